@@ -1,0 +1,167 @@
+// What a collective is: data. A Schedule says, for every rank of a group, which messages it
+// receives and sends and in what order; it knows nothing of time, sockets or memory.
+//
+//   collective  = function, group size, element count, root
+//   schedule    = one or more actors per rank, each bound to one channel
+//   actor       = a sequence of steps 0 .. steps-1, executed strictly in order
+//   step        = receive one block from up to three peers, reduce or copy it,
+//                 then send one block to up to three peers, in `slices` messages per peer
+//
+// A step is a pure function of (rank, actor, k): nothing is stored per rank. Within a step, slice s
+// is received from every peer before slice s is sent to any. Messages of one connection (channel,
+// source, destination) are matched in the order in which they were sent.
+//
+// Units: counts and offsets are elements; ranks are positions in the group, 0 .. size-1.
+// Threading: a Schedule is immutable once made and may be shared by any number of threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace ghostrank {
+
+using Rank = std::int32_t;
+inline constexpr Rank kNoRank = -1;
+
+enum class Func : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  reduce,
+  all_to_all,
+  send_recv,  // group of two or more: position 0 sends to position 1
+  barrier,
+};
+inline constexpr int kFuncs = 8;
+std::string_view name_of(Func func);  // "allreduce", "reduce_scatter", "all_gather", ...
+
+// `count` follows NCCL's arguments: all-reduce, broadcast, reduce, send/recv: elements of the
+// buffer; reduce-scatter: elements each rank receives; all-gather: elements each rank sends;
+// all-to-all: elements per peer; barrier: ignored.
+struct Collective {
+  Func func = Func::all_reduce;
+  int size = 1;  // ranks in the group
+  std::uint64_t count = 0;
+  std::uint32_t element_bytes = 4;
+  Rank root = 0;
+};
+
+// Elements of the work buffer of this rank (all-gather and reduce-scatter: size * count, and so
+// on), and of its separate input buffer (all-to-all only; 0 otherwise, where the work buffer is in
+// place).
+std::uint64_t work_elements(const Collective& c);
+std::uint64_t input_elements(const Collective& c);
+
+enum class Buffer : std::uint8_t { work, input };
+
+// Elements [offset, offset + count) of one of the rank's two buffers.
+struct Block {
+  std::uint64_t offset = 0;
+  std::uint64_t count = 0;
+  Buffer buffer = Buffer::work;
+  bool operator==(const Block&) const = default;
+};
+
+inline constexpr int kMaxPeers = 3;
+
+// Up to three group ranks, in the order in which they are served.
+class Peers {
+ public:
+  constexpr Peers() = default;
+  constexpr Peers(Rank r) { push(r); }  // NOLINT: one peer is the common case; kNoRank is none
+  constexpr void push(Rank r) {
+    if (r != kNoRank) rank_[static_cast<std::size_t>(size_++)] = r;
+  }
+  constexpr int size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr Rank operator[](int i) const { return rank_[static_cast<std::size_t>(i)]; }
+  constexpr const Rank* begin() const { return rank_.data(); }
+  constexpr const Rank* end() const { return rank_.data() + size_; }
+
+ private:
+  std::array<Rank, kMaxPeers> rank_{kNoRank, kNoRank, kNoRank};
+  std::int32_t size_ = 0;
+};
+
+enum class Combine : std::uint8_t { copy, reduce };
+
+struct Step {
+  Peers recv_from;
+  Peers send_to;
+  Block recv;  // where what arrives belongs
+  Block send;  // what leaves, after everything of this step (slice by slice) has arrived
+  Combine on_recv = Combine::copy;
+  std::uint32_t slices = 1;          // messages per peer and direction, empty ones included
+  std::uint64_t slice_elements = 0;  // elements of every slice but the last; 0: the whole block
+};
+
+// Slice `s` of a block: [s * slice_elements, ...) cut at the block's end; possibly empty.
+Block slice_of(const Block& block, const Step& step, std::uint32_t s);
+
+// Limits of one connection (channel, source, destination), as data of the library profile; 0 =
+// none.
+struct FlowControl {
+  std::uint32_t credits = 0;  // messages sent and not yet consumed by the receiver's actor
+};
+
+struct Actor {
+  int channel = 0;
+  int steps = 0;
+};
+
+class Schedule {
+ public:
+  explicit Schedule(const Collective& c, FlowControl flow = {}) : collective_(c), flow_(flow) {}
+  virtual ~Schedule() = default;
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+
+  const Collective& collective() const { return collective_; }
+  FlowControl flow() const { return flow_; }
+
+  virtual int actors(Rank r) const = 0;
+  virtual Actor actor(Rank r, int a) const = 0;
+  virtual Step step(Rank r, int a, int k) const = 0;
+  // Which actor of rank `dst` receives what `src` sends to it on `channel`.
+  virtual int receiver(Rank dst, int channel, Rank src) const = 0;
+
+ private:
+  Collective collective_;
+  FlowControl flow_;
+};
+
+// What a schedule may know of the group it runs in, besides its size.
+struct Communicator {
+  std::vector<std::int32_t> node_of;  // emulated node of each group rank; empty: one rank per node
+  int channels = 1;                   // wanted channels: the data is split evenly over them
+  std::uint64_t slice_bytes = 0;  // cut every block into messages of at most this; 0: whole blocks
+  FlowControl flow;
+};
+
+// Closed forms, written apart from the schedule and compared with it in the tests.
+struct Cost {
+  int steps = 0;               // communication steps on the longest chain
+  std::uint64_t bytes = 0;     // payload sent by all ranks together
+  std::uint64_t messages = 0;  // sent by all ranks together, one channel, unsliced
+};
+
+// One row of the registry.
+struct Algorithm {
+  std::string_view library;  // "generic"
+  Func func = Func::all_reduce;
+  std::string_view name;                          // "ring"
+  std::string_view steps_formula, bytes_formula;  // for people: "2(n-1)", "2(n-1) S"
+  std::unique_ptr<Schedule> (*make)(const Collective&, const Communicator&) = nullptr;
+  Cost (*cost)(const Collective&) = nullptr;
+};
+
+std::span<const Algorithm> registry();
+// Null when there is no such row. `name` "auto" gives the library's first row for the function.
+const Algorithm* find_algorithm(std::string_view library, Func func, std::string_view name);
+
+}  // namespace ghostrank

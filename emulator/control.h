@@ -1,0 +1,82 @@
+// The control plane of a job of several processes: rendezvous, exchange of small blobs, stop and
+// failure. A small TCP star around process 0, apart from the data path. With one process it opens
+// no socket.
+//
+// The listener binds only to MASTER_ADDR, admits only peers that present the job id and token,
+// bounds every frame (kMaxFrameBytes) and every wait. A peer whose connection closes before it said
+// goodbye is lost: everybody else learns it within a second. A token keeps strays and mistakes out,
+// not an attacker on the path.
+//
+// Threading: one owner thread calls everything but request_stop() and stop_reason(), which are safe
+// from any thread (request_stop also from a signal handler). The control thread is internal.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ghostrank {
+
+// Which process this is, from RANK / WORLD_SIZE / MASTER_ADDR / MASTER_PORT (GHOSTRANK_PORT where
+// MASTER_PORT is taken), GHOSTRANK_JOB_ID, GHOSTRANK_TOKEN, GHOSTRANK_TIMEOUT_S. No variables: one
+// process alone.
+struct World {
+  int rank = 0;
+  int size = 1;
+  std::string master_address = "127.0.0.1";
+  int master_port = 0;
+  std::string job_id = "ghostrank";
+  std::string token;
+  std::chrono::seconds timeout{30};  // for the rendezvous to complete
+};
+World world_from_environment();  // throws Error(usage) on half-set or malformed variables
+
+enum class Stop : int {
+  none = 0,
+  interrupted,  // SIGINT or SIGTERM, here or on another host
+  peer_lost,    // a process died
+  failed,       // a process said so: verification, stall, fabric
+};
+
+class Control {
+ public:
+  // Process 0 listens, the others connect; returns when all have met. Throws Error(environment)
+  // within world.timeout: who is missing, where it listened, what to check.
+  static std::unique_ptr<Control> meet(const World& world);
+  virtual ~Control() = default;
+
+  virtual const World& world() const = 0;
+
+  // Every process gives a blob and gets everybody's, by rank. A barrier too. Returns an empty
+  // vector when the run was stopped meanwhile (see stop()); throws nothing.
+  virtual std::vector<std::string> all_gather(std::string_view blob) = 0;
+
+  // Local CLOCK_MONOTONIC minus that of process 0, estimated at meet(); 0 on the same kernel (boot
+  // id).
+  virtual std::int64_t clock_offset_ns() const = 0;
+
+  // Gives process 0 a blob at any time (results stream); process 0 fetches what has come, its own
+  // included.
+  virtual void publish(std::string_view blob) = 0;
+  virtual std::vector<std::pair<int, std::string>> take_published() = 0;
+
+  // Stops the run everywhere: each process sees stop() != none within a second. Async-signal-safe.
+  virtual void request_stop(Stop why) noexcept = 0;
+  virtual void fail(std::string reason) = 0;  // request_stop(failed) with words
+  virtual Stop stop() const noexcept = 0;
+  virtual std::string stop_reason() const = 0;  // "host 2 (node7) was lost"
+  // Called once from the control thread when the run stops: wakes what blocks.
+  virtual void on_stop(std::function<void()> wake) = 0;
+
+  // Says goodbye: from here on a closed connection is no loss.
+  virtual void close() = 0;
+};
+
+inline constexpr std::size_t kMaxFrameBytes = 64u << 20;
+
+}  // namespace ghostrank

@@ -1,0 +1,117 @@
+// What a run found out: the value behind the table, the JSON result (ghostrank/result/1) and the
+// CSV. Times are seconds of the emulated cluster unless the name says wall. Filled by the engine;
+// rendered in tools/.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule.h"
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+struct HostReport {
+  int index = 0;
+  std::string hostname, provider,
+      transport;  // memory: provider "memory", transport "memory"; virtual likewise
+  int ranks = 0;
+  std::uint64_t rss_bytes = 0;
+  double cpu_seconds = 0;
+};
+
+struct IterationReport {
+  double seconds = 0;  // from the last rank's end of the previous iteration to that of this one
+  double compute_seconds = 0;       // mean over ranks
+  double exposed_comm_seconds = 0;  // mean over ranks: the compute stream waited for a collective
+  double bubble_seconds = 0;        // likewise, for a send/recv
+};
+
+struct CollectiveReport {
+  std::string op, group, algorithm;  // "allreduce", "dp", "ring"
+  double calls = 0;                  // per iteration, communicators summed
+  double bytes = 0;  // per iteration: buffer bytes of one call as nccl-tests counts them, summed
+  double seconds_median = 0;  // of one call, seen by group rank 0
+  double algbw_GBps = 0, busbw_GBps = 0;
+};
+
+struct PairTraffic {  // payload that crossed NICs of different emulated nodes, per iteration
+  int source_nic = 0, target_nic = 0;  // node * nics_per_node + nic
+  double bytes = 0, messages = 0;
+};
+
+struct InterfaceReport {
+  int host = 0;
+  std::string device;
+  std::optional<std::uint64_t> tx_bytes, rx_bytes;
+};
+
+struct Fidelity {
+  bool faithful = false;
+  bool modelled = false;  // virtual time: there is no lateness to measure
+  std::vector<std::string> valid_for;
+  std::string level = "L2", basis = "derived";
+  double lateness_us_p50 = 0, lateness_us_p99 = 0, lateness_us_max = 0;  // wall
+  double critical_lateness =
+      0;  // share of the median step that the chain of the last rank owes to this machine
+  double rate_error = 0;      // paced rate against asked
+  double run_queue_wait = 0;  // share of wall time spent runnable but not running; < 0: unreadable
+  double loop_busy = 0;       // busiest shard
+  std::string reason;         // why not faithful, in words
+};
+
+struct VerifyReport {
+  std::uint64_t checked_elements = 0, wrong_elements = 0;
+};
+
+// What the host can source and what the job needs, found before the start.
+struct Capacity {
+  double wire_bytes_per_second = 0;          // measured through the fabric; 0 without a wire
+  double seconds_per_message = 0;            // measured through the engine
+  double wire_bytes = 0, wire_messages = 0;  // busiest process, one iteration, sent or received
+  double local_messages = 0;                 // busiest process, one iteration
+  double step_seconds_at_least = 0;          // emulated: compute, or the busiest NIC
+  double dilation_needed = 1;
+};
+
+struct Span {  // for the Chrome trace; emulated time
+  std::int32_t rank = 0;
+  std::int32_t host = 0;
+  std::uint8_t stream = 0;
+  std::uint8_t kind = 0;  // 0 compute, 1 collective, 2 point-to-point, 3 wait
+  std::string label;
+  Picoseconds start = 0, duration = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct Result {
+  std::string version;
+  std::vector<std::string> argv;
+  std::string config_json;
+  std::string job_name, started_utc;
+  std::vector<HostReport> hosts;
+  int ranks = 0;
+  int nics_per_node = 1;
+  double dilation = 1;
+  double wall_seconds = 0;
+  std::vector<IterationReport> iterations;  // measured ones
+  std::vector<CollectiveReport> collectives;
+  double wire_bytes_per_iteration = 0, messages_per_iteration = 0;  // between emulated nodes
+  double intra_node_bytes_per_iteration = 0, intra_node_messages_per_iteration = 0;
+  std::vector<PairTraffic> pairs;
+  std::string pairs_file;  // set when the ledger spilled or there are more than 10,000 pairs
+  std::vector<InterfaceReport> interfaces;
+  Fidelity fidelity;
+  std::optional<VerifyReport> verify;
+  Capacity capacity;
+  double samples_per_iteration = 0, flops_per_iteration = 0;
+  std::vector<Span> spans;
+  std::uint64_t spans_dropped = 0;
+  std::vector<std::string> notes;  // remarks a reader must know
+  std::string interrupted;         // why the run ended early; empty: complete
+};
+
+}  // namespace ghostrank

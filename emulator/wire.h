@@ -1,0 +1,45 @@
+// A message as the engine, every fabric and the wire know it: a fixed 64-byte header and, in verify
+// mode, its payload. Without verify the payload is synthetic: the bytes on the wire are real, their
+// content is not, and `payload` stays null.
+//
+// The header travels in host byte order between processes of one build (the bootstrap refuses
+// others).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+using Payload = std::unique_ptr<std::byte[]>;
+
+enum class MessageKind : std::uint8_t { data = 1, credit = 2, probe = 3 };
+
+struct Header {
+  std::uint64_t nonce = 0;     // of the run: strays are dropped and counted
+  std::uint32_t group = 0;     // index into Workload::groups; kPointToPoint set for send/recv
+  std::uint32_t sequence = 0;  // of the collective in its group, or of the pair's send
+  std::int32_t source = 0;     // rank in the group
+  std::int32_t target = 0;     // global rank
+  std::uint16_t channel = 0;
+  MessageKind kind = MessageKind::data;
+  std::uint8_t reserved = 0;
+  std::uint32_t ordinal = 0;  // of the message on its connection, within the collective
+  std::uint64_t bytes = 0;    // payload of the whole message
+  Picoseconds start = 0;      // when its serialisation ideally began, in emulated time
+  Picoseconds slip = 0;       // lateness of this host that its chain has gathered so far
+  std::uint64_t offset = 0;   // of this fragment (set by the fabric)
+};
+static_assert(sizeof(Header) == 64);
+
+inline constexpr std::uint32_t kPointToPoint = 1u << 31;
+
+struct Message {
+  Header header;
+  Payload payload;  // null: synthetic
+};
+
+}  // namespace ghostrank

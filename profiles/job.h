@@ -1,0 +1,141 @@
+// A job as the user wrote it, resolved: every key has its value and remembers where it came from.
+// The loader checks against one table of keys (profiles/job_schema.cpp), which also drives
+// --print-config, docs/job-format.md and profiles/schema/job.schema.json.
+//
+// Threading: plain values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profiles/program.h"
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+struct NicSpec {
+  double rate_bps = 400e9;  // 0 = unlimited
+  Picoseconds latency = 2 * kPicosPerMicro;
+};
+
+struct ClusterSpec {
+  int nodes = 1;
+  int gpus_per_node = 8;
+  int nics_per_node = 8;
+  NicSpec nic;
+  NicSpec intra_node{3600e9, 1 * kPicosPerMicro};
+  int gpus() const { return nodes * gpus_per_node; }
+};
+
+enum class Launch : std::uint8_t { overlap, after_backward, flat };
+
+struct ParallelPlan {
+  std::string framework = "ddp";  // ddp; the others are refused as not available yet
+  int dp = 0;                     // 0: all GPUs of the cluster
+  double bucket_cap_mb = 25;      // MiB, as PyTorch counts them
+  double first_bucket_mb = 1;
+  Launch launch = Launch::overlap;
+  int micro_batch = 1;  // samples per GPU and step
+};
+
+struct CollectiveSpec {
+  std::string library = "generic";
+  std::string allreduce = "auto";  // algorithm by function; "auto": the library's first row
+  std::string reduce_scatter = "auto", all_gather = "auto", broadcast = "auto", reduce = "auto",
+              all_to_all = "auto", send_recv = "auto", barrier = "auto";
+  int channels = 0;               // 0: one per NIC of a node that the group uses
+  std::uint64_t slice_bytes = 0;  // 0: one message per block
+  std::uint32_t credits = 0;      // 0: unlimited
+  const std::string& algorithm(Func func) const;
+};
+
+enum class FabricKind : std::uint8_t { memory, ofi, virtual_time };
+enum class Colocated : std::uint8_t { memory, model };
+enum class PayloadMode : std::uint8_t { untouched, copied };
+
+struct FabricSpec {
+  FabricKind kind = FabricKind::memory;
+  std::string provider = "auto";
+  std::string bind;  // local address of the data path; empty: chosen
+  Colocated colocated = Colocated::memory;
+  PayloadMode payload =
+      PayloadMode::untouched;  // memory: copy every payload byte, or hand over the descriptor
+};
+
+struct RunSpec {
+  int iterations = 5;
+  int warmup = 1;
+  bool verify = false;
+  std::uint64_t seed = 1;
+  double jitter = 0;  // relative standard deviation of compute delays
+  double stall_timeout_s = 60;
+  int shards = 1;  // engine threads in this process
+};
+
+struct Precision {
+  DataType parameters = DataType::float32;
+  DataType gradients = DataType::float32;
+};
+
+// Calibrated compute of one GPU; a simple FLOPs model until layers are measured.
+struct DeviceProfile {
+  std::string name;
+  std::map<std::string, double>
+      peak_tflops;          // by data type name, dense: {"float32": 67, "bfloat16": 989}
+  double efficiency = 0.4;  // share of the peak that a training step reaches
+  double memory_GBps = 0;   // HBM; the optimizer's cost
+  double memory_bytes = 0;
+  std::string source;  // where the numbers come from
+};
+
+struct Placement {
+  bool cyclic = false;  // blocked | cyclic over the processes
+};
+
+struct JobSpec {
+  std::string file;  // as given
+  std::string model_name;
+  DeviceProfile device;
+  Precision precision;
+  ClusterSpec cluster;
+  ParallelPlan parallel;
+  CollectiveSpec collectives;
+  Placement placement;
+  double dilation = 0;  // 0: auto
+  FabricSpec fabric;
+  RunSpec run;
+  std::shared_ptr<const struct Model> model;  // resolved (profiles/model.h)
+};
+
+// One resolved key, for --print-config and the result's `config`: path "cluster.nic.rate", the
+// value as YAML would write it, and its origin: "FILE:LINE", "-s", "GHOSTRANK_SEED", "default".
+struct ConfigEntry {
+  std::string path, value, origin;
+};
+
+struct LoadedJob {
+  JobSpec spec;
+  std::vector<ConfigEntry> entries;  // every key, in the schema's order
+  std::string config_json;  // the resolved job as a JSON object (a job file again: JSON is YAML)
+};
+
+// Loads a job file, or the `config` of a result file (schema ghostrank/result/1). `overrides` are
+// "path=value", later ones win; GHOSTRANK_<PATH WITH _> variables come before them. Profiles are
+// looked up by path, next to the job file, then in profile_directories(). Throws Error(usage)
+// "FILE:LINE:COL: what; what to do".
+LoadedJob load_job(const std::string& path, const std::vector<std::string>& overrides);
+
+// $GHOSTRANK_PROFILES (colon-separated), the source tree this was built from, the installed share
+// directory.
+std::vector<std::string> profile_directories();
+
+// The programs, roles and groups of the job. Throws Error(usage) when the plan does not fit the
+// cluster.
+Workload plan_workload(const JobSpec& spec);
+
+}  // namespace ghostrank
