@@ -1,0 +1,45 @@
+// The library's front door: play a job, here and together with the other processes of `control`.
+//
+// Threading: call from the thread that owns `control`. The observer is called from that thread, on
+// process 0 only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emulator/control.h"
+#include "emulator/result.h"
+#include "profiles/job.h"
+
+namespace ghostrank {
+
+struct RunOptions {
+  std::vector<Rank> trace_ranks;  // record spans of these ranks; empty: none
+  std::string spill_path;  // where a ledger that outgrows memory goes; empty: ghostrank-pairs.csv
+  std::size_t max_spans = 1'000'000;
+};
+
+// What may be watched while a run goes on.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // Everything is connected and measured; `result` holds hosts, capacity, dilation. Nothing was
+  // sent yet.
+  virtual void on_start(const Result& /*result*/) {}
+  // An iteration of the whole job has ended. Warm-up iterations have negative indexes: -1 is the
+  // last.
+  virtual void on_iteration(int /*index*/, const IterationReport& /*report*/) {}
+  // About ten times a second: completed part of the whole run, 0..1, and wall seconds since the
+  // start.
+  virtual void on_progress(double /*fraction*/, double /*wall_seconds*/) {}
+  // `auto` dilation was raised after an unfaithful warm-up.
+  virtual void on_dilation(double /*from*/, double /*to*/, const std::string& /*why*/) {}
+};
+
+// Plays warm-up and measured iterations and returns what was found, partial when the run was
+// stopped (result.interrupted says why). On processes other than 0 the result holds local facts
+// only. Throws Error for what is wrong before the start.
+Result run_job(const LoadedJob& job, const Workload& workload, Control& control,
+               const RunOptions& options, Observer& observer);
+
+}  // namespace ghostrank

@@ -1,0 +1,41 @@
+// What a job would send, without sending it: found by walking the same schedules that the engine
+// plays.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/result.h"
+#include "profiles/job.h"
+
+namespace ghostrank {
+
+struct CollectiveTraffic {  // one row per (function, group kind, algorithm)
+  std::string op, group, algorithm;
+  std::uint64_t calls = 0;         // per iteration, communicators summed
+  std::uint64_t buffer_bytes = 0;  // per iteration, summed over calls, as nccl-tests counts size
+  std::uint64_t messages = 0, bytes = 0;            // all sends, inside nodes too
+  std::uint64_t wire_messages = 0, wire_bytes = 0;  // between NICs of different emulated nodes
+  double seconds_at_least =
+      0;  // closed form: busiest NIC's bytes at its rate, plus steps * latency
+};
+
+struct TrafficPlan {
+  std::vector<CollectiveTraffic> collectives;
+  std::vector<PairTraffic> pairs;                   // per iteration, sorted by (source, target)
+  std::uint64_t wire_messages = 0, wire_bytes = 0;  // per iteration
+  std::uint64_t intra_messages = 0, intra_bytes = 0;
+  std::uint64_t busiest_nic_bytes = 0;
+  double compute_seconds = 0;        // longest compute stream of any role
+  double step_seconds_at_least = 0;  // the larger of compute and the busiest NIC
+};
+
+// Traffic of iteration `iteration` (the steady state by default). Throws Error(usage) when an
+// algorithm is unknown.
+TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, int iteration = 1 << 30);
+
+// Which process hosts each emulated node.
+std::vector<int> place_nodes(const JobSpec& spec, int processes);
+
+}  // namespace ghostrank
