@@ -1,0 +1,100 @@
+#include "emulator/fabric/ofi_fragments.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace ghostrank {
+namespace {
+
+bool same_message(const Header& a, Header b) {
+  b.offset = a.offset;
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+}  // namespace
+
+std::uint64_t pack(const Envelope& e) {
+  return std::uint64_t{e.source} << 44 | std::uint64_t{e.number % kNumbers} << 20 | e.index;
+}
+
+Envelope unpack(std::uint64_t offset) {
+  return {static_cast<std::uint32_t>(offset >> 44),
+          static_cast<std::uint32_t>(offset >> 20) % kNumbers,
+          static_cast<std::uint32_t>(offset) % (1u << 20)};
+}
+
+std::uint64_t fragments_of(std::uint64_t message_bytes) {
+  return message_bytes == 0 ? 1 : (message_bytes + kFragmentBytes - 1) / kFragmentBytes;
+}
+
+std::uint64_t fragment_bytes(std::uint64_t message_bytes, std::uint64_t index) {
+  return std::min(kFragmentBytes, message_bytes - index * kFragmentBytes);
+}
+
+bool Reassembly::plausible(const Header& wire, std::size_t received, const Envelope& e) const {
+  return wire.nonce == nonce_ && wire.bytes <= kMaxMessageBytes && e.source < sources_.size() &&
+         e.index < fragments_of(wire.bytes) &&
+         received == sizeof(Header) + fragment_bytes(wire.bytes, e.index);
+}
+
+Reassembly::Verdict Reassembly::accept(const Header& wire, std::size_t received,
+                                       const std::byte* payload, std::vector<Message>& ready) {
+  if (received < sizeof(Header)) return Verdict::stray;
+  const Envelope e = unpack(wire.offset);
+  if (!plausible(wire, received, e)) return Verdict::stray;
+  Source& source = sources_[e.source];
+  const std::uint32_t distance = (e.number - source.expected) % kNumbers;
+  if (distance >= kAhead) return Verdict::stray;
+
+  Header header = wire;
+  header.offset = 0;
+  if (distance > 0) {
+    Fragment fragment{header, e.index, nullptr};
+    const std::size_t bytes = received - sizeof(Header);
+    if (keep_payload_ && bytes > 0) {
+      fragment.payload.reset(new (std::nothrow) std::byte[bytes]);
+      if (!fragment.payload) return Verdict::no_memory;
+      std::memcpy(fragment.payload.get(), payload, bytes);
+    }
+    const bool fresh = source.early.emplace(e.number, std::move(fragment)).second;
+    return fresh ? Verdict::taken : Verdict::stray;
+  }
+
+  Verdict verdict = take(source, header, e.index, payload, ready);
+  while (verdict == Verdict::taken && !source.early.empty()) {
+    const auto next = source.early.find(source.expected);
+    if (next == source.early.end()) break;
+    const Fragment fragment = std::move(next->second);
+    source.early.erase(next);
+    verdict = take(source, fragment.header, fragment.index, fragment.payload.get(), ready);
+  }
+  return verdict;
+}
+
+// The fragment whose turn it is.
+Reassembly::Verdict Reassembly::take(Source& source, const Header& header, std::uint32_t index,
+                                     const std::byte* payload, std::vector<Message>& ready) {
+  if (index != source.arrived) return Verdict::stray;
+  if (index > 0 && !same_message(source.partial.header, header)) return Verdict::stray;
+  if (index == 0) {
+    source.partial.header = header;
+    if (keep_payload_ && header.bytes > 0) {
+      source.partial.payload.reset(new (std::nothrow) std::byte[header.bytes]);
+      if (!source.partial.payload) return Verdict::no_memory;
+    }
+  }
+  if (keep_payload_ && header.bytes > 0)
+    std::memcpy(source.partial.payload.get() + index * kFragmentBytes, payload,
+                fragment_bytes(header.bytes, index));
+  source.expected = (source.expected + 1) % kNumbers;
+  if (++source.arrived == fragments_of(header.bytes)) {
+    ready.push_back(std::move(source.partial));
+    source.partial = {};
+    source.arrived = 0;
+  }
+  return Verdict::taken;
+}
+
+}  // namespace ghostrank

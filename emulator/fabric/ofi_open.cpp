@@ -1,0 +1,219 @@
+#include "emulator/fabric/ofi_open.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include <rdma/fi_errno.h>
+
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint32_t kApi = FI_VERSION(1, 17);
+constexpr std::size_t kQueueEntries = 4096;
+
+Info make_hints(const std::string& provider) {
+  Info hints(fi_allocinfo());
+  if (!hints) throw Error("out of memory", ErrorKind::environment);
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->caps = FI_MSG;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;  // every slot starts with a context
+  hints->tx_attr->msg_order = FI_ORDER_SAS;
+  hints->rx_attr->msg_order = FI_ORDER_SAS;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+  hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+  hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  if (!provider.empty()) hints->fabric_attr->prov_name = strdup(provider.c_str());
+  return hints;
+}
+
+// Null when there is none; `status` says why.
+Info get_info(const std::string& provider, const std::string& node, int& status) {
+  const Info hints = make_hints(provider);
+  fi_info* list = nullptr;
+  status = fi_getinfo(kApi, node.empty() ? nullptr : node.c_str(), nullptr,
+                      node.empty() ? 0 : FI_SOURCE, hints.get(), &list);
+  return Info(status == 0 ? list : nullptr);
+}
+
+bool speaks_ip(const fi_info& info) {
+  return info.addr_format == FI_SOCKADDR || info.addr_format == FI_SOCKADDR_IN ||
+         info.addr_format == FI_SOCKADDR_IN6;
+}
+
+// The entry that is exactly the provider asked for, else the first one layered over it
+// ("tcp" on libfabric 1.17 is "tcp;ofi_rxm").
+Info best_of(const Info& list, const std::string& provider) {
+  const fi_info* best = nullptr;
+  for (const fi_info* i = list.get(); i != nullptr; i = i->next) {
+    const std::string_view name = i->fabric_attr->prov_name;
+    if (name == provider) {
+      best = i;
+      break;
+    }
+    if (best == nullptr && name.starts_with(provider + ";")) best = i;
+  }
+  return Info(best != nullptr ? fi_dupinfo(best) : nullptr);
+}
+
+std::string offered_here() {
+  std::vector<std::string> names;
+  std::string text;
+  for (const OfiProvider& p : list_ofi_providers()) {
+    if (std::find(names.begin(), names.end(), p.name) != names.end()) continue;
+    text += (names.empty() ? "" : ", ") + p.name;
+    names.push_back(p.name);
+  }
+  return text.empty() ? "no provider at all" : text;
+}
+
+[[noreturn]] void throw_unusable(const std::string& provider, const OfiOptions& options,
+                                 const std::string& what, int status) {
+  throw Error("libfabric provider '" + provider + "' cannot be used on " + bind_text(options) +
+                  ": " + what + ": " + fi_strerror(std::abs(status)) + "; this machine offers " +
+                  offered_here() +
+                  "; choose one with fabric.provider, and a local address with fabric.bind",
+              ErrorKind::environment);
+}
+
+Info select(const std::string& provider, const OfiOptions& options) {
+  int status = 0;
+  Info list = get_info(provider, options.bind_address, status);
+  Info info = best_of(list, provider);
+  if (!info && !options.bind_address.empty()) {
+    // Providers with addresses of their own kind (efa, psm3, shm) know nothing of ours.
+    int unbound = 0;
+    list = get_info(provider, "", unbound);
+    info = best_of(list, provider);
+    if (info && speaks_ip(*info)) info.reset();
+  }
+  if (!info)
+    throw_unusable(provider, options, "no reliable datagram endpoint",
+                   status != 0 ? status : -FI_ENODATA);
+  return info;
+}
+
+template <class F, class Open>
+Fid<F> opened(const std::string& provider, const OfiOptions& options, const char* what, Open open) {
+  F* handle = nullptr;
+  if (const int status = open(&handle); status != 0)
+    throw_unusable(provider, options, what, status);
+  return Fid<F>(handle);
+}
+
+// A queue with a pollable descriptor where the provider has one.
+void open_queue(OfiDomain& d, const OfiOptions& options) {
+  fi_cq_attr attr{};
+  attr.size = kQueueEntries;
+  attr.format = FI_CQ_FORMAT_MSG;
+  attr.wait_obj = FI_WAIT_FD;
+  fid_cq* queue = nullptr;
+  if (fi_cq_open(d.domain.get(), &attr, &queue, nullptr) == 0) {
+    d.cq.reset(queue);
+    if (fi_control(&queue->fid, FI_GETWAIT, &d.wait_fd) == 0) return;
+    d.wait_fd = -1;
+    d.cq.reset();
+  }
+  attr.wait_obj = FI_WAIT_NONE;
+  d.cq = opened<fid_cq>(d.provider(), options, "opening a completion queue", [&](fid_cq** out) {
+    return fi_cq_open(d.domain.get(), &attr, out, nullptr);
+  });
+}
+
+OfiOpened open_provider(const std::string& wanted, const OfiOptions& options) {
+  OfiOpened o;
+  OfiDomain& d = o.domain;
+  d.info = select(wanted, options);
+  const std::string name = d.provider();
+  d.fabric = opened<fid_fabric>(name, options, "opening the fabric", [&](fid_fabric** out) {
+    return fi_fabric(d.info->fabric_attr, out, nullptr);
+  });
+  d.domain = opened<fid_domain>(name, options, "opening the domain", [&](fid_domain** out) {
+    return fi_domain(d.fabric.get(), d.info.get(), out, nullptr);
+  });
+  fi_av_attr av{};
+  av.type = d.info->domain_attr->av_type == FI_AV_UNSPEC ? FI_AV_MAP : d.info->domain_attr->av_type;
+  d.av = opened<fid_av>(name, options, "opening the address vector", [&](fid_av** out) {
+    return fi_av_open(d.domain.get(), &av, out, nullptr);
+  });
+  open_queue(d, options);
+  o.endpoint = opened<fid_ep>(name, options, "opening the endpoint", [&](fid_ep** out) {
+    return fi_endpoint(d.domain.get(), d.info.get(), out, nullptr);
+  });
+  const auto check = [&](const char* what, int status) {
+    if (status != 0) throw_unusable(name, options, what, status);
+  };
+  check("binding the address vector", fi_ep_bind(o.endpoint.get(), &d.av->fid, 0));
+  check("binding the queue", fi_ep_bind(o.endpoint.get(), &d.cq->fid, FI_TRANSMIT | FI_RECV));
+  check("enabling the endpoint", fi_enable(o.endpoint.get()));
+  return o;
+}
+
+// What is known of providers without opening them; an open queue finds out for itself.
+bool known_waitable(std::string_view name) {
+  const std::string_view core = name.substr(0, name.find(';'));
+  constexpr std::string_view kWaitable[] = {"net", "tcp", "sockets", "verbs"};
+  return std::find(std::begin(kWaitable), std::end(kWaitable), core) != std::end(kWaitable);
+}
+
+}  // namespace
+
+std::string bind_text(const OfiOptions& options) {
+  return options.bind_address.empty() ? "any local address" : "address " + options.bind_address;
+}
+
+OfiOpened open_ofi(const OfiOptions& options) {
+  if (options.provider != "auto") return open_provider(options.provider, options);
+  // Native reliable datagrams over TCP are called net before libfabric 1.18 and tcp from then on.
+  constexpr const char* kPreferred[] = {"net", "tcp", "tcp;ofi_rxm", "sockets"};
+  std::string reasons;
+  for (const char* provider : kPreferred) {
+    try {
+      return open_provider(provider, options);
+    } catch (const Error& e) {
+      if (reasons.empty()) reasons = e.what();
+    }
+  }
+  throw Error("none of net, tcp, tcp;ofi_rxm and sockets works: " + reasons,
+              ErrorKind::environment);
+}
+
+int register_memory(const OfiDomain& domain, const void* memory, std::size_t bytes,
+                    std::uint64_t access, Fid<fid_mr>& region) {
+  if (!domain.needs_registration() || bytes == 0) return 0;
+  // With FI_MR_PROV_KEY the provider chooses the key; without it keys of one domain must differ.
+  static std::atomic<std::uint64_t> next_key{1};
+  fid_mr* handle = nullptr;
+  const int status =
+      fi_mr_reg(domain.domain.get(), memory, bytes, access, 0,
+                next_key.fetch_add(1, std::memory_order_relaxed), 0, &handle, nullptr);
+  if (status == 0) region.reset(handle);
+  return status;
+}
+
+std::vector<OfiProvider> list_ofi_providers() {
+  std::vector<OfiProvider> found;
+  int status = 0;
+  const Info list = get_info("", "", status);
+  for (const fi_info* i = list.get(); i != nullptr; i = i->next) {
+    OfiProvider p;
+    p.name = i->fabric_attr->prov_name;
+    p.version = std::to_string(FI_MAJOR(i->fabric_attr->prov_version)) + "." +
+                std::to_string(FI_MINOR(i->fabric_attr->prov_version));
+    p.fabric = i->fabric_attr->name != nullptr ? i->fabric_attr->name : "";
+    p.domain = i->domain_attr->name != nullptr ? i->domain_attr->name : "";
+    p.waitable = known_waitable(p.name);
+    const bool seen = std::any_of(found.begin(), found.end(), [&](const OfiProvider& other) {
+      return other.name == p.name && other.fabric == p.fabric && other.domain == p.domain;
+    });
+    if (!seen) found.push_back(std::move(p));
+  }
+  return found;
+}
+
+}  // namespace ghostrank

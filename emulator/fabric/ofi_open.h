@@ -1,0 +1,68 @@
+// What libfabric needs before a message can flow: choosing a provider, opening fabric, domain,
+// completion queue and address vector, and naming what is wrong when that fails. Private to ofi*.
+//
+// Handles close themselves in reverse order of declaration; whoever adds an endpoint or a memory
+// region declares it after the OfiDomain and the buffers it uses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+
+#include "emulator/fabric/ofi.h"
+
+namespace ghostrank {
+
+struct FidCloser {
+  template <class F>
+  void operator()(F* handle) const {
+    fi_close(&handle->fid);
+  }
+};
+template <class F>
+using Fid = std::unique_ptr<F, FidCloser>;
+
+struct InfoFreer {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, InfoFreer>;
+
+struct OfiDomain {
+  Info info;
+  Fid<fid_fabric> fabric;
+  Fid<fid_domain> domain;
+  Fid<fid_av> av;
+  Fid<fid_cq> cq;
+  int wait_fd = -1;  // of the queue; -1: the provider has none
+
+  std::string provider() const { return info->fabric_attr->prov_name; }
+  bool needs_registration() const { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
+};
+
+// Opens everything up to the endpoint, which is opened, bound and enabled too: a provider that
+// cannot bind shows it only there.
+struct OfiOpened {
+  OfiDomain domain;
+  Fid<fid_ep> endpoint;
+};
+OfiOpened open_ofi(const OfiOptions& options);
+
+// Registers memory where the provider demands it; `region` stays empty where it does not. Returns
+// libfabric's status.
+int register_memory(const OfiDomain& domain, const void* memory, std::size_t bytes,
+                    std::uint64_t access, Fid<fid_mr>& region);
+inline void* descriptor(const Fid<fid_mr>& region) {
+  return region ? fi_mr_desc(region.get()) : nullptr;
+}
+
+// "address 10.0.0.1", for messages.
+std::string bind_text(const OfiOptions& options);
+
+}  // namespace ghostrank
