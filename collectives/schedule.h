@@ -51,6 +51,24 @@ struct Collective {
   Rank root = 0;
 };
 
+// What a schedule starts from and must leave behind, rank by rank; "block j" is elements
+// [j * count, (j + 1) * count) of a buffer.
+//
+//                   before                                       after
+//   all_reduce      work: own contribution                       work: sum of all
+//   reduce_scatter  work: own contribution to every block        work, own block: sum of all
+//   all_gather      work, own block: own data                    work, block j: data of rank j
+//   broadcast       work of the root: its data                   work: the root's data
+//   reduce          work: own contribution                       work of the root: sum of all
+//   all_to_all      input, block j: data for rank j;             work, block j: data from rank j
+//                   work, own block: copied from the input
+//   send_recv       work of rank 0: its data                     work of rank 1: the same
+//   barrier         nothing                                      every rank has heard of every rank
+//
+// What is not listed is undefined; an input buffer is never written, and what a rank may still read
+// (the root's work buffer, the sender's) is left as it was. The own block of an all-to-all is no
+// message: whoever plays a schedule copies it from the input before the first step.
+
 // Elements of the work buffer of this rank (all-gather and reduce-scatter: size * count, and so
 // on), and of its separate input buffer (all-to-all only; 0 otherwise, where the work buffer is in
 // place).
@@ -90,6 +108,7 @@ class Peers {
 
 enum class Combine : std::uint8_t { copy, reduce };
 
+// A step without any peer is allowed and does nothing.
 struct Step {
   Peers recv_from;
   Peers send_to;

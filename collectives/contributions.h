@@ -1,0 +1,47 @@
+// Symbolic data of the checker: where the content of an element comes from.
+//
+// A Value says: element `element` of their initial buffers, summed over a multiset of ranks.
+// Multisets are interned, so that equal ones have equal numbers and a sum is one table look-up.
+//
+// Threading: one owner.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+
+struct Value {
+  std::uint32_t set = 0;  // number of the multiset; 0: undefined content
+  std::uint32_t element = 0;
+  bool operator==(const Value&) const = default;
+};
+
+class Contributions {
+ public:
+  Contributions();
+
+  std::uint32_t only(Rank r);     // {r}
+  std::uint32_t every(int size);  // {0, ..., size-1}
+  std::uint32_t sum(std::uint32_t a, std::uint32_t b);
+
+  // "nothing defined", "element 7 of rank 3", "element 7 summed over ranks 0 1 2(twice)".
+  std::string describe(const Value& v) const;
+
+ private:
+  using Multiset = std::map<Rank, std::uint32_t>;  // rank -> how often, at most kMany
+  static constexpr std::uint32_t kMany = 1000;
+  std::uint32_t intern(const Multiset& set);
+
+  std::vector<Multiset> sets_;
+  std::map<Multiset, std::uint32_t> numbers_;
+  std::unordered_map<std::uint64_t, std::uint32_t> sums_;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,128 @@
+// See render.h.
+#include "collectives/render.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kColumns = 9;
+using Row = std::array<std::string, kColumns>;
+
+std::string text_of(const Peers& peers) {
+  std::string text;
+  for (const Rank peer : peers) text += (text.empty() ? "" : ",") + std::to_string(peer);
+  return text;
+}
+
+std::string text_of(const Block& block) {
+  return (block.buffer == Buffer::input ? "input [" : "[") + std::to_string(block.offset) + ", " +
+         std::to_string(block.offset + block.count) + ')';
+}
+
+Row row_of(const Collective& c, int channel, int k, const Step& step) {
+  Row row{std::to_string(channel), std::to_string(k)};
+  if (!step.recv_from.empty()) {
+    row[2] = text_of(step.recv_from);
+    row[3] = step.on_recv == Combine::reduce ? "reduce" : "copy";
+    row[4] = text_of(step.recv);
+  }
+  if (!step.send_to.empty()) {
+    row[5] = text_of(step.send_to);
+    row[6] = text_of(step.send);
+    row[7] = std::to_string(step.send.count * c.element_bytes);
+  }
+  row[8] = std::to_string(step.slices);
+  return row;
+}
+
+std::string headline(const Schedule& schedule, Rank rank) {
+  const Collective& c = schedule.collective();
+  std::string text = std::string(name_of(c.func)) + ", rank " + std::to_string(rank) + " of " +
+                     std::to_string(c.size) + ", count " + std::to_string(c.count) + " x " +
+                     std::to_string(c.element_bytes) + " bytes";
+  if (c.func == Func::broadcast || c.func == Func::reduce)
+    text += ", root " + std::to_string(c.root);
+  if (schedule.flow().credits > 0) text += ", credits " + std::to_string(schedule.flow().credits);
+  return text + '\n';
+}
+
+// Columns as wide as their widest cell, flush right.
+std::string aligned(const std::vector<Row>& rows) {
+  std::array<std::size_t, kColumns> width{};
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < kColumns; ++i) width[i] = std::max(width[i], row[i].size());
+  std::string text;
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < kColumns; ++i)
+      text += (i > 0 ? "  " : "") + std::string(width[i] - row[i].size(), ' ') + row[i];
+    text += '\n';
+  }
+  return text;
+}
+
+// The messages of one connection, equal neighbours counted.
+using Runs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+using Connections = std::map<std::pair<int, Rank>, Runs>;
+
+void add(Runs& runs, std::uint64_t bytes) {
+  if (!runs.empty() && runs.back().first == bytes)
+    ++runs.back().second;
+  else
+    runs.emplace_back(bytes, 1);
+}
+
+std::string json_of(const Connections& connections) {
+  std::string text = "[";
+  for (const auto& [key, runs] : connections) {
+    text += text.size() > 1 ? ", " : "";
+    text += "{\"channel\": " + std::to_string(key.first) +
+            ", \"peer\": " + std::to_string(key.second) + ", \"messages\": [";
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      text += (i > 0 ? ", [" : "[") + std::to_string(runs[i].first) + ", " +
+              std::to_string(runs[i].second) + ']';
+    text += "]}";
+  }
+  return text + ']';
+}
+
+}  // namespace
+
+std::string picture(const Schedule& schedule, Rank rank) {
+  std::vector<Row> rows{
+      {"channel", "step", "from", "does", "elements", "to", "elements", "bytes", "messages"}};
+  for (int a = 0; a < schedule.actors(rank); ++a) {
+    const Actor actor = schedule.actor(rank, a);
+    for (int k = 0; k < actor.steps; ++k) {
+      const Step step = schedule.step(rank, a, k);
+      if (step.recv_from.empty() && step.send_to.empty()) continue;
+      rows.push_back(row_of(schedule.collective(), actor.channel, k, step));
+    }
+  }
+  return headline(schedule, rank) + aligned(rows);
+}
+
+std::string to_json(const Schedule& schedule, Rank rank) {
+  const std::uint64_t element_bytes = schedule.collective().element_bytes;
+  Connections sends, recvs;
+  for (int a = 0; a < schedule.actors(rank); ++a) {
+    const Actor actor = schedule.actor(rank, a);
+    for (int k = 0; k < actor.steps; ++k) {
+      const Step step = schedule.step(rank, a, k);
+      for (std::uint32_t s = 0; s < step.slices; ++s) {
+        for (const Rank peer : step.recv_from)
+          add(recvs[{actor.channel, peer}], slice_of(step.recv, step, s).count * element_bytes);
+        for (const Rank peer : step.send_to)
+          add(sends[{actor.channel, peer}], slice_of(step.send, step, s).count * element_bytes);
+      }
+    }
+  }
+  return "{\"sends\": " + json_of(sends) + ", \"recvs\": " + json_of(recvs) + '}';
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,165 @@
+// See textbook.h. step() is the hot path of the engine: no allocation, no search.
+#include "collectives/textbook.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+
+namespace ghostrank {
+namespace {
+
+void demand(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+// Piece `j` of `count` elements in `pieces` near-equal parts.
+Block near_equal(std::uint64_t count, int j, int pieces) {
+  const auto i = static_cast<std::uint64_t>(j), n = static_cast<std::uint64_t>(pieces);
+  const std::uint64_t longer = count % n;
+  return {i * (count / n) + std::min(i, longer), count / n + (i < longer ? 1 : 0)};
+}
+
+// The block that holds slices [first, first + n) of `block`.
+Block slices_of(const Block& block, std::uint64_t slice_elements, std::uint32_t first,
+                std::uint32_t n) {
+  const std::uint64_t begin = std::min(block.count, first * slice_elements);
+  return {block.offset + begin, std::min(n * slice_elements, block.count - begin), block.buffer};
+}
+
+}  // namespace
+
+Nodes::Nodes(const std::vector<std::int32_t>& node_of) {
+  std::vector<NodeSpan> nodes;
+  std::unordered_set<std::int32_t> seen;
+  for (std::size_t r = 0; r < node_of.size(); ++r) {
+    if (r > 0 && node_of[r] == node_of[r - 1]) {
+      ++nodes.back().ranks;
+    } else {
+      if (!seen.insert(node_of[r]).second) return;  // scattered: there is no node to rotate in
+      nodes.push_back({static_cast<std::int32_t>(r), 1});
+    }
+  }
+  if (nodes.empty()) return;
+  const auto same_size = [&](const NodeSpan& n) { return n.ranks == nodes.front().ranks; };
+  if (std::all_of(nodes.begin(), nodes.end(), same_size)) {
+    ranks_ = nodes.front().ranks;
+    return;
+  }
+  std::vector<NodeSpan> by_rank;
+  for (const NodeSpan& node : nodes)
+    by_rank.insert(by_rank.end(), static_cast<std::size_t>(node.ranks), node);
+  spans_ = std::make_shared<const std::vector<NodeSpan>>(std::move(by_rank));
+}
+
+Textbook::Textbook(const Form& form, const Collective& c, const Communicator& comm)
+    : Schedule(c, comm.flow), form_(form) {
+  demand(c.size >= 1, "a collective needs at least one rank");
+  demand(c.root >= 0 && c.root < c.size, "the root is not a rank of the group");
+  demand(c.element_bytes >= 1, "elements have at least one byte");
+  demand(comm.node_of.empty() || comm.node_of.size() == static_cast<std::size_t>(c.size),
+         "node_of must name a node for every rank of the group");
+
+  const Nodes nodes = form.ranks == Form::Ranks::rotated ? Nodes(comm.node_of) : Nodes();
+  const std::uint64_t elements = c.func == Func::barrier ? 0 : c.count;
+  const auto wanted = static_cast<std::uint64_t>(std::max(1, comm.channels));
+  const int channels = static_cast<int>(std::min(wanted, std::max<std::uint64_t>(1, elements)));
+  for (int channel = 0; channel < channels; ++channel)
+    lanes_.push_back(make_lane(comm, nodes, channel, channels));
+}
+
+Textbook::Lane Textbook::make_lane(const Communicator& comm, const Nodes& nodes, int channel,
+                                   int channels) const {
+  const Collective& c = collective();
+  const auto size = static_cast<std::uint64_t>(c.size);
+  const std::uint64_t elements = c.func == Func::barrier ? 0 : c.count;
+
+  Lane lane;
+  Shape& shape = lane.shape;
+  shape.size = c.size;
+  shape.order = Order(nodes, channel);
+  shape.root = shape.order.position_of(c.root);
+  shape.share = near_equal(elements, channel, channels);
+  shape.block_stride = elements;
+  shape.piece_elements = shape.share.count / size;
+  shape.long_pieces = shape.share.count % size;
+
+  if (comm.slice_bytes > 0) {
+    const std::uint64_t largest =
+        form_.unit == Form::Unit::piece ? shape.piece(0).count : shape.share.count;
+    const std::uint64_t elements_per_slice =
+        std::max<std::uint64_t>(1, comm.slice_bytes / c.element_bytes);
+    const std::uint64_t slices = (largest + elements_per_slice - 1) / elements_per_slice;
+    demand(slices <= std::numeric_limits<std::int32_t>::max(), "slices are too small to count");
+    if (slices > 1) {
+      lane.slices = static_cast<std::uint32_t>(slices);
+      lane.slice_elements = elements_per_slice;
+    }
+  }
+  lane.window = comm.flow.credits == 0 ? lane.slices : std::min(comm.flow.credits, lane.slices);
+  return lane;
+}
+
+int Textbook::actors(Rank) const { return static_cast<int>(lanes_.size()); }
+
+Actor Textbook::actor(Rank r, int a) const {
+  const Lane& lane = lanes_[static_cast<std::size_t>(a)];
+  const int rounds = form_.rounds(lane.shape, lane.shape.order.position_of(r));
+  if (rounds == 0) return {a, 0};
+  return {a, lane.window < lane.slices ? 2 * rounds + 1 : rounds + 1};
+}
+
+int Textbook::receiver(Rank, int channel, Rank) const { return channel; }
+
+Step Textbook::step(Rank r, int a, int k) const {
+  const Lane& lane = lanes_[static_cast<std::size_t>(a)];
+  const int position = lane.shape.order.position_of(r);
+  return lane.window < lane.slices ? windowed_step(lane, position, k)
+                                   : fused_step(lane, position, k);
+}
+
+Step Textbook::fused_step(const Lane& lane, int position, int k) const {
+  const Shape& shape = lane.shape;
+  Step step;
+  step.slices = lane.slices;
+  step.slice_elements = lane.slice_elements;
+  if (k > 0) {
+    const Transfer in = form_.recv(shape, position, k - 1);
+    if (in.peer != kNoRank) {
+      step.recv_from.push(shape.order.rank_at(in.peer));
+      step.recv = in.block;
+      step.on_recv = in.combine;
+    }
+  }
+  if (k < form_.rounds(shape, position)) {
+    const Transfer out = form_.send(shape, position, k);
+    if (out.peer != kNoRank) {
+      step.send_to.push(shape.order.rank_at(out.peer));
+      step.send = out.block;
+    }
+  }
+  return step;
+}
+
+Step Textbook::windowed_step(const Lane& lane, int position, int k) const {
+  // Round k/2 - 1 arrives while round k/2 leaves; odd steps stay within round k/2.
+  const bool between_rounds = k % 2 == 0;
+  const std::uint32_t rest = lane.slices - lane.window;
+  Step step = fused_step(lane, position, k / 2);
+  if (between_rounds) {
+    step.slices = lane.window;
+    step.recv = slices_of(step.recv, lane.slice_elements, rest, lane.window);
+    step.send = slices_of(step.send, lane.slice_elements, 0, lane.window);
+    return step;
+  }
+  const Step next = fused_step(lane, position, k / 2 + 1);
+  step.slices = rest;
+  step.recv_from = next.recv_from;
+  step.on_recv = next.on_recv;
+  step.recv = slices_of(next.recv, lane.slice_elements, 0, rest);
+  step.send = slices_of(step.send, lane.slice_elements, lane.window, rest);
+  return step;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,155 @@
+// Turns a textbook algorithm, written as closed formulas, into a schedule for many channels.
+//
+// An algorithm file supplies a Form: how many rounds a position takes, and what it sends and
+// receives in round k. Everything else exists once, here: the split of the data over channels, the
+// order of the ranks in each channel, ragged pieces, slices, and credits.
+//
+//   positions   A Form knows positions 0 .. size-1, not ranks. With several ranks per node, channel
+//               c keeps the nodes in order and rotates the ranks inside every node by c, so that a
+//               ring of channel c enters a node at its local rank c and leaves it at local rank
+//               c-1 (both modulo the ranks of the node): the channels use all NICs of a node.
+//   rounds      In round k a position first sends, then receives. A schedule's step is the other
+//               way round, so step k receives what round k-1 receives and sends what round k sends:
+//               R rounds are R+1 steps, and what a ring passes on leaves slice by slice.
+//   slices      A channel cuts its largest block into m slices and every smaller one into m as
+//               well, the last ones possibly empty: both ends of a message know m without asking.
+//   credits     With W < m credits nobody may send m slices before it receives one. Rounds are then
+//               cut after W slices, and 2R+1 steps keep exactly W slices ahead:
+//
+//                 step 2k     receives the last W slices of round k-1, sends the first W of round k
+//                 step 2k+1   receives the first m-W of round k, sends the last m-W of round k
+//
+//               Counted over all rounds, a rank sends slice j once it has received slice j-W, so
+//               that a cycle of ranks waiting for each other would have to wait for ever earlier
+//               slices: there is none.
+//
+// Units: elements. Threading: immutable; memory is independent of the group's size unless nodes
+// have unequal numbers of ranks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+
+// The ranks of one node: [first, first + ranks) of the group.
+struct NodeSpan {
+  std::int32_t first = 0;
+  std::int32_t ranks = 1;
+};
+
+// Nodes as contiguous runs of group ranks. Anything else counts as one rank per node.
+class Nodes {
+ public:
+  Nodes() = default;
+  explicit Nodes(const std::vector<std::int32_t>& node_of);
+  NodeSpan of(Rank r) const {
+    return spans_ ? (*spans_)[static_cast<std::size_t>(r)] : NodeSpan{r - r % ranks_, ranks_};
+  }
+  bool single_ranks() const { return !spans_ && ranks_ == 1; }
+
+ private:
+  std::int32_t ranks_ = 1;                              // in every node, without spans_
+  std::shared_ptr<const std::vector<NodeSpan>> spans_;  // by rank, where nodes differ in size
+};
+
+// Which rank sits at which position of a channel. A node's ranks keep the node's positions.
+class Order {
+ public:
+  Order() = default;
+  Order(Nodes nodes, int rotation)
+      : nodes_(std::move(nodes)), rotation_(nodes_.single_ranks() ? 0 : rotation) {}
+  Rank rank_at(int position) const {
+    if (rotation_ == 0) return position;
+    const NodeSpan node = nodes_.of(position);
+    return node.first + (position - node.first + rotation_) % node.ranks;
+  }
+  int position_of(Rank rank) const {
+    if (rotation_ == 0) return rank;
+    const NodeSpan node = nodes_.of(rank);
+    const int back = node.ranks - rotation_ % node.ranks;
+    return node.first + (rank - node.first + back) % node.ranks;
+  }
+
+ private:
+  Nodes nodes_;
+  int rotation_ = 0;
+};
+
+// What a Form may know: one channel of a collective.
+struct Shape {
+  int size = 1;
+  int root = 0;  // position of the collective's root
+  Order order;
+  Block share;                       // this channel's part of elements 0 .. count-1
+  std::uint64_t block_stride = 0;    // from block j to block j+1 of a buffer with one per rank
+  std::uint64_t piece_elements = 0;  // of a short piece
+  std::uint64_t long_pieces = 0;     // the first so many pieces have one element more
+
+  // The position that `p` is, counted around the ring any number of times backwards, once forwards.
+  int wrap(int p) const {
+    while (p < 0) p += size;
+    return p < size ? p : p - size;
+  }
+  // The share in `size` near-equal pieces; some are empty when there are fewer elements.
+  Block piece(int j) const {
+    const auto i = static_cast<std::uint64_t>(j);
+    return {share.offset + i * piece_elements + (i < long_pieces ? i : long_pieces),
+            piece_elements + (i < long_pieces ? 1 : 0), Buffer::work};
+  }
+  // This channel's share of the block of the rank at `position`.
+  Block block(int position, Buffer buffer = Buffer::work) const {
+    const auto rank = static_cast<std::uint64_t>(order.rank_at(position));
+    return {rank * block_stride + share.offset, share.count, buffer};
+  }
+};
+
+// One direction of one round. No peer: nothing is sent, or received.
+struct Transfer {
+  int peer = kNoRank;  // a position
+  Block block;
+  Combine combine = Combine::copy;  // receiving only
+};
+
+// Both ends of a transfer must name it in the same order; blocks of one round have one size, up to
+// the one element in which pieces differ.
+struct Form {
+  enum class Unit : std::uint8_t { piece, share };  // what a message carries
+  enum class Ranks : std::uint8_t { rotated, in_order };
+  Unit unit = Unit::share;
+  Ranks ranks = Ranks::rotated;
+  int (*rounds)(const Shape&, int position) = nullptr;
+  Transfer (*send)(const Shape&, int position, int round) = nullptr;
+  Transfer (*recv)(const Shape&, int position, int round) = nullptr;
+};
+
+// One actor per channel; the actor's index is the channel. At most one channel per element, and at
+// least one. Throws std::invalid_argument for a size, root or communicator that makes no sense.
+class Textbook final : public Schedule {
+ public:
+  Textbook(const Form& form, const Collective& c, const Communicator& comm);
+
+  int actors(Rank r) const override;
+  Actor actor(Rank r, int a) const override;
+  Step step(Rank r, int a, int k) const override;
+  int receiver(Rank dst, int channel, Rank src) const override;
+
+ private:
+  struct Lane {
+    Shape shape;
+    std::uint32_t slices = 1;
+    std::uint32_t window = 1;          // slices sent ahead of the first one received
+    std::uint64_t slice_elements = 0;  // 0: one slice
+  };
+  Lane make_lane(const Communicator& comm, const Nodes& nodes, int channel, int channels) const;
+  Step fused_step(const Lane& lane, int position, int k) const;
+  Step windowed_step(const Lane& lane, int position, int k) const;
+
+  Form form_;
+  std::vector<Lane> lanes_;
+};
+
+}  // namespace ghostrank
