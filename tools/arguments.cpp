@@ -1,0 +1,113 @@
+// See arguments.h.
+#include "tools/arguments.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+
+#include "profiles/error.h"
+#include "tools/humane.h"
+
+namespace ghostrank {
+namespace {
+
+int parse_rank(const std::string& text, const std::string& whole, int ranks) {
+  int rank = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+  if (error != std::errc{} || end != text.data() + text.size() || rank < 0) {
+    throw Error("'" + whole + "' is no list of ranks; write for example 0,8-15");
+  }
+  if (rank >= ranks) {
+    throw Error("there is no rank " + text + ": the job has ranks 0 to " +
+                std::to_string(ranks - 1));
+  }
+  return rank;
+}
+
+}  // namespace
+
+bool parse(CLI::App& app, const Argv& argv) {
+  app.get_formatter()->column_width(34);
+  std::vector<std::string> reversed(argv.begin() + std::min<std::ptrdiff_t>(2, std::ssize(argv)),
+                                    argv.end());
+  std::reverse(reversed.begin(), reversed.end());  // as CLI11 wants them
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw Error(std::string(error.what()) + "; '" + app.get_name() + " --help' shows the flags");
+  }
+  return true;
+}
+
+void add_job_flags(CLI::App& app, JobFlags& flags) {
+  app.add_option("job", flags.path, "job file (YAML), or a result whose job is taken again")
+      ->required()
+      ->type_name("JOB.yaml");
+  app.add_option("-s,--set", flags.overrides, "override any key: -s cluster.nodes=4; repeatable")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false)
+      ->group("Job");
+  app.add_option("--seed", flags.seed, "seed of everything random (run.seed)")
+      ->type_name("N")
+      ->group("Job");
+}
+
+LoadedJob load(const JobFlags& flags) {
+  std::vector<std::string> overrides = flags.overrides;
+  if (flags.seed) overrides.push_back("run.seed=" + std::to_string(*flags.seed));
+  LoadedJob job = load_job(flags.path, overrides);
+  if (flags.seed) {
+    for (ConfigEntry& entry : job.entries) {
+      if (entry.path == "run.seed") entry.origin = "--seed";
+    }
+  }
+  return job;
+}
+
+void add_reserved_flag(CLI::App& app, const std::string& name) {
+  app.add_option_function<std::vector<std::string>>(
+         name,
+         [name](const std::vector<std::string>&) { throw Error(name + " is not available yet"); },
+         "not available yet")
+      ->expected(0, 1)
+      ->trigger_on_parse()
+      ->group("");  // not in the help: it cannot be used
+}
+
+CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& value,
+                      const std::string& what) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, name](const std::string& text) {
+            const auto size = parse_size(text);
+            if (!size) throw Error(name + ": '" + text + "' is no size; write 8, 4K, 128M or 8GiB");
+            value = *size;
+          },
+          what)
+      ->type_name("SIZE");
+}
+
+std::vector<Rank> parse_ranks(const std::string& text, int ranks) {
+  std::vector<Rank> list;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t dash = part.find('-');
+    const int first = parse_rank(part.substr(0, dash), text, ranks);
+    const int last =
+        dash == std::string::npos ? first : parse_rank(part.substr(dash + 1), text, ranks);
+    for (int rank = first; rank <= last; ++rank) list.push_back(rank);
+  }
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  if (list.empty()) throw Error("'" + text + "' names no rank; write for example 0,8-15");
+  return list;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,136 @@
+// The JSON of plan, compare and doctor: facts that are collected elsewhere and shown as tables,
+// too.
+#include <nlohmann/json.hpp>
+
+#include "tools/comparison.h"
+#include "tools/findings.h"
+#include "tools/plan_report.h"
+
+namespace ghostrank {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json programs_json(const PlanFacts& facts) {
+  Json list = Json::array();
+  for (const StreamFacts& s : facts.streams) {
+    list.push_back({{"role", s.role},
+                    {"ranks", s.ranks},
+                    {"stream", s.stream},
+                    {"computes", s.computes},
+                    {"compute_seconds", s.compute_seconds},
+                    {"collectives", s.collectives},
+                    {"sends", s.sends},
+                    {"receives", s.receives}});
+  }
+  return list;
+}
+
+Json groups_json(const PlanFacts& facts) {
+  Json list = Json::array();
+  for (const GroupFacts& g : facts.groups) {
+    list.push_back({{"group", g.name},
+                    {"communicators", g.communicators},
+                    {"smallest", g.smallest},
+                    {"largest", g.largest}});
+  }
+  return list;
+}
+
+Json collectives_json(const TrafficPlan& traffic) {
+  Json list = Json::array();
+  for (const CollectiveTraffic& c : traffic.collectives) {
+    list.push_back({{"op", c.op},
+                    {"group", c.group},
+                    {"algorithm", c.algorithm},
+                    {"calls", c.calls},
+                    {"bytes", c.buffer_bytes},
+                    {"messages", c.messages},
+                    {"message_bytes", c.bytes},
+                    {"wire_messages", c.wire_messages},
+                    {"wire_bytes", c.wire_bytes},
+                    {"seconds_at_least", c.seconds_at_least}});
+  }
+  return list;
+}
+
+Json traffic_json(const PlanFacts& facts) {
+  const TrafficPlan& t = facts.traffic;
+  Json pairs = Json::array();
+  for (const PairTraffic& p : t.pairs) {
+    pairs.push_back({{"src", nic_name(p.source_nic, facts.nics_per_node)},
+                     {"dst", nic_name(p.target_nic, facts.nics_per_node)},
+                     {"bytes", static_cast<std::uint64_t>(p.bytes)},
+                     {"messages", static_cast<std::uint64_t>(p.messages)}});
+  }
+  return {{"wire_bytes_per_iteration", t.wire_bytes},
+          {"messages_per_iteration", t.wire_messages},
+          {"intra_node_bytes_per_iteration", t.intra_bytes},
+          {"intra_node_messages_per_iteration", t.intra_messages},
+          {"busiest_nic_bytes", t.busiest_nic_bytes},
+          {"pairs", std::move(pairs)}};
+}
+
+}  // namespace
+
+std::string plan_json(const PlanFacts& facts) {
+  return dump({{"schema", "ghostrank/plan/1"},
+               {"job", facts.job},
+               {"model", facts.model},
+               {"ranks", facts.ranks},
+               {"nodes", facts.nodes},
+               {"programs", programs_json(facts)},
+               {"groups", groups_json(facts)},
+               {"collectives", collectives_json(facts.traffic)},
+               {"traffic", traffic_json(facts)},
+               {"compute_seconds", facts.traffic.compute_seconds},
+               {"step_seconds_at_least", facts.traffic.step_seconds_at_least}});
+}
+
+std::string comparison_json(const std::vector<StoredResult>& results) {
+  Json list = Json::array();
+  for (const StoredResult& r : results) {
+    Json values = Json::object(), ratios = Json::object();
+    for (const Measure& measure : measures()) {
+      const auto value = measure.of(r), first = measure.of(results.front());
+      values[measure.key] = or_null(value);
+      ratios[measure.key] = value && first && *first != 0 ? Json(*value / *first) : Json(nullptr);
+    }
+    const LedgerComparison ledgers = compare_ledgers(results.front(), r);
+    list.push_back({{"file", r.file},
+                    {"job", r.job},
+                    {"fabric", r.fabric},
+                    {"provider", r.provider},
+                    {"transport", r.transport},
+                    {"values", std::move(values)},
+                    {"ratio_to_first", std::move(ratios)},
+                    {"pairs_same_as_first", ledgers.outcome == Ledgers::unknown
+                                                ? Json(nullptr)
+                                                : Json(ledgers.outcome == Ledgers::same)},
+                    {"faithful", r.faithful},
+                    {"modelled", r.modelled},
+                    {"reason", r.reason}});
+  }
+  return dump({{"schema", "ghostrank/comparison/1"}, {"results", std::move(list)}});
+}
+
+std::string findings_json(const Findings& findings) {
+  Json list = Json::array();
+  for (const Finding& f : findings) {
+    list.push_back({{"area", f.area},
+                    {"name", f.name},
+                    {"value", f.value},
+                    {"chosen", f.chosen},
+                    {"weak", f.weak},
+                    {"remedy", f.remedy}});
+  }
+  return dump({{"schema", "ghostrank/doctor/1"}, {"findings", std::move(list)}});
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,121 @@
+// Fabric and timing: what carries messages, and how well this machine keeps time (see findings.h).
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <sched.h>
+#include <time.h>
+
+#include "emulator/fabric/ofi.h"
+#include "profiles/error.h"
+#include "tools/findings.h"
+#include "tools/humane.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr int kSleeps = 200;
+constexpr std::int64_t kSleepNs = 500'000;
+constexpr double kWeakLatenessSeconds = 500e-6;  // p99; an idle machine wakes up within 100 µs
+
+std::int64_t nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000LL + t.tv_nsec; }
+
+// How long after its time each of many short sleeps ended, in nanoseconds, sorted.
+std::array<std::int64_t, kSleeps> measured_lateness() {
+  std::array<std::int64_t, kSleeps> lateness{};
+  for (std::int64_t& late : lateness) {
+    timespec until{};
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    const std::int64_t at = nanoseconds(until) + kSleepNs;
+    until = {at / 1'000'000'000, at % 1'000'000'000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0) {
+    }
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    late = nanoseconds(now) - at;
+  }
+  std::sort(lateness.begin(), lateness.end());
+  return lateness;
+}
+
+Finding timer_finding() {
+  const auto lateness = measured_lateness();
+  const auto at = [&](double share) {
+    return static_cast<double>(lateness[static_cast<std::size_t>(share * (kSleeps - 1))]) * 1e-9;
+  };
+  const bool weak = at(0.99) > kWeakLatenessSeconds;
+  return {
+      "timing", "timer lateness",
+      "p50 " + humane_seconds(at(0.5)) + ", p99 " + humane_seconds(at(0.99)) + " (200 sleeps)",
+      weak,
+      weak ? "leave cores free for ghostrank: stop other programs, or start it with 'nice -n -10'"
+           : ""};
+}
+
+Finding clock_finding() {
+  const std::string base = "/sys/devices/system/clocksource/clocksource0/";
+  const std::string source = first_line(base + "current_clocksource");
+  const std::string available = first_line(base + "available_clocksource");
+  timespec resolution{};
+  clock_getres(CLOCK_MONOTONIC, &resolution);
+  const bool weak = source != "tsc" && available.find("tsc") != std::string::npos;
+  return {"timing", "clock",
+          (source.empty() ? "unknown source" : source) + ", resolution " +
+              humane_seconds(static_cast<double>(nanoseconds(resolution)) * 1e-9),
+          weak, weak ? "echo tsc | sudo tee " + base + "current_clocksource" : ""};
+}
+
+Finding cores_finding() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  std::array<double, 1> load{};
+  const bool known = getloadavg(load.data(), 1) == 1;
+  const bool busy = known && load[0] > 0.5 * usable;
+  return {"timing", "cores",
+          std::to_string(usable) + " usable" + (known ? ", load " + significant(load[0], 2) : ""),
+          busy,
+          busy ? "stop other programs ('ps -eo pcpu,args --sort=-pcpu | head' shows them)" : ""};
+}
+
+}  // namespace
+
+Findings look_at_timing() {
+  Findings findings{cores_finding(), clock_finding(), timer_finding()};
+  const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  if (!governor.empty()) {
+    const bool weak = governor != "performance";
+    findings.push_back({"timing", "frequency governor", governor, weak,
+                        weak ? "sudo cpupower frequency-set -g performance" : ""});
+  }
+  return findings;
+}
+
+// What `auto` picks is found by letting it pick.
+Findings look_at_fabric() {
+  Findings findings;
+  std::string chosen, transport;
+  try {
+    const auto fabric = OfiFabric::open({});
+    chosen = fabric->provider();
+    transport = fabric->transport();
+  } catch (const Error& error) {
+    findings.push_back({"fabric", "auto", "finds no provider", true, error.what()});
+  }
+  for (const OfiProvider& p : list_ofi_providers()) {
+    const std::string where =
+        p.fabric == p.domain || p.domain.empty() ? p.fabric : p.domain + " " + p.fabric;
+    const auto same = std::find_if(findings.begin(), findings.end(),
+                                   [&](const Finding& f) { return f.name == p.name; });
+    if (same != findings.end()) {
+      same->value += "; " + where;
+      continue;
+    }
+    std::string value = "version " + p.version;
+    if (p.name == chosen) value += ", " + transport + ", picked by fabric.provider=auto";
+    if (!p.waitable) value += ", must poll";
+    findings.push_back({"fabric", p.name, value + ": " + where, false, "", p.name == chosen});
+  }
+  return findings;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,24 @@
+// Numbers as people read them: "312.4 ms", "6.2 GiB", "1,234,567". Sizes are powers of 1024 and say
+// so (KiB), rates are decimal as links are sold. Four significant digits, never more than measured.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ghostrank {
+
+std::string humane_seconds(double seconds);             // "312.4 ms", "2 min 13 s"
+std::string humane_bytes(double bytes);                 // "6.2 GiB", "512 B"
+std::string humane_count(double count);                 // "1,234,567", "12.5"
+std::string humane_percent(double share);               // 0.0123 -> "1.23 %"
+std::string humane_bits(double bits_per_second);        // "400 Gb/s"
+std::string significant(double value, int digits = 4);  // "0.01234", "1234"
+
+// "8", "4K", "128M", "8GiB": powers of 1024. Empty on anything else, or beyond 64 bits.
+std::optional<std::uint64_t> parse_size(std::string_view text);
+
+}  // namespace ghostrank

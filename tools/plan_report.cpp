@@ -1,0 +1,193 @@
+// See plan_report.h.
+#include "tools/plan_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <unistd.h>
+
+#include "tools/humane.h"
+#include "tools/result_json.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kPairsShown = 8;
+
+StreamFacts count(const std::vector<Op>& ops) {
+  StreamFacts facts;
+  for (const Op& op : ops) {
+    switch (op.kind) {
+      case Op::Kind::compute:
+        ++facts.computes;
+        facts.compute_seconds += seconds(op.duration);
+        break;
+      case Op::Kind::collective:
+        ++facts.collectives;
+        break;
+      case Op::Kind::send:
+        ++facts.sends;
+        break;
+      case Op::Kind::recv:
+        ++facts.receives;
+        break;
+      case Op::Kind::record:
+      case Op::Kind::wait:
+        break;
+    }
+  }
+  return facts;
+}
+
+std::vector<StreamFacts> stream_facts(const Workload& workload) {
+  std::vector<StreamFacts> list;
+  for (std::size_t r = 0; r < workload.roles.size(); ++r) {
+    const Role& role = workload.roles[r];
+    if (role.iterations.empty()) continue;
+    const Program& steady = role.iterations.back();
+    for (std::size_t s = 0; s < steady.streams.size(); ++s) {
+      StreamFacts facts = count(steady.streams[s]);
+      facts.role = role.name;
+      facts.stream = steady.stream_names[s];
+      facts.ranks = static_cast<int>(std::count(workload.role_of.begin(), workload.role_of.end(),
+                                                static_cast<std::uint16_t>(r)));
+      list.push_back(std::move(facts));
+    }
+  }
+  return list;
+}
+
+std::vector<GroupFacts> group_facts(const Workload& workload) {
+  std::vector<GroupFacts> list;
+  for (const std::string& name : workload.group_names) list.push_back({name, 0, 0, 0});
+  for (const Group& group : workload.groups) {
+    GroupFacts& facts = list[group.kind];
+    const std::size_t size = group.members.size();
+    facts.smallest = facts.communicators == 0 ? size : std::min(facts.smallest, size);
+    facts.largest = std::max(facts.largest, size);
+    ++facts.communicators;
+  }
+  return list;
+}
+
+double real(std::uint64_t n) { return static_cast<double>(n); }
+
+std::string programs_table(const PlanFacts& facts) {
+  Table table{{{"role"},
+               {"ranks", Align::right},
+               {"stream"},
+               {"computes", Align::right},
+               {"compute time", Align::right},
+               {"collectives", Align::right},
+               {"sends", Align::right},
+               {"receives", Align::right}},
+              {}};
+  for (const StreamFacts& s : facts.streams) {
+    table.rows.push_back({s.role, humane_count(s.ranks), s.stream, humane_count(real(s.computes)),
+                          humane_seconds(s.compute_seconds), humane_count(real(s.collectives)),
+                          humane_count(real(s.sends)), humane_count(real(s.receives))});
+  }
+  return render(table);
+}
+
+std::string groups_table(const PlanFacts& facts) {
+  Table table{{{"group"}, {"communicators", Align::right}, {"members", Align::right}}, {}};
+  for (const GroupFacts& g : facts.groups) {
+    table.rows.push_back({g.name, humane_count(g.communicators),
+                          g.smallest == g.largest ? humane_count(real(g.largest))
+                                                  : humane_count(real(g.smallest)) + "-" +
+                                                        humane_count(real(g.largest))});
+  }
+  return render(table);
+}
+
+std::string traffic_table(const PlanFacts& facts) {
+  Table table{{{"collective"},
+               {"group"},
+               {"algorithm"},
+               {"calls", Align::right},
+               {"size/call", Align::right},
+               {"messages", Align::right},
+               {"bytes", Align::right},
+               {"between nodes", Align::right},
+               {"bytes", Align::right},
+               {"takes at least", Align::right}},
+              {}};
+  for (const CollectiveTraffic& c : facts.traffic.collectives) {
+    table.rows.push_back({c.op, c.group, c.algorithm, humane_count(real(c.calls)),
+                          c.calls > 0 ? humane_bytes(real(c.buffer_bytes) / real(c.calls)) : "-",
+                          humane_count(real(c.messages)), humane_bytes(real(c.bytes)),
+                          humane_count(real(c.wire_messages)), humane_bytes(real(c.wire_bytes)),
+                          humane_seconds(c.seconds_at_least)});
+  }
+  return render(table);
+}
+
+std::string pairs_table(const PlanFacts& facts) {
+  std::vector<PairTraffic> pairs = facts.traffic.pairs;
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [](const PairTraffic& a, const PairTraffic& b) { return a.bytes > b.bytes; });
+  Table table{{{"from"}, {"to"}, {"messages", Align::right}, {"bytes", Align::right}}, {}};
+  for (std::size_t i = 0; i < std::min(pairs.size(), kPairsShown); ++i) {
+    table.rows.push_back({nic_name(pairs[i].source_nic, facts.nics_per_node),
+                          nic_name(pairs[i].target_nic, facts.nics_per_node),
+                          humane_count(pairs[i].messages), humane_bytes(pairs[i].bytes)});
+  }
+  std::string text = render(table);
+  if (pairs.size() > kPairsShown) {
+    text += "and " + humane_count(real(pairs.size() - kPairsShown)) +
+            " more pairs; --json lists them all\n";
+  }
+  return text;
+}
+
+std::vector<Fact> closing_facts(const PlanFacts& facts) {
+  const TrafficPlan& t = facts.traffic;
+  std::string nic = humane_bytes(real(t.busiest_nic_bytes));
+  if (facts.nic_bps > 0) {
+    nic += ", " + humane_seconds(real(t.busiest_nic_bytes) * 8 / facts.nic_bps) + " at " +
+           humane_bits(facts.nic_bps);
+  }
+  return {{"between nodes", humane_bytes(real(t.wire_bytes)) + " in " +
+                                humane_count(real(t.wire_messages)) + " messages, " +
+                                humane_count(real(t.pairs.size())) + " NIC pairs"},
+          {"inside nodes", humane_bytes(real(t.intra_bytes)) + " in " +
+                               humane_count(real(t.intra_messages)) + " messages"},
+          {"busiest NIC", nic},
+          {"compute", humane_seconds(t.compute_seconds) + ", the longest of any role"},
+          {"step at least", humane_seconds(t.step_seconds_at_least)},
+          {"least dilation", "depends on the hosts: 'ghostrank run' measures it before it starts"}};
+}
+
+}  // namespace
+
+PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
+  PlanFacts facts;
+  facts.job = job.spec.file;
+  facts.model = job.spec.model_name;
+  facts.ranks = workload.ranks;
+  facts.nodes = job.spec.cluster.nodes;
+  facts.nics_per_node = job.spec.cluster.nics_per_node;
+  facts.nic_bps = job.spec.cluster.nic.rate_bps;
+  facts.streams = stream_facts(workload);
+  facts.groups = group_facts(workload);
+  facts.traffic = plan_traffic(job.spec, workload);
+  return facts;
+}
+
+std::string plan_text(const PlanFacts& facts, const Paint& paint) {
+  std::string text = paint.bold("plan of " + facts.job) + ": " + facts.model + ", " +
+                     humane_count(facts.ranks) + " ranks on " + humane_count(facts.nodes) +
+                     " nodes; one steady iteration, nothing was sent\n";
+  text += "\n" + programs_table(facts) + "\n" + groups_table(facts);
+  if (!facts.traffic.collectives.empty()) text += "\n" + traffic_table(facts);
+  if (!facts.traffic.pairs.empty()) text += "\n" + pairs_table(facts);
+  return text + "\n" + render(closing_facts(facts));
+}
+
+void show_plan(const LoadedJob& job, const Workload& workload, const std::string& json) {
+  const PlanFacts facts = plan_facts(job, workload);
+  if (!json.empty()) write_whole(json, plan_json(facts));
+  if (json != "-") std::fputs(plan_text(facts, paint_for(STDOUT_FILENO)).c_str(), stdout);
+}
+
+}  // namespace ghostrank

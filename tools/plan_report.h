@@ -1,0 +1,45 @@
+// What a job would send, as facts, tables and JSON: shared by `plan` and `run --dry-run`.
+//
+// Threading: pure functions, but for show_plan, which prints.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/traffic.h"
+#include "profiles/job.h"
+#include "tools/table.h"
+
+namespace ghostrank {
+
+struct StreamFacts {  // one stream of one role, in the steady state
+  std::string role, stream;
+  int ranks = 0;  // that play the role
+  std::uint64_t computes = 0, collectives = 0, sends = 0, receives = 0;
+  double compute_seconds = 0;
+};
+
+struct GroupFacts {
+  std::string name;
+  int communicators = 0;
+  std::size_t smallest = 0, largest = 0;  // members
+};
+
+struct PlanFacts {
+  std::string job, model;
+  int ranks = 0, nodes = 0, nics_per_node = 0;
+  double nic_bps = 0;
+  std::vector<StreamFacts> streams;
+  std::vector<GroupFacts> groups;
+  TrafficPlan traffic;
+};
+
+PlanFacts plan_facts(const LoadedJob& job, const Workload& workload);
+std::string plan_text(const PlanFacts& facts, const Paint& paint);
+std::string plan_json(const PlanFacts& facts);  // schema ghostrank/plan/1; in fact_json.cpp
+
+// Tables on stdout, JSON where `json` says; "-" means JSON alone on stdout, empty none.
+void show_plan(const LoadedJob& job, const Workload& workload, const std::string& json);
+
+}  // namespace ghostrank

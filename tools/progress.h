@@ -1,0 +1,44 @@
+// What a person sees while a run goes on, on stderr. On a terminal one line is repainted; elsewhere
+// (a log file, CI) a plain line appears at the end of an iteration, at most every ten seconds.
+//
+// Threading: one owner.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace ghostrank {
+
+// How far a run is. `iteration` counts from 0; warm-up iterations are negative, -1 the last.
+struct ProgressState {
+  int iteration = 0, iterations = 0, warmup = 0;
+  double step_seconds = 0;  // of the last ended iteration, emulated; 0: none has ended yet
+  double fraction = 0;      // of the whole run
+  double wall_seconds = 0;  // since the start
+};
+
+std::string progress_text(const ProgressState& state);
+
+class Progress {
+ public:
+  enum class Mode { silent, plain, live };
+  Progress(std::FILE* out, Mode mode, int warmup, int iterations);
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void iteration_ended(int index, double step_seconds);
+  void advanced(double fraction, double wall_seconds);
+  void clear();  // removes the live line, so that other text may be printed
+
+ private:
+  void repaint();
+
+  std::FILE* out_;
+  Mode mode_;
+  ProgressState state_;
+  double last_plain_wall_ = -1e9, last_paint_wall_ = -1e9;
+  bool painted_ = false;
+};
+
+}  // namespace ghostrank

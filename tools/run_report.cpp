@@ -1,0 +1,259 @@
+// See run_report.h.
+#include "tools/run_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "tools/humane.h"
+#include "tools/result_json.h"
+#include "tools/statistics.h"
+
+namespace ghostrank {
+namespace {
+
+std::string plural(double count, const std::string& noun) {
+  return humane_count(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string gigabytes(double gigabytes_per_second) {
+  return significant(gigabytes_per_second, 3) + " GB/s";
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+std::vector<double> over(const Result& result, double IterationReport::*field) {
+  std::vector<double> samples;
+  for (const IterationReport& i : result.iterations) samples.push_back(i.*field);
+  return samples;
+}
+
+std::string fabric_line(const Result& result) {
+  std::set<std::string> transports;
+  for (const HostReport& host : result.hosts) {
+    transports.insert(host.provider == host.transport ? host.provider
+                                                      : host.provider + ", " + host.transport);
+  }
+  return joined({transports.begin(), transports.end()});
+}
+
+std::string dilation_line(const LoadedJob& job, const Result& result) {
+  if (result.fidelity.modelled) return "none: virtual time";
+  std::string text = significant(result.dilation);
+  if (job.spec.dilation == 0) text += " (auto)";
+  if (result.dilation == 1) return text + ": emulated time is wall time";
+  return text + ": 1 s of the emulated cluster takes " + humane_seconds(result.dilation) + " here";
+}
+
+std::string size_line(const LoadedJob& job, const Result& result) {
+  const ClusterSpec& cluster = job.spec.cluster;
+  const auto processes = static_cast<double>(std::max<std::size_t>(result.hosts.size(), 1));
+  return plural(result.ranks, "rank") + " on " + plural(cluster.nodes, "emulated node") + " (" +
+         plural(cluster.gpus_per_node, "GPU") + ", " + plural(cluster.nics_per_node, "NIC") +
+         " each), played by " + humane_count(processes) +
+         (processes == 1 ? " process" : " processes");
+}
+
+void add_job_facts(std::vector<Fact>& facts, const LoadedJob& job, const Result& result) {
+  facts.push_back({"job", job.spec.file});
+  facts.push_back({"model", job.spec.model_name + ", " + job.spec.parallel.framework + ", " +
+                                std::string(name_of(job.spec.precision.gradients)) +
+                                " gradients, on " + job.spec.device.name});
+  facts.push_back({"ranks", size_line(job, result)});
+  facts.push_back({"fabric", fabric_line(result)});
+  facts.push_back({"dilation", dilation_line(job, result)});
+  facts.push_back({"wall time", humane_seconds(result.wall_seconds)});
+}
+
+std::string step_line(const Result& result) {
+  const std::vector<double> seconds = over(result, &IterationReport::seconds);
+  const Summary s = summarize(seconds);
+  if (!s.median) return "no iteration was completed";
+  std::string text = "median " + humane_seconds(*s.median);
+  if (s.ci95) {
+    text += ", mean " + humane_seconds(*s.mean) + " [" + humane_seconds(s.ci95->first) + ", " +
+            humane_seconds(s.ci95->second) + "] (95 %)";
+  }
+  if (s.p99) text += ", p99 " + humane_seconds(*s.p99);
+  text += ", " + plural(static_cast<double>(seconds.size()), "iteration");
+  if (s.cv) text += ", cv " + humane_percent(*s.cv);
+  return text;
+}
+
+std::string throughput_line(const Result& result, double step) {
+  std::string text;
+  if (result.samples_per_iteration > 0) {
+    text = significant(result.samples_per_iteration / step) + " samples/s";
+  }
+  if (result.flops_per_iteration > 0 && result.ranks > 0) {
+    text += (text.empty() ? "" : ", ") +
+            significant(result.flops_per_iteration / step / result.ranks * 1e-12) +
+            " TFLOP/s per GPU (model FLOPs)";
+  }
+  return text;
+}
+
+void add_time_facts(std::vector<Fact>& facts, const Result& result) {
+  facts.push_back({"step time", step_line(result)});
+  const std::optional<double> step = summarize(over(result, &IterationReport::seconds)).median;
+  if (!step || *step <= 0) return;
+  if (const std::string text = throughput_line(result, *step); !text.empty()) {
+    facts.push_back({"throughput", text});
+  }
+  const auto part = [&](const char* name, double IterationReport::*field) {
+    const double seconds = summarize(over(result, field)).median.value_or(0);
+    facts.push_back(
+        {name, humane_seconds(seconds) + " (" + humane_percent(seconds / *step) + " of the step)"});
+  };
+  part("compute", &IterationReport::compute_seconds);
+  part("exposed comm", &IterationReport::exposed_comm_seconds);
+  part("bubble", &IterationReport::bubble_seconds);
+}
+
+std::string collectives_table(const Result& result) {
+  if (result.collectives.empty()) return "";
+  Table table{{{"collective"},
+               {"group"},
+               {"algorithm"},
+               {"calls/step", Align::right},
+               {"size/call", Align::right},
+               {"time/call", Align::right},
+               {"algbw", Align::right},
+               {"busbw", Align::right}},
+              {}};
+  for (const CollectiveReport& c : result.collectives) {
+    table.rows.push_back({c.op, c.group, c.algorithm, humane_count(c.calls),
+                          c.calls > 0 ? humane_bytes(c.bytes / c.calls) : "-",
+                          humane_seconds(c.seconds_median), gigabytes(c.algbw_GBps),
+                          gigabytes(c.busbw_GBps)});
+  }
+  return "\n" + render(table);
+}
+
+std::string busiest_nic(const Result& result) {
+  std::map<int, double> sent;
+  for (const PairTraffic& pair : result.pairs) sent[pair.source_nic] += pair.bytes;
+  const auto busiest = std::max_element(
+      sent.begin(), sent.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (busiest == sent.end()) return "";
+  return "; busiest NIC " + nic_name(busiest->first, result.nics_per_node) + " sends " +
+         humane_bytes(busiest->second);
+}
+
+void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
+  facts.push_back({"between nodes", humane_bytes(result.wire_bytes_per_iteration) + " in " +
+                                        plural(result.messages_per_iteration, "message") +
+                                        " per step" + busiest_nic(result)});
+  facts.push_back({"inside nodes", humane_bytes(result.intra_node_bytes_per_iteration) + " in " +
+                                       plural(result.intra_node_messages_per_iteration, "message") +
+                                       " per step"});
+  for (const InterfaceReport& i : result.interfaces) {
+    if (!i.tx_bytes || !i.rx_bytes) continue;
+    facts.push_back({"interface", "host " + std::to_string(i.host) + " " + i.device + " sent " +
+                                      humane_bytes(static_cast<double>(*i.tx_bytes)) +
+                                      ", received " +
+                                      humane_bytes(static_cast<double>(*i.rx_bytes))});
+  }
+}
+
+void add_fidelity_facts(std::vector<Fact>& facts, const Result& result) {
+  const Fidelity& f = result.fidelity;
+  if (result.verify) {
+    facts.push_back(
+        {"verification", humane_count(static_cast<double>(result.verify->checked_elements)) +
+                             " elements checked, " +
+                             humane_count(static_cast<double>(result.verify->wrong_elements)) +
+                             " wrong"});
+  }
+  if (!f.modelled) {
+    facts.push_back({"lateness", "p50 " + humane_seconds(f.lateness_us_p50 * 1e-6) + ", p99 " +
+                                     humane_seconds(f.lateness_us_p99 * 1e-6) + ", max " +
+                                     humane_seconds(f.lateness_us_max * 1e-6) + "; " +
+                                     humane_percent(f.critical_lateness) +
+                                     " of the step on the critical path"});
+    facts.push_back(
+        {"machine", "loop busy " + humane_percent(f.loop_busy) + ", run queue wait " +
+                        (f.run_queue_wait < 0 ? "unreadable" : humane_percent(f.run_queue_wait)) +
+                        ", rate error " + humane_percent(f.rate_error)});
+  }
+  facts.push_back({"exactness", f.level + ", " + f.basis});
+}
+
+}  // namespace
+
+std::string verdict(const Result& result, int iterations_asked) {
+  const Fidelity& f = result.fidelity;
+  const std::string valid = f.valid_for.empty() ? "" : "; valid for " + joined(f.valid_for);
+  if (!result.interrupted.empty()) {
+    return "INCOMPLETE: " + std::to_string(result.iterations.size()) + " of " +
+           std::to_string(iterations_asked) + " iterations; " + result.interrupted;
+  }
+  if (result.verify && result.verify->wrong_elements > 0) {
+    return "WRONG: verification found " +
+           humane_count(static_cast<double>(result.verify->wrong_elements)) + " wrong elements";
+  }
+  if (f.modelled) return "modelled: virtual time, nothing was measured on a network" + valid;
+  if (f.faithful) return "faithful: this machine kept up" + valid;
+  return "NOT faithful: " + (f.reason.empty() ? "no reason was recorded" : f.reason) + valid;
+}
+
+std::string report(const LoadedJob& job, const Result& result, const Paint& paint) {
+  const std::string first = verdict(result, job.spec.run.iterations);
+  const bool good = first.rfind("faithful", 0) == 0 || first.rfind("modelled", 0) == 0;
+  std::vector<Fact> head, times, traffic;
+  add_job_facts(head, job, result);
+  add_time_facts(times, result);
+  add_traffic_facts(traffic, result);
+  add_fidelity_facts(traffic, result);
+  std::string text = (good ? paint.good(first) : paint.bad(first)) + "\n\n" + render(head) + "\n" +
+                     render(times) + collectives_table(result) + "\n" + render(traffic);
+  if (!result.notes.empty()) text += "\nnotes\n";
+  for (const std::string& note : result.notes) text += "  - " + note + "\n";
+  return text;
+}
+
+std::string announcement(const LoadedJob& job, const Result& started, const Paint& paint) {
+  const Capacity& c = started.capacity;
+  std::vector<Fact> facts;
+  std::string can;
+  if (c.wire_bytes_per_second > 0) can = humane_bits(c.wire_bytes_per_second * 8);
+  if (c.seconds_per_message > 0) {
+    can += (can.empty() ? "" : ", ") + plural(1 / c.seconds_per_message, "message") + "/s";
+  }
+  if (!can.empty()) facts.push_back({"this host can source", can});
+  facts.push_back({"the busiest process needs",
+                   humane_bytes(c.wire_bytes) + " in " + plural(c.wire_messages, "message") +
+                       " on the wire and " + plural(c.local_messages, "local message") +
+                       " per step of at least " + humane_seconds(c.step_seconds_at_least)});
+  if (!started.fidelity.modelled && job.spec.fabric.kind != FabricKind::virtual_time) {
+    facts.push_back({"least dilation", significant(c.dilation_needed) + "; dilation is " +
+                                           dilation_line(job, started)});
+  }
+  return paint.dim(render(facts)) + "\n";
+}
+
+std::string iterations_csv(const Result& result) {
+  std::string text =
+      "job,provider,transport,ranks,dilation,iteration,seconds,compute_seconds,"
+      "exposed_comm_seconds,bubble_seconds,faithful\n";
+  const HostReport host = result.hosts.empty() ? HostReport{} : result.hosts.front();
+  char row[256];
+  for (std::size_t i = 0; i < result.iterations.size(); ++i) {
+    const IterationReport& it = result.iterations[i];
+    std::snprintf(
+        row, sizeof row, ",%d,%.10g,%zu,%.10g,%.10g,%.10g,%.10g,%s\n", result.ranks,
+        result.dilation, i, it.seconds, it.compute_seconds, it.exposed_comm_seconds,
+        it.bubble_seconds,
+        result.fidelity.modelled ? "modelled" : (result.fidelity.faithful ? "true" : "false"));
+    text += result.job_name + "," + host.provider + "," + host.transport + row;
+  }
+  return text;
+}
+
+}  // namespace ghostrank

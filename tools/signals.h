@@ -1,0 +1,21 @@
+// SIGINT and SIGTERM while a run goes on: the first asks the run to stop everywhere, so that what
+// was found is still written; a second one ends the process at once.
+//
+// Threading: one instance at a time, made and destroyed by the main thread.
+#pragma once
+
+#include "emulator/control.h"
+
+namespace ghostrank {
+
+class StopOnSignal {
+ public:
+  explicit StopOnSignal(Control& control);
+  ~StopOnSignal();
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+  int received() const;  // the signal's number, or 0
+};
+
+}  // namespace ghostrank

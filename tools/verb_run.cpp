@@ -1,0 +1,215 @@
+// ghostrank run: plays a job, watches it, writes what was found.
+//
+// Every process of a job runs this; process 0 speaks and writes, the others only report errors.
+#include <csignal>
+#include <cstdio>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "emulator/engine.h"
+#include "profiles/error.h"
+#include "tools/chrome_trace.h"
+#include "tools/expectation.h"
+#include "tools/plan_report.h"
+#include "tools/result_json.h"
+#include "tools/run_report.h"
+#include "tools/run_watch.h"
+#include "tools/signals.h"
+#include "tools/verbs.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr int kDefaultTraceRanks = 16;
+
+struct RunFlags {
+  JobFlags job;
+  std::string json, csv, trace, trace_ranks;
+  std::vector<std::string> expect;
+  bool quiet = false, print_config = false, dry_run = false, allow_unfaithful = false;
+};
+
+bool read_flags(const Argv& argv, RunFlags& flags) {
+  CLI::App app("Play a job: real messages at the right time, or all of it in virtual time.",
+               "ghostrank run");
+  add_job_flags(app, flags.job);
+  const auto file = [&](const char* name, std::string& path, const char* what, const char* type) {
+    app.add_option(name, path, what)->type_name(type)->group("Output");
+  };
+  const auto flag = [&](const char* name, bool& value, const char* what, const char* group) {
+    app.add_flag(name, value, what)->group(group);
+  };
+  file("--json", flags.json, "the result (schema ghostrank/result/1); - is stdout", "FILE|-");
+  file("--csv", flags.csv, "one row per measured iteration", "FILE");
+  file("--trace", flags.trace, "Chrome trace for Perfetto", "FILE.json[.gz]");
+  file("--trace-ranks", flags.trace_ranks,
+       "ranks to trace: 0,8-15; default: the first of each node, at most 16", "RANKS");
+  flag("--quiet", flags.quiet, "no progress, no tables", "Output");
+  flag("--print-config", flags.print_config, "print every key, its value and origin; do not run",
+       "Job");
+  flag("--dry-run", flags.dry_run, "say what would be sent; do not run", "Job");
+  flag("--allow-unfaithful", flags.allow_unfaithful,
+       "exit 0 although the machine could not keep up", "Outcome");
+  app.add_option("--expect", flags.expect,
+                 "exit 1 unless a number of the result is below or above a bound; repeatable")
+      ->type_name("KEY<VALUE")
+      ->allow_extra_args(false)
+      ->group("Outcome");
+  add_reserved_flag(app, "--print-launch");
+  app.footer(
+      "Examples:\n"
+      "  ghostrank run job.yaml --json out.json\n"
+      "  ghostrank run job.yaml -s fabric.kind=virtual -s cluster.nodes=1024\n"
+      "  ghostrank run job.yaml --expect 'step_time.median<0.5' --trace out.json.gz\n"
+      "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 ghostrank run job.yaml\n\n"
+      "Exit status: 0 ok; 1 failed, wrong, not faithful or short of an --expect; 2 usage or job;\n"
+      "3 environment; 130, 143 stopped by a signal.");
+  return parse(app, argv);
+}
+
+void print_config(const LoadedJob& job) {
+  std::size_t widest = 0;
+  std::vector<std::string> lines;
+  for (const ConfigEntry& entry : job.entries) {
+    lines.push_back(entry.path + " = " + entry.value);
+    widest = std::max(widest, std::min<std::size_t>(lines.back().size(), 60));
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    lines[i].resize(std::max(lines[i].size(), widest), ' ');
+    std::printf("%s   # %s\n", lines[i].c_str(), job.entries[i].origin.c_str());
+  }
+}
+
+std::vector<Rank> ranks_to_trace(const RunFlags& flags, const LoadedJob& job, int ranks) {
+  if (flags.trace.empty()) {
+    if (!flags.trace_ranks.empty()) throw Error("--trace-ranks needs --trace FILE");
+    return {};
+  }
+  if (!flags.trace_ranks.empty()) return parse_ranks(flags.trace_ranks, ranks);
+  std::vector<Rank> first_of_nodes;
+  for (int node = 0; node < std::min(job.spec.cluster.nodes, kDefaultTraceRanks); ++node) {
+    if (const Rank rank = node * job.spec.cluster.gpus_per_node; rank < ranks) {
+      first_of_nodes.push_back(rank);
+    }
+  }
+  return first_of_nodes;
+}
+
+WatchOptions watch_options(const RunFlags& flags) {
+  WatchOptions options;
+  if (!flags.json.empty() && flags.json != "-")
+    options.partial_path = flags.json + ".partial.jsonl";
+  options.announce = !flags.quiet;
+  const bool live = isatty(STDERR_FILENO) == 1 && flags.json != "-";
+  options.progress =
+      flags.quiet ? Progress::Mode::silent : (live ? Progress::Mode::live : Progress::Mode::plain);
+  return options;
+}
+
+void write_files(const RunFlags& flags, Result& result, const Workload& workload) {
+  if (!flags.trace.empty()) write_chrome_trace(flags.trace, result, workload);
+  if (!flags.csv.empty()) write_whole(flags.csv, iterations_csv(result));
+  if (flags.json.empty()) return;
+  if (result.pairs.size() > kMaxPairsInJson && result.pairs_file.empty()) {
+    result.pairs_file = flags.json == "-" ? "ghostrank-pairs.csv" : flags.json + ".pairs.csv";
+    write_pairs_csv(result.pairs_file, result);
+  }
+  write_whole(flags.json, result_json(result));
+}
+
+int failed(const std::string& why) {
+  std::fprintf(stderr, "ghostrank: %s\n", why.c_str());
+  return 1;
+}
+
+int stopped_status(const Control& control, int signal) {
+  if (control.stop() == Stop::interrupted) return 128 + (signal != 0 ? signal : SIGINT);
+  return control.stop() == Stop::none ? 0 : 1;
+}
+
+// The exit status of process 0, and on stderr why it is not 0.
+int outcome(const RunFlags& flags, const std::vector<Expectation>& expectations,
+            const LoadedJob& job, const Result& result, const Control& control, int signal) {
+  const std::string first = verdict(result, job.spec.run.iterations);
+  if (!result.interrupted.empty() || control.stop() != Stop::none) {
+    failed(first);
+    return std::max(1, stopped_status(control, signal));
+  }
+  int status = 0;
+  if (result.verify && result.verify->wrong_elements > 0) status = failed(first);
+  if (!result.fidelity.faithful && !result.fidelity.modelled && !flags.allow_unfaithful) {
+    status = failed("not faithful: " + result.fidelity.reason +
+                    "; raise scale.dilation, or accept it with --allow-unfaithful");
+  }
+  for (const Expectation& expectation : expectations) {
+    if (const std::string why = missed(expectation, result); !why.empty()) status = failed(why);
+  }
+  return status;
+}
+
+Result identity_of(const Argv& argv, const LoadedJob& job) {
+  Result identity;
+  identity.version = GHOSTRANK_VERSION;
+  identity.argv = argv;
+  identity.config_json = job.config_json;
+  identity.job_name = job.spec.file;
+  return identity;
+}
+
+int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Workload& workload,
+         const World& world) {
+  std::vector<Expectation> expectations;
+  for (const std::string& text : flags.expect) expectations.push_back(parse_expectation(text));
+  RunOptions options;
+  options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
+  if (!flags.json.empty() && flags.json != "-") options.spill_path = flags.json + ".pairs.csv";
+
+  const std::unique_ptr<Control> control = Control::meet(world);
+  const StopOnSignal signals(*control);
+  RunWatch watch(job, identity_of(argv, job), watch_options(flags));
+  Result result = run_job(job, workload, *control, options, watch);
+  watch.ended();
+  if (world.rank != 0) {
+    const int status = stopped_status(*control, signals.received());
+    if (status == 1)
+      failed("process " + std::to_string(world.rank) + ": " + control->stop_reason());
+    control->close();
+    return status;
+  }
+  result.version = GHOSTRANK_VERSION;
+  result.argv = argv;
+  if (result.spans_dropped > 0) {
+    result.notes.push_back("the trace is cut: " + std::to_string(result.spans_dropped) +
+                           " spans did not fit; name fewer --trace-ranks");
+  }
+  write_files(flags, result, workload);
+  watch.result_saved();
+  if (!flags.quiet && flags.json != "-") {
+    std::fputs(report(job, result, paint_for(STDOUT_FILENO)).c_str(), stdout);
+  }
+  const int status = outcome(flags, expectations, job, result, *control, signals.received());
+  control->close();
+  return status;
+}
+
+}  // namespace
+
+int verb_run(const Argv& argv) {
+  RunFlags flags;
+  if (!read_flags(argv, flags)) return 0;
+  const World world = world_from_environment();
+  const LoadedJob job = load(flags.job);
+  if (flags.print_config) {
+    if (world.rank == 0) print_config(job);
+    return 0;
+  }
+  const Workload workload = plan_workload(job.spec);
+  if (flags.dry_run) {
+    if (world.rank == 0) show_plan(job, workload, flags.json);
+    return 0;
+  }
+  return play(argv, flags, job, workload, world);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,186 @@
+// ghostrank schedule: the messages of one rank in one collective, as a picture or as JSON, and the
+// symbolic proof that the collective does what it says.
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "collectives/checker.h"
+#include "collectives/render.h"
+#include "profiles/error.h"
+#include "tools/humane.h"
+#include "tools/result_json.h"
+#include "tools/table.h"
+#include "tools/verbs.h"
+
+namespace ghostrank {
+namespace {
+
+// The checker's cost grows with every element; what it proves repeats from chunk to chunk.
+constexpr std::uint64_t kMaxCheckedCount = 4096;
+
+struct ScheduleFlags {
+  std::string collective, library = "generic", algorithm = "auto", json;
+  int ranks = 0, ranks_per_node = 0, channels = 1;
+  Rank rank = 0, root = 0;
+  std::uint64_t count = 1 << 20, slice = 0;
+  std::uint32_t element_bytes = 4, credits = 0;
+  bool check = false;
+};
+
+bool read_flags(const Argv& argv, ScheduleFlags& flags) {
+  CLI::App app("Show the messages of one rank in one collective.", "ghostrank schedule");
+  app.add_option("collective", flags.collective,
+                 "allreduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, "
+                 "send_recv, barrier")
+      ->required()
+      ->type_name("COLLECTIVE");
+  app.add_option("--library", flags.library, "family of algorithms")->capture_default_str();
+  app.add_option("--algorithm", flags.algorithm, "ring, ...; auto: the library's first")
+      ->capture_default_str();
+  app.add_option("--ranks", flags.ranks, "size of the group")
+      ->required()
+      ->check(CLI::Range(1, 1 << 24));
+  app.add_option("--rank", flags.rank, "whose schedule")->capture_default_str();
+  app.add_option("--root", flags.root, "where there is one")->capture_default_str();
+  add_size(app, "--count", flags.count, "elements, as NCCL counts them (default 1M)");
+  app.add_option("--element-bytes", flags.element_bytes, "bytes of one element")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--channels", flags.channels, "channels the data is split over")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--ranks-per-node", flags.ranks_per_node, "consecutive ranks on one node")
+      ->check(CLI::PositiveNumber);
+  add_size(app, "--slice", flags.slice, "cut blocks into messages of at most this many bytes");
+  app.add_option("--credits", flags.credits, "messages in flight per connection; 0: any number");
+  app.add_flag("--check", flags.check, "prove that every rank ends with every contribution once")
+      ->group("Output");
+  app.add_option("--json", flags.json, "messages per channel and peer; - is stdout")
+      ->type_name("FILE|-")
+      ->group("Output");
+  for (const char* name : {"--protocol", "--max-channels", "--export"})
+    add_reserved_flag(app, name);
+  app.footer(
+      "Examples:\n"
+      "  ghostrank schedule allreduce --algorithm ring --ranks 8 --rank 3 --count 1M\n"
+      "  ghostrank schedule all_gather --ranks 6 --count 1000 --check --json -");
+  return parse(app, argv);
+}
+
+// all-reduce, AllReduce, all_reduce and allreduce are one word.
+std::string plain(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (c != '_' && c != '-')
+      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return text;
+}
+
+Func parse_func(const std::string& name) {
+  std::string known;
+  for (int i = 0; i < kFuncs; ++i) {
+    const Func func = static_cast<Func>(i);
+    if (plain(name_of(func)) == plain(name)) return func;
+    known += (known.empty() ? "" : ", ") + std::string(name_of(func));
+  }
+  throw Error("there is no collective '" + name + "'; known are " + known);
+}
+
+const Algorithm& find_row(const ScheduleFlags& flags, Func func) {
+  if (const Algorithm* row = find_algorithm(flags.library, func, flags.algorithm)) return *row;
+  std::string known;
+  for (const Algorithm& row : registry()) {
+    if (row.func != func) continue;
+    known += (known.empty() ? "" : ", ") + std::string(row.library) + " " + std::string(row.name);
+  }
+  throw Error("there is no algorithm '" + flags.algorithm + "' for " + std::string(name_of(func)) +
+              " in library '" + flags.library + "'; known are " + known);
+}
+
+Communicator communicator(const ScheduleFlags& flags) {
+  Communicator comm;
+  comm.channels = flags.channels;
+  comm.slice_bytes = flags.slice;
+  comm.flow.credits = flags.credits;
+  if (flags.ranks_per_node > 0) {
+    for (int r = 0; r < flags.ranks; ++r) comm.node_of.push_back(r / flags.ranks_per_node);
+  }
+  return comm;
+}
+
+void show(const Algorithm& row, const Schedule& schedule, Rank rank) {
+  const Collective& c = schedule.collective();
+  const Cost cost = row.cost(c);
+  const Paint paint = paint_for(STDOUT_FILENO);
+  const std::string bytes = humane_bytes(static_cast<double>(cost.bytes));
+  std::printf(
+      "%s\n%s\n",
+      paint
+          .bold(std::string(row.library) + " " + std::string(row.name) + " " +
+                std::string(name_of(row.func)))
+          .c_str(),
+      render(std::vector<Fact>{
+                 {"group", std::to_string(c.size) + " ranks, " +
+                               humane_count(static_cast<double>(c.count)) + " elements of " +
+                               std::to_string(c.element_bytes) + " B"},
+                 {"steps", std::to_string(cost.steps) + " = " + std::string(row.steps_formula)},
+                 {"bytes sent", bytes + " by all ranks = " + std::string(row.bytes_formula)}})
+          .c_str());
+  std::fputs(picture(schedule, rank).c_str(), stdout);
+}
+
+// Returns the exit status; says what was proved on stdout, or on stderr where JSON has stdout.
+int prove(const Algorithm& row, Collective c, const Communicator& comm, std::FILE* out) {
+  if (c.count > kMaxCheckedCount) {
+    // Fewer elements, but the same remainder, so that ragged chunks stay ragged.
+    const auto unit =
+        static_cast<std::uint64_t>(c.size) * static_cast<std::uint64_t>(comm.channels);
+    c.count = kMaxCheckedCount / 2 + c.count % unit;
+  }
+  const CheckReport report = check(*row.make(c, comm));
+  if (!report.ok) {
+    std::fprintf(stderr, "ghostrank: the schedule is wrong: %s\n", report.error.c_str());
+    return 1;
+  }
+  std::fprintf(out,
+               "checked with %s elements: every rank ends with every contribution once; %s "
+               "messages, %s rounds\n",
+               humane_count(static_cast<double>(c.count)).c_str(),
+               humane_count(static_cast<double>(report.messages)).c_str(),
+               humane_count(report.rounds).c_str());
+  return 0;
+}
+
+}  // namespace
+
+int verb_schedule(const Argv& argv) {
+  ScheduleFlags flags;
+  if (!read_flags(argv, flags)) return 0;
+  const auto in_group = [&](const char* name, Rank rank) {
+    if (rank < 0 || rank >= flags.ranks) {
+      throw Error(std::string(name) + " " + std::to_string(rank) +
+                  " is not in the group: ranks are 0 to " + std::to_string(flags.ranks - 1));
+    }
+  };
+  in_group("--rank", flags.rank);
+  in_group("--root", flags.root);
+  const Func func = parse_func(flags.collective);
+  if (func == Func::send_recv && flags.ranks < 2) throw Error("send_recv needs two ranks or more");
+  const Algorithm& row = find_row(flags, func);
+  const Collective c{func, flags.ranks, flags.count, flags.element_bytes, flags.root};
+  const Communicator comm = communicator(flags);
+  const std::unique_ptr<Schedule> schedule = row.make(c, comm);
+
+  if (flags.json.empty()) {
+    show(row, *schedule, flags.rank);
+  } else {
+    write_whole(flags.json, to_json(*schedule, flags.rank) + "\n");
+  }
+  return flags.check ? prove(row, c, comm, flags.json == "-" ? stderr : stdout) : 0;
+}
+
+}  // namespace ghostrank
