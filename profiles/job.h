@@ -52,6 +52,7 @@ struct CollectiveSpec {
   std::uint64_t slice_bytes = 0;  // 0: one message per block
   std::uint32_t credits = 0;      // 0: unlimited
   const std::string& algorithm(Func func) const;
+  std::string& algorithm(Func func);
 };
 
 enum class FabricKind : std::uint8_t { memory, ofi, virtual_time };
@@ -80,13 +81,14 @@ struct RunSpec {
 struct Precision {
   DataType parameters = DataType::float32;
   DataType gradients = DataType::float32;
+  std::string optimizer = "adam";  // adam | sgd
 };
 
 // Calibrated compute of one GPU; a simple FLOPs model until layers are measured.
 struct DeviceProfile {
   std::string name;
   std::map<std::string, double>
-      peak_tflops;          // by data type name, dense: {"float32": 67, "bfloat16": 989}
+      peak_tflops;  // dense: bfloat16, float16, tfloat32, float32; what is missing cannot be done
   double efficiency = 0.4;  // share of the peak that a training step reaches
   double memory_GBps = 0;   // HBM; the optimizer's cost
   double memory_bytes = 0;
@@ -110,6 +112,10 @@ struct JobSpec {
   FabricSpec fabric;
   RunSpec run;
   std::shared_ptr<const struct Model> model;  // resolved (profiles/model.h)
+  std::map<std::string, std::string> places;  // of the keys that were given: "FILE:LINE:COL"
+
+  // Where to point in an error about a key: its place, or the job file when it is a default.
+  const std::string& place(const std::string& key) const;
 };
 
 // One resolved key, for --print-config and the result's `config`: path "cluster.nic.rate", the

@@ -1,0 +1,199 @@
+#include "profiles/config.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "profiles/job_schema.h"
+#include "profiles/locate.h"
+#include "profiles/quantity.h"
+
+namespace ghostrank {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool is_profile(std::string_view top) { return top == "model" || top == "device"; }
+
+// Keys that may be one name as well as a mapping with a base.
+bool may_be_name(std::string_view top) { return is_profile(top) || top == "cluster"; }
+
+void refuse_unknown_path(const std::string& path, const Mark& mark) {
+  const std::string top = path.substr(0, path.find('.'));
+  if (is_profile(top)) return;
+  for (const Key& key : job_keys())
+    if (key.path == path || key.path.starts_with(path + ".")) return;
+  fail(mark, "unknown key " + quote(path) + suggestion(path, job_keys()));
+}
+
+Value& child_map(Value& parent, const std::string& key, const std::string& path, const Mark& mark) {
+  Value* child = parent.find(key);
+  if (!child) {
+    parent.children.emplace_back();
+    child = &parent.children.back();
+    child->key = key;
+    child->mark = child->key_mark = mark;
+  }
+  if (child->is_scalar() && may_be_name(path)) *child = with_base(*child);
+  if (child->kind == Value::Kind::null) child->kind = Value::Kind::map;
+  if (!child->is_map()) fail(mark, path + " is " + description(*child) + "; it has no keys to set");
+  return *child;
+}
+
+void put(Value& parent, const std::string& path, Value value) {
+  Value* present = parent.find(value.key);
+  if (!present) {
+    parent.children.push_back(std::move(value));
+    return;
+  }
+  if (value.is_map() && !is_profile(path)) {
+    if (present->is_scalar() && may_be_name(path)) *present = with_base(*present);
+    if (present->is_map()) return merge_into(*present, value);
+  }
+  *present = std::move(value);
+}
+
+// A scalar as JSON that reads back as the very same text.
+Json scalar_json(const Value& value) {
+  if (value.quoted) return value.text;
+  if (const auto flag = parse_boolean(value.text)) return *flag;
+  if (const auto whole = parse_integer(value.text); whole && std::to_string(*whole) == value.text)
+    return *whole;
+  if (const auto number = parse_number(value.text)) {
+    Json json = *number;
+    if (json.dump() == value.text) return json;
+  }
+  return value.text;
+}
+
+Json value_json(const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::null:
+      return nullptr;
+    case Value::Kind::scalar:
+      return scalar_json(value);
+    case Value::Kind::list: {
+      Json json = Json::array();
+      for (const Value& child : value.children) json.push_back(value_json(child));
+      return json;
+    }
+    case Value::Kind::map:
+      break;
+  }
+  Json json = Json::object();
+  for (const Value& child : value.children) json[child.key] = value_json(child);
+  return json;
+}
+
+Json setting_json(const Setting& setting) {
+  switch (setting.key->type) {
+    case KeyType::integer:
+      return static_cast<std::int64_t>(setting.number);
+    case KeyType::boolean:
+      return setting.number != 0;
+    case KeyType::number:
+      return setting.number;
+    case KeyType::dilation:
+      return setting.number == 0 ? Json(setting.text) : Json(setting.number);
+    default:
+      return setting.text;
+  }
+}
+
+// Text that came from a file may hold bytes that are not UTF-8.
+std::string dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+void put_json(Json& root, std::string_view path, Json value) {
+  Json* at = &root;
+  for (auto dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
+    at = &(*at)[std::string(path.substr(0, dot))];
+    path.remove_prefix(dot + 1);
+  }
+  (*at)[std::string(path)] = std::move(value);
+}
+
+}  // namespace
+
+Value with_base(const Value& name) {
+  Value map;
+  map.kind = Value::Kind::map;
+  map.key = name.key;
+  map.key_mark = name.key_mark;
+  map.mark = name.mark;
+  Value base = name;
+  base.key = "base";
+  map.children.push_back(std::move(base));
+  return map;
+}
+
+void set_path(Value& root, const std::string& path, Value value) {
+  const Mark mark = value.mark;
+  refuse_unknown_path(path, mark);
+  Value* at = &root;
+  std::size_t from = 0;
+  for (auto dot = path.find('.'); dot != std::string::npos; dot = path.find('.', from)) {
+    at = &child_map(*at, path.substr(from, dot - from), path.substr(0, dot), mark);
+    from = dot + 1;
+  }
+  value.key = path.substr(from);
+  value.key_mark = mark;
+  put(*at, path, std::move(value));
+}
+
+std::string environment_name(std::string_view path) {
+  std::string name = "GHOSTRANK_";
+  for (const char c : path)
+    name += c == '.' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return name;
+}
+
+void apply_environment(Value& root) {
+  for (const Key& key : job_keys()) {
+    const std::string name = environment_name(key.path);
+    const char* text = std::getenv(name.c_str());
+    if (!text || key.path == "schema") continue;
+    const auto source = std::make_shared<Source>(Source{name, name, false});
+    set_path(root, std::string(key.path), parse_yaml(text, source));
+  }
+}
+
+void apply_override(Value& root, const std::string& text) {
+  const auto source = std::make_shared<Source>(Source{"-s " + quote(text), "-s", false});
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    fail({source, 1, 1}, "no value; write -s path=value, as in -s run.iterations=10");
+  set_path(root, text.substr(0, equals), parse_yaml(text.substr(equals + 1), source));
+}
+
+std::vector<ConfigEntry> make_entries(const Settings& settings) {
+  std::vector<ConfigEntry> entries;
+  for (const Setting& setting : settings.all()) {
+    if (!setting.key->available) continue;
+    const bool in_place = setting.raw && setting.raw->is_map();
+    entries.push_back({std::string(setting.key->path),
+                       in_place ? dump(value_json(*setting.raw), -1) : setting.text,
+                       setting.given ? origin(setting.mark) : "default"});
+  }
+  return entries;
+}
+
+std::string make_config_json(const Settings& settings,
+                             const std::map<std::string, Value>& resolved) {
+  Json root = Json::object();
+  for (const Setting& setting : settings.all()) {
+    const std::string path(setting.key->path);
+    // Its values are written out, so the base has nothing to add.
+    if (!setting.key->available || path == "cluster.base") continue;
+    if (const auto at = resolved.find(path); at != resolved.end())
+      put_json(root, path, value_json(at->second));
+    else if (setting.key->type != KeyType::profile)
+      put_json(root, path, setting_json(setting));
+  }
+  return dump(root, 2);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,204 @@
+#include "profiles/ddp.h"
+
+#include <cmath>
+
+#include "profiles/device.h"
+#include "profiles/error.h"
+#include "profiles/program_builder.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kCompute = 0, kComm = 1;
+constexpr std::uint16_t kDataParallel = 0;
+constexpr double kLongestDelay = 1e6;  // seconds; beyond it the job's units are wrong
+
+struct LayerTime {
+  Picoseconds forward = 0, backward = 0;
+};
+
+// What a rank computes in one step.
+struct StepTimes {
+  std::vector<LayerTime> layers;
+  Picoseconds optimizer = 0;
+};
+
+Picoseconds picos(const JobSpec& spec, const std::string& what, double time) {
+  if (!(time <= kLongestDelay))
+    throw Error(spec.place("device") + ": " + what + " would take more than " +
+                std::to_string(static_cast<long>(kLongestDelay)) +
+                " s; check the device's peak_tflops and memory_GBps and the model's sizes");
+  return std::llround(time * static_cast<double>(kPicosPerSecond));
+}
+
+// Bytes per parameter of the optimizer step in fp32: Adam reads parameter, gradient and two moments
+// and writes back all but the gradient; SGD has one moment.
+double optimizer_bytes(const std::string& optimizer) { return optimizer == "sgd" ? 20 : 28; }
+
+StepTimes step_times(const JobSpec& spec) {
+  const Model& model = *spec.model;
+  StepTimes out;
+  if (model.measured) {
+    for (const Layer& layer : model.layers) out.layers.push_back({layer.forward, layer.backward});
+    out.optimizer = model.optimizer;
+    return out;
+  }
+  const double peak = matmul_peak_tflops(spec.device, spec.precision.parameters) * 1e12;
+  if (peak <= 0)
+    throw Error(spec.place("device") + ": the device has no peak_tflops for " +
+                std::string(name_of(spec.precision.parameters)) + "; choose another device");
+  for (const Layer& layer : model.layers) {
+    const double forward =
+        layer.forward_flops * spec.parallel.micro_batch / (peak * spec.device.efficiency);
+    out.layers.push_back({picos(spec, "the forward of " + layer.name, forward),
+                          picos(spec, "the backward of " + layer.name, 2 * forward)});
+  }
+  if (spec.device.memory_GBps > 0)
+    out.optimizer =
+        picos(spec, "the optimizer",
+              static_cast<double>(model.parameters()) * optimizer_bytes(spec.precision.optimizer) /
+                  (spec.device.memory_GBps * 1e9));
+  return out;
+}
+
+// Everything that the programs of the iterations share.
+struct Plan {
+  const Model& model;
+  StepTimes times;
+  DataType gradients;
+  std::vector<Bucket> buckets;
+};
+
+void forward(ProgramBuilder& out, const Plan& plan) {
+  for (std::size_t i = 0; i < plan.model.layers.size(); ++i)
+    out.compute(kCompute, "forward " + plan.model.layers[i].name, plan.times.layers[i].forward);
+}
+
+void backward(ProgramBuilder& out, const Plan& plan, std::size_t layer) {
+  out.compute(kCompute, "backward " + plan.model.layers[layer].name,
+              plan.times.layers[layer].backward);
+}
+
+void reduce_bucket(ProgramBuilder& out, const Plan& plan, std::size_t b) {
+  out.all_reduce(kComm, "bucket " + std::to_string(b), kDataParallel, plan.gradients,
+                 plan.buckets[b].numel);
+}
+
+void optimizer_after_comm(ProgramBuilder& out, const Plan& plan) {
+  out.wait(kCompute, out.record(kComm));
+  out.compute(kCompute, "optimizer", plan.times.optimizer);
+}
+
+// A backward pass that launches no bucket before its end; then all of them, or one for all.
+void reduce_after_backward(ProgramBuilder& out, const Plan& plan, bool one_for_all) {
+  for (std::size_t layer = plan.model.layers.size(); layer-- > 0;) backward(out, plan, layer);
+  out.wait(kComm, out.record(kCompute));
+  if (one_for_all)
+    out.all_reduce(kComm, "gradients", kDataParallel, plan.gradients, plan.model.parameters());
+  else
+    for (std::size_t b = 0; b < plan.buckets.size(); ++b) reduce_bucket(out, plan, b);
+  optimizer_after_comm(out, plan);
+}
+
+void reduce_during_backward(ProgramBuilder& out, const Plan& plan) {
+  std::size_t next = 0;
+  for (std::size_t layer = plan.model.layers.size(); layer-- > 0;) {
+    backward(out, plan, layer);
+    if (next == plan.buckets.size() || plan.buckets[next].last_layer != layer) continue;
+    out.wait(kComm, out.record(kCompute));
+    for (; next < plan.buckets.size() && plan.buckets[next].last_layer == layer; ++next)
+      reduce_bucket(out, plan, next);
+  }
+  optimizer_after_comm(out, plan);
+}
+
+void rebuild(ProgramBuilder& out, const Plan& plan) {
+  out.broadcast(kComm, "bucket indices", kDataParallel, DataType::int32, plan.model.tensors() + 1,
+                0);
+  out.broadcast(kComm, "bucket sizes", kDataParallel, DataType::int32, plan.buckets.size(), 0);
+  out.wait(kCompute, out.record(kComm));
+}
+
+Program first_iteration(const Plan& plan) {
+  ProgramBuilder out({"compute", "comm"});
+  forward(out, plan);
+  reduce_after_backward(out, plan, true);
+  return out.take();
+}
+
+Program later_iteration(const Plan& plan, Launch launch, bool rebuilds) {
+  ProgramBuilder out({"compute", "comm"});
+  if (rebuilds) rebuild(out, plan);
+  forward(out, plan);
+  if (launch == Launch::overlap)
+    reduce_during_backward(out, plan);
+  else
+    reduce_after_backward(out, plan, false);
+  return out.take();
+}
+
+void check_fit(const JobSpec& spec) {
+  const int gpus = spec.cluster.gpus(), dp = spec.parallel.dp;
+  if (dp == 0 || dp == gpus) return;
+  std::string legal = std::to_string(gpus);
+  if (const int nodes = dp / spec.cluster.gpus_per_node, per_node = spec.cluster.gpus_per_node;
+      nodes * per_node == dp)
+    legal += ", or cluster.nodes=" + std::to_string(nodes);
+  throw Error(spec.place("parallel.dp") + ": parallel.dp is " + std::to_string(dp) +
+              " but the cluster has " + std::to_string(gpus) + " GPUs; use parallel.dp=" + legal);
+}
+
+std::uint64_t mebibytes(double value) { return static_cast<std::uint64_t>(value * (1 << 20)); }
+
+}  // namespace
+
+std::vector<Bucket> ddp_buckets(const Model& model, std::uint32_t element_bytes,
+                                std::uint64_t first_bytes, std::uint64_t cap_bytes) {
+  std::vector<Bucket> buckets;
+  Bucket open;
+  for (std::size_t layer = model.layers.size(); layer-- > 0;) {
+    const auto& parameters = model.layers[layer].parameters;
+    for (auto tensor = parameters.rbegin(); tensor != parameters.rend(); ++tensor) {
+      open.numel += tensor->numel;
+      open.bytes += tensor->numel * element_bytes;
+      open.last_layer = layer;
+      ++open.tensors;
+      if (open.bytes < (buckets.empty() ? first_bytes : cap_bytes)) continue;
+      buckets.push_back(open);
+      open = {};
+    }
+  }
+  if (open.tensors > 0) buckets.push_back(open);
+  return buckets;
+}
+
+Workload plan_ddp(const JobSpec& spec) {
+  check_fit(spec);
+  const ParallelPlan& parallel = spec.parallel;
+  const Plan plan{
+      *spec.model, step_times(spec), spec.precision.gradients,
+      ddp_buckets(*spec.model, bytes_of(spec.precision.gradients),
+                  mebibytes(parallel.first_bucket_mb), mebibytes(parallel.bucket_cap_mb))};
+  Role role{"ddp", {}};
+  role.iterations.push_back(first_iteration(plan));
+  if (parallel.launch != Launch::flat) {
+    role.iterations.push_back(later_iteration(plan, parallel.launch, true));
+    role.iterations.push_back(later_iteration(plan, parallel.launch, false));
+  }
+
+  Workload workload;
+  workload.ranks = spec.cluster.gpus();
+  workload.roles.push_back(std::move(role));
+  workload.role_of.assign(static_cast<std::size_t>(workload.ranks), 0);
+  workload.group_names = {"dp"};
+  Group all;
+  all.kind = kDataParallel;
+  for (Rank r = 0; r < workload.ranks; ++r) all.members.push_back(r);
+  workload.groups.push_back(std::move(all));
+  workload.samples_per_iteration =
+      static_cast<double>(parallel.micro_batch) * static_cast<double>(workload.ranks);
+  workload.flops_per_iteration = 3 * spec.model->forward_flops() * workload.samples_per_iteration;
+  return workload;
+}
+
+}  // namespace ghostrank

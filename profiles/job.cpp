@@ -1,0 +1,251 @@
+// Loading a job: file, then environment, then -s flags, each merged over the one before; profiles
+// resolved; every key checked; the result as values, as entries with origins and as JSON.
+#include "profiles/job.h"
+
+#include <algorithm>
+
+#include "profiles/config.h"
+#include "profiles/device.h"
+#include "profiles/error.h"
+#include "profiles/job_schema.h"
+#include "profiles/locate.h"
+#include "profiles/model.h"
+
+namespace ghostrank {
+namespace {
+
+// The ranks of a job are numbered and held in lists; far above any cluster, far below overflow.
+constexpr std::int64_t kMaxRanks = 1 << 24;
+
+Value read_job_tree(const std::string& path) {
+  Value root = parse_yaml_file(path);
+  const Value* schema = root.find("schema");
+  if (!schema || schema->text != kResultSchema) return root;
+  Value* config = root.find("config");
+  if (!config || !config->is_map())
+    fail(root.mark, "a result without a config cannot be replayed; give a job file");
+  Value job = std::move(*config);
+  return job;
+}
+
+// A group given as one name ("cluster: hgx-h100-400g") is the base of an empty mapping.
+void expand_cluster(Value& root, const std::string& near) {
+  Value* cluster = root.find("cluster");
+  if (!cluster) return;
+  if (cluster->is_scalar()) *cluster = with_base(*cluster);
+  if (!cluster->is_map()) return;
+  const Value* base = cluster->find("base");
+  if (!base || base->text.empty()) return;
+  Value full = resolve_profile(*cluster, kClusterProfile, near);
+  full.key = cluster->key;
+  full.key_mark = cluster->key_mark;
+  std::erase_if(full.children, [](const Value& child) { return child.key == "name"; });
+  full.children.push_back(*base);
+  *cluster = std::move(full);
+}
+
+void read_cluster(const Settings& in, ClusterSpec& out) {
+  out.nodes = in.small("cluster.nodes");
+  out.gpus_per_node = in.small("cluster.gpus_per_node");
+  out.nics_per_node = in.small("cluster.nics_per_node");
+  out.nic = {in.number("cluster.nic.rate"), in.micros("cluster.nic.latency_us")};
+  out.intra_node = {in.number("cluster.intra_node.rate"),
+                    in.micros("cluster.intra_node.latency_us")};
+  const std::int64_t ranks = std::int64_t{out.nodes} * out.gpus_per_node;
+  if (ranks > kMaxRanks)
+    fail(in.at("cluster.nodes").mark, "the cluster has " + std::to_string(ranks) +
+                                          " GPUs; at most " + std::to_string(kMaxRanks) +
+                                          " are supported, lower nodes");
+}
+
+void read_parallel(const Settings& in, ParallelPlan& out) {
+  out.framework = in.text("parallel.framework");
+  out.dp = in.small("parallel.dp");
+  out.bucket_cap_mb = in.number("parallel.bucket_cap_mb");
+  out.first_bucket_mb = in.number("parallel.first_bucket_mb");
+  out.micro_batch = in.small("parallel.micro_batch");
+  const std::string& launch = in.text("parallel.launch");
+  out.launch = launch == "flat"             ? Launch::flat
+               : launch == "after_backward" ? Launch::after_backward
+                                            : Launch::overlap;
+}
+
+// The names of an algorithm's key and of its function agree but for the all-reduce.
+std::string key_of(Func func) {
+  switch (func) {
+    case Func::all_reduce:
+      return "collectives.allreduce";
+    case Func::reduce_scatter:
+      return "collectives.reduce_scatter";
+    case Func::all_gather:
+      return "collectives.all_gather";
+    case Func::broadcast:
+      return "collectives.broadcast";
+    case Func::reduce:
+      return "collectives.reduce";
+    case Func::all_to_all:
+      return "collectives.all_to_all";
+    case Func::send_recv:
+      return "collectives.send_recv";
+    case Func::barrier:
+      break;
+  }
+  return "collectives.barrier";
+}
+
+void check_algorithm(const Setting& name, const std::string& library, Func func) {
+  if (!name.given || find_algorithm(library, func, name.text)) return;
+  std::vector<std::string> known{"auto"};
+  for (const Algorithm& row : registry())
+    if (row.library == library && row.func == func) known.emplace_back(row.name);
+  const std::string near = nearest(name.text, known);
+  fail(name.mark,
+       std::string(name.key->path) + " is " + quote(name.text) +
+           (near.empty() ? "; allowed: " + join(known, ", ") : "; did you mean " + near + "?"));
+}
+
+void read_collectives(const Settings& in, CollectiveSpec& out) {
+  out.library = in.text("collectives.library");
+  for (int f = 0; f < kFuncs; ++f) {
+    const auto func = static_cast<Func>(f);
+    const Setting& name = in.at(key_of(func));
+    check_algorithm(name, out.library, func);
+    out.algorithm(func) = name.text;
+  }
+  out.channels = in.small("collectives.channels");
+  out.slice_bytes = static_cast<std::uint64_t>(in.number("collectives.slice"));
+  out.credits = static_cast<std::uint32_t>(in.integer("collectives.credits"));
+}
+
+void read_fabric(const Settings& in, FabricSpec& out) {
+  const std::string& kind = in.text("fabric.kind");
+  out.kind = kind == "ofi"       ? FabricKind::ofi
+             : kind == "virtual" ? FabricKind::virtual_time
+                                 : FabricKind::memory;
+  out.provider = in.text("fabric.provider");
+  out.bind = in.text("fabric.bind");
+  out.colocated = in.text("fabric.colocated") == "model" ? Colocated::model : Colocated::memory;
+  out.payload =
+      in.text("fabric.payload") == "copied" ? PayloadMode::copied : PayloadMode::untouched;
+}
+
+void read_run(const Settings& in, RunSpec& out) {
+  out.iterations = in.small("run.iterations");
+  out.warmup = in.small("run.warmup");
+  out.verify = in.boolean("run.verify");
+  out.seed = static_cast<std::uint64_t>(in.integer("run.seed"));
+  out.jitter = in.number("run.jitter");
+  out.stall_timeout_s = in.number("run.stall_timeout_s");
+  out.shards = in.small("run.shards");
+}
+
+void read_precision(const Settings& in, Precision& out) {
+  out.parameters = *parse_data_type(in.text("precision.parameters"));
+  out.gradients = *parse_data_type(in.text("precision.gradients"));
+  out.optimizer = in.text("precision.optimizer");
+}
+
+// A model that is described by its FLOPs needs a device that can do them.
+void check_device(const JobSpec& spec, const Settings& in) {
+  if (spec.model->measured) return;
+  const Setting& device = in.at("device");
+  if (!device.given)
+    fail(in.at("model").mark, "the layers of " + quote(spec.model->name) +
+                                  " have no measured times; add a device, as in device: h100-sxm");
+  if (matmul_peak_tflops(spec.device, spec.precision.parameters) > 0) return;
+  const Setting& type = in.at("precision.parameters");
+  fail(type.given ? type.mark : device.mark, "the device " + quote(spec.device.name) +
+                                                 " has no peak_tflops for " + type.text +
+                                                 "; choose another precision.parameters");
+}
+
+// Gradients have the type of a measured model unless the job says otherwise.
+bool take_dtype(Value& root, const Model& model, const Settings& in) {
+  if (!model.dtype || in.given("precision.gradients")) return false;
+  Value type;
+  type.kind = Value::Kind::scalar;
+  type.text = name_of(*model.dtype);
+  type.mark = in.at("model").mark;
+  set_path(root, "precision.gradients", std::move(type));
+  return true;
+}
+
+JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const Value* device) {
+  JobSpec spec;
+  spec.model = std::move(model);
+  spec.model_name = spec.model->name;
+  if (device) spec.device = make_device(*device);
+  read_precision(in, spec.precision);
+  read_cluster(in, spec.cluster);
+  read_parallel(in, spec.parallel);
+  read_collectives(in, spec.collectives);
+  spec.placement.cyclic = in.text("placement") == "cyclic";
+  spec.dilation = in.number("scale.dilation");
+  read_fabric(in, spec.fabric);
+  read_run(in, spec.run);
+  for (const Setting& setting : in.all())
+    if (setting.given) spec.places.emplace(std::string(setting.key->path), location(setting.mark));
+  return spec;
+}
+
+}  // namespace
+
+std::string& CollectiveSpec::algorithm(Func func) {
+  switch (func) {
+    case Func::all_reduce:
+      return allreduce;
+    case Func::reduce_scatter:
+      return reduce_scatter;
+    case Func::all_gather:
+      return all_gather;
+    case Func::broadcast:
+      return broadcast;
+    case Func::reduce:
+      return reduce;
+    case Func::all_to_all:
+      return all_to_all;
+    case Func::send_recv:
+      return send_recv;
+    case Func::barrier:
+      break;
+  }
+  return barrier;
+}
+
+const std::string& CollectiveSpec::algorithm(Func func) const {
+  return const_cast<CollectiveSpec*>(this)->algorithm(func);
+}
+
+const std::string& JobSpec::place(const std::string& key) const {
+  const auto at = places.find(key);
+  return at == places.end() ? file : at->second;
+}
+
+LoadedJob load_job(const std::string& path, const std::vector<std::string>& overrides) {
+  const std::string file = find_job_file(path);
+  const std::string near = folder_of(file);
+  Value root = read_job_tree(file);
+  if (!root.is_map()) fail(root.mark, "a job is a mapping of keys; found " + description(root));
+  apply_environment(root);
+  for (const std::string& text : overrides) apply_override(root, text);
+  expand_cluster(root, near);
+
+  auto settings = std::make_unique<Settings>(root, job_keys(), "job");
+  std::map<std::string, Value> resolved;
+  resolved["model"] = resolve_profile(*settings->at("model").raw, kModelProfile, near);
+  if (settings->given("device"))
+    resolved["device"] = resolve_profile(*settings->at("device").raw, kDeviceProfile, near);
+  const auto model = std::make_shared<const Model>(make_model(resolved["model"]));
+  if (take_dtype(root, *model, *settings))
+    settings = std::make_unique<Settings>(root, job_keys(), "job");
+
+  LoadedJob job;
+  job.spec = make_spec(*settings, model, settings->given("device") ? &resolved["device"] : nullptr);
+  job.spec.file = file;
+  check_device(job.spec, *settings);
+  job.entries = make_entries(*settings);
+  job.config_json = make_config_json(*settings, resolved);
+  return job;
+}
+
+}  // namespace ghostrank

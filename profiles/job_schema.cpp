@@ -1,0 +1,160 @@
+#include "profiles/job_schema.h"
+
+#include <array>
+
+namespace ghostrank {
+namespace {
+
+constexpr double kMaxMicros = 1e9;
+constexpr double kMaxSeed = 9007199254740991;  // every JSON reader keeps integers up to here
+constexpr double kMaxSize = 1LL << 40;
+constexpr double kMaxRate = 1e18;
+
+constexpr auto kLater = false;  // as Key::available
+
+constexpr std::array kKeys{
+    Key{"schema", KeyType::choice, kJobSchema, "form of the file", 0, 0, kJobSchema},
+    Key{"model", KeyType::profile, kRequired,
+        "what is trained: a name in profiles/models, a path (.yaml, .csv) or a mapping"},
+    Key{"trace", KeyType::string, kAbsent, "replay a trace instead of a model", 0, 0, "", "",
+        kLater},
+    Key{"device", KeyType::profile, kAbsent,
+        "GPU that computes: a name in profiles/devices, a path or a mapping; not needed for "
+        "measured layers"},
+
+    Key{"precision.parameters", KeyType::choice, "fp32", "type of the matrix products", 0, 0,
+        "fp32 float32 bf16 bfloat16 int32", "fp16 fp8"},
+    Key{"precision.gradients", KeyType::choice, "fp32",
+        "type in which gradients are reduced; without it that of a measured model", 0, 0,
+        "fp32 float32 bf16 bfloat16 int32", "fp16 fp8"},
+    Key{"precision.optimizer", KeyType::choice, "adam",
+        "decides the bytes that the optimizer moves through memory", 0, 0, "adam sgd"},
+
+    Key{"cluster.base", KeyType::string, "",
+        "profile in profiles/clusters (or a path) whose values are taken where none are given"},
+    Key{"cluster.nodes", KeyType::integer, "1", "emulated nodes", 1, 1e6},
+    Key{"cluster.gpus_per_node", KeyType::integer, "8", "GPUs, and so ranks, of a node", 1, 1024},
+    Key{"cluster.nics_per_node", KeyType::integer, "8", "NICs of a node", 1, 1024},
+    Key{"cluster.nic.rate", KeyType::rate, "400Gbps", "rate of a NIC, each direction", 0, kMaxRate},
+    Key{"cluster.nic.latency_us", KeyType::number, "2",
+        "one way from NIC to NIC through an idle fabric; only recorded on ofi", 0, kMaxMicros},
+    Key{"cluster.intra_node.rate", KeyType::rate, "3600Gbps",
+        "rate of a GPU's links inside its node", 0, kMaxRate},
+    Key{"cluster.intra_node.latency_us", KeyType::number, "1", "one way inside a node", 0,
+        kMaxMicros},
+    Key{"cluster.topology.kind", KeyType::choice, "nonblocking",
+        "the fabric between nodes, where it is modelled", 0, 0, "nonblocking",
+        "none rail_optimised leaf_spine"},
+    Key{"cluster.topology.oversubscription", KeyType::number, "1",
+        "downlink to uplink capacity of a leaf", 0, 0, "", "", kLater},
+
+    Key{"parallel.framework", KeyType::choice, "ddp", "whose plan the ranks follow", 0, 0, "ddp",
+        "megatron torchtitan fsdp zero1 zero2 zero3 horovod dear byteps kfac"},
+    Key{"parallel.dp", KeyType::integer, "0", "data-parallel ranks; 0: all GPUs", 0, 1e9},
+    Key{"parallel.micro_batch", KeyType::integer, "1", "samples per GPU and step", 1, 1e6},
+    Key{"parallel.bucket_cap_mb", KeyType::number, "25", "ddp: gradient bucket size in MiB", 0,
+        1e6},
+    Key{"parallel.first_bucket_mb", KeyType::number, "1", "ddp: size of the first bucket in MiB", 0,
+        1e6},
+    Key{"parallel.launch", KeyType::choice, "overlap",
+        "ddp: reduce buckets as they fill, all after backward, or everything in one", 0, 0,
+        "overlap after_backward flat"},
+    Key{"parallel.tp", KeyType::integer, "1", "tensor-parallel ranks", 0, 0, "", "", kLater},
+    Key{"parallel.pp", KeyType::integer, "1", "pipeline stages", 0, 0, "", "", kLater},
+    Key{"parallel.cp", KeyType::integer, "1", "context-parallel ranks", 0, 0, "", "", kLater},
+    Key{"parallel.ep", KeyType::integer, "1", "expert-parallel ranks", 0, 0, "", "", kLater},
+    Key{"parallel.sequence_parallel", KeyType::boolean, "false", "split norms over tp too", 0, 0,
+        "", "", kLater},
+    Key{"parallel.schedule", KeyType::string, kAbsent, "pipeline schedule", 0, 0, "", "", kLater},
+    Key{"parallel.interleave", KeyType::integer, "1", "model chunks per pipeline stage", 0, 0, "",
+        "", kLater},
+    Key{"parallel.global_batch", KeyType::integer, kAbsent, "samples per step of the whole job", 0,
+        0, "", "", kLater},
+    Key{"parallel.distributed_optimizer", KeyType::boolean, "false", "shard the optimizer over dp",
+        0, 0, "", "", kLater},
+    Key{"parallel.recompute", KeyType::string, "none", "activation recomputation", 0, 0, "", "",
+        kLater},
+    Key{"parallel.order", KeyType::string, kAbsent, "which dimension of parallelism is innermost",
+        0, 0, "", "", kLater},
+
+    Key{"collectives.library", KeyType::choice, "generic", "whose algorithms and schedules", 0, 0,
+        "generic", "nccl-2.28 nccl-2.30 gloo openmpi-4.1"},
+    Key{"collectives.allreduce", KeyType::string, "auto",
+        "algorithm, as `ghostrank schedule` names it; auto: the library's first"},
+    Key{"collectives.reduce_scatter", KeyType::string, "auto", "likewise"},
+    Key{"collectives.all_gather", KeyType::string, "auto", "likewise"},
+    Key{"collectives.broadcast", KeyType::string, "auto", "likewise"},
+    Key{"collectives.reduce", KeyType::string, "auto", "likewise"},
+    Key{"collectives.all_to_all", KeyType::string, "auto", "likewise"},
+    Key{"collectives.send_recv", KeyType::string, "auto", "likewise"},
+    Key{"collectives.barrier", KeyType::string, "auto", "likewise"},
+    Key{"collectives.channels", KeyType::integer, "0",
+        "rings (or trees) that share the data; 0: one per NIC of a node", 0, 64},
+    Key{"collectives.slice", KeyType::size, "0",
+        "largest message, the rest of a block follows in more; 0: one message per block", 0,
+        kMaxSize},
+    Key{"collectives.credits", KeyType::integer, "0",
+        "messages of a connection that may be under way; 0: unlimited", 0, 1e6},
+    Key{"collectives.groups", KeyType::any, "{}", "algorithms per group and operation", 0, 0, "",
+        "", kLater},
+
+    Key{"tensors.density", KeyType::number, "1", "share of blocks that are not zero", 0, 0, "", "",
+        kLater},
+    Key{"tensors.block", KeyType::integer, "256", "elements per block", 0, 0, "", "", kLater},
+    Key{"tensors.overlap", KeyType::string, "random", "how ranks' blocks coincide", 0, 0, "", "",
+        kLater},
+    Key{"hosts", KeyType::any, "[]", "real machines; empty: as launched", 0, 0, "", "", kLater},
+    Key{"placement", KeyType::choice, "blocked", "emulated nodes on processes", 0, 0,
+        "blocked cyclic", "PATH"},
+    Key{"scale.mode", KeyType::choice, "dilate",
+        "how a large cluster fits few hosts: time is stretched", 0, 0, "dilate", "slice"},
+    Key{"scale.dilation", KeyType::dilation, "auto",
+        "how much slower than real time; auto: the least that this machine keeps up with", 1, 1e9},
+    Key{"scale.nodes", KeyType::string, kAbsent, "slice: nodes that are played", 0, 0, "", "",
+        kLater},
+
+    Key{"fabric.kind", KeyType::choice, "memory",
+        "what carries messages: memory inside one process, libfabric, or a modelled network in "
+        "virtual time",
+        0, 0, "memory ofi virtual"},
+    Key{"fabric.provider", KeyType::string, "auto", "ofi: libfabric provider"},
+    Key{"fabric.bind", KeyType::string, "", "ofi: local address or interface; empty: chosen"},
+    Key{"fabric.flows", KeyType::choice, "process", "what has a connection of its own on the wire",
+        0, 0, "process", "nic connection"},
+    Key{"fabric.colocated", KeyType::choice, "memory",
+        "emulated nodes that share a process: messages move in memory, or are only timed", 0, 0,
+        "memory model", "wire"},
+    Key{"fabric.payload", KeyType::choice, "untouched",
+        "memory: hand over the descriptor, or copy every byte", 0, 0, "untouched copied"},
+    Key{"fabric.qps_per_connection", KeyType::integer, "1", "RDMA queue pairs", 0, 0, "", "",
+        kLater},
+    Key{"fabric.wire_op", KeyType::string, kAbsent, "RDMA operation", 0, 0, "", "", kLater},
+    Key{"fabric.dscp", KeyType::integer, kAbsent, "RDMA traffic class", 0, 0, "", "", kLater},
+    Key{"fabric.pfc_priority", KeyType::integer, kAbsent, "RDMA priority", 0, 0, "", "", kLater},
+    Key{"fabric.gid_index", KeyType::integer, kAbsent, "RDMA address", 0, 0, "", "", kLater},
+    Key{"fabric.path_mtu", KeyType::integer, kAbsent, "RDMA path MTU", 0, 0, "", "", kLater},
+
+    Key{"run.iterations", KeyType::integer, "5", "training steps that are measured", 1, 1e6},
+    Key{"run.warmup", KeyType::integer, "1", "training steps before", 0, 1e6},
+    Key{"run.verify", KeyType::boolean, "false", "give ranks real data and check every sum"},
+    Key{"run.seed", KeyType::integer, "1", "of everything random", 0, kMaxSeed},
+    Key{"run.jitter", KeyType::number, "0", "relative standard deviation of compute delays", 0, 1},
+    Key{"run.stall_timeout_s", KeyType::number, "60", "give up when nothing moves for so long",
+        0.001, 1e6},
+    Key{"run.shards", KeyType::integer, "1", "engine threads of a process", 1, 256},
+    Key{"run.duration", KeyType::string, kAbsent, "run for so long", 0, 0, "", "", kLater},
+    Key{"run.until", KeyType::any, kAbsent, "run until the mean is known well enough", 0, 0, "", "",
+        kLater},
+
+    Key{"switch", KeyType::any, kAbsent, "programmable switch of an aggregation scheme", 0, 0, "",
+        "", kLater},
+    Key{"events", KeyType::any, "[]", "marks and faults in time", 0, 0, "", "", kLater},
+    Key{"background", KeyType::any, "[]", "other traffic", 0, 0, "", "", kLater},
+    Key{"safety.max_rate_per_nic", KeyType::string, "none", "upper bound of what is sent", 0, 0, "",
+        "", kLater}};
+
+}  // namespace
+
+std::span<const Key> job_keys() { return kKeys; }
+
+}  // namespace ghostrank

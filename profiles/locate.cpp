@@ -1,0 +1,174 @@
+#include "profiles/locate.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "profiles/error.h"
+#include "profiles/job.h"
+#include "profiles/keys.h"
+#include "profiles/model.h"
+
+namespace ghostrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxBases = 8;
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool looks_like_path(const std::string& text) {
+  const auto ends = [&](std::string_view tail) { return text.ends_with(tail); };
+  return text.find('/') != std::string::npos || ends(".yaml") || ends(".yml") || ends(".json") ||
+         ends(".csv");
+}
+
+std::vector<std::string> names_in(std::string_view folder) {
+  std::vector<std::string> names;
+  for (const std::string& directory : profile_directories()) {
+    std::error_code error;
+    for (fs::directory_iterator at(fs::path(directory) / folder, error), end; !error && at != end;
+         at.increment(error))
+      if (at->path().extension() == ".yaml") names.push_back(at->path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::string shipped_file(const std::string& name, std::string_view folder) {
+  for (const std::string& directory : profile_directories()) {
+    const fs::path path = fs::path(directory) / folder / (name + ".yaml");
+    if (is_file(path)) return path.string();
+  }
+  return "";
+}
+
+std::string find_file(const Value& given, const ProfileKind& kind, const std::string& near) {
+  const std::string& name = given.text;
+  if (looks_like_path(name)) {
+    for (const fs::path& path : {fs::path(name), fs::path(near) / name})
+      if (is_file(path)) return path.string();
+    fail(given.mark,
+         "there is no " + std::string(kind.name) + " file " + quote(name) + "; check the path");
+  }
+  for (const std::string& path :
+       {(fs::path(near) / (name + ".yaml")).string(), shipped_file(name, kind.folder)})
+    // A job file may have the name of a profile; only the profile's own kind counts next to it.
+    if (!path.empty() && is_file(path) && (fs::path(path).parent_path().filename() == kind.folder))
+      return path;
+  const auto names = names_in(kind.folder);
+  const std::string near_name = nearest(name, names);
+  fail(given.mark, "there is no " + std::string(kind.name) + " called " + quote(name) +
+                       (near_name.empty() ? "; known: " + join(names, ", ")
+                                          : "; did you mean " + near_name + "?"));
+}
+
+void remove_key(Value& map, std::string_view key) {
+  std::erase_if(map.children, [&](const Value& child) { return child.key == key; });
+}
+
+void check_schema(const Value& map, const ProfileKind& kind) {
+  const Value* schema = map.find("schema");
+  if (schema && schema->text != kind.schema)
+    fail(schema->mark, "the schema of a " + std::string(kind.name) + " is " +
+                           std::string(kind.schema) + "; found " + description(*schema));
+}
+
+Value resolve(const Value& given, const ProfileKind& kind, const std::string& near, int bases);
+
+Value resolve_file(const Value& given, const ProfileKind& kind, const std::string& near,
+                   int bases) {
+  const std::string path = find_file(given, kind, near);
+  const std::string stem = fs::path(path).stem().string();
+  if (kind.name == kModelProfile.name && path.ends_with(".csv"))
+    return read_layer_csv(read_text(path), path, stem);
+  Value file = parse_yaml_file(path);
+  if (!file.is_map())
+    fail(file.mark,
+         "a " + std::string(kind.name) + " is a mapping of keys; found " + description(file));
+  Value out = resolve(file, kind, folder_of(path), bases + 1);
+  if (!file.find("name")) {
+    remove_key(out, "name");
+    Value name;
+    name.kind = Value::Kind::scalar;
+    name.quoted = true;
+    name.text = stem;
+    name.key = "name";
+    name.mark = name.key_mark = file.mark;
+    out.children.push_back(std::move(name));
+  }
+  return out;
+}
+
+Value resolve(const Value& given, const ProfileKind& kind, const std::string& near, int bases) {
+  if (bases > kMaxBases)
+    fail(given.mark, "profiles are based on each other more than " + std::to_string(kMaxBases) +
+                         " deep; break the circle");
+  if (given.is_scalar()) return resolve_file(given, kind, near, bases);
+  if (!given.is_map())
+    fail(given.mark, std::string(kind.name) + " is " + description(given) +
+                         "; write a name, a path or a mapping");
+  check_schema(given, kind);
+  Value own = given;
+  remove_key(own, "schema");
+  remove_key(own, "base");
+  const Value* base = given.find("base");
+  if (!base) return own;
+  if (!base->is_scalar())
+    fail(base->mark, "base is " + description(*base) + "; write the name or path of a " +
+                         std::string(kind.name));
+  Value out = resolve_file(*base, kind, near, bases + 1);
+  merge_into(out, own);
+  out.mark = given.mark;
+  return out;
+}
+
+}  // namespace
+
+Value resolve_profile(const Value& given, const ProfileKind& kind, const std::string& near) {
+  return resolve(given, kind, near, 0);
+}
+
+void merge_into(Value& under, const Value& over) {
+  for (const Value& child : over.children) {
+    Value* present = under.find(child.key);
+    if (!present)
+      under.children.push_back(child);
+    else if (present->is_map() && child.is_map())
+      merge_into(*present, child);
+    else
+      *present = child;
+  }
+}
+
+std::string find_job_file(const std::string& path) {
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) return path;
+  if (!looks_like_path(path))
+    if (std::string shipped = shipped_file(path, "jobs"); !shipped.empty()) return shipped;
+  const auto names = names_in("jobs");
+  throw Error(path + ": there is no such file; give the path of a job file or one of: " +
+              join(names, ", "));
+}
+
+std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
+
+std::vector<std::string> profile_directories() {
+  std::vector<std::string> directories;
+  if (const char* list = std::getenv("GHOSTRANK_PROFILES")) {
+    std::istringstream stream(list);
+    for (std::string one; std::getline(stream, one, ':');)
+      if (!one.empty()) directories.push_back(one);
+  }
+  directories.emplace_back(GHOSTRANK_SOURCE_PROFILES);
+  directories.emplace_back(GHOSTRANK_INSTALLED_PROFILES);
+  return directories;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,76 @@
+// A model as training sees it: layers in forward order, each with its parameter tensors in
+// registration order and what it costs to compute. A model file is a description (a dozen keys);
+// the tensors are generated from it.
+//
+//   kind: transformer     architecture gpt2 | llama | bert            (model_transformer.cpp)
+//   kind: convolutional   architecture resnet | vgg                   (model_convolutional.cpp)
+//   kind: layers          measured or plainly listed layers, or a CSV (model_layers.cpp)
+//
+// Backward runs through the layers in reverse. The parameters of a layer are ready together, when
+// its backward has ended, and in the listed order reversed.
+//
+// Units: parameters are elements; FLOPs are per sample (a multiply-add is two); backward costs
+// twice the forward. Threading: plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiles/keys.h"
+#include "profiles/program.h"
+#include "profiles/yaml.h"
+
+namespace ghostrank {
+
+struct Tensor {
+  std::string name;  // within the layer: "attn.qkv.w"
+  std::uint64_t numel = 0;
+};
+
+struct Layer {
+  std::string name;  // "h.3"
+  std::vector<Tensor> parameters;
+  double forward_flops = 0;               // per sample; 0 when measured
+  Picoseconds forward = 0, backward = 0;  // measured, for the batch that was measured
+};
+
+struct Model {
+  std::string name;
+  std::string kind, architecture;
+  int sequence = 0;  // tokens per sample; 0: samples are not token sequences
+  std::uint64_t vocabulary = 0;
+  std::vector<Layer> layers;
+  bool measured = false;          // durations are given; FLOPs are not known
+  Picoseconds optimizer = 0;      // measured
+  std::optional<DataType> dtype;  // of a measured model's parameters
+
+  std::size_t tensors() const;
+  std::uint64_t parameters() const;
+  double forward_flops() const;  // per sample
+};
+
+inline constexpr std::uint64_t kMaxTensors = 1'000'000;
+
+// Builds the model from a resolved description (profiles/locate.h).
+Model make_model(const Value& description);
+
+// The builders behind make_model, one per kind; `settings` are checked against their table.
+std::span<const Key> transformer_keys();
+std::span<const Key> convolutional_keys();
+std::span<const Key> layers_keys();
+Model make_transformer(const Settings& settings, const Mark& mark);
+Model make_convolutional(const Settings& settings, const Mark& mark);
+Model make_layers(const Settings& settings, const Mark& mark);
+
+// `layer_index, numel, forward_pass_ns, backward_pass_ns`, one row per layer, as the description of
+// a `kind: layers` model.
+Value read_layer_csv(const std::string& text, const std::string& file, const std::string& name);
+
+// "fp32", "float32", … -> DataType.
+std::optional<DataType> parse_data_type(std::string_view text);
+
+}  // namespace ghostrank

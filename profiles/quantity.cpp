@@ -1,0 +1,122 @@
+#include "profiles/quantity.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace ghostrank {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+constexpr std::array kRateUnits{Unit{"Tbps", 1e12}, Unit{"Gbps", 1e9}, Unit{"Mbps", 1e6},
+                                Unit{"Kbps", 1e3},  Unit{"kbps", 1e3}, Unit{"bps", 1}};
+
+constexpr double kKibi = 1024;
+constexpr std::array kSizeUnits{Unit{"TiB", kKibi* kKibi* kKibi* kKibi},
+                                Unit{"GiB", kKibi* kKibi* kKibi},
+                                Unit{"MiB", kKibi* kKibi},
+                                Unit{"KiB", kKibi},
+                                Unit{"T", kKibi* kKibi* kKibi* kKibi},
+                                Unit{"G", kKibi* kKibi* kKibi},
+                                Unit{"M", kKibi* kKibi},
+                                Unit{"K", kKibi},
+                                Unit{"B", 1}};
+
+constexpr double kLargestExact = 9007199254740992;  // 2^53
+
+// "12.5Gbps" -> 12.5 and "Gbps"; a blank may stand between them.
+std::optional<std::pair<double, std::string_view>> split(std::string_view text) {
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc() || !std::isfinite(value) || value < 0) return std::nullopt;
+  std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  return std::pair{value, unit};
+}
+
+template <std::size_t n>
+std::optional<double> scaled(std::string_view text, const std::array<Unit, n>& units) {
+  const auto parts = split(text);
+  if (!parts) return std::nullopt;
+  for (const Unit& unit : units)
+    if (unit.name == parts->second) return parts->first * unit.factor;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> parse_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+std::optional<bool> parse_boolean(std::string_view text) {
+  if (text == "true") return true;
+  if (text == "false") return false;
+  return std::nullopt;
+}
+
+std::optional<double> parse_rate(std::string_view text) {
+  if (text == "0" || text == "unlimited") return 0;
+  return scaled(text, kRateUnits);
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  std::optional<double> bytes = scaled(text, kSizeUnits);
+  if (!bytes) {
+    const auto plain = parse_integer(text);
+    if (!plain || *plain < 0) return std::nullopt;
+    bytes = static_cast<double>(*plain);
+  }
+  if (*bytes > kLargestExact || *bytes != std::floor(*bytes)) return std::nullopt;
+  return static_cast<std::uint64_t>(*bytes);
+}
+
+std::string number_text(double value) {
+  std::array<char, 64> buffer{};
+  const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
+  const auto [end, error] =
+      whole ? std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                            std::chars_format::fixed)
+            : std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  (void)error;  // 64 characters hold every double
+  return {buffer.data(), end};
+}
+
+std::string rate_text(double bits_per_second) {
+  if (bits_per_second == 0) return "unlimited";
+  for (const Unit& unit : kRateUnits) {
+    // Links are sold in Gb/s whatever their size.
+    if (unit.name == "Tbps" || bits_per_second < unit.factor) continue;
+    std::string text = number_text(bits_per_second / unit.factor) + std::string(unit.name);
+    if (parse_rate(text) == bits_per_second) return text;
+  }
+  return number_text(bits_per_second) + "bps";
+}
+
+std::string size_text(std::uint64_t bytes) {
+  for (const Unit& unit : kSizeUnits) {
+    const auto factor = static_cast<std::uint64_t>(unit.factor);
+    if (unit.name.size() == 3 && bytes >= factor && bytes % factor == 0)
+      return std::to_string(bytes / factor) + std::string(unit.name);
+  }
+  return std::to_string(bytes);
+}
+
+}  // namespace ghostrank

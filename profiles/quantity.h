@@ -1,0 +1,25 @@
+// Numbers, link rates and sizes as people write them, and back. What is written reads back as the
+// same value.
+//
+// Units: rates are bits per second, decimal ("400Gbps"); sizes are bytes, powers of 1024 ("512KiB",
+// "4K"). Nothing here throws: text that is not a quantity gives nullopt.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ghostrank {
+
+std::optional<std::int64_t> parse_integer(std::string_view text);
+std::optional<double> parse_number(std::string_view text);  // finite only
+std::optional<bool> parse_boolean(std::string_view text);   // true | false
+std::optional<double> parse_rate(std::string_view text);    // "0" and "unlimited" are 0
+std::optional<std::uint64_t> parse_size(std::string_view text);
+
+std::string number_text(double value);  // shortest that reads back the same
+std::string rate_text(double bits_per_second);
+std::string size_text(std::uint64_t bytes);
+
+}  // namespace ghostrank

@@ -1,0 +1,252 @@
+#include "profiles/yaml.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <unordered_set>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+// Builds the tree from parser events; the open lists and maps form a stack.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
+
+  Value take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& at, YAML::anchor_t anchor) override {
+    add(leaf(Value::Kind::null, at), anchor);
+  }
+  void OnScalar(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    Value value = leaf(Value::Kind::scalar, at);
+    refuse_tag(value.mark, tag);
+    value.quoted = tag == "!";
+    value.text = text;
+    add(std::move(value), anchor);
+  }
+  void OnAlias(const YAML::Mark& at, YAML::anchor_t anchor) override {
+    const auto known = anchors_.find(anchor);
+    const Mark here = mark(at);
+    if (known == anchors_.end())
+      fail(here, "an alias stands inside the value it refers to; write the value out");
+    count(known->second, static_cast<int>(open_.size()), here);
+    Value copy = known->second;
+    copy.mark = here;
+    attach(std::move(copy));
+  }
+  void OnSequenceStart(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    start(Value::Kind::list, at, tag, anchor);
+  }
+  void OnSequenceEnd() override { end(); }
+  void OnMapStart(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    start(Value::Kind::map, at, tag, anchor);
+  }
+  void OnMapEnd() override { end(); }
+
+ private:
+  struct Open {
+    Value value;
+    YAML::anchor_t anchor = 0;
+    bool has_key = false;  // a map's next value belongs to `key`
+    std::string key;
+    Mark key_mark;
+    std::unordered_set<std::string> keys;
+  };
+
+  Mark mark(const YAML::Mark& at) const {
+    return {source_, std::max(at.line, 0) + 1, std::max(at.column, 0) + 1};
+  }
+  Value leaf(Value::Kind kind, const YAML::Mark& at) const {
+    Value value;
+    value.kind = kind;
+    value.mark = mark(at);
+    return value;
+  }
+  static void refuse_tag(const Mark& at, const std::string& tag) {
+    if (!tag.empty() && tag != "?" && tag != "!")
+      fail(at, "the tag " + quote(tag) + " has no meaning here; remove it");
+  }
+
+  void start(Value::Kind kind, const YAML::Mark& at, const std::string& tag,
+             YAML::anchor_t anchor) {
+    Open open;
+    open.value = leaf(kind, at);
+    open.anchor = anchor;
+    refuse_tag(open.value.mark, tag);
+    check_depth(static_cast<int>(open_.size()) + 1, open.value.mark);
+    if (!open_.empty() && open_.back().value.is_map() && !open_.back().has_key)
+      fail(open.value.mark, "a key must be a plain name; write 'name: value'");
+    open_.push_back(std::move(open));
+  }
+  void end() {
+    Open done = std::move(open_.back());
+    open_.pop_back();
+    add(std::move(done.value), done.anchor);
+  }
+
+  void add(Value value, YAML::anchor_t anchor) {
+    count_one(value, value.mark);
+    if (anchor != 0) {
+      count(value, static_cast<int>(open_.size()), value.mark);
+      anchors_[anchor] = value;
+    }
+    attach(std::move(value));
+  }
+
+  void attach(Value value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return;
+    }
+    Open& parent = open_.back();
+    if (parent.value.is_map() && !parent.has_key) {
+      take_key(parent, value);
+      return;
+    }
+    if (parent.value.is_map()) {
+      value.key = std::move(parent.key);
+      value.key_mark = parent.key_mark;
+      parent.has_key = false;
+    }
+    parent.value.children.push_back(std::move(value));
+  }
+
+  static void take_key(Open& parent, const Value& key) {
+    if (!key.is_scalar()) fail(key.mark, "a key must be a plain name; write 'name: value'");
+    if (!parent.keys.insert(key.text).second)
+      fail(key.mark, "the key " + quote(key.text) + " is given twice; remove one of them");
+    parent.has_key = true;
+    parent.key = key.text;
+    parent.key_mark = key.mark;
+  }
+
+  static void check_depth(int depth, const Mark& at) {
+    if (depth > kMaxYamlDepth)
+      fail(at, "lists and mappings are nested deeper than " + std::to_string(kMaxYamlDepth) +
+                   " levels; flatten the file");
+  }
+  void count_one(const Value& value, const Mark& at) {
+    ++nodes_;
+    text_ += value.text.size() + value.key.size();
+    if (nodes_ > kMaxYamlNodes || text_ > kMaxYamlText)
+      fail(at, "the file grows beyond " + std::to_string(kMaxYamlNodes) +
+                   " values with its aliases written out; make it smaller");
+  }
+  void count(const Value& value, int depth, const Mark& at) {
+    check_depth(depth, at);
+    count_one(value, at);
+    for (const Value& child : value.children) count(child, depth + 1, at);
+  }
+
+  std::shared_ptr<const Source> source_;
+  Value root_;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, Value> anchors_;
+  std::size_t nodes_ = 0, text_ = 0;
+};
+
+}  // namespace
+
+std::string location(const Mark& mark) {
+  if (!mark.source) return "default";
+  if (!mark.source->has_lines) return mark.source->name;
+  return mark.source->name + ":" + std::to_string(mark.line) + ":" + std::to_string(mark.column);
+}
+
+std::string origin(const Mark& mark) {
+  if (!mark.source) return "default";
+  if (!mark.source->has_lines) return mark.source->origin;
+  return mark.source->origin + ":" + std::to_string(mark.line);
+}
+
+const Value* Value::find(std::string_view name) const {
+  if (kind != Kind::map) return nullptr;
+  const auto at = std::find_if(children.begin(), children.end(),
+                               [&](const Value& child) { return child.key == name; });
+  return at == children.end() ? nullptr : &*at;
+}
+
+Value* Value::find(std::string_view name) {
+  return const_cast<Value*>(static_cast<const Value*>(this)->find(name));
+}
+
+std::string quote(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  std::string out = "'";
+  for (const char c : text.substr(0, kLongest))
+    out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return out + (text.size() > kLongest ? "…'" : "'");
+}
+
+std::string description(const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::null:
+      return "nothing";
+    case Value::Kind::list:
+      return "a list";
+    case Value::Kind::map:
+      return "a mapping";
+    case Value::Kind::scalar:
+      break;
+  }
+  return quote(value.text);
+}
+
+void fail(const Mark& mark, const std::string& what) { throw Error(location(mark) + ": " + what); }
+
+Value parse_yaml(std::string_view text, std::shared_ptr<const Source> source) {
+  const Mark whole{source, 1, 1};
+  if (text.size() > kMaxYamlBytes)
+    fail(whole, "larger than " + std::to_string(kMaxYamlBytes >> 20) + " MiB; make it smaller");
+  TreeBuilder builder(source);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    if (!parser.HandleNextDocument(builder)) return Value{.mark = whole};
+    Value root = builder.take();
+    TreeBuilder rest(source);
+    if (parser.HandleNextDocument(rest))
+      fail(rest.take().mark, "a second document begins; keep one per file");
+    return root;
+  } catch (const YAML::Exception& error) {
+    const bool known = !error.mark.is_null();
+    fail({source, known ? error.mark.line + 1 : 1, known ? error.mark.column + 1 : 1},
+         "not valid YAML (" + error.msg + "); correct the syntax");
+  }
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw Error(path + ": cannot be opened (" + std::strerror(errno) + "); check the path");
+  std::string text;
+  char block[1 << 16];
+  while (file.read(block, sizeof block) || file.gcount() > 0) {
+    text.append(block, static_cast<std::size_t>(file.gcount()));
+    if (text.size() > kMaxYamlBytes)
+      throw Error(path + ": larger than " + std::to_string(kMaxYamlBytes >> 20) +
+                  " MiB; make it smaller");
+  }
+  if (file.bad()) throw Error(path + ": cannot be read; it must be a file");
+  return text;
+}
+
+Value parse_yaml_file(const std::string& path) {
+  return parse_yaml(read_text(path), std::make_shared<Source>(Source{path, path, true}));
+}
+
+}  // namespace ghostrank
