@@ -269,12 +269,18 @@ void Play::take(ActorState& actor, Message& message, const Block& slice) {
     std::copy(message.values.begin(), message.values.end(), work);
     return;
   }
+  std::pair<std::uint32_t, std::uint32_t> sum_of{0, 0};
+  std::uint32_t sum = contributions_.sum(0, 0);
   for (std::uint64_t i = 0; i < slice.count; ++i) {
     const Value &mine = work[i], &theirs = message.values[i];
     if (mine.set != 0 && theirs.set != 0 && mine.element != theirs.element)
       fail(where(actor) + " reduces unlike elements at " + str(slice.offset + i) + ": " +
            contributions_.describe(mine) + " with " + contributions_.describe(theirs));
-    work[i] = {contributions_.sum(mine.set, theirs.set), std::max(mine.element, theirs.element)};
+    if (mine.set != sum_of.first || theirs.set != sum_of.second) {  // rarely: blocks are uniform
+      sum_of = {mine.set, theirs.set};
+      sum = contributions_.sum(mine.set, theirs.set);
+    }
+    work[i] = {sum, std::max(mine.element, theirs.element)};
   }
 }
 

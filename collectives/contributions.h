@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -35,12 +34,13 @@ class Contributions {
   std::string describe(const Value& v) const;
 
  private:
-  using Multiset = std::map<Rank, std::uint32_t>;  // rank -> how often, at most kMany
+  // (rank, how often), by rank; at most kMany times.
+  using Multiset = std::vector<std::pair<Rank, std::uint32_t>>;
   static constexpr std::uint32_t kMany = 1000;
-  std::uint32_t intern(const Multiset& set);
+  std::uint32_t intern(Multiset set);
 
   std::vector<Multiset> sets_;
-  std::map<Multiset, std::uint32_t> numbers_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> numbers_;  // by the multiset's hash
   std::unordered_map<std::uint64_t, std::uint32_t> sums_;
 };
 

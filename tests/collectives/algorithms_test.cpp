@@ -1,0 +1,203 @@
+// Every row of the registry, proved by the checker and held against its closed-form cost.
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/checker.h"
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+namespace {
+
+std::vector<std::int32_t> nodes_of(int size, int ranks_per_node) {
+  std::vector<std::int32_t> node_of;
+  for (int r = 0; r < size; ++r) node_of.push_back(r / ranks_per_node);
+  return node_of;
+}
+
+std::string describe(const Algorithm& row, const Collective& c, const Communicator& comm) {
+  return std::string(row.name) + ' ' + std::string(name_of(row.func)) + ", size " +
+         std::to_string(c.size) + ", count " + std::to_string(c.count) + ", root " +
+         std::to_string(c.root) + ", channels " + std::to_string(comm.channels) + ", slice bytes " +
+         std::to_string(comm.slice_bytes) + ", credits " + std::to_string(comm.flow.credits);
+}
+
+// Proved right, and its bytes are the closed form's.
+CheckReport prove(const Algorithm& row, const Collective& c, const Communicator& comm) {
+  const CheckReport report = check(*row.make(c, comm));
+  EXPECT_TRUE(report.ok) << describe(row, c, comm) << ": " << report.error;
+  EXPECT_EQ(report.bytes, row.cost(c).bytes) << describe(row, c, comm);
+  return report;
+}
+
+std::set<std::uint64_t> counts_for(int size) {
+  const auto n = static_cast<std::uint64_t>(size);
+  return {0, 1, 3, n - 1, n, n + 1, 5 * n + 3, 100};
+}
+
+class EveryAlgorithm : public testing::TestWithParam<Algorithm> {};
+
+TEST_P(EveryAlgorithm, KeepsTheContractAndCostsWhatItsClosedFormSays) {
+  for (int size = 1; size <= 64; ++size)
+    for (const std::uint64_t count : counts_for(size)) {
+      const Collective c{GetParam().func, size, count, 4, size / 3};
+      const CheckReport report = prove(GetParam(), c, {});
+      const Cost cost = GetParam().cost(c);
+      EXPECT_EQ(report.messages, cost.messages) << describe(GetParam(), c, {});
+      EXPECT_EQ(report.rounds, cost.steps) << describe(GetParam(), c, {});
+      if (HasFailure()) return;
+    }
+}
+
+TEST_P(EveryAlgorithm, WorksOnChannelsSlicesAndCreditsOfAnyNumber) {
+  for (const int size : {1, 2, 3, 4, 5, 7, 8, 13, 16})
+    for (const std::uint64_t count : counts_for(size))
+      for (const int channels : {1, 2, 8})
+        for (const std::uint64_t slice_bytes : {0, 1, 12, 64})
+          for (const std::uint32_t credits : {0U, 1U, 2U, 4U}) {
+            if (slice_bytes == 0 && credits > 1) continue;
+            prove(GetParam(), {GetParam().func, size, count, 4, size - 1},
+                  {{}, channels, slice_bytes, {credits}});
+            if (HasFailure()) return;
+          }
+}
+
+TEST_P(EveryAlgorithm, WorksOnLargeGroupsWithOneCreditAndManySlices) {
+  for (int size = 17; size <= 64; size += size < 32 ? 1 : 5)
+    for (const int channels : {1, 8}) {
+      const auto n = static_cast<std::uint64_t>(size);
+      prove(GetParam(), {GetParam().func, size, 5 * n + 3, 4, 0}, {{}, channels, 60, {1}});
+    }
+}
+
+TEST_P(EveryAlgorithm, WorksOnNodesOfManyRanksEvenUnequalOrScatteredOnes) {
+  for (const int size : {2, 5, 8, 12, 16, 24, 32, 40, 64}) {
+    std::vector<std::vector<std::int32_t>> layouts;
+    for (const int ranks_per_node : {1, 4, 8}) layouts.push_back(nodes_of(size, ranks_per_node));
+    std::vector<std::int32_t> scattered;
+    for (int r = 0; r < size; ++r) scattered.push_back(r % 2);
+    layouts.push_back(scattered);
+    for (const auto& node_of : layouts)
+      for (const int channels : {1, 2, 8})
+        for (const std::uint32_t credits : {0U, 2U})
+          prove(GetParam(), {GetParam().func, size, 100, 4, size / 2},
+                {node_of, channels, credits > 0 ? 16U : 0U, {credits}});
+  }
+}
+
+TEST_P(EveryAlgorithm, WorksFromEveryRoot) {
+  for (const int size : {1, 2, 6, 8, 11, 17})
+    for (Rank root = 0; root < size; ++root)
+      for (const int channels : {1, 4})
+        prove(GetParam(), {GetParam().func, size, 10, 4, root},
+              {nodes_of(size, 4), channels, 0, {}});
+}
+
+TEST_P(EveryAlgorithm, SendsNothingInAGroupOfOne) {
+  const Collective c{GetParam().func, 1, 10, 4, 0};
+  EXPECT_EQ(prove(GetParam(), c, {}).messages, 0U);
+}
+
+std::string test_name(const testing::TestParamInfo<Algorithm>& row) {
+  return std::string(row.param.library) + '_' + std::string(name_of(row.param.func)) + '_' +
+         std::string(row.param.name);
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithm,
+                         testing::ValuesIn(registry().begin(), registry().end()), test_name);
+
+TEST(Registry, HasAnAlgorithmForEveryFunction) {
+  for (int f = 0; f < kFuncs; ++f)
+    EXPECT_NE(find_algorithm("generic", static_cast<Func>(f), "auto"), nullptr) << f;
+}
+
+TEST(Registry, FindsByNameAndTakesTheFirstRowForAuto) {
+  const Algorithm* by_name = find_algorithm("generic", Func::all_reduce, "recursive_doubling");
+  ASSERT_NE(by_name, nullptr);
+  EXPECT_EQ(by_name->name, "recursive_doubling");
+  EXPECT_EQ(find_algorithm("generic", Func::all_reduce, "auto")->name, "ring");
+  EXPECT_EQ(find_algorithm("generic", Func::all_reduce, "teleport"), nullptr);
+  EXPECT_EQ(find_algorithm("nobody", Func::all_reduce, "auto"), nullptr);
+}
+
+TEST(Registry, NamesEveryRowOnce) {
+  std::set<std::string> seen;
+  for (const Algorithm& row : registry())
+    EXPECT_TRUE(seen.insert(std::string(row.library) + '/' + std::string(name_of(row.func)) + '/' +
+                            std::string(row.name))
+                    .second);
+}
+
+// The cost of algorithms as textbooks give it, in numbers worked out by hand.
+TEST(Costs, AreThoseOfTheTextbooks) {
+  const auto cost = [](Func func, const char* name, int size, std::uint64_t count) {
+    return find_algorithm("generic", func, name)->cost({func, size, count, 4, 0});
+  };
+  const Cost ring = cost(Func::all_reduce, "ring", 4, 1000);
+  EXPECT_EQ(ring.steps, 6);
+  EXPECT_EQ(ring.bytes, 24'000U);
+  EXPECT_EQ(ring.messages, 24U);
+  const Cost doubling = cost(Func::all_reduce, "recursive_doubling", 6, 1000);
+  EXPECT_EQ(doubling.steps, 4);
+  EXPECT_EQ(doubling.bytes, 48'000U);  // 4 ranks x 2 rounds, 2 folds, 2 unfolds
+  EXPECT_EQ(cost(Func::broadcast, "binomial", 9, 1000).steps, 4);
+  EXPECT_EQ(cost(Func::broadcast, "binomial", 9, 1000).bytes, 32'000U);
+  EXPECT_EQ(cost(Func::all_to_all, "pairwise", 3, 10).bytes, 240U);
+  EXPECT_EQ(cost(Func::barrier, "dissemination", 5, 0).messages, 15U);
+}
+
+TEST(RingAllReduce, LoadsEveryRankAlike) {
+  const Collective c{Func::all_reduce, 8, 800, 4, 0};
+  const CheckReport report =
+      check(*find_algorithm("generic", c.func, "ring")->make(c, {}), {.pairs = true});
+  ASSERT_EQ(report.pairs.size(), 8U);
+  for (const PairBytes& pair : report.pairs) {
+    EXPECT_EQ(pair.destination, (pair.source + 1) % 8);
+    EXPECT_EQ(pair.bytes, 2U * 7 * 400);  // 2 (n-1)/n of 3200 bytes
+    EXPECT_EQ(pair.messages, 14U);
+  }
+}
+
+TEST(RingAllReduce, SendsItsLeftNeighboursChunkFirst) {
+  const Collective c{Func::all_reduce, 4, 40, 4, 0};
+  const auto schedule = find_algorithm("generic", c.func, "ring")->make(c, {});
+  EXPECT_EQ(schedule->step(1, 0, 0).send, (Block{0, 10}));
+  EXPECT_EQ(schedule->step(0, 0, 0).send, (Block{30, 10}));
+  EXPECT_EQ(schedule->actor(0, 0).steps, 7);
+}
+
+// Which local ranks of each node exchange data with other nodes.
+std::set<Rank> gateways(const Communicator& comm, int size) {
+  const Collective c{Func::all_reduce, size, 1000, 4, 0};
+  const auto schedule = find_algorithm("generic", c.func, "ring")->make(c, comm);
+  const CheckReport report = check(*schedule, {.pairs = true});
+  EXPECT_TRUE(report.ok) << report.error;
+  const auto node = [&](Rank r) { return comm.node_of[static_cast<std::size_t>(r)]; };
+  std::set<Rank> senders;
+  for (const PairBytes& pair : report.pairs)
+    if (node(pair.source) != node(pair.destination)) senders.insert(pair.source);
+  return senders;
+}
+
+TEST(Channels, OfARingUseAllNicsOfANode) {
+  EXPECT_EQ(gateways({nodes_of(32, 8), 8, 0, {}}, 32).size(), 32U);
+  EXPECT_EQ(gateways({nodes_of(32, 8), 1, 0, {}}, 32), (std::set<Rank>{7, 15, 23, 31}));
+  EXPECT_EQ(gateways({nodes_of(16, 4), 2, 0, {}}, 16), (std::set<Rank>{0, 3, 4, 7, 8, 11, 12, 15}));
+  EXPECT_EQ(gateways({{0, 0, 0, 1, 1}, 6, 0, {}}, 5), (std::set<Rank>{0, 1, 2, 3, 4}));
+}
+
+TEST(Channels, EnterANodeAtTheirLocalRankAndLeaveItOneBefore) {
+  const Collective c{Func::all_reduce, 16, 1000, 4, 0};
+  const auto schedule =
+      find_algorithm("generic", c.func, "ring")->make(c, {nodes_of(16, 4), 4, 0, {}});
+  for (int channel = 0; channel < 4; ++channel) {
+    const Rank leaves = 4 + (channel + 3) % 4, enters = 8 + channel;
+    EXPECT_EQ(schedule->step(leaves, channel, 0).send_to[0], enters);
+    EXPECT_EQ(schedule->step(enters, channel, 1).recv_from[0], leaves);
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank

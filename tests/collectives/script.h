@@ -1,0 +1,84 @@
+// A schedule spelled out step by step: for tests that need one which no formula would give.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+
+struct ScriptedActor {
+  int channel = 0;
+  std::vector<Step> steps;
+};
+
+class Script final : public Schedule {
+ public:
+  using Actors = std::vector<std::vector<ScriptedActor>>;  // by rank
+  Script(const Collective& c, Actors actors, FlowControl flow = {})
+      : Schedule(c, flow), actors_(std::move(actors)) {}
+
+  // Every step of another schedule, for a test to change.
+  static Actors copy_of(const Schedule& schedule) {
+    Actors copy;
+    for (Rank r = 0; r < schedule.collective().size; ++r) {
+      auto& actors = copy.emplace_back();
+      for (int a = 0; a < schedule.actors(r); ++a) {
+        const Actor actor = schedule.actor(r, a);
+        auto& steps = actors.emplace_back(ScriptedActor{actor.channel, {}}).steps;
+        for (int k = 0; k < actor.steps; ++k) steps.push_back(schedule.step(r, a, k));
+      }
+    }
+    return copy;
+  }
+
+  int actors(Rank r) const override { return static_cast<int>(of(r).size()); }
+  Actor actor(Rank r, int a) const override {
+    return {of(r, a).channel, static_cast<int>(of(r, a).steps.size())};
+  }
+  Step step(Rank r, int a, int k) const override {
+    return of(r, a).steps[static_cast<std::size_t>(k)];
+  }
+  // The first actor that ever receives from `src` on the channel.
+  int receiver(Rank dst, int channel, Rank src) const override {
+    for (int a = 0; a < actors(dst); ++a)
+      if (of(dst, a).channel == channel)
+        for (const Step& step : of(dst, a).steps)
+          for (const Rank peer : step.recv_from)
+            if (peer == src) return a;
+    return 0;
+  }
+
+ private:
+  const std::vector<ScriptedActor>& of(Rank r) const {
+    return actors_[static_cast<std::size_t>(r)];
+  }
+  const ScriptedActor& of(Rank r, int a) const { return of(r)[static_cast<std::size_t>(a)]; }
+  Actors actors_;
+};
+
+inline Step receive_from(Peers peers, Block block, Combine combine) {
+  Step step;
+  step.recv_from = peers;
+  step.recv = block;
+  step.on_recv = combine;
+  return step;
+}
+
+inline Step send_to(Peers peers, Block block) {
+  Step step;
+  step.send_to = peers;
+  step.send = block;
+  return step;
+}
+
+// Receives a block and passes it on.
+inline Step relay(Peers from, Combine combine, Peers to, Block block) {
+  Step step = receive_from(from, block, combine);
+  step.send_to = to;
+  step.send = block;
+  return step;
+}
+
+}  // namespace ghostrank
