@@ -24,7 +24,7 @@ namespace ghostrank {
 
 // Which process this is, from RANK / WORLD_SIZE / MASTER_ADDR / MASTER_PORT (GHOSTRANK_PORT where
 // MASTER_PORT is taken), GHOSTRANK_JOB_ID, GHOSTRANK_TOKEN, GHOSTRANK_TIMEOUT_S. No variables: one
-// process alone.
+// process alone. Without RANK and WORLD_SIZE those of Open MPI's mpirun are taken.
 struct World {
   int rank = 0;
   int size = 1;
@@ -32,7 +32,10 @@ struct World {
   int master_port = 0;
   std::string job_id = "ghostrank";
   std::string token;
-  std::chrono::seconds timeout{30};  // for the rendezvous to complete
+  std::chrono::seconds timeout{30};           // for the rendezvous to complete
+  std::chrono::milliseconds silence{20'000};  // a peer not heard of for so long is lost
+  std::string build;    // of which program; empty: this library's version. Must be alike everywhere
+  std::string boot_id;  // of the kernel; empty: this one's. Equal ids share a clock
 };
 World world_from_environment();  // throws Error(usage) on half-set or malformed variables
 
@@ -70,10 +73,15 @@ class Control {
   virtual void fail(std::string reason) = 0;  // request_stop(failed) with words
   virtual Stop stop() const noexcept = 0;
   virtual std::string stop_reason() const = 0;  // "host 2 (node7) was lost"
-  // Called once from the control thread when the run stops: wakes what blocks.
+  // Called once from the control thread when the run stops (or has stopped): wakes what blocks.
+  // Another call replaces it; when on_stop({}) returns, it is not and will not be called.
   virtual void on_stop(std::function<void()> wake) = 0;
 
-  // Says goodbye: from here on a closed connection is no loss.
+  // Connections and greetings that the meeting turned away (process 0).
+  virtual std::uint64_t strays() const { return 0; }
+
+  // Says goodbye: from here on a closed connection is no loss. A Control destroyed without it is
+  // lost to the others.
   virtual void close() = 0;
 };
 

@@ -17,8 +17,7 @@ struct CollectiveTraffic {  // one row per (function, group kind, algorithm)
   std::uint64_t buffer_bytes = 0;  // per iteration, summed over calls, as nccl-tests counts size
   std::uint64_t messages = 0, bytes = 0;            // all sends, inside nodes too
   std::uint64_t wire_messages = 0, wire_bytes = 0;  // between NICs of different emulated nodes
-  double seconds_at_least =
-      0;  // closed form: busiest NIC's bytes at its rate, plus steps * latency
+  double seconds_at_least = 0;  // closed form: the busiest NIC's bytes at its rate, longest group
 };
 
 struct TrafficPlan {

@@ -27,10 +27,11 @@ struct Header {
   std::uint16_t channel = 0;
   MessageKind kind = MessageKind::data;
   std::uint8_t reserved = 0;
-  std::uint32_t ordinal = 0;  // of the message on its connection, within the collective
+  std::uint32_t actor = 0;    // of the sender, within the collective; a credit brings it back
   std::uint64_t bytes = 0;    // payload of the whole message
   Picoseconds start = 0;      // when its serialisation ideally began, in emulated time
-  Picoseconds slip = 0;       // lateness of this host that its chain has gathered so far
+  std::uint32_t slip_ns = 0;  // lateness that the chain behind it owes to its hosts, emulated
+  std::uint32_t late_ns = 0;  // how much after `start` it was really handed to the fabric, emulated
   std::uint64_t offset = 0;   // of this fragment (set by the fabric)
 };
 static_assert(sizeof(Header) == 64);

@@ -1,0 +1,140 @@
+#include "emulator/capacity.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "emulator/blob.h"
+#include "emulator/clock.h"
+#include "emulator/fabric/local.h"
+#include "emulator/shard.h"
+
+namespace ghostrank {
+namespace {
+
+// Part of the machine that a run may use: above 80 % busy it is no longer faithful.
+constexpr double kLoad = 0.55;
+
+constexpr std::uint64_t kProbeBytes = 1 << 20;
+
+}  // namespace
+
+double measure_wire(Control& control, Fabric& fabric, std::uint64_t nonce, int shards,
+                    int milliseconds) {
+  const int self = control.world().rank, size = control.world().size;
+  const int right = (self + 1) % size * shards;
+  const std::int64_t began = monotonic_ns();
+  const std::int64_t until = began + milliseconds * 1'000'000LL;
+  std::uint64_t received = 0;
+  std::int64_t first = 0, last = 0;
+  bool said_end = false, heard_end = false;
+  std::vector<Message> arrived;
+  while (!(said_end && heard_end && fabric.idle()) && control.stop() == Stop::none &&
+         fabric.failure().empty()) {
+    while (!said_end) {
+      Message m;
+      m.header.nonce = nonce;
+      m.header.kind = MessageKind::probe;
+      const bool over = monotonic_ns() >= until;
+      m.header.bytes = over ? 0 : kProbeBytes;
+      if (!fabric.try_send(right, m)) break;
+      said_end = over;
+    }
+    fabric.poll(arrived);
+    for (const Message& m : arrived) {
+      last = monotonic_ns();
+      if (first == 0) first = last;
+      received += m.header.bytes;
+      heard_end |= m.header.bytes == 0;
+    }
+    if (arrived.empty()) fabric.wait(std::chrono::milliseconds(1), std::chrono::nanoseconds(0));
+    arrived.clear();
+  }
+  const double rate =
+      last > first ? static_cast<double>(received) / (static_cast<double>(last - first) * 1e-9) : 0;
+  BlobWriter mine;
+  mine.put(rate);
+  double slowest = rate;
+  for (const std::string& blob : control.all_gather(mine.bytes())) {
+    double theirs = 0;
+    BlobReader(blob).get(theirs);
+    slowest = std::min(slowest, theirs);
+  }
+  return slowest;
+}
+
+double measure_engine() {
+  JobSpec spec;
+  spec.cluster.nodes = 8;
+  spec.fabric.kind = FabricKind::virtual_time;
+  Workload w;
+  w.ranks = spec.cluster.gpus();
+  w.group_names = {"all"};
+  w.role_of.assign(static_cast<std::size_t>(w.ranks), 0);
+  Group all;
+  for (Rank r = 0; r < w.ranks; ++r) all.members.push_back(r);
+  w.groups.push_back(all);
+  Program p;
+  p.labels = {"probe"};
+  Op op;
+  op.kind = Op::Kind::collective;
+  op.count = 1 << 20;
+  p.streams.push_back({op});
+  w.roles.push_back({"probe", {p}});
+
+  const Cluster cluster(spec, w, 1);
+  const auto fabric = make_local_fabric();
+  Shard shard({spec, w, cluster, 0, 0, *fabric, 0, {}, 0, ""});
+  ShardShared shared(1);
+  shared.fabrics = {fabric.get()};
+  const std::int64_t began = monotonic_ns();
+  shard.play(0, 1, Clock::virtual_time(), 1, shared);
+  return static_cast<double>(monotonic_ns() - began) * 1e-9 /
+         static_cast<double>(std::max<std::uint64_t>(1, shard.stats().messages));
+}
+
+Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
+                  double wire_bytes_per_second, double seconds_per_message) {
+  Capacity c;
+  c.wire_bytes_per_second = wire_bytes_per_second;
+  c.seconds_per_message = seconds_per_message;
+  c.step_seconds_at_least = plan.step_seconds_at_least;
+  const std::vector<int> host_of = place_nodes(spec, processes);
+  const auto host_of_nic = [&](int nic) {
+    return host_of[static_cast<std::size_t>(nic / spec.cluster.nics_per_node)];
+  };
+  struct Load {
+    double out_bytes = 0, in_bytes = 0, out_messages = 0, in_messages = 0, local = 0;
+  };
+  std::vector<Load> loads(static_cast<std::size_t>(processes));
+  for (const PairTraffic& pair : plan.pairs) {
+    const auto from = static_cast<std::size_t>(host_of_nic(pair.source_nic));
+    const auto to = static_cast<std::size_t>(host_of_nic(pair.target_nic));
+    if (from == to) {
+      loads[from].local += pair.messages;
+      continue;
+    }
+    loads[from].out_bytes += pair.bytes;
+    loads[from].out_messages += pair.messages;
+    loads[to].in_bytes += pair.bytes;
+    loads[to].in_messages += pair.messages;
+  }
+  double busiest = 0;
+  for (Load& load : loads) {
+    load.local += static_cast<double>(plan.intra_messages) / processes;
+    const double bytes = std::max(load.out_bytes, load.in_bytes);
+    const double messages = std::max(load.out_messages, load.in_messages);
+    const double wire = wire_bytes_per_second > 0 ? bytes / wire_bytes_per_second : 0;
+    const double seconds =
+        wire + (load.local + load.out_messages + load.in_messages) * seconds_per_message;
+    if (seconds < busiest) continue;
+    busiest = seconds;
+    c.wire_bytes = bytes;
+    c.wire_messages = messages;
+    c.local_messages = load.local;
+  }
+  const double step = std::max(plan.step_seconds_at_least, 1e-9);
+  c.dilation_needed = std::max(1.0, std::ceil(busiest / (kLoad * step)));
+  return c;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,26 @@
+// What this machine can source, measured in a moment before a run, and the dilation that a job then
+// needs.
+#pragma once
+
+#include "emulator/control.h"
+#include "emulator/fabric/fabric.h"
+#include "emulator/result.h"
+#include "emulator/traffic.h"
+#include "profiles/job.h"
+
+namespace ghostrank {
+
+// Payload bytes per second that each process sends to its right neighbour while it receives as much
+// from its left one; all processes measure at once, for about `milliseconds`. The slowest process
+// counts. 0 if stopped.
+double measure_wire(Control& control, Fabric& fabric, std::uint64_t nonce, int shards,
+                    int milliseconds);
+
+// Seconds that the engine spends on one message, from a small ring all-reduce in virtual time.
+double measure_engine();
+
+// Fills the needs of the busiest process and the dilation that follows.
+Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
+                  double wire_bytes_per_second, double seconds_per_message);
+
+}  // namespace ghostrank

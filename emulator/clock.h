@@ -1,0 +1,52 @@
+// Emulated time. Every modelled quantity (compute delays, latencies, rates) is in emulated time, so
+// dilation is a property of the clock alone: at dilation D, D nanoseconds of this machine are one
+// emulated nanosecond.
+//
+// Real: runs with CLOCK_MONOTONIC from `zero_ns`. Virtual: stands where the loop puts it.
+// Threading: a value per shard; re-anchored only between segments.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+inline std::int64_t monotonic_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
+}
+
+class Clock {
+ public:
+  static Clock virtual_time() { return Clock(true, 0, 1); }
+  static Clock real(std::int64_t zero_ns, double dilation) {
+    return Clock(false, zero_ns, dilation);
+  }
+
+  bool is_virtual() const { return virtual_; }
+  Picoseconds now() const {
+    if (virtual_) return virtual_now_;
+    return static_cast<Picoseconds>(static_cast<double>(monotonic_ns() - zero_ns_) * ps_per_ns_);
+  }
+  void advance_to(Picoseconds t) { virtual_now_ = t; }
+
+  // Wall time that an emulated duration takes here.
+  std::chrono::nanoseconds wall(Picoseconds t) const {
+    return std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(t) / ps_per_ns_));
+  }
+
+ private:
+  Clock(bool is_virtual, std::int64_t zero_ns, double dilation)
+      : virtual_(is_virtual), zero_ns_(zero_ns), ps_per_ns_(1000.0 / dilation) {}
+
+  bool virtual_;
+  std::int64_t zero_ns_;
+  double ps_per_ns_;
+  Picoseconds virtual_now_ = 0;
+};
+
+}  // namespace ghostrank

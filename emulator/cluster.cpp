@@ -1,0 +1,79 @@
+#include "emulator/cluster.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "emulator/traffic.h"
+
+namespace ghostrank {
+
+std::vector<int> place_nodes(const JobSpec& spec, int processes) {
+  const int nodes = spec.cluster.nodes;
+  std::vector<int> host(static_cast<std::size_t>(nodes));
+  for (int n = 0; n < nodes; ++n) {
+    const auto blocked = static_cast<int>(static_cast<std::int64_t>(n) * processes / nodes);
+    host[static_cast<std::size_t>(n)] = spec.placement.cyclic ? n % processes : blocked;
+  }
+  return host;
+}
+
+int usable_shards(const JobSpec& spec, int hosts) {
+  if (spec.fabric.kind == FabricKind::virtual_time && spec.cluster.nic.latency <= 0) return 1;
+  return std::max(1, std::min(spec.run.shards, spec.cluster.nodes / hosts));
+}
+
+Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
+    : hosts_(hosts),
+      shards_(usable_shards(spec, hosts)),
+      nics_(spec.cluster.nodes * spec.cluster.nics_per_node),
+      kinds_(workload.group_names.size()) {
+  const std::vector<int> host_of_node = place_nodes(spec, hosts);
+  std::vector<int> nodes_on(static_cast<std::size_t>(hosts));
+  std::vector<int> node_on_host;  // a node's number among those of its host
+  for (int host : host_of_node) node_on_host.push_back(nodes_on[static_cast<std::size_t>(host)]++);
+
+  ranks_.resize(static_cast<std::size_t>(hosts * shards_));
+  const int gpus = spec.cluster.gpus_per_node;
+  for (Rank rank = 0; rank < workload.ranks; ++rank) {
+    Place p;
+    p.node = rank / gpus;
+    const auto node = static_cast<std::size_t>(p.node);
+    p.nic = p.node * spec.cluster.nics_per_node + rank % gpus * spec.cluster.nics_per_node / gpus;
+    p.host = host_of_node[node];
+    p.shard = static_cast<std::int32_t>(static_cast<std::int64_t>(node_on_host[node]) * shards_ /
+                                        nodes_on[static_cast<std::size_t>(p.host)]);
+    auto& mates = ranks_[static_cast<std::size_t>(p.host * shards_ + p.shard)];
+    p.local = static_cast<std::int32_t>(mates.size());
+    mates.push_back(rank);
+    places_.push_back(p);
+  }
+
+  seats_.resize(places_.size() * kinds_);
+  std::map<std::vector<std::int32_t>, std::uint32_t> known;  // nodes and NIC offsets -> shape
+  for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
+    const Group& group = workload.groups[g];
+    Shape shape;
+    std::map<int, std::int32_t> number;
+    std::map<int, std::set<int>> nics;
+    for (std::size_t i = 0; i < group.members.size(); ++i) {
+      const Rank rank = group.members[i];
+      seats_[static_cast<std::size_t>(rank) * kinds_ + group.kind] = {static_cast<std::int32_t>(g),
+                                                                      static_cast<Rank>(i)};
+      const Place& p = place(rank);
+      shape.nodes.push_back(number.try_emplace(p.node, number.size()).first->second);
+      nics[p.node].insert(p.nic);
+    }
+    for (const auto& [node, used] : nics)
+      shape.nics = std::max(shape.nics, static_cast<int>(used.size()));
+    if (number.size() == 1) shape.nics = 1;  // never leaves its node
+    std::vector<std::int32_t> key = shape.nodes;
+    key.push_back(shape.nics);
+    const auto [it, fresh] =
+        known.try_emplace(std::move(key), static_cast<std::uint32_t>(shapes_.size()));
+    if (fresh) shapes_.push_back(std::move(shape));
+    shape_of_.push_back(it->second);
+  }
+}
+
+}  // namespace ghostrank

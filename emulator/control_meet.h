@@ -1,0 +1,32 @@
+// The meeting: process 0 listens, the others greet it, until all have come or the time is over.
+// Private to control*. Strays (wrong greetings, garbage, silence) are turned away and counted.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/control.h"
+#include "emulator/control_frames.h"
+
+namespace ghostrank {
+
+struct Link {  // a connection to another process of the job
+  int rank = 0;
+  Socket socket;
+  FrameBuffer in{kMaxHelloBytes};
+  std::string hostname, boot_id;
+};
+
+struct Meeting {
+  std::vector<Link> links;  // on process 0 one per other process, by rank; elsewhere one, to 0
+  std::uint64_t strays = 0;
+};
+
+// Throws Error(environment) when somebody is missing or this process is refused.
+Meeting meet_others(const World& world);
+
+std::string build_of(const World& world);
+std::string boot_id_of(const World& world);
+
+}  // namespace ghostrank

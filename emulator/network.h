@@ -1,0 +1,48 @@
+// The LogGP model of one NIC or NVLink port: what leaves is serialised at the port's rate behind
+// what left before, what arrives likewise behind what arrived before. The same arithmetic paces
+// real sends (a message may go when its turn ideally begins), models delays on the memory fabric
+// and is the virtual network.
+//
+// Absolute deadlines: a port remembers until when it is taken, so rounding and lateness never add
+// up. Units: emulated picoseconds, bytes. Threading: one owner (the shard of the port's node).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+struct LinkSpeed {
+  double ps_per_byte = 0;  // 0: unlimited
+  Picoseconds latency = 0;
+
+  static LinkSpeed from_rate(double bits_per_second, Picoseconds latency) {
+    return {bits_per_second > 0 ? 8e12 / bits_per_second : 0, latency};
+  }
+  Picoseconds serialise(std::uint64_t bytes) const {
+    return static_cast<Picoseconds>(std::llround(static_cast<double>(bytes) * ps_per_byte));
+  }
+};
+
+struct Port {
+  Picoseconds egress_free = 0;
+  Picoseconds ingress_free = 0;
+
+  // Takes the egress for `duration`, no earlier than `at`; returns when it begins.
+  Picoseconds take_egress(Picoseconds at, Picoseconds duration) {
+    const Picoseconds start = std::max(at, egress_free);
+    egress_free = start + duration;
+    return start;
+  }
+
+  // The last byte arrives at `tail` on an idle ingress; returns when it really is in.
+  Picoseconds take_ingress(Picoseconds tail, Picoseconds duration) {
+    ingress_free = std::max(tail, ingress_free + duration);
+    return ingress_free;
+  }
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,113 @@
+// The state of one ghost rank: a cursor per stream over a shared Program, and the collectives it
+// has in flight. Small by design: thousands live in one process.
+//
+// Threading: owned by one shard.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "emulator/cluster.h"
+#include "emulator/ledger.h"
+#include "emulator/moment.h"
+#include "emulator/network.h"
+#include "emulator/wire.h"
+#include "profiles/program.h"
+
+namespace ghostrank {
+
+inline constexpr std::uint32_t kNil = ~0u;
+
+// A message that came before anybody was ready for it; in a shard's pool, in lists by arrival.
+struct EarlyMessage {
+  Message message;
+  Moment arrived;
+  std::uint32_t next = kNil;
+};
+
+struct EarlyList {
+  std::uint32_t head = kNil, tail = kNil;
+};
+
+// What one connection (actor to peer) still may send; kept only where the schedule has credits.
+struct CreditLine {
+  Rank peer = kNoRank;
+  std::uint32_t left = 0;
+};
+
+// One actor of one collective in flight: where it stands in its schedule.
+struct ActorState {
+  Step step;  // the current one
+  int k = 0, steps = 0, channel = 0;
+  std::uint32_t slice = 0;
+  std::uint8_t awaiting = 0;  // bit i: slice not yet here from step.recv_from[i]
+  bool held = false;  // must not go on before `unposted` messages have been taken by a full fabric
+  std::uint32_t unposted = 0;
+  Moment ready;                // when everything up to here was done
+  EarlyList early;             // arrived for a later step
+  LedgerCell* cell = nullptr;  // of the peer last sent to
+  Rank cell_peer = kNoRank;
+  std::uint32_t cell_generation = 0;
+  std::vector<CreditLine> credits;
+};
+
+// A collective in flight at one rank.
+struct Flight {
+  const Schedule* schedule = nullptr;
+  std::unique_ptr<Schedule> transfer;  // owns the schedule of a send or recv
+  const Op* op = nullptr;
+  std::uint32_t rank = 0;  // local index
+  std::uint8_t stream = 0;
+  std::uint32_t group = 0, sequence = 0;
+  Rank position = kNoRank, peer = kNoRank;  // peer: of a send or recv, else kNoRank
+  std::uint16_t row = 0;
+  int actors_left = 0;
+  bool starting = false;  // inside start_flight: its end is reported there
+  Moment start, end;
+  std::vector<ActorState> actors;
+  std::unique_ptr<std::byte[]> work, input;  // verify mode
+};
+
+struct StreamState {
+  enum class Phase : std::uint8_t { ready, busy, waiting, ended };
+  std::uint32_t pc = 0;
+  std::uint32_t event = 0;  // waited for
+  Phase phase = Phase::ready;
+  Op::Kind last = Op::Kind::compute;  // of the op that ended last
+  Moment now;
+};
+
+struct EventState {
+  bool fired = false;
+  Op::Kind cause = Op::Kind::compute;
+  Moment when;
+};
+
+struct PairCounter {  // sends or receives between this rank and one peer of a group
+  std::uint32_t group = 0;
+  Rank peer = kNoRank;
+  bool receives = false;
+  std::uint32_t count = 0;
+};
+
+struct RankState {
+  Rank id = 0;
+  Place place;
+  const Role* role = nullptr;
+  const Program* program = nullptr;
+  std::uint32_t iteration = 0, stop_at = 0;
+  std::uint32_t streams_left = 0;
+  bool advancing = false;
+  bool traced = false;
+  std::vector<StreamState> streams;
+  std::vector<EventState> events;
+  std::vector<std::uint32_t> group_sequence;  // collectives started, by group kind
+  std::vector<PairCounter> pair_sequence;
+  std::vector<Flight*> flights;
+  EarlyList early;  // for collectives this rank has not started
+  Port nvlink;
+  Picoseconds compute = 0, exposed = 0, bubble = 0;  // of the current iteration
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,94 @@
+#include "emulator/schedules.h"
+
+#include <algorithm>
+
+#include "emulator/assert.h"
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+std::string choices(const std::string& library, Func func) {
+  std::string names;
+  for (const Algorithm& a : registry()) {
+    if (a.library == library && a.func == func)
+      names += (names.empty() ? "" : ", ") + std::string(a.name);
+  }
+  return names.empty() ? "none" : names;
+}
+
+}  // namespace
+
+Step Transfer::step(Rank r, int, int) const {
+  Step s;
+  const Block all{0, collective().count, Buffer::work};
+  if (r == source_) {
+    s.send_to = target_;
+    s.send = all;
+  } else {
+    s.recv_from = source_;
+    s.recv = all;
+  }
+  return s;
+}
+
+Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster)
+    : spec_(spec), workload_(workload), cluster_(cluster), kinds_(workload.group_names.size()) {
+  constexpr std::uint16_t kNone = 0xffff;
+  row_of_.assign(static_cast<std::size_t>(kFuncs) * kinds_, kNone);
+  algorithm_.assign(kFuncs, nullptr);
+  for (const Role& role : workload.roles) {
+    for (const Program& program : role.iterations) {
+      for (const auto& stream : program.streams) {
+        for (const Op& op : stream) {
+          const bool transfer = op.kind == Op::Kind::send || op.kind == Op::Kind::recv;
+          if (op.kind != Op::Kind::collective && !transfer) continue;
+          const Func func = transfer ? Func::send_recv : op.func;
+          auto& row = row_of_[static_cast<std::size_t>(func) * kinds_ + op.group];
+          if (row != kNone) continue;
+          const std::string& wanted = spec.collectives.algorithm(func);
+          const Algorithm* found = find_algorithm(spec.collectives.library, func, wanted);
+          if (!found) {
+            throw Error("collectives: library '" + spec.collectives.library + "' has no " +
+                        std::string(name_of(func)) + " algorithm '" + wanted +
+                        "'; it has: " + choices(spec.collectives.library, func));
+          }
+          algorithm_[static_cast<std::size_t>(func)] = found;
+          row = static_cast<std::uint16_t>(rows_.size());
+          rows_.push_back({func, op.group, std::string(name_of(func)),
+                           workload.group_names[op.group], std::string(found->name)});
+        }
+      }
+    }
+  }
+}
+
+std::size_t Schedules::Hash::operator()(const Key& k) const {
+  std::uint64_t h = k.count * 0x9e3779b97f4a7c15ULL;
+  h ^= (static_cast<std::uint64_t>(k.shape) << 32 | k.element_bytes << 8 |
+        static_cast<unsigned>(k.func)) *
+       0xc2b2ae3d27d4eb4fULL;
+  h ^= static_cast<std::uint64_t>(static_cast<std::uint32_t>(k.root)) * 0x165667b19e3779f9ULL;
+  return h ^ (h >> 29);
+}
+
+const Schedule& Schedules::get(std::uint32_t group, const Op& op) {
+  const Key key{op.count, cluster_.shape(group), bytes_of(op.dtype), op.peer, op.func};
+  std::unique_ptr<Schedule>& made = made_[key];
+  if (!made) {
+    const auto& members = workload_.groups[group].members;
+    Communicator comm;
+    comm.node_of = cluster_.nodes_of_shape(key.shape);
+    comm.channels = spec_.collectives.channels > 0 ? spec_.collectives.channels
+                                                   : cluster_.nics_of_shape(key.shape);
+    comm.slice_bytes = spec_.collectives.slice_bytes;
+    comm.flow.credits = spec_.collectives.credits;
+    const Algorithm* algorithm = algorithm_[static_cast<std::size_t>(op.func)];
+    GHOSTRANK_ASSERT(algorithm != nullptr);
+    made = algorithm->make(
+        {op.func, static_cast<int>(members.size()), op.count, key.element_bytes, op.peer}, comm);
+  }
+  return *made;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,73 @@
+// The schedules that a job's collectives play, made once per distinct (group shape, function,
+// count, element size, root) and shared by every rank that plays them.
+//
+// Threading: one instance per shard; not shared.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/cluster.h"
+
+namespace ghostrank {
+
+// A send/recv of two members of a group, seen from both ends.
+class Transfer final : public Schedule {
+ public:
+  Transfer(int size, std::uint64_t count, std::uint32_t element_bytes, Rank source, Rank target)
+      : Schedule({Func::send_recv, size, count, element_bytes, source}),
+        source_(source),
+        target_(target) {}
+  int actors(Rank r) const override { return r == source_ || r == target_ ? 1 : 0; }
+  Actor actor(Rank, int) const override { return {0, 1}; }
+  Step step(Rank r, int, int) const override;
+  int receiver(Rank, int, Rank) const override { return 0; }
+
+ private:
+  Rank source_, target_;
+};
+
+class Schedules {
+ public:
+  // Throws Error(usage) when a function that the workload uses has no such algorithm.
+  Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
+
+  const Schedule& get(std::uint32_t group, const Op& op);
+
+  // Rows of the report and the ledger: one per (function, group kind) in use.
+  struct Row {
+    Func func;
+    std::uint16_t kind;
+    std::string op, group, algorithm;
+  };
+  const std::vector<Row>& rows() const { return rows_; }
+  std::uint16_t row(Func func, std::uint16_t kind) const {
+    return row_of_[static_cast<std::size_t>(func) * kinds_ + kind];
+  }
+
+ private:
+  struct Key {
+    std::uint64_t count;
+    std::uint32_t shape, element_bytes;
+    std::int32_t root;
+    Func func;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& k) const;
+  };
+
+  const JobSpec& spec_;
+  const Workload& workload_;
+  const Cluster& cluster_;
+  std::size_t kinds_;
+  std::vector<Row> rows_;
+  std::vector<std::uint16_t> row_of_;
+  std::vector<const Algorithm*> algorithm_;  // by function
+  std::unordered_map<Key, std::unique_ptr<Schedule>, Hash> made_;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,181 @@
+#include "emulator/segment.h"
+
+#include <cstdio>
+
+#include "emulator/assert.h"
+#include "emulator/blob.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr double kMostCritical = 0.01, kMostRateError = 0.01, kMostRunQueue = 0.01,
+                 kMostBusy = 0.80;
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, share < 0.1 ? "%.2f %%" : "%.0f %%", share * 100);
+  return text;
+}
+
+template <typename Archive, typename Report>
+void exchange(Archive&& field, Report& r) {
+  field(r.host.index), field(r.host.hostname), field(r.host.provider), field(r.host.transport);
+  field(r.host.ranks), field(r.host.rss_bytes), field(r.host.cpu_seconds);
+  field(r.lateness_ns), field(r.end), field(r.wall_behind), field(r.run_queue_wait),
+      field(r.loop_busy);
+  field(r.paced), field(r.pace_error), field(r.events), field(r.messages), field(r.checked),
+      field(r.wrong);
+  field(r.spans_dropped), field(r.strays), field(r.ledger), field(r.intra), field(r.spill_path);
+}
+
+}  // namespace
+
+void SegmentReport::add(const Shard& shard, std::vector<Span> shard_spans) {
+  const ShardStats& s = shard.stats();
+  SegmentReport part;
+  part.lateness_ns = s.lateness_ns;
+  part.end = s.end;
+  part.wall_behind = s.wall_behind;
+  const double wall = std::max(s.wall_seconds, 1e-9);
+  part.run_queue_wait = s.run_queue_seconds < 0 ? -1 : s.run_queue_seconds / wall;
+  part.loop_busy = std::max(0.0, 1 - s.idle_seconds / wall);
+  part.paced = s.paced;
+  part.pace_error = s.pace_error;
+  part.events = s.events;
+  part.messages = s.messages;
+  part.checked = s.checked;
+  part.wrong = s.wrong;
+  part.spans_dropped = s.spans_dropped;
+  part.rows = s.rows;
+  for (const auto& [key, count] : shard.ledger().cells()) part.ledger.push_back({key, count});
+  part.intra = shard.ledger().intra();
+  if (shard.ledger().spilled()) part.spill_path = shard.ledger().spill_path();
+  part.spans = std::move(shard_spans);
+  merge(part);
+}
+
+void SegmentReport::merge(const SegmentReport& other) {
+  lateness_ns.merge(other.lateness_ns);
+  end = later(end, other.end);
+  wall_behind = std::max(wall_behind, other.wall_behind);
+  run_queue_wait = run_queue_wait < 0 || other.run_queue_wait < 0
+                       ? -1
+                       : std::max(run_queue_wait, other.run_queue_wait);
+  loop_busy = std::max(loop_busy, other.loop_busy);
+  paced += other.paced;
+  pace_error += other.pace_error;
+  events += other.events;
+  messages += other.messages;
+  checked += other.checked;
+  wrong += other.wrong;
+  spans_dropped += other.spans_dropped;
+  strays += other.strays;
+  if (rows.size() < other.rows.size()) rows.resize(other.rows.size());
+  for (std::size_t i = 0; i < other.rows.size(); ++i) {
+    rows[i].calls += other.rows[i].calls;
+    rows[i].bytes += other.rows[i].bytes;
+    rows[i].total_seconds += other.rows[i].total_seconds;
+    rows[i].seconds.insert(rows[i].seconds.end(), other.rows[i].seconds.begin(),
+                           other.rows[i].seconds.end());
+  }
+  ledger.insert(ledger.end(), other.ledger.begin(),
+                other.ledger.end());  // a source NIC has one shard: no key twice
+  intra.bytes += other.intra.bytes;
+  intra.messages += other.intra.messages;
+  if (spill_path.empty()) spill_path = other.spill_path;
+  spans.insert(spans.end(), other.spans.begin(), other.spans.end());
+}
+
+std::string SegmentReport::to_blob() const {
+  BlobWriter w;
+  exchange([&](const auto& field) { w.put(field); }, *this);
+  w.put(static_cast<std::uint64_t>(rows.size()));
+  for (const RowStats& row : rows)
+    w.put(row.calls), w.put(row.bytes), w.put(row.total_seconds), w.put(row.seconds);
+  w.put(static_cast<std::uint64_t>(interfaces.size()));
+  for (const InterfaceReport& i : interfaces) {
+    w.put(i.host), w.put(i.device);
+    w.put(i.tx_bytes.has_value()), w.put(i.tx_bytes.value_or(0));
+    w.put(i.rx_bytes.has_value()), w.put(i.rx_bytes.value_or(0));
+  }
+  w.put(static_cast<std::uint64_t>(spans.size()));
+  for (const Span& s : spans) {
+    w.put(s.rank), w.put(s.host), w.put(s.stream), w.put(s.kind), w.put(s.label);
+    w.put(s.start), w.put(s.duration), w.put(s.bytes);
+  }
+  return w.bytes();
+}
+
+SegmentReport SegmentReport::from_blob(std::string_view blob) {
+  SegmentReport report;
+  BlobReader r(blob);
+  std::uint64_t count = 0;
+  exchange([&](auto& field) { r.get(field); }, report);
+  for (r.get(count); count > 0 && !r.bad(); --count) {
+    RowStats row;
+    r.get(row.calls), r.get(row.bytes), r.get(row.total_seconds), r.get(row.seconds);
+    report.rows.push_back(std::move(row));
+  }
+  for (r.get(count); count > 0 && !r.bad(); --count) {
+    InterfaceReport i;
+    bool known = false;
+    std::uint64_t value = 0;
+    r.get(i.host), r.get(i.device);
+    r.get(known), r.get(value);
+    if (known) i.tx_bytes = value;
+    r.get(known), r.get(value);
+    if (known) i.rx_bytes = value;
+    report.interfaces.push_back(std::move(i));
+  }
+  for (r.get(count); count > 0 && !r.bad(); --count) {
+    Span s;
+    r.get(s.rank), r.get(s.host), r.get(s.stream), r.get(s.kind), r.get(s.label);
+    r.get(s.start), r.get(s.duration), r.get(s.bytes);
+    report.spans.push_back(std::move(s));
+  }
+  GHOSTRANK_ASSERT(!r.bad());
+  return report;
+}
+
+Fidelity judge(const SegmentReport& sum, const JobSpec& spec, double dilation,
+               double median_step_seconds) {
+  Fidelity f;
+  f.valid_for = {"bytes", "order"};
+  if (spec.fabric.kind == FabricKind::virtual_time) {
+    f.modelled = f.faithful = true;
+    f.valid_for.push_back("step_time");
+    return f;
+  }
+  f.lateness_us_p50 = static_cast<double>(sum.lateness_ns.quantile(0.5)) * 1e-3;
+  f.lateness_us_p99 = static_cast<double>(sum.lateness_ns.quantile(0.99)) * 1e-3;
+  f.lateness_us_max = static_cast<double>(sum.lateness_ns.max()) * 1e-3;
+  // Per step: the chain's slip is spread over all steps of the segment; being behind at its end
+  // counts once.
+  const double whole = std::max(seconds(sum.end.at), 1e-12);
+  f.critical_lateness = seconds(sum.end.slip) / whole;
+  if (median_step_seconds > 0) {
+    f.critical_lateness =
+        std::max(f.critical_lateness, seconds(sum.wall_behind) / median_step_seconds);
+  }
+  f.rate_error = sum.paced > 0 ? seconds(sum.pace_error) / seconds(sum.paced) : 0;
+  f.run_queue_wait = sum.run_queue_wait;
+  f.loop_busy = sum.loop_busy;
+  const auto say = [&](bool bad, const std::string& what, double value, double limit) {
+    if (bad)
+      f.reason += (f.reason.empty() ? "" : "; ") + what + " " + percent(value) + " (at most " +
+                  percent(limit) + ")";
+  };
+  say(f.critical_lateness > kMostCritical, "lateness on the critical path", f.critical_lateness,
+      kMostCritical);
+  say(f.rate_error > kMostRateError, "paced rate off by", f.rate_error, kMostRateError);
+  say(f.run_queue_wait > kMostRunQueue, "waiting for a core", f.run_queue_wait, kMostRunQueue);
+  say(f.loop_busy > kMostBusy, "loop busy", f.loop_busy, kMostBusy);
+  f.faithful = f.reason.empty();
+  if (f.faithful) {
+    f.valid_for.push_back("step_time");
+    if (spec.fabric.kind == FabricKind::ofi && dilation <= 1) f.valid_for.push_back("congestion");
+  }
+  return f;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,46 @@
+// What one process found out in one segment (the iterations between two barriers), in the form in
+// which it travels to the others, and the sum over all processes.
+//
+// Threading: plain values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emulator/shard.h"
+
+namespace ghostrank {
+
+struct LedgerRow {
+  LedgerKey key;
+  LedgerCell count;
+};
+
+struct SegmentReport {
+  HostReport host;
+  std::vector<InterfaceReport> interfaces;
+  Histogram lateness_ns;
+  Moment end;  // of the last rank
+  Picoseconds wall_behind = 0;
+  double run_queue_wait = 0;  // share of wall; < 0: unreadable
+  double loop_busy = 0;
+  Picoseconds paced = 0, pace_error = 0;
+  std::uint64_t events = 0, messages = 0, checked = 0, wrong = 0, spans_dropped = 0, strays = 0;
+  std::vector<RowStats> rows;
+  std::vector<LedgerRow> ledger;
+  LedgerCell intra;
+  std::string spill_path;  // not empty: part of the ledger is there
+  std::vector<Span> spans;
+
+  void add(const Shard& shard, std::vector<Span> spans);
+  void merge(const SegmentReport& other);  // all but host and interfaces
+  std::string to_blob() const;
+  static SegmentReport from_blob(
+      std::string_view blob);  // of the same build; asserts on malformed input
+};
+
+// Whether the run did what it claims, by the thresholds of docs/accuracy.md.
+Fidelity judge(const SegmentReport& sum, const JobSpec& spec, double dilation,
+               double median_step_seconds);
+
+}  // namespace ghostrank

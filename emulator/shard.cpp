@@ -1,0 +1,400 @@
+#include "emulator/shard.h"
+
+#include <cstdio>
+#include <ctime>
+#include <limits>
+
+#include "emulator/assert.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
+constexpr Picoseconds kStopped = -1;
+constexpr int kEventsPerPass = 512;  // then the fabric has its turn again
+constexpr int kEventsPerClockRead = 16;
+constexpr std::size_t kRingLog2 = 14;
+constexpr std::chrono::milliseconds kLongestSleep{50};
+constexpr std::size_t kScratchBytes = 256 << 10;  // stays in the cache
+constexpr std::size_t kMaxPendingEvents = 1u << 27;
+constexpr std::size_t kMaxHeldPerFlight = 256;  // three messages per actor, 64 channels, credits
+
+double thread_cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// Seconds this thread was runnable and not running; negative where the kernel does not tell.
+double run_queue_seconds() {
+  std::FILE* file = std::fopen("/proc/thread-self/schedstat", "r");
+  if (!file) return -1;
+  unsigned long long ran = 0, waited = 0;
+  const int read = std::fscanf(file, "%llu %llu", &ran, &waited);
+  std::fclose(file);
+  return read == 2 ? static_cast<double>(waited) * 1e-9 : -1;
+}
+
+}  // namespace
+
+ShardShared::ShardShared(int count)
+    : shards(count),
+      window(count),
+      next(static_cast<std::size_t>(count)),
+      mail(static_cast<std::size_t>(count * count)) {
+  for (int i = 0; i < count; ++i) asleep.push_back(std::make_unique<std::atomic<bool>>(false));
+  for (int i = 0; i < count * count; ++i) {
+    rings.push_back(count > 1 ? std::make_unique<SpscRing<Event>>(kRingLog2) : nullptr);
+  }
+}
+
+Shard::Shard(const Setup& setup)
+    : spec_(setup.spec),
+      workload_(setup.workload),
+      cluster_(setup.cluster),
+      host_(setup.host),
+      index_(setup.index),
+      fabric_(setup.fabric),
+      nonce_(setup.nonce),
+      nic_(LinkSpeed::from_rate(setup.spec.cluster.nic.rate_bps, setup.spec.cluster.nic.latency)),
+      intra_(LinkSpeed::from_rate(setup.spec.cluster.intra_node.rate_bps,
+                                  setup.spec.cluster.intra_node.latency)),
+      verify_(setup.spec.run.verify),
+      copy_payload_(setup.spec.fabric.payload == PayloadMode::copied),
+      reanchor_(setup.spec.fabric.kind != FabricKind::virtual_time &&
+                setup.spec.fabric.colocated == Colocated::memory),
+      schedules_(setup.spec, setup.workload, setup.cluster),
+      ledger_(1'000'000, setup.spill_path),
+      max_spans_(setup.max_spans) {
+  const std::vector<Rank>& mine = cluster_.ranks_of(host_, index_);
+  ranks_.resize(mine.size());
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    RankState& r = ranks_[i];
+    r.id = mine[i];
+    r.place = cluster_.place(r.id);
+    r.role = &workload_.roles[workload_.role_of[static_cast<std::size_t>(r.id)]];
+    r.group_sequence.resize(workload_.group_names.size());
+    for (Rank traced : setup.trace_ranks) r.traced |= traced == r.id;
+  }
+  nics_.resize(static_cast<std::size_t>(cluster_.nics()));
+  pace_.resize(nics_.size());
+  if (copy_payload_) scratch_.resize(2 * kScratchBytes);
+}
+
+void Shard::play(std::uint32_t first, std::uint32_t count, const Clock& clock, double dilation,
+                 ShardShared& shared) {
+  clock_ = clock;
+  dilation_ = dilation;
+  shared_ = &shared;
+  const double cpu = thread_cpu_seconds(), queued = run_queue_seconds();
+  const std::int64_t began = monotonic_ns();
+  last_progress_ns_ = looked_ns_ = began;
+  start_segment(first, count);
+  if (clock_.is_virtual()) {
+    run_virtual();
+  } else {
+    run_real();
+  }
+  stats_.wall_seconds = static_cast<double>(monotonic_ns() - began) * 1e-9;
+  stats_.cpu_seconds = thread_cpu_seconds() - cpu;
+  stats_.run_queue_seconds = queued < 0 ? -1 : run_queue_seconds() - queued;
+  if (!clock_.is_virtual()) stats_.wall_behind = std::max<Picoseconds>(0, now_ - stats_.end.at);
+}
+
+void Shard::start_segment(std::uint32_t first, std::uint32_t count) {
+  stats_ = {};
+  stats_.rows.resize(schedules_.rows().size());
+  ledger_.clear();
+  spans_.clear();
+  std::fill(nics_.begin(), nics_.end(), Port{});
+  std::fill(pace_.begin(), pace_.end(), Pace{});
+  outbox_.resize(static_cast<std::size_t>(cluster_.hosts() * cluster_.shards()));
+  timers_.clear();
+  first_iteration_ = first;
+  open_.assign(count, {});
+  for (std::uint32_t i = 0; i < count; ++i) open_[i].iteration = first + i;
+  ranks_left_ = static_cast<std::uint32_t>(ranks_.size());
+  now_ = 0;
+  for (RankState& r : ranks_) {
+    r.iteration = first;
+    r.stop_at = first + count;
+    r.nvlink = {};
+    begin_iteration(r, {});
+  }
+  for (RankState& r : ranks_) advance(r);
+}
+
+// ---- The loop
+// -----------------------------------------------------------------------------------------
+
+// Real time: take what has arrived, fire what is due, hand over what had no room, else sleep until
+// one of them may have changed.
+void Shard::run_real() {
+  while (!finished() && !stopped()) {
+    bool busy = take_arrivals();
+    busy |= fire_due();
+    busy |= flush();
+    if (!busy) sleep();
+  }
+}
+
+// Virtual time: the next event is now. Several shards agree on a window no longer than the latency
+// between nodes, in which nothing that one does can reach another; what they sent is exchanged at
+// its end.
+void Shard::run_virtual() {
+  const auto shards = static_cast<std::size_t>(shared_->shards);
+  const Picoseconds lookahead = shards > 1 ? nic_.latency : kNever;
+  for (;;) {
+    const auto self = static_cast<std::size_t>(index_);
+    shared_->next[self] = stopped() ? kStopped : timers_.empty() ? kNever : timers_.next();
+    shared_->window.arrive_and_wait();
+    Picoseconds first = kNever;
+    for (const auto& n : shared_->next) first = std::min(first, n.load(std::memory_order_relaxed));
+    if (first == kNever || first == kStopped) break;
+    const Picoseconds end = first < kNever - lookahead ? first + lookahead : kNever;
+    for (std::uint32_t n = 0; !timers_.empty() && timers_.next() < end; ++n) {
+      if (n % 65536 == 65535 && stopped()) break;
+      now_ = timers_.next();
+      fire(timers_.pop());
+    }
+    shared_->window.arrive_and_wait();
+    for (std::size_t from = 0; from < shards; ++from) {
+      for (Event& e : shared_->mail[from * shards + self]) schedule(std::move(e));
+      shared_->mail[from * shards + self].clear();
+    }
+  }
+  if (!stopped() && ranks_left_ > 0) fail("deadlock: " + what_is_stuck());
+}
+
+bool Shard::finished() const { return ranks_left_ == 0 && outbox_size_ == 0 && fabric_.idle(); }
+
+bool Shard::take_arrivals() {
+  bool any = false;
+  if (cluster_.hosts() > 1) {
+    fabric_.poll(arrived_);
+    if (!fabric_.failure().empty()) fail(fabric_.failure());
+    now_ = clock_.now();
+    const std::int64_t looked = monotonic_ns();
+    poll_lag_ =
+        static_cast<Picoseconds>(static_cast<double>(looked - looked_ns_) * 1000 / dilation_);
+    looked_ns_ = looked;
+    for (Message& m : arrived_) arrive_from_wire(std::move(m));
+    any |= !arrived_.empty();
+    arrived_.clear();
+  }
+  for (int from = 0; shared_->shards > 1 && from < shared_->shards; ++from) {
+    SpscRing<Event>& ring =
+        *shared_->rings[static_cast<std::size_t>(from * shared_->shards + index_)];
+    Event e;
+    for (int n = 0; n < kEventsPerPass && ring.try_pop(e); ++n, any = true) schedule(std::move(e));
+  }
+  return any;
+}
+
+bool Shard::fire_due() {
+  now_ = clock_.now();
+  int fired = 0;
+  while (fired < kEventsPerPass && !timers_.empty() && timers_.next() <= now_) {
+    fire(timers_.pop());
+    if (++fired % kEventsPerClockRead == 0) now_ = clock_.now();
+  }
+  return fired > 0;
+}
+
+bool Shard::flush() {
+  bool any = false;
+  for (std::size_t to = 0; outbox_size_ > 0 && to < outbox_.size(); ++to) {
+    auto& queue = outbox_[to];
+    while (!queue.empty()) {
+      Flight* flight = queue.front().flight;
+      const std::uint32_t actor = queue.front().message.header.actor;
+      if (!try_hand_over(static_cast<int>(to), queue.front())) break;
+      queue.pop_front();
+      --outbox_size_;
+      any = true;
+      if (flight) posted(*flight, actor);
+    }
+  }
+  return any;
+}
+
+void Shard::sleep() {
+  const std::int64_t began = monotonic_ns();
+  auto timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(kLongestSleep);
+  if (outbox_size_ > 0)
+    timeout = std::chrono::microseconds(20);  // a full ring empties without telling
+  if (!timers_.empty()) {
+    timeout =
+        std::min(timeout, clock_.wall(std::max<Picoseconds>(0, timers_.next() - clock_.now())));
+  } else {
+    const bool alone = cluster_.hosts() * cluster_.shards() == 1;
+    const double waited = static_cast<double>(began - last_progress_ns_) * 1e-9;
+    if (alone && ranks_left_ > 0) return fail("deadlock: " + what_is_stuck());
+    if (ranks_left_ > 0 && waited > spec_.run.stall_timeout_s) {
+      return fail("stalled for " + std::to_string(static_cast<int>(waited)) +
+                  " s: " + what_is_stuck());
+    }
+  }
+  auto& asleep = *shared_->asleep[static_cast<std::size_t>(index_)];
+  if (shared_->shards > 1) {
+    // Whoever pushes swaps this flag after the push: either the ring shows the event below, or we
+    // are woken.
+    asleep.exchange(true);
+    for (int from = 0; from < shared_->shards; ++from) {
+      SpscRing<Event>& ring =
+          *shared_->rings[static_cast<std::size_t>(from * shared_->shards + index_)];
+      Event e;
+      if (ring.try_pop(e)) {
+        schedule(std::move(e));
+        timeout = std::chrono::nanoseconds(0);
+      }
+    }
+  }
+  if (timeout.count() > 0) fabric_.wait(timeout, std::chrono::nanoseconds(0));
+  if (shared_->shards > 1) asleep.exchange(false);
+  looked_ns_ = monotonic_ns();
+  stats_.idle_seconds += static_cast<double>(looked_ns_ - began) * 1e-9;
+}
+
+// ---- Events
+// ---------------------------------------------------------------------------------------------
+
+void Shard::schedule(Event event) {
+  GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
+  const std::uint32_t rank = event.rank;
+  timers_.push(event.t.at, rank, std::move(event));
+}
+
+void Shard::fire_or_schedule(Event event) {
+  if (event.t.at <= now_ && !clock_.is_virtual()) return fire(std::move(event));
+  schedule(std::move(event));
+}
+
+void Shard::fire(Event event) {
+  ++stats_.events;
+  last_progress_ns_ = looked_ns_;
+  RankState& r = ranks_[event.rank];
+  switch (event.kind) {
+    case Event::Kind::compute_done: {
+      if (!clock_.is_virtual()) {
+        const auto late = static_cast<double>(now_ - event.t.at) * 1e-3 * dilation_;
+        stats_.lateness_ns.add(late > 0 ? static_cast<std::uint64_t>(late) : 0);
+      }
+      StreamState& s = r.streams[event.stream];
+      s.now = event.t;
+      s.phase = StreamState::Phase::ready;
+      return advance(r);
+    }
+    case Event::Kind::arrival: {
+      if (event.through_nic) {
+        const Picoseconds d = nic_.serialise(event.message.header.bytes);
+        const Picoseconds in =
+            nics_[static_cast<std::size_t>(r.place.nic)].take_ingress(event.t.at, d);
+        if (in > event.t.at) {
+          event.t.at = in;
+          event.through_nic = false;
+          return schedule(std::move(event));
+        }
+      }
+      return arrive(r, std::move(event.message), event.t);
+    }
+    case Event::Kind::post: {
+      Flight* flight = event.flight;
+      const std::uint32_t actor = event.message.header.actor;
+      const Place& to = cluster_.place(event.message.header.target);
+      hand_over(to.host * cluster_.shards() + to.shard, std::move(event));
+      if (flight) posted(*flight, actor);
+      return;
+    }
+  }
+}
+
+// Gives the event to another shard or process, now or, when there is no room, from the outbox; then
+// its sender is held until it has gone, which bounds every outbox by three messages per actor.
+void Shard::hand_over(int destination, Event event) {
+  auto& queue = outbox_[static_cast<std::size_t>(destination)];
+  if (queue.empty() && try_hand_over(destination, event)) return;
+  if (event.flight) ++event.flight->actors[event.message.header.actor].unposted;
+  queue.push_back(std::move(event));
+  ++outbox_size_;
+  GHOSTRANK_ASSERT(outbox_size_ <= (flights_.size() + 1) * kMaxHeldPerFlight);
+}
+
+bool Shard::try_hand_over(int destination, Event& event) {
+  const int host = destination / cluster_.shards(), shard = destination % cluster_.shards();
+  if (host == host_) {
+    const auto lane = static_cast<std::size_t>(index_ * shared_->shards + shard);
+    if (clock_.is_virtual()) {
+      shared_->mail[lane].push_back(std::move(event));
+      return true;
+    }
+    if (!shared_->rings[lane]->try_push(event)) return false;
+    if (shared_->asleep[static_cast<std::size_t>(shard)]->exchange(false)) {
+      shared_->fabrics[static_cast<std::size_t>(shard)]->wake();
+    }
+    return true;
+  }
+  Header& h = event.message.header;
+  const Picoseconds late = std::max<Picoseconds>(0, clock_.now() - h.start);
+  h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
+  const auto nic = static_cast<std::size_t>(ranks_[event.rank].place.nic);
+  const Picoseconds start = h.start;
+  const std::uint64_t bytes = h.bytes;
+  const bool data = h.kind == MessageKind::data;
+  if (!fabric_.try_send(destination, event.message)) return false;
+  if (data && bytes > 0) {  // how far the paced rate is off: growth of lateness within a busy
+                            // period of the port
+    Pace& pace = pace_[nic];
+    const Picoseconds d = nic_.serialise(bytes);
+    if (start > pace.free_at) {
+      stats_.pace_error += std::abs(pace.last_late - pace.first_late);
+      pace.first_late = late;
+    }
+    pace.last_late = late;
+    pace.free_at = start + d;
+    stats_.paced += d;
+  }
+  return true;
+}
+
+void Shard::fail(const std::string& what) {
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->failure.empty()) shared_->failure = what;
+  shared_->stop = true;
+  for (Fabric* f : shared_->fabrics) f->wake();
+}
+
+std::string Shard::what_is_stuck() const {
+  std::string text;
+  int shown = 0;
+  for (const RankState& r : ranks_) {
+    for (const Flight* f : r.flights) {
+      for (const ActorState& a : f->actors) {
+        if (a.k >= a.steps || shown == 3) continue;
+        const auto& members = workload_.groups[f->group & ~kPointToPoint].members;
+        const Schedules::Row& row = rows()[f->row];
+        text += (shown++ ? "; " : "") + std::string("rank ") + std::to_string(r.id) + " in " +
+                row.op + " #" + std::to_string(f->sequence) + " of group " + row.group +
+                " (channel " + std::to_string(a.channel) + ", step " + std::to_string(a.k) +
+                " of " + std::to_string(a.steps) + ") waits for ";
+        if (a.awaiting == 0) text += "room to send";
+        for (int i = 0; i < a.step.recv_from.size(); ++i) {
+          if (!(a.awaiting >> i & 1)) continue;
+          const Rank peer = members[static_cast<std::size_t>(a.step.recv_from[i])];
+          text += "rank " + std::to_string(peer) + " on host " +
+                  std::to_string(cluster_.place(peer).host) + " ";
+        }
+      }
+    }
+    if (shown == 0 && r.flights.empty() && r.iteration < r.stop_at) {
+      for (const StreamState& s : r.streams) {
+        if (s.phase != StreamState::Phase::waiting || shown == 3) continue;
+        text += (shown++ ? "; " : "") + std::string("rank ") + std::to_string(r.id) +
+                " waits for event " + std::to_string(s.event);
+      }
+    }
+  }
+  return text.empty() ? "no rank has a collective in flight" : text;
+}
+
+}  // namespace ghostrank

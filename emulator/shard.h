@@ -1,0 +1,221 @@
+// A shard: one thread, its ranks, its NICs, its fabric endpoint. Everything a rank does happens
+// here; the loop is Shard::run_real and Shard::run_virtual in shard.cpp.
+//
+//   shard.cpp           the loops, timers, outboxes
+//   shard_ranks.cpp     streams and events: what a rank does next
+//   shard_flights.cpp   collectives in flight: actors, arrivals, sends
+//
+// Shards of a process meet only through SPSC rings (real time) or mailboxes swapped at a window
+// barrier (virtual time), and through the counters in ShardShared.
+#pragma once
+
+#include <atomic>
+#include <barrier>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "emulator/clock.h"
+#include "emulator/cluster.h"
+#include "emulator/fabric/fabric.h"
+#include "emulator/histogram.h"
+#include "emulator/ledger.h"
+#include "emulator/rank.h"
+#include "emulator/result.h"
+#include "emulator/schedules.h"
+#include "emulator/spsc.h"
+#include "emulator/timer_queue.h"
+
+namespace ghostrank {
+
+// The end of one iteration as far as one shard (then one process) sees it; parts are summed.
+struct IterationPart {
+  std::uint32_t iteration = 0;
+  std::uint32_t ranks = 0;
+  Moment end;
+  Picoseconds compute = 0, exposed = 0, bubble = 0;  // sums over ranks
+
+  void merge(const IterationPart& other) {
+    ranks += other.ranks;
+    end = later(end, other.end);
+    compute += other.compute;
+    exposed += other.exposed;
+    bubble += other.bubble;
+  }
+};
+
+struct Event {
+  enum class Kind : std::uint8_t {
+    compute_done,  // `stream` of `rank` goes on
+    arrival,       // `message` for `rank`
+    post,          // the egress has its turn for `message` to another process
+  };
+  Moment t;
+  Kind kind = Kind::arrival;
+  std::uint8_t stream = 0;
+  bool through_nic = false;  // arrival: the ingress has not been passed yet
+  std::uint32_t rank = 0;    // local index
+  Flight* flight = nullptr;  // post: the sender, whose actor message.header.actor waits
+  Message message;
+};
+
+// What the shards of a process share during one segment.
+struct ShardShared {
+  explicit ShardShared(int shards);
+
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> steps{0};  // iterations ended by ranks here, for the progress line
+  std::mutex mutex;                     // guards the two below
+  std::vector<IterationPart> parts;
+  std::string failure;  // first one wins
+
+  int shards;
+  std::barrier<> window;
+  std::vector<std::atomic<Picoseconds>> next;           // virtual time: next event of each shard
+  std::vector<std::unique_ptr<SpscRing<Event>>> rings;  // from * shards + to
+  std::vector<std::vector<Event>> mail;                 // virtual time: from * shards + to
+  std::vector<std::unique_ptr<std::atomic<bool>>> asleep;
+  std::vector<Fabric*> fabrics;  // to wake a neighbour
+};
+
+struct RowStats {
+  std::uint64_t calls = 0, bytes = 0;
+  double total_seconds = 0;
+  std::vector<float> seconds;  // of the calls seen by group rank 0, at most kMaxSamples
+};
+
+struct ShardStats {
+  Histogram lateness_ns;  // wall, of compute delays
+  Moment end;             // of the last rank
+  double wall_seconds = 0, idle_seconds = 0, cpu_seconds = 0;
+  double run_queue_seconds = 0;  // < 0: unreadable
+  Picoseconds wall_behind = 0;   // emulated: how far the clock was past the last rank's ideal end
+  Picoseconds paced = 0, pace_error = 0;
+  std::uint64_t events = 0, messages = 0;
+  std::uint64_t checked = 0, wrong = 0;
+  std::uint64_t spans_dropped = 0;
+  std::vector<RowStats> rows;
+};
+
+class Shard {
+ public:
+  struct Setup {
+    const JobSpec& spec;
+    const Workload& workload;
+    const Cluster& cluster;
+    int host = 0, index = 0;
+    Fabric& fabric;
+    std::uint64_t nonce = 0;
+    std::vector<Rank> trace_ranks;
+    std::size_t max_spans = 0;
+    std::string spill_path;
+  };
+  explicit Shard(const Setup& setup);
+
+  // Plays iterations [first, first + count) of every rank, from emulated time 0 of `clock`. Returns
+  // when all of them have ended here or the run was stopped. `dilation` only scales the lateness
+  // statistics to wall time.
+  void play(std::uint32_t first, std::uint32_t count, const Clock& clock, double dilation,
+            ShardShared& shared);
+
+  const Ledger& ledger() const { return ledger_; }
+  const ShardStats& stats() const { return stats_; }
+  const std::vector<Schedules::Row>& rows() const { return schedules_.rows(); }
+  std::vector<Span> take_spans() { return std::move(spans_); }
+
+ private:
+  // shard.cpp
+  void start_segment(std::uint32_t first, std::uint32_t count);
+  void run_real();
+  void run_virtual();
+  bool finished() const;
+  bool stopped() const { return shared_->stop.load(std::memory_order_relaxed); }
+  bool take_arrivals();
+  bool fire_due();
+  bool flush();
+  void sleep();
+  void fire(Event event);
+  void schedule(Event event);
+  void fire_or_schedule(Event event);
+  void hand_over(int destination, Event event);
+  bool try_hand_over(int destination, Event& event);
+  void fail(const std::string& what);
+  std::string what_is_stuck() const;
+
+  // shard_ranks.cpp
+  void begin_iteration(RankState& r, Moment t);
+  void end_iteration(RankState& r);
+  void advance(RankState& r);
+  void advance_stream(RankState& r, std::uint8_t stream);
+  bool start_op(RankState& r, std::uint8_t stream, const Op& op);
+  Picoseconds with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const;
+  void trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
+             Picoseconds end);
+
+  // shard_flights.cpp
+  bool start_flight(RankState& r, std::uint8_t stream, const Op& op);
+  std::uint32_t next_of_pair(RankState& r, std::uint32_t group, Rank peer, bool receives);
+  void prepare_buffers(Flight& f);
+  void finish_flight(RankState& r, Flight& f);
+  void load_step(Flight& f, ActorState& a);
+  void run_actor(RankState& r, Flight& f, std::uint32_t actor);
+  void posted(Flight& f, std::uint32_t actor);
+  bool take_credit(Flight& f, ActorState& a);
+  void send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer, const Block& slice);
+  void route(RankState& r, Flight* f, Message message, Moment t);
+  void arrive_from_wire(Message message);
+  Flight* find_flight(RankState& r, const Header& h);
+  void arrive(RankState& r, Message message, Moment t);
+  void accept(RankState& r, Flight& f, std::uint32_t actor, int bit, Message& message, Moment t);
+  bool take_early(RankState& r, Flight& f, std::uint32_t actor);
+  void adopt_early(RankState& r, Flight& f);
+  void push_early(EarlyList& list, Message message, Moment t);
+  void unlink_early(EarlyList& list, std::uint32_t before, std::uint32_t i);
+  void return_credit(RankState& r, Flight& f, const Header& consumed, Moment t);
+  void credit_arrived(RankState& r, Flight& f, const Header& h, Moment t);
+
+  const JobSpec& spec_;
+  const Workload& workload_;
+  const Cluster& cluster_;
+  const int host_, index_;
+  Fabric& fabric_;
+  const std::uint64_t nonce_;
+  const LinkSpeed nic_, intra_;
+  const bool verify_, copy_payload_, reanchor_;
+
+  Clock clock_ = Clock::virtual_time();
+  double dilation_ = 1;
+  Picoseconds now_ = 0;  // the clock as last read
+  ShardShared* shared_ = nullptr;
+  Schedules schedules_;
+  std::vector<RankState> ranks_;
+  std::uint32_t ranks_left_ = 0;
+  std::vector<IterationPart> open_;  // iterations that not every rank here has ended
+  std::uint32_t first_iteration_ = 0;
+  TimerQueue<Event> timers_;
+  std::vector<Port> nics_;  // of the whole cluster; only this shard's nodes are used
+  struct Pace {
+    Picoseconds first_late = 0, last_late = 0, serialised = 0, free_at = 0;
+  };
+  std::vector<Pace> pace_;
+  std::vector<std::deque<Event>>
+      outbox_;  // by destination: what a full fabric or ring did not take yet
+  std::size_t outbox_size_ = 0;
+  std::vector<Message> arrived_;
+  std::deque<std::unique_ptr<Flight>> flights_;  // owns; addresses are stable
+  std::vector<Flight*> free_flights_;
+  std::vector<EarlyMessage> early_;
+  std::uint32_t free_early_ = kNil;
+  Ledger ledger_;
+  ShardStats stats_;
+  std::vector<Span> spans_;
+  std::size_t max_spans_;
+  std::vector<std::byte> scratch_;
+  std::int64_t last_progress_ns_ = 0;
+  std::int64_t looked_ns_ = 0;  // when the loop last looked at the fabric, or woke
+  Picoseconds poll_lag_ = 0;    // emulated: what has arrived may have waited for us this long
+};
+
+}  // namespace ghostrank

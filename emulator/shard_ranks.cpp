@@ -1,0 +1,171 @@
+// Streams and events: what a rank does next. See shard.h.
+#include <cmath>
+#include <numbers>
+
+#include "emulator/assert.h"
+#include "emulator/shard.h"
+
+namespace ghostrank {
+namespace {
+
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+double unit(std::uint64_t x) { return (static_cast<double>(x >> 11) + 0.5) * 0x1p-53; }
+
+}  // namespace
+
+void Shard::begin_iteration(RankState& r, Moment t) {
+  const auto& programs = r.role->iterations;
+  r.program = &programs[std::min<std::size_t>(r.iteration, programs.size() - 1)];
+  r.streams.assign(r.program->streams.size(), StreamState{.now = t});
+  r.streams_left = static_cast<std::uint32_t>(r.streams.size());
+  r.events.assign(r.program->events, EventState{});
+  r.compute = r.exposed = r.bubble = 0;
+}
+
+void Shard::end_iteration(RankState& r) {
+  Moment end;
+  for (const StreamState& s : r.streams) end = later(end, s.now);
+  IterationPart& part = open_[r.iteration - first_iteration_];
+  part.merge({r.iteration, 1, end, r.compute, r.exposed, r.bubble});
+  stats_.end = later(stats_.end, end);
+  shared_->steps.fetch_add(1, std::memory_order_relaxed);
+  if (part.ranks == ranks_.size()) {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->parts.push_back(part);
+  }
+  if (++r.iteration == r.stop_at) {
+    --ranks_left_;
+    return;
+  }
+  begin_iteration(r, end);
+}
+
+// Goes round the streams until none can move: one stream's `record` may free another.
+void Shard::advance(RankState& r) {
+  if (r.advancing) return;  // called from within, through a collective that ended at once
+  r.advancing = true;
+  for (bool moved = true; moved && r.iteration < r.stop_at;) {
+    moved = false;
+    for (std::size_t s = 0; s < r.streams.size(); ++s) {
+      if (r.streams[s].phase != StreamState::Phase::ready) continue;
+      advance_stream(r, static_cast<std::uint8_t>(s));
+      moved = true;
+    }
+    if (r.streams_left == 0) {
+      end_iteration(r);
+      moved = true;
+    }
+  }
+  r.advancing = false;
+}
+
+void Shard::advance_stream(RankState& r, std::uint8_t stream) {
+  StreamState& s = r.streams[stream];
+  const std::vector<Op>& ops = r.program->streams[stream];
+  while (s.pc < ops.size()) {
+    const Op& op = ops[s.pc];
+    if (op.kind == Op::Kind::wait && !r.events[op.event].fired) {
+      s.phase = StreamState::Phase::waiting;
+      s.event = op.event;
+      return;
+    }
+    ++s.pc;
+    if (!start_op(r, stream, op)) {
+      s.phase = StreamState::Phase::busy;
+      return;
+    }
+    if (op.kind != Op::Kind::record && op.kind != Op::Kind::wait) s.last = op.kind;
+  }
+  s.phase = StreamState::Phase::ended;
+  --r.streams_left;
+}
+
+// Starts an op at s.now; true when it has ended already (s.now is then its end).
+bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
+  StreamState& s = r.streams[stream];
+  switch (op.kind) {
+    case Op::Kind::compute: {
+      const Picoseconds d = with_jitter(r, stream, op);
+      if (stream == 0) r.compute += d;
+      trace(r, stream, op, s.now.at, s.now.at + d);
+      s.last = op.kind;
+      if (d == 0) return true;
+      Event e;
+      e.t = {s.now.at + d, s.now.slip};
+      e.kind = Event::Kind::compute_done;
+      e.stream = stream;
+      e.rank = static_cast<std::uint32_t>(r.place.local);
+      schedule(std::move(e));
+      return false;
+    }
+    case Op::Kind::collective:
+    case Op::Kind::send:
+    case Op::Kind::recv:
+      s.last = op.kind;
+      return start_flight(r, stream, op);
+    case Op::Kind::record: {
+      r.events[op.event] = {true, s.last, s.now};
+      for (StreamState& other : r.streams) {
+        if (other.phase == StreamState::Phase::waiting && other.event == op.event)
+          other.phase = StreamState::Phase::ready;
+      }
+      return true;
+    }
+    case Op::Kind::wait: {
+      const EventState& e = r.events[op.event];
+      const Moment until = later(s.now, e.when);
+      const Picoseconds blocked = until.at - s.now.at;
+      if (stream == 0 && blocked > 0) {
+        (e.cause == Op::Kind::send || e.cause == Op::Kind::recv ? r.bubble : r.exposed) += blocked;
+        trace(r, stream, op, s.now.at, until.at);
+      }
+      s.now = until;
+      return true;
+    }
+  }
+  return true;
+}
+
+// The same delay on every fabric and every host layout: drawn from (seed, rank, iteration, stream,
+// position).
+Picoseconds Shard::with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const {
+  if (spec_.run.jitter <= 0) return op.duration;
+  std::uint64_t h = mix(spec_.run.seed);
+  h = mix(h ^ static_cast<std::uint64_t>(r.id));
+  h = mix(h ^ (static_cast<std::uint64_t>(r.iteration) << 32 | r.streams[stream].pc << 8 | stream));
+  const double normal =
+      std::sqrt(-2 * std::log(unit(h))) * std::cos(2 * std::numbers::pi * unit(mix(h)));
+  const double factor = std::max(0.0, 1 + spec_.run.jitter * normal);
+  return static_cast<Picoseconds>(static_cast<double>(op.duration) * factor);
+}
+
+void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
+                  Picoseconds end) {
+  if (!r.traced || end <= start) return;
+  if (spans_.size() >= max_spans_) {
+    ++stats_.spans_dropped;
+    return;
+  }
+  Span span;
+  span.rank = r.id;
+  span.host = host_;
+  span.stream = stream;
+  span.start = start;
+  span.duration = end - start;
+  const bool transfer = op.kind == Op::Kind::send || op.kind == Op::Kind::recv;
+  span.kind = op.kind == Op::Kind::compute      ? 0
+              : op.kind == Op::Kind::collective ? 1
+              : transfer                        ? 2
+                                                : 3;
+  span.label = op.kind == Op::Kind::wait ? "wait" : r.program->labels[op.label];
+  if (span.kind == 1 || span.kind == 2) span.bytes = op.count * bytes_of(op.dtype);
+  spans_.push_back(std::move(span));
+}
+
+}  // namespace ghostrank

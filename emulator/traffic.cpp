@@ -1,0 +1,217 @@
+#include "emulator/traffic.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "emulator/cluster.h"
+#include "emulator/ledger.h"
+#include "emulator/network.h"
+#include "emulator/schedules.h"
+
+namespace ghostrank {
+namespace {
+
+// What one call of a schedule sends between the members of a group of its shape.
+struct CallTraffic {
+  struct Edge {
+    Rank from, to;
+    std::uint64_t bytes, messages;
+  };
+  std::vector<Edge> edges;
+};
+
+CallTraffic walk(const Schedule& schedule) {
+  CallTraffic call;
+  const Collective& c = schedule.collective();
+  std::map<std::pair<Rank, Rank>, LedgerCell> sums;
+  for (Rank r = 0; r < c.size; ++r) {
+    for (int a = 0; a < schedule.actors(r); ++a) {
+      const int steps = schedule.actor(r, a).steps;
+      LedgerCell* cell = nullptr;
+      Rank last = kNoRank;
+      for (int k = 0; k < steps; ++k) {
+        const Step s = schedule.step(r, a, k);
+        for (Rank peer : s.send_to) {
+          if (!cell || peer != last) cell = &sums[{r, last = peer}];
+          cell->bytes += s.send.count * c.element_bytes;
+          cell->messages += s.slices;
+        }
+      }
+    }
+  }
+  for (const auto& [pair, sum] : sums)
+    call.edges.push_back({pair.first, pair.second, sum.bytes, sum.messages});
+  return call;
+}
+
+std::uint64_t buffer_bytes(const Collective& c) {
+  const bool per_rank =
+      c.func == Func::all_gather || c.func == Func::reduce_scatter || c.func == Func::all_to_all;
+  return c.func == Func::barrier
+             ? 0
+             : c.count * c.element_bytes * (per_rank ? static_cast<std::uint64_t>(c.size) : 1);
+}
+
+class Planner {
+ public:
+  Planner(const JobSpec& spec, const Workload& workload)
+      : workload_(workload),
+        cluster_(spec, workload, 1),
+        schedules_(spec, workload, cluster_),
+        nic_(LinkSpeed::from_rate(spec.cluster.nic.rate_bps, spec.cluster.nic.latency)),
+        egress_(static_cast<std::size_t>(cluster_.nics())),
+        ingress_(egress_.size()) {
+    for (const auto& row : schedules_.rows()) {
+      CollectiveTraffic t;
+      t.op = row.op;
+      t.group = row.group;
+      t.algorithm = row.algorithm;
+      plan_.collectives.push_back(t);
+    }
+  }
+
+  TrafficPlan plan(int iteration) {
+    count_ops(iteration);
+    for (const auto& [call, times] : calls_) add_call(call, times);
+    finish();
+    return std::move(plan_);
+  }
+
+ private:
+  // A call that one group makes, seen by its member at position 0 (both ends of a transfer: the
+  // receiver).
+  struct Call {
+    std::uint32_t group;
+    Func func;
+    std::uint32_t element_bytes;
+    std::uint64_t count;
+    Rank root, from;  // `from`: source of a transfer, with root its target; else kNoRank
+    auto operator<=>(const Call&) const = default;
+  };
+
+  void count_ops(int iteration) {
+    for (Rank rank = 0; rank < workload_.ranks; ++rank) {
+      const Role& role = workload_.roles[workload_.role_of[static_cast<std::size_t>(rank)]];
+      const auto last = static_cast<int>(role.iterations.size()) - 1;
+      const Program& program = role.iterations[static_cast<std::size_t>(std::min(iteration, last))];
+      for (std::size_t s = 0; s < program.streams.size(); ++s) {
+        Picoseconds compute = 0;
+        for (const Op& op : program.streams[s]) {
+          if (op.kind == Op::Kind::compute) compute += op.duration;
+          if (op.kind == Op::Kind::collective || op.kind == Op::Kind::recv) count_op(rank, op);
+        }
+        if (s == 0) plan_.compute_seconds = std::max(plan_.compute_seconds, seconds(compute));
+      }
+    }
+  }
+
+  void count_op(Rank rank, const Op& op) {
+    const Seat& seat = cluster_.seat(rank, op.group);
+    if (seat.group < 0) return;
+    const auto group = static_cast<std::uint32_t>(seat.group);
+    if (op.kind == Op::Kind::collective) {
+      if (seat.position != 0) return;
+      const Call call{group, op.func, bytes_of(op.dtype), op.count, op.peer, kNoRank};
+      if (!ops_.contains(call)) ops_[call] = &op;
+      ++calls_[call];
+      return;
+    }
+    const auto size = static_cast<int>(workload_.groups[group].members.size());
+    const Rank from = ((seat.position + op.peer) % size + size) % size;
+    ++calls_[{group, Func::send_recv, bytes_of(op.dtype), op.count, seat.position, from}];
+  }
+
+  const CallTraffic& traffic_of(const Call& call) {
+    const auto key = std::make_tuple(cluster_.shape(call.group), call.func, call.element_bytes,
+                                     call.count, call.root);
+    auto& known = walked_[key];
+    if (!known)
+      known = std::make_unique<CallTraffic>(walk(schedules_.get(call.group, *ops_.at(call))));
+    return *known;
+  }
+
+  void add_call(const Call& call, std::uint64_t times) {
+    const auto kind = workload_.groups[call.group].kind;
+    const auto size = static_cast<int>(workload_.groups[call.group].members.size());
+    CollectiveTraffic& row = plan_.collectives[schedules_.row(call.func, kind)];
+    row.calls += times;
+    row.buffer_bytes +=
+        times * buffer_bytes({call.func, size, call.count, call.element_bytes, call.root});
+    touched_.clear();
+    if (call.from != kNoRank) {
+      add_edge(row, call, {call.from, call.root, call.count * call.element_bytes, 1}, times);
+    } else {
+      const CallTraffic& traffic = traffic_of(call);
+      for (const auto& edge : traffic.edges) add_edge(row, call, edge, times);
+    }
+    std::uint64_t busiest = 0;
+    for (const auto& [nic, bytes] : touched_) busiest = std::max(busiest, bytes);
+    double& group_seconds = group_seconds_[call.group];
+    group_seconds += seconds(nic_.serialise(busiest)) * static_cast<double>(times);
+    row.seconds_at_least = std::max(row.seconds_at_least, group_seconds);
+  }
+
+  void add_edge(CollectiveTraffic& row, const Call& call, const CallTraffic::Edge& edge,
+                std::uint64_t times) {
+    const auto& members = workload_.groups[call.group].members;
+    const Place& from = cluster_.place(members[static_cast<std::size_t>(edge.from)]);
+    const Place& to = cluster_.place(members[static_cast<std::size_t>(edge.to)]);
+    const std::uint64_t bytes = edge.bytes * times, messages = edge.messages * times;
+    row.bytes += bytes;
+    row.messages += messages;
+    if (from.node == to.node) {
+      plan_.intra_bytes += bytes;
+      plan_.intra_messages += messages;
+      return;
+    }
+    row.wire_bytes += bytes;
+    row.wire_messages += messages;
+    egress_[static_cast<std::size_t>(from.nic)] += bytes;
+    ingress_[static_cast<std::size_t>(to.nic)] += bytes;
+    touched_[from.nic] += edge.bytes;
+    LedgerCell& pair = pairs_[{from.nic, to.nic}];
+    pair.bytes += bytes;
+    pair.messages += messages;
+  }
+
+  void finish() {
+    for (const auto& row : plan_.collectives) {
+      plan_.wire_bytes += row.wire_bytes;
+      plan_.wire_messages += row.wire_messages;
+    }
+    for (const auto& [pair, sum] : pairs_) {
+      plan_.pairs.push_back({pair.first, pair.second, static_cast<double>(sum.bytes),
+                             static_cast<double>(sum.messages)});
+    }
+    for (std::size_t i = 0; i < egress_.size(); ++i) {
+      plan_.busiest_nic_bytes = std::max({plan_.busiest_nic_bytes, egress_[i], ingress_[i]});
+    }
+    plan_.step_seconds_at_least =
+        std::max(plan_.compute_seconds, seconds(nic_.serialise(plan_.busiest_nic_bytes)));
+  }
+
+  const Workload& workload_;
+  Cluster cluster_;
+  Schedules schedules_;
+  LinkSpeed nic_;
+  TrafficPlan plan_;
+  std::map<Call, std::uint64_t> calls_;
+  std::map<Call, const Op*> ops_;
+  std::map<std::tuple<std::uint32_t, Func, std::uint32_t, std::uint64_t, Rank>,
+           std::unique_ptr<CallTraffic>>
+      walked_;
+  std::map<std::pair<int, int>, LedgerCell> pairs_;
+  std::map<int, std::uint64_t> touched_;
+  std::map<std::uint32_t, double> group_seconds_;
+  std::vector<std::uint64_t> egress_, ingress_;
+};
+
+}  // namespace
+
+TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, int iteration) {
+  return Planner(spec, workload).plan(iteration);
+}
+
+}  // namespace ghostrank

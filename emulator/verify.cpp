@@ -1,0 +1,185 @@
+#include "emulator/verify.h"
+
+#include <bit>
+#include <cstring>
+
+#include "emulator/assert.h"
+
+namespace ghostrank {
+namespace {
+
+// bfloat16: the upper half of a float; sums are formed in float and rounded to nearest even.
+struct Bf16 {
+  std::uint16_t bits;
+  static Bf16 from(float f) {
+    auto u = std::bit_cast<std::uint32_t>(f);
+    u += 0x7fffu + ((u >> 16) & 1u);
+    return {static_cast<std::uint16_t>(u >> 16)};
+  }
+  float value() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+};
+
+struct Int32Type {
+  using Element = std::int32_t;
+  static Element make(std::uint64_t v) { return static_cast<Element>(v); }
+  static Element sum(Element a, Element b) {
+    return static_cast<Element>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+  }
+  static bool equal(Element a, Element b) { return a == b; }
+};
+struct FloatType {
+  using Element = float;
+  static Element make(std::uint64_t v) { return static_cast<Element>(v); }
+  static Element sum(Element a, Element b) { return a + b; }
+  static bool equal(Element a, Element b) { return a == b; }
+};
+struct Bf16Type {
+  using Element = Bf16;
+  static Element make(std::uint64_t v) { return Bf16::from(static_cast<float>(v)); }
+  static Element sum(Element a, Element b) { return Bf16::from(a.value() + b.value()); }
+  static bool equal(Element a, Element b) { return a.bits == b.bits; }
+};
+
+constexpr std::uint64_t kPoison =
+    251;  // no sum of contributions that the checks expect by accident of zero memory
+constexpr std::uint64_t kLargestSum = 250;  // exact in bfloat16
+
+std::uint64_t mix(std::uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9ULL;
+  x ^= x >> 27;
+  return x * 0x94d049bb133111ebULL >> 32;
+}
+
+// What `rank` of `size` contributes at global element `index`. Sums over all ranks stay within
+// kLargestSum.
+std::uint64_t contribution(Rank rank, int size, std::uint64_t salt, std::uint64_t index) {
+  const auto r = static_cast<std::uint64_t>(rank);
+  const auto n = static_cast<std::uint64_t>(size);
+  if (n <= kLargestSum)
+    return mix(index * 0x9e3779b97f4a7c15ULL + r * 0xd1b54a32d192ed03ULL + salt) %
+           (kLargestSum / n + 1);
+  const std::uint64_t every = (n + kLargestSum - 1) / kLargestSum;
+  return (r + index + salt) % every == 0 ? 1 : 0;
+}
+
+std::uint64_t sum_of_all(int size, std::uint64_t salt, std::uint64_t index) {
+  std::uint64_t sum = 0;
+  for (Rank r = 0; r < size; ++r) sum += contribution(r, size, salt, index);
+  return sum;
+}
+
+template <typename Type>
+typename Type::Element* elements(std::byte* bytes) {
+  return reinterpret_cast<typename Type::Element*>(bytes);
+}
+
+template <typename Type, typename Value>
+void write(std::byte* buffer, std::uint64_t first, std::uint64_t count, Value value) {
+  for (std::uint64_t i = first; i < first + count; ++i)
+    elements<Type>(buffer)[i] = Type::make(value(i));
+}
+
+template <typename Type, typename Value>
+Checked compare(const std::byte* buffer, std::uint64_t first, std::uint64_t count, Value value) {
+  Checked checked{count, 0};
+  const auto* e = reinterpret_cast<const typename Type::Element*>(buffer);
+  for (std::uint64_t i = first; i < first + count; ++i) {
+    if (!Type::equal(e[i], Type::make(value(i)))) ++checked.wrong;
+  }
+  return checked;
+}
+
+template <typename Type>
+void fill(const Collective& c, Rank rank, std::uint64_t salt, std::byte* work, std::byte* input) {
+  const auto own = [&](std::uint64_t i) { return contribution(rank, c.size, salt, i); };
+  const auto poison = [](std::uint64_t) { return kPoison; };
+  const auto r = static_cast<std::uint64_t>(rank);
+  switch (c.func) {
+    case Func::all_reduce:
+    case Func::reduce:
+    case Func::reduce_scatter:
+      return write<Type>(work, 0, work_elements(c), own);
+    case Func::broadcast:
+    case Func::send_recv:
+      if (rank == c.root) return write<Type>(work, 0, c.count, own);
+      return write<Type>(work, 0, c.count, poison);
+    case Func::all_gather:
+      write<Type>(work, 0, work_elements(c), poison);
+      return write<Type>(work, r * c.count, c.count, own);
+    case Func::all_to_all:
+      write<Type>(input, 0, input_elements(c), own);
+      write<Type>(work, 0, work_elements(c), poison);
+      return write<Type>(work, r * c.count, c.count, own);  // the own block never travels
+    case Func::barrier:
+      return;
+  }
+}
+
+template <typename Type>
+Checked check(const Collective& c, Rank rank, std::uint64_t salt, const std::byte* work) {
+  const auto sum = [&](std::uint64_t i) { return sum_of_all(c.size, salt, i); };
+  const auto r = static_cast<std::uint64_t>(rank);
+  switch (c.func) {
+    case Func::all_reduce:
+      return compare<Type>(work, 0, c.count, sum);
+    case Func::reduce:
+      return rank == c.root ? compare<Type>(work, 0, c.count, sum) : Checked{};
+    case Func::reduce_scatter:
+      return compare<Type>(work, r * c.count, c.count, sum);
+    case Func::broadcast:
+      return compare<Type>(work, 0, c.count,
+                           [&](std::uint64_t i) { return contribution(c.root, c.size, salt, i); });
+    case Func::send_recv:
+      return compare<Type>(work, 0, c.count,
+                           [&](std::uint64_t i) { return contribution(c.root, c.size, salt, i); });
+    case Func::all_gather:
+      return compare<Type>(work, 0, work_elements(c), [&](std::uint64_t i) {
+        return contribution(static_cast<Rank>(i / c.count), c.size, salt, i);
+      });
+    case Func::all_to_all:
+      return compare<Type>(work, 0, work_elements(c), [&](std::uint64_t i) {
+        return contribution(static_cast<Rank>(i / c.count), c.size, salt,
+                            r * c.count + i % c.count);
+      });
+    case Func::barrier:
+      return {};
+  }
+  return {};
+}
+
+}  // namespace
+
+bool verifiable(DataType type) {
+  return type == DataType::int32 || type == DataType::float32 || type == DataType::bfloat16;
+}
+
+void fill_buffers(const Collective& c, DataType type, Rank rank, std::uint64_t salt,
+                  std::byte* work, std::byte* input) {
+  if (type == DataType::int32) return fill<Int32Type>(c, rank, salt, work, input);
+  if (type == DataType::float32) return fill<FloatType>(c, rank, salt, work, input);
+  GHOSTRANK_ASSERT(type == DataType::bfloat16);
+  fill<Bf16Type>(c, rank, salt, work, input);
+}
+
+Checked check_buffers(const Collective& c, DataType type, Rank rank, std::uint64_t salt,
+                      const std::byte* work) {
+  if (type == DataType::int32) return check<Int32Type>(c, rank, salt, work);
+  if (type == DataType::float32) return check<FloatType>(c, rank, salt, work);
+  GHOSTRANK_ASSERT(type == DataType::bfloat16);
+  return check<Bf16Type>(c, rank, salt, work);
+}
+
+void add_elements(DataType type, std::byte* into, const std::byte* from, std::uint64_t count) {
+  const auto add = [&]<typename Type>(Type) {
+    auto* a = elements<Type>(into);
+    const auto* b = reinterpret_cast<const typename Type::Element*>(from);
+    for (std::uint64_t i = 0; i < count; ++i) a[i] = Type::sum(a[i], b[i]);
+  };
+  if (type == DataType::int32) return add(Int32Type{});
+  if (type == DataType::float32) return add(FloatType{});
+  GHOSTRANK_ASSERT(type == DataType::bfloat16);
+  add(Bf16Type{});
+}
+
+}  // namespace ghostrank
