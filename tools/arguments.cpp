@@ -2,29 +2,27 @@
 #include "tools/arguments.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
 
 #include "profiles/error.h"
-#include "tools/humane.h"
+#include "profiles/quantity.h"
 
 namespace ghostrank {
 namespace {
 
 int parse_rank(const std::string& text, const std::string& whole, int ranks) {
-  int rank = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
-  if (error != std::errc{} || end != text.data() + text.size() || rank < 0) {
+  const std::optional<std::int64_t> rank = parse_integer(text);
+  if (!rank || *rank < 0) {
     throw Error("'" + whole + "' is no list of ranks; write for example 0,8-15");
   }
-  if (rank >= ranks) {
+  if (*rank >= ranks) {
     throw Error("there is no rank " + text + ": the job has ranks 0 to " +
                 std::to_string(ranks - 1));
   }
-  return rank;
+  return static_cast<int>(*rank);
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 // See expectation.h.
 #include "tools/expectation.h"
 
-#include <cstdlib>
-
 #include "profiles/error.h"
+#include "profiles/quantity.h"
 #include "tools/humane.h"
 #include "tools/result_json.h"
 
@@ -14,13 +13,9 @@ Expectation parse_expectation(const std::string& text) {
   if (sign == std::string::npos || sign == 0) {
     throw Error("--expect '" + text + "': write KEY<VALUE or KEY>VALUE, as step_time.median<0.5");
   }
-  Expectation expectation{text.substr(0, sign), text[sign] == '<', 0};
-  const std::string bound = text.substr(sign + 1);
-  char* end = nullptr;
-  expectation.bound = std::strtod(bound.c_str(), &end);
-  if (bound.empty() || *end != '\0') {
-    throw Error("--expect '" + text + "': '" + bound + "' is no number");
-  }
+  const std::optional<double> bound = parse_number(text.substr(sign + 1));
+  if (!bound) throw Error("--expect '" + text + "': '" + text.substr(sign + 1) + "' is no number");
+  Expectation expectation{text.substr(0, sign), text[sign] == '<', *bound};
   if (expectation.path == "step_time") expectation.path = "step_time.median";
   if (!is_result_path(expectation.path)) {
     throw Error("--expect: a result has no number '" + expectation.path +

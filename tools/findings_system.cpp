@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr long kJumboFromMbps = 10'000;     // below, frames of 1500 bytes cost little
-constexpr rlim_t kWantedFiles = 65'536;     // one descriptor per flow, see fabric.flows
+constexpr rlim_t kWantedFiles = 4'096;      // one descriptor per connection, and some
 constexpr long kWantedTcpBuffer = 6 << 20;  // what Linux allows by default
 
 long number_of(const fs::path& path) {
@@ -62,7 +62,7 @@ Finding files_finding() {
   return {
       "limits", "open files", limit_text(limit.rlim_cur) + " of " + limit_text(limit.rlim_max),
       weak,
-      weak ? (root_needed ? "sudo prlimit --pid $$ --nofile=65536:65536" : "ulimit -n 65536") : ""};
+      weak ? (root_needed ? "sudo prlimit --pid $$ --nofile=4096:4096" : "ulimit -n 4096") : ""};
 }
 
 Finding locked_memory_finding() {

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <sched.h>
+#include <set>
 #include <time.h>
 
 #include "emulator/fabric/ofi.h"
@@ -101,19 +103,18 @@ Findings look_at_fabric() {
   } catch (const Error& error) {
     findings.push_back({"fabric", "auto", "finds no provider", true, error.what()});
   }
-  for (const OfiProvider& p : list_ofi_providers()) {
-    const std::string where =
-        p.fabric == p.domain || p.domain.empty() ? p.fabric : p.domain + " " + p.fabric;
-    const auto same = std::find_if(findings.begin(), findings.end(),
-                                   [&](const Finding& f) { return f.name == p.name; });
-    if (same != findings.end()) {
-      same->value += "; " + where;
-      continue;
-    }
-    std::string value = "version " + p.version;
-    if (p.name == chosen) value += ", " + transport + ", picked by fabric.provider=auto";
-    if (!p.waitable) value += ", must poll";
-    findings.push_back({"fabric", p.name, value + ": " + where, false, "", p.name == chosen});
+  std::map<std::string, std::set<std::string>> domains;  // by provider
+  const std::vector<OfiProvider> providers = list_ofi_providers();
+  for (const OfiProvider& p : providers) domains[p.name].insert(p.domain);
+  for (const OfiProvider& p : providers) {
+    const auto found = domains.find(p.name);
+    if (found == domains.end()) continue;  // shown already
+    std::string value = "version " + p.version + " on";
+    for (const std::string& domain : found->second) value += " " + domain;
+    domains.erase(found);
+    if (!p.waitable) value += ", cannot block";
+    if (p.name == chosen) value += "; picked by fabric.provider=auto, transport " + transport;
+    findings.push_back({"fabric", p.name, value, false, "", p.name == chosen});
   }
   return findings;
 }

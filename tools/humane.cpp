@@ -2,8 +2,6 @@
 #include "tools/humane.h"
 
 #include <array>
-#include <cctype>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 
@@ -88,24 +86,5 @@ std::string humane_count(double count) {
 }
 
 std::string humane_percent(double share) { return significant(share * 100, 3) + " %"; }
-
-std::optional<std::uint64_t> parse_size(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end == text.data()) return std::nullopt;
-  std::string suffix;
-  for (const char* at = end; at != text.data() + text.size(); ++at) {
-    suffix += static_cast<char>(std::toupper(static_cast<unsigned char>(*at)));
-  }
-  if (suffix.empty() || suffix == "B") return number;
-  const std::size_t power = std::string_view("KMGTP").find(suffix[0]);
-  const std::string_view rest = std::string_view(suffix).substr(1);
-  if (power == std::string_view::npos || !(rest.empty() || rest == "B" || rest == "IB")) {
-    return std::nullopt;
-  }
-  const auto shift = static_cast<unsigned>(10 * (power + 1));
-  if (number > (~std::uint64_t{0} >> shift)) return std::nullopt;
-  return number << shift;
-}
 
 }  // namespace ghostrank

@@ -4,8 +4,6 @@
 // Threading: pure functions.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,8 +15,5 @@ std::string humane_count(double count);                 // "1,234,567", "12.5"
 std::string humane_percent(double share);               // 0.0123 -> "1.23 %"
 std::string humane_bits(double bits_per_second);        // "400 Gb/s"
 std::string significant(double value, int digits = 4);  // "0.01234", "1234"
-
-// "8", "4K", "128M", "8GiB": powers of 1024. Empty on anything else, or beyond 64 bits.
-std::optional<std::uint64_t> parse_size(std::string_view text);
 
 }  // namespace ghostrank

@@ -34,13 +34,22 @@ std::vector<double> over(const Result& result, double IterationReport::*field) {
   return samples;
 }
 
-std::string fabric_line(const Result& result) {
+std::string fabric_line(const LoadedJob& job, const Result& result) {
   std::set<std::string> transports;
   for (const HostReport& host : result.hosts) {
     transports.insert(host.provider == host.transport ? host.provider
                                                       : host.provider + ", " + host.transport);
   }
-  return joined({transports.begin(), transports.end()});
+  const std::string through = joined({transports.begin(), transports.end()});
+  switch (job.spec.fabric.kind) {
+    case FabricKind::memory:
+      return "memory";
+    case FabricKind::virtual_time:
+      return "virtual: a modelled network in virtual time";
+    case FabricKind::ofi:
+      break;
+  }
+  return "ofi: " + through;
 }
 
 std::string dilation_line(const LoadedJob& job, const Result& result) {
@@ -66,7 +75,7 @@ void add_job_facts(std::vector<Fact>& facts, const LoadedJob& job, const Result&
                                 std::string(name_of(job.spec.precision.gradients)) +
                                 " gradients, on " + job.spec.device.name});
   facts.push_back({"ranks", size_line(job, result)});
-  facts.push_back({"fabric", fabric_line(result)});
+  facts.push_back({"fabric", fabric_line(job, result)});
   facts.push_back({"dilation", dilation_line(job, result)});
   facts.push_back({"wall time", humane_seconds(result.wall_seconds)});
 }
@@ -108,6 +117,7 @@ void add_time_facts(std::vector<Fact>& facts, const Result& result) {
   }
   const auto part = [&](const char* name, double IterationReport::*field) {
     const double seconds = summarize(over(result, field)).median.value_or(0);
+    if (seconds == 0) return;
     facts.push_back(
         {name, humane_seconds(seconds) + " (" + humane_percent(seconds / *step) + " of the step)"});
   };
