@@ -13,9 +13,11 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "collectives/accesses.h"
 #include "collectives/contract.h"
 #include "collectives/contributions.h"
 
@@ -58,16 +60,10 @@ struct ActorState {
   Clock clock;
 };
 
-// Who last read and wrote each element of a rank's work buffer.
-struct Accesses {
-  static constexpr int kNone = -1, kSeveral = -2;
-  std::vector<int> toucher;                  // first pass: the actor, or several
-  std::vector<std::uint32_t> reads, writes;  // second pass: by element and actor of the rank
-};
-
 struct RankState {
   std::vector<Value> work, input;
-  Accesses accesses;
+  Sharing sharing{0};       // without clocks
+  AccessOrder order{0, 0};  // with clocks
   int first_actor = 0, actors = 0;
 };
 
@@ -92,7 +88,6 @@ class Play {
   bool send(int a);
   void take(ActorState& actor, Message& message, const Block& slice);
   void touch(const ActorState& actor, const Block& block, bool write);
-  void check_order(const ActorState& actor, const Block& block, bool write);
   void verify_result() const;
   void verify_barrier() const;
   [[noreturn]] void report_deadlock() const;
@@ -145,12 +140,10 @@ void Play::set_up() {
       if (actor.actor.channel < 0 || actor.actor.channel >= 1 << 16)
         fail(where(actor) + ": channel " + str(actor.actor.channel) + " is out of range");
     }
-    if (clocks_) {
-      rank.accesses.reads.assign(work * static_cast<std::size_t>(rank.actors), 0);
-      rank.accesses.writes.assign(work * static_cast<std::size_t>(rank.actors), 0);
-    } else {
-      rank.accesses.toucher.assign(work, Accesses::kNone);
-    }
+    if (clocks_)
+      rank.order = AccessOrder(work, rank.actors);
+    else
+      rank.sharing = Sharing(work);
   }
   for (std::size_t a = 0; a < actors_.size(); ++a) {
     if (clocks_) {
@@ -324,34 +317,19 @@ bool Play::send(int a) {
   return true;
 }
 
+// Whatever another actor of the rank did to these elements must have been before, by messages.
 void Play::touch(const ActorState& actor, const Block& block, bool write) {
   if (block.buffer == Buffer::input) return;  // nobody writes it
-  if (clocks_) return check_order(actor, block, write);
-  std::vector<int>& toucher = ranks_[static_cast<std::size_t>(actor.rank)].accesses.toucher;
-  for (std::uint64_t e = block.offset; e < block.offset + block.count; ++e) {
-    if (toucher[e] == Accesses::kNone) toucher[e] = actor.index;
-    if (toucher[e] == actor.index) continue;
-    toucher[e] = Accesses::kSeveral;
-    shares_elements_ = true;
-  }
-}
-
-// Whatever another actor of the rank did to these elements must have been before, by messages.
-void Play::check_order(const ActorState& actor, const Block& block, bool write) {
   RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];
-  const auto n = static_cast<std::size_t>(rank.actors),
-             self = static_cast<std::size_t>(actor.index);
-  const std::uint32_t* heard = actor.clock.data() + rank.first_actor;
-  for (std::uint64_t e = block.offset; e < block.offset + block.count; ++e) {
-    std::uint32_t* reads = rank.accesses.reads.data() + e * n;
-    std::uint32_t* writes = rank.accesses.writes.data() + e * n;
-    for (std::size_t other = 0; other < n; ++other)
-      if (other != self && (writes[other] > heard[other] || (write && reads[other] > heard[other])))
-        fail(where(actor) + (write ? " writes" : " reads") + " element " + str(e) +
-             " while actor " + str(std::uint64_t{other}) +
-             " uses it: no message puts one before the other");
-    (write ? writes : reads)[self] = heard[self];
+  if (!clocks_) {
+    shares_elements_ |= rank.sharing.note(actor.index, block);
+    return;
   }
+  const auto conflict =
+      rank.order.access(actor.index, block, write, actor.clock.data() + rank.first_actor);
+  if (conflict)
+    fail(where(actor) + (write ? " writes" : " reads") + " element " + str(conflict->element) +
+         " while actor " + str(conflict->other) + " uses it: no message puts one before the other");
 }
 
 void Play::verify_result() const {
