@@ -214,6 +214,7 @@ class Host {
     if (!frame && open && !guest.in.broken()) return;
     guest.done = true;
     const std::optional<Hello> hello = frame ? decode_hello(*frame) : std::nullopt;
+    if (hello && hello->rank < members_.size()) drop_if_ended(members_[hello->rank]);
     const std::string refusal = hello ? refusal_of(*hello) : "";
     if (hello && refusal.empty()) {
       members_[hello->rank] = Link{static_cast<int>(hello->rank), std::move(guest.socket),
@@ -222,6 +223,14 @@ class Host {
     }
     ++strays_;
     if (!refusal.empty()) send_briefly(guest.socket, encode(FrameType::refused, refusal));
+  }
+
+  // Who died after its greeting may be started again, and come before its end was noticed.
+  static void drop_if_ended(std::optional<Link>& member) {
+    char byte = 0;
+    if (member && (recv(member->socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+                   (errno != EAGAIN && errno != EINTR)))
+      member.reset();
   }
 
   // Who does not know the token learns nothing else.

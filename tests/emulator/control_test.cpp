@@ -1,0 +1,548 @@
+// The control plane between real processes on this host: meeting, exchange, stop, loss.
+#include "emulator/control.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <signal.h>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "emulator/control_frames.h"
+#include "profiles/error.h"
+#include "tests/emulator/processes.h"
+
+namespace ghostrank {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::eventually;
+using testing::expect_all_ok;
+using testing::free_port;
+using testing::local_world;
+using testing::Outcome;
+using testing::run_processes;
+using testing::run_worlds;
+using ::testing::Test;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A connection to the meeting by something that is no process of the job. Retries until it listens.
+int knock(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int i = 0; i < 500; ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+    close(fd);
+    std::this_thread::sleep_for(5ms);
+  }
+  return -1;
+}
+
+void say(int fd, const std::string& bytes) {
+  EXPECT_EQ(send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+}
+
+bool ends(int fd) {  // the other side closes without a word
+  pollfd p{fd, POLLIN, 0};
+  char byte = 0;
+  return poll(&p, 1, 3000) == 1 && recv(fd, &byte, 1, 0) <= 0;
+}
+
+std::string meeting_error(const World& world) {
+  try {
+    Control::meet(world)->close();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.exit_code(), 3);
+    return e.what();
+  }
+  return "met";
+}
+
+// ---- exchange
+
+std::string exchange(const World& world) {
+  const auto control = Control::meet(world);
+  for (int round = 0; round < 50; ++round) {
+    const auto blob = [&](int r) {
+      // Sizes from nothing to beyond what a socket buffer takes at once.
+      const std::size_t bytes = round == 7 ? 3u << 20 : static_cast<std::size_t>(round * r);
+      return std::to_string(r) + ":" + std::string(bytes, static_cast<char>('a' + r));
+    };
+    const auto all = control->all_gather(blob(world.rank));
+    EXPECT_EQ(all.size(), static_cast<std::size_t>(world.size));
+    for (int r = 0; r < static_cast<int>(all.size()); ++r)
+      EXPECT_EQ(all[static_cast<std::size_t>(r)], blob(r)) << "round " << round;
+  }
+  EXPECT_EQ(control->stop(), Stop::none);
+  EXPECT_EQ(control->clock_offset_ns(), 0);
+  control->close();
+  return "";
+}
+
+TEST(AllGather, GivesEverybodysBlobToEverybodyInEveryRound) {
+  for (const int size : {2, 4}) expect_all_ok(run_processes(size, exchange));
+}
+
+TEST(AllGather, NeedsNoSocketForOneProcess) {
+  const auto control = Control::meet(World{});
+  EXPECT_EQ(control->all_gather("me"), std::vector<std::string>{"me"});
+  control->publish("result");
+  EXPECT_EQ(control->take_published().size(), 1u);
+  control->fail("no reason");
+  EXPECT_TRUE(control->all_gather("me").empty());
+  EXPECT_EQ(control->stop_reason(), "no reason");
+  control->close();
+}
+
+TEST(Publish, ReachesProcessZeroCompletelyAndInOrder) {
+  expect_all_ok(run_processes(4, [](const World& world) {
+    const auto control = Control::meet(world);
+    for (int i = 0; i < 100; ++i) control->publish(std::to_string(i));
+    control->all_gather("");  // what was published before a barrier has come after it
+    if (world.rank == 0) {
+      std::vector<int> next(4, 0);
+      for (const auto& [rank, blob] : control->take_published())
+        EXPECT_EQ(blob, std::to_string(next[static_cast<std::size_t>(rank)]++));
+      EXPECT_EQ(next, std::vector<int>(4, 100));
+    }
+    EXPECT_TRUE(control->take_published().empty());
+    control->close();
+    return "";
+  }));
+}
+
+TEST(ClockOffset, IsMeasuredWhereTheKernelsDiffer) {
+  // Two "kernels" that share a clock: the estimate must come out near nothing.
+  expect_all_ok(run_processes(3, [](World world) {
+    world.boot_id = "kernel " + std::to_string(world.rank);
+    const auto control = Control::meet(world);
+    EXPECT_LT(std::abs(control->clock_offset_ns()), 2'000'000);
+    EXPECT_EQ(control->clock_offset_ns() == 0, world.rank == 0);
+    control->all_gather("");
+    control->close();
+    return "";
+  }));
+}
+
+TEST(ClockOffset, TrustsTheShortestRoundTrip) {
+  ClockEstimate estimate;  // this clock is 1000 ahead
+  estimate.add(2000, 1900, 3000);
+  estimate.add(5000, 4050, 5100);
+  estimate.add(9000, 8900, 9900);
+  EXPECT_EQ(estimate.rounds(), 3);
+  EXPECT_EQ(estimate.offset_ns(), 1000);
+}
+
+// ---- the end
+
+TEST(Goodbye, MakesExitsInAnyOrderNoLoss) {
+  for (const int last : {0, 2}) {
+    expect_all_ok(run_processes(3, [last](const World& world) {
+      const auto control = Control::meet(world);
+      control->all_gather("");
+      if (world.rank == last) std::this_thread::sleep_for(200ms);
+      EXPECT_EQ(control->stop(), Stop::none) << control->stop_reason();
+      control->close();
+      EXPECT_EQ(control->stop(), Stop::none) << control->stop_reason();
+      return "";
+    }));
+  }
+}
+
+TEST(Goodbye, WhileOthersStillGatherEndsTheirWait) {
+  for (const int leaver : {0, 1}) {
+    expect_all_ok(run_processes(3, [leaver](const World& world) {
+      const auto control = Control::meet(world);
+      if (world.rank != leaver) {
+        EXPECT_TRUE(control->all_gather("").empty());
+        EXPECT_EQ(control->stop(), Stop::failed);
+        EXPECT_TRUE(contains(control->stop_reason(), "host " + std::to_string(leaver) + " ("))
+            << control->stop_reason();
+      }
+      control->close();
+      return "";
+    }));
+  }
+}
+
+TEST(RequestStop, FromASignalReachesEverybodyWithinASecond) {
+  for (const int interrupted : {0, 2}) {
+    expect_all_ok(run_processes(3, [interrupted](const World& world) {
+      static Control* handled = nullptr;
+      const auto control = Control::meet(world);
+      handled = control.get();
+      std::atomic<int> woken = 0;
+      control->on_stop([&] { ++woken; });
+      signal(SIGTERM, [](int) { handled->request_stop(Stop::interrupted); });
+      control->all_gather("");
+      const auto start = std::chrono::steady_clock::now();
+      if (world.rank == interrupted) raise(SIGTERM);
+      EXPECT_TRUE(control->all_gather("").empty());  // blocks where the signal has not yet come
+      EXPECT_EQ(control->stop(), Stop::interrupted);
+      EXPECT_TRUE(eventually([&] { return woken > 0; }, 1000ms));
+      EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
+      const std::string expected = "interrupted on host " + std::to_string(interrupted) + " (";
+      EXPECT_TRUE(eventually([&] { return contains(control->stop_reason(), expected); }, 1000ms))
+          << control->stop_reason();
+      control->close();
+      EXPECT_EQ(woken, 1);
+      return "";
+    }));
+  }
+}
+
+TEST(RequestStop, WakesASingleProcessToo) {
+  expect_all_ok(run_processes(1, [](const World& world) {
+    const auto control = Control::meet(world);
+    std::atomic<int> woken = 0;
+    control->on_stop([&] { ++woken; });
+    control->request_stop(Stop::interrupted);
+    EXPECT_TRUE(eventually([&] { return woken > 0; }, 1000ms));
+    control->on_stop({});
+    EXPECT_EQ(woken, 1);
+    return "";
+  }));
+}
+
+TEST(Fail, TellsEverybodyWhoAndWhy) {
+  expect_all_ok(run_processes(3, [](const World& world) {
+    const auto control = Control::meet(world);
+    if (world.rank == 1) control->fail("rank 17 has a wrong sum");
+    EXPECT_TRUE(eventually([&] { return control->stop() == Stop::failed; }, 1000ms));
+    EXPECT_TRUE(contains(control->stop_reason(), "host 1 (")) << control->stop_reason();
+    EXPECT_TRUE(contains(control->stop_reason(), "rank 17 has a wrong sum"));
+    control->all_gather("");
+    control->close();
+    return "";
+  }));
+}
+
+TEST(LostPeer, KilledIsNamedEverywhereWithinTwoSeconds) {
+  for (const int victim : {0, 1, 3}) {
+    const auto outcomes = run_processes(4, [victim](const World& world) {
+      const auto control = Control::meet(world);
+      control->all_gather("");
+      if (world.rank == victim) kill(getpid(), SIGKILL);
+      const auto start = std::chrono::steady_clock::now();
+      EXPECT_TRUE(control->all_gather("").empty());
+      EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
+      EXPECT_EQ(control->stop(), Stop::peer_lost);
+      const std::string reason = control->stop_reason();
+      control->close();
+      return reason;
+    });
+    for (int r = 0; r < 4; ++r) {
+      const Outcome& o = outcomes[static_cast<std::size_t>(r)];
+      if (r == victim) {
+        EXPECT_EQ(o.signal, SIGKILL);
+        continue;
+      }
+      EXPECT_TRUE(o.ok) << o.said;
+      EXPECT_TRUE(contains(
+          o.said, "host " + std::to_string(victim) + " (" + this_hostname() + ") was lost"))
+          << o.said;
+    }
+  }
+}
+
+TEST(LostPeer, IsOneThatFellSilentToo) {
+  const auto outcomes = run_processes(3, [](World world) {
+    world.silence = 2s;
+    const auto control = Control::meet(world);
+    const auto pids = control->all_gather(std::to_string(getpid()));
+    if (world.rank == 1) {
+      raise(SIGSTOP);
+      return std::string();
+    }
+    EXPECT_TRUE(control->all_gather("").empty());
+    const std::string reason = control->stop_reason();
+    control->close();
+    if (world.rank == 0) kill(std::stoi(pids[1]), SIGCONT);
+    return reason;
+  });
+  for (const std::size_t r : {0u, 2u}) {
+    EXPECT_TRUE(outcomes[r].ok);
+    EXPECT_TRUE(contains(outcomes[r].said, "was lost: nothing heard for 2 s")) << outcomes[r].said;
+  }
+}
+
+// ---- the meeting
+
+TEST(Meeting, NamesThoseWhoDidNotCome) {
+  const int port = free_port();
+  std::vector<World> worlds{local_world(0, 4, port), local_world(2, 4, port)};
+  for (World& w : worlds) w.timeout = 1s;
+  const auto outcomes = run_worlds(worlds, meeting_error);
+  for (const Outcome& o : outcomes) {
+    EXPECT_TRUE(contains(o.said, "ranks 1, 3 of 4 did not come to 127.0.0.1:" +
+                                     std::to_string(port) + " within 1 s"))
+        << o.said;
+  }
+}
+
+TEST(Meeting, TellsWhereProcessZeroWasExpected) {
+  const int port = free_port();
+  World world = local_world(1, 2, port);
+  world.timeout = 1s;
+  const std::string text = meeting_error(world);
+  EXPECT_TRUE(contains(text, "did not meet process 0 at 127.0.0.1:" + std::to_string(port) +
+                                 " within 1 s: Connection refused"))
+      << text;
+}
+
+TEST(Meeting, SaysThatThePortIsTaken) {
+  const int port = free_port();
+  const int squatter = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(squatter, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(squatter, 1), 0);
+  const std::string text = meeting_error(local_world(0, 2, port));
+  close(squatter);
+  EXPECT_TRUE(contains(text, "cannot listen on 127.0.0.1:" + std::to_string(port))) << text;
+  EXPECT_TRUE(contains(text, "GHOSTRANK_PORT")) << text;
+}
+
+TEST(Meeting, SaysThatTheAddressIsNotLocal) {
+  World world = local_world(0, 2, free_port());
+  world.master_address = "192.0.2.77";  // reserved for documentation
+  EXPECT_TRUE(contains(meeting_error(world), "MASTER_ADDR must be an address of the host"));
+}
+
+TEST(Meeting, RefusesTheWrongOnesWithAReasonAndGoesOn) {
+  const int port = free_port();
+  const auto wrong = [&](auto change) {
+    World w = local_world(1, 3, port);
+    change(w);
+    return w;
+  };
+  const std::vector<World> worlds{
+      local_world(0, 3, port),
+      wrong([](World& w) { w.token = "guess"; }),
+      wrong([](World& w) { w.job_id = "another"; }),
+      wrong([](World& w) { w.build = "0.0.0"; }),
+      wrong([](World& w) { w.size = 2; }),
+      local_world(1, 3, port),
+      local_world(1, 3, port),
+      local_world(2, 3, port),
+  };
+  const auto outcomes = run_worlds(worlds, [](const World& world) {
+    // The wrong ones first, then twice rank 1, and the last one late, so that all find a listener.
+    if (world.rank == 1 && world.token.empty() && world.job_id == "ghostrank" &&
+        world.build.empty() && world.size == 3)
+      std::this_thread::sleep_for(300ms);
+    if (world.rank == 2) std::this_thread::sleep_for(900ms);
+    try {
+      const auto control = Control::meet(world);
+      EXPECT_EQ(control->strays(), world.rank == 0 ? 5u : 0u);
+      EXPECT_EQ(control->all_gather("x").size(), 3u);
+      control->close();
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("met");
+  });
+  expect_all_ok(outcomes);
+  const auto said = [&](std::size_t i) { return outcomes[i].said; };
+  EXPECT_EQ(said(0), "met");
+  EXPECT_TRUE(contains(said(1), "token differs")) << said(1);
+  EXPECT_TRUE(contains(said(2), "job id differs")) << said(2);
+  EXPECT_TRUE(contains(said(3), "build 0.0.0, here")) << said(3);
+  EXPECT_TRUE(contains(said(4), "world size 2, here 3")) << said(4);
+  const std::string& refused = said(5) == "met" ? outcomes[6].said : outcomes[5].said;
+  EXPECT_TRUE(contains(refused, "rank 1 twice")) << refused;
+  EXPECT_TRUE((said(5) == "met") != (said(6) == "met"));
+  EXPECT_EQ(said(7), "met");
+}
+
+TEST(Meeting, IsNotDisturbedByStrangers) {
+  const int port = free_port();
+  std::vector<World> worlds{local_world(0, 2, port), local_world(1, 2, port)};
+  const auto outcomes = run_worlds(worlds, [port](const World& world) {
+    std::optional<int> slow;
+    if (world.rank == 1) {
+      const int garbage = knock(port);
+      say(garbage, "GET / HTTP/1.1\r\nHost: here\r\n\r\n");
+      EXPECT_TRUE(ends(garbage));
+      const int oversized = knock(port);
+      say(oversized, std::string("\xff\xff\xff\xff\x01", 5));
+      EXPECT_TRUE(ends(oversized));
+      const int large = knock(port);  // within a frame's limit later, not for a greeting
+      say(large, encode(FrameType::hello, std::string(5000, 'x')).substr(0, 100));
+      EXPECT_TRUE(ends(large));
+      const int cut = knock(port);
+      say(cut, encode(FrameType::hello, "cut").substr(0, 6));
+      close(cut);
+      slow = knock(port);  // says half a word and waits
+      say(*slow, std::string("\x20\x00", 2));
+      for (const int fd : {garbage, oversized, large}) close(fd);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const auto control = Control::meet(world);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 4s);  // not kept by the slow one
+    EXPECT_GE(control->strays(), world.rank == 0 ? 4u : 0u);
+    EXPECT_EQ(control->all_gather("x").size(), 2u);
+    control->close();
+    if (slow) close(*slow);
+    return "";
+  });
+  expect_all_ok(outcomes);
+}
+
+TEST(Meeting, TakesAProcessThatDiedAndCameAgain) {
+  const int port = free_port();
+  std::vector<World> worlds{local_world(0, 3, port), local_world(1, 3, port),
+                            local_world(2, 3, port)};
+  for (World& w : worlds) w.build = "alike";
+  expect_all_ok(run_worlds(worlds, [port](const World& world) {
+    if (world.rank == 1) {
+      Hello hello;
+      hello.build = world.build;
+      const int first = knock(port);
+      hello.job_id = world.job_id;
+      hello.rank = 1;
+      hello.size = 3;
+      say(first, encode(hello));
+      close(first);
+    }
+    if (world.rank == 2) std::this_thread::sleep_for(300ms);
+    const auto control = Control::meet(world);
+    EXPECT_EQ(control->all_gather("x").size(), 3u);
+    control->close();
+    return "";
+  }));
+}
+
+// ---- frames
+
+TEST(Frames, SurviveBeingCutAnywhere) {
+  Hello hello;
+  hello.build = "1.2.3";
+  hello.job_id = "job";
+  hello.rank = 3;
+  hello.size = 8;
+  const std::string whole = encode(hello);
+  for (std::size_t cut = 0; cut < whole.size(); ++cut) {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    FrameBuffer buffer(kMaxHelloBytes);
+    say(ends[0], whole.substr(0, cut));
+    EXPECT_TRUE(cut == 0 || buffer.receive(ends[1]));
+    EXPECT_FALSE(buffer.next());
+    say(ends[0], whole.substr(cut));
+    EXPECT_TRUE(buffer.receive(ends[1]));
+    const std::optional<Frame> frame = buffer.next();
+    ASSERT_TRUE(frame);
+    const std::optional<Hello> back = decode_hello(*frame);
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->build, "1.2.3");
+    EXPECT_EQ(back->rank, 3u);
+    close(ends[0]);
+    close(ends[1]);
+    // A hello with its end missing is not one.
+    EXPECT_FALSE(decode_hello({FrameType::hello, whole.substr(5, cut)}) && cut < whole.size() - 5);
+  }
+}
+
+TEST(Token, ComparesEqualOnlyToItself) {
+  EXPECT_TRUE(equal_in_constant_time("", ""));
+  EXPECT_TRUE(equal_in_constant_time("secret", "secret"));
+  EXPECT_FALSE(equal_in_constant_time("secret", "secreT"));
+  EXPECT_FALSE(equal_in_constant_time("secret", "secretsecret"));
+  EXPECT_FALSE(equal_in_constant_time("secretsecret", "secret"));
+  EXPECT_FALSE(equal_in_constant_time("", "secret"));
+  EXPECT_FALSE(equal_in_constant_time("secret", ""));
+}
+
+// ---- the environment
+
+class Environment : public Test {
+ protected:
+  void SetUp() override {
+    for (const char* name :
+         {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GHOSTRANK_PORT", "GHOSTRANK_JOB_ID",
+          "GHOSTRANK_TOKEN", "GHOSTRANK_TIMEOUT_S", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"})
+      unsetenv(name);
+  }
+  void TearDown() override { SetUp(); }
+
+  static void set(const char* name, const char* value) { setenv(name, value, 1); }
+  static std::string problem() {
+    try {
+      world_from_environment();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.exit_code(), 2);
+      return e.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(Environment, IsOneProcessByDefault) {
+  const World world = world_from_environment();
+  EXPECT_EQ(world.size, 1);
+  EXPECT_EQ(world.rank, 0);
+  EXPECT_EQ(world.job_id, "ghostrank");
+}
+
+TEST_F(Environment, IsReadCompletely) {
+  set("RANK", "3");
+  set("WORLD_SIZE", "4");
+  set("MASTER_ADDR", "10.1.2.3");
+  set("MASTER_PORT", "29500");
+  set("GHOSTRANK_JOB_ID", "j");
+  set("GHOSTRANK_TOKEN", "t");
+  set("GHOSTRANK_TIMEOUT_S", "7");
+  World world = world_from_environment();
+  EXPECT_EQ(world.rank, 3);
+  EXPECT_EQ(world.size, 4);
+  EXPECT_EQ(world.master_address, "10.1.2.3");
+  EXPECT_EQ(world.master_port, 29500);
+  EXPECT_EQ(world.job_id, "j");
+  EXPECT_EQ(world.token, "t");
+  EXPECT_EQ(world.timeout, 7s);
+  set("GHOSTRANK_PORT", "29600");
+  EXPECT_EQ(world_from_environment().master_port, 29600);
+}
+
+TEST_F(Environment, KnowsOpenMpiWhereRankIsNotSet) {
+  set("OMPI_COMM_WORLD_RANK", "1");
+  set("OMPI_COMM_WORLD_SIZE", "2");
+  set("MASTER_ADDR", "10.1.2.3");
+  set("GHOSTRANK_PORT", "29500");
+  EXPECT_EQ(world_from_environment().rank, 1);
+}
+
+TEST_F(Environment, NamesTheVariableThatIsWrong) {
+  set("RANK", "0");
+  EXPECT_TRUE(contains(problem(), "RANK is set but WORLD_SIZE is not"));
+  set("WORLD_SIZE", "two");
+  EXPECT_TRUE(contains(problem(), "WORLD_SIZE=two is not a whole number"));
+  set("WORLD_SIZE", "2");
+  EXPECT_TRUE(contains(problem(), "MASTER_ADDR is not set"));
+  set("MASTER_ADDR", "10.1.2.3");
+  EXPECT_TRUE(contains(problem(), "MASTER_PORT is not set; set it (or GHOSTRANK_PORT)"));
+  set("MASTER_PORT", "70000");
+  EXPECT_TRUE(contains(problem(), "MASTER_PORT=70000"));
+  set("MASTER_PORT", "29500");
+  EXPECT_EQ(problem(), "");
+  set("RANK", "2");
+  EXPECT_TRUE(contains(problem(), "RANK=2 must be less than WORLD_SIZE=2"));
+  set("RANK", "0");
+  set("GHOSTRANK_TIMEOUT_S", "0");
+  EXPECT_TRUE(contains(problem(), "GHOSTRANK_TIMEOUT_S=0"));
+  unsetenv("RANK");
+  EXPECT_TRUE(contains(problem(), "WORLD_SIZE is set but RANK is not"));
+}
+
+}  // namespace
+}  // namespace ghostrank
