@@ -163,6 +163,18 @@ TEST(Checker, FindsActorsOfARankThatRaceForAnElement) {
   EXPECT_TRUE(contains(early, "undefined content"));
 }
 
+// Two ranks exchange, each sending with one actor and reducing with the other: if a rank's partner
+// is quick, it sends what it has already reduced.
+TEST(Checker, FindsAReductionThatMayOvertakeTheSendOfTheSameElement) {
+  const Collective c{Func::all_reduce, 2, 1, 4, 0};
+  const auto sends = [](Rank peer) { return ScriptedActor{0, {send_to(peer, {0, 1})}}; };
+  const auto reduces = [](Rank peer) {
+    return ScriptedActor{0, {receive_from(peer, {0, 1}, Combine::reduce)}};
+  };
+  const Script script(c, {{reduces(1), sends(1)}, {sends(0), reduces(0)}});
+  EXPECT_TRUE(contains(error_of(script), "writes element 0 while actor"));
+}
+
 // The tree of a real library: one actor sums towards the root, another spreads the result, and the
 // root does both at once, with three peers.
 //
