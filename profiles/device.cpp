@@ -16,7 +16,7 @@ constexpr std::array kKeys{
     Key{"peak_tflops.fp32", KeyType::number, "0", "float32 peak outside the tensor cores", 0,
         kMaxTflops},
     Key{"efficiency", KeyType::number, "0.4", "share of the peak that a training step reaches",
-        0.0001, 1},
+        0.001, 1},
     Key{"memory_GBps", KeyType::number, "0", "memory bandwidth; 0: the optimizer takes no time", 0,
         kMaxGBps},
     Key{"memory_bytes", KeyType::size, "0", "memory of one GPU"},

@@ -57,11 +57,12 @@ std::string find_file(const Value& given, const ProfileKind& kind, const std::st
     fail(given.mark,
          "there is no " + std::string(kind.name) + " file " + quote(name) + "; check the path");
   }
-  for (const std::string& path :
-       {(fs::path(near) / (name + ".yaml")).string(), shipped_file(name, kind.folder)})
-    // A job file may have the name of a profile; only the profile's own kind counts next to it.
-    if (!path.empty() && is_file(path) && (fs::path(path).parent_path().filename() == kind.folder))
-      return path;
+  // A profile may name its neighbour; a job may bring a folder of profiles.
+  const fs::path beside = fs::path(near) / (name + ".yaml");
+  const fs::path below = fs::path(near) / kind.folder / (name + ".yaml");
+  if (fs::path(near).filename() == kind.folder && is_file(beside)) return beside.string();
+  if (is_file(below)) return below.string();
+  if (std::string path = shipped_file(name, kind.folder); !path.empty()) return path;
   const auto names = names_in(kind.folder);
   const std::string near_name = nearest(name, names);
   fail(given.mark, "there is no " + std::string(kind.name) + " called " + quote(name) +

@@ -62,6 +62,7 @@ Model make_model(const Value& description);
 std::span<const Key> transformer_keys();
 std::span<const Key> convolutional_keys();
 std::span<const Key> layers_keys();
+std::span<const Key> layer_keys();  // of one entry of `layers`
 Model make_transformer(const Settings& settings, const Mark& mark);
 Model make_convolutional(const Settings& settings, const Mark& mark);
 Model make_layers(const Settings& settings, const Mark& mark);

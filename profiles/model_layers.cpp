@@ -91,6 +91,7 @@ Value csv_layer(const std::vector<std::string>& row, const Mark& mark) {
 }  // namespace
 
 std::span<const Key> layers_keys() { return kKeys; }
+std::span<const Key> layer_keys() { return kLayerKeys; }
 
 Model make_layers(const Settings& settings, const Mark& mark) {
   const Value& list = *settings.at("layers").raw;

@@ -1,0 +1,203 @@
+// Where values come from, and how they are written out again.
+#include "profiles/config.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "profiles/job_schema.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+using test::Environment;
+using test::load_text;
+
+const std::string kHead = "schema: ghostrank/job/1\nmodel: resnet50\ndevice: h100-sxm\n";
+
+ConfigEntry entry(const LoadedJob& job, const std::string& path) {
+  const auto at = std::find_if(job.entries.begin(), job.entries.end(),
+                               [&](const ConfigEntry& one) { return one.path == path; });
+  return at == job.entries.end() ? ConfigEntry{} : *at;
+}
+
+TEST(Config, FlagsWinOverEnvironmentOverFileOverDefault) {
+  const auto seed = [](const std::string& file, const std::vector<std::string>& flags) {
+    return entry(load_text(kHead + file, flags), "run.seed");
+  };
+  EXPECT_EQ(seed("", {}).value, "1");
+  EXPECT_EQ(seed("", {}).origin, "default");
+  const ConfigEntry from_file = seed("run: {seed: 2}\n", {});
+  EXPECT_EQ(from_file.value, "2");
+  EXPECT_TRUE(from_file.origin.ends_with("job.yaml:4")) << from_file.origin;
+  const Environment environment("GHOSTRANK_RUN_SEED", "3");
+  EXPECT_EQ(seed("run: {seed: 2}\n", {}).value, "3");
+  EXPECT_EQ(seed("run: {seed: 2}\n", {}).origin, "GHOSTRANK_RUN_SEED");
+  EXPECT_EQ(seed("run: {seed: 2}\n", {"run.seed=4"}).value, "4");
+  EXPECT_EQ(seed("run: {seed: 2}\n", {"run.seed=4"}).origin, "-s");
+  EXPECT_EQ(seed("", {"run.seed=4", "run.seed=5"}).value, "5");
+}
+
+TEST(Config, CallsAnEnvironmentVariableByItsNameInErrors) {
+  const Environment environment("GHOSTRANK_CLUSTER_NIC_RATE", "fast");
+  EXPECT_EQ(test::load_error(kHead),
+            "GHOSTRANK_CLUSTER_NIC_RATE: cluster.nic.rate is 'fast'; write a rate such as 400Gbps, "
+            "or unlimited");
+}
+
+TEST(Config, LeavesVariablesOfOthersAlone) {
+  const Environment port("GHOSTRANK_PORT", "x"), token("GHOSTRANK_TOKEN", "y"),
+      other("GHOSTRANK_SOMETHING", "z");
+  EXPECT_EQ(test::load_error(kHead), "");
+}
+
+TEST(Config, GivesNoTwoKeysOneVariable) {
+  std::vector<std::string> names;
+  for (const Key& key : job_keys()) names.push_back(environment_name(key.path));
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+TEST(Config, MergesMappingsOfFlags) {
+  const LoadedJob job =
+      load_text(kHead + "cluster: {nodes: 4, nic: {rate: 100Gbps, latency_us: 5}}\n",
+                {"cluster={nodes: 16, nic: {rate: 200Gbps}}"});
+  EXPECT_EQ(job.spec.cluster.nodes, 16);
+  EXPECT_EQ(job.spec.cluster.nic.rate_bps, 200e9);
+  EXPECT_EQ(job.spec.cluster.nic.latency, 5 * kPicosPerMicro);
+}
+
+TEST(Config, TakesAClusterByNameOrAsABase) {
+  EXPECT_EQ(load_text(kHead + "cluster: ethernet-25g\n").spec.cluster.nic.rate_bps, 25e9);
+  const LoadedJob job = load_text(kHead + "cluster: {base: dgx-a100-200g, nodes: 3}\n");
+  EXPECT_EQ(job.spec.cluster.nodes, 3);
+  EXPECT_EQ(job.spec.cluster.intra_node.rate_bps, 2400e9);
+  EXPECT_TRUE(entry(job, "cluster.nic.rate").origin.find("dgx-a100-200g.yaml:5") !=
+              std::string::npos);
+  const LoadedJob flag = load_text(kHead + "cluster: dgx-a100-200g\n", {"cluster.nodes=5"});
+  EXPECT_EQ(flag.spec.cluster.nodes, 5);
+  EXPECT_EQ(flag.spec.cluster.nic.rate_bps, 200e9);
+}
+
+TEST(Config, ChangesOneKeyOfAProfile) {
+  const LoadedJob job = load_text(kHead, {"device.efficiency=0.5", "model.classes=10"});
+  EXPECT_EQ(job.spec.device.name, "h100-sxm");
+  EXPECT_EQ(job.spec.device.efficiency, 0.5);
+  EXPECT_EQ(job.spec.device.peak_tflops.at("bfloat16"), 989);
+  EXPECT_EQ(job.spec.model->layers.back().parameters[1].numel, 10u);
+}
+
+TEST(Config, FindsProfilesNextToTheJob) {
+  const test::Folder folder;
+  folder.write("mine.yaml", "kind: layers\nlayers: [{parameters: [5]}]\n");
+  folder.write("models/other.yaml", "kind: layers\nname: x\nlayers: [{parameters: [6]}]\n");
+  folder.write("two.csv", "0,7,1,1\n");
+  const auto model = [&](const std::string& name) {
+    return load_job(folder.write("job.yaml", "model: " + name + "\n"), {}).spec;
+  };
+  EXPECT_EQ(model("./mine.yaml").model->parameters(), 5u);
+  EXPECT_EQ(model("./mine.yaml").model_name, "mine");
+  EXPECT_EQ(model("other").model->parameters(), 6u);
+  EXPECT_EQ(model("two.csv").model->parameters(), 7u);
+}
+
+TEST(Config, FindsProfilesInTheFoldersOfTheEnvironment) {
+  const test::Folder folder;
+  folder.write("devices/mine.yaml", "peak_tflops: {fp32: 123}\n");
+  const std::string list = "/nowhere:" + folder.path("");
+  const Environment environment("GHOSTRANK_PROFILES", list.c_str());
+  EXPECT_EQ(load_text("model: gpt2\ndevice: mine\n").spec.device.peak_tflops.at("float32"), 123);
+}
+
+TEST(Config, TakesTheGradientTypeOfAMeasuredModel) {
+  const std::string model = "model: {kind: layers, dtype: int32, layers: [{parameters: [5]}]}\n";
+  EXPECT_EQ(load_text(model).spec.precision.gradients, DataType::int32);
+  EXPECT_EQ(load_text(model, {"precision.gradients=bf16"}).spec.precision.gradients,
+            DataType::bfloat16);
+}
+
+TEST(Config, FillsEveryPartOfTheJob) {
+  const JobSpec job =
+      load_text(kHead +
+                "precision: {parameters: bf16, gradients: bfloat16, optimizer: sgd}\n"
+                "collectives: {allreduce: ring, channels: 4, slice: 512KiB, credits: 8}\n"
+                "fabric: {kind: ofi, provider: tcp;ofi_rxm, bind: 10.0.0.1, colocated: model, "
+                "payload: copied}\n"
+                "placement: cyclic\nscale: {dilation: 12.5}\n"
+                "parallel: {micro_batch: 3, launch: flat}\n"
+                "run: {iterations: 9, warmup: 0, verify: true, seed: 7, jitter: 0.1, "
+                "stall_timeout_s: 2.5, shards: 2}\n")
+          .spec;
+  EXPECT_EQ(job.precision.gradients, DataType::bfloat16);
+  EXPECT_EQ(job.precision.optimizer, "sgd");
+  EXPECT_EQ(job.collectives.algorithm(Func::all_reduce), "ring");
+  EXPECT_EQ(job.collectives.algorithm(Func::broadcast), "auto");
+  EXPECT_EQ(job.collectives.channels, 4);
+  EXPECT_EQ(job.collectives.slice_bytes, 512u << 10);
+  EXPECT_EQ(job.collectives.credits, 8u);
+  EXPECT_EQ(job.fabric.kind, FabricKind::ofi);
+  EXPECT_EQ(job.fabric.provider, "tcp;ofi_rxm");
+  EXPECT_EQ(job.fabric.bind, "10.0.0.1");
+  EXPECT_EQ(job.fabric.colocated, Colocated::model);
+  EXPECT_EQ(job.fabric.payload, PayloadMode::copied);
+  EXPECT_TRUE(job.placement.cyclic);
+  EXPECT_EQ(job.dilation, 12.5);
+  EXPECT_EQ(job.parallel.micro_batch, 3);
+  EXPECT_EQ(job.parallel.launch, Launch::flat);
+  EXPECT_EQ(job.run.iterations, 9);
+  EXPECT_EQ(job.run.warmup, 0);
+  EXPECT_TRUE(job.run.verify);
+  EXPECT_EQ(job.run.seed, 7u);
+  EXPECT_EQ(job.run.jitter, 0.1);
+  EXPECT_EQ(job.run.stall_timeout_s, 2.5);
+  EXPECT_EQ(job.run.shards, 2);
+}
+
+TEST(ConfigJson, LoadsAgainToTheSameJob) {
+  const test::Folder folder;
+  folder.write("net.csv", "0,7,1,2\n1,8,3,4\n");
+  const std::vector<std::string> jobs{
+      kHead + "cluster: {base: dgx-a100-200g, nic: {rate: 33.3Gbps}}\nrun: {seed: 5}\n",
+      "model: " + folder.path("net.csv") + "\nscale: {dilation: 3}\n",
+      "model: {kind: layers, name: \"1.10\", layers: [{name: 'true', parameters: [5], "
+      "forward_us: 1.10}]}\n",
+      "model: {base: gpt2, layers: 2}\ndevice: {base: h100-sxm, efficiency: 0.41}\n"};
+  for (const std::string& text : jobs) {
+    const LoadedJob first = load_text(text);
+    const LoadedJob again = load_text(first.config_json);
+    EXPECT_EQ(again.config_json, first.config_json);
+    EXPECT_EQ(again.spec.model_name, first.spec.model_name);
+    EXPECT_EQ(again.spec.model->parameters(), first.spec.model->parameters());
+    EXPECT_EQ(again.spec.model->layers[0].forward, first.spec.model->layers[0].forward);
+    EXPECT_EQ(again.spec.cluster.nic.rate_bps, first.spec.cluster.nic.rate_bps);
+    EXPECT_EQ(again.spec.dilation, first.spec.dilation);
+  }
+}
+
+TEST(ConfigJson, IsReplayedFromAResult) {
+  const LoadedJob first = load_text(kHead + "run: {iterations: 17}\n");
+  const LoadedJob again = load_text(
+      "{\"schema\": \"ghostrank/result/1\", \"version\": \"0\", \"config\": " + first.config_json +
+          ", \"ranks\": 8}",
+      {"run.seed=9"});
+  EXPECT_EQ(again.spec.run.iterations, 17);
+  EXPECT_EQ(again.spec.run.seed, 9u);
+}
+
+TEST(Config, ListsEveryKeyThatWorks) {
+  const LoadedJob job = load_text(kHead);
+  std::size_t available = 0;
+  for (const Key& key : job_keys()) available += key.available;
+  EXPECT_EQ(job.entries.size(), available);
+  EXPECT_EQ(entry(job, "cluster.nic.rate").value, "400Gbps");
+  EXPECT_EQ(entry(job, "scale.dilation").value, "auto");
+}
+
+TEST(ShippedJobs, Load) {
+  for (const char* name : {"gpt2-xl-ddp", "quickstart-resnet50", "verify-small"})
+    EXPECT_GT(plan_workload(load_job(name, {}).spec).ranks, 1) << name;
+}
+
+}  // namespace
+}  // namespace ghostrank

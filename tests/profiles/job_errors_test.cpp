@@ -1,0 +1,153 @@
+// What users get to read when a job is wrong: each text in full, because it is the product.
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+using test::load_error;
+
+const std::string kHead = "schema: ghostrank/job/1\nmodel: resnet50\ndevice: h100-sxm\n";
+
+TEST(JobErrors, SuggestTheNearestKey) {
+  EXPECT_EQ(load_error(kHead + "cluster:\n  node: 4\n"),
+            "job.yaml:5:3: unknown key 'cluster.node'; did you mean cluster.nodes?");
+  EXPECT_EQ(load_error(kHead + "clutser: {nodes: 4}\n"),
+            "job.yaml:4:1: unknown key 'clutser'; did you mean cluster?");
+  EXPECT_EQ(load_error(kHead + "iterations: 4\n"),
+            "job.yaml:4:1: unknown key 'iterations'; did you mean run.iterations?");
+  EXPECT_EQ(load_error(kHead + "run: {zzzzzzzzzz: 4}\n"),
+            "job.yaml:4:7: unknown key 'run.zzzzzzzzzz'; known here: run.iterations, run.warmup, "
+            "run.verify, run.seed, run.jitter, run.stall_timeout_s, run.shards, run.duration, "
+            "run.until");
+}
+
+TEST(JobErrors, SayWhatWasFoundAndWhatIsAllowed) {
+  EXPECT_EQ(load_error(kHead + "run: {iterations: many}\n"),
+            "job.yaml:4:19: run.iterations is 'many'; write an integer from 1 to 1000000");
+  EXPECT_EQ(load_error(kHead + "run: {iterations: 0}\n"),
+            "job.yaml:4:19: run.iterations is '0'; write an integer from 1 to 1000000");
+  EXPECT_EQ(load_error(kHead + "run: {verify: yes}\n"),
+            "job.yaml:4:15: run.verify is 'yes'; write true or false");
+  EXPECT_EQ(load_error(kHead + "run: {seed: [1]}\n"),
+            "job.yaml:4:13: run.seed is a list; write an integer from 0 to 9007199254740991");
+  EXPECT_EQ(load_error(kHead + "cluster: {nic: {rate: 400}}\n"),
+            "job.yaml:4:23: cluster.nic.rate is '400'; write a rate such as 400Gbps, or unlimited");
+  EXPECT_EQ(load_error(kHead + "collectives: {slice: 4KB}\n"),
+            "job.yaml:4:22: collectives.slice is '4KB'; write a size such as 512KiB or 4M (powers "
+            "of 1024)");
+  EXPECT_EQ(load_error(kHead + "scale: {dilation: 0.5}\n"),
+            "job.yaml:4:19: scale.dilation is '0.5'; write auto or a number from 1 to 1000000000");
+  EXPECT_EQ(load_error(kHead + "parallel: {launch: late}\n"),
+            "job.yaml:4:20: parallel.launch is 'late'; allowed: overlap, after_backward, flat");
+  EXPECT_EQ(load_error(kHead + "run: 5\n"),
+            "job.yaml:4:6: run is '5'; write a mapping of its keys");
+  EXPECT_EQ(load_error(kHead + "collectives: {allreduce: rnig}\n"),
+            "job.yaml:4:26: collectives.allreduce is 'rnig'; did you mean ring?");
+}
+
+TEST(JobErrors, NameWhatIsNotAvailableYet) {
+  const auto refused = [](const std::string& override_text, const std::string& message) {
+    EXPECT_EQ(load_error(kHead, {override_text}), "-s '" + override_text + "': " + message);
+  };
+  refused("scale.mode=slice", "scale.mode: slice is not available yet; use dilate");
+  refused("fabric.flows=nic", "fabric.flows: nic is not available yet; use process");
+  refused("fabric.colocated=wire",
+          "fabric.colocated: wire is not available yet; use memory or model");
+  refused("parallel.framework=megatron",
+          "parallel.framework: megatron is not available yet; use ddp");
+  refused("parallel.tp=8", "parallel.tp is not available yet; remove it or use 1");
+  refused("collectives.library=nccl-2.28",
+          "collectives.library: nccl-2.28 is not available yet; use generic");
+  refused("cluster.topology.kind=rail_optimised",
+          "cluster.topology.kind: rail_optimised is not available yet; use nonblocking");
+  refused("fabric.qps_per_connection=4",
+          "fabric.qps_per_connection is not available yet; remove it or use 1");
+  refused("safety.max_rate_per_nic=1Gbps",
+          "safety.max_rate_per_nic is not available yet; remove it or use none");
+  refused("run.duration=24h", "run.duration is not available yet; remove it");
+  refused("run.until={max_seconds: 3}", "run.until is not available yet; remove it");
+  refused("trace=a.et", "trace is not available yet; remove it");
+  refused("switch={target: bmv2}", "switch is not available yet; remove it");
+  refused("events=[{at_s: 1}]", "events is not available yet; remove it or use []");
+  refused("background=[1]", "background is not available yet; remove it or use []");
+  refused("hosts=[{name: s1}]", "hosts is not available yet; remove it or use []");
+  refused("collectives.groups={dp: {}}",
+          "collectives.groups is not available yet; remove it or use {}");
+  refused("tensors.density=0.1", "tensors.density is not available yet; remove it or use 1");
+  refused("placement=hosts.txt",
+          "placement is 'hosts.txt'; allowed: blocked, cyclic (not available yet: PATH)");
+}
+
+TEST(JobErrors, DoNotStrikeReservedKeysThatChangeNothing) {
+  EXPECT_EQ(load_error(kHead + "parallel: {framework: ddp, tp: 1, pp: 1, cp: 1, ep: 1}\n"
+                               "tensors: {density: 1, block: 256, overlap: random}\n"
+                               "hosts: []\nevents: []\nbackground: []\n"
+                               "safety: {max_rate_per_nic: none}\n"
+                               "cluster: {topology: {kind: nonblocking, oversubscription: 1}}\n"
+                               "fabric: {qps_per_connection: 1}\n"),
+            "");
+}
+
+TEST(JobErrors, NameAMissingModelOrDevice) {
+  EXPECT_EQ(load_error("schema: ghostrank/job/1\n"),
+            "job.yaml:1:1: job has no model; add it: what is trained: a name in profiles/models, a "
+            "path (.yaml, .csv) or a mapping");
+  EXPECT_EQ(load_error("model: gpt2\n"),
+            "job.yaml:1:8: the layers of 'gpt2' have no measured times; add a device, as in "
+            "device: h100-sxm");
+  EXPECT_EQ(load_error("model: gtp2\ndevice: h100-sxm\n"),
+            "job.yaml:1:8: there is no model called 'gtp2'; did you mean gpt2?");
+  EXPECT_EQ(load_error("model: gpt2\ndevice: tpu\n"),
+            "job.yaml:2:9: there is no device called 'tpu'; known: a100-sxm-80gb, h100-sxm, "
+            "v100-sxm2");
+  EXPECT_EQ(load_error("model: ./none.yaml\n"),
+            "job.yaml:1:8: there is no model file './none.yaml'; check the path");
+  EXPECT_EQ(load_error("model: gpt2\ndevice: {peak_tflops: {bf16: 1}}\n"),
+            "job.yaml:2:9: the device 'device' has no peak_tflops for fp32; choose another "
+            "precision.parameters");
+}
+
+TEST(JobErrors, CatchWrongSchemasAndShapes) {
+  EXPECT_EQ(load_error("schema: ghostrank/job/2\n"),
+            "job.yaml:1:9: schema is 'ghostrank/job/2'; allowed: ghostrank/job/1");
+  EXPECT_EQ(load_error("[]\n"), "job.yaml:1:1: a job is a mapping of keys; found a list");
+  EXPECT_EQ(load_error(""), "job.yaml:1:1: a job is a mapping of keys; found nothing");
+  EXPECT_EQ(load_error("{schema: ghostrank/result/1}"),
+            "job.yaml:1:1: a result without a config cannot be replayed; give a job file");
+  EXPECT_EQ(load_error(kHead + "cluster: {nodes: 1000000, gpus_per_node: 1000}\n"),
+            "job.yaml:4:18: the cluster has 1000000000 GPUs; at most 16777216 are supported, lower "
+            "nodes");
+}
+
+TEST(JobErrors, AreUsageErrors) {
+  try {
+    test::load_text("{}");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 2);
+  }
+}
+
+TEST(JobErrors, SayWhatAFlagMayBe) {
+  EXPECT_EQ(load_error(kHead, {"run.iterations"}),
+            "-s 'run.iterations': no value; write -s path=value, as in -s run.iterations=10");
+  EXPECT_EQ(load_error(kHead, {"run.iteration=3"}),
+            "-s 'run.iteration=3': unknown key 'run.iteration'; did you mean run.iterations?");
+  EXPECT_EQ(load_error(kHead, {"run.seed.x=3"}),
+            "-s 'run.seed.x=3': unknown key 'run.seed.x'; did you mean run.seed?");
+  EXPECT_EQ(load_error(kHead, {"device.efficincy=0.5"}),
+            "-s 'device.efficincy=0.5': unknown key 'efficincy'; did you mean efficiency?");
+}
+
+TEST(JobErrors, NameTheFilesThatCouldHaveBeenMeant) {
+  EXPECT_EQ(test::error_of([] { load_job("/no/such/job.yaml", {}); }),
+            "/no/such/job.yaml: there is no such file; give the path of a job file or one of: "
+            "gpt2-xl-ddp, quickstart-resnet50, verify-small");
+  EXPECT_EQ(test::error_of([] { load_job("/", {}); }), "/: cannot be read; it must be a file");
+}
+
+}  // namespace
+}  // namespace ghostrank

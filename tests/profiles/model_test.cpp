@@ -1,0 +1,193 @@
+#include "profiles/model.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "profiles/locate.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+struct Published {
+  const char* model;
+  std::size_t tensors;
+  std::uint64_t parameters;
+};
+
+class ShippedModel : public testing::TestWithParam<Published> {};
+
+TEST_P(ShippedModel, HasThePublishedTensorsAndParameters) {
+  const Model model = test::shipped_model(GetParam().model);
+  EXPECT_EQ(model.name, GetParam().model);
+  EXPECT_EQ(model.tensors(), GetParam().tensors);
+  EXPECT_EQ(model.parameters(), GetParam().parameters);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Totals, ShippedModel,
+    testing::Values(Published{"resnet50", 161, 25557032}, Published{"vgg16", 32, 138357544},
+                    Published{"vgg19", 38, 143667240}, Published{"bert-base", 206, 110106428},
+                    Published{"bert-large", 398, 336226108}, Published{"gpt2", 148, 124439808},
+                    Published{"gpt2-medium", 292, 354823168},
+                    Published{"gpt2-large", 436, 774030080}, Published{"gpt2-xl", 580, 1557611200}),
+    [](const auto& param) {
+      std::string name = param.param.model;
+      for (char& c : name)
+        if (c == '-') c = '_';
+      return name;
+    });
+
+TEST(Model, IsADescriptionThatOtherSizesFollowFrom) {
+  EXPECT_EQ(test::model_from("{base: resnet50, blocks: [3, 4, 23, 3]}").parameters(), 44549160u);
+  EXPECT_EQ(test::model_from("{base: resnet50, blocks: [3, 8, 36, 3]}").tensors(), 467u);
+  EXPECT_EQ(test::model_from("{base: resnet50, classes: 1001}").parameters(), 25559081u);
+  const Model encoder = test::model_from("{base: bert-large, pretraining_heads: false}");
+  EXPECT_EQ(encoder.tensors(), 391u);
+  EXPECT_EQ(encoder.parameters(), 335141888u);
+}
+
+TEST(Model, FollowsTheKeysOfAGatedGroupedQueryTransformer) {
+  const Model llama3_8b = test::model_from(
+      "{kind: transformer, layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, "
+      "gated_ffn: true, sequence: 8192, vocabulary: 128256, tied_embeddings: false, "
+      "position_embeddings: rope, norm: rmsnorm, bias: false}");
+  EXPECT_EQ(llama3_8b.tensors(), 291u);
+  EXPECT_EQ(llama3_8b.parameters(), 8030261248u);
+  EXPECT_EQ(llama3_8b.architecture, "llama");
+  const Model llama2_70b = test::model_from(
+      "{kind: transformer, layers: 80, hidden: 8192, heads: 64, kv_heads: 8, ffn: 28672, "
+      "gated_ffn: true, sequence: 4096, vocabulary: 32000, tied_embeddings: false, "
+      "position_embeddings: rope, norm: rmsnorm, bias: false}");
+  EXPECT_EQ(llama2_70b.tensors(), 723u);
+  EXPECT_EQ(llama2_70b.parameters(), 68976648192u);
+}
+
+TEST(Model, RegistersTensorsInTheOrderOfTheReferenceImplementation) {
+  const Model gpt2 = test::shipped_model("gpt2");
+  ASSERT_EQ(gpt2.layers.size(), 14u);  // embeddings, 12 blocks, head
+  EXPECT_EQ(gpt2.layers[0].parameters[0].numel, 50257u * 768);
+  EXPECT_EQ(gpt2.layers[0].parameters[1].numel, 1024u * 768);
+  const std::vector<std::uint64_t> block{768, 768, 768 * 2304, 2304, 768 * 768,  768,
+                                         768, 768, 768 * 3072, 3072, 3072 * 768, 768};
+  ASSERT_EQ(gpt2.layers[5].parameters.size(), block.size());
+  for (std::size_t i = 0; i < block.size(); ++i)
+    EXPECT_EQ(gpt2.layers[5].parameters[i].numel, block[i]) << i;
+
+  const Model resnet = test::shipped_model("resnet50");
+  ASSERT_EQ(resnet.layers.size(), 54u);  // 53 convolutions, fc
+  EXPECT_EQ(resnet.layers[4].name, "layer1.0.downsample");
+  EXPECT_EQ(resnet.layers[4].parameters[0].numel, 64u * 256);
+  EXPECT_EQ(resnet.layers.back().parameters[0].numel, 2048u * 1000);
+}
+
+// 24 s h h + 4 s s h per layer and 2 s h V for the logits.
+TEST(Flops, OfATransformerFollowTheTextbook) {
+  const double s = 1024, h = 1600, v = 50257, layers = 48;
+  EXPECT_DOUBLE_EQ(test::shipped_model("gpt2-xl").forward_flops(),
+                   layers * (24 * s * h * h + 4 * s * s * h) + 2 * s * h * v);
+}
+
+// torchvision's documentation gives 4.09, 15.47 and 19.63 billion multiply-adds.
+TEST(Flops, OfConvolutionalNetworksAreThePublishedOnes) {
+  EXPECT_NEAR(test::shipped_model("resnet50").forward_flops() / 2e9, 4.09, 0.01);
+  EXPECT_NEAR(test::shipped_model("vgg16").forward_flops() / 2e9, 15.47, 0.01);
+  EXPECT_NEAR(test::shipped_model("vgg19").forward_flops() / 2e9, 19.63, 0.01);
+}
+
+TEST(MeasuredLayers, KeepTheirTimesAndTensors) {
+  const Model model = test::model_from(
+      "kind: layers\nname: mine\ndtype: bf16\nlayers:\n"
+      "  - {name: conv0, parameters: [1728, 64], forward_us: 6000, backward_us: 12000.5}\n"
+      "  - {parameters: []}\n"
+      "optimizer_us: 2000\n");
+  EXPECT_TRUE(model.measured);
+  EXPECT_EQ(model.name, "mine");
+  EXPECT_EQ(model.dtype, DataType::bfloat16);
+  EXPECT_EQ(model.tensors(), 2u);
+  EXPECT_EQ(model.parameters(), 1792u);
+  EXPECT_EQ(model.layers[0].forward, 6000 * kPicosPerMicro);
+  EXPECT_EQ(model.layers[0].backward, 12000 * kPicosPerMicro + kPicosPerMicro / 2);
+  EXPECT_EQ(model.layers[1].name, "layer1");
+  EXPECT_EQ(model.optimizer, 2 * kPicosPerMilli);
+}
+
+TEST(LayerCsv, IsReadAsMeasuredLayers) {
+  const test::Folder folder;
+  const std::string path = folder.write("net.csv",
+                                        "layer_index, numel, forward_pass_ns, backward_pass_ns\n"
+                                        "0,1000,5000,7001\n1, 24 ,1,0\r\n\n");
+  const Model model = test::model_from(path);
+  EXPECT_EQ(model.name, "net");
+  EXPECT_EQ(model.kind, "layers");
+  ASSERT_EQ(model.layers.size(), 2u);
+  EXPECT_EQ(model.layers[0].parameters[0].numel, 1000u);
+  EXPECT_EQ(model.layers[0].backward, 7001 * kPicosPerNano);
+  EXPECT_EQ(model.layers[1].forward, 1 * kPicosPerNano);
+  EXPECT_EQ(model.parameters(), 1024u);
+}
+
+TEST(LayerCsv, NamesTheRowThatIsWrong) {
+  const test::Folder folder;
+  const std::string short_row = folder.write("short.csv", "0,1000,5000\n");
+  EXPECT_EQ(test::error_of([&] { test::model_from(short_row); }),
+            short_row +
+                ":1:1: a row has 3 fields; write layer_index,numel,forward_pass_ns,"
+                "backward_pass_ns");
+  const std::string words = folder.write("words.csv", "0,1,2,3\n1,1,two,3\n");
+  EXPECT_EQ(test::error_of([&] { test::model_from(words); }),
+            words + ":2:1: forward_pass_ns is 'two'; write nanoseconds as an integer");
+  const std::string empty = folder.write("empty.csv", "");
+  EXPECT_EQ(test::error_of([&] { test::model_from(empty); }),
+            empty + ":1:1: layers is a list; list at least one layer");
+}
+
+TEST(LayerCsv, ReadsTheExampleOfSwitchMl) {
+  const char* data = std::getenv("GHOSTRANK_TEST_DATA");
+  if (!data) GTEST_SKIP() << "GHOSTRANK_TEST_DATA is not set";
+  const Model model =
+      test::model_from(std::string(data) + "/traces/switchml/dnn_benchmark_example.csv");
+  ASSERT_EQ(model.layers.size(), 10u);
+  EXPECT_EQ(model.layers[9].parameters[0].numel, 16777217u);
+  EXPECT_EQ(model.layers[9].backward, 160 * kPicosPerMicro);
+}
+
+TEST(Model, NamesWhatIsMissingOrUnfit) {
+  const auto error = [](const std::string& yaml) {
+    return test::error_of([&] { test::model_from(yaml); });
+  };
+  EXPECT_EQ(error("{layers: 3}"),
+            "model:1:1: the model has no kind; add kind: transformer, convolutional or layers");
+  EXPECT_EQ(error("{kind: mlp}"),
+            "model:1:8: kind is 'mlp'; allowed: transformer, convolutional, layers");
+  EXPECT_EQ(error("{base: gpt2, heads: 7}"),
+            "model:1:21: heads does not divide hidden; choose a divisor of 768");
+  EXPECT_EQ(error("{base: gpt2, experts: {count: 8}}"),
+            "model:1:23: experts is not available yet; remove it");
+  EXPECT_EQ(error("{base: resnet50, blocks: [3, 4]}"),
+            "model:1:26: blocks has 2 stages; a bottleneck ResNet has 4");
+  EXPECT_EQ(error("{kind: convolutional, architecture: vgg}"),
+            "model:1:1: the model needs convolutions; list them");
+  EXPECT_EQ(error("{kind: layers, layers: [{parameters: [0]}]}"),
+            "model:1:39: parameters is a list with '0'; write a list of integers from 1 to "
+            "1000000000000");
+  EXPECT_EQ(error("{kind: layers, layers: [{name: relu}]}"),
+            "model:1:1: the model has no parameters; there is nothing to reduce");
+  EXPECT_EQ(error("{kind: transformer, hidden: 64, heads: 4, sequence: 8, vocabulary: 9}"),
+            "model:1:1: model has no layers; add it: transformer layers");
+  EXPECT_EQ(error("gpt2-xxl"),
+            "model:1:1: there is no model called 'gpt2-xxl'; did you mean gpt2-xl?");
+}
+
+TEST(Profiles, ThatAreBasedOnThemselvesAreRefused) {
+  const test::Folder folder;
+  const std::string path = folder.write("models/a.yaml", "base: a\n");
+  EXPECT_EQ(test::error_of([&] { test::model_from(path); }),
+            path + ":1:7: profiles are based on each other more than 8 deep; break the circle");
+}
+
+}  // namespace
+}  // namespace ghostrank

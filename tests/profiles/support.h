@@ -1,0 +1,52 @@
+// Files, environment and errors for the tests of profiles.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "profiles/job.h"
+#include "profiles/model.h"
+
+namespace ghostrank::test {
+
+// A folder of its own for one test, removed afterwards.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string write(const std::string& name, const std::string& text) const;  // its path
+  std::string path(const std::string& name) const { return root_ + "/" + name; }
+
+ private:
+  std::string root_;
+};
+
+// An environment variable for the length of a scope.
+class Environment {
+ public:
+  Environment(const char* name, const char* value);
+  ~Environment();
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  const char* name_;
+};
+
+// What the Error thrown by `action` says, the folder's path removed; "" when nothing is thrown.
+std::string error_of(const std::function<void()>& action);
+
+// A job from text; errors call it "job.yaml".
+LoadedJob load_text(const std::string& text, const std::vector<std::string>& overrides = {});
+std::string load_error(const std::string& text, const std::vector<std::string>& overrides = {});
+
+Model shipped_model(const std::string& name);
+Model model_from(const std::string& yaml);
+
+std::string read_file(const std::string& path);
+
+}  // namespace ghostrank::test
