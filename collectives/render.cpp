@@ -16,7 +16,10 @@ using Row = std::array<std::string, kColumns>;
 
 std::string text_of(const Peers& peers) {
   std::string text;
-  for (const Rank peer : peers) text += (text.empty() ? "" : ",") + std::to_string(peer);
+  for (const Rank peer : peers) {
+    if (!text.empty()) text += ',';
+    text += std::to_string(peer);
+  }
   return text;
 }
 
