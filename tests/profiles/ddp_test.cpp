@@ -260,9 +260,9 @@ TEST(ComputeTime, UsesTensorFloat32WhereThereIsOne) {
   const auto compute = [](const char* device) {
     const LoadedJob job =
         test::load_text("{model: gpt2, parallel: {dp: 8}}", {std::string("device=") + device});
+    const Workload workload = plan_workload(job.spec);
     double sum = 0;
-    for (const Op& op : plan_workload(job.spec).roles[0].iterations[2].streams[0])
-      sum += seconds(op.duration);
+    for (const Op& op : workload.roles[0].iterations[2].streams[0]) sum += seconds(op.duration);
     return sum;
   };
   EXPECT_NEAR(compute("{peak_tflops: {fp32: 10, tf32: 80}}") * 8,

@@ -172,7 +172,7 @@ TEST(Model, NamesWhatIsMissingOrUnfit) {
   EXPECT_EQ(error("{kind: convolutional, architecture: vgg}"),
             "model:1:1: the model needs convolutions; list them");
   EXPECT_EQ(error("{kind: layers, layers: [{parameters: [0]}]}"),
-            "model:1:39: parameters is a list with '0'; write a list of integers from 1 to "
+            "model:1:39: parameters is '0'; write a list of integers from 1 to "
             "1000000000000");
   EXPECT_EQ(error("{kind: layers, layers: [{name: relu}]}"),
             "model:1:1: the model has no parameters; there is nothing to reduce");
@@ -186,7 +186,7 @@ TEST(Profiles, ThatAreBasedOnThemselvesAreRefused) {
   const test::Folder folder;
   const std::string path = folder.write("models/a.yaml", "base: a\n");
   EXPECT_EQ(test::error_of([&] { test::model_from(path); }),
-            path + ":1:7: profiles are based on each other more than 8 deep; break the circle");
+            path + ":1:1: profiles are based on each other more than 8 deep; break the circle");
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ TEST(Yaml, BoundsNesting) {
   for (int i = 0; i < kMaxYamlDepth; ++i) fits += "[";
   bursts = fits + "[";
   for (int i = 0; i < kMaxYamlDepth; ++i) fits += "]";
+  bursts += "]" + fits.substr(static_cast<std::size_t>(kMaxYamlDepth));
   EXPECT_EQ(error(fits), "");
   EXPECT_EQ(error(bursts),
             "a.yaml:1:33: lists and mappings are nested deeper than 32 levels; flatten the file");
