@@ -1,0 +1,302 @@
+// Moves messages: queues and posts sends, takes completions, waits. See ofi_endpoint.h.
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <thread>
+
+#include <rdma/fi_errno.h>
+
+#include "emulator/fabric/ofi_endpoint.h"
+
+namespace ghostrank::ofi {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kBatch = 64;                     // completions read at once
+constexpr auto kNap = std::chrono::microseconds(50);   // where the queue has no descriptor
+constexpr auto kRetry = std::chrono::milliseconds(1);  // longest wait while the provider is full
+
+}  // namespace
+
+// ---- sending
+
+bool Endpoint::try_send(int host, Message& message) {
+  if (!failure_.empty() || free_outgoing_.empty()) return false;
+  const auto h = static_cast<std::size_t>(host);
+  if (h >= peers_.size() || message.header.bytes > kMaxMessageBytes) {
+    fail("asked to send " + std::to_string(message.header.bytes) + " bytes to host " +
+         std::to_string(host) + " of " + std::to_string(peers_.size()));
+    return false;
+  }
+  Outgoing& out = *free_outgoing_.back();
+  if (message.payload) {
+    if (const int status = register_memory(domain_, message.payload.get(), message.header.bytes,
+                                           FI_SEND, out.region);
+        status != 0) {
+      fail("provider " + provider_ + " cannot register a payload: " +
+           fi_strerror(std::abs(status)) + "; raise the limit of locked memory (ulimit -l)");
+      return false;
+    }
+  }
+  free_outgoing_.pop_back();
+  ++stats_.messages_sent;
+  stats_.bytes_sent += message.header.bytes;
+  out.message = std::move(message);
+  out.posted = out.completed = 0;
+  Peer& peer = peers_[h];
+  peer.queue.push_back(&out);
+  if (!peer.pending) {
+    peer.pending = true;
+    pending_.push_back(host);
+    if (pending_.size() == 1) flush();
+  }
+  return true;
+}
+
+// Serves every host in turn as far as its window and the slots go.
+void Endpoint::flush() {
+  for (std::size_t n = pending_.size(); n > 0 && !free_slots_.empty() && failure_.empty(); --n) {
+    const int host = pending_.front();
+    Peer& peer = peers_[static_cast<std::size_t>(host)];
+    pending_.pop_front();
+    while (!peer.queue.empty() && post_next(host)) {
+    }
+    peer.pending = !peer.queue.empty();
+    if (peer.pending) pending_.push_back(host);
+  }
+}
+
+// Posts the next fragment; false: no room.
+bool Endpoint::post_next(int host) {
+  Peer& peer = peers_[static_cast<std::size_t>(host)];
+  if (free_slots_.empty() || peer.next - peer.oldest >= kWindow) return false;
+  Outgoing& out = *peer.queue.front();
+  SendSlot& slot = *free_slots_.back();
+  const std::uint64_t total = out.message.header.bytes;
+  slot.header = out.message.header;
+  slot.header.offset =
+      pack({static_cast<std::uint32_t>(self_), peer.next, static_cast<std::uint32_t>(out.posted)});
+  slot.header.nonce = options_.nonce;
+  const std::size_t bytes = fragment_bytes(total, out.posted);
+  std::byte* const payload = out.message.payload
+                                 ? out.message.payload.get() + out.posted * kFragmentBytes
+                                 : synthetic_.data();
+  iovec parts[2] = {{&slot.header, sizeof(Header)}, {payload, bytes}};
+  void* descriptors[2] = {descriptor(send_region_),
+                          descriptor(out.message.payload ? out.region : synthetic_region_)};
+  fi_msg posting{};
+  posting.msg_iov = parts;
+  posting.desc = descriptors;
+  posting.iov_count = bytes == 0 ? 1 : 2;
+  posting.addr = peer.address;
+  posting.context = static_cast<Slot*>(&slot);
+  const ssize_t status = fi_sendmsg(endpoint_.get(), &posting, FI_COMPLETION);
+  if (status == -FI_EAGAIN) {
+    ++stats_.again;
+    provider_full_ = true;
+    return false;
+  }
+  if (status != 0) {
+    fail("sending to " + peer.name + " failed: " + fi_strerror(static_cast<int>(-status)) +
+         "; check that its process is alive and that no firewall is in between");
+    return false;
+  }
+  free_slots_.pop_back();
+  slot.outgoing = &out;
+  slot.host = host;
+  slot.number = peer.next++;
+  if (++out.posted == fragments_of(total)) peer.queue.pop_front();
+  return true;
+}
+
+void Endpoint::on_sent(SendSlot& slot) {
+  Peer& peer = peers_[static_cast<std::size_t>(slot.host)];
+  peer.finished[slot.number % kWindow] = true;
+  while (peer.oldest != peer.next && peer.finished[peer.oldest % kWindow])
+    peer.finished[peer.oldest++ % kWindow] = false;
+  Outgoing& out = *slot.outgoing;
+  free_slots_.push_back(&slot);
+  if (++out.completed < fragments_of(out.message.header.bytes)) return;
+  out.region.reset();
+  out.message.payload.reset();
+  free_outgoing_.push_back(&out);
+}
+
+// ---- receiving
+
+void Endpoint::post_receives() {
+  while (!unposted_.empty()) {
+    RecvSlot& slot = *unposted_.back();
+    slot.header.nonce = ~options_.nonce;  // tells whether anything of ours came before an error
+    iovec parts[2] = {{&slot.header, sizeof(Header)}, {slot.payload, kFragmentBytes}};
+    void* descriptors[2] = {descriptor(recv_region_), descriptor(landing_region_)};
+    fi_msg posting{};
+    posting.msg_iov = parts;
+    posting.desc = descriptors;
+    posting.iov_count = 2;
+    posting.addr = FI_ADDR_UNSPEC;
+    posting.context = static_cast<Slot*>(&slot);
+    const ssize_t status = fi_recvmsg(endpoint_.get(), &posting, FI_COMPLETION);
+    if (status == -FI_EAGAIN) {
+      ++stats_.again;
+      provider_full_ = true;
+      return;
+    }
+    if (status != 0)
+      return fail("posting a receive on " + provider_ +
+                  " failed: " + fi_strerror(static_cast<int>(-status)));
+    unposted_.pop_back();
+  }
+}
+
+void Endpoint::on_received(RecvSlot& slot, std::size_t bytes) {
+  const std::size_t before = ready_.size();
+  switch (reassembly_.accept(slot.header, bytes, slot.payload, ready_)) {
+    case Reassembly::Verdict::stray:
+      ++stats_.strays;
+      break;
+    case Reassembly::Verdict::no_memory:
+      fail("no memory for a payload of " + std::to_string(slot.header.bytes) +
+           " bytes; verify a smaller job");
+      break;
+    case Reassembly::Verdict::taken:
+      break;
+  }
+  for (std::size_t i = before; i < ready_.size(); ++i) {
+    ++stats_.messages_received;
+    stats_.bytes_received += ready_[i].header.bytes;
+  }
+  unposted_.push_back(&slot);
+}
+
+// ---- progress
+
+bool Endpoint::drive() {
+  if (peers_.empty() || !failure_.empty()) return !failure_.empty();
+  provider_full_ = false;
+  const bool progressed = read_completions();
+  post_receives();
+  if (!pending_.empty()) flush();
+  return progressed;
+}
+
+bool Endpoint::read_completions() {
+  std::array<fi_cq_msg_entry, kBatch> entries;
+  bool progressed = false;
+  // Bounded, so that a fast sender cannot keep the owner here.
+  for (int round = 0; round < 8 && failure_.empty(); ++round) {
+    const ssize_t count = fi_cq_read(domain_.cq.get(), entries.data(), entries.size());
+    if (count == -FI_EAGAIN || count == 0) break;
+    progressed = true;
+    if (count == -FI_EAVAIL) {
+      read_error();
+    } else if (count < 0) {
+      fail("reading completions of " + provider_ +
+           " failed: " + fi_strerror(static_cast<int>(-count)));
+    }
+    for (ssize_t i = 0; i < count; ++i) {
+      const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
+      Slot* const slot = static_cast<Slot*>(entry.op_context);
+      if (slot->receives)
+        on_received(static_cast<RecvSlot&>(*slot), entry.len);
+      else
+        on_sent(static_cast<SendSlot&>(*slot));
+    }
+    post_receives();  // the provider needs them while more is read
+    if (count < static_cast<ssize_t>(kBatch)) break;
+  }
+  return progressed;
+}
+
+// A receive that failed before anything of this run had arrived in it was meant by a stray: too
+// long, or cut off. Everything else is the end of this fabric.
+void Endpoint::read_error() {
+  fi_cq_err_entry error{};
+  if (fi_cq_readerr(domain_.cq.get(), &error, 0) < 0) return;
+  Slot* const slot = static_cast<Slot*>(error.op_context);
+  std::string why = fi_strerror(error.err);
+  const char* const detail =
+      fi_cq_strerror(domain_.cq.get(), error.prov_errno, error.err_data, nullptr, 0);
+  if (detail != nullptr && why != detail) why += std::string(" (") + detail + ")";
+  if (slot == nullptr) return fail("provider " + provider_ + " reports: " + why);
+  if (!slot->receives) {
+    SendSlot& sent = static_cast<SendSlot&>(*slot);
+    fail("sending to " + peers_[static_cast<std::size_t>(sent.host)].name + " failed: " + why +
+         "; check that its process is alive and that no firewall is in between");
+    return on_sent(sent);
+  }
+  RecvSlot& received = static_cast<RecvSlot&>(*slot);
+  if (error.err == FI_ETRUNC || received.header.nonce != options_.nonce) {
+    ++stats_.strays;
+    unposted_.push_back(&received);
+    return;
+  }
+  const std::size_t source = unpack(received.header.offset).source;
+  fail("receiving from " + (source < peers_.size() ? peers_[source].name : "another process") +
+       " failed: " + why + "; check that its process is alive");
+}
+
+int Endpoint::poll(std::vector<Message>& arrived) {
+  drive();
+  const int count = static_cast<int>(ready_.size());
+  std::move(ready_.begin(), ready_.end(), std::back_inserter(arrived));
+  ready_.clear();
+  return count;
+}
+
+// ---- waiting
+
+bool Endpoint::take_wake() {
+  if (!woken_.exchange(false, std::memory_order_acquire)) return false;
+  eventfd_t count = 0;
+  eventfd_read(alarm_.get(), &count);
+  return true;
+}
+
+void Endpoint::wake() {
+  if (!woken_.exchange(true, std::memory_order_release)) eventfd_write(alarm_.get(), 1);
+}
+
+void Endpoint::wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) {
+  const auto start = Clock::now();
+  const auto deadline = start + timeout;
+  const auto spin_until = start + std::min(spin, timeout);
+  auto now = start;
+  do {
+    if (!ready_.empty() || take_wake() || drive()) return;
+    now = Clock::now();
+  } while (now < spin_until);
+
+  while (now < deadline && domain_.wait_fd < 0) {
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kNap, deadline - now));
+    if (take_wake() || drive()) return;
+    now = Clock::now();
+  }
+  if (now < deadline) sleep(deadline - now);
+}
+
+// Until the queue's descriptor or the alarm fires. A provider that had no room may get some without
+// telling the queue.
+void Endpoint::sleep(std::chrono::nanoseconds timeout) {
+  if (provider_full_) timeout = std::min<std::chrono::nanoseconds>(timeout, kRetry);
+  fid* queue = &domain_.cq->fid;
+  if (fi_trywait(domain_.fabric.get(), &queue, 1) != FI_SUCCESS) return;
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(timeout);
+  const timespec time{whole.count(), (timeout - whole).count()};
+  epoll_event events[2];
+  int count = epoll_pwait2(epoll_.get(), events, 2, &time, nullptr);
+  if (count < 0 && errno == ENOSYS) {
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+    count = epoll_wait(epoll_.get(), events, 2, static_cast<int>(std::min<long>(ms, 1000)));
+  }
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.fd != alarm_.get()) continue;
+    woken_.store(true, std::memory_order_relaxed);
+    take_wake();
+  }
+}
+
+}  // namespace ghostrank::ofi
