@@ -265,11 +265,6 @@ void Shard::schedule(Event event) {
   timers_.push(event.t.at, rank, std::move(event));
 }
 
-void Shard::fire_or_schedule(Event event) {
-  if (event.t.at <= now_ && !clock_.is_virtual()) return fire(std::move(event));
-  schedule(std::move(event));
-}
-
 void Shard::fire(Event event) {
   ++stats_.events;
   last_progress_ns_ = looked_ns_;

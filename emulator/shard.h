@@ -138,7 +138,6 @@ class Shard {
   void sleep();
   void fire(Event event);
   void schedule(Event event);
-  void fire_or_schedule(Event event);
   void hand_over(int destination, Event event);
   bool try_hand_over(int destination, Event& event);
   void fail(const std::string& what);

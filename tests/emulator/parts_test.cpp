@@ -1,0 +1,265 @@
+// The engine's small parts, one by one.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "emulator/blob.h"
+#include "emulator/cluster.h"
+#include "emulator/histogram.h"
+#include "emulator/host_facts.h"
+#include "emulator/ledger.h"
+#include "emulator/network.h"
+#include "emulator/segment.h"
+#include "emulator/timer_queue.h"
+#include "emulator/verify.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+TEST(TimerQueue, FiresByTimeThenRankThenOrderOfScheduling) {
+  std::mt19937 random(7);
+  struct Expected {
+    Picoseconds at;
+    std::uint32_t rank;
+    int number;
+    auto operator<=>(const Expected&) const = default;
+  };
+  TimerQueue<Expected> queue;
+  std::vector<Expected> all;
+  for (int i = 0; i < 5000; ++i) {
+    const Expected e{static_cast<Picoseconds>(random() % 100),
+                     static_cast<std::uint32_t>(random() % 10), i};
+    queue.push(e.at, e.rank, e);
+    all.push_back(e);
+  }
+  std::sort(all.begin(), all.end());
+  for (const Expected& e : all) EXPECT_EQ(queue.pop(), e);
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(TimerQueue, KeepsItsOrderWhilePushesAndPopsAlternate) {
+  std::mt19937 random(11);
+  TimerQueue<Picoseconds> queue;
+  Picoseconds now = 0;
+  for (int i = 0; i < 20000; ++i) {
+    if (queue.empty() || random() % 2) {
+      const Picoseconds at = now + static_cast<Picoseconds>(random() % 1000);
+      queue.push(at, 0, at);
+    } else {
+      const Picoseconds at = queue.pop();
+      ASSERT_GE(at, now);
+      now = at;
+    }
+  }
+}
+
+TEST(Histogram, QuantilesAreWithinThreePercent) {
+  Histogram h;
+  for (std::uint64_t v = 1; v <= 100'000; ++v) h.add(v);
+  for (double q : {0.01, 0.5, 0.9, 0.99}) {
+    const double exact = q * 100'000;
+    EXPECT_NEAR(static_cast<double>(h.quantile(q)), exact, 0.032 * exact + 1);
+  }
+  EXPECT_EQ(h.max(), 100'000u);
+  h.add(~0ULL);
+  EXPECT_EQ(h.max(), ~0ULL);
+}
+
+TEST(Port, SerialisesWhatLeavesAndWhatArrives) {
+  const LinkSpeed speed = LinkSpeed::from_rate(400e9, 0);
+  EXPECT_EQ(speed.serialise(1), 20);
+  Port port;
+  EXPECT_EQ(port.take_egress(100, 50), 100);
+  EXPECT_EQ(port.take_egress(100, 50), 150);
+  EXPECT_EQ(port.take_egress(1000, 50), 1000);
+  EXPECT_EQ(port.take_ingress(500, 50), 500);  // idle: in when its last byte is
+  EXPECT_EQ(port.take_ingress(510, 50), 550);  // behind the other
+  EXPECT_EQ(LinkSpeed::from_rate(0, 0).serialise(1 << 20), 0);
+}
+
+TEST(Ledger, SpillsPartialSumsWhenItOutgrowsItsBound) {
+  const std::string path = ::testing::TempDir() + "ghostrank_spill.csv";
+  std::remove(path.c_str());
+  Ledger ledger(4, path);
+  for (int round = 0; round < 3; ++round) {
+    for (int nic = 0; nic < 5; ++nic) ledger.add({nic, nic + 1, 0}, {100, 1});
+  }
+  EXPECT_TRUE(ledger.spilled());
+  std::uint64_t bytes = 0, messages = 0;
+  for (const auto& [key, cell] : ledger.cells()) bytes += cell.bytes, messages += cell.messages;
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  EXPECT_EQ(line, "source_nic,target_nic,row,bytes,messages");
+  while (std::getline(in, line)) {
+    unsigned long long b = 0, m = 0;
+    ASSERT_EQ(std::sscanf(line.c_str(), "%*d,%*d,%*d,%llu,%llu", &b, &m), 2);
+    bytes += b, messages += m;
+  }
+  EXPECT_EQ(bytes, 1500u);
+  EXPECT_EQ(messages, 15u);
+  std::remove(path.c_str());
+}
+
+TEST(Ledger, ItsGenerationTellsWhenACellHasMoved) {
+  Ledger ledger(2, ::testing::TempDir() + "ghostrank_generation.csv");
+  ledger.cell({0, 1, 0});
+  ledger.cell({1, 2, 0});
+  const auto generation = ledger.generation();
+  ledger.cell({2, 3, 0});
+  EXPECT_NE(ledger.generation(), generation);
+  std::remove((::testing::TempDir() + "ghostrank_generation.csv").c_str());
+}
+
+TEST(Blob, GivesBackWhatWasPutAndNeverReadsPastItsEnd) {
+  BlobWriter w;
+  w.put(42);
+  w.put(std::string("text"));
+  w.put(std::vector<double>{1.5, 2.5});
+  const std::string bytes = w.bytes();
+  int number = 0;
+  std::string text;
+  std::vector<double> values;
+  BlobReader r(bytes);
+  r.get(number), r.get(text), r.get(values);
+  EXPECT_FALSE(r.bad());
+  EXPECT_EQ(number, 42);
+  EXPECT_EQ(text, "text");
+  EXPECT_EQ(values, (std::vector<double>{1.5, 2.5}));
+  for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
+    BlobReader shorter(std::string_view(bytes).substr(0, cut));
+    shorter.get(number), shorter.get(text), shorter.get(values);
+    EXPECT_TRUE(shorter.bad()) << cut;
+  }
+}
+
+TEST(SegmentReport, SurvivesItsJourney) {
+  SegmentReport report;
+  report.host = {3, "node3", "net", "tcp-cubic", 32, 1000, 1.5};
+  report.lateness_ns.add(17);
+  report.end = {5, 6};
+  report.checked = 7;
+  report.rows.push_back({2, 200, 0.5, {0.25f, 0.25f}});
+  report.ledger.push_back({{1, 2, 3}, {400, 4}});
+  report.interfaces.push_back({3, "eth0", 10, std::nullopt});
+  report.spans.push_back({1, 3, 0, 1, "bucket 0", 10, 20, 4096});
+  const SegmentReport copy = SegmentReport::from_blob(report.to_blob());
+  EXPECT_EQ(copy.host.hostname, "node3");
+  EXPECT_EQ(copy.lateness_ns.max(), 17u);
+  EXPECT_EQ(copy.end.slip, 6);
+  EXPECT_EQ(copy.rows.at(0).seconds.size(), 2u);
+  EXPECT_EQ(copy.ledger.at(0).count.bytes, 400u);
+  EXPECT_EQ(copy.interfaces.at(0).tx_bytes, 10u);
+  EXPECT_FALSE(copy.interfaces.at(0).rx_bytes.has_value());
+  EXPECT_EQ(copy.spans.at(0).label, "bucket 0");
+}
+
+TEST(Judge, EachThresholdAloneMakesARunUnfaithful) {
+  JobSpec spec;
+  SegmentReport good;
+  good.end.at = kPicosPerSecond;
+  EXPECT_TRUE(judge(good, spec, 10, 0.1).faithful);
+  const auto reason = [&](auto spoil) {
+    SegmentReport bad = good;
+    spoil(bad);
+    const Fidelity f = judge(bad, spec, 10, 0.1);
+    EXPECT_FALSE(f.faithful);
+    return f.reason;
+  };
+  EXPECT_NE(reason([](auto& s) { s.end.slip = kPicosPerSecond / 50; }).find("critical path 2.00 %"),
+            std::string::npos);
+  EXPECT_NE(
+      reason([](auto& s) { s.wall_behind = kPicosPerSecond / 500; }).find("critical path 2.00 %"),
+      std::string::npos);
+  EXPECT_NE(reason([](auto& s) { s.run_queue_wait = 0.02; }).find("waiting for a core"),
+            std::string::npos);
+  EXPECT_NE(reason([](auto& s) { s.loop_busy = 0.9; }).find("loop busy"), std::string::npos);
+  EXPECT_NE(reason([](auto& s) { s.paced = 1000, s.pace_error = 20; }).find("paced rate"),
+            std::string::npos);
+}
+
+TEST(Judge, CongestionIsValidOnlyUndilatedOnARealFabric) {
+  JobSpec spec;
+  SegmentReport good;
+  good.end.at = kPicosPerSecond;
+  const auto valid = [&](FabricKind kind, double dilation) {
+    spec.fabric.kind = kind;
+    const auto list = judge(good, spec, dilation, 0.1).valid_for;
+    return std::find(list.begin(), list.end(), "congestion") != list.end();
+  };
+  EXPECT_TRUE(valid(FabricKind::ofi, 1));
+  EXPECT_FALSE(valid(FabricKind::ofi, 2));
+  EXPECT_FALSE(valid(FabricKind::memory, 1));
+  EXPECT_FALSE(valid(FabricKind::virtual_time, 1));
+}
+
+TEST(Verify, NoticesEveryWrongElement) {
+  for (DataType type : {DataType::int32, DataType::float32, DataType::bfloat16}) {
+    for (int size : {1, 2, 7, 300}) {
+      const Collective c{Func::all_reduce, size, 100, bytes_of(type), 0};
+      std::vector<std::byte> sum(100 * c.element_bytes), one(sum.size()), none(1);
+      fill_buffers(c, type, 0, 5, sum.data(), none.data());
+      for (Rank r = 1; r < size; ++r) {
+        fill_buffers(c, type, r, 5, one.data(), none.data());
+        add_elements(type, sum.data(), one.data(), 100);
+      }
+      EXPECT_EQ(check_buffers(c, type, 0, 5, sum.data()).wrong, 0u) << size;
+      EXPECT_EQ(check_buffers(c, type, 0, 5, sum.data()).elements, 100u);
+      add_elements(type, sum.data(), one.data(),
+                   size > 1 ? 100 : 0);  // the last rank's share twice
+      if (size == 2 || size == 7) {
+        EXPECT_GT(check_buffers(c, type, 0, 5, sum.data()).wrong, 50u);
+      }
+      sum[0] ^= std::byte{1};
+      EXPECT_GE(check_buffers(c, type, 0, 5, sum.data()).wrong, 1u);
+    }
+  }
+}
+
+TEST(Cluster, SpreadsNodesOverHostsAndShardsWithoutSplittingOne) {
+  testing::SmallJob job(7, 2, FabricKind::memory);
+  job.spec.run.shards = 2;
+  for (bool cyclic : {false, true}) {
+    job.spec.placement.cyclic = cyclic;
+    const Cluster cluster(job.spec, job.workload, 3);
+    std::size_t ranks = 0;
+    for (int h = 0; h < 3; ++h) {
+      for (int s = 0; s < 2; ++s) {
+        ranks += cluster.ranks_of(h, s).size();
+        EXPECT_FALSE(cluster.ranks_of(h, s).empty());
+      }
+    }
+    EXPECT_EQ(ranks, 14u);
+    for (Rank r = 0; r < 14; r += 2) {
+      EXPECT_EQ(cluster.place(r).host, cluster.place(r + 1).host);
+      EXPECT_EQ(cluster.place(r).shard, cluster.place(r + 1).shard);
+    }
+    EXPECT_EQ(cluster.place(2).host, cyclic ? 1 : 0);
+  }
+}
+
+TEST(HostFacts, ReadCountersFromAnyRootAndReportOnlyWhatMoved) {
+  const auto all = read_interfaces(0);
+  ASSERT_FALSE(all.empty());
+  auto later = all;
+  EXPECT_TRUE(difference(all, later).empty());
+  for (auto& i : later) {
+    if (i.device == "lo") *i.tx_bytes += 5;
+  }
+  const auto moved = difference(all, later);
+  ASSERT_EQ(moved.size(), 1u);
+  EXPECT_EQ(*moved[0].tx_bytes, 5u);
+  EXPECT_TRUE(read_interfaces(0, "/nonexistent").empty());
+}
+
+TEST(HostFacts, LoopbackIsReachedFromLoopback) {
+  EXPECT_EQ(local_address_towards("127.0.0.1"), "127.0.0.1");
+}
+
+}  // namespace
+}  // namespace ghostrank

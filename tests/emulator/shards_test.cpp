@@ -1,0 +1,86 @@
+// Where threads meet: rings, wake-ups, windows. Also built with ThreadSanitizer.
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "emulator/spsc.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+TEST(SpscRing, DeliversEverythingOnceAndInOrder) {
+  SpscRing<std::unique_ptr<int>> ring(4);
+  constexpr int kCount = 100'000;
+  std::thread producer([&] {
+    for (int i = 0; i < kCount; ++i) {
+      auto value = std::make_unique<int>(i);
+      while (!ring.try_push(value)) std::this_thread::yield();
+    }
+  });
+  for (int i = 0; i < kCount; ++i) {
+    std::unique_ptr<int> value;
+    while (!ring.try_pop(value)) std::this_thread::yield();
+    ASSERT_EQ(*value, i);
+  }
+  producer.join();
+}
+
+TEST(SpscRing, RefusesWhatDoesNotFit) {
+  SpscRing<int> ring(2);
+  int value = 1;
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(ring.try_push(value));
+  EXPECT_FALSE(ring.try_push(value));
+  EXPECT_TRUE(ring.try_pop(value));
+  EXPECT_TRUE(ring.try_push(value));
+}
+
+TEST(Shards, ExchangeRealDataOverMemory) {
+  for (int shards : {2, 4}) {
+    SmallJob job(4, 4, FabricKind::memory);
+    job.spec.run.shards = shards;
+    job.spec.run.verify = true;
+    job.spec.run.iterations = 2;
+    job.spec.collectives.credits = 2;
+    job.spec.collectives.slice_bytes = 256;
+    job.compute(kPicosPerMicro)
+        .collective(Func::all_reduce, 5003)
+        .collective(Func::all_to_all, 101);
+    job.collective(Func::barrier, 0).collective(Func::broadcast, 77, DataType::int32, 5);
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    EXPECT_EQ(result.iterations.size(), 2u);
+    EXPECT_EQ(result.verify->wrong_elements, 0u);
+    EXPECT_EQ(result.verify->checked_elements, 2u * 16u * (5003u + 16u * 101u + 77u));
+  }
+}
+
+TEST(Shards, ManySmallMessagesFillTheRingsAndAllArrive) {
+  SmallJob job(4, 8, FabricKind::memory);
+  job.spec.run.shards = 4;
+  job.spec.collectives.slice_bytes = 4;
+  job.spec.run.verify = true;
+  job.collective(Func::all_to_all, 600, DataType::int32);  // 600 slices per pair, all at once
+  const Result result = job.run();
+  EXPECT_EQ(result.interrupted, "");
+  EXPECT_EQ(result.verify->wrong_elements, 0u);
+  EXPECT_EQ(result.messages_per_iteration, 32.0 * 24 * 600);
+}
+
+TEST(Shards, AFailureInOneStopsAll) {
+  SmallJob job(4, 1, FabricKind::memory);
+  job.spec.run.shards = 2;
+  job.spec.run.stall_timeout_s = 0.2;
+  Op recv;
+  recv.kind = Op::Kind::recv;
+  recv.peer = 1;
+  recv.count = 1;
+  job.program().streams[0] = {recv};
+  const Result result = job.run();
+  EXPECT_NE(result.interrupted.find("stalled"), std::string::npos) << result.interrupted;
+}
+
+}  // namespace
+}  // namespace ghostrank

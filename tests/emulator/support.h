@@ -1,0 +1,67 @@
+// Small jobs for the engine's tests: one collective (or any program) on a small emulated cluster.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/control.h"
+#include "emulator/engine.h"
+#include "emulator/traffic.h"
+#include "profiles/job.h"
+
+namespace ghostrank::testing {
+
+struct SmallJob {
+  JobSpec spec;
+  Workload workload;
+
+  SmallJob(int nodes, int gpus, FabricKind kind) {
+    spec.cluster.nodes = nodes;
+    spec.cluster.gpus_per_node = gpus;
+    spec.cluster.nics_per_node = gpus;
+    spec.fabric.kind = kind;
+    spec.run.iterations = 1;
+    spec.run.warmup = 0;
+    spec.run.stall_timeout_s = 5;
+    spec.dilation = kind == FabricKind::virtual_time ? 0 : 20;
+    workload.ranks = nodes * gpus;
+    workload.group_names = {"all"};
+    workload.role_of.assign(static_cast<std::size_t>(workload.ranks), 0);
+    Group all;
+    for (Rank r = 0; r < workload.ranks; ++r) all.members.push_back(r);
+    workload.groups.push_back(all);
+    workload.roles.push_back({"all", {Program{{"compute"}, {{}}, {"op"}, 0}}});
+  }
+
+  Program& program() { return workload.roles[0].iterations[0]; }
+
+  SmallJob& collective(Func func, std::uint64_t count, DataType type = DataType::float32,
+                       Rank root = 0) {
+    Op op;
+    op.kind = Op::Kind::collective;
+    op.func = func;
+    op.count = count;
+    op.dtype = type;
+    op.peer = root;
+    program().streams[0].push_back(op);
+    return *this;
+  }
+
+  SmallJob& compute(Picoseconds duration) {
+    Op op;
+    op.duration = duration;
+    program().streams[0].push_back(op);
+    return *this;
+  }
+
+  Result run(Observer* observer = nullptr, const RunOptions& options = {}) const {
+    const auto control = Control::meet(World{});
+    Observer nobody;
+    LoadedJob job;
+    job.spec = spec;
+    return run_job(job, workload, *control, options, observer ? *observer : nobody);
+  }
+};
+
+}  // namespace ghostrank::testing

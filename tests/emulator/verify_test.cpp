@@ -1,0 +1,173 @@
+// Real bytes through memory: every algorithm of the registry, reduced for real and checked element
+// by element, and the ledger against what the plan says.
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "collectives/schedule.h"
+#include "profiles/error.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+void choose(CollectiveSpec& spec, const Algorithm& row) {
+  const std::map<Func, std::string*> choice = {
+      {Func::all_reduce, &spec.allreduce},  {Func::reduce_scatter, &spec.reduce_scatter},
+      {Func::all_gather, &spec.all_gather}, {Func::broadcast, &spec.broadcast},
+      {Func::reduce, &spec.reduce},         {Func::all_to_all, &spec.all_to_all},
+      {Func::send_recv, &spec.send_recv},   {Func::barrier, &spec.barrier}};
+  spec.library = row.library;
+  *choice.at(row.func) = row.name;
+}
+
+void expect_ledger_as_planned(const SmallJob& job, const Result& result) {
+  const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+  ASSERT_EQ(result.pairs.size(), plan.pairs.size());
+  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
+    EXPECT_EQ(result.pairs[i].source_nic, plan.pairs[i].source_nic);
+    EXPECT_EQ(result.pairs[i].target_nic, plan.pairs[i].target_nic);
+    EXPECT_EQ(result.pairs[i].bytes, plan.pairs[i].bytes);
+    EXPECT_EQ(result.pairs[i].messages, plan.pairs[i].messages);
+  }
+  EXPECT_EQ(result.intra_node_bytes_per_iteration, static_cast<double>(plan.intra_bytes));
+  EXPECT_EQ(result.intra_node_messages_per_iteration, static_cast<double>(plan.intra_messages));
+}
+
+struct Shape {
+  int nodes, gpus;
+};
+
+class EveryAlgorithm : public ::testing::TestWithParam<const Algorithm*> {};
+
+TEST_P(EveryAlgorithm, ReducesRealDataRightInMemoryAndInVirtualTime) {
+  const Algorithm& row = *GetParam();
+  for (FabricKind kind : {FabricKind::virtual_time, FabricKind::memory}) {
+    for (DataType type : {DataType::int32, DataType::float32, DataType::bfloat16}) {
+      for (Shape shape : {Shape{1, 2}, Shape{3, 1}, Shape{4, 2}, Shape{2, 8}}) {
+        for (std::uint64_t count : {std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{1001}}) {
+          if (kind == FabricKind::memory && count == 7) continue;
+          SmallJob job(shape.nodes, shape.gpus, kind);
+          choose(job.spec.collectives, row);
+          job.spec.run.verify = true;
+          job.spec.run.iterations = 2;
+          job.spec.collectives.slice_bytes = count == 1001 ? 512 : 0;
+          job.spec.collectives.credits = count == 7 ? 2 : 0;
+          job.collective(row.func, count, type,
+                         row.func == Func::send_recv ? 0 : job.workload.ranks - 1);
+          const Result result = job.run();
+          ASSERT_EQ(result.interrupted, "") << row.name;
+          ASSERT_TRUE(result.verify.has_value());
+          EXPECT_EQ(result.verify->wrong_elements, 0u);
+          if (row.func != Func::barrier) {
+            EXPECT_GT(result.verify->checked_elements, 0u);
+          }
+          expect_ledger_as_planned(job, result);
+        }
+      }
+    }
+  }
+}
+
+std::vector<const Algorithm*> all_rows() {
+  std::vector<const Algorithm*> rows;
+  for (const Algorithm& row : registry()) rows.push_back(&row);
+  return rows;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithm, ::testing::ValuesIn(all_rows()),
+                         [](const auto& test) {
+                           std::string name = std::string(name_of(test.param->func)) + "_" +
+                                              std::string(test.param->name);
+                           for (char& c : name) {
+                             if (c == '-') c = '_';
+                           }
+                           return name;
+                         });
+
+TEST(Verify, ReductionsOfALaterCallDoNotPassForThoseOfAnEarlierOne) {
+  SmallJob job(2, 2, FabricKind::memory);
+  job.spec.run.verify = true;
+  job.spec.run.iterations = 3;
+  for (int i = 0; i < 5; ++i)
+    job.collective(Func::all_reduce, 997).collective(Func::all_to_all, 31);
+  const Result result = job.run();
+  EXPECT_EQ(result.verify->wrong_elements, 0u);
+  EXPECT_EQ(result.verify->checked_elements, 3u * 5u * 4u * (997u + 4u * 31u));
+}
+
+TEST(Verify, RefusesWhatItCannotDo) {
+  SmallJob job(2, 2, FabricKind::memory);
+  job.spec.run.verify = true;
+  job.collective(Func::all_reduce, 100, DataType::int64);
+  EXPECT_THROW(job.run(), Error);
+  SmallJob huge(2, 2, FabricKind::memory);
+  huge.spec.run.verify = true;
+  huge.collective(Func::all_reduce, 1ULL << 40);
+  EXPECT_THROW(huge.run(), Error);
+}
+
+TEST(Memory, PlaysTheSameMessagesAsVirtualTimeAndNearlyTheSameStep) {
+  SmallJob job(4, 4, FabricKind::virtual_time);
+  job.spec.run.iterations = 3;
+  job.spec.run.jitter = 0.1;
+  job.spec.dilation = 200;
+  job.compute(2 * kPicosPerMilli).collective(Func::all_reduce, 300'000).compute(kPicosPerMilli);
+  const Result modelled = job.run();
+  job.spec.fabric.kind = FabricKind::memory;
+  const Result played = job.run();
+  expect_ledger_as_planned(job, modelled);
+  expect_ledger_as_planned(job, played);
+  ASSERT_EQ(played.iterations.size(), 3u);
+  // The step may be late, never early: modelled delays are only ever re-anchored later.
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_GE(played.iterations[i].seconds, modelled.iterations[i].seconds * 0.98);
+}
+
+TEST(Memory, CopiedPayloadChangesNoCount) {
+  SmallJob job(2, 2, FabricKind::memory);
+  job.collective(Func::all_reduce, 1 << 20);
+  job.spec.fabric.payload = PayloadMode::copied;
+  expect_ledger_as_planned(job, job.run());
+}
+
+TEST(Memory, AHostThatCannotKeepUpIsFoundOut) {
+  // At dilation 1, 64 ranks exchange tiny messages faster than one core can: the run must say so.
+  SmallJob job(32, 2, FabricKind::memory);
+  job.spec.dilation = 1;
+  job.spec.cluster.nic.latency = 1000;
+  job.spec.cluster.intra_node.latency = 1000;
+  for (int i = 0; i < 50; ++i) job.collective(Func::all_reduce, 64);
+  const Fidelity f = job.run().fidelity;
+  EXPECT_FALSE(f.faithful);
+  EXPECT_NE(f.reason, "");
+}
+
+TEST(Memory, ComputeDelaysEndWhenTheyShouldAndChainWithoutDrift) {
+  SmallJob job(1, 2, FabricKind::memory);
+  job.spec.dilation = 1;
+  for (int i = 0; i < 100; ++i) job.compute(kPicosPerMilli);
+  const Result result = job.run();
+  EXPECT_DOUBLE_EQ(result.iterations.at(0).seconds, 0.1);  // ideal time: lateness does not add up
+  EXPECT_GE(result.wall_seconds, 0.1);
+}
+
+TEST(Run, WarmUpIsNotCountedAndIterationsArrive) {
+  struct Watch : Observer {
+    std::vector<int> seen;
+    void on_iteration(int index, const IterationReport&) override { seen.push_back(index); }
+  } watch;
+  SmallJob job(2, 2, FabricKind::memory);
+  job.spec.run.warmup = 2;
+  job.spec.run.iterations = 3;
+  job.compute(kPicosPerMilli).collective(Func::all_reduce, 1000);
+  const Result result = job.run(&watch);
+  EXPECT_EQ(watch.seen, (std::vector<int>{-2, -1, 0, 1, 2}));
+  EXPECT_EQ(result.iterations.size(), 3u);
+  expect_ledger_as_planned(job, result);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,246 @@
+// Virtual time against closed forms, and against itself.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+constexpr double kTolerance = 1e-3;
+
+SmallJob one_gpu_nodes(int nodes) {
+  SmallJob job(nodes, 1, FabricKind::virtual_time);
+  job.spec.cluster.nic = {100e9, 5 * kPicosPerMicro};
+  return job;
+}
+
+double seconds_of(const SmallJob& job) { return job.run().iterations.at(0).seconds; }
+
+void expect_close(double measured, double expected) {
+  EXPECT_NEAR(measured, expected, expected * kTolerance) << "closed form " << expected;
+}
+
+TEST(VirtualTime, RingAllReduceTakesTwoNMinusOneLatenciesAndChunks) {
+  for (int n : {2, 3, 8, 33}) {
+    const std::uint64_t count = static_cast<std::uint64_t>(n) * 10'000;
+    SmallJob job = one_gpu_nodes(n);
+    job.collective(Func::all_reduce, count);
+    const double chunk = 10'000 * 4 * 8 / 100e9;
+    expect_close(seconds_of(job), 2 * (n - 1) * (5e-6 + chunk));
+  }
+}
+
+TEST(VirtualTime, RingHalvesTakeHalfEach) {
+  for (Func func : {Func::reduce_scatter, Func::all_gather}) {
+    SmallJob job = one_gpu_nodes(7);
+    job.collective(func, 50'000);
+    expect_close(seconds_of(job), 6 * (5e-6 + 50'000 * 4 * 8 / 100e9));
+  }
+}
+
+TEST(VirtualTime, RecursiveDoublingExchangesTheWholeBufferLogNTimes) {
+  SmallJob job = one_gpu_nodes(16);
+  job.spec.collectives.allreduce = "recursive_doubling";
+  job.collective(Func::all_reduce, 25'000);
+  expect_close(seconds_of(job), 4 * (5e-6 + 25'000 * 4 * 8 / 100e9));
+}
+
+TEST(VirtualTime, BinomialBroadcastIsBoundByItsLongestChain) {
+  // The root sends to n/2, n/4, ..., one after the other through its egress; the last receiver of
+  // the last send waits log2(n) serialisations and one latency, a relay chain as long waits for its
+  // hops instead.
+  SmallJob job = one_gpu_nodes(2);
+  job.collective(Func::broadcast, 1'000'000);
+  expect_close(seconds_of(job), 5e-6 + 4e6 * 8 / 100e9);
+  SmallJob four = one_gpu_nodes(4);
+  four.collective(Func::broadcast, 1'000'000);
+  expect_close(seconds_of(four), 2 * (5e-6 + 4e6 * 8 / 100e9));
+}
+
+TEST(VirtualTime, PairwiseAllToAllTakesNMinusOneSteps) {
+  SmallJob job = one_gpu_nodes(8);
+  job.collective(Func::all_to_all, 10'000);
+  expect_close(seconds_of(job), 7 * (5e-6 + 10'000 * 4 * 8 / 100e9));
+}
+
+TEST(VirtualTime, BarrierTakesLogNLatencies) {
+  SmallJob job = one_gpu_nodes(9);
+  job.collective(Func::barrier, 0);
+  expect_close(seconds_of(job), 4 * 5e-6);
+}
+
+TEST(VirtualTime, NodesOfSeveralGpusPipelineThroughNvlinkAndEveryNic) {
+  // 4 nodes of 4 GPUs: four rings share the data; each crosses every node boundary through a NIC of
+  // its own.
+  SmallJob job(4, 4, FabricKind::virtual_time);
+  job.spec.cluster.nic = {100e9, 5 * kPicosPerMicro};
+  job.collective(Func::all_reduce, 16 * 4 * 100'000);
+  const Result result = job.run();
+  ASSERT_EQ(result.pairs.size(), 16u);
+  const double each = 2.0 * 15 / 16 * (16 * 4 * 100'000 * 4.0) / 4;
+  for (const PairTraffic& pair : result.pairs) EXPECT_DOUBLE_EQ(pair.bytes, each);
+  const double bandwidth_bound = each * 8 / 100e9;
+  EXPECT_GE(result.iterations[0].seconds, bandwidth_bound);
+  EXPECT_LE(result.iterations[0].seconds, bandwidth_bound * 1.10);
+}
+
+TEST(VirtualTime, ComputeAndExposedCommunicationAddUpToTheStep) {
+  SmallJob job = one_gpu_nodes(4);
+  job.compute(3 * kPicosPerMilli).collective(Func::all_reduce, 400'000);
+  const IterationReport i = job.run().iterations.at(0);
+  EXPECT_DOUBLE_EQ(i.compute_seconds, 3e-3);
+  EXPECT_NEAR(i.compute_seconds + i.exposed_comm_seconds, i.seconds, 1e-9);
+}
+
+TEST(VirtualTime, OverlappedCommunicationIsExposedOnlyWhereComputeWaits) {
+  SmallJob job = one_gpu_nodes(4);
+  Program& p = job.program();
+  p.stream_names = {"compute", "comm"};
+  p.events = 2;
+  const auto op = [](Op::Kind kind, std::uint32_t event = 0) {
+    Op o;
+    o.kind = kind;
+    o.event = event;
+    return o;
+  };
+  Op reduce;
+  reduce.kind = Op::Kind::collective;
+  reduce.count = 400'000;
+  Op compute;
+  compute.duration = kPicosPerMilli / 10;
+  p.streams = {{compute, op(Op::Kind::record, 0), compute, op(Op::Kind::wait, 1)},
+               {op(Op::Kind::wait, 0), reduce, op(Op::Kind::record, 1)}};
+  const double comm = 6 * (5e-6 + 400'000 * 8 / 100e9);
+  const IterationReport i = job.run().iterations.at(0);
+  expect_close(i.seconds, 1e-4 + comm);
+  expect_close(i.exposed_comm_seconds, comm - 1e-4);
+}
+
+TEST(VirtualTime, SendAndRecvMeetAndTheReceiversWaitIsBubble) {
+  SmallJob job = one_gpu_nodes(2);
+  job.workload.roles.push_back(job.workload.roles[0]);
+  job.workload.role_of = {0, 1};
+  Op send;
+  send.kind = Op::Kind::send;
+  send.peer = 1;
+  send.count = 250'000;
+  Op recv = send;
+  recv.kind = Op::Kind::recv;
+  recv.peer = -1;
+  job.workload.roles[0].iterations[0].streams[0] = {send};
+  job.workload.roles[1].iterations[0].streams[0] = {recv};
+  const IterationReport i = job.run().iterations.at(0);
+  expect_close(i.seconds, 5e-6 + 1e6 * 8 / 100e9);
+  EXPECT_NEAR(i.bubble_seconds * 2, i.seconds,
+              1e-9);  // the mean of a sender that waits for nothing and the receiver
+}
+
+TEST(VirtualTime, TheSameSeedGivesTheSameRunToTheLastBit) {
+  SmallJob job(4, 4, FabricKind::virtual_time);
+  job.spec.run.jitter = 0.2;
+  job.spec.run.iterations = 5;
+  job.compute(kPicosPerMilli)
+      .collective(Func::all_reduce, 123'457)
+      .compute(kPicosPerMilli)
+      .collective(Func::all_to_all, 999);
+  const Result a = job.run(), b = job.run();
+  ASSERT_EQ(a.iterations.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(a.iterations[i].seconds, b.iterations[i].seconds);
+  job.spec.run.seed = 2;
+  EXPECT_NE(job.run().iterations[4].seconds, a.iterations[4].seconds);
+}
+
+TEST(VirtualTime, ShardsGiveTheSameRunAsOne) {
+  SmallJob job(8, 2, FabricKind::virtual_time);
+  job.spec.run.jitter = 0.2;
+  job.spec.run.iterations = 3;
+  job.compute(kPicosPerMilli)
+      .collective(Func::all_reduce, 200'003)
+      .collective(Func::all_to_all, 501);
+  const Result one = job.run();
+  for (int shards : {2, 3, 8}) {
+    job.spec.run.shards = shards;
+    const Result many = job.run();
+    ASSERT_EQ(many.iterations.size(), 3u);
+    for (std::size_t i = 0; i < 3; ++i)
+      EXPECT_EQ(one.iterations[i].seconds, many.iterations[i].seconds) << shards;
+    EXPECT_EQ(one.wire_bytes_per_iteration, many.wire_bytes_per_iteration);
+    EXPECT_EQ(one.messages_per_iteration, many.messages_per_iteration);
+  }
+}
+
+TEST(VirtualTime, CreditsHoldASenderUntilItsReceiverHasTakenASlice) {
+  // One message of 64 slices with one credit: every slice waits for the credit of the one before.
+  SmallJob job = one_gpu_nodes(2);
+  job.spec.collectives.slice_bytes = 4000;
+  job.collective(Func::broadcast, 64'000);
+  const double free_running = seconds_of(job);
+  expect_close(free_running, 5e-6 + 256'000 * 8 / 100e9);
+  job.spec.collectives.credits = 1;
+  expect_close(seconds_of(job), 64 * (5e-6 + 4000 * 8 / 100e9) + 63 * 5e-6);
+  job.spec.collectives.credits = 64;
+  EXPECT_EQ(seconds_of(job), free_running);
+}
+
+TEST(VirtualTime, AnIncastIsServedAtTheRateOfTheIngress) {
+  // Seven ranks send to one at the same time: its NIC takes them one after the other.
+  SmallJob job = one_gpu_nodes(8);
+  job.workload.roles.assign(8, job.workload.roles[0]);
+  for (int r = 0; r < 8; ++r)
+    job.workload.role_of[static_cast<std::size_t>(r)] = static_cast<std::uint16_t>(r);
+  for (int r = 1; r < 8; ++r) {
+    Op send;
+    send.kind = Op::Kind::send;
+    send.peer = -r;
+    send.count = 250'000;
+    job.workload.roles[static_cast<std::size_t>(r)].iterations[0].streams[0] = {send};
+    Op recv = send;
+    recv.kind = Op::Kind::recv;
+    recv.peer = r;
+    job.workload.roles[0].iterations[0].streams[0].push_back(recv);
+  }
+  expect_close(seconds_of(job), 5e-6 + 7 * 1e6 * 8 / 100e9);
+}
+
+TEST(VirtualTime, ADeadlockIsNamedNotWaitedFor) {
+  SmallJob job = one_gpu_nodes(2);
+  Op recv;
+  recv.kind = Op::Kind::recv;
+  recv.peer = 1;
+  recv.count = 1;
+  job.program().streams[0] = {recv};
+  const Result result = job.run();
+  EXPECT_NE(result.interrupted.find("deadlock: rank 0 in send_recv #0 of group all"),
+            std::string::npos)
+      << result.interrupted;
+}
+
+TEST(VirtualTime, ReportsItselfAsModelledAndFaithful) {
+  SmallJob job = one_gpu_nodes(2);
+  job.collective(Func::all_reduce, 10);
+  const Fidelity f = job.run().fidelity;
+  EXPECT_TRUE(f.modelled);
+  EXPECT_TRUE(f.faithful);
+}
+
+TEST(Collectives, AnUnknownAlgorithmIsRefusedWithTheChoices) {
+  SmallJob job = one_gpu_nodes(2);
+  job.spec.collectives.allreduce = "rong";
+  job.collective(Func::all_reduce, 10);
+  try {
+    job.run();
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("it has: ring, recursive_doubling"), std::string::npos)
+        << e.what();
+    EXPECT_EQ(e.exit_code(), 2);
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank
