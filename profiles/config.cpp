@@ -28,8 +28,9 @@ void refuse_unknown_path(const std::string& path, const Mark& mark) {
   fail(mark, "unknown key " + quote(path) + suggestion(path, job_keys()));
 }
 
-Value& child_map(Value& parent, const std::string& key, const std::string& path, const Mark& mark) {
-  Value* child = parent.find(key);
+YamlValue& child_map(YamlValue& parent, const std::string& key, const std::string& path,
+                     const Mark& mark) {
+  YamlValue* child = parent.find(key);
   if (!child) {
     parent.children.emplace_back();
     child = &parent.children.back();
@@ -37,13 +38,13 @@ Value& child_map(Value& parent, const std::string& key, const std::string& path,
     child->mark = child->key_mark = mark;
   }
   if (child->is_scalar() && may_be_name(path)) *child = with_base(*child);
-  if (child->kind == Value::Kind::null) child->kind = Value::Kind::map;
+  if (child->kind == YamlValue::Kind::null) child->kind = YamlValue::Kind::map;
   if (!child->is_map()) fail(mark, path + " is " + description(*child) + "; it has no keys to set");
   return *child;
 }
 
-void put(Value& parent, const std::string& path, Value value) {
-  Value* present = parent.find(value.key);
+void put(YamlValue& parent, const std::string& path, YamlValue value) {
+  YamlValue* present = parent.find(value.key);
   if (!present) {
     parent.children.push_back(std::move(value));
     return;
@@ -56,7 +57,7 @@ void put(Value& parent, const std::string& path, Value value) {
 }
 
 // A scalar as JSON that reads back as the very same text.
-Json scalar_json(const Value& value) {
+Json scalar_json(const YamlValue& value) {
   if (value.quoted) return value.text;
   if (const auto flag = parse_boolean(value.text)) return *flag;
   if (const auto whole = parse_integer(value.text); whole && std::to_string(*whole) == value.text)
@@ -68,22 +69,22 @@ Json scalar_json(const Value& value) {
   return value.text;
 }
 
-Json value_json(const Value& value) {
+Json value_json(const YamlValue& value) {
   switch (value.kind) {
-    case Value::Kind::null:
+    case YamlValue::Kind::null:
       return nullptr;
-    case Value::Kind::scalar:
+    case YamlValue::Kind::scalar:
       return scalar_json(value);
-    case Value::Kind::list: {
+    case YamlValue::Kind::list: {
       Json json = Json::array();
-      for (const Value& child : value.children) json.push_back(value_json(child));
+      for (const YamlValue& child : value.children) json.push_back(value_json(child));
       return json;
     }
-    case Value::Kind::map:
+    case YamlValue::Kind::map:
       break;
   }
   Json json = Json::object();
-  for (const Value& child : value.children) json[child.key] = value_json(child);
+  for (const YamlValue& child : value.children) json[child.key] = value_json(child);
   return json;
 }
 
@@ -118,22 +119,22 @@ void put_json(Json& root, std::string_view path, Json value) {
 
 }  // namespace
 
-Value with_base(const Value& name) {
-  Value map;
-  map.kind = Value::Kind::map;
+YamlValue with_base(const YamlValue& name) {
+  YamlValue map;
+  map.kind = YamlValue::Kind::map;
   map.key = name.key;
   map.key_mark = name.key_mark;
   map.mark = name.mark;
-  Value base = name;
+  YamlValue base = name;
   base.key = "base";
   map.children.push_back(std::move(base));
   return map;
 }
 
-void set_path(Value& root, const std::string& path, Value value) {
+void set_path(YamlValue& root, const std::string& path, YamlValue value) {
   const Mark mark = value.mark;
   refuse_unknown_path(path, mark);
-  Value* at = &root;
+  YamlValue* at = &root;
   std::size_t from = 0;
   for (auto dot = path.find('.'); dot != std::string::npos; dot = path.find('.', from)) {
     at = &child_map(*at, path.substr(from, dot - from), path.substr(0, dot), mark);
@@ -151,7 +152,7 @@ std::string environment_name(std::string_view path) {
   return name;
 }
 
-void apply_environment(Value& root) {
+void apply_environment(YamlValue& root) {
   for (const Key& key : job_keys()) {
     const std::string name = environment_name(key.path);
     const char* text = std::getenv(name.c_str());
@@ -161,7 +162,7 @@ void apply_environment(Value& root) {
   }
 }
 
-void apply_override(Value& root, const std::string& text) {
+void apply_override(YamlValue& root, const std::string& text) {
   const auto source = std::make_shared<Source>(Source{"-s " + quote(text), "-s", false});
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
@@ -182,7 +183,7 @@ std::vector<ConfigEntry> make_entries(const Settings& settings) {
 }
 
 std::string make_config_json(const Settings& settings,
-                             const std::map<std::string, Value>& resolved) {
+                             const std::map<std::string, YamlValue>& resolved) {
   Json root = Json::object();
   for (const Setting& setting : settings.all()) {
     const std::string path(setting.key->path);

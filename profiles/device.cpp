@@ -26,7 +26,7 @@ constexpr std::array kKeys{
 
 std::span<const Key> device_keys() { return kKeys; }
 
-DeviceProfile make_device(const Value& description) {
+DeviceProfile make_device(const YamlValue& description) {
   const Settings settings(description, kKeys, "device");
   DeviceProfile device;
   device.name = settings.text("name");

@@ -13,7 +13,7 @@
 namespace ghostrank {
 
 std::span<const Key> device_keys();
-DeviceProfile make_device(const Value& description);
+DeviceProfile make_device(const YamlValue& description);
 
 // Peak in TFLOP/s of matrix products whose operands are `type`: bfloat16 runs at the bf16 peak
 // (fp16 where a device has no bf16), float32 at tf32 where there is such a thing. 0: the device

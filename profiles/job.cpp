@@ -17,29 +17,29 @@ namespace {
 // The ranks of a job are numbered and held in lists; far above any cluster, far below overflow.
 constexpr std::int64_t kMaxRanks = 1 << 24;
 
-Value read_job_tree(const std::string& path) {
-  Value root = parse_yaml_file(path);
-  const Value* schema = root.find("schema");
+YamlValue read_job_tree(const std::string& path) {
+  YamlValue root = parse_yaml_file(path);
+  const YamlValue* schema = root.find("schema");
   if (!schema || schema->text != kResultSchema) return root;
-  Value* config = root.find("config");
+  YamlValue* config = root.find("config");
   if (!config || !config->is_map())
     fail(root.mark, "a result without a config cannot be replayed; give a job file");
-  Value job = std::move(*config);
+  YamlValue job = std::move(*config);
   return job;
 }
 
 // A group given as one name ("cluster: hgx-h100-400g") is the base of an empty mapping.
-void expand_cluster(Value& root, const std::string& near) {
-  Value* cluster = root.find("cluster");
+void expand_cluster(YamlValue& root, const std::string& near) {
+  YamlValue* cluster = root.find("cluster");
   if (!cluster) return;
   if (cluster->is_scalar()) *cluster = with_base(*cluster);
   if (!cluster->is_map()) return;
-  const Value* base = cluster->find("base");
+  const YamlValue* base = cluster->find("base");
   if (!base || base->text.empty()) return;
-  Value full = resolve_profile(*cluster, kClusterProfile, near);
+  YamlValue full = resolve_profile(*cluster, kClusterProfile, near);
   full.key = cluster->key;
   full.key_mark = cluster->key_mark;
-  std::erase_if(full.children, [](const Value& child) { return child.key == "name"; });
+  std::erase_if(full.children, [](const YamlValue& child) { return child.key == "name"; });
   full.children.push_back(*base);
   *cluster = std::move(full);
 }
@@ -160,17 +160,17 @@ void check_device(const JobSpec& spec, const Settings& in) {
 }
 
 // Gradients have the type of a measured model unless the job says otherwise.
-bool take_dtype(Value& root, const Model& model, const Settings& in) {
+bool take_dtype(YamlValue& root, const Model& model, const Settings& in) {
   if (!model.dtype || in.given("precision.gradients")) return false;
-  Value type;
-  type.kind = Value::Kind::scalar;
+  YamlValue type;
+  type.kind = YamlValue::Kind::scalar;
   type.text = name_of(*model.dtype);
   type.mark = in.at("model").mark;
   set_path(root, "precision.gradients", std::move(type));
   return true;
 }
 
-JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const Value* device) {
+JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const YamlValue* device) {
   JobSpec spec;
   spec.model = std::move(model);
   spec.model_name = spec.model->name;
@@ -224,14 +224,14 @@ const std::string& JobSpec::place(const std::string& key) const {
 LoadedJob load_job(const std::string& path, const std::vector<std::string>& overrides) {
   const std::string file = find_job_file(path);
   const std::string near = folder_of(file);
-  Value root = read_job_tree(file);
+  YamlValue root = read_job_tree(file);
   if (!root.is_map()) fail(root.mark, "a job is a mapping of keys; found " + description(root));
   apply_environment(root);
   for (const std::string& text : overrides) apply_override(root, text);
   expand_cluster(root, near);
 
   auto settings = std::make_unique<Settings>(root, job_keys(), "job");
-  std::map<std::string, Value> resolved;
+  std::map<std::string, YamlValue> resolved;
   resolved["model"] = resolve_profile(*settings->at("model").raw, kModelProfile, near);
   if (settings->given("device"))
     resolved["device"] = resolve_profile(*settings->at("device").raw, kDeviceProfile, near);

@@ -49,24 +49,24 @@ bool is_group(std::span<const Key> table, std::string_view path) {
 }
 
 // Every key of the tree must be in the table, and groups must be mappings.
-void refuse_unknown(const Value& map, const std::string& prefix, std::span<const Key> table,
+void refuse_unknown(const YamlValue& map, const std::string& prefix, std::span<const Key> table,
                     std::span<const std::string_view> ignored) {
-  for (const Value& child : map.children) {
+  for (const YamlValue& child : map.children) {
     const std::string path = prefix.empty() ? child.key : prefix + "." + child.key;
     if (prefix.empty() && std::find(ignored.begin(), ignored.end(), child.key) != ignored.end())
       continue;
     if (find_key(table, path)) continue;
     if (!is_group(table, path))
       fail(child.key_mark, "unknown key " + quote(path) + suggestion(path, table));
-    if (child.kind == Value::Kind::null) continue;
+    if (child.kind == YamlValue::Kind::null) continue;
     if (!child.is_map())
       fail(child.mark, path + " is " + description(child) + "; write a mapping of its keys");
     refuse_unknown(child, path, table, ignored);
   }
 }
 
-const Value* find_path(const Value& root, std::string_view path) {
-  const Value* at = &root;
+const YamlValue* find_path(const YamlValue& root, std::string_view path) {
+  const YamlValue* at = &root;
   while (at) {
     const auto dot = path.find('.');
     at = at->find(path.substr(0, dot));
@@ -117,7 +117,7 @@ std::string expected(const Key& key) {
   fail(mark, std::string(key.path) + " is " + found + "; " + expected(key));
 }
 
-void check_range(const Key& key, const Value& value, double number) {
+void check_range(const Key& key, const YamlValue& value, double number) {
   if (key.min != key.max && (number < key.min || number > key.max))
     refuse(key, value.mark, description(value));
 }
@@ -127,7 +127,7 @@ bool contains(std::string_view list, std::string_view word) {
   return std::find(all.begin(), all.end(), word) != all.end();
 }
 
-void read_choice(const Key& key, const Value& value, Setting& out) {
+void read_choice(const Key& key, const YamlValue& value, Setting& out) {
   if (contains(key.later, value.text))
     fail(value.mark, std::string(key.path) + ": " + value.text + " is not available yet; use " +
                          join(words(key.allowed), " or "));
@@ -135,10 +135,10 @@ void read_choice(const Key& key, const Value& value, Setting& out) {
   out.text = value.text;
 }
 
-void read_integers(const Key& key, const Value& value, Setting& out) {
+void read_integers(const Key& key, const YamlValue& value, Setting& out) {
   if (!value.is_list()) refuse(key, value.mark, description(value));
   out.text = "[";
-  for (const Value& item : value.children) {
+  for (const YamlValue& item : value.children) {
     const auto number = item.is_scalar() ? parse_integer(item.text) : std::nullopt;
     if (!number) refuse(key, item.mark, "a list with " + description(item));
     check_range(key, item, static_cast<double>(*number));
@@ -148,7 +148,7 @@ void read_integers(const Key& key, const Value& value, Setting& out) {
 }
 
 // The single values that are numbers at heart; `accept` refuses and checks the range.
-void read_numeric(const Key& key, const Value& value, Setting& out) {
+void read_numeric(const Key& key, const YamlValue& value, Setting& out) {
   const auto accept = [&](const auto& parsed) {
     if (!parsed) refuse(key, value.mark, description(value));
     check_range(key, value, static_cast<double>(*parsed));
@@ -186,7 +186,7 @@ void read_numeric(const Key& key, const Value& value, Setting& out) {
   }
 }
 
-void read_value(const Key& key, const Value& value, Setting& out) {
+void read_value(const Key& key, const YamlValue& value, Setting& out) {
   if (key.type == KeyType::integers) return read_integers(key, value, out);
   if (key.type == KeyType::any) {
     out.text = value.children.empty() && !value.is_scalar() ? std::string(key.standard) : "…";
@@ -196,7 +196,7 @@ void read_value(const Key& key, const Value& value, Setting& out) {
     out.text = value.is_map() ? "{…}" : value.text;
     return;
   }
-  if (key.type == KeyType::string && value.kind == Value::Kind::null) return;
+  if (key.type == KeyType::string && value.kind == YamlValue::Kind::null) return;
   if (!value.is_scalar()) refuse(key, value.mark, description(value));
   if (key.type == KeyType::string)
     out.text = value.text;
@@ -206,7 +206,7 @@ void read_value(const Key& key, const Value& value, Setting& out) {
     read_numeric(key, value, out);
 }
 
-Setting default_of(const Key& key, const Value& root, std::string_view what) {
+Setting default_of(const Key& key, const YamlValue& root, std::string_view what) {
   Setting out;
   out.key = &key;
   if (key.standard == kRequired)
@@ -217,15 +217,15 @@ Setting default_of(const Key& key, const Value& root, std::string_view what) {
     out.text = key.standard;
     return out;
   }
-  Value value;
-  value.kind = Value::Kind::scalar;
+  YamlValue value;
+  value.kind = YamlValue::Kind::scalar;
   value.text = key.standard;
   read_value(key, value, out);
   return out;
 }
 
-Setting setting_of(const Key& key, const Value& root, std::string_view what) {
-  const Value* value = find_path(root, key.path);
+Setting setting_of(const Key& key, const YamlValue& root, std::string_view what) {
+  const YamlValue* value = find_path(root, key.path);
   if (!value) return default_of(key, root, what);
   Setting out;
   out.key = &key;
@@ -249,7 +249,7 @@ Setting setting_of(const Key& key, const Value& root, std::string_view what) {
 
 }  // namespace
 
-Settings::Settings(const Value& root, std::span<const Key> table, std::string_view what,
+Settings::Settings(const YamlValue& root, std::span<const Key> table, std::string_view what,
                    std::span<const std::string_view> ignored) {
   if (!root.is_map())
     fail(root.mark, "a " + std::string(what) + " is a mapping of keys; found " + description(root));
@@ -270,8 +270,8 @@ Picoseconds Settings::micros(std::string_view path) const {
 
 std::vector<std::int64_t> Settings::integers(std::string_view path) const {
   std::vector<std::int64_t> out;
-  if (const Value* raw = at(path).raw)
-    for (const Value& item : raw->children) out.push_back(*parse_integer(item.text));
+  if (const YamlValue* raw = at(path).raw)
+    for (const YamlValue& item : raw->children) out.push_back(*parse_integer(item.text));
   return out;
 }
 

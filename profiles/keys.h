@@ -49,11 +49,11 @@ struct Key {
 
 struct Setting {
   const Key* key = nullptr;
-  bool given = false;          // not the default
-  Mark mark;                   // without a source: the default
-  std::string text;            // canonical
-  double number = 0;           // every numeric type and boolean; rate: bits/s; size: bytes
-  const Value* raw = nullptr;  // as written; null: the default. Valid as long as the tree
+  bool given = false;              // not the default
+  Mark mark;                       // without a source: the default
+  std::string text;                // canonical
+  double number = 0;               // every numeric type and boolean; rate: bits/s; size: bytes
+  const YamlValue* raw = nullptr;  // as written; null: the default. Valid as long as the tree
 };
 
 class Settings {
@@ -61,7 +61,7 @@ class Settings {
   // Checks the mapping `root` against `table`; keys of `table` that `root` does not have get their
   // default. `ignored` names top-level keys that are not looked at. `what` says what is being read
   // ("job"), for messages.
-  Settings(const Value& root, std::span<const Key> table, std::string_view what,
+  Settings(const YamlValue& root, std::span<const Key> table, std::string_view what,
            std::span<const std::string_view> ignored = {});
 
   const std::vector<Setting>& all() const { return settings_; }  // in the table's order

@@ -49,7 +49,7 @@ std::string shipped_file(const std::string& name, std::string_view folder) {
   return "";
 }
 
-std::string find_file(const Value& given, const ProfileKind& kind, const std::string& near) {
+std::string find_file(const YamlValue& given, const ProfileKind& kind, const std::string& near) {
   const std::string& name = given.text;
   if (looks_like_path(name)) {
     for (const fs::path& path : {fs::path(name), fs::path(near) / name})
@@ -70,34 +70,35 @@ std::string find_file(const Value& given, const ProfileKind& kind, const std::st
                                           : "; did you mean " + near_name + "?"));
 }
 
-void remove_key(Value& map, std::string_view key) {
-  std::erase_if(map.children, [&](const Value& child) { return child.key == key; });
+void remove_key(YamlValue& map, std::string_view key) {
+  std::erase_if(map.children, [&](const YamlValue& child) { return child.key == key; });
 }
 
-void check_schema(const Value& map, const ProfileKind& kind) {
-  const Value* schema = map.find("schema");
+void check_schema(const YamlValue& map, const ProfileKind& kind) {
+  const YamlValue* schema = map.find("schema");
   if (schema && schema->text != kind.schema)
     fail(schema->mark, "the schema of a " + std::string(kind.name) + " is " +
                            std::string(kind.schema) + "; found " + description(*schema));
 }
 
-Value resolve(const Value& given, const ProfileKind& kind, const std::string& near, int bases);
+YamlValue resolve(const YamlValue& given, const ProfileKind& kind, const std::string& near,
+                  int bases);
 
-Value resolve_file(const Value& given, const ProfileKind& kind, const std::string& near,
-                   int bases) {
+YamlValue resolve_file(const YamlValue& given, const ProfileKind& kind, const std::string& near,
+                       int bases) {
   const std::string path = find_file(given, kind, near);
   const std::string stem = fs::path(path).stem().string();
   if (kind.name == kModelProfile.name && path.ends_with(".csv"))
     return read_layer_csv(read_text(path), path, stem);
-  Value file = parse_yaml_file(path);
+  YamlValue file = parse_yaml_file(path);
   if (!file.is_map())
     fail(file.mark,
          "a " + std::string(kind.name) + " is a mapping of keys; found " + description(file));
-  Value out = resolve(file, kind, folder_of(path), bases + 1);
+  YamlValue out = resolve(file, kind, folder_of(path), bases + 1);
   if (!file.find("name")) {
     remove_key(out, "name");
-    Value name;
-    name.kind = Value::Kind::scalar;
+    YamlValue name;
+    name.kind = YamlValue::Kind::scalar;
     name.quoted = true;
     name.text = stem;
     name.key = "name";
@@ -107,7 +108,8 @@ Value resolve_file(const Value& given, const ProfileKind& kind, const std::strin
   return out;
 }
 
-Value resolve(const Value& given, const ProfileKind& kind, const std::string& near, int bases) {
+YamlValue resolve(const YamlValue& given, const ProfileKind& kind, const std::string& near,
+                  int bases) {
   if (bases > kMaxBases)
     fail(given.mark, "profiles are based on each other more than " + std::to_string(kMaxBases) +
                          " deep; break the circle");
@@ -116,15 +118,15 @@ Value resolve(const Value& given, const ProfileKind& kind, const std::string& ne
     fail(given.mark, std::string(kind.name) + " is " + description(given) +
                          "; write a name, a path or a mapping");
   check_schema(given, kind);
-  Value own = given;
+  YamlValue own = given;
   remove_key(own, "schema");
   remove_key(own, "base");
-  const Value* base = given.find("base");
+  const YamlValue* base = given.find("base");
   if (!base) return own;
   if (!base->is_scalar())
     fail(base->mark, "base is " + description(*base) + "; write the name or path of a " +
                          std::string(kind.name));
-  Value out = resolve_file(*base, kind, near, bases + 1);
+  YamlValue out = resolve_file(*base, kind, near, bases + 1);
   merge_into(out, own);
   out.mark = given.mark;
   return out;
@@ -132,13 +134,14 @@ Value resolve(const Value& given, const ProfileKind& kind, const std::string& ne
 
 }  // namespace
 
-Value resolve_profile(const Value& given, const ProfileKind& kind, const std::string& near) {
+YamlValue resolve_profile(const YamlValue& given, const ProfileKind& kind,
+                          const std::string& near) {
   return resolve(given, kind, near, 0);
 }
 
-void merge_into(Value& under, const Value& over) {
-  for (const Value& child : over.children) {
-    Value* present = under.find(child.key);
+void merge_into(YamlValue& under, const YamlValue& over) {
+  for (const YamlValue& child : over.children) {
+    YamlValue* present = under.find(child.key);
     if (!present)
       under.children.push_back(child);
     else if (present->is_map() && child.is_map())

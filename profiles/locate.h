@@ -27,10 +27,10 @@ inline constexpr ProfileKind kClusterProfile{"cluster", "clusters", "ghostrank/c
 
 // The mapping that `given` stands for, without `schema` and `base`. A profile read from a file and
 // without a name of its own is called after the file. `near` is the folder of the naming file.
-Value resolve_profile(const Value& given, const ProfileKind& kind, const std::string& near);
+YamlValue resolve_profile(const YamlValue& given, const ProfileKind& kind, const std::string& near);
 
 // Keys of `over` replace those of `under`; mappings are merged key by key.
-void merge_into(Value& under, const Value& over);
+void merge_into(YamlValue& under, const YamlValue& over);
 
 // `path` itself, or the job of this name in the profile directories.
 std::string find_job_file(const std::string& path);

@@ -23,7 +23,7 @@ double Model::forward_flops() const {
                          [](double sum, const Layer& layer) { return sum + layer.forward_flops; });
 }
 
-Model make_model(const Value& description) {
+Model make_model(const YamlValue& description) {
   struct Kind {
     std::string_view name;
     std::span<const Key> (*keys)();
@@ -33,7 +33,7 @@ Model make_model(const Value& description) {
                                      Kind{"convolutional", convolutional_keys, make_convolutional},
                                      Kind{"layers", layers_keys, make_layers}};
 
-  const Value* kind = description.find("kind");
+  const YamlValue* kind = description.find("kind");
   if (!kind)
     fail(description.mark, "the model has no kind; add kind: transformer, convolutional or layers");
   for (const Kind& one : kKinds) {

@@ -56,7 +56,7 @@ struct Model {
 inline constexpr std::uint64_t kMaxTensors = 1'000'000;
 
 // Builds the model from a resolved description (profiles/locate.h).
-Model make_model(const Value& description);
+Model make_model(const YamlValue& description);
 
 // The builders behind make_model, one per kind; `settings` are checked against their table.
 std::span<const Key> transformer_keys();
@@ -69,7 +69,7 @@ Model make_layers(const Settings& settings, const Mark& mark);
 
 // `layer_index, numel, forward_pass_ns, backward_pass_ns`, one row per layer, as the description of
 // a `kind: layers` model.
-Value read_layer_csv(const std::string& text, const std::string& file, const std::string& name);
+YamlValue read_layer_csv(const std::string& text, const std::string& file, const std::string& name);
 
 // "fp32", "float32", … -> DataType.
 std::optional<DataType> parse_data_type(std::string_view text);

@@ -33,17 +33,17 @@ constexpr std::array kLayerKeys{
     Key{"forward_us", KeyType::number, "0", "measured forward time", 0, kMaxMicros},
     Key{"backward_us", KeyType::number, "0", "measured backward time", 0, kMaxMicros}};
 
-Value scalar(std::string key, std::string text, const Mark& mark) {
-  Value value;
-  value.kind = Value::Kind::scalar;
+YamlValue scalar(std::string key, std::string text, const Mark& mark) {
+  YamlValue value;
+  value.kind = YamlValue::Kind::scalar;
   value.text = std::move(text);
   value.key = std::move(key);
   value.mark = value.key_mark = mark;
   return value;
 }
 
-Value collection(Value::Kind kind, std::string key, const Mark& mark) {
-  Value value;
+YamlValue collection(YamlValue::Kind kind, std::string key, const Mark& mark) {
+  YamlValue value;
   value.kind = kind;
   value.key = std::move(key);
   value.mark = value.key_mark = mark;
@@ -72,13 +72,13 @@ std::string micros_text(const std::string& nanos, const char* column, const Mark
   return number_text(static_cast<double>(*value) / 1e3);
 }
 
-Value csv_layer(const std::vector<std::string>& row, const Mark& mark) {
+YamlValue csv_layer(const std::vector<std::string>& row, const Mark& mark) {
   if (row.size() != 4)
     fail(mark, "a row has " + std::to_string(row.size()) +
                    " fields; write layer_index,numel,forward_pass_ns,backward_pass_ns");
-  Value layer = collection(Value::Kind::map, "", mark);
+  YamlValue layer = collection(YamlValue::Kind::map, "", mark);
   layer.children.push_back(scalar("name", "layer" + row[0], mark));
-  Value parameters = collection(Value::Kind::list, "parameters", mark);
+  YamlValue parameters = collection(YamlValue::Kind::list, "parameters", mark);
   parameters.children.push_back(scalar("", row[1], mark));
   layer.children.push_back(std::move(parameters));
   layer.children.push_back(
@@ -94,7 +94,7 @@ std::span<const Key> layers_keys() { return kKeys; }
 std::span<const Key> layer_keys() { return kLayerKeys; }
 
 Model make_layers(const Settings& settings, const Mark& mark) {
-  const Value& list = *settings.at("layers").raw;
+  const YamlValue& list = *settings.at("layers").raw;
   if (!list.is_list() || list.children.empty())
     fail(list.mark, "layers is " + description(list) + "; list at least one layer");
   if (list.children.size() > kMaxLayers)
@@ -104,7 +104,7 @@ Model make_layers(const Settings& settings, const Mark& mark) {
   model.measured = true;
   model.dtype = parse_data_type(settings.text("dtype"));
   model.optimizer = settings.micros("optimizer_us");
-  for (const Value& one : list.children) {
+  for (const YamlValue& one : list.children) {
     const Settings layer(one, kLayerKeys, "layer");
     Layer out;
     out.name =
@@ -121,9 +121,10 @@ Model make_layers(const Settings& settings, const Mark& mark) {
   return model;
 }
 
-Value read_layer_csv(const std::string& text, const std::string& file, const std::string& name) {
+YamlValue read_layer_csv(const std::string& text, const std::string& file,
+                         const std::string& name) {
   const auto source = std::make_shared<Source>(Source{file, file, true});
-  Value layers = collection(Value::Kind::list, "layers", {source, 1, 1});
+  YamlValue layers = collection(YamlValue::Kind::list, "layers", {source, 1, 1});
   std::istringstream stream(text);
   int number = 0;
   for (std::string line; std::getline(stream, line);) {
@@ -136,7 +137,7 @@ Value read_layer_csv(const std::string& text, const std::string& file, const std
     layers.children.push_back(csv_layer(row, mark));
   }
   const Mark top{source, 1, 1};
-  Value model = collection(Value::Kind::map, "", top);
+  YamlValue model = collection(YamlValue::Kind::map, "", top);
   model.children.push_back(scalar("kind", "layers", top));
   model.children.push_back(scalar("name", name, top));
   model.children.push_back(std::move(layers));

@@ -21,16 +21,16 @@ class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
 
-  Value take() { return std::move(root_); }
+  YamlValue take() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& at, YAML::anchor_t anchor) override {
-    add(leaf(Value::Kind::null, at), anchor);
+    add(leaf(YamlValue::Kind::null, at), anchor);
   }
   void OnScalar(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
-    Value value = leaf(Value::Kind::scalar, at);
+    YamlValue value = leaf(YamlValue::Kind::scalar, at);
     refuse_tag(value.mark, tag);
     value.quoted = tag == "!";
     value.text = text;
@@ -42,24 +42,24 @@ class TreeBuilder : public YAML::EventHandler {
     if (known == anchors_.end())
       fail(here, "an alias stands inside the value it refers to; write the value out");
     count(known->second, static_cast<int>(open_.size()), here);
-    Value copy = known->second;
+    YamlValue copy = known->second;
     copy.mark = here;
     attach(std::move(copy));
   }
   void OnSequenceStart(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    start(Value::Kind::list, at, tag, anchor);
+    start(YamlValue::Kind::list, at, tag, anchor);
   }
   void OnSequenceEnd() override { end(); }
   void OnMapStart(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    start(Value::Kind::map, at, tag, anchor);
+    start(YamlValue::Kind::map, at, tag, anchor);
   }
   void OnMapEnd() override { end(); }
 
  private:
   struct Open {
-    Value value;
+    YamlValue value;
     YAML::anchor_t anchor = 0;
     bool has_key = false;  // a map's next value belongs to `key`
     std::string key;
@@ -70,8 +70,8 @@ class TreeBuilder : public YAML::EventHandler {
   Mark mark(const YAML::Mark& at) const {
     return {source_, std::max(at.line, 0) + 1, std::max(at.column, 0) + 1};
   }
-  Value leaf(Value::Kind kind, const YAML::Mark& at) const {
-    Value value;
+  YamlValue leaf(YamlValue::Kind kind, const YAML::Mark& at) const {
+    YamlValue value;
     value.kind = kind;
     value.mark = mark(at);
     return value;
@@ -81,7 +81,7 @@ class TreeBuilder : public YAML::EventHandler {
       fail(at, "the tag " + quote(tag) + " has no meaning here; remove it");
   }
 
-  void start(Value::Kind kind, const YAML::Mark& at, const std::string& tag,
+  void start(YamlValue::Kind kind, const YAML::Mark& at, const std::string& tag,
              YAML::anchor_t anchor) {
     Open open;
     open.value = leaf(kind, at);
@@ -98,7 +98,7 @@ class TreeBuilder : public YAML::EventHandler {
     add(std::move(done.value), done.anchor);
   }
 
-  void add(Value value, YAML::anchor_t anchor) {
+  void add(YamlValue value, YAML::anchor_t anchor) {
     count_one(value, value.mark);
     if (anchor != 0) {
       count(value, static_cast<int>(open_.size()), value.mark);
@@ -107,7 +107,7 @@ class TreeBuilder : public YAML::EventHandler {
     attach(std::move(value));
   }
 
-  void attach(Value value) {
+  void attach(YamlValue value) {
     if (open_.empty()) {
       root_ = std::move(value);
       return;
@@ -125,7 +125,7 @@ class TreeBuilder : public YAML::EventHandler {
     parent.value.children.push_back(std::move(value));
   }
 
-  static void take_key(Open& parent, const Value& key) {
+  static void take_key(Open& parent, const YamlValue& key) {
     if (!key.is_scalar()) fail(key.mark, "a key must be a plain name; write 'name: value'");
     if (!parent.keys.insert(key.text).second)
       fail(key.mark, "the key " + quote(key.text) + " is given twice; remove one of them");
@@ -139,23 +139,23 @@ class TreeBuilder : public YAML::EventHandler {
       fail(at, "lists and mappings are nested deeper than " + std::to_string(kMaxYamlDepth) +
                    " levels; flatten the file");
   }
-  void count_one(const Value& value, const Mark& at) {
+  void count_one(const YamlValue& value, const Mark& at) {
     ++nodes_;
     text_ += value.text.size() + value.key.size();
     if (nodes_ > kMaxYamlNodes || text_ > kMaxYamlText)
       fail(at, "the file grows beyond " + std::to_string(kMaxYamlNodes) +
                    " values with its aliases written out; make it smaller");
   }
-  void count(const Value& value, int depth, const Mark& at) {
+  void count(const YamlValue& value, int depth, const Mark& at) {
     check_depth(depth, at);
     count_one(value, at);
-    for (const Value& child : value.children) count(child, depth + 1, at);
+    for (const YamlValue& child : value.children) count(child, depth + 1, at);
   }
 
   std::shared_ptr<const Source> source_;
-  Value root_;
+  YamlValue root_;
   std::vector<Open> open_;
-  std::map<YAML::anchor_t, Value> anchors_;
+  std::map<YAML::anchor_t, YamlValue> anchors_;
   std::size_t nodes_ = 0, text_ = 0;
 };
 
@@ -173,15 +173,15 @@ std::string origin(const Mark& mark) {
   return mark.source->origin + ":" + std::to_string(mark.line);
 }
 
-const Value* Value::find(std::string_view name) const {
+const YamlValue* YamlValue::find(std::string_view name) const {
   if (kind != Kind::map) return nullptr;
   const auto at = std::find_if(children.begin(), children.end(),
-                               [&](const Value& child) { return child.key == name; });
+                               [&](const YamlValue& child) { return child.key == name; });
   return at == children.end() ? nullptr : &*at;
 }
 
-Value* Value::find(std::string_view name) {
-  return const_cast<Value*>(static_cast<const Value*>(this)->find(name));
+YamlValue* YamlValue::find(std::string_view name) {
+  return const_cast<YamlValue*>(static_cast<const YamlValue*>(this)->find(name));
 }
 
 std::string quote(std::string_view text) {
@@ -192,15 +192,15 @@ std::string quote(std::string_view text) {
   return out + (text.size() > kLongest ? "…'" : "'");
 }
 
-std::string description(const Value& value) {
+std::string description(const YamlValue& value) {
   switch (value.kind) {
-    case Value::Kind::null:
+    case YamlValue::Kind::null:
       return "nothing";
-    case Value::Kind::list:
+    case YamlValue::Kind::list:
       return "a list";
-    case Value::Kind::map:
+    case YamlValue::Kind::map:
       return "a mapping";
-    case Value::Kind::scalar:
+    case YamlValue::Kind::scalar:
       break;
   }
   return quote(value.text);
@@ -208,7 +208,7 @@ std::string description(const Value& value) {
 
 void fail(const Mark& mark, const std::string& what) { throw Error(location(mark) + ": " + what); }
 
-Value parse_yaml(std::string_view text, std::shared_ptr<const Source> source) {
+YamlValue parse_yaml(std::string_view text, std::shared_ptr<const Source> source) {
   const Mark whole{source, 1, 1};
   if (text.size() > kMaxYamlBytes)
     fail(whole, "larger than " + std::to_string(kMaxYamlBytes >> 20) + " MiB; make it smaller");
@@ -216,8 +216,8 @@ Value parse_yaml(std::string_view text, std::shared_ptr<const Source> source) {
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
-    if (!parser.HandleNextDocument(builder)) return Value{.mark = whole};
-    Value root = builder.take();
+    if (!parser.HandleNextDocument(builder)) return YamlValue{.mark = whole};
+    YamlValue root = builder.take();
     TreeBuilder rest(source);
     if (parser.HandleNextDocument(rest))
       fail(rest.take().mark, "a second document begins; keep one per file");
@@ -245,7 +245,7 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-Value parse_yaml_file(const std::string& path) {
+YamlValue parse_yaml_file(const std::string& path) {
   return parse_yaml(read_text(path), std::make_shared<Source>(Source{path, path, true}));
 }
 

@@ -36,7 +36,7 @@ struct Mark {
 std::string location(const Mark& mark);  // "job.yaml:3:7", "-s 'run.seed=x'"
 std::string origin(const Mark& mark);    // "job.yaml:3", "-s"
 
-struct Value {
+struct YamlValue {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
   bool quoted = false;  // a scalar written in quotes: a string whatever it looks like
@@ -44,27 +44,27 @@ struct Value {
   Mark mark;
   std::string key;  // of a map's child
   Mark key_mark;
-  std::vector<Value> children;  // of a list or map, in the order of the file
+  std::vector<YamlValue> children;  // of a list or map, in the order of the file
 
   bool is_map() const { return kind == Kind::map; }
   bool is_list() const { return kind == Kind::list; }
   bool is_scalar() const { return kind == Kind::scalar; }
-  const Value* find(std::string_view name) const;  // child of a map by key; null: there is none
-  Value* find(std::string_view name);
+  const YamlValue* find(std::string_view name) const;  // child of a map by key; null: there is none
+  YamlValue* find(std::string_view name);
 };
 
 // What a value is, for messages: "a list", "a mapping", "nothing", "'text'".
-std::string description(const Value& value);
+std::string description(const YamlValue& value);
 // 'text' fit for a message: cut when long, control characters replaced.
 std::string quote(std::string_view text);
 
 // Throws Error(usage) "LOCATION: what; remedy".
 [[noreturn]] void fail(const Mark& mark, const std::string& what);
 
-Value parse_yaml(std::string_view text, std::shared_ptr<const Source> source);
+YamlValue parse_yaml(std::string_view text, std::shared_ptr<const Source> source);
 
 // The bytes of a file, at most kMaxYamlBytes of them, or an Error.
 std::string read_text(const std::string& path);
-Value parse_yaml_file(const std::string& path);
+YamlValue parse_yaml_file(const std::string& path);
 
 }  // namespace ghostrank

@@ -38,10 +38,10 @@ TEST(GeneratedFiles, TheReferenceOfTheJobFormatIsThatOfTheTables) {
 }
 
 TEST(JsonSchema, KnowsEveryKeyThatMayBeGiven) {
-  const Value schema =
+  const YamlValue schema =
       parse_yaml(job_json_schema(), std::make_shared<Source>(Source{"schema", "schema", true}));
   for (const Key& key : job_keys()) {
-    const Value* at = &schema;
+    const YamlValue* at = &schema;
     std::string path(key.path);
     for (std::size_t dot = 0; at && dot != std::string::npos;) {
       dot = path.find('.');

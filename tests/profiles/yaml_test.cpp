@@ -8,7 +8,7 @@
 namespace ghostrank {
 namespace {
 
-Value parse(const std::string& text) {
+YamlValue parse(const std::string& text) {
   return parse_yaml(text, std::make_shared<Source>(Source{"a.yaml", "a.yaml", true}));
 }
 
@@ -17,11 +17,11 @@ std::string error(const std::string& text) {
 }
 
 TEST(Yaml, KeepsKeysInOrderWithTheirPlaces) {
-  const Value root = parse("b: 1\na:\n  - x\n  - {c: 'q'}\n");
+  const YamlValue root = parse("b: 1\na:\n  - x\n  - {c: 'q'}\n");
   ASSERT_EQ(root.children.size(), 2u);
   EXPECT_EQ(root.children[0].key, "b");
   EXPECT_EQ(root.children[1].key, "a");
-  const Value& item = root.children[1].children[1].children[0];
+  const YamlValue& item = root.children[1].children[1].children[0];
   EXPECT_EQ(item.text, "q");
   EXPECT_TRUE(item.quoted);
   EXPECT_EQ(location(item.key_mark), "a.yaml:4:6");
@@ -30,14 +30,14 @@ TEST(Yaml, KeepsKeysInOrderWithTheirPlaces) {
 }
 
 TEST(Yaml, ReadsJson) {
-  const Value root = parse("{\"a\": [1, 2.5, true, null], \"b\": {\"c\": \"1\"}}");
+  const YamlValue root = parse("{\"a\": [1, 2.5, true, null], \"b\": {\"c\": \"1\"}}");
   EXPECT_EQ(root.find("a")->children[1].text, "2.5");
-  EXPECT_EQ(root.find("a")->children[3].kind, Value::Kind::null);
+  EXPECT_EQ(root.find("a")->children[3].kind, YamlValue::Kind::null);
   EXPECT_TRUE(root.find("b")->find("c")->quoted);
 }
 
 TEST(Yaml, WritesAliasesOut) {
-  const Value root = parse("a: &x {n: 1}\nb: *x\n");
+  const YamlValue root = parse("a: &x {n: 1}\nb: *x\n");
   EXPECT_EQ(root.find("b")->find("n")->text, "1");
 }
 
@@ -116,8 +116,8 @@ TEST(Yaml, BoundsTheSizeOfAFile) {
 }
 
 TEST(Yaml, TakesAnEmptyFileAsNothing) {
-  EXPECT_EQ(parse("").kind, Value::Kind::null);
-  EXPECT_EQ(parse("# only a comment\n").kind, Value::Kind::null);
+  EXPECT_EQ(parse("").kind, YamlValue::Kind::null);
+  EXPECT_EQ(parse("# only a comment\n").kind, YamlValue::Kind::null);
 }
 
 TEST(Yaml, KeepsMessagesPrintable) {
