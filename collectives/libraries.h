@@ -1,0 +1,13 @@
+// The tables that the registry is made of: one per library, each in a file of its own. Within a
+// table the first row of a function is what "auto" means for that library.
+#pragma once
+
+#include <span>
+
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+
+std::span<const Algorithm> generic_rows();  // generic_rows.cpp
+
+}  // namespace ghostrank
