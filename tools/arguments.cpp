@@ -2,6 +2,7 @@
 #include "tools/arguments.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <sstream>
 
@@ -38,7 +39,10 @@ bool parse(CLI::App& app, const Argv& argv) {
     std::fputs(app.help().c_str(), stdout);
     return false;
   } catch (const CLI::ParseError& error) {
-    throw Error(std::string(error.what()) + "; '" + app.get_name() + " --help' shows the flags");
+    std::string what = error.what();
+    if (!what.empty())
+      what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));
+    throw Error(what + "; '" + app.get_name() + " --help' shows the flags");
   }
   return true;
 }

@@ -85,6 +85,7 @@ std::string plan_json(const PlanFacts& facts) {
                {"model", facts.model},
                {"ranks", facts.ranks},
                {"nodes", facts.nodes},
+               {"steady_from_iteration", facts.opening},
                {"programs", programs_json(facts)},
                {"groups", groups_json(facts)},
                {"collectives", collectives_json(facts.traffic)},

@@ -79,10 +79,18 @@ std::string humane_bits(double bits_per_second) {
 std::string humane_count(double count) {
   if (!std::isfinite(count)) return "n/a";
   if (std::abs(count) < 1000 || std::abs(count) >= 1e18) return significant(count);
-  const bool negative = count < 0;
-  std::string digits = std::to_string(std::llround(std::abs(count)));
-  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-  return negative ? "-" + digits : digits;
+  const std::string digits = std::to_string(std::llround(std::abs(count)));
+  std::string text = count < 0 ? "-" : "";
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string humane_count(double count, const std::string& noun, const std::string& plural) {
+  const std::string many = plural.empty() ? noun + "s" : plural;
+  return humane_count(count) + " " + (count == 1 ? noun : many);
 }
 
 std::string humane_percent(double share) { return significant(share * 100, 3) + " %"; }

@@ -9,11 +9,13 @@
 
 namespace ghostrank {
 
-std::string humane_seconds(double seconds);             // "312.4 ms", "2 min 13 s"
-std::string humane_bytes(double bytes);                 // "6.2 GiB", "512 B"
-std::string humane_count(double count);                 // "1,234,567", "12.5"
-std::string humane_percent(double share);               // 0.0123 -> "1.23 %"
-std::string humane_bits(double bits_per_second);        // "400 Gb/s"
-std::string significant(double value, int digits = 4);  // "0.01234", "1234"
+std::string humane_seconds(double seconds);  // "312.4 ms", "2 min 13 s"
+std::string humane_bytes(double bytes);      // "6.2 GiB", "512 B"
+std::string humane_count(double count);      // "1,234,567", "12.5"
+std::string humane_count(double count, const std::string& noun,
+                         const std::string& plural = "");  // "1 node", "2 nodes"
+std::string humane_percent(double share);                  // 0.0123 -> "1.23 %"
+std::string humane_bits(double bits_per_second);           // "400 Gb/s"
+std::string significant(double value, int digits = 4);     // "0.01234", "1234"
 
 }  // namespace ghostrank

@@ -148,10 +148,10 @@ std::vector<Fact> closing_facts(const PlanFacts& facts) {
            humane_bits(facts.nic_bps);
   }
   return {{"between nodes", humane_bytes(real(t.wire_bytes)) + " in " +
-                                humane_count(real(t.wire_messages)) + " messages, " +
-                                humane_count(real(t.pairs.size())) + " NIC pairs"},
+                                humane_count(real(t.wire_messages), "message") + ", " +
+                                humane_count(real(t.pairs.size()), "NIC pair")},
           {"inside nodes", humane_bytes(real(t.intra_bytes)) + " in " +
-                               humane_count(real(t.intra_messages)) + " messages"},
+                               humane_count(real(t.intra_messages), "message")},
           {"busiest NIC", nic},
           {"compute", humane_seconds(t.compute_seconds) + ", the longest of any role"},
           {"step at least", humane_seconds(t.step_seconds_at_least)},
@@ -168,6 +168,10 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   facts.nodes = job.spec.cluster.nodes;
   facts.nics_per_node = job.spec.cluster.nics_per_node;
   facts.nic_bps = job.spec.cluster.nic.rate_bps;
+  for (const Role& role : workload.roles) {
+    if (!role.iterations.empty())
+      facts.opening = std::max(facts.opening, role.iterations.size() - 1);
+  }
   facts.streams = stream_facts(workload);
   facts.groups = group_facts(workload);
   facts.traffic = plan_traffic(job.spec, workload);
@@ -176,8 +180,13 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
 
 std::string plan_text(const PlanFacts& facts, const Paint& paint) {
   std::string text = paint.bold("plan of " + facts.job) + ": " + facts.model + ", " +
-                     humane_count(facts.ranks) + " ranks on " + humane_count(facts.nodes) +
-                     " nodes; one steady iteration, nothing was sent\n";
+                     humane_count(facts.ranks, "rank") + " on " +
+                     humane_count(facts.nodes, "node") +
+                     "; one iteration of the steady state, nothing was sent\n";
+  if (facts.opening > 0) {
+    text += "the steady state begins with iteration " + std::to_string(facts.opening) +
+            "; before, the programs differ\n";
+  }
   text += "\n" + programs_table(facts) + "\n" + groups_table(facts);
   if (!facts.traffic.collectives.empty()) text += "\n" + traffic_table(facts);
   if (!facts.traffic.pairs.empty()) text += "\n" + pairs_table(facts);

@@ -30,6 +30,7 @@ struct PlanFacts {
   std::string job, model;
   int ranks = 0, nodes = 0, nics_per_node = 0;
   double nic_bps = 0;
+  std::size_t opening = 0;  // first iterations that differ from the steady state
   std::vector<StreamFacts> streams;
   std::vector<GroupFacts> groups;
   TrafficPlan traffic;

@@ -1,5 +1,6 @@
 // What a person sees while a run goes on, on stderr. On a terminal one line is repainted; elsewhere
-// (a log file, CI) a plain line appears at the end of an iteration, at most every ten seconds.
+// (a log file, CI) a plain line appears at the end of an iteration, at most every ten seconds: a
+// short run leaves none.
 //
 // Threading: one owner.
 #pragma once
@@ -37,7 +38,7 @@ class Progress {
   std::FILE* out_;
   Mode mode_;
   ProgressState state_;
-  double last_plain_wall_ = -1e9, last_paint_wall_ = -1e9;
+  double last_plain_wall_ = 0, last_paint_wall_ = 0;
   bool painted_ = false;
 };
 

@@ -82,14 +82,15 @@ Json throughput_json(const Result& result) {
 Json collectives_json(const Result& result) {
   Json list = Json::array();
   for (const CollectiveReport& c : result.collectives) {
+    const auto timed = [&](double value) { return c.seconds_median > 0 ? Json(value) : nullptr; };
     list.push_back({{"op", c.op},
                     {"group", c.group},
                     {"algorithm", c.algorithm},
                     {"calls", number(c.calls)},
                     {"bytes", number(c.bytes)},
-                    {"seconds_median", c.seconds_median},
-                    {"algbw_GBps", c.algbw_GBps},
-                    {"busbw_GBps", c.busbw_GBps}});
+                    {"seconds_median", timed(c.seconds_median)},
+                    {"algbw_GBps", timed(c.algbw_GBps)},
+                    {"busbw_GBps", timed(c.busbw_GBps)}});
   }
   return list;
 }

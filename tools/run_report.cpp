@@ -14,10 +14,6 @@
 namespace ghostrank {
 namespace {
 
-std::string plural(double count, const std::string& noun) {
-  return humane_count(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string gigabytes(double gigabytes_per_second) {
   return significant(gigabytes_per_second, 3) + " GB/s";
 }
@@ -63,17 +59,19 @@ std::string dilation_line(const LoadedJob& job, const Result& result) {
 std::string size_line(const LoadedJob& job, const Result& result) {
   const ClusterSpec& cluster = job.spec.cluster;
   const auto processes = static_cast<double>(std::max<std::size_t>(result.hosts.size(), 1));
-  return plural(result.ranks, "rank") + " on " + plural(cluster.nodes, "emulated node") + " (" +
-         plural(cluster.gpus_per_node, "GPU") + ", " + plural(cluster.nics_per_node, "NIC") +
-         " each), played by " + humane_count(processes) +
-         (processes == 1 ? " process" : " processes");
+  return humane_count(result.ranks, "rank") + " on " +
+         humane_count(cluster.nodes, "emulated node") + " (" +
+         humane_count(cluster.gpus_per_node, "GPU") + ", " +
+         humane_count(cluster.nics_per_node, "NIC") + " each), played by " +
+         humane_count(processes, "process", "processes");
 }
 
 void add_job_facts(std::vector<Fact>& facts, const LoadedJob& job, const Result& result) {
   facts.push_back({"job", job.spec.file});
-  facts.push_back({"model", job.spec.model_name + ", " + job.spec.parallel.framework + ", " +
-                                std::string(name_of(job.spec.precision.gradients)) +
-                                " gradients, on " + job.spec.device.name});
+  std::string model = job.spec.model_name + ", " + job.spec.parallel.framework + ", " +
+                      std::string(name_of(job.spec.precision.gradients)) + " gradients";
+  if (!job.spec.device.name.empty()) model += ", on " + job.spec.device.name;
+  facts.push_back({"model", model});
   facts.push_back({"ranks", size_line(job, result)});
   facts.push_back({"fabric", fabric_line(job, result)});
   facts.push_back({"dilation", dilation_line(job, result)});
@@ -90,7 +88,7 @@ std::string step_line(const Result& result) {
             humane_seconds(s.ci95->second) + "] (95 %)";
   }
   if (s.p99) text += ", p99 " + humane_seconds(*s.p99);
-  text += ", " + plural(static_cast<double>(seconds.size()), "iteration");
+  text += ", " + humane_count(static_cast<double>(seconds.size()), "iteration");
   if (s.cv) text += ", cv " + humane_percent(*s.cv);
   return text;
 }
@@ -138,10 +136,12 @@ std::string collectives_table(const Result& result) {
                {"busbw", Align::right}},
               {}};
   for (const CollectiveReport& c : result.collectives) {
+    const bool timed = c.seconds_median > 0;
     table.rows.push_back({c.op, c.group, c.algorithm, humane_count(c.calls),
                           c.calls > 0 ? humane_bytes(c.bytes / c.calls) : "-",
-                          humane_seconds(c.seconds_median), gigabytes(c.algbw_GBps),
-                          gigabytes(c.busbw_GBps)});
+                          timed ? humane_seconds(c.seconds_median) : "-",
+                          timed ? gigabytes(c.algbw_GBps) : "-",
+                          timed ? gigabytes(c.busbw_GBps) : "-"});
   }
   return "\n" + render(table);
 }
@@ -158,11 +158,12 @@ std::string busiest_nic(const Result& result) {
 
 void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
   facts.push_back({"between nodes", humane_bytes(result.wire_bytes_per_iteration) + " in " +
-                                        plural(result.messages_per_iteration, "message") +
+                                        humane_count(result.messages_per_iteration, "message") +
                                         " per step" + busiest_nic(result)});
-  facts.push_back({"inside nodes", humane_bytes(result.intra_node_bytes_per_iteration) + " in " +
-                                       plural(result.intra_node_messages_per_iteration, "message") +
-                                       " per step"});
+  facts.push_back(
+      {"inside nodes", humane_bytes(result.intra_node_bytes_per_iteration) + " in " +
+                           humane_count(result.intra_node_messages_per_iteration, "message") +
+                           " per step"});
   for (const InterfaceReport& i : result.interfaces) {
     if (!i.tx_bytes || !i.rx_bytes) continue;
     facts.push_back({"interface", "host " + std::to_string(i.host) + " " + i.device + " sent " +
@@ -229,22 +230,31 @@ std::string report(const LoadedJob& job, const Result& result, const Paint& pain
 }
 
 std::string announcement(const LoadedJob& job, const Result& started, const Paint& paint) {
+  if (job.spec.fabric.kind == FabricKind::virtual_time)
+    return "";  // this host's speed is no matter
   const Capacity& c = started.capacity;
   std::vector<Fact> facts;
-  std::string can;
-  if (c.wire_bytes_per_second > 0) can = humane_bits(c.wire_bytes_per_second * 8);
-  if (c.seconds_per_message > 0) {
-    can += (can.empty() ? "" : ", ") + plural(1 / c.seconds_per_message, "message") + "/s";
+  std::string can, needs;
+  const auto add = [](std::string& text, const std::string& part) {
+    text += (text.empty() ? "" : ", ") + part;
+  };
+  if (c.wire_bytes_per_second > 0) add(can, humane_bits(c.wire_bytes_per_second * 8));
+  if (c.seconds_per_message > 0)
+    add(can, humane_count(1 / c.seconds_per_message, "message") + "/s");
+  if (c.wire_messages > 0) {
+    add(needs, humane_bytes(c.wire_bytes) + " in " + humane_count(c.wire_messages, "message") +
+                   " on the wire");
+  }
+  if (c.local_messages > 0) {
+    add(needs, humane_count(c.local_messages, "message") + " between its own ranks");
   }
   if (!can.empty()) facts.push_back({"this host can source", can});
-  facts.push_back({"the busiest process needs",
-                   humane_bytes(c.wire_bytes) + " in " + plural(c.wire_messages, "message") +
-                       " on the wire and " + plural(c.local_messages, "local message") +
-                       " per step of at least " + humane_seconds(c.step_seconds_at_least)});
-  if (!started.fidelity.modelled && job.spec.fabric.kind != FabricKind::virtual_time) {
-    facts.push_back({"least dilation", significant(c.dilation_needed) + "; dilation is " +
-                                           dilation_line(job, started)});
+  if (!needs.empty()) {
+    facts.push_back({"the busiest process needs",
+                     needs + " in a step of at least " + humane_seconds(c.step_seconds_at_least)});
   }
+  facts.push_back({"least dilation", significant(c.dilation_needed)});
+  facts.push_back({"dilation", dilation_line(job, started)});
   return paint.dim(render(facts)) + "\n";
 }
 

@@ -1,8 +1,11 @@
 // ghostrank run: plays a job, watches it, writes what was found.
 //
 // Every process of a job runs this; process 0 speaks and writes, the others only report errors.
+#include <array>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
+#include <filesystem>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -69,14 +72,15 @@ bool read_flags(const Argv& argv, RunFlags& flags) {
 }
 
 void print_config(const LoadedJob& job) {
-  std::size_t widest = 0;
+  constexpr std::size_t kWidest = 60;  // longer entries do not push the origins of the others away
+  std::size_t width = 0;
   std::vector<std::string> lines;
   for (const ConfigEntry& entry : job.entries) {
     lines.push_back(entry.path + " = " + entry.value);
-    widest = std::max(widest, std::min<std::size_t>(lines.back().size(), 60));
+    if (lines.back().size() <= kWidest) width = std::max(width, lines.back().size());
   }
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    lines[i].resize(std::max(lines[i].size(), widest), ' ');
+    lines[i].resize(std::max(lines[i].size(), width), ' ');
     std::printf("%s   # %s\n", lines[i].c_str(), job.entries[i].origin.c_str());
   }
 }
@@ -148,13 +152,32 @@ int outcome(const RunFlags& flags, const std::vector<Expectation>& expectations,
   return status;
 }
 
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+// What a result says of its run besides what the engine found.
 Result identity_of(const Argv& argv, const LoadedJob& job) {
   Result identity;
   identity.version = GHOSTRANK_VERSION;
   identity.argv = argv;
   identity.config_json = job.config_json;
-  identity.job_name = job.spec.file;
+  identity.job_name = std::filesystem::path(job.spec.file).stem();
+  identity.started_utc = utc_now();
   return identity;
+}
+
+void sign(Result& result, const Result& identity) {
+  result.version = identity.version;
+  result.argv = identity.argv;
+  result.config_json = identity.config_json;
+  result.job_name = identity.job_name;
+  result.started_utc = identity.started_utc;
 }
 
 int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Workload& workload,
@@ -167,7 +190,8 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
 
   const std::unique_ptr<Control> control = Control::meet(world);
   const StopOnSignal signals(*control);
-  RunWatch watch(job, identity_of(argv, job), watch_options(flags));
+  const Result identity = identity_of(argv, job);
+  RunWatch watch(job, identity, watch_options(flags));
   Result result = run_job(job, workload, *control, options, watch);
   watch.ended();
   if (world.rank != 0) {
@@ -177,8 +201,7 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
     control->close();
     return status;
   }
-  result.version = GHOSTRANK_VERSION;
-  result.argv = argv;
+  sign(result, identity);
   if (result.spans_dropped > 0) {
     result.notes.push_back("the trace is cut: " + std::to_string(result.spans_dropped) +
                            " spans did not fit; name fewer --trace-ranks");

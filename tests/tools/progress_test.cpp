@@ -1,0 +1,49 @@
+#include "tools/progress.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/tools/sample.h"
+
+namespace ghostrank {
+namespace {
+
+using test::contents;
+using test::Scratch;
+
+std::string played(Progress::Mode mode, int iterations, double seconds_each) {
+  const Scratch scratch;
+  std::FILE* out = std::fopen((scratch / "log").c_str(), "w");
+  {
+    Progress progress(out, mode, 1, iterations);
+    for (int i = -1; i < iterations; ++i) {
+      progress.advanced((i + 2.0) / (iterations + 1), (i + 2) * seconds_each);
+      progress.iteration_ended(i, 0.5);
+    }
+  }
+  std::fclose(out);
+  return contents(scratch / "log");
+}
+
+TEST(Progress, SaysWhereTheRunIsAndWhatIsLeft) {
+  EXPECT_EQ(progress_text({2, 5, 1, 0.3124, 0.5, 12}),
+            "iteration 3/5  step 312.4 ms   50 %  elapsed 12 s  left 12 s");
+  EXPECT_EQ(progress_text({-1, 5, 1, 0, 0, 0}), "warm-up 1/1    0 %  elapsed 100 ms");
+}
+
+TEST(Progress, InALogAppearsAtMostEveryTenSeconds) {
+  const std::string log = played(Progress::Mode::plain, 5, 4);  // iterations end at 4, 8, ... 24 s
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2);
+  EXPECT_EQ(log.find('\r'), std::string::npos);
+}
+
+TEST(Progress, OnATerminalRepaintsOneLineAndClearsItAtTheEnd) {
+  const std::string log = played(Progress::Mode::live, 2, 1);
+  EXPECT_EQ(log.find('\n'), std::string::npos);
+  EXPECT_NE(log.find("iteration 2/2"), std::string::npos);
+  EXPECT_EQ(log.substr(log.size() - 4), "\r\x1b[K");
+}
+
+TEST(Progress, IsSilentWhenAskedTo) { EXPECT_EQ(played(Progress::Mode::silent, 3, 20), ""); }
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include "tests/tools/sample.h"
+#include "tools/run_report.h"
+
+namespace ghostrank {
+namespace {
+
+using test::sample;
+
+TEST(Verdict, StandsFirstAndSaysWhatTheNumbersAreValidFor) {
+  EXPECT_EQ(verdict(sample(), 3), "faithful: this machine kept up; valid for bytes, order");
+}
+
+TEST(Verdict, GivesTheReasonOfAnUnfaithfulRun) {
+  Result result = sample();
+  result.fidelity.faithful = false;
+  result.fidelity.reason = "loop busy 95 %";
+  EXPECT_EQ(verdict(result, 3), "NOT faithful: loop busy 95 %; valid for bytes, order");
+}
+
+TEST(Verdict, PutsAnInterruptionAndWrongSumsBeforeEverythingElse) {
+  Result result = sample();
+  result.verify->wrong_elements = 7;
+  EXPECT_EQ(verdict(result, 3), "WRONG: verification found 7 wrong elements");
+  result.interrupted = "host 1 (beta) was lost";
+  EXPECT_EQ(verdict(result, 5), "INCOMPLETE: 3 of 5 iterations; host 1 (beta) was lost");
+}
+
+TEST(Verdict, CallsVirtualTimeModelled) {
+  Result result = sample();
+  result.fidelity.faithful = false;
+  result.fidelity.modelled = true;
+  EXPECT_EQ(verdict(result, 3).rfind("modelled: virtual time", 0), 0u);
+}
+
+TEST(Report, NamesTheBusiestNicAndTheDilation) {
+  LoadedJob job;
+  job.spec.fabric.kind = FabricKind::ofi;
+  const std::string text = report(job, sample(), Paint{});
+  EXPECT_EQ(text.rfind("faithful", 0), 0u);
+  EXPECT_NE(text.find("busiest NIC n0.nic0 sends 2 KiB"), std::string::npos);
+  EXPECT_NE(text.find("8 (auto): 1 s of the emulated cluster takes 8 s here"), std::string::npos);
+  EXPECT_NE(text.find("ofi: net, tcp-cubic"), std::string::npos);
+  EXPECT_NE(text.find("run queue wait unreadable"), std::string::npos);
+}
+
+TEST(IterationsCsv, HasOneRowPerMeasuredIteration) {
+  EXPECT_EQ(iterations_csv(sample()),
+            "job,provider,transport,ranks,dilation,iteration,seconds,compute_seconds,"
+            "exposed_comm_seconds,bubble_seconds,faithful\n"
+            "job,net,tcp-cubic,4,8,0,0.4,0.3,0.1,0,true\n"
+            "job,net,tcp-cubic,4,8,1,0.6,0.3,0.2,0.1,true\n"
+            "job,net,tcp-cubic,4,8,2,0.5,0.3,0.2,0,true\n");
+}
+
+}  // namespace
+}  // namespace ghostrank

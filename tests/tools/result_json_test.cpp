@@ -1,0 +1,164 @@
+#include "tools/result_json.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "tests/tools/sample.h"
+
+namespace ghostrank {
+namespace {
+
+using nlohmann::json;
+using test::contents;
+using test::put;
+using test::sample;
+using test::Scratch;
+
+std::string error_of(const std::string& file) {
+  try {
+    read_result(file);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ResultJson, HasTheNamesAndNestingOfItsSchema) {
+  const json j = json::parse(result_json(sample()));
+  EXPECT_EQ(j["schema"], "ghostrank/result/1");
+  EXPECT_EQ(j["version"], "9.8.7");
+  EXPECT_EQ(j["argv"][1], "run");
+  EXPECT_EQ(j["config"]["fabric"]["kind"], "ofi");
+  EXPECT_EQ(j["hosts"][1], (json{{"index", 1},
+                                 {"hostname", "beta"},
+                                 {"provider", "net"},
+                                 {"transport", "tcp-cubic"},
+                                 {"ranks", 2},
+                                 {"rss_bytes", 2000},
+                                 {"cpu_seconds", 2.5}}));
+  EXPECT_EQ(j["ranks"], 4);
+  EXPECT_EQ(j["dilation"], 8);
+  EXPECT_EQ(j["wall_seconds"], 12.5);
+  EXPECT_EQ(j["iterations"][1], (json{{"seconds", 0.6},
+                                      {"compute_seconds", 0.3},
+                                      {"exposed_comm_seconds", 0.2},
+                                      {"bubble_seconds", 0.1}}));
+  EXPECT_EQ(j["collectives"][0], (json{{"op", "allreduce"},
+                                       {"group", "dp"},
+                                       {"algorithm", "ring"},
+                                       {"calls", 3},
+                                       {"bytes", 3072},
+                                       {"seconds_median", 0.002},
+                                       {"algbw_GBps", 1.5},
+                                       {"busbw_GBps", 2.25}}));
+  EXPECT_EQ(j["verify"], (json{{"checked_elements", 1000}, {"wrong_elements", 0}}));
+}
+
+TEST(ResultJson, NamesNicsByNodeAndPlace) {
+  const json traffic = json::parse(result_json(sample()))["traffic"];
+  EXPECT_EQ(traffic["wire_bytes_per_iteration"], 4096);
+  EXPECT_EQ(traffic["messages_per_iteration"], 12);
+  EXPECT_EQ(traffic["pairs"][0],
+            (json{{"src", "n0.nic0"}, {"dst", "n1.nic1"}, {"bytes", 2048}, {"messages", 6}}));
+}
+
+TEST(ResultJson, SaysNullForWhatIsUnknown) {
+  Result result = sample();
+  result.iterations.resize(1);
+  const json j = json::parse(result_json(result));
+  EXPECT_TRUE(j["interfaces"][1]["tx_bytes"].is_null());
+  EXPECT_TRUE(j["fidelity"]["run_queue_wait"].is_null());
+  EXPECT_EQ(j["step_time"]["median"], 0.4);
+  EXPECT_TRUE(j["step_time"]["ci95"].is_null());
+  EXPECT_TRUE(j["step_time"]["cv"].is_null());
+  EXPECT_TRUE(j["interrupted"].is_null());
+}
+
+TEST(ResultJson, GivesATailOnlyFromAHundredIterations) {
+  Result result = sample();
+  result.iterations.assign(99, {1, 1, 0, 0});
+  EXPECT_FALSE(json::parse(result_json(result))["step_time"].contains("p99"));
+  result.iterations.push_back({1, 1, 0, 0});
+  EXPECT_EQ(json::parse(result_json(result))["step_time"]["p99"], 1);
+}
+
+TEST(ResultJson, DerivesThroughputFromTheMedianStep) {
+  const json j = json::parse(result_json(sample()));
+  EXPECT_DOUBLE_EQ(j["samples_per_second"], 32);
+  EXPECT_DOUBLE_EQ(j["tflops_per_gpu"], 2);  // 4 TFLOP in 0.5 s on 4 GPUs
+}
+
+TEST(ResultJson, SurvivesTextThatIsNotUtf8) {
+  Result result = sample();
+  result.hosts[0].hostname = "bad\xff";
+  EXPECT_NO_THROW(json::parse(result_json(result)));
+}
+
+TEST(ResultJson, ReadsBackWhatCompareNeeds) {
+  const Scratch scratch;
+  put(scratch / "r.json", result_json(sample()));
+  const StoredResult r = read_result(scratch / "r.json");
+  EXPECT_EQ(r.job, "job");
+  EXPECT_EQ(r.fabric, "ofi");
+  EXPECT_EQ(r.transport, "tcp-cubic");
+  EXPECT_EQ(r.processes, 2);
+  EXPECT_EQ(r.step_median, 0.5);
+  EXPECT_EQ(r.exposed, 0.2);
+  EXPECT_TRUE(r.faithful);
+  ASSERT_TRUE(r.pairs_known);
+  EXPECT_EQ(r.pairs.at({"n0.nic0", "n1.nic1"}), std::pair(2048.0, 6.0));
+}
+
+TEST(ResultJson, ReadsPairsFromTheFileBesideIt) {
+  const Scratch scratch;
+  Result result = sample();
+  write_pairs_csv(scratch / "r.pairs.csv", result);
+  EXPECT_EQ(contents(scratch / "r.pairs.csv"),
+            "src,dst,bytes,messages\nn0.nic0,n1.nic1,2048,6\nn1.nic1,n0.nic0,2048,6\n");
+  result.pairs_file = "r.pairs.csv";
+  put(scratch / "r.json", result_json(result));
+  EXPECT_FALSE(json::parse(contents(scratch / "r.json"))["traffic"].contains("pairs"));
+  EXPECT_EQ(read_result(scratch / "r.json").pairs.size(), 2u);
+}
+
+TEST(ResultJson, OfAnotherFormIsRefusedWithThePlace) {
+  const Scratch scratch;
+  const std::string file = scratch / "r.json";
+  put(file, "{\n  \"schema\": ghost}");
+  EXPECT_EQ(error_of(file).substr(0, file.size() + 5), file + ":2:13");
+  put(file, "{}");
+  EXPECT_NE(error_of(file).find("schema is ''"), std::string::npos);
+  put(file, R"({"schema": "ghostrank/result/1", "ranks": "many"})");
+  EXPECT_EQ(error_of(file), file + ": ranks is not a number");
+  put(file, R"({"schema": "ghostrank/result/1", "hosts": [1]})");
+  EXPECT_EQ(error_of(file), file + ": hosts[0] is not an object");
+  EXPECT_NE(error_of(scratch / "absent.json").find("No such file"), std::string::npos);
+}
+
+TEST(ResultJson, PartialLinesAreCompleteDocuments) {
+  const json header = json::parse(partial_header(sample()));
+  EXPECT_EQ(header["schema"], "ghostrank/partial/1");
+  EXPECT_EQ(header["config"]["model"], "tiny");
+  const json line = json::parse(partial_iteration(7, {0.5, 0.3, 0.2, 0}));
+  EXPECT_EQ(line["iteration"], 7);
+  EXPECT_EQ(line["seconds"], 0.5);
+  EXPECT_EQ(partial_iteration(7, {}).find('\n'), partial_iteration(7, {}).size() - 1);
+}
+
+TEST(WholeFiles, ReplaceWhatWasThereAndLeaveNothingBehind) {
+  const Scratch scratch;
+  write_whole(scratch / "out", "first");
+  write_whole(scratch / "out", "second");
+  EXPECT_EQ(contents(scratch / "out"), "second");
+  EXPECT_FALSE(std::filesystem::exists(scratch / "out.unfinished"));
+  EXPECT_THROW(write_whole(scratch / "no/such/place", ""), Error);
+}
+
+TEST(WholeFiles, WriteToADeviceWithoutReplacingIt) {
+  write_whole("/dev/null", "x");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+}  // namespace
+}  // namespace ghostrank

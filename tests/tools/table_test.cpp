@@ -1,0 +1,71 @@
+#include "tools/table.h"
+
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "tools/arguments.h"
+#include "tools/humane.h"
+
+namespace ghostrank {
+namespace {
+
+TEST(Table, AlignsColumnsByCharactersNotBytes) {
+  const Table table{{{"name"}, {"time", Align::right}}, {{"a", "9 µs"}, {"long name", "10.5 µs"}}};
+  EXPECT_EQ(render(table),
+            "name          time\n"
+            "a             9 µs\n"
+            "long name  10.5 µs\n");
+}
+
+TEST(Table, PadsShortRowsAndLeavesNoTrailingBlanks) {
+  const Table table{{{"a"}, {"b"}}, {{"x"}, {"y", "z"}}};
+  EXPECT_EQ(render(table, 2), "  a  b\n  x\n  y  z\n");
+}
+
+TEST(Table, ListsFactsUnderOneMargin) {
+  EXPECT_EQ(render(std::vector<Fact>{{"job", "j"}, {"wall time", "1 s"}}),
+            "job        j\nwall time  1 s\n");
+}
+
+TEST(Paint, LeavesTextAloneWhereThereIsNoTerminal) {
+  EXPECT_EQ(Paint{false}.bad("x"), "x");
+  EXPECT_EQ(Paint{true}.bold("x"), "\x1b[1mx\x1b[0m");
+}
+
+TEST(Humane, SecondsPickTheirUnit) {
+  EXPECT_EQ(humane_seconds(0), "0 s");
+  EXPECT_EQ(humane_seconds(1.5e-9), "1.5 ns");
+  EXPECT_EQ(humane_seconds(0.3124), "312.4 ms");
+  EXPECT_EQ(humane_seconds(0.99999), "1 s");
+  EXPECT_EQ(humane_seconds(133.2), "2 min 13 s");
+  EXPECT_EQ(humane_seconds(2 * 3600 + 59), "2 h 0 min");
+}
+
+TEST(Humane, BytesArePowersOf1024) {
+  EXPECT_EQ(humane_bytes(512), "512 B");
+  EXPECT_EQ(humane_bytes(1024), "1 KiB");
+  EXPECT_EQ(humane_bytes(1.5 * 1024 * 1024 * 1024), "1.5 GiB");
+}
+
+TEST(Humane, CountsAreGroupedInThousands) {
+  EXPECT_EQ(humane_count(999), "999");
+  EXPECT_EQ(humane_count(1234567), "1,234,567");
+  EXPECT_EQ(humane_count(-1000), "-1,000");
+  EXPECT_EQ(humane_count(12.5), "12.5");
+}
+
+TEST(Humane, RatesAreDecimal) { EXPECT_EQ(humane_bits(400e9), "400 Gb/s"); }
+
+TEST(RankLists, AreRangesAndSinglesSortedOnce) {
+  EXPECT_EQ(parse_ranks("8-10,0,9", 16), (std::vector<Rank>{0, 8, 9, 10}));
+}
+
+TEST(RankLists, RefuseRanksTheJobDoesNotHave) {
+  EXPECT_THROW(parse_ranks("0-16", 16), Error);
+  EXPECT_THROW(parse_ranks("x", 16), Error);
+  EXPECT_THROW(parse_ranks("3-1", 16), Error);
+  EXPECT_THROW(parse_ranks("", 16), Error);
+}
+
+}  // namespace
+}  // namespace ghostrank

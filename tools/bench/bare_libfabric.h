@@ -1,0 +1,14 @@
+// The yardstick: the shortest loop that moves messages over the same libfabric provider, spinning,
+// without headers, matching, pacing or accounting.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ghostrank::bench {
+
+// Seconds to move `count` messages of `bytes` one way between two processes of this machine over
+// loopback.
+double bare_stream_seconds(const std::string& provider, std::uint64_t bytes, std::uint64_t count);
+
+}  // namespace ghostrank::bench
