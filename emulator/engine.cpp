@@ -317,7 +317,9 @@ class Run {
   }
 
   void measure(int first) {
+    const std::int64_t began = monotonic_ns();
     const SegmentReport sum = segment(first, spec_.run.iterations, false);
+    result_.played_wall_seconds = static_cast<double>(monotonic_ns() - began) * 1e-9;
     std::vector<double> steps;
     for (const IterationReport& i : result_.iterations) steps.push_back(i.seconds);
     result_.fidelity = judge(sum, spec_, result_.dilation, median(steps));

@@ -96,7 +96,8 @@ struct Result {
   int ranks = 0;
   int nics_per_node = 1;
   double dilation = 1;
-  double wall_seconds = 0;
+  double wall_seconds = 0;                  // of this machine, set-up and warm-up included
+  double played_wall_seconds = 0;           // of the measured iterations alone
   std::vector<IterationReport> iterations;  // measured ones
   std::vector<CollectiveReport> collectives;
   double wire_bytes_per_iteration = 0, messages_per_iteration = 0;  // between emulated nodes
