@@ -360,7 +360,7 @@ TEST_P(EveryProvider, UsesLittleProcessorTimeWhileItWaits) {
       j.fabric->wait(100ms, 0ns);
       j.fabric->poll(none);
     }
-    EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 0.05);
+    EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 0.1);  // spinning: 0.3
     j.leave();
     return "";
   }));
