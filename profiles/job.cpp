@@ -87,6 +87,10 @@ std::string key_of(Func func) {
       return "collectives.all_to_all";
     case Func::send_recv:
       return "collectives.send_recv";
+    case Func::gather:
+      return "collectives.gather";
+    case Func::scatter:
+      return "collectives.scatter";
     case Func::barrier:
       break;
   }
@@ -206,6 +210,10 @@ std::string& CollectiveSpec::algorithm(Func func) {
       return all_to_all;
     case Func::send_recv:
       return send_recv;
+    case Func::gather:
+      return gather;
+    case Func::scatter:
+      return scatter;
     case Func::barrier:
       break;
   }

@@ -132,6 +132,18 @@ std::string document(const char* title, const Json& body) {
   return root.dump(2) + "\n";
 }
 
+std::string code(std::string_view text) {
+  std::string out = "`";
+  out += text;
+  return out + "`";
+}
+
+std::string code_list(std::string_view blank_separated) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words(blank_separated)) quoted.push_back(code(word));
+  return join(quoted, ", ");
+}
+
 std::string type_text(const Key& key) {
   const auto ranged = [&](const char* name) {
     if (key.min == key.max) return std::string(name);
@@ -147,8 +159,8 @@ std::string type_text(const Key& key) {
     case KeyType::string:
       return "text";
     case KeyType::choice: {
-      std::string text = "`" + join(words(key.allowed), "`, `") + "`";
-      if (!key.later.empty()) text += "; later `" + join(words(key.later), "`, `") + "`";
+      std::string text = code_list(key.allowed);
+      if (!key.later.empty()) text += "; later " + code_list(key.later);
       return text;
     }
     case KeyType::dilation:
@@ -170,15 +182,15 @@ std::string type_text(const Key& key) {
 std::string default_text(const Key& key) {
   if (key.standard == kRequired) return "required";
   if (key.standard == kAbsent) return "–";
-  return key.standard.empty() ? "empty" : "`" + std::string(key.standard) + "`";
+  return key.standard.empty() ? "empty" : code(key.standard);
 }
 
 std::string table_markdown(std::span<const Key> table) {
   std::string out = "| key | value | default | meaning |\n|---|---|---|---|\n";
   for (const Key& key : table)
     if (key.available)
-      out += "| `" + std::string(key.path) + "` | " + type_text(key) + " | " + default_text(key) +
-             " | " + std::string(key.doc) + " |\n";
+      out += "| " + code(key.path) + " | " + type_text(key) + " | " + default_text(key) + " | " +
+             std::string(key.doc) + " |\n";
   return out;
 }
 
@@ -186,7 +198,7 @@ std::string reserved_markdown(std::span<const Key> table) {
   std::string out = "| key | accepted | meaning |\n|---|---|---|\n";
   for (const Key& key : table)
     if (!key.available)
-      out += "| `" + std::string(key.path) + "` | " +
+      out += "| " + code(key.path) + " | " +
              (has_default(key) ? default_text(key) : std::string("nothing")) + " | " +
              std::string(key.doc) + " |\n";
   return out;

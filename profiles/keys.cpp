@@ -49,19 +49,16 @@ bool is_group(std::span<const Key> table, std::string_view path) {
 }
 
 // Every key of the tree must be in the table, and groups must be mappings.
-void refuse_unknown(const YamlValue& map, const std::string& prefix, std::span<const Key> table,
-                    std::span<const std::string_view> ignored) {
+void refuse_unknown(const YamlValue& map, const std::string& prefix, std::span<const Key> table) {
   for (const YamlValue& child : map.children) {
     const std::string path = prefix.empty() ? child.key : prefix + "." + child.key;
-    if (prefix.empty() && std::find(ignored.begin(), ignored.end(), child.key) != ignored.end())
-      continue;
     if (find_key(table, path)) continue;
     if (!is_group(table, path))
       fail(child.key_mark, "unknown key " + quote(path) + suggestion(path, table));
     if (child.kind == YamlValue::Kind::null) continue;
     if (!child.is_map())
       fail(child.mark, path + " is " + description(child) + "; write a mapping of its keys");
-    refuse_unknown(child, path, table, ignored);
+    refuse_unknown(child, path, table);
   }
 }
 
@@ -137,14 +134,14 @@ void read_choice(const Key& key, const YamlValue& value, Setting& out) {
 
 void read_integers(const Key& key, const YamlValue& value, Setting& out) {
   if (!value.is_list()) refuse(key, value.mark, description(value));
-  out.text = "[";
+  std::vector<std::string> numbers;
   for (const YamlValue& item : value.children) {
     const auto number = item.is_scalar() ? parse_integer(item.text) : std::nullopt;
     if (!number) refuse(key, item.mark, "a list with " + description(item));
     check_range(key, item, static_cast<double>(*number));
-    out.text += (out.text.size() > 1 ? ", " : "") + std::to_string(*number);
+    numbers.push_back(std::to_string(*number));
   }
-  out.text += "]";
+  out.text += '[' + join(numbers, ", ") + ']';
 }
 
 // The single values that are numbers at heart; `accept` refuses and checks the range.
@@ -249,11 +246,10 @@ Setting setting_of(const Key& key, const YamlValue& root, std::string_view what)
 
 }  // namespace
 
-Settings::Settings(const YamlValue& root, std::span<const Key> table, std::string_view what,
-                   std::span<const std::string_view> ignored) {
+Settings::Settings(const YamlValue& root, std::span<const Key> table, std::string_view what) {
   if (!root.is_map())
     fail(root.mark, "a " + std::string(what) + " is a mapping of keys; found " + description(root));
-  refuse_unknown(root, "", table, ignored);
+  refuse_unknown(root, "", table);
   settings_.reserve(table.size());
   for (const Key& key : table) settings_.push_back(setting_of(key, root, what));
 }

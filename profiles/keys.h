@@ -59,10 +59,8 @@ struct Setting {
 class Settings {
  public:
   // Checks the mapping `root` against `table`; keys of `table` that `root` does not have get their
-  // default. `ignored` names top-level keys that are not looked at. `what` says what is being read
-  // ("job"), for messages.
-  Settings(const YamlValue& root, std::span<const Key> table, std::string_view what,
-           std::span<const std::string_view> ignored = {});
+  // default. `what` says what is being read ("job"), for messages.
+  Settings(const YamlValue& root, std::span<const Key> table, std::string_view what);
 
   const std::vector<Setting>& all() const { return settings_; }  // in the table's order
   const Setting& at(std::string_view path) const;

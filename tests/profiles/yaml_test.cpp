@@ -64,13 +64,14 @@ TEST(Yaml, RefusesTagsAndFurtherDocuments) {
 }
 
 TEST(Yaml, BoundsNesting) {
-  std::string fits, bursts;
-  for (int i = 0; i < kMaxYamlDepth; ++i) fits += "[";
-  bursts = fits + "[";
-  for (int i = 0; i < kMaxYamlDepth; ++i) fits += "]";
-  bursts += "]" + fits.substr(static_cast<std::size_t>(kMaxYamlDepth));
-  EXPECT_EQ(error(fits), "");
-  EXPECT_EQ(error(bursts),
+  const auto nested = [](int depth) {
+    std::string text;
+    text.append(static_cast<std::size_t>(depth), '[');
+    text.append(static_cast<std::size_t>(depth), ']');
+    return text;
+  };
+  EXPECT_EQ(error(nested(kMaxYamlDepth)), "");
+  EXPECT_EQ(error(nested(kMaxYamlDepth + 1)),
             "a.yaml:1:33: lists and mappings are nested deeper than 32 levels; flatten the file");
   EXPECT_NE(error(std::string(1'000'000, '[')), "");
   EXPECT_NE(error(std::string(1'000'000, '{')), "");
@@ -122,7 +123,8 @@ TEST(Yaml, TakesAnEmptyFileAsNothing) {
 
 TEST(Yaml, KeepsMessagesPrintable) {
   EXPECT_EQ(quote("a\nb\x01"), "'a?b?'");
-  EXPECT_EQ(quote(std::string(61, 'x')), "'" + std::string(60, 'x') + "…'");
+  EXPECT_EQ(quote("0123456789012345678901234567890123456789012345678901234567890"),
+            "'012345678901234567890123456789012345678901234567890123456789…'");
 }
 
 }  // namespace
