@@ -303,7 +303,7 @@ bool Play::send(int a) {
     link.queue.push_back(
         {slice.count, {from, from + slice.count}, actor.clock, actor.sent_until, actor.k});
     if (clocks_) ++actor.clock[static_cast<std::size_t>(a)];
-    const std::uint64_t bytes = slice.count * c_.element_bytes;
+    const std::uint64_t bytes = message_bytes(schedule_.protocol(), slice.count, c_.element_bytes);
     ++report_.messages;
     report_.bytes += bytes;
     if (options_.pairs) {

@@ -28,7 +28,16 @@ std::string text_of(const Block& block) {
          std::to_string(block.offset + block.count) + ')';
 }
 
-Row row_of(const Collective& c, int channel, int k, const Step& step) {
+// Payload of all messages of a direction, as the wire sees it.
+std::uint64_t wire_bytes(const Schedule& schedule, const Step& step) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t s = 0; s < step.slices; ++s)
+    bytes += message_bytes(schedule.protocol(), slice_of(step.send, step, s).count,
+                           schedule.collective().element_bytes);
+  return bytes;
+}
+
+Row row_of(const Schedule& schedule, int channel, int k, const Step& step) {
   Row row{std::to_string(channel), std::to_string(k)};
   if (!step.recv_from.empty()) {
     row[2] = text_of(step.recv_from);
@@ -38,7 +47,7 @@ Row row_of(const Collective& c, int channel, int k, const Step& step) {
   if (!step.send_to.empty()) {
     row[5] = text_of(step.send_to);
     row[6] = text_of(step.send);
-    row[7] = std::to_string(step.send.count * c.element_bytes);
+    row[7] = std::to_string(wire_bytes(schedule, step));
   }
   row[8] = std::to_string(step.slices);
   return row;
@@ -51,6 +60,8 @@ std::string headline(const Schedule& schedule, Rank rank) {
                      std::to_string(c.element_bytes) + " bytes";
   if (c.func == Func::broadcast || c.func == Func::reduce)
     text += ", root " + std::to_string(c.root);
+  if (schedule.protocol() != Protocol::simple)
+    text += ", protocol " + std::string(name_of(schedule.protocol()));
   if (schedule.flow().credits > 0) text += ", credits " + std::to_string(schedule.flow().credits);
   return text + '\n';
 }
@@ -104,14 +115,16 @@ std::string picture(const Schedule& schedule, Rank rank) {
     for (int k = 0; k < actor.steps; ++k) {
       const Step step = schedule.step(rank, a, k);
       if (step.recv_from.empty() && step.send_to.empty()) continue;
-      rows.push_back(row_of(schedule.collective(), actor.channel, k, step));
+      rows.push_back(row_of(schedule, actor.channel, k, step));
     }
   }
   return headline(schedule, rank) + aligned(rows);
 }
 
 std::string to_json(const Schedule& schedule, Rank rank) {
-  const std::uint64_t element_bytes = schedule.collective().element_bytes;
+  const auto bytes = [&](const Block& block) {
+    return message_bytes(schedule.protocol(), block.count, schedule.collective().element_bytes);
+  };
   Connections sends, recvs;
   for (int a = 0; a < schedule.actors(rank); ++a) {
     const Actor actor = schedule.actor(rank, a);
@@ -119,9 +132,9 @@ std::string to_json(const Schedule& schedule, Rank rank) {
       const Step step = schedule.step(rank, a, k);
       for (std::uint32_t s = 0; s < step.slices; ++s) {
         for (const Rank peer : step.recv_from)
-          add(recvs[{actor.channel, peer}], slice_of(step.recv, step, s).count * element_bytes);
+          add(recvs[{actor.channel, peer}], bytes(slice_of(step.recv, step, s)));
         for (const Rank peer : step.send_to)
-          add(sends[{actor.channel, peer}], slice_of(step.send, step, s).count * element_bytes);
+          add(sends[{actor.channel, peer}], bytes(slice_of(step.send, step, s)));
       }
     }
   }

@@ -15,6 +15,11 @@ std::string_view name_of(Func func) {
   return kNames[static_cast<std::size_t>(func)];
 }
 
+std::string_view name_of(Protocol protocol) {
+  static constexpr std::array<std::string_view, 3> kNames{"Simple", "LL", "LL128"};
+  return kNames[static_cast<std::size_t>(protocol)];
+}
+
 std::uint64_t work_elements(const Collective& c) {
   switch (c.func) {
     case Func::all_reduce:

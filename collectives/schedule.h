@@ -18,7 +18,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -128,6 +130,30 @@ struct FlowControl {
   std::uint32_t credits = 0;  // messages sent and not yet consumed by the receiver's actor
 };
 
+// How a library's messages carry their elements. All but `simple` mix flags with the data, so that
+// the receiver sees it arrive without a separate signal.
+enum class Protocol : std::uint8_t { simple, ll, ll128 };
+std::string_view name_of(Protocol protocol);  // "Simple", "LL", "LL128"
+
+// Bytes on the wire of one message of so many elements.
+//
+//   simple   n e
+//   ll       16 for every 8 bytes of data, begun lines counted whole
+//   ll128    2048 for every 1920 bytes of data, begun units counted whole
+inline std::uint64_t message_bytes(Protocol protocol, std::uint64_t elements,
+                                   std::uint32_t element_bytes) {
+  const std::uint64_t bytes = elements * element_bytes;
+  switch (protocol) {
+    case Protocol::simple:
+      return bytes;
+    case Protocol::ll:
+      return (bytes + 7) / 8 * 16;
+    case Protocol::ll128:
+      return (bytes + 1919) / 1920 * 2048;
+  }
+  return bytes;
+}
+
 struct Actor {
   int channel = 0;
   int steps = 0;
@@ -135,13 +161,17 @@ struct Actor {
 
 class Schedule {
  public:
-  explicit Schedule(const Collective& c, FlowControl flow = {}) : collective_(c), flow_(flow) {}
+  explicit Schedule(const Collective& c, FlowControl flow = {},
+                    Protocol protocol = Protocol::simple)
+      : collective_(c), flow_(flow), protocol_(protocol) {}
   virtual ~Schedule() = default;
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
   const Collective& collective() const { return collective_; }
   FlowControl flow() const { return flow_; }
+  // A message of so many elements has message_bytes(protocol(), elements, element_bytes) bytes.
+  Protocol protocol() const { return protocol_; }
 
   virtual int actors(Rank r) const = 0;
   virtual Actor actor(Rank r, int a) const = 0;
@@ -152,6 +182,7 @@ class Schedule {
  private:
   Collective collective_;
   FlowControl flow_;
+  Protocol protocol_;
 };
 
 // What a schedule may know of the group it runs in, besides its size.
@@ -160,6 +191,12 @@ struct Communicator {
   int channels = 1;                   // wanted channels: the data is split evenly over them
   std::uint64_t slice_bytes = 0;  // cut every block into messages of at most this; 0: whole blocks
   FlowControl flow;
+
+  // For the libraries "nccl-*", which cut slices and give credits by their own rules. With fewer
+  // than one channel the node's own number of channels is taken.
+  std::optional<Protocol> protocol{};  // none: the tuner's choice for the algorithm
+  int max_channels = 0;                // a task's limit (NCCL's nMaxChannels); 0: the tuner's
+  std::string node = "auto";           // template of a node, see nccl_node.h
 };
 
 // Closed forms, written apart from the schedule and compared with it in the tests.
