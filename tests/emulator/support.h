@@ -57,10 +57,15 @@ struct SmallJob {
 
   Result run(Observer* observer = nullptr, const RunOptions& options = {}) const {
     const auto control = Control::meet(World{});
+    return run(*control, observer, options);
+  }
+
+  // As one of several processes.
+  Result run(Control& control, Observer* observer = nullptr, const RunOptions& options = {}) const {
     Observer nobody;
     LoadedJob job;
     job.spec = spec;
-    return run_job(job, workload, *control, options, observer ? *observer : nobody);
+    return run_job(job, workload, control, options, observer ? *observer : nobody);
   }
 };
 

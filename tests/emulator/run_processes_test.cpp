@@ -1,0 +1,248 @@
+// Whole jobs as several processes over libfabric on loopback: real data, the same ledger as
+// everywhere else, and what happens when a process dies, fails or is interrupted.
+#include <chrono>
+#include <cstdio>
+#include <signal.h>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "tests/emulator/processes.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using std::chrono::steady_clock;
+using testing::SmallJob;
+
+SmallJob every_collective(FabricKind kind, DataType type) {
+  SmallJob job(4, 2, kind);
+  job.spec.run.verify = true;
+  job.spec.run.iterations = 2;
+  job.spec.run.warmup = 1;
+  job.compute(100 * kPicosPerMicro)
+      .collective(Func::all_reduce, 100'003, type)
+      .collective(Func::reduce_scatter, 1001, type)
+      .collective(Func::all_gather, 777, type)
+      .collective(Func::broadcast, 500'000, type, 3)
+      .collective(Func::reduce, 4096, type, 5)
+      .collective(Func::all_to_all, 333, type)
+      .collective(Func::barrier, 0, type);
+  return job;
+}
+
+std::string ledger_text(const Result& result) {
+  std::ostringstream text;
+  for (const PairTraffic& p : result.pairs) {
+    text << p.source_nic << ">" << p.target_nic << " " << p.bytes << " " << p.messages << "\n";
+  }
+  text << result.intra_node_bytes_per_iteration << " " << result.intra_node_messages_per_iteration
+       << "\n";
+  return text.str();
+}
+
+struct Case {
+  const char* provider;
+  int processes;
+  int shards;
+};
+
+class OverLibfabric : public ::testing::TestWithParam<Case> {};
+
+TEST_P(OverLibfabric, RealDataIsReducedRightAndTheLedgerIsTheSameEverywhere) {
+  const Case& c = GetParam();
+  for (DataType type : {DataType::int32, DataType::float32, DataType::bfloat16}) {
+    const std::string expected =
+        ledger_text(every_collective(FabricKind::virtual_time, type).run());
+    EXPECT_EQ(ledger_text(every_collective(FabricKind::memory, type).run()), expected);
+    SmallJob job = every_collective(FabricKind::ofi, type);
+    job.spec.fabric.provider = c.provider;
+    job.spec.run.shards = c.shards;
+    const auto outcomes = testing::run_processes(
+        c.processes,
+        [&](const World& world) {
+          const auto control = Control::meet(world);
+          const Result result = job.run(*control);
+          EXPECT_EQ(result.interrupted, "");
+          if (world.rank == 0) {
+            EXPECT_EQ(result.iterations.size(), 2u);
+            EXPECT_EQ(result.verify->wrong_elements, 0u);
+            EXPECT_EQ(result.verify->checked_elements,
+                      2u * (8u * (100'003u + 1001u + 8u * 777u + 500'000u + 8u * 333u) + 4096u));
+            EXPECT_EQ(result.hosts.size(), static_cast<std::size_t>(c.processes));
+          }
+          control->close();
+          return ledger_text(result);
+        },
+        std::chrono::seconds(60));
+    testing::expect_all_ok(outcomes);
+    EXPECT_EQ(outcomes[0].said, expected);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Loopback, OverLibfabric,
+                         ::testing::Values(Case{"net", 2, 1}, Case{"net", 4, 1}, Case{"net", 2, 2},
+                                           Case{"tcp;ofi_rxm", 2, 1}, Case{"sockets", 2, 1}));
+
+TEST(OverLibfabric, CreditsAndSlicesTravelToo) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    SmallJob job(2, 2, FabricKind::ofi);
+    job.spec.run.verify = true;
+    job.spec.collectives.slice_bytes = 64 << 10;
+    job.spec.collectives.credits = 4;
+    job.collective(Func::all_reduce, 2'000'000).collective(Func::all_to_all, 50'000);
+    const auto control = Control::meet(world);
+    const Result result = job.run(*control);
+    if (world.rank == 0) {
+      EXPECT_EQ(result.verify->wrong_elements, 0u);
+    }
+    control->close();
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+}
+
+// A job long enough to be disturbed.
+SmallJob long_job() {
+  SmallJob job(2, 1, FabricKind::ofi);
+  job.spec.dilation = 1;
+  job.spec.run.iterations = 1000;
+  job.compute(20 * kPicosPerMilli).collective(Func::all_reduce, 1000);
+  return job;
+}
+
+// Calls back on process 0 when the tenth iteration has ended.
+struct AtTheTenth : Observer {
+  std::function<void()> act;
+  explicit AtTheTenth(std::function<void()> what) : act(std::move(what)) {}
+  void on_iteration(int index, const IterationReport&) override {
+    if (index == 9) act();
+  }
+};
+
+TEST(OverLibfabric, AProcessThatDiesEndsTheRunSoonAndWhatWasDoneIsKept) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const auto outcomes = testing::run_processes(2, [&](const World& world) -> std::string {
+    const auto control = Control::meet(world);
+    if (world.rank == 1) {
+      std::thread([&] {
+        char now = 0;
+        if (read(pipe_ends[0], &now, 1) == 1) raise(SIGKILL);
+      }).detach();
+    }
+    steady_clock::time_point died{};
+    AtTheTenth observer([&] {
+      died = steady_clock::now();
+      EXPECT_EQ(write(pipe_ends[1], "x", 1), 1);
+    });
+    const Result result = long_job().run(*control, &observer);
+    EXPECT_LT(steady_clock::now() - died, std::chrono::seconds(3));
+    EXPECT_GE(result.iterations.size(), 10u);
+    EXPECT_LT(result.iterations.size(), 500u);
+    EXPECT_EQ(control->stop(), Stop::peer_lost);
+    return result.interrupted;
+  });
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+  EXPECT_TRUE(outcomes[0].ok) << outcomes[0].said;
+  EXPECT_NE(outcomes[0].said.find("lost"), std::string::npos) << outcomes[0].said;
+  EXPECT_EQ(outcomes[1].signal, SIGKILL);
+}
+
+TEST(OverLibfabric, AnInterruptStopsEveryHostWithinASecond) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    const auto control = Control::meet(world);
+    steady_clock::time_point asked{};
+    AtTheTenth observer([&] {
+      asked = steady_clock::now();
+      control->request_stop(Stop::interrupted);
+    });
+    const Result result = long_job().run(*control, &observer);
+    if (world.rank == 0) {
+      EXPECT_LT(steady_clock::now() - asked, std::chrono::seconds(1));
+      EXPECT_GE(result.iterations.size(), 10u);
+    }
+    EXPECT_EQ(control->stop(), Stop::interrupted);
+    control->close();
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+}
+
+TEST(OverLibfabric, AStallEndsTheRunNamingWhoWaitsForWhom) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    SmallJob job(2, 1, FabricKind::ofi);
+    job.spec.run.stall_timeout_s = 0.5;
+    Op recv;
+    recv.kind = Op::Kind::recv;
+    recv.peer = 1;
+    recv.count = 1;
+    job.program().streams[0] = {recv};
+    const auto control = Control::meet(world);
+    const Result result = job.run(*control);
+    EXPECT_EQ(control->stop(), Stop::failed);
+    control->close();
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+  EXPECT_NE(outcomes[0].said.find("stalled"), std::string::npos) << outcomes[0].said;
+  EXPECT_NE(outcomes[0].said.find("waits for rank"), std::string::npos) << outcomes[0].said;
+}
+
+TEST(OverLibfabric, ProcessesWithDifferentJobsAreRefused) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    const auto control = Control::meet(world);
+    const SmallJob small = long_job();
+    LoadedJob job;
+    job.spec = small.spec;
+    job.config_json = world.rank == 0 ? "{\"a\":1}" : "{\"a\":2}";
+    Observer nobody;
+    try {
+      run_job(job, small.workload, *control, {}, nobody);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("ran");
+  });
+  for (const auto& o : outcomes)
+    EXPECT_NE(o.said.find("plays another job than host 0"), std::string::npos) << o.said;
+}
+
+TEST(OverLibfabric, AProviderThatDoesNotExistIsNamedWithTheOnesThatDo) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    const auto control = Control::meet(world);
+    SmallJob job = long_job();
+    job.spec.fabric.provider = "infinitesimal";
+    try {
+      job.run(*control);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.exit_code(), 3);
+      return std::string(e.what());
+    }
+    return std::string("ran");
+  });
+  EXPECT_NE(outcomes[0].said.find("infinitesimal"), std::string::npos) << outcomes[0].said;
+  EXPECT_NE(outcomes[0].said.find("net"), std::string::npos) << outcomes[0].said;
+}
+
+TEST(OverLibfabric, VirtualTimeAndMemoryRefuseSeveralProcesses) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    const auto control = Control::meet(world);
+    SmallJob job(2, 1, FabricKind::virtual_time);
+    job.collective(Func::barrier, 0);
+    try {
+      job.run(*control);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("ran");
+  });
+  EXPECT_NE(outcomes[0].said.find("run in one process, here are 2"), std::string::npos)
+      << outcomes[0].said;
+}
+
+}  // namespace
+}  // namespace ghostrank
