@@ -21,9 +21,11 @@ Value Contract::initial_work(Rank r, std::uint64_t element) const {
     case Func::reduce:
       return own;
     case Func::all_gather:
+    case Func::gather:
     case Func::all_to_all:  // the own block of the input is at the same place
       return element / c_.count == rank ? own : Value{};
     case Func::broadcast:
+    case Func::scatter:
       return r == c_.root ? own : Value{};
     case Func::send_recv:
       return r == 0 ? own : Value{};
@@ -51,6 +53,12 @@ std::optional<Value> Contract::required(Rank r, std::uint64_t element) const {
       break;
     case Func::all_gather:
       return from(element / c_.count, element);
+    case Func::gather:
+      if (r == c_.root) return from(element / c_.count, element);
+      break;
+    case Func::scatter:
+      if (element / c_.count == rank) return from(static_cast<std::uint64_t>(c_.root), element);
+      break;
     case Func::broadcast:
       return from(static_cast<std::uint64_t>(c_.root), element);
     case Func::all_to_all:

@@ -10,8 +10,8 @@ namespace ghostrank {
 
 std::string_view name_of(Func func) {
   static constexpr std::array<std::string_view, kFuncs> kNames{
-      "allreduce", "reduce_scatter", "all_gather", "broadcast",
-      "reduce",    "all_to_all",     "send_recv",  "barrier"};
+      "allreduce",  "reduce_scatter", "all_gather", "broadcast", "reduce",
+      "all_to_all", "send_recv",      "barrier",    "gather",    "scatter"};
   return kNames[static_cast<std::size_t>(func)];
 }
 
@@ -30,6 +30,8 @@ std::uint64_t work_elements(const Collective& c) {
     case Func::reduce_scatter:
     case Func::all_gather:
     case Func::all_to_all:
+    case Func::gather:
+    case Func::scatter:
       return static_cast<std::uint64_t>(c.size) * c.count;
     case Func::barrier:
       return 0;

@@ -38,13 +38,15 @@ enum class Func : std::uint8_t {
   all_to_all,
   send_recv,  // group of two or more: position 0 sends to position 1
   barrier,
+  gather,
+  scatter,
 };
-inline constexpr int kFuncs = 8;
+inline constexpr int kFuncs = 10;
 std::string_view name_of(Func func);  // "allreduce", "reduce_scatter", "all_gather", ...
 
 // `count` follows NCCL's arguments: all-reduce, broadcast, reduce, send/recv: elements of the
 // buffer; reduce-scatter: elements each rank receives; all-gather: elements each rank sends;
-// all-to-all: elements per peer; barrier: ignored.
+// all-to-all: elements per peer; barrier: ignored; gather, scatter: elements of one rank's block.
 struct Collective {
   Func func = Func::all_reduce;
   int size = 1;  // ranks in the group
@@ -66,6 +68,9 @@ struct Collective {
 //                   work, own block: copied from the input
 //   send_recv       work of rank 0: its data                     work of rank 1: the same
 //   barrier         nothing                                      every rank has heard of every rank
+//   gather          work, own block: own data                    work of the root, block j: data of
+//                                                                rank j
+//   scatter         work of the root, block j: data for rank j   work, own block: the root's data
 //
 // What is not listed is undefined; an input buffer is never written, and what a rank may still read
 // (the root's work buffer, the sender's) is left as it was. The own block of an all-to-all is no

@@ -52,6 +52,8 @@ double busbw_factor(Func func, double n) {
     case Func::reduce_scatter:
     case Func::all_gather:
     case Func::all_to_all:
+    case Func::gather:
+    case Func::scatter:
       return (n - 1) / n;
     default:
       return 1;

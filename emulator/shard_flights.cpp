@@ -21,11 +21,7 @@ std::uint32_t to_ns(Picoseconds t) {
 
 // The size that nccl-tests prints for a call.
 std::uint64_t buffer_bytes(const Collective& c) {
-  const bool per_rank =
-      c.func == Func::all_gather || c.func == Func::reduce_scatter || c.func == Func::all_to_all;
-  return c.func == Func::barrier
-             ? 0
-             : c.count * c.element_bytes * (per_rank ? static_cast<std::uint64_t>(c.size) : 1);
+  return work_elements(c) * c.element_bytes;
 }
 
 std::uint64_t salt_of(const Flight& f) {

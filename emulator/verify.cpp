@@ -102,9 +102,11 @@ void fill(const Collective& c, Rank rank, std::uint64_t salt, std::byte* work, s
       return write<Type>(work, 0, work_elements(c), own);
     case Func::broadcast:
     case Func::send_recv:
-      if (rank == c.root) return write<Type>(work, 0, c.count, own);
-      return write<Type>(work, 0, c.count, poison);
+    case Func::scatter:
+      if (rank == c.root) return write<Type>(work, 0, work_elements(c), own);
+      return write<Type>(work, 0, work_elements(c), poison);
     case Func::all_gather:
+    case Func::gather:
       write<Type>(work, 0, work_elements(c), poison);
       return write<Type>(work, r * c.count, c.count, own);
     case Func::all_to_all:
@@ -130,9 +132,15 @@ Checked check(const Collective& c, Rank rank, std::uint64_t salt, const std::byt
     case Func::broadcast:
       return compare<Type>(work, 0, c.count,
                            [&](std::uint64_t i) { return contribution(c.root, c.size, salt, i); });
+    case Func::scatter:
+      return compare<Type>(work, r * c.count, c.count,
+                           [&](std::uint64_t i) { return contribution(c.root, c.size, salt, i); });
     case Func::send_recv:
       return compare<Type>(work, 0, c.count,
                            [&](std::uint64_t i) { return contribution(c.root, c.size, salt, i); });
+    case Func::gather:
+      if (rank != c.root) return {};
+      [[fallthrough]];
     case Func::all_gather:
       return compare<Type>(work, 0, work_elements(c), [&](std::uint64_t i) {
         return contribution(static_cast<Rank>(i / c.count), c.size, salt, i);

@@ -34,7 +34,7 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   CLI::App app("Show the messages of one rank in one collective.", "ghostrank schedule");
   app.add_option("collective", flags.collective,
                  "allreduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, "
-                 "send_recv, barrier")
+                 "send_recv, barrier, gather, scatter")
       ->required()
       ->type_name("COLLECTIVE");
   app.add_option("--library", flags.library, "family of algorithms")->capture_default_str();

@@ -18,7 +18,8 @@ void choose(CollectiveSpec& spec, const Algorithm& row) {
       {Func::all_reduce, &spec.allreduce},  {Func::reduce_scatter, &spec.reduce_scatter},
       {Func::all_gather, &spec.all_gather}, {Func::broadcast, &spec.broadcast},
       {Func::reduce, &spec.reduce},         {Func::all_to_all, &spec.all_to_all},
-      {Func::send_recv, &spec.send_recv},   {Func::barrier, &spec.barrier}};
+      {Func::send_recv, &spec.send_recv},   {Func::barrier, &spec.barrier},
+      {Func::gather, &spec.gather},         {Func::scatter, &spec.scatter}};
   spec.library = row.library;
   *choice.at(row.func) = row.name;
 }
