@@ -56,7 +56,8 @@ struct ActorState {
   std::uint32_t slice = 0;
   int peer = 0;
   bool sending = false;
-  int received_until = 0, sent_until = 0;  // rounds
+  std::vector<Block> recv_pieces, send_pieces;  // of a scattered step
+  int received_until = 0, sent_until = 0;       // rounds
   Clock clock;
 };
 
@@ -86,12 +87,15 @@ class Play {
   void load_step(ActorState& actor) const;
   bool receive(int a);
   bool send(int a);
-  void take(ActorState& actor, Message& message, const Block& slice);
+  void take(ActorState& actor, const Message& message, const Block& slice);
+  void combine(const ActorState& actor, const Value* arrived, const Block& block);
+  std::vector<Value> content(const ActorState& actor, const Block& block);
   void touch(const ActorState& actor, const Block& block, bool write);
   void verify_result() const;
   void verify_barrier() const;
   [[noreturn]] void report_deadlock() const;
   void check_block(const ActorState& actor, const Block& block, const char* what) const;
+  void load_blocks(ActorState& actor, Way way) const;
   void check_peers(const ActorState& actor, const Peers& peers) const;
   Connection& connection(int channel, Rank source, Rank destination);
   std::string where(const ActorState& actor) const;
@@ -183,7 +187,7 @@ void Play::check_block(const ActorState& actor, const Block& block, const char* 
          str(block.offset + block.count) + "), is outside the buffer of " + str(size) +
          " elements");
   const Step& step = actor.step;
-  if (step.slice_elements > 0 && step.slices * step.slice_elements < block.count)
+  if (!step.scattered && step.slice_elements > 0 && step.slices * step.slice_elements < block.count)
     fail(where(actor) + ": " + str(std::uint64_t{step.slices}) + " slices of " +
          str(step.slice_elements) + " leave out part of a block of " + str(block.count));
 }
@@ -202,11 +206,31 @@ void Play::load_step(ActorState& actor) const {
   actor.sending = false;
   check_peers(actor, actor.step.recv_from);
   check_peers(actor, actor.step.send_to);
-  if (!actor.step.recv_from.empty()) {
-    check_block(actor, actor.step.recv, "receives into");
-    if (actor.step.recv.buffer == Buffer::input) fail(where(actor) + ": writes its input buffer");
+  if (!actor.step.recv_from.empty()) load_blocks(actor, Way::recv);
+  if (!actor.step.send_to.empty()) load_blocks(actor, Way::send);
+}
+
+// Checks where a message of the step comes from or goes to.
+void Play::load_blocks(ActorState& actor, Way way) const {
+  const Step& step = actor.step;
+  const Block& whole = way == Way::recv ? step.recv : step.send;
+  const auto check_one = [&](const Block& block) {
+    check_block(actor, block, way == Way::recv ? "receives into" : "sends");
+    if (way == Way::recv && block.buffer == Buffer::input)
+      fail(where(actor) + ": writes its input buffer");
+  };
+  if (!step.scattered) return check_one(whole);
+  std::vector<Block>& pieces = way == Way::recv ? actor.recv_pieces : actor.send_pieces;
+  pieces.clear();
+  schedule_.pieces(actor.rank, actor.index, actor.k, way, pieces);
+  std::uint64_t count = 0;
+  for (const Block& piece : pieces) {
+    check_one(piece);
+    count += piece.count;
   }
-  if (!actor.step.send_to.empty()) check_block(actor, actor.step.send, "sends");
+  if (count != whole.count || step.slices != 1)
+    fail(where(actor) + ": pieces of " + str(count) + " elements in " +
+         str(std::uint64_t{step.slices}) + " slices, for a message of " + str(whole.count));
 }
 
 // Runs an actor until it ends or waits.
@@ -250,24 +274,33 @@ bool Play::receive(int a) {
   return true;
 }
 
-void Play::take(ActorState& actor, Message& message, const Block& slice) {
+void Play::take(ActorState& actor, const Message& message, const Block& slice) {
   actor.received_until = std::max(message.round, actor.received_until + 1);
   report_.rounds = std::max(report_.rounds, actor.received_until);
   if (clocks_)
     for (std::size_t i = 0; i < actor.clock.size(); ++i)
       actor.clock[i] = std::max(actor.clock[i], message.clock[i]);
-  touch(actor, slice, true);
-  Value* work = ranks_[static_cast<std::size_t>(actor.rank)].work.data() + slice.offset;
+  const Value* arrived = message.values.data();
+  if (!actor.step.scattered) return combine(actor, arrived, slice);
+  for (const Block& piece : actor.recv_pieces) {
+    combine(actor, arrived, piece);
+    arrived += piece.count;
+  }
+}
+
+void Play::combine(const ActorState& actor, const Value* arrived, const Block& block) {
+  touch(actor, block, true);
+  Value* work = ranks_[static_cast<std::size_t>(actor.rank)].work.data() + block.offset;
   if (actor.step.on_recv == Combine::copy) {
-    std::copy(message.values.begin(), message.values.end(), work);
+    std::copy(arrived, arrived + block.count, work);
     return;
   }
   std::pair<std::uint32_t, std::uint32_t> sum_of{0, 0};
   std::uint32_t sum = contributions_.sum(0, 0);
-  for (std::uint64_t i = 0; i < slice.count; ++i) {
-    const Value &mine = work[i], &theirs = message.values[i];
+  for (std::uint64_t i = 0; i < block.count; ++i) {
+    const Value &mine = work[i], &theirs = arrived[i];
     if (mine.set != 0 && theirs.set != 0 && mine.element != theirs.element)
-      fail(where(actor) + " reduces unlike elements at " + str(slice.offset + i) + ": " +
+      fail(where(actor) + " reduces unlike elements at " + str(block.offset + i) + ": " +
            contributions_.describe(mine) + " with " + contributions_.describe(theirs));
     if (mine.set != sum_of.first || theirs.set != sum_of.second) {  // rarely: blocks are uniform
       sum_of = {mine.set, theirs.set};
@@ -275,6 +308,23 @@ void Play::take(ActorState& actor, Message& message, const Block& slice) {
     }
     work[i] = {sum, std::max(mine.element, theirs.element)};
   }
+}
+
+// What a message holds, taken from the rank's buffers.
+std::vector<Value> Play::content(const ActorState& actor, const Block& block) {
+  const RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];
+  std::vector<Value> values;
+  const auto append = [&](const Block& part) {
+    touch(actor, part, false);
+    const auto& buffer = part.buffer == Buffer::work ? rank.work : rank.input;
+    const Value* from = buffer.data() + part.offset;
+    values.insert(values.end(), from, from + part.count);
+  };
+  if (!actor.step.scattered)
+    append(block);
+  else
+    for (const Block& piece : actor.send_pieces) append(piece);
+  return values;
 }
 
 // The current slice to every peer. False: waits for a credit.
@@ -294,14 +344,10 @@ bool Play::send(int a) {
       link.waiting_sender = a;
       return false;
     }
-    touch(actor, slice, false);
-    const RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];
-    const Value* from =
-        (slice.buffer == Buffer::work ? rank.work : rank.input).data() + slice.offset;
     actor.sent_until = std::max(actor.sent_until, actor.received_until) + 1;
     report_.rounds = std::max(report_.rounds, actor.sent_until);
     link.queue.push_back(
-        {slice.count, {from, from + slice.count}, actor.clock, actor.sent_until, actor.k});
+        {slice.count, content(actor, slice), actor.clock, actor.sent_until, actor.k});
     if (clocks_) ++actor.clock[static_cast<std::size_t>(a)];
     const std::uint64_t bytes = message_bytes(schedule_.protocol(), slice.count, c_.element_bytes);
     ++report_.messages;

@@ -23,7 +23,8 @@ std::string text_of(const Peers& peers) {
   return text;
 }
 
-std::string text_of(const Block& block) {
+std::string text_of(const Block& block, bool scattered) {
+  if (scattered) return std::to_string(block.count) + " scattered";
   return (block.buffer == Buffer::input ? "input [" : "[") + std::to_string(block.offset) + ", " +
          std::to_string(block.offset + block.count) + ')';
 }
@@ -42,11 +43,11 @@ Row row_of(const Schedule& schedule, int channel, int k, const Step& step) {
   if (!step.recv_from.empty()) {
     row[2] = text_of(step.recv_from);
     row[3] = step.on_recv == Combine::reduce ? "reduce" : "copy";
-    row[4] = text_of(step.recv);
+    row[4] = text_of(step.recv, step.scattered);
   }
   if (!step.send_to.empty()) {
     row[5] = text_of(step.send_to);
-    row[6] = text_of(step.send);
+    row[6] = text_of(step.send, step.scattered);
     row[7] = std::to_string(wire_bytes(schedule, step));
   }
   row[8] = std::to_string(step.slices);

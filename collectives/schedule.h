@@ -124,7 +124,12 @@ struct Step {
   Combine on_recv = Combine::copy;
   std::uint32_t slices = 1;          // messages per peer and direction, empty ones included
   std::uint64_t slice_elements = 0;  // elements of every slice but the last; 0: the whole block
+  // Messages that are put together from several places: recv.count and send.count are their
+  // lengths, Schedule::pieces() says where the elements lie. One slice.
+  bool scattered = false;
 };
+
+enum class Way : std::uint8_t { recv, send };
 
 // Slice `s` of a block: [s * slice_elements, ...) cut at the block's end; possibly empty.
 Block slice_of(const Block& block, const Step& step, std::uint32_t s);
@@ -183,6 +188,9 @@ class Schedule {
   virtual Step step(Rank r, int a, int k) const = 0;
   // Which actor of rank `dst` receives what `src` sends to it on `channel`.
   virtual int receiver(Rank dst, int channel, Rank src) const = 0;
+  // The places a scattered step's message comes from, or goes to, in the message's order. Sets
+  // `out`; leaves it as it is where the step is not scattered.
+  virtual void pieces(Rank, int /*a*/, int /*k*/, Way, std::vector<Block>& /*out*/) const {}
 
  private:
   Collective collective_;
