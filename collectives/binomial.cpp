@@ -1,5 +1,5 @@
-// Binomial-tree broadcast and reduce. Let v be a position's distance from the root, counted around
-// the group, and low(v) the lowest bit set in v: v's parent is v - low(v).
+// Binomial-tree broadcast, reduce, scatter and gather. Let v be a position's distance from the
+// root, counted around the group, and low(v) the lowest bit set in v: v's parent is v - low(v).
 //
 //   size 8, broadcast              reduce: the same tree, every arrow turned round and the
 //                                  rounds in reverse order
@@ -11,6 +11,10 @@
 // reduce the nearest child is awaited first. A child whose v would be beyond the group is left out.
 //
 // Steps ceil(log2 n); every rank but the root receives (sends) the buffer once: (n-1) S in total.
+//
+// Scatter and gather are the same trees: a message carries the blocks of the whole subtree, which
+// are scattered where the subtree reaches around the end of the group. A block travels as many
+// steps as v has bits: the bits set in 0 .. n-1 times S in total.
 #include <algorithm>
 #include <bit>
 
@@ -67,8 +71,50 @@ Transfer reduce_send(const Shape& s, int position, int k) {
   return {parent(s, n), s.share};
 }
 
+// Scatter and gather: the positions whose blocks travel between a parent and its child at distance
+// v, counted from the root.
+int subtree(const Shape& s, int v) { return std::min(v & -v, s.size - v); }
+
+int between(const Shape& s, int position, int peer) {
+  return std::max(s.wrap(position - s.root), s.wrap(peer - s.root));
+}
+
+Transfer blocks_with(const Shape& s, int position, const Transfer& t) {
+  if (t.peer == kNoRank) return {};
+  return {t.peer, s.blocks(subtree(s, between(s, position, t.peer)))};
+}
+
+Transfer scatter_send(const Shape& s, int position, int k) {
+  return blocks_with(s, position, broadcast_send(s, position, k));
+}
+Transfer scatter_recv(const Shape& s, int position, int k) {
+  return blocks_with(s, position, broadcast_recv(s, position, k));
+}
+Transfer gather_send(const Shape& s, int position, int k) {
+  return blocks_with(s, position, reduce_send(s, position, k));
+}
+Transfer gather_recv(const Shape& s, int position, int k) {
+  return blocks_with(s, position, reduce_recv(s, position, k));
+}
+
+template <Transfer (*kSend)(const Shape&, int, int), Transfer (*kRecv)(const Shape&, int, int)>
+void subtree_pieces(const Shape& s, int position, int k, Way way, std::vector<Block>& out) {
+  const Transfer t = way == Way::send ? kSend(s, position, k) : kRecv(s, position, k);
+  if (t.peer == kNoRank) return;
+  const int v = between(s, position, t.peer);
+  for (int i = 0; i < subtree(s, v); ++i) out.push_back(s.block(s.wrap(s.root + v + i)));
+}
+
 }  // namespace
 
+const Form kBinomialScatter{.rounds = rounds,
+                            .send = scatter_send,
+                            .recv = scatter_recv,
+                            .pieces = subtree_pieces<broadcast_send, broadcast_recv>};
+const Form kBinomialGather{.rounds = rounds,
+                           .send = gather_send,
+                           .recv = gather_recv,
+                           .pieces = subtree_pieces<reduce_send, reduce_recv>};
 const Form kBinomialBroadcast{.rounds = rounds, .send = broadcast_send, .recv = broadcast_recv};
 const Form kBinomialReduce{.rounds = rounds, .send = reduce_send, .recv = reduce_recv};
 

@@ -6,10 +6,17 @@
 namespace ghostrank {
 
 extern const Form kRingAllReduce, kRingReduceScatter, kRingAllGather;  // ring.cpp
-extern const Form kBinomialBroadcast, kBinomialReduce;                 // binomial.cpp
-extern const Form kRecursiveDoublingAllReduce;                         // recursive_doubling.cpp
-extern const Form kPairwiseAllToAll;                                   // pairwise.cpp
-extern const Form kSendRecv;                                           // send_recv.cpp
-extern const Form kDisseminationBarrier;                               // dissemination.cpp
+extern const Form kRabenseifnerAllReduce, kRecursiveHalvingReduceScatter,
+    kRecursiveDoublingAllGather;                    // halving.cpp
+extern const Form kBruckAllGather, kBruckAllToAll;  // bruck.cpp
+extern const Form kTwoLevelAllReduce;               // two_level.cpp
+extern const Form kChainBroadcast, kChainReduce;    // chain.cpp
+extern const Form kBinomialBroadcast, kBinomialReduce, kBinomialScatter,
+    kBinomialGather;                                                                 // binomial.cpp
+extern const Form kLinearGather, kLinearScatter, kLinearBroadcast, kLinearAllToAll;  // linear.cpp
+extern const Form kRecursiveDoublingAllReduce;  // recursive_doubling.cpp
+extern const Form kPairwiseAllToAll;            // pairwise.cpp
+extern const Form kSendRecv;                    // send_recv.cpp
+extern const Form kDisseminationBarrier;        // dissemination.cpp
 
 }  // namespace ghostrank

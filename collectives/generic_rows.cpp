@@ -3,7 +3,8 @@
 // each other.
 //
 // In the formulas for people n is the number of ranks, S the bytes of `count` elements, m the
-// largest power of two in n, x = n - m.
+// largest power of two in n, x = n - m, b(n) the bits set in 0 .. n-1, L the ranks of a node, N the
+// number of nodes.
 #include <array>
 #include <bit>
 
@@ -38,11 +39,56 @@ Cost binomial_tree(const Collective& c) {
   return {ceil_log2(c.size), (n - 1) * bytes(c), n - 1};
 }
 
-Cost recursive_doubling(const Collective& c) {
+// Survivors exchange in each of `rounds` rounds; others fold before and unfold after.
+Cost exchanges(const Collective& c, int rounds, std::uint64_t bytes_sent) {
   const std::uint64_t n = ranks(c), m = std::bit_floor(n), extra = n - m;
-  const int levels = static_cast<int>(std::bit_width(m)) - 1;
-  const std::uint64_t messages = m * static_cast<std::uint64_t>(levels) + 2 * extra;
-  return {levels + (extra > 0 ? 2 : 0), messages * bytes(c), messages};
+  return {rounds + (extra > 0 ? 2 : 0), bytes_sent,
+          m * static_cast<std::uint64_t>(rounds) + 2 * extra};
+}
+
+int floor_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n))) - 1; }
+
+Cost recursive_doubling(const Collective& c) {
+  Cost cost = exchanges(c, floor_log2(c.size), 0);
+  cost.bytes = cost.messages * bytes(c);
+  return cost;
+}
+
+Cost rabenseifner(const Collective& c) {
+  return exchanges(c, 2 * floor_log2(c.size), 2 * (ranks(c) - 1) * bytes(c));
+}
+
+Cost halving(const Collective& c) {
+  return exchanges(c, floor_log2(c.size), ranks(c) * (ranks(c) - 1) * bytes(c));
+}
+
+Cost bruck_all_gather(const Collective& c) {
+  const int levels = ceil_log2(c.size);
+  return {levels, ranks(c) * (ranks(c) - 1) * bytes(c),
+          ranks(c) * static_cast<std::uint64_t>(levels)};
+}
+
+std::uint64_t bits_set_below(int n) {
+  std::uint64_t bits = 0;
+  for (unsigned i = 0; i < static_cast<unsigned>(n); ++i)
+    bits += static_cast<std::uint64_t>(std::popcount(i));
+  return bits;
+}
+
+Cost bruck_all_to_all(const Collective& c) {
+  const int levels = ceil_log2(c.size);
+  return {levels, ranks(c) * bits_set_below(c.size) * bytes(c),
+          ranks(c) * static_cast<std::uint64_t>(levels)};
+}
+
+// n-1 messages, one after the other at the root or along a chain.
+Cost one_by_one(const Collective& c) {
+  const std::uint64_t n = ranks(c);
+  return {c.size - 1, (n - 1) * bytes(c), n - 1};
+}
+
+Cost binomial_blocks(const Collective& c) {
+  return {ceil_log2(c.size), bits_set_below(c.size) * bytes(c), ranks(c) - 1};
 }
 
 Cost one_message(const Collective& c) {
@@ -60,19 +106,45 @@ constexpr std::array kRows{
               ring_all_reduce},
     Algorithm{"generic", Func::all_reduce, "recursive_doubling", "log2 m (+2 if x>0)",
               "(m log2 m + 2x) S", make<kRecursiveDoublingAllReduce>, recursive_doubling},
+    Algorithm{"generic", Func::all_reduce, "rabenseifner", "2 log2 m (+2 if x>0)", "2(n-1) S",
+              make<kRabenseifnerAllReduce>, rabenseifner},
+    Algorithm{"generic", Func::all_reduce, "two_level", "2(L-1) + 2(N-1)", "2(n-1) S",
+              make<kTwoLevelAllReduce>, ring_all_reduce},
     Algorithm{"generic", Func::reduce_scatter, "ring", "n-1", "n(n-1) S", make<kRingReduceScatter>,
               all_blocks_but_own},
+    Algorithm{"generic", Func::reduce_scatter, "recursive_halving", "log2 m (+2 if x>0)",
+              "n(n-1) S", make<kRecursiveHalvingReduceScatter>, halving},
     Algorithm{"generic", Func::all_gather, "ring", "n-1", "n(n-1) S", make<kRingAllGather>,
               all_blocks_but_own},
+    Algorithm{"generic", Func::all_gather, "recursive_doubling", "log2 m (+2 if x>0)", "n(n-1) S",
+              make<kRecursiveDoublingAllGather>, halving},
+    Algorithm{"generic", Func::all_gather, "bruck", "ceil(log2 n)", "n(n-1) S",
+              make<kBruckAllGather>, bruck_all_gather},
     Algorithm{"generic", Func::broadcast, "binomial", "ceil(log2 n)", "(n-1) S",
               make<kBinomialBroadcast>, binomial_tree},
+    Algorithm{"generic", Func::broadcast, "chain", "n-1", "(n-1) S", make<kChainBroadcast>,
+              one_by_one},
+    Algorithm{"generic", Func::broadcast, "linear", "n-1", "(n-1) S", make<kLinearBroadcast>,
+              one_by_one},
     Algorithm{"generic", Func::reduce, "binomial", "ceil(log2 n)", "(n-1) S", make<kBinomialReduce>,
               binomial_tree},
+    Algorithm{"generic", Func::reduce, "chain", "n-1", "(n-1) S", make<kChainReduce>, one_by_one},
     Algorithm{"generic", Func::all_to_all, "pairwise", "n-1", "n(n-1) S", make<kPairwiseAllToAll>,
               all_blocks_but_own},
+    Algorithm{"generic", Func::all_to_all, "linear", "n-1", "n(n-1) S", make<kLinearAllToAll>,
+              all_blocks_but_own},
+    Algorithm{"generic", Func::all_to_all, "bruck", "ceil(log2 n)", "n b(n) S",
+              make<kBruckAllToAll>, bruck_all_to_all},
     Algorithm{"generic", Func::send_recv, "direct", "1", "S", make<kSendRecv>, one_message},
     Algorithm{"generic", Func::barrier, "dissemination", "ceil(log2 n)", "0",
               make<kDisseminationBarrier>, dissemination},
+    Algorithm{"generic", Func::gather, "binomial", "ceil(log2 n)", "b(n) S", make<kBinomialGather>,
+              binomial_blocks},
+    Algorithm{"generic", Func::gather, "linear", "n-1", "(n-1) S", make<kLinearGather>, one_by_one},
+    Algorithm{"generic", Func::scatter, "binomial", "ceil(log2 n)", "b(n) S",
+              make<kBinomialScatter>, binomial_blocks},
+    Algorithm{"generic", Func::scatter, "linear", "n-1", "(n-1) S", make<kLinearScatter>,
+              one_by_one},
 };
 
 }  // namespace

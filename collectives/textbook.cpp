@@ -14,21 +14,20 @@ void demand(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
-// Piece `j` of `count` elements in `pieces` near-equal parts.
-Block near_equal(std::uint64_t count, int j, int pieces) {
-  const auto i = static_cast<std::uint64_t>(j), n = static_cast<std::uint64_t>(pieces);
-  const std::uint64_t longer = count % n;
-  return {i * (count / n) + std::min(i, longer), count / n + (i < longer ? 1 : 0)};
-}
-
 // The block that holds slices [first, first + n) of `block`.
-Block slices_of(const Block& block, std::uint64_t slice_elements, std::uint32_t first,
-                std::uint32_t n) {
+Block slices_of(const Block& block, std::uint64_t slice_elements, std::uint64_t first,
+                std::uint64_t n) {
   const std::uint64_t begin = std::min(block.count, first * slice_elements);
   return {block.offset + begin, std::min(n * slice_elements, block.count - begin), block.buffer};
 }
 
 }  // namespace
+
+Block near_equal(std::uint64_t count, int j, int pieces) {
+  const auto i = static_cast<std::uint64_t>(j), n = static_cast<std::uint64_t>(pieces);
+  const std::uint64_t longer = count % n;
+  return {i * (count / n) + std::min(i, longer), count / n + (i < longer ? 1 : 0)};
+}
 
 Nodes::Nodes(const std::vector<std::int32_t>& node_of) {
   std::vector<NodeSpan> nodes;
@@ -53,14 +52,17 @@ Nodes::Nodes(const std::vector<std::int32_t>& node_of) {
   spans_ = std::make_shared<const std::vector<NodeSpan>>(std::move(by_rank));
 }
 
-Textbook::Textbook(const Form& form, const Collective& c, const Communicator& comm)
-    : Schedule(c, comm.flow), form_(form) {
+void check_arguments(const Collective& c, const Communicator& comm) {
   demand(c.size >= 1, "a collective needs at least one rank");
   demand(c.root >= 0 && c.root < c.size, "the root is not a rank of the group");
   demand(c.element_bytes >= 1, "elements have at least one byte");
   demand(comm.node_of.empty() || comm.node_of.size() == static_cast<std::size_t>(c.size),
          "node_of must name a node for every rank of the group");
+}
 
+Textbook::Textbook(const Form& form, const Collective& c, const Communicator& comm)
+    : Schedule(c, comm.flow), form_(form) {
+  check_arguments(c, comm);
   const Nodes nodes = form.ranks == Form::Ranks::rotated ? Nodes(comm.node_of) : Nodes();
   const std::uint64_t elements = c.func == Func::barrier ? 0 : c.count;
   const auto wanted = static_cast<std::uint64_t>(std::max(1, comm.channels));
@@ -79,13 +81,15 @@ Textbook::Lane Textbook::make_lane(const Communicator& comm, const Nodes& nodes,
   Shape& shape = lane.shape;
   shape.size = c.size;
   shape.order = Order(nodes, channel);
+  shape.ranks_a_node = nodes.ranks_each();
   shape.root = shape.order.position_of(c.root);
   shape.share = near_equal(elements, channel, channels);
   shape.block_stride = elements;
   shape.piece_elements = shape.share.count / size;
   shape.long_pieces = shape.share.count % size;
 
-  if (comm.slice_bytes > 0) {
+  lane.in_parts = form_.pace == Form::Pace::eager;
+  if (comm.slice_bytes > 0 && form_.pieces == nullptr) {
     const std::uint64_t largest =
         form_.unit == Form::Unit::piece ? shape.piece(0).count : shape.share.count;
     const std::uint64_t elements_per_slice =
@@ -95,6 +99,7 @@ Textbook::Lane Textbook::make_lane(const Communicator& comm, const Nodes& nodes,
     if (slices > 1) {
       lane.slices = static_cast<std::uint32_t>(slices);
       lane.slice_elements = elements_per_slice;
+      lane.in_parts |= form_.pace == Form::Pace::uneven;
     }
   }
   lane.window = comm.flow.credits == 0 ? lane.slices : std::min(comm.flow.credits, lane.slices);
@@ -107,6 +112,7 @@ Actor Textbook::actor(Rank r, int a) const {
   const Lane& lane = lanes_[static_cast<std::size_t>(a)];
   const int rounds = form_.rounds(lane.shape, lane.shape.order.position_of(r));
   if (rounds == 0) return {a, 0};
+  if (lane.in_parts) return {a, (lane.slice_elements > 0 ? 4 : 2) * rounds};
   return {a, lane.window < lane.slices ? 2 * rounds + 1 : rounds + 1};
 }
 
@@ -115,6 +121,7 @@ int Textbook::receiver(Rank, int channel, Rank) const { return channel; }
 Step Textbook::step(Rank r, int a, int k) const {
   const Lane& lane = lanes_[static_cast<std::size_t>(a)];
   const int position = lane.shape.order.position_of(r);
+  if (lane.in_parts) return part_step(lane, position, k);
   return lane.window < lane.slices ? windowed_step(lane, position, k)
                                    : fused_step(lane, position, k);
 }
@@ -122,6 +129,7 @@ Step Textbook::step(Rank r, int a, int k) const {
 Step Textbook::fused_step(const Lane& lane, int position, int k) const {
   const Shape& shape = lane.shape;
   Step step;
+  step.scattered = form_.pieces != nullptr;
   step.slices = lane.slices;
   step.slice_elements = lane.slice_elements;
   if (k > 0) {
@@ -160,6 +168,61 @@ Step Textbook::windowed_step(const Lane& lane, int position, int k) const {
   step.recv = slices_of(next.recv, lane.slice_elements, 0, rest);
   step.send = slices_of(step.send, lane.slice_elements, lane.window, rest);
   return step;
+}
+
+// Which of the four parts of which round a step is.
+Step Textbook::part_step(const Lane& lane, int position, int k) const {
+  enum { first, both, rest_out, rest_in };
+  const int rounds = form_.rounds(lane.shape, position);
+  const bool cut = lane.slice_elements > 0, eager = form_.pace == Form::Pace::eager;
+  const int parts = cut ? 4 : 2;
+  int round = k / parts, part = k % parts;
+  if (eager && k < rounds) {
+    round = k, part = 0;
+  } else if (eager) {
+    round = (k - rounds) / (parts - 1), part = 1 + (k - rounds) % (parts - 1);
+  }
+  if (!cut && part == 1) part = rest_in;
+
+  const auto slices = [&](const Transfer& t) -> std::uint64_t {
+    if (t.peer == kNoRank) return 0;
+    if (!cut) return 1;
+    const std::uint64_t n = (t.block.count + lane.slice_elements - 1) / lane.slice_elements;
+    return std::max<std::uint64_t>(1, n);
+  };
+  const Transfer in = form_.recv(lane.shape, position, round);
+  const Transfer out = form_.send(lane.shape, position, round);
+  const std::uint64_t coming = slices(in), going = slices(out);
+  const std::uint64_t ahead = std::min<std::uint64_t>(going, lane.window);
+  const std::uint64_t together = std::min(going - ahead, coming);
+
+  Step step;
+  step.slice_elements = lane.slice_elements;
+  const auto receives = [&](std::uint64_t begin, std::uint64_t end) {
+    step.slices = static_cast<std::uint32_t>(end - begin);
+    if (begin == end) return;
+    step.recv_from.push(lane.shape.order.rank_at(in.peer));
+    step.recv = cut ? slices_of(in.block, lane.slice_elements, begin, end - begin) : in.block;
+    step.on_recv = in.combine;
+  };
+  const auto sends = [&](std::uint64_t begin, std::uint64_t end) {
+    step.slices = static_cast<std::uint32_t>(end - begin);
+    if (begin == end) return;
+    step.send_to.push(lane.shape.order.rank_at(out.peer));
+    step.send = cut ? slices_of(out.block, lane.slice_elements, begin, end - begin) : out.block;
+  };
+  if (part == first) sends(0, ahead);
+  if (part == both) receives(0, together), sends(ahead, ahead + together);
+  if (part == rest_out) sends(ahead + together, going);
+  if (part == rest_in) receives(together, coming);
+  return step;
+}
+
+void Textbook::pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const {
+  if (form_.pieces == nullptr) return;
+  const Shape& shape = lanes_[static_cast<std::size_t>(a)].shape;
+  out.clear();
+  form_.pieces(shape, shape.order.position_of(r), way == Way::recv ? k - 1 : k, way, out);
 }
 
 }  // namespace ghostrank

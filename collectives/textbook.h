@@ -22,11 +22,17 @@
 //               Counted over all rounds, a rank sends slice j once it has received slice j-W, so
 //               that a cycle of ranks waiting for each other would have to wait for ever earlier
 //               slices: there is none.
+//   pace        Where messages differ in size from round to round, each is cut into slices by its
+//               own size and a round is four steps, some of them empty, that keep W slices ahead:
+//               send the first W; receive and send slice by slice; send the rest; receive the rest.
+//               `eager` forms do the first of these for all rounds before anything else.
+//   scattered   Messages made of blocks that do not follow each other in the buffer are not cut.
 //
 // Units: elements. Threading: immutable; memory is independent of the group's size unless nodes
 // have unequal numbers of ranks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -50,6 +56,8 @@ class Nodes {
     return spans_ ? (*spans_)[static_cast<std::size_t>(r)] : NodeSpan{r - r % ranks_, ranks_};
   }
   bool single_ranks() const { return !spans_ && ranks_ == 1; }
+  // Ranks of every node; 1 where nodes differ in size.
+  std::int32_t ranks_each() const { return spans_ ? 1 : ranks_; }
 
  private:
   std::int32_t ranks_ = 1;                              // in every node, without spans_
@@ -82,7 +90,8 @@ class Order {
 // What a Form may know: one channel of a collective.
 struct Shape {
   int size = 1;
-  int root = 0;  // position of the collective's root
+  int root = 0;          // position of the collective's root
+  int ranks_a_node = 1;  // 1 where nodes differ in size or are scattered
   Order order;
   Block share;                       // this channel's part of elements 0 .. count-1
   std::uint64_t block_stride = 0;    // from block j to block j+1 of a buffer with one per rank
@@ -100,6 +109,16 @@ struct Shape {
     return {share.offset + i * piece_elements + (i < long_pieces ? i : long_pieces),
             piece_elements + (i < long_pieces ? 1 : 0), Buffer::work};
   }
+  // Parts [first, first + n) of the share in `parts` near-equal parts.
+  Block range(int first, int n, int parts) const {
+    const auto part = [&](int j) {
+      const auto i = static_cast<std::uint64_t>(j), of = static_cast<std::uint64_t>(parts);
+      return i * (share.count / of) + std::min(i, share.count % of);
+    };
+    return {share.offset + part(first), part(first + n) - part(first), Buffer::work};
+  }
+  // The length of a message that holds this channel's share of so many blocks.
+  Block blocks(int n) const { return {0, static_cast<std::uint64_t>(n) * share.count}; }
   // This channel's share of the block of the rank at `position`.
   Block block(int position, Buffer buffer = Buffer::work) const {
     const auto rank = static_cast<std::uint64_t>(order.rank_at(position));
@@ -114,17 +133,28 @@ struct Transfer {
   Combine combine = Combine::copy;  // receiving only
 };
 
-// Both ends of a transfer must name it in the same order; blocks of one round have one size, up to
-// the one element in which pieces differ.
+// Both ends of a transfer must name it in the same order. With pace `even` the blocks of all rounds
+// have one size, up to the one element in which pieces differ.
 struct Form {
-  enum class Unit : std::uint8_t { piece, share };  // what a message carries
+  enum class Unit : std::uint8_t { piece, share };  // what a message carries, at an even pace
   enum class Ranks : std::uint8_t { rotated, in_order };
+  enum class Pace : std::uint8_t { even, uneven, eager };
   Unit unit = Unit::share;
   Ranks ranks = Ranks::rotated;
+  Pace pace = Pace::even;
   int (*rounds)(const Shape&, int position) = nullptr;
   Transfer (*send)(const Shape&, int position, int round) = nullptr;
   Transfer (*recv)(const Shape&, int position, int round) = nullptr;
+  // Where a scattered message's elements lie, as many as its block says; null: nothing is
+  // scattered.
+  void (*pieces)(const Shape&, int position, int round, Way, std::vector<Block>& out) = nullptr;
 };
+
+// Piece `j` of `count` elements in `pieces` near-equal parts.
+Block near_equal(std::uint64_t count, int j, int pieces);
+
+// Throws std::invalid_argument for a size, root or communicator that makes no sense.
+void check_arguments(const Collective& c, const Communicator& comm);
 
 // One actor per channel; the actor's index is the channel. At most one channel per element, and at
 // least one. Throws std::invalid_argument for a size, root or communicator that makes no sense.
@@ -136,6 +166,7 @@ class Textbook final : public Schedule {
   Actor actor(Rank r, int a) const override;
   Step step(Rank r, int a, int k) const override;
   int receiver(Rank dst, int channel, Rank src) const override;
+  void pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const override;
 
  private:
   struct Lane {
@@ -143,10 +174,12 @@ class Textbook final : public Schedule {
     std::uint32_t slices = 1;
     std::uint32_t window = 1;          // slices sent ahead of the first one received
     std::uint64_t slice_elements = 0;  // 0: one slice
+    bool in_parts = false;             // rounds are four steps, or two where nothing is cut
   };
   Lane make_lane(const Communicator& comm, const Nodes& nodes, int channel, int channels) const;
   Step fused_step(const Lane& lane, int position, int k) const;
   Step windowed_step(const Lane& lane, int position, int k) const;
+  Step part_step(const Lane& lane, int position, int k) const;
 
   Form form_;
   std::vector<Lane> lanes_;
