@@ -20,12 +20,20 @@ std::uint32_t to_ns(Picoseconds t) {
 }
 
 // The size that nccl-tests prints for a call.
-std::uint64_t buffer_bytes(const Collective& c) {
-  return work_elements(c) * c.element_bytes;
-}
+std::uint64_t buffer_bytes(const Collective& c) { return work_elements(c) * c.element_bytes; }
 
 std::uint64_t salt_of(const Flight& f) {
   return static_cast<std::uint64_t>(f.group) << 32 | f.sequence;
+}
+
+// Where a slice's elements lie: in one place, unless the step puts its messages together.
+template <typename F>
+void for_each_place(const Flight& f, std::uint32_t actor, const Block& slice, Way way, F visit) {
+  const ActorState& a = f.actors[actor];
+  if (!a.step.scattered) return visit(slice);
+  std::vector<Block> pieces;
+  f.schedule->pieces(f.position, static_cast<int>(actor), a.k, way, pieces);
+  for (const Block& piece : pieces) visit(piece);
 }
 
 }  // namespace
@@ -220,11 +228,15 @@ void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
   m.header.target = members[static_cast<std::size_t>(peer)];
   m.header.channel = static_cast<std::uint16_t>(a.channel);
   m.header.actor = actor;
-  m.header.bytes = slice.count * element;
+  m.header.bytes = message_bytes(f.schedule->protocol(), slice.count, element);
   if (verify_ && slice.count > 0) {
     m.payload = std::make_unique<std::byte[]>(m.header.bytes);
-    const auto& from = slice.buffer == Buffer::work ? f.work : f.input;
-    std::memcpy(m.payload.get(), from.get() + slice.offset * element, m.header.bytes);
+    std::byte* to = m.payload.get();
+    for_each_place(f, actor, slice, Way::send, [&](const Block& place) {
+      const auto& from = place.buffer == Buffer::work ? f.work : f.input;
+      std::memcpy(to, from.get() + place.offset * element, place.count * element);
+      to += place.count * element;
+    });
   }
   const Place& to = cluster_.place(m.header.target);
   ++stats_.messages;
@@ -350,19 +362,23 @@ void Shard::accept(RankState& r, Flight& f, std::uint32_t actor, int bit, Messag
   ActorState& a = f.actors[actor];
   const Block slice = slice_of(a.step.recv, a.step, a.slice);
   const std::uint32_t element = f.schedule->collective().element_bytes;
-  if (m.header.bytes != slice.count * element) {
+  const std::uint64_t expected = message_bytes(f.schedule->protocol(), slice.count, element);
+  if (m.header.bytes != expected) {
     return fail("rank " + std::to_string(r.id) + " got " + std::to_string(m.header.bytes) +
-                " bytes where its schedule " + "expects " + std::to_string(slice.count * element) +
+                " bytes where its schedule " + "expects " + std::to_string(expected) +
                 "; do all processes run the same job?");
   }
   if (m.payload) {
-    std::byte* into =
-        (slice.buffer == Buffer::work ? f.work : f.input).get() + slice.offset * element;
-    if (a.step.on_recv == Combine::reduce) {
-      add_elements(f.op->dtype, into, m.payload.get(), slice.count);
-    } else {
-      std::memcpy(into, m.payload.get(), m.header.bytes);
-    }
+    const std::byte* from = m.payload.get();
+    for_each_place(f, actor, slice, Way::recv, [&](const Block& place) {
+      std::byte* into = f.work.get() + place.offset * element;
+      if (a.step.on_recv == Combine::reduce) {
+        add_elements(f.op->dtype, into, from, place.count);
+      } else {
+        std::memcpy(into, from, place.count * element);
+      }
+      from += place.count * element;
+    });
   }
   a.ready = later(a.ready, t);
   a.awaiting = static_cast<std::uint8_t>(a.awaiting & ~(1u << bit));
