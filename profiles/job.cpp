@@ -98,7 +98,8 @@ std::string key_of(Func func) {
 }
 
 void check_algorithm(const Setting& name, const std::string& library, Func func) {
-  if (!name.given || find_algorithm(library, func, name.text)) return;
+  // A library may lack the function altogether; that matters only to jobs that call it.
+  if (name.text == "auto" || find_algorithm(library, func, name.text)) return;
   std::vector<std::string> known{"auto"};
   for (const Algorithm& row : registry())
     if (row.library == library && row.func == func) known.emplace_back(row.name);

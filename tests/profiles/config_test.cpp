@@ -194,6 +194,13 @@ TEST(Config, ListsEveryKeyThatWorks) {
   EXPECT_EQ(entry(job, "scale.dilation").value, "auto");
 }
 
+TEST(Config, AcceptsAutoForEveryFunction) {
+  for (const Key& key : job_keys())
+    if (key.path.starts_with("collectives.") && key.standard == "auto") {
+      EXPECT_EQ(test::load_error(kHead, {std::string(key.path) + "=auto"}), "") << key.path;
+    }
+}
+
 TEST(ShippedJobs, Load) {
   for (const char* name : {"gpt2-xl-ddp", "quickstart-resnet50", "verify-small"})
     EXPECT_GT(plan_workload(load_job(name, {}).spec).ranks, 1) << name;
