@@ -1,0 +1,188 @@
+// The thread that moves the frames of a Control. See control_star.h.
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "emulator/control_star.h"
+
+namespace ghostrank::control {
+namespace {
+
+constexpr std::chrono::milliseconds kHeartbeat{1'000};
+
+}  // namespace
+
+void Star::run() {
+  Lock lock(mutex_);
+  for (Connection& c : connections_) take_frames(c);  // what came right behind the greeting
+  while (!quit_) {
+    announce_stop(lock);
+    heartbeat();
+    std::vector<pollfd> fds{{alarm_.get(), POLLIN, 0}};
+    std::vector<Connection*> polled;
+    for (Connection& c : connections_) {
+      write_to(c);
+      if (!c.alive()) continue;
+      const int events = c.out.empty() ? POLLIN : POLLIN | POLLOUT;
+      fds.push_back({c.socket.get(), static_cast<short>(events), 0});
+      polled.push_back(&c);
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_heartbeat_ - Clock::now());
+    const int timeout = polled.empty() ? -1 : std::max(0, static_cast<int>(left.count()));
+    lock.unlock();
+    poll(fds.data(), fds.size(), timeout);
+    lock.lock();
+    eventfd_t count = 0;
+    if (fds[0].revents != 0) eventfd_read(alarm_.get(), &count);
+    const auto now = Clock::now();
+    for (std::size_t i = 0; i < polled.size(); ++i) {
+      Connection& c = *polled[i];
+      if ((fds[i + 1].revents & ~POLLOUT) != 0)
+        read_from(c);
+      else if (now - c.heard > world_.silence)
+        lose(c, "nothing heard for " + std::to_string(world_.silence.count() / 1000) + " s");
+    }
+  }
+  announce_stop(lock);
+  for (Connection& c : connections_) write_to(c);
+}
+
+void Star::announce_stop(Lock& lock) {
+  const Stop why = stop();
+  if (why == Stop::none) return;
+  if (!announced_) {
+    announced_ = true;
+    if (reason_.empty())
+      reason_ = (why == Stop::interrupted ? "interrupted on " : "stopped on ") + here();
+    broadcast(encode(FrameType::stop,
+                     Writer().u32(static_cast<std::uint32_t>(why)).text(reason_).take()));
+    changed_.notify_all();
+  }
+  if (!std::exchange(wake_due_, false)) return;
+  lock.unlock();
+  {
+    const std::lock_guard call(wake_mutex_);
+    if (wake_) wake_();
+  }
+  lock.lock();
+}
+
+void Star::heartbeat() {
+  const auto now = Clock::now();
+  if (now < next_heartbeat_) return;
+  next_heartbeat_ = now + kHeartbeat;
+  for (Connection& c : connections_)
+    if (c.out.empty()) send(c, encode(FrameType::heartbeat));
+}
+
+// An error shows when reading: what the peer said before it closed is still to be read.
+void Star::write_to(Connection& to) {
+  while (to.alive() && !to.out.empty()) {
+    const std::string& frame = *to.out.front();
+    const ssize_t sent = ::send(to.socket.get(), frame.data() + to.out_offset,
+                                frame.size() - to.out_offset, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (sent < 0) {
+      to.out.clear();
+      to.out_offset = 0;
+      return;
+    }
+    to.out_offset += static_cast<std::size_t>(sent);
+    if (to.out_offset < frame.size()) continue;
+    to.out.pop_front();
+    to.out_offset = 0;
+  }
+}
+
+void Star::read_from(Connection& from) {
+  const bool open = from.in.receive(from.socket.get());
+  from.heard = Clock::now();
+  take_frames(from);
+  if (!open) lose(from, "its connection closed");
+}
+
+void Star::take_frames(Connection& from) {
+  while (std::optional<Frame> frame = from.in.next()) {
+    if (!from.alive()) return;
+    if (!handle(from, std::move(*frame))) return lose(from, "it sent an unknown frame");
+  }
+  if (from.in.broken()) lose(from, "it sent an oversized frame");
+}
+
+void Star::lose(Connection& lost, const std::string& how) {
+  if (!lost.alive()) return;
+  lost.socket.close();
+  lost.out.clear();
+  if (!lost.said_goodbye && !closing_)
+    stop_with(Stop::peer_lost, name_of(lost) + " was lost: " + how);
+  changed_.notify_all();
+}
+
+// False: not a frame that this peer may send.
+bool Star::handle(Connection& from, Frame frame) {
+  const bool first = world_.rank == 0;
+  Reader r(frame.payload);
+  switch (frame.type) {
+    case FrameType::heartbeat:
+      return true;
+    case FrameType::ping: {
+      const std::int64_t sent = r.i64();
+      send(from, encode(FrameType::pong, Writer().i64(sent).i64(monotonic_ns()).take()));
+      return r.complete();
+    }
+    case FrameType::pong:
+      return handle_pong(from, r);
+    case FrameType::gather: {
+      std::optional<std::string>& mine = gathering_[static_cast<std::size_t>(from.rank)];
+      if (!first || mine) return false;
+      mine = std::move(frame.payload);
+      complete_gather();
+      check_departures();
+      return true;
+    }
+    case FrameType::gathered: {
+      const std::size_t rank = r.u32();
+      std::string blob = r.text();
+      if (first || !r.complete() || rank >= gathering_.size()) return false;
+      gathering_[rank] = std::move(blob);
+      complete_gather();
+      return true;
+    }
+    case FrameType::publish:
+      published_.emplace_back(from.rank, std::move(frame.payload));
+      return first;
+    case FrameType::stop: {
+      const std::uint32_t why = r.u32();
+      const std::string reason = r.text();
+      if (!r.complete() || why == 0 || why > static_cast<std::uint32_t>(Stop::failed)) return false;
+      stop_with(static_cast<Stop>(why), reason);
+      return true;
+    }
+    case FrameType::goodbye:
+      from.said_goodbye = true;
+      send(from, encode(FrameType::goodbye_ack));
+      check_departures();
+      return true;
+    case FrameType::goodbye_ack:
+      from.acknowledged = true;
+      changed_.notify_all();
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Star::handle_pong(Connection& from, Reader& r) {
+  const std::int64_t sent = r.i64(), answered = r.i64();
+  if (!r.complete()) return false;
+  estimate_.add(sent, answered, monotonic_ns());
+  if (estimate_.rounds() < kPings)
+    send(from, encode(FrameType::ping, Writer().i64(monotonic_ns()).take()));
+  else
+    changed_.notify_all();
+  return true;
+}
+
+}  // namespace ghostrank::control
