@@ -113,6 +113,7 @@ std::string traffic_table(const PlanFacts& facts) {
                {"takes at least", Align::right}},
               {}};
   for (const CollectiveTraffic& c : facts.traffic.collectives) {
+    if (c.calls == 0) continue;  // of the opening iterations only
     table.rows.push_back({c.op, c.group, c.algorithm, humane_count(real(c.calls)),
                           c.calls > 0 ? humane_bytes(real(c.buffer_bytes) / real(c.calls)) : "-",
                           humane_count(real(c.messages)), humane_bytes(real(c.bytes)),

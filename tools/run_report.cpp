@@ -220,10 +220,13 @@ std::string report(const LoadedJob& job, const Result& result, const Paint& pain
   std::vector<Fact> head, times, traffic;
   add_job_facts(head, job, result);
   add_time_facts(times, result);
-  add_traffic_facts(traffic, result);
-  add_fidelity_facts(traffic, result);
+  if (!result.iterations.empty()) {
+    add_traffic_facts(traffic, result);
+    add_fidelity_facts(traffic, result);
+  }
   std::string text = (good ? paint.good(first) : paint.bad(first)) + "\n\n" + render(head) + "\n" +
-                     render(times) + collectives_table(result) + "\n" + render(traffic);
+                     render(times) + collectives_table(result);
+  if (!traffic.empty()) text += "\n" + render(traffic);
   if (!result.notes.empty()) text += "\nnotes\n";
   for (const std::string& note : result.notes) text += "  - " + note + "\n";
   return text;

@@ -30,11 +30,34 @@ struct ScheduleFlags {
   bool check = false;
 };
 
+// all-reduce, AllReduce, all_reduce and allreduce are one word.
+std::string plain(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (c != '_' && c != '-')
+      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return text;
+}
+
+std::string known_collectives() {
+  std::string known;
+  for (int i = 0; i < kFuncs; ++i) {
+    known += (i == 0 ? "" : ", ") + std::string(name_of(static_cast<Func>(i)));
+  }
+  return known;
+}
+
+Func parse_func(const std::string& name) {
+  for (int i = 0; i < kFuncs; ++i) {
+    if (plain(name_of(static_cast<Func>(i))) == plain(name)) return static_cast<Func>(i);
+  }
+  throw Error("there is no collective '" + name + "'; known are " + known_collectives());
+}
+
 bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   CLI::App app("Show the messages of one rank in one collective.", "ghostrank schedule");
-  app.add_option("collective", flags.collective,
-                 "allreduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, "
-                 "send_recv, barrier, gather, scatter")
+  app.add_option("collective", flags.collective, known_collectives())
       ->required()
       ->type_name("COLLECTIVE");
   app.add_option("--library", flags.library, "family of algorithms")->capture_default_str();
@@ -68,26 +91,6 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
       "  ghostrank schedule allreduce --algorithm ring --ranks 8 --rank 3 --count 1M\n"
       "  ghostrank schedule all_gather --ranks 6 --count 1000 --check --json -");
   return parse(app, argv);
-}
-
-// all-reduce, AllReduce, all_reduce and allreduce are one word.
-std::string plain(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    if (c != '_' && c != '-')
-      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return text;
-}
-
-Func parse_func(const std::string& name) {
-  std::string known;
-  for (int i = 0; i < kFuncs; ++i) {
-    const Func func = static_cast<Func>(i);
-    if (plain(name_of(func)) == plain(name)) return func;
-    known += (known.empty() ? "" : ", ") + std::string(name_of(func));
-  }
-  throw Error("there is no collective '" + name + "'; known are " + known);
 }
 
 const Algorithm& find_row(const ScheduleFlags& flags, Func func) {
