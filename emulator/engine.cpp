@@ -23,7 +23,6 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kProbeMilliseconds = 200;
 constexpr std::int64_t kStartDelayNs = 20'000'000;  // longer than a start signal travels
 constexpr auto kLook = std::chrono::milliseconds(100);
 constexpr int kMostWarmupRetries = 3;
@@ -263,9 +262,13 @@ class Run {
       result_.capacity.step_seconds_at_least = plan.step_seconds_at_least;
       return;
     }
-    const double wire = hosts_ > 1 ? measure_wire(control_, *fabrics_[0], nonce_, cluster_.shards(),
-                                                  kProbeMilliseconds)
-                                   : 0;
+    const bool probe = hosts_ > 1 && spec_.run.probe_ms > 0;
+    if (hosts_ > 1 && !probe && spec_.dilation == 0) {
+      throw Error("scale.dilation: auto needs run.probe_ms > 0, or give a number");
+    }
+    const double wire =
+        probe ? measure_wire(control_, *fabrics_[0], nonce_, cluster_.shards(), spec_.run.probe_ms)
+              : 0;
     BlobWriter mine;
     mine.put(measure_engine());
     double slowest = 0;

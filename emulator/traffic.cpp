@@ -22,6 +22,16 @@ struct CallTraffic {
   std::vector<Edge> edges;
 };
 
+std::uint64_t step_bytes(const Schedule& schedule, const Step& step) {
+  const std::uint32_t element = schedule.collective().element_bytes;
+  if (schedule.protocol() == Protocol::simple) return step.send.count * element;
+  std::uint64_t bytes = 0;  // rounded up message by message
+  for (std::uint32_t s = 0; s < step.slices; ++s) {
+    bytes += message_bytes(schedule.protocol(), slice_of(step.send, step, s).count, element);
+  }
+  return bytes;
+}
+
 CallTraffic walk(const Schedule& schedule) {
   CallTraffic call;
   const Collective& c = schedule.collective();
@@ -35,7 +45,7 @@ CallTraffic walk(const Schedule& schedule) {
         const Step s = schedule.step(r, a, k);
         for (Rank peer : s.send_to) {
           if (!cell || peer != last) cell = &sums[{r, last = peer}];
-          cell->bytes += s.send.count * c.element_bytes;
+          cell->bytes += step_bytes(schedule, s);
           cell->messages += s.slices;
         }
       }

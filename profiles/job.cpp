@@ -142,6 +142,7 @@ void read_run(const Settings& in, RunSpec& out) {
   out.jitter = in.number("run.jitter");
   out.stall_timeout_s = in.number("run.stall_timeout_s");
   out.shards = in.small("run.shards");
+  out.probe_ms = in.small("run.probe_ms");
 }
 
 void read_precision(const Settings& in, Precision& out) {

@@ -76,7 +76,8 @@ struct RunSpec {
   std::uint64_t seed = 1;
   double jitter = 0;  // relative standard deviation of compute delays
   double stall_timeout_s = 60;
-  int shards = 1;  // engine threads in this process
+  int probe_ms = 200;  // load the fabric so long before the start; 0: do not
+  int shards = 1;      // engine threads in this process
 };
 
 struct Precision {

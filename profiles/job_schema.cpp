@@ -144,6 +144,10 @@ constexpr std::array kKeys{
     Key{"run.stall_timeout_s", KeyType::number, "60", "give up when nothing moves for so long",
         0.001, 1e6},
     Key{"run.shards", KeyType::integer, "1", "engine threads of a process", 1, 256},
+    Key{"run.probe_ms", KeyType::integer, "200",
+        "how long to load the fabric before the start to see what it carries; 0: not at all, and "
+        "then several hosts need scale.dilation",
+        0, 60000},
     Key{"run.duration", KeyType::string, kAbsent, "run for so long", 0, 0, "", "", kLater},
     Key{"run.until", KeyType::any, kAbsent, "run until the mean is known well enough", 0, 0, "", "",
         kLater},
