@@ -8,6 +8,8 @@
 
 namespace ghostrank {
 
+std::span<const Algorithm> gloo_rows();     // gloo_rows.cpp
 std::span<const Algorithm> generic_rows();  // generic_rows.cpp
+std::span<const Algorithm> nccl_rows();     // nccl_rows.cpp
 
 }  // namespace ghostrank

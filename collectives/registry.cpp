@@ -13,6 +13,8 @@ std::vector<Algorithm> all_rows() {
   std::vector<Algorithm> all;
   for (const auto rows : {
            generic_rows(),
+           gloo_rows(),
+           nccl_rows(),
        })
     all.insert(all.end(), rows.begin(), rows.end());
   return all;

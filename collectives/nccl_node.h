@@ -1,0 +1,171 @@
+// Where NCCL's rings and trees run: the ranks of every node, the order in which a channel visits
+// them, and the tree over nodes.
+//
+// NCCL searches the topology of a node. What it finds on common nodes is kept here as templates:
+//
+//   template            GPUs NICs    ring, search channel c             tree
+//   one-gpu             1    1       one channel                        one attach point
+//   one-gpu-400g        1    1       two channels                       the same
+//   hgx-h100-400g       8    8x400G  even c: c, c-1, ... c+1            c, c+1, ... c+7
+//                                    odd c:  c, c+1, ... c-1
+//                                    odd nodes: the list of channel c^1
+//   hgx-h100-200g       8    8x200G  c, c-1, ... c+1, out by NIC c      c, c+1, ... c+7
+//   hgx-h100-4nic       8    4x400G  2c, 2c-1, ... 2c+1  (4 lists)      2c, 2c+1, ... (balanced)
+//   hgx-h100-1nic       8    1x400G  0, 7, ... 1                        0, 1, ... 7
+//   dgx-a100            8    8x200G  even c: down, odd c: up from c     against the ring (balanced)
+//
+// Local ranks are modulo the GPUs of the node. Where a node has another number of ranks than its
+// template, the same lists are used modulo that number, which is a generalisation of ours, as are
+// the tree lists of the last four templates. "auto" takes one-gpu for one rank per node and
+// hgx-h100-400g otherwise.
+//
+// Threading: immutable values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+
+enum class NcclGpu : std::uint8_t { ampere, hopper };
+
+struct NcclNode {
+  enum class Ring : std::uint8_t { down, alternating };  // order of local ranks, by channel
+  enum class Tree : std::uint8_t { plain, balanced };    // where a node's children attach
+
+  std::string_view name;
+  int gpus = 1;
+  int lists = 1;            // different lists of GPUs; channels repeat them
+  int stride = 1;           // GPUs from one list's first to the next one's
+  int search_channels = 1;  // of a ring or a tree
+  Ring ring = Ring::down;
+  bool swap_odd_nodes = false;  // odd nodes use the list of channel c^1
+  bool leaves_by_entry_nic = false;
+  Tree tree = Tree::plain;
+
+  NcclGpu gpu = NcclGpu::hopper;
+  double channel_GBps = 24;  // of a search channel, inside the node and between nodes
+  double nic_GBps = 50;
+  int nics_per_gpu = 1;
+  int nvlinks = 18;
+
+  // Before NCCL_MAX_NCHANNELS: every search channel twice, for the two trees.
+  int channels() const { return 2 * search_channels; }
+};
+
+std::vector<std::string_view> nccl_node_names();
+// Throws std::invalid_argument when there is no such template.
+const NcclNode& nccl_node(std::string_view name, int ranks_per_node);
+
+// The nodes of a group, numbered by their first rank, and the local ranks inside them, in the
+// group's order.
+class NcclNodes {
+ public:
+  NcclNodes(int size, const std::vector<std::int32_t>& node_of);  // empty: one rank per node
+
+  int size() const { return size_; }
+  int nodes() const { return nodes_; }
+  // Ranks of the largest node.
+  int ranks_per_node() const { return largest_; }
+  bool uniform() const { return size_ == nodes_ * largest_; }
+  int node_of(Rank r) const { return tables_ ? tables_->node[at(r)] : r / largest_; }
+  int local_of(Rank r) const { return tables_ ? slot_of(r) - first(node_of(r)) : r % largest_; }
+  int ranks_of(int node) const { return tables_ ? first(node + 1) - first(node) : largest_; }
+  Rank rank_at(int node, int local) const {
+    return tables_ ? tables_->rank[at(first(node) + local)] : node * largest_ + local;
+  }
+  // Slots count the ranks node by node.
+  int slot_of(Rank r) const { return tables_ ? tables_->slot[at(r)] : r; }
+  Rank rank_of_slot(int slot) const { return tables_ ? tables_->rank[at(slot)] : slot; }
+  int first(int node) const { return tables_ ? tables_->first[at(node)] : node * largest_; }
+  int node_at(int slot) const {
+    return tables_ ? tables_->node[at(tables_->rank[at(slot)])] : slot / largest_;
+  }
+
+ private:
+  struct Tables {
+    std::vector<std::int32_t> node, slot;  // by rank
+    std::vector<std::int32_t> rank;        // by slot
+    std::vector<std::int32_t> first;       // by node, and one more
+  };
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  int size_ = 1, nodes_ = 1, largest_ = 1;
+  std::shared_ptr<const Tables> tables_;  // where the ranks of a node are not neighbours, or nodes
+                                          // differ in size
+};
+
+// The order of a node's ranks on one search channel: positions 0 .. ranks-1 to local ranks.
+struct NcclList {
+  int first = 0;
+  bool up = false;
+  int ranks = 1;
+  int local_at(int position) const {
+    return wrap(up ? first + position : first - position + ranks);
+  }
+  int position_of(int local) const {
+    return wrap(up ? local - first + ranks : first - local + ranks);
+  }
+
+ private:
+  int wrap(int i) const { return i >= ranks ? i - ranks : i; }
+};
+NcclList nccl_ring_list(const NcclNode& node, int channel, int node_index, int ranks);
+NcclList nccl_tree_list(const NcclNode& node, int channel, int ranks);
+
+// The NICs by which a ring enters and leaves a node, as numbers of the GPUs they belong to; `pxn`:
+// the last GPU of the list hands its data over NVLink to the GPU of the leaving NIC.
+struct NcclRingNics {
+  int in = 0, out = 0;
+  bool pxn = false;
+};
+NcclRingNics nccl_ring_nics(const NcclNode& node, int channel, int node_index, int ranks);
+
+// One channel's ring over all ranks of a group.
+class NcclRing {
+ public:
+  NcclRing(const NcclNodes& nodes, const NcclNode& node, int channel)
+      : nodes_(nodes), node_(&node), channel_(channel) {}
+  Rank rank_at(int position) const {
+    if (nodes_.ranks_per_node() == 1) return nodes_.rank_at(position, 0);
+    const int n = nodes_.node_at(position);
+    const NcclList list = nccl_ring_list(*node_, channel_, n, nodes_.ranks_of(n));
+    return nodes_.rank_at(n, list.local_at(position - nodes_.first(n)));
+  }
+  int position_of(Rank r) const {
+    const int n = nodes_.node_of(r);
+    if (nodes_.ranks_per_node() == 1) return n;
+    const NcclList list = nccl_ring_list(*node_, channel_, n, nodes_.ranks_of(n));
+    return nodes_.first(n) + list.position_of(nodes_.local_of(r));
+  }
+
+ private:
+  NcclNodes nodes_;
+  const NcclNode* node_;
+  int channel_;
+};
+
+// A node's place in one of the two trees over nodes; -1 is none. `child_type` says which child of
+// its parent a node is (-1 at the root).
+struct NcclTreeNode {
+  int up = -1;
+  std::array<int, 2> child{-1, -1};
+  int child_type = -1;
+  bool operator==(const NcclTreeNode&) const = default;
+};
+NcclTreeNode nccl_double_tree(int nodes, int node, int tree);
+
+// A rank's neighbours in the tree of an executing channel: the next rank of its node first, then
+// the nodes below.
+struct NcclTreeLinks {
+  Rank up = kNoRank;
+  Peers down;
+};
+NcclTreeLinks nccl_tree_links(const NcclNodes& nodes, const NcclNode& node, int channel, Rank r);
+
+}  // namespace ghostrank

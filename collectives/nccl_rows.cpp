@@ -1,0 +1,93 @@
+// The rows of the libraries "nccl-2.28" and "nccl-2.30", with the closed forms of their payload:
+// what the protocol Simple puts on the wire, in one channel and one chunk. A call without elements
+// sends nothing, except for the empty messages of point-to-point operations.
+#include <bit>
+#include <vector>
+
+#include "collectives/libraries.h"
+#include "collectives/nccl.h"
+
+namespace ghostrank {
+namespace {
+
+using Make = std::unique_ptr<Schedule> (*)(NcclVersion, const Collective&, const Communicator&);
+
+template <NcclVersion kVersion, Make kMake>
+std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
+  return kMake(kVersion, c, comm);
+}
+
+std::uint64_t ranks(const Collective& c) { return static_cast<std::uint64_t>(c.size); }
+std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
+bool nothing_to_do(const Collective& c) { return c.size < 2 || c.count == 0; }
+
+Cost ring_all_reduce(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  const std::uint64_t n = ranks(c);
+  return {2 * (c.size - 1), 2 * (n - 1) * bytes(c), 2 * n * (n - 1)};
+}
+
+Cost ring_blocks(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  const std::uint64_t n = ranks(c);
+  return {c.size - 1, n * (n - 1) * bytes(c), n * (n - 1)};
+}
+
+Cost ring_chain(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  return {c.size - 1, (ranks(c) - 1) * bytes(c), ranks(c) - 1};
+}
+
+// Up and down every edge of a tree.
+Cost tree_all_reduce(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(c.size)));
+  return {2 * levels, 2 * (ranks(c) - 1) * bytes(c), 2 * (ranks(c) - 1)};
+}
+
+Cost p2p_all_to_all(const Collective& c) {
+  const std::uint64_t n = ranks(c);
+  return {c.size > 1 ? 1 : 0, n * (n - 1) * bytes(c), n * (n - 1)};
+}
+
+Cost p2p_send_recv(const Collective& c) {
+  if (c.size < 2) return {};
+  return {1, bytes(c), 1};
+}
+
+template <NcclVersion kVersion>
+std::vector<Algorithm> rows(std::string_view library) {
+  return {
+      Algorithm{library, Func::all_reduce, "ring", "2(n-1)", "2(n-1) S", make<kVersion, nccl_ring>,
+                ring_all_reduce},
+      Algorithm{library, Func::all_reduce, "tree", "2 ceil(log2(n+1))", "2(n-1) S",
+                make<kVersion, nccl_tree>, tree_all_reduce},
+      Algorithm{library, Func::reduce_scatter, "ring", "n-1", "n(n-1) S", make<kVersion, nccl_ring>,
+                ring_blocks},
+      Algorithm{library, Func::all_gather, "ring", "n-1", "n(n-1) S", make<kVersion, nccl_ring>,
+                ring_blocks},
+      Algorithm{library, Func::broadcast, "ring", "n-1", "(n-1) S", make<kVersion, nccl_ring>,
+                ring_chain},
+      Algorithm{library, Func::reduce, "ring", "n-1", "(n-1) S", make<kVersion, nccl_ring>,
+                ring_chain},
+      Algorithm{library, Func::all_to_all, "p2p", "1", "n(n-1) S", make<kVersion, nccl_p2p>,
+                p2p_all_to_all},
+      Algorithm{library, Func::send_recv, "p2p", "1", "S", make<kVersion, nccl_p2p>, p2p_send_recv},
+  };
+}
+
+std::vector<Algorithm> both_versions() {
+  std::vector<Algorithm> all = rows<NcclVersion::v2_28>("nccl-2.28");
+  const std::vector<Algorithm> newer = rows<NcclVersion::v2_30>("nccl-2.30");
+  all.insert(all.end(), newer.begin(), newer.end());
+  return all;
+}
+
+}  // namespace
+
+std::span<const Algorithm> nccl_rows() {
+  static const std::vector<Algorithm> kRows = both_versions();
+  return kRows;
+}
+
+}  // namespace ghostrank
