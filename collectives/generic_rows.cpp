@@ -58,7 +58,12 @@ Cost rabenseifner(const Collective& c) {
   return exchanges(c, 2 * floor_log2(c.size), 2 * (ranks(c) - 1) * bytes(c));
 }
 
-Cost halving(const Collective& c) {
+Cost recursive_halving(const Collective& c) {
+  const std::uint64_t n = ranks(c), extra = n - std::bit_floor(n);
+  return exchanges(c, floor_log2(c.size), (n * (n - 1) + extra) * bytes(c));
+}
+
+Cost doubling_all_gather(const Collective& c) {
   return exchanges(c, floor_log2(c.size), ranks(c) * (ranks(c) - 1) * bytes(c));
 }
 
@@ -113,11 +118,11 @@ constexpr std::array kRows{
     Algorithm{"generic", Func::reduce_scatter, "ring", "n-1", "n(n-1) S", make<kRingReduceScatter>,
               all_blocks_but_own},
     Algorithm{"generic", Func::reduce_scatter, "recursive_halving", "log2 m (+2 if x>0)",
-              "n(n-1) S", make<kRecursiveHalvingReduceScatter>, halving},
+              "(n(n-1) + x) S", make<kRecursiveHalvingReduceScatter>, recursive_halving},
     Algorithm{"generic", Func::all_gather, "ring", "n-1", "n(n-1) S", make<kRingAllGather>,
               all_blocks_but_own},
     Algorithm{"generic", Func::all_gather, "recursive_doubling", "log2 m (+2 if x>0)", "n(n-1) S",
-              make<kRecursiveDoublingAllGather>, halving},
+              make<kRecursiveDoublingAllGather>, doubling_all_gather},
     Algorithm{"generic", Func::all_gather, "bruck", "ceil(log2 n)", "n(n-1) S",
               make<kBruckAllGather>, bruck_all_gather},
     Algorithm{"generic", Func::broadcast, "binomial", "ceil(log2 n)", "(n-1) S",

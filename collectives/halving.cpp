@@ -15,9 +15,11 @@
 // scattered.
 //
 //   all-reduce       2 log2 m steps, 2 more if x > 0; 2(n-1) S in total
-//   reduce-scatter   log2 m steps, 2 more if x > 0; n(n-1) S in total: a folded position keeps back
-//                    its contribution to its own block
-//   all-gather       the same: a folded position is not sent its own block
+//   reduce-scatter   log2 m steps, 2 more if x > 0; (n(n-1) + x) S in total: folding takes all
+//                    blocks, unfolding brings one
+//   all-gather       log2 m steps, 2 more if x > 0; n(n-1) S in total: a folded position is not
+//   sent
+//                    its own block
 #include "collectives/folding.h"
 #include "collectives/generic.h"
 
@@ -108,10 +110,10 @@ Part reduce_scatter_part(const Shape& s, int p, int k, Way way) {
   const bool sends = way == Way::send;
   if (f.folded) {
     if (sends != (k == 0)) return {};
-    return sends ? Part{p + 1, {p + 1, s.size - 1}} : Part{p + 1, {p, 1}, Combine::reduce};
+    return sends ? Part{p + 1, {0, s.size}} : Part{p + 1, {p, 1}};
   }
   const int own = f.own_round(k);
-  if (own < 0) return sends ? Part{} : Part{p - 1, {p, s.size - 1}, Combine::reduce};
+  if (own < 0) return sends ? Part{} : Part{p - 1, {0, s.size}, Combine::reduce};
   if (own == f.levels) return sends ? Part{p - 1, {p - 1, 1}} : Part{};
   return survivors_part<halve>(f, own, way, Combine::reduce);
 }

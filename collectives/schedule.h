@@ -217,6 +217,7 @@ struct Cost {
   int steps = 0;               // communication steps on the longest chain
   std::uint64_t bytes = 0;     // payload sent by all ranks together
   std::uint64_t messages = 0;  // sent by all ranks together, one channel, unsliced
+  bool most_steps = false;     // `steps` is an upper bound: part of the messages are left out
 };
 
 // One row of the registry.

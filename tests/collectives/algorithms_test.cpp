@@ -47,7 +47,10 @@ TEST_P(EveryAlgorithm, KeepsTheContractAndCostsWhatItsClosedFormSays) {
       const CheckReport report = prove(GetParam(), c, {});
       const Cost cost = GetParam().cost(c);
       EXPECT_EQ(report.messages, cost.messages) << describe(GetParam(), c, {});
-      EXPECT_EQ(report.rounds, cost.steps) << describe(GetParam(), c, {});
+      if (cost.most_steps)
+        EXPECT_LE(report.rounds, cost.steps) << describe(GetParam(), c, {});
+      else
+        EXPECT_EQ(report.rounds, cost.steps) << describe(GetParam(), c, {});
       if (HasFailure()) return;
     }
 }
@@ -109,6 +112,8 @@ std::string test_name(const testing::TestParamInfo<Algorithm>& row) {
 INSTANTIATE_TEST_SUITE_P(Generic, EveryAlgorithm,
                          testing::ValuesIn(generic_rows().begin(), generic_rows().end()),
                          test_name);
+INSTANTIATE_TEST_SUITE_P(Gloo, EveryAlgorithm,
+                         testing::ValuesIn(gloo_rows().begin(), gloo_rows().end()), test_name);
 
 TEST(Registry, HasAnAlgorithmForEveryFunction) {
   for (int f = 0; f < kFuncs; ++f)

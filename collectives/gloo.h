@@ -1,0 +1,41 @@
+// The library "gloo": how its collectives cut a buffer, as its source computes it, and what a
+// message costs on the wire besides its payload.
+//
+// Ring all-reduce and reduce work in segments of at most 1 MiB, at least two per rank, equally many
+// for every rank. A rank's segments are its chunk. The last segments may be short or lie beyond the
+// buffer, and those are not sent.
+//
+// Units: elements, unless the name says bytes. Threading: pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+
+inline constexpr std::uint64_t kGlooMaxSegmentBytes = 1 << 20;
+
+// Bytes of gloo's TCP transport around one message, on its connection. They are no payload, and not
+// in a schedule: data frames start with a preamble, the sender announces a message and the receiver
+// says, in the other direction, that it may come.
+struct GlooFraming {
+  std::uint32_t preamble_bytes = 48;
+  std::uint32_t send_ready_bytes = 48;  // sender to receiver, before the data
+  std::uint32_t recv_ready_bytes = 48;  // receiver to sender
+};
+inline constexpr GlooFraming kGlooFraming;
+
+struct GlooSegments {
+  std::uint64_t elements = 0;  // of one segment
+  std::uint64_t per_rank = 0;
+  std::uint64_t all = 0;  // in all chunks, those beyond the buffer included
+};
+
+GlooSegments gloo_all_reduce_segments(const Collective& c);
+GlooSegments gloo_reduce_segments(const Collective& c);
+
+std::unique_ptr<Schedule> make_gloo_ring(const Collective& c, const Communicator& comm);
+std::unique_ptr<Schedule> make_gloo_broadcast(const Collective& c, const Communicator& comm);
+
+}  // namespace ghostrank

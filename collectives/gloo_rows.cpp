@@ -1,0 +1,111 @@
+// The rows of the library "gloo": which schedule each function plays, and its closed-form cost.
+// Channels, slices and credits of the communicator do not apply: gloo has its own.
+//
+// In the formulas for people n is the number of ranks, S the bytes of `count` elements, s the
+// number of segments per rank (gloo.h).
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "collectives/generic.h"
+#include "collectives/gloo.h"
+#include "collectives/libraries.h"
+
+namespace ghostrank {
+namespace {
+
+// Posts everything at once and cuts nothing.
+template <const Form& kForm>
+std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
+  check_arguments(c, comm);
+  return std::make_unique<Textbook>(kForm, c, Communicator{});
+}
+
+std::uint64_t ranks(const Collective& c) { return static_cast<std::uint64_t>(c.size); }
+std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
+int ceil_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))); }
+bool nothing_sent(const Collective& c) { return c.size == 1 || c.count == 0; }
+
+// Segments that are not beyond the buffer.
+std::uint64_t filled(const Collective& c, const GlooSegments& cut) {
+  return (c.count + cut.elements - 1) / cut.elements;
+}
+
+Cost all_reduce(const Collective& c) {
+  if (nothing_sent(c)) return {};
+  const GlooSegments cut = gloo_all_reduce_segments(c);
+  const std::uint64_t others = ranks(c) - 1;
+  return {static_cast<int>(2 * others * cut.per_rank), 2 * others * bytes(c),
+          2 * others * filled(c, cut), filled(c, cut) < cut.all};
+}
+
+// The reduce-scatter, the s-2 iterations beyond it, and the chunks' way to the root.
+Cost reduce(const Collective& c) {
+  if (nothing_sent(c)) return {};
+  const GlooSegments cut = gloo_reduce_segments(c);
+  const std::uint64_t n = ranks(c), full = filled(c, cut),
+                      root = static_cast<std::uint64_t>(c.root);
+  const auto elements_before = [&](std::uint64_t segment) {
+    return std::min(c.count, segment * cut.elements);
+  };
+  std::uint64_t elements = (n - 1) * c.count, messages = (n - 1) * full;
+  for (std::uint64_t r = 0; r < n; ++r) {
+    const std::uint64_t first = r * cut.per_rank, beyond = first + cut.per_rank - 2;
+    elements += elements_before(beyond) - elements_before(first);
+    messages += std::min(full, beyond) - std::min(full, first);
+    if (r == root) continue;
+    elements += elements_before(first + cut.per_rank) - elements_before(first);
+    messages += first < full ? 1 : 0;
+  }
+  return {static_cast<int>(cut.all - 2 + n - 1), elements * c.element_bytes, messages,
+          full < cut.all};
+}
+
+Cost all_gather(const Collective& c) {
+  if (nothing_sent(c)) return {};
+  const std::uint64_t n = ranks(c);
+  return {2 * (c.size - 1), n * (n - 1) * bytes(c), 2 * n * (n - 1)};
+}
+
+Cost broadcast(const Collective& c) {
+  return {ceil_log2(c.size), (ranks(c) - 1) * bytes(c), ranks(c) - 1};
+}
+
+Cost direct(const Collective& c) { return {c.size - 1, (ranks(c) - 1) * bytes(c), ranks(c) - 1}; }
+
+Cost all_to_all(const Collective& c) {
+  const std::uint64_t n = ranks(c);
+  return {c.size - 1, n * (n - 1) * bytes(c), n * (n - 1)};
+}
+
+Cost barrier(const Collective& c) {
+  const int rounds = ceil_log2(c.size);
+  return {rounds, 0, ranks(c) * static_cast<std::uint64_t>(rounds)};
+}
+
+Cost send_recv(const Collective& c) {
+  if (c.size == 1) return {};
+  return {1, bytes(c), 1};
+}
+
+constexpr std::array kRows{
+    Algorithm{"gloo", Func::all_reduce, "ring", "2(n-1) s", "2(n-1) S", make_gloo_ring, all_reduce},
+    Algorithm{"gloo", Func::all_gather, "ring", "2(n-1)", "n(n-1) S", make_gloo_ring, all_gather},
+    Algorithm{"gloo", Func::broadcast, "binomial", "ceil(log2 n)", "(n-1) S", make_gloo_broadcast,
+              broadcast},
+    Algorithm{"gloo", Func::reduce, "ring", "n s - 2 + n-1",
+              "(n-1) S and S without the root's part", make_gloo_ring, reduce},
+    Algorithm{"gloo", Func::all_to_all, "linear", "n-1", "n(n-1) S", make<kLinearAllToAll>,
+              all_to_all},
+    Algorithm{"gloo", Func::send_recv, "direct", "1", "S", make<kSendRecv>, send_recv},
+    Algorithm{"gloo", Func::barrier, "dissemination", "ceil(log2 n)", "0",
+              make<kDisseminationBarrier>, barrier},
+    Algorithm{"gloo", Func::gather, "linear", "n-1", "(n-1) S", make<kLinearGather>, direct},
+    Algorithm{"gloo", Func::scatter, "linear", "n-1", "(n-1) S", make<kLinearScatter>, direct},
+};
+
+}  // namespace
+
+std::span<const Algorithm> gloo_rows() { return kRows; }
+
+}  // namespace ghostrank

@@ -1,0 +1,138 @@
+// Gloo's schedules against the numbers that its own formulas give, and that byte counters of its
+// connections have shown.
+#include "collectives/gloo.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/checker.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+CheckReport proved(const Collective& c) {
+  const CheckReport report =
+      check(*find_algorithm("gloo", c.func, "auto")->make(c, {}), {.pairs = true});
+  EXPECT_TRUE(report.ok) << report.error;
+  return report;
+}
+
+// The messages that a rank sends, in order, as elements and destination.
+std::vector<std::pair<Rank, std::uint64_t>> sent_by(const Schedule& schedule, Rank r) {
+  std::vector<std::pair<Rank, std::uint64_t>> sent;
+  for (int a = 0; a < schedule.actors(r); ++a)
+    for (int k = 0; k < schedule.actor(r, a).steps; ++k) {
+      const Step step = schedule.step(r, a, k);
+      for (const Rank to : step.send_to) sent.emplace_back(to, step.send.count);
+    }
+  return sent;
+}
+
+TEST(GlooAllReduce, Sends12SegmentsOf512KiBToRankMinus1For4MiBOnFourRanks) {
+  const Collective c{Func::all_reduce, 4, kMiB, 4, 0};
+  const auto schedule = make_gloo_ring(c, {});
+  for (Rank r = 0; r < 4; ++r) {
+    const auto sent = sent_by(*schedule, r);
+    ASSERT_EQ(sent.size(), 12U);
+    for (const auto& [to, elements] : sent) {
+      EXPECT_EQ(to, (r + 3) % 4);
+      EXPECT_EQ(elements * 4, 512U << 10);
+    }
+  }
+}
+
+TEST(GlooAllReduce, Sends12SegmentsOf500BytesFor4000BytesOnFourRanks) {
+  const CheckReport report = proved({Func::all_reduce, 4, 1000, 4, 0});
+  ASSERT_EQ(report.pairs.size(), 4U);
+  for (const PairBytes& pair : report.pairs) {
+    EXPECT_EQ(pair.destination, (pair.source + 3) % 4);
+    EXPECT_EQ(pair.messages, 12U);
+    EXPECT_EQ(pair.bytes, 12U * 500);
+  }
+}
+
+TEST(GlooAllReduce, Sends4MessagesOf1MiBFor4MiBOnTwoRanks) {
+  const auto schedule = make_gloo_ring({Func::all_reduce, 2, kMiB, 4, 0}, {});
+  const auto sent = sent_by(*schedule, 1);
+  EXPECT_EQ(sent, (std::vector<std::pair<Rank, std::uint64_t>>(4, {0, kMiB / 4})));
+}
+
+TEST(GlooAllReduce, TakesMoreSegmentsPerRankBeyondOneMiBEach) {
+  const GlooSegments cut = gloo_all_reduce_segments({Func::all_reduce, 4, 9 * kMiB, 4, 0});
+  EXPECT_EQ(cut.all, 36U);  // 36 MiB
+  EXPECT_EQ(cut.per_rank, 9U);
+  EXPECT_EQ(cut.elements * 4, kMiB);
+}
+
+TEST(GlooAllReduce, LeavesOutSegmentsBeyondTheBuffer) {
+  // 10 elements on 4 ranks: 8 segments of 2 elements, of which 5 have any.
+  const CheckReport report = proved({Func::all_reduce, 4, 10, 4, 0});
+  EXPECT_EQ(report.messages, 2U * 3 * 5);
+  EXPECT_EQ(report.bytes, 2U * 3 * 40);
+}
+
+TEST(GlooAllReduce, StartsItsSecondOperationBeforeTheFirstHasArrived) {
+  const auto schedule = make_gloo_ring({Func::all_reduce, 4, kMiB, 4, 0}, {});
+  EXPECT_EQ(schedule->flow().credits, 2U);
+  for (const int k : {0, 1}) EXPECT_TRUE(schedule->step(0, 0, k).recv_from.empty());
+  const Step third = schedule->step(0, 0, 2);
+  EXPECT_EQ(third.recv.offset, 4 * kMiB / 8);  // chunk 2, of rank 1
+  EXPECT_EQ(third.send.offset, 4 * kMiB / 8);  // what has just come, goes on
+  EXPECT_EQ(schedule->actor(0, 0).steps, 2 * (6 + 2));
+}
+
+TEST(GlooAllGather, SendsEveryBlockInTwoHalvesToRankPlus1) {
+  const CheckReport report = proved({Func::all_gather, 4, 1000, 4, 0});
+  ASSERT_EQ(report.pairs.size(), 4U);
+  for (const PairBytes& pair : report.pairs) {
+    EXPECT_EQ(pair.destination, (pair.source + 1) % 4);
+    EXPECT_EQ(pair.messages, 6U);
+    EXPECT_EQ(pair.bytes, 3U * 4000);
+  }
+}
+
+TEST(GlooReduce, IsProvedWithManySegmentsPerRankFromEveryRoot) {
+  // Elements as large as a segment, so that few of them make many segments.
+  for (const int size : {2, 3, 4, 7})
+    for (const std::uint64_t count : {1, 5, 14, 16, 33, 100})
+      for (Rank root = 0; root < size; ++root) {
+        const Collective c{Func::reduce, size, count, static_cast<std::uint32_t>(kMiB), root};
+        const CheckReport report = proved(c);
+        const Cost cost = find_algorithm("gloo", c.func, "ring")->cost(c);
+        EXPECT_EQ(report.bytes, cost.bytes) << size << ' ' << count << ' ' << root;
+        EXPECT_EQ(report.messages, cost.messages) << size << ' ' << count << ' ' << root;
+        if (!cost.most_steps) {
+          EXPECT_EQ(report.rounds, cost.steps) << size << ' ' << count;
+        }
+      }
+}
+
+TEST(GlooReduce, GoesOnAfterTheReduceScatterIsComplete) {
+  // 4 ranks, 40 segments: 30 iterations would do, 38 are played; then 3 chunks go to the root.
+  const Collective c{Func::reduce, 4, 40, static_cast<std::uint32_t>(kMiB), 0};
+  EXPECT_EQ(proved(c).messages, 4U * 38 + 3);
+}
+
+TEST(GlooBroadcast, ReachesTheNearestRanksFirst) {
+  const auto schedule =
+      find_algorithm("gloo", Func::broadcast, "auto")->make({Func::broadcast, 6, 10, 4, 1}, {});
+  using Sent = std::vector<std::pair<Rank, std::uint64_t>>;
+  EXPECT_EQ(sent_by(*schedule, 1), (Sent{{2, 10}, {3, 10}, {5, 10}}));
+  EXPECT_EQ(sent_by(*schedule, 2), (Sent{{4, 10}, {0, 10}}));
+  EXPECT_EQ(sent_by(*schedule, 3), (Sent{}));
+}
+
+TEST(GlooFraming, AccountsForWhatItsConnectionsCarryBesidesThePayload) {
+  // 4 MiB on two ranks: 4 messages leave and 4 arrive over the one connection; 4 194 880 bytes
+  // leave.
+  const std::uint64_t messages = 4;
+  const std::uint64_t sent =
+      messages * (kGlooFraming.preamble_bytes + kGlooFraming.send_ready_bytes);
+  EXPECT_EQ(4 * kMiB + sent + messages * kGlooFraming.recv_ready_bytes, 4'194'880U);
+}
+
+}  // namespace
+}  // namespace ghostrank
