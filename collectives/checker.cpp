@@ -225,7 +225,7 @@ void Play::load_blocks(ActorState& actor, Way way) const {
   schedule_.pieces(actor.rank, actor.index, actor.k, way, pieces);
   std::uint64_t count = 0;
   for (const Block& piece : pieces) {
-    check_one(piece);
+    if (piece.buffer != Buffer::none) check_one(piece);
     count += piece.count;
   }
   if (count != whole.count || step.slices != 1)
@@ -283,7 +283,7 @@ void Play::take(ActorState& actor, const Message& message, const Block& slice) {
   const Value* arrived = message.values.data();
   if (!actor.step.scattered) return combine(actor, arrived, slice);
   for (const Block& piece : actor.recv_pieces) {
-    combine(actor, arrived, piece);
+    if (piece.buffer != Buffer::none) combine(actor, arrived, piece);
     arrived += piece.count;
   }
 }
@@ -315,6 +315,7 @@ std::vector<Value> Play::content(const ActorState& actor, const Block& block) {
   const RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];
   std::vector<Value> values;
   const auto append = [&](const Block& part) {
+    if (part.buffer == Buffer::none) return values.resize(values.size() + part.count);
     touch(actor, part, false);
     const auto& buffer = part.buffer == Buffer::work ? rank.work : rank.input;
     const Value* from = buffer.data() + part.offset;

@@ -45,6 +45,14 @@ Cost tree_all_reduce(const Collective& c) {
   return {2 * levels, 2 * (ranks(c) - 1) * bytes(c), 2 * (ranks(c) - 1)};
 }
 
+// Without the holes that a reduce-scatter of a number of ranks that is no power of two sends.
+Cost pat(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  const std::uint64_t n = ranks(c);
+  const auto levels = static_cast<unsigned>(std::bit_width(n - 1));
+  return {static_cast<int>(levels), n * (n - 1) * bytes(c), n * levels};
+}
+
 Cost p2p_all_to_all(const Collective& c) {
   const std::uint64_t n = ranks(c);
   return {c.size > 1 ? 1 : 0, n * (n - 1) * bytes(c), n * (n - 1)};
@@ -64,8 +72,12 @@ std::vector<Algorithm> rows(std::string_view library) {
                 make<kVersion, nccl_tree>, tree_all_reduce},
       Algorithm{library, Func::reduce_scatter, "ring", "n-1", "n(n-1) S", make<kVersion, nccl_ring>,
                 ring_blocks},
+      Algorithm{library, Func::reduce_scatter, "pat", "ceil(log2 n)", "n(n-1) S",
+                make<kVersion, nccl_pat>, pat},
       Algorithm{library, Func::all_gather, "ring", "n-1", "n(n-1) S", make<kVersion, nccl_ring>,
                 ring_blocks},
+      Algorithm{library, Func::all_gather, "pat", "ceil(log2 n)", "n(n-1) S",
+                make<kVersion, nccl_pat>, pat},
       Algorithm{library, Func::broadcast, "ring", "n-1", "(n-1) S", make<kVersion, nccl_ring>,
                 ring_chain},
       Algorithm{library, Func::reduce, "ring", "n-1", "(n-1) S", make<kVersion, nccl_ring>,

@@ -82,9 +82,10 @@ struct Collective {
 std::uint64_t work_elements(const Collective& c);
 std::uint64_t input_elements(const Collective& c);
 
-enum class Buffer : std::uint8_t { work, input };
+enum class Buffer : std::uint8_t { work, input, none };
 
-// Elements [offset, offset + count) of one of the rank's two buffers.
+// Elements [offset, offset + count) of one of the rank's two buffers. Among the pieces of a message
+// there may be one that is nowhere: so many elements that travel and that nobody reads.
 struct Block {
   std::uint64_t offset = 0;
   std::uint64_t count = 0;

@@ -234,7 +234,8 @@ void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
     std::byte* to = m.payload.get();
     for_each_place(f, actor, slice, Way::send, [&](const Block& place) {
       const auto& from = place.buffer == Buffer::work ? f.work : f.input;
-      std::memcpy(to, from.get() + place.offset * element, place.count * element);
+      if (place.buffer != Buffer::none)
+        std::memcpy(to, from.get() + place.offset * element, place.count * element);
       to += place.count * element;
     });
   }
@@ -372,7 +373,9 @@ void Shard::accept(RankState& r, Flight& f, std::uint32_t actor, int bit, Messag
     const std::byte* from = m.payload.get();
     for_each_place(f, actor, slice, Way::recv, [&](const Block& place) {
       std::byte* into = f.work.get() + place.offset * element;
-      if (a.step.on_recv == Combine::reduce) {
+      if (place.buffer == Buffer::none) {
+        // Nobody reads it.
+      } else if (a.step.on_recv == Combine::reduce) {
         add_elements(f.op->dtype, into, from, place.count);
       } else {
         std::memcpy(into, from, place.count * element);
