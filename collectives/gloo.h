@@ -36,6 +36,5 @@ GlooSegments gloo_all_reduce_segments(const Collective& c);
 GlooSegments gloo_reduce_segments(const Collective& c);
 
 std::unique_ptr<Schedule> make_gloo_ring(const Collective& c, const Communicator& comm);
-std::unique_ptr<Schedule> make_gloo_broadcast(const Collective& c, const Communicator& comm);
 
 }  // namespace ghostrank

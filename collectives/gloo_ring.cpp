@@ -20,7 +20,6 @@
 // are whole elements here, in gloo bytes. Approximated is the moment of a send: here it waits for
 // its credit, there the send waits while the rank goes on for up to two iterations.
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <vector>
 
@@ -159,38 +158,6 @@ Step GlooRing::to_root_step(Rank r, int k) const {
   return step;
 }
 
-// ---- Broadcast: positions 0 and 1 take part in the first round, 0 to 3 in the second, and so on:
-// everyone below 2^i sends to the position 2^i further. (The generic tree starts with the largest
-// distance.)
-
-int level_of(int v) { return static_cast<int>(std::bit_width(static_cast<unsigned>(v))); }
-
-int children(const Shape& s, int v) {
-  int n = 0;
-  while (v + (1 << (level_of(v) + n)) < s.size) ++n;
-  return n;
-}
-
-int broadcast_rounds(const Shape& s, int p) {
-  const int v = s.wrap(p - s.root);
-  return children(s, v) + (v > 0 ? 1 : 0);
-}
-
-Transfer broadcast_send(const Shape& s, int p, int k) {
-  const int v = s.wrap(p - s.root), child = v > 0 ? k - 1 : k;
-  if (child < 0) return {};
-  return {s.wrap(p + (1 << (level_of(v) + child))), s.share};
-}
-
-Transfer broadcast_recv(const Shape& s, int p, int k) {
-  const int v = s.wrap(p - s.root);
-  if (v == 0 || k > 0) return {};
-  return {s.wrap(p - (1 << (level_of(v) - 1))), s.share};
-}
-
-const Form kGlooBroadcast{
-    .rounds = broadcast_rounds, .send = broadcast_send, .recv = broadcast_recv};
-
 }  // namespace
 
 GlooSegments gloo_all_reduce_segments(const Collective& c) {
@@ -212,11 +179,6 @@ GlooSegments gloo_reduce_segments(const Collective& c) {
 std::unique_ptr<Schedule> make_gloo_ring(const Collective& c, const Communicator& comm) {
   check_arguments(c, comm);
   return std::make_unique<GlooRing>(c);
-}
-
-std::unique_ptr<Schedule> make_gloo_broadcast(const Collective& c, const Communicator& comm) {
-  check_arguments(c, comm);
-  return std::make_unique<Textbook>(kGlooBroadcast, c, Communicator{});
 }
 
 }  // namespace ghostrank

@@ -10,6 +10,7 @@
 #include "collectives/generic.h"
 #include "collectives/gloo.h"
 #include "collectives/libraries.h"
+#include "collectives/trees.h"
 
 namespace ghostrank {
 namespace {
@@ -91,8 +92,8 @@ Cost send_recv(const Collective& c) {
 constexpr std::array kRows{
     Algorithm{"gloo", Func::all_reduce, "ring", "2(n-1) s", "2(n-1) S", make_gloo_ring, all_reduce},
     Algorithm{"gloo", Func::all_gather, "ring", "2(n-1)", "n(n-1) S", make_gloo_ring, all_gather},
-    Algorithm{"gloo", Func::broadcast, "binomial", "ceil(log2 n)", "(n-1) S", make_gloo_broadcast,
-              broadcast},
+    Algorithm{"gloo", Func::broadcast, "binomial", "ceil(log2 n)", "(n-1) S",
+              make<kNearestFirstBroadcast>, broadcast},
     Algorithm{"gloo", Func::reduce, "ring", "n s - 2 + n-1",
               "(n-1) S and S without the root's part", make_gloo_ring, reduce},
     Algorithm{"gloo", Func::all_to_all, "linear", "n-1", "n(n-1) S", make<kLinearAllToAll>,

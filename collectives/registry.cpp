@@ -15,6 +15,7 @@ std::vector<Algorithm> all_rows() {
            generic_rows(),
            gloo_rows(),
            nccl_rows(),
+           openmpi_rows(),
        })
     all.insert(all.end(), rows.begin(), rows.end());
   return all;

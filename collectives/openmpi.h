@@ -1,0 +1,22 @@
+// The library "openmpi-4.1": collectives of Open MPI's component "tuned" where they differ from the
+// textbook ones, and its choice among them.
+//
+// Units: bytes where named. Threading: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "collectives/textbook.h"
+
+namespace ghostrank {
+
+// The algorithm that the fixed decision rules take, by Open MPI's name for it; empty for functions
+// without rules here. `bytes` as the rules count them: all-reduce and broadcast the buffer,
+// reduce-scatter all blocks together, all-gather and all-to-all one block.
+std::string_view openmpi_choice(Func func, int ranks, std::uint64_t bytes);
+
+extern const Form kOpenMpiRingAllReduce, kOpenMpiRabenseifner, kOpenMpiLinearAllReduce,
+    kOpenMpiNeighborExchange, kOpenMpiLinearAllToAll;  // openmpi_forms.cpp
+
+}  // namespace ghostrank

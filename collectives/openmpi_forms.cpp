@@ -1,0 +1,185 @@
+// Open MPI's own variants of textbook algorithms, derived from its source. Messages, sizes and
+// order are exact; the moment at which a send is posted is the schedule's.
+//
+// Ring all-reduce: to rank+1; block r leaves first, the longer blocks are those of the first ranks.
+//
+//   size 4    reduce-scatter   all-gather      the number is the block that is sent
+//   rank 0    0>   3>   2>  |  1>   0>   3>
+//   rank 1    1>   0>   3>  |  2>   1>   0>
+//
+// Rabenseifner's all-reduce: of the first 2x ranks an even one exchanges halves with its right
+// neighbour, each reduces one, and the even one is sent the other. The survivors halve the vector
+// with growing distance, keep the left part of a window when they are the lower rank, double back
+// the same way, and at last the even ranks send everything to the odd ones.
+//
+//   size 4    round 0         round 1        round 2        round 3
+//   rank 0    <-> 1: R > L    <-> 2: LR > LL <-> 2: LL > LR <-> 1: L > R
+//
+// Linear all-reduce: everyone sends to rank 0, which receives from the last rank first and then
+// sends the result to rank 1, 2, ...
+//
+// Neighbour exchange, an all-gather of even groups: own blocks between the ranks of a pair, then
+// pairs of blocks in turn with the pair to the one and to the other side; n/2 rounds.
+//
+//   size 6    rank 0: <-> 1 block 0    <-> 5 blocks 0 1 > 4 5    <-> 1 blocks 4 5 > 2 3
+//
+// Linear all-to-all: all at once, to p-1, p-2, ...
+#include <algorithm>
+#include <bit>
+
+#include "collectives/openmpi.h"
+
+namespace ghostrank {
+namespace {
+
+// ---- Ring all-reduce
+
+int ring_rounds(const Shape& s, int) { return 2 * (s.size - 1); }
+
+Transfer ring_send(const Shape& s, int p, int k) { return {s.wrap(p + 1), s.piece(s.wrap(p - k))}; }
+
+Transfer ring_recv(const Shape& s, int p, int k) {
+  return {s.wrap(p - 1), s.piece(s.wrap(p - 1 - k)),
+          k < s.size - 1 ? Combine::reduce : Combine::copy};
+}
+
+// ---- Rabenseifner's all-reduce
+
+struct Survivor {
+  int extra, levels;
+  bool paired;  // one of the first 2x
+  bool folded;  // an odd one of them
+  int number;
+  explicit Survivor(const Shape& s, int p) {
+    const auto m = std::bit_floor(static_cast<unsigned>(s.size));
+    extra = s.size - static_cast<int>(m);
+    levels = static_cast<int>(std::bit_width(m)) - 1;
+    paired = p < 2 * extra;
+    folded = paired && p % 2 == 1;
+    number = paired ? p / 2 : p - extra;
+  }
+  int position(int v) const { return v < extra ? 2 * v : v + extra; }
+};
+
+struct Window {
+  Block kept, given;
+};
+
+// What a survivor keeps and gives away in a level of the halving.
+Window halved(const Block& all, int number, int level) {
+  Window w{all, {}};
+  for (int l = 0; l <= level; ++l) {
+    const std::uint64_t left = w.kept.count / 2;
+    const Block lower{w.kept.offset, left}, upper{w.kept.offset + left, w.kept.count - left};
+    const bool keeps_lower = (number >> l & 1) == 0;
+    w = keeps_lower ? Window{lower, upper} : Window{upper, lower};
+  }
+  return w;
+}
+
+int rabenseifner_rounds(const Shape& s, int p) {
+  const Survivor v(s, p);
+  return v.folded ? 3 : 2 * v.levels + (v.paired ? 3 : 0);
+}
+
+Transfer rabenseifner_send(const Shape& s, int p, int k) {
+  const Survivor v(s, p);
+  const Window halves = halved(s.share, 0, 0);
+  if (v.folded) return k < 2 ? Transfer{p - 1, k == 0 ? halves.kept : halves.given} : Transfer{};
+  const int own = v.paired ? k - 2 : k;
+  if (own < 0) return k == 0 ? Transfer{p + 1, halves.given} : Transfer{};
+  if (own == 2 * v.levels) return {p + 1, s.share};
+  const int level = std::min(own, 2 * v.levels - 1 - own);
+  const Window w = halved(s.share, v.number, level);
+  return {v.position(v.number ^ (1 << level)), own < v.levels ? w.given : w.kept};
+}
+
+Transfer rabenseifner_recv(const Shape& s, int p, int k) {
+  const Survivor v(s, p);
+  const Window halves = halved(s.share, 0, 0);
+  if (v.folded) {
+    if (k == 0) return {p - 1, halves.given, Combine::reduce};
+    return k == 2 ? Transfer{p - 1, s.share} : Transfer{};
+  }
+  const int own = v.paired ? k - 2 : k;
+  if (own == -2) return {p + 1, halves.kept, Combine::reduce};
+  if (own == -1) return {p + 1, halves.given};
+  if (own == 2 * v.levels) return {};
+  const int level = std::min(own, 2 * v.levels - 1 - own);
+  const Window w = halved(s.share, v.number, level);
+  const bool halving = own < v.levels;
+  return {v.position(v.number ^ (1 << level)), halving ? w.kept : w.given,
+          halving ? Combine::reduce : Combine::copy};
+}
+
+// ---- Linear all-reduce
+
+int linear_rounds(const Shape& s, int p) {
+  if (s.size == 1) return 0;
+  return p == 0 ? 2 * (s.size - 1) : 2;
+}
+
+Transfer linear_send(const Shape& s, int p, int k) {
+  if (p > 0) return k == 0 ? Transfer{0, s.share} : Transfer{};
+  return k < s.size - 1 ? Transfer{} : Transfer{k - (s.size - 1) + 1, s.share};
+}
+
+Transfer linear_recv(const Shape& s, int p, int k) {
+  if (p > 0) return k == 1 ? Transfer{0, s.share} : Transfer{};
+  return k < s.size - 1 ? Transfer{s.size - 1 - k, s.share, Combine::reduce} : Transfer{};
+}
+
+// ---- Neighbour exchange
+
+int neighbor_rounds(const Shape& s, int) { return s.size / 2; }
+
+// Even ranks begin with the neighbour to the right, odd ones with the one to the left.
+int neighbor(const Shape& s, int p, int k) { return s.wrap((p + k) % 2 == 0 ? p + 1 : p - 1); }
+
+// Where the pair of blocks begins that arrives in round k: ever further to the side it comes from.
+int pair_received(const Shape& s, int p, int k) {
+  const int ahead = (k + 1) / 2 * 2;
+  return s.wrap(p - p % 2 + ((p + k) % 2 == 0 ? ahead : -ahead));
+}
+
+Block pair(const Shape& s, int first) { return {s.block(first).offset, 2 * s.share.count}; }
+
+Transfer neighbor_send(const Shape& s, int p, int k) {
+  return {neighbor(s, p, k), k == 0 ? s.block(p) : pair(s, pair_received(s, p, k - 1))};
+}
+
+Transfer neighbor_recv(const Shape& s, int p, int k) {
+  const int from = neighbor(s, p, k);
+  return {from, k == 0 ? s.block(from) : pair(s, pair_received(s, p, k))};
+}
+
+// ---- Linear all-to-all
+
+int exchange_rounds(const Shape& s, int) { return s.size - 1; }
+
+Transfer exchange_send(const Shape& s, int p, int k) {
+  const int to = s.wrap(p - k - 1);
+  return {to, s.block(to, Buffer::input)};
+}
+
+Transfer exchange_recv(const Shape& s, int p, int k) {
+  const int from = s.wrap(p + k + 1);
+  return {from, s.block(from)};
+}
+
+}  // namespace
+
+const Form kOpenMpiRingAllReduce{
+    .unit = Form::Unit::piece, .rounds = ring_rounds, .send = ring_send, .recv = ring_recv};
+const Form kOpenMpiRabenseifner{
+    .rounds = rabenseifner_rounds, .send = rabenseifner_send, .recv = rabenseifner_recv};
+const Form kOpenMpiLinearAllReduce{
+    .rounds = linear_rounds, .send = linear_send, .recv = linear_recv};
+const Form kOpenMpiNeighborExchange{
+    .rounds = neighbor_rounds, .send = neighbor_send, .recv = neighbor_recv};
+const Form kOpenMpiLinearAllToAll{.pace = Form::Pace::eager,
+                                  .rounds = exchange_rounds,
+                                  .send = exchange_send,
+                                  .recv = exchange_recv};
+
+}  // namespace ghostrank

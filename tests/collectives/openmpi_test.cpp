@@ -1,0 +1,201 @@
+// Open MPI's schedules and its choice among them.
+#include "collectives/openmpi.h"
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/checker.h"
+#include "collectives/libraries.h"
+#include "collectives/trees.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint64_t kKi = 1 << 10, kMi = 1 << 20;
+
+const Algorithm& row(Func func, std::string_view name) {
+  return *find_algorithm("openmpi-4.1", func, name);
+}
+
+struct Message {
+  Rank to;
+  Block block;
+  bool operator==(const Message&) const = default;
+};
+
+std::vector<Message> sent_by(const Schedule& schedule, Rank r) {
+  std::vector<Message> sent;
+  for (int k = 0; k < schedule.actor(r, 0).steps; ++k) {
+    const Step step = schedule.step(r, 0, k);
+    for (const Rank to : step.send_to) sent.push_back({to, step.send});
+  }
+  return sent;
+}
+
+TEST(OpenMpiRing, SendsItsOwnBlockFirstToRankPlus1AndLongBlocksComeFirst) {
+  const auto schedule = row(Func::all_reduce, "ring").make({Func::all_reduce, 4, 10, 4, 0}, {});
+  // Blocks of 3, 3, 2, 2 elements.
+  const Block b0{0, 3}, b1{3, 3}, b2{6, 2}, b3{8, 2};
+  EXPECT_EQ(sent_by(*schedule, 1),
+            (std::vector<Message>{{2, b1}, {2, b0}, {2, b3}, {2, b2}, {2, b1}, {2, b0}}));
+}
+
+TEST(OpenMpiRing, TurnsToRecursiveDoublingForFewerElementsThanRanks) {
+  const auto schedule = row(Func::all_reduce, "ring").make({Func::all_reduce, 4, 3, 4, 0}, {});
+  EXPECT_EQ(sent_by(*schedule, 0), (std::vector<Message>{{1, {0, 3}}, {2, {0, 3}}}));
+}
+
+TEST(OpenMpiRabenseifner, HalvesWithGrowingDistanceAndKeepsTheLeftPartOnTheLowerRank) {
+  const auto schedule =
+      row(Func::all_reduce, "rabenseifner").make({Func::all_reduce, 4, 10, 4, 0}, {});
+  EXPECT_EQ(sent_by(*schedule, 0),
+            (std::vector<Message>{{1, {5, 5}}, {2, {2, 3}}, {2, {0, 2}}, {1, {0, 5}}}));
+  EXPECT_EQ(sent_by(*schedule, 3),
+            (std::vector<Message>{{2, {0, 5}}, {1, {5, 2}}, {1, {7, 3}}, {2, {5, 5}}}));
+}
+
+TEST(OpenMpiRabenseifner, FoldsByExchangingHalves) {
+  const auto schedule =
+      row(Func::all_reduce, "rabenseifner").make({Func::all_reduce, 3, 5, 4, 0}, {});
+  EXPECT_EQ(sent_by(*schedule, 1), (std::vector<Message>{{0, {0, 2}}, {0, {2, 3}}}));
+  EXPECT_EQ(sent_by(*schedule, 0),
+            (std::vector<Message>{{1, {2, 3}}, {2, {2, 3}}, {2, {0, 2}}, {1, {0, 5}}}));
+}
+
+TEST(OpenMpiRabenseifner, IsLinearForFewerElementsThanSurvivors) {
+  const auto schedule =
+      row(Func::all_reduce, "rabenseifner").make({Func::all_reduce, 5, 3, 4, 0}, {});
+  EXPECT_EQ(schedule->step(0, 0, 1).recv_from[0], 4);  // the last rank first
+  EXPECT_EQ(sent_by(*schedule, 3), (std::vector<Message>{{0, {0, 3}}}));
+}
+
+TEST(OpenMpiNeighborExchange, TakesTurnsWithTheNeighboursOfItsPair) {
+  const auto schedule = row(Func::all_gather, "neighbor").make({Func::all_gather, 6, 1, 4, 0}, {});
+  EXPECT_EQ(sent_by(*schedule, 0), (std::vector<Message>{{1, {0, 1}}, {5, {0, 2}}, {1, {4, 2}}}));
+  EXPECT_EQ(sent_by(*schedule, 3), (std::vector<Message>{{2, {3, 1}}, {4, {2, 2}}, {2, {4, 2}}}));
+}
+
+TEST(OpenMpiLinear, SendsDownwardsBeforeItReceives) {
+  const auto schedule = row(Func::all_to_all, "linear").make({Func::all_to_all, 4, 1, 4, 0}, {});
+  for (int k = 0; k < 3; ++k) {
+    EXPECT_TRUE(schedule->step(1, 0, k).recv_from.empty());
+    EXPECT_EQ(schedule->step(1, 0, k).send_to[0], (1 + 3 - k) % 4);
+    EXPECT_EQ(schedule->step(1, 0, k + 3).recv_from[0], (1 + k + 1) % 4);
+  }
+}
+
+std::vector<int> children(TreeChild child, int n, int v) {
+  std::vector<int> all;
+  for (int i = 0; child(n, v, i) != kNoRank; ++i) all.push_back(child(n, v, i));
+  return all;
+}
+
+TEST(Trees, HaveTheShapesOfTheirPictures) {
+  EXPECT_EQ(children(nearest_first_child, 10, 0), (std::vector<int>{1, 2, 4, 8}));
+  EXPECT_EQ(children(nearest_first_child, 10, 1), (std::vector<int>{3, 5, 9}));
+  EXPECT_EQ(children(binary_child, 10, 0), (std::vector<int>{1, 2}));
+  EXPECT_EQ(children(binary_child, 10, 2), (std::vector<int>{4, 6}));
+  EXPECT_EQ(children(four_nomial_child, 10, 0), (std::vector<int>{4, 8, 1, 2, 3}));
+  EXPECT_EQ(children(four_nomial_child, 10, 4), (std::vector<int>{5, 6, 7}));
+  EXPECT_EQ(children(four_nomial_child, 10, 8), (std::vector<int>{9}));
+}
+
+struct Choice {
+  Func func;
+  int ranks;
+  std::uint64_t bytes;
+  const char* algorithm;
+};
+
+TEST(OpenMpiChoice, FollowsTheFixedRules) {
+  const Choice choices[] = {
+      {Func::all_reduce, 2, 7, "ring"},
+      {Func::all_reduce, 2, 8, "recursive_doubling"},
+      {Func::all_reduce, 3, 64 * kKi, "segmented_ring"},
+      {Func::all_reduce, 3, 256 * kKi, "rabenseifner"},
+      {Func::all_reduce, 4, 15, "ring"},
+      {Func::all_reduce, 8, 8 * kKi - 1, "recursive_doubling"},
+      {Func::all_reduce, 16, 63, "segmented_ring"},
+      {Func::all_reduce, 63, 128, "rabenseifner"},
+      {Func::all_reduce, 64, 256 * kKi - 1, "recursive_doubling"},
+      {Func::all_reduce, 128, 128 * kKi - 1, "nonoverlapping"},
+      {Func::all_reduce, 511, 4 * kKi, "rabenseifner"},
+      {Func::all_reduce, 512, 16 * kKi - 1, "recursive_doubling"},
+      {Func::all_reduce, 2048, 4 * kKi - 1, "segmented_ring"},
+      {Func::all_reduce, 100'000, 32 * kKi - 1, "recursive_doubling"},
+      {Func::all_reduce, 100'000, 1ULL << 40, "rabenseifner"},
+      {Func::all_gather, 2, kMi, "two_proc"},
+      {Func::all_gather, 31, kMi, "recursive_doubling"},
+      {Func::all_gather, 32, kKi, "neighbor"},
+      {Func::all_gather, 63, 64 * kKi, "ring"},
+      {Func::all_gather, 200, kMi - 1, "neighbor"},
+      {Func::all_gather, 300, 127, "bruck"},
+      {Func::reduce_scatter, 3, 64 * kKi, "butterfly"},
+      {Func::reduce_scatter, 4, 7, "nonoverlapping"},
+      {Func::reduce_scatter, 8, 256 * kKi - 1, "recursive_halving"},
+      {Func::reduce_scatter, 8, 256 * kKi, "ring"},
+      {Func::reduce_scatter, 40, 2 * kKi, "butterfly"},
+      {Func::broadcast, 3, 0, "pipeline"},
+      {Func::broadcast, 3, kKi - 1, "knomial"},
+      {Func::broadcast, 5, kMi, "chain"},
+      {Func::broadcast, 8, 32 * kKi, "basic_linear"},
+      {Func::broadcast, 20, kMi, "scatter_allgather"},
+      {Func::broadcast, 40, 2 * kKi - 1, "binomial"},
+      {Func::broadcast, 127, 5, "knomial"},
+      {Func::broadcast, 500, 16 * kKi, "split_binary_tree"},
+      {Func::all_to_all, 2, kMi, "pairwise"},
+      {Func::all_to_all, 2, 3, "two_proc"},
+      {Func::all_to_all, 7, 8 * kKi - 1, "linear_sync"},
+      {Func::all_to_all, 7, 8 * kKi, "linear"},
+      {Func::all_to_all, 16, 511, "modified_bruck"},
+      {Func::all_to_all, 127, 256 * kKi, "pairwise"},
+      {Func::barrier, 4, 0, ""},
+  };
+  for (const Choice& c : choices)
+    EXPECT_EQ(openmpi_choice(c.func, c.ranks, c.bytes), c.algorithm)
+        << name_of(c.func) << ' ' << c.ranks << ' ' << c.bytes;
+}
+
+TEST(OpenMpiFixed, PlaysWhatTheRulesChoose) {
+  const Collective c{Func::all_reduce, 6, 3000, 4, 0};
+  const auto schedule = row(c.func, "auto").make(c, {});
+  const auto chosen = row(c.func, "rabenseifner").make(c, {});
+  for (Rank r = 0; r < c.size; ++r) EXPECT_EQ(sent_by(*schedule, r), sent_by(*chosen, r));
+}
+
+TEST(OpenMpiFixed, CountsAllBlocksOfAReduceScatterButOneOfAnAllGather) {
+  // 8 ranks, 32 KiB each: 256 KiB in all make a ring; 40 ranks, 1 KiB each: neighbours.
+  const Collective scatter{Func::reduce_scatter, 8, 8192, 4, 0};
+  EXPECT_EQ(row(scatter.func, "fixed").cost(scatter).steps, 7);
+  const Collective gather{Func::all_gather, 40, 256, 4, 0};
+  EXPECT_EQ(row(gather.func, "fixed").cost(gather).steps, 20);
+}
+
+TEST(OpenMpiFixed, NamesWhatItCannotPlay) {
+  try {
+    row(Func::reduce_scatter, "fixed").make({Func::reduce_scatter, 40, 256, 4, 0}, {});
+    FAIL() << "a butterfly was played";
+  } catch (const std::invalid_argument& e) {
+    EXPECT_NE(std::string(e.what()).find("'butterfly'"), std::string::npos) << e.what();
+  }
+}
+
+TEST(OpenMpi, SendsNothingForNoElements) {
+  for (const Algorithm& r : openmpi_rows()) {
+    const CheckReport report = check(*r.make({r.func, 8, 0, 4, 0}, {}));
+    EXPECT_TRUE(report.ok) << report.error;
+    EXPECT_EQ(report.messages, 0U) << r.name;
+  }
+}
+
+TEST(OpenMpi, DoesNotCutItsMessages) {
+  const Communicator cut{{}, 4, 16, {2}};
+  const Collective c{Func::all_reduce, 4, 100, 4, 0};
+  EXPECT_EQ(check(*row(c.func, "ring").make(c, cut)).messages, 24U);
+}
+
+}  // namespace
+}  // namespace ghostrank
