@@ -70,6 +70,8 @@ std::vector<Algorithm> rows(std::string_view library) {
                 ring_all_reduce},
       Algorithm{library, Func::all_reduce, "tree", "2 ceil(log2(n+1))", "2(n-1) S",
                 make<kVersion, nccl_tree>, tree_all_reduce},
+      Algorithm{library, Func::all_reduce, "nvlstree", "2 ceil(log2(n+1))", "2(n-1) S",
+                make<kVersion, nccl_nvls_tree>, tree_all_reduce},
       Algorithm{library, Func::reduce_scatter, "ring", "n-1", "n(n-1) S", make<kVersion, nccl_ring>,
                 ring_blocks},
       Algorithm{library, Func::reduce_scatter, "pat", "ceil(log2 n)", "n(n-1) S",

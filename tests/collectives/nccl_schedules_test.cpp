@@ -270,6 +270,51 @@ TEST(NcclTree, CrossesNodesOnlyAlongTheDoubleTree) {
   }
 }
 
+TEST(NcclNvlsTree, IsRight) {
+  for (const char* library : kLibraries)
+    for (const int per_node : {2, 4, 5, 8})
+      for (const int nodes : {1, 2, 3, 4, 5})
+        for (const std::uint64_t count : {0, 1, 100, 9000}) {
+          Communicator comm = communicator(2);
+          comm.node_of = nodes_of(nodes * per_node, per_node);
+          prove(library, "nvlstree", {Func::all_reduce, nodes * per_node, count, 8, 0}, comm);
+          if (HasFailure()) return;
+        }
+}
+
+TEST(NcclNvlsTree, IsRightOverManyLoops) {
+  Communicator comm = communicator(1);
+  comm.node_of = nodes_of(8, 2);
+  prove("nccl-2.30", "nvlstree", {Func::all_reduce, 8, 30'011, 8, 0}, comm);
+}
+
+TEST(NcclNvlsTree, SpreadsTheTreeEvenlyOverTheNicsOfANode) {
+  Communicator comm = communicator(2);
+  comm.node_of = nodes_of(32, 8);
+  const std::uint64_t count = 8192;
+  const CheckReport report =
+      prove("nccl-2.30", "nvlstree", {Func::all_reduce, 32, count, 8, 0}, comm, true);
+  std::vector<std::uint64_t> by_rail(8);
+  for (const PairBytes& pair : report.pairs)
+    if (pair.source / 8 != pair.destination / 8) {
+      EXPECT_EQ(pair.source % 8, pair.destination % 8);
+      by_rail[static_cast<std::size_t>(pair.source % 8)] += pair.bytes;
+    }
+  for (const std::uint64_t bytes : by_rail) EXPECT_EQ(bytes, 2 * 3 * count * 8 / 8);
+}
+
+TEST(NcclNvlsTree, NeedsNodesOfSeveralRanksAndOneSize) {
+  const auto make = [](const std::vector<std::int32_t>& node_of) {
+    Communicator comm = communicator(2);
+    comm.node_of = node_of;
+    return find_algorithm("nccl-2.30", Func::all_reduce, "nvlstree")
+        ->make({Func::all_reduce, 4, 10, 4, 0}, comm);
+  };
+  EXPECT_THROW(make({}), std::invalid_argument);
+  EXPECT_THROW(make({0, 0, 0, 1}), std::invalid_argument);
+  EXPECT_NO_THROW(make({0, 0, 1, 1}));
+}
+
 TEST(NcclPat, IsRightForEverySizeOfGroup) {
   for (const char* library : kLibraries)
     for (const Func func : {Func::all_gather, Func::reduce_scatter})
