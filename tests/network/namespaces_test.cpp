@@ -176,23 +176,43 @@ std::map<std::pair<int, int>, Sent> sent_by_host(const json& result) {
   return sent;
 }
 
-void expect_capture_matches_ledger(Lab& lab, const std::string& collectives) {
-  const std::string job = lab.write_job(std::string(kShortJob) + collectives);
+using HostPair = std::pair<int, int>;
+
+struct Captured {
+  std::map<HostPair, double> bytes;  // TCP payload of the data path, by ordered pair of hosts
+  bool complete = true;              // false: the capture itself lost packets
+  json result;
+};
+
+// tcpdump drops what it has not read yet when it is told to end: wait until its file rests.
+void wait_until_written(const std::string& path) {
+  std::uintmax_t size = 0;
+  for (int same = 0, i = 0; same < 10 && i < 300; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const std::uintmax_t now = std::filesystem::file_size(path);
+    same = now == size ? same + 1 : 0;
+    size = now;
+  }
+}
+
+// Plays the job on four hosts while every host's port is captured.
+Captured play_and_capture(Lab& lab, const std::string& job) {
   std::vector<pid_t> captures;
+  const auto log = [](int h) { return "tcpdump" + std::to_string(h); };
+  const auto pcap = [&](int h) { return lab.file("pcap" + std::to_string(h)); };
   for (int h = 0; h < kHosts; ++h) {
     captures.push_back(
-        lab.start(lab.in("sw", "tcpdump -Z root -i " + Lab::port(h) + " -s 96 -B 32768 -w " +
-                                   lab.file("pcap" + std::to_string(h)) + " tcp and src host " +
-                                   Lab::address(h)),
-                  "tcpdump" + std::to_string(h)));
+        lab.start(lab.in("sw", "tcpdump -Z root -i " + Lab::port(h) + " -s 96 -B 65536 -w " +
+                                   pcap(h) + " tcp and src host " + Lab::address(h)),
+                  log(h)));
   }
-  const auto listening = [&](int h) {
-    return read_file(lab.file("tcpdump" + std::to_string(h))).find("listening on") !=
-           std::string::npos;
-  };
   for (int h = 0; h < kHosts; ++h) {
-    for (int i = 0; i < 500 && !listening(h); ++i)
+    const auto listening = [&] {
+      return read_file(lab.file(log(h))).find("listening on") != std::string::npos;
+    };
+    for (int i = 0; i < 500 && !listening(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
   }
   std::vector<pid_t> hosts;
   for (int h = 0; h < kHosts; ++h) {
@@ -200,42 +220,57 @@ void expect_capture_matches_ledger(Lab& lab, const std::string& collectives) {
         lab.start_host(h, kHosts, job + " --allow-unfaithful --json " + lab.file("result.json")));
   }
   for (int h = kHosts - 1; h >= 0; --h) {
-    EXPECT_EQ(lab.finish(hosts[static_cast<std::size_t>(h)], std::chrono::seconds(60)), 0)
-        << lab.output(h);
+    const pid_t pid = hosts[static_cast<std::size_t>(h)];
+    EXPECT_EQ(lab.finish(pid, std::chrono::seconds(60)), 0) << lab.output(h);
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  std::map<std::pair<int, int>, double> captured;
+  for (int h = 0; h < kHosts; ++h) wait_until_written(pcap(h));
+  Captured captured;
   for (int h = 0; h < kHosts; ++h) {
     kill(captures[static_cast<std::size_t>(h)], SIGINT);
     lab.finish(captures[static_cast<std::size_t>(h)], std::chrono::seconds(5));
-    for (const auto& [flow, bytes] : testing::tcp_payload(lab.file("pcap" + std::to_string(h)))) {
+    captured.complete &=
+        read_file(lab.file(log(h))).find("\n0 packets dropped by kernel") != std::string::npos;
+    for (const auto& [flow, bytes] : testing::tcp_payload(pcap(h))) {
       if (flow.source_port == kPort || flow.target_port == kPort) continue;  // the control plane
-      captured[{h, std::stoi(flow.target.substr(flow.target.rfind('.') + 1)) - 1}] +=
-          static_cast<double>(bytes);
+      const int target = std::stoi(flow.target.substr(flow.target.rfind('.') + 1)) - 1;
+      captured.bytes[{h, target}] += static_cast<double>(bytes);
     }
   }
-  const json result = json::parse(read_file(lab.file("result.json")));
-  ASSERT_EQ(result["iterations"].size(), 3u);
-  const auto sent = sent_by_host(result);
+  captured.result = json::parse(read_file(lab.file("result.json")));
+  return captured;
+}
+
+void expect_capture_matches_ledger(Lab& lab, const std::string& collectives) {
+  const std::string job = lab.write_job(std::string(kShortJob) + collectives);
+  Captured captured = play_and_capture(lab, job);
+  for (int again = 0; !captured.complete && again < 3; ++again) {
+    captured = play_and_capture(lab, job);  // a loaded machine drops captured packets
+  }
+  if (!captured.complete)
+    GTEST_SKIP() << "tcpdump lost packets four times: the machine is too busy";
+  ASSERT_EQ(captured.result["iterations"].size(), 3u);
+  const auto sent = sent_by_host(captured.result);
   ASSERT_FALSE(sent.empty());
-  // Each message carries our 64-byte header and the provider's own, the same for all; a connection
-  // a few more.
-  constexpr double kOurHeader = 64, kConnection = 2048;
-  std::set<long> provider_headers;
+  // Each message carries our 64-byte header and the provider's own, the same for all; opening a
+  // connection costs a few bytes more.
+  constexpr double kOurHeader = 64, kConnection = 512;
+  double most = 0, provider_header = -1;
   for (const auto& [pair, s] : sent) {
-    const double over = captured[pair] - s.bytes;
-    const double header = std::floor(over / s.messages) - kOurHeader;
-    provider_headers.insert(std::lround(header));
-    EXPECT_GE(header, 0) << pair.first << ">" << pair.second;
-    EXPECT_LE(header, 64) << pair.first << ">" << pair.second;
-    EXPECT_NEAR(captured[pair], s.bytes + s.messages * (kOurHeader + header), kConnection)
+    if (s.messages <= most) continue;
+    most = s.messages;
+    provider_header = std::floor((captured.bytes[pair] - s.bytes) / s.messages) - kOurHeader;
+  }
+  EXPECT_GE(most, 90);
+  EXPECT_GE(provider_header, 0);
+  EXPECT_LE(provider_header, 48);
+  for (const auto& [pair, s] : sent) {
+    EXPECT_NEAR(captured.bytes[pair], s.bytes + s.messages * (kOurHeader + provider_header),
+                kConnection)
         << pair.first << ">" << pair.second << ": " << s.messages << " messages";
   }
-  EXPECT_EQ(provider_headers.size(), 1u);
-  for (const auto& [pair, bytes] : captured) {
-    if (!sent.contains(pair)) {
-      EXPECT_LE(bytes, kConnection) << "unaccounted: " << pair.first << ">" << pair.second;
-    }
+  for (const auto& [pair, bytes] : captured.bytes) {
+    if (sent.contains(pair)) continue;
+    EXPECT_LE(bytes, kConnection) << "unaccounted: " << pair.first << ">" << pair.second;
   }
 }
 
