@@ -19,4 +19,7 @@ extern const Form kPairwiseAllToAll;            // pairwise.cpp
 extern const Form kSendRecv;                    // send_recv.cpp
 extern const Form kDisseminationBarrier;        // dissemination.cpp
 
+std::unique_ptr<Schedule> make_double_tree(const Collective& c,
+                                           const Communicator& comm);  // double_tree.cpp
+
 }  // namespace ghostrank

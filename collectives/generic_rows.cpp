@@ -5,6 +5,7 @@
 // In the formulas for people n is the number of ranks, S the bytes of `count` elements, m the
 // largest power of two in n, x = n - m, b(n) the bits set in 0 .. n-1, L the ranks of a node, N the
 // number of nodes.
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -67,6 +68,24 @@ Cost doubling_all_gather(const Collective& c) {
   return exchanges(c, floor_log2(c.size), ranks(c) * (ranks(c) - 1) * bytes(c));
 }
 
+// From the moment an in-order tree's root of so many positions sends to the moment the last leaf
+// has it: the left subtree is full, the right one is such a tree again.
+int in_order_down(int n) {
+  const int height = floor_log2(n);
+  if (height == 0) return 0;
+  const int left = 2 * height - 1, rest = n - (1 << height);
+  return rest == 0 ? left : std::max(left, 2 + in_order_down(rest));
+}
+
+// Every position awaits its left child and then its right one, which has fewer below it.
+Cost double_tree(const Collective& c) {
+  const int height = floor_log2(c.size);
+  if (height == 0) return {};
+  const int up = 2 * height - (c.size == 1 << height ? 1 : 0);
+  const std::uint64_t trees = c.count > 1 ? 2 : 1, others = ranks(c) - 1;
+  return {up + in_order_down(c.size), 2 * others * bytes(c), 2 * trees * others};
+}
+
 Cost bruck_all_gather(const Collective& c) {
   const int levels = ceil_log2(c.size);
   return {levels, ranks(c) * (ranks(c) - 1) * bytes(c),
@@ -115,6 +134,8 @@ constexpr std::array kRows{
               make<kRabenseifnerAllReduce>, rabenseifner},
     Algorithm{"generic", Func::all_reduce, "two_level", "2(L-1) + 2(N-1)", "2(n-1) S",
               make<kTwoLevelAllReduce>, ring_all_reduce},
+    Algorithm{"generic", Func::all_reduce, "double_tree", "about 4 log2 n", "2(n-1) S",
+              make_double_tree, double_tree},
     Algorithm{"generic", Func::reduce_scatter, "ring", "n-1", "n(n-1) S", make<kRingReduceScatter>,
               all_blocks_but_own},
     Algorithm{"generic", Func::reduce_scatter, "recursive_halving", "log2 m (+2 if x>0)",
