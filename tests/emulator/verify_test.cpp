@@ -80,10 +80,11 @@ std::vector<const Algorithm*> all_rows() {
 
 INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithm, ::testing::ValuesIn(all_rows()),
                          [](const auto& test) {
-                           std::string name = std::string(name_of(test.param->func)) + "_" +
+                           std::string name = std::string(test.param->library) + "_" +
+                                              std::string(name_of(test.param->func)) + "_" +
                                               std::string(test.param->name);
                            for (char& c : name) {
-                             if (c == '-') c = '_';
+                             if (c == '-' || c == '.') c = '_';
                            }
                            return name;
                          });
