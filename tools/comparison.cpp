@@ -82,7 +82,7 @@ LedgerComparison compare_ledgers(const StoredResult& a, const StoredResult& b) {
 const std::vector<Measure>& measures() {
   using R = const StoredResult&;
   using Value = std::optional<double>;
-  static const std::vector<Measure> kMeasures{
+  static const std::vector<Measure> table{
       {"step time", "step_seconds", [](R r) { return r.step_median; }, humane_seconds},
       {"compute", "compute_seconds", [](R r) { return r.compute; }, humane_seconds},
       {"exposed comm", "exposed_comm_seconds", [](R r) { return r.exposed; }, humane_seconds},
@@ -96,7 +96,7 @@ const std::vector<Measure>& measures() {
       {"dilation", "dilation", [](R r) { return Value(r.dilation); }, humane_count},
       {"wall time", "wall_seconds", [](R r) { return Value(r.wall_seconds); }, humane_seconds},
   };
-  return kMeasures;
+  return table;
 }
 
 std::string comparison_text(const std::vector<StoredResult>& results, const Paint& paint) {

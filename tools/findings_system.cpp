@@ -81,7 +81,7 @@ std::string on_path(const std::string& program) {
   const char* path = std::getenv("PATH");
   std::istringstream directories(path == nullptr ? "" : path);
   for (std::string directory; std::getline(directories, directory, ':');) {
-    const std::string candidate = directory + "/" + program;
+    std::string candidate = directory.append("/").append(program);
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
   }
   return "";

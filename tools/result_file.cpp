@@ -41,11 +41,11 @@ class Place {
 
   Place operator[](const std::string& key) const {
     const std::string path = path_.empty() ? key : path_ + "." + key;
-    static const Json kNull;
-    if (json_.is_null()) return {kNull, file_, path};
+    static const Json nothing;
+    if (json_.is_null()) return {nothing, file_, path};
     if (!json_.is_object()) fail("is not an object");
     const auto found = json_.find(key);
-    return {found == json_.end() ? kNull : *found, file_, path};
+    return {found == json_.end() ? nothing : *found, file_, path};
   }
   std::vector<Place> items() const {
     std::vector<Place> list;

@@ -29,6 +29,7 @@ int verb_compare(const Argv& argv) {
   if (files.size() < 2) throw Error("compare needs two results or more");
 
   std::vector<StoredResult> results;
+  results.reserve(files.size());
   for (const std::string& file : files) results.push_back(read_result(file));
   if (!json.empty()) write_whole(json, comparison_json(results));
   if (json != "-") std::fputs(comparison_text(results, paint_for(STDOUT_FILENO)).c_str(), stdout);

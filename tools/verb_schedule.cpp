@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <optional>
+#include <stdexcept>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -23,7 +25,8 @@ constexpr std::uint64_t kMaxCheckedCount = 4096;
 
 struct ScheduleFlags {
   std::string collective, library = "generic", algorithm = "auto", json;
-  int ranks = 0, ranks_per_node = 0, channels = 1;
+  std::string protocol = "auto", node = "auto";
+  int ranks = 0, ranks_per_node = 0, channels = 0, max_channels = 0;
   Rank rank = 0, root = 0;
   std::uint64_t count = 1 << 20, slice = 0;
   std::uint32_t element_bytes = 4, credits = 0;
@@ -72,9 +75,17 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   app.add_option("--element-bytes", flags.element_bytes, "bytes of one element")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
-  app.add_option("--channels", flags.channels, "channels the data is split over")
-      ->capture_default_str()
+  app.add_option("--channels", flags.channels,
+                 "channels the data is split over (default: 1, or those of an nccl node)")
       ->check(CLI::Range(1, 1024));
+  app.add_option("--max-channels", flags.max_channels,
+                 "nccl: at most so many of them (default: the tuner's choice)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--protocol", flags.protocol,
+                 "nccl: Simple, LL or LL128; auto: the tuner's choice")
+      ->capture_default_str();
+  app.add_option("--node", flags.node, "nccl: kind of node, such as hgx-h100-400g")
+      ->capture_default_str();
   app.add_option("--ranks-per-node", flags.ranks_per_node, "consecutive ranks on one node")
       ->check(CLI::PositiveNumber);
   add_size(app, "--slice", flags.slice, "cut blocks into messages of at most this many bytes");
@@ -84,11 +95,11 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   app.add_option("--json", flags.json, "messages per channel and peer; - is stdout")
       ->type_name("FILE|-")
       ->group("Output");
-  for (const char* name : {"--protocol", "--max-channels", "--export"})
-    add_reserved_flag(app, name);
+  add_reserved_flag(app, "--export");
   app.footer(
       "Examples:\n"
       "  ghostrank schedule allreduce --algorithm ring --ranks 8 --rank 3 --count 1M\n"
+      "  ghostrank schedule allreduce --library nccl-2.30 --protocol LL --ranks 8 --json -\n"
       "  ghostrank schedule all_gather --ranks 6 --count 1000 --check --json -");
   return parse(app, argv);
 }
@@ -104,8 +115,31 @@ const Algorithm& find_row(const ScheduleFlags& flags, Func func) {
               " in library '" + flags.library + "'; known are " + known);
 }
 
+std::optional<Protocol> parse_protocol(const std::string& name) {
+  if (plain(name) == "auto") return std::nullopt;
+  for (const Protocol protocol : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
+    if (plain(name_of(protocol)) == plain(name)) return protocol;
+  }
+  throw Error("there is no protocol '" + name + "'; known are Simple, LL, LL128 and auto");
+}
+
 Communicator communicator(const ScheduleFlags& flags) {
   Communicator comm;
+  const bool nccl = flags.library.starts_with("nccl");
+  if (!nccl && (flags.max_channels > 0 || flags.protocol != "auto" || flags.node != "auto")) {
+    throw Error(
+        "--protocol, --max-channels and --node belong to the libraries nccl-2.28 and "
+        "nccl-2.30, not to '" +
+        flags.library + "'");
+  }
+  if (nccl && (flags.slice > 0 || flags.credits > 0)) {
+    throw Error("library '" + flags.library +
+                "' has slices and credits of its own; leave out "
+                "--slice and --credits");
+  }
+  comm.protocol = parse_protocol(flags.protocol);
+  comm.max_channels = flags.max_channels;
+  comm.node = flags.node;
   comm.channels = flags.channels;
   comm.slice_bytes = flags.slice;
   comm.flow.credits = flags.credits;
@@ -136,15 +170,25 @@ void show(const Algorithm& row, const Schedule& schedule, Rank rank) {
   std::fputs(picture(schedule, rank).c_str(), stdout);
 }
 
+// What a library cannot do is the user's to change.
+std::unique_ptr<Schedule> make(const Algorithm& row, const Collective& c,
+                               const Communicator& comm) {
+  try {
+    return row.make(c, comm);
+  } catch (const std::invalid_argument& error) {
+    throw Error(error.what());
+  }
+}
+
 // Returns the exit status; says what was proved on stdout, or on stderr where JSON has stdout.
 int prove(const Algorithm& row, Collective c, const Communicator& comm, std::FILE* out) {
   if (c.count > kMaxCheckedCount) {
     // Fewer elements, but the same remainder, so that ragged chunks stay ragged.
     const auto unit =
-        static_cast<std::uint64_t>(c.size) * static_cast<std::uint64_t>(comm.channels);
+        static_cast<std::uint64_t>(c.size) * static_cast<std::uint64_t>(std::max(1, comm.channels));
     c.count = kMaxCheckedCount / 2 + c.count % unit;
   }
-  const CheckReport report = check(*row.make(c, comm));
+  const CheckReport report = check(*make(row, c, comm));
   if (!report.ok) {
     std::fprintf(stderr, "ghostrank: the schedule is wrong: %s\n", report.error.c_str());
     return 1;
@@ -176,7 +220,7 @@ int verb_schedule(const Argv& argv) {
   const Algorithm& row = find_row(flags, func);
   const Collective c{func, flags.ranks, flags.count, flags.element_bytes, flags.root};
   const Communicator comm = communicator(flags);
-  const std::unique_ptr<Schedule> schedule = row.make(c, comm);
+  const std::unique_ptr<Schedule> schedule = make(row, c, comm);
 
   if (flags.json.empty()) {
     show(row, *schedule, flags.rank);
