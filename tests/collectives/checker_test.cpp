@@ -2,6 +2,8 @@
 #include "collectives/checker.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -123,6 +125,44 @@ TEST(Checker, FindsAWriteToTheInput) {
   const Script script(c, {{{0, {send_to(1, {1, 1, Buffer::input})}}},
                           {{0, {receive_from(0, {0, 1, Buffer::input}, Combine::copy)}}}});
   EXPECT_TRUE(contains(error_of(script), "writes its input buffer"));
+}
+
+// Bruck's all-gather of three ranks: in its second round nothing is contiguous around the end.
+const Collective kAllGather{Func::all_gather, 3, 2, 4, 0};
+Script::Actors bruck() {
+  return Script::copy_of(
+      *find_algorithm("generic", Func::all_gather, "bruck")->make(kAllGather, {}));
+}
+
+TEST(Checker, AcceptsMessagesPutTogetherFromSeveralPlaces) {
+  EXPECT_EQ(error_of(Script(kAllGather, bruck())), "");
+}
+
+TEST(Checker, FindsPiecesInAWrongPlaceOrOrder) {
+  Script::Actors elsewhere = bruck();
+  elsewhere[1][0].recv_pieces[1][0].offset = 2;  // over its own block
+  EXPECT_TRUE(contains(error_of(Script(kAllGather, elsewhere)), "ends with wrong content"));
+  const Collective gather{Func::gather, 4, 2, 4, 0};
+  Script::Actors swapped =
+      Script::copy_of(*find_algorithm("generic", Func::gather, "binomial")->make(gather, {}));
+  std::vector<Block>& two = swapped[2][0].send_pieces[1];
+  ASSERT_EQ(two.size(), 2U);
+  std::swap(two[0], two[1]);
+  EXPECT_TRUE(contains(error_of(Script(gather, swapped)), "rank 0 ends with wrong content at 4"));
+}
+
+TEST(Checker, FindsPiecesThatAreNotAsLongAsTheirMessage) {
+  Script::Actors actors = bruck();
+  actors[0][0].send_pieces[0].pop_back();
+  EXPECT_TRUE(
+      contains(error_of(Script(kAllGather, actors)),
+               "rank 0 actor 0 step 0: pieces of 0 elements in 1 slices, for a message of 2"));
+}
+
+TEST(Checker, FindsPiecesOutsideTheBuffer) {
+  Script::Actors actors = bruck();
+  actors[0][0].send_pieces[0][0].offset = 5;
+  EXPECT_TRUE(contains(error_of(Script(kAllGather, actors)), "outside the buffer of 6 elements"));
 }
 
 TEST(Checker, FindsImpossiblePeers) {

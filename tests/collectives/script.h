@@ -11,6 +11,7 @@ namespace ghostrank {
 struct ScriptedActor {
   int channel = 0;
   std::vector<Step> steps;
+  std::vector<std::vector<Block>> recv_pieces, send_pieces;  // by step, where any is scattered
 };
 
 class Script final : public Schedule {
@@ -28,6 +29,10 @@ class Script final : public Schedule {
         const Actor actor = schedule.actor(r, a);
         auto& steps = actors.emplace_back(ScriptedActor{actor.channel, {}}).steps;
         for (int k = 0; k < actor.steps; ++k) steps.push_back(schedule.step(r, a, k));
+        for (int k = 0; k < actor.steps; ++k) {
+          schedule.pieces(r, a, k, Way::recv, actors.back().recv_pieces.emplace_back());
+          schedule.pieces(r, a, k, Way::send, actors.back().send_pieces.emplace_back());
+        }
       }
     }
     return copy;
@@ -39,6 +44,10 @@ class Script final : public Schedule {
   }
   Step step(Rank r, int a, int k) const override {
     return of(r, a).steps[static_cast<std::size_t>(k)];
+  }
+  void pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const override {
+    const auto& by_step = way == Way::recv ? of(r, a).recv_pieces : of(r, a).send_pieces;
+    if (static_cast<std::size_t>(k) < by_step.size()) out = by_step[static_cast<std::size_t>(k)];
   }
   // The first actor that ever receives from `src` on the channel.
   int receiver(Rank dst, int channel, Rank src) const override {
