@@ -19,7 +19,7 @@ constexpr std::array kNodes{
     NcclNode{"one-gpu", 1, 1, 1, 1, Ring::down, false, false, Tree::plain, NcclGpu::hopper, 24, 25},
     NcclNode{"one-gpu-400g", 1, 1, 1, 2, Ring::down, false, false, Tree::plain},
     NcclNode{"hgx-h100-400g", 8, 8, 1, 8, Ring::alternating, true, false, Tree::plain,
-             NcclGpu::hopper, 48},
+             NcclGpu::hopper, 48, 50, 1, 18, true, 40},
     NcclNode{"hgx-h100-200g", 8, 8, 1, 8, Ring::down, false, true, Tree::plain, NcclGpu::hopper, 24,
              25},
     NcclNode{"hgx-h100-4nic", 8, 4, 2, 8, Ring::down, false, true, Tree::balanced},

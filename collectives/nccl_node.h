@@ -53,6 +53,8 @@ struct NcclNode {
   double nic_GBps = 50;
   int nics_per_gpu = 1;
   int nvlinks = 18;
+  bool ll128 = true;     // NICs near enough to the GPUs for NCCL to trust LL128
+  double nvls_GBps = 0;  // of a channel, where the switch can reduce
 
   // Before NCCL_MAX_NCHANNELS: every search channel twice, for the two trees.
   int channels() const { return 2 * search_channels; }

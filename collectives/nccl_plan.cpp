@@ -4,6 +4,7 @@
 #include <string>
 
 #include "collectives/nccl.h"
+#include "collectives/nccl_tuner.h"
 
 namespace ghostrank {
 namespace {
@@ -29,6 +30,24 @@ void demand_sense(NcclAlgorithm algorithm, const Collective& c, const Communicat
          "this algorithm of NCCL has only the protocol Simple");
 }
 
+// The protocol that is fastest for the algorithm, and the channels that it may use.
+void tune(NcclPlan& plan, const Collective& c, const Communicator& comm) {
+  NcclTunerInput input{c.func,   nccl_tuner_bytes(c), c.size, plan.nodes.nodes(), plan.channels,
+                       plan.node};
+  plan.task.protocol = comm.protocol.value_or(Protocol::simple);
+  double least = -1;
+  for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
+    if (comm.protocol || c.size < 2) continue;
+    const double time = nccl_time_us(input, plan.algorithm, protocol);
+    if (time < 0 || (least >= 0 && time >= least)) continue;
+    least = time;
+    plan.task.protocol = protocol;
+  }
+  plan.task.max_channels = comm.max_channels > 0
+                               ? comm.max_channels
+                               : nccl_max_channels(input, plan.algorithm, plan.task.protocol);
+}
+
 }  // namespace
 
 std::uint64_t NcclPlan::chunk_elements(std::uint64_t elements) const {
@@ -43,8 +62,8 @@ NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collectiv
   NcclPlan plan{version, algorithm, NcclNodes(c.size, comm.node_of)};
   plan.node = &nccl_node(comm.node, plan.nodes.ranks_per_node());
   plan.channels = comm.channels > 0 ? comm.channels : plan.node->channels();
-  plan.task = {c.func, c.size, c.count, c.element_bytes, comm.protocol.value_or(Protocol::simple)};
-  plan.task.max_channels = comm.max_channels > 0 ? comm.max_channels : plan.channels;
+  plan.task = {c.func, c.size, c.count, c.element_bytes};
+  tune(plan, c, comm);
   if (c.size > 1) plan.split = nccl_split({&plan.task, 1}, plan.channels, version).front();
   return plan;
 }

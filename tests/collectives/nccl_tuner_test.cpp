@@ -1,0 +1,131 @@
+// NCCL's choices, against sizes at which they change that were worked out apart from this code.
+#include "collectives/nccl_tuner.h"
+
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "collectives/nccl.h"
+
+namespace ghostrank {
+namespace {
+
+std::string humane(std::uint64_t bytes) {
+  const char* units[] = {"K", "M", "G"};
+  int unit = 0;
+  for (bytes >>= 10; bytes >= 1024; bytes >>= 10) ++unit;
+  return std::to_string(bytes) + units[unit];
+}
+
+// "tree/LL tree/LL128@256K ...": the choice for 1 KiB, and every change up to 8 GiB.
+std::string choices(NcclTunerInput in) {
+  std::string text, last;
+  for (in.bytes = 1024; in.bytes <= std::uint64_t{8} << 30; in.bytes *= 2) {
+    const NcclChoice choice = nccl_choose(in);
+    const std::string name =
+        std::string(name_of(choice.algorithm)) + '/' + std::string(name_of(choice.protocol));
+    if (name == last) continue;
+    text += (text.empty() ? "" : " ") + name + (text.empty() ? "" : "@" + humane(in.bytes));
+    last = name;
+  }
+  return text;
+}
+
+std::string on_hgx(Func func, int nodes, const std::string& algorithms = "") {
+  return choices({func, 0, 8 * nodes, nodes, 16, &nccl_node("hgx-h100-400g", 8), {algorithms, ""}});
+}
+std::string on_single_gpus(Func func) {
+  return choices({func, 0, 8, 8, 16, &nccl_node("one-gpu-400g", 1)});
+}
+
+TEST(NcclTuner, ChoosesForAllReduceOnHgx) {
+  const auto all_reduce = [](int nodes) { return on_hgx(Func::all_reduce, nodes); };
+  EXPECT_EQ(all_reduce(2), "tree/LL tree/LL128@256K nvlstree/Simple@2M");
+  EXPECT_EQ(all_reduce(4), "tree/LL tree/LL128@256K nvlstree/Simple@8M ring/Simple@1G");
+  EXPECT_EQ(all_reduce(8), "tree/LL tree/LL128@256K nvlstree/Simple@16M ring/Simple@4G");
+  EXPECT_EQ(all_reduce(16), "tree/LL tree/LL128@256K nvlstree/Simple@16M ring/Simple@8G");
+  EXPECT_EQ(all_reduce(32), "tree/LL tree/LL128@256K nvlstree/Simple@32M");
+  EXPECT_EQ(all_reduce(64), "tree/LL tree/LL128@256K nvlstree/Simple@32M");
+}
+
+TEST(NcclTuner, ChoosesForAllReduceOnHgxWithoutNvls) {
+  EXPECT_EQ(on_hgx(Func::all_reduce, 2, "^NVLSTree"),
+            "tree/LL tree/LL128@256K ring/LL128@16M ring/Simple@128M");
+  EXPECT_EQ(on_hgx(Func::all_reduce, 16, "^NVLSTree"),
+            "tree/LL tree/LL128@256K tree/Simple@128M ring/LL128@256M ring/Simple@1G");
+}
+
+TEST(NcclTuner, ChoosesForAllGatherAndReduceScatterOnHgx) {
+  for (const Func func : {Func::all_gather, Func::reduce_scatter}) {
+    EXPECT_EQ(on_hgx(func, 2), "ring/LL ring/LL128@1M ring/Simple@64M");
+    EXPECT_EQ(on_hgx(func, 4), "ring/LL ring/LL128@1M ring/Simple@128M");
+    EXPECT_EQ(on_hgx(func, 8), "ring/LL ring/LL128@2M ring/Simple@256M");
+    EXPECT_EQ(on_hgx(func, 16), "ring/LL ring/LL128@4M ring/Simple@512M");
+    EXPECT_EQ(on_hgx(func, 32), "ring/LL ring/LL128@8M ring/Simple@1G");
+    EXPECT_EQ(on_hgx(func, 64), "ring/LL ring/LL128@16M ring/Simple@2G");
+  }
+}
+
+TEST(NcclTuner, ChoosesOnNodesOfOneGpu) {
+  EXPECT_EQ(on_single_gpus(Func::all_reduce),
+            "tree/LL tree/LL128@128K ring/LL128@2M ring/Simple@64M");
+  EXPECT_EQ(on_single_gpus(Func::all_gather),
+            "ring/LL pat/Simple@64K ring/LL128@4M ring/Simple@32M");
+  EXPECT_EQ(on_single_gpus(Func::broadcast), "ring/LL ring/LL128@512K ring/Simple@4M");
+}
+
+NcclTunerInput small(NcclOverrides overrides) {
+  return {Func::all_reduce, 4096, 8, 8, 4, &nccl_node("one-gpu", 1), std::move(overrides)};
+}
+
+TEST(NcclTuner, FollowsOverrides) {
+  const auto choose = [](const char* algorithms, const char* protocols) {
+    const NcclChoice choice = nccl_choose(small({algorithms, protocols}));
+    return std::string(name_of(choice.algorithm)) + '/' + std::string(name_of(choice.protocol));
+  };
+  EXPECT_EQ(choose("", ""), "tree/LL");
+  EXPECT_EQ(choose("Ring", ""), "ring/LL");
+  EXPECT_EQ(choose("^tree", "Simple,LL128"), "ring/LL128");
+  EXPECT_EQ(choose("ring;allreduce:tree", "simple"), "tree/Simple");
+  EXPECT_EQ(choose("tree;allgather:ring", "^LL,LL128"), "tree/Simple");
+}
+
+TEST(NcclTuner, RefusesOverridesThatAreNoneOrLeaveNothing) {
+  EXPECT_THROW(nccl_choose(small({"rign", ""})), std::invalid_argument);
+  EXPECT_THROW(nccl_choose(small({"", "LL256"})), std::invalid_argument);
+  EXPECT_THROW(nccl_choose(small({"pat", ""})), std::invalid_argument);
+}
+
+TEST(NcclTuner, DropsChannelsThatWouldHaveTooLittleForTheirThreads) {
+  const auto channels = [](std::uint64_t bytes, NcclAlgorithm algorithm, Protocol protocol) {
+    return nccl_max_channels({Func::all_reduce, bytes, 16, 16, 16, &nccl_node("one-gpu-400g", 1)},
+                             algorithm, protocol);
+  };
+  // Simple: 512 threads x 64 bytes for every channel.
+  EXPECT_EQ(channels(0, NcclAlgorithm::ring, Protocol::simple), 1);
+  EXPECT_EQ(channels(3 * 32768, NcclAlgorithm::ring, Protocol::simple), 3);
+  EXPECT_EQ(channels(4 * 32768 - 1, NcclAlgorithm::tree, Protocol::simple), 3);
+  EXPECT_EQ(channels(1 << 30, NcclAlgorithm::ring, Protocol::simple), 16);
+  // LL: 512 x 8, for a ring once for every rank; LL128: 640 x 8.
+  EXPECT_EQ(channels(16384, NcclAlgorithm::tree, Protocol::ll), 4);
+  EXPECT_EQ(channels(4 * 16 * 4096, NcclAlgorithm::ring, Protocol::ll), 4);
+  EXPECT_EQ(channels(5 * 5120, NcclAlgorithm::ring, Protocol::ll128), 5);
+}
+
+TEST(NcclTuner, FillsInWhatACommunicatorLeavesOpen) {
+  Communicator open;
+  open.channels = 16;
+  const auto plan = [&](std::uint64_t count) {
+    return nccl_plan(NcclVersion::v2_30, NcclAlgorithm::ring, {Func::all_reduce, 8, count, 4, 0},
+                     open);
+  };
+  EXPECT_EQ(plan(256).task.protocol, Protocol::ll);
+  EXPECT_EQ(plan(256).task.max_channels, 1);
+  EXPECT_EQ(plan(1 << 20).task.protocol, Protocol::ll128);
+  EXPECT_EQ(plan(1 << 28).task.protocol, Protocol::simple);
+  EXPECT_EQ(plan(1 << 28).task.max_channels, 16);
+}
+
+}  // namespace
+}  // namespace ghostrank
