@@ -197,13 +197,13 @@ void Shard::posted(Flight& f, std::uint32_t actor) {
 bool Shard::take_credit(Flight& f, ActorState& a) {
   const std::uint32_t limit = f.schedule->flow().credits;
   if (limit == 0) return true;
+  a.credits.reserve(a.credits.size() + kMaxPeers);  // keeps the pointers below valid
   std::array<CreditLine*, kMaxPeers> lines{};
   std::size_t n = 0;
   for (Rank peer : a.step.send_to) {
     auto line = std::find_if(a.credits.begin(), a.credits.end(),
                              [&](const CreditLine& c) { return c.peer == peer; });
     if (line == a.credits.end()) {
-      a.credits.reserve(a.credits.size() + kMaxPeers);  // keeps the pointers below valid
       line = a.credits.insert(a.credits.end(), {peer, limit});
     }
     if (line->left == 0) return false;
