@@ -78,7 +78,7 @@ constexpr std::array kKeys{
         0, 0, "", "", kLater},
 
     Key{"collectives.library", KeyType::choice, "generic", "whose algorithms and schedules", 0, 0,
-        "generic", "nccl-2.28 nccl-2.30 gloo openmpi-4.1"},
+        "generic gloo openmpi-4.1", "nccl-2.28 nccl-2.30"},
     Key{"collectives.allreduce", KeyType::string, "auto",
         "algorithm, as `ghostrank schedule` names it; auto: the library's first"},
     Key{"collectives.reduce_scatter", KeyType::string, "auto", "likewise"},

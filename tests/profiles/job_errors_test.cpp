@@ -59,8 +59,9 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("parallel.framework=megatron",
           "parallel.framework: megatron is not available yet; use ddp");
   refused("parallel.tp=8", "parallel.tp is not available yet; remove it or use 1");
-  refused("collectives.library=nccl-2.28",
-          "collectives.library: nccl-2.28 is not available yet; use generic");
+  refused(
+      "collectives.library=nccl-2.28",
+      "collectives.library: nccl-2.28 is not available yet; use generic or gloo or openmpi-4.1");
   refused("cluster.topology.kind=rail_optimised",
           "cluster.topology.kind: rail_optimised is not available yet; use nonblocking");
   refused("fabric.qps_per_connection=4",
