@@ -1,6 +1,8 @@
 #include "emulator/schedules.h"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 #include "emulator/assert.h"
 #include "profiles/error.h"
@@ -85,8 +87,12 @@ const Schedule& Schedules::get(std::uint32_t group, const Op& op) {
     comm.flow.credits = spec_.collectives.credits;
     const Algorithm* algorithm = algorithm_[static_cast<std::size_t>(op.func)];
     GHOSTRANK_ASSERT(algorithm != nullptr);
-    made = algorithm->make(
-        {op.func, static_cast<int>(members.size()), op.count, key.element_bytes, op.peer}, comm);
+    try {
+      made = algorithm->make(
+          {op.func, static_cast<int>(members.size()), op.count, key.element_bytes, op.peer}, comm);
+    } catch (const std::invalid_argument& error) {  // what a library cannot do, the user can change
+      throw Error("collectives: " + std::string(error.what()));
+    }
   }
   return *made;
 }
