@@ -3,7 +3,8 @@
 //
 //   shard.cpp           the loops, timers, outboxes
 //   shard_ranks.cpp     streams and events: what a rank does next
-//   shard_flights.cpp   collectives in flight: actors, arrivals, sends
+//   shard_flights.cpp   collectives in flight and their actors
+//   shard_messages.cpp  how slices leave, arrive, are matched and combined
 //
 // Shards of a process meet only through SPSC rings (real time) or mailboxes swapped at a window
 // barrier (virtual time), and through the counters in ShardShared.
@@ -162,6 +163,8 @@ class Shard {
   void run_actor(RankState& r, Flight& f, std::uint32_t actor);
   void posted(Flight& f, std::uint32_t actor);
   bool take_credit(Flight& f, ActorState& a);
+
+  // shard_messages.cpp
   void send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer, const Block& slice);
   void route(RankState& r, Flight* f, Message message, Moment t);
   void arrive_from_wire(Message message);

@@ -1,0 +1,182 @@
+#include "emulator/ensemble.h"
+
+#include <algorithm>
+#include <sys/random.h>
+
+#include "emulator/blob.h"
+#include "emulator/capacity.h"
+#include "emulator/fabric/local.h"
+#include "emulator/fabric/ofi.h"
+#include "emulator/host_facts.h"
+#include "emulator/traffic.h"
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+class Assembly {
+ public:
+  Assembly(const LoadedJob& job, const Workload& workload, const Cluster& cluster, Control& control)
+      : spec_(job.spec),
+        job_(job),
+        workload_(workload),
+        cluster_(cluster),
+        control_(control),
+        host_(control.world().rank),
+        hosts_(control.world().size),
+        virtual_(spec_.fabric.kind == FabricKind::virtual_time) {}
+
+  Ensemble assemble() {
+    agree();
+    for (int s = 0; s < cluster_.shards(); ++s) open_fabric(s);
+    connect();
+    choose_dilation();
+    return std::move(out_);
+  }
+
+ private:
+  // All processes play the same job with the same build; process 0 draws the nonce.
+  void agree() {
+    if (host_ == 0 && getrandom(&out_.nonce, sizeof out_.nonce, 0) != sizeof out_.nonce) {
+      throw Error("getrandom failed; the kernel's random source is needed for the run's nonce",
+                  ErrorKind::environment);
+    }
+    BlobWriter hello;
+    hello.put(out_.nonce);
+    hello.put(job_.config_json);
+    hello.put(host_name());
+    std::vector<std::string> all = gathered(hello.bytes());
+    std::string config0;
+    for (std::size_t h = 0; h < all.size(); ++h) {
+      BlobReader r(all[h]);
+      std::uint64_t nonce = 0;
+      HostReport host;
+      std::string config;
+      r.get(nonce), r.get(config), r.get(host.hostname);
+      if (h == 0) {
+        out_.nonce = nonce;
+        config0 = config;
+      }
+      if (config != config0) {
+        throw Error("host " + std::to_string(h) + " (" + host.hostname +
+                    ") plays another job than host 0; start all processes with the same job file "
+                    "and flags");
+      }
+      host.index = static_cast<int>(h);
+      host.provider = host.transport = virtual_ ? "virtual" : "memory";
+      for (int s = 0; s < cluster_.shards(); ++s) {
+        host.ranks += static_cast<int>(cluster_.ranks_of(host.index, s).size());
+      }
+      out_.hosts.push_back(host);
+    }
+  }
+
+  std::vector<std::string> gathered(std::string_view blob) {
+    std::vector<std::string> all = control_.all_gather(blob);
+    if (all.empty())
+      throw Error("stopped before the start: " + control_.stop_reason(), ErrorKind::environment);
+    return all;
+  }
+
+  void open_fabric(int shard) {
+    if (hosts_ == 1) {
+      out_.fabrics.push_back(make_local_fabric());
+      return;
+    }
+    OfiOptions o;
+    o.provider = spec_.fabric.provider;
+    o.bind_address = !spec_.fabric.bind.empty()
+                         ? spec_.fabric.bind
+                         : local_address_towards(control_.world().master_address);
+    o.nonce = out_.nonce;
+    o.keep_payload = spec_.run.verify;
+    try {
+      auto fabric = OfiFabric::open(o);
+      ofi_.push_back(fabric.get());
+      out_.fabrics.push_back(std::move(fabric));
+    } catch (const Error& e) {
+      if (shard == 0) control_.fail("host " + std::to_string(host_) + ": " + e.what());
+      throw;
+    }
+  }
+
+  // Destinations are numbered host * shards + shard.
+  void connect() {
+    if (hosts_ == 1) return;
+    BlobWriter mine;
+    mine.put(ofi_[0]->provider());
+    mine.put(ofi_[0]->transport());
+    for (const OfiFabric* fabric : ofi_) mine.put(fabric->address());
+    std::vector<std::string> addresses;
+    const std::vector<std::string> all = gathered(mine.bytes());
+    for (std::size_t h = 0; h < all.size(); ++h) {
+      BlobReader r(all[h]);
+      r.get(out_.hosts[h].provider), r.get(out_.hosts[h].transport);
+      if (out_.hosts[h].provider != out_.hosts[0].provider) {
+        throw Error("host " + std::to_string(h) + " uses libfabric provider " +
+                        out_.hosts[h].provider + ", host 0 uses " + out_.hosts[0].provider +
+                        "; they do not speak to each other: name one with fabric.provider",
+                    ErrorKind::environment);
+      }
+      for (int s = 0; s < cluster_.shards(); ++s) {
+        std::string address;
+        r.get(address);
+        addresses.push_back(std::move(address));
+      }
+    }
+    for (int s = 0; s < cluster_.shards(); ++s) {
+      ofi_[static_cast<std::size_t>(s)]->connect(addresses, host_ * cluster_.shards() + s);
+    }
+  }
+
+  void choose_dilation() {
+    // Every distinct iteration, so that what cannot be scheduled is found before the start; the
+    // last is the steady state.
+    std::size_t programs = 1;
+    for (const Role& role : workload_.roles) programs = std::max(programs, role.iterations.size());
+    TrafficPlan plan;
+    for (std::size_t i = 0; i < programs; ++i) {
+      plan = plan_traffic(spec_, workload_, static_cast<int>(i));
+    }
+    if (virtual_) {
+      out_.capacity.step_seconds_at_least = plan.step_seconds_at_least;
+      return;
+    }
+    const bool probe = hosts_ > 1 && spec_.run.probe_ms > 0;
+    if (hosts_ > 1 && !probe && spec_.dilation == 0) {
+      throw Error("scale.dilation: auto needs run.probe_ms > 0, or give a number");
+    }
+    const double wire = probe ? measure_wire(control_, *out_.fabrics[0], out_.nonce,
+                                             cluster_.shards(), spec_.run.probe_ms)
+                              : 0;
+    BlobWriter mine;
+    mine.put(measure_engine());
+    double slowest = 0;
+    for (const std::string& blob : gathered(mine.bytes())) {
+      double theirs = 0;
+      BlobReader(blob).get(theirs);
+      slowest = std::max(slowest, theirs);
+    }
+    out_.capacity = needs_of(spec_, plan, hosts_, wire, slowest);
+    out_.dilation = spec_.dilation > 0 ? spec_.dilation : out_.capacity.dilation_needed;
+  }
+
+  const JobSpec& spec_;
+  const LoadedJob& job_;
+  const Workload& workload_;
+  const Cluster& cluster_;
+  Control& control_;
+  const int host_, hosts_;
+  const bool virtual_;
+  std::vector<OfiFabric*> ofi_;  // of out_.fabrics, when there are several hosts
+  Ensemble out_;
+};
+
+}  // namespace
+
+Ensemble assemble(const LoadedJob& job, const Workload& workload, const Cluster& cluster,
+                  Control& control) {
+  return Assembly(job, workload, cluster, control).assemble();
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,34 @@
+// What the processes of a job settle before it starts: that they play the same job, how they reach
+// each other, what they can carry, and the dilation that follows.
+//
+// Threading: one owner thread per process, the one that owns `control`; every process calls
+// assemble() once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/cluster.h"
+#include "emulator/control.h"
+#include "emulator/fabric/fabric.h"
+#include "emulator/result.h"
+#include "profiles/job.h"
+
+namespace ghostrank {
+
+struct Ensemble {
+  std::uint64_t nonce = 0;
+  std::vector<HostReport> hosts;                 // without what is only known at the end
+  std::vector<std::unique_ptr<Fabric>> fabrics;  // of this process, by shard
+  Capacity capacity;
+  double dilation = 1;
+};
+
+// Throws Error when the processes play different jobs, cannot reach each other, or were stopped
+// meanwhile.
+Ensemble assemble(const LoadedJob& job, const Workload& workload, const Cluster& cluster,
+                  Control& control);
+
+}  // namespace ghostrank

@@ -1,0 +1,101 @@
+#include "emulator/reporting.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ghostrank {
+namespace {
+
+double busbw_factor(Func func, double n) {
+  switch (func) {
+    case Func::all_reduce:
+      return 2 * (n - 1) / n;
+    case Func::reduce_scatter:
+    case Func::all_gather:
+    case Func::all_to_all:
+    case Func::gather:
+    case Func::scatter:
+      return (n - 1) / n;
+    default:
+      return 1;
+  }
+}
+
+void add_traffic(const SegmentReport& sum, double iterations, Result& result) {
+  std::map<std::pair<int, int>, LedgerCell> pairs;
+  for (const LedgerRow& row : sum.ledger) {
+    LedgerCell& cell = pairs[{row.key.source_nic, row.key.target_nic}];
+    cell.bytes += row.count.bytes;
+    cell.messages += row.count.messages;
+  }
+  for (const auto& [pair, cell] : pairs) {
+    const double bytes = static_cast<double>(cell.bytes) / iterations;
+    const double messages = static_cast<double>(cell.messages) / iterations;
+    result.pairs.push_back({pair.first, pair.second, bytes, messages});
+    result.wire_bytes_per_iteration += bytes;
+    result.messages_per_iteration += messages;
+  }
+  result.intra_node_bytes_per_iteration = static_cast<double>(sum.intra.bytes) / iterations;
+  result.intra_node_messages_per_iteration = static_cast<double>(sum.intra.messages) / iterations;
+  if (!sum.spill_path.empty()) {
+    result.pairs_file = sum.spill_path;
+    result.notes.push_back(
+        "the ledger outgrew memory: pairs here are the rest, earlier partial sums are in " +
+        sum.spill_path + "*");
+  }
+}
+
+void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& workload,
+             double iterations, Result& result) {
+  if (stats.calls == 0) return;
+  double members = 1;
+  for (const Group& g : workload.groups) {
+    if (g.kind == row.kind) members = std::max(members, static_cast<double>(g.members.size()));
+  }
+  CollectiveReport c;
+  c.op = row.op;
+  c.group = row.group;
+  c.algorithm = row.algorithm;
+  c.calls = static_cast<double>(stats.calls) / iterations;
+  c.bytes = static_cast<double>(stats.bytes) / iterations;
+  c.seconds_median = median({stats.seconds.begin(), stats.seconds.end()});
+  if (stats.total_seconds > 0)
+    c.algbw_GBps = static_cast<double>(stats.bytes) / stats.total_seconds * 1e-9;
+  c.busbw_GBps = c.algbw_GBps * busbw_factor(row.func, members);
+  result.collectives.push_back(std::move(c));
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+void report_segment(const JobSpec& spec, const Workload& workload,
+                    const std::vector<Schedules::Row>& rows, const SegmentReport& sum,
+                    const std::vector<SegmentReport>& reports, Result& result) {
+  for (const SegmentReport& r : reports) {
+    result.hosts[static_cast<std::size_t>(r.host.index)] = r.host;
+    result.interfaces.insert(result.interfaces.end(), r.interfaces.begin(), r.interfaces.end());
+  }
+  if (static_cast<int>(result.iterations.size()) < spec.run.iterations) {
+    result.notes.push_back("stopped early: traffic counts the unfinished iteration too");
+  }
+  const double iterations = std::max<double>(1, static_cast<double>(result.iterations.size()));
+  add_traffic(sum, iterations, result);
+  for (std::size_t i = 0; i < sum.rows.size(); ++i) {
+    add_row(rows[i], sum.rows[i], workload, iterations, result);
+  }
+  if (spec.run.verify) result.verify = VerifyReport{sum.checked, sum.wrong};
+  result.spans = sum.spans;
+  result.spans_dropped = sum.spans_dropped;
+  if (sum.strays > 0) {
+    result.notes.push_back(std::to_string(sum.strays) + " stray messages were dropped");
+  }
+}
+
+}  // namespace ghostrank
