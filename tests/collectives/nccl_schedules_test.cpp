@@ -1,5 +1,6 @@
 // NCCL's schedules proved by the checker, over sizes, nodes, protocols and counts, and held against
 // what is known of their traffic.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -241,6 +242,29 @@ TEST(NcclTree, IsRightOnEveryNodeTemplate) {
       }
 }
 
+TEST(NcclTree, IsAsDeepAsItsClosedFormSaysAndHasNoNodeInsideBothTrees) {
+  for (int nodes = 2; nodes <= 130; ++nodes) {
+    const Collective c{Func::all_reduce, nodes, 1, 4, 0};
+    for (int tree = 0; tree < 2; ++tree) {
+      int deepest = 0;
+      for (int node = 0; node < nodes; ++node) {
+        int depth = 0;
+        for (int at = node; nccl_double_tree(nodes, at, tree).up >= 0; ++depth)
+          at = nccl_double_tree(nodes, at, tree).up;
+        deepest = std::max(deepest, depth);
+      }
+      EXPECT_EQ(2 * deepest, find_algorithm("nccl-2.30", c.func, "tree")->cost(c).steps) << nodes;
+    }
+    for (int node = 0; node < nodes && nodes % 2 == 0; ++node) {
+      const auto inside = [&](int tree) {
+        const NcclTreeNode place = nccl_double_tree(nodes, node, tree);
+        return place.child[0] >= 0 || place.child[1] >= 0;
+      };
+      EXPECT_FALSE(inside(0) && inside(1)) << nodes << ", " << node;
+    }
+  }
+}
+
 TEST(NcclTree, IsRightOverManyChunks) {
   for (const Protocol protocol : kProtocols)
     prove("nccl-2.30", "tree", {Func::all_reduce, 5, 3 * nccl_step_bytes(protocol) / 8 + 3, 8, 0},
@@ -470,6 +494,47 @@ TEST(NcclP2p, GivesAPeerAsManyChannelsAsItsNicNeedsAndTheGroupLeaves) {
   EXPECT_EQ(channels(NcclVersion::v2_28, 2), 2);
   EXPECT_EQ(channels(NcclVersion::v2_28, 4), 2);
   EXPECT_EQ(channels(NcclVersion::v2_28, 8), 1);
+}
+
+TEST(NcclTuned, IsTheScheduleOfTheAlgorithmThatTheTunerTakes) {
+  const auto steps = [](const char* name, Func func, std::uint64_t count, int per_node) {
+    Communicator comm;
+    comm.channels = 16;
+    comm.node = per_node == 1 ? "one-gpu-400g" : "auto";
+    comm.node_of = nodes_of(16, per_node);
+    const auto schedule =
+        find_algorithm("nccl-2.28", func, name)->make({func, 16, count, 4, 0}, comm);
+    return std::make_pair(schedule->protocol(), schedule->actor(1, 0).steps);
+  };
+  const Func all_reduce = Func::all_reduce, all_gather = Func::all_gather;
+  EXPECT_EQ(steps("tuned", all_reduce, 1000, 8), steps("tree", all_reduce, 1000, 8));
+  EXPECT_EQ(steps("tuned", all_reduce, 1 << 26, 8), steps("nvlstree", all_reduce, 1 << 26, 8));
+  EXPECT_EQ(steps("tuned", all_reduce, 1 << 26, 1), steps("ring", all_reduce, 1 << 26, 1));
+  EXPECT_EQ(steps("tuned", all_gather, 1 << 13, 1), steps("pat", all_gather, 1 << 13, 1));
+  EXPECT_EQ(steps("tuned", all_gather, 1 << 26, 1), steps("ring", all_gather, 1 << 26, 1));
+}
+
+TEST(NcclTuned, IsRightWhateverItTakes) {
+  for (const Func func : {Func::all_reduce, Func::all_gather, Func::reduce_scatter})
+    for (const int per_node : {1, 2, 4})
+      for (const std::uint64_t count : {0, 1, 1000, 20000}) {
+        Communicator comm;
+        comm.channels = 0;
+        comm.node_of = nodes_of(8, per_node);
+        const auto schedule =
+            find_algorithm("nccl-2.30", func, "tuned")->make({func, 8, count, 4, 0}, comm);
+        const CheckReport report = check(*schedule);
+        EXPECT_TRUE(report.ok) << describe(*schedule, comm) << ": " << report.error;
+      }
+}
+
+TEST(Nccl, HasTheRingAsFirstRowOfEveryCollective) {
+  for (const char* library : kLibraries) {
+    for (const Func func : kRingFuncs)
+      EXPECT_EQ(find_algorithm(library, func, "auto")->name, "ring");
+    for (const Func func : {Func::all_to_all, Func::send_recv})
+      EXPECT_EQ(find_algorithm(library, func, "auto")->name, "p2p");
+  }
 }
 
 TEST(Nccl, RefusesWhatItCannotDo) {
