@@ -1,0 +1,101 @@
+// NCCL's point-to-point operations, proved by the checker and held against their channels.
+#include <map>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/nccl_p2p_split.h"
+#include "collectives/schedule.h"
+#include "tests/collectives/nccl_support.h"
+
+namespace ghostrank {
+namespace {
+
+using namespace nccl_testing;  // NOLINT: this file is made of them
+
+TEST(NcclP2p, AllToAllIsRight) {
+  for (const char* library : kLibraries)
+    for (int size = 1; size <= 24; ++size)
+      for (const int per_node : {1, 2, 4, 8, 24}) {
+        if (size % per_node != 0 && size > per_node) continue;
+        for (const std::uint64_t count : {0, 1, 77}) {
+          Communicator comm = communicator(16);
+          comm.node_of = nodes_of(size, per_node);
+          prove(library, "p2p", {Func::all_to_all, size, count, 4, 0}, comm);
+          if (HasFailure()) return;
+        }
+      }
+}
+
+TEST(NcclP2p, AllToAllIsRightInSeveralPartsAndMessages) {
+  for (const char* library : kLibraries)
+    for (const int size : {2, 3, 4})
+      for (const int per_node : {1, 2})
+        for (const std::uint64_t count : {100'000, 300'001}) {
+          Communicator comm = communicator(16);
+          comm.node = "hgx-h100-400g";
+          comm.node_of = nodes_of(size, per_node);
+          prove(library, "p2p", {Func::all_to_all, size, count, 1, 0}, comm);
+        }
+}
+
+TEST(NcclP2p, AllToAllIsRightOnUnequalNodesAndFewChannels) {
+  for (const int channels : {1, 2, 4}) {
+    Communicator comm = communicator(channels);
+    comm.node_of = {0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3};
+    prove("nccl-2.30", "p2p", {Func::all_to_all, 12, 50, 8, 0}, comm);
+    comm.node_of = {0, 1, 0, 1, 2, 2, 0, 1, 2, 1, 0, 2};
+    prove("nccl-2.30", "p2p", {Func::all_to_all, 12, 50, 8, 0}, comm);
+  }
+}
+
+TEST(NcclP2p, KeepsAnEmptyMessagePerPeer) {
+  EXPECT_EQ(prove("nccl-2.30", "p2p", {Func::all_to_all, 5, 0, 4, 0}, communicator(4)).messages,
+            20U);
+}
+
+TEST(NcclP2p, PutsTheRoundsOfANodeOfEightOnOneChannel) {
+  Communicator comm = communicator(16);
+  comm.node_of = nodes_of(32, 8);
+  const Collective c{Func::all_to_all, 32, 64, 4, 0};
+  const auto schedule = find_algorithm("nccl-2.30", c.func, "p2p")->make(c, comm);
+  ASSERT_EQ(schedule->actors(3), 2 * 32);  // four channels, eight places each
+  std::map<int, std::set<int>> nodes_by_channel;
+  for (int a = 0; a < schedule->actors(3); a += 2) {
+    ASSERT_EQ(schedule->actor(3, a).steps, 1);
+    const Step step = schedule->step(3, a, 0);
+    if (!step.send_to.empty())
+      nodes_by_channel[schedule->actor(3, a).channel].insert(step.send_to[0] / 8);
+  }
+  EXPECT_EQ(nodes_by_channel,
+            (std::map<int, std::set<int>>{{0, {0}}, {8, {1}}, {4, {3}}, {12, {2}}}));
+}
+
+TEST(NcclP2p, SendRecvIsRight) {
+  for (const char* library : kLibraries)
+    for (const int per_node : {1, 2, 4})
+      for (const std::uint64_t count : {0, 1, 100'000, 3'000'000}) {
+        Communicator comm = communicator(16);
+        comm.node = "hgx-h100-400g";
+        comm.node_of = nodes_of(4, per_node);
+        prove(library, "p2p", {Func::send_recv, 4, count, 1, 0}, comm);
+      }
+  EXPECT_EQ(prove("nccl-2.30", "p2p", {Func::send_recv, 1, 5, 4, 0}, communicator(1)).messages, 0U);
+}
+
+TEST(NcclP2p, GivesAPeerAsManyChannelsAsItsNicNeedsAndTheGroupLeaves) {
+  const auto channels = [](NcclVersion version, int nodes) {
+    const NcclNodes layout(8 * nodes, nodes_of(8 * nodes, 8));
+    return nccl_p2p_channels(version, nccl_node("hgx-h100-400g", 8), layout, 16).max_per_peer;
+  };
+  EXPECT_EQ(channels(NcclVersion::v2_30, 2), 4);
+  EXPECT_EQ(channels(NcclVersion::v2_30, 8), 2);
+  EXPECT_EQ(channels(NcclVersion::v2_30, 16), 1);
+  EXPECT_EQ(channels(NcclVersion::v2_28, 2), 2);
+  EXPECT_EQ(channels(NcclVersion::v2_28, 4), 2);
+  EXPECT_EQ(channels(NcclVersion::v2_28, 8), 1);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,169 @@
+// NCCL's rings, proved by the checker over sizes, nodes, protocols and counts, and held against
+// what is known of their traffic.
+#include <map>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/nccl.h"
+#include "collectives/schedule.h"
+#include "tests/collectives/nccl_support.h"
+
+namespace ghostrank {
+namespace {
+
+using namespace nccl_testing;  // NOLINT: this file is made of them
+
+TEST(NcclRing, IsRightOnSingleGpuNodes) {
+  for (const char* library : kLibraries)
+    for (const Func func : kRingFuncs)
+      for (int size = 1; size <= 33; size += size < 9 ? 1 : 4)
+        for (const Protocol protocol : kProtocols)
+          for (const std::uint64_t count : {0, 1, 31, 1000})
+            for (const int channels : {1, 4, 16}) {
+              prove(library, "ring", {func, size, count, 4, size / 2},
+                    communicator(channels, protocol));
+              if (HasFailure()) return;
+            }
+}
+
+TEST(NcclRing, IsRightForTypesOfEverySize) {
+  for (const Func func : kRingFuncs)
+    for (const std::uint32_t element_bytes : {1U, 2U, 4U, 8U})
+      for (const Protocol protocol : kProtocols)
+        for (const std::uint64_t count : {7, 4099})
+          prove("nccl-2.30", "ring", {func, 3, count, element_bytes, 2}, communicator(2, protocol));
+}
+
+TEST(NcclRing, IsRightOverManyLoopsAndRaggedEnds) {
+  // One channel holds 32 KiB (LL) to 2 MiB (Simple) a chunk.
+  for (const Func func : kRingFuncs)
+    for (const Protocol protocol : kProtocols)
+      for (const int size : {2, 3}) {
+        const std::uint64_t chunk = nccl_step_bytes(protocol) * 4 / 8;
+        for (const std::uint64_t count : {2 * chunk + 1, 3 * chunk, 3 * chunk - 5}) {
+          prove("nccl-2.30", "ring", {func, size, count, 8, 0}, communicator(1, protocol));
+          if (HasFailure()) return;
+        }
+      }
+}
+
+TEST(NcclRing, IsRightOnEveryNodeTemplate) {
+  for (const std::string_view node : nccl_node_names())
+    for (const int per_node : {1, 2, 3, 8})
+      for (const int nodes : {1, 2, 3})
+        for (const Func func : kRingFuncs) {
+          const int size = nodes * per_node;
+          Communicator comm = communicator(16, Protocol::ll);
+          comm.node = node;
+          comm.node_of = nodes_of(size, per_node);
+          const std::uint64_t count = enough_for_16_channels(func, size);
+          prove("nccl-2.30", "ring", {func, size, count, 8, size - 1}, comm);
+          if (HasFailure()) return;
+        }
+}
+
+TEST(NcclRing, IsRightOnScatteredAndUnequalNodes) {
+  const std::vector<std::vector<std::int32_t>> layouts{
+      {0, 1, 0, 1, 0, 1}, {0, 0, 0, 1, 1, 2}, {5, 5, 3, 5, 9, 3, 3, 9}};
+  for (const auto& node_of : layouts)
+    for (const Func func : kRingFuncs) {
+      Communicator comm = communicator(8, Protocol::ll);
+      comm.node_of = node_of;
+      const auto size = static_cast<int>(node_of.size());
+      prove("nccl-2.28", "ring", {func, size, enough_for_16_channels(func, size), 8, 1}, comm);
+    }
+}
+
+TEST(NcclRing, LeavesEveryHgxNodeOnceByChannelThroughAllNics) {
+  const int size = 32;
+  Communicator comm = communicator(16, Protocol::ll);
+  comm.node_of = nodes_of(size, 8);
+  const CheckReport report =
+      prove("nccl-2.30", "ring", {Func::all_reduce, size, 8192, 8, 0}, comm, true);
+  std::set<std::pair<int, int>> senders, receivers;  // (node, local rank)
+  for (const PairBytes& pair : report.pairs)
+    if (pair.source / 8 != pair.destination / 8) {
+      EXPECT_EQ(pair.destination / 8, (pair.source / 8 + 1) % 4);
+      EXPECT_EQ(pair.destination % 8, pair.source % 8) << "rails are not crossed";
+      senders.insert({pair.source / 8, pair.source % 8});
+      receivers.insert({pair.destination / 8, pair.destination % 8});
+    }
+  EXPECT_EQ(senders.size(), 32U);
+  EXPECT_EQ(receivers.size(), 32U);
+}
+
+TEST(NcclRing, OverTwoHgxNodesIsTheOneOfTheSearch) {
+  const NcclNodes nodes(16, nodes_of(16, 8));
+  const auto ring = [&](int channel) {
+    const NcclRing order(nodes, nccl_node("hgx-h100-400g", 8), channel);
+    std::vector<Rank> ranks;
+    for (int i = 0; i < 16; ++i) {
+      ranks.push_back(order.rank_at(i));
+      EXPECT_EQ(order.position_of(ranks.back()), i);
+    }
+    return ranks;
+  };
+  EXPECT_EQ(ring(0), (std::vector<Rank>{0, 7, 6, 5, 4, 3, 2, 1, 9, 10, 11, 12, 13, 14, 15, 8}));
+  EXPECT_EQ(ring(1), (std::vector<Rank>{1, 2, 3, 4, 5, 6, 7, 0, 8, 15, 14, 13, 12, 11, 10, 9}));
+  EXPECT_EQ(ring(8), ring(0));
+}
+
+TEST(NcclRing, NamesTheNicsOfItsNode) {
+  const NcclRingNics crossed = nccl_ring_nics(nccl_node("hgx-h100-400g", 8), 2, 0, 8);
+  EXPECT_EQ(crossed.in, 2);
+  EXPECT_EQ(crossed.out, 3);
+  EXPECT_FALSE(crossed.pxn);
+  const NcclRingNics pxn = nccl_ring_nics(nccl_node("hgx-h100-200g", 8), 2, 0, 8);
+  EXPECT_EQ(pxn.in, 2);
+  EXPECT_EQ(pxn.out, 2);
+  EXPECT_TRUE(pxn.pxn);
+  EXPECT_FALSE(nccl_ring_nics(nccl_node("dgx-a100", 8), 3, 0, 8).pxn);
+}
+
+// Counts worked out apart from this code.
+TEST(NcclRing, OfALargeAllReduceSendsWholeChunksAndEmptySlices) {
+  const auto messages = [](int size, std::uint64_t bytes) {
+    const Collective c{Func::all_reduce, size, bytes / 4, 4, 0};
+    const auto schedule = find_algorithm("nccl-2.30", c.func, "ring")->make(c, communicator(16));
+    std::map<std::uint64_t, int> count;
+    EXPECT_EQ(schedule->actors(0), 16);
+    for (int k = 0; k < schedule->actor(0, 5).steps; ++k) {
+      const Step step = schedule->step(0, 5, k);
+      for (std::uint32_t s = 0; s < step.slices && !step.send_to.empty(); ++s)
+        ++count[slice_of(step.send, step, s).count * 4];
+    }
+    return count;
+  };
+  using Count = std::map<std::uint64_t, int>;
+  constexpr std::uint64_t kMiB = 1 << 20;
+  EXPECT_EQ(messages(16, 1024 * kMiB), (Count{{kMiB, 120}}));
+  EXPECT_EQ(messages(64, 1024 * kMiB), (Count{{kMiB / 2, 252}}));
+  EXPECT_EQ(messages(1024, 1024 * kMiB), (Count{{kMiB / 32, 4092}}));
+  EXPECT_EQ(messages(16, 25 * kMiB), (Count{{51200, 60}}));
+  EXPECT_EQ(messages(64, 25 * kMiB), (Count{{25600, 126}, {0, 126}}));
+  EXPECT_EQ(messages(1024, 25 * kMiB), (Count{{1600, 2046}, {0, 2046}}));
+}
+
+TEST(NcclRing, SendsNothingForNoElements) {
+  for (const Func func : kRingFuncs)
+    EXPECT_EQ(prove("nccl-2.30", "ring", {func, 4, 0, 4, 0}, communicator(4)).messages, 0U);
+}
+
+TEST(NcclRing, HasFourSlicesInFlightWithSimpleAndEightOtherwise) {
+  const auto credits = [](Func func, Protocol protocol) {
+    const Collective c{func, 4, 100, 4, 0};
+    return find_algorithm("nccl-2.30", func, "ring")
+        ->make(c, communicator(1, protocol))
+        ->flow()
+        .credits;
+  };
+  EXPECT_EQ(credits(Func::all_reduce, Protocol::simple), 4U);
+  EXPECT_EQ(credits(Func::all_gather, Protocol::simple), 4U);
+  EXPECT_EQ(credits(Func::broadcast, Protocol::simple), 8U);
+  EXPECT_EQ(credits(Func::all_reduce, Protocol::ll128), 8U);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,67 @@
+// What the tests of NCCL's schedules share: communicators, and the proof of a row.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/checker.h"
+#include "collectives/nccl.h"
+#include "collectives/schedule.h"
+
+namespace ghostrank::nccl_testing {
+
+inline constexpr Protocol kProtocols[] = {Protocol::simple, Protocol::ll, Protocol::ll128};
+inline constexpr const char* kLibraries[] = {"nccl-2.28", "nccl-2.30"};
+
+inline std::vector<std::int32_t> nodes_of(int size, int ranks_per_node) {
+  std::vector<std::int32_t> node_of;
+  for (int r = 0; r < size; ++r) node_of.push_back(r / ranks_per_node);
+  return node_of;
+}
+
+inline Communicator communicator(int channels, Protocol protocol = Protocol::simple) {
+  Communicator comm;
+  comm.channels = comm.max_channels = channels;
+  comm.protocol = protocol;
+  return comm;
+}
+
+inline std::string describe(const Schedule& s, const Communicator& comm) {
+  const Collective& c = s.collective();
+  return std::string(name_of(c.func)) + ", size " + std::to_string(c.size) + ", count " +
+         std::to_string(c.count) + " x " + std::to_string(c.element_bytes) + ", root " +
+         std::to_string(c.root) + ", channels " + std::to_string(comm.channels) + ", " +
+         std::string(name_of(s.protocol())) + ", node " + comm.node;
+}
+
+// Proved right; with the protocol Simple the bytes are the closed form's.
+inline CheckReport prove(const char* library, const char* name, const Collective& c,
+                         const Communicator& comm, bool pairs = false) {
+  const Algorithm* row = find_algorithm(library, c.func, name);
+  if (row == nullptr) throw std::invalid_argument(name);
+  const auto schedule = row->make(c, comm);
+  const CheckReport report = check(*schedule, {.pairs = pairs});
+  EXPECT_TRUE(report.ok) << library << ' ' << name << ' ' << describe(*schedule, comm) << ": "
+                         << report.error;
+  if (schedule->protocol() == Protocol::simple) {
+    EXPECT_EQ(report.bytes, row->cost(c).bytes) << name << ' ' << describe(*schedule, comm);
+  } else {
+    EXPECT_GE(report.bytes, row->cost(c).bytes) << name << ' ' << describe(*schedule, comm);
+  }
+  return report;
+}
+
+// Elements of 8 bytes that occupy 16 channels with LL, which needs the least data for that.
+inline std::uint64_t enough_for_16_channels(Func func, int size) {
+  const bool by_rank = func == Func::reduce_scatter || func == Func::all_gather;
+  if (by_rank) return 16384 / static_cast<std::uint64_t>(size);
+  return func == Func::all_reduce ? 8192 : 16384;
+}
+
+inline const std::vector<Func> kRingFuncs{Func::all_reduce, Func::reduce_scatter, Func::all_gather,
+                                          Func::broadcast, Func::reduce};
+
+}  // namespace ghostrank::nccl_testing
