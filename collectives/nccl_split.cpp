@@ -101,14 +101,15 @@ NcclSplit split_task(const NcclTask& task, std::uint64_t traffic_per_channel, in
   split.hi = d.hi * units_per_cell;
   (split.hi > 0 ? split.hi : split.lo) -= cells * units_per_cell - bytes / unit;
 
-  if (split.hi > 0) {
+  // A last cell that is not full counts as if it were.
+  if (d.hi > 0) {
     at.channel += split.channels - 1;
-    at.used = split.hi * unit * traffic;
+    at.used = d.hi * cell * traffic;
   } else if (d.mid > 0) {
     at.channel += split.channels;
     at.used = 0;
   } else {
-    at.used += split.lo * unit * traffic;
+    at.used += d.lo * cell * traffic;
   }
   if (at.used >= traffic_per_channel && at.channel + 1 < channels) {
     ++at.channel;

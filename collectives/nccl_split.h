@@ -51,7 +51,9 @@ struct NcclSplit {
 };
 
 // The tasks of one launch, in the order in which they are planned, over a communicator's channels.
-// Neighbouring tasks may share a channel. A task without elements gets no channel.
+// Neighbouring tasks may share a channel. A task without elements gets no channel. Tasks of
+// NVLSTree are planned after all others, in a call of their own that starts again at the first
+// channel.
 std::vector<NcclSplit> nccl_split(std::span<const NcclTask> tasks, int channels,
                                   NcclVersion version);
 

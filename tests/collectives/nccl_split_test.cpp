@@ -95,6 +95,14 @@ TEST(NcclSplit, LetsNeighboursShareAChannel) {
   EXPECT_EQ(splits[2], (NcclSplit{1, 1, 16384, 0, 0}));
 }
 
+TEST(NcclSplit, CountsAnUnfilledCellAsFull) {
+  // 4097 elements are two cells of 4096: more than a channel's share, though their traffic is less.
+  const std::vector<NcclTask> tasks(2, all_reduce(4097, 2));
+  const auto splits = nccl_split(tasks, 2, NcclVersion::v2_30);
+  EXPECT_EQ(splits[0], (NcclSplit{0, 1, 4097, 0, 0}));
+  EXPECT_EQ(splits[1], (NcclSplit{1, 1, 4097, 0, 0}));
+}
+
 TEST(NcclSplit, KeepsAllTasksOfALargeGroupOnItsChannels) {
   for (const NcclVersion version : {NcclVersion::v2_28, NcclVersion::v2_30})
     for (const int channels : {1, 2, 5, 16})
