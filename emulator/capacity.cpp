@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "emulator/blob.h"
 #include "emulator/clock.h"
@@ -104,6 +105,7 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
   };
   struct Load {
     double out_bytes = 0, in_bytes = 0, out_messages = 0, in_messages = 0, local = 0;
+    std::set<int> out_nics, in_nics;  // that speak to another process
   };
   std::vector<Load> loads(static_cast<std::size_t>(processes));
   for (const PairTraffic& pair : plan.pairs) {
@@ -116,14 +118,21 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
     loads[from].out_bytes += pair.bytes;
     loads[from].out_messages += pair.messages;
     loads[to].in_bytes += pair.bytes;
+    loads[from].out_nics.insert(pair.source_nic);
+    loads[to].in_nics.insert(pair.target_nic);
     loads[to].in_messages += pair.messages;
   }
-  double busiest = 0;
+  double busiest = 0, burst = 0;
   for (Load& load : loads) {
     load.local += static_cast<double>(plan.intra_messages) / processes;
     const double bytes = std::max(load.out_bytes, load.in_bytes);
     const double messages = std::max(load.out_messages, load.in_messages);
     const double wire = wire_bytes_per_second > 0 ? bytes / wire_bytes_per_second : 0;
+    // In a burst all its NICs send, or receive, at their full rate.
+    const auto nics = static_cast<double>(std::max(load.out_nics.size(), load.in_nics.size()));
+    if (wire > 0) {
+      burst = std::max(burst, nics * spec.cluster.nic.rate_bps / 8 / wire_bytes_per_second);
+    }
     const double seconds =
         wire + (load.local + load.out_messages + load.in_messages) * seconds_per_message;
     if (seconds < busiest) continue;
@@ -133,7 +142,7 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
     c.local_messages = load.local;
   }
   const double step = std::max(plan.step_seconds_at_least, 1e-9);
-  c.dilation_needed = std::max(1.0, std::ceil(busiest / (kLoad * step)));
+  c.dilation_needed = std::max(1.0, std::ceil(std::max(busiest / step, burst) / kLoad));
   return c;
 }
 

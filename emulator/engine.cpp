@@ -142,7 +142,7 @@ class Run {
       const bool fixed = spec_.dilation > 0 || spec_.fabric.kind == FabricKind::virtual_time;
       if (fixed || control_.stop() != Stop::none || attempt == kMostWarmupRetries) return next;
       const Fidelity f = judge(sum, spec_, result_.dilation, seconds(sum.end.at) / count);
-      if (f.faithful) return next;
+      if (f.faithful || !f.too_fast) return next;
       const double factor =
           std::clamp(std::max({f.critical_lateness / 0.008, f.loop_busy / 0.7, 1.25}), 1.25, 4.0);
       const double raised = std::ceil(result_.dilation * factor);

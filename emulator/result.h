@@ -60,6 +60,7 @@ struct Fidelity {
   double rate_error = 0;      // paced rate against asked
   double run_queue_wait = 0;  // share of wall time spent runnable but not running; < 0: unreadable
   double loop_busy = 0;       // busiest shard
+  bool too_fast = false;      // a larger dilation would help; it does not against other load here
   std::string reason;         // why not faithful, in words
 };
 

@@ -1,5 +1,6 @@
 #include "emulator/segment.h"
 
+#include <cmath>
 #include <cstdio>
 
 #include "emulator/assert.h"
@@ -157,7 +158,7 @@ Fidelity judge(const SegmentReport& sum, const JobSpec& spec, double dilation,
     f.critical_lateness =
         std::max(f.critical_lateness, seconds(sum.wall_behind) / median_step_seconds);
   }
-  f.rate_error = sum.paced > 0 ? seconds(sum.pace_error) / seconds(sum.paced) : 0;
+  f.rate_error = sum.paced > 0 ? std::abs(seconds(sum.pace_error)) / seconds(sum.paced) : 0;
   f.run_queue_wait = sum.run_queue_wait;
   f.loop_busy = sum.loop_busy;
   const auto say = [&](bool bad, const std::string& what, double value, double limit) {
@@ -168,6 +169,7 @@ Fidelity judge(const SegmentReport& sum, const JobSpec& spec, double dilation,
   say(f.critical_lateness > kMostCritical, "lateness on the critical path", f.critical_lateness,
       kMostCritical);
   say(f.rate_error > kMostRateError, "paced rate off by", f.rate_error, kMostRateError);
+  f.too_fast = !f.reason.empty() || f.loop_busy > kMostBusy;
   say(f.run_queue_wait > kMostRunQueue, "waiting for a core", f.run_queue_wait, kMostRunQueue);
   say(f.loop_busy > kMostBusy, "loop busy", f.loop_busy, kMostBusy);
   f.faithful = f.reason.empty();

@@ -93,7 +93,7 @@ struct ShardStats {
   double wall_seconds = 0, idle_seconds = 0, cpu_seconds = 0;
   double run_queue_seconds = 0;  // < 0: unreadable
   Picoseconds wall_behind = 0;   // emulated: how far the clock was past the last rank's ideal end
-  Picoseconds paced = 0, pace_error = 0;
+  Picoseconds paced = 0, pace_error = 0;  // pace_error: signed growth of lateness in busy periods
   std::uint64_t events = 0, messages = 0;
   std::uint64_t checked = 0, wrong = 0;
   std::uint64_t spans_dropped = 0;
@@ -199,7 +199,7 @@ class Shard {
   TimerQueue<Event> timers_;
   std::vector<Port> nics_;  // of the whole cluster; only this shard's nodes are used
   struct Pace {
-    Picoseconds first_late = 0, last_late = 0, serialised = 0, free_at = 0;
+    Picoseconds first_late = 0, last_late = 0, free_at = 0;
   };
   std::vector<Pace> pace_;
   std::vector<std::deque<Event>>

@@ -4,7 +4,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <string_view>
+#include <system_error>
 
 #include <rdma/fi_errno.h>
 
@@ -106,6 +110,27 @@ Fid<F> opened(const std::string& provider, const OfiOptions& options, const char
   return Fid<F>(handle);
 }
 
+// Provider net of 1.17 marks every completion with a byte in a socket pair inside the queue's epoll
+// set and takes it out only in fi_cq_sread, never in fi_trywait: from the first completion on, the
+// queue's descriptor is readable for ever. The set's other member is the epoll of the provider's
+// sockets, which tells all that a single-threaded owner has to know. Returns that one; the queue's
+// own where the set looks otherwise.
+int descriptor_of_sockets(int wait_fd) {
+  std::ifstream set("/proc/self/fdinfo/" + std::to_string(wait_fd));
+  int found = wait_fd;
+  for (std::string word; set >> word;) {
+    int member = 0;
+    if (word != "tfd:" || !(set >> member)) continue;
+    std::error_code error;
+    const auto kind =
+        std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(member), error);
+    if (error || kind != "anon_inode:[eventpoll]") continue;
+    if (found != wait_fd) return wait_fd;  // two: not the set we know
+    found = member;
+  }
+  return found;
+}
+
 // A queue with a pollable descriptor where the provider has one.
 void open_queue(OfiDomain& d, const OfiOptions& options) {
   fi_cq_attr attr{};
@@ -151,6 +176,7 @@ OfiOpened open_provider(const std::string& wanted, const OfiOptions& options) {
   check("binding the address vector", fi_ep_bind(o.endpoint.get(), &d.av->fid, 0));
   check("binding the queue", fi_ep_bind(o.endpoint.get(), &d.cq->fid, FI_TRANSMIT | FI_RECV));
   check("enabling the endpoint", fi_enable(o.endpoint.get()));
+  if (name == "net" && d.wait_fd >= 0) d.wait_fd = descriptor_of_sockets(d.wait_fd);
   return o;
 }
 
