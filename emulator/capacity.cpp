@@ -12,10 +12,11 @@
 namespace ghostrank {
 namespace {
 
-// Part of the machine that a run may use: above 80 % busy it is no longer faithful.
-constexpr double kLoad = 0.55;
+// Part of what was measured that a run may use: well above it, queues make it unfaithful.
+constexpr double kLoad = 0.4;
 
 constexpr std::uint64_t kProbeBytes = 1 << 20;
+constexpr int kProbeBurst = 2;
 
 }  // namespace
 
@@ -25,13 +26,15 @@ double measure_wire(Control& control, Fabric& fabric, std::uint64_t nonce, int s
   const int right = (self + 1) % size * shards;
   const std::int64_t began = monotonic_ns();
   const std::int64_t until = began + milliseconds * 1'000'000LL;
+  const std::int64_t settled = began + (until - began) / 3;
   std::uint64_t received = 0;
   std::int64_t first = 0, last = 0;
   bool said_end = false, heard_end = false;
   std::vector<Message> arrived;
   while (!(said_end && heard_end && fabric.idle()) && control.stop() == Stop::none &&
          fabric.failure().empty()) {
-    while (!said_end) {
+    bool sent = false;  // a few, then look: a run sends and receives in turn, too
+    for (int n = 0; n < kProbeBurst && !said_end; ++n) {
       Message m;
       m.header.nonce = nonce;
       m.header.kind = MessageKind::probe;
@@ -39,15 +42,20 @@ double measure_wire(Control& control, Fabric& fabric, std::uint64_t nonce, int s
       m.header.bytes = over ? 0 : kProbeBytes;
       if (!fabric.try_send(right, m)) break;
       said_end = over;
+      sent = true;
     }
     fabric.poll(arrived);
     for (const Message& m : arrived) {
-      last = monotonic_ns();
-      if (first == 0) first = last;
-      received += m.header.bytes;
       heard_end |= m.header.bytes == 0;
+      if (monotonic_ns() < settled) continue;  // connections open and windows grow first
+      last = monotonic_ns();
+      if (first == 0)
+        first = last;
+      else
+        received += m.header.bytes;
     }
-    if (arrived.empty()) fabric.wait(std::chrono::milliseconds(1), std::chrono::nanoseconds(0));
+    if (arrived.empty() && !sent)
+      fabric.wait(std::chrono::milliseconds(1), std::chrono::nanoseconds(0));
     arrived.clear();
   }
   const double rate =
