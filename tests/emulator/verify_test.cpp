@@ -104,7 +104,7 @@ TEST(Verify, HolesInAMessageTravelAndTouchNothing) {
   job.collective(Func::reduce_scatter, 100);
   const Result result = job.run();
   EXPECT_EQ(result.verify->wrong_elements, 0u);
-  std::uint64_t bytes = 0;
+  double bytes = 0;
   for (const auto& pair : result.pairs) bytes += pair.bytes;
   EXPECT_EQ(bytes, 5u * 7u * 400u);  // 4 blocks of every rank, and 3 places of blocks that are none
 }
