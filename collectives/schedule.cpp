@@ -20,6 +20,13 @@ std::string_view name_of(Protocol protocol) {
   return kNames[static_cast<std::size_t>(protocol)];
 }
 
+std::optional<Protocol> protocol_named(std::string_view name) {
+  for (const Protocol protocol : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
+    if (name_of(protocol) == name) return protocol;
+  }
+  return std::nullopt;
+}
+
 std::uint64_t work_elements(const Collective& c) {
   switch (c.func) {
     case Func::all_reduce:

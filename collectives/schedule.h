@@ -144,7 +144,8 @@ struct FlowControl {
 // How a library's messages carry their elements. All but `simple` mix flags with the data, so that
 // the receiver sees it arrive without a separate signal.
 enum class Protocol : std::uint8_t { simple, ll, ll128 };
-std::string_view name_of(Protocol protocol);  // "Simple", "LL", "LL128"
+std::string_view name_of(Protocol protocol);                    // "Simple", "LL", "LL128"
+std::optional<Protocol> protocol_named(std::string_view name);  // of those names; none: no such
 
 // Bytes on the wire of one message of so many elements.
 //

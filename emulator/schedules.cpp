@@ -81,10 +81,17 @@ const Schedule& Schedules::get(std::uint32_t group, const Op& op) {
     const auto& members = workload_.groups[group].members;
     Communicator comm;
     comm.node_of = cluster_.nodes_of_shape(key.shape);
-    comm.channels = spec_.collectives.channels > 0 ? spec_.collectives.channels
-                                                   : cluster_.nics_of_shape(key.shape);
-    comm.slice_bytes = spec_.collectives.slice_bytes;
-    comm.flow.credits = spec_.collectives.credits;
+    const CollectiveSpec& wanted = spec_.collectives;
+    comm.channels = wanted.channels;
+    if (wanted.library.starts_with("nccl-")) {  // 0 channels: as many as the kind of node has
+      comm.protocol = protocol_named(wanted.protocol);  // auto is none: the tuner's choice
+      comm.max_channels = wanted.max_channels;
+      comm.node = wanted.node_template;
+    } else if (wanted.channels == 0) {
+      comm.channels = cluster_.nics_of_shape(key.shape);
+    }
+    comm.slice_bytes = wanted.slice_bytes;
+    comm.flow.credits = wanted.credits;
     const Algorithm* algorithm = algorithm_[static_cast<std::size_t>(op.func)];
     GHOSTRANK_ASSERT(algorithm != nullptr);
     try {

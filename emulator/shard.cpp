@@ -17,7 +17,7 @@ constexpr std::size_t kRingLog2 = 14;
 constexpr std::chrono::milliseconds kLongestSleep{50};
 constexpr std::size_t kScratchBytes = 256 << 10;  // stays in the cache
 constexpr std::size_t kMaxPendingEvents = 1u << 27;
-constexpr std::size_t kMaxHeldPerFlight = 256;  // three messages per actor, 64 channels, credits
+constexpr std::size_t kMaxHeldPerFlight = 4096;  // three messages per actor, 64 channels, credits
 
 double thread_cpu_seconds() {
   timespec t{};

@@ -109,6 +109,23 @@ void check_algorithm(const Setting& name, const std::string& library, Func func)
            (near.empty() ? "; allowed: " + join(known, ", ") : "; did you mean " + near + "?"));
 }
 
+// What a library does not know of is refused, not ignored.
+void refuse_foreign_settings(const Settings& in, const CollectiveSpec& spec) {
+  const bool nccl = spec.library.starts_with("nccl-"), generic = spec.library == "generic";
+  const auto refuse = [&](const char* key, bool given, const std::string& why) {
+    if (given)
+      fail(in.at(key).mark, std::string(key) + " means nothing to library " + spec.library + why);
+  };
+  const std::string only_nccl = ": it belongs to nccl-2.28 and nccl-2.30; leave it out";
+  const std::string own_rules = ", which has rules of its own for it; leave it out";
+  refuse("collectives.protocol", !nccl && spec.protocol != "auto", only_nccl);
+  refuse("collectives.max_channels", !nccl && spec.max_channels != 0, only_nccl);
+  refuse("collectives.node_template", !nccl && spec.node_template != "auto", only_nccl);
+  refuse("collectives.slice", !generic && spec.slice_bytes != 0, own_rules);
+  refuse("collectives.credits", !generic && spec.credits != 0, own_rules);
+  refuse("collectives.channels", !generic && !nccl && spec.channels != 0, own_rules);
+}
+
 void read_collectives(const Settings& in, CollectiveSpec& out) {
   out.library = in.text("collectives.library");
   for (int f = 0; f < kFuncs; ++f) {
@@ -120,6 +137,10 @@ void read_collectives(const Settings& in, CollectiveSpec& out) {
   out.channels = in.small("collectives.channels");
   out.slice_bytes = static_cast<std::uint64_t>(in.number("collectives.slice"));
   out.credits = static_cast<std::uint32_t>(in.integer("collectives.credits"));
+  out.protocol = in.text("collectives.protocol");
+  out.max_channels = in.small("collectives.max_channels");
+  out.node_template = in.text("collectives.node_template");
+  refuse_foreign_settings(in, out);
 }
 
 void read_fabric(const Settings& in, FabricSpec& out) {

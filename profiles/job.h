@@ -49,9 +49,12 @@ struct CollectiveSpec {
   std::string reduce_scatter = "auto", all_gather = "auto", broadcast = "auto", reduce = "auto",
               all_to_all = "auto", send_recv = "auto", barrier = "auto", gather = "auto",
               scatter = "auto";
-  int channels = 0;               // 0: one per NIC of a node that the group uses
-  std::uint64_t slice_bytes = 0;  // 0: one message per block
-  std::uint32_t credits = 0;      // 0: unlimited
+  int channels = 0;                    // 0: one per NIC of a node that the group uses
+  std::uint64_t slice_bytes = 0;       // 0: one message per block
+  std::uint32_t credits = 0;           // 0: unlimited
+  std::string protocol = "auto";       // nccl: auto | Simple | LL | LL128
+  int max_channels = 0;                // nccl: 0: the tuner's limit
+  std::string node_template = "auto";  // nccl: kind of a node (collectives/nccl_node.h)
   const std::string& algorithm(Func func) const;
   std::string& algorithm(Func func);
 };

@@ -78,7 +78,7 @@ constexpr std::array kKeys{
         0, 0, "", "", kLater},
 
     Key{"collectives.library", KeyType::choice, "generic", "whose algorithms and schedules", 0, 0,
-        "generic gloo openmpi-4.1", "nccl-2.28 nccl-2.30"},
+        "generic gloo openmpi-4.1 nccl-2.28 nccl-2.30"},
     Key{"collectives.allreduce", KeyType::string, "auto",
         "algorithm, as `ghostrank schedule` names it; auto: the library's first"},
     Key{"collectives.reduce_scatter", KeyType::string, "auto", "likewise"},
@@ -97,6 +97,12 @@ constexpr std::array kKeys{
         kMaxSize},
     Key{"collectives.credits", KeyType::integer, "0",
         "messages of a connection that may be under way; 0: unlimited", 0, 1e6},
+    Key{"collectives.protocol", KeyType::choice, "auto",
+        "nccl: how messages are framed; auto: tuned", 0, 0, "auto Simple LL LL128"},
+    Key{"collectives.max_channels", KeyType::integer, "0",
+        "nccl: channels that one call may use; 0: the tuner's limit", 0, 64},
+    Key{"collectives.node_template", KeyType::string, "auto",
+        "nccl: kind of node that its rings and trees were found on, such as hgx-h100-400g"},
     Key{"collectives.groups", KeyType::any, "{}", "algorithms per group and operation", 0, 0, "",
         "", kLater},
 

@@ -132,10 +132,14 @@ Communicator communicator(const ScheduleFlags& flags) {
         "nccl-2.30, not to '" +
         flags.library + "'");
   }
-  if (nccl && (flags.slice > 0 || flags.credits > 0)) {
+  const bool generic = flags.library == "generic";
+  if (!generic && (flags.slice > 0 || flags.credits > 0)) {
     throw Error("library '" + flags.library +
                 "' has slices and credits of its own; leave out "
                 "--slice and --credits");
+  }
+  if (!generic && !nccl && flags.channels > 0) {
+    throw Error("library '" + flags.library + "' has one channel; leave out --channels");
   }
   comm.protocol = parse_protocol(flags.protocol);
   comm.max_channels = flags.max_channels;

@@ -228,6 +228,25 @@ TEST(VirtualTime, ReportsItselfAsModelledAndFaithful) {
   EXPECT_TRUE(f.faithful);
 }
 
+TEST(Collectives, NcclsRingCrossesNodesOnEveryRailOfAnHgxNode) {
+  // Sixteen channels over eight rails: channel c enters on NIC c and leaves on c + 1 or c - 1, so
+  // every NIC carries an eighth of what a flat ring over 32 ranks sends from node to node.
+  SmallJob job(4, 8, FabricKind::virtual_time);
+  job.spec.collectives.library = "nccl-2.28";
+  job.spec.collectives.allreduce = "ring";
+  job.spec.collectives.protocol = "Simple";
+  job.spec.collectives.node_template = "hgx-h100-400g";
+  const std::uint64_t count = 32 * 1024 * 1024;
+  job.collective(Func::all_reduce, count);
+  const Result simple = job.run();
+  EXPECT_EQ(simple.pairs.size(), 32u);
+  const double per_rail = 2.0 * 31 / 32 * static_cast<double>(count * 4) / 8;
+  for (const PairTraffic& pair : simple.pairs) EXPECT_NEAR(pair.bytes, per_rail, per_rail * 0.01);
+  job.spec.collectives.protocol = "LL";  // half of every line is flags
+  EXPECT_NEAR(job.run().wire_bytes_per_iteration, 2 * simple.wire_bytes_per_iteration,
+              simple.wire_bytes_per_iteration * 0.001);
+}
+
 TEST(Collectives, AnUnknownAlgorithmIsRefusedWithTheChoices) {
   SmallJob job = one_gpu_nodes(2);
   job.spec.collectives.allreduce = "rong";

@@ -59,9 +59,6 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("parallel.framework=megatron",
           "parallel.framework: megatron is not available yet; use ddp");
   refused("parallel.tp=8", "parallel.tp is not available yet; remove it or use 1");
-  refused(
-      "collectives.library=nccl-2.28",
-      "collectives.library: nccl-2.28 is not available yet; use generic or gloo or openmpi-4.1");
   refused("cluster.topology.kind=rail_optimised",
           "cluster.topology.kind: rail_optimised is not available yet; use nonblocking");
   refused("fabric.qps_per_connection=4",
@@ -80,6 +77,23 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("tensors.density=0.1", "tensors.density is not available yet; remove it or use 1");
   refused("placement=hosts.txt",
           "placement is 'hosts.txt'; allowed: blocked, cyclic (not available yet: PATH)");
+}
+
+TEST(JobErrors, RefuseWhatMeansNothingToTheLibrary) {
+  const auto text = [](const std::string& collectives) {
+    return load_error(kHead + "collectives: {" + collectives + "}\n");
+  };
+  EXPECT_EQ(text("protocol: LL"),
+            "job.yaml:4:25: collectives.protocol means nothing to library generic: it belongs to "
+            "nccl-2.28 and nccl-2.30; leave it out");
+  EXPECT_EQ(text("library: nccl-2.28, slice: 1MiB"),
+            "job.yaml:4:42: collectives.slice means nothing to library nccl-2.28, which has rules "
+            "of its own for it; leave it out");
+  EXPECT_NE(text("library: gloo, channels: 4").find("collectives.channels"), std::string::npos);
+  EXPECT_EQ(
+      text("library: nccl-2.30, protocol: LL128, max_channels: 4, channels: 8, node_template: "
+           "hgx-h100-400g"),
+      "");
 }
 
 TEST(JobErrors, DoNotStrikeReservedKeysThatChangeNothing) {
