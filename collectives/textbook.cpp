@@ -222,7 +222,9 @@ void Textbook::pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) co
   if (form_.pieces == nullptr) return;
   const Shape& shape = lanes_[static_cast<std::size_t>(a)].shape;
   out.clear();
-  form_.pieces(shape, shape.order.position_of(r), way == Way::recv ? k - 1 : k, way, out);
+  const int round = way == Way::recv ? k - 1 : k;
+  if (round < 0 || round >= form_.rounds(shape, shape.order.position_of(r))) return;  // none
+  form_.pieces(shape, shape.order.position_of(r), round, way, out);
 }
 
 }  // namespace ghostrank
