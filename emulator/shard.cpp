@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "emulator/assert.h"
+#include "emulator/host_facts.h"
 
 namespace ghostrank {
 namespace {
@@ -15,6 +16,7 @@ constexpr int kEventsPerPass = 512;  // then the fabric has its turn again
 constexpr int kEventsPerClockRead = 16;
 constexpr std::size_t kRingLog2 = 14;
 constexpr std::chrono::milliseconds kLongestSleep{50};
+constexpr std::chrono::microseconds kSpin{20};    // about what going to sleep and waking up costs
 constexpr std::size_t kScratchBytes = 256 << 10;  // stays in the cache
 constexpr std::size_t kMaxPendingEvents = 1u << 27;
 constexpr std::size_t kMaxHeldPerFlight = 4096;  // three messages per actor, 64 channels, credits
@@ -65,7 +67,11 @@ Shard::Shard(const Setup& setup)
                 setup.spec.fabric.colocated == Colocated::memory),
       schedules_(setup.spec, setup.workload, setup.cluster),
       ledger_(1'000'000, setup.spill_path),
-      max_spans_(setup.max_spans) {
+      max_spans_(setup.max_spans),
+      // Only where a core stays free even if every process of the job were on this machine:
+      // spinning on a core that another one needs costs more than it saves.
+      spin_(usable_cores() > cluster_.hosts() * cluster_.shards() ? kSpin
+                                                                  : std::chrono::nanoseconds(0)) {
   const std::vector<Rank>& mine = cluster_.ranks_of(host_, index_);
   ranks_.resize(mine.size());
   for (std::size_t i = 0; i < mine.size(); ++i) {
@@ -251,7 +257,7 @@ void Shard::sleep() {
       }
     }
   }
-  if (timeout.count() > 0) fabric_.wait(timeout, std::chrono::nanoseconds(0));
+  if (timeout.count() > 0) fabric_.wait(timeout, spin_);
   if (shared_->shards > 1) asleep.exchange(false);
   looked_ns_ = monotonic_ns();
   stats_.idle_seconds += static_cast<double>(looked_ns_ - began) * 1e-9;

@@ -214,6 +214,7 @@ class Shard {
   ShardStats stats_;
   std::vector<Span> spans_;
   std::size_t max_spans_;
+  const std::chrono::nanoseconds spin_;  // before the loop blocks
   std::vector<std::byte> scratch_;
   std::int64_t last_progress_ns_ = 0;
   std::int64_t looked_ns_ = 0;  // when the loop last looked at the fabric, or woke
