@@ -1,0 +1,206 @@
+#include "switch/compiled.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "switch/lanes.h"
+
+namespace ghostrank::switchml {
+
+CompiledSwitch::CompiledSwitch(SwitchPlan plan)
+    : plan_(std::move(plan)),
+      ports_(static_cast<std::size_t>(plan_.ports)),
+      random_(static_cast<std::minstd_rand::result_type>(plan_.seed)) {
+  std::vector<JobPlan> wanted;
+  wanted.swap(plan_.jobs);
+  for (const JobPlan& job : wanted) {
+    if (const std::string why = admit(job); !why.empty())
+      throw std::invalid_argument("job '" + job.name + "': " + why);
+  }
+  index_sources();
+}
+
+std::string CompiledSwitch::admit(const JobPlan& job) {
+  if (std::string why = reason_to_refuse(plan_, job); !why.empty()) return why;
+  jobs_.push_back(std::make_unique<Job>(
+      Job{job, Pool(static_cast<int>(job.workers.size()), job.slots, job.elements), {}}));
+  plan_.jobs.push_back(job);
+  index_sources();
+  return {};
+}
+
+bool CompiledSwitch::remove(const std::string& name) {
+  const auto named = [&](const auto& job) { return job->plan.name == name; };
+  if (std::erase_if(jobs_, named) == 0) return false;
+  std::erase_if(plan_.jobs, [&](const JobPlan& job) { return job.name == name; });
+  index_sources();
+  return true;
+}
+
+bool CompiledSwitch::reset(const std::string& name) {
+  for (auto& job : jobs_) {
+    if (job->plan.name != name) continue;
+    job->pool.reset();
+    return true;
+  }
+  return false;
+}
+
+const JobCounters* CompiledSwitch::counters(const std::string& name) const {
+  for (const auto& job : jobs_) {
+    if (job->plan.name == name) return &job->counters;
+  }
+  return nullptr;
+}
+
+void CompiledSwitch::index_sources() {
+  sources_.assign(ports_.size(), {});
+  for (const auto& job : jobs_) {
+    const JobPlan& p = job->plan;
+    for (std::size_t w = 0; w < p.workers.size(); ++w) {
+      sources_[static_cast<std::size_t>(p.workers[w].port)].push_back(
+          {p.workers[w].ip, p.first_slot, p.slots, static_cast<int>(w), job.get()});
+    }
+    if (p.uplink) {
+      sources_[static_cast<std::size_t>(p.uplink->port)].push_back(
+          {p.uplink->ip, p.first_slot, p.slots, kUpper, job.get()});
+    }
+  }
+}
+
+PortLoss CompiledSwitch::loss(int port) const {
+  const auto p = static_cast<std::size_t>(port);
+  return p < plan_.loss.size() ? plan_.loss[p] : PortLoss{};
+}
+
+bool CompiledSwitch::loses(std::uint16_t probability) {
+  return probability != 0 && (random_() & 0xffff) < probability;
+}
+
+void CompiledSwitch::receive(int port, std::span<const std::byte> frame, Transmitter& out) {
+  PortCounters& counters = ports_[static_cast<std::size_t>(port)];
+  ++counters.received;
+  counters.received_bytes += frame.size();
+  Packet packet;
+  switch (parse(frame, packet)) {
+    case Kind::other:
+      return forward(port, frame, out);
+    case Kind::malformed:
+      ++counters.malformed;
+      return;
+    case Kind::switchml:
+      break;
+  }
+  if (loses(loss(port).ingress)) {
+    ++counters.lost;
+    return;
+  }
+  for (const Source& source : sources_[static_cast<std::size_t>(port)]) {
+    const int slot = packet.slot - source.first_slot;
+    if (source.ip != packet.source.ip || slot < 0 || slot >= source.slots ||
+        source.job->plan.elements != packet.elements)
+      continue;
+    return sum(source, packet, out);
+  }
+  ++counters.strangers;
+}
+
+// Ordinary frames: by destination address; to everybody where it names a group.
+void CompiledSwitch::forward(int port, std::span<const std::byte> frame, Transmitter& out) {
+  if (frame.size() < 14) {
+    ++ports_[static_cast<std::size_t>(port)].malformed;
+    return;
+  }
+  if ((std::to_integer<unsigned>(frame[0]) & 1) != 0) {
+    for (int p = 0; p < plan_.ports; ++p) {
+      if (p != port) copy_to(p, frame, out);
+    }
+    return;
+  }
+  for (const Forward& f : plan_.forward) {
+    if (std::memcmp(f.mac.data(), frame.data(), f.mac.size()) == 0)
+      return copy_to(f.port, frame, out);
+  }
+  ++ports_[static_cast<std::size_t>(port)].unknown;
+}
+
+void CompiledSwitch::sum(const Source& source, const Packet& packet, Transmitter& out) {
+  Job& job = *source.job;
+  if (source.worker == kUpper) {
+    ++job.counters.results;
+    for (const Worker& worker : job.plan.workers) send_result(job, worker, packet, out);
+    return;
+  }
+  ++job.counters.received;
+  const int slot = packet.slot - job.plan.first_slot;
+  const Verdict verdict = job.pool.receive(source.worker, slot, packet);
+  if (verdict == Verdict::collect) {
+    ++job.counters.collected;
+    return;
+  }
+  if (verdict == Verdict::duplicate) {
+    ++job.counters.duplicates;
+    return;
+  }
+  const bool all = verdict == Verdict::broadcast;
+  ++(all ? job.counters.broadcasts : job.counters.retransmissions);
+  Packet result = packet;
+  result.e0 = job.pool.e0(slot, packet.set);
+  result.e1 = job.pool.e1(slot, packet.set);
+  std::byte wire[4 * 256];
+  store_lanes(wire, job.pool.values(slot, packet.set), job.plan.elements);
+  result.values = wire;
+  if (job.plan.uplink) return send_up(job, result, out);
+  if (!all)
+    return send_result(job, job.plan.workers[static_cast<std::size_t>(source.worker)], result, out);
+  for (const Worker& worker : job.plan.workers) send_result(job, worker, result, out);
+}
+
+std::byte* CompiledSwitch::transmit(int port, std::size_t bytes, Transmitter& out) {
+  PortCounters& counters = ports_[static_cast<std::size_t>(port)];
+  ++counters.sent;
+  counters.sent_bytes += bytes;
+  return out.frame(port, bytes);
+}
+
+void CompiledSwitch::copy_to(int port, std::span<const std::byte> frame, Transmitter& out) {
+  std::memcpy(transmit(port, frame.size(), out), frame.data(), frame.size());
+}
+
+void CompiledSwitch::send_result(Job& job, const Worker& worker, const Packet& result,
+                                 Transmitter& out) {
+  if (loses(loss(worker.port).egress)) {
+    ++ports_[static_cast<std::size_t>(worker.port)].lost;
+    return;
+  }
+  Packet packet = result;
+  const std::uint16_t thread = result.target.udp & static_cast<std::uint16_t>(~kUdpPortMask);
+  packet.source = {plan_.mac, plan_.ip, result.target.udp};
+  packet.target = {worker.mac, worker.ip,
+                   static_cast<std::uint16_t>(job.plan.worker_port + thread)};
+  const std::size_t bytes = frame_bytes(packet.elements);
+  std::byte* frame = transmit(worker.port, bytes, out);
+  write_header(packet, frame);
+  std::memcpy(frame + kHeaderBytes, result.values, bytes - kHeaderBytes);
+  ++job.counters.sent;
+}
+
+// A leaf is one worker of the switch above, whose results come back to the port they were sent to.
+void CompiledSwitch::send_up(Job& job, const Packet& packet, Transmitter& out) {
+  const Uplink& up = *job.plan.uplink;
+  if (loses(loss(up.port).egress)) {
+    ++ports_[static_cast<std::size_t>(up.port)].lost;
+    return;
+  }
+  Packet sum = packet;
+  sum.source = {plan_.mac, plan_.ip, packet.target.udp};
+  sum.target = {up.mac, up.ip, packet.target.udp};
+  const std::size_t bytes = frame_bytes(sum.elements);
+  std::byte* frame = transmit(up.port, bytes, out);
+  write_header(sum, frame);
+  std::memcpy(frame + kHeaderBytes, sum.values, bytes - kHeaderBytes);
+  ++job.counters.sent;
+}
+
+}  // namespace ghostrank::switchml

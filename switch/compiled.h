@@ -1,0 +1,88 @@
+// The compiled switch: what the P4 program does, in C++. Frames in, frames out; it knows neither
+// sockets nor files nor time.
+//
+// Threading: one owner. Several cores each own a switch and the slots that are theirs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "switch/plan.h"
+#include "switch/pool.h"
+
+namespace ghostrank::switchml {
+
+// Where frames leave. The switch asks for room and fills it before it asks again.
+class Transmitter {
+ public:
+  virtual ~Transmitter() = default;
+  virtual std::byte* frame(int port, std::size_t bytes) = 0;  // never null
+};
+
+struct JobCounters {
+  std::uint64_t received = 0, collected = 0, duplicates = 0, broadcasts = 0, retransmissions = 0;
+  std::uint64_t sent = 0;     // copies of results and, on a leaf, sums sent up
+  std::uint64_t results = 0;  // of a leaf: results that came from above
+};
+
+struct PortCounters {
+  std::uint64_t received = 0, received_bytes = 0, sent = 0, sent_bytes = 0;
+  std::uint64_t malformed = 0;  // to SwitchML's UDP port, but not of its form
+  std::uint64_t strangers = 0;  // well-formed, but of no job here
+  std::uint64_t lost = 0;       // dropped on purpose, by the plan's probabilities
+  std::uint64_t unknown = 0;    // ordinary frames for an address that no port has
+};
+
+class CompiledSwitch {
+ public:
+  // The plan's jobs are admitted; throws std::invalid_argument with the reason where one is not.
+  explicit CompiledSwitch(SwitchPlan plan);
+
+  // A frame that came in at `port`. Everything that it causes to leave goes to `out` at once.
+  void receive(int port, std::span<const std::byte> frame, Transmitter& out);
+
+  // Empty when admitted, else why not.
+  std::string admit(const JobPlan& job);
+  bool remove(const std::string& job);
+  bool reset(const std::string& job);  // forgets its sums
+
+  const SwitchPlan& plan() const { return plan_; }
+  const JobCounters* counters(const std::string& job) const;
+  const PortCounters& port(int p) const { return ports_[static_cast<std::size_t>(p)]; }
+
+ private:
+  struct Job {
+    JobPlan plan;
+    Pool pool;
+    JobCounters counters;
+  };
+  struct Source {  // who may use which slots, at one ingress port
+    std::uint32_t ip = 0;
+    int first_slot = 0, slots = 0;
+    int worker = 0;  // kUpper: the switch above
+    Job* job = nullptr;
+  };
+  static constexpr int kUpper = -1;
+
+  void forward(int port, std::span<const std::byte> frame, Transmitter& out);
+  void sum(const Source& source, const Packet& packet, Transmitter& out);
+  void send_result(Job& job, const Worker& worker, const Packet& result, Transmitter& out);
+  void send_up(Job& job, const Packet& packet, Transmitter& out);
+  std::byte* transmit(int port, std::size_t bytes, Transmitter& out);
+  void copy_to(int port, std::span<const std::byte> frame, Transmitter& out);
+  bool loses(std::uint16_t probability);
+  PortLoss loss(int port) const;
+  void index_sources();
+
+  SwitchPlan plan_;
+  std::vector<std::unique_ptr<Job>> jobs_;
+  std::vector<std::vector<Source>> sources_;  // by port
+  std::vector<PortCounters> ports_;
+  std::minstd_rand random_;
+};
+
+}  // namespace ghostrank::switchml

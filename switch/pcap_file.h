@@ -1,0 +1,67 @@
+// Classic pcap files of Ethernet frames: mapped to read, written through a large buffer. A library
+// reads them too (libpcap), at several times the cost of a packet in the switch; this keeps the
+// file from being what a measurement of the switch measures.
+//
+// Errors are std::runtime_error with the file's name, the offset and what is wrong.
+// Threading: one owner per object.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ghostrank {
+
+struct PcapFrame {
+  std::uint64_t time_ns = 0;
+  std::span<const std::byte> bytes;  // as captured; inside the mapping
+};
+
+class PcapReader {
+ public:
+  explicit PcapReader(const std::string& path);
+  ~PcapReader();
+  PcapReader(const PcapReader&) = delete;
+  PcapReader& operator=(const PcapReader&) = delete;
+
+  // The next frame; none at the end. Throws where the file ends within a frame.
+  std::optional<PcapFrame> next();
+
+ private:
+  std::uint32_t field(std::size_t at) const;
+  [[noreturn]] void fail(const std::string& what) const;
+
+  std::string path_;
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0, at_ = 0;
+  bool swapped_ = false;
+  std::uint64_t unit_ns_ = 1000;
+};
+
+// Time stamps in nanoseconds.
+class PcapWriter {
+ public:
+  explicit PcapWriter(const std::string& path);
+  ~PcapWriter();  // what is buffered is written; an error then is lost, so call finish()
+  PcapWriter(const PcapWriter&) = delete;
+  PcapWriter& operator=(const PcapWriter&) = delete;
+
+  // Room for a frame's bytes, to be filled before the next call.
+  std::byte* frame(std::uint64_t time_ns, std::size_t bytes);
+  void finish();
+  std::uint64_t frames() const { return frames_; }
+
+ private:
+  void flush();
+
+  std::string path_;
+  int fd_ = -1;
+  std::vector<std::byte> buffer_;
+  std::size_t used_ = 0;
+  std::uint64_t frames_ = 0;
+};
+
+}  // namespace ghostrank

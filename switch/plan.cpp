@@ -1,0 +1,59 @@
+#include "switch/plan.h"
+
+namespace ghostrank::switchml {
+namespace {
+
+bool share_slots(const JobPlan& a, const JobPlan& b) {
+  return a.first_slot < b.first_slot + b.slots && b.first_slot < a.first_slot + a.slots;
+}
+
+bool same_source(const Worker& a, const Worker& b) { return a.port == b.port && a.ip == b.ip; }
+
+std::string wrong_worker(const SwitchPlan& plan, const JobPlan& job, std::size_t w) {
+  const Worker& worker = job.workers[w];
+  const std::string who = "worker " + std::to_string(w);
+  if (worker.port < 0 || worker.port >= plan.ports)
+    return who + " is on port " + std::to_string(worker.port) + ", the switch has ports 0 to " +
+           std::to_string(plan.ports - 1);
+  for (std::size_t v = 0; v < w; ++v) {
+    if (same_source(job.workers[v], worker))
+      return who + " has the port and address of worker " + std::to_string(v);
+  }
+  for (const JobPlan& other : plan.jobs) {
+    if (!share_slots(job, other)) continue;
+    for (const Worker& theirs : other.workers) {
+      if (same_source(theirs, worker))
+        return who + " has slots " + std::to_string(other.first_slot) + " to " +
+               std::to_string(other.first_slot + other.slots - 1) + " in job '" + other.name +
+               "'; give this job other slots";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string reason_to_refuse(const SwitchPlan& plan, const JobPlan& job) {
+  if (job.name.empty()) return "a job needs a name";
+  for (const JobPlan& other : plan.jobs) {
+    if (other.name == job.name) return "there is a job '" + job.name + "' already";
+  }
+  if (!valid_elements(job.elements))
+    return "elements are 32, 64 or 256, not " + std::to_string(job.elements);
+  if (job.workers.empty() || job.workers.size() > static_cast<std::size_t>(kMaxWorkers))
+    return "a switch sums for 1 to " + std::to_string(kMaxWorkers) + " workers, not " +
+           std::to_string(job.workers.size()) + "; use a leaf and a spine beyond that";
+  if (job.first_slot < 0 || job.slots < 1 || job.first_slot > kMaxSlots - job.slots)
+    return "slots " + std::to_string(job.first_slot) + " to " +
+           std::to_string(static_cast<std::int64_t>(job.first_slot) + job.slots - 1) +
+           " do not fit the table: 0 to " + std::to_string(kMaxSlots - 1);
+  if (job.uplink && (job.uplink->port < 0 || job.uplink->port >= plan.ports))
+    return "the uplink is on port " + std::to_string(job.uplink->port) +
+           ", the switch has ports 0 to " + std::to_string(plan.ports - 1);
+  for (std::size_t w = 0; w < job.workers.size(); ++w) {
+    if (std::string why = wrong_worker(plan, job, w); !why.empty()) return why;
+  }
+  return {};
+}
+
+}  // namespace ghostrank::switchml

@@ -1,0 +1,67 @@
+// What a switch is told: its ports, where ordinary frames go, and which jobs may use which slots.
+// Every target (compiled, dpdk, bmv2) is set up from the same plan.
+//
+// Threading: plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "switch/switchml.h"
+
+namespace ghostrank::switchml {
+
+struct Worker {
+  int port = 0;  // of the switch, 0 ..
+  Mac mac{};
+  std::uint32_t ip = 0;
+};
+
+// The switch above a leaf: it sees the leaf as one worker.
+struct Uplink {
+  int port = 0;
+  Mac mac{};  // of the upper switch
+  std::uint32_t ip = 0;
+};
+
+// Slots [first_slot, first_slot + slots) of the packets of these workers. A packet belongs to a
+// job by its ingress port, its source address and its slot; the job number inside is the workers'
+// own.
+struct JobPlan {
+  std::string name;
+  int elements = 256;
+  int first_slot = 0, slots = 512;
+  // Results go to this UDP port plus the low four bits of the port that was written to, so that
+  // a worker's threads are told apart.
+  std::uint16_t worker_port = kWorkerPort;
+  std::vector<Worker> workers;  // by number
+  std::optional<Uplink> uplink;
+};
+
+struct Forward {
+  Mac mac{};
+  int port = 0;
+};
+
+// Loss on purpose, of SwitchML packets only: probability in units of 1/65536.
+struct PortLoss {
+  std::uint16_t ingress = 0, egress = 0;
+};
+
+struct SwitchPlan {
+  int ports = 0;
+  Mac mac{};  // of the switch, as source of results
+  std::uint32_t ip = 0;
+  std::vector<Forward> forward;
+  std::vector<PortLoss> loss;  // by port; shorter: none on the others
+  std::uint64_t seed = 1;
+  std::vector<JobPlan> jobs;
+};
+
+// Empty, or what is wrong with a job in the company of those already admitted: a port that does not
+// exist, too many workers, slots beyond the table or of a worker that has them in another job.
+std::string reason_to_refuse(const SwitchPlan& plan, const JobPlan& job);
+
+}  // namespace ghostrank::switchml

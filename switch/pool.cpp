@@ -1,0 +1,47 @@
+#include "switch/pool.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "switch/lanes.h"
+
+namespace ghostrank::switchml {
+
+Pool::Pool(int workers, int slots, int elements)
+    : workers_(workers),
+      slots_(slots),
+      elements_(elements),
+      rounds_(2 * static_cast<std::size_t>(slots)),
+      values_(rounds_.size() * size_()) {
+  assert(workers >= 1 && workers <= kMaxWorkers && valid_elements(elements));
+}
+
+Verdict Pool::receive(int worker, int slot, const Packet& packet) {
+  Round& round = rounds_[at(slot, packet.set)];
+  Round& other = rounds_[at(slot, 1 - packet.set)];
+  const std::uint32_t mark = 1u << worker;
+  const std::uint32_t before = round.marks;
+  round.marks |= mark;
+  other.marks &= ~mark;
+  if ((before & mark) != 0) return round.missing == 0 ? Verdict::retransmit : Verdict::duplicate;
+
+  std::int32_t* values = values_.data() + at(slot, packet.set) * size_();
+  if (before == 0) {
+    load_lanes(values, packet.values, elements_);
+    round.e0 = packet.e0;
+    round.e1 = packet.e1;
+  } else {
+    add_lanes(values, packet.values, elements_);
+    round.e0 = std::max(round.e0, packet.e0);
+    round.e1 = std::max(round.e1, packet.e1);
+  }
+  round.missing = static_cast<std::uint8_t>((round.missing == 0 ? workers_ : round.missing) - 1);
+  return round.missing == 0 ? Verdict::broadcast : Verdict::collect;
+}
+
+void Pool::reset() {
+  std::fill(rounds_.begin(), rounds_.end(), Round{});
+  std::fill(values_.begin(), values_.end(), 0);
+}
+
+}  // namespace ghostrank::switchml

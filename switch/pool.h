@@ -1,0 +1,71 @@
+// The slots of one job: SwitchML's state machine, apart from packets and ports.
+//
+// Slot s has two sets. A set collects one chunk of every worker; while it does, the other keeps the
+// chunk before, for those whose result was lost. Nothing is ever cleared: the first chunk of a
+// round overwrites, and a worker's chunk in one set takes back its mark in the other.
+//
+//   before = marks[set];  marks[set] |= worker;  marks[other] &= ~worker
+//   before == 0       values = chunk             (exponents likewise)
+//   worker is new     values += chunk            (exponents: maximum)
+//   worker is not     nothing: a retransmission
+//   missing = before the first chunk 0, else the number of workers still to come
+//
+// Exact only while the chunks of one worker for one slot arrive in the order in which they were
+// sent.
+//
+// Threading: one owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "switch/switchml.h"
+
+namespace ghostrank::switchml {
+
+enum class Verdict : std::uint8_t {
+  collect,     // taken in; not complete yet
+  duplicate,   // a retransmission of a chunk whose round is not complete: nothing to do
+  broadcast,   // this was the last one: the result is for every worker
+  retransmit,  // a retransmission of a complete round: the result is for the sender
+};
+
+class Pool {
+ public:
+  // workers 1 .. kMaxWorkers; elements 32, 64 or 256.
+  Pool(int workers, int slots, int elements);
+
+  int workers() const { return workers_; }
+  int slots() const { return slots_; }
+  int elements() const { return elements_; }
+
+  // slot < slots(), worker < workers(), packet.elements == elements().
+  Verdict receive(int worker, int slot, const Packet& packet);
+
+  // The result of a round, valid after a verdict of broadcast or retransmit.
+  const std::int32_t* values(int slot, int set) const {
+    return values_.data() + at(slot, set) * size_();
+  }
+  std::int8_t e0(int slot, int set) const { return rounds_[at(slot, set)].e0; }
+  std::int8_t e1(int slot, int set) const { return rounds_[at(slot, set)].e1; }
+
+  void reset();
+
+ private:
+  struct Round {
+    std::uint32_t marks = 0;
+    std::uint8_t missing = 0;
+    std::int8_t e0 = 0, e1 = 0;
+  };
+  std::size_t at(int slot, int set) const {
+    return 2 * static_cast<std::size_t>(slot) + static_cast<std::size_t>(set);
+  }
+  std::size_t size_() const { return static_cast<std::size_t>(elements_); }
+
+  int workers_, slots_, elements_;
+  std::vector<Round> rounds_;         // slot * 2 + set
+  std::vector<std::int32_t> values_;  // (slot * 2 + set) * elements
+};
+
+}  // namespace ghostrank::switchml

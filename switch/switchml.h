@@ -1,0 +1,96 @@
+// SwitchML's packets over UDP, as hosts, switches and tests write and read them. This file, the P4
+// headers (p4/headers.p4) and the Wireshark dissector (switchml.lua) describe one format; a test
+// holds them against each other.
+//
+//   Ethernet 14 | IPv4 20 | UDP 8 | SwitchML 8 | exponents 2 | elements: int32, 32, 64 or 256
+//
+//   SwitchML   0     type:4 (1 in both directions) | unused:1 | size:3 (0, 1, 3: 32, 64, 256)
+//              1     job number, low 8 bits
+//              2-5   packet id: the switch only echoes it
+//              6-7   pool index: set in bit 15, slot in bits 14-0
+//   exponents  8     e0, signed;  9: e1, signed
+//
+// Everything is big-endian, packet ids included. Source: the packet formats of
+// p4lang/p4app-switchML (UDP port 0xBEE0, low four bits free for the worker's thread).
+//
+// Threading: pure functions.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace ghostrank::switchml {
+
+inline constexpr std::uint16_t kUdpPort = 0xbee0;
+inline constexpr std::uint16_t kUdpPortMask = 0xfff0;
+inline constexpr std::uint16_t kWorkerPort = 4000;
+inline constexpr int kMaxWorkers = 32;  // of one switch
+inline constexpr int kMaxSlots = 1 << 14;
+inline constexpr std::size_t kHeaderBytes = 14 + 20 + 8 + 8 + 2;
+
+using Mac = std::array<std::uint8_t, 6>;
+
+// Who sends or receives at one end.
+struct Address {
+  Mac mac{};
+  std::uint32_t ip = 0;  // host order: 10.0.0.1 is 0x0a000001
+  std::uint16_t udp = 0;
+  bool operator==(const Address&) const = default;
+};
+
+struct Packet {
+  Address source, target;
+  std::uint8_t job = 0;
+  std::uint32_t id = 0;
+  std::uint16_t slot = 0;  // 0 .. kMaxSlots - 1
+  std::uint8_t set = 0;    // 0 or 1
+  std::int8_t e0 = 0, e1 = 0;
+  int elements = 0;                   // 32, 64 or 256
+  const std::byte* values = nullptr;  // elements x 4 bytes, big-endian, inside the frame
+};
+
+inline constexpr bool valid_elements(int n) { return n == 32 || n == 64 || n == 256; }
+inline constexpr std::size_t frame_bytes(int elements) {
+  return kHeaderBytes + 4 * static_cast<std::size_t>(elements);
+}
+
+enum class Kind : std::uint8_t {
+  switchml,   // well-formed
+  malformed,  // to SwitchML's UDP port, but not of its form
+  other,      // anything else
+};
+
+// Reads a frame (without FCS; trailing padding is allowed). `packet` is set where the result is
+// Kind::switchml, and then points into the frame. Like a switch's parser it does not look at the
+// IPv4 checksum.
+Kind parse(std::span<const std::byte> frame, Packet& packet);
+
+// Writes all but the elements to the first kHeaderBytes of `frame`, with the IPv4 checksum and
+// without one of UDP.
+void write_header(const Packet& packet, std::byte* frame);
+
+// Big-endian fields.
+inline std::uint16_t load16(const std::byte* p) {
+  return static_cast<std::uint16_t>(std::to_integer<unsigned>(p[0]) << 8 |
+                                    std::to_integer<unsigned>(p[1]));
+}
+inline std::uint32_t load32(const std::byte* p) {
+  return static_cast<std::uint32_t>(load16(p)) << 16 | load16(p + 2);
+}
+inline void store16(std::byte* p, std::uint16_t v) {
+  p[0] = static_cast<std::byte>(v >> 8);
+  p[1] = static_cast<std::byte>(v & 0xff);
+}
+inline void store32(std::byte* p, std::uint32_t v) {
+  store16(p, static_cast<std::uint16_t>(v >> 16));
+  store16(p + 2, static_cast<std::uint16_t>(v & 0xffff));
+}
+
+// The sum of an IPv4 header of 20 bytes, ready to be stored; 0 over a header that holds a right
+// one.
+std::uint16_t ipv4_checksum(const std::byte* header);
+
+}  // namespace ghostrank::switchml

@@ -1,0 +1,202 @@
+// The compiled switch: results, multicast and rewriting; several jobs; two levels; ordinary frames;
+// hostile ones; loss on purpose.
+#include "switch/compiled.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "tests/switch/support.h"
+
+namespace ghostrank::switchml {
+namespace {
+
+TEST(CompiledSwitch, SendsTheSumToEveryWorkerUnderItsAddress) {
+  CompiledSwitch sw(plan_of({job_of(3, 64)}, 3));
+  EXPECT_TRUE(answers(sw, 0, chunk(0, 2, 1, 10, 64, 77)).empty());
+  EXPECT_TRUE(answers(sw, 1, chunk(1, 2, 1, 20, 64, 77)).empty());
+  const auto out = answers(sw, 2, chunk(2, 2, 1, 30, 64, 77));
+  ASSERT_EQ(out.size(), 3u);
+  for (int w = 0; w < 3; ++w) {
+    const auto& [port, frame] = out[static_cast<std::size_t>(w)];
+    EXPECT_EQ(port, w);
+    Packet p;
+    ASSERT_EQ(frame.size(), frame_bytes(64));
+    const Worker to = worker(w, w);
+    Bytes back = frame;
+    store16(back.data() + 36,
+            kUdpPort);  // a result goes to a worker's port: parse() wants a switch's
+    ASSERT_EQ(parse(back, p), Kind::switchml);
+    EXPECT_EQ(p.target.mac, to.mac);
+    EXPECT_EQ(p.target.ip, to.ip);
+    EXPECT_EQ(load16(frame.data() + 36), kWorkerPort);
+    EXPECT_EQ(p.source, (Address{kSwitchMac, kSwitchIp, kUdpPort}));
+    EXPECT_EQ(ipv4_checksum(frame.data() + 14), 0);
+    EXPECT_EQ(p.id, 77u);
+    EXPECT_EQ(p.slot, 2);
+    EXPECT_EQ(p.set, 1);
+    for (int i = 0; i < 64; ++i) EXPECT_EQ(element(frame, i), 60 + 3 * i);
+  }
+}
+
+TEST(CompiledSwitch, AnswersARetransmissionToItsSenderAlone) {
+  CompiledSwitch sw(plan_of({job_of(2, 32)}, 2));
+  answers(sw, 0, chunk(0, 0, 0, 1, 32));
+  ASSERT_EQ(answers(sw, 1, chunk(1, 0, 0, 2, 32)).size(), 2u);
+  const auto again = answers(sw, 0, chunk(0, 0, 0, 1, 32));
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].first, 0);
+  EXPECT_EQ(element(again[0].second, 0), 3);
+  EXPECT_EQ(sw.counters("a")->retransmissions, 1u);
+}
+
+TEST(CompiledSwitch, TellsAWorkersThreadsApartByPort) {
+  CompiledSwitch sw(plan_of({job_of(1, 32)}, 1));
+  Bytes frame = chunk(0, 0, 0, 1, 32);
+  store16(frame.data() + 36, kUdpPort + 5);
+  const auto out = answers(sw, 0, frame);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(load16(out[0].second.data() + 36), kWorkerPort + 5);
+  EXPECT_EQ(load16(out[0].second.data() + 34), kUdpPort + 5);
+}
+
+TEST(CompiledSwitch, KeepsJobsApartBySlotAndSource) {
+  JobPlan a = job_of(2, 32), b = job_of(2, 32);
+  b.name = "b";
+  b.first_slot = 4;  // the same workers, other slots
+  CompiledSwitch sw(plan_of({a, b}, 3));
+  answers(sw, 0, chunk(0, 1, 0, 10, 32));
+  answers(sw, 0, chunk(0, 5, 0, 100, 32));
+  EXPECT_TRUE(answers(sw, 2, chunk(1, 1, 0, 999, 32)).empty()) << "right address, wrong port";
+  EXPECT_TRUE(answers(sw, 1, chunk(2, 1, 0, 999, 32)).empty()) << "right port, wrong address";
+  EXPECT_TRUE(answers(sw, 1, chunk(1, 8, 0, 999, 32)).empty()) << "a slot of no job";
+  EXPECT_TRUE(answers(sw, 1, chunk(1, 1, 0, 999, 64)).empty()) << "another number of elements";
+  EXPECT_EQ(sw.port(1).strangers + sw.port(2).strangers, 4u);
+  EXPECT_EQ(element(answers(sw, 1, chunk(1, 1, 0, 20, 32)).at(0).second, 0), 30);
+  EXPECT_EQ(element(answers(sw, 1, chunk(1, 5, 0, 200, 32)).at(0).second, 0), 300);
+}
+
+TEST(CompiledSwitch, AdmitsRemovesAndForgets) {
+  CompiledSwitch sw(plan_of({}, 2));
+  EXPECT_EQ(sw.admit(job_of(2, 32)), "");
+  EXPECT_NE(sw.admit(job_of(2, 32)), "");
+  answers(sw, 0, chunk(0, 0, 0, 10, 32));
+  EXPECT_TRUE(sw.reset("a"));
+  EXPECT_TRUE(answers(sw, 1, chunk(1, 0, 0, 20, 32)).empty());
+  EXPECT_EQ(element(answers(sw, 0, chunk(0, 0, 0, 10, 32)).at(0).second, 0), 30);
+  EXPECT_TRUE(sw.remove("a"));
+  EXPECT_FALSE(sw.remove("a"));
+  EXPECT_TRUE(answers(sw, 0, chunk(0, 0, 0, 10, 32)).empty());
+  EXPECT_EQ(sw.port(0).strangers, 1u);
+}
+
+// Workers 0-1 below leaf 0, 2-3 below leaf 1; port 2 of each leaf leads to the spine, whose ports
+// 0 and 1 lead to the leaves.
+TEST(CompiledSwitch, SumsOverALeafAndASpine) {
+  const std::uint32_t spine_ip = 0x0a0000f0;
+  const Mac spine_mac{2, 0, 0, 0, 0xff, 9};
+  std::vector<CompiledSwitch> leaves;
+  JobPlan above;
+  above.name = "a";
+  above.elements = 32;
+  above.slots = 4;
+  above.worker_port = kUdpPort;
+  for (int leaf = 0; leaf < 2; ++leaf) {
+    JobPlan job;
+    job.name = "a";
+    job.elements = 32;
+    job.slots = 4;
+    for (int w = 0; w < 2; ++w) job.workers.push_back(worker(2 * leaf + w, w));
+    job.uplink = Uplink{2, spine_mac, spine_ip};
+    SwitchPlan plan = plan_of({job}, 3);
+    plan.ip = 0x0a0000e0u + static_cast<std::uint32_t>(leaf);
+    plan.mac = {2, 0, 0, 0, 0xee, static_cast<std::uint8_t>(leaf)};
+    above.workers.push_back({leaf, plan.mac, plan.ip});
+    leaves.emplace_back(plan);
+  }
+  SwitchPlan plan = plan_of({above}, 2);
+  plan.ip = spine_ip;
+  plan.mac = spine_mac;
+  CompiledSwitch spine(plan);
+
+  // What reaches the workers, by number, after one chunk of worker w.
+  const auto play = [&](int w, std::int32_t first) {
+    std::map<int, std::vector<std::int32_t>> got;
+    const std::size_t leaf = static_cast<std::size_t>(w / 2);
+    for (const auto& [up, sum] : answers(leaves[leaf], w % 2, chunk(w, 3, 0, first, 32))) {
+      EXPECT_EQ(up, 2);
+      for (const auto& [down, result] : answers(spine, static_cast<int>(leaf), sum)) {
+        for (const auto& [port, frame] : answers(leaves[static_cast<std::size_t>(down)], 2, result))
+          got[2 * down + port].push_back(element(frame, 0));
+      }
+    }
+    return got;
+  };
+  using Got = std::map<int, std::vector<std::int32_t>>;
+  EXPECT_EQ(play(0, 1), Got{});
+  EXPECT_EQ(play(2, 10), Got{});
+  EXPECT_EQ(play(3, 20), Got{}) << "one leaf is complete, the other is not";
+  EXPECT_EQ(play(3, 20), Got{}) << "a retransmission meanwhile";
+  EXPECT_EQ(play(1, 2), (Got{{0, {33}}, {1, {33}}, {2, {33}}, {3, {33}}}));
+  EXPECT_EQ(play(2, 10), (Got{{2, {33}}, {3, {33}}})) << "a lost result comes again, to one leaf";
+}
+
+TEST(CompiledSwitch, ForwardsOrdinaryFrames) {
+  SwitchPlan plan = plan_of({}, 3);
+  plan.forward = {{worker(0, 0).mac, 0}, {worker(1, 1).mac, 1}};
+  CompiledSwitch sw(plan);
+  Bytes frame(60);
+  std::memcpy(frame.data(), worker(1, 1).mac.data(), 6);
+  auto out = answers(sw, 0, frame);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(out[0], (std::pair{1, frame}));
+  frame[5] = std::byte{99};
+  EXPECT_TRUE(answers(sw, 0, frame).empty());
+  EXPECT_EQ(sw.port(0).unknown, 1u);
+  std::memset(frame.data(), 0xff, 6);
+  out = answers(sw, 1, frame);
+  ASSERT_EQ(out.size(), 2u);
+  EXPECT_EQ(out[0].first, 0);
+  EXPECT_EQ(out[1].first, 2);
+}
+
+TEST(CompiledSwitch, LosesAboutAsManyAsItIsAskedTo) {
+  SwitchPlan plan = plan_of({job_of(1, 32)}, 1);
+  plan.loss = {{6554, 0}};  // a tenth
+  CompiledSwitch sw(plan);
+  int answered = 0;
+  for (int i = 0; i < 10'000; ++i) answered += !answers(sw, 0, chunk(0, 0, i % 2, i, 32)).empty();
+  EXPECT_NEAR(answered, 9'000, 150);
+  EXPECT_EQ(sw.port(0).lost, static_cast<std::uint64_t>(10'000 - answered));
+}
+
+// Whatever one worker sends, no round that the others complete among themselves in another job
+// changes, and nothing crashes.
+TEST(CompiledSwitch, SurvivesHostileFramesWithoutTouchingAnotherJob) {
+  JobPlan victim = job_of(2, 32), evil;
+  evil.name = "evil";
+  evil.elements = 32;
+  evil.slots = 4;
+  evil.workers = {worker(7, 2)};
+  CompiledSwitch sw(plan_of({victim, evil}, 3));
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    answers(sw, 0, chunk(0, 0, round % 2, round, 32));
+    for (int i = 0; i < 20; ++i) {
+      Bytes bad =
+          chunk(static_cast<int>(random() % 9), static_cast<int>(random() % 6), round % 2, 666, 32);
+      for (unsigned k = random() % 4; k > 0; --k)
+        bad[random() % bad.size()] = static_cast<std::byte>(random());
+      bad.resize(random() % 8 == 0 ? random() % bad.size() : bad.size());
+      answers(sw, 2, bad);
+    }
+    const auto out = answers(sw, 1, chunk(1, 0, round % 2, 1000, 32));
+    ASSERT_EQ(out.size(), 2u);
+    ASSERT_EQ(element(out[0].second, 0), 1000 + round);
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank::switchml

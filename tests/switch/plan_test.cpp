@@ -1,0 +1,44 @@
+// Which jobs a switch refuses, and with what words.
+#include "switch/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/switch/support.h"
+
+namespace ghostrank::switchml {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(SwitchPlan, RefusesWhatDoesNotFit) {
+  const SwitchPlan plan = plan_of({job_of(2, 64)}, 4);
+  const auto refused = [&](auto change) {
+    JobPlan job = job_of(2, 64);
+    job.name = "b";
+    job.first_slot = 100;
+    change(job);
+    return reason_to_refuse(plan, job);
+  };
+  EXPECT_EQ(refused([](JobPlan&) {}), "");
+  EXPECT_THAT(refused([](JobPlan& j) { j.name = "a"; }), HasSubstr("there is a job 'a' already"));
+  EXPECT_THAT(refused([](JobPlan& j) { j.name = ""; }), HasSubstr("needs a name"));
+  EXPECT_THAT(refused([](JobPlan& j) { j.elements = 128; }), HasSubstr("32, 64 or 256, not 128"));
+  EXPECT_THAT(refused([](JobPlan& j) { j.workers.clear(); }), HasSubstr("1 to 32 workers, not 0"));
+  EXPECT_THAT(refused([](JobPlan& j) { j.workers.resize(33); }), HasSubstr("leaf and a spine"));
+  EXPECT_THAT(refused([](JobPlan& j) { j.slots = kMaxSlots; }),
+              HasSubstr("do not fit the table: 0 to 16383"));
+  EXPECT_THAT(refused([](JobPlan& j) { j.workers[1].port = 4; }),
+              HasSubstr("worker 1 is on port 4, the switch has ports 0 to 3"));
+  EXPECT_THAT(refused([](JobPlan& j) { j.workers[1] = j.workers[0]; }),
+              HasSubstr("the port and address of worker 0"));
+  EXPECT_THAT(refused([](JobPlan& j) { j.first_slot = 3; }),
+              HasSubstr("has slots 0 to 3 in job 'a'"));
+  EXPECT_THAT(refused([](JobPlan& j) {
+                j.uplink = Uplink{9, {}, 0};
+              }),
+              HasSubstr("uplink is on port 9"));
+}
+
+}  // namespace
+}  // namespace ghostrank::switchml

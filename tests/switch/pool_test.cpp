@@ -1,0 +1,112 @@
+// SwitchML's state machine: a trace worked out by hand, and random rounds against plain sums.
+#include "switch/pool.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "tests/switch/support.h"
+
+namespace ghostrank::switchml {
+namespace {
+
+Verdict give(Pool& pool, int worker, int slot, int set, std::int32_t first, std::int8_t e = 0) {
+  const Bytes frame = chunk(worker, slot, set, first, pool.elements(), 0, e);
+  Packet packet;
+  EXPECT_EQ(parse(frame, packet), Kind::switchml);
+  return pool.receive(worker, slot, packet);
+}
+
+TEST(Pool, FollowsTheTraceOfTwoWorkersOnOneSlot) {
+  struct Row {
+    int worker, set;
+    std::int32_t data;
+    Verdict verdict;
+    std::int32_t result;  // where there is one
+  };
+  const Row trace[] = {
+      {0, 0, 5, Verdict::collect, 0},       {0, 0, 5, Verdict::duplicate, 0},
+      {1, 0, 7, Verdict::broadcast, 12},    {0, 0, 5, Verdict::retransmit, 12},
+      {1, 0, 7, Verdict::retransmit, 12},   {0, 1, 11, Verdict::collect, 0},
+      {1, 0, 7, Verdict::retransmit, 12},   {1, 1, 13, Verdict::broadcast, 24},
+      {0, 0, 100, Verdict::collect, 0},     {1, 1, 13, Verdict::retransmit, 24},
+      {1, 0, 200, Verdict::broadcast, 300}, {0, 1, 1, Verdict::collect, 0},
+      {1, 1, 2, Verdict::broadcast, 3},
+  };
+  Pool pool(2, 1, 32);
+  int line = 0;
+  for (const Row& row : trace) {
+    SCOPED_TRACE(++line);
+    ASSERT_EQ(give(pool, row.worker, 0, row.set, row.data), row.verdict);
+    if (row.result == 0) continue;
+    // Element i of each of the two chunks is its first plus i.
+    for (int i = 0; i < 32; ++i) EXPECT_EQ(pool.values(0, row.set)[i], row.result + 2 * i);
+  }
+}
+
+TEST(Pool, AnswersASingleWorkerAtOnce) {
+  Pool pool(1, 1, 32);
+  EXPECT_EQ(give(pool, 0, 0, 0, 5), Verdict::broadcast);
+  EXPECT_EQ(give(pool, 0, 0, 0, 5), Verdict::retransmit);
+  EXPECT_EQ(give(pool, 0, 0, 1, 6), Verdict::broadcast);
+  EXPECT_EQ(pool.values(0, 1)[0], 6);
+}
+
+TEST(Pool, WrapsAsRegistersDo) {
+  Pool pool(2, 1, 32);
+  give(pool, 0, 0, 0, 0x7fffffff - 31);
+  give(pool, 1, 0, 0, 1);
+  EXPECT_EQ(pool.values(0, 0)[0], 0x7fffffff - 30);
+  EXPECT_EQ(pool.values(0, 0)[31], static_cast<std::int32_t>(0x80000000u + 31));
+}
+
+TEST(Pool, KeepsTheLargerExponent) {
+  Pool pool(3, 1, 32);
+  give(pool, 0, 0, 0, 0, -20);
+  give(pool, 1, 0, 0, 0, 3);
+  give(pool, 2, 0, 0, 0, -128);
+  EXPECT_EQ(pool.e0(0, 0), 3);
+  EXPECT_EQ(pool.e1(0, 0), 3);
+  give(pool, 0, 0, 1, 0, -90);
+  give(pool, 1, 0, 1, 0, -91);
+  give(pool, 2, 0, 1, 0, -92);
+  EXPECT_EQ(pool.e0(0, 1), -90);
+}
+
+// Workers in any order, in step only as the protocol keeps them: nobody starts round r + 1 before
+// round r was answered. Chunks are repeated at random.
+TEST(Pool, SumsRandomRoundsWithRetransmissionsForEveryNumberOfWorkers) {
+  std::mt19937 random(7);
+  for (int workers = 1; workers <= kMaxWorkers; ++workers) {
+    Pool pool(workers, 3, 64);
+    for (int round = 0; round < 6; ++round) {
+      for (int slot = 0; slot < 3; ++slot) {
+        const int set = round % 2;
+        std::vector<int> order(static_cast<std::size_t>(workers));
+        for (int w = 0; w < workers; ++w) order[static_cast<std::size_t>(w)] = w;
+        std::shuffle(order.begin(), order.end(), random);
+        std::uint32_t sum = 0;
+        std::vector<std::int32_t> first(static_cast<std::size_t>(workers));
+        for (auto& f : first)
+          sum += static_cast<std::uint32_t>(f = static_cast<std::int32_t>(random()));
+        for (int i = 0; i < workers; ++i) {
+          const int w = order[static_cast<std::size_t>(i)];
+          const auto mine = first[static_cast<std::size_t>(w)];
+          const bool last = i == workers - 1;
+          ASSERT_EQ(give(pool, w, slot, set, mine), last ? Verdict::broadcast : Verdict::collect);
+          if (random() % 3 == 0) {
+            ASSERT_EQ(give(pool, w, slot, set, mine),
+                      last ? Verdict::retransmit : Verdict::duplicate);
+          }
+        }
+        for (int k = 0; k < 64; ++k) {
+          ASSERT_EQ(static_cast<std::uint32_t>(pool.values(slot, set)[k]),
+                    sum + static_cast<std::uint32_t>(workers * k));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank::switchml
