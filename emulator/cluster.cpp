@@ -9,6 +9,7 @@
 namespace ghostrank {
 
 std::vector<int> place_nodes(const JobSpec& spec, int processes) {
+  if (processes > 1 && !spec.placement.host_of_node.empty()) return spec.placement.host_of_node;
   const int nodes = spec.cluster.nodes;
   std::vector<int> host(static_cast<std::size_t>(nodes));
   for (int n = 0; n < nodes; ++n) {
@@ -20,7 +21,9 @@ std::vector<int> place_nodes(const JobSpec& spec, int processes) {
 
 int usable_shards(const JobSpec& spec, int hosts) {
   if (spec.fabric.kind == FabricKind::virtual_time && spec.cluster.nic.latency <= 0) return 1;
-  return std::max(1, std::min(spec.run.shards, spec.cluster.nodes / hosts));
+  std::vector<int> nodes(static_cast<std::size_t>(hosts));
+  for (const int host : place_nodes(spec, hosts)) ++nodes[static_cast<std::size_t>(host)];
+  return std::max(1, std::min(spec.run.shards, *std::min_element(nodes.begin(), nodes.end())));
 }
 
 Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)

@@ -62,7 +62,7 @@ class Cluster {
   std::vector<Shape> shapes_;
 };
 
-// Shards that a job really uses: at most one per emulated node of a host, and one where a virtual
+// Shards that a job really uses: at most one per emulated node of any host, and one where a virtual
 // run has no latency between nodes to look ahead by.
 int usable_shards(const JobSpec& spec, int hosts);
 

@@ -8,6 +8,7 @@
 #include "emulator/clock.h"
 #include "emulator/ensemble.h"
 #include "emulator/host_facts.h"
+#include "emulator/hosts.h"
 #include "emulator/player.h"
 #include "emulator/reporting.h"
 #include "emulator/verify.h"
@@ -28,6 +29,7 @@ void refuse_what_cannot_run(const JobSpec& spec, const Workload& workload, int p
                 " emulated nodes cannot be spread over " + std::to_string(processes) +
                 " processes (WORLD_SIZE); start at most one per node");
   }
+  check_hosts(spec, processes);
   if (!spec.run.verify) return;
   if (spec.fabric.colocated == Colocated::model) {
     throw Error(

@@ -8,6 +8,7 @@
 #include "emulator/fabric/local.h"
 #include "emulator/fabric/ofi.h"
 #include "emulator/host_facts.h"
+#include "emulator/hosts.h"
 #include "emulator/traffic.h"
 #include "profiles/error.h"
 
@@ -85,12 +86,11 @@ class Assembly {
     }
     OfiOptions o;
     o.provider = spec_.fabric.provider;
-    o.bind_address = !spec_.fabric.bind.empty()
-                         ? spec_.fabric.bind
-                         : local_address_towards(control_.world().master_address);
     o.nonce = out_.nonce;
     o.keep_payload = spec_.run.verify;
     try {
+      if (shard == 0) check_this_host(spec_, host_, hosts_);
+      o.bind_address = data_address(spec_, host_, hosts_, control_.world().master_address);
       auto fabric = OfiFabric::open(o);
       ofi_.push_back(fabric.get());
       out_.fabrics.push_back(std::move(fabric));

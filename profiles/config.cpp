@@ -88,8 +88,16 @@ Json value_json(const YamlValue& value) {
   return json;
 }
 
+Json form_json(const Setting& setting) {
+  if (setting.raw && setting.raw->kind != YamlValue::Kind::null) return value_json(*setting.raw);
+  const bool empty = setting.text == "[]" || setting.text == "{}";
+  return empty ? Json::parse(setting.text) : Json(setting.text);
+}
+
 Json setting_json(const Setting& setting) {
   switch (setting.key->type) {
+    case KeyType::any:
+      return form_json(setting);
     case KeyType::integer:
       return static_cast<std::int64_t>(setting.number);
     case KeyType::boolean:
@@ -174,7 +182,7 @@ std::vector<ConfigEntry> make_entries(const Settings& settings) {
   std::vector<ConfigEntry> entries;
   for (const Setting& setting : settings.all()) {
     if (!setting.key->available) continue;
-    const bool in_place = setting.raw && setting.raw->is_map();
+    const bool in_place = setting.raw && (setting.raw->is_map() || setting.raw->is_list());
     entries.push_back({std::string(setting.key->path),
                        in_place ? dump(value_json(*setting.raw), -1) : setting.text,
                        setting.given ? origin(setting.mark) : "default"});

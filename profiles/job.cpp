@@ -7,6 +7,7 @@
 #include "profiles/config.h"
 #include "profiles/device.h"
 #include "profiles/error.h"
+#include "profiles/hosts.h"
 #include "profiles/job_schema.h"
 #include "profiles/locate.h"
 #include "profiles/model.h"
@@ -197,7 +198,8 @@ bool take_dtype(YamlValue& root, const Model& model, const Settings& in) {
   return true;
 }
 
-JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const YamlValue* device) {
+JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const YamlValue* device,
+                  const std::string& near) {
   JobSpec spec;
   spec.model = std::move(model);
   spec.model_name = spec.model->name;
@@ -206,7 +208,8 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   read_cluster(in, spec.cluster);
   read_parallel(in, spec.parallel);
   read_collectives(in, spec.collectives);
-  spec.placement.cyclic = in.text("placement") == "cyclic";
+  spec.hosts = read_hosts(in.at("hosts"), spec.cluster.nics_per_node);
+  spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.nodes, near);
   spec.dilation = in.number("scale.dilation");
   read_fabric(in, spec.fabric);
   read_run(in, spec.run);
@@ -271,10 +274,14 @@ LoadedJob load_job(const std::string& path, const std::vector<std::string>& over
     settings = std::make_unique<Settings>(root, job_keys(), "job");
 
   LoadedJob job;
-  job.spec = make_spec(*settings, model, settings->given("device") ? &resolved["device"] : nullptr);
+  job.spec =
+      make_spec(*settings, model, settings->given("device") ? &resolved["device"] : nullptr, near);
   job.spec.file = file;
   check_device(job.spec, *settings);
   job.entries = make_entries(*settings);
+  if (!job.spec.placement.host_of_node.empty())
+    resolved["placement"] =
+        placement_lines(job.spec.placement, job.spec.hosts, settings->at("placement").mark);
   job.config_json = make_config_json(*settings, resolved);
   return job;
 }

@@ -100,8 +100,22 @@ struct DeviceProfile {
   std::string source;  // where the numbers come from
 };
 
+// A network interface of a real host. Emulated NIC n of a node uses rail n modulo the host's rails.
+struct HostNic {
+  std::string device;  // "eth0"
+  int rail = 0;        // 0, 1, ... without gaps
+};
+
+// A real machine (or a part of it), played by the process of the same number.
+struct HostEntry {
+  std::string name;
+  std::string cores;          // "0-7,16-23"; empty: those that the process was started on
+  std::vector<HostNic> nics;  // by rail; empty: the interface is chosen
+};
+
 struct Placement {
-  bool cyclic = false;  // blocked | cyclic over the processes
+  bool cyclic = false;            // blocked | cyclic over the processes
+  std::vector<int> host_of_node;  // not empty: the process of every emulated node
 };
 
 struct JobSpec {
@@ -112,6 +126,7 @@ struct JobSpec {
   ClusterSpec cluster;
   ParallelPlan parallel;
   CollectiveSpec collectives;
+  std::vector<HostEntry> hosts;  // empty: as launched
   Placement placement;
   double dilation = 0;  // 0: auto
   FabricSpec fabric;

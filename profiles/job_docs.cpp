@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/device.h"
+#include "profiles/hosts.h"
 #include "profiles/job_schema.h"
 #include "profiles/locate.h"
 #include "profiles/model.h"
@@ -68,6 +69,7 @@ Json form_of(const Key& key) {
     case KeyType::any:
       break;
   }
+  if (key.available) return Json::object();  // its form is given where the table is used
   // An empty list or mapping is all that the reserved ones accept.
   if (key.standard == "{}") return {{"type", "object"}, {"maxProperties", 0}};
   return {{"type", "array"}, {"maxItems", 0}};
@@ -126,6 +128,19 @@ Json with_schema_key(Json object, std::string_view name) {
   return object;
 }
 
+Json list_of(const Json& items) { return {{"type", "array"}, {"items", items}}; }
+
+Json hosts_form() {
+  Json host = object_of(host_keys());
+  host["properties"]["nics"].update(list_of(object_of(host_nic_keys())));
+  return list_of(host);
+}
+
+Json placement_form() {
+  const Json text{{"type", "string"}};
+  return {{"anyOf", Json::array({text, list_of(text)})}};
+}
+
 std::string document(const char* title, const Json& body) {
   Json root{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
   root.update(body);
@@ -176,7 +191,7 @@ std::string type_text(const Key& key) {
     case KeyType::any:
       break;
   }
-  return "list";
+  return (key.allowed.empty() ? "" : code_list(key.allowed) + " or a ") + "list";
 }
 
 std::string default_text(const Key& key) {
@@ -209,6 +224,8 @@ std::string reserved_markdown(std::span<const Key> table) {
 std::string job_json_schema() {
   Json job = object_of(job_keys());
   job["properties"]["cluster"]["type"] = Json::array({"object", "string"});
+  job["properties"]["hosts"].update(hosts_form());
+  job["properties"]["placement"].update(placement_form());
   return document("ghostrank job", job);
 }
 
@@ -231,12 +248,13 @@ std::string device_json_schema() {
 }
 
 std::string job_format_markdown() {
-  return "### Job\n\n" + table_markdown(job_keys()) + "\n### Reserved keys of a job\n\n" +
-         reserved_markdown(job_keys()) + "\n### Model, `kind: transformer`\n\n" +
-         table_markdown(transformer_keys()) + "\n### Model, `kind: convolutional`\n\n" +
-         table_markdown(convolutional_keys()) + "\n### Model, `kind: layers`\n\n" +
-         table_markdown(layers_keys()) + "\nEach layer:\n\n" + table_markdown(layer_keys()) +
-         "\n### Device\n\n" + table_markdown(device_keys());
+  return "### Job\n\n" + table_markdown(job_keys()) + "\nEach host:\n\n" +
+         table_markdown(host_keys()) + "\nEach of its NICs:\n\n" + table_markdown(host_nic_keys()) +
+         "\n### Reserved keys of a job\n\n" + reserved_markdown(job_keys()) +
+         "\n### Model, `kind: transformer`\n\n" + table_markdown(transformer_keys()) +
+         "\n### Model, `kind: convolutional`\n\n" + table_markdown(convolutional_keys()) +
+         "\n### Model, `kind: layers`\n\n" + table_markdown(layers_keys()) + "\nEach layer:\n\n" +
+         table_markdown(layer_keys()) + "\n### Device\n\n" + table_markdown(device_keys());
 }
 
 }  // namespace ghostrank

@@ -186,7 +186,9 @@ void read_numeric(const Key& key, const YamlValue& value, Setting& out) {
 void read_value(const Key& key, const YamlValue& value, Setting& out) {
   if (key.type == KeyType::integers) return read_integers(key, value, out);
   if (key.type == KeyType::any) {
-    out.text = value.children.empty() && !value.is_scalar() ? std::string(key.standard) : "…";
+    out.text = value.is_scalar()        ? value.text
+               : value.children.empty() ? std::string(key.standard)
+                                        : "…";
     return;
   }
   if (key.type == KeyType::profile && (value.is_map() || value.is_scalar())) {

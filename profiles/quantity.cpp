@@ -88,6 +88,32 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   return static_cast<std::uint64_t>(*bytes);
 }
 
+std::optional<std::vector<int>> parse_number_list(std::string_view text, int most) {
+  std::vector<int> list;
+  while (true) {
+    const std::string_view part = text.substr(0, text.find(','));
+    const std::size_t dash = part.find('-');
+    const auto first = parse_integer(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : parse_integer(part.substr(dash + 1));
+    if (!first || !last || *first < 0 || *last < *first || *last > most) return std::nullopt;
+    if (!list.empty() && *first <= list.back()) return std::nullopt;
+    for (std::int64_t n = *first; n <= *last; ++n) list.push_back(static_cast<int>(n));
+    if (part.size() == text.size()) return list;
+    text.remove_prefix(part.size() + 1);
+  }
+}
+
+std::string number_list_text(const std::vector<int>& ascending) {
+  std::string text;
+  for (std::size_t first = 0, last = 0; first < ascending.size(); first = last + 1) {
+    for (last = first; last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1;)
+      ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(ascending[first]);
+    if (last > first) text += "-" + std::to_string(ascending[last]);
+  }
+  return text;
+}
+
 std::string number_text(double value) {
   std::array<char, 64> buffer{};
   const bool whole = value == std::floor(value) && std::abs(value) < 1e15;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ghostrank {
 
@@ -17,6 +18,10 @@ std::optional<double> parse_number(std::string_view text);  // finite only
 std::optional<bool> parse_boolean(std::string_view text);   // true | false
 std::optional<double> parse_rate(std::string_view text);    // "0" and "unlimited" are 0
 std::optional<std::uint64_t> parse_size(std::string_view text);
+
+// "0-3,8" -> 0, 1, 2, 3, 8: numbers from 0 to `most`, ascending and each once.
+std::optional<std::vector<int>> parse_number_list(std::string_view text, int most);
+std::string number_list_text(const std::vector<int>& ascending);
 
 std::string number_text(double value);  // shortest that reads back the same
 std::string rate_text(double bits_per_second);
