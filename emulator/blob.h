@@ -1,6 +1,6 @@
 // Flat binary blobs for the control plane: plain values, strings and vectors in the order in which
-// they were put. Both ends run the same build. A Reader never reads past its end: it goes bad
-// instead.
+// they were put. Both ends run the same build. A Reader never reads past its end and allocates no
+// more than what is there can fill: it goes bad instead.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,12 @@ class BlobReader {
     std::memcpy(static_cast<void*>(&value), rest_.data(), sizeof value);
     rest_.remove_prefix(sizeof value);
   }
+  void get(bool& value) {  // not every byte is one
+    std::uint8_t byte = 0;
+    get(byte);
+    if (byte > 1) go_bad();
+    value = byte == 1;
+  }
   void get(std::string& text) {
     const std::uint64_t size = get_size(1);
     text.assign(rest_.substr(0, size));
@@ -51,13 +57,14 @@ class BlobReader {
   }
   template <typename T>
   void get(std::vector<T>& values) {
-    values.resize(get_size(1));
+    values.resize(get_size(std::is_trivially_copyable_v<T> ? sizeof(T) : sizeof(std::uint64_t)));
     for (T& v : values) {
       get(v);
       if (bad_) return;
     }
   }
   bool bad() const { return bad_; }
+  bool complete() const { return !bad_ && rest_.empty(); }
 
  private:
   std::uint64_t get_size(std::uint64_t least_bytes) {

@@ -116,17 +116,18 @@ void Socket::close() {
 }
 
 bool FrameBuffer::receive(int fd) {
+  std::string arrived(std::min(kChunk, limit_ + sizeof(std::uint32_t)), '\0');
+  const ssize_t count = recv(fd, arrived.data(), arrived.size(), MSG_DONTWAIT);
+  if (count > 0) add(std::string_view(arrived).substr(0, static_cast<std::size_t>(count)));
+  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+void FrameBuffer::add(std::string_view arrived) {
   if (taken_ > 0 && taken_ >= bytes_.size() / 2) {
     bytes_.erase(0, taken_);
     taken_ = 0;
   }
-  const std::size_t had = bytes_.size();
-  const std::size_t room = std::min(kChunk, limit_ + sizeof(std::uint32_t));
-  bytes_.resize(had + room);
-  const ssize_t count = recv(fd, bytes_.data() + had, room, MSG_DONTWAIT);
-  const int error = errno;
-  bytes_.resize(had + static_cast<std::size_t>(count > 0 ? count : 0));
-  return count > 0 || (count < 0 && (error == EAGAIN || error == EINTR));
+  bytes_ += arrived;
 }
 
 std::optional<Frame> FrameBuffer::next() {

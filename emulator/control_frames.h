@@ -106,6 +106,7 @@ class FrameBuffer {
 
   // Reads what is there, at most once; false: the connection has ended.
   bool receive(int fd);
+  void add(std::string_view arrived);
   // The next whole frame, if any.
   std::optional<Frame> next();
   bool broken() const { return broken_; }  // a length beyond the limit

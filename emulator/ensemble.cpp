@@ -15,6 +15,15 @@
 namespace ghostrank {
 namespace {
 
+// Processes of one build understand each other, or one of them is not what it seems.
+void require_whole(const BlobReader& r, std::size_t host) {
+  if (r.complete()) return;
+  throw Error("host " + std::to_string(host) +
+                  " sent a malformed message before the start; check that every host runs the "
+                  "same ghostrank",
+              ErrorKind::environment);
+}
+
 class Assembly {
  public:
   Assembly(const LoadedJob& job, const Workload& workload, const Cluster& cluster, Control& control)
@@ -54,6 +63,7 @@ class Assembly {
       HostReport host;
       std::string config;
       r.get(nonce), r.get(config), r.get(host.hostname);
+      require_whole(r, h);
       if (h == 0) {
         out_.nonce = nonce;
         config0 = config;
@@ -112,17 +122,16 @@ class Assembly {
     for (std::size_t h = 0; h < all.size(); ++h) {
       BlobReader r(all[h]);
       r.get(out_.hosts[h].provider), r.get(out_.hosts[h].transport);
+      std::vector<std::string> theirs(static_cast<std::size_t>(cluster_.shards()));
+      for (std::string& address : theirs) r.get(address);
+      require_whole(r, h);
       if (out_.hosts[h].provider != out_.hosts[0].provider) {
         throw Error("host " + std::to_string(h) + " uses libfabric provider " +
                         out_.hosts[h].provider + ", host 0 uses " + out_.hosts[0].provider +
                         "; they do not speak to each other: name one with fabric.provider",
                     ErrorKind::environment);
       }
-      for (int s = 0; s < cluster_.shards(); ++s) {
-        std::string address;
-        r.get(address);
-        addresses.push_back(std::move(address));
-      }
+      for (std::string& address : theirs) addresses.push_back(std::move(address));
     }
     for (int s = 0; s < cluster_.shards(); ++s) {
       ofi_[static_cast<std::size_t>(s)]->connect(addresses, host_ * cluster_.shards() + s);
@@ -152,9 +161,12 @@ class Assembly {
     BlobWriter mine;
     mine.put(measure_engine());
     double slowest = 0;
-    for (const std::string& blob : gathered(mine.bytes())) {
+    const std::vector<std::string> all = gathered(mine.bytes());
+    for (std::size_t h = 0; h < all.size(); ++h) {
       double theirs = 0;
-      BlobReader(blob).get(theirs);
+      BlobReader r(all[h]);
+      r.get(theirs);
+      require_whole(r, h);
       slowest = std::max(slowest, theirs);
     }
     out_.capacity = needs_of(spec_, plan, hosts_, wire, slowest);

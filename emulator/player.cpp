@@ -24,6 +24,12 @@ double cpu_seconds() {
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
+// Processes of one build and job understand each other, or one of them is not what it seems.
+std::string malformed(int host, const std::string& what) {
+  return "host " + std::to_string(host) + " sent a malformed " + what +
+         "; check that every host runs the same ghostrank";
+}
+
 }  // namespace
 
 Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& cluster,
@@ -137,7 +143,10 @@ void Player::take_published() {
     IterationPart part;
     BlobReader r(blob);
     r.get(part);
-    if (r.bad()) continue;
+    if (!r.complete() || part.iteration - first_ >= count_) {
+      control_.fail(malformed(host, "part of an iteration"));
+      return;
+    }
     IterationPart& sum = whole_parts_[part.iteration];
     sum.iteration = part.iteration;
     sum.merge(part);
@@ -165,7 +174,15 @@ SegmentReport Player::gather(const SegmentReport& mine) {
   if (host_ == 0) take_published();
   reports_.clear();
   if (all.empty()) reports_.push_back(mine);  // stopped: what this process knows is all there is
-  for (const std::string& blob : all) reports_.push_back(SegmentReport::from_blob(blob));
+  for (std::size_t h = 0; h < all.size(); ++h) {
+    std::optional<SegmentReport> report = SegmentReport::from_blob(all[h]);
+    if (!report || report->rows.size() > rows().size()) {
+      control_.fail(malformed(static_cast<int>(h), "report"));
+      report.emplace();
+    }
+    report->host.index = static_cast<int>(h);
+    reports_.push_back(*std::move(report));
+  }
   SegmentReport sum;
   for (const SegmentReport& r : reports_) sum.merge(r);
   return sum;

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "emulator/assert.h"
 #include "emulator/blob.h"
 
 namespace ghostrank {
@@ -107,7 +106,7 @@ std::string SegmentReport::to_blob() const {
   return w.bytes();
 }
 
-SegmentReport SegmentReport::from_blob(std::string_view blob) {
+std::optional<SegmentReport> SegmentReport::from_blob(std::string_view blob) {
   SegmentReport report;
   BlobReader r(blob);
   std::uint64_t count = 0;
@@ -134,7 +133,7 @@ SegmentReport SegmentReport::from_blob(std::string_view blob) {
     r.get(s.start), r.get(s.duration), r.get(s.bytes);
     report.spans.push_back(std::move(s));
   }
-  GHOSTRANK_ASSERT(!r.bad());
+  if (!r.complete()) return std::nullopt;
   return report;
 }
 

@@ -4,7 +4,9 @@
 // Threading: plain values.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emulator/shard.h"
@@ -35,8 +37,7 @@ struct SegmentReport {
   void add(const Shard& shard, std::vector<Span> spans);
   void merge(const SegmentReport& other);  // all but host and interfaces
   std::string to_blob() const;
-  static SegmentReport from_blob(
-      std::string_view blob);  // of the same build; asserts on malformed input
+  static std::optional<SegmentReport> from_blob(std::string_view blob);  // empty: malformed
 };
 
 // Whether the run did what it claims, by the thresholds of docs/accuracy.md.

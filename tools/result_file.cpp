@@ -94,6 +94,8 @@ Json parse(const std::string& file) {
     }
     throw Error(file + ":" + std::to_string(line) + ":" + std::to_string(column) +
                 ": not valid JSON; give a result file of 'run --json'");
+  } catch (const Json::out_of_range&) {
+    throw Error(file + ": a number in it is too large; give a result file of 'run --json'");
   }
 }
 

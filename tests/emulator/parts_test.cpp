@@ -148,7 +148,7 @@ TEST(SegmentReport, SurvivesItsJourney) {
   report.ledger.push_back({{1, 2, 3}, {400, 4}});
   report.interfaces.push_back({3, "eth0", 10, std::nullopt});
   report.spans.push_back({1, 3, 0, 1, "bucket 0", 10, 20, 4096});
-  const SegmentReport copy = SegmentReport::from_blob(report.to_blob());
+  const SegmentReport copy = SegmentReport::from_blob(report.to_blob()).value();
   EXPECT_EQ(copy.host.hostname, "node3");
   EXPECT_EQ(copy.lateness_ns.max(), 17u);
   EXPECT_EQ(copy.end.slip, 6);

@@ -1,0 +1,27 @@
+// A job file: load it, and plan what is small enough to plan quickly.
+#include "profiles/job.h"
+
+#include "profiles/error.h"
+#include "profiles/model.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+constexpr int kFewGpus = 64;
+constexpr std::size_t kFewTensors = 10'000;
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace ghostrank;
+  static const fuzz::MemoryFile file;
+  try {
+    const LoadedJob job = load_job(file.with(fuzz::text_of(data, size)), {});
+    if (job.spec.cluster.gpus() <= kFewGpus && job.spec.model->tensors() <= kFewTensors)
+      plan_workload(job.spec);
+    ++fuzz::accepted;
+  } catch (const Error& refused) {
+    fuzz::require(*refused.what() != '\0');
+  }
+  return 0;
+}

@@ -1,0 +1,33 @@
+// What the processes of a job tell each other about a segment: a report of everything, damaged. A
+// blob that is understood says as much again.
+#include "emulator/segment.h"
+#include "tests/fuzz/damage.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+std::string sample() {
+  using namespace ghostrank;
+  SegmentReport report;
+  report.host = {1, "node1", "net", "tcp-cubic", 8, 1 << 20, 0.5};
+  report.end = {1000, 10};
+  report.rows.push_back({2, 200, 0.5, {0.25f, 0.25f}});
+  report.ledger.push_back({{1, 2, 3}, {400, 4}});
+  report.interfaces.emplace_back().device = "eth0";
+  report.interfaces.back().tx_bytes = 10;
+  report.spans.push_back({1, 1, 0, 1, "bucket 0", 10, 20, 4096});
+  return report.to_blob();
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace ghostrank;
+  static const std::string whole = sample();
+  const std::string blob = fuzz::damaged(whole, data, size);
+  if (const auto report = SegmentReport::from_blob(blob)) {
+    fuzz::require(report->to_blob().size() == blob.size());
+    ++fuzz::accepted;
+  }
+  return 0;
+}
