@@ -389,7 +389,8 @@ TEST(Meeting, IsNotDisturbedByStrangers) {
     const auto start = std::chrono::steady_clock::now();
     const auto control = Control::meet(world);
     EXPECT_LT(std::chrono::steady_clock::now() - start, 4s);  // not kept by the slow one
-    EXPECT_GE(control->strays(), world.rank == 0 ? 4u : 0u);
+    // Of the cut and the slow one process 0 may not have taken note when all had met.
+    EXPECT_GE(control->strays(), world.rank == 0 ? 3u : 0u);
     EXPECT_EQ(control->all_gather("x").size(), 2u);
     control->close();
     if (slow) close(*slow);
