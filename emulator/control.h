@@ -22,9 +22,16 @@
 
 namespace ghostrank {
 
-// Which process this is, from RANK / WORLD_SIZE / MASTER_ADDR / MASTER_PORT (GHOSTRANK_PORT where
-// MASTER_PORT is taken), GHOSTRANK_JOB_ID, GHOSTRANK_TOKEN, GHOSTRANK_TIMEOUT_S. No variables: one
-// process alone. Without RANK and WORLD_SIZE those of Open MPI's mpirun are taken.
+class Socket;
+
+// Which process this is and where it meets the others (world.cpp). Read from the first that speaks:
+//   RANK, WORLD_SIZE                               torchrun's form, or by hand
+//   a PMIx server                                  mpirun of Open MPI, srun --mpi=pmix
+//   OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE     mpirun without PMIx
+//   SLURM_PROCID, SLURM_NTASKS, SLURM_NODELIST     srun
+//   PMI_RANK, PMI_SIZE                             mpiexec of MPICH
+// else one process alone. PMIx tells the others where process 0 is; srun knows its host; otherwise
+// MASTER_ADDR and MASTER_PORT (GHOSTRANK_PORT where that one is taken) say so.
 struct World {
   int rank = 0;
   int size = 1;
@@ -36,8 +43,11 @@ struct World {
   std::chrono::milliseconds silence{20'000};  // a peer not heard of for so long is lost
   std::string build;    // of which program; empty: this library's version. Must be alike everywhere
   std::string boot_id;  // of the kernel; empty: this one's. Equal ids share a clock
+  std::shared_ptr<Socket> listener;  // process 0, where the kernel chose the port: listens already
 };
-World world_from_environment();  // throws Error(usage) on half-set or malformed variables
+// Throws Error(usage) on half-set or malformed variables. Under PMIx a barrier of all processes,
+// and Error(environment) when the server fails.
+World world_from_environment();
 
 enum class Stop : int {
   none = 0,

@@ -82,6 +82,17 @@ void send_briefly(const Socket& socket, const std::string& frame) {
 
 // ---- process 0
 
+struct LocalEnd {
+  sockaddr_storage address{};
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+LocalEnd local_end(const Socket& socket) {
+  LocalEnd end;
+  socklen_t size = sizeof end.address;
+  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&end.address), &size);
+  return end;
+}
+
 bool is_loopback(const sockaddr* address) {
   if (address->sa_family == AF_INET)
     return reinterpret_cast<const unsigned char*>(
@@ -108,7 +119,7 @@ class Host {
  public:
   explicit Host(const World& world)
       : world_(world), own_(greeting_of(world)), deadline_(Clock::now() + world.timeout) {
-    listen();
+    listener_ = world.listener ? std::move(*world.listener) : listen_at(world);
     members_.resize(static_cast<std::size_t>(world.size));
   }
 
@@ -135,26 +146,6 @@ class Host {
     Clock::time_point until;
     bool done = false;
   };
-
-  void listen() {
-    const Addresses addresses(world_);
-    if (addresses.status != 0)
-      throw environment_error("MASTER_ADDR " + world_.master_address + ": " + addresses.problem());
-    int error = EADDRNOTAVAIL;
-    for (const addrinfo* a = addresses.list; a != nullptr; a = a->ai_next) {
-      Socket s(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      const int on = 1;
-      setsockopt(s.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-      if (s.is_open() && bind(s.get(), a->ai_addr, a->ai_addrlen) == 0 &&
-          ::listen(s.get(), SOMAXCONN) == 0) {
-        listener_ = std::move(s);
-        loopback_ = is_loopback(a->ai_addr);
-        return;
-      }
-      error = errno;
-    }
-    throw_unlistenable(world_, error);
-  }
 
   std::size_t missing() const {
     return static_cast<std::size_t>(
@@ -274,7 +265,7 @@ class Host {
     text +=
         "; check that they run, with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and that "
         "no firewall closes the port (GHOSTRANK_TIMEOUT_S waits longer)";
-    if (loopback_)
+    if (is_loopback(local_end(listener_).get()))
       text +=
           "; " + world_.master_address + " is a loopback address, which other hosts cannot reach";
     if (strays_ > 0) text += "; " + std::to_string(strays_) + " others were turned away";
@@ -285,7 +276,6 @@ class Host {
   const Hello own_;
   const Clock::time_point deadline_;
   Socket listener_;
-  bool loopback_ = false;
   std::vector<Guest> guests_;
   std::vector<std::optional<Link>> members_;  // by rank; [0] stays empty
   std::uint64_t strays_ = 0;
@@ -386,6 +376,30 @@ std::string build_of(const World& world) {
 
 std::string boot_id_of(const World& world) {
   return world.boot_id.empty() ? this_boot_id() : world.boot_id;
+}
+
+Socket listen_at(const World& world) {
+  const Addresses addresses(world);
+  if (addresses.status != 0)
+    throw environment_error("MASTER_ADDR " + world.master_address + ": " + addresses.problem());
+  int error = EADDRNOTAVAIL;
+  for (const addrinfo* a = addresses.list; a != nullptr; a = a->ai_next) {
+    Socket s(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int on = 1;
+    setsockopt(s.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (s.is_open() && bind(s.get(), a->ai_addr, a->ai_addrlen) == 0 &&
+        listen(s.get(), SOMAXCONN) == 0)
+      return s;
+    error = errno;
+  }
+  throw_unlistenable(world, error);
+}
+
+int port_of(const Socket& socket) {
+  const LocalEnd end = local_end(socket);
+  return ntohs(end.get()->sa_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6*>(end.get())->sin6_port
+                   : reinterpret_cast<const sockaddr_in*>(end.get())->sin_port);
 }
 
 Meeting meet_others(const World& world) {

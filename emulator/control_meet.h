@@ -23,6 +23,11 @@ struct Meeting {
   std::uint64_t strays = 0;
 };
 
+// Listens at the address and port of `world`; port 0: one that the kernel chooses. Throws
+// Error(environment) when it cannot.
+Socket listen_at(const World& world);
+int port_of(const Socket& socket);
+
 // Throws Error(environment) when somebody is missing or this process is refused.
 Meeting meet_others(const World& world);
 

@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include "emulator/host_facts.h"
 #include "profiles/error.h"
 #include "profiles/quantity.h"
 
@@ -97,6 +98,26 @@ std::string address_of_device(const std::string& device, const std::string& wher
     return found->addresses.front();
   throw Error(where + ": " + problem + "; there are " + interfaces_text(all),
               ErrorKind::environment);
+}
+
+std::string address_towards_any_of(const std::vector<std::string>& others) {
+  constexpr char kFarAway[] = "198.51.100.1";  // reserved for examples: only the default route fits
+  for (const std::string& other : others) {
+    if (is_address_here(other)) continue;
+    if (std::string address = local_address_towards(other); !address.empty()) return address;
+  }
+  if (std::string address = local_address_towards(kFarAway); !address.empty()) return address;
+  std::vector<std::string> candidates;
+  const std::vector<Interface> all = list_interfaces();
+  for (const Interface& i : all) {
+    if (i.up && !i.addresses.empty() && i.name != "lo") candidates.push_back(i.addresses.front());
+  }
+  if (candidates.size() == 1) return candidates.front();
+  throw Error(
+      "which address of this host the other processes reach cannot be told; set "
+      "GHOSTRANK_ADDRESS to an address or an interface of process 0's host: " +
+          interfaces_text(all),
+      ErrorKind::environment);
 }
 
 bool is_address_here(const std::string& name) {

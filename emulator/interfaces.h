@@ -27,6 +27,11 @@ std::string interfaces_text(const std::vector<Interface>& interfaces);
 // names the interfaces there are when it does not exist, is down or has no address.
 std::string address_of_device(const std::string& device, const std::string& where);
 
+// An address of this machine that the machines `others` reach: towards the first of them that
+// resolves to another machine, else that of the default route, else the only one there is that is
+// not loopback. Throws Error(environment) when there is none, or several and no way to tell.
+std::string address_towards_any_of(const std::vector<std::string>& others);
+
 // True when `name` (a host name or an address) means an address of this machine.
 bool is_address_here(const std::string& name);
 

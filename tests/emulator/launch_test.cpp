@@ -1,0 +1,112 @@
+// The command as real launchers start it: mpirun of Open MPI tells each process over PMIx which one
+// it is and where process 0 listens. No MASTER_ADDR, no port.
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "emulator/world_pmix.h"
+
+namespace ghostrank {
+namespace {
+
+using nlohmann::json;
+
+struct Outcome {
+  int status = -1;
+  std::string said;  // stdout and stderr
+};
+
+Outcome shell(const std::string& command) {
+  Outcome outcome;
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (!pipe) return outcome;
+  std::array<char, 4096> chunk;
+  while (const std::size_t n = std::fread(chunk.data(), 1, chunk.size(), pipe))
+    outcome.said.append(chunk.data(), n);
+  const int status = pclose(pipe);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+  return outcome;
+}
+
+class Mpirun : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (pmix_version().empty()) GTEST_SKIP() << "built without PMIx";
+    if (shell("mpirun --version").said.find("Open MPI") == std::string::npos)
+      GTEST_SKIP() << "no mpirun of Open MPI";
+    folder_ = ::testing::TempDir() + "ghostrank_launch_" + std::to_string(getpid());
+    std::filesystem::create_directories(folder_);
+    std::ofstream(job()) << "schema: ghostrank/job/1\n"
+                            "model: {kind: layers, dtype: int32, layers: [{parameters: [30000], "
+                            "forward_us: 100, backward_us: 100}]}\n"
+                            "cluster: {nodes: 4, gpus_per_node: 2, nics_per_node: 1}\n"
+                            "fabric: {kind: ofi}\n"
+                            "scale: {dilation: 10}\n"
+                            "run: {iterations: 2, warmup: 0, probe_ms: 0, verify: true}\n";
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  std::string job() const { return folder_ + "/job.yaml"; }
+  std::string result_file() const { return folder_ + "/result.json"; }
+  json result() const {
+    std::ifstream in(result_file());
+    return json::parse(in, nullptr, false);
+  }
+  // Variables of a launcher around this test must not be seen.
+  Outcome run(int processes, const std::string& before, const std::string& arguments = "") const {
+    return shell(
+        "env -u RANK -u WORLD_SIZE -u MASTER_ADDR -u MASTER_PORT OMPI_ALLOW_RUN_AS_ROOT=1 "
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 60 mpirun --oversubscribe --bind-to "
+        "none -n " +
+        std::to_string(processes) + " env " + before + " " + GHOSTRANK_BINARY + " run " + job() +
+        " --quiet --allow-unfaithful --json " + result_file() + " " + arguments);
+  }
+
+ private:
+  std::string folder_;
+};
+
+TEST_F(Mpirun, StartsAJobWithoutSayingWhereProcessZeroIs) {
+  for (const int processes : {2, 4}) {
+    const Outcome outcome = run(processes, "");
+    ASSERT_EQ(outcome.status, 0) << outcome.said;
+    const json r = result();
+    EXPECT_EQ(r["hosts"].size(), static_cast<std::size_t>(processes));
+    EXPECT_EQ(r["iterations"].size(), 2u);
+    EXPECT_GT(r["verify"]["checked_elements"].get<long>(), 0);
+    EXPECT_EQ(r["verify"]["wrong_elements"].get<long>(), 0);
+  }
+}
+
+TEST_F(Mpirun, OfOneProcessIsARunAlone) {
+  const Outcome outcome = run(1, "", "-s fabric.kind=memory");
+  EXPECT_EQ(outcome.status, 0) << outcome.said;
+  EXPECT_EQ(result()["hosts"].size(), 1u);
+}
+
+TEST_F(Mpirun, MeetsAtTheInterfaceOrAddressThatTheUserChooses) {
+  EXPECT_EQ(run(2, "GHOSTRANK_ADDRESS=lo").status, 0);
+  EXPECT_EQ(run(2, "GHOSTRANK_ADDRESS=127.0.0.1").status, 0);
+}
+
+TEST_F(Mpirun, EveryProcessLearnsWhyProcessZeroCannotListen) {
+  const Outcome outcome = run(2, "GHOSTRANK_ADDRESS=nowhere9");
+  EXPECT_EQ(outcome.status, 3) << outcome.said;
+  const std::string problem =
+      "GHOSTRANK_ADDRESS: 'nowhere9' is neither an interface nor an address of this host; there "
+      "are ";
+  EXPECT_NE(outcome.said.find("ghostrank: " + problem), std::string::npos) << outcome.said;
+}
+
+}  // namespace
+}  // namespace ghostrank
