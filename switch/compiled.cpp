@@ -9,9 +9,13 @@
 namespace ghostrank::switchml {
 
 CompiledSwitch::CompiledSwitch(SwitchPlan plan)
-    : plan_(std::move(plan)),
-      ports_(static_cast<std::size_t>(plan_.ports)),
-      random_(static_cast<std::minstd_rand::result_type>(plan_.seed)) {
+    : plan_(std::move(plan)), ports_(static_cast<std::size_t>(plan_.ports)) {
+  plan_.loss.resize(ports_.size());
+  for (int p = 0; p < plan_.ports; ++p) {
+    const PortLoss& loss = plan_.loss[static_cast<std::size_t>(p)];
+    loss_in_.emplace_back(loss.ingress, loss_seed(plan_.seed, p, Way::ingress));
+    loss_out_.emplace_back(loss.egress, loss_seed(plan_.seed, p, Way::egress));
+  }
   std::vector<JobPlan> wanted;
   wanted.swap(plan_.jobs);
   for (const JobPlan& job : wanted) {
@@ -69,15 +73,6 @@ void CompiledSwitch::index_sources() {
   }
 }
 
-PortLoss CompiledSwitch::loss(int port) const {
-  const auto p = static_cast<std::size_t>(port);
-  return p < plan_.loss.size() ? plan_.loss[p] : PortLoss{};
-}
-
-bool CompiledSwitch::loses(std::uint16_t probability) {
-  return probability != 0 && (random_() & 0xffff) < probability;
-}
-
 void CompiledSwitch::receive(int port, std::span<const std::byte> frame, Transmitter& out) {
   PortCounters& counters = ports_[static_cast<std::size_t>(port)];
   ++counters.received;
@@ -92,7 +87,7 @@ void CompiledSwitch::receive(int port, std::span<const std::byte> frame, Transmi
     case Kind::switchml:
       break;
   }
-  if (loses(loss(port).ingress)) {
+  if (loss_in_[static_cast<std::size_t>(port)].lost()) {
     ++counters.lost;
     return;
   }
@@ -170,8 +165,9 @@ void CompiledSwitch::copy_to(int port, std::span<const std::byte> frame, Transmi
 
 void CompiledSwitch::send_result(Job& job, const Worker& worker, const Packet& result,
                                  Transmitter& out) {
-  if (loses(loss(worker.port).egress)) {
-    ++ports_[static_cast<std::size_t>(worker.port)].lost;
+  const auto port = static_cast<std::size_t>(worker.port);
+  if (loss_out_[port].lost()) {
+    ++ports_[port].lost;
     return;
   }
   Packet packet = result;
@@ -189,8 +185,9 @@ void CompiledSwitch::send_result(Job& job, const Worker& worker, const Packet& r
 // A leaf is one worker of the switch above, whose results come back to the port they were sent to.
 void CompiledSwitch::send_up(Job& job, const Packet& packet, Transmitter& out) {
   const Uplink& up = *job.plan.uplink;
-  if (loses(loss(up.port).egress)) {
-    ++ports_[static_cast<std::size_t>(up.port)].lost;
+  const auto port = static_cast<std::size_t>(up.port);
+  if (loss_out_[port].lost()) {
+    ++ports_[port].lost;
     return;
   }
   Packet sum = packet;

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -74,15 +73,13 @@ class CompiledSwitch {
   void send_up(Job& job, const Packet& packet, Transmitter& out);
   std::byte* transmit(int port, std::size_t bytes, Transmitter& out);
   void copy_to(int port, std::span<const std::byte> frame, Transmitter& out);
-  bool loses(std::uint16_t probability);
-  PortLoss loss(int port) const;
   void index_sources();
 
   SwitchPlan plan_;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<std::vector<Source>> sources_;  // by port
   std::vector<PortCounters> ports_;
-  std::minstd_rand random_;
+  std::vector<LossDice> loss_in_, loss_out_;  // by port
 };
 
 }  // namespace ghostrank::switchml

@@ -45,7 +45,8 @@ struct Forward {
   int port = 0;
 };
 
-// Loss on purpose, of SwitchML packets only: probability in units of 1/65536.
+// Loss on purpose, of SwitchML packets only: probability in units of 1/65536. Every target throws
+// the same dice (LossDice), so that runs with loss can be compared packet by packet.
 struct PortLoss {
   std::uint16_t ingress = 0, egress = 0;
 };
@@ -56,9 +57,32 @@ struct SwitchPlan {
   std::uint32_t ip = 0;
   std::vector<Forward> forward;
   std::vector<PortLoss> loss;  // by port; shorter: none on the others
-  std::uint64_t seed = 1;
+  std::uint32_t seed = 1;      // of the losses
   std::vector<JobPlan> jobs;
 };
+
+// A generator of 32 bits (xorshift) that decides whether the next packet is lost.
+class LossDice {
+ public:
+  LossDice(std::uint16_t probability, std::uint32_t seed)
+      : probability_(probability), state_(seed == 0 ? 1 : seed) {}
+  bool lost() {
+    if (probability_ == 0) return false;
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 17;
+    state_ ^= state_ << 5;
+    return (state_ & 0xffff) < probability_;
+  }
+
+ private:
+  std::uint32_t probability_, state_;
+};
+
+// What the dice of a port start from.
+enum class Way : std::uint8_t { ingress, egress };
+inline std::uint32_t loss_seed(std::uint32_t seed, int port, Way way) {
+  return seed * 0x9e3779b9u + 2 * static_cast<std::uint32_t>(port) + (way == Way::egress) + 1;
+}
 
 // Empty, or what is wrong with a job in the company of those already admitted: a port that does not
 // exist, too many workers, slots beyond the table or of a worker that has them in another job.

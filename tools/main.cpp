@@ -28,11 +28,11 @@ constexpr std::array kVerbs{
     Verb{"schedule", "show the messages of one rank in one collective", verb_schedule},
     Verb{"compare", "hold results side by side", verb_compare},
     Verb{"doctor", "say what is present here, and what would make runs better", verb_doctor},
+    Verb{"switch", "start a programmable switch, or talk to one", verb_switch},
     Verb{"bench", "", nullptr},
     Verb{"sweep", "", nullptr},
     Verb{"profile", "", nullptr},
     Verb{"calibrate", "", nullptr},
-    Verb{"switch", "", nullptr},
     Verb{"report", "", nullptr},
 };
 

@@ -11,5 +11,6 @@ int verb_plan(const Argv& argv);
 int verb_schedule(const Argv& argv);
 int verb_compare(const Argv& argv);
 int verb_doctor(const Argv& argv);
+int verb_switch(const Argv& argv);
 
 }  // namespace ghostrank

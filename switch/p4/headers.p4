@@ -1,0 +1,137 @@
+// What is on the wire, and what is known of a packet on its way through the switch. The format is
+// described in switch/switchml.h; a test holds the two against each other.
+//
+// ELEMENTS is 32, 64 or 256. Elements are grouped in headers of 32: no header, and not the metadata
+// either, may be longer than 255 bytes on DPDK.
+#ifndef GHOSTRANK_HEADERS
+#define GHOSTRANK_HEADERS
+
+#ifndef ELEMENTS
+#error "compile with -DELEMENTS=32, 64 or 256"
+#endif
+
+#if ELEMENTS == 32
+#define SIZE_CODE 0
+#define ROWS 1
+#define IP_LENGTH 166
+#elif ELEMENTS == 64
+#define SIZE_CODE 1
+#define ROWS 2
+#define IP_LENGTH 294
+#else
+#define SIZE_CODE 3
+#define ROWS 8
+#define IP_LENGTH 1062
+#endif
+#define UDP_LENGTH (IP_LENGTH - 20)
+
+// Slots of all jobs of a switch together, a power of two. Slots of 256 elements are larger.
+#if ELEMENTS == 256
+#define SLOTS 4096
+#else
+#define SLOTS 16384
+#endif
+
+const bit<16> TYPE_IPV4 = 0x0800;
+const bit<8> PROTOCOL_UDP = 17;
+const bit<8> TIME_TO_LIVE = 64;
+
+header ethernet_t {
+    bit<48> dst;
+    bit<48> src;
+    bit<16> type;
+}
+
+header ipv4_t {
+    bit<8> version_ihl;
+    bit<8> tos;
+    bit<16> length;
+    bit<16> id;
+    bit<16> fragment;
+    bit<8> ttl;
+    bit<8> protocol;
+    bit<16> checksum;
+    bit<32> src;
+    bit<32> dst;
+}
+
+header udp_t {
+    bit<16> src;
+    bit<16> dst;
+    bit<16> length;
+    bit<16> checksum;
+}
+
+header switchml_t {
+    bit<8> type_size;
+    bit<8> job;
+    bit<32> id;
+    bit<16> index;  // set in bit 15, slot below
+    bit<8> e0;
+    bit<8> e1;
+}
+
+header lanes_t {
+    bit<32> v0; bit<32> v1; bit<32> v2; bit<32> v3; bit<32> v4; bit<32> v5; bit<32> v6; bit<32> v7;
+    bit<32> v8; bit<32> v9; bit<32> v10; bit<32> v11; bit<32> v12; bit<32> v13; bit<32> v14; bit<32> v15;
+    bit<32> v16; bit<32> v17; bit<32> v18; bit<32> v19; bit<32> v20; bit<32> v21; bit<32> v22; bit<32> v23;
+    bit<32> v24; bit<32> v25; bit<32> v26; bit<32> v27; bit<32> v28; bit<32> v29; bit<32> v30; bit<32> v31;
+}
+
+struct headers_t {
+    ethernet_t ethernet;
+    ipv4_t ipv4;
+    udp_t udp;
+    switchml_t switchml;
+    lanes_t lanes0;
+#if ROWS > 1
+    lanes_t lanes1;
+#endif
+#if ROWS > 2
+    lanes_t lanes2;
+    lanes_t lanes3;
+    lanes_t lanes4;
+    lanes_t lanes5;
+    lanes_t lanes6;
+    lanes_t lanes7;
+#endif
+}
+
+struct metadata_t {
+    bit<32> port;       // where it came in
+    bit<32> source;     // IPv4
+    bit<16> slot;       // as in the packet
+    bit<16> set;
+    bit<8> malformed;   // to SwitchML's port, but not of its form
+    bit<8> is_result;   // pna: 1: a recirculated result; 2: an ordinary frame
+
+    // From the table of sources.
+    bit<8> known;       // 1: a worker of a job here; 2: the switch above
+    bit<32> mark;       // 1 << worker
+    bit<32> others;     // its complement
+    bit<8> last;        // workers - 1
+    bit<16> offset;     // from the packet's slot to ours
+    bit<32> all;        // group that a complete result goes to
+    bit<32> again;      // group that a repeated one goes to
+
+    // Decided on the way.
+    bit<32> at;         // row of registers
+    bit<64> pair;       // marks of both sets
+    bit<32> mine;
+    bit<32> theirs;
+    bit<8> first;       // opens a round
+    bit<8> repeated;    // counted before
+    bit<8> missing;
+    bit<8> old8;
+    bit<32> old;
+    bit<32> group;      // 0: nobody gets anything
+    bit<32> index;      // of the receiver in it
+    bit<32> loss;       // probability in 1/65536
+    bit<32> seed;
+    bit<32> dice;
+    bit<32> shifted;
+    bit<16> thread;     // low four bits of the UDP port
+    bit<8> lost;
+}
+
+#endif

@@ -1,0 +1,63 @@
+// The Wireshark dissector reads what the C++ writes. Skipped where tshark is missing.
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "switch/pcap_file.h"
+#include "tests/switch/support.h"
+
+namespace ghostrank::switchml {
+namespace {
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  std::FILE* pipe = popen(command.c_str(), "r");
+  std::array<char, 4096> buffer{};
+  while (std::fgets(buffer.data(), static_cast<int>(buffer.size()), pipe) != nullptr)
+    text += buffer.data();
+  pclose(pipe);
+  return text;
+}
+
+TEST(SwitchmlDissector, ReadsEveryFieldThatThePacketHas) {
+  if (std::system("command -v tshark >/dev/null 2>&1") != 0) GTEST_SKIP() << "tshark is missing";
+  const std::string file = (std::filesystem::path(testing::TempDir()) /
+                            ("dissector." + std::to_string(getpid()) + ".pcap"))
+                               .string();
+  std::string expected;
+  {
+    PcapWriter writer(file);
+    for (const int elements : {32, 64, 256}) {
+      const int slot = 1000 + elements, set = elements == 64;
+      Bytes frame = chunk(3, slot, set, -5, elements, 0x01020304, -7);
+      frame[43] = std::byte{0x5a};
+      std::memcpy(writer.frame(0, frame.size()), frame.data(), frame.size());
+      expected += "1,0," +
+                  std::string(elements == 32   ? "0"
+                              : elements == 64 ? "1"
+                                               : "3") +
+                  ",90,16909060," + std::to_string(set) + "," + std::to_string(slot) + ",-7,-7,";
+      for (int i = 0; i < elements; ++i) expected += (i == 0 ? "" : " ") + std::to_string(i - 5);
+      expected += "\n";
+    }
+    Bytes bad = chunk(0, 0, 0, 0, 64);
+    bad[42] = std::byte{0x13};  // claims more than it has
+    std::memcpy(writer.frame(0, bad.size()), bad.data(), bad.size());
+    expected += "1,0,3,,,,,,,\n";
+  }
+  std::string fields;
+  for (const char* f :
+       {"type", "unused", "size", "job", "id", "set", "slot", "e0", "e1", "element"})
+    fields += std::string(" -e switchml.") + f;
+  const std::string got =
+      output_of("tshark -X lua_script:" GHOSTRANK_SOURCE_DIR "/switch/switchml.lua -r " + file +
+                " -T fields -E separator=, -E aggregator=/s" + fields + " 2>/dev/null");
+  std::filesystem::remove(file);
+  EXPECT_EQ(got, expected);
+}
+
+}  // namespace
+}  // namespace ghostrank::switchml

@@ -1,0 +1,133 @@
+// A switch's plan as YAML and the requests of its control socket.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "tools/switch_control.h"
+#include "tools/switch_plan.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kPlan = R"(schema: ghostrank/switch/1
+mac: 02:00:00:00:ff:01
+ip: 10.0.0.254
+forward:
+  - {mac: 02:00:00:00:00:01, port: 1}
+loss:
+  - {port: 1, ingress: 0.5}
+jobs:
+  - name: a
+    elements: 64
+    slots: 8
+    workers:
+      - {port: 0, mac: 02:00:00:00:00:01, ip: 10.0.0.1}
+      - {port: 1, mac: 02:00:00:00:00:02, ip: 10.0.0.2}
+)";
+
+class SwitchPlanFile : public testing::Test {
+ protected:
+  std::string path() const {
+    return (std::filesystem::path(testing::TempDir()) /
+            ("plan." + std::to_string(getpid()) + ".yaml"))
+        .string();
+  }
+  void TearDown() override { std::filesystem::remove(path()); }
+  switchml::SwitchPlan read(const std::string& text) const {
+    std::ofstream(path()) << text;
+    return read_switch_plan(path(), 2);
+  }
+  std::string why(const std::string& from, const std::string& to) const {
+    std::string text = kPlan;
+    text.replace(text.find(from), from.size(), to);
+    try {
+      read(text);
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+};
+
+TEST_F(SwitchPlanFile, IsReadWithItsDefaults) {
+  const switchml::SwitchPlan plan = read(kPlan);
+  EXPECT_EQ(plan.ports, 2);
+  EXPECT_EQ(plan.mac, (switchml::Mac{2, 0, 0, 0, 0xff, 1}));
+  EXPECT_EQ(plan.ip, 0x0a0000feu);
+  ASSERT_EQ(plan.forward.size(), 1u);
+  EXPECT_EQ(plan.forward[0].port, 1);
+  ASSERT_EQ(plan.loss.size(), 2u);
+  EXPECT_EQ(plan.loss[1].ingress, 32768);
+  ASSERT_EQ(plan.jobs.size(), 1u);
+  EXPECT_EQ(plan.jobs[0].elements, 64);
+  EXPECT_EQ(plan.jobs[0].worker_port, switchml::kWorkerPort);
+  ASSERT_EQ(plan.jobs[0].workers.size(), 2u);
+  EXPECT_EQ(plan.jobs[0].workers[1].ip, 0x0a000002u);
+}
+
+TEST_F(SwitchPlanFile, SaysWhatIsWrongAndWhere) {
+  EXPECT_THAT(why("switch/1", "job/1"), HasSubstr(":1:9: the schema of a switch"));
+  EXPECT_THAT(why("ip: 10.0.0.254", "ip: 10.0.0"), HasSubstr(":3:5: ip is an IPv4 address"));
+  EXPECT_THAT(why("mac: 02:00:00:00:ff:01", "mac: zz"), HasSubstr(":2:6: mac is a MAC address"));
+  EXPECT_THAT(why("mac: 02:00:00:00:ff:01\n", ""), HasSubstr("needs a key 'mac'"));
+  EXPECT_THAT(why("slots: 8", "slots: 99999"), HasSubstr("slots is a number from 1 to 16384"));
+  EXPECT_THAT(why("slots: 8", "slot: 8"), HasSubstr("no key 'slot'; known here: name, elements"));
+  EXPECT_THAT(why("elements: 64", "elements: 65"),
+              HasSubstr("job 'a': elements are 32, 64 or 256"));
+  EXPECT_THAT(why("ingress: 0.5", "ingress: 1.5"), HasSubstr("a probability below 1"));
+  EXPECT_THAT(why("port: 0, mac", "port: 7, mac"), HasSubstr("worker 0 is on port 7"));
+}
+
+TEST_F(SwitchPlanFile, IsTakenOverTheSocketJobByJob) {
+  switchml::SwitchPlan plan = read(kPlan);
+  switchml::CompiledSwitch sw(plan);
+  std::atomic<bool> stop{false};
+  const auto ask = [&](const std::string& request) { return answer_switch(sw, request, stop); };
+  const std::string ok = R"({"ok":true})";
+  const std::string job =
+      R"({"name": "b", "elements": 32, "first_slot": 8, "slots": 8, "workers": [{"port": 0, "mac": "02:00:00:00:00:01", "ip": "10.0.0.1"}]})";
+  EXPECT_EQ(ask(R"({"do": "admit", "job": )" + job + "}"), ok);
+  EXPECT_THAT(ask(R"({"do": "admit", "job": )" + job + "}"),
+              HasSubstr("there is a job 'b' already"));
+  EXPECT_THAT(ask(R"({"do": "admit", "job": {"name": "c"}})"), HasSubstr("1 to 32 workers, not 0"));
+  EXPECT_THAT(ask(R"({"do": "admit", "job": [1]})"), HasSubstr("a job is a mapping"));
+  EXPECT_THAT(ask(R"({"do": "counters"})"), HasSubstr(R"("job":"b")"));
+  EXPECT_EQ(ask(R"({"do": "reset", "job": "b"})"), ok);
+  EXPECT_EQ(ask(R"({"do": "remove", "job": "b"})"), ok);
+  EXPECT_THAT(ask(R"({"do": "remove", "job": "b"})"), HasSubstr("there is no job 'b'"));
+  for (const char* bad :
+       {"", "{", "[]", "{\"do\": 1}", "{\"do\": \"dance\"}", "{\"do\": \"remove\"}"})
+    EXPECT_THAT(ask(bad), HasSubstr("\"ok\":false")) << bad;
+  EXPECT_FALSE(stop);
+  EXPECT_EQ(ask(R"({"do": "stop"})"), ok);
+  EXPECT_TRUE(stop);
+}
+
+TEST_F(SwitchPlanFile, IsChangedThroughARealSocket) {
+  switchml::CompiledSwitch sw(read(kPlan));
+  std::atomic<bool> stop{false};
+  const std::string socket = path() + ".sock";
+  {
+    SwitchControl control(socket, sw, stop);
+    EXPECT_THROW(SwitchControl(socket, sw, stop), Error);
+    std::thread serving([&] {
+      const switchml::Watch watch = control.watch();
+      watch.ready();  // of the probe above, which said nothing
+      watch.ready();
+    });
+    EXPECT_THAT(ask_switch(socket, R"({"do": "counters"})"), HasSubstr("\"ok\":true"));
+    serving.join();
+  }
+  EXPECT_FALSE(std::filesystem::exists(socket));
+  EXPECT_THROW(ask_switch(socket, "{}"), Error);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,54 @@
+// The control of a running switch over a Unix socket: a request is a line of JSON, so is the
+// answer.
+//
+//   {"do": "admit", "job": {...}}     the job as in a plan (docs/switch.md), or as YAML text
+//   {"do": "remove", "job": "NAME"}   {"do": "reset", "job": "NAME"}
+//   {"do": "counters"}                {"do": "stop"}
+//
+// Answers: {"ok": true, ...} or {"ok": false, "error": "what; what to do"}. The socket is reachable
+// for its owner only (mode 0600).
+//
+// Threading: everything on the switch's thread.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "switch/live.h"
+
+namespace ghostrank {
+
+// The answer to one request, without the line's end.
+std::string answer_switch(switchml::CompiledSwitch& sw, std::string_view request,
+                          std::atomic<bool>& stop);
+// All counters as a JSON object.
+std::string switch_counters(const switchml::CompiledSwitch& sw);
+
+class SwitchControl {
+ public:
+  // Listens at `path`, replacing a socket that nobody listens on. Throws Error(environment).
+  SwitchControl(std::string path, switchml::CompiledSwitch& sw, std::atomic<bool>& stop);
+  ~SwitchControl();
+  SwitchControl(const SwitchControl&) = delete;
+  SwitchControl& operator=(const SwitchControl&) = delete;
+
+  // Ready whenever a client wants something.
+  switchml::Watch watch();
+
+ private:
+  void serve();
+
+  std::string path_;
+  switchml::CompiledSwitch& switch_;
+  std::atomic<bool>& stop_;
+  int fd_ = -1;
+};
+
+// Sends a request to the switch at `path` and returns its answer. Throws Error(environment) when
+// nobody answers.
+std::string ask_switch(const std::string& path, const std::string& request);
+
+}  // namespace ghostrank
