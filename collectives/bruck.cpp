@@ -36,11 +36,12 @@ int rounds(const Shape& s, int) {
 int gathered(const Shape& s, int k) { return std::min(1 << k, s.size - (1 << k)); }
 
 Transfer gather_send(const Shape& s, int p, int k) {
-  return {s.wrap(p - (1 << k)), s.blocks(gathered(s, k))};
+  return {s.wrap(p - (1 << k)), s.blocks(p, gathered(s, k))};
 }
 
 Transfer gather_recv(const Shape& s, int p, int k) {
-  return {s.wrap(p + (1 << k)), s.blocks(gathered(s, k))};
+  const int from = s.wrap(p + (1 << k));
+  return {from, s.blocks(from, gathered(s, k))};
 }
 
 void gather_pieces(const Shape& s, int p, int k, Way way, std::vector<Block>& out) {
@@ -65,7 +66,7 @@ void exchange_pieces(const Shape& s, int p, int k, Way way, std::vector<Block>& 
   for (int i = 1 << k; i < s.size; ++i) {
     if ((i >> k & 1) == 0) continue;
     const bool first_time = way == Way::send && (i & ((1 << k) - 1)) == 0;
-    out.push_back(first_time ? s.block(s.wrap(p + i), Buffer::input) : s.block(s.wrap(p - i)));
+    out.push_back(first_time ? s.outgoing(p, s.wrap(p + i)) : s.block(s.wrap(p - i)));
   }
 }
 

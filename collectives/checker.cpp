@@ -127,10 +127,11 @@ Connection& Play::connection(int channel, Rank source, Rank destination) {
 }
 
 void Play::set_up() {
-  const std::uint64_t work = work_elements(c_), input = input_elements(c_);
-  if (work > std::numeric_limits<std::uint32_t>::max()) fail("too many elements to check");
   if (c_.size >= 1 << 24) fail("too many ranks to check");
   for (Rank r = 0; r < c_.size; ++r) {
+    const std::uint64_t work = work_elements(c_, r), input = input_elements(c_, r);
+    if (std::max(work, input) > std::numeric_limits<std::uint32_t>::max())
+      fail("too many elements to check");
     RankState& rank = ranks_.emplace_back();
     for (std::uint64_t e = 0; e < work; ++e) rank.work.push_back(contract_.initial_work(r, e));
     for (std::uint64_t e = 0; e < input; ++e) rank.input.push_back(contract_.initial_input(r, e));
@@ -181,7 +182,8 @@ CheckReport Play::run() {
 }
 
 void Play::check_block(const ActorState& actor, const Block& block, const char* what) const {
-  const std::uint64_t size = block.buffer == Buffer::work ? work_elements(c_) : input_elements(c_);
+  const RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];
+  const std::uint64_t size = block.buffer == Buffer::work ? rank.work.size() : rank.input.size();
   if (block.offset > size || block.count > size - block.offset)
     fail(where(actor) + ": the block it " + what + ", [" + str(block.offset) + ", " +
          str(block.offset + block.count) + "), is outside the buffer of " + str(size) +

@@ -4,26 +4,34 @@
 namespace ghostrank {
 
 Contract::Contract(const Collective& c, Contributions& contributions)
-    : c_(c), every_(contributions.every(c.size)) {
+    : c_(c), layout_(c), every_(contributions.every(c.size)) {
   for (Rank r = 0; r < c.size; ++r) only_.push_back(contributions.only(r));
 }
 
-Value Contract::from(std::uint64_t rank, std::uint64_t element) const {
+Value Contract::from(Rank rank, std::uint64_t element) const {
   return {only_[static_cast<std::size_t>(rank)], static_cast<std::uint32_t>(element)};
 }
 
+// What `source` had for `target`, where the target's work buffer holds it.
+Value Contract::exchanged(Rank source, Rank target, std::uint64_t element) const {
+  const std::uint64_t into_block = element - layout_.work(target, source).offset;
+  return from(source, layout_.input(source, target).offset + into_block);
+}
+
 Value Contract::initial_work(Rank r, std::uint64_t element) const {
-  const auto rank = static_cast<std::uint64_t>(r);
-  const Value own = from(rank, element);
+  const Value own = from(r, element);
   switch (c_.func) {
     case Func::all_reduce:
     case Func::reduce_scatter:
     case Func::reduce:
       return own;
     case Func::all_gather:
+    case Func::all_gather_v:
     case Func::gather:
-    case Func::all_to_all:  // the own block of the input is at the same place
-      return element / c_.count == rank ? own : Value{};
+      return layout_.block_at(r, element) == r ? own : Value{};
+    case Func::all_to_all:
+    case Func::all_to_all_v:
+      return layout_.block_at(r, element) == r ? exchanged(r, r, element) : Value{};
     case Func::broadcast:
     case Func::scatter:
       return r == c_.root ? own : Value{};
@@ -35,12 +43,9 @@ Value Contract::initial_work(Rank r, std::uint64_t element) const {
   return {};
 }
 
-Value Contract::initial_input(Rank r, std::uint64_t element) const {
-  return from(static_cast<std::uint64_t>(r), element);
-}
+Value Contract::initial_input(Rank r, std::uint64_t element) const { return from(r, element); }
 
 std::optional<Value> Contract::required(Rank r, std::uint64_t element) const {
-  const auto rank = static_cast<std::uint64_t>(r);
   const Value sum{every_, static_cast<std::uint32_t>(element)};
   switch (c_.func) {
     case Func::all_reduce:
@@ -49,20 +54,22 @@ std::optional<Value> Contract::required(Rank r, std::uint64_t element) const {
       if (r == c_.root) return sum;
       break;
     case Func::reduce_scatter:
-      if (element / c_.count == rank) return sum;
+      if (layout_.block_at(r, element) == r) return sum;
       break;
     case Func::all_gather:
-      return from(element / c_.count, element);
+    case Func::all_gather_v:
+      return from(layout_.block_at(r, element), element);
     case Func::gather:
-      if (r == c_.root) return from(element / c_.count, element);
+      if (r == c_.root) return from(layout_.block_at(r, element), element);
       break;
     case Func::scatter:
-      if (element / c_.count == rank) return from(static_cast<std::uint64_t>(c_.root), element);
+      if (layout_.block_at(r, element) == r) return from(c_.root, element);
       break;
     case Func::broadcast:
-      return from(static_cast<std::uint64_t>(c_.root), element);
+      return from(c_.root, element);
     case Func::all_to_all:
-      return from(element / c_.count, rank * c_.count + element % c_.count);
+    case Func::all_to_all_v:
+      return exchanged(layout_.block_at(r, element), r, element);
     case Func::send_recv:
       if (r < 2) return from(0, element);
       break;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collectives/contributions.h"
+#include "collectives/layout.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank {
@@ -23,9 +24,11 @@ class Contract {
   std::optional<Value> required(Rank r, std::uint64_t element) const;
 
  private:
-  Value from(std::uint64_t rank, std::uint64_t element) const;
+  Value from(Rank rank, std::uint64_t element) const;
+  Value exchanged(Rank source, Rank target, std::uint64_t element) const;
 
   Collective c_;
+  Layout layout_;
   std::vector<std::uint32_t> only_;  // by rank
   std::uint32_t every_;
 };

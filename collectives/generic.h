@@ -5,19 +5,20 @@
 
 namespace ghostrank {
 
-extern const Form kRingAllReduce, kRingReduceScatter, kRingAllGather;  // ring.cpp
+extern const Form kRingAllReduce, kRingReduceScatter, kRingAllGather, kRingAllGatherV;  // ring.cpp
 extern const Form kRabenseifnerAllReduce, kRecursiveHalvingReduceScatter,
     kRecursiveDoublingAllGather;                    // halving.cpp
 extern const Form kBruckAllGather, kBruckAllToAll;  // bruck.cpp
 extern const Form kTwoLevelAllReduce;               // two_level.cpp
 extern const Form kChainBroadcast, kChainReduce;    // chain.cpp
 extern const Form kBinomialBroadcast, kBinomialReduce, kBinomialScatter,
-    kBinomialGather;                                                                 // binomial.cpp
-extern const Form kLinearGather, kLinearScatter, kLinearBroadcast, kLinearAllToAll;  // linear.cpp
-extern const Form kRecursiveDoublingAllReduce;  // recursive_doubling.cpp
-extern const Form kPairwiseAllToAll;            // pairwise.cpp
-extern const Form kSendRecv;                    // send_recv.cpp
-extern const Form kDisseminationBarrier;        // dissemination.cpp
+    kBinomialGather;  // binomial.cpp
+extern const Form kLinearGather, kLinearScatter, kLinearBroadcast, kLinearAllToAll,
+    kLinearAllGatherV;                                    // linear.cpp
+extern const Form kRecursiveDoublingAllReduce;            // recursive_doubling.cpp
+extern const Form kPairwiseAllToAll, kPairwiseAllToAllV;  // pairwise.cpp
+extern const Form kSendRecv;                              // send_recv.cpp
+extern const Form kDisseminationBarrier;                  // dissemination.cpp
 
 std::unique_ptr<Schedule> make_double_tree(const Collective& c,
                                            const Communicator& comm);  // double_tree.cpp

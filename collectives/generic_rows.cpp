@@ -4,10 +4,11 @@
 //
 // In the formulas for people n is the number of ranks, S the bytes of `count` elements, m the
 // largest power of two in n, x = n - m, b(n) the bits set in 0 .. n-1, L the ranks of a node, N the
-// number of nodes.
+// number of nodes, T the bytes of all `counts`, of which `own` stay where they are.
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 
 #include "collectives/generic.h"
 #include "collectives/libraries.h"
@@ -33,6 +34,28 @@ Cost ring_all_reduce(const Collective& c) {
 Cost all_blocks_but_own(const Collective& c) {
   const std::uint64_t n = ranks(c);
   return {c.size - 1, n * (n - 1) * bytes(c), n * (n - 1)};
+}
+
+std::uint64_t all_counts(const Collective& c) {
+  return std::accumulate(c.counts->begin(), c.counts->end(), std::uint64_t{0});
+}
+
+// Everybody gets all blocks but the own one.
+Cost gathered_blocks(const Collective& c) {
+  const std::uint64_t n = ranks(c);
+  return {c.size - 1, (n - 1) * all_counts(c) * c.element_bytes, n * (n - 1)};
+}
+
+Cost bruck_all_gather_v(const Collective& c) {
+  const int levels = ceil_log2(c.size);
+  return {levels, gathered_blocks(c).bytes, ranks(c) * static_cast<std::uint64_t>(levels)};
+}
+
+// All but the diagonal travels.
+Cost exchanged_blocks(const Collective& c) {
+  std::uint64_t elements = all_counts(c);
+  for (std::size_t r = 0; r < ranks(c); ++r) elements -= (*c.counts)[r * (ranks(c) + 1)];
+  return {c.size - 1, elements * c.element_bytes, ranks(c) * (ranks(c) - 1)};
 }
 
 Cost binomial_tree(const Collective& c) {
@@ -171,6 +194,16 @@ constexpr std::array kRows{
               make<kBinomialScatter>, binomial_blocks},
     Algorithm{"generic", Func::scatter, "linear", "n-1", "(n-1) S", make<kLinearScatter>,
               one_by_one},
+    Algorithm{"generic", Func::all_gather_v, "ring", "n-1", "(n-1) T", make<kRingAllGatherV>,
+              gathered_blocks},
+    Algorithm{"generic", Func::all_gather_v, "bruck", "ceil(log2 n)", "(n-1) T",
+              make<kBruckAllGather>, bruck_all_gather_v},
+    Algorithm{"generic", Func::all_gather_v, "linear", "n-1", "(n-1) T", make<kLinearAllGatherV>,
+              gathered_blocks},
+    Algorithm{"generic", Func::all_to_all_v, "pairwise", "n-1", "T - own", make<kPairwiseAllToAllV>,
+              exchanged_blocks},
+    Algorithm{"generic", Func::all_to_all_v, "linear", "n-1", "T - own", make<kLinearAllToAll>,
+              exchanged_blocks},
 };
 
 }  // namespace

@@ -5,8 +5,10 @@
 //   broadcast    root > everyone, in order             the whole buffer each
 //   all-to-all   everyone > p+1, p+2, ..., p-1         all sends leave before anything is awaited,
 //                                                      which is then received from p-1, p-2, ...
+//   all-gather-v the same, the own block to everyone
 //
 // Steps n-1: what one rank has to receive or to send. Bytes (n-1) S in total; all-to-all n(n-1) S.
+// The all-to-all-v is the all-to-all with blocks of their own sizes.
 #include "collectives/generic.h"
 
 namespace ghostrank {
@@ -45,10 +47,17 @@ int all_rounds(const Shape& s, int) { return s.size - 1; }
 
 Transfer exchange_send(const Shape& s, int p, int k) {
   const int to = s.wrap(p + k + 1);
-  return {to, s.block(to, Buffer::input)};
+  return {to, s.outgoing(p, to)};
 }
 
 Transfer exchange_recv(const Shape& s, int p, int k) {
+  const int from = s.wrap(p - k - 1);
+  return {from, s.incoming(from, p)};
+}
+
+Transfer spread_send(const Shape& s, int p, int k) { return {s.wrap(p + k + 1), s.block(p)}; }
+
+Transfer spread_recv(const Shape& s, int p, int k) {
   const int from = s.wrap(p - k - 1);
   return {from, s.block(from)};
 }
@@ -60,5 +69,7 @@ const Form kLinearScatter{.rounds = rounds, .send = scatter_send, .recv = scatte
 const Form kLinearBroadcast{.rounds = rounds, .send = broadcast_send, .recv = broadcast_recv};
 const Form kLinearAllToAll{
     .pace = Form::Pace::eager, .rounds = all_rounds, .send = exchange_send, .recv = exchange_recv};
+const Form kLinearAllGatherV{
+    .pace = Form::Pace::eager, .rounds = all_rounds, .send = spread_send, .recv = spread_recv};
 
 }  // namespace ghostrank

@@ -5,6 +5,7 @@
 
 #include "collectives/nccl.h"
 #include "collectives/nccl_tuner.h"
+#include "collectives/textbook.h"
 
 namespace ghostrank {
 namespace {
@@ -16,13 +17,10 @@ void demand(bool holds, const std::string& what) {
 }
 
 void demand_sense(NcclAlgorithm algorithm, const Collective& c, const Communicator& comm) {
-  demand(c.size >= 1, "a collective needs at least one rank");
-  demand(c.root >= 0 && c.root < c.size, "the root is not a rank of the group");
+  check_arguments(c, comm);
   demand(
       c.element_bytes == 1 || c.element_bytes == 2 || c.element_bytes == 4 || c.element_bytes == 8,
       "NCCL's types have 1, 2, 4 or 8 bytes, not " + std::to_string(c.element_bytes));
-  demand(comm.node_of.empty() || comm.node_of.size() == static_cast<std::size_t>(c.size),
-         "node_of must name a node for every rank of the group");
   demand(comm.channels <= kMaxChannels && comm.max_channels <= kMaxChannels,
          "NCCL has at most 64 channels");
   const bool simple_only = algorithm == NcclAlgorithm::pat || algorithm == NcclAlgorithm::nvls_tree;

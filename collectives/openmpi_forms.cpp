@@ -159,12 +159,12 @@ int exchange_rounds(const Shape& s, int) { return s.size - 1; }
 
 Transfer exchange_send(const Shape& s, int p, int k) {
   const int to = s.wrap(p - k - 1);
-  return {to, s.block(to, Buffer::input)};
+  return {to, s.outgoing(p, to)};
 }
 
 Transfer exchange_recv(const Shape& s, int p, int k) {
   const int from = s.wrap(p + k + 1);
-  return {from, s.block(from)};
+  return {from, s.incoming(from, p)};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 //   position 3         0     1     2
 //
 // Steps n-1, every rank sends n-1 blocks of S: n(n-1) S in total. The own block is no message.
+// The all-to-all-v is the same with blocks of their own sizes.
 #include "collectives/generic.h"
 
 namespace ghostrank {
@@ -17,16 +18,18 @@ int rounds(const Shape& s, int) { return s.size - 1; }
 
 Transfer send(const Shape& s, int position, int k) {
   const int to = s.wrap(position + k + 1);
-  return {to, s.block(to, Buffer::input)};
+  return {to, s.outgoing(position, to)};
 }
 
 Transfer recv(const Shape& s, int position, int k) {
   const int from = s.wrap(position - k - 1);
-  return {from, s.block(from)};
+  return {from, s.incoming(from, position)};
 }
 
 }  // namespace
 
 const Form kPairwiseAllToAll{.rounds = rounds, .send = send, .recv = recv};
+const Form kPairwiseAllToAllV{
+    .pace = Form::Pace::uneven, .rounds = rounds, .send = send, .recv = recv};
 
 }  // namespace ghostrank

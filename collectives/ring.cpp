@@ -13,6 +13,7 @@
 //   all-reduce       2(n-1) steps, every rank sends 2(n-1)/n of the buffer: 2(n-1) S in total
 //   reduce-scatter   n-1 steps, every rank sends n-1 blocks of S: n(n-1) S in total
 //   all-gather       the same
+//   all-gather-v     n-1 steps, every rank sends all blocks but its right neighbour's
 #include "collectives/generic.h"
 
 namespace ghostrank {
@@ -51,5 +52,7 @@ const Form kRingAllReduce{
     .unit = Form::Unit::piece, .rounds = both, .send = send_piece, .recv = recv_piece};
 const Form kRingReduceScatter{.rounds = half, .send = send_block, .recv = recv_block};
 const Form kRingAllGather{.rounds = half, .send = send_gathered, .recv = recv_gathered};
+const Form kRingAllGatherV{
+    .pace = Form::Pace::uneven, .rounds = half, .send = send_gathered, .recv = recv_gathered};
 
 }  // namespace ghostrank

@@ -5,13 +5,25 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace ghostrank {
+namespace {
+
+// Of n counts, from the one at `first` on, `stride` apart.
+std::uint64_t sum_of(const Collective& c, std::ptrdiff_t first, std::ptrdiff_t stride, int n) {
+  std::uint64_t sum = 0;
+  for (std::ptrdiff_t i = 0; i < n; ++i)
+    sum += (*c.counts)[static_cast<std::size_t>(first + i * stride)];
+  return sum;
+}
+
+}  // namespace
 
 std::string_view name_of(Func func) {
   static constexpr std::array<std::string_view, kFuncs> kNames{
-      "allreduce",  "reduce_scatter", "all_gather", "broadcast", "reduce",
-      "all_to_all", "send_recv",      "barrier",    "gather",    "scatter"};
+      "allreduce", "reduce_scatter", "all_gather", "broadcast", "reduce",       "all_to_all",
+      "send_recv", "barrier",        "gather",     "scatter",   "all_gather_v", "all_to_all_v"};
   return kNames[static_cast<std::size_t>(func)];
 }
 
@@ -27,7 +39,13 @@ std::optional<Protocol> protocol_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::uint64_t work_elements(const Collective& c) {
+std::size_t counts_needed(Func func, int size) {
+  const auto n = static_cast<std::size_t>(size);
+  if (func == Func::all_to_all_v) return n * n;
+  return func == Func::all_gather_v ? n : 0;
+}
+
+std::uint64_t work_elements(const Collective& c, Rank rank) {
   switch (c.func) {
     case Func::all_reduce:
     case Func::broadcast:
@@ -40,14 +58,26 @@ std::uint64_t work_elements(const Collective& c) {
     case Func::gather:
     case Func::scatter:
       return static_cast<std::uint64_t>(c.size) * c.count;
+    case Func::all_gather_v:
+      return sum_of(c, 0, 1, c.size);
+    case Func::all_to_all_v:
+      return sum_of(c, rank, c.size, c.size);
     case Func::barrier:
       return 0;
   }
   return 0;
 }
 
-std::uint64_t input_elements(const Collective& c) {
-  return c.func == Func::all_to_all ? work_elements(c) : 0;
+std::uint64_t input_elements(const Collective& c, Rank rank) {
+  if (c.func == Func::all_to_all_v)
+    return sum_of(c, static_cast<std::ptrdiff_t>(rank) * c.size, 1, c.size);
+  return c.func == Func::all_to_all ? work_elements(c, rank) : 0;
+}
+
+std::uint64_t call_elements(const Collective& c) {
+  if (c.func != Func::all_to_all_v) return work_elements(c, 0);
+  const auto n = static_cast<std::uint64_t>(c.size);
+  return (std::accumulate(c.counts->begin(), c.counts->end(), std::uint64_t{0}) + n - 1) / n;
 }
 
 Block slice_of(const Block& block, const Step& step, std::uint32_t s) {

@@ -40,23 +40,38 @@ enum class Func : std::uint8_t {
   barrier,
   gather,
   scatter,
+  all_gather_v,
+  all_to_all_v,
 };
-inline constexpr int kFuncs = 10;
+inline constexpr int kFuncs = 12;
 std::string_view name_of(Func func);  // "allreduce", "reduce_scatter", "all_gather", ...
 
 // `count` follows NCCL's arguments: all-reduce, broadcast, reduce, send/recv: elements of the
 // buffer; reduce-scatter: elements each rank receives; all-gather: elements each rank sends;
 // all-to-all: elements per peer; barrier: ignored; gather, scatter: elements of one rank's block.
+//
+// The v-variants take `counts` instead, and ignore `count`: all-gather-v: counts[j] elements of
+// rank j; all-to-all-v: counts[i * size + j] elements from rank i to rank j. Null everywhere else.
+using Counts = std::shared_ptr<const std::vector<std::uint64_t>>;
 struct Collective {
   Func func = Func::all_reduce;
   int size = 1;  // ranks in the group
   std::uint64_t count = 0;
   std::uint32_t element_bytes = 4;
   Rank root = 0;
+  Counts counts{};
 };
 
+// Whether the blocks of the function differ in size: one that needs `counts`.
+constexpr bool is_ragged(Func func) {
+  return func == Func::all_gather_v || func == Func::all_to_all_v;
+}
+// How many counts a group of this size needs; 0 where the function has none.
+std::size_t counts_needed(Func func, int size);
+
 // What a schedule starts from and must leave behind, rank by rank; "block j" is elements
-// [j * count, (j + 1) * count) of a buffer.
+// [j * count, (j + 1) * count) of a buffer; with counts it begins where the blocks before it end
+// (layout.h).
 //
 //                   before                                       after
 //   all_reduce      work: own contribution                       work: sum of all
@@ -71,16 +86,22 @@ struct Collective {
 //   gather          work, own block: own data                    work of the root, block j: data of
 //                                                                rank j
 //   scatter         work of the root, block j: data for rank j   work, own block: the root's data
+//   all_gather_v    as all_gather                                as all_gather
+//   all_to_all_v    as all_to_all                                as all_to_all
 //
 // What is not listed is undefined; an input buffer is never written, and what a rank may still read
-// (the root's work buffer, the sender's) is left as it was. The own block of an all-to-all is no
-// message: whoever plays a schedule copies it from the input before the first step.
+// (the root's work buffer, the sender's) is left as it was. The own block of an all-to-all or
+// all-to-all-v is no message: whoever plays a schedule copies it from the input before the first
+// step.
 
-// Elements of the work buffer of this rank (all-gather and reduce-scatter: size * count, and so
-// on), and of its separate input buffer (all-to-all only; 0 otherwise, where the work buffer is in
-// place).
-std::uint64_t work_elements(const Collective& c);
-std::uint64_t input_elements(const Collective& c);
+// Elements of the work buffer of a rank (all-gather and reduce-scatter: size * count, and so on),
+// and of its separate input buffer (all-to-all and all-to-all-v only; 0 otherwise, where the work
+// buffer is in place). Only in an all-to-all-v do ranks differ.
+std::uint64_t work_elements(const Collective& c, Rank rank);
+std::uint64_t input_elements(const Collective& c, Rank rank);
+// What nccl-tests calls the size of a call: the larger one of a rank's buffers, for an all-to-all-v
+// what a rank sends on average.
+std::uint64_t call_elements(const Collective& c);
 
 enum class Buffer : std::uint8_t { work, input, none };
 

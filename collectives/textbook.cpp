@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
+#include <string>
 #include <unordered_set>
 #include <utility>
 
@@ -58,13 +59,24 @@ void check_arguments(const Collective& c, const Communicator& comm) {
   demand(c.element_bytes >= 1, "elements have at least one byte");
   demand(comm.node_of.empty() || comm.node_of.size() == static_cast<std::size_t>(c.size),
          "node_of must name a node for every rank of the group");
+  const std::size_t needed = counts_needed(c.func, c.size);
+  if ((c.counts ? c.counts->size() : 0) == needed) return;
+  throw std::invalid_argument(std::string(name_of(c.func)) + " needs " + std::to_string(needed) +
+                              " counts for " + std::to_string(c.size) + " ranks, here are " +
+                              std::to_string(c.counts ? c.counts->size() : 0));
+}
+
+Block Ragged::share_of(const Block& block) const {
+  const Block share = near_equal(block.count, channel, channels);
+  return {block.offset + share.offset, share.count, block.buffer};
 }
 
 Textbook::Textbook(const Form& form, const Collective& c, const Communicator& comm)
     : Schedule(c, comm.flow), form_(form) {
   check_arguments(c, comm);
   const Nodes nodes = form.ranks == Form::Ranks::rotated ? Nodes(comm.node_of) : Nodes();
-  const std::uint64_t elements = c.func == Func::barrier ? 0 : c.count;
+  layout_ = std::make_shared<const Layout>(c);
+  const std::uint64_t elements = c.func == Func::barrier ? 0 : layout_->longest();
   const auto wanted = static_cast<std::uint64_t>(std::max(1, comm.channels));
   const int channels = static_cast<int>(std::min(wanted, std::max<std::uint64_t>(1, elements)));
   for (int channel = 0; channel < channels; ++channel)
@@ -75,7 +87,7 @@ Textbook::Lane Textbook::make_lane(const Communicator& comm, const Nodes& nodes,
                                    int channels) const {
   const Collective& c = collective();
   const auto size = static_cast<std::uint64_t>(c.size);
-  const std::uint64_t elements = c.func == Func::barrier ? 0 : c.count;
+  const std::uint64_t elements = c.func == Func::barrier ? 0 : layout_->longest();
 
   Lane lane;
   Shape& shape = lane.shape;
@@ -87,6 +99,7 @@ Textbook::Lane Textbook::make_lane(const Communicator& comm, const Nodes& nodes,
   shape.block_stride = elements;
   shape.piece_elements = shape.share.count / size;
   shape.long_pieces = shape.share.count % size;
+  if (is_ragged(c.func)) shape.ragged = make_ragged(shape.order, channel, channels);
 
   lane.in_parts = form_.pace == Form::Pace::eager;
   if (comm.slice_bytes > 0 && form_.pieces == nullptr) {
@@ -104,6 +117,18 @@ Textbook::Lane Textbook::make_lane(const Communicator& comm, const Nodes& nodes,
   }
   lane.window = comm.flow.credits == 0 ? lane.slices : std::min(comm.flow.credits, lane.slices);
   return lane;
+}
+
+std::shared_ptr<const Ragged> Textbook::make_ragged(const Order& order, int channel,
+                                                    int channels) const {
+  auto ragged = std::make_shared<Ragged>(Ragged{layout_, channel, channels, {0}});
+  if (collective().func != Func::all_gather_v) return ragged;
+  for (int p = 0; p < collective().size; ++p) {
+    const Rank rank = order.rank_at(p);
+    const std::uint64_t share = ragged->share_of(layout_->work(rank, rank)).count;
+    ragged->before.push_back(ragged->before.back() + share);
+  }
+  return ragged;
 }
 
 int Textbook::actors(Rank) const { return static_cast<int>(lanes_.size()); }

@@ -26,10 +26,11 @@
 //               own size and a round is four steps, some of them empty, that keep W slices ahead:
 //               send the first W; receive and send slice by slice; send the rest; receive the rest.
 //               `eager` forms do the first of these for all rounds before anything else.
+//   ragged      Blocks of the v-variants are split over the channels one by one.
 //   scattered   Messages made of blocks that do not follow each other in the buffer are not cut.
 //
 // Units: elements. Threading: immutable; memory is independent of the group's size unless nodes
-// have unequal numbers of ranks.
+// have unequal numbers of ranks or blocks differ in size.
 #pragma once
 
 #include <algorithm>
@@ -37,6 +38,7 @@
 #include <memory>
 #include <vector>
 
+#include "collectives/layout.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank {
@@ -87,16 +89,27 @@ class Order {
   int rotation_ = 0;
 };
 
+// One channel of a collective whose blocks differ in size: its share of every block.
+struct Ragged {
+  std::shared_ptr<const Layout> layout;
+  int channel = 0, channels = 1;
+  // By position, all-gather-v only: elements in the blocks of the positions before it.
+  std::vector<std::uint64_t> before;
+
+  Block share_of(const Block& block) const;
+};
+
 // What a Form may know: one channel of a collective.
 struct Shape {
   int size = 1;
   int root = 0;          // position of the collective's root
   int ranks_a_node = 1;  // 1 where nodes differ in size or are scattered
   Order order;
-  Block share;                       // this channel's part of elements 0 .. count-1
-  std::uint64_t block_stride = 0;    // from block j to block j+1 of a buffer with one per rank
-  std::uint64_t piece_elements = 0;  // of a short piece
-  std::uint64_t long_pieces = 0;     // the first so many pieces have one element more
+  Block share;                           // this channel's part of elements 0 .. count-1
+  std::uint64_t block_stride = 0;        // from block j to block j+1 of a buffer with one per rank
+  std::uint64_t piece_elements = 0;      // of a short piece
+  std::uint64_t long_pieces = 0;         // the first so many pieces have one element more
+  std::shared_ptr<const Ragged> ragged;  // null: all blocks have one size
 
   // The position that `p` is, counted around the ring any number of times backwards, once forwards.
   int wrap(int p) const {
@@ -119,10 +132,35 @@ struct Shape {
   }
   // The length of a message that holds this channel's share of so many blocks.
   Block blocks(int n) const { return {0, static_cast<std::uint64_t>(n) * share.count}; }
+  // Likewise, of positions first, first + 1, ... around the group, also where blocks differ.
+  Block blocks(int first, int n) const {
+    if (!ragged) return blocks(n);
+    const std::vector<std::uint64_t>& before = ragged->before;
+    const auto from = static_cast<std::size_t>(first), to = static_cast<std::size_t>(first + n),
+               all = static_cast<std::size_t>(size);
+    if (to <= all) return {0, before[to] - before[from]};
+    return {0, before[all] - before[from] + before[to - all]};
+  }
   // This channel's share of the block of the rank at `position`.
-  Block block(int position, Buffer buffer = Buffer::work) const {
-    const auto rank = static_cast<std::uint64_t>(order.rank_at(position));
-    return {rank * block_stride + share.offset, share.count, buffer};
+  Block block(int position) const {
+    const Rank rank = order.rank_at(position);
+    if (ragged) return ragged->share_of(ragged->layout->work(rank, rank));
+    return {static_cast<std::uint64_t>(rank) * block_stride + share.offset, share.count};
+  }
+  // All-to-alls: of what the rank at `from` has for the rank at `to`, in its input; and where that
+  // one puts it.
+  Block outgoing(int from, int to) const { return exchanged(from, to, Buffer::input); }
+  Block incoming(int from, int to) const { return exchanged(from, to, Buffer::work); }
+
+ private:
+  Block exchanged(int from, int to, Buffer buffer) const {
+    const Rank source = order.rank_at(from), target = order.rank_at(to);
+    const bool leaves = buffer == Buffer::input;
+    if (ragged)
+      return ragged->share_of(leaves ? ragged->layout->input(source, target)
+                                     : ragged->layout->work(target, source));
+    const auto block = static_cast<std::uint64_t>(leaves ? target : source);
+    return {block * block_stride + share.offset, share.count, buffer};
   }
 };
 
@@ -177,11 +215,13 @@ class Textbook final : public Schedule {
     bool in_parts = false;             // rounds are four steps, or two where nothing is cut
   };
   Lane make_lane(const Communicator& comm, const Nodes& nodes, int channel, int channels) const;
+  std::shared_ptr<const Ragged> make_ragged(const Order& order, int channel, int channels) const;
   Step fused_step(const Lane& lane, int position, int k) const;
   Step windowed_step(const Lane& lane, int position, int k) const;
   Step part_step(const Lane& lane, int position, int k) const;
 
   Form form_;
+  std::shared_ptr<const Layout> layout_;
   std::vector<Lane> lanes_;
 };
 

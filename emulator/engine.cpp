@@ -11,6 +11,7 @@
 #include "emulator/hosts.h"
 #include "emulator/player.h"
 #include "emulator/reporting.h"
+#include "emulator/schedules.h"
 #include "emulator/verify.h"
 #include "profiles/error.h"
 
@@ -18,6 +19,15 @@ namespace ghostrank {
 namespace {
 
 constexpr int kMostWarmupRetries = 3;
+
+// Of one rank.
+std::uint64_t buffer_elements(const Workload& workload, const Op& op) {
+  if (op.kind != Op::Kind::collective) return op.count;
+  std::size_t size = 0;
+  for (const Group& group : workload.groups)
+    if (group.kind == op.group) size = std::max(size, group.members.size());
+  return size == 0 ? 0 : call_elements(collective_of(workload, op, static_cast<int>(size)));
+}
 
 void refuse_what_cannot_run(const JobSpec& spec, const Workload& workload, int processes) {
   if (processes > 1 && spec.fabric.kind != FabricKind::ofi) {
@@ -47,7 +57,7 @@ void refuse_what_cannot_run(const JobSpec& spec, const Workload& workload, int p
             throw Error("run.verify: " + std::string(name_of(op.dtype)) +
                         " cannot be verified; use int32, float32 or bfloat16 gradients");
           }
-          largest = std::max(largest, op.count * bytes_of(op.dtype));
+          largest = std::max(largest, buffer_elements(workload, op) * bytes_of(op.dtype));
         }
       }
     }

@@ -15,6 +15,8 @@ double busbw_factor(Func func, double n) {
     case Func::all_to_all:
     case Func::gather:
     case Func::scatter:
+    case Func::all_gather_v:
+    case Func::all_to_all_v:
       return (n - 1) / n;
     default:
       return 1;

@@ -21,6 +21,19 @@ std::string choices(const std::string& library, Func func) {
 
 }  // namespace
 
+Collective collective_of(const Workload& workload, const Op& op, int size) {
+  Collective c{op.func, size, op.count, bytes_of(op.dtype), op.peer};
+  if (!is_ragged(op.func)) return c;
+  if (op.counts < workload.counts.size()) c.counts = workload.counts[op.counts];
+  const std::size_t needed = counts_needed(op.func, size), given = c.counts ? c.counts->size() : 0;
+  if (given != needed) {
+    throw Error("collectives: " + std::string(name_of(op.func)) + " of " + std::to_string(size) +
+                " ranks needs " + std::to_string(needed) + " counts, the workload gives " +
+                std::to_string(given) + "; correct the plan or trace it was made from");
+  }
+  return c;
+}
+
 Step Transfer::step(Rank r, int, int) const {
   Step s;
   const Block all{0, collective().count, Buffer::work};
@@ -75,7 +88,8 @@ std::size_t Schedules::Hash::operator()(const Key& k) const {
 }
 
 const Schedule& Schedules::get(std::uint32_t group, const Op& op) {
-  const Key key{op.count, cluster_.shape(group), bytes_of(op.dtype), op.peer, op.func};
+  const Key key{is_ragged(op.func) ? op.counts : op.count, cluster_.shape(group),
+                bytes_of(op.dtype), op.peer, op.func};
   std::unique_ptr<Schedule>& made = made_[key];
   if (!made) {
     const auto& members = workload_.groups[group].members;
@@ -95,8 +109,7 @@ const Schedule& Schedules::get(std::uint32_t group, const Op& op) {
     const Algorithm* algorithm = algorithm_[static_cast<std::size_t>(op.func)];
     GHOSTRANK_ASSERT(algorithm != nullptr);
     try {
-      made = algorithm->make(
-          {op.func, static_cast<int>(members.size()), op.count, key.element_bytes, op.peer}, comm);
+      made = algorithm->make(collective_of(workload_, op, static_cast<int>(members.size())), comm);
     } catch (const std::invalid_argument& error) {  // what a library cannot do, the user can change
       throw Error("collectives: " + std::string(error.what()));
     }

@@ -1,5 +1,5 @@
 // The schedules that a job's collectives play, made once per distinct (group shape, function,
-// count, element size, root) and shared by every rank that plays them.
+// count or counts, element size, root) and shared by every rank that plays them.
 //
 // Threading: one instance per shard; not shared.
 #pragma once
@@ -13,6 +13,10 @@
 #include "emulator/cluster.h"
 
 namespace ghostrank {
+
+// The collective that an op is in a group of this size. Throws Error(usage) when the op's counts
+// are not there or not those of such a group.
+Collective collective_of(const Workload& workload, const Op& op, int size);
 
 // A send/recv of two members of a group, seen from both ends.
 class Transfer final : public Schedule {
@@ -50,7 +54,7 @@ class Schedules {
 
  private:
   struct Key {
-    std::uint64_t count;
+    std::uint64_t count;  // of a v-variant: the index of its counts
     std::uint32_t shape, element_bytes;
     std::int32_t root;
     Func func;

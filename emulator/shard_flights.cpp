@@ -13,9 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxSamples = 100'000;
 
-// The size that nccl-tests prints for a call.
-std::uint64_t buffer_bytes(const Collective& c) { return work_elements(c) * c.element_bytes; }
-
 std::uint64_t salt_of(const Flight& f) {
   return static_cast<std::uint64_t>(f.group) << 32 | f.sequence;
 }
@@ -99,8 +96,8 @@ std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, Rank peer, 
 
 void Shard::prepare_buffers(Flight& f) {
   const Collective& c = f.schedule->collective();
-  f.work = std::make_unique<std::byte[]>(work_elements(c) * c.element_bytes);
-  f.input = std::make_unique<std::byte[]>(input_elements(c) * c.element_bytes);
+  f.work = std::make_unique<std::byte[]>(work_elements(c, f.position) * c.element_bytes);
+  f.input = std::make_unique<std::byte[]>(input_elements(c, f.position) * c.element_bytes);
   fill_buffers(c, f.op->dtype, f.position, salt_of(f), f.work.get(), f.input.get());
 }
 
@@ -117,7 +114,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
   if (f.position == 0 || f.op->kind == Op::Kind::recv) {
     RowStats& row = stats_.rows[f.row];
     ++row.calls;
-    row.bytes += buffer_bytes(c);
+    row.bytes += call_elements(c) * c.element_bytes;
     const double took = seconds(f.end.at - f.start.at);
     row.total_seconds += took;
     if (row.seconds.size() < kMaxSamples) row.seconds.push_back(static_cast<float>(took));

@@ -164,7 +164,8 @@ void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picosec
               : transfer                        ? 2
                                                 : 3;
   span.label = op.kind == Op::Kind::wait ? "wait" : r.program->labels[op.label];
-  if (span.kind == 1 || span.kind == 2) span.bytes = op.count * bytes_of(op.dtype);
+  if (span.kind == 1 || span.kind == 2)
+    span.bytes = elements_of(workload_, op) * bytes_of(op.dtype);
   spans_.push_back(std::move(span));
 }
 

@@ -20,6 +20,7 @@ struct CallTraffic {
     std::uint64_t bytes, messages;
   };
   std::vector<Edge> edges;
+  std::uint64_t call_bytes = 0;  // as nccl-tests counts the size of a call
 };
 
 std::uint64_t step_bytes(const Schedule& schedule, const Step& step) {
@@ -35,6 +36,7 @@ std::uint64_t step_bytes(const Schedule& schedule, const Step& step) {
 CallTraffic walk(const Schedule& schedule) {
   CallTraffic call;
   const Collective& c = schedule.collective();
+  call.call_bytes = call_elements(c) * c.element_bytes;
   std::map<std::pair<Rank, Rank>, LedgerCell> sums;
   for (Rank r = 0; r < c.size; ++r) {
     for (int a = 0; a < schedule.actors(r); ++a) {
@@ -55,8 +57,6 @@ CallTraffic walk(const Schedule& schedule) {
     call.edges.push_back({pair.first, pair.second, sum.bytes, sum.messages});
   return call;
 }
-
-std::uint64_t buffer_bytes(const Collective& c) { return work_elements(c) * c.element_bytes; }
 
 class Planner {
  public:
@@ -90,8 +90,8 @@ class Planner {
     std::uint32_t group;
     Func func;
     std::uint32_t element_bytes;
-    std::uint64_t count;
-    Rank root, from;  // `from`: source of a transfer, with root its target; else kNoRank
+    std::uint64_t count;  // of a v-variant: the index of its counts
+    Rank root, from;      // `from`: source of a transfer, with root its target; else kNoRank
     auto operator<=>(const Call&) const = default;
   };
 
@@ -117,7 +117,8 @@ class Planner {
     const auto group = static_cast<std::uint32_t>(seat.group);
     if (op.kind == Op::Kind::collective) {
       if (seat.position != 0) return;
-      const Call call{group, op.func, bytes_of(op.dtype), op.count, op.peer, kNoRank};
+      const std::uint64_t count = is_ragged(op.func) ? op.counts : op.count;
+      const Call call{group, op.func, bytes_of(op.dtype), count, op.peer, kNoRank};
       if (!ops_.contains(call)) ops_[call] = &op;
       ++calls_[call];
       return;
@@ -138,16 +139,16 @@ class Planner {
 
   void add_call(const Call& call, std::uint64_t times) {
     const auto kind = workload_.groups[call.group].kind;
-    const auto size = static_cast<int>(workload_.groups[call.group].members.size());
     CollectiveTraffic& row = plan_.collectives[schedules_.row(call.func, kind)];
     row.calls += times;
-    row.buffer_bytes +=
-        times * buffer_bytes({call.func, size, call.count, call.element_bytes, call.root});
     touched_.clear();
     if (call.from != kNoRank) {
-      add_edge(row, call, {call.from, call.root, call.count * call.element_bytes, 1}, times);
+      const std::uint64_t bytes = call.count * call.element_bytes;
+      row.buffer_bytes += times * bytes;
+      add_edge(row, call, {call.from, call.root, bytes, 1}, times);
     } else {
       const CallTraffic& traffic = traffic_of(call);
+      row.buffer_bytes += times * traffic.call_bytes;
       for (const auto& edge : traffic.edges) add_edge(row, call, edge, times);
     }
     std::uint64_t busiest = 0;

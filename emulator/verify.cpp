@@ -1,8 +1,10 @@
 #include "emulator/verify.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "collectives/layout.h"
 #include "emulator/assert.h"
 
 namespace ghostrank {
@@ -94,33 +96,62 @@ template <typename Type>
 void fill(const Collective& c, Rank rank, std::uint64_t salt, std::byte* work, std::byte* input) {
   const auto own = [&](std::uint64_t i) { return contribution(rank, c.size, salt, i); };
   const auto poison = [](std::uint64_t) { return kPoison; };
-  const auto r = static_cast<std::uint64_t>(rank);
+  const std::uint64_t elements = work_elements(c, rank);
   switch (c.func) {
     case Func::all_reduce:
     case Func::reduce:
     case Func::reduce_scatter:
-      return write<Type>(work, 0, work_elements(c), own);
+      return write<Type>(work, 0, elements, own);
     case Func::broadcast:
     case Func::send_recv:
     case Func::scatter:
-      if (rank == c.root) return write<Type>(work, 0, work_elements(c), own);
-      return write<Type>(work, 0, work_elements(c), poison);
+      if (rank == c.root) return write<Type>(work, 0, elements, own);
+      return write<Type>(work, 0, elements, poison);
     case Func::all_gather:
-    case Func::gather:
-      write<Type>(work, 0, work_elements(c), poison);
-      return write<Type>(work, r * c.count, c.count, own);
+    case Func::all_gather_v:
+    case Func::gather: {
+      const Block block = Layout(c).work(rank, rank);
+      write<Type>(work, 0, elements, poison);
+      return write<Type>(work, block.offset, block.count, own);
+    }
     case Func::all_to_all:
-      write<Type>(input, 0, input_elements(c), own);
-      write<Type>(work, 0, work_elements(c), poison);
-      return write<Type>(work, r * c.count, c.count, own);  // the own block never travels
+    case Func::all_to_all_v: {
+      const Layout layout(c);
+      const Block from = layout.input(rank, rank), to = layout.work(rank, rank);
+      const std::size_t element = sizeof(typename Type::Element);
+      write<Type>(input, 0, input_elements(c, rank), own);
+      write<Type>(work, 0, elements, poison);
+      std::copy_n(input + from.offset * element, from.count * element,
+                  work + to.offset * element);  // the own block never travels
+      return;
+    }
     case Func::barrier:
       return;
   }
 }
 
+// Every block of the rank's work buffer against what its owner had for the rank.
+template <typename Type>
+Checked check_blocks(const Collective& c, Rank rank, std::uint64_t salt, const std::byte* work) {
+  const bool exchanged = c.func == Func::all_to_all || c.func == Func::all_to_all_v;
+  const Layout layout(c);
+  Checked checked;
+  for (Rank owner = 0; owner < c.size; ++owner) {
+    const Block to = layout.work(rank, owner);
+    const std::uint64_t from = exchanged ? layout.input(owner, rank).offset : to.offset;
+    const Checked block = compare<Type>(work, to.offset, to.count, [&](std::uint64_t i) {
+      return contribution(owner, c.size, salt, from + (i - to.offset));
+    });
+    checked.elements += block.elements;
+    checked.wrong += block.wrong;
+  }
+  return checked;
+}
+
 template <typename Type>
 Checked check(const Collective& c, Rank rank, std::uint64_t salt, const std::byte* work) {
   const auto sum = [&](std::uint64_t i) { return sum_of_all(c.size, salt, i); };
+  const auto roots = [&](std::uint64_t i) { return contribution(c.root, c.size, salt, i); };
   const auto r = static_cast<std::uint64_t>(rank);
   switch (c.func) {
     case Func::all_reduce:
@@ -130,26 +161,17 @@ Checked check(const Collective& c, Rank rank, std::uint64_t salt, const std::byt
     case Func::reduce_scatter:
       return compare<Type>(work, r * c.count, c.count, sum);
     case Func::broadcast:
-      return compare<Type>(work, 0, c.count,
-                           [&](std::uint64_t i) { return contribution(c.root, c.size, salt, i); });
-    case Func::scatter:
-      return compare<Type>(work, r * c.count, c.count,
-                           [&](std::uint64_t i) { return contribution(c.root, c.size, salt, i); });
     case Func::send_recv:
-      return compare<Type>(work, 0, c.count,
-                           [&](std::uint64_t i) { return contribution(c.root, c.size, salt, i); });
+      return compare<Type>(work, 0, c.count, roots);
+    case Func::scatter:
+      return compare<Type>(work, r * c.count, c.count, roots);
     case Func::gather:
-      if (rank != c.root) return {};
-      [[fallthrough]];
+      return rank == c.root ? check_blocks<Type>(c, rank, salt, work) : Checked{};
     case Func::all_gather:
-      return compare<Type>(work, 0, work_elements(c), [&](std::uint64_t i) {
-        return contribution(static_cast<Rank>(i / c.count), c.size, salt, i);
-      });
     case Func::all_to_all:
-      return compare<Type>(work, 0, work_elements(c), [&](std::uint64_t i) {
-        return contribution(static_cast<Rank>(i / c.count), c.size, salt,
-                            r * c.count + i % c.count);
-      });
+    case Func::all_gather_v:
+    case Func::all_to_all_v:
+      return check_blocks<Type>(c, rank, salt, work);
     case Func::barrier:
       return {};
   }

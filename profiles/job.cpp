@@ -71,32 +71,7 @@ void read_parallel(const Settings& in, ParallelPlan& out) {
                                             : Launch::overlap;
 }
 
-// The names of an algorithm's key and of its function agree but for the all-reduce.
-std::string key_of(Func func) {
-  switch (func) {
-    case Func::all_reduce:
-      return "collectives.allreduce";
-    case Func::reduce_scatter:
-      return "collectives.reduce_scatter";
-    case Func::all_gather:
-      return "collectives.all_gather";
-    case Func::broadcast:
-      return "collectives.broadcast";
-    case Func::reduce:
-      return "collectives.reduce";
-    case Func::all_to_all:
-      return "collectives.all_to_all";
-    case Func::send_recv:
-      return "collectives.send_recv";
-    case Func::gather:
-      return "collectives.gather";
-    case Func::scatter:
-      return "collectives.scatter";
-    case Func::barrier:
-      break;
-  }
-  return "collectives.barrier";
-}
+std::string key_of(Func func) { return "collectives." + std::string(name_of(func)); }
 
 void check_algorithm(const Setting& name, const std::string& library, Func func) {
   // A library may lack the function altogether; that matters only to jobs that call it.
@@ -240,6 +215,10 @@ std::string& CollectiveSpec::algorithm(Func func) {
       return gather;
     case Func::scatter:
       return scatter;
+    case Func::all_gather_v:
+      return all_gather_v;
+    case Func::all_to_all_v:
+      return all_to_all_v;
     case Func::barrier:
       break;
   }

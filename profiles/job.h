@@ -48,7 +48,7 @@ struct CollectiveSpec {
   std::string allreduce = "auto";  // algorithm by function; "auto": the library's first row
   std::string reduce_scatter = "auto", all_gather = "auto", broadcast = "auto", reduce = "auto",
               all_to_all = "auto", send_recv = "auto", barrier = "auto", gather = "auto",
-              scatter = "auto";
+              scatter = "auto", all_gather_v = "auto", all_to_all_v = "auto";
   int channels = 0;                    // 0: one per NIC of a node that the group uses
   std::uint64_t slice_bytes = 0;       // 0: one message per block
   std::uint32_t credits = 0;           // 0: unlimited

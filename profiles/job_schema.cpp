@@ -90,6 +90,8 @@ constexpr std::array kKeys{
     Key{"collectives.barrier", KeyType::string, "auto", "likewise"},
     Key{"collectives.gather", KeyType::string, "auto", "likewise"},
     Key{"collectives.scatter", KeyType::string, "auto", "likewise"},
+    Key{"collectives.all_gather_v", KeyType::string, "auto", "likewise"},
+    Key{"collectives.all_to_all_v", KeyType::string, "auto", "likewise"},
     Key{"collectives.channels", KeyType::integer, "0",
         "rings (or trees) that share the data; 0: one per NIC of a node", 0, 64},
     Key{"collectives.slice", KeyType::size, "0",

@@ -1,5 +1,7 @@
 #include "profiles/program.h"
 
+#include <numeric>
+
 namespace ghostrank {
 
 std::uint32_t bytes_of(DataType type) {
@@ -31,6 +33,13 @@ std::string_view name_of(DataType type) {
       return "int64";
   }
   return "";
+}
+
+std::uint64_t elements_of(const Workload& workload, const Op& op) {
+  if (op.kind != Op::Kind::collective || !is_ragged(op.func)) return op.count;
+  if (op.counts >= workload.counts.size() || !workload.counts[op.counts]) return 0;
+  const std::vector<std::uint64_t>& counts = *workload.counts[op.counts];
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
 }  // namespace ghostrank

@@ -28,7 +28,7 @@ std::string_view name_of(DataType type);
 struct Op {
   enum class Kind : std::uint8_t {
     compute,     // `duration`
-    collective,  // `func`, `group`, `count`, `dtype`, `root`
+    collective,  // `func`, `group`, `count` or `counts`, `dtype`, `peer` as the root
     send,    // `count` of `dtype` to the member `peer` places after this rank in `group` (wraps)
     recv,    // likewise, from the member `peer` places after (negative: before)
     record,  // `event`
@@ -37,10 +37,11 @@ struct Op {
   Kind kind = Kind::compute;
   Func func = Func::all_reduce;
   DataType dtype = DataType::float32;
-  std::uint16_t group = 0;  // index into Workload::group_names
-  std::uint32_t label = 0;  // index into Program::labels: "forward", "bucket 12"
-  std::uint32_t event = 0;  // record, wait
-  std::int32_t peer = 0;    // send, recv: offset in the group; broadcast, reduce: root
+  std::uint16_t group = 0;   // index into Workload::group_names
+  std::uint32_t label = 0;   // index into Program::labels: "forward", "bucket 12"
+  std::uint32_t event = 0;   // record, wait
+  std::int32_t peer = 0;     // send, recv: offset in the group; broadcast, reduce, ...: root
+  std::uint32_t counts = 0;  // all_gather_v, all_to_all_v: index into Workload::counts
   std::uint64_t count = 0;
   Picoseconds duration = 0;
 };
@@ -71,8 +72,12 @@ struct Workload {
   std::vector<std::uint16_t> role_of;    // by rank
   std::vector<std::string> group_names;  // "dp", "tp", ...
   std::vector<Group> groups;             // every rank is in at most one group of each kind
+  std::vector<Counts> counts;            // of the v-variants, as Collective::counts
   double samples_per_iteration = 0;      // whole job; 0 = unknown
   double flops_per_iteration = 0;        // model FLOPs of the whole job; 0 = unknown
 };
+
+// `count` of an op; of a v-variant all its counts together.
+std::uint64_t elements_of(const Workload& workload, const Op& op);
 
 }  // namespace ghostrank

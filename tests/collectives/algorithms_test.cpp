@@ -10,9 +10,12 @@
 #include "collectives/checker.h"
 #include "collectives/libraries.h"
 #include "collectives/schedule.h"
+#include "tests/collectives/calls.h"
 
 namespace ghostrank {
 namespace {
+
+using testing::call;
 
 std::vector<std::int32_t> nodes_of(int size, int ranks_per_node) {
   std::vector<std::int32_t> node_of;
@@ -53,12 +56,12 @@ std::set<std::uint64_t> counts_for(int size) {
   return {0, 1, 3, n - 1, n, n + 1, 5 * n + 3, 100};
 }
 
-class EveryAlgorithm : public testing::TestWithParam<Algorithm> {};
+class EveryAlgorithm : public ::testing::TestWithParam<Algorithm> {};
 
 TEST_P(EveryAlgorithm, KeepsTheContractAndCostsWhatItsClosedFormSays) {
   for (int size = 1; size <= 64; ++size)
     for (const std::uint64_t count : counts_for(size)) {
-      const Collective c{GetParam().func, size, count, 4, size / 3};
+      const Collective c = call(GetParam().func, size, count, size / 3);
       const CheckReport report = prove(GetParam(), c, {});
       const Cost cost = GetParam().cost(c);
       EXPECT_EQ(report.messages, cost.messages) << describe(GetParam(), c, {});
@@ -77,7 +80,7 @@ TEST_P(EveryAlgorithm, WorksOnChannelsSlicesAndCreditsOfAnyNumber) {
         for (const std::uint64_t slice_bytes : {0, 1, 12, 64})
           for (const std::uint32_t credits : {0U, 1U, 2U, 4U}) {
             if (slice_bytes == 0 && credits > 1) continue;
-            prove(GetParam(), {GetParam().func, size, count, 4, size - 1},
+            prove(GetParam(), call(GetParam().func, size, count, size - 1),
                   {{}, channels, slice_bytes, {credits}});
             if (HasFailure()) return;
           }
@@ -87,7 +90,7 @@ TEST_P(EveryAlgorithm, WorksOnLargeGroupsWithOneCreditAndManySlices) {
   for (int size = 17; size <= 64; size += size < 32 ? 1 : 5)
     for (const int channels : {1, 8}) {
       const auto n = static_cast<std::uint64_t>(size);
-      prove(GetParam(), {GetParam().func, size, 5 * n + 3, 4, 0}, {{}, channels, 60, {1}});
+      prove(GetParam(), call(GetParam().func, size, 5 * n + 3), {{}, channels, 60, {1}});
     }
 }
 
@@ -101,7 +104,7 @@ TEST_P(EveryAlgorithm, WorksOnNodesOfManyRanksEvenUnequalOrScatteredOnes) {
     for (const auto& node_of : layouts)
       for (const int channels : {1, 2, 8})
         for (const std::uint32_t credits : {0U, 2U})
-          prove(GetParam(), {GetParam().func, size, 100, 4, size / 2},
+          prove(GetParam(), call(GetParam().func, size, 100, size / 2),
                 {node_of, channels, credits > 0 ? 16U : 0U, {credits}});
   }
 }
@@ -110,16 +113,16 @@ TEST_P(EveryAlgorithm, WorksFromEveryRoot) {
   for (const int size : {1, 2, 6, 8, 11, 17})
     for (Rank root = 0; root < size; ++root)
       for (const int channels : {1, 4})
-        prove(GetParam(), {GetParam().func, size, 10, 4, root},
+        prove(GetParam(), call(GetParam().func, size, 10, root),
               {nodes_of(size, 4), channels, 0, {}});
 }
 
 TEST_P(EveryAlgorithm, SendsNothingInAGroupOfOne) {
-  const Collective c{GetParam().func, 1, 10, 4, 0};
+  const Collective c = call(GetParam().func, 1, 10);
   EXPECT_EQ(prove(GetParam(), c, {}).messages, 0U);
 }
 
-std::string test_name(const testing::TestParamInfo<Algorithm>& row) {
+std::string test_name(const ::testing::TestParamInfo<Algorithm>& row) {
   std::string name = std::string(row.param.library) + '_' + std::string(name_of(row.param.func)) +
                      '_' + std::string(row.param.name);
   for (char& c : name)
@@ -128,13 +131,13 @@ std::string test_name(const testing::TestParamInfo<Algorithm>& row) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Generic, EveryAlgorithm,
-                         testing::ValuesIn(generic_rows().begin(), generic_rows().end()),
+                         ::testing::ValuesIn(generic_rows().begin(), generic_rows().end()),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(OpenMpi, EveryAlgorithm,
-                         testing::ValuesIn(openmpi_rows().begin(), openmpi_rows().end()),
+                         ::testing::ValuesIn(openmpi_rows().begin(), openmpi_rows().end()),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Gloo, EveryAlgorithm,
-                         testing::ValuesIn(gloo_rows().begin(), gloo_rows().end()), test_name);
+                         ::testing::ValuesIn(gloo_rows().begin(), gloo_rows().end()), test_name);
 
 TEST(Registry, HasAnAlgorithmForEveryFunction) {
   for (int f = 0; f < kFuncs; ++f)

@@ -25,7 +25,7 @@ std::string error_of(const Schedule& schedule) {
   return report.error;
 }
 
-constexpr Collective kAllReduce{Func::all_reduce, 4, 10, 4, 0};
+const Collective kAllReduce{Func::all_reduce, 4, 10, 4, 0};
 
 // A right ring all-reduce of four ranks, for a test to break.
 Script::Actors ring() {

@@ -48,6 +48,14 @@ struct SmallJob {
     return *this;
   }
 
+  // A v-variant.
+  SmallJob& collective(Func func, Counts counts, DataType type = DataType::float32) {
+    collective(func, 0, type);
+    program().streams[0].back().counts = static_cast<std::uint32_t>(workload.counts.size());
+    workload.counts.push_back(std::move(counts));
+    return *this;
+  }
+
   SmallJob& compute(Picoseconds duration) {
     Op op;
     op.duration = duration;

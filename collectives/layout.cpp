@@ -1,0 +1,60 @@
+// See layout.h.
+#include "collectives/layout.h"
+
+#include <algorithm>
+
+namespace ghostrank {
+namespace {
+
+Block between(const std::vector<std::uint64_t>& begins, std::size_t i, Buffer buffer) {
+  return {begins[i], begins[i + 1] - begins[i], buffer};
+}
+
+}  // namespace
+
+Layout::Layout(const Collective& c)
+    : kind_(Kind::equal), size_(c.size), count_(c.count), longest_(c.count) {
+  if (!c.counts) return;
+  const std::vector<std::uint64_t>& counts = *c.counts;
+  const auto n = static_cast<std::size_t>(c.size);
+  longest_ = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
+  kind_ = c.func == Func::all_gather_v ? Kind::by_owner : Kind::by_pair;
+  if (kind_ == Kind::by_owner) {
+    work_.assign(n + 1, 0);
+    for (std::size_t j = 0; j < n; ++j) work_[j + 1] = work_[j] + counts[j];
+    return;
+  }
+  work_.assign(n * (n + 1), 0);
+  input_ = work_;
+  for (std::size_t r = 0; r < n; ++r)
+    for (std::size_t j = 0; j < n; ++j) {
+      const std::size_t at = r * (n + 1) + j;
+      work_[at + 1] = work_[at] + counts[j * n + r];
+      input_[at + 1] = input_[at] + counts[r * n + j];
+    }
+}
+
+Block Layout::work(Rank r, Rank j) const {
+  const auto block = static_cast<std::size_t>(j);
+  if (kind_ == Kind::equal) return {block * count_, count_};
+  if (kind_ == Kind::by_owner) return between(work_, block, Buffer::work);
+  return between(work_, static_cast<std::size_t>(r) * (static_cast<std::size_t>(size_) + 1) + block,
+                 Buffer::work);
+}
+
+Block Layout::input(Rank r, Rank j) const {
+  const auto block = static_cast<std::size_t>(j);
+  if (kind_ != Kind::by_pair) return {block * count_, count_, Buffer::input};
+  return between(input_,
+                 static_cast<std::size_t>(r) * (static_cast<std::size_t>(size_) + 1) + block,
+                 Buffer::input);
+}
+
+Rank Layout::block_at(Rank r, std::uint64_t element) const {
+  if (kind_ == Kind::equal) return static_cast<Rank>(element / count_);
+  const auto row = kind_ == Kind::by_owner ? 0 : r * (static_cast<std::ptrdiff_t>(size_) + 1);
+  const auto begin = work_.begin() + row, end = begin + size_ + 1;
+  return static_cast<Rank>(std::upper_bound(begin, end, element) - begin) - 1;
+}
+
+}  // namespace ghostrank
