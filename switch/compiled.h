@@ -12,15 +12,9 @@
 
 #include "switch/plan.h"
 #include "switch/pool.h"
+#include "switch/transmitter.h"
 
 namespace ghostrank::switchml {
-
-// Where frames leave. The switch asks for room and fills it before it asks again.
-class Transmitter {
- public:
-  virtual ~Transmitter() = default;
-  virtual std::byte* frame(int port, std::size_t bytes) = 0;  // never null
-};
 
 struct JobCounters {
   std::uint64_t received = 0, collected = 0, duplicates = 0, broadcasts = 0, retransmissions = 0;

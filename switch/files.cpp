@@ -1,44 +1,74 @@
-// A switch on pcap files.
+// pcap files as the ports of a switch.
 #include <algorithm>
 #include <memory>
 #include <optional>
 
-#include "switch/live.h"
+#include "switch/frame_ports.h"
 #include "switch/pcap_file.h"
 
 namespace ghostrank::switchml {
 namespace {
 
-class FileTransmitter final : public Transmitter {
- public:
-  explicit FileTransmitter(const std::vector<PortName>& ports) {
-    for (const PortName& port : ports) {
-      writers_.push_back(port.out.empty() ? nullptr : std::make_unique<PcapWriter>(port.out));
-    }
-  }
-  std::byte* frame(int port, std::size_t bytes) override {
-    PcapWriter* writer = writers_[static_cast<std::size_t>(port)].get();
-    if (writer != nullptr) return writer->frame(now_ns, bytes);
-    if (nowhere_.size() < bytes) nowhere_.resize(bytes);
-    return nowhere_.data();
-  }
-  void finish() {
-    for (auto& writer : writers_) {
-      if (writer) writer->finish();
-    }
-  }
-
-  std::uint64_t now_ns = 0;
-
- private:
-  std::vector<std::unique_ptr<PcapWriter>> writers_;
-  std::vector<std::byte> nowhere_;
-};
-
 struct Input {
   int port = 0;
   std::unique_ptr<PcapReader> reader;
-  std::optional<PcapFrame> next;
+  PcapFrame next;
+};
+
+class Files final : public FramePorts {
+ public:
+  explicit Files(const std::vector<PortName>& ports) {
+    for (std::size_t p = 0; p < ports.size(); ++p) {
+      const PortName& port = ports[p];
+      writers_.push_back(port.out.empty() ? nullptr : std::make_unique<PcapWriter>(port.out));
+      if (port.in.empty()) continue;
+      Input input{static_cast<int>(p), std::make_unique<PcapReader>(port.in), {}};
+      if (const auto first = input.reader->next()) {
+        input.next = *first;
+        inputs_.push_back(std::move(input));
+      }
+    }
+  }
+
+  int count() const override { return static_cast<int>(writers_.size()); }
+  bool finished() const override { return inputs_.empty(); }
+  std::vector<int> descriptors() const override { return {}; }
+
+  std::optional<Arrival> next() override {
+    if (inputs_.empty()) return std::nullopt;
+    const auto first = std::min_element(
+        inputs_.begin(), inputs_.end(),
+        [](const Input& a, const Input& b) { return a.next.time_ns < b.next.time_ns; });
+    now_ns_ = first->next.time_ns;
+    const Arrival arrival{first->port, first->next.bytes};
+    if (const auto next = first->reader->next()) {
+      first->next = *next;
+    } else {
+      ended_.push_back(std::move(first->reader));  // the frame lies in its mapping
+      inputs_.erase(first);
+    }
+    return arrival;
+  }
+
+  std::byte* frame(int port, std::size_t bytes) override {
+    PcapWriter* writer = writers_[static_cast<std::size_t>(port)].get();
+    if (writer != nullptr) return writer->frame(now_ns_, bytes);
+    if (nowhere_.size() < bytes) nowhere_.resize(bytes);
+    return nowhere_.data();
+  }
+
+  void flush() override {
+    for (auto& writer : writers_) {
+      if (writer && finished()) writer->finish();
+    }
+  }
+
+ private:
+  std::vector<Input> inputs_;  // with a next frame
+  std::vector<std::unique_ptr<PcapReader>> ended_;
+  std::vector<std::unique_ptr<PcapWriter>> writers_;
+  std::vector<std::byte> nowhere_;
+  std::uint64_t now_ns_ = 0;
 };
 
 }  // namespace
@@ -50,25 +80,8 @@ PortName port_named(const std::string& text) {
   return {text, {}, {}};
 }
 
-void run_on_files(CompiledSwitch& sw, const std::vector<PortName>& ports) {
-  FileTransmitter out(ports);
-  std::vector<Input> inputs;
-  for (std::size_t p = 0; p < ports.size(); ++p) {
-    if (ports[p].in.empty()) continue;
-    Input input{static_cast<int>(p), std::make_unique<PcapReader>(ports[p].in), {}};
-    input.next = input.reader->next();
-    if (input.next) inputs.push_back(std::move(input));
-  }
-  while (!inputs.empty()) {
-    auto first = std::min_element(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) {
-      return a.next->time_ns < b.next->time_ns;
-    });
-    out.now_ns = first->next->time_ns;
-    sw.receive(first->port, first->next->bytes, out);
-    first->next = first->reader->next();
-    if (!first->next) inputs.erase(first);
-  }
-  out.finish();
+std::unique_ptr<FramePorts> open_files(const std::vector<PortName>& ports) {
+  return std::make_unique<Files>(ports);
 }
 
 }  // namespace ghostrank::switchml

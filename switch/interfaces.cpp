@@ -1,8 +1,8 @@
-// A switch on network interfaces: a packet socket each, frames in batches.
+// Network interfaces as the ports of a switch: a packet socket each, frames in batches.
 //
-// A batch of arrived frames is switched as a whole before anything is sent, so that a result for
-// four workers is one system call per port. What a full interface does not take is dropped, as by a
-// switch; SwitchML repeats.
+// A batch of arrived frames is switched as a whole before anything is sent, so that results are one
+// system call per port and batch. What a full interface does not take is dropped, as by a switch;
+// SwitchML repeats.
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
@@ -11,12 +11,11 @@
 #include <linux/if_packet.h>
 #include <memory>
 #include <net/if.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <system_error>
 #include <unistd.h>
 
-#include "switch/live.h"
+#include "switch/frame_ports.h"
 
 namespace ghostrank::switchml {
 namespace {
@@ -105,41 +104,51 @@ class Interface {
   unsigned waiting_ = 0;
 };
 
-class InterfaceTransmitter final : public Transmitter {
+class Interfaces final : public FramePorts {
  public:
-  explicit InterfaceTransmitter(std::vector<std::unique_ptr<Interface>>& ports) : ports_(ports) {}
+  explicit Interfaces(const std::vector<PortName>& names) {
+    for (const PortName& name : names)
+      ports_.push_back(std::make_unique<Interface>(name.interface));
+  }
+
+  int count() const override { return static_cast<int>(ports_.size()); }
+  bool finished() const override { return false; }
+  std::vector<int> descriptors() const override {
+    std::vector<int> all;
+    for (const auto& port : ports_) all.push_back(port->fd());
+    return all;
+  }
+
+  // A batch of one port, then one of the next; what they cause leaves between batches.
+  std::optional<Arrival> next() override {
+    for (std::size_t tried = 0; at_ == arrived_; ++tried) {
+      if (tried == ports_.size()) return std::nullopt;
+      flush();
+      port_ = (port_ + 1) % ports_.size();
+      at_ = 0;
+      arrived_ = ports_[port_]->receive();
+    }
+    return Arrival{static_cast<int>(port_), ports_[port_]->frame(at_++)};
+  }
+
   std::byte* frame(int port, std::size_t bytes) override {
     return ports_[static_cast<std::size_t>(port)]->room(bytes);
   }
 
+  void flush() override {
+    for (auto& port : ports_) port->flush();
+  }
+
  private:
-  std::vector<std::unique_ptr<Interface>>& ports_;
+  std::vector<std::unique_ptr<Interface>> ports_;
+  std::size_t port_ = 0;           // whose batch is being read
+  unsigned at_ = 0, arrived_ = 0;  // of that batch
 };
 
 }  // namespace
 
-void run_on_interfaces(CompiledSwitch& sw, const std::vector<PortName>& names,
-                       const std::vector<Watch>& watches, const std::atomic<bool>& stop) {
-  std::vector<std::unique_ptr<Interface>> ports;
-  std::vector<pollfd> polled;
-  for (const PortName& name : names) {
-    ports.push_back(std::make_unique<Interface>(name.interface));
-    polled.push_back({ports.back()->fd(), POLLIN, 0});
-  }
-  for (const Watch& watch : watches) polled.push_back({watch.fd, POLLIN, 0});
-  InterfaceTransmitter out(ports);
-  while (!stop) {
-    if (poll(polled.data(), polled.size(), 100) <= 0) continue;
-    for (std::size_t p = 0; p < ports.size(); ++p) {
-      if ((polled[p].revents & POLLIN) == 0) continue;
-      const unsigned n = ports[p]->receive();
-      for (unsigned i = 0; i < n; ++i) sw.receive(static_cast<int>(p), ports[p]->frame(i), out);
-    }
-    for (auto& port : ports) port->flush();
-    for (std::size_t w = 0; w < watches.size(); ++w) {
-      if (polled[ports.size() + w].revents != 0) watches[w].ready();
-    }
-  }
+std::unique_ptr<FramePorts> open_interfaces(const std::vector<PortName>& ports) {
+  return std::make_unique<Interfaces>(ports);
 }
 
 }  // namespace ghostrank::switchml

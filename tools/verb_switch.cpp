@@ -133,19 +133,15 @@ int run_switch(const Argv& argv) {
   const auto began = std::chrono::steady_clock::now();
   const double processor = processor_seconds();
   try {
-    if (files) {
-      run_on_files(sw, ports);
-    } else {
-      struct sigaction action {};
-      action.sa_handler = stop_on_signal;
-      sigaction(SIGINT, &action, nullptr);
-      sigaction(SIGTERM, &action, nullptr);
-      std::optional<SwitchControl> control;
-      if (!flags.socket.empty()) control.emplace(flags.socket, sw, stop_requested);
-      run_on_interfaces(sw, ports,
-                        control ? std::vector{control->watch()} : std::vector<switchml::Watch>{},
-                        stop_requested);
-    }
+    const auto frames = files ? open_files(ports) : open_interfaces(ports);
+    struct sigaction action {};
+    action.sa_handler = stop_on_signal;
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    std::optional<SwitchControl> control;
+    if (!flags.socket.empty()) control.emplace(flags.socket, sw, stop_requested);
+    run(sw, *frames, control ? std::vector{control->watch()} : std::vector<switchml::Watch>{},
+        stop_requested);
   } catch (const std::system_error& error) {
     throw Error(error.what(), ErrorKind::environment);
   } catch (const std::runtime_error& error) {

@@ -82,7 +82,8 @@ class SwitchOnFiles : public testing::Test {
     CompiledSwitch sw(plan_of({job}, s.workers));
     std::vector<PortName> ports;
     for (int w = 0; w < s.workers; ++w) ports.push_back({{}, in(w), out(w)});
-    run_on_files(sw, ports);
+    const std::atomic<bool> stop{false};
+    run(sw, *open_files(ports), {}, stop);
     compare(s, arrivals);
   }
 

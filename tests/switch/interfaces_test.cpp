@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kWorkers = 4;
 
-bool run(const std::string& command) {
+bool shell(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
 }
 
@@ -34,18 +34,18 @@ bool run(const std::string& command) {
 class Namespaces {
  public:
   Namespaces() : prefix_("grsw" + std::to_string(getpid() % 10'000)) {
-    made_ = run("ip netns add " + name(-1));
+    made_ = shell("ip netns add " + name(-1));
     for (int w = 0; made_ && w < kWorkers; ++w) {
       const std::string end = "p" + std::to_string(w);
-      made_ = run("ip netns add " + name(w)) &&
-              run("ip link add " + end + " netns " + name(-1) + " type veth peer name eth0 netns " +
-                  name(w)) &&
-              run("ip -n " + name(-1) + " link set " + end + " up") &&
-              run("ip -n " + name(w) + " link set eth0 up");
+      made_ = shell("ip netns add " + name(w)) &&
+              shell("ip link add " + end + " netns " + name(-1) +
+                    " type veth peer name eth0 netns " + name(w)) &&
+              shell("ip -n " + name(-1) + " link set " + end + " up") &&
+              shell("ip -n " + name(w) + " link set eth0 up");
     }
   }
   ~Namespaces() {
-    for (int w = -1; w < kWorkers; ++w) run("ip netns del " + name(w));
+    for (int w = -1; w < kWorkers; ++w) shell("ip netns del " + name(w));
   }
   bool made() const { return made_; }
   std::string name(int w) const { return prefix_ + (w < 0 ? "s" : "w" + std::to_string(w)); }
@@ -103,7 +103,7 @@ TEST(SwitchOnInterfaces, SumsForFourWorkersInNamespaces) {
   for (int w = 0; w < kWorkers; ++w) ports.push_back({"p" + std::to_string(w), {}, {}});
   std::thread at_work([&] {
     net.inside(-1, [&] {
-      run_on_interfaces(sw, ports, {watch}, stop);
+      switchml::run(sw, *open_interfaces(ports), {watch}, stop);
       return 0;
     });
   });

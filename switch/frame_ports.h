@@ -1,0 +1,54 @@
+// What stands at the ports of a switch, whichever target it is: pcap files, or network interfaces
+// through packet sockets.
+//
+// Threading: one owner.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "switch/transmitter.h"
+
+namespace ghostrank::switchml {
+
+// A port: an interface, or a file to read (may be empty: nothing comes) and one to write (may be
+// empty: what leaves is only counted).
+struct PortName {
+  std::string interface;
+  std::string in, out;
+};
+
+// "eth0", "IN.pcap:OUT.pcap", ":OUT.pcap", "IN.pcap:"; what contains a colon or ends in .pcap is a
+// file.
+PortName port_named(const std::string& text);
+
+struct Arrival {
+  int port = 0;
+  std::span<const std::byte> frame;  // valid until the next call of next()
+};
+
+class FramePorts : public Transmitter {
+ public:
+  virtual int count() const = 0;
+  // The next frame; none: nothing now.
+  virtual std::optional<Arrival> next() = 0;
+  // Sends what frame() was given room for, where it is not sent yet.
+  virtual void flush() = 0;
+  // Nothing will come any more.
+  virtual bool finished() const = 0;
+  // Descriptors that become readable when something has come; empty: next() never waits.
+  virtual std::vector<int> descriptors() const = 0;
+};
+
+// All frames of all files in the order of their time stamps, of equal ones by port; what leaves has
+// the time stamp of what came last. Throws std::runtime_error naming the file; finish by flush().
+std::unique_ptr<FramePorts> open_files(const std::vector<PortName>& ports);
+
+// Throws std::system_error where an interface cannot be opened.
+std::unique_ptr<FramePorts> open_interfaces(const std::vector<PortName>& ports);
+
+}  // namespace ghostrank::switchml

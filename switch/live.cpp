@@ -1,0 +1,35 @@
+#include "switch/live.h"
+
+#include <poll.h>
+
+namespace ghostrank::switchml {
+namespace {
+
+constexpr int kPatienceMs = 100;  // between looks at `stop`
+
+}  // namespace
+
+void wait_for(const FramePorts& ports, const std::vector<Watch>& watches) {
+  std::vector<pollfd> polled;
+  for (const Watch& watch : watches) polled.push_back({watch.fd, POLLIN, 0});
+  for (const int fd : ports.descriptors()) polled.push_back({fd, POLLIN, 0});
+  if (polled.empty() || poll(polled.data(), polled.size(), kPatienceMs) <= 0) return;
+  for (std::size_t w = 0; w < watches.size(); ++w) {
+    if (polled[w].revents != 0) watches[w].ready();
+  }
+}
+
+void run(CompiledSwitch& sw, FramePorts& ports, const std::vector<Watch>& watches,
+         const std::atomic<bool>& stop) {
+  while (!stop && !ports.finished()) {
+    while (!stop) {
+      const auto arrival = ports.next();
+      if (!arrival) break;
+      sw.receive(arrival->port, arrival->frame, ports);
+    }
+    ports.flush();
+    if (!ports.finished()) wait_for(ports, watches);
+  }
+}
+
+}  // namespace ghostrank::switchml
