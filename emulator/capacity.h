@@ -4,6 +4,7 @@
 
 #include "emulator/control.h"
 #include "emulator/fabric/fabric.h"
+#include "emulator/flows.h"
 #include "emulator/result.h"
 #include "emulator/traffic.h"
 #include "profiles/job.h"
@@ -11,9 +12,10 @@
 namespace ghostrank {
 
 // Payload bytes per second that each process sends to its right neighbour while it receives as much
-// from its left one; all processes measure at once, for about `milliseconds`. The slowest process
-// counts. 0 if stopped.
-double measure_wire(Control& control, Fabric& fabric, std::uint64_t nonce, int shards,
+// from its left one, over the flows of its first shard in turn; all processes measure at once, for
+// about `milliseconds`. The slowest process counts. 0 if stopped, or where no neighbours have
+// flows.
+double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::uint64_t nonce,
                     int milliseconds);
 
 // Seconds that the engine spends on one message, from a small ring all-reduce in virtual time.

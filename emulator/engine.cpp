@@ -85,7 +85,8 @@ class Run {
         host_(control.world().rank),
         began_ns_(monotonic_ns()),
         cluster_(spec_, workload, control.world().size),
-        ensemble_(assemble(job, workload, cluster_, control)),
+        flows_(spec_, workload, cluster_),
+        ensemble_(assemble(job, workload, cluster_, flows_, control)),
         player_(spec_, workload, cluster_, ensemble_, control, make_shards()) {
     result_.config_json = job.config_json;
   }
@@ -94,6 +95,7 @@ class Run {
     result_.hosts = ensemble_.hosts;
     result_.ranks = workload_.ranks;
     result_.nics_per_node = spec_.cluster.nics_per_node;
+    for (const auto& [a, b, count] : flows_.per_host_pair()) result_.flows.push_back({a, b, count});
     result_.capacity = ensemble_.capacity;
     result_.dilation = ensemble_.dilation;
     result_.samples_per_iteration = workload_.samples_per_iteration;
@@ -121,8 +123,8 @@ class Run {
       std::string spill = options_.spill_path.empty() ? "ghostrank-pairs.csv" : options_.spill_path;
       if (!alone) spill += "." + std::to_string(host_ * count + s);
       shards.push_back(std::make_unique<Shard>(Shard::Setup{
-          spec_, workload_, cluster_, host_, s, *ensemble_.fabrics[static_cast<std::size_t>(s)],
-          ensemble_.nonce, options_.trace_ranks,
+          spec_, workload_, cluster_, host_, s, flows_,
+          *ensemble_.fabrics[static_cast<std::size_t>(s)], ensemble_.nonce, options_.trace_ranks,
           options_.max_spans / static_cast<std::size_t>(count), spill}));
     }
     return shards;
@@ -130,7 +132,7 @@ class Run {
 
   void note_limits() {
     if (spec_.fabric.kind == FabricKind::ofi) {
-      if (cluster_.hosts() == 1) {
+      if (flows_.flows().empty()) {
         result_.notes.push_back(
             "one process: nothing crossed the fabric; start several (WORLD_SIZE) to use it");
       } else {
@@ -204,6 +206,7 @@ class Run {
   const std::int64_t began_ns_;
   std::int64_t played_from_ns_ = 0;
   const Cluster cluster_;
+  const Flows flows_;
   Ensemble ensemble_;
   Player player_;
   Result result_;

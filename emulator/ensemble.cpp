@@ -6,9 +6,8 @@
 #include "emulator/blob.h"
 #include "emulator/capacity.h"
 #include "emulator/fabric/local.h"
-#include "emulator/fabric/ofi.h"
+#include "emulator/flow_setup.h"
 #include "emulator/host_facts.h"
-#include "emulator/hosts.h"
 #include "emulator/traffic.h"
 #include "profiles/error.h"
 
@@ -26,11 +25,13 @@ void require_whole(const BlobReader& r, std::size_t host) {
 
 class Assembly {
  public:
-  Assembly(const LoadedJob& job, const Workload& workload, const Cluster& cluster, Control& control)
+  Assembly(const LoadedJob& job, const Workload& workload, const Cluster& cluster,
+           const Flows& flows, Control& control)
       : spec_(job.spec),
         job_(job),
         workload_(workload),
         cluster_(cluster),
+        flows_(flows),
         control_(control),
         host_(control.world().rank),
         hosts_(control.world().size),
@@ -38,8 +39,7 @@ class Assembly {
 
   Ensemble assemble() {
     agree();
-    for (int s = 0; s < cluster_.shards(); ++s) open_fabric(s);
-    connect();
+    open_fabrics();
     choose_dilation();
     return std::move(out_);
   }
@@ -89,75 +89,38 @@ class Assembly {
     return all;
   }
 
-  void open_fabric(int shard) {
-    if (hosts_ == 1) {
-      out_.fabrics.push_back(make_local_fabric());
+  void open_fabrics() {
+    if (flows_.flows().empty()) {
+      for (int s = 0; s < cluster_.shards(); ++s) out_.fabrics.push_back(make_local_fabric());
       return;
     }
-    OfiOptions o;
-    o.provider = spec_.fabric.provider;
-    o.nonce = out_.nonce;
-    o.keep_payload = spec_.run.verify;
-    try {
-      if (shard == 0) check_this_host(spec_, host_, hosts_);
-      o.bind_address = data_address(spec_, host_, hosts_, control_.world().master_address);
-      auto fabric = OfiFabric::open(o);
-      ofi_.push_back(fabric.get());
-      out_.fabrics.push_back(std::move(fabric));
-    } catch (const Error& e) {
-      if (shard == 0) control_.fail("host " + std::to_string(host_) + ": " + e.what());
-      throw;
-    }
-  }
-
-  // Destinations are numbered host * shards + shard.
-  void connect() {
-    if (hosts_ == 1) return;
-    BlobWriter mine;
-    mine.put(ofi_[0]->provider());
-    mine.put(ofi_[0]->transport());
-    for (const OfiFabric* fabric : ofi_) mine.put(fabric->address());
-    std::vector<std::string> addresses;
-    const std::vector<std::string> all = gathered(mine.bytes());
-    for (std::size_t h = 0; h < all.size(); ++h) {
-      BlobReader r(all[h]);
-      r.get(out_.hosts[h].provider), r.get(out_.hosts[h].transport);
-      std::vector<std::string> theirs(static_cast<std::size_t>(cluster_.shards()));
-      for (std::string& address : theirs) r.get(address);
-      require_whole(r, h);
-      if (out_.hosts[h].provider != out_.hosts[0].provider) {
-        throw Error("host " + std::to_string(h) + " uses libfabric provider " +
-                        out_.hosts[h].provider + ", host 0 uses " + out_.hosts[0].provider +
-                        "; they do not speak to each other: name one with fabric.provider",
-                    ErrorKind::environment);
-      }
-      for (std::string& address : theirs) addresses.push_back(std::move(address));
-    }
-    for (int s = 0; s < cluster_.shards(); ++s) {
-      ofi_[static_cast<std::size_t>(s)]->connect(addresses, host_ * cluster_.shards() + s);
+    OpenedFlows opened = open_flows(spec_, flows_, control_, out_.nonce);
+    for (auto& fabric : opened.fabrics) out_.fabrics.push_back(std::move(fabric));
+    for (std::size_t h = 0; h < out_.hosts.size(); ++h) {
+      out_.hosts[h].provider = opened.providers[h];
+      out_.hosts[h].transport = opened.transports[h];
     }
   }
 
   void choose_dilation() {
     // Every distinct iteration, so that what cannot be scheduled is found before the start; the
     // last is the steady state.
-    std::size_t programs = 1;
-    for (const Role& role : workload_.roles) programs = std::max(programs, role.iterations.size());
     TrafficPlan plan;
-    for (std::size_t i = 0; i < programs; ++i) {
-      plan = plan_traffic(spec_, workload_, static_cast<int>(i));
+    for (int i = 0; i < distinct_iterations(workload_); ++i) {
+      plan = plan_traffic(spec_, workload_, i);
     }
     if (virtual_) {
       out_.capacity.step_seconds_at_least = plan.step_seconds_at_least;
       return;
     }
-    const bool probe = hosts_ > 1 && spec_.run.probe_ms > 0;
-    if (hosts_ > 1 && !probe && spec_.dilation == 0) {
+    const bool wired = !flows_.flows().empty();
+    const bool probe = wired && spec_.run.probe_ms > 0;
+    if (wired && !probe && spec_.dilation == 0) {
       throw Error("scale.dilation: auto needs run.probe_ms > 0, or give a number");
     }
-    const double wire = probe ? measure_wire(control_, *out_.fabrics[0], out_.nonce,
-                                             cluster_.shards(), spec_.run.probe_ms)
-                              : 0;
+    const double wire =
+        probe ? measure_wire(control_, flows_, *out_.fabrics[0], out_.nonce, spec_.run.probe_ms)
+              : 0;
     BlobWriter mine;
     mine.put(measure_engine());
     double slowest = 0;
@@ -177,18 +140,18 @@ class Assembly {
   const LoadedJob& job_;
   const Workload& workload_;
   const Cluster& cluster_;
+  const Flows& flows_;
   Control& control_;
   const int host_, hosts_;
   const bool virtual_;
-  std::vector<OfiFabric*> ofi_;  // of out_.fabrics, when there are several hosts
   Ensemble out_;
 };
 
 }  // namespace
 
 Ensemble assemble(const LoadedJob& job, const Workload& workload, const Cluster& cluster,
-                  Control& control) {
-  return Assembly(job, workload, cluster, control).assemble();
+                  const Flows& flows, Control& control) {
+  return Assembly(job, workload, cluster, flows, control).assemble();
 }
 
 }  // namespace ghostrank

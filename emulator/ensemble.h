@@ -13,6 +13,7 @@
 #include "emulator/cluster.h"
 #include "emulator/control.h"
 #include "emulator/fabric/fabric.h"
+#include "emulator/flows.h"
 #include "emulator/result.h"
 #include "profiles/job.h"
 
@@ -29,6 +30,6 @@ struct Ensemble {
 // Throws Error when the processes play different jobs, cannot reach each other, or were stopped
 // meanwhile.
 Ensemble assemble(const LoadedJob& job, const Workload& workload, const Cluster& cluster,
-                  Control& control);
+                  const Flows& flows, Control& control);
 
 }  // namespace ghostrank

@@ -68,12 +68,17 @@ void check_this_host(const JobSpec& spec, int process, int processes) {
 }
 
 std::string data_address(const JobSpec& spec, int process, int processes,
-                         const std::string& master_address) {
+                         const std::string& master_address, int nic) {
   const HostEntry* entry = host_entry(spec, process, processes);
   if (entry && !entry->nics.empty())
-    return address_of_device(entry->nics.front().device,
+    return address_of_device(entry->nics[static_cast<std::size_t>(nic) % entry->nics.size()].device,
                              spec.place("hosts") + ": host " + entry->name);
-  return spec.fabric.bind.empty() ? local_address_towards(master_address) : spec.fabric.bind;
+  const std::string& bind = spec.fabric.bind;
+  if (bind.empty()) return local_address_towards(master_address);
+  for (const Interface& i : list_interfaces()) {
+    if (i.name == bind) return address_of_device(bind, spec.place("fabric.bind"));
+  }
+  return bind;
 }
 
 }  // namespace ghostrank

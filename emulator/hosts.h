@@ -22,9 +22,10 @@ const HostEntry* host_entry(const JobSpec& spec, int process, int processes);
 // the name must be this machine's host name (short or full) or resolve to one of its addresses.
 void check_this_host(const JobSpec& spec, int process, int processes);
 
-// The local address to which this process binds its data path: of the interface that its entry
-// gives for rail 0, else fabric.bind, else the one that routes to process 0.
+// The local address to which this process binds NIC `nic` of its emulated nodes: of the interface
+// that its entry gives for that rail, else fabric.bind (an address or an interface), else the one
+// that routes to process 0.
 std::string data_address(const JobSpec& spec, int process, int processes,
-                         const std::string& master_address);
+                         const std::string& master_address, int nic);
 
 }  // namespace ghostrank

@@ -43,6 +43,12 @@ struct PairTraffic {  // payload that crossed NICs of different emulated nodes, 
   double bytes = 0, messages = 0;
 };
 
+// Connections of the provider between two processes of the job; over TCP one 5-tuple each way.
+struct FlowCount {
+  int host = 0, peer = 0;  // host <= peer; the same where colocated nodes use the wire
+  int flows = 0;
+};
+
 struct InterfaceReport {
   int host = 0;
   std::string device;
@@ -104,6 +110,7 @@ struct Result {
   double wire_bytes_per_iteration = 0, messages_per_iteration = 0;  // between emulated nodes
   double intra_node_bytes_per_iteration = 0, intra_node_messages_per_iteration = 0;
   std::vector<PairTraffic> pairs;
+  std::vector<FlowCount> flows;
   std::string pairs_file;  // set when the ledger spilled or there are more than 10,000 pairs
   std::vector<InterfaceReport> interfaces;
   Fidelity fidelity;

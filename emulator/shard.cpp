@@ -56,6 +56,7 @@ Shard::Shard(const Setup& setup)
       cluster_(setup.cluster),
       host_(setup.host),
       index_(setup.index),
+      flows_(setup.flows),
       fabric_(setup.fabric),
       nonce_(setup.nonce),
       nic_(LinkSpeed::from_rate(setup.spec.cluster.nic.rate_bps, setup.spec.cluster.nic.latency)),
@@ -65,6 +66,7 @@ Shard::Shard(const Setup& setup)
       copy_payload_(setup.spec.fabric.payload == PayloadMode::copied),
       reanchor_(setup.spec.fabric.kind != FabricKind::virtual_time &&
                 setup.spec.fabric.colocated == Colocated::memory),
+      wired_(!setup.flows.of(setup.host, setup.index).empty()),
       schedules_(setup.spec, setup.workload, setup.cluster),
       ledger_(1'000'000, setup.spill_path),
       max_spans_(setup.max_spans),
@@ -114,7 +116,7 @@ void Shard::start_segment(std::uint32_t first, std::uint32_t count) {
   spans_.clear();
   std::fill(nics_.begin(), nics_.end(), Port{});
   std::fill(pace_.begin(), pace_.end(), Pace{});
-  outbox_.resize(static_cast<std::size_t>(cluster_.hosts() * cluster_.shards()));
+  outbox_.resize(static_cast<std::size_t>(cluster_.shards()) + flows_.of(host_, index_).size());
   timers_.clear();
   first_iteration_ = first;
   open_.assign(count, {});
@@ -176,7 +178,7 @@ bool Shard::finished() const { return ranks_left_ == 0 && outbox_size_ == 0 && f
 
 bool Shard::take_arrivals() {
   bool any = false;
-  if (cluster_.hosts() > 1) {
+  if (wired_) {
     // Between two looks nobody moves what the kernel holds; during one the fabric itself is at
     // work.
     const std::int64_t away_ns = monotonic_ns() - looked_ns_;
@@ -210,18 +212,22 @@ bool Shard::fire_due() {
 
 bool Shard::flush() {
   bool any = false;
-  for (std::size_t to = 0; outbox_size_ > 0 && to < outbox_.size(); ++to) {
-    auto& queue = outbox_[to];
-    while (!queue.empty()) {
-      Flight* flight = queue.front().flight;
-      const std::uint32_t actor = queue.front().message.header.actor;
-      if (!try_hand_over(static_cast<int>(to), queue.front())) break;
-      queue.pop_front();
+  retried_.swap(waiting_);  // what goes may let its sender post more, into this lane or another
+  for (const int lane : retried_) {
+    Outbox& box = outbox_[static_cast<std::size_t>(lane)];
+    while (!box.queue.empty()) {
+      Flight* flight = box.queue.front().flight;
+      const std::uint32_t actor = box.queue.front().message.header.actor;
+      if (!try_hand_over(lane, box.queue.front())) break;
+      box.queue.pop_front();
       --outbox_size_;
       any = true;
       if (flight) posted(*flight, actor);
     }
+    box.waiting = !box.queue.empty();
+    if (box.waiting) waiting_.push_back(lane);
   }
+  retried_.clear();
   return any;
 }
 
@@ -234,7 +240,7 @@ void Shard::sleep() {
     timeout =
         std::min(timeout, clock_.wall(std::max<Picoseconds>(0, timers_.next() - clock_.now())));
   } else {
-    const bool alone = cluster_.hosts() * cluster_.shards() == 1;
+    const bool alone = !wired_ && cluster_.shards() == 1;
     const double waited = static_cast<double>(began - last_progress_ns_) * 1e-9;
     if (alone && ranks_left_ > 0) return fail("deadlock: " + what_is_stuck());
     if (ranks_left_ > 0 && waited > spec_.run.stall_timeout_s) {
@@ -303,8 +309,8 @@ void Shard::fire(Event event) {
     case Event::Kind::post: {
       Flight* flight = event.flight;
       const std::uint32_t actor = event.message.header.actor;
-      const Place& to = cluster_.place(event.message.header.target);
-      hand_over(to.host * cluster_.shards() + to.shard, std::move(event));
+      const int lane = cluster_.shards() + event.flow;
+      hand_over(lane, std::move(event));
       if (flight) posted(*flight, actor);
       return;
     }
@@ -313,29 +319,32 @@ void Shard::fire(Event event) {
 
 // Gives the event to another shard or process, now or, when there is no room, from the outbox; then
 // its sender is held until it has gone, which bounds every outbox by three messages per actor.
-void Shard::hand_over(int destination, Event event) {
-  auto& queue = outbox_[static_cast<std::size_t>(destination)];
-  if (queue.empty() && try_hand_over(destination, event)) return;
+void Shard::hand_over(int lane, Event event) {
+  Outbox& box = outbox_[static_cast<std::size_t>(lane)];
+  if (box.queue.empty() && try_hand_over(lane, event)) return;
   if (event.flight) ++event.flight->actors[event.message.header.actor].unposted;
-  queue.push_back(std::move(event));
+  box.queue.push_back(std::move(event));
+  if (!box.waiting) waiting_.push_back(lane);
+  box.waiting = true;
   ++outbox_size_;
   GHOSTRANK_ASSERT(outbox_size_ <= (flights_.size() + 1) * kMaxHeldPerFlight);
 }
 
-bool Shard::try_hand_over(int destination, Event& event) {
-  const int host = destination / cluster_.shards(), shard = destination % cluster_.shards();
-  if (host == host_) {
-    const auto lane = static_cast<std::size_t>(index_ * shared_->shards + shard);
-    if (clock_.is_virtual()) {
-      shared_->mail[lane].push_back(std::move(event));
-      return true;
-    }
-    if (!shared_->rings[lane]->try_push(event)) return false;
-    if (shared_->asleep[static_cast<std::size_t>(shard)]->exchange(false)) {
-      shared_->fabrics[static_cast<std::size_t>(shard)]->wake();
-    }
+bool Shard::try_hand_to_shard(int shard, Event& event) {
+  const auto way = static_cast<std::size_t>(index_ * shared_->shards + shard);
+  if (clock_.is_virtual()) {
+    shared_->mail[way].push_back(std::move(event));
     return true;
   }
+  if (!shared_->rings[way]->try_push(event)) return false;
+  if (shared_->asleep[static_cast<std::size_t>(shard)]->exchange(false)) {
+    shared_->fabrics[static_cast<std::size_t>(shard)]->wake();
+  }
+  return true;
+}
+
+bool Shard::try_hand_over(int lane, Event& event) {
+  if (lane < cluster_.shards()) return try_hand_to_shard(lane, event);
   Header& h = event.message.header;
   const Picoseconds late = std::max<Picoseconds>(0, clock_.now() - h.start);
   h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
@@ -343,7 +352,7 @@ bool Shard::try_hand_over(int destination, Event& event) {
   const Picoseconds start = h.start;
   const std::uint64_t bytes = h.bytes;
   const bool data = h.kind == MessageKind::data;
-  if (!fabric_.try_send(destination, event.message)) return false;
+  if (!fabric_.try_send(lane - cluster_.shards(), event.message)) return false;
   if (data && bytes > 0) {  // how far the paced rate is off: growth of lateness within a busy
                             // period of the port
     Pace& pace = pace_[nic];

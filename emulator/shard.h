@@ -21,6 +21,7 @@
 #include "emulator/clock.h"
 #include "emulator/cluster.h"
 #include "emulator/fabric/fabric.h"
+#include "emulator/flows.h"
 #include "emulator/histogram.h"
 #include "emulator/ledger.h"
 #include "emulator/rank.h"
@@ -59,6 +60,7 @@ struct Event {
   bool through_nic = false;  // arrival: the ingress has not been passed yet
   std::uint32_t rank = 0;    // local index
   Flight* flight = nullptr;  // post: the sender, whose actor message.header.actor waits
+  std::int32_t flow = 0;     // post: which takes the message
   Message message;
 };
 
@@ -107,6 +109,7 @@ class Shard {
     const Workload& workload;
     const Cluster& cluster;
     int host = 0, index = 0;
+    const Flows& flows;
     Fabric& fabric;
     std::uint64_t nonce = 0;
     std::vector<Rank> trace_ranks;
@@ -139,8 +142,9 @@ class Shard {
   void sleep();
   void fire(Event event);
   void schedule(Event event);
-  void hand_over(int destination, Event event);
-  bool try_hand_over(int destination, Event& event);
+  void hand_over(int lane, Event event);
+  bool try_hand_over(int lane, Event& event);
+  bool try_hand_to_shard(int shard, Event& event);
   void fail(const std::string& what);
   std::string what_is_stuck() const;
 
@@ -167,6 +171,7 @@ class Shard {
   // shard_messages.cpp
   void send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer, const Block& slice);
   void route(RankState& r, Flight* f, Message message, Moment t);
+  void no_flow(const RankState& r, const Header& h);
   void arrive_from_wire(Message message);
   Flight* find_flight(RankState& r, const Header& h);
   void arrive(RankState& r, Message message, Moment t);
@@ -182,10 +187,11 @@ class Shard {
   const Workload& workload_;
   const Cluster& cluster_;
   const int host_, index_;
+  const Flows& flows_;
   Fabric& fabric_;
   const std::uint64_t nonce_;
   const LinkSpeed nic_, intra_;
-  const bool verify_, copy_payload_, reanchor_;
+  const bool verify_, copy_payload_, reanchor_, wired_;
 
   Clock clock_ = Clock::virtual_time();
   double dilation_ = 1;
@@ -202,8 +208,14 @@ class Shard {
     Picoseconds first_late = 0, last_late = 0, free_at = 0;
   };
   std::vector<Pace> pace_;
-  std::vector<std::deque<Event>>
-      outbox_;  // by destination: what a full fabric or ring did not take yet
+  // What a full ring or fabric did not take yet, by lane: first the shards of this process, then
+  // the flows of this shard.
+  struct Outbox {
+    std::deque<Event> queue;
+    bool waiting = false;  // listed in waiting_
+  };
+  std::deque<Outbox> outbox_;
+  std::vector<int> waiting_, retried_;  // lanes with something in their outbox; those of this pass
   std::size_t outbox_size_ = 0;
   std::vector<Message> arrived_;
   std::deque<std::unique_ptr<Flight>> flights_;  // owns; addresses are stable

@@ -85,7 +85,7 @@ void Shard::route(RankState& r, Flight* f, Message m, Moment t) {
   const bool credit = m.header.kind == MessageKind::credit;  // passes data on a queue of its own
   const Picoseconds start =
       credit ? t.at : nics_[static_cast<std::size_t>(r.place.nic)].take_egress(t.at, d);
-  if (to.host == host_) {
+  if (!flows_.carries(r.place, to)) {
     e.t = {start + d + nic_.latency, t.slip};
     if (reanchor_ && now_ > e.t.at)
       e.t = {now_, t.slip + (now_ - e.t.at)};  // not there before it was handed over
@@ -99,18 +99,27 @@ void Shard::route(RankState& r, Flight* f, Message m, Moment t) {
     }
     e.message = std::move(m);
     if (to.shard == index_) return schedule(std::move(e));
-    return hand_over(to.host * cluster_.shards() + to.shard, std::move(e));
+    return hand_over(to.shard, std::move(e));
   }
   e.kind = Event::Kind::post;
+  e.flow = flows_.index_of(r.id, m.header.target, m.header);
+  if (e.flow < 0) return no_flow(r, m.header);
   e.rank = static_cast<std::uint32_t>(r.place.local);
   e.t = {start, t.slip};
   m.header.nonce = nonce_;
   m.header.start = start;
   m.header.slip_ns = to_ns(t.slip);
   e.message = std::move(m);
-  if (start <= now_) return hand_over(to.host * cluster_.shards() + to.shard, std::move(e));
+  if (start <= now_) return hand_over(cluster_.shards() + e.flow, std::move(e));
   if (f) ++f->actors[e.message.header.actor].unposted;
   schedule(std::move(e));
+}
+
+void Shard::no_flow(const RankState& r, const Header& h) {
+  fail("rank " + std::to_string(r.id) + " sends to rank " + std::to_string(h.target) +
+       " on channel " + std::to_string(h.channel) + " of group " +
+       std::to_string(h.group & ~kPointToPoint) +
+       ", for which the plan opened no flow; fabric.flows: process needs none");
 }
 
 // ---- Arriving ----

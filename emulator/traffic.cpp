@@ -9,6 +9,7 @@
 #include "emulator/ledger.h"
 #include "emulator/network.h"
 #include "emulator/schedules.h"
+#include "emulator/wire.h"
 
 namespace ghostrank {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 struct CallTraffic {
   struct Edge {
     Rank from, to;
+    int channel;
     std::uint64_t bytes, messages;
   };
   std::vector<Edge> edges;
@@ -37,31 +39,35 @@ CallTraffic walk(const Schedule& schedule) {
   CallTraffic call;
   const Collective& c = schedule.collective();
   call.call_bytes = call_elements(c) * c.element_bytes;
-  std::map<std::pair<Rank, Rank>, LedgerCell> sums;
+  std::map<std::tuple<Rank, Rank, int>, LedgerCell> sums;
   for (Rank r = 0; r < c.size; ++r) {
     for (int a = 0; a < schedule.actors(r); ++a) {
-      const int steps = schedule.actor(r, a).steps;
+      const Actor actor = schedule.actor(r, a);
       LedgerCell* cell = nullptr;
       Rank last = kNoRank;
-      for (int k = 0; k < steps; ++k) {
+      for (int k = 0; k < actor.steps; ++k) {
         const Step s = schedule.step(r, a, k);
         for (Rank peer : s.send_to) {
-          if (!cell || peer != last) cell = &sums[{r, last = peer}];
+          if (!cell || peer != last) cell = &sums[{r, last = peer, actor.channel}];
           cell->bytes += step_bytes(schedule, s);
           cell->messages += s.slices;
         }
       }
     }
   }
-  for (const auto& [pair, sum] : sums)
-    call.edges.push_back({pair.first, pair.second, sum.bytes, sum.messages});
+  for (const auto& [key, sum] : sums) {
+    const auto& [from, to, channel] = key;
+    call.edges.push_back({from, to, channel, sum.bytes, sum.messages});
+  }
   return call;
 }
 
 class Planner {
  public:
-  Planner(const JobSpec& spec, const Workload& workload)
-      : workload_(workload),
+  Planner(const JobSpec& spec, const Workload& workload,
+          std::set<Connection>* connections = nullptr)
+      : connections_(connections),
+        workload_(workload),
         cluster_(spec, workload, 1),
         schedules_(spec, workload, cluster_),
         nic_(LinkSpeed::from_rate(spec.cluster.nic.rate_bps, spec.cluster.nic.latency)),
@@ -145,7 +151,7 @@ class Planner {
     if (call.from != kNoRank) {
       const std::uint64_t bytes = call.count * call.element_bytes;
       row.buffer_bytes += times * bytes;
-      add_edge(row, call, {call.from, call.root, bytes, 1}, times);
+      add_edge(row, call, {call.from, call.root, 0, bytes, 1}, times);
     } else {
       const CallTraffic& traffic = traffic_of(call);
       row.buffer_bytes += times * traffic.call_bytes;
@@ -161,6 +167,12 @@ class Planner {
   void add_edge(CollectiveTraffic& row, const Call& call, const CallTraffic::Edge& edge,
                 std::uint64_t times) {
     const auto& members = workload_.groups[call.group].members;
+    if (connections_) {
+      const std::uint32_t pair = call.from == kNoRank ? 0 : kPointToPoint;
+      connections_->insert({call.group | pair, static_cast<std::uint16_t>(edge.channel),
+                            members[static_cast<std::size_t>(edge.from)],
+                            members[static_cast<std::size_t>(edge.to)]});
+    }
     const Place& from = cluster_.place(members[static_cast<std::size_t>(edge.from)]);
     const Place& to = cluster_.place(members[static_cast<std::size_t>(edge.to)]);
     const std::uint64_t bytes = edge.bytes * times, messages = edge.messages * times;
@@ -197,6 +209,7 @@ class Planner {
         std::max(plan_.compute_seconds, seconds(nic_.serialise(plan_.busiest_nic_bytes)));
   }
 
+  std::set<Connection>* const connections_;  // null: not asked for
   const Workload& workload_;
   Cluster cluster_;
   Schedules schedules_;
@@ -217,6 +230,18 @@ class Planner {
 
 TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, int iteration) {
   return Planner(spec, workload).plan(iteration);
+}
+
+std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& workload) {
+  std::set<Connection> all;
+  for (int i = 0; i < distinct_iterations(workload); ++i) Planner(spec, workload, &all).plan(i);
+  return {all.begin(), all.end()};
+}
+
+int distinct_iterations(const Workload& workload) {
+  std::size_t count = 1;
+  for (const Role& role : workload.roles) count = std::max(count, role.iterations.size());
+  return static_cast<int>(count);
 }
 
 }  // namespace ghostrank

@@ -34,6 +34,21 @@ struct TrafficPlan {
 // algorithm is unknown.
 TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, int iteration = 1 << 30);
 
+// Iterations from here on repeat the last one.
+int distinct_iterations(const Workload& workload);
+
+// What a collective library would open a connection for: messages from one rank to another on a
+// channel of a communicator.
+struct Connection {
+  std::uint32_t group = 0;  // index into Workload::groups; kPointToPoint set for send/recv
+  std::uint16_t channel = 0;
+  Rank from = 0, to = 0;  // of the job
+  auto operator<=>(const Connection&) const = default;
+};
+
+// Every connection that any iteration of the job uses, sorted; those inside nodes too.
+std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& workload);
+
 // Which process hosts each emulated node.
 std::vector<int> place_nodes(const JobSpec& spec, int processes);
 

@@ -119,6 +119,20 @@ void read_collectives(const Settings& in, CollectiveSpec& out) {
   refuse_foreign_settings(in, out);
 }
 
+// Names of the settings that contradict each other.
+void check_fabric(const Settings& in, const FabricSpec& spec) {
+  const auto refuse = [&](const char* key, bool wrong, const std::string& why) {
+    if (wrong) fail(in.at(key).mark, std::string(key) + ": " + why);
+  };
+  refuse("fabric.colocated", spec.colocated == Colocated::wire && spec.kind != FabricKind::ofi,
+         "wire sends through a real network, which needs fabric.kind: ofi");
+  refuse("fabric.namespaces", !spec.namespaces.empty() && spec.colocated != Colocated::wire,
+         "only fabric.colocated: wire opens namespaces; set it, or leave them out");
+  refuse("fabric.namespaces",
+         !spec.namespaces.empty() && spec.namespaces.find("{node}") == std::string::npos,
+         "needs {node} in it, as in gr{node}: every emulated node has a namespace of its own");
+}
+
 void read_fabric(const Settings& in, FabricSpec& out) {
   const std::string& kind = in.text("fabric.kind");
   out.kind = kind == "ofi"       ? FabricKind::ofi
@@ -126,7 +140,16 @@ void read_fabric(const Settings& in, FabricSpec& out) {
                                  : FabricKind::memory;
   out.provider = in.text("fabric.provider");
   out.bind = in.text("fabric.bind");
-  out.colocated = in.text("fabric.colocated") == "model" ? Colocated::model : Colocated::memory;
+  const std::string& flows = in.text("fabric.flows");
+  out.flows = flows == "nic"          ? FlowKind::nic
+              : flows == "connection" ? FlowKind::connection
+                                      : FlowKind::process;
+  const std::string& colocated = in.text("fabric.colocated");
+  out.colocated = colocated == "wire"    ? Colocated::wire
+                  : colocated == "model" ? Colocated::model
+                                         : Colocated::memory;
+  out.namespaces = in.text("fabric.namespaces");
+  check_fabric(in, out);
   out.payload =
       in.text("fabric.payload") == "copied" ? PayloadMode::copied : PayloadMode::untouched;
 }

@@ -60,14 +60,17 @@ struct CollectiveSpec {
 };
 
 enum class FabricKind : std::uint8_t { memory, ofi, virtual_time };
-enum class Colocated : std::uint8_t { memory, model };
+enum class Colocated : std::uint8_t { memory, model, wire };
+enum class FlowKind : std::uint8_t { process, nic, connection };
 enum class PayloadMode : std::uint8_t { untouched, copied };
 
 struct FabricSpec {
   FabricKind kind = FabricKind::memory;
   std::string provider = "auto";
   std::string bind;  // local address of the data path; empty: chosen
+  FlowKind flows = FlowKind::process;
   Colocated colocated = Colocated::memory;
+  std::string namespaces;  // of emulated nodes: a name with {node} in it; empty: the process's own
   PayloadMode payload =
       PayloadMode::untouched;  // memory: copy every payload byte, or hand over the descriptor
 };

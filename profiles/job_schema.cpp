@@ -131,11 +131,18 @@ constexpr std::array kKeys{
         0, 0, "memory ofi virtual"},
     Key{"fabric.provider", KeyType::string, "auto", "ofi: libfabric provider"},
     Key{"fabric.bind", KeyType::string, "", "ofi: local address or interface; empty: chosen"},
-    Key{"fabric.flows", KeyType::choice, "process", "what has a connection of its own on the wire",
-        0, 0, "process", "nic connection"},
+    Key{"fabric.flows", KeyType::choice, "process",
+        "ofi: what has a connection, and so a 5-tuple, of its own on the wire: a pair of "
+        "processes, "
+        "of NICs, or a library's connection (communicator, channel, source, target)",
+        0, 0, "process nic connection"},
     Key{"fabric.colocated", KeyType::choice, "memory",
-        "emulated nodes that share a process: messages move in memory, or are only timed", 0, 0,
-        "memory model", "wire"},
+        "emulated nodes that share a process: messages move in memory, are only timed, or leave "
+        "through the network (ofi)",
+        0, 0, "memory model wire"},
+    Key{"fabric.namespaces", KeyType::string, "",
+        "colocated: wire: network namespace of each emulated node, as in gr{node} (a name in "
+        "/run/netns, or a path); empty: that of the process"},
     Key{"fabric.payload", KeyType::choice, "untouched",
         "memory: hand over the descriptor, or copy every byte", 0, 0, "untouched copied"},
     Key{"fabric.qps_per_connection", KeyType::integer, "1", "RDMA queue pairs", 0, 0, "", "",

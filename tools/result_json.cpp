@@ -113,6 +113,10 @@ Json traffic_json(const Result& result) {
                      {"messages", number(p.messages)}});
   }
   json["pairs"] = std::move(pairs);
+  Json flows = Json::array();
+  for (const FlowCount& f : result.flows)
+    flows.push_back({{"hosts", {f.host, f.peer}}, {"count", f.flows}});
+  json["flows"] = std::move(flows);
   return json;
 }
 

@@ -2,10 +2,9 @@
 // owner.
 //
 // A Fabric belongs to one thread (a shard); every call but wake() comes from that thread. It
-// carries messages to the other processes of the job ("hosts", 0 .. hosts-1) and promises: no loss,
-// no duplication, and order per (source endpoint, destination endpoint). "No room" (try_send
-// returns false) means: call poll() and come back. A false try_send leaves the message with the
-// caller, untouched.
+// carries messages over flows (numbered from 0, set up before the first message) and promises: no
+// loss, no duplication, and order per flow and direction. "No room" (try_send returns false) means:
+// call poll() and come back. A false try_send leaves the message with the caller, untouched.
 #pragma once
 
 #include <chrono>
@@ -29,8 +28,8 @@ class Fabric {
  public:
   virtual ~Fabric() = default;
 
-  // Takes the message (moves it out) and sends it to `host`; false: no room now, nothing changed.
-  virtual bool try_send(int host, Message& message) = 0;
+  // Takes the message (moves it out) and sends it over `flow`; false: no room now, nothing changed.
+  virtual bool try_send(int flow, Message& message) = 0;
 
   // Drives progress; appends what has completely arrived. Returns how many were appended.
   virtual int poll(std::vector<Message>& arrived) = 0;

@@ -1,9 +1,10 @@
-// Sets an endpoint up: buffers, receives, addresses of the others.
+// Sets the endpoints up: buffers, receives, flows to the others.
 #include "emulator/fabric/ofi.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -18,6 +19,7 @@ namespace {
 constexpr std::size_t kOutgoing = 256;
 constexpr std::size_t kMaxSlots = 256;
 constexpr std::size_t kKeptReceives = 64;  // with a payload buffer of their own
+constexpr std::size_t kLeastReceives = 4;  // of an endpoint that has many neighbours
 
 std::string transport_of(const std::string& provider) {
   const std::string core = provider.substr(0, provider.find(';'));
@@ -28,21 +30,22 @@ std::string transport_of(const std::string& provider) {
   return control.empty() ? "tcp" : "tcp-" + control;
 }
 
+// Posted on every endpoint.
 std::size_t receives_of(const OfiOptions& options, const fi_info& info) {
-  return std::min(options.keep_payload ? kKeptReceives : kMaxSlots, info.rx_attr->size);
+  const std::size_t all = options.keep_payload ? kKeptReceives : kMaxSlots;
+  return std::min(std::max(all / options.endpoints.size(), kLeastReceives), info.rx_attr->size);
 }
 
 }  // namespace
 
-Endpoint::Endpoint(const OfiOptions& options, OfiOpened opened)
+Endpoints::Endpoints(const OfiOptions& options, OfiOpened opened)
     : options_(options),
-      landing_((options.keep_payload ? receives_of(options, *opened.domain.info) : 1) *
-               kFragmentBytes),
+      recv_slots_(receives_of(options, *opened.domain.info) * opened.endpoints.size()),
+      landing_((options.keep_payload ? recv_slots_.size() : 1) * kFragmentBytes),
       send_slots_(std::min(kMaxSlots, opened.domain.info->tx_attr->size)),
-      recv_slots_(receives_of(options, *opened.domain.info)),
       domain_(std::move(opened.domain)),
       outgoing_(kOutgoing),
-      endpoint_(std::move(opened.endpoint)),
+      endpoints_(std::move(opened.endpoints)),
       provider_(domain_.provider()),
       transport_(transport_of(provider_)) {
   std::memset(synthetic_.data(), 0xa5, kFragmentBytes);
@@ -54,6 +57,7 @@ Endpoint::Endpoint(const OfiOptions& options, OfiOpened opened)
     slot.receives = true;
     slot.payload = landing_.data() +
                    (options_.keep_payload ? unposted_.size() * kFragmentBytes : std::size_t{0});
+    slot.endpoint = static_cast<int>(unposted_.size() % endpoints_.size());
     unposted_.push_back(&slot);
   }
   post_receives();
@@ -68,7 +72,7 @@ Endpoint::Endpoint(const OfiOptions& options, OfiOpened opened)
     domain_.wait_fd = -1;
 }
 
-void Endpoint::register_buffers() {
+void Endpoints::register_buffers() {
   const auto add = [&](const void* memory, std::size_t bytes, std::uint64_t access,
                        Fid<fid_mr>& region) {
     if (const int status = register_memory(domain_, memory, bytes, access, region); status != 0)
@@ -83,18 +87,19 @@ void Endpoint::register_buffers() {
   add(recv_slots_.data(), recv_slots_.size() * sizeof(RecvSlot), FI_RECV, recv_region_);
 }
 
-std::string Endpoint::identity() const {
+std::string Endpoints::identity() const {
   const std::uint32_t version = domain_.info->fabric_attr->prov_version;
   return provider_ + " " + std::to_string(FI_MAJOR(version)) + "." +
          std::to_string(FI_MINOR(version));
 }
 
-std::string Endpoint::address() const {
+std::string Endpoints::address(int endpoint) const {
+  fid* const handle = &endpoints_.at(static_cast<std::size_t>(endpoint)).handle->fid;
   std::size_t length = 256;
   std::string raw(length, '\0');
-  int status = fi_getname(&endpoint_->fid, raw.data(), &length);
+  int status = fi_getname(handle, raw.data(), &length);
   raw.resize(length);
-  if (status == -FI_ETOOSMALL) status = fi_getname(&endpoint_->fid, raw.data(), &length);
+  if (status == -FI_ETOOSMALL) status = fi_getname(handle, raw.data(), &length);
   if (status != 0)
     throw Error(
         "provider " + provider_ + " does not tell its address: " + fi_strerror(std::abs(status)),
@@ -103,45 +108,53 @@ std::string Endpoint::address() const {
 }
 
 // Providers do not understand each other, nor always their own other versions: said here rather
-// than found out as a hang.
-void Endpoint::connect(const std::vector<std::string>& addresses, int self) {
-  if (addresses.size() > kMaxProcesses)
-    throw Error("a job has at most " + std::to_string(kMaxProcesses) + " processes");
-  const std::size_t raw_bytes = address().size() - identity().size() - 1;
-  std::vector<Peer> peers(addresses.size());
-  for (std::size_t h = 0; h < addresses.size(); ++h) {
-    const std::string& blob = addresses[h];
-    const std::size_t end = blob.find('\n');
-    const std::string host = "host " + std::to_string(h);
-    const std::string theirs = blob.substr(0, end);
-    if (end == std::string::npos)
-      throw Error(host + " gave no fabric address", ErrorKind::environment);
-    if (theirs != identity())
-      throw Error(host + " uses provider " + theirs + " where host " + std::to_string(self) +
-                      " uses " + identity() +
-                      ", which cannot talk to each other; set fabric.provider alike and install "
-                      "the same libfabric everywhere",
-                  ErrorKind::environment);
-    const std::string raw = blob.substr(end + 1);
-    if (raw.size() != raw_bytes)
-      throw Error(host +
-                      " has an address of another family (IPv4 and IPv6 mixed?); choose "
-                      "addresses of one family with fabric.bind",
-                  ErrorKind::environment);
+// than found out as a hang. Returns the bare address.
+std::string Endpoints::checked_address(const OfiFlow& flow) const {
+  const std::size_t end = flow.address.find('\n');
+  const std::string theirs = flow.address.substr(0, end);
+  if (end == std::string::npos)
+    throw Error(flow.name + " gave no fabric address", ErrorKind::environment);
+  if (theirs != identity())
+    throw Error(flow.name + " uses provider " + theirs + " where this host uses " + identity() +
+                    ", which cannot talk to each other; set fabric.provider alike and install "
+                    "the same libfabric everywhere",
+                ErrorKind::environment);
+  if (flow.address.size() != address(0).size())
+    throw Error(flow.name +
+                    " has an address of another family (IPv4 and IPv6 mixed?); choose "
+                    "addresses of one family with fabric.bind",
+                ErrorKind::environment);
+  return flow.address.substr(end + 1);
+}
+
+void Endpoints::connect(const std::vector<OfiFlow>& flows) {
+  if (flows.size() > kMaxFlows)
+    throw Error("fabric.flows: " + std::to_string(flows.size()) +
+                " flows are more than one engine thread can tell apart (" +
+                std::to_string(kMaxFlows) +
+                "); raise run.shards, or choose fewer with "
+                "fabric.flows: nic or process");
+  std::map<std::string, fi_addr_t> known;
+  for (const OfiFlow& flow : flows) {
+    FlowState state;
+    state.flow = flow;
+    const std::string raw = checked_address(flow);
     char text[128];
     std::size_t length = sizeof text;
     fi_av_straddr(domain_.av.get(), raw.data(), text, &length);
-    peers[h].name = host + " (" + std::string(text, strnlen(text, sizeof text)) + ")";
-    if (fi_av_insert(domain_.av.get(), raw.data(), 1, &peers[h].address, 0, nullptr) != 1)
-      throw Error("provider " + provider_ + " does not accept the address of " + peers[h].name,
+    state.flow.name += " (" + std::string(text, strnlen(text, sizeof text)) + ")";
+    state.flow.address.clear();
+    const auto [it, fresh] = known.try_emplace(raw, FI_ADDR_NOTAVAIL);
+    if (fresh && fi_av_insert(domain_.av.get(), raw.data(), 1, &it->second, 0, nullptr) != 1)
+      throw Error("provider " + provider_ + " does not accept the address of " + state.flow.name,
                   ErrorKind::environment);
+    state.address = it->second;
+    flows_.push_back(std::move(state));
   }
-  peers_ = std::move(peers);
-  self_ = self;
-  reassembly_ = Reassembly(options_.nonce, peers_.size(), options_.keep_payload);
+  reassembly_ = Reassembly(options_.nonce, flows_.size(), options_.keep_payload);
 }
 
-void Endpoint::fail(const std::string& text) {
+void Endpoints::fail(const std::string& text) {
   if (failure_.empty()) failure_ = text;
 }
 
@@ -150,7 +163,7 @@ void Endpoint::fail(const std::string& text) {
 namespace ghostrank {
 
 std::unique_ptr<OfiFabric> OfiFabric::open(const OfiOptions& options) {
-  return std::make_unique<ofi::Endpoint>(options, open_ofi(options));
+  return std::make_unique<ofi::Endpoints>(options, open_ofi(options));
 }
 
 }  // namespace ghostrank

@@ -1,16 +1,15 @@
-// The endpoint at work: posts receives, cuts and queues what is to be sent, drives progress.
+// The endpoints at work: post receives, cut and queue what is to be sent, drive progress.
 // Private to ofi*: set-up is in ofi.cpp, the work in ofi_progress.cpp.
 //
-//   try_send -> Outgoing (a message) -> queue of its host -> SendSlot (a fragment) -> endpoint
+//   try_send -> Outgoing (a message) -> queue of its flow -> SendSlot (a fragment) -> endpoint
 //   endpoint -> RecvSlot (a fragment) -> Reassembly -> ready_ -> poll
 //
-// Bounds: kOutgoing messages accepted and not yet gone; per host fragments numbered within kWindow
+// Bounds: kOutgoing messages accepted and not yet gone; per flow fragments numbered within kWindow
 // in flight, all together no more than the provider's queue has entries. One thread; only wake()
 // may come from another. Close a fabric only after all processes agreed to (a barrier): what peers
 // still send afterwards is lost.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -30,6 +29,7 @@ struct Outgoing {  // an accepted message
   Message message;
   Fid<fid_mr> region;
   std::uint64_t posted = 0, completed = 0;  // fragments
+  Outgoing* next = nullptr;                 // in the queue of its flow
 };
 
 // What a completion points to. Some providers want the context for themselves.
@@ -40,23 +40,26 @@ struct Slot {
 struct SendSlot : Slot {
   Header header;
   Outgoing* outgoing = nullptr;
-  int host = 0;
+  int flow = 0;
   std::uint32_t number = 0;
 };
 struct RecvSlot : Slot {
   Header header;
   std::byte* payload = nullptr;
+  int endpoint = 0;
 };
 
-struct Peer {
+struct FlowState {
+  OfiFlow flow;
   fi_addr_t address = FI_ADDR_NOTAVAIL;
-  std::string name;
-  std::deque<Outgoing*> queue;  // not yet completely posted
-  bool pending = false;         // listed in pending_
-  // Fragments [oldest, next) are in flight or have overtaken one: at most kWindow.
+  Outgoing *first = nullptr, *last = nullptr;  // queue of what is not yet completely posted
+  bool pending = false;                        // listed in pending_
+  // Fragments [oldest, next) are in flight or have overtaken one: at most kWindow. Bit n of
+  // `finished` tells of the one whose number is n modulo kWindow.
   std::uint32_t oldest = 0, next = 0;
-  std::array<bool, kWindow> finished{};
+  std::uint64_t finished = 0;
 };
+static_assert(kWindow == 64);
 
 // A mapping: page-aligned, untouched until used.
 class Pages {
@@ -98,16 +101,16 @@ class Descriptor {
   int fd_;
 };
 
-class Endpoint final : public OfiFabric {
+class Endpoints final : public OfiFabric {
  public:
-  Endpoint(const OfiOptions& options, OfiOpened opened);
+  Endpoints(const OfiOptions& options, OfiOpened opened);
 
   const std::string& provider() const override { return provider_; }
   const std::string& transport() const override { return transport_; }
-  std::string address() const override;
-  void connect(const std::vector<std::string>& addresses, int self) override;
+  std::string address(int endpoint) const override;
+  void connect(const std::vector<OfiFlow>& flows) override;
 
-  bool try_send(int host, Message& message) override;
+  bool try_send(int flow, Message& message) override;
   int poll(std::vector<Message>& arrived) override;
   void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) override;
   void wake() override;
@@ -118,6 +121,7 @@ class Endpoint final : public OfiFabric {
  private:
   void register_buffers();
   std::string identity() const;
+  std::string checked_address(const OfiFlow& flow) const;
   void fail(const std::string& text);
 
   bool drive();  // true when something completed
@@ -127,29 +131,29 @@ class Endpoint final : public OfiFabric {
   void on_received(RecvSlot& slot, std::size_t bytes);
   void post_receives();
   void flush();
-  bool post_next(int host);
+  bool post_next(int flow);
+  ssize_t post(FlowState& flow, const fi_msg& posting);
 
   void sleep(std::chrono::nanoseconds timeout);
   bool take_wake();
 
-  // Buffers first, the endpoint last: it must be gone before the memory it uses.
+  // Buffers first, the endpoints last: they must be gone before the memory they use.
   OfiOptions options_;
   Pages synthetic_{kFragmentBytes};
+  std::vector<RecvSlot> recv_slots_;
   Pages landing_;
   std::vector<SendSlot> send_slots_;
-  std::vector<RecvSlot> recv_slots_;
   OfiDomain domain_;
   Fid<fid_mr> synthetic_region_, landing_region_, send_region_, recv_region_;
   std::vector<Outgoing> outgoing_;
-  Fid<fid_ep> endpoint_;
+  std::vector<OfiEndpoint> endpoints_;
 
   std::vector<SendSlot*> free_slots_;
   std::vector<Outgoing*> free_outgoing_;
   std::vector<RecvSlot*> unposted_;
-  std::deque<int> pending_;  // hosts with something to post, served in turn
+  std::deque<int> pending_;  // flows with something to post, served in turn
   bool provider_full_ = false;
-  std::vector<Peer> peers_;
-  int self_ = 0;
+  std::vector<FlowState> flows_;
   Reassembly reassembly_{0, 0, false};
   std::vector<Message> ready_;
 

@@ -16,7 +16,7 @@ bool same_message(const Header& a, Header b) {
 }  // namespace
 
 std::uint64_t pack(const Envelope& e) {
-  return std::uint64_t{e.source} << 44 | std::uint64_t{e.number % kNumbers} << 20 | e.index;
+  return std::uint64_t{e.flow} << 44 | std::uint64_t{e.number % kNumbers} << 20 | e.index;
 }
 
 Envelope unpack(std::uint64_t offset) {
@@ -34,7 +34,7 @@ std::uint64_t fragment_bytes(std::uint64_t message_bytes, std::uint64_t index) {
 }
 
 bool Reassembly::plausible(const Header& wire, std::size_t received, const Envelope& e) const {
-  return wire.nonce == nonce_ && wire.bytes <= kMaxMessageBytes && e.source < sources_.size() &&
+  return wire.nonce == nonce_ && wire.bytes <= kMaxMessageBytes && e.flow < flows_.size() &&
          e.index < fragments_of(wire.bytes) &&
          received == sizeof(Header) + fragment_bytes(wire.bytes, e.index);
 }
@@ -44,8 +44,8 @@ Reassembly::Verdict Reassembly::accept(const Header& wire, std::size_t received,
   if (received < sizeof(Header)) return Verdict::stray;
   const Envelope e = unpack(wire.offset);
   if (!plausible(wire, received, e)) return Verdict::stray;
-  Source& source = sources_[e.source];
-  const std::uint32_t distance = (e.number - source.expected) % kNumbers;
+  Incoming& flow = flows_[e.flow];
+  const std::uint32_t distance = (e.number - flow.expected) % kNumbers;
   if (distance >= kAhead) return Verdict::stray;
 
   Header header = wire;
@@ -58,41 +58,41 @@ Reassembly::Verdict Reassembly::accept(const Header& wire, std::size_t received,
       if (!fragment.payload) return Verdict::no_memory;
       std::memcpy(fragment.payload.get(), payload, bytes);
     }
-    const bool fresh = source.early.emplace(e.number, std::move(fragment)).second;
+    const bool fresh = flow.early.emplace(e.number, std::move(fragment)).second;
     return fresh ? Verdict::taken : Verdict::stray;
   }
 
-  Verdict verdict = take(source, header, e.index, payload, ready);
-  while (verdict == Verdict::taken && !source.early.empty()) {
-    const auto next = source.early.find(source.expected);
-    if (next == source.early.end()) break;
+  Verdict verdict = take(flow, header, e.index, payload, ready);
+  while (verdict == Verdict::taken && !flow.early.empty()) {
+    const auto next = flow.early.find(flow.expected);
+    if (next == flow.early.end()) break;
     const Fragment fragment = std::move(next->second);
-    source.early.erase(next);
-    verdict = take(source, fragment.header, fragment.index, fragment.payload.get(), ready);
+    flow.early.erase(next);
+    verdict = take(flow, fragment.header, fragment.index, fragment.payload.get(), ready);
   }
   return verdict;
 }
 
 // The fragment whose turn it is.
-Reassembly::Verdict Reassembly::take(Source& source, const Header& header, std::uint32_t index,
+Reassembly::Verdict Reassembly::take(Incoming& flow, const Header& header, std::uint32_t index,
                                      const std::byte* payload, std::vector<Message>& ready) {
-  if (index != source.arrived) return Verdict::stray;
-  if (index > 0 && !same_message(source.partial.header, header)) return Verdict::stray;
+  if (index != flow.arrived) return Verdict::stray;
+  if (index > 0 && !same_message(flow.partial.header, header)) return Verdict::stray;
   if (index == 0) {
-    source.partial.header = header;
+    flow.partial.header = header;
     if (keep_payload_ && header.bytes > 0) {
-      source.partial.payload.reset(new (std::nothrow) std::byte[header.bytes]);
-      if (!source.partial.payload) return Verdict::no_memory;
+      flow.partial.payload.reset(new (std::nothrow) std::byte[header.bytes]);
+      if (!flow.partial.payload) return Verdict::no_memory;
     }
   }
   if (keep_payload_ && header.bytes > 0)
-    std::memcpy(source.partial.payload.get() + index * kFragmentBytes, payload,
+    std::memcpy(flow.partial.payload.get() + index * kFragmentBytes, payload,
                 fragment_bytes(header.bytes, index));
-  source.expected = (source.expected + 1) % kNumbers;
-  if (++source.arrived == fragments_of(header.bytes)) {
-    ready.push_back(std::move(source.partial));
-    source.partial = {};
-    source.arrived = 0;
+  flow.expected = (flow.expected + 1) % kNumbers;
+  if (++flow.arrived == fragments_of(header.bytes)) {
+    ready.push_back(std::move(flow.partial));
+    flow.partial = {};
+    flow.arrived = 0;
   }
   return Verdict::taken;
 }

@@ -2,10 +2,11 @@
 //
 //   message of 2.5 MiB  ->  [header 0 | 1 MiB] [header 1 | 1 MiB] [header 2 | 0.5 MiB]
 //
-// Header.offset carries, on the wire only: who sends (20 bits), the fragment's number within its
-// pair of processes (24 bits, modulo) and its index within the message (20 bits; its byte offset is
-// index * kFragmentBytes). Order rests on the number: a provider may complete a small fragment
-// before a large one that was sent earlier (rendezvous protocols do).
+// Header.offset carries, on the wire only: the flow, as its receiver numbers it (20 bits), the
+// fragment's number within its flow and direction (24 bits, modulo) and its index within the
+// message (20 bits; its byte offset is index * kFragmentBytes). Order rests on the number: a
+// provider may complete a small fragment before a large one that was sent earlier (rendezvous
+// protocols do).
 #pragma once
 
 #include <cstddef>
@@ -19,15 +20,15 @@
 namespace ghostrank {
 
 struct Envelope {
-  std::uint32_t source = 0;  // process
-  std::uint32_t number = 0;  // of the fragment from its source to this process, modulo kNumbers
+  std::uint32_t flow = 0;    // as its receiver numbers it
+  std::uint32_t number = 0;  // of the fragment in its flow and direction, modulo kNumbers
   std::uint32_t index = 0;   // of the fragment in its message
 };
-inline constexpr std::uint32_t kMaxProcesses = 1u << 20;
+inline constexpr std::uint32_t kMaxFlows = 1u << 20;  // of one shard
 inline constexpr std::uint32_t kNumbers = 1u << 24;
 inline constexpr std::uint64_t kMaxMessageBytes = kFragmentBytes << 20;
 
-// A sender keeps the numbers of its unfinished fragments to one destination within this many; a
+// A sender keeps the numbers of its unfinished fragments in one flow within this many; a
 // receiver therefore holds fewer than kAhead that came before their turn.
 inline constexpr std::uint32_t kWindow = 64;
 inline constexpr std::uint32_t kAhead = 4 * kWindow;
@@ -38,11 +39,11 @@ Envelope unpack(std::uint64_t offset);
 std::uint64_t fragments_of(std::uint64_t message_bytes);  // at least 1: the header travels alone
 std::uint64_t fragment_bytes(std::uint64_t message_bytes, std::uint64_t index);
 
-// The arriving side of all pairs (other process -> this one).
+// The arriving side of all flows.
 class Reassembly {
  public:
-  Reassembly(std::uint64_t nonce, std::size_t processes, bool keep_payload)
-      : nonce_(nonce), keep_payload_(keep_payload), sources_(processes) {}
+  Reassembly(std::uint64_t nonce, std::size_t flows, bool keep_payload)
+      : nonce_(nonce), keep_payload_(keep_payload), flows_(flows) {}
 
   enum class Verdict { taken, stray, no_memory };
   // One arrival of `received` bytes, header included. Appends the messages that it completes. A
@@ -56,7 +57,7 @@ class Reassembly {
     std::uint32_t index = 0;
     Payload payload;
   };
-  struct Source {
+  struct Incoming {
     std::uint32_t expected = 0;               // number
     std::map<std::uint32_t, Fragment> early;  // by number
     Message partial;
@@ -64,12 +65,12 @@ class Reassembly {
   };
 
   bool plausible(const Header& wire, std::size_t received, const Envelope& envelope) const;
-  Verdict take(Source& source, const Header& header, std::uint32_t index, const std::byte* payload,
+  Verdict take(Incoming& flow, const Header& header, std::uint32_t index, const std::byte* payload,
                std::vector<Message>& ready);
 
   std::uint64_t nonce_;
   bool keep_payload_;
-  std::vector<Source> sources_;
+  std::vector<Incoming> flows_;
 };
 
 }  // namespace ghostrank

@@ -12,6 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "emulator/fabric/network_namespace.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -76,20 +77,20 @@ std::string offered_here() {
   return text.empty() ? "no provider at all" : text;
 }
 
-[[noreturn]] void throw_unusable(const std::string& provider, const OfiOptions& options,
+[[noreturn]] void throw_unusable(const std::string& provider, const OfiBinding& binding,
                                  const std::string& what, int status) {
-  throw Error("libfabric provider '" + provider + "' cannot be used on " + bind_text(options) +
+  throw Error("libfabric provider '" + provider + "' cannot be used on " + bind_text(binding) +
                   ": " + what + ": " + fi_strerror(std::abs(status)) + "; this machine offers " +
                   offered_here() +
                   "; choose one with fabric.provider, and a local address with fabric.bind",
               ErrorKind::environment);
 }
 
-Info select(const std::string& provider, const OfiOptions& options) {
+Info select(const std::string& provider, const OfiBinding& binding) {
   int status = 0;
-  Info list = get_info(provider, options.bind_address, status);
+  Info list = get_info(provider, binding.address, status);
   Info info = best_of(list, provider);
-  if (!info && !options.bind_address.empty()) {
+  if (!info && !binding.address.empty()) {
     // Providers with addresses of their own kind (efa, psm3, shm) know nothing of ours.
     int unbound = 0;
     list = get_info(provider, "", unbound);
@@ -97,16 +98,16 @@ Info select(const std::string& provider, const OfiOptions& options) {
     if (info && speaks_ip(*info)) info.reset();
   }
   if (!info)
-    throw_unusable(provider, options, "no reliable datagram endpoint",
+    throw_unusable(provider, binding, "no reliable datagram endpoint",
                    status != 0 ? status : -FI_ENODATA);
   return info;
 }
 
 template <class F, class Open>
-Fid<F> opened(const std::string& provider, const OfiOptions& options, const char* what, Open open) {
+Fid<F> opened(const std::string& provider, const OfiBinding& binding, const char* what, Open open) {
   F* handle = nullptr;
   if (const int status = open(&handle); status != 0)
-    throw_unusable(provider, options, what, status);
+    throw_unusable(provider, binding, what, status);
   return Fid<F>(handle);
 }
 
@@ -132,7 +133,7 @@ int descriptor_of_sockets(int wait_fd) {
 }
 
 // A queue with a pollable descriptor where the provider has one.
-void open_queue(OfiDomain& d, const OfiOptions& options) {
+void open_queue(OfiDomain& d, const OfiBinding& binding) {
   fi_cq_attr attr{};
   attr.size = kQueueEntries;
   attr.format = FI_CQ_FORMAT_MSG;
@@ -145,38 +146,56 @@ void open_queue(OfiDomain& d, const OfiOptions& options) {
     d.cq.reset();
   }
   attr.wait_obj = FI_WAIT_NONE;
-  d.cq = opened<fid_cq>(d.provider(), options, "opening a completion queue", [&](fid_cq** out) {
+  d.cq = opened<fid_cq>(d.provider(), binding, "opening a completion queue", [&](fid_cq** out) {
     return fi_cq_open(d.domain.get(), &attr, out, nullptr);
   });
 }
 
-OfiOpened open_provider(const std::string& wanted, const OfiOptions& options) {
-  OfiOpened o;
-  OfiDomain& d = o.domain;
-  d.info = select(wanted, options);
+OfiDomain open_domain(const std::string& wanted, const OfiBinding& binding) {
+  OfiDomain d;
+  d.info = select(wanted, binding);
   const std::string name = d.provider();
-  d.fabric = opened<fid_fabric>(name, options, "opening the fabric", [&](fid_fabric** out) {
+  d.fabric = opened<fid_fabric>(name, binding, "opening the fabric", [&](fid_fabric** out) {
     return fi_fabric(d.info->fabric_attr, out, nullptr);
   });
-  d.domain = opened<fid_domain>(name, options, "opening the domain", [&](fid_domain** out) {
+  d.domain = opened<fid_domain>(name, binding, "opening the domain", [&](fid_domain** out) {
     return fi_domain(d.fabric.get(), d.info.get(), out, nullptr);
   });
   fi_av_attr av{};
   av.type = d.info->domain_attr->av_type == FI_AV_UNSPEC ? FI_AV_MAP : d.info->domain_attr->av_type;
-  d.av = opened<fid_av>(name, options, "opening the address vector", [&](fid_av** out) {
+  d.av = opened<fid_av>(name, binding, "opening the address vector", [&](fid_av** out) {
     return fi_av_open(d.domain.get(), &av, out, nullptr);
   });
-  open_queue(d, options);
-  o.endpoint = opened<fid_ep>(name, options, "opening the endpoint", [&](fid_ep** out) {
-    return fi_endpoint(d.domain.get(), d.info.get(), out, nullptr);
+  open_queue(d, binding);
+  return d;
+}
+
+OfiEndpoint open_endpoint(const OfiDomain& d, const OfiBinding& binding) {
+  const InNamespace inside(binding.network_namespace);
+  const std::string name = d.provider();
+  OfiEndpoint e{select(name, binding), nullptr};
+  e.handle = opened<fid_ep>(name, binding, "opening an endpoint", [&](fid_ep** out) {
+    return fi_endpoint(d.domain.get(), e.info.get(), out, nullptr);
   });
   const auto check = [&](const char* what, int status) {
-    if (status != 0) throw_unusable(name, options, what, status);
+    if (status != 0) throw_unusable(name, binding, what, status);
   };
-  check("binding the address vector", fi_ep_bind(o.endpoint.get(), &d.av->fid, 0));
-  check("binding the queue", fi_ep_bind(o.endpoint.get(), &d.cq->fid, FI_TRANSMIT | FI_RECV));
-  check("enabling the endpoint", fi_enable(o.endpoint.get()));
-  if (name == "net" && d.wait_fd >= 0) d.wait_fd = descriptor_of_sockets(d.wait_fd);
+  check("binding the address vector", fi_ep_bind(e.handle.get(), &d.av->fid, 0));
+  check("binding the queue", fi_ep_bind(e.handle.get(), &d.cq->fid, FI_TRANSMIT | FI_RECV));
+  check("enabling an endpoint", fi_enable(e.handle.get()));
+  return e;
+}
+
+OfiOpened open_provider(const std::string& wanted, const OfiOptions& options) {
+  OfiOpened o;
+  {
+    const InNamespace inside(options.endpoints.front().network_namespace);
+    o.domain = open_domain(wanted, options.endpoints.front());
+  }
+  for (const OfiBinding& binding : options.endpoints)
+    o.endpoints.push_back(open_endpoint(o.domain, binding));
+  OfiDomain& d = o.domain;
+  if (d.provider() == "net" && d.wait_fd >= 0) d.wait_fd = descriptor_of_sockets(d.wait_fd);
   return o;
 }
 
@@ -189,11 +208,19 @@ bool known_waitable(std::string_view name) {
 
 }  // namespace
 
-std::string bind_text(const OfiOptions& options) {
-  return options.bind_address.empty() ? "any local address" : "address " + options.bind_address;
+std::string bind_text(const OfiBinding& binding) {
+  std::string text = binding.address.empty() ? "any local address" : "address " + binding.address;
+  if (!binding.network_namespace.empty())
+    text += " in network namespace " + binding.network_namespace;
+  return text;
 }
 
 OfiOpened open_ofi(const OfiOptions& options) {
+  if (options.provider.substr(0, options.provider.find(';')) == "shm")
+    throw Error(
+        "libfabric provider 'shm' cannot be used: it has nothing to wait on and reaches no other "
+        "host; choose another with fabric.provider",
+        ErrorKind::environment);
   if (options.provider != "auto") return open_provider(options.provider, options);
   // Native reliable datagrams over TCP are called net before libfabric 1.18 and tcp from then on.
   constexpr const char* kPreferred[] = {"net", "tcp", "tcp;ofi_rxm", "sockets"};

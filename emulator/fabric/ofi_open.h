@@ -46,11 +46,16 @@ struct OfiDomain {
   bool needs_registration() const { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
 };
 
-// Opens everything up to the endpoint, which is opened, bound and enabled too: a provider that
-// cannot bind shows it only there.
+struct OfiEndpoint {
+  Info info;
+  Fid<fid_ep> handle;
+};
+
+// Opens everything up to the endpoints, which are opened, bound and enabled too: a provider that
+// cannot bind shows it only there. All endpoints share one domain, queue and address vector.
 struct OfiOpened {
   OfiDomain domain;
-  Fid<fid_ep> endpoint;
+  std::vector<OfiEndpoint> endpoints;
 };
 OfiOpened open_ofi(const OfiOptions& options);
 
@@ -63,6 +68,6 @@ inline void* descriptor(const Fid<fid_mr>& region) {
 }
 
 // "address 10.0.0.1", for messages.
-std::string bind_text(const OfiOptions& options);
+std::string bind_text(const OfiBinding& binding);
 
 }  // namespace ghostrank

@@ -1,5 +1,6 @@
 // Moves messages: queues and posts sends, takes completions, waits. See ofi_endpoint.h.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <iterator>
 #include <sys/epoll.h>
@@ -8,6 +9,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "emulator/fabric/network_namespace.h"
 #include "emulator/fabric/ofi_endpoint.h"
 
 namespace ghostrank::ofi {
@@ -23,12 +25,12 @@ constexpr auto kRetry = std::chrono::milliseconds(1);  // longest wait while the
 
 // ---- sending
 
-bool Endpoint::try_send(int host, Message& message) {
+bool Endpoints::try_send(int flow, Message& message) {
   if (!failure_.empty() || free_outgoing_.empty()) return false;
-  const auto h = static_cast<std::size_t>(host);
-  if (h >= peers_.size() || message.header.bytes > kMaxMessageBytes) {
-    fail("asked to send " + std::to_string(message.header.bytes) + " bytes to host " +
-         std::to_string(host) + " of " + std::to_string(peers_.size()));
+  const auto f = static_cast<std::size_t>(flow);
+  if (f >= flows_.size() || message.header.bytes > kMaxMessageBytes) {
+    fail("asked to send " + std::to_string(message.header.bytes) + " bytes over flow " +
+         std::to_string(flow) + " of " + std::to_string(flows_.size()));
     return false;
   }
   Outgoing& out = *free_outgoing_.back();
@@ -46,39 +48,41 @@ bool Endpoint::try_send(int host, Message& message) {
   stats_.bytes_sent += message.header.bytes;
   out.message = std::move(message);
   out.posted = out.completed = 0;
-  Peer& peer = peers_[h];
-  peer.queue.push_back(&out);
-  if (!peer.pending) {
-    peer.pending = true;
-    pending_.push_back(host);
+  out.next = nullptr;
+  FlowState& state = flows_[f];
+  (state.first ? state.last->next : state.first) = &out;
+  state.last = &out;
+  if (!state.pending) {
+    state.pending = true;
+    pending_.push_back(flow);
     if (pending_.size() == 1) flush();
   }
   return true;
 }
 
-// Serves every host in turn as far as its window and the slots go.
-void Endpoint::flush() {
+// Serves every flow in turn as far as its window and the slots go.
+void Endpoints::flush() {
   for (std::size_t n = pending_.size(); n > 0 && !free_slots_.empty() && failure_.empty(); --n) {
-    const int host = pending_.front();
-    Peer& peer = peers_[static_cast<std::size_t>(host)];
+    const int flow = pending_.front();
+    FlowState& state = flows_[static_cast<std::size_t>(flow)];
     pending_.pop_front();
-    while (!peer.queue.empty() && post_next(host)) {
+    while (state.first && post_next(flow)) {
     }
-    peer.pending = !peer.queue.empty();
-    if (peer.pending) pending_.push_back(host);
+    state.pending = state.first != nullptr;
+    if (state.pending) pending_.push_back(flow);
   }
 }
 
 // Posts the next fragment; false: no room.
-bool Endpoint::post_next(int host) {
-  Peer& peer = peers_[static_cast<std::size_t>(host)];
-  if (free_slots_.empty() || peer.next - peer.oldest >= kWindow) return false;
-  Outgoing& out = *peer.queue.front();
+bool Endpoints::post_next(int flow) {
+  FlowState& state = flows_[static_cast<std::size_t>(flow)];
+  if (free_slots_.empty() || state.next - state.oldest >= kWindow) return false;
+  Outgoing& out = *state.first;
   SendSlot& slot = *free_slots_.back();
   const std::uint64_t total = out.message.header.bytes;
   slot.header = out.message.header;
   slot.header.offset =
-      pack({static_cast<std::uint32_t>(self_), peer.next, static_cast<std::uint32_t>(out.posted)});
+      pack({state.flow.their_index, state.next, static_cast<std::uint32_t>(out.posted)});
   slot.header.nonce = options_.nonce;
   const std::size_t bytes = fragment_bytes(total, out.posted);
   std::byte* const payload = out.message.payload
@@ -91,32 +95,42 @@ bool Endpoint::post_next(int host) {
   posting.msg_iov = parts;
   posting.desc = descriptors;
   posting.iov_count = bytes == 0 ? 1 : 2;
-  posting.addr = peer.address;
+  posting.addr = state.address;
   posting.context = static_cast<Slot*>(&slot);
-  const ssize_t status = fi_sendmsg(endpoint_.get(), &posting, FI_COMPLETION);
+  const ssize_t status = post(state, posting);
   if (status == -FI_EAGAIN) {
     ++stats_.again;
     provider_full_ = true;
     return false;
   }
   if (status != 0) {
-    fail("sending to " + peer.name + " failed: " + fi_strerror(static_cast<int>(-status)) +
+    fail("sending to " + state.flow.name + " failed: " + fi_strerror(static_cast<int>(-status)) +
          "; check that its process is alive and that no firewall is in between");
     return false;
   }
   free_slots_.pop_back();
   slot.outgoing = &out;
-  slot.host = host;
-  slot.number = peer.next++;
-  if (++out.posted == fragments_of(total)) peer.queue.pop_front();
+  slot.flow = flow;
+  slot.number = state.next++;
+  if (++out.posted == fragments_of(total)) state.first = out.next;
   return true;
 }
 
-void Endpoint::on_sent(SendSlot& slot) {
-  Peer& peer = peers_[static_cast<std::size_t>(slot.host)];
-  peer.finished[slot.number % kWindow] = true;
-  while (peer.oldest != peer.next && peer.finished[peer.oldest % kWindow])
-    peer.finished[peer.oldest++ % kWindow] = false;
+// The first attempt to send makes the connection's socket, which belongs to the namespace that it
+// is made in.
+ssize_t Endpoints::post(FlowState& state, const fi_msg& posting) {
+  const auto e = static_cast<std::size_t>(state.flow.endpoint);
+  fid_ep* const endpoint = endpoints_[e].handle.get();
+  if (state.next > 0) return fi_sendmsg(endpoint, &posting, FI_COMPLETION);
+  const InNamespace inside(options_.endpoints[e].network_namespace);
+  return fi_sendmsg(endpoint, &posting, FI_COMPLETION);
+}
+
+void Endpoints::on_sent(SendSlot& slot) {
+  FlowState& state = flows_[static_cast<std::size_t>(slot.flow)];
+  state.finished |= std::uint64_t{1} << slot.number % kWindow;
+  while (state.oldest != state.next && state.finished >> state.oldest % kWindow & 1)
+    state.finished &= ~(std::uint64_t{1} << state.oldest++ % kWindow);
   Outgoing& out = *slot.outgoing;
   free_slots_.push_back(&slot);
   if (++out.completed < fragments_of(out.message.header.bytes)) return;
@@ -127,7 +141,7 @@ void Endpoint::on_sent(SendSlot& slot) {
 
 // ---- receiving
 
-void Endpoint::post_receives() {
+void Endpoints::post_receives() {
   while (!unposted_.empty()) {
     RecvSlot& slot = *unposted_.back();
     slot.header.nonce = ~options_.nonce;  // tells whether anything of ours came before an error
@@ -139,7 +153,8 @@ void Endpoint::post_receives() {
     posting.iov_count = 2;
     posting.addr = FI_ADDR_UNSPEC;
     posting.context = static_cast<Slot*>(&slot);
-    const ssize_t status = fi_recvmsg(endpoint_.get(), &posting, FI_COMPLETION);
+    const ssize_t status = fi_recvmsg(
+        endpoints_[static_cast<std::size_t>(slot.endpoint)].handle.get(), &posting, FI_COMPLETION);
     if (status == -FI_EAGAIN) {
       ++stats_.again;
       provider_full_ = true;
@@ -152,7 +167,7 @@ void Endpoint::post_receives() {
   }
 }
 
-void Endpoint::on_received(RecvSlot& slot, std::size_t bytes) {
+void Endpoints::on_received(RecvSlot& slot, std::size_t bytes) {
   const std::size_t before = ready_.size();
   switch (reassembly_.accept(slot.header, bytes, slot.payload, ready_)) {
     case Reassembly::Verdict::stray:
@@ -174,8 +189,8 @@ void Endpoint::on_received(RecvSlot& slot, std::size_t bytes) {
 
 // ---- progress
 
-bool Endpoint::drive() {
-  if (peers_.empty() || !failure_.empty()) return !failure_.empty();
+bool Endpoints::drive() {
+  if (flows_.empty() || !failure_.empty()) return !failure_.empty();
   provider_full_ = false;
   const bool progressed = read_completions();
   post_receives();
@@ -183,7 +198,7 @@ bool Endpoint::drive() {
   return progressed;
 }
 
-bool Endpoint::read_completions() {
+bool Endpoints::read_completions() {
   std::array<fi_cq_msg_entry, kBatch> entries;
   bool progressed = false;
   // Bounded, so that a fast sender cannot keep the owner here.
@@ -213,7 +228,7 @@ bool Endpoint::read_completions() {
 
 // A receive that failed before anything of this run had arrived in it was meant by a stray: too
 // long, or cut off. Everything else is the end of this fabric.
-void Endpoint::read_error() {
+void Endpoints::read_error() {
   fi_cq_err_entry error{};
   if (fi_cq_readerr(domain_.cq.get(), &error, 0) < 0) return;
   Slot* const slot = static_cast<Slot*>(error.op_context);
@@ -224,7 +239,7 @@ void Endpoint::read_error() {
   if (slot == nullptr) return fail("provider " + provider_ + " reports: " + why);
   if (!slot->receives) {
     SendSlot& sent = static_cast<SendSlot&>(*slot);
-    fail("sending to " + peers_[static_cast<std::size_t>(sent.host)].name + " failed: " + why +
+    fail("sending to " + flows_[static_cast<std::size_t>(sent.flow)].flow.name + " failed: " + why +
          "; check that its process is alive and that no firewall is in between");
     return on_sent(sent);
   }
@@ -234,12 +249,12 @@ void Endpoint::read_error() {
     unposted_.push_back(&received);
     return;
   }
-  const std::size_t source = unpack(received.header.offset).source;
-  fail("receiving from " + (source < peers_.size() ? peers_[source].name : "another process") +
+  const std::size_t flow = unpack(received.header.offset).flow;
+  fail("receiving from " + (flow < flows_.size() ? flows_[flow].flow.name : "another process") +
        " failed: " + why + "; check that its process is alive");
 }
 
-int Endpoint::poll(std::vector<Message>& arrived) {
+int Endpoints::poll(std::vector<Message>& arrived) {
   drive();
   const int count = static_cast<int>(ready_.size());
   std::move(ready_.begin(), ready_.end(), std::back_inserter(arrived));
@@ -249,18 +264,18 @@ int Endpoint::poll(std::vector<Message>& arrived) {
 
 // ---- waiting
 
-bool Endpoint::take_wake() {
+bool Endpoints::take_wake() {
   if (!woken_.exchange(false, std::memory_order_acquire)) return false;
   eventfd_t count = 0;
   eventfd_read(alarm_.get(), &count);
   return true;
 }
 
-void Endpoint::wake() {
+void Endpoints::wake() {
   if (!woken_.exchange(true, std::memory_order_release)) eventfd_write(alarm_.get(), 1);
 }
 
-void Endpoint::wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) {
+void Endpoints::wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) {
   const auto start = Clock::now();
   const auto deadline = start + timeout;
   const auto spin_until = start + std::min(spin, timeout);
@@ -280,7 +295,7 @@ void Endpoint::wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds s
 
 // Until the queue's descriptor or the alarm fires. A provider that had no room may get some without
 // telling the queue.
-void Endpoint::sleep(std::chrono::nanoseconds timeout) {
+void Endpoints::sleep(std::chrono::nanoseconds timeout) {
   if (provider_full_) timeout = std::min<std::chrono::nanoseconds>(timeout, kRetry);
   fid* queue = &domain_.cq->fid;
   if (fi_trywait(domain_.fabric.get(), &queue, 1) != FI_SUCCESS) return;

@@ -29,7 +29,7 @@ constexpr std::uint64_t kNonce = 0x1234'5678'9abc'def0;
 OfiOptions options_for(const std::string& provider, bool keep_payload = false) {
   OfiOptions o;
   o.provider = provider;
-  o.bind_address = "127.0.0.1";
+  o.endpoints[0].address = "127.0.0.1";
   o.nonce = kNonce;
   o.keep_payload = keep_payload;
   return o;
@@ -47,11 +47,20 @@ struct Joined {
   }
 };
 
+// Flow h leads to host h; at the other end it is the flow to us.
+std::vector<OfiFlow> flows_to(const std::vector<std::string>& addresses, int self) {
+  std::vector<OfiFlow> flows;
+  for (std::size_t h = 0; h < addresses.size(); ++h)
+    flows.push_back(
+        {0, addresses[h], "host " + std::to_string(h), static_cast<std::uint32_t>(self)});
+  return flows;
+}
+
 Joined join(const World& world, const OfiOptions& options) {
   Joined j{Control::meet(world), OfiFabric::open(options)};
-  const auto addresses = j.control->all_gather(j.fabric->address());
+  const auto addresses = j.control->all_gather(j.fabric->address(0));
   if (addresses.empty()) throw Error("lost: " + j.control->stop_reason());
-  j.fabric->connect(addresses, world.rank);
+  j.fabric->connect(flows_to(addresses, world.rank));
   return j;
 }
 
@@ -247,7 +256,8 @@ void send_garbage(const std::string& provider, const std::string& address) {
     ssize_t status = -FI_EAGAIN;
     ASSERT_TRUE(eventually(
         [&] {
-          status = fi_send(bare.endpoint.get(), garbage.data(), bytes, nullptr, to, &context);
+          status =
+              fi_send(bare.endpoints[0].handle.get(), garbage.data(), bytes, nullptr, to, &context);
           fi_cq_read(bare.domain.cq.get(), &entry, 1);
           return status != -FI_EAGAIN;
         },
@@ -272,9 +282,9 @@ TEST_P(EveryProvider, CountsGarbageAsStrayAndGoesOn) {
       return "";
     }
     const auto fabric = OfiFabric::open(options_for(GetParam()));
-    auto addresses = control->all_gather(fabric->address());
+    auto addresses = control->all_gather(fabric->address(0));
     addresses.pop_back();
-    fabric->connect(addresses, world.rank);
+    fabric->connect(flows_to(addresses, world.rank));
     std::vector<Message> arrived;
     EXPECT_TRUE(eventually(
         [&] {
@@ -406,7 +416,7 @@ TEST(Ofi, SaysWhenAnAddressIsNotLocal) {
     std::string all;
     for (const char* provider : {"net", "auto"}) {
       OfiOptions o = options_for(provider);
-      o.bind_address = "192.0.2.77";  // reserved for documentation
+      o.endpoints[0].address = "192.0.2.77";  // reserved for documentation
       all += opening_error(o) + "\n";
     }
     return all;
@@ -430,14 +440,15 @@ TEST(Ofi, RefusesHostsWithAnotherProvider) {
   const auto outcomes = run_processes(1, [](const World&) {
     const auto fabric = OfiFabric::open(options_for("net"));
     try {
-      fabric->connect({fabric->address(), OfiFabric::open(options_for("sockets"))->address()}, 0);
+      fabric->connect(
+          flows_to({fabric->address(0), OfiFabric::open(options_for("sockets"))->address(0)}, 0));
     } catch (const Error& e) {
       return std::string(e.what());
     }
     return std::string("connected");
   });
   const std::string& text = outcomes[0].said;
-  for (const char* part : {"host 1 uses provider sockets", "host 0 uses net", "fabric.provider"})
+  for (const char* part : {"host 1 uses provider sockets", "this host uses net", "fabric.provider"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
@@ -567,8 +578,8 @@ TEST_F(Fragments, AreNumberedAroundTheCorner) {
 }
 
 TEST(Envelope, KeepsWhatWasPacked) {
-  const Envelope e = unpack(pack({kMaxProcesses - 1, kNumbers + 3, (1u << 20) - 1}));
-  EXPECT_EQ(e.source, kMaxProcesses - 1);
+  const Envelope e = unpack(pack({kMaxFlows - 1, kNumbers + 3, (1u << 20) - 1}));
+  EXPECT_EQ(e.flow, kMaxFlows - 1);
   EXPECT_EQ(e.number, 3u);
   EXPECT_EQ(e.index, (1u << 20) - 1);
 }

@@ -48,7 +48,7 @@ struct Side {
       : opened(open_ofi(options(provider))), buffer(bytes + 1) {
     std::string name(256, '\0');
     std::size_t length = name.size();
-    check(fi_getname(&opened.endpoint->fid, name.data(), &length) == 0, "fi_getname");
+    check(fi_getname(&opened.endpoints[0].handle->fid, name.data(), &length) == 0, "fi_getname");
     name.resize(length);
     const std::string other = exchange(fd, name);
     check(fi_av_insert(opened.domain.av.get(), other.data(), 1, &peer, 0, nullptr) == 1,
@@ -58,14 +58,14 @@ struct Side {
   static OfiOptions options(const std::string& provider) {
     OfiOptions o;
     o.provider = provider;
-    o.bind_address = "127.0.0.1";
+    o.endpoints[0].address = "127.0.0.1";
     return o;
   }
 
   void move(bool sends, std::uint64_t bytes, std::uint64_t count) {
     const std::size_t window = sends ? kSendWindow : kReceiveWindow;
     std::array<fi_cq_msg_entry, 64> entries;
-    fid_ep* endpoint = opened.endpoint.get();
+    fid_ep* endpoint = opened.endpoints[0].handle.get();
     for (std::uint64_t posted = 0, done = 0; done < count;) {
       while (posted < count && posted - done < window) {
         fi_context2* context = &contexts[posted % window];

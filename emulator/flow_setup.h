@@ -1,0 +1,29 @@
+// Makes the flows of a job real: endpoints in their namespaces, addresses exchanged, every flow
+// opened and heard of at both ends before the first iteration, so that no connection is set up
+// while something is measured.
+//
+// Threading: the owner of `control`; afterwards each fabric belongs to its shard's thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "emulator/control.h"
+#include "emulator/fabric/ofi.h"
+#include "emulator/flows.h"
+#include "profiles/job.h"
+
+namespace ghostrank {
+
+struct OpenedFlows {
+  std::vector<std::unique_ptr<OfiFabric>> fabrics;  // of this process, by shard
+  // By process of the job.
+  std::vector<std::string> providers, transports;
+};
+
+// Every process of the job calls this at the same time. Throws Error(environment): what cannot be
+// opened or reached, with the remedy, and a limit that the flows do not fit in.
+OpenedFlows open_flows(const JobSpec& spec, const Flows& flows, Control& control,
+                       std::uint64_t nonce);
+
+}  // namespace ghostrank
