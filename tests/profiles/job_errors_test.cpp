@@ -48,14 +48,21 @@ TEST(JobErrors, SayWhatWasFoundAndWhatIsAllowed) {
             "job.yaml:4:26: collectives.allreduce is 'rnig'; did you mean ring?");
 }
 
+TEST(JobErrors, SayWhatTheWireNeeds) {
+  EXPECT_EQ(
+      load_error(kHead, {"fabric.colocated=wire"}),
+      "-s 'fabric.colocated=wire': fabric.colocated: wire sends through a real network, which "
+      "needs fabric.kind: ofi");
+  EXPECT_EQ(load_error(kHead, {"fabric.namespaces=gr{node}"}),
+            "-s 'fabric.namespaces=gr{node}': fabric.namespaces: only fabric.colocated: wire opens "
+            "namespaces; set it, or leave them out");
+}
+
 TEST(JobErrors, NameWhatIsNotAvailableYet) {
   const auto refused = [](const std::string& override_text, const std::string& message) {
     EXPECT_EQ(load_error(kHead, {override_text}), "-s '" + override_text + "': " + message);
   };
   refused("scale.mode=slice", "scale.mode: slice is not available yet; use dilate");
-  refused("fabric.flows=nic", "fabric.flows: nic is not available yet; use process");
-  refused("fabric.colocated=wire",
-          "fabric.colocated: wire is not available yet; use memory or model");
   refused("parallel.framework=megatron",
           "parallel.framework: megatron is not available yet; use ddp");
   refused("parallel.tp=8", "parallel.tp is not available yet; remove it or use 1");

@@ -1,0 +1,249 @@
+// What really crosses the network, seen by a packet capture at every host's port, against what the
+// job says of itself.
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/network/lab.h"
+#include "tests/network/pcap.h"
+
+namespace ghostrank {
+namespace {
+
+using nlohmann::json;
+using testing::kHosts;
+using testing::kPort;
+using testing::Lab;
+using testing::read_file;
+using Namespaces = testing::Namespaces;
+
+constexpr char kShortJob[] =
+    "model: {kind: layers, name: four, dtype: float32, layers: [{name: a, parameters: [3000000, "
+    "64], forward_us: 2000, "
+    "backward_us: 4000}, {name: b, parameters: [1000000], forward_us: 2000, backward_us: 4000}], "
+    "optimizer_us: 500}\n"
+    "parallel: {framework: ddp, bucket_cap_mb: 4}\n"
+    "scale: {dilation: 20}\n"
+    "run: {iterations: 3, warmup: 0, probe_ms: 0}\n";
+
+// Payload bytes and messages per ordered pair of hosts, all measured iterations together. Host h
+// plays node h.
+struct Sent {
+  double bytes = 0, messages = 0;
+};
+std::map<std::pair<int, int>, Sent> sent_by_host(const json& result) {
+  std::map<std::pair<int, int>, Sent> sent;
+  const auto iterations = static_cast<double>(result["iterations"].size());
+  const auto node = [](const std::string& nic) { return std::stoi(nic.substr(1)); };  // "n3.nic0"
+  for (const json& pair : result["traffic"]["pairs"]) {
+    Sent& s = sent[{node(pair["src"]), node(pair["dst"])}];
+    s.bytes += pair["bytes"].get<double>() * iterations;
+    s.messages += pair["messages"].get<double>() * iterations;
+  }
+  return sent;
+}
+
+using HostPair = std::pair<int, int>;
+
+struct Captured {
+  std::map<HostPair, double> bytes;  // TCP payload of the data path, by ordered pair of hosts
+  std::map<HostPair, int> flows;     // distinct 5-tuples of it, likewise
+  bool complete = true;              // false: the capture itself lost packets
+  json result;
+};
+
+// tcpdump drops what it has not read yet when it is told to end: wait until its file rests.
+void wait_until_written(const std::string& path) {
+  std::uintmax_t size = 0;
+  for (int same = 0, i = 0; same < 10 && i < 300; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const std::uintmax_t now = std::filesystem::file_size(path);
+    same = now == size ? same + 1 : 0;
+    size = now;
+  }
+}
+
+// Starts a process per host.
+std::vector<pid_t> start_hosts(Lab& lab, const std::string& arguments) {
+  std::vector<pid_t> hosts;
+  for (int h = 0; h < kHosts; ++h) hosts.push_back(lab.start_host(h, kHosts, arguments));
+  return hosts;
+}
+
+// Starts one process that plays all hosts, outside of all of them.
+std::vector<pid_t> start_one(Lab& lab, const std::string& arguments) {
+  return {lab.start(std::string(GHOSTRANK_BINARY) + " run " + arguments, "host0")};
+}
+
+// Plays the job while every host's port is captured.
+using Start = std::vector<pid_t> (*)(Lab&, const std::string&);
+Captured play_and_capture(Lab& lab, const std::string& job, Start start) {
+  std::vector<pid_t> captures;
+  const auto log = [](int h) { return "tcpdump" + std::to_string(h); };
+  const auto pcap = [&](int h) { return lab.file("pcap" + std::to_string(h)); };
+  for (int h = 0; h < kHosts; ++h) {
+    captures.push_back(
+        lab.start(lab.in("sw", "tcpdump -Z root -i " + Lab::port(h) + " -s 96 -B 65536 -w " +
+                                   pcap(h) + " tcp and src host " + Lab::address(h)),
+                  log(h)));
+  }
+  for (int h = 0; h < kHosts; ++h) {
+    const auto listening = [&] {
+      return read_file(lab.file(log(h))).find("listening on") != std::string::npos;
+    };
+    for (int i = 0; i < 500 && !listening(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  const auto hosts = start(lab, job + " --allow-unfaithful --json " + lab.file("result.json"));
+  for (std::size_t h = hosts.size(); h-- > 0;) {
+    EXPECT_EQ(lab.finish(hosts[h], std::chrono::seconds(60)), 0) << lab.output(static_cast<int>(h));
+  }
+  for (int h = 0; h < kHosts; ++h) wait_until_written(pcap(h));
+  Captured captured;
+  for (int h = 0; h < kHosts; ++h) {
+    kill(captures[static_cast<std::size_t>(h)], SIGINT);
+    lab.finish(captures[static_cast<std::size_t>(h)], std::chrono::seconds(5));
+    captured.complete &=
+        read_file(lab.file(log(h))).find("\n0 packets dropped by kernel") != std::string::npos;
+    for (const auto& [flow, bytes] : testing::tcp_payload(pcap(h))) {
+      if (flow.source_port == kPort || flow.target_port == kPort) continue;  // the control plane
+      const int target = std::stoi(flow.target.substr(flow.target.rfind('.') + 1)) - 1;
+      captured.bytes[{h, target}] += static_cast<double>(bytes);
+      ++captured.flows[{h, target}];
+    }
+  }
+  captured.result = json::parse(read_file(lab.file("result.json")));
+  return captured;
+}
+
+Captured capture_completely(Lab& lab, const std::string& job, Start start = start_hosts) {
+  Captured captured = play_and_capture(lab, job, start);
+  for (int again = 0; !captured.complete && again < 3; ++again) {
+    captured = play_and_capture(lab, job, start);  // a loaded machine drops captured packets
+  }
+  return captured;
+}
+
+// Each message carries our 64-byte header and the provider's own, the same for all; so does the
+// greeting of each flow, and a credit for every message where the library gives credits. Opening a
+// connection costs a few bytes more.
+void expect_capture_matches_ledger(Captured& captured, bool credits = false) {
+  ASSERT_EQ(captured.result["iterations"].size(), 3u);
+  auto sent = sent_by_host(captured.result);
+  ASSERT_FALSE(sent.empty());
+  constexpr double kOurHeader = 64, kConnection = 512;
+  double most = 0, provider_header = -1;
+  const auto data = sent;
+  for (const auto& [pair, s] : data) {
+    if (credits) sent[{pair.second, pair.first}].messages += s.messages;
+  }
+  for (auto& [pair, s] : sent) {
+    s.messages += captured.flows[pair];
+    if (s.messages <= most) continue;
+    most = s.messages;
+    provider_header = std::floor((captured.bytes[pair] - s.bytes) / s.messages) - kOurHeader;
+  }
+  EXPECT_GE(most, 90);
+  EXPECT_GE(provider_header, 0);
+  EXPECT_LE(provider_header, 48);
+  for (const auto& [pair, s] : sent) {
+    EXPECT_NEAR(captured.bytes[pair], s.bytes + s.messages * (kOurHeader + provider_header),
+                kConnection * captured.flows[pair])
+        << pair.first << ">" << pair.second << ": " << s.messages << " messages";
+  }
+  for (const auto& [pair, bytes] : captured.bytes) {
+    if (sent.contains(pair)) continue;
+    EXPECT_LE(bytes, kConnection * captured.flows[pair])
+        << "unaccounted: " << pair.first << ">" << pair.second;
+  }
+}
+
+void expect_capture_matches_ledger(Lab& lab, const std::string& settings) {
+  Captured captured = capture_completely(lab, lab.write_job(std::string(kShortJob) + settings));
+  if (!captured.complete)
+    GTEST_SKIP() << "tcpdump lost packets four times: the machine is too busy";
+  expect_capture_matches_ledger(captured);
+}
+
+TEST_F(Namespaces, ACaptureSeesTheLedgersBytesOfARing) {
+  expect_capture_matches_ledger(*lab, "collectives: {allreduce: ring}\n");
+}
+
+TEST_F(Namespaces, ACaptureSeesTheLedgersBytesOfRecursiveDoubling) {
+  expect_capture_matches_ledger(*lab,
+                                "collectives: {allreduce: recursive_doubling, slice: 1MiB}\n");
+}
+
+// ---- Flows
+
+std::map<HostPair, int> flows_of(const json& result) {
+  std::map<HostPair, int> flows;
+  for (const json& f : result["traffic"]["flows"]) {
+    const int a = f["hosts"][0], b = f["hosts"][1];
+    flows[{a, b}] = flows[{b, a}] = f["count"];
+  }
+  return flows;
+}
+
+TEST_F(Namespaces, ACaptureSeesAsManyConnectionsAsTheJobSays) {
+  const std::string job =
+      lab->write_job(std::string(kShortJob) + "collectives: {library: nccl-2.28, channels: 4}\n");
+  std::map<std::string, double> bytes;
+  std::map<std::string, int> neighbours;
+  for (const std::string kind : {"process", "nic", "connection"}) {
+    Captured captured = capture_completely(*lab, job + " -s fabric.flows=" + kind);
+    if (!captured.complete) GTEST_SKIP() << "the machine is too busy to capture";
+    EXPECT_EQ(captured.flows, flows_of(captured.result)) << kind;
+    expect_capture_matches_ledger(captured, true);
+    bytes[kind] = captured.result["traffic"]["wire_bytes_per_iteration"];
+    neighbours[kind] = captured.flows[{0, 1}];
+  }
+  EXPECT_EQ(bytes["process"], bytes["nic"]);
+  EXPECT_EQ(bytes["process"], bytes["connection"]);
+  EXPECT_EQ(neighbours["process"], 1);
+  EXPECT_GT(neighbours["nic"], 1);
+  EXPECT_GT(neighbours["connection"], neighbours["nic"]);
+}
+
+// ---- Colocated nodes on the wire
+
+TEST_F(Namespaces, OneProcessSendsEveryNodesTrafficThroughTheNodesOwnInterface) {
+  for (const std::string settings : {"-s run.shards=1", "-s run.shards=2 -s fabric.flows=nic"}) {
+    const std::string job = lab->write_job(std::string(kShortJob)) +
+                            " -s fabric.colocated=wire -s fabric.namespaces='" + lab->pattern() +
+                            "' " + settings;
+    std::vector<std::uint64_t> before;
+    for (int h = 0; h < kHosts; ++h) before.push_back(lab->sent_by(h));
+    Captured captured = play_and_capture(*lab, job, start_one);
+    if (!captured.complete) GTEST_SKIP() << "the machine is too busy to capture";
+    expect_capture_matches_ledger(captured);
+    std::map<int, double> bytes;
+    for (const auto& [pair, sent] : sent_by_host(captured.result)) bytes[pair.first] += sent.bytes;
+    for (int h = 0; h < kHosts; ++h) {
+      const auto counted =
+          static_cast<double>(lab->sent_by(h) - before[static_cast<std::size_t>(h)]);
+      EXPECT_GT(counted, bytes[h]);
+      EXPECT_LT(counted, bytes[h] * 1.05 + 1e5) << "node " << h;  // and headers
+    }
+  }
+}
+
+TEST_F(Namespaces, TwoNodesOfOneNamespaceAreNotOnTheWire) {
+  const pid_t pid =
+      lab->start(lab->in(0, std::string(GHOSTRANK_BINARY) + " run " + lab->write_job(kShortJob) +
+                                " -s fabric.colocated=wire -s fabric.bind=" + Lab::address(0)),
+                 "host0");
+  EXPECT_EQ(lab->finish(pid, std::chrono::seconds(20)), 3);
+  for (const std::string part : {"node 0", "node 1", "10.77.0.1", "fabric.namespaces"})
+    EXPECT_NE(lab->output(0).find(part), std::string::npos) << lab->output(0);
+}
+
+}  // namespace
+}  // namespace ghostrank
