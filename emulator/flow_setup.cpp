@@ -109,6 +109,7 @@ class FlowSetup {
     o.provider = spec_.fabric.provider;
     o.nonce = nonce_;
     o.keep_payload = spec_.run.verify;
+    o.frame_bytes = spec_.fabric.frame_bytes;
     o.endpoints.clear();
     position_.resize(flows_.endpoints().size());
     plain_.resize(flows_.endpoints().size());

@@ -11,6 +11,7 @@
 #include "profiles/job_schema.h"
 #include "profiles/locate.h"
 #include "profiles/model.h"
+#include "profiles/quantity.h"
 
 namespace ghostrank {
 namespace {
@@ -119,6 +120,19 @@ void read_collectives(const Settings& in, CollectiveSpec& out) {
   refuse_foreign_settings(in, out);
 }
 
+// Where every flow is to be as the library's own, its messages stay apart unless frames are asked
+// for.
+std::uint64_t read_frames(const Settings& in, FlowKind flows) {
+  const Setting& frames = in.at("fabric.frames");
+  if (frames.text == "off") return 0;
+  if (frames.text == "auto") return flows == FlowKind::process ? 16 << 10 : 0;
+  const std::optional<std::uint64_t> bytes = parse_size(frames.text);
+  if (!bytes || *bytes < (1 << 10) || *bytes > (64 << 10))
+    fail(frames.mark, "fabric.frames: " + quote(frames.text) +
+                          " is neither auto nor off nor a size from 1KiB to 64KiB");
+  return *bytes;
+}
+
 // Names of the settings that contradict each other.
 void check_fabric(const Settings& in, const FabricSpec& spec) {
   const auto refuse = [&](const char* key, bool wrong, const std::string& why) {
@@ -148,6 +162,7 @@ void read_fabric(const Settings& in, FabricSpec& out) {
   out.colocated = colocated == "wire"    ? Colocated::wire
                   : colocated == "model" ? Colocated::model
                                          : Colocated::memory;
+  out.frame_bytes = read_frames(in, out.flows);
   out.namespaces = in.text("fabric.namespaces");
   check_fabric(in, out);
   out.payload =

@@ -70,6 +70,7 @@ struct FabricSpec {
   std::string bind;  // local address of the data path; empty: chosen
   FlowKind flows = FlowKind::process;
   Colocated colocated = Colocated::memory;
+  std::uint64_t frame_bytes = 0;  // small messages of a flow share frames of this size; 0: off
   std::string namespaces;  // of emulated nodes: a name with {node} in it; empty: the process's own
   PayloadMode payload =
       PayloadMode::untouched;  // memory: copy every payload byte, or hand over the descriptor

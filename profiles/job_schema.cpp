@@ -140,6 +140,10 @@ constexpr std::array kKeys{
         "emulated nodes that share a process: messages move in memory, are only timed, or leave "
         "through the network (ofi)",
         0, 0, "memory model wire"},
+    Key{"fabric.frames", KeyType::string, "auto",
+        "ofi: small messages of a flow leave together, in frames of up to so many bytes; auto: "
+        "16KiB "
+        "for flows: process, else off; off: every message by itself"},
     Key{"fabric.namespaces", KeyType::string, "",
         "colocated: wire: network namespace of each emulated node, as in gr{node} (a name in "
         "/run/netns, or a path); empty: that of the process"},

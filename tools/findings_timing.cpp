@@ -92,6 +92,9 @@ Findings look_at_timing() {
   return findings;
 }
 
+// Hardware that none of the tests had.
+constexpr std::string_view kNeverRun[] = {"verbs", "efa", "psm3", "psm2", "opx", "ucx"};
+
 // What `auto` picks is found by letting it pick.
 Findings look_at_fabric() {
   Findings findings;
@@ -113,6 +116,9 @@ Findings look_at_fabric() {
     for (const std::string& domain : found->second) value += " " + domain;
     domains.erase(found);
     if (!p.waitable) value += ", cannot block";
+    if (std::find(std::begin(kNeverRun), std::end(kNeverRun), p.name.substr(0, p.name.find(';'))) !=
+        std::end(kNeverRun))
+      value += ", never run with ghostrank";
     if (p.name == chosen) value += "; picked by fabric.provider=auto, transport " + transport;
     findings.push_back({"fabric", p.name, value, false, "", p.name == chosen});
   }

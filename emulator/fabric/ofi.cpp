@@ -18,8 +18,10 @@ namespace {
 
 constexpr std::size_t kOutgoing = 256;
 constexpr std::size_t kMaxSlots = 256;
-constexpr std::size_t kKeptReceives = 64;  // with a payload buffer of their own
-constexpr std::size_t kLeastReceives = 4;  // of an endpoint that has many neighbours
+constexpr std::size_t kKeptReceives = 64;    // with a payload buffer of their own
+constexpr std::size_t kFramedReceives = 64;  // with a frame of their own: stays in the cache
+constexpr std::size_t kFrames = 64;          // to send
+constexpr std::size_t kLeastReceives = 4;    // of an endpoint that has many neighbours
 
 std::string transport_of(const std::string& provider) {
   const std::string core = provider.substr(0, provider.find(';'));
@@ -30,9 +32,16 @@ std::string transport_of(const std::string& provider) {
   return control.empty() ? "tcp" : "tcp-" + control;
 }
 
+// A received frame needs a place of its own, and that a slot of its own: header, frame, the rest.
+std::uint64_t frame_bytes_of(const OfiOptions& options, const fi_info& info) {
+  return info.rx_attr->iov_limit >= 3 ? options.frame_bytes : 0;
+}
+
 // Posted on every endpoint.
 std::size_t receives_of(const OfiOptions& options, const fi_info& info) {
-  const std::size_t all = options.keep_payload ? kKeptReceives : kMaxSlots;
+  const std::size_t all = options.keep_payload                ? kKeptReceives
+                          : frame_bytes_of(options, info) > 0 ? kFramedReceives
+                                                              : kMaxSlots;
   return std::min(std::max(all / options.endpoints.size(), kLeastReceives), info.rx_attr->size);
 }
 
@@ -42,6 +51,9 @@ Endpoints::Endpoints(const OfiOptions& options, OfiOpened opened)
     : options_(options),
       recv_slots_(receives_of(options, *opened.domain.info) * opened.endpoints.size()),
       landing_((options.keep_payload ? recv_slots_.size() : 1) * kFragmentBytes),
+      frame_bytes_(frame_bytes_of(options, *opened.domain.info)),
+      sent_frames_(kFrames * std::max<std::uint64_t>(1, frame_bytes_)),
+      landed_frames_(recv_slots_.size() * std::max<std::uint64_t>(1, frame_bytes_)),
       send_slots_(std::min(kMaxSlots, opened.domain.info->tx_attr->size)),
       domain_(std::move(opened.domain)),
       outgoing_(kOutgoing),
@@ -57,9 +69,13 @@ Endpoints::Endpoints(const OfiOptions& options, OfiOpened opened)
     slot.receives = true;
     slot.payload = landing_.data() +
                    (options_.keep_payload ? unposted_.size() * kFragmentBytes : std::size_t{0});
+    if (frame_bytes_ > 0 && !options_.keep_payload)
+      slot.frame = landed_frames_.data() + unposted_.size() * frame_bytes_;
     slot.endpoint = static_cast<int>(unposted_.size() % endpoints_.size());
     unposted_.push_back(&slot);
   }
+  for (std::size_t f = 0; f < kFrames && frame_bytes_ > 0; ++f)
+    free_frames_.push_back(sent_frames_.data() + f * frame_bytes_);
   post_receives();
   if (!failure_.empty()) throw Error(failure_, ErrorKind::environment);
 
@@ -83,6 +99,8 @@ void Endpoints::register_buffers() {
   };
   add(synthetic_.data(), kFragmentBytes, FI_SEND, synthetic_region_);
   add(landing_.data(), landing_.size(), FI_RECV, landing_region_);
+  add(sent_frames_.data(), sent_frames_.size(), FI_SEND, sent_frames_region_);
+  add(landed_frames_.data(), landed_frames_.size(), FI_RECV, landed_frames_region_);
   add(send_slots_.data(), send_slots_.size() * sizeof(SendSlot), FI_SEND, send_region_);
   add(recv_slots_.data(), recv_slots_.size() * sizeof(RecvSlot), FI_RECV, recv_region_);
 }
@@ -151,7 +169,7 @@ void Endpoints::connect(const std::vector<OfiFlow>& flows) {
     state.address = it->second;
     flows_.push_back(std::move(state));
   }
-  reassembly_ = Reassembly(options_.nonce, flows_.size(), options_.keep_payload);
+  reassembly_ = Reassembly(options_.nonce, flows_.size(), options_.keep_payload, frame_bytes_);
 }
 
 void Endpoints::fail(const std::string& text) {

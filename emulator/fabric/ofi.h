@@ -26,7 +26,8 @@ struct OfiOptions {
       "auto";  // auto | net | tcp | tcp;ofi_rxm | sockets | verbs;ofi_rxm | efa | psm3 | ...
   std::vector<OfiBinding> endpoints = std::vector<OfiBinding>(1);  // at least one
   std::uint64_t nonce = 0;
-  bool keep_payload = false;  // verify mode: give every arrived message its bytes
+  bool keep_payload = false;      // verify mode: give every arrived message its bytes
+  std::uint64_t frame_bytes = 0;  // small messages of a flow share frames of this size; 0: never
 };
 
 // One flow as its owner here sees it. Its other end sees the same flow under a number of its own.

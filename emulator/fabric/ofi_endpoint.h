@@ -1,8 +1,12 @@
 // The endpoints at work: post receives, cut and queue what is to be sent, drive progress.
 // Private to ofi*: set-up is in ofi.cpp, the work in ofi_progress.cpp.
 //
-//   try_send -> Outgoing (a message) -> queue of its flow -> SendSlot (a fragment) -> endpoint
+//   try_send -> Outgoing (a message or a frame) -> queue of its flow -> SendSlot (a fragment) ->
+//               endpoint
 //   endpoint -> RecvSlot (a fragment) -> Reassembly -> ready_ -> poll
+//
+// A small message waits, open, for company until the next poll() or wait(), which its owner calls
+// in every pass of its loop; alone it then leaves as it is, in company as a frame.
 //
 // Bounds: kOutgoing messages accepted and not yet gone; per flow fragments numbered within kWindow
 // in flight, all together no more than the provider's queue has entries. One thread; only wake()
@@ -30,6 +34,7 @@ struct Outgoing {  // an accepted message
   Fid<fid_mr> region;
   std::uint64_t posted = 0, completed = 0;  // fragments
   Outgoing* next = nullptr;                 // in the queue of its flow
+  std::byte* frame = nullptr;               // not null: a frame of message.header.bytes
 };
 
 // What a completion points to. Some providers want the context for themselves.
@@ -46,6 +51,7 @@ struct SendSlot : Slot {
 struct RecvSlot : Slot {
   Header header;
   std::byte* payload = nullptr;
+  std::byte* frame = nullptr;  // not null: the first frame_bytes_ of the payload land here
   int endpoint = 0;
 };
 
@@ -54,6 +60,7 @@ struct FlowState {
   fi_addr_t address = FI_ADDR_NOTAVAIL;
   Outgoing *first = nullptr, *last = nullptr;  // queue of what is not yet completely posted
   bool pending = false;                        // listed in pending_
+  Outgoing* open = nullptr;                    // takes small messages until the next flush
   // Fragments [oldest, next) are in flight or have overtaken one: at most kWindow. Bit n of
   // `finished` tells of the one whose number is n modulo kWindow.
   std::uint32_t oldest = 0, next = 0;
@@ -131,6 +138,11 @@ class Endpoints final : public OfiFabric {
   void on_received(RecvSlot& slot, std::size_t bytes);
   void post_receives();
   void flush();
+  bool take(Message& message);
+  bool join_open(FlowState& flow, Message& message);
+  void close_open(int flow);
+  void close_all_open();
+  void enqueue(int flow, Outgoing& out);
   bool post_next(int flow);
   ssize_t post(FlowState& flow, const fi_msg& posting);
 
@@ -142,15 +154,20 @@ class Endpoints final : public OfiFabric {
   Pages synthetic_{kFragmentBytes};
   std::vector<RecvSlot> recv_slots_;
   Pages landing_;
+  std::uint64_t frame_bytes_;  // 0: no frames
+  Pages sent_frames_, landed_frames_;
   std::vector<SendSlot> send_slots_;
   OfiDomain domain_;
-  Fid<fid_mr> synthetic_region_, landing_region_, send_region_, recv_region_;
+  Fid<fid_mr> synthetic_region_, landing_region_, sent_frames_region_, landed_frames_region_,
+      send_region_, recv_region_;
   std::vector<Outgoing> outgoing_;
   std::vector<OfiEndpoint> endpoints_;
 
   std::vector<SendSlot*> free_slots_;
   std::vector<Outgoing*> free_outgoing_;
   std::vector<RecvSlot*> unposted_;
+  std::vector<std::byte*> free_frames_;
+  std::vector<int> open_;    // flows with an open message or frame
   std::deque<int> pending_;  // flows with something to post, served in turn
   bool provider_full_ = false;
   std::vector<FlowState> flows_;

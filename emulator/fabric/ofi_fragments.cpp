@@ -34,6 +34,7 @@ std::uint64_t fragment_bytes(std::uint64_t message_bytes, std::uint64_t index) {
 }
 
 bool Reassembly::plausible(const Header& wire, std::size_t received, const Envelope& e) const {
+  if (wire.kind == kFrameKind && wire.bytes > frame_bytes_) return false;
   return wire.nonce == nonce_ && wire.bytes <= kMaxMessageBytes && e.flow < flows_.size() &&
          e.index < fragments_of(wire.bytes) &&
          received == sizeof(Header) + fragment_bytes(wire.bytes, e.index);
@@ -53,7 +54,7 @@ Reassembly::Verdict Reassembly::accept(const Header& wire, std::size_t received,
   if (distance > 0) {
     Fragment fragment{header, e.index, nullptr};
     const std::size_t bytes = received - sizeof(Header);
-    if (keep_payload_ && bytes > 0) {
+    if ((keep_payload_ || header.kind == kFrameKind) && bytes > 0) {
       fragment.payload.reset(new (std::nothrow) std::byte[bytes]);
       if (!fragment.payload) return Verdict::no_memory;
       std::memcpy(fragment.payload.get(), payload, bytes);
@@ -77,6 +78,7 @@ Reassembly::Verdict Reassembly::accept(const Header& wire, std::size_t received,
 Reassembly::Verdict Reassembly::take(Incoming& flow, const Header& header, std::uint32_t index,
                                      const std::byte* payload, std::vector<Message>& ready) {
   if (index != flow.arrived) return Verdict::stray;
+  if (header.kind == kFrameKind) return take_frame(flow, header, index, payload, ready);
   if (index > 0 && !same_message(flow.partial.header, header)) return Verdict::stray;
   if (index == 0) {
     flow.partial.header = header;
@@ -94,6 +96,28 @@ Reassembly::Verdict Reassembly::take(Incoming& flow, const Header& header, std::
     flow.partial = {};
     flow.arrived = 0;
   }
+  return Verdict::taken;
+}
+
+Reassembly::Verdict Reassembly::take_frame(Incoming& flow, const Header& header,
+                                           std::uint32_t index, const std::byte* payload,
+                                           std::vector<Message>& ready) {
+  if (index != 0 || !parse_frame({payload, header.bytes}, parts_)) return Verdict::stray;
+  const std::size_t before = ready.size();
+  for (const FramePart& part : parts_) {
+    Message& message = ready.emplace_back();
+    message.header = part.header;
+    message.header.nonce = nonce_;
+    message.header.offset = 0;
+    if (!keep_payload_ || part.payload.empty()) continue;
+    message.payload.reset(new (std::nothrow) std::byte[part.payload.size()]);
+    if (!message.payload) {
+      ready.resize(before);
+      return Verdict::no_memory;
+    }
+    std::memcpy(message.payload.get(), part.payload.data(), part.payload.size());
+  }
+  flow.expected = (flow.expected + 1) % kNumbers;
   return Verdict::taken;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "emulator/fabric/ofi.h"
+#include "emulator/fabric/ofi_frames.h"
 #include "emulator/wire.h"
 
 namespace ghostrank {
@@ -42,12 +43,13 @@ std::uint64_t fragment_bytes(std::uint64_t message_bytes, std::uint64_t index);
 // The arriving side of all flows.
 class Reassembly {
  public:
-  Reassembly(std::uint64_t nonce, std::size_t flows, bool keep_payload)
-      : nonce_(nonce), keep_payload_(keep_payload), flows_(flows) {}
+  Reassembly(std::uint64_t nonce, std::size_t flows, bool keep_payload,
+             std::uint64_t frame_bytes = kMostFrameBytes)
+      : nonce_(nonce), keep_payload_(keep_payload), frame_bytes_(frame_bytes), flows_(flows) {}
 
   enum class Verdict { taken, stray, no_memory };
   // One arrival of `received` bytes, header included. Appends the messages that it completes. A
-  // stray changes nothing.
+  // stray changes nothing. `payload` is looked at only in a frame, or to keep it.
   Verdict accept(const Header& wire, std::size_t received, const std::byte* payload,
                  std::vector<Message>& ready);
 
@@ -65,11 +67,15 @@ class Reassembly {
   };
 
   bool plausible(const Header& wire, std::size_t received, const Envelope& envelope) const;
+  Verdict take_frame(Incoming& flow, const Header& header, std::uint32_t index,
+                     const std::byte* payload, std::vector<Message>& ready);
   Verdict take(Incoming& flow, const Header& header, std::uint32_t index, const std::byte* payload,
                std::vector<Message>& ready);
 
   std::uint64_t nonce_;
   bool keep_payload_;
+  std::uint64_t frame_bytes_;
+  std::vector<FramePart> parts_;  // of the frame at hand
   std::vector<Incoming> flows_;
 };
 

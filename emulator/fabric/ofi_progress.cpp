@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <thread>
+#include <utility>
 
 #include <rdma/fi_errno.h>
 
@@ -26,13 +27,35 @@ constexpr auto kRetry = std::chrono::milliseconds(1);  // longest wait while the
 // ---- sending
 
 bool Endpoints::try_send(int flow, Message& message) {
-  if (!failure_.empty() || free_outgoing_.empty()) return false;
+  if (!failure_.empty()) return false;
   const auto f = static_cast<std::size_t>(flow);
   if (f >= flows_.size() || message.header.bytes > kMaxMessageBytes) {
     fail("asked to send " + std::to_string(message.header.bytes) + " bytes over flow " +
          std::to_string(flow) + " of " + std::to_string(flows_.size()));
     return false;
   }
+  FlowState& state = flows_[f];
+  const bool small = frame_bytes_ > 0 && message.header.bytes <= most_in_frame(frame_bytes_);
+  const std::uint64_t bytes = message.header.bytes;
+  if (!(small && state.open && join_open(state, message))) {
+    if (free_outgoing_.empty() || !take(message)) return false;
+    Outgoing& out = *free_outgoing_.back();
+    free_outgoing_.pop_back();
+    if (state.open) close_open(flow);
+    if (small) {
+      state.open = &out;
+      open_.push_back(flow);
+    } else {
+      enqueue(flow, out);
+    }
+  }
+  ++stats_.messages_sent;
+  stats_.bytes_sent += bytes;
+  return true;
+}
+
+// Moves the message into the next free Outgoing; false: it cannot be sent.
+bool Endpoints::take(Message& message) {
   Outgoing& out = *free_outgoing_.back();
   if (message.payload) {
     if (const int status = register_memory(domain_, message.payload.get(), message.header.bytes,
@@ -43,21 +66,51 @@ bool Endpoints::try_send(int flow, Message& message) {
       return false;
     }
   }
-  free_outgoing_.pop_back();
-  ++stats_.messages_sent;
-  stats_.bytes_sent += message.header.bytes;
   out.message = std::move(message);
   out.posted = out.completed = 0;
   out.next = nullptr;
-  FlowState& state = flows_[f];
+  return true;
+}
+
+// Puts the message into a frame with what is open; false: no room there, nothing changed.
+bool Endpoints::join_open(FlowState& state, Message& message) {
+  Outgoing& out = *state.open;
+  if (!out.frame) {
+    if (free_frames_.empty()) return false;
+    out.frame = free_frames_.back();
+    free_frames_.pop_back();
+    Header header;
+    header.kind = kFrameKind;
+    header.bytes = append_to_frame(out.frame, 0, frame_bytes_, out.message);
+    out.region.reset();
+    out.message = {header, nullptr};
+  }
+  std::uint64_t& used = out.message.header.bytes;
+  const std::uint64_t then = append_to_frame(out.frame, used, frame_bytes_, message);
+  if (then == used) return false;
+  used = then;
+  message.payload.reset();
+  return true;
+}
+
+void Endpoints::close_open(int flow) {
+  FlowState& state = flows_[static_cast<std::size_t>(flow)];
+  if (Outgoing* const out = std::exchange(state.open, nullptr)) enqueue(flow, *out);
+}
+
+void Endpoints::close_all_open() {
+  for (const int flow : open_) close_open(flow);
+  open_.clear();
+}
+
+void Endpoints::enqueue(int flow, Outgoing& out) {
+  FlowState& state = flows_[static_cast<std::size_t>(flow)];
   (state.first ? state.last->next : state.first) = &out;
   state.last = &out;
-  if (!state.pending) {
-    state.pending = true;
-    pending_.push_back(flow);
-    if (pending_.size() == 1) flush();
-  }
-  return true;
+  if (state.pending) return;
+  state.pending = true;
+  pending_.push_back(flow);
+  if (pending_.size() == 1) flush();
 }
 
 // Serves every flow in turn as far as its window and the slots go.
@@ -85,12 +138,17 @@ bool Endpoints::post_next(int flow) {
       pack({state.flow.their_index, state.next, static_cast<std::uint32_t>(out.posted)});
   slot.header.nonce = options_.nonce;
   const std::size_t bytes = fragment_bytes(total, out.posted);
-  std::byte* const payload = out.message.payload
-                                 ? out.message.payload.get() + out.posted * kFragmentBytes
-                                 : synthetic_.data();
+  std::byte* payload = synthetic_.data();
+  const Fid<fid_mr>* region = &synthetic_region_;
+  if (out.frame) {
+    payload = out.frame;
+    region = &sent_frames_region_;
+  } else if (out.message.payload) {
+    payload = out.message.payload.get() + out.posted * kFragmentBytes;
+    region = &out.region;
+  }
   iovec parts[2] = {{&slot.header, sizeof(Header)}, {payload, bytes}};
-  void* descriptors[2] = {descriptor(send_region_),
-                          descriptor(out.message.payload ? out.region : synthetic_region_)};
+  void* descriptors[2] = {descriptor(send_region_), descriptor(*region)};
   fi_msg posting{};
   posting.msg_iov = parts;
   posting.desc = descriptors;
@@ -136,6 +194,7 @@ void Endpoints::on_sent(SendSlot& slot) {
   if (++out.completed < fragments_of(out.message.header.bytes)) return;
   out.region.reset();
   out.message.payload.reset();
+  if (out.frame) free_frames_.push_back(std::exchange(out.frame, nullptr));
   free_outgoing_.push_back(&out);
 }
 
@@ -145,12 +204,16 @@ void Endpoints::post_receives() {
   while (!unposted_.empty()) {
     RecvSlot& slot = *unposted_.back();
     slot.header.nonce = ~options_.nonce;  // tells whether anything of ours came before an error
-    iovec parts[2] = {{&slot.header, sizeof(Header)}, {slot.payload, kFragmentBytes}};
-    void* descriptors[2] = {descriptor(recv_region_), descriptor(landing_region_)};
+    iovec parts[3] = {{&slot.header, sizeof(Header)}, {slot.payload, kFragmentBytes}, {}};
+    void* descriptors[3] = {descriptor(recv_region_), descriptor(landing_region_), nullptr};
+    if (slot.frame) {
+      parts[2] = std::exchange(parts[1], {slot.frame, frame_bytes_});
+      descriptors[2] = std::exchange(descriptors[1], descriptor(landed_frames_region_));
+    }
     fi_msg posting{};
     posting.msg_iov = parts;
     posting.desc = descriptors;
-    posting.iov_count = 2;
+    posting.iov_count = slot.frame ? 3 : 2;
     posting.addr = FI_ADDR_UNSPEC;
     posting.context = static_cast<Slot*>(&slot);
     const ssize_t status = fi_recvmsg(
@@ -169,7 +232,7 @@ void Endpoints::post_receives() {
 
 void Endpoints::on_received(RecvSlot& slot, std::size_t bytes) {
   const std::size_t before = ready_.size();
-  switch (reassembly_.accept(slot.header, bytes, slot.payload, ready_)) {
+  switch (reassembly_.accept(slot.header, bytes, slot.frame ? slot.frame : slot.payload, ready_)) {
     case Reassembly::Verdict::stray:
       ++stats_.strays;
       break;
@@ -255,6 +318,7 @@ void Endpoints::read_error() {
 }
 
 int Endpoints::poll(std::vector<Message>& arrived) {
+  close_all_open();
   drive();
   const int count = static_cast<int>(ready_.size());
   std::move(ready_.begin(), ready_.end(), std::back_inserter(arrived));
@@ -276,6 +340,7 @@ void Endpoints::wake() {
 }
 
 void Endpoints::wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) {
+  close_all_open();
   const auto start = Clock::now();
   const auto deadline = start + timeout;
   const auto spin_until = start + std::min(spin, timeout);

@@ -12,97 +12,17 @@
 
 #include "emulator/fabric/ofi_fragments.h"
 #include "emulator/fabric/ofi_open.h"
-#include "profiles/error.h"
-#include "tests/emulator/processes.h"
+#include "tests/emulator/fabric_support.h"
 
 namespace ghostrank {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::eventually;
-using testing::expect_all_ok;
-using testing::Outcome;
-using testing::run_processes;
-
-constexpr std::uint64_t kNonce = 0x1234'5678'9abc'def0;
-
-OfiOptions options_for(const std::string& provider, bool keep_payload = false) {
-  OfiOptions o;
-  o.provider = provider;
-  o.endpoints[0].address = "127.0.0.1";
-  o.nonce = kNonce;
-  o.keep_payload = keep_payload;
-  return o;
-}
-
-struct Joined {
-  std::unique_ptr<Control> control;
-  std::unique_ptr<OfiFabric> fabric;
-
-  // Nobody may close its endpoint while others still send to it.
-  void leave() {
-    control->all_gather("");
-    fabric.reset();
-    control->close();
-  }
-};
-
-// Flow h leads to host h; at the other end it is the flow to us.
-std::vector<OfiFlow> flows_to(const std::vector<std::string>& addresses, int self) {
-  std::vector<OfiFlow> flows;
-  for (std::size_t h = 0; h < addresses.size(); ++h)
-    flows.push_back(
-        {0, addresses[h], "host " + std::to_string(h), static_cast<std::uint32_t>(self)});
-  return flows;
-}
-
-Joined join(const World& world, const OfiOptions& options) {
-  Joined j{Control::meet(world), OfiFabric::open(options)};
-  const auto addresses = j.control->all_gather(j.fabric->address(0));
-  if (addresses.empty()) throw Error("lost: " + j.control->stop_reason());
-  j.fabric->connect(flows_to(addresses, world.rank));
-  return j;
-}
-
-Payload random_bytes(std::uint64_t bytes, std::uint64_t seed) {
-  Payload payload(new std::byte[bytes]);
-  std::mt19937_64 random(seed);
-  for (std::uint64_t i = 0; i < bytes; i += 8) {
-    const std::uint64_t word = random();
-    std::memcpy(payload.get() + i, &word, std::min<std::uint64_t>(8, bytes - i));
-  }
-  return payload;
-}
-
-Message make_message(std::uint64_t bytes, int source, std::uint32_t ordinal) {
-  Message m;
-  m.header.source = source;
-  m.header.sequence = ordinal;
-  m.header.bytes = bytes;
-  return m;
-}
-
-void send_all(OfiFabric& fabric, int host, Message message, std::vector<Message>& arrived) {
-  while (fabric.failure().empty() && !fabric.try_send(host, message)) fabric.poll(arrived);
-}
-
-// Polls until `count` messages are there and everything has left; false after ten seconds.
-bool finish(OfiFabric& fabric, std::size_t count, std::vector<Message>& arrived) {
-  return eventually(
-      [&] {
-        if (fabric.poll(arrived) == 0) fabric.wait(1ms, 0ns);
-        return !fabric.failure().empty() || (arrived.size() >= count && fabric.idle());
-      },
-      10s);
-}
+using namespace testing;
 
 class EveryProvider : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Ofi, EveryProvider, ::testing::Values("net", "tcp;ofi_rxm", "sockets"),
-                         [](const auto& provider) {
-                           std::string name = provider.param;
-                           std::replace(name.begin(), name.end(), ';', '_');
-                           return name;
-                         });
+                         name_of_provider);
 
 // ---- delivery
 
@@ -409,6 +329,12 @@ TEST(Ofi, SaysWhichProvidersThereAreWhenTheOneAskedForIsMissing) {
   const std::string& text = outcomes[0].said;
   for (const char* part : {"'infinibanana'", "127.0.0.1", "net", "sockets", "fabric.provider"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(Ofi, RefusesAProviderThatCannotWait) {
+  const auto outcomes =
+      run_processes(1, [](const World&) { return opening_error(options_for("shm")); });
+  EXPECT_NE(outcomes[0].said.find("'shm' cannot be used"), std::string::npos) << outcomes[0].said;
 }
 
 TEST(Ofi, SaysWhenAnAddressIsNotLocal) {

@@ -1,0 +1,63 @@
+// What arrives as a frame: three small messages in one, damaged, on its own and as the fragment
+// that the data endpoint takes.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "emulator/fabric/ofi_fragments.h"
+#include "emulator/fabric/ofi_frames.h"
+#include "tests/fuzz/damage.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+using namespace ghostrank;
+
+constexpr std::uint64_t kNonce = 0x74736f6867;  // "ghost"
+
+std::string sample() {
+  std::vector<std::byte> frame(kMostFrameBytes);
+  std::size_t used = 0;
+  for (const std::uint64_t bytes : {8, 0, 100}) {
+    Message m;
+    m.header.bytes = bytes;
+    m.header.kind = bytes == 0 ? MessageKind::credit : MessageKind::data;
+    used = append_to_frame(frame.data(), used, frame.size(), m);
+  }
+  return {reinterpret_cast<const char*>(frame.data()), used};
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const std::string whole = sample();
+  std::string bytes = fuzz::damaged(whole, data, size);
+  if (bytes.size() > kMostFrameBytes) bytes.resize(kMostFrameBytes);
+  const std::vector<std::byte> frame(reinterpret_cast<const std::byte*>(bytes.data()),
+                                     reinterpret_cast<const std::byte*>(bytes.data()) +
+                                         bytes.size());  // on the heap: its end is guarded
+  std::vector<FramePart> parts;
+  const bool good = parse_frame(frame, parts);
+  fuzz::require(good != parts.empty());
+  std::size_t covered = 0;
+  for (const FramePart& part : parts) {
+    fuzz::require(part.payload.size() == part.header.bytes && part.header.kind != kFrameKind);
+    covered += sizeof(Header) + part.payload.size();
+  }
+  fuzz::require(!good || covered == frame.size());
+
+  for (const bool keep : {false, true}) {
+    Reassembly reassembly(kNonce, 1, keep);
+    std::vector<Message> ready;
+    Header h;
+    h.nonce = kNonce;
+    h.kind = kFrameKind;
+    h.bytes = frame.size();
+    h.offset = pack({0, 0, 0});
+    const auto verdict = reassembly.accept(h, sizeof h + frame.size(), frame.data(), ready);
+    fuzz::require((verdict == Reassembly::Verdict::taken) == good);
+    fuzz::require(ready.size() == parts.size());
+  }
+  fuzz::accepted += good && parts.size() == 3;
+  return 0;
+}
