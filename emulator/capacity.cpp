@@ -109,7 +109,7 @@ double measure_engine() {
   const Cluster cluster(spec, w, 1);
   const Flows flows(spec, w, cluster);
   const auto fabric = make_local_fabric();
-  Shard shard({spec, w, cluster, 0, 0, flows, *fabric, 0, {}, 0, ""});
+  Shard shard({spec, w, cluster, 0, 0, flows, *fabric, 0, {}, 0, "", {}});
   ShardShared shared(1);
   shared.fabrics = {fabric.get()};
   const std::int64_t began = monotonic_ns();

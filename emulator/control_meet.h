@@ -1,5 +1,6 @@
 // The meeting: process 0 listens, the others greet it, until all have come or the time is over.
-// Private to control*. Strays (wrong greetings, garbage, silence) are turned away and counted.
+// For control*, world.cpp and core_setup.cpp. Strays (wrong greetings, garbage, silence) are turned
+// away and counted.
 #pragma once
 
 #include <cstdint>

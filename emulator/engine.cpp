@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "emulator/clock.h"
+#include "emulator/core_setup.h"
 #include "emulator/ensemble.h"
 #include "emulator/host_facts.h"
 #include "emulator/hosts.h"
@@ -86,12 +87,19 @@ class Run {
         began_ns_(monotonic_ns()),
         cluster_(spec_, workload, control.world().size),
         flows_(spec_, workload, cluster_),
+        cores_(settle_cores(spec_, cluster_.shards(), control)),
+        stay_on_(cores_.usable),
         ensemble_(assemble(job, workload, cluster_, flows_, control)),
         player_(spec_, workload, cluster_, ensemble_, control, make_shards()) {
     result_.config_json = job.config_json;
   }
 
   Result play() {
+    for (HostReport& host : ensemble_.hosts) {
+      if (const HostEntry* entry = host_entry(spec_, host.index, cluster_.hosts()))
+        host.name = entry->name;
+    }
+    describe_cores(cores_, ensemble_.hosts[static_cast<std::size_t>(host_)]);
     result_.hosts = ensemble_.hosts;
     result_.ranks = workload_.ranks;
     result_.nics_per_node = spec_.cluster.nics_per_node;
@@ -125,7 +133,9 @@ class Run {
       shards.push_back(std::make_unique<Shard>(Shard::Setup{
           spec_, workload_, cluster_, host_, s, flows_,
           *ensemble_.fabrics[static_cast<std::size_t>(s)], ensemble_.nonce, options_.trace_ranks,
-          options_.max_spans / static_cast<std::size_t>(count), spill}));
+          options_.max_spans / static_cast<std::size_t>(count), spill,
+          cores_.plan.of_thread.empty() ? std::vector<int>{}
+                                        : cores_.plan.of_thread[static_cast<std::size_t>(s)]}));
     }
     return shards;
   }
@@ -143,6 +153,14 @@ class Run {
     }
     if (spec_.collectives.library == "generic") {
       result_.notes.push_back("library generic: textbook schedules, not those of a named library");
+    }
+  }
+
+  void note_cores() {
+    for (const HostReport& host : result_.hosts) {
+      if (!host.cores_note.empty())
+        result_.notes.push_back("host " + std::to_string(host.index) +
+                                ": engine threads are not bound to cores, " + host.cores_note);
     }
   }
 
@@ -175,6 +193,7 @@ class Run {
     result_.fidelity = judge(sum, spec_, result_.dilation, median(steps));
     if (host_ == 0)
       report_segment(spec_, workload_, player_.rows(), sum, player_.reports(), result_);
+    note_cores();
   }
 
   Player::Callbacks callbacks(bool warmup) {
@@ -207,6 +226,8 @@ class Run {
   std::int64_t played_from_ns_ = 0;
   const Cluster cluster_;
   const Flows flows_;
+  const ProcessCores cores_;
+  const StayOn stay_on_;  // before the fabric starts threads of its own
   Ensemble ensemble_;
   Player player_;
   Result result_;

@@ -21,6 +21,10 @@ struct HostReport {
   int ranks = 0;
   std::uint64_t rss_bytes = 0;
   double cpu_seconds = 0;
+  std::string name = {};   // as the job's `hosts` calls it; empty: not named there
+  std::string cores = {};  // CPUs of the engine threads: "0-3", those bound to or those allowed
+  bool bound = false;      // whether each engine thread was kept on CPUs of its own choice
+  std::string cores_note = {};  // why not, where it was meant to be
 };
 
 struct IterationReport {

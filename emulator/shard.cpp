@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "emulator/assert.h"
+#include "emulator/cores.h"
 #include "emulator/host_facts.h"
 
 namespace ghostrank {
@@ -57,6 +58,7 @@ Shard::Shard(const Setup& setup)
       host_(setup.host),
       index_(setup.index),
       flows_(setup.flows),
+      cpus_(setup.cpus),
       fabric_(setup.fabric),
       nonce_(setup.nonce),
       nic_(LinkSpeed::from_rate(setup.spec.cluster.nic.rate_bps, setup.spec.cluster.nic.latency)),
@@ -94,6 +96,7 @@ void Shard::play(std::uint32_t first, std::uint32_t count, const Clock& clock, d
   clock_ = clock;
   dilation_ = dilation;
   shared_ = &shared;
+  if (!cpus_.empty()) bind_this_thread(cpus_);
   const double cpu = thread_cpu_seconds(), queued = run_queue_seconds();
   const std::int64_t began = monotonic_ns();
   last_progress_ns_ = looked_ns_ = began;

@@ -115,6 +115,7 @@ class Shard {
     std::vector<Rank> trace_ranks;
     std::size_t max_spans = 0;
     std::string spill_path;
+    std::vector<int> cpus;  // where its thread is kept; empty: anywhere
   };
   explicit Shard(const Setup& setup);
 
@@ -188,6 +189,7 @@ class Shard {
   const Cluster& cluster_;
   const int host_, index_;
   const Flows& flows_;
+  const std::vector<int> cpus_;
   Fabric& fabric_;
   const std::uint64_t nonce_;
   const LinkSpeed nic_, intra_;

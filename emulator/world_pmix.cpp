@@ -54,8 +54,8 @@ class Value {
 }  // namespace
 
 std::string pmix_version() {
-  const std::string text = PMIx_Get_version();  // "OpenPMIx 4.2.2, repo rev: …"
-  return text.substr(0, text.find(','));
+  const std::string text = PMIx_Get_version();  // "OpenPMIx 4.2.2 (PMIx Standard: 4.2, …"
+  return text.substr(0, std::min(text.find(" ("), text.find(',')));
 }
 
 bool pmix_present() { return std::getenv("PMIX_NAMESPACE") && std::getenv("PMIX_RANK"); }

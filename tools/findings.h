@@ -19,10 +19,11 @@ struct Finding {
 using Findings = std::vector<Finding>;
 
 Findings look_at_fabric();    // libfabric providers, and which one `auto` picks
-Findings look_at_timing();    // cores, clock, how late this machine wakes up
+Findings look_at_timing();    // load, clock, how late this machine wakes up
+Findings look_at_cores();     // CPUs that may be used, what is near to which interface
 Findings look_at_network();   // interfaces, congestion control
 Findings look_at_limits();    // open files, locked memory, huge pages, scheduler statistics
-Findings look_at_programs();  // GPU tools, launchers
+Findings look_at_programs();  // GPU tools, launchers, PMIx
 
 // The first line of a small file; empty when it cannot be read.
 std::string first_line(const std::string& path);

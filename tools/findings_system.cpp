@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "emulator/world_pmix.h"
 #include "tools/findings.h"
 #include "tools/humane.h"
 
@@ -137,6 +138,12 @@ Findings look_at_programs() {
     const std::string at = on_path(launcher);
     findings.push_back({"launchers", launcher, at.empty() ? "not on the path" : at});
   }
+  const std::string pmix = pmix_version();
+  findings.push_back({"launchers", "PMIx",
+                      pmix.empty()
+                          ? "built without: mpirun needs MASTER_ADDR and MASTER_PORT"
+                          : pmix + (pmix_present() ? ", started by a launcher that has it" : ""),
+                      pmix.empty(), "sudo apt-get install libpmix-dev   # and build again"});
   return findings;
 }
 

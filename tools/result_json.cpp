@@ -30,6 +30,9 @@ Json hosts_json(const Result& result) {
   for (const HostReport& h : result.hosts) {
     list.push_back({{"index", h.index},
                     {"hostname", h.hostname},
+                    {"name", h.name.empty() ? h.hostname : h.name},
+                    {"cores", h.cores},
+                    {"bound", h.bound},
                     {"provider", h.provider},
                     {"transport", h.transport},
                     {"ranks", h.ranks},

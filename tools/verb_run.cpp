@@ -1,6 +1,7 @@
 // ghostrank run: plays a job, watches it, writes what was found.
 //
 // Every process of a job runs this; process 0 speaks and writes, the others only report errors.
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include "profiles/error.h"
 #include "tools/chrome_trace.h"
 #include "tools/expectation.h"
+#include "tools/launch_line.h"
 #include "tools/plan_report.h"
 #include "tools/result_json.h"
 #include "tools/run_report.h"
@@ -28,7 +30,7 @@ constexpr int kDefaultTraceRanks = 16;
 
 struct RunFlags {
   JobFlags job;
-  std::string json, csv, trace, trace_ranks;
+  std::string json, csv, trace, trace_ranks, launch;
   std::vector<std::string> expect;
   bool quiet = false, print_config = false, dry_run = false, allow_unfaithful = false;
 };
@@ -59,12 +61,20 @@ bool read_flags(const Argv& argv, RunFlags& flags) {
       ->type_name("KEY<VALUE")
       ->allow_extra_args(false)
       ->group("Outcome");
-  add_reserved_flag(app, "--print-launch");
+  app.add_option("--print-launch", flags.launch,
+                 "print the commands that start the job on its hosts; do not run: mpirun (the "
+                 "default), srun, torchrun, env")
+      ->expected(0, 1)
+      ->default_str("mpirun")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kLaunchers), std::end(kLaunchers))))
+      ->type_name("[LAUNCHER]")
+      ->group("Job");
   app.footer(
       "Examples:\n"
       "  ghostrank run job.yaml --json out.json\n"
       "  ghostrank run job.yaml -s fabric.kind=virtual -s cluster.nodes=1024\n"
       "  ghostrank run job.yaml --expect 'step_time.median<0.5' --trace out.json.gz\n"
+      "  ghostrank run job.yaml -s 'hosts=[{name: s1}, {name: s2}]' --print-launch\n"
       "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 ghostrank run job.yaml\n\n"
       "Exit status: 0 ok; 1 failed, wrong, not faithful or short of an --expect; 2 usage or job;\n"
       "3 environment; 130, 143 stopped by a signal.");
@@ -216,11 +226,33 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
   return status;
 }
 
+// The command line without --print-launch and its value.
+Argv without_launch(const Argv& argv) {
+  constexpr std::string_view kFlag = "--print-launch";
+  const auto is_launcher = [](const std::string& word) {
+    return std::find(std::begin(kLaunchers), std::end(kLaunchers), word) != std::end(kLaunchers);
+  };
+  Argv rest;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    if (argv[i] == kFlag) {
+      if (i + 1 < argv.size() && is_launcher(argv[i + 1])) ++i;
+    } else if (!argv[i].starts_with(std::string(kFlag) + "=")) {
+      rest.push_back(argv[i]);
+    }
+  }
+  return rest;
+}
+
 }  // namespace
 
 int verb_run(const Argv& argv) {
   RunFlags flags;
   if (!read_flags(argv, flags)) return 0;
+  if (!flags.launch.empty()) {
+    const LoadedJob job = load(flags.job);
+    std::fputs(launch_lines(flags.launch, job.spec, without_launch(argv)).c_str(), stdout);
+    return 0;
+  }
   const World world = world_from_environment();
   const LoadedJob job = load(flags.job);
   if (flags.print_config) {

@@ -32,6 +32,9 @@ TEST(ResultJson, HasTheNamesAndNestingOfItsSchema) {
   EXPECT_EQ(j["config"]["fabric"]["kind"], "ofi");
   EXPECT_EQ(j["hosts"][1], (json{{"index", 1},
                                  {"hostname", "beta"},
+                                 {"name", "s2"},
+                                 {"cores", "0-3"},
+                                 {"bound", true},
                                  {"provider", "net"},
                                  {"transport", "tcp-cubic"},
                                  {"ranks", 2},

@@ -20,7 +20,7 @@ inline Result sample() {
   r.job_name = "job";
   r.started_utc = "2024-01-02T03:04:05Z";
   r.hosts = {{0, "alpha", "net", "tcp-cubic", 2, 1000, 1.5},
-             {1, "beta", "net", "tcp-cubic", 2, 2000, 2.5}};
+             {1, "beta", "net", "tcp-cubic", 2, 2000, 2.5, "s2", "0-3", true, ""}};
   r.ranks = 4;
   r.nics_per_node = 2;
   r.dilation = 8;

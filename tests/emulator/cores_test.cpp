@@ -1,0 +1,120 @@
+// Cores of engine threads: which are chosen, and that the mask a process was given is never
+// widened.
+#include "emulator/cores.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "profiles/quantity.h"
+
+namespace ghostrank {
+namespace {
+
+using Numbers = std::vector<int>;
+
+// Two sockets of two cores with two CPUs each, numbered as Linux does: siblings are 4 apart. Device
+// 0 is near the first socket, device 1 near the second.
+std::vector<Cpu> two_sockets() {
+  std::vector<Cpu> cpus;
+  for (int n = 0; n < 8; ++n) {
+    const bool first = n % 4 < 2;
+    cpus.push_back({n, n % 4, n / 4, first ? 0 : 1, {first, !first}});
+  }
+  return cpus;
+}
+
+TEST(ChooseCpus, TakesTheCoresNearTheDeviceFirst) {
+  std::vector<Cpu> cpus = two_sockets();
+  EXPECT_EQ(choose_cpus(cpus, 2, 1), (Numbers{0, 1}));
+  for (Cpu& cpu : cpus) cpu.near[0] = cpu.near[1];
+  EXPECT_EQ(choose_cpus(cpus, 2, 1), (Numbers{2, 3}));
+}
+
+TEST(ChooseCpus, GivesEveryThreadACoreOfItsOwnBeforeSiblingsShareOne) {
+  EXPECT_EQ(choose_cpus(two_sockets(), 4, 1), (Numbers{0, 1, 2, 3}));
+  EXPECT_EQ(choose_cpus(two_sockets(), 6, 1), (Numbers{0, 1, 2, 3, 4, 5}));
+}
+
+TEST(ChooseCpus, DealsThreadsOutToSeveralDevices) {
+  EXPECT_EQ(choose_cpus(two_sockets(), 4, 2), (Numbers{0, 2, 1, 3}));
+}
+
+TEST(ChooseCpus, IsEmptyWhereThereAreTooFew) {
+  EXPECT_TRUE(choose_cpus(two_sockets(), 9, 1).empty());
+  EXPECT_EQ(choose_cpus(two_sockets(), 8, 0).size(), 8u);
+}
+
+TEST(Cores, AreThoseThatTheProcessWasStartedOn) {
+  const Numbers inherited = cpus_of_this_thread();
+  ASSERT_FALSE(inherited.empty());
+  EXPECT_EQ(usable_cpus("", "job.yaml"), inherited);
+  EXPECT_EQ(usable_cpus(std::to_string(inherited.back()), "job.yaml"), Numbers{inherited.back()});
+  const Numbers machine = cpus_of_machine();
+  EXPECT_TRUE(std::includes(machine.begin(), machine.end(), inherited.begin(), inherited.end()));
+}
+
+TEST(Cores, BeyondThoseOfTheProcessAreRefused) {
+  const Numbers before = cpus_of_this_thread();
+  if (before.size() < 2) GTEST_SKIP() << "one core";
+  const StayOn first({before.front()});
+  try {
+    usable_cpus(number_list_text(before), "job.yaml:3:1: host s1");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 3);
+    EXPECT_EQ(std::string(error.what())
+                  .find("job.yaml:3:1: host s1: cores is " + number_list_text(before) +
+                        ", but the process may only run on " + std::to_string(before.front())),
+              0u)
+        << error.what();
+  }
+}
+
+TEST(Cores, StayOnEndsWithItsScope) {
+  const Numbers before = cpus_of_this_thread();
+  {
+    const StayOn last({before.back()});
+    EXPECT_EQ(cpus_of_this_thread(), Numbers{before.back()});
+  }
+  EXPECT_EQ(cpus_of_this_thread(), before);
+}
+
+TEST(PlanCores, BindsOneThreadPerCoreWhereTheJobNamesCores) {
+  const Numbers inherited = cpus_of_this_thread();
+  const CoreWish wish{number_list_text(inherited), {}, 1};
+  const CorePlan plan = plan_cores(wish, inherited, 0, 1);
+  ASSERT_EQ(plan.of_thread.size(), 1u);
+  EXPECT_EQ(plan.of_thread[0].size(), 1u);
+  EXPECT_EQ(plan.note, "");
+}
+
+TEST(PlanCores, GivesProcessesThatShareTheirCoresDifferentOnes) {
+  const Numbers inherited = cpus_of_this_thread();
+  if (inherited.size() < 2) GTEST_SKIP() << "one core";
+  const CoreWish wish{number_list_text(inherited), {}, 1};
+  EXPECT_NE(plan_cores(wish, inherited, 0, 2).of_thread,
+            plan_cores(wish, inherited, 1, 2).of_thread);
+}
+
+TEST(PlanCores, BindsNothingAndSaysSoWhereCoresAreTooFew) {
+  const Numbers inherited = cpus_of_this_thread();
+  const auto threads = static_cast<int>(inherited.size()) + 1;
+  const CoreWish wish{number_list_text(inherited), {}, threads};
+  const CorePlan plan = plan_cores(wish, inherited, 0, threads);
+  EXPECT_TRUE(plan.of_thread.empty());
+  EXPECT_NE(plan.note.find(std::to_string(threads) + " engine threads share "), std::string::npos);
+  EXPECT_NE(plan_cores(wish, inherited, 0, -1).note.find("other processes"), std::string::npos);
+}
+
+TEST(PlanCores, LeavesAWholeMachineToTheKernel) {
+  const Numbers machine = cpus_of_machine();
+  if (machine != cpus_of_this_thread()) GTEST_SKIP() << "not started on the whole machine";
+  const CorePlan plan = plan_cores({"", {}, 1}, machine, 0, 1);
+  EXPECT_TRUE(plan.of_thread.empty());
+  EXPECT_EQ(plan.note, "");
+}
+
+}  // namespace
+}  // namespace ghostrank
