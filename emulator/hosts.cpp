@@ -50,6 +50,13 @@ void check_hosts(const JobSpec& spec, int processes) {
                 ", but the job was started as " + std::to_string(processes) +
                 (processes == 1 ? " process" : " processes") +
                 " (WORLD_SIZE); start one process per host, '--print-launch' shows how");
+  for (const HostEntry& host : spec.hosts) {
+    if (host.nics.size() > 1 && spec.fabric.flows == FlowKind::process)
+      throw Error(
+          spec.place("hosts") + ": host " + host.name + " has " + std::to_string(host.nics.size()) +
+          " rails, but with fabric.flows: process each process has one endpoint, on rail 0; "
+          "set fabric.flows=nic or connection, or give one NIC");
+  }
   if (processes > 1) check_placement(spec, processes);
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
@@ -10,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "emulator/world_pmix.h"
 #include "tests/network/lab.h"
 #include "tests/network/pcap.h"
 
@@ -81,6 +83,27 @@ std::vector<pid_t> start_one(Lab& lab, const std::string& arguments) {
   return {lab.start(std::string(GHOSTRANK_BINARY) + " run " + arguments, "host0")};
 }
 
+constexpr int kLauncherPort = 29600;
+
+// Starts the line that the job prints for its hosts. What stands in for ssh enters the namespace of
+// the host that it is given.
+std::vector<pid_t> start_by_mpirun(Lab& lab, const std::string& arguments) {
+  const std::string agent = lab.file("agent"), line = lab.file("line");
+  std::string space = lab.pattern();
+  space.replace(space.find("{node}"), 6, "$((${1##*.} - 1))");
+  std::ofstream(agent) << "#!/bin/sh\nspace=" << space
+                       << "\nshift\nexec ip netns exec $space sh -c \"$*\"\n";
+  std::filesystem::permissions(agent, std::filesystem::perms::owner_all);
+  const pid_t printer =
+      lab.start(std::string(GHOSTRANK_BINARY) + " run " + arguments + " --print-launch", "line");
+  EXPECT_EQ(lab.finish(printer, std::chrono::seconds(10)), 0) << read_file(line);
+  return {lab.start(
+      lab.in(0, "env -u MASTER_ADDR -u RANK -u WORLD_SIZE GHOSTRANK_PORT=" + std::to_string(kPort) +
+                    " OMPI_MCA_plm_rsh_agent=" + agent + " OMPI_MCA_oob_tcp_static_ipv4_ports=" +
+                    std::to_string(kLauncherPort) + " sh " + line),
+      "host0")};
+}
+
 // Plays the job while every host's port is captured.
 using Start = std::vector<pid_t> (*)(Lab&, const std::string&);
 Captured play_and_capture(Lab& lab, const std::string& job, Start start) {
@@ -113,7 +136,10 @@ Captured play_and_capture(Lab& lab, const std::string& job, Start start) {
     captured.complete &=
         read_file(lab.file(log(h))).find("\n0 packets dropped by kernel") != std::string::npos;
     for (const auto& [flow, bytes] : testing::tcp_payload(pcap(h))) {
-      if (flow.source_port == kPort || flow.target_port == kPort) continue;  // the control plane
+      const auto is_port = [&, f = flow](int port) {
+        return f.source_port == port || f.target_port == port;
+      };
+      if (is_port(kPort) || is_port(kLauncherPort)) continue;  // the control plane, mpirun's own
       const int target = std::stoi(flow.target.substr(flow.target.rfind('.') + 1)) - 1;
       captured.bytes[{h, target}] += static_cast<double>(bytes);
       ++captured.flows[{h, target}];
@@ -210,6 +236,96 @@ TEST_F(Namespaces, ACaptureSeesAsManyConnectionsAsTheJobSays) {
   EXPECT_EQ(neighbours["process"], 1);
   EXPECT_GT(neighbours["nic"], 1);
   EXPECT_GT(neighbours["connection"], neighbours["nic"]);
+}
+
+// ---- Hosts of the job
+
+std::string hosts_key(const std::string& nics) {
+  std::string text = "hosts: [";
+  for (int h = 0; h < kHosts; ++h)
+    text += (h > 0 ? ", " : "") + ("{name: " + Lab::address(h)) + nics + "}";
+  return text + "]\n";
+}
+
+TEST_F(Namespaces, MpirunStartsTheJobOnItsHostsAndACaptureSeesTheLedgersBytes) {
+  if (testing::shell("mpirun --version") != 0 || pmix_version().empty())
+    GTEST_SKIP() << "no mpirun, or built without PMIx";
+  const std::string job = lab->write_job(std::string(kShortJob) + hosts_key(""));
+  Captured captured = capture_completely(*lab, job, start_by_mpirun);
+  if (!captured.complete) GTEST_SKIP() << "the machine is too busy to capture";
+  ASSERT_EQ(captured.result["hosts"].size(), 4u);
+  EXPECT_EQ(captured.result["hosts"][3]["name"], Lab::address(3));
+  expect_capture_matches_ledger(captured);
+}
+
+// Bytes that a host sent through a device while the measured iterations were played.
+double sent_through(const json& result, int host, const std::string& device) {
+  for (const json& i : result["interfaces"])
+    if (i["host"] == host && i["device"] == device) return i["tx_bytes"].get<double>();
+  return 0;
+}
+
+TEST_F(Namespaces, EachRailIsCarriedByTheInterfaceThatItsHostGives) {
+  lab->add_rail();
+  struct Case {
+    std::string nics;
+    std::vector<std::string> device_of_rail;
+  };
+  const std::vector<Case> cases{
+      {", nics: [{device: eth0}, {device: eth1}]", {"eth0", "eth1"}},
+      {", nics: [{device: eth0, rail: 1}, {device: eth1, rail: 0}]", {"eth1", "eth0"}},
+      {", nics: [{device: eth1}]", {"eth1", "eth1"}}};
+  for (const Case& c : cases) {
+    const std::string job = lab->write_job(std::string(kShortJob) + hosts_key(c.nics));
+    const auto hosts = start_hosts(
+        *lab, job + " -s fabric.flows=nic --allow-unfaithful --json " + lab->file("result.json"));
+    for (int h = kHosts; h-- > 0;)
+      ASSERT_EQ(lab->finish(hosts[static_cast<std::size_t>(h)], std::chrono::seconds(60)), 0)
+          << lab->output(h);
+    const json result = json::parse(read_file(lab->file("result.json")));
+    std::map<std::pair<int, std::string>, double> expected;
+    for (const json& pair : result["traffic"]["pairs"]) {
+      const std::string nic = pair["src"];  // "n3.nic1"
+      const auto rail = static_cast<std::size_t>(nic.back() - '0');
+      expected[{nic[1] - '0', c.device_of_rail[rail]}] += 3 * pair["bytes"].get<double>();
+    }
+    for (int h = 0; h < kHosts; ++h) {
+      for (const std::string device : {"eth0", "eth1"}) {
+        const double bytes = expected[{h, device}];
+        EXPECT_GE(sent_through(result, h, device), bytes) << c.nics << " " << h << " " << device;
+        EXPECT_LT(sent_through(result, h, device), bytes * 1.05 + 1e5)
+            << c.nics << " " << h << " " << device;
+      }
+    }
+  }
+}
+
+TEST_F(Namespaces, AnInterfaceThatAHostDoesNotHaveIsNamedWithThoseItHas) {
+  const std::string job =
+      lab->write_job(std::string(kShortJob) + hosts_key(", nics: [{device: eth5}]"));
+  for (const pid_t pid : start_hosts(*lab, job))
+    EXPECT_EQ(lab->finish(pid, std::chrono::seconds(20)), 3);
+  for (const std::string part : {"there is no interface 'eth5'", "eth0 (10.77.0.1, "})
+    EXPECT_NE(lab->output(0).find(part), std::string::npos) << lab->output(0);
+}
+
+TEST_F(Namespaces, RailsThatOneEndpointCannotUseAreRefused) {
+  const std::string job =
+      lab->write_job(std::string(kShortJob) + hosts_key(", nics: [{device: eth0}, {device: lo}]"));
+  for (const pid_t pid : start_hosts(*lab, job))
+    EXPECT_EQ(lab->finish(pid, std::chrono::seconds(20)), 2);
+  EXPECT_NE(lab->output(0).find("set fabric.flows=nic"), std::string::npos) << lab->output(0);
+}
+
+TEST_F(Namespaces, AProcessOnAnotherHostThanItsEntryIsRefused) {
+  const std::string job = lab->write_job(std::string(kShortJob) + hosts_key(""));
+  const auto hosts = start_hosts(*lab, job +
+                                           " -s 'hosts=[{name: 10.77.0.1}, {name: 10.77.0.3}, "
+                                           "{name: 10.77.0.2}, {name: 10.77.0.4}]'");
+  for (const pid_t pid : hosts) EXPECT_EQ(lab->finish(pid, std::chrono::seconds(20)), 3);
+  EXPECT_NE(lab->output(1).find("process 1 runs on 10.77.0.3, but it was started on"),
+            std::string::npos)
+      << lab->output(1);
 }
 
 // ---- Colocated nodes on the wire

@@ -59,6 +59,18 @@ class Lab {
     std::error_code ignored;
     std::filesystem::remove_all(directory_, ignored);
   }
+  // A second interface of every host, eth1, on a bridge of its own.
+  void add_rail() {
+    must(in("sw", "ip link add br1 type bridge"));
+    must(in("sw", "ip link set br1 up"));
+    for (int h = 0; h < kHosts; ++h) {
+      must("ip -n " + space(h) + " link add eth1 type veth peer name second" + std::to_string(h) +
+           " netns " + space("sw"));
+      must(in(h, "ip addr add 10.77.1." + std::to_string(h + 1) + "/24 dev eth1"));
+      must(in(h, "ip link set eth1 up"));
+      must(in("sw", "ip link set second" + std::to_string(h) + " master br1 up"));
+    }
+  }
   Lab(const Lab&) = delete;
   Lab& operator=(const Lab&) = delete;
 
