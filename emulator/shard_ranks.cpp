@@ -110,6 +110,7 @@ bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
       s.last = op.kind;
       return start_flight(r, stream, op);
     case Op::Kind::record: {
+      GHOSTRANK_ASSERT(!r.events[op.event].fired);  // one wait per record
       r.events[op.event] = {true, s.last, s.now};
       for (StreamState& other : r.streams) {
         if (other.phase == StreamState::Phase::waiting && other.event == op.event)
@@ -118,7 +119,8 @@ bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
       return true;
     }
     case Op::Kind::wait: {
-      const EventState& e = r.events[op.event];
+      EventState& e = r.events[op.event];
+      e.fired = false;
       const Moment until = later(s.now, e.when);
       const Picoseconds blocked = until.at - s.now.at;
       if (stream == 0 && blocked > 0) {

@@ -1,8 +1,6 @@
 #include "profiles/ddp.h"
 
-#include <cmath>
-
-#include "profiles/device.h"
+#include "profiles/compute.h"
 #include "profiles/error.h"
 #include "profiles/program_builder.h"
 
@@ -11,7 +9,6 @@ namespace {
 
 constexpr std::size_t kCompute = 0, kComm = 1;
 constexpr std::uint16_t kDataParallel = 0;
-constexpr double kLongestDelay = 1e6;  // seconds; beyond it the job's units are wrong
 
 struct LayerTime {
   Picoseconds forward = 0, backward = 0;
@@ -23,18 +20,6 @@ struct StepTimes {
   Picoseconds optimizer = 0;
 };
 
-Picoseconds picos(const JobSpec& spec, const std::string& what, double time) {
-  if (!(time <= kLongestDelay))
-    throw Error(spec.place("device") + ": " + what + " would take more than " +
-                std::to_string(static_cast<long>(kLongestDelay)) +
-                " s; check the device's peak_tflops and memory_GBps and the model's sizes");
-  return std::llround(time * static_cast<double>(kPicosPerSecond));
-}
-
-// Bytes per parameter of the optimizer step in fp32: Adam reads parameter, gradient and two moments
-// and writes back all but the gradient; SGD has one moment.
-double optimizer_bytes(const std::string& optimizer) { return optimizer == "sgd" ? 20 : 28; }
-
 StepTimes step_times(const JobSpec& spec) {
   const Model& model = *spec.model;
   StepTimes out;
@@ -43,21 +28,13 @@ StepTimes step_times(const JobSpec& spec) {
     out.optimizer = model.optimizer;
     return out;
   }
-  const double peak = matmul_peak_tflops(spec.device, spec.precision.parameters) * 1e12;
-  if (peak <= 0)
-    throw Error(spec.place("device") + ": the device has no peak_tflops for " +
-                std::string(name_of(spec.precision.parameters)) + "; choose another device");
+  const ComputeModel device(spec);
   for (const Layer& layer : model.layers) {
-    const double forward =
-        layer.forward_flops * spec.parallel.micro_batch / (peak * spec.device.efficiency);
-    out.layers.push_back({picos(spec, "the forward of " + layer.name, forward),
-                          picos(spec, "the backward of " + layer.name, 2 * forward)});
+    const double flops = layer.forward_flops * spec.parallel.micro_batch;
+    out.layers.push_back({device.products(flops, "the forward of " + layer.name),
+                          device.products(2 * flops, "the backward of " + layer.name)});
   }
-  if (spec.device.memory_GBps > 0)
-    out.optimizer =
-        picos(spec, "the optimizer",
-              static_cast<double>(model.parameters()) * optimizer_bytes(spec.precision.optimizer) /
-                  (spec.device.memory_GBps * 1e9));
+  out.optimizer = device.optimizer(static_cast<double>(model.parameters()));
   return out;
 }
 
@@ -80,21 +57,22 @@ void backward(ProgramBuilder& out, const Plan& plan, std::size_t layer) {
 }
 
 void reduce_bucket(ProgramBuilder& out, const Plan& plan, std::size_t b) {
-  out.all_reduce(kComm, "bucket " + std::to_string(b), kDataParallel, plan.gradients,
-                 plan.buckets[b].numel);
+  out.collective(kComm, "bucket " + std::to_string(b), Func::all_reduce, kDataParallel,
+                 plan.gradients, plan.buckets[b].numel);
 }
 
 void optimizer_after_comm(ProgramBuilder& out, const Plan& plan) {
-  out.wait(kCompute, out.record(kComm));
+  out.after(kCompute, kComm);
   out.compute(kCompute, "optimizer", plan.times.optimizer);
 }
 
 // A backward pass that launches no bucket before its end; then all of them, or one for all.
 void reduce_after_backward(ProgramBuilder& out, const Plan& plan, bool one_for_all) {
   for (std::size_t layer = plan.model.layers.size(); layer-- > 0;) backward(out, plan, layer);
-  out.wait(kComm, out.record(kCompute));
+  out.after(kComm, kCompute);
   if (one_for_all)
-    out.all_reduce(kComm, "gradients", kDataParallel, plan.gradients, plan.model.parameters());
+    out.collective(kComm, "gradients", Func::all_reduce, kDataParallel, plan.gradients,
+                   plan.model.parameters());
   else
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) reduce_bucket(out, plan, b);
   optimizer_after_comm(out, plan);
@@ -105,7 +83,7 @@ void reduce_during_backward(ProgramBuilder& out, const Plan& plan) {
   for (std::size_t layer = plan.model.layers.size(); layer-- > 0;) {
     backward(out, plan, layer);
     if (next == plan.buckets.size() || plan.buckets[next].last_layer != layer) continue;
-    out.wait(kComm, out.record(kCompute));
+    out.after(kComm, kCompute);
     for (; next < plan.buckets.size() && plan.buckets[next].last_layer == layer; ++next)
       reduce_bucket(out, plan, next);
   }
@@ -113,10 +91,11 @@ void reduce_during_backward(ProgramBuilder& out, const Plan& plan) {
 }
 
 void rebuild(ProgramBuilder& out, const Plan& plan) {
-  out.broadcast(kComm, "bucket indices", kDataParallel, DataType::int32, plan.model.tensors() + 1,
-                0);
-  out.broadcast(kComm, "bucket sizes", kDataParallel, DataType::int32, plan.buckets.size(), 0);
-  out.wait(kCompute, out.record(kComm));
+  out.collective(kComm, "bucket indices", Func::broadcast, kDataParallel, DataType::int32,
+                 plan.model.tensors() + 1);
+  out.collective(kComm, "bucket sizes", Func::broadcast, kDataParallel, DataType::int32,
+                 plan.buckets.size());
+  out.after(kCompute, kComm);
 }
 
 Program first_iteration(const Plan& plan) {

@@ -3,6 +3,7 @@
 #include "profiles/job.h"
 
 #include <algorithm>
+#include <array>
 
 #include "profiles/config.h"
 #include "profiles/device.h"
@@ -60,6 +61,71 @@ void read_cluster(const Settings& in, ClusterSpec& out) {
                                           " are supported, lower nodes");
 }
 
+// Keys of `parallel` that only some frameworks know; the others are common to all.
+struct FrameworkKey {
+  const char* path;
+  std::string_view frameworks;  // separated by blanks
+};
+constexpr std::array kFrameworkKeys{
+    FrameworkKey{"parallel.bucket_cap_mb", "ddp"},
+    FrameworkKey{"parallel.first_bucket_mb", "ddp"},
+    FrameworkKey{"parallel.launch", "ddp"},
+    FrameworkKey{"parallel.tp", "megatron"},
+    FrameworkKey{"parallel.pp", "megatron"},
+    FrameworkKey{"parallel.cp", "megatron"},
+    FrameworkKey{"parallel.sequence_parallel", "megatron"},
+    FrameworkKey{"parallel.schedule", "megatron"},
+    FrameworkKey{"parallel.interleave", "megatron"},
+    FrameworkKey{"parallel.global_batch", "megatron"},
+    FrameworkKey{"parallel.distributed_optimizer", "megatron"},
+    FrameworkKey{"parallel.overlap_grad_reduce", "megatron"},
+    FrameworkKey{"parallel.overlap_param_gather", "megatron"},
+    FrameworkKey{"parallel.bucket_size", "megatron"},
+    FrameworkKey{"parallel.recompute", "megatron"},
+    FrameworkKey{"parallel.cp_comm", "megatron"},
+    FrameworkKey{"parallel.order", "megatron"},
+    FrameworkKey{"parallel.account_for_embedding_in_pipeline_split", "megatron"},
+    FrameworkKey{"parallel.account_for_loss_in_pipeline_split", "megatron"},
+};
+
+// What a framework does not know of is refused, not ignored; its default may stand there.
+void refuse_foreign_parallel(const Settings& in, const std::string& framework) {
+  for (const FrameworkKey& one : kFrameworkKeys) {
+    const Setting& setting = in.at(one.path);
+    const auto known = words(one.frameworks);
+    if (!setting.given || setting.text == setting.key->standard ||
+        std::find(known.begin(), known.end(), framework) != known.end())
+      continue;
+    fail(setting.mark, std::string(one.path) + " means nothing to framework " + framework +
+                           "; leave it out, or use parallel.framework: " + join(known, " or "));
+  }
+}
+
+void read_megatron(const Settings& in, ParallelPlan& out) {
+  out.tp = in.small("parallel.tp");
+  out.pp = in.small("parallel.pp");
+  out.cp = in.small("parallel.cp");
+  out.sequence_parallel = in.boolean("parallel.sequence_parallel");
+  out.schedule = in.text("parallel.schedule");
+  out.interleave = in.small("parallel.interleave");
+  out.global_batch = in.small("parallel.global_batch");
+  out.distributed_optimizer = in.boolean("parallel.distributed_optimizer");
+  out.overlap_grad_reduce = in.boolean("parallel.overlap_grad_reduce");
+  out.overlap_param_gather = in.boolean("parallel.overlap_param_gather");
+  out.bucket_size = static_cast<std::uint64_t>(in.integer("parallel.bucket_size"));
+  const std::string& recompute = in.text("parallel.recompute");
+  out.recompute = recompute == "full"        ? Recompute::full
+                  : recompute == "selective" ? Recompute::selective
+                                             : Recompute::none;
+  const std::string& comm = in.text("parallel.cp_comm");
+  out.cp_comm = comm == "a2a"          ? ContextComm::a2a
+                : comm == "all_gather" ? ContextComm::all_gather
+                                       : ContextComm::p2p;
+  out.order = in.text("parallel.order");
+  out.embedding_in_split = in.boolean("parallel.account_for_embedding_in_pipeline_split");
+  out.loss_in_split = in.boolean("parallel.account_for_loss_in_pipeline_split");
+}
+
 void read_parallel(const Settings& in, ParallelPlan& out) {
   out.framework = in.text("parallel.framework");
   out.dp = in.small("parallel.dp");
@@ -70,6 +136,8 @@ void read_parallel(const Settings& in, ParallelPlan& out) {
   out.launch = launch == "flat"             ? Launch::flat
                : launch == "after_backward" ? Launch::after_backward
                                             : Launch::overlap;
+  refuse_foreign_parallel(in, out.framework);
+  read_megatron(in, out);
 }
 
 std::string key_of(Func func) { return "collectives." + std::string(name_of(func)); }

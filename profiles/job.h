@@ -34,13 +34,31 @@ struct ClusterSpec {
 
 enum class Launch : std::uint8_t { overlap, after_backward, flat };
 
+enum class Recompute : std::uint8_t { none, selective, full };
+enum class ContextComm : std::uint8_t { p2p, all_gather, a2a };
+
 struct ParallelPlan {
-  std::string framework = "ddp";  // ddp; the others are refused as not available yet
-  int dp = 0;                     // 0: all GPUs of the cluster
+  std::string framework = "ddp";  // ddp | megatron; the others are refused as not available yet
+  int dp = 0;                     // 0: all GPUs that the other dimensions leave
   double bucket_cap_mb = 25;      // MiB, as PyTorch counts them
   double first_bucket_mb = 1;
   Launch launch = Launch::overlap;
-  int micro_batch = 1;  // samples per GPU and step
+  int micro_batch = 1;  // samples per GPU and micro-batch
+
+  // megatron
+  int tp = 1, pp = 1, cp = 1, ep = 1;
+  int expert_tp = 0;  // 0: tp
+  bool sequence_parallel = false;
+  std::string schedule = "1f1b";
+  int interleave = 1;    // model chunks per stage
+  int global_batch = 0;  // samples of the whole job per step; 0: one micro-batch per dp rank
+  bool distributed_optimizer = false;
+  bool overlap_grad_reduce = true, overlap_param_gather = true;
+  std::uint64_t bucket_size = 0;  // elements; 0: Megatron's default
+  Recompute recompute = Recompute::none;
+  ContextComm cp_comm = ContextComm::p2p;
+  std::string order = "tp-cp-ep-dp-pp";
+  bool embedding_in_split = false, loss_in_split = false;  // count as layers of the split
 };
 
 struct CollectiveSpec {

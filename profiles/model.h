@@ -38,6 +38,40 @@ struct Layer {
   Picoseconds forward = 0, backward = 0;  // measured, for the batch that was measured
 };
 
+struct Experts {                  // a mixture of experts in place of the feed-forward part
+  std::uint64_t count = 0;        // routed experts of a layer; 0: dense layers only
+  std::uint64_t top_k = 0;        // experts that a token visits
+  std::uint64_t ffn = 0;          // inner width of one expert
+  std::uint64_t shared = 0;       // experts that every token visits besides
+  std::uint64_t every = 1;        // one layer of so many has experts
+  std::uint64_t first_dense = 0;  // layers before the first with experts
+  bool router_bias = false;       // one per expert, balanced without a loss of its own
+};
+
+struct LatentAttention {      // keys and values from a narrow latent (DeepSeek's MLA)
+  std::uint64_t kv_lora = 0;  // width of the latent; 0: ordinary attention
+  std::uint64_t q_lora = 0;   // of that of the queries; 0: they come from the hidden state
+  std::uint64_t nope = 0, rope = 0, value = 0;  // widths of a head's parts
+};
+
+// What a transformer is made of, for planners that cut it.
+struct Transformer {
+  std::uint64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_width = 0, ffn = 0,
+                sequence = 0, positions = 0, vocabulary = 0;
+  bool gated = false, bias = false, norm_bias = false, tied = false, learned_positions = false;
+  Experts experts;
+  LatentAttention latent;
+
+  bool has_experts(std::uint64_t layer) const {
+    return experts.count > 0 && layer >= experts.first_dense &&
+           (layer - experts.first_dense) % experts.every == 0;
+  }
+  bool is_latent() const { return latent.kv_lora > 0; }
+  // Widths of all heads together, as the output projection and the keys see them.
+  std::uint64_t query_width() const { return heads * head_width; }
+  std::uint64_t key_width() const { return kv_heads * head_width; }
+};
+
 struct Model {
   std::string name;
   std::string kind, architecture;
@@ -47,6 +81,7 @@ struct Model {
   bool measured = false;          // durations are given; FLOPs are not known
   Picoseconds optimizer = 0;      // measured
   std::optional<DataType> dtype;  // of a measured model's parameters
+  std::optional<Transformer> transformer;
 
   std::size_t tensors() const;
   std::uint64_t parameters() const;

@@ -9,7 +9,7 @@
 // Forward FLOPs of a layer and sample (s tokens, h hidden, k width of the keys, f of the ffn):
 //   2 s h (h + 2k) + 2 s h h + 4 s s h + 2 s h f (2, gated 3)
 // which is 24 s h h + 4 s s h where k = h and f = 4h; logits cost 2 s h V (Narayanan et al.,
-// SC'21).
+// SC'21). A token pays for the experts that it visits, not for those that a layer has.
 #include <array>
 #include <limits>
 
@@ -18,7 +18,8 @@
 namespace ghostrank {
 namespace {
 
-constexpr double kMaxWidth = 1e6, kMaxTokens = 1e7, kMaxVocabulary = 1e8, kMaxLayers = 1e4;
+constexpr double kMaxWidth = 1e6, kMaxTokens = 1e7, kMaxVocabulary = 1e8, kMaxLayers = 1e4,
+                 kMaxExperts = 1e5;
 
 constexpr std::array kKeys{
     Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "transformer"},
@@ -47,17 +48,33 @@ constexpr std::array kKeys{
     Key{"type_vocabulary", KeyType::integer, "2", "bert: rows of the token type table", 1, 1000},
     Key{"pretraining_heads", KeyType::boolean, "true",
         "bert: masked-language and next-sentence heads"},
-    Key{"experts", KeyType::any, kAbsent, "mixture of experts", 0, 0, "", "", false}};
-
-struct Shape {
-  std::uint64_t layers, hidden, key_width, ffn, sequence, positions, vocabulary;
-  bool gated, bias, norm_bias, tied, learned_positions;
-};
+    Key{"head_width", KeyType::integer, kAbsent, "width of a head; without it hidden / heads", 1,
+        kMaxWidth},
+    Key{"experts.count", KeyType::integer, "0",
+        "mixture of experts: routed experts of a layer; 0: none", 0, kMaxExperts},
+    Key{"experts.top_k", KeyType::integer, "1", "experts that a token visits", 1, kMaxExperts},
+    Key{"experts.ffn", KeyType::integer, kAbsent, "inner width of an expert; without it ffn", 1,
+        kMaxTokens},
+    Key{"experts.shared", KeyType::integer, "0", "experts that every token visits besides", 0,
+        kMaxExperts},
+    Key{"experts.every", KeyType::integer, "1", "one layer of so many has experts", 1, kMaxLayers},
+    Key{"experts.first_dense", KeyType::integer, "0", "layers before the first with experts", 0,
+        kMaxLayers},
+    Key{"experts.router_bias", KeyType::boolean, "false", "a bias per expert balances the routing"},
+    Key{"latent.kv_lora", KeyType::integer, "0",
+        "latent attention (MLA): width of the keys' and values' latent; 0: ordinary attention", 0,
+        kMaxWidth},
+    Key{"latent.q_lora", KeyType::integer, "0", "width of the queries' latent; 0: none", 0,
+        kMaxWidth},
+    Key{"latent.nope", KeyType::integer, "128", "width of a head without positions", 1, kMaxWidth},
+    Key{"latent.rope", KeyType::integer, "64", "width of the part with rotary positions", 1,
+        kMaxWidth},
+    Key{"latent.value", KeyType::integer, "128", "width of a head's value", 1, kMaxWidth}};
 
 // Appends tensors to one layer after another.
 class Writer {
  public:
-  explicit Writer(Model& model, const Shape& shape) : model_(model), shape_(shape) {}
+  Writer(Model& model, const Transformer& shape) : model_(model), shape_(shape) {}
 
   void layer(std::string name, double forward_flops) {
     model_.layers.push_back({std::move(name), {}, forward_flops, 0, 0});
@@ -76,37 +93,63 @@ class Writer {
 
  private:
   Model& model_;
-  const Shape& shape_;
+  const Transformer& shape_;
 };
 
-double layer_flops(const Shape& shape) {
-  const auto s = static_cast<double>(shape.sequence), h = static_cast<double>(shape.hidden),
-             k = static_cast<double>(shape.key_width), f = static_cast<double>(shape.ffn);
-  return 2 * s * h * (h + 2 * k) + 2 * s * h * h + 4 * s * s * h +
-         (shape.gated ? 3 : 2) * 2 * s * h * f;
+double real(std::uint64_t n) { return static_cast<double>(n); }
+
+// Parameters of the matrices that every token passes in the attention of a layer.
+double attention_weights(const Transformer& shape) {
+  const double h = real(shape.hidden), heads = real(shape.heads);
+  if (!shape.is_latent())
+    return h * real(shape.query_width() + 2 * shape.key_width()) + real(shape.query_width()) * h;
+  const LatentAttention& latent = shape.latent;
+  const double q = heads * real(latent.nope + latent.rope);
+  const double queries = latent.q_lora > 0 ? real(latent.q_lora) * (h + q) : h * q;
+  const double kv = real(latent.kv_lora);
+  return queries + h * (kv + real(latent.rope)) + kv * heads * real(latent.nope + latent.value) +
+         heads * real(latent.value) * h;
 }
 
-double logits_flops(const Shape& shape) {
+// Likewise of its feed-forward part: the experts that the token visits.
+double ffn_weights(const Transformer& shape, std::uint64_t layer) {
+  const double h = real(shape.hidden), matrices = shape.gated ? 3 : 2;
+  if (!shape.has_experts(layer)) return matrices * h * real(shape.ffn);
+  const Experts& experts = shape.experts;
+  return h * real(experts.count) +
+         matrices * h * real(experts.ffn) * real(experts.top_k + experts.shared);
+}
+
+double layer_flops(const Transformer& shape, std::uint64_t layer) {
+  const double s = real(shape.sequence);
+  const LatentAttention& latent = shape.latent;
+  const double scores = shape.is_latent() ? real(latent.nope + latent.rope + latent.value)
+                                          : 2 * real(shape.head_width);
+  return 2 * s * (attention_weights(shape) + ffn_weights(shape, layer)) +
+         2 * s * s * real(shape.heads) * scores;
+}
+
+double logits_flops(const Transformer& shape) {
   return 2 * static_cast<double>(shape.sequence) * static_cast<double>(shape.hidden) *
          static_cast<double>(shape.vocabulary);
 }
 
-void write_ffn(Writer& out, const Shape& shape) {
+void write_ffn(Writer& out, const Transformer& shape) {
   if (shape.gated) out.linear("mlp.gate", shape.ffn, shape.hidden);
   out.linear("mlp.up", shape.ffn, shape.hidden);
   out.linear("mlp.down", shape.hidden, shape.ffn);
 }
 
-void write_gpt2(Writer& out, const Shape& shape) {
+void write_gpt2(Writer& out, const Transformer& shape) {
   const std::uint64_t h = shape.hidden;
   out.layer("embeddings", 0);
   out.tensor("wte", shape.vocabulary * h);
   if (shape.learned_positions) out.tensor("wpe", shape.positions * h);
   for (std::uint64_t i = 0; i < shape.layers; ++i) {
-    out.layer("h." + std::to_string(i), layer_flops(shape));
+    out.layer("h." + std::to_string(i), layer_flops(shape, i));
     out.norm("ln_1");
-    out.linear("attn.qkv", h + 2 * shape.key_width, h);
-    out.linear("attn.proj", h, h);
+    out.linear("attn.qkv", shape.query_width() + 2 * shape.key_width(), h);
+    out.linear("attn.proj", h, shape.query_width());
     out.norm("ln_2");
     write_ffn(out, shape);
   }
@@ -115,18 +158,53 @@ void write_gpt2(Writer& out, const Shape& shape) {
   if (!shape.tied) out.tensor("lm_head", shape.vocabulary * h);
 }
 
-void write_llama(Writer& out, const Shape& shape) {
+void write_experts(Writer& out, const Transformer& shape) {
+  const std::uint64_t h = shape.hidden, f = shape.experts.ffn;
+  out.tensor("router", shape.experts.count * h);
+  if (shape.experts.router_bias) out.tensor("router_bias", shape.experts.count);
+  for (std::uint64_t e = 0; e < shape.experts.count + shape.experts.shared; ++e) {
+    const std::string name = "e" + std::to_string(e);
+    out.tensor(name + ".w1", f * h);
+    out.tensor(name + ".w2", h * f);
+    if (shape.gated) out.tensor(name + ".w3", f * h);
+  }
+}
+
+void write_latent_attention(Writer& out, const Transformer& shape) {
+  const LatentAttention& latent = shape.latent;
+  const std::uint64_t h = shape.hidden, q = shape.heads * (latent.nope + latent.rope);
+  if (latent.q_lora > 0) {
+    out.tensor("q_a", latent.q_lora * h);
+    out.tensor("q_a_norm", latent.q_lora);
+    out.tensor("q_b", q * latent.q_lora);
+  } else {
+    out.tensor("q", q * h);
+  }
+  out.tensor("kv_a", (latent.kv_lora + latent.rope) * h);
+  out.tensor("kv_a_norm", latent.kv_lora);
+  out.tensor("kv_b", shape.heads * (latent.nope + latent.value) * latent.kv_lora);
+  out.tensor("o", h * shape.heads * latent.value);
+}
+
+void write_llama(Writer& out, const Transformer& shape) {
   const std::uint64_t h = shape.hidden;
   out.layer("embeddings", 0);
   out.tensor("embed", shape.vocabulary * h);
   if (shape.learned_positions) out.tensor("positions", shape.positions * h);
   for (std::uint64_t i = 0; i < shape.layers; ++i) {
-    out.layer("layers." + std::to_string(i), layer_flops(shape));
-    out.linear("q", h, h);
-    out.linear("k", shape.key_width, h);
-    out.linear("v", shape.key_width, h);
-    out.linear("o", h, h);
-    write_ffn(out, shape);
+    out.layer("layers." + std::to_string(i), layer_flops(shape, i));
+    if (shape.is_latent()) {
+      write_latent_attention(out, shape);
+    } else {
+      out.linear("q", shape.query_width(), h);
+      out.linear("k", shape.key_width(), h);
+      out.linear("v", shape.key_width(), h);
+      out.linear("o", h, shape.query_width());
+    }
+    if (shape.has_experts(i))
+      write_experts(out, shape);
+    else
+      write_ffn(out, shape);
     out.norm("ln1");
     out.norm("ln2");
   }
@@ -135,7 +213,7 @@ void write_llama(Writer& out, const Shape& shape) {
   if (!shape.tied) out.tensor("lm_head", shape.vocabulary * h);
 }
 
-void write_bert(Writer& out, const Shape& shape, std::uint64_t types, bool heads) {
+void write_bert(Writer& out, const Transformer& shape, std::uint64_t types, bool heads) {
   const std::uint64_t h = shape.hidden;
   const auto hidden = static_cast<double>(h);
   out.layer("embeddings", 0);
@@ -144,10 +222,10 @@ void write_bert(Writer& out, const Shape& shape, std::uint64_t types, bool heads
   out.tensor("token_type", types * h);
   out.norm("ln");
   for (std::uint64_t i = 0; i < shape.layers; ++i) {
-    out.layer("layer." + std::to_string(i), layer_flops(shape));
+    out.layer("layer." + std::to_string(i), layer_flops(shape, i));
     out.linear("attn.q", h, h);
-    out.linear("attn.k", shape.key_width, h);
-    out.linear("attn.v", shape.key_width, h);
+    out.linear("attn.k", shape.key_width(), h);
+    out.linear("attn.v", shape.key_width(), h);
     out.linear("attn.out", h, h);
     out.norm("attn.ln");
     write_ffn(out, shape);
@@ -169,21 +247,56 @@ std::uint64_t positive(const Settings& settings, std::string_view path, std::uin
   return settings.given(path) ? static_cast<std::uint64_t>(settings.integer(path)) : otherwise;
 }
 
-Shape shape_of(const Settings& settings) {
+void check_heads(const Settings& settings, const Transformer& shape) {
+  if (!settings.given("head_width") && shape.hidden % shape.heads != 0)
+    fail(settings.at("heads").mark, "heads does not divide hidden; choose a divisor of " +
+                                        std::to_string(shape.hidden) + " or give head_width");
+  if (shape.heads % shape.kv_heads != 0)
+    fail(settings.at("kv_heads").mark,
+         "kv_heads does not divide heads; choose a divisor of " + std::to_string(shape.heads));
+}
+
+Experts experts_of(const Settings& settings, std::uint64_t ffn) {
   const auto get = [&](std::string_view path) {
     return static_cast<std::uint64_t>(settings.integer(path));
   };
-  Shape shape{};
+  Experts out;
+  out.count = get("experts.count");
+  out.top_k = get("experts.top_k");
+  out.ffn = positive(settings, "experts.ffn", ffn);
+  out.shared = get("experts.shared");
+  out.every = get("experts.every");
+  out.first_dense = get("experts.first_dense");
+  out.router_bias = settings.boolean("experts.router_bias");
+  if (out.count > 0 && out.top_k > out.count)
+    fail(settings.at("experts.top_k").mark,
+         "experts.top_k is more than experts.count; use at most " + std::to_string(out.count));
+  return out;
+}
+
+// Experts and latent attention are known in the order of Llama's tensors alone.
+void refuse_elsewhere(const Settings& settings, const Transformer& shape,
+                      const std::string& architecture) {
+  if (architecture == "llama") return;
+  if (shape.experts.count > 0)
+    fail(settings.at("experts.count").mark,
+         "architecture " + architecture + " has no experts; use architecture: llama");
+  if (shape.is_latent())
+    fail(settings.at("latent.kv_lora").mark,
+         "architecture " + architecture + " has no latent attention; use architecture: llama");
+}
+
+Transformer shape_of(const Settings& settings) {
+  const auto get = [&](std::string_view path) {
+    return static_cast<std::uint64_t>(settings.integer(path));
+  };
+  Transformer shape;
   shape.layers = get("layers");
   shape.hidden = get("hidden");
-  const std::uint64_t heads = get("heads"), kv_heads = positive(settings, "kv_heads", heads);
-  if (shape.hidden % heads != 0)
-    fail(settings.at("heads").mark,
-         "heads does not divide hidden; choose a divisor of " + std::to_string(shape.hidden));
-  if (heads % kv_heads != 0)
-    fail(settings.at("kv_heads").mark,
-         "kv_heads does not divide heads; choose a divisor of " + std::to_string(heads));
-  shape.key_width = shape.hidden / heads * kv_heads;
+  shape.heads = get("heads");
+  shape.kv_heads = positive(settings, "kv_heads", shape.heads);
+  check_heads(settings, shape);
+  shape.head_width = positive(settings, "head_width", shape.hidden / shape.heads);
   shape.ffn = positive(settings, "ffn", 4 * shape.hidden);
   shape.sequence = get("sequence");
   shape.positions = positive(settings, "positions", shape.sequence);
@@ -193,6 +306,9 @@ Shape shape_of(const Settings& settings) {
   shape.norm_bias = settings.text("norm") == "layernorm";
   shape.tied = settings.boolean("tied_embeddings");
   shape.learned_positions = settings.text("position_embeddings") == "learned";
+  shape.experts = experts_of(settings, shape.ffn);
+  shape.latent = {get("latent.kv_lora"), get("latent.q_lora"), get("latent.nope"),
+                  get("latent.rope"), get("latent.value")};
   return shape;
 }
 
@@ -201,13 +317,15 @@ Shape shape_of(const Settings& settings) {
 std::span<const Key> transformer_keys() { return kKeys; }
 
 Model make_transformer(const Settings& settings, const Mark&) {
-  const Shape shape = shape_of(settings);
+  const Transformer shape = shape_of(settings);
   Model model;
   model.name = settings.text("name");
   model.sequence = settings.small("sequence");
   model.vocabulary = shape.vocabulary;
   model.architecture = settings.text("architecture");
   if (model.architecture.empty()) model.architecture = shape.norm_bias ? "gpt2" : "llama";
+  refuse_elsewhere(settings, shape, model.architecture);
+  model.transformer = shape;
   Writer out(model, shape);
   if (model.architecture == "gpt2")
     write_gpt2(out, shape);

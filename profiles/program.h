@@ -3,8 +3,9 @@
 //
 // A Program has one op list per stream. Ops of a stream run in order, streams run concurrently, and
 // events tie them together as in CUDA: `record` marks a point of one stream, `wait` holds another
-// until it is reached. Events are fired at most once per iteration and forgotten between
-// iterations. An iteration of a rank ends when all its streams have ended; stream 0 is the compute
+// until it is reached. A wait uses its event up: one wait per record, and after the wait the event
+// may be recorded again. Events are forgotten between iterations. An iteration of a rank ends when
+// all its streams have ended; stream 0 is the compute
 // stream.
 //
 // Units: counts are elements of `dtype`, following the collective's convention

@@ -1,9 +1,12 @@
 #include "profiles/program_builder.h"
 
+#include <algorithm>
+
 namespace ghostrank {
 
 ProgramBuilder::ProgramBuilder(std::vector<std::string> stream_names) {
   program_.streams.resize(stream_names.size());
+  known_.assign(stream_names.size(), std::vector<std::uint32_t>(stream_names.size()));
   program_.stream_names = std::move(stream_names);
 }
 
@@ -14,53 +17,95 @@ std::uint32_t ProgramBuilder::label(const std::string& text) {
   return at->second;
 }
 
-void ProgramBuilder::compute(std::size_t stream, const std::string& text, Picoseconds duration) {
+void ProgramBuilder::append(std::size_t stream, const Op& op) {
+  program_.streams.at(stream).push_back(op);
+  ++known_[stream][stream];
+}
+
+void ProgramBuilder::compute(std::size_t stream, std::uint32_t label, Picoseconds duration) {
   if (duration == 0) return;
   Op op;
   op.kind = Op::Kind::compute;
-  op.label = label(text);
+  op.label = label;
   op.duration = duration;
-  program_.streams.at(stream).push_back(op);
+  append(stream, op);
 }
 
-void ProgramBuilder::all_reduce(std::size_t stream, const std::string& text, std::uint16_t group,
-                                DataType dtype, std::uint64_t count) {
+void ProgramBuilder::collective(std::size_t stream, std::uint32_t label, Func func,
+                                std::uint16_t group, DataType dtype, std::uint64_t count,
+                                std::int32_t root) {
   Op op;
   op.kind = Op::Kind::collective;
-  op.func = Func::all_reduce;
+  op.func = func;
   op.dtype = dtype;
   op.group = group;
-  op.label = label(text);
-  op.count = count;
-  program_.streams.at(stream).push_back(op);
-}
-
-void ProgramBuilder::broadcast(std::size_t stream, const std::string& text, std::uint16_t group,
-                               DataType dtype, std::uint64_t count, std::int32_t root) {
-  Op op;
-  op.kind = Op::Kind::collective;
-  op.func = Func::broadcast;
-  op.dtype = dtype;
-  op.group = group;
-  op.label = label(text);
+  op.label = label;
   op.count = count;
   op.peer = root;
-  program_.streams.at(stream).push_back(op);
+  append(stream, op);
 }
 
-std::uint32_t ProgramBuilder::record(std::size_t stream) {
+void ProgramBuilder::send(std::size_t stream, std::uint32_t label, std::uint16_t group,
+                          std::int32_t offset, DataType dtype, std::uint64_t count) {
+  Op op;
+  op.kind = Op::Kind::send;
+  op.func = Func::send_recv;
+  op.dtype = dtype;
+  op.group = group;
+  op.label = label;
+  op.count = count;
+  op.peer = offset;
+  append(stream, op);
+}
+
+void ProgramBuilder::recv(std::size_t stream, std::uint32_t label, std::uint16_t group,
+                          std::int32_t offset, DataType dtype, std::uint64_t count) {
+  send(stream, label, group, offset, dtype, count);
+  program_.streams[stream].back().kind = Op::Kind::recv;
+}
+
+// Whether that wait is over whenever `stream` gets here.
+bool ProgramBuilder::passed(const Spent& spent, std::size_t stream) const {
+  return spent.stream == stream || known_[stream][spent.stream] > spent.work;
+}
+
+// An event that nobody waits for any more, or a new one. The waiter must know it too: it may be at
+// its wait before the recorder is at its record.
+std::uint32_t ProgramBuilder::free_event(std::size_t recorder, std::size_t waiter) {
+  const auto at = std::find_if(spent_.begin(), spent_.end(), [&](const Spent& spent) {
+    return passed(spent, recorder) && passed(spent, waiter);
+  });
+  if (at == spent_.end()) return program_.events++;
+  const std::uint32_t event = at->event;
+  *at = spent_.back();
+  spent_.pop_back();
+  return event;
+}
+
+ProgramBuilder::Mark ProgramBuilder::mark(std::size_t other, std::size_t stream) {
   Op op;
   op.kind = Op::Kind::record;
-  op.event = program_.events++;
-  program_.streams.at(stream).push_back(op);
-  return op.event;
+  op.event = free_event(other, stream);
+  program_.streams.at(other).push_back(op);
+  return {op.event, stream, known_[other]};
 }
 
-void ProgramBuilder::wait(std::size_t stream, std::uint32_t event) {
+void ProgramBuilder::wait(const Mark& mark) {
+  const std::size_t stream = mark.stream;
   Op op;
   op.kind = Op::Kind::wait;
-  op.event = event;
+  op.event = mark.event;
   program_.streams.at(stream).push_back(op);
+  spent_.push_back({mark.event, stream, known_[stream][stream]});
+  for (std::size_t s = 0; s < mark.known.size(); ++s)
+    known_[stream][s] = std::max(known_[stream][s], mark.known[s]);
+}
+
+void ProgramBuilder::after(std::size_t stream, std::size_t other) {
+  bool news = false;
+  for (std::size_t s = 0; s < known_[other].size(); ++s)
+    news |= known_[other][s] > known_[stream][s];
+  if (news) wait(mark(other, stream));
 }
 
 }  // namespace ghostrank

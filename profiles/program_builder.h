@@ -1,12 +1,16 @@
-// Writes a Program the way a planner thinks of it: append to a stream, mark a point, wait for it.
+// Writes a Program the way a planner thinks of it: append to a stream, and let another stream come
+// after it.
 //
-// Labels are interned, events are handed out in order. Threading: one thread.
+// Labels are interned. The builder knows what each stream has already waited for, so it leaves out
+// waits that say nothing new and uses an event again once its wait is certain to have passed: a
+// program has as many events as are open at once, not as many as it records. Threading: one thread.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "profiles/program.h"
 
@@ -17,22 +21,55 @@ class ProgramBuilder {
   // Streams get their numbers in the order of the names.
   explicit ProgramBuilder(std::vector<std::string> stream_names);
 
+  std::uint32_t label(const std::string& text);
+
   // Delays of zero are left out: they would only cost the engine an event.
-  void compute(std::size_t stream, const std::string& label, Picoseconds duration);
-  void all_reduce(std::size_t stream, const std::string& label, std::uint16_t group, DataType dtype,
-                  std::uint64_t count);
-  void broadcast(std::size_t stream, const std::string& label, std::uint16_t group, DataType dtype,
-                 std::uint64_t count, std::int32_t root);
-  std::uint32_t record(std::size_t stream);
-  void wait(std::size_t stream, std::uint32_t event);
+  void compute(std::size_t stream, std::uint32_t label, Picoseconds duration);
+  void compute(std::size_t stream, const std::string& text, Picoseconds duration) {
+    compute(stream, label(text), duration);
+  }
+  // `count` as the collective's convention has it (collectives/schedule.h).
+  void collective(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,
+                  DataType dtype, std::uint64_t count, std::int32_t root = 0);
+  void collective(std::size_t stream, const std::string& text, Func func, std::uint16_t group,
+                  DataType dtype, std::uint64_t count, std::int32_t root = 0) {
+    collective(stream, label(text), func, group, dtype, count, root);
+  }
+  // To and from the member `offset` places after this rank in the group.
+  void send(std::size_t stream, std::uint32_t label, std::uint16_t group, std::int32_t offset,
+            DataType dtype, std::uint64_t count);
+  void recv(std::size_t stream, std::uint32_t label, std::uint16_t group, std::int32_t offset,
+            DataType dtype, std::uint64_t count);
+
+  // What is appended to `stream` from here on starts after all that `other` holds so far.
+  void after(std::size_t stream, std::size_t other);
+
+  // The same with the wait at another place: the point of `other` is now, `stream` waits at wait().
+  struct Mark {
+    std::uint32_t event = 0;
+    std::size_t stream = 0;            // that waits
+    std::vector<std::uint32_t> known;  // work of every stream that lies before the point
+  };
+  Mark mark(std::size_t other, std::size_t stream);
+  void wait(const Mark& mark);
 
   Program take() { return std::move(program_); }
 
  private:
-  std::uint32_t label(const std::string& text);
+  struct Spent {  // an event whose wait has been written
+    std::uint32_t event = 0;
+    std::size_t stream = 0;  // that waits
+    std::uint32_t work = 0;  // of that stream before the wait
+  };
+
+  void append(std::size_t stream, const Op& op);
+  std::uint32_t free_event(std::size_t recorder, std::size_t waiter);
+  bool passed(const Spent& spent, std::size_t stream) const;
 
   Program program_;
-  std::map<std::string, std::uint32_t> label_of_;
+  std::unordered_map<std::string, std::uint32_t> label_of_;
+  std::vector<std::vector<std::uint32_t>> known_;  // [s][t]: work of t that ends before s goes on
+  std::vector<Spent> spent_;
 };
 
 }  // namespace ghostrank

@@ -1,12 +1,11 @@
 #include "profiles/ddp.h"
 
-#include <map>
-#include <set>
 #include <utility>
 
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {
@@ -171,41 +170,6 @@ TEST(Ddp, PutsEveryGpuIntoOneGroupInRankOrder) {
   EXPECT_EQ(workload.flops_per_iteration, 0);  // measured layers say nothing of FLOPs
 }
 
-// Every event is recorded once, and waited for only by the other stream.
-void check_events(const Program& program) {
-  std::map<std::uint32_t, std::size_t> recorded_on;
-  for (std::size_t s = 0; s < program.streams.size(); ++s)
-    for (const Op& op : program.streams[s])
-      if (op.kind == Kind::record) {
-        EXPECT_TRUE(recorded_on.emplace(op.event, s).second) << op.event;
-      }
-  EXPECT_EQ(recorded_on.size(), program.events);
-  for (std::size_t s = 0; s < program.streams.size(); ++s)
-    for (const Op& op : program.streams[s])
-      if (op.kind == Kind::wait) {
-        ASSERT_TRUE(recorded_on.count(op.event)) << op.event;
-        EXPECT_NE(recorded_on[op.event], s);
-      }
-}
-
-// Runs the streams against each other; false: they wait for each other for ever.
-bool ends(const Program& program) {
-  std::vector<std::size_t> at(program.streams.size());
-  std::set<std::uint32_t> fired;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t s = 0; s < at.size(); ++s)
-      for (; at[s] < program.streams[s].size(); ++at[s], moved = true) {
-        const Op& op = program.streams[s][at[s]];
-        if (op.kind == Kind::wait && !fired.count(op.event)) break;
-        if (op.kind == Kind::record) fired.insert(op.event);
-      }
-  }
-  for (std::size_t s = 0; s < at.size(); ++s)
-    if (at[s] != program.streams[s].size()) return false;
-  return true;
-}
-
 TEST(Ddp, ProgramsAlwaysEnd) {
   for (const char* launch : {"overlap", "after_backward", "flat"})
     for (const char* cap : {"0", "0.001", "25", "1000"})
@@ -216,8 +180,7 @@ TEST(Ddp, ProgramsAlwaysEnd) {
                                                  std::string("parallel.bucket_cap_mb=") + cap})
                               .spec);
         for (const Program& program : workload.roles[0].iterations) {
-          check_events(program);
-          EXPECT_TRUE(ends(program)) << model << " " << launch << " " << cap;
+          EXPECT_TRUE(test::streams_end(program)) << model << " " << launch << " " << cap;
         }
       }
 }

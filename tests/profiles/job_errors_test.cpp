@@ -63,9 +63,9 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
     EXPECT_EQ(load_error(kHead, {override_text}), "-s '" + override_text + "': " + message);
   };
   refused("scale.mode=slice", "scale.mode: slice is not available yet; use dilate");
-  refused("parallel.framework=megatron",
-          "parallel.framework: megatron is not available yet; use ddp");
-  refused("parallel.tp=8", "parallel.tp is not available yet; remove it or use 1");
+  refused("parallel.framework=dear",
+          "parallel.framework: dear is not available yet; use ddp or megatron");
+  refused("parallel.ep=8", "parallel.ep is not available yet; remove it or use 1");
   refused("cluster.topology.kind=rail_optimised",
           "cluster.topology.kind: rail_optimised is not available yet; use nonblocking");
   refused("fabric.qps_per_connection=4",
@@ -161,10 +161,21 @@ TEST(JobErrors, SayWhatAFlagMayBe) {
             "-s 'device.efficincy=0.5': unknown key 'efficincy'; did you mean efficiency?");
 }
 
+TEST(JobErrors, RefuseWhatMeansNothingToTheFramework) {
+  EXPECT_EQ(load_error(kHead + "parallel: {tp: 8}\n"),
+            "job.yaml:4:16: parallel.tp means nothing to framework ddp; leave it out, or use "
+            "parallel.framework: megatron");
+  EXPECT_EQ(load_error(kHead + "parallel: {framework: megatron, bucket_cap_mb: 10}\n"),
+            "job.yaml:4:48: parallel.bucket_cap_mb means nothing to framework megatron; leave it "
+            "out, or use parallel.framework: ddp");
+  EXPECT_EQ(load_error(kHead + "parallel: {framework: ddp, tp: 1, sequence_parallel: false}\n"),
+            "");
+}
+
 TEST(JobErrors, NameTheFilesThatCouldHaveBeenMeant) {
   EXPECT_EQ(test::error_of([] { load_job("/no/such/job.yaml", {}); }),
             "/no/such/job.yaml: there is no such file; give the path of a job file or one of: "
-            "gpt2-xl-ddp, quickstart-resnet50, verify-small");
+            "gpt2-xl-ddp, gpt3-175b-megatron, quickstart-resnet50, verify-small");
   EXPECT_EQ(test::error_of([] { load_job("/", {}); }), "/: cannot be read; it must be a file");
 }
 

@@ -29,17 +29,46 @@ TEST_P(ShippedModel, HasThePublishedTensorsAndParameters) {
 
 INSTANTIATE_TEST_SUITE_P(
     Totals, ShippedModel,
-    testing::Values(Published{"resnet50", 161, 25557032}, Published{"vgg16", 32, 138357544},
-                    Published{"vgg19", 38, 143667240}, Published{"bert-base", 206, 110106428},
-                    Published{"bert-large", 398, 336226108}, Published{"gpt2", 148, 124439808},
-                    Published{"gpt2-medium", 292, 354823168},
-                    Published{"gpt2-large", 436, 774030080}, Published{"gpt2-xl", 580, 1557611200}),
+    testing::Values(
+        Published{"resnet50", 161, 25557032}, Published{"vgg16", 32, 138357544},
+        Published{"vgg19", 38, 143667240}, Published{"bert-base", 206, 110106428},
+        Published{"bert-large", 398, 336226108}, Published{"gpt2", 148, 124439808},
+        Published{"gpt2-medium", 292, 354823168}, Published{"gpt2-large", 436, 774030080},
+        Published{"gpt2-xl", 580, 1557611200}, Published{"llama2-7b", 291, 6738415616},
+        Published{"llama2-13b", 363, 13015864320}, Published{"llama2-70b", 723, 68976648192},
+        Published{"llama3-8b", 291, 8030261248}, Published{"llama3-70b", 723, 70553706496},
+        Published{"llama3.1-405b", 1137, 405853388800}, Published{"llama3.2-1b", 146, 1235814400},
+        Published{"llama3.2-3b", 254, 3212749824}, Published{"mixtral-8x7b", 995, 46702792704},
+        Published{"mixtral-8x22b", 1739, 140620634112},
+        Published{"deepseek-v3", 45808, 671026419200},
+        Published{"deepseek-v2", 29388, 235741434880},
+        Published{"deepseek-v2-lite", 5394, 15706484224}),
     [](const auto& param) {
       std::string name = param.param.model;
       for (char& c : name)
-        if (c == '-') c = '_';
+        if (c == '-' || c == '.') c = '_';
       return name;
     });
+
+// Tables of papers give sizes in billions only.
+TEST(ShippedModels, HaveTheSizesOfTheirPapers) {
+  struct Size {
+    const char* model;
+    double billions, within;
+  };
+  for (const Size& one :
+       {Size{"gpt3-small", 0.125, 0.001}, Size{"gpt3-medium", 0.350, 0.01},
+        Size{"gpt3-large", 0.760, 0.001}, Size{"gpt3-xl", 1.3, 0.05}, Size{"gpt3-2.7b", 2.7, 0.1},
+        Size{"gpt3-6.7b", 6.7, 0.05}, Size{"gpt3-13b", 13, 0.2}, Size{"gpt3-175b", 175, 0.5},
+        Size{"megatron-1.7b", 1.7, 0.05}, Size{"megatron-3.6b", 3.6, 0.05},
+        Size{"megatron-7.5b", 7.5, 0.05}, Size{"megatron-18.4b", 18.4, 0.05},
+        Size{"megatron-39.1b", 39.1, 0.05}, Size{"megatron-76.1b", 76.1, 0.05},
+        Size{"megatron-145.6b", 145.6, 0.05}, Size{"megatron-310.1b", 310.1, 0.05},
+        Size{"megatron-529.6b", 529.6, 0.05}, Size{"megatron-1008b", 1008, 0.5}})
+    EXPECT_NEAR(static_cast<double>(test::shipped_model(one.model).parameters()) / 1e9,
+                one.billions, one.within)
+        << one.model;
+}
 
 TEST(Model, IsADescriptionThatOtherSizesFollowFrom) {
   EXPECT_EQ(test::model_from("{base: resnet50, blocks: [3, 4, 23, 3]}").parameters(), 44549160u);
@@ -164,9 +193,11 @@ TEST(Model, NamesWhatIsMissingOrUnfit) {
   EXPECT_EQ(error("{kind: mlp}"),
             "model:1:8: kind is 'mlp'; allowed: transformer, convolutional, layers");
   EXPECT_EQ(error("{base: gpt2, heads: 7}"),
-            "model:1:21: heads does not divide hidden; choose a divisor of 768");
+            "model:1:21: heads does not divide hidden; choose a divisor of 768 or give head_width");
   EXPECT_EQ(error("{base: gpt2, experts: {count: 8}}"),
-            "model:1:23: experts is not available yet; remove it");
+            "model:1:31: architecture gpt2 has no experts; use architecture: llama");
+  EXPECT_EQ(error("{base: mixtral-8x7b, experts: {top_k: 9}}"),
+            "model:1:39: experts.top_k is more than experts.count; use at most 8");
   EXPECT_EQ(error("{base: resnet50, blocks: [3, 4]}"),
             "model:1:26: blocks has 2 stages; a bottleneck ResNet has 4");
   EXPECT_EQ(error("{kind: convolutional, architecture: vgg}"),

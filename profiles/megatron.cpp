@@ -1,0 +1,294 @@
+#include "profiles/megatron.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "profiles/compute.h"
+#include "profiles/error.h"
+#include "profiles/megatron_buffers.h"
+#include "profiles/megatron_groups.h"
+#include "profiles/megatron_passes.h"
+
+namespace ghostrank {
+namespace {
+
+// What a rank of one stage holds and does.
+struct Chunk {
+  Part part;
+  std::vector<Parameter> parameters;
+  std::vector<GradientBucket> buckets;
+};
+
+class StageWriter {
+ public:
+  StageWriter(const MegatronPlan& plan, const MegatronGroups& groups, int stage)
+      : plan_(plan),
+        parallel_(plan.spec->parallel),
+        groups_(groups),
+        stage_(stage),
+        chunks_(chunks_of(plan, stage)),
+        streams_(streams_of(groups)),
+        out_(names_of(streams_)),
+        passes_(out_, plan, groups, streams_) {}
+
+  Program write() {
+    if (gathers_early()) launch_next_gather();
+    const std::vector<Slot> slots = pipeline_slots(plan_.pipeline, stage_);
+    for (const Slot& slot : slots) slot.pass == Pass::forward ? forward(slot) : backward(slot);
+    finish_gradients();
+    out_.compute(streams_.compute, "optimizer", optimizer_time());
+    if (parallel_.distributed_optimizer && !parallel_.overlap_param_gather) gather_all();
+    average_loss();
+    return out_.take();
+  }
+
+ private:
+  static std::vector<Chunk> chunks_of(const MegatronPlan& plan, int stage);
+  static MegatronStreams streams_of(const MegatronGroups& groups);
+  static std::vector<std::string> names_of(const MegatronStreams& streams);
+
+  void forward(const Slot& slot);
+  void backward(const Slot& slot);
+  void pass_on(const Slot& slot, bool receives);
+  void reduce(const GradientBucket& bucket);
+  void gather(const GradientBucket& bucket);
+  void launch_next_gather();
+  void await_parameters(const Slot& slot, int unit);
+  void finish_gradients();
+  void gather_all();
+  void average_loss();
+  Picoseconds optimizer_time() const;
+  bool gathers_early() const {
+    return parallel_.distributed_optimizer && parallel_.overlap_param_gather &&
+           groups_.dp != kNoGroup;
+  }
+  std::uint64_t shard(std::uint64_t numel) const {
+    return numel / static_cast<std::uint64_t>(plan_.dp * plan_.cp);
+  }
+
+  const MegatronPlan& plan_;
+  const ParallelPlan& parallel_;
+  const MegatronGroups groups_;
+  const int stage_;
+  const std::vector<Chunk> chunks_;
+  const MegatronStreams streams_;
+  ProgramBuilder out_;
+  PassWriter passes_;
+  // Buckets whose parameters are gathered, in the order in which the forward needs them: so many
+  // launched, so many awaited.
+  std::size_t launched_ = 0, awaited_ = 0;
+};
+
+std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
+  const std::vector<Part> parts = megatron_parts(plan);
+  const ParallelPlan& parallel = plan.spec->parallel;
+  const auto ways = static_cast<std::uint64_t>(plan.dp * plan.cp);
+  std::vector<Chunk> out;
+  for (int c = 0; c < plan.pipeline.chunks; ++c) {
+    Chunk chunk;
+    chunk.part = parts[static_cast<std::size_t>(plan.pipeline.part(stage, c))];
+    chunk.parameters = megatron_parameters(plan, chunk.part);
+    BufferLayout layout{parallel.distributed_optimizer, 0, ways};
+    // The first chunk of the first stage finishes last; the others have time for one bucket.
+    if (parallel.overlap_grad_reduce && stage == 0 && c == 0)
+      layout.bucket_size = parallel.bucket_size > 0
+                               ? parallel.bucket_size
+                               : std::max<std::uint64_t>(40'000'000, 1'000'000 * ways);
+    chunk.buckets = megatron_buckets(chunk.parameters, layout);
+    out.push_back(std::move(chunk));
+  }
+  return out;
+}
+
+MegatronStreams StageWriter::streams_of(const MegatronGroups& groups) {
+  MegatronStreams streams;
+  std::size_t next = 1;
+  if (groups.tp != kNoGroup) streams.tp = next++;
+  if (groups.cp != kNoGroup) streams.cp = next++;
+  if (groups.dp != kNoGroup) streams.dp = next++;
+  return streams;
+}
+
+std::vector<std::string> StageWriter::names_of(const MegatronStreams& streams) {
+  std::vector<std::string> names{"compute"};
+  if (streams.tp > 0) names.emplace_back("tp");
+  if (streams.cp > 0) names.emplace_back("cp");
+  if (streams.dp > 0) names.emplace_back("dp");
+  return names;
+}
+
+// ---- Passes ----
+
+// What enters a part before a pass, or leaves it after. A stage waits for what it receives where it
+// needs it; what it sends it leaves to the network.
+void StageWriter::pass_on(const Slot& slot, bool receives) {
+  const bool forward = slot.pass == Pass::forward;
+  const int part = plan_.pipeline.part(stage_, slot.chunk);
+  const int other = part + (forward == receives ? -1 : 1);
+  if (other < 0 || other >= plan_.pipeline.parts()) return;
+  const int offset = plan_.pipeline.stage_of(other) - stage_;
+  if (offset == 0) return;
+  const std::uint64_t elements =
+      plan_.hidden_states() /
+      (plan_.sequence_parallel ? static_cast<std::uint64_t>(plan_.tp) : std::uint64_t{1});
+  const std::uint16_t group = forward ? groups_.forward : groups_.backward;
+  const std::uint32_t label = out_.label((forward ? "activations of " : "gradients of ") +
+                                         std::to_string(slot.micro_batch));
+  if (receives)
+    out_.recv(streams_.compute, label, group, offset, plan_.activations, elements);
+  else
+    out_.send(streams_.compute, label, group, offset, plan_.activations, elements);
+}
+
+void StageWriter::forward(const Slot& slot) {
+  const Part& part = chunks_[static_cast<std::size_t>(slot.chunk)].part;
+  pass_on(slot, true);
+  passes_.begin(Pass::forward, slot.micro_batch);
+  for (int unit = 0; unit < part.units(); ++unit) {
+    await_parameters(slot, unit);
+    if (part.embedding && unit == 0)
+      passes_.embedding_forward();
+    else if (part.head && unit == part.units() - 1)
+      passes_.head_forward();
+    else
+      passes_.layer_forward();
+  }
+  pass_on(slot, false);
+}
+
+void StageWriter::backward(const Slot& slot) {
+  const Chunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
+  const bool last = slot.micro_batch == plan_.pipeline.micro_batches - 1;
+  pass_on(slot, true);
+  passes_.begin(Pass::backward, slot.micro_batch);
+  for (int unit = chunk.part.units() - 1; unit >= 0; --unit) {
+    if (chunk.part.head && unit == chunk.part.units() - 1)
+      passes_.head_backward();
+    else if (chunk.part.embedding && unit == 0)
+      passes_.embedding_backward();
+    else
+      passes_.layer_backward();
+    if (!last || !parallel_.overlap_grad_reduce) continue;
+    for (const GradientBucket& bucket : chunk.buckets)
+      if (bucket.first_unit == unit) reduce(bucket);
+  }
+  pass_on(slot, false);
+}
+
+// ---- Gradients and parameters ----
+
+void StageWriter::reduce(const GradientBucket& bucket) {
+  if (groups_.dp == kNoGroup) return;
+  out_.after(streams_.dp, streams_.compute);
+  if (parallel_.distributed_optimizer)
+    out_.collective(streams_.dp, "gradients", Func::reduce_scatter, groups_.dp, plan_.gradients,
+                    shard(bucket.numel));
+  else
+    out_.collective(streams_.dp, "gradients", Func::all_reduce, groups_.dp, plan_.gradients,
+                    bucket.numel);
+}
+
+void StageWriter::gather(const GradientBucket& bucket) {
+  out_.after(streams_.dp, streams_.compute);
+  out_.collective(streams_.dp, "parameters", Func::all_gather, groups_.dp, plan_.activations,
+                  shard(bucket.numel));
+}
+
+// Forward order: chunk after chunk, the buckets from the last to the first.
+void StageWriter::launch_next_gather() {
+  std::size_t index = launched_++;
+  for (const Chunk& chunk : chunks_) {
+    if (index < chunk.buckets.size())
+      return gather(chunk.buckets[chunk.buckets.size() - 1 - index]);
+    index -= chunk.buckets.size();
+  }
+}
+
+// Before the forward of a unit: its buckets are here. Whoever waits for one launches the next.
+void StageWriter::await_parameters(const Slot& slot, int unit) {
+  if (!gathers_early() || slot.micro_batch > 0) return;
+  std::size_t before = 0;  // buckets of earlier chunks
+  for (int c = 0; c < slot.chunk; ++c)
+    before += chunks_[static_cast<std::size_t>(c)].buckets.size();
+  const Chunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
+  for (;;) {
+    const std::size_t index = awaited_ - before;
+    if (awaited_ < before || index >= chunk.buckets.size()) return;
+    if (chunk.buckets[chunk.buckets.size() - 1 - index].first_unit > unit) return;
+    out_.after(streams_.compute, streams_.dp);
+    ++awaited_;
+    launch_next_gather();
+  }
+}
+
+// The order of finalize_model_grads: data parallel, what sequence parallelism left partial, the
+// tied embedding; then the optimizer's norm.
+void StageWriter::finish_gradients() {
+  std::uint64_t partial = 0, tied = 0;
+  for (const Chunk& chunk : chunks_) {
+    if (!parallel_.overlap_grad_reduce)
+      for (const GradientBucket& bucket : chunk.buckets) reduce(bucket);
+    for (const Parameter& p : chunk.parameters) {
+      if (p.partial) partial += p.numel;
+      if (p.tied) tied += p.numel;
+    }
+  }
+  if (groups_.dp != kNoGroup) out_.after(streams_.compute, streams_.dp);
+  if (plan_.sequence_parallel) {
+    out_.after(streams_.tp, streams_.compute);
+    out_.collective(streams_.tp, "norm gradients", Func::all_reduce, groups_.tp, plan_.gradients,
+                    partial);
+    out_.after(streams_.compute, streams_.tp);
+  }
+  if (tied > 0 && groups_.embedding != kNoGroup)
+    out_.collective(streams_.compute, "embedding gradients", Func::all_reduce, groups_.embedding,
+                    plan_.gradients, tied);
+  if (groups_.norm != kNoGroup)
+    out_.collective(streams_.compute, "gradient norm", Func::all_reduce, groups_.norm,
+                    DataType::float32, 1);
+}
+
+void StageWriter::gather_all() {
+  if (groups_.dp == kNoGroup) return;
+  for (const Chunk& chunk : chunks_)
+    for (const GradientBucket& bucket : chunk.buckets) gather(bucket);
+  out_.after(streams_.compute, streams_.dp);
+}
+
+// Loss and number of tokens, on the last stage.
+void StageWriter::average_loss() {
+  if (!chunks_.back().part.head || groups_.dp == kNoGroup) return;
+  out_.after(streams_.dp, streams_.compute);
+  out_.collective(streams_.dp, "loss", Func::all_reduce, groups_.dp, DataType::float32, 2);
+  out_.after(streams_.compute, streams_.dp);
+}
+
+Picoseconds StageWriter::optimizer_time() const {
+  std::uint64_t numel = 0;
+  for (const Chunk& chunk : chunks_)
+    for (const Parameter& p : chunk.parameters) numel += p.numel;
+  if (parallel_.distributed_optimizer) numel = shard(numel);
+  return ComputeModel(*plan_.spec).optimizer(static_cast<double>(numel));
+}
+
+double model_flops(const MegatronPlan& plan, double samples) {
+  return 3 * plan.spec->model->forward_flops() * samples;
+}
+
+}  // namespace
+
+Workload plan_megatron(const JobSpec& spec) {
+  const MegatronPlan plan = megatron_plan(spec);
+  Workload workload;
+  workload.ranks = plan.ranks();
+  const MegatronGroups groups = megatron_groups(plan, workload);
+  for (int stage = 0; stage < plan.pp; ++stage)
+    workload.roles.push_back(
+        {"stage " + std::to_string(stage), {StageWriter(plan, groups, stage).write()}});
+  workload.samples_per_iteration =
+      static_cast<double>(plan.pipeline.micro_batches) * plan.micro_batch * plan.dp;
+  workload.flops_per_iteration = model_flops(plan, workload.samples_per_iteration);
+  return workload;
+}
+
+}  // namespace ghostrank

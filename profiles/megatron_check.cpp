@@ -1,0 +1,255 @@
+// Whether a Megatron plan fits its model, its cluster and its device; what does not is refused with
+// the nearest values that do.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "profiles/error.h"
+#include "profiles/megatron_plan.h"
+
+namespace ghostrank {
+namespace {
+
+// The nearest values below and above `wanted` that are legal, as "4 or 8"; `most` bounds the
+// search.
+std::string nearest_legal(int wanted, int most, const std::function<bool(int)>& legal) {
+  std::string text;
+  for (int value = std::min(wanted - 1, most); value >= 1; --value) {
+    if (!legal(value)) continue;
+    text = std::to_string(value);
+    break;
+  }
+  for (int value = wanted + 1; value <= most; ++value) {
+    if (!legal(value)) continue;
+    text += (text.empty() ? "" : " or ") + std::to_string(value);
+    break;
+  }
+  return text.empty() ? "none" : text;
+}
+
+// Says "FILE:LINE:COL: KEY is VALUE but WHY; use KEY=4 or 8".
+[[noreturn]] void refuse(const JobSpec& spec, const std::string& key, int value,
+                         const std::string& why, int most, const std::function<bool(int)>& legal) {
+  throw Error(spec.place(key) + ": " + key + " is " + std::to_string(value) + " but " + why +
+              "; use " + key + "=" + nearest_legal(value, most, legal));
+}
+
+bool divides(std::uint64_t divisor, std::uint64_t number) { return number % divisor == 0; }
+
+void check_tensor_parallel(const JobSpec& spec, const Transformer& m) {
+  const int tp = spec.parallel.tp;
+  const auto tokens = m.sequence / static_cast<std::uint64_t>(spec.parallel.cp);
+  const auto legal = [&](int value) {
+    const auto n = static_cast<std::uint64_t>(value);
+    return divides(n, m.heads) && divides(n, m.kv_heads) && divides(n, m.ffn) &&
+           (!spec.parallel.sequence_parallel || divides(n, tokens));
+  };
+  if (legal(tp)) return;
+  const auto n = static_cast<std::uint64_t>(tp);
+  const std::string what = !divides(n, m.heads)      ? std::to_string(m.heads) + " heads"
+                           : !divides(n, m.kv_heads) ? std::to_string(m.kv_heads) + " kv_heads"
+                           : !divides(n, m.ffn)      ? "the ffn of " + std::to_string(m.ffn)
+                                                     : std::to_string(tokens) + " tokens";
+  refuse(spec, "parallel.tp", tp, "does not divide " + what, static_cast<int>(m.heads), legal);
+}
+
+void check_context_parallel(const JobSpec& spec, const Transformer& m) {
+  const int cp = spec.parallel.cp;
+  const bool by_heads = spec.parallel.cp_comm == ContextComm::a2a;
+  const std::uint64_t heads = m.kv_heads / static_cast<std::uint64_t>(spec.parallel.tp);
+  // The sequence is cut in 2 cp pieces, so that causal attention is balanced.
+  const auto legal = [&](int value) {
+    const auto n = static_cast<std::uint64_t>(value);
+    return n == 1 || (divides(2 * n, m.sequence) && (!by_heads || divides(n, heads)));
+  };
+  if (legal(cp)) return;
+  const bool cut = divides(2 * static_cast<std::uint64_t>(cp), m.sequence);
+  refuse(spec, "parallel.cp", cp,
+         cut ? "does not divide the " + std::to_string(heads) + " kv_heads of a tp rank"
+             : "2 cp does not divide the sequence of " + std::to_string(m.sequence),
+         static_cast<int>(m.sequence), legal);
+}
+
+void check_layers(const JobSpec& spec, const Transformer& m) {
+  const ParallelPlan& p = spec.parallel;
+  const auto places = static_cast<int>(m.layers) + p.embedding_in_split + p.loss_in_split;
+  const std::string what =
+      std::to_string(places) +
+      (places == static_cast<int>(m.layers) ? " layers" : " places (layers, embedding, loss)");
+  if (places % p.pp != 0)
+    refuse(spec, "parallel.pp", p.pp, "does not divide " + what, places,
+           [&](int value) { return places % value == 0; });
+  const int per_stage = places / p.pp;
+  if (p.schedule != "interleaved") {
+    if (p.interleave != 1)
+      throw Error(spec.place("parallel.interleave") +
+                  ": parallel.interleave needs parallel.schedule: interleaved");
+    return;
+  }
+  if (p.pp == 1)
+    throw Error(spec.place("parallel.schedule") +
+                ": schedule interleaved needs pipeline stages; use parallel.pp=2 or more");
+  if (p.interleave < 2 || per_stage % p.interleave != 0)
+    refuse(spec, "parallel.interleave", p.interleave,
+           "a stage has " + std::to_string(per_stage) + " layers to cut in two chunks or more",
+           per_stage, [&](int value) { return value > 1 && per_stage % value == 0; });
+}
+
+void check_world(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  const int gpus = spec.cluster.gpus();
+  const std::int64_t model_ways = std::int64_t{p.tp} * p.cp * p.pp;
+  const std::string what = "tp " + std::to_string(p.tp) + " x cp " + std::to_string(p.cp) +
+                           " x pp " + std::to_string(p.pp);
+  if (gpus % model_ways != 0) {
+    const std::int64_t per_node = spec.cluster.gpus_per_node;
+    const std::int64_t fitting = (gpus + model_ways - 1) / model_ways * model_ways;
+    throw Error(spec.place("cluster.nodes") + ": " + std::to_string(gpus) +
+                " GPUs are no multiple of " + what + "; use cluster.nodes=" +
+                std::to_string((fitting + per_node - 1) / per_node) + " or smaller dimensions");
+  }
+  const auto dp = static_cast<int>(gpus / model_ways);
+  if (p.dp != 0 && p.dp != dp)
+    throw Error(spec.place("parallel.dp") + ": parallel.dp is " + std::to_string(p.dp) + " but " +
+                std::to_string(gpus) + " GPUs with " + what + " leave " + std::to_string(dp) +
+                "; use parallel.dp=" + std::to_string(dp));
+}
+
+void check_batch(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  const int dp = spec.cluster.gpus() / (p.tp * p.cp * p.pp);
+  const std::int64_t unit = std::int64_t{p.micro_batch} * dp;
+  if (p.global_batch == 0) return;
+  if (p.global_batch % unit != 0) {
+    const std::int64_t below = p.global_batch / unit * unit;
+    throw Error(spec.place("parallel.global_batch") + ": parallel.global_batch is " +
+                std::to_string(p.global_batch) + " but micro_batch " +
+                std::to_string(p.micro_batch) + " x dp " + std::to_string(dp) +
+                " does not divide it; use parallel.global_batch=" +
+                (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + unit));
+  }
+  const std::int64_t micro_batches = p.global_batch / unit;
+  if (p.schedule == "interleaved" && micro_batches % p.pp != 0) {
+    const std::int64_t fit = (micro_batches + p.pp - 1) / p.pp * p.pp * unit;
+    throw Error(spec.place("parallel.global_batch") +
+                ": schedule interleaved takes micro-batches " + "in blocks of pp, here " +
+                std::to_string(micro_batches) + " with pp " + std::to_string(p.pp) +
+                "; use parallel.global_batch=" + std::to_string(fit));
+  }
+}
+
+void check_model(const JobSpec& spec) {
+  const Model& model = *spec.model;
+  if (!model.transformer || model.architecture == "bert")
+    throw Error(spec.place("model") + ": framework megatron trains decoders, and " + model.name +
+                " is none; use a model of kind transformer, architecture gpt2 or llama");
+  if (model.transformer->experts.count > 0 || model.transformer->is_latent())
+    throw Error(spec.place("model") + ": framework megatron with experts or latent attention is " +
+                "not available yet; use a dense model with ordinary attention");
+  if (spec.precision.parameters == DataType::int32)
+    throw Error(spec.place("precision.parameters") +
+                ": transformers do not train in int32; use bf16 or fp32");
+}
+
+// What a rank of `stage` holds, in bytes.
+struct Memory {
+  double states = 0, activations = 0;
+  double total() const { return states + activations; }
+};
+
+double activation_bytes_per_layer(const MegatronPlan& plan, Recompute recompute) {
+  const auto shb = static_cast<double>(plan.hidden_states()) * bytes_of(plan.activations) / 2;
+  const double t = plan.tp;
+  if (recompute == Recompute::full) return 2 * shb / (plan.sequence_parallel ? t : 1);
+  return plan.sequence_parallel ? 34 * shb / t : shb * (10 + 24 / t);
+}
+
+Memory memory_of(const MegatronPlan& plan, int stage, bool sharded, Recompute recompute) {
+  const std::vector<Part> parts = megatron_parts(plan);
+  Memory out;
+  int layers = 0;
+  for (int chunk = 0; chunk < plan.pipeline.chunks; ++chunk) {
+    const Part& part = parts[static_cast<std::size_t>(plan.pipeline.part(stage, chunk))];
+    for (const Parameter& p : megatron_parameters(plan, part))
+      out.states +=
+          static_cast<double>(p.numel) * (bytes_of(plan.activations) + bytes_of(plan.gradients) +
+                                          12.0 / (sharded ? plan.dp * plan.cp : 1));
+    layers += part.layers;
+  }
+  int open = 0, most = 0;  // passes forward whose backward is still to come
+  for (const Slot& slot : pipeline_slots(plan.pipeline, stage)) {
+    open += slot.pass == Pass::forward ? 1 : -1;
+    most = std::max(most, open);
+  }
+  out.activations =
+      activation_bytes_per_layer(plan, recompute) * most * layers / plan.pipeline.chunks;
+  return out;
+}
+
+double worst(const MegatronPlan& plan, bool sharded, Recompute recompute) {
+  double most = 0;
+  for (int stage = 0; stage < plan.pp; ++stage)
+    most = std::max(most, memory_of(plan, stage, sharded, recompute).total());
+  return most;
+}
+
+std::string gigabytes(double bytes) {
+  return std::to_string(static_cast<long>(std::ceil(bytes / 1e9))) + " GB";
+}
+
+}  // namespace
+
+// The estimate is that of Korthikanti et al. (2022) without the attention's scores, which fused
+// kernels do not keep; fp32 parameters and two moments belong to the optimizer.
+void check_memory(const MegatronPlan& plan) {
+  const JobSpec& spec = *plan.spec;
+  const double have = spec.device.memory_bytes;
+  const bool sharded = spec.parallel.distributed_optimizer;
+  const Recompute recompute = spec.parallel.recompute;
+  if (have == 0 || worst(plan, sharded, recompute) <= have) return;
+  std::string remedy = "use more tp or pp";
+  if (worst(plan, true, recompute) <= have)
+    remedy = "use parallel.distributed_optimizer=true";
+  else if (worst(plan, sharded, Recompute::full) <= have)
+    remedy = "use parallel.recompute=full";
+  else if (worst(plan, true, Recompute::full) <= have)
+    remedy = "use parallel.distributed_optimizer=true and parallel.recompute=full";
+  throw Error(spec.place("parallel.pp") + ": a rank needs about " +
+              gigabytes(worst(plan, sharded, recompute)) + " and the device " + spec.device.name +
+              " has " + gigabytes(have) + "; " + remedy + " (device.memory_bytes=0: no check)");
+}
+
+MegatronPlan megatron_plan(const JobSpec& spec) {
+  check_model(spec);
+  const Transformer& model = *spec.model->transformer;
+  check_tensor_parallel(spec, model);
+  check_context_parallel(spec, model);
+  check_layers(spec, model);
+  check_world(spec);
+  check_batch(spec);
+
+  const ParallelPlan& parallel = spec.parallel;
+  MegatronPlan plan;
+  plan.spec = &spec;
+  plan.model = model;
+  plan.tp = parallel.tp;
+  plan.cp = parallel.cp;
+  plan.pp = parallel.pp;
+  plan.dp = spec.cluster.gpus() / (plan.tp * plan.cp * plan.pp);
+  plan.micro_batch = parallel.micro_batch;
+  plan.sequence_parallel = parallel.sequence_parallel && plan.tp > 1;
+  plan.activations = spec.precision.parameters;
+  plan.gradients = spec.precision.gradients;
+  const auto multiple = 128 * static_cast<std::uint64_t>(plan.tp);
+  plan.vocabulary = (model.vocabulary + multiple - 1) / multiple * multiple;
+  plan.tokens = model.sequence / static_cast<std::uint64_t>(plan.cp) *
+                static_cast<std::uint64_t>(plan.micro_batch);
+  plan.pipeline.schedule = parallel.schedule;
+  plan.pipeline.stages = plan.pp;
+  plan.pipeline.chunks = parallel.interleave;
+  plan.pipeline.micro_batches = std::max(1, parallel.global_batch / (plan.micro_batch * plan.dp));
+  check_memory(plan);
+  return plan;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,73 @@
+#include "profiles/megatron_groups.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "profiles/error.h"
+#include "profiles/rank_grid.h"
+
+namespace ghostrank {
+namespace {
+
+RankGrid grid_of(const MegatronPlan& plan) {
+  const JobSpec& spec = *plan.spec;
+  const std::vector<Dimension> known{
+      {"tp", plan.tp}, {"cp", plan.cp}, {"ep", 1}, {"dp", plan.dp}, {"pp", plan.pp}};
+  std::vector<Dimension> order;
+  std::istringstream names(spec.parallel.order);
+  const auto refuse = [&](const std::string& what) {
+    throw Error(spec.place("parallel.order") + ": parallel.order is '" + spec.parallel.order +
+                "'; " + what + ", as in tp-cp-ep-dp-pp");
+  };
+  for (std::string name; std::getline(names, name, '-');) {
+    const auto at = std::find_if(known.begin(), known.end(),
+                                 [&](const Dimension& d) { return d.name == name; });
+    if (at == known.end()) refuse("it has an unknown dimension; write tp, cp, ep, dp and pp");
+    for (const Dimension& d : order)
+      if (d.name == name) refuse(name + " stands there twice; name each dimension once");
+    order.push_back(*at);
+  }
+  for (const Dimension& d : known) {
+    const bool named = std::any_of(order.begin(), order.end(),
+                                   [&](const Dimension& o) { return o.name == d.name; });
+    if (!named && d.size > 1)
+      refuse(d.name + " has " + std::to_string(d.size) + " ranks and is missing; add it");
+  }
+  return RankGrid(std::move(order));
+}
+
+std::uint16_t add(Workload& workload, const std::string& name,
+                  std::vector<std::vector<Rank>> groups) {
+  if (groups.empty() || groups.front().size() == 1) return kNoGroup;
+  const auto kind = static_cast<std::uint16_t>(workload.group_names.size());
+  workload.group_names.push_back(name);
+  for (std::vector<Rank>& members : groups) workload.groups.push_back({kind, std::move(members)});
+  return kind;
+}
+
+}  // namespace
+
+MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload) {
+  const RankGrid grid = grid_of(plan);
+  for (Rank rank = 0; rank < workload.ranks; ++rank)
+    workload.role_of.push_back(static_cast<std::uint16_t>(grid.coordinate(rank, "pp")));
+
+  MegatronGroups out;
+  out.tp = add(workload, "tp", grid.groups({"tp"}));
+  out.cp = add(workload, "cp", grid.groups({"cp"}));
+  out.dp = add(workload, "dp", grid.groups({"dp", "cp"}));
+  out.forward = add(workload, "pp.forward", grid.groups({"pp"}));
+  out.backward = add(workload, "pp.backward", grid.groups({"pp"}));
+  if (plan.model.tied && plan.pp > 1) {
+    std::vector<std::vector<Rank>> ends;
+    for (const std::vector<Rank>& stages : grid.groups({"pp"}))
+      ends.push_back({stages.front(), stages.back()});
+    out.embedding = add(workload, "embedding", std::move(ends));
+  }
+  out.norm = plan.spec->parallel.distributed_optimizer
+                 ? add(workload, "world", grid.groups({"tp", "cp", "ep", "dp", "pp"}))
+                 : add(workload, "mp", grid.groups({"tp", "pp"}));
+  return out;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,23 @@
+// Which ranks Megatron puts together: the communicators of a plan and the stage of every rank.
+//
+//   tp            along tp                        activations
+//   cp            along cp                        keys and values
+//   dp            along dp and cp                 gradients and parameters
+//   pp.forward    along pp                        activations from stage to stage
+//   pp.backward   along pp                        their gradients; a communicator of its own, so
+//   that
+//                                                 two stages can exchange both at once
+//   embedding     first and last stage            gradients of the tied embedding
+//   world, mp     all ranks, or along tp and pp   norm of the gradients
+//
+// The order of ranks is the job's `order`, the leftmost dimension innermost. Threading: pure.
+#pragma once
+
+#include "profiles/megatron_passes.h"
+
+namespace ghostrank {
+
+// Adds groups and roles (one per stage) to the workload; a group of one rank is left out.
+MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload);
+
+}  // namespace ghostrank

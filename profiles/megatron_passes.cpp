@@ -1,0 +1,220 @@
+#include "profiles/megatron_passes.h"
+
+namespace ghostrank {
+
+// A column-parallel product, the attention's core (0 elsewhere) and a row-parallel product; forward
+// times.
+struct PassWriter::Half {
+  std::uint32_t label = 0;
+  Picoseconds column = 0, core = 0, row = 0;
+};
+
+PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
+                       const MegatronStreams& streams)
+    : out_(out),
+      plan_(plan),
+      groups_(groups),
+      streams_(streams),
+      times_(megatron_layer_times(plan)),
+      head_time_(megatron_head_time(plan)),
+      gather_label_(out.label("tp all-gather")),
+      scatter_label_(out.label("tp reduce-scatter")),
+      reduce_label_(out.label("tp all-reduce")),
+      loss_label_(out.label("loss all-reduce")),
+      kv_label_(out.label("cp keys and values")),
+      dkv_label_(out.label("cp gradients of keys and values")),
+      heads_label_(out.label("cp heads against sequence")) {
+  const auto tp = static_cast<std::uint64_t>(plan.tp);
+  kv_elements_ = 2 * plan.tokens * plan.model.key_width() / tp;
+  q_elements_ = plan.tokens * plan.model.query_width() / tp;
+}
+
+void PassWriter::begin(Pass pass, int micro_batch) {
+  const std::string name = (pass == Pass::forward ? "F" : "B") + std::to_string(micro_batch);
+  labels_.attention = out_.label(name + " attention");
+  labels_.ffn = out_.label(name + " ffn");
+  labels_.head = out_.label(name + " head");
+  if (pass == Pass::backward && plan_.spec->parallel.recompute != Recompute::none)
+    labels_.again = out_.label(name + " recompute");
+}
+
+PassWriter::Half PassWriter::attention(std::uint32_t label) const {
+  return {label, times_.qkv, times_.core, times_.projection};
+}
+
+PassWriter::Half PassWriter::feed_forward(std::uint32_t label) const {
+  return {label, times_.fc1, 0, times_.fc2};
+}
+
+// ---- Tensor parallelism ----
+
+void PassWriter::exposed_tp(Func func, std::uint32_t label, DataType type, std::uint64_t count) {
+  out_.after(streams_.tp, streams_.compute);
+  out_.collective(streams_.tp, label, func, groups_.tp, type, count);
+  out_.after(streams_.compute, streams_.tp);
+}
+
+// A call on the whole tensor of so many elements, beside what is computed next.
+void PassWriter::launch_tp(Func func, std::uint32_t label, std::uint64_t elements) {
+  const std::uint64_t count =
+      func == Func::all_reduce ? elements : elements / static_cast<std::uint64_t>(plan_.tp);
+  out_.after(streams_.tp, streams_.compute);
+  out_.collective(streams_.tp, label, func, groups_.tp, plan_.activations, count);
+}
+
+// Before a column-parallel product: the sequence in full.
+void PassWriter::gather(std::uint64_t elements) {
+  if (!plan_.sequence_parallel) return;
+  launch_tp(Func::all_gather, gather_label_, elements);
+  out_.after(streams_.compute, streams_.tp);
+}
+
+// After a row-parallel product, or the embedding: the sum, or this rank's part of it.
+void PassWriter::reduce_hidden() {
+  if (plan_.tp == 1) return;
+  if (plan_.sequence_parallel)
+    launch_tp(Func::reduce_scatter, scatter_label_, plan_.hidden_states());
+  else
+    launch_tp(Func::all_reduce, reduce_label_, plan_.hidden_states());
+  out_.after(streams_.compute, streams_.tp);
+}
+
+// The gradients of the input, then of the weight.
+void PassWriter::column_backward(std::uint32_t label, Picoseconds product, std::uint64_t elements) {
+  if (plan_.sequence_parallel) launch_tp(Func::all_gather, gather_label_, elements);
+  out_.compute(streams_.compute, label, product);
+  if (plan_.sequence_parallel) {
+    out_.after(streams_.compute, streams_.tp);
+    launch_tp(Func::reduce_scatter, scatter_label_, elements);
+  } else if (plan_.tp > 1) {
+    launch_tp(Func::all_reduce, reduce_label_, elements);
+  }
+  out_.compute(streams_.compute, label, product);
+  if (plan_.tp > 1) out_.after(streams_.compute, streams_.tp);
+}
+
+// ---- Context parallelism ----
+
+void PassWriter::ring_step(std::uint32_t label, std::uint64_t elements) {
+  out_.send(streams_.cp, label, groups_.cp, 1, plan_.activations, elements);
+  out_.recv(streams_.cp, label, groups_.cp, -1, plan_.activations, elements);
+}
+
+void PassWriter::cp_call(Func func, std::uint64_t count) {
+  out_.after(streams_.cp, streams_.compute);
+  out_.collective(streams_.cp, func == Func::all_to_all ? heads_label_ : kv_label_, func,
+                  groups_.cp, plan_.activations, count);
+  out_.after(streams_.compute, streams_.cp);
+}
+
+void PassWriter::core_forward(const Half& half) {
+  if (plan_.cp == 1 || half.core == 0) return out_.compute(streams_.compute, half.label, half.core);
+  const auto cp = static_cast<std::uint64_t>(plan_.cp);
+  switch (plan_.spec->parallel.cp_comm) {
+    case ContextComm::all_gather:
+      cp_call(Func::all_gather, kv_elements_);
+      return out_.compute(streams_.compute, half.label, half.core);
+    case ContextComm::a2a:  // queries, keys, values; then the output
+      cp_call(Func::all_to_all, q_elements_ / cp);
+      for (int i = 0; i < 2; ++i) cp_call(Func::all_to_all, kv_elements_ / 2 / cp);
+      out_.compute(streams_.compute, half.label, half.core);
+      return cp_call(Func::all_to_all, q_elements_ / cp);
+    case ContextComm::p2p:  // the next block travels while this one is attended to
+      for (int step = 0; step < plan_.cp; ++step) {
+        out_.after(streams_.cp, streams_.compute);
+        if (step + 1 < plan_.cp) ring_step(kv_label_, kv_elements_);
+        out_.compute(streams_.compute, half.label, half.core / plan_.cp);
+        out_.after(streams_.compute, streams_.cp);
+      }
+  }
+}
+
+void PassWriter::core_backward(const Half& half) {
+  const Picoseconds time = 2 * half.core;
+  if (plan_.cp == 1 || half.core == 0) return out_.compute(streams_.compute, half.label, time);
+  const auto cp = static_cast<std::uint64_t>(plan_.cp);
+  switch (plan_.spec->parallel.cp_comm) {
+    case ContextComm::all_gather:
+      cp_call(Func::all_gather, kv_elements_);
+      out_.compute(streams_.compute, half.label, time);
+      return cp_call(Func::reduce_scatter, kv_elements_);
+    case ContextComm::a2a:
+      cp_call(Func::all_to_all, q_elements_ / cp);
+      out_.compute(streams_.compute, half.label, time);
+      for (int i = 0; i < 2; ++i) cp_call(Func::all_to_all, kv_elements_ / 2 / cp);
+      return cp_call(Func::all_to_all, q_elements_ / cp);
+    case ContextComm::p2p:  // gradients follow their block and return home after the last step
+      for (int step = 0; step < plan_.cp; ++step) {
+        out_.after(streams_.cp, streams_.compute);
+        if (step + 1 < plan_.cp) ring_step(kv_label_, kv_elements_);
+        if (step > 0) ring_step(dkv_label_, kv_elements_);
+        out_.compute(streams_.compute, half.label, time / plan_.cp);
+        out_.after(streams_.compute, streams_.cp);
+      }
+      out_.after(streams_.cp, streams_.compute);
+      ring_step(dkv_label_, kv_elements_);
+      out_.after(streams_.compute, streams_.cp);
+  }
+}
+
+// ---- Layers ----
+
+void PassWriter::half_forward(const Half& half) {
+  gather(plan_.hidden_states());
+  if (half.core > 0 && plan_.cp > 1) {
+    out_.compute(streams_.compute, half.label, half.column);
+    core_forward(half);
+    out_.compute(streams_.compute, half.label, half.row);
+  } else {
+    out_.compute(streams_.compute, half.label, half.column + half.core + half.row);
+  }
+  reduce_hidden();
+}
+
+void PassWriter::half_backward(const Half& half) {
+  gather(plan_.hidden_states());  // of the output's gradient
+  out_.compute(streams_.compute, half.label, 2 * half.row);
+  if (half.core > 0) {
+    if (plan_.spec->parallel.recompute == Recompute::selective) {
+      Half again = half;
+      again.label = labels_.again;
+      core_forward(again);
+    }
+    core_backward(half);
+  }
+  column_backward(half.label, half.column, plan_.hidden_states());
+}
+
+void PassWriter::forward_of_layer(std::uint32_t attention_label, std::uint32_t ffn_label) {
+  half_forward(attention(attention_label));
+  half_forward(feed_forward(ffn_label));
+}
+
+void PassWriter::layer_forward() { forward_of_layer(labels_.attention, labels_.ffn); }
+
+void PassWriter::layer_backward() {
+  if (plan_.spec->parallel.recompute == Recompute::full)
+    forward_of_layer(labels_.again, labels_.again);
+  half_backward(feed_forward(labels_.ffn));
+  half_backward(attention(labels_.attention));
+}
+
+void PassWriter::embedding_forward() { reduce_hidden(); }
+
+void PassWriter::embedding_backward() { gather(plan_.hidden_states()); }
+
+// Logits, then the loss over the parts of the vocabulary: largest logit, logit of the target, sum
+// of exponentials.
+void PassWriter::head_forward() {
+  gather(plan_.hidden_states());
+  out_.compute(streams_.compute, labels_.head, head_time_);
+  if (plan_.tp == 1) return;
+  for (int i = 0; i < 3; ++i)
+    exposed_tp(Func::all_reduce, loss_label_, DataType::float32, plan_.tokens);
+}
+
+void PassWriter::head_backward() {
+  column_backward(labels_.head, head_time_, plan_.hidden_states());
+}
+
+}  // namespace ghostrank

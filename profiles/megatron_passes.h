@@ -1,0 +1,86 @@
+// The forward and the backward of one part of the pipeline for one micro-batch, as ops.
+//
+//   one half of a layer (attention, feed-forward), tensor parallel with sequence parallelism
+//
+//   forward    compute |     |qkv core proj|     |
+//              tp      |- AG -|             |- RS -|
+//   backward   compute |     |proj, core|dgrad qkv|wgrad qkv|
+//              tp      |- AG -|          |-- AG --|-- RS ---|
+//
+// Without sequence parallelism the forward ends, and the backward of the column-parallel product is
+// followed, by an all-reduce. An all-gather that only the weight gradient needs runs beside the
+// product for the input; what carries the input's gradient on runs beside that of the weight. The
+// order is that of megatron/core/tensor_parallel/layers.py.
+//
+// Context parallelism belongs to the attention's core. A communicator is used from one stream only,
+// so every rank enters its calls in the same order. Threading: one thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "profiles/megatron_plan.h"
+#include "profiles/program_builder.h"
+
+namespace ghostrank {
+
+// Streams and kinds of groups, by their index; a group of one rank has no index and no ops.
+inline constexpr std::uint16_t kNoGroup = 0xffff;
+struct MegatronGroups {
+  std::uint16_t tp = kNoGroup, cp = kNoGroup, dp = kNoGroup, forward = kNoGroup,
+                backward = kNoGroup, embedding = kNoGroup, norm = kNoGroup;
+};
+struct MegatronStreams {
+  std::size_t compute = 0, tp = 0, cp = 0, dp = 0;
+};
+
+class PassWriter {
+ public:
+  PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
+             const MegatronStreams& streams);
+
+  // Names what follows: "F3" is the forward of micro-batch 3.
+  void begin(Pass pass, int micro_batch);
+
+  void embedding_forward();
+  void embedding_backward();
+  void layer_forward();
+  void layer_backward();
+  void head_forward();
+  void head_backward();
+
+ private:
+  struct Half;
+  struct Labels {
+    std::uint32_t attention = 0, ffn = 0, head = 0, again = 0;
+  };
+
+  void half_forward(const Half& half);
+  void half_backward(const Half& half);
+  void forward_of_layer(std::uint32_t attention, std::uint32_t ffn);
+  void core_forward(const Half& half);
+  void core_backward(const Half& half);
+  void gather(std::uint64_t elements);
+  void reduce_hidden();
+  void exposed_tp(Func func, std::uint32_t label, DataType type, std::uint64_t count);
+  void launch_tp(Func func, std::uint32_t label, std::uint64_t elements);
+  void column_backward(std::uint32_t label, Picoseconds product, std::uint64_t elements);
+  void ring_step(std::uint32_t label, std::uint64_t elements);
+  void cp_call(Func func, std::uint64_t count);
+  Half attention(std::uint32_t label) const;
+  Half feed_forward(std::uint32_t label) const;
+
+  ProgramBuilder& out_;
+  const MegatronPlan& plan_;
+  const MegatronGroups groups_;
+  const MegatronStreams streams_;
+  const LayerTimes times_;
+  const Picoseconds head_time_;
+  std::uint64_t kv_elements_ = 0;  // keys and values of a rank
+  std::uint64_t q_elements_ = 0;
+  std::uint32_t gather_label_, scatter_label_, reduce_label_, loss_label_, kv_label_, dkv_label_,
+      heads_label_;
+  Labels labels_;
+};
+
+}  // namespace ghostrank

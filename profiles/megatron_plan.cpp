@@ -1,0 +1,117 @@
+// Sizes, parts, parameters and times. What does not fit is refused in megatron_check.cpp.
+#include "profiles/megatron_plan.h"
+
+#include "profiles/compute.h"
+
+namespace ghostrank {
+namespace {
+
+double real(std::uint64_t n) { return static_cast<double>(n); }
+
+class Registration {
+ public:
+  explicit Registration(const MegatronPlan& plan) : plan_(plan), model_(plan.model) {}
+
+  void embedding(bool tied) {
+    add(plan_.vocabulary / tp() * model_.hidden, {.tied = tied});
+    if (model_.learned_positions) add(model_.positions * model_.hidden);
+    ++unit_;
+  }
+
+  void layer() {
+    const std::uint64_t h = model_.hidden, q = model_.query_width(), kv = model_.key_width();
+    norm();
+    row_parallel(h, q);
+    column_parallel(q + 2 * kv, h);
+    norm();
+    column_parallel((model_.gated ? 2 : 1) * model_.ffn, h);
+    row_parallel(h, model_.ffn);
+    ++unit_;
+  }
+
+  void head(bool tied, bool has_embedding) {
+    norm();
+    if (!tied || !has_embedding) add(plan_.vocabulary / tp() * model_.hidden, {.tied = tied});
+    ++unit_;
+  }
+
+  std::vector<Parameter> take() { return std::move(out_); }
+
+ private:
+  std::uint64_t tp() const { return static_cast<std::uint64_t>(plan_.tp); }
+  void add(std::uint64_t numel, Parameter kind = {}) {
+    kind.numel = numel;
+    kind.unit = unit_;
+    out_.push_back(kind);
+  }
+  void norm() {
+    add(model_.hidden, {.partial = true});
+    if (model_.norm_bias) add(model_.hidden, {.partial = true});
+  }
+  void column_parallel(std::uint64_t out, std::uint64_t in) {
+    add(out / tp() * in);
+    if (model_.bias) add(out / tp());
+  }
+  void row_parallel(std::uint64_t out, std::uint64_t in) {
+    add(out * (in / tp()));
+    if (model_.bias) add(out, {.partial = true});
+  }
+
+  const MegatronPlan& plan_;
+  const Transformer& model_;
+  int unit_ = 0;
+  std::vector<Parameter> out_;
+};
+
+}  // namespace
+
+std::vector<Part> megatron_parts(const MegatronPlan& plan) {
+  const ParallelPlan& parallel = plan.spec->parallel;
+  const int parts = plan.pipeline.parts();
+  const int per_part =
+      (static_cast<int>(plan.model.layers) + parallel.embedding_in_split + parallel.loss_in_split) /
+      parts;
+  std::vector<Part> out(static_cast<std::size_t>(parts));
+  out.front().embedding = out.back().head = true;
+  int next = 0;
+  for (Part& part : out) {
+    part.first_layer = next;
+    part.layers = per_part;
+    if (part.embedding && parallel.embedding_in_split) --part.layers;
+    if (part.head && parallel.loss_in_split) --part.layers;
+    next += part.layers;
+  }
+  return out;
+}
+
+std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part& part) {
+  Registration out(plan);
+  if (part.embedding) out.embedding(plan.model.tied);
+  for (int i = 0; i < part.layers; ++i) out.layer();
+  if (part.head) out.head(plan.model.tied, part.embedding);
+  return out.take();
+}
+
+LayerTimes megatron_layer_times(const MegatronPlan& plan) {
+  const ComputeModel device(*plan.spec);
+  const Transformer& m = plan.model;
+  const double ways = plan.tp, tokens = real(plan.tokens), h = real(m.hidden);
+  const auto product = [&](double in, double out) {
+    return device.products(2 * tokens * in * out / ways, "a layer");
+  };
+  LayerTimes times;
+  times.qkv = product(h, real(m.query_width() + 2 * m.key_width()));
+  times.core = product(2 * real(m.sequence), real(m.query_width()));
+  times.projection = product(real(m.query_width()), h);
+  times.fc1 = product(h, (m.gated ? 2 : 1) * real(m.ffn));
+  times.fc2 = product(real(m.ffn), h);
+  return times;
+}
+
+Picoseconds megatron_head_time(const MegatronPlan& plan) {
+  const double flops =
+      2 * real(plan.tokens) * real(plan.model.hidden) * real(plan.vocabulary) / plan.tp;
+  return ComputeModel(*plan.spec).products(flops, "the head");
+}
+
+}  // namespace ghostrank

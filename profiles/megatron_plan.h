@@ -1,0 +1,67 @@
+// What Megatron-core makes of a job: sizes of the parallel dimensions, which layers a part of the
+// pipeline holds, which parameters a rank has of them and how long their products take.
+//
+// Everything is seen from one rank, tensor-parallel pieces included: `numel` is what the rank
+// holds. Errors: usage, with what does not fit and the nearest values that do. Threading: plain
+// values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "profiles/job.h"
+#include "profiles/model.h"
+#include "profiles/pipeline.h"
+
+namespace ghostrank {
+
+struct MegatronPlan {
+  const JobSpec* spec = nullptr;
+  Transformer model;
+  Pipeline pipeline;
+  int tp = 1, cp = 1, dp = 1, pp = 1;
+  int micro_batch = 1;
+  bool sequence_parallel = false;  // only where tp > 1
+  DataType activations = DataType::bfloat16, gradients = DataType::float32;
+  std::uint64_t vocabulary = 0;  // padded
+  std::uint64_t tokens = 0;      // of one micro-batch at a rank, not split by tp
+
+  int ranks() const { return tp * cp * dp * pp; }
+  // Elements of the hidden states of a micro-batch, all that a tensor-parallel group works on.
+  std::uint64_t hidden_states() const { return tokens * model.hidden; }
+};
+
+// Checks that the plan fits the model and the cluster.
+MegatronPlan megatron_plan(const JobSpec& spec);
+
+// One part of the pipeline: consecutive layers, with the embedding before the first and the head
+// after the last.
+struct Part {
+  int first_layer = 0, layers = 0;
+  bool embedding = false, head = false;
+  // Units in forward order: the embedding, each layer, the head.
+  int units() const { return layers + (embedding ? 1 : 0) + (head ? 1 : 0); }
+};
+std::vector<Part> megatron_parts(const MegatronPlan& plan);
+
+struct Parameter {
+  std::uint64_t numel = 0;
+  int unit = 0;          // of the part
+  bool partial = false;  // under sequence parallelism each tp rank has a part of its gradient
+  bool tied = false;     // the word embedding, where the head uses it too
+};
+// In registration order.
+std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part& part);
+
+// Forward times of the products of one layer, or of the head.
+struct LayerTimes {
+  Picoseconds qkv = 0, core = 0, projection = 0, fc1 = 0, fc2 = 0;
+};
+LayerTimes megatron_layer_times(const MegatronPlan& plan);
+Picoseconds megatron_head_time(const MegatronPlan& plan);
+
+// Throws Error(usage) when parameters, gradients, optimizer and activations of some rank are more
+// than the device holds; a device without memory_bytes holds everything.
+void check_memory(const MegatronPlan& plan);
+
+}  // namespace ghostrank

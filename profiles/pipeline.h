@@ -1,0 +1,45 @@
+// Pipeline schedules: in which order a stage passes its micro-batches forward and backward.
+//
+//   1f1b, 4 stages, 4 micro-batches (stage 0 above)
+//     F0 F1 F2 F3 .. .. .. B0 B1 B2 B3
+//        F0 F1 F2 .. .. B0 F3 B1 B2 B3
+//           F0 F1 .. B0 F2 B1 F3 B2 B3
+//              F0 B0 F1 B1 F2 B2 F3 B3
+//
+// A stage holds `chunks` parts of the model; a part is known by its place in the model, 0 ..
+// parts-1: what leaves one part forward enters the next, what leaves it backward enters the one
+// before.
+//
+//   1f1b          one chunk; part = stage
+//   interleaved   chunk c of stage p is part c P + p (Narayanan et al., SC'21)
+//
+// The orders are derived from Megatron-core's schedules.py. Threading: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ghostrank {
+
+enum class Pass : std::uint8_t { forward, backward };
+
+struct Slot {
+  Pass pass = Pass::forward;
+  int micro_batch = 0;
+  int chunk = 0;
+  bool operator==(const Slot&) const = default;
+};
+
+struct Pipeline {
+  std::string schedule = "1f1b";
+  int stages = 1, chunks = 1, micro_batches = 1;
+
+  int parts() const { return stages * chunks; }
+  int part(int stage, int chunk) const { return chunk * stages + stage; }
+  int stage_of(int part) const { return part % stages; }
+};
+
+std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage);
+
+}  // namespace ghostrank

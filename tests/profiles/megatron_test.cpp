@@ -1,0 +1,391 @@
+// Megatron plans against closed forms written apart from the planner, and against volumes that were
+// measured on real runs.
+#include "profiles/megatron.h"
+
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "profiles/megatron_buffers.h"
+#include "profiles/megatron_plan.h"
+#include "tests/profiles/programs.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+using test::CallSums;
+using test::sums_of;
+
+// A plan in figures, for jobs and for the closed forms.
+struct Plan {
+  std::string model = "llama3-8b";
+  int tp = 1, pp = 1, cp = 1, dp = 1, micro_batches = 1, micro_batch = 1;
+  bool sequence = false, sharded = false;
+  std::string recompute = "none", more;
+
+  int ranks() const { return tp * pp * cp * dp; }
+  JobSpec spec() const {
+    const auto n = [](int value) { return std::to_string(value); };
+    return test::load_text("schema: ghostrank/job/1\nmodel: " + model + "\n" +
+                           "device: {base: h100-sxm, memory_bytes: 0}\n" +
+                           "precision: {parameters: bf16, gradients: fp32}\n" +
+                           "cluster: {nodes: " + n(ranks()) +
+                           ", gpus_per_node: 1, nics_per_node: 1}\n" +
+                           "parallel: {framework: megatron, tp: " + n(tp) + ", pp: " + n(pp) +
+                           ", cp: " + n(cp) + ", micro_batch: " + n(micro_batch) +
+                           ", global_batch: " + n(micro_batches * micro_batch * dp) +
+                           ", sequence_parallel: " + (sequence ? "true" : "false") +
+                           ", distributed_optimizer: " + (sharded ? "true" : "false") +
+                           ", recompute: " + recompute + more + "}\n")
+        .spec;
+  }
+  Workload workload() const { return plan_workload(spec()); }
+};
+
+// ---- Tensor parallelism ----
+
+// Bytes of hidden states per call: all tokens of a micro-batch, bf16.
+std::uint64_t hidden_bytes(const Plan& plan, std::uint64_t sequence, std::uint64_t hidden) {
+  return sequence / static_cast<std::uint64_t>(plan.cp) *
+         static_cast<std::uint64_t>(plan.micro_batch) * hidden * 2;
+}
+
+class TensorParallel : public testing::TestWithParam<std::tuple<int, int, int, int, const char*>> {
+};
+
+// Calls per layer and micro-batch of the hidden states: 2 forward and 2 backward without sequence
+// parallelism; with it each half of a layer gathers once and scatters once forward, and gathers
+// twice and scatters once backward. Full recomputation adds a forward.
+TEST_P(TensorParallel, MovesTheBytesOfTheClosedForm) {
+  const auto [tp, pp, cp, micro_batches, recompute] = GetParam();
+  constexpr std::uint64_t kLayers = 32, kHidden = 4096, kSequence = 8192;
+  for (const bool sequence : {false, true}) {
+    Plan plan{.tp = tp,
+              .pp = pp,
+              .cp = cp,
+              .dp = 2,
+              .micro_batches = micro_batches,
+              .sequence = sequence,
+              .recompute = recompute};
+    const Workload workload = plan.workload();
+    const std::uint64_t m = hidden_bytes(plan, kSequence, kHidden);
+    const auto batches = static_cast<std::uint64_t>(micro_batches);
+    const std::uint64_t again = std::string(recompute) == "full" ? 1 : 0;
+    std::uint64_t gathered = 0, scattered = 0, reduced = 0;
+    for (const Role& role : workload.roles) {
+      CallSums sums = sums_of(role.iterations.back(), workload, "tp");
+      gathered += sums.bytes[Func::all_gather] * static_cast<std::uint64_t>(tp);
+      scattered += sums.bytes[Func::reduce_scatter] * static_cast<std::uint64_t>(tp);
+      reduced += sums.bytes[Func::all_reduce];
+    }
+    const std::uint64_t loss = 3 * kSequence / static_cast<std::uint64_t>(cp) * 4 * batches;
+    if (sequence) {
+      // The head gathers forward and backward and scatters backward; the embedding the other way.
+      EXPECT_EQ(gathered, ((6 + 2 * again) * kLayers + 3) * m * batches);
+      EXPECT_EQ(scattered, ((4 + 2 * again) * kLayers + 2) * m * batches);
+      EXPECT_EQ(reduced, loss + (2 * kLayers + 1) * kHidden * 4);  // norms once per step
+    } else {
+      EXPECT_EQ(gathered + scattered, 0u);
+      EXPECT_EQ(reduced, ((4 + 2 * again) * kLayers + 2) * m * batches + loss);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sweep, TensorParallel,
+                         testing::Combine(testing::Values(2, 4, 8), testing::Values(1, 2, 4),
+                                          testing::Values(1, 2), testing::Values(1, 5),
+                                          testing::Values("none", "selective", "full")));
+
+// ---- Measured volumes ----
+
+// Reported by CCL-Bench (arXiv 2605.06544) for Llama-3.1-8B on four-way data parallelism: an
+// all-gather is counted as the shard, a reduce-scatter as its input. Norms have biases there.
+TEST(MegatronVolumes, AreThoseMeasuredOnLlama3) {
+  struct Measured {
+    int tp, dp;
+    double all_gather, reduce_scatter, all_reduce;
+  };
+  for (const Measured& row : {Measured{2, 4, 2.00777e9, 16.0621e9, 13.0192e9},
+                              Measured{4, 2, 2.00856e9, 8.03422e9, 26.0384e9}}) {
+    Plan plan{.model = "{base: llama3-8b, sequence: 1024, norm: layernorm, architecture: llama}",
+              .tp = row.tp,
+              .dp = row.dp,
+              .micro_batch = 32 / row.dp,
+              .sharded = true,
+              .recompute = "full"};
+    const Workload workload = plan.workload();
+    CallSums data = sums_of(workload.roles[0].iterations[0], workload, "dp");
+    CallSums tensor = sums_of(workload.roles[0].iterations[0], workload, "tp");
+    const auto shards = static_cast<std::uint64_t>(row.dp);
+    EXPECT_NEAR(static_cast<double>(data.bytes[Func::all_gather]) / row.all_gather, 1, 1e-5);
+    EXPECT_NEAR(static_cast<double>(data.bytes[Func::reduce_scatter] * shards) / row.reduce_scatter,
+                1, 1e-5);
+    EXPECT_NEAR(static_cast<double>(tensor.bytes[Func::all_reduce]) / row.all_reduce, 1, 1e-5);
+  }
+}
+
+// AICB's description of GPT-13B with tp 8: fp32 gradients and bf16 parameters of one rank, and the
+// hidden states of a micro-batch.
+TEST(MegatronVolumes, AreThoseOfAicbForGpt13B) {
+  Plan plan{.model = "{base: gpt3-13b, vocabulary: 32000}", .tp = 8, .dp = 1};
+  const JobSpec spec = plan.spec();
+  const MegatronPlan facts = megatron_plan(spec);
+  std::uint64_t numel = 0;
+  for (const Parameter& p : megatron_parameters(facts, megatron_parts(facts)[0])) numel += p.numel;
+  EXPECT_EQ(numel * 4, 6'422'958'080u);
+  EXPECT_EQ(numel * 2, 3'211'479'040u);
+  EXPECT_EQ(facts.hidden_states() * 2, 20'971'520u);
+}
+
+// ---- Data parallelism ----
+
+std::uint64_t round_up(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }
+
+TEST(MegatronBuckets, PadAsTheDistributedOptimizerDoes) {
+  const std::vector<Parameter> parameters{
+      {1000, 0, false, true}, {70, 1}, {300, 1}, {500, 2}, {64, 2}};
+  const BufferLayout sharded{true, 600, 6};
+  const auto buckets = megatron_buckets(parameters, sharded);
+  // From the end: 64 | 500 up to 564; 300 starts at 576 and closes at 876, padded to 3 x 384.
+  ASSERT_EQ(buckets.size(), 3u);
+  EXPECT_EQ(buckets[0].numel, round_up(576 + 300, 384));
+  EXPECT_EQ(buckets[0].first_unit, 1);
+  EXPECT_EQ(buckets[1].numel, 384u);  // the last of unit 1, cut off by the tied embedding
+  EXPECT_EQ(buckets[2].numel, round_up(1000, 384));
+  EXPECT_EQ(buckets[2].first_unit, 0);
+
+  const auto plain = megatron_buckets(parameters, {false, 0, 6});
+  ASSERT_EQ(plain.size(), 1u);
+  EXPECT_EQ(plain[0].numel, 1934u);
+}
+
+TEST(MegatronDataParallel, ReducesEveryGradientOncePerStep) {
+  for (const int dp : {2, 3, 8})
+    for (const int micro_batches : {1, 4}) {
+      Plan plan{.model = "gpt2", .dp = dp, .micro_batches = micro_batches};
+      const Workload workload = plan.workload();
+      CallSums sums = sums_of(workload.roles[0].iterations[0], workload, "dp");
+      const std::uint64_t padding = (50304 - 50257) * 768;
+      EXPECT_EQ(sums.bytes[Func::all_reduce], (124439808 + padding) * 4 + 8);  // and the loss
+    }
+}
+
+TEST(MegatronDataParallel, GathersWhatItScattered) {
+  for (const char* overlap : {"true", "false"}) {
+    Plan plan{.model = "gpt2-xl", .tp = 1, .pp = 4, .dp = 4, .micro_batches = 8, .sharded = true};
+    plan.more =
+        std::string(", overlap_param_gather: ") + overlap + ", overlap_grad_reduce: " + overlap;
+    const Workload workload = plan.workload();
+    for (const Role& role : workload.roles) {
+      CallSums sums = sums_of(role.iterations[0], workload, "dp");
+      EXPECT_EQ(sums.bytes[Func::reduce_scatter], 2 * sums.bytes[Func::all_gather]);  // fp32, bf16
+      EXPECT_EQ(sums.calls[Func::reduce_scatter], sums.calls[Func::all_gather]);
+      EXPECT_GT(sums.calls[Func::all_gather], 0u);
+    }
+  }
+}
+
+TEST(MegatronDataParallel, CutsBucketsOnTheFirstStageOnly) {
+  Plan plan{.model = "megatron-18.4b", .pp = 2, .dp = 2, .micro_batches = 2, .sharded = true};
+  const Workload workload = plan.workload();
+  EXPECT_GT(sums_of(workload.roles[0].iterations[0], workload, "dp").calls[Func::all_gather], 100u);
+  // One bucket, and one for the tied embedding.
+  EXPECT_EQ(sums_of(workload.roles[1].iterations[0], workload, "dp").calls[Func::all_gather], 2u);
+}
+
+TEST(MegatronDataParallel, ReducesTheTiedEmbeddingBetweenTheEndsOfThePipeline) {
+  Plan plan{.model = "gpt3-175b", .tp = 8, .pp = 4, .dp = 1, .micro_batches = 4};
+  const Workload workload = plan.workload();
+  for (const std::size_t stage : {0u, 1u, 2u, 3u}) {
+    CallSums sums = sums_of(workload.roles[stage].iterations[0], workload, "embedding");
+    EXPECT_EQ(sums.bytes[Func::all_reduce], stage == 0 || stage == 3 ? 51200u / 8 * 12288 * 4 : 0u);
+  }
+  Plan untied{.model = "llama3-8b", .pp = 2, .micro_batches = 2};
+  const Workload without = untied.workload();
+  EXPECT_EQ(std::count(without.group_names.begin(), without.group_names.end(), "embedding"), 0);
+}
+
+// ---- Context parallelism ----
+
+TEST(ContextParallel, SharesKeysAndValuesAsItsKindDoes) {
+  constexpr std::uint64_t kLayers = 32, kKeys = 1024, kQueries = 4096, kSequence = 8192;
+  for (const int cp : {2, 4}) {
+    const auto ways = static_cast<std::uint64_t>(cp);
+    const std::uint64_t tokens = kSequence / ways / 1;
+    const std::uint64_t kv = 2 * tokens * kKeys * 2, q = tokens * kQueries * 2;  // bytes
+    Plan plan{.cp = cp, .dp = 1, .micro_batches = 3};
+    const auto sums = [&](const char* kind) {
+      plan.more = std::string(", cp_comm: ") + kind;
+      const Workload workload = plan.workload();
+      return sums_of(workload.roles[0].iterations[0], workload, "cp");
+    };
+    // Forward cp-1 steps; backward again, and the gradients once round.
+    EXPECT_EQ(sums("p2p").sent, 3 * kLayers * kv * (2 * (ways - 1) + ways));
+    CallSums gathered = sums("all_gather");
+    EXPECT_EQ(gathered.bytes[Func::all_gather], 3 * kLayers * 2 * kv);
+    EXPECT_EQ(gathered.bytes[Func::reduce_scatter], 3 * kLayers * kv);
+    // Queries, keys, values and output, and the gradients of all four.
+    EXPECT_EQ(sums("a2a").bytes[Func::all_to_all] * ways, 3 * kLayers * 2 * (2 * q + kv));
+  }
+}
+
+// ---- Pipeline ----
+
+TEST(PipelineParallel, SendsHiddenStatesAndTheirGradientsOncePerMicroBatchAndBoundary) {
+  for (const int pp : {2, 4})
+    for (const bool sequence : {false, true}) {
+      Plan plan{.tp = 2, .pp = pp, .dp = 1, .micro_batches = 6, .sequence = sequence};
+      const Workload workload = plan.workload();
+      const std::uint64_t tensor = 8192u * 4096 * 2 / (sequence ? 2 : 1);
+      for (int stage = 0; stage < pp; ++stage) {
+        const Program& program = workload.roles[static_cast<std::size_t>(stage)].iterations[0];
+        const CallSums forward = sums_of(program, workload, "pp.forward"),
+                       backward = sums_of(program, workload, "pp.backward");
+        EXPECT_EQ(forward.sent, stage + 1 < pp ? 6 * tensor : 0);
+        EXPECT_EQ(forward.received, stage > 0 ? 6 * tensor : 0);
+        EXPECT_EQ(backward.sent, stage > 0 ? 6 * tensor : 0);
+        EXPECT_EQ(backward.received, stage + 1 < pp ? 6 * tensor : 0);
+      }
+    }
+}
+
+TEST(PipelineParallel, SplitsLayersWithTheEmbeddingAndTheLossWhereAsked) {
+  Plan plan{.model = "llama3.1-405b", .tp = 8, .pp = 16, .dp = 1, .micro_batches = 16};
+  plan.more =
+      ", account_for_embedding_in_pipeline_split: true, account_for_loss_in_pipeline_split: true";
+  const JobSpec spec = plan.spec();
+  const std::vector<Part> parts = megatron_parts(megatron_plan(spec));
+  ASSERT_EQ(parts.size(), 16u);
+  EXPECT_EQ(parts.front().layers, 7);
+  EXPECT_EQ(parts.back().layers, 7);
+  EXPECT_EQ(std::accumulate(parts.begin(), parts.end(), 0,
+                            [](int sum, const Part& part) { return sum + part.layers; }),
+            126);
+}
+
+// ---- Groups ----
+
+TEST(MegatronGroups, FollowTheOrderOfRanks) {
+  Plan plan{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .micro_batches = 2};
+  const auto members = [](const Workload& workload, const std::string& name) {
+    std::set<std::vector<Rank>> out;
+    for (const Group& group : workload.groups)
+      if (workload.group_names[group.kind] == name) out.insert(group.members);
+    return out;
+  };
+  using Sets = std::set<std::vector<Rank>>;
+  const Workload usual = plan.workload();
+  EXPECT_EQ(members(usual, "tp").count({4, 5}), 1u);
+  EXPECT_EQ(members(usual, "cp").count({0, 2}), 1u);
+  EXPECT_EQ(members(usual, "dp"),
+            (Sets{{0, 2, 4, 6}, {1, 3, 5, 7}, {8, 10, 12, 14}, {9, 11, 13, 15}}));
+  EXPECT_EQ(members(usual, "pp.forward").count({3, 11}), 1u);
+  EXPECT_EQ(usual.role_of[7], 0);
+  EXPECT_EQ(usual.role_of[8], 1);
+
+  plan.more = ", order: pp-tp-cp-dp";
+  const Workload pipeline_first = plan.workload();
+  EXPECT_EQ(members(pipeline_first, "pp.forward").count({6, 7}), 1u);
+  EXPECT_EQ(members(pipeline_first, "tp").count({0, 2}), 1u);
+  EXPECT_EQ(pipeline_first.role_of[5], 1);
+}
+
+TEST(MegatronPlans, AreBuiltPerStageNotPerRank) {
+  Plan plan{.model = "gpt3-175b", .tp = 8, .pp = 16, .dp = 8, .micro_batches = 4};
+  const Workload workload = plan.workload();
+  EXPECT_EQ(workload.ranks, 1024);
+  EXPECT_EQ(workload.roles.size(), 16u);
+  for (const Role& role : workload.roles) EXPECT_LT(role.iterations[0].events, 100u);
+}
+
+TEST(MegatronPlans, Run) {
+  for (const char* more : {"", ", schedule: interleaved, interleave: 2"})
+    for (const char* recompute : {"none", "selective", "full"})
+      for (const bool sharded : {false, true}) {
+        Plan plan{.tp = 2,
+                  .pp = 4,
+                  .cp = 2,
+                  .dp = 2,
+                  .micro_batches = 8,
+                  .sequence = true,
+                  .sharded = sharded,
+                  .recompute = recompute,
+                  .more = more};
+        const Workload workload = plan.workload();
+        for (const Role& role : workload.roles)
+          EXPECT_TRUE(test::streams_end(role.iterations[0])) << role.name;
+        EXPECT_EQ(test::unmatched_transfers(workload), "");
+      }
+}
+
+// ---- What does not fit ----
+
+TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
+  const auto error = [](const std::string& parallel, const std::string& cluster = "nodes: 8",
+                        const std::string& model = "llama3-8b") {
+    const std::string message = test::error_of([&] {
+      plan_workload(test::load_text("model: " + model + "\ndevice: h100-sxm\ncluster: {" + cluster +
+                                    "}\nprecision: {parameters: bf16}\nparallel: {framework: "
+                                    "megatron, " +
+                                    parallel + "}\n")
+                        .spec);
+    });
+    return message.substr(message.find(": ") + 2);
+  };
+  EXPECT_EQ(error("tp: 6"),
+            "parallel.tp is 6 but does not divide 32 heads; use parallel.tp=4 or 8");
+  EXPECT_EQ(error("tp: 16"), "parallel.tp is 16 but does not divide 8 kv_heads; use parallel.tp=8");
+  EXPECT_EQ(error("tp: 2, pp: 6", "nodes: 6"),
+            "parallel.pp is 6 but does not divide 32 layers; use parallel.pp=4 or 8");
+  EXPECT_EQ(error("tp: 8, pp: 2, dp: 8"),
+            "parallel.dp is 8 but 64 GPUs with tp 8 x cp 1 x pp 2 leave 4; use parallel.dp=4");
+  EXPECT_EQ(error("tp: 8, pp: 16", "nodes: 10"),
+            "80 GPUs are no multiple of tp 8 x cp 1 x pp 16; use cluster.nodes=16 or smaller "
+            "dimensions");
+  EXPECT_EQ(error("tp: 8, pp: 2, global_batch: 30"),
+            "parallel.global_batch is 30 but micro_batch 1 x dp 4 does not divide it; use "
+            "parallel.global_batch=28 or 32");
+  EXPECT_EQ(error("tp: 8, pp: 4, global_batch: 12, schedule: interleaved, interleave: 2"),
+            "schedule interleaved takes micro-batches in blocks of pp, here 6 with pp 4; use "
+            "parallel.global_batch=16");
+  EXPECT_EQ(error("tp: 8, pp: 4, schedule: interleaved, interleave: 3"),
+            "parallel.interleave is 3 but a stage has 8 layers to cut in two chunks or more; use "
+            "parallel.interleave=2 or 4");
+  EXPECT_EQ(error("interleave: 2"), "parallel.interleave needs parallel.schedule: interleaved");
+  EXPECT_EQ(error("cp: 3, tp: 1", "nodes: 3"),
+            "parallel.cp is 3 but 2 cp does not divide the sequence of 8192; use parallel.cp=2 or "
+            "4");
+  EXPECT_EQ(error("order: tp-pp-xp"),
+            "parallel.order is 'tp-pp-xp'; it has an unknown dimension; write tp, cp, ep, dp and "
+            "pp, as in tp-cp-ep-dp-pp");
+  EXPECT_EQ(error("tp: 2, order: dp-pp"),
+            "parallel.order is 'dp-pp'; tp has 2 ranks and is missing; add it, as in "
+            "tp-cp-ep-dp-pp");
+  EXPECT_EQ(error("dp: 8", "nodes: 1", "bert-base"),
+            "framework megatron trains decoders, and bert-base is none; use a model of kind "
+            "transformer, architecture gpt2 or llama");
+}
+
+TEST(MegatronErrors, RefuseWhatTheDeviceCannotHold) {
+  const auto error = [](const std::string& parallel) {
+    return test::error_of([&] {
+      plan_workload(test::load_text("model: gpt3-175b\ndevice: h100-sxm\ncluster: {nodes: 128}\n"
+                                    "precision: {parameters: bf16}\nparallel: {framework: "
+                                    "megatron, sequence_parallel: true, global_batch: 512, " +
+                                    parallel + "}\n")
+                        .spec);
+    });
+  };
+  EXPECT_EQ(error("tp: 8, pp: 16"), "");
+  EXPECT_EQ(error("tp: 8, pp: 8"),
+            "job.yaml:5:82: a rank needs about 91 GB and the device h100-sxm has 86 GB; use "
+            "parallel.distributed_optimizer=true (device.memory_bytes=0: no check)");
+  EXPECT_NE(error("tp: 8").find("use more tp or pp"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,78 @@
+#include "tests/profiles/programs.h"
+
+#include <set>
+#include <vector>
+
+namespace ghostrank::test {
+namespace {
+
+using Sizes = std::vector<std::uint64_t>;
+
+// Sizes in order, by (group kind, offset), of one program's sends or receives.
+std::map<std::pair<std::uint16_t, std::int32_t>, Sizes> transfers(const Program& program,
+                                                                  Op::Kind kind) {
+  std::map<std::pair<std::uint16_t, std::int32_t>, Sizes> out;
+  for (const auto& stream : program.streams)
+    for (const Op& op : stream)
+      if (op.kind == kind) out[{op.group, op.peer}].push_back(op.count * bytes_of(op.dtype));
+  return out;
+}
+
+}  // namespace
+
+CallSums sums_of(const Program& program, const Workload& workload, const std::string& group) {
+  CallSums sums;
+  for (const auto& stream : program.streams)
+    for (const Op& op : stream) {
+      const std::uint64_t bytes = op.count * bytes_of(op.dtype);
+      if (op.kind != Op::Kind::collective && op.kind != Op::Kind::send && op.kind != Op::Kind::recv)
+        continue;
+      if (workload.group_names.at(op.group) != group) continue;
+      if (op.kind == Op::Kind::collective) {
+        ++sums.calls[op.func];
+        sums.bytes[op.func] += bytes;
+      } else {
+        (op.kind == Op::Kind::send ? sums.sent : sums.received) += bytes;
+      }
+    }
+  return sums;
+}
+
+bool streams_end(const Program& program) {
+  std::vector<std::size_t> at(program.streams.size());
+  std::set<std::uint32_t> fired;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t s = 0; s < at.size(); ++s)
+      for (; at[s] < program.streams[s].size(); ++at[s], moved = true) {
+        const Op& op = program.streams[s][at[s]];
+        if (op.kind == Op::Kind::wait && fired.erase(op.event) == 0) break;
+        if (op.kind == Op::Kind::record && !fired.insert(op.event).second) return false;
+      }
+  }
+  for (std::size_t s = 0; s < at.size(); ++s)
+    if (at[s] != program.streams[s].size()) return false;
+  return true;
+}
+
+std::string unmatched_transfers(const Workload& workload) {
+  for (const Group& group : workload.groups) {
+    const auto size = static_cast<int>(group.members.size());
+    std::map<std::pair<int, int>, Sizes> sent, received;  // by (from, to)
+    for (int i = 0; i < size; ++i) {
+      const auto rank = static_cast<std::size_t>(group.members[static_cast<std::size_t>(i)]);
+      const Program& program = workload.roles[workload.role_of[rank]].iterations.back();
+      const auto other = [&](std::int32_t offset) { return ((i + offset) % size + size) % size; };
+      for (const auto& [key, sizes] : transfers(program, Op::Kind::send))
+        if (key.first == group.kind) sent[{i, other(key.second)}] = sizes;
+      for (const auto& [key, sizes] : transfers(program, Op::Kind::recv))
+        if (key.first == group.kind) received[{other(key.second), i}] = sizes;
+    }
+    if (sent != received)
+      return "group " + workload.group_names[group.kind] + " of rank " +
+             std::to_string(group.members.front());
+  }
+  return "";
+}
+
+}  // namespace ghostrank::test
