@@ -69,7 +69,8 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     }
     for (const auto& [node, used] : nics)
       shape.nics = std::max(shape.nics, static_cast<int>(used.size()));
-    if (number.size() == 1) shape.nics = 1;  // never leaves its node
+    shape.one_node = number.size() == 1;
+    if (shape.one_node) shape.nics = 1;  // never leaves its node
     std::vector<std::int32_t> key = shape.nodes;
     key.push_back(shape.nics);
     const auto [it, fresh] =

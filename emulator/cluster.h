@@ -44,6 +44,7 @@ class Cluster {
   const std::vector<std::int32_t>& nodes_of_shape(std::uint32_t shape) const {
     return shapes_[shape].nodes;
   }
+  bool inside_node(std::uint32_t group) const { return shapes_[shape_of_[group]].one_node; }
   // NICs that one node's members of such a group use together, at most.
   int nics_of_shape(std::uint32_t shape) const { return shapes_[shape].nics; }
 
@@ -51,6 +52,7 @@ class Cluster {
   struct Shape {
     std::vector<std::int32_t> nodes;  // by position, numbered from 0 in order of appearance
     int nics = 1;
+    bool one_node = false;
   };
 
   int hosts_, shards_, nics_;

@@ -63,6 +63,8 @@ struct Flight {
   Rank position = kNoRank, peer = kNoRank;  // peer: of a send or recv, else kNoRank
   std::uint16_t row = 0;
   int actors_left = 0;
+  Flight* next_member = nullptr;  // of a call inside a node, of those that wait for the others
+  bool inside_node = false;
   bool starting = false;  // inside start_flight: its end is reported there
   Moment start, end;
   std::vector<ActorState> actors;

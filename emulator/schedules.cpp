@@ -5,6 +5,7 @@
 #include <string>
 
 #include "emulator/assert.h"
+#include "emulator/call_traffic.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -87,11 +88,11 @@ std::size_t Schedules::Hash::operator()(const Key& k) const {
   return h ^ (h >> 29);
 }
 
-const Schedule& Schedules::get(std::uint32_t group, const Op& op) {
+Schedules::Made& Schedules::made(std::uint32_t group, const Op& op) {
   const Key key{is_ragged(op.func) ? op.counts : op.count, cluster_.shape(group),
                 bytes_of(op.dtype), op.peer, op.func};
-  std::unique_ptr<Schedule>& made = made_[key];
-  if (!made) {
+  Made& made = made_[key];
+  if (!made.schedule) {
     const auto& members = workload_.groups[group].members;
     Communicator comm;
     comm.node_of = cluster_.nodes_of_shape(key.shape);
@@ -109,12 +110,34 @@ const Schedule& Schedules::get(std::uint32_t group, const Op& op) {
     const Algorithm* algorithm = algorithm_[static_cast<std::size_t>(op.func)];
     GHOSTRANK_ASSERT(algorithm != nullptr);
     try {
-      made = algorithm->make(collective_of(workload_, op, static_cast<int>(members.size())), comm);
+      made.schedule =
+          algorithm->make(collective_of(workload_, op, static_cast<int>(members.size())), comm);
     } catch (const std::invalid_argument& error) {  // what a library cannot do, the user can change
       throw Error("collectives: " + std::string(error.what()));
     }
   }
-  return *made;
+  return made;
+}
+
+const Schedules::NodeCall& Schedules::inside_node(std::uint32_t group, const Op& op,
+                                                  const LinkSpeed& link) {
+  Made& one = made(group, op);
+  if (one.call) return *one.call;
+  const Collective& c = one.schedule->collective();
+  std::vector<std::uint64_t> out(static_cast<std::size_t>(c.size)), in(out.size());
+  NodeCall call;
+  for (const CallTraffic::Edge& edge : walk(*one.schedule).edges) {
+    out[static_cast<std::size_t>(edge.from)] += edge.bytes;
+    in[static_cast<std::size_t>(edge.to)] += edge.bytes;
+    call.sent.bytes += edge.bytes;
+    call.sent.messages += edge.messages;
+  }
+  const std::uint64_t busiest =
+      std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
+  const int steps = algorithm_[static_cast<std::size_t>(op.func)]->cost(c).steps;
+  call.duration = steps * link.latency + link.serialise(busiest);
+  one.call = call;
+  return *one.call;
 }
 
 }  // namespace ghostrank

@@ -6,11 +6,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "emulator/cluster.h"
+#include "emulator/ledger.h"
+#include "emulator/network.h"
 
 namespace ghostrank {
 
@@ -39,7 +42,15 @@ class Schedules {
   // Throws Error(usage) when a function that the workload uses has no such algorithm.
   Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
 
-  const Schedule& get(std::uint32_t group, const Op& op);
+  const Schedule& get(std::uint32_t group, const Op& op) { return *made(group, op).schedule; }
+
+  // A call of a group wholly inside a node as one delay: the steps of the longest chain at the
+  // link's latency, and the bytes of the member that sends or receives most at its rate.
+  struct NodeCall {
+    Picoseconds duration = 0;
+    LedgerCell sent;  // by all members together
+  };
+  const NodeCall& inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
 
   // Rows of the report and the ledger: one per (function, group kind) in use.
   struct Row {
@@ -63,6 +74,11 @@ class Schedules {
   struct Hash {
     std::size_t operator()(const Key& k) const;
   };
+  struct Made {
+    std::unique_ptr<Schedule> schedule;
+    std::optional<NodeCall> call;
+  };
+  Made& made(std::uint32_t group, const Op& op);
 
   const JobSpec& spec_;
   const Workload& workload_;
@@ -71,7 +87,7 @@ class Schedules {
   std::vector<Row> rows_;
   std::vector<std::uint16_t> row_of_;
   std::vector<const Algorithm*> algorithm_;  // by function
-  std::unordered_map<Key, std::unique_ptr<Schedule>, Hash> made_;
+  std::unordered_map<Key, Made, Hash> made_;
 };
 
 }  // namespace ghostrank

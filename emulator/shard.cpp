@@ -69,6 +69,7 @@ Shard::Shard(const Setup& setup)
       reanchor_(setup.spec.fabric.kind != FabricKind::virtual_time &&
                 setup.spec.fabric.colocated == Colocated::memory),
       wired_(!setup.flows.of(setup.host, setup.index).empty()),
+      model_nodes_(setup.spec.fabric.inside_node == InsideNode::model && !verify_),
       schedules_(setup.spec, setup.workload, setup.cluster),
       ledger_(1'000'000, setup.spill_path),
       max_spans_(setup.max_spans),
@@ -121,6 +122,7 @@ void Shard::start_segment(std::uint32_t first, std::uint32_t count) {
   std::fill(pace_.begin(), pace_.end(), Pace{});
   outbox_.resize(static_cast<std::size_t>(cluster_.shards()) + flows_.of(host_, index_).size());
   timers_.clear();
+  meetings_.clear();
   first_iteration_ = first;
   open_.assign(count, {});
   for (std::uint32_t i = 0; i < count; ++i) open_[i].iteration = first + i;
@@ -309,6 +311,8 @@ void Shard::fire(Event event) {
       }
       return arrive(r, std::move(event.message), event.t);
     }
+    case Event::Kind::node_done:
+      return end_in_node(event.flight, event.t);
     case Event::Kind::post: {
       Flight* flight = event.flight;
       const std::uint32_t actor = event.message.header.actor;
@@ -383,6 +387,13 @@ std::string Shard::what_is_stuck() const {
   int shown = 0;
   for (const RankState& r : ranks_) {
     for (const Flight* f : r.flights) {
+      if (f->inside_node && shown < 3) {
+        const Schedules::Row& row = rows()[f->row];
+        text += (shown++ ? "; " : "") + std::string("rank ") + std::to_string(r.id) + " in " +
+                row.op + " #" + std::to_string(f->sequence) + " of group " + row.group +
+                " inside its node waits for the other members";
+        continue;
+      }
       for (const ActorState& a : f->actors) {
         if (a.k >= a.steps || shown == 3) continue;
         const auto& members = workload_.groups[f->group & ~kPointToPoint].members;

@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "emulator/clock.h"
@@ -53,6 +54,7 @@ struct Event {
     compute_done,  // `stream` of `rank` goes on
     arrival,       // `message` for `rank`
     post,          // the egress has its turn for `message` to another process
+    node_done,     // a call inside a node ends for `flight` and those behind it
   };
   Moment t;
   Kind kind = Kind::arrival;
@@ -164,6 +166,8 @@ class Shard {
   std::uint32_t next_of_pair(RankState& r, std::uint32_t group, Rank peer, bool receives);
   void prepare_buffers(Flight& f);
   void finish_flight(RankState& r, Flight& f);
+  void meet_in_node(RankState& r, Flight& f);
+  void end_in_node(Flight* first, Moment t);
   void load_step(Flight& f, ActorState& a);
   void run_actor(RankState& r, Flight& f, std::uint32_t actor);
   void posted(Flight& f, std::uint32_t actor);
@@ -193,7 +197,7 @@ class Shard {
   Fabric& fabric_;
   const std::uint64_t nonce_;
   const LinkSpeed nic_, intra_;
-  const bool verify_, copy_payload_, reanchor_, wired_;
+  const bool verify_, copy_payload_, reanchor_, wired_, model_nodes_;
 
   Clock clock_ = Clock::virtual_time();
   double dilation_ = 1;
@@ -222,6 +226,12 @@ class Shard {
   std::vector<Message> arrived_;
   std::deque<std::unique_ptr<Flight>> flights_;  // owns; addresses are stable
   std::vector<Flight*> free_flights_;
+  struct Meeting {  // members of a call inside a node that are there
+    Flight* first = nullptr;
+    int members = 0;
+    Moment last;
+  };
+  std::unordered_map<std::uint64_t, Meeting> meetings_;  // by group and sequence
   std::vector<EarlyMessage> early_;
   std::uint32_t free_early_ = kNil;
   Ledger ledger_;

@@ -39,11 +39,16 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   f.group = group;
   f.position = seat.position;
   f.peer = kNoRank;
+  f.inside_node = false;
   f.start = f.end = r.streams[stream].now;
   if (op.kind == Op::Kind::collective) {
     f.row = schedules_.row(op.func, op.group);
     f.sequence = r.group_sequence[op.group]++;
     f.schedule = &schedules_.get(group, op);
+    if (model_nodes_ && size > 1 && cluster_.inside_node(group)) {
+      meet_in_node(r, f);
+      return false;
+    }
   } else {
     const bool receives = op.kind == Op::Kind::recv;
     f.row = schedules_.row(Func::send_recv, op.group);
@@ -84,6 +89,40 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   if (f.actors_left > 0) return false;
   finish_flight(r, f);
   return true;
+}
+
+// A group wholly inside a node plays no messages: when its last member is there, the call takes its
+// modelled time and ends for all of them together.
+void Shard::meet_in_node(RankState& r, Flight& f) {
+  f.inside_node = true;
+  f.actors_left = 0;
+  r.flights.push_back(&f);
+  const std::uint64_t key = salt_of(f);
+  Meeting& meeting = meetings_[key];
+  f.next_member = meeting.first;
+  meeting.first = &f;
+  meeting.last = later(meeting.last, f.start);
+  if (++meeting.members < f.schedule->collective().size) return;
+  const Schedules::NodeCall& call = schedules_.inside_node(f.group, *f.op, intra_);
+  ledger_.add_intra(call.sent);
+  Event e;
+  e.kind = Event::Kind::node_done;
+  e.t = {meeting.last.at + call.duration, meeting.last.slip};
+  e.rank = f.rank;
+  e.flight = &f;
+  meetings_.erase(key);
+  schedule(std::move(e));
+}
+
+void Shard::end_in_node(Flight* first, Moment t) {
+  for (Flight* f = first; f != nullptr;) {
+    Flight* next = f->next_member;  // f may be used anew below
+    RankState& r = ranks_[f->rank];
+    f->end = t;
+    finish_flight(r, *f);
+    advance(r);
+    f = next;
+  }
 }
 
 std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, Rank peer, bool receives) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "emulator/call_traffic.h"
 #include "emulator/cluster.h"
 #include "emulator/ledger.h"
 #include "emulator/network.h"
@@ -13,54 +14,6 @@
 
 namespace ghostrank {
 namespace {
-
-// What one call of a schedule sends between the members of a group of its shape.
-struct CallTraffic {
-  struct Edge {
-    Rank from, to;
-    int channel;
-    std::uint64_t bytes, messages;
-  };
-  std::vector<Edge> edges;
-  std::uint64_t call_bytes = 0;  // as nccl-tests counts the size of a call
-};
-
-std::uint64_t step_bytes(const Schedule& schedule, const Step& step) {
-  const std::uint32_t element = schedule.collective().element_bytes;
-  if (schedule.protocol() == Protocol::simple) return step.send.count * element;
-  std::uint64_t bytes = 0;  // rounded up message by message
-  for (std::uint32_t s = 0; s < step.slices; ++s) {
-    bytes += message_bytes(schedule.protocol(), slice_of(step.send, step, s).count, element);
-  }
-  return bytes;
-}
-
-CallTraffic walk(const Schedule& schedule) {
-  CallTraffic call;
-  const Collective& c = schedule.collective();
-  call.call_bytes = call_elements(c) * c.element_bytes;
-  std::map<std::tuple<Rank, Rank, int>, LedgerCell> sums;
-  for (Rank r = 0; r < c.size; ++r) {
-    for (int a = 0; a < schedule.actors(r); ++a) {
-      const Actor actor = schedule.actor(r, a);
-      LedgerCell* cell = nullptr;
-      Rank last = kNoRank;
-      for (int k = 0; k < actor.steps; ++k) {
-        const Step s = schedule.step(r, a, k);
-        for (Rank peer : s.send_to) {
-          if (!cell || peer != last) cell = &sums[{r, last = peer, actor.channel}];
-          cell->bytes += step_bytes(schedule, s);
-          cell->messages += s.slices;
-        }
-      }
-    }
-  }
-  for (const auto& [key, sum] : sums) {
-    const auto& [from, to, channel] = key;
-    call.edges.push_back({from, to, channel, sum.bytes, sum.messages});
-  }
-  return call;
-}
 
 class Planner {
  public:

@@ -233,6 +233,8 @@ void read_fabric(const Settings& in, FabricSpec& out) {
   out.frame_bytes = read_frames(in, out.flows);
   out.namespaces = in.text("fabric.namespaces");
   check_fabric(in, out);
+  out.inside_node =
+      in.text("fabric.inside_node") == "messages" ? InsideNode::messages : InsideNode::model;
   out.payload =
       in.text("fabric.payload") == "copied" ? PayloadMode::copied : PayloadMode::untouched;
 }

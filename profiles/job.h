@@ -80,6 +80,7 @@ struct CollectiveSpec {
 enum class FabricKind : std::uint8_t { memory, ofi, virtual_time };
 enum class Colocated : std::uint8_t { memory, model, wire };
 enum class FlowKind : std::uint8_t { process, nic, connection };
+enum class InsideNode : std::uint8_t { model, messages };
 enum class PayloadMode : std::uint8_t { untouched, copied };
 
 struct FabricSpec {
@@ -90,6 +91,7 @@ struct FabricSpec {
   Colocated colocated = Colocated::memory;
   std::uint64_t frame_bytes = 0;  // small messages of a flow share frames of this size; 0: off
   std::string namespaces;  // of emulated nodes: a name with {node} in it; empty: the process's own
+  InsideNode inside_node = InsideNode::model;  // groups wholly inside a node
   PayloadMode payload =
       PayloadMode::untouched;  // memory: copy every payload byte, or hand over the descriptor
 };

@@ -167,6 +167,10 @@ constexpr std::array kKeys{
     Key{"fabric.namespaces", KeyType::string, "",
         "colocated: wire: network namespace of each emulated node, as in gr{node} (a name in "
         "/run/netns, or a path); empty: that of the process"},
+    Key{"fabric.inside_node", KeyType::choice, "model",
+        "a call of a group wholly inside a node: one modelled delay, or message by message (verify "
+        "always plays messages)",
+        0, 0, "model messages"},
     Key{"fabric.payload", KeyType::choice, "untouched",
         "memory: hand over the descriptor, or copy every byte", 0, 0, "untouched copied"},
     Key{"fabric.qps_per_connection", KeyType::integer, "1", "RDMA queue pairs", 0, 0, "", "",
