@@ -71,7 +71,7 @@ constexpr std::array kKeys{
     Key{"parallel.sequence_parallel", KeyType::boolean, "false",
         "megatron: split what tp replicates along the sequence"},
     Key{"parallel.schedule", KeyType::choice, "1f1b", "megatron: pipeline schedule", 0, 0,
-        "1f1b interleaved", "zb-h1 zbv dualpipe dualpipev"},
+        "1f1b interleaved zb-h1 zbv", "dualpipe dualpipev"},
     Key{"parallel.interleave", KeyType::integer, "1",
         "megatron: model chunks per pipeline stage, for schedule: interleaved", 1, kMaxWays},
     Key{"parallel.distributed_optimizer", KeyType::boolean, "false",

@@ -122,6 +122,7 @@ std::vector<std::string> StageWriter::names_of(const MegatronStreams& streams) {
 // What enters a part before a pass, or leaves it after. A stage waits for what it receives where it
 // needs it; what it sends it leaves to the network.
 void StageWriter::pass_on(const Slot& slot, bool receives) {
+  if (slot.pass == Pass::weight_backward) return;
   const bool forward = slot.pass == Pass::forward;
   const int part = plan_.pipeline.part(stage_, slot.chunk);
   const int other = part + (forward == receives ? -1 : 1);
@@ -158,9 +159,10 @@ void StageWriter::forward(const Slot& slot) {
 
 void StageWriter::backward(const Slot& slot) {
   const Chunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
-  const bool last = slot.micro_batch == plan_.pipeline.micro_batches - 1;
+  const bool last =
+      slot.micro_batch == plan_.pipeline.micro_batches - 1 && slot.pass != Pass::input_backward;
   pass_on(slot, true);
-  passes_.begin(Pass::backward, slot.micro_batch);
+  passes_.begin(slot.pass, slot.micro_batch);
   for (int unit = chunk.part.units() - 1; unit >= 0; --unit) {
     if (chunk.part.head && unit == chunk.part.units() - 1)
       passes_.head_backward();
@@ -257,7 +259,9 @@ void StageWriter::gather_all() {
 
 // Loss and number of tokens, on the last stage.
 void StageWriter::average_loss() {
-  if (!chunks_.back().part.head || groups_.dp == kNoGroup) return;
+  const bool last = std::any_of(chunks_.begin(), chunks_.end(),
+                                [](const Chunk& chunk) { return chunk.part.head; });
+  if (!last || groups_.dp == kNoGroup) return;
   out_.after(streams_.dp, streams_.compute);
   out_.collective(streams_.dp, "loss", Func::all_reduce, groups_.dp, DataType::float32, 2);
   out_.after(streams_.compute, streams_.dp);

@@ -80,15 +80,19 @@ void check_layers(const JobSpec& spec, const Transformer& m) {
     refuse(spec, "parallel.pp", p.pp, "does not divide " + what, places,
            [&](int value) { return places % value == 0; });
   const int per_stage = places / p.pp;
+  if (p.schedule != "1f1b" && p.pp == 1)
+    throw Error(spec.place("parallel.schedule") + ": schedule " + p.schedule +
+                " needs pipeline stages; use parallel.pp=2 or more");
+  if (p.schedule == "zbv" && per_stage % 2 != 0)
+    refuse(spec, "parallel.pp", p.pp,
+           "schedule zbv cuts the " + std::to_string(per_stage) + " layers of a stage in two",
+           places, [&](int value) { return places % (2 * value) == 0; });
   if (p.schedule != "interleaved") {
     if (p.interleave != 1)
       throw Error(spec.place("parallel.interleave") +
                   ": parallel.interleave needs parallel.schedule: interleaved");
     return;
   }
-  if (p.pp == 1)
-    throw Error(spec.place("parallel.schedule") +
-                ": schedule interleaved needs pipeline stages; use parallel.pp=2 or more");
   if (p.interleave < 2 || per_stage % p.interleave != 0)
     refuse(spec, "parallel.interleave", p.interleave,
            "a stage has " + std::to_string(per_stage) + " layers to cut in two chunks or more",
@@ -178,6 +182,7 @@ Memory memory_of(const MegatronPlan& plan, int stage, bool sharded, Recompute re
   }
   int open = 0, most = 0;  // passes forward whose backward is still to come
   for (const Slot& slot : pipeline_slots(plan.pipeline, stage)) {
+    if (slot.pass == Pass::input_backward) continue;  // the weights still need them
     open += slot.pass == Pass::forward ? 1 : -1;
     most = std::max(most, open);
   }
@@ -246,7 +251,7 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
                 static_cast<std::uint64_t>(plan.micro_batch);
   plan.pipeline.schedule = parallel.schedule;
   plan.pipeline.stages = plan.pp;
-  plan.pipeline.chunks = parallel.interleave;
+  plan.pipeline.chunks = pipeline_chunks(parallel.schedule, parallel.interleave);
   plan.pipeline.micro_batches = std::max(1, parallel.global_batch / (plan.micro_batch * plan.dp));
   check_memory(plan);
   return plan;

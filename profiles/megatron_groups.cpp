@@ -58,7 +58,7 @@ MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload) {
   out.dp = add(workload, "dp", grid.groups({"dp", "cp"}));
   out.forward = add(workload, "pp.forward", grid.groups({"pp"}));
   out.backward = add(workload, "pp.backward", grid.groups({"pp"}));
-  if (plan.model.tied && plan.pp > 1) {
+  if (plan.model.tied && !plan.ends_meet()) {
     std::vector<std::vector<Rank>> ends;
     for (const std::vector<Rank>& stages : grid.groups({"pp"}))
       ends.push_back({stages.front(), stages.back()});

@@ -1,5 +1,7 @@
 #include "profiles/megatron_passes.h"
 
+#include <array>
+
 namespace ghostrank {
 
 // A column-parallel product, the attention's core (0 elsewhere) and a row-parallel product; forward
@@ -30,11 +32,13 @@ PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const Mega
 }
 
 void PassWriter::begin(Pass pass, int micro_batch) {
-  const std::string name = (pass == Pass::forward ? "F" : "B") + std::to_string(micro_batch);
+  constexpr std::array kLetters{"F", "B", "I", "W"};
+  const std::string name = kLetters[static_cast<std::size_t>(pass)] + std::to_string(micro_batch);
+  pass_ = pass;
   labels_.attention = out_.label(name + " attention");
   labels_.ffn = out_.label(name + " ffn");
   labels_.head = out_.label(name + " head");
-  if (pass == Pass::backward && plan_.spec->parallel.recompute != Recompute::none)
+  if (pass != Pass::forward && plan_.spec->parallel.recompute != Recompute::none)
     labels_.again = out_.label(name + " recompute");
 }
 
@@ -81,6 +85,7 @@ void PassWriter::reduce_hidden() {
 
 // The gradients of the input, then of the weight.
 void PassWriter::column_backward(std::uint32_t label, Picoseconds product, std::uint64_t elements) {
+  if (!inputs()) return out_.compute(streams_.compute, label, product);
   if (plan_.sequence_parallel) launch_tp(Func::all_gather, gather_label_, elements);
   out_.compute(streams_.compute, label, product);
   if (plan_.sequence_parallel) {
@@ -89,7 +94,7 @@ void PassWriter::column_backward(std::uint32_t label, Picoseconds product, std::
   } else if (plan_.tp > 1) {
     launch_tp(Func::all_reduce, reduce_label_, elements);
   }
-  out_.compute(streams_.compute, label, product);
+  if (weights()) out_.compute(streams_.compute, label, product);
   if (plan_.tp > 1) out_.after(streams_.compute, streams_.tp);
 }
 
@@ -172,9 +177,9 @@ void PassWriter::half_forward(const Half& half) {
 }
 
 void PassWriter::half_backward(const Half& half) {
-  gather(plan_.hidden_states());  // of the output's gradient
-  out_.compute(streams_.compute, half.label, 2 * half.row);
-  if (half.core > 0) {
+  if (inputs()) gather(plan_.hidden_states());  // of the output's gradient
+  out_.compute(streams_.compute, half.label, (inputs() + weights()) * half.row);
+  if (inputs() && half.core > 0) {
     if (plan_.spec->parallel.recompute == Recompute::selective) {
       Half again = half;
       again.label = labels_.again;
@@ -193,7 +198,7 @@ void PassWriter::forward_of_layer(std::uint32_t attention_label, std::uint32_t f
 void PassWriter::layer_forward() { forward_of_layer(labels_.attention, labels_.ffn); }
 
 void PassWriter::layer_backward() {
-  if (plan_.spec->parallel.recompute == Recompute::full)
+  if (inputs() && plan_.spec->parallel.recompute == Recompute::full)
     forward_of_layer(labels_.again, labels_.again);
   half_backward(feed_forward(labels_.ffn));
   half_backward(attention(labels_.attention));
@@ -201,7 +206,9 @@ void PassWriter::layer_backward() {
 
 void PassWriter::embedding_forward() { reduce_hidden(); }
 
-void PassWriter::embedding_backward() { gather(plan_.hidden_states()); }
+void PassWriter::embedding_backward() {
+  if (weights()) gather(plan_.hidden_states());
+}
 
 // Logits, then the loss over the parts of the vocabulary: largest logit, logit of the target, sum
 // of exponentials.

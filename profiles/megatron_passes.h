@@ -12,6 +12,9 @@
 // product for the input; what carries the input's gradient on runs beside that of the weight. The
 // order is that of megatron/core/tensor_parallel/layers.py.
 //
+// A zero-bubble schedule takes the backward in two passes: all that leads to the gradient of the
+// input, communication included, then the products for the weights alone.
+//
 // Context parallelism belongs to the attention's core. A communicator is used from one stream only,
 // so every rank enters its calls in the same order. Threading: one thread.
 #pragma once
@@ -39,7 +42,7 @@ class PassWriter {
   PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
              const MegatronStreams& streams);
 
-  // Names what follows: "F3" is the forward of micro-batch 3.
+  // What follows belongs to this pass: "F3" is the forward of micro-batch 3.
   void begin(Pass pass, int micro_batch);
 
   void embedding_forward();
@@ -64,6 +67,8 @@ class PassWriter {
   void reduce_hidden();
   void exposed_tp(Func func, std::uint32_t label, DataType type, std::uint64_t count);
   void launch_tp(Func func, std::uint32_t label, std::uint64_t elements);
+  bool inputs() const { return pass_ != Pass::weight_backward; }
+  bool weights() const { return pass_ != Pass::input_backward; }
   void column_backward(std::uint32_t label, Picoseconds product, std::uint64_t elements);
   void ring_step(std::uint32_t label, std::uint64_t elements);
   void cp_call(Func func, std::uint64_t count);
@@ -81,6 +86,7 @@ class PassWriter {
   std::uint32_t gather_label_, scatter_label_, reduce_label_, loss_label_, kv_label_, dkv_label_,
       heads_label_;
   Labels labels_;
+  Pass pass_ = Pass::forward;
 };
 
 }  // namespace ghostrank

@@ -29,9 +29,9 @@ class Registration {
     ++unit_;
   }
 
-  void head(bool tied, bool has_embedding) {
+  void head(bool has_the_embedding) {
     norm();
-    if (!tied || !has_embedding) add(plan_.vocabulary / tp() * model_.hidden, {.tied = tied});
+    if (!has_the_embedding) add(plan_.vocabulary / tp() * model_.hidden, {.tied = model_.tied});
     ++unit_;
   }
 
@@ -86,9 +86,9 @@ std::vector<Part> megatron_parts(const MegatronPlan& plan) {
 
 std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part& part) {
   Registration out(plan);
-  if (part.embedding) out.embedding(plan.model.tied);
+  if (part.embedding) out.embedding(plan.model.tied && !plan.ends_meet());
   for (int i = 0; i < part.layers; ++i) out.layer();
-  if (part.head) out.head(plan.model.tied, part.embedding);
+  if (part.head) out.head(plan.model.tied && plan.ends_meet());
   return out.take();
 }
 

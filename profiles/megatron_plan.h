@@ -27,6 +27,8 @@ struct MegatronPlan {
   std::uint64_t tokens = 0;      // of one micro-batch at a rank, not split by tp
 
   int ranks() const { return tp * cp * dp * pp; }
+  // The embedding and the head are on one stage: nothing to keep alike where they are tied.
+  bool ends_meet() const { return pipeline.stage_of(pipeline.parts() - 1) == 0; }
   // Elements of the hidden states of a micro-batch, all that a tensor-parallel group works on.
   std::uint64_t hidden_states() const { return tokens * model.hidden; }
 };

@@ -46,10 +46,97 @@ std::vector<Slot> interleaved(const Pipeline& p, int stage) {
       });
 }
 
+// Hands out the passes of one stage, each kind and chunk in the order of its micro-batches. Passes
+// of micro-batches that do not exist, which some schedules count with, are left out.
+class Dealer {
+ public:
+  Dealer(int micro_batches, int chunks)
+      : micro_batches_(micro_batches), next_(static_cast<std::size_t>(4 * chunks)) {}
+
+  int dealt(Pass pass, int chunk) { return next_[index(pass, chunk)]; }
+  void deal(Pass pass, int chunk) {
+    const int micro_batch = next_[index(pass, chunk)]++;
+    if (micro_batch < micro_batches_) out_.push_back({pass, micro_batch, chunk});
+  }
+  // Weights whose input gradients are done.
+  void rest_of_weights(int chunk) {
+    while (dealt(Pass::weight_backward, chunk) < dealt(Pass::input_backward, chunk))
+      deal(Pass::weight_backward, chunk);
+  }
+  std::vector<Slot> take() { return std::move(out_); }
+
+ private:
+  static std::size_t index(Pass pass, int chunk) {
+    return static_cast<std::size_t>(4 * chunk) + static_cast<std::size_t>(pass);
+  }
+
+  int micro_batches_;
+  std::vector<int> next_;
+  std::vector<Slot> out_;
+};
+
+std::vector<Slot> zero_bubble_h1(const Pipeline& p, int stage) {
+  Dealer out(p.micro_batches, 1);
+  const int warmup = std::min(p.stages - 1 - stage, p.micro_batches);
+  for (int i = 0; i < warmup; ++i) out.deal(Pass::forward, 0);
+  for (int i = 0; i < p.micro_batches - warmup; ++i) {
+    out.deal(Pass::forward, 0);
+    out.deal(Pass::input_backward, 0);
+    if (i >= stage) out.deal(Pass::weight_backward, 0);
+  }
+  for (int i = 0; i < warmup; ++i) {
+    out.deal(Pass::input_backward, 0);
+    out.deal(Pass::weight_backward, 0);
+  }
+  out.rest_of_weights(0);
+  return out.take();
+}
+
+std::vector<Slot> zero_bubble_v(const Pipeline& p, int stage) {
+  Dealer out(p.micro_batches, 2);
+  const int all = std::max(2 * p.stages - 1, p.micro_batches), to_end = p.stages - stage;
+  const auto whole_backward = [&](int chunk) {
+    out.deal(Pass::input_backward, chunk);
+    out.deal(Pass::weight_backward, chunk);
+  };
+  for (int i = 0; i < 2 * to_end - 1; ++i) out.deal(Pass::forward, 0);
+  for (int i = 0; i < stage; ++i) {
+    out.deal(Pass::forward, 1);
+    out.deal(Pass::forward, 0);
+  }
+  for (int i = 0; i < to_end; ++i) {
+    out.deal(Pass::forward, 1);
+    whole_backward(1);
+  }
+  while (out.dealt(Pass::forward, 1) < out.dealt(Pass::forward, 0) ||
+         out.dealt(Pass::forward, 0) < all) {
+    if (out.dealt(Pass::forward, 0) < all) out.deal(Pass::forward, 0);
+    whole_backward(0);
+    out.deal(Pass::forward, 1);
+    whole_backward(1);
+  }
+  for (int i = 0; i < stage; ++i) {
+    out.deal(Pass::input_backward, 0);
+    out.deal(Pass::input_backward, 1);
+  }
+  for (int i = 0; i < to_end; ++i) whole_backward(0);
+  out.rest_of_weights(1);
+  out.rest_of_weights(0);
+  return out.take();
+}
+
 }  // namespace
 
+int pipeline_chunks(const std::string& schedule, int interleave) {
+  if (schedule == "zbv") return 2;
+  return schedule == "interleaved" ? interleave : 1;
+}
+
 std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage) {
-  return pipeline.schedule == "interleaved" ? interleaved(pipeline, stage) : plain(pipeline, stage);
+  if (pipeline.schedule == "interleaved") return interleaved(pipeline, stage);
+  if (pipeline.schedule == "zb-h1") return zero_bubble_h1(pipeline, stage);
+  if (pipeline.schedule == "zbv") return zero_bubble_v(pipeline, stage);
+  return plain(pipeline, stage);
 }
 
 }  // namespace ghostrank

@@ -12,8 +12,12 @@
 //
 //   1f1b          one chunk; part = stage
 //   interleaved   chunk c of stage p is part c P + p (Narayanan et al., SC'21)
+//   zb-h1         one chunk; the backward in two passes: gradients of the input, which the stage
+//                 before waits for, and of the weights, which fill what would be a bubble
+//   zbv           likewise with two chunks in a V: part p and, on the way back, part 2P-1-p
 //
-// The orders are derived from Megatron-core's schedules.py. Threading: pure functions.
+// The first two orders are derived from Megatron-core's schedules.py, the zero-bubble ones (Qi et
+// al., 2024) from torch.distributed.pipelining. Threading: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +26,7 @@
 
 namespace ghostrank {
 
-enum class Pass : std::uint8_t { forward, backward };
+enum class Pass : std::uint8_t { forward, backward, input_backward, weight_backward };
 
 struct Slot {
   Pass pass = Pass::forward;
@@ -36,9 +40,17 @@ struct Pipeline {
   int stages = 1, chunks = 1, micro_batches = 1;
 
   int parts() const { return stages * chunks; }
-  int part(int stage, int chunk) const { return chunk * stages + stage; }
-  int stage_of(int part) const { return part % stages; }
+  bool is_v() const { return schedule == "zbv"; }
+  int part(int stage, int chunk) const {
+    return is_v() && chunk == 1 ? parts() - 1 - stage : chunk * stages + stage;
+  }
+  int stage_of(int part) const {
+    return is_v() && part >= stages ? parts() - 1 - part : part % stages;
+  }
 };
+
+// Chunks per stage of a schedule when `interleave` is asked for.
+int pipeline_chunks(const std::string& schedule, int interleave);
 
 std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage);
 

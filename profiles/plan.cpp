@@ -1,17 +1,28 @@
-// From a job to what its ranks do: one planner per framework.
+// From a job to what its ranks do: one planner per framework. Every plan is checked before anybody
+// plays it.
 #include "profiles/ddp.h"
 #include "profiles/error.h"
 #include "profiles/job.h"
 #include "profiles/megatron.h"
+#include "profiles/workload_check.h"
 
 namespace ghostrank {
+namespace {
 
-Workload plan_workload(const JobSpec& spec) {
-  if (!spec.model) throw Error(spec.file + ": the job has no model; add model: NAME");
+Workload plan(const JobSpec& spec) {
   if (spec.parallel.framework == "ddp") return plan_ddp(spec);
   if (spec.parallel.framework == "megatron") return plan_megatron(spec);
   throw Error(spec.place("parallel.framework") + ": parallel.framework: " +
               spec.parallel.framework + " is not available yet; use ddp or megatron");
+}
+
+}  // namespace
+
+Workload plan_workload(const JobSpec& spec) {
+  if (!spec.model) throw Error(spec.file + ": the job has no model; add model: NAME");
+  Workload workload = plan(spec);
+  check_workload(workload);
+  return workload;
 }
 
 }  // namespace ghostrank

@@ -192,7 +192,7 @@ TEST(MegatronDataParallel, GathersWhatItScattered) {
 TEST(MegatronDataParallel, CutsBucketsOnTheFirstStageOnly) {
   Plan plan{.model = "megatron-18.4b", .pp = 2, .dp = 2, .micro_batches = 2, .sharded = true};
   const Workload workload = plan.workload();
-  EXPECT_GT(sums_of(workload.roles[0].iterations[0], workload, "dp").calls[Func::all_gather], 100u);
+  EXPECT_GT(sums_of(workload.roles[0].iterations[0], workload, "dp").calls[Func::all_gather], 50u);
   // One bucket, and one for the tied embedding.
   EXPECT_EQ(sums_of(workload.roles[1].iterations[0], workload, "dp").calls[Func::all_gather], 2u);
 }
@@ -269,6 +269,25 @@ TEST(PipelineParallel, SplitsLayersWithTheEmbeddingAndTheLossWhereAsked) {
 
 // ---- Groups ----
 
+TEST(PipelineParallel, MovesAndReducesTheSameWithEverySchedule) {
+  const auto totals = [](const char* more) {
+    Plan plan{.tp = 2, .pp = 4, .dp = 2, .micro_batches = 8, .sequence = true, .more = more};
+    const Workload workload = plan.workload();
+    std::map<std::string, std::uint64_t> bytes;
+    for (const Role& role : workload.roles)
+      for (const char* group : {"tp", "dp"}) {
+        for (const auto& [func, sum] : sums_of(role.iterations[0], workload, group).bytes)
+          bytes[std::string(group) + " " + std::string(name_of(func))] += sum;
+      }
+    return bytes;
+  };
+  const auto expected = totals("");
+  for (const char* more :
+       {", schedule: interleaved, interleave: 2", ", schedule: interleaved, interleave: 8",
+        ", schedule: zb-h1", ", schedule: zbv"})
+    EXPECT_EQ(totals(more), expected) << more;
+}
+
 TEST(MegatronGroups, FollowTheOrderOfRanks) {
   Plan plan{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .micro_batches = 2};
   const auto members = [](const Workload& workload, const std::string& name) {
@@ -303,7 +322,8 @@ TEST(MegatronPlans, AreBuiltPerStageNotPerRank) {
 }
 
 TEST(MegatronPlans, Run) {
-  for (const char* more : {"", ", schedule: interleaved, interleave: 2"})
+  for (const char* more :
+       {"", ", schedule: interleaved, interleave: 2", ", schedule: zb-h1", ", schedule: zbv"})
     for (const char* recompute : {"none", "selective", "full"})
       for (const bool sharded : {false, true}) {
         Plan plan{.tp = 2,
@@ -328,7 +348,9 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
   const auto error = [](const std::string& parallel, const std::string& cluster = "nodes: 8",
                         const std::string& model = "llama3-8b") {
     const std::string message = test::error_of([&] {
-      plan_workload(test::load_text("model: " + model + "\ndevice: h100-sxm\ncluster: {" + cluster +
+      plan_workload(test::load_text("model: " + model +
+                                    "\ndevice: {base: h100-sxm, memory_bytes: 0}\ncluster: {" +
+                                    cluster +
                                     "}\nprecision: {parameters: bf16}\nparallel: {framework: "
                                     "megatron, " +
                                     parallel + "}\n")
@@ -381,8 +403,8 @@ TEST(MegatronErrors, RefuseWhatTheDeviceCannotHold) {
     });
   };
   EXPECT_EQ(error("tp: 8, pp: 16"), "");
-  EXPECT_EQ(error("tp: 8, pp: 8"),
-            "job.yaml:5:82: a rank needs about 91 GB and the device h100-sxm has 86 GB; use "
+  EXPECT_EQ(error("tp: 8, pp: 4"),
+            "job.yaml:5:105: a rank needs about 111 GB and the device h100-sxm has 86 GB; use "
             "parallel.distributed_optimizer=true (device.memory_bytes=0: no check)");
   EXPECT_NE(error("tp: 8").find("use more tp or pp"), std::string::npos);
 }

@@ -40,9 +40,9 @@ INSTANTIATE_TEST_SUITE_P(
         Published{"llama3.1-405b", 1137, 405853388800}, Published{"llama3.2-1b", 146, 1235814400},
         Published{"llama3.2-3b", 254, 3212749824}, Published{"mixtral-8x7b", 995, 46702792704},
         Published{"mixtral-8x22b", 1739, 140620634112},
-        Published{"deepseek-v3", 45808, 671026419200},
-        Published{"deepseek-v2", 29388, 235741434880},
-        Published{"deepseek-v2-lite", 5394, 15706484224}),
+        Published{"deepseek-v3", 45395, 671026419200},
+        Published{"deepseek-v2", 29279, 235741434880},
+        Published{"deepseek-v2-lite", 5369, 15706484224}),
     [](const auto& param) {
       std::string name = param.param.model;
       for (char& c : name)

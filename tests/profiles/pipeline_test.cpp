@@ -12,7 +12,7 @@ std::string text_of(const Pipeline& pipeline, int stage) {
   std::string out;
   for (const Slot& slot : pipeline_slots(pipeline, stage)) {
     if (!out.empty()) out += " ";
-    out += (slot.pass == Pass::forward ? "F" : "B") + std::to_string(slot.micro_batch);
+    out += "FBIW"[static_cast<std::size_t>(slot.pass)] + std::to_string(slot.micro_batch);
     if (slot.chunk > 0) out += "." + std::to_string(slot.chunk);
   }
   return out;
@@ -32,19 +32,33 @@ TEST(Interleaved, PassesBlocksOfMicroBatchesChunkAfterChunk) {
   EXPECT_EQ(text_of(two, 1), "F0 F1 F0.1 B0.1 F1.1 B1.1 F2 B0 F3 B1 F2.1 B2.1 F3.1 B3.1 B2 B3");
 }
 
+TEST(ZeroBubbleH1, FillsTheWaitsWithWeightGradients) {
+  const Pipeline three{"zb-h1", 3, 1, 4};
+  EXPECT_EQ(text_of(three, 0), "F0 F1 F2 I0 W0 F3 I1 W1 I2 W2 I3 W3");
+  EXPECT_EQ(text_of(three, 1), "F0 F1 I0 F2 I1 W0 F3 I2 W1 I3 W2 W3");
+  EXPECT_EQ(text_of(three, 2), "F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3");
+}
+
+TEST(ZeroBubbleV, GoesDownAndUpTheStages) {
+  const Pipeline two{"zbv", 2, 2, 3};
+  EXPECT_EQ(text_of(two, 0),
+            "F0 F1 F2 F0.1 I0.1 W0.1 F1.1 I1.1 W1.1 I0 W0 F2.1 I2.1 W2.1 I1 W1 I2 W2");
+  EXPECT_EQ(two.part(0, 1), 3);
+  EXPECT_EQ(two.stage_of(3), 0);
+  EXPECT_EQ(two.stage_of(2), 1);
+}
+
 class EverySchedule : public testing::TestWithParam<Pipeline> {};
 
 TEST_P(EverySchedule, PassesEveryMicroBatchOnceForwardThenOnceBackward) {
   const Pipeline& pipeline = GetParam();
   for (int stage = 0; stage < pipeline.stages; ++stage) {
-    std::map<std::pair<int, int>, int> state;  // by (micro-batch, chunk): passes so far
-    for (const Slot& slot : pipeline_slots(pipeline, stage)) {
-      int& passes = state[{slot.micro_batch, slot.chunk}];
-      EXPECT_EQ(passes, slot.pass == Pass::forward ? 0 : 1);
-      ++passes;
-    }
-    EXPECT_EQ(state.size(), static_cast<std::size_t>(pipeline.micro_batches * pipeline.chunks));
-    for (const auto& [key, passes] : state) EXPECT_EQ(passes, 2);
+    std::map<std::pair<int, int>, std::string> passes;  // by (micro-batch, chunk)
+    for (const Slot& slot : pipeline_slots(pipeline, stage))
+      passes[{slot.micro_batch, slot.chunk}] += "FBIW"[static_cast<std::size_t>(slot.pass)];
+    EXPECT_EQ(passes.size(), static_cast<std::size_t>(pipeline.micro_batches * pipeline.chunks));
+    const bool in_two = pipeline.schedule.starts_with("zb");
+    for (const auto& [key, order] : passes) EXPECT_EQ(order, in_two ? "FIW" : "FB");
   }
 }
 
@@ -53,7 +67,10 @@ INSTANTIATE_TEST_SUITE_P(Shapes, EverySchedule,
                                          Pipeline{"1f1b", 8, 1, 64},
                                          Pipeline{"interleaved", 2, 2, 2},
                                          Pipeline{"interleaved", 4, 3, 8},
-                                         Pipeline{"interleaved", 8, 2, 64}));
+                                         Pipeline{"interleaved", 8, 2, 64},
+                                         Pipeline{"zb-h1", 2, 1, 1}, Pipeline{"zb-h1", 4, 1, 9},
+                                         Pipeline{"zb-h1", 8, 1, 64}, Pipeline{"zbv", 2, 2, 1},
+                                         Pipeline{"zbv", 4, 2, 7}, Pipeline{"zbv", 8, 2, 64}));
 
 }  // namespace
 }  // namespace ghostrank

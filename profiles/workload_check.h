@@ -1,0 +1,16 @@
+// Whether the programs of a job fit together, found out before it starts: no communicator entered
+// in different orders by two ranks, nothing received that nobody sends, nobody waiting for ever.
+//
+// Ranks of one role behave alike, so the check plays roles, not ranks: one copy of every role and
+// one of every pattern of roles that some communicator has. Collectives wait for all members, sends
+// go ahead, receives wait for their send; nothing takes time. Threading: pure.
+#pragma once
+
+#include "profiles/program.h"
+
+namespace ghostrank {
+
+// Throws Error(usage) that names the roles and ops in question.
+void check_workload(const Workload& workload);
+
+}  // namespace ghostrank

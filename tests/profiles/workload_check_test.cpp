@@ -1,0 +1,86 @@
+#include "profiles/workload_check.h"
+
+#include <gtest/gtest.h>
+
+#include "profiles/program_builder.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+// Two roles, "left" and "right", in one group of two.
+Workload pair_of(Program left, Program right) {
+  Workload workload;
+  workload.ranks = 2;
+  workload.roles = {{"left", {std::move(left)}}, {"right", {std::move(right)}}};
+  workload.role_of = {0, 1};
+  workload.group_names = {"all"};
+  workload.groups = {{0, {0, 1}}};
+  return workload;
+}
+
+std::string verdict(const Workload& workload) {
+  return test::error_of([&] { check_workload(workload); });
+}
+
+Program calls(std::initializer_list<std::uint64_t> counts) {
+  ProgramBuilder out({"compute"});
+  for (const std::uint64_t count : counts)
+    out.collective(0, "gradients", Func::all_reduce, 0, DataType::float32, count);
+  return out.take();
+}
+
+TEST(WorkloadCheck, PassesProgramsThatFit) {
+  EXPECT_EQ(verdict(pair_of(calls({5, 7}), calls({5, 7}))), "");
+}
+
+TEST(WorkloadCheck, NamesTheCallsThatDiffer) {
+  EXPECT_EQ(verdict(pair_of(calls({5, 7}), calls({7, 5}))),
+            "call 1 of group all is role right: allreduce of 7 float32 (gradients, group all) but "
+            "role left: allreduce of 5 float32 (gradients, group all); members of a group must "
+            "make the same calls in the same order");
+}
+
+TEST(WorkloadCheck, NamesTheCallThatNobodyJoins) {
+  EXPECT_EQ(verdict(pair_of(calls({5, 7}), calls({5}))),
+            "the plan would wait for ever: role left: allreduce of 7 float32 (gradients, group "
+            "all) on stream compute; change the order of the calls so that their partners come");
+}
+
+// Two communicators entered in opposite orders: each call has its partners, none ever starts.
+TEST(WorkloadCheck, FindsGroupsThatAreEnteredInDifferentOrders) {
+  const auto program = [](std::uint16_t first) {
+    ProgramBuilder out({"compute"});
+    for (const int i : {0, 1})
+      out.collective(0, "call", Func::all_reduce, static_cast<std::uint16_t>(first ^ i),
+                     DataType::float32, 4);
+    return out.take();
+  };
+  Workload workload = pair_of(program(0), program(1));
+  workload.group_names = {"one", "other"};
+  workload.groups = {{0, {0, 1}}, {1, {0, 1}}};
+  const std::string text = verdict(workload);
+  EXPECT_NE(text.find("role left: allreduce of 4 float32 (call, group one)"), std::string::npos);
+  EXPECT_NE(text.find("role right: allreduce of 4 float32 (call, group other)"), std::string::npos);
+}
+
+TEST(WorkloadCheck, HoldsBothEndsOfATransferToTheSameBytes) {
+  const auto transfer = [](bool sends, std::uint64_t count) {
+    ProgramBuilder out({"compute"});
+    if (sends)
+      out.send(0, out.label("out"), 0, 1, DataType::float32, count);
+    else
+      out.recv(0, out.label("in"), 0, -1, DataType::float32, count);
+    return out.take();
+  };
+  EXPECT_EQ(verdict(pair_of(transfer(true, 9), transfer(false, 9))), "");
+  EXPECT_EQ(
+      verdict(pair_of(transfer(true, 9), transfer(false, 8))),
+      "role right: receive of 8 float32 (in, group all) in group all but role left: send of 9 "
+      "float32 (out, group all); both ends must agree on the bytes");
+  EXPECT_EQ(verdict(pair_of(transfer(false, 9), transfer(false, 9))).substr(0, 29),
+            "the plan would wait for ever:");
+}
+
+}  // namespace
+}  // namespace ghostrank
