@@ -149,7 +149,7 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
   }
   double busiest = 0, burst = 0;
   for (Load& load : loads) {
-    load.local += static_cast<double>(plan.intra_messages) / processes;
+    load.local += static_cast<double>(plan.work_inside_nodes) / processes;
     const double bytes = std::max(load.out_bytes, load.in_bytes);
     const double messages = std::max(load.out_messages, load.in_messages);
     const double wire = wire_bytes_per_second > 0 ? bytes / wire_bytes_per_second : 0;

@@ -21,6 +21,7 @@ class Planner {
           std::set<Connection>* connections = nullptr)
       : connections_(connections),
         workload_(workload),
+        models_nodes_(spec.fabric.inside_node == InsideNode::model && !spec.run.verify),
         cluster_(spec, workload, 1),
         schedules_(spec, workload, cluster_),
         nic_(LinkSpeed::from_rate(spec.cluster.nic.rate_bps, spec.cluster.nic.latency)),
@@ -101,6 +102,7 @@ class Planner {
     CollectiveTraffic& row = plan_.collectives[schedules_.row(call.func, kind)];
     row.calls += times;
     touched_.clear();
+    const std::uint64_t inside_before = plan_.intra_messages;
     if (call.from != kNoRank) {
       const std::uint64_t bytes = call.count * call.element_bytes;
       row.buffer_bytes += times * bytes;
@@ -110,9 +112,13 @@ class Planner {
       row.buffer_bytes += times * traffic.call_bytes;
       for (const auto& edge : traffic.edges) add_edge(row, call, edge, times);
     }
+    const std::uint64_t members = workload_.groups[call.group].members.size();
+    const bool one_delay =
+        models_nodes_ && call.from == kNoRank && members > 1 && cluster_.inside_node(call.group);
+    plan_.work_inside_nodes += one_delay ? times * members : plan_.intra_messages - inside_before;
     std::uint64_t busiest = 0;
     for (const auto& [nic, bytes] : touched_) busiest = std::max(busiest, bytes);
-    double& group_seconds = group_seconds_[call.group];
+    double& group_seconds = group_seconds_[{schedules_.row(call.func, kind), call.group}];
     group_seconds += seconds(nic_.serialise(busiest)) * static_cast<double>(times);
     row.seconds_at_least = std::max(row.seconds_at_least, group_seconds);
   }
@@ -164,6 +170,7 @@ class Planner {
 
   std::set<Connection>* const connections_;  // null: not asked for
   const Workload& workload_;
+  const bool models_nodes_;
   Cluster cluster_;
   Schedules schedules_;
   LinkSpeed nic_;
@@ -175,7 +182,7 @@ class Planner {
       walked_;
   std::map<std::pair<int, int>, LedgerCell> pairs_;
   std::map<int, std::uint64_t> touched_;
-  std::map<std::uint32_t, double> group_seconds_;
+  std::map<std::pair<std::uint16_t, std::uint32_t>, double> group_seconds_;  // by row and group
   std::vector<std::uint64_t> egress_, ingress_;
 };
 

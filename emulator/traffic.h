@@ -25,6 +25,8 @@ struct TrafficPlan {
   std::vector<PairTraffic> pairs;                   // per iteration, sorted by (source, target)
   std::uint64_t wire_messages = 0, wire_bytes = 0;  // per iteration
   std::uint64_t intra_messages = 0, intra_bytes = 0;
+  std::uint64_t work_inside_nodes = 0;  // for an engine: messages it plays there, and members of
+                                        // calls that are one delay
   std::uint64_t busiest_nic_bytes = 0;
   double compute_seconds = 0;        // longest compute stream of any role
   double step_seconds_at_least = 0;  // the larger of compute and the busiest NIC

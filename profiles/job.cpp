@@ -73,6 +73,8 @@ constexpr std::array kFrameworkKeys{
     FrameworkKey{"parallel.tp", "megatron"},
     FrameworkKey{"parallel.pp", "megatron"},
     FrameworkKey{"parallel.cp", "megatron"},
+    FrameworkKey{"parallel.ep", "megatron"},
+    FrameworkKey{"parallel.expert_tp", "megatron"},
     FrameworkKey{"parallel.sequence_parallel", "megatron"},
     FrameworkKey{"parallel.schedule", "megatron"},
     FrameworkKey{"parallel.interleave", "megatron"},
@@ -105,6 +107,8 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
   out.tp = in.small("parallel.tp");
   out.pp = in.small("parallel.pp");
   out.cp = in.small("parallel.cp");
+  out.ep = in.small("parallel.ep");
+  out.expert_tp = in.small("parallel.expert_tp");
   out.sequence_parallel = in.boolean("parallel.sequence_parallel");
   out.schedule = in.text("parallel.schedule");
   out.interleave = in.small("parallel.interleave");

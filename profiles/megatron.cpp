@@ -13,10 +13,13 @@ namespace ghostrank {
 namespace {
 
 // What a rank of one stage holds and does.
+struct StageBucket : GradientBucket {
+  bool expert = false;
+};
 struct Chunk {
   Part part;
   std::vector<Parameter> parameters;
-  std::vector<GradientBucket> buckets;
+  std::vector<StageBucket> buckets;  // those that the forward needs last come first
 };
 
 class StageWriter {
@@ -50,20 +53,26 @@ class StageWriter {
   void forward(const Slot& slot);
   void backward(const Slot& slot);
   void pass_on(const Slot& slot, bool receives);
-  void reduce(const GradientBucket& bucket);
-  void gather(const GradientBucket& bucket);
+  void reduce(const StageBucket& bucket);
+  void gather(const StageBucket& bucket);
   void launch_next_gather();
   void await_parameters(const Slot& slot, int unit);
   void finish_gradients();
   void gather_all();
+  void await_data_parallel();
   void average_loss();
   Picoseconds optimizer_time() const;
   bool gathers_early() const {
-    return parallel_.distributed_optimizer && parallel_.overlap_param_gather &&
-           groups_.dp != kNoGroup;
+    return parallel_.distributed_optimizer && parallel_.overlap_param_gather;
   }
-  std::uint64_t shard(std::uint64_t numel) const {
-    return numel / static_cast<std::uint64_t>(plan_.dp * plan_.cp);
+  std::uint64_t shard(std::uint64_t numel, bool expert) const {
+    return numel / static_cast<std::uint64_t>(expert ? plan_.expert_dp() : plan_.dp * plan_.cp);
+  }
+  std::uint16_t group_of(const StageBucket& bucket) const {
+    return bucket.expert ? groups_.edp : groups_.dp;
+  }
+  std::size_t stream_of(const StageBucket& bucket) const {
+    return bucket.expert ? streams_.edp : streams_.dp;
   }
 
   const MegatronPlan& plan_;
@@ -82,19 +91,28 @@ class StageWriter {
 std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
   const std::vector<Part> parts = megatron_parts(plan);
   const ParallelPlan& parallel = plan.spec->parallel;
-  const auto ways = static_cast<std::uint64_t>(plan.dp * plan.cp);
   std::vector<Chunk> out;
   for (int c = 0; c < plan.pipeline.chunks; ++c) {
     Chunk chunk;
     chunk.part = parts[static_cast<std::size_t>(plan.pipeline.part(stage, c))];
     chunk.parameters = megatron_parameters(plan, chunk.part);
-    BufferLayout layout{parallel.distributed_optimizer, 0, ways};
-    // The first chunk of the first stage finishes last; the others have time for one bucket.
-    if (parallel.overlap_grad_reduce && stage == 0 && c == 0)
-      layout.bucket_size = parallel.bucket_size > 0
-                               ? parallel.bucket_size
-                               : std::max<std::uint64_t>(40'000'000, 1'000'000 * ways);
-    chunk.buckets = megatron_buckets(chunk.parameters, layout);
+    for (const bool expert : {false, true}) {
+      std::vector<Parameter> parameters;
+      for (const Parameter& p : chunk.parameters)
+        if (p.expert == expert) parameters.push_back(p);
+      const auto ways = static_cast<std::uint64_t>(expert ? plan.expert_dp() : plan.dp * plan.cp);
+      BufferLayout layout{parallel.distributed_optimizer, 0, ways};
+      // The first chunk of the first stage finishes last; the others have time for one bucket.
+      if (parallel.overlap_grad_reduce && stage == 0 && c == 0)
+        layout.bucket_size = parallel.bucket_size > 0
+                                 ? parallel.bucket_size
+                                 : std::max<std::uint64_t>(40'000'000, 1'000'000 * ways);
+      for (const GradientBucket& bucket : megatron_buckets(parameters, layout))
+        chunk.buckets.push_back({bucket, expert});
+    }
+    std::stable_sort(
+        chunk.buckets.begin(), chunk.buckets.end(),
+        [](const StageBucket& a, const StageBucket& b) { return a.first_unit > b.first_unit; });
     out.push_back(std::move(chunk));
   }
   return out;
@@ -106,6 +124,8 @@ MegatronStreams StageWriter::streams_of(const MegatronGroups& groups) {
   if (groups.tp != kNoGroup) streams.tp = next++;
   if (groups.cp != kNoGroup) streams.cp = next++;
   if (groups.dp != kNoGroup) streams.dp = next++;
+  if (groups.tp_ep != kNoGroup) streams.ep = next++;
+  if (groups.edp != kNoGroup) streams.edp = next++;
   return streams;
 }
 
@@ -114,6 +134,8 @@ std::vector<std::string> StageWriter::names_of(const MegatronStreams& streams) {
   if (streams.tp > 0) names.emplace_back("tp");
   if (streams.cp > 0) names.emplace_back("cp");
   if (streams.dp > 0) names.emplace_back("dp");
+  if (streams.ep > 0) names.emplace_back("ep");
+  if (streams.edp > 0) names.emplace_back("edp");
   return names;
 }
 
@@ -152,7 +174,7 @@ void StageWriter::forward(const Slot& slot) {
     else if (part.head && unit == part.units() - 1)
       passes_.head_forward();
     else
-      passes_.layer_forward();
+      passes_.layer_forward(part.first_layer + unit - part.embedding);
   }
   pass_on(slot, false);
 }
@@ -169,9 +191,9 @@ void StageWriter::backward(const Slot& slot) {
     else if (chunk.part.embedding && unit == 0)
       passes_.embedding_backward();
     else
-      passes_.layer_backward();
+      passes_.layer_backward(chunk.part.first_layer + unit - chunk.part.embedding);
     if (!last || !parallel_.overlap_grad_reduce) continue;
-    for (const GradientBucket& bucket : chunk.buckets)
+    for (const StageBucket& bucket : chunk.buckets)
       if (bucket.first_unit == unit) reduce(bucket);
   }
   pass_on(slot, false);
@@ -179,21 +201,20 @@ void StageWriter::backward(const Slot& slot) {
 
 // ---- Gradients and parameters ----
 
-void StageWriter::reduce(const GradientBucket& bucket) {
-  if (groups_.dp == kNoGroup) return;
-  out_.after(streams_.dp, streams_.compute);
-  if (parallel_.distributed_optimizer)
-    out_.collective(streams_.dp, "gradients", Func::reduce_scatter, groups_.dp, plan_.gradients,
-                    shard(bucket.numel));
-  else
-    out_.collective(streams_.dp, "gradients", Func::all_reduce, groups_.dp, plan_.gradients,
-                    bucket.numel);
+void StageWriter::reduce(const StageBucket& bucket) {
+  if (group_of(bucket) == kNoGroup) return;
+  const bool scatter = parallel_.distributed_optimizer;
+  out_.after(stream_of(bucket), streams_.compute);
+  out_.collective(stream_of(bucket), "gradients", scatter ? Func::reduce_scatter : Func::all_reduce,
+                  group_of(bucket), plan_.gradients,
+                  scatter ? shard(bucket.numel, bucket.expert) : bucket.numel);
 }
 
-void StageWriter::gather(const GradientBucket& bucket) {
-  out_.after(streams_.dp, streams_.compute);
-  out_.collective(streams_.dp, "parameters", Func::all_gather, groups_.dp, plan_.activations,
-                  shard(bucket.numel));
+void StageWriter::gather(const StageBucket& bucket) {
+  if (group_of(bucket) == kNoGroup) return;
+  out_.after(stream_of(bucket), streams_.compute);
+  out_.collective(stream_of(bucket), "parameters", Func::all_gather, group_of(bucket),
+                  plan_.activations, shard(bucket.numel, bucket.expert));
 }
 
 // Forward order: chunk after chunk, the buckets from the last to the first.
@@ -216,8 +237,9 @@ void StageWriter::await_parameters(const Slot& slot, int unit) {
   for (;;) {
     const std::size_t index = awaited_ - before;
     if (awaited_ < before || index >= chunk.buckets.size()) return;
-    if (chunk.buckets[chunk.buckets.size() - 1 - index].first_unit > unit) return;
-    out_.after(streams_.compute, streams_.dp);
+    const StageBucket& bucket = chunk.buckets[chunk.buckets.size() - 1 - index];
+    if (bucket.first_unit > unit) return;
+    if (group_of(bucket) != kNoGroup) out_.after(streams_.compute, stream_of(bucket));
     ++awaited_;
     launch_next_gather();
   }
@@ -226,16 +248,19 @@ void StageWriter::await_parameters(const Slot& slot, int unit) {
 // The order of finalize_model_grads: data parallel, what sequence parallelism left partial, the
 // tied embedding; then the optimizer's norm.
 void StageWriter::finish_gradients() {
-  std::uint64_t partial = 0, tied = 0;
+  std::uint64_t partial = 0, tied = 0, routed_layers = 0;
   for (const Chunk& chunk : chunks_) {
+    for (int i = 0; i < chunk.part.layers; ++i)
+      routed_layers +=
+          plan_.model.has_experts(static_cast<std::uint64_t>(chunk.part.first_layer + i));
     if (!parallel_.overlap_grad_reduce)
-      for (const GradientBucket& bucket : chunk.buckets) reduce(bucket);
+      for (const StageBucket& bucket : chunk.buckets) reduce(bucket);
     for (const Parameter& p : chunk.parameters) {
       if (p.partial) partial += p.numel;
       if (p.tied) tied += p.numel;
     }
   }
-  if (groups_.dp != kNoGroup) out_.after(streams_.compute, streams_.dp);
+  await_data_parallel();
   if (plan_.sequence_parallel) {
     out_.after(streams_.tp, streams_.compute);
     out_.collective(streams_.tp, "norm gradients", Func::all_reduce, groups_.tp, plan_.gradients,
@@ -245,16 +270,23 @@ void StageWriter::finish_gradients() {
   if (tied > 0 && groups_.embedding != kNoGroup)
     out_.collective(streams_.compute, "embedding gradients", Func::all_reduce, groups_.embedding,
                     plan_.gradients, tied);
+  if (groups_.replicas != kNoGroup && routed_layers > 0)
+    out_.collective(streams_.compute, "rows per expert", Func::all_reduce, groups_.replicas,
+                    DataType::float32, routed_layers * plan_.model.experts.count);
   if (groups_.norm != kNoGroup)
     out_.collective(streams_.compute, "gradient norm", Func::all_reduce, groups_.norm,
                     DataType::float32, 1);
 }
 
 void StageWriter::gather_all() {
-  if (groups_.dp == kNoGroup) return;
   for (const Chunk& chunk : chunks_)
-    for (const GradientBucket& bucket : chunk.buckets) gather(bucket);
-  out_.after(streams_.compute, streams_.dp);
+    for (const StageBucket& bucket : chunk.buckets) gather(bucket);
+  await_data_parallel();
+}
+
+void StageWriter::await_data_parallel() {
+  for (const std::size_t stream : {streams_.dp, streams_.edp})
+    if (stream != streams_.compute) out_.after(streams_.compute, stream);
 }
 
 // Loss and number of tokens, on the last stage.
@@ -270,8 +302,8 @@ void StageWriter::average_loss() {
 Picoseconds StageWriter::optimizer_time() const {
   std::uint64_t numel = 0;
   for (const Chunk& chunk : chunks_)
-    for (const Parameter& p : chunk.parameters) numel += p.numel;
-  if (parallel_.distributed_optimizer) numel = shard(numel);
+    for (const Parameter& p : chunk.parameters)
+      numel += parallel_.distributed_optimizer ? shard(p.numel, p.expert) : p.numel;
   return ComputeModel(*plan_.spec).optimizer(static_cast<double>(numel));
 }
 

@@ -147,12 +147,49 @@ void check_model(const JobSpec& spec) {
   if (!model.transformer || model.architecture == "bert")
     throw Error(spec.place("model") + ": framework megatron trains decoders, and " + model.name +
                 " is none; use a model of kind transformer, architecture gpt2 or llama");
-  if (model.transformer->experts.count > 0 || model.transformer->is_latent())
-    throw Error(spec.place("model") + ": framework megatron with experts or latent attention is " +
-                "not available yet; use a dense model with ordinary attention");
+  if (model.transformer->is_latent())
+    throw Error(spec.place("model") + ": framework megatron with latent attention is not " +
+                "available yet; use a model with ordinary attention");
   if (spec.precision.parameters == DataType::int32)
     throw Error(spec.place("precision.parameters") +
                 ": transformers do not train in int32; use bf16 or fp32");
+}
+
+int expert_tp(const ParallelPlan& p) { return p.expert_tp > 0 ? p.expert_tp : p.tp; }
+
+void check_experts(const JobSpec& spec, const Transformer& m) {
+  const ParallelPlan& p = spec.parallel;
+  const auto count = static_cast<int>(m.experts.count);
+  if (count == 0) {
+    if (p.ep == 1 && p.expert_tp == 0) return;
+    throw Error(spec.place(p.ep != 1 ? "parallel.ep" : "parallel.expert_tp") +
+                ": the model has no experts to spread; leave it out, or use a model with experts");
+  }
+  if (count % p.ep != 0)
+    refuse(spec, "parallel.ep", p.ep, "does not divide " + std::to_string(count) + " experts",
+           count, [&](int value) { return count % value == 0; });
+  const int dense = spec.cluster.gpus() / p.pp;
+  if (dense % (p.ep * expert_tp(p)) != 0)
+    refuse(spec, "parallel.ep", p.ep,
+           "a stage has " + std::to_string(dense) + " ranks, no multiple of ep x expert_tp " +
+               std::to_string(expert_tp(p)),
+           count,
+           [&](int value) { return count % value == 0 && dense % (value * expert_tp(p)) == 0; });
+  if (m.experts.ffn % static_cast<std::uint64_t>(expert_tp(p)) != 0)
+    refuse(spec, "parallel.expert_tp", expert_tp(p),
+           "does not divide the experts' ffn of " + std::to_string(m.experts.ffn), p.tp,
+           [&](int value) { return m.experts.ffn % static_cast<std::uint64_t>(value) == 0; });
+  if (p.tp > 1 && !p.sequence_parallel)
+    throw Error(spec.place("parallel.tp") + ": experts with tp need sequence parallelism; use " +
+                "parallel.sequence_parallel=true");
+  const std::uint64_t rows = m.sequence / static_cast<std::uint64_t>(p.cp) *
+                             static_cast<std::uint64_t>(p.micro_batch) * m.experts.top_k /
+                             static_cast<std::uint64_t>(p.tp);
+  if (rows % static_cast<std::uint64_t>(p.ep) != 0)
+    refuse(spec, "parallel.ep", p.ep,
+           std::to_string(rows) + " rows per rank cannot be routed evenly", count, [&](int value) {
+             return count % value == 0 && rows % static_cast<std::uint64_t>(value) == 0;
+           });
 }
 
 // What a rank of `stage` holds, in bytes.
@@ -177,7 +214,9 @@ Memory memory_of(const MegatronPlan& plan, int stage, bool sharded, Recompute re
     for (const Parameter& p : megatron_parameters(plan, part))
       out.states +=
           static_cast<double>(p.numel) * (bytes_of(plan.activations) + bytes_of(plan.gradients) +
-                                          12.0 / (sharded ? plan.dp * plan.cp : 1));
+                                          12.0 / (!sharded   ? 1
+                                                  : p.expert ? plan.expert_dp()
+                                                             : plan.dp * plan.cp));
     layers += part.layers;
   }
   int open = 0, most = 0;  // passes forward whose backward is still to come
@@ -232,6 +271,7 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   check_layers(spec, model);
   check_world(spec);
   check_batch(spec);
+  check_experts(spec, model);
 
   const ParallelPlan& parallel = spec.parallel;
   MegatronPlan plan;
@@ -240,6 +280,8 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   plan.tp = parallel.tp;
   plan.cp = parallel.cp;
   plan.pp = parallel.pp;
+  plan.ep = parallel.ep;
+  plan.etp = model.experts.count > 0 ? expert_tp(parallel) : plan.tp;
   plan.dp = spec.cluster.gpus() / (plan.tp * plan.cp * plan.pp);
   plan.micro_batch = parallel.micro_batch;
   plan.sequence_parallel = parallel.sequence_parallel && plan.tp > 1;

@@ -9,10 +9,9 @@
 namespace ghostrank {
 namespace {
 
-RankGrid grid_of(const MegatronPlan& plan) {
+// The dimensions `known` in the job's order.
+RankGrid grid_of(const MegatronPlan& plan, const std::vector<Dimension>& known) {
   const JobSpec& spec = *plan.spec;
-  const std::vector<Dimension> known{
-      {"tp", plan.tp}, {"cp", plan.cp}, {"ep", 1}, {"dp", plan.dp}, {"pp", plan.pp}};
   std::vector<Dimension> order;
   std::istringstream names(spec.parallel.order);
   const auto refuse = [&](const std::string& what) {
@@ -45,10 +44,28 @@ std::uint16_t add(Workload& workload, const std::string& name,
   return kind;
 }
 
+void add_expert_groups(const MegatronPlan& plan, const RankGrid& dense, Workload& workload,
+                       MegatronGroups& out) {
+  const RankGrid grid = grid_of(
+      plan,
+      {{"tp", plan.etp}, {"cp", 1}, {"ep", plan.ep}, {"dp", plan.expert_dp()}, {"pp", plan.pp}});
+  for (Rank rank = 0; rank < workload.ranks; ++rank)
+    if (grid.coordinate(rank, "pp") != dense.coordinate(rank, "pp"))
+      throw Error(plan.spec->place("parallel.order") + ": order " + plan.spec->parallel.order +
+                  " puts experts on other stages than their layers; name pp last");
+  out.ep = add(workload, "ep", grid.groups({"ep"}));
+  out.etp = add(workload, "etp", grid.groups({"tp"}));
+  out.tp_ep = add(workload, "tp_ep", grid.groups({"tp", "ep"}));
+  out.edp = add(workload, "edp", grid.groups({"dp"}));
+  if (plan.model.experts.router_bias)
+    out.replicas = add(workload, "replicas", dense.groups({"tp", "cp", "dp"}));
+}
+
 }  // namespace
 
 MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload) {
-  const RankGrid grid = grid_of(plan);
+  const RankGrid grid = grid_of(
+      plan, {{"tp", plan.tp}, {"cp", plan.cp}, {"ep", 1}, {"dp", plan.dp}, {"pp", plan.pp}});
   for (Rank rank = 0; rank < workload.ranks; ++rank)
     workload.role_of.push_back(static_cast<std::uint16_t>(grid.coordinate(rank, "pp")));
 
@@ -58,6 +75,7 @@ MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload) {
   out.dp = add(workload, "dp", grid.groups({"dp", "cp"}));
   out.forward = add(workload, "pp.forward", grid.groups({"pp"}));
   out.backward = add(workload, "pp.backward", grid.groups({"pp"}));
+  if (plan.model.experts.count > 0) add_expert_groups(plan, grid, workload, out);
   if (plan.model.tied && !plan.ends_meet()) {
     std::vector<std::vector<Rank>> ends;
     for (const std::vector<Rank>& stages : grid.groups({"pp"}))

@@ -7,8 +7,15 @@
 //   pp.backward   along pp                        their gradients; a communicator of its own, so
 //   that
 //                                                 two stages can exchange both at once
+//   ep            along ep of the expert grid     rows on their way to experts and back
+//   etp           along its tp                    rows of an expert that several ranks share
+//   tp_ep         along both                      how many rows each expert gets
+//   edp           along its dp                    gradients and parameters of experts
+//   replicas      along tp, cp and dp             rows per expert, for the router's bias
 //   embedding     first and last stage            gradients of the tied embedding
 //   world, mp     all ranks, or along tp and pp   norm of the gradients
+//
+// The expert grid numbers the same ranks by expert_tp, ep, dp and pp; stages are the same in both.
 //
 // The order of ranks is the job's `order`, the leftmost dimension innermost. Threading: pure.
 #pragma once

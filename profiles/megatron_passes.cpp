@@ -4,13 +4,6 @@
 
 namespace ghostrank {
 
-// A column-parallel product, the attention's core (0 elsewhere) and a row-parallel product; forward
-// times.
-struct PassWriter::Half {
-  std::uint32_t label = 0;
-  Picoseconds column = 0, core = 0, row = 0;
-};
-
 PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
                        const MegatronStreams& streams)
     : out_(out),
@@ -25,7 +18,8 @@ PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const Mega
       loss_label_(out.label("loss all-reduce")),
       kv_label_(out.label("cp keys and values")),
       dkv_label_(out.label("cp gradients of keys and values")),
-      heads_label_(out.label("cp heads against sequence")) {
+      heads_label_(out.label("cp heads against sequence")),
+      rows_label_(out.label("rows of experts")) {
   const auto tp = static_cast<std::uint64_t>(plan.tp);
   kv_elements_ = 2 * plan.tokens * plan.model.key_width() / tp;
   q_elements_ = plan.tokens * plan.model.query_width() / tp;
@@ -44,10 +38,6 @@ void PassWriter::begin(Pass pass, int micro_batch) {
 
 PassWriter::Half PassWriter::attention(std::uint32_t label) const {
   return {label, times_.qkv, times_.core, times_.projection};
-}
-
-PassWriter::Half PassWriter::feed_forward(std::uint32_t label) const {
-  return {label, times_.fc1, 0, times_.fc2};
 }
 
 // ---- Tensor parallelism ----
@@ -190,17 +180,26 @@ void PassWriter::half_backward(const Half& half) {
   column_backward(half.label, half.column, plan_.hidden_states());
 }
 
-void PassWriter::forward_of_layer(std::uint32_t attention_label, std::uint32_t ffn_label) {
+void PassWriter::forward_of_layer(int layer, std::uint32_t attention_label,
+                                  std::uint32_t ffn_label) {
   half_forward(attention(attention_label));
-  half_forward(feed_forward(ffn_label));
+  if (has_experts(layer))
+    experts_forward(ffn_label);
+  else
+    half_forward(feed_forward(ffn_label, times_.fc1, times_.fc2));
 }
 
-void PassWriter::layer_forward() { forward_of_layer(labels_.attention, labels_.ffn); }
+void PassWriter::layer_forward(int layer) {
+  forward_of_layer(layer, labels_.attention, labels_.ffn);
+}
 
-void PassWriter::layer_backward() {
+void PassWriter::layer_backward(int layer) {
   if (inputs() && plan_.spec->parallel.recompute == Recompute::full)
-    forward_of_layer(labels_.again, labels_.again);
-  half_backward(feed_forward(labels_.ffn));
+    forward_of_layer(layer, labels_.again, labels_.again);
+  if (has_experts(layer))
+    experts_backward(labels_.ffn);
+  else
+    half_backward(feed_forward(labels_.ffn, times_.fc1, times_.fc2));
   half_backward(attention(labels_.attention));
 }
 

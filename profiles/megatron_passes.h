@@ -31,10 +31,11 @@ namespace ghostrank {
 inline constexpr std::uint16_t kNoGroup = 0xffff;
 struct MegatronGroups {
   std::uint16_t tp = kNoGroup, cp = kNoGroup, dp = kNoGroup, forward = kNoGroup,
-                backward = kNoGroup, embedding = kNoGroup, norm = kNoGroup;
+                backward = kNoGroup, embedding = kNoGroup, norm = kNoGroup, ep = kNoGroup,
+                etp = kNoGroup, tp_ep = kNoGroup, edp = kNoGroup, replicas = kNoGroup;
 };
 struct MegatronStreams {
-  std::size_t compute = 0, tp = 0, cp = 0, dp = 0;
+  std::size_t compute = 0, tp = 0, cp = 0, dp = 0, ep = 0, edp = 0;
 };
 
 class PassWriter {
@@ -47,20 +48,32 @@ class PassWriter {
 
   void embedding_forward();
   void embedding_backward();
-  void layer_forward();
-  void layer_backward();
+  void layer_forward(int layer);
+  void layer_backward(int layer);
   void head_forward();
   void head_backward();
 
  private:
-  struct Half;
+  // A column-parallel product, the attention's core (0 elsewhere) and a row-parallel product;
+  // forward times.
+  struct Half {
+    std::uint32_t label = 0;
+    Picoseconds column = 0, core = 0, row = 0;
+  };
   struct Labels {
     std::uint32_t attention = 0, ffn = 0, head = 0, again = 0;
   };
 
   void half_forward(const Half& half);
   void half_backward(const Half& half);
-  void forward_of_layer(std::uint32_t attention, std::uint32_t ffn);
+  void forward_of_layer(int layer, std::uint32_t attention, std::uint32_t ffn);
+  // megatron_experts.cpp
+  void experts_forward(std::uint32_t label);
+  void experts_backward(std::uint32_t label);
+  void route(Func func, std::uint16_t group, DataType type, std::uint64_t count);
+  bool has_experts(int layer) const {
+    return plan_.model.has_experts(static_cast<std::uint64_t>(layer));
+  }
   void core_forward(const Half& half);
   void core_backward(const Half& half);
   void gather(std::uint64_t elements);
@@ -73,7 +86,9 @@ class PassWriter {
   void ring_step(std::uint32_t label, std::uint64_t elements);
   void cp_call(Func func, std::uint64_t count);
   Half attention(std::uint32_t label) const;
-  Half feed_forward(std::uint32_t label) const;
+  static Half feed_forward(std::uint32_t label, Picoseconds fc1, Picoseconds fc2) {
+    return {label, fc1, 0, fc2};
+  }
 
   ProgramBuilder& out_;
   const MegatronPlan& plan_;
@@ -84,7 +99,7 @@ class PassWriter {
   std::uint64_t kv_elements_ = 0;  // keys and values of a rank
   std::uint64_t q_elements_ = 0;
   std::uint32_t gather_label_, scatter_label_, reduce_label_, loss_label_, kv_label_, dkv_label_,
-      heads_label_;
+      heads_label_, rows_label_;
   Labels labels_;
   Pass pass_ = Pass::forward;
 };

@@ -18,15 +18,27 @@ class Registration {
     ++unit_;
   }
 
-  void layer() {
+  void layer(bool has_experts) {
     const std::uint64_t h = model_.hidden, q = model_.query_width(), kv = model_.key_width();
     norm();
     row_parallel(h, q);
     column_parallel(q + 2 * kv, h);
     norm();
-    column_parallel((model_.gated ? 2 : 1) * model_.ffn, h);
-    row_parallel(h, model_.ffn);
+    if (has_experts)
+      experts();
+    else
+      feed_forward(model_.ffn);
     ++unit_;
+  }
+
+  void experts() {
+    const std::uint64_t h = model_.hidden, f = model_.experts.ffn;
+    const auto ways = static_cast<std::uint64_t>(plan_.etp);
+    add(model_.experts.count * h, {.partial = true});
+    for (std::uint64_t e = 0; e < plan_.experts_here(); ++e)
+      add((model_.gated ? 2 : 1) * f / ways * h, {.expert = true});
+    for (std::uint64_t e = 0; e < plan_.experts_here(); ++e) add(h * (f / ways), {.expert = true});
+    if (model_.experts.shared > 0) feed_forward(model_.experts.shared * f);
   }
 
   void head(bool has_the_embedding) {
@@ -43,6 +55,10 @@ class Registration {
     kind.numel = numel;
     kind.unit = unit_;
     out_.push_back(kind);
+  }
+  void feed_forward(std::uint64_t ffn) {
+    column_parallel((model_.gated ? 2 : 1) * ffn, model_.hidden);
+    row_parallel(model_.hidden, ffn);
   }
   void norm() {
     add(model_.hidden, {.partial = true});
@@ -87,7 +103,8 @@ std::vector<Part> megatron_parts(const MegatronPlan& plan) {
 std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part& part) {
   Registration out(plan);
   if (part.embedding) out.embedding(plan.model.tied && !plan.ends_meet());
-  for (int i = 0; i < part.layers; ++i) out.layer();
+  for (int i = 0; i < part.layers; ++i)
+    out.layer(plan.model.has_experts(static_cast<std::uint64_t>(part.first_layer + i)));
   if (part.head) out.head(plan.model.tied && plan.ends_meet());
   return out.take();
 }
@@ -105,6 +122,15 @@ LayerTimes megatron_layer_times(const MegatronPlan& plan) {
   times.projection = product(real(m.query_width()), h);
   times.fc1 = product(h, (m.gated ? 2 : 1) * real(m.ffn));
   times.fc2 = product(real(m.ffn), h);
+  if (m.experts.count == 0) return times;
+  // A tensor-parallel rank routes its part of the sequence; as many rows come back to its experts.
+  const double gates = m.gated ? 2 : 1, ffn = real(m.experts.ffn),
+               shared = real(m.experts.shared) * ffn, top_k = real(m.experts.top_k);
+  times.router = product(h, real(m.experts.count));
+  times.expert1 = product(h, top_k * gates * ffn);
+  times.expert2 = product(top_k * ffn, h);
+  times.shared1 = product(h, gates * shared);
+  times.shared2 = product(shared, h);
   return times;
 }
 

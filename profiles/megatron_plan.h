@@ -20,6 +20,7 @@ struct MegatronPlan {
   Transformer model;
   Pipeline pipeline;
   int tp = 1, cp = 1, dp = 1, pp = 1;
+  int ep = 1, etp = 1;  // ranks that share a layer's experts; that share one expert
   int micro_batch = 1;
   bool sequence_parallel = false;  // only where tp > 1
   DataType activations = DataType::bfloat16, gradients = DataType::float32;
@@ -29,6 +30,14 @@ struct MegatronPlan {
   int ranks() const { return tp * cp * dp * pp; }
   // The embedding and the head are on one stage: nothing to keep alike where they are tied.
   bool ends_meet() const { return pipeline.stage_of(pipeline.parts() - 1) == 0; }
+  int expert_dp() const { return tp * cp * dp / (ep * etp); }
+  std::uint64_t experts_here() const {
+    return model.experts.count / static_cast<std::uint64_t>(ep);
+  }
+  // Rows of hidden states that a rank sends to experts per layer and micro-batch, evenly to all.
+  std::uint64_t routed_rows() const {
+    return tokens * model.experts.top_k / static_cast<std::uint64_t>(tp);
+  }
   // Elements of the hidden states of a micro-batch, all that a tensor-parallel group works on.
   std::uint64_t hidden_states() const { return tokens * model.hidden; }
 };
@@ -50,6 +59,7 @@ struct Parameter {
   std::uint64_t numel = 0;
   int unit = 0;          // of the part
   bool partial = false;  // under sequence parallelism each tp rank has a part of its gradient
+  bool expert = false;   // reduced over the ranks that hold the same experts
   bool tied = false;     // the word embedding, where the head uses it too
 };
 // In registration order.
@@ -58,6 +68,7 @@ std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part&
 // Forward times of the products of one layer, or of the head.
 struct LayerTimes {
   Picoseconds qkv = 0, core = 0, projection = 0, fc1 = 0, fc2 = 0;
+  Picoseconds router = 0, expert1 = 0, expert2 = 0, shared1 = 0, shared2 = 0;
 };
 LayerTimes megatron_layer_times(const MegatronPlan& plan);
 Picoseconds megatron_head_time(const MegatronPlan& plan);

@@ -65,7 +65,9 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("scale.mode=slice", "scale.mode: slice is not available yet; use dilate");
   refused("parallel.framework=dear",
           "parallel.framework: dear is not available yet; use ddp or megatron");
-  refused("parallel.ep=8", "parallel.ep is not available yet; remove it or use 1");
+  refused("parallel.schedule=dualpipe",
+          "parallel.schedule: dualpipe is not available yet; use 1f1b or interleaved or zb-h1 or "
+          "zbv");
   refused("cluster.topology.kind=rail_optimised",
           "cluster.topology.kind: rail_optimised is not available yet; use nonblocking");
   refused("fabric.qps_per_connection=4",

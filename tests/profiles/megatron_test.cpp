@@ -147,7 +147,7 @@ std::uint64_t round_up(std::uint64_t n, std::uint64_t to) { return (n + to - 1) 
 
 TEST(MegatronBuckets, PadAsTheDistributedOptimizerDoes) {
   const std::vector<Parameter> parameters{
-      {1000, 0, false, true}, {70, 1}, {300, 1}, {500, 2}, {64, 2}};
+      {.numel = 1000, .tied = true}, {70, 1}, {300, 1}, {500, 2}, {64, 2}};
   const BufferLayout sharded{true, 600, 6};
   const auto buckets = megatron_buckets(parameters, sharded);
   // From the end: 64 | 500 up to 564; 300 starts at 576 and closes at 876, padded to 3 x 384.
@@ -231,6 +231,53 @@ TEST(ContextParallel, SharesKeysAndValuesAsItsKindDoes) {
     // Queries, keys, values and output, and the gradients of all four.
     EXPECT_EQ(sums("a2a").bytes[Func::all_to_all] * ways, 3 * kLayers * 2 * (2 * q + kv));
   }
+}
+
+// ---- Experts ----
+
+TEST(ExpertParallel, MovesRowsToExpertsAndBack) {
+  constexpr std::uint64_t kLayers = 32, kHidden = 4096, kSequence = 4096, kTopK = 2;
+  for (const int ep : {2, 4, 8})
+    for (const int tp : {1, 2}) {
+      Plan plan{.model = "mixtral-8x7b", .tp = tp, .dp = 8, .micro_batches = 3, .sequence = true};
+      plan.more = ", ep: " + std::to_string(ep) + ", expert_tp: 1";
+      const Workload workload = plan.workload();
+      const Program& program = workload.roles[0].iterations[0];
+      const std::uint64_t rows = kSequence * kTopK / static_cast<std::uint64_t>(tp);
+      CallSums sums = sums_of(program, workload, "ep");
+      // Rows there and back, forward and backward, in bf16; probabilities there and back in fp32.
+      EXPECT_EQ(sums.bytes[Func::all_to_all] * static_cast<std::uint64_t>(ep),
+                3 * kLayers * rows * (4 * kHidden * 2 + 2 * 4));
+      EXPECT_EQ(sums.calls[Func::all_to_all], 3 * kLayers * 6);
+      CallSums counts = sums_of(program, workload, "tp_ep");
+      EXPECT_EQ(counts.bytes[Func::all_gather], 3 * kLayers * 8 * 8);
+    }
+}
+
+TEST(ExpertParallel, ReducesExpertsOverThoseThatHoldTheSame) {
+  constexpr std::uint64_t kExpert = 3 * 14336u * 4096u;
+  for (const int ep : {1, 2, 8}) {
+    Plan plan{.model = "mixtral-8x7b", .dp = 16, .more = ", ep: " + std::to_string(ep)};
+    const Workload workload = plan.workload();
+    const Program& program = workload.roles[0].iterations[0];
+    const auto here = static_cast<std::uint64_t>(8 / ep);
+    EXPECT_EQ(sums_of(program, workload, "edp").bytes[Func::all_reduce], 32 * here * kExpert * 4);
+    EXPECT_EQ(sums_of(program, workload, "dp").bytes[Func::all_reduce] - 8,
+              (46702792704 - 32 * 8 * kExpert) * 4);
+    for (const Group& group : workload.groups)
+      if (workload.group_names[group.kind] == "edp") {
+        EXPECT_EQ(group.members.size(), static_cast<std::size_t>(16 / ep));
+      }
+  }
+}
+
+TEST(ExpertParallel, SharesExpertsBetweenTensorParallelRanks) {
+  Plan plan{.model = "mixtral-8x7b", .tp = 4, .dp = 4, .sequence = true, .more = ", ep: 2"};
+  const Workload workload = plan.workload();
+  CallSums sums = sums_of(workload.roles[0].iterations[0], workload, "etp");
+  constexpr std::uint64_t kRows = 4096 * 2 / 4, kBytes = kRows * 4096 * 2 + kRows * 4;
+  EXPECT_EQ(sums.bytes[Func::all_gather], 32 * (kBytes + kRows * 4096 * 2));
+  EXPECT_EQ(sums.bytes[Func::reduce_scatter], 32 * (kBytes + kRows * 4096 * 2));
 }
 
 // ---- Pipeline ----
@@ -340,6 +387,17 @@ TEST(MegatronPlans, Run) {
           EXPECT_TRUE(test::streams_end(role.iterations[0])) << role.name;
         EXPECT_EQ(test::unmatched_transfers(workload), "");
       }
+  Plan experts{.model = "mixtral-8x7b",
+               .tp = 2,
+               .pp = 4,
+               .dp = 4,
+               .micro_batches = 4,
+               .sequence = true,
+               .sharded = true,
+               .recompute = "full",
+               .more = ", ep: 4, expert_tp: 1, schedule: zb-h1"};
+  for (const Role& role : experts.workload().roles)
+    EXPECT_TRUE(test::streams_end(role.iterations[0])) << role.name;
 }
 
 // ---- What does not fit ----
@@ -377,6 +435,12 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
   EXPECT_EQ(error("tp: 8, pp: 4, schedule: interleaved, interleave: 3"),
             "parallel.interleave is 3 but a stage has 8 layers to cut in two chunks or more; use "
             "parallel.interleave=2 or 4");
+  EXPECT_EQ(error("ep: 3", "nodes: 1", "mixtral-8x7b"),
+            "parallel.ep is 3 but does not divide 8 experts; use parallel.ep=2 or 4");
+  EXPECT_EQ(error("ep: 2"),
+            "the model has no experts to spread; leave it out, or use a model with experts");
+  EXPECT_EQ(error("tp: 2", "nodes: 1", "mixtral-8x7b"),
+            "experts with tp need sequence parallelism; use parallel.sequence_parallel=true");
   EXPECT_EQ(error("interleave: 2"), "parallel.interleave needs parallel.schedule: interleaved");
   EXPECT_EQ(error("cp: 3, tp: 1", "nodes: 3"),
             "parallel.cp is 3 but 2 cp does not divide the sequence of 8192; use parallel.cp=2 or "
@@ -404,7 +468,7 @@ TEST(MegatronErrors, RefuseWhatTheDeviceCannotHold) {
   };
   EXPECT_EQ(error("tp: 8, pp: 16"), "");
   EXPECT_EQ(error("tp: 8, pp: 4"),
-            "job.yaml:5:105: a rank needs about 111 GB and the device h100-sxm has 86 GB; use "
+            "job.yaml:5:88: a rank needs about 111 GB and the device h100-sxm has 86 GB; use "
             "parallel.distributed_optimizer=true (device.memory_bytes=0: no check)");
   EXPECT_NE(error("tp: 8").find("use more tp or pp"), std::string::npos);
 }
