@@ -1,42 +1,14 @@
 #include "profiles/ddp.h"
 
-#include "profiles/compute.h"
-#include "profiles/error.h"
+#include <utility>
+
+#include "profiles/data_parallel.h"
 #include "profiles/program_builder.h"
 
 namespace ghostrank {
 namespace {
 
 constexpr std::size_t kCompute = 0, kComm = 1;
-constexpr std::uint16_t kDataParallel = 0;
-
-struct LayerTime {
-  Picoseconds forward = 0, backward = 0;
-};
-
-// What a rank computes in one step.
-struct StepTimes {
-  std::vector<LayerTime> layers;
-  Picoseconds optimizer = 0;
-};
-
-StepTimes step_times(const JobSpec& spec) {
-  const Model& model = *spec.model;
-  StepTimes out;
-  if (model.measured) {
-    for (const Layer& layer : model.layers) out.layers.push_back({layer.forward, layer.backward});
-    out.optimizer = model.optimizer;
-    return out;
-  }
-  const ComputeModel device(spec);
-  for (const Layer& layer : model.layers) {
-    const double flops = layer.forward_flops * spec.parallel.micro_batch;
-    out.layers.push_back({device.products(flops, "the forward of " + layer.name),
-                          device.products(2 * flops, "the backward of " + layer.name)});
-  }
-  out.optimizer = device.optimizer(static_cast<double>(model.parameters()));
-  return out;
-}
 
 // Everything that the programs of the iterations share.
 struct Plan {
@@ -116,17 +88,6 @@ Program later_iteration(const Plan& plan, Launch launch, bool rebuilds) {
   return out.take();
 }
 
-void check_fit(const JobSpec& spec) {
-  const int gpus = spec.cluster.gpus(), dp = spec.parallel.dp;
-  if (dp == 0 || dp == gpus) return;
-  std::string legal = std::to_string(gpus);
-  if (const int nodes = dp / spec.cluster.gpus_per_node, per_node = spec.cluster.gpus_per_node;
-      nodes * per_node == dp)
-    legal += ", or cluster.nodes=" + std::to_string(nodes);
-  throw Error(spec.place("parallel.dp") + ": parallel.dp is " + std::to_string(dp) +
-              " but the cluster has " + std::to_string(gpus) + " GPUs; use parallel.dp=" + legal);
-}
-
 std::uint64_t mebibytes(double value) { return static_cast<std::uint64_t>(value * (1 << 20)); }
 
 }  // namespace
@@ -152,7 +113,7 @@ std::vector<Bucket> ddp_buckets(const Model& model, std::uint32_t element_bytes,
 }
 
 Workload plan_ddp(const JobSpec& spec) {
-  check_fit(spec);
+  check_data_parallel(spec);
   const ParallelPlan& parallel = spec.parallel;
   const Plan plan{
       *spec.model, step_times(spec), spec.precision.gradients,
@@ -165,19 +126,7 @@ Workload plan_ddp(const JobSpec& spec) {
     role.iterations.push_back(later_iteration(plan, parallel.launch, false));
   }
 
-  Workload workload;
-  workload.ranks = spec.cluster.gpus();
-  workload.roles.push_back(std::move(role));
-  workload.role_of.assign(static_cast<std::size_t>(workload.ranks), 0);
-  workload.group_names = {"dp"};
-  Group all;
-  all.kind = kDataParallel;
-  for (Rank r = 0; r < workload.ranks; ++r) all.members.push_back(r);
-  workload.groups.push_back(std::move(all));
-  workload.samples_per_iteration =
-      static_cast<double>(parallel.micro_batch) * static_cast<double>(workload.ranks);
-  workload.flops_per_iteration = 3 * spec.model->forward_flops() * workload.samples_per_iteration;
-  return workload;
+  return data_parallel_workload(spec, std::move(role));
 }
 
 }  // namespace ghostrank

@@ -82,7 +82,7 @@ constexpr std::array kFrameworkKeys{
     FrameworkKey{"parallel.distributed_optimizer", "megatron"},
     FrameworkKey{"parallel.overlap_grad_reduce", "megatron"},
     FrameworkKey{"parallel.overlap_param_gather", "megatron"},
-    FrameworkKey{"parallel.bucket_size", "megatron"},
+    FrameworkKey{"parallel.bucket_size", "megatron zero1 zero2 zero3"},
     FrameworkKey{"parallel.recompute", "megatron"},
     FrameworkKey{"parallel.cp_comm", "megatron"},
     FrameworkKey{"parallel.order", "megatron"},

@@ -50,7 +50,7 @@ constexpr std::array kKeys{
         "downlink to uplink capacity of a leaf", 0, 0, "", "", kLater},
 
     Key{"parallel.framework", KeyType::choice, "ddp", "whose plan the ranks follow", 0, 0,
-        "ddp megatron", "torchtitan fsdp zero1 zero2 zero3 horovod dear byteps kfac"},
+        "ddp megatron fsdp torchtitan zero1 zero2 zero3", "horovod dear byteps kfac"},
     Key{"parallel.dp", KeyType::integer, "0",
         "data-parallel ranks; 0: all GPUs that tp, cp and pp leave", 0, 1e9},
     Key{"parallel.micro_batch", KeyType::integer, "1", "samples per GPU and micro-batch", 1, 1e6},
@@ -84,8 +84,9 @@ constexpr std::array kKeys{
     Key{"parallel.overlap_param_gather", KeyType::boolean, "true",
         "megatron: gather parameters while the next forward runs"},
     Key{"parallel.bucket_size", KeyType::integer, "0",
-        "megatron: elements of a gradient bucket; 0: the larger of 40,000,000 and 1,000,000 dp", 0,
-        1e12},
+        "elements of a gradient bucket; 0: megatron: the larger of 40,000,000 and 1,000,000 dp; "
+        "zero: 500,000,000",
+        0, 1e12},
     Key{"parallel.recompute", KeyType::choice, "none",
         "megatron: what the backward computes again: nothing, the attention core, whole layers", 0,
         0, "none selective full"},

@@ -2,9 +2,11 @@
 // plays it.
 #include "profiles/ddp.h"
 #include "profiles/error.h"
+#include "profiles/fsdp.h"
 #include "profiles/job.h"
 #include "profiles/megatron.h"
 #include "profiles/workload_check.h"
+#include "profiles/zero.h"
 
 namespace ghostrank {
 namespace {
@@ -12,8 +14,12 @@ namespace {
 Workload plan(const JobSpec& spec) {
   if (spec.parallel.framework == "ddp") return plan_ddp(spec);
   if (spec.parallel.framework == "megatron") return plan_megatron(spec);
-  throw Error(spec.place("parallel.framework") + ": parallel.framework: " +
-              spec.parallel.framework + " is not available yet; use ddp or megatron");
+  if (spec.parallel.framework == "fsdp" || spec.parallel.framework == "torchtitan")
+    return plan_fsdp(spec);
+  if (spec.parallel.framework.starts_with("zero")) return plan_zero(spec);
+  throw Error(
+      spec.place("parallel.framework") + ": parallel.framework: " + spec.parallel.framework +
+      " is not available yet; use one of ddp, megatron, fsdp, torchtitan, zero1, zero2, zero3");
 }
 
 }  // namespace

@@ -63,8 +63,10 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
     EXPECT_EQ(load_error(kHead, {override_text}), "-s '" + override_text + "': " + message);
   };
   refused("scale.mode=slice", "scale.mode: slice is not available yet; use dilate");
-  refused("parallel.framework=dear",
-          "parallel.framework: dear is not available yet; use ddp or megatron");
+  refused(
+      "parallel.framework=dear",
+      "parallel.framework: dear is not available yet; use ddp or megatron or fsdp or torchtitan "
+      "or zero1 or zero2 or zero3");
   refused("parallel.schedule=dualpipe",
           "parallel.schedule: dualpipe is not available yet; use 1f1b or interleaved or zb-h1 or "
           "zbv");

@@ -1,0 +1,23 @@
+// PyTorch's FSDP2 (fully_shard) as Programs: every layer of the model, the embeddings and the head
+// are units whose parameters are sharded over all ranks.
+//
+//   compute |     | F0 | F1 | F2 |     | B2 | B1 | B0 | optimizer |
+//   comm    | AG0 | AG1 | AG2 |   | AG2 | AG1 | RS2, AG0 | RS1 | RS0 |
+//
+// A unit's parameters are gathered before its forward, given up after it, gathered again before its
+// backward; its gradients are reduced and scattered after. While a unit is waited for the next
+// gather is launched. Framework fsdp gives up every unit; torchtitan keeps the last one until its
+// backward, as TorchTitan's default policy does. The rules are those of
+// torch/distributed/fsdp/_fully_shard; one communicator, so gathers and scatters share a stream.
+//
+// Every tensor is padded to a multiple of the ranks, where PyTorch pads its first dimension. One
+// micro-batch per step; the norm of the gradients is one call over all tensors. Threading: pure.
+#pragma once
+
+#include "profiles/job.h"
+
+namespace ghostrank {
+
+Workload plan_fsdp(const JobSpec& spec);
+
+}  // namespace ghostrank

@@ -1,0 +1,93 @@
+// FSDP and ZeRO against closed forms and measured volumes.
+#include <gtest/gtest.h>
+
+#include "profiles/job.h"
+#include "tests/profiles/programs.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+using test::CallSums;
+
+Workload plan_of(const std::string& framework, int ranks, const std::string& model,
+                 const std::string& more = "") {
+  return plan_workload(test::load_text("model: " + model + "\ndevice: h100-sxm\ncluster: {nodes: " +
+                                       std::to_string(ranks) +
+                                       ", gpus_per_node: 1, nics_per_node: 1}\n"
+                                       "precision: {parameters: bf16, gradients: fp32}\n"
+                                       "parallel: {framework: " +
+                                       framework + more + "}\n")
+                           .spec);
+}
+
+CallSums sums(const Workload& workload) {
+  return test::sums_of(workload.roles[0].iterations[0], workload, "dp");
+}
+
+// CCL-Bench (arXiv 2605.06544), Llama-3.1-8B under TorchTitan: an all-gather is counted as the
+// shard, a reduce-scatter as its input.
+TEST(Fsdp, MovesTheVolumesMeasuredOnLlama3) {
+  CallSums always = sums(plan_of("fsdp", 4, "llama3-8b"));
+  EXPECT_NEAR(static_cast<double>(always.bytes[Func::all_gather]) / 8.03026e9, 1, 1e-5);
+  EXPECT_NEAR(static_cast<double>(always.bytes[Func::reduce_scatter]) * 4 / 32.121e9, 1, 1e-5);
+  EXPECT_EQ(always.bytes[Func::all_reduce], 4u * 291 + 8);
+  CallSums kept = sums(plan_of("torchtitan", 8, "llama3-8b"));
+  EXPECT_NEAR(static_cast<double>(kept.bytes[Func::all_gather]) / 3.8838e9, 1, 1e-5);
+  EXPECT_NEAR(static_cast<double>(kept.bytes[Func::reduce_scatter]) * 8 / 32.121e9, 1, 1e-5);
+}
+
+TEST(Fsdp, GathersTheNextUnitWhileOneIsComputed) {
+  const Program& program = plan_of("fsdp", 4, "gpt2").roles[0].iterations[0];
+  EXPECT_TRUE(test::streams_end(program));
+  std::vector<std::string> calls;
+  for (const Op& op : program.streams[1])
+    if (op.kind == Op::Kind::collective) calls.push_back(program.labels[op.label]);
+  ASSERT_GT(calls.size(), 20u);
+  EXPECT_EQ(calls[0], "gather embeddings");
+  EXPECT_EQ(calls[1], "gather h.0");
+  EXPECT_EQ(calls[13], "gather head");
+  EXPECT_EQ(calls[14], "gather head");  // backward
+  EXPECT_EQ(calls[15], "gather h.11");
+  EXPECT_EQ(calls[16], "scatter head");
+  EXPECT_EQ(calls[17], "gather h.10");
+}
+
+TEST(Zero, StagesOneAndTwoAllReduceGradientsAndGatherParameters) {
+  constexpr std::uint64_t kParameters = 124439808;
+  for (const char* stage : {"zero1", "zero2"}) {
+    const Workload workload = plan_of(stage, 8, "gpt2", ", bucket_size: 30000000");
+    EXPECT_TRUE(test::streams_end(workload.roles[0].iterations[0]));
+    CallSums one = sums(workload);
+    EXPECT_EQ(one.bytes[Func::all_reduce], 2 * kParameters + 4);  // and the norm
+    EXPECT_EQ(one.bytes[Func::all_gather], 2 * kParameters / 8);
+    // No bucket above the limit but that of the token embedding alone.
+    for (const Op& op : workload.roles[0].iterations[0].streams[1])
+      if (op.kind == Op::Kind::collective && op.func == Func::all_reduce) {
+        EXPECT_TRUE(op.count <= 30000000 || op.count == 50257 * 768) << op.count;
+      }
+  }
+}
+
+TEST(Zero, StageThreeGathersTwiceAndScattersOnce) {
+  const Workload workload = plan_of("zero3", 8, "gpt2-xl");
+  EXPECT_TRUE(test::streams_end(workload.roles[0].iterations[0]));
+  CallSums three = sums(workload);
+  const Model model = test::shipped_model("gpt2-xl");
+  std::uint64_t large = 0;
+  for (const Layer& layer : model.layers)
+    for (const Tensor& tensor : layer.parameters)
+      if (tensor.numel > 100000) large += tensor.numel;
+  EXPECT_EQ(three.bytes[Func::all_gather], 2 * large * 2 / 8);
+  EXPECT_EQ(three.bytes[Func::reduce_scatter], 2 * model.parameters() / 8);
+  EXPECT_EQ(three.bytes[Func::all_reduce], 4u);
+}
+
+TEST(Sharded, TakesAllGpus) {
+  EXPECT_EQ(test::error_of([] { plan_of("zero3", 8, "gpt2", ", dp: 4"); }),
+            "job.yaml:5:36: parallel.dp is 4 but the cluster has 8 GPUs; use parallel.dp=8, or "
+            "cluster.nodes=4");
+}
+
+}  // namespace
+}  // namespace ghostrank
