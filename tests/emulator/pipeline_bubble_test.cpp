@@ -116,8 +116,7 @@ TEST(CallsInsideANode, CountTheSameBytesAndMessages) {
     const Result modelled = one_node(func, InsideNode::model, 8).run(),
                  played = one_node(func, InsideNode::messages, 8).run();
     EXPECT_EQ(modelled.intra_node_bytes_per_iteration, played.intra_node_bytes_per_iteration);
-    EXPECT_EQ(modelled.intra_node_messages_per_iteration,
-              played.intra_node_messages_per_iteration);
+    EXPECT_EQ(modelled.intra_node_messages_per_iteration, played.intra_node_messages_per_iteration);
     EXPECT_EQ(modelled.collectives.at(0).calls, played.collectives.at(0).calls);
   }
 }
