@@ -99,13 +99,14 @@ TEST_F(Mpirun, MeetsAtTheInterfaceOrAddressThatTheUserChooses) {
   EXPECT_EQ(run(2, "GHOSTRANK_ADDRESS=127.0.0.1").status, 0);
 }
 
-TEST_F(Mpirun, EveryProcessLearnsWhyProcessZeroCannotListen) {
+TEST_F(Mpirun, SaysWhyProcessZeroCannotListenWhicheverProcessEndsFirst) {
   const Outcome outcome = run(2, "GHOSTRANK_ADDRESS=nowhere9");
   EXPECT_EQ(outcome.status, 3) << outcome.said;
+  // mpirun ends the others as soon as the first has ended, so one of them may be silent.
   const std::string problem =
       "GHOSTRANK_ADDRESS: 'nowhere9' is neither an interface nor an address of this host; there "
       "are ";
-  EXPECT_NE(outcome.said.find("ghostrank: " + problem), std::string::npos) << outcome.said;
+  EXPECT_NE(outcome.said.find(problem), std::string::npos) << outcome.said;
 }
 
 }  // namespace
