@@ -57,9 +57,10 @@ class Files final : public FramePorts {
     return nowhere_.data();
   }
 
-  void flush() override {
+  void flush() override {}
+  void finish() override {
     for (auto& writer : writers_) {
-      if (writer && finished()) writer->finish();
+      if (writer) writer->finish();
     }
   }
 

@@ -38,6 +38,8 @@ class FramePorts : public Transmitter {
   virtual std::optional<Arrival> next() = 0;
   // Sends what frame() was given room for, where it is not sent yet.
   virtual void flush() = 0;
+  // Writes what is still held back, once, at the end. Throws std::runtime_error naming the file.
+  virtual void finish() = 0;
   // Nothing will come any more.
   virtual bool finished() const = 0;
   // Descriptors that become readable when something has come; empty: next() never waits.
@@ -45,7 +47,7 @@ class FramePorts : public Transmitter {
 };
 
 // All frames of all files in the order of their time stamps, of equal ones by port; what leaves has
-// the time stamp of what came last. Throws std::runtime_error naming the file; finish by flush().
+// the time stamp of what came last. Throws std::runtime_error naming the file.
 std::unique_ptr<FramePorts> open_files(const std::vector<PortName>& ports);
 
 // Throws std::system_error where an interface cannot be opened.

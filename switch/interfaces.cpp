@@ -112,6 +112,7 @@ class Interfaces final : public FramePorts {
   }
 
   int count() const override { return static_cast<int>(ports_.size()); }
+  void finish() override { flush(); }
   bool finished() const override { return false; }
   std::vector<int> descriptors() const override {
     std::vector<int> all;

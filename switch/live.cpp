@@ -30,6 +30,7 @@ void run(CompiledSwitch& sw, FramePorts& ports, const std::vector<Watch>& watche
     ports.flush();
     if (!ports.finished()) wait_for(ports, watches);
   }
+  ports.finish();
 }
 
 }  // namespace ghostrank::switchml

@@ -1,0 +1,75 @@
+// Frames between the ports of a switch and those of a pipeline.
+//
+// A frame whose IPv4 header claims more bytes than there are never gets in: the pipeline's parser
+// does not look at lengths and would read beyond it. A frame that leaves longer than it may be is
+// dropped too. Both are counted.
+//
+// Threading: one owner.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "switch/frame_ports.h"
+
+namespace ghostrank::dpdk {
+
+inline constexpr std::size_t kFrameRoom = 2048;  // bytes of a frame in the pipeline
+inline constexpr std::size_t kHeadroom = 128;    // before it, for headers that grow
+
+struct PortCounters {
+  std::uint64_t received = 0, sent = 0, short_frames = 0, overlong = 0;
+};
+
+// A pipeline asks each of its ports in turn; frames come in one order for all of them.
+class PortSet {
+ public:
+  explicit PortSet(switchml::FramePorts& ports)
+      : counters(static_cast<std::size_t>(ports.count())), ports_(ports) {}
+
+  int count() const { return ports_.count(); }
+  // The next frame of all, if it came in at `port`; empty: none now. Valid until the next call.
+  std::span<const std::byte> receive(int port);
+  void send(int port, std::span<const std::byte> frame);
+  // Calls of receive() since a frame was given; all ports asked in vain: nothing waits.
+  int idle_polls() const { return idle_polls_; }
+
+  std::vector<PortCounters> counters;  // by port
+
+ private:
+  switchml::FramePorts& ports_;
+  std::optional<switchml::Arrival> waiting_;
+  int idle_polls_ = 0;
+};
+
+// A frame inside the pipeline.
+struct Buffer {
+  std::array<std::uint8_t, kHeadroom + kFrameRoom> bytes;
+};
+
+// Buffers that are in no packet. Grows to what the pipeline has in flight, a few dozen.
+class BufferPool {
+ public:
+  BufferPool() = default;
+  ~BufferPool() {
+    for (Buffer* b : free_) delete b;
+  }
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+  Buffer* take() {
+    if (free_.empty()) return new Buffer;
+    Buffer* b = free_.back();
+    free_.pop_back();
+    return b;
+  }
+  void give(Buffer* b) { free_.push_back(b); }
+
+ private:
+  std::vector<Buffer*> free_;
+};
+
+}  // namespace ghostrank::dpdk
