@@ -19,7 +19,7 @@ class Builder {
     const std::uint32_t everybody = group(workers);
     std::uint32_t up = 0;
     if (job.uplink) up = group({{job.uplink->port, job.uplink->mac, job.uplink->ip, kUdpPort}});
-    for (const Ternary& slot : ternary_range(job.first_slot, job.slots)) {
+    for (int slot = job.first_slot; slot < job.first_slot + job.slots; ++slot) {
       for (std::size_t w = 0; w < job.workers.size(); ++w) {
         Tables::Source source{job.workers[w].port, job.workers[w].ip, slot};
         source.worker = static_cast<int>(w);
@@ -54,20 +54,6 @@ class Builder {
 
 }  // namespace
 
-std::vector<Ternary> ternary_range(int first, int count) {
-  constexpr int kBits = 15;
-  std::vector<Ternary> all;
-  while (count > 0) {
-    int size = first == 0 ? 1 << kBits : first & -first;
-    while (size > count) size /= 2;
-    all.push_back({static_cast<std::uint16_t>(first),
-                   static_cast<std::uint16_t>(((1 << kBits) - 1) & ~(size - 1))});
-    first += size;
-    count -= size;
-  }
-  return all;
-}
-
 Tables tables_of(const SwitchPlan& plan, int elements, int slots) {
   Builder builder;
   int used = 0;
@@ -82,6 +68,10 @@ Tables tables_of(const SwitchPlan& plan, int elements, int slots) {
                                   std::to_string(slots) + " are left");
     builder.add(job, used);
     used += job.slots;
+    if (builder.tables.sources.size() > kMostSources)
+      throw std::invalid_argument("job '" + job.name +
+                                  "': slots times workers of all jobs are over " +
+                                  std::to_string(kMostSources) + "; give the jobs fewer slots");
   }
   return std::move(builder.tables);
 }

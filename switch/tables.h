@@ -7,8 +7,8 @@
 //   resume      (address of a receiver, slot) -> the receiver after it; for targets that serve one
 //               receiver per pass
 //
-// Slots of the jobs are laid side by side in the registers. A range of slots becomes ternary
-// matches of powers of two.
+// Slots of the jobs are laid side by side in the registers. There is an entry for every slot: exact
+// matches are what every target has and does fast.
 //
 // Threading: plain values.
 #pragma once
@@ -20,11 +20,7 @@
 
 namespace ghostrank::switchml {
 
-struct Ternary {
-  std::uint16_t value = 0, mask = 0;
-};
-// Slots [first, first + count) as few matches of aligned powers of two.
-std::vector<Ternary> ternary_range(int first, int count);
+inline constexpr std::size_t kMostSources = 65536;  // size of the table in p4/source.p4
 
 struct Receiver {
   int port = 0;
@@ -41,7 +37,7 @@ struct Tables {
   struct Source {
     int port = 0;
     std::uint32_t ip = 0;
-    Ternary slot;
+    int slot = 0;  // in packets
     bool upper = false;
     int worker = 0, workers = 0;  // of a worker
     std::uint16_t offset = 0;     // register slot = packet slot + offset
@@ -49,7 +45,7 @@ struct Tables {
   };
   struct Resume {
     std::uint32_t ip = 0;
-    Ternary slot;
+    int slot = 0;
     std::uint32_t group = 0, index = 0;
   };
   std::vector<Group> groups;
@@ -58,7 +54,7 @@ struct Tables {
 };
 
 // Throws std::invalid_argument where a job's elements are not `elements` (a P4 program has one
-// size), or where the jobs together have more than `slots`.
+// size), where the jobs together have more than `slots`, or more than kMostSources entries.
 Tables tables_of(const SwitchPlan& plan, int elements, int slots);
 
 }  // namespace ghostrank::switchml

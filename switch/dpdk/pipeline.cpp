@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <rte_mbuf.h>
 #include <rte_swx_ctl.h>
 #include <rte_swx_pipeline.h>
 #include <rte_swx_table_em.h>
@@ -23,7 +24,7 @@ void check(int status, const std::string& what) {
 // One end of the pipeline. DPDK makes a port from `args`; ours are made already.
 struct End {
   PortSet* set = nullptr;
-  BufferPool* buffers = nullptr;
+  rte_mempool* buffers = nullptr;
   int port = -1;  // < 0: nothing comes from here, and what goes here is freed
 };
 
@@ -35,19 +36,21 @@ int receive(void* port, rte_swx_pkt* packet) {
   if (end.port < 0) return 0;
   const std::span<const std::byte> frame = end.set->receive(end.port);
   if (frame.empty()) return 0;
-  Buffer* buffer = end.buffers->take();
-  std::memcpy(buffer->bytes.data() + kHeadroom, frame.data(), frame.size());
+  // DPDK frees what is dropped itself, as one of its own buffers. There are always enough: the
+  // pipeline holds a few dozen at most.
+  rte_mbuf* buffer = rte_pktmbuf_alloc(end.buffers);
   packet->handle = buffer;
-  packet->pkt = buffer->bytes.data();
-  packet->offset = kHeadroom;
+  packet->pkt = static_cast<std::uint8_t*>(buffer->buf_addr);
+  packet->offset = buffer->data_off;
+  std::memcpy(packet->pkt + packet->offset, frame.data(), frame.size());
   packet->length = static_cast<std::uint32_t>(frame.size());
   return 1;
 }
 
 void copy_out(End& end, const rte_swx_pkt& packet) {
   if (end.port < 0) return;
-  if (packet.offset > kHeadroom + kFrameRoom ||
-      packet.length > kHeadroom + kFrameRoom - packet.offset) {
+  constexpr std::size_t kRoom = RTE_PKTMBUF_HEADROOM + kFrameRoom;
+  if (packet.offset > kRoom || packet.length > kRoom - packet.offset) {
     ++end.set->counters[static_cast<std::size_t>(end.port)].overlong;
     return;
   }
@@ -58,7 +61,7 @@ void copy_out(End& end, const rte_swx_pkt& packet) {
 void send(void* port, rte_swx_pkt* packet) {
   End& end = *static_cast<End*>(port);
   copy_out(end, *packet);
-  end.buffers->give(static_cast<Buffer*>(packet->handle));
+  rte_pktmbuf_free(static_cast<rte_mbuf*>(packet->handle));
 }
 
 void send_clone(void* port, rte_swx_pkt* packet, std::uint32_t) {
@@ -119,7 +122,7 @@ void configure_table(rte_swx_pipeline* pipeline, const SpecTable& table) {
 }  // namespace
 
 struct Pipeline::Ends {
-  BufferPool buffers;
+  rte_mempool* buffers = nullptr;  // given back with DPDK's environment
   std::vector<End> all;
   End nowhere;
 };
@@ -150,15 +153,20 @@ void Pipeline::configure_ports(PortSet& ports) {
                            flush,    read_statistics_out};
   check(rte_swx_pipeline_port_in_type_register(pipeline_, kPortType, &in), "a type of port");
   check(rte_swx_pipeline_port_out_type_register(pipeline_, kPortType, &out), "a type of port");
-  ends_->nowhere = {&ports, &ends_->buffers, -1};
-  for (int p = 0; p < ports.count(); ++p) ends_->all.push_back({&ports, &ends_->buffers, p});
+  constexpr unsigned kBuffers = 1024;
+  ends_->buffers = rte_pktmbuf_pool_create("frames", kBuffers, 0, 0,
+                                           RTE_PKTMBUF_HEADROOM + kFrameRoom, kAnyNumaNode);
+  if (ends_->buffers == nullptr) throw std::runtime_error("DPDK has no memory for frames");
+  ends_->nowhere = {&ports, ends_->buffers, -1};
+  for (int p = 0; p < ports.count(); ++p) ends_->all.push_back({&ports, ends_->buffers, p});
   const auto count = static_cast<std::uint32_t>(ports.count());
-  // Their number must be a power of two. What is dropped goes to the last port that leaves.
+  // Their number must be a power of two.
   for (std::uint32_t p = 0; p < std::bit_ceil(count); ++p) {
     End* end = p < count ? &ends_->all[p] : &ends_->nowhere;
     check(rte_swx_pipeline_port_in_config(pipeline_, p, kPortType, end),
           "port " + std::to_string(p));
   }
+  // The last one is for mirroring sessions that lead nowhere; DPDK adds one for what is dropped.
   for (std::uint32_t p = 0; p <= count; ++p) {
     End* end = p < count ? &ends_->all[p] : &ends_->nowhere;
     check(rte_swx_pipeline_port_out_config(pipeline_, p, kPortType, end),

@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kNowhere = kMirrorSessions - 1;  // the session t
 
 class Pipeline {
  public:
-  // Ports 0 .. ports-1 read and write; packets to any other port, or dropped, are freed. Mirroring
+  // Ports 0 .. ports-1 read and write; other ports drop. Mirroring
   // session p copies to port p. Throws std::runtime_error where DPDK refuses, naming what.
   Pipeline(const Spec& spec, PortSet& ports);
   ~Pipeline();

@@ -7,7 +7,6 @@
 // Threading: one owner.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,7 +18,6 @@
 namespace ghostrank::dpdk {
 
 inline constexpr std::size_t kFrameRoom = 2048;  // bytes of a frame in the pipeline
-inline constexpr std::size_t kHeadroom = 128;    // before it, for headers that grow
 
 struct PortCounters {
   std::uint64_t received = 0, sent = 0, short_frames = 0, overlong = 0;
@@ -44,32 +42,6 @@ class PortSet {
   switchml::FramePorts& ports_;
   std::optional<switchml::Arrival> waiting_;
   int idle_polls_ = 0;
-};
-
-// A frame inside the pipeline.
-struct Buffer {
-  std::array<std::uint8_t, kHeadroom + kFrameRoom> bytes;
-};
-
-// Buffers that are in no packet. Grows to what the pipeline has in flight, a few dozen.
-class BufferPool {
- public:
-  BufferPool() = default;
-  ~BufferPool() {
-    for (Buffer* b : free_) delete b;
-  }
-  BufferPool(const BufferPool&) = delete;
-  BufferPool& operator=(const BufferPool&) = delete;
-  Buffer* take() {
-    if (free_.empty()) return new Buffer;
-    Buffer* b = free_.back();
-    free_.pop_back();
-    return b;
-  }
-  void give(Buffer* b) { free_.push_back(b); }
-
- private:
-  std::vector<Buffer*> free_;
 };
 
 }  // namespace ghostrank::dpdk

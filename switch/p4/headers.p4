@@ -35,6 +35,7 @@
 const bit<16> TYPE_IPV4 = 0x0800;
 const bit<8> PROTOCOL_UDP = 17;
 const bit<8> TIME_TO_LIVE = 64;
+const bit<48> GROUP_BIT = 0x010000000000;  // of an Ethernet address
 
 header ethernet_t {
     bit<48> dst;
@@ -99,6 +100,7 @@ struct headers_t {
 
 struct metadata_t {
     bit<32> port;       // where it came in
+    bit<48> dst;
     bit<32> source;     // IPv4
     bit<16> slot;       // as in the packet
     bit<16> set;
@@ -116,7 +118,6 @@ struct metadata_t {
 
     // Decided on the way.
     bit<32> at;         // row of registers
-    bit<64> pair;       // marks of both sets
     bit<32> mine;
     bit<32> theirs;
     bit<8> first;       // opens a round

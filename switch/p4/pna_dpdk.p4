@@ -21,15 +21,22 @@
 #include "loss.p4"
 #include "result.p4"
 
-#define MIRROR (MirrorSlotId_t)0
+const MirrorSlotId_t SLOT0 = (MirrorSlotId_t)0;
+const MirrorSlotId_t SLOT1 = (MirrorSlotId_t)1;
+const MirrorSlotId_t SLOT2 = (MirrorSlotId_t)2;
+const MirrorSlotId_t SLOT3 = (MirrorSlotId_t)3;
+const MirrorSlotId_t SLOT4 = (MirrorSlotId_t)4;
+const MirrorSlotId_t SLOT5 = (MirrorSlotId_t)5;
+const MirrorSlotId_t SLOT6 = (MirrorSlotId_t)6;
+const MirrorSlotId_t SLOT7 = (MirrorSlotId_t)7;
 
-parser Parser(packet_in pkt, out headers_t hdr, inout metadata_t meta,
+parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
               in pna_main_parser_input_metadata_t istd) {
     state start {
         meta.malformed = 0;
         meta.is_result = 0;
-        transition select(istd.pass) {
-            (PassNumber_t)0: parse_ethernet;
+        transition select((PassNumberUint_t)istd.pass) {
+            0: parse_ethernet;
             default: parse_result;
         }
     }
@@ -49,7 +56,7 @@ control Before(in headers_t hdr, inout metadata_t meta, in pna_pre_input_metadat
     apply {}
 }
 
-control Main(inout headers_t hdr, inout metadata_t meta, in pna_main_input_metadata_t istd,
+control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_metadata_t istd,
              inout pna_main_output_metadata_t ostd) {
     Source() source;
     Marks() marks;
@@ -59,6 +66,7 @@ control Main(inout headers_t hdr, inout metadata_t meta, in pna_main_input_metad
     Loss() loss_of_ingress;
     Loss() loss_of_egress;
     Result() result;
+    InternetChecksum() checksum;
 
     action lose(bit<32> probability, bit<32> seed) {
         meta.loss = probability;
@@ -71,6 +79,7 @@ control Main(inout headers_t hdr, inout metadata_t meta, in pna_main_input_metad
         key = { meta.port: exact; }
         actions = { lose; keep; }
         const default_action = keep();
+        size = 256;
     }
     action lose_at(bit<32> port, bit<32> probability, bit<32> seed) {
         meta.port = port;
@@ -97,23 +106,27 @@ control Main(inout headers_t hdr, inout metadata_t meta, in pna_main_input_metad
     action flood(MirrorSessionId_t s0, MirrorSessionId_t s1, MirrorSessionId_t s2,
                  MirrorSessionId_t s3, MirrorSessionId_t s4, MirrorSessionId_t s5,
                  MirrorSessionId_t s6, MirrorSessionId_t s7) {
-        mirror_packet((MirrorSlotId_t)0, s0);
-        mirror_packet((MirrorSlotId_t)1, s1);
-        mirror_packet((MirrorSlotId_t)2, s2);
-        mirror_packet((MirrorSlotId_t)3, s3);
-        mirror_packet((MirrorSlotId_t)4, s4);
-        mirror_packet((MirrorSlotId_t)5, s5);
-        mirror_packet((MirrorSlotId_t)6, s6);
-        mirror_packet((MirrorSlotId_t)7, s7);
+        mirror_packet(SLOT0, s0);
+        mirror_packet(SLOT1, s1);
+        mirror_packet(SLOT2, s2);
+        mirror_packet(SLOT3, s3);
+        mirror_packet(SLOT4, s4);
+        mirror_packet(SLOT5, s5);
+        mirror_packet(SLOT6, s6);
+        mirror_packet(SLOT7, s7);
         drop_packet();
     }
     table forwarding {
-        key = {
-            hdr.ethernet.dst: ternary;
-            meta.port: ternary;
-        }
-        actions = { forward; flood; drop; }
+        key = { hdr.ethernet.dst: exact; }
+        actions = { forward; drop; }
         const default_action = drop();
+        size = 1024;
+    }
+    table flooding {
+        key = { meta.port: exact; }
+        actions = { flood; drop; }
+        const default_action = drop();
+        size = 64;
     }
 
     // After the receiver that the packet was just rewritten for comes this one.
@@ -127,11 +140,11 @@ control Main(inout headers_t hdr, inout metadata_t meta, in pna_main_input_metad
     table resume {
         key = {
             hdr.ipv4.dst: exact;
-            meta.slot: ternary;
+            meta.slot: exact;
         }
         actions = { next_receiver; no_receiver; }
         const default_action = no_receiver();
-        size = 4096;
+        size = 65536;
     }
 
     RESULT_ACTIONS
@@ -142,7 +155,7 @@ control Main(inout headers_t hdr, inout metadata_t meta, in pna_main_input_metad
     action one_of_several(MirrorSessionId_t session, bit<48> mac, bit<32> ip, bit<16> udp,
                           bit<48> own_mac, bit<32> own_ip) {
         address(mac, ip, udp, own_mac, own_ip);
-        mirror_packet(MIRROR, session);
+        mirror_packet(SLOT0, session);
         recirculate();
     }
     // What is lost on the way to its port is rewritten all the same: the next pass goes by it.
@@ -166,8 +179,10 @@ control Main(inout headers_t hdr, inout metadata_t meta, in pna_main_input_metad
         meta.index = 0;
         meta.port = (bit<32>)istd.input_port;
         if (meta.is_result == 1) {
-            meta.slot = hdr.switchml.index & 0x7fff;
-            meta.thread = hdr.udp.src & 0xf;
+            meta.slot = hdr.switchml.index;
+            meta.slot = meta.slot & 0x7fff;
+            meta.thread = hdr.udp.src;
+            meta.thread = meta.thread & 0xf;
             resume.apply();
         } else if (meta.malformed == 0) {
             if (hdr.lanes0.isValid()) {
@@ -192,7 +207,13 @@ control Main(inout headers_t hdr, inout metadata_t meta, in pna_main_input_metad
             }
         }
         if (meta.is_result == 2) {
-            forwarding.apply();
+            meta.dst = hdr.ethernet.dst;
+            meta.dst = meta.dst & GROUP_BIT;
+            if (meta.dst == 0) {
+                forwarding.apply();
+            } else {
+                flooding.apply();
+            }
         } else if (meta.group == 0) {
             drop_packet();
         } else {
@@ -202,16 +223,20 @@ control Main(inout headers_t hdr, inout metadata_t meta, in pna_main_input_metad
             loss_of_egress.apply(hdr, meta);
             meta.index = meta.at;
             receivers.apply();
+            hdr.udp.dst = hdr.udp.dst + meta.thread;
+            hdr.ipv4.checksum = 0;
+            checksum.clear();
+            checksum.add(hdr.ipv4);
+            hdr.ipv4.checksum = checksum.get();
         }
     }
 }
 
-control Deparser(packet_out pkt, in headers_t hdr, in metadata_t meta,
+control PutTogether(packet_out pkt, in headers_t hdr, in metadata_t meta,
                  in pna_main_output_metadata_t ostd) {
-    InternetChecksum() checksum;
     apply {
         EMIT_HEADERS
     }
 }
 
-PNA_NIC(Parser(), Before(), Main(), Deparser()) main;
+PNA_NIC(TakeApart(), Before(), Switch(), PutTogether()) main;

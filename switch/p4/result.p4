@@ -5,13 +5,14 @@
         hdr.ethernet.src = own_mac;                                                                \
         hdr.ipv4.dst = ip;                                                                         \
         hdr.ipv4.src = own_ip;                                                                     \
-        hdr.udp.dst = udp + meta.thread;                                                           \
+        hdr.udp.dst = udp;                                                                          \
     }
 
 // The fields that are alike for all receivers.
 control Result(inout headers_t hdr, inout metadata_t meta) {
     apply {
-        meta.thread = hdr.udp.dst & 0xf;
+        meta.thread = hdr.udp.dst;
+        meta.thread = meta.thread & 0xf;
         hdr.udp.src = hdr.udp.dst;
         hdr.udp.checksum = 0;
         hdr.ipv4.tos = 0;

@@ -23,16 +23,18 @@ control Source(inout headers_t hdr, inout metadata_t meta) {
         key = {
             meta.port: exact;
             meta.source: exact;
-            meta.slot: ternary;
+            meta.slot: exact;
         }
         actions = { worker; upper; stranger; }
         const default_action = stranger();
-        size = 4096;
+        size = 65536;
     }
     apply {
         meta.source = hdr.ipv4.src;
-        meta.slot = hdr.switchml.index & 0x7fff;
-        meta.set = hdr.switchml.index >> 15;
+        meta.slot = hdr.switchml.index;
+        meta.slot = meta.slot & 0x7fff;
+        meta.set = hdr.switchml.index;
+        meta.set = meta.set >> 15;
         sources.apply();
     }
 }

@@ -17,7 +17,9 @@
 #include "loss.p4"
 #include "result.p4"
 
-parser Parser(packet_in pkt, out headers_t hdr, inout metadata_t meta,
+const bit<16> EVERY_PORT = 0xffff;  // multicast group of ordinary frames
+
+parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
               inout standard_metadata_t standard) {
     state start {
         meta.malformed = 0;
@@ -26,7 +28,7 @@ parser Parser(packet_in pkt, out headers_t hdr, inout metadata_t meta,
     PARSER_STATES
 }
 
-control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     Source() source;
     Marks() marks;
     Missing() missing;
@@ -46,6 +48,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         key = { meta.port: exact; }
         actions = { lose; keep; }
         const default_action = keep();
+        size = 256;
     }
 
     action drop() {
@@ -54,12 +57,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     action forward(bit<32> port) {
         standard.egress_spec = (bit<9>)port;
     }
-    action flood(bit<32> group) {
-        standard.mcast_grp = (bit<16>)group;
-    }
     table forwarding {
-        key = { hdr.ethernet.dst: ternary; }
-        actions = { forward; flood; drop; }
+        key = { hdr.ethernet.dst: exact; }
+        actions = { forward; drop; }
         const default_action = drop();
     }
 
@@ -92,12 +92,18 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                 standard.mcast_grp = (bit<16>)meta.group;
             }
         } else {
-            forwarding.apply();
+            meta.dst = hdr.ethernet.dst;
+            meta.dst = meta.dst & GROUP_BIT;
+            if (meta.dst == 0) {
+                forwarding.apply();
+            } else {
+                standard.mcast_grp = EVERY_PORT;
+            }
         }
     }
 }
 
-control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     Loss() loss;
 
     action lose(bit<32> probability, bit<32> seed) {
@@ -111,6 +117,7 @@ control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metada
         key = { meta.index: exact; }
         actions = { lose; keep; }
         const default_action = keep();
+        size = 256;
     }
     RESULT_ACTIONS
     table receivers {
@@ -133,6 +140,7 @@ control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metada
                 mark_to_drop(standard);
             } else {
                 receivers.apply();
+                hdr.udp.dst = hdr.udp.dst + meta.thread;
             }
         } else if (standard.instance_type == 5 && standard.egress_port == standard.ingress_port) {
             mark_to_drop(standard);  // a copy of a flooded frame, back to where it came from
@@ -154,10 +162,10 @@ control Checksum(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-control Deparser(packet_out pkt, in headers_t hdr) {
+control PutTogether(packet_out pkt, in headers_t hdr) {
     apply {
         EMIT_HEADERS
     }
 }
 
-V1Switch(Parser(), Unchecked(), Ingress(), Egress(), Checksum(), Deparser()) main;
+V1Switch(TakeApart(), Unchecked(), Switch(), Copy(), Checksum(), PutTogether()) main;

@@ -2,7 +2,6 @@
 #include "switch/tables.h"
 
 #include <map>
-#include <random>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
@@ -12,23 +11,6 @@
 namespace ghostrank::switchml {
 namespace {
 
-TEST(TernaryRange, MatchesItsSlotsAndNoOthersOnce) {
-  std::mt19937 random(11);
-  for (int i = 0; i < 200; ++i) {
-    const int first = static_cast<int>(random() % kMaxSlots);
-    const int count = 1 + static_cast<int>(random() % static_cast<unsigned>(kMaxSlots - first));
-    const auto matches = ternary_range(first, count);
-    EXPECT_LE(matches.size(), 28u);
-    for (int slot = std::max(0, first - 3); slot < std::min(kMaxSlots, first + count + 3); ++slot) {
-      int hits = 0;
-      for (const Ternary& t : matches) hits += (slot & t.mask) == t.value;
-      ASSERT_EQ(hits, slot >= first && slot < first + count)
-          << slot << " of " << first << "+" << count;
-    }
-  }
-  EXPECT_EQ(ternary_range(0, kMaxSlots).size(), 1u);
-}
-
 TEST(SwitchTables, LayJobsSideBySideInTheRegisters) {
   JobPlan a = job_of(3, 64, 8), b = job_of(2, 64, 16);
   b.name = "b";
@@ -36,9 +18,7 @@ TEST(SwitchTables, LayJobsSideBySideInTheRegisters) {
   const Tables tables = tables_of(plan_of({a, b}, 3), 64, 1024);
   std::map<int, int> uses;  // by register slot: number of workers that may write it
   for (const Tables::Source& s : tables.sources) {
-    for (int slot = 0; slot < kMaxSlots; ++slot) {
-      if ((slot & s.slot.mask) == s.slot.value) ++uses[(slot + s.offset) & 0xffff];
-    }
+    ++uses[(s.slot + s.offset) & 0xffff];
   }
   ASSERT_EQ(uses.size(), 24u);
   for (const auto& [slot, workers] : uses) EXPECT_EQ(workers, slot < 8 ? 3 : 2) << slot;
@@ -53,7 +33,7 @@ TEST(SwitchTables, SendResultsToAllAndRepeatedOnesToTheirSender) {
     EXPECT_EQ(group(s.again).receivers[0].ip, s.ip);
     EXPECT_EQ(group(s.again).number, s.again);
   }
-  ASSERT_EQ(tables.resume.size(), 2u);
+  ASSERT_EQ(tables.resume.size(), 2u * 8);
   EXPECT_EQ(tables.resume[0].ip, worker(0, 0).ip);
   EXPECT_EQ(tables.resume[0].index, 1u);
 }
@@ -79,6 +59,7 @@ TEST(SwitchTables, OfALeafLeadUpAndComeDown) {
 TEST(SwitchTables, RefuseWhatTheProgramCannotHold) {
   EXPECT_THROW(tables_of(plan_of({job_of(2, 32)}, 2), 64, 1024), std::invalid_argument);
   EXPECT_THROW(tables_of(plan_of({job_of(2, 64, 2000)}, 2), 64, 1024), std::invalid_argument);
+  EXPECT_THROW(tables_of(plan_of({job_of(32, 64, 4096)}, 32), 64, 16384), std::invalid_argument);
 }
 
 }  // namespace
