@@ -19,6 +19,7 @@
 #include "tools/result_json.h"
 #include "tools/signals.h"
 #include "tools/switch_control.h"
+#include "tools/switch_dpdk.h"
 #include "tools/switch_plan.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
@@ -30,7 +31,7 @@ using switchml::CompiledSwitch;
 using switchml::PortName;
 
 struct RunFlags {
-  std::string plan, target = "compiled", socket, json;
+  std::string plan, target = "compiled", program, entries, socket, json;
   std::vector<std::string> ports;
 };
 
@@ -86,10 +87,14 @@ void report(const CompiledSwitch& sw, double seconds, double processor) {
 
 bool read_run_flags(const Argv& argv, RunFlags& flags) {
   CLI::App app("Start a programmable switch.", "ghostrank switch run");
-  app.add_option("--target", flags.target, "compiled: C++")->capture_default_str();
+  app.add_option("--target", flags.target, "compiled: C++; dpdk: the P4 program on DPDK")
+      ->capture_default_str();
   app.add_option("--plan", flags.plan, "addresses, forwarding and jobs (docs/switch.md)")
-      ->required()
       ->type_name("FILE.yaml");
+  app.add_option("--program", flags.program, "dpdk: another pipeline than ours")
+      ->type_name("FILE.spec");
+  app.add_option("--entries", flags.entries, "dpdk: its table entries, in place of a plan")
+      ->type_name("FILE");
   app.add_option("--ports", flags.ports, "interfaces, or IN.pcap:OUT.pcap, in the order of ports")
       ->required()
       ->delimiter(',')
@@ -116,18 +121,55 @@ bool on_files(const std::vector<PortName>& ports) {
 
 void stop_on_signal(int) { stop_requested = true; }
 
+void check_target(const RunFlags& flags) {
+  if (flags.target == "bmv2")
+    throw Error("--target bmv2 is not available yet; use compiled or dpdk");
+  const bool dpdk = flags.target == "dpdk";
+  if (!dpdk && flags.target != "compiled")
+    throw Error("there is no target '" + flags.target + "'; known are compiled and dpdk");
+  if (!dpdk && (!flags.program.empty() || !flags.entries.empty()))
+    throw Error("--program and --entries belong to --target dpdk");
+  if (dpdk && !flags.socket.empty())
+    throw Error(
+        "--socket belongs to --target compiled; the DPDK switch takes its jobs from the plan");
+  if (flags.plan.empty() && flags.entries.empty())
+    throw Error("which jobs? name a plan with --plan (docs/switch.md)");
+}
+
+int run_dpdk_switch(const RunFlags& flags) {
+  std::optional<switchml::SwitchPlan> plan;
+  if (flags.entries.empty())
+    plan = read_switch_plan(flags.plan, static_cast<int>(flags.ports.size()));
+  const std::string counters =
+      run_on_dpdk({flags.program, flags.entries, flags.ports}, plan ? &*plan : nullptr);
+  if (flags.json != "-") {
+    const auto json = nlohmann::ordered_json::parse(counters);
+    Table table{{{"port", Align::right},
+                 {"in", Align::right},
+                 {"out", Align::right},
+                 {"cut short", Align::right}},
+                {}};
+    for (const auto& port : json.at("ports")) {
+      table.rows.push_back({port.at("port").dump(), port.at("received").dump(),
+                            port.at("sent").dump(), port.at("short").dump()});
+    }
+    std::printf("%s\n%s", paint_for(STDOUT_FILENO).bold("P4 switch on DPDK").c_str(),
+                render(table, 2).c_str());
+  }
+  if (!flags.json.empty()) write_whole(flags.json, counters);
+  return 0;
+}
+
 int run_switch(const Argv& argv) {
   RunFlags flags;
   if (!read_run_flags(argv, flags)) return 0;
-  if (flags.target == "dpdk" || flags.target == "bmv2")
-    throw Error("--target " + flags.target + " is not available yet; use compiled");
-  if (flags.target != "compiled")
-    throw Error("there is no target '" + flags.target + "'; known is compiled");
+  check_target(flags);
   std::vector<PortName> ports;
   for (const std::string& text : flags.ports) ports.push_back(switchml::port_named(text));
   const bool files = on_files(ports);
   if (files && !flags.socket.empty())
     throw Error("--socket is for a switch on interfaces; on files it ends with the files");
+  if (flags.target == "dpdk") return run_dpdk_switch(flags);
   CompiledSwitch sw(read_switch_plan(flags.plan, static_cast<int>(ports.size())));
 
   const auto began = std::chrono::steady_clock::now();

@@ -87,7 +87,7 @@ class Writer {
         const bool copy = p < plan_.ports && p != in;
         text_ << " s" << p << " " << hex(copy ? static_cast<std::uint64_t>(p) : kNowhere);
       }
-      text_ << "\n";
+      text_ << " nowhere " << hex(static_cast<std::uint64_t>(plan_.ports)) << "\n";
     }
   }
 

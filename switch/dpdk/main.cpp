@@ -57,7 +57,7 @@ void start_dpdk() {
                                  "--no-pci",
                                  "--no-telemetry",
                                  "--iova-mode=va",
-                                 "--log-level=error"};
+                                 "--log-level=critical"};
   std::vector<char*> arguments;
   for (std::string& w : words) arguments.push_back(w.data());
   if (rte_eal_init(static_cast<int>(arguments.size()), arguments.data()) < 0)

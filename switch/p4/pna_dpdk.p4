@@ -102,10 +102,11 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
     action forward(PortId_t port) {
         send_to_port(port);
     }
-    // Every port but the one it came from; what is not used leads nowhere.
+    // Every port but the one it came from; what is not used leads nowhere. A packet that is dropped
+    // is mirrored without its headers: the original goes to a port that nobody reads.
     action flood(MirrorSessionId_t s0, MirrorSessionId_t s1, MirrorSessionId_t s2,
                  MirrorSessionId_t s3, MirrorSessionId_t s4, MirrorSessionId_t s5,
-                 MirrorSessionId_t s6, MirrorSessionId_t s7) {
+                 MirrorSessionId_t s6, MirrorSessionId_t s7, PortId_t nowhere) {
         mirror_packet(SLOT0, s0);
         mirror_packet(SLOT1, s1);
         mirror_packet(SLOT2, s2);
@@ -114,7 +115,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
         mirror_packet(SLOT5, s5);
         mirror_packet(SLOT6, s6);
         mirror_packet(SLOT7, s7);
-        drop_packet();
+        send_to_port(nowhere);
     }
     table forwarding {
         key = { hdr.ethernet.dst: exact; }

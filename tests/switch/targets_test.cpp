@@ -1,0 +1,208 @@
+// The P4 program on DPDK against the compiled switch: the same captures in, the same frames out,
+// byte for byte and port by port. Skipped where ghostrank was built without DPDK.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sys/wait.h>
+
+#include <gtest/gtest.h>
+
+#include "switch/pcap_file.h"
+#include "tests/switch/support.h"
+
+namespace ghostrank::switchml {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kPorts = 4;
+
+std::string mac_text(const Mac& mac) {
+  char text[18];
+  std::snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
+                mac[4], mac[5]);
+  return text;
+}
+
+std::string ip_text(std::uint32_t ip) {
+  return std::to_string(ip >> 24) + "." + std::to_string(ip >> 16 & 255) + "." +
+         std::to_string(ip >> 8 & 255) + "." + std::to_string(ip & 255);
+}
+
+class SwitchTargets : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(fs::path(GHOSTRANK_BINARY).parent_path() / "ghostrank-dpdk"))
+      GTEST_SKIP() << "built without DPDK";
+    folder_ = fs::path(testing::TempDir()) / ("targets." + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+
+  // Frames to come in, in their order over all ports.
+  void input(const std::vector<std::pair<int, Bytes>>& frames) const {
+    std::vector<std::unique_ptr<PcapWriter>> writers;
+    for (int p = 0; p < kPorts; ++p)
+      writers.push_back(std::make_unique<PcapWriter>(file("in" + std::to_string(p) + ".pcap")));
+    std::uint64_t time = 1'000'000;
+    for (const auto& [port, frame] : frames) {
+      std::memcpy(writers[static_cast<std::size_t>(port)]->frame(time++, frame.size()),
+                  frame.data(), frame.size());
+    }
+  }
+
+  void plan(const std::string& jobs) const {
+    std::ofstream out(file("plan.yaml"));
+    out << "schema: ghostrank/switch/1\nmac: " << mac_text(kSwitchMac)
+        << "\nip: " << ip_text(kSwitchIp) << "\nforward:\n";
+    for (int p = 0; p < kPorts; ++p)
+      out << "  - {mac: " << mac_text(worker(p, p).mac) << ", port: " << p << "}\n";
+    out << "loss:\n  - {port: 1, ingress: 0.05}\n  - {port: 3, ingress: 0.2}\njobs:\n";
+    out << jobs;
+  }
+
+  static std::string job(const std::string& name, int elements, int first_slot,
+                         const std::vector<int>& workers, const std::string& more = "") {
+    std::string text = "  - name: " + name + "\n    elements: " + std::to_string(elements) +
+                       "\n    first_slot: " + std::to_string(first_slot) + "\n    slots: 8\n" +
+                       more + "    workers:\n";
+    for (const int w : workers) {
+      const Worker who = worker(w, w);
+      text += "      - {port: " + std::to_string(w) + ", mac: " + mac_text(who.mac) +
+              ", ip: " + ip_text(who.ip) + "}\n";
+    }
+    return text;
+  }
+
+  // What leaves, by port.
+  std::vector<std::vector<Bytes>> play(const std::string& target) const {
+    std::string ports;
+    for (int p = 0; p < kPorts; ++p) {
+      const std::string n = std::to_string(p);
+      ports += (p == 0 ? "" : ",") + file("in" + n + ".pcap") + ":" + file(target + n + ".pcap");
+    }
+    const int status =
+        std::system((std::string(GHOSTRANK_BINARY) + " switch run --target " + target + " --plan " +
+                     file("plan.yaml") + " --ports " + ports + " --json - >" +
+                     file(target + ".json") + " 2>" + file(target + ".log"))
+                        .c_str());
+    std::ifstream log(file(target + ".log"));
+    EXPECT_EQ(WEXITSTATUS(status), 0) << std::string(std::istreambuf_iterator<char>(log), {});
+    std::vector<std::vector<Bytes>> out;
+    for (int p = 0; p < kPorts; ++p) {
+      out.emplace_back();
+      PcapReader reader(file(target + std::to_string(p) + ".pcap"));
+      while (const auto frame = reader.next())
+        out.back().emplace_back(frame->bytes.begin(), frame->bytes.end());
+    }
+    return out;
+  }
+
+  // DPDK has several frames in hand: one that needs fewer passes may overtake another.
+  static std::multiset<std::string> unordered(const std::vector<Bytes>& frames) {
+    std::multiset<std::string> all;
+    for (const Bytes& f : frames) all.emplace(reinterpret_cast<const char*>(f.data()), f.size());
+    return all;
+  }
+
+  void expect_alike(std::size_t at_least) const {
+    const auto compiled = play("compiled"), dpdk = play("dpdk");
+    std::size_t frames = 0;
+    for (std::size_t p = 0; p < kPorts; ++p) {
+      frames += compiled[p].size();
+      EXPECT_EQ(compiled[p].size(), dpdk[p].size()) << "port " << p;
+      EXPECT_TRUE(unordered(compiled[p]) == unordered(dpdk[p])) << "port " << p;
+    }
+    EXPECT_GE(frames, at_least);
+  }
+
+ private:
+  fs::path folder_;
+};
+
+// Rounds of random numbers and exponents, with chunks repeated at once, late, and after completion.
+TEST_P(SwitchTargets, SumRepeatLoseAndKeepJobsApartAlike) {
+  const int elements = GetParam();
+  plan(job("a", elements, 0, {0, 1, 2, 3}) + job("b", elements, 8, {2, 0}) +
+       job("c", elements, 100, {3}));
+  std::mt19937 random(static_cast<unsigned>(elements));
+  std::vector<std::pair<int, Bytes>> frames;
+  const std::vector<std::vector<int>> members{{0, 1, 2, 3}, {0, 2}, {3}};
+  const std::vector<int> first{0, 8, 100};
+  for (int round = 0; round < 40; ++round) {
+    for (std::size_t j = 0; j < members.size(); ++j) {
+      const int slot = first[j] + static_cast<int>(random() % 8), set = round % 2;
+      for (const int w : members[j]) {
+        const Bytes frame =
+            chunk(w, slot, set, static_cast<std::int32_t>(random()), elements,
+                  static_cast<std::uint32_t>(round), static_cast<std::int8_t>(random()));
+        for (auto n = 1 + random() % 3; n > 0; --n) frames.emplace_back(w, frame);
+      }
+      for (const int w : members[j]) {
+        if (random() % 2 == 0) frames.emplace_back(w, chunk(w, slot, set, 5, elements));
+      }
+    }
+  }
+  input(frames);
+  expect_alike(200);
+}
+
+TEST_P(SwitchTargets, TreatHostileAndOrdinaryFramesAlike) {
+  const int elements = GetParam();
+  plan(job("a", elements, 0, {0, 1}));
+  std::mt19937 random(9);
+  std::vector<std::pair<int, Bytes>> frames;
+  for (int i = 0; i < 400; ++i) {
+    const int port = static_cast<int>(random() % kPorts);
+    Bytes frame = chunk(static_cast<int>(random() % 3), static_cast<int>(random() % 10),
+                        static_cast<int>(random() % 2), i, elements);
+    switch (random() % 6) {
+      case 0:  // a field of the headers that are looked at
+        frame[12 + random() % 32] = static_cast<std::byte>(random());
+        break;
+      case 1:
+        frame.resize(random() % frame.size());
+        break;
+      case 2:  // ordinary: to a worker, to nobody, to everybody
+        frame[36] = std::byte{1};
+        std::memcpy(frame.data(), worker(static_cast<int>(random() % 5), 0).mac.data(), 6);
+        break;
+      case 3:
+        frame[36] = std::byte{1};
+        std::memset(frame.data(), 0xff, 6);
+        break;
+      default:
+        break;
+    }
+    frames.emplace_back(port, frame);
+  }
+  input(frames);
+  expect_alike(100);
+}
+
+// A leaf: sums go up, results come down.
+TEST_P(SwitchTargets, ActAsALeafAlike) {
+  const int elements = GetParam();
+  plan(job("a", elements, 0, {0, 1},
+           "    uplink: {port: 2, mac: 02:00:00:00:ff:09, ip: 10.0.0.240}\n"));
+  std::vector<std::pair<int, Bytes>> frames;
+  for (int round = 0; round < 30; ++round) {
+    for (const int w : {0, 1, 0})
+      frames.emplace_back(w, chunk(w, round % 8, round / 8 % 2, round, elements));
+    Bytes result = chunk(2, round % 8, round / 8 % 2, 1000 * round, elements);
+    store32(result.data() + 26, 0x0a0000f0);
+    frames.emplace_back(2, result);
+  }
+  input(frames);
+  expect_alike(80);
+}
+
+INSTANTIATE_TEST_SUITE_P(Elements, SwitchTargets, testing::Values(32, 64, 256));
+
+}  // namespace
+}  // namespace ghostrank::switchml
