@@ -6,9 +6,9 @@
 //
 // It knows nothing of any algorithm and trusts nothing a schedule says: blocks outside the buffers,
 // ends that disagree about a message, deadlocks, connections with two senders, and two actors of a
-// rank that touch one element with no message ordering them are all errors, named with rank, actor
-// and step. An actor waits for its peers in the order in which the step lists them; a schedule that
-// gets through that way gets through whatever the timing.
+// rank that touch one element with no message or dependency ordering them are all errors, named
+// with rank, actor and step. An actor waits for its peers in the order in which the step lists
+// them; a schedule that gets through that way gets through whatever the timing.
 //
 // Units: elements and bytes. Threading: pure; cost grows with elements x messages.
 #pragma once
@@ -34,6 +34,11 @@ struct PairBytes {
 struct CheckReport {
   bool ok = false;
   std::string error;  // empty when ok; the first thing found wrong
+  // Where that is, as far as it is in one place; less than 0: not known.
+  struct Where {
+    Rank rank = kNoRank;
+    int actor = -1, step = -1;
+  } at;
   std::uint64_t messages = 0, bytes = 0;
   // The longest chain when every message takes one round and an actor sends and receives one
   // message per round: unsliced, the number of communication steps.

@@ -3,8 +3,8 @@
 
 namespace ghostrank {
 
-Contract::Contract(const Collective& c, Contributions& contributions)
-    : c_(c), layout_(c), every_(contributions.every(c.size)) {
+Contract::Contract(const Collective& c, bool out_of_place, Contributions& contributions)
+    : c_(c), layout_(c), out_of_place_(out_of_place), every_(contributions.every(c.size)) {
   for (Rank r = 0; r < c.size; ++r) only_.push_back(contributions.only(r));
 }
 
@@ -18,7 +18,7 @@ Value Contract::exchanged(Rank source, Rank target, std::uint64_t element) const
   return from(source, layout_.input(source, target).offset + into_block);
 }
 
-Value Contract::initial_work(Rank r, std::uint64_t element) const {
+Value Contract::before(Rank r, std::uint64_t element) const {
   const Value own = from(r, element);
   switch (c_.func) {
     case Func::all_reduce:
@@ -43,7 +43,15 @@ Value Contract::initial_work(Rank r, std::uint64_t element) const {
   return {};
 }
 
-Value Contract::initial_input(Rank r, std::uint64_t element) const { return from(r, element); }
+Value Contract::initial_work(Rank r, std::uint64_t element) const {
+  return out_of_place_ ? Value{} : before(r, element);
+}
+
+Value Contract::initial_input(Rank r, std::uint64_t element) const {
+  // An all-to-all has an input of its own; out of place it holds what the work buffer would.
+  const bool own = c_.func == Func::all_to_all || c_.func == Func::all_to_all_v;
+  return own ? from(r, element) : before(r, element);
+}
 
 std::optional<Value> Contract::required(Rank r, std::uint64_t element) const {
   const Value sum{every_, static_cast<std::uint32_t>(element)};

@@ -16,7 +16,7 @@ namespace ghostrank {
 
 class Contract {
  public:
-  Contract(const Collective& c, Contributions& contributions);
+  Contract(const Collective& c, bool out_of_place, Contributions& contributions);
 
   Value initial_work(Rank r, std::uint64_t element) const;
   Value initial_input(Rank r, std::uint64_t element) const;
@@ -26,9 +26,11 @@ class Contract {
  private:
   Value from(Rank rank, std::uint64_t element) const;
   Value exchanged(Rank source, Rank target, std::uint64_t element) const;
+  Value before(Rank r, std::uint64_t element) const;  // the table's first column, work buffer
 
   Collective c_;
   Layout layout_;
+  bool out_of_place_;
   std::vector<std::uint32_t> only_;  // by rank
   std::uint32_t every_;
 };

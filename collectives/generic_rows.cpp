@@ -148,7 +148,7 @@ Cost dissemination(const Collective& c) {
   return {levels, 0, ranks(c) * static_cast<std::uint64_t>(levels)};
 }
 
-constexpr std::array kRows{
+const std::array kRows{
     Algorithm{"generic", Func::all_reduce, "ring", "2(n-1)", "2(n-1) S", make<kRingAllReduce>,
               ring_all_reduce},
     Algorithm{"generic", Func::all_reduce, "recursive_doubling", "log2 m (+2 if x>0)",

@@ -89,7 +89,7 @@ Cost send_recv(const Collective& c) {
   return {1, bytes(c), 1};
 }
 
-constexpr std::array kRows{
+const std::array kRows{
     Algorithm{"gloo", Func::all_reduce, "ring", "2(n-1) s", "2(n-1) S", make_gloo_ring, all_reduce},
     Algorithm{"gloo", Func::all_gather, "ring", "2(n-1)", "n(n-1) S", make_gloo_ring, all_gather},
     Algorithm{"gloo", Func::broadcast, "binomial", "ceil(log2 n)", "(n-1) S",

@@ -220,16 +220,16 @@ Cost cost(const Collective& c) {
 
 constexpr std::string_view kLibrary = "openmpi-4.1";
 
-constexpr Algorithm fixed(Func func) {
+Algorithm fixed(Func func) {
   return {kLibrary, func, "fixed", "as chosen", "as chosen", make_fixed, fixed_cost};
 }
 
 template <Name kName>
-constexpr Algorithm row(Func func, std::string_view steps, std::string_view bytes_sent) {
+Algorithm row(Func func, std::string_view steps, std::string_view bytes_sent) {
   return {kLibrary, func, kName.text, steps, bytes_sent, make<kName>, cost<kName>};
 }
 
-constexpr std::array kRows{
+const std::array kRows{
     fixed(Func::all_reduce),
     row<"ring">(Func::all_reduce, "2(n-1)", "2(n-1) S"),
     row<"recursive_doubling">(Func::all_reduce, "log2 m (+2 if x>0)", "(m log2 m + 2x) S"),

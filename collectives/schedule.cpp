@@ -80,6 +80,12 @@ std::uint64_t call_elements(const Collective& c) {
   return (std::accumulate(c.counts->begin(), c.counts->end(), std::uint64_t{0}) + n - 1) / n;
 }
 
+std::uint64_t input_elements(const Schedule& schedule, Rank r) {
+  const Collective& c = schedule.collective();
+  const std::uint64_t own = input_elements(c, r);
+  return own == 0 && schedule.out_of_place() ? work_elements(c, r) : own;
+}
+
 Block slice_of(const Block& block, const Step& step, std::uint32_t s) {
   const std::uint64_t length = step.slice_elements == 0 ? block.count : step.slice_elements;
   const std::uint64_t begin = std::min(block.count, s * length);

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -89,23 +90,27 @@ std::size_t counts_needed(Func func, int size);
 //   all_gather_v    as all_gather                                as all_gather
 //   all_to_all_v    as all_to_all                                as all_to_all
 //
+// So it is in place. An out-of-place schedule finds in the input buffer, at the same offsets, what
+// is listed above under `before`; its work buffer is undefined then.
+//
 // What is not listed is undefined; an input buffer is never written, and what a rank may still read
 // (the root's work buffer, the sender's) is left as it was. The own block of an all-to-all or
 // all-to-all-v is no message: whoever plays a schedule copies it from the input before the first
 // step.
 
 // Elements of the work buffer of a rank (all-gather and reduce-scatter: size * count, and so on),
-// and of its separate input buffer (all-to-all and all-to-all-v only; 0 otherwise, where the work
-// buffer is in place). Only in an all-to-all-v do ranks differ.
+// and in place of its separate input buffer (all-to-all and all-to-all-v only; 0 otherwise). Only
+// in an all-to-all-v do ranks differ.
 std::uint64_t work_elements(const Collective& c, Rank rank);
 std::uint64_t input_elements(const Collective& c, Rank rank);
 // What nccl-tests calls the size of a call: the larger one of a rank's buffers, for an all-to-all-v
 // what a rank sends on average.
 std::uint64_t call_elements(const Collective& c);
 
-enum class Buffer : std::uint8_t { work, input, none };
+// Scratch is a rank's own, undefined at first, as long as Schedule::scratch_elements() says.
+enum class Buffer : std::uint8_t { work, input, scratch, none };
 
-// Elements [offset, offset + count) of one of the rank's two buffers. Among the pieces of a message
+// Elements [offset, offset + count) of one of the rank's buffers. Among the pieces of a message
 // there may be one that is nowhere: so many elements that travel and that nobody reads.
 struct Block {
   std::uint64_t offset = 0;
@@ -149,6 +154,19 @@ struct Step {
   // Messages that are put together from several places: recv.count and send.count are their
   // lengths, Schedule::pieces() says where the elements lie. One slice.
   bool scattered = false;
+  bool depends = false;  // begins when the step that Schedule::dependency() names has ended
+  bool local = false;    // does Schedule::locals() after receiving, before sending; one slice
+};
+
+// Work of a rank on its own buffers: `from` is copied to `to`, or added to it; equal counts.
+struct Local {
+  Block from, to;
+  Combine combine = Combine::copy;
+};
+
+// A step of an actor of the same rank.
+struct StepOf {
+  int actor = 0, step = 0;
 };
 
 enum class Way : std::uint8_t { recv, send };
@@ -215,11 +233,20 @@ class Schedule {
   // `out`; leaves it as it is where the step is not scattered.
   virtual void pieces(Rank, int /*a*/, int /*k*/, Way, std::vector<Block>& /*out*/) const {}
 
+  // What few schedules have; see Step and the table above.
+  virtual bool out_of_place() const { return false; }
+  virtual std::uint64_t scratch_elements(Rank) const { return 0; }
+  virtual StepOf dependency(Rank, int /*a*/, int /*k*/) const { return {}; }
+  virtual void locals(Rank, int /*a*/, int /*k*/, std::vector<Local>& /*out*/) const {}  // sets out
+
  private:
   Collective collective_;
   FlowControl flow_;
   Protocol protocol_;
 };
+
+// Elements of a rank's input buffer, also out of place.
+std::uint64_t input_elements(const Schedule& schedule, Rank r);
 
 // What a schedule may know of the group it runs in, besides its size.
 struct Communicator {
@@ -249,8 +276,9 @@ struct Algorithm {
   Func func = Func::all_reduce;
   std::string_view name;                          // "ring"
   std::string_view steps_formula, bytes_formula;  // for people: "2(n-1)", "2(n-1) S"
-  std::unique_ptr<Schedule> (*make)(const Collective&, const Communicator&) = nullptr;
-  Cost (*cost)(const Collective&) = nullptr;
+  // Throws std::invalid_argument for a call it cannot serve.
+  std::function<std::unique_ptr<Schedule>(const Collective&, const Communicator&)> make;
+  std::function<Cost(const Collective&)> cost;  // a user's own row may have none
 };
 
 std::span<const Algorithm> registry();

@@ -42,6 +42,8 @@ struct ActorState {
   int k = 0, steps = 0, channel = 0;
   std::uint32_t slice = 0;
   std::uint8_t awaiting = 0;  // bit i: slice not yet here from step.recv_from[i]
+  bool waits = false;  // for a step of another actor; nothing is awaited from peers before that
+  bool ended = false;
   bool held = false;  // must not go on before `unposted` messages have been taken by a full fabric
   std::uint32_t unposted = 0;
   Moment ready;                // when everything up to here was done
@@ -65,10 +67,11 @@ struct Flight {
   int actors_left = 0;
   Flight* next_member = nullptr;  // of a call inside a node, of those that wait for the others
   bool inside_node = false;
+  int waiting = 0;        // actors that wait for others
   bool starting = false;  // inside start_flight: its end is reported there
   Moment start, end;
   std::vector<ActorState> actors;
-  std::unique_ptr<std::byte[]> work, input;  // verify mode
+  std::unique_ptr<std::byte[]> work, input, scratch;  // verify mode
 };
 
 struct StreamState {

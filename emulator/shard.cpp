@@ -395,7 +395,8 @@ std::string Shard::what_is_stuck() const {
         continue;
       }
       for (const ActorState& a : f->actors) {
-        if (a.k >= a.steps || shown == 3) continue;
+        // Who waits for another actor of its rank is not the cause.
+        if (a.k >= a.steps || a.waits || shown == 3) continue;
         const auto& members = workload_.groups[f->group & ~kPointToPoint].members;
         const Schedules::Row& row = rows()[f->row];
         text += (shown++ ? "; " : "") + std::string("rank ") + std::to_string(r.id) + " in " +

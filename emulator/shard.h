@@ -170,6 +170,9 @@ class Shard {
   void end_in_node(Flight* first, Moment t);
   void load_step(Flight& f, ActorState& a);
   void run_actor(RankState& r, Flight& f, std::uint32_t actor);
+  bool walk_actor(RankState& r, Flight& f, std::uint32_t actor);
+  bool begin_step(Flight& f, ActorState& a);
+  void wake_waiting(RankState& r, Flight& f);
   void posted(Flight& f, std::uint32_t actor);
   bool take_credit(Flight& f, ActorState& a);
 
@@ -177,6 +180,7 @@ class Shard {
   void send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer, const Block& slice);
   void route(RankState& r, Flight* f, Message message, Moment t);
   void no_flow(const RankState& r, const Header& h);
+  void do_locals(Flight& f, std::uint32_t actor);
   void arrive_from_wire(Message message);
   Flight* find_flight(RankState& r, const Header& h);
   void arrive(RankState& r, Message message, Moment t);

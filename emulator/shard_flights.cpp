@@ -62,6 +62,7 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   }
   const int actors = f.schedule->actors(f.position);
   f.actors_left = actors;
+  f.waiting = 0;
   if (f.actors.size() < static_cast<std::size_t>(actors))
     f.actors.resize(static_cast<std::size_t>(actors));
   if (verify_) prepare_buffers(f);
@@ -73,7 +74,7 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
     a.steps = actor.steps;
     a.channel = actor.channel;
     a.unposted = 0;
-    a.held = false;
+    a.held = a.ended = a.waits = false;
     a.ready = f.start;
     a.early = {};
     a.cell = nullptr;
@@ -84,7 +85,10 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   }
   adopt_early(r, f);
   f.starting = true;
-  for (int i = 0; i < actors; ++i) run_actor(r, f, static_cast<std::uint32_t>(i));
+  for (int i = 0; i < actors; ++i) {  // one may have been run by another it waited for
+    if (!f.actors[static_cast<std::size_t>(i)].ended)
+      run_actor(r, f, static_cast<std::uint32_t>(i));
+  }
   f.starting = false;
   if (f.actors_left > 0) return false;
   finish_flight(r, f);
@@ -136,8 +140,12 @@ std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, Rank peer, 
 void Shard::prepare_buffers(Flight& f) {
   const Collective& c = f.schedule->collective();
   f.work = std::make_unique<std::byte[]>(work_elements(c, f.position) * c.element_bytes);
-  f.input = std::make_unique<std::byte[]>(input_elements(c, f.position) * c.element_bytes);
-  fill_buffers(c, f.op->dtype, f.position, salt_of(f), f.work.get(), f.input.get());
+  f.input =
+      std::make_unique<std::byte[]>(input_elements(*f.schedule, f.position) * c.element_bytes);
+  f.scratch =
+      std::make_unique<std::byte[]>(f.schedule->scratch_elements(f.position) * c.element_bytes);
+  fill_buffers(c, f.op->dtype, f.position, salt_of(f), f.schedule->out_of_place(), f.work.get(),
+               f.input.get());
 }
 
 // All actors have ended: the stream goes on at the end of the last one.
@@ -167,6 +175,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
   f.transfer.reset();
   f.work.reset();
   f.input.reset();
+  f.scratch.reset();
   free_flights_.push_back(&f);
 }
 
@@ -177,17 +186,45 @@ void Shard::load_step(Flight& f, ActorState& a) {
   a.step = f.schedule->step(f.position, index, a.k);
   a.slice = 0;
   a.awaiting = static_cast<std::uint8_t>((1u << a.step.recv_from.size()) - 1);
+  if (!a.step.depends) return;
+  a.waits = true;
+  a.awaiting = 0;  // what arrives for it is early
+  ++f.waiting;
 }
 
-// Walks as far as it can: until something has not arrived, a credit is missing, or a full fabric
-// holds it.
-void Shard::run_actor(RankState& r, Flight& f, std::uint32_t actor) {
+// Whether the step may begin: what it depends on has ended.
+bool Shard::begin_step(Flight& f, ActorState& a) {
+  const auto index = static_cast<int>(&a - f.actors.data());
+  const StepOf on = f.schedule->dependency(f.position, index, a.k);
+  const ActorState& other = f.actors[static_cast<std::size_t>(on.actor)];
+  if (other.k <= on.step) return false;
+  a.waits = false;
+  --f.waiting;
+  a.ready = later(a.ready, other.ready);
+  a.awaiting = static_cast<std::uint8_t>((1u << a.step.recv_from.size()) - 1);
+  return true;
+}
+
+// Actors whose step may begin now that another one has ended a step.
+void Shard::wake_waiting(RankState& r, Flight& f) {
+  const int actors = f.schedule->actors(f.position);
+  for (int i = 0; i < actors && f.waiting > 0; ++i) {
+    ActorState& a = f.actors[static_cast<std::size_t>(i)];
+    if (a.waits && begin_step(f, a)) run_actor(r, f, static_cast<std::uint32_t>(i));
+  }
+}
+
+// Walks as far as it can: until something has not arrived, a credit is missing, a full fabric holds
+// it, or another actor must go first. True when it got to its end.
+bool Shard::walk_actor(RankState& r, Flight& f, std::uint32_t actor) {
   ActorState& a = f.actors[actor];
-  for (; a.k < a.steps; ++a.k, a.k < a.steps ? load_step(f, a) : void()) {
+  while (a.k < a.steps) {
+    if (a.waits && !begin_step(f, a)) return false;
     while (a.slice < a.step.slices) {
-      if (a.awaiting && !take_early(r, f, actor)) return;
+      if (a.awaiting && !take_early(r, f, actor)) return false;
       a.held = a.unposted > 0;
-      if (a.held || !take_credit(f, a)) return;
+      if (a.held || !take_credit(f, a)) return false;
+      if (a.step.local && verify_) do_locals(f, actor);
       if (!a.step.send_to.empty()) {
         const Block slice = slice_of(a.step.send, a.step, a.slice);
         for (Rank peer : a.step.send_to) send_slice(r, f, actor, peer, slice);
@@ -195,10 +232,19 @@ void Shard::run_actor(RankState& r, Flight& f, std::uint32_t actor) {
       ++a.slice;
       a.awaiting = static_cast<std::uint8_t>((1u << a.step.recv_from.size()) - 1);
     }
+    ++a.k;
+    if (f.waiting > 0) wake_waiting(r, f);  // before this one may wait itself
+    if (a.k < a.steps) load_step(f, a);
   }
   a.awaiting = 0;
   a.held = a.unposted > 0;
-  if (a.held) return;
+  return !a.held;
+}
+
+void Shard::run_actor(RankState& r, Flight& f, std::uint32_t actor) {
+  if (!walk_actor(r, f, actor)) return;
+  ActorState& a = f.actors[actor];
+  a.ended = true;
   f.end = later(f.end, a.ready);
   if (--f.actors_left > 0 || f.starting) return;
   finish_flight(r, f);

@@ -25,6 +25,15 @@ void for_each_place(const Flight& f, std::uint32_t actor, const Block& slice, Wa
   for (const Block& piece : pieces) visit(piece);
 }
 
+std::byte* data_of(Flight& f, Buffer buffer) {
+  return (buffer == Buffer::work ? f.work : buffer == Buffer::input ? f.input : f.scratch).get();
+}
+
+void combine(Flight& f, std::byte* into, const std::byte* from, std::uint64_t count, Combine how) {
+  if (how == Combine::reduce) return add_elements(f.op->dtype, into, from, count);
+  std::memcpy(into, from, count * f.schedule->collective().element_bytes);
+}
+
 }  // namespace
 
 // ---- Sending ----
@@ -46,9 +55,8 @@ void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
     m.payload = std::make_unique<std::byte[]>(m.header.bytes);
     std::byte* to = m.payload.get();
     for_each_place(f, actor, slice, Way::send, [&](const Block& place) {
-      const auto& from = place.buffer == Buffer::work ? f.work : f.input;
       if (place.buffer != Buffer::none)
-        std::memcpy(to, from.get() + place.offset * element, place.count * element);
+        std::memcpy(to, data_of(f, place.buffer) + place.offset * element, place.count * element);
       to += place.count * element;
     });
   }
@@ -122,6 +130,17 @@ void Shard::no_flow(const RankState& r, const Header& h) {
        ", for which the plan opened no flow; fabric.flows: process needs none");
 }
 
+// A step's work on the rank's own buffers; only data is touched, it takes no time.
+void Shard::do_locals(Flight& f, std::uint32_t actor) {
+  const std::uint32_t element = f.schedule->collective().element_bytes;
+  std::vector<Local> locals;
+  f.schedule->locals(f.position, static_cast<int>(actor), f.actors[actor].k, locals);
+  for (const auto& [from, to, how] : locals) {
+    combine(f, data_of(f, to.buffer) + to.offset * element,
+            data_of(f, from.buffer) + from.offset * element, from.count, how);
+  }
+}
+
 // ---- Arriving ----
 
 // From another process. It is there when it arrived, but not before its bytes could have passed the
@@ -193,13 +212,9 @@ void Shard::accept(RankState& r, Flight& f, std::uint32_t actor, int bit, Messag
   if (m.payload) {
     const std::byte* from = m.payload.get();
     for_each_place(f, actor, slice, Way::recv, [&](const Block& place) {
-      std::byte* into = f.work.get() + place.offset * element;
-      if (place.buffer == Buffer::none) {
-        // Nobody reads it.
-      } else if (a.step.on_recv == Combine::reduce) {
-        add_elements(f.op->dtype, into, from, place.count);
-      } else {
-        std::memcpy(into, from, place.count * element);
+      if (place.buffer != Buffer::none) {
+        combine(f, data_of(f, place.buffer) + place.offset * element, from, place.count,
+                a.step.on_recv);
       }
       from += place.count * element;
     });
@@ -292,7 +307,7 @@ void Shard::credit_arrived(RankState& r, Flight& f, const Header& h, Moment t) {
   ActorState& a = f.actors[h.actor];
   for (CreditLine& line : a.credits) {
     if (line.peer != h.source) continue;
-    if (line.left++ > 0 || a.k >= a.steps || a.awaiting || a.held) return;
+    if (line.left++ > 0 || a.k >= a.steps || a.waits || a.awaiting || a.held) return;
     a.ready = later(a.ready, t);
     return run_actor(r, f, h.actor);
   }

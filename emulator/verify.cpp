@@ -185,11 +185,17 @@ bool verifiable(DataType type) {
 }
 
 void fill_buffers(const Collective& c, DataType type, Rank rank, std::uint64_t salt,
-                  std::byte* work, std::byte* input) {
-  if (type == DataType::int32) return fill<Int32Type>(c, rank, salt, work, input);
-  if (type == DataType::float32) return fill<FloatType>(c, rank, salt, work, input);
+                  bool out_of_place, std::byte* work, std::byte* input) {
+  const auto fill_all = [&]<typename Type>(Type) {
+    const bool swapped = out_of_place && input_elements(c, rank) == 0;  // no input of its own
+    fill<Type>(c, rank, salt, swapped ? input : work, input);
+    const auto poison = [](std::uint64_t) { return kPoison; };
+    if (out_of_place) write<Type>(work, 0, work_elements(c, rank), poison);
+  };
+  if (type == DataType::int32) return fill_all(Int32Type{});
+  if (type == DataType::float32) return fill_all(FloatType{});
   GHOSTRANK_ASSERT(type == DataType::bfloat16);
-  fill<Bf16Type>(c, rank, salt, work, input);
+  fill_all(Bf16Type{});
 }
 
 Checked check_buffers(const Collective& c, DataType type, Rank rank, std::uint64_t salt,

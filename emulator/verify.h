@@ -15,10 +15,10 @@
 namespace ghostrank {
 
 // Fills a rank's work and input buffers as the collective expects them before its first step;
-// places that the collective must fill itself are poisoned. `salt` varies the data from call to
-// call.
+// places that the collective must fill itself are poisoned: out of place the whole work buffer.
+// `salt` varies the data from call to call.
 void fill_buffers(const Collective& c, DataType type, Rank rank, std::uint64_t salt,
-                  std::byte* work, std::byte* input);
+                  bool out_of_place, std::byte* work, std::byte* input);
 
 // into[i] += from[i].
 void add_elements(DataType type, std::byte* into, const std::byte* from, std::uint64_t count);

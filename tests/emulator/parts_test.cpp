@@ -203,9 +203,9 @@ TEST(Verify, NoticesEveryWrongElement) {
     for (int size : {1, 2, 7, 300}) {
       const Collective c{Func::all_reduce, size, 100, bytes_of(type), 0};
       std::vector<std::byte> sum(100 * c.element_bytes), one(sum.size()), none(1);
-      fill_buffers(c, type, 0, 5, sum.data(), none.data());
+      fill_buffers(c, type, 0, 5, false, sum.data(), none.data());
       for (Rank r = 1; r < size; ++r) {
-        fill_buffers(c, type, r, 5, one.data(), none.data());
+        fill_buffers(c, type, r, 5, false, one.data(), none.data());
         add_elements(type, sum.data(), one.data(), 100);
       }
       EXPECT_EQ(check_buffers(c, type, 0, 5, sum.data()).wrong, 0u) << size;
