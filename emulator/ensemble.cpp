@@ -9,6 +9,7 @@
 #include "emulator/flow_setup.h"
 #include "emulator/host_facts.h"
 #include "emulator/traffic.h"
+#include "profiles/algorithms.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -53,7 +54,8 @@ class Assembly {
     }
     BlobWriter hello;
     hello.put(out_.nonce);
-    hello.put(job_.config_json);
+    const auto& own = spec_.collectives.own;  // files and plugins, by content
+    hello.put(job_.config_json + (own ? own->contents() : ""));
     hello.put(host_name());
     std::vector<std::string> all = gathered(hello.bytes());
     std::string config0;
@@ -71,7 +73,7 @@ class Assembly {
       if (config != config0) {
         throw Error("host " + std::to_string(h) + " (" + host.hostname +
                     ") plays another job than host 0; start all processes with the same job file "
-                    "and flags");
+                    "and flags, plugins and algorithm files");
       }
       host.index = static_cast<int>(h);
       host.provider = host.transport = virtual_ ? "virtual" : "memory";

@@ -6,18 +6,23 @@
 
 #include "emulator/assert.h"
 #include "emulator/call_traffic.h"
+#include "profiles/algorithms.h"
 #include "profiles/error.h"
+#include "profiles/keys.h"
 
 namespace ghostrank {
 namespace {
 
-std::string choices(const std::string& library, Func func) {
-  std::string names;
-  for (const Algorithm& a : registry()) {
-    if (a.library == library && a.func == func)
-      names += (names.empty() ? "" : ", ") + std::string(a.name);
-  }
-  return names.empty() ? "none" : names;
+[[noreturn]] void refuse(const CollectiveSpec& spec, Func func) {
+  const std::string name(name_of(func));
+  std::vector<std::string> known =
+      (spec.own ? spec.own : std::make_shared<const Algorithms>())->names(spec.library, func);
+  known.erase(known.begin());  // auto
+  const std::string what = "collectives: library '" + spec.library + "' has no " + name;
+  if (known.empty())
+    throw Error(what + "; name another library's, as in  collectives: {" + name +
+                ": generic/auto}");
+  throw Error(what + " algorithm '" + spec.algorithm(func) + "'; it has: " + join(known, ", "));
 }
 
 }  // namespace
@@ -62,13 +67,8 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
           const Func func = transfer ? Func::send_recv : op.func;
           auto& row = row_of_[static_cast<std::size_t>(func) * kinds_ + op.group];
           if (row != kNone) continue;
-          const std::string& wanted = spec.collectives.algorithm(func);
-          const Algorithm* found = find_algorithm(spec.collectives.library, func, wanted);
-          if (!found) {
-            throw Error("collectives: library '" + spec.collectives.library + "' has no " +
-                        std::string(name_of(func)) + " algorithm '" + wanted +
-                        "'; it has: " + choices(spec.collectives.library, func));
-          }
+          const Algorithm* found = spec.collectives.row(func);
+          if (!found) refuse(spec.collectives, func);
           algorithm_[static_cast<std::size_t>(func)] = found;
           row = static_cast<std::uint16_t>(rows_.size());
           rows_.push_back({func, op.group, std::string(name_of(func)),
@@ -97,8 +97,10 @@ Schedules::Made& Schedules::made(std::uint32_t group, const Op& op) {
     Communicator comm;
     comm.node_of = cluster_.nodes_of_shape(key.shape);
     const CollectiveSpec& wanted = spec_.collectives;
+    const Algorithm* algorithm = algorithm_[static_cast<std::size_t>(op.func)];
+    GHOSTRANK_ASSERT(algorithm != nullptr);
     comm.channels = wanted.channels;
-    if (wanted.library.starts_with("nccl-")) {  // 0 channels: as many as the kind of node has
+    if (algorithm->library.starts_with("nccl-")) {  // 0 channels: as many as the kind of node has
       comm.protocol = protocol_named(wanted.protocol);  // auto is none: the tuner's choice
       comm.max_channels = wanted.max_channels;
       comm.node = wanted.node_template;
@@ -107,8 +109,6 @@ Schedules::Made& Schedules::made(std::uint32_t group, const Op& op) {
     }
     comm.slice_bytes = wanted.slice_bytes;
     comm.flow.credits = wanted.credits;
-    const Algorithm* algorithm = algorithm_[static_cast<std::size_t>(op.func)];
-    GHOSTRANK_ASSERT(algorithm != nullptr);
     try {
       made.schedule =
           algorithm->make(collective_of(workload_, op, static_cast<int>(members.size())), comm);

@@ -9,6 +9,7 @@
 #include "profiles/device.h"
 #include "profiles/error.h"
 #include "profiles/hosts.h"
+#include "profiles/job_collectives.h"
 #include "profiles/job_schema.h"
 #include "profiles/locate.h"
 #include "profiles/model.h"
@@ -144,54 +145,6 @@ void read_parallel(const Settings& in, ParallelPlan& out) {
   read_megatron(in, out);
 }
 
-std::string key_of(Func func) { return "collectives." + std::string(name_of(func)); }
-
-void check_algorithm(const Setting& name, const std::string& library, Func func) {
-  // A library may lack the function altogether; that matters only to jobs that call it.
-  if (name.text == "auto" || find_algorithm(library, func, name.text)) return;
-  std::vector<std::string> known{"auto"};
-  for (const Algorithm& row : registry())
-    if (row.library == library && row.func == func) known.emplace_back(row.name);
-  const std::string near = nearest(name.text, known);
-  fail(name.mark,
-       std::string(name.key->path) + " is " + quote(name.text) +
-           (near.empty() ? "; allowed: " + join(known, ", ") : "; did you mean " + near + "?"));
-}
-
-// What a library does not know of is refused, not ignored.
-void refuse_foreign_settings(const Settings& in, const CollectiveSpec& spec) {
-  const bool nccl = spec.library.starts_with("nccl-"), generic = spec.library == "generic";
-  const auto refuse = [&](const char* key, bool given, const std::string& why) {
-    if (given)
-      fail(in.at(key).mark, std::string(key) + " means nothing to library " + spec.library + why);
-  };
-  const std::string only_nccl = ": it belongs to nccl-2.28 and nccl-2.30; leave it out";
-  const std::string own_rules = ", which has rules of its own for it; leave it out";
-  refuse("collectives.protocol", !nccl && spec.protocol != "auto", only_nccl);
-  refuse("collectives.max_channels", !nccl && spec.max_channels != 0, only_nccl);
-  refuse("collectives.node_template", !nccl && spec.node_template != "auto", only_nccl);
-  refuse("collectives.slice", !generic && spec.slice_bytes != 0, own_rules);
-  refuse("collectives.credits", !generic && spec.credits != 0, own_rules);
-  refuse("collectives.channels", !generic && !nccl && spec.channels != 0, own_rules);
-}
-
-void read_collectives(const Settings& in, CollectiveSpec& out) {
-  out.library = in.text("collectives.library");
-  for (int f = 0; f < kFuncs; ++f) {
-    const auto func = static_cast<Func>(f);
-    const Setting& name = in.at(key_of(func));
-    check_algorithm(name, out.library, func);
-    out.algorithm(func) = name.text;
-  }
-  out.channels = in.small("collectives.channels");
-  out.slice_bytes = static_cast<std::uint64_t>(in.number("collectives.slice"));
-  out.credits = static_cast<std::uint32_t>(in.integer("collectives.credits"));
-  out.protocol = in.text("collectives.protocol");
-  out.max_channels = in.small("collectives.max_channels");
-  out.node_template = in.text("collectives.node_template");
-  refuse_foreign_settings(in, out);
-}
-
 // Where every flow is to be as the library's own, its messages stay apart unless frames are asked
 // for.
 std::uint64_t read_frames(const Settings& in, FlowKind flows) {
@@ -294,7 +247,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   read_precision(in, spec.precision);
   read_cluster(in, spec.cluster);
   read_parallel(in, spec.parallel);
-  read_collectives(in, spec.collectives);
+  spec.collectives = read_collectives(in, near);
   spec.hosts = read_hosts(in.at("hosts"), spec.cluster.nics_per_node);
   spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.nodes, near);
   spec.dilation = in.number("scale.dilation");

@@ -67,12 +67,14 @@ struct CollectiveSpec {
   std::string reduce_scatter = "auto", all_gather = "auto", broadcast = "auto", reduce = "auto",
               all_to_all = "auto", send_recv = "auto", barrier = "auto", gather = "auto",
               scatter = "auto", all_gather_v = "auto", all_to_all_v = "auto";
-  int channels = 0;                    // 0: one per NIC of a node that the group uses
-  std::uint64_t slice_bytes = 0;       // 0: one message per block
-  std::uint32_t credits = 0;           // 0: unlimited
-  std::string protocol = "auto";       // nccl: auto | Simple | LL | LL128
-  int max_channels = 0;                // nccl: 0: the tuner's limit
-  std::string node_template = "auto";  // nccl: kind of a node (collectives/nccl_node.h)
+  int channels = 0;                             // 0: one per NIC of a node that the group uses
+  std::uint64_t slice_bytes = 0;                // 0: one message per block
+  std::uint32_t credits = 0;                    // 0: unlimited
+  std::string protocol = "auto";                // nccl: auto | Simple | LL | LL128
+  int max_channels = 0;                         // nccl: 0: the tuner's limit
+  std::string node_template = "auto";           // nccl: kind of a node (collectives/nccl_node.h)
+  std::shared_ptr<const class Algorithms> own;  // plugins and files (profiles/algorithms.h)
+  const Algorithm* row(Func func) const;  // what the name of the function's algorithm stands for
   const std::string& algorithm(Func func) const;
   std::string& algorithm(Func func);
 };
@@ -180,8 +182,8 @@ struct LoadedJob {
 // "FILE:LINE:COL: what; what to do".
 LoadedJob load_job(const std::string& path, const std::vector<std::string>& overrides);
 
-// $GHOSTRANK_PROFILES (colon-separated), the source tree this was built from, the installed share
-// directory.
+// $GHOSTRANK_PROFILES (colon-separated), those installed with this program, the source tree this
+// was built from, the installed share directory.
 std::vector<std::string> profile_directories();
 
 // The programs, roles and groups of the job. Throws Error(usage) when the plan does not fit the

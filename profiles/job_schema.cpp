@@ -101,10 +101,15 @@ constexpr std::array kKeys{
     Key{"parallel.account_for_loss_in_pipeline_split", KeyType::boolean, "false",
         "megatron: the head takes the place of a layer in the last stage"},
 
-    Key{"collectives.library", KeyType::choice, "generic", "whose algorithms and schedules", 0, 0,
-        "generic gloo openmpi-4.1 nccl-2.28 nccl-2.30"},
+    Key{"collectives.library", KeyType::string, "generic",
+        "whose algorithms and schedules: generic, gloo, openmpi-4.1, nccl-2.28, nccl-2.30, or a "
+        "plugin's (what that lacks is generic's)"},
+    Key{"collectives.plugins", KeyType::any, "[]",
+        "shared objects with algorithms of one's own: a list of paths, as given or next to the "
+        "job"},
     Key{"collectives.allreduce", KeyType::string, "auto",
-        "algorithm, as `ghostrank schedule` names it; auto: the library's first"},
+        "algorithm, as `ghostrank schedule` names it; auto: the library's first; lib/name: another "
+        "library's; x.xml: an MSCCL file, as given or next to the job"},
     Key{"collectives.reduce_scatter", KeyType::string, "auto", "likewise"},
     Key{"collectives.all_gather", KeyType::string, "auto", "likewise"},
     Key{"collectives.broadcast", KeyType::string, "auto", "likewise"},

@@ -10,7 +10,10 @@
 #include <CLI/CLI.hpp>
 
 #include "collectives/checker.h"
+#include "collectives/goal.h"
+#include "collectives/msccl.h"
 #include "collectives/render.h"
+#include "profiles/algorithms.h"
 #include "profiles/error.h"
 #include "tools/humane.h"
 #include "tools/result_json.h"
@@ -30,6 +33,8 @@ struct ScheduleFlags {
   Rank rank = 0, root = 0;
   std::uint64_t count = 1 << 20, slice = 0;
   std::uint32_t element_bytes = 4, credits = 0;
+  std::vector<std::string> plugins;
+  std::string form, output = "-";
   bool check = false;
 };
 
@@ -64,8 +69,11 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
       ->required()
       ->type_name("COLLECTIVE");
   app.add_option("--library", flags.library, "family of algorithms")->capture_default_str();
-  app.add_option("--algorithm", flags.algorithm, "ring, ...; auto: the library's first")
+  app.add_option("--algorithm", flags.algorithm,
+                 "ring, ...; auto: the library's first; lib/name; x.xml: an MSCCL file")
       ->capture_default_str();
+  app.add_option("--plugin", flags.plugins, "shared object with algorithms of your own")
+      ->type_name("FILE");
   app.add_option("--ranks", flags.ranks, "size of the group")
       ->required()
       ->check(CLI::Range(1, 1 << 24));
@@ -95,24 +103,23 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   app.add_option("--json", flags.json, "messages per channel and peer; - is stdout")
       ->type_name("FILE|-")
       ->group("Output");
-  add_reserved_flag(app, "--export");
+  app.add_option("--export", flags.form,
+                 "the collective of all ranks: goal (LogGOPSim) or msccl (XML)")
+      ->check(CLI::IsMember({"goal", "msccl"}))
+      ->type_name("goal|msccl")
+      ->group("Output");
+  app.add_option("--output", flags.output, "where --export goes; - is stdout")
+      ->capture_default_str()
+      ->type_name("FILE|-")
+      ->group("Output");
   app.footer(
       "Examples:\n"
       "  ghostrank schedule allreduce --algorithm ring --ranks 8 --rank 3 --count 1M\n"
       "  ghostrank schedule allreduce --library nccl-2.30 --protocol LL --ranks 8 --json -\n"
-      "  ghostrank schedule all_gather --ranks 6 --count 1000 --check --json -");
+      "  ghostrank schedule all_gather --ranks 6 --count 1000 --check --json -\n"
+      "  ghostrank schedule allreduce --algorithm mine.xml --ranks 8 --check\n"
+      "  ghostrank schedule allreduce --ranks 8 --count 8M --export msccl --output ring.xml");
   return parse(app, argv);
-}
-
-const Algorithm& find_row(const ScheduleFlags& flags, Func func) {
-  if (const Algorithm* row = find_algorithm(flags.library, func, flags.algorithm)) return *row;
-  std::string known;
-  for (const Algorithm& row : registry()) {
-    if (row.func != func) continue;
-    known += (known.empty() ? "" : ", ") + std::string(row.library) + " " + std::string(row.name);
-  }
-  throw Error("there is no algorithm '" + flags.algorithm + "' for " + std::string(name_of(func)) +
-              " in library '" + flags.library + "'; known are " + known);
 }
 
 std::optional<Protocol> parse_protocol(const std::string& name) {
@@ -123,23 +130,25 @@ std::optional<Protocol> parse_protocol(const std::string& name) {
   throw Error("there is no protocol '" + name + "'; known are Simple, LL, LL128 and auto");
 }
 
-Communicator communicator(const ScheduleFlags& flags) {
+// What the algorithm's library does not know of is refused.
+Communicator communicator(const ScheduleFlags& flags, const std::string& library) {
   Communicator comm;
-  const bool nccl = flags.library.starts_with("nccl");
+  const bool nccl = library.starts_with("nccl");
   if (!nccl && (flags.max_channels > 0 || flags.protocol != "auto" || flags.node != "auto")) {
     throw Error(
         "--protocol, --max-channels and --node belong to the libraries nccl-2.28 and "
         "nccl-2.30, not to '" +
-        flags.library + "'");
+        library + "'");
   }
-  const bool generic = flags.library == "generic";
-  if (!generic && (flags.slice > 0 || flags.credits > 0)) {
-    throw Error("library '" + flags.library +
+  const bool file = library == "msccl";
+  const bool rules = library == "gloo" || library.starts_with("openmpi-");
+  if ((nccl || rules || file) && (flags.slice > 0 || (flags.credits > 0 && !file))) {
+    throw Error("library '" + library +
                 "' has slices and credits of its own; leave out "
                 "--slice and --credits");
   }
-  if (!generic && !nccl && flags.channels > 0) {
-    throw Error("library '" + flags.library + "' has one channel; leave out --channels");
+  if ((rules || file) && flags.channels > 0) {
+    throw Error("library '" + library + "' has channels of its own; leave out --channels");
   }
   comm.protocol = parse_protocol(flags.protocol);
   comm.max_channels = flags.max_channels;
@@ -153,24 +162,27 @@ Communicator communicator(const ScheduleFlags& flags) {
   return comm;
 }
 
+// A user's own row need not have one.
+std::string formula(std::string_view text) { return text.empty() ? "" : " = " + std::string(text); }
+
 void show(const Algorithm& row, const Schedule& schedule, Rank rank) {
   const Collective& c = schedule.collective();
-  const Cost cost = row.cost(c);
   const Paint paint = paint_for(STDOUT_FILENO);
-  const std::string bytes = humane_bytes(static_cast<double>(cost.bytes));
-  std::printf(
-      "%s\n%s\n",
-      paint
-          .bold(std::string(row.library) + " " + std::string(row.name) + " " +
-                std::string(name_of(row.func)))
-          .c_str(),
-      render(std::vector<Fact>{
-                 {"group", std::to_string(c.size) + " ranks, " +
-                               humane_count(static_cast<double>(c.count)) + " elements of " +
-                               std::to_string(c.element_bytes) + " B"},
-                 {"steps", std::to_string(cost.steps) + " = " + std::string(row.steps_formula)},
-                 {"bytes sent", bytes + " by all ranks = " + std::string(row.bytes_formula)}})
-          .c_str());
+  std::vector<Fact> facts{{"group", std::to_string(c.size) + " ranks, " +
+                                        humane_count(static_cast<double>(c.count)) +
+                                        " elements of " + std::to_string(c.element_bytes) + " B"}};
+  if (row.cost) {
+    const Cost cost = row.cost(c);
+    const std::string bytes = humane_bytes(static_cast<double>(cost.bytes)) + " by all ranks";
+    facts.push_back({"steps", std::to_string(cost.steps) + formula(row.steps_formula)});
+    facts.push_back({"bytes sent", bytes + formula(row.bytes_formula)});
+  }
+  std::printf("%s\n%s\n",
+              paint
+                  .bold(std::string(row.library) + " " + std::string(row.name) + " " +
+                        std::string(name_of(row.func)))
+                  .c_str(),
+              render(facts).c_str());
   std::fputs(picture(schedule, rank).c_str(), stdout);
 }
 
@@ -182,6 +194,21 @@ std::unique_ptr<Schedule> make(const Algorithm& row, const Collective& c,
   } catch (const std::invalid_argument& error) {
     throw Error(error.what());
   }
+}
+
+void export_all(const Schedule& schedule, const std::string& form, const std::string& output) {
+  const Collective& c = schedule.collective();
+  const std::string name =
+      "ghostrank-" + std::string(name_of(c.func)) + "-" + std::to_string(c.size);
+  try {
+    write_whole(output, form == "goal" ? to_goal(schedule) : to_xml(to_msccl(schedule, name)));
+  } catch (const std::invalid_argument& error) {
+    throw Error("--export " + form + ": " + error.what());
+  }
+}
+
+bool stdout_is_taken(const ScheduleFlags& flags) {
+  return flags.json == "-" || (!flags.form.empty() && flags.output == "-");
 }
 
 // Returns the exit status; says what was proved on stdout, or on stderr where JSON has stdout.
@@ -219,19 +246,24 @@ int verb_schedule(const Argv& argv) {
   };
   in_group("--rank", flags.rank);
   in_group("--root", flags.root);
+  if (!flags.form.empty() && !flags.json.empty()) throw Error("give either --json or --export");
   const Func func = parse_func(flags.collective);
   if (func == Func::send_recv && flags.ranks < 2) throw Error("send_recv needs two ranks or more");
-  const Algorithm& row = find_row(flags, func);
+  Algorithms algorithms;
+  for (const std::string& plugin : flags.plugins) algorithms.load_plugin(plugin, ".");
+  const Algorithm& row = algorithms.resolve(flags.library, func, flags.algorithm);
   const Collective c{func, flags.ranks, flags.count, flags.element_bytes, flags.root};
-  const Communicator comm = communicator(flags);
+  const Communicator comm = communicator(flags, std::string(row.library));
   const std::unique_ptr<Schedule> schedule = make(row, c, comm);
 
-  if (flags.json.empty()) {
+  if (!flags.form.empty()) {
+    export_all(*schedule, flags.form, flags.output);
+  } else if (flags.json.empty()) {
     show(row, *schedule, flags.rank);
   } else {
     write_whole(flags.json, to_json(*schedule, flags.rank) + "\n");
   }
-  return flags.check ? prove(row, c, comm, flags.json == "-" ? stderr : stdout) : 0;
+  return flags.check ? prove(row, c, comm, stdout_is_taken(flags) ? stderr : stdout) : 0;
 }
 
 }  // namespace ghostrank

@@ -7,7 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include "profiles/algorithms.h"
 #include "profiles/error.h"
+#include "tests/algorithms/support.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"
 
@@ -202,6 +204,48 @@ TEST(OverLibfabric, ProcessesWithDifferentJobsAreRefused) {
     Observer nobody;
     try {
       run_job(job, small.workload, *control, {}, nobody);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("ran");
+  });
+  for (const auto& o : outcomes)
+    EXPECT_NE(o.said.find("plays another job than host 0"), std::string::npos) << o.said;
+}
+
+// An all-reduce whose threadblocks wait for each other, from a file.
+SmallJob with_file(const std::string& xml) {
+  const testing::TemporaryFile file("algo.xml", xml);
+  Algorithms algorithms;
+  algorithms.load_file("algo.xml", file.folder());
+  SmallJob job(2, 2, FabricKind::ofi);
+  job.spec.collectives.allreduce = "algo.xml";
+  job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+  job.spec.run.verify = true;
+  return job.collective(Func::all_reduce, 50'001);
+}
+
+TEST(OverLibfabric, AnMscclFileReducesRealDataRight) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    const SmallJob job = with_file(testing::all_pairs_xml(4, true));
+    const auto control = Control::meet(world);
+    const Result result = job.run(*control);
+    if (world.rank == 0) {
+      EXPECT_EQ(result.verify->checked_elements, 4u * 50'001u);
+      EXPECT_EQ(result.verify->wrong_elements, 0u);
+    }
+    control->close();
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+}
+
+TEST(OverLibfabric, ProcessesWhoseAlgorithmFilesDifferAreRefused) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    const auto control = Control::meet(world);
+    const SmallJob job = with_file(testing::fused_ring_xml(4, 1 + world.rank));
+    try {
+      job.run(*control);
     } catch (const Error& e) {
       return std::string(e.what());
     }

@@ -1,0 +1,213 @@
+// GOAL text of every schedule, read back by a reader of its own: sends and receives match in
+// number, order and bytes, dependencies lead to an end, and everybody's data gets where it must.
+#include "collectives/goal.h"
+
+#include <bitset>
+#include <deque>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "collectives/checker.h"
+#include "tests/algorithms/support.h"
+#include "tests/collectives/calls.h"
+
+namespace ghostrank {
+namespace {
+
+using Ranks = std::bitset<64>;
+
+struct Operation {
+  std::string kind;  // send, recv or calc
+  std::uint64_t bytes = 0;
+  int peer = -1, tag = 0;
+  std::vector<int> after;
+  bool done = false;
+  Ranks knows;  // whose data has had a way to get here
+};
+using Goal = std::vector<std::vector<Operation>>;  // by rank; label l1 is operation 0
+
+std::uint64_t number(std::string text, char unit) {
+  EXPECT_EQ(text.back(), unit) << text;
+  text.pop_back();
+  return std::stoull(text);
+}
+
+int label(std::string text) {
+  if (text.back() == ':') text.pop_back();
+  EXPECT_EQ(text.front(), 'l') << text;
+  return std::stoi(text.substr(1)) - 1;
+}
+
+void read_line(const std::string& line, std::vector<Operation>& rank) {
+  std::istringstream in(line);
+  std::string first, word, size, way, tag;
+  in >> first >> word;
+  if (word == "requires") {
+    in >> way;
+    ASSERT_LT(label(way), static_cast<int>(rank.size()));
+    return rank.at(static_cast<std::size_t>(label(first))).after.push_back(label(way));
+  }
+  ASSERT_EQ(label(first), static_cast<int>(rank.size())) << line;
+  Operation op;
+  op.kind = word;
+  in >> size;
+  if (word != "calc") {
+    op.bytes = number(size, 'b');
+    in >> way >> op.peer >> tag >> op.tag;
+    ASSERT_EQ(way, word == "send" ? "to" : "from") << line;
+    ASSERT_EQ(tag, "tag") << line;
+  }
+  ASSERT_FALSE(in.fail()) << line;
+  rank.push_back(op);
+}
+
+Goal read(const std::string& text) {
+  Goal goal;
+  std::istringstream in(text);
+  std::string line;
+  std::getline(in, line);
+  const int ranks = std::stoi(line.substr(line.find(' ')));
+  while (std::getline(in, line)) {
+    if (line == "}") continue;
+    if (line.starts_with("rank "))
+      goal.emplace_back();
+    else
+      read_line(line, goal.back());
+  }
+  EXPECT_EQ(static_cast<int>(goal.size()), ranks);
+  return goal;
+}
+
+struct Played {
+  int unfinished = 0;
+  std::size_t left_over = 0, messages = 0;
+  std::uint64_t bytes = 0;
+  std::vector<Ranks> knows;  // by rank, at its end
+};
+
+// Runs what can run until nothing can.
+Played play(Goal& goal) {
+  std::map<std::tuple<int, int, int>, std::deque<const Operation*>> wires;  // from, to, tag
+  Played out;
+  const auto step = [&](int r, Operation& op) {
+    if (op.done) return false;
+    op.knows.reset();
+    op.knows.set(static_cast<std::size_t>(r));
+    for (const int a : op.after) {
+      const Operation& before = goal[static_cast<std::size_t>(r)][static_cast<std::size_t>(a)];
+      if (!before.done) return false;
+      op.knows |= before.knows;
+    }
+    if (op.kind == "send") {
+      wires[{r, op.peer, op.tag}].push_back(&op);
+      ++out.messages;
+      out.bytes += op.bytes;
+    } else if (op.kind == "recv") {
+      auto& wire = wires[{op.peer, r, op.tag}];
+      if (wire.empty()) return false;
+      EXPECT_EQ(wire.front()->bytes, op.bytes);
+      op.knows |= wire.front()->knows;
+      wire.pop_front();
+    }
+    return op.done = true;
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t r = 0; r < goal.size(); ++r)
+      for (Operation& op : goal[r]) moved |= step(static_cast<int>(r), op);
+  }
+  for (const auto& rank : goal) {
+    Ranks& knows = out.knows.emplace_back();
+    for (const Operation& op : rank) {
+      out.unfinished += op.done ? 0 : 1;
+      knows |= op.knows;
+    }
+  }
+  for (const auto& [wire, messages] : wires) out.left_over += messages.size();
+  return out;
+}
+
+// Whether a rank that ends with this has what the collective promises it.
+bool complete(const Collective& c, int rank, const Ranks& knows) {
+  const auto root = static_cast<std::size_t>(c.root);
+  switch (c.func) {
+    case Func::reduce:
+    case Func::gather:
+      return rank != c.root || knows.count() == static_cast<std::size_t>(c.size);
+    case Func::broadcast:
+    case Func::scatter:
+      return knows.test(root);
+    case Func::send_recv:
+      return rank != 1 || knows.test(0);
+    case Func::all_gather_v:
+    case Func::all_to_all_v:  // an empty block need not come
+      for (int from = 0; from < c.size; ++from) {
+        const int block = c.func == Func::all_gather_v ? from : from * c.size + rank;
+        if ((*c.counts)[static_cast<std::size_t>(block)] > 0 &&
+            !knows.test(static_cast<std::size_t>(from)))
+          return false;
+      }
+      return true;
+    default:
+      return knows.count() == static_cast<std::size_t>(c.size);
+  }
+}
+
+void expect_whole(const Schedule& schedule, const std::string& what) {
+  Goal goal = read(to_goal(schedule));
+  const Played played = play(goal);
+  EXPECT_EQ(played.unfinished, 0) << what;
+  EXPECT_EQ(played.left_over, 0u) << what;
+  const CheckReport report = check(schedule);
+  ASSERT_TRUE(report.ok) << what << ": " << report.error;
+  EXPECT_EQ(played.messages, report.messages) << what;
+  EXPECT_EQ(played.bytes, report.bytes) << what;
+  for (std::size_t r = 0; r < played.knows.size(); ++r)
+    EXPECT_TRUE(complete(schedule.collective(), static_cast<int>(r), played.knows[r]))
+        << what << " rank " << r;
+}
+
+TEST(Goal, OfEveryAlgorithmMatchesAndEndsWithAllData) {
+  for (const Algorithm& row : registry()) {
+    int written = 0;
+    for (const int size : {1, 2, 5, 8}) {
+      if (row.func == Func::send_recv && size == 1) continue;
+      try {
+        const auto schedule = row.make(testing::call(row.func, size, 101, size / 2), {});
+        expect_whole(*schedule, std::string(row.library) + "/" + std::string(row.name) + " " +
+                                    std::string(name_of(row.func)) + " size " +
+                                    std::to_string(size));
+        ++written;
+      } catch (const std::invalid_argument&) {  // a size that the row refuses
+      }
+    }
+    EXPECT_GT(written, 0) << row.library << "/" << row.name;
+  }
+}
+
+TEST(Goal, KeepsTheDependenciesOfAnMscclFile) {
+  for (const bool in_place : {true, false}) {
+    const auto algorithm = testing::parsed(testing::all_pairs_xml(4, in_place));
+    expect_whole(*msccl_schedule(algorithm, {Func::all_reduce, 4, 64, 4, 0}, {}), "all pairs");
+  }
+}
+
+TEST(Goal, SaysWhatARankDoesInLogGopSimsWords) {
+  const auto schedule =
+      find_algorithm("generic", Func::send_recv, "direct")->make({Func::send_recv, 2, 8, 4, 0}, {});
+  EXPECT_EQ(to_goal(*schedule),
+            "num_ranks 2\n"
+            "rank 0 {\n"
+            "l1: send 32b to 1 tag 0\n"
+            "}\n"
+            "rank 1 {\n"
+            "l1: recv 32b from 0 tag 0\n"
+            "}\n");
+}
+
+}  // namespace
+}  // namespace ghostrank

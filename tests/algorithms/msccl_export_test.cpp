@@ -1,0 +1,108 @@
+// Every schedule of the registry, written as an MSCCL file and read again, sends the same messages
+// on every connection and is still proved.
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "collectives/checker.h"
+#include "profiles/error.h"
+#include "tests/algorithms/support.h"
+#include "tests/collectives/calls.h"
+
+namespace ghostrank {
+namespace {
+
+class MscclExport : public ::testing::TestWithParam<Algorithm> {};
+
+void expect_the_same(const Schedule& schedule, const std::string& what) {
+  const std::string xml = to_xml(to_msccl(schedule, "export"));
+  const auto again = testing::parsed(xml);
+  const auto copy = msccl_schedule(again, schedule.collective(), {});
+  EXPECT_EQ(testing::messages_of(schedule), testing::messages_of(*copy)) << what;
+  const CheckReport report = check(*copy);
+  EXPECT_TRUE(report.ok) << what << ": " << report.error;
+}
+
+// Null for a size that the row refuses; some NCCL algorithms want whole nodes of eight.
+std::unique_ptr<Schedule> make(const Algorithm& row, const Collective& c) {
+  Communicator comm;
+  if (c.size == 16)
+    for (Rank r = 0; r < c.size; ++r) comm.node_of.push_back(r / 8);
+  try {
+    return row.make(c, comm);
+  } catch (const std::invalid_argument&) {
+    return nullptr;
+  }
+}
+
+TEST_P(MscclExport, SendsTheSameMessagesAgain) {
+  const Algorithm& row = GetParam();
+  int written = 0;
+  for (const int size : {2, 3, 4, 8, 16})
+    for (const std::uint64_t count : {48u, 101u, 32'768u}) {
+      const Collective c = testing::call(row.func, size, count);
+      const std::string what = std::string(row.library) + "/" + std::string(row.name) + " size " +
+                               std::to_string(size) + " count " + std::to_string(count);
+      const std::unique_ptr<Schedule> schedule = make(row, c);
+      if (!schedule || (size > 4 && count > 1000)) continue;
+      if (msccl_name_of(row.func).empty())
+        EXPECT_THROW(to_msccl(*schedule, "export"), std::invalid_argument) << what;
+      else
+        expect_the_same(*schedule, what);
+      ++written;
+    }
+  EXPECT_GT(written, 0);
+}
+
+std::string test_name(const ::testing::TestParamInfo<Algorithm>& row) {
+  std::string name = std::string(row.param.library) + "_" + std::string(name_of(row.param.func)) +
+                     "_" + std::string(row.param.name);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, MscclExport,
+                         ::testing::ValuesIn(registry().begin(), registry().end()), test_name);
+
+TEST(MscclExportOf, ASlicedRingWithChannelsKeepsSlicesAndChannels) {
+  Communicator comm;
+  comm.channels = 3;
+  comm.slice_bytes = 16;
+  const auto schedule = find_algorithm("generic", Func::all_reduce, "ring")
+                            ->make({Func::all_reduce, 4, 96, 4, 0}, comm);
+  expect_the_same(*schedule, "sliced ring");
+}
+
+TEST(MscclExportOf, ARingIsOneThreadblockOfFusedStepsPerRank) {
+  const auto schedule = find_algorithm("generic", Func::all_reduce, "ring")
+                            ->make({Func::all_reduce, 4, 64, 4, 0}, {});
+  const MscclAlgorithm algorithm = to_msccl(*schedule, "ring");
+  EXPECT_EQ(algorithm.chunks_per_loop, 4u);
+  for (const MscclRank& rank : algorithm.ranks) {
+    ASSERT_EQ(rank.threadblocks.size(), 1u);
+    std::string ops;
+    for (const MscclStep& step : rank.threadblocks[0].steps)
+      ops += std::string(name_of(step.op)) + " ";
+    EXPECT_EQ(ops, "s rrcs rrcs rrcs rcs rcs r ");
+  }
+}
+
+TEST(MscclExportOf, AnImportedFileSendsTheSameMessagesAgain) {
+  for (const std::string& xml : {testing::all_pairs_xml(4, true), testing::all_pairs_xml(3, false),
+                                 testing::fused_ring_xml(4, 2)}) {
+    const auto algorithm = testing::parsed(xml);
+    const Collective c{Func::all_reduce, static_cast<int>(algorithm->ranks.size()), 24, 4, 0};
+    expect_the_same(*msccl_schedule(algorithm, c, {}), xml);
+  }
+}
+
+TEST(MscclExportOf, RootsOtherThanTheFirstAreKept) {
+  for (const Func func : {Func::broadcast, Func::reduce, Func::gather, Func::scatter}) {
+    const auto schedule = find_algorithm("generic", func, "auto")->make({func, 5, 20, 4, 3}, {});
+    expect_the_same(*schedule, std::string(name_of(func)));
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank

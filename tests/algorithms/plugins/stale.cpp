@@ -1,0 +1,9 @@
+// A plugin that was built against an older schedule.h: its rows must not be looked at.
+#include "collectives/plugin.h"
+
+extern "C" const ghostrank::Plugin* ghostrank_plugin() {
+  static const ghostrank::Plugin plugin{{.schedule = ghostrank::kScheduleAbi - 1},
+                                        reinterpret_cast<const ghostrank::Algorithm*>(16),
+                                        1000};
+  return &plugin;
+}
