@@ -1,0 +1,43 @@
+// An MSCCL file: XML to an algorithm, and its proof. What is proved computes right for other
+// counts, and what is written from it is read again.
+#include <memory>
+
+#include "collectives/checker.h"
+#include "profiles/error.h"
+#include "profiles/msccl_file.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+// The proof is exact whatever its cost; the fuzzer's time is not worth more than this.
+bool is_small(const ghostrank::MscclAlgorithm& algorithm) {
+  std::uint64_t work = 0;
+  for (const auto& rank : algorithm.ranks) {
+    work += algorithm.chunks_per_loop + rank.scratch_chunks;
+    for (const auto& tb : rank.threadblocks)
+      for (const auto& step : tb.steps) work += 1 + step.count;
+  }
+  return work < 20'000;
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace ghostrank;
+  try {
+    const auto algorithm =
+        std::make_shared<const MscclAlgorithm>(parse_msccl(fuzz::text_of(data, size), "algo.xml"));
+    if (!is_small(*algorithm)) return 0;
+    prove_msccl(algorithm, "algo.xml");
+    const std::uint64_t count = 3 * std::uint64_t{chunks_per_block(*algorithm)};
+    const Collective c{algorithm->func, static_cast<int>(algorithm->ranks.size()), count, 4,
+                       algorithm->root};
+    const auto schedule = msccl_schedule(algorithm, c, {});
+    fuzz::require(check(*schedule).ok);
+    parse_msccl(to_xml(to_msccl(*schedule, "again")), "again.xml");
+    ++fuzz::accepted;
+  } catch (const Error& refused) {
+    fuzz::require(*refused.what() != '\0');
+  }
+  return 0;
+}
