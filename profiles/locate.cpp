@@ -170,6 +170,11 @@ std::vector<std::string> profile_directories() {
     for (std::string one; std::getline(stream, one, ':');)
       if (!one.empty()) directories.push_back(one);
   }
+  // An installed program knows its own before those it was built from.
+  std::error_code unknown;
+  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
+  const fs::path own = program.parent_path().parent_path() / "share/ghostrank/profiles";
+  if (!unknown && fs::is_directory(own, unknown)) directories.push_back(own.string());
   directories.emplace_back(GHOSTRANK_SOURCE_PROFILES);
   directories.emplace_back(GHOSTRANK_INSTALLED_PROFILES);
   return directories;

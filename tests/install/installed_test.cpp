@@ -1,0 +1,92 @@
+// An installation in a folder of its own: a user's algorithm is built against it, out of tree and
+// offline, and the installed command loads, proves, plays and verifies it.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+namespace ghostrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Ended {
+  int status = -1;
+  std::string text;
+};
+
+// Without the caller's environment, but for what finds the compiler.
+Ended shell(const std::string& command) {
+  Ended ended;
+  std::FILE* pipe = popen(("env -i PATH=\"$PATH\" " + command + " 2>&1").c_str(), "r");
+  if (!pipe) return ended;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) ended.text += static_cast<char>(c);
+  ended.status = WEXITSTATUS(pclose(pipe));
+  return ended;
+}
+
+class Installed : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    root_ = fs::temp_directory_path() / ("ghostrank-install-" + std::to_string(getpid()));
+    fs::create_directories(root_);
+    const Ended ended =
+        shell(GHOSTRANK_CMAKE " --install " GHOSTRANK_BUILD_DIR " --prefix " + prefix().string());
+    ASSERT_EQ(ended.status, 0) << ended.text;
+  }
+  static void TearDownTestSuite() { fs::remove_all(root_); }
+
+  static fs::path prefix() { return root_ / "prefix"; }
+  static std::string command() { return (prefix() / "bin/ghostrank").string(); }
+  static fs::path root_;
+};
+fs::path Installed::root_;
+
+TEST_F(Installed, CommandFindsTheProfilesBesideIt) {
+  const fs::path jobs = prefix() / "share/ghostrank/profiles/jobs";
+  fs::copy_file(jobs / "verify-small.yaml", jobs / "only-here.yaml");
+  const Ended planned = shell(command() + " plan only-here");
+  EXPECT_EQ(planned.status, 0) << planned.text;
+}
+
+TEST_F(Installed, HeadersBuildTheExampleThatTheCommandLoadsProvesAndPlays) {
+  const fs::path example = root_ / "example";
+  const fs::path source = prefix() / "share/ghostrank/examples";
+  const Ended configured = shell(GHOSTRANK_CMAKE " -S " + source.string() + " -B " +
+                                 example.string() + " -DCMAKE_PREFIX_PATH=" + prefix().string());
+  ASSERT_EQ(configured.status, 0) << configured.text;
+  const Ended built = shell(GHOSTRANK_CMAKE " --build " + example.string());
+  ASSERT_EQ(built.status, 0) << built.text;
+  const std::string plugin = (example / "two_way_ring.so").string();
+
+  const Ended proved = shell(command() + " schedule allreduce --plugin " + plugin +
+                             " --library mine --ranks 6 --count 1000 --check");
+  EXPECT_EQ(proved.status, 0) << proved.text;
+  EXPECT_NE(proved.text.find("every rank ends with every contribution once"), std::string::npos)
+      << proved.text;
+
+  const fs::path job = root_ / "job.yaml";
+  std::ofstream(job) << "schema: ghostrank/job/1\n"
+                        "model:\n"
+                        "  kind: layers\n"
+                        "  name: small\n"
+                        "  dtype: float32\n"
+                        "  layers: [{name: only, parameters: [5000], forward_us: 10, "
+                        "backward_us: 10}]\n"
+                        "cluster: {nodes: 3, gpus_per_node: 2, nics_per_node: 1}\n"
+                        "collectives: {plugins: [example/two_way_ring.so], library: mine}\n"
+                        "scale: {dilation: 50}\n"
+                        "run: {verify: true, iterations: 1}\n";
+  const Ended played = shell(command() + " run " + job.string() + " --allow-unfaithful --json -");
+  EXPECT_EQ(played.status, 0) << played.text;
+  EXPECT_NE(played.text.find("two-way-ring"), std::string::npos) << played.text;
+  EXPECT_NE(played.text.find("\"wrong_elements\": 0"), std::string::npos) << played.text;
+  EXPECT_EQ(played.text.find("\"checked_elements\": 0"), std::string::npos) << played.text;
+}
+
+}  // namespace
+}  // namespace ghostrank
