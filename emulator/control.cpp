@@ -13,6 +13,7 @@ namespace ghostrank::control {
 namespace {
 
 constexpr std::chrono::milliseconds kGoodbyePatience{5'000};
+constexpr std::chrono::milliseconds kStoppedPatience{1'000};  // who caused the stop may not answer
 constexpr std::chrono::milliseconds kPingPatience{5'000};
 
 }  // namespace
@@ -147,7 +148,7 @@ void Star::close() {
     closing_ = true;
     broadcast(encode(FrameType::goodbye));
     nudge();
-    changed_.wait_for(lock, kGoodbyePatience, [&] {
+    changed_.wait_for(lock, stop() == Stop::none ? kGoodbyePatience : kStoppedPatience, [&] {
       return std::all_of(connections_.begin(), connections_.end(),
                          [](const Connection& c) { return !c.alive() || c.acknowledged; });
     });

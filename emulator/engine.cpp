@@ -188,6 +188,7 @@ class Run {
     const SegmentReport sum =
         player_.segment(first, spec_.run.iterations, result_.dilation, callbacks(false));
     result_.played_wall_seconds = seconds_since(began);
+    result_.stalls = player_.stalls();
     std::vector<double> steps;
     for (const IterationReport& i : result_.iterations) steps.push_back(i.seconds);
     result_.fidelity = judge(sum, spec_, result_.dilation, median(steps));

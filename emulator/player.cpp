@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdio>
 #include <mutex>
 #include <sys/resource.h>
 #include <thread>
+#include <utility>
 
 #include "emulator/blob.h"
 #include "emulator/host_facts.h"
@@ -14,6 +16,9 @@ namespace {
 
 constexpr std::int64_t kStartDelayNs = 20'000'000;  // longer than a start signal travels
 constexpr auto kLook = std::chrono::milliseconds(100);
+constexpr double kSilence = 1e12;       // one second; pulses come every kLook
+constexpr double kLongestLookAway = 1;  // seconds; kLook, and what a busy machine adds
+constexpr auto kLookAtEnd = std::chrono::milliseconds(2);  // when only others still play
 
 double cpu_seconds() {
   rusage usage{};
@@ -23,6 +28,9 @@ double cpu_seconds() {
   };
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
+
+// What a process may publish while a segment is played; the first byte of the message.
+enum class Published : std::uint8_t { iteration = 1, pulse };
 
 // Processes of one build and job understand each other, or one of them is not what it seems.
 std::string malformed(int host, const std::string& what) {
@@ -52,13 +60,19 @@ SegmentReport Player::segment(int first, int count, double dilation, Callbacks c
   reported_ = 0;
   open_parts_.clear();
   whole_parts_.clear();
-  previous_end_ = {};
+  ends_.clear();
+  stalls_.clear();
+  dilation_ = dilation;
   const double cpu = cpu_seconds();
   const auto counters = read_interfaces(host_);
-  const Clock clock = start_clock(dilation);
+  clock_ = start_clock(dilation);
+  looked_ = 0;
+  watch_.reset();
+  if (host_ == 0 && !clock_.is_virtual())
+    watch_.emplace(first_, control_.world().size, static_cast<Picoseconds>(kSilence / dilation));
   ShardShared shared(static_cast<int>(shards_.size()));
   for (auto& f : ensemble_.fabrics) shared.fabrics.push_back(f.get());
-  if (control_.stop() == Stop::none) play_shards(clock, dilation, shared);
+  if (control_.stop() == Stop::none) play_shards(shared);
 
   SegmentReport mine;
   mine.host = ensemble_.hosts[static_cast<std::size_t>(host_)];
@@ -83,14 +97,18 @@ Clock Player::start_clock(double dilation) {
   return Clock::real(zero + control_.clock_offset_ns(), dilation);
 }
 
-void Player::play_shards(const Clock& clock, double dilation, ShardShared& shared) {
+void Player::play_shards(ShardShared& shared) {
+  control_.on_stop([&shared] {
+    shared.stop = true;
+    for (Fabric* f : shared.fabrics) f->wake();
+  });
   std::mutex mutex;
   std::condition_variable changed;
   std::size_t running = shards_.size();
   std::vector<std::thread> threads;
   for (auto& shard : shards_) {
     threads.emplace_back([&, s = shard.get()] {
-      s->play(first_, count_, clock, dilation, shared);
+      s->play(first_, count_, clock_, dilation_, shared);
       const std::lock_guard lock(mutex);
       --running;
       changed.notify_one();
@@ -99,15 +117,21 @@ void Player::play_shards(const Clock& clock, double dilation, ShardShared& share
   for (std::unique_lock lock(mutex); running > 0;) {
     changed.wait_for(lock, kLook, [&] { return running == 0; });
     lock.unlock();
-    look(shared);
+    look(shared, false);
     lock.lock();
   }
   for (std::thread& t : threads) t.join();
-  look(shared);
+  look(shared, true);
+  // Others may play on, and stand still: process 0 watches until all have ended.
+  while (watch_ && !watch_->all_ended() && control_.stop() == Stop::none) {
+    std::this_thread::sleep_for(kLookAtEnd);
+    look(shared, true);
+  }
+  control_.on_stop({});
 }
 
-// Between two naps of the main thread: pass on what ended, what failed, what was stopped.
-void Player::look(ShardShared& shared) {
+// Between two naps of the main thread: pass on what ended, what failed, what stands still.
+void Player::look(ShardShared& shared, bool ended) {
   std::vector<IterationPart> parts;
   std::string failure;
   {
@@ -116,12 +140,11 @@ void Player::look(ShardShared& shared) {
     failure.swap(shared.failure);
   }
   if (!failure.empty()) control_.fail("host " + std::to_string(host_) + ": " + failure);
-  if (control_.stop() != Stop::none && !shared.stop.exchange(true)) {
-    for (Fabric* f : shared.fabrics) f->wake();
-  }
   publish(parts);
+  if (!clock_.is_virtual()) publish_pulse(shared, ended);
   if (host_ != 0) return;
   take_published();
+  if (watch_) end_a_stall();
   const auto steps = static_cast<double>(shared.steps.load(std::memory_order_relaxed));
   callbacks_.progress(steps / std::max<std::uint32_t>(1, local_ranks_));
 }
@@ -133,23 +156,56 @@ void Player::publish(const std::vector<IterationPart>& parts) {
     sum.merge(part);
     if (sum.ranks < local_ranks_) continue;
     BlobWriter w;
-    w.put(sum);
+    w.put(Published::iteration), w.put(sum);
     control_.publish(w.bytes());
   }
 }
 
+// How this process stands: quiet when all its shards are.
+void Player::publish_pulse(ShardShared& shared, bool ended) {
+  Pulse pulse;
+  pulse.segment = first_;
+  pulse.ended = ended;
+  pulse.quiet = true;
+  {
+    const std::lock_guard lock(shared.mutex);
+    for (const ShardShared::Quiet& q : shared.quiet) {
+      pulse.quiet &= q.is;
+      pulse.since = std::max(pulse.since, q.since);
+      if (!q.stuck.empty()) pulse.stuck += (pulse.stuck.empty() ? "" : "; ") + q.stuck;
+    }
+  }
+  BlobWriter w;
+  w.put(Published::pulse);
+  control_.publish(w.bytes() + pulse.to_blob());
+}
+
+bool Player::take_part(BlobReader& r) {
+  IterationPart part;
+  r.get(part);
+  if (!r.complete() || part.iteration - first_ >= count_) return false;
+  IterationPart& sum = whole_parts_[part.iteration];
+  sum.iteration = part.iteration;
+  sum.merge(part);
+  return true;
+}
+
+bool Player::take_pulse(int host, BlobReader& r) {
+  Pulse pulse;
+  if (!pulse.read(r)) return false;
+  if (watch_) watch_->note(host, pulse, clock_.now());
+  return true;
+}
+
 void Player::take_published() {
   for (const auto& [host, blob] : control_.take_published()) {
-    IterationPart part;
     BlobReader r(blob);
-    r.get(part);
-    if (!r.complete() || part.iteration - first_ >= count_) {
-      control_.fail(malformed(host, "part of an iteration"));
-      return;
-    }
-    IterationPart& sum = whole_parts_[part.iteration];
-    sum.iteration = part.iteration;
-    sum.merge(part);
+    Published kind{};
+    r.get(kind);
+    const bool taken = kind == Published::iteration ? take_part(r)
+                       : kind == Published::pulse   ? take_pulse(host, r)
+                                                    : false;
+    if (!taken) return control_.fail(malformed(host, "message during the run"));
   }
   // In order: an iteration is over when every rank of the job has ended it.
   for (; reported_ < count_; ++reported_) {
@@ -159,13 +215,44 @@ void Player::take_published() {
     if (part.ranks < static_cast<std::uint32_t>(workload_.ranks)) return;
     const double ranks = workload_.ranks;
     IterationReport i;
-    i.seconds = seconds(part.end.at - previous_end_.at);
+    i.seconds = seconds(part.end.at - (ends_.empty() ? 0 : ends_.back()));
     i.compute_seconds = seconds(part.compute) / ranks;
     i.exposed_comm_seconds = seconds(part.exposed) / ranks;
     i.bubble_seconds = seconds(part.bubble) / ranks;
-    previous_end_ = part.end;
+    ends_.push_back(part.end.at);
     callbacks_.iteration(static_cast<int>(reported_), i);
   }
+}
+
+// Process 0: a job that stands still for too long ends here.
+void Player::end_a_stall() {
+  const Picoseconds now = clock_.now();
+  const Picoseconds away = now - std::exchange(looked_, now);
+  const std::optional<Picoseconds> since = watch_->quiet_since(now);
+  if (!since || watch_->all_ended() || control_.stop() != Stop::none) return;
+  // Having stood still itself, this process has not heard the others yet.
+  if (seconds(away) * dilation_ > kLongestLookAway) return;
+  const double stood = seconds(now - *since) * dilation_;
+  if (stood < spec_.run.stall_timeout_s) return;
+  report_stall({*since, now});
+  char text[64];
+  std::snprintf(text, sizeof text, "stalled for %.1f s (run.stall_timeout_s): ", stood);
+  control_.fail(text + watch_->who_is_stuck(now));
+}
+
+void Player::report_stall(const Gap& gap) {
+  StallReport stall;
+  stall.start_s = seconds(gap.from);
+  stall.seconds = seconds(gap.to - gap.from);
+  stall.wall_start_s = stall.start_s * dilation_;
+  stall.wall_seconds = stall.seconds * dilation_;
+  // The iteration after the last that ended is under way.
+  for (std::size_t i = 0; i <= ends_.size() && i < count_; ++i) {
+    const Picoseconds begin = i == 0 ? 0 : ends_[i - 1];
+    const Picoseconds end = i < ends_.size() ? ends_[i] : kEndless;
+    if (gap.from < end && gap.to > begin) stall.iterations.push_back(static_cast<int>(i));
+  }
+  stalls_.push_back(std::move(stall));
 }
 
 // Everybody learns everybody's report: all must draw the same conclusion from a warm-up.
@@ -185,6 +272,9 @@ SegmentReport Player::gather(const SegmentReport& mine) {
   }
   SegmentReport sum;
   for (const SegmentReport& r : reports_) sum.merge(r);
+  if (watch_ && !all.empty())
+    for (const Gap& gap : common_gaps(sum.gaps, stall_threshold(spec_, dilation_)))
+      report_stall(gap);
   return sum;
 }
 

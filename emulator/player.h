@@ -1,5 +1,6 @@
-// Plays segments: spawns the shards' threads, watches them, streams finished iterations to process
-// 0, and lets every process know every process's report.
+// Plays segments: spawns the shards' threads, watches them, streams finished iterations and pulses
+// to process 0, which ends a job that stands still, and lets every process know every process's
+// report.
 //
 // Threading: one owner thread, the one that owns `control`; callbacks come from it, on process 0
 // only.
@@ -8,8 +9,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "emulator/blob.h"
 #include "emulator/ensemble.h"
 #include "emulator/segment.h"
 
@@ -32,13 +36,20 @@ class Player {
 
   // The reports behind the last sum, by host.
   const std::vector<SegmentReport>& reports() const { return reports_; }
+  // The stalls of the last segment, in order (process 0).
+  const std::vector<StallReport>& stalls() const { return stalls_; }
   const std::vector<Schedules::Row>& rows() const { return shards_.front()->rows(); }
 
  private:
   Clock start_clock(double dilation);
-  void play_shards(const Clock& clock, double dilation, ShardShared& shared);
-  void look(ShardShared& shared);
+  void play_shards(ShardShared& shared);
+  void look(ShardShared& shared, bool ended);
   void publish(const std::vector<IterationPart>& parts);
+  void publish_pulse(ShardShared& shared, bool ended);
+  bool take_part(BlobReader& blob);
+  bool take_pulse(int host, BlobReader& blob);
+  void end_a_stall();
+  void report_stall(const Gap& gap);
   void take_published();
   SegmentReport gather(const SegmentReport& mine);
 
@@ -50,13 +61,18 @@ class Player {
   std::uint32_t local_ranks_ = 0;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<SegmentReport> reports_;
+  std::vector<StallReport> stalls_;
 
   // Of the current segment.
   Callbacks callbacks_;
   std::uint32_t first_ = 0, count_ = 0, reported_ = 0;
   std::map<std::uint32_t, IterationPart> open_parts_;   // of this process
   std::map<std::uint32_t, IterationPart> whole_parts_;  // of the job, on process 0
-  Moment previous_end_;
+  std::vector<Picoseconds> ends_;                       // of the job's iterations, on process 0
+  Clock clock_ = Clock::virtual_time();
+  double dilation_ = 1;
+  std::optional<StallWatch> watch_;  // real time, on process 0
+  Picoseconds looked_ = 0;           // when it was last asked
 };
 
 }  // namespace ghostrank

@@ -59,6 +59,14 @@ struct InterfaceReport {
   std::optional<std::uint64_t> tx_bytes, rx_bytes;
 };
 
+// The whole job stood still and went on, or was ended for it. Times from the start of the measured
+// iterations.
+struct StallReport {
+  double start_s = 0, seconds = 0;            // emulated
+  double wall_start_s = 0, wall_seconds = 0;  // of this machine
+  std::vector<int> iterations;                // that it hit, from 0
+};
+
 struct Fidelity {
   bool faithful = false;
   bool modelled = false;  // virtual time: there is no lateness to measure
@@ -117,6 +125,7 @@ struct Result {
   std::vector<FlowCount> flows;
   std::string pairs_file;  // set when the ledger spilled or there are more than 10,000 pairs
   std::vector<InterfaceReport> interfaces;
+  std::vector<StallReport> stalls;
   Fidelity fidelity;
   std::optional<VerifyReport> verify;
   Capacity capacity;

@@ -27,6 +27,7 @@ void exchange(Archive&& field, Report& r) {
   field(r.paced), field(r.pace_error), field(r.events), field(r.messages), field(r.checked),
       field(r.wrong);
   field(r.spans_dropped), field(r.strays), field(r.ledger), field(r.intra), field(r.spill_path);
+  field(r.gaps);
 }
 
 }  // namespace
@@ -52,6 +53,7 @@ void SegmentReport::add(const Shard& shard, std::vector<Span> shard_spans) {
   part.intra = shard.ledger().intra();
   if (shard.ledger().spilled()) part.spill_path = shard.ledger().spill_path();
   part.spans = std::move(shard_spans);
+  part.gaps.push_back(s.gaps);
   merge(part);
 }
 
@@ -85,6 +87,7 @@ void SegmentReport::merge(const SegmentReport& other) {
   intra.messages += other.intra.messages;
   if (spill_path.empty()) spill_path = other.spill_path;
   spans.insert(spans.end(), other.spans.begin(), other.spans.end());
+  gaps.insert(gaps.end(), other.gaps.begin(), other.gaps.end());
 }
 
 std::string SegmentReport::to_blob() const {

@@ -33,6 +33,7 @@ struct SegmentReport {
   LedgerCell intra;
   std::string spill_path;  // not empty: part of the ledger is there
   std::vector<Span> spans;
+  std::vector<std::vector<Gap>> gaps;  // by shard
 
   void add(const Shard& shard, std::vector<Span> spans);
   void merge(const SegmentReport& other);  // all but host and interfaces

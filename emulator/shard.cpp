@@ -44,7 +44,8 @@ ShardShared::ShardShared(int count)
     : shards(count),
       window(count),
       next(static_cast<std::size_t>(count)),
-      mail(static_cast<std::size_t>(count * count)) {
+      mail(static_cast<std::size_t>(count * count)),
+      quiet(static_cast<std::size_t>(count)) {
   for (int i = 0; i < count; ++i) asleep.push_back(std::make_unique<std::atomic<bool>>(false));
   for (int i = 0; i < count * count; ++i) {
     rings.push_back(count > 1 ? std::make_unique<SpscRing<Event>>(kRingLog2) : nullptr);
@@ -100,7 +101,7 @@ void Shard::play(std::uint32_t first, std::uint32_t count, const Clock& clock, d
   if (!cpus_.empty()) bind_this_thread(cpus_);
   const double cpu = thread_cpu_seconds(), queued = run_queue_seconds();
   const std::int64_t began = monotonic_ns();
-  last_progress_ns_ = looked_ns_ = began;
+  looked_ns_ = began;
   start_segment(first, count);
   if (clock_.is_virtual()) {
     run_virtual();
@@ -128,6 +129,8 @@ void Shard::start_segment(std::uint32_t first, std::uint32_t count) {
   for (std::uint32_t i = 0; i < count; ++i) open_[i].iteration = first + i;
   ranks_left_ = static_cast<std::uint32_t>(ranks_.size());
   now_ = 0;
+  progressed_ = awaited_ = 0;
+  threshold_ = stall_threshold(spec_, dilation_);
   for (RankState& r : ranks_) {
     r.iteration = first;
     r.stop_at = first + count;
@@ -147,8 +150,9 @@ void Shard::run_real() {
     bool busy = take_arrivals();
     busy |= fire_due();
     busy |= flush();
-    if (!busy) sleep();
+    busy ? note_progress() : sleep();
   }
+  note_end();
 }
 
 // Virtual time: the next event is now. Several shards agree on a window no longer than the latency
@@ -195,6 +199,9 @@ bool Shard::take_arrivals() {
     for (Message& m : arrived_) arrive_from_wire(std::move(m));
     any |= !arrived_.empty();
     arrived_.clear();
+    const std::uint64_t moved = fabric_.stats().moved;
+    any |= moved != moved_;
+    moved_ = moved;
   }
   for (int from = 0; shared_->shards > 1 && from < shared_->shards; ++from) {
     SpscRing<Event>& ring =
@@ -244,15 +251,10 @@ void Shard::sleep() {
   if (!timers_.empty()) {
     timeout =
         std::min(timeout, clock_.wall(std::max<Picoseconds>(0, timers_.next() - clock_.now())));
-  } else {
-    const bool alone = !wired_ && cluster_.shards() == 1;
-    const double waited = static_cast<double>(began - last_progress_ns_) * 1e-9;
-    if (alone && ranks_left_ > 0) return fail("deadlock: " + what_is_stuck());
-    if (ranks_left_ > 0 && waited > spec_.run.stall_timeout_s) {
-      return fail("stalled for " + std::to_string(static_cast<int>(waited)) +
-                  " s: " + what_is_stuck());
-    }
+  } else if (!wired_ && cluster_.shards() == 1 && ranks_left_ > 0) {
+    return fail("deadlock: " + what_is_stuck());
   }
+  note_rest();
   auto& asleep = *shared_->asleep[static_cast<std::size_t>(index_)];
   if (shared_->shards > 1) {
     // Whoever pushes swaps this flag after the push: either the ring shows the event below, or we
@@ -285,7 +287,6 @@ void Shard::schedule(Event event) {
 
 void Shard::fire(Event event) {
   ++stats_.events;
-  last_progress_ns_ = looked_ns_;
   RankState& r = ranks_[event.rank];
   switch (event.kind) {
     case Event::Kind::compute_done: {
@@ -380,47 +381,6 @@ void Shard::fail(const std::string& what) {
   if (shared_->failure.empty()) shared_->failure = what;
   shared_->stop = true;
   for (Fabric* f : shared_->fabrics) f->wake();
-}
-
-std::string Shard::what_is_stuck() const {
-  std::string text;
-  int shown = 0;
-  for (const RankState& r : ranks_) {
-    for (const Flight* f : r.flights) {
-      if (f->inside_node && shown < 3) {
-        const Schedules::Row& row = rows()[f->row];
-        text += (shown++ ? "; " : "") + std::string("rank ") + std::to_string(r.id) + " in " +
-                row.op + " #" + std::to_string(f->sequence) + " of group " + row.group +
-                " inside its node waits for the other members";
-        continue;
-      }
-      for (const ActorState& a : f->actors) {
-        // Who waits for another actor of its rank is not the cause.
-        if (a.k >= a.steps || a.waits || shown == 3) continue;
-        const auto& members = workload_.groups[f->group & ~kPointToPoint].members;
-        const Schedules::Row& row = rows()[f->row];
-        text += (shown++ ? "; " : "") + std::string("rank ") + std::to_string(r.id) + " in " +
-                row.op + " #" + std::to_string(f->sequence) + " of group " + row.group +
-                " (channel " + std::to_string(a.channel) + ", step " + std::to_string(a.k) +
-                " of " + std::to_string(a.steps) + ") waits for ";
-        if (a.awaiting == 0) text += "room to send";
-        for (int i = 0; i < a.step.recv_from.size(); ++i) {
-          if (!(a.awaiting >> i & 1)) continue;
-          const Rank peer = members[static_cast<std::size_t>(a.step.recv_from[i])];
-          text += "rank " + std::to_string(peer) + " on host " +
-                  std::to_string(cluster_.place(peer).host) + " ";
-        }
-      }
-    }
-    if (shown == 0 && r.flights.empty() && r.iteration < r.stop_at) {
-      for (const StreamState& s : r.streams) {
-        if (s.phase != StreamState::Phase::waiting || shown == 3) continue;
-        text += (shown++ ? "; " : "") + std::string("rank ") + std::to_string(r.id) +
-                " waits for event " + std::to_string(s.event);
-      }
-    }
-  }
-  return text.empty() ? "no rank has a collective in flight" : text;
 }
 
 }  // namespace ghostrank

@@ -5,6 +5,7 @@
 //   shard_ranks.cpp     streams and events: what a rank does next
 //   shard_flights.cpp   collectives in flight and their actors
 //   shard_messages.cpp  how slices leave, arrive, are matched and combined
+//   shard_stalls.cpp    when nothing moves: since when, and who waits for whom
 //
 // Shards of a process meet only through SPSC rings (real time) or mailboxes swapped at a window
 // barrier (virtual time), and through the counters in ShardShared.
@@ -29,6 +30,7 @@
 #include "emulator/result.h"
 #include "emulator/schedules.h"
 #include "emulator/spsc.h"
+#include "emulator/stalls.h"
 #include "emulator/timer_queue.h"
 
 namespace ghostrank {
@@ -81,6 +83,12 @@ struct ShardShared {
   std::vector<std::atomic<Picoseconds>> next;           // virtual time: next event of each shard
   std::vector<std::unique_ptr<SpscRing<Event>>> rings;  // from * shards + to
   std::vector<std::vector<Event>> mail;                 // virtual time: from * shards + to
+  struct Quiet {
+    bool is = false;
+    Picoseconds since = 0;
+    std::string stuck;  // who waits for whom
+  };
+  std::vector<Quiet> quiet;  // by shard, real time only; guarded by `mutex`
   std::vector<std::unique_ptr<std::atomic<bool>>> asleep;
   std::vector<Fabric*> fabrics;  // to wake a neighbour
 };
@@ -102,6 +110,7 @@ struct ShardStats {
   std::uint64_t checked = 0, wrong = 0;
   std::uint64_t spans_dropped = 0;
   std::vector<RowStats> rows;
+  std::vector<Gap> gaps;  // real time: longer than the threshold of a stall; the last is endless
 };
 
 class Shard {
@@ -149,7 +158,14 @@ class Shard {
   bool try_hand_over(int lane, Event& event);
   bool try_hand_to_shard(int shard, Event& event);
   void fail(const std::string& what);
+
+  // shard_stalls.cpp
+  void note_progress();
+  void note_rest();
+  void note_end();
+  void tell_quiet(bool quiet, Picoseconds since, std::string stuck);
   std::string what_is_stuck() const;
+  std::string what_is_awaited(const Flight& f, const ActorState& a) const;
 
   // shard_ranks.cpp
   void begin_iteration(RankState& r, Moment t);
@@ -244,7 +260,10 @@ class Shard {
   std::size_t max_spans_;
   const std::chrono::nanoseconds spin_;  // before the loop blocks
   std::vector<std::byte> scratch_;
-  std::int64_t last_progress_ns_ = 0;
+  std::uint64_t moved_ = 0;                   // by the fabric, as last seen
+  Picoseconds progressed_ = 0, awaited_ = 0;  // last event; end of the delay that comes next
+  Picoseconds threshold_ = 0;                 // of a stall
+  bool told_quiet_ = false;
   std::int64_t looked_ns_ = 0;  // when the loop last looked at the fabric, or woke
   Picoseconds poll_lag_ = 0;    // emulated: what has arrived may have waited for us this long
 };

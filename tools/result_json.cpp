@@ -123,6 +123,18 @@ Json traffic_json(const Result& result) {
   return json;
 }
 
+Json stalls_json(const Result& result) {
+  Json list = Json::array();
+  for (const StallReport& s : result.stalls) {
+    list.push_back({{"start_s", number(s.start_s)},
+                    {"seconds", number(s.seconds)},
+                    {"wall_start_s", number(s.wall_start_s)},
+                    {"wall_seconds", number(s.wall_seconds)},
+                    {"iterations", s.iterations}});
+  }
+  return list;
+}
+
 Json interfaces_json(const Result& result) {
   Json list = Json::array();
   for (const InterfaceReport& i : result.interfaces) {
@@ -180,6 +192,7 @@ Json to_json(const Result& result) {
   json["collectives"] = collectives_json(result);
   json["traffic"] = traffic_json(result);
   json["interfaces"] = interfaces_json(result);
+  json["stalls"] = stalls_json(result);
   json["fidelity"] = fidelity_json(result.fidelity);
   json["capacity"] = capacity_json(result.capacity);
   json["verify"] = result.verify ? Json{{"checked_elements", result.verify->checked_elements},

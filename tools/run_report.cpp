@@ -193,6 +193,14 @@ void add_fidelity_facts(std::vector<Fact>& facts, const Result& result) {
                         (f.run_queue_wait < 0 ? "unreadable" : humane_percent(f.run_queue_wait)) +
                         ", rate error " + humane_percent(f.rate_error)});
   }
+  for (const StallReport& s : result.stalls) {
+    std::string hit;
+    for (const int i : s.iterations) hit += (hit.empty() ? "" : ", ") + std::to_string(i);
+    facts.push_back({"stall", "nothing moved for " + humane_seconds(s.wall_seconds) + " from " +
+                                  humane_seconds(s.wall_start_s) +
+                                  " after the start of the measured iterations, wall; iteration " +
+                                  hit});
+  }
   facts.push_back({"exactness", f.level + ", " + f.basis});
 }
 

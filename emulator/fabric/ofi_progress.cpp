@@ -185,6 +185,7 @@ ssize_t Endpoints::post(FlowState& state, const fi_msg& posting) {
 }
 
 void Endpoints::on_sent(SendSlot& slot) {
+  ++stats_.moved;
   FlowState& state = flows_[static_cast<std::size_t>(slot.flow)];
   state.finished |= std::uint64_t{1} << slot.number % kWindow;
   while (state.oldest != state.next && state.finished >> state.oldest % kWindow & 1)
@@ -241,6 +242,7 @@ void Endpoints::on_received(RecvSlot& slot, std::size_t bytes) {
            " bytes; verify a smaller job");
       break;
     case Reassembly::Verdict::taken:
+      ++stats_.moved;
       break;
   }
   for (std::size_t i = before; i < ready_.size(); ++i) {

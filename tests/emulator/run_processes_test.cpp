@@ -2,8 +2,11 @@
 // everywhere else, and what happens when a process dies, fails or is interrupted.
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <signal.h>
 #include <sstream>
+#include <thread>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -192,6 +195,108 @@ TEST(OverLibfabric, AStallEndsTheRunNamingWhoWaitsForWhom) {
   testing::expect_all_ok(outcomes);
   EXPECT_NE(outcomes[0].said.find("stalled"), std::string::npos) << outcomes[0].said;
   EXPECT_NE(outcomes[0].said.find("waits for rank"), std::string::npos) << outcomes[0].said;
+}
+
+// Stops this process when `begin` says so, and lets it go on after two seconds, or kills it when
+// `end` says so. A process of its own: the stopped one can do nothing.
+void stop_me(int begin, std::optional<int> end) {
+  const pid_t me = getpid();
+  if (fork() != 0) return;
+  char now = 0;
+  if (read(begin, &now, 1) != 1) _exit(1);
+  kill(me, SIGSTOP);
+  if (end && read(*end, &now, 1) >= 0) kill(me, SIGKILL);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  kill(me, SIGCONT);
+  _exit(0);
+}
+
+TEST(OverLibfabric, AProcessThatWasStoppedForTwoSecondsIsReportedAsAStall) {
+  for (const int stopped : {0, 1}) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const auto outcomes = testing::run_processes(2, [&](const World& world) {
+      if (world.rank == stopped) stop_me(ends[0], std::nullopt);
+      const auto control = Control::meet(world);
+      AtTheTenth observer([&] { EXPECT_EQ(write(ends[1], "x", 1), 1); });
+      SmallJob job = long_job();
+      job.spec.run.iterations = 50;
+      const Result result = job.run(*control, &observer);
+      if (world.rank == 0) {
+        EXPECT_EQ(result.iterations.size(), 50u);
+        EXPECT_EQ(result.stalls.size(), 1u);
+        if (result.stalls.empty()) return std::string("no stall");
+        const StallReport& stall = result.stalls[0];
+        EXPECT_GT(stall.seconds, 1.5);
+        EXPECT_LT(stall.seconds, 4);
+        EXPECT_EQ(stall.wall_seconds, stall.seconds);  // dilation 1
+        EXPECT_GT(stall.start_s, 0.2);
+        EXPECT_EQ(stall.iterations.size(), 1u);
+        EXPECT_GE(stall.iterations.at(0), 9);
+        EXPECT_GT(result.iterations.at(static_cast<std::size_t>(stall.iterations[0])).seconds, 1.5);
+      }
+      control->close();
+      return result.interrupted;
+    });
+    close(ends[0]);
+    close(ends[1]);
+    testing::expect_all_ok(outcomes);
+    EXPECT_EQ(outcomes[0].said, "");
+  }
+}
+
+TEST(OverLibfabric, AProcessThatIsStoppedForGoodEndsTheRunWithinTheStallTimeout) {
+  int begin[2], end[2];
+  ASSERT_EQ(pipe(begin), 0);
+  ASSERT_EQ(pipe(end), 0);
+  const auto outcomes = testing::run_processes(2, [&](const World& world) {
+    if (world.rank == 1) stop_me(begin[0], end[0]);
+    const auto control = Control::meet(world);
+    steady_clock::time_point stopped{};
+    AtTheTenth observer([&] {
+      stopped = steady_clock::now();
+      EXPECT_EQ(write(begin[1], "x", 1), 1);
+    });
+    SmallJob job = long_job();
+    job.spec.run.stall_timeout_s = 3;
+    const Result result = job.run(*control, &observer);
+    EXPECT_LT(steady_clock::now() - stopped, std::chrono::milliseconds(4500));
+    EXPECT_EQ(control->stop(), Stop::failed);
+    EXPECT_GE(result.iterations.size(), 10u);
+    EXPECT_EQ(result.stalls.size(), 1u);
+    control->close();
+    EXPECT_EQ(write(end[1], "x", 1), 1);
+    return result.interrupted;
+  });
+  for (const int fd : {begin[0], begin[1], end[0], end[1]}) close(fd);
+  EXPECT_TRUE(outcomes[0].ok) << outcomes[0].said;
+  EXPECT_EQ(outcomes[1].signal, SIGKILL);
+  for (const char* part :
+       {"stalled for 3.", "rank 0 on host 0 in allreduce #", "'op'", "of group all (",
+        "waits for rank 1 on host 1", "host 1 is not heard of"})
+    EXPECT_NE(outcomes[0].said.find(part), std::string::npos) << part << ": " << outcomes[0].said;
+}
+
+// Host 1 computes for three seconds while host 0 waits for it.
+TEST(OverLibfabric, ALongDelayIsNoStall) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    const auto control = Control::meet(world);
+    SmallJob job(2, 1, FabricKind::ofi);
+    job.spec.dilation = 1;
+    job.spec.run.stall_timeout_s = 1;
+    job.workload.roles.push_back(job.workload.roles[0]);
+    job.workload.role_of[1] = 1;
+    job.collective(Func::all_reduce, 1000);
+    Op op;
+    op.duration = 3'000 * kPicosPerMilli;
+    job.workload.roles[1].iterations[0].streams[0] = {op, job.program().streams[0][0]};
+    const Result result = job.run(*control);
+    EXPECT_TRUE(result.stalls.empty());
+    control->close();
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+  EXPECT_EQ(outcomes[0].said, "");
 }
 
 TEST(OverLibfabric, ProcessesWithDifferentJobsAreRefused) {

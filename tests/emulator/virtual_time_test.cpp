@@ -215,7 +215,7 @@ TEST(VirtualTime, ADeadlockIsNamedNotWaitedFor) {
   recv.count = 1;
   job.program().streams[0] = {recv};
   const Result result = job.run();
-  EXPECT_NE(result.interrupted.find("deadlock: rank 0 in send_recv #0 of group all"),
+  EXPECT_NE(result.interrupted.find("deadlock: rank 0 on host 0 in send_recv #0 'op' of group all"),
             std::string::npos)
       << result.interrupted;
 }

@@ -29,12 +29,12 @@ constexpr char kLongJob[] =
     "run: {iterations: 2000, warmup: 0, probe_ms: 0, stall_timeout_s: 2}\n";
 
 // Starts the long job and waits until process 0 has written iterations.
-std::vector<pid_t> start_long_job(Lab& lab) {
+std::vector<pid_t> start_long_job(Lab& lab, const std::string& flags = "") {
   const std::string job = lab.write_job(kLongJob);
   std::vector<pid_t> hosts;
   for (int h = 0; h < kHosts; ++h) {
-    hosts.push_back(
-        lab.start_host(h, kHosts, job + " --allow-unfaithful --json " + lab.file("result.json")));
+    hosts.push_back(lab.start_host(
+        h, kHosts, job + " --allow-unfaithful --json " + lab.file("result.json") + flags));
   }
   for (int i = 0; i < 1000; ++i) {
     const std::string stream = read_file(lab.file("result.json.partial.jsonl"));
@@ -73,7 +73,24 @@ TEST_F(Namespaces, APulledCableEndsTheRunWithinTheStallTimeout) {
   EXPECT_EQ(lab->finish(hosts[0], std::chrono::seconds(15)), 1) << lab->output(0);
   EXPECT_LT(steady_clock::now() - began, std::chrono::seconds(10));
   EXPECT_NE(lab->output(0).find("stalled"), std::string::npos) << lab->output(0);
+  EXPECT_NE(lab->output(0).find("in allreduce #"), std::string::npos) << lab->output(0);
+  EXPECT_NE(lab->output(0).find("on host 3"), std::string::npos) << lab->output(0);
   expect_partial_result(*lab);
+}
+
+TEST_F(Namespaces, ACablePulledForTwoSecondsIsReportedAsAStall) {
+  const auto hosts = start_long_job(*lab, " -s run.iterations=100 -s run.stall_timeout_s=20");
+  ASSERT_EQ(shell(lab->in("sw", "ip link set " + Lab::port(3) + " down")), 0);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  ASSERT_EQ(shell(lab->in("sw", "ip link set " + Lab::port(3) + " up")), 0);
+  for (const pid_t pid : hosts) EXPECT_EQ(lab->finish(pid, std::chrono::seconds(40)), 0);
+  const json result = json::parse(read_file(lab->file("result.json")));
+  EXPECT_EQ(result["iterations"].size(), 100u);
+  // One stall, or several while TCP finds its way back connection by connection.
+  ASSERT_GE(result["stalls"].size(), 1u);
+  EXPECT_GT(result["stalls"][0]["wall_seconds"].get<double>(), 1.5);
+  EXPECT_EQ(result["stalls"][0]["iterations"].size(), 1u);
+  EXPECT_NE(lab->output(0).find("nothing moved for"), std::string::npos) << lab->output(0);
 }
 
 TEST_F(Namespaces, CtrlCStopsEveryHostWithinASecond) {

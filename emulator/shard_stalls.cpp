@@ -1,0 +1,99 @@
+// A shard that stands still: since when, as stalls.h defines it, and which ranks wait for whom. See
+// shard.h.
+#include <algorithm>
+
+#include "emulator/shard.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr int kMostNamed = 3;  // ranks of a shard; the others wait for the same
+
+}  // namespace
+
+// After every pass that moved something; costs no look at the clock.
+void Shard::note_progress() {
+  const Picoseconds quiet_from = std::max(progressed_, awaited_);
+  if (now_ - quiet_from > threshold_) stats_.gaps.push_back({quiet_from, now_});
+  if (told_quiet_) tell_quiet(false, 0, "");
+  progressed_ = now_;
+  awaited_ = 0;
+}
+
+// Before every sleep.
+void Shard::note_rest() {
+  awaited_ = timers_.empty() ? 0 : timers_.next();
+  const Picoseconds quiet_from = std::max(progressed_, awaited_);
+  if (!told_quiet_ && clock_.now() - quiet_from > threshold_)
+    tell_quiet(true, quiet_from, what_is_stuck());
+}
+
+// From here on nobody waits for this shard.
+void Shard::note_end() {
+  note_progress();
+  stats_.gaps.push_back({now_, kEndless});
+  if (!stopped()) tell_quiet(true, now_, "");
+}
+
+void Shard::tell_quiet(bool quiet, Picoseconds since, std::string stuck) {
+  told_quiet_ = quiet;
+  const std::lock_guard lock(shared_->mutex);
+  shared_->quiet[static_cast<std::size_t>(index_)] = {quiet, since, std::move(stuck)};
+}
+
+std::string Shard::what_is_stuck() const {
+  std::string text;
+  int named = 0;
+  const auto add = [&](const std::string& one) {
+    if (named < kMostNamed) text += (named > 0 ? "; " : "") + one;
+    ++named;
+  };
+  for (const RankState& r : ranks_) {
+    const std::string rank = "rank " + std::to_string(r.id) + " on host " + std::to_string(host_);
+    const auto label = [&](const Op& op) {
+      return op.label < r.program->labels.size() ? " '" + r.program->labels[op.label] + "'" : "";
+    };
+    for (const Flight* f : r.flights) {
+      const Schedules::Row& row = rows()[f->row];
+      const std::string call = rank + " in " + row.op + " #" + std::to_string(f->sequence) +
+                               label(*f->op) + " of group " + row.group;
+      if (f->inside_node) {
+        add(call + " inside its node waits for the other members");
+        continue;
+      }
+      for (const ActorState& a : f->actors) {
+        if (a.k >= a.steps || a.waits) continue;  // for another actor of its rank: not the cause
+        add(call + " (" + row.algorithm + ", channel " + std::to_string(a.channel) + ", step " +
+            std::to_string(a.k) + " of " + std::to_string(a.steps) + ") waits for " +
+            what_is_awaited(*f, a));
+      }
+    }
+    if (!r.flights.empty() || r.iteration >= r.stop_at) continue;
+    for (const StreamState& s : r.streams) {
+      if (s.phase == StreamState::Phase::waiting)
+        add(rank + " waits for event " + std::to_string(s.event));
+    }
+  }
+  if (named > kMostNamed) text += "; and " + std::to_string(named - kMostNamed) + " more";
+  if (named == 0 && (outbox_size_ > 0 || !fabric_.idle()))
+    return "what host " + std::to_string(host_) + " has sent does not leave it";
+  return text;
+}
+
+std::string Shard::what_is_awaited(const Flight& f, const ActorState& a) const {
+  const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
+  const auto named = [&](Rank position) {
+    const Rank rank = members[static_cast<std::size_t>(position)];
+    return "rank " + std::to_string(rank) + " on host " + std::to_string(cluster_.place(rank).host);
+  };
+  std::string text;
+  for (int i = 0; i < a.step.recv_from.size(); ++i) {
+    if (a.awaiting >> i & 1) text += (text.empty() ? "" : " and ") + named(a.step.recv_from[i]);
+  }
+  if (!text.empty()) return text;
+  for (int i = 0; i < a.step.send_to.size(); ++i)
+    text += (text.empty() ? "room to send to " : " and ") + named(a.step.send_to[i]);
+  return text.empty() ? "its turn" : text;
+}
+
+}  // namespace ghostrank
