@@ -138,7 +138,8 @@ TEST(CallsInsideANode, SayWhoWaitsWhenAMemberNeverComes) {
   job.workload.roles.push_back({"absent", {without}});
   job.workload.role_of[3] = 1;
   const Result result = job.run();
-  EXPECT_NE(result.interrupted.find("rank 0 in allreduce #0 of group all inside its node waits"),
+  EXPECT_NE(result.interrupted.find(
+                "rank 0 on host 0 in allreduce #0 'op' of group all inside its node waits"),
             std::string::npos)
       << result.interrupted;
 }
