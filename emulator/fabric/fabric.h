@@ -21,7 +21,7 @@ struct FabricStats {
                 messages_received = 0;               // whole messages, probes and credits included
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // payload
   std::uint64_t strays = 0;                          // wrong nonce or malformed: dropped
-  std::uint64_t moved = 0;   // pieces of messages that left or came
+  std::uint64_t moved = 0;                           // pieces of messages that left or came
   std::uint64_t again = 0;                           // times the provider had no room
 };
 
