@@ -2,10 +2,11 @@
 // Channels, slices and credits of the communicator do not apply: gloo has its own.
 //
 // In the formulas for people n is the number of ranks, S the bytes of `count` elements, s the
-// number of segments per rank (gloo.h).
+// number of segments per rank (gloo.h), T the bytes of all `counts`.
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 
 #include "collectives/generic.h"
 #include "collectives/gloo.h"
@@ -15,11 +16,26 @@
 namespace ghostrank {
 namespace {
 
+int no_rounds(const Shape&, int) { return 0; }
+constexpr Form kNothing{.rounds = no_rounds};
+
+std::uint64_t all_counts(const Collective& c) {
+  return std::accumulate(c.counts->begin(), c.counts->end(), std::uint64_t{0});
+}
+
 // Posts everything at once and cuts nothing.
 template <const Form& kForm>
 std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
   check_arguments(c, comm);
   return std::make_unique<Textbook>(kForm, c, Communicator{});
+}
+
+// One operation in flight; nothing at all where all blocks are empty.
+std::unique_ptr<Schedule> make_all_gather_v(const Collective& c, const Communicator& comm) {
+  check_arguments(c, comm);
+  Communicator one;
+  one.flow.credits = 1;
+  return std::make_unique<Textbook>(all_counts(c) == 0 ? kNothing : kRingAllGatherV, c, one);
 }
 
 std::uint64_t ranks(const Collective& c) { return static_cast<std::uint64_t>(c.size); }
@@ -79,6 +95,19 @@ Cost all_to_all(const Collective& c) {
   return {c.size - 1, n * (n - 1) * bytes(c), n * (n - 1)};
 }
 
+Cost all_gather_v(const Collective& c) {
+  const std::uint64_t n = ranks(c), bytes_sent = (n - 1) * all_counts(c) * c.element_bytes;
+  if (all_counts(c) == 0) return {};
+  return {c.size - 1, bytes_sent, n * (n - 1)};
+}
+
+Cost all_to_all_v(const Collective& c) {
+  const std::uint64_t n = ranks(c);
+  std::uint64_t elements = all_counts(c);
+  for (std::uint64_t r = 0; r < n; ++r) elements -= (*c.counts)[r * n + r];
+  return {c.size - 1, elements * c.element_bytes, n * (n - 1)};
+}
+
 Cost barrier(const Collective& c) {
   const int rounds = ceil_log2(c.size);
   return {rounds, 0, ranks(c) * static_cast<std::uint64_t>(rounds)};
@@ -103,6 +132,10 @@ const std::array kRows{
               make<kDisseminationBarrier>, barrier},
     Algorithm{"gloo", Func::gather, "linear", "n-1", "(n-1) S", make<kLinearGather>, direct},
     Algorithm{"gloo", Func::scatter, "linear", "n-1", "(n-1) S", make<kLinearScatter>, direct},
+    Algorithm{"gloo", Func::all_gather_v, "ring", "n-1", "(n-1) T", make_all_gather_v,
+              all_gather_v},
+    Algorithm{"gloo", Func::all_to_all_v, "linear", "n-1", "T - own", make<kLinearAllToAll>,
+              all_to_all_v},
 };
 
 }  // namespace

@@ -21,46 +21,25 @@
 #include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
-#include "collectives/nccl.h"
-#include "collectives/nccl_p2p_split.h"
+#include "collectives/nccl_operations.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr int kPlaces = 8;  // operations of a batch
-
-// What both kinds of schedule know.
-struct Operations {
-  NcclRounds rounds;
-  NcclP2pChannels channels;
+// Operations that all have the same size.
+struct Operations : NcclOperations {
   NcclP2pSplit inside, outside;  // of an operation inside a node, and between nodes
-  NcclNodes nodes;
 
   Operations(NcclVersion version, const Collective& c, const NcclPlan& plan)
-      : rounds(plan.nodes),
-        channels(nccl_p2p_channels(version, *plan.node, plan.nodes, plan.channels)),
-        nodes(plan.nodes) {
-    const std::uint64_t bytes = c.count * c.element_bytes;
-    const bool single_node = nodes.nodes() == 1;
-    inside = nccl_p2p_split(bytes, channels, single_node, false);
-    outside = nccl_p2p_split(bytes, channels, single_node, true);
-  }
+      : NcclOperations(version, plan),
+        inside(split(c.count * c.element_bytes, false)),
+        outside(split(c.count * c.element_bytes, true)) {}
 
-  // One part of an operation, as the part of a block and the messages that carry it.
   Step part(const Collective& c, Rank r, Rank peer, int p) const {
-    const NcclP2pSplit& split = nodes.node_of(r) == nodes.node_of(peer) ? inside : outside;
-    const std::uint64_t begin = static_cast<std::uint64_t>(p) * split.part_bytes / c.element_bytes;
-    const std::uint64_t from = std::min(c.count, begin);
-    Step step;
-    step.send = step.recv = {from, std::min(split.part_bytes / c.element_bytes, c.count - from),
-                             Buffer::work};
-    step.slice_elements = split.message_bytes / c.element_bytes;
-    const std::uint64_t messages =
-        (step.send.count + step.slice_elements - 1) / step.slice_elements;
-    step.slices = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, messages));
-    return step;
+    return nccl_part({0, c.count}, over_network(r, peer) ? outside : inside, c.element_bytes, p);
   }
 };
 
@@ -69,11 +48,11 @@ class NcclAllToAll final : public Schedule {
   NcclAllToAll(const Collective& c, Operations operations)
       : Schedule(c, {static_cast<std::uint32_t>(kNcclSteps)}), ops_(std::move(operations)) {
     const int repeat = ops_.rounds.rounds_per_base() * ops_.channels.channels;
-    period_ = std::max(1, repeat / kPlaces);
+    period_ = std::max(1, repeat / kNcclPlaces);
     index_.assign(static_cast<std::size_t>(ops_.channels.channels), {});
     if (c.size < 2) return;
     for (int channel = 0; channel < ops_.channels.channels; ++channel)
-      for (int place = 0; place < kPlaces; ++place) add_lane(channel, place);
+      for (int place = 0; place < kNcclPlaces; ++place) add_lane(channel, place);
   }
 
   int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }
@@ -83,7 +62,7 @@ class NcclAllToAll final : public Schedule {
   }
   Step step(Rank r, int a, int k) const override;
   int receiver(Rank dst, int channel, Rank src) const override {
-    const int place = ops_.rounds.round_of(src, dst) % kPlaces;
+    const int place = ops_.rounds.round_of(src, dst) % kNcclPlaces;
     return 2 * index_[static_cast<std::size_t>(channel)][static_cast<std::size_t>(place)] + 1;
   }
 
@@ -94,23 +73,19 @@ class NcclAllToAll final : public Schedule {
     std::vector<int> batches;
   };
   void add_lane(int channel, int place);
-  int part_of(int round, int channel) const {
-    const int distance = channel - ops_.rounds.base(round, ops_.channels.channels);
-    return distance < 0 ? distance + ops_.channels.channels : distance;
-  }
 
   Operations ops_;
   int period_ = 1;  // batches after which rounds are on the same channels again
   std::vector<Lane> lanes_;
-  std::vector<std::array<int, kPlaces>> index_;  // of a lane, by channel and place
+  std::vector<std::array<int, kNcclPlaces>> index_;  // of a lane, by channel and place
 };
 
 void NcclAllToAll::add_lane(int channel, int place) {
   Lane lane{channel, place, 0, {}};
   for (int batch = 0; batch < period_; ++batch)
-    if (part_of(kPlaces * batch + place, channel) < ops_.outside.parts)
+    if (ops_.part_of(kNcclPlaces * batch + place, channel) < ops_.outside.parts)
       lane.batches.push_back(batch);
-  const int batches = (collective().size - place + kPlaces - 1) / kPlaces;
+  const int batches = (collective().size - place + kNcclPlaces - 1) / kNcclPlaces;
   const auto in_last_period = std::count_if(lane.batches.begin(), lane.batches.end(),
                                             [&](int b) { return b < batches % period_; });
   lane.steps =
@@ -126,12 +101,12 @@ Step NcclAllToAll::step(Rank r, int a, int k) const {
   const auto per_period = static_cast<int>(lane.batches.size());
   const int batch =
       k / per_period * period_ + lane.batches[static_cast<std::size_t>(k % per_period)];
-  const int round = kPlaces * batch + lane.place;
+  const int round = kNcclPlaces * batch + lane.place;
   if (round == 0) return {};  // to itself: a copy, made by whoever plays the schedule
   const bool sends = a % 2 == 0;
   const Rank peer = sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
   const Collective& c = collective();
-  Step step = ops_.part(c, r, peer, part_of(round, lane.channel));
+  Step step = ops_.part(c, r, peer, ops_.part_of(round, lane.channel));
   (sends ? step.send_to : step.recv_from) = peer;
   step.send.offset += static_cast<std::uint64_t>(peer) * c.count;
   step.recv.offset = step.send.offset;
@@ -172,10 +147,19 @@ std::unique_ptr<Schedule> nccl_p2p(NcclVersion version, const Collective& c,
   if (comm.protocol.value_or(Protocol::simple) != Protocol::simple)
     throw std::invalid_argument("NCCL's sends and receives between nodes use the protocol Simple");
   const NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, c, comm);
-  Operations operations(version, c, plan);
-  if (c.func == Func::all_to_all) return std::make_unique<NcclAllToAll>(c, std::move(operations));
-  if (c.func == Func::send_recv) return std::make_unique<NcclSendRecv>(c, std::move(operations));
-  throw std::invalid_argument("only all_to_all and send_recv are point-to-point operations");
+  switch (c.func) {
+    case Func::all_to_all:
+      return std::make_unique<NcclAllToAll>(c, Operations(version, c, plan));
+    case Func::send_recv:
+      return std::make_unique<NcclSendRecv>(c, Operations(version, c, plan));
+    case Func::all_to_all_v:
+    case Func::gather:
+    case Func::scatter:
+      return nccl_p2p_group(version, c, plan);
+    default:
+      break;
+  }
+  throw std::invalid_argument(std::string(name_of(c.func)) + " is no point-to-point operation");
 }
 
 }  // namespace ghostrank

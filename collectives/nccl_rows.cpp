@@ -71,6 +71,20 @@ Cost p2p_all_to_all(const Collective& c) {
   return {c.size > 1 ? 1 : 0, n * (n - 1) * bytes(c), n * (n - 1)};
 }
 
+Cost p2p_all_to_all_v(const Collective& c) {
+  const std::uint64_t n = ranks(c);
+  std::uint64_t elements = 0;
+  for (std::uint64_t i = 0; i < n; ++i)
+    for (std::uint64_t j = 0; j < n; ++j) elements += i == j ? 0 : (*c.counts)[i * n + j];
+  return {c.size > 1 ? 1 : 0, elements * c.element_bytes, n * (n - 1)};
+}
+
+// To or from the root, which takes what is on different places and channels all at once.
+Cost p2p_root(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  return {1, (ranks(c) - 1) * bytes(c), ranks(c) - 1};
+}
+
 Cost p2p_send_recv(const Collective& c) {
   if (c.size < 2) return {};
   return {1, bytes(c), 1};
@@ -128,6 +142,10 @@ std::vector<Algorithm> rows(std::string_view library) {
       Algorithm{library, Func::all_to_all, "p2p", "1", "n(n-1) S", make<kVersion, nccl_p2p>,
                 p2p_all_to_all},
       Algorithm{library, Func::send_recv, "p2p", "1", "S", make<kVersion, nccl_p2p>, p2p_send_recv},
+      Algorithm{library, Func::all_to_all_v, "p2p", "1", "T - own", make<kVersion, nccl_p2p>,
+                p2p_all_to_all_v},
+      Algorithm{library, Func::gather, "p2p", "1", "(n-1) S", make<kVersion, nccl_p2p>, p2p_root},
+      Algorithm{library, Func::scatter, "p2p", "1", "(n-1) S", make<kVersion, nccl_p2p>, p2p_root},
   };
 }
 
