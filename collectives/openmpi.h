@@ -13,10 +13,13 @@ namespace ghostrank {
 
 // The algorithm that the fixed decision rules take, by Open MPI's name for it; empty for functions
 // without rules here. `bytes` as the rules count them: all-reduce and broadcast the buffer,
-// reduce-scatter all blocks together, all-gather and all-to-all one block.
+// reduce-scatter all blocks together, all-gather, all-to-all, gather and scatter one block,
+// all-gather-v the mean block; the others do not look at it.
 std::string_view openmpi_choice(Func func, int ranks, std::uint64_t bytes);
 
 extern const Form kOpenMpiRingAllReduce, kOpenMpiRabenseifner, kOpenMpiLinearAllReduce,
     kOpenMpiNeighborExchange, kOpenMpiLinearAllToAll;  // openmpi_forms.cpp
+extern const Form kOpenMpiLinearBarrier, kOpenMpiDoublingBarrier, kOpenMpiTreeBarrier,
+    kOpenMpiSignalledGather, kOpenMpiGatherV, kOpenMpiLinearAllToAllV;  // openmpi_rooted.cpp
 
 }  // namespace ghostrank

@@ -259,6 +259,55 @@ constexpr Rule kAllToAll[] = {
     {kAny, kAny, "linear_sync"},
 };
 
+constexpr Rule kAllGatherV[] = {
+    {3, 2 * kKi, "ring"},       {3, 4 * kKi, "two_proc"},    {3, 8 * kKi, "ring"},
+    {3, kAny, "two_proc"},      {8, 256, "default"},         {8, 4 * kKi, "neighbor"},
+    {8, 8 * kKi, "ring"},       {8, 16 * kKi, "neighbor"},   {8, 256 * kKi, "bruck"},
+    {8, kAny, "neighbor"},      {16, 1 * kKi, "default"},    {16, kAny, "bruck"},
+    {32, 128, "default"},       {32, 256 * kKi, "bruck"},    {32, kAny, "ring"},
+    {64, 256, "default"},       {64, 8 * kKi, "bruck"},      {64, kAny, "ring"},
+    {128, 256, "default"},      {128, 4 * kKi, "bruck"},     {128, kAny, "ring"},
+    {256, 1 * kKi, "bruck"},    {256, 64 * kKi, "neighbor"}, {256, kAny, "ring"},
+    {512, 1 * kKi, "bruck"},    {512, kAny, "ring"},         {1024, 512, "bruck"},
+    {1024, 1 * kKi, "default"}, {1024, 4 * kKi, "bruck"},    {1024, 1 * kMi, "neighbor"},
+    {1024, kAny, "ring"},       {kAny, 4 * kKi, "bruck"},    {kAny, kAny, "neighbor"},
+};
+
+constexpr Rule kAllToAllV[] = {
+    {4, kAny, "pairwise"}, {64, kAny, "linear"},     {128, kAny, "pairwise"},
+    {256, kAny, "linear"}, {1024, kAny, "pairwise"}, {kAny, kAny, "linear"},
+};
+
+constexpr Rule kBarrier[] = {
+    {4, kAny, "recursive_doubling"},
+    {8, kAny, "linear"},
+    {64, kAny, "recursive_doubling"},
+    {256, kAny, "bruck"},
+    {512, kAny, "tree"},
+    {1024, kAny, "bruck"},
+    {4096, kAny, "tree"},
+    {kAny, kAny, "bruck"},
+};
+
+constexpr Rule kGather[] = {
+    {4, 2, "linear_sync"},      {4, 4, "linear"},           {4, 32 * kKi, "binomial"},
+    {4, 64 * kKi, "linear"},    {4, 128 * kKi, "binomial"}, {4, kAny, "linear_sync"},
+    {8, 1 * kKi, "binomial"},   {8, 8 * kKi, "linear"},     {8, 32 * kKi, "binomial"},
+    {8, 256 * kKi, "linear"},   {8, kAny, "linear_sync"},   {256, kAny, "binomial"},
+    {512, 2 * kKi, "binomial"}, {512, 8 * kKi, "linear"},   {kAny, kAny, "binomial"},
+};
+
+constexpr Rule kScatter[] = {
+    {4, 2, "linear_nb"},        {4, 128 * kKi, "linear"},   {4, 256 * kKi, "linear_nb"},
+    {4, kAny, "linear"},        {8, 2 * kKi, "binomial"},   {8, 4 * kKi, "linear"},
+    {8, 8 * kKi, "binomial"},   {8, 32 * kKi, "linear"},    {8, 1 * kMi, "linear_nb"},
+    {8, kAny, "linear"},        {16, 16 * kKi, "binomial"}, {16, 1 * kMi, "linear_nb"},
+    {16, kAny, "linear"},       {32, 16 * kKi, "binomial"}, {32, 32 * kKi, "linear"},
+    {32, kAny, "linear_nb"},    {64, 512, "binomial"},      {64, 8 * kKi, "linear_nb"},
+    {64, 16 * kKi, "binomial"}, {64, kAny, "linear_nb"},    {kAny, 512, "binomial"},
+    {kAny, kAny, "linear_nb"},
+};
+
 std::span<const Rule> rules(Func func) {
   switch (func) {
     case Func::all_reduce:
@@ -271,6 +320,16 @@ std::span<const Rule> rules(Func func) {
       return kBroadcast;
     case Func::all_to_all:
       return kAllToAll;
+    case Func::all_gather_v:
+      return kAllGatherV;
+    case Func::all_to_all_v:
+      return kAllToAllV;
+    case Func::barrier:
+      return kBarrier;
+    case Func::gather:
+      return kGather;
+    case Func::scatter:
+      return kScatter;
     default:
       return {};
   }

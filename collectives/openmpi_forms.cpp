@@ -142,7 +142,7 @@ int pair_received(const Shape& s, int p, int k) {
   return s.wrap(p - p % 2 + ((p + k) % 2 == 0 ? ahead : -ahead));
 }
 
-Block pair(const Shape& s, int first) { return {s.block(first).offset, 2 * s.share.count}; }
+Block pair(const Shape& s, int first) { return {s.block(first).offset, s.blocks(first, 2).count}; }
 
 Transfer neighbor_send(const Shape& s, int p, int k) {
   return {neighbor(s, p, k), k == 0 ? s.block(p) : pair(s, pair_received(s, p, k - 1))};

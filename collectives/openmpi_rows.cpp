@@ -8,96 +8,22 @@
 // the number of requests is not limited. Algorithms that are not here are refused.
 //
 // In the formulas for people n is the number of ranks, S the bytes of `count` elements, m the
-// largest power of two in n, x = n - m, b(n) the bits set in 0 .. n-1.
+// largest power of two in n, x = n - m, b(n) the bits set in 0 .. n-1, T the bytes of all `counts`.
 #include <array>
-#include <bit>
 #include <stdexcept>
 #include <string>
 
 #include "collectives/generic.h"
 #include "collectives/libraries.h"
 #include "collectives/openmpi.h"
+#include "collectives/openmpi_costs.h"
+#include "collectives/sequence.h"
 #include "collectives/trees.h"
 
 namespace ghostrank {
 namespace {
 
-std::uint64_t ranks(const Collective& c) { return static_cast<std::uint64_t>(c.size); }
-std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
-int floor_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n))) - 1; }
-int ceil_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))); }
-bool is_power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
-std::uint64_t survivors(const Collective& c) { return std::bit_floor(ranks(c)); }
-
-// ---- Costs of the forms
-
-Cost ring_all_reduce(const Collective& c) {
-  const std::uint64_t n = ranks(c);
-  return {2 * (c.size - 1), 2 * (n - 1) * bytes(c), 2 * (n - 1) * n};
-}
-
-Cost doubling_all_reduce(const Collective& c) {
-  const int levels = floor_log2(c.size);
-  const std::uint64_t m = survivors(c), extra = ranks(c) - m;
-  const std::uint64_t messages = m * static_cast<std::uint64_t>(levels) + 2 * extra;
-  return {levels + (extra > 0 ? 2 : 0), messages * bytes(c), messages};
-}
-
-Cost linear_all_reduce(const Collective& c) {
-  const std::uint64_t n = ranks(c);
-  return {2 * (c.size - 1), 2 * (n - 1) * bytes(c), 2 * (n - 1)};
-}
-
-Cost rabenseifner(const Collective& c) {
-  const int levels = floor_log2(c.size);
-  const std::uint64_t m = survivors(c), extra = ranks(c) - m;
-  const std::uint64_t upper_half = (c.count - c.count / 2) * c.element_bytes;
-  return {2 * levels + (extra > 0 ? 3 : 0),
-          2 * (m - 1) * bytes(c) + extra * (2 * bytes(c) + upper_half),
-          2 * m * static_cast<std::uint64_t>(levels) + 4 * extra};
-}
-
-Cost all_blocks(const Collective& c, int steps, std::uint64_t messages) {
-  return {steps, ranks(c) * (ranks(c) - 1) * bytes(c), messages};
-}
-
-Cost one_block_a_step(const Collective& c) {
-  return all_blocks(c, c.size - 1, ranks(c) * (ranks(c) - 1));
-}
-
-Cost log_steps(const Collective& c) {
-  const int steps = ceil_log2(c.size);
-  return all_blocks(c, steps, ranks(c) * static_cast<std::uint64_t>(steps));
-}
-
-Cost neighbor_exchange(const Collective& c) {
-  return all_blocks(c, c.size / 2, ranks(c) * (ranks(c) / 2));
-}
-
-Cost halving(const Collective& c) {
-  const int levels = floor_log2(c.size);
-  const std::uint64_t m = survivors(c), extra = ranks(c) - m;
-  return {levels + (extra > 0 ? 2 : 0), (ranks(c) * (ranks(c) - 1) + extra) * bytes(c),
-          m * static_cast<std::uint64_t>(levels) + 2 * extra};
-}
-
-Cost bruck_all_to_all(const Collective& c) {
-  Cost cost = log_steps(c);
-  std::uint64_t bits = 0;
-  for (unsigned i = 0; i < static_cast<unsigned>(c.size); ++i)
-    bits += static_cast<std::uint64_t>(std::popcount(i));
-  cost.bytes = ranks(c) * bits * bytes(c);
-  return cost;
-}
-
-Cost one_by_one(const Collective& c) {
-  return {c.size - 1, (ranks(c) - 1) * bytes(c), ranks(c) - 1};
-}
-
-template <TreeChild kChild>
-Cost tree(const Collective& c) {
-  return {tree_steps(kChild, c.size), (ranks(c) - 1) * bytes(c), ranks(c) - 1};
-}
+using namespace openmpi_costs;  // NOLINT: this file is a table of them
 
 // ---- What a name stands for
 
@@ -151,6 +77,43 @@ Played all_to_all(const Collective&, std::string_view name) {
   return {};
 }
 
+// `default` is two collectives: see make_gather_and_broadcast.
+Played all_gather_v(const Collective& c, std::string_view name) {
+  const Played ring{&kRingAllGatherV, gathered_one_a_step};
+  if (name == "ring" || name == "two_proc") return ring;
+  if (name == "neighbor")
+    return c.size % 2 == 0 ? Played{&kOpenMpiNeighborExchange, gathered_by_neighbors} : ring;
+  if (name == "bruck") return {&kBruckAllGather, gathered_log_steps};
+  return {};
+}
+
+Played all_to_all_v(const Collective&, std::string_view name) {
+  if (name == "linear") return {&kOpenMpiLinearAllToAllV, exchanged};
+  if (name == "pairwise") return {&kPairwiseAllToAllV, exchanged};
+  return {};
+}
+
+Played barrier(const Collective&, std::string_view name) {
+  if (name == "linear") return {&kOpenMpiLinearBarrier, linear_barrier};
+  if (name == "recursive_doubling") return {&kOpenMpiDoublingBarrier, doubling_barrier};
+  if (name == "bruck") return {&kDisseminationBarrier, dissemination_barrier};
+  if (name == "tree") return {&kOpenMpiTreeBarrier, tree_barrier};
+  return {};
+}
+
+Played gather(const Collective&, std::string_view name) {
+  if (name == "linear") return {&kLinearGather, one_by_one};
+  if (name == "linear_sync") return {&kOpenMpiSignalledGather, signalled_gather};
+  if (name == "binomial") return {&kBinomialGather, binomial_blocks};
+  return {};
+}
+
+Played scatter(const Collective&, std::string_view name) {
+  if (name == "linear" || name == "linear_nb") return {&kLinearScatter, one_by_one};
+  if (name == "binomial") return {&kBinomialScatter, binomial_blocks};
+  return {};
+}
+
 Played played(const Collective& c, std::string_view name) {
   switch (c.func) {
     case Func::all_reduce:
@@ -163,6 +126,18 @@ Played played(const Collective& c, std::string_view name) {
       return broadcast(c, name);
     case Func::all_to_all:
       return all_to_all(c, name);
+    case Func::all_gather_v:
+      return all_gather_v(c, name);
+    case Func::all_to_all_v:
+      return all_to_all_v(c, name);
+    case Func::barrier:
+      return barrier(c, name);
+    case Func::gather:
+      return gather(c, name);
+    case Func::scatter:
+      return scatter(c, name);
+    case Func::send_recv:
+      return {&kSendRecv, one_message};
     default:
       return {};
   }
@@ -170,18 +145,44 @@ Played played(const Collective& c, std::string_view name) {
 
 // ---- Rows
 
+// Bytes as the decision rules count them.
+std::uint64_t deciding_bytes(const Collective& c) {
+  if (c.func == Func::all_gather_v) return all_counts(c) * c.element_bytes / ranks(c);
+  return bytes(c) * (c.func == Func::reduce_scatter ? ranks(c) : 1);
+}
+
 std::string_view fixed_name(const Collective& c) {
-  const bool all_blocks_count = c.func == Func::reduce_scatter;
-  return openmpi_choice(c.func, c.size, bytes(c) * (all_blocks_count ? ranks(c) : 1));
+  return openmpi_choice(c.func, c.size, deciding_bytes(c));
+}
+
+bool nothing_to_do(const Collective& c) {
+  return c.count == 0 && c.func != Func::barrier && !is_ragged(c.func);
 }
 
 int no_rounds(const Shape&, int) { return 0; }
 constexpr Form kNothing{.rounds = no_rounds};
 
+// What follows the gather of an all-gather-v: its broadcast, which decides for itself.
+Collective broadcast_of_all(const Collective& c) {
+  return {Func::broadcast, c.size, all_counts(c), c.element_bytes, 0};
+}
+
+std::unique_ptr<Schedule> play(const Collective& c, const Communicator& comm,
+                               std::string_view name);
+
+// An all-gather-v by `default`: a gather to rank 0 and a broadcast.
+std::unique_ptr<Schedule> make_gather_and_broadcast(const Collective& c) {
+  const Collective all = broadcast_of_all(c);
+  return std::make_unique<Sequence>(c,
+                                    std::make_unique<Textbook>(kOpenMpiGatherV, c, Communicator{}),
+                                    play(all, {}, fixed_name(all)));
+}
+
 std::unique_ptr<Schedule> play(const Collective& c, const Communicator& comm,
                                std::string_view name) {
   check_arguments(c, comm);
-  if (c.count == 0) return std::make_unique<Textbook>(kNothing, c, Communicator{});
+  if (c.func == Func::all_gather_v && name == "default") return make_gather_and_broadcast(c);
+  if (nothing_to_do(c)) return std::make_unique<Textbook>(kNothing, c, Communicator{});
   const Form* form = played(c, name).form;
   if (form == nullptr)
     throw std::invalid_argument(
@@ -191,8 +192,14 @@ std::unique_ptr<Schedule> play(const Collective& c, const Communicator& comm,
 }
 
 Cost cost_of(const Collective& c, std::string_view name) {
+  if (c.func == Func::all_gather_v && name == "default") {
+    const Collective all = broadcast_of_all(c);
+    const Cost gather = gather_v(c), rest = cost_of(all, fixed_name(all));
+    return {gather.steps + rest.steps, gather.bytes + rest.bytes, gather.messages + rest.messages,
+            true};
+  }
   const Played p = played(c, name);
-  return c.count == 0 || p.cost == nullptr ? Cost{} : p.cost(c);
+  return nothing_to_do(c) || p.cost == nullptr ? Cost{} : p.cost(c);
 }
 
 std::unique_ptr<Schedule> make_fixed(const Collective& c, const Communicator& comm) {
@@ -253,6 +260,27 @@ const std::array kRows{
     row<"linear">(Func::all_to_all, "n-1", "n(n-1) S"),
     row<"pairwise">(Func::all_to_all, "n-1", "n(n-1) S"),
     row<"modified_bruck">(Func::all_to_all, "ceil(log2 n)", "n b(n) S"),
+    fixed(Func::all_gather_v),
+    row<"ring">(Func::all_gather_v, "n-1", "(n-1) T"),
+    row<"bruck">(Func::all_gather_v, "ceil(log2 n)", "(n-1) T"),
+    row<"neighbor">(Func::all_gather_v, "n/2, odd n: n-1", "(n-1) T"),
+    row<"default">(Func::all_gather_v, "n-1 and the broadcast's", "n T - rank 0's block"),
+    fixed(Func::all_to_all_v),
+    row<"linear">(Func::all_to_all_v, "n-1", "T - own"),
+    row<"pairwise">(Func::all_to_all_v, "n-1", "T - own"),
+    fixed(Func::barrier),
+    row<"linear">(Func::barrier, "2(n-1)", "0"),
+    row<"recursive_doubling">(Func::barrier, "log2 m (+2 if x>0)", "0"),
+    row<"bruck">(Func::barrier, "ceil(log2 n)", "0"),
+    row<"tree">(Func::barrier, "2 ceil(log2 n)", "0"),
+    fixed(Func::gather),
+    row<"linear">(Func::gather, "n-1", "(n-1) S"),
+    row<"linear_sync">(Func::gather, "3(n-1)", "(n-1) S"),
+    row<"binomial">(Func::gather, "ceil(log2 n)", "b(n) S"),
+    fixed(Func::scatter),
+    row<"linear">(Func::scatter, "n-1", "(n-1) S"),
+    row<"binomial">(Func::scatter, "ceil(log2 n)", "b(n) S"),
+    row<"direct">(Func::send_recv, "1", "S"),
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "collectives/render.h"
 #include "profiles/algorithms.h"
 #include "profiles/error.h"
+#include "tools/counts.h"
 #include "tools/humane.h"
 #include "tools/result_json.h"
 #include "tools/table.h"
@@ -27,7 +28,7 @@ namespace {
 constexpr std::uint64_t kMaxCheckedCount = 4096;
 
 struct ScheduleFlags {
-  std::string collective, library = "generic", algorithm = "auto", json;
+  std::string collective, library = "generic", algorithm = "auto", json, counts;
   std::string protocol = "auto", node = "auto";
   int ranks = 0, ranks_per_node = 0, channels = 0, max_channels = 0;
   Rank rank = 0, root = 0;
@@ -35,7 +36,7 @@ struct ScheduleFlags {
   std::uint32_t element_bytes = 4, credits = 0;
   std::vector<std::string> plugins;
   std::string form, output = "-";
-  bool check = false;
+  bool check = false, count_given = false;
 };
 
 // all-reduce, AllReduce, all_reduce and allreduce are one word.
@@ -80,6 +81,11 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   app.add_option("--rank", flags.rank, "whose schedule")->capture_default_str();
   app.add_option("--root", flags.root, "where there is one")->capture_default_str();
   add_size(app, "--count", flags.count, "elements, as NCCL counts them (default 1M)");
+  app.add_option(
+         "--counts", flags.counts,
+         "all_gather_v: elements of every rank; all_to_all_v: row by row, elements from rank "
+         "i to rank j")
+      ->type_name("5,0,7,...|FILE");
   app.add_option("--element-bytes", flags.element_bytes, "bytes of one element")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
@@ -117,9 +123,12 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
       "  ghostrank schedule allreduce --algorithm ring --ranks 8 --rank 3 --count 1M\n"
       "  ghostrank schedule allreduce --library nccl-2.30 --protocol LL --ranks 8 --json -\n"
       "  ghostrank schedule all_gather --ranks 6 --count 1000 --check --json -\n"
+      "  ghostrank schedule all_gather_v --ranks 3 --counts 5,0,7\n"
       "  ghostrank schedule allreduce --algorithm mine.xml --ranks 8 --check\n"
       "  ghostrank schedule allreduce --ranks 8 --count 8M --export msccl --output ring.xml");
-  return parse(app, argv);
+  if (!parse(app, argv)) return false;
+  flags.count_given = app.count("--count") > 0;
+  return true;
 }
 
 std::optional<Protocol> parse_protocol(const std::string& name) {
@@ -165,12 +174,22 @@ Communicator communicator(const ScheduleFlags& flags, const std::string& library
 // A user's own row need not have one.
 std::string formula(std::string_view text) { return text.empty() ? "" : " = " + std::string(text); }
 
+std::string element_count(const Collective& c) {
+  const std::uint64_t count = is_ragged(c.func) ? call_elements(c) : c.count;
+  return humane_count(static_cast<double>(count)) + " elements";
+}
+
+// What the elements are of, where blocks differ.
+std::string extent(const Collective& c) {
+  if (c.func == Func::all_gather_v) return " in all";
+  return c.func == Func::all_to_all_v ? " from a rank on average" : "";
+}
+
 void show(const Algorithm& row, const Schedule& schedule, Rank rank) {
   const Collective& c = schedule.collective();
   const Paint paint = paint_for(STDOUT_FILENO);
-  std::vector<Fact> facts{{"group", std::to_string(c.size) + " ranks, " +
-                                        humane_count(static_cast<double>(c.count)) +
-                                        " elements of " + std::to_string(c.element_bytes) + " B"}};
+  std::vector<Fact> facts{{"group", std::to_string(c.size) + " ranks, " + element_count(c) + " of " +
+                                        std::to_string(c.element_bytes) + " B" + extent(c)}};
   if (row.cost) {
     const Cost cost = row.cost(c);
     const std::string bytes = humane_bytes(static_cast<double>(cost.bytes)) + " by all ranks";
@@ -219,15 +238,16 @@ int prove(const Algorithm& row, Collective c, const Communicator& comm, std::FIL
         static_cast<std::uint64_t>(c.size) * static_cast<std::uint64_t>(std::max(1, comm.channels));
     c.count = kMaxCheckedCount / 2 + c.count % unit;
   }
+  c.counts = shrink(c.counts, kMaxCheckedCount / 2);
   const CheckReport report = check(*make(row, c, comm));
   if (!report.ok) {
     std::fprintf(stderr, "ghostrank: the schedule is wrong: %s\n", report.error.c_str());
     return 1;
   }
   std::fprintf(out,
-               "checked with %s elements: every rank ends with every contribution once; %s "
+               "checked with %s: every rank ends with every contribution once; %s "
                "messages, %s rounds\n",
-               humane_count(static_cast<double>(c.count)).c_str(),
+               (element_count(c) + extent(c)).c_str(),
                humane_count(static_cast<double>(report.messages)).c_str(),
                humane_count(report.rounds).c_str());
   return 0;
@@ -249,10 +269,15 @@ int verb_schedule(const Argv& argv) {
   if (!flags.form.empty() && !flags.json.empty()) throw Error("give either --json or --export");
   const Func func = parse_func(flags.collective);
   if (func == Func::send_recv && flags.ranks < 2) throw Error("send_recv needs two ranks or more");
+  if (is_ragged(func) && flags.count_given)
+    throw Error(std::string(name_of(func)) + " takes --counts instead of --count");
+  const Counts counts = parse_counts(flags.counts, func, flags.ranks);
   Algorithms algorithms;
   for (const std::string& plugin : flags.plugins) algorithms.load_plugin(plugin, ".");
   const Algorithm& row = algorithms.resolve(flags.library, func, flags.algorithm);
-  const Collective c{func, flags.ranks, flags.count, flags.element_bytes, flags.root};
+  const Collective c{
+      func,       flags.ranks, is_ragged(func) ? 0 : flags.count, flags.element_bytes,
+      flags.root, counts};
   const Communicator comm = communicator(flags, std::string(row.library));
   const std::unique_ptr<Schedule> schedule = make(row, c, comm);
 

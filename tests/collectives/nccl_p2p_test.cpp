@@ -1,12 +1,15 @@
 // NCCL's point-to-point operations, proved by the checker and held against their channels.
 #include <map>
+#include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "collectives/nccl_p2p_split.h"
 #include "collectives/schedule.h"
+#include "tests/collectives/calls.h"
 #include "tests/collectives/nccl_support.h"
 
 namespace ghostrank {
@@ -82,6 +85,72 @@ TEST(NcclP2p, SendRecvIsRight) {
         prove(library, "p2p", {Func::send_recv, 4, count, 1, 0}, comm);
       }
   EXPECT_EQ(prove("nccl-2.30", "p2p", {Func::send_recv, 1, 5, 4, 0}, communicator(1)).messages, 0U);
+}
+
+// Some blocks of many parts, some of one, some empty.
+TEST(NcclP2p, AllToAllVIsRightForBlocksOfAllSizes) {
+  for (const char* library : kLibraries)
+    for (int size = 1; size <= 24; ++size)
+      for (const int per_node : {1, 2, 4, 8, 24}) {
+        if (size % per_node != 0 && size > per_node) continue;
+        for (const std::uint64_t count : {0, 77, 200'001}) {
+          if (count > 1000 && size > 4) continue;
+          Communicator comm = communicator(16);
+          comm.node = count > 1000 ? "hgx-h100-400g" : "auto";
+          comm.node_of = nodes_of(size, per_node);
+          prove(library, "p2p", testing::call(Func::all_to_all_v, size, count, 0, 1), comm);
+          if (HasFailure()) return;
+        }
+      }
+}
+
+// With equal counts a group of sends and receives is the all-to-all.
+TEST(NcclP2p, AllToAllVOfEqualBlocksSendsWhatAnAllToAllSends) {
+  for (const int per_node : {1, 4}) {
+    Communicator comm = communicator(16);
+    comm.node = "hgx-h100-400g";
+    comm.node_of = nodes_of(8, per_node);
+    const Collective equal{Func::all_to_all, 8, 90'000, 1, 0};
+    Collective ragged = equal;
+    ragged.func = Func::all_to_all_v;
+    ragged.counts = std::make_shared<const std::vector<std::uint64_t>>(64, 90'000);
+    const auto sent = [&](const Collective& c) {
+      const auto schedule = find_algorithm("nccl-2.30", c.func, "p2p")->make(c, comm);
+      std::map<std::pair<int, Rank>, std::vector<Block>> by_connection;
+      for (int a = 0; a < schedule->actors(3); ++a)
+        for (int k = 0; k < schedule->actor(3, a).steps; ++k) {
+          const Step step = schedule->step(3, a, k);
+          for (const Rank peer : step.send_to)
+            for (std::uint32_t slice = 0; slice < step.slices; ++slice)
+              by_connection[{schedule->actor(3, a).channel, peer}].push_back(
+                  slice_of(step.send, step, slice));
+        }
+      return by_connection;
+    };
+    EXPECT_EQ(sent(equal), sent(ragged)) << per_node;
+  }
+}
+
+TEST(NcclP2p, AllToAllVKeepsAnEmptyMessageForAnEmptyBlock) {
+  const Collective c = testing::call(Func::all_to_all_v, 5, 10);
+  EXPECT_EQ(prove("nccl-2.30", "p2p", c, communicator(4)).messages, 20U);
+}
+
+TEST(NcclP2p, GatherAndScatterAreRightFromEveryRoot) {
+  for (const char* library : kLibraries)
+    for (const Func func : {Func::gather, Func::scatter})
+      for (const int size : {1, 2, 3, 7, 8, 16, 24})
+        for (const std::uint64_t count : {0, 1, 300'000}) {
+          if (count > 1000 && size > 3) continue;
+          for (Rank root = 0; root < size; ++root) {
+            Communicator comm = communicator(16);
+            comm.node_of = nodes_of(size, size % 8 == 0 ? 8 : 1);
+            const CheckReport report = prove(library, "p2p", {func, size, count, 1, root}, comm);
+            if (count == 1) EXPECT_EQ(report.messages, static_cast<std::uint64_t>(size - 1));
+            if (count == 0) EXPECT_EQ(report.messages, 0U);
+            if (HasFailure()) return;
+          }
+        }
 }
 
 TEST(NcclP2p, GivesAPeerAsManyChannelsAsItsNicNeedsAndTheGroupLeaves) {

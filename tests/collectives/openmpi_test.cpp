@@ -1,6 +1,7 @@
 // Open MPI's schedules and its choice among them.
 #include "collectives/openmpi.h"
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -152,7 +153,21 @@ TEST(OpenMpiChoice, FollowsTheFixedRules) {
       {Func::all_to_all, 7, 8 * kKi, "linear"},
       {Func::all_to_all, 16, 511, "modified_bruck"},
       {Func::all_to_all, 127, 256 * kKi, "pairwise"},
-      {Func::barrier, 4, 0, ""},
+      {Func::barrier, 3, 0, "recursive_doubling"},
+      {Func::barrier, 4, 0, "linear"},
+      {Func::barrier, 64, 0, "bruck"},
+      {Func::barrier, 256, 0, "tree"},
+      {Func::gather, 3, 128 * kKi, "linear_sync"},
+      {Func::gather, 8, kMi, "binomial"},
+      {Func::scatter, 7, 2 * kKi, "linear"},
+      {Func::scatter, 64, 512, "linear_nb"},
+      {Func::all_gather_v, 2, 2 * kKi, "two_proc"},
+      {Func::all_gather_v, 12, kKi - 1, "default"},
+      {Func::all_gather_v, 200, 64 * kKi, "ring"},
+      {Func::all_to_all_v, 3, 0, "pairwise"},
+      {Func::all_to_all_v, 63, kMi, "linear"},
+      {Func::all_to_all_v, 1024, kMi, "linear"},
+      {Func::reduce, 4, 0, ""},
   };
   for (const Choice& c : choices)
     EXPECT_EQ(openmpi_choice(c.func, c.ranks, c.bytes), c.algorithm)
@@ -185,10 +200,41 @@ TEST(OpenMpiFixed, NamesWhatItCannotPlay) {
 
 TEST(OpenMpi, SendsNothingForNoElements) {
   for (const Algorithm& r : openmpi_rows()) {
+    if (r.func == Func::barrier || is_ragged(r.func)) continue;  // empty messages are messages
     const CheckReport report = check(*r.make({r.func, 8, 0, 4, 0}, {}));
     EXPECT_TRUE(report.ok) << report.error;
     EXPECT_EQ(report.messages, 0U) << r.name;
   }
+}
+
+TEST(OpenMpiBarrier, OfRecursiveDoublingExchangesWithTheRankAPowerOfTwoBelow) {
+  const auto schedule =
+      row(Func::barrier, "recursive_doubling").make({Func::barrier, 6, 0, 1, 0}, {});
+  const CheckReport report = check(*schedule, {.pairs = true});
+  ASSERT_TRUE(report.ok) << report.error;
+  EXPECT_EQ(report.messages, 12U);
+  EXPECT_EQ(schedule->step(4, 0, 0).send_to[0], 0);
+  EXPECT_EQ(schedule->step(1, 0, 1).send_to[0], 0);  // after it has heard of rank 5
+  EXPECT_EQ(schedule->step(1, 0, 3).send_to[0], 5);
+}
+
+TEST(OpenMpiGather, WithASignalSendsAnEmptySecondPart) {
+  const auto schedule = row(Func::gather, "linear_sync").make({Func::gather, 3, 10, 4, 1}, {});
+  const CheckReport report = check(*schedule, {.pairs = true});
+  ASSERT_TRUE(report.ok) << report.error;
+  ASSERT_EQ(report.pairs.size(), 4U);
+  EXPECT_EQ(report.pairs[0], (PairBytes{0, 1, 2, 40}));
+  EXPECT_EQ(report.pairs[1], (PairBytes{1, 0, 1, 0}));
+}
+
+TEST(OpenMpiAllGatherV, ByDefaultGathersWhatIsNotEmptyAndBroadcastsAll) {
+  const auto counts =
+      std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{5, 0, 7, 1});
+  const Collective c{Func::all_gather_v, 4, 0, 4, 0, counts};
+  const CheckReport report = check(*row(c.func, "fixed").make(c, {}), {.pairs = true});
+  ASSERT_TRUE(report.ok) << report.error;
+  EXPECT_EQ(report.bytes, 4U * (7 + 1) + 3U * 52);
+  EXPECT_EQ(report.messages, 2U + 3U);
 }
 
 TEST(OpenMpi, DoesNotCutItsMessages) {
