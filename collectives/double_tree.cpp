@@ -1,6 +1,6 @@
-// Double binary tree all-reduce: two trees over all positions, each for one half of the data, such
-// that a position that has children in one tree is a leaf of the other. All but a few positions
-// send and receive as much as in a ring, in O(log n) steps.
+// Double binary tree all-reduce, broadcast and reduce: two trees over all positions, each for one
+// half of the data, such that a position that has children in one tree is a leaf of the other. All
+// but a few positions send and receive as much as in a ring, in O(log n) steps.
 //
 //   size 6        first tree             second tree: mirrored; for odd sizes shifted by one
 //   root          3                      2
@@ -13,8 +13,11 @@
 // down are two actors of a rank, because one slice may come down while the next still goes up.
 // Ranks keep the group's order; with more channels there are more pairs of trees.
 //
-// Steps about 4 log2 n: in either direction a position serves two children, one after the other.
-// Bytes 2(n-1) S in total.
+// Broadcast and reduce: both trees are made of all ranks but the root, counted from it around the
+// group, and the root feeds, or is fed by, the two ranks at their tops.
+//
+// Steps about 4 log2 n, half of it with a root: in either direction a position serves two children,
+// one after the other. Bytes 2(n-1) S in total, with a root (n-1) S.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -55,25 +58,35 @@ class DoubleTree final : public Schedule {
   }
 
  private:
+  bool rooted() const { return collective().func != Func::all_reduce; }
+  bool is_root(Rank r) const { return rooted() && r == collective().root; }
+  int n() const { return collective().size - (rooted() ? 1 : 0); }  // positions in the trees
+
   // Labels of a rank in the trees of even channels, and of odd ones.
   int label(int channel, Rank r) const {
-    if (channel % 2 == 0) return r + 1;
-    return n() % 2 == 0 ? n() - r : (r + 1) % n() + 1;
+    const int size = collective().size;
+    const int position = rooted() ? (r - collective().root - 1 + size) % size : r;
+    if (channel % 2 == 0) return position + 1;
+    return n() % 2 == 0 ? n() - position : (position + 1) % n() + 1;
   }
   Rank rank(int channel, int label) const {
     if (label == 0) return kNoRank;
-    if (channel % 2 == 0) return label - 1;
-    return n() % 2 == 0 ? n() - label : (label + n() - 2) % n();
+    int position = label - 1;
+    if (channel % 2 == 1) position = n() % 2 == 0 ? n() - label : (label + n() - 2) % n();
+    return rooted() ? (collective().root + 1 + position) % collective().size : position;
   }
   Rank parent(int channel, Rank r) const {
-    return rank(channel, parent_of(label(channel, r), n()));
+    if (is_root(r)) return kNoRank;
+    const int above = parent_of(label(channel, r), n());
+    return above == 0 && rooted() ? collective().root : rank(channel, above);
   }
   Peers children(int channel, Rank r) const {
+    if (is_root(r))
+      return rank(channel, static_cast<int>(std::bit_floor(static_cast<unsigned>(n()))));
     Peers both(rank(channel, left_of(label(channel, r))));
     both.push(rank(channel, right_of(label(channel, r), n())));
     return both;
   }
-  int n() const { return collective().size; }
 
   std::vector<Block> lanes_;
   std::uint64_t slice_elements_ = 0;
@@ -92,11 +105,16 @@ DoubleTree::DoubleTree(const Collective& c, const Communicator& comm) : Schedule
   slices_ = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, slices));
 }
 
-// Actor 2c goes up in channel c, and at the root down again; actor 2c+1 goes down.
+// Actor 2c goes up in channel c, and at the root of an all-reduce down again; actor 2c+1 goes down.
 Actor DoubleTree::actor(Rank r, int a) const {
   const int channel = a / 2;
-  const bool is_root = parent(channel, r) == kNoRank, down = a % 2 == 1;
-  return {channel, n() == 1 || (is_root && down) ? 0 : 1};
+  const bool down = a % 2 == 1;
+  bool idle = collective().size == 1;
+  if (rooted())
+    idle |= down != (collective().func == Func::broadcast);
+  else
+    idle |= down && parent(channel, r) == kNoRank;
+  return {channel, idle ? 0 : 1};
 }
 
 Step DoubleTree::step(Rank r, int a, int) const {
@@ -112,7 +130,7 @@ Step DoubleTree::step(Rank r, int a, int) const {
   } else {
     step.on_recv = Combine::reduce;
     step.recv_from = children(channel, r);
-    step.send_to = above == kNoRank ? children(channel, r) : Peers(above);
+    step.send_to = above == kNoRank && !rooted() ? children(channel, r) : Peers(above);
   }
   return step;
 }

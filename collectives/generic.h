@@ -9,8 +9,10 @@ extern const Form kRingAllReduce, kRingReduceScatter, kRingAllGather, kRingAllGa
 extern const Form kRabenseifnerAllReduce, kRecursiveHalvingReduceScatter,
     kRecursiveDoublingAllGather;                    // halving.cpp
 extern const Form kBruckAllGather, kBruckAllToAll;  // bruck.cpp
-extern const Form kTwoLevelAllReduce;               // two_level.cpp
-extern const Form kChainBroadcast, kChainReduce;    // chain.cpp
+extern const Form kTwoLevelAllReduce, kTwoLevelReduceScatter, kTwoLevelAllGather,
+    kTwoLevelBroadcast,
+    kTwoLevelReduce;                              // two_level.cpp
+extern const Form kChainBroadcast, kChainReduce;  // chain.cpp
 extern const Form kBinomialBroadcast, kBinomialReduce, kBinomialScatter,
     kBinomialGather;  // binomial.cpp
 extern const Form kLinearGather, kLinearScatter, kLinearBroadcast, kLinearAllToAll,

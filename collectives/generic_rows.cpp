@@ -109,6 +109,21 @@ Cost double_tree(const Collective& c) {
   return {up + in_order_down(c.size), 2 * others * bytes(c), 2 * trees * others};
 }
 
+// Trees over all ranks but the root, which is one step away from their tops.
+Cost double_tree_broadcast(const Collective& c) {
+  if (c.size == 1) return {};
+  const std::uint64_t trees = c.count > 1 ? 2 : 1, others = ranks(c) - 1;
+  return {1 + in_order_down(c.size - 1), others * bytes(c), trees * others};
+}
+
+Cost double_tree_reduce(const Collective& c) {
+  Cost cost = double_tree_broadcast(c);
+  if (c.size < 3) return cost;
+  const int others = c.size - 1, height = floor_log2(others);
+  cost.steps = 1 + 2 * height - (others == 1 << height ? 1 : 0);
+  return cost;
+}
+
 Cost bruck_all_gather(const Collective& c) {
   const int levels = ceil_log2(c.size);
   return {levels, ranks(c) * (ranks(c) - 1) * bytes(c),
@@ -163,21 +178,33 @@ const std::array kRows{
               all_blocks_but_own},
     Algorithm{"generic", Func::reduce_scatter, "recursive_halving", "log2 m (+2 if x>0)",
               "(n(n-1) + x) S", make<kRecursiveHalvingReduceScatter>, recursive_halving},
+    Algorithm{"generic", Func::reduce_scatter, "two_level", "(L-1) + (N-1)", "n(n-1) S",
+              make<kTwoLevelReduceScatter>, all_blocks_but_own},
     Algorithm{"generic", Func::all_gather, "ring", "n-1", "n(n-1) S", make<kRingAllGather>,
               all_blocks_but_own},
     Algorithm{"generic", Func::all_gather, "recursive_doubling", "log2 m (+2 if x>0)", "n(n-1) S",
               make<kRecursiveDoublingAllGather>, doubling_all_gather},
     Algorithm{"generic", Func::all_gather, "bruck", "ceil(log2 n)", "n(n-1) S",
               make<kBruckAllGather>, bruck_all_gather},
+    Algorithm{"generic", Func::all_gather, "two_level", "(L-1) + (N-1)", "n(n-1) S",
+              make<kTwoLevelAllGather>, all_blocks_but_own},
     Algorithm{"generic", Func::broadcast, "binomial", "ceil(log2 n)", "(n-1) S",
               make<kBinomialBroadcast>, binomial_tree},
     Algorithm{"generic", Func::broadcast, "chain", "n-1", "(n-1) S", make<kChainBroadcast>,
               one_by_one},
     Algorithm{"generic", Func::broadcast, "linear", "n-1", "(n-1) S", make<kLinearBroadcast>,
               one_by_one},
+    Algorithm{"generic", Func::broadcast, "double_tree", "about 2 log2 n", "(n-1) S",
+              make_double_tree, double_tree_broadcast},
+    Algorithm{"generic", Func::broadcast, "two_level", "ceil(log2 L) + ceil(log2 N)", "(n-1) S",
+              make<kTwoLevelBroadcast>, binomial_tree},
     Algorithm{"generic", Func::reduce, "binomial", "ceil(log2 n)", "(n-1) S", make<kBinomialReduce>,
               binomial_tree},
     Algorithm{"generic", Func::reduce, "chain", "n-1", "(n-1) S", make<kChainReduce>, one_by_one},
+    Algorithm{"generic", Func::reduce, "double_tree", "about 2 log2 n", "(n-1) S", make_double_tree,
+              double_tree_reduce},
+    Algorithm{"generic", Func::reduce, "two_level", "ceil(log2 L) + ceil(log2 N)", "(n-1) S",
+              make<kTwoLevelReduce>, binomial_tree},
     Algorithm{"generic", Func::all_to_all, "pairwise", "n-1", "n(n-1) S", make<kPairwiseAllToAll>,
               all_blocks_but_own},
     Algorithm{"generic", Func::all_to_all, "linear", "n-1", "n(n-1) S", make<kLinearAllToAll>,

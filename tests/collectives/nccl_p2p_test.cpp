@@ -146,8 +146,9 @@ TEST(NcclP2p, GatherAndScatterAreRightFromEveryRoot) {
             Communicator comm = communicator(16);
             comm.node_of = nodes_of(size, size % 8 == 0 ? 8 : 1);
             const CheckReport report = prove(library, "p2p", {func, size, count, 1, root}, comm);
-            if (count == 1) EXPECT_EQ(report.messages, static_cast<std::uint64_t>(size - 1));
-            if (count == 0) EXPECT_EQ(report.messages, 0U);
+            if (count < 1000) {
+              EXPECT_EQ(report.messages, count * static_cast<std::uint64_t>(size - 1));
+            }
             if (HasFailure()) return;
           }
         }
