@@ -119,6 +119,13 @@ Cost exchanged(const Collective& c) {
   return {c.size - 1, elements * c.element_bytes, ranks(c) * (ranks(c) - 1)};
 }
 
+// All begin with rank 0: the last rank's first message comes n-1 steps late.
+Cost exchanged_by_rank(const Collective& c) {
+  Cost cost = exchanged(c);
+  cost.steps = c.size < 2 ? 0 : 2 * c.size - 3;
+  return cost;
+}
+
 Cost linear_barrier(const Collective& c) { return {2 * (c.size - 1), 0, 2 * (ranks(c) - 1)}; }
 
 Cost doubling_barrier(const Collective& c) {

@@ -32,6 +32,7 @@ Cost gathered_log_steps(const Collective& c);
 Cost gathered_by_neighbors(const Collective& c);
 Cost gather_v(const Collective& c);
 Cost exchanged(const Collective& c);
+Cost exchanged_by_rank(const Collective& c);
 Cost linear_barrier(const Collective& c);
 Cost doubling_barrier(const Collective& c);
 Cost dissemination_barrier(const Collective& c);

@@ -88,7 +88,7 @@ Played all_gather_v(const Collective& c, std::string_view name) {
 }
 
 Played all_to_all_v(const Collective&, std::string_view name) {
-  if (name == "linear") return {&kOpenMpiLinearAllToAllV, exchanged};
+  if (name == "linear") return {&kOpenMpiLinearAllToAllV, exchanged_by_rank};
   if (name == "pairwise") return {&kPairwiseAllToAllV, exchanged};
   return {};
 }
@@ -266,7 +266,7 @@ const std::array kRows{
     row<"neighbor">(Func::all_gather_v, "n/2, odd n: n-1", "(n-1) T"),
     row<"default">(Func::all_gather_v, "n-1 and the broadcast's", "n T - rank 0's block"),
     fixed(Func::all_to_all_v),
-    row<"linear">(Func::all_to_all_v, "n-1", "T - own"),
+    row<"linear">(Func::all_to_all_v, "2n-3", "T - own"),
     row<"pairwise">(Func::all_to_all_v, "n-1", "T - own"),
     fixed(Func::barrier),
     row<"linear">(Func::barrier, "2(n-1)", "0"),

@@ -56,11 +56,10 @@ Row row_of(const Schedule& schedule, int channel, int k, const Step& step) {
 
 std::string headline(const Schedule& schedule, Rank rank) {
   const Collective& c = schedule.collective();
-  std::string text =
-      std::string(name_of(c.func)) + ", rank " + std::to_string(rank) + " of " +
-      std::to_string(c.size) +
-      (is_ragged(c.func) ? ", blocks of their own sizes" : ", count " + std::to_string(c.count)) +
-      " x " + std::to_string(c.element_bytes) + " bytes";
+  std::string text = std::string(name_of(c.func)) + ", rank " + std::to_string(rank) + " of " +
+                     std::to_string(c.size) +
+                     (is_ragged(c.func) ? ", counts" : ", count " + std::to_string(c.count)) +
+                     " x " + std::to_string(c.element_bytes) + " bytes";
   if (c.func == Func::broadcast || c.func == Func::reduce)
     text += ", root " + std::to_string(c.root);
   if (schedule.protocol() != Protocol::simple)

@@ -19,9 +19,10 @@ namespace {
       (spec.own ? spec.own : std::make_shared<const Algorithms>())->names(spec.library, func);
   known.erase(known.begin());  // auto
   const std::string what = "collectives: library '" + spec.library + "' has no " + name;
+  const std::string why(why_absent(spec.library, func));
   if (known.empty())
-    throw Error(what + "; name another library's, as in  collectives: {" + name +
-                ": generic/auto}");
+    throw Error(what + (why.empty() ? "" : " (" + why + ")") +
+                "; name another library's, as in  collectives: {" + name + ": generic/auto}");
   throw Error(what + " algorithm '" + spec.algorithm(func) + "'; it has: " + join(known, ", "));
 }
 

@@ -162,7 +162,9 @@ const Algorithm& Algorithms::resolve(const std::string& library, Func func, cons
   if (known.size() == 1) {
     const std::vector<std::string> all = libraries();
     const bool exists = std::find(all.begin(), all.end(), where) != all.end();
-    throw Error(exists ? "library '" + where + "' has no " + std::string(name_of(func))
+    const std::string why(why_absent(where, func));
+    throw Error(exists ? "library '" + where + "' has no " + std::string(name_of(func)) +
+                             (why.empty() ? "" : "; " + why)
                        : "there is no library '" + where + "'; known are " + join(all, ", "));
   }
   const std::string near = nearest(wanted, known);

@@ -188,8 +188,9 @@ std::string extent(const Collective& c) {
 void show(const Algorithm& row, const Schedule& schedule, Rank rank) {
   const Collective& c = schedule.collective();
   const Paint paint = paint_for(STDOUT_FILENO);
-  std::vector<Fact> facts{{"group", std::to_string(c.size) + " ranks, " + element_count(c) + " of " +
-                                        std::to_string(c.element_bytes) + " B" + extent(c)}};
+  std::vector<Fact> facts{{"group", std::to_string(c.size) + " ranks, " + element_count(c) +
+                                        " of " + std::to_string(c.element_bytes) + " B" +
+                                        extent(c)}};
   if (row.cost) {
     const Cost cost = row.cost(c);
     const std::string bytes = humane_bytes(static_cast<double>(cost.bytes)) + " by all ranks";

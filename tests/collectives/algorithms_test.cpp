@@ -153,6 +153,12 @@ TEST(Registry, FindsByNameAndTakesTheFirstRowForAuto) {
   EXPECT_EQ(find_algorithm("nobody", Func::all_reduce, "auto"), nullptr);
 }
 
+TEST(Registry, SaysWhyALibraryLacksAFunction) {
+  EXPECT_NE(why_absent("nccl-2.30", Func::barrier).find("no barrier"), std::string_view::npos);
+  EXPECT_EQ(why_absent("nccl-2.30", Func::all_reduce), "");
+  EXPECT_EQ(why_absent("openmpi-4.1", Func::barrier), "");
+}
+
 TEST(Registry, NamesEveryRowOnce) {
   std::set<std::string> seen;
   for (const Algorithm& row : registry())

@@ -1,5 +1,9 @@
 // Real bytes through memory: every algorithm of the registry, reduced for real and checked element
 // by element, and the ledger against what the plan says.
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "collectives/schedule.h"
@@ -40,39 +44,54 @@ bool fits(const Algorithm& row, Shape shape) {
   return row.name != "nvlstree" || shape.gpus > 1;
 }
 
+struct Trial {
+  FabricKind kind;
+  DataType type;
+  Shape shape;
+  std::uint64_t count;
+};
+
+// Every shape and count in virtual time, every data type on both fabrics, few runs in real time.
+std::vector<Trial> trials() {
+  constexpr FabricKind kVirtual = FabricKind::virtual_time, kMemory = FabricKind::memory;
+  std::vector<Trial> all;
+  for (const Shape shape : {Shape{1, 2}, Shape{3, 1}, Shape{4, 2}, Shape{2, 8}})
+    for (const std::uint64_t count : {1, 7, 1001})
+      all.push_back({kVirtual, DataType::int32, shape, count});
+  for (const DataType type : {DataType::float32, DataType::bfloat16})
+    for (const Shape shape : {Shape{5, 1}, Shape{4, 2}})
+      all.push_back({kVirtual, type, shape, 1001});
+  for (const DataType type : {DataType::int32, DataType::float32, DataType::bfloat16})
+    for (const Shape shape : {Shape{3, 1}, Shape{2, 4}})
+      all.push_back({kMemory, type, shape, 1001});
+  return all;
+}
+
 class EveryAlgorithm : public ::testing::TestWithParam<const Algorithm*> {};
 
 TEST_P(EveryAlgorithm, ReducesRealDataRightInMemoryAndInVirtualTime) {
   const Algorithm& row = *GetParam();
-  for (FabricKind kind : {FabricKind::virtual_time, FabricKind::memory}) {
-    for (DataType type : {DataType::int32, DataType::float32, DataType::bfloat16}) {
-      for (Shape shape : {Shape{1, 2}, Shape{3, 1}, Shape{4, 2}, Shape{2, 8}}) {
-        if (!fits(row, shape)) continue;
-        for (std::uint64_t count : {std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{1001}}) {
-          if (kind == FabricKind::memory && count == 7) continue;
-          SmallJob job(shape.nodes, shape.gpus, kind);
-          choose(job.spec.collectives, row);
-          job.spec.run.verify = true;
-          job.spec.run.iterations = 2;
-          job.spec.collectives.slice_bytes = count == 1001 ? 512 : 0;
-          job.spec.collectives.credits = count == 7 ? 2 : 0;
-          if (is_ragged(row.func))
-            job.collective(row.func, testing::ragged_counts(row.func, job.workload.ranks, count),
-                           type);
-          else
-            job.collective(row.func, count, type,
-                           row.func == Func::send_recv ? 0 : job.workload.ranks - 1);
-          const Result result = job.run();
-          ASSERT_EQ(result.interrupted, "") << row.name;
-          ASSERT_TRUE(result.verify.has_value());
-          EXPECT_EQ(result.verify->wrong_elements, 0u);
-          if (row.func != Func::barrier) {
-            EXPECT_GT(result.verify->checked_elements, 0u);
-          }
-          expect_ledger_as_planned(job, result);
-        }
-      }
+  for (const auto& [kind, type, shape, count] : trials()) {
+    if (!fits(row, shape)) continue;
+    SmallJob job(shape.nodes, shape.gpus, kind);
+    choose(job.spec.collectives, row);
+    job.spec.run.verify = true;
+    job.spec.run.iterations = 2;
+    job.spec.collectives.slice_bytes = count == 1001 ? 512 : 0;
+    job.spec.collectives.credits = count == 7 ? 2 : 0;
+    const Rank last = job.workload.ranks - 1;
+    if (is_ragged(row.func))
+      job.collective(row.func, testing::ragged_counts(row.func, job.workload.ranks, count), type);
+    else
+      job.collective(row.func, count, type, row.func == Func::send_recv ? 0 : last);
+    const Result result = job.run();
+    ASSERT_EQ(result.interrupted, "") << row.name;
+    ASSERT_TRUE(result.verify.has_value());
+    EXPECT_EQ(result.verify->wrong_elements, 0u);
+    if (row.func != Func::barrier) {
+      EXPECT_GT(result.verify->checked_elements, 0u);
     }
+    expect_ledger_as_planned(job, result);
   }
 }
 
@@ -115,6 +134,31 @@ TEST(Verify, ReductionsOfALaterCallDoNotPassForThoseOfAnEarlierOne) {
   const Result result = job.run();
   EXPECT_EQ(result.verify->wrong_elements, 0u);
   EXPECT_EQ(result.verify->checked_elements, 3u * 5u * 4u * (997u + 4u * 31u));
+}
+
+TEST(Verify, CallsWithOtherCountsAreOtherCalls) {
+  const auto counts = [](std::vector<std::uint64_t> list) {
+    return std::make_shared<const std::vector<std::uint64_t>>(std::move(list));
+  };
+  SmallJob job(2, 2, FabricKind::memory);
+  job.spec.run.verify = true;
+  job.collective(Func::all_gather_v, counts({5, 0, 7, 1}))
+      .collective(Func::all_gather_v, counts({0, 0, 0, 9}))
+      .collective(Func::all_to_all_v, counts({0, 1, 2, 3, 4, 0, 6, 7, 8, 9, 0, 11, 12, 13, 14, 0}));
+  const Result result = job.run();
+  EXPECT_EQ(result.verify->wrong_elements, 0u);
+  EXPECT_EQ(result.verify->checked_elements, 4u * (13 + 9) + 90u);
+  expect_ledger_as_planned(job, result);
+  EXPECT_EQ(plan_traffic(job.spec, job.workload).collectives[0].buffer_bytes, 4u * (13 + 9));
+}
+
+TEST(Verify, CountsOfAnotherGroupAreRefused) {
+  SmallJob job(2, 2, FabricKind::memory);
+  job.collective(Func::all_gather_v, std::make_shared<const std::vector<std::uint64_t>>(3, 1));
+  EXPECT_THROW(job.run(), Error);
+  SmallJob none(2, 2, FabricKind::memory);
+  none.collective(Func::all_to_all_v, 10);
+  EXPECT_THROW(none.run(), Error);
 }
 
 TEST(Verify, RefusesWhatItCannotDo) {
