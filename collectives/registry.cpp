@@ -38,13 +38,13 @@ const Algorithm* find_algorithm(std::string_view library, Func func, std::string
 std::string_view why_absent(std::string_view library, Func func) {
   if (find_algorithm(library, func, "auto") != nullptr) return {};
   if (library.starts_with("nccl-") && func == Func::barrier)
-    return "NCCL has no barrier; PyTorch's is an allreduce of one element";
+    return "PyTorch's barrier on NCCL is an allreduce of one element";
   if (library.starts_with("nccl-") && func == Func::all_gather_v)
-    return "NCCL has no all_gather_v; PyTorch's is one broadcast per rank";
+    return "PyTorch's all_gather_v on NCCL is one broadcast per rank";
   if (library == "gloo" && func == Func::reduce_scatter)
-    return "what PyTorch calls on gloo has no reduce_scatter; use allreduce or reduce and scatter";
+    return "use allreduce, or reduce and scatter";
   if (library == "openmpi-4.1" && func == Func::reduce)
-    return "Open MPI's reduce algorithms are not available yet; use library generic";
+    return "Open MPI's reduce algorithms are not available yet";
   return {};
 }
 

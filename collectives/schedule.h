@@ -284,8 +284,8 @@ struct Algorithm {
 std::span<const Algorithm> registry();
 // Null when there is no such row. `name` "auto" gives the library's first row for the function.
 const Algorithm* find_algorithm(std::string_view library, Func func, std::string_view name);
-// Why a library has no row for a function, and what its users do instead; empty where it has one or
-// nothing is to be said.
+// What there is to say where a library has no row for a function, as what its users do instead;
+// empty where it has one or there is nothing to say.
 std::string_view why_absent(std::string_view library, Func func);
 
 }  // namespace ghostrank

@@ -153,8 +153,8 @@ TEST(Registry, FindsByNameAndTakesTheFirstRowForAuto) {
   EXPECT_EQ(find_algorithm("nobody", Func::all_reduce, "auto"), nullptr);
 }
 
-TEST(Registry, SaysWhyALibraryLacksAFunction) {
-  EXPECT_NE(why_absent("nccl-2.30", Func::barrier).find("no barrier"), std::string_view::npos);
+TEST(Registry, SaysWhatToDoWhereALibraryLacksAFunction) {
+  EXPECT_NE(why_absent("nccl-2.30", Func::barrier).find("allreduce"), std::string_view::npos);
   EXPECT_EQ(why_absent("nccl-2.30", Func::all_reduce), "");
   EXPECT_EQ(why_absent("openmpi-4.1", Func::barrier), "");
 }
