@@ -23,6 +23,7 @@ struct Ensemble {
   std::uint64_t nonce = 0;
   std::vector<HostReport> hosts;                 // without what is only known at the end
   std::vector<std::unique_ptr<Fabric>> fabrics;  // of this process, by shard
+  std::vector<std::string> interfaces;           // that they use; none without a network
   Capacity capacity;
   double dilation = 1;
 };

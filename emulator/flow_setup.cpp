@@ -6,6 +6,7 @@
 
 #include "emulator/blob.h"
 #include "emulator/clock.h"
+#include "emulator/counters.h"
 #include "emulator/fabric/network_namespace.h"
 #include "emulator/host_facts.h"
 #include "emulator/hosts.h"
@@ -121,7 +122,18 @@ class FlowSetup {
       plain_[i] = o.endpoints.back().address;
     }
     if (o.endpoints.empty()) o.endpoints.push_back(binding_of({host_, shard, -1, -1, 0}));
+    for (const OfiBinding& b : o.endpoints) note_interfaces(b);
     out_.fabrics.push_back(OfiFabric::open(o));
+  }
+
+  // Those in another namespace are none of this one's sysfs.
+  void note_interfaces(const OfiBinding& binding) {
+    if (!binding.network_namespace.empty()) return;
+    for (std::string& device : interfaces_of(binding.address)) {
+      const auto at = std::lower_bound(out_.interfaces.begin(), out_.interfaces.end(), device);
+      if (at == out_.interfaces.end() || *at != device)
+        out_.interfaces.insert(at, std::move(device));
+    }
   }
 
   // Every process tells the addresses of its endpoints, in the order of Flows::endpoints().

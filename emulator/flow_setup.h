@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "emulator/control.h"
@@ -17,6 +18,7 @@ namespace ghostrank {
 
 struct OpenedFlows {
   std::vector<std::unique_ptr<OfiFabric>> fabrics;  // of this process, by shard
+  std::vector<std::string> interfaces;              // that this process binds to, each once
   // By process of the job.
   std::vector<std::string> providers, transports;
 };

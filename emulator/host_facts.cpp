@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <netdb.h>
 #include <sched.h>
@@ -23,13 +22,6 @@ std::uint64_t kib_field(const char* file, const std::string& key) {
     return kib * 1024;
   }
   return 0;
-}
-
-std::optional<std::uint64_t> read_counter(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::uint64_t value = 0;
-  if (in >> value) return value;
-  return std::nullopt;
 }
 
 }  // namespace
@@ -71,38 +63,6 @@ std::string local_address_towards(const std::string& remote) {
   if (fd >= 0) close(fd);
   freeaddrinfo(found);
   return address;
-}
-
-std::vector<InterfaceReport> read_interfaces(int host, const std::string& root) {
-  std::vector<InterfaceReport> all;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(root + "/class/net", error)) {
-    const auto statistics = entry.path() / "statistics";
-    InterfaceReport report;
-    report.host = host;
-    report.device = entry.path().filename();
-    report.tx_bytes = read_counter(statistics / "tx_bytes");
-    report.rx_bytes = read_counter(statistics / "rx_bytes");
-    all.push_back(std::move(report));
-  }
-  std::sort(all.begin(), all.end(),
-            [](const auto& a, const auto& b) { return a.device < b.device; });
-  return all;
-}
-
-std::vector<InterfaceReport> difference(const std::vector<InterfaceReport>& before,
-                                        const std::vector<InterfaceReport>& after) {
-  std::vector<InterfaceReport> moved;
-  for (const InterfaceReport& now : after) {
-    for (const InterfaceReport& then : before) {
-      if (then.device != now.device) continue;
-      InterfaceReport d = now;
-      if (now.tx_bytes && then.tx_bytes) d.tx_bytes = *now.tx_bytes - *then.tx_bytes;
-      if (now.rx_bytes && then.rx_bytes) d.rx_bytes = *now.rx_bytes - *then.rx_bytes;
-      if (d.tx_bytes.value_or(1) + d.rx_bytes.value_or(1) > 0) moved.push_back(std::move(d));
-    }
-  }
-  return moved;
 }
 
 }  // namespace ghostrank

@@ -1,9 +1,7 @@
 #include "emulator/player.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdio>
-#include <mutex>
 #include <sys/resource.h>
 #include <thread>
 #include <utility>
@@ -16,7 +14,8 @@ namespace {
 
 constexpr std::int64_t kStartDelayNs = 20'000'000;  // longer than a start signal travels
 constexpr auto kLook = std::chrono::milliseconds(100);
-constexpr double kSilence = 1e12;       // one second; pulses come every kLook
+constexpr double kPulseSeconds = 0.1;
+constexpr double kSilence = 1e12;       // one second, in picoseconds
 constexpr double kLongestLookAway = 1;  // seconds; kLook, and what a busy machine adds
 constexpr auto kLookAtEnd = std::chrono::milliseconds(2);  // when only others still play
 
@@ -48,6 +47,7 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
       control_(control),
       host_(control.world().rank),
       shards_(std::move(shards)) {
+  for (const std::string& device : ensemble.interfaces) interface_logs_.emplace_back(device);
   for (int s = 0; s < cluster.shards(); ++s) {
     local_ranks_ += static_cast<std::uint32_t>(cluster.ranks_of(host_, s).size());
   }
@@ -64,14 +64,14 @@ SegmentReport Player::segment(int first, int count, double dilation, Callbacks c
   stalls_.clear();
   dilation_ = dilation;
   const double cpu = cpu_seconds();
-  const auto counters = read_interfaces(host_);
   clock_ = start_clock(dilation);
-  looked_ = 0;
+  looked_ = pulsed_ = 0;
   watch_.reset();
   if (host_ == 0 && !clock_.is_virtual())
     watch_.emplace(first_, control_.world().size, static_cast<Picoseconds>(kSilence / dilation));
   ShardShared shared(static_cast<int>(shards_.size()));
   for (auto& f : ensemble_.fabrics) shared.fabrics.push_back(f.get());
+  for (InterfaceLog& log : interface_logs_) log.begin();
   if (control_.stop() == Stop::none) play_shards(shared);
 
   SegmentReport mine;
@@ -82,7 +82,7 @@ SegmentReport Player::segment(int first, int count, double dilation, Callbacks c
   }
   mine.host.rss_bytes = resident_bytes();
   mine.host.cpu_seconds = cpu_seconds() - cpu;
-  mine.interfaces = difference(counters, read_interfaces(host_));
+  for (const InterfaceLog& log : interface_logs_) mine.interfaces.push_back(log.end(host_));
   return gather(mine);
 }
 
@@ -102,20 +102,19 @@ void Player::play_shards(ShardShared& shared) {
     shared.stop = true;
     for (Fabric* f : shared.fabrics) f->wake();
   });
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::size_t running = shards_.size();
   std::vector<std::thread> threads;
+  shared.running = static_cast<int>(shards_.size());
   for (auto& shard : shards_) {
     threads.emplace_back([&, s = shard.get()] {
       s->play(first_, count_, clock_, dilation_, shared);
-      const std::lock_guard lock(mutex);
-      --running;
-      changed.notify_one();
+      const std::lock_guard lock(shared.mutex);
+      --shared.running;
+      shared.changed.notify_one();
     });
   }
-  for (std::unique_lock lock(mutex); running > 0;) {
-    changed.wait_for(lock, kLook, [&] { return running == 0; });
+  for (std::unique_lock lock(shared.mutex); shared.running > 0;) {
+    shared.changed.wait_for(lock, kLook,
+                            [&] { return shared.running == 0 || !shared.parts.empty(); });
     lock.unlock();
     look(shared, false);
     lock.lock();
@@ -141,7 +140,8 @@ void Player::look(ShardShared& shared, bool ended) {
   }
   if (!failure.empty()) control_.fail("host " + std::to_string(host_) + ": " + failure);
   publish(parts);
-  if (!clock_.is_virtual()) publish_pulse(shared, ended);
+  const bool due = seconds(clock_.now() - pulsed_) * dilation_ >= kPulseSeconds;
+  if (!clock_.is_virtual() && (ended || due)) publish_pulse(shared, ended);
   if (host_ != 0) return;
   take_published();
   if (watch_) end_a_stall();
@@ -155,6 +155,7 @@ void Player::publish(const std::vector<IterationPart>& parts) {
     sum.iteration = part.iteration;
     sum.merge(part);
     if (sum.ranks < local_ranks_) continue;
+    for (InterfaceLog& log : interface_logs_) log.mark();
     BlobWriter w;
     w.put(Published::iteration), w.put(sum);
     control_.publish(w.bytes());
@@ -163,6 +164,7 @@ void Player::publish(const std::vector<IterationPart>& parts) {
 
 // How this process stands: quiet when all its shards are.
 void Player::publish_pulse(ShardShared& shared, bool ended) {
+  pulsed_ = clock_.now();
   Pulse pulse;
   pulse.segment = first_;
   pulse.ended = ended;

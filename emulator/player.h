@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "emulator/blob.h"
+#include "emulator/counters.h"
 #include "emulator/ensemble.h"
 #include "emulator/segment.h"
 
@@ -60,6 +61,7 @@ class Player {
   const int host_;
   std::uint32_t local_ranks_ = 0;
   std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<InterfaceLog> interface_logs_;
   std::vector<SegmentReport> reports_;
   std::vector<StallReport> stalls_;
 
@@ -73,6 +75,7 @@ class Player {
   double dilation_ = 1;
   std::optional<StallWatch> watch_;  // real time, on process 0
   Picoseconds looked_ = 0;           // when it was last asked
+  Picoseconds pulsed_ = 0;           // when this process last told how it stands
 };
 
 }  // namespace ghostrank

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/schedule.h"
@@ -53,10 +54,18 @@ struct FlowCount {
   int flows = 0;
 };
 
+struct ByteCounts {
+  std::optional<std::uint64_t> tx_bytes, rx_bytes;  // empty: unreadable
+};
+
+// What the machine counted on an interface of the data path over the measured iterations.
 struct InterfaceReport {
   int host = 0;
   std::string device;
   std::optional<std::uint64_t> tx_bytes, rx_bytes;
+  bool loopback = false;               // not a network
+  std::vector<ByteCounts> iterations;  // from the end of one iteration of the host to the next
+  std::vector<std::pair<std::string, std::uint64_t>> counters;  // by how much they grew
 };
 
 // The whole job stood still and went on, or was ended for it. Times from the start of the measured

@@ -30,6 +30,37 @@ void exchange(Archive&& field, Report& r) {
   field(r.gaps);
 }
 
+void put(BlobWriter& w, const ByteCounts& counts) {
+  for (const auto& count : {counts.tx_bytes, counts.rx_bytes})
+    w.put(count.has_value()), w.put(count.value_or(0));
+}
+
+ByteCounts get_counts(BlobReader& r) {
+  ByteCounts counts;
+  for (auto* count : {&counts.tx_bytes, &counts.rx_bytes}) {
+    bool known = false;
+    std::uint64_t value = 0;
+    r.get(known), r.get(value);
+    if (known) *count = value;
+  }
+  return counts;
+}
+
+InterfaceReport get_interface(BlobReader& r) {
+  InterfaceReport i;
+  r.get(i.host), r.get(i.device), r.get(i.loopback);
+  const ByteCounts total = get_counts(r);
+  i.tx_bytes = total.tx_bytes;
+  i.rx_bytes = total.rx_bytes;
+  std::uint64_t count = 0;
+  for (r.get(count); count > 0 && !r.bad(); --count) i.iterations.push_back(get_counts(r));
+  for (r.get(count); count > 0 && !r.bad(); --count) {
+    auto& [name, value] = i.counters.emplace_back();
+    r.get(name), r.get(value);
+  }
+  return i;
+}
+
 }  // namespace
 
 void SegmentReport::add(const Shard& shard, std::vector<Span> shard_spans) {
@@ -98,9 +129,12 @@ std::string SegmentReport::to_blob() const {
     w.put(row.calls), w.put(row.bytes), w.put(row.total_seconds), w.put(row.seconds);
   w.put(static_cast<std::uint64_t>(interfaces.size()));
   for (const InterfaceReport& i : interfaces) {
-    w.put(i.host), w.put(i.device);
-    w.put(i.tx_bytes.has_value()), w.put(i.tx_bytes.value_or(0));
-    w.put(i.rx_bytes.has_value()), w.put(i.rx_bytes.value_or(0));
+    w.put(i.host), w.put(i.device), w.put(i.loopback);
+    put(w, {i.tx_bytes, i.rx_bytes});
+    w.put(static_cast<std::uint64_t>(i.iterations.size()));
+    for (const ByteCounts& counts : i.iterations) put(w, counts);
+    w.put(static_cast<std::uint64_t>(i.counters.size()));
+    for (const auto& [name, value] : i.counters) w.put(name), w.put(value);
   }
   w.put(static_cast<std::uint64_t>(spans.size()));
   for (const Span& s : spans) {
@@ -121,15 +155,7 @@ std::optional<SegmentReport> SegmentReport::from_blob(std::string_view blob) {
     report.rows.push_back(std::move(row));
   }
   for (r.get(count); count > 0 && !r.bad(); --count) {
-    InterfaceReport i;
-    bool known = false;
-    std::uint64_t value = 0;
-    r.get(i.host), r.get(i.device);
-    r.get(known), r.get(value);
-    if (known) i.tx_bytes = value;
-    r.get(known), r.get(value);
-    if (known) i.rx_bytes = value;
-    report.interfaces.push_back(std::move(i));
+    report.interfaces.push_back(get_interface(r));
   }
   for (r.get(count); count > 0 && !r.bad(); --count) {
     Span s;

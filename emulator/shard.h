@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <barrier>
+#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -74,9 +75,11 @@ struct ShardShared {
 
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> steps{0};  // iterations ended by ranks here, for the progress line
-  std::mutex mutex;                     // guards the two below
+  std::mutex mutex;                     // guards the three below
+  std::condition_variable changed;      // one of them has, or a shard has ended
   std::vector<IterationPart> parts;
   std::string failure;  // first one wins
+  int running = 0;      // shards
 
   int shards;
   std::barrier<> window;

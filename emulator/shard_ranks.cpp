@@ -38,6 +38,7 @@ void Shard::end_iteration(RankState& r) {
   if (part.ranks == ranks_.size()) {
     const std::lock_guard lock(shared_->mutex);
     shared_->parts.push_back(part);
+    shared_->changed.notify_one();
   }
   if (++r.iteration == r.stop_at) {
     --ranks_left_;

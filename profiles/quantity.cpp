@@ -49,6 +49,14 @@ std::optional<double> scaled(std::string_view text, const std::array<Unit, n>& u
   return std::nullopt;
 }
 
+// As rates are read: never with an exponent.
+std::string fixed_text(double value) {
+  std::array<char, 512> buffer{};
+  const auto [end, error] =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed);
+  return error == std::errc() ? std::string(buffer.data(), end) : "0";  // too small to matter
+}
+
 }  // namespace
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
@@ -130,10 +138,10 @@ std::string rate_text(double bits_per_second) {
   for (const Unit& unit : kRateUnits) {
     // Links are sold in Gb/s whatever their size.
     if (unit.name == "Tbps" || bits_per_second < unit.factor) continue;
-    std::string text = number_text(bits_per_second / unit.factor) + std::string(unit.name);
+    std::string text = fixed_text(bits_per_second / unit.factor) + std::string(unit.name);
     if (parse_rate(text) == bits_per_second) return text;
   }
-  return number_text(bits_per_second) + "bps";
+  return fixed_text(bits_per_second) + "bps";
 }
 
 std::string size_text(std::uint64_t bytes) {

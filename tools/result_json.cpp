@@ -138,10 +138,17 @@ Json stalls_json(const Result& result) {
 Json interfaces_json(const Result& result) {
   Json list = Json::array();
   for (const InterfaceReport& i : result.interfaces) {
+    Json iterations = Json::array(), counters = Json::object();
+    for (const ByteCounts& c : i.iterations)
+      iterations.push_back({{"tx_bytes", or_null(c.tx_bytes)}, {"rx_bytes", or_null(c.rx_bytes)}});
+    for (const auto& [name, grown] : i.counters) counters[name] = grown;
     list.push_back({{"host", i.host},
                     {"device", i.device},
+                    {"loopback", i.loopback},
                     {"tx_bytes", or_null(i.tx_bytes)},
-                    {"rx_bytes", or_null(i.rx_bytes)}});
+                    {"rx_bytes", or_null(i.rx_bytes)},
+                    {"iterations", std::move(iterations)},
+                    {"counters", std::move(counters)}});
   }
   return list;
 }

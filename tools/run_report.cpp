@@ -156,6 +156,17 @@ std::string busiest_nic(const Result& result) {
          humane_bytes(busiest->second);
 }
 
+// ", ethtool.rx_dropped 12": what grew and tells of trouble.
+std::string troubles(const InterfaceReport& interface) {
+  std::string text;
+  for (const auto& [name, grown] : interface.counters) {
+    const bool volume = name.ends_with("_bytes") || name.ends_with("_packets");
+    const bool common = name.find('.') == std::string::npos;
+    if (grown > 0 && common && !volume) text += ", " + name + " " + std::to_string(grown);
+  }
+  return text;
+}
+
 void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
   facts.push_back({"between nodes", humane_bytes(result.wire_bytes_per_iteration) + " in " +
                                         humane_count(result.messages_per_iteration, "message") +
@@ -166,10 +177,11 @@ void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
                            " per step"});
   for (const InterfaceReport& i : result.interfaces) {
     if (!i.tx_bytes || !i.rx_bytes) continue;
-    facts.push_back({"interface", "host " + std::to_string(i.host) + " " + i.device + " sent " +
-                                      humane_bytes(static_cast<double>(*i.tx_bytes)) +
-                                      ", received " +
-                                      humane_bytes(static_cast<double>(*i.rx_bytes))});
+    facts.push_back(
+        {"interface", "host " + std::to_string(i.host) + " " + i.device +
+                          (i.loopback ? " (loopback)" : "") + " sent " +
+                          humane_bytes(static_cast<double>(*i.tx_bytes)) + ", received " +
+                          humane_bytes(static_cast<double>(*i.rx_bytes)) + troubles(i)});
   }
 }
 

@@ -63,13 +63,16 @@ Reassembly::Verdict Reassembly::accept(const Header& wire, std::size_t received,
     return fresh ? Verdict::taken : Verdict::stray;
   }
 
-  Verdict verdict = take(flow, header, e.index, payload, ready);
+  const Verdict verdict = take(flow, header, e.index, payload, ready);
   while (verdict == Verdict::taken && !flow.early.empty()) {
     const auto next = flow.early.find(flow.expected);
     if (next == flow.early.end()) break;
     const Fragment fragment = std::move(next->second);
     flow.early.erase(next);
-    verdict = take(flow, fragment.header, fragment.index, fragment.payload.get(), ready);
+    // A stray among them was taken for a fragment when it came; now it is dropped.
+    if (take(flow, fragment.header, fragment.index, fragment.payload.get(), ready) ==
+        Verdict::no_memory)
+      return Verdict::no_memory;
   }
   return verdict;
 }

@@ -15,6 +15,8 @@ std::string sample() {
   report.ledger.push_back({{1, 2, 3}, {400, 4}});
   report.interfaces.emplace_back().device = "eth0";
   report.interfaces.back().tx_bytes = 10;
+  report.interfaces.back().iterations.push_back({5, std::nullopt});
+  report.interfaces.back().counters.emplace_back("rx_dropped", 3);
   report.spans.push_back({1, 1, 0, 1, "bucket 0", 10, 20, 4096});
   return report.to_blob();
 }

@@ -283,6 +283,15 @@ TEST_F(Namespaces, EachRailIsCarriedByTheInterfaceThatItsHostGives) {
       ASSERT_EQ(lab->finish(hosts[static_cast<std::size_t>(h)], std::chrono::seconds(60)), 0)
           << lab->output(h);
     const json result = json::parse(read_file(lab->file("result.json")));
+    for (const json& i : result["interfaces"]) {
+      double sum = 0;
+      for (const json& iteration : i["iterations"]) sum += iteration["tx_bytes"].get<double>();
+      EXPECT_EQ(i["iterations"].size(), 3u);
+      EXPECT_GT(sum, 0.9 * i["tx_bytes"].get<double>());
+      EXPECT_LE(sum, i["tx_bytes"].get<double>());
+      EXPECT_GT(i["counters"]["tx_packets"], 0);
+      EXPECT_EQ(i["counters"]["tx_errors"], 0);
+    }
     std::map<std::pair<int, std::string>, double> expected;
     for (const json& pair : result["traffic"]["pairs"]) {
       const std::string nic = pair["src"];  // "n3.nic1"

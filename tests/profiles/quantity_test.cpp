@@ -34,7 +34,7 @@ TEST(Sizes, RefuseWhatIsNotAWholeNumberOfBytes) {
 }
 
 TEST(Quantities, ReadBackAsTheyWereWritten) {
-  for (const double rate : {0.0, 1.0, 1e3, 25e9, 400e9, 1.6e12, 123456789.0, 1e9 / 3})
+  for (const double rate : {0.0, 1e-30, 1.0, 1e3, 1e40, 25e9, 400e9, 1.6e12, 123456789.0, 1e9 / 3})
     EXPECT_EQ(parse_rate(rate_text(rate)), rate) << rate_text(rate);
   for (const std::uint64_t size : {0ull, 1ull, 1023ull, 1024ull, 65536ull, 3ull << 20, 1ull << 40})
     EXPECT_EQ(parse_size(size_text(size)), size) << size_text(size);
