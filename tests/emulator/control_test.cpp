@@ -399,6 +399,54 @@ TEST(Meeting, IsNotDisturbedByStrangers) {
   expect_all_ok(outcomes);
 }
 
+// Whoever was admitted may still talk nonsense: it is lost, by name, and nobody waits.
+TEST(Meeting, LosesAnAdmittedProcessThatTalksNonsense) {
+  const std::string nonsense[] = {
+      encode(static_cast<FrameType>(99), "?"),                            // no such frame
+      encode(FrameType::welcome),                                         // not from there
+      encode(FrameType::gathered, Writer().u32(7).text("x").take()),      // likewise
+      encode(FrameType::stop, Writer().u32(0).text("no reason").take()),  // no such stop
+      encode(FrameType::stop, Writer().u32(1).u32(~0u).take()),           // text beyond its end
+      encode(FrameType::ping, "1"),                                       // too short
+      std::string("\xff\xff\xff\xff\x06", 5),
+      std::string("\0\0\0\0", 4),  // lengths
+  };
+  for (const std::string& bytes : nonsense) {
+    const int port = free_port();
+    std::vector<World> worlds{local_world(0, 2, port), local_world(1, 2, port)};
+    for (World& w : worlds) w.build = "alike";
+    const auto outcomes = run_worlds(worlds, [&](const World& world) {
+      if (world.rank == 1) {
+        Hello hello;
+        hello.build = world.build;
+        hello.job_id = world.job_id;
+        hello.hostname = "odd";
+        hello.rank = 1;
+        hello.size = 2;
+        const int fd = knock(port);
+        say(fd, encode(hello));
+        char word[256];
+        EXPECT_GT(recv(fd, word, sizeof word, 0), 0);  // welcome
+        say(fd, bytes);
+        while (recv(fd, word, sizeof word, 0) > 0) {
+        }
+        close(fd);
+        return std::string();
+      }
+      const auto control = Control::meet(world);
+      const auto start = std::chrono::steady_clock::now();
+      const auto once = control->all_gather("x");
+      if (!once.empty()) control->all_gather("again");
+      EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
+      EXPECT_EQ(control->stop(), Stop::peer_lost);
+      return control->stop_reason();
+    });
+    expect_all_ok(outcomes);
+    EXPECT_TRUE(contains(outcomes[0].said, "host 1 (odd) was lost: it sent an"))
+        << outcomes[0].said;
+  }
+}
+
 TEST(Meeting, TakesAProcessThatDiedAndCameAgain) {
   const int port = free_port();
   std::vector<World> worlds{local_world(0, 3, port), local_world(1, 3, port),

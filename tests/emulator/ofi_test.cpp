@@ -223,6 +223,60 @@ TEST_P(EveryProvider, CountsGarbageAsStrayAndGoesOn) {
   }));
 }
 
+// Connections of plain TCP to the port of provider net: what is no word of its protocol, half a
+// word, nothing at all.
+void knock_at_data_port(const std::string& address) {
+  sockaddr_in port{};
+  const std::string raw = address.substr(address.find('\n') + 1);
+  ASSERT_GE(raw.size(), sizeof port);
+  std::memcpy(&port, raw.data(), sizeof port);
+  ASSERT_EQ(port.sin_family, AF_INET);
+  std::mt19937 random(11);
+  for (const std::size_t bytes : {0, 1, 4, 16, 100, 5000}) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&port), sizeof port), 0);
+    std::string garbage(bytes, '\0');
+    for (char& c : garbage) c = static_cast<char>(random());
+    if (bytes == 100) garbage.assign(bytes, '\xff');
+    send(fd, garbage.data(), garbage.size(), MSG_NOSIGNAL);
+    std::this_thread::sleep_for(50ms);
+    if (bytes != 4) close(fd);  // one stays, and says no more
+  }
+}
+
+TEST(Ofi, StrangersAtTheDataPortLeaveTheRunRightOrEndItWithAnError) {
+  const auto outcomes = run_processes(3, [](const World& world) {
+    const auto control = Control::meet(world);
+    if (world.rank == 2) {
+      knock_at_data_port(control->all_gather("").at(0));
+      control->all_gather("");
+      control->all_gather("");
+      control->close();
+      return std::string();
+    }
+    const auto fabric = OfiFabric::open(options_for("net"));
+    auto addresses = control->all_gather(fabric->address(0));
+    addresses.pop_back();
+    fabric->connect(flows_to(addresses, world.rank));
+    std::atomic<bool> knocked = false;
+    std::thread waits([&] {
+      control->all_gather("");
+      knocked = true;
+    });
+    std::vector<Message> arrived;
+    while (!knocked && fabric->failure().empty()) fabric->poll(arrived);
+    waits.join();
+    send_all(*fabric, 1 - world.rank, make_message(3 << 20, world.rank, 0), arrived);
+    const bool whole = finish(*fabric, 1, arrived);
+    EXPECT_TRUE(whole || !fabric->failure().empty());
+    control->all_gather("");
+    control->close();
+    return fabric->failure();
+  });
+  expect_all_ok(outcomes);
+  EXPECT_EQ(outcomes[0].said, "");  // that is how net 1.17 has it: right
+}
+
 // ---- waiting and failing
 
 TEST_P(EveryProvider, WaitsForTimeWakeAndArrival) {
