@@ -113,7 +113,7 @@ double measure_engine() {
   ShardShared shared(1);
   shared.fabrics = {fabric.get()};
   const std::int64_t began = monotonic_ns();
-  shard.play(0, 1, Clock::virtual_time(), 1, shared);
+  shard.play({}, Clock::virtual_time(), shared);
   return static_cast<double>(monotonic_ns() - began) * 1e-9 /
          static_cast<double>(std::max<std::uint64_t>(1, shard.stats().messages));
 }

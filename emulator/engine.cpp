@@ -1,10 +1,11 @@
-// A run from end to end: refuse, assemble, warm up, measure, report. The loop itself is in
-// shard.cpp.
+// A session from end to end: refuse, assemble; then, phase by phase, warm up, measure, report. The
+// loop itself is in shard.cpp.
 #include "emulator/engine.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "emulator/capacity.h"
 #include "emulator/clock.h"
 #include "emulator/core_setup.h"
 #include "emulator/ensemble.h"
@@ -13,6 +14,7 @@
 #include "emulator/player.h"
 #include "emulator/reporting.h"
 #include "emulator/schedules.h"
+#include "emulator/traffic.h"
 #include "emulator/verify.h"
 #include "profiles/error.h"
 
@@ -74,11 +76,14 @@ void refuse_what_cannot_run(const JobSpec& spec, const Workload& workload, int p
   }
 }
 
-class Run {
+}  // namespace
+
+class Session::Play {
  public:
-  Run(const LoadedJob& job, const Workload& workload, Control& control, const RunOptions& options,
-      Observer& observer)
+  Play(const LoadedJob& job, const Workload& workload, Control& control, const RunOptions& options,
+       Observer& observer)
       : spec_(job.spec),
+        config_json_(job.config_json),
         workload_(workload),
         control_(control),
         options_(options),
@@ -89,32 +94,37 @@ class Run {
         flows_(spec_, workload, cluster_),
         cores_(settle_cores(spec_, cluster_.shards(), control)),
         stay_on_(cores_.usable),
-        ensemble_(assemble(job, workload, cluster_, flows_, control)),
+        ensemble_(assemble(job, cluster_, flows_, control)),
         player_(spec_, workload, cluster_, ensemble_, control, make_shards()) {
-    result_.config_json = job.config_json;
-  }
-
-  Result play() {
     for (HostReport& host : ensemble_.hosts) {
       if (const HostEntry* entry = host_entry(spec_, host.index, cluster_.hosts()))
         host.name = entry->name;
     }
     describe_cores(cores_, ensemble_.hosts[static_cast<std::size_t>(host_)]);
+  }
+
+  Result play(const Phase& phase) {
+    phase_ = phase;
+    result_ = {};
+    result_.config_json = config_json_;
     result_.hosts = ensemble_.hosts;
     result_.ranks = workload_.ranks;
     result_.nics_per_node = spec_.cluster.nics_per_node;
     for (const auto& [a, b, count] : flows_.per_host_pair()) result_.flows.push_back({a, b, count});
-    result_.capacity = ensemble_.capacity;
-    result_.dilation = ensemble_.dilation;
     result_.samples_per_iteration = workload_.samples_per_iteration;
     result_.flops_per_iteration = workload_.flops_per_iteration;
+    result_.capacity = needs();
+    result_.dilation = virtual_             ? 1
+                       : spec_.dilation > 0 ? spec_.dilation
+                                            : result_.capacity.dilation_needed;
     note_limits();
     if (host_ == 0) observer_.on_start(result_);
     played_from_ns_ = monotonic_ns();
-    const int next = spec_.run.warmup > 0 ? warm_up() : 0;
-    if (control_.stop() == Stop::none) measure(next);
+    if (phase_.warmup > 0 && control_.stop() == Stop::none) warm_up();
+    if (control_.stop() == Stop::none) measure();
     if (control_.stop() != Stop::none) note_stop();
     result_.wall_seconds = seconds_since(began_ns_);
+    began_ns_ = monotonic_ns();
     return std::move(result_);
   }
 
@@ -138,6 +148,22 @@ class Run {
                                         : cores_.plan.of_thread[static_cast<std::size_t>(s)]}));
     }
     return shards;
+  }
+
+  // What this phase asks of the machine. A virtual run asks nothing, so that a phase of one is not
+  // walked twice: only a whole job says how long its step takes at least.
+  Capacity needs() const {
+    if (virtual_ && phase_.program != kInOrder) return {};
+    const TrafficPlan plan = phase_.program == kInOrder
+                                 ? plan_traffic(spec_, workload_)  // the steady state
+                                 : plan_traffic(spec_, workload_, phase_.program);
+    if (virtual_) {
+      Capacity c;
+      c.step_seconds_at_least = plan.step_seconds_at_least;
+      return c;
+    }
+    return needs_of(spec_, plan, cluster_.hosts(), ensemble_.wire_bytes_per_second,
+                    ensemble_.seconds_per_message);
   }
 
   void note_limits() {
@@ -164,17 +190,26 @@ class Run {
     }
   }
 
-  // Plays the warm-up, again at a larger dilation while `auto` finds it unfaithful. Returns the
-  // next iteration.
-  int warm_up() {
-    const int count = spec_.run.warmup;
-    for (int next = 0, attempt = 0;; ++attempt) {
-      const SegmentReport sum = player_.segment(next, count, result_.dilation, callbacks(true));
-      next += count;
-      const bool fixed = spec_.dilation > 0 || spec_.fabric.kind == FabricKind::virtual_time;
-      if (fixed || control_.stop() != Stop::none || attempt == kMostWarmupRetries) return next;
+  Segment next_segment(int iterations) {
+    Segment segment;
+    segment.first = next_;
+    segment.count = static_cast<std::uint32_t>(iterations);
+    segment.program = phase_.program;
+    segment.dilation = result_.dilation;
+    segment.verify = phase_.verify;
+    next_ += segment.count;
+    return segment;
+  }
+
+  // Plays the warm-up, again at a larger dilation while `auto` finds it unfaithful.
+  void warm_up() {
+    const int count = phase_.warmup;
+    for (int attempt = 0;; ++attempt) {
+      const SegmentReport sum = player_.play(next_segment(count), callbacks(true));
+      const bool fixed = spec_.dilation > 0 || virtual_;
+      if (fixed || control_.stop() != Stop::none || attempt == kMostWarmupRetries) return;
       const Fidelity f = judge(sum, spec_, result_.dilation, seconds(sum.end.at) / count);
-      if (f.faithful || !f.too_fast) return next;
+      if (f.faithful || !f.too_fast) return;
       const double factor =
           std::clamp(std::max({f.critical_lateness / 0.008, f.loop_busy / 0.7, 1.25}), 1.25, 4.0);
       const double raised = std::ceil(result_.dilation * factor);
@@ -183,26 +218,26 @@ class Run {
     }
   }
 
-  void measure(int first) {
+  void measure() {
     const std::int64_t began = monotonic_ns();
-    const SegmentReport sum =
-        player_.segment(first, spec_.run.iterations, result_.dilation, callbacks(false));
+    const Segment segment = next_segment(phase_.iterations);
+    const SegmentReport sum = player_.play(segment, callbacks(false));
     result_.played_wall_seconds = seconds_since(began);
     result_.stalls = player_.stalls();
     std::vector<double> steps;
     for (const IterationReport& i : result_.iterations) steps.push_back(i.seconds);
     result_.fidelity = judge(sum, spec_, result_.dilation, median(steps));
     if (host_ == 0)
-      report_segment(spec_, workload_, player_.rows(), sum, player_.reports(), result_);
+      report_segment(segment, workload_, player_.rows(), sum, player_.reports(), result_);
     note_cores();
   }
 
   Player::Callbacks callbacks(bool warmup) {
-    const double all = spec_.run.warmup + spec_.run.iterations;
-    const double before = warmup ? 0 : spec_.run.warmup;
+    const double all = phase_.warmup + phase_.iterations;
+    const double before = warmup ? 0 : phase_.warmup;
     return {[this, warmup](int index, const IterationReport& report) {
               if (!warmup) result_.iterations.push_back(report);
-              observer_.on_iteration(warmup ? index - spec_.run.warmup : index, report);
+              observer_.on_iteration(warmup ? index - phase_.warmup : index, report);
             },
             [this, all, before](double iterations) {
               observer_.on_progress(std::min(1.0, (before + iterations) / all),
@@ -218,12 +253,14 @@ class Run {
   }
 
   const JobSpec& spec_;
+  const std::string& config_json_;
   const Workload& workload_;
   Control& control_;
   const RunOptions& options_;
   Observer& observer_;
   const int host_;
-  const std::int64_t began_ns_;
+  const bool virtual_ = spec_.fabric.kind == FabricKind::virtual_time;
+  std::int64_t began_ns_;  // set-up and the first phase, then each phase
   std::int64_t played_from_ns_ = 0;
   const Cluster cluster_;
   const Flows flows_;
@@ -231,15 +268,28 @@ class Run {
   const StayOn stay_on_;  // before the fabric starts threads of its own
   Ensemble ensemble_;
   Player player_;
-  Result result_;
+  std::uint32_t next_ = 0;  // iteration
+
+  Phase phase_;    // that is played
+  Result result_;  // of it
 };
 
-}  // namespace
+Session::Session(const LoadedJob& job, const Workload& workload, Control& control,
+                 const RunOptions& options, Observer& observer) {
+  refuse_what_cannot_run(job.spec, workload, control.world().size);
+  check_schedules(job.spec, workload);
+  play_ = std::make_unique<Play>(job, workload, control, options, observer);
+}
+
+Session::~Session() = default;
+
+Result Session::play(const Phase& phase) { return play_->play(phase); }
 
 Result run_job(const LoadedJob& job, const Workload& workload, Control& control,
                const RunOptions& options, Observer& observer) {
-  refuse_what_cannot_run(job.spec, workload, control.world().size);
-  return Run(job, workload, control, options, observer).play();
+  const RunSpec& run = job.spec.run;
+  return Session(job, workload, control, options, observer)
+      .play({kInOrder, run.warmup, run.iterations, run.verify});
 }
 
 }  // namespace ghostrank

@@ -1,9 +1,11 @@
-// The library's front door: play a job, here and together with the other processes of `control`.
+// The library's front door: play a job, or phase after phase of a workload, here and together with
+// the other processes of `control`.
 //
 // Threading: call from the thread that owns `control`. The observer is called from that thread, on
 // process 0 only.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,9 +38,37 @@ class Observer {
   virtual void on_dilation(double /*from*/, double /*to*/, const std::string& /*why*/) {}
 };
 
-// Plays warm-up and measured iterations and returns what was found, partial when the run was
-// stopped (result.interrupted says why). On processes other than 0 the result holds local facts
-// only. Throws Error for what is wrong before the start.
+// What a session plays at one go: warm-up, then iterations that count.
+struct Phase {
+  int program = kInOrder;  // the program of every role's `iterations`; kInOrder: iteration i plays
+                           // its own, as Role says
+  int warmup = 0, iterations = 1;
+  bool verify = false;  // give ranks real data; needs run.verify
+};
+
+// A workload and everything that is needed to play it, set up once: all processes have agreed, are
+// connected and know what they can carry. Every process plays the same phases.
+class Session {
+ public:
+  // Throws Error for what is wrong before the start. Everything given must outlive the session.
+  Session(const LoadedJob& job, const Workload& workload, Control& control,
+          const RunOptions& options, Observer& observer);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Returns what was found, partial when the run was stopped (result.interrupted says why). `auto`
+  // dilation is found anew for every phase. On processes other than 0 the result holds local facts
+  // only.
+  Result play(const Phase& phase);
+
+ private:
+  class Play;
+  std::unique_ptr<Play> play_;
+};
+
+// A session of one phase: run.warmup and run.iterations of the workload, verified where run.verify
+// says so.
 Result run_job(const LoadedJob& job, const Workload& workload, Control& control,
                const RunOptions& options, Observer& observer);
 

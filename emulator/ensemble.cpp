@@ -8,7 +8,6 @@
 #include "emulator/fabric/local.h"
 #include "emulator/flow_setup.h"
 #include "emulator/host_facts.h"
-#include "emulator/traffic.h"
 #include "profiles/algorithms.h"
 #include "profiles/error.h"
 
@@ -26,11 +25,9 @@ void require_whole(const BlobReader& r, std::size_t host) {
 
 class Assembly {
  public:
-  Assembly(const LoadedJob& job, const Workload& workload, const Cluster& cluster,
-           const Flows& flows, Control& control)
+  Assembly(const LoadedJob& job, const Cluster& cluster, const Flows& flows, Control& control)
       : spec_(job.spec),
         job_(job),
-        workload_(workload),
         cluster_(cluster),
         flows_(flows),
         control_(control),
@@ -41,7 +38,7 @@ class Assembly {
   Ensemble assemble() {
     agree();
     open_fabrics();
-    choose_dilation();
+    measure();
     return std::move(out_);
   }
 
@@ -105,43 +102,32 @@ class Assembly {
     }
   }
 
-  void choose_dilation() {
-    // Every distinct iteration, so that what cannot be scheduled is found before the start; the
-    // last is the steady state.
-    TrafficPlan plan;
-    for (int i = 0; i < distinct_iterations(workload_); ++i) {
-      plan = plan_traffic(spec_, workload_, i);
-    }
-    if (virtual_) {
-      out_.capacity.step_seconds_at_least = plan.step_seconds_at_least;
-      return;
-    }
+  // What every process can carry, so that all of them draw the same conclusions.
+  void measure() {
+    if (virtual_) return;
     const bool wired = !flows_.flows().empty();
     const bool probe = wired && spec_.run.probe_ms > 0;
     if (wired && !probe && spec_.dilation == 0) {
       throw Error("scale.dilation: auto needs run.probe_ms > 0, or give a number");
     }
-    const double wire =
-        probe ? measure_wire(control_, flows_, *out_.fabrics[0], out_.nonce, spec_.run.probe_ms)
-              : 0;
+    if (probe) {
+      out_.wire_bytes_per_second =
+          measure_wire(control_, flows_, *out_.fabrics[0], out_.nonce, spec_.run.probe_ms);
+    }
     BlobWriter mine;
     mine.put(measure_engine());
-    double slowest = 0;
     const std::vector<std::string> all = gathered(mine.bytes());
     for (std::size_t h = 0; h < all.size(); ++h) {
       double theirs = 0;
       BlobReader r(all[h]);
       r.get(theirs);
       require_whole(r, h);
-      slowest = std::max(slowest, theirs);
+      out_.seconds_per_message = std::max(out_.seconds_per_message, theirs);
     }
-    out_.capacity = needs_of(spec_, plan, hosts_, wire, slowest);
-    out_.dilation = spec_.dilation > 0 ? spec_.dilation : out_.capacity.dilation_needed;
   }
 
   const JobSpec& spec_;
   const LoadedJob& job_;
-  const Workload& workload_;
   const Cluster& cluster_;
   const Flows& flows_;
   Control& control_;
@@ -152,9 +138,9 @@ class Assembly {
 
 }  // namespace
 
-Ensemble assemble(const LoadedJob& job, const Workload& workload, const Cluster& cluster,
-                  const Flows& flows, Control& control) {
-  return Assembly(job, workload, cluster, flows, control).assemble();
+Ensemble assemble(const LoadedJob& job, const Cluster& cluster, const Flows& flows,
+                  Control& control) {
+  return Assembly(job, cluster, flows, control).assemble();
 }
 
 }  // namespace ghostrank

@@ -1,5 +1,5 @@
 // What the processes of a job settle before it starts: that they play the same job, how they reach
-// each other, what they can carry, and the dilation that follows.
+// each other and what they can carry.
 //
 // Threading: one owner thread per process, the one that owns `control`; every process calls
 // assemble() once.
@@ -24,13 +24,13 @@ struct Ensemble {
   std::vector<HostReport> hosts;                 // without what is only known at the end
   std::vector<std::unique_ptr<Fabric>> fabrics;  // of this process, by shard
   std::vector<std::string> interfaces;           // that they use; none without a network
-  Capacity capacity;
-  double dilation = 1;
+  double wire_bytes_per_second = 0;  // that every process can send and receive; 0: not measured
+  double seconds_per_message = 0;    // of the slowest process's engine; 0: not measured
 };
 
 // Throws Error when the processes play different jobs, cannot reach each other, or were stopped
 // meanwhile.
-Ensemble assemble(const LoadedJob& job, const Workload& workload, const Cluster& cluster,
-                  const Flows& flows, Control& control);
+Ensemble assemble(const LoadedJob& job, const Cluster& cluster, const Flows& flows,
+                  Control& control);
 
 }  // namespace ghostrank

@@ -53,22 +53,22 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
   }
 }
 
-SegmentReport Player::segment(int first, int count, double dilation, Callbacks callbacks) {
+SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
+  segment_ = segment;
   callbacks_ = std::move(callbacks);
-  first_ = static_cast<std::uint32_t>(first);
-  count_ = static_cast<std::uint32_t>(count);
   reported_ = 0;
   open_parts_.clear();
   whole_parts_.clear();
   ends_.clear();
   stalls_.clear();
-  dilation_ = dilation;
   const double cpu = cpu_seconds();
-  clock_ = start_clock(dilation);
+  clock_ = start_clock();
   looked_ = pulsed_ = 0;
   watch_.reset();
-  if (host_ == 0 && !clock_.is_virtual())
-    watch_.emplace(first_, control_.world().size, static_cast<Picoseconds>(kSilence / dilation));
+  if (host_ == 0 && !clock_.is_virtual()) {
+    watch_.emplace(segment_.first, control_.world().size,
+                   static_cast<Picoseconds>(kSilence / segment_.dilation));
+  }
   ShardShared shared(static_cast<int>(shards_.size()));
   for (auto& f : ensemble_.fabrics) shared.fabrics.push_back(f.get());
   for (InterfaceLog& log : interface_logs_) log.begin();
@@ -87,14 +87,14 @@ SegmentReport Player::segment(int first, int count, double dilation, Callbacks c
 }
 
 // Emulated time zero, the same instant on every host.
-Clock Player::start_clock(double dilation) {
+Clock Player::start_clock() {
   if (spec_.fabric.kind == FabricKind::virtual_time) return Clock::virtual_time();
   BlobWriter mine;
   mine.put(monotonic_ns() + kStartDelayNs);
   std::int64_t zero = monotonic_ns();
   const std::vector<std::string> all = control_.all_gather(mine.bytes());
   if (!all.empty()) BlobReader(all[0]).get(zero);
-  return Clock::real(zero + control_.clock_offset_ns(), dilation);
+  return Clock::real(zero + control_.clock_offset_ns(), segment_.dilation);
 }
 
 void Player::play_shards(ShardShared& shared) {
@@ -106,7 +106,7 @@ void Player::play_shards(ShardShared& shared) {
   shared.running = static_cast<int>(shards_.size());
   for (auto& shard : shards_) {
     threads.emplace_back([&, s = shard.get()] {
-      s->play(first_, count_, clock_, dilation_, shared);
+      s->play(segment_, clock_, shared);
       const std::lock_guard lock(shared.mutex);
       --shared.running;
       shared.changed.notify_one();
@@ -140,7 +140,7 @@ void Player::look(ShardShared& shared, bool ended) {
   }
   if (!failure.empty()) control_.fail("host " + std::to_string(host_) + ": " + failure);
   publish(parts);
-  const bool due = seconds(clock_.now() - pulsed_) * dilation_ >= kPulseSeconds;
+  const bool due = seconds(clock_.now() - pulsed_) * segment_.dilation >= kPulseSeconds;
   if (!clock_.is_virtual() && (ended || due)) publish_pulse(shared, ended);
   if (host_ != 0) return;
   take_published();
@@ -166,7 +166,7 @@ void Player::publish(const std::vector<IterationPart>& parts) {
 void Player::publish_pulse(ShardShared& shared, bool ended) {
   pulsed_ = clock_.now();
   Pulse pulse;
-  pulse.segment = first_;
+  pulse.segment = segment_.first;
   pulse.ended = ended;
   pulse.quiet = true;
   {
@@ -185,7 +185,7 @@ void Player::publish_pulse(ShardShared& shared, bool ended) {
 bool Player::take_part(BlobReader& r) {
   IterationPart part;
   r.get(part);
-  if (!r.complete() || part.iteration - first_ >= count_) return false;
+  if (!r.complete() || part.iteration - segment_.first >= segment_.count) return false;
   IterationPart& sum = whole_parts_[part.iteration];
   sum.iteration = part.iteration;
   sum.merge(part);
@@ -210,8 +210,8 @@ void Player::take_published() {
     if (!taken) return control_.fail(malformed(host, "message during the run"));
   }
   // In order: an iteration is over when every rank of the job has ended it.
-  for (; reported_ < count_; ++reported_) {
-    const auto found = whole_parts_.find(first_ + reported_);
+  for (; reported_ < segment_.count; ++reported_) {
+    const auto found = whole_parts_.find(segment_.first + reported_);
     if (found == whole_parts_.end()) return;
     const IterationPart& part = found->second;
     if (part.ranks < static_cast<std::uint32_t>(workload_.ranks)) return;
@@ -221,6 +221,9 @@ void Player::take_published() {
     i.compute_seconds = seconds(part.compute) / ranks;
     i.exposed_comm_seconds = seconds(part.exposed) / ranks;
     i.bubble_seconds = seconds(part.bubble) / ranks;
+    i.rank_seconds = seconds(part.lasted) / ranks;
+    i.rank0_seconds = seconds(part.rank0);
+    i.earliest_end = seconds(part.earliest);
     ends_.push_back(part.end.at);
     callbacks_.iteration(static_cast<int>(reported_), i);
   }
@@ -233,8 +236,8 @@ void Player::end_a_stall() {
   const std::optional<Picoseconds> since = watch_->quiet_since(now);
   if (!since || watch_->all_ended() || control_.stop() != Stop::none) return;
   // Having stood still itself, this process has not heard the others yet.
-  if (seconds(away) * dilation_ > kLongestLookAway) return;
-  const double stood = seconds(now - *since) * dilation_;
+  if (seconds(away) * segment_.dilation > kLongestLookAway) return;
+  const double stood = seconds(now - *since) * segment_.dilation;
   if (stood < spec_.run.stall_timeout_s) return;
   report_stall({*since, now});
   char text[64];
@@ -246,10 +249,10 @@ void Player::report_stall(const Gap& gap) {
   StallReport stall;
   stall.start_s = seconds(gap.from);
   stall.seconds = seconds(gap.to - gap.from);
-  stall.wall_start_s = stall.start_s * dilation_;
-  stall.wall_seconds = stall.seconds * dilation_;
+  stall.wall_start_s = stall.start_s * segment_.dilation;
+  stall.wall_seconds = stall.seconds * segment_.dilation;
   // The iteration after the last that ended is under way.
-  for (std::size_t i = 0; i <= ends_.size() && i < count_; ++i) {
+  for (std::size_t i = 0; i <= ends_.size() && i < segment_.count; ++i) {
     const Picoseconds begin = i == 0 ? 0 : ends_[i - 1];
     const Picoseconds end = i < ends_.size() ? ends_[i] : kEndless;
     if (gap.from < end && gap.to > begin) stall.iterations.push_back(static_cast<int>(i));
@@ -275,7 +278,7 @@ SegmentReport Player::gather(const SegmentReport& mine) {
   SegmentReport sum;
   for (const SegmentReport& r : reports_) sum.merge(r);
   if (watch_ && !all.empty())
-    for (const Gap& gap : common_gaps(sum.gaps, stall_threshold(spec_, dilation_)))
+    for (const Gap& gap : common_gaps(sum.gaps, stall_threshold(spec_, segment_.dilation)))
       report_stall(gap);
   return sum;
 }

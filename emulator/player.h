@@ -31,9 +31,9 @@ class Player {
   Player(const JobSpec& spec, const Workload& workload, const Cluster& cluster, Ensemble& ensemble,
          Control& control, std::vector<std::unique_ptr<Shard>> shards);
 
-  // Plays iterations [first, first + count) from emulated time 0 and returns the sum of all
-  // processes' reports; when the run was stopped, what this process knows.
-  SegmentReport segment(int first, int count, double dilation, Callbacks callbacks);
+  // Plays the segment from emulated time 0 and returns the sum of all processes' reports; when the
+  // run was stopped, what this process knows.
+  SegmentReport play(const Segment& segment, Callbacks callbacks);
 
   // The reports behind the last sum, by host.
   const std::vector<SegmentReport>& reports() const { return reports_; }
@@ -42,7 +42,7 @@ class Player {
   const std::vector<Schedules::Row>& rows() const { return shards_.front()->rows(); }
 
  private:
-  Clock start_clock(double dilation);
+  Clock start_clock();
   void play_shards(ShardShared& shared);
   void look(ShardShared& shared, bool ended);
   void publish(const std::vector<IterationPart>& parts);
@@ -66,13 +66,13 @@ class Player {
   std::vector<StallReport> stalls_;
 
   // Of the current segment.
+  Segment segment_;
   Callbacks callbacks_;
-  std::uint32_t first_ = 0, count_ = 0, reported_ = 0;
+  std::uint32_t reported_ = 0;
   std::map<std::uint32_t, IterationPart> open_parts_;   // of this process
   std::map<std::uint32_t, IterationPart> whole_parts_;  // of the job, on process 0
   std::vector<Picoseconds> ends_;                       // of the job's iterations, on process 0
   Clock clock_ = Clock::virtual_time();
-  double dilation_ = 1;
   std::optional<StallWatch> watch_;  // real time, on process 0
   Picoseconds looked_ = 0;           // when it was last asked
   Picoseconds pulsed_ = 0;           // when this process last told how it stands

@@ -112,6 +112,7 @@ struct RankState {
   std::vector<Flight*> flights;
   EarlyList early;  // for collectives this rank has not started
   Port nvlink;
+  Picoseconds began = 0;                             // the current iteration
   Picoseconds compute = 0, exposed = 0, bubble = 0;  // of the current iteration
 };
 

@@ -77,14 +77,14 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-void report_segment(const JobSpec& spec, const Workload& workload,
+void report_segment(const Segment& segment, const Workload& workload,
                     const std::vector<Schedules::Row>& rows, const SegmentReport& sum,
                     const std::vector<SegmentReport>& reports, Result& result) {
   for (const SegmentReport& r : reports) {
     result.hosts[static_cast<std::size_t>(r.host.index)] = r.host;
     result.interfaces.insert(result.interfaces.end(), r.interfaces.begin(), r.interfaces.end());
   }
-  if (static_cast<int>(result.iterations.size()) < spec.run.iterations) {
+  if (result.iterations.size() < segment.count) {
     result.notes.push_back("stopped early: traffic counts the unfinished iteration too");
   }
   const double iterations = std::max<double>(1, static_cast<double>(result.iterations.size()));
@@ -92,7 +92,7 @@ void report_segment(const JobSpec& spec, const Workload& workload,
   for (std::size_t i = 0; i < sum.rows.size(); ++i) {
     add_row(rows[i], sum.rows[i], workload, iterations, result);
   }
-  if (spec.run.verify) result.verify = VerifyReport{sum.checked, sum.wrong};
+  if (segment.verify) result.verify = VerifyReport{sum.checked, sum.wrong};
   result.spans = sum.spans;
   result.spans_dropped = sum.spans_dropped;
   if (sum.strays > 0) {

@@ -14,7 +14,7 @@ double median(std::vector<double> values);  // 0 of nothing
 
 // Fills everything of `result` that comes from `reports` (one per host) and their sum;
 // `result.iterations` and the facts known before the start are there already.
-void report_segment(const JobSpec& spec, const Workload& workload,
+void report_segment(const Segment& segment, const Workload& workload,
                     const std::vector<Schedules::Row>& rows, const SegmentReport& sum,
                     const std::vector<SegmentReport>& reports, Result& result);
 

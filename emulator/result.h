@@ -33,6 +33,9 @@ struct IterationReport {
   double compute_seconds = 0;       // mean over ranks
   double exposed_comm_seconds = 0;  // mean over ranks: the compute stream waited for a collective
   double bubble_seconds = 0;        // likewise, for a send/recv
+  double rank_seconds = 0;          // mean over ranks, each from its own end of the one before
+  double rank0_seconds = 0;         // the same of rank 0
+  double earliest_end = 0;          // of any rank, since the segment began
 };
 
 struct CollectiveReport {
@@ -101,7 +104,7 @@ struct Capacity {
   double seconds_per_message = 0;            // measured through the engine
   double wire_bytes = 0, wire_messages = 0;  // busiest process, one iteration, sent or received
   double local_messages = 0;                 // busiest process, one iteration
-  double step_seconds_at_least = 0;          // emulated: compute, or the busiest NIC
+  double step_seconds_at_least = 0;          // emulated: compute, the busiest NIC, or latency
   double dilation_needed = 1;
 };
 

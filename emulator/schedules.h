@@ -53,6 +53,11 @@ class Schedules {
   const NodeCall& inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
 
   // Rows of the report and the ledger: one per (function, group kind) in use.
+  // The algorithm of a function that the workload uses.
+  const Algorithm& algorithm(Func func) const {
+    return *algorithm_[static_cast<std::size_t>(func)];
+  }
+
   struct Row {
     Func func;
     std::uint16_t kind;

@@ -65,7 +65,6 @@ Shard::Shard(const Setup& setup)
       nic_(LinkSpeed::from_rate(setup.spec.cluster.nic.rate_bps, setup.spec.cluster.nic.latency)),
       intra_(LinkSpeed::from_rate(setup.spec.cluster.intra_node.rate_bps,
                                   setup.spec.cluster.intra_node.latency)),
-      verify_(setup.spec.run.verify),
       copy_payload_(setup.spec.fabric.payload == PayloadMode::copied),
       reanchor_(setup.spec.fabric.kind != FabricKind::virtual_time &&
                 setup.spec.fabric.colocated == Colocated::memory),
@@ -80,29 +79,30 @@ Shard::Shard(const Setup& setup)
                                                                   : std::chrono::nanoseconds(0)) {
   const std::vector<Rank>& mine = cluster_.ranks_of(host_, index_);
   ranks_.resize(mine.size());
+  std::vector<bool> traced(static_cast<std::size_t>(workload_.ranks));
+  for (const Rank rank : setup.trace_ranks) traced[static_cast<std::size_t>(rank)] = true;
   for (std::size_t i = 0; i < mine.size(); ++i) {
     RankState& r = ranks_[i];
     r.id = mine[i];
     r.place = cluster_.place(r.id);
     r.role = &workload_.roles[workload_.role_of[static_cast<std::size_t>(r.id)]];
     r.group_sequence.resize(workload_.group_names.size());
-    for (Rank traced : setup.trace_ranks) r.traced |= traced == r.id;
+    r.traced = traced[static_cast<std::size_t>(r.id)];
   }
   nics_.resize(static_cast<std::size_t>(cluster_.nics()));
   pace_.resize(nics_.size());
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
 }
 
-void Shard::play(std::uint32_t first, std::uint32_t count, const Clock& clock, double dilation,
-                 ShardShared& shared) {
+void Shard::play(const Segment& segment, const Clock& clock, ShardShared& shared) {
   clock_ = clock;
-  dilation_ = dilation;
+  segment_ = segment;
   shared_ = &shared;
   if (!cpus_.empty()) bind_this_thread(cpus_);
   const double cpu = thread_cpu_seconds(), queued = run_queue_seconds();
   const std::int64_t began = monotonic_ns();
   looked_ns_ = began;
-  start_segment(first, count);
+  start_segment();
   if (clock_.is_virtual()) {
     run_virtual();
   } else {
@@ -114,7 +114,7 @@ void Shard::play(std::uint32_t first, std::uint32_t count, const Clock& clock, d
   if (!clock_.is_virtual()) stats_.wall_behind = std::max<Picoseconds>(0, now_ - stats_.end.at);
 }
 
-void Shard::start_segment(std::uint32_t first, std::uint32_t count) {
+void Shard::start_segment() {
   stats_ = {};
   stats_.rows.resize(schedules_.rows().size());
   ledger_.clear();
@@ -124,16 +124,15 @@ void Shard::start_segment(std::uint32_t first, std::uint32_t count) {
   outbox_.resize(static_cast<std::size_t>(cluster_.shards()) + flows_.of(host_, index_).size());
   timers_.clear();
   meetings_.clear();
-  first_iteration_ = first;
-  open_.assign(count, {});
-  for (std::uint32_t i = 0; i < count; ++i) open_[i].iteration = first + i;
+  open_.assign(segment_.count, {});
+  for (std::uint32_t i = 0; i < segment_.count; ++i) open_[i].iteration = segment_.first + i;
   ranks_left_ = static_cast<std::uint32_t>(ranks_.size());
   now_ = 0;
   progressed_ = awaited_ = 0;
-  threshold_ = stall_threshold(spec_, dilation_);
+  threshold_ = stall_threshold(spec_, segment_.dilation);
   for (RankState& r : ranks_) {
-    r.iteration = first;
-    r.stop_at = first + count;
+    r.iteration = segment_.first;
+    r.stop_at = segment_.first + segment_.count;
     r.nvlink = {};
     begin_iteration(r, {});
   }
@@ -191,7 +190,7 @@ bool Shard::take_arrivals() {
     // Between two looks nobody moves what the kernel holds; during one the fabric itself is at
     // work.
     const std::int64_t away_ns = monotonic_ns() - looked_ns_;
-    poll_lag_ = static_cast<Picoseconds>(static_cast<double>(away_ns) * 1000 / dilation_);
+    poll_lag_ = static_cast<Picoseconds>(static_cast<double>(away_ns) * 1000 / segment_.dilation);
     fabric_.poll(arrived_);
     looked_ns_ = monotonic_ns();
     if (!fabric_.failure().empty()) fail(fabric_.failure());
@@ -291,7 +290,7 @@ void Shard::fire(Event event) {
   switch (event.kind) {
     case Event::Kind::compute_done: {
       if (!clock_.is_virtual()) {
-        const auto late = static_cast<double>(now_ - event.t.at) * 1e-3 * dilation_;
+        const auto late = static_cast<double>(now_ - event.t.at) * 1e-3 * segment_.dilation;
         stats_.lateness_ns.add(late > 0 ? static_cast<std::uint64_t>(late) : 0);
       }
       StreamState& s = r.streams[event.stream];

@@ -15,6 +15,7 @@
 #include <barrier>
 #include <condition_variable>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -36,12 +37,23 @@
 
 namespace ghostrank {
 
+// The iterations between two barriers.
+struct Segment {
+  std::uint32_t first = 0, count = 1;
+  int program = kInOrder;  // of every role; kInOrder: the iterations' own, as Role says
+  double dilation = 1;     // scales the lateness statistics to wall time; the clock has its own
+  bool verify = false;     // real data, compared at the end of every collective
+};
+
 // The end of one iteration as far as one shard (then one process) sees it; parts are summed.
 struct IterationPart {
   std::uint32_t iteration = 0;
   std::uint32_t ranks = 0;
   Moment end;
   Picoseconds compute = 0, exposed = 0, bubble = 0;  // sums over ranks
+  Picoseconds lasted = 0;  // sum over ranks, each from its own end of the iteration before
+  Picoseconds rank0 = 0;   // the same of rank 0 alone
+  Picoseconds earliest = std::numeric_limits<Picoseconds>::max();  // end of the first rank
 
   void merge(const IterationPart& other) {
     ranks += other.ranks;
@@ -49,6 +61,9 @@ struct IterationPart {
     compute += other.compute;
     exposed += other.exposed;
     bubble += other.bubble;
+    lasted += other.lasted;
+    rank0 += other.rank0;
+    earliest = std::min(earliest, other.earliest);
   }
 };
 
@@ -133,11 +148,9 @@ class Shard {
   };
   explicit Shard(const Setup& setup);
 
-  // Plays iterations [first, first + count) of every rank, from emulated time 0 of `clock`. Returns
-  // when all of them have ended here or the run was stopped. `dilation` only scales the lateness
-  // statistics to wall time.
-  void play(std::uint32_t first, std::uint32_t count, const Clock& clock, double dilation,
-            ShardShared& shared);
+  // Plays the segment's iterations of every rank, from emulated time 0 of `clock`. Returns when all
+  // of them have ended here or the run was stopped.
+  void play(const Segment& segment, const Clock& clock, ShardShared& shared);
 
   const Ledger& ledger() const { return ledger_; }
   const ShardStats& stats() const { return stats_; }
@@ -146,7 +159,7 @@ class Shard {
 
  private:
   // shard.cpp
-  void start_segment(std::uint32_t first, std::uint32_t count);
+  void start_segment();
   void run_real();
   void run_virtual();
   bool finished() const;
@@ -220,17 +233,16 @@ class Shard {
   Fabric& fabric_;
   const std::uint64_t nonce_;
   const LinkSpeed nic_, intra_;
-  const bool verify_, copy_payload_, reanchor_, wired_, model_nodes_;
+  const bool copy_payload_, reanchor_, wired_, model_nodes_;
 
   Clock clock_ = Clock::virtual_time();
-  double dilation_ = 1;
+  Segment segment_;
   Picoseconds now_ = 0;  // the clock as last read
   ShardShared* shared_ = nullptr;
   Schedules schedules_;
   std::vector<RankState> ranks_;
   std::uint32_t ranks_left_ = 0;
   std::vector<IterationPart> open_;  // iterations that not every rank here has ended
-  std::uint32_t first_iteration_ = 0;
   TimerQueue<Event> timers_;
   std::vector<Port> nics_;  // of the whole cluster; only this shard's nodes are used
   struct Pace {

@@ -65,7 +65,7 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   f.waiting = 0;
   if (f.actors.size() < static_cast<std::size_t>(actors))
     f.actors.resize(static_cast<std::size_t>(actors));
-  if (verify_) prepare_buffers(f);
+  if (segment_.verify) prepare_buffers(f);
   r.flights.push_back(&f);
   for (int i = 0; i < actors; ++i) {
     ActorState& a = f.actors[static_cast<std::size_t>(i)];
@@ -153,7 +153,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
   const Collective& c = f.schedule->collective();
   const bool bystander =
       f.op->kind == Op::Kind::collective && c.func == Func::send_recv && f.position > 1;
-  if (verify_ && f.op->kind != Op::Kind::send && !bystander) {
+  if (segment_.verify && f.op->kind != Op::Kind::send && !bystander) {
     const Checked checked = check_buffers(c, f.op->dtype, f.position, salt_of(f), f.work.get());
     stats_.checked += checked.elements;
     stats_.wrong += checked.wrong;

@@ -51,7 +51,7 @@ void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
   m.header.channel = static_cast<std::uint16_t>(a.channel);
   m.header.actor = actor;
   m.header.bytes = message_bytes(f.schedule->protocol(), slice.count, element);
-  if (verify_ && slice.count > 0) {
+  if (segment_.verify && slice.count > 0) {
     m.payload = std::make_unique<std::byte[]>(m.header.bytes);
     std::byte* to = m.payload.get();
     for_each_place(f, actor, slice, Way::send, [&](const Block& place) {
@@ -209,7 +209,7 @@ void Shard::accept(RankState& r, Flight& f, std::uint32_t actor, int bit, Messag
                 " bytes where its schedule " + "expects " + std::to_string(expected) +
                 "; do all processes run the same job?");
   }
-  if (m.payload) {
+  if (m.payload && f.work) {  // a fabric that can verify always keeps payload
     const std::byte* from = m.payload.get();
     for_each_place(f, actor, slice, Way::recv, [&](const Block& place) {
       if (place.buffer != Buffer::none) {

@@ -21,7 +21,10 @@ double unit(std::uint64_t x) { return (static_cast<double>(x >> 11) + 0.5) * 0x1
 
 void Shard::begin_iteration(RankState& r, Moment t) {
   const auto& programs = r.role->iterations;
-  r.program = &programs[std::min<std::size_t>(r.iteration, programs.size() - 1)];
+  const auto wanted = segment_.program == kInOrder ? static_cast<std::size_t>(r.iteration)
+                                                   : static_cast<std::size_t>(segment_.program);
+  r.program = &programs[std::min(wanted, programs.size() - 1)];
+  r.began = t.at;
   r.streams.assign(r.program->streams.size(), StreamState{.now = t});
   r.streams_left = static_cast<std::uint32_t>(r.streams.size());
   r.events.assign(r.program->events, EventState{});
@@ -31,8 +34,10 @@ void Shard::begin_iteration(RankState& r, Moment t) {
 void Shard::end_iteration(RankState& r) {
   Moment end;
   for (const StreamState& s : r.streams) end = later(end, s.now);
-  IterationPart& part = open_[r.iteration - first_iteration_];
-  part.merge({r.iteration, 1, end, r.compute, r.exposed, r.bubble});
+  const Picoseconds lasted = end.at - r.began;
+  IterationPart& part = open_[r.iteration - segment_.first];
+  part.merge({r.iteration, 1, end, r.compute, r.exposed, r.bubble, lasted, r.id == 0 ? lasted : 0,
+              end.at});
   stats_.end = later(stats_.end, end);
   shared_->steps.fetch_add(1, std::memory_order_relaxed);
   if (part.ranks == ranks_.size()) {

@@ -25,6 +25,7 @@ class Planner {
         cluster_(spec, workload, 1),
         schedules_(spec, workload, cluster_),
         nic_(LinkSpeed::from_rate(spec.cluster.nic.rate_bps, spec.cluster.nic.latency)),
+        intra_latency_(spec.cluster.intra_node.latency),
         egress_(static_cast<std::size_t>(cluster_.nics())),
         ingress_(egress_.size()) {
     for (const auto& row : schedules_.rows()) {
@@ -101,6 +102,7 @@ class Planner {
     const auto kind = workload_.groups[call.group].kind;
     CollectiveTraffic& row = plan_.collectives[schedules_.row(call.func, kind)];
     row.calls += times;
+    add_latency(call);
     touched_.clear();
     const std::uint64_t inside_before = plan_.intra_messages;
     if (call.from != kNoRank) {
@@ -121,6 +123,23 @@ class Planner {
     double& group_seconds = group_seconds_[{schedules_.row(call.func, kind), call.group}];
     group_seconds += seconds(nic_.serialise(busiest)) * static_cast<double>(times);
     row.seconds_at_least = std::max(row.seconds_at_least, group_seconds);
+  }
+
+  // However small, a call lasts as long as its longest chain of messages takes.
+  void add_latency(const Call& call) {
+    int steps = 1;
+    if (call.from == kNoRank) {
+      const auto size = static_cast<int>(workload_.groups[call.group].members.size());
+      const Cost cost =
+          schedules_.algorithm(call.func).cost(collective_of(workload_, *ops_.at(call), size));
+      if (!cost.most_steps) steps = cost.steps;
+    }
+    const auto& node_of = cluster_.nodes_of_shape(cluster_.shape(call.group));
+    const std::set<std::int32_t> nodes(node_of.begin(), node_of.end());
+    const Picoseconds hop = nodes.size() == node_of.size() ? nic_.latency
+                            : nodes.size() == 1            ? intra_latency_
+                                                           : std::min(nic_.latency, intra_latency_);
+    plan_.latency_seconds = std::max(plan_.latency_seconds, steps * seconds(hop));
   }
 
   void add_edge(CollectiveTraffic& row, const Call& call, const CallTraffic::Edge& edge,
@@ -165,7 +184,8 @@ class Planner {
       plan_.busiest_nic_bytes = std::max({plan_.busiest_nic_bytes, egress_[i], ingress_[i]});
     }
     plan_.step_seconds_at_least =
-        std::max(plan_.compute_seconds, seconds(nic_.serialise(plan_.busiest_nic_bytes)));
+        std::max({plan_.compute_seconds, seconds(nic_.serialise(plan_.busiest_nic_bytes)),
+                  plan_.latency_seconds});
   }
 
   std::set<Connection>* const connections_;  // null: not asked for
@@ -174,6 +194,7 @@ class Planner {
   Cluster cluster_;
   Schedules schedules_;
   LinkSpeed nic_;
+  Picoseconds intra_latency_;
   TrafficPlan plan_;
   std::map<Call, std::uint64_t> calls_;
   std::map<Call, const Op*> ops_;
@@ -202,6 +223,23 @@ int distinct_iterations(const Workload& workload) {
   std::size_t count = 1;
   for (const Role& role : workload.roles) count = std::max(count, role.iterations.size());
   return static_cast<int>(count);
+}
+
+void check_schedules(const JobSpec& spec, const Workload& workload) {
+  const Cluster cluster(spec, workload, 1);
+  Schedules schedules(spec, workload, cluster);
+  for (Rank rank = 0; rank < workload.ranks; ++rank) {
+    const Role& role = workload.roles[workload.role_of[static_cast<std::size_t>(rank)]];
+    for (const Program& program : role.iterations) {
+      for (const auto& stream : program.streams) {
+        for (const Op& op : stream) {
+          if (op.kind != Op::Kind::collective) continue;
+          const Seat& seat = cluster.seat(rank, op.group);
+          if (seat.position == 0) schedules.get(static_cast<std::uint32_t>(seat.group), op);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace ghostrank

@@ -29,7 +29,8 @@ struct TrafficPlan {
                                         // calls that are one delay
   std::uint64_t busiest_nic_bytes = 0;
   double compute_seconds = 0;        // longest compute stream of any role
-  double step_seconds_at_least = 0;  // the larger of compute and the busiest NIC
+  double latency_seconds = 0;        // longest chain of steps of one call, each a hop's latency
+  double step_seconds_at_least = 0;  // the largest of compute, the busiest NIC and latency
 };
 
 // Traffic of iteration `iteration` (the steady state by default). Throws Error(usage) when an
@@ -50,6 +51,10 @@ struct Connection {
 
 // Every connection that any iteration of the job uses, sorted; those inside nodes too.
 std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& workload);
+
+// Makes every schedule that the workload will play, so that what a library cannot do is found
+// before the start. Throws Error(usage).
+void check_schedules(const JobSpec& spec, const Workload& workload);
 
 // Which process hosts each emulated node.
 std::vector<int> place_nodes(const JobSpec& spec, int processes);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "profiles/config.h"
 #include "profiles/device.h"
@@ -238,15 +239,9 @@ bool take_dtype(YamlValue& root, const Model& model, const Settings& in) {
   return true;
 }
 
-JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const YamlValue* device,
-                  const std::string& near) {
-  JobSpec spec;
-  spec.model = std::move(model);
-  spec.model_name = spec.model->name;
-  if (device) spec.device = make_device(*device);
-  read_precision(in, spec.precision);
+// What a job has whatever it plays.
+void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   read_cluster(in, spec.cluster);
-  read_parallel(in, spec.parallel);
   spec.collectives = read_collectives(in, near);
   spec.hosts = read_hosts(in.at("hosts"), spec.cluster.nics_per_node);
   spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.nodes, near);
@@ -255,10 +250,41 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   read_run(in, spec.run);
   for (const Setting& setting : in.all())
     if (setting.given) spec.places.emplace(std::string(setting.key->path), location(setting.mark));
+}
+
+JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const YamlValue* device,
+                  const std::string& near) {
+  JobSpec spec;
+  spec.model = std::move(model);
+  spec.model_name = spec.model->name;
+  if (device) spec.device = make_device(*device);
+  read_precision(in, spec.precision);
+  read_parallel(in, spec.parallel);
+  read_setting(in, near, spec);
   return spec;
 }
 
+// Entries and JSON of a job whose spec is read.
+void write_config(const Settings& in, std::map<std::string, YamlValue> resolved, LoadedJob& job) {
+  job.entries = make_entries(in);
+  if (!job.spec.placement.host_of_node.empty())
+    resolved["placement"] =
+        placement_lines(job.spec.placement, job.spec.hosts, in.at("placement").mark);
+  job.config_json = make_config_json(in, resolved);
+}
+
+// The keys that describe what is trained.
+bool is_about_training(const Key& key) {
+  for (const std::string_view group :
+       {"model", "trace", "device", "precision.", "parallel.", "tensors."}) {
+    if (group.back() == '.' ? key.path.starts_with(group) : key.path == group) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::string algorithm_key(Func func) { return "collectives." + std::string(name_of(func)); }
 
 std::string& CollectiveSpec::algorithm(Func func) {
   switch (func) {
@@ -322,11 +348,22 @@ LoadedJob load_job(const std::string& path, const std::vector<std::string>& over
       make_spec(*settings, model, settings->given("device") ? &resolved["device"] : nullptr, near);
   job.spec.file = file;
   check_device(job.spec, *settings);
-  job.entries = make_entries(*settings);
-  if (!job.spec.placement.host_of_node.empty())
-    resolved["placement"] =
-        placement_lines(job.spec.placement, job.spec.hosts, settings->at("placement").mark);
-  job.config_json = make_config_json(*settings, resolved);
+  write_config(*settings, std::move(resolved), job);
+  return job;
+}
+
+LoadedJob load_cluster_job(const std::string& base, const std::vector<std::string>& overrides) {
+  YamlValue root = parse_yaml(base, std::make_shared<Source>(Source{"default", "default", false}));
+  apply_environment(root);
+  for (const std::string& text : overrides) apply_override(root, text);
+  expand_cluster(root, "");
+  std::vector<Key> keys;
+  std::copy_if(job_keys().begin(), job_keys().end(), std::back_inserter(keys),
+               [](const Key& key) { return !is_about_training(key); });
+  const Settings settings(root, keys, "job without a model");
+  LoadedJob job;
+  read_setting(settings, "", job.spec);
+  write_config(settings, {}, job);
   return job;
 }
 

@@ -79,6 +79,9 @@ struct CollectiveSpec {
   std::string& algorithm(Func func);
 };
 
+// The job file's key that names the algorithm: "collectives.allreduce".
+std::string algorithm_key(Func func);
+
 enum class FabricKind : std::uint8_t { memory, ofi, virtual_time };
 enum class Colocated : std::uint8_t { memory, model, wire };
 enum class FlowKind : std::uint8_t { process, nic, connection };
@@ -181,6 +184,11 @@ struct LoadedJob {
 // looked up by path, next to the job file, then in profile_directories(). Throws Error(usage)
 // "FILE:LINE:COL: what; what to do".
 LoadedJob load_job(const std::string& path, const std::vector<std::string>& overrides);
+
+// A job without a model, for whoever brings a workload of his own: cluster, collectives, fabric,
+// run. `base` is what a file would say, in YAML; environment and overrides come over it. Throws
+// Error(usage), also for a key that describes what is trained.
+LoadedJob load_cluster_job(const std::string& base, const std::vector<std::string>& overrides);
 
 // $GHOSTRANK_PROFILES (colon-separated), those installed with this program, the source tree this
 // was built from, the installed share directory.

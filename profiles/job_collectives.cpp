@@ -9,8 +9,6 @@
 namespace ghostrank {
 namespace {
 
-std::string key_of(Func func) { return "collectives." + std::string(name_of(func)); }
-
 void load_plugins(const Setting& plugins, const std::string& near, Algorithms& out) {
   if (!plugins.raw) return;
   if (!plugins.raw->is_list())
@@ -87,7 +85,7 @@ CollectiveSpec read_collectives(const Settings& in, const std::string& near) {
   out.library = in.text("collectives.library");
   for (int f = 0; f < kFuncs; ++f) {
     const auto func = static_cast<Func>(f);
-    const Setting& name = in.at(key_of(func));
+    const Setting& name = in.at(algorithm_key(func));
     check_algorithm(name, out.library, func, near, *own);
     out.algorithm(func) = name.text;
   }

@@ -55,7 +55,8 @@ struct Program {
 };
 
 // Iteration i plays iterations[min(i, size-1)]: DDP's first iterations differ from the steady
-// state.
+// state. Or one of them is played for a while, by number.
+inline constexpr int kInOrder = -1;  // in place of such a number
 struct Role {
   std::string name;
   std::vector<Program> iterations;
