@@ -69,7 +69,7 @@ Shard::Shard(const Setup& setup)
       reanchor_(setup.spec.fabric.kind != FabricKind::virtual_time &&
                 setup.spec.fabric.colocated == Colocated::memory),
       wired_(!setup.flows.of(setup.host, setup.index).empty()),
-      model_nodes_(setup.spec.fabric.inside_node == InsideNode::model && !verify_),
+      model_nodes_(setup.spec.fabric.inside_node == InsideNode::model),
       schedules_(setup.spec, setup.workload, setup.cluster),
       ledger_(1'000'000, setup.spill_path),
       max_spans_(setup.max_spans),
@@ -127,7 +127,9 @@ void Shard::start_segment() {
   open_.assign(segment_.count, {});
   for (std::uint32_t i = 0; i < segment_.count; ++i) open_[i].iteration = segment_.first + i;
   ranks_left_ = static_cast<std::uint32_t>(ranks_.size());
-  now_ = 0;
+  // A segment starts a moment from now: what is sent at time zero has to wait for it, or a fabric
+  // without a rate would be done before the clock has begun.
+  now_ = clock_.is_virtual() ? 0 : clock_.now();
   progressed_ = awaited_ = 0;
   threshold_ = stall_threshold(spec_, segment_.dilation);
   for (RankState& r : ranks_) {

@@ -45,7 +45,7 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
     f.row = schedules_.row(op.func, op.group);
     f.sequence = r.group_sequence[op.group]++;
     f.schedule = &schedules_.get(group, op);
-    if (model_nodes_ && size > 1 && cluster_.inside_node(group)) {
+    if (model_nodes_ && !segment_.verify && size > 1 && cluster_.inside_node(group)) {
       meet_in_node(r, f);
       return false;
     }

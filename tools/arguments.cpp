@@ -72,6 +72,20 @@ LoadedJob load(const JobFlags& flags) {
   return job;
 }
 
+void print_config(const LoadedJob& job) {
+  constexpr std::size_t kWidest = 60;  // longer entries do not push the origins of the others away
+  std::size_t width = 0;
+  std::vector<std::string> lines;
+  for (const ConfigEntry& entry : job.entries) {
+    lines.push_back(entry.path + " = " + entry.value);
+    if (lines.back().size() <= kWidest) width = std::max(width, lines.back().size());
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    lines[i].resize(std::max(lines[i].size(), width), ' ');
+    std::printf("%s   # %s\n", lines[i].c_str(), job.entries[i].origin.c_str());
+  }
+}
+
 void add_reserved_flag(CLI::App& app, const std::string& name) {
   app.add_option_function<std::vector<std::string>>(
          name,

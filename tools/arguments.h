@@ -32,6 +32,9 @@ struct JobFlags {
 void add_job_flags(CLI::App& app, JobFlags& flags);
 LoadedJob load(const JobFlags& flags);
 
+// --print-config: every key, its value and where it came from, on stdout.
+void print_config(const LoadedJob& job);
+
 // A flag of the contract that this version only knows by name: using it is an Error(usage).
 void add_reserved_flag(CLI::App& app, const std::string& name);
 

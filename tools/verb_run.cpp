@@ -2,10 +2,7 @@
 //
 // Every process of a job runs this; process 0 speaks and writes, the others only report errors.
 #include <algorithm>
-#include <array>
-#include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <unistd.h>
 
@@ -16,6 +13,7 @@
 #include "tools/chrome_trace.h"
 #include "tools/expectation.h"
 #include "tools/launch_line.h"
+#include "tools/outcome.h"
 #include "tools/plan_report.h"
 #include "tools/result_json.h"
 #include "tools/run_report.h"
@@ -81,20 +79,6 @@ bool read_flags(const Argv& argv, RunFlags& flags) {
   return parse(app, argv);
 }
 
-void print_config(const LoadedJob& job) {
-  constexpr std::size_t kWidest = 60;  // longer entries do not push the origins of the others away
-  std::size_t width = 0;
-  std::vector<std::string> lines;
-  for (const ConfigEntry& entry : job.entries) {
-    lines.push_back(entry.path + " = " + entry.value);
-    if (lines.back().size() <= kWidest) width = std::max(width, lines.back().size());
-  }
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    lines[i].resize(std::max(lines[i].size(), width), ' ');
-    std::printf("%s   # %s\n", lines[i].c_str(), job.entries[i].origin.c_str());
-  }
-}
-
 std::vector<Rank> ranks_to_trace(const RunFlags& flags, const LoadedJob& job, int ranks) {
   if (flags.trace.empty()) {
     if (!flags.trace_ranks.empty()) throw Error("--trace-ranks needs --trace FILE");
@@ -132,16 +116,6 @@ void write_files(const RunFlags& flags, Result& result, const Workload& workload
   write_whole(flags.json, result_json(result));
 }
 
-int failed(const std::string& why) {
-  std::fprintf(stderr, "ghostrank: %s\n", why.c_str());
-  return 1;
-}
-
-int stopped_status(const Control& control, int signal) {
-  if (control.stop() == Stop::interrupted) return 128 + (signal != 0 ? signal : SIGINT);
-  return control.stop() == Stop::none ? 0 : 1;
-}
-
 // The exit status of process 0, and on stderr why it is not 0.
 int outcome(const RunFlags& flags, const std::vector<Expectation>& expectations,
             const LoadedJob& job, const Result& result, const Control& control, int signal) {
@@ -160,15 +134,6 @@ int outcome(const RunFlags& flags, const std::vector<Expectation>& expectations,
     if (const std::string why = missed(expectation, result); !why.empty()) status = failed(why);
   }
   return status;
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text.data();
 }
 
 // What a result says of its run besides what the engine found.

@@ -1,7 +1,7 @@
 // Golden transcripts of the command: transcripts/*.txt hold commands and what they print.
 //
-//   $ ghostrank bench
-//   ghostrank: bench is not available yet
+//   $ ghostrank sweep
+//   ghostrank: sweep is not available yet
 //   [2]
 //
 // A line "$ ..." runs in the transcripts' folder; stderr is shown with stdout; "[N]" is an exit

@@ -1,0 +1,125 @@
+// The forms of patterns: outliers named, pictures well-formed.
+#include "tools/bench_pattern.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/sample.h"
+#include "tools/svg.h"
+
+namespace ghostrank {
+namespace {
+
+PatternReport three_pairs() {
+  PatternReport report;
+  report.pattern = "pairs";
+  report.ranks = 3;
+  report.table.columns = {"src", "dst", "GBps", "latency_us"};
+  for (int from = 0; from < 3; ++from) {
+    for (int to = 0; to < 3; ++to) {
+      if (from != to) report.table.rows.push_back({double(from), double(to), 50, 2});
+    }
+  }
+  report.table.rows[3][2] = 20;  // 1 to 2
+  report.table.rows[4][3] = 9;   // 2 to 0
+  report.phases = 4;
+  report.modelled = true;
+  return report;
+}
+
+// Empty when every element is closed in turn and every text is escaped.
+std::string what_is_wrong(const std::string& xml) {
+  std::vector<std::string> open;
+  for (std::size_t at = 0; (at = xml.find('<', at)) != std::string::npos;) {
+    const std::size_t end = xml.find('>', at);
+    if (end == std::string::npos) return "a tag is not closed";
+    const std::string tag = xml.substr(at + 1, end - at - 1);
+    if (tag.find('<') != std::string::npos) return "a bare < before " + tag;
+    const std::string name = tag.substr(0, tag.find_first_of(" /"));
+    if (tag[0] == '/') {
+      if (open.empty() || open.back() != tag.substr(1)) return "unexpected <" + tag + ">";
+      open.pop_back();
+    } else if (tag[0] != '?' && tag.back() != '/') {
+      open.push_back(name);
+    }
+    if (std::count(tag.begin(), tag.end(), '"') % 2 != 0) return "quotes of <" + tag + ">";
+    at = end + 1;
+  }
+  for (std::size_t at = 0; (at = xml.find('&', at)) != std::string::npos; ++at) {
+    if (xml.find(';', at) > at + 6) return "a bare &";
+  }
+  return open.empty() ? "" : "<" + open.back() + "> is not closed";
+}
+
+TEST(BenchPairs, NamesThePairsThatAreWellBelowTheMedian) {
+  const std::vector<std::string> remarks = outliers(three_pairs().table);
+  ASSERT_EQ(remarks.size(), 2u);
+  EXPECT_EQ(remarks[0], "outlier 2 to 0: 9 µs, median 2 µs");
+  EXPECT_EQ(remarks[1], "outlier 1 to 2: 20 GB/s, median 50 GB/s");
+}
+
+TEST(BenchPairs, AreASquareWhereItFitsATerminal) {
+  const std::string text = pattern_text(three_pairs(), Paint{});
+  EXPECT_NE(text.find("        0   -  50  50\n        1  50   -  20\n        2  50  50   -\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("modelled: virtual time"), std::string::npos);
+}
+
+TEST(BenchPairs, AreObjectsInJsonAndLinesInCsv) {
+  const auto json = nlohmann::json::parse(pattern_json(three_pairs(), "{}"));
+  EXPECT_EQ(json["rows"].size(), 6u);
+  EXPECT_EQ(json["rows"][3]["src"], 1.0);
+  EXPECT_EQ(json["rows"][3]["dst"], 2.0);
+  EXPECT_EQ(json["rows"][3]["GBps"], 20.0);
+  const std::string csv = numbers_csv(three_pairs().table);
+  EXPECT_EQ(csv.substr(0, csv.find('\n', 24)), "src,dst,GBps,latency_us\n0,1,50,2");
+}
+
+TEST(BenchReport, SaysWhyPhasesWereNotFaithful) {
+  PatternReport report;
+  report.pattern = "incast";
+  Result late;
+  late.dilation = 4;
+  late.fidelity.reason = "loop busy 93 %";
+  late.iterations.resize(2);
+  late.messages_per_iteration = 10;
+  add_phase(report, late);
+  Result good;
+  good.dilation = 9;
+  good.fidelity.faithful = true;
+  add_phase(report, good);
+  const std::string text = pattern_text(report, Paint{});
+  EXPECT_NE(text.find("sent 20 messages, 0 B; dilation 4 to 9\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("NOT faithful: 1 of 2 phases; loop busy 93 %"), std::string::npos) << text;
+}
+
+TEST(Spread, OfNothingIsZero) {
+  EXPECT_EQ(spread_of({}).middle, 0);
+  const Spread s = spread_of({3, 1, 2});
+  EXPECT_EQ(s.least, 1);
+  EXPECT_EQ(s.middle, 2);
+  EXPECT_EQ(s.greatest, 3);
+}
+
+TEST(Svg, IsWellFormedWhateverTheNamesAre) {
+  EXPECT_EQ(what_is_wrong(pattern_svg(three_pairs())), "");
+  const std::string curves = svg_curves({"a < b & \"c\"", "x", "y", {{"l>1", {{1, 2}, {3, 4}}}}});
+  EXPECT_EQ(what_is_wrong(curves), "");
+  EXPECT_NE(curves.find("a &lt; b &amp; &quot;c&quot;"), std::string::npos);
+  EXPECT_EQ(what_is_wrong(svg_curves({"nothing", "x", "y", {}})), "");
+  EXPECT_NE(what_is_wrong("<svg><g></svg>"), "");
+}
+
+TEST(Svg, PaintsOneCellPerPairAndNoneOnTheDiagonal) {
+  const std::string map = pattern_svg(three_pairs());
+  std::size_t cells = 0;
+  for (std::size_t at = 0; (at = map.find(" to ", at)) != std::string::npos; ++at) ++cells;
+  EXPECT_EQ(cells, 6u);
+  EXPECT_NE(map.find("1 to 2: 20<"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,197 @@
+// What `ghostrank bench` prints of a collective, read the way scripts read nccl-tests.
+#include "tools/bench_table.h"
+
+#include <regex>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "tests/tools/sample.h"
+
+namespace ghostrank {
+namespace {
+
+BenchRow row_of(std::uint64_t size, double seconds) {
+  BenchRow row;
+  row.size = {size, size / 4};
+  row.seconds = seconds;
+  row.iterations = 20;
+  row.messages = 112;
+  row.bytes = 3670016;
+  row.fidelity.faithful = true;
+  add_bandwidths(Func::all_reduce, 8, row);
+  return row;
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+TEST(BenchSizes, GrowByTheFactorOrElseByTheStepUpToTheLast) {
+  EXPECT_EQ(sizes_of({8, 100, 2, 1}), (std::vector<std::uint64_t>{8, 16, 32, 64}));
+  EXPECT_EQ(sizes_of({100, 400, 1, 100}), (std::vector<std::uint64_t>{100, 200, 300, 400}));
+  EXPECT_EQ(sizes_of({64, 64, 1, 0}), (std::vector<std::uint64_t>{64}));
+  EXPECT_THROW(sizes_of({64, 8, 2, 1}), Error);
+  EXPECT_THROW(sizes_of({0, 1u << 30, 1, 1}), Error);
+}
+
+TEST(BenchSizes, ABufferOfOneBlockPerRankIsCutToWholeSixteenBytesPerBlock) {
+  // 1000 bytes are 250 floats, 31 for each of 8 ranks, 28 when blocks are multiples of 4 floats.
+  const BenchSize gathered = bench_size(Func::all_gather, 1000, 4, 8);
+  EXPECT_EQ(gathered.count, 28u);
+  EXPECT_EQ(gathered.size, 28u * 8 * 4);
+  const BenchSize tiny = bench_size(Func::all_to_all, 64, 4, 8);
+  EXPECT_EQ(tiny.count, 0u);
+  EXPECT_EQ(tiny.size, 0u);
+  const BenchSize reduced = bench_size(Func::all_reduce, 1001, 4, 8);
+  EXPECT_EQ(reduced.count, 250u);
+  EXPECT_EQ(reduced.size, 1000u);
+}
+
+TEST(BenchNames, OfNcclTestsAndOursAreTheSameCollective) {
+  for (const char* name : {"all_reduce_perf", "all_reduce", "AllReduce", "allreduce"})
+    EXPECT_EQ(bench_func(name), Func::all_reduce) << name;
+  EXPECT_EQ(bench_func("alltoall_perf"), Func::all_to_all);
+  EXPECT_EQ(bench_func("sendrecv_perf"), Func::send_recv);
+  EXPECT_EQ(bench_func("reduce_scatter"), Func::reduce_scatter);
+  EXPECT_THROW(bench_func("hypercube_perf"), Error);
+}
+
+TEST(BenchNumbers, KeepTwoDecimalsAsLongAsTheyFit) {
+  EXPECT_EQ(fitted(0, 6), "0.00");
+  EXPECT_EQ(fitted(28.004, 7), "28.00");
+  EXPECT_EQ(fitted(9999.994, 7), "9999.99");
+  EXPECT_EQ(fitted(12345.67, 7), "12345.7");
+  EXPECT_EQ(fitted(1234567, 7), "1234567");
+  EXPECT_EQ(fitted(12345678, 7), "1.2e+07");
+  EXPECT_EQ(fitted(1234567, 6), "1e+06");
+  for (double value = 0.001; value < 1e12; value *= 1.37) {
+    EXPECT_LE(fitted(value, 7).size(), 7u) << value;
+    EXPECT_LE(fitted(value, 6).size(), 6u) << value;
+    EXPECT_NEAR(std::stod(fitted(value, 7)), value, std::max(0.005, value * 0.06)) << value;
+  }
+}
+
+TEST(BenchTable, ARowHasTheThirteenColumnsOfNcclTests) {
+  const BenchHead head;
+  BenchRow row = row_of(1 << 20, 64.702e-6);
+  row.wrong = 0;
+  const std::regex pattern(
+      R"(^\s*(\d+)\s+(\d+)\s+(\w+)\s+(\w+)\s+(-?\d+)\s+([\d.e+]+)\s+([\d.]+)\s+([\d.]+)\s+(\d+|N/A))"
+      R"(\s+([\d.e+]+)\s+([\d.]+)\s+([\d.]+)\s+(\d+|N/A)\s*$)");
+  std::string line = bench_row(head, row);
+  line.pop_back();
+  std::smatch found;
+  ASSERT_TRUE(std::regex_match(line, found, pattern)) << line;
+  EXPECT_EQ(found[1], "1048576");
+  EXPECT_EQ(found[2], "262144");
+  EXPECT_EQ(found[3], "float");
+  EXPECT_EQ(found[4], "sum");
+  EXPECT_EQ(found[5], "-1");
+  EXPECT_EQ(found[6], "64.70");
+  EXPECT_EQ(found[7], "16.21");  // 1048576 B / 64.702 us
+  EXPECT_EQ(found[8], "28.36");  // times 2 * 7 / 8
+  EXPECT_EQ(found[9], "0");
+  EXPECT_EQ(words_of(bench_row(head, row_of(8, 1e-6))).back(), "N/A");
+}
+
+TEST(BenchTable, OnlyCommentsStandBesideTheRows) {
+  const BenchHead head;
+  BenchRow late = row_of(4096, 1e-3);
+  late.fidelity.faithful = false;
+  late.fidelity.reason = "loop busy 93 % (at most 80 %)";
+  late.iterations = 3;
+  const std::string text = bench_header(head) + bench_row(head, late) + bench_footer(head, {late});
+  std::istringstream lines(text);
+  int rows = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    EXPECT_EQ(words_of(line).size(), 13u) << line;
+    ++rows;
+  }
+  EXPECT_EQ(rows, 1);
+  EXPECT_NE(text.find("#   ^ NOT faithful: loop busy 93 %"), std::string::npos);
+  EXPECT_NE(text.find("#   ^ 3 iters"), std::string::npos);
+}
+
+TEST(BenchTable, TheFooterSumsWrongElementsAndAveragesBusBandwidth) {
+  const BenchHead head;
+  std::vector<BenchRow> rows{row_of(1 << 20, 64.702e-6), row_of(1 << 20, 32.351e-6)};
+  rows[0].wrong = 0;
+  rows[1].wrong = 3;
+  const std::string text = bench_footer(head, rows);
+  std::smatch found;
+  ASSERT_TRUE(
+      std::regex_search(text, found, std::regex(R"(# Out of bounds values : (\d+) (\w+))")));
+  EXPECT_EQ(found[1], "3");
+  EXPECT_EQ(found[2], "FAILED");
+  ASSERT_TRUE(std::regex_search(text, found, std::regex(R"(# Avg bus bandwidth\s*:\s*([\d.]+))")));
+  EXPECT_NEAR(std::stod(found[1]), (28.36 + 56.72) / 2, 0.01);
+}
+
+TEST(BenchTable, RedopAndRootAreShownWhereThereAreSome) {
+  BenchHead head;
+  head.root = 3;
+  EXPECT_EQ(shown_root(head), -1);
+  head.func = Func::broadcast;
+  EXPECT_EQ(shown_root(head), 3);
+  EXPECT_EQ(shown_redop(head), "none");
+  head.func = Func::reduce;
+  EXPECT_EQ(shown_redop(head), "sum");
+}
+
+TEST(BenchBandwidth, FollowsTheFactorOfEachCollective) {
+  const auto factor = [](Func func) {
+    BenchRow row;
+    row.size.size = 1'000'000;
+    row.seconds = 1e-3;
+    add_bandwidths(func, 4, row);
+    EXPECT_DOUBLE_EQ(row.algbw_GBps, 1);
+    return row.busbw_GBps;
+  };
+  EXPECT_DOUBLE_EQ(factor(Func::all_reduce), 1.5);
+  for (Func func :
+       {Func::all_gather, Func::reduce_scatter, Func::all_to_all, Func::gather, Func::scatter})
+    EXPECT_DOUBLE_EQ(factor(func), 0.75);
+  for (Func func : {Func::broadcast, Func::reduce, Func::send_recv})
+    EXPECT_DOUBLE_EQ(factor(func), 1);
+}
+
+TEST(BenchJson, HasTheKeysAndFormsOfNcclTests) {
+  BenchHead head;
+  head.sizes = {8, 64, 2, 1 << 20};
+  BenchRow row = row_of(64, 2e-6);
+  row.wrong = 0;
+  BenchIdentity identity;
+  identity.argv = {"ghostrank", "bench"};
+  identity.library = "nccl-2.30";
+  identity.config_json = "{\"run\": {\"seed\": 1}}";
+  const auto json = nlohmann::json::parse(bench_json(identity, head, {row}));
+  for (const char* key : {"version", "start_time", "args", "env", "nccl_version", "config",
+                          "results", "out_of_bounds", "average_bus_bandwidth", "errors"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  const auto& result = json["results"][0];
+  EXPECT_EQ(result["size"], 64);
+  EXPECT_EQ(result["count"], 16);
+  EXPECT_EQ(result["root"], "    -1");
+  EXPECT_DOUBLE_EQ(result["out_of_place"]["time"].get<double>(), 2);
+  EXPECT_DOUBLE_EQ(result["in_place"]["alg_bw"].get<double>(), 0.032);
+  EXPECT_DOUBLE_EQ(result["in_place"]["bus_bw"].get<double>(), 0.056);
+  EXPECT_EQ(result["out_of_place"]["nwrong"], 0.0);
+  EXPECT_EQ(json["out_of_bounds"]["okay"], "true");
+  EXPECT_EQ(json["config"]["step_factor"], 2);
+}
+
+TEST(BenchCsv, HasOneLinePerRowAndNothingWhereNothingWasChecked) {
+  const std::string text = bench_csv(BenchHead{}, {row_of(1 << 20, 64.702e-6)});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  EXPECT_NE(text.find("\n1048576,262144,float,sum,-1,64.702,"), std::string::npos);
+  EXPECT_NE(text.find(",,20,1,112,3670016,true\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,31 @@
+// Two kinds of pictures as SVG, self-contained: a square heat map and curves over a common axis.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ghostrank {
+
+struct SvgHeatMap {
+  std::string title, across, down;  // names of the axes
+  int size = 0;
+  std::vector<double> values;  // row by row; not a number: an empty cell
+};
+std::string svg_heat_map(const SvgHeatMap& map);
+
+struct SvgPoint {
+  double x = 0, y = 0;
+};
+struct SvgLine {
+  std::string name;  // empty: no legend
+  std::vector<SvgPoint> points;
+};
+struct SvgCurves {
+  std::string title, across, up;
+  std::vector<SvgLine> lines;
+};
+std::string svg_curves(const SvgCurves& curves);  // both axes start at 0
+
+}  // namespace ghostrank
