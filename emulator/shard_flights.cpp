@@ -224,7 +224,7 @@ bool Shard::walk_actor(RankState& r, Flight& f, std::uint32_t actor) {
       if (a.awaiting && !take_early(r, f, actor)) return false;
       a.held = a.unposted > 0;
       if (a.held || !take_credit(f, a)) return false;
-      if (a.step.local && verify_) do_locals(f, actor);
+      if (a.step.local && segment_.verify) do_locals(f, actor);
       if (!a.step.send_to.empty()) {
         const Block slice = slice_of(a.step.send, a.step, a.slice);
         for (Rank peer : a.step.send_to) send_slice(r, f, actor, peer, slice);

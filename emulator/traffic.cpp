@@ -128,10 +128,10 @@ class Planner {
   // However small, a call lasts as long as its longest chain of messages takes.
   void add_latency(const Call& call) {
     int steps = 1;
-    if (call.from == kNoRank) {
+    const auto& closed_form = schedules_.algorithm(call.func).cost;
+    if (call.from == kNoRank && closed_form) {
       const auto size = static_cast<int>(workload_.groups[call.group].members.size());
-      const Cost cost =
-          schedules_.algorithm(call.func).cost(collective_of(workload_, *ops_.at(call), size));
+      const Cost cost = closed_form(collective_of(workload_, *ops_.at(call), size));
       if (!cost.most_steps) steps = cost.steps;
     }
     const auto& node_of = cluster_.nodes_of_shape(cluster_.shape(call.group));

@@ -40,7 +40,7 @@ double messages_of(const JobSpec& spec, const Workload& workload, std::size_t ph
   if (op.kind != Op::Kind::collective) return workload.ranks;  // one each
   const Collective c = collective_of(workload, op, workload.ranks);
   const Algorithm* row = spec.collectives.row(c.func);
-  if (row == nullptr) return 0;  // the session refuses it
+  if (row == nullptr || !row->cost) return 0;  // refused later, or a user's own
   return static_cast<double>(row->cost(c).messages) * std::max(1, spec.collectives.channels);
 }
 

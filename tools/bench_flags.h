@@ -23,7 +23,7 @@ struct BenchFlags {
   std::string type = "float", redop = "sum";
   int root = 0;
   std::optional<double> imbalance;  // of the v-variants
-  int average = 1;  // time of rank 0, mean, least, greatest over ranks
+  int average = 1;                  // time of rank 0, mean, least, greatest over ranks
   // The emulated cluster.
   std::optional<int> ranks, gpus_per_node, nics_per_node, channels, max_channels;
   std::optional<double> latency_us;
