@@ -11,10 +11,13 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "collectives/nccl_environment.h"
 #include "collectives/nccl_node.h"
 #include "collectives/nccl_split.h"
+#include "collectives/nccl_tuner.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank {
@@ -25,6 +28,8 @@ struct NcclPlan {
   NcclAlgorithm algorithm = NcclAlgorithm::ring;
   NcclNodes nodes;
   const NcclNode* node = nullptr;
+  std::shared_ptr<const NcclGraphs> graphs;  // keeps `node` alive, where it is of a dump
+  NcclSettings settings;
   int channels = 1;  // of the communicator
   NcclTask task;
   NcclSplit split;
@@ -32,11 +37,15 @@ struct NcclPlan {
   std::uint64_t chunk_elements(std::uint64_t elements) const;  // for a channel with so many
   NcclSlices slices(std::uint64_t elements) const { return nccl_slices(algorithm, task, elements); }
   FlowControl flow() const { return nccl_flow(algorithm, task.func, task.protocol); }
+  std::string name() const;  // "ring/Simple"
 };
 
 // Fills in what `comm` leaves open. Throws std::invalid_argument for what NCCL cannot do.
 NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collective& c,
                    const Communicator& comm);
+
+// What the tuner is asked about a plan.
+NcclTunerInput nccl_tuner_input(const NcclPlan& plan, const Communicator& comm);
 
 // One actor of a channel: which elements of the task it moves, and in which chunks.
 struct NcclLane {

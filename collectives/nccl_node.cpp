@@ -4,10 +4,13 @@
 #include "collectives/nccl_node.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 #include <stdexcept>
 #include <string>
+
+#include "collectives/nccl_graphs.h"
 
 namespace ghostrank {
 namespace {
@@ -16,17 +19,30 @@ using Ring = NcclNode::Ring;
 using Tree = NcclNode::Tree;
 
 constexpr std::array kNodes{
-    NcclNode{"one-gpu", 1, 1, 1, 1, Ring::down, false, false, Tree::plain, NcclGpu::hopper, 24, 25},
-    NcclNode{"one-gpu-400g", 1, 1, 1, 2, Ring::down, false, false, Tree::plain},
-    NcclNode{"hgx-h100-400g", 8, 8, 1, 8, Ring::alternating, true, false, Tree::plain,
-             NcclGpu::hopper, 48, 50, 1, 18, true, 40},
-    NcclNode{"hgx-h100-200g", 8, 8, 1, 8, Ring::down, false, true, Tree::plain, NcclGpu::hopper, 24,
+    NcclNode{"one-gpu", 1, 1, 1, 1, 1, Ring::down, false, false, Tree::plain, NcclGpu::hopper, 24,
              25},
-    NcclNode{"hgx-h100-4nic", 8, 4, 2, 8, Ring::down, false, true, Tree::balanced},
-    NcclNode{"hgx-h100-1nic", 8, 1, 1, 2, Ring::down, false, true, Tree::plain},
-    NcclNode{"dgx-a100", 8, 8, 1, 8, Ring::alternating, false, true, Tree::balanced,
+    NcclNode{"one-gpu-400g", 1, 1, 1, 1, 2, Ring::down, false, false, Tree::plain},
+    NcclNode{"hgx-h100-400g", 8, 8, 8, 1, 8, Ring::alternating, true, false, Tree::plain,
+             NcclGpu::hopper, 48, 50, 1, 18, true, 40},
+    NcclNode{"hgx-h100-200g", 8, 8, 8, 1, 8, Ring::down, false, true, Tree::plain, NcclGpu::hopper,
+             24, 25},
+    NcclNode{"hgx-h100-4nic", 8, 4, 4, 2, 8, Ring::down, false, true, Tree::balanced},
+    NcclNode{"hgx-h100-1nic", 8, 1, 1, 1, 2, Ring::down, false, true, Tree::plain},
+    NcclNode{"dgx-a100", 8, 8, 8, 1, 8, Ring::alternating, false, true, Tree::balanced,
              NcclGpu::ampere, 24, 25, 1, 12},
 };
+
+const NcclGraphChannel& channel_of(const NcclGraph& graph, int channel) {
+  return graph.channels[static_cast<std::size_t>(channel) % graph.channels.size()];
+}
+
+NcclList list_of(const NcclGraph& graph, int channel, int ranks) {
+  const NcclGraphChannel& found = channel_of(graph, channel);
+  return {found.order.front(), false, ranks, &found.order, &found.position};
+}
+
+// The NIC beside a GPU of a template.
+int nic_of_gpu(const NcclNode& node, int gpu) { return gpu * node.nics / node.gpus; }
 
 // Which list a channel has in a node: its first GPU, and whether the ring counts up.
 struct Choice {
@@ -65,6 +81,28 @@ NcclTreeNode binary_tree(int nodes, int node) {
 }
 
 }  // namespace
+
+int NcclNode::channels(int nodes) const {
+  const int channels = tree_channels();
+  // Fast links want more of them.
+  const bool fast = gpu == NcclGpu::hopper && nodes > 1 &&
+                    nccl_links(*this, NcclAlgorithm::ring).inside_GBps > 45;
+  return fast && channels < 16 ? 2 * channels : channels;
+}
+
+NcclLinks nccl_links(const NcclNode& node, NcclAlgorithm algorithm) {
+  const bool nvls = algorithm == NcclAlgorithm::nvls_tree;
+  if (node.graphs) {
+    if (nvls) return node.graphs->nvls;
+    return algorithm == NcclAlgorithm::ring ? node.graphs->ring.links : node.graphs->tree.links;
+  }
+  NcclLinks links;
+  links.channels = nvls && node.nvls_GBps == 0 ? 0 : node.search_channels;
+  links.inside_GBps = nvls ? node.nvls_GBps : node.channel_GBps;
+  links.between_GBps = node.channel_GBps;
+  links.ll128 = node.ll128;
+  return links;
+}
 
 std::vector<std::string_view> nccl_node_names() {
   std::vector<std::string_view> names;
@@ -113,11 +151,17 @@ NcclNodes::NcclNodes(int size, const std::vector<std::int32_t>& node_of)
 
 NcclList nccl_ring_list(const NcclNode& node, int channel, int node_index, int ranks) {
   const bool swap = node.swap_odd_nodes && node_index % 2 == 1;
+  if (node.graphs) {
+    const int search = channel % node.search_channels;
+    const bool swapped = swap && node.search_channels % 2 == 0;
+    return list_of(node.graphs->ring, swapped ? search ^ 1 : search, ranks);
+  }
   const Choice choice = choose(node, channel, swap, ranks);
   return {choice.list * node.stride % ranks, choice.ring_up, ranks};
 }
 
 NcclList nccl_tree_list(const NcclNode& node, int channel, int ranks) {
+  if (node.graphs) return list_of(node.graphs->tree, channel, ranks);
   const Choice choice = choose(node, channel, false, ranks);
   // A balanced tree's second rank shares the first one's PCIe switch: on a DGX A100 the neighbour
   // below every odd GPU.
@@ -125,13 +169,24 @@ NcclList nccl_tree_list(const NcclNode& node, int channel, int ranks) {
   return {choice.list * node.stride % ranks, up, ranks};
 }
 
-NcclRingNics nccl_ring_nics(const NcclNode& node, int channel, int node_index, int ranks) {
-  const NcclList list = nccl_ring_list(node, channel, node_index, ranks);
-  const int last = list.local_at(ranks - 1);
-  if (!node.leaves_by_entry_nic) return {list.first, last, false};
-  // One NIC for two GPUs, and two GPUs at one switch, are reached without another GPU's help.
-  const bool near = node.lists < ranks || node.tree == Tree::balanced;
-  return {list.first, list.first, last != list.first && !near};
+int nccl_ring_nic(const NcclNode& node, int channel, int local, int ranks) {
+  if (ranks != node.gpus) return Schedule::kOwnNic;
+  // NCCL asks the channel's own list, also on the nodes that swapped theirs.
+  const bool first = nccl_ring_list(node, channel, 0, ranks).local_at(0) == local;
+  if (node.graphs) {
+    const NcclGraphChannel& found = channel_of(node.graphs->ring, channel);
+    return first ? found.first_nic : found.last_nic;
+  }
+  const int entry = nccl_ring_list(node, channel, 0, ranks).local_at(0);
+  return nic_of_gpu(node, first || node.leaves_by_entry_nic ? entry : local);
+}
+
+int nccl_tree_nic(const NcclNode& node, int channel, int local, int ranks) {
+  if (ranks != node.gpus) return Schedule::kOwnNic;
+  const int entry = nccl_tree_list(node, channel, ranks).local_at(0);
+  if (!node.graphs) return nic_of_gpu(node, entry);
+  const NcclGraphChannel& found = channel_of(node.graphs->tree, channel);
+  return entry == local ? found.first_nic : found.last_nic;
 }
 
 NcclTreeNode nccl_double_tree(int nodes, int node, int tree) {
@@ -148,7 +203,7 @@ NcclTreeNode nccl_double_tree(int nodes, int node, int tree) {
 }
 
 NcclTreeLinks nccl_tree_links(const NcclNodes& nodes, const NcclNode& node, int channel, Rank r) {
-  const int within = channel % node.channels();
+  const int within = channel % node.tree_channels();
   const int search = within % node.search_channels, tree = within / node.search_channels;
   const auto list_of = [&](int n) { return nccl_tree_list(node, search, nodes.ranks_of(n)); };
   const auto rank_at = [&](int n, int position) {
@@ -156,7 +211,9 @@ NcclTreeLinks nccl_tree_links(const NcclNodes& nodes, const NcclNode& node, int 
   };
   // Where in a node's list a child attaches.
   const auto attach = [&](int n, int child_type) {
-    return node.tree == Tree::balanced && child_type == 0 ? std::min(1, nodes.ranks_of(n) - 1) : 0;
+    const bool second =
+        node.tree == Tree::split || (node.tree == Tree::balanced && child_type == 0);
+    return second ? std::min(1, nodes.ranks_of(n) - 1) : 0;
   };
   const int n = nodes.node_of(r), position = list_of(n).position_of(nodes.local_of(r));
   const NcclTreeNode place = nccl_double_tree(nodes.nodes(), n, tree);

@@ -17,29 +17,48 @@
 // Local ranks are modulo the GPUs of the node. Where a node has another number of ranks than its
 // template, the same lists are used modulo that number, which is a generalisation of ours, as are
 // the tree lists of the last four templates. "auto" takes one-gpu for one rank per node and
-// hgx-h100-400g otherwise.
+// hgx-h100-400g otherwise. The graph dump of a real node (nccl_graphs.h) is the better source.
 //
 // Threading: immutable values.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "collectives/nccl_split.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank {
 
 enum class NcclGpu : std::uint8_t { ampere, hopper };
 
+struct NcclGraphs;  // nccl_graphs.h
+
+// What a search found for a pattern, as the tuner counts.
+struct NcclLinks {
+  int channels = 0;
+  double inside_GBps = 0, between_GBps = 0;  // of a channel, inside a node and between nodes
+  double latency_us = 0;                     // of a NIC
+  bool nvlink = true;                        // NVLink from every GPU to the next
+  bool ll128 = true;                         // NICs near enough to the GPUs for NCCL to trust LL128
+  bool same_channels = true;
+};
+
 struct NcclNode {
   enum class Ring : std::uint8_t { down, alternating };  // order of local ranks, by channel
-  enum class Tree : std::uint8_t { plain, balanced };    // where a node's children attach
+  enum class Tree : std::uint8_t {  // which of its node's first two ranks a child attaches to
+    plain,                          // both children to the first
+    balanced,                       // the first child to the second
+    split,                          // both children to the second
+  };
 
   std::string_view name;
   int gpus = 1;
+  int nics = 1;
   int lists = 1;            // different lists of GPUs; channels repeat them
   int stride = 1;           // GPUs from one list's first to the next one's
   int search_channels = 1;  // of a ring or a tree
@@ -53,12 +72,17 @@ struct NcclNode {
   double nic_GBps = 50;
   int nics_per_gpu = 1;
   int nvlinks = 18;
-  bool ll128 = true;     // NICs near enough to the GPUs for NCCL to trust LL128
-  double nvls_GBps = 0;  // of a channel, where the switch can reduce
+  bool ll128 = true;                   // NICs near enough to the GPUs for NCCL to trust LL128
+  double nvls_GBps = 0;                // of a channel, where the switch can reduce
+  const NcclGraphs* graphs = nullptr;  // of a dump, which take the place of the lists above
 
-  // Before NCCL_MAX_NCHANNELS: every search channel twice, for the two trees.
-  int channels() const { return 2 * search_channels; }
+  // Every search channel twice, for the two trees.
+  int tree_channels() const { return std::min(64, 2 * search_channels); }
+  // Of a communicator, when nobody limits them.
+  int channels(int nodes) const;
 };
+
+NcclLinks nccl_links(const NcclNode& node, NcclAlgorithm algorithm);
 
 std::vector<std::string_view> nccl_node_names();
 // Throws std::invalid_argument when there is no such template.
@@ -107,10 +131,13 @@ struct NcclList {
   int first = 0;
   bool up = false;
   int ranks = 1;
-  int local_at(int position) const {
-    return wrap(up ? first + position : first - position + ranks);
+  const std::vector<int>*order = nullptr, *position = nullptr;  // of a dump; else null
+  int local_at(int at) const {
+    if (order) return (*order)[static_cast<std::size_t>(at)];
+    return wrap(up ? first + at : first - at + ranks);
   }
   int position_of(int local) const {
+    if (order) return (*position)[static_cast<std::size_t>(local)];
     return wrap(up ? local - first + ranks : first - local + ranks);
   }
 
@@ -120,13 +147,12 @@ struct NcclList {
 NcclList nccl_ring_list(const NcclNode& node, int channel, int node_index, int ranks);
 NcclList nccl_tree_list(const NcclNode& node, int channel, int ranks);
 
-// The NICs by which a ring enters and leaves a node, as numbers of the GPUs they belong to; `pxn`:
-// the last GPU of the list hands its data over NVLink to the GPU of the leaving NIC.
-struct NcclRingNics {
-  int in = 0, out = 0;
-  bool pxn = false;
-};
-NcclRingNics nccl_ring_nics(const NcclNode& node, int channel, int node_index, int ranks);
+// The NIC by which a rank of a node speaks to other nodes on a channel, below node.nics; kOwnNic of
+// Schedule where the GPU's own is meant. NCCL keeps a channel's two NICs for the first GPU of the
+// list that the search found, and for all others. A rank without a NIC of its own, or whose NIC is
+// another GPU's, reaches it over PCIe or NVLink (PXN).
+int nccl_ring_nic(const NcclNode& node, int channel, int local, int ranks);
+int nccl_tree_nic(const NcclNode& node, int channel, int local, int ranks);
 
 // One channel's ring over all ranks of a group.
 class NcclRing {

@@ -35,7 +35,9 @@ class NcclNvlsTree final : public Schedule {
       : Schedule(c, plan.flow()),
         plan_(std::move(plan)),
         lanes_(nccl_lanes(plan_)),
-        heads_(plan_.nodes.ranks_per_node()) {}
+        heads_(plan_.nodes.ranks_per_node()) {
+    set_played(plan_.name());
+  }
 
   // `up` and `down` of every channel.
   int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 
 #include "collectives/nccl.h"
 #include "collectives/nccl_p2p_split.h"
@@ -19,16 +20,27 @@ struct NcclOperations {
   NcclRounds rounds;
   NcclP2pChannels channels;
   NcclNodes nodes;
+  const NcclNode& node;
+  std::shared_ptr<const NcclGraphs> graphs;  // keeps `node` alive
 
   NcclOperations(NcclVersion version, const NcclPlan& plan)
       : rounds(plan.nodes),
-        channels(nccl_p2p_channels(version, *plan.node, plan.nodes, plan.channels)),
-        nodes(plan.nodes) {}
+        channels(nccl_p2p_channels(version, *plan.node, plan.nodes, plan.channels, plan.settings)),
+        nodes(plan.nodes),
+        node(*plan.node),
+        graphs(plan.graphs) {}
 
   NcclP2pSplit split(std::uint64_t bytes, bool over_network) const {
     return nccl_p2p_split(bytes, channels, nodes.nodes() == 1, over_network);
   }
   bool over_network(Rank a, Rank b) const { return nodes.node_of(a) != nodes.node_of(b); }
+  // Data for a GPU leaves by the NIC of the sender's GPU of the same number, over NVLink (PXN), and
+  // comes in by the receiver's own.
+  int nic(Rank to, Way way) const {
+    const bool fills = nodes.uniform() && nodes.ranks_per_node() == node.gpus;
+    if (way == Way::recv || !fills) return Schedule::kOwnNic;
+    return nodes.local_of(to) * node.nics / node.gpus;
+  }
   // The part of a round's operation that a channel carries.
   int part_of(int round, int channel) const {
     const int distance = channel - rounds.base(round, channels.channels);

@@ -65,6 +65,8 @@ class NcclAllToAll final : public Schedule {
     const int place = ops_.rounds.round_of(src, dst) % kNcclPlaces;
     return 2 * index_[static_cast<std::size_t>(channel)][static_cast<std::size_t>(place)] + 1;
   }
+  int nic(Rank, Rank to, int, Way way) const override { return ops_.nic(to, way); }
+  int nics() const override { return ops_.node.nics; }
 
  private:
   // A place of a channel: the batches, modulo the period, in which it has an operation.
@@ -134,6 +136,8 @@ class NcclSendRecv final : public Schedule {
   int receiver(Rank, int channel, Rank) const override {
     return (channel - base_ + ops_.channels.channels) % ops_.channels.channels;
   }
+  int nic(Rank, Rank to, int, Way way) const override { return ops_.nic(to, way); }
+  int nics() const override { return ops_.node.nics; }
 
  private:
   Operations ops_;

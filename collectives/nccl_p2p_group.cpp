@@ -39,6 +39,8 @@ class NcclGroup final : public Schedule {
   int receiver(Rank dst, int channel, Rank src) const override {
     return plan(dst).receivers[slot(channel, ops_.rounds.round_of(src, dst))];
   }
+  int nic(Rank, Rank to, int, Way way) const override { return ops_.nic(to, way); }
+  int nics() const override { return ops_.node.nics; }
 
  private:
   // What a rank sends, or receives, on a place of a channel, in the order of the rounds.

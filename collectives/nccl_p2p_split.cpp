@@ -73,28 +73,39 @@ int NcclRounds::base(int round, int channels) const {
 }
 
 NcclP2pChannels nccl_p2p_channels(NcclVersion version, const NcclNode& node, const NcclNodes& nodes,
-                                  int channels) {
+                                  int channels, const NcclSettings& settings) {
   NcclP2pChannels result;
-  result.channels = power_of_two_above(channels);
+  auto wanted = static_cast<std::int64_t>(channels);
+  if (settings.max_p2p_channels > 0) wanted = std::min(wanted, settings.max_p2p_channels);
+  wanted = std::max(wanted, settings.min_p2p_channels);
+  result.channels = power_of_two_above(static_cast<int>(wanted));
   const int ranks = nodes.size();
   const bool several_nodes = nodes.nodes() > 1;
+  const auto given = static_cast<int>(settings.net_peer_channels);
   int per_peer = 64;
   if (nodes.ranks_per_node() > 1) per_peer = 2 * node.nvlinks;
   if (several_nodes)
-    per_peer = std::min(per_peer, channels_to_remote(version, node, ranks, result.channels));
+    per_peer = std::min(
+        per_peer,
+        given > 0 ? given : channels_to_remote(version, node, ranks, static_cast<int>(wanted)));
   per_peer = power_of_two_above(per_peer);
-  if (version == NcclVersion::v2_30 && several_nodes)
+  if (version == NcclVersion::v2_30 && several_nodes && given == 0)
     while (per_peer > 1 && per_peer * ((ranks + 7) / 8) > result.channels) per_peer /= 2;
   per_peer = std::min(per_peer, result.channels);
   result.max_per_peer = result.min_per_peer = per_peer;
   while (result.min_per_peer > 1 && result.min_per_peer * ranks > result.channels)
     result.min_per_peer /= 2;
+  const std::uint64_t own = several_nodes ? kNetworkChunk : kNvlinkChunk;
+  const auto net_chunk = static_cast<std::uint64_t>(settings.net_chunk_bytes);
+  result.chunk_bytes = std::min(several_nodes && net_chunk > 0 ? net_chunk : own,
+                                nccl_step_bytes(Protocol::simple, settings.buffers));
   return result;
 }
 
 NcclP2pSplit nccl_p2p_split(std::uint64_t bytes, const NcclP2pChannels& channels, bool single_node,
                             bool over_network) {
-  const std::uint64_t chunk = single_node ? kNvlinkChunk : kNetworkChunk;
+  const std::uint64_t own = single_node ? kNvlinkChunk : kNetworkChunk;
+  const std::uint64_t chunk = channels.chunk_bytes > 0 ? channels.chunk_bytes : own;
   const std::uint64_t least = single_node ? chunk / 8 : chunk / 2;
   const std::uint64_t most = single_node ? 32 * chunk : chunk;
   NcclP2pSplit split{1, 0, chunk};

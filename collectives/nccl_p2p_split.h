@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "collectives/nccl_environment.h"
 #include "collectives/nccl_node.h"
 #include "collectives/nccl_split.h"
 
@@ -45,9 +46,10 @@ class NcclRounds {
 struct NcclP2pChannels {
   int channels = 1;
   int min_per_peer = 1, max_per_peer = 1;
+  std::uint64_t chunk_bytes = 0;  // of a message; 0: NCCL's own
 };
 NcclP2pChannels nccl_p2p_channels(NcclVersion version, const NcclNode& node, const NcclNodes& nodes,
-                                  int channels);
+                                  int channels, const NcclSettings& settings = {});
 
 // One operation's parts: part p, of `parts`, holds bytes [p * part_bytes, ...) cut at the end, and
 // goes over channel base + p in messages of at most `message_bytes`. An operation without bytes is

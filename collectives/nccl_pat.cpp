@@ -25,6 +25,7 @@ class NcclPat final : public Schedule {
                                              lane.chunk * c.element_bytes));
       pattern_of_.push_back(patterns_.size() - 1);
     }
+    set_played(plan_.name());
   }
 
   int actors(Rank) const override { return static_cast<int>(lanes_.size()); }

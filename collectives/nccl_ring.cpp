@@ -29,6 +29,7 @@ class NcclRingSchedule final : public Schedule {
         plan_(std::move(plan)),
         lanes_(nccl_lanes(plan_)) {
     for (const NcclLane& lane : lanes_) rings_.emplace_back(plan_.nodes, *plan_.node, lane.channel);
+    set_played(plan_.name());
   }
 
   int actors(Rank) const override { return static_cast<int>(lanes_.size()); }
@@ -40,6 +41,12 @@ class NcclRingSchedule final : public Schedule {
   }
   Step step(Rank r, int a, int k) const override;
   int receiver(Rank, int channel, Rank) const override { return channel - plan_.split.first; }
+  int nic(Rank from, Rank to, int channel, Way way) const override {
+    const Rank r = way == Way::send ? from : to;
+    const NcclNodes& nodes = plan_.nodes;
+    return nccl_ring_nic(*plan_.node, channel, nodes.local_of(r), nodes.ranks_of(nodes.node_of(r)));
+  }
+  int nics() const override { return plan_.node->nics; }
 
  private:
   std::uint64_t chunks_per_loop() const {

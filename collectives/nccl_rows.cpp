@@ -1,13 +1,13 @@
 // The rows of the libraries "nccl-2.28" and "nccl-2.30", with the closed forms of their payload:
 // what the protocol Simple puts on the wire, in one channel and one chunk. A call without elements
-// sends nothing, except for the empty messages of point-to-point operations.
+// sends nothing, except for the empty messages of point-to-point operations. The first row of a
+// function that NCCL has a choice for, "tuned", is the library's own choice.
 #include <algorithm>
 #include <bit>
 #include <vector>
 
 #include "collectives/libraries.h"
 #include "collectives/nccl.h"
-#include "collectives/nccl_tuner.h"
 
 namespace ghostrank {
 namespace {
@@ -94,11 +94,13 @@ Cost p2p_send_recv(const Collective& c) {
 std::unique_ptr<Schedule> nccl_tuned(NcclVersion version, const Collective& c,
                                      const Communicator& comm) {
   if (nothing_to_do(c)) return nccl_ring(version, c, comm);
-  const NcclPlan ring = nccl_plan(version, NcclAlgorithm::ring, c, comm);
-  NcclTunerInput input{c.func,   nccl_tuner_bytes(c), c.size, ring.nodes.nodes(), ring.channels,
-                       ring.node};
-  if (comm.protocol) input.overrides.protocols = name_of(*comm.protocol);
-  if (!ring.nodes.uniform()) input.overrides.algorithms = "^nvlstree";
+  Communicator any = comm;
+  any.protocol.reset();
+  any.environment.erase("NCCL_PROTO");  // it may leave the ring none
+  NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, c, any);
+  plan.settings = nccl_settings(comm.environment);
+  NcclTunerInput input = nccl_tuner_input(plan, comm);
+  input.nvls = plan.nodes.uniform();
   switch (nccl_choose(input).algorithm) {
     case NcclAlgorithm::tree:
       return nccl_tree(version, c, comm);
@@ -114,38 +116,41 @@ std::unique_ptr<Schedule> nccl_tuned(NcclVersion version, const Collective& c,
 
 template <NcclVersion kVersion>
 std::vector<Algorithm> rows(std::string_view library) {
+  // What each function's tuned row plays for a size; its closed form is that of the ring.
+  const auto tuned = [&](Func func, std::string_view bytes_sent, Cost (*cost)(const Collective&)) {
+    return Algorithm{
+        library, func, "tuned", "as the tuner's choice", bytes_sent, make<kVersion, nccl_tuned>,
+        cost};
+  };
+  const auto row = [&](Func func, std::string_view name, std::string_view steps,
+                       std::string_view bytes_sent, auto* made, Cost (*cost)(const Collective&)) {
+    return Algorithm{library, func, name, steps, bytes_sent, made, cost};
+  };
+  constexpr auto kRing = make<kVersion, nccl_ring>;
+  constexpr auto kPat = make<kVersion, nccl_pat>;
+  constexpr auto kP2p = make<kVersion, nccl_p2p>;
   return {
-      Algorithm{library, Func::all_reduce, "ring", "2(n-1)", "2(n-1) S", make<kVersion, nccl_ring>,
-                ring_all_reduce},
-      Algorithm{library, Func::all_reduce, "tree", "2 ceil(log2 n)", "2(n-1) S",
-                make<kVersion, nccl_tree>, tree_all_reduce},
-      Algorithm{library, Func::all_reduce, "nvlstree", "2 (7 + ceil(log2(n/8)))", "2(n-1) S",
-                make<kVersion, nccl_nvls_tree>, nvls_tree_all_reduce},
-      Algorithm{library, Func::all_reduce, "tuned", "as the tuner's choice", "2(n-1) S",
-                make<kVersion, nccl_tuned>, ring_all_reduce},
-      Algorithm{library, Func::reduce_scatter, "ring", "n-1", "n(n-1) S", make<kVersion, nccl_ring>,
-                ring_blocks},
-      Algorithm{library, Func::reduce_scatter, "pat", "ceil(log2 n) at least", "n(n-1) S",
-                make<kVersion, nccl_pat>, pat},
-      Algorithm{library, Func::reduce_scatter, "tuned", "as the tuner's choice", "n(n-1) S",
-                make<kVersion, nccl_tuned>, ring_blocks},
-      Algorithm{library, Func::all_gather, "ring", "n-1", "n(n-1) S", make<kVersion, nccl_ring>,
-                ring_blocks},
-      Algorithm{library, Func::all_gather, "pat", "ceil(log2 n) at least", "n(n-1) S",
-                make<kVersion, nccl_pat>, pat},
-      Algorithm{library, Func::all_gather, "tuned", "as the tuner's choice", "n(n-1) S",
-                make<kVersion, nccl_tuned>, ring_blocks},
-      Algorithm{library, Func::broadcast, "ring", "n-1", "(n-1) S", make<kVersion, nccl_ring>,
-                ring_chain},
-      Algorithm{library, Func::reduce, "ring", "n-1", "(n-1) S", make<kVersion, nccl_ring>,
-                ring_chain},
-      Algorithm{library, Func::all_to_all, "p2p", "1", "n(n-1) S", make<kVersion, nccl_p2p>,
-                p2p_all_to_all},
-      Algorithm{library, Func::send_recv, "p2p", "1", "S", make<kVersion, nccl_p2p>, p2p_send_recv},
-      Algorithm{library, Func::all_to_all_v, "p2p", "1", "T - own", make<kVersion, nccl_p2p>,
-                p2p_all_to_all_v},
-      Algorithm{library, Func::gather, "p2p", "1", "(n-1) S", make<kVersion, nccl_p2p>, p2p_root},
-      Algorithm{library, Func::scatter, "p2p", "1", "(n-1) S", make<kVersion, nccl_p2p>, p2p_root},
+      tuned(Func::all_reduce, "2(n-1) S", ring_all_reduce),
+      row(Func::all_reduce, "ring", "2(n-1)", "2(n-1) S", kRing, ring_all_reduce),
+      row(Func::all_reduce, "tree", "2 ceil(log2 n)", "2(n-1) S", make<kVersion, nccl_tree>,
+          tree_all_reduce),
+      row(Func::all_reduce, "nvlstree", "2 (7 + ceil(log2(n/8)))", "2(n-1) S",
+          make<kVersion, nccl_nvls_tree>, nvls_tree_all_reduce),
+      tuned(Func::reduce_scatter, "n(n-1) S", ring_blocks),
+      row(Func::reduce_scatter, "ring", "n-1", "n(n-1) S", kRing, ring_blocks),
+      row(Func::reduce_scatter, "pat", "ceil(log2 n) at least", "n(n-1) S", kPat, pat),
+      tuned(Func::all_gather, "n(n-1) S", ring_blocks),
+      row(Func::all_gather, "ring", "n-1", "n(n-1) S", kRing, ring_blocks),
+      row(Func::all_gather, "pat", "ceil(log2 n) at least", "n(n-1) S", kPat, pat),
+      tuned(Func::broadcast, "(n-1) S", ring_chain),
+      row(Func::broadcast, "ring", "n-1", "(n-1) S", kRing, ring_chain),
+      tuned(Func::reduce, "(n-1) S", ring_chain),
+      row(Func::reduce, "ring", "n-1", "(n-1) S", kRing, ring_chain),
+      row(Func::all_to_all, "p2p", "1", "n(n-1) S", kP2p, p2p_all_to_all),
+      row(Func::send_recv, "p2p", "1", "S", kP2p, p2p_send_recv),
+      row(Func::all_to_all_v, "p2p", "1", "T - own", kP2p, p2p_all_to_all_v),
+      row(Func::gather, "p2p", "1", "(n-1) S", kP2p, p2p_root),
+      row(Func::scatter, "p2p", "1", "(n-1) S", kP2p, p2p_root),
   };
 }
 

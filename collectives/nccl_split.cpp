@@ -157,14 +157,14 @@ std::uint64_t tree_ll128_chunk(std::uint64_t chunk, std::uint64_t bytes, const N
 
 }  // namespace
 
-std::uint64_t nccl_step_bytes(Protocol protocol) {
+std::uint64_t nccl_step_bytes(Protocol protocol, const NcclBuffers& buffers) {
   switch (protocol) {
     case Protocol::simple:
-      return 524288;
+      return buffers.simple / kNcclSteps;
     case Protocol::ll:
-      return 32768;
+      return buffers.ll / kNcclSteps / 2;
     case Protocol::ll128:
-      return 576000;
+      return buffers.ll128 / kNcclSteps / 16 * 15;
   }
   return 0;
 }
@@ -245,7 +245,7 @@ std::uint64_t nccl_chunk_bytes(NcclAlgorithm algorithm, const NcclTask& task,
   const bool by_rank = task.func == Func::all_gather || task.func == Func::reduce_scatter;
   const std::uint64_t bytes =
       elements * task.element_bytes * (by_rank ? static_cast<std::uint64_t>(task.ranks) : 1);
-  std::uint64_t chunk = nccl_step_bytes(task.protocol);
+  std::uint64_t chunk = nccl_step_bytes(task.protocol, task.buffers);
   if (in_slices(algorithm, task.func, task.protocol)) chunk *= 4;
   if (algorithm == NcclAlgorithm::tree && task.protocol == Protocol::ll128)
     chunk = tree_ll128_chunk(chunk, bytes, shape);
@@ -253,7 +253,7 @@ std::uint64_t nccl_chunk_bytes(NcclAlgorithm algorithm, const NcclTask& task,
     const std::uint64_t factor = task.func == Func::all_gather ? 32 : 16;
     while (chunk * factor > bytes && chunk > 64 * kKiB) chunk /= 2;
   }
-  if (algorithm == NcclAlgorithm::nvls_tree) chunk = nvls_tree_chunk(bytes, shape);
+  if (algorithm == NcclAlgorithm::nvls_tree) chunk = std::min(chunk, nvls_tree_chunk(bytes, shape));
   const std::uint64_t grain = task.protocol == Protocol::simple ? 512
                               : task.protocol == Protocol::ll   ? 16
                                                                 : 1920;
@@ -264,7 +264,7 @@ NcclSlices nccl_slices(NcclAlgorithm algorithm, const NcclTask& task, std::uint6
   if (!in_slices(algorithm, task.func, task.protocol)) return {};
   const std::uint64_t unit = unit_bytes(task), units_per_element = task.element_bytes / unit;
   const std::uint64_t units = elements * units_per_element;
-  const std::uint64_t least = nccl_step_bytes(task.protocol) / unit * 2 / 32;
+  const std::uint64_t least = nccl_step_bytes(task.protocol, task.buffers) / unit * 2 / 32;
   return {2, std::max(ceil_div(units, 32) * 16, least) / units_per_element};
 }
 

@@ -19,9 +19,16 @@ enum class NcclVersion : std::uint8_t { v2_28, v2_30 };  // 2.28.9 and 2.30.7
 
 enum class NcclAlgorithm : std::uint8_t { ring, tree, pat, nvls_tree };
 
-// A connection's FIFO has 8 steps of this many bytes of data.
+// Bytes of a connection's FIFO on the wire, flags included.
+struct NcclBuffers {
+  std::uint64_t simple = 4 << 20, ll = 512 << 10, ll128 = 4800 << 10;
+  bool operator==(const NcclBuffers&) const = default;
+};
+
+// A connection's FIFO has 8 steps of this many bytes of data: half of LL's are flags, and one in
+// sixteen of LL128's.
 inline constexpr std::uint64_t kNcclSteps = 8;
-std::uint64_t nccl_step_bytes(Protocol protocol);
+std::uint64_t nccl_step_bytes(Protocol protocol, const NcclBuffers& buffers = {});
 
 // Data of one collective call, in the unit in which NCCL plans it: all-gather and broadcast are
 // planned as bytes, whatever the type.
@@ -32,6 +39,7 @@ struct NcclTask {
   std::uint32_t element_bytes = 4;
   Protocol protocol = Protocol::simple;
   int max_channels = 1;
+  NcclBuffers buffers{};
 };
 
 // Bytes that a rank sends over a channel for every byte of `count`.

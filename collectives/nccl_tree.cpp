@@ -23,7 +23,9 @@ class NcclTreeSchedule final : public Schedule {
   NcclTreeSchedule(const Collective& c, NcclPlan plan)
       : Schedule(c, plan.flow(), plan.task.protocol),
         plan_(std::move(plan)),
-        lanes_(nccl_lanes(plan_)) {}
+        lanes_(nccl_lanes(plan_)) {
+    set_played(plan_.name());
+  }
 
   // The root's single actor is the first of its channel's two; the second one has no steps.
   int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }
@@ -39,6 +41,12 @@ class NcclTreeSchedule final : public Schedule {
     const bool from_above = links(lanes_[static_cast<std::size_t>(lane)], dst).up == src;
     return 2 * lane + (from_above ? 1 : 0);
   }
+  int nic(Rank from, Rank to, int channel, Way way) const override {
+    const Rank r = way == Way::send ? from : to;
+    const NcclNodes& nodes = plan_.nodes;
+    return nccl_tree_nic(*plan_.node, channel, nodes.local_of(r), nodes.ranks_of(nodes.node_of(r)));
+  }
+  int nics() const override { return plan_.node->nics; }
 
  private:
   const NcclLane& lane_of(int a) const { return lanes_[static_cast<std::size_t>(a / 2)]; }

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <stdexcept>
-#include <vector>
+#include <string>
 
 namespace ghostrank {
 namespace {
@@ -61,9 +60,7 @@ int steps(const NcclTunerInput& in) {
 }
 
 bool possible(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {
-  const NcclNode& node = *in.node;
   const bool by_blocks = in.func == Func::all_gather || in.func == Func::reduce_scatter;
-  if (protocol == Protocol::ll128 && !node.ll128) return false;
   switch (algorithm) {
     case NcclAlgorithm::ring:
       return true;
@@ -72,8 +69,8 @@ bool possible(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protoc
     case NcclAlgorithm::pat:
       return by_blocks && in.ranks == in.nodes && protocol == Protocol::simple;
     case NcclAlgorithm::nvls_tree:
-      return in.func == Func::all_reduce && in.nodes > 1 && in.ranks > in.nodes &&
-             node.nvls_GBps > 0 && protocol == Protocol::simple;
+      return in.nvls && in.func == Func::all_reduce && in.nodes > 1 && in.ranks > in.nodes &&
+             nccl_links(*in.node, algorithm).channels > 1 && protocol == Protocol::simple;
   }
   return false;
 }
@@ -82,8 +79,10 @@ bool possible(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protoc
 double bandwidth_GBps(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {
   const NcclNode& node = *in.node;
   const Generation& gpu = generation(node);
+  const NcclLinks links = nccl_links(node, algorithm);
   const std::size_t scale = in.nodes <= 2 ? static_cast<std::size_t>(in.nodes) - 1 : 2;
-  const double channels = node.search_channels, bus = channels * node.channel_GBps;
+  const double channels = links.channels;
+  const double bus = channels * (in.nodes <= 2 ? links.inside_GBps : links.between_GBps);
   const double ll_max = in.nodes == 1 ? gpu.ll_max[scale] : kLlMaxBetweenNodes[scale];
   const double by_steps = static_cast<double>(in.ranks) / steps(in);
   switch (algorithm) {
@@ -103,8 +102,8 @@ double bandwidth_GBps(const NcclTunerInput& in, NcclAlgorithm algorithm, Protoco
     case NcclAlgorithm::pat:
       return bus * .75;
     case NcclAlgorithm::nvls_tree: {
-      const double inside = 2 * node.nvls_GBps * gpu.nvls_efficiency * (channels - 1) / channels;
-      const double between = node.channel_GBps * (in.nodes == 2 ? 2 : 1);
+      const double inside = 2 * links.inside_GBps * gpu.nvls_efficiency * (channels - 1) / channels;
+      const double between = links.between_GBps * (in.nodes == 2 ? 2 : 1);
       return channels * std::min({inside, between, gpu.nvls_tree[scale]}) * by_steps;
     }
   }
@@ -114,17 +113,24 @@ double bandwidth_GBps(const NcclTunerInput& in, NcclAlgorithm algorithm, Protoco
 double latency_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {
   const std::size_t p = column(protocol);
   const bool single_gpus = in.ranks == in.nodes;
+  const NcclLinks links = nccl_links(*in.node, algorithm);
   const auto hop = [&](const Row& nvlink, const Row& pci) {
-    return (single_gpus ? pci : nvlink)[p];
+    return (single_gpus || !links.nvlink ? pci : nvlink)[p];
   };
-  // With one GPU per node nothing hides the network's latency.
-  const auto net = [&](double own) { return single_gpus ? kTreeNet[p] : own; };
+  // With one GPU per node nothing hides the network's latency; with Simple it counts a second time,
+  // for the flush.
+  const double nic_us = links.latency_us * (protocol == Protocol::simple ? 2 : 1);
+  const auto net = [&](double own) { return (single_gpus ? kTreeNet[p] : own) + nic_us; };
   const int log_nodes = floor_log2(static_cast<std::uint64_t>(in.nodes));
   switch (algorithm) {
     case NcclAlgorithm::ring: {
       double inner = hop(kRingNvlink, kRingPci);
-      if (in.func == Func::broadcast || in.func == Func::reduce)
-        return kRingBase[p] + (in.nodes > 1 ? kRingNet[p] : inner);
+      if (in.func == Func::broadcast || in.func == Func::reduce) {
+        if (links.same_channels) return kRingBase[p] + (in.nodes > 1 ? kRingNet[p] : inner);
+        const Row& chunk = protocol != Protocol::simple ? kRingNet : kTreeNet;
+        const double inside = protocol != Protocol::simple ? inner : hop(kTreeNvlink, kTreePci);
+        return kRingBase[p] + steps(in) * (in.nodes > 1 ? chunk[p] : inside);
+      }
       const bool simple = protocol == Protocol::simple;
       if (in.nodes > 1) inner = std::max(inner, kNetOverhead * (simple ? 3 : 1));
       const int between = (in.func == Func::all_reduce ? 2 : 1) * (in.nodes - 1);
@@ -133,7 +139,7 @@ double latency_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol pr
     case NcclAlgorithm::tree:
       return kTreeBase[p] +
              2 * ((static_cast<double>(in.ranks) / in.nodes - 1) * hop(kTreeNvlink, kTreePci) +
-                  log_nodes * kTreeNet[p]);
+                  log_nodes * net(kTreeNet[p]));
     case NcclAlgorithm::pat:
       return kPatBase + log_nodes * net(kPatNet) / 3.5 + 2.8 * in.ranks;
     case NcclAlgorithm::nvls_tree:
@@ -142,65 +148,18 @@ double latency_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol pr
   return 0;
 }
 
-std::string lower(std::string_view text) {
-  std::string result;
-  for (const char c : text)
-    if (c != ' ' && c != '_')
-      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
-std::vector<std::string> split_at(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
-}
-
-// Is `name` allowed by the override? The last clause that speaks of the function decides.
-bool allowed(const std::string& text, Func func, std::string_view name,
-             const std::vector<std::string>& known) {
-  bool result = true;
-  for (std::string clause : split_at(lower(text), ';')) {
-    if (clause.empty()) continue;
-    const std::size_t colon = clause.find(':');
-    const bool applies =
-        colon == std::string::npos || clause.substr(0, colon) == lower(name_of(func));
-    if (colon != std::string::npos) clause = clause.substr(colon + 1);
-    const bool exclude = clause.starts_with('^');
-    bool listed = false;
-    for (const std::string& word : split_at(exclude ? clause.substr(1) : clause, ',')) {
-      if (std::find(known.begin(), known.end(), word) == known.end())
-        throw std::invalid_argument("'" + word + "' in '" + text + "' is not known to the tuner");
-      listed |= word == lower(name);
-    }
-    if (applies) result = listed != exclude;
-  }
-  return result;
+// LL128 has to be trusted, or asked for by name.
+bool enabled(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {
+  if (nccl_says(in.overrides, in.func, algorithm) == NcclSay::no) return false;
+  const NcclSay say = nccl_says(in.overrides, in.func, protocol);
+  if (say != NcclSay::unsaid) return say == NcclSay::yes;
+  return protocol != Protocol::ll128 || nccl_links(*in.node, algorithm).ll128;
 }
 
 }  // namespace
 
-std::string_view name_of(NcclAlgorithm algorithm) {
-  switch (algorithm) {
-    case NcclAlgorithm::ring:
-      return "ring";
-    case NcclAlgorithm::tree:
-      return "tree";
-    case NcclAlgorithm::pat:
-      return "pat";
-    case NcclAlgorithm::nvls_tree:
-      return "nvlstree";
-  }
-  return "";
-}
-
 double nccl_time_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {
-  if (!possible(in, algorithm, protocol)) return -1;
+  if (!possible(in, algorithm, protocol) || !enabled(in, algorithm, protocol)) return -1;
   double bandwidth = bandwidth_GBps(in, algorithm, protocol);
   double latency = latency_us(in, algorithm, protocol);
   const int log_size = floor_log2(in.bytes / 64);
@@ -216,10 +175,13 @@ double nccl_time_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol 
 
 int nccl_max_channels(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {
   if (algorithm == NcclAlgorithm::nvls_tree) return in.channels;
-  // PAT's number of threads is taken to be the ring's.
+  if (algorithm == NcclAlgorithm::pat) return in.channels;  // has no threshold of its own
+  const NcclLinks links = nccl_links(*in.node, algorithm);
   const bool slow_ring = algorithm == NcclAlgorithm::ring && protocol == Protocol::simple &&
-                         in.node->channel_GBps * in.node->search_channels <= 12;
-  const std::uint64_t threads = protocol == Protocol::ll128 ? 640 : slow_ring ? 256 : 512;
+                         links.inside_GBps * links.channels <= 12;
+  const int given = protocol == Protocol::ll128 ? in.overrides.ll128_threads : in.overrides.threads;
+  const int own = protocol == Protocol::ll128 ? 640 : slow_ring ? 256 : 512;
+  const auto threads = static_cast<std::uint64_t>(given > 0 ? given : own);
   std::uint64_t bytes_per_thread = protocol == Protocol::simple ? 64 : 8;
   if (algorithm == NcclAlgorithm::ring && protocol == Protocol::ll)
     bytes_per_thread *= static_cast<std::uint64_t>(in.ranks);
@@ -236,22 +198,21 @@ std::uint64_t nccl_tuner_bytes(const Collective& c) {
 }
 
 NcclChoice nccl_choose(const NcclTunerInput& in) {
-  const std::vector<std::string> algorithms{"tree",          "ring",         "nvlstree", "pat",
-                                            "collnetdirect", "collnetchain", "nvls"};
-  const std::vector<std::string> protocols{"ll", "ll128", "simple"};
   NcclChoice best;
   best.microseconds = -1;
   for (const NcclAlgorithm algorithm : kNcclAlgorithms)
     for (const Protocol protocol : kProtocols) {
-      if (!allowed(in.overrides.algorithms, in.func, name_of(algorithm), algorithms)) continue;
-      if (!allowed(in.overrides.protocols, in.func, name_of(protocol), protocols)) continue;
       const double time = nccl_time_us(in, algorithm, protocol);
       if (time < 0 || (best.microseconds >= 0 && time >= best.microseconds)) continue;
       best = {algorithm, protocol, 0, time};
     }
   if (best.microseconds < 0)
-    throw std::invalid_argument("no algorithm and protocol that is allowed can do " +
-                                std::string(name_of(in.func)) + " here");
+    throw std::invalid_argument(
+        "no algorithm and protocol that is allowed can do " + std::string(name_of(in.func)) +
+        " here" +
+        (in.overrides.algorithms.empty() ? "" : "; NCCL_ALGO is " + in.overrides.algorithms) +
+        (in.overrides.protocols.empty() ? ""
+                                        : "; the protocol is to be " + in.overrides.protocols));
   best.max_channels = nccl_max_channels(in, best.algorithm, best.protocol);
   return best;
 }

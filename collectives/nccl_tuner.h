@@ -10,23 +10,15 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
-#include <string_view>
 
 #include "collectives/nccl_node.h"
+#include "collectives/nccl_overrides.h"
 #include "collectives/nccl_split.h"
 
 namespace ghostrank {
 
 inline constexpr std::array kNcclAlgorithms{NcclAlgorithm::tree, NcclAlgorithm::ring,
                                             NcclAlgorithm::nvls_tree, NcclAlgorithm::pat};
-std::string_view name_of(NcclAlgorithm algorithm);  // "ring", as in the registry
-
-// What users force, in the form of NCCL_ALGO and NCCL_PROTO: "ring", "ring,tree", "^tree",
-// "ring;allreduce:tree,ring"; empty allows everything.
-struct NcclOverrides {
-  std::string algorithms, protocols;
-};
 
 struct NcclTunerInput {
   Func func = Func::all_reduce;
@@ -36,6 +28,7 @@ struct NcclTunerInput {
   int channels = 1;  // of the communicator
   const NcclNode* node = nullptr;
   NcclOverrides overrides{};
+  bool nvls = true;  // NVLSTree may be used where the node has it: nodes of one size
 };
 
 struct NcclChoice {

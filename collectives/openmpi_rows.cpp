@@ -203,7 +203,10 @@ Cost cost_of(const Collective& c, std::string_view name) {
 }
 
 std::unique_ptr<Schedule> make_fixed(const Collective& c, const Communicator& comm) {
-  return play(c, comm, fixed_name(c));
+  const std::string_view name = fixed_name(c);
+  std::unique_ptr<Schedule> schedule = play(c, comm, name);
+  schedule->set_played(std::string(name));
+  return schedule;
 }
 Cost fixed_cost(const Collective& c) { return cost_of(c, fixed_name(c)); }
 

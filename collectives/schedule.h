@@ -18,11 +18,13 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ghostrank {
@@ -223,6 +225,10 @@ class Schedule {
   FlowControl flow() const { return flow_; }
   // A message of so many elements has message_bytes(protocol(), elements, element_bytes) bytes.
   Protocol protocol() const { return protocol_; }
+  // What is really played where that says more than the row's name, as in "tree/LL128" of a row
+  // that chooses by size; else empty. Set by who makes the schedule, before anybody shares it.
+  const std::string& played() const { return played_; }
+  void set_played(std::string name) { played_ = std::move(name); }
 
   virtual int actors(Rank r) const = 0;
   virtual Actor actor(Rank r, int a) const = 0;
@@ -232,6 +238,12 @@ class Schedule {
   // The places a scattered step's message comes from, or goes to, in the message's order. Sets
   // `out`; leaves it as it is where the step is not scattered.
   virtual void pieces(Rank, int /*a*/, int /*k*/, Way, std::vector<Block>& /*out*/) const {}
+  // The NIC of a node by which messages from a rank of one node to a rank of another leave it
+  // (Way::send) or come in (Way::recv), as a number below nics(); kOwnNic: that of the rank's GPU.
+  static constexpr int kOwnNic = -1;
+  virtual int nic(Rank /*from*/, Rank /*to*/, int /*channel*/, Way) const { return kOwnNic; }
+  // NICs of the node for which the library laid out its channels; 0: it did not.
+  virtual int nics() const { return 0; }
 
   // What few schedules have; see Step and the table above.
   virtual bool out_of_place() const { return false; }
@@ -243,10 +255,15 @@ class Schedule {
   Collective collective_;
   FlowControl flow_;
   Protocol protocol_;
+  std::string played_;
 };
 
 // Elements of a rank's input buffer, also out of place.
 std::uint64_t input_elements(const Schedule& schedule, Rank r);
+// Variables that a library reads, by name ("NCCL_ALGO").
+using Environment = std::map<std::string, std::string>;
+
+struct NcclGraphs;  // nccl_graphs.h
 
 // What a schedule may know of the group it runs in, besides its size.
 struct Communicator {
@@ -260,6 +277,9 @@ struct Communicator {
   std::optional<Protocol> protocol{};  // none: the tuner's choice for the algorithm
   int max_channels = 0;                // a task's limit (NCCL's nMaxChannels); 0: the tuner's
   std::string node = "auto";           // template of a node, see nccl_node.h
+  // Of a graph dump, in place of a template for groups that fill their nodes; null: none.
+  std::shared_ptr<const NcclGraphs> graphs{};
+  Environment environment{};  // see nccl_environment.h
 };
 
 // Closed forms, written apart from the schedule and compared with it in the tests.
@@ -282,7 +302,8 @@ struct Algorithm {
 };
 
 std::span<const Algorithm> registry();
-// Null when there is no such row. `name` "auto" gives the library's first row for the function.
+// Null when there is no such row. `name` "auto" gives the library's first row for the function:
+// what the library does when nobody tells it, by its own choice where it has one.
 const Algorithm* find_algorithm(std::string_view library, Func func, std::string_view name);
 // What there is to say where a library has no row for a function, as what its users do instead;
 // empty where it has one or there is nothing to say.

@@ -31,6 +31,26 @@ TEST(NcclTuned, IsTheScheduleOfTheAlgorithmThatTheTunerTakes) {
   EXPECT_EQ(steps("tuned", all_gather, 1 << 26, 1), steps("ring", all_gather, 1 << 26, 1));
 }
 
+TEST(NcclTuned, SaysWhatItTook) {
+  Communicator comm;
+  comm.channels = 0;
+  comm.node_of = nodes_of(16, 8);
+  const auto played = [&](Func func, std::uint64_t count) {
+    return find_algorithm("nccl-2.28", func, "auto")->make({func, 16, count, 4, 0}, comm)->played();
+  };
+  EXPECT_EQ(played(Func::all_reduce, 1000), "tree/LL");
+  EXPECT_EQ(played(Func::all_reduce, 1 << 26), "nvlstree/Simple");
+  EXPECT_EQ(played(Func::all_gather, 1000), "ring/LL");
+  EXPECT_EQ(played(Func::broadcast, 1 << 26), "ring/Simple");
+  comm.environment["NCCL_ALGO"] = "allreduce:ring";
+  EXPECT_EQ(played(Func::all_reduce, 1 << 23), "ring/LL128");
+  comm.environment["NCCL_PROTO"] = "Simple";
+  EXPECT_EQ(played(Func::all_reduce, 1 << 26), "ring/Simple");
+  EXPECT_EQ(played(Func::all_gather, 1000), "ring/Simple");
+  comm.environment["NCCL_ALGO"] = "tree";  // which a broadcast cannot use
+  EXPECT_THROW(played(Func::broadcast, 1000), std::invalid_argument);
+}
+
 TEST(NcclTuned, IsRightWhateverItTakes) {
   for (const Func func : {Func::all_reduce, Func::all_gather, Func::reduce_scatter})
     for (const int per_node : {1, 2, 4})
@@ -45,10 +65,10 @@ TEST(NcclTuned, IsRightWhateverItTakes) {
       }
 }
 
-TEST(Nccl, HasTheRingAsFirstRowOfEveryCollective) {
+TEST(Nccl, ChoosesByItselfWhereNothingIsNamed) {
   for (const char* library : kLibraries) {
     for (const Func func : kRingFuncs)
-      EXPECT_EQ(find_algorithm(library, func, "auto")->name, "ring");
+      EXPECT_EQ(find_algorithm(library, func, "auto")->name, "tuned");
     for (const Func func : {Func::all_to_all, Func::send_recv})
       EXPECT_EQ(find_algorithm(library, func, "auto")->name, "p2p");
   }

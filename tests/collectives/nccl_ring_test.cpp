@@ -110,16 +110,38 @@ TEST(NcclRing, OverTwoHgxNodesIsTheOneOfTheSearch) {
   EXPECT_EQ(ring(8), ring(0));
 }
 
-TEST(NcclRing, NamesTheNicsOfItsNode) {
-  const NcclRingNics crossed = nccl_ring_nics(nccl_node("hgx-h100-400g", 8), 2, 0, 8);
-  EXPECT_EQ(crossed.in, 2);
-  EXPECT_EQ(crossed.out, 3);
-  EXPECT_FALSE(crossed.pxn);
-  const NcclRingNics pxn = nccl_ring_nics(nccl_node("hgx-h100-200g", 8), 2, 0, 8);
-  EXPECT_EQ(pxn.in, 2);
-  EXPECT_EQ(pxn.out, 2);
-  EXPECT_TRUE(pxn.pxn);
-  EXPECT_FALSE(nccl_ring_nics(nccl_node("dgx-a100", 8), 3, 0, 8).pxn);
+TEST(NcclRing, LeavesAndEntersByTheNicsThatTheSearchGaveItsChannel) {
+  const auto nic = [](const char* node, int channel, int local) {
+    return nccl_ring_nic(nccl_node(node, 8), channel, local, 8);
+  };
+  // Channel 2 enters by GPU 2 and leaves by GPU 3.
+  EXPECT_EQ(nic("hgx-h100-400g", 2, 2), 2);
+  EXPECT_EQ(nic("hgx-h100-400g", 2, 3), 3);
+  EXPECT_EQ(nic("hgx-h100-200g", 2, 2), 2);
+  EXPECT_EQ(nic("hgx-h100-200g", 2, 3), 2);  // by way of GPU 2
+  EXPECT_EQ(nic("hgx-h100-4nic", 3, 7), 3);
+  EXPECT_EQ(nic("dgx-a100", 3, 2), 3);
+  // A group that does not fill its nodes was not searched for.
+  EXPECT_EQ(nccl_ring_nic(nccl_node("hgx-h100-400g", 8), 2, 1, 4), Schedule::kOwnNic);
+}
+
+TEST(NcclRing, OfHgxNodesKeepsToItsRail) {
+  Communicator comm = communicator(0);
+  comm.channels = comm.max_channels = 16;
+  comm.node_of = nodes_of(32, 8);
+  const Collective c{Func::all_reduce, 32, 1 << 20, 4, 0};
+  const auto ring = find_algorithm("nccl-2.30", c.func, "ring")->make(c, comm);
+  int crossings = 0;
+  for (Rank r = 0; r < 32; ++r)
+    for (int a = 0; a < ring->actors(r); ++a) {
+      const int channel = ring->actor(r, a).channel;
+      const Rank to = ring->step(r, a, 0).send_to[0];
+      if (to / 8 == r / 8) continue;
+      ++crossings;
+      EXPECT_EQ(ring->nic(r, to, channel, Way::send), ring->nic(r, to, channel, Way::recv))
+          << channel << ": " << r << " to " << to;
+    }
+  EXPECT_EQ(crossings, 4 * 16);
 }
 
 // Counts worked out apart from this code.

@@ -89,12 +89,17 @@ TEST(NcclTuner, FollowsOverrides) {
   EXPECT_EQ(choose("^tree", "Simple,LL128"), "ring/LL128");
   EXPECT_EQ(choose("ring;allreduce:tree", "simple"), "tree/Simple");
   EXPECT_EQ(choose("tree;allgather:ring", "^LL,LL128"), "tree/Simple");
+  EXPECT_EQ(choose("allreduce:ring", "allreduce:^ll,ll128;allgather:ll"), "ring/Simple");
+  EXPECT_EQ(choose("Broadcast:Ring", "ReduceScatter:Simple"), "tree/LL");  // of others
 }
 
 TEST(NcclTuner, RefusesOverridesThatAreNoneOrLeaveNothing) {
   EXPECT_THROW(nccl_choose(small({"rign", ""})), std::invalid_argument);
   EXPECT_THROW(nccl_choose(small({"", "LL256"})), std::invalid_argument);
   EXPECT_THROW(nccl_choose(small({"pat", ""})), std::invalid_argument);
+  for (const char* text : {"allreduce:tree;ring", "alltoall:ring", "ring:tree:pat", ":", "^", ",",
+                           "nvls_tree", "tree ring"})
+    EXPECT_THROW(check_overrides({text, ""}), std::invalid_argument) << text;
 }
 
 TEST(NcclTuner, DropsChannelsThatWouldHaveTooLittleForTheirThreads) {
@@ -107,6 +112,7 @@ TEST(NcclTuner, DropsChannelsThatWouldHaveTooLittleForTheirThreads) {
   EXPECT_EQ(channels(3 * 32768, NcclAlgorithm::ring, Protocol::simple), 3);
   EXPECT_EQ(channels(4 * 32768 - 1, NcclAlgorithm::tree, Protocol::simple), 3);
   EXPECT_EQ(channels(1 << 30, NcclAlgorithm::ring, Protocol::simple), 16);
+  EXPECT_EQ(channels(1, NcclAlgorithm::pat, Protocol::simple), 16);  // never drops any
   // LL: 512 x 8, for a ring once for every rank; LL128: 640 x 8.
   EXPECT_EQ(channels(16384, NcclAlgorithm::tree, Protocol::ll), 4);
   EXPECT_EQ(channels(4 * 16 * 4096, NcclAlgorithm::ring, Protocol::ll), 4);

@@ -1,0 +1,146 @@
+// NCCL's environment variables: what is taken, what is refused, and what they change. Sizes are
+// drawn at random and compared with closed forms that are written down here again.
+#include "collectives/nccl_environment.h"
+
+#include <map>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "collectives/nccl_p2p_split.h"
+#include "tests/collectives/nccl_support.h"
+
+namespace ghostrank {
+namespace {
+
+using namespace nccl_testing;  // NOLINT: this file is made of them
+
+std::string refusal(const Environment& environment) {
+  try {
+    nccl_settings(environment);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(NcclEnvironment, RefusesWhatItDoesNotFollow) {
+  EXPECT_NE(refusal({{"NCCL_DEBUG", "INFO"}}).find("known are NCCL_ALGO"), std::string::npos);
+  EXPECT_EQ(refusal({{"NCCL_MAX_NCHANNELS", "65"}}),
+            "NCCL_MAX_NCHANNELS=65: takes a whole number from 1 to 64");
+  for (const char* text : {"", "x", "4x", "-1", "0", "4.5", "99999999999999999999"})
+    EXPECT_NE(refusal({{"NCCL_MIN_NCHANNELS", text}}), "") << text;
+  EXPECT_NE(refusal({{"NCCL_NTHREADS", "100"}}), "");
+  EXPECT_NE(refusal({{"NCCL_BUFFSIZE", "100000"}}), "");
+  EXPECT_NE(refusal({{"NCCL_P2P_NET_CHUNKSIZE", "100000"}}), "");
+  EXPECT_NE(refusal({{"NCCL_MIN_NCHANNELS", "8"}, {"NCCL_MAX_CTAS", "4"}}), "");
+  EXPECT_NE(refusal({{"NCCL_ALGO", "rings"}}), "");
+  EXPECT_NE(refusal({{"NCCL_PROTO", "allreduce:Simple;LL"}}), "");
+}
+
+NcclPlan plan_with(const Environment& environment, Func func = Func::all_reduce,
+                   std::uint64_t count = 1 << 26) {
+  Communicator comm;
+  comm.channels = 0;
+  comm.protocol = Protocol::simple;
+  comm.node_of = nodes_of(32, 8);
+  comm.environment = environment;
+  return nccl_plan(NcclVersion::v2_30, NcclAlgorithm::ring, {func, 32, count, 4, 0}, comm);
+}
+
+TEST(NcclEnvironment, LimitsTheChannelsByTheTighterVariable) {
+  EXPECT_EQ(plan_with({}).channels, 16);
+  EXPECT_EQ(plan_with({{"NCCL_MAX_NCHANNELS", "6"}}).channels, 6);
+  EXPECT_EQ(plan_with({{"NCCL_MAX_NCHANNELS", "6"}, {"NCCL_MAX_CTAS", "4"}}).channels, 4);
+  EXPECT_EQ(plan_with({{"NCCL_MIN_NCHANNELS", "20"}, {"NCCL_MIN_CTAS", "24"}}).channels, 24);
+  EXPECT_EQ(plan_with({{"NCCL_MIN_NCHANNELS", "4"}}).channels, 16);
+}
+
+TEST(NcclEnvironment, NvlsTreeHasChannelsOfItsOwn) {
+  const auto channels = [](const Environment& environment) {
+    Communicator comm;
+    comm.channels = 0;
+    comm.node_of = nodes_of(32, 8);
+    comm.environment = environment;
+    return nccl_plan(NcclVersion::v2_30, NcclAlgorithm::nvls_tree,
+                     {Func::all_reduce, 32, 1 << 26, 4, 0}, comm)
+        .channels;
+  };
+  EXPECT_EQ(channels({}), 16);
+  EXPECT_EQ(channels({{"NCCL_MAX_NCHANNELS", "4"}}), 16);
+  EXPECT_EQ(channels({{"NCCL_MAX_CTAS", "4"}}), 4);
+  EXPECT_EQ(channels({{"NCCL_MIN_CTAS", "24"}}), 24);
+}
+
+TEST(NcclEnvironment, SizesOfFifosGiveTheSizesOfChunks) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 200; ++i) {
+    const std::uint64_t bytes = (16 + random() % 4000) * 4096;
+    NcclBuffers buffers{bytes, bytes, bytes};
+    EXPECT_EQ(nccl_step_bytes(Protocol::simple, buffers) * 8, bytes);
+    // Of 16 bytes on the wire 8 are data; of 128 there are 120.
+    EXPECT_EQ(nccl_step_bytes(Protocol::ll, buffers) * 16, bytes);
+    EXPECT_EQ(nccl_step_bytes(Protocol::ll128, buffers) * 8 * 16, bytes * 15);
+    const NcclPlan plan = plan_with({{"NCCL_BUFFSIZE", std::to_string(bytes)}});
+    EXPECT_EQ(plan.chunk_elements(1 << 24), bytes / 2 / 512 * 512 / 4) << bytes;
+  }
+}
+
+// An all-reduce of S bytes over n ranks puts 2(n-1) S on the wire, whatever the sizes of the FIFOs
+// and however many channels.
+TEST(NcclEnvironment, ChangesMessagesButNotBytes) {
+  std::mt19937_64 random(2);
+  std::map<std::string, std::uint64_t> seen;
+  for (int i = 0; i < 20; ++i) {
+    const Environment environment{{"NCCL_BUFFSIZE", std::to_string((16 + random() % 64) * 4096)},
+                                  {"NCCL_MAX_NCHANNELS", std::to_string(1 + random() % 16)},
+                                  {"NCCL_NTHREADS", std::to_string(64 + 32 * (random() % 15))}};
+    Communicator comm;
+    comm.channels = 0;
+    comm.protocol = Protocol::simple;
+    comm.node_of = nodes_of(4, 2);
+    comm.environment = environment;
+    const Collective c{Func::all_reduce, 4, 1 + random() % 4000, 4, 0};
+    const CheckReport report = prove("nccl-2.30", "ring", c, comm);
+    EXPECT_EQ(report.bytes, 2 * 3 * c.count * 4);
+  }
+}
+
+TEST(NcclEnvironment, ThreadsDecideWhenSmallCallsDropChannels) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 200; ++i) {
+    const std::uint64_t threads = 64 + 32 * (random() % 15), count = 1 + random() % 400000;
+    const NcclPlan plan =
+        plan_with({{"NCCL_NTHREADS", std::to_string(threads)}}, Func::all_reduce, count);
+    // 64 bytes for every thread of every channel, or one channel less.
+    const std::uint64_t enough = count * 4 / (threads * 64);
+    EXPECT_EQ(plan.task.max_channels, std::clamp<std::uint64_t>(enough, 1, 16)) << threads;
+  }
+}
+
+TEST(NcclEnvironment, SetsChannelsAndMessagesOfPointToPoint) {
+  const NcclNodes nodes(32, nodes_of(32, 8));
+  const auto with = [&](const Environment& environment) {
+    return nccl_p2p_channels(NcclVersion::v2_30, nccl_node("hgx-h100-400g", 8), nodes, 16,
+                             nccl_settings(environment));
+  };
+  EXPECT_EQ(with({}).channels, 16);
+  EXPECT_EQ(with({}).max_per_peer, 4);
+  EXPECT_EQ(with({{"NCCL_MAX_P2P_NCHANNELS", "3"}}).channels, 4);
+  EXPECT_EQ(with({{"NCCL_MIN_P2P_NCHANNELS", "32"}}).channels, 32);
+  EXPECT_EQ(with({{"NCCL_NCHANNELS_PER_NET_PEER", "8"}}).max_per_peer, 8);
+  const NcclP2pChannels large = with({{"NCCL_P2P_NET_CHUNKSIZE", "262144"}});
+  EXPECT_EQ(nccl_p2p_split(8 << 20, large, false, true).message_bytes, 262144U);
+  EXPECT_EQ(with({{"NCCL_P2P_NET_CHUNKSIZE", "1048576"}}).chunk_bytes, 524288U);  // of the FIFO
+}
+
+TEST(NcclEnvironment, CrossNicMustBeWhatTheTemplateWasFoundWith) {
+  EXPECT_NO_THROW(plan_with({{"NCCL_CROSS_NIC", "2"}}));
+  EXPECT_THROW(plan_with({{"NCCL_CROSS_NIC", "0"}}), std::invalid_argument);
+  EXPECT_THROW(plan_with({{"NCCL_CROSS_NIC", "1"}}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace ghostrank
