@@ -48,4 +48,11 @@ std::string_view why_absent(std::string_view library, Func func) {
   return {};
 }
 
+const Algorithm& played_row(const Algorithm& row, const Schedule& schedule) {
+  const std::string_view played = schedule.played();
+  const Algorithm* chosen =
+      find_algorithm(row.library, row.func, played.substr(0, played.find('/')));
+  return chosen ? *chosen : row;
+}
+
 }  // namespace ghostrank

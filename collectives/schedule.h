@@ -308,5 +308,7 @@ const Algorithm* find_algorithm(std::string_view library, Func func, std::string
 // What there is to say where a library has no row for a function, as what its users do instead;
 // empty where it has one or there is nothing to say.
 std::string_view why_absent(std::string_view library, Func func);
+// The row whose formulas hold for a schedule that `row` made: that of what is really played.
+const Algorithm& played_row(const Algorithm& row, const Schedule& schedule);
 
 }  // namespace ghostrank

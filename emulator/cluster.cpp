@@ -30,6 +30,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     : hosts_(hosts),
       shards_(usable_shards(spec, hosts)),
       nics_(spec.cluster.nodes * spec.cluster.nics_per_node),
+      nics_per_node_(spec.cluster.nics_per_node),
       kinds_(workload.group_names.size()) {
   const std::vector<int> host_of_node = place_nodes(spec, hosts);
   std::vector<int> nodes_on(static_cast<std::size_t>(hosts));
@@ -78,6 +79,19 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     if (fresh) shapes_.push_back(std::move(shape));
     shape_of_.push_back(it->second);
   }
+}
+
+NicPair nics_of(const Cluster& cluster, const Schedule& schedule, const std::vector<Rank>& members,
+                Rank from, Rank to, int channel) {
+  const auto pick = [&](Rank member, Way way) {
+    const Place& place = cluster.place(members[static_cast<std::size_t>(member)]);
+    const int chosen =
+        schedule.nics() > 0 ? schedule.nic(from, to, channel, way) : Schedule::kOwnNic;
+    if (chosen == Schedule::kOwnNic) return place.nic;
+    const int per_node = cluster.nics_per_node();
+    return place.node * per_node + chosen * per_node / schedule.nics();
+  };
+  return {pick(from, Way::send), pick(to, Way::recv)};
 }
 
 }  // namespace ghostrank

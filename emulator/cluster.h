@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "collectives/schedule.h"
 #include "profiles/job.h"
 
 namespace ghostrank {
@@ -38,6 +39,7 @@ class Cluster {
   int hosts() const { return hosts_; }
   int shards() const { return shards_; }
   int nics() const { return nics_; }
+  int nics_per_node() const { return nics_per_node_; }
 
   // Groups of one shape (size, and which members share a node) play the same schedules.
   std::uint32_t shape(std::uint32_t group) const { return shape_of_[group]; }
@@ -55,7 +57,7 @@ class Cluster {
     bool one_node = false;
   };
 
-  int hosts_, shards_, nics_;
+  int hosts_, shards_, nics_, nics_per_node_;
   std::size_t kinds_;
   std::vector<Place> places_;
   std::vector<Seat> seats_;
@@ -63,6 +65,16 @@ class Cluster {
   std::vector<std::uint32_t> shape_of_;
   std::vector<Shape> shapes_;
 };
+
+// The NICs by which a message between members of a group leaves one node and comes into another:
+// those that the library chose for the channel, as near as the cluster has them, or those of the
+// two GPUs.
+struct NicPair {
+  std::int32_t source = 0, target = 0;  // of the whole cluster
+  auto operator<=>(const NicPair&) const = default;
+};
+NicPair nics_of(const Cluster& cluster, const Schedule& schedule, const std::vector<Rank>& members,
+                Rank from, Rank to, int channel);
 
 // Shards that a job really uses: at most one per emulated node of any host, and one where a virtual
 // run has no latency between nodes to look ahead by.

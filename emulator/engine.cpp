@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
+#include "collectives/nccl_environment.h"
 #include "emulator/capacity.h"
 #include "emulator/clock.h"
 #include "emulator/core_setup.h"
@@ -179,6 +181,13 @@ class Session::Play {
     }
     if (spec_.collectives.library == "generic") {
       result_.notes.push_back("library generic: textbook schedules, not those of a named library");
+    }
+    if (spec_.collectives.library.starts_with("nccl-")) {
+      for (const std::string& name : nccl_variables())
+        if (std::getenv(name.c_str()))
+          result_.notes.push_back(name +
+                                  " is set in the environment and not followed; put it into "
+                                  "collectives.environment of the job");
     }
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 namespace ghostrank {
 namespace {
@@ -35,6 +36,13 @@ Flows::Flows(const JobSpec& spec, const Workload& workload, const Cluster& clust
       add_connections(used);
   }
   number_ends();
+}
+
+// A rank's place, with the NIC that a message takes.
+Place Flows::at(Rank rank, int nic) const {
+  Place place = cluster_.place(rank);
+  place.nic = nic;
+  return place;
 }
 
 // What has an endpoint of its own: the shard, the node or the NIC of a place.
@@ -77,7 +85,7 @@ void Flows::add_all_pairs(int ranks) {
 
 void Flows::add_nics(const std::vector<Connection>& used) {
   for (const Connection& c : used) {
-    Place from = cluster_.place(c.from), to = cluster_.place(c.to);
+    Place from = at(c.from, c.nics.source), to = at(c.to, c.nics.target);
     if (!carries(from, to)) continue;
     if (from.nic > to.nic) std::swap(from, to);
     const Key key{joined(from.nic, to.nic), 0};
@@ -87,16 +95,19 @@ void Flows::add_nics(const std::vector<Connection>& used) {
   }
 }
 
-void Flows::add_connections(const std::vector<Connection>& used) {
-  const auto nics = [&](const Connection& c) {
-    return std::minmax({cluster_.place(c.from).nic, cluster_.place(c.to).nic});
+void Flows::add_connections(std::vector<Connection> used) {
+  // Two algorithms may give a channel's connection different NICs; the first one opens it.
+  const auto same = [](const Connection& a, const Connection& b) {
+    return std::tie(a.group, a.channel, a.from, a.to) == std::tie(b.group, b.channel, b.from, b.to);
   };
+  used.erase(std::unique(used.begin(), used.end(), same), used.end());
+  const auto nics = [](const Connection& c) { return std::minmax({c.nics.source, c.nics.target}); };
   std::map<std::pair<int, int>, int> count, next;  // flows between two NICs
   for (const Connection& c : used) {
     if (carries(cluster_.place(c.from), cluster_.place(c.to))) ++count[nics(c)];
   }
   for (const Connection& c : used) {
-    const Place &from = cluster_.place(c.from), &to = cluster_.place(c.to);
+    const Place from = at(c.from, c.nics.source), to = at(c.to, c.nics.target);
     if (!carries(from, to)) continue;
     const auto pair = nics(c);
     const int lanes = static_cast<int>(std::ceil(std::sqrt(count[pair])));
@@ -119,7 +130,7 @@ void Flows::number_ends() {
   }
 }
 
-int Flows::index_of(Rank from, Rank to, const Header& h) const {
+int Flows::index_of(Rank from, Rank to, const Header& h, const NicPair& nics) const {
   Key key;
   std::size_t end = 0;
   if (kind_ == FlowKind::connection) {
@@ -127,7 +138,7 @@ int Flows::index_of(Rank from, Rank to, const Header& h) const {
     end = h.kind == MessageKind::credit ? 1 : 0;
     key = {end == 0 ? joined(from, to) : joined(to, from), named(h.group, h.channel)};
   } else {
-    const int a = owner(cluster_.place(from)), b = owner(cluster_.place(to));
+    const int a = owner(at(from, nics.source)), b = owner(at(to, nics.target));
     end = a < b ? 0 : 1;
     key = {joined(std::min(a, b), std::max(a, b)), 0};
   }

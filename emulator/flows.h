@@ -55,7 +55,7 @@ class Flows {
   }
   // Of a message that the fabric carries: the index of its flow among those of its sender's shard;
   // -1 when none was planned for it.
-  int index_of(Rank from, Rank to, const Header& header) const;
+  int index_of(Rank from, Rank to, const Header& header, const NicPair& nics) const;
 
   int shards() const { return shards_; }  // of a process
   const std::vector<FlowEndpoint>& endpoints() const { return endpoints_; }
@@ -83,11 +83,12 @@ class Flows {
     }
   };
 
+  Place at(Rank rank, int nic) const;
   int owner(const Place& place) const;
   int endpoint_for(const Place& place, int owner, int lane);
   void add_all_pairs(int ranks);
   void add_nics(const std::vector<Connection>& used);
-  void add_connections(const std::vector<Connection>& used);
+  void add_connections(std::vector<Connection> used);
   void add(Key key, int opens, int other);
   void number_ends();
 

@@ -49,6 +49,7 @@ struct ActorState {
   Moment ready;                // when everything up to here was done
   EarlyList early;             // arrived for a later step
   LedgerCell* cell = nullptr;  // of the peer last sent to
+  NicPair cell_nics;
   Rank cell_peer = kNoRank;
   std::uint32_t cell_generation = 0;
   std::vector<CreditLine> credits;

@@ -1,5 +1,7 @@
 // The schedules that a job's collectives play, made once per distinct (group shape, function,
-// count or counts, element size, root) and shared by every rank that plays them.
+// count or counts, element size, root) and shared by every rank that plays them. All are made at
+// the start: what a library chooses for a size decides which rows the report has, and every shard
+// of every process must number them alike.
 //
 // Threading: one instance per shard; not shared.
 #pragma once
@@ -39,10 +41,9 @@ class Transfer final : public Schedule {
 
 class Schedules {
  public:
-  // Throws Error(usage) when a function that the workload uses has no such algorithm.
+  // Throws Error(usage) when a function that the workload uses has no such algorithm, or the
+  // library cannot do what is asked.
   Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
-
-  const Schedule& get(std::uint32_t group, const Op& op) { return *made(group, op).schedule; }
 
   // A call of a group wholly inside a node as one delay: the steps of the longest chain at the
   // link's latency, and the bytes of the member that sends or receives most at its rate.
@@ -50,23 +51,27 @@ class Schedules {
     Picoseconds duration = 0;
     LedgerCell sent;  // by all members together
   };
+  struct Play {
+    std::unique_ptr<const Schedule> schedule;
+    std::uint16_t row = 0;
+    std::optional<NodeCall> call;  // once it was asked for
+  };
+  // Of a collective of the workload.
+  const Play& get(std::uint32_t group, const Op& op) const;
   const NodeCall& inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
 
-  // Rows of the report and the ledger: one per (function, group kind) in use.
-  // The algorithm of a function that the workload uses.
-  const Algorithm& algorithm(Func func) const {
-    return *algorithm_[static_cast<std::size_t>(func)];
-  }
+  // The row that a call really plays: its closed form, where it has one.
+  const Algorithm& algorithm(std::uint32_t group, const Op& op) const;
 
+  // Rows of the report and the ledger: one per (function, group kind, algorithm really played).
   struct Row {
     Func func;
     std::uint16_t kind;
     std::string op, group, algorithm;
   };
   const std::vector<Row>& rows() const { return rows_; }
-  std::uint16_t row(Func func, std::uint16_t kind) const {
-    return row_of_[static_cast<std::size_t>(func) * kinds_ + kind];
-  }
+  // Of sends and receives between members of a kind of group.
+  std::uint16_t transfer_row(std::uint16_t kind) const { return transfer_row_[kind]; }
 
  private:
   struct Key {
@@ -74,25 +79,25 @@ class Schedules {
     std::uint32_t shape, element_bytes;
     std::int32_t root;
     Func func;
+    std::uint16_t kind;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& k) const;
   };
-  struct Made {
-    std::unique_ptr<Schedule> schedule;
-    std::optional<NodeCall> call;
-  };
-  Made& made(std::uint32_t group, const Op& op);
+  Key key_of(std::uint32_t group, const Op& op) const;
+  const Algorithm& find(Func func, std::uint16_t kind) const;
+  std::unique_ptr<Schedule> make(const Key& key, const Op& op, int size) const;
+  using GroupsByKind = std::vector<std::vector<std::uint32_t>>;
+  void add(const Op& op, const GroupsByKind& groups_of);
+  std::uint16_t row_for(Func func, std::uint16_t kind, const std::string& algorithm);
 
   const JobSpec& spec_;
   const Workload& workload_;
   const Cluster& cluster_;
-  std::size_t kinds_;
   std::vector<Row> rows_;
-  std::vector<std::uint16_t> row_of_;
-  std::vector<const Algorithm*> algorithm_;  // by function
-  std::unordered_map<Key, Made, Hash> made_;
+  std::vector<std::uint16_t> transfer_row_;  // by group kind
+  std::unordered_map<Key, Play, Hash> made_;
 };
 
 }  // namespace ghostrank

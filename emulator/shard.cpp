@@ -304,7 +304,7 @@ void Shard::fire(Event event) {
       if (event.through_nic) {
         const Picoseconds d = nic_.serialise(event.message.header.bytes);
         const Picoseconds in =
-            nics_[static_cast<std::size_t>(r.place.nic)].take_ingress(event.t.at, d);
+            nics_[static_cast<std::size_t>(event.nic)].take_ingress(event.t.at, d);
         if (in > event.t.at) {
           event.t.at = in;
           event.through_nic = false;
@@ -357,7 +357,7 @@ bool Shard::try_hand_over(int lane, Event& event) {
   Header& h = event.message.header;
   const Picoseconds late = std::max<Picoseconds>(0, clock_.now() - h.start);
   h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
-  const auto nic = static_cast<std::size_t>(ranks_[event.rank].place.nic);
+  const auto nic = static_cast<std::size_t>(event.nic);
   const Picoseconds start = h.start;
   const std::uint64_t bytes = h.bytes;
   const bool data = h.kind == MessageKind::data;

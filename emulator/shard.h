@@ -79,6 +79,7 @@ struct Event {
   std::uint8_t stream = 0;
   bool through_nic = false;  // arrival: the ingress has not been passed yet
   std::uint32_t rank = 0;    // local index
+  std::int32_t nic = 0;      // arrival: by which it comes in; post: by which it leaves
   Flight* flight = nullptr;  // post: the sender, whose actor message.header.actor waits
   std::int32_t flow = 0;     // post: which takes the message
   Message message;
@@ -210,7 +211,7 @@ class Shard {
 
   // shard_messages.cpp
   void send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer, const Block& slice);
-  void route(RankState& r, Flight* f, Message message, Moment t);
+  void route(RankState& r, Flight* f, Message message, Moment t, const NicPair& nics);
   void no_flow(const RankState& r, const Header& h);
   void do_locals(Flight& f, std::uint32_t actor);
   void arrive_from_wire(Message message);

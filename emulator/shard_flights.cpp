@@ -42,16 +42,17 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   f.inside_node = false;
   f.start = f.end = r.streams[stream].now;
   if (op.kind == Op::Kind::collective) {
-    f.row = schedules_.row(op.func, op.group);
+    const Schedules::Play& play = schedules_.get(group, op);
+    f.row = play.row;
     f.sequence = r.group_sequence[op.group]++;
-    f.schedule = &schedules_.get(group, op);
+    f.schedule = play.schedule.get();
     if (model_nodes_ && !segment_.verify && size > 1 && cluster_.inside_node(group)) {
       meet_in_node(r, f);
       return false;
     }
   } else {
     const bool receives = op.kind == Op::Kind::recv;
-    f.row = schedules_.row(Func::send_recv, op.group);
+    f.row = schedules_.transfer_row(op.group);
     f.peer = ((f.position + op.peer) % size + size) % size;
     f.group |= kPointToPoint;
     f.sequence = next_of_pair(r, group, f.peer, receives);

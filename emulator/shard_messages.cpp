@@ -66,19 +66,20 @@ void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
     ledger_.add_intra(m.header.bytes);
   } else {
     if (a.cell_peer != peer || a.cell_generation != ledger_.generation()) {
-      a.cell = &ledger_.cell({r.place.nic, to.nic, f.row});
+      a.cell_nics = nics_of(cluster_, *f.schedule, members, f.position, peer, a.channel);
+      a.cell = &ledger_.cell({a.cell_nics.source, a.cell_nics.target, f.row});
       a.cell_peer = peer;
       a.cell_generation = ledger_.generation();
     }
     a.cell->bytes += m.header.bytes;
     ++a.cell->messages;
   }
-  route(r, &f, std::move(m), a.ready);
+  route(r, &f, std::move(m), a.ready, a.cell_nics);
 }
 
 // Puts a message on its way at `t`: over NVLink inside the node, through the modelled NICs inside
 // this process, or through the fabric when the egress has its turn.
-void Shard::route(RankState& r, Flight* f, Message m, Moment t) {
+void Shard::route(RankState& r, Flight* f, Message m, Moment t, const NicPair& nics) {
   const Place& to = cluster_.place(m.header.target);
   Event e;
   e.rank = static_cast<std::uint32_t>(to.local);
@@ -92,12 +93,13 @@ void Shard::route(RankState& r, Flight* f, Message m, Moment t) {
   const Picoseconds d = nic_.serialise(m.header.bytes);
   const bool credit = m.header.kind == MessageKind::credit;  // passes data on a queue of its own
   const Picoseconds start =
-      credit ? t.at : nics_[static_cast<std::size_t>(r.place.nic)].take_egress(t.at, d);
+      credit ? t.at : nics_[static_cast<std::size_t>(nics.source)].take_egress(t.at, d);
   if (!flows_.carries(r.place, to)) {
     e.t = {start + d + nic_.latency, t.slip};
     if (reanchor_ && now_ > e.t.at)
       e.t = {now_, t.slip + (now_ - e.t.at)};  // not there before it was handed over
     e.through_nic = !credit;
+    e.nic = nics.target;
     if (copy_payload_) {
       for (std::uint64_t left = m.header.bytes; left > 0;) {
         const std::uint64_t n = std::min<std::uint64_t>(left, scratch_.size() / 2);
@@ -110,8 +112,11 @@ void Shard::route(RankState& r, Flight* f, Message m, Moment t) {
     return hand_over(to.shard, std::move(e));
   }
   e.kind = Event::Kind::post;
-  e.flow = flows_.index_of(r.id, m.header.target, m.header);
+  e.nic = nics.source;
+  e.flow = flows_.index_of(r.id, m.header.target, m.header, nics);
   if (e.flow < 0) return no_flow(r, m.header);
+  const int in = nics.target - to.node * cluster_.nics_per_node();
+  m.header.nic = nics.target == to.nic ? 0 : static_cast<std::uint8_t>(in + 1);
   e.rank = static_cast<std::uint32_t>(r.place.local);
   e.t = {start, t.slip};
   m.header.nonce = nonce_;
@@ -153,6 +158,9 @@ void Shard::arrive_from_wire(Message m) {
                 std::to_string(host_) +
                 ", which does not play it; do all processes run the same job?");
   }
+  if (h.nic > cluster_.nics_per_node())
+    return fail("a message came for NIC " + std::to_string(h.nic - 1) +
+                ", which nodes of this job do not have; do all processes run the same job?");
   const Place& p = cluster_.place(h.target);
   const Picoseconds floor = h.start + nic_.serialise(h.bytes);
   Event e;
@@ -163,6 +171,7 @@ void Shard::arrive_from_wire(Message m) {
   }
   e.rank = static_cast<std::uint32_t>(p.local);
   e.through_nic = h.kind == MessageKind::data;
+  e.nic = h.nic == 0 ? p.nic : p.node * cluster_.nics_per_node() + h.nic - 1;
   e.message = std::move(m);
   schedule(std::move(e));  // behind what came before it on the same connection
 }
@@ -299,7 +308,16 @@ void Shard::return_credit(RankState& r, Flight& f, const Header& consumed, Momen
   m.header.target =
       workload_.groups[f.group & ~kPointToPoint].members[static_cast<std::size_t>(consumed.source)];
   m.header.source = f.position;
-  route(r, nullptr, std::move(m), t);
+  // It takes the way of its data back, which only a real fabric sees.
+  const Place& to = cluster_.place(m.header.target);
+  NicPair nics{r.place.nic, to.nic};
+  if (flows_.carries(r.place, to)) {
+    const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
+    const NicPair data =
+        nics_of(cluster_, *f.schedule, members, consumed.source, f.position, consumed.channel);
+    nics = {data.target, data.source};
+  }
+  route(r, nullptr, std::move(m), t, nics);
 }
 
 void Shard::credit_arrived(RankState& r, Flight& f, const Header& h, Moment t) {

@@ -94,13 +94,17 @@ class Planner {
                                      call.count, call.root);
     auto& known = walked_[key];
     if (!known)
-      known = std::make_unique<CallTraffic>(walk(schedules_.get(call.group, *ops_.at(call))));
+      known =
+          std::make_unique<CallTraffic>(walk(*schedules_.get(call.group, *ops_.at(call)).schedule));
     return *known;
   }
 
   void add_call(const Call& call, std::uint64_t times) {
     const auto kind = workload_.groups[call.group].kind;
-    CollectiveTraffic& row = plan_.collectives[schedules_.row(call.func, kind)];
+    const std::uint16_t index = call.from != kNoRank
+                                    ? schedules_.transfer_row(kind)
+                                    : schedules_.get(call.group, *ops_.at(call)).row;
+    CollectiveTraffic& row = plan_.collectives[index];
     row.calls += times;
     add_latency(call);
     touched_.clear();
@@ -108,11 +112,16 @@ class Planner {
     if (call.from != kNoRank) {
       const std::uint64_t bytes = call.count * call.element_bytes;
       row.buffer_bytes += times * bytes;
-      add_edge(row, call, {call.from, call.root, 0, bytes, 1}, times);
+      const NicPair own{place(call, call.from).nic, place(call, call.root).nic};
+      add_edge(row, call, {call.from, call.root, 0, bytes, 1}, own, times);
     } else {
       const CallTraffic& traffic = traffic_of(call);
       row.buffer_bytes += times * traffic.call_bytes;
-      for (const auto& edge : traffic.edges) add_edge(row, call, edge, times);
+      const Schedule& schedule = *schedules_.get(call.group, *ops_.at(call)).schedule;
+      const auto& members = workload_.groups[call.group].members;
+      for (const auto& edge : traffic.edges)
+        add_edge(row, call, edge,
+                 nics_of(cluster_, schedule, members, edge.from, edge.to, edge.channel), times);
     }
     const std::uint64_t members = workload_.groups[call.group].members.size();
     const bool one_delay =
@@ -120,7 +129,7 @@ class Planner {
     plan_.work_inside_nodes += one_delay ? times * members : plan_.intra_messages - inside_before;
     std::uint64_t busiest = 0;
     for (const auto& [nic, bytes] : touched_) busiest = std::max(busiest, bytes);
-    double& group_seconds = group_seconds_[{schedules_.row(call.func, kind), call.group}];
+    double& group_seconds = group_seconds_[{index, call.group}];
     group_seconds += seconds(nic_.serialise(busiest)) * static_cast<double>(times);
     row.seconds_at_least = std::max(row.seconds_at_least, group_seconds);
   }
@@ -128,10 +137,11 @@ class Planner {
   // However small, a call lasts as long as its longest chain of messages takes.
   void add_latency(const Call& call) {
     int steps = 1;
-    const auto& closed_form = schedules_.algorithm(call.func).cost;
-    if (call.from == kNoRank && closed_form) {
+    if (call.from == kNoRank) {
+      const auto& closed_form = schedules_.algorithm(call.group, *ops_.at(call)).cost;
       const auto size = static_cast<int>(workload_.groups[call.group].members.size());
-      const Cost cost = closed_form(collective_of(workload_, *ops_.at(call), size));
+      const Cost cost = closed_form ? closed_form(collective_of(workload_, *ops_.at(call), size))
+                                    : Cost{.steps = 1};
       if (!cost.most_steps) steps = cost.steps;
     }
     const auto& node_of = cluster_.nodes_of_shape(cluster_.shape(call.group));
@@ -142,17 +152,20 @@ class Planner {
     plan_.latency_seconds = std::max(plan_.latency_seconds, steps * seconds(hop));
   }
 
+  const Place& place(const Call& call, Rank member) const {
+    return cluster_.place(workload_.groups[call.group].members[static_cast<std::size_t>(member)]);
+  }
+
   void add_edge(CollectiveTraffic& row, const Call& call, const CallTraffic::Edge& edge,
-                std::uint64_t times) {
-    const auto& members = workload_.groups[call.group].members;
+                const NicPair& nics, std::uint64_t times) {
     if (connections_) {
+      const auto& members = workload_.groups[call.group].members;
       const std::uint32_t pair = call.from == kNoRank ? 0 : kPointToPoint;
       connections_->insert({call.group | pair, static_cast<std::uint16_t>(edge.channel),
                             members[static_cast<std::size_t>(edge.from)],
-                            members[static_cast<std::size_t>(edge.to)]});
+                            members[static_cast<std::size_t>(edge.to)], nics});
     }
-    const Place& from = cluster_.place(members[static_cast<std::size_t>(edge.from)]);
-    const Place& to = cluster_.place(members[static_cast<std::size_t>(edge.to)]);
+    const Place &from = place(call, edge.from), &to = place(call, edge.to);
     const std::uint64_t bytes = edge.bytes * times, messages = edge.messages * times;
     row.bytes += bytes;
     row.messages += messages;
@@ -163,10 +176,10 @@ class Planner {
     }
     row.wire_bytes += bytes;
     row.wire_messages += messages;
-    egress_[static_cast<std::size_t>(from.nic)] += bytes;
-    ingress_[static_cast<std::size_t>(to.nic)] += bytes;
-    touched_[from.nic] += edge.bytes;
-    LedgerCell& pair = pairs_[{from.nic, to.nic}];
+    egress_[static_cast<std::size_t>(nics.source)] += bytes;
+    ingress_[static_cast<std::size_t>(nics.target)] += bytes;
+    touched_[nics.source] += edge.bytes;
+    LedgerCell& pair = pairs_[{nics.source, nics.target}];
     pair.bytes += bytes;
     pair.messages += messages;
   }

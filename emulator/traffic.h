@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/cluster.h"
 #include "emulator/result.h"
 #include "profiles/job.h"
 
@@ -46,6 +47,7 @@ struct Connection {
   std::uint32_t group = 0;  // index into Workload::groups; kPointToPoint set for send/recv
   std::uint16_t channel = 0;
   Rank from = 0, to = 0;  // of the job
+  NicPair nics;
   auto operator<=>(const Connection&) const = default;
 };
 

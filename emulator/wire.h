@@ -26,7 +26,8 @@ struct Header {
   std::int32_t target = 0;     // global rank
   std::uint16_t channel = 0;
   MessageKind kind = MessageKind::data;
-  std::uint8_t reserved = 0;
+  // By which it comes into the target's node, counted from 1; 0: that of the target's GPU.
+  std::uint8_t nic = 0;
   std::uint32_t actor = 0;    // of the sender, within the collective; a credit brings it back
   std::uint64_t bytes = 0;    // payload of the whole message
   Picoseconds start = 0;      // when its serialisation ideally began, in emulated time
@@ -35,6 +36,8 @@ struct Header {
   std::uint64_t offset = 0;   // of this fragment (set by the fabric)
 };
 static_assert(sizeof(Header) == 64);
+
+inline constexpr int kMostChosenNics = 254;  // that Header::nic can tell apart
 
 inline constexpr std::uint32_t kPointToPoint = 1u << 31;
 

@@ -24,7 +24,9 @@ void refuse_unknown_path(const std::string& path, const Mark& mark) {
   const std::string top = path.substr(0, path.find('.'));
   if (is_profile(top)) return;
   for (const Key& key : job_keys())
-    if (key.path == path || key.path.starts_with(path + ".")) return;
+    if (key.path == path || key.path.starts_with(path + ".") ||
+        (key.type == KeyType::any && path.starts_with(std::string(key.path) + ".")))
+      return;
   fail(mark, "unknown key " + quote(path) + suggestion(path, job_keys()));
 }
 

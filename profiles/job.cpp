@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 
+#include "profiles/collective_options.h"
 #include "profiles/config.h"
 #include "profiles/device.h"
 #include "profiles/error.h"
@@ -243,6 +244,7 @@ bool take_dtype(YamlValue& root, const Model& model, const Settings& in) {
 void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   read_cluster(in, spec.cluster);
   spec.collectives = read_collectives(in, near);
+  check_nccl_graphs(in.at("collectives.node_template"), spec.cluster, spec.collectives);
   spec.hosts = read_hosts(in.at("hosts"), spec.cluster.nics_per_node);
   spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.nodes, near);
   spec.dilation = in.number("scale.dilation");
@@ -320,6 +322,13 @@ const std::string& CollectiveSpec::algorithm(Func func) const {
   return const_cast<CollectiveSpec*>(this)->algorithm(func);
 }
 
+const std::string& CollectiveSpec::algorithm(Func func, const std::string& group) const {
+  const auto of_group = groups.find(group);
+  if (of_group == groups.end()) return algorithm(func);
+  const auto named = of_group->second.find(func);
+  return named == of_group->second.end() ? algorithm(func) : named->second;
+}
+
 const std::string& JobSpec::place(const std::string& key) const {
   const auto at = places.find(key);
   return at == places.end() ? file : at->second;
@@ -348,6 +357,9 @@ LoadedJob load_job(const std::string& path, const std::vector<std::string>& over
       make_spec(*settings, model, settings->given("device") ? &resolved["device"] : nullptr, near);
   job.spec.file = file;
   check_device(job.spec, *settings);
+  if (job.spec.collectives.graphs)
+    resolved["collectives.node_template"] =
+        nccl_graph_in_place(settings->at("collectives.node_template"), near);
   write_config(*settings, std::move(resolved), job);
   return job;
 }

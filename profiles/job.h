@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/schedule.h"
 #include "profiles/program.h"
 #include "profiles/units.h"
 
@@ -74,9 +75,15 @@ struct CollectiveSpec {
   int max_channels = 0;                         // nccl: 0: the tuner's limit
   std::string node_template = "auto";           // nccl: kind of a node (collectives/nccl_node.h)
   std::shared_ptr<const class Algorithms> own;  // plugins and files (profiles/algorithms.h)
-  const Algorithm* row(Func func) const;  // what the name of the function's algorithm stands for
+  std::shared_ptr<const NcclGraphs> graphs;     // nccl: of a dump in place of a kind; else null
+  Environment environment;                      // nccl: its variables (nccl_environment.h)
+  std::map<std::string, std::map<Func, std::string>> groups;  // algorithms of some kinds of group
+  // What the name of a kind of group's algorithm stands for; null: there is none.
+  const Algorithm* row(Func func, const std::string& group) const;
   const std::string& algorithm(Func func) const;
   std::string& algorithm(Func func);
+  // As above, unless `groups` has one for this kind of group.
+  const std::string& algorithm(Func func, const std::string& group) const;
 };
 
 // The job file's key that names the algorithm: "collectives.allreduce".

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "profiles/algorithms.h"
+#include "profiles/collective_options.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -57,6 +58,42 @@ void check_algorithm(const Setting& name, const std::string& library, Func func,
            (nearby.empty() ? "; allowed: " + join(known, ", ") : "; did you mean " + nearby + "?"));
 }
 
+Func function_named(const YamlValue& entry) {
+  std::vector<std::string> known;
+  for (int f = 0; f < kFuncs; ++f) {
+    const auto func = static_cast<Func>(f);
+    known.emplace_back(name_of(func));
+    if (known.back() == entry.key) return func;
+  }
+  const std::string near = nearest(entry.key, known);
+  fail(entry.key_mark,
+       quote(entry.key) + " is no operation" +
+           (near.empty() ? "; known are " + join(known, ", ") : "; did you mean " + near + "?"));
+}
+
+// {dp: {allreduce: ring, all_gather: auto}}
+void read_groups(const Setting& groups, const std::string& near, Algorithms& own,
+                 CollectiveSpec& out) {
+  const char* example = "{dp: {allreduce: ring}}";
+  const YamlValue* map = mapping_of(groups, example);
+  if (!map) return;
+  for (const YamlValue& group : map->children) {
+    if (!group.is_map())
+      fail(group.mark, "group " + quote(group.key) + " is " + description(group) +
+                           "; write a mapping, as in " + example);
+    for (const YamlValue& entry : group.children) {
+      const Func func = function_named(entry);
+      if (!entry.is_scalar())
+        fail(entry.mark,
+             entry.key + " is " + description(entry) + "; write the name of an algorithm");
+      const std::string path = "collectives.groups." + group.key + "." + entry.key;
+      const Key key{path, KeyType::string};
+      check_algorithm({&key, true, entry.mark, entry.text}, out.library, func, near, own);
+      out.groups[group.key][func] = entry.text;
+    }
+  }
+}
+
 // What a library does not know of is refused, not ignored.
 void refuse_foreign_settings(const Settings& in, const CollectiveSpec& spec) {
   const bool nccl = spec.library.starts_with("nccl-");
@@ -70,6 +107,7 @@ void refuse_foreign_settings(const Settings& in, const CollectiveSpec& spec) {
   refuse("collectives.protocol", !nccl && spec.protocol != "auto", only_nccl);
   refuse("collectives.max_channels", !nccl && spec.max_channels != 0, only_nccl);
   refuse("collectives.node_template", !nccl && spec.node_template != "auto", only_nccl);
+  refuse("collectives.environment", !nccl && !spec.environment.empty(), only_nccl);
   refuse("collectives.slice", (nccl || rules) && spec.slice_bytes != 0, own_rules);
   refuse("collectives.credits", (nccl || rules) && spec.credits != 0, own_rules);
   refuse("collectives.channels", rules && spec.channels != 0, own_rules);
@@ -89,6 +127,7 @@ CollectiveSpec read_collectives(const Settings& in, const std::string& near) {
     check_algorithm(name, out.library, func, near, *own);
     out.algorithm(func) = name.text;
   }
+  read_groups(in.at("collectives.groups"), near, *own, out);
   out.own = std::move(own);
   out.channels = in.small("collectives.channels");
   out.slice_bytes = static_cast<std::uint64_t>(in.number("collectives.slice"));
@@ -96,15 +135,18 @@ CollectiveSpec read_collectives(const Settings& in, const std::string& near) {
   out.protocol = in.text("collectives.protocol");
   out.max_channels = in.small("collectives.max_channels");
   out.node_template = in.text("collectives.node_template");
+  read_library_environment(in.at("collectives.environment"), out);
+  read_nccl_graphs(in.at("collectives.node_template"), near, out);
   refuse_foreign_settings(in, out);
   return out;
 }
 
-const Algorithm* CollectiveSpec::row(Func func) const {
-  if (!own) return find_algorithm(library, func, algorithm(func));
-  const Algorithm* found = own->find(library, func, algorithm(func));
+const Algorithm* CollectiveSpec::row(Func func, const std::string& group) const {
+  const std::string& name = algorithm(func, group);
+  if (!own) return find_algorithm(library, func, name);
+  const Algorithm* found = own->find(library, func, name);
   // A plugin need not bring every function that a job calls.
-  const bool lacks = !found && algorithm(func) == "auto" && own->is_plugin(library);
+  const bool lacks = !found && name == "auto" && own->is_plugin(library);
   return lacks ? find_algorithm("generic", func, "auto") : found;
 }
 

@@ -108,7 +108,8 @@ constexpr std::array kKeys{
         "shared objects with algorithms of one's own: a list of paths, as given or next to the "
         "job"},
     Key{"collectives.allreduce", KeyType::string, "auto",
-        "algorithm, as `ghostrank schedule` names it; auto: the library's first; lib/name: another "
+        "algorithm, as `ghostrank schedule` names it; auto: the library's own "
+        "choice; lib/name: another "
         "library's; x.xml: an MSCCL file, as given or next to the job"},
     Key{"collectives.reduce_scatter", KeyType::string, "auto", "likewise"},
     Key{"collectives.all_gather", KeyType::string, "auto", "likewise"},
@@ -133,9 +134,13 @@ constexpr std::array kKeys{
     Key{"collectives.max_channels", KeyType::integer, "0",
         "nccl: channels that one call may use; 0: the tuner's limit", 0, 64},
     Key{"collectives.node_template", KeyType::string, "auto",
-        "nccl: kind of node that its rings and trees were found on, such as hgx-h100-400g"},
-    Key{"collectives.groups", KeyType::any, "{}", "algorithms per group and operation", 0, 0, "",
-        "", kLater},
+        "nccl: kind of node that its rings and trees were found on, such as hgx-h100-400g, or the "
+        "path of a graph dump (.xml)"},
+    Key{"collectives.environment", KeyType::any, "{}",
+        "nccl: its environment variables, as in {NCCL_ALGO: Ring}; those of the process are not "
+        "followed"},
+    Key{"collectives.groups", KeyType::any, "{}",
+        "algorithms for some kinds of group, as in {dp: {allreduce: ring}}"},
 
     Key{"tensors.density", KeyType::number, "1", "share of blocks that are not zero", 0, 0, "", "",
         kLater},

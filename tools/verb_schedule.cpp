@@ -15,6 +15,7 @@
 #include "collectives/render.h"
 #include "profiles/algorithms.h"
 #include "profiles/error.h"
+#include "profiles/nccl_graph_file.h"
 #include "tools/counts.h"
 #include "tools/humane.h"
 #include "tools/result_json.h"
@@ -30,6 +31,7 @@ constexpr std::uint64_t kMaxCheckedCount = 4096;
 struct ScheduleFlags {
   std::string collective, library = "generic", algorithm = "auto", json, counts;
   std::string protocol = "auto", node = "auto";
+  std::vector<std::string> environment;
   int ranks = 0, ranks_per_node = 0, channels = 0, max_channels = 0;
   Rank rank = 0, root = 0;
   std::uint64_t count = 1 << 20, slice = 0;
@@ -71,7 +73,7 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
       ->type_name("COLLECTIVE");
   app.add_option("--library", flags.library, "family of algorithms")->capture_default_str();
   app.add_option("--algorithm", flags.algorithm,
-                 "ring, ...; auto: the library's first; lib/name; x.xml: an MSCCL file")
+                 "ring, ...; auto: the library's own choice; lib/name; x.xml: an MSCCL file")
       ->capture_default_str();
   app.add_option("--plugin", flags.plugins, "shared object with algorithms of your own")
       ->type_name("FILE");
@@ -98,8 +100,11 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   app.add_option("--protocol", flags.protocol,
                  "nccl: Simple, LL or LL128; auto: the tuner's choice")
       ->capture_default_str();
-  app.add_option("--node", flags.node, "nccl: kind of node, such as hgx-h100-400g")
+  app.add_option("--node", flags.node,
+                 "nccl: kind of node, such as hgx-h100-400g, or the path of a graph dump (.xml)")
       ->capture_default_str();
+  app.add_option("--env", flags.environment, "nccl: one of its environment variables")
+      ->type_name("NAME=VALUE");
   app.add_option("--ranks-per-node", flags.ranks_per_node, "consecutive ranks on one node")
       ->check(CLI::PositiveNumber);
   add_size(app, "--slice", flags.slice, "cut blocks into messages of at most this many bytes");
@@ -139,13 +144,23 @@ std::optional<Protocol> parse_protocol(const std::string& name) {
   throw Error("there is no protocol '" + name + "'; known are Simple, LL, LL128 and auto");
 }
 
+// A dump would be left aside in silence.
+void check_graph_fits(const NcclGraphs& graphs, const ScheduleFlags& flags) {
+  const int per_node = std::max(1, flags.ranks_per_node), gpus = graphs.node.gpus;
+  if (per_node != gpus || flags.ranks % gpus != 0)
+    throw Error("the graph dump " + flags.node + " is of a node with " + std::to_string(gpus) +
+                " GPUs; give --ranks-per-node " + std::to_string(gpus) +
+                " and a multiple of it as --ranks");
+}
+
 // What the algorithm's library does not know of is refused.
 Communicator communicator(const ScheduleFlags& flags, const std::string& library) {
   Communicator comm;
   const bool nccl = library.starts_with("nccl");
-  if (!nccl && (flags.max_channels > 0 || flags.protocol != "auto" || flags.node != "auto")) {
+  if (!nccl && (flags.max_channels > 0 || flags.protocol != "auto" || flags.node != "auto" ||
+                !flags.environment.empty())) {
     throw Error(
-        "--protocol, --max-channels and --node belong to the libraries nccl-2.28 and "
+        "--protocol, --max-channels, --node and --env belong to the libraries nccl-2.28 and "
         "nccl-2.30, not to '" +
         library + "'");
   }
@@ -161,7 +176,18 @@ Communicator communicator(const ScheduleFlags& flags, const std::string& library
   }
   comm.protocol = parse_protocol(flags.protocol);
   comm.max_channels = flags.max_channels;
-  comm.node = flags.node;
+  if (is_nccl_graph_file(flags.node)) {
+    comm.graphs = parse_nccl_graphs(read_nccl_graph_file(flags.node, ""), flags.node);
+    check_graph_fits(*comm.graphs, flags);
+  } else {
+    comm.node = flags.node;
+  }
+  for (const std::string& text : flags.environment) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos)
+      throw Error("--env " + text + " has no value; write NAME=VALUE, as in --env NCCL_ALGO=Ring");
+    comm.environment[text.substr(0, equals)] = text.substr(equals + 1);
+  }
   comm.channels = flags.channels;
   comm.slice_bytes = flags.slice;
   comm.flow.credits = flags.credits;
@@ -187,22 +213,24 @@ std::string extent(const Collective& c) {
 
 void show(const Algorithm& row, const Schedule& schedule, Rank rank) {
   const Collective& c = schedule.collective();
+  // Where the row chooses, the formulas are those of what it chose.
+  const Algorithm& shown = played_row(row, schedule);
+  const std::string name = schedule.played().empty() ? std::string(row.name) : schedule.played();
   const Paint paint = paint_for(STDOUT_FILENO);
   std::vector<Fact> facts{{"group", std::to_string(c.size) + " ranks, " + element_count(c) +
                                         " of " + std::to_string(c.element_bytes) + " B" +
                                         extent(c)}};
-  if (row.cost) {
-    const Cost cost = row.cost(c);
+  if (shown.cost) {
+    const Cost cost = shown.cost(c);
     const std::string bytes = humane_bytes(static_cast<double>(cost.bytes)) + " by all ranks";
-    facts.push_back({"steps", std::to_string(cost.steps) + formula(row.steps_formula)});
-    facts.push_back({"bytes sent", bytes + formula(row.bytes_formula)});
+    facts.push_back({"steps", std::to_string(cost.steps) + formula(shown.steps_formula)});
+    facts.push_back({"bytes sent", bytes + formula(shown.bytes_formula)});
   }
-  std::printf("%s\n%s\n",
-              paint
-                  .bold(std::string(row.library) + " " + std::string(row.name) + " " +
-                        std::string(name_of(row.func)))
-                  .c_str(),
-              render(facts).c_str());
+  std::printf(
+      "%s\n%s\n",
+      paint.bold(std::string(row.library) + " " + name + " " + std::string(name_of(row.func)))
+          .c_str(),
+      render(facts).c_str());
   std::fputs(picture(schedule, rank).c_str(), stdout);
 }
 

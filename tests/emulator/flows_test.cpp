@@ -91,18 +91,18 @@ TEST(Flows, GiveEveryConnectionOfTheLibraryOneOfItsOwn) {
     Header data;
     data.group = c.group;
     data.channel = c.channel;
-    const int flow = f.flows.index_of(c.from, c.to, data);
+    const int flow = f.flows.index_of(c.from, c.to, data, c.nics);
     ASSERT_GE(flow, 0);
     EXPECT_TRUE(taken.insert({from.host, flow}).second) << "shared by two connections";
     Header credit = data;
     credit.kind = MessageKind::credit;
-    const int back = f.flows.index_of(c.to, c.from, credit);
+    const int back = f.flows.index_of(c.to, c.from, credit, {c.nics.target, c.nics.source});
     ASSERT_GE(back, 0);
     EXPECT_EQ(f.flows.of(from.host, 0)[static_cast<std::size_t>(flow)].flow,
               f.flows.of(to.host, 0)[static_cast<std::size_t>(back)].flow)
         << "a credit takes the flow of its data";
     data.channel = 99;
-    EXPECT_EQ(f.flows.index_of(c.from, c.to, data), -1);
+    EXPECT_EQ(f.flows.index_of(c.from, c.to, data, c.nics), -1);
   }
   EXPECT_EQ(f.flows.flows().size(), between);
   EXPECT_GE(between, 3u * kNodes);  // three rings

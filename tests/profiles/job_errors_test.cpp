@@ -82,8 +82,6 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("switch={target: bmv2}", "switch is not available yet; remove it");
   refused("events=[{at_s: 1}]", "events is not available yet; remove it or use []");
   refused("background=[1]", "background is not available yet; remove it or use []");
-  refused("collectives.groups={dp: {}}",
-          "collectives.groups is not available yet; remove it or use {}");
   refused("tensors.density=0.1", "tensors.density is not available yet; remove it or use 1");
 }
 

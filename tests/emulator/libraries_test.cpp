@@ -1,0 +1,106 @@
+// What a library decides, as a run reports it: the algorithm of every call, and the NICs of its
+// channels.
+#include <map>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+SmallJob nccl_job(const char* node, int nodes, FabricKind kind = FabricKind::virtual_time) {
+  SmallJob job(nodes, 8, kind);
+  job.spec.collectives.library = "nccl-2.28";
+  job.spec.collectives.channels = 0;
+  job.spec.collectives.node_template = node;
+  return job;
+}
+
+std::map<std::string, double> calls_by_algorithm(const Result& result) {
+  std::map<std::string, double> calls;
+  for (const CollectiveReport& row : result.collectives) calls[row.algorithm] += row.calls;
+  return calls;
+}
+
+TEST(Libraries, ARunHasARowForEveryAlgorithmThatTheLibraryTook) {
+  SmallJob job = nccl_job("hgx-h100-400g", 2);
+  job.collective(Func::all_reduce, 100).collective(Func::all_reduce, 1 << 20);
+  job.collective(Func::all_reduce, 200);
+  const std::map<std::string, double> expected{{"nvlstree/Simple", 1}, {"tree/LL", 2}};
+  EXPECT_EQ(calls_by_algorithm(job.run()), expected);
+  std::map<std::string, double> planned;
+  for (const CollectiveTraffic& row : plan_traffic(job.spec, job.workload).collectives)
+    planned[row.algorithm] += static_cast<double>(row.calls);
+  EXPECT_EQ(planned, expected);
+}
+
+TEST(Libraries, OpenMpiSaysWhatItsFixedRulesTook) {
+  SmallJob job(4, 1, FabricKind::virtual_time);
+  job.spec.collectives.library = "openmpi-4.1";
+  job.collective(Func::all_reduce, 16).collective(Func::all_reduce, 1 << 20);
+  EXPECT_EQ(calls_by_algorithm(job.run()),
+            (std::map<std::string, double>{{"rabenseifner", 1}, {"recursive_doubling", 1}}));
+}
+
+TEST(Libraries, AnAlgorithmOfOneKindOfGroupBeatsTheJobs) {
+  SmallJob job(4, 1, FabricKind::virtual_time);
+  job.spec.collectives.groups["all"][Func::all_reduce] = "recursive_doubling";
+  job.collective(Func::all_reduce, 16);
+  EXPECT_EQ(calls_by_algorithm(job.run()),
+            (std::map<std::string, double>{{"recursive_doubling", 1}}));
+  job.spec.collectives.groups["nobody"][Func::all_reduce] = "ring";
+  EXPECT_THROW(job.run(), Error);
+}
+
+using Pairs = std::map<std::pair<int, int>, double>;
+
+Pairs pairs_of(const std::vector<PairTraffic>& traffic) {
+  Pairs pairs;
+  for (const PairTraffic& pair : traffic) pairs[{pair.source_nic, pair.target_nic}] += pair.bytes;
+  return pairs;
+}
+
+// Rings of such nodes leave by the NIC of the GPU at which they entered; what is sent is the same
+// on every fabric and in the plan.
+TEST(Libraries, ARingLeavesItsNodeByTheNicOfItsChannel) {
+  Pairs first;
+  for (const FabricKind kind : {FabricKind::virtual_time, FabricKind::memory}) {
+    SmallJob job = nccl_job("hgx-h100-200g", 2, kind);
+    job.spec.collectives.allreduce = "ring";
+    job.spec.collectives.protocol = "Simple";
+    job.spec.dilation = kind == FabricKind::memory ? 100 : 0;
+    job.collective(Func::all_reduce, 1 << 22);
+    const Pairs pairs = pairs_of(job.run().pairs);
+    EXPECT_EQ(pairs, pairs_of(plan_traffic(job.spec, job.workload).pairs));
+    if (first.empty()) first = pairs;
+    EXPECT_EQ(pairs, first);
+  }
+  EXPECT_EQ(first.size(), 16U);  // eight rails, both ways
+  for (const auto& [pair, bytes] : first) EXPECT_EQ(pair.first % 8, pair.second % 8);
+}
+
+TEST(Libraries, AChannelsNicsShareTheClustersWhenItHasFewer) {
+  SmallJob job = nccl_job("hgx-h100-400g", 2);
+  job.spec.cluster.nics_per_node = 2;
+  job.spec.collectives.allreduce = "ring";
+  job.collective(Func::all_reduce, 1 << 22);
+  std::set<std::pair<int, int>> pairs;
+  for (const PairTraffic& pair : job.run().pairs) pairs.insert({pair.source_nic, pair.target_nic});
+  EXPECT_EQ(pairs, (std::set<std::pair<int, int>>{{0, 2}, {1, 3}, {2, 0}, {3, 1}}));
+}
+
+TEST(Libraries, PointToPointDataRidesTheRailOfItsReceiver) {
+  SmallJob job = nccl_job("hgx-h100-400g", 2);
+  job.collective(Func::all_to_all, 1000);
+  for (const PairTraffic& pair : job.run().pairs)
+    EXPECT_EQ(pair.source_nic % 8, pair.target_nic % 8);
+}
+
+}  // namespace
+}  // namespace ghostrank
