@@ -39,7 +39,7 @@ double messages_of(const JobSpec& spec, const Workload& workload, std::size_t ph
   const Op& op = workload.roles[0].iterations[phase].streams[0][0];
   if (op.kind != Op::Kind::collective) return workload.ranks;  // one each
   const Collective c = collective_of(workload, op, workload.ranks);
-  const Algorithm* row = spec.collectives.row(c.func);
+  const Algorithm* row = spec.collectives.row(c.func, workload.group_names[op.group]);
   if (row == nullptr || !row->cost) return 0;  // refused later, or a user's own
   return static_cast<double>(row->cost(c).messages) * std::max(1, spec.collectives.channels);
 }
@@ -107,7 +107,7 @@ std::vector<std::string> facts_of(const Plan& plan, const Result& started) {
   std::vector<std::string> facts = bench_facts(plan.job, started);
   const CollectiveSpec& c = plan.job.spec.collectives;
   const Func func = plan.head.func;
-  const Algorithm* row = c.row(func);
+  const Algorithm* row = c.row(func, plan.workload.group_names.front());
   facts.push_back("library " + c.library + ", algorithm " +
                   (func == Func::send_recv || row == nullptr ? "direct" : std::string(row->name)));
   facts.push_back(
