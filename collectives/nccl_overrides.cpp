@@ -44,6 +44,12 @@ std::vector<std::string> split_at(const std::string& text, char separator) {
   return parts;
 }
 
+std::string listed(std::span<const std::string_view> names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
 struct Entry {
   std::string function;  // empty: all
   bool all_but = false;
@@ -76,7 +82,7 @@ std::vector<Entry> entries(const char* variable, const std::string& text,
     if (entry.names.empty()) refuse("an entry names nothing");
     for (const std::string& name : entry.names)
       if (std::find(known.begin(), known.end(), name) == known.end())
-        refuse("'" + name + "' is not known to the tuner");
+        refuse("there is no '" + name + "'; known are " + listed(known));
     list.push_back(std::move(entry));
   }
   return list;
