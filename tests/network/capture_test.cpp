@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "emulator/world_pmix.h"
-#include "tests/network/lab.h"
-#include "tests/network/pcap.h"
+#include "tests/lab/pcap.h"
+#include "tests/network/namespaces.h"
 
 namespace ghostrank {
 namespace {

@@ -1,13 +1,14 @@
 // What happens to a job of four hosts when one of them, or the way to it, fails.
+#include "tests/network/namespaces.h"
+
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
-
-#include "tests/network/lab.h"
 
 namespace ghostrank {
 namespace {
@@ -135,6 +136,27 @@ TEST_F(Namespaces, AProviderThatDoesNotExistEndsTheRunWithExitThree) {
     hosts.push_back(lab->start_host(h, kHosts, job + " -s fabric.provider=infinitesimal"));
   for (pid_t pid : hosts) EXPECT_EQ(lab->finish(pid, std::chrono::seconds(20)), 3);
   EXPECT_NE(lab->output(0).find("infinitesimal"), std::string::npos) << lab->output(0);
+}
+
+TEST_F(Namespaces, AShapedLinkIsNoFasterThanItsRate) {
+  constexpr double kRate = 100e6;
+  lab->shape({kRate, 65536});
+  const std::string job = lab->write_job(
+      "model: {kind: layers, name: one, dtype: float32, layers: [{name: a, parameters: "
+      "[2000000]}]}\n"
+      "collectives: {allreduce: ring}\n"
+      "scale: {dilation: 1}\n"
+      "run: {iterations: 2, warmup: 0, probe_ms: 0}\n");
+  std::vector<pid_t> hosts;
+  for (int h = 0; h < kHosts; ++h)
+    hosts.push_back(
+        lab->start_host(h, kHosts, job + " --allow-unfaithful --json " + lab->file("result.json")));
+  for (const pid_t pid : hosts)
+    EXPECT_EQ(lab->finish(pid, std::chrono::seconds(60)), 0) << lab->output(0);
+  const json result = json::parse(read_file(lab->file("result.json")));
+  // A ring over eight ranks, two a host: the busiest link carries 2 (8-1)/8 of 8 MB.
+  const double bytes = 14.0 / 8 * 8e6;
+  for (const json& i : result["iterations"]) EXPECT_GT(i["seconds"], 0.95 * bytes * 8 / kRate);
 }
 
 }  // namespace

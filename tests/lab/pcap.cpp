@@ -1,4 +1,4 @@
-#include "tests/network/pcap.h"
+#include "tests/lab/pcap.h"
 
 #include <algorithm>
 #include <fstream>

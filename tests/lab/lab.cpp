@@ -1,0 +1,175 @@
+#include "tests/lab/lab.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <signal.h>
+#include <sstream>
+#include <stdexcept>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace ghostrank::testing {
+namespace {
+
+using std::chrono::steady_clock;
+
+void must(const std::string& command) {
+  if (shell(command) != 0) throw std::runtime_error("failed: " + command);
+}
+
+}  // namespace
+
+int shell(const std::string& command) {
+  return std::system((command + " >/dev/null 2>&1").c_str());
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+Lab::Lab(int hosts)
+    : hosts_(hosts),
+      directory_(std::filesystem::temp_directory_path() /
+                 ("ghostrank_lab_" + std::to_string(getpid()))) {
+  std::filesystem::create_directories(directory_);
+  try {
+    must("ip netns add " + space("sw"));
+    must(in("sw", "ip link add br0 type bridge"));
+    must(in("sw", "ip link set br0 up"));
+    for (int h = 0; h < hosts_; ++h) {
+      must("ip netns add " + space(h));
+      must("ip -n " + space(h) + " link add eth0 type veth peer name " + port(h) + " netns " +
+           space("sw"));
+      must(in(h, "ip addr add " + address(h) + "/24 dev eth0"));
+      must(in(h, "ip link set eth0 up"));
+      must(in(h, "ip link set lo up"));
+      must(in("sw", "ip link set " + port(h) + " master br0 up"));
+    }
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+Lab::~Lab() { remove(); }
+
+void Lab::remove() {
+  for (pid_t pid : children_) kill(-pid, SIGKILL), kill(pid, SIGKILL), waitpid(pid, nullptr, 0);
+  for (int h = 0; h < hosts_; ++h) shell("ip netns del " + space(h));
+  shell("ip netns del " + space("sw"));
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+bool Lab::possible() {
+  return geteuid() == 0 && shell("ip netns add ghostrank-probe") == 0 &&
+         shell("ip netns del ghostrank-probe") == 0;
+}
+
+void Lab::shape(const LinkShape& link) {
+  const auto limit = [&](const auto& where, const std::string& device) {
+    const std::string tc = "tc qdisc replace dev " + device + " root handle 1: htb default 1";
+    std::ostringstream rate;
+    rate << std::fixed;
+    rate.precision(0);
+    rate << link.bits_per_second << "bit burst " << link.burst_bytes << "b cburst "
+         << link.burst_bytes << "b quantum 65536";
+    must(in(where, tc));
+    must(in(where,
+            "tc class replace dev " + device + " parent 1: classid 1:1 htb rate " + rate.str()));
+  };
+  for (int h = 0; h < hosts_; ++h) {
+    limit(h, "eth0");
+    limit("sw", port(h));
+    must(in(h, "ip route replace 10.77.0.0/24 dev eth0 src " + address(h) + " congctl cubic"));
+  }
+}
+
+void Lab::keep_windows() {
+  for (int h = 0; h < hosts_; ++h) must(in(h, "sysctl -w net.ipv4.tcp_slow_start_after_idle=0"));
+}
+
+void Lab::add_rail() {
+  must(in("sw", "ip link add br1 type bridge"));
+  must(in("sw", "ip link set br1 up"));
+  for (int h = 0; h < hosts_; ++h) {
+    must("ip -n " + space(h) + " link add eth1 type veth peer name second" + std::to_string(h) +
+         " netns " + space("sw"));
+    must(in(h, "ip addr add 10.77.1." + std::to_string(h + 1) + "/24 dev eth1"));
+    must(in(h, "ip link set eth1 up"));
+    must(in("sw", "ip link set second" + std::to_string(h) + " master br1 up"));
+  }
+}
+
+std::string Lab::in(int host, const std::string& command) const {
+  return "ip netns exec " + space(host) + " " + command;
+}
+
+std::string Lab::in(const std::string& where, const std::string& command) const {
+  return "ip netns exec " + space(where) + " " + command;
+}
+
+pid_t Lab::start(const std::string& command, const std::string& output) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setpgid(0, 0);
+    execl("/bin/sh", "sh", "-c", ("exec " + command + " >" + file(output) + " 2>&1").c_str(),
+          nullptr);
+    _exit(127);
+  }
+  children_.insert(pid);
+  return pid;
+}
+
+pid_t Lab::start_process(int host, int size, const std::string& command) {
+  return start(in(host, "env RANK=" + std::to_string(host) + " WORLD_SIZE=" + std::to_string(size) +
+                            " MASTER_ADDR=" + address(0) + " MASTER_PORT=" + std::to_string(kPort) +
+                            " GHOSTRANK_TIMEOUT_S=10 " + command),
+               "host" + std::to_string(host));
+}
+
+pid_t Lab::start_host(int host, int size, const std::string& arguments) {
+  return start_process(host, size, std::string(GHOSTRANK_BINARY) + " run " + arguments);
+}
+
+int Lab::finish(pid_t pid, std::chrono::seconds limit) {
+  const auto deadline = steady_clock::now() + limit;
+  for (int status = 0; steady_clock::now() < deadline;
+       std::this_thread::sleep_for(std::chrono::milliseconds(5))) {
+    if (waitpid(pid, &status, WNOHANG) != pid) continue;
+    children_.erase(pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  return -1;
+}
+
+std::uint64_t Lab::sent_by(int host) const {
+  return std::stoull(
+      output_of(in("sw", "cat /sys/class/net/" + port(host) + "/statistics/rx_bytes")));
+}
+
+std::string Lab::write_job(const std::string& rest) const {
+  std::ofstream out(file("job.yaml"));
+  out << "schema: ghostrank/job/1\n"
+         "cluster: {nodes: 4, gpus_per_node: 2, nics_per_node: 2, nic: {rate: 10Gbps, "
+         "latency_us: 5}}\n"
+         "fabric: {kind: ofi, provider: net}\n"
+      << rest;
+  return file("job.yaml");
+}
+
+std::string Lab::space(const std::string& name) const {
+  return "ghostrank-" + std::to_string(getpid()) + "-" + name;
+}
+
+std::string Lab::output_of(const std::string& command) const {
+  if (std::system((command + " >" + file("count")).c_str()) != 0)
+    throw std::runtime_error("failed: " + command);
+  return read_file(file("count"));
+}
+
+}  // namespace ghostrank::testing
