@@ -35,6 +35,18 @@ struct GlooSegments {
 GlooSegments gloo_all_reduce_segments(const Collective& c);
 GlooSegments gloo_reduce_segments(const Collective& c);
 
+// Halving-doubling all-reduce: chunks of equal size, the last ones cut at the end of the buffer or
+// beyond it, and what a notification takes in whole elements.
+inline constexpr std::uint32_t kGlooNotificationBytes = 4;
+struct GlooHalvingCut {
+  std::uint64_t elements = 0;  // of one chunk
+  std::uint64_t chunks = 0;
+  std::uint64_t notification = 0;
+};
+
+GlooHalvingCut gloo_halving_cut(const Collective& c);
+
 std::unique_ptr<Schedule> make_gloo_ring(const Collective& c, const Communicator& comm);
+std::unique_ptr<Schedule> make_gloo_halving(const Collective& c, const Communicator& comm);
 
 }  // namespace ghostrank

@@ -2,7 +2,8 @@
 // Channels, slices and credits of the communicator do not apply: gloo has its own.
 //
 // In the formulas for people n is the number of ranks, S the bytes of `count` elements, s the
-// number of segments per rank (gloo.h), T the bytes of all `counts`.
+// number of segments per rank (gloo.h), m the largest power of two in n, x = n - m, T the bytes of
+// all `counts`.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -54,6 +55,33 @@ Cost all_reduce(const Collective& c) {
   const std::uint64_t others = ranks(c) - 1;
   return {static_cast<int>(2 * others * cut.per_rank), 2 * others * bytes(c),
           2 * others * filled(c, cut), filled(c, cut) < cut.all};
+}
+
+// Of every block: windows that are not empty, once forth and once back, and notifications; between
+// neighbouring blocks the larger one's windows, which wait for one another at the smaller one.
+Cost halving_doubling(const Collective& c) {
+  if (nothing_sent(c)) return {};
+  const GlooHalvingCut cut = gloo_halving_cut(c);
+  const auto filled_windows = [&](std::uint64_t of) {
+    const std::uint64_t elements = cut.elements * (cut.chunks / of);
+    return (c.count + elements - 1) / elements;
+  };
+  std::uint64_t windows = 0, notifications = 0, waits = 0, larger = 0;
+  for (std::uint64_t block = cut.chunks; block > 0; block /= 2) {
+    if ((ranks(c) & block) == 0) continue;
+    for (std::uint64_t of = 2; of <= block; of *= 2) {
+      windows += filled_windows(of) * (block / of);
+      notifications += 2 * block;
+    }
+    if (larger > 0) {
+      windows += filled_windows(larger);
+      waits += larger / block;
+    }
+    larger = block;
+  }
+  const std::uint64_t elements = 2 * (ranks(c) - 1) * c.count + notifications * cut.notification;
+  return {5 * ceil_log2(static_cast<int>(cut.chunks)) - 1 + static_cast<int>(waits),
+          elements * c.element_bytes, 2 * windows + notifications, waits > 0};
 }
 
 // The reduce-scatter, the s-2 iterations beyond it, and the chunks' way to the root.
@@ -120,6 +148,8 @@ Cost send_recv(const Collective& c) {
 
 const std::array kRows{
     Algorithm{"gloo", Func::all_reduce, "ring", "2(n-1) s", "2(n-1) S", make_gloo_ring, all_reduce},
+    Algorithm{"gloo", Func::all_reduce, "halving_doubling", "5 log2 m - 1 (more if x>0)",
+              "2(n-1) S and notifications", make_gloo_halving, halving_doubling},
     Algorithm{"gloo", Func::all_gather, "ring", "2(n-1)", "n(n-1) S", make_gloo_ring, all_gather},
     Algorithm{"gloo", Func::broadcast, "binomial", "ceil(log2 n)", "(n-1) S",
               make<kNearestFirstBroadcast>, broadcast},

@@ -134,5 +134,33 @@ TEST(GlooFraming, AccountsForWhatItsConnectionsCarryBesidesThePayload) {
   EXPECT_EQ(4 * kMiB + sent + messages * kGlooFraming.recv_ready_bytes, 4'194'880U);
 }
 
+using Sent = std::vector<std::pair<Rank, std::uint64_t>>;
+
+std::unique_ptr<Schedule> halving(int size, std::uint64_t count) {
+  return make_gloo_halving({Func::all_reduce, size, count, 4, 0}, {});
+}
+
+TEST(GlooHalvingDoubling, HalvesWithTheNearestRankFirstAndAnswersEveryWindow) {
+  // 10 elements in chunks of 3, 3, 3, 1: rank 1 gives away 0 .. 5, then the last chunk.
+  const auto schedule = halving(4, 10);
+  EXPECT_EQ(sent_by(*schedule, 1),
+            (Sent{{0, 6}, {0, 1}, {3, 1}, {3, 1}, {3, 3}, {3, 1}, {0, 4}, {0, 1}}));
+  EXPECT_EQ(schedule->step(1, 0, 2).send, (Block{9, 1}));
+  EXPECT_EQ(schedule->step(1, 0, 4).recv, (Block{0, 1, Buffer::none}));
+}
+
+TEST(GlooHalvingDoubling, ScattersTheWindowsOfASmallerBlockToTheNextLargerOne) {
+  // Blocks of 4 and 2; rank 5 keeps the second half, which ranks 1 and 3 reduce and send back.
+  const auto schedule = halving(6, 8);
+  EXPECT_EQ(sent_by(*schedule, 5), (Sent{{4, 4}, {4, 1}, {1, 2}, {3, 2}, {4, 4}, {4, 1}}));
+  EXPECT_EQ(sent_by(*schedule, 1),
+            (Sent{{0, 4}, {0, 1}, {3, 2}, {3, 1}, {5, 2}, {3, 2}, {3, 1}, {0, 4}, {0, 1}}));
+}
+
+TEST(GlooHalvingDoubling, AnswersEvenWhereThereIsNothingToSend) {
+  // One element: only the lower half of every window has it.
+  EXPECT_EQ(sent_by(*halving(4, 1), 3), (Sent{{2, 1}, {2, 1}, {1, 1}, {1, 1}, {2, 1}}));
+}
+
 }  // namespace
 }  // namespace ghostrank
