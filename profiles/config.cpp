@@ -201,7 +201,8 @@ std::string make_config_json(const Settings& settings,
     if (!setting.key->available || path == "cluster.base") continue;
     if (const auto at = resolved.find(path); at != resolved.end())
       put_json(root, path, value_json(at->second));
-    else if (setting.key->type != KeyType::profile)
+    else if (setting.key->type != KeyType::profile &&
+             (setting.given || setting.key->standard != kAbsent))
       put_json(root, path, setting_json(setting));
   }
   return dump(root, 2);

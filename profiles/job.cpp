@@ -15,6 +15,7 @@
 #include "profiles/job_schema.h"
 #include "profiles/locate.h"
 #include "profiles/model.h"
+#include "profiles/program_file.h"
 #include "profiles/quantity.h"
 
 namespace ghostrank {
@@ -229,6 +230,13 @@ void check_device(const JobSpec& spec, const Settings& in) {
                                                  "; choose another precision.parameters");
 }
 
+void check_program_size(const JobSpec& spec, const Settings& in) {
+  if (spec.program->ranks == spec.cluster.gpus()) return;
+  fail(in.at("program").mark, "the program has " + std::to_string(spec.program->ranks) +
+                                  " ranks but the cluster " + std::to_string(spec.cluster.gpus()) +
+                                  " GPUs; they must be as many");
+}
+
 // Gradients have the type of a measured model unless the job says otherwise.
 bool take_dtype(YamlValue& root, const Model& model, const Settings& in) {
   if (!model.dtype || in.given("precision.gradients")) return false;
@@ -258,7 +266,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
                   const std::string& near) {
   JobSpec spec;
   spec.model = std::move(model);
-  spec.model_name = spec.model->name;
+  if (spec.model) spec.model_name = spec.model->name;
   if (device) spec.device = make_device(*device);
   read_precision(in, spec.precision);
   read_parallel(in, spec.parallel);
@@ -278,7 +286,7 @@ void write_config(const Settings& in, std::map<std::string, YamlValue> resolved,
 // The keys that describe what is trained.
 bool is_about_training(const Key& key) {
   for (const std::string_view group :
-       {"model", "trace", "device", "precision.", "parallel.", "tensors."}) {
+       {"model", "trace", "program", "device", "precision.", "parallel.", "tensors."}) {
     if (group.back() == '.' ? key.path.starts_with(group) : key.path == group) return true;
   }
   return false;
@@ -342,21 +350,32 @@ LoadedJob load_job(const std::string& path, const std::vector<std::string>& over
   apply_environment(root);
   for (const std::string& text : overrides) apply_override(root, text);
   expand_cluster(root, near);
+  const auto program = take_program(root, file, near);
 
   auto settings = std::make_unique<Settings>(root, job_keys(), "job");
   std::map<std::string, YamlValue> resolved;
-  resolved["model"] = resolve_profile(*settings->at("model").raw, kModelProfile, near);
-  if (settings->given("device"))
-    resolved["device"] = resolve_profile(*settings->at("device").raw, kDeviceProfile, near);
-  const auto model = std::make_shared<const Model>(make_model(resolved["model"]));
-  if (take_dtype(root, *model, *settings))
+  for (const ProfileKind& kind : {kModelProfile, kDeviceProfile}) {
+    const std::string name(kind.name);
+    if (settings->given(name))
+      resolved[name] = resolve_profile(*settings->at(name).raw, kind, near);
+  }
+  std::shared_ptr<const Model> model;
+  if (settings->given("model"))
+    model = std::make_shared<const Model>(make_model(resolved["model"]));
+  else if (!program)
+    fail(root.mark, "job has no model; add it: " + std::string(settings->at("model").key->doc));
+  if (model && take_dtype(root, *model, *settings))
     settings = std::make_unique<Settings>(root, job_keys(), "job");
 
   LoadedJob job;
   job.spec =
       make_spec(*settings, model, settings->given("device") ? &resolved["device"] : nullptr, near);
   job.spec.file = file;
-  check_device(job.spec, *settings);
+  job.spec.program = program;
+  if (program)
+    check_program_size(job.spec, *settings);
+  else
+    check_device(job.spec, *settings);
   if (job.spec.collectives.graphs)
     resolved["collectives.node_template"] =
         nccl_graph_in_place(settings->at("collectives.node_template"), near);

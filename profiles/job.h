@@ -167,7 +167,8 @@ struct JobSpec {
   double dilation = 0;  // 0: auto
   FabricSpec fabric;
   RunSpec run;
-  std::shared_ptr<const struct Model> model;  // resolved (profiles/model.h)
+  std::shared_ptr<const struct Model> model;  // resolved (profiles/model.h); null: only `program`
+  std::shared_ptr<const Workload> program;    // played in place of a plan; null: there is a plan
   std::map<std::string, std::string> places;  // of the keys that were given: "FILE:LINE:COL"
 
   // Where to point in an error about a key: its place, or the job file when it is a default.

@@ -191,6 +191,8 @@ std::string type_text(const Key& key) {
     case KeyType::any:
       break;
   }
+  if (key.standard == "{}") return "mapping";
+  if (key.standard == kAbsent && key.available) return "mapping or path";
   return (key.allowed.empty() ? "" : code_list(key.allowed) + " or a ") + "list";
 }
 

@@ -15,8 +15,11 @@ constexpr auto kLater = false;  // as Key::available
 
 constexpr std::array kKeys{
     Key{"schema", KeyType::choice, kJobSchema, "form of the file", 0, 0, kJobSchema},
-    Key{"model", KeyType::profile, kRequired,
+    Key{"model", KeyType::profile, kAbsent,
         "what is trained: a name in profiles/models, a path (.yaml, .csv) or a mapping"},
+    Key{"program", KeyType::any, kAbsent,
+        "programs as `ghostrank plan --programs` writes them, or the path of such a file, played "
+        "as they are: model, device, precision and parallel then only say where they came from"},
     Key{"trace", KeyType::string, kAbsent, "replay a trace instead of a model", 0, 0, "", "",
         kLater},
     Key{"device", KeyType::profile, kAbsent,

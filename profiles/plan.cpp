@@ -25,6 +25,10 @@ Workload plan(const JobSpec& spec) {
 }  // namespace
 
 Workload plan_workload(const JobSpec& spec) {
+  if (spec.program) {
+    check_workload(*spec.program);
+    return *spec.program;
+  }
   if (!spec.model) throw Error(spec.file + ": the job has no model; add model: NAME");
   Workload workload = plan(spec);
   check_workload(workload);

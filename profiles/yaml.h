@@ -16,7 +16,7 @@
 
 namespace ghostrank {
 
-inline constexpr std::size_t kMaxYamlBytes = 16 << 20;
+inline constexpr std::size_t kMaxYamlBytes = 64 << 20;
 inline constexpr std::size_t kMaxYamlNodes = 500'000;  // aliases count as what they stand for
 inline constexpr std::size_t kMaxYamlText = 64 << 20;  // bytes of all scalars, aliases expanded
 inline constexpr int kMaxYamlDepth = 32;

@@ -1,26 +1,44 @@
 // ghostrank plan: what a job would send, without sending it.
 #include <CLI/CLI.hpp>
 
+#include "profiles/error.h"
+#include "profiles/program_file.h"
 #include "tools/plan_report.h"
+#include "tools/result_json.h"
 #include "tools/verbs.h"
 
 namespace ghostrank {
 
 int verb_plan(const Argv& argv) {
   JobFlags flags;
-  std::string json;
+  std::string json, programs;
   CLI::App app("Say what a job would send, without sending it.", "ghostrank plan");
   add_job_flags(app, flags);
   app.add_option("--json", json, "the same facts as JSON; - is stdout")
       ->type_name("FILE|-")
       ->group("Output");
+  app.add_option(
+         "--programs", programs,
+         "the job with what every rank does, op by op, for 'ghostrank run FILE'; JSON where "
+         "the name ends in .json; - is stdout")
+      ->type_name("FILE|-")
+      ->group("Output");
   app.footer(
       "Examples:\n"
       "  ghostrank plan job.yaml\n"
-      "  ghostrank plan job.yaml -s cluster.nodes=1024 --json -");
+      "  ghostrank plan job.yaml -s cluster.nodes=1024 --json -\n"
+      "  ghostrank plan job.yaml --programs step.yaml && ghostrank run step.yaml");
   if (!parse(app, argv)) return 0;
   const LoadedJob job = load(flags);
-  show_plan(job, plan_workload(job.spec), json);
+  const Workload workload = plan_workload(job.spec);
+  if (programs == "-" && !json.empty())
+    throw Error("--programs - leaves no place for --json; give one of them a file");
+  if (!programs.empty()) {
+    const bool is_json = programs.ends_with(".json");
+    write_whole(programs,
+                program_job(job, workload, is_json ? ProgramForm::json : ProgramForm::yaml));
+  }
+  if (programs != "-") show_plan(job, workload, json);
   return 0;
 }
 

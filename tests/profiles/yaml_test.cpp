@@ -113,7 +113,7 @@ TEST(Yaml, RefusesAnAliasInsideItself) {
 
 TEST(Yaml, BoundsTheSizeOfAFile) {
   EXPECT_EQ(error(std::string(kMaxYamlBytes + 1, ' ')),
-            "a.yaml:1:1: larger than 16 MiB; make it smaller");
+            "a.yaml:1:1: larger than 64 MiB; make it smaller");
 }
 
 TEST(Yaml, TakesAnEmptyFileAsNothing) {

@@ -1,0 +1,36 @@
+// Ops of one stream as text, one a line, both ways: the inner form of program files
+// (profiles/program_file.h).
+//
+//   compute PICOSECONDS [LABEL]                 compute 33175324 F0 attention
+//   FUNCTION GROUP TYPE COUNT [LABEL]           all_gather tp bfloat16 3145728 tp all-gather
+//   FUNCTION GROUP TYPE COUNT@ROOT [LABEL]      broadcast dp int32 582@3 bucket indices
+//   FUNCTION GROUP TYPE #N [LABEL]              all_to_all_v ep bfloat16 #0 rows of experts
+//   send GROUP OFFSET TYPE COUNT [LABEL]        send pp.forward +1 bfloat16 3145728 activations
+//   recv GROUP OFFSET TYPE COUNT [LABEL]
+//   record EVENT, wait EVENT
+//
+// A function is named as `ghostrank schedule` names it; #N is list N of the file's `counts`. A
+// label is the rest of the line; control characters and backslashes in it are written \xNN.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "profiles/program.h"
+#include "profiles/yaml.h"
+
+namespace ghostrank {
+
+// Lines that end in a newline.
+std::string text_of_ops(std::span<const Op> ops, const Program& program,
+                        std::span<const std::string> group_names);
+
+// Appends to stream `stream` of `program`, whose labels and number of events grow. `mark` is where
+// the text begins, for errors. Throws Error(usage).
+void read_ops(std::string_view text, const Mark& mark, std::span<const std::string> group_names,
+              Program& program, std::size_t stream);
+
+}  // namespace ghostrank
