@@ -12,13 +12,22 @@
 namespace ghostrank {
 
 // The algorithm that the fixed decision rules take, by Open MPI's name for it; empty for functions
-// without rules here. `bytes` as the rules count them: all-reduce and broadcast the buffer,
-// reduce-scatter all blocks together, all-gather, all-to-all, gather and scatter one block,
+// without rules (send_recv). `bytes` as the rules count them: all-reduce, broadcast and reduce the
+// buffer, reduce-scatter all blocks together, all-gather, all-to-all, gather and scatter one block,
 // all-gather-v the mean block; the others do not look at it.
 std::string_view openmpi_choice(Func func, int ranks, std::uint64_t bytes);
 
-extern const Form kOpenMpiRingAllReduce, kOpenMpiRabenseifner, kOpenMpiLinearAllReduce,
-    kOpenMpiNeighborExchange, kOpenMpiLinearAllToAll;  // openmpi_forms.cpp
+// The tree of an in-order binary reduce as a TreeChild (trees.h), where v is the distance from the
+// last rank, backwards.
+int in_order_child(int n, int v, int i);
+
+extern const Form kOpenMpiRingAllReduce, kOpenMpiLinearAllReduce, kOpenMpiNeighborExchange,
+    kOpenMpiLinearAllToAll;                                          // openmpi_forms.cpp
+extern const Form kOpenMpiRabenseifner, kOpenMpiRabenseifnerReduce;  // openmpi_rabenseifner.cpp
+extern const Form kOpenMpiLinearReduce, kOpenMpiInOrderReduce,
+    kOpenMpiButterfly;  // openmpi_reduce.cpp
+extern const Form kOpenMpiSplitBinary, kOpenMpiScatterAllGather,
+    kOpenMpiScatterRing;  // openmpi_broadcast.cpp
 extern const Form kOpenMpiLinearBarrier, kOpenMpiDoublingBarrier, kOpenMpiTreeBarrier,
     kOpenMpiSignalledGather, kOpenMpiGatherV, kOpenMpiLinearAllToAllV;  // openmpi_rooted.cpp
 

@@ -40,6 +40,14 @@ Cost tree_barrier(const Collective& c);
 Cost signalled_gather(const Collective& c);
 Cost binomial_blocks(const Collective& c);
 Cost one_message(const Collective& c);
+Cost binary_reduce(const Collective& c);
+Cost binomial_reduce(const Collective& c);
+Cost in_order_reduce(const Collective& c);
+Cost rabenseifner_reduce(const Collective& c);
+Cost butterfly(const Collective& c);
+Cost split_binary(const Collective& c);
+Cost scatter_all_gather(const Collective& c);
+Cost scatter_ring(const Collective& c);
 
 template <TreeChild kChild>
 Cost tree(const Collective& c) {

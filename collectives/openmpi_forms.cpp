@@ -7,14 +7,6 @@
 //   rank 0    0>   3>   2>  |  1>   0>   3>
 //   rank 1    1>   0>   3>  |  2>   1>   0>
 //
-// Rabenseifner's all-reduce: of the first 2x ranks an even one exchanges halves with its right
-// neighbour, each reduces one, and the even one is sent the other. The survivors halve the vector
-// with growing distance, keep the left part of a window when they are the lower rank, double back
-// the same way, and at last the even ranks send everything to the odd ones.
-//
-//   size 4    round 0         round 1        round 2        round 3
-//   rank 0    <-> 1: R > L    <-> 2: LR > LL <-> 2: LL > LR <-> 1: L > R
-//
 // Linear all-reduce: everyone sends to rank 0, which receives from the last rank first and then
 // sends the result to rank 1, 2, ...
 //
@@ -24,9 +16,6 @@
 //   size 6    rank 0: <-> 1 block 0    <-> 5 blocks 0 1 > 4 5    <-> 1 blocks 4 5 > 2 3
 //
 // Linear all-to-all: all at once, to p-1, p-2, ...
-#include <algorithm>
-#include <bit>
-
 #include "collectives/openmpi.h"
 
 namespace ghostrank {
@@ -41,75 +30,6 @@ Transfer ring_send(const Shape& s, int p, int k) { return {s.wrap(p + 1), s.piec
 Transfer ring_recv(const Shape& s, int p, int k) {
   return {s.wrap(p - 1), s.piece(s.wrap(p - 1 - k)),
           k < s.size - 1 ? Combine::reduce : Combine::copy};
-}
-
-// ---- Rabenseifner's all-reduce
-
-struct Survivor {
-  int extra, levels;
-  bool paired;  // one of the first 2x
-  bool folded;  // an odd one of them
-  int number;
-  explicit Survivor(const Shape& s, int p) {
-    const auto m = std::bit_floor(static_cast<unsigned>(s.size));
-    extra = s.size - static_cast<int>(m);
-    levels = static_cast<int>(std::bit_width(m)) - 1;
-    paired = p < 2 * extra;
-    folded = paired && p % 2 == 1;
-    number = paired ? p / 2 : p - extra;
-  }
-  int position(int v) const { return v < extra ? 2 * v : v + extra; }
-};
-
-struct Window {
-  Block kept, given;
-};
-
-// What a survivor keeps and gives away in a level of the halving.
-Window halved(const Block& all, int number, int level) {
-  Window w{all, {}};
-  for (int l = 0; l <= level; ++l) {
-    const std::uint64_t left = w.kept.count / 2;
-    const Block lower{w.kept.offset, left}, upper{w.kept.offset + left, w.kept.count - left};
-    const bool keeps_lower = (number >> l & 1) == 0;
-    w = keeps_lower ? Window{lower, upper} : Window{upper, lower};
-  }
-  return w;
-}
-
-int rabenseifner_rounds(const Shape& s, int p) {
-  const Survivor v(s, p);
-  return v.folded ? 3 : 2 * v.levels + (v.paired ? 3 : 0);
-}
-
-Transfer rabenseifner_send(const Shape& s, int p, int k) {
-  const Survivor v(s, p);
-  const Window halves = halved(s.share, 0, 0);
-  if (v.folded) return k < 2 ? Transfer{p - 1, k == 0 ? halves.kept : halves.given} : Transfer{};
-  const int own = v.paired ? k - 2 : k;
-  if (own < 0) return k == 0 ? Transfer{p + 1, halves.given} : Transfer{};
-  if (own == 2 * v.levels) return {p + 1, s.share};
-  const int level = std::min(own, 2 * v.levels - 1 - own);
-  const Window w = halved(s.share, v.number, level);
-  return {v.position(v.number ^ (1 << level)), own < v.levels ? w.given : w.kept};
-}
-
-Transfer rabenseifner_recv(const Shape& s, int p, int k) {
-  const Survivor v(s, p);
-  const Window halves = halved(s.share, 0, 0);
-  if (v.folded) {
-    if (k == 0) return {p - 1, halves.given, Combine::reduce};
-    return k == 2 ? Transfer{p - 1, s.share} : Transfer{};
-  }
-  const int own = v.paired ? k - 2 : k;
-  if (own == -2) return {p + 1, halves.kept, Combine::reduce};
-  if (own == -1) return {p + 1, halves.given};
-  if (own == 2 * v.levels) return {};
-  const int level = std::min(own, 2 * v.levels - 1 - own);
-  const Window w = halved(s.share, v.number, level);
-  const bool halving = own < v.levels;
-  return {v.position(v.number ^ (1 << level)), halving ? w.kept : w.given,
-          halving ? Combine::reduce : Combine::copy};
 }
 
 // ---- Linear all-reduce
@@ -171,8 +91,6 @@ Transfer exchange_recv(const Shape& s, int p, int k) {
 
 const Form kOpenMpiRingAllReduce{
     .unit = Form::Unit::piece, .rounds = ring_rounds, .send = ring_send, .recv = ring_recv};
-const Form kOpenMpiRabenseifner{
-    .rounds = rabenseifner_rounds, .send = rabenseifner_send, .recv = rabenseifner_recv};
 const Form kOpenMpiLinearAllReduce{
     .rounds = linear_rounds, .send = linear_send, .recv = linear_recv};
 const Form kOpenMpiNeighborExchange{

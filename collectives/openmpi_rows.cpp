@@ -5,12 +5,14 @@
 //
 // Several of Open MPI's names are one algorithm when nothing is cut: a segmented ring is the ring,
 // a chain the pipeline; `two_proc` is what two ranks do anyway, and `linear_sync` is `linear` while
-// the number of requests is not limited. Algorithms that are not here are refused.
+// the number of requests is not limited. Three are two collectives, each of which decides for
+// itself: see `parts`.
 //
 // In the formulas for people n is the number of ranks, S the bytes of `count` elements, m the
 // largest power of two in n, x = n - m, b(n) the bits set in 0 .. n-1, T the bytes of all `counts`.
 #include <array>
-#include <stdexcept>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "collectives/generic.h"
@@ -26,6 +28,9 @@ namespace {
 using namespace openmpi_costs;  // NOLINT: this file is a table of them
 
 // ---- What a name stands for
+
+// The first part of an all-gather-v by `default`, which is not a row.
+constexpr std::string_view kGatherV = "gather_v";
 
 struct Played {
   const Form* form;
@@ -46,6 +51,7 @@ Played all_reduce(const Collective& c, std::string_view name) {
 
 Played reduce_scatter(const Collective&, std::string_view name) {
   if (name == "ring") return {&kRingReduceScatter, one_block_a_step};
+  if (name == "butterfly") return {&kOpenMpiButterfly, butterfly};
   if (name == "recursive_halving") return {&kRecursiveHalvingReduceScatter, halving};
   return {};
 }
@@ -61,12 +67,33 @@ Played all_gather(const Collective& c, std::string_view name) {
   return {};
 }
 
-Played broadcast(const Collective&, std::string_view name) {
-  if (name == "basic_linear") return {&kLinearBroadcast, one_by_one};
-  if (name == "chain" || name == "pipeline") return {&kChainBroadcast, one_by_one};
+Played broadcast(const Collective& c, std::string_view name) {
+  const Played linear{&kLinearBroadcast, one_by_one}, chain{&kChainBroadcast, one_by_one};
+  if (name == "basic_linear") return linear;
+  if (name == "chain" || name == "pipeline") return chain;
+  if (name == "split_binary_tree")
+    return c.count < 2 ? chain : Played{&kOpenMpiSplitBinary, split_binary};
+  if (name == "scatter_allgather")
+    return c.count < ranks(c) ? linear : Played{&kOpenMpiScatterAllGather, scatter_all_gather};
+  if (name == "scatter_allgather_ring")
+    return c.count < ranks(c) ? linear : Played{&kOpenMpiScatterRing, scatter_ring};
   if (name == "binary_tree") return {&kBinaryBroadcast, tree<binary_child>};
   if (name == "binomial") return {&kNearestFirstBroadcast, tree<nearest_first_child>};
   if (name == "knomial") return {&kFourNomialBroadcast, tree<four_nomial_child>};
+  return {};
+}
+
+Played reduce(const Collective& c, std::string_view name) {
+  const Played linear{&kOpenMpiLinearReduce, one_by_one};
+  if (name == "linear") return linear;
+  if (name == "chain" || name == "pipeline") return {&kChainReduce, one_by_one};
+  if (name == "binary") return {&kBinaryReduce, binary_reduce};
+  if (name == "binomial") return {&kBinomialReduce, binomial_reduce};
+  if (name == "in-order_binary") return {&kOpenMpiInOrderReduce, in_order_reduce};
+  if (name == "rabenseifner")
+    return c.size < 2 || c.count < survivors(c)
+               ? linear
+               : Played{&kOpenMpiRabenseifnerReduce, rabenseifner_reduce};
   return {};
 }
 
@@ -77,13 +104,13 @@ Played all_to_all(const Collective&, std::string_view name) {
   return {};
 }
 
-// `default` is two collectives: see make_gather_and_broadcast.
 Played all_gather_v(const Collective& c, std::string_view name) {
   const Played ring{&kRingAllGatherV, gathered_one_a_step};
   if (name == "ring" || name == "two_proc") return ring;
   if (name == "neighbor")
     return c.size % 2 == 0 ? Played{&kOpenMpiNeighborExchange, gathered_by_neighbors} : ring;
   if (name == "bruck") return {&kBruckAllGather, gathered_log_steps};
+  if (name == kGatherV) return {&kOpenMpiGatherV, gather_v};
   return {};
 }
 
@@ -124,6 +151,8 @@ Played played(const Collective& c, std::string_view name) {
       return all_gather(c, name);
     case Func::broadcast:
       return broadcast(c, name);
+    case Func::reduce:
+      return reduce(c, name);
     case Func::all_to_all:
       return all_to_all(c, name);
     case Func::all_gather_v:
@@ -138,9 +167,8 @@ Played played(const Collective& c, std::string_view name) {
       return scatter(c, name);
     case Func::send_recv:
       return {&kSendRecv, one_message};
-    default:
-      return {};
   }
+  return {};
 }
 
 // ---- Rows
@@ -162,49 +190,57 @@ bool nothing_to_do(const Collective& c) {
 int no_rounds(const Shape&, int) { return 0; }
 constexpr Form kNothing{.rounds = no_rounds};
 
-// What follows the gather of an all-gather-v: its broadcast, which decides for itself.
-Collective broadcast_of_all(const Collective& c) {
-  return {Func::broadcast, c.size, all_counts(c), c.element_bytes, 0};
+// A collective that is made of two.
+struct Parts {
+  Collective first;
+  std::string_view first_name;
+  Collective second;
+  std::string_view second_name;
+};
+
+std::optional<Parts> parts(const Collective& c, std::string_view name) {
+  const auto at_rank_0 = [&](Func func, std::uint64_t count) {
+    return Collective{func, c.size, count, c.element_bytes, 0};
+  };
+  if (c.func == Func::all_gather_v && name == "default") {
+    const Collective all = at_rank_0(Func::broadcast, all_counts(c));
+    return Parts{c, kGatherV, all, fixed_name(all)};
+  }
+  if (c.func == Func::all_reduce && name == "nonoverlapping") {
+    const Collective up = at_rank_0(Func::reduce, c.count);
+    const Collective down = at_rank_0(Func::broadcast, c.count);
+    return Parts{up, fixed_name(up), down, fixed_name(down)};
+  }
+  if (c.func == Func::reduce_scatter && name == "non-overlapping") {
+    const Collective up = at_rank_0(Func::reduce, c.count * ranks(c));
+    return Parts{up, fixed_name(up), at_rank_0(Func::scatter, c.count), "linear"};
+  }
+  return std::nullopt;
 }
 
-std::unique_ptr<Schedule> play(const Collective& c, const Communicator& comm,
-                               std::string_view name);
-
-// An all-gather-v by `default`: a gather to rank 0 and a broadcast.
-std::unique_ptr<Schedule> make_gather_and_broadcast(const Collective& c) {
-  const Collective all = broadcast_of_all(c);
-  return std::make_unique<Sequence>(c,
-                                    std::make_unique<Textbook>(kOpenMpiGatherV, c, Communicator{}),
-                                    play(all, {}, fixed_name(all)));
-}
-
-std::unique_ptr<Schedule> play(const Collective& c, const Communicator& comm,
-                               std::string_view name) {
-  check_arguments(c, comm);
-  if (c.func == Func::all_gather_v && name == "default") return make_gather_and_broadcast(c);
+std::unique_ptr<Schedule> play(const Collective& c, std::string_view name) {
   if (nothing_to_do(c)) return std::make_unique<Textbook>(kNothing, c, Communicator{});
-  const Form* form = played(c, name).form;
-  if (form == nullptr)
-    throw std::invalid_argument(
-        "Open MPI would play " + std::string(name_of(c.func)) + " '" + std::string(name) +
-        "' here, which is not available; name another " + "algorithm instead of 'fixed'");
-  return std::make_unique<Textbook>(*form, c, Communicator{});
+  if (const auto two = parts(c, name))
+    return std::make_unique<Sequence>(c, play(two->first, two->first_name),
+                                      play(two->second, two->second_name));
+  return std::make_unique<Textbook>(*played(c, name).form, c, Communicator{});
 }
 
 Cost cost_of(const Collective& c, std::string_view name) {
-  if (c.func == Func::all_gather_v && name == "default") {
-    const Collective all = broadcast_of_all(c);
-    const Cost gather = gather_v(c), rest = cost_of(all, fixed_name(all));
-    return {gather.steps + rest.steps, gather.bytes + rest.bytes, gather.messages + rest.messages,
-            true};
+  if (nothing_to_do(c)) return {};
+  if (const auto two = parts(c, name)) {
+    const Cost first = cost_of(two->first, two->first_name),
+               second = cost_of(two->second, two->second_name);
+    return {first.steps + second.steps, first.bytes + second.bytes,
+            first.messages + second.messages, true};
   }
-  const Played p = played(c, name);
-  return nothing_to_do(c) || p.cost == nullptr ? Cost{} : p.cost(c);
+  return played(c, name).cost(c);
 }
 
 std::unique_ptr<Schedule> make_fixed(const Collective& c, const Communicator& comm) {
+  check_arguments(c, comm);
   const std::string_view name = fixed_name(c);
-  std::unique_ptr<Schedule> schedule = play(c, comm, name);
+  std::unique_ptr<Schedule> schedule = play(c, name);
   schedule->set_played(std::string(name));
   return schedule;
 }
@@ -221,7 +257,8 @@ struct Name {
 
 template <Name kName>
 std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
-  return play(c, comm, kName.text);
+  check_arguments(c, comm);
+  return play(c, kName.text);
 }
 template <Name kName>
 Cost cost(const Collective& c) {
@@ -245,8 +282,13 @@ const std::array kRows{
     row<"recursive_doubling">(Func::all_reduce, "log2 m (+2 if x>0)", "(m log2 m + 2x) S"),
     row<"rabenseifner">(Func::all_reduce, "2 log2 m (+3 if x>0)", "(2(m-1) + 2.5x) S"),
     row<"basic_linear">(Func::all_reduce, "2(n-1)", "2(n-1) S"),
+    row<"nonoverlapping">(Func::all_reduce, "the reduce's and the broadcast's", "as both"),
     fixed(Func::reduce_scatter),
     row<"ring">(Func::reduce_scatter, "n-1", "n(n-1) S"),
+    row<"butterfly">(Func::reduce_scatter, "log2 m + 1 (+2 if x>0)",
+                     "(n(n-1) + x + m - 2^ceil(log2 m / 2)) S"),
+    row<"non-overlapping">(Func::reduce_scatter, "the reduce's and n-1",
+                           "the reduce's and (n-1) S"),
     row<"recursive_halving">(Func::reduce_scatter, "log2 m (+2 if x>0)", "(n(n-1) + x) S"),
     fixed(Func::all_gather),
     row<"ring">(Func::all_gather, "n-1", "n(n-1) S"),
@@ -259,6 +301,19 @@ const std::array kRows{
     row<"binary_tree">(Func::broadcast, "depth of the tree", "(n-1) S"),
     row<"binomial">(Func::broadcast, "ceil(log2 n)", "(n-1) S"),
     row<"knomial">(Func::broadcast, "depth of the tree", "(n-1) S"),
+    row<"split_binary_tree">(Func::broadcast, "depth of the tree + 1", "(n-1) S"),
+    row<"scatter_allgather">(Func::broadcast, "2 ceil(log2 n) (more if x>0)",
+                             "(n-1) S + b(n)/n S at most"),
+    row<"scatter_allgather_ring">(Func::broadcast, "ceil(log2 n) + n-1",
+                                  "(n-1) S + b(n)/n S at most"),
+    fixed(Func::reduce),
+    row<"linear">(Func::reduce, "n-1", "(n-1) S"),
+    row<"pipeline">(Func::reduce, "n-1", "(n-1) S"),
+    row<"binary">(Func::reduce, "depth of the tree", "(n-1) S"),
+    row<"binomial">(Func::reduce, "ceil(log2 n)", "(n-1) S"),
+    row<"in-order_binary">(Func::reduce, "depth of the tree (+1 if the root is not the last rank)",
+                           "(n-1) S (+S if the root is not the last rank)"),
+    row<"rabenseifner">(Func::reduce, "2 log2 m (+3 if x>0)", "about (m-1 + 1.5x + log2(m)/2) S"),
     fixed(Func::all_to_all),
     row<"linear">(Func::all_to_all, "n-1", "n(n-1) S"),
     row<"pairwise">(Func::all_to_all, "n-1", "n(n-1) S"),

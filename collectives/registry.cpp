@@ -43,8 +43,6 @@ std::string_view why_absent(std::string_view library, Func func) {
     return "PyTorch's all_gather_v on NCCL is one broadcast per rank";
   if (library == "gloo" && func == Func::reduce_scatter)
     return "use allreduce, or reduce and scatter";
-  if (library == "openmpi-4.1" && func == Func::reduce)
-    return "Open MPI's reduce algorithms are not available yet";
   return {};
 }
 

@@ -2,7 +2,6 @@
 #include "collectives/openmpi.h"
 
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -73,6 +72,72 @@ TEST(OpenMpiRabenseifner, IsLinearForFewerElementsThanSurvivors) {
   EXPECT_EQ(sent_by(*schedule, 3), (std::vector<Message>{{0, {0, 3}}}));
 }
 
+TEST(OpenMpiRabenseifner, ReducesUpABinomialTreeToTheRoot) {
+  const auto schedule = row(Func::reduce, "rabenseifner").make({Func::reduce, 4, 10, 4, 1}, {});
+  EXPECT_EQ(sent_by(*schedule, 0), (std::vector<Message>{{1, {5, 5}}, {2, {2, 3}}, {1, {0, 5}}}));
+  EXPECT_EQ(sent_by(*schedule, 1), (std::vector<Message>{{0, {0, 5}}, {3, {7, 3}}}));
+  EXPECT_EQ(sent_by(*schedule, 2).back(), (Message{0, {2, 3}}));
+}
+
+TEST(OpenMpiRabenseifner, HandsSurvivor0sWindowToARootThatWasFolded) {
+  // 6 ranks: 0 1 and 2 3 are pairs; 0, 2, 4 and 5 survive.
+  const auto schedule = row(Func::reduce, "rabenseifner").make({Func::reduce, 6, 8, 4, 3}, {});
+  EXPECT_EQ(sent_by(*schedule, 0).back(), (Message{3, {0, 2}}));
+  EXPECT_EQ(sent_by(*schedule, 4).back(), (Message{3, {2, 2}}));
+  EXPECT_EQ(sent_by(*schedule, 2).back(), (Message{3, {4, 4}}));
+}
+
+TEST(OpenMpiReduce, OverAnInOrderTreeEndsOnTheLastRankWhichTellsTheRoot) {
+  const auto schedule = row(Func::reduce, "in-order_binary").make({Func::reduce, 9, 1, 4, 4}, {});
+  const Rank parents[] = {1, 3, 3, 8, 5, 7, 7, 8, 4};
+  for (Rank r = 0; r < 9; ++r)
+    EXPECT_EQ(sent_by(*schedule, r), (std::vector<Message>{{parents[r], {0, 1}}})) << r;
+  EXPECT_EQ(schedule->step(8, 0, 1).recv_from[0], 7);  // the left child first
+}
+
+TEST(OpenMpiReduce, IsLinearFromTheLastRankOn) {
+  const auto schedule = row(Func::reduce, "linear").make({Func::reduce, 4, 1, 4, 1}, {});
+  for (const auto& [k, from] : {std::pair{1, 3}, {2, 2}, {3, 0}})
+    EXPECT_EQ(schedule->step(1, 0, k).recv_from[0], from);
+}
+
+TEST(OpenMpiButterfly, SendsBlocksToTheMirroredSurvivor) {
+  const auto schedule =
+      row(Func::reduce_scatter, "butterfly").make({Func::reduce_scatter, 6, 10, 4, 0}, {});
+  // Survivors 1, 3, 4, 5 stand for blocks 0 1, 2 3, 4, 5.
+  EXPECT_EQ(sent_by(*schedule, 2), (std::vector<Message>{{3, {0, 60}}}));
+  EXPECT_EQ(sent_by(*schedule, 3),
+            (std::vector<Message>{{1, {0, 40}}, {5, {50, 10}}, {4, {40, 10}}}));
+  EXPECT_EQ(sent_by(*schedule, 4),
+            (std::vector<Message>{{5, {40, 20}}, {1, {0, 20}}, {2, {20, 10}}, {3, {30, 10}}}));
+}
+
+TEST(OpenMpiBroadcast, OfASplitTreeExchangesHalvesBetweenItsSides) {
+  const auto schedule =
+      row(Func::broadcast, "split_binary_tree").make({Func::broadcast, 6, 5, 4, 1}, {});
+  const Block left{0, 3}, right{3, 2};
+  EXPECT_EQ(sent_by(*schedule, 1), (std::vector<Message>{{2, left}, {3, right}, {0, right}}));
+  EXPECT_EQ(sent_by(*schedule, 2), (std::vector<Message>{{4, left}, {0, left}, {3, left}}));
+  EXPECT_EQ(sent_by(*schedule, 5), (std::vector<Message>{{4, right}}));
+  EXPECT_TRUE(sent_by(*schedule, 0).empty());
+}
+
+TEST(OpenMpiBroadcast, ScattersAndGathersByDoublingWithWhatIsLeftPassedOn) {
+  const auto schedule =
+      row(Func::broadcast, "scatter_allgather").make({Func::broadcast, 5, 9, 4, 0}, {});
+  const Block last{8, 1};  // blocks of 2
+  EXPECT_EQ(sent_by(*schedule, 0), (std::vector<Message>{{4, last},
+                                                         {2, {4, 4}},
+                                                         {1, {2, 2}},
+                                                         {1, {0, 2}},
+                                                         {2, {0, 4}},
+                                                         {4, {0, 8}},
+                                                         {2, last},
+                                                         {1, last}}));
+  EXPECT_EQ(sent_by(*schedule, 2),
+            (std::vector<Message>{{3, {6, 2}}, {3, {4, 2}}, {0, {4, 4}}, {3, last}}));
+}
+
 TEST(OpenMpiNeighborExchange, TakesTurnsWithTheNeighboursOfItsPair) {
   const auto schedule = row(Func::all_gather, "neighbor").make({Func::all_gather, 6, 1, 4, 0}, {});
   EXPECT_EQ(sent_by(*schedule, 0), (std::vector<Message>{{1, {0, 1}}, {5, {0, 2}}, {1, {4, 2}}}));
@@ -135,7 +200,7 @@ TEST(OpenMpiChoice, FollowsTheFixedRules) {
       {Func::all_gather, 200, kMi - 1, "neighbor"},
       {Func::all_gather, 300, 127, "bruck"},
       {Func::reduce_scatter, 3, 64 * kKi, "butterfly"},
-      {Func::reduce_scatter, 4, 7, "nonoverlapping"},
+      {Func::reduce_scatter, 4, 7, "non-overlapping"},
       {Func::reduce_scatter, 8, 256 * kKi - 1, "recursive_halving"},
       {Func::reduce_scatter, 8, 256 * kKi, "ring"},
       {Func::reduce_scatter, 40, 2 * kKi, "butterfly"},
@@ -167,7 +232,14 @@ TEST(OpenMpiChoice, FollowsTheFixedRules) {
       {Func::all_to_all_v, 3, 0, "pairwise"},
       {Func::all_to_all_v, 63, kMi, "linear"},
       {Func::all_to_all_v, 1024, kMi, "linear"},
-      {Func::reduce, 4, 0, ""},
+      {Func::reduce, 3, 7, "rabenseifner"},
+      {Func::reduce, 3, 512 * kKi, "chain"},
+      {Func::reduce, 7, kMi, "linear"},
+      {Func::reduce, 31, 4 * kKi - 1, "binary"},
+      {Func::reduce, 31, 4 * kKi, "binomial"},
+      {Func::reduce, 511, 8 * kKi, "in-order_binary"},
+      {Func::reduce, 3000, 16 * kKi, "binomial"},
+      {Func::send_recv, 4, 0, ""},
   };
   for (const Choice& c : choices)
     EXPECT_EQ(openmpi_choice(c.func, c.ranks, c.bytes), c.algorithm)
@@ -189,12 +261,22 @@ TEST(OpenMpiFixed, CountsAllBlocksOfAReduceScatterButOneOfAnAllGather) {
   EXPECT_EQ(row(gather.func, "fixed").cost(gather).steps, 20);
 }
 
-TEST(OpenMpiFixed, NamesWhatItCannotPlay) {
-  try {
-    row(Func::reduce_scatter, "fixed").make({Func::reduce_scatter, 40, 256, 4, 0}, {});
-    FAIL() << "a butterfly was played";
-  } catch (const std::invalid_argument& e) {
-    EXPECT_NE(std::string(e.what()).find("'butterfly'"), std::string::npos) << e.what();
+// The sizes of the rules' groups, and counts on both sides of every power of two.
+TEST(OpenMpiFixed, PlaysWhateverTheRulesMayChoose) {
+  const int sizes[] = {1,   2,   3,   4,   7,   8,   15,   16,   31,   32,   63,   64,
+                       127, 128, 255, 256, 511, 512, 1023, 1024, 2047, 2048, 4095, 4096};
+  for (const Algorithm& r : openmpi_rows()) {
+    if (r.name != "fixed" || is_ragged(r.func)) continue;
+    for (const int size : sizes)
+      for (std::uint64_t count = 0; count <= 4 * kMi; count = 2 * count + 1) {
+        const Collective c{r.func, size, count, 1, size - 1};
+        const auto schedule = r.make(c, {});
+        EXPECT_EQ(schedule->played(), openmpi_choice(r.func, size,
+                                                     r.func == Func::reduce_scatter
+                                                         ? count * static_cast<std::uint64_t>(size)
+                                                         : count));
+        EXPECT_EQ(schedule->actors(0), 1);
+      }
   }
 }
 
