@@ -51,6 +51,12 @@ bool CompiledSwitch::reset(const std::string& name) {
   return false;
 }
 
+SwitchCounters CompiledSwitch::counters() const {
+  SwitchCounters all{ports_, {}};
+  for (const auto& job : jobs_) all.jobs.emplace_back(job->plan.name, job->counters);
+  return all;
+}
+
 const JobCounters* CompiledSwitch::counters(const std::string& name) const {
   for (const auto& job : jobs_) {
     if (job->plan.name == name) return &job->counters;
@@ -77,6 +83,10 @@ void CompiledSwitch::receive(int port, std::span<const std::byte> frame, Transmi
   PortCounters& counters = ports_[static_cast<std::size_t>(port)];
   ++counters.received;
   counters.received_bytes += frame.size();
+  if (!whole(frame)) {
+    ++counters.malformed;
+    return;
+  }
   Packet packet;
   switch (parse(frame, packet)) {
     case Kind::other:
@@ -103,10 +113,6 @@ void CompiledSwitch::receive(int port, std::span<const std::byte> frame, Transmi
 
 // Ordinary frames: by destination address; to everybody where it names a group.
 void CompiledSwitch::forward(int port, std::span<const std::byte> frame, Transmitter& out) {
-  if (frame.size() < 14) {
-    ++ports_[static_cast<std::size_t>(port)].malformed;
-    return;
-  }
   if ((std::to_integer<unsigned>(frame[0]) & 1) != 0) {
     for (int p = 0; p < plan_.ports; ++p) {
       if (p != port) copy_to(p, frame, out);

@@ -10,25 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "switch/counters.h"
 #include "switch/plan.h"
 #include "switch/pool.h"
 #include "switch/transmitter.h"
 
 namespace ghostrank::switchml {
-
-struct JobCounters {
-  std::uint64_t received = 0, collected = 0, duplicates = 0, broadcasts = 0, retransmissions = 0;
-  std::uint64_t sent = 0;     // copies of results and, on a leaf, sums sent up
-  std::uint64_t results = 0;  // of a leaf: results that came from above
-};
-
-struct PortCounters {
-  std::uint64_t received = 0, received_bytes = 0, sent = 0, sent_bytes = 0;
-  std::uint64_t malformed = 0;  // to SwitchML's UDP port, but not of its form
-  std::uint64_t strangers = 0;  // well-formed, but of no job here
-  std::uint64_t lost = 0;       // dropped on purpose, by the plan's probabilities
-  std::uint64_t unknown = 0;    // ordinary frames for an address that no port has
-};
 
 class CompiledSwitch {
  public:
@@ -44,6 +31,7 @@ class CompiledSwitch {
   bool reset(const std::string& job);  // forgets its sums
 
   const SwitchPlan& plan() const { return plan_; }
+  SwitchCounters counters() const;
   const JobCounters* counters(const std::string& job) const;
   const PortCounters& port(int p) const { return ports_[static_cast<std::size_t>(p)]; }
 

@@ -7,6 +7,7 @@ namespace ghostrank::switchml {
 namespace {
 
 constexpr std::size_t kIp = 14, kUdp = kIp + 20, kSwitchml = kUdp + 8, kExponents = kSwitchml + 8;
+constexpr std::size_t kSourcePort = 0, kTargetPort = 2;  // of the UDP header
 constexpr std::uint16_t kEtherIpv4 = 0x0800;
 constexpr std::uint8_t kProtocolUdp = 17;
 constexpr std::uint8_t kTimeToLive = 64;
@@ -22,20 +23,11 @@ Mac load_mac(const std::byte* p) {
   return mac;
 }
 
-}  // namespace
-
-std::uint16_t ipv4_checksum(const std::byte* header) {
-  std::uint32_t sum = 0;
-  for (int i = 0; i < 20; i += 2) sum += load16(header + i);
-  sum = (sum & 0xffff) + (sum >> 16);
-  sum = (sum & 0xffff) + (sum >> 16);
-  return static_cast<std::uint16_t>(~sum & 0xffff);
-}
-
-Kind parse(std::span<const std::byte> frame, Packet& packet) {
+// `known_by`: of the two ports in the UDP header, the one that tells.
+Kind parse_by(std::size_t known_by, std::span<const std::byte> frame, Packet& packet) {
   const std::byte* f = frame.data();
   if (frame.size() < kUdp + 8 || load16(f + 12) != kEtherIpv4 || byte(f + kIp) != 0x45 ||
-      byte(f + kIp + 9) != kProtocolUdp || (load16(f + kUdp + 2) & kUdpPortMask) != kUdpPort)
+      byte(f + kIp + 9) != kProtocolUdp || (load16(f + kUdp + known_by) & kUdpPortMask) != kUdpPort)
     return Kind::other;
   const std::uint16_t ip_bytes = load16(f + kIp + 2), udp_bytes = load16(f + kUdp + 4);
   const std::uint8_t first = frame.size() > kSwitchml ? byte(f + kSwitchml) : 0;
@@ -56,7 +48,38 @@ Kind parse(std::span<const std::byte> frame, Packet& packet) {
   packet.e1 = static_cast<std::int8_t>(byte(f + kExponents + 1));
   packet.elements = elements;
   packet.values = f + kHeaderBytes;
-  return packet.slot < kMaxSlots ? Kind::switchml : Kind::malformed;
+  return Kind::switchml;
+}
+
+}  // namespace
+
+std::string text_of_ip(std::uint32_t ip) {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8)
+    text += (text.empty() ? "" : ".") + std::to_string(ip >> shift & 255);
+  return text;
+}
+
+std::uint16_t ipv4_checksum(const std::byte* header) {
+  std::uint32_t sum = 0;
+  for (int i = 0; i < 20; i += 2) sum += load16(header + i);
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<std::uint16_t>(~sum & 0xffff);
+}
+
+bool whole(std::span<const std::byte> frame) {
+  if (frame.size() < kIp) return false;
+  if (load16(frame.data() + 12) != kEtherIpv4) return true;
+  return frame.size() >= kUdp && frame.size() >= kIp + load16(frame.data() + kIp + 2);
+}
+
+Kind parse(std::span<const std::byte> frame, Packet& packet) {
+  return parse_by(kTargetPort, frame, packet);
+}
+
+Kind parse_result(std::span<const std::byte> frame, Packet& packet) {
+  return parse_by(kSourcePort, frame, packet);
 }
 
 void write_header(const Packet& packet, std::byte* f) {

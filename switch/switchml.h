@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 namespace ghostrank::switchml {
 
@@ -45,7 +46,7 @@ struct Packet {
   Address source, target;
   std::uint8_t job = 0;
   std::uint32_t id = 0;
-  std::uint16_t slot = 0;  // 0 .. kMaxSlots - 1
+  std::uint16_t slot = 0;  // below 2^15; those of jobs below kMaxSlots
   std::uint8_t set = 0;    // 0 or 1
   std::int8_t e0 = 0, e1 = 0;
   int elements = 0;                   // 32, 64 or 256
@@ -63,10 +64,16 @@ enum class Kind : std::uint8_t {
   other,      // anything else
 };
 
+// No shorter than an Ethernet header, nor than its IPv4 header says.
+bool whole(std::span<const std::byte> frame);
+
 // Reads a frame (without FCS; trailing padding is allowed). `packet` is set where the result is
 // Kind::switchml, and then points into the frame. Like a switch's parser it does not look at the
 // IPv4 checksum.
 Kind parse(std::span<const std::byte> frame, Packet& packet);
+
+// The same for what a switch sends to a worker: known by its UDP source port.
+Kind parse_result(std::span<const std::byte> frame, Packet& packet);
 
 // Writes all but the elements to the first kHeaderBytes of `frame`, with the IPv4 checksum and
 // without one of UDP.
@@ -88,6 +95,9 @@ inline void store32(std::byte* p, std::uint32_t v) {
   store16(p, static_cast<std::uint16_t>(v >> 16));
   store16(p + 2, static_cast<std::uint16_t>(v & 0xffff));
 }
+
+// 0x0a000001 is "10.0.0.1".
+std::string text_of_ip(std::uint32_t ip);
 
 // The sum of an IPv4 header of 20 bytes, ready to be stored; 0 over a header that holds a right
 // one.

@@ -1,26 +1,32 @@
-// A plan as the entries of the P4 program's tables, whatever the target writes them in.
+// A job as the entries of the P4 program's tables, whatever the target writes them in, and which
+// registers, groups and counters each of a switch's jobs has been given.
 //
-//   sources     (port, source address, slot) -> worker: its mark, its slots, who gets a result
+//   sources     (port, source address, slot) -> worker: its mark, its registers, who gets a result
 //                                            -> upper: the switch above; its packets are results
 //   groups      lists of receivers; one for all workers of a job, one for each of them (repeated
-//               results), or the uplink in place of both
-//   resume      (address of a receiver, slot) -> the receiver after it; for targets that serve one
-//               receiver per pass
+//               results); a leaf has one more, the uplink
 //
-// Slots of the jobs are laid side by side in the registers. There is an entry for every slot: exact
-// matches are what every target has and does fast.
+// There is an entry for every slot: exact matches are what every target has and does fast.
 //
 // Threading: plain values.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "switch/plan.h"
 
 namespace ghostrank::switchml {
 
-inline constexpr std::size_t kMostSources = 65536;  // size of the table in p4/source.p4
+// Sizes of the program's tables and registers (p4/headers.p4, p4/source.p4, p4/pna_dpdk.p4).
+inline constexpr std::size_t kMostSources = 65536;
+inline constexpr int kMostJobs = 256, kMostGroups = 8191;
+
+// The program counts in rows: for a port malformed, strangers, lost, unknown; for a job collected,
+// duplicates, broadcasts, retransmissions, results, sent (counters.h says what they are).
+inline constexpr int kPortCounterRow = 4, kJobCounterRow = 8;
 
 struct Receiver {
   int port = 0;
@@ -40,21 +46,44 @@ struct Tables {
     int slot = 0;  // in packets
     bool upper = false;
     int worker = 0, workers = 0;  // of a worker
-    std::uint16_t offset = 0;     // register slot = packet slot + offset
+    std::uint32_t row = 0;        // of registers, of the slot's first set
     std::uint32_t all = 0, again = 0;
   };
-  struct Resume {
-    std::uint32_t ip = 0;
-    int slot = 0;
-    std::uint32_t group = 0, index = 0;
-  };
+  int job = 0;  // number of the job, for its counters
+  int first_slot = 0, slots = 0;
   std::vector<Group> groups;
   std::vector<Source> sources;
-  std::vector<Resume> resume;
 };
 
-// Throws std::invalid_argument where a job's elements are not `elements` (a P4 program has one
-// size), where the jobs together have more than `slots`, or more than kMostSources entries.
-Tables tables_of(const SwitchPlan& plan, int elements, int slots);
+// What a job has been given.
+struct Placement {
+  int job = 0;          // 0 .. kMostJobs - 1
+  int first_slot = 0;   // of the registers
+  int first_group = 1;  // of as many as the job needs
+};
+
+Tables tables_of(const JobPlan& job, const Placement& place);
+
+// Who has what in a program for so many elements and slots.
+class Allocation {
+ public:
+  Allocation(int elements, int slots) : elements_(elements), slots_(slots) {}
+
+  // Room for a job, remembered under its name. Throws std::invalid_argument where the program
+  // cannot hold it: another number of elements, no slots, sources, groups or counters left, or an
+  // address with one slot at two ports, by which the program could not tell receivers apart.
+  Placement admit(const JobPlan& job);
+  void remove(const std::string& job) { admitted_.erase(job); }
+
+ private:
+  struct Admitted {
+    JobPlan job;
+    Placement place;
+  };
+  void check_addresses(const JobPlan& job) const;
+
+  int elements_, slots_;
+  std::map<std::string, Admitted> admitted_;
+};
 
 }  // namespace ghostrank::switchml

@@ -12,6 +12,7 @@
 
 #include "profiles/error.h"
 #include "tools/switch_plan.h"
+#include "tools/switch_report.h"
 
 namespace ghostrank {
 namespace {
@@ -61,36 +62,7 @@ void write_line(int fd, std::string line) {
 
 }  // namespace
 
-std::string switch_counters(const switchml::CompiledSwitch& sw) {
-  ordered_json ports = ordered_json::array(), jobs = ordered_json::array();
-  for (int p = 0; p < sw.plan().ports; ++p) {
-    const switchml::PortCounters& c = sw.port(p);
-    ports.push_back({{"port", p},
-                     {"received", c.received},
-                     {"received_bytes", c.received_bytes},
-                     {"sent", c.sent},
-                     {"sent_bytes", c.sent_bytes},
-                     {"malformed", c.malformed},
-                     {"strangers", c.strangers},
-                     {"lost", c.lost},
-                     {"unknown", c.unknown}});
-  }
-  for (const switchml::JobPlan& job : sw.plan().jobs) {
-    const switchml::JobCounters& c = *sw.counters(job.name);
-    jobs.push_back({{"job", job.name},
-                    {"received", c.received},
-                    {"collected", c.collected},
-                    {"duplicates", c.duplicates},
-                    {"broadcasts", c.broadcasts},
-                    {"retransmissions", c.retransmissions},
-                    {"results", c.results},
-                    {"sent", c.sent}});
-  }
-  return ordered_json{{"ports", ports}, {"jobs", jobs}}.dump();
-}
-
-std::string answer_switch(switchml::CompiledSwitch& sw, std::string_view request,
-                          std::atomic<bool>& stop) {
+std::string answer_switch(RunningSwitch& sw, std::string_view request) {
   const ordered_json json = ordered_json::parse(request, nullptr, false);
   if (!json.is_object() || !json.contains("do") || !json["do"].is_string())
     return refused(
@@ -100,12 +72,12 @@ std::string answer_switch(switchml::CompiledSwitch& sw, std::string_view request
     return found ? std::string(R"({"ok":true})") : refused("there is no job '" + job + "'");
   };
   if (verb == "counters") {
-    ordered_json all = ordered_json::parse(switch_counters(sw));
+    ordered_json all = ordered_json::parse(switch_json(sw.counters()));
     all["ok"] = true;
     return all.dump();
   }
   if (verb == "stop") {
-    stop = true;
+    sw.stop();
     return R"({"ok":true})";
   }
   if (verb == "admit") {
@@ -129,12 +101,8 @@ std::string answer_switch(switchml::CompiledSwitch& sw, std::string_view request
                  "'; known are admit, remove, reset, counters, stop");
 }
 
-SwitchControl::SwitchControl(std::string path, switchml::CompiledSwitch& sw,
-                             std::atomic<bool>& stop)
-    : path_(std::move(path)),
-      switch_(sw),
-      stop_(stop),
-      fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+SwitchControl::SwitchControl(std::string path, RunningSwitch& sw)
+    : path_(std::move(path)), switch_(sw), fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   const sockaddr_un address = address_of(path_);
   const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const bool taken = connect(probe, generic(address), sizeof address) == 0;
@@ -168,7 +136,7 @@ switchml::Watch SwitchControl::watch() {
 void SwitchControl::serve() {
   const int client = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
   if (client < 0) return;
-  write_line(client, answer_switch(switch_, read_line(client, kPatienceMs), stop_));
+  write_line(client, answer_switch(switch_, read_line(client, kPatienceMs)));
   close(client);
 }
 

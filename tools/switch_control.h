@@ -11,26 +11,21 @@
 // Threading: everything on the switch's thread.
 #pragma once
 
-#include <atomic>
-#include <list>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "switch/live.h"
+#include "tools/running_switch.h"
 
 namespace ghostrank {
 
 // The answer to one request, without the line's end.
-std::string answer_switch(switchml::CompiledSwitch& sw, std::string_view request,
-                          std::atomic<bool>& stop);
-// All counters as a JSON object.
-std::string switch_counters(const switchml::CompiledSwitch& sw);
+std::string answer_switch(RunningSwitch& sw, std::string_view request);
 
 class SwitchControl {
  public:
   // Listens at `path`, replacing a socket that nobody listens on. Throws Error(environment).
-  SwitchControl(std::string path, switchml::CompiledSwitch& sw, std::atomic<bool>& stop);
+  SwitchControl(std::string path, RunningSwitch& sw);
   ~SwitchControl();
   SwitchControl(const SwitchControl&) = delete;
   SwitchControl& operator=(const SwitchControl&) = delete;
@@ -42,8 +37,7 @@ class SwitchControl {
   void serve();
 
   std::string path_;
-  switchml::CompiledSwitch& switch_;
-  std::atomic<bool>& stop_;
+  RunningSwitch& switch_;
   int fd_ = -1;
 };
 

@@ -1,26 +1,31 @@
 #include "tools/switch_dpdk.h"
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <spawn.h>
+#include <poll.h>
 #include <stdexcept>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "profiles/error.h"
 #include "switch/dpdk/entries.h"
-
-extern char** environ;
+#include "tools/child.h"
 
 namespace ghostrank {
 namespace {
 
 namespace fs = std::filesystem;
+using switchml::JobPlan;
+using switchml::Placement;
+using switchml::SwitchPlan;
+
+constexpr int kPatienceMs = 100;  // between looks at `stop`
 
 // Beside the command in a build, in libexec where it was installed.
 std::string runner() {
@@ -47,7 +52,7 @@ std::string own_program(int elements) {
 // A file that is gone when its owner is.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& text)
+  explicit TemporaryFile(const std::vector<std::string>& lines)
       : path_((fs::temp_directory_path() / "ghostrank-XXXXXX").string()) {
     const int fd = mkstemp(path_.data());
     if (fd < 0)
@@ -55,7 +60,8 @@ class TemporaryFile {
                       std::strerror(errno),
                   ErrorKind::environment);
     close(fd);
-    std::ofstream(path_) << text;
+    std::ofstream out(path_);
+    for (const std::string& line : lines) out << line << '\n';
   }
   ~TemporaryFile() { unlink(path_.c_str()); }
   TemporaryFile(const TemporaryFile&) = delete;
@@ -66,56 +72,17 @@ class TemporaryFile {
   std::string path_;
 };
 
-// Runs a command and returns what it wrote to stdout.
-std::string output_of(std::vector<std::string> words, int& status) {
-  std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) throw Error("no pipe can be made", ErrorKind::environment);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addclose(&actions, ends[0]);
-  posix_spawn_file_actions_addclose(&actions, ends[1]);
-  std::vector<char*> arguments;
-  for (std::string& w : words) arguments.push_back(w.data());
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  const int error = posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  std::string text;
-  std::array<char, 4096> buffer{};
-  for (ssize_t n = 0; error == 0 && (n = read(ends[0], buffer.data(), buffer.size())) != 0;) {
-    if (n > 0) text.append(buffer.data(), static_cast<std::size_t>(n));
-    if (n < 0 && errno != EINTR) break;
-  }
-  close(ends[0]);
-  if (error != 0)
-    throw Error(words[0] + " cannot be started: " + std::strerror(error), ErrorKind::environment);
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return text;
+void append(std::vector<std::string>& lines, std::vector<std::string> more,
+            const std::string& before = {}) {
+  for (std::string& line : more) lines.push_back(before + line);
 }
 
-std::string entries_of_plan(const switchml::SwitchPlan& plan, int elements) {
-  try {
-    return dpdk::entries_of(plan, elements);
-  } catch (const std::invalid_argument& error) {
-    throw Error(std::string("the plan does not fit the P4 program: ") + error.what());
-  }
+bool loses_results(const SwitchPlan& plan) {
+  return std::any_of(plan.loss.begin(), plan.loss.end(),
+                     [](const switchml::PortLoss& loss) { return loss.egress != 0; });
 }
 
-}  // namespace
-
-std::string run_on_dpdk(const DpdkRun& run, const switchml::SwitchPlan* plan) {
-  const int elements = plan == nullptr || plan->jobs.empty() ? 256 : plan->jobs[0].elements;
-  const std::string program = run.program.empty() ? own_program(elements) : run.program;
-  const TemporaryFile made(plan != nullptr ? entries_of_plan(*plan, elements) : "");
-  std::vector<std::string> words{runner(), program,
-                                 run.entries.empty() ? made.path() : run.entries};
-  words.insert(words.end(), run.ports.begin(), run.ports.end());
-  int status = 0;
-  std::string counters = output_of(words, status);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return counters;
+[[noreturn]] void fail_ended(int status) {
   const bool environment = WIFEXITED(status) && WEXITSTATUS(status) == 3;
   // It has said why on stderr, which is ours too.
   throw Error(
@@ -123,5 +90,177 @@ std::string run_on_dpdk(const DpdkRun& run, const switchml::SwitchPlan* plan) {
           (WIFSIGNALED(status) ? " by signal " + std::to_string(WTERMSIG(status)) : std::string()),
       environment ? ErrorKind::environment : ErrorKind::usage);
 }
+
+}  // namespace
+
+DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
+    : has_jobs_(plan.has_value()),
+      elements_(plan && !plan->jobs.empty() ? plan->jobs[0].elements : 256),
+      allocation_(elements_, dpdk::register_slots(elements_)) {
+  if (plan) plan_ = *std::move(plan);
+  plan_.ports = static_cast<int>(run.ports.size());
+  std::vector<std::string> lines;
+  try {
+    if (has_jobs_) append(lines, dpdk::entries_of_plan(plan_));
+    for (const JobPlan& job : plan_.jobs) {
+      places_.push_back(allocation_.admit(job));
+      append(lines, dpdk::entries_of_job(plan_, switchml::tables_of(job, places_.back())));
+    }
+  } catch (const std::invalid_argument& error) {
+    throw Error(std::string("the plan does not fit the P4 program: ") + error.what());
+  }
+  const TemporaryFile made(lines);
+  const bool files = switchml::port_named(run.ports[0]).interface.empty();
+  std::vector<std::string> words{runner(), "--control"};
+  if (run.in_order || (files && loses_results(plan_))) words.push_back("--in-order");
+  if (has_jobs_) append(words, {"--show=port_counters_0", "--show=job_counters_0"});
+  words.push_back(run.program.empty() ? own_program(elements_) : run.program);
+  words.push_back(has_jobs_ ? made.path() : run.entries);
+  words.insert(words.end(), run.ports.begin(), run.ports.end());
+  child_ = std::make_unique<Child>(std::move(words));
+  // Answered when it has read the file: when the switch is at work, or has failed.
+  child_->send("commit\n");
+  if (child_->receive().empty()) {
+    while (child_->read_output()) {
+    }
+    last_ = child_->output();
+    if (const int status = child_->status(); status != 0) fail_ended(status);
+  }
+}
+
+DpdkSwitch::~DpdkSwitch() = default;
+
+void DpdkSwitch::run(const std::vector<switchml::Watch>& watches, const std::atomic<bool>& stop) {
+  std::vector<pollfd> polled{{child_->output_fd(), POLLIN, 0}};
+  for (const switchml::Watch& watch : watches) polled.push_back({watch.fd, POLLIN, 0});
+  bool told = false;
+  while (last_.empty()) {
+    if (stop && !told) {
+      this->stop();
+      told = true;
+    }
+    if (poll(polled.data(), polled.size(), kPatienceMs) <= 0) continue;
+    for (std::size_t w = 0; w < watches.size(); ++w) {
+      if (polled[w + 1].revents != 0) watches[w].ready();
+    }
+    if (polled[0].revents == 0 || child_->read_output()) continue;
+    last_ = child_->output();
+    if (const int status = child_->status(); status != 0) fail_ended(status);
+  }
+}
+
+std::string DpdkSwitch::command(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  child_->send(text + "commit\n");
+  const std::string answer = child_->receive();
+  if (answer == "ok") return {};
+  return answer.starts_with("error ") ? answer.substr(6) : "the DPDK switch has ended";
+}
+
+void DpdkSwitch::forget_sums(const JobPlan& job, const Placement& place,
+                             std::vector<std::string>& lines) const {
+  const std::string rows =
+      " " + std::to_string(2 * place.first_slot) + " " + std::to_string(2 * job.slots);
+  lines.push_back("clear marks_marks" + rows);
+  lines.push_back("clear missing_missing" + rows);
+}
+
+std::string DpdkSwitch::admit(const JobPlan& job) {
+  if (!has_jobs_) return "this switch runs table entries of its own, not jobs";
+  if (std::string why = reason_to_refuse(plan_, job); !why.empty()) return why;
+  try {
+    const Placement place = allocation_.admit(job);
+    std::vector<std::string> lines = dpdk::entries_of_job(plan_, switchml::tables_of(job, place));
+    forget_sums(job, place, lines);
+    lines.push_back("clear job_counters_0 " + std::to_string(place.job * switchml::kJobCounterRow) +
+                    " " + std::to_string(switchml::kJobCounterRow));
+    if (std::string why = command(lines); !why.empty()) {
+      allocation_.remove(job.name);
+      return why;
+    }
+    plan_.jobs.push_back(job);
+    places_.push_back(place);
+    return {};
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+}
+
+bool DpdkSwitch::remove(const std::string& name) {
+  for (std::size_t j = 0; j < plan_.jobs.size(); ++j) {
+    if (plan_.jobs[j].name != name) continue;
+    std::vector<std::string> lines;
+    append(lines, dpdk::entries_of_job(plan_, switchml::tables_of(plan_.jobs[j], places_[j])),
+           "delete ");
+    if (!command(lines).empty()) return false;
+    allocation_.remove(name);
+    plan_.jobs.erase(plan_.jobs.begin() + static_cast<std::ptrdiff_t>(j));
+    places_.erase(places_.begin() + static_cast<std::ptrdiff_t>(j));
+    return true;
+  }
+  return false;
+}
+
+bool DpdkSwitch::reset(const std::string& name) {
+  for (std::size_t j = 0; j < plan_.jobs.size(); ++j) {
+    if (plan_.jobs[j].name != name) continue;
+    std::vector<std::string> lines;
+    forget_sums(plan_.jobs[j], places_[j], lines);
+    return command(lines).empty();
+  }
+  return false;
+}
+
+switchml::SwitchCounters DpdkSwitch::counters() {
+  std::string text = last_;
+  if (text.empty()) {
+    child_->send("counters\n");
+    text = child_->receive();
+  }
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  switchml::SwitchCounters all;
+  if (!json.is_object()) return all;
+  processor_seconds_ = json.at("processor_seconds");
+  const auto& registers = json.at("registers");
+  const auto cell = [&](const char* name, int at) {
+    return registers.contains(name)
+               ? registers[name].at(static_cast<std::size_t>(at)).get<std::uint64_t>()
+               : 0;
+  };
+  for (int p = 0; p < plan_.ports; ++p) {
+    const auto& port = json.at("ports").at(static_cast<std::size_t>(p));
+    const auto counted = [&](int k) {
+      return cell("port_counters_0", p * switchml::kPortCounterRow + k);
+    };
+    switchml::PortCounters c;
+    c.received = port.at("received");
+    c.received_bytes = port.at("received_bytes");
+    c.sent = port.at("sent");
+    c.sent_bytes = port.at("sent_bytes");
+    c.malformed = port.at("short").get<std::uint64_t>() + counted(0);
+    c.strangers = counted(1);
+    c.lost = counted(2);
+    c.unknown = counted(3);
+    all.ports.push_back(c);
+  }
+  for (std::size_t j = 0; j < plan_.jobs.size(); ++j) {
+    const auto counted = [&](int k) {
+      return cell("job_counters_0", places_[j].job * switchml::kJobCounterRow + k);
+    };
+    switchml::JobCounters c;
+    c.collected = counted(0);
+    c.duplicates = counted(1);
+    c.broadcasts = counted(2);
+    c.retransmissions = counted(3);
+    c.results = counted(4);
+    c.sent = counted(5);
+    c.received = c.collected + c.duplicates + c.broadcasts + c.retransmissions;
+    all.jobs.emplace_back(plan_.jobs[j].name, c);
+  }
+  return all;
+}
+
+void DpdkSwitch::stop() { child_->send("stop\n"); }
 
 }  // namespace ghostrank

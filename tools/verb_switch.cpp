@@ -18,9 +18,12 @@
 #include "tools/humane.h"
 #include "tools/result_json.h"
 #include "tools/signals.h"
+#include "tools/switch_compiled.h"
 #include "tools/switch_control.h"
 #include "tools/switch_dpdk.h"
 #include "tools/switch_plan.h"
+#include "tools/switch_report.h"
+#include "tools/switch_show.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 
@@ -33,57 +36,12 @@ using switchml::PortName;
 struct RunFlags {
   std::string plan, target = "compiled", program, entries, socket, json;
   std::vector<std::string> ports;
+  bool in_order = false;
 };
 
 std::atomic<bool> stop_requested{false};
 
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
-std::string number(std::uint64_t n) { return std::to_string(n); }
-
-void report(const CompiledSwitch& sw, double seconds, double processor) {
-  const Paint paint = paint_for(STDOUT_FILENO);
-  double packets = 0, bytes = 0;
-  Table ports{{{"port", Align::right},
-               {"in", Align::right},
-               {"out", Align::right},
-               {"malformed", Align::right},
-               {"of no job", Align::right},
-               {"lost on purpose", Align::right},
-               {"no such address", Align::right}},
-              {}};
-  for (int p = 0; p < sw.plan().ports; ++p) {
-    const switchml::PortCounters& c = sw.port(p);
-    packets += static_cast<double>(c.received);
-    bytes += static_cast<double>(c.received_bytes);
-    ports.rows.push_back({number(static_cast<std::uint64_t>(p)), number(c.received), number(c.sent),
-                          number(c.malformed), number(c.strangers), number(c.lost),
-                          number(c.unknown)});
-  }
-  Table jobs{{{"job"},
-              {"workers", Align::right},
-              {"elements", Align::right},
-              {"chunks in", Align::right},
-              {"sums", Align::right},
-              {"repeated", Align::right},
-              {"copies out", Align::right}},
-             {}};
-  for (const switchml::JobPlan& job : sw.plan().jobs) {
-    const switchml::JobCounters& c = *sw.counters(job.name);
-    jobs.rows.push_back({job.name, number(job.workers.size()),
-                         number(static_cast<std::uint64_t>(job.elements)), number(c.received),
-                         number(c.broadcasts), number(c.duplicates + c.retransmissions),
-                         number(c.sent)});
-  }
-  std::printf("%s\n%s\n%s\n", paint.bold("compiled switch").c_str(), render(ports, 2).c_str(),
-              render(jobs, 2).c_str());
-  std::printf(
-      "%s packets (%s) in %s, payload summed and copied; %s of processor time: %s "
-      "packets/s per core\n",
-      humane_count(packets).c_str(), humane_bytes(bytes).c_str(), humane_seconds(seconds).c_str(),
-      humane_seconds(processor).c_str(),
-      humane_count(processor > 0 ? packets / processor : 0).c_str());
-}
 
 bool read_run_flags(const Argv& argv, RunFlags& flags) {
   CLI::App app("Start a programmable switch.", "ghostrank switch run");
@@ -99,6 +57,9 @@ bool read_run_flags(const Argv& argv, RunFlags& flags) {
       ->required()
       ->delimiter(',')
       ->type_name("PORT,PORT,...");
+  app.add_flag(
+      "--in-order", flags.in_order,
+      "dpdk: one frame in the pipeline at a time, so that what leaves is in order; slower");
   app.add_option("--socket", flags.socket, "control socket, with interfaces")->type_name("PATH");
   app.add_option("--json", flags.json, "all counters at the end; - is stdout")
       ->type_name("FILE|-")
@@ -129,35 +90,66 @@ void check_target(const RunFlags& flags) {
     throw Error("there is no target '" + flags.target + "'; known are compiled and dpdk");
   if (!dpdk && (!flags.program.empty() || !flags.entries.empty()))
     throw Error("--program and --entries belong to --target dpdk");
-  if (dpdk && !flags.socket.empty())
-    throw Error(
-        "--socket belongs to --target compiled; the DPDK switch takes its jobs from the plan");
   if (flags.plan.empty() && flags.entries.empty())
     throw Error("which jobs? name a plan with --plan (docs/switch.md)");
 }
 
-int run_dpdk_switch(const RunFlags& flags) {
+void write_counters(const RunFlags& flags, const std::string& title, RunningSwitch& sw,
+                    const SwitchTime& time) {
+  const switchml::SwitchCounters counters = sw.counters();
+  if (flags.json != "-") {
+    const std::string bold = paint_for(STDOUT_FILENO).bold(title);
+    std::fputs(switch_report(bold, sw.plan(), counters, time).c_str(), stdout);
+  }
+  if (!flags.json.empty()) write_whole(flags.json, switch_json(counters) + "\n");
+}
+
+double seconds_since(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+// The control socket, where one is wanted.
+class ControlSocket {
+ public:
+  ControlSocket(const RunFlags& flags, RunningSwitch& sw) {
+    if (!flags.socket.empty()) control_.emplace(flags.socket, sw);
+  }
+  std::vector<switchml::Watch> watches() {
+    return control_ ? std::vector{control_->watch()} : std::vector<switchml::Watch>{};
+  }
+
+ private:
+  std::optional<SwitchControl> control_;
+};
+
+void run_dpdk_switch(const RunFlags& flags) {
   std::optional<switchml::SwitchPlan> plan;
   if (flags.entries.empty())
     plan = read_switch_plan(flags.plan, static_cast<int>(flags.ports.size()));
-  const std::string counters =
-      run_on_dpdk({flags.program, flags.entries, flags.ports}, plan ? &*plan : nullptr);
-  if (flags.json != "-") {
-    const auto json = nlohmann::ordered_json::parse(counters);
-    Table table{{{"port", Align::right},
-                 {"in", Align::right},
-                 {"out", Align::right},
-                 {"cut short", Align::right}},
-                {}};
-    for (const auto& port : json.at("ports")) {
-      table.rows.push_back({port.at("port").dump(), port.at("received").dump(),
-                            port.at("sent").dump(), port.at("short").dump()});
-    }
-    std::printf("%s\n%s", paint_for(STDOUT_FILENO).bold("P4 switch on DPDK").c_str(),
-                render(table, 2).c_str());
+  const auto began = std::chrono::steady_clock::now();
+  DpdkSwitch sw({flags.program, flags.entries, flags.ports, flags.in_order}, std::move(plan));
+  ControlSocket control(flags, sw);
+  sw.run(control.watches(), stop_requested);
+  sw.counters();
+  write_counters(flags, "P4 switch on DPDK", sw, {seconds_since(began), sw.processor_seconds()});
+}
+
+void run_compiled_switch(const RunFlags& flags, const std::vector<PortName>& ports, bool files) {
+  CompiledSwitch sw(read_switch_plan(flags.plan, static_cast<int>(ports.size())));
+  RunningCompiled running(sw, stop_requested);
+  const auto began = std::chrono::steady_clock::now();
+  const double processor = processor_seconds();
+  try {
+    const auto frames = files ? open_files(ports) : open_interfaces(ports);
+    ControlSocket control(flags, running);
+    run(sw, *frames, control.watches(), stop_requested);
+  } catch (const std::system_error& error) {
+    throw Error(error.what(), ErrorKind::environment);
+  } catch (const std::runtime_error& error) {
+    throw Error(error.what());
   }
-  if (!flags.json.empty()) write_whole(flags.json, counters);
-  return 0;
+  write_counters(flags, "compiled switch", running,
+                 {seconds_since(began), processor_seconds() - processor});
 }
 
 int run_switch(const Argv& argv) {
@@ -169,29 +161,39 @@ int run_switch(const Argv& argv) {
   const bool files = on_files(ports);
   if (files && !flags.socket.empty())
     throw Error("--socket is for a switch on interfaces; on files it ends with the files");
-  if (flags.target == "dpdk") return run_dpdk_switch(flags);
-  CompiledSwitch sw(read_switch_plan(flags.plan, static_cast<int>(ports.size())));
+  struct sigaction action {};
+  action.sa_handler = stop_on_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  if (flags.target == "dpdk")
+    run_dpdk_switch(flags);
+  else
+    run_compiled_switch(flags, ports, files);
+  return 0;
+}
 
-  const auto began = std::chrono::steady_clock::now();
-  const double processor = processor_seconds();
+int show(const Argv& argv) {
+  std::vector<std::string> names;
+  std::size_t most = 100;
+  CLI::App app("What went into a switch on pcap files and what came out, frame by frame.",
+               "ghostrank switch show");
+  app.add_option("--ports", names, "IN.pcap:OUT.pcap, in the order of ports")
+      ->required()
+      ->delimiter(',')
+      ->type_name("PORT,PORT,...");
+  app.add_option("--most", most, "lines at most")->capture_default_str();
+  if (!parse(app, argv)) return 0;
+  std::vector<PortName> ports;
+  for (const std::string& name : names) {
+    ports.push_back(switchml::port_named(name));
+    if (!ports.back().interface.empty())
+      throw Error("--ports: '" + name + "' is no file; name IN.pcap:OUT.pcap");
+  }
   try {
-    const auto frames = files ? open_files(ports) : open_interfaces(ports);
-    struct sigaction action {};
-    action.sa_handler = stop_on_signal;
-    sigaction(SIGINT, &action, nullptr);
-    sigaction(SIGTERM, &action, nullptr);
-    std::optional<SwitchControl> control;
-    if (!flags.socket.empty()) control.emplace(flags.socket, sw, stop_requested);
-    run(sw, *frames, control ? std::vector{control->watch()} : std::vector<switchml::Watch>{},
-        stop_requested);
-  } catch (const std::system_error& error) {
-    throw Error(error.what(), ErrorKind::environment);
+    std::fputs(switch_show(ports, most).c_str(), stdout);
   } catch (const std::runtime_error& error) {
     throw Error(error.what());
   }
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - began;
-  if (flags.json != "-") report(sw, wall.count(), processor_seconds() - processor);
-  if (!flags.json.empty()) write_whole(flags.json, switch_counters(sw) + "\n");
   return 0;
 }
 
@@ -226,11 +228,12 @@ int verb_switch(const Argv& argv) {
   Argv rest{argv.front()};
   rest.insert(rest.end(), argv.begin() + std::min<std::ptrdiff_t>(2, std::ssize(argv)), argv.end());
   if (verb == "run") return run_switch(rest);
+  if (verb == "show") return show(rest);
   for (const char* known : {"admit", "remove", "reset", "counters", "stop"}) {
     if (verb == known) return ask(rest, verb);
   }
   const std::string usage =
-      "ghostrank switch run | admit | remove | reset | counters | stop; each has a --help";
+      "ghostrank switch run | show | admit | remove | reset | counters | stop; each has a --help";
   if (verb != "--help" && verb != "-h")
     throw Error("there is no 'switch " + verb + "'; known are: " + usage);
   std::puts(usage.c_str());

@@ -1,13 +1,16 @@
 // ghostrank-dpdk: plays a .spec on pcap files or interfaces, with DPDK's SWX pipeline. Started by
 // `ghostrank switch run --target dpdk`, so that the command itself does not carry DPDK.
 //
-//   ghostrank-dpdk SPEC ENTRIES PORT...
+//   ghostrank-dpdk [--in-order] [--control] [--show=REGISTERS]... SPEC ENTRIES PORT...
 //
-// ENTRIES: lines "TABLE match ... action ..." (# begins a comment). A port is as for `switch run`.
-// Prints one line of JSON: counters by port. Exit status as the command's.
+// ENTRIES: a file of commands (commands.h). A port is as for `switch run`. --in-order: one packet
+// in the pipeline at a time. --control: descriptor 3 is a line to whoever started this (control.h).
+// Prints one line of JSON at the end: counters by port, register arrays to show, and the processor
+// time of this thread from the first packet on. Exit status as the command's.
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -15,6 +18,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "switch/dpdk/commands.h"
+#include "switch/dpdk/control.h"
 #include "switch/dpdk/pipeline.h"
 #include "switch/frame_ports.h"
 #include "switch/live.h"
@@ -32,17 +37,10 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-std::vector<TableEntry> entries_of(const std::string& path) {
-  std::vector<TableEntry> all;
-  std::istringstream lines(text_of(path));
-  for (std::string line; std::getline(lines, line);) {
-    line = line.substr(0, line.find('#'));
-    std::istringstream words(line);
-    TableEntry entry;
-    if (!(words >> entry.table)) continue;
-    std::getline(words, entry.text);
-    all.push_back(std::move(entry));
-  }
+std::vector<std::string> lines_of(const std::string& path) {
+  std::vector<std::string> all;
+  std::istringstream text(text_of(path));
+  for (std::string line; std::getline(text, line);) all.push_back(line);
   return all;
 }
 
@@ -64,42 +62,92 @@ void start_dpdk() {
     throw std::system_error(rte_errno, std::generic_category(), "DPDK cannot be started");
 }
 
-void print_counters(const PortSet& ports) {
-  std::printf("{\"ports\":[");
+std::string ports_json(const PortSet& ports) {
+  std::ostringstream json;
   for (int p = 0; p < ports.count(); ++p) {
     const PortCounters& c = ports.counters[static_cast<std::size_t>(p)];
-    std::printf("%s{\"port\":%d,\"received\":%llu,\"sent\":%llu,\"short\":%llu,\"overlong\":%llu}",
-                p == 0 ? "" : ",", p, static_cast<unsigned long long>(c.received),
-                static_cast<unsigned long long>(c.sent),
-                static_cast<unsigned long long>(c.short_frames),
-                static_cast<unsigned long long>(c.overlong));
+    json << (p == 0 ? "[" : ",") << "{\"port\":" << p << ",\"received\":" << c.received
+         << ",\"received_bytes\":" << c.received_bytes << ",\"sent\":" << c.sent
+         << ",\"sent_bytes\":" << c.sent_bytes << ",\"short\":" << c.short_frames
+         << ",\"overlong\":" << c.overlong << "}";
   }
-  std::printf("]}\n");
+  return json.str() + "]";
+}
+
+// {"NAME": [cells]}
+std::string registers_json(const std::vector<SpecRegisters>& shown, Pipeline& pipeline) {
+  std::ostringstream json;
+  for (const SpecRegisters& r : shown) {
+    json << (json.tellp() == 0 ? "\"" : ",\"") << r.name << "\":";
+    for (std::uint32_t i = 0; i < r.size; ++i)
+      json << (i == 0 ? '[' : ',') << pipeline.read_register(r.name, i);
+    json << ']';
+  }
+  return "{" + json.str() + "}";
+}
+
+std::vector<SpecRegisters> registers_named(const std::vector<std::string>& names,
+                                           const Spec& program) {
+  std::vector<SpecRegisters> found;
+  for (const std::string& name : names) {
+    for (const SpecRegisters& r : program.registers) {
+      if (r.name == name) found.push_back(r);
+    }
+  }
+  return found;
+}
+
+double processor_seconds() {
+  timespec spent{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
 }
 
 // One round: as many instructions as some packets take.
 constexpr std::uint32_t kInstructions = 100'000;
 
-int play(const std::string& spec, const std::string& entries,
-         const std::vector<std::string>& names) {
-  std::vector<switchml::PortName> wanted;
-  for (const std::string& name : names) wanted.push_back(switchml::port_named(name));
-  const bool files = wanted.front().interface.empty();
-  const Spec program = parse_spec(text_of(spec), spec);
-  const auto frames = files ? open_files(wanted) : open_interfaces(wanted);
+constexpr int kControlFd = 3;
+
+struct Arguments {
+  bool in_order = false, control = false;
+  std::vector<std::string> show;
+  std::string spec, entries;
+  std::vector<std::string> ports;
+};
+
+int play(const Arguments& wanted) {
+  std::vector<switchml::PortName> names;
+  for (const std::string& name : wanted.ports) names.push_back(switchml::port_named(name));
+  const bool files = names.front().interface.empty();
+  const Spec program = parse_spec(text_of(wanted.spec), wanted.spec);
+  const auto frames = files ? open_files(names) : open_interfaces(names);
   start_dpdk();
   PortSet ports(*frames);
-  Pipeline pipeline(program, ports);
-  pipeline.add(entries_of(entries));
+  Pipeline pipeline(program, ports, wanted.in_order);
+  obey(lines_of(wanted.entries), pipeline);
+  const double began = processor_seconds();
+  const auto shown = registers_named(wanted.show, program);
+  const auto counters = [&] {
+    return "{\"processor_seconds\":" + std::to_string(processor_seconds() - began) +
+           ",\"ports\":" + ports_json(ports) + ",\"registers\":" + registers_json(shown, pipeline) +
+           "}";
+  };
+  Control control(kControlFd, pipeline, counters, [] { stop_requested = true; });
+  std::vector<switchml::Watch> watches;
+  if (wanted.control) watches.push_back({control.fd(), [&] { control.serve(); }});
   // What is inside when nothing more comes needs one more round to get out.
   for (int rounds_left = 2; !stop_requested && rounds_left > 0;) {
     pipeline.run(kInstructions);
     if (frames->finished() && ports.idle_polls() > ports.count()) --rounds_left;
     frames->flush();
-    if (!frames->finished() && ports.idle_polls() > ports.count()) wait_for(*frames, {});
+    if (!frames->finished() && ports.idle_polls() > ports.count()) {
+      wait_for(*frames, watches);
+    } else if (wanted.control) {
+      control.serve();
+    }
   }
   frames->finish();
-  print_counters(ports);
+  std::printf("%s\n", counters().c_str());
   return 0;
 }
 
@@ -109,16 +157,28 @@ void stop_on_signal(int) { stop_requested = true; }
 }  // namespace ghostrank::dpdk
 
 int main(int argc, char** argv) {
-  if (argc < 4) {
-    std::fprintf(stderr, "usage: ghostrank-dpdk SPEC ENTRIES PORT...\n");
+  std::vector<std::string> words(argv + 1, argv + argc);
+  ghostrank::dpdk::Arguments wanted;
+  for (; !words.empty() && words[0].starts_with("--"); words.erase(words.begin())) {
+    wanted.in_order = wanted.in_order || words[0] == "--in-order";
+    wanted.control = wanted.control || words[0] == "--control";
+    if (words[0].starts_with("--show=")) wanted.show.push_back(words[0].substr(7));
+  }
+  if (words.size() < 3) {
+    std::fprintf(
+        stderr,
+        "usage: ghostrank-dpdk [--in-order] [--control] [--show=REGISTERS] SPEC ENTRIES PORT...\n");
     return 2;
   }
+  wanted.spec = words[0];
+  wanted.entries = words[1];
+  wanted.ports.assign(words.begin() + 2, words.end());
   struct sigaction action {};
   action.sa_handler = ghostrank::dpdk::stop_on_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   try {
-    return ghostrank::dpdk::play(argv[1], argv[2], {argv + 3, argv + argc});
+    return ghostrank::dpdk::play(wanted);
   } catch (const std::system_error& error) {
     std::fprintf(stderr, "ghostrank: %s\n", error.what());
     return 3;

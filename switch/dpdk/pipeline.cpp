@@ -1,5 +1,6 @@
 #include "switch/dpdk/pipeline.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -25,7 +26,10 @@ void check(int status, const std::string& what) {
 struct End {
   PortSet* set = nullptr;
   rte_mempool* buffers = nullptr;
-  int port = -1;  // < 0: nothing comes from here, and what goes here is freed
+  int port = -1;                 // < 0: nothing comes from here, and what goes here is freed
+  int all_but = -1;              // >= 0: stands for every port but this one
+  bool in_order = false;         // nothing comes while a packet is inside
+  const bool* closed = nullptr;  // nothing comes while this is true
 };
 
 void* make_end(void* args) { return args; }
@@ -33,7 +37,8 @@ void free_end(void*) {}
 
 int receive(void* port, rte_swx_pkt* packet) {
   End& end = *static_cast<End*>(port);
-  if (end.port < 0) return 0;
+  if (end.port < 0 || *end.closed) return 0;
+  if (end.in_order && rte_mempool_in_use_count(end.buffers) > 0) return 0;
   const std::span<const std::byte> frame = end.set->receive(end.port);
   if (frame.empty()) return 0;
   // DPDK frees what is dropped itself, as one of its own buffers. There are always enough: the
@@ -48,14 +53,19 @@ int receive(void* port, rte_swx_pkt* packet) {
 }
 
 void copy_out(End& end, const rte_swx_pkt& packet) {
-  if (end.port < 0) return;
   constexpr std::size_t kRoom = RTE_PKTMBUF_HEADROOM + kFrameRoom;
-  if (packet.offset > kRoom || packet.length > kRoom - packet.offset) {
-    ++end.set->counters[static_cast<std::size_t>(end.port)].overlong;
-    return;
+  const bool fits = packet.offset <= kRoom && packet.length <= kRoom - packet.offset;
+  const std::span<const std::byte> frame{
+      reinterpret_cast<const std::byte*>(packet.pkt + packet.offset), packet.length};
+  const int first = end.all_but >= 0 ? 0 : end.port;
+  const int past = end.all_but >= 0 ? end.set->count() : end.port + 1;
+  for (int p = std::max(first, 0); p < past; ++p) {
+    if (p == end.all_but) continue;
+    if (fits)
+      end.set->send(p, frame);
+    else
+      ++end.set->counters[static_cast<std::size_t>(p)].overlong;
   }
-  end.set->send(end.port,
-                {reinterpret_cast<const std::byte*>(packet.pkt + packet.offset), packet.length});
 }
 
 void send(void* port, rte_swx_pkt* packet) {
@@ -125,12 +135,14 @@ struct Pipeline::Ends {
   rte_mempool* buffers = nullptr;  // given back with DPDK's environment
   std::vector<End> all;
   End nowhere;
+  bool closed = false;
 };
 
-Pipeline::Pipeline(const Spec& spec, PortSet& ports) : ends_(std::make_unique<Ends>()) {
+Pipeline::Pipeline(const Spec& spec, PortSet& ports, bool in_order)
+    : ends_(std::make_unique<Ends>()) {
   check(rte_swx_pipeline_config(&pipeline_, "ghostrank", kAnyNumaNode), "a pipeline");
   try {
-    configure_ports(ports);
+    configure_ports(ports, in_order);
     configure(spec);
     check(rte_swx_pipeline_build(pipeline_), "to build the pipeline");
     mirror(ports.count());
@@ -147,7 +159,7 @@ Pipeline::~Pipeline() {
   rte_swx_pipeline_free(pipeline_);
 }
 
-void Pipeline::configure_ports(PortSet& ports) {
+void Pipeline::configure_ports(PortSet& ports, bool in_order) {
   rte_swx_port_in_ops in{make_end, free_end, receive, read_statistics_in};
   rte_swx_port_out_ops out{make_end, free_end,           send, send_fast_clone, send_clone,
                            flush,    read_statistics_out};
@@ -157,8 +169,11 @@ void Pipeline::configure_ports(PortSet& ports) {
   ends_->buffers = rte_pktmbuf_pool_create("frames", kBuffers, 0, 0,
                                            RTE_PKTMBUF_HEADROOM + kFrameRoom, kAnyNumaNode);
   if (ends_->buffers == nullptr) throw std::runtime_error("DPDK has no memory for frames");
-  ends_->nowhere = {&ports, ends_->buffers, -1};
-  for (int p = 0; p < ports.count(); ++p) ends_->all.push_back({&ports, ends_->buffers, p});
+  ends_->nowhere = {&ports, ends_->buffers};
+  for (int p = 0; p < ports.count(); ++p)
+    ends_->all.push_back({&ports, ends_->buffers, p, -1, in_order, &ends_->closed});
+  for (int p = 0; p < ports.count(); ++p)
+    ends_->all.push_back({&ports, ends_->buffers, -1, p, in_order, &ends_->closed});
   const auto count = static_cast<std::uint32_t>(ports.count());
   // Their number must be a power of two.
   for (std::uint32_t p = 0; p < std::bit_ceil(count); ++p) {
@@ -167,8 +182,8 @@ void Pipeline::configure_ports(PortSet& ports) {
           "port " + std::to_string(p));
   }
   // The last one is for mirroring sessions that lead nowhere; DPDK adds one for what is dropped.
-  for (std::uint32_t p = 0; p <= count; ++p) {
-    End* end = p < count ? &ends_->all[p] : &ends_->nowhere;
+  for (std::uint32_t p = 0; p <= 2 * count; ++p) {
+    End* end = p < 2 * count ? &ends_->all[p] : &ends_->nowhere;
     check(rte_swx_pipeline_port_out_config(pipeline_, p, kPortType, end),
           "port " + std::to_string(p));
   }
@@ -212,31 +227,51 @@ void Pipeline::mirror(int ports) {
   for (std::uint32_t session = 0; session < kMirrorSessions; ++session) {
     const auto count = static_cast<std::uint32_t>(ports);
     rte_swx_pipeline_mirroring_session_params params{};
-    params.port_id = session < count ? session : count;
+    params.port_id = session < count ? session : 2 * count;
     check(rte_swx_ctl_pipeline_mirroring_session_set(pipeline_, session, &params),
           "mirroring session " + std::to_string(session));
   }
 }
 
-void Pipeline::add(const std::vector<TableEntry>& entries) {
+void Pipeline::change(const std::vector<TableEntry>& entries) {
   for (const TableEntry& e : entries) {
     int blank = 0;
     rte_swx_table_entry* entry =
         rte_swx_ctl_pipeline_table_entry_read(control_, e.table.c_str(), e.text.c_str(), &blank);
-    const bool added = entry != nullptr &&
-                       rte_swx_ctl_pipeline_table_entry_add(control_, e.table.c_str(), entry) == 0;
+    const auto apply =
+        e.remove ? rte_swx_ctl_pipeline_table_entry_delete : rte_swx_ctl_pipeline_table_entry_add;
+    const bool taken = entry != nullptr && apply(control_, e.table.c_str(), entry) == 0;
     if (entry != nullptr) {
       std::free(entry->key);
       std::free(entry->key_mask);
       std::free(entry->action_data);
       std::free(entry);
     }
-    if (!added) {
+    if (!taken) {
       rte_swx_ctl_pipeline_abort(control_);
       throw std::runtime_error("table '" + e.table + "' does not take the entry: " + e.text);
     }
   }
   check(rte_swx_ctl_pipeline_commit(control_, 1), "to commit table entries");
+}
+
+void Pipeline::write_register(const std::string& name, std::uint32_t index, std::uint64_t value) {
+  check(rte_swx_ctl_pipeline_regarray_write(pipeline_, name.c_str(), index, value),
+        "to write register " + name + "[" + std::to_string(index) + "]");
+}
+
+std::uint64_t Pipeline::read_register(const std::string& name, std::uint32_t index) {
+  std::uint64_t value = 0;
+  check(rte_swx_ctl_pipeline_regarray_read(pipeline_, name.c_str(), index, &value),
+        "to read register " + name + "[" + std::to_string(index) + "]");
+  return value;
+}
+
+void Pipeline::drain() {
+  constexpr std::uint32_t kSome = 1000;
+  ends_->closed = true;
+  while (rte_mempool_in_use_count(ends_->buffers) > 0) run(kSome);
+  ends_->closed = false;
 }
 
 void Pipeline::run(std::uint32_t instructions) {

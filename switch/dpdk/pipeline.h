@@ -20,6 +20,7 @@ namespace ghostrank::dpdk {
 // One entry of one table, as DPDK writes it: "match 0x1 ... action NAME field value ...".
 struct TableEntry {
   std::string table, text;
+  bool remove = false;  // else: to add
 };
 
 inline constexpr std::uint32_t kMirrorSlots = 8, kMirrorSessions = 64;
@@ -27,21 +28,31 @@ inline constexpr std::uint32_t kNowhere = kMirrorSessions - 1;  // the session t
 
 class Pipeline {
  public:
-  // Ports 0 .. ports-1 read and write; other ports drop. Mirroring
-  // session p copies to port p. Throws std::runtime_error where DPDK refuses, naming what.
-  Pipeline(const Spec& spec, PortSet& ports);
+  // Of n ports, 0 .. n-1 read and write. What is sent to port n+p leaves at every port but p, as
+  // flooded frames do: replication is a switch's, not its pipeline's. Other ports drop. Mirroring
+  // session p copies to port p.
+  // DPDK has 16 packets in hand, and one that needs fewer passes overtakes; `in_order`: a packet
+  // gets in when all copies of the one before have left. Throws std::runtime_error where DPDK
+  // refuses, naming what.
+  Pipeline(const Spec& spec, PortSet& ports, bool in_order);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // Adds all entries at once. Throws std::runtime_error naming the first that is refused.
-  void add(const std::vector<TableEntry>& entries);
+  // All of them or, where one is refused, none: throws std::runtime_error naming it.
+  void change(const std::vector<TableEntry>& entries);
+  // Throw std::runtime_error where there is no such register array or cell.
+  void write_register(const std::string& name, std::uint32_t index, std::uint64_t value);
+  std::uint64_t read_register(const std::string& name, std::uint32_t index);
+
+  // Until nothing is inside any more: lets nothing in meanwhile.
+  void drain();
 
   // Runs so many instructions, and hands over what waits at the ports that leave.
   void run(std::uint32_t instructions);
 
  private:
-  void configure_ports(PortSet& ports);
+  void configure_ports(PortSet& ports, bool in_order);
   void configure(const Spec& spec);
   void mirror(int ports);
 

@@ -20,7 +20,8 @@ namespace ghostrank::dpdk {
 inline constexpr std::size_t kFrameRoom = 2048;  // bytes of a frame in the pipeline
 
 struct PortCounters {
-  std::uint64_t received = 0, sent = 0, short_frames = 0, overlong = 0;
+  std::uint64_t received = 0, received_bytes = 0, sent = 0, sent_bytes = 0;
+  std::uint64_t short_frames = 0, overlong = 0;
 };
 
 // A pipeline asks each of its ports in turn; frames come in one order for all of them.

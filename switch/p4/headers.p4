@@ -98,26 +98,44 @@ struct headers_t {
 #endif
 }
 
+// What is counted, in rows; switch/counters.h says what they are.
+#define MOST_PORTS 256
+#define MOST_JOBS 256
+#define PORT_COUNTERS 4  // a row per port
+#define MALFORMED 0
+#define STRANGER 1
+#define LOST 2
+#define UNKNOWN 3
+#define JOB_COUNTERS 8  // a row per job
+#define COLLECTED 0
+#define DUPLICATE 1
+#define BROADCAST 2
+#define RETRANSMISSION 3
+#define FROM_ABOVE 4
+#define COPY 5
+
 struct metadata_t {
-    bit<32> port;       // where it came in
-    bit<48> dst;
-    bit<32> source;     // IPv4
+    bit<32> port;       // where it came in; of a copy: where it leaves
+    bit<32> source;     // IPv4; of a result: who it was for
     bit<16> slot;       // as in the packet
-    bit<16> set;
+    bit<32> set;
+    bit<48> dst;
+    bit<16> thread;     // low four bits of the UDP port
     bit<8> malformed;   // to SwitchML's port, but not of its form
-    bit<8> is_result;   // pna: 1: a recirculated result; 2: an ordinary frame
+    bit<8> kind;        // what the parser saw
 
     // From the table of sources.
     bit<8> known;       // 1: a worker of a job here; 2: the switch above
     bit<32> mark;       // 1 << worker
     bit<32> others;     // its complement
     bit<8> last;        // workers - 1
-    bit<16> offset;     // from the packet's slot to ours
     bit<32> all;        // group that a complete result goes to
     bit<32> again;      // group that a repeated one goes to
+    bit<32> job;        // first counter of the job
 
     // Decided on the way.
-    bit<32> at;         // row of registers
+    bit<32> at;         // row of registers: two for every slot, one for each set
+    bit<32> other;      // row of the slot's other set
     bit<32> mine;
     bit<32> theirs;
     bit<8> first;       // opens a round
@@ -126,13 +144,20 @@ struct metadata_t {
     bit<8> old8;
     bit<32> old;
     bit<32> group;      // 0: nobody gets anything
-    bit<32> index;      // of the receiver in it
+    bit<32> count;      // of counters: which
+    bit<8> more;        // pna: receivers follow
+    bit<32> index;      // v1model: of the receiver in its group
+
+    // Loss on purpose.
+    bit<32> die;        // which generator
     bit<32> loss;       // probability in 1/65536
-    bit<32> seed;
     bit<32> dice;
     bit<32> shifted;
-    bit<16> thread;     // low four bits of the UDP port
     bit<8> lost;
 }
+
+#define ORDINARY 0  // kinds
+#define CHUNK 1
+#define RESULT 2  // on its way to the next receiver
 
 #endif

@@ -1,5 +1,6 @@
 // The sums. Register k holds element k of every header of 32; a slot and set has ROWS rows in it.
-// The first chunk of a round overwrites, so that nothing is ever cleared.
+// The first chunk of a round overwrites, so that nothing is ever cleared. ADD leaves the sum in the
+// packet, COLLECT does not: it costs, and only the last chunk of a round becomes the result.
 #define EVERY_LANE(DO, row)                                                                        \
     DO(row, 0) DO(row, 1) DO(row, 2) DO(row, 3) DO(row, 4) DO(row, 5) DO(row, 6) DO(row, 7)        \
     DO(row, 8) DO(row, 9) DO(row, 10) DO(row, 11) DO(row, 12) DO(row, 13) DO(row, 14) DO(row, 15)  \
@@ -13,6 +14,10 @@
     READ(lane##k, meta.at, meta.old);                                                              \
     hdr.lanes##row.v##k = hdr.lanes##row.v##k + meta.old;                                          \
     WRITE(lane##k, meta.at, hdr.lanes##row.v##k);
+#define COLLECT(row, k)                                                                            \
+    READ(lane##k, meta.at, meta.old);                                                              \
+    meta.old = meta.old + hdr.lanes##row.v##k;                                                     \
+    WRITE(lane##k, meta.at, meta.old);
 #define RECALL(row, k) READ(lane##k, meta.at, hdr.lanes##row.v##k);
 
 #define NEXT_ROW meta.at = meta.at + 1;
@@ -43,9 +48,15 @@ control Lanes(inout headers_t hdr, inout metadata_t meta) {
             EVERY_ROW(OVERWRITE)
         } else {
             if (meta.repeated == 1) {
-                EVERY_ROW(RECALL)
+                if (meta.group != 0) {
+                    EVERY_ROW(RECALL)
+                }
             } else {
-                EVERY_ROW(ADD)
+                if (meta.group != 0) {
+                    EVERY_ROW(ADD)
+                } else {
+                    EVERY_ROW(COLLECT)
+                }
             }
         }
     }

@@ -1,21 +1,22 @@
-// Loss on purpose: a generator per port (xorshift, 32 bits), thrown only where the port has a
-// probability. The same sequence on every target, so that runs with loss can be compared.
+// Loss on purpose: a generator per port and way (xorshift, 32 bits), thrown only where there is a
+// probability. The same sequence on every target, so that runs with loss can be compared. Both
+// registers are set with the plan; the die of a port that a frame comes in at is the port, where it
+// leaves MOST_PORTS more.
 control Loss(inout headers_t hdr, inout metadata_t meta) {
-    REGISTER(bit<32>, dice, 256);
+    REGISTER(bit<32>, probability, 2 * MOST_PORTS);
+    REGISTER(bit<32>, dice, 2 * MOST_PORTS);
     apply {
         meta.lost = 0;
+        READ(probability, meta.die, meta.loss);
         if (meta.loss != 0) {
-            READ(dice, meta.index, meta.dice);
-            if (meta.dice == 0) {
-                meta.dice = meta.seed;
-            }
+            READ(dice, meta.die, meta.dice);
             meta.shifted = meta.dice << 13;
             meta.dice = meta.dice ^ meta.shifted;
             meta.shifted = meta.dice >> 17;
             meta.dice = meta.dice ^ meta.shifted;
             meta.shifted = meta.dice << 5;
             meta.dice = meta.dice ^ meta.shifted;
-            WRITE(dice, meta.index, meta.dice);
+            WRITE(dice, meta.die, meta.dice);
             meta.shifted = meta.dice & 0xffff;
             if (meta.shifted < meta.loss) {
                 meta.lost = 1;

@@ -3,11 +3,12 @@
 control Missing(inout headers_t hdr, inout metadata_t meta) {
     REGISTER(bit<8>, missing, 2 * SLOTS);
     apply {
-        meta.group = 0;
         READ(missing, meta.at, meta.missing);
         if (meta.repeated == 1) {
+            meta.count = DUPLICATE;
             if (meta.missing == 0) {
                 meta.group = meta.again;
+                meta.count = RETRANSMISSION;
             }
         } else {
             if (meta.missing == 0) {
@@ -16,9 +17,12 @@ control Missing(inout headers_t hdr, inout metadata_t meta) {
                 meta.missing = meta.missing - 1;
             }
             WRITE(missing, meta.at, meta.missing);
+            meta.count = COLLECTED;
             if (meta.missing == 0) {
                 meta.group = meta.all;
+                meta.count = BROADCAST;
             }
         }
+        meta.count = meta.count + meta.job;
     }
 }

@@ -63,6 +63,14 @@
     }                                                                                              \
     state parse_lanes {                                                                            \
         meta.malformed = 0;                                                                        \
+        meta.kind = CHUNK;                                                                         \
+        meta.source = hdr.ipv4.src;                                                                \
+        meta.slot = hdr.switchml.index;                                                            \
+        meta.slot = meta.slot & 0x7fff;                                                            \
+        meta.set = (bit<32>)hdr.switchml.index;                                                    \
+        meta.set = meta.set >> 15;                                                                 \
+        meta.thread = hdr.udp.dst;                                                                 \
+        meta.thread = meta.thread & 0xf;                                                           \
         EXTRACT_LANES                                                                              \
         transition accept;                                                                         \
     }

@@ -10,6 +10,8 @@
 #define REGISTER(T, name, size) Register<T, bit<32>>(size) name
 #define READ(name, at, into) into = name.read(at)
 #define WRITE(name, at, value) name.write(at, value)
+#define COUNTER(name, size) Counter<bit<64>, bit<32>>(size, PNA_CounterType_t.PACKETS) name
+#define COUNT(name, at) name.count(at)
 
 #include "headers.p4"
 #include "parser.p4"
@@ -21,31 +23,30 @@
 #include "loss.p4"
 #include "result.p4"
 
-const MirrorSlotId_t SLOT0 = (MirrorSlotId_t)0;
-const MirrorSlotId_t SLOT1 = (MirrorSlotId_t)1;
-const MirrorSlotId_t SLOT2 = (MirrorSlotId_t)2;
-const MirrorSlotId_t SLOT3 = (MirrorSlotId_t)3;
-const MirrorSlotId_t SLOT4 = (MirrorSlotId_t)4;
-const MirrorSlotId_t SLOT5 = (MirrorSlotId_t)5;
-const MirrorSlotId_t SLOT6 = (MirrorSlotId_t)6;
-const MirrorSlotId_t SLOT7 = (MirrorSlotId_t)7;
+const MirrorSlotId_t SLOT = (MirrorSlotId_t)0;
+const MirrorSessionId_t NOWHERE = (MirrorSessionId_t)63;
 
 parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
               in pna_main_parser_input_metadata_t istd) {
     state start {
         meta.malformed = 0;
-        meta.is_result = 0;
+        meta.kind = ORDINARY;
         transition select((PassNumberUint_t)istd.pass) {
             0: parse_ethernet;
             default: parse_result;
         }
     }
     state parse_result {
-        meta.is_result = 1;
         pkt.extract(hdr.ethernet);
         pkt.extract(hdr.ipv4);
         pkt.extract(hdr.udp);
         pkt.extract(hdr.switchml);
+        meta.kind = RESULT;
+        meta.source = hdr.ipv4.dst;
+        meta.slot = hdr.switchml.index;
+        meta.slot = meta.slot & 0x7fff;
+        meta.thread = hdr.udp.src;
+        meta.thread = meta.thread & 0xf;
         transition accept;
     }
     PARSER_STATES
@@ -63,38 +64,11 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
     Missing() missing;
     Exponents() exponents;
     Lanes() lanes;
-    Loss() loss_of_ingress;
-    Loss() loss_of_egress;
+    Loss() loss;
     Result() result;
     InternetChecksum() checksum;
-
-    action lose(bit<32> probability, bit<32> seed) {
-        meta.loss = probability;
-        meta.seed = seed;
-    }
-    action keep() {
-        meta.loss = 0;
-    }
-    table loss_in {
-        key = { meta.port: exact; }
-        actions = { lose; keep; }
-        const default_action = keep();
-        size = 256;
-    }
-    action lose_at(bit<32> port, bit<32> probability, bit<32> seed) {
-        meta.port = port;
-        meta.loss = probability;
-        meta.seed = seed;
-    }
-    table loss_out {
-        key = {
-            meta.group: exact;
-            meta.index: exact;
-        }
-        actions = { lose_at; keep; }
-        const default_action = keep();
-        size = 4096;
-    }
+    COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
+    COUNTER(job_counters, MOST_JOBS * JOB_COUNTERS);
 
     action drop() {
         drop_packet();
@@ -102,129 +76,133 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
     action forward(PortId_t port) {
         send_to_port(port);
     }
-    // Every port but the one it came from; what is not used leads nowhere. A packet that is dropped
-    // is mirrored without its headers: the original goes to a port that nobody reads.
-    action flood(MirrorSessionId_t s0, MirrorSessionId_t s1, MirrorSessionId_t s2,
-                 MirrorSessionId_t s3, MirrorSessionId_t s4, MirrorSessionId_t s5,
-                 MirrorSessionId_t s6, MirrorSessionId_t s7, PortId_t nowhere) {
-        mirror_packet(SLOT0, s0);
-        mirror_packet(SLOT1, s1);
-        mirror_packet(SLOT2, s2);
-        mirror_packet(SLOT3, s3);
-        mirror_packet(SLOT4, s4);
-        mirror_packet(SLOT5, s5);
-        mirror_packet(SLOT6, s6);
-        mirror_packet(SLOT7, s7);
-        send_to_port(nowhere);
+    action unknown() {
+        meta.more = 0;
     }
     table forwarding {
         key = { hdr.ethernet.dst: exact; }
-        actions = { forward; drop; }
-        const default_action = drop();
+        actions = { forward; unknown; }
+        const default_action = unknown();
         size = 1024;
     }
+    // To the port that stands for every port but the one it came from.
     table flooding {
         key = { meta.port: exact; }
-        actions = { flood; drop; }
+        actions = { forward; drop; }
         const default_action = drop();
         size = 64;
     }
 
-    // After the receiver that the packet was just rewritten for comes this one.
-    action next_receiver(bit<32> group, bit<32> index) {
-        meta.group = group;
-        meta.index = index;
-    }
-    action no_receiver() {
-        meta.group = 0;
-    }
-    table resume {
-        key = {
-            hdr.ipv4.dst: exact;
-            meta.slot: exact;
-        }
-        actions = { next_receiver; no_receiver; }
-        const default_action = no_receiver();
-        size = 65536;
-    }
-
     RESULT_ACTIONS
-    action last(PortId_t port, bit<48> mac, bit<32> ip, bit<16> udp, bit<48> own_mac, bit<32> own_ip) {
+    action last(PortId_t port, bit<32> die, bit<48> mac, bit<32> ip, bit<16> udp, bit<48> own_mac,
+                bit<32> own_ip, bit<32> job) {
         address(mac, ip, udp, own_mac, own_ip);
         send_to_port(port);
+        meta.die = die;
+        meta.more = 0;
+        meta.job = job;
     }
-    action one_of_several(MirrorSessionId_t session, bit<48> mac, bit<32> ip, bit<16> udp,
-                          bit<48> own_mac, bit<32> own_ip) {
+    action one_of_several(MirrorSessionId_t session, bit<32> die, bit<48> mac, bit<32> ip,
+                          bit<16> udp, bit<48> own_mac, bit<32> own_ip, bit<32> job) {
         address(mac, ip, udp, own_mac, own_ip);
-        mirror_packet(SLOT0, session);
+        mirror_packet(SLOT, session);
         recirculate();
+        meta.die = die;
+        meta.more = 1;
+        meta.job = job;
     }
-    // What is lost on the way to its port is rewritten all the same: the next pass goes by it.
-    action pass_over(bit<48> mac, bit<32> ip, bit<16> udp, bit<48> own_mac, bit<32> own_ip) {
-        address(mac, ip, udp, own_mac, own_ip);
-        recirculate();
+    action nobody() {
+        meta.group = 0;
     }
     table receivers {
-        key = {
-            meta.group: exact;
-            meta.index: exact;
-            meta.lost: exact;
-        }
-        actions = { last; one_of_several; pass_over; drop; }
-        const default_action = drop();
+        key = { meta.group: exact; }
+        actions = { last; one_of_several; nobody; }
+        const default_action = nobody();
         size = 8192;
+    }
+    // After the receiver that the packet was just rewritten for comes this one.
+    table following {
+        key = {
+            meta.source: exact;
+            meta.slot: exact;
+        }
+        actions = { last; one_of_several; nobody; }
+        const default_action = nobody();
+        size = 65536;
     }
 
     apply {
         meta.group = 0;
-        meta.index = 0;
-        meta.port = (bit<32>)istd.input_port;
-        if (meta.is_result == 1) {
-            meta.slot = hdr.switchml.index;
-            meta.slot = meta.slot & 0x7fff;
-            meta.thread = hdr.udp.src;
-            meta.thread = meta.thread & 0xf;
-            resume.apply();
-        } else if (meta.malformed == 0) {
-            if (hdr.lanes0.isValid()) {
-                meta.index = meta.port;
-                loss_in.apply();
-                loss_of_ingress.apply(hdr, meta);
-                meta.index = 0;
-                if (meta.lost == 0) {
+        if (meta.kind == RESULT) {
+            meta.group = 1;
+            following.apply();
+        } else {
+            meta.port = (bit<32>)istd.input_port;
+            meta.count = meta.port * PORT_COUNTERS;
+            if (meta.malformed == 1) {
+                meta.count = meta.count + MALFORMED;
+                COUNT(port_counters, meta.count);
+            } else if (meta.kind == CHUNK) {
+                meta.die = meta.port;
+                loss.apply(hdr, meta);
+                if (meta.lost == 1) {
+                    meta.count = meta.count + LOST;
+                    COUNT(port_counters, meta.count);
+                } else {
                     source.apply(hdr, meta);
-                    if (meta.known == 1) {
-                        marks.apply(hdr, meta);
-                        missing.apply(hdr, meta);
-                        exponents.apply(hdr, meta);
-                        lanes.apply(hdr, meta);
-                    } else if (meta.known == 2) {
-                        meta.group = meta.all;
+                    if (meta.known == 0) {
+                        meta.count = meta.count + STRANGER;
+                        COUNT(port_counters, meta.count);
+                    } else {
+                        if (meta.known == 1) {
+                            marks.apply(hdr, meta);
+                            missing.apply(hdr, meta);
+                            exponents.apply(hdr, meta);
+                            lanes.apply(hdr, meta);
+                        } else {
+                            meta.group = meta.all;
+                            meta.count = meta.job + FROM_ABOVE;
+                        }
+                        COUNT(job_counters, meta.count);
+                        if (meta.group != 0) {
+                            result.apply(hdr, meta);
+                            receivers.apply();
+                        }
                     }
-                    result.apply(hdr, meta);
                 }
-            } else {
-                meta.is_result = 2;
             }
         }
-        if (meta.is_result == 2) {
+        if (meta.kind == ORDINARY && meta.malformed == 0) {
             meta.dst = hdr.ethernet.dst;
             meta.dst = meta.dst & GROUP_BIT;
             if (meta.dst == 0) {
-                forwarding.apply();
+                if (!forwarding.apply().hit) {
+                    meta.count = meta.count + UNKNOWN;
+                    COUNT(port_counters, meta.count);
+                    drop_packet();
+                }
             } else {
                 flooding.apply();
             }
         } else if (meta.group == 0) {
             drop_packet();
         } else {
-            loss_out.apply();
-            meta.at = meta.index;
-            meta.index = meta.port;
-            loss_of_egress.apply(hdr, meta);
-            meta.index = meta.at;
-            receivers.apply();
-            hdr.udp.dst = hdr.udp.dst + meta.thread;
+            loss.apply(hdr, meta);
+            if (meta.lost == 1) {
+                meta.count = meta.die - MOST_PORTS;
+                meta.count = meta.count * PORT_COUNTERS;
+                meta.count = meta.count + LOST;
+                COUNT(port_counters, meta.count);
+                // It is rewritten all the same: the next pass goes by it.
+                if (meta.more == 1) {
+                    mirror_packet(SLOT, NOWHERE);
+                } else {
+                    drop_packet();
+                }
+            } else {
+                meta.count = meta.job + COPY;
+                COUNT(job_counters, meta.count);
+            }
             hdr.ipv4.checksum = 0;
             checksum.clear();
             checksum.add(hdr.ipv4);

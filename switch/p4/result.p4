@@ -5,14 +5,12 @@
         hdr.ethernet.src = own_mac;                                                                \
         hdr.ipv4.dst = ip;                                                                         \
         hdr.ipv4.src = own_ip;                                                                     \
-        hdr.udp.dst = udp;                                                                          \
+        hdr.udp.dst = udp + meta.thread;                                                           \
     }
 
 // The fields that are alike for all receivers.
 control Result(inout headers_t hdr, inout metadata_t meta) {
     apply {
-        meta.thread = hdr.udp.dst;
-        meta.thread = meta.thread & 0xf;
         hdr.udp.src = hdr.udp.dst;
         hdr.udp.checksum = 0;
         hdr.ipv4.tos = 0;

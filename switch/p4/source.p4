@@ -1,20 +1,23 @@
 // Whose packet is this? A packet belongs to a job by its ingress port, its source address and its
 // slot.
 control Source(inout headers_t hdr, inout metadata_t meta) {
-    // A worker. `offset` leads from the packet's slot to that of our registers.
-    action worker(bit<32> mark, bit<32> others, bit<8> last, bit<16> offset, bit<32> all, bit<32> again) {
+    // A worker; `row`: of registers, of the first of its slot's two sets.
+    action worker(bit<32> mark, bit<32> others, bit<8> last, bit<32> row, bit<32> all,
+                  bit<32> again, bit<32> job) {
         meta.known = 1;
         meta.mark = mark;
         meta.others = others;
         meta.last = last;
-        meta.offset = offset;
+        meta.at = row + meta.set;
         meta.all = all;
         meta.again = again;
+        meta.job = job;
     }
     // The switch above: what it sends is a result for everybody here.
-    action upper(bit<32> all) {
+    action upper(bit<32> all, bit<32> job) {
         meta.known = 2;
         meta.all = all;
+        meta.job = job;
     }
     action stranger() {
         meta.known = 0;
@@ -30,11 +33,6 @@ control Source(inout headers_t hdr, inout metadata_t meta) {
         size = 65536;
     }
     apply {
-        meta.source = hdr.ipv4.src;
-        meta.slot = hdr.switchml.index;
-        meta.slot = meta.slot & 0x7fff;
-        meta.set = hdr.switchml.index;
-        meta.set = meta.set >> 15;
         sources.apply();
     }
 }

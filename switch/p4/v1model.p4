@@ -6,6 +6,8 @@
 #define REGISTER(T, name, size) register<T>(size) name
 #define READ(name, at, into) name.read(into, at)
 #define WRITE(name, at, value) name.write(at, value)
+#define COUNTER(name, size) counter(size, CounterType.packets) name
+#define COUNT(name, at) name.count(at)
 
 #include "headers.p4"
 #include "parser.p4"
@@ -23,6 +25,7 @@ parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
               inout standard_metadata_t standard) {
     state start {
         meta.malformed = 0;
+        meta.kind = ORDINARY;
         transition parse_ethernet;
     }
     PARSER_STATES
@@ -37,56 +40,59 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
     Loss() loss;
     Result() result;
 
-    action lose(bit<32> probability, bit<32> seed) {
-        meta.loss = probability;
-        meta.seed = seed;
-    }
-    action keep() {
-        meta.loss = 0;
-    }
-    table loss_in {
-        key = { meta.port: exact; }
-        actions = { lose; keep; }
-        const default_action = keep();
-        size = 256;
-    }
+    COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
+    COUNTER(job_counters, MOST_JOBS * JOB_COUNTERS);
 
-    action drop() {
-        mark_to_drop(standard);
-    }
     action forward(bit<32> port) {
         standard.egress_spec = (bit<9>)port;
     }
+    action unknown() {
+        meta.count = meta.count + UNKNOWN;
+        port_counters.count(meta.count);
+        mark_to_drop(standard);
+    }
     table forwarding {
         key = { hdr.ethernet.dst: exact; }
-        actions = { forward; drop; }
-        const default_action = drop();
+        actions = { forward; unknown; }
+        const default_action = unknown();
+        size = 1024;
     }
 
     apply {
-        if (standard.parser_error != error.NoError) {
-            drop();
-        } else if (meta.malformed == 1) {
-            drop();
-        } else if (hdr.lanes0.isValid()) {
-            meta.port = (bit<32>)standard.ingress_port;
-            meta.index = meta.port;
-            meta.group = 0;
-            loss_in.apply();
+        meta.port = (bit<32>)standard.ingress_port;
+        meta.count = meta.port * PORT_COUNTERS;
+        meta.group = 0;
+        if (standard.parser_error != error.NoError || meta.malformed == 1 ||
+            (hdr.ipv4.isValid() && standard.packet_length < 14 + (bit<32>)hdr.ipv4.length)) {
+            meta.count = meta.count + MALFORMED;
+            COUNT(port_counters, meta.count);
+            mark_to_drop(standard);
+        } else if (meta.kind == CHUNK) {
+            meta.die = meta.port;
             loss.apply(hdr, meta);
-            if (meta.lost == 0) {
+            if (meta.lost == 1) {
+                meta.count = meta.count + LOST;
+                COUNT(port_counters, meta.count);
+            } else {
                 source.apply(hdr, meta);
-                if (meta.known == 1) {
-                    marks.apply(hdr, meta);
-                    missing.apply(hdr, meta);
-                    exponents.apply(hdr, meta);
-                    lanes.apply(hdr, meta);
-                } else if (meta.known == 2) {
-                    meta.group = meta.all;
+                if (meta.known == 0) {
+                    meta.count = meta.count + STRANGER;
+                    COUNT(port_counters, meta.count);
+                } else {
+                    if (meta.known == 1) {
+                        marks.apply(hdr, meta);
+                        missing.apply(hdr, meta);
+                        exponents.apply(hdr, meta);
+                        lanes.apply(hdr, meta);
+                    } else {
+                        meta.group = meta.all;
+                        meta.count = meta.job + FROM_ABOVE;
+                    }
+                    COUNT(job_counters, meta.count);
                 }
             }
             if (meta.group == 0) {
-                drop();
+                mark_to_drop(standard);
             } else {
                 result.apply(hdr, meta);
                 standard.mcast_grp = (bit<16>)meta.group;
@@ -105,42 +111,37 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
 
 control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     Loss() loss;
+    COUNTER(copies, MOST_JOBS * JOB_COUNTERS);
+    COUNTER(lost_copies, MOST_PORTS * PORT_COUNTERS);
 
-    action lose(bit<32> probability, bit<32> seed) {
-        meta.loss = probability;
-        meta.seed = seed;
-    }
-    action keep() {
-        meta.loss = 0;
-    }
-    table loss_out {
-        key = { meta.index: exact; }
-        actions = { lose; keep; }
-        const default_action = keep();
-        size = 256;
-    }
     RESULT_ACTIONS
+    action receiver(bit<48> mac, bit<32> ip, bit<16> udp, bit<48> own_mac, bit<32> own_ip) {
+        address(mac, ip, udp, own_mac, own_ip);
+    }
     table receivers {
         key = {
             meta.group: exact;
             meta.index: exact;
         }
-        actions = { address; NoAction; }
+        actions = { receiver; NoAction; }
         const default_action = NoAction();
-        size = 4096;
+        size = 8192;
     }
 
     apply {
-        if (hdr.lanes0.isValid()) {
-            meta.index = (bit<32>)standard.egress_port;
-            loss_out.apply();
+        if (meta.kind == CHUNK) {
+            meta.port = (bit<32>)standard.egress_port;
+            meta.die = meta.port + MOST_PORTS;
             loss.apply(hdr, meta);
-            meta.index = (bit<32>)standard.egress_rid;
             if (meta.lost == 1) {
+                meta.count = meta.port * PORT_COUNTERS + LOST;
+                COUNT(lost_copies, meta.count);
                 mark_to_drop(standard);
             } else {
+                meta.index = (bit<32>)standard.egress_rid;
                 receivers.apply();
-                hdr.udp.dst = hdr.udp.dst + meta.thread;
+                meta.count = meta.job + COPY;
+                COUNT(copies, meta.count);
             }
         } else if (standard.instance_type == 5 && standard.egress_port == standard.ingress_port) {
             mark_to_drop(standard);  // a copy of a flooded frame, back to where it came from
@@ -154,7 +155,7 @@ control Unchecked(inout headers_t hdr, inout metadata_t meta) {
 
 control Checksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
-        update_checksum(hdr.lanes0.isValid(),
+        update_checksum(meta.kind == CHUNK,
                         { hdr.ipv4.version_ihl, hdr.ipv4.tos, hdr.ipv4.length, hdr.ipv4.id,
                           hdr.ipv4.fragment, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src,
                           hdr.ipv4.dst },

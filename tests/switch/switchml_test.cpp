@@ -85,7 +85,6 @@ TEST(SwitchmlPacket, OfAnotherFormIsMalformed) {
   EXPECT_EQ(with(17, 0), Kind::malformed) << "IPv4 length";
   EXPECT_EQ(with(39, 0), Kind::malformed) << "UDP length";
   EXPECT_EQ(with(20, 0x20), Kind::malformed) << "fragment";
-  EXPECT_EQ(with(48, 0x40), Kind::malformed) << "slot";
   EXPECT_EQ(with(12, 0x86), Kind::other) << "not IPv4";
   EXPECT_EQ(with(14, 0x46), Kind::other) << "IPv4 options";
   EXPECT_EQ(with(23, 6), Kind::other) << "TCP";

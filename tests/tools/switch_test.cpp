@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "tools/switch_compiled.h"
 #include "tools/switch_control.h"
 #include "tools/switch_plan.h"
 
@@ -89,7 +90,8 @@ TEST_F(SwitchPlanFile, IsTakenOverTheSocketJobByJob) {
   switchml::SwitchPlan plan = read(kPlan);
   switchml::CompiledSwitch sw(plan);
   std::atomic<bool> stop{false};
-  const auto ask = [&](const std::string& request) { return answer_switch(sw, request, stop); };
+  RunningCompiled running(sw, stop);
+  const auto ask = [&](const std::string& request) { return answer_switch(running, request); };
   const std::string ok = R"({"ok":true})";
   const std::string job =
       R"({"name": "b", "elements": 32, "first_slot": 8, "slots": 8, "workers": [{"port": 0, "mac": "02:00:00:00:00:01", "ip": "10.0.0.1"}]})";
@@ -113,10 +115,11 @@ TEST_F(SwitchPlanFile, IsTakenOverTheSocketJobByJob) {
 TEST_F(SwitchPlanFile, IsChangedThroughARealSocket) {
   switchml::CompiledSwitch sw(read(kPlan));
   std::atomic<bool> stop{false};
+  RunningCompiled running(sw, stop);
   const std::string socket = path() + ".sock";
   {
-    SwitchControl control(socket, sw, stop);
-    EXPECT_THROW(SwitchControl(socket, sw, stop), Error);
+    SwitchControl control(socket, running);
+    EXPECT_THROW(SwitchControl(socket, running), Error);
     std::thread serving([&] {
       const switchml::Watch watch = control.watch();
       watch.ready();  // of the probe above, which said nothing

@@ -1,0 +1,84 @@
+// The captures of switch/captures on every target: what leaves each port is what the model that
+// made them says, byte for byte and in order. Targets that are not here are skipped by name.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sys/wait.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "switch/pcap_file.h"
+
+namespace ghostrank::switchml {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Frames = std::vector<std::vector<std::byte>>;
+
+Frames frames_of(const fs::path& path) {
+  Frames all;
+  PcapReader reader(path.string());
+  while (const auto frame = reader.next())
+    all.emplace_back(frame->bytes.begin(), frame->bytes.end());
+  return all;
+}
+
+std::vector<std::string> captures() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(GHOSTRANK_SWITCH_CAPTURES)) {
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool present(const std::string& target) {
+  if (target == "dpdk")
+    return fs::exists(fs::path(GHOSTRANK_BINARY).parent_path() / "ghostrank-dpdk");
+  return true;
+}
+
+class SwitchCaptures : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+
+TEST_P(SwitchCaptures, LeaveAsTheModelSays) {
+  const auto& [target, name] = GetParam();
+  if (!present(target)) GTEST_SKIP() << "target " << target << " is not on this machine";
+  const fs::path in = fs::path(GHOSTRANK_SWITCH_CAPTURES) / name;
+  const fs::path out =
+      fs::path(testing::TempDir()) / (target + "." + name + "." + std::to_string(getpid()));
+  fs::create_directories(out);
+  std::string ports;
+  int count = 0;
+  for (; fs::exists(in / ("in" + std::to_string(count) + ".pcap")); ++count) {
+    const std::string p = std::to_string(count) + ".pcap";
+    ports +=
+        (count == 0 ? "" : ",") + (in / ("in" + p)).string() + ":" + (out / ("out" + p)).string();
+  }
+  const std::string log = (out / "log").string();
+  const int status = std::system(
+      (std::string(GHOSTRANK_BINARY) + " switch run --in-order --target " + target + " --plan " +
+       (in / "plan.yaml").string() + " --ports " + ports + " >" + log + " 2>&1")
+          .c_str());
+  std::ifstream said(log);
+  ASSERT_EQ(WEXITSTATUS(status), 0) << std::string(std::istreambuf_iterator<char>(said), {});
+  ASSERT_GE(count, 2);
+  for (int p = 0; p < count; ++p) {
+    const std::string file = "out" + std::to_string(p) + ".pcap";
+    const Frames expected = frames_of(in / file), left = frames_of(out / file);
+    EXPECT_EQ(left.size(), expected.size()) << "port " << p;
+    EXPECT_TRUE(left == expected) << "port " << p;
+  }
+  fs::remove_all(out);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, SwitchCaptures,
+                         testing::Combine(testing::Values("compiled", "dpdk"),
+                                          testing::ValuesIn(captures())),
+                         [](const auto& tested) {
+                           return std::get<0>(tested.param) + "_" + std::get<1>(tested.param);
+                         });
+
+}  // namespace
+}  // namespace ghostrank::switchml

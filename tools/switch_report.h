@@ -1,0 +1,25 @@
+// What a switch has counted, as tables for a person and as JSON for programs.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <string>
+
+#include "switch/counters.h"
+#include "switch/plan.h"
+
+namespace ghostrank {
+
+// {"ports": [{"port", "received", ...}], "jobs": [{"job", "received", ...}]}
+std::string switch_json(const switchml::SwitchCounters& counters);
+
+struct SwitchTime {
+  double seconds = 0;            // of the clock
+  double processor_seconds = 0;  // of all its threads
+};
+
+// Tables of ports and jobs, and packets per second of processor time.
+std::string switch_report(const std::string& title, const switchml::SwitchPlan& plan,
+                          const switchml::SwitchCounters& counters, const SwitchTime& time);
+
+}  // namespace ghostrank
