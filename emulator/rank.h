@@ -61,7 +61,7 @@ struct Flight {
   std::unique_ptr<Schedule> transfer;  // owns the schedule of a send or recv
   const Op* op = nullptr;
   std::uint32_t rank = 0;  // local index
-  std::uint8_t stream = 0;
+  std::uint8_t stream = 0, lane = 0;
   std::uint32_t group = 0, sequence = 0;
   Rank position = kNoRank, peer = kNoRank;  // peer: of a send or recv, else kNoRank
   std::uint16_t row = 0;
@@ -81,7 +81,10 @@ struct StreamState {
   std::uint32_t event = 0;  // waited for
   Phase phase = Phase::ready;
   Op::Kind last = Op::Kind::compute;  // of the op that ended last
+  std::uint8_t at_once = 1;           // collectives that may be in flight together
+  std::uint8_t lanes = 0;             // bit i: one in flight; not used where at_once is 1
   Moment now;
+  Moment ended;  // with lanes: of the last collective
 };
 
 struct EventState {

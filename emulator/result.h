@@ -116,6 +116,7 @@ struct Span {  // for the Chrome trace; emulated time
   std::string label;
   Picoseconds start = 0, duration = 0;
   std::uint64_t bytes = 0;
+  std::uint8_t lane = 0;  // of a stream with several collectives in flight
 };
 
 struct Result {

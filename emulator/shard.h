@@ -189,10 +189,11 @@ class Shard {
   void end_iteration(RankState& r);
   void advance(RankState& r);
   void advance_stream(RankState& r, std::uint8_t stream);
+  bool has_room(StreamState& s, const Op* next) const;
   bool start_op(RankState& r, std::uint8_t stream, const Op& op);
   Picoseconds with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const;
   void trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
-             Picoseconds end);
+             Picoseconds end, std::uint8_t lane = 0);
 
   // shard_flights.cpp
   bool start_flight(RankState& r, std::uint8_t stream, const Op& op);

@@ -3,6 +3,7 @@
 // shard_messages.cpp.
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "emulator/assert.h"
 #include "emulator/shard.h"
@@ -40,7 +41,13 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   f.position = seat.position;
   f.peer = kNoRank;
   f.inside_node = false;
-  f.start = f.end = r.streams[stream].now;
+  StreamState& s = r.streams[stream];
+  f.start = f.end = s.now;
+  f.lane = 0;
+  if (s.at_once > 1) {
+    f.lane = static_cast<std::uint8_t>(std::countr_one(s.lanes));
+    s.lanes = static_cast<std::uint8_t>(s.lanes | 1u << f.lane);
+  }
   if (op.kind == Op::Kind::collective) {
     const Schedules::Play& play = schedules_.get(group, op);
     f.row = play.row;
@@ -169,9 +176,18 @@ void Shard::finish_flight(RankState& r, Flight& f) {
   }
   StreamState& s = r.streams[f.stream];
   if (f.stream == 0) (f.peer == kNoRank ? r.exposed : r.bubble) += f.end.at - s.now.at;
-  trace(r, f.stream, *f.op, f.start.at, f.end.at);
-  s.now = f.end;
-  s.phase = StreamState::Phase::ready;
+  trace(r, f.stream, *f.op, f.start.at, f.end.at, f.lane);
+  if (s.at_once > 1) {
+    s.lanes = static_cast<std::uint8_t>(s.lanes & ~(1u << f.lane));
+    s.ended = later(s.ended, f.end);
+    if (s.phase == StreamState::Phase::busy) {  // for want of a lane
+      s.now = later(s.now, f.end);
+      s.phase = StreamState::Phase::ready;
+    }
+  } else {
+    s.now = f.end;
+    s.phase = StreamState::Phase::ready;
+  }
   std::erase(r.flights, &f);
   f.transfer.reset();
   f.work.reset();

@@ -1,4 +1,5 @@
 // Streams and events: what a rank does next. See shard.h.
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -26,6 +27,8 @@ void Shard::begin_iteration(RankState& r, Moment t) {
   r.program = &programs[std::min(wanted, programs.size() - 1)];
   r.began = t.at;
   r.streams.assign(r.program->streams.size(), StreamState{.now = t});
+  for (std::size_t s = 0; s < r.program->at_once.size(); ++s)
+    r.streams[s].at_once = r.program->at_once[s];
   r.streams_left = static_cast<std::uint32_t>(r.streams.size());
   r.events.assign(r.program->events, EventState{});
   r.compute = r.exposed = r.bubble = 0;
@@ -71,6 +74,15 @@ void Shard::advance(RankState& r) {
   r.advancing = false;
 }
 
+// Whether a stream's collectives in flight let its next op (null: its end) start.
+bool Shard::has_room(StreamState& s, const Op* next) const {
+  if (s.at_once == 1 || (next && next->kind == Op::Kind::wait)) return true;
+  if (next && next->kind == Op::Kind::collective) return std::popcount(s.lanes) < s.at_once;
+  if (s.lanes != 0) return false;
+  s.now = later(s.now, s.ended);
+  return true;
+}
+
 void Shard::advance_stream(RankState& r, std::uint8_t stream) {
   StreamState& s = r.streams[stream];
   const std::vector<Op>& ops = r.program->streams[stream];
@@ -81,12 +93,20 @@ void Shard::advance_stream(RankState& r, std::uint8_t stream) {
       s.event = op.event;
       return;
     }
+    if (!has_room(s, &op)) {
+      s.phase = StreamState::Phase::busy;
+      return;
+    }
     ++s.pc;
-    if (!start_op(r, stream, op)) {
+    if (!start_op(r, stream, op) && s.lanes == 0) {
       s.phase = StreamState::Phase::busy;
       return;
     }
     if (op.kind != Op::Kind::record && op.kind != Op::Kind::wait) s.last = op.kind;
+  }
+  if (!has_room(s, nullptr)) {
+    s.phase = StreamState::Phase::busy;
+    return;
   }
   s.phase = StreamState::Phase::ended;
   --r.streams_left;
@@ -154,7 +174,7 @@ Picoseconds Shard::with_jitter(const RankState& r, std::uint8_t stream, const Op
 }
 
 void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
-                  Picoseconds end) {
+                  Picoseconds end, std::uint8_t lane) {
   if (!r.traced || end <= start) return;
   if (spans_.size() >= max_spans_) {
     ++stats_.spans_dropped;
@@ -164,6 +184,7 @@ void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picosec
   span.rank = r.id;
   span.host = host_;
   span.stream = stream;
+  span.lane = lane;
   span.start = start;
   span.duration = end - start;
   const bool transfer = op.kind == Op::Kind::send || op.kind == Op::Kind::recv;

@@ -16,7 +16,17 @@ struct Plan {
   StepTimes times;
   DataType gradients;
   std::vector<Bucket> buckets;
+  std::uint8_t at_once = 1;  // collectives that the process group runs together
 };
+
+// ProcessGroupGloo's threads, if nobody asks for another number.
+constexpr std::uint8_t kGlooThreads = 2;
+
+ProgramBuilder start(const Plan& plan) {
+  ProgramBuilder out({"compute", "comm"});
+  out.at_once(kComm, plan.at_once);
+  return out;
+}
 
 void forward(ProgramBuilder& out, const Plan& plan) {
   for (std::size_t i = 0; i < plan.model.layers.size(); ++i)
@@ -65,20 +75,21 @@ void reduce_during_backward(ProgramBuilder& out, const Plan& plan) {
 void rebuild(ProgramBuilder& out, const Plan& plan) {
   out.collective(kComm, "bucket indices", Func::broadcast, kDataParallel, DataType::int32,
                  plan.model.tensors() + 1);
+  out.after(kCompute, kComm);
   out.collective(kComm, "bucket sizes", Func::broadcast, kDataParallel, DataType::int32,
                  plan.buckets.size());
   out.after(kCompute, kComm);
 }
 
 Program first_iteration(const Plan& plan) {
-  ProgramBuilder out({"compute", "comm"});
+  ProgramBuilder out = start(plan);
   forward(out, plan);
   reduce_after_backward(out, plan, true);
   return out.take();
 }
 
 Program later_iteration(const Plan& plan, Launch launch, bool rebuilds) {
-  ProgramBuilder out({"compute", "comm"});
+  ProgramBuilder out = start(plan);
   if (rebuilds) rebuild(out, plan);
   forward(out, plan);
   if (launch == Launch::overlap)
@@ -118,7 +129,8 @@ Workload plan_ddp(const JobSpec& spec) {
   const Plan plan{
       *spec.model, step_times(spec), spec.precision.gradients,
       ddp_buckets(*spec.model, bytes_of(spec.precision.gradients),
-                  mebibytes(parallel.first_bucket_mb), mebibytes(parallel.bucket_cap_mb))};
+                  mebibytes(parallel.first_bucket_mb), mebibytes(parallel.bucket_cap_mb)),
+      spec.collectives.library == "gloo" ? kGlooThreads : std::uint8_t{1}};
   Role role{"ddp", {}};
   role.iterations.push_back(first_iteration(plan));
   if (parallel.launch != Launch::flat) {

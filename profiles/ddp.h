@@ -11,6 +11,9 @@
 //   compute | fwd .. fwd | bwd n | bwd n-1 | .. | bwd 0 |            | optimizer |
 //   comm                 |       [ bucket 0 ][ bucket 1 ] .. [ last ]|
 //
+// Over gloo, two all-reduces run at a time: PyTorch gives a gloo process group two threads, which
+// serve a queue.
+//
 // The rule is that of torch/csrc/distributed/c10d/reducer.cpp; reverse registration order stands in
 // for the order in which gradients become ready. The gradients of a layer are ready together, when
 // the layer's backward has ended. Threading: pure functions.

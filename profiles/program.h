@@ -4,9 +4,10 @@
 // A Program has one op list per stream. Ops of a stream run in order, streams run concurrently, and
 // events tie them together as in CUDA: `record` marks a point of one stream, `wait` holds another
 // until it is reached. A wait uses its event up: one wait per record, and after the wait the event
-// may be recorded again. Events are forgotten between iterations. An iteration of a rank ends when
-// all its streams have ended; stream 0 is the compute
-// stream.
+// may be recorded again. Events are forgotten between iterations. A stream may be a queue that
+// several workers serve (`at_once`): then its collectives start in order, as many together as there
+// are workers, and anything else of it but a wait comes after all of them have ended. An iteration
+// of a rank ends when all its streams have ended; stream 0 is the compute stream.
 //
 // Units: counts are elements of `dtype`, following the collective's convention
 // (collectives/schedule.h). Threading: immutable after construction.
@@ -52,7 +53,9 @@ struct Program {
   std::vector<std::vector<Op>> streams;
   std::vector<std::string> labels;
   std::uint32_t events = 0;
+  std::vector<std::uint8_t> at_once;  // workers by stream, at most kMaxAtOnce; empty: one each
 };
+inline constexpr std::uint8_t kMaxAtOnce = 4;
 
 // Iteration i plays iterations[min(i, size-1)]: DDP's first iterations differ from the steady
 // state. Or one of them is played for a while, by number.

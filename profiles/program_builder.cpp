@@ -6,6 +6,7 @@ namespace ghostrank {
 
 ProgramBuilder::ProgramBuilder(std::vector<std::string> stream_names) {
   program_.streams.resize(stream_names.size());
+  program_.at_once.assign(stream_names.size(), 1);
   known_.assign(stream_names.size(), std::vector<std::uint32_t>(stream_names.size()));
   program_.stream_names = std::move(stream_names);
 }

@@ -21,6 +21,9 @@ class ProgramBuilder {
   // Streams get their numbers in the order of the names.
   explicit ProgramBuilder(std::vector<std::string> stream_names);
 
+  // Collectives of the stream that run together; one unless said.
+  void at_once(std::size_t stream, std::uint8_t workers) { program_.at_once.at(stream) = workers; }
+
   std::uint32_t label(const std::string& text);
 
   // Delays of zero are left out: they would only cost the engine an event.

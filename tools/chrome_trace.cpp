@@ -16,7 +16,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kStreamsPerRank = 16;  // thread ids: rank * 16 + stream
+constexpr int kStreamsPerRank = 16;  // thread ids: (rank * 16 + stream) * lanes + lane
 constexpr std::array<std::string_view, 4> kCategories{"compute", "collective", "p2p", "wait"};
 
 struct CloseGz {
@@ -50,7 +50,7 @@ std::string microseconds(Picoseconds t) {
   return text.data();
 }
 
-std::string stream_name(const Workload& workload, const Span& span) {
+std::string name_of_stream(const Workload& workload, const Span& span) {
   const auto rank = static_cast<std::size_t>(span.rank);
   if (rank < workload.role_of.size()) {
     const Role& role = workload.roles[workload.role_of[rank]];
@@ -61,12 +61,21 @@ std::string stream_name(const Workload& workload, const Span& span) {
   return "stream " + std::to_string(span.stream);
 }
 
+// Spans of one thread may not overlap: what a stream has in flight together has a thread each.
+std::string thread_name(const Workload& workload, const Span& span) {
+  const std::string name =
+      "rank " + std::to_string(span.rank) + " " + name_of_stream(workload, span);
+  return span.lane == 0 ? name : name + " (" + std::to_string(span.lane + 1) + ")";
+}
+
 std::string metadata(const char* what, int pid, int tid, const std::string& name) {
   return std::string(R"({"name":")") + what + R"(","ph":"M","pid":)" + std::to_string(pid) +
          R"(,"tid":)" + std::to_string(tid) + R"(,"args":{"name":")" + escaped(name) + "\"}}";
 }
 
-int thread_of(const Span& span) { return span.rank * kStreamsPerRank + span.stream; }
+int thread_of(const Span& span) {
+  return (span.rank * kStreamsPerRank + span.stream) * kMaxAtOnce + span.lane;
+}
 
 std::string event(const Span& span) {
   std::string text = R"({"name":")" + escaped(span.label) + R"(","cat":")" +
@@ -107,8 +116,7 @@ void write_chrome_trace(const std::string& path, const Result& result, const Wor
   std::set<std::pair<int, int>> named;
   for (const Span& span : result.spans) {
     if (named.emplace(span.host, thread_of(span)).second) {
-      put_item(metadata("thread_name", span.host, thread_of(span),
-                        "rank " + std::to_string(span.rank) + " " + stream_name(workload, span)));
+      put_item(metadata("thread_name", span.host, thread_of(span), thread_name(workload, span)));
     }
     put_item(event(span));
   }

@@ -115,10 +115,22 @@ TEST(Ddp, ReducesEverythingAtOnceInTheFirstIteration) {
 TEST(Ddp, RebuildsBucketsAtTheStartOfTheSecondIteration) {
   const Program second = small().roles[0].iterations[1];
   const Ops comm = stream(second, 1), compute = stream(second, 0);
-  EXPECT_EQ(
-      Ops(comm.begin(), comm.begin() + 3),
-      (Ops{"bucket indices broadcast 5 int32", "bucket sizes broadcast 2 int32", "record 0"}));
-  EXPECT_EQ(Ops(compute.begin(), compute.begin() + 2), (Ops{"wait 0", "forward a 1"}));
+  EXPECT_EQ(Ops(comm.begin(), comm.begin() + 4),
+            (Ops{"bucket indices broadcast 5 int32", "record 0", "bucket sizes broadcast 2 int32",
+                 "record 1"}));
+  EXPECT_EQ(Ops(compute.begin(), compute.begin() + 3), (Ops{"wait 0", "wait 1", "forward a 1"}));
+}
+
+TEST(Ddp, RunsTwoAllReducesAtATimeOverGlooAlone) {
+  const auto at_once = [](const std::string& library) {
+    const Workload workload = small({"collectives.library=" + library});
+    std::vector<int> workers;
+    for (const Program& program : workload.roles[0].iterations)
+      workers.push_back(program.at_once.at(1));
+    return workers;
+  };
+  EXPECT_EQ(at_once("gloo"), (std::vector{2, 2, 2}));
+  EXPECT_EQ(at_once("nccl-2.28"), (std::vector{1, 1, 1}));
 }
 
 TEST(Ddp, OverlapsBucketsWithTheBackwardAfterwards) {
