@@ -85,6 +85,7 @@ void Lab::shape(const LinkShape& link) {
   for (int h = 0; h < hosts_; ++h) {
     limit(h, "eth0");
     limit("sw", port(h));
+    must(in(h, "sysctl -w net.ipv4.tcp_congestion_control=cubic"));
     must(in(h, "ip route replace 10.77.0.0/24 dev eth0 src " + address(h) + " congctl cubic"));
   }
 }

@@ -32,16 +32,31 @@ struct Sequence {
   std::uint32_t first = 0, end = 0;  // first payload byte; one past the last seen
 };
 
-}  // namespace
+// One TCP segment as the capture has it.
+struct Seen {
+  double seconds = 0;
+  Flow flow;
+  std::uint32_t sequence = 0, payload = 0;
+  unsigned flags = 0;
+};
 
-std::map<Flow, std::uint64_t> tcp_payload(const std::string& pcap_file) {
+// Short frames are padded: then the header is right. A segment that the NIC is to cut may be longer
+// than its own length field can say: then the frame is.
+std::uint32_t payload_of(std::uint32_t frame, std::size_t headers, std::uint32_t in_header) {
+  if (frame <= 60) return in_header - static_cast<std::uint32_t>(headers);
+  return static_cast<std::uint32_t>(std::max<std::size_t>(frame, kEthernet + headers) - kEthernet -
+                                    headers);
+}
+
+template <typename Visit>
+void for_each_segment(const std::string& pcap_file, Visit visit) {
   std::ifstream in(pcap_file, std::ios::binary);
   const std::vector<char> raw{std::istreambuf_iterator<char>(in), {}};
   const auto* bytes = reinterpret_cast<const unsigned char*>(raw.data());
-  std::map<Flow, Sequence> flows;
   for (std::size_t at = kFileHeader; at + kRecordHeader <= raw.size();) {
-    const std::uint32_t captured = little32(bytes + at + 8), length = little32(bytes + at + 12);
-    const unsigned char* packet = bytes + at + kRecordHeader;
+    const unsigned char* record = bytes + at;
+    const std::uint32_t captured = little32(record + 8), length = little32(record + 12);
+    const unsigned char* packet = record + kRecordHeader;
     at += kRecordHeader + captured;
     if (at > raw.size()) break;
     if (captured < kEthernet + 40 || big(packet + 12, 2) != 0x0800) continue;
@@ -50,30 +65,40 @@ std::map<Flow, std::uint64_t> tcp_payload(const std::string& pcap_file) {
     if (ip[9] != 6 || captured < kEthernet + ip_header + 20) continue;
     const unsigned char* tcp = ip + ip_header;
     const std::size_t tcp_header = (tcp[12] >> 4) * 4u;
-    // A segment that the NIC is to cut may be longer than its own length field can say: trust the
-    // frame.
-    const auto payload = static_cast<std::uint32_t>(
-        std::max<std::size_t>(length, kEthernet + ip_header + tcp_header) - kEthernet - ip_header -
-        tcp_header);
-    const std::uint32_t in_header = big(ip + 2, 2);
-    const std::uint32_t sequence = big(tcp + 4, 4);
-    const Flow flow{dotted(ip + 12), dotted(ip + 16), static_cast<std::uint16_t>(big(tcp, 2)),
-                    static_cast<std::uint16_t>(big(tcp + 2, 2))};
-    if (tcp[13] & kSyn) {
-      flows[flow] = {sequence + 1, sequence + 1};
-      continue;
-    }
-    const auto known = flows.find(flow);
-    if (known == flows.end() || (tcp[13] & kFin && payload == 0)) continue;
-    // Short frames are padded: then the header is right.
-    const std::uint32_t real =
-        length <= 60 ? in_header - static_cast<std::uint32_t>(ip_header + tcp_header) : payload;
-    const std::uint32_t end = sequence + real;
-    if (static_cast<std::int32_t>(end - known->second.end) > 0) known->second.end = end;
+    visit(Seen{little32(record) + 1e-6 * little32(record + 4),
+               {dotted(ip + 12), dotted(ip + 16), static_cast<std::uint16_t>(big(tcp, 2)),
+                static_cast<std::uint16_t>(big(tcp + 2, 2))},
+               big(tcp + 4, 4),
+               payload_of(length, ip_header + tcp_header, big(ip + 2, 2)),
+               tcp[13]});
   }
+}
+
+}  // namespace
+
+std::map<Flow, std::uint64_t> tcp_payload(const std::string& pcap_file) {
+  std::map<Flow, Sequence> flows;
+  for_each_segment(pcap_file, [&](const Seen& seen) {
+    if (seen.flags & kSyn) {
+      flows[seen.flow] = {seen.sequence + 1, seen.sequence + 1};
+      return;
+    }
+    const auto known = flows.find(seen.flow);
+    if (known == flows.end() || (seen.flags & kFin && seen.payload == 0)) return;
+    const std::uint32_t end = seen.sequence + seen.payload;
+    if (static_cast<std::int32_t>(end - known->second.end) > 0) known->second.end = end;
+  });
   std::map<Flow, std::uint64_t> payload;
   for (const auto& [flow, s] : flows) payload[flow] = s.end - s.first;
   return payload;
+}
+
+std::vector<TcpSegment> tcp_segments(const std::string& pcap_file) {
+  std::vector<TcpSegment> segments;
+  for_each_segment(pcap_file, [&](const Seen& seen) {
+    if (seen.payload > 0) segments.push_back({seen.seconds, seen.flow, seen.payload});
+  });
+  return segments;
 }
 
 }  // namespace ghostrank::testing

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <vector>
 
 namespace ghostrank::testing {
 
@@ -18,5 +19,13 @@ struct Flow {
 
 // Payload bytes of every TCP flow whose SYN is in the file. Flows of 2 GiB and more are beyond it.
 std::map<Flow, std::uint64_t> tcp_payload(const std::string& pcap_file);
+
+// Segments with payload, in the order of the capture; retransmissions are in it.
+struct TcpSegment {
+  double seconds = 0;  // since 1970
+  Flow flow;
+  std::uint32_t bytes = 0;  // of payload
+};
+std::vector<TcpSegment> tcp_segments(const std::string& pcap_file);
 
 }  // namespace ghostrank::testing
