@@ -34,9 +34,8 @@ TEST(AlgorithmNames, ThatStandForNothingAreRefusedWithWhatThereIs) {
             std::string::npos);
   EXPECT_NE(error_of("mine", Func::all_reduce, "auto").find("there is no library 'mine'"),
             std::string::npos);
-  EXPECT_EQ(error_of("openmpi-4.1", Func::reduce, "auto"),
-            "library 'openmpi-4.1' has no reduce; Open MPI's reduce algorithms are not "
-            "available yet");
+  EXPECT_EQ(error_of("gloo", Func::reduce_scatter, "auto"),
+            "library 'gloo' has no reduce_scatter; use allreduce, or reduce and scatter");
   EXPECT_NE(error_of("generic", Func::all_reduce, "nowhere.xml").find("there is no such file"),
             std::string::npos);
 }
