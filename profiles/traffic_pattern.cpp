@@ -112,17 +112,17 @@ Workload collective_phases(const CollectivePhases& phases) {
   const Func func = phases.func;
   Workload w = empty_workload(phases.ranks, {"world"});
   std::vector<Program> programs;
-  for (const std::uint64_t count : phases.counts) {
+  for (const CollectiveCall& call : phases.calls) {
     Program p = program_of(1);
     p.stream_names = {"nccl"};
     p.labels = {std::string(name_of(func))};
     Op op;
     op.func = func;
-    op.dtype = phases.dtype;
-    op.count = count;
+    op.dtype = call.dtype;
+    op.count = call.count;
     if (is_ragged(func)) {
       op.counts = static_cast<std::uint32_t>(w.counts.size());
-      w.counts.push_back(uneven_counts(phases, count));
+      w.counts.push_back(uneven_counts(phases, call.count));
     }
     if (func == Func::send_recv) {
       op.kind = Op::Kind::send;
@@ -132,7 +132,7 @@ Workload collective_phases(const CollectivePhases& phases) {
       op.peer = -1;
     } else {
       op.kind = Op::Kind::collective;
-      op.peer = phases.root;
+      op.peer = call.root;
     }
     p.streams[0].push_back(op);
     programs.push_back(std::move(p));

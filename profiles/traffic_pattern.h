@@ -18,16 +18,19 @@ namespace ghostrank {
 
 inline constexpr std::string_view kFlowLabel = "flow";
 
-// One collective of all ranks per phase, `counts` as NCCL's arguments count (schedule.h). A
+// One collective of all ranks per phase, `count` as NCCL's arguments count (schedule.h). A
 // send_recv is what nccl-tests plays: every rank sends to the next one and receives from the one
 // before. The blocks of a v-variant differ: each has its count times an even draw from
 // 1 - imbalance .. 1 + imbalance, the same for a seed everywhere.
+struct CollectiveCall {
+  std::uint64_t count = 0;
+  DataType dtype = DataType::float32;
+  Rank root = 0;
+};
 struct CollectivePhases {
   Func func = Func::all_reduce;
   int ranks = 1;
-  std::vector<std::uint64_t> counts;  // by phase
-  DataType dtype = DataType::float32;
-  Rank root = 0;
+  std::vector<CollectiveCall> calls;  // by phase
   double imbalance = 0;
   std::uint64_t seed = 1;
 };

@@ -3,6 +3,7 @@
 // are phases of one session.
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <unistd.h>
 
 #include "emulator/engine.h"
@@ -25,12 +26,18 @@ namespace {
 constexpr double kMostMessages = 4e6;
 constexpr double kImbalance = 0.5;  // of the v-variants
 
+struct Test {  // a line of the table
+  BenchCall call;
+  BenchSize size;
+  int iterations = 0;
+};
+
 struct Plan {  // the same on every process
   BenchHead head;
   LoadedJob job;
-  std::vector<BenchSize> sizes;
-  std::vector<int> iterations;  // by size
-  Workload workload;
+  std::vector<Test> tests;  // all sizes of the first kind of call, then those of the next
+  std::size_t sizes = 0;
+  Workload workload;  // a phase per test
 };
 
 // A call's messages by the closed form of its algorithm: an estimate, as channels and slices are
@@ -44,61 +51,84 @@ double messages_of(const JobSpec& spec, const Workload& workload, std::size_t ph
   return static_cast<double>(row->cost(c).messages) * std::max(1, spec.collectives.channels);
 }
 
-void check_values(const BenchFlags& flags, const BenchType& type, int ranks) {
-  if (flags.root < 0 || flags.root >= ranks) {
-    throw Error("--root " + std::to_string(flags.root) + ": ranks are 0 to " +
-                std::to_string(ranks - 1));
-  }
-  if (flags.checks > 0 && !type.verifiable) {
-    throw Error("--check: " + type.name + " cannot be verified; use int32, float or bfloat16");
-  }
-  if (flags.checks > 0 && flags.redop != "sum") {
-    throw Error("--check: sums are verified, not " + flags.redop + "; use -o sum");
-  }
-}
-
-Plan plan_of(const BenchFlags& flags, Func func, const World& world) {
+void check_values(const BenchFlags& flags, Func func, const std::vector<BenchCall>& calls,
+                  const std::string& library) {
   if (!flags.svg.empty()) throw Error("--svg belongs to the patterns; a collective has a table");
   if (flags.imbalance && !is_ragged(func)) {
     throw Error("--imbalance belongs to all_gather_v and all_to_all_v; all blocks of a " +
                 std::string(name_of(func)) + " are alike");
   }
-  Plan plan;
-  BenchHead& head = plan.head;
+  if (flags.aggregated > 1 && library.starts_with("nccl-")) {
+    throw Error(
+        "--agg_iters: NCCL plans the calls of a group together, which is not available; use -m 1, "
+        "or another library, which makes the calls one after the other");
+  }
+  for (const BenchCall& call : calls) {
+    if (flags.checks == 0) break;
+    if (!bench_type(call.type).verifiable) {
+      throw Error("--check: " + call.type + " cannot be verified; use int32, float or bfloat16");
+    }
+    if (call.redop != "sum" && call.redop != "none") {
+      throw Error("--check: sums are verified, not " + call.redop + "; use -o sum");
+    }
+  }
+}
+
+BenchHead head_of(const BenchFlags& flags, Func func, const RunSpec& run) {
+  BenchHead head;
   head.func = func;
-  head.redop = flags.redop;
-  head.root = flags.root;
-  head.checks = flags.checks;
   head.sizes = range_of(flags, {});
-  const BenchType type = bench_type(flags.type);
-  head.type = type.name;
+  head.threads = flags.threads.value_or(1);
+  head.gpus = flags.gpus.value_or(1);
+  head.checks = flags.checks;
+  head.aggregated = flags.aggregated;
+  head.timestamps = flags.timestamps;
+  head.per_iteration = flags.per_iteration;
+  head.skipped = flags.skipped;
+  head.iterations = run.iterations;
+  head.warmup = run.warmup;
+  if (head.skipped >= head.iterations) {
+    throw Error("--per_iter_skip " + std::to_string(head.skipped) + " leaves none of the " +
+                std::to_string(head.iterations) + " iterations");
+  }
+  return head;
+}
+
+Plan plan_of(const BenchFlags& flags, Func func, const World& world) {
+  Plan plan;
   plan.job = bench_job(flags, func, world.size);
   const JobSpec& spec = plan.job.spec;
-  head.iterations = spec.run.iterations;
-  head.warmup = spec.run.warmup;
+  plan.head = head_of(flags, func, spec.run);
   const int ranks = spec.cluster.gpus();
-  check_values(flags, type, ranks);
+  const std::vector<BenchCall> calls =
+      bench_calls(func, ranks, flags.type, flags.redop, flags.root);
+  check_values(flags, func, calls, spec.collectives.library);
 
-  const std::uint32_t element = bytes_of(type.played);
-  CollectivePhases phases{func, ranks, {}, type.played, flags.root, 0, spec.run.seed};
+  std::vector<std::uint64_t> sizes = sizes_of(plan.head.sizes);
+  if (func == Func::barrier) sizes.resize(1);  // has no size
+  plan.sizes = sizes.size();
+  CollectivePhases phases{func, ranks, {}, 0, spec.run.seed};
   if (is_ragged(func)) phases.imbalance = flags.imbalance.value_or(kImbalance);
-  for (const std::uint64_t bytes : sizes_of(head.sizes)) {
-    const BenchSize size = bench_size(func, bytes, element, ranks);
-    plan.sizes.push_back(size);
-    phases.counts.push_back(size.count);
-    if (func == Func::barrier) break;  // has no size
-  }
+  for (const BenchCall& call : calls)
+    for (const std::uint64_t bytes : sizes) {
+      const DataType type = bench_type(call.type).played;
+      const BenchSize size = bench_size(func, bytes, bytes_of(type), ranks);
+      plan.tests.push_back({call, size, 0});
+      phases.calls.push_back({size.count, type, call.root});
+    }
   plan.workload = collective_phases(phases);
-  for (std::size_t i = 0; i < plan.sizes.size(); ++i) {
+  for (std::size_t i = 0; i < plan.tests.size(); ++i) {
+    Test& test = plan.tests[i];
     if (is_ragged(func)) {
       const Op& op = plan.workload.roles[0].iterations[i].streams[0][0];
-      plan.sizes[i].size = call_elements(collective_of(plan.workload, op, ranks)) * element;
+      test.size.size =
+          call_elements(collective_of(plan.workload, op, ranks)) * bytes_of(phases.calls[i].dtype);
     }
-    const double messages = messages_of(spec, plan.workload, i);
+    const double messages = messages_of(spec, plan.workload, i) * flags.aggregated;
     const double affordable = std::max(1.0, kMostMessages / std::max(1.0, messages));
-    plan.iterations.push_back(
-        flags.iterations ? *flags.iterations
-                         : static_cast<int>(std::min<double>(head.iterations, affordable)));
+    test.iterations = flags.iterations
+                          ? *flags.iterations
+                          : static_cast<int>(std::min<double>(plan.head.iterations, affordable));
   }
   return plan;
 }
@@ -115,11 +145,25 @@ std::vector<std::string> facts_of(const Plan& plan, const Result& started) {
   return facts;
 }
 
-BenchRow row_of(const Plan& plan, std::size_t i, const Result& result, int average) {
+// The calls of every iteration, as the mean of them.
+std::vector<double> seconds_of_each(const std::vector<IterationReport>& calls, int aggregated) {
+  std::vector<double> each;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (i % static_cast<std::size_t>(aggregated) == 0) each.push_back(0);
+    each.back() += calls[i].seconds / aggregated;
+  }
+  return each;
+}
+
+BenchRow row_of(const Plan& plan, const Test& test, const Result& result, int average) {
+  const int aggregated = plan.head.aggregated;
   BenchRow row;
-  row.size = plan.sizes[i];
+  row.call = test.call;
+  row.size = test.size;
   row.seconds = call_seconds(result.iterations, average);
-  row.iterations = static_cast<int>(result.iterations.size());
+  row.iterations = static_cast<int>(result.iterations.size()) / aggregated;
+  row.each = seconds_of_each(result.iterations, aggregated);
+  row.timestamp = local_now();
   row.dilation = result.dilation;
   row.messages = result.messages_per_iteration + result.intra_node_messages_per_iteration;
   row.bytes = result.wire_bytes_per_iteration + result.intra_node_bytes_per_iteration;
@@ -136,10 +180,11 @@ void dry_run(const Plan& plan) {
                {"bytes/call", Align::right},
                {"time at least", Align::right}},
               {}};
-  for (std::size_t i = 0; i < plan.sizes.size(); ++i) {
+  for (std::size_t i = 0; i < plan.tests.size(); ++i) {
+    const Test& test = plan.tests[i];
     const TrafficPlan t = plan_traffic(plan.job.spec, plan.workload, static_cast<int>(i));
-    table.rows.push_back({std::to_string(plan.sizes[i].size), std::to_string(plan.sizes[i].count),
-                          std::to_string(plan.iterations[i]),
+    table.rows.push_back({std::to_string(test.size.size), std::to_string(test.size.count),
+                          std::to_string(test.iterations),
                           humane_count(static_cast<double>(t.wire_messages + t.intra_messages)),
                           humane_count(static_cast<double>(t.wire_bytes + t.intra_bytes)),
                           humane_seconds(t.step_seconds_at_least)});
@@ -147,8 +192,49 @@ void dry_run(const Plan& plan) {
   std::fputs(render(table).c_str(), stdout);
 }
 
-// Plays every size; on process 0 prints rows as they end. Returns what was completed.
-std::vector<BenchRow> play_sizes(Plan& plan, const BenchFlags& flags, bool table, Control& control,
+// The phases to play, in order: all sizes of a kind of call, as often as there are cycles, then
+// those of the next kind. No phase: the end.
+class Agenda {
+ public:
+  Agenda(const Plan& plan, int cycles)
+      : tests_(plan.tests.size()), sizes_(plan.sizes), cycles_(cycles) {}
+  std::optional<std::size_t> next() {
+    if (first_ == tests_) return std::nullopt;
+    const std::size_t phase = first_ + size_;
+    if (++size_ == sizes_) {
+      size_ = 0;
+      if (++cycle_ == cycles_) {
+        cycle_ = 0;
+        first_ += sizes_;
+      }
+    }
+    return phase;
+  }
+
+ private:
+  std::size_t tests_, sizes_, first_ = 0, size_ = 0;
+  int cycles_, cycle_ = 0;  // 0 cycles: for ever
+};
+
+// One line of the table; none when the run was stopped meanwhile.
+std::optional<BenchRow> play_test(const Plan& plan, const BenchFlags& flags, std::size_t phase,
+                                  Session& session, const Control& control) {
+  const Test& test = plan.tests[phase];
+  const auto program = static_cast<int>(phase);
+  const Phase timed{program, plan.head.warmup, test.iterations * flags.aggregated, false};
+  const Result result = session.play(timed);
+  if (control.stop() != Stop::none) return std::nullopt;
+  BenchRow row = row_of(plan, test, result, flags.average);
+  if (flags.checks > 0) {
+    const Result checked = session.play({program, 0, flags.checks, true});
+    if (control.stop() != Stop::none) return std::nullopt;
+    if (checked.verify) row.wrong = checked.verify->wrong_elements;
+  }
+  return row;
+}
+
+// Plays everything; on process 0 prints rows as they end. Returns what was completed.
+std::vector<BenchRow> play_tests(Plan& plan, const BenchFlags& flags, bool table, Control& control,
                                  BenchIdentity& identity) {
   const bool first = control.world().rank == 0;
   const auto started = [&](const Result& result) {
@@ -157,26 +243,21 @@ std::vector<BenchRow> play_sizes(Plan& plan, const BenchFlags& flags, bool table
     if (table) std::fputs(bench_header(plan.head).c_str(), stdout);
   };
   const bool live = table && isatty(STDERR_FILENO) == 1;
-  BenchWatch watch(plan.sizes.size(), live, started);
+  BenchWatch watch(plan.tests.size(), live, started);
+  if (first) watch.set_timeout(flags.timeout_s, control);
   Session session(plan.job, plan.workload, control, {}, watch);
   std::vector<BenchRow> rows;
-  for (std::size_t i = 0; i < plan.sizes.size(); ++i) {
-    watch.begin(i, humane_bytes(static_cast<double>(plan.sizes[i].size)));
-    const Phase timed{static_cast<int>(i), plan.head.warmup, plan.iterations[i], false};
-    const Result result = session.play(timed);
-    if (control.stop() != Stop::none) break;
-    BenchRow row = row_of(plan, i, result, flags.average);
-    if (flags.checks > 0) {
-      const Result checked = session.play({static_cast<int>(i), 0, flags.checks, true});
-      if (control.stop() != Stop::none) break;
-      if (checked.verify) row.wrong = checked.verify->wrong_elements;
-    }
+  Agenda agenda(plan, flags.cycles);
+  while (const std::optional<std::size_t> phase = agenda.next()) {
+    watch.begin(*phase, humane_bytes(static_cast<double>(plan.tests[*phase].size.size)));
+    std::optional<BenchRow> row = play_test(plan, flags, *phase, session, control);
+    if (!row) break;
     watch.clear();
     if (first && table) {
-      std::fputs(bench_row(plan.head, row).c_str(), stdout);
+      std::fputs(bench_row(plan.head, *row).c_str(), stdout);
       std::fflush(stdout);
     }
-    rows.push_back(std::move(row));
+    rows.push_back(std::move(*row));
   }
   return rows;
 }
@@ -184,7 +265,7 @@ std::vector<BenchRow> play_sizes(Plan& plan, const BenchFlags& flags, bool table
 int outcome(const BenchFlags& flags, const std::vector<BenchRow>& rows, const Control& control,
             int signal) {
   if (control.stop() != Stop::none) {
-    failed("INCOMPLETE: " + humane_count(static_cast<double>(rows.size()), "size") + " measured; " +
+    failed("INCOMPLETE: " + humane_count(static_cast<double>(rows.size()), "row") + " measured; " +
            control.stop_reason());
     return std::max(1, stopped_status(control, signal));
   }
@@ -231,7 +312,7 @@ int bench_collective(const Argv& argv, const BenchFlags& flags, Func func, const
 
   const std::unique_ptr<Control> control = Control::meet(world);
   const StopOnSignal signals(*control);
-  const std::vector<BenchRow> rows = play_sizes(plan, flags, table, *control, identity);
+  const std::vector<BenchRow> rows = play_tests(plan, flags, table, *control, identity);
   identity.end_time = utc_now();
   int status = stopped_status(*control, signals.received());
   if (first) {

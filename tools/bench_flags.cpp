@@ -41,8 +41,11 @@ Overrides overrides_of(const BenchFlags& flags, std::optional<Func> func, int pr
     o.add("scale.dilation", "1", "default");
   }
   o.add("cluster.base", flags.cluster, "--cluster");
-  o.add("cluster.gpus_per_node", flags.gpus_per_node, "--gpus-per-node");
-  o.add("cluster.nics_per_node", flags.gpus_per_node, "--gpus-per-node");
+  const std::optional<int> of_a_process = gpus_of_a_process(flags);
+  const std::optional<int> gpus = of_a_process ? of_a_process : flags.gpus_per_node;
+  const std::string origin = of_a_process ? "--ngpus" : "--gpus-per-node";
+  o.add("cluster.gpus_per_node", gpus, origin);
+  o.add("cluster.nics_per_node", gpus, origin);
   o.add("cluster.nics_per_node", flags.nics_per_node, "--nics-per-node");
   o.add("cluster.nic.rate", flags.nic_rate, "--nic-rate");
   o.add("cluster.nic.latency_us", flags.latency_us, "--latency");
@@ -86,6 +89,11 @@ std::string transport_line(const LoadedJob& job, const Result& started) {
 
 }  // namespace
 
+std::optional<int> gpus_of_a_process(const BenchFlags& flags) {
+  if (!flags.threads && !flags.gpus) return std::nullopt;
+  return flags.threads.value_or(1) * flags.gpus.value_or(1);
+}
+
 SizeRange range_of(const BenchFlags& flags, const SizeRange& standard) {
   SizeRange range = standard;
   range.factor = flags.factor;
@@ -100,6 +108,9 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   if (!func && !flags.algorithm.empty()) {
     throw Error("--algorithm belongs to collectives; bench " + flags.what + " has none");
   }
+  if (gpus_of_a_process(flags) && flags.gpus_per_node) {
+    throw Error("-t, -g and --gpus-per-node all say how many GPUs a node has; give one of them");
+  }
   const std::string base = flags.cluster.empty() ? kStandard : "{}";
   Overrides overrides = overrides_of(flags, func, processes);
   const LoadedJob sized = load_cluster_job(base, overrides.texts);
@@ -107,10 +118,11 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   const bool hosts_alone = !func && processes > 1;
   const bool in_virtual_time = sized.spec.fabric.kind == FabricKind::virtual_time;
   const int gpus = sized.spec.cluster.gpus_per_node;
+  const bool alone = hosts_alone || gpus_of_a_process(flags);
   const bool nodes_given = sized.spec.places.contains("cluster.nodes") && !flags.ranks;
-  const int ranks =
-      nodes_given ? sized.spec.cluster.gpus()
-                  : flags.ranks.value_or(hosts_alone ? processes * gpus
+  const int ranks = nodes_given
+                        ? sized.spec.cluster.gpus()
+                        : flags.ranks.value_or(alone ? processes * gpus
                                                      : std::max(kFewestRanks, processes * gpus));
   if (ranks % gpus != 0) {
     throw Error("--ranks " + std::to_string(ranks) + " does not fill nodes of " +

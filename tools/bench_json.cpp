@@ -26,8 +26,8 @@ Json nccl_version(const std::string& library) {
 }
 
 Json config_json_of(const BenchIdentity& identity, const BenchHead& head) {
-  Json config{{"nthreads", 1},
-              {"ngpus", 1},
+  Json config{{"nthreads", head.threads},
+              {"ngpus", head.gpus},
               {"minimum_bytes", head.sizes.first},
               {"maximum_bytes", head.sizes.last}};
   if (head.sizes.factor > 1) {
@@ -37,11 +37,12 @@ Json config_json_of(const BenchIdentity& identity, const BenchHead& head) {
   }
   config["warmup_iters"] = head.warmup;
   config["iterations"] = head.iterations;
-  config["aggregated_iterations"] = 1;
+  config["aggregated_iterations"] = head.aggregated;
   config["validation"] = head.checks;
   config["graph"] = 0;
   config["blocking_collectives"] = truth(false);
-  config["per_iter_timing"] = truth(false);
+  config["per_iter_timing"] = truth(head.per_iteration);
+  config["per_iter_skip"] = head.skipped;
   config["parallel_init"] = truth(false);
   Json devices = Json::array();
   int rank = 0;
@@ -60,6 +61,18 @@ Json config_json_of(const BenchIdentity& identity, const BenchHead& head) {
   return config;
 }
 
+// What -I adds.
+Json each_json(const BenchHead& head, const BenchRow& row) {
+  const IterationStats stats = stats_of(head, row);
+  Json times = Json::array();
+  for (const double seconds : row.each) times.push_back(seconds * 1e6);
+  return {{"skipped_iterations", head.skipped}, {"min_us", stats.min * 1e6},
+          {"max_us", stats.max * 1e6},          {"avg_us", stats.mean * 1e6},
+          {"p50_us", stats.p50 * 1e6},          {"p95_us", stats.p95 * 1e6},
+          {"p99_us", stats.p99 * 1e6},          {"stdev_us", stats.stdev * 1e6},
+          {"cv_pct", stats.cv_percent()},       {"times_us", std::move(times)}};
+}
+
 Json row_json(const BenchHead& head, const BenchRow& row) {
   const Json measured{
       {"time", row.seconds * 1e6},
@@ -67,23 +80,22 @@ Json row_json(const BenchHead& head, const BenchRow& row) {
       {"bus_bw", row.busbw_GBps},
       {"nwrong", row.wrong ? Json(static_cast<double>(*row.wrong)) : Json(nullptr)}};
   std::array<char, 16> root{};
-  std::snprintf(root.data(), root.size(), "%6d", shown_root(head));
-  return {{"size", row.size.size},
-          {"count", row.size.count},
-          {"type", head.type},
-          {"redop", shown_redop(head)},
-          {"root", root.data()},
-          {"out_of_place", measured},
-          {"in_place", measured},
-          {"actual_iterations", row.iterations},
-          {"experiment_name", perf_name(head.func)},
-          {"ghostrank",
-           {{"dilation", row.dilation},
-            {"messages", row.messages},
-            {"bytes", row.bytes},
-            {"faithful", row.fidelity.faithful},
-            {"modelled", row.fidelity.modelled},
-            {"reason", row.fidelity.reason}}}};
+  std::snprintf(root.data(), root.size(), "%6d", shown_root(head.func, row.call));
+  Json json{{"size", row.size.size}, {"count", row.size.count},
+            {"type", row.call.type}, {"redop", shown_redop(head.func, row.call)},
+            {"root", root.data()},   {"out_of_place", measured}};
+  if (head.per_iteration) json["out_of_place_per_iter"] = each_json(head, row);
+  json["in_place"] = measured;
+  if (head.per_iteration) json["in_place_per_iter"] = each_json(head, row);
+  json["actual_iterations"] = row.iterations;
+  json["experiment_name"] = perf_name(head.func);
+  json["ghostrank"] = {{"dilation", row.dilation},
+                       {"messages", row.messages},
+                       {"bytes", row.bytes},
+                       {"faithful", row.fidelity.faithful},
+                       {"modelled", row.fidelity.modelled},
+                       {"reason", row.fidelity.reason}};
+  return json;
 }
 
 // One object per row.

@@ -1,58 +1,16 @@
-// See bench_table.h.
+// What bench prints of a collective: see bench_table.h.
 #include "tools/bench_table.h"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
 
-#include "profiles/error.h"
 #include "tools/humane.h"
 
 namespace ghostrank {
 namespace {
-
-struct FuncFacts {
-  Func func;
-  std::string_view perf;
-  bool blocks;  // the larger buffer has one block per rank
-  bool reduces, rooted;
-};
-
-constexpr std::array kFuncFacts{
-    FuncFacts{Func::all_reduce, "all_reduce_perf", false, true, false},
-    FuncFacts{Func::reduce_scatter, "reduce_scatter_perf", true, true, false},
-    FuncFacts{Func::all_gather, "all_gather_perf", true, false, false},
-    FuncFacts{Func::broadcast, "broadcast_perf", false, false, true},
-    FuncFacts{Func::reduce, "reduce_perf", false, true, true},
-    FuncFacts{Func::all_to_all, "alltoall_perf", true, false, false},
-    FuncFacts{Func::send_recv, "sendrecv_perf", false, false, false},
-    FuncFacts{Func::barrier, "barrier_perf", false, false, false},
-    FuncFacts{Func::gather, "gather_perf", true, false, true},
-    FuncFacts{Func::scatter, "scatter_perf", true, false, true},
-    FuncFacts{Func::all_gather_v, "all_gather_v_perf", true, false, false},
-    FuncFacts{Func::all_to_all_v, "alltoallv_perf", true, false, false}};
-
-const FuncFacts& facts_of(Func func) {
-  return *std::find_if(kFuncFacts.begin(), kFuncFacts.end(),
-                       [&](const FuncFacts& f) { return f.func == func; });
-}
-
-// all_reduce_perf, AllReduce, all-reduce and allreduce are one word.
-std::string plain(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    if (c != '_' && c != '-')
-      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  if (text.ends_with("perf")) text.resize(text.size() - 4);
-  return text;
-}
-
-constexpr std::uint64_t kBlockBytes = 16;  // nccl-tests keeps blocks aligned for the GPU
-constexpr std::size_t kMostSizes = 10'000;
 
 __attribute__((format(printf, 1, 2))) std::string text_of(const char* format, ...) {
   std::array<char, 512> text{};
@@ -63,24 +21,42 @@ __attribute__((format(printf, 1, 2))) std::string text_of(const char* format, ..
   return text.data();
 }
 
-// Time, bandwidths and wrong elements: the same for out-of-place and in-place.
-std::string measured(const BenchRow& row) {
+// Time, bandwidths, wrong elements and what -I adds: the same for out-of-place and in-place.
+std::string measured(const BenchHead& head, const BenchRow& row) {
   const std::string wrong =
       row.wrong ? text_of("%6g", static_cast<double>(*row.wrong)) : std::string("   N/A");
-  return text_of("  %7s  %6s  %6s  %s", fitted(row.seconds * 1e6, 7).c_str(),
-                 fitted(row.algbw_GBps, 6).c_str(), fitted(row.busbw_GBps, 6).c_str(),
-                 wrong.c_str());
+  const std::string text =
+      text_of("  %7s  %6s  %6s  %s", fitted(row.seconds * 1e6, 7).c_str(),
+              fitted(row.algbw_GBps, 6).c_str(), fitted(row.busbw_GBps, 6).c_str(), wrong.c_str());
+  if (!head.per_iteration) return text;
+  const IterationStats stats = stats_of(head, row);
+  return text + text_of("  %7s  %7s  %7s  %7s", fitted(stats.min * 1e6, 7).c_str(),
+                        fitted(stats.max * 1e6, 7).c_str(), fitted(stats.p99 * 1e6, 7).c_str(),
+                        fitted(stats.cv_percent(), 7).c_str());
 }
 
-std::string column_names() {
-  return text_of("# %10s  %12s  %8s  %6s  %6s  %19s %12s  %21s\n", "", "", "", "", "",
-                 "out-of-place", "", "in-place") +
-         text_of("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size",
-                 "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time",
-                 "algbw", "busbw", "#wrong") +
-         text_of("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "(B)",
-                 "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)",
-                 "(GB/s)", "");
+// A line of the table's head: what stands over a measurement stands there twice.
+using Words = std::array<const char*, 8>;
+std::string head_line(const BenchHead& head, const std::array<const char*, 5>& call,
+                      const Words& measured, const char* timestamp) {
+  constexpr std::array kWidths{7, 6, 6, 6, 7, 7, 7, 7};
+  std::string text =
+      text_of("# %10s  %12s  %8s  %6s  %6s", call[0], call[1], call[2], call[3], call[4]);
+  for (int twice = 0; twice < 2; ++twice)
+    for (std::size_t i = 0; i < (head.per_iteration ? 8u : 4u); ++i)
+      text += text_of("  %*s", kWidths[i], measured[i]);
+  return text + (head.timestamps ? text_of("%21s", timestamp) : "") + "\n";
+}
+
+std::string column_names(const BenchHead& head) {
+  return text_of("# %10s  %12s  %8s  %6s  %6s  %19s %*s  %21s\n", "", "", "", "", "",
+                 "out-of-place", head.per_iteration ? 48 : 12, "", "in-place") +
+         head_line(head, {"size", "count", "type", "redop", "root"},
+                   {"time", "algbw", "busbw", "#wrong", "i_min", "i_max", "i_p99", "i_cv%"},
+                   "timestamp") +
+         head_line(head, {"(B)", "(elements)", "", "", ""},
+                   {"(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)", "(us)", "(%)"},
+                   "YYYY-MM-DD hh:mm:ss");
 }
 
 // "64", or "1 to 64".
@@ -108,79 +84,10 @@ std::string verdict_of(const std::vector<BenchRow>& rows) {
 
 }  // namespace
 
-BenchType bench_type(const std::string& name) {
-  static const std::vector<BenchType> kTypes{
-      {"int8", DataType::uint8, false},    {"uint8", DataType::uint8, false},
-      {"int32", DataType::int32, true},    {"uint32", DataType::int32, true},
-      {"int64", DataType::int64, false},   {"uint64", DataType::int64, false},
-      {"half", DataType::bfloat16, false}, {"float", DataType::float32, true},
-      {"double", DataType::int64, false},  {"bfloat16", DataType::bfloat16, true},
-      {"f8e4m3", DataType::uint8, false},  {"f8e5m2", DataType::uint8, false}};
-  std::string known;
-  for (const BenchType& type : kTypes) {
-    if (type.name == name) return type;
-    known += (known.empty() ? "" : ", ") + type.name;
-  }
-  throw Error("--datatype: there is no type '" + name + "'; known are " + known);
+IterationStats stats_of(const BenchHead& head, const BenchRow& row) {
+  const std::size_t skipped = std::min(static_cast<std::size_t>(head.skipped), row.each.size());
+  return iteration_stats(std::span(row.each).subspan(skipped));
 }
-
-std::vector<std::uint64_t> sizes_of(const SizeRange& range) {
-  if (range.last < range.first) {
-    throw Error("--maxbytes " + std::to_string(range.last) + " is less than --minbytes " +
-                std::to_string(range.first) + "; give both, as in -b 8 -e 128M");
-  }
-  std::vector<std::uint64_t> sizes;
-  for (std::uint64_t size = range.first; size <= range.last;) {
-    sizes.push_back(size);
-    if (sizes.size() > kMostSizes) {
-      throw Error("-b, -e, -f and -i ask for more than " + std::to_string(kMostSizes) +
-                  " sizes; use a larger step");
-    }
-    const std::uint64_t next = range.factor > 1 ? size * range.factor : size + range.increment;
-    if (next <= size) break;  // one size, or the end of the numbers
-    size = next;
-  }
-  return sizes;
-}
-
-BenchSize bench_size(Func func, std::uint64_t bytes, std::uint32_t element_bytes, int ranks) {
-  if (func == Func::barrier) return {};
-  const std::uint64_t elements = bytes / element_bytes;
-  if (!facts_of(func).blocks) return {elements * element_bytes, elements};
-  const auto n = static_cast<std::uint64_t>(ranks);
-  const std::uint64_t unit = kBlockBytes / element_bytes;
-  const std::uint64_t count = elements / n / unit * unit;
-  return {count * n * element_bytes, count};
-}
-
-Func bench_func(const std::string& name) {
-  std::string known;
-  for (const FuncFacts& f : kFuncFacts) {
-    const std::string mine(name_of(f.func));
-    if (plain(name) == plain(mine) || plain(name) == plain(f.perf)) return f.func;
-    known += mine + ", ";
-  }
-  throw Error("there is no collective or pattern '" + name + "'; known are " + known +
-              "and pairs, permutation, incast, bisection");
-}
-
-std::string perf_name(Func func) { return std::string(facts_of(func).perf); }
-
-void add_bandwidths(Func func, int ranks, BenchRow& row) {
-  if (row.seconds <= 0) return;
-  const auto n = static_cast<double>(ranks);
-  const double factor = func == Func::all_reduce ? 2 * (n - 1) / n
-                        : facts_of(func).blocks  ? (n - 1) / n
-                                                 : 1;
-  row.algbw_GBps = static_cast<double>(row.size.size) / row.seconds * 1e-9;
-  row.busbw_GBps = row.algbw_GBps * factor;
-}
-
-std::string shown_redop(const BenchHead& head) {
-  return facts_of(head.func).reduces ? head.redop : "none";
-}
-
-int shown_root(const BenchHead& head) { return facts_of(head.func).rooted ? head.root : -1; }
 
 std::string fitted(double value, int width) {
   const int digits = value < 1 ? 1 : static_cast<int>(std::floor(std::log10(value))) + 1;
@@ -198,21 +105,31 @@ std::string bench_header(const BenchHead& head) {
       "# ghostrank " GHOSTRANK_VERSION ", columns of nccl-tests; ghost ranks, no GPU\n" +
       text_of("# Collective test starting: %s\n", perf_name(head.func).c_str()) +
       text_of(
-          "# nThread 1 nGpus 1 minBytes %llu maxBytes %llu step: %llu(%s) warmup iters: %d "
-          "iters: %d agg iters: 1 validation: %d graph: 0 unalign: 0\n#\n",
-          static_cast<unsigned long long>(s.first), static_cast<unsigned long long>(s.last),
+          "# nThread %d nGpus %d minBytes %llu maxBytes %llu step: %llu(%s) warmup iters: %d "
+          "iters: %d agg iters: %d validation: %d graph: 0 unalign: 0\n",
+          head.threads, head.gpus, static_cast<unsigned long long>(s.first),
+          static_cast<unsigned long long>(s.last),
           static_cast<unsigned long long>(factor ? s.factor : s.increment),
-          factor ? "factor" : "bytes", head.warmup, head.iterations, head.checks);
+          factor ? "factor" : "bytes", head.warmup, head.iterations, head.aggregated, head.checks);
+  if (head.per_iteration) {
+    text += "# Per-Iteration Report: from the last rank's end of the iteration before to its own";
+    if (head.skipped > 0)
+      text += "; summary skips first " + std::to_string(head.skipped) + " iterations";
+    text += "\n";
+  }
+  text += "#\n";
   for (const std::string& fact : head.facts) text += "# " + fact + "\n";
-  return text + "#\n" + column_names();
+  return text + "#\n" + column_names(head);
 }
 
 std::string bench_row(const BenchHead& head, const BenchRow& row) {
   std::string text =
       text_of("%12llu  %12llu  %8s  %6s  %6d", static_cast<unsigned long long>(row.size.size),
-              static_cast<unsigned long long>(row.size.count), head.type.c_str(),
-              shown_redop(head).c_str(), shown_root(head)) +
-      measured(row) + measured(row) + "\n";
+              static_cast<unsigned long long>(row.size.count), row.call.type.c_str(),
+              shown_redop(head.func, row.call).c_str(), shown_root(head.func, row.call)) +
+      measured(head, row) + measured(head, row);
+  if (head.timestamps) text += text_of("%21s", row.timestamp.c_str());
+  text += "\n";
   if (row.iterations != head.iterations) {
     text += "#   ^ " + std::to_string(row.iterations) + (row.iterations == 1 ? " iter" : " iters") +
             ": a call has " + humane_count(row.messages) + " messages; -n asks for more\n";
@@ -241,8 +158,9 @@ std::string bench_csv(const BenchHead& head, const std::vector<BenchRow>& rows) 
       "messages,bytes,faithful\n";
   for (const BenchRow& row : rows) {
     text +=
-        std::to_string(row.size.size) + "," + std::to_string(row.size.count) + "," + head.type +
-        "," + shown_redop(head) + "," + std::to_string(shown_root(head)) +
+        std::to_string(row.size.size) + "," + std::to_string(row.size.count) + "," + row.call.type +
+        "," + shown_redop(head.func, row.call) + "," +
+        std::to_string(shown_root(head.func, row.call)) +
         text_of(",%.10g,%.10g,%.10g,", row.seconds * 1e6, row.algbw_GBps, row.busbw_GBps) +
         (row.wrong ? std::to_string(*row.wrong) : "") +
         text_of(",%d,%.10g,%.10g,%.10g,", row.iterations, row.dilation, row.messages, row.bytes) +

@@ -18,6 +18,7 @@
 
 #include "emulator/result.h"
 #include "profiles/program.h"
+#include "tools/bench_iterations.h"
 
 namespace ghostrank {
 
@@ -28,6 +29,16 @@ struct BenchType {
   bool verifiable = true;
 };
 BenchType bench_type(const std::string& name);  // throws Error(usage)
+
+// What a call is besides its size.
+struct BenchCall {
+  std::string type = "float", redop = "sum";
+  Rank root = 0;
+};
+// -d, -o, -r, of which each may be "all": types first, then operations, then roots. What has no
+// operation or no root has one of them. Throws Error(usage).
+std::vector<BenchCall> bench_calls(Func func, int ranks, const std::string& types,
+                                   const std::string& redops, const std::string& roots);
 
 // -b, -e, -f, -i.
 struct SizeRange {
@@ -49,8 +60,11 @@ Func bench_func(const std::string& name);
 std::string perf_name(Func func);  // "all_reduce_perf"
 
 struct BenchRow {
+  BenchCall call;
   BenchSize size;
-  double seconds = 0;  // of one call
+  double seconds = 0;        // of one call
+  std::vector<double> each;  // of every iteration's calls, their mean; where asked for
+  std::string timestamp;     // when it was measured; where asked for
   double algbw_GBps = 0, busbw_GBps = 0;
   std::optional<std::uint64_t> wrong;  // absent: not checked
   int iterations = 0;
@@ -64,10 +78,11 @@ void add_bandwidths(Func func, int ranks, BenchRow& row);
 
 struct BenchHead {
   Func func = Func::all_reduce;
-  std::string type = "float", redop = "sum";
-  Rank root = 0;
   SizeRange sizes;
-  int warmup = 1, iterations = 20, checks = 0;
+  int threads = 1, gpus = 1;
+  int warmup = 1, iterations = 20, aggregated = 1, checks = 0;
+  bool per_iteration = false, timestamps = false;
+  int skipped = 0;                 // leading iterations that per-iteration statistics leave out
   std::vector<std::string> facts;  // one per line, after nccl-tests' own header
 };
 
@@ -93,9 +108,11 @@ double average_busbw(const std::vector<BenchRow>& rows);
 // Why the first row that is not faithful is not; empty: all are.
 std::string unfaithful_reason(const std::vector<BenchRow>& rows);
 
-// What the function's row says for redop and root: "none" and -1 where there is none.
-std::string shown_redop(const BenchHead& head);
-int shown_root(const BenchHead& head);
+// What a row says for redop and root: "none" and -1 where there is none.
+std::string shown_redop(Func func, const BenchCall& call);
+int shown_root(Func func, const BenchCall& call);
+// Of the iterations that count.
+IterationStats stats_of(const BenchHead& head, const BenchRow& row);
 
 // `value` in at most `width` characters: two decimals, fewer where it is large, then an exponent.
 std::string fitted(double value, int width);

@@ -18,6 +18,15 @@ int stopped_status(const Control& control, int signal) {
   return control.stop() == Stop::none ? 0 : 1;
 }
 
+std::string local_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
+  return text.data();
+}
+
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};

@@ -17,5 +17,6 @@ int stopped_status(const Control& control, int signal);
 
 // "2026-03-01T12:00:00Z"
 std::string utc_now();
+std::string local_now();  // 2026-07-05 12:00:00, local time
 
 }  // namespace ghostrank

@@ -4,13 +4,16 @@
 
 #include "profiles/error.h"
 #include "profiles/quantity.h"
+#include "tools/bench_gpu_flags.h"
 #include "tools/bench_play.h"
 #include "tools/verbs.h"
 
 namespace ghostrank {
 namespace {
 
-void add_nccl_flags(CLI::App& app, BenchFlags& f) {
+constexpr const char* kAsNcclTests = "As nccl-tests";
+
+void add_size_flags(CLI::App& app, BenchFlags& f) {
   const auto size = [&](const std::string& name, auto& value, const char* what) {
     app.add_option_function<std::string>(
            name,
@@ -22,15 +25,38 @@ void add_nccl_flags(CLI::App& app, BenchFlags& f) {
            },
            what)
         ->type_name("SIZE")
-        ->group("As nccl-tests");
+        ->group(kAsNcclTests);
   };
   size("-b,--minbytes", f.first_bytes, "first size (default 32M; patterns 1M)");
   size("-e,--maxbytes", f.last_bytes, "last size");
   size("-i,--stepbytes", f.increment, "added from size to size (default 1M)");
-  const auto group = [](CLI::Option* option) { option->group("As nccl-tests"); };
+  app.add_option("-f,--stepfactor", f.factor, "times from size to size; over 1 it replaces -i")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(kAsNcclTests);
+}
+
+void add_call_flags(CLI::App& app, BenchFlags& f) {
+  const auto group = [](CLI::Option* option) { option->group(kAsNcclTests); };
+  group(app.add_option("-d,--datatype", f.type, "int8, int32, half, float, bfloat16, ... or all")
+            ->capture_default_str());
+  group(app.add_option("-o,--op", f.redop,
+                       "sum, prod, min, max, avg or all: the messages are the same")
+            ->capture_default_str());
+  group(app.add_option("-r,--root", f.root, "where there is one; or all")->capture_default_str());
   group(
-      app.add_option("-f,--stepfactor", f.factor, "times from size to size; over 1 it replaces -i")
-          ->check(CLI::Range(1, 1 << 20)));
+      app.add_option("--imbalance", f.imbalance,
+                     "all_gather_v, all_to_all_v: blocks differ by up to this share of their size "
+                     "(default 0.5), drawn from --seed")
+          ->check(CLI::Range(0.0, 1.0)));
+  group(app.add_option("-t,--nthreads", f.threads, "threads of a process, each with -g GPUs")
+            ->check(CLI::Range(1, 1024)));
+  group(app.add_option("-g,--ngpus", f.gpus,
+                       "GPUs of a thread: with -t those of a node, one node per process")
+            ->check(CLI::Range(1, 1024)));
+}
+
+void add_measuring_flags(CLI::App& app, BenchFlags& f) {
+  const auto group = [](CLI::Option* option) { option->group(kAsNcclTests); };
   group(app.add_option("-n,--iters", f.iterations,
                        "calls per size (default 20, fewer of a call with very many messages)")
             ->check(CLI::Range(1, 1'000'000)));
@@ -40,21 +66,24 @@ void add_nccl_flags(CLI::App& app, BenchFlags& f) {
                        "calls with real data, checked element by element after the others")
             ->check(CLI::Range(0, 1'000'000))
             ->capture_default_str());
-  group(app.add_option("-d,--datatype", f.type, "int8, int32, half, float, bfloat16, ...")
-            ->capture_default_str());
-  group(app.add_option("-o,--op", f.redop, "sum, prod, min, max, avg: the messages are the same")
-            ->check(CLI::IsMember({"sum", "prod", "min", "max", "avg"}))
-            ->capture_default_str());
-  group(app.add_option("-r,--root", f.root, "where there is one")->capture_default_str());
-  group(
-      app.add_option("--imbalance", f.imbalance,
-                     "all_gather_v, all_to_all_v: blocks differ by up to this share of their size "
-                     "(default 0.5), drawn from --seed")
-          ->check(CLI::Range(0.0, 1.0)));
+  group(app.add_option("-m,--agg_iters", f.aggregated,
+                       "calls of an iteration, one after the other; not with NCCL's libraries")
+            ->check(CLI::Range(1, 10'000)));
+  group(app.add_option("-N,--run_cycles", f.cycles,
+                       "times that all sizes are measured; 0: until stopped")
+            ->check(CLI::Range(0, 1'000'000)));
   group(app.add_option("-a,--average", f.average,
                        "time of 0: rank 0, 1: the mean over ranks, 2: the least, 3: the greatest")
             ->check(CLI::Range(0, 3))
             ->capture_default_str());
+  group(app.add_option("-I,--per_iter_timing", f.per_iteration,
+                       "1: least, greatest, 99th percentile and variation of the iterations, too"));
+  group(app.add_option("-K,--per_iter_skip", f.skipped, "leading iterations that -I leaves out")
+            ->check(CLI::Range(0, 1'000'000)));
+  group(app.add_option("-S,--report_timestamps", f.timestamps, "1: the time of day in every row"));
+  group(app.add_option("-T,--timeout", f.timeout_s,
+                       "a size may take so many seconds, or the run fails; 0: as long as it takes")
+            ->check(CLI::Range(0, 1'000'000)));
 }
 
 void add_cluster_flags(CLI::App& app, BenchFlags& f) {
@@ -89,12 +118,15 @@ bool read_flags(const Argv& argv, BenchFlags& f) {
                  "bisection")
       ->required()
       ->type_name("COLLECTIVE|PATTERN");
-  add_nccl_flags(app, f);
+  add_size_flags(app, f);
+  add_call_flags(app, f);
+  add_measuring_flags(app, f);
+  add_gpu_flags(app);
   add_cluster_flags(app, f);
   const auto file = [&](const char* name, std::string& path, const char* what) {
     app.add_option(name, path, what)->type_name("FILE|-")->group("Output");
   };
-  file("--json", f.json, "collectives: nccl-tests' JSON; - is stdout");
+  file("-J,--json,--output_file", f.json, "collectives: nccl-tests' JSON; - is stdout");
   file("--csv", f.csv, "one line per row; - is stdout");
   file("--svg", f.svg, "patterns: a picture");
   app.add_flag("--quiet", f.quiet, "no table, no progress")->group("Output");

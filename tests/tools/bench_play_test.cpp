@@ -38,7 +38,7 @@ Result play(const LoadedJob& job, const Workload& workload, const std::vector<Ph
 double time_of(Func func, int ranks, std::uint64_t count, int calls,
                const std::vector<std::string>& more = {}) {
   const LoadedJob job = virtual_job(ranks, more);
-  const Workload w = collective_phases({func, ranks, {count}});
+  const Workload w = collective_phases({func, ranks, {{count}}});
   return call_seconds(play(job, w, {{0, 0, calls, false}}).iterations, 1);
 }
 
@@ -69,7 +69,7 @@ TEST(BenchInVirtualTime, TheTimeOfACallIsThatOfTheRanksAskedFor) {
   // One level of a binomial tree: the root is done when it has sent, the other rank a message
   // later.
   const LoadedJob job = virtual_job(2);
-  const Workload w = collective_phases({Func::broadcast, 2, {250'000}});
+  const Workload w = collective_phases({Func::broadcast, 2, {{250'000}}});
   const std::vector<IterationReport> one = play(job, w, {{0, 0, 1, false}}).iterations;
   const double message = kLatency + 1e6 / kBytesPerSecond;
   EXPECT_NEAR(call_seconds(one, 0), 0, kTiny);
@@ -81,7 +81,7 @@ TEST(BenchInVirtualTime, TheTimeOfACallIsThatOfTheRanksAskedFor) {
 
 TEST(BenchSession, PhasesPlayTheirOwnProgramsWhateverCameBefore) {
   const LoadedJob job = virtual_job(4);
-  const Workload w = collective_phases({Func::all_reduce, 4, {400, 4'000'000}});
+  const Workload w = collective_phases({Func::all_reduce, 4, {{400}, {4'000'000}}});
   const auto seconds = [](std::uint64_t bytes) {
     return 6 * (kLatency + static_cast<double>(bytes) / 4 / kBytesPerSecond);
   };
@@ -95,7 +95,7 @@ TEST(BenchSession, PhasesPlayTheirOwnProgramsWhateverCameBefore) {
 
 TEST(BenchSession, BlocksOfAVVariantAreUnevenAndRight) {
   const LoadedJob job = virtual_job(5, {"run.verify=true"});
-  CollectivePhases phases{Func::all_to_all_v, 5, {1000}};
+  CollectivePhases phases{Func::all_to_all_v, 5, {{1000}}};
   phases.imbalance = 0.5;
   const Workload w = collective_phases(phases);
   const auto [least, most] = std::minmax_element(w.counts[0]->begin(), w.counts[0]->end());
@@ -111,7 +111,7 @@ TEST(BenchSession, BlocksOfAVVariantAreUnevenAndRight) {
 
 TEST(BenchSession, APhaseIsVerifiedWhereItAsksForIt) {
   const LoadedJob job = virtual_job(4, {"run.verify=true"});
-  const Workload w = collective_phases({Func::all_gather, 4, {100}});
+  const Workload w = collective_phases({Func::all_gather, 4, {{100}}});
   EXPECT_FALSE(play(job, w, {{0, 0, 2, false}}).verify);
   const Result checked = play(job, w, {{0, 0, 2, false}, {0, 0, 2, true}});
   ASSERT_TRUE(checked.verify);

@@ -118,6 +118,48 @@ TEST(BenchTable, OnlyCommentsStandBesideTheRows) {
   EXPECT_NE(text.find("#   ^ 3 iters"), std::string::npos);
 }
 
+TEST(BenchTable, PerIterationStatisticsAddFourColumnsToEachHalfAndATimestampTwoWords) {
+  BenchHead head;
+  head.per_iteration = head.timestamps = true;
+  head.skipped = 1;
+  BenchRow row = row_of(1 << 20, 2e-6);
+  row.each = {9e-6, 1e-6, 3e-6, 2e-6};
+  row.timestamp = "2026-07-05 12:00:00";
+  const std::vector<std::string> words = words_of(bench_row(head, row));
+  ASSERT_EQ(words.size(), 13u + 8 + 2);
+  EXPECT_EQ((std::vector<std::string>(words.begin() + 9, words.begin() + 13)),
+            (std::vector<std::string>{"1.00", "3.00", "3.00", "40.82"}));
+  EXPECT_EQ(words[21] + " " + words[22], row.timestamp);
+  EXPECT_NE(bench_header(head).find("summary skips first 1 iterations"), std::string::npos);
+}
+
+TEST(IterationStats, AreThoseOfNcclTests) {
+  std::vector<double> hundred;
+  for (int i = 200; i > 0; --i) hundred.push_back(i);
+  const IterationStats stats = iteration_stats(hundred);
+  EXPECT_EQ(stats.min, 1);
+  EXPECT_EQ(stats.max, 200);
+  EXPECT_EQ(stats.p50, 101);  // of an even number the upper one
+  EXPECT_EQ(stats.p95, 190);
+  EXPECT_EQ(stats.p99, 198);
+  EXPECT_DOUBLE_EQ(stats.mean, 100.5);
+  EXPECT_NEAR(stats.stdev, 57.734, 1e-3);
+  EXPECT_EQ(iteration_stats({}).max, 0);
+}
+
+TEST(BenchCalls, OfAllTypesOperationsAndRootsComeInTheOrderOfNcclTests) {
+  const auto calls = bench_calls(Func::reduce, 2, "half", "all", "all");
+  ASSERT_EQ(calls.size(), 5u * 2);
+  EXPECT_EQ(calls[1].redop, "sum");
+  EXPECT_EQ(calls[1].root, 1);
+  EXPECT_EQ(calls[2].redop, "prod");
+  EXPECT_EQ(bench_calls(Func::all_reduce, 2, "all", "sum", "all").size(), 12u);
+  EXPECT_EQ(bench_calls(Func::all_gather, 2, "float", "all", "1").size(), 1u);
+  EXPECT_THROW(bench_calls(Func::reduce, 2, "float", "sum", "2"), Error);
+  EXPECT_THROW(bench_calls(Func::reduce, 2, "float", "xor", "0"), Error);
+  EXPECT_THROW(bench_calls(Func::reduce, 2, "float64", "sum", "0"), Error);
+}
+
 TEST(BenchTable, TheFooterSumsWrongElementsAndAveragesBusBandwidth) {
   const BenchHead head;
   std::vector<BenchRow> rows{row_of(1 << 20, 64.702e-6), row_of(1 << 20, 32.351e-6)};
@@ -134,14 +176,11 @@ TEST(BenchTable, TheFooterSumsWrongElementsAndAveragesBusBandwidth) {
 }
 
 TEST(BenchTable, RedopAndRootAreShownWhereThereAreSome) {
-  BenchHead head;
-  head.root = 3;
-  EXPECT_EQ(shown_root(head), -1);
-  head.func = Func::broadcast;
-  EXPECT_EQ(shown_root(head), 3);
-  EXPECT_EQ(shown_redop(head), "none");
-  head.func = Func::reduce;
-  EXPECT_EQ(shown_redop(head), "sum");
+  const BenchCall call{"float", "sum", 3};
+  EXPECT_EQ(shown_root(Func::all_reduce, call), -1);
+  EXPECT_EQ(shown_root(Func::broadcast, call), 3);
+  EXPECT_EQ(shown_redop(Func::broadcast, call), "none");
+  EXPECT_EQ(shown_redop(Func::reduce, call), "sum");
 }
 
 TEST(BenchBandwidth, FollowsTheFactorOfEachCollective) {
@@ -184,6 +223,22 @@ TEST(BenchJson, HasTheKeysAndFormsOfNcclTests) {
   EXPECT_EQ(result["out_of_place"]["nwrong"], 0.0);
   EXPECT_EQ(json["out_of_bounds"]["okay"], "true");
   EXPECT_EQ(json["config"]["step_factor"], 2);
+}
+
+TEST(BenchJson, HasEveryIterationWhereAskedFor) {
+  BenchHead head;
+  head.per_iteration = true;
+  head.aggregated = 3;
+  BenchRow row = row_of(64, 2e-6);
+  row.each = {1e-6, 3e-6};
+  BenchIdentity identity;
+  identity.config_json = "{}";
+  const auto json = nlohmann::json::parse(bench_json(identity, head, {row}));
+  const auto& each = json["results"][0]["in_place_per_iter"];
+  EXPECT_EQ(each["times_us"], (std::vector<double>{1, 3}));
+  EXPECT_DOUBLE_EQ(each["avg_us"].get<double>(), 2);
+  EXPECT_EQ(json["config"]["per_iter_timing"], "true");
+  EXPECT_EQ(json["config"]["aggregated_iterations"], 3);
 }
 
 TEST(BenchCsv, HasOneLinePerRowAndNothingWhereNothingWasChecked) {

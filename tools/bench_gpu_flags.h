@@ -1,0 +1,15 @@
+// Flags of nccl-tests that say something about GPUs, CUDA or NCCL's own buffers, which ghost ranks
+// do not have: accepted with the value that changes nothing, refused with the reason otherwise.
+//
+// Threading: called once, from main.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace ghostrank {
+
+void add_gpu_flags(CLI::App& app);  // parsing throws Error(usage)
+
+}  // namespace ghostrank
