@@ -32,11 +32,12 @@ class PcapReader {
 
  private:
   std::uint32_t field(std::size_t at) const;
+  void read_ahead(std::size_t bytes);
   [[noreturn]] void fail(const std::string& what) const;
 
   std::string path_;
   const std::byte* data_ = nullptr;
-  std::size_t size_ = 0, at_ = 0;
+  std::size_t size_ = 0, at_ = 0, mapped_ = 0;
   bool swapped_ = false;
   std::uint64_t unit_ns_ = 1000;
 };

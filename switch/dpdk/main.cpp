@@ -21,6 +21,7 @@
 #include "switch/dpdk/commands.h"
 #include "switch/dpdk/control.h"
 #include "switch/dpdk/pipeline.h"
+#include "switch/dpdk/sums.h"
 #include "switch/frame_ports.h"
 #include "switch/live.h"
 
@@ -119,7 +120,8 @@ int play(const Arguments& wanted) {
   std::vector<switchml::PortName> names;
   for (const std::string& name : wanted.ports) names.push_back(switchml::port_named(name));
   const bool files = names.front().interface.empty();
-  const Spec program = parse_spec(text_of(wanted.spec), wanted.spec);
+  Spec program = parse_spec(text_of(wanted.spec), wanted.spec);
+  shorten_sums(program);
   const auto frames = files ? open_files(names) : open_interfaces(names);
   start_dpdk();
   PortSet ports(*frames);

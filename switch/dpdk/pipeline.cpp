@@ -165,7 +165,8 @@ void Pipeline::configure_ports(PortSet& ports, bool in_order) {
                            flush,    read_statistics_out};
   check(rte_swx_pipeline_port_in_type_register(pipeline_, kPortType, &in), "a type of port");
   check(rte_swx_pipeline_port_out_type_register(pipeline_, kPortType, &out), "a type of port");
-  constexpr unsigned kBuffers = 1024;
+  // The pipeline holds 16 at a time; few, so that they stay in the cache.
+  constexpr unsigned kBuffers = 63;
   ends_->buffers = rte_pktmbuf_pool_create("frames", kBuffers, 0, 0,
                                            RTE_PKTMBUF_HEADROOM + kFrameRoom, kAnyNumaNode);
   if (ends_->buffers == nullptr) throw std::runtime_error("DPDK has no memory for frames");

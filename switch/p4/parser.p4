@@ -35,7 +35,7 @@
         }                                                                                          \
     }                                                                                              \
     state parse_fragment {                                                                         \
-        meta.malformed = 1;                                                                        \
+        meta.kind = MISSHAPEN;                                                                     \
         transition select(hdr.ipv4.fragment) {                                                     \
             0: parse_ip_length;                                                                    \
             0x4000: parse_ip_length;                                                               \
@@ -62,7 +62,6 @@
         }                                                                                          \
     }                                                                                              \
     state parse_lanes {                                                                            \
-        meta.malformed = 0;                                                                        \
         meta.kind = CHUNK;                                                                         \
         meta.source = hdr.ipv4.src;                                                                \
         meta.slot = hdr.switchml.index;                                                            \

@@ -29,7 +29,6 @@ const MirrorSessionId_t NOWHERE = (MirrorSessionId_t)63;
 parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
               in pna_main_parser_input_metadata_t istd) {
     state start {
-        meta.malformed = 0;
         meta.kind = ORDINARY;
         transition select((PassNumberUint_t)istd.pass) {
             0: parse_ethernet;
@@ -138,21 +137,17 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
             following.apply();
         } else {
             meta.port = (bit<32>)istd.input_port;
-            meta.count = meta.port * PORT_COUNTERS;
-            if (meta.malformed == 1) {
-                meta.count = meta.count + MALFORMED;
-                COUNT(port_counters, meta.count);
+            if (meta.kind == MISSHAPEN) {
+                COUNT_AT_PORT(MALFORMED)
             } else if (meta.kind == CHUNK) {
                 meta.die = meta.port;
                 loss.apply(hdr, meta);
                 if (meta.lost == 1) {
-                    meta.count = meta.count + LOST;
-                    COUNT(port_counters, meta.count);
+                    COUNT_AT_PORT(LOST)
                 } else {
                     source.apply(hdr, meta);
                     if (meta.known == 0) {
-                        meta.count = meta.count + STRANGER;
-                        COUNT(port_counters, meta.count);
+                        COUNT_AT_PORT(STRANGER)
                     } else {
                         if (meta.known == 1) {
                             marks.apply(hdr, meta);
@@ -172,13 +167,12 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
                 }
             }
         }
-        if (meta.kind == ORDINARY && meta.malformed == 0) {
+        if (meta.kind == ORDINARY) {
             meta.dst = hdr.ethernet.dst;
             meta.dst = meta.dst & GROUP_BIT;
             if (meta.dst == 0) {
                 if (!forwarding.apply().hit) {
-                    meta.count = meta.count + UNKNOWN;
-                    COUNT(port_counters, meta.count);
+                    COUNT_AT_PORT(UNKNOWN)
                     drop_packet();
                 }
             } else {
@@ -189,10 +183,8 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
         } else {
             loss.apply(hdr, meta);
             if (meta.lost == 1) {
-                meta.count = meta.die - MOST_PORTS;
-                meta.count = meta.count * PORT_COUNTERS;
-                meta.count = meta.count + LOST;
-                COUNT(port_counters, meta.count);
+                meta.port = meta.die - MOST_PORTS;
+                COUNT_AT_PORT(LOST)
                 // It is rewritten all the same: the next pass goes by it.
                 if (meta.more == 1) {
                     mirror_packet(SLOT, NOWHERE);

@@ -24,7 +24,6 @@ const bit<16> EVERY_PORT = 0xffff;  // multicast group of ordinary frames
 parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
               inout standard_metadata_t standard) {
     state start {
-        meta.malformed = 0;
         meta.kind = ORDINARY;
         transition parse_ethernet;
     }
@@ -47,8 +46,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
         standard.egress_spec = (bit<9>)port;
     }
     action unknown() {
-        meta.count = meta.count + UNKNOWN;
-        port_counters.count(meta.count);
+        COUNT_AT_PORT(UNKNOWN)
         mark_to_drop(standard);
     }
     table forwarding {
@@ -60,24 +58,20 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
 
     apply {
         meta.port = (bit<32>)standard.ingress_port;
-        meta.count = meta.port * PORT_COUNTERS;
         meta.group = 0;
-        if (standard.parser_error != error.NoError || meta.malformed == 1 ||
+        if (standard.parser_error != error.NoError || meta.kind == MISSHAPEN ||
             (hdr.ipv4.isValid() && standard.packet_length < 14 + (bit<32>)hdr.ipv4.length)) {
-            meta.count = meta.count + MALFORMED;
-            COUNT(port_counters, meta.count);
+            COUNT_AT_PORT(MALFORMED)
             mark_to_drop(standard);
         } else if (meta.kind == CHUNK) {
             meta.die = meta.port;
             loss.apply(hdr, meta);
             if (meta.lost == 1) {
-                meta.count = meta.count + LOST;
-                COUNT(port_counters, meta.count);
+                COUNT_AT_PORT(LOST)
             } else {
                 source.apply(hdr, meta);
                 if (meta.known == 0) {
-                    meta.count = meta.count + STRANGER;
-                    COUNT(port_counters, meta.count);
+                    COUNT_AT_PORT(STRANGER)
                 } else {
                     if (meta.known == 1) {
                         marks.apply(hdr, meta);
@@ -112,7 +106,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
 control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     Loss() loss;
     COUNTER(copies, MOST_JOBS * JOB_COUNTERS);
-    COUNTER(lost_copies, MOST_PORTS * PORT_COUNTERS);
+    COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
 
     RESULT_ACTIONS
     action receiver(bit<48> mac, bit<32> ip, bit<16> udp, bit<48> own_mac, bit<32> own_ip) {
@@ -134,8 +128,7 @@ control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
             meta.die = meta.port + MOST_PORTS;
             loss.apply(hdr, meta);
             if (meta.lost == 1) {
-                meta.count = meta.port * PORT_COUNTERS + LOST;
-                COUNT(lost_copies, meta.count);
+                COUNT_AT_PORT(LOST)
                 mark_to_drop(standard);
             } else {
                 meta.index = (bit<32>)standard.egress_rid;

@@ -1,0 +1,73 @@
+// Sums in registers: what is shortened, and what must not be.
+#include "switch/dpdk/sums.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ghostrank::dpdk {
+namespace {
+
+using testing::ElementsAre;
+
+// A program with these instructions between rx and tx.
+std::vector<std::string> shortened(const std::string& body, int sums) {
+  Spec spec = parse_spec(
+      "struct h_t {\n bit<32> a\n bit<32> b\n bit<64> wide\n}\nheader h instanceof h_t\n"
+      "struct m_t {\n bit<32> port\n bit<32> at\n bit<32> old\n bit<64> wide\n}\n"
+      "metadata instanceof m_t\nregarray r size 16 initval 0\n"
+      "apply {\nrx m.port\n" +
+          body + "tx m.port\n}\n",
+      "x.spec");
+  EXPECT_EQ(shorten_sums(spec), sums);
+  return {spec.instructions.begin() + 1, spec.instructions.end() - 1};
+}
+
+constexpr const char* kCollect = "regrd m.old r m.at\nadd m.old h.h.a\nregwr r m.at m.old\n";
+constexpr const char* kAdd = "regrd m.old r m.at\nadd h.h.a m.old\nregwr r m.at h.h.a\n";
+
+TEST(ShortenSums, AddsInTheRegisterWhereNobodyLooks) {
+  EXPECT_THAT(shortened(kCollect, 1), ElementsAre("regadd r m.at h.h.a"));
+}
+
+TEST(ShortenSums, ReadsTheSumBackWhereTheFieldGetsIt) {
+  EXPECT_THAT(shortened(kAdd, 1), ElementsAre("regadd r m.at h.h.a", "regrd h.h.a r m.at"));
+}
+
+TEST(ShortenSums, LeavesAValueThatIsReadLater) {
+  for (const char* reader :
+       {"mov h.h.b m.old\n", "add h.h.b m.old\n", "jmpeq L m.old 0x0\nL : mov m.at 0x1\n",
+        "mov m.at 0x1\nregwr r m.at m.old\n", "add m.old 0x1\n"}) {
+    shortened(std::string(kCollect) + reader, 0);
+    shortened(std::string(kAdd) + reader, 0);
+    shortened(std::string(reader) + kCollect, 0);
+  }
+}
+
+TEST(ShortenSums, IsNotStoppedByAValueThatIsWrittenFirst) {
+  shortened(std::string(kCollect) + "mov m.old 0x1\nmov h.h.b m.old\n", 1);
+  shortened(std::string(kCollect) + kAdd, 2);
+}
+
+TEST(ShortenSums, DoesNotTrustAWriteThatAJumpMayPass) {
+  shortened(std::string(kCollect) + "jmpeq L m.at 0x0\nmov m.old 0x1\nL : mov h.h.b m.old\n", 0);
+}
+
+TEST(ShortenSums, LeavesWhatIsJumpedInto) {
+  shortened("jmpeq L m.at 0x0\nregrd m.old r m.at\nL : add m.old h.h.a\nregwr r m.at m.old\n", 0);
+}
+
+TEST(ShortenSums, LeavesOtherCellsAndOtherFields) {
+  shortened("regrd m.old r m.at\nadd m.old h.h.a\nregwr r m.port m.old\n", 0);
+  shortened("regrd m.old r m.at\nadd m.old m.old\nregwr r m.at m.old\n", 0);
+  shortened("regrd m.old r m.old\nadd m.old h.h.a\nregwr r m.old m.old\n", 0);
+  shortened("regrd m.old r m.at\nadd m.old 0x1\nregwr r m.at m.old\n", 0);
+}
+
+// A cell holds 64 bits; a wider field would see the carry.
+TEST(ShortenSums, LeavesRegistersThatFieldsOfSeveralWidthsSee) {
+  shortened(std::string(kCollect) + "regrd m.wide r m.at\n", 0);
+  shortened("regrd m.old r m.at\nadd m.old h.h.wide\nregwr r m.at m.old\n", 0);
+}
+
+}  // namespace
+}  // namespace ghostrank::dpdk
