@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const fuzz::MemoryFile file;
   try {
     const LoadedJob job = load_job(file.with(fuzz::text_of(data, size)), {});
-    if (job.spec.cluster.gpus() <= kFewGpus && job.spec.model->tensors() <= kFewTensors)
+    const bool small_model = !job.spec.model || job.spec.model->tensors() <= kFewTensors;
+    if (job.spec.cluster.gpus() <= kFewGpus && small_model)
       plan_workload(job.spec);
     ++fuzz::accepted;
   } catch (const Error& refused) {
