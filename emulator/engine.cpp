@@ -18,6 +18,7 @@
 #include "emulator/schedules.h"
 #include "emulator/traffic.h"
 #include "emulator/verify.h"
+#include "profiles/device.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -115,6 +116,7 @@ class Session::Play {
     for (const auto& [a, b, count] : flows_.per_host_pair()) result_.flows.push_back({a, b, count});
     result_.samples_per_iteration = workload_.samples_per_iteration;
     result_.flops_per_iteration = workload_.flops_per_iteration;
+    result_.peak_flops = matmul_peak_tflops(spec_.device, spec_.precision.parameters) * 1e12;
     result_.capacity = needs();
     result_.dilation = virtual_             ? 1
                        : spec_.dilation > 0 ? spec_.dilation

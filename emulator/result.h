@@ -143,6 +143,7 @@ struct Result {
   std::optional<VerifyReport> verify;
   Capacity capacity;
   double samples_per_iteration = 0, flops_per_iteration = 0;
+  double peak_flops = 0;  // per second, of one GPU for the type of the products; 0: unknown
   std::vector<Span> spans;
   std::uint64_t spans_dropped = 0;
   std::vector<std::string> notes;  // remarks a reader must know

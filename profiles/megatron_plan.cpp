@@ -81,6 +81,12 @@ class Registration {
 
 }  // namespace
 
+std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
+  if (spec.program || spec.parallel.framework != "megatron" || spec.parallel.pp == 1)
+    return std::nullopt;
+  return megatron_plan(spec).pipeline;
+}
+
 std::vector<Part> megatron_parts(const MegatronPlan& plan) {
   const ParallelPlan& parallel = plan.spec->parallel;
   const int parts = plan.pipeline.parts();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "profiles/job.h"
@@ -44,6 +45,9 @@ struct MegatronPlan {
 
 // Checks that the plan fits the model and the cluster.
 MegatronPlan megatron_plan(const JobSpec& spec);
+
+// Of a job that has stages.
+std::optional<Pipeline> pipeline_of(const JobSpec& spec);
 
 // One part of the pipeline: consecutive layers, with the embedding before the first and the head
 // after the last.

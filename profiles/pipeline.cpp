@@ -132,6 +132,15 @@ int pipeline_chunks(const std::string& schedule, int interleave) {
   return schedule == "interleaved" ? interleave : 1;
 }
 
+std::optional<double> pipeline_bubble(const Pipeline& p) {
+  const double waits = p.stages - 1, passes = p.micro_batches;
+  if (p.schedule == "1f1b") return waits / passes;
+  if (p.schedule == "interleaved") return waits / (p.chunks * passes);
+  // Fewer micro-batches leave stages without weight gradients to fill their waits with.
+  if (p.schedule == "zb-h1" && p.micro_batches >= p.stages) return waits / (3 * passes);
+  return std::nullopt;
+}
+
 std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage) {
   if (pipeline.schedule == "interleaved") return interleaved(pipeline, stage);
   if (pipeline.schedule == "zb-h1") return zero_bubble_h1(pipeline, stage);

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,11 @@ struct Pipeline {
 
 // Chunks per stage of a schedule when `interleave` is asked for.
 int pipeline_chunks(const std::string& schedule, int interleave);
+
+// How much longer than its compute alone a step takes through an idle network, as a share of that
+// compute, where all parts take alike and the two passes of a split backward take as long as the
+// forward: (P-1)/M for 1f1b, (P-1)/(vM) interleaved, (P-1)/(3M) for zb-h1. Empty: no closed form.
+std::optional<double> pipeline_bubble(const Pipeline& pipeline);
 
 std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage);
 

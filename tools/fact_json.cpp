@@ -4,6 +4,7 @@
 
 #include "tools/comparison.h"
 #include "tools/findings.h"
+#include "tools/nic_traffic.h"
 #include "tools/plan_report.h"
 
 namespace ghostrank {
@@ -69,12 +70,29 @@ Json traffic_json(const PlanFacts& facts) {
                      {"bytes", static_cast<std::uint64_t>(p.bytes)},
                      {"messages", static_cast<std::uint64_t>(p.messages)}});
   }
+  Json nics = Json::array();
+  for (const NicTraffic& nic : nic_traffic(t.pairs)) {
+    nics.push_back({{"nic", nic_name(nic.nic, facts.nics_per_node)},
+                    {"tx_bytes", static_cast<std::uint64_t>(nic.tx_bytes)},
+                    {"rx_bytes", static_cast<std::uint64_t>(nic.rx_bytes)}});
+  }
   return {{"wire_bytes_per_iteration", t.wire_bytes},
           {"messages_per_iteration", t.wire_messages},
           {"intra_node_bytes_per_iteration", t.intra_bytes},
           {"intra_node_messages_per_iteration", t.intra_messages},
           {"busiest_nic_bytes", t.busiest_nic_bytes},
-          {"pairs", std::move(pairs)}};
+          {"pairs", std::move(pairs)},
+          {"nics", std::move(nics)}};
+}
+
+// Null where there are no stages; the bubble null where it has no closed form.
+Json pipeline_json(const PlanFacts& facts) {
+  if (!facts.pipeline) return nullptr;
+  return {{"schedule", facts.pipeline->schedule},
+          {"stages", facts.pipeline->stages},
+          {"chunks", facts.pipeline->chunks},
+          {"micro_batches", facts.pipeline->micro_batches},
+          {"bubble_of_compute", or_null(pipeline_bubble(*facts.pipeline))}};
 }
 
 }  // namespace
@@ -90,6 +108,9 @@ std::string plan_json(const PlanFacts& facts) {
                {"groups", groups_json(facts)},
                {"collectives", collectives_json(facts.traffic)},
                {"traffic", traffic_json(facts)},
+               {"pipeline", pipeline_json(facts)},
+               {"flops_per_iteration", facts.flops > 0 ? Json(facts.flops) : Json(nullptr)},
+               {"mfu_at_most", or_null(facts.mfu_at_most)},
                {"compute_seconds", facts.traffic.compute_seconds},
                {"step_seconds_at_least", facts.traffic.step_seconds_at_least}});
 }

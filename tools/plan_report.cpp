@@ -5,7 +5,10 @@
 #include <cstdio>
 #include <unistd.h>
 
+#include "profiles/device.h"
+#include "profiles/megatron_plan.h"
 #include "tools/humane.h"
+#include "tools/nic_traffic.h"
 #include "tools/result_json.h"
 
 namespace ghostrank {
@@ -141,6 +144,22 @@ std::string pairs_table(const PlanFacts& facts) {
   return text;
 }
 
+// "interleaved, 8 stages of 2 chunks, 64 micro-batches; bubble 5.47 % of the compute, ..."
+std::string pipeline_line(const Pipeline& p) {
+  std::string text = p.schedule + ", " + humane_count(p.stages, "stage");
+  if (p.chunks > 1) text += " of " + humane_count(p.chunks, "chunk");
+  text += ", " + humane_count(p.micro_batches, "micro-batch", "micro-batches");
+  if (const auto bubble = pipeline_bubble(p))
+    text += "; bubble " + humane_percent(*bubble) + " of the compute where stages take alike";
+  return text;
+}
+
+std::string flops_line(const PlanFacts& facts) {
+  std::string text = humane_count(facts.flops * 1e-12) + " TFLOP per step";
+  if (facts.mfu_at_most) text += ", MFU at most " + humane_percent(*facts.mfu_at_most);
+  return text;
+}
+
 std::vector<Fact> closing_facts(const PlanFacts& facts) {
   const TrafficPlan& t = facts.traffic;
   std::string nic = humane_bytes(real(t.busiest_nic_bytes));
@@ -148,15 +167,22 @@ std::vector<Fact> closing_facts(const PlanFacts& facts) {
     nic += ", " + humane_seconds(real(t.busiest_nic_bytes) * 8 / facts.nic_bps) + " at " +
            humane_bits(facts.nic_bps);
   }
-  return {{"between nodes", humane_bytes(real(t.wire_bytes)) + " in " +
-                                humane_count(real(t.wire_messages), "message") + ", " +
-                                humane_count(real(t.pairs.size()), "NIC pair")},
-          {"inside nodes", humane_bytes(real(t.intra_bytes)) + " in " +
-                               humane_count(real(t.intra_messages), "message")},
-          {"busiest NIC", nic},
-          {"compute", humane_seconds(t.compute_seconds) + ", the longest of any role"},
-          {"step at least", humane_seconds(t.step_seconds_at_least)},
-          {"least dilation", "depends on the hosts: 'ghostrank run' measures it before it starts"}};
+  std::vector<Fact> list{
+      {"between nodes", humane_bytes(real(t.wire_bytes)) + " in " +
+                            humane_count(real(t.wire_messages), "message") + ", " +
+                            humane_count(real(t.pairs.size()), "NIC pair")},
+      {"inside nodes", humane_bytes(real(t.intra_bytes)) + " in " +
+                           humane_count(real(t.intra_messages), "message")},
+      {"busiest NIC", nic}};
+  if (const std::string nics = nic_line(t.pairs, facts.nics_per_node); !nics.empty())
+    list.push_back({"per NIC", nics});
+  list.push_back({"compute", humane_seconds(t.compute_seconds) + ", the longest of any role"});
+  if (facts.pipeline) list.push_back({"pipeline", pipeline_line(*facts.pipeline)});
+  list.push_back({"step at least", humane_seconds(t.step_seconds_at_least)});
+  if (facts.flops > 0) list.push_back({"model FLOPs", flops_line(facts)});
+  list.push_back(
+      {"least dilation", "depends on the hosts: 'ghostrank run' measures it before it starts"});
+  return list;
 }
 
 }  // namespace
@@ -176,6 +202,11 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   facts.streams = stream_facts(workload);
   facts.groups = group_facts(workload);
   facts.traffic = plan_traffic(job.spec, workload);
+  facts.flops = workload.flops_per_iteration;
+  facts.peak_flops = matmul_peak_tflops(job.spec.device, job.spec.precision.parameters) * 1e12;
+  facts.pipeline = pipeline_of(job.spec);
+  const double possible = facts.peak_flops * facts.ranks * facts.traffic.step_seconds_at_least;
+  if (facts.flops > 0 && possible > 0) facts.mfu_at_most = facts.flops / possible;
   return facts;
 }
 

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "emulator/traffic.h"
 #include "profiles/job.h"
+#include "profiles/pipeline.h"
 #include "tools/table.h"
 
 namespace ghostrank {
@@ -30,7 +32,10 @@ struct PlanFacts {
   std::string job, model;
   int ranks = 0, nodes = 0, nics_per_node = 0;
   double nic_bps = 0;
-  std::size_t opening = 0;  // first iterations that differ from the steady state
+  std::size_t opening = 0;            // first iterations that differ from the steady state
+  double flops = 0, peak_flops = 0;   // model FLOPs of a step; of one GPU per second; 0: unknown
+  std::optional<Pipeline> pipeline;   // of a plan with stages
+  std::optional<double> mfu_at_most;  // in the least time of a step
   std::vector<StreamFacts> streams;
   std::vector<GroupFacts> groups;
   TrafficPlan traffic;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/nic_traffic.h"
 #include "tools/statistics.h"
 
 namespace ghostrank {
@@ -72,13 +73,14 @@ Json throughput_json(const Result& result) {
   for (const IterationReport& i : result.iterations) seconds.push_back(i.seconds);
   const std::optional<double> step = summarize(seconds).median;
   const bool timed = step && *step > 0;
-  Json json{{"samples_per_second", nullptr}, {"tflops_per_gpu", nullptr}};
+  Json json{{"samples_per_second", nullptr}, {"tflops_per_gpu", nullptr}, {"mfu", nullptr}};
   if (timed && result.samples_per_iteration > 0) {
     json["samples_per_second"] = result.samples_per_iteration / *step;
   }
   if (timed && result.flops_per_iteration > 0 && result.ranks > 0) {
     json["tflops_per_gpu"] = result.flops_per_iteration / *step / result.ranks * 1e-12;
   }
+  if (timed) json["mfu"] = or_null(model_flops_utilization(result, *step));
   return json;
 }
 
@@ -94,6 +96,18 @@ Json collectives_json(const Result& result) {
                     {"seconds_median", timed(c.seconds_median)},
                     {"algbw_GBps", timed(c.algbw_GBps)},
                     {"busbw_GBps", timed(c.busbw_GBps)}});
+  }
+  return list;
+}
+
+Json nics_json(const std::vector<PairTraffic>& pairs, int nics_per_node) {
+  Json list = Json::array();
+  for (const NicTraffic& nic : nic_traffic(pairs)) {
+    list.push_back({{"nic", nic_name(nic.nic, nics_per_node)},
+                    {"tx_bytes", number(nic.tx_bytes)},
+                    {"rx_bytes", number(nic.rx_bytes)},
+                    {"tx_messages", number(nic.tx_messages)},
+                    {"rx_messages", number(nic.rx_messages)}});
   }
   return list;
 }
@@ -116,6 +130,7 @@ Json traffic_json(const Result& result) {
                      {"messages", number(p.messages)}});
   }
   json["pairs"] = std::move(pairs);
+  json["nics"] = nics_json(result.pairs, result.nics_per_node);
   Json flows = Json::array();
   for (const FlowCount& f : result.flows)
     flows.push_back({{"hosts", {f.host, f.peer}}, {"count", f.flows}});
@@ -244,6 +259,12 @@ std::optional<double> value_at(const Result& result, const std::string& path) {
   if (found->is_boolean()) return found->get<bool>() ? 1 : 0;
   if (!found->is_number()) return std::nullopt;
   return found->get<double>();
+}
+
+std::optional<double> model_flops_utilization(const Result& result, double step_seconds) {
+  const double possible = result.peak_flops * result.ranks * step_seconds;
+  if (possible <= 0 || result.flops_per_iteration <= 0) return std::nullopt;
+  return result.flops_per_iteration / possible;
 }
 
 std::string partial_header(const Result& started) {

@@ -26,6 +26,10 @@ std::string result_json(const Result& result);  // indented, ends in a newline
 bool is_result_path(const std::string& path);
 std::optional<double> value_at(const Result& result, const std::string& path);
 
+// Model FLOPs over what the GPUs could do in a step of so many seconds; empty where one of them is
+// unknown.
+std::optional<double> model_flops_utilization(const Result& result, double step_seconds);
+
 // Lines of FILE.partial.jsonl: one header, then one line per measured iteration.
 std::string partial_header(const Result& started);
 std::string partial_iteration(int index, const IterationReport& report);

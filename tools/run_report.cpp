@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <set>
 #include <vector>
 
 #include "tools/humane.h"
+#include "tools/nic_traffic.h"
 #include "tools/result_json.h"
 #include "tools/statistics.h"
 
@@ -70,6 +70,8 @@ void add_job_facts(std::vector<Fact>& facts, const LoadedJob& job, const Result&
   facts.push_back({"job", job.spec.file});
   std::string model = job.spec.model_name + ", " + job.spec.parallel.framework + ", " +
                       std::string(name_of(job.spec.precision.gradients)) + " gradients";
+  if (job.spec.program)
+    model = (job.spec.model_name.empty() ? "" : job.spec.model_name + ", ") + "programs of a file";
   if (!job.spec.device.name.empty()) model += ", on " + job.spec.device.name;
   facts.push_back({"model", model});
   facts.push_back({"ranks", size_line(job, result)});
@@ -103,6 +105,8 @@ std::string throughput_line(const Result& result, double step) {
             significant(result.flops_per_iteration / step / result.ranks * 1e-12) +
             " TFLOP/s per GPU (model FLOPs)";
   }
+  if (const auto mfu = model_flops_utilization(result, step))
+    text += ", MFU " + humane_percent(*mfu);
   return text;
 }
 
@@ -131,6 +135,7 @@ std::string collectives_table(const Result& result) {
                {"algorithm"},
                {"calls/step", Align::right},
                {"size/call", Align::right},
+               {"size/step", Align::right},
                {"time/call", Align::right},
                {"algbw", Align::right},
                {"busbw", Align::right}},
@@ -139,21 +144,11 @@ std::string collectives_table(const Result& result) {
     const bool timed = c.seconds_median > 0;
     table.rows.push_back({c.op, c.group, c.algorithm, humane_count(c.calls),
                           c.calls > 0 ? humane_bytes(c.bytes / c.calls) : "-",
-                          timed ? humane_seconds(c.seconds_median) : "-",
+                          humane_bytes(c.bytes), timed ? humane_seconds(c.seconds_median) : "-",
                           timed ? gigabytes(c.algbw_GBps) : "-",
                           timed ? gigabytes(c.busbw_GBps) : "-"});
   }
   return "\n" + render(table);
-}
-
-std::string busiest_nic(const Result& result) {
-  std::map<int, double> sent;
-  for (const PairTraffic& pair : result.pairs) sent[pair.source_nic] += pair.bytes;
-  const auto busiest = std::max_element(
-      sent.begin(), sent.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (busiest == sent.end()) return "";
-  return "; busiest NIC " + nic_name(busiest->first, result.nics_per_node) + " sends " +
-         humane_bytes(busiest->second);
 }
 
 // ", ethtool.rx_dropped 12": what grew and tells of trouble.
@@ -170,7 +165,9 @@ std::string troubles(const InterfaceReport& interface) {
 void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
   facts.push_back({"between nodes", humane_bytes(result.wire_bytes_per_iteration) + " in " +
                                         humane_count(result.messages_per_iteration, "message") +
-                                        " per step" + busiest_nic(result)});
+                                        " per step"});
+  if (const std::string nics = nic_line(result.pairs, result.nics_per_node); !nics.empty())
+    facts.push_back({"per NIC", nics});
   facts.push_back(
       {"inside nodes", humane_bytes(result.intra_node_bytes_per_iteration) + " in " +
                            humane_count(result.intra_node_messages_per_iteration, "message") +

@@ -39,7 +39,8 @@ TEST(Report, NamesTheBusiestNicAndTheDilation) {
   job.spec.fabric.kind = FabricKind::ofi;
   const std::string text = report(job, sample(), Paint{});
   EXPECT_EQ(text.rfind("faithful", 0), 0u);
-  EXPECT_NE(text.find("busiest NIC n0.nic0 sends 2 KiB"), std::string::npos);
+  EXPECT_NE(text.find("2 NICs send 2 KiB on average, the busiest (n0.nic0) 2 KiB"),
+            std::string::npos);
   EXPECT_NE(text.find("8 (auto): 1 s of the emulated cluster takes 8 s here"), std::string::npos);
   EXPECT_NE(text.find("ofi: net, tcp-cubic"), std::string::npos);
   EXPECT_NE(text.find("run queue wait unreadable"), std::string::npos);

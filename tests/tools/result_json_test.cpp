@@ -90,6 +90,7 @@ TEST(ResultJson, DerivesThroughputFromTheMedianStep) {
   const json j = json::parse(result_json(sample()));
   EXPECT_DOUBLE_EQ(j["samples_per_second"], 32);
   EXPECT_DOUBLE_EQ(j["tflops_per_gpu"], 2);  // 4 TFLOP in 0.5 s on 4 GPUs
+  EXPECT_DOUBLE_EQ(j["mfu"], 0.25);          // of 8 TFLOP/s
 }
 
 TEST(ResultJson, SurvivesTextThatIsNotUtf8) {

@@ -41,6 +41,7 @@ inline Result sample() {
   r.verify = VerifyReport{1000, 0};
   r.samples_per_iteration = 16;
   r.flops_per_iteration = 4e12;
+  r.peak_flops = 8e12;
   return r;
 }
 
