@@ -10,7 +10,7 @@
 
 namespace ghostrank {
 
-inline constexpr std::uint16_t kDataParallel = 0;  // the only kind of group
+inline constexpr std::uint16_t kDataParallel = 0;  // the kind of group of all ranks
 
 struct LayerTime {
   Picoseconds forward = 0, backward = 0;

@@ -1,14 +1,18 @@
 // PyTorch's FSDP2 (fully_shard) as Programs: every layer of the model, the embeddings and the head
-// are units whose parameters are sharded over all ranks.
+// are units whose parameters are sharded over all ranks, or over groups of them.
 //
 //   compute |     | F0 | F1 | F2 |     | B2 | B1 | B0 | optimizer |
 //   comm    | AG0 | AG1 | AG2 |   | AG2 | AG1 | RS2, AG0 | RS1 | RS0 |
 //
 // A unit's parameters are gathered before its forward, given up after it, gathered again before its
 // backward; its gradients are reduced and scattered after. While a unit is waited for the next
-// gather is launched. Framework fsdp gives up every unit; torchtitan keeps the last one until its
-// backward, as TorchTitan's default policy does. The rules are those of
-// torch/distributed/fsdp/_fully_shard; one communicator, so gathers and scatters share a stream.
+// gathers are launched, `parallel.prefetch` of them. `reshard_after_forward` says which units are
+// given up: by default all with framework fsdp, all but the last with torchtitan, as TorchTitan's
+// own default does. The rules are those of torch/distributed/fsdp/_fully_shard; one communicator of
+// shards, so gathers and scatters share a stream.
+//
+// Hybrid sharding (HSDP, `dp_replicate` above 1): neighbouring ranks share a whole model; ranks
+// with the same shards all-reduce them after each scatter, on a stream of their own.
 //
 // Every tensor is padded to a multiple of the ranks, where PyTorch pads its first dimension. One
 // micro-batch per step; the norm of the gradients is one call over all tensors. Threading: pure.

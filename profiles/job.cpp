@@ -14,6 +14,7 @@
 #include "profiles/job_collectives.h"
 #include "profiles/job_schema.h"
 #include "profiles/locate.h"
+#include "profiles/megatron_routing.h"
 #include "profiles/model.h"
 #include "profiles/program_file.h"
 #include "profiles/quantity.h"
@@ -79,6 +80,8 @@ constexpr std::array kFrameworkKeys{
     FrameworkKey{"parallel.cp", "megatron"},
     FrameworkKey{"parallel.ep", "megatron"},
     FrameworkKey{"parallel.expert_tp", "megatron"},
+    FrameworkKey{"parallel.expert_imbalance", "megatron"},
+    FrameworkKey{"parallel.expert_load", "megatron"},
     FrameworkKey{"parallel.sequence_parallel", "megatron"},
     FrameworkKey{"parallel.schedule", "megatron"},
     FrameworkKey{"parallel.interleave", "megatron"},
@@ -92,6 +95,11 @@ constexpr std::array kFrameworkKeys{
     FrameworkKey{"parallel.order", "megatron"},
     FrameworkKey{"parallel.account_for_embedding_in_pipeline_split", "megatron"},
     FrameworkKey{"parallel.account_for_loss_in_pipeline_split", "megatron"},
+    FrameworkKey{"parallel.dp_replicate", "fsdp torchtitan"},
+    FrameworkKey{"parallel.reshard_after_forward", "fsdp torchtitan"},
+    FrameworkKey{"parallel.prefetch", "fsdp torchtitan"},
+    FrameworkKey{"parallel.fusion_mb", "horovod"},
+    FrameworkKey{"parallel.cycle_ms", "horovod"},
 };
 
 // What a framework does not know of is refused, not ignored; its default may stand there.
@@ -113,6 +121,8 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
   out.cp = in.small("parallel.cp");
   out.ep = in.small("parallel.ep");
   out.expert_tp = in.small("parallel.expert_tp");
+  out.expert_imbalance = in.number("parallel.expert_imbalance");
+  out.expert_load = read_expert_load(in.at("parallel.expert_load").raw);
   out.sequence_parallel = in.boolean("parallel.sequence_parallel");
   out.schedule = in.text("parallel.schedule");
   out.interleave = in.small("parallel.interleave");
@@ -144,6 +154,11 @@ void read_parallel(const Settings& in, ParallelPlan& out) {
   out.launch = launch == "flat"             ? Launch::flat
                : launch == "after_backward" ? Launch::after_backward
                                             : Launch::overlap;
+  out.dp_replicate = in.small("parallel.dp_replicate");
+  out.reshard = in.text("parallel.reshard_after_forward");
+  out.prefetch = in.small("parallel.prefetch");
+  out.fusion_mb = in.number("parallel.fusion_mb");
+  out.cycle_ms = in.number("parallel.cycle_ms");
   refuse_foreign_parallel(in, out.framework);
   read_megatron(in, out);
 }

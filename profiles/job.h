@@ -39,16 +39,18 @@ enum class Recompute : std::uint8_t { none, selective, full };
 enum class ContextComm : std::uint8_t { p2p, all_gather, a2a };
 
 struct ParallelPlan {
-  std::string framework = "ddp";  // ddp | megatron; the others are refused as not available yet
-  int dp = 0;                     // 0: all GPUs that the other dimensions leave
-  double bucket_cap_mb = 25;      // MiB, as PyTorch counts them
+  std::string framework = "ddp";
+  int dp = 0;                 // 0: all GPUs that the other dimensions leave
+  double bucket_cap_mb = 25;  // MiB, as PyTorch counts them
   double first_bucket_mb = 1;
   Launch launch = Launch::overlap;
   int micro_batch = 1;  // samples per GPU and micro-batch
 
   // megatron
   int tp = 1, pp = 1, cp = 1, ep = 1;
-  int expert_tp = 0;  // 0: tp
+  int expert_tp = 0;            // 0: tp
+  double expert_imbalance = 0;  // relative standard deviation of the experts' loads, drawn
+  std::vector<std::vector<double>> expert_load;  // or given: one list for all layers, or by layer
   bool sequence_parallel = false;
   std::string schedule = "1f1b";
   int interleave = 1;    // model chunks per stage
@@ -60,6 +62,15 @@ struct ParallelPlan {
   ContextComm cp_comm = ContextComm::p2p;
   std::string order = "tp-cp-ep-dp-pp";
   bool embedding_in_split = false, loss_in_split = false;  // count as layers of the split
+
+  // fsdp, torchtitan
+  int dp_replicate = 1;             // hybrid sharding: so many copies of the sharded model
+  std::string reshard = "default";  // after_forward: default | always | never
+  int prefetch = 1;                 // units gathered ahead of the one computed
+
+  // horovod
+  double fusion_mb = 128;  // MiB of the fusion buffer
+  double cycle_ms = 1;
 };
 
 struct CollectiveSpec {

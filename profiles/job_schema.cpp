@@ -53,7 +53,7 @@ constexpr std::array kKeys{
         "downlink to uplink capacity of a leaf", 0, 0, "", "", kLater},
 
     Key{"parallel.framework", KeyType::choice, "ddp", "whose plan the ranks follow", 0, 0,
-        "ddp megatron fsdp torchtitan zero1 zero2 zero3", "horovod dear byteps kfac"},
+        "ddp megatron fsdp torchtitan zero1 zero2 zero3 horovod", "dear byteps kfac"},
     Key{"parallel.dp", KeyType::integer, "0",
         "data-parallel ranks; 0: all GPUs that tp, cp and pp leave", 0, 1e9},
     Key{"parallel.micro_batch", KeyType::integer, "1", "samples per GPU and micro-batch", 1, 1e6},
@@ -70,14 +70,21 @@ constexpr std::array kKeys{
     Key{"parallel.tp", KeyType::integer, "1", "megatron: tensor-parallel ranks", 1, kMaxWays},
     Key{"parallel.pp", KeyType::integer, "1", "megatron: pipeline stages", 1, kMaxWays},
     Key{"parallel.cp", KeyType::integer, "1", "megatron: context-parallel ranks", 1, kMaxWays},
-    Key{"parallel.ep", KeyType::integer, "1",
-        "megatron: expert-parallel ranks; tokens are routed evenly", 1, kMaxWays},
+    Key{"parallel.ep", KeyType::integer, "1", "megatron: expert-parallel ranks", 1, kMaxWays},
     Key{"parallel.expert_tp", KeyType::integer, "0",
         "megatron: tensor-parallel ranks of an expert; 0: tp", 0, kMaxWays},
+    Key{"parallel.expert_imbalance", KeyType::number, "0",
+        "megatron: relative standard deviation of the experts' loads, drawn from run.seed for "
+        "every layer; 0: tokens are routed evenly",
+        0, 100},
+    Key{"parallel.expert_load", KeyType::any, "[]",
+        "megatron: loads of a layer's experts, relative to each other, as in [1, 1, 2.5, 0.5]; or "
+        "a "
+        "list of such lists, one for every layer with experts"},
     Key{"parallel.sequence_parallel", KeyType::boolean, "false",
         "megatron: split what tp replicates along the sequence"},
     Key{"parallel.schedule", KeyType::choice, "1f1b", "megatron: pipeline schedule", 0, 0,
-        "1f1b interleaved zb-h1 zbv", "dualpipe dualpipev"},
+        "1f1b interleaved zb-h1 zbv dualpipe dualpipev"},
     Key{"parallel.interleave", KeyType::integer, "1",
         "megatron: model chunks per pipeline stage, for schedule: interleaved", 1, kMaxWays},
     Key{"parallel.distributed_optimizer", KeyType::boolean, "false",
@@ -103,6 +110,21 @@ constexpr std::array kKeys{
         "megatron: the embedding takes the place of a layer in the first stage"},
     Key{"parallel.account_for_loss_in_pipeline_split", KeyType::boolean, "false",
         "megatron: the head takes the place of a layer in the last stage"},
+
+    Key{"parallel.dp_replicate", KeyType::integer, "1",
+        "fsdp, torchtitan: hybrid sharding, so many groups of neighbouring ranks that hold a whole "
+        "model each",
+        1, kMaxWays},
+    Key{"parallel.reshard_after_forward", KeyType::choice, "default",
+        "fsdp, torchtitan: whether parameters are given back after the forward and gathered again: "
+        "default: fsdp all units, torchtitan all but the last",
+        0, 0, "default always never"},
+    Key{"parallel.prefetch", KeyType::integer, "1",
+        "fsdp, torchtitan: units whose parameters are gathered ahead of the one computed", 0, 1000},
+    Key{"parallel.fusion_mb", KeyType::number, "128", "horovod: size of the fusion buffer in MiB",
+        0, 1e6},
+    Key{"parallel.cycle_ms", KeyType::number, "1",
+        "horovod: time between two looks for gradients that are ready", 0.001, 1e6},
 
     Key{"collectives.library", KeyType::string, "generic",
         "whose algorithms and schedules: generic, gloo, openmpi-4.1, nccl-2.28, nccl-2.30, or a "

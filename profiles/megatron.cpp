@@ -24,7 +24,8 @@ struct Chunk {
 
 class StageWriter {
  public:
-  StageWriter(const MegatronPlan& plan, const MegatronGroups& groups, int stage)
+  StageWriter(const MegatronPlan& plan, const MegatronGroups& groups,
+              std::span<const Routing> routing, int stage, int ep_rank)
       : plan_(plan),
         parallel_(plan.spec->parallel),
         groups_(groups),
@@ -32,12 +33,27 @@ class StageWriter {
         chunks_(chunks_of(plan, stage)),
         streams_(streams_of(groups)),
         out_(names_of(streams_)),
-        passes_(out_, plan, groups, streams_) {}
+        passes_(out_, plan, groups, streams_, routing, ep_rank) {}
 
   Program write() {
     if (gathers_early()) launch_next_gather();
     const std::vector<Slot> slots = pipeline_slots(plan_.pipeline, stage_);
-    for (const Slot& slot : slots) slot.pass == Pass::forward ? forward(slot) : backward(slot);
+    std::vector<const Slot*> first(chunks_.size()), last(chunks_.size());  // that touch the weights
+    for (const Slot& slot : slots) {
+      const auto chunk = static_cast<std::size_t>(slot.chunk);
+      if (!first[chunk]) first[chunk] = &slot;
+      if (slot.pass != Pass::input_backward) last[chunk] = &slot;
+    }
+    for (auto begin = slots.begin(), end = begin; begin != slots.end(); begin = end) {
+      end = begin + (begin->joined ? 2 : 1);
+      for (auto slot = begin; slot != end; ++slot) pass_on(*slot, true);
+      for (auto slot = begin; slot != end; ++slot) {
+        const auto chunk = static_cast<std::size_t>(slot->chunk);
+        slot->pass == Pass::forward ? forward(*slot, &*slot == first[chunk])
+                                    : backward(*slot, &*slot == last[chunk]);
+      }
+      for (auto slot = begin; slot != end; ++slot) pass_on(*slot, false);
+    }
     finish_gradients();
     out_.compute(streams_.compute, "optimizer", optimizer_time());
     if (parallel_.distributed_optimizer && !parallel_.overlap_param_gather) gather_all();
@@ -50,8 +66,8 @@ class StageWriter {
   static MegatronStreams streams_of(const MegatronGroups& groups);
   static std::vector<std::string> names_of(const MegatronStreams& streams);
 
-  void forward(const Slot& slot);
-  void backward(const Slot& slot);
+  void forward(const Slot& slot, bool first);
+  void backward(const Slot& slot, bool last);
   void pass_on(const Slot& slot, bool receives);
   void reduce(const StageBucket& bucket);
   void gather(const StageBucket& bucket);
@@ -66,7 +82,7 @@ class StageWriter {
     return parallel_.distributed_optimizer && parallel_.overlap_param_gather;
   }
   std::uint64_t shard(std::uint64_t numel, bool expert) const {
-    return numel / static_cast<std::uint64_t>(expert ? plan_.expert_dp() : plan_.dp * plan_.cp);
+    return numel / static_cast<std::uint64_t>(plan_.holders(expert));
   }
   std::uint16_t group_of(const StageBucket& bucket) const {
     return bucket.expert ? groups_.edp : groups_.dp;
@@ -100,10 +116,10 @@ std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
       std::vector<Parameter> parameters;
       for (const Parameter& p : chunk.parameters)
         if (p.expert == expert) parameters.push_back(p);
-      const auto ways = static_cast<std::uint64_t>(expert ? plan.expert_dp() : plan.dp * plan.cp);
+      const auto ways = static_cast<std::uint64_t>(plan.holders(expert));
       BufferLayout layout{parallel.distributed_optimizer, 0, ways};
-      // The first chunk of the first stage finishes last; the others have time for one bucket.
-      if (parallel.overlap_grad_reduce && stage == 0 && c == 0)
+      // The first part of the model finishes last; the others have time for one bucket.
+      if (parallel.overlap_grad_reduce && plan.pipeline.part(stage, c) == 0)
         layout.bucket_size = parallel.bucket_size > 0
                                  ? parallel.bucket_size
                                  : std::max<std::uint64_t>(40'000'000, 1'000'000 * ways);
@@ -146,11 +162,9 @@ std::vector<std::string> StageWriter::names_of(const MegatronStreams& streams) {
 void StageWriter::pass_on(const Slot& slot, bool receives) {
   if (slot.pass == Pass::weight_backward) return;
   const bool forward = slot.pass == Pass::forward;
-  const int part = plan_.pipeline.part(stage_, slot.chunk);
-  const int other = part + (forward == receives ? -1 : 1);
-  if (other < 0 || other >= plan_.pipeline.parts()) return;
-  const int offset = plan_.pipeline.stage_of(other) - stage_;
-  if (offset == 0) return;
+  const auto other = plan_.pipeline.neighbour(stage_, slot.chunk, forward == receives ? -1 : 1);
+  if (!other || *other == stage_) return;
+  const int offset = *other - stage_;
   const std::uint64_t elements =
       plan_.hidden_states() /
       (plan_.sequence_parallel ? static_cast<std::uint64_t>(plan_.tp) : std::uint64_t{1});
@@ -163,12 +177,11 @@ void StageWriter::pass_on(const Slot& slot, bool receives) {
     out_.send(streams_.compute, label, group, offset, plan_.activations, elements);
 }
 
-void StageWriter::forward(const Slot& slot) {
+void StageWriter::forward(const Slot& slot, bool first) {
   const Part& part = chunks_[static_cast<std::size_t>(slot.chunk)].part;
-  pass_on(slot, true);
   passes_.begin(Pass::forward, slot.micro_batch);
   for (int unit = 0; unit < part.units(); ++unit) {
-    await_parameters(slot, unit);
+    if (first) await_parameters(slot, unit);
     if (part.embedding && unit == 0)
       passes_.embedding_forward();
     else if (part.head && unit == part.units() - 1)
@@ -176,14 +189,10 @@ void StageWriter::forward(const Slot& slot) {
     else
       passes_.layer_forward(part.first_layer + unit - part.embedding);
   }
-  pass_on(slot, false);
 }
 
-void StageWriter::backward(const Slot& slot) {
+void StageWriter::backward(const Slot& slot, bool last) {
   const Chunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
-  const bool last =
-      slot.micro_batch == plan_.pipeline.micro_batches - 1 && slot.pass != Pass::input_backward;
-  pass_on(slot, true);
   passes_.begin(slot.pass, slot.micro_batch);
   for (int unit = chunk.part.units() - 1; unit >= 0; --unit) {
     if (chunk.part.head && unit == chunk.part.units() - 1)
@@ -196,7 +205,6 @@ void StageWriter::backward(const Slot& slot) {
     for (const StageBucket& bucket : chunk.buckets)
       if (bucket.first_unit == unit) reduce(bucket);
   }
-  pass_on(slot, false);
 }
 
 // ---- Gradients and parameters ----
@@ -227,9 +235,10 @@ void StageWriter::launch_next_gather() {
   }
 }
 
-// Before the forward of a unit: its buckets are here. Whoever waits for one launches the next.
+// Before the first forward of a unit: its buckets are here. Whoever waits for one launches the
+// next.
 void StageWriter::await_parameters(const Slot& slot, int unit) {
-  if (!gathers_early() || slot.micro_batch > 0) return;
+  if (!gathers_early()) return;
   std::size_t before = 0;  // buckets of earlier chunks
   for (int c = 0; c < slot.chunk; ++c)
     before += chunks_[static_cast<std::size_t>(c)].buckets.size();
@@ -318,9 +327,14 @@ Workload plan_megatron(const JobSpec& spec) {
   Workload workload;
   workload.ranks = plan.ranks();
   const MegatronGroups groups = megatron_groups(plan, workload);
+  const std::vector<Routing> routing = megatron_routing(plan, workload);
   for (int stage = 0; stage < plan.pp; ++stage)
-    workload.roles.push_back(
-        {"stage " + std::to_string(stage), {StageWriter(plan, groups, stage).write()}});
+    for (int e = 0; e < plan.roles_per_stage(); ++e) {
+      std::string name = "stage " + std::to_string(stage);
+      if (plan.roles_per_stage() > 1) name += " ep " + std::to_string(e);
+      workload.roles.push_back(
+          {std::move(name), {StageWriter(plan, groups, routing, stage, e).write()}});
+    }
   workload.samples_per_iteration =
       static_cast<double>(plan.pipeline.micro_batches) * plan.micro_batch * plan.dp;
   workload.flops_per_iteration = model_flops(plan, workload.samples_per_iteration);

@@ -83,10 +83,14 @@ void check_layers(const JobSpec& spec, const Transformer& m) {
   if (p.schedule != "1f1b" && p.pp == 1)
     throw Error(spec.place("parallel.schedule") + ": schedule " + p.schedule +
                 " needs pipeline stages; use parallel.pp=2 or more");
-  if (p.schedule == "zbv" && per_stage % 2 != 0)
+  if ((p.schedule == "zbv" || p.schedule == "dualpipev") && per_stage % 2 != 0)
     refuse(spec, "parallel.pp", p.pp,
-           "schedule zbv cuts the " + std::to_string(per_stage) + " layers of a stage in two",
+           "schedule " + p.schedule + " cuts the " + std::to_string(per_stage) +
+               " layers of a stage in two",
            places, [&](int value) { return places % (2 * value) == 0; });
+  if (p.schedule == "dualpipe" && p.pp % 2 != 0)
+    refuse(spec, "parallel.pp", p.pp, "schedule dualpipe needs stages in pairs", places,
+           [&](int value) { return value % 2 == 0 && places % value == 0; });
   if (p.schedule != "interleaved") {
     if (p.interleave != 1)
       throw Error(spec.place("parallel.interleave") +
@@ -123,7 +127,7 @@ void check_batch(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   const int dp = spec.cluster.gpus() / (p.tp * p.cp * p.pp);
   const std::int64_t unit = std::int64_t{p.micro_batch} * dp;
-  if (p.global_batch == 0) return;
+  if (p.global_batch == 0 && !p.schedule.starts_with("dualpipe")) return;
   if (p.global_batch % unit != 0) {
     const std::int64_t below = p.global_batch / unit * unit;
     throw Error(spec.place("parallel.global_batch") + ": parallel.global_batch is " +
@@ -133,6 +137,15 @@ void check_batch(const JobSpec& spec) {
                 (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + unit));
   }
   const std::int64_t micro_batches = p.global_batch / unit;
+  const std::int64_t even = p.schedule == "dualpipe" ? 2 : 1;
+  if (p.schedule.starts_with("dualpipe") &&
+      (micro_batches < 2 * p.pp || micro_batches % even != 0)) {
+    const std::int64_t fit = std::max<std::int64_t>(2 * p.pp, micro_batches + micro_batches % even);
+    throw Error(spec.place("parallel.global_batch") + ": schedule " + p.schedule + " takes " +
+                (even > 1 ? "an even number of micro-batches, " : "") + "2 pp or more, here " +
+                std::to_string(micro_batches) + " with pp " + std::to_string(p.pp) +
+                "; use parallel.global_batch=" + std::to_string(fit * unit));
+  }
   if (p.schedule == "interleaved" && micro_batches % p.pp != 0) {
     const std::int64_t fit = (micro_batches + p.pp - 1) / p.pp * p.pp * unit;
     throw Error(spec.place("parallel.global_batch") +
@@ -147,9 +160,6 @@ void check_model(const JobSpec& spec) {
   if (!model.transformer || model.architecture == "bert")
     throw Error(spec.place("model") + ": framework megatron trains decoders, and " + model.name +
                 " is none; use a model of kind transformer, architecture gpt2 or llama");
-  if (model.transformer->is_latent())
-    throw Error(spec.place("model") + ": framework megatron with latent attention is not " +
-                "available yet; use a model with ordinary attention");
   if (spec.precision.parameters == DataType::int32)
     throw Error(spec.place("precision.parameters") +
                 ": transformers do not train in int32; use bf16 or fp32");
@@ -161,8 +171,11 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
   const ParallelPlan& p = spec.parallel;
   const auto count = static_cast<int>(m.experts.count);
   if (count == 0) {
-    if (p.ep == 1 && p.expert_tp == 0) return;
-    throw Error(spec.place(p.ep != 1 ? "parallel.ep" : "parallel.expert_tp") +
+    if (p.ep == 1 && p.expert_tp == 0 && p.expert_imbalance == 0 && p.expert_load.empty()) return;
+    throw Error(spec.place(p.ep != 1               ? "parallel.ep"
+                           : p.expert_tp != 0      ? "parallel.expert_tp"
+                           : p.expert_load.empty() ? "parallel.expert_imbalance"
+                                                   : "parallel.expert_load") +
                 ": the model has no experts to spread; leave it out, or use a model with experts");
   }
   if (count % p.ep != 0)
@@ -182,6 +195,7 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
   if (p.tp > 1 && !p.sequence_parallel)
     throw Error(spec.place("parallel.tp") + ": experts with tp need sequence parallelism; use " +
                 "parallel.sequence_parallel=true");
+  if (p.expert_imbalance > 0 || !p.expert_load.empty()) return;
   const std::uint64_t rows = m.sequence / static_cast<std::uint64_t>(p.cp) *
                              static_cast<std::uint64_t>(p.micro_batch) * m.experts.top_k /
                              static_cast<std::uint64_t>(p.tp);
@@ -214,9 +228,7 @@ Memory memory_of(const MegatronPlan& plan, int stage, bool sharded, Recompute re
     for (const Parameter& p : megatron_parameters(plan, part))
       out.states +=
           static_cast<double>(p.numel) * (bytes_of(plan.activations) + bytes_of(plan.gradients) +
-                                          12.0 / (!sharded   ? 1
-                                                  : p.expert ? plan.expert_dp()
-                                                             : plan.dp * plan.cp));
+                                          12.0 / (sharded ? plan.holders(p.expert) : 1));
     layers += part.layers;
   }
   int open = 0, most = 0;  // passes forward whose backward is still to come

@@ -44,6 +44,21 @@ std::uint16_t add(Workload& workload, const std::string& name,
   return kind;
 }
 
+// The groups of ranks that hold the same parameters: where every part is held by two stages, those
+// of both together.
+std::vector<std::vector<Rank>> holders(const MegatronPlan& plan, const RankGrid& grid,
+                                       std::vector<std::vector<Rank>> groups) {
+  if (!plan.pipeline.is_bidirectional()) return groups;
+  std::vector<std::vector<Rank>> out;
+  for (std::vector<Rank>& members : groups) {
+    if (grid.coordinate(members.front(), "pp") >= plan.pp / 2) continue;
+    const std::size_t half = members.size();
+    for (std::size_t i = 0; i < half; ++i) members.push_back(grid.mirrored(members[i], "pp"));
+    out.push_back(std::move(members));
+  }
+  return out;
+}
+
 void add_expert_groups(const MegatronPlan& plan, const RankGrid& dense, Workload& workload,
                        MegatronGroups& out) {
   const RankGrid grid = grid_of(
@@ -53,12 +68,18 @@ void add_expert_groups(const MegatronPlan& plan, const RankGrid& dense, Workload
     if (grid.coordinate(rank, "pp") != dense.coordinate(rank, "pp"))
       throw Error(plan.spec->place("parallel.order") + ": order " + plan.spec->parallel.order +
                   " puts experts on other stages than their layers; name pp last");
+  if (plan.is_uneven())
+    for (Rank rank = 0; rank < workload.ranks; ++rank) {
+      std::uint16_t& role = workload.role_of[static_cast<std::size_t>(rank)];
+      role = static_cast<std::uint16_t>(role * plan.ep + grid.coordinate(rank, "ep"));
+    }
   out.ep = add(workload, "ep", grid.groups({"ep"}));
   out.etp = add(workload, "etp", grid.groups({"tp"}));
   out.tp_ep = add(workload, "tp_ep", grid.groups({"tp", "ep"}));
-  out.edp = add(workload, "edp", grid.groups({"dp"}));
+  out.edp = add(workload, "edp", holders(plan, grid, grid.groups({"dp"})));
   if (plan.model.experts.router_bias)
-    out.replicas = add(workload, "replicas", dense.groups({"tp", "cp", "dp"}));
+    out.replicas =
+        add(workload, "replicas", holders(plan, dense, dense.groups({"tp", "cp", "dp"})));
 }
 
 }  // namespace
@@ -72,7 +93,7 @@ MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload) {
   MegatronGroups out;
   out.tp = add(workload, "tp", grid.groups({"tp"}));
   out.cp = add(workload, "cp", grid.groups({"cp"}));
-  out.dp = add(workload, "dp", grid.groups({"dp", "cp"}));
+  out.dp = add(workload, "dp", holders(plan, grid, grid.groups({"dp", "cp"})));
   out.forward = add(workload, "pp.forward", grid.groups({"pp"}));
   out.backward = add(workload, "pp.backward", grid.groups({"pp"}));
   if (plan.model.experts.count > 0) add_expert_groups(plan, grid, workload, out);

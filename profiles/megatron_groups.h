@@ -15,6 +15,8 @@
 //   embedding     first and last stage            gradients of the tied embedding
 //   world, mp     all ranks, or along tp and pp   norm of the gradients
 //
+// With dualpipe two stages hold the same parts, and dp, edp and replicas have the ranks of both.
+//
 // The expert grid numbers the same ranks by expert_tp, ep, dp and pp; stages are the same in both.
 //
 // The order of ranks is the job's `order`, the leftmost dimension innermost. Threading: pure.
@@ -24,7 +26,8 @@
 
 namespace ghostrank {
 
-// Adds groups and roles (one per stage) to the workload; a group of one rank is left out.
+// Adds groups and the ranks' roles (one per stage, or MegatronPlan::roles_per_stage) to the
+// workload; a group of one rank is left out.
 MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload);
 
 }  // namespace ghostrank

@@ -5,13 +5,16 @@
 namespace ghostrank {
 
 PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
-                       const MegatronStreams& streams)
+                       const MegatronStreams& streams, std::span<const Routing> routing,
+                       int ep_rank)
     : out_(out),
       plan_(plan),
       groups_(groups),
       streams_(streams),
       times_(megatron_layer_times(plan)),
       head_time_(megatron_head_time(plan)),
+      routing_(routing),
+      ep_rank_(ep_rank),
       gather_label_(out.label("tp all-gather")),
       scatter_label_(out.label("tp reduce-scatter")),
       reduce_label_(out.label("tp all-reduce")),
@@ -20,9 +23,17 @@ PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const Mega
       dkv_label_(out.label("cp gradients of keys and values")),
       heads_label_(out.label("cp heads against sequence")),
       rows_label_(out.label("rows of experts")) {
-  const auto tp = static_cast<std::uint64_t>(plan.tp);
-  kv_elements_ = 2 * plan.tokens * plan.model.key_width() / tp;
-  q_elements_ = plan.tokens * plan.model.query_width() / tp;
+  const auto of_width = [&](std::uint64_t width) {
+    return plan.tokens * width / static_cast<std::uint64_t>(plan.tp);
+  };
+  const Transformer& model = plan.model;
+  if (model.is_latent()) {
+    q_elements_ = k_elements_ = of_width(model.heads * (model.latent.nope + model.latent.rope));
+    v_elements_ = o_elements_ = of_width(model.heads * model.latent.value);
+  } else {
+    q_elements_ = o_elements_ = of_width(model.query_width());
+    k_elements_ = v_elements_ = of_width(model.key_width());
+  }
 }
 
 void PassWriter::begin(Pass pass, int micro_batch) {
@@ -105,19 +116,20 @@ void PassWriter::cp_call(Func func, std::uint64_t count) {
 void PassWriter::core_forward(const Half& half) {
   if (plan_.cp == 1 || half.core == 0) return out_.compute(streams_.compute, half.label, half.core);
   const auto cp = static_cast<std::uint64_t>(plan_.cp);
+  const std::uint64_t kv = k_elements_ + v_elements_;
   switch (plan_.spec->parallel.cp_comm) {
     case ContextComm::all_gather:
-      cp_call(Func::all_gather, kv_elements_);
+      cp_call(Func::all_gather, kv);
       return out_.compute(streams_.compute, half.label, half.core);
     case ContextComm::a2a:  // queries, keys, values; then the output
-      cp_call(Func::all_to_all, q_elements_ / cp);
-      for (int i = 0; i < 2; ++i) cp_call(Func::all_to_all, kv_elements_ / 2 / cp);
+      for (const std::uint64_t elements : {q_elements_, k_elements_, v_elements_})
+        cp_call(Func::all_to_all, elements / cp);
       out_.compute(streams_.compute, half.label, half.core);
-      return cp_call(Func::all_to_all, q_elements_ / cp);
+      return cp_call(Func::all_to_all, o_elements_ / cp);
     case ContextComm::p2p:  // the next block travels while this one is attended to
       for (int step = 0; step < plan_.cp; ++step) {
         out_.after(streams_.cp, streams_.compute);
-        if (step + 1 < plan_.cp) ring_step(kv_label_, kv_elements_);
+        if (step + 1 < plan_.cp) ring_step(kv_label_, kv);
         out_.compute(streams_.compute, half.label, half.core / plan_.cp);
         out_.after(streams_.compute, streams_.cp);
       }
@@ -128,26 +140,28 @@ void PassWriter::core_backward(const Half& half) {
   const Picoseconds time = 2 * half.core;
   if (plan_.cp == 1 || half.core == 0) return out_.compute(streams_.compute, half.label, time);
   const auto cp = static_cast<std::uint64_t>(plan_.cp);
+  const std::uint64_t kv = k_elements_ + v_elements_;
   switch (plan_.spec->parallel.cp_comm) {
     case ContextComm::all_gather:
-      cp_call(Func::all_gather, kv_elements_);
+      cp_call(Func::all_gather, kv);
       out_.compute(streams_.compute, half.label, time);
-      return cp_call(Func::reduce_scatter, kv_elements_);
+      return cp_call(Func::reduce_scatter, kv);
     case ContextComm::a2a:
-      cp_call(Func::all_to_all, q_elements_ / cp);
+      cp_call(Func::all_to_all, o_elements_ / cp);
       out_.compute(streams_.compute, half.label, time);
-      for (int i = 0; i < 2; ++i) cp_call(Func::all_to_all, kv_elements_ / 2 / cp);
-      return cp_call(Func::all_to_all, q_elements_ / cp);
+      for (const std::uint64_t elements : {k_elements_, v_elements_, q_elements_})
+        cp_call(Func::all_to_all, elements / cp);
+      return;
     case ContextComm::p2p:  // gradients follow their block and return home after the last step
       for (int step = 0; step < plan_.cp; ++step) {
         out_.after(streams_.cp, streams_.compute);
-        if (step + 1 < plan_.cp) ring_step(kv_label_, kv_elements_);
-        if (step > 0) ring_step(dkv_label_, kv_elements_);
+        if (step + 1 < plan_.cp) ring_step(kv_label_, kv);
+        if (step > 0) ring_step(dkv_label_, kv);
         out_.compute(streams_.compute, half.label, time / plan_.cp);
         out_.after(streams_.compute, streams_.cp);
       }
       out_.after(streams_.cp, streams_.compute);
-      ring_step(dkv_label_, kv_elements_);
+      ring_step(dkv_label_, kv);
       out_.after(streams_.compute, streams_.cp);
   }
 }
@@ -166,7 +180,8 @@ void PassWriter::half_forward(const Half& half) {
   reduce_hidden();
 }
 
-void PassWriter::half_backward(const Half& half) {
+// The row-parallel product and the attention's core, back from the gradient of the half's output.
+void PassWriter::row_and_core_backward(const Half& half) {
   if (inputs()) gather(plan_.hidden_states());  // of the output's gradient
   out_.compute(streams_.compute, half.label, (inputs() + weights()) * half.row);
   if (inputs() && half.core > 0) {
@@ -177,14 +192,21 @@ void PassWriter::half_backward(const Half& half) {
     }
     core_backward(half);
   }
+}
+
+void PassWriter::half_backward(const Half& half) {
+  row_and_core_backward(half);
   column_backward(half.label, half.column, plan_.hidden_states());
 }
 
 void PassWriter::forward_of_layer(int layer, std::uint32_t attention_label,
                                   std::uint32_t ffn_label) {
-  half_forward(attention(attention_label));
+  if (plan_.model.is_latent())
+    latent_forward(attention_label);
+  else
+    half_forward(attention(attention_label));
   if (has_experts(layer))
-    experts_forward(ffn_label);
+    experts_forward(ffn_label, layer);
   else
     half_forward(feed_forward(ffn_label, times_.fc1, times_.fc2));
 }
@@ -197,10 +219,13 @@ void PassWriter::layer_backward(int layer) {
   if (inputs() && plan_.spec->parallel.recompute == Recompute::full)
     forward_of_layer(layer, labels_.again, labels_.again);
   if (has_experts(layer))
-    experts_backward(labels_.ffn);
+    experts_backward(labels_.ffn, layer);
   else
     half_backward(feed_forward(labels_.ffn, times_.fc1, times_.fc2));
-  half_backward(attention(labels_.attention));
+  if (plan_.model.is_latent())
+    latent_backward(labels_.attention);
+  else
+    half_backward(attention(labels_.attention));
 }
 
 void PassWriter::embedding_forward() { reduce_hidden(); }

@@ -19,10 +19,12 @@
 // so every rank enters its calls in the same order. Threading: one thread.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "profiles/megatron_plan.h"
+#include "profiles/megatron_routing.h"
 #include "profiles/program_builder.h"
 
 namespace ghostrank {
@@ -40,8 +42,10 @@ struct MegatronStreams {
 
 class PassWriter {
  public:
+  // `routing` is by layer, empty where it is even; `ep_rank` is this one's place among the ranks
+  // that share experts.
   PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
-             const MegatronStreams& streams);
+             const MegatronStreams& streams, std::span<const Routing> routing, int ep_rank);
 
   // What follows belongs to this pass: "F3" is the forward of micro-batch 3.
   void begin(Pass pass, int micro_batch);
@@ -67,10 +71,19 @@ class PassWriter {
   void half_forward(const Half& half);
   void half_backward(const Half& half);
   void forward_of_layer(int layer, std::uint32_t attention, std::uint32_t ffn);
+  void row_and_core_backward(const Half& half);
+  // megatron_latent.cpp
+  void latent_forward(std::uint32_t label);
+  void latent_backward(std::uint32_t label);
+  std::uint64_t latent_queries() const;
   // megatron_experts.cpp
-  void experts_forward(std::uint32_t label);
-  void experts_backward(std::uint32_t label);
+  void experts_forward(std::uint32_t label, int layer);
+  void experts_backward(std::uint32_t label, int layer);
   void route(Func func, std::uint16_t group, DataType type, std::uint64_t count);
+  void exchange(const Routing* routing, DataType type, std::uint64_t width, bool back);
+  const Routing* routing_of(int layer) const;
+  std::uint64_t arriving_rows(const Routing* routing) const;
+  Picoseconds experts_time(const Routing* routing) const;
   bool has_experts(int layer) const {
     return plan_.model.has_experts(static_cast<std::uint64_t>(layer));
   }
@@ -96,8 +109,10 @@ class PassWriter {
   const MegatronStreams streams_;
   const LayerTimes times_;
   const Picoseconds head_time_;
-  std::uint64_t kv_elements_ = 0;  // keys and values of a rank
-  std::uint64_t q_elements_ = 0;
+  const std::span<const Routing> routing_;
+  const int ep_rank_;
+  // Of a rank: queries, keys, values, and what the attention's core makes of them.
+  std::uint64_t q_elements_ = 0, k_elements_ = 0, v_elements_ = 0, o_elements_ = 0;
   std::uint32_t gather_label_, scatter_label_, reduce_label_, loss_label_, kv_label_, dkv_label_,
       heads_label_, rows_label_;
   Labels labels_;

@@ -21,14 +21,31 @@ class Registration {
   void layer(bool has_experts) {
     const std::uint64_t h = model_.hidden, q = model_.query_width(), kv = model_.key_width();
     norm();
-    row_parallel(h, q);
-    column_parallel(q + 2 * kv, h);
+    if (model_.is_latent()) {
+      latent_attention();
+    } else {
+      row_parallel(h, q);
+      column_parallel(q + 2 * kv, h);
+    }
     norm();
     if (has_experts)
       experts();
     else
       feed_forward(model_.ffn);
     ++unit_;
+  }
+
+  // The products down to the latents and the latents' norms are whole on every rank.
+  void latent_attention() {
+    const LatentAttention& latent = model_.latent;
+    const std::uint64_t h = model_.hidden, q = model_.heads * (latent.nope + latent.rope);
+    add(h * (model_.heads * latent.value / tp()));
+    if (latent.q_lora > 0) add(latent.q_lora * h, {.partial = true});
+    add(q / tp() * (latent.q_lora > 0 ? latent.q_lora : h));
+    add((latent.kv_lora + latent.rope) * h, {.partial = true});
+    add(model_.heads * (latent.nope + latent.value) / tp() * latent.kv_lora);
+    if (latent.q_lora > 0) norm(latent.q_lora);
+    norm(latent.kv_lora);
   }
 
   void experts() {
@@ -60,9 +77,10 @@ class Registration {
     column_parallel((model_.gated ? 2 : 1) * ffn, model_.hidden);
     row_parallel(model_.hidden, ffn);
   }
-  void norm() {
-    add(model_.hidden, {.partial = true});
-    if (model_.norm_bias) add(model_.hidden, {.partial = true});
+  void norm() { norm(model_.hidden); }
+  void norm(std::uint64_t width) {
+    add(width, {.partial = true});
+    if (model_.norm_bias) add(width, {.partial = true});
   }
   void column_parallel(std::uint64_t out, std::uint64_t in) {
     add(out / tp() * in);
@@ -123,9 +141,21 @@ LayerTimes megatron_layer_times(const MegatronPlan& plan) {
     return device.products(2 * tokens * in * out / ways, "a layer");
   };
   LayerTimes times;
-  times.qkv = product(h, real(m.query_width() + 2 * m.key_width()));
-  times.core = product(2 * real(m.sequence), real(m.query_width()));
-  times.projection = product(real(m.query_width()), h);
+  if (m.is_latent()) {
+    const LatentAttention& l = m.latent;
+    const double heads = real(m.heads), q_lora = real(l.q_lora), q = heads * real(l.nope + l.rope);
+    // Every rank takes the latents of its part of the sequence, or of all of it.
+    const double whole = plan.sequence_parallel ? 1 : ways;
+    times.down = product(whole * h, q_lora + real(l.kv_lora + l.rope));
+    times.q_up = product(l.q_lora > 0 ? q_lora : h, q);
+    times.kv_up = product(real(l.kv_lora), heads * real(l.nope + l.value));
+    times.core = product(real(m.sequence), q + heads * real(l.value));
+    times.projection = product(heads * real(l.value), h);
+  } else {
+    times.qkv = product(h, real(m.query_width() + 2 * m.key_width()));
+    times.core = product(2 * real(m.sequence), real(m.query_width()));
+    times.projection = product(real(m.query_width()), h);
+  }
   times.fc1 = product(h, (m.gated ? 2 : 1) * real(m.ffn));
   times.fc2 = product(real(m.ffn), h);
   if (m.experts.count == 0) return times;

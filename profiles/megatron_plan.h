@@ -30,12 +30,21 @@ struct MegatronPlan {
 
   int ranks() const { return tp * cp * dp * pp; }
   // The embedding and the head are on one stage: nothing to keep alike where they are tied.
-  bool ends_meet() const { return pipeline.stage_of(pipeline.parts() - 1) == 0; }
+  bool ends_meet() const { return pipeline.ends_meet(); }
   int expert_dp() const { return tp * cp * dp / (ep * etp); }
+  // Ranks that hold the same parameters, and reduce their gradients together.
+  int holders(bool expert) const {
+    return (expert ? expert_dp() : dp * cp) * (pipeline.is_bidirectional() ? 2 : 1);
+  }
   std::uint64_t experts_here() const {
     return model.experts.count / static_cast<std::uint64_t>(ep);
   }
-  // Rows of hidden states that a rank sends to experts per layer and micro-batch, evenly to all.
+  bool is_uneven() const {
+    return spec->parallel.expert_imbalance > 0 || !spec->parallel.expert_load.empty();
+  }
+  // Programs of a stage: ranks whose experts have more to do are roles of their own.
+  int roles_per_stage() const { return is_uneven() ? ep : 1; }
+  // Rows of hidden states that a rank sends to experts per layer and micro-batch.
   std::uint64_t routed_rows() const {
     return tokens * model.experts.top_k / static_cast<std::uint64_t>(tp);
   }
@@ -72,6 +81,7 @@ std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part&
 // Forward times of the products of one layer, or of the head.
 struct LayerTimes {
   Picoseconds qkv = 0, core = 0, projection = 0, fc1 = 0, fc2 = 0;
+  Picoseconds down = 0, q_up = 0, kv_up = 0;  // latent attention, in place of qkv
   Picoseconds router = 0, expert1 = 0, expert2 = 0, shared1 = 0, shared2 = 0;
 };
 LayerTimes megatron_layer_times(const MegatronPlan& plan);

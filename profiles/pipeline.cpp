@@ -1,6 +1,7 @@
 #include "profiles/pipeline.h"
 
 #include <algorithm>
+#include <array>
 
 namespace ghostrank {
 namespace {
@@ -125,10 +126,97 @@ std::vector<Slot> zero_bubble_v(const Pipeline& p, int stage) {
   return out.take();
 }
 
+// One stage of dualpipe or dualpipev. `far` is how many stages away it is from where the two
+// chunks meet, of `half` on that way; each chunk passes `each` micro-batches.
+class DualStage {
+ public:
+  DualStage(int half, int far, int each, int first_of_chunk_0, int first_of_chunk_1)
+      : half_(half),
+        far_(far),
+        each_(each),
+        next_{{{{first_of_chunk_0, first_of_chunk_1}}, {{first_of_chunk_0, first_of_chunk_1}}}} {}
+
+  std::vector<Slot> deal() {
+    const int to_meet = half_ - far_ - 1, from_end = far_ + 1;
+    for (int i = 0; i < 2 * to_meet; ++i) forward(0);
+    for (int i = 0; i < from_end; ++i) {
+      forward(0);
+      forward(1);
+    }
+    for (int i = 0; i < to_meet; ++i) {
+      backward(1, true);
+      weight();
+      forward(1);
+    }
+    for (int i = 0; i < each_ - 2 * half_ + far_ + 1; ++i) {
+      both(0, i > 0 || to_meet > 0);
+      both(1, true);
+    }
+    for (int i = 0; i < to_meet; ++i) {
+      backward(1, false);
+      both(1, true);
+    }
+    // From half way on, input gradients hurry ahead of the weights'.
+    for (int i = 0; i < 2 * from_end; ++i) backward(1 - i % 2, i >= from_end);
+    for (int i = 0; i < to_meet; ++i) {
+      weight();
+      backward(0, true);
+    }
+    for (int i = 0; i < from_end; ++i) weight();
+    return std::move(out_);
+  }
+
+ private:
+  void forward(int chunk) {
+    out_.push_back({Pass::forward, next_[0][static_cast<std::size_t>(chunk)]++, chunk});
+  }
+  void backward(int chunk, bool weights_later) {
+    const int micro_batch = next_[1][static_cast<std::size_t>(chunk)]++;
+    out_.push_back({weights_later ? Pass::input_backward : Pass::backward, micro_batch, chunk});
+    if (weights_later) owed_.push_back({Pass::weight_backward, micro_batch, chunk});
+  }
+  // A forward of one chunk and a backward of the other.
+  void both(int chunk, bool joined) {
+    forward(chunk);
+    out_.back().joined = joined;
+    backward(1 - chunk, false);
+  }
+  void weight() { out_.push_back(owed_[paid_++]); }
+
+  int half_, far_, each_;
+  std::array<std::array<int, 2>, 2> next_;  // micro-batch, forward and backward, by chunk
+  std::vector<Slot> owed_;                  // weight gradients, in the order of their inputs'
+  std::size_t paid_ = 0;
+  std::vector<Slot> out_;
+};
+
+std::vector<Slot> dual(const Pipeline& p, int stage) {
+  if (p.is_v()) return DualStage(p.stages, stage, p.micro_batches, 0, 0).deal();
+  const int each = p.micro_batches / 2;
+  const bool up = stage < p.stages / 2;  // chunk 0 holds micro-batches that began at stage 0
+  const int far = std::min(stage, p.stages - 1 - stage);
+  return DualStage(p.stages / 2, far, each, up ? 0 : each, up ? each : 0).deal();
+}
+
 }  // namespace
 
+int Pipeline::part(int stage, int chunk) const {
+  if (is_bidirectional()) {
+    const int early = std::min(stage, stages - 1 - stage);
+    return chunk == 0 ? early : parts() - 1 - early;
+  }
+  return is_v() && chunk == 1 ? parts() - 1 - stage : chunk * stages + stage;
+}
+
+std::optional<int> Pipeline::neighbour(int stage, int chunk, int step) const {
+  const int other = part(stage, chunk) + step;
+  if (other < 0 || other >= parts()) return std::nullopt;
+  if (is_bidirectional()) return (chunk == 0) == (stage < stages / 2) ? stage + step : stage - step;
+  return is_v() && other >= stages ? parts() - 1 - other : other % stages;
+}
+
 int pipeline_chunks(const std::string& schedule, int interleave) {
-  if (schedule == "zbv") return 2;
+  if (schedule == "zbv" || schedule.starts_with("dualpipe")) return 2;
   return schedule == "interleaved" ? interleave : 1;
 }
 
@@ -145,6 +233,7 @@ std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage) {
   if (pipeline.schedule == "interleaved") return interleaved(pipeline, stage);
   if (pipeline.schedule == "zb-h1") return zero_bubble_h1(pipeline, stage);
   if (pipeline.schedule == "zbv") return zero_bubble_v(pipeline, stage);
+  if (pipeline.schedule.starts_with("dualpipe")) return dual(pipeline, stage);
   return plain(pipeline, stage);
 }
 

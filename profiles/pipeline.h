@@ -15,9 +15,15 @@
 //   zb-h1         one chunk; the backward in two passes: gradients of the input, which the stage
 //                 before waits for, and of the weights, which fill what would be a bubble
 //   zbv           likewise with two chunks in a V: part p and, on the way back, part 2P-1-p
+//   dualpipev     the same V; forwards of one chunk alternate with backwards of the other
+//   dualpipe      P parts, held twice: half of the micro-batches run through the stages in either
+//                 direction. Stages s and P-1-s hold the same two parts, of which chunk 0 is the
+//                 earlier one, and so reduce their gradients together
 //
 // The first two orders are derived from Megatron-core's schedules.py, the zero-bubble ones (Qi et
-// al., 2024) from torch.distributed.pipelining. Threading: pure functions.
+// al., 2024) from torch.distributed.pipelining, dualpipe (DeepSeek-AI, 2024) from its dualpipe.py.
+// A forward and a backward that may overlap there run one after the other here, joined in one slot
+// for the network. Threading: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +39,8 @@ struct Slot {
   Pass pass = Pass::forward;
   int micro_batch = 0;
   int chunk = 0;
+  bool joined =
+      false;  // with the slot after it: both receive before the first, send after the last
   bool operator==(const Slot&) const = default;
 };
 
@@ -40,14 +48,15 @@ struct Pipeline {
   std::string schedule = "1f1b";
   int stages = 1, chunks = 1, micro_batches = 1;
 
-  int parts() const { return stages * chunks; }
-  bool is_v() const { return schedule == "zbv"; }
-  int part(int stage, int chunk) const {
-    return is_v() && chunk == 1 ? parts() - 1 - stage : chunk * stages + stage;
-  }
-  int stage_of(int part) const {
-    return is_v() && part >= stages ? parts() - 1 - part : part % stages;
-  }
+  bool is_v() const { return schedule == "zbv" || schedule == "dualpipev"; }
+  bool is_bidirectional() const { return schedule == "dualpipe"; }
+  int parts() const { return is_bidirectional() ? stages : stages * chunks; }
+  int part(int stage, int chunk) const;
+  // The stage that holds what comes after a chunk's part (step 1), or before it (step -1), on the
+  // way of its micro-batches; empty at the ends of the model.
+  std::optional<int> neighbour(int stage, int chunk, int step) const;
+  // Whether a stage has both the first part and the last.
+  bool ends_meet() const { return part(0, chunks - 1) == parts() - 1; }
 };
 
 // Chunks per stage of a schedule when `interleave` is asked for.

@@ -3,6 +3,7 @@
 #include "profiles/ddp.h"
 #include "profiles/error.h"
 #include "profiles/fsdp.h"
+#include "profiles/horovod.h"
 #include "profiles/job.h"
 #include "profiles/megatron.h"
 #include "profiles/workload_check.h"
@@ -17,9 +18,11 @@ Workload plan(const JobSpec& spec) {
   if (spec.parallel.framework == "fsdp" || spec.parallel.framework == "torchtitan")
     return plan_fsdp(spec);
   if (spec.parallel.framework.starts_with("zero")) return plan_zero(spec);
-  throw Error(
-      spec.place("parallel.framework") + ": parallel.framework: " + spec.parallel.framework +
-      " is not available yet; use one of ddp, megatron, fsdp, torchtitan, zero1, zero2, zero3");
+  if (spec.parallel.framework == "horovod") return plan_horovod(spec);
+  throw Error(spec.place("parallel.framework") +
+              ": parallel.framework: " + spec.parallel.framework +
+              " is not available yet; use one of ddp, horovod, megatron, fsdp, torchtitan, zero1, "
+              "zero2, zero3");
 }
 
 }  // namespace

@@ -46,6 +46,12 @@ void ProgramBuilder::collective(std::size_t stream, std::uint32_t label, Func fu
   append(stream, op);
 }
 
+void ProgramBuilder::ragged(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,
+                            DataType dtype, std::uint32_t counts) {
+  collective(stream, label, func, group, dtype, 0);
+  program_.streams[stream].back().counts = counts;
+}
+
 void ProgramBuilder::send(std::size_t stream, std::uint32_t label, std::uint16_t group,
                           std::int32_t offset, DataType dtype, std::uint64_t count) {
   Op op;

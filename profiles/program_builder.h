@@ -38,6 +38,9 @@ class ProgramBuilder {
                   DataType dtype, std::uint64_t count, std::int32_t root = 0) {
     collective(stream, label(text), func, group, dtype, count, root);
   }
+  // A v-variant, with list `counts` of the workload.
+  void ragged(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,
+              DataType dtype, std::uint32_t counts);
   // To and from the member `offset` places after this rank in the group.
   void send(std::size_t stream, std::uint32_t label, std::uint16_t group, std::int32_t offset,
             DataType dtype, std::uint64_t count);

@@ -18,6 +18,15 @@ int RankGrid::coordinate(Rank rank, std::string_view dimension) const {
   return 0;
 }
 
+Rank RankGrid::mirrored(Rank rank, std::string_view dimension) const {
+  int stride = 1;
+  for (const Dimension& d : dimensions_) {
+    if (d.name == dimension) return rank + stride * (d.size - 1 - 2 * (rank / stride % d.size));
+    stride *= d.size;
+  }
+  return rank;
+}
+
 std::vector<std::vector<Rank>> RankGrid::groups(
     std::initializer_list<std::string_view> along) const {
   std::size_t size = 1;

@@ -27,6 +27,8 @@ class RankGrid {
 
   int ranks() const;
   int coordinate(Rank rank, std::string_view dimension) const;
+  // The rank as far from the other end of a dimension as this one is from its beginning.
+  Rank mirrored(Rank rank, std::string_view dimension) const;
   std::vector<std::vector<Rank>> groups(std::initializer_list<std::string_view> along) const;
 
  private:

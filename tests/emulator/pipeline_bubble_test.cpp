@@ -11,45 +11,51 @@ namespace {
 
 using testing::SmallJob;
 
-constexpr Picoseconds kForward = 1000 * kPicosPerMicro, kInput = 1200 * kPicosPerMicro,
-                      kWeight = 800 * kPicosPerMicro;
+// Of all parts of a stage and one micro-batch.
+struct Times {
+  Picoseconds forward = 1000 * kPicosPerMicro, input = 1200 * kPicosPerMicro,
+              weight = 800 * kPicosPerMicro;
 
-Picoseconds time_of(Pass pass, int chunks) {
-  switch (pass) {
-    case Pass::forward:
-      return kForward / chunks;
-    case Pass::backward:
-      return (kInput + kWeight) / chunks;
-    case Pass::input_backward:
-      return kInput / chunks;
-    case Pass::weight_backward:
-      return kWeight / chunks;
+  Picoseconds of(Pass pass) const {
+    switch (pass) {
+      case Pass::forward:
+        return forward;
+      case Pass::backward:
+        return input + weight;
+      case Pass::input_backward:
+        return input;
+      case Pass::weight_backward:
+        return weight;
+    }
+    return 0;
   }
-  return 0;
-}
+};
 
 // The slots of one stage as a program: one byte from part to part, no time on the network.
-Program program_of(const Pipeline& pipeline, int stage) {
+Program program_of(const Pipeline& pipeline, int stage, const Times& times) {
   ProgramBuilder out({"compute"});
-  for (const Slot& slot : pipeline_slots(pipeline, stage)) {
-    const bool forward = slot.pass == Pass::forward, weight = slot.pass == Pass::weight_backward;
-    const int part = pipeline.part(stage, slot.chunk);
-    const auto neighbour = [&](int step) {
-      const int other = part + step;
-      return other < 0 || other >= pipeline.parts() ? 0 : pipeline.stage_of(other) - stage;
-    };
+  const std::vector<Slot> slots = pipeline_slots(pipeline, stage);
+  const auto transfer = [&](const Slot& slot, bool receives) {
+    const bool forward = slot.pass == Pass::forward;
+    if (slot.pass == Pass::weight_backward) return;
+    const auto other = pipeline.neighbour(stage, slot.chunk, forward == receives ? -1 : 1);
+    if (!other || *other == stage) return;
     const std::uint16_t group = forward ? 0 : 1;
-    if (const int from = neighbour(forward ? -1 : 1); from != 0 && !weight)
-      out.recv(0, 0, group, from, DataType::uint8, 1);
-    out.compute(0, "pass", time_of(slot.pass, pipeline.chunks));
-    if (const int to = neighbour(forward ? 1 : -1); to != 0 && !weight)
-      out.send(0, 0, group, to, DataType::uint8, 1);
+    receives ? out.recv(0, 0, group, *other - stage, DataType::uint8, 1)
+             : out.send(0, 0, group, *other - stage, DataType::uint8, 1);
+  };
+  for (std::size_t i = 0, end = 0; i < slots.size(); i = end) {
+    end = i + (slots[i].joined ? 2 : 1);
+    for (std::size_t s = i; s < end; ++s) transfer(slots[s], true);
+    for (std::size_t s = i; s < end; ++s)
+      out.compute(0, "pass", times.of(slots[s].pass) / (pipeline.parts() / pipeline.stages));
+    for (std::size_t s = i; s < end; ++s) transfer(slots[s], false);
   }
   return out.take();
 }
 
 // Iteration time without what every stage computes anyway.
-double bubble_us(const Pipeline& pipeline) {
+double bubble_us(const Pipeline& pipeline, const Times& times = {}) {
   SmallJob job(pipeline.stages, 1, FabricKind::virtual_time);
   job.spec.cluster.nic = {0, 0};
   job.workload.group_names = {"forward", "backward"};
@@ -58,9 +64,10 @@ double bubble_us(const Pipeline& pipeline) {
   job.workload.roles.clear();
   for (int stage = 0; stage < pipeline.stages; ++stage) {
     job.workload.role_of[static_cast<std::size_t>(stage)] = static_cast<std::uint16_t>(stage);
-    job.workload.roles.push_back({std::to_string(stage), {program_of(pipeline, stage)}});
+    job.workload.roles.push_back({std::to_string(stage), {program_of(pipeline, stage, times)}});
   }
-  const double busy = seconds(pipeline.micro_batches * (kForward + kInput + kWeight));
+  const double busy =
+      seconds(pipeline.micro_batches * (times.forward + times.input + times.weight));
   return (job.run().iterations.at(0).seconds - busy) * 1e6;
 }
 
@@ -90,6 +97,21 @@ TEST(PipelineBubble, OfTheVIsSmallerThanThatOfH1) {
     EXPECT_GE(v, 0);
     EXPECT_LT(v, bubble_us({"zb-h1", stages, 1, 4 * stages}));
   }
+}
+
+// DeepSeek-AI (2024): (P/2 - 1)(F&B + B - 3W), here with F&B one after the other, so F + 2B - 3W;
+// all three passes of a micro-batch take alike. dualpipev has as many stages on half the ranks.
+TEST(PipelineBubble, OfDualPipeIsThatOfHalfTheStages) {
+  constexpr Picoseconds kPass = 1000 * kPicosPerMicro;
+  const Times alike{kPass, kPass, kPass};
+  for (const int stages : {2, 4, 8})
+    for (const int rounds : {2, 5}) {
+      const double per_stage = 1000 + 2 * 2000 - 3 * 1000;
+      EXPECT_NEAR(bubble_us({"dualpipe", stages, 2, rounds * stages}, alike),
+                  (stages / 2 - 1) * per_stage, 1e-3);
+      EXPECT_NEAR(bubble_us({"dualpipev", stages, 2, rounds * stages}, alike),
+                  (stages - 1) * per_stage / 2, 1e-3);
+    }
 }
 
 // ---- Calls inside a node ----

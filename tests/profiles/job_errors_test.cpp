@@ -66,10 +66,7 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused(
       "parallel.framework=dear",
       "parallel.framework: dear is not available yet; use ddp or megatron or fsdp or torchtitan "
-      "or zero1 or zero2 or zero3");
-  refused("parallel.schedule=dualpipe",
-          "parallel.schedule: dualpipe is not available yet; use 1f1b or interleaved or zb-h1 or "
-          "zbv");
+      "or zero1 or zero2 or zero3 or horovod");
   refused("cluster.topology.kind=rail_optimised",
           "cluster.topology.kind: rail_optimised is not available yet; use nonblocking");
   refused("fabric.qps_per_connection=4",

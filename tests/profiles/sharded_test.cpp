@@ -1,4 +1,6 @@
 // FSDP and ZeRO against closed forms and measured volumes.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "profiles/job.h"
@@ -51,6 +53,65 @@ TEST(Fsdp, GathersTheNextUnitWhileOneIsComputed) {
   EXPECT_EQ(calls[15], "gather h.11");
   EXPECT_EQ(calls[16], "scatter head");
   EXPECT_EQ(calls[17], "gather h.10");
+}
+
+TEST(Fsdp, GivesUnitsBackAsThePolicySays) {
+  const auto gathered = [](const std::string& framework, const std::string& policy) {
+    return sums(plan_of(framework, 4, "gpt2", ", reshard_after_forward: " + policy))
+        .calls[Func::all_gather];
+  };
+  for (const char* framework : {"fsdp", "torchtitan"}) {  // 14 units
+    EXPECT_EQ(gathered(framework, "always"), 28u);
+    EXPECT_EQ(gathered(framework, "never"), 14u);
+  }
+  EXPECT_EQ(gathered("fsdp", "default"), 28u);
+  EXPECT_EQ(gathered("torchtitan", "default"), 27u);
+}
+
+TEST(Fsdp, GathersAsFarAheadAsAsked) {
+  for (const int prefetch : {0, 1, 3}) {
+    const Workload workload = plan_of("fsdp", 4, "gpt2", ", prefetch: " + std::to_string(prefetch));
+    const Program& program = workload.roles[0].iterations[0];
+    EXPECT_TRUE(test::streams_end(program));
+    std::vector<std::string> backward;
+    bool began = false;
+    for (const Op& op : program.streams[1]) {
+      if (op.kind != Op::Kind::collective) continue;
+      const std::string& name = program.labels[op.label];
+      began |= !backward.empty() || (name == "gather head" && began);
+      if (name == "gather head") began = true;
+      if (began) backward.push_back(name);
+    }
+    // The head's forward and backward; then so many units before its gradients are scattered.
+    const auto scatter = std::find(backward.begin(), backward.end(), "scatter head");
+    EXPECT_EQ(scatter - backward.begin(), 2 + prefetch);
+    EXPECT_EQ(sums(workload).calls[Func::all_gather], 28u);
+  }
+}
+
+// Each copy of the model moves what FSDP over its own ranks does; copies all-reduce their shards.
+TEST(Fsdp, ReducesShardsBetweenCopiesOfTheModel) {
+  constexpr std::uint64_t kParameters = 124439808;
+  const Workload workload = plan_of("fsdp", 8, "gpt2", ", dp_replicate: 2");
+  const Program& program = workload.roles[0].iterations[0];
+  EXPECT_TRUE(test::streams_end(program));
+  CallSums shards = test::sums_of(program, workload, "dp_shard");
+  CallSums copies = test::sums_of(program, workload, "dp_replicate");
+  EXPECT_NEAR(static_cast<double>(shards.bytes[Func::all_gather]), 2 * kParameters * 2 / 4.0, 400);
+  EXPECT_NEAR(static_cast<double>(shards.bytes[Func::reduce_scatter]), kParameters * 4 / 4.0, 400);
+  EXPECT_EQ(copies.bytes[Func::all_reduce], shards.bytes[Func::reduce_scatter]);
+  EXPECT_EQ(sums(workload).bytes[Func::all_reduce], 8u);  // the loss
+  std::vector<std::vector<Rank>> groups;
+  for (const Group& group : workload.groups) groups.push_back(group.members);
+  EXPECT_EQ(groups[1], (std::vector<Rank>{0, 1, 2, 3}));
+  EXPECT_EQ(groups[2], (std::vector<Rank>{4, 5, 6, 7}));
+  EXPECT_EQ(groups[4], (std::vector<Rank>{1, 5}));
+  const std::string message =
+      test::error_of([] { plan_of("fsdp", 12, "gpt2", ", dp_replicate: 5"); });
+  EXPECT_NE(
+      message.find("parallel.dp_replicate is 5 but must divide the 12 GPUs into groups of two "
+                   "or more; use parallel.dp_replicate=4 or 6"),
+      std::string::npos);
 }
 
 TEST(Zero, StagesOneAndTwoAllReduceGradientsAndGatherParameters) {

@@ -1,0 +1,101 @@
+#include "profiles/horovod.h"
+
+#include <cmath>
+
+#include "profiles/program_builder.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kCompute = 0, kCycles = 1, kComm = 2;
+constexpr std::uint16_t kController = kDataParallel + 1;
+constexpr std::uint64_t kAlignment = 16;  // bytes of a tensor in a fused buffer
+constexpr std::uint64_t kAtomicUnit =
+    8 * 64;  // the buffer is a multiple of it for every local rank
+constexpr std::uint64_t kStatusBits = 4;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// Cuts tensors, in their order, into buffers.
+std::vector<std::uint64_t> fused(const std::vector<std::uint64_t>& tensors,
+                                 std::uint32_t element_bytes, std::uint64_t threshold) {
+  std::vector<std::uint64_t> buffers;
+  for (std::size_t first = 0; first < tensors.size();) {
+    std::uint64_t bytes = round_up(tensors[first] * element_bytes, kAlignment);
+    std::size_t end = first + 1;
+    for (; end < tensors.size(); ++end) {
+      const std::uint64_t more = round_up(tensors[end] * element_bytes, kAlignment);
+      if (bytes + more > threshold) break;
+      bytes += more;
+    }
+    buffers.push_back(end == first + 1 ? tensors[first] : bytes / element_bytes);
+    first = end;
+  }
+  return buffers;
+}
+
+}  // namespace
+
+std::vector<HorovodCycle> horovod_cycles(const Model& model, std::span<const LayerTime> times,
+                                         std::uint32_t element_bytes, std::uint64_t threshold,
+                                         Picoseconds cycle) {
+  Picoseconds now = 0;
+  for (const LayerTime& time : times) now += time.forward;
+  std::vector<HorovodCycle> out;
+  std::vector<std::uint64_t> ready;
+  for (std::size_t layer = model.layers.size(); layer-- > 0;) {
+    now += times[layer].backward;
+    const auto& parameters = model.layers[layer].parameters;
+    for (auto tensor = parameters.rbegin(); tensor != parameters.rend(); ++tensor)
+      ready.push_back(tensor->numel);
+    const Picoseconds next = (now + cycle - 1) / cycle * cycle;
+    const bool goes_on = layer > 0 && now + times[layer - 1].backward <= next;
+    if (ready.empty() || goes_on) continue;
+    out.push_back({layer, next - now, fused(ready, element_bytes, threshold)});
+    ready.clear();
+  }
+  return out;
+}
+
+Workload plan_horovod(const JobSpec& spec) {
+  check_data_parallel(spec);
+  const Model& model = *spec.model;
+  const StepTimes times = step_times(spec);
+  const std::uint32_t element_bytes = bytes_of(spec.precision.gradients);
+  const std::uint64_t threshold =
+      round_up(static_cast<std::uint64_t>(spec.parallel.fusion_mb * (1 << 20)),
+               static_cast<std::uint64_t>(spec.cluster.gpus_per_node) * kAtomicUnit);
+  const auto cycle = static_cast<Picoseconds>(
+      std::llround(spec.parallel.cycle_ms * 1e3 * static_cast<double>(kPicosPerMicro)));
+  const auto cycles = horovod_cycles(model, times.layers, element_bytes, threshold, cycle);
+  const std::uint64_t words = (model.tensors() + kStatusBits + 63) / 64;
+
+  ProgramBuilder out({"compute", "cycles", "comm"});
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    out.compute(kCompute, "forward " + model.layers[i].name, times.layers[i].forward);
+  std::size_t next = 0;
+  for (std::size_t layer = model.layers.size(); layer-- > 0;) {
+    out.compute(kCompute, "backward " + model.layers[layer].name, times.layers[layer].backward);
+    if (next == cycles.size() || cycles[next].layer != layer) continue;
+    const std::string name = "cycle " + std::to_string(next);
+    out.after(kCycles, kCompute);
+    out.compute(kCycles, name, cycles[next].wait);
+    out.collective(kCycles, name, Func::all_reduce, kController, DataType::int64, words);
+    out.after(kComm, kCycles);
+    for (const std::uint64_t elements : cycles[next].buffers)
+      out.collective(kComm, "fused gradients", Func::all_reduce, kDataParallel,
+                     spec.precision.gradients, elements);
+    ++next;
+  }
+  out.after(kCompute, kComm);
+  out.compute(kCompute, "optimizer", times.optimizer);
+
+  Workload workload = data_parallel_workload(spec, {"horovod", {out.take()}});
+  workload.group_names.emplace_back("controller");
+  workload.groups.push_back({kController, workload.groups.front().members});
+  return workload;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,43 @@
+// Horovod as Programs: a background thread looks every cycle for gradients that are ready on all
+// ranks, fuses them in the order in which they became ready, and all-reduces one fused buffer after
+// the other.
+//
+//   cycle   |        |        |        |        |
+//   compute | fwd .. fwd | bwd n | bwd n-1 | .. | bwd 0 |       | optimizer |
+//   cycles                    |- bits -|   |- bits -|
+//   comm                               [ fused ]    [ fused ][ rest ]
+//
+// In every cycle with work, ranks first agree on what is ready: an all-reduce of one bit per cached
+// tensor and of the status bits, on the controller's communicator. Cycles are counted from the
+// start of the forward; what a rank finds in one follows from the layers' computed times, so cycles
+// and buffers are the same in every step. A tensor joins a buffer while the sum, each tensor
+// rounded up to 16 bytes, fits; one that is larger goes alone.
+//
+// The rule is that of horovod/common (controller.cc, tensor fusion on GPUs). Not played: cycles
+// that find nothing, and the negotiation of the first step, before anything is cached. The number
+// of status bits is recalled. Threading: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "profiles/data_parallel.h"
+#include "profiles/job.h"
+#include "profiles/model.h"
+
+namespace ghostrank {
+
+struct HorovodCycle {                  // one that finds gradients
+  std::size_t layer = 0;               // its backward is the last to have ended before
+  Picoseconds wait = 0;                // from that end to the cycle
+  std::vector<std::uint64_t> buffers;  // elements of each all-reduce, padding included
+};
+
+std::vector<HorovodCycle> horovod_cycles(const Model& model, std::span<const LayerTime> times,
+                                         std::uint32_t element_bytes, std::uint64_t threshold,
+                                         Picoseconds cycle);
+
+Workload plan_horovod(const JobSpec& spec);
+
+}  // namespace ghostrank

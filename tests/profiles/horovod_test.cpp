@@ -1,0 +1,83 @@
+// Horovod's fusion against what its rule gives by hand, and against the sums that any cut keeps.
+#include "profiles/horovod.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/profiles/programs.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr Picoseconds kMilli = 1000 * kPicosPerMicro;
+
+// Three layers; the last is ready first.
+Model three() {
+  Model model;
+  model.layers = {{"a", {{"w", 1000}}}, {"b", {{"w", 6}, {"v", 1}}}, {"c", {{"w", 10}}}};
+  return model;
+}
+
+using Buffers = std::vector<std::uint64_t>;
+
+TEST(HorovodCycles, FuseWhatIsReadyWhenACycleComes) {
+  // Ready at 3.4 (c), 3.9 (b) and 5.2 ms (a).
+  const std::vector<LayerTime> times{
+      {kMilli, 13 * kMilli / 10}, {kMilli, kMilli / 2}, {kMilli, 4 * kMilli / 10}};
+  const auto cycles = horovod_cycles(three(), times, 4, 1 << 20, kMilli);
+  ASSERT_EQ(cycles.size(), 2u);
+  EXPECT_EQ(cycles[0].layer, 1u);
+  EXPECT_EQ(cycles[0].wait, kMilli / 10);
+  EXPECT_EQ(cycles[0].buffers, (Buffers{12 + 4 + 8}));  // 10, 1 and 6, in 16 bytes each
+  EXPECT_EQ(cycles[1].layer, 0u);
+  EXPECT_EQ(cycles[1].wait, 8 * kMilli / 10);
+  EXPECT_EQ(cycles[1].buffers, (Buffers{1000}));  // alone, and so not padded
+  // With a longer cycle all are ready in one; a cycle at the very moment finds the layer.
+  EXPECT_EQ(horovod_cycles(three(), times, 4, 1 << 20, 6 * kMilli)[0].buffers,
+            (Buffers{12 + 4 + 8 + 1000}));
+  EXPECT_EQ(horovod_cycles(three(), times, 4, 1 << 20, 39 * kMilli / 10)[0].wait, 0);
+}
+
+TEST(HorovodCycles, CutBuffersAtTheThreshold) {
+  const std::vector<LayerTime> times(3);
+  const auto buffers = [&](std::uint64_t threshold) {
+    return horovod_cycles(three(), times, 4, threshold, kMilli).at(0).buffers;
+  };
+  EXPECT_EQ(buffers(0), (Buffers{10, 1, 6, 1000}));
+  EXPECT_EQ(buffers(64), (Buffers{12 + 4, 6, 1000}));
+  EXPECT_EQ(buffers(96), (Buffers{12 + 4 + 8, 1000}));
+}
+
+Workload plan_of(const std::string& more) {
+  return plan_workload(test::load_text("model: resnet50\ndevice: v100-sxm2\n"
+                                       "cluster: {nodes: 2, gpus_per_node: 4}\n"
+                                       "parallel: {framework: horovod, micro_batch: 64" +
+                                       more + "}\n")
+                           .spec);
+}
+
+TEST(Horovod, ReducesEveryGradientOnceHoweverItIsCut) {
+  for (const char* more : {"", ", fusion_mb: 0", ", fusion_mb: 4, cycle_ms: 5", ", cycle_ms: 0.01",
+                           ", cycle_ms: 1000"}) {
+    const Workload workload = plan_of(more);
+    const Program& program = workload.roles[0].iterations.back();
+    EXPECT_TRUE(test::streams_end(program));
+    test::CallSums sums = test::sums_of(program, workload, "dp");
+    EXPECT_GE(sums.bytes[Func::all_reduce], 25557032u * 4);
+    EXPECT_LE(sums.bytes[Func::all_reduce], 25557032u * 4 + 161 * 12);
+    test::CallSums bits = test::sums_of(program, workload, "controller");
+    // 161 bits and the status in three words.
+    EXPECT_EQ(bits.bytes[Func::all_reduce], bits.calls[Func::all_reduce] * 24);
+    EXPECT_GE(bits.calls[Func::all_reduce], 1u);
+  }
+  const Workload apart = plan_of(", fusion_mb: 0");
+  test::CallSums sums = test::sums_of(apart.roles[0].iterations[0], apart, "dp");
+  EXPECT_EQ(sums.calls[Func::all_reduce], 161u);
+  EXPECT_EQ(sums.bytes[Func::all_reduce], 25557032u * 4);
+  const Workload together = plan_of(", cycle_ms: 1000");
+  EXPECT_EQ(test::sums_of(together.roles[0].iterations[0], together, "dp").calls[Func::all_reduce],
+            1u);
+}
+
+}  // namespace
+}  // namespace ghostrank

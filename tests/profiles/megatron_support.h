@@ -1,0 +1,35 @@
+// A Megatron plan in figures, for jobs and for the closed forms that tests hold against them.
+#pragma once
+
+#include <string>
+
+#include "profiles/job.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank::test {
+
+struct MegatronJob {
+  std::string model = "llama3-8b";
+  int tp = 1, pp = 1, cp = 1, dp = 1, micro_batches = 1, micro_batch = 1;
+  bool sequence = false, sharded = false;
+  std::string recompute = "none", more;
+
+  int ranks() const { return tp * pp * cp * dp; }
+  JobSpec spec() const {
+    const auto n = [](int value) { return std::to_string(value); };
+    return load_text("schema: ghostrank/job/1\nmodel: " + model + "\n" +
+                     "device: {base: h100-sxm, memory_bytes: 0}\n" +
+                     "precision: {parameters: bf16, gradients: fp32}\n" +
+                     "cluster: {nodes: " + n(ranks()) + ", gpus_per_node: 1, nics_per_node: 1}\n" +
+                     "parallel: {framework: megatron, tp: " + n(tp) + ", pp: " + n(pp) +
+                     ", cp: " + n(cp) + ", micro_batch: " + n(micro_batch) +
+                     ", global_batch: " + n(micro_batches * micro_batch * dp) +
+                     ", sequence_parallel: " + (sequence ? "true" : "false") +
+                     ", distributed_optimizer: " + (sharded ? "true" : "false") +
+                     ", recompute: " + recompute + more + "}\n")
+        .spec;
+  }
+  Workload workload() const { return plan_workload(spec()); }
+};
+
+}  // namespace ghostrank::test
