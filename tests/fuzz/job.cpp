@@ -18,8 +18,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const LoadedJob job = load_job(file.with(fuzz::text_of(data, size)), {});
     const bool small_model = !job.spec.model || job.spec.model->tensors() <= kFewTensors;
-    if (job.spec.cluster.gpus() <= kFewGpus && small_model)
-      plan_workload(job.spec);
+    if (job.spec.cluster.gpus() <= kFewGpus && small_model) plan_workload(job.spec);
     ++fuzz::accepted;
   } catch (const Error& refused) {
     fuzz::require(*refused.what() != '\0');
