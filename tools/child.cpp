@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -21,7 +22,7 @@ constexpr int kLine = 3;  // over there
 
 }  // namespace
 
-Child::Child(std::vector<std::string> words) {
+Child::Child(std::vector<std::string> words, const std::string& input) {
   std::array<int, 2> out{-1, -1}, line{-1, -1};
   if (pipe2(out.data(), O_CLOEXEC) != 0 ||
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line.data()) != 0)
@@ -31,6 +32,8 @@ Child::Child(std::vector<std::string> words) {
   const int theirs = fcntl(line[1], F_DUPFD_CLOEXEC, kLine + 1);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
+  if (!input.empty())
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input.c_str(), O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, theirs, kLine);
   std::vector<char*> arguments;
@@ -49,11 +52,14 @@ Child::Child(std::vector<std::string> words) {
   throw Error(words[0] + " cannot be started: " + std::strerror(error), ErrorKind::environment);
 }
 
+void Child::end() {
+  if (pid_ <= 0) return;
+  kill(pid_, SIGTERM);
+  status();
+}
+
 Child::~Child() {
-  if (pid_ > 0) {
-    kill(pid_, SIGTERM);
-    status();
-  }
+  end();
   close(output_);
   close(line_);
 }
@@ -77,6 +83,11 @@ std::string Child::receive() {
   std::string line = received_.substr(0, end);
   received_.erase(0, end + 1);
   return line;
+}
+
+bool Child::wait_output(std::chrono::milliseconds patience) const {
+  pollfd polled{output_, POLLIN, 0};
+  return poll(&polled, 1, static_cast<int>(patience.count())) > 0;
 }
 
 bool Child::read_output() {

@@ -4,6 +4,7 @@
 // Errors are Error(environment). Threading: one owner.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <sys/types.h>
@@ -13,9 +14,9 @@ namespace ghostrank {
 
 class Child {
  public:
-  // words[0]: the program's path.
-  explicit Child(std::vector<std::string> words);
-  ~Child();  // ends it, if it has not ended
+  // words[0]: the program's path. `input`: a file that it reads, else ours.
+  explicit Child(std::vector<std::string> words, const std::string& input = {});
+  ~Child();  // ends it
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
@@ -26,10 +27,14 @@ class Child {
 
   // Readable when it has printed, or ended.
   int output_fd() const { return output_; }
+  // True when there is something to read; waits so long at most.
+  bool wait_output(std::chrono::milliseconds patience) const;
   // Takes what it has printed; false when it will print no more.
   bool read_output();
   const std::string& output() const { return printed_; }
 
+  // Ends it with SIGTERM, if it has not ended.
+  void end();
   // Waits for its end; as waitpid(2) gives it.
   int status();
 

@@ -91,10 +91,12 @@ std::string switch_report(const std::string& title, const switchml::SwitchPlan& 
   std::string text = title + "\n" + render(ports_table(counters), 2) + "\n";
   if (!counters.jobs.empty()) text += render(jobs_table(plan, counters), 2) + "\n";
   text += humane_count(packets) + " packets (" + humane_bytes(bytes) + ") in " +
-          humane_seconds(time.seconds) + ", payload summed and copied; " +
-          humane_seconds(time.processor_seconds) + " of processor time: " +
-          humane_count(time.processor_seconds > 0 ? packets / time.processor_seconds : 0) +
-          " packets/s per core\n";
+          humane_seconds(time.seconds);
+  if (time.processor_seconds > 0)
+    text += ", payload summed and copied; " + humane_seconds(time.processor_seconds) +
+            " of processor time: " + humane_count(packets / time.processor_seconds) +
+            " packets/s per core";
+  text += "\n";
   return text;
 }
 

@@ -15,7 +15,7 @@ std::string switch_json(const switchml::SwitchCounters& counters);
 
 struct SwitchTime {
   double seconds = 0;            // of the clock
-  double processor_seconds = 0;  // of all its threads
+  double processor_seconds = 0;  // of all its threads; 0: not known
 };
 
 // Tables of ports and jobs, and packets per second of processor time.

@@ -18,6 +18,7 @@
 #include "tools/humane.h"
 #include "tools/result_json.h"
 #include "tools/signals.h"
+#include "tools/switch_bmv2.h"
 #include "tools/switch_compiled.h"
 #include "tools/switch_control.h"
 #include "tools/switch_dpdk.h"
@@ -45,12 +46,14 @@ double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_P
 
 bool read_run_flags(const Argv& argv, RunFlags& flags) {
   CLI::App app("Start a programmable switch.", "ghostrank switch run");
-  app.add_option("--target", flags.target, "compiled: C++; dpdk: the P4 program on DPDK")
+  app.add_option("--target", flags.target,
+                 "compiled: C++; dpdk: the P4 program on DPDK; bmv2: on simple_switch, files only")
       ->capture_default_str();
   app.add_option("--plan", flags.plan, "addresses, forwarding and jobs (docs/switch.md)")
       ->type_name("FILE.yaml");
-  app.add_option("--program", flags.program, "dpdk: another pipeline than ours")
-      ->type_name("FILE.spec");
+  app.add_option("--program", flags.program,
+                 "another program than ours: a .spec for dpdk, JSON for bmv2")
+      ->type_name("FILE");
   app.add_option("--entries", flags.entries, "dpdk: its table entries, in place of a plan")
       ->type_name("FILE");
   app.add_option("--ports", flags.ports, "interfaces, or IN.pcap:OUT.pcap, in the order of ports")
@@ -83,13 +86,12 @@ bool on_files(const std::vector<PortName>& ports) {
 void stop_on_signal(int) { stop_requested = true; }
 
 void check_target(const RunFlags& flags) {
-  if (flags.target == "bmv2")
-    throw Error("--target bmv2 is not available yet; use compiled or dpdk");
-  const bool dpdk = flags.target == "dpdk";
-  if (!dpdk && flags.target != "compiled")
-    throw Error("there is no target '" + flags.target + "'; known are compiled and dpdk");
-  if (!dpdk && (!flags.program.empty() || !flags.entries.empty()))
-    throw Error("--program and --entries belong to --target dpdk");
+  const bool dpdk = flags.target == "dpdk", bmv2 = flags.target == "bmv2";
+  if (!dpdk && !bmv2 && flags.target != "compiled")
+    throw Error("there is no target '" + flags.target + "'; known are compiled, dpdk and bmv2");
+  if (!dpdk && !flags.entries.empty()) throw Error("--entries belongs to --target dpdk");
+  if (!dpdk && !bmv2 && !flags.program.empty())
+    throw Error("--program belongs to --target dpdk and bmv2");
   if (flags.plan.empty() && flags.entries.empty())
     throw Error("which jobs? name a plan with --plan (docs/switch.md)");
 }
@@ -152,6 +154,20 @@ void run_compiled_switch(const RunFlags& flags, const std::vector<PortName>& por
                  {seconds_since(began), processor_seconds() - processor});
 }
 
+void run_bmv2_switch(const RunFlags& flags, const std::vector<PortName>& ports, bool files) {
+  if (!files)
+    throw Error(
+        "--target bmv2 plays pcap files; to have it on interfaces, start simple_switch by hand");
+  const switchml::SwitchPlan plan = read_switch_plan(flags.plan, static_cast<int>(ports.size()));
+  const auto began = std::chrono::steady_clock::now();
+  const auto counters = run_on_bmv2(flags.program, ports, plan, stop_requested);
+  if (flags.json != "-") {
+    const std::string title = paint_for(STDOUT_FILENO).bold("P4 switch on bmv2");
+    std::fputs(switch_report(title, plan, counters, {seconds_since(began), 0}).c_str(), stdout);
+  }
+  if (!flags.json.empty()) write_whole(flags.json, switch_json(counters) + "\n");
+}
+
 int run_switch(const Argv& argv) {
   RunFlags flags;
   if (!read_run_flags(argv, flags)) return 0;
@@ -167,6 +183,8 @@ int run_switch(const Argv& argv) {
   sigaction(SIGTERM, &action, nullptr);
   if (flags.target == "dpdk")
     run_dpdk_switch(flags);
+  else if (flags.target == "bmv2")
+    run_bmv2_switch(flags, ports, files);
   else
     run_compiled_switch(flags, ports, files);
   return 0;

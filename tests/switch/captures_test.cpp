@@ -37,6 +37,10 @@ std::vector<std::string> captures() {
 bool present(const std::string& target) {
   if (target == "dpdk")
     return fs::exists(fs::path(GHOSTRANK_BINARY).parent_path() / "ghostrank-dpdk");
+  if (target == "bmv2")
+    return std::system(
+               "command -v simple_switch >/dev/null && command -v simple_switch_CLI >/dev/null && "
+               "command -v p4c-bm2-ss >/dev/null") == 0;
   return true;
 }
 
@@ -74,7 +78,7 @@ TEST_P(SwitchCaptures, LeaveAsTheModelSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, SwitchCaptures,
-                         testing::Combine(testing::Values("compiled", "dpdk"),
+                         testing::Combine(testing::Values("compiled", "dpdk", "bmv2"),
                                           testing::ValuesIn(captures())),
                          [](const auto& tested) {
                            return std::get<0>(tested.param) + "_" + std::get<1>(tested.param);

@@ -1,0 +1,26 @@
+// A plan as commands of simple_switch_CLI, for our v1model program (p4/v1model.p4) on bmv2.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "switch/counters.h"
+#include "switch/plan.h"
+#include "switch/tables.h"
+
+namespace ghostrank::bmv2 {
+
+// For a switch that has just started: the handles of its multicast nodes count from 0.
+std::vector<std::string> commands_of(const switchml::SwitchPlan& plan,
+                                     const std::vector<switchml::Tables>& jobs);
+
+// Commands that read the counters, and what the answers to them mean. `received` and `sent` of
+// ports are not among them.
+std::vector<std::string> commands_to_count(const switchml::SwitchPlan& plan,
+                                           const std::vector<switchml::Tables>& jobs);
+switchml::SwitchCounters counters_of(const std::string& answers, const switchml::SwitchPlan& plan,
+                                     const std::vector<switchml::Tables>& jobs);
+
+}  // namespace ghostrank::bmv2

@@ -1,0 +1,160 @@
+// A running switch on veth, changed over its control socket: the same on every target. Skipped
+// without root.
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/switch/namespaces.h"
+
+namespace ghostrank::switchml {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+struct Said {
+  int status = 0;
+  std::string text;
+};
+
+Said command(const std::string& line) {
+  Said said;
+  FILE* pipe = popen((std::string(GHOSTRANK_BINARY) + " switch " + line + " 2>&1").c_str(), "r");
+  std::array<char, 4096> buffer{};
+  while (const std::size_t n = fread(buffer.data(), 1, buffer.size(), pipe))
+    said.text.append(buffer.data(), n);
+  said.status = WEXITSTATUS(pclose(pipe));
+  return said;
+}
+
+class SwitchControl : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+    if (!net_.made()) GTEST_SKIP() << "network namespaces cannot be made here";
+    if (GetParam() == "dpdk" &&
+        !fs::exists(fs::path(GHOSTRANK_BINARY).parent_path() / "ghostrank-dpdk"))
+      GTEST_SKIP() << "built without DPDK";
+    folder_ = fs::path(testing::TempDir()) / ("control." + std::to_string(getpid()));
+    fs::create_directories(folder_);
+    write("plan.yaml", "schema: ghostrank/switch/1\nmac: 02:00:00:00:ff:01\nip: 10.0.0.254\n");
+    const std::string run = "ip netns exec " + net_.name(-1) + " " + GHOSTRANK_BINARY +
+                            " switch run --target " + GetParam() + " --plan " + file("plan.yaml") +
+                            " --ports p0,p1,p2,p3 --socket " + file("socket") + " >" + file("log") +
+                            " 2>&1 &";
+    ASSERT_EQ(std::system(run.c_str()), 0);
+    for (int i = 0; i < 200 && !fs::exists(file("socket")); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (int w = 0; w < kWorkers; ++w)
+      fd_[static_cast<std::size_t>(w)] = net_.inside(w, packet_socket);
+  }
+  void TearDown() override {
+    if (fs::exists(file("socket"))) ask("stop");
+    for (const int fd : fd_) close(fd);
+    fs::remove_all(folder_);
+  }
+
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(file(name)) << text;
+  }
+  Said ask(const std::string& what, const std::string& argument = {}) const {
+    return command(what + " --socket " + file("socket") + " " + argument);
+  }
+  Said admit(const std::string& name, int workers, int first_slot, int slots) const {
+    std::string text = "name: " + name +
+                       "\nelements: 256\nfirst_slot: " + std::to_string(first_slot) +
+                       "\nslots: " + std::to_string(slots) + "\nworkers:\n";
+    for (int w = 0; w < workers; ++w) {
+      char line[80];
+      std::snprintf(line, sizeof line, "  - {port: %d, mac: 02:00:00:00:00:%02x, ip: 10.0.0.%d}\n",
+                    w % kWorkers, static_cast<unsigned>(w), w + 1);
+      text += line;
+    }
+    write("job.yaml", text);
+    return ask("admit", file("job.yaml"));
+  }
+  void send(int w, int slot, int set, std::int32_t first) const {
+    const Bytes frame = chunk(w, slot, set, first, 256);
+    ASSERT_EQ(::write(fd_[static_cast<std::size_t>(w)], frame.data(), frame.size()),
+              std::ssize(frame));
+  }
+  // The first element of what comes to a worker; nothing: -1.
+  int answer(int w, int patience_ms = 5'000) const {
+    const Bytes frame = receive(fd_[static_cast<std::size_t>(w)], patience_ms);
+    return frame.size() == frame_bytes(256) ? element(frame, 0) : -1;
+  }
+
+ private:
+  Namespaces net_;
+  fs::path folder_;
+  std::array<int, kWorkers> fd_{-1, -1, -1, -1};
+};
+
+constexpr int kSilence = 300;  // ms without an answer
+
+TEST_P(SwitchControl, AdmitsCountsResetsAndRemovesJobs) {
+  send(0, 0, 0, 1);
+  EXPECT_EQ(answer(0, kSilence), -1) << "of no job yet";
+  ASSERT_EQ(admit("a", 2, 0, 4).status, 0);
+  ASSERT_EQ(admit("b", 4, 4, 4).status, 0);
+  send(0, 0, 0, 10);
+  send(1, 0, 0, 20);
+  EXPECT_EQ(answer(0), 30);
+  EXPECT_EQ(answer(1), 30);
+  for (int w = 0; w < kWorkers; ++w) send(w, 4, 0, 100);
+  for (int w = 0; w < kWorkers; ++w) EXPECT_EQ(answer(w), 400);
+
+  const std::string counters = ask("counters").text;
+  EXPECT_THAT(counters, HasSubstr(R"("strangers":1)"));
+  EXPECT_THAT(
+      counters,
+      HasSubstr(
+          R"({"job":"a","received":2,"collected":1,"duplicates":0,"broadcasts":1,"retransmissions":0,"results":0,"sent":2})"));
+  EXPECT_THAT(counters, HasSubstr(R"({"job":"b","received":4,"collected":3,)"));
+
+  // A sum that is forgotten begins anew.
+  send(0, 1, 0, 5);
+  EXPECT_EQ(answer(0, kSilence), -1);
+  EXPECT_EQ(ask("reset", "a").status, 0);
+  send(1, 1, 0, 7);
+  send(0, 1, 0, 6);
+  EXPECT_EQ(answer(0), 13);
+  EXPECT_EQ(answer(1), 13);
+
+  EXPECT_EQ(ask("remove", "a").status, 0);
+  send(0, 0, 1, 10);
+  send(1, 0, 1, 20);
+  EXPECT_EQ(answer(0, kSilence), -1) << "of a job that was removed";
+  // What it had is free again, and remembers nothing.
+  ASSERT_EQ(admit("c", 2, 0, 4).status, 0);
+  send(0, 0, 0, 1);
+  send(1, 0, 0, 2);
+  EXPECT_EQ(answer(0), 3);
+  EXPECT_EQ(answer(1), 3);
+}
+
+TEST_P(SwitchControl, RefusesWhatDoesNotFitAndSaysWhy) {
+  ASSERT_EQ(admit("a", 2, 0, 4).status, 0);
+  EXPECT_THAT(admit("a", 2, 8, 4).text, HasSubstr("there is a job 'a' already"));
+  EXPECT_THAT(admit("b", 2, 2, 4).text, HasSubstr("give this job other slots"));
+  EXPECT_THAT(admit("b", 33, 8, 4).text, HasSubstr("1 to 32 workers, not 33"));
+  EXPECT_THAT(admit("b", 2, 16380, 5).text, HasSubstr("do not fit the table"));
+  EXPECT_THAT(ask("remove", "nobody").text, HasSubstr("there is no job 'nobody'"));
+  if (GetParam() == "dpdk") {
+    EXPECT_THAT(admit("b", 2, 4, 5000).text, HasSubstr("are not free of the program's 4096"));
+  }
+  EXPECT_EQ(admit("b", 2, 4, 8).status, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, SwitchControl, testing::Values("compiled", "dpdk"),
+                         [](const auto& tested) { return tested.param; });
+
+}  // namespace
+}  // namespace ghostrank::switchml

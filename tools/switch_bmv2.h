@@ -1,0 +1,25 @@
+// The bmv2 target: p4lang's simple_switch on pcap files, with our v1model program and the entries
+// of a plan. simple_switch, its CLI and p4c-bm2-ss are looked for on PATH.
+//
+// Threading: main thread.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "switch/counters.h"
+#include "switch/frame_ports.h"
+#include "switch/plan.h"
+
+namespace ghostrank {
+
+// Plays the files, at the pace of their time stamps, and returns what the switch has counted. A
+// program that is empty is made from our sources. Throws Error: environment where something is
+// missing or does not start, usage where the plan does not fit the program.
+switchml::SwitchCounters run_on_bmv2(const std::string& program,
+                                     const std::vector<switchml::PortName>& ports,
+                                     const switchml::SwitchPlan& plan,
+                                     const std::atomic<bool>& stop);
+
+}  // namespace ghostrank
