@@ -208,6 +208,7 @@ Json to_json(const Result& result) {
             {"ranks", result.ranks},
             {"dilation", number(result.dilation)},
             {"wall_seconds", result.wall_seconds},
+            {"played_wall_seconds", result.played_wall_seconds},
             {"iterations", iterations_json(result)},
             {"step_time", step_time_json(result)}};
   json.update(throughput_json(result));

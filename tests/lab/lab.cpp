@@ -58,7 +58,7 @@ Lab::Lab(int hosts)
 Lab::~Lab() { remove(); }
 
 void Lab::remove() {
-  for (pid_t pid : children_) kill(-pid, SIGKILL), kill(pid, SIGKILL), waitpid(pid, nullptr, 0);
+  while (!children_.empty()) stop(*children_.begin());
   for (int h = 0; h < hosts_; ++h) shell("ip netns del " + space(h));
   shell("ip netns del " + space("sw"));
   std::error_code ignored;
@@ -72,13 +72,13 @@ bool Lab::possible() {
 
 void Lab::shape(const LinkShape& link) {
   const auto limit = [&](const auto& where, const std::string& device) {
-    const std::string tc = "tc qdisc replace dev " + device + " root handle 1: htb default 1";
     std::ostringstream rate;
     rate << std::fixed;
     rate.precision(0);
     rate << link.bits_per_second << "bit burst " << link.burst_bytes << "b cburst "
          << link.burst_bytes << "b quantum 65536";
-    must(in(where, tc));
+    // Fails where it is there already, and needs no change then.
+    shell(in(where, "tc qdisc add dev " + device + " root handle 1: htb default 1"));
     must(in(where,
             "tc class replace dev " + device + " parent 1: classid 1:1 htb rate " + rate.str()));
   };
@@ -146,6 +146,13 @@ int Lab::finish(pid_t pid, std::chrono::seconds limit) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
   return -1;
+}
+
+void Lab::stop(pid_t pid) {
+  kill(-pid, SIGKILL);
+  kill(pid, SIGKILL);  // it may not lead its group yet
+  waitpid(pid, nullptr, 0);
+  children_.erase(pid);
 }
 
 std::uint64_t Lab::sent_by(int host) const {

@@ -70,6 +70,8 @@ class Lab {
   pid_t start_host(int host, int size, const std::string& arguments);
   // Exit status, 128 + n for signal n, -1 when it did not end in time.
   int finish(pid_t pid, std::chrono::seconds limit);
+  // Ends what was started and all that it started.
+  void stop(pid_t pid);
   // What start_process() and start_host() printed.
   std::string output(int host) const { return read_file(file("host" + std::to_string(host))); }
 

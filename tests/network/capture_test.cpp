@@ -1,7 +1,10 @@
 // What really crosses the network, seen by a packet capture at every host's port, against what the
 // job says of itself.
+#include "tests/lab/capture.h"
+
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -60,17 +63,6 @@ struct Captured {
   json result;
 };
 
-// tcpdump drops what it has not read yet when it is told to end: wait until its file rests.
-void wait_until_written(const std::string& path) {
-  std::uintmax_t size = 0;
-  for (int same = 0, i = 0; same < 10 && i < 300; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const std::uintmax_t now = std::filesystem::file_size(path);
-    same = now == size ? same + 1 : 0;
-    size = now;
-  }
-}
-
 // Starts a process per host.
 std::vector<pid_t> start_hosts(Lab& lab, const std::string& arguments) {
   std::vector<pid_t> hosts;
@@ -107,35 +99,17 @@ std::vector<pid_t> start_by_mpirun(Lab& lab, const std::string& arguments) {
 // Plays the job while every host's port is captured.
 using Start = std::vector<pid_t> (*)(Lab&, const std::string&);
 Captured play_and_capture(Lab& lab, const std::string& job, Start start) {
-  std::vector<pid_t> captures;
-  const auto log = [](int h) { return "tcpdump" + std::to_string(h); };
-  const auto pcap = [&](int h) { return lab.file("pcap" + std::to_string(h)); };
-  for (int h = 0; h < kHosts; ++h) {
-    captures.push_back(
-        lab.start(lab.in("sw", "tcpdump -Z root -i " + Lab::port(h) + " -s 96 -B 65536 -w " +
-                                   pcap(h) + " tcp and src host " + Lab::address(h)),
-                  log(h)));
-  }
-  for (int h = 0; h < kHosts; ++h) {
-    const auto listening = [&] {
-      return read_file(lab.file(log(h))).find("listening on") != std::string::npos;
-    };
-    for (int i = 0; i < 500 && !listening(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-  }
+  std::deque<testing::Capture> captures;
+  for (int h = 0; h < kHosts; ++h) captures.emplace_back(lab, h);
   const auto hosts = start(lab, job + " --allow-unfaithful --json " + lab.file("result.json"));
   for (std::size_t h = hosts.size(); h-- > 0;) {
     EXPECT_EQ(lab.finish(hosts[h], std::chrono::seconds(60)), 0) << lab.output(static_cast<int>(h));
   }
-  for (int h = 0; h < kHosts; ++h) wait_until_written(pcap(h));
   Captured captured;
   for (int h = 0; h < kHosts; ++h) {
-    kill(captures[static_cast<std::size_t>(h)], SIGINT);
-    lab.finish(captures[static_cast<std::size_t>(h)], std::chrono::seconds(5));
-    captured.complete &=
-        read_file(lab.file(log(h))).find("\n0 packets dropped by kernel") != std::string::npos;
-    for (const auto& [flow, bytes] : testing::tcp_payload(pcap(h))) {
+    testing::Capture& capture = captures[static_cast<std::size_t>(h)];
+    captured.complete &= capture.stop();
+    for (const auto& [flow, bytes] : testing::tcp_payload(capture.file())) {
       const auto is_port = [&, f = flow](int port) {
         return f.source_port == port || f.target_port == port;
       };

@@ -1,0 +1,28 @@
+// The comparisons, one per file: cases.cpp's table names them.
+//
+// Units: seconds, bits per second. Threading: one thread; each makes the lab that it needs.
+#pragma once
+
+#include "tests/fidelity/report.h"
+#include "tests/lab/lab.h"
+
+namespace ghostrank::fidelity {
+
+struct Options {
+  bool quick = false;    // one pair in place of three: for a look, not for the tables
+  bool longer = false;   // `time`: drift over ten minutes
+  std::string pictures;  // folder for SVG
+};
+
+Findings compare_ddp(const Options& options);
+Findings compare_collectives(const Options& options);
+Findings compare_dilations(const Options& options);
+Findings measure_time(const Options& options);
+
+// Frames of 1,514 bytes carry 1,448 of a TCP stream: what is left of a shaped rate.
+inline constexpr double kGoodput = 1448.0 / 1514.0;
+inline constexpr double kSlow = 200e6, kFast = 1e9;
+inline constexpr int kBurst = 65536;       // bytes that an idle link passes at once
+inline constexpr double kLatency_us = 50;  // of the lab, one way; a step has a few dozen of them
+
+}  // namespace ghostrank::fidelity

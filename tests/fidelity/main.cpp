@@ -1,0 +1,79 @@
+// `fidelity [--quick] [--long] [CASE...]`: plays comparisons with the real thing and writes what
+// they found into docs/accuracy.md. Exit 0 when every bound held, 1 when one did not, 2 for wrong
+// arguments, 3 where there can be no lab.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/fidelity/cases.h"
+
+namespace ghostrank::fidelity {
+namespace {
+
+struct Case {
+  std::string_view name;
+  Findings (*compare)(const Options&);
+};
+constexpr Case kCases[] = {{"ddp", compare_ddp},
+                           {"gloo", compare_collectives},
+                           {"dilation", compare_dilations},
+                           {"time", measure_time}};
+constexpr char kDocs[] = GHOSTRANK_SOURCE_DIR "/docs/accuracy.md";
+
+int play(const Case& c, const Options& options) {
+  std::fprintf(stderr, "fidelity: %s\n", c.name.data());
+  const Findings found = c.compare(options);
+  std::printf("%s\n", found.markdown.c_str());
+  for (const std::string& miss : found.misses) std::printf("MISSED %s\n", miss.c_str());
+  std::fflush(stdout);
+  if (!options.quick) write_section(kDocs, std::string(c.name), found.markdown);
+  return found.misses.empty() ? 0 : 1;
+}
+
+int usage() {
+  std::string names;
+  for (const Case& c : kCases) names += " " + std::string(c.name);
+  std::fprintf(stderr, "fidelity [--quick] [--long] [CASE...]; cases:%s\n", names.c_str());
+  return 2;
+}
+
+int main(const std::vector<std::string>& arguments) {
+  Options options{false, false, GHOSTRANK_SOURCE_DIR "/docs/pictures"};
+  std::vector<const Case*> chosen;
+  for (const std::string& argument : arguments) {
+    const auto named = std::find_if(std::begin(kCases), std::end(kCases),
+                                    [&](const Case& c) { return c.name == argument; });
+    if (argument == "--quick")
+      options.quick = true;
+    else if (argument == "--long")
+      options.longer = true;
+    else if (named != std::end(kCases))
+      chosen.push_back(named);
+    else
+      return usage();
+  }
+  if (!testing::Lab::possible()) {
+    std::fprintf(stderr, "fidelity: needs root and network namespaces; run it as root\n");
+    return 3;
+  }
+  if (chosen.empty())
+    for (const Case& c : kCases) chosen.push_back(&c);
+  int status = 0;
+  for (const Case* c : chosen) status = std::max(status, play(*c, options));
+  return status;
+}
+
+}  // namespace
+}  // namespace ghostrank::fidelity
+
+int main(int argc, char** argv) {
+  try {
+    return ghostrank::fidelity::main({argv + 1, argv + argc});
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "fidelity: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,167 @@
+#include "tests/fidelity/peers.h"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+namespace ghostrank::fidelity {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using testing::Lab;
+using testing::read_file;
+
+constexpr seconds kLongest{120};  // one command, or one play
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    if (!in.eof()) lines.push_back(line);  // a line without an end is still being written
+  return lines;
+}
+
+// "10.77.0.3:29500" -> 2 and 29500.
+std::pair<int, int> host_and_port(const std::string& address) {
+  const std::size_t colon = address.rfind(':'), dot = address.rfind('.', colon);
+  return {std::stoi(address.substr(dot + 1)) - 1, std::stoi(address.substr(colon + 1))};
+}
+
+double number_after(const std::string& line, const std::string& key) {
+  const std::size_t at = line.find(" " + key + ":");
+  return at == std::string::npos ? 0 : std::stod(line.substr(at + key.size() + 2));
+}
+
+struct Counted {
+  Bytes bytes;
+  bool resting = true;  // nothing is under way
+};
+
+// `ss -tinHO` prints a line per connection: state, two queues, local, peer, and what TCP knows.
+Counted count(Lab& lab, int size, int except) {
+  Counted counted;
+  for (int h = 0; h < size; ++h) {
+    const std::string file = lab.file("ss");
+    testing::shell(lab.in(h, "sh -c 'ss -tinHO state established >" + file + "'"));
+    for (const std::string& line : lines_of(read_file(file))) {
+      std::istringstream in(line);
+      std::string receive, send, local, peer;
+      in >> receive >> send >> local >> peer;
+      const auto [target, target_port] = host_and_port(peer);
+      if (target_port == except || host_and_port(local).second == except) continue;
+      counted.bytes[{h, target}] += number_after(line, "bytes_acked");
+      counted.resting &= send == "0";
+    }
+  }
+  return counted;
+}
+
+}  // namespace
+
+json to_json(const SleepingModel& model) {
+  json layers = json::array();
+  for (const SleepingLayer& layer : model.layers)
+    layers.push_back({{"parameters", layer.parameters},
+                      {"forward_us", layer.forward_us},
+                      {"backward_us", layer.backward_us}});
+  return {{"layers", layers},
+          {"optimizer_us", model.optimizer_us},
+          {"bucket_cap_mb", model.bucket_cap_mb}};
+}
+
+TorchGroup::TorchGroup(Lab& lab, int size, const SleepingModel& model) : lab_(lab), size_(size) {
+  const std::string description = lab.file("model.json");
+  std::ofstream(description) << to_json(model);
+  for (int h = 0; h < size; ++h) {
+    const std::string orders = lab.file("orders" + std::to_string(h));
+    std::filesystem::remove(orders);
+    std::filesystem::remove(replies(h));
+    if (mkfifo(orders.c_str(), 0600) != 0) throw std::runtime_error("cannot make " + orders);
+    // Open for both: neither side waits for the other, and the worker sees no end of file.
+    orders_.push_back(open(orders.c_str(), O_RDWR | O_CLOEXEC));
+    processes_.push_back(lab.start_process(
+        h, size,
+        "GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1 /usr/bin/python3 " GHOSTRANK_SOURCE_DIR
+        "/tests/fidelity/torch_worker.py " +
+            description + " " + replies(h) + " <" + orders));
+  }
+  hello_ = await(0).front();
+}
+
+TorchGroup::~TorchGroup() {
+  for (const int orders : orders_)
+    if (write(orders, "quit\n", 5) != 5) continue;  // it is killed with the lab
+  for (const pid_t pid : processes_) lab_.finish(pid, seconds(10));
+  for (const int orders : orders_) close(orders);
+}
+
+std::vector<json> TorchGroup::ask(const std::string& command) {
+  const std::string line = command + "\n";
+  for (const int orders : orders_)
+    if (write(orders, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+      throw std::runtime_error("cannot give an order to PyTorch");
+  return await(++answered_);
+}
+
+std::vector<json> TorchGroup::await(std::size_t line) {
+  std::vector<json> answers;
+  const auto deadline = steady_clock::now() + kLongest;
+  while (static_cast<int>(answers.size()) < size_) {
+    const int h = static_cast<int>(answers.size());
+    const auto lines = lines_of(read_file(replies(h)));
+    if (lines.size() > line) {
+      answers.push_back(json::parse(lines[line]));
+      continue;
+    }
+    if (steady_clock::now() > deadline)
+      throw std::runtime_error("PyTorch on host " + std::to_string(h) +
+                               " does not answer; it said: " + lab_.output(h));
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  return answers;
+}
+
+json play(Lab& lab, int size, const std::string& arguments) {
+  const std::string result = lab.file("result.json");
+  std::filesystem::remove(result);
+  std::vector<pid_t> processes;
+  const std::string command = "env GHOSTRANK_PORT=" + std::to_string(kPlayPort) +
+                              " " GHOSTRANK_BINARY " " + arguments + " --allow-unfaithful --json " +
+                              result;
+  if (size == 1)
+    processes.push_back(lab.start(lab.in(0, command), "alone"));
+  else
+    for (int h = 0; h < size; ++h) processes.push_back(lab.start_process(h, size, command));
+  for (std::size_t h = 0; h < processes.size(); ++h) {
+    if (const int status = lab.finish(processes[h], kLongest); status != 0)
+      throw std::runtime_error(
+          "ghostrank " + arguments + " ended with " + std::to_string(status) + ": " +
+          (size == 1 ? read_file(lab.file("alone")) : lab.output(static_cast<int>(h))));
+  }
+  return json::parse(read_file(result));
+}
+
+Bytes payload_sent(Lab& lab, int size, int except) {
+  for (Counted before = count(lab, size, except);;) {
+    std::this_thread::sleep_for(milliseconds(100));
+    Counted now = count(lab, size, except);
+    if (now.resting && now.bytes == before.bytes) return now.bytes;
+    before = std::move(now);
+  }
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) throw std::runtime_error("no samples");
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace ghostrank::fidelity

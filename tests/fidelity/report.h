@@ -1,0 +1,36 @@
+// What a case found: a section of docs/accuracy.md between markers, and whether every bound held.
+//
+// Threading: pure functions, but for write_section().
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/fidelity/peers.h"
+
+namespace ghostrank::fidelity {
+
+struct Findings {
+  std::string markdown;
+  std::vector<std::string> misses;  // bounds that did not hold, as sentences
+};
+
+using Row = std::vector<std::string>;
+std::string markdown_table(const std::vector<Row>& rows);  // the first is the heading
+
+std::string milliseconds(double seconds);  // "12.3 ms"
+std::string percent(double share);         // "+0.12 %"
+std::string megabits(double bits_per_second);
+
+// A bound on the distance of two figures; adds a miss where it does not hold. Returns the distance.
+double hold(Findings& findings, const std::string& what, double ours, double theirs, double most);
+
+// Bytes of every ordered pair, which must be equal.
+void hold_bytes(Findings& findings, const std::string& what, const Bytes& ours,
+                const Bytes& theirs);
+
+// Replaces what stands between `<!-- fidelity NAME: begin -->` and `<!-- fidelity NAME: end -->`.
+// Throws std::runtime_error where the file has no such section.
+void write_section(const std::string& file, const std::string& name, const std::string& text);
+
+}  // namespace ghostrank::fidelity

@@ -1,0 +1,47 @@
+#include "tests/lab/capture.h"
+
+#include <filesystem>
+#include <signal.h>
+#include <thread>
+
+namespace ghostrank::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+// tcpdump drops what it has not read yet when it is told to end: wait until its file rests.
+void wait_until_written(const std::string& path) {
+  std::uintmax_t size = 0;
+  for (int same = 0, i = 0; same < 10 && i < 300; ++i) {
+    std::this_thread::sleep_for(milliseconds(50));
+    const std::uintmax_t now = std::filesystem::file_size(path);
+    same = now == size ? same + 1 : 0;
+    size = now;
+  }
+}
+
+}  // namespace
+
+Capture::Capture(Lab& lab, int host)
+    : lab_(lab),
+      file_(lab.file("pcap" + std::to_string(host))),
+      log_("tcpdump" + std::to_string(host)) {
+  std::filesystem::remove(lab.file(log_));  // of an earlier one
+  tcpdump_ =
+      lab.start(lab.in("sw", "tcpdump -Z root -i " + Lab::port(host) + " -s 96 -B 65536 -w " +
+                                 file_ + " tcp and src host " + Lab::address(host)),
+                log_);
+  const auto listening = [&] {
+    return read_file(lab_.file(log_)).find("listening on") != std::string::npos;
+  };
+  for (int i = 0; i < 500 && !listening(); ++i) std::this_thread::sleep_for(milliseconds(10));
+}
+
+bool Capture::stop() {
+  wait_until_written(file_);
+  kill(tcpdump_, SIGINT);
+  lab_.finish(tcpdump_, std::chrono::seconds(5));
+  return read_file(lab_.file(log_)).find("\n0 packets dropped by kernel") != std::string::npos;
+}
+
+}  // namespace ghostrank::testing
