@@ -62,11 +62,13 @@ class Mpirun : public ::testing::Test {
     std::ifstream in(result_file());
     return json::parse(in, nullptr, false);
   }
-  // Variables of a launcher around this test must not be seen.
+  // Variables of a launcher around this test must not be seen; of Open MPI's view of the machine,
+  // see tests/network/capture_test.cpp.
   Outcome run(int processes, const std::string& before, const std::string& arguments = "") const {
     return shell(
         "env -u RANK -u WORLD_SIZE -u MASTER_ADDR -u MASTER_PORT OMPI_ALLOW_RUN_AS_ROOT=1 "
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 60 mpirun --oversubscribe --bind-to "
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rtc=^hwloc timeout 60 mpirun --oversubscribe "
+        "--bind-to "
         "none -n " +
         std::to_string(processes) + " env " + before + " " + GHOSTRANK_BINARY + " run " + job() +
         " --quiet --allow-unfaithful --json " + result_file() + " " + arguments);

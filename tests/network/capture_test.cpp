@@ -78,7 +78,9 @@ std::vector<pid_t> start_one(Lab& lab, const std::string& arguments) {
 constexpr int kLauncherPort = 29600;
 
 // Starts the line that the job prints for its hosts. What stands in for ssh enters the namespace of
-// the host that it is given.
+// the host that it is given. Open MPI 4.1 shares its view of the machine at an address that it
+// finds free, now and then too near its own stack, and then ends by a fault: nothing here needs
+// that view.
 std::vector<pid_t> start_by_mpirun(Lab& lab, const std::string& arguments) {
   const std::string agent = lab.file("agent"), line = lab.file("line");
   std::string space = lab.pattern();
@@ -91,8 +93,9 @@ std::vector<pid_t> start_by_mpirun(Lab& lab, const std::string& arguments) {
   EXPECT_EQ(lab.finish(printer, std::chrono::seconds(10)), 0) << read_file(line);
   return {lab.start(
       lab.in(0, "env -u MASTER_ADDR -u RANK -u WORLD_SIZE GHOSTRANK_PORT=" + std::to_string(kPort) +
-                    " OMPI_MCA_plm_rsh_agent=" + agent + " OMPI_MCA_oob_tcp_static_ipv4_ports=" +
-                    std::to_string(kLauncherPort) + " sh " + line),
+                    " OMPI_MCA_rtc=^hwloc OMPI_MCA_plm_rsh_agent=" + agent +
+                    " OMPI_MCA_oob_tcp_static_ipv4_ports=" + std::to_string(kLauncherPort) +
+                    " sh " + line),
       "host0")};
 }
 
