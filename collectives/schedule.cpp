@@ -86,10 +86,4 @@ std::uint64_t input_elements(const Schedule& schedule, Rank r) {
   return own == 0 && schedule.out_of_place() ? work_elements(c, r) : own;
 }
 
-Block slice_of(const Block& block, const Step& step, std::uint32_t s) {
-  const std::uint64_t length = step.slice_elements == 0 ? block.count : step.slice_elements;
-  const std::uint64_t begin = std::min(block.count, s * length);
-  return {block.offset + begin, std::min(length, block.count - begin), block.buffer};
-}
-
 }  // namespace ghostrank

@@ -15,6 +15,7 @@
 // Threading: a Schedule is immutable once made and may be shared by any number of threads.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -174,7 +175,11 @@ struct StepOf {
 enum class Way : std::uint8_t { recv, send };
 
 // Slice `s` of a block: [s * slice_elements, ...) cut at the block's end; possibly empty.
-Block slice_of(const Block& block, const Step& step, std::uint32_t s);
+inline Block slice_of(const Block& block, const Step& step, std::uint32_t s) {
+  const std::uint64_t length = step.slice_elements == 0 ? block.count : step.slice_elements;
+  const std::uint64_t begin = std::min(block.count, s * length);
+  return {block.offset + begin, std::min(length, block.count - begin), block.buffer};
+}
 
 // Limits of one connection (channel, source, destination), as data of the library profile; 0 =
 // none.

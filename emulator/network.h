@@ -8,7 +8,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include "profiles/units.h"
@@ -19,11 +18,13 @@ struct LinkSpeed {
   double ps_per_byte = 0;  // 0: unlimited
   Picoseconds latency = 0;
 
+  bool limited() const { return ps_per_byte > 0; }
+
   static LinkSpeed from_rate(double bits_per_second, Picoseconds latency) {
     return {bits_per_second > 0 ? 8e12 / bits_per_second : 0, latency};
   }
   Picoseconds serialise(std::uint64_t bytes) const {
-    return static_cast<Picoseconds>(std::llround(static_cast<double>(bytes) * ps_per_byte));
+    return static_cast<Picoseconds>(static_cast<double>(bytes) * ps_per_byte + 0.5);
   }
 };
 

@@ -9,20 +9,16 @@
 #include <vector>
 
 #include "emulator/cluster.h"
+#include "emulator/event.h"
 #include "emulator/ledger.h"
-#include "emulator/moment.h"
 #include "emulator/network.h"
-#include "emulator/wire.h"
 #include "profiles/program.h"
 
 namespace ghostrank {
 
-inline constexpr std::uint32_t kNil = ~0u;
-
 // A message that came before anybody was ready for it; in a shard's pool, in lists by arrival.
 struct EarlyMessage {
-  Message message;
-  Moment arrived;
+  Event event;  // t: when it arrived
   std::uint32_t next = kNil;
 };
 
@@ -30,10 +26,30 @@ struct EarlyList {
   std::uint32_t head = kNil, tail = kNil;
 };
 
-// What one connection (actor to peer) still may send; kept only where the schedule has credits.
+// How messages from one rank of a group to another go; found out once, used for many.
+struct Route {
+  enum class Hop : std::uint8_t { node, process, fabric };  // within the node, the process; beyond
+  Rank peer = kNoRank;  // to; position in the group, kNoRank: nothing is known yet
+  Hop hop = Hop::node;
+  std::int32_t target = 0;  // global rank
+  std::uint32_t rank = 0;   // local index at its shard
+  std::int32_t shard = 0;
+  std::int32_t flow = -1;  // of the fabric; -1: none was planned
+  NicPair nics;
+  Flight* flight = nullptr;  // the peer's of this collective, once it was seen there
+  LedgerCell sent;           // and not in the ledger yet
+};
+
+// What one connection (actor to peer) still may send.
 struct CreditLine {
   Rank peer = kNoRank;
   std::uint32_t left = 0;
+};
+
+// Of an actor whose schedule has credits.
+struct Credits {
+  std::vector<CreditLine> lines;
+  Route back;  // by which they return
 };
 
 // One actor of one collective in flight: where it stands in its schedule.
@@ -41,38 +57,41 @@ struct ActorState {
   Step step;  // the current one
   int k = 0, steps = 0, channel = 0;
   std::uint32_t slice = 0;
+  Moment ready;  // when everything up to here was done
+  std::uint32_t unposted = 0;
   std::uint8_t awaiting = 0;  // bit i: slice not yet here from step.recv_from[i]
   bool waits = false;  // for a step of another actor; nothing is awaited from peers before that
   bool ended = false;
   bool held = false;  // must not go on before `unposted` messages have been taken by a full fabric
-  std::uint32_t unposted = 0;
-  Moment ready;                // when everything up to here was done
-  EarlyList early;             // arrived for a later step
-  LedgerCell* cell = nullptr;  // of the peer last sent to
-  NicPair cell_nics;
-  Rank cell_peer = kNoRank;
-  std::uint32_t cell_generation = 0;
-  std::vector<CreditLine> credits;
+  EarlyList early;    // arrived for a later step
+  Route route;        // to the peer last sent to
+  std::unique_ptr<Credits> credits;  // null: none are needed
 };
 
-// A collective in flight at one rank.
+// A collective in flight at one rank. What every message looks at comes first.
 struct Flight {
   const Schedule* schedule = nullptr;
-  std::unique_ptr<Schedule> transfer;  // owns the schedule of a send or recv
-  const Op* op = nullptr;
-  std::uint32_t rank = 0;  // local index
-  std::uint8_t stream = 0, lane = 0;
-  std::uint32_t group = 0, sequence = 0;
-  Rank position = kNoRank, peer = kNoRank;  // peer: of a send or recv, else kNoRank
-  std::uint16_t row = 0;
-  int actors_left = 0;
-  Flight* next_member = nullptr;  // of a call inside a node, of those that wait for the others
-  bool inside_node = false;
-  int waiting = 0;        // actors that wait for others
-  bool starting = false;  // inside start_flight: its end is reported there
-  Moment start, end;
+  std::uint32_t rank = 0;                    // local index
+  std::uint32_t group = kNil, sequence = 0;  // group: kNil while it is not in use
+  Rank position = kNoRank, peer = kNoRank;   // peer: of a send or recv, else kNoRank
+  int waiting = 0;                           // actors that wait for others
   std::vector<ActorState> actors;
+  const Op* op = nullptr;
+  std::unique_ptr<Schedule> transfer;  // owns the schedule of a send or recv
+  int actors_left = 0;
+  std::uint16_t row = 0;
+  std::uint8_t stream = 0, lane = 0;
+  bool inside_node = false;
+  bool starting = false;          // inside start_flight: its end is reported there
+  Flight* next_member = nullptr;  // of a call inside a node, of those that wait for the others
+  Moment start, end;
   std::unique_ptr<std::byte[]> work, input, scratch;  // verify mode
+
+  // Whether a message is one of this collective, at this rank.
+  bool expects(const Event& e) const {
+    return sequence == e.sequence && group == e.group && rank == e.rank &&
+           (peer == kNoRank || peer == e.source);
+  }
 };
 
 struct StreamState {

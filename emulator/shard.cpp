@@ -20,6 +20,7 @@ constexpr std::chrono::milliseconds kLongestSleep{50};
 constexpr std::chrono::microseconds kSpin{20};    // about what going to sleep and waking up costs
 constexpr std::size_t kScratchBytes = 256 << 10;  // stays in the cache
 constexpr std::size_t kMaxPendingEvents = 1u << 27;
+constexpr std::size_t kFlightsAhead = 12, kActorsAhead = 6;  // a few memory latencies of events
 constexpr std::size_t kMaxHeldPerFlight = 4096;  // three messages per actor, 64 channels, credits
 
 double thread_cpu_seconds() {
@@ -48,7 +49,7 @@ ShardShared::ShardShared(int count)
       quiet(static_cast<std::size_t>(count)) {
   for (int i = 0; i < count; ++i) asleep.push_back(std::make_unique<std::atomic<bool>>(false));
   for (int i = 0; i < count * count; ++i) {
-    rings.push_back(count > 1 ? std::make_unique<SpscRing<Event>>(kRingLog2) : nullptr);
+    rings.push_back(count > 1 ? std::make_unique<SpscRing<Parcel>>(kRingLog2) : nullptr);
   }
 }
 
@@ -107,6 +108,11 @@ void Shard::play(const Segment& segment, const Clock& clock, ShardShared& shared
     run_virtual();
   } else {
     run_real();
+  }
+  for (RankState& r : ranks_) {  // after a stop: what was sent is counted all the same
+    for (Flight* f : r.flights) {
+      for (ActorState& a : f->actors) settle(*f, a.route);
+    }
   }
   stats_.wall_seconds = static_cast<double>(monotonic_ns() - began) * 1e-9;
   stats_.cpu_seconds = thread_cpu_seconds() - cpu;
@@ -173,11 +179,12 @@ void Shard::run_virtual() {
     for (std::uint32_t n = 0; !timers_.empty() && timers_.next() < end; ++n) {
       if (n % 65536 == 65535 && stopped()) break;
       now_ = timers_.next();
-      fire(timers_.pop());
+      Event e = pop();
+      fire(e);
     }
     shared_->window.arrive_and_wait();
     for (std::size_t from = 0; from < shards; ++from) {
-      for (Event& e : shared_->mail[from * shards + self]) schedule(std::move(e));
+      for (Parcel& p : shared_->mail[from * shards + self]) take_over(std::move(p));
       shared_->mail[from * shards + self].clear();
     }
   }
@@ -205,10 +212,10 @@ bool Shard::take_arrivals() {
     moved_ = moved;
   }
   for (int from = 0; shared_->shards > 1 && from < shared_->shards; ++from) {
-    SpscRing<Event>& ring =
+    SpscRing<Parcel>& ring =
         *shared_->rings[static_cast<std::size_t>(from * shared_->shards + index_)];
-    Event e;
-    for (int n = 0; n < kEventsPerPass && ring.try_pop(e); ++n, any = true) schedule(std::move(e));
+    Parcel p;
+    for (int n = 0; n < kEventsPerPass && ring.try_pop(p); ++n, any = true) take_over(std::move(p));
   }
   return any;
 }
@@ -217,7 +224,8 @@ bool Shard::fire_due() {
   now_ = clock_.now();
   int fired = 0;
   while (fired < kEventsPerPass && !timers_.empty() && timers_.next() <= now_) {
-    fire(timers_.pop());
+    Event e = pop();
+    fire(e);
     if (++fired % kEventsPerClockRead == 0) now_ = clock_.now();
   }
   return fired > 0;
@@ -229,8 +237,8 @@ bool Shard::flush() {
   for (const int lane : retried_) {
     Outbox& box = outbox_[static_cast<std::size_t>(lane)];
     while (!box.queue.empty()) {
-      Flight* flight = box.queue.front().flight;
-      const std::uint32_t actor = box.queue.front().message.header.actor;
+      Flight* flight = box.queue.front().event.flight;
+      const std::uint32_t actor = box.queue.front().event.actor;
       if (!try_hand_over(lane, box.queue.front())) break;
       box.queue.pop_front();
       --outbox_size_;
@@ -262,11 +270,11 @@ void Shard::sleep() {
     // are woken.
     asleep.exchange(true);
     for (int from = 0; from < shared_->shards; ++from) {
-      SpscRing<Event>& ring =
+      SpscRing<Parcel>& ring =
           *shared_->rings[static_cast<std::size_t>(from * shared_->shards + index_)];
-      Event e;
-      if (ring.try_pop(e)) {
-        schedule(std::move(e));
+      Parcel p;
+      if (ring.try_pop(p)) {
+        take_over(std::move(p));
         timeout = std::chrono::nanoseconds(0);
       }
     }
@@ -280,13 +288,34 @@ void Shard::sleep() {
 // ---- Events
 // ---------------------------------------------------------------------------------------------
 
-void Shard::schedule(Event event) {
+void Shard::schedule(const Event& event) {
   GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
-  const std::uint32_t rank = event.rank;
-  timers_.push(event.t.at, rank, std::move(event));
+  // Equal times: by rank where every run must be alike, else as they come.
+  const std::uint32_t rank = clock_.is_virtual() ? event.rank : 0;
+  if (event.kind == Event::Kind::compute_done) return timers_.push_far(event.t.at, rank, event);
+  timers_.push(event.t.at, rank, event);
 }
 
-void Shard::fire(Event event) {
+// From another shard of the process.
+void Shard::take_over(Parcel parcel) {
+  Event event = parcel.event;
+  event.flight = nullptr;  // the sender's
+  if (parcel.message.payload) event.held = held_.put(std::move(parcel));
+  schedule(event);
+}
+
+// The next event; meanwhile the cache gets what those behind it will touch.
+Event Shard::pop() {
+  if (const Event* later = timers_.ahead(kFlightsAhead)) __builtin_prefetch(later->flight);
+  if (const Event* soon = timers_.ahead(kActorsAhead); soon && soon->flight) {
+    const auto* actor = reinterpret_cast<const char*>(soon->flight->actors.data());
+    for (std::size_t line = 0; line < sizeof(ActorState); line += 64)
+      __builtin_prefetch(actor + line);
+  }
+  return timers_.pop();
+}
+
+void Shard::fire(Event& event) {
   ++stats_.events;
   RankState& r = ranks_[event.rank];
   switch (event.kind) {
@@ -302,66 +331,64 @@ void Shard::fire(Event event) {
     }
     case Event::Kind::arrival: {
       if (event.through_nic) {
-        const Picoseconds d = nic_.serialise(event.message.header.bytes);
+        const Picoseconds d = nic_.serialise(event.bytes);
         const Picoseconds in =
             nics_[static_cast<std::size_t>(event.nic)].take_ingress(event.t.at, d);
         if (in > event.t.at) {
           event.t.at = in;
           event.through_nic = false;
-          return schedule(std::move(event));
+          return schedule(event);
         }
       }
-      return arrive(r, std::move(event.message), event.t);
+      return arrive(r, event);
     }
     case Event::Kind::node_done:
       return end_in_node(event.flight, event.t);
     case Event::Kind::post: {
-      Flight* flight = event.flight;
-      const std::uint32_t actor = event.message.header.actor;
-      const int lane = cluster_.shards() + event.flow;
-      hand_over(lane, std::move(event));
-      if (flight) posted(*flight, actor);
+      Parcel parcel = held_.take(event.held);
+      hand_over(cluster_.shards() + parcel.flow, std::move(parcel));
+      if (event.flight) posted(*event.flight, event.actor);
       return;
     }
   }
 }
 
-// Gives the event to another shard or process, now or, when there is no room, from the outbox; then
-// its sender is held until it has gone, which bounds every outbox by three messages per actor.
-void Shard::hand_over(int lane, Event event) {
+// Gives the parcel to another shard or process, now or, when there is no room, from the outbox;
+// then its sender is held until it has gone, which bounds every outbox by three messages per actor.
+void Shard::hand_over(int lane, Parcel parcel) {
   Outbox& box = outbox_[static_cast<std::size_t>(lane)];
-  if (box.queue.empty() && try_hand_over(lane, event)) return;
-  if (event.flight) ++event.flight->actors[event.message.header.actor].unposted;
-  box.queue.push_back(std::move(event));
+  if (box.queue.empty() && try_hand_over(lane, parcel)) return;
+  if (parcel.event.flight) ++parcel.event.flight->actors[parcel.event.actor].unposted;
+  box.queue.push_back(std::move(parcel));
   if (!box.waiting) waiting_.push_back(lane);
   box.waiting = true;
   ++outbox_size_;
   GHOSTRANK_ASSERT(outbox_size_ <= (flights_.size() + 1) * kMaxHeldPerFlight);
 }
 
-bool Shard::try_hand_to_shard(int shard, Event& event) {
+bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
   const auto way = static_cast<std::size_t>(index_ * shared_->shards + shard);
   if (clock_.is_virtual()) {
-    shared_->mail[way].push_back(std::move(event));
+    shared_->mail[way].push_back(std::move(parcel));
     return true;
   }
-  if (!shared_->rings[way]->try_push(event)) return false;
+  if (!shared_->rings[way]->try_push(parcel)) return false;
   if (shared_->asleep[static_cast<std::size_t>(shard)]->exchange(false)) {
     shared_->fabrics[static_cast<std::size_t>(shard)]->wake();
   }
   return true;
 }
 
-bool Shard::try_hand_over(int lane, Event& event) {
-  if (lane < cluster_.shards()) return try_hand_to_shard(lane, event);
-  Header& h = event.message.header;
+bool Shard::try_hand_over(int lane, Parcel& parcel) {
+  if (lane < cluster_.shards()) return try_hand_to_shard(lane, parcel);
+  Header& h = parcel.message.header;
   const Picoseconds late = std::max<Picoseconds>(0, clock_.now() - h.start);
   h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
-  const auto nic = static_cast<std::size_t>(event.nic);
+  const auto nic = static_cast<std::size_t>(parcel.event.nic);
   const Picoseconds start = h.start;
   const std::uint64_t bytes = h.bytes;
   const bool data = h.kind == MessageKind::data;
-  if (!fabric_.try_send(lane - cluster_.shards(), event.message)) return false;
+  if (!fabric_.try_send(lane - cluster_.shards(), parcel.message)) return false;
   if (data && bytes > 0) {  // how far the paced rate is off: growth of lateness within a busy
                             // period of the port
     Pace& pace = pace_[nic];

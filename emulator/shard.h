@@ -67,24 +67,6 @@ struct IterationPart {
   }
 };
 
-struct Event {
-  enum class Kind : std::uint8_t {
-    compute_done,  // `stream` of `rank` goes on
-    arrival,       // `message` for `rank`
-    post,          // the egress has its turn for `message` to another process
-    node_done,     // a call inside a node ends for `flight` and those behind it
-  };
-  Moment t;
-  Kind kind = Kind::arrival;
-  std::uint8_t stream = 0;
-  bool through_nic = false;  // arrival: the ingress has not been passed yet
-  std::uint32_t rank = 0;    // local index
-  std::int32_t nic = 0;      // arrival: by which it comes in; post: by which it leaves
-  Flight* flight = nullptr;  // post: the sender, whose actor message.header.actor waits
-  std::int32_t flow = 0;     // post: which takes the message
-  Message message;
-};
-
 // What the shards of a process share during one segment.
 struct ShardShared {
   explicit ShardShared(int shards);
@@ -99,9 +81,9 @@ struct ShardShared {
 
   int shards;
   std::barrier<> window;
-  std::vector<std::atomic<Picoseconds>> next;           // virtual time: next event of each shard
-  std::vector<std::unique_ptr<SpscRing<Event>>> rings;  // from * shards + to
-  std::vector<std::vector<Event>> mail;                 // virtual time: from * shards + to
+  std::vector<std::atomic<Picoseconds>> next;            // virtual time: next event of each shard
+  std::vector<std::unique_ptr<SpscRing<Parcel>>> rings;  // from * shards + to
+  std::vector<std::vector<Parcel>> mail;                 // virtual time: from * shards + to
   struct Quiet {
     bool is = false;
     Picoseconds since = 0;
@@ -169,11 +151,13 @@ class Shard {
   bool fire_due();
   bool flush();
   void sleep();
-  void fire(Event event);
-  void schedule(Event event);
-  void hand_over(int lane, Event event);
-  bool try_hand_over(int lane, Event& event);
-  bool try_hand_to_shard(int shard, Event& event);
+  Event pop();
+  void fire(Event& event);
+  void schedule(const Event& event);
+  void take_over(Parcel parcel);
+  void hand_over(int lane, Parcel parcel);
+  bool try_hand_over(int lane, Parcel& parcel);
+  bool try_hand_to_shard(int shard, Parcel& parcel);
   void fail(const std::string& what);
 
   // shard_stalls.cpp
@@ -212,19 +196,21 @@ class Shard {
 
   // shard_messages.cpp
   void send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer, const Block& slice);
-  void route(RankState& r, Flight* f, Message message, Moment t, const NicPair& nics);
-  void no_flow(const RankState& r, const Header& h);
+  void find_route(const RankState& r, Flight& f, int channel, Rank peer, bool back, Route& route);
+  void settle(const Flight& f, Route& route);
+  void leave(RankState& r, Flight* f, Route& route, Event event, Payload payload);
+  void leave_process(RankState& r, Flight* f, const Route& route, Event event, Payload payload);
   void do_locals(Flight& f, std::uint32_t actor);
   void arrive_from_wire(Message message);
-  Flight* find_flight(RankState& r, const Header& h);
-  void arrive(RankState& r, Message message, Moment t);
-  void accept(RankState& r, Flight& f, std::uint32_t actor, int bit, Message& message, Moment t);
+  Flight* find_flight(const RankState& r, const Event& e) const;
+  void arrive(RankState& r, const Event& e);
+  void accept(RankState& r, Flight& f, std::uint32_t actor, int bit, const Event& e);
   bool take_early(RankState& r, Flight& f, std::uint32_t actor);
   void adopt_early(RankState& r, Flight& f);
-  void push_early(EarlyList& list, Message message, Moment t);
-  void unlink_early(EarlyList& list, std::uint32_t before, std::uint32_t i);
-  void return_credit(RankState& r, Flight& f, const Header& consumed, Moment t);
-  void credit_arrived(RankState& r, Flight& f, const Header& h, Moment t);
+  void push_early(EarlyList& list, const Event& e);
+  Event unlink_early(EarlyList& list, std::uint32_t before, std::uint32_t i);
+  void return_credit(RankState& r, Flight& f, ActorState& a, const Event& consumed);
+  void credit_arrived(RankState& r, Flight& f, const Event& e);
 
   const JobSpec& spec_;
   const Workload& workload_;
@@ -254,7 +240,7 @@ class Shard {
   // What a full ring or fabric did not take yet, by lane: first the shards of this process, then
   // the flows of this shard.
   struct Outbox {
-    std::deque<Event> queue;
+    std::deque<Parcel> queue;
     bool waiting = false;  // listed in waiting_
   };
   std::deque<Outbox> outbox_;
@@ -269,8 +255,8 @@ class Shard {
     Moment last;
   };
   std::unordered_map<std::uint64_t, Meeting> meetings_;  // by group and sequence
-  std::vector<EarlyMessage> early_;
-  std::uint32_t free_early_ = kNil;
+  Pool<EarlyMessage> early_;
+  Pool<Parcel> held_;  // of events: messages to be posted, payload that has arrived
   Ledger ledger_;
   ShardStats stats_;
   std::vector<Span> spans_;

@@ -85,10 +85,16 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
     a.held = a.ended = a.waits = false;
     a.ready = f.start;
     a.early = {};
-    a.cell = nullptr;
-    a.cell_peer = kNoRank;
+    a.route = {};
     a.awaiting = 0;
-    a.credits.clear();
+    if (f.schedule->flow().credits == 0) {
+      a.credits.reset();
+    } else if (!a.credits) {
+      a.credits = std::make_unique<Credits>();
+    } else {
+      a.credits->lines.clear();
+      a.credits->back = {};
+    }
     if (a.steps > 0) load_step(f, a);
   }
   adopt_early(r, f);
@@ -193,6 +199,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
   f.work.reset();
   f.input.reset();
   f.scratch.reset();
+  f.group = kNil;
   free_flights_.push_back(&f);
 }
 
@@ -238,7 +245,7 @@ bool Shard::walk_actor(RankState& r, Flight& f, std::uint32_t actor) {
   while (a.k < a.steps) {
     if (a.waits && !begin_step(f, a)) return false;
     while (a.slice < a.step.slices) {
-      if (a.awaiting && !take_early(r, f, actor)) return false;
+      if (a.awaiting && (a.early.head == kNil || !take_early(r, f, actor))) return false;
       a.held = a.unposted > 0;
       if (a.held || !take_credit(f, a)) return false;
       if (a.step.local && segment_.verify) do_locals(f, actor);
@@ -262,6 +269,7 @@ void Shard::run_actor(RankState& r, Flight& f, std::uint32_t actor) {
   if (!walk_actor(r, f, actor)) return;
   ActorState& a = f.actors[actor];
   a.ended = true;
+  settle(f, a.route);
   f.end = later(f.end, a.ready);
   if (--f.actors_left > 0 || f.starting) return;
   finish_flight(r, f);
@@ -276,17 +284,16 @@ void Shard::posted(Flight& f, std::uint32_t actor) {
 
 // Takes one credit of every peer of the step, or none.
 bool Shard::take_credit(Flight& f, ActorState& a) {
+  if (!a.credits) return true;
   const std::uint32_t limit = f.schedule->flow().credits;
-  if (limit == 0) return true;
-  a.credits.reserve(a.credits.size() + kMaxPeers);  // keeps the pointers below valid
+  std::vector<CreditLine>& credits = a.credits->lines;
+  credits.reserve(credits.size() + kMaxPeers);  // keeps the pointers below valid
   std::array<CreditLine*, kMaxPeers> lines{};
   std::size_t n = 0;
   for (Rank peer : a.step.send_to) {
-    auto line = std::find_if(a.credits.begin(), a.credits.end(),
+    auto line = std::find_if(credits.begin(), credits.end(),
                              [&](const CreditLine& c) { return c.peer == peer; });
-    if (line == a.credits.end()) {
-      line = a.credits.insert(a.credits.end(), {peer, limit});
-    }
+    if (line == credits.end()) line = credits.insert(credits.end(), {peer, limit});
     if (line->left == 0) return false;
     lines[n++] = &*line;
   }

@@ -38,101 +38,138 @@ void combine(Flight& f, std::byte* into, const std::byte* from, std::uint64_t co
 
 // ---- Sending ----
 
+// How messages of the flight's rank to `peer` go; those of credits take the way of their data back.
+void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bool back,
+                       Route& route) {
+  settle(f, route);
+  const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
+  route = {};
+  route.peer = peer;
+  route.target = members[static_cast<std::size_t>(peer)];
+  const Place& to = cluster_.place(route.target);
+  route.rank = static_cast<std::uint32_t>(to.local);
+  route.shard = to.shard;
+  if (to.node == r.place.node) return;
+  route.hop = flows_.carries(r.place, to) ? Route::Hop::fabric : Route::Hop::process;
+  const NicPair data = back ? nics_of(cluster_, *f.schedule, members, peer, f.position, channel)
+                            : nics_of(cluster_, *f.schedule, members, f.position, peer, channel);
+  route.nics = back ? NicPair{data.target, data.source} : data;
+  if (route.hop == Route::Hop::process) return;
+  Header h;
+  h.group = f.group;
+  h.channel = static_cast<std::uint16_t>(channel);
+  h.kind = back ? MessageKind::credit : MessageKind::data;
+  route.flow = flows_.index_of(r.id, route.target, h, route.nics);
+  if (route.flow >= 0) return;
+  fail("rank " + std::to_string(r.id) + " sends to rank " + std::to_string(route.target) +
+       " on channel " + std::to_string(channel) + " of group " +
+       std::to_string(f.group & ~kPointToPoint) +
+       ", for which the plan opened no flow; fabric.flows: process needs none");
+}
+
+// What was sent by the route and not counted yet goes to the ledger.
+void Shard::settle(const Flight& f, Route& route) {
+  if (route.sent.messages == 0) return;
+  if (route.hop == Route::Hop::node) {
+    ledger_.add_intra(route.sent);
+  } else {
+    ledger_.add({route.nics.source, route.nics.target, f.row}, route.sent);
+  }
+  route.sent = {};
+}
+
 void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
                        const Block& slice) {
   ActorState& a = f.actors[actor];
+  if (a.route.peer != peer) find_route(r, f, a.channel, peer, false, a.route);
   const std::uint32_t element = f.schedule->collective().element_bytes;
-  const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
-  Message m;
-  m.header.group = f.group;
-  m.header.sequence = f.sequence;
-  m.header.source = f.position;
-  m.header.target = members[static_cast<std::size_t>(peer)];
-  m.header.channel = static_cast<std::uint16_t>(a.channel);
-  m.header.actor = actor;
-  m.header.bytes = message_bytes(f.schedule->protocol(), slice.count, element);
+  Event e;
+  e.t = a.ready;
+  e.bytes = message_bytes(f.schedule->protocol(), slice.count, element);
+  e.group = f.group;
+  e.sequence = f.sequence;
+  e.source = f.position;
+  e.actor = actor;
+  e.channel = static_cast<std::uint16_t>(a.channel);
+  Payload payload;
   if (segment_.verify && slice.count > 0) {
-    m.payload = std::make_unique<std::byte[]>(m.header.bytes);
-    std::byte* to = m.payload.get();
+    payload = std::make_unique<std::byte[]>(e.bytes);
+    std::byte* to = payload.get();
     for_each_place(f, actor, slice, Way::send, [&](const Block& place) {
       if (place.buffer != Buffer::none)
         std::memcpy(to, data_of(f, place.buffer) + place.offset * element, place.count * element);
       to += place.count * element;
     });
   }
-  const Place& to = cluster_.place(m.header.target);
   ++stats_.messages;
-  if (to.node == r.place.node) {
-    ledger_.add_intra(m.header.bytes);
-  } else {
-    if (a.cell_peer != peer || a.cell_generation != ledger_.generation()) {
-      a.cell_nics = nics_of(cluster_, *f.schedule, members, f.position, peer, a.channel);
-      a.cell = &ledger_.cell({a.cell_nics.source, a.cell_nics.target, f.row});
-      a.cell_peer = peer;
-      a.cell_generation = ledger_.generation();
-    }
-    a.cell->bytes += m.header.bytes;
-    ++a.cell->messages;
-  }
-  route(r, &f, std::move(m), a.ready, a.cell_nics);
+  a.route.sent.bytes += e.bytes;
+  ++a.route.sent.messages;
+  leave(r, &f, a.route, e, std::move(payload));
 }
 
-// Puts a message on its way at `t`: over NVLink inside the node, through the modelled NICs inside
-// this process, or through the fabric when the egress has its turn.
-void Shard::route(RankState& r, Flight* f, Message m, Moment t, const NicPair& nics) {
-  const Place& to = cluster_.place(m.header.target);
-  Event e;
-  e.rank = static_cast<std::uint32_t>(to.local);
-  e.flight = f;
-  if (to.node == r.place.node) {
-    const Picoseconds d = intra_.serialise(m.header.bytes);
-    e.t = {r.nvlink.take_egress(t.at, d) + d + intra_.latency, t.slip};
-    e.message = std::move(m);
-    return schedule(std::move(e));
+// Puts a message that is ready at e.t on its way: over NVLink inside the node, through the modelled
+// NICs inside this process, or through the fabric when the egress has its turn. `f`: whose actor
+// waits if there is no room; null for credits, which pass data on a queue of their own.
+void Shard::leave(RankState& r, Flight* f, Route& route, Event e, Payload payload) {
+  e.rank = route.rank;
+  const bool node = route.hop == Route::Hop::node, credit = e.message == MessageKind::credit;
+  const LinkSpeed& link = node ? intra_ : nic_;
+  const Picoseconds d = link.serialise(e.bytes);
+  if (link.limited() && (node || !credit)) {
+    Port& port = node ? r.nvlink : nics_[static_cast<std::size_t>(route.nics.source)];
+    e.t.at = port.take_egress(e.t.at, d);
   }
-  const Picoseconds d = nic_.serialise(m.header.bytes);
-  const bool credit = m.header.kind == MessageKind::credit;  // passes data on a queue of its own
-  const Picoseconds start =
-      credit ? t.at : nics_[static_cast<std::size_t>(nics.source)].take_egress(t.at, d);
-  if (!flows_.carries(r.place, to)) {
-    e.t = {start + d + nic_.latency, t.slip};
+  if (route.hop == Route::Hop::fabric) return leave_process(r, f, route, e, std::move(payload));
+  e.t.at += d + link.latency;
+  if (!node) {
     if (reanchor_ && now_ > e.t.at)
-      e.t = {now_, t.slip + (now_ - e.t.at)};  // not there before it was handed over
-    e.through_nic = !credit;
-    e.nic = nics.target;
-    if (copy_payload_) {
-      for (std::uint64_t left = m.header.bytes; left > 0;) {
-        const std::uint64_t n = std::min<std::uint64_t>(left, scratch_.size() / 2);
-        std::memcpy(scratch_.data(), scratch_.data() + scratch_.size() / 2, n);
-        left -= n;
-      }
+      e.t = {now_, e.t.slip + (now_ - e.t.at)};  // not there before it was handed over
+    e.through_nic = !credit && nic_.limited();
+    e.nic = route.nics.target;
+    for (std::uint64_t left = copy_payload_ ? e.bytes : 0; left > 0;) {
+      const std::uint64_t n = std::min<std::uint64_t>(left, scratch_.size() / 2);
+      std::memcpy(scratch_.data(), scratch_.data() + scratch_.size() / 2, n);
+      left -= n;
     }
-    e.message = std::move(m);
-    if (to.shard == index_) return schedule(std::move(e));
-    return hand_over(to.shard, std::move(e));
   }
-  e.kind = Event::Kind::post;
-  e.nic = nics.source;
-  e.flow = flows_.index_of(r.id, m.header.target, m.header, nics);
-  if (e.flow < 0) return no_flow(r, m.header);
-  const int in = nics.target - to.node * cluster_.nics_per_node();
-  m.header.nic = nics.target == to.nic ? 0 : static_cast<std::uint8_t>(in + 1);
-  e.rank = static_cast<std::uint32_t>(r.place.local);
-  e.t = {start, t.slip};
-  m.header.nonce = nonce_;
-  m.header.start = start;
-  m.header.slip_ns = to_ns(t.slip);
-  e.message = std::move(m);
-  if (start <= now_) return hand_over(cluster_.shards() + e.flow, std::move(e));
-  if (f) ++f->actors[e.message.header.actor].unposted;
-  schedule(std::move(e));
+  if (route.shard != index_) {
+    e.flight = f;
+    return hand_over(route.shard, {.event = e, .message = {{}, std::move(payload)}});
+  }
+  if (payload) e.held = held_.put({.message = {{}, std::move(payload)}});
+  if (!route.flight) route.flight = find_flight(ranks_[e.rank], e);
+  e.flight = route.flight;
+  schedule(e);
 }
 
-void Shard::no_flow(const RankState& r, const Header& h) {
-  fail("rank " + std::to_string(r.id) + " sends to rank " + std::to_string(h.target) +
-       " on channel " + std::to_string(h.channel) + " of group " +
-       std::to_string(h.group & ~kPointToPoint) +
-       ", for which the plan opened no flow; fabric.flows: process needs none");
+// To another process, at e.t: now, or from the queue when it is time.
+void Shard::leave_process(RankState& r, Flight* f, const Route& route, Event e, Payload payload) {
+  if (route.flow < 0) return;  // the run ends: find_route has said why
+  Parcel p{.message = {{}, std::move(payload)}, .flow = route.flow};
+  Header& h = p.message.header;
+  const Place& to = cluster_.place(route.target);
+  const int in = route.nics.target - to.node * cluster_.nics_per_node();
+  h.nonce = nonce_;
+  h.group = e.group;
+  h.sequence = e.sequence;
+  h.source = e.source;
+  h.target = route.target;
+  h.channel = e.channel;
+  h.kind = e.message;
+  h.nic = route.nics.target == to.nic ? 0 : static_cast<std::uint8_t>(in + 1);
+  h.actor = e.actor;
+  h.bytes = e.bytes;
+  h.start = e.t.at;
+  h.slip_ns = to_ns(e.t.slip);
+  e.kind = Event::Kind::post;
+  e.nic = route.nics.source;
+  e.rank = static_cast<std::uint32_t>(r.place.local);
+  e.flight = f;
+  p.event = e;
+  if (e.t.at <= now_) return hand_over(cluster_.shards() + route.flow, std::move(p));
+  if (f) ++f->actors[e.actor].unposted;
+  e.held = held_.put(std::move(p));
+  schedule(e);
 }
 
 // A step's work on the rank's own buffers; only data is touched, it takes no time.
@@ -170,67 +207,72 @@ void Shard::arrive_from_wire(Message m) {
     e.t = {now_, e.t.slip + std::min(now_ - floor, ours)};
   }
   e.rank = static_cast<std::uint32_t>(p.local);
-  e.through_nic = h.kind == MessageKind::data;
+  e.bytes = h.bytes;
+  e.group = h.group;
+  e.sequence = h.sequence;
+  e.source = h.source;
+  e.actor = h.actor;
+  e.channel = h.channel;
+  e.message = h.kind;
+  e.through_nic = h.kind == MessageKind::data && nic_.limited();
   e.nic = h.nic == 0 ? p.nic : p.node * cluster_.nics_per_node() + h.nic - 1;
-  e.message = std::move(m);
-  schedule(std::move(e));  // behind what came before it on the same connection
+  if (m.payload) e.held = held_.put({.message = std::move(m)});
+  schedule(e);  // behind what came before it on the same connection
 }
 
-Flight* Shard::find_flight(RankState& r, const Header& h) {
+Flight* Shard::find_flight(const RankState& r, const Event& e) const {
   for (Flight* f : r.flights) {
-    if (f->sequence == h.sequence && f->group == h.group &&
-        (f->peer == kNoRank || f->peer == h.source))
-      return f;
+    if (f->expects(e)) return f;
   }
   return nullptr;
 }
 
-void Shard::arrive(RankState& r, Message m, Moment t) {
-  const Header& h = m.header;
-  Flight* f = find_flight(r, h);
-  if (h.kind == MessageKind::credit) {
-    if (f) credit_arrived(r, *f, h, t);  // else: the sender has ended, nobody waits for it
+void Shard::arrive(RankState& r, const Event& e) {
+  Flight* f = e.flight && e.flight->expects(e) ? e.flight : find_flight(r, e);
+  if (e.message == MessageKind::credit) {
+    if (f) credit_arrived(r, *f, e);  // else: the sender has ended, nobody waits for it
     return;
   }
-  if (!f) return push_early(r.early, std::move(m), t);
+  if (!f) return push_early(r.early, e);
   const auto actor =
-      static_cast<std::uint32_t>(f->schedule->receiver(f->position, h.channel, h.source));
+      static_cast<std::uint32_t>(f->schedule->receiver(f->position, e.channel, e.source));
   ActorState& a = f->actors[actor];
   for (int bit = 0; bit < a.step.recv_from.size(); ++bit) {
-    if ((a.awaiting >> bit & 1) && a.step.recv_from[bit] == h.source && a.early.head == kNil) {
-      accept(r, *f, actor, bit, m, t);
+    if ((a.awaiting >> bit & 1) && a.step.recv_from[bit] == e.source && a.early.head == kNil) {
+      accept(r, *f, actor, bit, e);
       if (a.awaiting == 0) run_actor(r, *f, actor);
       return;
     }
   }
-  push_early(a.early, std::move(m), t);
+  push_early(a.early, e);
   if (a.awaiting && take_early(r, *f, actor)) run_actor(r, *f, actor);
 }
 
 // The awaited slice from recv_from[bit] is here: combine it and give its slot back to the sender.
-void Shard::accept(RankState& r, Flight& f, std::uint32_t actor, int bit, Message& m, Moment t) {
+void Shard::accept(RankState& r, Flight& f, std::uint32_t actor, int bit, const Event& e) {
   ActorState& a = f.actors[actor];
   const Block slice = slice_of(a.step.recv, a.step, a.slice);
   const std::uint32_t element = f.schedule->collective().element_bytes;
   const std::uint64_t expected = message_bytes(f.schedule->protocol(), slice.count, element);
-  if (m.header.bytes != expected) {
-    return fail("rank " + std::to_string(r.id) + " got " + std::to_string(m.header.bytes) +
-                " bytes where its schedule " + "expects " + std::to_string(expected) +
+  if (e.bytes != expected) {
+    return fail("rank " + std::to_string(r.id) + " got " + std::to_string(e.bytes) +
+                " bytes where its schedule expects " + std::to_string(expected) +
                 "; do all processes run the same job?");
   }
-  if (m.payload && f.work) {  // a fabric that can verify always keeps payload
-    const std::byte* from = m.payload.get();
+  if (e.held != kNil) {
+    const Payload payload = held_.take(e.held).message.payload;
+    const std::byte* from = payload.get();
     for_each_place(f, actor, slice, Way::recv, [&](const Block& place) {
-      if (place.buffer != Buffer::none) {
+      if (f.work && place.buffer != Buffer::none) {
         combine(f, data_of(f, place.buffer) + place.offset * element, from, place.count,
                 a.step.on_recv);
       }
       from += place.count * element;
     });
   }
-  a.ready = later(a.ready, t);
+  a.ready = later(a.ready, e.t);
   a.awaiting = static_cast<std::uint8_t>(a.awaiting & ~(1u << bit));
-  if (f.schedule->flow().credits > 0) return_credit(r, f, m.header, later(t, f.start));
+  if (a.credits) return_credit(r, f, a, e);
 }
 
 // Accepts what has come before its time; true when nothing more is awaited.
@@ -238,20 +280,17 @@ bool Shard::take_early(RankState& r, Flight& f, std::uint32_t actor) {
   ActorState& a = f.actors[actor];
   std::uint32_t before = kNil;
   for (std::uint32_t i = a.early.head; i != kNil && a.awaiting;) {
-    EarlyMessage& e = early_[i];
-    const std::uint32_t next = e.next;
+    const std::uint32_t next = early_[i].next;
+    const Rank source = early_[i].event.source;
     int bit = 0;
     while (bit < a.step.recv_from.size() &&
-           !((a.awaiting >> bit & 1) && a.step.recv_from[bit] == e.message.header.source)) {
+           !((a.awaiting >> bit & 1) && a.step.recv_from[bit] == source)) {
       ++bit;
     }
     if (bit == a.step.recv_from.size()) {
       before = i;
     } else {
-      Message m = std::move(e.message);
-      const Moment t = e.arrived;
-      unlink_early(a.early, before, i);
-      accept(r, f, actor, bit, m, t);
+      accept(r, f, actor, bit, unlink_early(a.early, before, i));
     }
     i = next;
   }
@@ -264,13 +303,10 @@ void Shard::adopt_early(RankState& r, Flight& f) {
   std::uint32_t before = kNil;
   for (std::uint32_t i = r.early.head; i != kNil;) {
     const std::uint32_t next = early_[i].next;
-    const Header& h = early_[i].message.header;
-    if (find_flight(r, h) == &f) {
-      Message m = std::move(early_[i].message);
-      const Moment t = early_[i].arrived;
-      unlink_early(r.early, before, i);
-      const int actor = f.schedule->receiver(f.position, m.header.channel, m.header.source);
-      push_early(f.actors[static_cast<std::size_t>(actor)].early, std::move(m), t);
+    if (find_flight(r, early_[i].event) == &f) {
+      const Event e = unlink_early(r.early, before, i);
+      const int actor = f.schedule->receiver(f.position, e.channel, e.source);
+      push_early(f.actors[static_cast<std::size_t>(actor)].early, e);
     } else {
       before = i;
     }
@@ -278,56 +314,45 @@ void Shard::adopt_early(RankState& r, Flight& f) {
   }
 }
 
-void Shard::push_early(EarlyList& list, Message m, Moment t) {
-  std::uint32_t i = free_early_;
-  if (i == kNil) {
-    i = static_cast<std::uint32_t>(early_.size());
-    early_.emplace_back();
-  } else {
-    free_early_ = early_[i].next;
-  }
-  early_[i] = {std::move(m), t, kNil};
+void Shard::push_early(EarlyList& list, const Event& e) {
+  const std::uint32_t i = early_.put({e, kNil});
   (list.tail == kNil ? list.head : early_[list.tail].next) = i;
   list.tail = i;
 }
 
-void Shard::unlink_early(EarlyList& list, std::uint32_t before, std::uint32_t i) {
-  (before == kNil ? list.head : early_[before].next) = early_[i].next;
+Event Shard::unlink_early(EarlyList& list, std::uint32_t before, std::uint32_t i) {
+  const EarlyMessage m = early_.take(i);
+  (before == kNil ? list.head : early_[before].next) = m.next;
   if (list.tail == i) list.tail = before;
-  early_[i].next = free_early_;
-  free_early_ = i;
+  return m.event;
 }
 
 // ---- Credits ----
 
-void Shard::return_credit(RankState& r, Flight& f, const Header& consumed, Moment t) {
-  Message m;
-  m.header = consumed;
-  m.header.kind = MessageKind::credit;
-  m.header.bytes = 0;
-  m.header.target =
-      workload_.groups[f.group & ~kPointToPoint].members[static_cast<std::size_t>(consumed.source)];
-  m.header.source = f.position;
-  // It takes the way of its data back, which only a real fabric sees.
-  const Place& to = cluster_.place(m.header.target);
-  NicPair nics{r.place.nic, to.nic};
-  if (flows_.carries(r.place, to)) {
-    const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
-    const NicPair data =
-        nics_of(cluster_, *f.schedule, members, consumed.source, f.position, consumed.channel);
-    nics = {data.target, data.source};
-  }
-  route(r, nullptr, std::move(m), t, nics);
+// It takes the way of its data back, which only a real fabric sees.
+void Shard::return_credit(RankState& r, Flight& f, ActorState& a, const Event& consumed) {
+  Route& back = a.credits->back;
+  if (back.peer != consumed.source) find_route(r, f, consumed.channel, consumed.source, true, back);
+  Event e = consumed;
+  e.t = later(consumed.t, f.start);
+  e.message = MessageKind::credit;
+  e.bytes = 0;
+  e.source = f.position;
+  e.held = kNil;
+  e.kind = Event::Kind::arrival;
+  e.through_nic = false;
+  leave(r, nullptr, back, e, nullptr);
 }
 
-void Shard::credit_arrived(RankState& r, Flight& f, const Header& h, Moment t) {
-  if (h.actor >= static_cast<std::uint32_t>(f.schedule->actors(f.position))) return;
-  ActorState& a = f.actors[h.actor];
-  for (CreditLine& line : a.credits) {
-    if (line.peer != h.source) continue;
+void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {
+  if (e.actor >= static_cast<std::uint32_t>(f.schedule->actors(f.position))) return;
+  ActorState& a = f.actors[e.actor];
+  if (!a.credits) return;
+  for (CreditLine& line : a.credits->lines) {
+    if (line.peer != e.source) continue;
     if (line.left++ > 0 || a.k >= a.steps || a.waits || a.awaiting || a.held) return;
-    a.ready = later(a.ready, t);
-    return run_actor(r, f, h.actor);
+    a.ready = later(a.ready, e.t);
+    return run_actor(r, f, e.actor);
   }
 }
 

@@ -1,14 +1,22 @@
-// A 4-ary min-heap of small keys over a pool of events, ordered by (time, rank, sequence): the
-// order in which events fire is the same in every run with the same seed.
+// Events in the order of (time, rank, when they were pushed), so that every run with the same seed
+// fires them alike.
 //
-// Bound: 2^32 events; memory grows to the largest number pending and is kept.
+// Most come nearly sorted: what is sent now arrives one latency from now, and so does what is sent
+// next. So a few sorted runs take whatever is no earlier than their last; only the rest goes to a
+// 4-ary heap of small keys. The runs hold their events, one behind the other in memory, and can be
+// looked at ahead of time.
+//
+// Bounds: ranks below 2^24, 2^40 events in all, 2^32 in the heap at one time; memory grows to the
+// most that were pending and is kept.
 // Threading: one owner.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "emulator/pool.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
@@ -16,78 +24,151 @@ namespace ghostrank {
 template <typename Event>
 class TimerQueue {
  public:
-  bool empty() const { return heap_.empty(); }
-  std::size_t size() const { return heap_.size(); }
-  Picoseconds next() const { return heap_.front().at; }
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  Picoseconds next() const { return first_key_.at; }
+
+  // Of what will be overtaken by much that is pushed later; it would keep a run to itself.
+  void push_far(Picoseconds at, std::uint32_t rank, Event event) {
+    push_to_heap(key_of(at, rank), std::move(event));
+  }
 
   void push(Picoseconds at, std::uint32_t rank, Event event) {
-    std::uint32_t slot = 0;
-    if (free_.empty()) {
-      slot = static_cast<std::uint32_t>(events_.size());
-      events_.push_back(std::move(event));
-    } else {
-      slot = free_.back();
-      free_.pop_back();
-      events_[slot] = std::move(event);
+    const Key key = key_of(at, rank);
+    for (int i = 0; i < kRuns; ++i) {
+      Run& run = runs_[static_cast<std::size_t>(i)];
+      if (run.size > 0 && key.before(run.last)) continue;
+      if (run.size == run.ring.size()) grow(run);
+      run.at(run.size++) = {key, std::move(event)};
+      run.last = key;
+      return pushed(key, i);
     }
-    heap_.push_back({at, (static_cast<std::uint64_t>(rank) << 32) | sequence_++, slot});
-    rise(heap_.size() - 1);
+    push_to_heap(key, std::move(event));
   }
 
   Event pop() {
-    const Key top = heap_.front();
-    heap_.front() = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) sink(0);
-    free_.push_back(top.slot);
-    return std::move(events_[top.slot]);
+    --size_;
+    if (first_ == kHeap) return pop_from_heap();
+    Run& run = runs_[static_cast<std::size_t>(first_)];
+    Event event = std::move(run.at(0).event);
+    run.head = (run.head + 1) & (run.ring.size() - 1);
+    --run.size;
+    find_first();
+    return event;
   }
 
-  void clear() {
-    heap_.clear();
-    free_.clear();
-    events_.clear();
+  // The event that will come `n` after the first one if nothing comes between; null: unknown.
+  const Event* ahead(std::size_t n) const {
+    if (first_ == kHeap) return nullptr;
+    const Run& run = runs_[static_cast<std::size_t>(first_)];
+    return n < run.size ? &run.at(n).event : nullptr;
   }
+
+  void clear() { *this = {}; }
 
  private:
+  static constexpr int kRuns = 4, kHeap = kRuns;
+
   struct Key {
     Picoseconds at;
     std::uint64_t tie;
-    std::uint32_t slot;
     bool before(const Key& other) const { return at != other.at ? at < other.at : tie < other.tie; }
   };
+  struct Entry {
+    Key key;
+    Event event;
+  };
+  struct Run {  // a ring of a power of two
+    std::vector<Entry> ring;
+    std::size_t head = 0, size = 0;
+    Key last{};
+    Entry& at(std::size_t i) { return ring[(head + i) & (ring.size() - 1)]; }
+    const Entry& at(std::size_t i) const { return ring[(head + i) & (ring.size() - 1)]; }
+  };
+  struct Slot {
+    Key key;
+    std::uint32_t event;  // in events_
+  };
+
+  Key key_of(Picoseconds at, std::uint32_t rank) {
+    return {at, (static_cast<std::uint64_t>(rank) << 40) | sequence_++};
+  }
+
+  void pushed(const Key& key, int where) {
+    if (size_++ > 0 && !key.before(first_key_)) return;
+    first_ = where;
+    first_key_ = key;
+  }
+
+  void find_first() {
+    bool any = !heap_.empty();
+    first_ = kHeap;
+    if (any) first_key_ = heap_.front().key;
+    for (int i = 0; i < kRuns; ++i) {
+      const Run& run = runs_[static_cast<std::size_t>(i)];
+      if (run.size == 0 || (any && !run.at(0).key.before(first_key_))) continue;
+      first_ = i;
+      first_key_ = run.at(0).key;
+      any = true;
+    }
+  }
+
+  static void grow(Run& run) {
+    std::vector<Entry> larger(run.ring.empty() ? 16 : 2 * run.ring.size());
+    for (std::size_t i = 0; i < run.size; ++i) larger[i] = std::move(run.at(i));
+    run.ring = std::move(larger);
+    run.head = 0;
+  }
+
+  void push_to_heap(const Key& key, Event event) {
+    heap_.push_back({key, events_.put(std::move(event))});
+    rise(heap_.size() - 1);
+    pushed(key, kHeap);
+  }
+
+  Event pop_from_heap() {
+    const Slot top = heap_.front();
+    heap_.front() = heap_.back();
+    heap_.pop_back();
+    if (!heap_.empty()) sink(0);
+    find_first();
+    return events_.take(top.event);
+  }
 
   void rise(std::size_t i) {
-    const Key key = heap_[i];
+    const Slot slot = heap_[i];
     while (i > 0) {
       const std::size_t parent = (i - 1) / 4;
-      if (!key.before(heap_[parent])) break;
+      if (!slot.key.before(heap_[parent].key)) break;
       heap_[i] = heap_[parent];
       i = parent;
     }
-    heap_[i] = key;
+    heap_[i] = slot;
   }
 
   void sink(std::size_t i) {
-    const Key key = heap_[i];
+    const Slot slot = heap_[i];
     const std::size_t n = heap_.size();
-    for (std::size_t first = 4 * i + 1; first < n; first = 4 * i + 1) {
-      std::size_t least = first;
-      const std::size_t end = first + 4 < n ? first + 4 : n;
-      for (std::size_t c = first + 1; c < end; ++c) {
-        if (heap_[c].before(heap_[least])) least = c;
+    for (std::size_t child = 4 * i + 1; child < n; child = 4 * i + 1) {
+      std::size_t least = child;
+      const std::size_t end = child + 4 < n ? child + 4 : n;
+      for (std::size_t c = child + 1; c < end; ++c) {
+        if (heap_[c].key.before(heap_[least].key)) least = c;
       }
-      if (!heap_[least].before(key)) break;
+      if (!heap_[least].key.before(slot.key)) break;
       heap_[i] = heap_[least];
       i = least;
     }
-    heap_[i] = key;
+    heap_[i] = slot;
   }
 
-  std::vector<Key> heap_;
-  std::vector<Event> events_;
-  std::vector<std::uint32_t> free_;
-  std::uint32_t sequence_ = 0;
+  std::size_t size_ = 0;
+  int first_ = kHeap;  // where the first event is: a run, or the heap
+  Key first_key_{};
+  std::array<Run, kRuns> runs_;
+  std::vector<Slot> heap_;
+  Pool<Event> events_;  // of the heap
+  std::uint64_t sequence_ = 0;
 };
 
 }  // namespace ghostrank
