@@ -198,8 +198,8 @@ class Shard {
   void send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer, const Block& slice);
   void find_route(const RankState& r, Flight& f, int channel, Rank peer, bool back, Route& route);
   void settle(const Flight& f, Route& route);
-  void leave(RankState& r, Flight* f, Route& route, Event event, Payload payload);
-  void leave_process(RankState& r, Flight* f, const Route& route, Event event, Payload payload);
+  void leave(RankState& r, Flight* f, Route& route, Event& event, Payload payload);
+  void leave_process(RankState& r, Flight* f, const Route& route, Event& event, Payload payload);
   void do_locals(Flight& f, std::uint32_t actor);
   void arrive_from_wire(Message message);
   Flight* find_flight(const RankState& r, const Event& e) const;

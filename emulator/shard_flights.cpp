@@ -247,7 +247,7 @@ bool Shard::walk_actor(RankState& r, Flight& f, std::uint32_t actor) {
     while (a.slice < a.step.slices) {
       if (a.awaiting && (a.early.head == kNil || !take_early(r, f, actor))) return false;
       a.held = a.unposted > 0;
-      if (a.held || !take_credit(f, a)) return false;
+      if (a.held || (a.credits && !take_credit(f, a))) return false;
       if (a.step.local && segment_.verify) do_locals(f, actor);
       if (!a.step.send_to.empty()) {
         const Block slice = slice_of(a.step.send, a.step, a.slice);
@@ -284,7 +284,6 @@ void Shard::posted(Flight& f, std::uint32_t actor) {
 
 // Takes one credit of every peer of the step, or none.
 bool Shard::take_credit(Flight& f, ActorState& a) {
-  if (!a.credits) return true;
   const std::uint32_t limit = f.schedule->flow().credits;
   std::vector<CreditLine>& credits = a.credits->lines;
   credits.reserve(credits.size() + kMaxPeers);  // keeps the pointers below valid

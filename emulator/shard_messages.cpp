@@ -110,7 +110,7 @@ void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
 // Puts a message that is ready at e.t on its way: over NVLink inside the node, through the modelled
 // NICs inside this process, or through the fabric when the egress has its turn. `f`: whose actor
 // waits if there is no room; null for credits, which pass data on a queue of their own.
-void Shard::leave(RankState& r, Flight* f, Route& route, Event e, Payload payload) {
+void Shard::leave(RankState& r, Flight* f, Route& route, Event& e, Payload payload) {
   e.rank = route.rank;
   const bool node = route.hop == Route::Hop::node, credit = e.message == MessageKind::credit;
   const LinkSpeed& link = node ? intra_ : nic_;
@@ -143,7 +143,7 @@ void Shard::leave(RankState& r, Flight* f, Route& route, Event e, Payload payloa
 }
 
 // To another process, at e.t: now, or from the queue when it is time.
-void Shard::leave_process(RankState& r, Flight* f, const Route& route, Event e, Payload payload) {
+void Shard::leave_process(RankState& r, Flight* f, const Route& route, Event& e, Payload payload) {
   if (route.flow < 0) return;  // the run ends: find_route has said why
   Parcel p{.message = {{}, std::move(payload)}, .flow = route.flow};
   Header& h = p.message.header;

@@ -29,31 +29,37 @@ class TimerQueue {
   Picoseconds next() const { return first_key_.at; }
 
   // Of what will be overtaken by much that is pushed later; it would keep a run to itself.
-  void push_far(Picoseconds at, std::uint32_t rank, Event event) {
-    push_to_heap(key_of(at, rank), std::move(event));
+  void push_far(Picoseconds at, std::uint32_t rank, const Event& event) {
+    push_to_heap(key_of(at, rank), event);
   }
 
-  void push(Picoseconds at, std::uint32_t rank, Event event) {
+  void push(Picoseconds at, std::uint32_t rank, const Event& event) {
     const Key key = key_of(at, rank);
     for (int i = 0; i < kRuns; ++i) {
       Run& run = runs_[static_cast<std::size_t>(i)];
       if (run.size > 0 && key.before(run.last)) continue;
-      if (run.size == run.ring.size()) grow(run);
-      run.at(run.size++) = {key, std::move(event)};
+      if (run.size > run.mask) grow(run);
+      Entry& entry = run.at(run.size++);
+      entry.key = key;
+      entry.event = event;
       run.last = key;
       return pushed(key, i);
     }
-    push_to_heap(key, std::move(event));
+    push_to_heap(key, event);
   }
 
   Event pop() {
     --size_;
     if (first_ == kHeap) return pop_from_heap();
     Run& run = runs_[static_cast<std::size_t>(first_)];
-    Event event = std::move(run.at(0).event);
-    run.head = (run.head + 1) & (run.ring.size() - 1);
+    const Event event = run.at(0).event;
+    run.head = (run.head + 1) & run.mask;
     --run.size;
-    find_first();
+    if (size_ > 0 && size_ == run.size) {  // nothing anywhere else
+      first_key_ = run.at(0).key;
+    } else {
+      find_first();
+    }
     return event;
   }
 
@@ -79,11 +85,11 @@ class TimerQueue {
     Event event;
   };
   struct Run {  // a ring of a power of two
-    std::vector<Entry> ring;
-    std::size_t head = 0, size = 0;
+    std::vector<Entry> ring = std::vector<Entry>(16);
+    std::size_t head = 0, size = 0, mask = 15;
     Key last{};
-    Entry& at(std::size_t i) { return ring[(head + i) & (ring.size() - 1)]; }
-    const Entry& at(std::size_t i) const { return ring[(head + i) & (ring.size() - 1)]; }
+    Entry& at(std::size_t i) { return ring[(head + i) & mask]; }
+    const Entry& at(std::size_t i) const { return ring[(head + i) & mask]; }
   };
   struct Slot {
     Key key;
@@ -114,14 +120,15 @@ class TimerQueue {
   }
 
   static void grow(Run& run) {
-    std::vector<Entry> larger(run.ring.empty() ? 16 : 2 * run.ring.size());
-    for (std::size_t i = 0; i < run.size; ++i) larger[i] = std::move(run.at(i));
+    std::vector<Entry> larger(2 * run.ring.size());
+    for (std::size_t i = 0; i < run.size; ++i) larger[i] = run.at(i);
     run.ring = std::move(larger);
     run.head = 0;
+    run.mask = run.ring.size() - 1;
   }
 
-  void push_to_heap(const Key& key, Event event) {
-    heap_.push_back({key, events_.put(std::move(event))});
+  void push_to_heap(const Key& key, const Event& event) {
+    heap_.push_back({key, events_.put(event)});
     rise(heap_.size() - 1);
     pushed(key, kHeap);
   }
