@@ -15,6 +15,14 @@ void demand(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
+// Field by field: the block has just been written like that, and a copy of the whole would have to
+// wait until it has reached the cache.
+void assign(Block& to, const Block& from) {
+  to.offset = from.offset;
+  to.count = from.count;
+  to.buffer = from.buffer;
+}
+
 // The block that holds slices [first, first + n) of `block`.
 Block slices_of(const Block& block, std::uint64_t slice_elements, std::uint64_t first,
                 std::uint64_t n) {
@@ -161,7 +169,7 @@ Step Textbook::fused_step(const Lane& lane, int position, int k) const {
     const Transfer in = form_.recv(shape, position, k - 1);
     if (in.peer != kNoRank) {
       step.recv_from.push(shape.order.rank_at(in.peer));
-      step.recv = in.block;
+      assign(step.recv, in.block);
       step.on_recv = in.combine;
     }
   }
@@ -169,7 +177,7 @@ Step Textbook::fused_step(const Lane& lane, int position, int k) const {
     const Transfer out = form_.send(shape, position, k);
     if (out.peer != kNoRank) {
       step.send_to.push(shape.order.rank_at(out.peer));
-      step.send = out.block;
+      assign(step.send, out.block);
     }
   }
   return step;

@@ -288,13 +288,21 @@ void Shard::sleep() {
 // ---- Events
 // ---------------------------------------------------------------------------------------------
 
-void Shard::schedule(const Event& event) {
+// The place in the queue of a new event, whose other fields the caller sets, each of them: what
+// they hold is old.
+Event& Shard::schedule(Event::Kind kind, Moment t, std::uint32_t rank) {
   GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
   // Equal times: by rank where every run must be alike, else as they come.
-  const std::uint32_t rank = clock_.is_virtual() ? event.rank : 0;
-  if (event.kind == Event::Kind::compute_done) return timers_.push_far(event.t.at, rank, event);
-  timers_.push(event.t.at, rank, event);
+  const std::uint32_t tie = clock_.is_virtual() ? rank : 0;
+  Event& e =
+      kind == Event::Kind::compute_done ? timers_.push_far(t.at, tie) : timers_.push(t.at, tie);
+  e.t = t;
+  e.kind = kind;
+  e.rank = rank;
+  return e;
 }
+
+void Shard::schedule(const Event& event) { schedule(event.kind, event.t, event.rank) = event; }
 
 // From another shard of the process.
 void Shard::take_over(Parcel parcel) {

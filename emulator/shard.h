@@ -153,6 +153,7 @@ class Shard {
   void sleep();
   Event pop();
   void fire(Event& event);
+  Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank);
   void schedule(const Event& event);
   void take_over(Parcel parcel);
   void hand_over(int lane, Parcel parcel);
@@ -198,8 +199,10 @@ class Shard {
   void send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer, const Block& slice);
   void find_route(const RankState& r, Flight& f, int channel, Rank peer, bool back, Route& route);
   void settle(const Flight& f, Route& route);
-  void leave(RankState& r, Flight* f, Route& route, Event& event, Payload payload);
-  void leave_process(RankState& r, Flight* f, const Route& route, Event& event, Payload payload);
+  struct Leaving;
+  void leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload payload);
+  void leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
+                     Picoseconds start, Payload payload);
   void do_locals(Flight& f, std::uint32_t actor);
   void arrive_from_wire(Message message);
   Flight* find_flight(const RankState& r, const Event& e) const;

@@ -123,13 +123,9 @@ void Shard::meet_in_node(RankState& r, Flight& f) {
   if (++meeting.members < f.schedule->collective().size) return;
   const Schedules::NodeCall& call = schedules_.inside_node(f.group, *f.op, intra_);
   ledger_.add_intra(call.sent);
-  Event e;
-  e.kind = Event::Kind::node_done;
-  e.t = {meeting.last.at + call.duration, meeting.last.slip};
-  e.rank = f.rank;
-  e.flight = &f;
+  const Moment end{meeting.last.at + call.duration, meeting.last.slip};
   meetings_.erase(key);
-  schedule(std::move(e));
+  schedule(Event::Kind::node_done, end, f.rank).flight = &f;
 }
 
 void Shard::end_in_node(Flight* first, Moment t) {
@@ -207,7 +203,8 @@ void Shard::finish_flight(RankState& r, Flight& f) {
 
 void Shard::load_step(Flight& f, ActorState& a) {
   const auto index = static_cast<int>(&a - f.actors.data());
-  a.step = f.schedule->step(f.position, index, a.k);
+  // In its place: to copy it at once would wait for what has just been written.
+  ::new (&a.step) Step(f.schedule->step(f.position, index, a.k));
   a.slice = 0;
   a.awaiting = static_cast<std::uint8_t>((1u << a.step.recv_from.size()) - 1);
   if (!a.step.depends) return;

@@ -78,22 +78,35 @@ void Shard::settle(const Flight& f, Route& route) {
   route.sent = {};
 }
 
+// What a message says of itself, besides what its flight does.
+struct Shard::Leaving {
+  MessageKind kind;
+  std::uint32_t actor;  // of the sender of the data
+  std::uint16_t channel;
+  std::uint64_t bytes;
+  Moment ready;
+
+  void describe(const Flight& f, Event& e) const {
+    e.bytes = bytes;
+    e.group = f.group;
+    e.sequence = f.sequence;
+    e.source = f.position;
+    e.actor = actor;
+    e.channel = channel;
+    e.message = kind;
+    e.held = kNil;
+  }
+};
+
 void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
                        const Block& slice) {
   ActorState& a = f.actors[actor];
   if (a.route.peer != peer) find_route(r, f, a.channel, peer, false, a.route);
   const std::uint32_t element = f.schedule->collective().element_bytes;
-  Event e;
-  e.t = a.ready;
-  e.bytes = message_bytes(f.schedule->protocol(), slice.count, element);
-  e.group = f.group;
-  e.sequence = f.sequence;
-  e.source = f.position;
-  e.actor = actor;
-  e.channel = static_cast<std::uint16_t>(a.channel);
+  const std::uint64_t bytes = message_bytes(f.schedule->protocol(), slice.count, element);
   Payload payload;
   if (segment_.verify && slice.count > 0) {
-    payload = std::make_unique<std::byte[]>(e.bytes);
+    payload = std::make_unique<std::byte[]>(bytes);
     std::byte* to = payload.get();
     for_each_place(f, actor, slice, Way::send, [&](const Block& place) {
       if (place.buffer != Buffer::none)
@@ -102,72 +115,84 @@ void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
     });
   }
   ++stats_.messages;
-  a.route.sent.bytes += e.bytes;
+  a.route.sent.bytes += bytes;
   ++a.route.sent.messages;
-  leave(r, &f, a.route, e, std::move(payload));
+  const auto channel = static_cast<std::uint16_t>(a.channel);
+  leave(r, f, a.route, {MessageKind::data, actor, channel, bytes, a.ready}, std::move(payload));
 }
 
-// Puts a message that is ready at e.t on its way: over NVLink inside the node, through the modelled
-// NICs inside this process, or through the fabric when the egress has its turn. `f`: whose actor
-// waits if there is no room; null for credits, which pass data on a queue of their own.
-void Shard::leave(RankState& r, Flight* f, Route& route, Event& e, Payload payload) {
-  e.rank = route.rank;
-  const bool node = route.hop == Route::Hop::node, credit = e.message == MessageKind::credit;
+// Puts a message on its way: over NVLink inside the node, through the modelled NICs inside this
+// process, or through the fabric when the egress has its turn. Credits pass data on a queue of
+// their own, and nobody waits until they have gone.
+void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload payload) {
+  const bool node = route.hop == Route::Hop::node, credit = m.kind == MessageKind::credit;
   const LinkSpeed& link = node ? intra_ : nic_;
-  const Picoseconds d = link.serialise(e.bytes);
+  const Picoseconds d = link.serialise(m.bytes);
+  Moment t = m.ready;
   if (link.limited() && (node || !credit)) {
     Port& port = node ? r.nvlink : nics_[static_cast<std::size_t>(route.nics.source)];
-    e.t.at = port.take_egress(e.t.at, d);
+    t.at = port.take_egress(t.at, d);
   }
-  if (route.hop == Route::Hop::fabric) return leave_process(r, f, route, e, std::move(payload));
-  e.t.at += d + link.latency;
+  if (route.hop == Route::Hop::fabric)
+    return leave_process(r, f, route, m, t.at, std::move(payload));
+  t.at += d + link.latency;
   if (!node) {
-    if (reanchor_ && now_ > e.t.at)
-      e.t = {now_, e.t.slip + (now_ - e.t.at)};  // not there before it was handed over
-    e.through_nic = !credit && nic_.limited();
-    e.nic = route.nics.target;
-    for (std::uint64_t left = copy_payload_ ? e.bytes : 0; left > 0;) {
+    if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};  // no sooner than handed over
+    for (std::uint64_t left = copy_payload_ ? m.bytes : 0; left > 0;) {
       const std::uint64_t n = std::min<std::uint64_t>(left, scratch_.size() / 2);
       std::memcpy(scratch_.data(), scratch_.data() + scratch_.size() / 2, n);
       left -= n;
     }
   }
+  const bool through_nic = !node && !credit && nic_.limited();
   if (route.shard != index_) {
-    e.flight = f;
-    return hand_over(route.shard, {.event = e, .message = {{}, std::move(payload)}});
+    Parcel p{.message = {{}, std::move(payload)}};
+    m.describe(f, p.event);
+    p.event.t = t;
+    p.event.rank = route.rank;
+    p.event.nic = route.nics.target;
+    p.event.through_nic = through_nic;
+    p.event.flight = credit ? nullptr : &f;
+    return hand_over(route.shard, std::move(p));
   }
+  Event& e = schedule(Event::Kind::arrival, t, route.rank);
+  m.describe(f, e);
+  e.nic = route.nics.target;
+  e.through_nic = through_nic;
   if (payload) e.held = held_.put({.message = {{}, std::move(payload)}});
-  if (!route.flight) route.flight = find_flight(ranks_[e.rank], e);
+  if (!route.flight) route.flight = find_flight(ranks_[route.rank], e);
   e.flight = route.flight;
-  schedule(e);
 }
 
-// To another process, at e.t: now, or from the queue when it is time.
-void Shard::leave_process(RankState& r, Flight* f, const Route& route, Event& e, Payload payload) {
+// To another process, at `start`: now, or from the queue when it is time.
+void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
+                          Picoseconds start, Payload payload) {
   if (route.flow < 0) return;  // the run ends: find_route has said why
   Parcel p{.message = {{}, std::move(payload)}, .flow = route.flow};
   Header& h = p.message.header;
   const Place& to = cluster_.place(route.target);
   const int in = route.nics.target - to.node * cluster_.nics_per_node();
   h.nonce = nonce_;
-  h.group = e.group;
-  h.sequence = e.sequence;
-  h.source = e.source;
+  h.group = f.group;
+  h.sequence = f.sequence;
+  h.source = f.position;
   h.target = route.target;
-  h.channel = e.channel;
-  h.kind = e.message;
+  h.channel = m.channel;
+  h.kind = m.kind;
   h.nic = route.nics.target == to.nic ? 0 : static_cast<std::uint8_t>(in + 1);
-  h.actor = e.actor;
-  h.bytes = e.bytes;
-  h.start = e.t.at;
-  h.slip_ns = to_ns(e.t.slip);
-  e.kind = Event::Kind::post;
-  e.nic = route.nics.source;
-  e.rank = static_cast<std::uint32_t>(r.place.local);
-  e.flight = f;
-  p.event = e;
-  if (e.t.at <= now_) return hand_over(cluster_.shards() + route.flow, std::move(p));
-  if (f) ++f->actors[e.actor].unposted;
+  h.actor = m.actor;
+  h.bytes = m.bytes;
+  h.start = start;
+  h.slip_ns = to_ns(m.ready.slip);
+  p.event.kind = Event::Kind::post;
+  p.event.t = {start, m.ready.slip};
+  p.event.rank = static_cast<std::uint32_t>(r.place.local);
+  p.event.nic = route.nics.source;
+  p.event.actor = m.actor;
+  p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
+  if (start <= now_) return hand_over(cluster_.shards() + route.flow, std::move(p));
+  if (p.event.flight) ++f.actors[m.actor].unposted;
+  Event e = p.event;
   e.held = held_.put(std::move(p));
   schedule(e);
 }
@@ -333,15 +358,9 @@ Event Shard::unlink_early(EarlyList& list, std::uint32_t before, std::uint32_t i
 void Shard::return_credit(RankState& r, Flight& f, ActorState& a, const Event& consumed) {
   Route& back = a.credits->back;
   if (back.peer != consumed.source) find_route(r, f, consumed.channel, consumed.source, true, back);
-  Event e = consumed;
-  e.t = later(consumed.t, f.start);
-  e.message = MessageKind::credit;
-  e.bytes = 0;
-  e.source = f.position;
-  e.held = kNil;
-  e.kind = Event::Kind::arrival;
-  e.through_nic = false;
-  leave(r, nullptr, back, e, nullptr);
+  const Leaving credit{MessageKind::credit, consumed.actor, consumed.channel, 0,
+                       later(consumed.t, f.start)};
+  leave(r, f, back, credit, nullptr);
 }
 
 void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {

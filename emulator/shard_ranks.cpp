@@ -122,12 +122,9 @@ bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
       trace(r, stream, op, s.now.at, s.now.at + d);
       s.last = op.kind;
       if (d == 0) return true;
-      Event e;
-      e.t = {s.now.at + d, s.now.slip};
-      e.kind = Event::Kind::compute_done;
-      e.stream = stream;
-      e.rank = static_cast<std::uint32_t>(r.place.local);
-      schedule(std::move(e));
+      const Moment end{s.now.at + d, s.now.slip};
+      schedule(Event::Kind::compute_done, end, static_cast<std::uint32_t>(r.place.local)).stream =
+          stream;
       return false;
     }
     case Op::Kind::collective:

@@ -4,7 +4,8 @@
 // Most come nearly sorted: what is sent now arrives one latency from now, and so does what is sent
 // next. So a few sorted runs take whatever is no earlier than their last; only the rest goes to a
 // 4-ary heap of small keys. The runs hold their events, one behind the other in memory, and can be
-// looked at ahead of time.
+// looked at ahead of time. A push gives the place of the event, for the caller to write at once: an
+// event that is copied while its fields are still on their way to the cache holds up everything.
 //
 // Bounds: ranks below 2^24, 2^40 events in all, 2^32 in the heap at one time; memory grows to the
 // most that were pending and is kept.
@@ -28,25 +29,24 @@ class TimerQueue {
   std::size_t size() const { return size_; }
   Picoseconds next() const { return first_key_.at; }
 
-  // Of what will be overtaken by much that is pushed later; it would keep a run to itself.
-  void push_far(Picoseconds at, std::uint32_t rank, const Event& event) {
-    push_to_heap(key_of(at, rank), event);
-  }
-
-  void push(Picoseconds at, std::uint32_t rank, const Event& event) {
+  // The place of an event; what it holds is old. Valid until the next push or pop.
+  Event& push(Picoseconds at, std::uint32_t rank) {
     const Key key = key_of(at, rank);
     for (int i = 0; i < kRuns; ++i) {
       Run& run = runs_[static_cast<std::size_t>(i)];
       if (run.size > 0 && key.before(run.last)) continue;
       if (run.size > run.mask) grow(run);
       Entry& entry = run.at(run.size++);
-      entry.key = key;
-      entry.event = event;
-      run.last = key;
-      return pushed(key, i);
+      entry.key = run.last = key;
+      pushed(key, i);
+      return entry.event;
     }
-    push_to_heap(key, event);
+    return push_to_heap(key);
   }
+
+  // The same for what will be overtaken by much that is pushed later: it would have a run to
+  // itself.
+  Event& push_far(Picoseconds at, std::uint32_t rank) { return push_to_heap(key_of(at, rank)); }
 
   Event pop() {
     --size_;
@@ -127,10 +127,12 @@ class TimerQueue {
     run.mask = run.ring.size() - 1;
   }
 
-  void push_to_heap(const Key& key, const Event& event) {
-    heap_.push_back({key, events_.put(event)});
+  Event& push_to_heap(const Key& key) {
+    const std::uint32_t event = events_.put({});
+    heap_.push_back({key, event});
     rise(heap_.size() - 1);
     pushed(key, kHeap);
+    return events_[event];
   }
 
   Event pop_from_heap() {

@@ -34,7 +34,7 @@ TEST(TimerQueue, FiresByTimeThenRankThenOrderOfScheduling) {
   for (int i = 0; i < 5000; ++i) {
     const Expected e{static_cast<Picoseconds>(random() % 100),
                      static_cast<std::uint32_t>(random() % 10), i};
-    queue.push(e.at, e.rank, e);
+    queue.push(e.at, e.rank) = e;
     all.push_back(e);
   }
   std::sort(all.begin(), all.end());
@@ -49,7 +49,7 @@ TEST(TimerQueue, KeepsItsOrderWhilePushesAndPopsAlternate) {
   for (int i = 0; i < 20000; ++i) {
     if (queue.empty() || random() % 2) {
       const Picoseconds at = now + static_cast<Picoseconds>(random() % 1000);
-      queue.push(at, 0, at);
+      (random() % 8 ? queue.push(at, 0) : queue.push_far(at, 0)) = at;
     } else {
       const Picoseconds at = queue.pop();
       ASSERT_GE(at, now);
