@@ -14,12 +14,13 @@ namespace {
 constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 constexpr Picoseconds kStopped = -1;
 constexpr int kEventsPerPass = 512;  // then the fabric has its turn again
-constexpr int kEventsPerClockRead = 16;
+constexpr int kEventsPerClockRead = 32;
 constexpr std::size_t kRingLog2 = 14;
 constexpr std::chrono::milliseconds kLongestSleep{50};
 constexpr std::chrono::microseconds kSpin{20};    // about what going to sleep and waking up costs
 constexpr std::size_t kScratchBytes = 256 << 10;  // stays in the cache
 constexpr std::size_t kMaxPendingEvents = 1u << 27;
+constexpr std::size_t kCachedEvents = 128;
 constexpr std::size_t kFlightsAhead = 12, kActorsAhead = 6;  // a few memory latencies of events
 constexpr std::size_t kMaxHeldPerFlight = 4096;  // three messages per actor, 64 channels, credits
 
@@ -312,8 +313,9 @@ void Shard::take_over(Parcel parcel) {
   schedule(event);
 }
 
-// The next event; meanwhile the cache gets what those behind it will touch.
+// The next event; meanwhile the cache gets what those behind it will touch, if it has not got it.
 Event Shard::pop() {
+  if (timers_.size() < kCachedEvents) return timers_.pop();
   if (const Event* later = timers_.ahead(kFlightsAhead)) __builtin_prefetch(later->flight);
   if (const Event* soon = timers_.ahead(kActorsAhead); soon && soon->flight) {
     const auto* actor = reinterpret_cast<const char*>(soon->flight->actors.data());
