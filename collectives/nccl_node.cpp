@@ -41,6 +41,12 @@ NcclList list_of(const NcclGraph& graph, int channel, int ranks) {
   return {found.order.front(), false, ranks, &found.order, &found.position};
 }
 
+// Whether a template says by which NIC a node's channels leave. That of a single GPU does not: in a
+// node of more, where only one is in the communicator, it is the one beside that GPU.
+bool knows_nics(const NcclNode& node, int ranks) {
+  return ranks == node.gpus && (ranks > 1 || node.graphs);
+}
+
 // The NIC beside a GPU of a template.
 int nic_of_gpu(const NcclNode& node, int gpu) { return gpu * node.nics / node.gpus; }
 
@@ -170,7 +176,7 @@ NcclList nccl_tree_list(const NcclNode& node, int channel, int ranks) {
 }
 
 int nccl_ring_nic(const NcclNode& node, int channel, int local, int ranks) {
-  if (ranks != node.gpus) return Schedule::kOwnNic;
+  if (!knows_nics(node, ranks)) return Schedule::kOwnNic;
   // NCCL asks the channel's own list, also on the nodes that swapped theirs.
   const bool first = nccl_ring_list(node, channel, 0, ranks).local_at(0) == local;
   if (node.graphs) {
@@ -182,7 +188,7 @@ int nccl_ring_nic(const NcclNode& node, int channel, int local, int ranks) {
 }
 
 int nccl_tree_nic(const NcclNode& node, int channel, int local, int ranks) {
-  if (ranks != node.gpus) return Schedule::kOwnNic;
+  if (!knows_nics(node, ranks)) return Schedule::kOwnNic;
   const int entry = nccl_tree_list(node, channel, ranks).local_at(0);
   if (!node.graphs) return nic_of_gpu(node, entry);
   const NcclGraphChannel& found = channel_of(node.graphs->tree, channel);

@@ -123,6 +123,9 @@ TEST(NcclRing, LeavesAndEntersByTheNicsThatTheSearchGaveItsChannel) {
   EXPECT_EQ(nic("dgx-a100", 3, 2), 3);
   // A group that does not fill its nodes was not searched for.
   EXPECT_EQ(nccl_ring_nic(nccl_node("hgx-h100-400g", 8), 2, 1, 4), Schedule::kOwnNic);
+  // The only GPU of its node in the communicator, which need not be the node's first.
+  EXPECT_EQ(nccl_ring_nic(nccl_node("auto", 1), 0, 0, 1), Schedule::kOwnNic);
+  EXPECT_EQ(nccl_tree_nic(nccl_node("auto", 1), 0, 0, 1), Schedule::kOwnNic);
 }
 
 TEST(NcclRing, OfHgxNodesKeepsToItsRail) {
