@@ -1,11 +1,12 @@
 // Two processes on loopback over libfabric: a broadcast cut into messages of one size, one way,
-// against a bare libfabric loop on the same provider. Counters say messages and bytes; the kernel
-// copies every payload byte.
+// against a bare libfabric loop on the same provider and iperf3. Counters say messages and bytes;
+// the kernel copies every payload byte.
 #include <cstdlib>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <benchmark/benchmark.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/bench/bare_libfabric.h"
 #include "tools/bench/jobs.h"
@@ -80,6 +81,27 @@ void BareLibfabricStream(benchmark::State& state) {
   }
 }
 
+// What people measure a network with: one TCP stream, writes of so many bytes.
+void Iperf3Stream(benchmark::State& state) {
+  const auto bytes = static_cast<std::uint64_t>(state.range(0));
+  const std::uint64_t total = messages_of(bytes) * bytes;
+  static int port = 42000 + static_cast<int>(getpid() % 20000);
+  for (auto _ : state) {
+    const std::string at = std::to_string(port++), wait = "sleep 0.3";
+    const std::string command = "iperf3 -s -1 -p " + at + " >/dev/null 2>&1 & " + wait +
+                                "; iperf3 -c 127.0.0.1 -p " + at + " -l " + std::to_string(bytes) +
+                                " -n " + std::to_string(total) + " -J 2>/dev/null";
+    std::string said;
+    std::FILE* pipe = popen(command.c_str(), "r");
+    for (char text[4096]; pipe && std::fgets(text, sizeof text, pipe);) said += text;
+    if (pipe) pclose(pipe);
+    const auto found = nlohmann::json::parse(said, nullptr, false);
+    if (found.is_discarded() || !found.contains("end"))
+      return state.SkipWithError("iperf3 did not run: is it installed?");
+    count(state, messages_of(bytes), bytes, found["end"]["sum_received"]["seconds"].get<double>());
+  }
+}
+
 // In pairs, so that one line stands beside what it is to be compared with.
 BENCHMARK(BareLibfabricStream)
     ->Arg(1 << 20)
@@ -87,9 +109,15 @@ BENCHMARK(BareLibfabricStream)
     ->Iterations(1)
     ->Repetitions(3)
     ->Unit(benchmark::kMillisecond);
+BENCHMARK(Iperf3Stream)
+    ->Arg(1 << 20)
+    ->UseManualTime()
+    ->Iterations(1)
+    ->Repetitions(3)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK(GhostrankStream)
     ->Args({1 << 20, 2})
-    ->Args({1 << 20, 512})
+    ->Args({1 << 20, 4096})
     ->UseManualTime()
     ->Iterations(1)
     ->Repetitions(3)
@@ -114,7 +142,7 @@ BENCHMARK(BareLibfabricStream)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(GhostrankStream)
     ->Args({64, 2})
-    ->Args({64, 512})
+    ->Args({64, 4096})
     ->UseManualTime()
     ->Iterations(1)
     ->Repetitions(3)
