@@ -2,7 +2,8 @@
 --
 --   tshark -X lua_script:switchml.lua -r FILE.pcap -T fields -e switchml.slot -e switchml.element
 --
--- Packets to a switch are known by its UDP ports, results by the same ports as source.
+-- Packets to a switch are known by its UDP ports, results by the same ports as source. Packets over RoCEv2 (switch/roce.h)
+-- stay Wireshark's own; what SwitchML reads in them is added below: switchml_roce.slot and so on.
 
 local switchml = Proto("switchml", "SwitchML")
 
@@ -54,3 +55,57 @@ end
 for port = 0xbee0, 0xbeef do
   DissectorTable.get("udp.port"):add(port, switchml)
 end
+
+local roce = Proto("switchml_roce", "SwitchML over RoCEv2")
+
+local g = roce.fields
+g.opcode = ProtoField.uint8("switchml_roce.opcode", "Opcode", base.HEX, { [0x26] = "first", [0x27] = "middle", [0x28] = "last",
+  [0x29] = "last with immediate", [0x2a] = "only", [0x2b] = "only with immediate" })
+g.worker = ProtoField.uint8("switchml_roce.worker", "Worker", base.DEC, nil, 0x1f)
+g.queue_pair = ProtoField.uint16("switchml_roce.queue_pair", "Queue pair", base.DEC, nil, 0x01ff)
+g.sequence = ProtoField.uint24("switchml_roce.sequence", "Sequence number")
+g.address = ProtoField.uint64("switchml_roce.address", "Address", base.HEX)
+g.slot = ProtoField.uint16("switchml_roce.slot", "Slot", base.DEC, nil, 0xfffe)
+g.set = ProtoField.uint16("switchml_roce.set", "Set", base.DEC, nil, 0x0001)
+g.length = ProtoField.uint32("switchml_roce.length", "Length of the message")
+g.message = ProtoField.uint16("switchml_roce.message", "Message")
+g.e0 = ProtoField.int8("switchml_roce.e0", "Exponent 0")
+g.e1 = ProtoField.int8("switchml_roce.e1", "Exponent 1")
+g.element = ProtoField.int32("switchml_roce.element", "Element")
+
+local roce_elements, bth = 256, 42
+
+-- Runs after all others: Wireshark's own reading of the packet is kept.
+function roce.dissector(buffer, pinfo, tree)
+  if buffer:len() < bth + 12 or buffer(12, 2):uint() ~= 0x0800 or buffer(14, 1):uint() ~= 0x45 or buffer(23, 1):uint() ~= 17
+      or buffer(36, 2):uint() ~= 4791 then return end
+  local opcode = buffer(bth, 1):uint()
+  if opcode < 0x26 or opcode > 0x2b then return end
+  local begins = opcode == 0x26 or opcode >= 0x2a
+  local immediate = opcode == 0x29 or opcode == 0x2b
+  local at = bth + 12
+  local values = at + (begins and 16 or 0) + (immediate and 4 or 0)
+  if buffer:len() < values + 4 * roce_elements + 4 then return end
+  local branch = tree:add(roce, buffer(bth))
+  branch:add(g.opcode, buffer(bth, 1))
+  branch:add(g.worker, buffer(bth + 5, 1))
+  branch:add(g.queue_pair, buffer(bth + 6, 2))
+  branch:add(g.sequence, buffer(bth + 9, 3))
+  if begins then
+    branch:add(g.address, buffer(at, 8))
+    branch:add(g.slot, buffer(at + 10, 2))
+    branch:add(g.set, buffer(at + 10, 2))
+    branch:add(g.length, buffer(at + 12, 4))
+    at = at + 16
+  end
+  if immediate then
+    branch:add(g.message, buffer(at, 2))
+    branch:add(g.e0, buffer(at + 2, 1))
+    branch:add(g.e1, buffer(at + 3, 1))
+  end
+  for i = 0, roce_elements - 1 do
+    branch:add(g.element, buffer(values + 4 * i, 4)):append_text(" [" .. i .. "]")
+  end
+end
+
+register_postdissector(roce)
