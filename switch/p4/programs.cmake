@@ -7,7 +7,7 @@ cmake_minimum_required(VERSION 3.25)
 
 set(here ${CMAKE_CURRENT_LIST_DIR})
 file(GLOB sources ${here}/*.p4)
-list(REMOVE_ITEM sources ${here}/v1model.p4)
+list(REMOVE_ITEM sources ${here}/v1model.p4 ${here}/tna.p4)
 list(SORT sources)
 set(all "")
 foreach(source ${sources})
