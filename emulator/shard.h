@@ -176,6 +176,7 @@ class Shard {
   void advance_stream(RankState& r, std::uint8_t stream);
   bool has_room(StreamState& s, const Op* next) const;
   bool start_op(RankState& r, std::uint8_t stream, const Op& op);
+  Picoseconds slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const;
   Picoseconds with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const;
   void trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
              Picoseconds end, std::uint8_t lane = 0);

@@ -117,7 +117,7 @@ bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
   StreamState& s = r.streams[stream];
   switch (op.kind) {
     case Op::Kind::compute: {
-      const Picoseconds d = with_jitter(r, stream, op);
+      const Picoseconds d = slowed(r, stream, with_jitter(r, stream, op));
       if (stream == 0) r.compute += d;
       trace(r, stream, op, s.now.at, s.now.at + d);
       s.last = op.kind;
@@ -159,6 +159,12 @@ bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
 
 // The same delay on every fabric and every host layout: drawn from (seed, rank, iteration, stream,
 // position).
+// A communication kernel that runs beside the products takes some of the GPU.
+Picoseconds Shard::slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const {
+  if (spec_.run.compute_slowdown <= 0 || stream != 0 || r.flights.empty()) return duration;
+  return duration + std::llround(spec_.run.compute_slowdown * static_cast<double>(duration));
+}
+
 Picoseconds Shard::with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const {
   if (spec_.run.jitter <= 0) return op.duration;
   std::uint64_t h = mix(spec_.run.seed);

@@ -14,6 +14,12 @@
 // Hybrid sharding (HSDP, `dp_replicate` above 1): neighbouring ranks share a whole model; ranks
 // with the same shards all-reduce them after each scatter, on a stream of their own.
 //
+// Tensor parallelism (torchtitan's `tp`, with sequence parallelism, as DTensor does it): each half
+// of a layer gathers the sequence before its first product and scatters the sums after its second,
+// and the other way round backward; nothing is gathered again for the weights. The embedding
+// scatters, the head gathers. Norms are whole on every rank; their gradients are summed once, where
+// PyTorch sums them layer by layer.
+//
 // Every tensor is padded to a multiple of the ranks, where PyTorch pads its first dimension. One
 // micro-batch per step; the norm of the gradients is one call over all tensors. Threading: pure.
 #pragma once

@@ -75,7 +75,7 @@ constexpr std::array kFrameworkKeys{
     FrameworkKey{"parallel.bucket_cap_mb", "ddp"},
     FrameworkKey{"parallel.first_bucket_mb", "ddp"},
     FrameworkKey{"parallel.launch", "ddp"},
-    FrameworkKey{"parallel.tp", "megatron"},
+    FrameworkKey{"parallel.tp", "megatron torchtitan"},
     FrameworkKey{"parallel.pp", "megatron"},
     FrameworkKey{"parallel.cp", "megatron"},
     FrameworkKey{"parallel.ep", "megatron"},
@@ -92,6 +92,7 @@ constexpr std::array kFrameworkKeys{
     FrameworkKey{"parallel.bucket_size", "megatron zero1 zero2 zero3"},
     FrameworkKey{"parallel.recompute", "megatron"},
     FrameworkKey{"parallel.cp_comm", "megatron"},
+    FrameworkKey{"parallel.cp_a2a", "megatron"},
     FrameworkKey{"parallel.order", "megatron"},
     FrameworkKey{"parallel.account_for_embedding_in_pipeline_split", "megatron"},
     FrameworkKey{"parallel.account_for_loss_in_pipeline_split", "megatron"},
@@ -136,7 +137,9 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
                   : recompute == "selective" ? Recompute::selective
                                              : Recompute::none;
   const std::string& comm = in.text("parallel.cp_comm");
+  out.cp_a2a = in.small("parallel.cp_a2a");
   out.cp_comm = comm == "a2a"          ? ContextComm::a2a
+                : comm == "a2a+p2p"    ? ContextComm::hierarchical
                 : comm == "all_gather" ? ContextComm::all_gather
                                        : ContextComm::p2p;
   out.order = in.text("parallel.order");
@@ -220,6 +223,7 @@ void read_run(const Settings& in, RunSpec& out) {
   out.verify = in.boolean("run.verify");
   out.seed = static_cast<std::uint64_t>(in.integer("run.seed"));
   out.jitter = in.number("run.jitter");
+  out.compute_slowdown = in.number("run.compute_slowdown");
   out.stall_timeout_s = in.number("run.stall_timeout_s");
   out.shards = in.small("run.shards");
   out.probe_ms = in.small("run.probe_ms");

@@ -36,7 +36,7 @@ struct ClusterSpec {
 enum class Launch : std::uint8_t { overlap, after_backward, flat };
 
 enum class Recompute : std::uint8_t { none, selective, full };
-enum class ContextComm : std::uint8_t { p2p, all_gather, a2a };
+enum class ContextComm : std::uint8_t { p2p, all_gather, a2a, hierarchical };
 
 struct ParallelPlan {
   std::string framework = "ddp";
@@ -60,6 +60,7 @@ struct ParallelPlan {
   std::uint64_t bucket_size = 0;  // elements; 0: Megatron's default
   Recompute recompute = Recompute::none;
   ContextComm cp_comm = ContextComm::p2p;
+  int cp_a2a = 1;  // hierarchical: ranks that exchange heads; their groups form the ring
   std::string order = "tp-cp-ep-dp-pp";
   bool embedding_in_split = false, loss_in_split = false;  // count as layers of the split
 
@@ -124,7 +125,8 @@ struct RunSpec {
   int warmup = 1;
   bool verify = false;
   std::uint64_t seed = 1;
-  double jitter = 0;  // relative standard deviation of compute delays
+  double jitter = 0;            // relative standard deviation of compute delays
+  double compute_slowdown = 0;  // share that a compute takes longer beside communication
   double stall_timeout_s = 60;
   int probe_ms = 200;  // load the fabric so long before the start; 0: do not
   int shards = 1;      // engine threads in this process

@@ -54,7 +54,8 @@ void check_tensor_parallel(const JobSpec& spec, const Transformer& m) {
 }
 
 void check_context_parallel(const JobSpec& spec, const Transformer& m) {
-  const int cp = spec.parallel.cp;
+  const int cp = spec.parallel.cp, inner = spec.parallel.cp_a2a;
+  const bool hierarchical = spec.parallel.cp_comm == ContextComm::hierarchical;
   const bool by_heads = spec.parallel.cp_comm == ContextComm::a2a;
   const std::uint64_t heads = m.kv_heads / static_cast<std::uint64_t>(spec.parallel.tp);
   // The sequence is cut in 2 cp pieces, so that causal attention is balanced.
@@ -62,12 +63,30 @@ void check_context_parallel(const JobSpec& spec, const Transformer& m) {
     const auto n = static_cast<std::uint64_t>(value);
     return n == 1 || (divides(2 * n, m.sequence) && (!by_heads || divides(n, heads)));
   };
-  if (legal(cp)) return;
-  const bool cut = divides(2 * static_cast<std::uint64_t>(cp), m.sequence);
-  refuse(spec, "parallel.cp", cp,
-         cut ? "does not divide the " + std::to_string(heads) + " kv_heads of a tp rank"
-             : "2 cp does not divide the sequence of " + std::to_string(m.sequence),
-         static_cast<int>(m.sequence), legal);
+  const std::string what =
+      "does not divide the " + std::to_string(heads) + " kv_heads of a tp rank";
+  if (!legal(cp)) {
+    const bool cut = divides(2 * static_cast<std::uint64_t>(cp), m.sequence);
+    refuse(spec, "parallel.cp", cp,
+           cut ? what : "2 cp does not divide the sequence of " + std::to_string(m.sequence),
+           static_cast<int>(m.sequence), legal);
+  }
+  if (hierarchical && cp < 4)
+    throw Error(spec.place("parallel.cp_comm") +
+                ": parallel.cp_comm: a2a+p2p has two levels; use parallel.cp=4 or more");
+  if (!hierarchical && inner != 1)
+    throw Error(spec.place("parallel.cp_a2a") +
+                ": parallel.cp_a2a needs parallel.cp_comm: a2a+p2p");
+  const auto level = [&](int value) {
+    return value > 1 && value < cp && cp % value == 0 &&
+           divides(static_cast<std::uint64_t>(value), heads);
+  };
+  if (hierarchical && !level(inner))
+    refuse(spec, "parallel.cp_a2a", inner,
+           cp % inner == 0 && inner > 1 && inner < cp
+               ? what
+               : "must divide cp " + std::to_string(cp) + " in groups of two or more",
+           cp, level);
 }
 
 void check_layers(const JobSpec& spec, const Transformer& m) {

@@ -93,6 +93,23 @@ MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload) {
   MegatronGroups out;
   out.tp = add(workload, "tp", grid.groups({"tp"}));
   out.cp = add(workload, "cp", grid.groups({"cp"}));
+  if (plan.spec->parallel.cp_comm == ContextComm::hierarchical) {
+    const auto inner = static_cast<std::size_t>(plan.spec->parallel.cp_a2a);
+    std::vector<std::vector<Rank>> neighbours, rings;
+    for (const std::vector<Rank>& members : grid.groups({"cp"})) {
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        if (i % inner == 0) neighbours.emplace_back();
+        neighbours.back().push_back(members[i]);
+      }
+      for (std::size_t first = 0; first < inner; ++first) {
+        rings.emplace_back();
+        for (std::size_t i = first; i < members.size(); i += inner)
+          rings.back().push_back(members[i]);
+      }
+    }
+    out.cp_a2a = add(workload, "cp.a2a", std::move(neighbours));
+    out.cp_p2p = add(workload, "cp.p2p", std::move(rings));
+  }
   out.dp = add(workload, "dp", holders(plan, grid, grid.groups({"dp", "cp"})));
   out.forward = add(workload, "pp.forward", grid.groups({"pp"}));
   out.backward = add(workload, "pp.backward", grid.groups({"pp"}));

@@ -2,6 +2,8 @@
 //
 //   tp            along tp                        activations
 //   cp            along cp                        keys and values
+//   cp.a2a        neighbours along cp             heads, where context parallelism has two levels
+//   cp.p2p        every so many along cp          keys and values between those groups
 //   dp            along dp and cp                 gradients and parameters
 //   pp.forward    along pp                        activations from stage to stage
 //   pp.backward   along pp                        their gradients; a communicator of its own, so

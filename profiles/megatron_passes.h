@@ -19,6 +19,7 @@
 // so every rank enters its calls in the same order. Threading: one thread.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,9 +33,10 @@ namespace ghostrank {
 // Streams and kinds of groups, by their index; a group of one rank has no index and no ops.
 inline constexpr std::uint16_t kNoGroup = 0xffff;
 struct MegatronGroups {
-  std::uint16_t tp = kNoGroup, cp = kNoGroup, dp = kNoGroup, forward = kNoGroup,
-                backward = kNoGroup, embedding = kNoGroup, norm = kNoGroup, ep = kNoGroup,
-                etp = kNoGroup, tp_ep = kNoGroup, edp = kNoGroup, replicas = kNoGroup;
+  std::uint16_t tp = kNoGroup, cp = kNoGroup, cp_a2a = kNoGroup, cp_p2p = kNoGroup, dp = kNoGroup,
+                forward = kNoGroup, backward = kNoGroup, embedding = kNoGroup, norm = kNoGroup,
+                ep = kNoGroup, etp = kNoGroup, tp_ep = kNoGroup, edp = kNoGroup,
+                replicas = kNoGroup;
 };
 struct MegatronStreams {
   std::size_t compute = 0, tp = 0, cp = 0, dp = 0, ep = 0, edp = 0;
@@ -96,8 +98,12 @@ class PassWriter {
   bool inputs() const { return pass_ != Pass::weight_backward; }
   bool weights() const { return pass_ != Pass::input_backward; }
   void column_backward(std::uint32_t label, Picoseconds product, std::uint64_t elements);
-  void ring_step(std::uint32_t label, std::uint64_t elements);
-  void cp_call(Func func, std::uint64_t count);
+  // Context parallelism: a ring of so many ranks, or heads against sequence among so many.
+  void ring_step(std::uint16_t group, std::uint32_t label, std::uint64_t elements);
+  void ring_forward(std::uint16_t group, int ranks, const Half& half);
+  void ring_backward(std::uint16_t group, int ranks, const Half& half);
+  void cp_call(std::uint16_t group, Func func, std::uint64_t count);
+  void exchange_heads(std::uint16_t group, int ranks, std::initializer_list<std::uint64_t> tensors);
   Half attention(std::uint32_t label) const;
   static Half feed_forward(std::uint32_t label, Picoseconds fc1, Picoseconds fc2) {
     return {label, fc1, 0, fc2};

@@ -6,6 +6,7 @@
 #include "tools/findings.h"
 #include "tools/nic_traffic.h"
 #include "tools/plan_report.h"
+#include "tools/profile_report.h"
 
 namespace ghostrank {
 namespace {
@@ -113,6 +114,30 @@ std::string plan_json(const PlanFacts& facts) {
                {"mfu_at_most", or_null(facts.mfu_at_most)},
                {"compute_seconds", facts.traffic.compute_seconds},
                {"step_seconds_at_least", facts.traffic.step_seconds_at_least}});
+}
+
+std::string model_json(const Model& model) {
+  Json runs = Json::array();
+  for (const LayerRun& run : layer_runs(model)) {
+    runs.push_back(
+        {{"first", run.first},
+         {"last", run.last},
+         {"layers", run.layers},
+         {"tensors_each", run.tensors},
+         {"parameters_each", run.parameters},
+         {"forward_flops_each", model.measured ? Json(nullptr) : Json(run.forward_flops)},
+         {"forward_seconds_each", model.measured ? Json(seconds(run.forward)) : Json(nullptr)},
+         {"backward_seconds_each", model.measured ? Json(seconds(run.backward)) : Json(nullptr)}});
+  }
+  return dump(
+      {{"schema", "ghostrank/model-facts/1"},
+       {"name", model.name},
+       {"kind", model.kind},
+       {"architecture", model.architecture},
+       {"tensors", model.tensors()},
+       {"parameters", model.parameters()},
+       {"forward_flops_per_sample", model.measured ? Json(nullptr) : Json(model.forward_flops())},
+       {"layers", std::move(runs)}});
 }
 
 std::string comparison_json(const std::vector<StoredResult>& results) {

@@ -29,10 +29,11 @@ constexpr std::array kVerbs{
     Verb{"bench", "measure a collective over sizes as nccl-tests does, or a pattern of flows",
          verb_bench},
     Verb{"compare", "hold results side by side", verb_compare},
+    Verb{"profile", "draw, check or write what is trained: models and other profiles",
+         verb_profile},
     Verb{"doctor", "say what is present here, and what would make runs better", verb_doctor},
     Verb{"switch", "start a programmable switch, or talk to one", verb_switch},
     Verb{"sweep", "", nullptr},
-    Verb{"profile", "", nullptr},
     Verb{"calibrate", "", nullptr},
     Verb{"report", "", nullptr},
 };

@@ -11,6 +11,7 @@ int verb_plan(const Argv& argv);
 int verb_schedule(const Argv& argv);
 int verb_bench(const Argv& argv);
 int verb_compare(const Argv& argv);
+int verb_profile(const Argv& argv);
 int verb_doctor(const Argv& argv);
 int verb_switch(const Argv& argv);
 

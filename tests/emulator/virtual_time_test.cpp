@@ -261,5 +261,25 @@ TEST(Collectives, AnUnknownAlgorithmIsRefusedWithTheChoices) {
   }
 }
 
+// Two computes of 1 ms: the first begins beside an all-reduce, the second after it.
+TEST(VirtualTime, SlowsComputesThatBeginBesideCommunication) {
+  const auto step = [](double slowdown) {
+    SmallJob job(2, 1, FabricKind::virtual_time);
+    job.spec.run.compute_slowdown = slowdown;
+    Program& program = job.program();
+    program.stream_names = {"compute", "comm"};
+    program.streams.resize(2);
+    job.compute(kPicosPerMicro).compute(1000 * kPicosPerMicro).compute(1000 * kPicosPerMicro);
+    Op op;
+    op.kind = Op::Kind::collective;
+    op.count = 1 << 10;
+    program.streams[1].push_back(op);
+    return job.run().iterations.at(0).seconds;
+  };
+  const double alone = step(0);
+  EXPECT_NEAR(alone, 2001e-6, 1e-9);
+  EXPECT_NEAR(step(0.25) - alone, 250e-6, 1e-9 + 0.25e-6);
+}
+
 }  // namespace
 }  // namespace ghostrank

@@ -20,7 +20,8 @@ TEST(JobErrors, SuggestTheNearestKey) {
             "job.yaml:4:1: unknown key 'iterations'; did you mean run.iterations?");
   EXPECT_EQ(load_error(kHead + "run: {zzzzzzzzzz: 4}\n"),
             "job.yaml:4:7: unknown key 'run.zzzzzzzzzz'; known here: run.iterations, run.warmup, "
-            "run.verify, run.seed, run.jitter, run.stall_timeout_s, run.shards, run.probe_ms, "
+            "run.verify, run.seed, run.jitter, run.compute_slowdown, run.stall_timeout_s, "
+            "run.shards, run.probe_ms, "
             "run.duration, run.until");
 }
 
@@ -163,7 +164,7 @@ TEST(JobErrors, SayWhatAFlagMayBe) {
 TEST(JobErrors, RefuseWhatMeansNothingToTheFramework) {
   EXPECT_EQ(load_error(kHead + "parallel: {tp: 8}\n"),
             "job.yaml:4:16: parallel.tp means nothing to framework ddp; leave it out, or use "
-            "parallel.framework: megatron");
+            "parallel.framework: megatron or torchtitan");
   EXPECT_EQ(load_error(kHead + "parallel: {framework: megatron, bucket_cap_mb: 10}\n"),
             "job.yaml:4:48: parallel.bucket_cap_mb means nothing to framework megatron; leave it "
             "out, or use parallel.framework: ddp");

@@ -211,6 +211,35 @@ TEST(ContextParallel, SharesKeysAndValuesAsItsKindDoes) {
   }
 }
 
+// Ulysses among neighbours, who then have so many times the tokens of a part of the heads: blocks
+// of the ring between their groups are as large as without, and there are fewer of them.
+TEST(ContextParallel, HasTwoLevels) {
+  constexpr std::uint64_t kLayers = 32, kKeys = 1024, kQueries = 4096, kSequence = 8192;
+  for (const int inner : {2, 4}) {
+    Plan plan{.cp = 8, .micro_batches = 3};
+    plan.more = ", cp_comm: a2a+p2p, cp_a2a: " + std::to_string(inner);
+    const Workload workload = plan.workload();
+    const Program& program = workload.roles[0].iterations[0];
+    EXPECT_TRUE(test::streams_end(program));
+    EXPECT_EQ(test::unmatched_transfers(workload), "");
+    const std::uint64_t kv = 2 * kSequence / 8 * kKeys * 2, q = kSequence / 8 * kQueries * 2;
+    const auto ways = static_cast<std::uint64_t>(inner);
+    EXPECT_EQ(sums_of(program, workload, "cp.a2a").bytes[Func::all_to_all] * ways,
+              3 * kLayers * 2 * (2 * q + kv));
+    EXPECT_EQ(sums_of(program, workload, "cp.p2p").sent,
+              3 * kLayers * kv * (2 * (8 / ways - 1) + 8 / ways));
+    EXPECT_EQ(sums_of(program, workload, "cp").sent, 0u);
+    std::vector<Rank> neighbours, ring;
+    for (const Group& group : workload.groups) {
+      if (group.members.front() != 0) continue;
+      if (workload.group_names[group.kind] == "cp.a2a") neighbours = group.members;
+      if (workload.group_names[group.kind] == "cp.p2p") ring = group.members;
+    }
+    EXPECT_EQ(neighbours.back(), inner - 1);
+    EXPECT_EQ(ring.at(1), inner);
+  }
+}
+
 // ---- Experts ----
 
 TEST(ExpertParallel, MovesRowsToExpertsAndBack) {
@@ -423,6 +452,13 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
   EXPECT_EQ(error("cp: 3, tp: 1", "nodes: 3"),
             "parallel.cp is 3 but 2 cp does not divide the sequence of 8192; use parallel.cp=2 or "
             "4");
+  EXPECT_EQ(error("cp: 8, cp_comm: a2a+p2p, cp_a2a: 3"),
+            "parallel.cp_a2a is 3 but must divide cp 8 in groups of two or more; use "
+            "parallel.cp_a2a=2 or 4");
+  EXPECT_EQ(error("cp: 8, cp_a2a: 2"), "parallel.cp_a2a needs parallel.cp_comm: a2a+p2p");
+  EXPECT_EQ(error("tp: 4, cp: 8, cp_comm: a2a+p2p, cp_a2a: 4"),
+            "parallel.cp_a2a is 4 but does not divide the 2 kv_heads of a tp rank; use "
+            "parallel.cp_a2a=2");
   EXPECT_EQ(error("order: tp-pp-xp"),
             "parallel.order is 'tp-pp-xp'; it has an unknown dimension; write tp, cp, ep, dp and "
             "pp, as in tp-cp-ep-dp-pp");
