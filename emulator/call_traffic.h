@@ -21,4 +21,9 @@ struct CallTraffic {
 };
 CallTraffic walk(const Schedule& schedule);
 
+// Steps on the longest chain of a call that a row made: its closed form or, of a user's row that
+// has none, what the least call takes when it is played; the steps of the busiest actor where the
+// row makes no such call.
+int longest_chain(const Algorithm& row, const Schedule& schedule);
+
 }  // namespace ghostrank

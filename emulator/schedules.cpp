@@ -194,7 +194,7 @@ const Schedules::NodeCall& Schedules::inside_node(std::uint32_t group, const Op&
   }
   const std::uint64_t busiest =
       std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
-  const int steps = algorithm(group, op).cost(c).steps;
+  const int steps = longest_chain(algorithm(group, op), *one.schedule);
   call.duration = steps * link.latency + link.serialise(busiest);
   one.call = call;
   return *one.call;

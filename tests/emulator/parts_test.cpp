@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <random>
+#include <stdexcept>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "emulator/blob.h"
+#include "emulator/call_traffic.h"
 #include "emulator/cluster.h"
 #include "emulator/histogram.h"
 #include "emulator/host_facts.h"
@@ -246,6 +249,23 @@ TEST(Cluster, SpreadsNodesOverHostsAndShardsWithoutSplittingOne) {
       EXPECT_EQ(cluster.place(r).shard, cluster.place(r + 1).shard);
     }
     EXPECT_EQ(cluster.place(2).host, cyclic ? 1 : 0);
+  }
+}
+
+TEST(LongestChain, OfARowWithoutAClosedFormIsThatOfItsLeastCall) {
+  for (const Func func :
+       {Func::all_reduce, Func::all_gather, Func::broadcast, Func::all_to_all_v}) {
+    Algorithm row = *find_algorithm("generic", func, "auto");
+    Collective c{func, 8, 1000, 4, 0};
+    if (is_ragged(func)) c.counts = std::make_shared<const std::vector<std::uint64_t>>(64, 1000);
+    const auto schedule = row.make(c, {{}, 1, 16, {1}});
+    const int steps = row.cost(c).steps;
+    row.cost = nullptr;
+    EXPECT_EQ(longest_chain(row, *schedule), steps) << name_of(func);
+    row.make = [](const Collective&, const Communicator&) -> std::unique_ptr<Schedule> {
+      throw std::invalid_argument("not so few");
+    };
+    EXPECT_GE(longest_chain(row, *schedule), steps) << name_of(func);
   }
 }
 
