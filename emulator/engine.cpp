@@ -3,7 +3,9 @@
 #include "emulator/engine.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
 #include "collectives/nccl_environment.h"
@@ -217,6 +219,7 @@ class Session::Play {
     const int count = phase_.warmup;
     for (int attempt = 0;; ++attempt) {
       const SegmentReport sum = player_.play(next_segment(count), callbacks(true));
+      note_warmup_stalls();
       const bool fixed = spec_.dilation > 0 || virtual_;
       if (fixed || control_.stop() != Stop::none || attempt == kMostWarmupRetries) return;
       const Fidelity f = judge(sum, spec_, result_.dilation, seconds(sum.end.at) / count);
@@ -226,6 +229,17 @@ class Session::Play {
       const double raised = std::ceil(result_.dilation * factor);
       if (host_ == 0) observer_.on_dilation(result_.dilation, raised, f.reason);
       result_.dilation = raised;
+    }
+  }
+
+  // A result lists the stalls of the iterations that count.
+  void note_warmup_stalls() {
+    for (const StallReport& s : player_.stalls()) {
+      std::array<char, 96> text{};
+      std::snprintf(text.data(), text.size(),
+                    "warm-up: nothing moved for %.1f s from %.1f s after its start, wall",
+                    s.wall_seconds, s.wall_start_s);
+      result_.notes.push_back(text.data());
     }
   }
 

@@ -34,6 +34,12 @@ Picoseconds stall_threshold(const JobSpec& spec, double dilation) {
   return std::min(threshold, emulated(spec.run.stall_timeout_s / 2));
 }
 
+std::chrono::milliseconds silence_of_the_lost(const RunSpec& run) {
+  constexpr double kLongest = 20, kAfterTheStall = 2;
+  const double seconds = std::min(kLongest, run.stall_timeout_s + kAfterTheStall);
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
+}
+
 std::vector<Gap> common_gaps(const std::vector<std::vector<Gap>>& shards, Picoseconds threshold) {
   std::vector<Gap> common{Gap{0, kEndless}};
   for (const std::vector<Gap>& gaps : shards) common = common_to_two(common, gaps);

@@ -14,6 +14,7 @@
 // plain values.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -35,6 +36,11 @@ struct Gap {  // quiet in [from, to)
 // Longer than this is a stall: one second of this machine, or ten times what the longest piece of a
 // message should take. Less where the job wants to end earlier than that.
 Picoseconds stall_threshold(const JobSpec& spec, double dilation);
+
+// After how long a process that says nothing is lost to the others: 20 s, but soon after the
+// time-out of a stall where that is shorter, which process 0 should see first, as it knows who is
+// stuck.
+std::chrono::milliseconds silence_of_the_lost(const RunSpec& run);
 
 // What lies in a gap of every one of `shards` and is longer than `threshold`. The gaps of a shard
 // are in order and apart.

@@ -310,7 +310,7 @@ int bench_collective(const Argv& argv, const BenchFlags& flags, Func func, const
   identity.config_json = plan.job.config_json;
   identity.start_time = utc_now();
 
-  const std::unique_ptr<Control> control = Control::meet(world);
+  const std::unique_ptr<Control> control = meet(world, plan.job.spec.run);
   const StopOnSignal signals(*control);
   const std::vector<BenchRow> rows = play_tests(plan, flags, table, *control, identity);
   identity.end_time = utc_now();

@@ -278,7 +278,7 @@ int bench_pattern(const BenchFlags& flags, const World& world) {
   }
   const bool table =
       first && !flags.quiet && flags.json != "-" && flags.csv != "-" && flags.svg != "-";
-  const std::unique_ptr<Control> control = Control::meet(world);
+  const std::unique_ptr<Control> control = meet(world, p.job.spec.run);
   const StopOnSignal signals(*control);
   play(p, table && isatty(STDERR_FILENO) == 1, *control);
   int status = stopped_status(*control, signals.received());

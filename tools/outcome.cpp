@@ -6,7 +6,14 @@
 #include <cstdio>
 #include <ctime>
 
+#include "emulator/stalls.h"
+
 namespace ghostrank {
+
+std::unique_ptr<Control> meet(World world, const RunSpec& run) {
+  world.silence = silence_of_the_lost(run);
+  return Control::meet(world);
+}
 
 int failed(const std::string& why) {
   std::fprintf(stderr, "ghostrank: %s\n", why.c_str());

@@ -1,13 +1,19 @@
-// How a verb that plays something ends: exit statuses, and why on stderr.
+// How a verb that plays something meets the other processes and ends: exit statuses, and why on
+// stderr.
 //
 // Threading: main thread.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "emulator/control.h"
+#include "profiles/job.h"
 
 namespace ghostrank {
+
+// Meets the other processes, which lose one another as soon as the job's time-out for stalls asks.
+std::unique_ptr<Control> meet(World world, const RunSpec& run);
 
 // Says why on stderr; returns 1.
 int failed(const std::string& why);

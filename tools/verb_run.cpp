@@ -163,7 +163,7 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
   options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
   if (!flags.json.empty() && flags.json != "-") options.spill_path = flags.json + ".pairs.csv";
 
-  const std::unique_ptr<Control> control = Control::meet(world);
+  const std::unique_ptr<Control> control = meet(world, job.spec.run);
   const StopOnSignal signals(*control);
   const Result identity = identity_of(argv, job);
   RunWatch watch(job, identity, watch_options(flags));

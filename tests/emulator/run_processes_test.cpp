@@ -118,12 +118,14 @@ SmallJob long_job() {
   return job;
 }
 
-// Calls back on process 0 when the tenth iteration has ended.
+// Calls back on process 0 when an iteration has ended: the tenth, or the one that is named.
 struct AtTheTenth : Observer {
   std::function<void()> act;
-  explicit AtTheTenth(std::function<void()> what) : act(std::move(what)) {}
+  int when;
+  explicit AtTheTenth(std::function<void()> what, int index = 9)
+      : act(std::move(what)), when(index) {}
   void on_iteration(int index, const IterationReport&) override {
-    if (index == 9) act();
+    if (index == when) act();
   }
 };
 
@@ -243,6 +245,31 @@ TEST(OverLibfabric, AProcessThatWasStoppedForTwoSecondsIsReportedAsAStall) {
     testing::expect_all_ok(outcomes);
     EXPECT_EQ(outcomes[0].said, "");
   }
+}
+
+TEST(OverLibfabric, AStallOfTheWarmUpIsANote) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const auto outcomes = testing::run_processes(2, [&](const World& world) {
+    if (world.rank == 1) stop_me(ends[0], std::nullopt);
+    const auto control = Control::meet(world);
+    AtTheTenth observer([&] { EXPECT_EQ(write(ends[1], "x", 1), 1); }, -10);
+    SmallJob job = long_job();
+    job.spec.run.warmup = 20;
+    job.spec.run.iterations = 5;
+    const Result result = job.run(*control, &observer);
+    control->close();
+    if (world.rank != 0) return std::string();
+    EXPECT_TRUE(result.stalls.empty());
+    std::string notes;
+    for (const std::string& note : result.notes) notes += note + "\n";
+    return notes;
+  });
+  close(ends[0]);
+  close(ends[1]);
+  testing::expect_all_ok(outcomes);
+  EXPECT_NE(outcomes[0].said.find("warm-up: nothing moved for "), std::string::npos)
+      << outcomes[0].said;
 }
 
 TEST(OverLibfabric, AProcessThatIsStoppedForGoodEndsTheRunWithinTheStallTimeout) {

@@ -49,6 +49,13 @@ Pulse quiet_since(Picoseconds since, const std::string& stuck) {
   return p;
 }
 
+TEST(Silence, IsLongEnoughForProcess0ToNameWhoIsStuck) {
+  RunSpec run;
+  EXPECT_EQ(silence_of_the_lost(run), std::chrono::seconds(20));  // stall_timeout_s 60
+  run.stall_timeout_s = 3;
+  EXPECT_EQ(silence_of_the_lost(run), std::chrono::seconds(5));
+}
+
 TEST(StallWatch, SeesTheLastOfAllToBecomeQuiet) {
   StallWatch watch(0, 2, 100);
   watch.note(0, quiet_since(50, "a"), 60);
