@@ -1,6 +1,10 @@
 // ghostrank plan: what a job would send, without sending it.
+#include <fstream>
+#include <iostream>
+
 #include <CLI/CLI.hpp>
 
+#include "emulator/job_goal.h"
 #include "profiles/error.h"
 #include "profiles/program_file.h"
 #include "tools/plan_report.h"
@@ -8,10 +12,21 @@
 #include "tools/verbs.h"
 
 namespace ghostrank {
+namespace {
+
+void export_goal(const JobSpec& spec, const Workload& workload, const std::string& output) {
+  if (output == "-") return write_goal(std::cout, spec, workload);
+  std::ofstream file(output);
+  write_goal(file, spec, workload);
+  if (!file.flush())
+    throw Error("--output: " + output + " cannot be written", ErrorKind::environment);
+}
+
+}  // namespace
 
 int verb_plan(const Argv& argv) {
   JobFlags flags;
-  std::string json, programs;
+  std::string json, programs, form, output = "-";
   CLI::App app("Say what a job would send, without sending it.", "ghostrank plan");
   add_job_flags(app, flags);
   app.add_option("--json", json, "the same facts as JSON; - is stdout")
@@ -23,10 +38,18 @@ int verb_plan(const Argv& argv) {
          "the name ends in .json; - is stdout")
       ->type_name("FILE|-")
       ->group("Output");
+  app.add_option("--export", form, "goal: an iteration, message by message, for LogGOPSim")
+      ->check(CLI::IsMember({"goal"}))
+      ->group("Output");
+  app.add_option("--output", output, "where --export goes; - is stdout")
+      ->type_name("FILE|-")
+      ->capture_default_str()
+      ->group("Output");
   app.footer(
       "Examples:\n"
       "  ghostrank plan job.yaml\n"
       "  ghostrank plan job.yaml -s cluster.nodes=1024 --json -\n"
+      "  ghostrank plan job.yaml --export goal --output job.goal\n"
       "  ghostrank plan job.yaml --programs step.yaml && ghostrank run step.yaml");
   if (!parse(app, argv)) return 0;
   const LoadedJob job = load(flags);
@@ -37,6 +60,12 @@ int verb_plan(const Argv& argv) {
     const bool is_json = programs.ends_with(".json");
     write_whole(programs,
                 program_job(job, workload, is_json ? ProgramForm::json : ProgramForm::yaml));
+  }
+  if (!form.empty()) {
+    if (output == "-" && (programs == "-" || !json.empty()))
+      throw Error("--export to stdout leaves no place for --json or --programs; give --output");
+    export_goal(job.spec, workload, output);
+    if (output == "-") return 0;
   }
   if (programs != "-") show_plan(job, workload, json);
   return 0;

@@ -1,7 +1,9 @@
-// GOAL text of every schedule, read back by a reader of its own: sends and receives match in
-// number, order and bytes, dependencies lead to an end, and everybody's data gets where it must.
+// GOAL text of every schedule and of whole jobs, read back by a reader of its own: sends and
+// receives match in number, order and bytes, dependencies lead to an end, and everybody's data gets
+// where it must.
 #include "collectives/goal.h"
 
+#include <algorithm>
 #include <bitset>
 #include <deque>
 #include <map>
@@ -12,6 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "collectives/checker.h"
+#include "emulator/job_goal.h"
+#include "emulator/traffic.h"
 #include "tests/algorithms/support.h"
 #include "tests/collectives/calls.h"
 
@@ -22,7 +26,7 @@ using Ranks = std::bitset<64>;
 
 struct Operation {
   std::string kind;  // send, recv or calc
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0, nanoseconds = 0;
   int peer = -1, tag = 0;
   std::vector<int> after;
   bool done = false;
@@ -55,7 +59,9 @@ void read_line(const std::string& line, std::vector<Operation>& rank) {
   Operation op;
   op.kind = word;
   in >> size;
-  if (word != "calc") {
+  if (word == "calc") {
+    op.nanoseconds = std::stoull(size);
+  } else {
     op.bytes = number(size, 'b');
     in >> way >> op.peer >> tag >> op.tag;
     ASSERT_EQ(way, word == "send" ? "to" : "from") << line;
@@ -207,6 +213,48 @@ TEST(Goal, SaysWhatARankDoesInLogGopSimsWords) {
             "rank 1 {\n"
             "l1: recv 32b from 0 tag 0\n"
             "}\n");
+}
+
+// Two transformer layers on 8 ranks, cut every way, and layers over gloo, two calls at a time.
+const char* const kMegatron = R"(schema: ghostrank/job/1
+model: {kind: transformer, name: tiny, layers: 4, hidden: 64, heads: 4, ffn: 128, sequence: 32, vocabulary: 128}
+device: {base: h100-sxm, memory_bytes: 0}
+cluster: {nodes: 4, gpus_per_node: 2, nics_per_node: 2}
+parallel: {framework: megatron, tp: 2, pp: 2, dp: 2, micro_batch: 1, global_batch: 8, sequence_parallel: true}
+fabric: {kind: virtual}
+)";
+const char* const kDdp = R"(schema: ghostrank/job/1
+model: {kind: layers, name: m, layers: [{name: a, parameters: [100000, 70000], forward_us: 5, backward_us: 9},
+                                        {name: b, parameters: [900000, 3], forward_us: 2, backward_us: 4}]}
+cluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1}
+parallel: {framework: ddp, bucket_cap_mb: 1, first_bucket_mb: 1}
+collectives: {library: gloo}
+fabric: {kind: virtual}
+)";
+
+TEST(GoalOfAJob, HasAllItsMessagesAndComputeAndComesToAnEnd) {
+  for (const char* text : {kMegatron, kDdp}) {
+    const testing::TemporaryFile file("job.yaml", text);
+    const LoadedJob job = load_job(file.path(), {});
+    const Workload workload = plan_workload(job.spec);
+    std::ostringstream out;
+    write_goal(out, job.spec, workload);
+    Goal goal = read(out.str());
+    const Played played = play(goal);
+    EXPECT_EQ(played.unfinished, 0);
+    EXPECT_EQ(played.left_over, 0u);
+    const TrafficPlan plan = plan_traffic(job.spec, workload);
+    EXPECT_EQ(played.messages, plan.wire_messages + plan.intra_messages);
+    EXPECT_EQ(played.bytes, plan.wire_bytes + plan.intra_bytes);
+    std::uint64_t busiest = 0;
+    for (const auto& rank : goal) {
+      std::uint64_t computed = 0;
+      for (const Operation& op : rank) computed += op.nanoseconds;
+      busiest = std::max(busiest, computed);
+    }
+    EXPECT_NEAR(static_cast<double>(busiest) * 1e-9, plan.compute_seconds,
+                plan.compute_seconds * 0.01);  // whole nanoseconds
+  }
 }
 
 }  // namespace
