@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 // tcpdump drops what it has not read yet when it is told to end: wait until its file rests.
 void wait_until_written(const std::string& path) {
   std::uintmax_t size = 0;
-  for (int same = 0, i = 0; same < 10 && i < 300; ++i) {
+  for (int same = 0, i = 0; same < 20 && i < 600; ++i) {
     std::this_thread::sleep_for(milliseconds(50));
     const std::uintmax_t now = std::filesystem::file_size(path);
     same = now == size ? same + 1 : 0;
