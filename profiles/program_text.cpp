@@ -75,8 +75,9 @@ std::string what_of(const Op& op, std::span<const std::string> group_names) {
 // Reads one stream line by line.
 class Reader {
  public:
-  Reader(const Mark& mark, std::span<const std::string> group_names, Program& program)
-      : mark_(mark), group_names_(group_names), program_(program) {
+  Reader(const Mark& mark, std::span<const std::string> group_names, Program& program,
+         std::size_t stream)
+      : mark_(mark), group_names_(group_names), program_(program), stream_(stream) {
     for (std::size_t i = 0; i < program.labels.size(); ++i)
       labels_.emplace(program.labels[i], static_cast<std::uint32_t>(i));
   }
@@ -86,6 +87,10 @@ class Reader {
     number_ = number;
     const std::string_view verb = word();
     if (verb.empty()) return std::nullopt;
+    if (verb == "workers") {
+      workers();
+      return std::nullopt;
+    }
     Op op;
     if (verb == "record" || verb == "wait") {
       op.kind = verb == "wait" ? Op::Kind::wait : Op::Kind::record;
@@ -125,6 +130,14 @@ class Reader {
       refuse(quote(text) + " stands where " + what + " is expected; write a number up to " +
              std::to_string(most));
     return value;
+  }
+
+  void workers() {
+    if (!program_.streams[stream_].empty()) refuse("workers come before the first op of a stream");
+    const std::uint64_t n = integer(word(), kMaxAtOnce, "a number of workers");
+    if (n == 0) refuse("a stream needs one worker at least");
+    program_.at_once.resize(std::max(program_.at_once.size(), stream_ + 1), 1);
+    program_.at_once[stream_] = static_cast<std::uint8_t>(n);
   }
 
   void group(Op& op) {
@@ -195,6 +208,7 @@ class Reader {
   const Mark& mark_;
   std::span<const std::string> group_names_;
   Program& program_;
+  const std::size_t stream_;
   std::unordered_map<std::string, std::uint32_t> labels_;
   std::string_view rest_;
   int number_ = 0;
@@ -202,12 +216,14 @@ class Reader {
 
 }  // namespace
 
-std::string text_of_ops(std::span<const Op> ops, const Program& program,
+std::string text_of_ops(const Program& program, std::size_t stream,
                         std::span<const std::string> group_names) {
   std::vector<std::string> labels;
   for (const std::string& label : program.labels) labels.push_back(escaped(label));
   std::string text;
-  for (const Op& op : ops) {
+  if (stream < program.at_once.size() && program.at_once[stream] > 1)
+    text = "workers " + std::to_string(program.at_once[stream]) + "\n";
+  for (const Op& op : program.streams[stream]) {
     text += what_of(op, group_names);
     const bool labelled = op.kind != Op::Kind::record && op.kind != Op::Kind::wait;
     if (labelled && op.label < labels.size() && !labels[op.label].empty())
@@ -219,7 +235,7 @@ std::string text_of_ops(std::span<const Op> ops, const Program& program,
 
 void read_ops(std::string_view text, const Mark& mark, std::span<const std::string> group_names,
               Program& program, std::size_t stream) {
-  Reader reader(mark, group_names, program);
+  Reader reader(mark, group_names, program, stream);
   // The lines of a block begin after the one of its key.
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());

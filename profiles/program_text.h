@@ -8,6 +8,7 @@
 //   send GROUP OFFSET TYPE COUNT [LABEL]        send pp.forward +1 bfloat16 3145728 activations
 //   recv GROUP OFFSET TYPE COUNT [LABEL]
 //   record EVENT, wait EVENT
+//   workers N                                   before the first op: Program::at_once
 //
 // A function is named as `ghostrank schedule` names it; #N is list N of the file's `counts`. A
 // label is the rest of the line; control characters and backslashes in it are written \xNN.
@@ -25,7 +26,7 @@
 namespace ghostrank {
 
 // Lines that end in a newline.
-std::string text_of_ops(std::span<const Op> ops, const Program& program,
+std::string text_of_ops(const Program& program, std::size_t stream,
                         std::span<const std::string> group_names);
 
 // Appends to stream `stream` of `program`, whose labels and number of events grow. `mark` is where

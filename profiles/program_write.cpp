@@ -47,8 +47,7 @@ Json roles_of(const Workload& workload) {
     for (const Program& program : workload.roles[r].iterations) {
       Json streams = Json::object();
       for (std::size_t s = 0; s < program.streams.size(); ++s)
-        streams[program.stream_names[s]] =
-            text_of_ops(program.streams[s], program, workload.group_names);
+        streams[program.stream_names[s]] = text_of_ops(program, s, workload.group_names);
       iterations.push_back(std::move(streams));
     }
     roles.push_back({{"name", workload.roles[r].name},

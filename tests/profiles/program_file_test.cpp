@@ -13,7 +13,11 @@ namespace {
 void expect_same(const Program& a, const Program& b) {
   EXPECT_EQ(a.stream_names, b.stream_names);
   ASSERT_EQ(a.streams.size(), b.streams.size());
+  const auto workers = [](const Program& p, std::size_t s) {
+    return s < p.at_once.size() ? p.at_once[s] : 1;
+  };
   for (std::size_t s = 0; s < a.streams.size(); ++s) {
+    EXPECT_EQ(workers(a, s), workers(b, s));
     ASSERT_EQ(a.streams[s].size(), b.streams[s].size());
     for (std::size_t i = 0; i < a.streams[s].size(); ++i) {
       const Op &x = a.streams[s][i], &y = b.streams[s][i];
@@ -76,7 +80,8 @@ TEST_P(EveryFramework, IsReadBackAsItWasWritten) {
 
 INSTANTIATE_TEST_SUITE_P(
     Plans, EveryFramework,
-    testing::Values("framework: ddp", "framework: fsdp", "framework: zero2", "framework: zero3",
+    testing::Values("framework: ddp", "framework: ddp}\ncollectives: {library: gloo",
+                    "framework: fsdp", "framework: zero2", "framework: zero3",
                     "framework: megatron, tp: 2, pp: 2, global_batch: 8, sequence_parallel: true, "
                     "distributed_optimizer: true",
                     "framework: megatron, cp: 2, pp: 2, global_batch: 8, schedule: zbv"));
@@ -155,6 +160,8 @@ TEST(ProgramFile, NamesTheLineThatIsWrong) {
             "collective");
   EXPECT_EQ(error_with("uint8", "fp8"),
             "job.yaml:13:20: 'fp8' is no type; write int32, float32, bfloat16, int64 or uint8");
+  EXPECT_EQ(error_with("all_to_all_v pair float32 #1 rows", "workers 2"),
+            "job.yaml:15:20: workers come before the first op of a stream");
   EXPECT_EQ(error_with("#0", "12"), "job.yaml:13:20: all_gather_v takes a list of counts, as #0");
 }
 
