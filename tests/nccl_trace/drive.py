@@ -1,0 +1,105 @@
+"""Makes real NCCL say what it sends: N processes on one GPU, each a node of its own, under the
+tracing plugin, through a sweep of calls for every protocol and number of channels.
+
+    drive.py PLUGIN.so FOLDER [--ranks N] [--library nccl-2.28] [--channels 1,2,4]
+
+Writes FOLDER/PROTOCOL-cCHANNELS/trace.RANK. Needs PyTorch with NCCL and one GPU. Never run so far.
+"""
+
+import argparse
+import ctypes
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+PROTOCOLS = ("Simple", "LL", "LL128")
+FUNCS = ("allreduce", "reduce_scatter", "all_gather", "broadcast", "reduce")
+COUNTS = (1, 1000, 25_000, 262_144, 6_553_600)  # elements of 4 bytes, as NCCL's argument
+
+
+def call_of(func, count, device, n):
+    """The collective as PyTorch has it, with `count` in NCCL's sense."""
+    import torch
+    import torch.distributed as dist
+
+    own = torch.zeros(count, device=device)
+    blocks = torch.zeros(count * n, device=device) if func in ("reduce_scatter", "all_gather") else None
+    return {
+        "allreduce": lambda: dist.all_reduce(own),
+        "reduce_scatter": lambda: dist.reduce_scatter_tensor(own, blocks),
+        "all_gather": lambda: dist.all_gather_into_tensor(blocks, own),
+        "broadcast": lambda: dist.broadcast(own, 0),
+        "reduce": lambda: dist.reduce(own, 0),
+    }[func]
+
+
+def rank_main(options):
+    import torch
+    import torch.distributed as dist
+
+    plugin = ctypes.CDLL(options.plugin)
+    torch.cuda.set_device(0)
+    dist.init_process_group("nccl")
+    beside = dist.new_group(backend="gloo")
+
+    def rest():
+        torch.cuda.synchronize()
+        dist.barrier(group=beside)
+        time.sleep(0.2)  # proxies may still send what the kernels left behind
+
+    for func, count in itertools.product(FUNCS, COUNTS):
+        call = call_of(func, count, "cuda:0", dist.get_world_size())
+        call()  # opens connections
+        rest()
+        mark = {"library": options.library, "func": func, "algorithm": "ring", "count": count,
+                "element_bytes": 4, "root": 0, "protocol": options.protocol,
+                "channels": options.channel_count}
+        plugin.ghostrank_trace_mark(json.dumps(mark).encode())
+        call()
+        rest()
+        plugin.ghostrank_trace_mark(b"end")
+    dist.destroy_process_group()
+
+
+def play(options, protocol, channels):
+    folder = pathlib.Path(options.folder) / f"{protocol}-c{channels}"
+    folder.mkdir(parents=True, exist_ok=True)
+    processes = []
+    for rank in range(options.ranks):
+        environment = dict(
+            os.environ, RANK=str(rank), WORLD_SIZE=str(options.ranks), MASTER_ADDR="127.0.0.1",
+            MASTER_PORT="29500", GHOSTRANK_TRACE=str(folder), NCCL_NET_PLUGIN=options.plugin,
+            NCCL_HOSTID=f"node{rank}", NCCL_ALGO="Ring", NCCL_PROTO=protocol,
+            NCCL_MIN_NCHANNELS=str(channels), NCCL_MAX_NCHANNELS=str(channels),
+            NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1")
+        command = [sys.executable, __file__, options.plugin, options.folder, "--as-rank",
+                   "--protocol", protocol, "--channel-count", str(channels),
+                   "--library", options.library]
+        processes.append(subprocess.Popen(command, env=environment))
+    return sum(process.wait() != 0 for process in processes)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("plugin", type=os.path.abspath)
+    parser.add_argument("folder", type=os.path.abspath)
+    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--library", default="nccl-2.28")
+    parser.add_argument("--channels", default="1,2,4")
+    parser.add_argument("--as-rank", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--protocol", help=argparse.SUPPRESS)
+    parser.add_argument("--channel-count", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.as_rank:
+        rank_main(options)
+        return 0
+    sweep = itertools.product(PROTOCOLS, [int(c) for c in options.channels.split(",")])
+    return 1 if sum(play(options, protocol, channels) for protocol, channels in sweep) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

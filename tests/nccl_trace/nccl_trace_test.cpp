@@ -1,0 +1,194 @@
+// The tracing plugin as NCCL would call it, without NCCL; and the comparison on traces made up from
+// our own schedules, and damaged.
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "tests/nccl_trace/compare.h"
+#include "tests/nccl_trace/net_v8.h"
+
+namespace ghostrank::nccl_trace {
+namespace {
+
+constexpr int kRanks = 4;
+constexpr char kCall[] =
+    R"({"library": "nccl-2.28", "func": "allreduce", "algorithm": "ring", "count": 100000, )"
+    R"("protocol": "Simple", "channels": 2})";
+
+// What the plugin would have written on `rank`.
+std::string made_up(Rank rank) {
+  const Call call = parse_call(kCall, kRanks);
+  const auto schedule = find_algorithm(call.library, call.collective.func, call.algorithm)
+                            ->make(call.collective, call.communicator);
+  const auto sent = scheduled(*schedule, rank);
+  std::ostringstream text;
+  text << "rank " << rank << " of " << kRanks << "\n";
+  int number = 0;
+  for (const auto& [target, messages] : sent) {
+    text << "connect " << number << " " << target << "\nsend " << number << " 12345\n";
+    ++number;
+  }
+  text << "mark " << kCall << "\n";
+  number = 0;
+  for (const auto& [target, messages] : sent) {
+    for (const std::uint64_t bytes : messages) text << "send " << number << " " << bytes << "\n";
+    ++number;
+  }
+  text << "mark end\nsend 0 99\n";
+  return text.str();
+}
+
+std::vector<RankTrace> traces_of(const std::vector<std::string>& texts) {
+  std::vector<RankTrace> traces;
+  for (const std::string& text : texts) {
+    std::istringstream in(text);
+    traces.push_back(read_trace(in, "trace." + std::to_string(traces.size())));
+  }
+  return traces;
+}
+
+std::vector<std::string> all_ranks() {
+  std::vector<std::string> texts;
+  for (Rank r = 0; r < kRanks; ++r) texts.push_back(made_up(r));
+  return texts;
+}
+
+TEST(NcclTrace, OfOurOwnScheduleIsEqual) {
+  const auto verdicts = compare(traces_of(all_ranks()));
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].difference, "");
+}
+
+TEST(NcclTrace, HasTheMessagesOfTwoChannelsOfARing) {
+  const auto traces = traces_of(all_ranks());
+  ASSERT_EQ(traces[0].calls.size(), 1u);
+  const auto& sent = traces[0].calls[0].sent;
+  ASSERT_EQ(sent.size(), 2u);
+  std::uint64_t bytes = 0;
+  for (const auto& [target, messages] : sent) {
+    EXPECT_EQ(target, 1);
+    for (const std::uint64_t b : messages) bytes += b;
+  }
+  EXPECT_EQ(bytes, 2u * (kRanks - 1) * 400'000 / kRanks);
+}
+
+TEST(NcclTrace, AMessageOfAnotherSizeIsNamedWithItsRank) {
+  auto texts = all_ranks();
+  const std::size_t at = texts[2].rfind("send 1 ");
+  texts[2].replace(at, texts[2].find('\n', at) - at, "send 1 7");
+  const auto verdicts = compare(traces_of(texts));
+  EXPECT_EQ(verdicts[0].difference.substr(0, 17), "rank 2 to rank 3:") << verdicts[0].difference;
+  EXPECT_NE(verdicts[0].difference.find("has 7 bytes, ours "), std::string::npos)
+      << verdicts[0].difference;
+}
+
+TEST(NcclTrace, AMessageTooManyIsSeen) {
+  auto texts = all_ranks();
+  texts[0].insert(texts[0].find("mark end"), "send 0 0\n");
+  EXPECT_NE(compare(traces_of(texts))[0].difference.find("ours ends after "), std::string::npos);
+}
+
+TEST(NcclTrace, OfAnotherJobIsRefused) {
+  auto texts = all_ranks();
+  texts.pop_back();
+  EXPECT_THROW(compare(traces_of(texts)), std::runtime_error);
+  texts.push_back(made_up(0));
+  EXPECT_THROW(compare(traces_of(texts)), std::runtime_error);
+  EXPECT_THROW(traces_of({"rank 0 of 1\nmark {}\n"}), std::runtime_error);
+  EXPECT_THROW(traces_of({"rank 0 of 1\nsend 0 5\n"}), std::runtime_error);
+}
+
+// Drives one connection of the plugin from both ends.
+class Plugin : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "ghostrank_nccl_trace";
+    std::filesystem::create_directories(folder_);
+    setenv("GHOSTRANK_TRACE", folder_.c_str(), 1);
+    setenv("RANK", "0", 1);
+    setenv("WORLD_SIZE", "1", 1);
+    library_ = dlopen(GHOSTRANK_NCCL_TRACE_PLUGIN, RTLD_NOW);
+    ASSERT_NE(library_, nullptr) << dlerror();
+    net_ = static_cast<const NetPlugin*>(dlsym(library_, "ncclNetPlugin_v8"));
+    mark_ = reinterpret_cast<void (*)(const char*)>(dlsym(library_, "ghostrank_trace_mark"));
+    ASSERT_NE(net_, nullptr);
+    ASSERT_NE(mark_, nullptr);
+    ASSERT_EQ(net_->init(nullptr), kSuccess);
+    connect();
+  }
+  void TearDown() override {
+    net_->close_sender(sender_);
+    net_->close_receiver(receiver_);
+    net_->close_listener(listener_);
+    std::filesystem::remove_all(folder_);
+  }
+
+  void connect() {
+    char handle[kHandleBytes];
+    ASSERT_EQ(net_->listen(0, handle, &listener_), kSuccess);
+    ASSERT_EQ(net_->accept(listener_, &receiver_, nullptr), kSuccess);
+    EXPECT_EQ(receiver_, nullptr) << "nobody has connected yet";
+    for (int i = 0; i < 1000 && !sender_; ++i) net_->connect(0, handle, &sender_, nullptr);
+    for (int i = 0; i < 1000 && !receiver_; ++i) net_->accept(listener_, &receiver_, nullptr);
+    ASSERT_NE(sender_, nullptr);
+    ASSERT_NE(receiver_, nullptr);
+  }
+
+  void* send(std::vector<char>& data) {
+    void* request = nullptr;
+    net_->isend(sender_, data.data(), static_cast<int>(data.size()), 0, nullptr, &request);
+    return request;
+  }
+  void* receive(std::vector<char>& room) {
+    void *request = nullptr, *data = room.data(), *region = nullptr;
+    int size = static_cast<int>(room.size()), tag = 0;
+    net_->irecv(receiver_, 1, &data, &size, &tag, &region, &request);
+    return request;
+  }
+
+  std::string folder_;
+  void* library_ = nullptr;
+  const NetPlugin* net_ = nullptr;
+  void (*mark_)(const char*) = nullptr;
+  void *listener_ = nullptr, *sender_ = nullptr, *receiver_ = nullptr;
+};
+
+TEST_F(Plugin, CarriesMessagesInOrderAndWritesThemDown) {
+  std::vector<char> large(3'000'000), small(100, 's'), empty;
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i % 251);
+  std::vector<std::vector<char>> rooms(3, std::vector<char>(large.size()));
+  mark_(kCall);
+  std::vector<void*> sends, receives;
+  for (auto* message : {&large, &empty, &small}) sends.push_back(send(*message));
+  for (auto& room : rooms) receives.push_back(receive(room));
+  std::vector<int> sizes(3, -1);
+  int left = 6;
+  for (long round = 0; left > 0 && round < 10'000'000; ++round) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      int done = 0;
+      if (sends[i] && net_->test(sends[i], &done, nullptr) == kSuccess && done)
+        sends[i] = nullptr, --left;
+      done = 0;
+      if (receives[i] && net_->test(receives[i], &done, &sizes[i]) == kSuccess && done)
+        receives[i] = nullptr, --left;
+    }
+  }
+  ASSERT_EQ(left, 0);
+  mark_("end");
+  EXPECT_EQ(sizes, (std::vector<int>{3'000'000, 0, 100}));
+  EXPECT_EQ(std::memcmp(rooms[0].data(), large.data(), large.size()), 0);
+  EXPECT_EQ(std::memcmp(rooms[2].data(), small.data(), small.size()), 0);
+  std::ifstream in(folder_ + "/trace.0");
+  const RankTrace trace = read_trace(in, "trace.0");
+  ASSERT_EQ(trace.calls.size(), 1u);
+  ASSERT_EQ(trace.calls[0].sent.size(), 1u);
+  EXPECT_EQ(trace.calls[0].sent.begin()->second, (Messages{3'000'000, 0, 100}));
+}
+
+}  // namespace
+}  // namespace ghostrank::nccl_trace

@@ -1,0 +1,235 @@
+// A network plugin of NCCL's that carries messages over TCP and writes down every send: with it,
+// one machine with one GPU can say what NCCL sends over a network (README.md).
+//
+//   GHOSTRANK_TRACE          folder; the file in it is trace.RANK (form: trace.h)
+//   RANK, WORLD_SIZE         as torchrun sets them
+//   GHOSTRANK_TRACE_ADDRESS  to listen on; 127.0.0.1 unless set
+//
+// Threading: NCCL uses a connection from one thread at a time; the file has a lock.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <string>
+
+#include "tests/nccl_trace/net_v8.h"
+#include "tests/nccl_trace/socket_messages.h"
+
+namespace ghostrank::nccl_trace {
+namespace {
+
+std::string variable(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : otherwise;
+}
+
+int own_rank() { return std::atoi(variable("RANK", "0").c_str()); }
+
+class TraceFile {
+ public:
+  TraceFile() {
+    const std::string path =
+        variable("GHOSTRANK_TRACE", ".") + "/trace." + std::to_string(own_rank());
+    file_ = std::fopen(path.c_str(), "w");
+    if (!file_) {
+      std::fprintf(stderr, "ghostrank trace: cannot write %s\n", path.c_str());
+      return;
+    }
+    line("rank " + std::to_string(own_rank()) + " of " + variable("WORLD_SIZE", "1"));
+  }
+  ~TraceFile() {
+    if (file_) std::fclose(file_);
+  }
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  void line(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    if (file_) std::fprintf(file_, "%s\n", text.c_str());
+  }
+  void flush() {
+    const std::lock_guard lock(mutex_);
+    if (file_) std::fflush(file_);
+  }
+  int next_connection() {
+    const std::lock_guard lock(mutex_);
+    return connections_++;
+  }
+  bool good() const { return file_ != nullptr; }
+
+ private:
+  std::mutex mutex_;
+  std::FILE* file_ = nullptr;
+  int connections_ = 0;
+};
+
+TraceFile& trace() {
+  static TraceFile file;
+  return file;
+}
+
+struct Handle {  // what listen() tells connect(), by way of NCCL
+  sockaddr_in address;
+  int rank;
+};
+static_assert(sizeof(Handle) <= kHandleBytes);
+
+struct Endpoint {
+  Connection connection;
+  int number;  // in the trace; of a receiver -1
+};
+
+struct Pending {
+  Endpoint* endpoint;
+  Request* request;
+};
+
+// No exception may reach NCCL.
+template <typename Body>
+int guarded(Body body) {
+  try {
+    return body();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "ghostrank trace: rank %d: %s\n", own_rank(), e.what());
+    return kSystemError;
+  }
+}
+
+int init(Logger) { return trace().good() ? kSuccess : kSystemError; }
+
+int devices(int* count) {
+  *count = 1;
+  return kSuccess;
+}
+
+int get_properties(int, NetProperties* p) {
+  static char name[] = "ghostrank-trace";
+  *p = {name, nullptr, 1, kHostMemory, 1, 100'000, 0, 0, 65'536, 1, 0, 0};
+  return kSuccess;
+}
+
+int listen(int, void* handle, void** listener) {
+  return guarded([&] {
+    Handle h{};
+    h.rank = own_rank();
+    *listener =
+        new Socket(listen_on(variable("GHOSTRANK_TRACE_ADDRESS", "127.0.0.1").c_str(), h.address));
+    std::memcpy(handle, &h, sizeof h);
+    return kSuccess;
+  });
+}
+
+int connect(int, void* handle, void** sender, void**) {
+  return guarded([&] {
+    Handle h;
+    std::memcpy(&h, handle, sizeof h);
+    const int number = trace().next_connection();
+    *sender = new Endpoint{Connection(connect_to(h.address)), number};
+    trace().line("connect " + std::to_string(number) + " " + std::to_string(h.rank));
+    return kSuccess;
+  });
+}
+
+int accept(void* listener, void** receiver, void**) {
+  return guarded([&] {
+    *receiver = nullptr;
+    Socket s = accept_from(*static_cast<Socket*>(listener));
+    if (s.fd() >= 0) *receiver = new Endpoint{Connection(std::move(s)), -1};
+    return kSuccess;
+  });
+}
+
+int register_memory(void*, void*, std::size_t, int kind, void** region) {
+  *region = nullptr;
+  return kind == kHostMemory ? kSuccess : kInternalError;
+}
+
+int register_dma_buffer(void*, void*, std::size_t, int, std::uint64_t, int, void**) {
+  return kInternalError;
+}
+
+int deregister_memory(void*, void*) { return kSuccess; }
+
+int isend(void* sender, void* data, int size, int, void*, void** request) {
+  return guarded([&] {
+    auto& endpoint = *static_cast<Endpoint*>(sender);
+    *request = nullptr;
+    if (endpoint.connection.under_way() >= kMaxRequests) return kSuccess;
+    trace().line("send " + std::to_string(endpoint.number) + " " + std::to_string(size));
+    Request* sent = endpoint.connection.send(data, static_cast<std::size_t>(size));
+    *request = new Pending{&endpoint, sent};
+    return kSuccess;
+  });
+}
+
+int irecv(void* receiver, int n, void** data, int* sizes, int*, void**, void** request) {
+  if (n != 1) return kInternalError;
+  return guarded([&] {
+    auto& endpoint = *static_cast<Endpoint*>(receiver);
+    *request = nullptr;
+    if (endpoint.connection.under_way() >= kMaxRequests) return kSuccess;
+    Request* received = endpoint.connection.receive(data[0], static_cast<std::size_t>(sizes[0]));
+    *request = new Pending{&endpoint, received};
+    return kSuccess;
+  });
+}
+
+int iflush(void*, int, void**, int*, void**, void** request) {
+  *request = nullptr;
+  return kSuccess;
+}
+
+int test(void* request, int* done, int* sizes) {
+  return guarded([&] {
+    auto* pending = static_cast<Pending*>(request);
+    std::uint64_t size = 0;
+    *done = pending->endpoint->connection.test(pending->request, &size) ? 1 : 0;
+    if (!*done) return kSuccess;
+    if (sizes) *sizes = static_cast<int>(size);
+    delete pending;
+    return kSuccess;
+  });
+}
+
+int close_endpoint(void* endpoint) {
+  delete static_cast<Endpoint*>(endpoint);
+  trace().flush();
+  return kSuccess;
+}
+
+int close_listener(void* listener) {
+  delete static_cast<Socket*>(listener);
+  return kSuccess;
+}
+
+}  // namespace
+
+// The caller's words between what was sent before and after.
+extern "C" __attribute__((visibility("default"))) void ghostrank_trace_mark(const char* text) {
+  trace().line(std::string("mark ") + text);
+  trace().flush();
+}
+
+extern "C" __attribute__((visibility("default"))) const NetPlugin ncclNetPlugin_v8;
+const NetPlugin ncclNetPlugin_v8{"ghostrank-trace",
+                                 init,
+                                 devices,
+                                 get_properties,
+                                 listen,
+                                 connect,
+                                 accept,
+                                 register_memory,
+                                 register_dma_buffer,
+                                 deregister_memory,
+                                 isend,
+                                 irecv,
+                                 iflush,
+                                 test,
+                                 close_endpoint,
+                                 close_endpoint,
+                                 close_listener,
+                                 nullptr,
+                                 nullptr};
+
+}  // namespace ghostrank::nccl_trace

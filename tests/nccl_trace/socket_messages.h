@@ -1,0 +1,59 @@
+// Messages over TCP sockets that never block: a header with the size, then the bytes. One
+// connection goes one way and keeps its order.
+//
+// Threading: an object belongs to one thread at a time. Errors: std::system_error.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <netinet/in.h>
+
+namespace ghostrank::nccl_trace {
+
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  ~Socket();
+  Socket(Socket&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  Socket& operator=(Socket&&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+// Listens on a free port of the address, which is written to `bound`.
+Socket listen_on(const char* address, sockaddr_in& bound);
+Socket connect_to(const sockaddr_in& address);
+Socket accept_from(const Socket& listener);  // fd() < 0: nobody is there yet
+
+struct Request {
+  bool sends = false, done = false;
+  std::byte* data = nullptr;
+  std::uint64_t size = 0;  // of a receive: room, then what came
+  std::uint64_t header = 0;
+  std::size_t moved = 0;  // of header and data together
+};
+
+class Connection {
+ public:
+  explicit Connection(Socket socket) : socket_(std::move(socket)) {}
+
+  Request* send(void* data, std::size_t size);
+  Request* receive(void* data, std::size_t room);
+  // Moves what the socket takes or has; true when the request has ended, which is then gone.
+  bool test(Request* request, std::uint64_t* size);
+  std::size_t under_way() const { return requests_.size(); }
+
+ private:
+  bool progress(Request& request);
+  Request* add(std::unique_ptr<Request> request);
+
+  Socket socket_;
+  std::deque<std::unique_ptr<Request>> requests_;
+};
+
+}  // namespace ghostrank::nccl_trace
