@@ -53,4 +53,9 @@ std::unique_ptr<FramePorts> open_files(const std::vector<PortName>& ports);
 // Throws std::system_error where an interface cannot be opened.
 std::unique_ptr<FramePorts> open_interfaces(const std::vector<PortName>& ports);
 
+// The same for several cores: each gets what its own has to do. The kernel deals out what arrives:
+// a SwitchML packet by its slot, modulo `shards`, everything else to the first one.
+std::vector<std::unique_ptr<FramePorts>> open_interfaces(const std::vector<PortName>& ports,
+                                                         int shards);
+
 }  // namespace ghostrank::switchml

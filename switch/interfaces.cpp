@@ -7,15 +7,18 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <memory>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <system_error>
 #include <unistd.h>
 
 #include "switch/frame_ports.h"
+#include "switch/switchml.h"
 
 namespace ghostrank::switchml {
 namespace {
@@ -23,6 +26,32 @@ namespace {
 constexpr unsigned kBatch = 64;
 constexpr std::size_t kMostFrame = 9216;
 constexpr int kSocketBuffer = 8 << 20;
+
+// Which of `shards` sockets gets a frame, as a program for the kernel: SwitchML's slot modulo their
+// number, 0 for what is not SwitchML. Offsets from the IPv4 header.
+class Dealing {
+ public:
+  explicit Dealing(int shards)
+      : code_{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kEtherType),
+               BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 11),
+               BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kIp),
+               BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x45, 0, 9),
+               BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kIp + 9),
+               BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 7),
+               BPF_STMT(BPF_LD | BPF_H | BPF_ABS, kIp + 22),
+               BPF_STMT(BPF_ALU | BPF_AND | BPF_K, kUdpPortMask),
+               BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kUdpPort, 0, 4),
+               BPF_STMT(BPF_LD | BPF_H | BPF_ABS, kIp + 34),
+               BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x7fff),
+               BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, static_cast<std::uint32_t>(shards)),
+               BPF_STMT(BPF_RET | BPF_A, 0), BPF_STMT(BPF_RET | BPF_K, 0)}} {}
+  sock_fprog program() { return {static_cast<unsigned short>(code_.size()), code_.data()}; }
+
+ private:
+  static constexpr auto kEtherType = static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PROTOCOL);
+  static constexpr auto kIp = static_cast<std::uint32_t>(SKF_NET_OFF);
+  std::array<sock_filter, 14> code_;
+};
 
 class Interface {
  public:
@@ -57,6 +86,24 @@ class Interface {
   Interface& operator=(const Interface&) = delete;
 
   int fd() const { return fd_; }
+
+  // Shares what arrives with others on the same interface; `group`: theirs, or below 0 for the
+  // first one, which then gets it.
+  void share(int shards, int& group) {
+    const bool first = group < 0;
+    const int type = PACKET_FANOUT_CBPF | (first ? PACKET_FANOUT_FLAG_UNIQUEID : 0);
+    int wanted = (first ? 0 : group) | type << 16;
+    if (setsockopt(fd_, SOL_PACKET, PACKET_FANOUT, &wanted, sizeof wanted) != 0)
+      fail("packets cannot be shared among cores");
+    if (!first) return;
+    socklen_t size = sizeof wanted;
+    Dealing dealing(shards);
+    const sock_fprog program = dealing.program();
+    if (getsockopt(fd_, SOL_PACKET, PACKET_FANOUT, &wanted, &size) != 0 ||
+        setsockopt(fd_, SOL_PACKET, PACKET_FANOUT_DATA, &program, sizeof program) != 0)
+      fail("packets cannot be dealt out by slot");
+    group = wanted & 0xffff;
+  }
 
   // What has arrived, at most a batch.
   unsigned receive() {
@@ -111,6 +158,11 @@ class Interfaces final : public FramePorts {
       ports_.push_back(std::make_unique<Interface>(name.interface));
   }
 
+  // `groups`: one a port, as Interface::share has them.
+  void share(int shards, std::vector<int>& groups) {
+    for (std::size_t p = 0; p < ports_.size(); ++p) ports_[p]->share(shards, groups[p]);
+  }
+
   int count() const override { return static_cast<int>(ports_.size()); }
   void finish() override { flush(); }
   bool finished() const override { return false; }
@@ -150,6 +202,18 @@ class Interfaces final : public FramePorts {
 
 std::unique_ptr<FramePorts> open_interfaces(const std::vector<PortName>& ports) {
   return std::make_unique<Interfaces>(ports);
+}
+
+std::vector<std::unique_ptr<FramePorts>> open_interfaces(const std::vector<PortName>& ports,
+                                                         int shards) {
+  std::vector<int> groups(ports.size(), -1);
+  std::vector<std::unique_ptr<FramePorts>> all;
+  for (int s = 0; s < shards; ++s) {
+    auto one = std::make_unique<Interfaces>(ports);
+    one->share(shards, groups);
+    all.push_back(std::move(one));
+  }
+  return all;
 }
 
 }  // namespace ghostrank::switchml

@@ -5,9 +5,17 @@
 namespace ghostrank::switchml {
 namespace {
 
-constexpr int kPatienceMs = 100;  // between looks at `stop`
+constexpr int kPatienceMs = 100;      // between looks at `stop`
+constexpr int kFramesAtATime = 4096;  // between looks at the watches, when there is no pause
 
 }  // namespace
+
+void serve(const std::vector<Watch>& watches) {
+  for (const Watch& watch : watches) {
+    pollfd polled{watch.fd, POLLIN, 0};
+    if (poll(&polled, 1, 0) > 0) watch.ready();
+  }
+}
 
 void wait_for(const FramePorts& ports, const std::vector<Watch>& watches) {
   std::vector<pollfd> polled;
@@ -22,13 +30,18 @@ void wait_for(const FramePorts& ports, const std::vector<Watch>& watches) {
 void run(CompiledSwitch& sw, FramePorts& ports, const std::vector<Watch>& watches,
          const std::atomic<bool>& stop) {
   while (!stop && !ports.finished()) {
-    while (!stop) {
+    int left = kFramesAtATime;
+    for (; !stop && left > 0; --left) {
       const auto arrival = ports.next();
       if (!arrival) break;
       sw.receive(arrival->port, arrival->frame, ports);
     }
     ports.flush();
-    if (!ports.finished()) wait_for(ports, watches);
+    if (left == 0) {
+      serve(watches);
+    } else if (!ports.finished()) {
+      wait_for(ports, watches);
+    }
   }
   ports.finish();
 }

@@ -21,6 +21,9 @@ struct Watch {
 void run(CompiledSwitch& sw, FramePorts& ports, const std::vector<Watch>& watches,
          const std::atomic<bool>& stop);
 
+// Serves the watches that are ready.
+void serve(const std::vector<Watch>& watches);
+
 // Waits until a frame may have come or a tenth of a second has passed; serves the watches.
 void wait_for(const FramePorts& ports, const std::vector<Watch>& watches);
 

@@ -21,6 +21,7 @@
 #include "tools/switch_bmv2.h"
 #include "tools/switch_compiled.h"
 #include "tools/switch_control.h"
+#include "tools/switch_cores.h"
 #include "tools/switch_dpdk.h"
 #include "tools/switch_plan.h"
 #include "tools/switch_report.h"
@@ -38,6 +39,7 @@ struct RunFlags {
   std::string plan, target = "compiled", program, entries, socket, json;
   std::vector<std::string> ports;
   bool in_order = false;
+  int cores = 1;
 };
 
 std::atomic<bool> stop_requested{false};
@@ -63,6 +65,9 @@ bool read_run_flags(const Argv& argv, RunFlags& flags) {
   app.add_flag(
       "--in-order", flags.in_order,
       "dpdk: one frame in the pipeline at a time, so that what leaves is in order; slower");
+  app.add_option("--cores", flags.cores, "compiled, on interfaces: slots are dealt out to so many")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
   app.add_option("--socket", flags.socket, "control socket, with interfaces")->type_name("PATH");
   app.add_option("--json", flags.json, "all counters at the end; - is stdout")
       ->type_name("FILE|-")
@@ -92,6 +97,8 @@ void check_target(const RunFlags& flags) {
   if (!dpdk && !flags.entries.empty()) throw Error("--entries belongs to --target dpdk");
   if (!dpdk && !bmv2 && !flags.program.empty())
     throw Error("--program belongs to --target dpdk and bmv2");
+  if (flags.cores > 1 && flags.target != "compiled")
+    throw Error("--cores belongs to --target compiled");
   if (flags.plan.empty() && flags.entries.empty())
     throw Error("which jobs? name a plan with --plan (docs/switch.md)");
 }
@@ -154,6 +161,23 @@ void run_compiled_switch(const RunFlags& flags, const std::vector<PortName>& por
                  {seconds_since(began), processor_seconds() - processor});
 }
 
+void run_on_cores(const RunFlags& flags, const std::vector<PortName>& ports) {
+  const auto began = std::chrono::steady_clock::now();
+  const double processor = processor_seconds();
+  const switchml::SwitchPlan plan = read_switch_plan(flags.plan, static_cast<int>(ports.size()));
+  try {
+    SwitchOnCores sw(plan, ports, flags.cores, stop_requested);
+    ControlSocket control(flags, sw);
+    sw.run(control.watches());
+    write_counters(flags, "compiled switch on " + std::to_string(flags.cores) + " cores", sw,
+                   {seconds_since(began), processor_seconds() - processor});
+  } catch (const std::system_error& error) {
+    throw Error(error.what(), ErrorKind::environment);
+  } catch (const std::invalid_argument& error) {
+    throw Error(error.what());
+  }
+}
+
 void run_bmv2_switch(const RunFlags& flags, const std::vector<PortName>& ports, bool files) {
   if (!files)
     throw Error(
@@ -181,8 +205,12 @@ int run_switch(const Argv& argv) {
   action.sa_handler = stop_on_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  if (files && flags.cores > 1)
+    throw Error("--cores is for interfaces; the frames of files are in one order, for one core");
   if (flags.target == "dpdk")
     run_dpdk_switch(flags);
+  else if (flags.cores > 1)
+    run_on_cores(flags, ports);
   else if (flags.target == "bmv2")
     run_bmv2_switch(flags, ports, files);
   else

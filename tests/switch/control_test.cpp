@@ -44,8 +44,9 @@ class SwitchControl : public testing::TestWithParam<std::string> {
     folder_ = fs::path(testing::TempDir()) / ("control." + std::to_string(getpid()));
     fs::create_directories(folder_);
     write("plan.yaml", "schema: ghostrank/switch/1\nmac: 02:00:00:00:ff:01\nip: 10.0.0.254\n");
+    const std::string target = GetParam() == "two_cores" ? "compiled --cores 2" : GetParam();
     const std::string run = "ip netns exec " + net_.name(-1) + " " + GHOSTRANK_BINARY +
-                            " switch run --target " + GetParam() + " --plan " + file("plan.yaml") +
+                            " switch run --target " + target + " --plan " + file("plan.yaml") +
                             " --ports p0,p1,p2,p3 --socket " + file("socket") + " >" + file("log") +
                             " 2>&1 &";
     ASSERT_EQ(std::system(run.c_str()), 0);
@@ -153,7 +154,7 @@ TEST_P(SwitchControl, RefusesWhatDoesNotFitAndSaysWhy) {
   EXPECT_EQ(admit("b", 2, 4, 8).status, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, SwitchControl, testing::Values("compiled", "dpdk"),
+INSTANTIATE_TEST_SUITE_P(Targets, SwitchControl, testing::Values("compiled", "two_cores", "dpdk"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace

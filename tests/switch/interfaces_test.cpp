@@ -64,5 +64,43 @@ TEST(SwitchOnInterfaces, SumsForFourWorkersInNamespaces) {
   EXPECT_EQ(sw.counters("a")->broadcasts, static_cast<std::uint64_t>(kRounds));
 }
 
+TEST(SwitchOnInterfaces, DealsSlotsOutToCores) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+  const Namespaces net;
+  if (!net.made()) GTEST_SKIP() << "network namespaces cannot be made here";
+  constexpr int kShards = 3, kSlots = 30;
+  const auto shards = net.inside(-1, [] {
+    return open_interfaces({{"p0", {}, {}}, {"p1", {}, {}}}, kShards);
+  });
+  const int fd = net.inside(1, packet_socket);
+  for (int slot = 0; slot < kSlots; ++slot) {
+    for (const int set : {0, 1}) {
+      const Bytes frame = chunk(1, slot, set, 0, 64);
+      ASSERT_EQ(write(fd, frame.data(), frame.size()), std::ssize(frame));
+    }
+  }
+  Bytes ordinary = chunk(1, 1, 0, 0, 64);
+  ordinary[36] = std::byte{1};  // another UDP port
+  ASSERT_EQ(write(fd, ordinary.data(), ordinary.size()), std::ssize(ordinary));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  int chunks = 0, others = 0;
+  for (int s = 0; s < kShards; ++s) {
+    while (const auto arrival = shards[static_cast<std::size_t>(s)]->next()) {
+      Packet packet;
+      if (parse(arrival->frame, packet) == Kind::switchml) {
+        EXPECT_EQ(packet.slot % kShards, s);
+        EXPECT_EQ(arrival->port, 1);
+        ++chunks;
+      } else {
+        EXPECT_EQ(s, 0);
+        others += arrival->frame.size() == ordinary.size();
+      }
+    }
+  }
+  close(fd);
+  EXPECT_EQ(chunks, 2 * kSlots);
+  EXPECT_EQ(others, 1);
+}
+
 }  // namespace
 }  // namespace ghostrank::switchml
