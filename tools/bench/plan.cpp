@@ -1,0 +1,65 @@
+// Planning: from a job to the programs of all its ranks, checked, and what these programs occupy.
+// Rows differ in ranks; a row's `MiB` grows with the roles (stages, here), `MiB_of_groups` with the
+// ranks.
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "profiles/job.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+
+std::size_t bytes_of_programs(const Workload& workload) {
+  std::size_t bytes = 0;
+  for (const Role& role : workload.roles)
+    for (const Program& program : role.iterations) {
+      for (const auto& stream : program.streams) bytes += stream.capacity() * sizeof(Op);
+      for (const std::string& label : program.labels) bytes += sizeof label + label.capacity();
+    }
+  return bytes;
+}
+
+std::size_t bytes_of_groups(const Workload& workload) {
+  std::size_t bytes = workload.role_of.capacity() * sizeof workload.role_of[0];
+  for (const Group& group : workload.groups)
+    bytes += sizeof group + group.members.capacity() * sizeof group.members[0];
+  return bytes;
+}
+
+void plan(benchmark::State& state, const std::string& job,
+          const std::vector<std::string>& overrides) {
+  Workload workload;
+  for (auto _ : state) workload = plan_workload(load_job(job, overrides).spec);
+  state.counters["ranks"] = workload.ranks;
+  state.counters["roles"] = static_cast<double>(workload.roles.size());
+  state.counters["MiB"] = static_cast<double>(bytes_of_programs(workload)) / kMiB;
+  state.counters["MiB_of_groups"] = static_cast<double>(bytes_of_groups(workload)) / kMiB;
+}
+
+// GPT-3 175B with the plan of its job; more replicas have micro-batches as before.
+void gpt3(benchmark::State& state) {
+  const std::int64_t replicas = state.range(0);
+  plan(state, "gpt3-175b-megatron",
+       {"cluster.nodes=" + std::to_string(16 * replicas), "parallel.dp=" + std::to_string(replicas),
+        "parallel.global_batch=" + std::to_string(64 * replicas)});
+}
+BENCHMARK(gpt3)->ArgName("dp")->Arg(8)->Arg(32)->Arg(128)->Unit(benchmark::kMillisecond);
+
+// Llama-3 405B on 16,384 GPUs as its paper has it: tp 8, pp 16, dp 128, 16 samples a replica.
+void llama3_405b(benchmark::State& state) {
+  plan(
+      state, "gpt3-175b-megatron",
+      {"model=llama3.1-405b", "cluster.nodes=2048", "parallel.dp=128", "parallel.global_batch=2048",
+       "device.memory_bytes=0", "parallel.account_for_embedding_in_pipeline_split=true",
+       "parallel.account_for_loss_in_pipeline_split=true"});
+}
+BENCHMARK(llama3_405b)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace ghostrank
+
+BENCHMARK_MAIN();
