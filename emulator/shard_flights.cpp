@@ -168,7 +168,9 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     stats_.checked += checked.elements;
     stats_.wrong += checked.wrong;
   }
-  if (f.position == 0 || f.op->kind == Op::Kind::recv) {
+  // Once per call: a send is its receiver's call, too.
+  const bool transfer = f.op->kind != Op::Kind::collective;
+  if (transfer ? f.op->kind == Op::Kind::recv : f.position == 0) {
     RowStats& row = stats_.rows[f.row];
     ++row.calls;
     row.bytes += call_elements(c) * c.element_bytes;

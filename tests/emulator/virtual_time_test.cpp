@@ -281,5 +281,28 @@ TEST(VirtualTime, SlowsComputesThatBeginBesideCommunication) {
   EXPECT_NEAR(step(0.25) - alone, 250e-6, 1e-9 + 0.25e-6);
 }
 
+// A tensor that three ranks hand on: two calls, whoever begins.
+TEST(VirtualTime, CountsATransferOnce) {
+  SmallJob job(3, 1, FabricKind::virtual_time);
+  job.workload.roles.clear();
+  for (int rank = 0; rank < 3; ++rank) {
+    Program program{{"compute"}, {{}}, {"op"}, 0};
+    Op op;
+    op.count = 1000;
+    op.kind = Op::Kind::recv;
+    op.peer = -1;
+    if (rank > 0) program.streams[0].push_back(op);
+    op.kind = Op::Kind::send;
+    op.peer = 1;
+    if (rank < 2) program.streams[0].push_back(op);
+    job.workload.role_of[static_cast<std::size_t>(rank)] = static_cast<std::uint16_t>(rank);
+    job.workload.roles.push_back({std::to_string(rank), {program}});
+  }
+  const Result result = job.run();
+  ASSERT_EQ(result.collectives.size(), 1u);
+  EXPECT_EQ(result.collectives[0].calls, 2);
+  EXPECT_EQ(result.collectives[0].bytes, 2 * 4000);
+}
+
 }  // namespace
 }  // namespace ghostrank
