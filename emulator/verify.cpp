@@ -23,7 +23,7 @@ struct Bf16 {
 
 struct Int32Type {
   using Element = std::int32_t;
-  static Element make(std::uint64_t v) { return static_cast<Element>(v); }
+  static Element make(std::int64_t v) { return static_cast<Element>(v); }
   static Element sum(Element a, Element b) {
     return static_cast<Element>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
   }
@@ -31,20 +31,20 @@ struct Int32Type {
 };
 struct FloatType {
   using Element = float;
-  static Element make(std::uint64_t v) { return static_cast<Element>(v); }
+  static Element make(std::int64_t v) { return static_cast<Element>(v); }
   static Element sum(Element a, Element b) { return a + b; }
   static bool equal(Element a, Element b) { return a == b; }
 };
 struct Bf16Type {
   using Element = Bf16;
-  static Element make(std::uint64_t v) { return Bf16::from(static_cast<float>(v)); }
+  static Element make(std::int64_t v) { return Bf16::from(static_cast<float>(v)); }
   static Element sum(Element a, Element b) { return Bf16::from(a.value() + b.value()); }
   static bool equal(Element a, Element b) { return a.bits == b.bits; }
 };
 
-constexpr std::uint64_t kPoison =
-    251;  // no sum of contributions that the checks expect by accident of zero memory
-constexpr std::uint64_t kLargestSum = 250;  // exact in bfloat16
+// Everything is a small integer: exact in every type, whatever the order of the additions.
+constexpr std::int64_t kLargest = 250;  // exact in bfloat16
+constexpr std::int64_t kPoison = 251;   // no sum: what a check never expects
 
 std::uint64_t mix(std::uint64_t x) {
   x ^= x >> 30;
@@ -53,22 +53,32 @@ std::uint64_t mix(std::uint64_t x) {
   return x * 0x94d049bb133111ebULL >> 32;
 }
 
-// What `rank` of `size` contributes at global element `index`. Sums over all ranks stay within
-// kLargestSum.
-std::uint64_t contribution(Rank rank, int size, std::uint64_t salt, std::uint64_t index) {
-  const auto r = static_cast<std::uint64_t>(rank);
-  const auto n = static_cast<std::uint64_t>(size);
-  if (n <= kLargestSum)
-    return mix(index * 0x9e3779b97f4a7c15ULL + r * 0xd1b54a32d192ed03ULL + salt) %
-           (kLargestSum / n + 1);
-  const std::uint64_t every = (n + kLargestSum - 1) / kLargestSum;
+// One of 0 .. bound - 1, bound < 2^32.
+std::int64_t drawn(std::uint64_t seed, std::uint64_t index, std::uint64_t bound) {
+  return static_cast<std::int64_t>(mix(index * 0x9e3779b97f4a7c15ULL + seed) * bound >> 32);
+}
+
+// What `rank` of `size` has at global element `index`, where nothing is added up. All ranks
+// together have at most kLargest.
+std::int64_t own_value(Rank rank, int size, std::uint64_t salt, std::uint64_t index) {
+  const auto r = static_cast<std::uint64_t>(rank), n = static_cast<std::uint64_t>(size);
+  if (n <= kLargest) return drawn(r * 0xd1b54a32d192ed03ULL + salt, index, kLargest / n + 1);
+  const std::uint64_t every = (n + kLargest - 1) / kLargest;
   return (r + index + salt) % every == 0 ? 1 : 0;
 }
 
-std::uint64_t sum_of_all(int size, std::uint64_t salt, std::uint64_t index) {
-  std::uint64_t sum = 0;
-  for (Rank r = 0; r < size; ++r) sum += contribution(r, size, salt, index);
-  return sum;
+// What the contributions of all ranks add up to.
+std::int64_t sum_of_all(std::uint64_t salt, std::uint64_t index) {
+  return drawn(~salt, index, kLargest + 1);
+}
+
+// What a rank adds: its own value; the last one what is missing to the sum. So nobody who compares
+// a sum has to ask every rank. What some ranks have together is never below -kLargest.
+std::int64_t contribution(Rank rank, int size, std::uint64_t salt, std::uint64_t index) {
+  if (rank < size - 1) return own_value(rank, size, salt, index);
+  std::int64_t left = sum_of_all(salt, index);
+  for (Rank r = 0; r < size - 1; ++r) left -= own_value(r, size, salt, index);
+  return left;
 }
 
 template <typename Type>
@@ -94,14 +104,15 @@ Checked compare(const std::byte* buffer, std::uint64_t first, std::uint64_t coun
 
 template <typename Type>
 void fill(const Collective& c, Rank rank, std::uint64_t salt, std::byte* work, std::byte* input) {
-  const auto own = [&](std::uint64_t i) { return contribution(rank, c.size, salt, i); };
+  const auto own = [&](std::uint64_t i) { return own_value(rank, c.size, salt, i); };
   const auto poison = [](std::uint64_t) { return kPoison; };
   const std::uint64_t elements = work_elements(c, rank);
   switch (c.func) {
     case Func::all_reduce:
     case Func::reduce:
     case Func::reduce_scatter:
-      return write<Type>(work, 0, elements, own);
+      return write<Type>(work, 0, elements,
+                         [&](std::uint64_t i) { return contribution(rank, c.size, salt, i); });
     case Func::broadcast:
     case Func::send_recv:
     case Func::scatter:
@@ -140,7 +151,7 @@ Checked check_blocks(const Collective& c, Rank rank, std::uint64_t salt, const s
     const Block to = layout.work(rank, owner);
     const std::uint64_t from = exchanged ? layout.input(owner, rank).offset : to.offset;
     const Checked block = compare<Type>(work, to.offset, to.count, [&](std::uint64_t i) {
-      return contribution(owner, c.size, salt, from + (i - to.offset));
+      return own_value(owner, c.size, salt, from + (i - to.offset));
     });
     checked.elements += block.elements;
     checked.wrong += block.wrong;
@@ -150,8 +161,8 @@ Checked check_blocks(const Collective& c, Rank rank, std::uint64_t salt, const s
 
 template <typename Type>
 Checked check(const Collective& c, Rank rank, std::uint64_t salt, const std::byte* work) {
-  const auto sum = [&](std::uint64_t i) { return sum_of_all(c.size, salt, i); };
-  const auto roots = [&](std::uint64_t i) { return contribution(c.root, c.size, salt, i); };
+  const auto sum = [&](std::uint64_t i) { return sum_of_all(salt, i); };
+  const auto roots = [&](std::uint64_t i) { return own_value(c.root, c.size, salt, i); };
   const auto r = static_cast<std::uint64_t>(rank);
   switch (c.func) {
     case Func::all_reduce:

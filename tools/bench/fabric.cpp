@@ -26,7 +26,7 @@ void count(benchmark::State& state, std::uint64_t messages, std::uint64_t bytes,
 }
 
 std::uint64_t messages_of(std::uint64_t bytes) {
-  return bytes >= 65536 ? (1ULL << 30) / bytes : 200'000;
+  return bytes >= 65536 ? (1ULL << 30) / bytes : 4'000'000;
 }
 
 // Plays the job as two processes and returns what process 0 found; false from the other one's
@@ -55,13 +55,14 @@ bool play_as_two(const BenchJob& job, int port, Result& result) {
 void GhostrankStream(benchmark::State& state) {
   const auto bytes = static_cast<std::uint64_t>(state.range(0));
   const auto ranks = static_cast<int>(state.range(1));
-  const std::uint64_t messages = messages_of(bytes) / static_cast<std::uint64_t>(ranks / 2) *
-                                 static_cast<std::uint64_t>(ranks / 2);
-  const std::uint64_t each = messages / static_cast<std::uint64_t>(ranks / 2);
+  const auto pairs = static_cast<std::uint64_t>(ranks / 2);
+  const std::uint64_t each = std::max<std::uint64_t>(1, messages_of(bytes) / pairs);
+  const std::uint64_t messages = each * pairs;
   BenchJob job =
       collective_job(FabricKind::ofi, ranks, 2, collective(Func::broadcast, each * bytes / 4), 1);
   job.job.spec.fabric.provider = kProvider;
   job.job.spec.collectives.slice_bytes = bytes;
+  job.job.spec.fabric.frame_bytes = 16 << 10;  // as a job has them by default
   // Pairs (i, i + ranks/2): every first member on one process, every second on the other.
   job.workload.groups.clear();
   for (Rank r = 0; r < ranks / 2; ++r) job.workload.groups.push_back({0, {r, r + ranks / 2}});
