@@ -14,7 +14,7 @@ namespace {
 constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 constexpr Picoseconds kStopped = -1;
 constexpr int kEventsPerPass = 512;  // then the fabric has its turn again
-constexpr int kEventsPerClockRead = 32;
+constexpr int kEventsPerClockRead = 32, kSendsPerClockRead = 8;
 constexpr std::size_t kRingLog2 = 14;
 constexpr std::chrono::milliseconds kLongestSleep{50};
 constexpr std::chrono::microseconds kSpin{20};    // about what going to sleep and waking up costs
@@ -365,7 +365,7 @@ void Shard::fire(Event& event) {
 
 // Gives the parcel to another shard or process, now or, when there is no room, from the outbox;
 // then its sender is held until it has gone, which bounds every outbox by three messages per actor.
-void Shard::hand_over(int lane, Parcel parcel) {
+void Shard::hand_over(int lane, Parcel&& parcel) {
   Outbox& box = outbox_[static_cast<std::size_t>(lane)];
   if (box.queue.empty() && try_hand_over(lane, parcel)) return;
   if (parcel.event.flight) ++parcel.event.flight->actors[parcel.event.actor].unposted;
@@ -392,7 +392,8 @@ bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
 bool Shard::try_hand_over(int lane, Parcel& parcel) {
   if (lane < cluster_.shards()) return try_hand_to_shard(lane, parcel);
   Header& h = parcel.message.header;
-  const Picoseconds late = std::max<Picoseconds>(0, clock_.now() - h.start);
+  if (++handed_ % kSendsPerClockRead == 0) now_ = clock_.now();
+  const Picoseconds late = std::max<Picoseconds>(0, now_ - h.start);
   h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
   const auto nic = static_cast<std::size_t>(parcel.event.nic);
   const Picoseconds start = h.start;

@@ -156,7 +156,7 @@ class Shard {
   Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank);
   void schedule(const Event& event);
   void take_over(Parcel parcel);
-  void hand_over(int lane, Parcel parcel);
+  void hand_over(int lane, Parcel&& parcel);
   bool try_hand_over(int lane, Parcel& parcel);
   bool try_hand_to_shard(int shard, Parcel& parcel);
   void fail(const std::string& what);
@@ -265,6 +265,7 @@ class Shard {
   ShardStats stats_;
   std::vector<Span> spans_;
   std::size_t max_spans_;
+  std::uint32_t handed_ = 0;             // to the fabric, since the clock was read
   const std::chrono::nanoseconds spin_;  // before the loop blocks
   std::vector<std::byte> scratch_;
   std::uint64_t moved_ = 0;                   // by the fabric, as last seen

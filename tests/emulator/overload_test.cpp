@@ -21,7 +21,7 @@ TEST(AnOverloadedHost, IsNotFaithfulWhenMessagesAreMoreThanItCanMove) {
   job.spec.cluster.nic.rate_bps = 0;
   job.spec.cluster.nic.latency = 0;
   job.spec.run.iterations = 3;
-  for (int call = 0; call < 20; ++call) job.collective(Func::all_reduce, 64);
+  for (int call = 0; call < 100; ++call) job.collective(Func::all_reduce, 64);
   for (int time = 0; time < kTimes; ++time) {
     const Fidelity f = job.run().fidelity;
     EXPECT_FALSE(f.faithful) << f.reason;
