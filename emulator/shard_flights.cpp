@@ -149,11 +149,12 @@ std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, Rank peer, 
 
 void Shard::prepare_buffers(Flight& f) {
   const Collective& c = f.schedule->collective();
-  f.work = std::make_unique<std::byte[]>(work_elements(c, f.position) * c.element_bytes);
-  f.input =
-      std::make_unique<std::byte[]>(input_elements(*f.schedule, f.position) * c.element_bytes);
-  f.scratch =
-      std::make_unique<std::byte[]>(f.schedule->scratch_elements(f.position) * c.element_bytes);
+  const auto buffer = [&](std::uint64_t elements) {
+    return std::make_unique_for_overwrite<std::byte[]>(elements * c.element_bytes);
+  };
+  f.work = buffer(work_elements(c, f.position));
+  f.input = buffer(input_elements(*f.schedule, f.position));
+  f.scratch = buffer(f.schedule->scratch_elements(f.position));
   fill_buffers(c, f.op->dtype, f.position, salt_of(f), f.schedule->out_of_place(), f.work.get(),
                f.input.get());
 }

@@ -106,7 +106,7 @@ void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
   const std::uint64_t bytes = message_bytes(f.schedule->protocol(), slice.count, element);
   Payload payload;
   if (segment_.verify && slice.count > 0) {
-    payload = std::make_unique<std::byte[]>(bytes);
+    payload = std::make_unique_for_overwrite<std::byte[]>(bytes);
     std::byte* to = payload.get();
     for_each_place(f, actor, slice, Way::send, [&](const Block& place) {
       if (place.buffer != Buffer::none)

@@ -90,7 +90,9 @@ BENCHMARK(GhostrankAllReduceVerified)->Args({2, 64 << 20})->Apply(sizes);
 BENCHMARK(OpenMpiAllReduce)->Args({8, 64 << 20})->Apply(sizes);
 BENCHMARK(GhostrankAllReduce)->Args({8, 64 << 20})->Apply(sizes);
 BENCHMARK(GhostrankAllReduceVerified)->Args({8, 64 << 20})->Apply(sizes);
-BENCHMARK(OpenMpiAllReduce)->Args({256, 1 << 20})->Apply(sizes);
+// More processes of Open MPI 4.1.4 than this end by faults on two cores.
+BENCHMARK(OpenMpiAllReduce)->Args({64, 1 << 20})->Apply(sizes);
+BENCHMARK(GhostrankAllReduce)->Args({64, 1 << 20})->Apply(sizes);
 BENCHMARK(GhostrankAllReduce)->Args({256, 1 << 20})->Apply(sizes);
 BENCHMARK(GhostrankAllReduceVerified)->Args({256, 1 << 20})->Apply(sizes);
 
