@@ -36,6 +36,10 @@ Topology load_topology() {
   if (hwloc_topology_init(&raw) != 0) return {nullptr, &hwloc_topology_destroy};
   Topology topology(raw, &hwloc_topology_destroy);
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  // Cores and NICs are enough, and sysfs knows them. What asks drivers of GPUs and displays takes
+  // long; libpciaccess, behind "pci", leaks.
+  for (const char* component : {"pci", "opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"})
+    hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   if (hwloc_topology_load(raw) != 0) topology.reset();
   return topology;
 }
