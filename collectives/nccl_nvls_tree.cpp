@@ -147,9 +147,9 @@ std::unique_ptr<Schedule> nccl_nvls_tree(NcclVersion version, const Collective& 
                                          const Communicator& comm) {
   if (c.func != Func::all_reduce)
     throw std::invalid_argument("NCCL uses NVLSTree for all-reduce only");
-  Communicator with_channels = comm;
-  if (comm.channels < 1) with_channels.channels = 16;
-  NcclPlan plan = nccl_plan(version, NcclAlgorithm::nvls_tree, c, with_channels);
+  if (c.element_bytes == 1)
+    throw std::invalid_argument("NVLink switches reduce no 8-bit types: NVLSTree is not for them");
+  NcclPlan plan = nccl_plan(version, NcclAlgorithm::nvls_tree, c, comm);
   if (c.size > 1 && (plan.nodes.ranks_per_node() < 2 || !plan.nodes.uniform()))
     throw std::invalid_argument(
         "NCCL uses NVLSTree only with several ranks per node, as many on every node");

@@ -111,6 +111,7 @@ NcclTunerInput nccl_tuner_input(const NcclPlan& plan, const Communicator& comm) 
       task.ranks,         plan.nodes.nodes(),
       plan.channels,      plan.node,
       plan.settings.tuner};
+  input.nvls = plan.nodes.uniform() && task.element_bytes > 1;
   if (comm.protocol) input.overrides.protocols = name_of(*comm.protocol);
   return input;
 }

@@ -99,9 +99,7 @@ std::unique_ptr<Schedule> nccl_tuned(NcclVersion version, const Collective& c,
   any.environment.erase("NCCL_PROTO");  // it may leave the ring none
   NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, c, any);
   plan.settings = nccl_settings(comm.environment);
-  NcclTunerInput input = nccl_tuner_input(plan, comm);
-  input.nvls = plan.nodes.uniform();
-  switch (nccl_choose(input).algorithm) {
+  switch (nccl_choose(nccl_tuner_input(plan, comm)).algorithm) {
     case NcclAlgorithm::tree:
       return nccl_tree(version, c, comm);
     case NcclAlgorithm::pat:

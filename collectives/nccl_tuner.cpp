@@ -39,12 +39,13 @@ constexpr Generation kHopper{
     {141, 45, 35}, {38.7, 41.4, 36}, {36.7, 36.7, 29}, {0, 57.7, 45.5}, 36.7, 0.85};
 constexpr Row kLlMaxBetweenNodes{39, 39, 20.4};  // Intel hosts
 
-// Share of a tree's bandwidth that an all-reduce of 64 << i bytes gets.
-constexpr std::array<std::array<double, 24>, 3> kTreeCorrection{
-    {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
-     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
-     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
-      .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9}}};
+// Share of a tree's bandwidth that an all-reduce of 64 << i bytes gets. NCCL's table has an entry
+// for 512 MiB, too, which its code never looks up.
+constexpr int kCorrectedSizes = 23;
+constexpr std::array<std::array<double, kCorrectedSizes>, 3> kTreeCorrection{
+    {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
+     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
+     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}}};
 
 int floor_log2(std::uint64_t n) { return static_cast<int>(std::bit_width(n)) - 1; }
 
@@ -137,13 +138,12 @@ double latency_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol pr
       return kRingBase[p] + (steps(in) - between) * inner + between * net(kRingNet[p]);
     }
     case NcclAlgorithm::tree:
-      return kTreeBase[p] +
-             2 * ((static_cast<double>(in.ranks) / in.nodes - 1) * hop(kTreeNvlink, kTreePci) +
-                  log_nodes * net(kTreeNet[p]));
+      return kTreeBase[p] + 2 * ((in.ranks / in.nodes - 1) * hop(kTreeNvlink, kTreePci) +
+                                 log_nodes * net(kTreeNet[p]));
     case NcclAlgorithm::pat:
       return kPatBase + log_nodes * net(kPatNet) / 3.5 + 2.8 * in.ranks;
     case NcclAlgorithm::nvls_tree:
-      return kNvlsTreeNvlink + 2 * log_nodes * net(kNvlsTreeNet);
+      return (links.nvlink ? kNvlsTreeNvlink : 0) + 2 * log_nodes * net(kNvlsTreeNet);
   }
   return 0;
 }
@@ -163,7 +163,7 @@ double nccl_time_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol 
   double bandwidth = bandwidth_GBps(in, algorithm, protocol);
   double latency = latency_us(in, algorithm, protocol);
   const int log_size = floor_log2(in.bytes / 64);
-  if (algorithm == NcclAlgorithm::tree && log_size >= 0 && log_size < 24)
+  if (algorithm == NcclAlgorithm::tree && log_size >= 0 && log_size < kCorrectedSizes)
     bandwidth *= kTreeCorrection[column(protocol)][static_cast<std::size_t>(log_size)];
   const auto shares =
       static_cast<std::uint64_t>(in.channels) * static_cast<std::uint64_t>(in.ranks);

@@ -28,7 +28,7 @@ struct NcclTunerInput {
   int channels = 1;  // of the communicator
   const NcclNode* node = nullptr;
   NcclOverrides overrides{};
-  bool nvls = true;  // NVLSTree may be used where the node has it: nodes of one size
+  bool nvls = true;  // NVLSTree may be used where the node has it: nodes of one size, no 8-bit type
 };
 
 struct NcclChoice {

@@ -74,6 +74,21 @@ TEST(NcclEnvironment, NvlsTreeHasChannelsOfItsOwn) {
   EXPECT_EQ(channels({{"NCCL_MIN_CTAS", "24"}}), 24);
 }
 
+TEST(NcclEnvironment, NvlsTreeIsPlayedOverTheChannelsThatTheCtasLeave) {
+  Communicator comm;
+  comm.channels = 0;
+  comm.node_of = nodes_of(32, 8);
+  const auto actors = [&](const Environment& environment) {
+    comm.environment = environment;
+    return find_algorithm("nccl-2.30", Func::all_reduce, "nvlstree")
+        ->make({Func::all_reduce, 32, 1 << 26, 4, 0}, comm)
+        ->actors(0);
+  };
+  EXPECT_EQ(actors({}), 2 * 16);  // up and down of every channel
+  EXPECT_EQ(actors({{"NCCL_MAX_NCHANNELS", "4"}}), 2 * 16);
+  EXPECT_EQ(actors({{"NCCL_MAX_CTAS", "4"}}), 2 * 4);
+}
+
 TEST(NcclEnvironment, SizesOfFifosGiveTheSizesOfChunks) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 200; ++i) {

@@ -67,6 +67,25 @@ TEST(NcclTuner, ChoosesForAllGatherAndReduceScatterOnHgx) {
   }
 }
 
+TEST(NcclTuner, CorrectsATreesBandwidthBelow512MiB) {
+  const auto tree_us = [](std::uint64_t bytes) {
+    return nccl_time_us({Func::all_reduce, bytes, 16, 16, 4, &nccl_node("one-gpu", 1)},
+                        NcclAlgorithm::tree, Protocol::simple);
+  };
+  // Twice the bytes at the full bandwidth instead of nine tenths of it.
+  EXPECT_NEAR(tree_us(1 << 29) / tree_us(1 << 28), 2 * 0.9, 0.01);
+  EXPECT_NEAR(tree_us(1 << 30) / tree_us(1 << 29), 2, 0.01);
+}
+
+TEST(NcclTuner, CountsTheHopsOfATreeInsideTheSmallestShareOfANode) {
+  const auto tree_us = [](int ranks) {
+    return nccl_time_us({Func::all_reduce, 64, ranks, 4, 4, &nccl_node("hgx-h100-400g", 8)},
+                        NcclAlgorithm::tree, Protocol::ll);
+  };
+  EXPECT_EQ(tree_us(4 * 6 + 3), tree_us(4 * 6));
+  EXPECT_GT(tree_us(4 * 7), tree_us(4 * 6));
+}
+
 TEST(NcclTuner, ChoosesOnNodesOfOneGpu) {
   EXPECT_EQ(on_single_gpus(Func::all_reduce),
             "tree/LL tree/LL128@128K ring/LL128@2M ring/Simple@64M");
@@ -117,6 +136,23 @@ TEST(NcclTuner, DropsChannelsThatWouldHaveTooLittleForTheirThreads) {
   EXPECT_EQ(channels(16384, NcclAlgorithm::tree, Protocol::ll), 4);
   EXPECT_EQ(channels(4 * 16 * 4096, NcclAlgorithm::ring, Protocol::ll), 4);
   EXPECT_EQ(channels(5 * 5120, NcclAlgorithm::ring, Protocol::ll128), 5);
+}
+
+TEST(NcclTuner, LeavesTypesOfOneByteToRingsAndTrees) {
+  Communicator comm;
+  comm.channels = 0;
+  for (int rank = 0; rank < 32; ++rank) comm.node_of.push_back(rank / 8);
+  const auto played = [&](std::uint32_t element_bytes) {
+    const Collective c{Func::all_reduce, 32, (std::uint64_t{64} << 20) / element_bytes,
+                       element_bytes};
+    return find_algorithm("nccl-2.30", c.func, "tuned")->make(c, comm)->played();
+  };
+  EXPECT_EQ(played(2), "nvlstree/Simple");
+  EXPECT_EQ(played(8), "nvlstree/Simple");
+  EXPECT_EQ(played(1), "ring/LL128");
+  const Collective c{Func::all_reduce, 32, 1 << 20, 1};
+  EXPECT_THROW(find_algorithm("nccl-2.30", c.func, "nvlstree")->make(c, comm),
+               std::invalid_argument);
 }
 
 TEST(NcclTuner, FillsInWhatACommunicatorLeavesOpen) {
