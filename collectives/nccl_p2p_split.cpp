@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kNetworkChunk = 128 << 10, kNvlinkChunk = 512 << 10;
 constexpr std::uint64_t kPage = 4096;
-constexpr double kNicChannelGBps = 14;  // what one channel drives of a NIC
+constexpr int kChannelGBps = 14;  // what one channel drives of the NICs
 
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 int power_of_two_above(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
@@ -27,9 +27,9 @@ int reverse_bits(int value, int channels) {
 
 int channels_to_remote(NcclVersion version, const NcclNode& node, int ranks, int channels) {
   if (version == NcclVersion::v2_30) {
-    const auto by_rate = static_cast<int>(node.nic_GBps / kNicChannelGBps);
-    const bool exact = by_rate * kNicChannelGBps >= node.nic_GBps;
-    return std::max(node.nics_per_gpu, exact ? by_rate : by_rate + 1);
+    // Whole GB/s of all NICs of a GPU.
+    const auto rate = static_cast<int>(node.nic_GBps * node.nics_per_gpu);
+    return std::max(node.nics_per_gpu, (rate + kChannelGBps - 1) / kChannelGBps);
   }
   int wanted = 2;
   while (wanted > 1 && wanted * ranks > 4 * channels) wanted /= 2;

@@ -167,5 +167,19 @@ TEST(NcclP2p, GivesAPeerAsManyChannelsAsItsNicNeedsAndTheGroupLeaves) {
   EXPECT_EQ(channels(NcclVersion::v2_28, 8), 1);
 }
 
+TEST(NcclP2p, CountsWholeGigabytesOfAllNicsOfAGpu) {
+  const auto channels = [](double nic_GBps, int nics) {
+    NcclNode node;
+    node.nic_GBps = nic_GBps;
+    node.nics_per_gpu = nics;
+    return nccl_p2p_channels(NcclVersion::v2_30, node, NcclNodes(2, {}), 16).max_per_peer;
+  };
+  EXPECT_EQ(channels(28, 1), 2);  // 14 GB/s a channel
+  EXPECT_EQ(channels(28.9, 1), 2);
+  EXPECT_EQ(channels(29, 1), 4);
+  EXPECT_EQ(channels(28, 2), 4);
+  EXPECT_EQ(channels(4, 2), 2);  // one for every NIC at least
+}
+
 }  // namespace
 }  // namespace ghostrank
