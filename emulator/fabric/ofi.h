@@ -28,6 +28,9 @@ struct OfiOptions {
   std::uint64_t nonce = 0;
   bool keep_payload = false;      // verify mode: give every arrived message its bytes
   std::uint64_t frame_bytes = 0;  // small messages of a flow share frames of this size; 0: never
+  // Registers what is sent and received (FI_MR_LOCAL) also where the provider does not demand it,
+  // as verbs and efa do: how that path is tested on machines without them.
+  bool registered = false;
 };
 
 // One flow as its owner here sees it. Its other end sees the same flow under a number of its own.

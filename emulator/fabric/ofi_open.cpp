@@ -21,7 +21,9 @@ namespace {
 constexpr std::uint32_t kApi = FI_VERSION(1, 17);
 constexpr std::size_t kQueueEntries = 4096;
 
-Info make_hints(const std::string& provider) {
+// `registered`: a provider that does not demand registered memory is asked for the old basic mode,
+// in which it takes, and uses, what is registered.
+Info make_hints(const std::string& provider, bool registered) {
   Info hints(fi_allocinfo());
   if (!hints) throw Error("out of memory", ErrorKind::environment);
   hints->ep_attr->type = FI_EP_RDM;
@@ -33,13 +35,17 @@ Info make_hints(const std::string& provider) {
   hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
   hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  if (registered) {
+    hints->mode |= FI_LOCAL_MR;
+    hints->domain_attr->mr_mode = FI_MR_BASIC;
+  }
   if (!provider.empty()) hints->fabric_attr->prov_name = strdup(provider.c_str());
   return hints;
 }
 
 // Null when there is none; `status` says why.
-Info get_info(const std::string& provider, const std::string& node, int& status) {
-  const Info hints = make_hints(provider);
+Info get_info(const std::string& provider, const std::string& node, bool registered, int& status) {
+  const Info hints = make_hints(provider, registered);
   fi_info* list = nullptr;
   status = fi_getinfo(kApi, node.empty() ? nullptr : node.c_str(), nullptr,
                       node.empty() ? 0 : FI_SOURCE, hints.get(), &list);
@@ -86,20 +92,21 @@ std::string offered_here() {
               ErrorKind::environment);
 }
 
-Info select(const std::string& provider, const OfiBinding& binding) {
+Info select(const std::string& provider, const OfiBinding& binding, bool registered) {
   int status = 0;
-  Info list = get_info(provider, binding.address, status);
+  Info list = get_info(provider, binding.address, registered, status);
   Info info = best_of(list, provider);
   if (!info && !binding.address.empty()) {
     // Providers with addresses of their own kind (efa, psm3, shm) know nothing of ours.
     int unbound = 0;
-    list = get_info(provider, "", unbound);
+    list = get_info(provider, "", registered, unbound);
     info = best_of(list, provider);
     if (info && speaks_ip(*info)) info.reset();
   }
   if (!info)
     throw_unusable(provider, binding, "no reliable datagram endpoint",
                    status != 0 ? status : -FI_ENODATA);
+  if (registered) info->mode |= FI_LOCAL_MR;
   return info;
 }
 
@@ -151,9 +158,11 @@ void open_queue(OfiDomain& d, const OfiBinding& binding) {
   });
 }
 
-OfiDomain open_domain(const std::string& wanted, const OfiBinding& binding) {
+OfiDomain open_domain(const std::string& wanted, const OfiOptions& options) {
+  const OfiBinding& binding = options.endpoints.front();
+  const InNamespace inside(binding.network_namespace);
   OfiDomain d;
-  d.info = select(wanted, binding);
+  d.info = select(wanted, binding, options.registered);
   const std::string name = d.provider();
   d.fabric = opened<fid_fabric>(name, binding, "opening the fabric", [&](fid_fabric** out) {
     return fi_fabric(d.info->fabric_attr, out, nullptr);
@@ -173,7 +182,7 @@ OfiDomain open_domain(const std::string& wanted, const OfiBinding& binding) {
 OfiEndpoint open_endpoint(const OfiDomain& d, const OfiBinding& binding) {
   const InNamespace inside(binding.network_namespace);
   const std::string name = d.provider();
-  OfiEndpoint e{select(name, binding), nullptr};
+  OfiEndpoint e{select(name, binding, d.needs_registration()), nullptr};
   e.handle = opened<fid_ep>(name, binding, "opening an endpoint", [&](fid_ep** out) {
     return fi_endpoint(d.domain.get(), e.info.get(), out, nullptr);
   });
@@ -188,10 +197,7 @@ OfiEndpoint open_endpoint(const OfiDomain& d, const OfiBinding& binding) {
 
 OfiOpened open_provider(const std::string& wanted, const OfiOptions& options) {
   OfiOpened o;
-  {
-    const InNamespace inside(options.endpoints.front().network_namespace);
-    o.domain = open_domain(wanted, options.endpoints.front());
-  }
+  o.domain = open_domain(wanted, options);
   for (const OfiBinding& binding : options.endpoints)
     o.endpoints.push_back(open_endpoint(o.domain, binding));
   OfiDomain& d = o.domain;
@@ -252,7 +258,7 @@ int register_memory(const OfiDomain& domain, const void* memory, std::size_t byt
 std::vector<OfiProvider> list_ofi_providers() {
   std::vector<OfiProvider> found;
   int status = 0;
-  const Info list = get_info("", "", status);
+  const Info list = get_info("", "", false, status);
   for (const fi_info* i = list.get(); i != nullptr; i = i->next) {
     OfiProvider p;
     p.name = i->fabric_attr->prov_name;

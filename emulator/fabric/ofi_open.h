@@ -43,7 +43,9 @@ struct OfiDomain {
   int wait_fd = -1;  // of the queue; -1: the provider has none
 
   std::string provider() const { return info->fabric_attr->prov_name; }
-  bool needs_registration() const { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
+  bool needs_registration() const {
+    return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0 || (info->mode & FI_LOCAL_MR) != 0;
+  }
 };
 
 struct OfiEndpoint {

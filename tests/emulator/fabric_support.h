@@ -18,9 +18,16 @@ namespace ghostrank::testing {
 
 inline constexpr std::uint64_t kNonce = 0x1234'5678'9abc'def0;
 
+// Providers to test with. None of this machine demands registered memory; over rxm the other end
+// reads large messages out of the very regions that were registered.
+inline constexpr const char kRegistered[] = " registered";
+inline const auto kProviders =
+    ::testing::Values("net", "tcp;ofi_rxm", "sockets", "net registered", "tcp;ofi_rxm registered");
+
 inline OfiOptions options_for(const std::string& provider, bool keep_payload = false) {
   OfiOptions o;
-  o.provider = provider;
+  o.provider = provider.substr(0, provider.find(kRegistered));
+  o.registered = provider.ends_with(kRegistered);
   o.endpoints[0].address = "127.0.0.1";
   o.nonce = kNonce;
   o.keep_payload = keep_payload;
@@ -93,6 +100,7 @@ inline bool finish(OfiFabric& fabric, std::size_t count, std::vector<Message>& a
 inline std::string name_of_provider(const ::testing::TestParamInfo<const char*>& provider) {
   std::string name = provider.param;
   std::replace(name.begin(), name.end(), ';', '_');
+  std::replace(name.begin(), name.end(), ' ', '_');
   return name;
 }
 

@@ -121,8 +121,7 @@ TEST(Frame, ThatComesBeforeItsTurnWaits) {
 // ---- over the providers
 
 class EveryProvidersFrames : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Ofi, EveryProvidersFrames,
-                         ::testing::Values("net", "tcp;ofi_rxm", "sockets"), name_of_provider);
+INSTANTIATE_TEST_SUITE_P(Ofi, EveryProvidersFrames, kProviders, name_of_provider);
 
 // Both sides send small messages in bursts, a large one now and then.
 std::string exchange_small(const World& world, const char* provider, bool keep) {
