@@ -1,6 +1,7 @@
-// A message as the engine, every fabric and the wire know it: a fixed 64-byte header and, in verify
-// mode, its payload. Without verify the payload is synthetic: the bytes on the wire are real, their
-// content is not, and `payload` stays null.
+// A message as fabrics and the wire know it: a fixed 64-byte header and, in verify mode, its
+// payload. (Inside the engine it is an Event, event.h; it becomes a Message when it leaves the
+// process.) Without verify the payload is synthetic: the bytes on the wire are real, their content
+// is not, and `payload` stays null.
 //
 // The header travels in host byte order between processes of one build (the bootstrap refuses
 // others).
