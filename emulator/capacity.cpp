@@ -113,7 +113,8 @@ double measure_engine() {
   ShardShared shared(1);
   shared.fabrics = {fabric.get()};
   const std::int64_t began = monotonic_ns();
-  shard.play({}, Clock::virtual_time(), shared);
+  shard.prepare({}, shared);
+  shard.play(Clock::virtual_time());
   return static_cast<double>(monotonic_ns() - began) * 1e-9 /
          static_cast<double>(std::max<std::uint64_t>(1, shard.stats().messages));
 }

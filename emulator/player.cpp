@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <latch>
 #include <sys/resource.h>
 #include <thread>
 #include <utility>
@@ -12,7 +13,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::int64_t kStartDelayNs = 20'000'000;  // longer than a start signal travels
+constexpr std::int64_t kWakeNs = 500'000;  // until a thread that was told runs
 constexpr auto kLook = std::chrono::milliseconds(100);
 constexpr double kPulseSeconds = 0.1;
 constexpr double kSilence = 1e12;       // one second, in picoseconds
@@ -46,6 +47,7 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
       ensemble_(ensemble),
       control_(control),
       host_(control.world().rank),
+      virtual_(spec.fabric.kind == FabricKind::virtual_time),
       shards_(std::move(shards)) {
   for (const std::string& device : ensemble.interfaces) interface_logs_.emplace_back(device);
   for (int s = 0; s < cluster.shards(); ++s) {
@@ -62,10 +64,9 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   ends_.clear();
   stalls_.clear();
   const double cpu = cpu_seconds();
-  clock_ = start_clock();
   looked_ = pulsed_ = 0;
   watch_.reset();
-  if (host_ == 0 && !clock_.is_virtual()) {
+  if (host_ == 0 && !virtual_) {
     watch_.emplace(segment_.first, control_.world().size,
                    static_cast<Picoseconds>(kSilence / segment_.dilation));
   }
@@ -86,11 +87,18 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   return gather(mine);
 }
 
-// Emulated time zero, the same instant on every host.
+// Emulated time zero, the same instant on every host: as soon as everybody can know of it.
 Clock Player::start_clock() {
-  if (spec_.fabric.kind == FabricKind::virtual_time) return Clock::virtual_time();
+  if (virtual_) return Clock::virtual_time();
+  std::int64_t delay = kWakeNs;
+  if (control_.world().size > 1) {
+    control_.all_gather({});  // all are ready
+    const std::int64_t asked = monotonic_ns();
+    control_.all_gather({});
+    delay += 2 * (monotonic_ns() - asked);
+  }
   BlobWriter mine;
-  mine.put(monotonic_ns() + kStartDelayNs);
+  mine.put(monotonic_ns() + delay);
   std::int64_t zero = monotonic_ns();
   const std::vector<std::string> all = control_.all_gather(mine.bytes());
   if (!all.empty()) BlobReader(all[0]).get(zero);
@@ -104,14 +112,21 @@ void Player::play_shards(ShardShared& shared) {
   });
   std::vector<std::thread> threads;
   shared.running = static_cast<int>(shards_.size());
+  std::latch ready(shared.running), go(1);
   for (auto& shard : shards_) {
     threads.emplace_back([&, s = shard.get()] {
-      s->play(segment_, clock_, shared);
+      s->prepare(segment_, shared);
+      ready.count_down();
+      go.wait();
+      s->play(clock_);
       const std::lock_guard lock(shared.mutex);
       --shared.running;
       shared.changed.notify_one();
     });
   }
+  ready.wait();
+  clock_ = start_clock();
+  go.count_down();
   for (std::unique_lock lock(shared.mutex); shared.running > 0;) {
     shared.changed.wait_for(lock, kLook,
                             [&] { return shared.running == 0 || !shared.parts.empty(); });
@@ -141,7 +156,7 @@ void Player::look(ShardShared& shared, bool ended) {
   if (!failure.empty()) control_.fail("host " + std::to_string(host_) + ": " + failure);
   publish(parts);
   const bool due = seconds(clock_.now() - pulsed_) * segment_.dilation >= kPulseSeconds;
-  if (!clock_.is_virtual() && (ended || due)) publish_pulse(shared, ended);
+  if (!virtual_ && (ended || due)) publish_pulse(shared, ended);
   if (host_ != 0) return;
   take_published();
   if (watch_) end_a_stall();

@@ -59,6 +59,7 @@ class Player {
   Ensemble& ensemble_;
   Control& control_;
   const int host_;
+  const bool virtual_;
   std::uint32_t local_ranks_ = 0;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<InterfaceLog> interface_logs_;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 constexpr Picoseconds kStopped = -1;
+constexpr Picoseconds kBeforeAll = std::numeric_limits<Picoseconds>::min() / 2;
 constexpr int kEventsPerPass = 512;  // then the fabric has its turn again
 constexpr int kEventsPerClockRead = 32, kSendsPerClockRead = 8;
 constexpr std::size_t kRingLog2 = 14;
@@ -67,9 +68,9 @@ Shard::Shard(const Setup& setup)
       nic_(LinkSpeed::from_rate(setup.spec.cluster.nic.rate_bps, setup.spec.cluster.nic.latency)),
       intra_(LinkSpeed::from_rate(setup.spec.cluster.intra_node.rate_bps,
                                   setup.spec.cluster.intra_node.latency)),
+      virtual_(setup.spec.fabric.kind == FabricKind::virtual_time),
       copy_payload_(setup.spec.fabric.payload == PayloadMode::copied),
-      reanchor_(setup.spec.fabric.kind != FabricKind::virtual_time &&
-                setup.spec.fabric.colocated == Colocated::memory),
+      reanchor_(!virtual_ && setup.spec.fabric.colocated == Colocated::memory),
       wired_(!setup.flows.of(setup.host, setup.index).empty()),
       model_nodes_(setup.spec.fabric.inside_node == InsideNode::model),
       schedules_(setup.spec, setup.workload, setup.cluster),
@@ -96,32 +97,10 @@ Shard::Shard(const Setup& setup)
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
 }
 
-void Shard::play(const Segment& segment, const Clock& clock, ShardShared& shared) {
-  clock_ = clock;
+void Shard::prepare(const Segment& segment, ShardShared& shared) {
   segment_ = segment;
   shared_ = &shared;
   if (!cpus_.empty()) bind_this_thread(cpus_);
-  const double cpu = thread_cpu_seconds(), queued = run_queue_seconds();
-  const std::int64_t began = monotonic_ns();
-  looked_ns_ = began;
-  start_segment();
-  if (clock_.is_virtual()) {
-    run_virtual();
-  } else {
-    run_real();
-  }
-  for (RankState& r : ranks_) {  // after a stop: what was sent is counted all the same
-    for (Flight* f : r.flights) {
-      for (ActorState& a : f->actors) settle(*f, a.route);
-    }
-  }
-  stats_.wall_seconds = static_cast<double>(monotonic_ns() - began) * 1e-9;
-  stats_.cpu_seconds = thread_cpu_seconds() - cpu;
-  stats_.run_queue_seconds = queued < 0 ? -1 : run_queue_seconds() - queued;
-  if (!clock_.is_virtual()) stats_.wall_behind = std::max<Picoseconds>(0, now_ - stats_.end.at);
-}
-
-void Shard::start_segment() {
   stats_ = {};
   stats_.rows.resize(schedules_.rows().size());
   ledger_.clear();
@@ -134,9 +113,7 @@ void Shard::start_segment() {
   open_.assign(segment_.count, {});
   for (std::uint32_t i = 0; i < segment_.count; ++i) open_[i].iteration = segment_.first + i;
   ranks_left_ = static_cast<std::uint32_t>(ranks_.size());
-  // A segment starts a moment from now: what is sent at time zero has to wait for it, or a fabric
-  // without a rate would be done before the clock has begun.
-  now_ = clock_.is_virtual() ? 0 : clock_.now();
+  now_ = kBeforeAll;  // so that nothing leaves for another process
   progressed_ = awaited_ = 0;
   threshold_ = stall_threshold(spec_, segment_.dilation);
   for (RankState& r : ranks_) {
@@ -146,6 +123,27 @@ void Shard::start_segment() {
     begin_iteration(r, {});
   }
   for (RankState& r : ranks_) advance(r);
+}
+
+void Shard::play(const Clock& clock) {
+  clock_ = clock;
+  const double cpu = thread_cpu_seconds(), queued = run_queue_seconds();
+  const std::int64_t began = monotonic_ns();
+  looked_ns_ = began;
+  if (virtual_) {
+    run_virtual();
+  } else {
+    run_real();
+  }
+  for (RankState& r : ranks_) {  // after a stop: what was sent is counted all the same
+    for (Flight* f : r.flights) {
+      for (ActorState& a : f->actors) settle(*f, a.route);
+    }
+  }
+  stats_.wall_seconds = static_cast<double>(monotonic_ns() - began) * 1e-9;
+  stats_.cpu_seconds = thread_cpu_seconds() - cpu;
+  stats_.run_queue_seconds = queued < 0 ? -1 : run_queue_seconds() - queued;
+  if (!virtual_) stats_.wall_behind = std::max<Picoseconds>(0, now_ - stats_.end.at);
 }
 
 // ---- The loop
@@ -164,13 +162,17 @@ void Shard::run_real() {
 }
 
 // Virtual time: the next event is now. Several shards agree on a window no longer than the latency
-// between nodes, in which nothing that one does can reach another; what they sent is exchanged at
-// its end.
+// between nodes, in which nothing that one does can reach another; what they sent is exchanged
+// before the next.
 void Shard::run_virtual() {
   const auto shards = static_cast<std::size_t>(shared_->shards);
   const Picoseconds lookahead = shards > 1 ? nic_.latency : kNever;
+  const auto self = static_cast<std::size_t>(index_);
   for (;;) {
-    const auto self = static_cast<std::size_t>(index_);
+    for (std::size_t from = 0; from < shards; ++from) {
+      for (Parcel& p : shared_->mail[from * shards + self]) take_over(std::move(p));
+      shared_->mail[from * shards + self].clear();
+    }
     shared_->next[self] = stopped() ? kStopped : timers_.empty() ? kNever : timers_.next();
     shared_->window.arrive_and_wait();
     Picoseconds first = kNever;
@@ -184,10 +186,6 @@ void Shard::run_virtual() {
       fire(e);
     }
     shared_->window.arrive_and_wait();
-    for (std::size_t from = 0; from < shards; ++from) {
-      for (Parcel& p : shared_->mail[from * shards + self]) take_over(std::move(p));
-      shared_->mail[from * shards + self].clear();
-    }
   }
   if (!stopped() && ranks_left_ > 0) fail("deadlock: " + what_is_stuck());
 }
@@ -294,7 +292,7 @@ void Shard::sleep() {
 Event& Shard::schedule(Event::Kind kind, Moment t, std::uint32_t rank) {
   GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
   // Equal times: by rank where every run must be alike, else as they come.
-  const std::uint32_t tie = clock_.is_virtual() ? rank : 0;
+  const std::uint32_t tie = virtual_ ? rank : 0;
   Event& e =
       kind == Event::Kind::compute_done ? timers_.push_far(t.at, tie) : timers_.push(t.at, tie);
   e.t = t;
@@ -330,7 +328,7 @@ void Shard::fire(Event& event) {
   RankState& r = ranks_[event.rank];
   switch (event.kind) {
     case Event::Kind::compute_done: {
-      if (!clock_.is_virtual()) {
+      if (!virtual_) {
         const auto late = static_cast<double>(now_ - event.t.at) * 1e-3 * segment_.dilation;
         stats_.lateness_ns.add(late > 0 ? static_cast<std::uint64_t>(late) : 0);
       }
@@ -378,7 +376,7 @@ void Shard::hand_over(int lane, Parcel&& parcel) {
 
 bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
   const auto way = static_cast<std::size_t>(index_ * shared_->shards + shard);
-  if (clock_.is_virtual()) {
+  if (virtual_) {
     shared_->mail[way].push_back(std::move(parcel));
     return true;
   }

@@ -131,9 +131,11 @@ class Shard {
   };
   explicit Shard(const Setup& setup);
 
+  // On the thread that plays: brings every rank to what it does at emulated time 0. Nothing leaves.
+  void prepare(const Segment& segment, ShardShared& shared);
   // Plays the segment's iterations of every rank, from emulated time 0 of `clock`. Returns when all
   // of them have ended here or the run was stopped.
-  void play(const Segment& segment, const Clock& clock, ShardShared& shared);
+  void play(const Clock& clock);
 
   const Ledger& ledger() const { return ledger_; }
   const ShardStats& stats() const { return stats_; }
@@ -142,7 +144,6 @@ class Shard {
 
  private:
   // shard.cpp
-  void start_segment();
   void run_real();
   void run_virtual();
   bool finished() const;
@@ -225,7 +226,7 @@ class Shard {
   Fabric& fabric_;
   const std::uint64_t nonce_;
   const LinkSpeed nic_, intra_;
-  const bool copy_payload_, reanchor_, wired_, model_nodes_;
+  const bool virtual_, copy_payload_, reanchor_, wired_, model_nodes_;
 
   Clock clock_ = Clock::virtual_time();
   Segment segment_;

@@ -157,14 +157,14 @@ bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
   return true;
 }
 
-// The same delay on every fabric and every host layout: drawn from (seed, rank, iteration, stream,
-// position).
 // A communication kernel that runs beside the products takes some of the GPU.
 Picoseconds Shard::slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const {
   if (spec_.run.compute_slowdown <= 0 || stream != 0 || r.flights.empty()) return duration;
   return duration + std::llround(spec_.run.compute_slowdown * static_cast<double>(duration));
 }
 
+// The same delay on every fabric and every host layout: drawn from (seed, rank, iteration, stream,
+// position).
 Picoseconds Shard::with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const {
   if (spec_.run.jitter <= 0) return op.duration;
   std::uint64_t h = mix(spec_.run.seed);
