@@ -11,6 +11,7 @@
 // barrier (virtual time), and through the counters in ShardShared.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <condition_variable>
@@ -31,6 +32,7 @@
 #include "emulator/rank.h"
 #include "emulator/result.h"
 #include "emulator/schedules.h"
+#include "emulator/spare_buffers.h"
 #include "emulator/spsc.h"
 #include "emulator/stalls.h"
 #include "emulator/timer_queue.h"
@@ -185,6 +187,7 @@ class Shard {
   // shard_flights.cpp
   bool start_flight(RankState& r, std::uint8_t stream, const Op& op);
   std::uint32_t next_of_pair(RankState& r, std::uint32_t group, Rank peer, bool receives);
+  std::array<std::uint64_t, 3> buffer_bytes(const Flight& f) const;
   void prepare_buffers(Flight& f);
   void finish_flight(RankState& r, Flight& f);
   void meet_in_node(RankState& r, Flight& f);
@@ -262,6 +265,7 @@ class Shard {
   std::unordered_map<std::uint64_t, Meeting> meetings_;  // by group and sequence
   Pool<EarlyMessage> early_;
   Pool<Parcel> held_;  // of events: messages to be posted, payload that has arrived
+  SpareBuffers spare_;
   Ledger ledger_;
   ShardStats stats_;
   std::vector<Span> spans_;

@@ -147,14 +147,20 @@ std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, Rank peer, 
   return 0;
 }
 
+// Bytes of its buffers in verify mode.
+std::array<std::uint64_t, 3> Shard::buffer_bytes(const Flight& f) const {
+  const Collective& c = f.schedule->collective();
+  return {work_elements(c, f.position) * c.element_bytes,
+          input_elements(*f.schedule, f.position) * c.element_bytes,
+          f.schedule->scratch_elements(f.position) * c.element_bytes};
+}
+
 void Shard::prepare_buffers(Flight& f) {
   const Collective& c = f.schedule->collective();
-  const auto buffer = [&](std::uint64_t elements) {
-    return std::make_unique_for_overwrite<std::byte[]>(elements * c.element_bytes);
-  };
-  f.work = buffer(work_elements(c, f.position));
-  f.input = buffer(input_elements(*f.schedule, f.position));
-  f.scratch = buffer(f.schedule->scratch_elements(f.position));
+  const auto [work, input, scratch] = buffer_bytes(f);
+  f.work = spare_.take(work);
+  f.input = spare_.take(input);
+  f.scratch = spare_.take(scratch);
   fill_buffers(c, f.op->dtype, f.position, salt_of(f), f.schedule->out_of_place(), f.work.get(),
                f.input.get());
 }
@@ -168,6 +174,12 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     const Checked checked = check_buffers(c, f.op->dtype, f.position, salt_of(f), f.work.get());
     stats_.checked += checked.elements;
     stats_.wrong += checked.wrong;
+  }
+  if (f.work) {
+    const auto [work, input, scratch] = buffer_bytes(f);
+    spare_.give(work, std::move(f.work));
+    spare_.give(input, std::move(f.input));
+    spare_.give(scratch, std::move(f.scratch));
   }
   // Once per call: a send is its receiver's call, too.
   const bool transfer = f.op->kind != Op::Kind::collective;
@@ -195,9 +207,6 @@ void Shard::finish_flight(RankState& r, Flight& f) {
   }
   std::erase(r.flights, &f);
   f.transfer.reset();
-  f.work.reset();
-  f.input.reset();
-  f.scratch.reset();
   f.group = kNil;
   free_flights_.push_back(&f);
 }

@@ -106,7 +106,7 @@ void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
   const std::uint64_t bytes = message_bytes(f.schedule->protocol(), slice.count, element);
   Payload payload;
   if (segment_.verify && slice.count > 0) {
-    payload = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    payload = spare_.take(bytes);
     std::byte* to = payload.get();
     for_each_place(f, actor, slice, Way::send, [&](const Block& place) {
       if (place.buffer != Buffer::none)
@@ -285,7 +285,7 @@ void Shard::accept(RankState& r, Flight& f, std::uint32_t actor, int bit, const 
                 "; do all processes run the same job?");
   }
   if (e.held != kNil) {
-    const Payload payload = held_.take(e.held).message.payload;
+    Payload payload = held_.take(e.held).message.payload;
     const std::byte* from = payload.get();
     for_each_place(f, actor, slice, Way::recv, [&](const Block& place) {
       if (f.work && place.buffer != Buffer::none) {
@@ -294,6 +294,7 @@ void Shard::accept(RankState& r, Flight& f, std::uint32_t actor, int bit, const 
       }
       from += place.count * element;
     });
+    spare_.give(e.bytes, std::move(payload));
   }
   a.ready = later(a.ready, e.t);
   a.awaiting = static_cast<std::uint8_t>(a.awaiting & ~(1u << bit));

@@ -6,6 +6,7 @@
 
 #include "collectives/layout.h"
 #include "emulator/assert.h"
+#include "emulator/verify_values.h"
 
 namespace ghostrank {
 namespace {
@@ -23,7 +24,7 @@ struct Bf16 {
 
 struct Int32Type {
   using Element = std::int32_t;
-  static Element make(std::int64_t v) { return static_cast<Element>(v); }
+  static Element make(Value v) { return static_cast<Element>(v); }
   static Element sum(Element a, Element b) {
     return static_cast<Element>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
   }
@@ -31,98 +32,84 @@ struct Int32Type {
 };
 struct FloatType {
   using Element = float;
-  static Element make(std::int64_t v) { return static_cast<Element>(v); }
+  static Element make(Value v) { return static_cast<Element>(v); }
   static Element sum(Element a, Element b) { return a + b; }
   static bool equal(Element a, Element b) { return a == b; }
 };
 struct Bf16Type {
   using Element = Bf16;
-  static Element make(std::int64_t v) { return Bf16::from(static_cast<float>(v)); }
+  static Element make(Value v) { return Bf16::from(static_cast<float>(v)); }
   static Element sum(Element a, Element b) { return Bf16::from(a.value() + b.value()); }
   static bool equal(Element a, Element b) { return a.bits == b.bits; }
 };
-
-// Everything is a small integer: exact in every type, whatever the order of the additions.
-constexpr std::int64_t kLargest = 250;  // exact in bfloat16
-constexpr std::int64_t kPoison = 251;   // no sum: what a check never expects
-
-std::uint64_t mix(std::uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9ULL;
-  x ^= x >> 27;
-  return x * 0x94d049bb133111ebULL >> 32;
-}
-
-// One of 0 .. bound - 1, bound < 2^32.
-std::int64_t drawn(std::uint64_t seed, std::uint64_t index, std::uint64_t bound) {
-  return static_cast<std::int64_t>(mix(index * 0x9e3779b97f4a7c15ULL + seed) * bound >> 32);
-}
-
-// What `rank` of `size` has at global element `index`, where nothing is added up. All ranks
-// together have at most kLargest.
-std::int64_t own_value(Rank rank, int size, std::uint64_t salt, std::uint64_t index) {
-  const auto r = static_cast<std::uint64_t>(rank), n = static_cast<std::uint64_t>(size);
-  if (n <= kLargest) return drawn(r * 0xd1b54a32d192ed03ULL + salt, index, kLargest / n + 1);
-  const std::uint64_t every = (n + kLargest - 1) / kLargest;
-  return (r + index + salt) % every == 0 ? 1 : 0;
-}
-
-// What the contributions of all ranks add up to.
-std::int64_t sum_of_all(std::uint64_t salt, std::uint64_t index) {
-  return drawn(~salt, index, kLargest + 1);
-}
-
-// What a rank adds: its own value; the last one what is missing to the sum. So nobody who compares
-// a sum has to ask every rank. What some ranks have together is never below -kLargest.
-std::int64_t contribution(Rank rank, int size, std::uint64_t salt, std::uint64_t index) {
-  if (rank < size - 1) return own_value(rank, size, salt, index);
-  std::int64_t left = sum_of_all(salt, index);
-  for (Rank r = 0; r < size - 1; ++r) left -= own_value(r, size, salt, index);
-  return left;
-}
 
 template <typename Type>
 typename Type::Element* elements(std::byte* bytes) {
   return reinterpret_cast<typename Type::Element*>(bytes);
 }
 
-template <typename Type, typename Value>
-void write(std::byte* buffer, std::uint64_t first, std::uint64_t count, Value value) {
-  for (std::uint64_t i = first; i < first + count; ++i)
-    elements<Type>(buffer)[i] = Type::make(value(i));
+// values(index, count, out) gives those of a row.
+template <typename Type, typename Values>
+void write(std::byte* buffer, std::uint64_t first, std::uint64_t count, Values values) {
+  ValueRow row;
+  for_each_row(first, count, [&](std::uint64_t index, std::uint64_t n) {
+    values(index, n, row.data());
+    typename Type::Element* e = elements<Type>(buffer) + index;
+    for (std::uint64_t i = 0; i < n; ++i) e[i] = Type::make(row[i]);
+  });
 }
 
-template <typename Type, typename Value>
-Checked compare(const std::byte* buffer, std::uint64_t first, std::uint64_t count, Value value) {
+template <typename Type>
+void poison(std::byte* buffer, std::uint64_t first, std::uint64_t count) {
+  std::fill_n(elements<Type>(buffer) + first, count, Type::make(kPoisonValue));
+}
+
+// The elements from `first` on against the values from `index` on.
+template <typename Type, typename Values>
+Checked compare(const std::byte* buffer, std::uint64_t first, std::uint64_t index,
+                std::uint64_t count, Values values) {
   Checked checked{count, 0};
-  const auto* e = reinterpret_cast<const typename Type::Element*>(buffer);
-  for (std::uint64_t i = first; i < first + count; ++i) {
-    if (!Type::equal(e[i], Type::make(value(i)))) ++checked.wrong;
-  }
+  ValueRow row;
+  const auto* e = reinterpret_cast<const typename Type::Element*>(buffer) + first;
+  for_each_row(index, count, [&](std::uint64_t at, std::uint64_t n) {
+    values(at, n, row.data());
+    std::uint32_t wrong = 0;
+    for (std::uint64_t i = 0; i < n; ++i) wrong += Type::equal(e[i], Type::make(row[i])) ? 0 : 1;
+    checked.wrong += wrong;
+    e += n;
+  });
   return checked;
+}
+
+// The values of one rank of a collective, as write and compare want them.
+auto own_of(const Collective& c, Rank rank, std::uint64_t salt) {
+  return [&c, rank, salt](std::uint64_t index, std::uint64_t count, Value* out) {
+    own_values(rank, c.size, salt, index, count, out);
+  };
 }
 
 template <typename Type>
 void fill(const Collective& c, Rank rank, std::uint64_t salt, std::byte* work, std::byte* input) {
-  const auto own = [&](std::uint64_t i) { return own_value(rank, c.size, salt, i); };
-  const auto poison = [](std::uint64_t) { return kPoison; };
+  const auto own = own_of(c, rank, salt);
   const std::uint64_t elements = work_elements(c, rank);
   switch (c.func) {
     case Func::all_reduce:
     case Func::reduce:
     case Func::reduce_scatter:
       return write<Type>(work, 0, elements,
-                         [&](std::uint64_t i) { return contribution(rank, c.size, salt, i); });
+                         [&](std::uint64_t index, std::uint64_t count, Value* out) {
+                           contributed_values(rank, c.size, salt, index, count, out);
+                         });
     case Func::broadcast:
     case Func::send_recv:
     case Func::scatter:
       if (rank == c.root) return write<Type>(work, 0, elements, own);
-      return write<Type>(work, 0, elements, poison);
+      return poison<Type>(work, 0, elements);
     case Func::all_gather:
     case Func::all_gather_v:
     case Func::gather: {
       const Block block = Layout(c).work(rank, rank);
-      write<Type>(work, 0, elements, poison);
+      poison<Type>(work, 0, elements);
       return write<Type>(work, block.offset, block.count, own);
     }
     case Func::all_to_all:
@@ -131,7 +118,7 @@ void fill(const Collective& c, Rank rank, std::uint64_t salt, std::byte* work, s
       const Block from = layout.input(rank, rank), to = layout.work(rank, rank);
       const std::size_t element = sizeof(typename Type::Element);
       write<Type>(input, 0, input_elements(c, rank), own);
-      write<Type>(work, 0, elements, poison);
+      poison<Type>(work, 0, elements);
       std::copy_n(input + from.offset * element, from.count * element,
                   work + to.offset * element);  // the own block never travels
       return;
@@ -150,9 +137,7 @@ Checked check_blocks(const Collective& c, Rank rank, std::uint64_t salt, const s
   for (Rank owner = 0; owner < c.size; ++owner) {
     const Block to = layout.work(rank, owner);
     const std::uint64_t from = exchanged ? layout.input(owner, rank).offset : to.offset;
-    const Checked block = compare<Type>(work, to.offset, to.count, [&](std::uint64_t i) {
-      return own_value(owner, c.size, salt, from + (i - to.offset));
-    });
+    const Checked block = compare<Type>(work, to.offset, from, to.count, own_of(c, owner, salt));
     checked.elements += block.elements;
     checked.wrong += block.wrong;
   }
@@ -161,21 +146,26 @@ Checked check_blocks(const Collective& c, Rank rank, std::uint64_t salt, const s
 
 template <typename Type>
 Checked check(const Collective& c, Rank rank, std::uint64_t salt, const std::byte* work) {
-  const auto sum = [&](std::uint64_t i) { return sum_of_all(salt, i); };
-  const auto roots = [&](std::uint64_t i) { return own_value(c.root, c.size, salt, i); };
-  const auto r = static_cast<std::uint64_t>(rank);
+  const auto expect = [&](std::uint64_t first, auto values) {
+    return compare<Type>(work, first, first, c.count, values);
+  };
+  const auto sum = [&](std::uint64_t index, std::uint64_t count, Value* out) {
+    sum_values(salt, index, count, out);
+  };
+  const auto roots = own_of(c, c.root, salt);
+  const std::uint64_t mine = static_cast<std::uint64_t>(rank) * c.count;
   switch (c.func) {
     case Func::all_reduce:
-      return compare<Type>(work, 0, c.count, sum);
+      return expect(0, sum);
     case Func::reduce:
-      return rank == c.root ? compare<Type>(work, 0, c.count, sum) : Checked{};
+      return rank == c.root ? expect(0, sum) : Checked{};
     case Func::reduce_scatter:
-      return compare<Type>(work, r * c.count, c.count, sum);
+      return expect(mine, sum);
     case Func::broadcast:
     case Func::send_recv:
-      return compare<Type>(work, 0, c.count, roots);
+      return expect(0, roots);
     case Func::scatter:
-      return compare<Type>(work, r * c.count, c.count, roots);
+      return expect(mine, roots);
     case Func::gather:
       return rank == c.root ? check_blocks<Type>(c, rank, salt, work) : Checked{};
     case Func::all_gather:
@@ -200,8 +190,7 @@ void fill_buffers(const Collective& c, DataType type, Rank rank, std::uint64_t s
   const auto fill_all = [&]<typename Type>(Type) {
     const bool swapped = out_of_place && input_elements(c, rank) == 0;  // no input of its own
     fill<Type>(c, rank, salt, swapped ? input : work, input);
-    const auto poison = [](std::uint64_t) { return kPoison; };
-    if (out_of_place) write<Type>(work, 0, work_elements(c, rank), poison);
+    if (out_of_place) poison<Type>(work, 0, work_elements(c, rank));
   };
   if (type == DataType::int32) return fill_all(Int32Type{});
   if (type == DataType::float32) return fill_all(FloatType{});

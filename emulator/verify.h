@@ -1,7 +1,6 @@
 // Verify mode: every rank holds real data, the reduction is real, and the result is compared
-// element by element with what the collective promises. Contributions are small integers chosen so
-// that every partial sum of up to 2^31 ranks is exact in the element type (bfloat16 holds integers
-// up to 256), so one wrong bit is one wrong element whatever the order of the additions.
+// element by element with what the collective promises. What ranks hold (verify_values.h) sums up
+// exactly, so one wrong bit is one wrong element whatever the order of the additions.
 //
 // Units: elements. Threading: free functions on the caller's buffers.
 #pragma once

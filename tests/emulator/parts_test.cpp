@@ -207,26 +207,47 @@ TEST(Judge, CongestionIsValidOnlyUndilatedOnARealFabric) {
   EXPECT_FALSE(valid(FabricKind::virtual_time, 1));
 }
 
+// The sum of what all ranks of an all-reduce have, in `sum`; the last one's share in `one`.
+void add_up(const Collective& c, DataType type, std::vector<std::byte>& sum,
+            std::vector<std::byte>& one) {
+  std::byte none{};
+  sum.resize(c.count * c.element_bytes);
+  one.resize(sum.size());
+  fill_buffers(c, type, 0, 5, false, sum.data(), &none);
+  for (Rank r = 1; r < c.size; ++r) {
+    fill_buffers(c, type, r, 5, false, one.data(), &none);
+    add_elements(type, sum.data(), one.data(), c.count);
+  }
+}
+
 TEST(Verify, NoticesEveryWrongElement) {
   for (DataType type : {DataType::int32, DataType::float32, DataType::bfloat16}) {
-    for (int size : {1, 2, 7, 300}) {
-      const Collective c{Func::all_reduce, size, 100, bytes_of(type), 0};
-      std::vector<std::byte> sum(100 * c.element_bytes), one(sum.size()), none(1);
-      fill_buffers(c, type, 0, 5, false, sum.data(), none.data());
-      for (Rank r = 1; r < size; ++r) {
-        fill_buffers(c, type, r, 5, false, one.data(), none.data());
-        add_elements(type, sum.data(), one.data(), 100);
-      }
+    for (int size : {1, 2, 7, 250, 251, 600}) {
+      const Collective c{Func::all_reduce, size, 3000, bytes_of(type), 0};
+      std::vector<std::byte> sum, one;
+      add_up(c, type, sum, one);
       EXPECT_EQ(check_buffers(c, type, 0, 5, sum.data()).wrong, 0u) << size;
-      EXPECT_EQ(check_buffers(c, type, 0, 5, sum.data()).elements, 100u);
-      add_elements(type, sum.data(), one.data(),
-                   size > 1 ? 100 : 0);  // the last rank's share twice
+      EXPECT_EQ(check_buffers(c, type, 0, 5, sum.data()).elements, 3000u);
+      EXPECT_GT(check_buffers(c, type, 0, 6, sum.data()).wrong, 2900u);  // of another call
       if (size == 2 || size == 7) {
-        EXPECT_GT(check_buffers(c, type, 0, 5, sum.data()).wrong, 50u);
+        add_elements(type, sum.data(), one.data(), c.count);  // the last rank's share twice
+        EXPECT_GT(check_buffers(c, type, 0, 5, sum.data()).wrong, 1500u);
       }
-      sum[0] ^= std::byte{1};
+      sum[2999 * c.element_bytes] ^= std::byte{1};
       EXPECT_GE(check_buffers(c, type, 0, 5, sum.data()).wrong, 1u);
     }
+  }
+}
+
+TEST(Verify, NoticesWhatLiesAtAnotherPlace) {
+  for (int size : {2, 600}) {
+    const Collective c{Func::all_reduce, size, 20'000, 4, 0};
+    std::vector<std::byte> sum, one;
+    add_up(c, DataType::int32, sum, one);
+    const Collective shorter{Func::all_reduce, size, 8'000, 4, 0};
+    for (std::size_t by : {1, 2, 512, 1023, 1024, 2048, 8192, 12'000})
+      EXPECT_GT(check_buffers(shorter, DataType::int32, 0, 5, sum.data() + 4 * by).wrong, 7'800u)
+          << by;
   }
 }
 
