@@ -96,6 +96,9 @@ constexpr std::array kFrameworkKeys{
     FrameworkKey{"parallel.order", "megatron"},
     FrameworkKey{"parallel.account_for_embedding_in_pipeline_split", "megatron"},
     FrameworkKey{"parallel.account_for_loss_in_pipeline_split", "megatron"},
+    FrameworkKey{"parallel.decoder_first_pipeline_num_layers", "megatron"},
+    FrameworkKey{"parallel.decoder_last_pipeline_num_layers", "megatron"},
+    FrameworkKey{"parallel.pipeline_model_parallel_layout", "megatron"},
     FrameworkKey{"parallel.dp_replicate", "fsdp torchtitan"},
     FrameworkKey{"parallel.reshard_after_forward", "fsdp torchtitan"},
     FrameworkKey{"parallel.prefetch", "fsdp torchtitan"},
@@ -145,6 +148,9 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
   out.order = in.text("parallel.order");
   out.embedding_in_split = in.boolean("parallel.account_for_embedding_in_pipeline_split");
   out.loss_in_split = in.boolean("parallel.account_for_loss_in_pipeline_split");
+  out.first_layers = in.small("parallel.decoder_first_pipeline_num_layers");
+  out.last_layers = in.small("parallel.decoder_last_pipeline_num_layers");
+  out.pipeline_layout = in.text("parallel.pipeline_model_parallel_layout");
 }
 
 void read_parallel(const Settings& in, ParallelPlan& out) {

@@ -63,6 +63,8 @@ struct ParallelPlan {
   int cp_a2a = 1;  // hierarchical: ranks that exchange heads; their groups form the ring
   std::string order = "tp-cp-ep-dp-pp";
   bool embedding_in_split = false, loss_in_split = false;  // count as layers of the split
+  int first_layers = 0, last_layers = 0;                   // of these stages; 0: as the others
+  std::string pipeline_layout;  // every part letter by letter (profiles/layer_split.h)
 
   // fsdp, torchtitan
   int dp_replicate = 1;             // hybrid sharding: so many copies of the sharded model

@@ -113,6 +113,13 @@ constexpr std::array kKeys{
         "megatron: the embedding takes the place of a layer in the first stage"},
     Key{"parallel.account_for_loss_in_pipeline_split", KeyType::boolean, "false",
         "megatron: the head takes the place of a layer in the last stage"},
+    Key{"parallel.decoder_first_pipeline_num_layers", KeyType::integer, "0",
+        "megatron: layers of the first stage, the others share the rest; 0: as the others", 0, 1e6},
+    Key{"parallel.decoder_last_pipeline_num_layers", KeyType::integer, "0",
+        "megatron: layers of the last stage, likewise", 0, 1e6},
+    Key{"parallel.pipeline_model_parallel_layout", KeyType::string, "",
+        "megatron: what every part of the pipeline holds, as in Ettt|(tt|)*14,tL: E the embedding, "
+        "t a layer, m a module of multi-token prediction, L head and loss; empty: an even split"},
 
     Key{"parallel.dp_replicate", KeyType::integer, "1",
         "fsdp, torchtitan: hybrid sharding, so many groups of neighbouring ranks that hold a whole "

@@ -87,6 +87,8 @@ class StageWriter {
   std::uint16_t group_of(const StageBucket& bucket) const {
     return bucket.expert ? groups_.edp : groups_.dp;
   }
+  // The layer that a module of multi-token prediction counts as.
+  int mtp_layer(int module) const { return static_cast<int>(plan_.model.layers) + module; }
   std::size_t stream_of(const StageBucket& bucket) const {
     return bucket.expert ? streams_.edp : streams_.dp;
   }
@@ -105,12 +107,11 @@ class StageWriter {
 };
 
 std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
-  const std::vector<Part> parts = megatron_parts(plan);
   const ParallelPlan& parallel = plan.spec->parallel;
   std::vector<Chunk> out;
   for (int c = 0; c < plan.pipeline.chunks; ++c) {
     Chunk chunk;
-    chunk.part = parts[static_cast<std::size_t>(plan.pipeline.part(stage, c))];
+    chunk.part = plan.parts[static_cast<std::size_t>(plan.pipeline.part(stage, c))];
     chunk.parameters = megatron_parameters(plan, chunk.part);
     for (const bool expert : {false, true}) {
       std::vector<Parameter> parameters;
@@ -165,16 +166,23 @@ void StageWriter::pass_on(const Slot& slot, bool receives) {
   const auto other = plan_.pipeline.neighbour(stage_, slot.chunk, forward == receives ? -1 : 1);
   if (!other || *other == stage_) return;
   const int offset = *other - stage_;
+  const int part = plan_.pipeline.part(stage_, slot.chunk);
+  const int before = forward == receives ? part - 1 : part;  // of the two parts that it passes
+  const std::uint64_t tensors =
+      plan_.mtp_stands_alone() && before >= plan_.mtp_part() ? 1 + plan_.model.mtp : 1;
   const std::uint64_t elements =
-      plan_.hidden_states() /
+      tensors * plan_.hidden_states() /
       (plan_.sequence_parallel ? static_cast<std::uint64_t>(plan_.tp) : std::uint64_t{1});
   const std::uint16_t group = forward ? groups_.forward : groups_.backward;
   const std::uint32_t label = out_.label((forward ? "activations of " : "gradients of ") +
                                          std::to_string(slot.micro_batch));
-  if (receives)
-    out_.recv(streams_.compute, label, group, offset, plan_.activations, elements);
-  else
-    out_.send(streams_.compute, label, group, offset, plan_.activations, elements);
+  const auto pass = [&](std::uint32_t what, DataType type, std::uint64_t count) {
+    receives ? out_.recv(streams_.compute, what, group, offset, type, count)
+             : out_.send(streams_.compute, what, group, offset, type, count);
+  };
+  // Lengths that differ are told before, as three sizes.
+  if (plan_.mtp_stands_alone()) pass(out_.label("shape"), DataType::int64, 3);
+  pass(label, plan_.activations, elements);
 }
 
 void StageWriter::forward(const Slot& slot, bool first) {
@@ -186,8 +194,10 @@ void StageWriter::forward(const Slot& slot, bool first) {
       passes_.embedding_forward();
     else if (part.head && unit == part.units() - 1)
       passes_.head_forward();
+    else if (const int layer = unit - part.embedding; layer >= part.layers)
+      passes_.mtp_forward(mtp_layer(layer - part.layers));
     else
-      passes_.layer_forward(part.first_layer + unit - part.embedding);
+      passes_.layer_forward(part.first_layer + layer);
   }
 }
 
@@ -199,8 +209,10 @@ void StageWriter::backward(const Slot& slot, bool last) {
       passes_.head_backward();
     else if (chunk.part.embedding && unit == 0)
       passes_.embedding_backward();
+    else if (const int layer = unit - chunk.part.embedding; layer >= chunk.part.layers)
+      passes_.mtp_backward(mtp_layer(layer - chunk.part.layers));
     else
-      passes_.layer_backward(chunk.part.first_layer + unit - chunk.part.embedding);
+      passes_.layer_backward(chunk.part.first_layer + layer);
     if (!last || !parallel_.overlap_grad_reduce) continue;
     for (const StageBucket& bucket : chunk.buckets)
       if (bucket.first_unit == unit) reduce(bucket);
@@ -262,6 +274,8 @@ void StageWriter::finish_gradients() {
     for (int i = 0; i < chunk.part.layers; ++i)
       routed_layers +=
           plan_.model.has_experts(static_cast<std::uint64_t>(chunk.part.first_layer + i));
+    for (int i = 0; i < chunk.part.mtp; ++i)
+      routed_layers += plan_.model.has_experts(static_cast<std::uint64_t>(mtp_layer(i)));
     if (!parallel_.overlap_grad_reduce)
       for (const StageBucket& bucket : chunk.buckets) reduce(bucket);
     for (const Parameter& p : chunk.parameters) {
@@ -270,7 +284,7 @@ void StageWriter::finish_gradients() {
     }
   }
   await_data_parallel();
-  if (plan_.sequence_parallel) {
+  if (plan_.sequence_parallel && partial > 0) {
     out_.after(streams_.tp, streams_.compute);
     out_.collective(streams_.tp, "norm gradients", Func::all_reduce, groups_.tp, plan_.gradients,
                     partial);

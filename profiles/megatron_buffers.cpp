@@ -1,5 +1,6 @@
 #include "profiles/megatron_buffers.h"
 
+#include <algorithm>
 #include <numeric>
 #include <ranges>
 
@@ -28,8 +29,8 @@ std::vector<GradientBucket> megatron_buckets(std::span<const Parameter> paramete
   for (const Parameter& parameter : std::views::reverse(parameters)) {
     const bool alone = layout.sharded && parameter.tied;
     if (alone) close();
+    open.first_unit = open.numel == 0 ? parameter.unit : std::min(open.first_unit, parameter.unit);
     open.numel = round_up(open.numel, start_multiple) + parameter.numel;
-    open.first_unit = parameter.unit;  // never rises: registration runs in forward order
     if (alone || (layout.bucket_size > 0 && open.numel >= layout.bucket_size)) close();
   }
   close();

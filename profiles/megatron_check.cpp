@@ -89,24 +89,13 @@ void check_context_parallel(const JobSpec& spec, const Transformer& m) {
            cp, level);
 }
 
-void check_layers(const JobSpec& spec, const Transformer& m) {
+// What a schedule needs of stages and chunks; how layers fall on them is split_as_megatron's.
+void check_schedule(const JobSpec& spec, const Transformer& m) {
   const ParallelPlan& p = spec.parallel;
-  const auto places = static_cast<int>(m.layers) + p.embedding_in_split + p.loss_in_split;
-  const std::string what =
-      std::to_string(places) +
-      (places == static_cast<int>(m.layers) ? " layers" : " places (layers, embedding, loss)");
-  if (places % p.pp != 0)
-    refuse(spec, "parallel.pp", p.pp, "does not divide " + what, places,
-           [&](int value) { return places % value == 0; });
-  const int per_stage = places / p.pp;
   if (p.schedule != "1f1b" && p.pp == 1)
     throw Error(spec.place("parallel.schedule") + ": schedule " + p.schedule +
                 " needs pipeline stages; use parallel.pp=2 or more");
-  if ((p.schedule == "zbv" || p.schedule == "dualpipev") && per_stage % 2 != 0)
-    refuse(spec, "parallel.pp", p.pp,
-           "schedule " + p.schedule + " cuts the " + std::to_string(per_stage) +
-               " layers of a stage in two",
-           places, [&](int value) { return places % (2 * value) == 0; });
+  const auto places = static_cast<int>(m.layers) + p.embedding_in_split + p.loss_in_split;
   if (p.schedule == "dualpipe" && p.pp % 2 != 0)
     refuse(spec, "parallel.pp", p.pp, "schedule dualpipe needs stages in pairs", places,
            [&](int value) { return value % 2 == 0 && places % value == 0; });
@@ -116,10 +105,25 @@ void check_layers(const JobSpec& spec, const Transformer& m) {
                   ": parallel.interleave needs parallel.schedule: interleaved");
     return;
   }
+  const bool uneven = p.first_layers > 0 || p.last_layers > 0 || places % p.pp != 0;
+  if (!p.pipeline_layout.empty() || (uneven && p.interleave > 1)) return;
+  const int per_stage = places / p.pp;
   if (p.interleave < 2 || per_stage % p.interleave != 0)
     refuse(spec, "parallel.interleave", p.interleave,
            "a stage has " + std::to_string(per_stage) + " layers to cut in two chunks or more",
            per_stage, [&](int value) { return value > 1 && per_stage % value == 0; });
+}
+
+// A layout says by itself how many chunks a stage has.
+Pipeline pipeline_shape(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  Pipeline out;
+  out.schedule = p.schedule;
+  out.stages = p.pp;
+  const int parts = parts_of_layout(spec);
+  const bool told = p.schedule == "interleaved" && p.interleave == 1 && parts % p.pp == 0;
+  out.chunks = pipeline_chunks(p.schedule, told ? parts / p.pp : p.interleave);
+  return out;
 }
 
 void check_world(const JobSpec& spec) {
@@ -182,6 +186,10 @@ void check_model(const JobSpec& spec) {
   if (spec.precision.parameters == DataType::int32)
     throw Error(spec.place("precision.parameters") +
                 ": transformers do not train in int32; use bf16 or fp32");
+  if (model.transformer->mtp > 0 && model.transformer->tied)
+    throw Error(spec.place("model") +
+                ": multi-token prediction with tied embeddings is not available; use " +
+                "tied_embeddings: false, or mtp_layers: 0");
 }
 
 int expert_tp(const ParallelPlan& p) { return p.expert_tp > 0 ? p.expert_tp : p.tp; }
@@ -239,16 +247,15 @@ double activation_bytes_per_layer(const MegatronPlan& plan, Recompute recompute)
 }
 
 Memory memory_of(const MegatronPlan& plan, int stage, bool sharded, Recompute recompute) {
-  const std::vector<Part> parts = megatron_parts(plan);
   Memory out;
   int layers = 0;
   for (int chunk = 0; chunk < plan.pipeline.chunks; ++chunk) {
-    const Part& part = parts[static_cast<std::size_t>(plan.pipeline.part(stage, chunk))];
+    const Part& part = plan.parts[static_cast<std::size_t>(plan.pipeline.part(stage, chunk))];
     for (const Parameter& p : megatron_parameters(plan, part))
       out.states +=
           static_cast<double>(p.numel) * (bytes_of(plan.activations) + bytes_of(plan.gradients) +
                                           12.0 / (sharded ? plan.holders(p.expert) : 1));
-    layers += part.layers;
+    layers += part.layers + part.mtp;
   }
   int open = 0, most = 0;  // passes forward whose backward is still to come
   for (const Slot& slot : pipeline_slots(plan.pipeline, stage)) {
@@ -299,7 +306,7 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   const Transformer& model = *spec.model->transformer;
   check_tensor_parallel(spec, model);
   check_context_parallel(spec, model);
-  check_layers(spec, model);
+  check_schedule(spec, model);
   check_world(spec);
   check_batch(spec);
   check_experts(spec, model);
@@ -322,9 +329,11 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   plan.vocabulary = (model.vocabulary + multiple - 1) / multiple * multiple;
   plan.tokens = model.sequence / static_cast<std::uint64_t>(plan.cp) *
                 static_cast<std::uint64_t>(plan.micro_batch);
-  plan.pipeline.schedule = parallel.schedule;
-  plan.pipeline.stages = plan.pp;
-  plan.pipeline.chunks = pipeline_chunks(parallel.schedule, parallel.interleave);
+  plan.pipeline = pipeline_shape(spec);
+  plan.parts = split_as_megatron(spec, model, plan.pipeline);
+  plan.pipeline.alike = std::all_of(plan.parts.begin(), plan.parts.end(), [&](const Part& part) {
+    return part.layers == plan.parts.front().layers && part.mtp == 0;
+  });
   plan.pipeline.micro_batches = std::max(1, parallel.global_batch / (plan.micro_batch * plan.dp));
   check_memory(plan);
   return plan;

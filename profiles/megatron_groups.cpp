@@ -114,10 +114,12 @@ MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload) {
   out.forward = add(workload, "pp.forward", grid.groups({"pp"}));
   out.backward = add(workload, "pp.backward", grid.groups({"pp"}));
   if (plan.model.experts.count > 0) add_expert_groups(plan, grid, workload, out);
-  if (plan.model.tied && !plan.ends_meet()) {
+  if ((plan.model.tied && !plan.ends_meet()) || plan.has_embedding_copy()) {
+    const int other =
+        plan.has_embedding_copy() ? plan.pipeline.stage_of(plan.mtp_part()) : plan.pp - 1;
     std::vector<std::vector<Rank>> ends;
     for (const std::vector<Rank>& stages : grid.groups({"pp"}))
-      ends.push_back({stages.front(), stages.back()});
+      ends.push_back({stages.front(), stages.at(static_cast<std::size_t>(other))});
     out.embedding = add(workload, "embedding", std::move(ends));
   }
   out.norm = plan.spec->parallel.distributed_optimizer

@@ -14,7 +14,8 @@
 //   tp_ep         along both                      how many rows each expert gets
 //   edp           along its dp                    gradients and parameters of experts
 //   replicas      along tp, cp and dp             rows per expert, for the router's bias
-//   embedding     first and last stage            gradients of the tied embedding
+//   embedding     first and last stage, or that   gradients of the embedding, where it is tied
+//                 of multi-token prediction       or has a copy
 //   world, mp     all ranks, or along tp and pp   norm of the gradients
 //
 // With dualpipe two stages hold the same parts, and dp, edp and replicas have the ranks of both.

@@ -22,7 +22,8 @@ PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const Mega
       kv_label_(out.label("cp keys and values")),
       dkv_label_(out.label("cp gradients of keys and values")),
       heads_label_(out.label("cp heads against sequence")),
-      rows_label_(out.label("rows of experts")) {
+      rows_label_(out.label("rows of experts")),
+      best_label_(out.label("best logits")) {
   const auto of_width = [&](std::uint64_t width) {
     return plan.tokens * width / static_cast<std::uint64_t>(plan.tp);
   };
@@ -43,6 +44,7 @@ void PassWriter::begin(Pass pass, int micro_batch) {
   labels_.attention = out_.label(name + " attention");
   labels_.ffn = out_.label(name + " ffn");
   labels_.head = out_.label(name + " head");
+  if (plan_.model.mtp > 0) labels_.mtp = out_.label(name + " mtp");
   if (pass != Pass::forward && plan_.spec->parallel.recompute != Recompute::none)
     labels_.again = out_.label(name + " recompute");
 }
@@ -168,17 +170,20 @@ void PassWriter::embedding_backward() {
 }
 
 // Logits, then the loss over the parts of the vocabulary: largest logit, logit of the target, sum
-// of exponentials.
+// of exponentials. Modules of multi-token prediction come before the model itself.
 void PassWriter::head_forward() {
-  gather(plan_.hidden_states());
-  out_.compute(streams_.compute, labels_.head, head_time_);
-  if (plan_.tp == 1) return;
-  for (int i = 0; i < 3; ++i)
-    exposed_tp(Func::all_reduce, loss_label_, DataType::float32, plan_.tokens);
+  for (std::uint64_t k = 0; k <= plan_.model.mtp; ++k) {
+    gather(plan_.hidden_states());
+    out_.compute(streams_.compute, labels_.head, head_time_);
+    for (int i = 0; i < 3 && plan_.tp > 1; ++i)
+      exposed_tp(Func::all_reduce, loss_label_, DataType::float32, plan_.tokens);
+    if (k < plan_.model.mtp) mtp_accuracy();
+  }
 }
 
 void PassWriter::head_backward() {
-  column_backward(labels_.head, head_time_, plan_.hidden_states());
+  for (std::uint64_t k = 0; k <= plan_.model.mtp; ++k)
+    column_backward(labels_.head, head_time_, plan_.hidden_states());
 }
 
 }  // namespace ghostrank

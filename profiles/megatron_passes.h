@@ -56,7 +56,9 @@ class PassWriter {
   void embedding_backward();
   void layer_forward(int layer);
   void layer_backward(int layer);
-  void head_forward();
+  void mtp_forward(int layer);  // a module of multi-token prediction, by the layer it counts as
+  void mtp_backward(int layer);
+  void head_forward();  // of the model, and of every such module
   void head_backward();
 
  private:
@@ -67,7 +69,7 @@ class PassWriter {
     Picoseconds column = 0, core = 0, row = 0;
   };
   struct Labels {
-    std::uint32_t attention = 0, ffn = 0, head = 0, again = 0;
+    std::uint32_t attention = 0, ffn = 0, head = 0, mtp = 0, again = 0;
   };
 
   void half_forward(const Half& half);
@@ -78,6 +80,9 @@ class PassWriter {
   void latent_forward(std::uint32_t label);
   void latent_backward(std::uint32_t label);
   std::uint64_t latent_queries() const;
+  // megatron_mtp.cpp
+  void mtp_project(std::uint32_t label);
+  void mtp_accuracy();
   // megatron_experts.cpp
   void experts_forward(std::uint32_t label, int layer);
   void experts_backward(std::uint32_t label, int layer);
@@ -120,7 +125,7 @@ class PassWriter {
   // Of a rank: queries, keys, values, and what the attention's core makes of them.
   std::uint64_t q_elements_ = 0, k_elements_ = 0, v_elements_ = 0, o_elements_ = 0;
   std::uint32_t gather_label_, scatter_label_, reduce_label_, loss_label_, kv_label_, dkv_label_,
-      heads_label_, rows_label_;
+      heads_label_, rows_label_, best_label_;
   Labels labels_;
   Pass pass_ = Pass::forward;
 };

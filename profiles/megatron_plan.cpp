@@ -1,6 +1,8 @@
 // Sizes, parts, parameters and times. What does not fit is refused in megatron_check.cpp.
 #include "profiles/megatron_plan.h"
 
+#include <algorithm>
+
 #include "profiles/compute.h"
 
 namespace ghostrank {
@@ -15,8 +17,10 @@ class Registration {
   void embedding(bool tied) {
     add(plan_.vocabulary / tp() * model_.hidden, {.tied = tied});
     if (model_.learned_positions) add(model_.positions * model_.hidden);
-    ++unit_;
   }
+
+  // What follows belongs to this unit.
+  void unit(int unit) { unit_ = unit; }
 
   void layer(bool has_experts) {
     const std::uint64_t h = model_.hidden, q = model_.query_width(), kv = model_.key_width();
@@ -32,7 +36,14 @@ class Registration {
       experts();
     else
       feed_forward(model_.ffn);
-    ++unit_;
+  }
+
+  void mtp_module(bool has_experts) {
+    norm();
+    norm();
+    add(2 * model_.hidden * (model_.hidden / tp()));
+    layer(has_experts);
+    norm();
   }
 
   // The products down to the latents and the latents' norms are whole on every rank.
@@ -58,11 +69,9 @@ class Registration {
     if (model_.experts.shared > 0) feed_forward(model_.experts.shared * f);
   }
 
-  void head(bool has_the_embedding) {
-    norm();
-    if (!has_the_embedding) add(plan_.vocabulary / tp() * model_.hidden, {.tied = model_.tied});
-    ++unit_;
-  }
+  void norm() { norm(model_.hidden); }
+
+  void head() { add(plan_.vocabulary / tp() * model_.hidden, {.tied = model_.tied}); }
 
   std::vector<Parameter> take() { return std::move(out_); }
 
@@ -77,7 +86,6 @@ class Registration {
     column_parallel((model_.gated ? 2 : 1) * ffn, model_.hidden);
     row_parallel(model_.hidden, ffn);
   }
-  void norm() { norm(model_.hidden); }
   void norm(std::uint64_t width) {
     add(width, {.partial = true});
     if (model_.norm_bias) add(width, {.partial = true});
@@ -105,31 +113,33 @@ std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
   return megatron_plan(spec).pipeline;
 }
 
-std::vector<Part> megatron_parts(const MegatronPlan& plan) {
-  const ParallelPlan& parallel = plan.spec->parallel;
-  const int parts = plan.pipeline.parts();
-  const int per_part =
-      (static_cast<int>(plan.model.layers) + parallel.embedding_in_split + parallel.loss_in_split) /
-      parts;
-  std::vector<Part> out(static_cast<std::size_t>(parts));
-  out.front().embedding = out.back().head = true;
-  int next = 0;
-  for (Part& part : out) {
-    part.first_layer = next;
-    part.layers = per_part;
-    if (part.embedding && parallel.embedding_in_split) --part.layers;
-    if (part.head && parallel.loss_in_split) --part.layers;
-    next += part.layers;
-  }
-  return out;
+int MegatronPlan::mtp_part() const {
+  const auto at = std::find_if(parts.begin(), parts.end(), [](const Part& p) { return p.mtp > 0; });
+  return static_cast<int>(at - parts.begin());
 }
 
 std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part& part) {
   Registration out(plan);
-  if (part.embedding) out.embedding(plan.model.tied && !plan.ends_meet());
-  for (int i = 0; i < part.layers; ++i)
+  const bool copied = plan.has_embedding_copy();
+  const int before = part.embedding ? 1 : 0, behind = before + part.layers;
+  if (part.embedding) {
+    out.embedding(copied || (plan.model.tied && !plan.ends_meet()));
+  } else if (part.mtp > 0 && copied) {
+    out.unit(behind);
+    out.embedding(true);
+  }
+  for (int i = 0; i < part.layers; ++i) {
+    out.unit(before + i);
     out.layer(plan.model.has_experts(static_cast<std::uint64_t>(part.first_layer + i)));
-  if (part.head) out.head(plan.model.tied && plan.ends_meet());
+  }
+  out.unit(std::min(behind, part.units() - 1));
+  if (part.final_norm) out.norm();
+  for (int i = 0; i < part.mtp; ++i) {
+    out.unit(behind + i);
+    out.mtp_module(plan.model.has_experts(plan.model.layers));
+  }
+  out.unit(part.units() - 1);
+  if (part.head && !(plan.model.tied && plan.ends_meet())) out.head();
   return out.take();
 }
 
@@ -156,6 +166,7 @@ LayerTimes megatron_layer_times(const MegatronPlan& plan) {
     times.core = product(2 * real(m.sequence), real(m.query_width()));
     times.projection = product(real(m.query_width()), h);
   }
+  if (m.mtp > 0) times.mtp = product(2 * h, h);
   times.fc1 = product(h, (m.gated ? 2 : 1) * real(m.ffn));
   times.fc2 = product(real(m.ffn), h);
   if (m.experts.count == 0) return times;

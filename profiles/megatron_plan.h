@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "profiles/job.h"
+#include "profiles/layer_split.h"
 #include "profiles/model.h"
 #include "profiles/pipeline.h"
 
@@ -20,6 +21,7 @@ struct MegatronPlan {
   const JobSpec* spec = nullptr;
   Transformer model;
   Pipeline pipeline;
+  std::vector<Part> parts;  // of the pipeline, in the order of the model
   int tp = 1, cp = 1, dp = 1, pp = 1;
   int ep = 1, etp = 1;  // ranks that share a layer's experts; that share one expert
   int micro_batch = 1;
@@ -31,6 +33,14 @@ struct MegatronPlan {
   int ranks() const { return tp * cp * dp * pp; }
   // The embedding and the head are on one stage: nothing to keep alike where they are tied.
   bool ends_meet() const { return pipeline.ends_meet(); }
+  // A module of multi-token prediction is on a stage without the embedding and has a copy.
+  bool has_embedding_copy() const {
+    return model.mtp > 0 && pipeline.stage_of(mtp_part()) != pipeline.stage_of(0);
+  }
+  // The part that has the modules of multi-token prediction; there is one.
+  int mtp_part() const;
+  // They are apart from the head, so stages send hidden states of several lengths.
+  bool mtp_stands_alone() const { return model.mtp > 0 && parts.back().mtp == 0; }
   int expert_dp() const { return tp * cp * dp / (ep * etp); }
   // Ranks that hold the same parameters, and reduce their gradients together.
   int holders(bool expert) const {
@@ -58,16 +68,6 @@ MegatronPlan megatron_plan(const JobSpec& spec);
 // Of a job that has stages.
 std::optional<Pipeline> pipeline_of(const JobSpec& spec);
 
-// One part of the pipeline: consecutive layers, with the embedding before the first and the head
-// after the last.
-struct Part {
-  int first_layer = 0, layers = 0;
-  bool embedding = false, head = false;
-  // Units in forward order: the embedding, each layer, the head.
-  int units() const { return layers + (embedding ? 1 : 0) + (head ? 1 : 0); }
-};
-std::vector<Part> megatron_parts(const MegatronPlan& plan);
-
 struct Parameter {
   std::uint64_t numel = 0;
   int unit = 0;          // of the part
@@ -82,6 +82,7 @@ std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part&
 struct LayerTimes {
   Picoseconds qkv = 0, core = 0, projection = 0, fc1 = 0, fc2 = 0;
   Picoseconds down = 0, q_up = 0, kv_up = 0;  // latent attention, in place of qkv
+  Picoseconds mtp = 0;                        // what a module of multi-token prediction projects
   Picoseconds router = 0, expert1 = 0, expert2 = 0, shared1 = 0, shared2 = 0;
 };
 LayerTimes megatron_layer_times(const MegatronPlan& plan);

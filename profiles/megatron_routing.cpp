@@ -45,7 +45,8 @@ void check_table(const MegatronPlan& plan) {
   if (!table.empty() && spec.parallel.expert_imbalance > 0)
     refuse("the loads are given, so there is nothing to draw; leave out parallel.expert_imbalance");
   std::size_t layers = 0;
-  for (std::uint64_t i = 0; i < plan.model.layers; ++i) layers += plan.model.has_experts(i);
+  for (std::uint64_t i = 0; i < plan.model.layers + plan.model.mtp; ++i)
+    layers += plan.model.has_experts(i);
   if (table.size() > 1 && table.size() != layers)
     refuse("there are " + std::to_string(table.size()) + " lists but the model has " +
            std::to_string(layers) + " layers with experts; give one list, or one for each of them");
@@ -91,9 +92,9 @@ std::vector<Routing> megatron_routing(const MegatronPlan& plan, Workload& worklo
   if (!plan.is_uneven()) return {};
   check_table(plan);
   const std::size_t here = plan.experts_here();
-  std::vector<Routing> out(plan.model.layers);
+  std::vector<Routing> out(plan.model.layers + plan.model.mtp);
   std::size_t routed = 0;
-  for (std::uint64_t layer = 0; layer < plan.model.layers; ++layer) {
+  for (std::uint64_t layer = 0; layer < out.size(); ++layer) {
     if (!plan.model.has_experts(layer)) continue;
     const std::vector<double> loads = loads_of(plan, layer, routed++);
     const std::vector<std::uint64_t> rows = apportioned(plan.routed_rows(), loads);

@@ -21,7 +21,8 @@ struct Routing {                      // of one layer
   std::uint32_t weights_there = 0, weights_back = 0;  // likewise, one element per row
 };
 
-// By layer of the model; those without experts have no rows. Empty: routing is even. Adds the lists
+// By layer of the model, then by module of multi-token prediction; those without experts have no
+// rows. Empty: routing is even. Adds the lists
 // to the workload.
 std::vector<Routing> megatron_routing(const MegatronPlan& plan, Workload& workload);
 

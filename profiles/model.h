@@ -58,13 +58,16 @@ struct LatentAttention {      // keys and values from a narrow latent (DeepSeek'
 struct Transformer {
   std::uint64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_width = 0, ffn = 0,
                 sequence = 0, positions = 0, vocabulary = 0;
+  std::uint64_t mtp = 0;  // modules of multi-token prediction after the last layer
   bool gated = false, bias = false, norm_bias = false, tied = false, learned_positions = false;
   Experts experts;
   LatentAttention latent;
 
+  // A module of multi-token prediction counts as a layer behind the last, whose kind it has.
   bool has_experts(std::uint64_t layer) const {
-    return experts.count > 0 && layer >= experts.first_dense &&
-           (layer - experts.first_dense) % experts.every == 0;
+    const std::uint64_t kind = layer < layers ? layer : layers - 1;
+    return experts.count > 0 && kind >= experts.first_dense &&
+           (kind - experts.first_dense) % experts.every == 0;
   }
   bool is_latent() const { return latent.kv_lora > 0; }
   // Widths of all heads together, as the output projection and the keys see them.

@@ -48,6 +48,9 @@ constexpr std::array kKeys{
     Key{"type_vocabulary", KeyType::integer, "2", "bert: rows of the token type table", 1, 1000},
     Key{"pretraining_heads", KeyType::boolean, "true",
         "bert: masked-language and next-sentence heads"},
+    Key{"mtp_layers", KeyType::integer, "0",
+        "multi-token prediction: modules behind the last layer, each with a layer of its kind", 0,
+        kMaxLayers},
     Key{"head_width", KeyType::integer, kAbsent, "width of a head; without it hidden / heads", 1,
         kMaxWidth},
     Key{"experts.count", KeyType::integer, "0",
@@ -186,6 +189,37 @@ void write_latent_attention(Writer& out, const Transformer& shape) {
   out.tensor("o", h * shape.heads * latent.value);
 }
 
+void write_llama_layer(Writer& out, const Transformer& shape, std::uint64_t layer) {
+  const std::uint64_t h = shape.hidden;
+  if (shape.is_latent()) {
+    write_latent_attention(out, shape);
+  } else {
+    out.linear("q", shape.query_width(), h);
+    out.linear("k", shape.key_width(), h);
+    out.linear("v", shape.key_width(), h);
+    out.linear("o", h, shape.query_width());
+  }
+  if (shape.has_experts(layer))
+    write_experts(out, shape);
+  else
+    write_ffn(out, shape);
+  out.norm("ln1");
+  out.norm("ln2");
+}
+
+// Embedding and head are the model's own.
+void write_mtp_module(Writer& out, const Transformer& shape, std::uint64_t module) {
+  const double h = real(shape.hidden);
+  const std::uint64_t layer = shape.layers + module;
+  out.layer("mtp." + std::to_string(module),
+            layer_flops(shape, layer) + logits_flops(shape) + 2 * real(shape.sequence) * 2 * h * h);
+  out.norm("enorm");
+  out.norm("hnorm");
+  out.tensor("eh_proj", shape.hidden * 2 * shape.hidden);
+  write_llama_layer(out, shape, layer);
+  out.norm("norm");
+}
+
 void write_llama(Writer& out, const Transformer& shape) {
   const std::uint64_t h = shape.hidden;
   out.layer("embeddings", 0);
@@ -193,21 +227,9 @@ void write_llama(Writer& out, const Transformer& shape) {
   if (shape.learned_positions) out.tensor("positions", shape.positions * h);
   for (std::uint64_t i = 0; i < shape.layers; ++i) {
     out.layer("layers." + std::to_string(i), layer_flops(shape, i));
-    if (shape.is_latent()) {
-      write_latent_attention(out, shape);
-    } else {
-      out.linear("q", shape.query_width(), h);
-      out.linear("k", shape.key_width(), h);
-      out.linear("v", shape.key_width(), h);
-      out.linear("o", h, shape.query_width());
-    }
-    if (shape.has_experts(i))
-      write_experts(out, shape);
-    else
-      write_ffn(out, shape);
-    out.norm("ln1");
-    out.norm("ln2");
+    write_llama_layer(out, shape, i);
   }
+  for (std::uint64_t i = 0; i < shape.mtp; ++i) write_mtp_module(out, shape, i);
   out.layer("head", logits_flops(shape));
   out.norm("norm");
   if (!shape.tied) out.tensor("lm_head", shape.vocabulary * h);
@@ -281,6 +303,10 @@ void refuse_elsewhere(const Settings& settings, const Transformer& shape,
   if (shape.experts.count > 0)
     fail(settings.at("experts.count").mark,
          "architecture " + architecture + " has no experts; use architecture: llama");
+  if (shape.mtp > 0)
+    fail(settings.at("mtp_layers").mark, "architecture " + architecture +
+                                             " has no multi-token prediction; use architecture: "
+                                             "llama");
   if (shape.is_latent())
     fail(settings.at("latent.kv_lora").mark,
          "architecture " + architecture + " has no latent attention; use architecture: llama");
@@ -292,6 +318,7 @@ Transformer shape_of(const Settings& settings) {
   };
   Transformer shape;
   shape.layers = get("layers");
+  shape.mtp = get("mtp_layers");
   shape.hidden = get("hidden");
   shape.heads = get("heads");
   shape.kv_heads = positive(settings, "kv_heads", shape.heads);

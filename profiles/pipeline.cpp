@@ -208,6 +208,11 @@ int Pipeline::part(int stage, int chunk) const {
   return is_v() && chunk == 1 ? parts() - 1 - stage : chunk * stages + stage;
 }
 
+int Pipeline::stage_of(int part) const {
+  if (is_bidirectional()) return std::min(part, parts() - 1 - part);
+  return is_v() && part >= stages ? parts() - 1 - part : part % stages;
+}
+
 std::optional<int> Pipeline::neighbour(int stage, int chunk, int step) const {
   const int other = part(stage, chunk) + step;
   if (other < 0 || other >= parts()) return std::nullopt;
@@ -221,6 +226,7 @@ int pipeline_chunks(const std::string& schedule, int interleave) {
 }
 
 std::optional<double> pipeline_bubble(const Pipeline& p) {
+  if (!p.alike) return std::nullopt;
   const double waits = p.stages - 1, passes = p.micro_batches;
   if (p.schedule == "1f1b") return waits / passes;
   if (p.schedule == "interleaved") return waits / (p.chunks * passes);

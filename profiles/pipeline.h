@@ -21,7 +21,8 @@
 //                 earlier one, and so reduce their gradients together
 //
 // The first two orders are derived from Megatron-core's schedules.py, the zero-bubble ones (Qi et
-// al., 2024) from torch.distributed.pipelining, dualpipe (DeepSeek-AI, 2024) from its dualpipe.py.
+// al., 2024) and dualpipev from torch.distributed.pipelining, dualpipe (DeepSeek-AI, 2024) from its
+// dualpipe.py.
 // A forward and a backward that may overlap there run one after the other here, joined in one slot
 // for the network. Threading: pure functions.
 #pragma once
@@ -47,11 +48,13 @@ struct Slot {
 struct Pipeline {
   std::string schedule = "1f1b";
   int stages = 1, chunks = 1, micro_batches = 1;
+  bool alike = true;  // all parts have as many layers
 
   bool is_v() const { return schedule == "zbv" || schedule == "dualpipev"; }
   bool is_bidirectional() const { return schedule == "dualpipe"; }
   int parts() const { return is_bidirectional() ? stages : stages * chunks; }
   int part(int stage, int chunk) const;
+  int stage_of(int part) const;  // the first of the two that hold it, with dualpipe
   // The stage that holds what comes after a chunk's part (step 1), or before it (step -1), on the
   // way of its micro-batches; empty at the ends of the model.
   std::optional<int> neighbour(int stage, int chunk, int step) const;
@@ -63,8 +66,9 @@ struct Pipeline {
 int pipeline_chunks(const std::string& schedule, int interleave);
 
 // How much longer than its compute alone a step takes through an idle network, as a share of that
-// compute, where all parts take alike and the two passes of a split backward take as long as the
-// forward: (P-1)/M for 1f1b, (P-1)/(vM) interleaved, (P-1)/(3M) for zb-h1. Empty: no closed form.
+// compute, where all parts take alike (`alike`: as far as their layers say) and the two passes of a
+// split backward take as long as the forward: (P-1)/M for 1f1b, (P-1)/(vM) interleaved, (P-1)/(3M)
+// for zb-h1. Empty: no closed form.
 std::optional<double> pipeline_bubble(const Pipeline& pipeline);
 
 std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage);

@@ -172,7 +172,7 @@ TEST(LatentAttention, HasTheParametersOfDeepSeek) {
     const JobSpec spec = Plan{.model = one.model}.spec();
     const MegatronPlan plan = megatron_plan(spec);
     std::uint64_t numel = 0;
-    for (const Parameter& p : megatron_parameters(plan, megatron_parts(plan)[0])) numel += p.numel;
+    for (const Parameter& p : megatron_parameters(plan, plan.parts[0])) numel += p.numel;
     const Transformer& m = *spec.model->transformer;
     const std::uint64_t padding = 2 * (plan.vocabulary - m.vocabulary) * m.hidden;
     EXPECT_EQ(numel - padding, one.parameters) << one.model;

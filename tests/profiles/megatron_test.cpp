@@ -113,7 +113,7 @@ TEST(MegatronVolumes, AreThoseOfAicbForGpt13B) {
   const JobSpec spec = plan.spec();
   const MegatronPlan facts = megatron_plan(spec);
   std::uint64_t numel = 0;
-  for (const Parameter& p : megatron_parameters(facts, megatron_parts(facts)[0])) numel += p.numel;
+  for (const Parameter& p : megatron_parameters(facts, facts.parts[0])) numel += p.numel;
   EXPECT_EQ(numel * 4, 6'422'958'080u);
   EXPECT_EQ(numel * 2, 3'211'479'040u);
   EXPECT_EQ(facts.hidden_states() * 2, 20'971'520u);
@@ -307,20 +307,6 @@ TEST(PipelineParallel, SendsHiddenStatesAndTheirGradientsOncePerMicroBatchAndBou
     }
 }
 
-TEST(PipelineParallel, SplitsLayersWithTheEmbeddingAndTheLossWhereAsked) {
-  Plan plan{.model = "llama3.1-405b", .tp = 8, .pp = 16, .dp = 1, .micro_batches = 16};
-  plan.more =
-      ", account_for_embedding_in_pipeline_split: true, account_for_loss_in_pipeline_split: true";
-  const JobSpec spec = plan.spec();
-  const std::vector<Part> parts = megatron_parts(megatron_plan(spec));
-  ASSERT_EQ(parts.size(), 16u);
-  EXPECT_EQ(parts.front().layers, 7);
-  EXPECT_EQ(parts.back().layers, 7);
-  EXPECT_EQ(std::accumulate(parts.begin(), parts.end(), 0,
-                            [](int sum, const Part& part) { return sum + part.layers; }),
-            126);
-}
-
 // ---- Groups ----
 
 TEST(PipelineParallel, MovesAndReducesTheSameWithEverySchedule) {
@@ -427,7 +413,10 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
             "parallel.tp is 6 but does not divide 32 heads; use parallel.tp=4 or 8");
   EXPECT_EQ(error("tp: 16"), "parallel.tp is 16 but does not divide 8 kv_heads; use parallel.tp=8");
   EXPECT_EQ(error("tp: 2, pp: 6", "nodes: 6"),
-            "parallel.pp is 6 but does not divide 32 layers; use parallel.pp=4 or 8");
+            "parallel.pp is 6 but does not divide 32 layers; use parallel.pp=4 or 8, or unequal "
+            "parts: parallel.decoder_last_pipeline_num_layers=2, "
+            "decoder_first_pipeline_num_layers, account_for_embedding_in_pipeline_split, "
+            "account_for_loss_in_pipeline_split or pipeline_model_parallel_layout");
   EXPECT_EQ(error("tp: 8, pp: 2, dp: 8"),
             "parallel.dp is 8 but 64 GPUs with tp 8 x cp 1 x pp 2 leave 4; use parallel.dp=4");
   EXPECT_EQ(error("tp: 8, pp: 16", "nodes: 10"),
