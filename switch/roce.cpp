@@ -5,24 +5,11 @@
 namespace ghostrank::switchml {
 namespace {
 
-constexpr std::size_t kIp = 14, kUdp = kIp + 20, kBth = kUdp + 8, kAfterBth = kBth + 12;
+constexpr std::size_t kBth = kUdpHeaderBytes, kAfterBth = kBth + 12;
 constexpr std::size_t kReth = 16, kImmediate = 4, kIcrc = 4;
 constexpr std::size_t kPayload = 4 * kRoceElements;
-constexpr std::uint16_t kEtherIpv4 = 0x0800, kPartition = 0xffff;
-constexpr std::uint8_t kProtocolUdp = 17, kTimeToLive = 64;
+constexpr std::uint16_t kPartition = 0xffff;
 constexpr std::uint32_t kSequenceMask = 0xffffff, kSlotMask = 0x7fff;
-
-std::uint8_t byte(const std::byte* p) { return std::to_integer<std::uint8_t>(*p); }
-
-std::uint64_t load64(const std::byte* p) {
-  return static_cast<std::uint64_t>(load32(p)) << 32 | load32(p + 4);
-}
-
-Mac load_mac(const std::byte* p) {
-  Mac mac;
-  std::memcpy(mac.data(), p, mac.size());
-  return mac;
-}
 
 void read_reth(const std::byte* at, RocePacket& packet) {
   const std::uint32_t key = load32(at + 8);
@@ -34,8 +21,8 @@ void read_reth(const std::byte* at, RocePacket& packet) {
 
 void read_immediate(const std::byte* at, RocePacket& packet) {
   packet.message = load16(at);
-  packet.e0 = static_cast<std::int8_t>(byte(at + 2));
-  packet.e1 = static_cast<std::int8_t>(byte(at + 3));
+  packet.e0 = static_cast<std::int8_t>(load8(at + 2));
+  packet.e1 = static_cast<std::int8_t>(load8(at + 3));
 }
 
 void write_bth(const RocePacket& packet, std::byte* at) {
@@ -69,22 +56,16 @@ std::size_t roce_frame_bytes(RoceOpcode opcode) {
 
 Kind parse_roce(std::span<const std::byte> frame, RocePacket& packet) {
   const std::byte* f = frame.data();
-  if (frame.size() < kBth || load16(f + 12) != kEtherIpv4 || byte(f + kIp) != 0x45 ||
-      byte(f + kIp + 9) != kProtocolUdp || load16(f + kUdp + 2) != kRocePort)
-    return Kind::other;
+  if (!holds_udp(frame) || load16(f + kUdpAt + 2) != kRocePort) return Kind::other;
   if (frame.size() < kAfterBth) return Kind::malformed;
-  const std::uint8_t opcode = byte(f + kBth);
+  const std::uint8_t opcode = load8(f + kBth);
   if (opcode < static_cast<std::uint8_t>(RoceOpcode::first) ||
       opcode > static_cast<std::uint8_t>(RoceOpcode::only_immediate))
     return Kind::malformed;
   packet.opcode = static_cast<RoceOpcode>(opcode);
-  const std::size_t bytes = roce_frame_bytes(packet.opcode);
-  const bool fragment = (load16(f + kIp + 6) & 0x3fff) != 0;
-  if (frame.size() < bytes || load16(f + kIp + 2) != bytes - kIp ||
-      load16(f + kUdp + 4) != bytes - kUdp || fragment)
-    return Kind::malformed;
-  packet.target = {load_mac(f), load32(f + kIp + 16), kRocePort};
-  packet.source = {load_mac(f + 6), load32(f + kIp + 12), load16(f + kUdp)};
+  if (!udp_has(frame, roce_frame_bytes(packet.opcode))) return Kind::malformed;
+  packet.target = udp_target(f);
+  packet.source = udp_source(f);
   const std::uint32_t queue = load32(f + kBth + 4);
   packet.worker = static_cast<int>(queue >> 16 & (kMaxWorkers - 1));
   packet.queue_pair = static_cast<int>(queue & (kQueuePairsOfWorker - 1));
@@ -100,26 +81,13 @@ Kind parse_roce(std::span<const std::byte> frame, RocePacket& packet) {
 }
 
 void write_roce_header(const RocePacket& packet, std::byte* f) {
-  const std::size_t bytes = roce_frame_bytes(packet.opcode);
-  std::memset(f, 0, roce_header_bytes(packet.opcode));
-  std::memcpy(f, packet.target.mac.data(), 6);
-  std::memcpy(f + 6, packet.source.mac.data(), 6);
-  store16(f + 12, kEtherIpv4);
-  f[kIp] = std::byte{0x45};
-  store16(f + kIp + 2, static_cast<std::uint16_t>(bytes - kIp));
-  f[kIp + 8] = std::byte{kTimeToLive};
-  f[kIp + 9] = std::byte{kProtocolUdp};
-  store32(f + kIp + 12, packet.source.ip);
-  store32(f + kIp + 16, packet.target.ip);
-  store16(f + kIp + 10, ipv4_checksum(f + kIp));
-  store16(f + kUdp, packet.source.udp);
-  store16(f + kUdp + 2, kRocePort);
-  store16(f + kUdp + 4, static_cast<std::uint16_t>(bytes - kUdp));
+  std::memset(f + kBth, 0, roce_header_bytes(packet.opcode) - kBth);
+  write_udp_headers(packet.source, {packet.target.mac, packet.target.ip, kRocePort},
+                    roce_frame_bytes(packet.opcode), f);
   write_bth(packet, f + kBth);
   std::byte* at = f + kAfterBth;
   if (begins(packet.opcode)) {
-    store32(at, static_cast<std::uint32_t>(packet.address >> 32));
-    store32(at + 4, static_cast<std::uint32_t>(packet.address));
+    store64(at, packet.address);
     store32(at + 8, (packet.slot & kSlotMask) << 1 | packet.set);
     store32(at + 12, packet.length);
     at += kReth;

@@ -16,12 +16,11 @@
 // Threading: pure functions.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
+
+#include "switch/udp.h"
 
 namespace ghostrank::switchml {
 
@@ -30,17 +29,7 @@ inline constexpr std::uint16_t kUdpPortMask = 0xfff0;
 inline constexpr std::uint16_t kWorkerPort = 4000;
 inline constexpr int kMaxWorkers = 32;  // of one switch
 inline constexpr int kMaxSlots = 1 << 14;
-inline constexpr std::size_t kHeaderBytes = 14 + 20 + 8 + 8 + 2;
-
-using Mac = std::array<std::uint8_t, 6>;
-
-// Who sends or receives at one end.
-struct Address {
-  Mac mac{};
-  std::uint32_t ip = 0;  // host order: 10.0.0.1 is 0x0a000001
-  std::uint16_t udp = 0;
-  bool operator==(const Address&) const = default;
-};
+inline constexpr std::size_t kHeaderBytes = kUdpHeaderBytes + 8 + 2;
 
 struct Packet {
   Address source, target;
@@ -64,9 +53,6 @@ enum class Kind : std::uint8_t {
   other,      // anything else
 };
 
-// No shorter than an Ethernet header, nor than its IPv4 header says.
-bool whole(std::span<const std::byte> frame);
-
 // Reads a frame (without FCS; trailing padding is allowed). `packet` is set where the result is
 // Kind::switchml, and then points into the frame. Like a switch's parser it does not look at the
 // IPv4 checksum.
@@ -78,29 +64,5 @@ Kind parse_result(std::span<const std::byte> frame, Packet& packet);
 // Writes all but the elements to the first kHeaderBytes of `frame`, with the IPv4 checksum and
 // without one of UDP.
 void write_header(const Packet& packet, std::byte* frame);
-
-// Big-endian fields.
-inline std::uint16_t load16(const std::byte* p) {
-  return static_cast<std::uint16_t>(std::to_integer<unsigned>(p[0]) << 8 |
-                                    std::to_integer<unsigned>(p[1]));
-}
-inline std::uint32_t load32(const std::byte* p) {
-  return static_cast<std::uint32_t>(load16(p)) << 16 | load16(p + 2);
-}
-inline void store16(std::byte* p, std::uint16_t v) {
-  p[0] = static_cast<std::byte>(v >> 8);
-  p[1] = static_cast<std::byte>(v & 0xff);
-}
-inline void store32(std::byte* p, std::uint32_t v) {
-  store16(p, static_cast<std::uint16_t>(v >> 16));
-  store16(p + 2, static_cast<std::uint16_t>(v & 0xffff));
-}
-
-// 0x0a000001 is "10.0.0.1".
-std::string text_of_ip(std::uint32_t ip);
-
-// The sum of an IPv4 header of 20 bytes, ready to be stored; 0 over a header that holds a right
-// one.
-std::uint16_t ipv4_checksum(const std::byte* header);
 
 }  // namespace ghostrank::switchml
