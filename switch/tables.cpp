@@ -38,6 +38,7 @@ bool share_slots(const JobPlan& a, const JobPlan& b) {
 Tables tables_of(const JobPlan& job, const Placement& place) {
   Tables tables;
   tables.job = place.job;
+  tables.elements = job.elements;
   tables.first_slot = job.first_slot;
   tables.slots = job.slots;
   const auto everybody = static_cast<std::uint32_t>(place.first_group);

@@ -27,6 +27,7 @@ inline constexpr int kMostJobs = 256, kMostGroups = 8191;
 // The program counts in rows: for a port malformed, strangers, lost, unknown; for a job collected,
 // duplicates, broadcasts, retransmissions, results, sent (counters.h says what they are).
 inline constexpr int kPortCounterRow = 4, kJobCounterRow = 8;
+inline constexpr int kCopies = 5;  // in a row of a job: sent
 
 struct Receiver {
   int port = 0;
@@ -50,6 +51,7 @@ struct Tables {
     std::uint32_t all = 0, again = 0;
   };
   int job = 0;  // number of the job, for its counters
+  int elements = 256;
   int first_slot = 0, slots = 0;
   std::vector<Group> groups;
   std::vector<Source> sources;

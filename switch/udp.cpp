@@ -9,7 +9,7 @@ constexpr std::uint16_t kEtherIpv4 = 0x0800;
 constexpr std::uint8_t kNoOptions = 0x45;  // version 4, five words
 constexpr std::uint8_t kProtocolUdp = 17;
 constexpr std::uint8_t kTimeToLive = 64;
-constexpr std::uint16_t kFragmentMask = 0x3fff;  // more of them, or not the first
+constexpr std::uint16_t kFragmentMask = 0xbfff;  // all but: do not fragment
 
 Address address(const std::byte* mac, const std::byte* ip, const std::byte* udp) {
   Address a{{}, load32(ip), load16(udp)};
@@ -70,7 +70,7 @@ void write_udp_headers(const Address& source, const Address& target, std::size_t
   f[kIpAt + 9] = std::byte{kProtocolUdp};
   store32(f + kIpAt + 12, source.ip);
   store32(f + kIpAt + 16, target.ip);
-  store16(f + kIpAt + 10, ipv4_checksum(f + kIpAt));
+  store16(f + kIpChecksumAt, ipv4_checksum(f + kIpAt));
   store16(f + kUdpAt, source.udp);
   store16(f + kUdpAt + 2, target.udp);
   store16(f + kUdpAt + 4, static_cast<std::uint16_t>(bytes - kUdpAt));

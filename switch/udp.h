@@ -24,7 +24,8 @@ struct Address {
 };
 
 inline constexpr std::size_t kIpAt = 14, kUdpAt = kIpAt + 20;  // in a frame
-inline constexpr std::size_t kUdpHeaderBytes = kUdpAt + 8;     // of all three headers
+inline constexpr std::size_t kIpChecksumAt = kIpAt + 10;
+inline constexpr std::size_t kUdpHeaderBytes = kUdpAt + 8;  // of all three headers
 
 // Big-endian fields.
 inline std::uint8_t load8(const std::byte* p) { return std::to_integer<std::uint8_t>(*p); }

@@ -16,7 +16,7 @@ using switchml::Way;
 constexpr int kEgressDice = 256;   // MOST_PORTS in p4/headers.p4
 constexpr int kEveryPort = 65535;  // EVERY_PORT in p4/v1model.p4
 // Rows of counters, and where the program keeps them: what is known before a copy, and after.
-constexpr int kLost = 2, kSent = 5;
+constexpr int kLost = 2;
 constexpr const char* kPortCells = "Switch.port_counters";
 constexpr const char* kLostCells = "Copy.port_counters";
 constexpr const char* kJobCells = "Switch.job_counters";
@@ -73,15 +73,16 @@ std::string source_line(const Tables::Source& s, int job) {
          number(s.again) + counters;
 }
 
-void add_group(const SwitchPlan& plan, const Tables::Group& group, Groups& groups,
-               std::vector<std::string>& lines) {
+void add_group(const SwitchPlan& plan, const Tables& job, const Tables::Group& group,
+               Groups& groups, std::vector<std::string>& lines) {
   groups.begin(static_cast<int>(group.number));
   for (std::size_t i = 0; i < group.receivers.size(); ++i) {
     const switchml::Receiver& r = group.receivers[i];
     groups.add(i, std::to_string(r.port));
     lines.push_back("table_add Copy.receivers Copy.receiver " + number(group.number) + " " +
                     number(i) + " => " + text_of(r.mac) + " " + number(r.ip) + " " + number(r.udp) +
-                    " " + text_of(plan.mac) + " " + number(plan.ip));
+                    " " + text_of(plan.mac) + " " + number(plan.ip) + " " +
+                    std::to_string(job.job * switchml::kJobCounterRow + switchml::kCopies));
   }
 }
 
@@ -109,7 +110,7 @@ std::vector<std::string> commands_of(const SwitchPlan& plan, const std::vector<T
                     std::to_string(f.port));
   for (const Tables& job : jobs) {
     for (const Tables::Source& s : job.sources) lines.push_back(source_line(s, job.job));
-    for (const Tables::Group& group : job.groups) add_group(plan, group, groups, lines);
+    for (const Tables::Group& group : job.groups) add_group(plan, job, group, groups, lines);
   }
   return lines;
 }
@@ -126,8 +127,9 @@ std::vector<std::string> commands_to_count(const SwitchPlan& plan,
     read(kLostCells, p * switchml::kPortCounterRow + kLost);
   }
   for (const Tables& job : jobs) {
-    for (int k = 0; k < kSent; ++k) read(kJobCells, job.job * switchml::kJobCounterRow + k);
-    read(kSentCells, job.job * switchml::kJobCounterRow + kSent);
+    for (int k = 0; k < switchml::kCopies; ++k)
+      read(kJobCells, job.job * switchml::kJobCounterRow + k);
+    read(kSentCells, job.job * switchml::kJobCounterRow + switchml::kCopies);
   }
   return lines;
 }
@@ -161,7 +163,7 @@ switchml::SwitchCounters counters_of(const std::string& answers, const SwitchPla
     c.broadcasts = cells[cell(kJobCells, row + 2)];
     c.retransmissions = cells[cell(kJobCells, row + 3)];
     c.results = cells[cell(kJobCells, row + 4)];
-    c.sent = cells[cell(kSentCells, row + kSent)];
+    c.sent = cells[cell(kSentCells, row + switchml::kCopies)];
     c.received = c.collected + c.duplicates + c.broadcasts + c.retransmissions;
     all.jobs.emplace_back(plan.jobs[j].name, c);
   }

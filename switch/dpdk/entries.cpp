@@ -1,5 +1,6 @@
 #include "switch/dpdk/entries.h"
 
+#include <array>
 #include <cstdio>
 #include <stdexcept>
 
@@ -36,17 +37,38 @@ void add_die(const SwitchPlan& plan, int port, Way way, std::uint16_t probabilit
                   std::to_string(switchml::loss_seed(plan.seed, port, way)));
 }
 
-// The match, and who is next: the last one of a group is sent to, the others mirrored to. p4c
-// numbers the copies of an action that two tables have.
-std::string receiver_line(const SwitchPlan& plan, int job, const std::string& match, bool first,
-                          bool last, const Receiver& r) {
-  const std::string action =
-      last ? (first ? "last_1 port " : "last_3 port ")
-           : (first ? "one_of_several session " : "one_of_several_1 session ");
-  return match + " action " + action + hex(r.port) + " die " + hex(r.port + kEgressDice) + " mac " +
-         hex(number_of(r.mac)) + " ip " + hex(r.ip) + " udp " + hex(r.udp) + " own_mac " +
-         hex(number_of(plan.mac)) + " own_ip " + hex(plan.ip) + " job " +
-         hex(job * switchml::kJobCounterRow);
+// Of the IPv4 header that a result has when it leaves for `r`.
+std::uint16_t checksum_of(const SwitchPlan& plan, int elements, const Receiver& r) {
+  std::array<std::byte, switchml::kUdpHeaderBytes> frame{};
+  switchml::write_udp_headers({plan.mac, plan.ip, 0}, {r.mac, r.ip, r.udp},
+                              switchml::frame_bytes(elements), frame.data());
+  return switchml::load16(frame.data() + switchml::kIpChecksumAt);
+}
+
+// Where a copy goes: what all receivers have of their own.
+std::string receiver_text(const SwitchPlan& plan, const Tables& job, const Receiver& r) {
+  return hex(r.port) + " die " + hex(r.port + kEgressDice) + " mac " + hex(number_of(r.mac)) +
+         " ip " + hex(r.ip) + " checksum " + hex(checksum_of(plan, job.elements, r));
+}
+
+std::string copies_text(const Tables& job) {
+  return " job " + hex(job.job * switchml::kJobCounterRow + switchml::kCopies);
+}
+
+// The first of a group gets what is alike for all of them, too.
+std::string first_line(const SwitchPlan& plan, const Tables& job, const Tables::Group& group) {
+  const Receiver& r = group.receivers[0];
+  return "receivers match " + hex(group.number) + " action " +
+         (group.receivers.size() == 1 ? "only port " : "first session ") +
+         receiver_text(plan, job, r) + " udp " + hex(r.udp) + " own_mac " +
+         hex(number_of(plan.mac)) + " own_ip " + hex(plan.ip) + copies_text(job);
+}
+
+// The last one of a group is sent to, the others are mirrored to.
+std::string next_line(const SwitchPlan& plan, const Tables& job, int slot, const Receiver& before,
+                      const Receiver& r, bool last) {
+  return "following match " + hex(before.ip) + " " + hex(slot) + " action " +
+         (last ? "final port " : "next session ") + receiver_text(plan, job, r) + copies_text(job);
 }
 
 std::string source_line(const Tables::Source& s, int job) {
@@ -87,13 +109,11 @@ std::vector<std::string> entries_of_job(const SwitchPlan& plan, const Tables& jo
   for (const Tables::Source& s : job.sources) lines.push_back(source_line(s, job.job));
   for (const Tables::Group& group : job.groups) {
     const std::size_t n = group.receivers.size();
-    lines.push_back(receiver_line(plan, job.job, "receivers match " + hex(group.number), true,
-                                  n == 1, group.receivers[0]));
+    lines.push_back(first_line(plan, job, group));
     for (std::size_t i = 1; i < n; ++i) {
       for (int slot = job.first_slot; slot < job.first_slot + job.slots; ++slot)
-        lines.push_back(receiver_line(
-            plan, job.job, "following match " + hex(group.receivers[i - 1].ip) + " " + hex(slot),
-            false, i + 1 == n, group.receivers[i]));
+        lines.push_back(
+            next_line(plan, job, slot, group.receivers[i - 1], group.receivers[i], i + 1 == n));
     }
   }
   return lines;

@@ -6,16 +6,17 @@
 // ENTRIES: a file of commands (commands.h). A port is as for `switch run`. --in-order: one packet
 // in the pipeline at a time. --control: descriptor 3 is a line to whoever started this (control.h).
 // Prints one line of JSON at the end: counters by port, register arrays to show, and the processor
-// time of this thread from the first packet on. Exit status as the command's.
+// time of this thread from the first packet on, and how much of it the kernel did not take (files).
+// Exit status as the command's.
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <fstream>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <sstream>
 #include <stdexcept>
+#include <sys/resource.h>
 #include <system_error>
 
 #include "switch/dpdk/commands.h"
@@ -98,10 +99,19 @@ std::vector<SpecRegisters> registers_named(const std::vector<std::string>& names
   return found;
 }
 
-double processor_seconds() {
-  timespec spent{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-  return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
+// Of this thread: all of it, and that outside the kernel.
+struct Spent {
+  double processor = 0, user = 0;
+};
+
+Spent spent() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  const double user = seconds(usage.ru_utime);
+  return {user + seconds(usage.ru_stime), user};
 }
 
 // One round: as many instructions as some packets take.
@@ -127,10 +137,12 @@ int play(const Arguments& wanted) {
   PortSet ports(*frames);
   Pipeline pipeline(program, ports, wanted.in_order);
   obey(lines_of(wanted.entries), pipeline);
-  const double began = processor_seconds();
+  const Spent began = spent();
   const auto shown = registers_named(wanted.show, program);
   const auto counters = [&] {
-    return "{\"processor_seconds\":" + std::to_string(processor_seconds() - began) +
+    const Spent now = spent();
+    return "{\"processor_seconds\":" + std::to_string(now.processor - began.processor) +
+           ",\"user_seconds\":" + std::to_string(now.user - began.user) +
            ",\"ports\":" + ports_json(ports) + ",\"registers\":" + registers_json(shown, pipeline) +
            "}";
   };

@@ -5,28 +5,24 @@ control Exponents(inout headers_t hdr, inout metadata_t meta) {
     REGISTER(bit<8>, exponents1, 2 * SLOTS);
     apply {
         if (meta.repeated == 0) {
-            meta.old8 = hdr.switchml.e0 + 128;
-            if (meta.first == 0) {
-                READ(exponents0, meta.at, meta.seen8);
-                if (meta.seen8 > meta.old8) {
-                    meta.old8 = meta.seen8;
+            if (meta.mine != meta.mark) {
+                READ(exponents0, meta.at, meta.seen0);
+                if (meta.seen0 >= meta.e0) {
+                    meta.e0 = meta.seen0;
+                }
+                READ(exponents1, meta.at, meta.seen1);
+                if (meta.seen1 >= meta.e1) {
+                    meta.e1 = meta.seen1;
                 }
             }
-            WRITE(exponents0, meta.at, meta.old8);
-            meta.old8 = hdr.switchml.e1 + 128;
-            if (meta.first == 0) {
-                READ(exponents1, meta.at, meta.seen8);
-                if (meta.seen8 > meta.old8) {
-                    meta.old8 = meta.seen8;
-                }
-            }
-            WRITE(exponents1, meta.at, meta.old8);
+            WRITE(exponents0, meta.at, meta.e0);
+            WRITE(exponents1, meta.at, meta.e1);
         }
         if (meta.group != 0) {
-            READ(exponents0, meta.at, meta.seen8);
-            hdr.switchml.e0 = meta.seen8 + 128;
-            READ(exponents1, meta.at, meta.seen8);
-            hdr.switchml.e1 = meta.seen8 + 128;
+            READ(exponents0, meta.at, meta.seen0);
+            hdr.switchml.e0 = meta.seen0 + 128;
+            READ(exponents1, meta.at, meta.seen1);
+            hdr.switchml.e1 = meta.seen1 + 128;
         }
     }
 }

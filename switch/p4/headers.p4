@@ -111,12 +111,11 @@ struct headers_t {
     meta.count = meta.count + which;                                                               \
     COUNT(port_counters, meta.count);
 #define JOB_COUNTERS 8  // a row per job
-#define COLLECTED 0
-#define DUPLICATE 1
+#define DUPLICATE 1  // 0: collected
 #define BROADCAST 2
 #define RETRANSMISSION 3
 #define FROM_ABOVE 4
-#define COPY 5
+// 5: copies; their row comes with the receiver
 
 // DPDK reads and writes eight bytes at a time, wherever a field begins; one that lies within eight
 // bytes of another that was just written has to wait for it. So fields that are in use at the same
@@ -127,44 +126,45 @@ struct metadata_t {
     bit<32> source;     // IPv4; of a result: who it was for
     bit<16> slot;       // as in the packet
     bit<48> dst;
-    bit<8> kind;        // what the parser saw
+    bit<8> kind;        // what the parser saw and, of a chunk, what the table of sources says
     bit<32> shifted;
     bit<16> thread;     // low four bits of the UDP port
 
     // From the table of sources.
-    bit<8> known;       // 1: a worker of a job here; 2: the switch above
     bit<32> dice;
     bit<32> mark;       // 1 << worker
     bit<32> all;        // group that a complete result goes to
     bit<32> others;     // complement of mark
     bit<32> again;      // group that a repeated one goes to
     bit<32> at;         // row of registers: two for every slot, one for each set
-    bit<32> job;        // first counter of the job
+    bit<32> job;        // the job's row of counters, and where in it
     bit<8> last;        // workers - 1
 
     // Decided on the way.
     bit<32> set;
-    bit<32> mine;
-    bit<32> loss;       // probability in 1/65536
+    bit<32> mine;       // marks of this set, with this one
+    bit<32> loss;       // probability in 1/65536; then: 0 where it is not lost
     bit<32> theirs;
     bit<32> other;      // row of the slot's other set
-    bit<8> first;       // opens a round
+    bit<32> repeated;   // not 0: counted before
+    bit<8> e0;          // plus 128
     bit<32> count;      // of counters: which
     bit<8> more;        // pna: receivers follow
-    bit<8> repeated;    // counted before
     bit<32> die;        // of those on purpose: which generator
-    bit<8> lost;
+    bit<8> e1;          // plus 128
     bit<8> missing;
     bit<32> group;      // 0: nobody gets anything
     bit<32> index;      // v1model: of the receiver in its group
-    bit<8> old8;
+    bit<8> seen0;
     bit<32> old;
-    bit<8> seen8;
+    bit<8> seen1;
 }
 
 #define ORDINARY 0  // kinds
 #define CHUNK 1
 #define RESULT 2     // on its way to the next receiver
 #define MISSHAPEN 3  // to SwitchML's port, but not of its form
+#define FROM_UPPER 4 // a chunk by its form; a result from the switch above
+#define OF_NO_JOB 5  // a chunk by its form
 
 #endif

@@ -1,6 +1,6 @@
-// The sums. Neighbours do not follow each other (headers.p4 says why). Register k holds element k of every header of 32; a slot and set has ROWS rows in it.
-// The first chunk of a round overwrites, so that nothing is ever cleared. ADD leaves the sum in the
-// packet, COLLECT does not: it costs, and only the last chunk of a round becomes the result.
+// The sums. Register k holds element k of every header of 32; a slot and set has ROWS rows in it.
+// Neighbours do not follow each other (headers.p4 says why). The first chunk of a round overwrites,
+// so that nothing is ever cleared; the sum is fetched only when somebody gets it.
 #define EVERY_LANE(DO, row)                                                                        \
     DO(row, 0) DO(row, 2) DO(row, 4) DO(row, 6) DO(row, 8) DO(row, 10) DO(row, 12) DO(row, 14)     \
     DO(row, 16) DO(row, 18) DO(row, 20) DO(row, 22) DO(row, 24) DO(row, 26) DO(row, 28) DO(row, 30)\
@@ -9,10 +9,6 @@
 
 #define DECLARE(row, k) REGISTER(bit<32>, lane##k, 2 * SLOTS * ROWS);
 #define OVERWRITE(row, k) WRITE(lane##k, meta.at, hdr.lanes##row.v##k);
-#define ADD(row, k)                                                                                \
-    READ(lane##k, meta.at, meta.old);                                                              \
-    hdr.lanes##row.v##k = hdr.lanes##row.v##k + meta.old;                                          \
-    WRITE(lane##k, meta.at, hdr.lanes##row.v##k);
 #define COLLECT(row, k)                                                                            \
     READ(lane##k, meta.at, meta.old);                                                              \
     meta.old = meta.old + hdr.lanes##row.v##k;                                                     \
@@ -20,6 +16,7 @@
 #define RECALL(row, k) READ(lane##k, meta.at, hdr.lanes##row.v##k);
 
 #define NEXT_ROW meta.at = meta.at + 1;
+#define FIRST_ROW meta.at = meta.at - (ROWS - 1);
 #if ROWS == 1
 #define EVERY_ROW(DO) EVERY_LANE(DO, 0)
 #elif ROWS == 2
@@ -43,20 +40,16 @@ control Lanes(inout headers_t hdr, inout metadata_t meta) {
     EVERY_LANE(DECLARE, 0)
     apply {
         meta.at = meta.at << ROW_SHIFT;
-        if (meta.first == 1) {
-            EVERY_ROW(OVERWRITE)
-        } else {
-            if (meta.repeated == 1) {
-                if (meta.group != 0) {
-                    EVERY_ROW(RECALL)
-                }
+        if (meta.repeated == 0) {
+            if (meta.mine == meta.mark) {
+                EVERY_ROW(OVERWRITE)
             } else {
-                if (meta.group != 0) {
-                    EVERY_ROW(ADD)
-                } else {
-                    EVERY_ROW(COLLECT)
-                }
+                EVERY_ROW(COLLECT)
             }
+            FIRST_ROW
+        }
+        if (meta.group != 0) {
+            EVERY_ROW(RECALL)
         }
     }
 }

@@ -1,12 +1,11 @@
 // Loss on purpose: a generator per port and way (xorshift, 32 bits), thrown only where there is a
 // probability. The same sequence on every target, so that runs with loss can be compared. Both
 // registers are set with the plan; the die of a port that a frame comes in at is the port, where it
-// leaves MOST_PORTS more.
+// leaves MOST_PORTS more. Afterwards meta.loss is 0 where the packet is not lost.
 control Loss(inout headers_t hdr, inout metadata_t meta) {
     REGISTER(bit<32>, probability, 2 * MOST_PORTS);
     REGISTER(bit<32>, dice, 2 * MOST_PORTS);
     apply {
-        meta.lost = 0;
         READ(probability, meta.die, meta.loss);
         if (meta.loss != 0) {
             READ(dice, meta.die, meta.dice);
@@ -18,8 +17,8 @@ control Loss(inout headers_t hdr, inout metadata_t meta) {
             meta.dice = meta.dice ^ meta.shifted;
             WRITE(dice, meta.die, meta.dice);
             meta.shifted = meta.dice & 0xffff;
-            if (meta.shifted < meta.loss) {
-                meta.lost = 1;
+            if (meta.shifted >= meta.loss) {
+                meta.loss = 0;
             }
         }
     }

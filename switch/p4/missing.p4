@@ -4,11 +4,12 @@ control Missing(inout headers_t hdr, inout metadata_t meta) {
     REGISTER(bit<8>, missing, 2 * SLOTS);
     apply {
         READ(missing, meta.at, meta.missing);
-        if (meta.repeated == 1) {
-            meta.count = DUPLICATE;
+        if (meta.repeated != 0) {
             if (meta.missing == 0) {
                 meta.group = meta.again;
-                meta.count = RETRANSMISSION;
+                meta.job = meta.job + RETRANSMISSION;
+            } else {
+                meta.job = meta.job + DUPLICATE;
             }
         } else {
             if (meta.missing == 0) {
@@ -17,12 +18,10 @@ control Missing(inout headers_t hdr, inout metadata_t meta) {
                 meta.missing = meta.missing - 1;
             }
             WRITE(missing, meta.at, meta.missing);
-            meta.count = COLLECTED;
             if (meta.missing == 0) {
                 meta.group = meta.all;
-                meta.count = BROADCAST;
+                meta.job = meta.job + BROADCAST;
             }
         }
-        meta.count = meta.count + meta.job;
     }
 }

@@ -2,24 +2,33 @@
 // ports and is not of the form is marked; everything else is left to be forwarded. The states are
 // those of a parser in any architecture: each target includes them into its own.
 #define PARSER_STATES                                                                              \
+    state ordinary {                                                                               \
+        meta.kind = ORDINARY;                                                                      \
+        transition accept;                                                                         \
+    }                                                                                              \
+    state misshapen {                                                                              \
+        meta.kind = MISSHAPEN;                                                                     \
+        meta.group = 0;                                                                            \
+        transition accept;                                                                         \
+    }                                                                                              \
     state parse_ethernet {                                                                         \
         pkt.extract(hdr.ethernet);                                                                 \
         transition select(hdr.ethernet.type) {                                                     \
             TYPE_IPV4: parse_ipv4;                                                                 \
-            default: accept;                                                                       \
+            default: ordinary;                                                                     \
         }                                                                                          \
     }                                                                                              \
     state parse_ipv4 {                                                                             \
         pkt.extract(hdr.ipv4);                                                                     \
         transition select(hdr.ipv4.version_ihl) {                                                  \
             0x45: parse_protocol;                                                                  \
-            default: accept;                                                                       \
+            default: ordinary;                                                                     \
         }                                                                                          \
     }                                                                                              \
     state parse_protocol {                                                                         \
         transition select(hdr.ipv4.protocol) {                                                     \
             PROTOCOL_UDP: parse_udp;                                                               \
-            default: accept;                                                                       \
+            default: ordinary;                                                                     \
         }                                                                                          \
     }                                                                                              \
     state parse_udp {                                                                              \
@@ -31,45 +40,43 @@
             0xbee9: parse_fragment; 0xbeea: parse_fragment; 0xbeeb: parse_fragment;                \
             0xbeec: parse_fragment; 0xbeed: parse_fragment; 0xbeee: parse_fragment;                \
             0xbeef: parse_fragment;                                                                \
-            default: accept;                                                                       \
+            default: ordinary;                                                                     \
         }                                                                                          \
     }                                                                                              \
     state parse_fragment {                                                                         \
-        meta.kind = MISSHAPEN;                                                                     \
         transition select(hdr.ipv4.fragment) {                                                     \
             0: parse_ip_length;                                                                    \
             0x4000: parse_ip_length;                                                               \
-            default: accept;                                                                       \
+            default: misshapen;                                                                    \
         }                                                                                          \
     }                                                                                              \
     state parse_ip_length {                                                                        \
         transition select(hdr.ipv4.length) {                                                       \
             IP_LENGTH: parse_udp_length;                                                           \
-            default: accept;                                                                       \
+            default: misshapen;                                                                    \
         }                                                                                          \
     }                                                                                              \
     state parse_udp_length {                                                                       \
         transition select(hdr.udp.length) {                                                        \
             UDP_LENGTH: parse_switchml;                                                            \
-            default: accept;                                                                       \
+            default: misshapen;                                                                    \
         }                                                                                          \
     }                                                                                              \
     state parse_switchml {                                                                         \
         pkt.extract(hdr.switchml);                                                                 \
         transition select(hdr.switchml.type_size) {                                                \
             0x10 + SIZE_CODE: parse_lanes;                                                         \
-            default: accept;                                                                       \
+            default: misshapen;                                                                    \
         }                                                                                          \
     }                                                                                              \
     state parse_lanes {                                                                            \
         meta.kind = CHUNK;                                                                         \
+        meta.group = 0;                                                                            \
         meta.source = hdr.ipv4.src;                                                                \
-        meta.slot = hdr.switchml.index;                                                            \
-        meta.slot = meta.slot & 0x7fff;                                                            \
-        meta.set = (bit<32>)hdr.switchml.index;                                                    \
-        meta.set = meta.set >> 15;                                                                 \
-        meta.thread = hdr.udp.dst;                                                                 \
-        meta.thread = meta.thread & 0xf;                                                           \
+        meta.slot = hdr.switchml.index & 0x7fff;                                                   \
+        meta.set = (bit<32>)hdr.switchml.index >> 15;                                              \
+        meta.e0 = hdr.switchml.e0 + 128;                                                           \
+        meta.e1 = hdr.switchml.e1 + 128;                                                           \
         EXTRACT_LANES                                                                              \
         transition accept;                                                                         \
     }

@@ -1,7 +1,7 @@
 // The switch on PNA, for DPDK's pipelines. A result goes to its receivers one pass after the other:
 // a pass rewrites the addresses, mirrors the packet to the receiver's port and recirculates, the
 // last one sends. Metadata does not survive a pass: the next receiver follows from the address of
-// the one before and the slot (table `resume`).
+// the one before and the slot (table `following`).
 //
 // Mirroring sessions 0 .. 62 are ports; 63 leads nowhere.
 #include <core.p4>
@@ -29,7 +29,6 @@ const MirrorSessionId_t NOWHERE = (MirrorSessionId_t)63;
 parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
               in pna_main_parser_input_metadata_t istd) {
     state start {
-        meta.kind = ORDINARY;
         transition select((PassNumberUint_t)istd.pass) {
             0: parse_ethernet;
             default: parse_result;
@@ -41,11 +40,9 @@ parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
         pkt.extract(hdr.udp);
         pkt.extract(hdr.switchml);
         meta.kind = RESULT;
+        meta.group = 1;
         meta.source = hdr.ipv4.dst;
-        meta.slot = hdr.switchml.index;
-        meta.slot = meta.slot & 0x7fff;
-        meta.thread = hdr.udp.src;
-        meta.thread = meta.thread & 0xf;
+        meta.slot = hdr.switchml.index & 0x7fff;
         transition accept;
     }
     PARSER_STATES
@@ -65,7 +62,6 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
     Lanes() lanes;
     Loss() loss;
     Result() result;
-    InternetChecksum() checksum;
     COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
     COUNTER(job_counters, MOST_JOBS * JOB_COUNTERS);
 
@@ -93,17 +89,20 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
     }
 
     RESULT_ACTIONS
-    action last(PortId_t port, bit<32> die, bit<48> mac, bit<32> ip, bit<16> udp, bit<48> own_mac,
-                bit<32> own_ip, bit<32> job) {
+    // The only receiver, or the first of several. `checksum`: of the IPv4 header that leaves.
+    action only(PortId_t port, bit<32> die, bit<48> mac, bit<32> ip, bit<16> checksum, bit<16> udp,
+                bit<48> own_mac, bit<32> own_ip, bit<32> job) {
         address(mac, ip, udp, own_mac, own_ip);
+        hdr.ipv4.checksum = checksum;
         send_to_port(port);
         meta.die = die;
         meta.more = 0;
         meta.job = job;
     }
-    action one_of_several(MirrorSessionId_t session, bit<32> die, bit<48> mac, bit<32> ip,
-                          bit<16> udp, bit<48> own_mac, bit<32> own_ip, bit<32> job) {
+    action first(MirrorSessionId_t session, bit<32> die, bit<48> mac, bit<32> ip, bit<16> checksum,
+                 bit<16> udp, bit<48> own_mac, bit<32> own_ip, bit<32> job) {
         address(mac, ip, udp, own_mac, own_ip);
+        hdr.ipv4.checksum = checksum;
         mirror_packet(SLOT, session);
         recirculate();
         meta.die = die;
@@ -115,90 +114,108 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
     }
     table receivers {
         key = { meta.group: exact; }
-        actions = { last; one_of_several; nobody; }
+        actions = { only; first; nobody; }
         const default_action = nobody();
         size = 8192;
     }
-    // After the receiver that the packet was just rewritten for comes this one.
+    // After the receiver that the packet was just rewritten for comes this one. What is alike for
+    // all receivers stays.
+    action final(PortId_t port, bit<32> die, bit<48> mac, bit<32> ip, bit<16> checksum,
+                 bit<32> job) {
+        hdr.ethernet.dst = mac;
+        hdr.ipv4.dst = ip;
+        hdr.ipv4.checksum = checksum;
+        send_to_port(port);
+        meta.die = die;
+        meta.more = 0;
+        meta.job = job;
+    }
+    action next(MirrorSessionId_t session, bit<32> die, bit<48> mac, bit<32> ip, bit<16> checksum,
+                bit<32> job) {
+        hdr.ethernet.dst = mac;
+        hdr.ipv4.dst = ip;
+        hdr.ipv4.checksum = checksum;
+        mirror_packet(SLOT, session);
+        recirculate();
+        meta.die = die;
+        meta.more = 1;
+        meta.job = job;
+    }
+    action nobody_else() {
+        meta.group = 0;
+    }
     table following {
         key = {
             meta.source: exact;
             meta.slot: exact;
         }
-        actions = { last; one_of_several; nobody; }
-        const default_action = nobody();
+        actions = { final; next; nobody_else; }
+        const default_action = nobody_else();
         size = 65536;
     }
 
     apply {
-        meta.group = 0;
-        if (meta.kind == RESULT) {
-            meta.group = 1;
+        if (meta.kind == CHUNK) {
+            meta.port = (bit<32>)istd.input_port;
+            meta.die = meta.port;
+            loss.apply(hdr, meta);
+            if (meta.loss != 0) {
+                COUNT_AT_PORT(LOST)
+            } else {
+                source.apply(hdr, meta);
+                if (meta.kind == OF_NO_JOB) {
+                    COUNT_AT_PORT(STRANGER)
+                } else {
+                    if (meta.kind == CHUNK) {
+                        marks.apply(hdr, meta);
+                        missing.apply(hdr, meta);
+                        exponents.apply(hdr, meta);
+                        lanes.apply(hdr, meta);
+                    } else {
+                        meta.job = meta.job + FROM_ABOVE;
+                    }
+                    COUNT(job_counters, meta.job);
+                    if (meta.group != 0) {
+                        result.apply(hdr, meta);
+                        receivers.apply();
+                    }
+                }
+            }
+        } else if (meta.kind == RESULT) {
             following.apply();
         } else {
             meta.port = (bit<32>)istd.input_port;
             if (meta.kind == MISSHAPEN) {
                 COUNT_AT_PORT(MALFORMED)
-            } else if (meta.kind == CHUNK) {
-                meta.die = meta.port;
-                loss.apply(hdr, meta);
-                if (meta.lost == 1) {
-                    COUNT_AT_PORT(LOST)
-                } else {
-                    source.apply(hdr, meta);
-                    if (meta.known == 0) {
-                        COUNT_AT_PORT(STRANGER)
-                    } else {
-                        if (meta.known == 1) {
-                            marks.apply(hdr, meta);
-                            missing.apply(hdr, meta);
-                            exponents.apply(hdr, meta);
-                            lanes.apply(hdr, meta);
-                        } else {
-                            meta.group = meta.all;
-                            meta.count = meta.job + FROM_ABOVE;
-                        }
-                        COUNT(job_counters, meta.count);
-                        if (meta.group != 0) {
-                            result.apply(hdr, meta);
-                            receivers.apply();
-                        }
-                    }
-                }
-            }
-        }
-        if (meta.kind == ORDINARY) {
-            meta.dst = hdr.ethernet.dst;
-            meta.dst = meta.dst & GROUP_BIT;
-            if (meta.dst == 0) {
-                if (!forwarding.apply().hit) {
+            } else {
+                meta.dst = hdr.ethernet.dst;
+                meta.dst = meta.dst & GROUP_BIT;
+                if (meta.dst != 0) {
+                    flooding.apply();
+                } else if (!forwarding.apply().hit) {
                     COUNT_AT_PORT(UNKNOWN)
                     drop_packet();
                 }
-            } else {
-                flooding.apply();
             }
-        } else if (meta.group == 0) {
-            drop_packet();
-        } else {
-            loss.apply(hdr, meta);
-            if (meta.lost == 1) {
-                meta.port = meta.die - MOST_PORTS;
-                COUNT_AT_PORT(LOST)
-                // It is rewritten all the same: the next pass goes by it.
-                if (meta.more == 1) {
-                    mirror_packet(SLOT, NOWHERE);
+        }
+        if (meta.kind != ORDINARY) {
+            if (meta.group == 0) {
+                drop_packet();
+            } else {
+                loss.apply(hdr, meta);
+                if (meta.loss == 0) {
+                    COUNT(job_counters, meta.job);
                 } else {
-                    drop_packet();
+                    meta.port = meta.die - MOST_PORTS;
+                    COUNT_AT_PORT(LOST)
+                    // It is rewritten all the same: the next pass goes by it.
+                    if (meta.more == 1) {
+                        mirror_packet(SLOT, NOWHERE);
+                    } else {
+                        drop_packet();
+                    }
                 }
-            } else {
-                meta.count = meta.job + COPY;
-                COUNT(job_counters, meta.count);
             }
-            hdr.ipv4.checksum = 0;
-            checksum.clear();
-            checksum.add(hdr.ipv4);
-            hdr.ipv4.checksum = checksum.get();
         }
     }
 }

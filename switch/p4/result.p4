@@ -11,6 +11,7 @@
 // The fields that are alike for all receivers.
 control Result(inout headers_t hdr, inout metadata_t meta) {
     apply {
+        meta.thread = hdr.udp.dst & 0xf;
         hdr.udp.src = hdr.udp.dst;
         hdr.udp.checksum = 0;
         hdr.ipv4.tos = 0;

@@ -4,7 +4,6 @@ control Source(inout headers_t hdr, inout metadata_t meta) {
     // A worker; `row`: of registers, of the first of its slot's two sets.
     action worker(bit<32> mark, bit<32> others, bit<8> last, bit<32> row, bit<32> all,
                   bit<32> again, bit<32> job) {
-        meta.known = 1;
         meta.mark = mark;
         meta.others = others;
         meta.last = last;
@@ -15,12 +14,12 @@ control Source(inout headers_t hdr, inout metadata_t meta) {
     }
     // The switch above: what it sends is a result for everybody here.
     action upper(bit<32> all, bit<32> job) {
-        meta.known = 2;
-        meta.all = all;
+        meta.kind = FROM_UPPER;
+        meta.group = all;
         meta.job = job;
     }
     action stranger() {
-        meta.known = 0;
+        meta.kind = OF_NO_JOB;
     }
     table sources {
         key = {

@@ -24,7 +24,7 @@ const bit<16> EVERY_PORT = 0xffff;  // multicast group of ordinary frames
 parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
               inout standard_metadata_t standard) {
     state start {
-        meta.kind = ORDINARY;
+        meta.group = 0;
         transition parse_ethernet;
     }
     PARSER_STATES
@@ -58,7 +58,6 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
 
     apply {
         meta.port = (bit<32>)standard.ingress_port;
-        meta.group = 0;
         if (standard.parser_error != error.NoError || meta.kind == MISSHAPEN ||
             (hdr.ipv4.isValid() && standard.packet_length < 14 + (bit<32>)hdr.ipv4.length)) {
             COUNT_AT_PORT(MALFORMED)
@@ -66,23 +65,22 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
         } else if (meta.kind == CHUNK) {
             meta.die = meta.port;
             loss.apply(hdr, meta);
-            if (meta.lost == 1) {
+            if (meta.loss != 0) {
                 COUNT_AT_PORT(LOST)
             } else {
                 source.apply(hdr, meta);
-                if (meta.known == 0) {
+                if (meta.kind == OF_NO_JOB) {
                     COUNT_AT_PORT(STRANGER)
                 } else {
-                    if (meta.known == 1) {
+                    if (meta.kind == CHUNK) {
                         marks.apply(hdr, meta);
                         missing.apply(hdr, meta);
                         exponents.apply(hdr, meta);
                         lanes.apply(hdr, meta);
                     } else {
-                        meta.group = meta.all;
-                        meta.count = meta.job + FROM_ABOVE;
+                        meta.job = meta.job + FROM_ABOVE;
                     }
-                    COUNT(job_counters, meta.count);
+                    COUNT(job_counters, meta.job);
                 }
             }
             if (meta.group == 0) {
@@ -109,8 +107,10 @@ control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
     COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
 
     RESULT_ACTIONS
-    action receiver(bit<48> mac, bit<32> ip, bit<16> udp, bit<48> own_mac, bit<32> own_ip) {
+    action receiver(bit<48> mac, bit<32> ip, bit<16> udp, bit<48> own_mac, bit<32> own_ip,
+                    bit<32> job) {
         address(mac, ip, udp, own_mac, own_ip);
+        meta.job = job;
     }
     table receivers {
         key = {
@@ -123,18 +123,17 @@ control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
     }
 
     apply {
-        if (meta.kind == CHUNK) {
+        if (meta.group != 0) {
             meta.port = (bit<32>)standard.egress_port;
             meta.die = meta.port + MOST_PORTS;
             loss.apply(hdr, meta);
-            if (meta.lost == 1) {
+            if (meta.loss != 0) {
                 COUNT_AT_PORT(LOST)
                 mark_to_drop(standard);
             } else {
                 meta.index = (bit<32>)standard.egress_rid;
                 receivers.apply();
-                meta.count = meta.job + COPY;
-                COUNT(copies, meta.count);
+                COUNT(copies, meta.job);
             }
         } else if (standard.instance_type == 5 && standard.egress_port == standard.ingress_port) {
             mark_to_drop(standard);  // a copy of a flooded frame, back to where it came from
@@ -148,7 +147,7 @@ control Unchecked(inout headers_t hdr, inout metadata_t meta) {
 
 control Checksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
-        update_checksum(meta.kind == CHUNK,
+        update_checksum(meta.group != 0,
                         { hdr.ipv4.version_ihl, hdr.ipv4.tos, hdr.ipv4.length, hdr.ipv4.id,
                           hdr.ipv4.fragment, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src,
                           hdr.ipv4.dst },
