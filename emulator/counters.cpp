@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "emulator/fabric/network_namespace.h"
 #include "emulator/interfaces.h"
 
 namespace ghostrank {
@@ -79,6 +80,13 @@ void add_driver_counters(int fd, const std::string& device, Counters& out) {
   }
 }
 
+void add_driver_counters(const std::string& device, Counters& out) {
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  add_driver_counters(fd, device, out);
+  close(fd);
+}
+
 void add_rdma_counters(const fs::path& rdma_device, Counters& out) {
   std::error_code error;
   for (const auto& port : fs::directory_iterator(rdma_device / "ports", error)) {
@@ -115,39 +123,64 @@ std::vector<std::string> interfaces_of(const std::string& address) {
   return bound.empty() ? all : bound;
 }
 
-Counters read_counters(const std::string& device, const std::string& sysfs) {
-  Counters out;
-  add_statistics(device, sysfs, out);
-  if (const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); fd >= 0) {
-    add_driver_counters(fd, device, out);
-    close(fd);
-  }
-  std::error_code error;
-  for (const auto& rdma : fs::directory_iterator(fs::path(sysfs) / "class/infiniband", error)) {
-    if (fs::exists(rdma.path() / "device/net" / device, error)) add_rdma_counters(rdma.path(), out);
-  }
-  return out;
+std::vector<CountedInterface> counted_interfaces(const std::string& network_namespace,
+                                                 const std::string& address) {
+  const InNamespace inside(network_namespace);
+  std::vector<CountedInterface> counted;
+  for (std::string& device : interfaces_of(address))
+    counted.push_back({network_namespace, std::move(device)});
+  return counted;
 }
 
-InterfaceLog::InterfaceLog(std::string device, std::string sysfs)
-    : device_(std::move(device)), sysfs_(std::move(sysfs)) {}
+InterfaceLog::InterfaceLog(CountedInterface interface, std::string sysfs)
+    : interface_(std::move(interface)), sysfs_(std::move(sysfs)) {
+  if (interface_.network_namespace.empty()) return;
+  const InNamespace inside(interface_.network_namespace);
+  table_.emplace();
+}
 
-std::optional<std::uint64_t> InterfaceLog::read(const char* counter) const {
-  return read_number(fs::path(sysfs_) / "class/net" / device_ / "statistics" / counter);
+ByteCounts InterfaceLog::bytes() {
+  if (table_) {
+    const Counters now = table_->of(interface_.device);
+    const auto tx = now.find("tx_bytes"), rx = now.find("rx_bytes");
+    if (tx == now.end() || rx == now.end()) return {};
+    return {tx->second, rx->second};
+  }
+  const fs::path statistics = fs::path(sysfs_) / "class/net" / interface_.device / "statistics";
+  return {read_number(statistics / "tx_bytes"), read_number(statistics / "rx_bytes")};
+}
+
+Counters InterfaceLog::all() {
+  const std::string& device = interface_.device;
+  if (table_) {
+    Counters now = table_->of(device);
+    const InNamespace inside(interface_.network_namespace);
+    add_driver_counters(device, now);
+    return now;
+  }
+  Counters now;
+  add_statistics(device, sysfs_, now);
+  add_driver_counters(device, now);
+  std::error_code error;
+  for (const auto& rdma : fs::directory_iterator(fs::path(sysfs_) / "class/infiniband", error)) {
+    if (fs::exists(rdma.path() / "device/net" / device, error)) add_rdma_counters(rdma.path(), now);
+  }
+  return now;
 }
 
 void InterfaceLog::begin() {
-  before_ = read_counters(device_, sysfs_);
+  before_ = all();
   marks_ = {bytes()};
 }
 
 void InterfaceLog::mark() { marks_.push_back(bytes()); }
 
-InterfaceReport InterfaceLog::end(int host) const {
+InterfaceReport InterfaceLog::end(int host) {
   InterfaceReport report;
   report.host = host;
-  report.device = device_;
-  report.loopback = device_ == "lo";
+  report.network_namespace = interface_.network_namespace;
+  report.device = interface_.device;
+  report.loopback = interface_.device == "lo";
   const ByteCounts now = bytes(), &first = marks_.front();
   report.tx_bytes = moved(first.tx_bytes, now.tx_bytes);
   report.rx_bytes = moved(first.rx_bytes, now.rx_bytes);
@@ -155,7 +188,7 @@ InterfaceReport InterfaceLog::end(int host) const {
     report.iterations.push_back({moved(marks_[i - 1].tx_bytes, marks_[i].tx_bytes),
                                  moved(marks_[i - 1].rx_bytes, marks_[i].rx_bytes)});
   }
-  for (const auto& [name, value] : read_counters(device_, sysfs_)) {
+  for (const auto& [name, value] : all()) {
     const auto then = before_.find(name);
     if (then == before_.end()) continue;
     // The common ones always: that nothing was dropped is news, too.

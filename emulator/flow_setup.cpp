@@ -17,6 +17,7 @@ namespace {
 
 // What provider net takes for an endpoint and for one end of a flow; others take more.
 constexpr std::uint64_t kFilesPerShard = 32, kFilesPerEndpoint = 2, kFilesPerFlow = 1;
+constexpr std::uint64_t kFilesPerNamespace = 1;  // an interface's counters
 constexpr std::uint64_t kBytesPerEndpoint = 256 << 10, kBytesPerFlow = 48 << 10;
 
 class FlowSetup {
@@ -60,7 +61,8 @@ class FlowSetup {
     for (int s = 0; s < shards_; ++s) ends += flows_.of(host_, s).size();
     for (const FlowEndpoint& e : flows_.endpoints()) endpoints += e.host == host_;
     const std::uint64_t files = kFilesPerShard * static_cast<std::uint64_t>(shards_) +
-                                kFilesPerEndpoint * endpoints + kFilesPerFlow * ends + 64;
+                                (kFilesPerEndpoint + kFilesPerNamespace) * endpoints +
+                                kFilesPerFlow * ends + 64;
     const std::string what = "fabric.flows: " + std::to_string(ends) + " connections from " +
                              std::to_string(endpoints) + " endpoints of this process need about ";
     const std::string otherwise = ", or choose fewer flows with fabric.flows: nic or process";
@@ -126,13 +128,12 @@ class FlowSetup {
     out_.fabrics.push_back(OfiFabric::open(o));
   }
 
-  // Those in another namespace are none of this one's sysfs.
   void note_interfaces(const OfiBinding& binding) {
-    if (!binding.network_namespace.empty()) return;
-    for (std::string& device : interfaces_of(binding.address)) {
-      const auto at = std::lower_bound(out_.interfaces.begin(), out_.interfaces.end(), device);
-      if (at == out_.interfaces.end() || *at != device)
-        out_.interfaces.insert(at, std::move(device));
+    for (CountedInterface& counted :
+         counted_interfaces(binding.network_namespace, binding.address)) {
+      const auto at = std::lower_bound(out_.interfaces.begin(), out_.interfaces.end(), counted);
+      if (at == out_.interfaces.end() || *at != counted)
+        out_.interfaces.insert(at, std::move(counted));
     }
   }
 

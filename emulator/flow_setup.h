@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emulator/control.h"
+#include "emulator/counters.h"
 #include "emulator/fabric/ofi.h"
 #include "emulator/flows.h"
 #include "profiles/job.h"
@@ -18,7 +19,7 @@ namespace ghostrank {
 
 struct OpenedFlows {
   std::vector<std::unique_ptr<OfiFabric>> fabrics;  // of this process, by shard
-  std::vector<std::string> interfaces;              // that this process binds to, each once
+  std::vector<CountedInterface> interfaces;         // that this process binds to, each once
   // By process of the job.
   std::vector<std::string> providers, transports;
 };

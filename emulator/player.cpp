@@ -49,7 +49,7 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
       host_(control.world().rank),
       virtual_(spec.fabric.kind == FabricKind::virtual_time),
       shards_(std::move(shards)) {
-  for (const std::string& device : ensemble.interfaces) interface_logs_.emplace_back(device);
+  for (const CountedInterface& counted : ensemble.interfaces) interface_logs_.emplace_back(counted);
   for (int s = 0; s < cluster.shards(); ++s) {
     local_ranks_ += static_cast<std::uint32_t>(cluster.ranks_of(host_, s).size());
   }
@@ -83,7 +83,7 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   }
   mine.host.rss_bytes = resident_bytes();
   mine.host.cpu_seconds = cpu_seconds() - cpu;
-  for (const InterfaceLog& log : interface_logs_) mine.interfaces.push_back(log.end(host_));
+  for (InterfaceLog& log : interface_logs_) mine.interfaces.push_back(log.end(host_));
   return gather(mine);
 }
 

@@ -64,6 +64,7 @@ struct ByteCounts {
 // What the machine counted on an interface of the data path over the measured iterations.
 struct InterfaceReport {
   int host = 0;
+  std::string network_namespace;  // in which it is; empty: that of the process
   std::string device;
   std::optional<std::uint64_t> tx_bytes, rx_bytes;
   bool loopback = false;               // not a network

@@ -48,7 +48,7 @@ ByteCounts get_counts(BlobReader& r) {
 
 InterfaceReport get_interface(BlobReader& r) {
   InterfaceReport i;
-  r.get(i.host), r.get(i.device), r.get(i.loopback);
+  r.get(i.host), r.get(i.network_namespace), r.get(i.device), r.get(i.loopback);
   const ByteCounts total = get_counts(r);
   i.tx_bytes = total.tx_bytes;
   i.rx_bytes = total.rx_bytes;
@@ -129,7 +129,7 @@ std::string SegmentReport::to_blob() const {
     w.put(row.calls), w.put(row.bytes), w.put(row.total_seconds), w.put(row.seconds);
   w.put(static_cast<std::uint64_t>(interfaces.size()));
   for (const InterfaceReport& i : interfaces) {
-    w.put(i.host), w.put(i.device), w.put(i.loopback);
+    w.put(i.host), w.put(i.network_namespace), w.put(i.device), w.put(i.loopback);
     put(w, {i.tx_bytes, i.rx_bytes});
     w.put(static_cast<std::uint64_t>(i.iterations.size()));
     for (const ByteCounts& counts : i.iterations) put(w, counts);

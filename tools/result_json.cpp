@@ -158,6 +158,7 @@ Json interfaces_json(const Result& result) {
       iterations.push_back({{"tx_bytes", or_null(c.tx_bytes)}, {"rx_bytes", or_null(c.rx_bytes)}});
     for (const auto& [name, grown] : i.counters) counters[name] = grown;
     list.push_back({{"host", i.host},
+                    {"namespace", i.network_namespace},
                     {"device", i.device},
                     {"loopback", i.loopback},
                     {"tx_bytes", or_null(i.tx_bytes)},

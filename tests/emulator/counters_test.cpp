@@ -33,7 +33,7 @@ class InterfaceCounters : public ::testing::Test {
 using Grown = std::vector<std::pair<std::string, std::uint64_t>>;
 
 TEST_F(InterfaceCounters, AreReportedPerIterationAndInAll) {
-  InterfaceLog log("ghost0", root);
+  InterfaceLog log({"", "ghost0"}, root);
   log.begin();
   set("class/net/ghost0/statistics/tx_bytes", 1300);
   log.mark();
@@ -57,7 +57,7 @@ TEST_F(InterfaceCounters, AreReportedPerIterationAndInAll) {
 
 TEST_F(InterfaceCounters, AreUnknownWhereTheyCannotBeRead) {
   fs::remove(fs::path(root) / "class/net/ghost0/statistics/rx_bytes");
-  InterfaceLog log("ghost0", root);
+  InterfaceLog log({"", "ghost0"}, root);
   log.begin();
   log.mark();
   const InterfaceReport report = log.end(0);
@@ -72,15 +72,54 @@ TEST_F(InterfaceCounters, IncludeThoseOfTheRdmaDeviceBehindTheInterfaceAlone) {
   set("class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", 50);
   set("class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence", 7);
   set("class/infiniband/mlx5_1/ports/1/hw_counters/out_of_sequence", 7);
-  InterfaceLog log("ghost0", root);
+  InterfaceLog log({"", "ghost0"}, root);
   log.begin();
   set("class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", 90);
   set("class/infiniband/mlx5_1/ports/1/hw_counters/out_of_sequence", 9);
-  const Counters now = read_counters("ghost0", root);
-  EXPECT_EQ(now.at("rdma.1.out_of_sequence"), 7u);
   const InterfaceReport report = log.end(0);
   EXPECT_EQ(report.counters.size(), 5u);  // four that are always told, and the one that grew
   EXPECT_EQ(report.counters.at(0), (Grown::value_type{"rdma.1.port_xmit_data", 40}));
+}
+
+class InterfaceTable : public InterfaceCounters {
+ protected:
+  void write(std::uint64_t received, std::uint64_t sent) const {
+    std::ofstream(file()) << "Inter-|   Receive                   |  Transmit\n"
+                             " face |bytes    packets errs drop ... |bytes    packets\n"
+                             "    lo: 7 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0\n"
+                             "ghost0:"
+                          << received << " 12 1 2 0 0 0 0 " << sent << " 13 3 4 0 0 0 0\n";
+  }
+  std::string file() const { return root + "/dev"; }
+};
+
+TEST_F(InterfaceTable, IsReadAnewEveryTime) {
+  write(100, 200);
+  NetTable table(file());
+  EXPECT_EQ(table.of("ghost0"), (Counters{{"rx_bytes", 100},
+                                          {"rx_packets", 12},
+                                          {"rx_errors", 1},
+                                          {"rx_dropped", 2},
+                                          {"tx_bytes", 200},
+                                          {"tx_packets", 13},
+                                          {"tx_errors", 3},
+                                          {"tx_dropped", 4}}));
+  write(150, 18'000'000'000'000'000'000u);
+  EXPECT_EQ(table.of("ghost0").at("rx_bytes"), 150u);
+  EXPECT_EQ(table.of("ghost0").at("tx_bytes"), 18'000'000'000'000'000'000u);
+  EXPECT_EQ(table.of("lo").at("tx_bytes"), 7u);
+}
+
+TEST_F(InterfaceTable, SaysNothingOfWhatIsNotThere) {
+  write(100, 200);
+  EXPECT_TRUE(NetTable(file()).of("ghost").empty());
+  EXPECT_TRUE(NetTable(file()).of("").empty());
+  EXPECT_TRUE(NetTable(root + "/none").of("ghost0").empty());
+  EXPECT_EQ(NetTable().of("lo").size(), 8u);  // the kernel's own
+}
+
+TEST(CountedInterfaces, OfThisNamespaceAreNamedWithoutOne) {
+  EXPECT_EQ(counted_interfaces("", "127.0.0.1"), (std::vector<CountedInterface>{{"", "lo"}}));
 }
 
 TEST(InterfacesOf, AnAddressAreThoseThatHaveIt) {

@@ -150,7 +150,7 @@ TEST(SegmentReport, SurvivesItsJourney) {
   report.rows.push_back({2, 200, 0.5, {0.25f, 0.25f}});
   report.ledger.push_back({{1, 2, 3}, {400, 4}});
   report.interfaces.push_back(
-      {3, "eth0", 10, std::nullopt, true, {{5, std::nullopt}}, {{"rx_dropped", 3}}});
+      {3, "gr3", "eth0", 10, std::nullopt, true, {{5, std::nullopt}}, {{"rx_dropped", 3}}});
   report.gaps = {{{1, 2}, {3, kEndless}}, {}};
   report.spans.push_back({1, 3, 0, 1, "bucket 0", 10, 20, 4096});
   const SegmentReport copy = SegmentReport::from_blob(report.to_blob()).value();
@@ -161,6 +161,7 @@ TEST(SegmentReport, SurvivesItsJourney) {
   EXPECT_EQ(copy.ledger.at(0).count.bytes, 400u);
   EXPECT_EQ(copy.interfaces.at(0).tx_bytes, 10u);
   EXPECT_FALSE(copy.interfaces.at(0).rx_bytes.has_value());
+  EXPECT_EQ(copy.interfaces.at(0).network_namespace, "gr3");
   EXPECT_TRUE(copy.interfaces.at(0).loopback);
   EXPECT_EQ(copy.interfaces.at(0).iterations.at(0).tx_bytes, 5u);
   EXPECT_EQ(copy.interfaces.at(0).counters.at(0).second, 3u);

@@ -318,6 +318,33 @@ TEST_F(Namespaces, AProcessOnAnotherHostThanItsEntryIsRefused) {
 
 // ---- Colocated nodes on the wire
 
+// Node h's interface in its own namespace counted what the ledger says it sent, iteration by
+// iteration; what it counted never went through an interface of the process.
+void expect_interfaces_of_namespaces(const Lab& lab, const json& result,
+                                     const std::map<int, double>& sent) {
+  ASSERT_EQ(result["interfaces"].size(), static_cast<std::size_t>(kHosts));
+  for (int h = 0; h < kHosts; ++h) {
+    const json& counted = result["interfaces"][static_cast<std::size_t>(h)];
+    std::string space = lab.pattern();
+    space.replace(space.find("{node}"), 6, std::to_string(h));
+    EXPECT_EQ(counted["namespace"], space);
+    EXPECT_EQ(counted["device"], "eth0");
+    EXPECT_FALSE(counted["loopback"].get<bool>());
+    const auto total = counted["tx_bytes"].get<double>();
+    EXPECT_GT(total, sent.at(h)) << space;
+    EXPECT_LT(total, sent.at(h) * 1.05 + 1e5) << space;  // headers, acknowledgements
+    double sum = 0;
+    ASSERT_EQ(counted["iterations"].size(), result["iterations"].size());
+    for (const json& iteration : counted["iterations"]) {
+      EXPECT_GT(iteration["tx_bytes"], 0);
+      EXPECT_GT(iteration["rx_bytes"], 0);
+      sum += iteration["tx_bytes"].get<double>();
+    }
+    EXPECT_LE(sum, total);
+    EXPECT_GT(sum, total * 0.9);
+  }
+}
+
 TEST_F(Namespaces, OneProcessSendsEveryNodesTrafficThroughTheNodesOwnInterface) {
   for (const std::string settings : {"-s run.shards=1", "-s run.shards=2 -s fabric.flows=nic"}) {
     const std::string job = lab->write_job(std::string(kShortJob)) +
@@ -336,6 +363,7 @@ TEST_F(Namespaces, OneProcessSendsEveryNodesTrafficThroughTheNodesOwnInterface) 
       EXPECT_GT(counted, bytes[h]);
       EXPECT_LT(counted, bytes[h] * 1.05 + 1e5) << "node " << h;  // and headers
     }
+    expect_interfaces_of_namespaces(*lab, captured.result, bytes);
   }
 }
 
