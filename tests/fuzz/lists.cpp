@@ -1,0 +1,36 @@
+// Short texts that stand for many things: Slurm's lists of nodes, and what the command line has of
+// the kind: counts of the v-variants, expectations.
+#include <string>
+
+#include "emulator/node_list.h"
+#include "profiles/error.h"
+#include "tests/fuzz/fuzz.h"
+#include "tools/counts.h"
+#include "tools/expectation.h"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace ghostrank;
+  const std::string text(fuzz::text_of(data, size));
+  if (const auto names = expand_node_list(text)) {
+    fuzz::require(names->size() <= kMaxListedNodes);
+    ++fuzz::accepted;
+  }
+  static const fuzz::MemoryFile file;  // parse_counts() takes what is no list for a path
+  constexpr int kRanks = 8;
+  for (const Func func : {Func::all_gather_v, Func::all_to_all_v}) {
+    try {
+      const Counts counts = parse_counts(file.with(text), func, kRanks);
+      fuzz::require(counts->size() == (func == Func::all_gather_v ? kRanks : kRanks * kRanks));
+      ++fuzz::accepted;
+    } catch (const Error& refused) {
+      fuzz::require(*refused.what() != '\0');
+    }
+  }
+  try {
+    fuzz::require(!parse_expectation(text).path.empty());
+    ++fuzz::accepted;
+  } catch (const Error& refused) {
+    fuzz::require(*refused.what() != '\0');
+  }
+  return 0;
+}
