@@ -14,6 +14,8 @@ namespace {
 
 // Part of what was measured that a run may use: well above it, queues make it unfaithful.
 constexpr double kLoad = 0.5;
+// Share of a step that messages of bursts may be late in all: a quarter of what is called faithful.
+constexpr double kMostLate = 0.0025;
 
 constexpr std::uint64_t kProbeBytes = 1 << 20;
 constexpr int kProbeBurst = 2;
@@ -119,6 +121,33 @@ double measure_engine() {
          static_cast<double>(std::max<std::uint64_t>(1, shard.stats().messages));
 }
 
+namespace {
+
+// The least dilation at which collectives, each as fast as its NICs and its chain of messages let
+// it be, have their messages handled in time: what is left over by then is late. `share` of all
+// messages is one process's.
+double dilation_of_bursts(const TrafficPlan& plan, double share, double seconds_per_message,
+                          double step) {
+  const auto late = [&](double dilation) {
+    double sum = 0;
+    for (const CollectiveTraffic& row : plan.collectives) {
+      const double messages = share * static_cast<double>(row.wire_messages + row.wire_credits);
+      sum += std::max(0.0, messages * seconds_per_message / dilation - row.chained_seconds);
+    }
+    return sum;
+  };
+  double above = 1;
+  while (late(above) > kMostLate * step) above *= 2;
+  double least = above / 2;  // or less, where 1 is enough
+  while (above - least > 1) {
+    const double middle = std::ceil((least + above) / 2);
+    (late(middle) > kMostLate * step ? least : above) = middle;
+  }
+  return above;
+}
+
+}  // namespace
+
 Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
                   double wire_bytes_per_second, double seconds_per_message) {
   Capacity c;
@@ -130,7 +159,9 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
     return host_of[static_cast<std::size_t>(nic / spec.cluster.nics_per_node)];
   };
   struct Load {
-    double out_bytes = 0, in_bytes = 0, out_messages = 0, in_messages = 0, local = 0;
+    double out_bytes = 0, in_bytes = 0, out_messages = 0, in_messages = 0;
+    double wired = 0;                 // between nodes of the process
+    double inside = 0;                // within a node
     std::set<int> out_nics, in_nics;  // that speak to another process
   };
   std::vector<Load> loads(static_cast<std::size_t>(processes));
@@ -138,7 +169,7 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
     const auto from = static_cast<std::size_t>(host_of_nic(pair.source_nic));
     const auto to = static_cast<std::size_t>(host_of_nic(pair.target_nic));
     if (from == to && spec.fabric.colocated != Colocated::wire) {
-      loads[from].local += pair.messages;
+      loads[from].wired += pair.messages;
       continue;
     }
     loads[from].out_bytes += pair.bytes;
@@ -148,9 +179,15 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
     loads[to].in_nics.insert(pair.target_nic);
     loads[to].in_messages += pair.messages;
   }
-  double busiest = 0, burst = 0;
+  std::uint64_t credits = 0;
+  for (const CollectiveTraffic& row : plan.collectives) credits += row.wire_credits;
+  const double with_credits =
+      plan.wire_messages == 0
+          ? 1
+          : 1 + static_cast<double>(credits) / static_cast<double>(plan.wire_messages);
+  double busiest = 0, burst = 0, most_handled = 0;
   for (Load& load : loads) {
-    load.local += static_cast<double>(plan.work_inside_nodes) / processes;
+    load.inside = static_cast<double>(plan.work_inside_nodes) / processes;
     const double bytes = std::max(load.out_bytes, load.in_bytes);
     const double messages = std::max(load.out_messages, load.in_messages);
     const double wire = wire_bytes_per_second > 0 ? bytes / wire_bytes_per_second : 0;
@@ -159,16 +196,20 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
     if (wire > 0) {
       burst = std::max(burst, nics * spec.cluster.nic.rate_bps / 8 / wire_bytes_per_second);
     }
-    const double seconds =
-        wire + (load.local + load.out_messages + load.in_messages) * seconds_per_message;
+    const double handled = load.wired + load.out_messages + load.in_messages;
+    most_handled = std::max(most_handled, handled);
+    const double seconds = wire + (load.inside + handled * with_credits) * seconds_per_message;
     if (seconds < busiest) continue;
     busiest = seconds;
     c.wire_bytes = bytes;
     c.wire_messages = messages;
-    c.local_messages = load.local;
+    c.local_messages = load.wired + load.inside;
   }
   const double step = std::max(plan.step_seconds_at_least, 1e-9);
-  c.dilation_needed = std::max(1.0, std::ceil(std::max(busiest / step, burst) / kLoad));
+  const double share =
+      plan.wire_messages == 0 ? 0 : most_handled / static_cast<double>(plan.wire_messages);
+  c.dilation_needed = std::max({1.0, std::ceil(std::max(busiest / step, burst) / kLoad),
+                                dilation_of_bursts(plan, share, seconds_per_message, step)});
   return c;
 }
 

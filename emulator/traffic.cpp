@@ -106,9 +106,10 @@ class Planner {
                                     : schedules_.get(call.group, *ops_.at(call)).row;
     CollectiveTraffic& row = plan_.collectives[index];
     row.calls += times;
-    add_latency(call);
+    const double chain = chain_seconds(call);
+    plan_.latency_seconds = std::max(plan_.latency_seconds, chain);
     touched_.clear();
-    const std::uint64_t inside_before = plan_.intra_messages;
+    const std::uint64_t inside_before = plan_.intra_messages, sent_before = row.wire_messages;
     if (call.from != kNoRank) {
       const std::uint64_t bytes = call.count * call.element_bytes;
       row.buffer_bytes += times * bytes;
@@ -122,6 +123,7 @@ class Planner {
       for (const auto& edge : traffic.edges)
         add_edge(row, call, edge,
                  nics_of(cluster_, schedule, members, edge.from, edge.to, edge.channel), times);
+      if (schedule.flow().credits > 0) row.wire_credits += row.wire_messages - sent_before;
     }
     const std::uint64_t members = workload_.groups[call.group].members.size();
     const bool one_delay =
@@ -129,13 +131,16 @@ class Planner {
     plan_.work_inside_nodes += one_delay ? times * members : plan_.intra_messages - inside_before;
     std::uint64_t busiest = 0;
     for (const auto& [nic, bytes] : touched_) busiest = std::max(busiest, bytes);
-    double& group_seconds = group_seconds_[{index, call.group}];
-    group_seconds += seconds(nic_.serialise(busiest)) * static_cast<double>(times);
-    row.seconds_at_least = std::max(row.seconds_at_least, group_seconds);
+    GroupSeconds& group = group_seconds_[{index, call.group}];
+    const double serial = seconds(nic_.serialise(busiest));
+    group.serial += serial * static_cast<double>(times);
+    group.chained += std::max(serial, chain) * static_cast<double>(times);
+    row.seconds_at_least = std::max(row.seconds_at_least, group.serial);
+    row.chained_seconds = std::max(row.chained_seconds, group.chained);
   }
 
   // However small, a call lasts as long as its longest chain of messages takes.
-  void add_latency(const Call& call) {
+  double chain_seconds(const Call& call) {
     int steps = 1;
     if (call.from == kNoRank) {
       const auto& closed_form = schedules_.algorithm(call.group, *ops_.at(call)).cost;
@@ -149,7 +154,7 @@ class Planner {
     const Picoseconds hop = nodes.size() == node_of.size() ? nic_.latency
                             : nodes.size() == 1            ? intra_latency_
                                                            : std::min(nic_.latency, intra_latency_);
-    plan_.latency_seconds = std::max(plan_.latency_seconds, steps * seconds(hop));
+    return steps * seconds(hop);
   }
 
   const Place& place(const Call& call, Rank member) const {
@@ -216,7 +221,10 @@ class Planner {
       walked_;
   std::map<std::pair<int, int>, LedgerCell> pairs_;
   std::map<int, std::uint64_t> touched_;
-  std::map<std::pair<std::uint16_t, std::uint32_t>, double> group_seconds_;  // by row and group
+  struct GroupSeconds {
+    double serial = 0, chained = 0;
+  };
+  std::map<std::pair<std::uint16_t, std::uint32_t>, GroupSeconds> group_seconds_;  // by row, group
   std::vector<std::uint64_t> egress_, ingress_;
 };
 

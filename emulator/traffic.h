@@ -19,6 +19,9 @@ struct CollectiveTraffic {  // one row per (function, group kind, algorithm)
   std::uint64_t messages = 0, bytes = 0;            // all sends, inside nodes too
   std::uint64_t wire_messages = 0, wire_bytes = 0;  // between NICs of different emulated nodes
   double seconds_at_least = 0;  // closed form: the busiest NIC's bytes at its rate, longest group
+  double chained_seconds =
+      0;  // the same, but no call is shorter than its longest chain of messages
+  std::uint64_t wire_credits = 0;  // go back for wire_messages
 };
 
 struct TrafficPlan {
