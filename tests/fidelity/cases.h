@@ -9,13 +9,15 @@
 namespace ghostrank::fidelity {
 
 struct Options {
-  bool quick = false;    // one pair in place of three: for a look, not for the tables
+  bool quick = false;    // for a look, not for the tables: one pair in place of three, small sizes
+  int ranks = 0;         // collectives: groups of so many only, for a look; 0: of all sizes
   bool longer = false;   // `time`: drift over ten minutes
   std::string pictures;  // folder for SVG
 };
 
 Findings compare_ddp(const Options& options);
-Findings compare_collectives(const Options& options);
+Findings compare_gloo(const Options& options);
+Findings compare_mpi(const Options& options);
 Findings compare_dilations(const Options& options);
 Findings measure_time(const Options& options);
 

@@ -94,7 +94,7 @@ std::vector<double> iterations_of(const json& result) {
 
 struct Case {
   Lab& lab;
-  TorchGroup& torch;
+  Workers& torch;
   std::string job;
   double rate;
 };
@@ -125,7 +125,7 @@ void compare_bytes(const Case& c, const SleepingModel& m, const json& played, Fi
     Bytes call = gloo_bytes({Func::barrier, n}).payload;  // which the worker puts before it
     add(call, all_reduce(bytes).payload, 2);              // and one that is not timed
     expect("all-reduce of " + std::to_string(bytes) + " bytes, n=" + std::to_string(n),
-           sent("collective all_reduce " + std::to_string(bytes) + " 1"), call);
+           sent("collective all_reduce " + std::to_string(bytes) + " 1 1"), call);
   }
   Bytes ledger;
   for (const json& pair : played["traffic"]["pairs"]) {
@@ -167,7 +167,8 @@ Row compare_steps(const Case& c, int pairs, json& played, Findings& out) {
 
 void compare_group(Lab& lab, int n, const SleepingModel& nominal, const SleepingModel& real,
                    const Options& options, std::vector<Row>& rows, Findings& out) {
-  TorchGroup torch(lab, n, nominal);
+  lab.shape({kSlow, kBurst});
+  Workers torch = torch_workers(lab, n, nominal);
   std::vector<std::uint64_t> sizes;
   for (const Bucket& bucket : buckets_of(nominal)) sizes.push_back(bucket.bytes);
   if (torch.hello()["buckets"].get<std::vector<std::uint64_t>>() != sizes)
@@ -194,7 +195,7 @@ Findings compare_ddp(const Options& options) {
   json alone;
   std::string version;
   {
-    TorchGroup torch(lab, 1, nominal);
+    Workers torch = torch_workers(lab, 1, nominal);
     version = torch.hello()["torch"];
     alone = torch.ask("steps 9").front()["steps"];
   }

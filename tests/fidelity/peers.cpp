@@ -1,6 +1,7 @@
 #include "tests/fidelity/peers.h"
 
 #include <algorithm>
+#include <csignal>
 #include <fcntl.h>
 #include <fstream>
 #include <sstream>
@@ -19,6 +20,14 @@ using testing::Lab;
 using testing::read_file;
 
 constexpr seconds kLongest{120};  // one command, or one play
+[[maybe_unused]] constexpr int kMpiEagerBytes =
+    40 << 20;  // above any message of a case, with its header
+
+volatile std::sig_atomic_t signalled = 0;
+
+void end_if_signalled() {
+  if (signalled != 0) throw std::runtime_error("ended by signal " + std::to_string(signalled));
+}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -76,57 +85,124 @@ json to_json(const SleepingModel& model) {
           {"bucket_cap_mb", model.bucket_cap_mb}};
 }
 
-TorchGroup::TorchGroup(Lab& lab, int size, const SleepingModel& model) : lab_(lab), size_(size) {
-  const std::string description = lab.file("model.json");
-  std::ofstream(description) << to_json(model);
+std::string Workers::orders(Lab& lab, int host) {
+  return lab.file("orders" + std::to_string(host));
+}
+std::string Workers::replies(Lab& lab, int host) {
+  return lab.file("replies" + std::to_string(host));
+}
+
+Workers::Workers(Lab& lab, int size, const std::function<std::vector<pid_t>()>& launch)
+    : lab_(lab), size_(size) {
   for (int h = 0; h < size; ++h) {
-    const std::string orders = lab.file("orders" + std::to_string(h));
-    std::filesystem::remove(orders);
-    std::filesystem::remove(replies(h));
-    if (mkfifo(orders.c_str(), 0600) != 0) throw std::runtime_error("cannot make " + orders);
+    const std::string pipe = orders(lab, h);
+    std::filesystem::remove(pipe);
+    std::filesystem::remove(replies(lab, h));
+    if (mkfifo(pipe.c_str(), 0600) != 0) throw std::runtime_error("cannot make " + pipe);
     // Open for both: neither side waits for the other, and the worker sees no end of file.
-    orders_.push_back(open(orders.c_str(), O_RDWR | O_CLOEXEC));
-    processes_.push_back(lab.start_process(
-        h, size,
-        "GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1 /usr/bin/python3 " GHOSTRANK_SOURCE_DIR
-        "/tests/fidelity/torch_worker.py " +
-            description + " " + replies(h) + " <" + orders));
+    orders_.push_back(open(pipe.c_str(), O_RDWR | O_CLOEXEC));
   }
+  processes_ = launch();
   hello_ = await(0).front();
 }
 
-TorchGroup::~TorchGroup() {
+Workers::~Workers() {
   for (const int orders : orders_)
     if (write(orders, "quit\n", 5) != 5) continue;  // it is killed with the lab
   for (const pid_t pid : processes_) lab_.finish(pid, seconds(10));
   for (const int orders : orders_) close(orders);
 }
 
-std::vector<json> TorchGroup::ask(const std::string& command) {
-  const std::string line = command + "\n";
+std::vector<json> Workers::ask(const std::string& order) {
+  const std::string line = order + "\n";
   for (const int orders : orders_)
     if (write(orders, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-      throw std::runtime_error("cannot give an order to PyTorch");
+      throw std::runtime_error("cannot give an order to a worker");
   return await(++answered_);
 }
 
-std::vector<json> TorchGroup::await(std::size_t line) {
+std::vector<json> Workers::await(std::size_t line) {
   std::vector<json> answers;
   const auto deadline = steady_clock::now() + kLongest;
   while (static_cast<int>(answers.size()) < size_) {
     const int h = static_cast<int>(answers.size());
-    const auto lines = lines_of(read_file(replies(h)));
+    const auto lines = lines_of(read_file(replies(lab_, h)));
     if (lines.size() > line) {
       answers.push_back(json::parse(lines[line]));
       continue;
     }
+    end_if_signalled();
     if (steady_clock::now() > deadline)
-      throw std::runtime_error("PyTorch on host " + std::to_string(h) +
-                               " does not answer; it said: " + lab_.output(h));
+      throw std::runtime_error("the worker on host " + std::to_string(h) +
+                               " does not answer; it said: " + lab_.output(h) + lab_.output(0));
     std::this_thread::sleep_for(milliseconds(20));
   }
   return answers;
 }
+
+Workers torch_workers(Lab& lab, int size, const SleepingModel& model) {
+  const std::string description = lab.file("model.json");
+  std::ofstream(description) << to_json(model);
+  return {
+      lab, size, [&] {
+        std::vector<pid_t> processes;
+        for (int h = 0; h < size; ++h)
+          processes.push_back(lab.start_process(
+              h, size,
+              "GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1 /usr/bin/python3 " GHOSTRANK_SOURCE_DIR
+              "/tests/fidelity/torch_worker.py " +
+                  description + " " + Workers::replies(lab, h) + " <" + Workers::orders(lab, h)));
+        return processes;
+      }};
+}
+
+#ifdef GHOSTRANK_MPI_WORKER
+namespace {
+
+// What mpirun starts its daemons with in place of ssh: `AGENT ADDRESS COMMAND..` at the host of
+// that address, with a host name of its own.
+std::string write_agent(Lab& lab, int size) {
+  const std::string agent = lab.file("agent");
+  std::ofstream out(agent);
+  out << "#!/bin/sh\nhost=$1\nshift\ncase $host in\n";
+  for (int h = 0; h < size; ++h)
+    out << Lab::address(h) << ") exec "
+        << lab.in(h, "unshare --uts sh -c \"hostname h" + std::to_string(h) + "; $*\"") << ";;\n";
+  out << "esac\nexit 1\n";
+  out.close();
+  std::filesystem::permissions(agent, std::filesystem::perms::owner_all);
+  return agent;
+}
+
+}  // namespace
+
+Workers mpi_workers(Lab& lab, int size) {
+  std::string hosts;
+  for (int h = 0; h < size; ++h) hosts += (h == 0 ? "" : ",") + Lab::address(h) + ":1";
+  const std::string eager = std::to_string(kMpiEagerBytes),
+                    command = "mpirun --allow-run-as-root --bind-to none -n " +
+                              std::to_string(size) + " -H " + hosts + " --mca plm_rsh_agent " +
+                              write_agent(lab, size) +
+                              " --mca plm_rsh_no_tree_spawn 1 --mca rtc ^hwloc"
+                              " --mca oob_tcp_if_include eth0 --mca pml ob1 --mca btl self,tcp"
+                              " --mca btl_tcp_if_include eth0 --mca btl_tcp_eager_limit " +
+                              eager + " --mca btl_tcp_rndv_eager_limit " + eager +
+                              " --mca btl_tcp_free_list_num 2 --mca mpi_yield_when_idle 1"
+                              " --mca coll self,basic,libnbc,tuned --mca "
+                              "coll_tuned_use_dynamic_rules 1 " GHOSTRANK_MPI_WORKER " " +
+                              lab.file("orders") + " " + lab.file("replies");
+  return {lab, size, [&] {
+            return std::vector<pid_t>{lab.start(
+                lab.in(0, "unshare --uts sh -c 'hostname h0; exec " + command + "'"), "host0")};
+          }};
+}
+#else
+Workers mpi_workers(Lab&, int) {
+  throw std::runtime_error(
+      "this build has no worker for Open MPI; install libopenmpi-dev, then "
+      "run cmake again");
+}
+#endif
 
 json play(Lab& lab, int size, const std::string& arguments) {
   const std::string result = lab.file("result.json");
@@ -140,7 +216,12 @@ json play(Lab& lab, int size, const std::string& arguments) {
   else
     for (int h = 0; h < size; ++h) processes.push_back(lab.start_process(h, size, command));
   for (std::size_t h = 0; h < processes.size(); ++h) {
-    if (const int status = lab.finish(processes[h], kLongest); status != 0)
+    int status = -1;
+    for (auto left = kLongest; status == -1 && left.count() > 0; --left) {
+      end_if_signalled();
+      status = lab.finish(processes[h], seconds(1));
+    }
+    if (status != 0)
       throw std::runtime_error(
           "ghostrank " + arguments + " ended with " + std::to_string(status) + ": " +
           (size == 1 ? read_file(lab.file("alone")) : lab.output(static_cast<int>(h))));
@@ -155,6 +236,10 @@ Bytes payload_sent(Lab& lab, int size, int except) {
     if (now.resting && now.bytes == before.bytes) return now.bytes;
     before = std::move(now);
   }
+}
+
+void end_on_signals() {
+  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int n) { signalled = n; });
 }
 
 double median(std::vector<double> values) {

@@ -1,10 +1,12 @@
-// The two sides of a comparison on one lab: PyTorch over gloo, told what to do while it lives, and
-// ghostrank, started anew for every play. Both run as one process per host.
+// The two sides of a comparison on one lab: the real thing (PyTorch over gloo, or Open MPI), told
+// what to do while it lives, and ghostrank, started anew for every play. Both run as one process
+// per host.
 //
 // Units: seconds, bytes. Threading: one thread. What goes wrong is thrown as std::runtime_error
 // with what the process said.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -30,21 +32,25 @@ struct SleepingModel {
 };
 json to_json(const SleepingModel& model);  // what torch_worker.py reads; layers as a job has them
 
-// PyTorch processes on hosts 0 .. size-1, training the model under DistributedDataParallel.
-class TorchGroup {
+// Real processes, one on each of the hosts 0 .. size-1, that are told what to do line by line and
+// answer every line with one of JSON; before the first order each says hello.
+class Workers {
  public:
-  TorchGroup(testing::Lab& lab, int size, const SleepingModel& model);
-  ~TorchGroup();
-  TorchGroup(const TorchGroup&) = delete;
-  TorchGroup& operator=(const TorchGroup&) = delete;
+  // `launch` starts the processes; orders and replies are where each reads and writes.
+  Workers(testing::Lab& lab, int size, const std::function<std::vector<pid_t>()>& launch);
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  static std::string orders(testing::Lab& lab, int host);   // a pipe
+  static std::string replies(testing::Lab& lab, int host);  // a file
 
   int size() const { return size_; }
-  const json& hello() const { return hello_; }  // of rank 0: torch, buckets
-  // One of torch_worker.py's commands; the answers of all ranks.
-  std::vector<json> ask(const std::string& command);
+  const json& hello() const { return hello_; }  // of rank 0
+  // The answers of all ranks to one order.
+  std::vector<json> ask(const std::string& order);
 
  private:
-  std::string replies(int host) const { return lab_.file("replies" + std::to_string(host)); }
   std::vector<json> await(std::size_t line);
 
   testing::Lab& lab_;
@@ -55,7 +61,14 @@ class TorchGroup {
   json hello_;
 };
 
-// Where ghostrank's processes meet: PyTorch's hold testing::kPort all the while.
+// PyTorch, training the model under DistributedDataParallel: torch_worker.py, whose hello has
+// `torch` and `buckets`.
+Workers torch_workers(testing::Lab& lab, int size, const SleepingModel& model);
+// Open MPI, started by its own mpirun, over TCP with every message eager: mpi_worker.cpp, whose
+// hello has `version`. Throws std::runtime_error where it was not built.
+Workers mpi_workers(testing::Lab& lab, int size);
+
+// Where ghostrank's processes meet: PyTorch's processes hold testing::kPort all the while.
 inline constexpr int kPlayPort = testing::kPort + 1;
 
 // `ghostrank VERB ARGUMENTS --json ..` on hosts 0 .. size-1, or on host 0 alone with size 1: what
@@ -66,6 +79,9 @@ json play(testing::Lab& lab, int size, const std::string& arguments);
 // where processes meet. Waits until what was sent has been acknowledged.
 using Bytes = std::map<std::pair<int, int>, double>;
 Bytes payload_sent(testing::Lab& lab, int size, int except = testing::kPort);
+
+// From now on SIGINT and SIGTERM make who waits for a process throw, so that labs are removed.
+void end_on_signals();
 
 double median(std::vector<double> values);
 

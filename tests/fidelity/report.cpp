@@ -18,15 +18,17 @@ std::string format(const char* how, Values... values) {
 
 }  // namespace
 
+std::string markdown_line(const Row& row) {
+  std::string text;
+  for (const std::string& cell : row) text += "| " + cell + " ";
+  return text + "|\n";
+}
+
 std::string markdown_table(const std::vector<Row>& rows) {
   std::string text;
-  const auto line = [&](const Row& row) {
-    for (const std::string& cell : row) text += "| " + cell + " ";
-    text += "|\n";
-  };
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    line(rows[i]);
-    if (i == 0) line(Row(rows[0].size(), "---"));
+    text += markdown_line(rows[i]);
+    if (i == 0) text += markdown_line(Row(rows[0].size(), "---"));
   }
   return text;
 }

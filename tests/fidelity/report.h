@@ -16,6 +16,7 @@ struct Findings {
 };
 
 using Row = std::vector<std::string>;
+std::string markdown_line(const Row& row);
 std::string markdown_table(const std::vector<Row>& rows);  // the first is the heading
 
 std::string milliseconds(double seconds);  // "12.3 ms"

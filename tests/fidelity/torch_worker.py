@@ -1,7 +1,7 @@
 """One rank of PyTorch over gloo that does what it is told, line by line on standard input.
 
     steps N                       N training steps of the model under DistributedDataParallel
-    collective NAME BYTES N       N calls back to back, after one that is not timed
+    collective NAME BYTES W N     N calls back to back, after W that are not timed
     quit
 
 The model is a list of layers, each a sleep forward, a sleep backward and its parameters:
@@ -122,9 +122,10 @@ def collective(name, size):
     raise ValueError(f"there is no collective {name}")
 
 
-def timed(call, calls):
+def timed(call, warmups, calls):
     """Seconds per call, and of each call."""
-    call()
+    for _ in range(warmups):
+        call()
     dist.barrier()
     moments = [time.monotonic()]
     for _ in range(calls):
@@ -139,8 +140,8 @@ def obey(line, training):
     if command == "steps":
         return {"steps": [training.step() for _ in range(int(arguments[0]))]}
     if command == "collective":
-        name, size, calls = arguments
-        return timed(collective(name, int(size)), int(calls))
+        name, size, warmups, calls = arguments
+        return timed(collective(name, int(size)), int(warmups), int(calls))
     raise ValueError(f"there is no command {command}")
 
 

@@ -44,7 +44,8 @@ class Lab {
   static bool possible();
   int hosts() const { return hosts_; }
 
-  // Shapes the links, or changes their shape.
+  // Shapes the links, or changes their shape; connections made before the first time keep the
+  // machine's congestion control.
   void shape(const LinkShape& link);
   // TCP's window stays what it is while a connection rests; without this it starts anew after a
   // retransmission time-out of silence.

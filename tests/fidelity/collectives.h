@@ -1,0 +1,43 @@
+// Collectives of a real library beside ghostrank's of the same name, on the same links: time of a
+// call, and the bytes of every ordered pair.
+//
+// Units: bytes, seconds. Threading: one thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule.h"
+#include "tests/fidelity/cases.h"
+
+namespace ghostrank::fidelity {
+
+struct Call {
+  std::string name;
+  Func func;
+  bool blocks = false;      // a Collective's count is of one rank's block, and `size` of all blocks
+  std::string algorithm{};  // a row's name; empty: the library's own choice
+};
+
+struct Library {
+  std::string name;   // as `collectives.library` has it
+  std::string title;  // of its column
+  std::vector<Call> calls;
+  std::vector<std::uint64_t> sizes;
+  // What TCP carries for one call of an algorithm (empty: its own choice), headers included.
+  std::function<Bytes(const Collective&, const std::string& algorithm)> payload;
+  int barriers;  // calls without elements that each order puts around those that are timed
+  double most;   // distance in time
+  // Why a time is not bounded; empty where it is.
+  std::function<std::string(const Call&, int ranks)> unbounded;
+};
+
+// Times every call on links as they are; the workers understand `collective NAME BYTES WARMUPS
+// CALLS [ALGORITHM]`.
+void compare_calls(testing::Lab& lab, Workers& workers, const Library& library,
+                   std::vector<Row>& rows, Findings& out);
+Row heading(const Library& library);
+std::vector<std::uint64_t> sizes_of(const Options& options);
+
+}  // namespace ghostrank::fidelity

@@ -1,0 +1,50 @@
+// Gloo's collectives, called through torch.distributed.
+#include "tests/fidelity/cases.h"
+#include "tests/fidelity/collectives.h"
+#include "tests/fidelity/gloo_bytes.h"
+
+namespace ghostrank::fidelity {
+namespace {
+
+// Whether two ranks send each other whole blocks over the connection that they share. Then gloo
+// races: what says that a message may come waits behind data that has left already, so a call takes
+// between one and two times what the link needs, as its ranks happen to begin it.
+std::string races(const Call& call, int n) {
+  const bool race = call.func == Func::all_to_all || (call.func == Func::all_gather && n == 2);
+  return race ? "gloo races" : "";
+}
+
+}  // namespace
+
+Findings compare_gloo(const Options& options) {
+  const Library gloo{
+      "gloo",
+      "gloo",
+      {{"all_reduce", Func::all_reduce},
+       {"all_gather", Func::all_gather, true},
+       {"broadcast", Func::broadcast},
+       {"all_to_all", Func::all_to_all, true}},
+      sizes_of(options),
+      [](const Collective& call, const std::string&) { return gloo_bytes(call).payload; },
+      1,
+      0.05,
+      races};
+  Findings out;
+  testing::Lab lab;
+  std::vector<Row> rows{heading(gloo)};
+  for (const int n : {2, 4}) {
+    if (options.ranks != 0 && options.ranks != n) continue;
+    lab.shape({kSlow, kBurst});
+    lab.keep_windows();
+    Workers torch = torch_workers(lab, n, {{{{1000}, 0, 0}}, 0, 25});
+    compare_calls(lab, torch, gloo, rows, out);
+  }
+  out.markdown =
+      "Links of " + megabits(kSlow) +
+      "; time of a call, calls back to back, of the rank that takes longest. A barrier carries "
+      "nothing: its time is that of the two programs to wake up.\n\n" +
+      markdown_table(rows);
+  return out;
+}
+
+}  // namespace ghostrank::fidelity

@@ -1,0 +1,64 @@
+// Open MPI's collectives over its TCP transport, every message eager: its rendezvous would make
+// ranks that exchange messages take turns, which is a matter of the transport below a schedule.
+#include "tests/fidelity/cases.h"
+#include "tests/fidelity/collectives.h"
+#include "tests/fidelity/gloo_bytes.h"
+
+namespace ghostrank::fidelity {
+namespace {
+
+// What Open MPI 4.1 puts before an eager message: 8 bytes of its TCP transport, 14 to match it by.
+constexpr double kHeader = 22;
+
+Bytes payload_of(const Collective& call, const std::string& algorithm) {
+  const std::string name = algorithm.empty() ? "auto" : algorithm;
+  const auto schedule = find_algorithm("openmpi-4.1", call.func, name)->make(call, Communicator{});
+  Bytes sent;
+  for (Rank r = 0; r < call.size; ++r)
+    for (int a = 0; a < schedule->actors(r); ++a)
+      for (int k = 0; k < schedule->actor(r, a).steps; ++k) {
+        const Step step = schedule->step(r, a, k);
+        for (const Rank peer : step.send_to)
+          sent[{r, peer}] +=
+              static_cast<double>(step.send.count * call.element_bytes) + step.slices * kHeader;
+      }
+  return sent;
+}
+
+}  // namespace
+
+Findings compare_mpi(const Options& options) {
+  const Library openmpi{"openmpi-4.1",
+                        "Open MPI",
+                        {{"all_reduce", Func::all_reduce},
+                         {"all_reduce", Func::all_reduce, false, "recursive_doubling"},
+                         {"all_reduce", Func::all_reduce, false, "ring"},
+                         {"all_gather", Func::all_gather, true},
+                         {"broadcast", Func::broadcast},
+                         {"all_to_all", Func::all_to_all, true},
+                         {"reduce_scatter", Func::reduce_scatter, true}},
+                        sizes_of(options),
+                        payload_of,
+                        2,
+                        0.05,
+                        [](const Call&, int) { return std::string(); }};
+  Findings out;
+  std::string version;
+  std::vector<Row> rows{heading(openmpi)};
+  for (const int n : {2, 4, 8}) {
+    if (options.ranks != 0 && options.ranks != n) continue;
+    testing::Lab lab(n);
+    lab.shape({kSlow, kBurst});
+    lab.keep_windows();
+    Workers mpi = mpi_workers(lab, n);
+    version = mpi.hello()["version"];
+    compare_calls(lab, mpi, openmpi, rows, out);
+  }
+  out.markdown = "Open MPI " + version + ", links of " + megabits(kSlow) +
+                 "; time of a call, calls back to back, of the rank that takes longest. Without a "
+                 "name the algorithm is Open MPI's own choice. A barrier carries nothing.\n\n" +
+                 markdown_table(rows);
+  return out;
+}
+
+}  // namespace ghostrank::fidelity
