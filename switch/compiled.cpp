@@ -27,8 +27,11 @@ CompiledSwitch::CompiledSwitch(SwitchPlan plan)
 
 std::string CompiledSwitch::admit(const JobPlan& job) {
   if (std::string why = reason_to_refuse(plan_, job); !why.empty()) return why;
-  jobs_.push_back(std::make_unique<Job>(
-      Job{job, Pool(static_cast<int>(job.workers.size()), job.slots, job.elements), {}}));
+  jobs_.push_back(
+      std::make_unique<Job>(Job{job,
+                                Pool(static_cast<int>(job.workers.size()), job.slots, job.elements),
+                                {},
+                                flows_of(job)}));
   plan_.jobs.push_back(job);
   index_sources();
   return {};
@@ -46,6 +49,9 @@ bool CompiledSwitch::reset(const std::string& name) {
   for (auto& job : jobs_) {
     if (job->plan.name != name) continue;
     job->pool.reset();
+    for (auto& flows : job->flows) {
+      for (Flow& flow : flows) flow.in = {};  // what leaves goes on where it was
+    }
     return true;
   }
   return false;
@@ -88,27 +94,31 @@ void CompiledSwitch::receive(int port, std::span<const std::byte> frame, Transmi
     return;
   }
   Packet packet;
-  switch (parse(frame, packet)) {
-    case Kind::other:
-      return forward(port, frame, out);
-    case Kind::malformed:
-      ++counters.malformed;
-      return;
-    case Kind::switchml:
-      break;
-  }
-  if (loss_in_[static_cast<std::size_t>(port)].lost()) {
-    ++counters.lost;
+  RocePacket roce;
+  Kind kind = parse(frame, packet);
+  if (kind == Kind::switchml) return receive_udp(port, packet, out);
+  // RDMA between hosts is no business of the switch.
+  if (kind == Kind::other && holds_udp(frame) && udp_target(frame.data()).ip == plan_.ip)
+    kind = parse_roce(frame, roce);
+  if (kind == Kind::switchml) return receive_roce(port, roce, out);
+  if (kind == Kind::other) return forward(port, frame, out);
+  ++counters.malformed;
+}
+
+void CompiledSwitch::receive_udp(int port, const Packet& packet, Transmitter& out) {
+  const auto at = static_cast<std::size_t>(port);
+  if (loss_in_[at].lost()) {
+    ++ports_[at].lost;
     return;
   }
-  for (const Source& source : sources_[static_cast<std::size_t>(port)]) {
+  for (const Source& source : sources_[at]) {
     const int slot = packet.slot - source.first_slot;
     if (source.ip != packet.source.ip || slot < 0 || slot >= source.slots ||
-        source.job->plan.elements != packet.elements)
+        source.job->plan.elements != packet.elements || source.job->plan.format != Format::udp)
       continue;
     return sum(source, packet, out);
   }
-  ++counters.strangers;
+  ++ports_[at].strangers;
 }
 
 // Ordinary frames: by destination address; to everybody where it names a group.

@@ -13,6 +13,7 @@
 #include "switch/counters.h"
 #include "switch/plan.h"
 #include "switch/pool.h"
+#include "switch/roce.h"
 #include "switch/transmitter.h"
 
 namespace ghostrank::switchml {
@@ -36,10 +37,16 @@ class CompiledSwitch {
   const PortCounters& port(int p) const { return ports_[static_cast<std::size_t>(p)]; }
 
  private:
+  // Over RoCEv2: a queue pair of the switch, and what comes next on the worker's that answers it.
+  struct Flow {
+    RoceQueue in;
+    std::uint32_t out_sequence = 0;
+  };
   struct Job {
     JobPlan plan;
     Pool pool;
     JobCounters counters;
+    std::vector<std::vector<Flow>> flows;  // by worker and queue; empty over UDP
   };
   struct Source {  // who may use which slots, at one ingress port
     std::uint32_t ip = 0;
@@ -49,10 +56,16 @@ class CompiledSwitch {
   };
   static constexpr int kUpper = -1;
 
+  void receive_udp(int port, const Packet& packet, Transmitter& out);
   void forward(int port, std::span<const std::byte> frame, Transmitter& out);
   void sum(const Source& source, const Packet& packet, Transmitter& out);
   void send_result(Job& job, const Worker& worker, const Packet& result, Transmitter& out);
   void send_up(Job& job, const Packet& packet, Transmitter& out);
+  // compiled_roce.cpp
+  static std::vector<std::vector<Flow>> flows_of(const JobPlan& job);
+  void receive_roce(int port, const RocePacket& packet, Transmitter& out);
+  void sum_roce(int port, const Source& source, const RocePacket& packet, Transmitter& out);
+  void send_roce(Job& job, int worker, const RocePacket& result, Transmitter& out);
   std::byte* transmit(int port, std::size_t bytes, Transmitter& out);
   void copy_to(int port, std::span<const std::byte> frame, Transmitter& out);
   void index_sources();

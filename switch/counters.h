@@ -14,6 +14,7 @@ struct JobCounters {
   std::uint64_t received = 0, collected = 0, duplicates = 0, broadcasts = 0, retransmissions = 0;
   std::uint64_t sent = 0;     // copies of results and, on a leaf, sums sent up
   std::uint64_t results = 0;  // of a leaf: results that came from above
+  std::uint64_t gaps = 0;     // over RoCEv2: dropped, because a packet before them is missing
 };
 
 struct PortCounters {

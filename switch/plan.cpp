@@ -1,5 +1,7 @@
 #include "switch/plan.h"
 
+#include "switch/roce.h"
+
 namespace ghostrank::switchml {
 namespace {
 
@@ -20,13 +22,43 @@ std::string wrong_worker(const SwitchPlan& plan, const JobPlan& job, std::size_t
       return who + " has the port and address of worker " + std::to_string(v);
   }
   for (const JobPlan& other : plan.jobs) {
+    if (job.format == Format::roce && other.format == Format::roce && w < other.workers.size() &&
+        same_source(other.workers[w], worker))
+      return who + " has the switch's queue pairs of that number in job '" + other.name +
+             "'; give it another number here";
     if (!share_slots(job, other)) continue;
     for (const Worker& theirs : other.workers) {
-      if (same_source(theirs, worker))
+      if (other.format == job.format && same_source(theirs, worker))
         return who + " has slots " + std::to_string(other.first_slot) + " to " +
                std::to_string(other.first_slot + other.slots - 1) + " in job '" + other.name +
                "'; give this job other slots";
     }
+  }
+  return {};
+}
+
+// What only jobs over RoCEv2 have, and what they have not.
+std::string wrong_format(const JobPlan& job) {
+  if (job.format == Format::udp) {
+    for (const Worker& worker : job.workers) {
+      if (!worker.queue_pairs.empty()) return "queue pairs belong to a job of format roce";
+    }
+    return {};
+  }
+  if (job.elements != kRoceElements)
+    return "packets over RoCEv2 have " + std::to_string(kRoceElements) + " elements, not " +
+           std::to_string(job.elements);
+  if (job.uplink)
+    return "a job over RoCEv2 has no uplink: a leaf would need queue pairs of its own";
+  const std::size_t queues = job.workers[0].queue_pairs.size();
+  if (queues < 1 || queues > static_cast<std::size_t>(kQueuePairsOfWorker))
+    return "a worker over RoCEv2 has 1 to " + std::to_string(kQueuePairsOfWorker) +
+           " queue_pairs, not " + std::to_string(queues);
+  for (std::size_t w = 0; w < job.workers.size(); ++w) {
+    if (job.workers[w].queue_pairs.size() != queues)
+      return "worker " + std::to_string(w) + " has " +
+             std::to_string(job.workers[w].queue_pairs.size()) + " queue_pairs, worker 0 has " +
+             std::to_string(queues) + "; all have as many";
   }
   return {};
 }
@@ -50,6 +82,7 @@ std::string reason_to_refuse(const SwitchPlan& plan, const JobPlan& job) {
   if (job.uplink && (job.uplink->port < 0 || job.uplink->port >= plan.ports))
     return "the uplink is on port " + std::to_string(job.uplink->port) +
            ", the switch has ports 0 to " + std::to_string(plan.ports - 1);
+  if (std::string why = wrong_format(job); !why.empty()) return why;
   for (std::size_t w = 0; w < job.workers.size(); ++w) {
     if (std::string why = wrong_worker(plan, job, w); !why.empty()) return why;
   }

@@ -13,10 +13,24 @@
 
 namespace ghostrank::switchml {
 
+enum class Format : std::uint8_t {
+  udp,   // switchml.h
+  roce,  // roce.h: 256 elements
+};
+
+// Of a worker: where results over RoCEv2 go, and the sequence number of the first one.
+struct QueuePair {
+  std::uint32_t number = 0, first_sequence = 0;  // 24 bits
+};
+
 struct Worker {
   int port = 0;  // of the switch, 0 ..
   Mac mac{};
   std::uint32_t ip = 0;
+  // Over RoCEv2: of the memory that results are written to; and what answers the switch's queue
+  // pairs of this worker, one for one.
+  std::uint32_t remote_key = 0;
+  std::vector<QueuePair> queue_pairs = {};
 };
 
 // The switch above a leaf: it sees the leaf as one worker.
@@ -28,7 +42,8 @@ struct Uplink {
 
 // Slots [first_slot, first_slot + slots) of the packets of these workers. A packet belongs to a
 // job by its ingress port, its source address and its slot; the job number inside is the workers'
-// own.
+// own. Over RoCEv2 it is the port, the source address and the worker's number in the queue pair
+// that tell, then the slots.
 struct JobPlan {
   std::string name;
   int elements = 256;
@@ -38,6 +53,7 @@ struct JobPlan {
   std::uint16_t worker_port = kWorkerPort;
   std::vector<Worker> workers;  // by number
   std::optional<Uplink> uplink;
+  Format format = Format::udp;
 };
 
 struct Forward {

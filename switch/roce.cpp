@@ -6,16 +6,14 @@ namespace ghostrank::switchml {
 namespace {
 
 constexpr std::size_t kBth = kUdpHeaderBytes, kAfterBth = kBth + 12;
-constexpr std::size_t kReth = 16, kImmediate = 4, kIcrc = 4;
+constexpr std::size_t kReth = 16, kImmediate = 4;
 constexpr std::size_t kPayload = 4 * kRoceElements;
 constexpr std::uint16_t kPartition = 0xffff;
-constexpr std::uint32_t kSequenceMask = 0xffffff, kSlotMask = 0x7fff;
+constexpr std::uint32_t kMask24 = 0xffffff;  // of queue pairs and sequence numbers
 
 void read_reth(const std::byte* at, RocePacket& packet) {
-  const std::uint32_t key = load32(at + 8);
   packet.address = load64(at);
-  packet.set = static_cast<std::uint8_t>(key & 1);
-  packet.slot = static_cast<std::uint16_t>(key >> 1 & kSlotMask);
+  packet.remote_key = load32(at + 8);
   packet.length = load32(at + 12);
 }
 
@@ -28,9 +26,8 @@ void read_immediate(const std::byte* at, RocePacket& packet) {
 void write_bth(const RocePacket& packet, std::byte* at) {
   at[0] = static_cast<std::byte>(packet.opcode);
   store16(at + 2, kPartition);
-  store32(at + 4, static_cast<std::uint32_t>(packet.worker) << 16 |
-                      static_cast<std::uint32_t>(packet.queue_pair));
-  store32(at + 8, packet.sequence & kSequenceMask);
+  store32(at + 4, packet.queue_pair & kMask24);
+  store32(at + 8, packet.sequence & kMask24);
 }
 
 }  // namespace
@@ -51,7 +48,7 @@ std::size_t roce_header_bytes(RoceOpcode opcode) {
 }
 
 std::size_t roce_frame_bytes(RoceOpcode opcode) {
-  return roce_header_bytes(opcode) + kPayload + kIcrc;
+  return roce_header_bytes(opcode) + kPayload + kIcrcBytes;
 }
 
 Kind parse_roce(std::span<const std::byte> frame, RocePacket& packet) {
@@ -66,10 +63,8 @@ Kind parse_roce(std::span<const std::byte> frame, RocePacket& packet) {
   if (!udp_has(frame, roce_frame_bytes(packet.opcode))) return Kind::malformed;
   packet.target = udp_target(f);
   packet.source = udp_source(f);
-  const std::uint32_t queue = load32(f + kBth + 4);
-  packet.worker = static_cast<int>(queue >> 16 & (kMaxWorkers - 1));
-  packet.queue_pair = static_cast<int>(queue & (kQueuePairsOfWorker - 1));
-  packet.sequence = load32(f + kBth + 8) & kSequenceMask;
+  packet.queue_pair = load32(f + kBth + 4) & kMask24;
+  packet.sequence = load32(f + kBth + 8) & kMask24;
   std::size_t at = kAfterBth;
   if (begins(packet.opcode)) {
     read_reth(f + at, packet);
@@ -88,7 +83,7 @@ void write_roce_header(const RocePacket& packet, std::byte* f) {
   std::byte* at = f + kAfterBth;
   if (begins(packet.opcode)) {
     store64(at, packet.address);
-    store32(at + 8, (packet.slot & kSlotMask) << 1 | packet.set);
+    store32(at + 8, packet.remote_key);
     store32(at + 12, packet.length);
     at += kReth;
   }
@@ -100,14 +95,14 @@ void write_roce_header(const RocePacket& packet, std::byte* f) {
 
 std::optional<RocePlace> follow(RoceQueue& queue, const RocePacket& packet) {
   if (begins(packet.opcode)) {
-    queue = {packet.sequence, packet.slot, packet.set, false};
+    queue = {packet.sequence, place_of(packet.remote_key), false};
   } else if (queue.broken || packet.sequence != queue.next_sequence) {
     queue.broken = true;
     return std::nullopt;
   }
-  const RocePlace place{queue.slot, queue.set};
-  queue.next_sequence = (packet.sequence + 1) & kSequenceMask;
-  queue.slot = static_cast<std::uint16_t>((queue.slot + 1) & kSlotMask);
+  const RocePlace place = queue.next;
+  queue.next_sequence = next_sequence(packet.sequence);
+  queue.next.slot = static_cast<std::uint16_t>((place.slot + 1) & 0x7fff);
   if (ends(packet.opcode)) queue.broken = true;  // nothing follows it
   return place;
 }

@@ -8,10 +8,12 @@
 //   BTH    0     opcode: 0x26 first, 0x27 middle, 0x28 last, 0x29 last with immediate, 0x2a only,
 //                0x2b only with immediate
 //          2-3   partition key 0xffff
-//          5-7   destination queue pair: bits 20-16 the worker, 8-0 one of its 512 queue pairs
+//          5-7   destination queue pair; of the switch: bits 20-16 the worker, 8-0 one of its 512
 //          9-11  packet sequence number
 //   RETH   0-7   address of the result at the worker, alike at all workers, echoed
-//          8-11  remote key: bit 0 the set, bits 15-1 the slot, of the message's first packet
+//          8-11  remote key; of the switch: bit 0 the set, bits 15-1 the slot, of the message's
+//          first
+//                packet; of a worker: its memory's
 //          12-15 length of the message, echoed
 //   immediate    31-16 low bits of the message's number, 15-8 e0, 7-0 e1; both signed
 //
@@ -33,6 +35,7 @@ namespace ghostrank::switchml {
 inline constexpr std::uint16_t kRocePort = 4791;
 inline constexpr int kRoceElements = 256;
 inline constexpr int kQueuePairsOfWorker = 512;
+inline constexpr std::size_t kIcrcBytes = 4;
 
 enum class RoceOpcode : std::uint8_t {
   first = 0x26,
@@ -47,16 +50,38 @@ bool begins(RoceOpcode opcode);
 bool ends(RoceOpcode opcode);
 bool has_immediate(RoceOpcode opcode);
 
+// The switch's queue pairs: which worker writes to one, and which of its own it is.
+inline constexpr std::uint32_t switch_queue_pair(int worker, int queue) {
+  return static_cast<std::uint32_t>(worker) << 16 | static_cast<std::uint32_t>(queue);
+}
+inline constexpr int worker_of(std::uint32_t queue_pair) {
+  return static_cast<int>(queue_pair >> 16 & (kMaxWorkers - 1));
+}
+inline constexpr int queue_of(std::uint32_t queue_pair) {
+  return static_cast<int>(queue_pair & (kQueuePairsOfWorker - 1));
+}
+
+// Where a packet's elements belong, and the remote key that says so.
+struct RocePlace {
+  std::uint16_t slot = 0;  // below 2^15
+  std::uint8_t set = 0;    // 0 or 1
+};
+inline constexpr std::uint32_t remote_key_of(RocePlace place) {
+  return static_cast<std::uint32_t>(place.slot << 1 | place.set);
+}
+inline constexpr RocePlace place_of(std::uint32_t remote_key) {
+  return {static_cast<std::uint16_t>(remote_key >> 1 & 0x7fff),
+          static_cast<std::uint8_t>(remote_key & 1)};
+}
+
 struct RocePacket {
   Address source, target;  // target.udp is kRocePort
   RoceOpcode opcode = RoceOpcode::only;
-  int worker = 0;              // below kMaxWorkers
-  int queue_pair = 0;          // below kQueuePairsOfWorker
-  std::uint32_t sequence = 0;  // 24 bits
+  std::uint32_t queue_pair = 0;  // 24 bits
+  std::uint32_t sequence = 0;    // 24 bits
   // Where begins(opcode):
   std::uint64_t address = 0;
-  std::uint16_t slot = 0;  // below 2^15
-  std::uint8_t set = 0;
+  std::uint32_t remote_key = 0;
   std::uint32_t length = 0;
   // Where has_immediate(opcode):
   std::uint16_t message = 0;
@@ -70,24 +95,23 @@ std::size_t roce_frame_bytes(RoceOpcode opcode);
 // Reads a frame without FCS; `packet` is set where the result is Kind::switchml.
 Kind parse_roce(std::span<const std::byte> frame, RocePacket& packet);
 
-// Writes the headers, roce_header_bytes(packet.opcode), and nothing behind them.
+// Writes the headers, roce_header_bytes(packet.opcode), and nothing behind them: elements and the
+// ICRC are the caller's.
 void write_roce_header(const RocePacket& packet, std::byte* frame);
 
-// What a switch knows of one queue pair of a worker.
+// What a switch knows of one of its queue pairs.
 struct RoceQueue {
   std::uint32_t next_sequence = 0;
-  std::uint16_t slot = 0;
-  std::uint8_t set = 0;
+  RocePlace next;
   bool broken = true;  // no message has begun, or one has a gap
-};
-
-struct RocePlace {
-  std::uint16_t slot = 0;
-  std::uint8_t set = 0;
 };
 
 // Where this packet's elements belong; none: it is dropped, because a packet before it is missing.
 // After a gap everything is dropped until a message begins: it is sent again as a whole.
 std::optional<RocePlace> follow(RoceQueue& queue, const RocePacket& packet);
+
+inline constexpr std::uint32_t next_sequence(std::uint32_t sequence) {
+  return (sequence + 1) & 0xffffff;
+}
 
 }  // namespace ghostrank::switchml

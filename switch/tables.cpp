@@ -74,6 +74,10 @@ Tables tables_of(const JobPlan& job, const Placement& place) {
 
 Placement Allocation::admit(const JobPlan& job) {
   const std::string who = "job '" + job.name + "'";
+  if (job.format != Format::udp)
+    throw std::invalid_argument(who +
+                                " is over RoCEv2, which the P4 program does not sum; use "
+                                "--target compiled");
   if (job.elements != elements_)
     throw std::invalid_argument(who + " has packets of " + std::to_string(job.elements) +
                                 " elements, the program is for " + std::to_string(elements_));

@@ -30,6 +30,7 @@ void add(switchml::JobCounters& to, const switchml::JobCounters& from) {
   to.retransmissions += from.retransmissions;
   to.sent += from.sent;
   to.results += from.results;
+  to.gaps += from.gaps;
 }
 
 }  // namespace

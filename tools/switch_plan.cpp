@@ -60,6 +60,19 @@ class Fields {
                        std::to_string(high) + ", not " + description(v));
     return number;
   }
+  // Of 32 bits, decimal or hexadecimal.
+  std::uint32_t number32(std::string_view name) const {
+    const YamlValue& v = at(name);
+    const bool hex = v.text.starts_with("0x");
+    std::uint32_t number = 0;
+    const char* end = v.text.data() + v.text.size();
+    const auto [stop, error] =
+        std::from_chars(v.text.data() + (hex ? 2 : 0), end, number, hex ? 16 : 10);
+    if (!v.is_scalar() || error != std::errc{} || stop != end)
+      fail(v.mark,
+           std::string(name) + " is a number of 32 bits such as 0x1234, not " + description(v));
+    return number;
+  }
   double share(std::string_view name) const {
     const YamlValue* v = find(name);
     if (v == nullptr) return 0;
@@ -106,19 +119,48 @@ class Fields {
   std::string what_;
 };
 
+switchml::Format format_of(const Fields& job) {
+  const YamlValue* format = job.find("format");
+  if (format == nullptr || (format->is_scalar() && format->text == "udp"))
+    return switchml::Format::udp;
+  if (!format->is_scalar() || format->text != "roce")
+    fail(format->mark, "format is udp or roce, not " + description(*format));
+  return switchml::Format::roce;
+}
+
+constexpr int kMost24 = 0xffffff;
+
+switchml::Worker worker_of(const YamlValue& value, switchml::Format format) {
+  if (format == switchml::Format::udp) {
+    const Fields w(value, "a worker", {"port", "mac", "ip"});
+    return {w.integer("port", 0, 255), w.mac("mac"), w.ip("ip")};
+  }
+  const Fields w(value, "a worker over RoCEv2", {"port", "mac", "ip", "remote_key", "queue_pairs"});
+  switchml::Worker worker{w.integer("port", 0, 255), w.mac("mac"), w.ip("ip")};
+  worker.remote_key = w.number32("remote_key");
+  for (const YamlValue& child : w.list("queue_pairs")) {
+    const Fields pair(child, "a queue pair", {"number", "first_sequence"});
+    worker.queue_pairs.push_back(
+        {static_cast<std::uint32_t>(pair.integer("number", 0, kMost24)),
+         static_cast<std::uint32_t>(pair.integer("first_sequence", 0, kMost24, 0))});
+  }
+  return worker;
+}
+
 JobPlan job_of(const YamlValue& value) {
-  const Fields f(value, "a job",
-                 {"name", "elements", "first_slot", "slots", "worker_port", "workers", "uplink"});
+  const Fields f(
+      value, "a job",
+      {"name", "format", "elements", "first_slot", "slots", "worker_port", "workers", "uplink"});
   JobPlan job;
   job.name = f.text("name");
+  job.format = format_of(f);
   job.elements = f.integer("elements", 1, 256, job.elements);
   job.first_slot = f.integer("first_slot", 0, switchml::kMaxSlots - 1, job.first_slot);
   job.slots = f.integer("slots", 1, switchml::kMaxSlots, job.slots);
   job.worker_port =
       static_cast<std::uint16_t>(f.integer("worker_port", 1, 65520, int{job.worker_port}));
   for (const YamlValue& child : f.list("workers")) {
-    const Fields w(child, "a worker", {"port", "mac", "ip"});
-    job.workers.push_back({w.integer("port", 0, 255), w.mac("mac"), w.ip("ip")});
+    job.workers.push_back(worker_of(child, job.format));
   }
   if (const YamlValue* up = f.find("uplink")) {
     const Fields u(*up, "an uplink", {"port", "mac", "ip"});

@@ -76,6 +76,7 @@ std::string switch_json(const switchml::SwitchCounters& counters) {
                     {"broadcasts", c.broadcasts},
                     {"retransmissions", c.retransmissions},
                     {"results", c.results},
+                    {"gaps", c.gaps},
                     {"sent", c.sent}});
   }
   return ordered_json{{"ports", ports}, {"jobs", jobs}}.dump();

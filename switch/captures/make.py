@@ -369,8 +369,110 @@ def hostile():
     return [capture]
 
 
+FIRST, MIDDLE, LAST_IMMEDIATE = 0x26, 0x27, 0x29
+MESSAGE = (FIRST, MIDDLE, MIDDLE, LAST_IMMEDIATE)
+ROCE_PORT = 4791
+ADDRESS, LENGTH = 0x7F0000001000, 4 * 1024
+
+
+def roce_frame(source, target, opcode, pair, sequence, key, message, exponents, values):
+    """An RDMA write over an unreliable connection; source, target: (MAC, IPv4 address)."""
+    transport = struct.pack(">BBHII", opcode, 0, 0xFFFF, pair, sequence & 0xFFFFFF)
+    if opcode == FIRST:
+        transport += struct.pack(">QII", ADDRESS, key, LENGTH)
+    if opcode == LAST_IMMEDIATE:
+        transport += struct.pack(">Hbb", message, *exponents)
+    payload = transport + b"".join(struct.pack(">I", v & 0xFFFFFFFF) for v in values) + bytes(4)
+    ip = struct.pack(">BBHHHBBHII", 0x45, 0, 28 + len(payload), 0, 0, 64, 17, 0, source[1], target[1])
+    ip = ip[:10] + struct.pack(">H", checksum(ip)) + ip[12:]
+    udp = struct.pack(">HHHH", 0xC000, ROCE_PORT, 8 + len(payload), 0)
+    return target[0] + source[0] + b"\x08\x00" + ip + udp + payload
+
+
+class RoceCapture(Capture):
+    """Over RoCEv2: a register per queue pair knows the next sequence number and the next place; a
+    gap is an error that stays until a message begins."""
+
+    ERROR = 0x80000000
+
+    def __init__(self, name, job):
+        super().__init__(name, len(job.workers), [job])
+        self.register = {}
+        self.leaving = {w: 0xFFFFFE for w in job.workers}  # sequence numbers that wrap soon
+
+    def packet(self, worker, opcode, sequence, slot, version, message, exponents, values):
+        key = slot << 1 | version
+        source, target = (worker_mac(worker), worker_ip(worker)), (SWITCH_MAC, SWITCH_IP)
+        data = roce_frame(source, target, opcode, worker << 16, sequence, key, message, exponents, values)
+        self.raw(worker, data)
+        following, place = self.register.get(worker, (self.ERROR, 0))
+        if opcode == FIRST:
+            place = key
+        elif following != sequence:
+            self.register[worker] = (self.ERROR, 0)
+            return
+        self.register[worker] = (self.ERROR if opcode == LAST_IMMEDIATE else sequence + 1, place + 2)
+        job = self.jobs[0]
+        if not job.first_slot <= place >> 1 < job.first_slot + job.slots:
+            self.register[worker] = (self.ERROR, 0)
+            return
+        low = exponents if opcode == LAST_IMMEDIATE else (-128, -128)
+        receivers, e, sums = job.receive(Chunk(worker, place >> 1, place & 1, 0, values, low))
+        for w in receivers:
+            to = (worker_mac(w), worker_ip(w))
+            result = roce_frame(target, to, opcode, 0x100 + w, self.leaving[w], 0xABC0 + w, message, e, sums)
+            self.leaving[w] = self.leaving[w] + 1 & 0xFFFFFF
+            self.leaves[w].append((self.time_ns, result))
+
+    def message(self, worker, number, sequence, lost=()):
+        """Message `number`: four packets from slot 4 * (number % 2); those in `lost` do not arrive."""
+        for n, opcode in enumerate(MESSAGE):
+            if n not in lost:
+                self.packet(
+                    worker, opcode, sequence + n, 4 * (number % 2), number // 2 % 2, number,
+                    (worker - number, number - worker), ramp(1000 * number + 100 * n + worker, 256),
+                )  # fmt: skip
+
+    def plan(self):
+        job = self.jobs[0]
+        text = "schema: ghostrank/switch/1\nmac: 02:00:00:00:ff:01\nip: 10.0.0.254\njobs:\n"
+        text += f"  - name: {job.name}\n    format: roce\n    slots: {job.slots}\n    workers:\n"
+        for w in job.workers:
+            text += (
+                f"      - {{port: {w}, mac: {worker_mac(w).hex(':')}, ip: 10.0.0.{w + 1},"
+                f" remote_key: {hex(0xABC0 + w)}, queue_pairs: [{{number: {0x100 + w}, first_sequence: {0xFFFFFE}}}]}}\n"
+            )
+        return text
+
+
+def roce():
+    """Messages over RoCEv2: one with a gap, sent again as a whole; one that asks for a result again;
+    one beyond the job's slots."""
+    capture = RoceCapture("roce", Job("a", [0, 1, 2], 256, slots=8))
+    sequence = {0: 100, 1: 0xFFFFF0, 2: 5}
+
+    def send(worker, number, lost=()):
+        capture.message(worker, number, sequence[worker], lost)
+        sequence[worker] += len(MESSAGE)
+
+    for worker in range(3):
+        send(worker, 0)
+    send(0, 1)
+    send(1, 1, lost=(1,))
+    send(2, 1)
+    send(1, 1)
+    send(0, 1)  # its result was lost
+    for worker in (2, 1, 0):
+        send(worker, 2)
+    capture.packet(1, FIRST, 7, 8, 0, 9, (0, 0), ramp(0, 256))
+    capture.packet(1, MIDDLE, 8, 8, 0, 9, (0, 0), ramp(0, 256))
+    for worker in (1, 2, 0):
+        send(worker, 3)
+    return [capture]
+
+
 def main():
-    scenarios = (four_workers, trace, repetitions, last_slot, every_worker_count, loss, hostile)
+    scenarios = (four_workers, trace, repetitions, last_slot, every_worker_count, loss, hostile, roce)
     for scenario in scenarios:
         for capture in scenario():
             capture.write()

@@ -16,13 +16,14 @@ void check(const std::vector<std::byte>& frame, RoceQueue& queue) {
   const auto* begin = frame.data();
   fuzz::require(packet.values >= begin &&
                 packet.values + 4 * kRoceElements <= begin + frame.size());
-  fuzz::require(packet.worker < kMaxWorkers && packet.queue_pair < kQueuePairsOfWorker);
+  fuzz::require(worker_of(packet.queue_pair) < kMaxWorkers &&
+                queue_of(packet.queue_pair) < kQueuePairsOfWorker);
   std::vector<std::byte> again(roce_frame_bytes(packet.opcode));
   write_roce_header(packet, again.data());
   RocePacket same;
   fuzz::require(parse_roce(again, same) == Kind::switchml && same.opcode == packet.opcode &&
-                same.sequence == packet.sequence && same.slot == packet.slot &&
-                same.set == packet.set && same.worker == packet.worker && same.e0 == packet.e0);
+                same.sequence == packet.sequence && same.remote_key == packet.remote_key &&
+                same.queue_pair == packet.queue_pair && same.e0 == packet.e0);
   if (const auto place = follow(queue, packet)) fuzz::require(place->slot < 1 << 15);
   ++fuzz::accepted;
 }

@@ -48,6 +48,8 @@ class SwitchCaptures : public testing::TestWithParam<std::tuple<std::string, std
 
 TEST_P(SwitchCaptures, LeaveAsTheModelSays) {
   const auto& [target, name] = GetParam();
+  if (name.starts_with("roce") && target != "compiled")
+    GTEST_SKIP() << "target " << target << " does not sum packets over RoCEv2";
   if (!present(target)) GTEST_SKIP() << "target " << target << " is not on this machine";
   const fs::path in = fs::path(GHOSTRANK_SWITCH_CAPTURES) / name;
   const fs::path out =

@@ -117,7 +117,7 @@ TEST_P(SwitchControl, AdmitsCountsResetsAndRemovesJobs) {
   EXPECT_THAT(
       counters,
       HasSubstr(
-          R"({"job":"a","received":2,"collected":1,"duplicates":0,"broadcasts":1,"retransmissions":0,"results":0,"sent":2})"));
+          R"({"job":"a","received":2,"collected":1,"duplicates":0,"broadcasts":1,"retransmissions":0,"results":0,"gaps":0,"sent":2})"));
   EXPECT_THAT(counters, HasSubstr(R"({"job":"b","received":4,"collected":3,)"));
 
   // A sum that is forgotten begins anew.

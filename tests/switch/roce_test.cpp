@@ -25,13 +25,11 @@ RocePacket packet_of(RoceOpcode opcode, std::uint32_t sequence = 0xabcdef, int s
   p.source = {worker(3, 3).mac, worker(3, 3).ip, 0xc001};
   p.target = {kSwitchMac, kSwitchIp, kRocePort};
   p.opcode = opcode;
-  p.worker = 29;
-  p.queue_pair = 300;
+  p.queue_pair = switch_queue_pair(29, 300);
   p.sequence = sequence;
   if (begins(opcode)) {
     p.address = 0x0123456789abcdef;
-    p.slot = static_cast<std::uint16_t>(slot);
-    p.set = 1;
+    p.remote_key = remote_key_of({static_cast<std::uint16_t>(slot), 1});
     p.length = 4096;
   }
   if (has_immediate(opcode)) {
@@ -60,12 +58,11 @@ TEST(RocePacket, IsReadAsItWasWritten) {
     EXPECT_EQ(q.source, p.source);
     EXPECT_EQ(q.target, p.target);
     EXPECT_EQ(q.opcode, opcode);
-    EXPECT_EQ(q.worker, 29);
-    EXPECT_EQ(q.queue_pair, 300);
+    EXPECT_EQ(worker_of(q.queue_pair), 29);
+    EXPECT_EQ(queue_of(q.queue_pair), 300);
     EXPECT_EQ(q.sequence, 0xabcdefu);
     EXPECT_EQ(q.address, p.address);
-    EXPECT_EQ(q.slot, p.slot);
-    EXPECT_EQ(q.set, p.set);
+    EXPECT_EQ(q.remote_key, p.remote_key);
     EXPECT_EQ(q.length, p.length);
     EXPECT_EQ(q.message, p.message);
     EXPECT_EQ(q.e0, p.e0);
@@ -102,6 +99,14 @@ TEST(RocePacket, OfAnotherFormIsMalformed) {
     const Bytes cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(bytes));
     EXPECT_NE(parse_roce(cut, p), Kind::switchml) << bytes;
   }
+}
+
+TEST(RocePacket, SaysInItsRemoteKeyWhereItBelongs) {
+  for (const RocePlace place : {RocePlace{0, 0}, RocePlace{1, 0}, RocePlace{0x7fff, 1}}) {
+    EXPECT_EQ(place_of(remote_key_of(place)).slot, place.slot);
+    EXPECT_EQ(place_of(remote_key_of(place)).set, place.set);
+  }
+  EXPECT_EQ(remote_key_of({3, 1}), 7u) << "the set in bit 0, the slot above it";
 }
 
 TEST(RoceQueue, LeadsAMessageFromSlotToSlot) {

@@ -46,7 +46,9 @@ class SwitchPlanFile : public testing::Test {
     return read_switch_plan(path(), 2);
   }
   std::string why(const std::string& from, const std::string& to) const {
-    std::string text = kPlan;
+    return why(kPlan, from, to);
+  }
+  std::string why(std::string text, const std::string& from, const std::string& to) const {
     text.replace(text.find(from), from.size(), to);
     try {
       read(text);
@@ -73,13 +75,48 @@ TEST_F(SwitchPlanFile, IsReadWithItsDefaults) {
   EXPECT_EQ(plan.jobs[0].workers[1].ip, 0x0a000002u);
 }
 
+constexpr const char* kRocePlan = R"(schema: ghostrank/switch/1
+mac: 02:00:00:00:ff:01
+ip: 10.0.0.254
+jobs:
+  - name: a
+    format: roce
+    workers:
+      - port: 1
+        mac: 02:00:00:00:00:01
+        ip: 10.0.0.1
+        remote_key: 0x1a2b
+        queue_pairs: [{number: 17, first_sequence: 4711}, {number: 18}]
+)";
+
+TEST_F(SwitchPlanFile, HasQueuePairsOverRoce) {
+  const switchml::SwitchPlan plan = read(kRocePlan);
+  ASSERT_EQ(plan.jobs.size(), 1u);
+  EXPECT_EQ(plan.jobs[0].format, switchml::Format::roce);
+  const switchml::Worker& worker = plan.jobs[0].workers.at(0);
+  EXPECT_EQ(worker.remote_key, 0x1a2bu);
+  ASSERT_EQ(worker.queue_pairs.size(), 2u);
+  EXPECT_EQ(worker.queue_pairs[0].number, 17u);
+  EXPECT_EQ(worker.queue_pairs[0].first_sequence, 4711u);
+  EXPECT_EQ(worker.queue_pairs[1].first_sequence, 0u);
+  const auto wrong = [&](const std::string& from, const std::string& to) {
+    return why(kRocePlan, from, to);
+  };
+  EXPECT_THAT(wrong("format: roce", "format: tcp"), HasSubstr(":6:13: format is udp or roce"));
+  EXPECT_THAT(wrong("0x1a2b", "0x1a2g"), HasSubstr("remote_key is a number of 32 bits"));
+  EXPECT_THAT(wrong("number: 18", "number: 16777216"), HasSubstr("from 0 to 16777215"));
+  EXPECT_THAT(wrong("format: roce", "format: udp"), HasSubstr("a worker has no key 'remote_key'"));
+  EXPECT_THAT(wrong("format: roce", "elements: 64\n    format: roce"), HasSubstr("not 64"));
+}
+
 TEST_F(SwitchPlanFile, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(why("switch/1", "job/1"), HasSubstr(":1:9: the schema of a switch"));
   EXPECT_THAT(why("ip: 10.0.0.254", "ip: 10.0.0"), HasSubstr(":3:5: ip is an IPv4 address"));
   EXPECT_THAT(why("mac: 02:00:00:00:ff:01", "mac: zz"), HasSubstr(":2:6: mac is a MAC address"));
   EXPECT_THAT(why("mac: 02:00:00:00:ff:01\n", ""), HasSubstr("needs a key 'mac'"));
   EXPECT_THAT(why("slots: 8", "slots: 99999"), HasSubstr("slots is a number from 1 to 16384"));
-  EXPECT_THAT(why("slots: 8", "slot: 8"), HasSubstr("no key 'slot'; known here: name, elements"));
+  EXPECT_THAT(why("slots: 8", "slot: 8"),
+              HasSubstr("no key 'slot'; known here: name, format, elements"));
   EXPECT_THAT(why("elements: 64", "elements: 65"),
               HasSubstr("job 'a': elements are 32, 64 or 256"));
   EXPECT_THAT(why("ingress: 0.5", "ingress: 1.5"), HasSubstr("a probability below 1"));
