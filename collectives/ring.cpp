@@ -48,10 +48,15 @@ Transfer recv_gathered(const Shape& s, int p, int k) { return recv_block(s, p, k
 
 }  // namespace
 
-const Form kRingAllReduce{
-    .unit = Form::Unit::piece, .rounds = both, .send = send_piece, .recv = recv_piece};
-const Form kRingReduceScatter{.rounds = half, .send = send_block, .recv = recv_block};
-const Form kRingAllGather{.rounds = half, .send = send_gathered, .recv = recv_gathered};
+const Form kRingAllReduce{.unit = Form::Unit::piece,
+                          .rounds = both,
+                          .send = send_piece,
+                          .recv = recv_piece,
+                          .passes_on = right};
+const Form kRingReduceScatter{
+    .rounds = half, .send = send_block, .recv = recv_block, .passes_on = right};
+const Form kRingAllGather{
+    .rounds = half, .send = send_gathered, .recv = recv_gathered, .passes_on = right};
 const Form kRingAllGatherV{
     .pace = Form::Pace::uneven, .rounds = half, .send = send_gathered, .recv = recv_gathered};
 

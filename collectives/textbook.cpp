@@ -165,7 +165,8 @@ Step Textbook::fused_step(const Lane& lane, int position, int k) const {
   step.scattered = form_.pieces != nullptr;
   step.slices = lane.slices;
   step.slice_elements = lane.slice_elements;
-  if (k > 0) {
+  const bool sends = k<form_.rounds(shape, position), receives = k> 0;
+  if (receives) {
     const Transfer in = form_.recv(shape, position, k - 1);
     if (in.peer != kNoRank) {
       step.recv_from.push(shape.order.rank_at(in.peer));
@@ -173,7 +174,10 @@ Step Textbook::fused_step(const Lane& lane, int position, int k) const {
       step.on_recv = in.combine;
     }
   }
-  if (k < form_.rounds(shape, position)) {
+  if (sends && receives && form_.passes_on) {
+    step.send_to.push(shape.order.rank_at(form_.passes_on(shape, position)));
+    assign(step.send, step.recv);
+  } else if (sends) {
     const Transfer out = form_.send(shape, position, k);
     if (out.peer != kNoRank) {
       step.send_to.push(shape.order.rank_at(out.peer));

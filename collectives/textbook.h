@@ -183,6 +183,9 @@ struct Form {
   int (*rounds)(const Shape&, int position) = nullptr;
   Transfer (*send)(const Shape&, int position, int round) = nullptr;
   Transfer (*recv)(const Shape&, int position, int round) = nullptr;
+  // Where a position sends in every round the block that it received in the round before; null: it
+  // does not. Only a shorter way to what `send` says.
+  int (*passes_on)(const Shape&, int position) = nullptr;
   // Where a scattered message's elements lie, as many as its block says; null: nothing is
   // scattered.
   void (*pieces)(const Shape&, int position, int round, Way, std::vector<Block>& out) = nullptr;

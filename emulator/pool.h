@@ -1,11 +1,12 @@
 // Values at small indices that stay theirs until they are taken out; places are used anew, the last
-// one left first.
+// one left first. Values stay where they are: a reference holds until the value is taken out.
 //
-// Bound: 2^32 - 1 values; memory grows to the most that were in at one time and is kept.
-// Threading: one owner.
+// Bound: 2^32 - 1 values; memory grows, by chunks, to the most that were in at one time and is
+// kept. Threading: one owner.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -17,25 +18,28 @@ template <typename T>
 class Pool {
  public:
   std::uint32_t put(T value) {
+    std::uint32_t i = size_;
     if (free_.empty()) {
-      places_.push_back(std::move(value));
-      return static_cast<std::uint32_t>(places_.size() - 1);
+      if (size_++ % kChunk == 0) chunks_.push_back(std::make_unique<T[]>(kChunk));
+    } else {
+      i = free_.back();
+      free_.pop_back();
     }
-    const std::uint32_t i = free_.back();
-    free_.pop_back();
-    places_[i] = std::move(value);
+    (*this)[i] = std::move(value);
     return i;
   }
 
   T take(std::uint32_t i) {
     free_.push_back(i);
-    return std::move(places_[i]);
+    return std::move((*this)[i]);
   }
 
-  T& operator[](std::uint32_t i) { return places_[i]; }
+  T& operator[](std::uint32_t i) { return chunks_[i / kChunk][i % kChunk]; }
 
  private:
-  std::vector<T> places_;
+  static constexpr std::uint32_t kChunk = 64;
+  std::vector<std::unique_ptr<T[]>> chunks_;
+  std::uint32_t size_ = 0;  // places that were ever taken
   std::vector<std::uint32_t> free_;
 };
 

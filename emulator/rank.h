@@ -75,6 +75,7 @@ struct Flight {
   std::uint32_t group = kNil, sequence = 0;  // group: kNil while it is not in use
   Rank position = kNoRank, peer = kNoRank;   // peer: of a send or recv, else kNoRank
   int waiting = 0;                           // actors that wait for others
+  bool lone = false;                         // has one actor, for whom everything is
   std::vector<ActorState> actors;
   const Op* op = nullptr;
   std::unique_ptr<Schedule> transfer;  // owns the schedule of a send or recv
@@ -83,6 +84,7 @@ struct Flight {
   std::uint8_t stream = 0, lane = 0;
   bool inside_node = false;
   bool starting = false;          // inside start_flight: its end is reported there
+  Flight* next = nullptr;         // of its rank's, or of those not in use
   Flight* next_member = nullptr;  // of a call inside a node, of those that wait for the others
   Moment start, end;
   std::unique_ptr<std::byte[]> work, input, scratch;  // verify mode
@@ -92,6 +94,38 @@ struct Flight {
     return sequence == e.sequence && group == e.group && rank == e.rank &&
            (peer == kNoRank || peer == e.source);
   }
+};
+
+// Those of a rank, in the order in which they began.
+class FlightList {
+ public:
+  bool empty() const { return first_ == nullptr; }
+  void append(Flight* f) {
+    f->next = nullptr;
+    *place_of(nullptr) = f;
+  }
+  void remove(const Flight* f) { *place_of(f) = f->next; }
+
+  struct Iterator {
+    Flight* at;
+    Flight* operator*() const { return at; }
+    Iterator& operator++() {
+      at = at->next;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at != other.at; }
+  };
+  Iterator begin() const { return {first_}; }
+  Iterator end() const { return {nullptr}; }
+
+ private:
+  Flight** place_of(const Flight* f) {
+    Flight** place = &first_;
+    while (*place != f) place = &(*place)->next;
+    return place;
+  }
+
+  Flight* first_ = nullptr;
 };
 
 struct StreamState {
@@ -121,7 +155,7 @@ struct PairCounter {  // sends or receives between this rank and one peer of a g
 
 struct RankState {
   Rank id = 0;
-  Place place;
+  std::uint32_t local = 0;  // index among the ranks of its shard
   const Role* role = nullptr;
   const Program* program = nullptr;
   std::uint32_t iteration = 0, stop_at = 0;
@@ -130,9 +164,8 @@ struct RankState {
   bool traced = false;
   std::vector<StreamState> streams;
   std::vector<EventState> events;
-  std::vector<std::uint32_t> group_sequence;  // collectives started, by group kind
   std::vector<PairCounter> pair_sequence;
-  std::vector<Flight*> flights;
+  FlightList flights;
   EarlyList early;  // for collectives this rank has not started
   Port nvlink;
   Picoseconds began = 0;                             // the current iteration

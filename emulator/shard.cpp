@@ -82,18 +82,18 @@ Shard::Shard(const Setup& setup)
                                                                   : std::chrono::nanoseconds(0)) {
   const std::vector<Rank>& mine = cluster_.ranks_of(host_, index_);
   ranks_.resize(mine.size());
+  sequences_.resize(mine.size() * workload_.group_names.size());
   std::vector<bool> traced(static_cast<std::size_t>(workload_.ranks));
   for (const Rank rank : setup.trace_ranks) traced[static_cast<std::size_t>(rank)] = true;
   for (std::size_t i = 0; i < mine.size(); ++i) {
     RankState& r = ranks_[i];
     r.id = mine[i];
-    r.place = cluster_.place(r.id);
+    r.local = static_cast<std::uint32_t>(i);
     r.role = &workload_.roles[workload_.role_of[static_cast<std::size_t>(r.id)]];
-    r.group_sequence.resize(workload_.group_names.size());
     r.traced = traced[static_cast<std::size_t>(r.id)];
   }
   nics_.resize(static_cast<std::size_t>(cluster_.nics()));
-  pace_.resize(nics_.size());
+  if (wired_) pace_.resize(nics_.size());
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
 }
 
@@ -311,15 +311,18 @@ void Shard::take_over(Parcel parcel) {
   schedule(event);
 }
 
-// The next event; meanwhile the cache gets what those behind it will touch, if it has not got it.
-Event Shard::pop() {
-  if (timers_.size() < kCachedEvents) return timers_.pop();
+// The cache gets what the events behind the next one will touch, if it has not got it.
+void Shard::prefetch() const {
   if (const Event* later = timers_.ahead(kFlightsAhead)) __builtin_prefetch(later->flight);
   if (const Event* soon = timers_.ahead(kActorsAhead); soon && soon->flight) {
     const auto* actor = reinterpret_cast<const char*>(soon->flight->actors.data());
     for (std::size_t line = 0; line < sizeof(ActorState); line += 64)
       __builtin_prefetch(actor + line);
   }
+}
+
+Event Shard::pop() {
+  if (timers_.size() >= kCachedEvents) prefetch();
   return timers_.pop();
 }
 

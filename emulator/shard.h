@@ -154,6 +154,7 @@ class Shard {
   bool fire_due();
   bool flush();
   void sleep();
+  void prefetch() const;
   Event pop();
   void fire(Event& event);
   Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank);
@@ -192,7 +193,7 @@ class Shard {
   void finish_flight(RankState& r, Flight& f);
   void meet_in_node(RankState& r, Flight& f);
   void end_in_node(Flight* first, Moment t);
-  void load_step(Flight& f, ActorState& a);
+  void load_step(Flight& f, std::uint32_t actor);
   void run_actor(RankState& r, Flight& f, std::uint32_t actor);
   bool walk_actor(RankState& r, Flight& f, std::uint32_t actor);
   bool begin_step(Flight& f, ActorState& a);
@@ -237,6 +238,7 @@ class Shard {
   ShardShared* shared_ = nullptr;
   Schedules schedules_;
   std::vector<RankState> ranks_;
+  std::vector<std::uint32_t> sequences_;  // collectives started: by rank, then by kind of group
   std::uint32_t ranks_left_ = 0;
   std::vector<IterationPart> open_;  // iterations that not every rank here has ended
   TimerQueue<Event> timers_;
@@ -255,9 +257,9 @@ class Shard {
   std::vector<int> waiting_, retried_;  // lanes with something in their outbox; those of this pass
   std::size_t outbox_size_ = 0;
   std::vector<Message> arrived_;
-  std::deque<std::unique_ptr<Flight>> flights_;  // owns; addresses are stable
-  std::vector<Flight*> free_flights_;
-  struct Meeting {  // members of a call inside a node that are there
+  std::deque<Flight> flights_;      // all there ever were; addresses are stable
+  Flight* free_flights_ = nullptr;  // those not in use, by Flight::next
+  struct Meeting {                  // members of a call inside a node that are there
     Flight* first = nullptr;
     int members = 0;
     Moment last;

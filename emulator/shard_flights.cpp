@@ -28,14 +28,10 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   GHOSTRANK_ASSERT(seat.group >= 0);
   const auto group = static_cast<std::uint32_t>(seat.group);
   const auto size = static_cast<int>(workload_.groups[group].members.size());
-  if (free_flights_.empty()) {
-    flights_.push_back(std::make_unique<Flight>());
-    free_flights_.push_back(flights_.back().get());
-  }
-  Flight& f = *free_flights_.back();
-  free_flights_.pop_back();
+  Flight& f = free_flights_ ? *free_flights_ : flights_.emplace_back();
+  free_flights_ = f.next;
   f.op = &op;
-  f.rank = static_cast<std::uint32_t>(r.place.local);
+  f.rank = r.local;
   f.stream = stream;
   f.group = group;
   f.position = seat.position;
@@ -51,7 +47,7 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   if (op.kind == Op::Kind::collective) {
     const Schedules::Play& play = schedules_.get(group, op);
     f.row = play.row;
-    f.sequence = r.group_sequence[op.group]++;
+    f.sequence = sequences_[r.local * workload_.group_names.size() + op.group]++;
     f.schedule = play.schedule.get();
     if (model_nodes_ && !segment_.verify && size > 1 && cluster_.inside_node(group)) {
       meet_in_node(r, f);
@@ -70,11 +66,12 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   }
   const int actors = f.schedule->actors(f.position);
   f.actors_left = actors;
+  f.lone = actors == 1;
   f.waiting = 0;
   if (f.actors.size() < static_cast<std::size_t>(actors))
     f.actors.resize(static_cast<std::size_t>(actors));
   if (segment_.verify) prepare_buffers(f);
-  r.flights.push_back(&f);
+  r.flights.append(&f);
   for (int i = 0; i < actors; ++i) {
     ActorState& a = f.actors[static_cast<std::size_t>(i)];
     const Actor actor = f.schedule->actor(f.position, i);
@@ -95,7 +92,7 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
       a.credits->lines.clear();
       a.credits->back = {};
     }
-    if (a.steps > 0) load_step(f, a);
+    if (a.steps > 0) load_step(f, static_cast<std::uint32_t>(i));
   }
   adopt_early(r, f);
   f.starting = true;
@@ -114,7 +111,7 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
 void Shard::meet_in_node(RankState& r, Flight& f) {
   f.inside_node = true;
   f.actors_left = 0;
-  r.flights.push_back(&f);
+  r.flights.append(&f);
   const std::uint64_t key = salt_of(f);
   Meeting& meeting = meetings_[key];
   f.next_member = meeting.first;
@@ -205,18 +202,19 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     s.now = f.end;
     s.phase = StreamState::Phase::ready;
   }
-  std::erase(r.flights, &f);
+  r.flights.remove(&f);
   f.transfer.reset();
   f.group = kNil;
-  free_flights_.push_back(&f);
+  f.next = free_flights_;
+  free_flights_ = &f;
 }
 
 // ---- Actors ----
 
-void Shard::load_step(Flight& f, ActorState& a) {
-  const auto index = static_cast<int>(&a - f.actors.data());
+void Shard::load_step(Flight& f, std::uint32_t actor) {
+  ActorState& a = f.actors[actor];
   // In its place: to copy it at once would wait for what has just been written.
-  ::new (&a.step) Step(f.schedule->step(f.position, index, a.k));
+  ::new (&a.step) Step(f.schedule->step(f.position, static_cast<int>(actor), a.k));
   a.slice = 0;
   a.awaiting = static_cast<std::uint8_t>((1u << a.step.recv_from.size()) - 1);
   if (!a.step.depends) return;
@@ -267,7 +265,7 @@ bool Shard::walk_actor(RankState& r, Flight& f, std::uint32_t actor) {
     }
     ++a.k;
     if (f.waiting > 0) wake_waiting(r, f);  // before this one may wait itself
-    if (a.k < a.steps) load_step(f, a);
+    if (a.k < a.steps) load_step(f, actor);
   }
   a.awaiting = 0;
   a.held = a.unposted > 0;

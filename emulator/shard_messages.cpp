@@ -29,6 +29,19 @@ std::byte* data_of(Flight& f, Buffer buffer) {
   return (buffer == Buffer::work ? f.work : buffer == Buffer::input ? f.input : f.scratch).get();
 }
 
+// The actor a message is for; beyond the last one: its channel is none of the collective's.
+std::uint32_t receiver_of(const Flight& f, const Event& e) {
+  if (f.lone) return 0;
+  return static_cast<std::uint32_t>(f.schedule->receiver(f.position, e.channel, e.source));
+}
+
+std::string stray(const Event& e) {
+  return "a message from rank " + std::to_string(e.source) + " of group " +
+         std::to_string(e.group & ~kPointToPoint) + " came on channel " +
+         std::to_string(e.channel) +
+         ", which the collective does not have; do all processes run the same job?";
+}
+
 void combine(Flight& f, std::byte* into, const std::byte* from, std::uint64_t count, Combine how) {
   if (how == Combine::reduce) return add_elements(f.op->dtype, into, from, count);
   std::memcpy(into, from, count * f.schedule->collective().element_bytes);
@@ -46,11 +59,11 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bo
   route = {};
   route.peer = peer;
   route.target = members[static_cast<std::size_t>(peer)];
-  const Place& to = cluster_.place(route.target);
+  const Place &from = cluster_.place(r.id), &to = cluster_.place(route.target);
   route.rank = static_cast<std::uint32_t>(to.local);
   route.shard = to.shard;
-  if (to.node == r.place.node) return;
-  route.hop = flows_.carries(r.place, to) ? Route::Hop::fabric : Route::Hop::process;
+  if (to.node == from.node) return;
+  route.hop = flows_.carries(from, to) ? Route::Hop::fabric : Route::Hop::process;
   const NicPair data = back ? nics_of(cluster_, *f.schedule, members, peer, f.position, channel)
                             : nics_of(cluster_, *f.schedule, members, f.position, peer, channel);
   route.nics = back ? NicPair{data.target, data.source} : data;
@@ -186,7 +199,7 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   h.slip_ns = to_ns(m.ready.slip);
   p.event.kind = Event::Kind::post;
   p.event.t = {start, m.ready.slip};
-  p.event.rank = static_cast<std::uint32_t>(r.place.local);
+  p.event.rank = r.local;
   p.event.nic = route.nics.source;
   p.event.actor = m.actor;
   p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
@@ -223,6 +236,12 @@ void Shard::arrive_from_wire(Message m) {
   if (h.nic > cluster_.nics_per_node())
     return fail("a message came for NIC " + std::to_string(h.nic - 1) +
                 ", which nodes of this job do not have; do all processes run the same job?");
+  const std::uint32_t group = h.group & ~kPointToPoint;
+  if (group >= workload_.groups.size() || h.source < 0 ||
+      static_cast<std::size_t>(h.source) >= workload_.groups[group].members.size())
+    return fail("a message came from rank " + std::to_string(h.source) + " of group " +
+                std::to_string(group) +
+                ", which this job does not have; do all processes run the same job?");
   const Place& p = cluster_.place(h.target);
   const Picoseconds floor = h.start + nic_.serialise(h.bytes);
   Event e;
@@ -259,8 +278,8 @@ void Shard::arrive(RankState& r, const Event& e) {
     return;
   }
   if (!f) return push_early(r.early, e);
-  const auto actor =
-      static_cast<std::uint32_t>(f->schedule->receiver(f->position, e.channel, e.source));
+  const std::uint32_t actor = receiver_of(*f, e);
+  if (actor >= f->actors.size()) return fail(stray(e));
   ActorState& a = f->actors[actor];
   for (int bit = 0; bit < a.step.recv_from.size(); ++bit) {
     if ((a.awaiting >> bit & 1) && a.step.recv_from[bit] == e.source && a.early.head == kNil) {
@@ -331,8 +350,9 @@ void Shard::adopt_early(RankState& r, Flight& f) {
     const std::uint32_t next = early_[i].next;
     if (find_flight(r, early_[i].event) == &f) {
       const Event e = unlink_early(r.early, before, i);
-      const int actor = f.schedule->receiver(f.position, e.channel, e.source);
-      push_early(f.actors[static_cast<std::size_t>(actor)].early, e);
+      const std::uint32_t actor = receiver_of(f, e);
+      if (actor >= f.actors.size()) return fail(stray(e));
+      push_early(f.actors[actor].early, e);
     } else {
       before = i;
     }

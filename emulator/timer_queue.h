@@ -8,7 +8,7 @@
 // event that is copied while its fields are still on their way to the cache holds up everything.
 //
 // Bounds: ranks below 2^24, 2^40 events in all, 2^32 in the heap at one time; memory grows to the
-// most that were pending and is kept.
+// most that were pending and is kept, but that of large runs which have emptied.
 // Threading: one owner.
 #pragma once
 
@@ -54,7 +54,8 @@ class TimerQueue {
     Run& run = runs_[static_cast<std::size_t>(first_)];
     const Event event = run.at(0).event;
     run.head = (run.head + 1) & run.mask;
-    --run.size;
+    if (--run.size == 0 && run.mask >= kKeptEmpty) [[unlikely]]
+      release(run);
     if (size_ > 0 && size_ == run.size) {  // nothing anywhere else
       first_key_ = run.at(0).key;
     } else {
@@ -74,6 +75,7 @@ class TimerQueue {
 
  private:
   static constexpr int kRuns = 4, kHeap = kRuns;
+  static constexpr std::size_t kKeptEmpty = 4096;  // a run as large gives its memory back
 
   struct Key {
     Picoseconds at;
@@ -119,7 +121,10 @@ class TimerQueue {
     }
   }
 
-  static void grow(Run& run) {
+  // Apart, and so out of the way of those who pop.
+  [[gnu::noinline]] static void release(Run& run) { run = {}; }
+
+  [[gnu::noinline]] static void grow(Run& run) {
     std::vector<Entry> larger(2 * run.ring.size());
     for (std::size_t i = 0; i < run.size; ++i) larger[i] = run.at(i);
     run.ring = std::move(larger);

@@ -1,6 +1,9 @@
 // Jobs for the benchmarks: programs of one collective on an emulated cluster of one-GPU nodes.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "emulator/control.h"
 #include "emulator/engine.h"
 #include "profiles/job.h"
@@ -45,6 +48,13 @@ inline Op collective(Func func, std::uint64_t count) {
   op.count = count;
   return op;
 }
+
+// What `play` says, played in a child process, so that its memory is its own.
+struct InChild {
+  double said = 0;
+  double most_resident_kib = 0;
+};
+std::optional<InChild> in_child(const std::function<double()>& play);  // none: it did not end well
 
 inline Result play(const BenchJob& b, Control& control) {
   Observer nobody;

@@ -6,9 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <benchmark/benchmark.h>
 
@@ -43,7 +40,7 @@ void OpenMpiAllReduce(benchmark::State& state) {
   }
 }
 
-// In a child, so that its memory is its own. The pipe brings seconds per call.
+// Seconds per call.
 void play_in_child(benchmark::State& state, bool verify, PayloadMode payload) {
   const auto ranks = static_cast<int>(state.range(0));
   BenchJob job = collective_job(
@@ -52,22 +49,9 @@ void play_in_child(benchmark::State& state, bool verify, PayloadMode payload) {
   job.job.spec.run.verify = verify;
   job.job.spec.fabric.payload = payload;
   for (auto _ : state) {
-    int ends[2];
-    if (pipe(ends) != 0) return state.SkipWithError("no pipe");
-    const pid_t child = fork();
-    if (child == 0) {
-      const double seconds = play_alone(job).played_wall_seconds / kCalls;
-      _exit(write(ends[1], &seconds, sizeof seconds) == sizeof seconds ? 0 : 1);
-    }
-    close(ends[1]);
-    double seconds = 0;
-    const bool told = read(ends[0], &seconds, sizeof seconds) == sizeof seconds;
-    close(ends[0]);
-    int status = 0;
-    rusage usage{};
-    wait4(child, &status, 0, &usage);
-    if (!told || status != 0) return state.SkipWithError("the run did not end well");
-    count(state, seconds, static_cast<double>(usage.ru_maxrss));
+    const auto child = in_child([&] { return play_alone(job).played_wall_seconds / kCalls; });
+    if (!child) return state.SkipWithError("the run did not end well");
+    count(state, child->said, child->most_resident_kib);
   }
 }
 

@@ -1,0 +1,99 @@
+// Messages that no process of the same job would send: each ends the run with what is wrong.
+#include <thread>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "emulator/fabric/fabric.h"
+#include "emulator/flows.h"
+#include "emulator/shard.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+// Brings one message, and then nothing.
+class OneMessage final : public Fabric {
+ public:
+  explicit OneMessage(const Header& header) { message_.header = header; }
+  bool try_send(int, Message&) override { return true; }
+  int poll(std::vector<Message>& arrived) override {
+    if (std::exchange(gone_, true)) return 0;
+    arrived.push_back(std::move(message_));
+    return 1;
+  }
+  void wait(std::chrono::nanoseconds, std::chrono::nanoseconds) override {
+    std::this_thread::yield();
+  }
+  void wake() override {}
+  bool idle() const override { return true; }
+  const std::string& failure() const override { return failure_; }
+  FabricStats stats() const override { return {}; }
+
+ private:
+  Message message_;
+  bool gone_ = false;
+  std::string failure_;
+};
+
+// What process 0 of two, with one rank each, says about a message while it waits for its peer's.
+std::string said_about(const Header& header) {
+  testing::SmallJob job(2, 1, FabricKind::ofi);
+  job.spec.collectives.channels = 2;
+  job.collective(Func::all_reduce, 1000);
+  const Cluster cluster(job.spec, job.workload, 2);
+  const Flows flows(job.spec, job.workload, cluster);
+  OneMessage fabric(header);
+  Shard shard({job.spec, job.workload, cluster, 0, 0, flows, fabric, 0, {}, 0, "", {}});
+  ShardShared shared(1);
+  shared.fabrics = {&fabric};
+  shard.prepare({}, shared);
+  shard.play(Clock::real(monotonic_ns(), 1));
+  return shared.failure;
+}
+
+Header expected_header() {
+  Header h;
+  h.group = 0;
+  h.sequence = 0;
+  h.source = 1;
+  h.target = 0;
+  h.bytes = 1000;  // a piece of a channel's half
+  return h;
+}
+
+TEST(Strays, AMessageOfAnotherLengthEndsTheRun) {
+  Header h = expected_header();
+  h.bytes = 17;
+  EXPECT_NE(said_about(h).find("got 17 bytes where its schedule expects 1000"), std::string::npos);
+}
+
+TEST(Strays, AMessageOnAChannelThatTheCollectiveHasNotEndsTheRun) {
+  Header h = expected_header();
+  h.channel = 7;
+  EXPECT_NE(said_about(h).find("came on channel 7, which the collective does not have"),
+            std::string::npos);
+}
+
+TEST(Strays, AMessageOfAGroupOrRankThatTheJobHasNotEndsTheRun) {
+  Header h = expected_header();
+  h.group = 1000;
+  EXPECT_NE(said_about(h).find("of group 1000, which this job does not have"), std::string::npos);
+  h = expected_header();
+  h.source = 2;
+  EXPECT_NE(said_about(h).find("came from rank 2 of group 0"), std::string::npos);
+  h.source = -1;
+  EXPECT_NE(said_about(h).find("came from rank -1 of group 0"), std::string::npos);
+}
+
+TEST(Strays, AMessageForARankOrByANicOfOthersEndsTheRun) {
+  Header h = expected_header();
+  h.target = 1;
+  EXPECT_NE(said_about(h).find("a message for rank 1 came to host 0"), std::string::npos);
+  h = expected_header();
+  h.nic = 200;
+  EXPECT_NE(said_about(h).find("a message came for NIC 199"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ghostrank
