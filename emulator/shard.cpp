@@ -15,7 +15,7 @@ constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 constexpr Picoseconds kStopped = -1;
 constexpr Picoseconds kBeforeAll = std::numeric_limits<Picoseconds>::min() / 2;
 constexpr int kEventsPerPass = 512;  // then the fabric has its turn again
-constexpr int kEventsPerClockRead = 32, kSendsPerClockRead = 8;
+constexpr int kEventsPerClockRead = 32;
 constexpr std::size_t kRingLog2 = 14;
 constexpr std::chrono::milliseconds kLongestSleep{50};
 // The kernel lets a wait for descriptors end late by a thousandth of its length, by a two-hundredth
@@ -28,7 +28,6 @@ constexpr std::size_t kScratchBytes = 256 << 10;  // stays in the cache
 constexpr std::size_t kMaxPendingEvents = 1u << 27;
 constexpr std::size_t kCachedEvents = 128;
 constexpr std::size_t kFlightsAhead = 12, kActorsAhead = 6;  // a few memory latencies of events
-constexpr std::size_t kMaxHeldPerFlight = 4096;  // three messages per actor, 64 channels, credits
 
 double thread_cpu_seconds() {
   timespec t{};
@@ -235,27 +234,6 @@ bool Shard::fire_due() {
   return fired > 0;
 }
 
-bool Shard::flush() {
-  bool any = false;
-  retried_.swap(waiting_);  // what goes may let its sender post more, into this lane or another
-  for (const int lane : retried_) {
-    Outbox& box = outbox_[static_cast<std::size_t>(lane)];
-    while (!box.queue.empty()) {
-      Flight* flight = box.queue.front().event.flight;
-      const std::uint32_t actor = box.queue.front().event.actor;
-      if (!try_hand_over(lane, box.queue.front())) break;
-      box.queue.pop_front();
-      --outbox_size_;
-      any = true;
-      if (flight) posted(*flight, actor);
-    }
-    box.waiting = !box.queue.empty();
-    if (box.waiting) waiting_.push_back(lane);
-  }
-  retried_.clear();
-  return any;
-}
-
 void Shard::sleep() {
   const std::int64_t began = monotonic_ns();
   auto timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(kLongestSleep);
@@ -368,58 +346,6 @@ void Shard::fire(Event& event) {
       return;
     }
   }
-}
-
-// Gives the parcel to another shard or process, now or, when there is no room, from the outbox;
-// then its sender is held until it has gone, which bounds every outbox by three messages per actor.
-void Shard::hand_over(int lane, Parcel&& parcel) {
-  Outbox& box = outbox_[static_cast<std::size_t>(lane)];
-  if (box.queue.empty() && try_hand_over(lane, parcel)) return;
-  if (parcel.event.flight) ++parcel.event.flight->actors[parcel.event.actor].unposted;
-  box.queue.push_back(std::move(parcel));
-  if (!box.waiting) waiting_.push_back(lane);
-  box.waiting = true;
-  ++outbox_size_;
-  GHOSTRANK_ASSERT(outbox_size_ <= (flights_.size() + 1) * kMaxHeldPerFlight);
-}
-
-bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
-  const auto way = static_cast<std::size_t>(index_ * shared_->shards + shard);
-  if (virtual_) {
-    shared_->mail[way].push_back(std::move(parcel));
-    return true;
-  }
-  if (!shared_->rings[way]->try_push(parcel)) return false;
-  if (shared_->asleep[static_cast<std::size_t>(shard)]->exchange(false)) {
-    shared_->fabrics[static_cast<std::size_t>(shard)]->wake();
-  }
-  return true;
-}
-
-bool Shard::try_hand_over(int lane, Parcel& parcel) {
-  if (lane < cluster_.shards()) return try_hand_to_shard(lane, parcel);
-  Header& h = parcel.message.header;
-  if (++handed_ % kSendsPerClockRead == 0) now_ = clock_.now();
-  const Picoseconds late = std::max<Picoseconds>(0, now_ - h.start);
-  h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
-  const auto nic = static_cast<std::size_t>(parcel.event.nic);
-  const Picoseconds start = h.start;
-  const std::uint64_t bytes = h.bytes;
-  const bool data = h.kind == MessageKind::data;
-  if (!fabric_.try_send(lane - cluster_.shards(), parcel.message)) return false;
-  if (data && bytes > 0) {  // how far the paced rate is off: growth of lateness within a busy
-                            // period of the port
-    Pace& pace = pace_[nic];
-    const Picoseconds d = nic_.serialise(bytes);
-    if (start > pace.free_at) {
-      stats_.pace_error += pace.last_late - pace.first_late;
-      pace.first_late = late;
-    }
-    pace.last_late = late;
-    pace.free_at = start + d;
-    stats_.paced += d;
-  }
-  return true;
 }
 
 void Shard::fail(const std::string& what) {

@@ -1,7 +1,8 @@
 // A shard: one thread, its ranks, its NICs, its fabric endpoint. Everything a rank does happens
 // here; the loop is Shard::run_real and Shard::run_virtual in shard.cpp.
 //
-//   shard.cpp           the loops, timers, outboxes
+//   shard.cpp           the loops, timers
+//   shard_outbox.cpp    what leaves for other shards and for the fabric
 //   shard_ranks.cpp     streams and events: what a rank does next
 //   shard_flights.cpp   collectives in flight and their actors
 //   shard_messages.cpp  how slices leave, arrive, are matched and combined
@@ -152,7 +153,6 @@ class Shard {
   bool stopped() const { return shared_->stop.load(std::memory_order_relaxed); }
   bool take_arrivals();
   bool fire_due();
-  bool flush();
   void sleep();
   void prefetch() const;
   Event pop();
@@ -160,10 +160,13 @@ class Shard {
   Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank);
   void schedule(const Event& event);
   void take_over(Parcel parcel);
+  void fail(const std::string& what);
+
+  // shard_outbox.cpp
+  bool flush();
   void hand_over(int lane, Parcel&& parcel);
   bool try_hand_over(int lane, Parcel& parcel);
   bool try_hand_to_shard(int shard, Parcel& parcel);
-  void fail(const std::string& what);
 
   // shard_stalls.cpp
   void note_progress();
