@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "switch/frame_ports.h"
 #include "switch/pcap_file.h"
@@ -75,10 +76,12 @@ class Files final : public FramePorts {
 }  // namespace
 
 PortName port_named(const std::string& text) {
+  constexpr std::string_view kXdp = "xdp:";
+  if (text.starts_with(kXdp)) return {text.substr(kXdp.size()), {}, {}, true};
   const std::size_t colon = text.find(':');
-  if (colon != std::string::npos) return {{}, text.substr(0, colon), text.substr(colon + 1)};
-  if (text.ends_with(".pcap")) return {{}, text, {}};
-  return {text, {}, {}};
+  if (colon != std::string::npos) return {{}, text.substr(0, colon), text.substr(colon + 1), false};
+  if (text.ends_with(".pcap")) return {{}, text, {}, false};
+  return {text, {}, {}, false};
 }
 
 std::unique_ptr<FramePorts> open_files(const std::vector<PortName>& ports) {

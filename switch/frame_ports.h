@@ -20,10 +20,11 @@ namespace ghostrank::switchml {
 struct PortName {
   std::string interface;
   std::string in, out;
+  bool xdp = false;  // the interface through AF_XDP (dpdk/xdp_ports.h), not a packet socket
 };
 
-// "eth0", "IN.pcap:OUT.pcap", ":OUT.pcap", "IN.pcap:"; what contains a colon or ends in .pcap is a
-// file.
+// "eth0", "xdp:eth0", "IN.pcap:OUT.pcap", ":OUT.pcap", "IN.pcap:"; what else contains a colon or
+// ends in .pcap is a file.
 PortName port_named(const std::string& text);
 
 struct Arrival {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <poll.h>
 #include <stdexcept>
+#include <string_view>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,13 +83,19 @@ bool loses_results(const SwitchPlan& plan) {
                      [](const switchml::PortLoss& loss) { return loss.egress != 0; });
 }
 
-[[noreturn]] void fail_ended(int status) {
+// `said`: "error WHAT", where it could still say so.
+[[noreturn]] void fail_ended(int status, std::string said) {
+  constexpr std::string_view kError = "error ";
   const bool environment = WIFEXITED(status) && WEXITSTATUS(status) == 3;
-  // It has said why on stderr, which is ours too.
-  throw Error(
-      "the DPDK switch ended early" +
-          (WIFSIGNALED(status) ? " by signal " + std::to_string(WTERMSIG(status)) : std::string()),
-      environment ? ErrorKind::environment : ErrorKind::usage);
+  if (said.starts_with(kError)) {
+    while (said.ends_with('\n')) said.pop_back();
+    throw Error(said.substr(kError.size()),
+                environment ? ErrorKind::environment : ErrorKind::usage);
+  }
+  throw Error("the DPDK switch ended early" +
+                  (WIFSIGNALED(status) ? " by signal " + std::to_string(WTERMSIG(status))
+                                       : " with status " + std::to_string(WEXITSTATUS(status))),
+              ErrorKind::environment);
 }
 
 }  // namespace
@@ -124,7 +131,7 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
     while (child_->read_output()) {
     }
     last_ = child_->output();
-    if (const int status = child_->status(); status != 0) fail_ended(status);
+    if (const int status = child_->status(); status != 0) fail_ended(status, last_);
   }
 }
 
@@ -145,7 +152,7 @@ void DpdkSwitch::run(const std::vector<switchml::Watch>& watches, const std::ato
     }
     if (polled[0].revents == 0 || child_->read_output()) continue;
     last_ = child_->output();
-    if (const int status = child_->status(); status != 0) fail_ended(status);
+    if (const int status = child_->status(); status != 0) fail_ended(status, last_);
   }
 }
 

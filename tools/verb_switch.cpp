@@ -1,5 +1,6 @@
 // ghostrank switch: starts a programmable switch on named interfaces or pcap files, and talks to
 // one that runs.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -58,7 +59,8 @@ bool read_run_flags(const Argv& argv, RunFlags& flags) {
       ->type_name("FILE");
   app.add_option("--entries", flags.entries, "dpdk: its table entries, in place of a plan")
       ->type_name("FILE");
-  app.add_option("--ports", flags.ports, "interfaces, or IN.pcap:OUT.pcap, in the order of ports")
+  app.add_option("--ports", flags.ports,
+                 "interfaces (dpdk: also xdp:IF), or IN.pcap:OUT.pcap, in the order of ports")
       ->required()
       ->delimiter(',')
       ->type_name("PORT,PORT,...");
@@ -86,6 +88,15 @@ bool on_files(const std::vector<PortName>& ports) {
   if (files != 0 && files != ports.size())
     throw Error("--ports names interfaces and files; a switch has one or the other");
   return files != 0;
+}
+
+void check_xdp(const std::vector<PortName>& ports, const std::string& target) {
+  const auto xdp = std::count_if(ports.begin(), ports.end(), [](const auto& p) { return p.xdp; });
+  if (xdp == 0) return;
+  if (target != "dpdk")
+    throw Error("--ports: xdp: is DPDK's; use --target dpdk, or the interface's bare name");
+  if (xdp != std::ssize(ports))
+    throw Error("--ports: all of a switch's interfaces are xdp: or none is");
 }
 
 void stop_on_signal(int) { stop_requested = true; }
@@ -140,7 +151,10 @@ void run_dpdk_switch(const RunFlags& flags) {
   ControlSocket control(flags, sw);
   sw.run(control.watches(), stop_requested);
   sw.counters();
-  write_counters(flags, "P4 switch on DPDK", sw, {seconds_since(began), sw.processor_seconds()});
+  // On xdp: it spins; how long says nothing of the packets.
+  const bool spins = switchml::port_named(flags.ports[0]).xdp;
+  write_counters(flags, "P4 switch on DPDK", sw,
+                 {seconds_since(began), spins ? 0 : sw.processor_seconds()});
 }
 
 void run_compiled_switch(const RunFlags& flags, const std::vector<PortName>& ports, bool files) {
@@ -199,6 +213,7 @@ int run_switch(const Argv& argv) {
   std::vector<PortName> ports;
   for (const std::string& text : flags.ports) ports.push_back(switchml::port_named(text));
   const bool files = on_files(ports);
+  check_xdp(ports, flags.target);
   if (files && !flags.socket.empty())
     throw Error("--socket is for a switch on interfaces; on files it ends with the files");
   struct sigaction action {};

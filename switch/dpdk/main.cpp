@@ -7,7 +7,7 @@
 // in the pipeline at a time. --control: descriptor 3 is a line to whoever started this (control.h).
 // Prints one line of JSON at the end: counters by port, register arrays to show, and the processor
 // time of this thread from the first packet on, and how much of it the kernel did not take (files).
-// Exit status as the command's.
+// Exit status as the command's; with --control, "error WHAT" in place of the line where it fails.
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -23,6 +23,7 @@
 #include "switch/dpdk/control.h"
 #include "switch/dpdk/pipeline.h"
 #include "switch/dpdk/sums.h"
+#include "switch/dpdk/xdp_ports.h"
 #include "switch/frame_ports.h"
 #include "switch/live.h"
 
@@ -46,7 +47,7 @@ std::vector<std::string> lines_of(const std::string& path) {
   return all;
 }
 
-void start_dpdk() {
+void start_dpdk(const std::vector<std::string>& more) {
   std::vector<std::string> words{"ghostrank-dpdk",
                                  "-l",
                                  "0",
@@ -58,6 +59,7 @@ void start_dpdk() {
                                  "--no-telemetry",
                                  "--iova-mode=va",
                                  "--log-level=critical"};
+  words.insert(words.end(), more.begin(), more.end());
   std::vector<char*> arguments;
   for (std::string& w : words) arguments.push_back(w.data());
   if (rte_eal_init(static_cast<int>(arguments.size()), arguments.data()) < 0)
@@ -132,8 +134,10 @@ int play(const Arguments& wanted) {
   const bool files = names.front().interface.empty();
   Spec program = parse_spec(text_of(wanted.spec), wanted.spec);
   shorten_sums(program);
-  const auto frames = files ? open_files(names) : open_interfaces(names);
-  start_dpdk();
+  const bool xdp = names.front().xdp;
+  if (xdp) start_dpdk(arguments_for_xdp(names));
+  const auto frames = files ? open_files(names) : xdp ? open_xdp(names) : open_interfaces(names);
+  if (!xdp) start_dpdk({});
   PortSet ports(*frames);
   Pipeline pipeline(program, ports, wanted.in_order);
   obey(lines_of(wanted.entries), pipeline);
@@ -154,7 +158,7 @@ int play(const Arguments& wanted) {
     pipeline.run(kInstructions);
     if (frames->finished() && ports.idle_polls() > ports.count()) --rounds_left;
     frames->flush();
-    if (!frames->finished() && ports.idle_polls() > ports.count()) {
+    if (!frames->finished() && !xdp && ports.idle_polls() > ports.count()) {
       wait_for(*frames, watches);
     } else if (wanted.control) {
       control.serve();
@@ -166,6 +170,15 @@ int play(const Arguments& wanted) {
 }
 
 void stop_on_signal(int) { stop_requested = true; }
+
+// To whoever started this, else to the user.
+int report(const Arguments& wanted, const std::exception& error, int status) {
+  if (wanted.control)
+    std::printf("error %s\n", error.what());
+  else
+    std::fprintf(stderr, "ghostrank: %s\n", error.what());
+  return status;
+}
 
 }  // namespace
 }  // namespace ghostrank::dpdk
@@ -194,10 +207,8 @@ int main(int argc, char** argv) {
   try {
     return ghostrank::dpdk::play(wanted);
   } catch (const std::system_error& error) {
-    std::fprintf(stderr, "ghostrank: %s\n", error.what());
-    return 3;
+    return ghostrank::dpdk::report(wanted, error, 3);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "ghostrank: %s\n", error.what());
-    return 2;
+    return ghostrank::dpdk::report(wanted, error, 2);
   }
 }

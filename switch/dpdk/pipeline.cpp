@@ -167,8 +167,8 @@ void Pipeline::configure_ports(PortSet& ports, bool in_order) {
   check(rte_swx_pipeline_port_out_type_register(pipeline_, kPortType, &out), "a type of port");
   // The pipeline holds 16 at a time; few, so that they stay in the cache.
   constexpr unsigned kBuffers = 63;
-  ends_->buffers = rte_pktmbuf_pool_create("frames", kBuffers, 0, 0,
-                                           RTE_PKTMBUF_HEADROOM + kFrameRoom, kAnyNumaNode);
+  ends_->buffers = rte_pktmbuf_pool_create_by_ops(
+      "frames", kBuffers, 0, 0, RTE_PKTMBUF_HEADROOM + kFrameRoom, kAnyNumaNode, "ring_sp_sc");
   if (ends_->buffers == nullptr) throw std::runtime_error("DPDK has no memory for frames");
   ends_->nowhere = {&ports, ends_->buffers};
   for (int p = 0; p < ports.count(); ++p)

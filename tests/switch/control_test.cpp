@@ -38,17 +38,21 @@ class SwitchControl : public testing::TestWithParam<std::string> {
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
     if (!net_.made()) GTEST_SKIP() << "network namespaces cannot be made here";
-    if (GetParam() == "dpdk" &&
+    if (GetParam().starts_with("dpdk") &&
         !fs::exists(fs::path(GHOSTRANK_BINARY).parent_path() / "ghostrank-dpdk"))
       GTEST_SKIP() << "built without DPDK";
     folder_ = fs::path(testing::TempDir()) / ("control." + std::to_string(getpid()));
     fs::create_directories(folder_);
     write("plan.yaml", "schema: ghostrank/switch/1\nmac: 02:00:00:00:ff:01\nip: 10.0.0.254\n");
-    const std::string target = GetParam() == "two_cores" ? "compiled --cores 2" : GetParam();
+    const bool xdp = GetParam() == "dpdk_on_xdp";
+    const std::string target = GetParam() == "two_cores" ? "compiled --cores 2"
+                               : xdp                     ? "dpdk"
+                                                         : GetParam();
+    const std::string ports = xdp ? "xdp:p0,xdp:p1,xdp:p2,xdp:p3" : "p0,p1,p2,p3";
     const std::string run = "ip netns exec " + net_.name(-1) + " " + GHOSTRANK_BINARY +
                             " switch run --target " + target + " --plan " + file("plan.yaml") +
-                            " --ports p0,p1,p2,p3 --socket " + file("socket") + " >" + file("log") +
-                            " 2>&1 &";
+                            " --ports " + ports + " --socket " + file("socket") + " >" +
+                            file("log") + " 2>&1 &";
     ASSERT_EQ(std::system(run.c_str()), 0);
     for (int i = 0; i < 200 && !fs::exists(file("socket")); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -148,13 +152,14 @@ TEST_P(SwitchControl, RefusesWhatDoesNotFitAndSaysWhy) {
   EXPECT_THAT(admit("b", 33, 8, 4).text, HasSubstr("1 to 32 workers, not 33"));
   EXPECT_THAT(admit("b", 2, 16380, 5).text, HasSubstr("do not fit the table"));
   EXPECT_THAT(ask("remove", "nobody").text, HasSubstr("there is no job 'nobody'"));
-  if (GetParam() == "dpdk") {
+  if (GetParam().starts_with("dpdk")) {
     EXPECT_THAT(admit("b", 2, 4, 5000).text, HasSubstr("are not free of the program's 4096"));
   }
   EXPECT_EQ(admit("b", 2, 4, 8).status, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, SwitchControl, testing::Values("compiled", "two_cores", "dpdk"),
+INSTANTIATE_TEST_SUITE_P(Targets, SwitchControl,
+                         testing::Values("compiled", "two_cores", "dpdk", "dpdk_on_xdp"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace

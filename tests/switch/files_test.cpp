@@ -152,6 +152,9 @@ TEST_F(SwitchOnFiles, ServesTheLastSlot) {
 
 TEST_F(SwitchOnFiles, TellsFilesFromInterfaces) {
   EXPECT_EQ(port_named("eth0").interface, "eth0");
+  EXPECT_FALSE(port_named("eth0").xdp);
+  EXPECT_EQ(port_named("xdp:eth0").interface, "eth0");
+  EXPECT_TRUE(port_named("xdp:eth0").xdp);
   EXPECT_EQ(port_named("a.pcap").in, "a.pcap");
   EXPECT_EQ(port_named("a:b").in, "a");
   EXPECT_EQ(port_named("a:b").out, "b");
