@@ -93,6 +93,7 @@ void CompiledSwitch::receive(int port, std::span<const std::byte> frame, Transmi
     ++counters.malformed;
     return;
   }
+  frame = without_padding(frame);
   Packet packet;
   RocePacket roce;
   Kind kind = parse(frame, packet);

@@ -1,12 +1,14 @@
 #include "switch/udp.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace ghostrank::switchml {
 namespace {
 
 constexpr std::uint16_t kEtherIpv4 = 0x0800;
-constexpr std::uint8_t kNoOptions = 0x45;  // version 4, five words
+constexpr std::size_t kShortestFrame = 60;  // without FCS
+constexpr std::uint8_t kNoOptions = 0x45;   // version 4, five words
 constexpr std::uint8_t kProtocolUdp = 17;
 constexpr std::uint8_t kTimeToLive = 64;
 constexpr std::uint16_t kFragmentMask = 0xbfff;  // all but: do not fragment
@@ -41,6 +43,12 @@ bool whole(std::span<const std::byte> frame) {
   if (frame.size() < kUdpAt || frame.size() < kIpAt + load16(f + kIpAt + 2)) return false;
   return load8(f + kIpAt) != kNoOptions || load8(f + kIpAt + 9) != kProtocolUdp ||
          frame.size() >= kUdpHeaderBytes;
+}
+
+std::span<const std::byte> without_padding(std::span<const std::byte> frame) {
+  if (load16(frame.data() + 12) != kEtherIpv4) return frame;
+  const std::size_t packet = kIpAt + load16(frame.data() + kIpAt + 2);
+  return frame.first(std::min(frame.size(), std::max(packet, kShortestFrame)));
 }
 
 bool holds_udp(std::span<const std::byte> frame) {

@@ -63,6 +63,10 @@ std::uint16_t ipv4_checksum(const std::byte* header);
 // for a UDP header.
 bool whole(std::span<const std::byte> frame);
 
+// A whole frame without what follows its IPv4 packet, but no shorter than Ethernet pads to (60): a
+// switch hands on nobody's trailing bytes.
+std::span<const std::byte> without_padding(std::span<const std::byte> frame);
+
 // IPv4 without options and UDP, all headers there.
 bool holds_udp(std::span<const std::byte> frame);
 

@@ -157,10 +157,10 @@ class Capture:
         for p in out:
             self.leaves[p].append((self.time_ns, data))
 
-    def chunk(self, chunk):
+    def chunk(self, chunk, spoil=lambda frame: frame):
         """Returns the workers that get a result."""
         port = chunk.entry()
-        self.raw(port, chunk.frame())
+        self.raw(port, spoil(chunk.frame()))
         if self.ingress[port].lost():
             return []
         for job in self.jobs:
@@ -357,7 +357,21 @@ def hostile():
         capture.raw(1, bytes(bad))
     for length in (42, 43, 51, 52, 53, len(good) - 1):
         capture.raw(1, good[:length])
-    capture.chunk(Chunk(1, 1, 0, 9, ramp(20, 32)))
+    reserved = bytearray(good)
+    reserved[20] = 0x80  # the reserved bit beside "do not fragment"
+    capture.raw(1, bytes(reserved))
+    no_udp = bytearray(good[:38])
+    no_udp[16:18] = struct.pack(">H", 24)  # an IPv4 packet without room for the UDP header it claims
+    capture.raw(1, bytes(no_udp))
+    for tag in (b"\x81\x00\x00\x05", b"\x88\xa8\x00\x05"):  # VLANs: not the switch's, and of no port here
+        capture.raw(1, good[:12] + tag + good[12:])
+    options = bytearray(good[:34] + bytes(4) + good[34:])
+    options[14] = 0x46
+    options[16:18] = struct.pack(">H", len(options) - 14)
+    capture.raw(1, bytes(options))
+    # The last one has a wrong IPv4 checksum, which switches do not look at, and trailing bytes,
+    # which do not get through.
+    capture.chunk(Chunk(1, 1, 0, 9, ramp(20, 32)), spoil=lambda f: f[:24] + b"\xde\xad" + f[26:] + b"spoiled")
     ordinary = worker_mac(2) + worker_mac(0) + b"\x08\x06" + bytes(46)
     capture.raw(0, ordinary, out=[2])
     capture.raw(0, b"\xff" * 6 + ordinary[6:], out=[1, 2])

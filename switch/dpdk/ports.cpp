@@ -21,7 +21,7 @@ std::span<const std::byte> PortSet::receive(int port) {
     return {};
   }
   idle_polls_ = 0;
-  const std::span<const std::byte> frame = waiting_->frame;
+  const std::span<const std::byte> frame = switchml::without_padding(waiting_->frame);
   waiting_.reset();
   return frame;
 }

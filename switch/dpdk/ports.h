@@ -2,7 +2,8 @@
 //
 // A frame whose IPv4 header claims more bytes than there are never gets in: the pipeline's parser
 // does not look at lengths and would read beyond it. A frame that leaves longer than it may be is
-// dropped too. Both are counted.
+// dropped too. Both are counted. What follows an IPv4 packet in its frame stays outside: the
+// pipeline would hand it on behind whatever the packet becomes.
 //
 // Threading: one owner.
 #pragma once

@@ -133,6 +133,7 @@ control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
             } else {
                 meta.index = (bit<32>)standard.egress_rid;
                 receivers.apply();
+                truncate(14 + IP_LENGTH);  // no trailing bytes of the sender
                 COUNT(copies, meta.job);
             }
         } else if (standard.instance_type == 5 && standard.egress_port == standard.ingress_port) {

@@ -68,6 +68,31 @@ TEST(SwitchmlPacket, IsReadAsItWasWritten) {
   }
 }
 
+TEST(EthernetFrame, IsWholeWhereItsHeadersFit) {
+  const Bytes good = chunk(0, 1, 0, 5, 64);
+  EXPECT_TRUE(whole(good));
+  EXPECT_FALSE(whole(std::span(good).first(13)));
+  EXPECT_FALSE(whole(std::span(good).first(33))) << "less than an IPv4 header";
+  EXPECT_FALSE(whole(std::span(good).first(good.size() - 1))) << "shorter than it says";
+  Bytes no_udp(good.begin(), good.begin() + 41);
+  store16(no_udp.data() + 16, 41 - 14);
+  EXPECT_FALSE(whole(no_udp)) << "no room for the UDP header that it claims";
+  no_udp[23] = std::byte{1};
+  EXPECT_TRUE(whole(no_udp)) << "ICMP";
+}
+
+TEST(EthernetFrame, LosesWhatFollowsItsPacketButNotEthernetsPadding) {
+  Bytes frame = chunk(0, 1, 0, 5, 32);
+  const std::size_t bytes = frame.size();
+  frame.resize(bytes + 9);
+  EXPECT_EQ(without_padding(frame).size(), bytes);
+  store16(frame.data() + 16, 28);  // an IPv4 packet of 28 bytes in a frame of 60 or more
+  EXPECT_EQ(without_padding(frame).size(), 60u);
+  EXPECT_EQ(without_padding(std::span(frame).first(50)).size(), 50u);
+  frame[12] = std::byte{0x86};
+  EXPECT_EQ(without_padding(frame).size(), bytes + 9) << "not IPv4";
+}
+
 TEST(SwitchmlPacket, OfAnotherFormIsMalformed) {
   const Bytes good = chunk(0, 1, 0, 5, 64);
   Packet p;
@@ -85,6 +110,8 @@ TEST(SwitchmlPacket, OfAnotherFormIsMalformed) {
   EXPECT_EQ(with(17, 0), Kind::malformed) << "IPv4 length";
   EXPECT_EQ(with(39, 0), Kind::malformed) << "UDP length";
   EXPECT_EQ(with(20, 0x20), Kind::malformed) << "fragment";
+  EXPECT_EQ(with(20, 0x80), Kind::malformed) << "the reserved bit";
+  EXPECT_EQ(with(20, 0x40), Kind::switchml) << "do not fragment";
   EXPECT_EQ(with(12, 0x86), Kind::other) << "not IPv4";
   EXPECT_EQ(with(14, 0x46), Kind::other) << "IPv4 options";
   EXPECT_EQ(with(23, 6), Kind::other) << "TCP";
