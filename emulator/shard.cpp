@@ -262,7 +262,9 @@ void Shard::sleep() {
       }
     }
   }
-  if (timeout.count() > 0) fabric_.wait(timeout, spin_);
+  // What is due sooner than one could sleep and wake up is waited for awake, whoever wants the
+  // core.
+  if (timeout.count() > 0) fabric_.wait(timeout, timeout < kSpin ? timeout : spin_);
   if (shared_->shards > 1) asleep.exchange(false);
   looked_ns_ = monotonic_ns();
   stats_.idle_seconds += static_cast<double>(looked_ns_ - began) * 1e-9;

@@ -31,7 +31,13 @@ class LocalFabric final : public Fabric {
   }
   int poll(std::vector<Message>&) override { return 0; }
 
-  void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds) override {
+  void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) override {
+    if (timeout <= spin) {
+      const auto deadline = std::chrono::steady_clock::now() + timeout;
+      while (std::chrono::steady_clock::now() < deadline) {
+      }
+      return;
+    }
     pollfd fd{wake_fd_, POLLIN, 0};
     const auto ns = timeout.count();
     const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
