@@ -239,7 +239,10 @@ class Session::Play {
       std::snprintf(text.data(), text.size(),
                     "warm-up: nothing moved for %.1f s from %.1f s after its start, wall",
                     s.wall_seconds, s.wall_start_s);
-      result_.notes.push_back(text.data());
+      std::string note = text.data();
+      for (const int i : s.iterations)
+        note += (i == s.iterations.front() ? "; iteration " : ", ") + std::to_string(i);
+      result_.notes.push_back(std::move(note));
     }
   }
 

@@ -268,8 +268,22 @@ TEST(OverLibfabric, AStallOfTheWarmUpIsANote) {
   close(ends[0]);
   close(ends[1]);
   testing::expect_all_ok(outcomes);
-  EXPECT_NE(outcomes[0].said.find("warm-up: nothing moved for "), std::string::npos)
+  // "warm-up: nothing moved for 2.1 s from 0.6 s after its start, wall; iteration 10"
+  double length = 0, start = 0;
+  int iteration = -1;
+  const std::size_t note = outcomes[0].said.find("warm-up: ");
+  ASSERT_NE(note, std::string::npos) << outcomes[0].said;
+  ASSERT_EQ(std::sscanf(outcomes[0].said.c_str() + note,
+                        "warm-up: nothing moved for %lf s from %lf s after its start, wall; "
+                        "iteration %d",
+                        &length, &start, &iteration),
+            3)
       << outcomes[0].said;
+  EXPECT_GT(length, 1.5);
+  EXPECT_LT(length, 4);
+  EXPECT_GT(start, 0.2);
+  EXPECT_GE(iteration, 9);
+  EXPECT_LT(iteration, 20);
 }
 
 TEST(OverLibfabric, AProcessThatIsStoppedForGoodEndsTheRunWithinTheStallTimeout) {
