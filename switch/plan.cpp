@@ -1,5 +1,7 @@
 #include "switch/plan.h"
 
+#include <algorithm>
+
 #include "switch/roce.h"
 
 namespace ghostrank::switchml {
@@ -87,6 +89,15 @@ std::string reason_to_refuse(const SwitchPlan& plan, const JobPlan& job) {
     if (std::string why = wrong_worker(plan, job, w); !why.empty()) return why;
   }
   return {};
+}
+
+std::string reason_against_cores(const SwitchPlan& plan) {
+  if (std::none_of(plan.loss.begin(), plan.loss.end(),
+                   [](const PortLoss& loss) { return loss.ingress != 0 || loss.egress != 0; }))
+    return {};
+  return "losses on purpose fall on packets in their order, which several cores do not keep; use "
+         "one "
+         "core";
 }
 
 }  // namespace ghostrank::switchml

@@ -104,4 +104,8 @@ inline std::uint32_t loss_seed(std::uint32_t seed, int port, Way way) {
 // exist, too many workers, slots beyond the table or of a worker that has them in another job.
 std::string reason_to_refuse(const SwitchPlan& plan, const JobPlan& job);
 
+// Empty, or why several cores cannot play this plan: losses on purpose fall on packets in their
+// order, which several cores do not keep.
+std::string reason_against_cores(const SwitchPlan& plan);
+
 }  // namespace ghostrank::switchml

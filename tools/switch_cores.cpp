@@ -1,6 +1,5 @@
 #include "tools/switch_cores.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -39,12 +38,8 @@ SwitchOnCores::SwitchOnCores(const switchml::SwitchPlan& plan,
                              const std::vector<switchml::PortName>& ports, int cores,
                              std::atomic<bool>& stop)
     : stop_(stop) {
-  if (std::any_of(plan.loss.begin(), plan.loss.end(), [](const switchml::PortLoss& loss) {
-        return loss.ingress != 0 || loss.egress != 0;
-      }))
-    throw std::invalid_argument(
-        "losses on purpose fall on packets in their order, which several cores do not keep; use "
-        "one core");
+  if (const std::string why = reason_against_cores(plan); !why.empty())
+    throw std::invalid_argument(why);
   std::vector<std::unique_ptr<switchml::FramePorts>> shards = open_interfaces(ports, cores);
   for (auto& shard : shards) {
     cores_.push_back(std::make_unique<Core>(plan));

@@ -67,7 +67,7 @@ bool read_run_flags(const Argv& argv, RunFlags& flags) {
   app.add_flag(
       "--in-order", flags.in_order,
       "dpdk: one frame in the pipeline at a time, so that what leaves is in order; slower");
-  app.add_option("--cores", flags.cores, "compiled, on interfaces: slots are dealt out to so many")
+  app.add_option("--cores", flags.cores, "not bmv2; on interfaces: slots are dealt out to so many")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
   app.add_option("--socket", flags.socket, "control socket, with interfaces")->type_name("PATH");
@@ -90,11 +90,13 @@ bool on_files(const std::vector<PortName>& ports) {
   return files != 0;
 }
 
-void check_xdp(const std::vector<PortName>& ports, const std::string& target) {
+void check_xdp(const std::vector<PortName>& ports, const std::string& target, int cores) {
   const auto xdp = std::count_if(ports.begin(), ports.end(), [](const auto& p) { return p.xdp; });
   if (xdp == 0) return;
   if (target != "dpdk")
     throw Error("--ports: xdp: is DPDK's; use --target dpdk, or the interface's bare name");
+  if (cores > 1)
+    throw Error("--cores deals packets out by packet sockets; leave out xdp:, or --cores");
   if (xdp != std::ssize(ports))
     throw Error("--ports: all of a switch's interfaces are xdp: or none is");
 }
@@ -108,8 +110,11 @@ void check_target(const RunFlags& flags) {
   if (!dpdk && !flags.entries.empty()) throw Error("--entries belongs to --target dpdk");
   if (!dpdk && !bmv2 && !flags.program.empty())
     throw Error("--program belongs to --target dpdk and bmv2");
-  if (flags.cores > 1 && flags.target != "compiled")
-    throw Error("--cores belongs to --target compiled");
+  if (flags.cores > 1 && bmv2) throw Error("--cores belongs to --target compiled and dpdk");
+  if (flags.cores > 1 && flags.in_order)
+    throw Error("--in-order is of one core; leave out --cores");
+  if (flags.cores > 1 && flags.plan.empty())
+    throw Error("--cores deals out SwitchML's slots; it needs a --plan");
   if (flags.plan.empty() && flags.entries.empty())
     throw Error("which jobs? name a plan with --plan (docs/switch.md)");
 }
@@ -146,8 +151,12 @@ void run_dpdk_switch(const RunFlags& flags) {
   std::optional<switchml::SwitchPlan> plan;
   if (flags.entries.empty())
     plan = read_switch_plan(flags.plan, static_cast<int>(flags.ports.size()));
+  if (flags.cores > 1) {
+    if (const std::string why = reason_against_cores(*plan); !why.empty()) throw Error(why);
+  }
   const auto began = std::chrono::steady_clock::now();
-  DpdkSwitch sw({flags.program, flags.entries, flags.ports, flags.in_order}, std::move(plan));
+  DpdkSwitch sw({flags.program, flags.entries, flags.ports, flags.cores, flags.in_order},
+                std::move(plan));
   ControlSocket control(flags, sw);
   sw.run(control.watches(), stop_requested);
   sw.counters();
@@ -213,7 +222,7 @@ int run_switch(const Argv& argv) {
   std::vector<PortName> ports;
   for (const std::string& text : flags.ports) ports.push_back(switchml::port_named(text));
   const bool files = on_files(ports);
-  check_xdp(ports, flags.target);
+  check_xdp(ports, flags.target, flags.cores);
   if (files && !flags.socket.empty())
     throw Error("--socket is for a switch on interfaces; on files it ends with the files");
   struct sigaction action {};

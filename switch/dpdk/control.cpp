@@ -6,13 +6,11 @@
 #include <sys/socket.h>
 #include <utility>
 
-#include "switch/dpdk/commands.h"
-
 namespace ghostrank::dpdk {
 
-Control::Control(int fd, Pipeline& pipeline, std::function<std::string()> counters,
-                 std::function<void()> stop)
-    : fd_(fd), pipeline_(pipeline), counters_(std::move(counters)), stop_(std::move(stop)) {}
+Control::Control(int fd, std::function<void(const std::vector<std::string>&)> obey,
+                 std::function<std::string()> counters, std::function<void()> stop)
+    : fd_(fd), obey_(std::move(obey)), counters_(std::move(counters)), stop_(std::move(stop)) {}
 
 void Control::serve() {
   std::array<char, 65536> buffer{};
@@ -46,7 +44,7 @@ std::string Control::answer(const std::string& line) {
     return {};
   }
   try {
-    obey(std::exchange(commands_, {}), pipeline_);
+    obey_(std::exchange(commands_, {}));
     return "ok";
   } catch (const std::runtime_error& error) {
     return std::string("error ") + error.what();

@@ -7,22 +7,21 @@
 //
 // A line that closes ends the runner, too: nobody is left to stop it.
 //
-// Threading: the pipeline's thread.
+// Threading: the thread that serves it.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "switch/dpdk/pipeline.h"
-
 namespace ghostrank::dpdk {
 
 class Control {
  public:
-  // `counters`: as JSON; `stop`: ends the runner.
-  Control(int fd, Pipeline& pipeline, std::function<std::string()> counters,
-          std::function<void()> stop);
+  // `obey`: carries out commands, or throws std::runtime_error; `counters`: as JSON; `stop`: ends
+  // the runner.
+  Control(int fd, std::function<void(const std::vector<std::string>&)> obey,
+          std::function<std::string()> counters, std::function<void()> stop);
   int fd() const { return fd_; }
 
   // Takes what has come and answers. Does not wait.
@@ -32,7 +31,7 @@ class Control {
   std::string answer(const std::string& line);
 
   int fd_;
-  Pipeline& pipeline_;
+  std::function<void(const std::vector<std::string>&)> obey_;
   std::function<std::string()> counters_;
   std::function<void()> stop_;
   std::string received_;               // the beginning of a line

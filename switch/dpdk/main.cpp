@@ -1,31 +1,34 @@
 // ghostrank-dpdk: plays a .spec on pcap files or interfaces, with DPDK's SWX pipeline. Started by
 // `ghostrank switch run --target dpdk`, so that the command itself does not carry DPDK.
 //
-//   ghostrank-dpdk [--in-order] [--control] [--show=REGISTERS]... SPEC ENTRIES PORT...
+//   ghostrank-dpdk [--in-order] [--cores=N] [--control] [--show=REGISTERS]... SPEC ENTRIES PORT...
 //
 // ENTRIES: a file of commands (commands.h). A port is as for `switch run`. --in-order: one packet
-// in the pipeline at a time. --control: descriptor 3 is a line to whoever started this (control.h).
-// Prints one line of JSON at the end: counters by port, register arrays to show, and the processor
-// time of this thread from the first packet on, and how much of it the kernel did not take (files).
-// Exit status as the command's; with --control, "error WHAT" in place of the line where it fails.
+// in the pipeline at a time. --cores: a pipeline on each, packet sockets only. --control:
+// descriptor 3 is a line to whoever started this (control.h). Prints one line of JSON at the end:
+// counters by port, register arrays to show, and the processor time from the first packet on, and
+// how much of it the kernel did not take (files). Exit status as the command's; with --control,
+// "error WHAT" in place of the line where it fails.
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <sched.h>
 #include <sstream>
 #include <stdexcept>
 #include <sys/resource.h>
 #include <system_error>
 
-#include "switch/dpdk/commands.h"
 #include "switch/dpdk/control.h"
-#include "switch/dpdk/pipeline.h"
+#include "switch/dpdk/cores.h"
 #include "switch/dpdk/sums.h"
 #include "switch/dpdk/xdp_ports.h"
 #include "switch/frame_ports.h"
-#include "switch/live.h"
 
 namespace ghostrank::dpdk {
 namespace {
@@ -47,13 +50,22 @@ std::vector<std::string> lines_of(const std::string& path) {
   return all;
 }
 
-void start_dpdk(const std::vector<std::string>& more) {
+// Memory: for what DPDK needs, a pipeline with its registers and tables, the frames of an
+// interface.
+constexpr int kBaseMegabytes = 128, kPipelineMegabytes = 128, kInterfaceMegabytes = 16;
+
+// DPDK would keep this thread, and those that it starts, on one core.
+void start_dpdk(int megabytes, const std::vector<std::string>& more) {
+  cpu_set_t allowed;
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  int core = 0;
+  while (core + 1 < CPU_SETSIZE && !CPU_ISSET(core, &allowed)) ++core;
   std::vector<std::string> words{"ghostrank-dpdk",
                                  "-l",
-                                 "0",
+                                 std::to_string(core),
                                  "--no-huge",
                                  "-m",
-                                 "256",
+                                 std::to_string(megabytes),
                                  "--no-shconf",
                                  "--no-pci",
                                  "--no-telemetry",
@@ -64,12 +76,13 @@ void start_dpdk(const std::vector<std::string>& more) {
   for (std::string& w : words) arguments.push_back(w.data());
   if (rte_eal_init(static_cast<int>(arguments.size()), arguments.data()) < 0)
     throw std::system_error(rte_errno, std::generic_category(), "DPDK cannot be started");
+  sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
-std::string ports_json(const PortSet& ports) {
+std::string ports_json(const std::vector<PortCounters>& ports) {
   std::ostringstream json;
-  for (int p = 0; p < ports.count(); ++p) {
-    const PortCounters& c = ports.counters[static_cast<std::size_t>(p)];
+  for (std::size_t p = 0; p < ports.size(); ++p) {
+    const PortCounters& c = ports[p];
     json << (p == 0 ? "[" : ",") << "{\"port\":" << p << ",\"received\":" << c.received
          << ",\"received_bytes\":" << c.received_bytes << ",\"sent\":" << c.sent
          << ",\"sent_bytes\":" << c.sent_bytes << ",\"short\":" << c.short_frames
@@ -79,12 +92,15 @@ std::string ports_json(const PortSet& ports) {
 }
 
 // {"NAME": [cells]}
-std::string registers_json(const std::vector<SpecRegisters>& shown, Pipeline& pipeline) {
+std::string registers_json(const std::vector<SpecRegisters>& shown, Cores& cores) {
   std::ostringstream json;
   for (const SpecRegisters& r : shown) {
     json << (json.tellp() == 0 ? "\"" : ",\"") << r.name << "\":";
-    for (std::uint32_t i = 0; i < r.size; ++i)
-      json << (i == 0 ? '[' : ',') << pipeline.read_register(r.name, i);
+    const char* before = "[";
+    for (const std::uint64_t cell : cores.cells(r)) {
+      json << before << cell;
+      before = ",";
+    }
     json << ']';
   }
   return "{" + json.str() + "}";
@@ -101,14 +117,14 @@ std::vector<SpecRegisters> registers_named(const std::vector<std::string>& names
   return found;
 }
 
-// Of this thread: all of it, and that outside the kernel.
+// Of the processor: all of it, and that outside the kernel.
 struct Spent {
   double processor = 0, user = 0;
 };
 
 Spent spent() {
   rusage usage{};
-  getrusage(RUSAGE_THREAD, &usage);
+  getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& t) {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   };
@@ -116,13 +132,11 @@ Spent spent() {
   return {user + seconds(usage.ru_stime), user};
 }
 
-// One round: as many instructions as some packets take.
-constexpr std::uint32_t kInstructions = 100'000;
-
 constexpr int kControlFd = 3;
 
 struct Arguments {
   bool in_order = false, control = false;
+  int cores = 1;
   std::vector<std::string> show;
   std::string spec, entries;
   std::vector<std::string> ports;
@@ -135,36 +149,36 @@ int play(const Arguments& wanted) {
   Spec program = parse_spec(text_of(wanted.spec), wanted.spec);
   shorten_sums(program);
   const bool xdp = names.front().xdp;
-  if (xdp) start_dpdk(arguments_for_xdp(names));
-  const auto frames = files ? open_files(names) : xdp ? open_xdp(names) : open_interfaces(names);
-  if (!xdp) start_dpdk({});
-  PortSet ports(*frames);
-  Pipeline pipeline(program, ports, wanted.in_order);
-  obey(lines_of(wanted.entries), pipeline);
+  std::vector<std::unique_ptr<switchml::FramePorts>> frames;
+  const int megabytes = kBaseMegabytes + kPipelineMegabytes * wanted.cores;
+  if (xdp)
+    start_dpdk(megabytes + kInterfaceMegabytes * static_cast<int>(names.size()),
+               arguments_for_xdp(names));
+  if (files || xdp)
+    frames.push_back(files ? open_files(names) : open_xdp(names));
+  else if (wanted.cores == 1)
+    frames.push_back(open_interfaces(names));
+  else
+    frames = open_interfaces(names, wanted.cores);
+  if (!xdp) start_dpdk(megabytes, {});
+  Cores cores(program, std::move(frames), wanted.in_order);
+  cores.obey(lines_of(wanted.entries));
   const Spent began = spent();
   const auto shown = registers_named(wanted.show, program);
   const auto counters = [&] {
     const Spent now = spent();
     return "{\"processor_seconds\":" + std::to_string(now.processor - began.processor) +
            ",\"user_seconds\":" + std::to_string(now.user - began.user) +
-           ",\"ports\":" + ports_json(ports) + ",\"registers\":" + registers_json(shown, pipeline) +
-           "}";
+           ",\"ports\":" + ports_json(cores.counters()) +
+           ",\"registers\":" + registers_json(shown, cores) + "}";
   };
-  Control control(kControlFd, pipeline, counters, [] { stop_requested = true; });
-  std::vector<switchml::Watch> watches;
-  if (wanted.control) watches.push_back({control.fd(), [&] { control.serve(); }});
-  // What is inside when nothing more comes needs one more round to get out.
-  for (int rounds_left = 2; !stop_requested && rounds_left > 0;) {
-    pipeline.run(kInstructions);
-    if (frames->finished() && ports.idle_polls() > ports.count()) --rounds_left;
-    frames->flush();
-    if (!frames->finished() && !xdp && ports.idle_polls() > ports.count()) {
-      wait_for(*frames, watches);
-    } else if (wanted.control) {
-      control.serve();
-    }
-  }
-  frames->finish();
+  Control control(
+      kControlFd, [&](const auto& lines) { cores.obey(lines); }, counters,
+      [] { stop_requested = true; });
+  const auto serve = [&] {
+    if (wanted.control) control.serve();
+  };
+  cores.run(stop_requested, wanted.control ? control.fd() : -1, serve);
   std::printf("%s\n", counters().c_str());
   return 0;
 }
@@ -189,12 +203,15 @@ int main(int argc, char** argv) {
   for (; !words.empty() && words[0].starts_with("--"); words.erase(words.begin())) {
     wanted.in_order = wanted.in_order || words[0] == "--in-order";
     wanted.control = wanted.control || words[0] == "--control";
+    if (words[0].starts_with("--cores="))
+      wanted.cores = std::max(1, std::atoi(words[0].c_str() + 8));
     if (words[0].starts_with("--show=")) wanted.show.push_back(words[0].substr(7));
   }
   if (words.size() < 3) {
-    std::fprintf(
-        stderr,
-        "usage: ghostrank-dpdk [--in-order] [--control] [--show=REGISTERS] SPEC ENTRIES PORT...\n");
+    std::fprintf(stderr,
+                 "usage: ghostrank-dpdk [--in-order] [--cores=N] [--control] [--show=REGISTERS] "
+                 "SPEC ENTRIES "
+                 "PORT...\n");
     return 2;
   }
   wanted.spec = words[0];

@@ -138,11 +138,12 @@ struct Pipeline::Ends {
   bool closed = false;
 };
 
-Pipeline::Pipeline(const Spec& spec, PortSet& ports, bool in_order)
+Pipeline::Pipeline(const Spec& spec, PortSet& ports, bool in_order, int number)
     : ends_(std::make_unique<Ends>()) {
-  check(rte_swx_pipeline_config(&pipeline_, "ghostrank", kAnyNumaNode), "a pipeline");
+  const std::string name = "ghostrank" + std::to_string(number);
+  check(rte_swx_pipeline_config(&pipeline_, name.c_str(), kAnyNumaNode), "a pipeline");
   try {
-    configure_ports(ports, in_order);
+    configure_ports(ports, in_order, name);
     configure(spec);
     check(rte_swx_pipeline_build(pipeline_), "to build the pipeline");
     mirror(ports.count());
@@ -159,7 +160,7 @@ Pipeline::~Pipeline() {
   rte_swx_pipeline_free(pipeline_);
 }
 
-void Pipeline::configure_ports(PortSet& ports, bool in_order) {
+void Pipeline::configure_ports(PortSet& ports, bool in_order, const std::string& pool) {
   rte_swx_port_in_ops in{make_end, free_end, receive, read_statistics_in};
   rte_swx_port_out_ops out{make_end, free_end,           send, send_fast_clone, send_clone,
                            flush,    read_statistics_out};
@@ -168,7 +169,7 @@ void Pipeline::configure_ports(PortSet& ports, bool in_order) {
   // The pipeline holds 16 at a time; few, so that they stay in the cache.
   constexpr unsigned kBuffers = 63;
   ends_->buffers = rte_pktmbuf_pool_create_by_ops(
-      "frames", kBuffers, 0, 0, RTE_PKTMBUF_HEADROOM + kFrameRoom, kAnyNumaNode, "ring_sp_sc");
+      pool.c_str(), kBuffers, 0, 0, RTE_PKTMBUF_HEADROOM + kFrameRoom, kAnyNumaNode, "ring_sp_sc");
   if (ends_->buffers == nullptr) throw std::runtime_error("DPDK has no memory for frames");
   ends_->nowhere = {&ports, ends_->buffers};
   for (int p = 0; p < ports.count(); ++p)

@@ -1,7 +1,7 @@
 // A SWX pipeline of DPDK, interpreted: configured from a Spec through the public calls, fed by
 // ports of our own. The only place, with ports and main, that includes <rte_...>.
 //
-// Threading: the thread that made it; DPDK's environment must have been started (main.cpp).
+// Threading: one thread at a time; DPDK's environment must have been started (main.cpp).
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ class Pipeline {
   // session p copies to port p.
   // DPDK has 16 packets in hand, and one that needs fewer passes overtakes; `in_order`: a packet
   // gets in when all copies of the one before have left. Throws std::runtime_error where DPDK
-  // refuses, naming what.
-  Pipeline(const Spec& spec, PortSet& ports, bool in_order);
+  // refuses, naming what. `number`: of the process's pipelines, each has its own.
+  Pipeline(const Spec& spec, PortSet& ports, bool in_order, int number);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
@@ -52,7 +52,7 @@ class Pipeline {
   void run(std::uint32_t instructions);
 
  private:
-  void configure_ports(PortSet& ports, bool in_order);
+  void configure_ports(PortSet& ports, bool in_order, const std::string& pool);
   void configure(const Spec& spec);
   void mirror(int ports);
 

@@ -45,9 +45,10 @@ class SwitchControl : public testing::TestWithParam<std::string> {
     fs::create_directories(folder_);
     write("plan.yaml", "schema: ghostrank/switch/1\nmac: 02:00:00:00:ff:01\nip: 10.0.0.254\n");
     const bool xdp = GetParam() == "dpdk_on_xdp";
-    const std::string target = GetParam() == "two_cores" ? "compiled --cores 2"
-                               : xdp                     ? "dpdk"
-                                                         : GetParam();
+    const std::string target = GetParam() == "two_cores"        ? "compiled --cores 2"
+                               : GetParam() == "dpdk_two_cores" ? "dpdk --cores 2"
+                               : xdp                            ? "dpdk"
+                                                                : GetParam();
     const std::string ports = xdp ? "xdp:p0,xdp:p1,xdp:p2,xdp:p3" : "p0,p1,p2,p3";
     const std::string run = "ip netns exec " + net_.name(-1) + " " + GHOSTRANK_BINARY +
                             " switch run --target " + target + " --plan " + file("plan.yaml") +
@@ -159,7 +160,8 @@ TEST_P(SwitchControl, RefusesWhatDoesNotFitAndSaysWhy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, SwitchControl,
-                         testing::Values("compiled", "two_cores", "dpdk", "dpdk_on_xdp"),
+                         testing::Values("compiled", "two_cores", "dpdk", "dpdk_two_cores",
+                                         "dpdk_on_xdp"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace

@@ -106,6 +106,19 @@ TEST(Spec, RefusesWhatThePipelineGetsWrongSilently) {
   EXPECT_THAT(why("bit<16> type", "bit<12> type"), HasSubstr("x.spec:5: field 'type' has 12 bits"));
   EXPECT_THAT(why("bit<16> type", "bit<128> type"), HasSubstr("at most 64 bits"));
   EXPECT_THAT(why("h.ethernet.type wildcard", "m.in wildcard"), HasSubstr("lie in one header"));
+  std::string headers = "header ethernet instanceof ethernet_t\n";
+  for (int i = 0; i < 64; ++i)
+    headers += "header h" + std::to_string(i) + " instanceof ethernet_t\n";
+  EXPECT_THAT(why("header ethernet instanceof ethernet_t\n", headers),
+              HasSubstr("more than 64 headers"));
+  std::string words = "emit";
+  for (int i = 0; i < 16; ++i) words += " h.ethernet";
+  EXPECT_THAT(why("emit h.ethernet", words), HasSubstr("at most 16 words"));
+  const std::string name(300, 'n');
+  EXPECT_THAT(why("emit h.ethernet", "emit h." + name), HasSubstr("at most 255 characters"));
+  EXPECT_THAT(why("regarray seen", "regarray " + name), HasSubstr("a name has 1 to 63 characters"));
+  EXPECT_THAT(why("struct forward_arguments", "struct ethernet_t"),
+              HasSubstr("there are two structs 'ethernet_t'"));
 }
 
 TEST(Spec, SaysWhatIsWrongAndWhere) {

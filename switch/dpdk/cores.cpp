@@ -1,0 +1,94 @@
+#include "switch/dpdk/cores.h"
+
+#include <chrono>
+#include <thread>
+
+#include "switch/dpdk/commands.h"
+#include "switch/live.h"
+
+namespace ghostrank::dpdk {
+namespace {
+
+// One round: as many instructions as some packets take.
+constexpr std::uint32_t kInstructions = 100'000;
+constexpr std::chrono::microseconds kPause{50};
+
+}  // namespace
+
+Cores::Cores(const Spec& spec, std::vector<std::unique_ptr<switchml::FramePorts>> frames,
+             bool in_order) {
+  for (auto& arrivals : frames)
+    cores_.push_back(std::make_unique<Core>(spec, std::move(arrivals), in_order,
+                                            static_cast<int>(cores_.size())));
+}
+
+void Cores::on_each(const std::function<void(Core&)>& task) {
+  // A round that ends begins again at once: the lock alone might be waited for forever.
+  pause_ = true;
+  std::vector<std::unique_lock<std::mutex>> held;
+  for (const auto& core : cores_) held.emplace_back(core->running);
+  pause_ = false;
+  for (const auto& core : cores_) task(*core);
+}
+
+void Cores::obey(const std::vector<std::string>& lines) {
+  on_each([&](Core& core) { dpdk::obey(lines, core.pipeline); });
+}
+
+std::vector<PortCounters> Cores::counters() {
+  std::vector<PortCounters> all(cores_[0]->ports.counters.size());
+  on_each([&](Core& core) {
+    for (std::size_t p = 0; p < all.size(); ++p) {
+      const PortCounters& c = core.ports.counters[p];
+      all[p].received += c.received;
+      all[p].received_bytes += c.received_bytes;
+      all[p].sent += c.sent;
+      all[p].sent_bytes += c.sent_bytes;
+      all[p].short_frames += c.short_frames;
+      all[p].overlong += c.overlong;
+    }
+  });
+  return all;
+}
+
+std::vector<std::uint64_t> Cores::cells(const SpecRegisters& registers) {
+  std::vector<std::uint64_t> sums(registers.size);
+  on_each([&](Core& core) {
+    for (std::uint32_t i = 0; i < registers.size; ++i)
+      sums[i] += core.pipeline.read_register(registers.name, i);
+  });
+  return sums;
+}
+
+void Cores::work(Core& core, const std::atomic<bool>& stop, int bell,
+                 const std::function<void()>& serve) {
+  switchml::FramePorts& frames = *core.frames;
+  std::vector<switchml::Watch> watches;
+  if (bell >= 0) watches.push_back({bell, serve});
+  const auto idle = [&] { return core.ports.idle_polls() > core.ports.count(); };
+  // What is inside when nothing more comes needs one more round to get out.
+  for (int rounds_left = 2; !stop && rounds_left > 0;) {
+    while (pause_ && !stop) std::this_thread::sleep_for(kPause);
+    {
+      const std::lock_guard held(core.running);
+      core.pipeline.run(kInstructions);
+      if (frames.finished() && idle()) --rounds_left;
+      frames.flush();
+    }
+    if (!frames.finished() && !frames.descriptors().empty() && idle())
+      wait_for(frames, watches);
+    else
+      serve();
+  }
+  frames.finish();
+}
+
+void Cores::run(const std::atomic<bool>& stop, int bell, const std::function<void()>& serve) {
+  std::vector<std::thread> threads;
+  for (std::size_t c = 1; c < cores_.size(); ++c)
+    threads.emplace_back([&, c] { work(*cores_[c], stop, -1, [] {}); });
+  work(*cores_[0], stop, bell, serve);
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace ghostrank::dpdk
