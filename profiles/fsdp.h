@@ -7,21 +7,28 @@
 // A unit's parameters are gathered before its forward, given up after it, gathered again before its
 // backward; its gradients are reduced and scattered after. While a unit is waited for the next
 // gathers are launched, `parallel.prefetch` of them. `reshard_after_forward` says which units are
-// given up: by default all with framework fsdp, all but the last with torchtitan, as TorchTitan's
-// own default does. The rules are those of torch/distributed/fsdp/_fully_shard; one communicator of
-// shards, so gathers and scatters share a stream.
+// given up: by default all with framework fsdp, all but the last with torchtitan, none of a
+// pipeline, as TorchTitan's own default does. The rules are those of
+// torch/distributed/fsdp/_fully_shard; one communicator of shards, so gathers and scatters share a
+// stream.
 //
 // Hybrid sharding (HSDP, `dp_replicate` above 1): neighbouring ranks share a whole model; ranks
 // with the same shards all-reduce them after each scatter, on a stream of their own.
 //
-// Tensor parallelism (torchtitan's `tp`, with sequence parallelism, as DTensor does it): each half
-// of a layer gathers the sequence before its first product and scatters the sums after its second,
-// and the other way round backward; nothing is gathered again for the weights. The embedding
-// scatters, the head gathers. Norms are whole on every rank; their gradients are summed once, where
-// PyTorch sums them layer by layer.
+// TorchTitan's tensor and expert parallelism: fsdp_layers.h, fsdp_mesh.h. Norms are whole on every
+// tensor-parallel rank; their gradients are summed once, where PyTorch sums them layer by layer.
+// Routed experts under expert parallelism are gathered and scattered over the ranks of their own
+// mesh.
 //
-// Every tensor is padded to a multiple of the ranks, where PyTorch pads its first dimension. One
-// micro-batch per step; the norm of the gradients is one call over all tensors. Threading: pure.
+// TorchTitan's pipelines: stages and schedules of torch.distributed.pipelining, layers spread by
+// TorchTitan's rule (layer_split.h). Parameters stay after a backward until the step's end;
+// gradients are reduced behind a chunk's last backward. A stage of several chunks gathers those
+// that come next, three at most, a chunk at a time. Activations and gradients travel by two
+// communicators, where PyTorch has one.
+//
+// Every tensor is padded to a multiple of the ranks, where PyTorch pads its first dimension. Of
+// several micro-batches without a pipeline each reduces its gradients. The norm of the gradients is
+// one call over all tensors. Threading: pure.
 #pragma once
 
 #include "profiles/job.h"

@@ -19,19 +19,31 @@ std::string nearest_legal(int wanted, int most, const std::function<bool(int)>& 
   return text.empty() ? "none" : text;
 }
 
+// What TorchTitan's parallelisms beyond FSDP know of models.
+void check_model(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  const auto& shape = spec.model->transformer;
+  if (p.tp == 1 && p.pp == 1 && p.ep == 1) return;
+  const std::string key = p.tp > 1 ? "parallel.tp" : p.pp > 1 ? "parallel.pp" : "parallel.ep";
+  const auto refuse = [&](const std::string& what) {
+    throw Error(spec.place(key) + ": " + key + " with framework torchtitan is available for " +
+                what + "; use " + key + "=1, or framework: megatron");
+  };
+  if (!shape || spec.model->architecture != "llama") refuse("models of architecture llama only");
+  if (shape->mtp > 0) refuse("models without multi-token prediction only");
+  if (p.tp > 1 && (shape->is_latent() || shape->bias))
+    refuse("models without latent attention and biases only");
+}
+
 void check_tensor_parallel(const JobSpec& spec) {
   const int tp = spec.parallel.tp, gpus = spec.cluster.gpus();
   if (tp == 1) return;
   const auto& shape = spec.model->transformer;
-  if (!shape || spec.model->architecture != "llama" || shape->experts.count > 0 ||
-      shape->is_latent() || shape->bias)
-    throw Error(spec.place("parallel.tp") + ": tensor parallelism with framework torchtitan is " +
-                "available for dense models of architecture llama without biases only; use "
-                "parallel.tp=1, or framework: megatron");
   const auto legal = [&](int value) {
     const auto n = static_cast<std::uint64_t>(value);
     return gpus % value == 0 && shape->heads % n == 0 && shape->kv_heads % n == 0 &&
-           shape->ffn % n == 0 && shape->sequence % n == 0 && shape->vocabulary % n == 0;
+           shape->ffn % n == 0 && shape->experts.ffn % n == 0 && shape->sequence % n == 0 &&
+           shape->vocabulary % n == 0;
   };
   if (!legal(tp))
     throw Error(spec.place("parallel.tp") + ": parallel.tp is " + std::to_string(tp) +
@@ -41,23 +53,105 @@ void check_tensor_parallel(const JobSpec& spec) {
                 nearest_legal(tp, static_cast<int>(shape->kv_heads), legal));
 }
 
+// `ranks` hold one replica of one stage.
+void check_experts(const JobSpec& spec, int ranks) {
+  const int ep = spec.parallel.ep;
+  if (ep == 1) return;
+  const Transformer& model = *spec.model->transformer;
+  if (model.experts.count == 0)
+    throw Error(spec.place("parallel.ep") +
+                ": the model has no experts to spread; leave it out, or use a model with experts");
+  const std::uint64_t rows = static_cast<std::uint64_t>(spec.parallel.micro_batch) *
+                             model.sequence / static_cast<std::uint64_t>(spec.parallel.tp) *
+                             model.experts.top_k;
+  const auto legal = [&](int value) {
+    const auto n = static_cast<std::uint64_t>(value);
+    return ranks % value == 0 && model.experts.count % n == 0 && rows % n == 0;
+  };
+  if (!legal(ep))
+    throw Error(spec.place("parallel.ep") + ": parallel.ep is " + std::to_string(ep) +
+                " but must divide the " + std::to_string(ranks) + " ranks of a replica's stage, " +
+                std::to_string(model.experts.count) + " experts and " + std::to_string(rows) +
+                " rows that a rank routes; use parallel.ep=" +
+                nearest_legal(ep, static_cast<int>(model.experts.count), legal));
+}
+
 void check_data_ranks(const JobSpec& spec, int ranks) {
-  if (spec.parallel.dp != 0 && spec.parallel.dp != ranks) {
+  const ParallelPlan& p = spec.parallel;
+  if (p.dp != 0 && p.dp != ranks) {
     std::string legal = std::to_string(ranks);
-    const int gpus = spec.parallel.dp * spec.parallel.tp, per_node = spec.cluster.gpus_per_node;
+    const int gpus = p.dp * p.tp * p.pp, per_node = spec.cluster.gpus_per_node;
     if (gpus % per_node == 0) legal += ", or cluster.nodes=" + std::to_string(gpus / per_node);
-    throw Error(spec.place("parallel.dp") + ": parallel.dp is " + std::to_string(spec.parallel.dp) +
+    throw Error(spec.place("parallel.dp") + ": parallel.dp is " + std::to_string(p.dp) +
                 " but the cluster has " + std::to_string(spec.cluster.gpus()) + " GPUs" +
-                (spec.parallel.tp > 1 ? " with tp " + std::to_string(spec.parallel.tp) : "") +
+                (p.tp > 1 ? " with tp " + std::to_string(p.tp) : "") +
+                (p.pp > 1 ? " with pp " + std::to_string(p.pp) : "") +
                 "; use parallel.dp=" + legal);
   }
-  const int replicas = spec.parallel.dp_replicate;
+  const int replicas = p.dp_replicate;
   const auto fits = [&](int value) { return value == 1 || (ranks % value == 0 && value < ranks); };
   if (!fits(replicas))
     throw Error(spec.place("parallel.dp_replicate") + ": parallel.dp_replicate is " +
                 std::to_string(replicas) + " but must divide the " + std::to_string(ranks) +
                 " data-parallel ranks into groups of two or more; use parallel.dp_replicate=" +
                 nearest_legal(replicas, ranks, fits));
+}
+
+// Ranks that tp and pp leave for data parallelism.
+int data_ranks(const JobSpec& spec) {
+  const int gpus = spec.cluster.gpus(), ways = spec.parallel.tp * spec.parallel.pp;
+  if (gpus % ways == 0) return gpus / ways;
+  const int per_node = spec.cluster.gpus_per_node, fitting = (gpus + ways - 1) / ways * ways;
+  throw Error(spec.place("cluster.nodes") + ": " + std::to_string(gpus) +
+              " GPUs are no multiple of tp " + std::to_string(spec.parallel.tp) + " x pp " +
+              std::to_string(spec.parallel.pp) + "; use cluster.nodes=" +
+              std::to_string((fitting + per_node - 1) / per_node) + " or smaller dimensions");
+}
+
+// What a schedule asks of the number of micro-batches, in torch.distributed.pipelining.
+void check_micro_batches(const JobSpec& spec, const Pipeline& pipeline, int unit) {
+  const int count = pipeline.micro_batches, stages = pipeline.stages;
+  const auto refuse = [&](const std::string& what, int fit) {
+    throw Error(spec.place("parallel.global_batch") + ": schedule " + pipeline.schedule +
+                " takes " + what + ", here " + std::to_string(count) + " with pp " +
+                std::to_string(stages) +
+                "; use parallel.global_batch=" + std::to_string(fit * unit));
+  };
+  if (pipeline.schedule == "1f1b" && count < stages) refuse("pp micro-batches or more", stages);
+  if (pipeline.schedule == "dualpipev" && count < 2 * stages)
+    refuse("2 pp micro-batches or more", 2 * stages);
+  const int rounds = std::max(1, count / stages);
+  if (pipeline.schedule == "interleaved" && count % rounds != 0)
+    refuse("micro-batches in so many equal rounds as pp fits into them",
+           (count + stages - 1) / stages * stages);
+}
+
+Pipeline pipeline_for(const JobSpec& spec, int ranks) {
+  const ParallelPlan& p = spec.parallel;
+  const int unit = p.micro_batch * ranks;
+  Pipeline out;
+  out.schedule = p.schedule;
+  out.stages = p.pp;
+  out.micro_batches = std::max(1, p.global_batch / unit);
+  if (p.global_batch % unit != 0)
+    throw Error(spec.place("parallel.global_batch") + ": parallel.global_batch is " +
+                std::to_string(p.global_batch) + " but micro_batch " +
+                std::to_string(p.micro_batch) + " x dp " + std::to_string(ranks) +
+                " does not divide it; use parallel.global_batch=" +
+                std::to_string((p.global_batch + unit - 1) / unit * unit));
+  if (p.schedule == "zb-h1" || p.schedule == "dualpipe")
+    throw Error(spec.place("parallel.schedule") + ": schedule " + p.schedule +
+                " is none that torchtitan has here; use 1f1b, interleaved, zbv or dualpipev");
+  if (p.pp == 1) {
+    if (p.schedule != "1f1b")
+      throw Error(spec.place("parallel.schedule") + ": schedule " + p.schedule +
+                  " needs pipeline stages; use parallel.pp=2 or more");
+    return out;
+  }
+  out.chunks = pipeline_chunks(p.schedule, p.interleave > 1 ? p.interleave : 2);
+  out.round = out.micro_batches / std::max(1, out.micro_batches / out.stages);
+  check_micro_batches(spec, out, unit);
+  return out;
 }
 
 std::uint16_t add(Workload& workload, const char* name, std::vector<std::vector<Rank>> groups) {
@@ -67,19 +161,40 @@ std::uint16_t add(Workload& workload, const char* name, std::vector<std::vector<
   return kind;
 }
 
+// Groups along the mesh of the routed experts.
+void add_expert_groups(Workload& workload, FsdpMesh& mesh) {
+  if (mesh.ep == 1) return;
+  const RankGrid grid({{"ep", mesh.ep},
+                       {"shard", mesh.experts_shard},
+                       {"replicate", mesh.replicate},
+                       {"pp", mesh.pipeline.stages}});
+  mesh.expert_group = add(workload, "ep", grid.groups({"ep"}));
+  if (mesh.experts_shard > 1)
+    mesh.experts_shard_group = add(workload, "efsdp", grid.groups({"shard"}));
+}
+
 }  // namespace
 
 FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload) {
+  check_model(spec);
   check_tensor_parallel(spec);
-  const int ranks = spec.cluster.gpus() / spec.parallel.tp;
+  const int ranks = data_ranks(spec);
   check_data_ranks(spec, ranks);
   FsdpMesh mesh;
   mesh.tp = spec.parallel.tp;
+  mesh.ep = spec.parallel.ep;
   mesh.replicate = spec.parallel.dp_replicate;
   mesh.shard = ranks / mesh.replicate;
-  const RankGrid grid({{"tp", mesh.tp}, {"shard", mesh.shard}, {"replicate", mesh.replicate}});
+  check_experts(spec, mesh.shard * mesh.tp);
+  mesh.experts_shard = mesh.ep > 1 ? mesh.shard * mesh.tp / mesh.ep : mesh.shard;
+  mesh.pipeline = pipeline_for(spec, ranks);
+  const RankGrid grid({{"tp", mesh.tp},
+                       {"shard", mesh.shard},
+                       {"replicate", mesh.replicate},
+                       {"pp", mesh.pipeline.stages}});
   workload.ranks = grid.ranks();
-  workload.role_of.assign(static_cast<std::size_t>(workload.ranks), 0);
+  for (Rank rank = 0; rank < workload.ranks; ++rank)
+    workload.role_of.push_back(static_cast<std::uint16_t>(grid.coordinate(rank, "pp")));
   if (ranks > 1) mesh.data_group = add(workload, "dp", grid.groups({"shard", "replicate"}));
   mesh.shard_group = mesh.data_group;
   if (mesh.replicate > 1) {
@@ -87,13 +202,20 @@ FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload) {
     mesh.replica_group = add(workload, "dp_replicate", grid.groups({"replicate"}));
   }
   if (mesh.tp > 1) mesh.tensor_group = add(workload, "tp", grid.groups({"tp"}));
-  workload.samples_per_iteration = static_cast<double>(spec.parallel.micro_batch) * ranks;
+  if (mesh.pipeline.stages > 1) {
+    mesh.forward_group = add(workload, "pp.forward", grid.groups({"pp"}));
+    mesh.backward_group = add(workload, "pp.backward", grid.groups({"pp"}));
+  }
+  add_expert_groups(workload, mesh);
+  workload.samples_per_iteration =
+      static_cast<double>(spec.parallel.micro_batch) * ranks * mesh.pipeline.micro_batches;
   workload.flops_per_iteration = 3 * spec.model->forward_flops() * workload.samples_per_iteration;
   return mesh;
 }
 
 bool is_replicated(const JobSpec& spec, const Tensor& tensor) {
-  return spec.parallel.tp == 1 || tensor.numel <= spec.model->transformer->hidden;
+  return spec.parallel.tp == 1 || tensor.name == "router" ||
+         tensor.numel <= spec.model->transformer->hidden;
 }
 
 }  // namespace ghostrank

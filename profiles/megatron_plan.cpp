@@ -107,12 +107,6 @@ class Registration {
 
 }  // namespace
 
-std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
-  if (spec.program || spec.parallel.framework != "megatron" || spec.parallel.pp == 1)
-    return std::nullopt;
-  return megatron_plan(spec).pipeline;
-}
-
 int MegatronPlan::mtp_part() const {
   const auto at = std::find_if(parts.begin(), parts.end(), [](const Part& p) { return p.mtp > 0; });
   return static_cast<int>(at - parts.begin());

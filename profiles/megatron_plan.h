@@ -65,9 +65,6 @@ struct MegatronPlan {
 // Checks that the plan fits the model and the cluster.
 MegatronPlan megatron_plan(const JobSpec& spec);
 
-// Of a job that has stages.
-std::optional<Pipeline> pipeline_of(const JobSpec& spec);
-
 struct Parameter {
   std::uint64_t numel = 0;
   int unit = 0;          // of the part

@@ -30,15 +30,17 @@ std::vector<Slot> plain(const Pipeline& p, int stage) {
       });
 }
 
-// Blocks of as many micro-batches as there are stages pass chunk after chunk.
+int round_of(const Pipeline& p) { return p.round > 0 ? p.round : p.stages; }
+
+// The micro-batches of a round pass chunk after chunk.
 Slot interleaved_forward(const Pipeline& p, int i) {
-  const int block = p.stages * p.chunks;
-  return {Pass::forward, i / block * p.stages + i % p.stages, i % block / p.stages};
+  const int round = round_of(p), block = round * p.chunks;
+  return {Pass::forward, i / block * round + i % round, i % block / round};
 }
 
 std::vector<Slot> interleaved(const Pipeline& p, int stage) {
   const int total = p.micro_batches * p.chunks;
-  const int warmup = std::min(2 * (p.stages - stage - 1) + (p.chunks - 1) * p.stages, total);
+  const int warmup = std::min(2 * (p.stages - stage - 1) + (p.chunks - 1) * round_of(p), total);
   return one_by_one(
       total, warmup, [&](int i) { return interleaved_forward(p, i); },
       [&](int i) {
@@ -229,7 +231,7 @@ std::optional<double> pipeline_bubble(const Pipeline& p) {
   if (!p.alike) return std::nullopt;
   const double waits = p.stages - 1, passes = p.micro_batches;
   if (p.schedule == "1f1b") return waits / passes;
-  if (p.schedule == "interleaved") return waits / (p.chunks * passes);
+  if (p.schedule == "interleaved" && round_of(p) == p.stages) return waits / (p.chunks * passes);
   // Fewer micro-batches leave stages without weight gradients to fill their waits with.
   if (p.schedule == "zb-h1" && p.micro_batches >= p.stages) return waits / (3 * passes);
   return std::nullopt;

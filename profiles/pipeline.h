@@ -11,7 +11,9 @@
 // before.
 //
 //   1f1b          one chunk; part = stage
-//   interleaved   chunk c of stage p is part c P + p (Narayanan et al., SC'21)
+//   interleaved   chunk c of stage p is part c P + p (Narayanan et al., SC'21); micro-batches pass
+//                 a chunk in rounds of one per stage, or of as many as torch.distributed.pipelining
+//                 makes of a number that the stages do not divide
 //   zb-h1         one chunk; the backward in two passes: gradients of the input, which the stage
 //                 before waits for, and of the weights, which fill what would be a bubble
 //   zbv           likewise with two chunks in a V: part p and, on the way back, part 2P-1-p
@@ -49,6 +51,7 @@ struct Pipeline {
   std::string schedule = "1f1b";
   int stages = 1, chunks = 1, micro_batches = 1;
   bool alike = true;  // all parts have as many layers
+  int round = 0;      // interleaved: micro-batches that pass a chunk in a row; 0: one per stage
 
   bool is_v() const { return schedule == "zbv" || schedule == "dualpipev"; }
   bool is_bidirectional() const { return schedule == "dualpipe"; }

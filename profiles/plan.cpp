@@ -1,11 +1,15 @@
 // From a job to what its ranks do: one planner per framework. Every plan is checked before anybody
 // plays it.
+#include "profiles/plan.h"
+
 #include "profiles/ddp.h"
 #include "profiles/error.h"
 #include "profiles/fsdp.h"
+#include "profiles/fsdp_mesh.h"
 #include "profiles/horovod.h"
 #include "profiles/job.h"
 #include "profiles/megatron.h"
+#include "profiles/megatron_plan.h"
 #include "profiles/workload_check.h"
 #include "profiles/zero.h"
 
@@ -26,6 +30,14 @@ Workload plan(const JobSpec& spec) {
 }
 
 }  // namespace
+
+std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
+  if (spec.program || spec.parallel.pp == 1) return std::nullopt;
+  if (spec.parallel.framework == "megatron") return megatron_plan(spec).pipeline;
+  if (spec.parallel.framework != "torchtitan") return std::nullopt;
+  Workload unused;
+  return fsdp_mesh(spec, unused).pipeline;
+}
 
 Workload plan_workload(const JobSpec& spec) {
   if (spec.program) {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "profiles/device.h"
-#include "profiles/megatron_plan.h"
+#include "profiles/plan.h"
 #include "tools/humane.h"
 #include "tools/nic_traffic.h"
 #include "tools/result_json.h"

@@ -1,0 +1,125 @@
+#include "profiles/fsdp_layers.h"
+
+#include "profiles/model.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kCompute = 0;
+
+Picoseconds part(Picoseconds time, double share) {
+  return static_cast<Picoseconds>(static_cast<double>(time) * share);
+}
+
+}  // namespace
+
+FsdpLayers::FsdpLayers(const JobSpec& spec, const FsdpMesh& mesh, const StepTimes& times,
+                       ProgramBuilder& out, std::size_t tensor_stream, std::size_t expert_stream)
+    : spec_(spec),
+      mesh_(mesh),
+      model_(*spec.model),
+      times_(times),
+      out_(out),
+      tensor_stream_(tensor_stream),
+      expert_stream_(expert_stream) {
+  if (model_.transformer)
+    tokens_ = static_cast<std::uint64_t>(spec.parallel.micro_batch) * model_.transformer->sequence;
+}
+
+bool FsdpLayers::has_experts(std::size_t layer) const {
+  return !is_first(layer) && !is_last(layer) && model_.transformer &&
+         model_.transformer->has_experts(layer - 1);
+}
+
+FsdpLayers::Shares FsdpLayers::shares(std::size_t layer) const {
+  const Transformer& model = *model_.transformer;
+  const double matrices = model.gated ? 3 : 2;
+  const double one = 2 * static_cast<double>(model.sequence) * matrices *
+                     static_cast<double>(model.hidden * model.experts.ffn) /
+                     model_.layers[layer].forward_flops;
+  const double routed = one * static_cast<double>(model.experts.top_k),
+               shared = one * static_cast<double>(model.experts.shared);
+  return {1 - routed - shared, routed, shared};
+}
+
+// On the hidden states of all tokens, each rank's part of the sequence in or out.
+void FsdpLayers::tensor_call(Func func) {
+  if (mesh_.tp == 1) return;
+  out_.after(tensor_stream_, kCompute);
+  out_.collective(tensor_stream_, func == Func::all_gather ? "tp all-gather" : "tp reduce-scatter",
+                  func, mesh_.tensor_group, spec_.precision.parameters,
+                  tokens_ * model_.transformer->hidden / static_cast<std::uint64_t>(mesh_.tp));
+  out_.after(kCompute, tensor_stream_);
+}
+
+void FsdpLayers::exchange(const char* label, DataType type, std::uint64_t count) {
+  out_.after(expert_stream_, kCompute);
+  out_.collective(expert_stream_, label, Func::all_to_all, mesh_.expert_group, type, count);
+  out_.after(kCompute, expert_stream_);
+}
+
+// The embedding has nothing to gather forward, the head nothing to scatter; backward the ends swap.
+void FsdpLayers::half(std::size_t layer, const std::string& label, Picoseconds time,
+                      const Way& way) {
+  const bool gathers = !(way.forward ? is_first(layer) : is_last(layer)),
+             scatters = !(way.forward ? is_last(layer) : is_first(layer));
+  if (way.communicates && gathers) tensor_call(Func::all_gather);
+  out_.compute(kCompute, label, time);
+  if (way.communicates && scatters) tensor_call(Func::reduce_scatter);
+}
+
+void FsdpLayers::routed_experts(const std::string& label, Picoseconds time, const Way& way) {
+  const Transformer& model = *model_.transformer;
+  const auto ep = static_cast<std::uint64_t>(mesh_.ep), tp = static_cast<std::uint64_t>(mesh_.tp);
+  const std::uint64_t rows = tokens_ / tp * model.experts.top_k / ep;
+  const auto move = [&] {
+    exchange("rows of experts", spec_.precision.parameters, rows * model.hidden);
+  };
+  if (way.forward) exchange("rows per expert", DataType::int64, model.experts.count / ep);
+  if (way.communicates) move();
+  out_.compute(kCompute, label, time);
+  if (way.communicates) move();
+}
+
+// Forward: attention, then the feed-forward part, or the routed experts and after them the shared
+// ones. Backward in reverse.
+void FsdpLayers::pass(std::size_t layer, Picoseconds time, const Way& way) {
+  const std::string label = (way.forward ? "forward " : "backward ") + model_.layers[layer].name;
+  const Picoseconds here = time / mesh_.tp;
+  if (!routes(layer)) {
+    const int halves = mesh_.tp > 1 && !is_first(layer) && !is_last(layer) ? 2 : 1;
+    for (int i = 0; i < halves; ++i) half(layer, label, here / halves, way);
+    return;
+  }
+  const Shares share = shares(layer);
+  const auto rest = [&] { half(layer, label, part(here, share.rest), way); };
+  const auto shared = [&] {
+    if (share.shared > 0) half(layer, label, part(here, share.shared), way);
+  };
+  way.forward ? rest() : shared();
+  routed_experts(label + " experts", part(here, share.routed), way);
+  way.forward ? shared() : rest();
+}
+
+// Largest logit, logit of the target, sum of exponentials of every token.
+void FsdpLayers::parallel_loss() {
+  if (mesh_.tp == 1) return;
+  out_.after(tensor_stream_, kCompute);
+  for (int i = 0; i < 3; ++i)
+    out_.collective(tensor_stream_, "loss of the vocabulary", Func::all_reduce, mesh_.tensor_group,
+                    DataType::float32, tokens_);
+  out_.after(kCompute, tensor_stream_);
+}
+
+void FsdpLayers::forward(std::size_t layer) {
+  pass(layer, times_.layers[layer].forward, {true, true});
+  if (is_last(layer)) parallel_loss();
+}
+
+// Either pass of a backward in two takes half of it.
+void FsdpLayers::backward(std::size_t layer, Pass which) {
+  const Picoseconds whole = times_.layers[layer].backward;
+  pass(layer, which == Pass::backward ? whole : whole / 2, {false, which != Pass::weight_backward});
+}
+
+}  // namespace ghostrank
