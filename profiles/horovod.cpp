@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "profiles/error.h"
 #include "profiles/program_builder.h"
 
 namespace ghostrank {
@@ -11,8 +12,9 @@ constexpr std::size_t kCompute = 0, kCycles = 1, kComm = 2;
 constexpr std::uint16_t kController = kDataParallel + 1;
 constexpr std::uint64_t kAlignment = 16;  // bytes of a tensor in a fused buffer
 constexpr std::uint64_t kAtomicUnit =
-    8 * 64;  // the buffer is a multiple of it for every local rank
-constexpr std::uint64_t kStatusBits = 4;
+    8 * 64;                                   // the buffer is a multiple of it for every local rank
+constexpr std::uint64_t kStatusBits = 4;      // shut down, uncached, invalid, joined
+constexpr std::size_t kCacheCapacity = 1024;  // responses
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -62,6 +64,10 @@ std::vector<HorovodCycle> horovod_cycles(const Model& model, std::span<const Lay
 Workload plan_horovod(const JobSpec& spec) {
   check_data_parallel(spec);
   const Model& model = *spec.model;
+  if (model.tensors() > kCacheCapacity)
+    throw Error(spec.place("model") + ": the model has " + std::to_string(model.tensors()) +
+                " tensors and Horovod's cache holds " + std::to_string(kCacheCapacity) +
+                " responses; what ranks negotiate then is not available, use a smaller model");
   const StepTimes times = step_times(spec);
   const std::uint32_t element_bytes = bytes_of(spec.precision.gradients);
   const std::uint64_t threshold =

@@ -14,8 +14,9 @@
 // rounded up to 16 bytes, fits; one that is larger goes alone.
 //
 // The rule is that of horovod/common (controller.cc, tensor fusion on GPUs). Not played: cycles
-// that find nothing, and the negotiation of the first step, before anything is cached. The number
-// of status bits is recalled. Threading: pure functions.
+// that find nothing, and the negotiation of the first step, before anything is cached; a model of
+// more tensors than the cache holds, which would negotiate in every step, is refused. Threading:
+// pure functions.
 #pragma once
 
 #include <cstdint>

@@ -80,6 +80,7 @@ constexpr std::array kFrameworkKeys{
     FrameworkKey{"parallel.cp", "megatron"},
     FrameworkKey{"parallel.ep", "megatron torchtitan"},
     FrameworkKey{"parallel.expert_tp", "megatron"},
+    FrameworkKey{"parallel.expert_dispatch", "megatron"},
     FrameworkKey{"parallel.expert_imbalance", "megatron"},
     FrameworkKey{"parallel.expert_load", "megatron"},
     FrameworkKey{"parallel.sequence_parallel", "megatron"},
@@ -90,6 +91,12 @@ constexpr std::array kFrameworkKeys{
     FrameworkKey{"parallel.overlap_grad_reduce", "megatron"},
     FrameworkKey{"parallel.overlap_param_gather", "megatron"},
     FrameworkKey{"parallel.bucket_size", "megatron zero1 zero2 zero3"},
+    FrameworkKey{"parallel.overlap_comm", "zero1 zero2 zero3"},
+    FrameworkKey{"parallel.use_multi_rank_bucket_allreduce", "zero1 zero2"},
+    FrameworkKey{"parallel.stage3_prefetch_bucket_size", "zero3"},
+    FrameworkKey{"parallel.stage3_param_persistence_threshold", "zero3"},
+    FrameworkKey{"parallel.stage3_max_live_parameters", "zero3"},
+    FrameworkKey{"parallel.stage3_max_reuse_distance", "zero3"},
     FrameworkKey{"parallel.recompute", "megatron"},
     FrameworkKey{"parallel.cp_comm", "megatron"},
     FrameworkKey{"parallel.cp_a2a", "megatron"},
@@ -125,6 +132,7 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
   out.cp = in.small("parallel.cp");
   out.ep = in.small("parallel.ep");
   out.expert_tp = in.small("parallel.expert_tp");
+  out.deduplicated = in.text("parallel.expert_dispatch") == "deduplicated";
   out.expert_imbalance = in.number("parallel.expert_imbalance");
   out.expert_load = read_expert_load(in.at("parallel.expert_load").raw);
   out.sequence_parallel = in.boolean("parallel.sequence_parallel");
@@ -153,6 +161,19 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
   out.pipeline_layout = in.text("parallel.pipeline_model_parallel_layout");
 }
 
+void read_zero(const Settings& in, ParallelPlan& out) {
+  const auto elements = [&](const char* key) {
+    return static_cast<std::uint64_t>(in.integer(key));
+  };
+  const std::string& overlap = in.text("parallel.overlap_comm");
+  out.overlap_comm = overlap == "auto" ? out.framework == "zero3" : overlap == "true";
+  out.multi_rank_allreduce = in.boolean("parallel.use_multi_rank_bucket_allreduce");
+  out.prefetch_bucket = elements("parallel.stage3_prefetch_bucket_size");
+  out.persistence = elements("parallel.stage3_param_persistence_threshold");
+  out.max_live = elements("parallel.stage3_max_live_parameters");
+  out.max_reuse = elements("parallel.stage3_max_reuse_distance");
+}
+
 void read_parallel(const Settings& in, ParallelPlan& out) {
   out.framework = in.text("parallel.framework");
   out.dp = in.small("parallel.dp");
@@ -170,6 +191,7 @@ void read_parallel(const Settings& in, ParallelPlan& out) {
   out.cycle_ms = in.number("parallel.cycle_ms");
   refuse_foreign_parallel(in, out.framework);
   read_megatron(in, out);
+  read_zero(in, out);
 }
 
 // Where every flow is to be as the library's own, its messages stay apart unless frames are asked

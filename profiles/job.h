@@ -49,6 +49,7 @@ struct ParallelPlan {
   // megatron
   int tp = 1, pp = 1, cp = 1, ep = 1;
   int expert_tp = 0;            // 0: tp
+  bool deduplicated = false;    // a row crosses to a node once, and is handed on inside it
   double expert_imbalance = 0;  // relative standard deviation of the experts' loads, drawn
   std::vector<std::vector<double>> expert_load;  // or given: one list for all layers, or by layer
   bool sequence_parallel = false;
@@ -70,6 +71,12 @@ struct ParallelPlan {
   int dp_replicate = 1;             // hybrid sharding: so many copies of the sharded model
   std::string reshard = "default";  // after_forward: default | always | never
   int prefetch = 1;                 // units gathered ahead of the one computed
+
+  // zero1, zero2, zero3; elements
+  bool overlap_comm = false;  // the backward goes on beside a reduction
+  bool multi_rank_allreduce =
+      true;  // a bucket is all-reduced; or a part of it reduced to each rank
+  std::uint64_t prefetch_bucket = 0, persistence = 0, max_live = 0, max_reuse = 0;  // zero3
 
   // horovod
   double fusion_mb = 128;  // MiB of the fusion buffer

@@ -79,5 +79,14 @@ TEST(Horovod, ReducesEveryGradientOnceHoweverItIsCut) {
             1u);
 }
 
+TEST(Horovod, RefusesMoreTensorsThanItsCacheHolds) {
+  EXPECT_NE(test::error_of([] {
+              plan_workload(test::load_text("model: llama3.1-405b\ndevice: h100-sxm\n"
+                                            "parallel: {framework: horovod}\n")
+                                .spec);
+            }).find("has 1137 tensors and Horovod's cache holds 1024 responses"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace ghostrank

@@ -1,5 +1,6 @@
 // FSDP and ZeRO against closed forms and measured volumes.
 #include <algorithm>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -169,18 +170,114 @@ TEST(Zero, StagesOneAndTwoAllReduceGradientsAndGatherParameters) {
   }
 }
 
-TEST(Zero, StageThreeGathersTwiceAndScattersOnce) {
-  const Workload workload = plan_of("zero3", 8, "gpt2-xl");
-  EXPECT_TRUE(test::streams_end(workload.roles[0].iterations[0]));
-  CallSums three = sums(workload);
+// Layers from whose forward to whose backward fewer elements lie than the reuse distance (1e9 by
+// default) are gathered once, others twice; gradients are scattered once.
+TEST(Zero, StageThreeKeepsWhatItUsesAgainSoon) {
   const Model model = test::shipped_model("gpt2-xl");
-  std::uint64_t large = 0;
-  for (const Layer& layer : model.layers)
-    for (const Tensor& tensor : layer.parameters)
-      if (tensor.numel > 100000) large += tensor.numel;
-  EXPECT_EQ(three.bytes[Func::all_gather], 2 * large * 2 / 8);
-  EXPECT_EQ(three.bytes[Func::reduce_scatter], 2 * model.parameters() / 8);
-  EXPECT_EQ(three.bytes[Func::all_reduce], 4u);
+  for (const std::uint64_t distance :
+       {std::uint64_t{0}, std::uint64_t{300'000'000}, std::uint64_t{1'000'000'000}}) {
+    const Workload workload = plan_of(
+        "zero3", 8, "gpt2-xl",
+        ", stage3_prefetch_bucket_size: 0, stage3_max_reuse_distance: " + std::to_string(distance));
+    EXPECT_TRUE(test::streams_end(workload.roles[0].iterations[0]));
+    std::uint64_t gathered = 0, later = 0;
+    for (auto layer = model.layers.rbegin(); layer != model.layers.rend(); ++layer) {
+      std::uint64_t all = 0, large = 0;
+      for (const Tensor& tensor : layer->parameters) {
+        all += tensor.numel;
+        if (tensor.numel > 100'000) large += tensor.numel;
+      }
+      gathered += (2 * later < distance ? 1 : 2) * large;
+      later += all;
+    }
+    CallSums three = sums(workload);
+    EXPECT_EQ(three.bytes[Func::all_gather], gathered * 2 / 8) << distance;
+    EXPECT_EQ(three.bytes[Func::reduce_scatter], 2 * model.parameters() / 8);
+    EXPECT_EQ(three.bytes[Func::all_reduce], 4u);
+  }
+}
+
+TEST(Zero, StageThreePersistsSmallTensors) {
+  for (const std::uint64_t threshold : {0, 3000, 10'000'000}) {
+    const Workload workload =
+        plan_of("zero3", 4, "gpt2",
+                ", stage3_max_reuse_distance: 0, stage3_prefetch_bucket_size: 0, "
+                "stage3_param_persistence_threshold: " +
+                    std::to_string(threshold));
+    std::uint64_t large = 0;
+    for (const Layer& layer : test::shipped_model("gpt2").layers)
+      for (const Tensor& tensor : layer.parameters)
+        if (tensor.numel > threshold) large += (tensor.numel + 3) / 4;
+    CallSums three = sums(workload);
+    EXPECT_EQ(three.bytes[Func::all_gather], 2 * large * 2) << threshold;
+  }
+}
+
+// What one fetch gathers ahead: layers until the bucket is full, in one call; nothing while as much
+// is live as may be.
+TEST(Zero, StageThreeFillsThePrefetchBucketAtEveryLayer) {
+  const auto labels = [](const std::string& more) {
+    const Workload workload =
+        plan_of("zero3", 8, "gpt2-xl", ", stage3_max_reuse_distance: 0" + more);
+    const Program& program = workload.roles[0].iterations[0];
+    EXPECT_TRUE(test::streams_end(program));
+    std::vector<std::string> out;
+    for (const Op& op : program.streams[1])
+      if (op.kind == Op::Kind::collective && op.func == Func::all_gather)
+        out.push_back(program.labels[op.label]);
+    return out;
+  };
+  // A layer has 30.7 M elements.
+  const auto usual = labels("");
+  EXPECT_EQ(usual[0], "gather embeddings");
+  EXPECT_EQ(usual[1], "gather h.0 to h.1");
+  EXPECT_EQ(usual[2], "gather h.2 to h.3");
+  const auto tight = labels(", stage3_max_live_parameters: 100000000");
+  EXPECT_EQ(tight[1], "gather h.0");  // the embeddings' 82 M are live, so there is room for one
+  const auto none = labels(", stage3_prefetch_bucket_size: 0");
+  EXPECT_EQ(none[1], "gather h.0");
+  EXPECT_EQ(none[2], "gather h.1");
+}
+
+// Flat parameters in partitions of 1/8 (padded to 16): every rank gets the gradients of its own.
+TEST(Zero, ReducesToEveryRankWhatItKeeps) {
+  const Workload workload = plan_of("zero2", 8, "gpt2",
+                                    ", bucket_size: 30000000, use_multi_rank_bucket_allreduce: "
+                                    "false");
+  const Program& program = workload.roles[0].iterations[0];
+  EXPECT_TRUE(test::streams_end(program));
+  std::map<std::int32_t, std::uint64_t> of_rank;
+  for (const Op& op : program.streams[1])
+    if (op.kind == Op::Kind::collective && op.func == Func::reduce) of_rank[op.peer] += op.count;
+  const std::uint64_t all = 124439808, partition = (all + 15) / 16 * 16 / 8;
+  ASSERT_EQ(of_rank.size(), 8u);
+  for (const auto& [rank, numel] : of_rank)
+    EXPECT_EQ(numel, rank < 7 ? partition : all - 7 * partition);
+  EXPECT_EQ(sums(workload).calls[Func::all_reduce], 1u);  // the norm
+}
+
+// With overlap the backward waits for the bucket before, without for every one.
+TEST(Zero, WaitsForBucketsAsToldTo) {
+  const auto last_wait = [](const char* overlap) {
+    const Program program =
+        plan_of("zero1", 8, "gpt2",
+                std::string(", bucket_size: 30000000, overlap_comm: ") + overlap)
+            .roles[0]
+            .iterations[0];
+    EXPECT_TRUE(test::streams_end(program));
+    std::size_t waits = 0, computes = 0, before = 0;
+    for (const Op& op : program.streams[0]) {
+      if (op.kind == Op::Kind::compute) ++computes;
+      if (op.kind != Op::Kind::wait) continue;
+      if (waits++ == 0) before = computes;
+    }
+    return std::pair{waits, before};
+  };
+  const auto [waits, first] = last_wait("false");
+  const auto [overlapped, later] = last_wait("true");
+  EXPECT_GT(waits, 3u);
+  EXPECT_LT(first, later);
+  EXPECT_LE(overlapped, waits);
 }
 
 TEST(Sharded, TakesAllGpus) {
