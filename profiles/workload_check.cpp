@@ -64,6 +64,7 @@ class Check {
           while (step(role, s)) moved = true;
     }
     report_stuck();
+    report_unreceived();
   }
 
  private:
@@ -189,6 +190,20 @@ class Check {
     if (shown > 0)
       throw Error("the plan would wait for ever: " + text_of_all +
                   "; change the order of the calls so that their partners come");
+  }
+
+  void report_unreceived() const {
+    for (const Pattern& pattern : patterns_)
+      for (const auto& [ends, counts] : pattern.sent_received) {
+        if (counts.first == counts.second) continue;
+        const auto role_at = [&](int seat) {
+          return pattern.roles[static_cast<std::size_t>(seat)];
+        };
+        throw Error(text(role_at(ends.first), *pattern.sends.at(ends)[counts.second]) +
+                    " is received by nobody: role " + name(role_at(ends.second)) + " receives " +
+                    std::to_string(counts.second) + " of " + std::to_string(counts.first) +
+                    "; add the receive, or leave out the send");
+      }
   }
 
   const std::string& name(std::size_t role) const { return workload_.roles[role].name; }

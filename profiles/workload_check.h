@@ -1,5 +1,6 @@
 // Whether the programs of a job fit together, found out before it starts: no communicator entered
-// in different orders by two ranks, nothing received that nobody sends, nobody waiting for ever.
+// in different orders by two ranks, nothing received that nobody sends, nor sent that nobody
+// receives, nobody waiting for ever.
 //
 // Ranks of one role behave alike, so the check plays roles, not ranks: one copy of every role and
 // one of every pattern of roles that some communicator has. Collectives wait for all members, sends

@@ -82,5 +82,65 @@ TEST(WorkloadCheck, HoldsBothEndsOfATransferToTheSameBytes) {
             "the plan would wait for ever:");
 }
 
+TEST(WorkloadCheck, NamesTheSendThatNobodyReceives) {
+  ProgramBuilder twice({"compute"}), once({"compute"});
+  for (const char* label : {"first", "second"})
+    twice.send(0, twice.label(label), 0, 1, DataType::float32, 9);
+  once.recv(0, once.label("in"), 0, -1, DataType::float32, 9);
+  EXPECT_EQ(verdict(pair_of(twice.take(), once.take())),
+            "role left: send of 9 float32 (second, group all) is received by nobody: role right "
+            "receives 1 of 2; add the receive, or leave out the send");
+}
+
+// Each waits for what the other sends only afterwards.
+TEST(WorkloadCheck, FindsReceivesThatWaitForEachOther) {
+  const auto program = [] {
+    ProgramBuilder out({"compute"});
+    out.recv(0, out.label("in"), 0, 1, DataType::float32, 4);
+    out.send(0, out.label("out"), 0, 1, DataType::float32, 4);
+    return out.take();
+  };
+  EXPECT_EQ(verdict(pair_of(program(), program())),
+            "the plan would wait for ever: role left: receive of 4 float32 (in, group all) on "
+            "stream compute; role right: receive of 4 float32 (in, group all) on stream compute; "
+            "change the order of the calls so that their partners come");
+}
+
+// Streams of one rank that wait for each other's events, and an event that nobody records.
+TEST(WorkloadCheck, FindsStreamsThatWaitForEachOther) {
+  Program program;
+  program.stream_names = {"compute", "comm"};
+  program.streams.resize(2);
+  program.events = 2;
+  const auto event = [](Op::Kind kind, std::uint32_t number) {
+    Op op;
+    op.kind = kind;
+    op.event = number;
+    return op;
+  };
+  program.streams[0] = {event(Op::Kind::wait, 0), event(Op::Kind::record, 1)};
+  program.streams[1] = {event(Op::Kind::wait, 1), event(Op::Kind::record, 0)};
+  EXPECT_EQ(verdict(pair_of(program, calls({}))),
+            "the plan would wait for ever: role left waits for event 0 on stream compute; role "
+            "left waits for event 1 on stream comm; change the order of the calls so that their "
+            "partners come");
+  program.streams[1] = {event(Op::Kind::record, 0), event(Op::Kind::record, 0)};
+  program.streams[0] = {};
+  EXPECT_NE(verdict(pair_of(program, calls({}))).find("records event 0 again"), std::string::npos);
+}
+
+// A collective between two stages' receives: the first stage enters it before it sends.
+TEST(WorkloadCheck, FindsACollectiveBetweenASendAndItsReceive) {
+  ProgramBuilder early({"compute"}), late({"compute"});
+  early.collective(0, "norm", Func::all_reduce, 0, DataType::float32, 1);
+  early.send(0, early.label("out"), 0, 1, DataType::float32, 4);
+  late.recv(0, late.label("in"), 0, -1, DataType::float32, 4);
+  late.collective(0, "norm", Func::all_reduce, 0, DataType::float32, 1);
+  EXPECT_EQ(verdict(pair_of(early.take(), late.take())),
+            "the plan would wait for ever: role left: allreduce of 1 float32 (norm, group all) on "
+            "stream compute; role right: receive of 4 float32 (in, group all) on stream compute; "
+            "change the order of the calls so that their partners come");
+}
+
 }  // namespace
 }  // namespace ghostrank
