@@ -341,7 +341,7 @@ Workload plan_megatron(const JobSpec& spec) {
   Workload workload;
   workload.ranks = plan.ranks();
   const MegatronGroups groups = megatron_groups(plan, workload);
-  const std::vector<Routing> routing = megatron_routing(plan, workload);
+  const std::vector<Routing> routing = megatron_routing(plan, groups.ep_nodes, workload);
   for (int stage = 0; stage < plan.pp; ++stage)
     for (int e = 0; e < plan.roles_per_stage(); ++e) {
       std::string name = "stage " + std::to_string(stage);

@@ -198,9 +198,12 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
   const ParallelPlan& p = spec.parallel;
   const auto count = static_cast<int>(m.experts.count);
   if (count == 0) {
-    if (p.ep == 1 && p.expert_tp == 0 && p.expert_imbalance == 0 && p.expert_load.empty()) return;
+    if (p.ep == 1 && p.expert_tp == 0 && !p.deduplicated && p.expert_imbalance == 0 &&
+        p.expert_load.empty())
+      return;
     throw Error(spec.place(p.ep != 1               ? "parallel.ep"
                            : p.expert_tp != 0      ? "parallel.expert_tp"
+                           : p.deduplicated        ? "parallel.expert_dispatch"
                            : p.expert_load.empty() ? "parallel.expert_imbalance"
                                                    : "parallel.expert_load") +
                 ": the model has no experts to spread; leave it out, or use a model with experts");
@@ -222,7 +225,11 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
   if (p.tp > 1 && !p.sequence_parallel)
     throw Error(spec.place("parallel.tp") + ": experts with tp need sequence parallelism; use " +
                 "parallel.sequence_parallel=true");
-  if (p.expert_imbalance > 0 || !p.expert_load.empty()) return;
+  if (p.deduplicated && expert_tp(p) != 1)
+    throw Error(spec.place("parallel.expert_dispatch") +
+                ": parallel.expert_dispatch: deduplicated has whole experts on a rank; use " +
+                "parallel.expert_tp=1");
+  if (p.deduplicated || p.expert_imbalance > 0 || !p.expert_load.empty()) return;
   const std::uint64_t rows = m.sequence / static_cast<std::uint64_t>(p.cp) *
                              static_cast<std::uint64_t>(p.micro_batch) * m.experts.top_k /
                              static_cast<std::uint64_t>(p.tp);

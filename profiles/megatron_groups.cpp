@@ -59,6 +59,35 @@ std::vector<std::vector<Rank>> holders(const MegatronPlan& plan, const RankGrid&
   return out;
 }
 
+// Nodes and rails of the ep groups: on each node as many neighbours of a group as on every other.
+void add_node_groups(const MegatronPlan& plan, const std::vector<std::vector<Rank>>& groups,
+                     Workload& workload, MegatronGroups& out) {
+  const int per_node = plan.spec->cluster.gpus_per_node;
+  std::vector<std::vector<Rank>> rails, nodes;
+  for (const std::vector<Rank>& members : groups) {
+    std::vector<std::vector<Rank>> own;
+    for (const Rank rank : members) {
+      if (own.empty() || own.back().front() / per_node != rank / per_node) own.emplace_back();
+      own.back().push_back(rank);
+    }
+    out.ep_nodes = static_cast<int>(own.size());
+    const std::size_t each = members.size() / own.size();
+    for (const std::vector<Rank>& node : own)
+      if (node.size() != each || own.size() != groups.front().size() / each)
+        throw Error(plan.spec->place("parallel.expert_dispatch") +
+                    ": parallel.expert_dispatch: deduplicated needs as many neighbours of an ep " +
+                    "group on each of its nodes; use an ep that nodes of " +
+                    std::to_string(per_node) + " GPUs divide, or alltoall");
+    for (std::size_t place = 0; place < each; ++place) {
+      rails.emplace_back();
+      for (const std::vector<Rank>& node : own) rails.back().push_back(node[place]);
+    }
+    nodes.insert(nodes.end(), own.begin(), own.end());
+  }
+  out.ep_rail = add(workload, "ep.rail", std::move(rails));
+  out.ep_node = add(workload, "ep.node", std::move(nodes));
+}
+
 void add_expert_groups(const MegatronPlan& plan, const RankGrid& dense, Workload& workload,
                        MegatronGroups& out) {
   const RankGrid grid = grid_of(
@@ -74,6 +103,8 @@ void add_expert_groups(const MegatronPlan& plan, const RankGrid& dense, Workload
       role = static_cast<std::uint16_t>(role * plan.ep + grid.coordinate(rank, "ep"));
     }
   out.ep = add(workload, "ep", grid.groups({"ep"}));
+  if (plan.spec->parallel.deduplicated && plan.ep > 1)
+    add_node_groups(plan, grid.groups({"ep"}), workload, out);
   out.etp = add(workload, "etp", grid.groups({"tp"}));
   out.tp_ep = add(workload, "tp_ep", grid.groups({"tp", "ep"}));
   out.edp = add(workload, "edp", holders(plan, grid, grid.groups({"dp"})));

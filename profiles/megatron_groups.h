@@ -10,6 +10,9 @@
 //   that
 //                                                 two stages can exchange both at once
 //   ep            along ep of the expert grid     rows on their way to experts and back
+//   ep.rail       the ep ranks at one place of     rows to nodes, where dispatch is deduplicated
+//                 each node
+//   ep.node       those on one node               rows on to the ranks of a node
 //   etp           along its tp                    rows of an expert that several ranks share
 //   tp_ep         along both                      how many rows each expert gets
 //   edp           along its dp                    gradients and parameters of experts

@@ -36,7 +36,8 @@ struct MegatronGroups {
   std::uint16_t tp = kNoGroup, cp = kNoGroup, cp_a2a = kNoGroup, cp_p2p = kNoGroup, dp = kNoGroup,
                 forward = kNoGroup, backward = kNoGroup, embedding = kNoGroup, norm = kNoGroup,
                 ep = kNoGroup, etp = kNoGroup, tp_ep = kNoGroup, edp = kNoGroup,
-                replicas = kNoGroup;
+                replicas = kNoGroup, ep_rail = kNoGroup, ep_node = kNoGroup;
+  int ep_nodes = 1;  // that an ep group lies on, with deduplicated dispatch
 };
 struct MegatronStreams {
   std::size_t compute = 0, tp = 0, cp = 0, dp = 0, ep = 0, edp = 0;
@@ -87,7 +88,11 @@ class PassWriter {
   void experts_forward(std::uint32_t label, int layer);
   void experts_backward(std::uint32_t label, int layer);
   void route(Func func, std::uint16_t group, DataType type, std::uint64_t count);
-  void exchange(const Routing* routing, DataType type, std::uint64_t width, bool back);
+  // Rows on their way to experts or back: hidden states, or the weights of a token's experts.
+  enum class Cargo : std::uint8_t { hidden, weights };
+  void exchange(const Routing* routing, Cargo cargo, bool back);
+  void exchange_once(const Routing* routing, Cargo cargo, bool back);
+  void move_rows(std::uint16_t group, DataType type, const std::uint32_t* list, std::uint64_t even);
   const Routing* routing_of(int layer) const;
   std::uint64_t arriving_rows(const Routing* routing) const;
   Picoseconds experts_time(const Routing* routing) const;

@@ -54,7 +54,9 @@ struct MegatronPlan {
   }
   // Programs of a stage: ranks whose experts have more to do are roles of their own.
   int roles_per_stage() const { return is_uneven() ? ep : 1; }
-  // Rows of hidden states that a rank sends to experts per layer and micro-batch.
+  // Tokens that a rank routes per layer and micro-batch; rows of hidden states that it sends to
+  // experts, one for each that a token visits.
+  std::uint64_t routed_tokens() const { return tokens / static_cast<std::uint64_t>(tp); }
   std::uint64_t routed_rows() const {
     return tokens * model.experts.top_k / static_cast<std::uint64_t>(tp);
   }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "profiles/error.h"
+#include "profiles/expert_choice.h"
 #include "profiles/quantity.h"
 
 namespace ghostrank {
@@ -59,6 +60,8 @@ void check_table(const MegatronPlan& plan) {
   }
 }
 
+constexpr std::size_t kDrawnTokens = 1024;
+
 std::uint32_t add(Workload& workload, const std::vector<std::uint64_t>& rows, std::uint64_t width,
                   bool back) {
   const std::size_t n = rows.size();
@@ -67,6 +70,47 @@ std::uint32_t add(Workload& workload, const std::vector<std::uint64_t>& rows, st
     for (std::size_t to = 0; to < n; ++to) counts[from * n + to] = rows[back ? from : to] * width;
   workload.counts.push_back(std::make_shared<const std::vector<std::uint64_t>>(std::move(counts)));
   return static_cast<std::uint32_t>(workload.counts.size() - 1);
+}
+
+Lists add_both(Workload& workload, const std::vector<std::uint64_t>& rows, std::uint64_t width) {
+  return {add(workload, rows, width, false), add(workload, rows, width, true)};
+}
+
+// Rows that the experts of each rank get from every rank.
+std::vector<std::uint64_t> rows_of_ranks(const MegatronPlan& plan,
+                                         const std::vector<double>& loads) {
+  const std::vector<std::uint64_t> rows = apportioned(plan.routed_rows(), loads);
+  const auto here = static_cast<std::ptrdiff_t>(plan.experts_here());
+  std::vector<std::uint64_t> out;
+  for (auto at = rows.begin(); at != rows.end(); at += here)
+    out.push_back(std::accumulate(at, at + here, std::uint64_t{0}));
+  return out;
+}
+
+void add_lists(const MegatronPlan& plan, Workload& workload, Routing& out) {
+  out.rows_lists = add_both(workload, out.rows, plan.model.hidden);
+  out.weights_lists = add_both(workload, out.rows, 1);
+}
+
+// Between nodes a row for each that a token reaches; inside one those from all nodes are handed on.
+void add_lists_once(const MegatronPlan& plan, const Choices& choices, Workload& workload,
+                    Routing& out) {
+  const auto whole = [&](double share, std::size_t times) {
+    return static_cast<std::uint64_t>(
+        std::llround(static_cast<double>(plan.routed_tokens() * times) * share));
+  };
+  const std::size_t nodes = choices.nodes.size(), each = choices.ranks.size() / nodes;
+  std::vector<std::uint64_t> rows;
+  for (const double share : choices.nodes) rows.push_back(whole(share, 1));
+  out.rail = add_both(workload, rows, plan.model.hidden);
+  out.rail_weights = add_both(workload, rows, plan.model.experts.top_k);
+  for (std::size_t node = 0; node < nodes; ++node) {
+    rows.clear();
+    for (std::size_t r = 0; r < each; ++r)
+      rows.push_back(whole(choices.ranks[node * each + r], nodes));
+    out.node.push_back(add_both(workload, rows, plan.model.hidden));
+    out.node_weights.push_back(add_both(workload, rows, plan.model.experts.top_k));
+  }
 }
 
 }  // namespace
@@ -88,26 +132,34 @@ std::vector<std::uint64_t> apportioned(std::uint64_t total, const std::vector<do
   return out;
 }
 
-std::vector<Routing> megatron_routing(const MegatronPlan& plan, Workload& workload) {
+std::uint64_t rows_to_each(const MegatronPlan& plan, int shares) {
+  const Experts& experts = plan.model.experts;
+  const double reached = reach(experts, experts.count / static_cast<std::uint64_t>(shares));
+  return static_cast<std::uint64_t>(
+      std::ceil(static_cast<double>(plan.routed_tokens()) * reached - 1e-6));
+}
+
+std::vector<Routing> megatron_routing(const MegatronPlan& plan, int nodes, Workload& workload) {
   if (!plan.is_uneven()) return {};
   check_table(plan);
-  const std::size_t here = plan.experts_here();
+  const Experts& experts = plan.model.experts;
+  const bool once = plan.spec->parallel.deduplicated && plan.ep > 1;
   std::vector<Routing> out(plan.model.layers + plan.model.mtp);
   std::size_t routed = 0;
   for (std::uint64_t layer = 0; layer < out.size(); ++layer) {
     if (!plan.model.has_experts(layer)) continue;
-    const std::vector<double> loads = loads_of(plan, layer, routed++);
-    const std::vector<std::uint64_t> rows = apportioned(plan.routed_rows(), loads);
-    Routing& routing = out[layer];
-    for (std::size_t e = 0; e < rows.size(); e += here)
-      routing.rows.push_back(std::accumulate(rows.begin() + static_cast<std::ptrdiff_t>(e),
-                                             rows.begin() + static_cast<std::ptrdiff_t>(e + here),
-                                             std::uint64_t{0}));
+    std::vector<double> loads = loads_of(plan, layer, routed++);
+    Choices choices;
+    if (once || experts.group_top_k < experts.groups) {
+      choices = drawn_choices(experts, loads, static_cast<std::size_t>(plan.ep),
+                              static_cast<std::size_t>(nodes), kDrawnTokens,
+                              plan.spec->run.seed * 1'000'003 + layer);
+      loads = choices.experts;
+    }
+    out[layer].rows = rows_of_ranks(plan, loads);
     if (plan.ep == 1) continue;
-    routing.there = add(workload, routing.rows, plan.model.hidden, false);
-    routing.back = add(workload, routing.rows, plan.model.hidden, true);
-    routing.weights_there = add(workload, routing.rows, 1, false);
-    routing.weights_back = add(workload, routing.rows, 1, true);
+    once ? add_lists_once(plan, choices, workload, out[layer])
+         : add_lists(plan, workload, out[layer]);
   }
   return out;
 }

@@ -41,6 +41,8 @@ struct Layer {
 struct Experts {                  // a mixture of experts in place of the feed-forward part
   std::uint64_t count = 0;        // routed experts of a layer; 0: dense layers only
   std::uint64_t top_k = 0;        // experts that a token visits
+  std::uint64_t groups = 1;       // of neighbouring experts
+  std::uint64_t group_top_k = 1;  // groups that a token's experts lie in, at most
   std::uint64_t ffn = 0;          // inner width of one expert
   std::uint64_t shared = 0;       // experts that every token visits besides
   std::uint64_t every = 1;        // one layer of so many has experts

@@ -56,6 +56,10 @@ constexpr std::array kKeys{
     Key{"experts.count", KeyType::integer, "0",
         "mixture of experts: routed experts of a layer; 0: none", 0, kMaxExperts},
     Key{"experts.top_k", KeyType::integer, "1", "experts that a token visits", 1, kMaxExperts},
+    Key{"experts.groups", KeyType::integer, "1",
+        "groups of neighbouring experts, for routing limited to some of them", 1, kMaxExperts},
+    Key{"experts.group_top_k", KeyType::integer, "0",
+        "groups that a token's experts lie in, at most; 0: any", 0, kMaxExperts},
     Key{"experts.ffn", KeyType::integer, kAbsent, "inner width of an expert; without it ffn", 1,
         kMaxTokens},
     Key{"experts.shared", KeyType::integer, "0", "experts that every token visits besides", 0,
@@ -290,9 +294,22 @@ Experts experts_of(const Settings& settings, std::uint64_t ffn) {
   out.every = get("experts.every");
   out.first_dense = get("experts.first_dense");
   out.router_bias = settings.boolean("experts.router_bias");
-  if (out.count > 0 && out.top_k > out.count)
+  if (out.count == 0) return out;
+  if (out.top_k > out.count)
     fail(settings.at("experts.top_k").mark,
          "experts.top_k is more than experts.count; use at most " + std::to_string(out.count));
+  out.groups = get("experts.groups");
+  if (out.count % out.groups != 0)
+    fail(settings.at("experts.groups").mark,
+         "experts.groups does not divide experts.count; choose a divisor of " +
+             std::to_string(out.count));
+  const std::uint64_t chosen = get("experts.group_top_k"), each = out.count / out.groups;
+  out.group_top_k = chosen == 0 ? out.groups : chosen;
+  if (out.group_top_k > out.groups || out.group_top_k * each < out.top_k)
+    fail(settings.at("experts.group_top_k").mark,
+         "a token finds its experts in experts.group_top_k groups; use at least " +
+             std::to_string((out.top_k + each - 1) / each) + " and at most " +
+             std::to_string(out.groups));
   return out;
 }
 

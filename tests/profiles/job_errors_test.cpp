@@ -175,9 +175,8 @@ TEST(JobErrors, RefuseWhatMeansNothingToTheFramework) {
 TEST(JobErrors, NameTheFilesThatCouldHaveBeenMeant) {
   EXPECT_EQ(test::error_of([] { load_job("/no/such/job.yaml", {}); }),
             "/no/such/job.yaml: there is no such file; give the path of a job file or one of: "
-            "gpt2-xl-ddp, gpt2-xl-hgx-rails, gpt3-175b-megatron, gpt3-175b-megatron-cut, "
-            "quickstart-resnet50, "
-            "verify-small");
+            "deepseek-v3-671b, gpt2-xl-ddp, gpt2-xl-hgx-rails, gpt3-175b-megatron, "
+            "gpt3-175b-megatron-cut, llama3-405b, quickstart-resnet50, verify-small");
   EXPECT_EQ(test::error_of([] { load_job("/", {}); }), "/: cannot be read; it must be a file");
 }
 

@@ -13,6 +13,7 @@ struct MegatronJob {
   int tp = 1, pp = 1, cp = 1, dp = 1, micro_batches = 1, micro_batch = 1;
   bool sequence = false, sharded = false;
   std::string recompute = "none", more;
+  int per_node = 1;
 
   int ranks() const { return tp * pp * cp * dp; }
   JobSpec spec() const {
@@ -20,7 +21,8 @@ struct MegatronJob {
     return load_text("schema: ghostrank/job/1\nmodel: " + model + "\n" +
                      "device: {base: h100-sxm, memory_bytes: 0}\n" +
                      "precision: {parameters: bf16, gradients: fp32}\n" +
-                     "cluster: {nodes: " + n(ranks()) + ", gpus_per_node: 1, nics_per_node: 1}\n" +
+                     "cluster: {nodes: " + n(ranks() / per_node) +
+                     ", gpus_per_node: " + n(per_node) + ", nics_per_node: " + n(per_node) + "}\n" +
                      "parallel: {framework: megatron, tp: " + n(tp) + ", pp: " + n(pp) +
                      ", cp: " + n(cp) + ", micro_batch: " + n(micro_batch) +
                      ", global_batch: " + n(micro_batches * micro_batch * dp) +
