@@ -141,12 +141,16 @@ std::string collectives_table(const Result& result) {
                {"busbw", Align::right}},
               {}};
   for (const CollectiveReport& c : result.collectives) {
-    const bool timed = c.seconds_median > 0;
-    table.rows.push_back({c.op, c.group, c.algorithm, humane_count(c.calls),
-                          c.calls > 0 ? humane_bytes(c.bytes / c.calls) : "-",
-                          humane_bytes(c.bytes), timed ? humane_seconds(c.seconds_median) : "-",
-                          timed ? gigabytes(c.algbw_GBps) : "-",
-                          timed ? gigabytes(c.busbw_GBps) : "-"});
+    // The receiver's time is that from when it asks; there is no rate in what it waits.
+    const bool transfer = c.op == "send_recv";
+    const bool timed = c.seconds_median > 0 && !transfer;
+    table.rows.push_back(
+        {c.op, c.group, c.algorithm, humane_count(c.calls),
+         c.calls > 0 ? humane_bytes(c.bytes / c.calls) : "-", humane_bytes(c.bytes),
+         transfer ? "waits " + humane_seconds(c.seconds_median)
+         : timed  ? humane_seconds(c.seconds_median)
+                  : "-",
+         timed ? gigabytes(c.algbw_GBps) : "-", timed ? gigabytes(c.busbw_GBps) : "-"});
   }
   return "\n" + render(table);
 }

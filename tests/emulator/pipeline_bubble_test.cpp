@@ -16,6 +16,8 @@ struct Times {
   Picoseconds forward = 1000 * kPicosPerMicro, input = 1200 * kPicosPerMicro,
               weight = 800 * kPicosPerMicro;
 
+  std::vector<int> layers;  // by part, where they are not alike: how often it takes the time
+
   Picoseconds of(Pass pass) const {
     switch (pass) {
       case Pass::forward:
@@ -30,6 +32,13 @@ struct Times {
     return 0;
   }
 };
+
+// What a pass of one part takes.
+Picoseconds time_of(const Pipeline& pipeline, int stage, const Slot& slot, const Times& times) {
+  if (times.layers.empty()) return times.of(slot.pass) / (pipeline.parts() / pipeline.stages);
+  return times.of(slot.pass) *
+         times.layers[static_cast<std::size_t>(pipeline.part(stage, slot.chunk))];
+}
 
 // The slots of one stage as a program: one byte from part to part, no time on the network.
 Program program_of(const Pipeline& pipeline, int stage, const Times& times) {
@@ -48,14 +57,13 @@ Program program_of(const Pipeline& pipeline, int stage, const Times& times) {
     end = i + (slots[i].joined ? 2 : 1);
     for (std::size_t s = i; s < end; ++s) transfer(slots[s], true);
     for (std::size_t s = i; s < end; ++s)
-      out.compute(0, "pass", times.of(slots[s].pass) / (pipeline.parts() / pipeline.stages));
+      out.compute(0, "pass", time_of(pipeline, stage, slots[s], times));
     for (std::size_t s = i; s < end; ++s) transfer(slots[s], false);
   }
   return out.take();
 }
 
-// Iteration time without what every stage computes anyway.
-double bubble_us(const Pipeline& pipeline, const Times& times = {}) {
+double step_us(const Pipeline& pipeline, const Times& times) {
   SmallJob job(pipeline.stages, 1, FabricKind::virtual_time);
   job.spec.cluster.nic = {0, 0};
   job.workload.group_names = {"forward", "backward"};
@@ -66,9 +74,13 @@ double bubble_us(const Pipeline& pipeline, const Times& times = {}) {
     job.workload.role_of[static_cast<std::size_t>(stage)] = static_cast<std::uint16_t>(stage);
     job.workload.roles.push_back({std::to_string(stage), {program_of(pipeline, stage, times)}});
   }
-  const double busy =
-      seconds(pipeline.micro_batches * (times.forward + times.input + times.weight));
-  return (job.run().iterations.at(0).seconds - busy) * 1e6;
+  return job.run().iterations.at(0).seconds * 1e6;
+}
+
+// Iteration time without what every stage computes anyway.
+double bubble_us(const Pipeline& pipeline, const Times& times = {}) {
+  const Picoseconds busy = pipeline.micro_batches * (times.forward + times.input + times.weight);
+  return step_us(pipeline, times) - seconds(busy) * 1e6;
 }
 
 TEST(PipelineBubble, OfOneForwardOneBackwardIsOnePassOfEachPerStage) {
@@ -96,6 +108,33 @@ TEST(PipelineBubble, OfTheVIsSmallerThanThatOfH1) {
     const double v = bubble_us({"zbv", stages, 2, 4 * stages});
     EXPECT_GE(v, 0);
     EXPECT_LT(v, bubble_us({"zb-h1", stages, 1, 4 * stages}));
+  }
+}
+
+// Qi et al. (2024): where all three passes take alike nothing is left of the bubble but the way
+// down the stages before the last of them begins, a chunk's forward each.
+TEST(PipelineBubble, OfTheVIsTheWayToItsLastStage) {
+  constexpr Picoseconds kPass = 1000 * kPicosPerMicro;
+  for (const int stages : {2, 4, 8})
+    for (const int micro_batches : {2 * stages, 4 * stages, 4 * stages + 3})
+      EXPECT_NEAR(bubble_us({"zbv", stages, 2, micro_batches}, {kPass, kPass, kPass}),
+                  (stages - 1) * 500, 1e-3);
+}
+
+// Stages of unequal length: where the last is the longest it never waits once it began, and before
+// and after it there is the way there and back. A first stage so much longer that the way through
+// all others takes less than its warm-up never waits at all.
+TEST(PipelineBubble, OfUnequalStagesFollowsTheLongest) {
+  for (const int micro_batches : {4, 9, 32}) {
+    const auto step = [&](std::vector<int> layers) {
+      Times times;
+      times.layers = std::move(layers);
+      return step_us({"1f1b", 4, 1, micro_batches}, times);
+    };
+    constexpr double kLayer = 3000;
+    EXPECT_NEAR(step({7, 8, 8, 9}), (7 + 8 + 8 + 9 * micro_batches) * kLayer, 1e-3);
+    EXPECT_NEAR(step({3, 1, 2, 3}), (3 + 1 + 2 + 3 * micro_batches) * kLayer, 1e-3);
+    EXPECT_NEAR(step({8, 2, 2, 1}), 8 * micro_batches * kLayer, 1e-3);
   }
 }
 
