@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "profiles/error.h"
+#include "profiles/layer_split.h"
 #include "profiles/rank_grid.h"
 
 namespace ghostrank {
@@ -151,6 +152,9 @@ Pipeline pipeline_for(const JobSpec& spec, int ranks) {
   out.chunks = pipeline_chunks(p.schedule, p.interleave > 1 ? p.interleave : 2);
   out.round = out.micro_batches / std::max(1, out.micro_batches / out.stages);
   check_micro_batches(spec, out, unit);
+  const std::vector<Part> parts = split_as_torchtitan(spec, *spec.model->transformer, out);
+  out.alike = std::all_of(parts.begin(), parts.end(),
+                          [&](const Part& part) { return part.layers == parts.front().layers; });
   return out;
 }
 

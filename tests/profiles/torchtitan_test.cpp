@@ -151,6 +151,20 @@ TEST(TorchTitanPipeline, PlaysEverySchedule) {
       }
 }
 
+// Two stages of 16 layers have the bubble of the closed form; of four the outer ones have fewer.
+TEST(TorchTitanPipeline, KnowsItsBubbleWhereStagesAreAlike) {
+  const auto bubble = [](int pp) {
+    const JobSpec spec = test::load_text(
+                             "model: llama3-8b\ndevice: h100-sxm\ncluster: {nodes: 1}\n"
+                             "parallel: {framework: torchtitan, global_batch: 32, pp: " +
+                             std::to_string(pp) + "}\n")
+                             .spec;
+    return pipeline_bubble(*pipeline_of(spec));
+  };
+  EXPECT_EQ(bubble(2), 1.0 / 8);
+  EXPECT_EQ(bubble(4), std::nullopt);
+}
+
 TEST(TorchTitanPipeline, AccumulatesWithoutStagesToo) {
   Titan one{.gpus = 4, .global_batch = 4}, three{.gpus = 4, .global_batch = 12};
   const Workload single = one.workload(), triple = three.workload();
