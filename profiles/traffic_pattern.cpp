@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -189,17 +190,22 @@ std::vector<Rank> opposite(int ranks) {
   return target;
 }
 
-Workload incast_phases(int ranks, const std::vector<int>& fan_ins, std::uint64_t bytes) {
+Workload incast_phases(int ranks, const std::vector<Rank>& sources, const std::vector<int>& fan_ins,
+                       std::uint64_t bytes) {
   Workload w = empty_workload(ranks, {"world", "requests"});
+  std::vector<int> turn(static_cast<std::size_t>(ranks), ranks);  // in `sources`; ranks: never
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    turn[static_cast<std::size_t>(sources[i])] = static_cast<int>(i);
   for (Rank r = 0; r < ranks; ++r) {
     Role role{"rank " + std::to_string(r), {}};
     for (const int fan_in : fan_ins) {
       Program p = program_of(1);
       auto& ops = p.streams[0];
+      const auto asked = std::span(sources).first(static_cast<std::size_t>(fan_in));
       if (r == 0) {
-        for (Rank from = 1; from <= fan_in; ++from) ops.push_back(send(from, 1, kRequests));
-        for (Rank from = 1; from <= fan_in; ++from) ops.push_back(receive(from, bytes));
-      } else if (r <= fan_in) {
+        for (const Rank from : asked) ops.push_back(send(from, 1, kRequests));
+        for (const Rank from : asked) ops.push_back(receive(from, bytes));
+      } else if (turn[static_cast<std::size_t>(r)] < fan_in) {
         ops.push_back(receive(-r, 1, kOther, kRequests));
         ops.push_back(send(-r, bytes));
       }

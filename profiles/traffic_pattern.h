@@ -51,8 +51,9 @@ std::vector<Rank> random_cycle(int ranks, std::uint64_t seed);
 // Rank r and the one half the ranks away, for an even number of ranks.
 std::vector<Rank> opposite(int ranks);
 
-// One phase per fan-in f: rank 0 asks ranks 1 .. f for `bytes` with a message of one byte each, and
-// has them all at the end of the iteration.
-Workload incast_phases(int ranks, const std::vector<int>& fan_ins, std::uint64_t bytes);
+// One phase per fan-in f: rank 0 asks the first f of `sources` for `bytes` with a message of one
+// byte each, and has them all at the end of the iteration.
+Workload incast_phases(int ranks, const std::vector<Rank>& sources, const std::vector<int>& fan_ins,
+                       std::uint64_t bytes);
 
 }  // namespace ghostrank

@@ -7,6 +7,7 @@
 #include <map>
 #include <unistd.h>
 
+#include "emulator/cluster.h"
 #include "emulator/engine.h"
 #include "emulator/reporting.h"
 #include "emulator/traffic.h"
@@ -25,6 +26,27 @@ namespace {
 constexpr int kMostPairRanks = 256;
 constexpr int kMostRoles = 65536;              // ranks with a role each
 constexpr std::uint64_t kMostSpans = 500'000;  // that travel to process 0 after a phase
+
+// Which flows a pattern is about: on libfabric what two ranks of one process exchange stays in that
+// process, and says nothing of the network.
+class OnNetwork {
+ public:
+  OnNetwork(const JobSpec& spec, const Workload& workload, int processes) {
+    if (spec.fabric.kind != FabricKind::ofi || spec.fabric.colocated == Colocated::wire) return;
+    const Cluster cluster(spec, workload, processes);
+    for (Rank r = 0; r < workload.ranks; ++r) process_.push_back(cluster.place(r).host);
+  }
+  bool operator()(Rank a, Rank b) const {
+    return process_.empty() ||
+           process_[static_cast<std::size_t>(a)] != process_[static_cast<std::size_t>(b)];
+  }
+
+ private:
+  std::vector<int> process_;  // of every rank; empty: all flows
+};
+
+constexpr char kWithinProcess[] =
+    "left out: what stays within one process, and never reaches the network";
 
 // What one pattern plays and how a phase of it becomes rows.
 struct Pattern {
@@ -71,12 +93,13 @@ void check_ranks(const BenchFlags& flags, int ranks, int least, int most) {
               "; change --ranks");
 }
 
-Pattern pairs(const BenchFlags& flags, LoadedJob job) {
+Pattern pairs(const BenchFlags& flags, LoadedJob job, int processes) {
   const int ranks = job.spec.cluster.gpus(), messages = job.spec.run.iterations;
   check_ranks(flags, ranks, 2, kMostPairRanks);
   const std::uint64_t bytes = one_size(flags);
   Pattern p;
   p.workload = pair_phases(ranks, bytes, messages);
+  const OnNetwork on_network(job.spec, p.workload, processes);
   for (int k = 1; k < ranks; ++k) {
     const std::string name = "distance " + std::to_string(k);
     p.phase_names.insert(p.phase_names.end(), {name + ", bandwidth", name + ", latency"});
@@ -94,6 +117,7 @@ Pattern pairs(const BenchFlags& flags, LoadedJob job) {
       // A flow is timed where it arrives, a round trip where it began.
       const Rank from = bandwidth ? (rank - k + ranks) % ranks : rank;
       const Rank to = (from + k) % ranks;
+      if (!on_network(from, to)) continue;
       auto& row = report.table.rows[static_cast<std::size_t>(from * ranks + to)];
       row.resize(4);
       row[0] = from, row[1] = to;
@@ -109,11 +133,12 @@ Pattern pairs(const BenchFlags& flags, LoadedJob job) {
 }
 
 // Permutation and bisection: rank r sends to target[r].
-Pattern flow_sets(const BenchFlags& flags, LoadedJob job, std::vector<Rank> target) {
+Pattern flow_sets(const BenchFlags& flags, LoadedJob job, std::vector<Rank> target, int processes) {
   const int messages = job.spec.run.iterations;
   const std::vector<std::uint64_t> sizes = sizes_of(pattern_range(flags));
   Pattern p;
   p.workload = permutation_phases(target, sizes, messages);
+  const OnNetwork on_network(job.spec, p.workload, processes);
   std::vector<Rank> source(target.size());
   for (std::size_t r = 0; r < target.size(); ++r) {
     source[static_cast<std::size_t>(target[r])] = static_cast<Rank>(r);
@@ -130,11 +155,12 @@ Pattern flow_sets(const BenchFlags& flags, LoadedJob job, std::vector<Rank> targ
     std::vector<double> rates;
     double slowest = 0;
     for (const auto& [rank, end] : ends_of_flows(result)) {
+      const Rank from = source[static_cast<std::size_t>(rank)];
+      if (!on_network(from, rank)) continue;
       rates.push_back(rate_GBps(bytes * messages, end));
       slowest = std::max(slowest, end);
-      report.flows.rows.push_back({bytes,
-                                   static_cast<double>(source[static_cast<std::size_t>(rank)]),
-                                   static_cast<double>(rank), rates.back()});
+      report.flows.rows.push_back(
+          {bytes, static_cast<double>(from), static_cast<double>(rank), rates.back()});
     }
     const auto count = static_cast<double>(rates.size());
     const Spread s = spread_of(rates);
@@ -145,34 +171,39 @@ Pattern flow_sets(const BenchFlags& flags, LoadedJob job, std::vector<Rank> targ
   return p;
 }
 
-Pattern permutation(const BenchFlags& flags, LoadedJob job) {
+Pattern permutation(const BenchFlags& flags, LoadedJob job, int processes) {
   const int ranks = job.spec.cluster.gpus();
   check_ranks(flags, ranks, 2, kMostRoles);
   const std::uint64_t seed = job.spec.run.seed;
-  Pattern p = flow_sets(flags, std::move(job), random_cycle(ranks, seed));
+  Pattern p = flow_sets(flags, std::move(job), random_cycle(ranks, seed), processes);
   p.report.facts.push_back("a random cycle through all ranks, seed " + std::to_string(seed));
   return p;
 }
 
-Pattern bisection(const BenchFlags& flags, LoadedJob job) {
+Pattern bisection(const BenchFlags& flags, LoadedJob job, int processes) {
   const int ranks = job.spec.cluster.gpus();
   check_ranks(flags, ranks, 2, kMostRoles);
   if (ranks % 2 != 0) throw Error("bench bisection needs an even number of ranks; change --ranks");
-  Pattern p = flow_sets(flags, std::move(job), opposite(ranks));
+  Pattern p = flow_sets(flags, std::move(job), opposite(ranks), processes);
   p.report.facts.push_back("rank r to and from rank r + " + std::to_string(ranks / 2) +
                            "; both directions count");
   return p;
 }
 
-Pattern incast(const BenchFlags& flags, LoadedJob job) {
+Pattern incast(const BenchFlags& flags, LoadedJob job, int processes) {
   const int ranks = job.spec.cluster.gpus();
   check_ranks(flags, ranks, 2, kMostRoles);
   const std::uint64_t bytes = one_size(flags);
-  std::vector<int> fan_ins;
-  for (int f = 1; f < ranks - 1; f *= 2) fan_ins.push_back(f);
-  fan_ins.push_back(ranks - 1);
   Pattern p;
-  p.workload = incast_phases(ranks, fan_ins, bytes);
+  const OnNetwork on_network(job.spec, incast_phases(ranks, {}, {}, 0), processes);
+  std::vector<Rank> sources;
+  for (Rank r = 1; r < ranks; ++r)
+    if (on_network(0, r)) sources.push_back(r);
+  std::vector<int> fan_ins;
+  const auto most = static_cast<int>(sources.size());
+  for (int f = 1; f < most; f *= 2) fan_ins.push_back(f);
+  fan_ins.push_back(most);
+  p.workload = incast_phases(ranks, sources, fan_ins, bytes);
   for (const int f : fan_ins) p.phase_names.push_back("fan-in " + std::to_string(f));
   p.traced = false;
   p.report.table.columns = {"fan_in", "completion_us", "min_us", "max_us", "goodput_GBps"};
@@ -191,14 +222,23 @@ Pattern incast(const BenchFlags& flags, LoadedJob job) {
   return p;
 }
 
-using Builder = Pattern (*)(const BenchFlags&, LoadedJob);
+using Builder = Pattern (*)(const BenchFlags&, LoadedJob, int processes);
 const std::map<std::string, Builder> kPatterns{
     {"pairs", pairs}, {"permutation", permutation}, {"incast", incast}, {"bisection", bisection}};
 
 Pattern build(const BenchFlags& flags, int processes) {
   if (flags.imbalance) throw Error("--imbalance belongs to v-variants; leave it out");
   if (flags.checks > 0) throw Error("--check belongs to collectives; leave it out");
-  Pattern p = kPatterns.at(flags.what)(flags, bench_job(flags, std::nullopt, processes));
+  LoadedJob job = bench_job(flags, std::nullopt, processes);
+  const FabricSpec& fabric = job.spec.fabric;
+  const bool partly = fabric.kind == FabricKind::ofi && fabric.colocated != Colocated::wire;
+  if (partly && processes == 1) {
+    throw Error("bench " + flags.what +
+                " over libfabric needs several processes, as what stays within one never reaches "
+                "the network; start them with mpirun, or choose --fabric memory or virtual");
+  }
+  Pattern p = kPatterns.at(flags.what)(flags, std::move(job), processes);
+  if (partly && p.workload.ranks > processes) p.report.facts.push_back(kWithinProcess);
   const RunSpec& run = p.job.spec.run;
   const auto spans =
       static_cast<std::uint64_t>(p.workload.ranks) * static_cast<std::uint64_t>(run.iterations);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,13 +66,16 @@ class Mpirun : public ::testing::Test {
   // Variables of a launcher around this test must not be seen; of Open MPI's view of the machine,
   // see tests/network/capture_test.cpp.
   Outcome run(int processes, const std::string& before, const std::string& arguments = "") const {
+    return start(processes, before, "run " + job() + " " + arguments);
+  }
+  Outcome start(int processes, const std::string& before, const std::string& command) const {
     return shell(
         "env -u RANK -u WORLD_SIZE -u MASTER_ADDR -u MASTER_PORT OMPI_ALLOW_RUN_AS_ROOT=1 "
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rtc=^hwloc timeout 60 mpirun --oversubscribe "
         "--bind-to "
         "none -n " +
-        std::to_string(processes) + " env " + before + " " + GHOSTRANK_BINARY + " run " + job() +
-        " --quiet --allow-unfaithful --json " + result_file() + " " + arguments);
+        std::to_string(processes) + " env " + before + " " + GHOSTRANK_BINARY + " " + command +
+        " --quiet --allow-unfaithful --json " + result_file());
   }
 
  private:
@@ -99,6 +103,31 @@ TEST_F(Mpirun, OfOneProcessIsARunAlone) {
 TEST_F(Mpirun, MeetsAtTheInterfaceOrAddressThatTheUserChooses) {
   EXPECT_EQ(run(2, "GHOSTRANK_ADDRESS=lo").status, 0);
   EXPECT_EQ(run(2, "GHOSTRANK_ADDRESS=127.0.0.1").status, 0);
+}
+
+// Ranks 0 and 1 are in one process, 2 and 3 in the other.
+TEST_F(Mpirun, PatternsAreOfTheFlowsThatReachTheNetwork) {
+  const std::string flags = " --ranks 4 --fabric ofi --dilation 1 -n 2 -b 64K";
+  ASSERT_EQ(start(2, "", "bench pairs" + flags).status, 0);
+  std::set<std::pair<int, int>> pairs;
+  const json of_pairs = result();
+  for (const json& row : of_pairs["rows"]) {
+    pairs.emplace(row["src"].get<int>(), row["dst"].get<int>());
+    EXPECT_GT(row["GBps"].get<double>(), 0);
+    EXPECT_GT(row["latency_us"].get<double>(), 0);
+  }
+  EXPECT_EQ(pairs, (std::set<std::pair<int, int>>{
+                       {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 0}, {2, 1}, {3, 0}, {3, 1}}));
+
+  ASSERT_EQ(start(2, "", "bench incast" + flags).status, 0);
+  const json fan_ins = result()["rows"];
+  ASSERT_EQ(fan_ins.size(), 2u);
+  EXPECT_EQ(fan_ins[1]["fan_in"], 2);
+
+  ASSERT_EQ(start(2, "", "bench permutation" + flags).status, 0);
+  const json of_flows = result();
+  for (const json& flow : of_flows["flows"])
+    EXPECT_NE(flow["src"].get<int>() / 2, flow["dst"].get<int>() / 2) << flow;
 }
 
 TEST_F(Mpirun, SaysWhyProcessZeroCannotListenWhicheverProcessEndsFirst) {

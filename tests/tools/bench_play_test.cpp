@@ -121,7 +121,7 @@ TEST(BenchSession, APhaseIsVerifiedWhereItAsksForIt) {
 
 TEST(BenchPatterns, InAnIncastOneNicReceivesWhatAllSend) {
   const LoadedJob job = virtual_job(9);
-  const Workload w = incast_phases(9, {1, 8}, 1'000'000);
+  const Workload w = incast_phases(9, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 8}, 1'000'000);
   const Result result = play(job, w, {{1, 0, 3, false}});
   // Requests leave one after the other, the first answer fills its latency, then they queue.
   const double expected = 2 * kLatency + 8 * 1e6 / kBytesPerSecond;
