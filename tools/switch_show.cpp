@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "switch/pcap_file.h"
+#include "switch/roce.h"
 #include "switch/switchml.h"
 #include "tools/table.h"
 
@@ -73,14 +74,34 @@ std::string list(const std::vector<int>& ports) {
   return text;
 }
 
-std::string elements_of(const Packet& packet) {
+std::string elements_of(const std::byte* values, int elements) {
   constexpr int kFirst = 3;
   std::string text;
   const auto element = [&](int i) {
-    return std::to_string(static_cast<std::int32_t>(switchml::load32(packet.values + 4 * i)));
+    return std::to_string(static_cast<std::int32_t>(switchml::load32(values + 4 * i)));
   };
   for (int i = 0; i < kFirst; ++i) text += element(i) + " ";
-  return text + ".. " + element(packet.elements - 1);
+  return text + ".. " + element(elements - 1);
+}
+
+// An RDMA write. Only the first packet of a message to a switch says where it belongs; of one to a
+// worker none does.
+std::vector<std::string> row_of(const switchml::RocePacket& packet, bool out) {
+  const bool first = begins(packet.opcode), last = ends(packet.opcode);
+  std::vector<std::string> row{std::string(out ? "sum" : "chunk") + (first && last ? ""
+                                                                     : first       ? ", first"
+                                                                     : last        ? ", last"
+                                                                                   : ", middle"),
+                               switchml::text_of_ip(packet.source.ip)};
+  const switchml::RocePlace place = switchml::place_of(packet.remote_key);
+  const bool placed = first && !out, exponents = has_immediate(packet.opcode);
+  row.push_back(placed ? std::to_string(place.slot) : "");
+  row.push_back(placed ? std::to_string(place.set) : "");
+  row.push_back(std::to_string(packet.sequence));
+  row.push_back(exponents ? std::to_string(packet.e0) : "");
+  row.push_back(exponents ? std::to_string(packet.e1) : "");
+  row.push_back(elements_of(packet.values, switchml::kRoceElements));
+  return row;
 }
 
 using Identity = std::tuple<std::uint32_t, int, int, std::uint32_t>;  // who, slot, set, packet
@@ -91,7 +112,13 @@ std::vector<std::string> row_of(const Seen& seen, std::uint64_t began_ns,
   std::snprintf(time, sizeof time, "%.3f", static_cast<double>(seen.time_ns - began_ns) / 1e6);
   std::vector<std::string> row{time, seen.out ? "out" : "in", list(seen.ports)};
   Packet packet;
+  switchml::RocePacket write;
   const Kind kind = kind_of(seen, packet);
+  if (kind == Kind::other && parse_roce(seen.bytes, write) == Kind::switchml) {
+    const std::vector<std::string> more = row_of(write, seen.out);
+    row.insert(row.end(), more.begin(), more.end());
+    return row;
+  }
   if (kind != Kind::switchml) {
     row.push_back(kind == Kind::malformed ? "malformed" : "ordinary frame");
     row.push_back(std::to_string(seen.bytes.size()) + " bytes");
@@ -106,7 +133,7 @@ std::vector<std::string> row_of(const Seen& seen, std::uint64_t began_ns,
   for (const int n : {int{packet.slot}, int{packet.set}, static_cast<int>(packet.id),
                       int{packet.e0}, int{packet.e1}})
     row.push_back(std::to_string(n));
-  row.push_back(elements_of(packet));
+  row.push_back(elements_of(packet.values, packet.elements));
   return row;
 }
 

@@ -302,11 +302,20 @@ int verb_switch(const Argv& argv) {
   for (const char* known : {"admit", "remove", "reset", "counters", "stop"}) {
     if (verb == known) return ask(rest, verb);
   }
-  const std::string usage =
-      "ghostrank switch run | show | admit | remove | reset | counters | stop; each has a --help";
   if (verb != "--help" && verb != "-h")
-    throw Error("there is no 'switch " + verb + "'; known are: " + usage);
-  std::puts(usage.c_str());
+    throw Error("there is no 'switch " + verb +
+                "'; known are run, show, admit, remove, reset, counters and stop");
+  std::puts(
+      "A programmable switch that sums what passes through it (docs/switch.md).\n"
+      "Usage: ghostrank switch VERB [OPTIONS]; each has a --help\n\n"
+      "  run       starts one, on interfaces or on pcap files\n"
+      "  show      what went in and came out on pcap files, packet by packet\n\n"
+      "One that runs, through its control socket:\n"
+      "  admit     a job\n"
+      "  remove    a job\n"
+      "  reset     forgets a job's sums\n"
+      "  counters  of jobs and ports, as JSON\n"
+      "  stop      ends it");
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "tools/switch_compiled.h"
 #include "tools/switch_control.h"
 #include "tools/switch_plan.h"
+#include "tools/switch_show.h"
 
 namespace ghostrank {
 namespace {
@@ -167,6 +168,34 @@ TEST_F(SwitchPlanFile, IsChangedThroughARealSocket) {
   }
   EXPECT_FALSE(std::filesystem::exists(socket));
   EXPECT_THROW(ask_switch(socket, "{}"), Error);
+}
+
+// Of a capture of switch/captures.
+std::vector<switchml::PortName> ports_of(const std::string& capture, int ports) {
+  std::vector<switchml::PortName> names;
+  for (int p = 0; p < ports; ++p) {
+    const std::string folder = GHOSTRANK_SOURCE_DIR "/switch/captures/" + capture + "/";
+    const std::string file = std::to_string(p) + ".pcap";
+    names.push_back({{}, folder + "in" + file, folder + "out" + file});
+  }
+  return names;
+}
+
+TEST(SwitchShow, SaysWhatWentInAndWhatCameOut) {
+  const std::string text = switch_show(ports_of("four_workers", 4), 100);
+  EXPECT_THAT(text,
+              HasSubstr("\n 3.000  out  0 1 2 3  sum to all   10.0.0.254     0    0       0   3   "
+                        "0  6 406 806 .. 25206\n"));
+  EXPECT_THAT(text, HasSubstr("in   0        chunk again  10.0.0.1       0    0       0"));
+  EXPECT_THAT(text, HasSubstr("out  0        sum to one"));
+  EXPECT_THAT(switch_show(ports_of("four_workers", 4), 3), HasSubstr("and 23 more; --most N"));
+}
+
+TEST(SwitchShow, ReadsRdmaWrites) {
+  const std::string text = switch_show(ports_of("roce", 3), 200);
+  EXPECT_THAT(text, HasSubstr("in   0      chunk, first   10.0.0.1       0    0       100"));
+  EXPECT_THAT(text, HasSubstr("out  2      sum, last      10.0.0.254"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("ordinary frame")));
 }
 
 }  // namespace
