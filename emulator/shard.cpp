@@ -144,6 +144,7 @@ void Shard::play(const Clock& clock) {
       for (ActorState& a : f->actors) settle(*f, a.route);
     }
   }
+  for (const Pace& pace : pace_) stats_.pace_error += pace.last_late - pace.first_late;
   stats_.wall_seconds = static_cast<double>(monotonic_ns() - began) * 1e-9;
   stats_.cpu_seconds = thread_cpu_seconds() - cpu;
   stats_.run_queue_seconds = queued < 0 ? -1 : run_queue_seconds() - queued;

@@ -246,8 +246,8 @@ class Shard {
   std::vector<IterationPart> open_;  // iterations that not every rank here has ended
   TimerQueue<Event> timers_;
   std::vector<Port> nics_;  // of the whole cluster; only this shard's nodes are used
-  struct Pace {
-    Picoseconds first_late = 0, last_late = 0, free_at = 0;
+  struct Pace {             // of a NIC, in a busy period
+    Picoseconds first_late = 0, last_late = 0, free_at = -1;
   };
   std::vector<Pace> pace_;
   // What a full ring or fabric did not take yet, by lane: first the shards of this process, then

@@ -9,6 +9,7 @@ namespace ghostrank {
 namespace {
 
 constexpr int kSendsPerClockRead = 8;
+constexpr std::uint64_t kTimedBytes = 4096;      // a send of so many looks at the clock in any case
 constexpr std::size_t kMaxHeldPerFlight = 4096;  // three messages per actor, 64 channels, credits
 
 }  // namespace
@@ -42,7 +43,8 @@ bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
 bool Shard::try_hand_over(int lane, Parcel& parcel) {
   if (lane < cluster_.shards()) return try_hand_to_shard(lane, parcel);
   Header& h = parcel.message.header;
-  if (++handed_ % kSendsPerClockRead == 0) now_ = clock_.now();
+  // To hand over a large message takes as long as many looks at the clock, and makes the next late.
+  if (h.bytes >= kTimedBytes || ++handed_ % kSendsPerClockRead == 0) now_ = clock_.now();
   const Picoseconds late = std::max<Picoseconds>(0, now_ - h.start);
   h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
   const auto nic = static_cast<std::size_t>(parcel.event.nic);

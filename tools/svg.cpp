@@ -86,6 +86,39 @@ double tick_of(double most) {
   return 10 * power;
 }
 
+// Where a value lies on an axis, as a share of its length, and what is marked on it.
+struct Axis {
+  SvgScale scale;
+  double least = 0, most = 1;
+  std::vector<double> ticks;
+
+  double share(double value) const {
+    if (scale == SvgScale::from_zero) return value / most;
+    return std::log10(value / least) / std::log10(most / least);
+  }
+};
+
+Axis axis_of(SvgScale scale, const std::vector<double>& values) {
+  Axis axis{scale, 0, 1, {}};
+  double most = 0;
+  for (const double v : values) most = std::max(most, v);
+  if (scale == SvgScale::from_zero) {
+    const double step = tick_of(most);
+    axis.most = std::max(step, std::ceil(most / step) * step);
+    for (double v = 0; v <= axis.most * 1.0001; v += step) axis.ticks.push_back(v);
+    return axis;
+  }
+  double least = most;
+  for (const double v : values) least = std::min(least, v);
+  if (least <= 0) least = most = 1;  // no points
+  const double from = std::floor(std::log10(least)),
+               to = std::max(from + 1, std::ceil(std::log10(most)));
+  axis.least = std::pow(10, from);
+  axis.most = std::pow(10, to);
+  for (double e = from; e <= to; ++e) axis.ticks.push_back(std::pow(10, e));
+  return axis;
+}
+
 }  // namespace
 
 std::string svg_heat_map(const SvgHeatMap& map) {
@@ -125,24 +158,18 @@ std::string svg_heat_map(const SvgHeatMap& map) {
 
 std::string svg_curves(const SvgCurves& curves) {
   constexpr std::array kColours{"#08306b", "#d95f02", "#1b9e77", "#7570b3", "#e7298a", "#666666"};
-  double right = 0, top = 0;
-  for (const SvgLine& line : curves.lines) {
-    for (const SvgPoint& p : line.points) right = std::max(right, p.x), top = std::max(top, p.y);
-  }
-  const double across = tick_of(right), up = tick_of(top);
-  right = std::max(across, std::ceil(right / across) * across);
-  top = std::max(up, std::ceil(top / up) * up);
-  const auto x_of = [&](double x) { return kLeft + kWidth * x / right; };
-  const auto y_of = [&](double y) { return kTop + kHeight * (1 - y / top); };
+  std::vector<double> xs, ys;
+  for (const SvgLine& line : curves.lines)
+    for (const SvgPoint& p : line.points) xs.push_back(p.x), ys.push_back(p.y);
+  const Axis across = axis_of(curves.scale, xs), up = axis_of(curves.scale, ys);
+  const auto x_of = [&](double x) { return kLeft + kWidth * across.share(x); };
+  const auto y_of = [&](double y) { return kTop + kHeight * (1 - up.share(y)); };
   std::string text = opening(curves.title, curves.across, curves.up);
   text += "<path d=\"M" + number(kLeft) + " " + number(kTop) + " V" + number(kTop + kHeight) +
           " H" + number(kLeft + kWidth) + "\" fill=\"none\" stroke=\"black\"/>\n";
-  for (double x = 0; x <= right * 1.0001; x += across) {
+  for (const double x : across.ticks)
     text += text_at(x_of(x), kTop + kHeight + 18, "middle", significant(x));
-  }
-  for (double y = 0; y <= top * 1.0001; y += up) {
-    text += text_at(kLeft - 6, y_of(y) + 4, "end", significant(y));
-  }
+  for (const double y : up.ticks) text += text_at(kLeft - 6, y_of(y) + 4, "end", significant(y));
   for (std::size_t i = 0; i < curves.lines.size(); ++i) {
     const SvgLine& line = curves.lines[i];
     const std::string stroke = kColours[i % kColours.size()];

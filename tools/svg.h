@@ -22,10 +22,12 @@ struct SvgLine {
   std::string name;  // empty: no legend
   std::vector<SvgPoint> points;
 };
+enum class SvgScale { from_zero, by_tens };  // by_tens: logarithmic, points above 0 only
 struct SvgCurves {
   std::string title, across, up;
   std::vector<SvgLine> lines;
+  SvgScale scale = SvgScale::from_zero;  // of both axes
 };
-std::string svg_curves(const SvgCurves& curves);  // both axes start at 0
+std::string svg_curves(const SvgCurves& curves);
 
 }  // namespace ghostrank

@@ -113,6 +113,15 @@ TEST(Svg, IsWellFormedWhateverTheNamesAre) {
   EXPECT_NE(what_is_wrong("<svg><g></svg>"), "");
 }
 
+TEST(Svg, PutsEveryPowerOfTenOfALogarithmicAxisAtEqualDistances) {
+  const std::string curves = svg_curves(
+      {"growth", "ranks", "ns", {{"", {{10, 1}, {100, 10}, {1000, 100}}}}, SvgScale::by_tens});
+  EXPECT_EQ(what_is_wrong(curves), "");
+  EXPECT_NE(curves.find("points=\"70.00,560.00 330.00,300.00 590.00,40.00 \""), std::string::npos)
+      << curves;
+  EXPECT_EQ(what_is_wrong(svg_curves({"nothing", "x", "y", {}, SvgScale::by_tens})), "");
+}
+
 TEST(Svg, PaintsOneCellPerPairAndNoneOnTheDiagonal) {
   const std::string map = pattern_svg(three_pairs());
   std::size_t cells = 0;

@@ -2,19 +2,16 @@
 // against a bare libfabric loop on the same provider and iperf3. Counters say messages and bytes;
 // the kernel copies every payload byte.
 #include <cstdlib>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <benchmark/benchmark.h>
 #include <nlohmann/json.hpp>
 
 #include "tools/bench/bare_libfabric.h"
-#include "tools/bench/jobs.h"
+#include "tools/bench/two_processes.h"
 
 namespace ghostrank::bench {
 namespace {
-
-constexpr char kProvider[] = "net";
 
 void count(benchmark::State& state, std::uint64_t messages, std::uint64_t bytes, double seconds) {
   state.SetIterationTime(seconds);
@@ -29,55 +26,24 @@ std::uint64_t messages_of(std::uint64_t bytes) {
   return bytes >= 65536 ? (1ULL << 30) / bytes : 4'000'000;
 }
 
-// Plays the job as two processes and returns what process 0 found; false from the other one's
-// failure.
-bool play_as_two(const BenchJob& job, int port, Result& result) {
-  World world;
-  world.size = 2;
-  world.master_port = port;
-  const pid_t child = fork();
-  if (child < 0) return false;
-  world.rank = child == 0 ? 1 : 0;
-  try {
-    const auto control = Control::meet(world);
-    result = play(job, *control);
-    control->close();
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench: %s\n", e.what());
-    if (child == 0) _exit(1);
-  }
-  if (child == 0) _exit(0);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return status == 0 && result.interrupted.empty() && result.iterations.size() == 1;
-}
-
 void GhostrankStream(benchmark::State& state) {
   const auto bytes = static_cast<std::uint64_t>(state.range(0));
   const auto ranks = static_cast<int>(state.range(1));
   const auto pairs = static_cast<std::uint64_t>(ranks / 2);
   const std::uint64_t each = std::max<std::uint64_t>(1, messages_of(bytes) / pairs);
   const std::uint64_t messages = each * pairs;
-  BenchJob job =
-      collective_job(FabricKind::ofi, ranks, 2, collective(Func::broadcast, each * bytes / 4), 1);
-  job.job.spec.fabric.provider = kProvider;
-  job.job.spec.collectives.slice_bytes = bytes;
-  job.job.spec.fabric.frame_bytes = 16 << 10;  // as a job has them by default
-  // Pairs (i, i + ranks/2): every first member on one process, every second on the other.
-  job.workload.groups.clear();
-  for (Rank r = 0; r < ranks / 2; ++r) job.workload.groups.push_back({0, {r, r + ranks / 2}});
-  static int port = 21000 + static_cast<int>(getpid() % 20000);
+  const BenchJob job = stream_job(ranks, each, bytes);
   for (auto _ : state) {
-    Result result;
-    if (!play_as_two(job, port++, result)) return state.SkipWithError("the run did not end well");
-    count(state, messages, bytes, result.played_wall_seconds);
+    const auto result = play_as_two(job);
+    if (!result) return state.SkipWithError("the run did not end well");
+    count(state, messages, bytes, result->played_wall_seconds);
   }
 }
 
 void BareLibfabricStream(benchmark::State& state) {
   const auto bytes = static_cast<std::uint64_t>(state.range(0));
   for (auto _ : state) {
-    const double seconds = bare_stream_seconds(kProvider, bytes, messages_of(bytes));
+    const double seconds = bare_stream_seconds(kLoopbackProvider, bytes, messages_of(bytes));
     count(state, messages_of(bytes), bytes, seconds);
   }
 }
