@@ -9,7 +9,6 @@
 
 #include <benchmark/benchmark.h>
 
-#include "tools/bench/in_child.h"
 #include "tools/bench/two_processes.h"
 #include "tools/svg.h"
 
@@ -42,14 +41,15 @@ void Ranks(benchmark::State& state, FabricKind kind) {
   }
 }
 
-// About 1 GiB, or 200,000 messages where that is less.
+// 200,000, or of about 1 GiB where that is less and payload is touched.
+constexpr std::uint64_t kMessages = 200'000;
 std::uint64_t messages_of(std::uint64_t bytes) {
-  return std::min<std::uint64_t>(200'000, (1ULL << 30) / bytes);
+  return std::min<std::uint64_t>(kMessages, (1 << 30) / bytes);
 }
 
 void Size(benchmark::State& state, PayloadMode payload) {
   const auto bytes = static_cast<std::uint64_t>(state.range(0));
-  const std::uint64_t messages = messages_of(bytes);
+  const std::uint64_t messages = payload == PayloadMode::copied ? messages_of(bytes) : kMessages;
   BenchJob job = collective_job(FabricKind::memory, 2, 2,
                                 collective(Func::broadcast, messages * bytes / 4), 1);
   job.job.spec.collectives.slice_bytes = bytes;
