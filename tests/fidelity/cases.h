@@ -10,8 +10,8 @@ namespace ghostrank::fidelity {
 
 struct Options {
   bool quick = false;    // for a look, not for the tables: one pair in place of three, small sizes
-  int ranks = 0;         // collectives: groups of so many only, for a look; 0: of all sizes
-  bool longer = false;   // `time`: drift over ten minutes
+  int ranks = 0;         // collectives, time: so many ranks only, for a look; 0: all
+  bool longer = false;   // `time`: every row takes ten minutes
   std::string pictures;  // folder for SVG
 };
 

@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 using testing::Lab;
 using testing::read_file;
 
-constexpr seconds kLongest{120};  // one command, or one play
+constexpr seconds kLongest{120};  // one order
 [[maybe_unused]] constexpr int kMpiEagerBytes =
     40 << 20;  // above any message of a case, with its header
 
@@ -204,7 +204,7 @@ Workers mpi_workers(Lab&, int) {
 }
 #endif
 
-json play(Lab& lab, int size, const std::string& arguments) {
+json play(Lab& lab, int size, const std::string& arguments, seconds longest) {
   const std::string result = lab.file("result.json");
   std::filesystem::remove(result);
   std::vector<pid_t> processes;
@@ -217,7 +217,7 @@ json play(Lab& lab, int size, const std::string& arguments) {
     for (int h = 0; h < size; ++h) processes.push_back(lab.start_process(h, size, command));
   for (std::size_t h = 0; h < processes.size(); ++h) {
     int status = -1;
-    for (auto left = kLongest; status == -1 && left.count() > 0; --left) {
+    for (auto left = longest; status == -1 && left.count() > 0; --left) {
       end_if_signalled();
       status = lab.finish(processes[h], seconds(1));
     }

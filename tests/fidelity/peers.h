@@ -6,6 +6,7 @@
 // with what the process said.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <string>
@@ -73,7 +74,9 @@ inline constexpr int kPlayPort = testing::kPort + 1;
 
 // `ghostrank VERB ARGUMENTS --json ..` on hosts 0 .. size-1, or on host 0 alone with size 1: what
 // process 0 wrote.
-json play(testing::Lab& lab, int size, const std::string& arguments);
+inline constexpr std::chrono::seconds kLongestPlay{120};
+json play(testing::Lab& lab, int size, const std::string& arguments,
+          std::chrono::seconds longest = kLongestPlay);
 
 // TCP payload acknowledged so far, by (source, target) host, without that of the port `except`,
 // where processes meet. Waits until what was sent has been acknowledged.

@@ -66,8 +66,9 @@ void Lab::remove() {
 }
 
 bool Lab::possible() {
-  return geteuid() == 0 && shell("ip netns add ghostrank-probe") == 0 &&
-         shell("ip netns del ghostrank-probe") == 0;
+  const std::string probe = "ghostrank-probe-" + std::to_string(getpid());
+  return geteuid() == 0 && shell("ip netns add " + probe) == 0 &&
+         shell("ip netns del " + probe) == 0;
 }
 
 void Lab::shape(const LinkShape& link) {
