@@ -41,7 +41,7 @@ std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
 
 Workload plan_workload(const JobSpec& spec) {
   if (spec.program) {
-    check_workload(*spec.program);
+    check_workload(*spec.program, spec.place("program"));
     return *spec.program;
   }
   if (!spec.model) throw Error(spec.file + ": the job has no model; add model: NAME");

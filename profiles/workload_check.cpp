@@ -37,7 +37,8 @@ bool same_call(const Op& a, const Op& b) {
 
 class Check {
  public:
-  Check(const Workload& workload, std::size_t iteration) : workload_(workload) {
+  Check(const Workload& workload, std::size_t iteration, const std::string& place)
+      : workload_(workload), place_(place) {
     collect_patterns();
     for (std::size_t role = 0; role < workload.roles.size(); ++role) {
       const auto& programs = workload.roles[role].iterations;
@@ -68,6 +69,10 @@ class Check {
   }
 
  private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(place_.empty() ? what : place_ + ": " + what);
+  }
+
   void collect_patterns() {
     std::set<std::pair<std::uint16_t, std::vector<std::uint16_t>>> known;
     for (const Group& group : workload_.groups) {
@@ -91,8 +96,8 @@ class Check {
         break;
       case Op::Kind::record:
         if (state.fired[op.event])
-          throw Error("role " + name(role) + " records event " + std::to_string(op.event) +
-                      " again before it was waited for; the plan is damaged");
+          fail("role " + name(role) + " records event " + std::to_string(op.event) +
+               " again before it was waited for; the plan is damaged");
         state.fired[op.event] = true;
         break;
       case Op::Kind::wait:
@@ -129,10 +134,10 @@ class Check {
       for (const std::uint16_t other : patterns_[p].members) {
         const auto& theirs = states_[other].calls[op.group];
         if (theirs.size() < calls.size() || same_call(*theirs[calls.size() - 1], op)) continue;
-        throw Error("call " + std::to_string(calls.size()) + " of group " +
-                    workload_.group_names[op.group] + " is " + text(role, op) + " but " +
-                    text(other, *theirs[calls.size() - 1]) +
-                    "; members of a group must make the same calls in the same order");
+        fail("call " + std::to_string(calls.size()) + " of group " +
+             workload_.group_names[op.group] + " is " + text(role, op) + " but " +
+             text(other, *theirs[calls.size() - 1]) +
+             "; members of a group must make the same calls in the same order");
       }
   }
 
@@ -169,9 +174,9 @@ class Check {
       std::size_t& received = pattern.sent_received[{from, to}].second;
       const Op& sent = *pattern.sends[{from, to}][received++];
       if (sent.count * bytes_of(sent.dtype) != op.count * bytes_of(op.dtype))
-        throw Error(text(role, op) + " in group " + workload_.group_names[op.group] + " but " +
-                    text(pattern.roles[static_cast<std::size_t>(from)], sent) +
-                    "; both ends must agree on the bytes");
+        fail(text(role, op) + " in group " + workload_.group_names[op.group] + " but " +
+             text(pattern.roles[static_cast<std::size_t>(from)], sent) +
+             "; both ends must agree on the bytes");
       return true;
     });
   }
@@ -188,8 +193,8 @@ class Check {
                        state.program->stream_names[s];
       }
     if (shown > 0)
-      throw Error("the plan would wait for ever: " + text_of_all +
-                  "; change the order of the calls so that their partners come");
+      fail("the plan would wait for ever: " + text_of_all +
+           "; change the order of the calls so that their partners come");
   }
 
   void report_unreceived() const {
@@ -199,10 +204,10 @@ class Check {
         const auto role_at = [&](int seat) {
           return pattern.roles[static_cast<std::size_t>(seat)];
         };
-        throw Error(text(role_at(ends.first), *pattern.sends.at(ends)[counts.second]) +
-                    " is received by nobody: role " + name(role_at(ends.second)) + " receives " +
-                    std::to_string(counts.second) + " of " + std::to_string(counts.first) +
-                    "; add the receive, or leave out the send");
+        fail(text(role_at(ends.first), *pattern.sends.at(ends)[counts.second]) +
+             " is received by nobody: role " + name(role_at(ends.second)) + " receives " +
+             std::to_string(counts.second) + " of " + std::to_string(counts.first) +
+             "; add the receive, or leave out the send");
       }
   }
 
@@ -222,16 +227,17 @@ class Check {
   }
 
   const Workload& workload_;
+  const std::string& place_;
   std::vector<Pattern> patterns_;
   std::vector<RoleState> states_;
 };
 
 }  // namespace
 
-void check_workload(const Workload& workload) {
+void check_workload(const Workload& workload, const std::string& place) {
   std::size_t iterations = 0;
   for (const Role& role : workload.roles) iterations = std::max(iterations, role.iterations.size());
-  for (std::size_t i = 0; i < iterations; ++i) Check(workload, i).run();
+  for (std::size_t i = 0; i < iterations; ++i) Check(workload, i, place).run();
 }
 
 }  // namespace ghostrank

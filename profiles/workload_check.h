@@ -7,11 +7,14 @@
 // go ahead, receives wait for their send; nothing takes time. Threading: pure.
 #pragma once
 
+#include <string>
+
 #include "profiles/program.h"
 
 namespace ghostrank {
 
-// Throws Error(usage) that names the roles and ops in question.
-void check_workload(const Workload& workload);
+// Throws Error(usage) that names the roles and ops in question; `place` is where the programs were
+// written ("FILE:LINE:COL"), empty for a planner's.
+void check_workload(const Workload& workload, const std::string& place = "");
 
 }  // namespace ghostrank

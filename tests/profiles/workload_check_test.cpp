@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "profiles/job.h"
 #include "profiles/program_builder.h"
 #include "tests/profiles/support.h"
 
@@ -127,6 +128,24 @@ TEST(WorkloadCheck, FindsStreamsThatWaitForEachOther) {
   program.streams[1] = {event(Op::Kind::record, 0), event(Op::Kind::record, 0)};
   program.streams[0] = {};
   EXPECT_NE(verdict(pair_of(program, calls({}))).find("records event 0 again"), std::string::npos);
+}
+
+TEST(WorkloadCheck, SaysWhereAProgramStands) {
+  const JobSpec spec =
+      test::load_text(
+          "cluster: {nodes: 1, gpus_per_node: 2}\n"
+          "program:\n"
+          "  ranks: 2\n"
+          "  groups: {all: [0-1]}\n"
+          "  roles:\n"
+          "    - {name: left, ranks: '0', iterations: [{compute: \"allreduce all "
+          "float32 4 a\\n\"}]}\n"
+          "    - {name: right, ranks: '1', iterations: [{compute: \"compute 5\\n\"}]}\n")
+          .spec;
+  const std::string text = test::error_of([&] { plan_workload(spec); });
+  EXPECT_NE(text.find("job.yaml:3:3: the plan would wait for ever: role left: allreduce of 4"),
+            std::string::npos)
+      << text;
 }
 
 // A collective between two stages' receives: the first stage enters it before it sends.
