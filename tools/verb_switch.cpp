@@ -220,7 +220,13 @@ int run_switch(const Argv& argv) {
   if (!read_run_flags(argv, flags)) return 0;
   check_target(flags);
   std::vector<PortName> ports;
-  for (const std::string& text : flags.ports) ports.push_back(switchml::port_named(text));
+  for (const std::string& text : flags.ports) {
+    if (text.starts_with("ethdev:"))
+      throw Error(
+          "--ports: NICs through DPDK's own drivers are not available yet; name an "
+          "interface, or xdp: and its name");
+    ports.push_back(switchml::port_named(text));
+  }
   const bool files = on_files(ports);
   check_xdp(ports, flags.target, flags.cores);
   if (files && !flags.socket.empty())
