@@ -95,7 +95,7 @@ parser TakeApart(packet_in pkt, out tna_headers_t hdr, out tna_metadata_t meta,
     state parse_lengths {
         meta.kind = MISSHAPEN;
         transition select(hdr.ipv4.length, hdr.ipv4.fragment, hdr.udp.length) {
-            (IP_LENGTH, 0 &&& 0x3fff, UDP_LENGTH): parse_switchml;
+            (IP_LENGTH, 0 &&& 0xbfff, UDP_LENGTH): parse_switchml;
             default: accept;
         }
     }
