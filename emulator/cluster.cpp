@@ -10,7 +10,7 @@ namespace ghostrank {
 
 std::vector<int> place_nodes(const JobSpec& spec, int processes) {
   if (processes > 1 && !spec.placement.host_of_node.empty()) return spec.placement.host_of_node;
-  const int nodes = spec.cluster.nodes;
+  const int nodes = spec.cluster.all_nodes();
   std::vector<int> host(static_cast<std::size_t>(nodes));
   for (int n = 0; n < nodes; ++n) {
     const auto blocked = static_cast<int>(static_cast<std::int64_t>(n) * processes / nodes);
@@ -29,7 +29,7 @@ int usable_shards(const JobSpec& spec, int hosts) {
 Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     : hosts_(hosts),
       shards_(usable_shards(spec, hosts)),
-      nics_(spec.cluster.nodes * spec.cluster.nics_per_node),
+      nics_(spec.cluster.all_nodes() * spec.cluster.nics_per_node),
       nics_per_node_(spec.cluster.nics_per_node),
       kinds_(workload.group_names.size()) {
   const std::vector<int> host_of_node = place_nodes(spec, hosts);

@@ -42,8 +42,8 @@ void refuse_what_cannot_run(const JobSpec& spec, const Workload& workload, int p
     throw Error("fabric.kind: memory and virtual run in one process, here are " +
                 std::to_string(processes) + " (WORLD_SIZE); start one, or set fabric.kind=ofi");
   }
-  if (processes > spec.cluster.nodes) {
-    throw Error("cluster.nodes: " + std::to_string(spec.cluster.nodes) +
+  if (processes > spec.cluster.all_nodes()) {
+    throw Error("cluster.nodes: " + std::to_string(spec.cluster.all_nodes()) +
                 " emulated nodes cannot be spread over " + std::to_string(processes) +
                 " processes (WORLD_SIZE); start at most one per node");
   }
@@ -113,7 +113,7 @@ class Session::Play {
     result_ = {};
     result_.config_json = config_json_;
     result_.hosts = ensemble_.hosts;
-    result_.ranks = workload_.ranks;
+    result_.ranks = workload_.ranks - workload_.servers;
     result_.nics_per_node = spec_.cluster.nics_per_node;
     for (const auto& [a, b, count] : flows_.per_host_pair()) result_.flows.push_back({a, b, count});
     result_.samples_per_iteration = workload_.samples_per_iteration;

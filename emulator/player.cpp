@@ -236,12 +236,12 @@ void Player::take_published() {
     if (found == whole_parts_.end()) return;
     const IterationPart& part = found->second;
     if (part.ranks < static_cast<std::uint32_t>(workload_.ranks)) return;
-    const double ranks = workload_.ranks;
+    const double ranks = workload_.ranks, trainers = workload_.ranks - workload_.servers;
     IterationReport i;
     i.seconds = seconds(part.end.at - (ends_.empty() ? 0 : ends_.back()));
-    i.compute_seconds = seconds(part.compute) / ranks;
-    i.exposed_comm_seconds = seconds(part.exposed) / ranks;
-    i.bubble_seconds = seconds(part.bubble) / ranks;
+    i.compute_seconds = seconds(part.compute) / trainers;
+    i.exposed_comm_seconds = seconds(part.exposed) / trainers;
+    i.bubble_seconds = seconds(part.bubble) / trainers;
     i.rank_seconds = seconds(part.lasted) / ranks;
     i.rank0_seconds = seconds(part.rank0);
     i.earliest_end = seconds(part.earliest);

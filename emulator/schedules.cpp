@@ -121,6 +121,7 @@ std::uint16_t Schedules::row_for(Func func, std::uint16_t kind, const std::strin
 }
 
 const Algorithm& Schedules::find(Func func, std::uint16_t kind) const {
+  if (is_service(workload_, kind)) return *find_algorithm("generic", func, "linear");
   const std::string& group = workload_.group_names[kind];
   if (const Algorithm* found = spec_.collectives.row(func, group)) return *found;
   refuse(spec_.collectives, func, group);
@@ -160,8 +161,12 @@ std::unique_ptr<Schedule> Schedules::make(const Key& key, const Op& op, int size
   } else if (wanted.channels == 0) {
     comm.channels = cluster_.nics_of_shape(key.shape);
   }
-  comm.slice_bytes = wanted.slice_bytes;
-  comm.flow.credits = wanted.credits;
+  if (is_service(workload_, key.kind)) {
+    comm.channels = 1;
+  } else {
+    comm.slice_bytes = wanted.slice_bytes;
+    comm.flow.credits = wanted.credits;
+  }
   try {
     return algorithm.make(collective_of(workload_, op, size), comm);
   } catch (const std::invalid_argument& error) {  // what a library cannot do, the user can change

@@ -22,7 +22,7 @@ double unit(std::uint64_t x) { return (static_cast<double>(x >> 11) + 0.5) * 0x1
 
 void Shard::begin_iteration(RankState& r, Moment t) {
   const auto& programs = r.role->iterations;
-  const auto wanted = segment_.program == kInOrder ? static_cast<std::size_t>(r.iteration)
+  const auto wanted = segment_.program == kInOrder ? program_number(workload_, r.iteration)
                                                    : static_cast<std::size_t>(segment_.program);
   r.program = &programs[std::min(wanted, programs.size() - 1)];
   r.began = t.at;
@@ -85,7 +85,7 @@ bool Shard::has_room(StreamState& s, const Op* next) const {
 
 void Shard::advance_stream(RankState& r, std::uint8_t stream) {
   StreamState& s = r.streams[stream];
-  const std::vector<Op>& ops = r.program->streams[stream];
+  const OpList& ops = r.program->streams[stream];
   while (s.pc < ops.size()) {
     const Op& op = ops[s.pc];
     if (op.kind == Op::Kind::wait && !r.events[op.event].fired) {

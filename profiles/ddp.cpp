@@ -28,7 +28,19 @@ ProgramBuilder start(const Plan& plan) {
   return out;
 }
 
+// Batch norms everywhere have what rank 0 has seen: one message per type, in the order of the
+// buffers.
+void broadcast_buffers(ProgramBuilder& out, const Model& model) {
+  if (model.batch_counters == 0) return;
+  out.collective(kComm, "running statistics", Func::broadcast, kDataParallel, DataType::float32,
+                 model.running_statistics);
+  out.collective(kComm, "batch counters", Func::broadcast, kDataParallel, DataType::int64,
+                 model.batch_counters);
+  out.after(kCompute, kComm);
+}
+
 void forward(ProgramBuilder& out, const Plan& plan) {
+  broadcast_buffers(out, plan.model);
   for (std::size_t i = 0; i < plan.model.layers.size(); ++i)
     out.compute(kCompute, "forward " + plan.model.layers[i].name, plan.times.layers[i].forward);
 }

@@ -284,9 +284,11 @@ void FsdpWriter::reduce(std::size_t stream, const char* what, std::uint16_t grou
 // optimizer on the shards; the loss, averaged and largest.
 void FsdpWriter::finish() {
   const std::uint64_t norms = sum(&FsdpUnit::tensors), experts = sum(&FsdpUnit::experts_tensors);
-  if (mesh_.tp > 1)
-    reduce(streams_.tp, "norm gradients", mesh_.tensor_group, spec_.precision.parameters,
-           sum(&FsdpUnit::whole));
+  // Without FSDP they stay partial sums: the norm, its clipping and the optimizer each add them.
+  const bool shards = mesh_.shard > 1;
+  for (int i = 0; mesh_.tp > 1 && i < (shards ? 1 : 3); ++i)
+    reduce(streams_.tp, "norm gradients", mesh_.tensor_group,
+           shards ? spec_.precision.parameters : DataType::float32, sum(&FsdpUnit::whole));
   if (mesh_.experts_shard > 1 && mesh_.ep > 1)
     reduce(kComm, "gradient norm of experts", mesh_.experts_shard_group, DataType::float32,
            experts);

@@ -16,7 +16,8 @@
 // with the same shards all-reduce them after each scatter, on a stream of their own.
 //
 // TorchTitan's tensor and expert parallelism: fsdp_layers.h, fsdp_mesh.h. Norms are whole on every
-// tensor-parallel rank; their gradients are summed once, where PyTorch sums them layer by layer.
+// tensor-parallel rank; their gradients are summed once, where PyTorch sums them layer by layer,
+// and three times in fp32 where nothing is sharded.
 // Routed experts under expert parallelism are gathered and scattered over the ranks of their own
 // mesh.
 //
@@ -26,9 +27,9 @@
 // that come next, three at most, a chunk at a time. Activations and gradients travel by two
 // communicators, where PyTorch has one.
 //
-// Every tensor is padded to a multiple of the ranks, where PyTorch pads its first dimension. Of
-// several micro-batches without a pipeline each reduces its gradients. The norm of the gradients is
-// one call over all tensors. Threading: pure.
+// Shards are of a tensor's first dimension, padded to the largest of them. Of several micro-batches
+// without a pipeline each reduces its gradients. The norm of the gradients is one call over all
+// tensors. Threading: pure.
 #pragma once
 
 #include "profiles/job.h"

@@ -217,6 +217,18 @@ FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload) {
   return mesh;
 }
 
+std::uint64_t shard_elements(const JobSpec& spec, const Tensor& tensor, std::uint64_t ways) {
+  const auto tp = static_cast<std::uint64_t>(spec.parallel.tp);
+  std::uint64_t rows = tensor.first_dimension(), columns = tensor.numel / rows;
+  if (!is_replicated(spec, tensor)) {
+    const bool by_columns = tensor.name == "o.w" || tensor.name == "o" ||
+                            tensor.name == "mlp.down.w" || tensor.name.ends_with(".w2");
+    std::uint64_t& cut = by_columns ? columns : rows;
+    cut = (cut + tp - 1) / tp;
+  }
+  return (rows + ways - 1) / ways * columns;
+}
+
 bool is_replicated(const JobSpec& spec, const Tensor& tensor) {
   return spec.parallel.tp == 1 || tensor.name == "router" ||
          tensor.numel <= spec.model->transformer->hidden;

@@ -35,8 +35,7 @@ void add_experts(const Transformer& model, const FsdpMesh& mesh, FsdpUnit& out) 
 
 FsdpUnit unit_of(const JobSpec& spec, const FsdpMesh& mesh, const Layer& layer) {
   const bool titan = spec.parallel.framework == "torchtitan" && spec.model->transformer;
-  const auto tp = static_cast<std::uint64_t>(mesh.tp),
-             ways = static_cast<std::uint64_t>(mesh.shard);
+  const auto ways = static_cast<std::uint64_t>(mesh.shard);
   FsdpUnit out;
   bool routed = false;
   for (const Tensor& tensor : layer.parameters) {
@@ -50,7 +49,7 @@ FsdpUnit unit_of(const JobSpec& spec, const FsdpMesh& mesh, const Layer& layer) 
     const bool whole = is_replicated(spec, tensor);
     // With expert parallelism a tensor-parallel rank routes its part of the sequence only.
     if (mesh.tp > 1 && whole && (tensor.name != "router" || mesh.ep > 1)) out.whole += tensor.numel;
-    out.shard += split(whole ? tensor.numel : split(tensor.numel, tp), ways);
+    out.shard += shard_elements(spec, tensor, ways);
   }
   if (routed) add_experts(*spec.model->transformer, mesh, out);
   return out;

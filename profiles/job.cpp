@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "profiles/background.h"
 #include "profiles/collective_options.h"
 #include "profiles/config.h"
 #include "profiles/device.h"
@@ -53,12 +54,13 @@ void expand_cluster(YamlValue& root, const std::string& near) {
 
 void read_cluster(const Settings& in, ClusterSpec& out) {
   out.nodes = in.small("cluster.nodes");
+  out.storage_nodes = in.small("cluster.storage_nodes");
   out.gpus_per_node = in.small("cluster.gpus_per_node");
   out.nics_per_node = in.small("cluster.nics_per_node");
   out.nic = {in.number("cluster.nic.rate"), in.micros("cluster.nic.latency_us")};
   out.intra_node = {in.number("cluster.intra_node.rate"),
                     in.micros("cluster.intra_node.latency_us")};
-  const std::int64_t ranks = std::int64_t{out.nodes} * out.gpus_per_node;
+  const std::int64_t ranks = std::int64_t{out.nodes + out.storage_nodes} * out.gpus_per_node;
   if (ranks > kMaxRanks)
     fail(in.at("cluster.nodes").mark, "the cluster has " + std::to_string(ranks) +
                                           " GPUs; at most " + std::to_string(kMaxRanks) +
@@ -149,9 +151,10 @@ void check_device(const JobSpec& spec, const Settings& in) {
 }
 
 void check_program_size(const JobSpec& spec, const Settings& in) {
-  if (spec.program->ranks == spec.cluster.gpus()) return;
+  const int ranks = spec.cluster.all_nodes() * spec.cluster.gpus_per_node;
+  if (spec.program->ranks == ranks) return;
   fail(in.at("program").mark, "the program has " + std::to_string(spec.program->ranks) +
-                                  " ranks but the cluster " + std::to_string(spec.cluster.gpus()) +
+                                  " ranks but the cluster " + std::to_string(ranks) +
                                   " GPUs; they must be as many");
 }
 
@@ -172,7 +175,7 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   spec.collectives = read_collectives(in, near);
   check_nccl_graphs(in.at("collectives.node_template"), spec.cluster, spec.collectives);
   spec.hosts = read_hosts(in.at("hosts"), spec.cluster.nics_per_node);
-  spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.nodes, near);
+  spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.all_nodes(), near);
   spec.dilation = in.number("scale.dilation");
   read_fabric(in, spec.fabric);
   read_run(in, spec.run);
@@ -188,6 +191,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   if (device) spec.device = make_device(*device);
   read_precision(in, spec.precision);
   spec.parallel = read_parallel(in);
+  spec.background = read_background(in.at("background"));
   read_setting(in, near, spec);
   return spec;
 }
@@ -203,8 +207,8 @@ void write_config(const Settings& in, std::map<std::string, YamlValue> resolved,
 
 // The keys that describe what is trained.
 bool is_about_training(const Key& key) {
-  for (const std::string_view group :
-       {"model", "trace", "program", "device", "precision.", "parallel.", "tensors."}) {
+  for (const std::string_view group : {"model", "trace", "program", "device", "precision.",
+                                       "parallel.", "tensors.", "background"}) {
     if (group.back() == '.' ? key.path.starts_with(group) : key.path == group) return true;
   }
   return false;

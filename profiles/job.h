@@ -30,7 +30,9 @@ struct ClusterSpec {
   int nics_per_node = 8;
   NicSpec nic;
   NicSpec intra_node{3600e9, 1 * kPicosPerMicro};
+  int storage_nodes = 0;  // behind the others, with NICs as theirs; they do not train
   int gpus() const { return nodes * gpus_per_node; }
+  int all_nodes() const { return nodes + storage_nodes; }
 };
 
 enum class Launch : std::uint8_t { overlap, after_backward, flat };
@@ -77,6 +79,9 @@ struct ParallelPlan {
   bool multi_rank_allreduce =
       true;  // a bucket is all-reduced; or a part of it reduced to each rank
   std::uint64_t prefetch_bucket = 0, persistence = 0, max_live = 0, max_reuse = 0;  // zero3
+  // torchrec
+  bool random_tables = false;        // where tables go: drawn, or each to who has least to do
+  std::uint64_t row_wise_above = 0;  // tables with more rows are split over all ranks; 0: none
 
   // horovod
   double fusion_mb = 128;  // MiB of the fusion buffer
@@ -127,6 +132,20 @@ struct FabricSpec {
   InsideNode inside_node = InsideNode::model;  // groups wholly inside a node
   PayloadMode payload =
       PayloadMode::untouched;  // memory: copy every payload byte, or hand over the descriptor
+};
+
+// Traffic beside the training's own: between ranks that train and those of storage nodes.
+struct Background {
+  enum class Pattern : std::uint8_t { checkpoint, data };
+  Pattern pattern = Pattern::checkpoint;
+  int every = 1;            // steps; in the last of so many
+  int over = 1;             // steps that share the bytes: that one and those after it
+  std::uint64_t bytes = 0;  // of a checkpoint, all ranks together; of a sample. 0: the model's
+  double rate_bps = 0;      // at which a rank hands its bytes over; 0: unlimited
+  std::uint64_t chunk = 4 << 20;  // bytes of one transfer
+  int at_once = 1;                // transfers of a rank that are under way together
+  bool blocking = false;          // begins when the step's compute has ended, not beside it
+  std::string place;              // "FILE:LINE:COL"
 };
 
 struct RunSpec {
@@ -189,6 +208,7 @@ struct JobSpec {
   double dilation = 0;  // 0: auto
   FabricSpec fabric;
   RunSpec run;
+  std::vector<Background> background;
   std::shared_ptr<const struct Model> model;  // resolved (profiles/model.h); null: only `program`
   std::shared_ptr<const Workload> program;    // played in place of a plan; null: there is a plan
   std::map<std::string, std::string> places;  // of the keys that were given: "FILE:LINE:COL"

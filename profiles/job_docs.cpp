@@ -2,6 +2,7 @@
 // reference in docs/job-format.md are exactly what these functions return.
 #include <nlohmann/json.hpp>
 
+#include "profiles/background.h"
 #include "profiles/device.h"
 #include "profiles/hosts.h"
 #include "profiles/job_schema.h"
@@ -227,6 +228,7 @@ std::string job_json_schema() {
   Json job = object_of(job_keys());
   job["properties"]["cluster"]["type"] = Json::array({"object", "string"});
   job["properties"]["hosts"].update(hosts_form());
+  job["properties"]["background"].update(list_of(object_of(background_keys())));
   job["properties"]["placement"].update(placement_form());
   return document("ghostrank job", job);
 }
@@ -239,6 +241,7 @@ std::string model_json_schema() {
   return document("ghostrank model",
                   {{"anyOf", Json::array({with_schema_key(object_of(transformer_keys()), name),
                                           with_schema_key(object_of(convolutional_keys()), name),
+                                          with_schema_key(object_of(recommendation_keys()), name),
                                           with_schema_key(layers, name), based_profile()})}});
 }
 
@@ -252,9 +255,11 @@ std::string device_json_schema() {
 std::string job_format_markdown() {
   return "### Job\n\n" + table_markdown(job_keys()) + "\nEach host:\n\n" +
          table_markdown(host_keys()) + "\nEach of its NICs:\n\n" + table_markdown(host_nic_keys()) +
+         "\nEach background:\n\n" + table_markdown(background_keys()) +
          "\n### Reserved keys of a job\n\n" + reserved_markdown(job_keys()) +
          "\n### Model, `kind: transformer`\n\n" + table_markdown(transformer_keys()) +
          "\n### Model, `kind: convolutional`\n\n" + table_markdown(convolutional_keys()) +
+         "\n### Model, `kind: recommendation`\n\n" + table_markdown(recommendation_keys()) +
          "\n### Model, `kind: layers`\n\n" + table_markdown(layers_keys()) + "\nEach layer:\n\n" +
          table_markdown(layer_keys()) + "\n### Device\n\n" + table_markdown(device_keys());
 }

@@ -16,8 +16,8 @@ struct FrameworkKey {
   std::string_view frameworks;  // separated by blanks
 };
 constexpr std::array kFrameworkKeys{
-    FrameworkKey{"parallel.bucket_cap_mb", "ddp"},
-    FrameworkKey{"parallel.first_bucket_mb", "ddp"},
+    FrameworkKey{"parallel.bucket_cap_mb", "ddp torchrec"},
+    FrameworkKey{"parallel.first_bucket_mb", "ddp torchrec"},
     FrameworkKey{"parallel.launch", "ddp"},
     FrameworkKey{"parallel.tp", "megatron torchtitan"},
     FrameworkKey{"parallel.pp", "megatron torchtitan"},
@@ -53,6 +53,8 @@ constexpr std::array kFrameworkKeys{
     FrameworkKey{"parallel.dp_replicate", "fsdp torchtitan"},
     FrameworkKey{"parallel.reshard_after_forward", "fsdp torchtitan"},
     FrameworkKey{"parallel.prefetch", "fsdp torchtitan"},
+    FrameworkKey{"parallel.table_placement", "torchrec"},
+    FrameworkKey{"parallel.row_wise_above", "torchrec"},
     FrameworkKey{"parallel.fusion_mb", "horovod"},
     FrameworkKey{"parallel.cycle_ms", "horovod"},
 };
@@ -134,6 +136,8 @@ ParallelPlan read_parallel(const Settings& in) {
   out.dp_replicate = in.small("parallel.dp_replicate");
   out.reshard = in.text("parallel.reshard_after_forward");
   out.prefetch = in.small("parallel.prefetch");
+  out.random_tables = in.text("parallel.table_placement") == "random";
+  out.row_wise_above = static_cast<std::uint64_t>(in.integer("parallel.row_wise_above"));
   out.fusion_mb = in.number("parallel.fusion_mb");
   out.cycle_ms = in.number("parallel.cycle_ms");
   refuse_foreign_parallel(in, out.framework);

@@ -46,6 +46,9 @@ constexpr std::array kKeys{
         "rate of a GPU's links inside its node", 0, kMaxRate},
     Key{"cluster.intra_node.latency_us", KeyType::number, "1", "one way inside a node", 0,
         kMaxMicros},
+    Key{"cluster.storage_nodes", KeyType::integer, "0",
+        "emulated nodes behind the others, with NICs as theirs, that store and load for background",
+        0, 1e6},
     Key{"cluster.topology.kind", KeyType::choice, "nonblocking",
         "the fabric between nodes, where it is modelled", 0, 0, "nonblocking",
         "none rail_optimised leaf_spine"},
@@ -53,7 +56,7 @@ constexpr std::array kKeys{
         "downlink to uplink capacity of a leaf", 0, 0, "", "", kLater},
 
     Key{"parallel.framework", KeyType::choice, "ddp", "whose plan the ranks follow", 0, 0,
-        "ddp megatron fsdp torchtitan zero1 zero2 zero3 horovod", "dear byteps kfac"},
+        "ddp megatron fsdp torchtitan zero1 zero2 zero3 horovod torchrec", "dear byteps kfac"},
     Key{"parallel.dp", KeyType::integer, "0",
         "data-parallel ranks; 0: all GPUs that tp, cp and pp leave", 0, 1e9},
     Key{"parallel.micro_batch", KeyType::integer, "1", "samples per GPU and micro-batch", 1, 1e6},
@@ -152,6 +155,12 @@ constexpr std::array kKeys{
         "zero3: gathered elements beyond which nothing is gathered ahead", 0, 1e15},
     Key{"parallel.stage3_max_reuse_distance", KeyType::integer, "1000000000",
         "zero3: parameters used again within so many elements stay gathered", 0, 1e15},
+    Key{"parallel.table_placement", KeyType::choice, "greedy",
+        "torchrec: where embedding tables go: greedy: the one with most lookups first, to the rank "
+        "with least; random: drawn from run.seed",
+        0, 0, "greedy random"},
+    Key{"parallel.row_wise_above", KeyType::integer, "0",
+        "torchrec: tables with more rows are split by rows over all ranks; 0: none", 0, 1e12},
     Key{"parallel.fusion_mb", KeyType::number, "128", "horovod: size of the fusion buffer in MiB",
         0, 1e6},
     Key{"parallel.cycle_ms", KeyType::number, "1",
@@ -274,7 +283,8 @@ constexpr std::array kKeys{
     Key{"switch", KeyType::any, kAbsent, "programmable switch of an aggregation scheme", 0, 0, "",
         "", kLater},
     Key{"events", KeyType::any, "[]", "marks and faults in time", 0, 0, "", "", kLater},
-    Key{"background", KeyType::any, "[]", "other traffic", 0, 0, "", "", kLater},
+    Key{"background", KeyType::any, "[]",
+        "traffic beside the training's: checkpoints and data, between the GPUs and storage nodes"},
     Key{"safety.max_rate_per_nic", KeyType::string, "none", "upper bound of what is sent", 0, 0, "",
         "", kLater}};
 

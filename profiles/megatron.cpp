@@ -123,7 +123,8 @@ std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
       if (parallel.overlap_grad_reduce && plan.pipeline.part(stage, c) == 0)
         layout.bucket_size = parallel.bucket_size > 0
                                  ? parallel.bucket_size
-                                 : std::max<std::uint64_t>(40'000'000, 1'000'000 * ways);
+                                 : std::max<std::uint64_t>(
+                                       40'000'000, 1'000'000 * static_cast<std::uint64_t>(plan.dp));
       for (const GradientBucket& bucket : megatron_buckets(parameters, layout))
         chunk.buckets.push_back({bucket, expert});
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "profiles/error.h"
 #include "profiles/megatron_plan.h"
@@ -134,10 +135,11 @@ void check_world(const JobSpec& spec) {
                            " x pp " + std::to_string(p.pp);
   if (gpus % model_ways != 0) {
     const std::int64_t per_node = spec.cluster.gpus_per_node;
-    const std::int64_t fitting = (gpus + model_ways - 1) / model_ways * model_ways;
+    const std::int64_t unit = std::lcm(model_ways, per_node);
+    const std::int64_t fitting = (gpus + unit - 1) / unit * unit;
     throw Error(spec.place("cluster.nodes") + ": " + std::to_string(gpus) +
                 " GPUs are no multiple of " + what + "; use cluster.nodes=" +
-                std::to_string((fitting + per_node - 1) / per_node) + " or smaller dimensions");
+                std::to_string(fitting / per_node) + " or smaller dimensions");
   }
   const auto dp = static_cast<int>(gpus / model_ways);
   if (p.dp != 0 && p.dp != dp)
@@ -311,9 +313,11 @@ void check_memory(const MegatronPlan& plan) {
 MegatronPlan megatron_plan(const JobSpec& spec) {
   check_model(spec);
   const Transformer& model = *spec.model->transformer;
-  check_tensor_parallel(spec, model);
   check_context_parallel(spec, model);
+  check_tensor_parallel(spec, model);
   check_schedule(spec, model);
+  const Pipeline shape = pipeline_shape(spec);
+  std::vector<Part> parts = split_as_megatron(spec, model, shape);
   check_world(spec);
   check_batch(spec);
   check_experts(spec, model);
@@ -336,8 +340,8 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   plan.vocabulary = (model.vocabulary + multiple - 1) / multiple * multiple;
   plan.tokens = model.sequence / static_cast<std::uint64_t>(plan.cp) *
                 static_cast<std::uint64_t>(plan.micro_batch);
-  plan.pipeline = pipeline_shape(spec);
-  plan.parts = split_as_megatron(spec, model, plan.pipeline);
+  plan.pipeline = shape;
+  plan.parts = std::move(parts);
   plan.pipeline.alike = std::all_of(plan.parts.begin(), plan.parts.end(), [&](const Part& part) {
     return part.layers == plan.parts.front().layers && part.mtp == 0;
   });

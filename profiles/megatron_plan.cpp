@@ -16,7 +16,7 @@ class Registration {
 
   void embedding(bool tied) {
     add(plan_.vocabulary / tp() * model_.hidden, {.tied = tied});
-    if (model_.learned_positions) add(model_.positions * model_.hidden);
+    if (model_.learned_positions) add(model_.positions * model_.hidden, {.whole = true});
   }
 
   // What follows belongs to this unit.
@@ -135,6 +135,19 @@ std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part&
   out.unit(part.units() - 1);
   if (part.head && !(plan.model.tied && plan.ends_meet())) out.head();
   return out.take();
+}
+
+std::uint64_t megatron_stored(const MegatronPlan& plan, int stage) {
+  std::uint64_t elements = 0;
+  for (int c = 0; c < plan.pipeline.chunks; ++c) {
+    const Part& part = plan.parts[static_cast<std::size_t>(plan.pipeline.part(stage, c))];
+    for (const Parameter& p : megatron_parameters(plan, part)) {
+      if (p.tied && !part.embedding) continue;  // a copy of the embedding
+      const int pieces = p.expert ? plan.ep * plan.etp : p.partial || p.whole ? 1 : plan.tp;
+      elements += p.numel * static_cast<std::uint64_t>(pieces);
+    }
+  }
+  return elements;
 }
 
 LayerTimes megatron_layer_times(const MegatronPlan& plan) {

@@ -71,11 +71,15 @@ struct Parameter {
   std::uint64_t numel = 0;
   int unit = 0;          // of the part
   bool partial = false;  // under sequence parallelism each tp rank has a part of its gradient
+  bool whole = false;    // not split by tp, as all that is partial
   bool expert = false;   // reduced over the ranks that hold the same experts
   bool tied = false;     // the word embedding, where the head uses it too
 };
 // In registration order.
 std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part& part);
+// Elements of all parameters of a stage, whatever ranks share them; a head that is the embedding
+// does not count. Of a bidirectional pipeline two stages have the same.
+std::uint64_t megatron_stored(const MegatronPlan& plan, int stage);
 
 // Forward times of the products of one layer, or of the head.
 struct LayerTimes {

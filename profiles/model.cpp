@@ -29,13 +29,16 @@ Model make_model(const YamlValue& description) {
     std::span<const Key> (*keys)();
     Model (*make)(const Settings&, const Mark&);
   };
-  static constexpr std::array kKinds{Kind{"transformer", transformer_keys, make_transformer},
-                                     Kind{"convolutional", convolutional_keys, make_convolutional},
-                                     Kind{"layers", layers_keys, make_layers}};
+  static constexpr std::array kKinds{
+      Kind{"transformer", transformer_keys, make_transformer},
+      Kind{"convolutional", convolutional_keys, make_convolutional},
+      Kind{"recommendation", recommendation_keys, make_recommendation},
+      Kind{"layers", layers_keys, make_layers}};
 
   const YamlValue* kind = description.find("kind");
   if (!kind)
-    fail(description.mark, "the model has no kind; add kind: transformer, convolutional or layers");
+    fail(description.mark,
+         "the model has no kind; add kind: transformer, convolutional, recommendation or layers");
   for (const Kind& one : kKinds) {
     if (kind->text != one.name) continue;
     Model model = one.make(Settings(description, one.keys(), "model"), description.mark);
@@ -43,7 +46,7 @@ Model make_model(const YamlValue& description) {
     return model;
   }
   fail(kind->mark, "kind is " + ghostrank::description(*kind) +
-                       "; allowed: transformer, convolutional, layers");
+                       "; allowed: transformer, convolutional, recommendation, layers");
 }
 
 std::optional<DataType> parse_data_type(std::string_view text) {

@@ -4,6 +4,7 @@
 //
 //   kind: transformer     architecture gpt2 | llama | bert            (model_transformer.cpp)
 //   kind: convolutional   architecture resnet | vgg                   (model_convolutional.cpp)
+//   kind: recommendation  tables of embeddings between products     (model_recommendation.cpp)
 //   kind: layers          measured or plainly listed layers, or a CSV (model_layers.cpp)
 //
 // Backward runs through the layers in reverse. The parameters of a layer are ready together, when
@@ -29,6 +30,8 @@ namespace ghostrank {
 struct Tensor {
   std::string name;  // within the layer: "attn.qkv.w"
   std::uint64_t numel = 0;
+  std::uint64_t rows = 0;  // its first dimension; 0: it has one dimension only
+  std::uint64_t first_dimension() const { return rows > 0 ? rows : numel; }
 };
 
 struct Layer {
@@ -77,6 +80,19 @@ struct Transformer {
   std::uint64_t key_width() const { return kv_heads * head_width; }
 };
 
+struct EmbeddingTable {
+  std::uint64_t rows = 0;
+  std::uint64_t lookups = 1;  // ids of one sample; their rows are added up
+};
+
+// What a recommendation model is made of. Its layers: the tables, the bottom products, the
+// interaction's and the top's; the tables' layer has no FLOPs.
+struct Recommendation {
+  std::uint64_t width = 0;  // of a row
+  std::vector<EmbeddingTable> tables;
+  std::size_t bottom = 0;  // layers of products before the interaction
+};
+
 struct Model {
   std::string name;
   std::string kind, architecture;
@@ -87,6 +103,9 @@ struct Model {
   Picoseconds optimizer = 0;      // measured
   std::optional<DataType> dtype;  // of a measured model's parameters
   std::optional<Transformer> transformer;
+  std::optional<Recommendation> recommendation;
+  // Of batch norms, which are no parameters: running means and variances, counters of batches.
+  std::uint64_t running_statistics = 0, batch_counters = 0;
 
   std::size_t tensors() const;
   std::uint64_t parameters() const;
@@ -101,10 +120,12 @@ Model make_model(const YamlValue& description);
 // The builders behind make_model, one per kind; `settings` are checked against their table.
 std::span<const Key> transformer_keys();
 std::span<const Key> convolutional_keys();
+std::span<const Key> recommendation_keys();
 std::span<const Key> layers_keys();
 std::span<const Key> layer_keys();  // of one entry of `layers`
 Model make_transformer(const Settings& settings, const Mark& mark);
 Model make_convolutional(const Settings& settings, const Mark& mark);
+Model make_recommendation(const Settings& settings, const Mark& mark);
 Model make_layers(const Settings& settings, const Mark& mark);
 
 // `layer_index, numel, forward_pass_ns, backward_pass_ns`, one row per layer, as the description of

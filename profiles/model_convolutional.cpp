@@ -42,7 +42,7 @@ class Network {
                    std::uint64_t stride, bool bias) {
     pool(stride);
     const std::uint64_t weights = out * channels_ * size * size;
-    Layer layer{name, {{"weight", weights}}, 0, 0, 0};
+    Layer layer{name, {{"weight", weights, out}}, 0, 0, 0};
     if (bias) layer.parameters.push_back({"bias", out});
     layer.forward_flops = 2 * static_cast<double>(weights) * static_cast<double>(width_) *
                           static_cast<double>(width_);
@@ -53,10 +53,12 @@ class Network {
     auto& parameters = model_.layers.back().parameters;
     parameters.push_back({name + ".weight", channels_});
     parameters.push_back({name + ".bias", channels_});
+    model_.running_statistics += 2 * channels_;
+    ++model_.batch_counters;
   }
   void linear(const std::string& name, std::uint64_t out, std::uint64_t in) {
     model_.layers.push_back({name,
-                             {{"weight", out * in}, {"bias", out}},
+                             {{"weight", out * in, out}, {"bias", out}},
                              2 * static_cast<double>(in) * static_cast<double>(out),
                              0,
                              0});

@@ -86,16 +86,24 @@ class Writer {
   void layer(std::string name, double forward_flops) {
     model_.layers.push_back({std::move(name), {}, forward_flops, 0, 0});
   }
-  void tensor(std::string name, std::uint64_t numel) {
+  void vector(std::string name, std::uint64_t numel) {
     model_.layers.back().parameters.push_back({std::move(name), numel});
   }
+  void matrix(std::string name, std::uint64_t rows, std::uint64_t columns) {
+    model_.layers.back().parameters.push_back({std::move(name), rows * columns, rows});
+  }
   void linear(const std::string& name, std::uint64_t out, std::uint64_t in) {
-    tensor(name + ".w", out * in);
-    if (shape_.bias) tensor(name + ".b", out);
+    matrix(name + ".w", out, in);
+    if (shape_.bias) vector(name + ".b", out);
+  }
+  // GPT-2's linear layers have their weights the other way round.
+  void transposed(const std::string& name, std::uint64_t out, std::uint64_t in) {
+    matrix(name + ".w", in, out);
+    if (shape_.bias) vector(name + ".b", out);
   }
   void norm(const std::string& name) {
-    tensor(name + ".w", shape_.hidden);
-    if (shape_.norm_bias) tensor(name + ".b", shape_.hidden);
+    vector(name + ".w", shape_.hidden);
+    if (shape_.norm_bias) vector(name + ".b", shape_.hidden);
   }
 
  private:
@@ -150,30 +158,32 @@ void write_ffn(Writer& out, const Transformer& shape) {
 void write_gpt2(Writer& out, const Transformer& shape) {
   const std::uint64_t h = shape.hidden;
   out.layer("embeddings", 0);
-  out.tensor("wte", shape.vocabulary * h);
-  if (shape.learned_positions) out.tensor("wpe", shape.positions * h);
+  out.matrix("wte", shape.vocabulary, h);
+  if (shape.learned_positions) out.matrix("wpe", shape.positions, h);
   for (std::uint64_t i = 0; i < shape.layers; ++i) {
     out.layer("h." + std::to_string(i), layer_flops(shape, i));
     out.norm("ln_1");
-    out.linear("attn.qkv", shape.query_width() + 2 * shape.key_width(), h);
-    out.linear("attn.proj", h, shape.query_width());
+    out.transposed("attn.qkv", shape.query_width() + 2 * shape.key_width(), h);
+    out.transposed("attn.proj", h, shape.query_width());
     out.norm("ln_2");
-    write_ffn(out, shape);
+    if (shape.gated) out.transposed("mlp.gate", shape.ffn, h);
+    out.transposed("mlp.up", shape.ffn, h);
+    out.transposed("mlp.down", h, shape.ffn);
   }
   out.layer("head", logits_flops(shape));
   out.norm("ln_f");
-  if (!shape.tied) out.tensor("lm_head", shape.vocabulary * h);
+  if (!shape.tied) out.matrix("lm_head", shape.vocabulary, h);
 }
 
 void write_experts(Writer& out, const Transformer& shape) {
   const std::uint64_t h = shape.hidden, f = shape.experts.ffn;
-  out.tensor("router", shape.experts.count * h);
-  if (shape.experts.router_bias) out.tensor("router_bias", shape.experts.count);
+  out.matrix("router", shape.experts.count, h);
+  if (shape.experts.router_bias) out.vector("router_bias", shape.experts.count);
   for (std::uint64_t e = 0; e < shape.experts.count + shape.experts.shared; ++e) {
     const std::string name = "e" + std::to_string(e);
-    out.tensor(name + ".w1", f * h);
-    out.tensor(name + ".w2", h * f);
-    if (shape.gated) out.tensor(name + ".w3", f * h);
+    out.matrix(name + ".w1", f, h);
+    out.matrix(name + ".w2", h, f);
+    if (shape.gated) out.matrix(name + ".w3", f, h);
   }
 }
 
@@ -181,16 +191,16 @@ void write_latent_attention(Writer& out, const Transformer& shape) {
   const LatentAttention& latent = shape.latent;
   const std::uint64_t h = shape.hidden, q = shape.heads * (latent.nope + latent.rope);
   if (latent.q_lora > 0) {
-    out.tensor("q_a", latent.q_lora * h);
-    out.tensor("q_a_norm", latent.q_lora);
-    out.tensor("q_b", q * latent.q_lora);
+    out.matrix("q_a", latent.q_lora, h);
+    out.vector("q_a_norm", latent.q_lora);
+    out.matrix("q_b", q, latent.q_lora);
   } else {
-    out.tensor("q", q * h);
+    out.matrix("q", q, h);
   }
-  out.tensor("kv_a", (latent.kv_lora + latent.rope) * h);
-  out.tensor("kv_a_norm", latent.kv_lora);
-  out.tensor("kv_b", shape.heads * (latent.nope + latent.value) * latent.kv_lora);
-  out.tensor("o", h * shape.heads * latent.value);
+  out.matrix("kv_a", latent.kv_lora + latent.rope, h);
+  out.vector("kv_a_norm", latent.kv_lora);
+  out.matrix("kv_b", shape.heads * (latent.nope + latent.value), latent.kv_lora);
+  out.matrix("o", h, shape.heads * latent.value);
 }
 
 void write_llama_layer(Writer& out, const Transformer& shape, std::uint64_t layer) {
@@ -219,7 +229,7 @@ void write_mtp_module(Writer& out, const Transformer& shape, std::uint64_t modul
             layer_flops(shape, layer) + logits_flops(shape) + 2 * real(shape.sequence) * 2 * h * h);
   out.norm("enorm");
   out.norm("hnorm");
-  out.tensor("eh_proj", shape.hidden * 2 * shape.hidden);
+  out.matrix("eh_proj", shape.hidden, 2 * shape.hidden);
   write_llama_layer(out, shape, layer);
   out.norm("norm");
 }
@@ -227,8 +237,8 @@ void write_mtp_module(Writer& out, const Transformer& shape, std::uint64_t modul
 void write_llama(Writer& out, const Transformer& shape) {
   const std::uint64_t h = shape.hidden;
   out.layer("embeddings", 0);
-  out.tensor("embed", shape.vocabulary * h);
-  if (shape.learned_positions) out.tensor("positions", shape.positions * h);
+  out.matrix("embed", shape.vocabulary, h);
+  if (shape.learned_positions) out.matrix("positions", shape.positions, h);
   for (std::uint64_t i = 0; i < shape.layers; ++i) {
     out.layer("layers." + std::to_string(i), layer_flops(shape, i));
     write_llama_layer(out, shape, i);
@@ -236,16 +246,16 @@ void write_llama(Writer& out, const Transformer& shape) {
   for (std::uint64_t i = 0; i < shape.mtp; ++i) write_mtp_module(out, shape, i);
   out.layer("head", logits_flops(shape));
   out.norm("norm");
-  if (!shape.tied) out.tensor("lm_head", shape.vocabulary * h);
+  if (!shape.tied) out.matrix("lm_head", shape.vocabulary, h);
 }
 
 void write_bert(Writer& out, const Transformer& shape, std::uint64_t types, bool heads) {
   const std::uint64_t h = shape.hidden;
   const auto hidden = static_cast<double>(h);
   out.layer("embeddings", 0);
-  out.tensor("word", shape.vocabulary * h);
-  if (shape.learned_positions) out.tensor("position", shape.positions * h);
-  out.tensor("token_type", types * h);
+  out.matrix("word", shape.vocabulary, h);
+  if (shape.learned_positions) out.matrix("position", shape.positions, h);
+  out.matrix("token_type", types, h);
   out.norm("ln");
   for (std::uint64_t i = 0; i < shape.layers; ++i) {
     out.layer("layer." + std::to_string(i), layer_flops(shape, i));
@@ -263,7 +273,7 @@ void write_bert(Writer& out, const Transformer& shape, std::uint64_t types, bool
   // The decoder of the masked-language head is the word embedding with a bias of its own.
   out.layer("heads", 2 * static_cast<double>(shape.sequence) * hidden * hidden +
                          logits_flops(shape) + 4 * hidden);
-  out.tensor("predictions.bias", shape.vocabulary);
+  out.vector("predictions.bias", shape.vocabulary);
   out.linear("predictions.transform", h, h);
   out.norm("predictions.ln");
   out.linear("next_sentence", 2, h);

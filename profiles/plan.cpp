@@ -2,6 +2,7 @@
 // plays it.
 #include "profiles/plan.h"
 
+#include "profiles/background.h"
 #include "profiles/ddp.h"
 #include "profiles/error.h"
 #include "profiles/fsdp.h"
@@ -10,6 +11,8 @@
 #include "profiles/job.h"
 #include "profiles/megatron.h"
 #include "profiles/megatron_plan.h"
+#include "profiles/memory_check.h"
+#include "profiles/torchrec.h"
 #include "profiles/workload_check.h"
 #include "profiles/zero.h"
 
@@ -17,8 +20,14 @@ namespace ghostrank {
 namespace {
 
 Workload plan(const JobSpec& spec) {
-  if (spec.parallel.framework == "ddp") return plan_ddp(spec);
+  if (spec.model->recommendation && spec.parallel.framework != "torchrec")
+    throw Error(spec.place("parallel.framework") + ": the tables of " + spec.model->name +
+                " have no dense gradients for framework " + spec.parallel.framework +
+                "; use parallel.framework=torchrec");
   if (spec.parallel.framework == "megatron") return plan_megatron(spec);
+  if (spec.parallel.framework == "torchrec") return plan_torchrec(spec);
+  check_state_memory(spec);
+  if (spec.parallel.framework == "ddp") return plan_ddp(spec);
   if (spec.parallel.framework == "fsdp" || spec.parallel.framework == "torchtitan")
     return plan_fsdp(spec);
   if (spec.parallel.framework.starts_with("zero")) return plan_zero(spec);
@@ -26,7 +35,7 @@ Workload plan(const JobSpec& spec) {
   throw Error(spec.place("parallel.framework") +
               ": parallel.framework: " + spec.parallel.framework +
               " is not available yet; use one of ddp, horovod, megatron, fsdp, torchtitan, zero1, "
-              "zero2, zero3");
+              "zero2, zero3, torchrec");
 }
 
 }  // namespace
@@ -46,6 +55,7 @@ Workload plan_workload(const JobSpec& spec) {
   }
   if (!spec.model) throw Error(spec.file + ": the job has no model; add model: NAME");
   Workload workload = plan(spec);
+  add_background(spec, workload);
   check_workload(workload);
   return workload;
 }

@@ -1,38 +1,20 @@
 #include "profiles/program.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace ghostrank {
 
-std::uint32_t bytes_of(DataType type) {
-  switch (type) {
-    case DataType::uint8:
-      return 1;
-    case DataType::bfloat16:
-      return 2;
-    case DataType::int32:
-    case DataType::float32:
-      return 4;
-    case DataType::int64:
-      return 8;
-  }
-  return 0;
+std::size_t program_number(const Workload& workload, std::size_t iteration) {
+  const std::vector<std::uint32_t>& order = workload.order;
+  if (order.empty()) return iteration;
+  if (iteration < order.size()) return order[iteration];
+  return order[order.size() - workload.cycle + (iteration - order.size()) % workload.cycle];
 }
 
-std::string_view name_of(DataType type) {
-  switch (type) {
-    case DataType::uint8:
-      return "uint8";
-    case DataType::bfloat16:
-      return "bfloat16";
-    case DataType::int32:
-      return "int32";
-    case DataType::float32:
-      return "float32";
-    case DataType::int64:
-      return "int64";
-  }
-  return "";
+bool is_service(const Workload& workload, std::uint16_t kind) {
+  const auto& services = workload.services;
+  return std::find(services.begin(), services.end(), kind) != services.end();
 }
 
 std::uint64_t elements_of(const Workload& workload, const Op& op) {

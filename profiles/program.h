@@ -19,46 +19,23 @@
 #include <vector>
 
 #include "collectives/schedule.h"
+#include "profiles/op.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
 
-enum class DataType : std::uint8_t { int32, float32, bfloat16, int64, uint8 };
-std::uint32_t bytes_of(DataType type);
-std::string_view name_of(DataType type);
-
-struct Op {
-  enum class Kind : std::uint8_t {
-    compute,     // `duration`
-    collective,  // `func`, `group`, `count` or `counts`, `dtype`, `peer` as the root
-    send,    // `count` of `dtype` to the member `peer` places after this rank in `group` (wraps)
-    recv,    // likewise, from the member `peer` places after (negative: before)
-    record,  // `event`
-    wait,    // `event`
-  };
-  Kind kind = Kind::compute;
-  Func func = Func::all_reduce;
-  DataType dtype = DataType::float32;
-  std::uint16_t group = 0;   // index into Workload::group_names
-  std::uint32_t label = 0;   // index into Program::labels: "forward", "bucket 12"
-  std::uint32_t event = 0;   // record, wait
-  std::int32_t peer = 0;     // send, recv: offset in the group; broadcast, reduce, ...: root
-  std::uint32_t counts = 0;  // all_gather_v, all_to_all_v: index into Workload::counts
-  std::uint64_t count = 0;
-  Picoseconds duration = 0;
-};
-
 struct Program {
   std::vector<std::string> stream_names;  // "compute", "nccl"
-  std::vector<std::vector<Op>> streams;
+  std::vector<OpList> streams;
   std::vector<std::string> labels;
   std::uint32_t events = 0;
   std::vector<std::uint8_t> at_once;  // workers by stream, at most kMaxAtOnce; empty: one each
 };
 inline constexpr std::uint8_t kMaxAtOnce = 4;
 
-// Iteration i plays iterations[min(i, size-1)]: DDP's first iterations differ from the steady
-// state. Or one of them is played for a while, by number.
+// Iteration i plays iterations[min(n, size-1)], where n is i or what Workload::order says: DDP's
+// first iterations differ from the steady state, which comes last. Or one of them is played for a
+// while, by number.
 inline constexpr int kInOrder = -1;  // in place of such a number
 struct Role {
   std::string name;
@@ -73,14 +50,25 @@ struct Group {
 
 struct Workload {
   int ranks = 0;
+  int servers = 0;  // the last so many of them store and load for the others, and do not train
   std::vector<Role> roles;
   std::vector<std::uint16_t> role_of;    // by rank
   std::vector<std::string> group_names;  // "dp", "tp", ...
   std::vector<Group> groups;             // every rank is in at most one group of each kind
   std::vector<Counts> counts;            // of the v-variants, as Collective::counts
-  double samples_per_iteration = 0;      // whole job; 0 = unknown
-  double flops_per_iteration = 0;        // model FLOPs of the whole job; 0 = unknown
+  // Kinds of groups whose calls are plain transfers to and from a server, in no library's hands.
+  std::vector<std::uint16_t> services;
+  // Which of their programs the roles play in iteration i; after the end of the list its last
+  // `cycle` entries again and again. Empty: program i.
+  std::vector<std::uint32_t> order;
+  std::uint32_t cycle = 1;
+  double samples_per_iteration = 0;  // whole job; 0 = unknown
+  double flops_per_iteration = 0;    // model FLOPs of the whole job; 0 = unknown
 };
+
+// The number of the programs that an iteration plays; a role with fewer plays its last.
+std::size_t program_number(const Workload& workload, std::size_t iteration);
+bool is_service(const Workload& workload, std::uint16_t kind);
 
 // `count` of an op; of a v-variant all its counts together.
 std::uint64_t elements_of(const Workload& workload, const Op& op);

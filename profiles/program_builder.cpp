@@ -18,6 +18,11 @@ std::uint32_t ProgramBuilder::label(const std::string& text) {
   return at->second;
 }
 
+Program ProgramBuilder::take() {
+  for (OpList& ops : program_.streams) ops.shrink_to_fit();
+  return std::move(program_);
+}
+
 void ProgramBuilder::append(std::size_t stream, const Op& op) {
   program_.streams.at(stream).push_back(op);
   ++known_[stream][stream];
@@ -48,14 +53,21 @@ void ProgramBuilder::collective(std::size_t stream, std::uint32_t label, Func fu
 
 void ProgramBuilder::ragged(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,
                             DataType dtype, std::uint32_t counts) {
-  collective(stream, label, func, group, dtype, 0);
-  program_.streams[stream].back().counts = counts;
+  Op op;
+  op.kind = Op::Kind::collective;
+  op.func = func;
+  op.dtype = dtype;
+  op.group = group;
+  op.label = label;
+  op.counts = counts;
+  append(stream, op);
 }
 
-void ProgramBuilder::send(std::size_t stream, std::uint32_t label, std::uint16_t group,
-                          std::int32_t offset, DataType dtype, std::uint64_t count) {
+void ProgramBuilder::transfer(Op::Kind kind, std::size_t stream, std::uint32_t label,
+                              std::uint16_t group, std::int32_t offset, DataType dtype,
+                              std::uint64_t count) {
   Op op;
-  op.kind = Op::Kind::send;
+  op.kind = kind;
   op.func = Func::send_recv;
   op.dtype = dtype;
   op.group = group;
@@ -65,10 +77,14 @@ void ProgramBuilder::send(std::size_t stream, std::uint32_t label, std::uint16_t
   append(stream, op);
 }
 
+void ProgramBuilder::send(std::size_t stream, std::uint32_t label, std::uint16_t group,
+                          std::int32_t offset, DataType dtype, std::uint64_t count) {
+  transfer(Op::Kind::send, stream, label, group, offset, dtype, count);
+}
+
 void ProgramBuilder::recv(std::size_t stream, std::uint32_t label, std::uint16_t group,
                           std::int32_t offset, DataType dtype, std::uint64_t count) {
-  send(stream, label, group, offset, dtype, count);
-  program_.streams[stream].back().kind = Op::Kind::recv;
+  transfer(Op::Kind::recv, stream, label, group, offset, dtype, count);
 }
 
 // Whether that wait is over whenever `stream` gets here.

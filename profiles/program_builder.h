@@ -59,7 +59,7 @@ class ProgramBuilder {
   Mark mark(std::size_t other, std::size_t stream);
   void wait(const Mark& mark);
 
-  Program take() { return std::move(program_); }
+  Program take();
 
  private:
   struct Spent {  // an event whose wait has been written
@@ -69,6 +69,8 @@ class ProgramBuilder {
   };
 
   void append(std::size_t stream, const Op& op);
+  void transfer(Op::Kind kind, std::size_t stream, std::uint32_t label, std::uint16_t group,
+                std::int32_t offset, DataType dtype, std::uint64_t count);
   std::uint32_t free_event(std::size_t recorder, std::size_t waiter);
   bool passed(const Spent& spent, std::size_t stream) const;
 

@@ -128,6 +128,46 @@ void read_roles(const YamlValue& roles, Workload& out) {
                          " has no role; every rank needs one");
 }
 
+std::uint64_t integer_of(const YamlValue& value, const char* what, std::uint64_t from,
+                         std::uint64_t to) {
+  const auto number = parse_integer(value.text);
+  if (!value.is_scalar() || !number || *number < static_cast<std::int64_t>(from) ||
+      *number > static_cast<std::int64_t>(to))
+    fail(value.mark, std::string(what) + ": " + description(value) + " is no integer from " +
+                         std::to_string(from) + " to " + std::to_string(to));
+  return static_cast<std::uint64_t>(*number);
+}
+
+const YamlValue* list_in(const YamlValue& program, const char* key, const char* form) {
+  const YamlValue* list = program.find(key);
+  if (list && !list->is_list())
+    fail(list->mark, std::string(key) + " is " + description(*list) + "; write " + form);
+  return list;
+}
+
+// Who stores and loads for the others, and in which iterations (profiles/background.h).
+void read_background_part(const YamlValue& program, Workload& out) {
+  if (const YamlValue* servers = program.find("servers"))
+    out.servers = static_cast<int>(
+        integer_of(*servers, "servers", 0, static_cast<std::uint64_t>(out.ranks) - 1));
+  if (const YamlValue* services = list_in(program, "services", "kinds of group, as [checkpoint]"))
+    for (const YamlValue& one : services->children) {
+      const auto& names = out.group_names;
+      const auto at = std::find(names.begin(), names.end(), one.text);
+      if (at == names.end())
+        fail(one.mark, "services: there is no group " + description(one) + "; name one of groups");
+      out.services.push_back(static_cast<std::uint16_t>(at - names.begin()));
+    }
+  std::size_t programs = 1;
+  for (const Role& role : out.roles) programs = std::max(programs, role.iterations.size());
+  if (const YamlValue* order = list_in(program, "order", "numbers of iterations, as [0, 1]"))
+    for (const YamlValue& one : order->children)
+      out.order.push_back(static_cast<std::uint32_t>(integer_of(one, "order", 0, programs - 1)));
+  if (const YamlValue* cycle = program.find("cycle"))
+    out.cycle = static_cast<std::uint32_t>(
+        integer_of(*cycle, "cycle", 1, std::max<std::size_t>(1, out.order.size())));
+}
+
 // What the ops ask of their communicators, which a line alone does not show.
 class OpCheck {
  public:
@@ -193,7 +233,7 @@ Workload read_program(const YamlValue& program) {
     fail(program.mark,
          "a program is a mapping with ranks, groups and roles; found " + description(program));
   refuse_unknown(program, {"schema", "ranks", "samples_per_iteration", "flops_per_iteration",
-                           "groups", "counts", "roles"});
+                           "groups", "counts", "servers", "services", "order", "cycle", "roles"});
   const YamlValue& ranks = child(program, "ranks", YamlValue::Kind::scalar, "ranks: 16");
   const auto number = parse_integer(ranks.text);
   if (!number || *number < 1 || *number > kMaxRanks)
@@ -206,6 +246,7 @@ Workload read_program(const YamlValue& program) {
   read_groups(child(program, "groups", YamlValue::Kind::map, "groups: {dp: [0-7]}"), out);
   read_counts(program, out);
   read_roles(child(program, "roles", YamlValue::Kind::list, "a list of roles"), out);
+  read_background_part(program, out);
   OpCheck(out, program.mark).run();
   return out;
 }

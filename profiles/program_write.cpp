@@ -33,6 +33,17 @@ Json head_of(const Workload& workload) {
   for (const Group& group : workload.groups)
     groups[workload.group_names[group.kind]].push_back(runs_of(group.members));
   head["groups"] = std::move(groups);
+  if (workload.servers > 0) head["servers"] = workload.servers;
+  if (!workload.services.empty()) {
+    Json services = Json::array();
+    for (const std::uint16_t kind : workload.services)
+      services.push_back(workload.group_names[kind]);
+    head["services"] = std::move(services);
+  }
+  if (!workload.order.empty()) {
+    head["order"] = workload.order;
+    head["cycle"] = workload.cycle;
+  }
   if (workload.counts.empty()) return head;
   Json counts = Json::array();
   for (const Counts& list : workload.counts) counts.push_back(*list);

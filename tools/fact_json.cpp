@@ -45,6 +45,18 @@ Json groups_json(const PlanFacts& facts) {
   return list;
 }
 
+Json background_json(const PlanFacts& facts) {
+  Json list = Json::array();
+  for (const BackgroundFacts& b : facts.background) {
+    list.push_back({{"group", b.group},
+                    {"ranks", b.clients},
+                    {"steps", b.steps},
+                    {"of_steps", b.cycle},
+                    {"bytes", b.bytes}});
+  }
+  return list;
+}
+
 Json collectives_json(const TrafficPlan& traffic) {
   Json list = Json::array();
   for (const CollectiveTraffic& c : traffic.collectives) {
@@ -104,10 +116,12 @@ std::string plan_json(const PlanFacts& facts) {
                {"model", facts.model},
                {"ranks", facts.ranks},
                {"nodes", facts.nodes},
+               {"storage_nodes", facts.storage_nodes},
                {"steady_from_iteration", facts.opening},
                {"programs", programs_json(facts)},
                {"groups", groups_json(facts)},
                {"collectives", collectives_json(facts.traffic)},
+               {"background", background_json(facts)},
                {"traffic", traffic_json(facts)},
                {"pipeline", pipeline_json(facts)},
                {"flops_per_iteration", facts.flops > 0 ? Json(facts.flops) : Json(nullptr)},

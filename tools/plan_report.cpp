@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kPairsShown = 8;
 
-StreamFacts count(const std::vector<Op>& ops) {
+StreamFacts count(const OpList& ops) {
   StreamFacts facts;
   for (const Op& op : ops) {
     switch (op.kind) {
@@ -70,6 +70,45 @@ std::vector<GroupFacts> group_facts(const Workload& workload) {
     ++facts.communicators;
   }
   return list;
+}
+
+// First iterations that the later ones never repeat.
+std::size_t opening_iterations(const Workload& workload) {
+  if (!workload.order.empty()) return workload.order.size() - workload.cycle;
+  return static_cast<std::size_t>(distinct_iterations(workload)) - 1;
+}
+
+// Bytes of the service's chunks that a rank moves in a program.
+std::uint64_t service_bytes(const Program& program, std::uint16_t kind) {
+  std::uint64_t bytes = 0;
+  for (const auto& stream : program.streams)
+    for (const Op& op : stream)
+      if (op.kind == Op::Kind::collective && op.group == kind) bytes += op.count;
+  return bytes;
+}
+
+BackgroundFacts service_facts(const Workload& workload, std::uint16_t kind) {
+  BackgroundFacts facts;
+  facts.group = workload.group_names[kind];
+  facts.cycle = workload.order.empty() ? 1 : workload.cycle;
+  std::vector<std::uint64_t> clients(workload.roles.size());
+  const Rank servers_from = workload.ranks - workload.servers;
+  for (const Group& group : workload.groups)
+    for (const Rank rank : group.members)
+      if (group.kind == kind && rank < servers_from)
+        ++clients[workload.role_of[static_cast<std::size_t>(rank)]];
+  for (const std::uint64_t of_role : clients) facts.clients += of_role;
+  for (std::size_t i = workload.order.size(); i < workload.order.size() + facts.cycle; ++i) {
+    std::uint64_t bytes = 0;
+    for (std::size_t r = 0; r < clients.size(); ++r) {
+      const auto& programs = workload.roles[r].iterations;
+      const std::size_t number = std::min(program_number(workload, i), programs.size() - 1);
+      bytes += clients[r] * service_bytes(programs[number], kind);
+    }
+    facts.bytes += bytes;
+    facts.steps += bytes > 0;
+  }
+  return facts;
 }
 
 double real(std::uint64_t n) { return static_cast<double>(n); }
@@ -144,6 +183,25 @@ std::string pairs_table(const PlanFacts& facts) {
   return text;
 }
 
+std::string background_table(const PlanFacts& facts) {
+  Table table{{{"background"},
+               {"ranks", Align::right},
+               {"in steps"},
+               {"bytes/step then", Align::right},
+               {"bytes/rank", Align::right},
+               {"bytes/step on average", Align::right}},
+              {}};
+  for (const BackgroundFacts& b : facts.background) {
+    const double then = real(b.bytes) / std::max<std::uint32_t>(1, b.steps);
+    table.rows.push_back({b.group, humane_count(real(b.clients)),
+                          std::to_string(b.steps) + " of " + std::to_string(b.cycle),
+                          humane_bytes(then),
+                          humane_bytes(then / real(std::max<std::uint64_t>(1, b.clients))),
+                          humane_bytes(real(b.bytes) / b.cycle)});
+  }
+  return render(table);
+}
+
 // "interleaved, 8 stages of 2 chunks, 64 micro-batches; bubble 5.47 % of the compute, ..."
 std::string pipeline_line(const Pipeline& p) {
   std::string text = p.schedule + ", " + humane_count(p.stages, "stage");
@@ -191,14 +249,15 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   PlanFacts facts;
   facts.job = job.spec.file;
   facts.model = job.spec.model_name;
-  facts.ranks = workload.ranks;
+  facts.ranks = workload.ranks - workload.servers;
   facts.nodes = job.spec.cluster.nodes;
+  facts.storage_nodes = job.spec.cluster.storage_nodes;
   facts.nics_per_node = job.spec.cluster.nics_per_node;
   facts.nic_bps = job.spec.cluster.nic.rate_bps;
-  for (const Role& role : workload.roles) {
-    if (!role.iterations.empty())
-      facts.opening = std::max(facts.opening, role.iterations.size() - 1);
-  }
+  facts.opening = opening_iterations(workload);
+  facts.cycle = workload.order.empty() ? 1 : workload.cycle;
+  for (const std::uint16_t kind : workload.services)
+    facts.background.push_back(service_facts(workload, kind));
   facts.streams = stream_facts(workload);
   facts.groups = group_facts(workload);
   facts.traffic = plan_traffic(job.spec, workload);
@@ -211,16 +270,22 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
 }
 
 std::string plan_text(const PlanFacts& facts, const Paint& paint) {
-  std::string text = paint.bold("plan of " + facts.job) + ": " + facts.model + ", " +
-                     humane_count(facts.ranks, "rank") + " on " +
-                     humane_count(facts.nodes, "node") +
-                     "; one iteration of the steady state, nothing was sent\n";
-  if (facts.opening > 0) {
+  std::string text =
+      paint.bold("plan of " + facts.job) + ": " + facts.model + ", " +
+      humane_count(facts.ranks, "rank") + " on " + humane_count(facts.nodes, "node") +
+      (facts.storage_nodes > 0 ? " beside " + humane_count(facts.storage_nodes, "storage node")
+                               : "") +
+      "; one iteration of the steady state, nothing was sent\n";
+  if (facts.cycle > 1) {
+    text += "from iteration " + std::to_string(facts.opening) + " on, every " +
+            std::to_string(facts.cycle) + " iterations are alike; shown is the commonest of them\n";
+  } else if (facts.opening > 0) {
     text += "the steady state begins with iteration " + std::to_string(facts.opening) +
             "; before, the programs differ\n";
   }
   text += "\n" + programs_table(facts) + "\n" + groups_table(facts);
   if (!facts.traffic.collectives.empty()) text += "\n" + traffic_table(facts);
+  if (!facts.background.empty()) text += "\n" + background_table(facts);
   if (!facts.traffic.pairs.empty()) text += "\n" + pairs_table(facts);
   return text + "\n" + render(closing_facts(facts));
 }

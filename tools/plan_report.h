@@ -28,16 +28,26 @@ struct GroupFacts {
   std::size_t smallest = 0, largest = 0;  // members
 };
 
+struct BackgroundFacts {  // what one kind of service moves
+  std::string group;
+  std::uint64_t clients = 0;           // ranks that write or read
+  std::uint32_t steps = 0, cycle = 1;  // it happens in so many of so many steps
+  std::uint64_t bytes = 0;             // in all of those
+};
+
 struct PlanFacts {
   std::string job, model;
-  int ranks = 0, nodes = 0, nics_per_node = 0;
+  int ranks = 0, nodes = 0, nics_per_node = 0;  // that train
+  int storage_nodes = 0;
   double nic_bps = 0;
   std::size_t opening = 0;            // first iterations that differ from the steady state
+  std::uint32_t cycle = 1;            // iterations after which the same programs come again
   double flops = 0, peak_flops = 0;   // model FLOPs of a step; of one GPU per second; 0: unknown
   std::optional<Pipeline> pipeline;   // of a plan with stages
   std::optional<double> mfu_at_most;  // in the least time of a step
   std::vector<StreamFacts> streams;
   std::vector<GroupFacts> groups;
+  std::vector<BackgroundFacts> background;
   TrafficPlan traffic;
 };
 

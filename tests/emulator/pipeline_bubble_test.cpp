@@ -195,7 +195,7 @@ TEST(CallsInsideANode, BeginWithTheLastMember) {
 TEST(CallsInsideANode, SayWhoWaitsWhenAMemberNeverComes) {
   SmallJob job = one_node(Func::all_reduce, InsideNode::model, 4);
   Program without = job.program();
-  without.streams[0].erase(without.streams[0].begin() + 1);
+  without.streams[0] = {without.streams[0][0]};
   job.workload.roles.push_back({"absent", {without}});
   job.workload.role_of[3] = 1;
   const Result result = job.run();

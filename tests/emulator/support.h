@@ -50,8 +50,12 @@ struct SmallJob {
 
   // A v-variant.
   SmallJob& collective(Func func, Counts counts, DataType type = DataType::float32) {
-    collective(func, 0, type);
-    program().streams[0].back().counts = static_cast<std::uint32_t>(workload.counts.size());
+    Op op;
+    op.kind = Op::Kind::collective;
+    op.func = func;
+    op.dtype = type;
+    op.counts = static_cast<std::uint32_t>(workload.counts.size());
+    program().streams[0].push_back(op);
     workload.counts.push_back(std::move(counts));
     return *this;
   }

@@ -171,6 +171,27 @@ TEST(Ddp, ClosesSeveralBucketsInsideOneLayer) {
                                     "wait 2", "bucket 3 allreduce 1000 int32", "record 3"}));
 }
 
+// ResNet-50 has 53 batch norms of 26,560 channels together; a network without any broadcasts none.
+TEST(Ddp, BroadcastsTheBuffersOfBatchNormsBeforeEveryForward) {
+  const auto workload = [](const std::string& model) {
+    return plan_workload(
+        test::load_text("model: " + model + "\ndevice: h100-sxm\ncluster: {nodes: 4}\n").spec);
+  };
+  const Workload resnet = workload("resnet50");
+  for (const Program& program : resnet.roles[0].iterations) {
+    EXPECT_TRUE(test::streams_end(program));
+    std::vector<std::string> broadcasts;
+    for (const Op& op : program.streams[1])
+      if (op.kind == Op::Kind::collective && op.func == Func::broadcast &&
+          program.labels[op.label].find("bucket") == std::string::npos)
+        broadcasts.push_back(std::to_string(op.count) + " " + std::string(name_of(op.dtype)));
+    EXPECT_EQ(broadcasts, (Ops{"53120 float32", "53 int64"}));
+  }
+  EXPECT_EQ(test::sums_of(workload("vgg16").roles[0].iterations.back(), workload("vgg16"), "dp")
+                .calls[Func::broadcast],
+            0u);
+}
+
 TEST(Ddp, PutsEveryGpuIntoOneGroupInRankOrder) {
   const Workload workload = small();
   EXPECT_EQ(workload.ranks, 4);

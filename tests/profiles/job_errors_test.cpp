@@ -67,7 +67,7 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused(
       "parallel.framework=dear",
       "parallel.framework: dear is not available yet; use ddp or megatron or fsdp or torchtitan "
-      "or zero1 or zero2 or zero3 or horovod");
+      "or zero1 or zero2 or zero3 or horovod or torchrec");
   refused("cluster.topology.kind=rail_optimised",
           "cluster.topology.kind: rail_optimised is not available yet; use nonblocking");
   refused("fabric.qps_per_connection=4",
@@ -79,7 +79,8 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("trace=a.et", "trace is not available yet; remove it");
   refused("switch={target: bmv2}", "switch is not available yet; remove it");
   refused("events=[{at_s: 1}]", "events is not available yet; remove it or use []");
-  refused("background=[1]", "background is not available yet; remove it or use []");
+  refused("background=[{pattern: incast}]",
+          "pattern: incast is not available yet; use checkpoint or data");
   refused("tensors.density=0.1", "tensors.density is not available yet; remove it or use 1");
 }
 
@@ -167,7 +168,7 @@ TEST(JobErrors, RefuseWhatMeansNothingToTheFramework) {
             "parallel.framework: megatron or torchtitan");
   EXPECT_EQ(load_error(kHead + "parallel: {framework: megatron, bucket_cap_mb: 10}\n"),
             "job.yaml:4:48: parallel.bucket_cap_mb means nothing to framework megatron; leave it "
-            "out, or use parallel.framework: ddp");
+            "out, or use parallel.framework: ddp or torchrec");
   EXPECT_EQ(load_error(kHead + "parallel: {framework: ddp, tp: 1, sequence_parallel: false}\n"),
             "");
 }
@@ -175,8 +176,9 @@ TEST(JobErrors, RefuseWhatMeansNothingToTheFramework) {
 TEST(JobErrors, NameTheFilesThatCouldHaveBeenMeant) {
   EXPECT_EQ(test::error_of([] { load_job("/no/such/job.yaml", {}); }),
             "/no/such/job.yaml: there is no such file; give the path of a job file or one of: "
-            "deepseek-v3-671b, gpt2-xl-ddp, gpt2-xl-hgx-rails, gpt3-175b-megatron, "
-            "gpt3-175b-megatron-cut, llama3-405b, quickstart-resnet50, verify-small");
+            "deepseek-v3-671b, dlrm-dcnv2-torchrec, gpt2-xl-ddp, gpt2-xl-hgx-rails, "
+            "gpt3-175b-megatron, gpt3-175b-megatron-cut, llama3-405b, llama3-8b-checkpoint, "
+            "quickstart-resnet50, verify-small");
   EXPECT_EQ(test::error_of([] { load_job("/", {}); }), "/: cannot be read; it must be a file");
 }
 

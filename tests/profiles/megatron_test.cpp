@@ -167,6 +167,36 @@ TEST(MegatronDataParallel, GathersWhatItScattered) {
   }
 }
 
+// Buckets grow with dp, not with the context-parallel ranks that reduce together with it: 48 x 2
+// ranks have buckets of 48,000,000 elements. A closed form of the layout, parameter by parameter.
+TEST(MegatronDataParallel, SizesBucketsByDpAlone) {
+  Plan plan{.model = "megatron-1.7b", .cp = 2, .dp = 48, .sharded = true};
+  const Workload workload = plan.workload();
+  const std::uint64_t h = 2304;
+  std::vector<std::uint64_t> reversed{h, h};  // final norm
+  for (int layer = 0; layer < 24; ++layer)
+    for (const std::uint64_t numel :
+         {h, 4 * h * h, 4 * h, 4 * h * h, h, h, 3 * h, 3 * h * h, h, h * h, h, h})
+      reversed.push_back(numel);
+  reversed.push_back(2048 * h);
+  reversed.push_back(51200 * h);
+  std::vector<std::uint64_t> expected;
+  std::uint64_t open = 0;
+  for (const std::uint64_t numel : reversed) {
+    open = round_up(open, 64) + numel;
+    if (open < 48'000'000) continue;
+    expected.push_back(round_up(open, 384) / 96);
+    open = 0;
+  }
+  if (open > 0) expected.push_back(round_up(open, 384) / 96);
+  std::vector<std::uint64_t> scattered;
+  for (const auto& stream : workload.roles[0].iterations[0].streams)
+    for (const Op& op : stream)
+      if (op.kind == Op::Kind::collective && op.func == Func::reduce_scatter)
+        scattered.push_back(op.count);
+  EXPECT_EQ(scattered, expected);
+}
+
 TEST(MegatronDataParallel, CutsBucketsOnTheFirstStageOnly) {
   Plan plan{.model = "megatron-18.4b", .pp = 2, .dp = 2, .micro_batches = 2, .sharded = true};
   const Workload workload = plan.workload();

@@ -188,10 +188,13 @@ TEST(Model, NamesWhatIsMissingOrUnfit) {
   const auto error = [](const std::string& yaml) {
     return test::error_of([&] { test::model_from(yaml); });
   };
-  EXPECT_EQ(error("{layers: 3}"),
-            "model:1:1: the model has no kind; add kind: transformer, convolutional or layers");
-  EXPECT_EQ(error("{kind: mlp}"),
-            "model:1:8: kind is 'mlp'; allowed: transformer, convolutional, layers");
+  EXPECT_EQ(
+      error("{layers: 3}"),
+      "model:1:1: the model has no kind; add kind: transformer, convolutional, recommendation or "
+      "layers");
+  EXPECT_EQ(
+      error("{kind: mlp}"),
+      "model:1:8: kind is 'mlp'; allowed: transformer, convolutional, recommendation, layers");
   EXPECT_EQ(error("{base: gpt2, heads: 7}"),
             "model:1:21: heads does not divide hidden; choose a divisor of 768 or give head_width");
   EXPECT_EQ(error("{base: gpt2, experts: {count: 8}}"),

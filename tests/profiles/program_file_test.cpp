@@ -41,6 +41,10 @@ void expect_same(const Workload& a, const Workload& b) {
   EXPECT_EQ(a.ranks, b.ranks);
   EXPECT_EQ(a.role_of, b.role_of);
   EXPECT_EQ(a.group_names, b.group_names);
+  EXPECT_EQ(a.servers, b.servers);
+  EXPECT_EQ(a.services, b.services);
+  EXPECT_EQ(a.order, b.order);
+  EXPECT_EQ(a.cycle, b.cycle);
   EXPECT_EQ(a.samples_per_iteration, b.samples_per_iteration);
   EXPECT_EQ(a.flops_per_iteration, b.flops_per_iteration);
   ASSERT_EQ(a.groups.size(), b.groups.size());

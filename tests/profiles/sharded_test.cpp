@@ -98,8 +98,10 @@ TEST(Fsdp, ReducesShardsBetweenCopiesOfTheModel) {
   EXPECT_TRUE(test::streams_end(program));
   CallSums shards = test::sums_of(program, workload, "dp_shard");
   CallSums copies = test::sums_of(program, workload, "dp_replicate");
-  EXPECT_NEAR(static_cast<double>(shards.bytes[Func::all_gather]), 2 * kParameters * 2 / 4.0, 400);
-  EXPECT_NEAR(static_cast<double>(shards.bytes[Func::reduce_scatter]), kParameters * 4 / 4.0, 400);
+  // 50,257 words are 12,565 for each of four ranks; all else is cut evenly.
+  constexpr std::uint64_t kShard = (kParameters + 3 * 768) / 4;
+  EXPECT_EQ(shards.bytes[Func::all_gather], 2 * kShard * 2);
+  EXPECT_EQ(shards.bytes[Func::reduce_scatter], kShard * 4);
   EXPECT_EQ(copies.bytes[Func::all_reduce], shards.bytes[Func::reduce_scatter]);
   EXPECT_EQ(sums(workload).bytes[Func::all_reduce], 8u);  // the loss
   std::vector<std::vector<Rank>> groups;
@@ -139,6 +141,44 @@ TEST(TorchTitan, MovesTheVolumesMeasuredWithTensorParallelism) {
   EXPECT_NEAR(total(both, Func::all_gather, 1, 1) / 9.12105e9, 1, 1e-5);
   EXPECT_NEAR(total(both, Func::reduce_scatter, 2, 2) / 18.2421e9, 1, 1e-5);
   EXPECT_EQ(total(both, Func::all_reduce, 1, 1), 65 * 4096 * 2 + 3 * 2048 * 4 + 2 * 4 * 291 + 8);
+}
+
+// Norm gradients stay partial sums where nothing is sharded: three times in fp32.
+TEST(TorchTitan, SumsNormGradientsThreeTimesWithoutShards) {
+  for (const int tp : {2, 4, 8}) {
+    const Workload workload = plan_of("torchtitan", tp, "{base: llama3-8b, sequence: 512}",
+                                      ", micro_batch: 4, tp: " + std::to_string(tp));
+    const Program& program = workload.roles[0].iterations[0];
+    EXPECT_EQ(test::sums_of(program, workload, "tp").bytes[Func::all_reduce],
+              3 * 65 * 4096 * 4 + 3 * 4 * 512 * 4 + 4 * 291u);
+  }
+}
+
+// Shards are of rows: 50,257 words on 8 ranks are 6,283 each, on 3 ranks 16,753; GPT-2's qkv has
+// 768 rows, its biases one element per row.
+TEST(Fsdp, PadsTheFirstDimension) {
+  const auto up = [](std::uint64_t n, std::uint64_t ways) { return (n + ways - 1) / ways; };
+  for (const int ranks : {3, 5, 7, 8, 11}) {
+    const auto n = static_cast<std::uint64_t>(ranks);
+    const std::uint64_t h = 768, layer = up(h, n) * (3 * h + h + 4 * h) + up(4 * h, n) * h +
+                                         up(3 * h, n) + up(4 * h, n) + (4 + 2) * up(h, n);
+    const std::uint64_t shard = up(50257, n) * h + up(1024, n) * h + 12 * layer + 2 * up(h, n);
+    CallSums moved = sums(plan_of("fsdp", ranks, "gpt2"));
+    EXPECT_EQ(moved.bytes[Func::all_gather], 2 * shard * 2) << ranks;
+    EXPECT_EQ(moved.bytes[Func::reduce_scatter], shard * 4) << ranks;
+  }
+}
+
+// Llama: linear layers have their outputs as rows.
+TEST(Fsdp, PadsLlamasRows) {
+  const auto up = [](std::uint64_t n, std::uint64_t ways) { return (n + ways - 1) / ways; };
+  for (const std::uint64_t n : {6, 12, 24}) {
+    const std::uint64_t h = 4096, layer = up(4096, n) * h * 2 + up(1024, n) * h * 2 +
+                                          up(14336, n) * h * 2 + up(4096, n) * 14336 + 2 * up(h, n);
+    const std::uint64_t shard = 2 * up(128256, n) * h + 32 * layer + up(h, n);
+    CallSums moved = sums(plan_of("fsdp", static_cast<int>(n), "llama3-8b"));
+    EXPECT_EQ(moved.bytes[Func::reduce_scatter], shard * 4) << n;
+  }
 }
 
 TEST(TorchTitan, SaysWhichTensorParallelismFits) {

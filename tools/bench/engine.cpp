@@ -55,7 +55,9 @@ void VirtualLongRing(benchmark::State& state) {
   Op compute;
   compute.duration = 100 * kPicosPerMicro;
   auto& ops = job.workload.roles[0].iterations[0].streams[0];
-  ops.insert(ops.begin(), compute);
+  OpList with{compute};
+  for (const Op& op : ops) with.push_back(op);
+  ops = std::move(with);
   for (auto _ : state) {
     const Result result = play_alone(job);
     state.SetIterationTime(result.played_wall_seconds);

@@ -36,7 +36,7 @@ inline BenchJob collective_job(FabricKind kind, int ranks, int group, const Op& 
     for (Rank r = first; r < std::min(ranks, first + group); ++r) g.members.push_back(r);
     b.workload.groups.push_back(g);
   }
-  Program p{{"compute"}, {std::vector<Op>(static_cast<std::size_t>(calls), op)}, {"op"}, 0};
+  Program p{{"compute"}, {OpList(static_cast<std::size_t>(calls), op)}, {"op"}, 0};
   b.workload.roles.push_back({"bench", {p}});
   return b;
 }

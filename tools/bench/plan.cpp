@@ -1,12 +1,17 @@
-// Planning: from a job to the programs of all its ranks, checked, and what these programs occupy.
+// Planning: from a job to the programs of all its ranks, checked, and what these programs occupy;
+// what a process occupies that plays them.
 // Rows differ in ranks; a row's `MiB` grows with the roles (stages, here), `MiB_of_groups` with the
 // ranks.
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
+#include "emulator/control.h"
+#include "emulator/engine.h"
 #include "profiles/job.h"
+#include "tools/bench/jobs.h"
 
 namespace ghostrank {
 namespace {
@@ -17,7 +22,7 @@ std::size_t bytes_of_programs(const Workload& workload) {
   std::size_t bytes = 0;
   for (const Role& role : workload.roles)
     for (const Program& program : role.iterations) {
-      for (const auto& stream : program.streams) bytes += stream.capacity() * sizeof(Op);
+      for (const auto& stream : program.streams) bytes += stream.occupied_bytes();
       for (const std::string& label : program.labels) bytes += sizeof label + label.capacity();
     }
   return bytes;
@@ -39,6 +44,37 @@ void plan(benchmark::State& state, const std::string& job,
   state.counters["MiB"] = static_cast<double>(bytes_of_programs(workload)) / kMiB;
   state.counters["MiB_of_groups"] = static_cast<double>(bytes_of_groups(workload)) / kMiB;
 }
+
+// Most that a process has resident that plans and plays a job in virtual time; none: it failed.
+std::optional<double> resident_bytes_of(const std::vector<std::string>& overrides) {
+  const auto child = bench::in_child([&] {
+    std::vector<std::string> all{"fabric.kind=virtual"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    const LoadedJob job = load_job("gpt3-175b-megatron", all);
+    const auto control = Control::meet(World{});
+    Observer nobody;
+    return static_cast<double>(
+        run_job(job, plan_workload(job.spec), *control, {}, nobody).iterations.size());
+  });
+  if (!child || child->said != 1) return std::nullopt;
+  return child->most_resident_kib * 1024;
+}
+
+// What a rank of the GPT-3 job adds to a process that plays one node of one layer: programs,
+// communicators, schedules, messages under way and all. First of all, while nothing lies about that
+// the children would inherit.
+void gpt3_resident(benchmark::State& state) {
+  for (auto _ : state) {
+    const auto all = resident_bytes_of({});
+    const auto few =
+        resident_bytes_of({"model={base: gpt3-175b, layers: 1}", "cluster.nodes=1", "parallel.pp=1",
+                           "parallel.dp=1", "parallel.global_batch=1"});
+    if (!all || !few) return state.SkipWithError("the run did not end well");
+    state.counters["resident_MiB"] = *all / kMiB;
+    state.counters["bytes_per_rank"] = (*all - *few) / (1024 - 8);
+  }
+}
+BENCHMARK(gpt3_resident)->Iterations(1)->Unit(benchmark::kMillisecond);
 
 // GPT-3 175B with the plan of its job; more replicas have micro-batches as before.
 void gpt3(benchmark::State& state) {

@@ -1,0 +1,107 @@
+// What a rank does at a time, and lists of it.
+//
+// Programs repeat themselves: the ops of one micro-batch are those of the next. So a list keeps
+// every distinct op once, and 4 bytes for each place where it stands.
+//
+// Units: counts are elements of `dtype`, following the collective's convention
+// (collectives/schedule.h). Threading: a list may be read by any number of threads once nobody
+// appends to it; what operator[] refers to then stays where it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "collectives/schedule.h"
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+enum class DataType : std::uint8_t { int32, float32, bfloat16, int64, uint8 };
+std::uint32_t bytes_of(DataType type);
+std::string_view name_of(DataType type);
+
+struct Op {
+  enum class Kind : std::uint8_t {
+    compute,     // `duration`
+    collective,  // `func`, `group`, `count` or `counts`, `dtype`, `peer` as the root
+    send,    // `count` of `dtype` to the member `peer` places after this rank in `group` (wraps)
+    recv,    // likewise, from the member `peer` places after (negative: before)
+    record,  // `event`
+    wait,    // `event`
+  };
+  Kind kind = Kind::compute;
+  Func func = Func::all_reduce;
+  DataType dtype = DataType::float32;
+  std::uint16_t group = 0;   // index into Workload::group_names
+  std::uint32_t label = 0;   // index into Program::labels: "forward", "bucket 12"
+  std::uint32_t event = 0;   // record, wait
+  std::int32_t peer = 0;     // send, recv: offset in the group; broadcast, reduce, ...: root
+  std::uint32_t counts = 0;  // all_gather_v, all_to_all_v: index into Workload::counts
+  std::uint64_t count = 0;
+  Picoseconds duration = 0;
+  bool operator==(const Op&) const = default;
+};
+
+class OpList {
+ public:
+  OpList() = default;
+  OpList(std::initializer_list<Op> ops) {
+    for (const Op& op : ops) push_back(op);
+  }
+  OpList(std::size_t times, const Op& op) : at_(times, times > 0 ? intern(op) : 0) {}
+
+  void push_back(const Op& op) { at_.push_back(intern(op)); }
+
+  std::size_t size() const { return at_.size(); }
+  bool empty() const { return at_.empty(); }
+  const Op& operator[](std::size_t i) const { return distinct_[at_[i]]; }
+  const Op& front() const { return (*this)[0]; }
+  const Op& back() const { return (*this)[at_.size() - 1]; }
+
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = Op;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Op*;
+    using reference = const Op&;
+
+    Iterator() = default;
+    Iterator(const OpList* list, std::size_t i) : list_(list), i_(i) {}
+    const Op& operator*() const { return (*list_)[i_]; }
+    const Op* operator->() const { return &(*list_)[i_]; }
+    Iterator& operator++() {
+      ++i_;
+      return *this;
+    }
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++i_;
+      return before;
+    }
+    bool operator==(const Iterator& other) const { return i_ == other.i_; }
+
+   private:
+    const OpList* list_ = nullptr;
+    std::size_t i_ = 0;
+  };
+  Iterator begin() const { return {this, 0}; }
+  Iterator end() const { return {this, at_.size()}; }
+
+  // Gives back the room that appending left over; what may still be appended takes it again.
+  void shrink_to_fit();
+  std::size_t occupied_bytes() const;
+
+ private:
+  std::uint32_t intern(const Op& op);
+
+  std::vector<Op> distinct_;
+  std::vector<std::uint32_t> slots_;  // hash table of 1 + index into distinct_; 0: free
+  std::vector<std::uint32_t> at_;     // by place: index into distinct_
+};
+
+}  // namespace ghostrank
