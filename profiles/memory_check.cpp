@@ -50,7 +50,9 @@ std::string gigabytes(double bytes) { return std::to_string(std::llround(bytes /
 
 void check_state_memory(const JobSpec& spec) {
   const double have = spec.device.memory_bytes;
-  if (have <= 0 || spec.model->measured) return;
+  const bool checked_by_planner =
+      spec.parallel.framework == "megatron" || spec.parallel.framework == "torchrec";
+  if (have <= 0 || spec.model->measured || checked_by_planner) return;
   const ParallelPlan& p = spec.parallel;
   const double ways = static_cast<double>(p.tp) * p.pp * p.cp * p.dp_replicate;
   const State state = state_of(spec);

@@ -80,7 +80,7 @@ std::uint32_t OpList::intern(const Op& op) {
 void OpList::shrink_to_fit() {
   distinct_.shrink_to_fit();
   at_.shrink_to_fit();
-  slots_ = {};
+  slots_ = std::vector<std::uint32_t>();  // {} would keep its room
 }
 
 std::size_t OpList::occupied_bytes() const {

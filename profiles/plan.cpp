@@ -26,7 +26,6 @@ Workload plan(const JobSpec& spec) {
                 "; use parallel.framework=torchrec");
   if (spec.parallel.framework == "megatron") return plan_megatron(spec);
   if (spec.parallel.framework == "torchrec") return plan_torchrec(spec);
-  check_state_memory(spec);
   if (spec.parallel.framework == "ddp") return plan_ddp(spec);
   if (spec.parallel.framework == "fsdp" || spec.parallel.framework == "torchtitan")
     return plan_fsdp(spec);
@@ -55,6 +54,7 @@ Workload plan_workload(const JobSpec& spec) {
   }
   if (!spec.model) throw Error(spec.file + ": the job has no model; add model: NAME");
   Workload workload = plan(spec);
+  check_state_memory(spec);
   add_background(spec, workload);
   check_workload(workload);
   return workload;
