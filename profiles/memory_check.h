@@ -1,6 +1,5 @@
 // Whether what a rank keeps of its model fits its device, for frameworks that share a whole model
-// among data-parallel ranks; Megatron's and
-// TorchRec's plans have checks of their own.
+// among data-parallel ranks; Megatron's and TorchRec's plans have checks of their own.
 //
 // Weights, gradients, the optimizer's state, and the largest unit gathered at a time; activations
 // are left out, so a plan that passes may still not fit. Bytes of a parameter, with weights of the

@@ -185,7 +185,9 @@ TEST(CallsInsideANode, CountTheSameBytesAndMessages) {
 TEST(CallsInsideANode, BeginWithTheLastMember) {
   SmallJob job = one_node(Func::all_reduce, InsideNode::model, 4);
   Program late = job.program();
-  late.streams[0][0].duration = 100 * kPicosPerMicro;
+  Op first = late.streams[0][0];
+  first.duration = 100 * kPicosPerMicro;
+  late.streams[0] = {first, late.streams[0][1]};
   job.workload.roles.push_back({"late", {late}});
   job.workload.role_of[2] = 1;
   const double all = one_node(Func::all_reduce, InsideNode::model, 4).run().iterations[0].seconds;
