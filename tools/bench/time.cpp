@@ -16,8 +16,10 @@ void LatenessOfComputeDelays(benchmark::State& state) {
   job.job.spec.run.jitter = 0.2;
   Op compute;
   compute.duration = (2 + ranks / 1000) * kPicosPerMilli;
-  auto& ops = job.workload.roles[0].iterations[0].streams[0];
-  ops.insert(ops.begin(), 20, compute);
+  OpList& ops = job.workload.roles[0].iterations[0].streams[0];
+  const Op barrier = ops.front();
+  ops = OpList(20, compute);
+  ops.push_back(barrier);
   for (auto _ : state) {
     const Result result = play_alone(job);
     state.SetIterationTime(result.played_wall_seconds);
