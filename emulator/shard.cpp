@@ -17,7 +17,7 @@ constexpr Picoseconds kBeforeAll = std::numeric_limits<Picoseconds>::min() / 2;
 constexpr int kEventsPerPass = 512;  // then the fabric has its turn again
 constexpr int kEventsPerClockRead = 32;
 constexpr std::size_t kRingLog2 = 14;
-constexpr std::chrono::milliseconds kLongestSleep{50};
+constexpr std::chrono::milliseconds kLongestSleep{50}, kLongRest{5};
 // The kernel lets a wait for descriptors end late by a thousandth of its length, by a two-hundredth
 // in a process that is niced: longer ones are cut short by a part of them, and what is left is
 // waited for anew.
@@ -248,6 +248,7 @@ void Shard::sleep() {
   }
   if (timeout > kExactSleep) timeout -= timeout / kCut;
   note_rest();
+  if (timeout > kLongRest) timers_.trim();
   auto& asleep = *shared_->asleep[static_cast<std::size_t>(index_)];
   if (shared_->shards > 1) {
     // Whoever pushes swaps this flag after the push: either the ring shows the event below, or we

@@ -260,9 +260,9 @@ class Shard {
   std::vector<int> waiting_, retried_;  // lanes with something in their outbox; those of this pass
   std::size_t outbox_size_ = 0;
   std::vector<Message> arrived_;
-  std::deque<Flight> flights_;      // all there ever were; addresses are stable
-  Flight* free_flights_ = nullptr;  // those not in use, by Flight::next
-  struct Meeting {                  // members of a call inside a node that are there
+  std::deque<std::unique_ptr<Flight>> flights_;  // all there ever were, each beside its actors
+  Flight* free_flights_ = nullptr;               // those not in use, by Flight::next
+  struct Meeting {                               // members of a call inside a node that are there
     Flight* first = nullptr;
     int members = 0;
     Moment last;

@@ -28,7 +28,7 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   GHOSTRANK_ASSERT(seat.group >= 0);
   const auto group = static_cast<std::uint32_t>(seat.group);
   const auto size = static_cast<int>(workload_.groups[group].members.size());
-  Flight& f = free_flights_ ? *free_flights_ : flights_.emplace_back();
+  Flight& f = free_flights_ ? *free_flights_ : *flights_.emplace_back(std::make_unique<Flight>());
   free_flights_ = f.next;
   f.op = &op;
   f.rank = r.local;

@@ -271,9 +271,7 @@ Flight* Shard::find_flight(const RankState& r, const Event& e) const {
   return nullptr;
 }
 
-// All that follows from an arrival, up to what is sent on, is inlined here: most of the engine's
-// time is spent in it.
-[[gnu::flatten]] void Shard::arrive(RankState& r, const Event& e) {
+void Shard::arrive(RankState& r, const Event& e) {
   Flight* f = e.flight && e.flight->expects(e) ? e.flight : find_flight(r, e);
   if (e.message == MessageKind::credit) {
     if (f) credit_arrived(r, *f, e);  // else: the sender has ended, nobody waits for it

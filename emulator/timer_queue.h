@@ -8,7 +8,7 @@
 // event that is copied while its fields are still on their way to the cache holds up everything.
 //
 // Bounds: ranks below 2^24, 2^40 events in all, 2^32 in the heap at one time; memory grows to the
-// most that were pending and is kept, but that of large runs which have emptied.
+// most that were pending and is kept until trim().
 // Threading: one owner.
 #pragma once
 
@@ -54,8 +54,7 @@ class TimerQueue {
     Run& run = runs_[static_cast<std::size_t>(first_)];
     const Event event = run.at(0).event;
     run.head = (run.head + 1) & run.mask;
-    if (--run.size == 0 && run.mask >= kKeptEmpty) [[unlikely]]
-      release(run);
+    --run.size;
     if (size_ > 0 && size_ == run.size) {  // nothing anywhere else
       first_key_ = run.at(0).key;
     } else {
@@ -71,11 +70,18 @@ class TimerQueue {
     return n < run.size ? &run.at(n).event : nullptr;
   }
 
+  // Gives back the memory of runs that are empty; for when there is time.
+  void trim() {
+    for (Run& run : runs_) {
+      if (run.size == 0 && run.mask >= kWorthIt) run = {};
+    }
+  }
+
   void clear() { *this = {}; }
 
  private:
   static constexpr int kRuns = 4, kHeap = kRuns;
-  static constexpr std::size_t kKeptEmpty = 4096;  // a run as large gives its memory back
+  static constexpr std::size_t kWorthIt = 4096;  // to give back
 
   struct Key {
     Picoseconds at;
@@ -121,10 +127,7 @@ class TimerQueue {
     }
   }
 
-  // Apart, and so out of the way of those who pop.
-  [[gnu::noinline]] static void release(Run& run) { run = {}; }
-
-  [[gnu::noinline]] static void grow(Run& run) {
+  static void grow(Run& run) {
     std::vector<Entry> larger(2 * run.ring.size());
     for (std::size_t i = 0; i < run.size; ++i) larger[i] = run.at(i);
     run.ring = std::move(larger);
