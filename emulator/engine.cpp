@@ -61,10 +61,6 @@ void refuse_what_cannot_run(const JobSpec& spec, const Workload& workload, int p
           if (op.kind == Op::Kind::compute || op.kind == Op::Kind::record ||
               op.kind == Op::Kind::wait)
             continue;
-          if (!verifiable(op.dtype)) {
-            throw Error("run.verify: " + std::string(name_of(op.dtype)) +
-                        " cannot be verified; use int32, float32 or bfloat16 gradients");
-          }
           largest = std::max(largest, buffer_elements(workload, op) * bytes_of(op.dtype));
         }
       }

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "collectives/layout.h"
-#include "emulator/assert.h"
 #include "emulator/verify_values.h"
 
 namespace ghostrank {
@@ -22,11 +21,13 @@ struct Bf16 {
   float value() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 };
 
-struct Int32Type {
-  using Element = std::int32_t;
+// Sums wrap around, so that those of some ranks, which may be negative, do no harm to that of all.
+template <typename T>
+struct Whole {
+  using Element = T;
   static Element make(Value v) { return static_cast<Element>(v); }
   static Element sum(Element a, Element b) {
-    return static_cast<Element>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+    return static_cast<Element>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   }
   static bool equal(Element a, Element b) { return a == b; }
 };
@@ -42,6 +43,24 @@ struct Bf16Type {
   static Element sum(Element a, Element b) { return Bf16::from(a.value() + b.value()); }
   static bool equal(Element a, Element b) { return a.bits == b.bits; }
 };
+
+// Calls `f` with what the type is played as.
+template <typename F>
+auto as_type(DataType type, F f) {
+  switch (type) {
+    case DataType::int32:
+      return f(Whole<std::int32_t>{});
+    case DataType::int64:
+      return f(Whole<std::int64_t>{});
+    case DataType::uint8:
+      return f(Whole<std::uint8_t>{});
+    case DataType::float32:
+      return f(FloatType{});
+    case DataType::bfloat16:
+      break;
+  }
+  return f(Bf16Type{});
+}
 
 template <typename Type>
 typename Type::Element* elements(std::byte* bytes) {
@@ -181,41 +200,26 @@ Checked check(const Collective& c, Rank rank, std::uint64_t salt, const std::byt
 
 }  // namespace
 
-bool verifiable(DataType type) {
-  return type == DataType::int32 || type == DataType::float32 || type == DataType::bfloat16;
-}
-
 void fill_buffers(const Collective& c, DataType type, Rank rank, std::uint64_t salt,
                   bool out_of_place, std::byte* work, std::byte* input) {
-  const auto fill_all = [&]<typename Type>(Type) {
+  as_type(type, [&]<typename Type>(Type) {
     const bool swapped = out_of_place && input_elements(c, rank) == 0;  // no input of its own
     fill<Type>(c, rank, salt, swapped ? input : work, input);
     if (out_of_place) poison<Type>(work, 0, work_elements(c, rank));
-  };
-  if (type == DataType::int32) return fill_all(Int32Type{});
-  if (type == DataType::float32) return fill_all(FloatType{});
-  GHOSTRANK_ASSERT(type == DataType::bfloat16);
-  fill_all(Bf16Type{});
+  });
 }
 
 Checked check_buffers(const Collective& c, DataType type, Rank rank, std::uint64_t salt,
                       const std::byte* work) {
-  if (type == DataType::int32) return check<Int32Type>(c, rank, salt, work);
-  if (type == DataType::float32) return check<FloatType>(c, rank, salt, work);
-  GHOSTRANK_ASSERT(type == DataType::bfloat16);
-  return check<Bf16Type>(c, rank, salt, work);
+  return as_type(type, [&]<typename Type>(Type) { return check<Type>(c, rank, salt, work); });
 }
 
 void add_elements(DataType type, std::byte* into, const std::byte* from, std::uint64_t count) {
-  const auto add = [&]<typename Type>(Type) {
+  as_type(type, [&]<typename Type>(Type) {
     auto* a = elements<Type>(into);
     const auto* b = reinterpret_cast<const typename Type::Element*>(from);
     for (std::uint64_t i = 0; i < count; ++i) a[i] = Type::sum(a[i], b[i]);
-  };
-  if (type == DataType::int32) return add(Int32Type{});
-  if (type == DataType::float32) return add(FloatType{});
-  GHOSTRANK_ASSERT(type == DataType::bfloat16);
-  add(Bf16Type{});
+  });
 }
 
 }  // namespace ghostrank

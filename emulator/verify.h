@@ -28,7 +28,4 @@ struct Checked {
 Checked check_buffers(const Collective& c, DataType type, Rank rank, std::uint64_t salt,
                       const std::byte* work);
 
-// Whether verify mode can handle the type (int32, float32, bfloat16).
-bool verifiable(DataType type);
-
 }  // namespace ghostrank

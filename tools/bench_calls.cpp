@@ -49,9 +49,9 @@ std::string plain(std::string_view name) {
 
 const std::vector<BenchType>& bench_types() {
   static const std::vector<BenchType> kTypes{
-      {"int8", DataType::uint8, false},    {"uint8", DataType::uint8, false},
+      {"int8", DataType::uint8, true},     {"uint8", DataType::uint8, true},
       {"int32", DataType::int32, true},    {"uint32", DataType::int32, true},
-      {"int64", DataType::int64, false},   {"uint64", DataType::int64, false},
+      {"int64", DataType::int64, true},    {"uint64", DataType::int64, true},
       {"half", DataType::bfloat16, false}, {"float", DataType::float32, true},
       {"double", DataType::int64, false},  {"bfloat16", DataType::bfloat16, true},
       {"f8e4m3", DataType::uint8, false},  {"f8e5m2", DataType::uint8, false}};

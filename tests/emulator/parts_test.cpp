@@ -221,8 +221,11 @@ void add_up(const Collective& c, DataType type, std::vector<std::byte>& sum,
   }
 }
 
+constexpr DataType kEveryType[] = {DataType::int32, DataType::float32, DataType::bfloat16,
+                                   DataType::int64, DataType::uint8};
+
 TEST(Verify, NoticesEveryWrongElement) {
-  for (DataType type : {DataType::int32, DataType::float32, DataType::bfloat16}) {
+  for (DataType type : kEveryType) {
     for (int size : {1, 2, 7, 250, 251, 600}) {
       const Collective c{Func::all_reduce, size, 3000, bytes_of(type), 0};
       std::vector<std::byte> sum, one;

@@ -58,7 +58,8 @@ class OverLibfabric : public ::testing::TestWithParam<Case> {};
 
 TEST_P(OverLibfabric, RealDataIsReducedRightAndTheLedgerIsTheSameEverywhere) {
   const Case& c = GetParam();
-  for (DataType type : {DataType::int32, DataType::float32, DataType::bfloat16}) {
+  for (DataType type :
+       {DataType::int32, DataType::float32, DataType::bfloat16, DataType::int64, DataType::uint8}) {
     const std::string expected =
         ledger_text(every_collective(FabricKind::virtual_time, type).run());
     EXPECT_EQ(ledger_text(every_collective(FabricKind::memory, type).run()), expected);
