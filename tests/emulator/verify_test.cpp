@@ -1,5 +1,6 @@
 // Real bytes through memory: every algorithm of the registry, reduced for real and checked element
 // by element, and the ledger against what the plan says.
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "collectives/schedule.h"
 #include "profiles/error.h"
 #include "tests/collectives/calls.h"
+#include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
@@ -96,6 +98,54 @@ TEST_P(EveryAlgorithm, ReducesRealDataRightInMemoryAndInVirtualTime) {
     }
     expect_ledger_as_planned(job, result);
   }
+}
+
+// Jobs that together play every row; one of each function fits into a job.
+std::vector<std::vector<const Algorithm*>> rows_by_job() {
+  std::vector<std::vector<const Algorithm*>> jobs;
+  for (const Algorithm& row : registry()) {
+    const auto takes = [&](const std::vector<const Algorithm*>& job) {
+      return std::all_of(job.begin(), job.end(), [&](const Algorithm* other) {
+        return other->library == row.library && other->func != row.func &&
+               (other->name == "pat") == (row.name == "pat");
+      });
+    };
+    const auto found = std::find_if(jobs.begin(), jobs.end(), takes);
+    (found == jobs.end() ? jobs.emplace_back() : *found).push_back(&row);
+  }
+  return jobs;
+}
+
+// One pair of processes plays them all, one after the other.
+TEST(EveryAlgorithmOverLibfabric, ReducesRealDataRight) {
+  const auto outcomes = testing::run_processes(
+      2,
+      [](const World& world) {
+        const auto control = Control::meet(world);
+        for (const auto& rows : rows_by_job()) {
+          const std::string what = std::string(rows[0]->library) + " " + std::string(rows[0]->name);
+          SmallJob job(4, rows[0]->name == "pat" ? 1 : 2, FabricKind::ofi);
+          job.spec.run.verify = true;
+          for (const Algorithm* row : rows) {
+            choose(job.spec.collectives, *row);
+            if (is_ragged(row->func))
+              job.collective(row->func, testing::ragged_counts(row->func, job.workload.ranks, 1001),
+                             DataType::int32);
+            else
+              job.collective(row->func, 1001, DataType::int32);
+          }
+          const Result result = job.run(*control);
+          EXPECT_EQ(result.interrupted, "") << what;
+          if (!result.interrupted.empty()) break;
+          if (world.rank != 0) continue;
+          EXPECT_EQ(result.verify->wrong_elements, 0u) << what;
+          expect_ledger_as_planned(job, result);
+        }
+        control->close();
+        return std::string();
+      },
+      std::chrono::seconds(120));
+  testing::expect_all_ok(outcomes);
 }
 
 std::vector<const Algorithm*> all_rows() {
