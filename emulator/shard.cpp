@@ -23,7 +23,8 @@ constexpr std::chrono::milliseconds kLongestSleep{50}, kLongRest{5};
 // waited for anew.
 constexpr std::chrono::microseconds kExactSleep{500};
 constexpr int kCut = 128;
-constexpr std::chrono::microseconds kSpin{20};    // about what going to sleep and waking up costs
+// About what going to sleep and waking up costs, and by how much the end of a sleep is late.
+constexpr std::chrono::microseconds kSpin{20}, kWakeUp{60};
 constexpr std::size_t kScratchBytes = 256 << 10;  // stays in the cache
 constexpr std::size_t kMaxPendingEvents = 1u << 27;
 constexpr std::size_t kCachedEvents = 128;
@@ -80,10 +81,10 @@ Shard::Shard(const Setup& setup)
       schedules_(setup.spec, setup.workload, setup.cluster),
       ledger_(1'000'000, setup.spill_path),
       max_spans_(setup.max_spans),
-      // Only where a core stays free even if every process of the job were on this machine:
+      // Only where every shard has a core even if every process of the job were on this machine:
       // spinning on a core that another one needs costs more than it saves.
-      spin_(usable_cores() > cluster_.hosts() * cluster_.shards() ? kSpin
-                                                                  : std::chrono::nanoseconds(0)) {
+      spin_(usable_cores() >= cluster_.hosts() * cluster_.shards() ? kSpin
+                                                                   : std::chrono::nanoseconds(0)) {
   const std::vector<Rank>& mine = cluster_.ranks_of(host_, index_);
   ranks_.resize(mine.size());
   sequences_.resize(mine.size() * workload_.group_names.size());
@@ -246,7 +247,6 @@ void Shard::sleep() {
   } else if (!wired_ && cluster_.shards() == 1 && ranks_left_ > 0) {
     return fail("deadlock: " + what_is_stuck());
   }
-  if (timeout > kExactSleep) timeout -= timeout / kCut;
   note_rest();
   if (timeout > kLongRest) timers_.trim();
   auto& asleep = *shared_->asleep[static_cast<std::size_t>(index_)];
@@ -265,8 +265,11 @@ void Shard::sleep() {
     }
   }
   // What is due sooner than one could sleep and wake up is waited for awake, whoever wants the
-  // core.
-  if (timeout.count() > 0) fabric_.wait(timeout, timeout < kSpin ? timeout : spin_);
+  // core; with a core of its own the shard is awake before what is due.
+  const std::chrono::nanoseconds awake = spin_.count() > 0 ? kWakeUp : kSpin;
+  if (timeout > kExactSleep) timeout -= timeout / kCut;
+  if (spin_.count() > 0 && timeout > awake) timeout -= awake;
+  if (timeout.count() > 0) fabric_.wait(timeout, timeout <= awake ? timeout : spin_);
   if (shared_->shards > 1) asleep.exchange(false);
   looked_ns_ = monotonic_ns();
   stats_.idle_seconds += static_cast<double>(looked_ns_ - began) * 1e-9;

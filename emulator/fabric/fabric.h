@@ -35,8 +35,9 @@ class Fabric {
   // Drives progress; appends what has completely arrived. Returns how many were appended.
   virtual int poll(std::vector<Message>& arrived) = 0;
 
-  // Blocks until something may have arrived, wake() is called, or the time has passed. Spins first
-  // for `spin`. Returns early spuriously at will.
+  // Blocks until something may have arrived, wake() is called, or the time has passed. Stays awake
+  // first for `spin`, or longer while transfers follow each other; without `spin` not at all.
+  // Returns early spuriously at will.
   virtual void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) = 0;
 
   // From any thread: makes a current or the next wait() return.

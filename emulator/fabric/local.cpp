@@ -1,5 +1,6 @@
 #include "emulator/fabric/local.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
@@ -32,23 +33,23 @@ class LocalFabric final : public Fabric {
   int poll(std::vector<Message>&) override { return 0; }
 
   void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) override {
+    using Clock = std::chrono::steady_clock;
     if (timeout <= spin) {
-      const auto deadline = std::chrono::steady_clock::now() + timeout;
-      while (std::chrono::steady_clock::now() < deadline) {
+      const auto deadline = Clock::now() + timeout;
+      while (!woken_.load(std::memory_order_relaxed) && Clock::now() < deadline) {
       }
-      return;
+    } else {
+      pollfd fd{wake_fd_, POLLIN, 0};
+      const auto ns = timeout.count();
+      const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
+      if (ppoll(&fd, 1, &limit, nullptr) > 0) woken_.store(true, std::memory_order_relaxed);
     }
-    pollfd fd{wake_fd_, POLLIN, 0};
-    const auto ns = timeout.count();
-    const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
-    if (ppoll(&fd, 1, &limit, nullptr) > 0) {
-      std::uint64_t drained = 0;
-      [[maybe_unused]] const auto n = read(wake_fd_, &drained, sizeof drained);
-    }
+    if (!woken_.exchange(false, std::memory_order_acquire)) return;
+    eventfd_t count = 0;
+    eventfd_read(wake_fd_, &count);
   }
   void wake() override {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto n = write(wake_fd_, &one, sizeof one);
+    if (!woken_.exchange(true, std::memory_order_release)) eventfd_write(wake_fd_, 1);
   }
   bool idle() const override { return true; }
   const std::string& failure() const override { return failure_; }
@@ -56,6 +57,7 @@ class LocalFabric final : public Fabric {
 
  private:
   int wake_fd_;
+  std::atomic<bool> woken_{false};
   std::string failure_;
 };
 

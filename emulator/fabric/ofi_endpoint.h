@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -109,6 +110,8 @@ class Descriptor {
 };
 
 class Endpoints final : public OfiFabric {
+  using Clock = std::chrono::steady_clock;
+
  public:
   Endpoints(const OfiOptions& options, OfiOpened opened);
 
@@ -146,6 +149,7 @@ class Endpoints final : public OfiFabric {
   bool post_next(int flow);
   ssize_t post(FlowState& flow, const fi_msg& posting);
 
+  Clock::time_point awake_until(Clock::time_point now, std::chrono::nanoseconds spin);
   void sleep(std::chrono::nanoseconds timeout);
   bool take_wake();
 
@@ -176,6 +180,8 @@ class Endpoints final : public OfiFabric {
 
   std::string provider_, transport_, failure_;
   FabricStats stats_;
+  std::uint64_t moved_before_ = 0;  // stats_.moved at the wait before
+  Clock::time_point moved_at_;      // the last wait that found more of it
   Descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
   Descriptor alarm_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::atomic<bool> woken_{false};
