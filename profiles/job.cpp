@@ -72,7 +72,7 @@ void read_cluster(const Settings& in, ClusterSpec& out) {
 std::uint64_t read_frames(const Settings& in, FlowKind flows) {
   const Setting& frames = in.at("fabric.frames");
   if (frames.text == "off") return 0;
-  if (frames.text == "auto") return flows == FlowKind::process ? 16 << 10 : 0;
+  if (frames.text == "auto") return flows == FlowKind::process ? 64 << 10 : 0;
   const std::optional<std::uint64_t> bytes = parse_size(frames.text);
   if (!bytes || *bytes < (1 << 10) || *bytes > (64 << 10))
     fail(frames.mark, "fabric.frames: " + quote(frames.text) +

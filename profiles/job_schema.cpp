@@ -241,7 +241,7 @@ constexpr std::array kKeys{
         0, 0, "memory model wire"},
     Key{"fabric.frames", KeyType::string, "auto",
         "ofi: small messages of a flow leave together, in frames of up to so many bytes; auto: "
-        "16KiB "
+        "64KiB "
         "for flows: process, else off; off: every message by itself"},
     Key{"fabric.namespaces", KeyType::string, "",
         "colocated: wire: network namespace of each emulated node, as in gr{node} (a name in "
