@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "profiles/error.h"
+#include "tools/signals.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 
@@ -86,6 +87,7 @@ int play(const Argv& argv) {
 }  // namespace ghostrank
 
 int main(int argc, char** argv) {
+  ghostrank::take_back_signals();
   try {
     return ghostrank::play(ghostrank::Argv(argv, argv + argc));
   } catch (const ghostrank::Error& error) {

@@ -23,6 +23,14 @@ void on_signal(int signal) {
 
 }  // namespace
 
+void take_back_signals() {
+  for (const int number : {SIGINT, SIGTERM, SIGABRT}) {
+    struct sigaction current {};
+    if (sigaction(number, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
+      std::signal(number, SIG_DFL);
+  }
+}
+
 StopOnSignal::StopOnSignal(Control& control) {
   received_signal.store(0);
   stopped_by_signal.store(&control);

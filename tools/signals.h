@@ -8,6 +8,11 @@
 
 namespace ghostrank {
 
+// Gives SIGINT, SIGTERM and SIGABRT their default effect again. libfabric may bring along a
+// library (that of the first InfiniPath adapters) that answers them with exit(1) from the moment it
+// is loaded; users and launchers were promised 130, 143 and an abort. An ignored signal stays so.
+void take_back_signals();
+
 class StopOnSignal {
  public:
   explicit StopOnSignal(Control& control);

@@ -1,6 +1,7 @@
-// The command as real launchers start it: mpirun of Open MPI tells each process over PMIx which one
-// it is and where process 0 listens. No MASTER_ADDR, no port.
+// The command as launchers start it and end it. mpirun of Open MPI tells each process over PMIx
+// which one it is and where process 0 listens: no MASTER_ADDR, no port. (srun: tests/network.)
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <set>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -34,6 +36,24 @@ Outcome shell(const std::string& command) {
   const int status = pclose(pipe);
   outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
   return outcome;
+}
+
+// Launchers end a step by signals, and look at how its processes ended.
+TEST(Signal, EndsAProcessThatStillWaitsForOthers) {
+  const std::string job = ::testing::TempDir() + "ghostrank_signal.yaml";
+  std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                        "[10]}]}\nfabric: {kind: ofi}\n";
+  for (const auto& [name, number] : {std::pair{"INT", SIGINT}, std::pair{"TERM", SIGTERM}}) {
+    const Outcome outcome = shell("RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
+                                  std::to_string(20000 + getpid() % 10000) +
+                                  " "
+                                  "timeout --preserve-status -s " +
+                                  std::string(name) + " 2 env --default-signal=INT " +
+                                  GHOSTRANK_BINARY + " run " + job);
+    EXPECT_EQ(outcome.status, 128 + number) << outcome.said;
+    EXPECT_EQ(outcome.said, "");
+  }
+  std::filesystem::remove(job);
 }
 
 class Mpirun : public ::testing::Test {
