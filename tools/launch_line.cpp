@@ -41,14 +41,16 @@ std::string mpirun(const std::vector<HostEntry>& hosts, const std::string& comma
   return text + "\n";
 }
 
-// Slurm sorts its nodes; a file of hosts and an arbitrary distribution keep the order.
+// Slurm sorts its nodes; a file of hosts and an arbitrary distribution keep the order of the
+// processes, but not of Slurm's list of nodes, so the line says where process 0 is.
 std::string srun(const std::vector<HostEntry>& hosts, const std::string& command) {
   std::vector<std::string> names;
   for (const HostEntry& host : hosts) names.push_back(host.name);
   std::sort(names.begin(), names.end());
   const auto nodes = std::unique(names.begin(), names.end()) - names.begin();
   return "printf '%s\\n' " + names_joined(hosts, " ") + " > ghostrank-hosts\n" +
-         "SLURM_HOSTFILE=ghostrank-hosts srun --distribution=arbitrary --nodes=" +
+         "MASTER_ADDR=" + quoted(hosts.front().name) +
+         " SLURM_HOSTFILE=ghostrank-hosts srun --distribution=arbitrary --nodes=" +
          std::to_string(nodes) + " --ntasks=" + std::to_string(hosts.size()) +
          " --cpu-bind=none --exclusive " + command + "\n";
 }
