@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sstream>
 #include <stdexcept>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -16,6 +17,16 @@ using std::chrono::steady_clock;
 
 void must(const std::string& command) {
   if (shell(command) != 0) throw std::runtime_error("failed: " + command);
+}
+
+// What is still in a namespace of the lab was started there, whatever session it is in now. It may
+// be starting something itself, so look again.
+void end_processes_of(const std::string& space) {
+  for (int i = 0; i < 100; ++i) {
+    const std::string kill_them = "ip netns pids " + space + " | xargs -r kill -KILL";
+    if (shell(kill_them + "; test -z \"$(ip netns pids " + space + ")\"") == 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 }  // namespace
@@ -59,7 +70,10 @@ Lab::~Lab() { remove(); }
 
 void Lab::remove() {
   while (!children_.empty()) stop(*children_.begin());
-  for (int h = 0; h < hosts_; ++h) shell("ip netns del " + space(h));
+  for (int h = 0; h < hosts_; ++h) {
+    end_processes_of(space(h));
+    shell("ip netns del " + space(h));
+  }
   shell("ip netns del " + space("sw"));
   std::error_code ignored;
   std::filesystem::remove_all(directory_, ignored);
@@ -119,6 +133,7 @@ pid_t Lab::start(const std::string& command, const std::string& output) {
   const pid_t pid = fork();
   if (pid == 0) {
     setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // nothing outlives a test that was killed
     execl("/bin/sh", "sh", "-c", ("exec " + command + " >" + file(output) + " 2>&1").c_str(),
           nullptr);
     _exit(127);
