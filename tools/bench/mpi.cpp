@@ -41,13 +41,13 @@ void OpenMpiAllReduce(benchmark::State& state) {
 }
 
 // Seconds per call.
-void play_in_child(benchmark::State& state, bool verify, PayloadMode payload) {
+void play_in_child(benchmark::State& state, bool verify, int threads) {
   const auto ranks = static_cast<int>(state.range(0));
   BenchJob job = collective_job(
       FabricKind::memory, ranks, ranks,
       collective(Func::all_reduce, static_cast<std::uint64_t>(state.range(1)) / 4), kCalls);
   job.job.spec.run.verify = verify;
-  job.job.spec.fabric.payload = payload;
+  job.job.spec.run.shards = threads;
   for (auto _ : state) {
     const auto child = in_child([&] { return play_alone(job).played_wall_seconds / kCalls; });
     if (!child) return state.SkipWithError("the run did not end well");
@@ -56,11 +56,15 @@ void play_in_child(benchmark::State& state, bool verify, PayloadMode payload) {
 }
 
 void GhostrankAllReduce(benchmark::State& state) {
-  play_in_child(state, false, PayloadMode::untouched);
+  play_in_child(state, false, 1);
   state.counters["payload_touched"] = 0;
 }
 void GhostrankAllReduceVerified(benchmark::State& state) {
-  play_in_child(state, true, PayloadMode::untouched);
+  play_in_child(state, true, 1);
+  state.counters["payload_touched"] = 1;
+}
+void GhostrankAllReduceVerifiedByTwoThreads(benchmark::State& state) {
+  play_in_child(state, true, 2);
   state.counters["payload_touched"] = 1;
 }
 
@@ -71,14 +75,17 @@ void sizes(benchmark::internal::Benchmark* b) {
 BENCHMARK(OpenMpiAllReduce)->Args({2, 64 << 20})->Apply(sizes);
 BENCHMARK(GhostrankAllReduce)->Args({2, 64 << 20})->Apply(sizes);
 BENCHMARK(GhostrankAllReduceVerified)->Args({2, 64 << 20})->Apply(sizes);
+BENCHMARK(GhostrankAllReduceVerifiedByTwoThreads)->Args({2, 64 << 20})->Apply(sizes);
 BENCHMARK(OpenMpiAllReduce)->Args({8, 64 << 20})->Apply(sizes);
 BENCHMARK(GhostrankAllReduce)->Args({8, 64 << 20})->Apply(sizes);
 BENCHMARK(GhostrankAllReduceVerified)->Args({8, 64 << 20})->Apply(sizes);
+BENCHMARK(GhostrankAllReduceVerifiedByTwoThreads)->Args({8, 64 << 20})->Apply(sizes);
 // More processes of Open MPI 4.1.4 than this end by faults on two cores.
 BENCHMARK(OpenMpiAllReduce)->Args({64, 1 << 20})->Apply(sizes);
 BENCHMARK(GhostrankAllReduce)->Args({64, 1 << 20})->Apply(sizes);
 BENCHMARK(GhostrankAllReduce)->Args({256, 1 << 20})->Apply(sizes);
 BENCHMARK(GhostrankAllReduceVerified)->Args({256, 1 << 20})->Apply(sizes);
+BENCHMARK(GhostrankAllReduceVerifiedByTwoThreads)->Args({256, 1 << 20})->Apply(sizes);
 
 }  // namespace
 }  // namespace ghostrank::bench
