@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <malloc.h>
 
 #include "collectives/nccl_environment.h"
 #include "emulator/capacity.h"
@@ -119,6 +120,7 @@ class Session::Play {
     result_.dilation = virtual_             ? 1
                        : spec_.dilation > 0 ? spec_.dilation
                                             : result_.capacity.dilation_needed;
+    malloc_trim(0);  // what planning has left: the engine's threads take their memory elsewhere
     note_limits();
     if (host_ == 0) observer_.on_start(result_);
     played_from_ns_ = monotonic_ns();

@@ -89,7 +89,7 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   mine.host.rss_bytes = resident_bytes();
   mine.host.cpu_seconds = cpu_seconds() - cpu;
   for (InterfaceLog& log : interface_logs_) mine.interfaces.push_back(log.end(host_));
-  return gather(mine);
+  return gather(std::move(mine));
 }
 
 // Emulated time zero, the same instant on every host: as soon as everybody can know of it.
@@ -282,11 +282,14 @@ void Player::report_stall(const Gap& gap) {
 }
 
 // Everybody learns everybody's report: all must draw the same conclusion from a warm-up.
-SegmentReport Player::gather(const SegmentReport& mine) {
-  const std::vector<std::string> all = control_.all_gather(mine.to_blob());
+SegmentReport Player::gather(SegmentReport mine) {
+  const bool alone = control_.world().size == 1;
+  const std::vector<std::string> all =
+      alone ? std::vector<std::string>() : control_.all_gather(mine.to_blob());
   if (host_ == 0) take_published();
   reports_.clear();
-  if (all.empty()) reports_.push_back(mine);  // stopped: what this process knows is all there is
+  // Alone, or stopped: what this process knows is all there is.
+  if (all.empty()) reports_.push_back(std::move(mine));
   for (std::size_t h = 0; h < all.size(); ++h) {
     std::optional<SegmentReport> report = SegmentReport::from_blob(all[h]);
     if (!report || report->rows.size() > rows().size()) {
@@ -297,8 +300,9 @@ SegmentReport Player::gather(const SegmentReport& mine) {
     reports_.push_back(*std::move(report));
   }
   SegmentReport sum;
-  for (const SegmentReport& r : reports_) sum.merge(r);
-  if (watch_ && !all.empty())
+  for (SegmentReport& r : reports_) sum.merge(r);
+  const bool whole = alone ? control_.stop() == Stop::none : !all.empty();
+  if (watch_ && whole)
     for (const Gap& gap : common_gaps(sum.gaps, stall_threshold(spec_, segment_.dilation)))
       report_stall(gap);
   return sum;

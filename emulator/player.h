@@ -52,7 +52,7 @@ class Player {
   void end_a_stall();
   void report_stall(const Gap& gap);
   void take_published();
-  SegmentReport gather(const SegmentReport& mine);
+  SegmentReport gather(SegmentReport mine);
 
   const JobSpec& spec_;
   const Workload& workload_;

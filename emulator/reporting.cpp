@@ -60,7 +60,7 @@ void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& w
   c.algorithm = row.algorithm;
   c.calls = static_cast<double>(stats.calls) / iterations;
   c.bytes = static_cast<double>(stats.bytes) / iterations;
-  c.seconds_median = median({stats.seconds.begin(), stats.seconds.end()});
+  c.seconds_median = median({stats.seconds.values().begin(), stats.seconds.values().end()});
   if (stats.total_seconds > 0)
     c.algbw_GBps = static_cast<double>(stats.bytes) / stats.total_seconds * 1e-9;
   c.busbw_GBps = c.algbw_GBps * busbw_factor(row.func, members);

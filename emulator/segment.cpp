@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 
 #include "emulator/blob.h"
 
@@ -61,6 +62,13 @@ InterfaceReport get_interface(BlobReader& r) {
   return i;
 }
 
+template <typename T>
+void move_to_end(std::vector<T>& from, std::vector<T>& to) {
+  if (to.empty()) to.swap(from);
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  from = std::vector<T>();  // {} would keep its room
+}
+
 }  // namespace
 
 void SegmentReport::add(const Shard& shard, std::vector<Span> shard_spans) {
@@ -80,6 +88,7 @@ void SegmentReport::add(const Shard& shard, std::vector<Span> shard_spans) {
   part.wrong = s.wrong;
   part.spans_dropped = s.spans_dropped;
   part.rows = s.rows;
+  part.ledger.reserve(shard.ledger().cells().size());
   for (const auto& [key, count] : shard.ledger().cells()) part.ledger.push_back({key, count});
   part.intra = shard.ledger().intra();
   if (shard.ledger().spilled()) part.spill_path = shard.ledger().spill_path();
@@ -88,7 +97,7 @@ void SegmentReport::add(const Shard& shard, std::vector<Span> shard_spans) {
   merge(part);
 }
 
-void SegmentReport::merge(const SegmentReport& other) {
+void SegmentReport::merge(SegmentReport& other) {
   lateness_ns.merge(other.lateness_ns);
   end = later(end, other.end);
   wall_behind = std::max(wall_behind, other.wall_behind);
@@ -109,24 +118,24 @@ void SegmentReport::merge(const SegmentReport& other) {
     rows[i].calls += other.rows[i].calls;
     rows[i].bytes += other.rows[i].bytes;
     rows[i].total_seconds += other.rows[i].total_seconds;
-    rows[i].seconds.insert(rows[i].seconds.end(), other.rows[i].seconds.begin(),
-                           other.rows[i].seconds.end());
+    rows[i].seconds.merge(other.rows[i].seconds);
   }
-  ledger.insert(ledger.end(), other.ledger.begin(),
-                other.ledger.end());  // a source NIC has one shard: no key twice
+  move_to_end(other.ledger, ledger);  // a source NIC has one shard: no key twice
   intra.bytes += other.intra.bytes;
   intra.messages += other.intra.messages;
   if (spill_path.empty()) spill_path = other.spill_path;
-  spans.insert(spans.end(), other.spans.begin(), other.spans.end());
-  gaps.insert(gaps.end(), other.gaps.begin(), other.gaps.end());
+  move_to_end(other.spans, spans);
+  move_to_end(other.gaps, gaps);
 }
 
 std::string SegmentReport::to_blob() const {
   BlobWriter w;
   exchange([&](const auto& field) { w.put(field); }, *this);
   w.put(static_cast<std::uint64_t>(rows.size()));
-  for (const RowStats& row : rows)
-    w.put(row.calls), w.put(row.bytes), w.put(row.total_seconds), w.put(row.seconds);
+  for (const RowStats& row : rows) {
+    w.put(row.calls), w.put(row.bytes), w.put(row.total_seconds);
+    SampledSeconds::exchange(row.seconds, [&](const auto& field) { w.put(field); });
+  }
   w.put(static_cast<std::uint64_t>(interfaces.size()));
   for (const InterfaceReport& i : interfaces) {
     w.put(i.host), w.put(i.network_namespace), w.put(i.device), w.put(i.loopback);
@@ -151,7 +160,9 @@ std::optional<SegmentReport> SegmentReport::from_blob(std::string_view blob) {
   exchange([&](auto& field) { r.get(field); }, report);
   for (r.get(count); count > 0 && !r.bad(); --count) {
     RowStats row;
-    r.get(row.calls), r.get(row.bytes), r.get(row.total_seconds), r.get(row.seconds);
+    r.get(row.calls), r.get(row.bytes), r.get(row.total_seconds);
+    SampledSeconds::exchange(row.seconds, [&](auto& field) { r.get(field); });
+    if (!row.seconds.valid()) return std::nullopt;
     report.rows.push_back(std::move(row));
   }
   for (r.get(count); count > 0 && !r.bad(); --count) {

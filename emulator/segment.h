@@ -36,7 +36,8 @@ struct SegmentReport {
   std::vector<std::vector<Gap>> gaps;  // by shard
 
   void add(const Shard& shard, std::vector<Span> spans);
-  void merge(const SegmentReport& other);  // all but host and interfaces
+  // All but host and interfaces, which stay with `other`; its lists are moved away.
+  void merge(SegmentReport& other);
   std::string to_blob() const;
   static std::optional<SegmentReport> from_blob(std::string_view blob);  // empty: malformed
 };

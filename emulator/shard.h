@@ -32,6 +32,7 @@
 #include "emulator/ledger.h"
 #include "emulator/rank.h"
 #include "emulator/result.h"
+#include "emulator/sampled_seconds.h"
 #include "emulator/schedules.h"
 #include "emulator/spare_buffers.h"
 #include "emulator/spsc.h"
@@ -100,7 +101,7 @@ struct ShardShared {
 struct RowStats {
   std::uint64_t calls = 0, bytes = 0;
   double total_seconds = 0;
-  std::vector<float> seconds;  // of the calls seen by group rank 0, at most kMaxSamples
+  SampledSeconds seconds;  // of the calls seen by group rank 0
 };
 
 struct ShardStats {

@@ -12,8 +12,6 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kMaxSamples = 100'000;
-
 std::uint64_t salt_of(const Flight& f) {
   return static_cast<std::uint64_t>(f.group) << 32 | f.sequence;
 }
@@ -186,7 +184,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     row.bytes += call_elements(c) * c.element_bytes;
     const double took = seconds(f.end.at - f.start.at);
     row.total_seconds += took;
-    if (row.seconds.size() < kMaxSamples) row.seconds.push_back(static_cast<float>(took));
+    row.seconds.add(took);
   }
   StreamState& s = r.streams[f.stream];
   if (f.stream == 0) (f.peer == kNoRank ? r.exposed : r.bubble) += f.end.at - s.now.at;

@@ -11,7 +11,8 @@ std::string sample() {
   SegmentReport report;
   report.host = {1, "node1", "net", "tcp-cubic", 8, 1 << 20, 0.5};
   report.end = {1000, 10};
-  report.rows.push_back({2, 200, 0.5, {0.25f, 0.25f}});
+  report.rows.push_back({2, 200, 0.5, {}});
+  for (int i = 0; i < 2; ++i) report.rows.back().seconds.add(0.25);
   report.ledger.push_back({{1, 2, 3}, {400, 4}});
   report.interfaces.emplace_back().device = "eth0";
   report.interfaces.back().tx_bytes = 10;

@@ -1,0 +1,78 @@
+// How long calls took: all of few, a fair share of many.
+#include "emulator/sampled_seconds.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "emulator/reporting.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kMost = SampledSeconds::kMost;
+
+double median_of(const SampledSeconds& sampled) {
+  return median({sampled.values().begin(), sampled.values().end()});
+}
+
+TEST(SampledSeconds, KeepEveryCallWhileTheyAreFew) {
+  SampledSeconds sampled;
+  std::vector<float> all;
+  for (std::size_t i = 0; i < kMost; ++i) {
+    sampled.add(static_cast<double>(i));
+    all.push_back(static_cast<float>(i));
+  }
+  EXPECT_EQ(sampled.values(), all);
+  EXPECT_EQ(sampled.halvings(), 0u);
+}
+
+TEST(SampledSeconds, StayFewHoweverManyCallsThereAre) {
+  SampledSeconds sampled;
+  for (std::size_t i = 0; i < 1'000'000; ++i) sampled.add(1);
+  EXPECT_LE(sampled.values().size(), kMost);
+  const double stands_for =
+      static_cast<double>(sampled.values().size() << sampled.halvings()) / 1e6;
+  EXPECT_NEAR(stands_for, 1, 0.1);
+}
+
+TEST(SampledSeconds, MedianIsThatOfAllWithinTwoPerCentOfTheirRanks) {
+  SampledSeconds rising;
+  for (std::size_t i = 0; i < 300'000; ++i) rising.add(static_cast<double>(i));
+  EXPECT_NEAR(median_of(rising), 150'000, 0.02 * 300'000);
+}
+
+// 64 groups in turns, each with a time of its own: one call in 64 would only ever see one of them.
+TEST(SampledSeconds, SeeEveryGroupWhereGroupsTakeTurns) {
+  SampledSeconds sampled;
+  for (std::size_t i = 0; i < 64 * 4096; ++i) sampled.add(static_cast<double>(i % 64));
+  std::vector<float> seen = sampled.values();
+  std::sort(seen.begin(), seen.end());
+  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+  EXPECT_EQ(seen.size(), 64u);
+}
+
+TEST(SampledSeconds, OfTwoShardsWeighByTheirCalls) {
+  SampledSeconds few, many;
+  for (std::size_t i = 0; i < 30'000; ++i) few.add(1);
+  for (std::size_t i = 0; i < 270'000; ++i) many.add(2);
+  for (const auto& [first, second] : {std::pair(few, many), std::pair(many, few)}) {
+    SampledSeconds both = first;
+    both.merge(second);
+    EXPECT_LE(both.values().size(), kMost);
+    const auto ones = std::count(both.values().begin(), both.values().end(), 1.0f);
+    EXPECT_NEAR(static_cast<double>(ones) / static_cast<double>(both.values().size()), 0.1, 0.03);
+  }
+}
+
+TEST(SampledSeconds, AreTheSameWheneverTheCallsAre) {
+  SampledSeconds once, again;
+  for (SampledSeconds* sampled : {&once, &again})
+    for (std::size_t i = 0; i < 50'000; ++i) sampled->add(static_cast<double>(i));
+  EXPECT_EQ(once.values(), again.values());
+}
+
+}  // namespace
+}  // namespace ghostrank
