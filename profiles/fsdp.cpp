@@ -22,7 +22,7 @@ constexpr std::size_t kChunksAtOnce = 3;  // whose parameters torch's pipeline r
 using Layers = std::vector<std::size_t>;  // of the model, in the order of their use
 
 struct Streams {
-  std::size_t replicate = 0, tp = 0, ep = 0;
+  std::size_t replicate = 0, tp = 0, ep = 0, cp = 0;
   std::vector<std::string> names{"compute", "comm"};
 };
 
@@ -35,6 +35,7 @@ Streams streams_of(const FsdpMesh& mesh) {
   out.replicate = add(mesh.replicate > 1, "replicate");
   out.tp = add(mesh.tp > 1, "tp");
   out.ep = add(mesh.ep > 1, "ep");
+  out.cp = add(mesh.cp > 1, "cp");
   return out;
 }
 
@@ -50,7 +51,7 @@ class FsdpWriter {
         units_(fsdp_units(spec, mesh)),
         streams_(streams_of(mesh)),
         out_(streams_.names),
-        layers_(spec, mesh, times_, out_, streams_.tp, streams_.ep),
+        layers_(spec, mesh, times_, out_, {streams_.tp, streams_.ep, streams_.cp}),
         parameters_(units_.size()) {}
 
   Program write() {
@@ -180,7 +181,7 @@ void FsdpWriter::pass_on(const Slot& slot, bool receives) {
   const Transformer& model = *model_.transformer;
   const std::uint64_t elements = static_cast<std::uint64_t>(spec_.parallel.micro_batch) *
                                  model.sequence * model.hidden /
-                                 static_cast<std::uint64_t>(mesh_.tp);
+                                 static_cast<std::uint64_t>(mesh_.tp * mesh_.cp);
   const std::uint16_t group = forward ? mesh_.forward_group : mesh_.backward_group;
   const std::uint32_t label = out_.label((forward ? "activations of " : "gradients of ") +
                                          std::to_string(slot.micro_batch));

@@ -15,7 +15,8 @@
 // Hybrid sharding (HSDP, `dp_replicate` above 1): neighbouring ranks share a whole model; ranks
 // with the same shards all-reduce them after each scatter, on a stream of their own.
 //
-// TorchTitan's tensor and expert parallelism: fsdp_layers.h, fsdp_mesh.h. Norms are whole on every
+// TorchTitan's tensor, context and expert parallelism and its activation checkpointing:
+// fsdp_layers.h, fsdp_mesh.h. Norms are whole on every
 // tensor-parallel rank; their gradients are summed once, where PyTorch sums them layer by layer,
 // and three times in fp32 where nothing is sharded.
 // Routed experts under expert parallelism are gathered and scattered over the ranks of their own

@@ -14,21 +14,15 @@ Picoseconds part(Picoseconds time, double share) {
 }  // namespace
 
 FsdpLayers::FsdpLayers(const JobSpec& spec, const FsdpMesh& mesh, const StepTimes& times,
-                       ProgramBuilder& out, std::size_t tensor_stream, std::size_t expert_stream)
-    : spec_(spec),
-      mesh_(mesh),
-      model_(*spec.model),
-      times_(times),
-      out_(out),
-      tensor_stream_(tensor_stream),
-      expert_stream_(expert_stream) {
+                       ProgramBuilder& out, const Streams& streams)
+    : spec_(spec), mesh_(mesh), model_(*spec.model), times_(times), out_(out), streams_(streams) {
   if (model_.transformer)
-    tokens_ = static_cast<std::uint64_t>(spec.parallel.micro_batch) * model_.transformer->sequence;
+    tokens_ = static_cast<std::uint64_t>(spec.parallel.micro_batch) * model_.transformer->sequence /
+              static_cast<std::uint64_t>(mesh.cp);
 }
 
 bool FsdpLayers::has_experts(std::size_t layer) const {
-  return !is_first(layer) && !is_last(layer) && model_.transformer &&
-         model_.transformer->has_experts(layer - 1);
+  return is_block(layer) && model_.transformer && model_.transformer->has_experts(layer - 1);
 }
 
 FsdpLayers::Shares FsdpLayers::shares(std::size_t layer) const {
@@ -45,27 +39,34 @@ FsdpLayers::Shares FsdpLayers::shares(std::size_t layer) const {
 // On the hidden states of all tokens, each rank's part of the sequence in or out.
 void FsdpLayers::tensor_call(Func func) {
   if (mesh_.tp == 1) return;
-  out_.after(tensor_stream_, kCompute);
-  out_.collective(tensor_stream_, func == Func::all_gather ? "tp all-gather" : "tp reduce-scatter",
+  out_.after(streams_.tp, kCompute);
+  out_.collective(streams_.tp, func == Func::all_gather ? "tp all-gather" : "tp reduce-scatter",
                   func, mesh_.tensor_group, spec_.precision.parameters,
                   tokens_ * model_.transformer->hidden / static_cast<std::uint64_t>(mesh_.tp));
-  out_.after(kCompute, tensor_stream_);
+  out_.after(kCompute, streams_.tp);
 }
 
 void FsdpLayers::exchange(const char* label, DataType type, std::uint64_t count) {
-  out_.after(expert_stream_, kCompute);
-  out_.collective(expert_stream_, label, Func::all_to_all, mesh_.expert_group, type, count);
-  out_.after(kCompute, expert_stream_);
+  out_.after(streams_.ep, kCompute);
+  out_.collective(streams_.ep, label, Func::all_to_all, mesh_.expert_group, type, count);
+  out_.after(kCompute, streams_.ep);
 }
 
 // The embedding has nothing to gather forward, the head nothing to scatter; backward the ends swap.
 void FsdpLayers::half(std::size_t layer, const std::string& label, Picoseconds time,
-                      const Way& way) {
+                      Picoseconds core, const Way& way) {
   const bool gathers = !(way.forward ? is_first(layer) : is_last(layer)),
              scatters = !(way.forward ? is_last(layer) : is_first(layer));
-  if (way.communicates && gathers) tensor_call(Func::all_gather);
-  out_.compute(kCompute, label, time);
-  if (way.communicates && scatters) tensor_call(Func::reduce_scatter);
+  if (way.gathers && gathers) tensor_call(Func::all_gather);
+  if (mesh_.cp > 1 && core > 0 && way.others) {
+    const Picoseconds before = (time - core) / 2;
+    out_.compute(kCompute, label, before);
+    way.forward ? core_forward(label, core) : core_backward(label, core);
+    out_.compute(kCompute, label, time - core - before);
+  } else {
+    out_.compute(kCompute, label, time);
+  }
+  if (way.others && scatters) tensor_call(Func::reduce_scatter);
 }
 
 void FsdpLayers::routed_experts(const std::string& label, Picoseconds time, const Way& way) {
@@ -75,26 +76,32 @@ void FsdpLayers::routed_experts(const std::string& label, Picoseconds time, cons
   const auto move = [&] {
     exchange("rows of experts", spec_.precision.parameters, rows * model.hidden);
   };
-  if (way.forward) exchange("rows per expert", DataType::int64, model.experts.count / ep);
-  if (way.communicates) move();
+  if (way.forward && way.others)
+    exchange("rows per expert", DataType::int64, model.experts.count / ep);
+  if (way.others) move();
   out_.compute(kCompute, label, time);
-  if (way.communicates) move();
+  if (way.others) move();
 }
 
 // Forward: attention, then the feed-forward part, or the routed experts and after them the shared
 // ones. Backward in reverse.
 void FsdpLayers::pass(std::size_t layer, Picoseconds time, const Way& way) {
-  const std::string label = (way.forward ? "forward " : "backward ") + model_.layers[layer].name;
-  const Picoseconds here = time / mesh_.tp;
+  const std::string label = way.label + model_.layers[layer].name;
+  const Picoseconds here = time / mesh_.tp / mesh_.cp;
+  const Picoseconds core = mesh_.cp > 1 && is_block(layer) ? part(here, core_share(layer)) : 0;
   if (!routes(layer)) {
-    const int halves = mesh_.tp > 1 && !is_first(layer) && !is_last(layer) ? 2 : 1;
-    for (int i = 0; i < halves; ++i) half(layer, label, here / halves, way);
-    return;
+    if ((mesh_.tp == 1 && mesh_.cp == 1) || !is_block(layer))
+      return half(layer, label, here, 0, way);
+    const Picoseconds feed_forward = (here - core) / 2, attention = here - feed_forward;
+    way.forward ? half(layer, label, attention, core, way)
+                : half(layer, label, feed_forward, 0, way);
+    return way.forward ? half(layer, label, feed_forward, 0, way)
+                       : half(layer, label, attention, core, way);
   }
   const Shares share = shares(layer);
-  const auto rest = [&] { half(layer, label, part(here, share.rest), way); };
+  const auto rest = [&] { half(layer, label, part(here, share.rest), core, way); };
   const auto shared = [&] {
-    if (share.shared > 0) half(layer, label, part(here, share.shared), way);
+    if (share.shared > 0) half(layer, label, part(here, share.shared), 0, way);
   };
   way.forward ? rest() : shared();
   routed_experts(label + " experts", part(here, share.routed), way);
@@ -104,22 +111,34 @@ void FsdpLayers::pass(std::size_t layer, Picoseconds time, const Way& way) {
 // Largest logit, logit of the target, sum of exponentials of every token.
 void FsdpLayers::parallel_loss() {
   if (mesh_.tp == 1) return;
-  out_.after(tensor_stream_, kCompute);
+  out_.after(streams_.tp, kCompute);
   for (int i = 0; i < 3; ++i)
-    out_.collective(tensor_stream_, "loss of the vocabulary", Func::all_reduce, mesh_.tensor_group,
+    out_.collective(streams_.tp, "loss of the vocabulary", Func::all_reduce, mesh_.tensor_group,
                     DataType::float32, tokens_);
-  out_.after(kCompute, tensor_stream_);
+  out_.after(kCompute, streams_.tp);
 }
 
 void FsdpLayers::forward(std::size_t layer) {
-  pass(layer, times_.layers[layer].forward, {true, true});
+  pass(layer, times_.layers[layer].forward, {"forward ", true, true, true});
   if (is_last(layer)) parallel_loss();
+}
+
+void FsdpLayers::play_again(std::size_t layer) {
+  if (!is_block(layer) || spec_.parallel.recompute == Recompute::none) return;
+  const Picoseconds whole = times_.layers[layer].forward;
+  if (spec_.parallel.recompute == Recompute::full)
+    pass(layer, whole, {"again ", true, true, true});
+  else
+    pass(layer, whole / 2, {"again ", true, true, false});
 }
 
 // Either pass of a backward in two takes half of it.
 void FsdpLayers::backward(std::size_t layer, Pass which) {
   const Picoseconds whole = times_.layers[layer].backward;
-  pass(layer, which == Pass::backward ? whole : whole / 2, {false, which != Pass::weight_backward});
+  if (which == Pass::weight_backward)
+    return pass(layer, whole / 2, {"backward ", false, false, false});
+  play_again(layer);
+  pass(layer, which == Pass::backward ? whole : whole / 2, {"backward ", false, true, true});
 }
 
 }  // namespace ghostrank

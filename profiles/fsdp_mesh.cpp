@@ -24,8 +24,11 @@ std::string nearest_legal(int wanted, int most, const std::function<bool(int)>& 
 void check_model(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   const auto& shape = spec.model->transformer;
-  if (p.tp == 1 && p.pp == 1 && p.ep == 1) return;
-  const std::string key = p.tp > 1 ? "parallel.tp" : p.pp > 1 ? "parallel.pp" : "parallel.ep";
+  if (p.tp == 1 && p.pp == 1 && p.ep == 1 && p.cp == 1) return;
+  const std::string key = p.tp > 1   ? "parallel.tp"
+                          : p.pp > 1 ? "parallel.pp"
+                          : p.ep > 1 ? "parallel.ep"
+                                     : "parallel.cp";
   const auto refuse = [&](const std::string& what) {
     throw Error(spec.place(key) + ": " + key + " with framework torchtitan is available for " +
                 what + "; use " + key + "=1, or framework: megatron");
@@ -54,6 +57,37 @@ void check_tensor_parallel(const JobSpec& spec) {
                 nearest_legal(tp, static_cast<int>(shape->kv_heads), legal));
 }
 
+// Head-and-tail balancing gives every rank two pieces of the sequence.
+void check_context_parallel(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  if (p.cp == 1) return;
+  if (p.cp_comm != ContextComm::all_gather && p.cp_comm != ContextComm::p2p)
+    throw Error(spec.place("parallel.cp_comm") +
+                ": torchtitan gathers keys and values or passes them round; use "
+                "parallel.cp_comm=all_gather or p2p");
+  const auto sequence = static_cast<int>(spec.model->transformer->sequence);
+  const int gpus = spec.cluster.gpus(), rest = p.tp * p.pp;
+  const auto legal = [&](int value) {
+    return sequence % (2 * value * p.tp) == 0 && gpus % (value * rest) == 0;
+  };
+  if (!legal(p.cp))
+    throw Error(spec.place("parallel.cp") + ": parallel.cp is " + std::to_string(p.cp) +
+                " but 2 x cp x tp must divide the model's sequence of " + std::to_string(sequence) +
+                " tokens, and cp x tp x pp the " + std::to_string(gpus) +
+                " GPUs; use parallel.cp=" + nearest_legal(p.cp, gpus, legal));
+}
+
+// The backward in two passes of these schedules has no place for a second forward here.
+void check_recompute(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  if (p.recompute == Recompute::none || p.pp == 1 || p.schedule == "1f1b" ||
+      p.schedule == "interleaved")
+    return;
+  throw Error(spec.place("parallel.recompute") + ": recompute with torchtitan and schedule " +
+              p.schedule + " is not available yet; use parallel.schedule=1f1b or interleaved, or " +
+              "parallel.recompute=none");
+}
+
 // `ranks` hold one replica of one stage.
 void check_experts(const JobSpec& spec, int ranks) {
   const int ep = spec.parallel.ep;
@@ -62,9 +96,9 @@ void check_experts(const JobSpec& spec, int ranks) {
   if (model.experts.count == 0)
     throw Error(spec.place("parallel.ep") +
                 ": the model has no experts to spread; leave it out, or use a model with experts");
-  const std::uint64_t rows = static_cast<std::uint64_t>(spec.parallel.micro_batch) *
-                             model.sequence / static_cast<std::uint64_t>(spec.parallel.tp) *
-                             model.experts.top_k;
+  const std::uint64_t rows =
+      static_cast<std::uint64_t>(spec.parallel.micro_batch) * model.sequence /
+      static_cast<std::uint64_t>(spec.parallel.tp * spec.parallel.cp) * model.experts.top_k;
   const auto legal = [&](int value) {
     const auto n = static_cast<std::uint64_t>(value);
     return ranks % value == 0 && model.experts.count % n == 0 && rows % n == 0;
@@ -81,16 +115,18 @@ void check_data_ranks(const JobSpec& spec, int ranks) {
   const ParallelPlan& p = spec.parallel;
   if (p.dp != 0 && p.dp != ranks) {
     std::string legal = std::to_string(ranks);
-    const int gpus = p.dp * p.tp * p.pp, per_node = spec.cluster.gpus_per_node;
+    const int gpus = p.dp * p.tp * p.pp * p.cp, per_node = spec.cluster.gpus_per_node;
     if (gpus % per_node == 0) legal += ", or cluster.nodes=" + std::to_string(gpus / per_node);
     throw Error(spec.place("parallel.dp") + ": parallel.dp is " + std::to_string(p.dp) +
                 " but the cluster has " + std::to_string(spec.cluster.gpus()) + " GPUs" +
                 (p.tp > 1 ? " with tp " + std::to_string(p.tp) : "") +
                 (p.pp > 1 ? " with pp " + std::to_string(p.pp) : "") +
+                (p.cp > 1 ? " with cp " + std::to_string(p.cp) : "") +
                 "; use parallel.dp=" + legal);
   }
   const int replicas = p.dp_replicate;
-  const auto fits = [&](int value) { return value == 1 || (ranks % value == 0 && value < ranks); };
+  const int most = p.cp > 1 ? ranks : ranks - 1;  // somebody has to share the parameters
+  const auto fits = [&](int value) { return value == 1 || (ranks % value == 0 && value <= most); };
   if (!fits(replicas))
     throw Error(spec.place("parallel.dp_replicate") + ": parallel.dp_replicate is " +
                 std::to_string(replicas) + " but must divide the " + std::to_string(ranks) +
@@ -98,15 +134,17 @@ void check_data_ranks(const JobSpec& spec, int ranks) {
                 nearest_legal(replicas, ranks, fits));
 }
 
-// Ranks that tp and pp leave for data parallelism.
+// Ranks that tp, pp and cp leave for data parallelism.
 int data_ranks(const JobSpec& spec) {
-  const int gpus = spec.cluster.gpus(), ways = spec.parallel.tp * spec.parallel.pp;
+  const int cp = spec.parallel.cp, gpus = spec.cluster.gpus(),
+            ways = spec.parallel.tp * spec.parallel.pp * cp;
   if (gpus % ways == 0) return gpus / ways;
   const int per_node = spec.cluster.gpus_per_node, fitting = (gpus + ways - 1) / ways * ways;
   throw Error(spec.place("cluster.nodes") + ": " + std::to_string(gpus) +
               " GPUs are no multiple of tp " + std::to_string(spec.parallel.tp) + " x pp " +
-              std::to_string(spec.parallel.pp) + "; use cluster.nodes=" +
-              std::to_string((fitting + per_node - 1) / per_node) + " or smaller dimensions");
+              std::to_string(spec.parallel.pp) + (cp > 1 ? " x cp " + std::to_string(cp) : "") +
+              "; use cluster.nodes=" + std::to_string((fitting + per_node - 1) / per_node) +
+              " or smaller dimensions");
 }
 
 // What a schedule asks of the number of micro-batches, in torch.distributed.pipelining.
@@ -182,30 +220,36 @@ void add_expert_groups(Workload& workload, FsdpMesh& mesh) {
 FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload) {
   check_model(spec);
   check_tensor_parallel(spec);
+  check_context_parallel(spec);
+  check_recompute(spec);
   const int ranks = data_ranks(spec);
   check_data_ranks(spec, ranks);
   FsdpMesh mesh;
   mesh.tp = spec.parallel.tp;
   mesh.ep = spec.parallel.ep;
   mesh.replicate = spec.parallel.dp_replicate;
-  mesh.shard = ranks / mesh.replicate;
+  mesh.cp = spec.parallel.cp;
+  mesh.shard = ranks / mesh.replicate * mesh.cp;
   check_experts(spec, mesh.shard * mesh.tp);
   mesh.experts_shard = mesh.ep > 1 ? mesh.shard * mesh.tp / mesh.ep : mesh.shard;
   mesh.pipeline = pipeline_for(spec, ranks);
   const RankGrid grid({{"tp", mesh.tp},
-                       {"shard", mesh.shard},
+                       {"cp", mesh.cp},
+                       {"shard", mesh.shard / mesh.cp},
                        {"replicate", mesh.replicate},
                        {"pp", mesh.pipeline.stages}});
   workload.ranks = grid.ranks();
   for (Rank rank = 0; rank < workload.ranks; ++rank)
     workload.role_of.push_back(static_cast<std::uint16_t>(grid.coordinate(rank, "pp")));
-  if (ranks > 1) mesh.data_group = add(workload, "dp", grid.groups({"shard", "replicate"}));
+  if (mesh.shard * mesh.replicate > 1)
+    mesh.data_group = add(workload, "dp", grid.groups({"cp", "shard", "replicate"}));
   mesh.shard_group = mesh.data_group;
   if (mesh.replicate > 1) {
-    mesh.shard_group = add(workload, "dp_shard", grid.groups({"shard"}));
+    mesh.shard_group = add(workload, "dp_shard", grid.groups({"cp", "shard"}));
     mesh.replica_group = add(workload, "dp_replicate", grid.groups({"replicate"}));
   }
   if (mesh.tp > 1) mesh.tensor_group = add(workload, "tp", grid.groups({"tp"}));
+  if (mesh.cp > 1) mesh.context_group = add(workload, "cp", grid.groups({"cp"}));
   if (mesh.pipeline.stages > 1) {
     mesh.forward_group = add(workload, "pp.forward", grid.groups({"pp"}));
     mesh.backward_group = add(workload, "pp.backward", grid.groups({"pp"}));

@@ -1,10 +1,11 @@
 // The device mesh of PyTorch's sharded data parallelism: pipeline stages of replicas of groups that
-// share a model, and inside them tensor-parallel neighbours. Routed experts see the ranks of a
+// share a model, and inside them context- and tensor-parallel neighbours. A rank's shard of the
+// parameters is one of its context-parallel neighbours', too. Routed experts see the ranks of a
 // replica by a mesh of their own, in which expert parallelism takes the place of tp and of a part
 // of the shards.
 //
-//   rank = t + tp (s + shard (r + replicate p))        t: tp, s: shard, r: replica, p: stage
-//   rank = e + ep (x + experts_shard (r + ...))        e: ep, x: shard of an expert
+//   rank = t + tp (c + cp (s + shard / cp (r + replicate p)))   t: tp, c: cp, s: shard, r: replica,
+//   rank = e + ep (x + experts_shard (r + ...))                 p: stage, e: ep, x: expert's shard
 //
 // Errors: usage, with the nearest values that fit. Threading: plain values.
 #pragma once
@@ -16,13 +17,15 @@
 namespace ghostrank {
 
 struct FsdpMesh {
-  int tp = 1, shard = 1, replicate = 1, ep = 1;
+  int tp = 1, cp = 1, replicate = 1, ep = 1;
+  int shard = 1;          // ranks that share the parameters: cp of them with the same samples
   int experts_shard = 1;  // ranks that share the routed experts' parameters
   Pipeline pipeline;
   // Kinds of groups; one that has no use here is not made. Without replicas the data group is that
   // of the shards.
   std::uint16_t data_group = 0, shard_group = 0, replica_group = 0, tensor_group = 0,
-                expert_group = 0, experts_shard_group = 0, forward_group = 0, backward_group = 0;
+                context_group = 0, expert_group = 0, experts_shard_group = 0, forward_group = 0,
+                backward_group = 0;
 };
 
 // Checks that job, model and cluster fit, and fills in all of the workload but its programs.

@@ -21,7 +21,7 @@ constexpr std::array kFrameworkKeys{
     FrameworkKey{"parallel.launch", "ddp"},
     FrameworkKey{"parallel.tp", "megatron torchtitan"},
     FrameworkKey{"parallel.pp", "megatron torchtitan"},
-    FrameworkKey{"parallel.cp", "megatron"},
+    FrameworkKey{"parallel.cp", "megatron torchtitan"},
     FrameworkKey{"parallel.ep", "megatron torchtitan"},
     FrameworkKey{"parallel.expert_tp", "megatron"},
     FrameworkKey{"parallel.expert_dispatch", "megatron"},
@@ -41,8 +41,8 @@ constexpr std::array kFrameworkKeys{
     FrameworkKey{"parallel.stage3_param_persistence_threshold", "zero3"},
     FrameworkKey{"parallel.stage3_max_live_parameters", "zero3"},
     FrameworkKey{"parallel.stage3_max_reuse_distance", "zero3"},
-    FrameworkKey{"parallel.recompute", "megatron"},
-    FrameworkKey{"parallel.cp_comm", "megatron"},
+    FrameworkKey{"parallel.recompute", "megatron torchtitan"},
+    FrameworkKey{"parallel.cp_comm", "megatron torchtitan"},
     FrameworkKey{"parallel.cp_a2a", "megatron"},
     FrameworkKey{"parallel.order", "megatron"},
     FrameworkKey{"parallel.account_for_embedding_in_pipeline_split", "megatron"},
@@ -95,10 +95,11 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
                                              : Recompute::none;
   const std::string& comm = in.text("parallel.cp_comm");
   out.cp_a2a = in.small("parallel.cp_a2a");
-  out.cp_comm = comm == "a2a"          ? ContextComm::a2a
-                : comm == "a2a+p2p"    ? ContextComm::hierarchical
-                : comm == "all_gather" ? ContextComm::all_gather
-                                       : ContextComm::p2p;
+  out.cp_comm = comm == "a2a"                                  ? ContextComm::a2a
+                : comm == "a2a+p2p"                            ? ContextComm::hierarchical
+                : comm == "all_gather"                         ? ContextComm::all_gather
+                : comm == "p2p" || out.framework == "megatron" ? ContextComm::p2p
+                                                               : ContextComm::all_gather;
   out.order = in.text("parallel.order");
   out.embedding_in_split = in.boolean("parallel.account_for_embedding_in_pipeline_split");
   out.loss_in_split = in.boolean("parallel.account_for_loss_in_pipeline_split");

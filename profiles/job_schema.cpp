@@ -74,7 +74,8 @@ constexpr std::array kKeys{
     Key{"parallel.tp", KeyType::integer, "1", "megatron, torchtitan: tensor-parallel ranks", 1,
         kMaxWays},
     Key{"parallel.pp", KeyType::integer, "1", "megatron, torchtitan: pipeline stages", 1, kMaxWays},
-    Key{"parallel.cp", KeyType::integer, "1", "megatron: context-parallel ranks", 1, kMaxWays},
+    Key{"parallel.cp", KeyType::integer, "1", "megatron, torchtitan: context-parallel ranks", 1,
+        kMaxWays},
     Key{"parallel.ep", KeyType::integer, "1", "megatron, torchtitan: expert-parallel ranks", 1,
         kMaxWays},
     Key{"parallel.expert_tp", KeyType::integer, "0",
@@ -111,12 +112,15 @@ constexpr std::array kKeys{
         "zero: 500,000,000",
         0, 1e12},
     Key{"parallel.recompute", KeyType::choice, "none",
-        "megatron: what the backward computes again: nothing, the attention core, whole layers", 0,
-        0, "none selective full"},
-    Key{"parallel.cp_comm", KeyType::choice, "p2p",
-        "megatron: how context-parallel ranks share keys and values: in a ring, gathered, heads "
-        "against sequence (Ulysses), or that among neighbours and a ring between them",
-        0, 0, "p2p all_gather a2a a2a+p2p"},
+        "megatron, torchtitan: what the backward computes again: nothing; the attention core "
+        "(megatron), all but half of the products, attention and what calls left (torchtitan); "
+        "whole layers",
+        0, 0, "none selective full"},
+    Key{"parallel.cp_comm", KeyType::choice, "auto",
+        "how context-parallel ranks share keys and values: in a ring, gathered, heads against "
+        "sequence (Ulysses), or that among neighbours and a ring between them; auto: megatron: "
+        "p2p; torchtitan: all_gather",
+        0, 0, "auto p2p all_gather a2a a2a+p2p"},
     Key{"parallel.cp_a2a", KeyType::integer, "1",
         "megatron: neighbours that exchange heads under cp_comm: a2a+p2p", 1, kMaxWays},
     Key{"parallel.order", KeyType::string, "tp-cp-ep-dp-pp",

@@ -54,7 +54,7 @@ void check_state_memory(const JobSpec& spec) {
       spec.parallel.framework == "megatron" || spec.parallel.framework == "torchrec";
   if (have <= 0 || spec.model->measured || checked_by_planner) return;
   const ParallelPlan& p = spec.parallel;
-  const double ways = static_cast<double>(p.tp) * p.pp * p.cp * p.dp_replicate;
+  const double ways = static_cast<double>(p.tp) * p.pp * p.dp_replicate;
   const State state = state_of(spec);
   const double need = state.whole + state.shared / std::max(1.0, spec.cluster.gpus() / ways);
   if (need <= have) return;

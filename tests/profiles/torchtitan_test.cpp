@@ -11,38 +11,17 @@
 #include "profiles/plan.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
+#include "tests/profiles/titan.h"
 
 namespace ghostrank {
 namespace {
 
 using test::CallSums;
+using test::expect_sound;
 using test::sums_of;
-
-struct Titan {
-  std::string model = "llama3-8b";
-  int gpus = 8, micro_batch = 1, global_batch = 0;
-  std::string more;
-
-  Workload workload() const {
-    return plan_workload(
-        test::load_text("model: " + model +
-                        "\ndevice: h100-sxm\ncluster: {nodes: " + std::to_string(gpus) +
-                        ", gpus_per_node: 1, nics_per_node: 1}\n"
-                        "precision: {parameters: bf16, gradients: fp32}\n"
-                        "parallel: {framework: torchtitan, micro_batch: " +
-                        std::to_string(micro_batch) +
-                        ", global_batch: " + std::to_string(global_batch) + more + "}\n")
-            .spec);
-  }
-};
+using test::Titan;
 
 constexpr std::uint64_t kTable = 128'256 * 4096u, kLayer = 218'112'000, kM = 8192u * 4096 * 2;
-
-void expect_sound(const Workload& workload, const std::string& what) {
-  for (const Role& role : workload.roles)
-    EXPECT_TRUE(test::streams_end(role.iterations[0])) << what << ", " << role.name;
-  EXPECT_EQ(test::unmatched_transfers(workload), "") << what;
-}
 
 // ---- Pipelines ----
 

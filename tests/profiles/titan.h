@@ -1,0 +1,37 @@
+// Jobs of TorchTitan for tests: Llama-3 8B unless said, on nodes of one GPU each.
+#pragma once
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "profiles/plan.h"
+#include "tests/profiles/programs.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank::test {
+
+struct Titan {
+  std::string model = "llama3-8b";
+  int gpus = 8, micro_batch = 1, global_batch = 0;
+  std::string more;
+
+  Workload workload() const {
+    return plan_workload(load_text("model: " + model +
+                                   "\ndevice: h100-sxm\ncluster: {nodes: " + std::to_string(gpus) +
+                                   ", gpus_per_node: 1, nics_per_node: 1}\n"
+                                   "precision: {parameters: bf16, gradients: fp32}\n"
+                                   "parallel: {framework: torchtitan, micro_batch: " +
+                                   std::to_string(micro_batch) +
+                                   ", global_batch: " + std::to_string(global_batch) + more + "}\n")
+                             .spec);
+  }
+};
+
+inline void expect_sound(const Workload& workload, const std::string& what) {
+  for (const Role& role : workload.roles)
+    EXPECT_TRUE(streams_end(role.iterations[0])) << what << ", " << role.name;
+  EXPECT_EQ(unmatched_transfers(workload), "") << what;
+}
+
+}  // namespace ghostrank::test
