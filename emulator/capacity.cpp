@@ -125,7 +125,7 @@ namespace {
 
 // The least dilation at which collectives, each as fast as its NICs and its chain of messages let
 // it be, have their messages handled in time: what is left over by then is late. `share` of all
-// messages is one process's.
+// messages is one thread's.
 double dilation_of_bursts(const TrafficPlan& plan, double share, double seconds_per_message,
                           double step) {
   const auto late = [&](double dilation) {
@@ -148,7 +148,7 @@ double dilation_of_bursts(const TrafficPlan& plan, double share, double seconds_
 
 }  // namespace
 
-Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
+Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, int threads,
                   double wire_bytes_per_second, double seconds_per_message) {
   Capacity c;
   c.wire_bytes_per_second = wire_bytes_per_second;
@@ -198,7 +198,8 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
     }
     const double handled = load.wired + load.out_messages + load.in_messages;
     most_handled = std::max(most_handled, handled);
-    const double seconds = wire + (load.inside + handled * with_credits) * seconds_per_message;
+    const double work = (load.inside + handled * with_credits) * seconds_per_message;
+    const double seconds = wire + work / threads;
     if (seconds < busiest) continue;
     busiest = seconds;
     c.wire_bytes = bytes;
@@ -206,8 +207,9 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
     c.local_messages = load.wired + load.inside;
   }
   const double step = std::max(plan.step_seconds_at_least, 1e-9);
-  const double share =
-      plan.wire_messages == 0 ? 0 : most_handled / static_cast<double>(plan.wire_messages);
+  const double share = plan.wire_messages == 0
+                           ? 0
+                           : most_handled / static_cast<double>(plan.wire_messages) / threads;
   c.dilation_needed = std::max({1.0, std::ceil(std::max(busiest / step, burst) / kLoad),
                                 dilation_of_bursts(plan, share, seconds_per_message, step)});
   return c;

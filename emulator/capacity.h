@@ -21,8 +21,9 @@ double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::u
 // Seconds that the engine spends on one message, from a small ring all-reduce in virtual time.
 double measure_engine();
 
-// Fills the needs of the busiest process and the dilation that follows.
-Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes,
+// Fills the needs of the busiest process and the dilation that follows. `threads` of a process
+// share its messages evenly; bytes do not go faster by them.
+Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, int threads,
                   double wire_bytes_per_second, double seconds_per_message);
 
 }  // namespace ghostrank

@@ -4,9 +4,16 @@
 #include <map>
 #include <set>
 
+#include "emulator/host_facts.h"
 #include "emulator/traffic.h"
 
 namespace ghostrank {
+namespace {
+
+// Threads that `run.shards: auto` takes; each more has less of the work, and more to hand over.
+constexpr int kMostByAuto = 4;
+
+}  // namespace
 
 std::vector<int> place_nodes(const JobSpec& spec, int processes) {
   if (processes > 1 && !spec.placement.host_of_node.empty()) return spec.placement.host_of_node;
@@ -21,9 +28,13 @@ std::vector<int> place_nodes(const JobSpec& spec, int processes) {
 
 int usable_shards(const JobSpec& spec, int hosts) {
   if (spec.fabric.kind == FabricKind::virtual_time && spec.cluster.nic.latency <= 0) return 1;
+  const bool alone = spec.fabric.kind == FabricKind::memory && hosts == 1;
+  const int wanted = spec.run.shards > 0 ? spec.run.shards
+                     : alone             ? std::min(usable_cores(), kMostByAuto)
+                                         : 1;
   std::vector<int> nodes(static_cast<std::size_t>(hosts));
   for (const int host : place_nodes(spec, hosts)) ++nodes[static_cast<std::size_t>(host)];
-  return std::max(1, std::min(spec.run.shards, *std::min_element(nodes.begin(), nodes.end())));
+  return std::max(1, std::min(wanted, *std::min_element(nodes.begin(), nodes.end())));
 }
 
 Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)

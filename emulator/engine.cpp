@@ -166,7 +166,8 @@ class Session::Play {
       c.step_seconds_at_least = plan.step_seconds_at_least;
       return c;
     }
-    return needs_of(spec_, plan, cluster_.hosts(), ensemble_.wire_bytes_per_second,
+    const int threads = std::min(cluster_.shards(), usable_cores());
+    return needs_of(spec_, plan, cluster_.hosts(), threads, ensemble_.wire_bytes_per_second,
                     ensemble_.seconds_per_message);
   }
 

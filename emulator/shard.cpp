@@ -56,7 +56,8 @@ ShardShared::ShardShared(int count)
       quiet(static_cast<std::size_t>(count)) {
   for (int i = 0; i < count; ++i) asleep.push_back(std::make_unique<std::atomic<bool>>(false));
   for (int i = 0; i < count * count; ++i) {
-    rings.push_back(count > 1 ? std::make_unique<SpscRing<Parcel>>(kRingLog2) : nullptr);
+    const bool to_another = i / count != i % count;
+    rings.push_back(to_another ? std::make_unique<SpscRing<Parcel>>(kRingLog2) : nullptr);
   }
 }
 
@@ -216,7 +217,8 @@ bool Shard::take_arrivals() {
     any |= moved != moved_;
     moved_ = moved;
   }
-  for (int from = 0; shared_->shards > 1 && from < shared_->shards; ++from) {
+  for (int from = 0; from < shared_->shards; ++from) {
+    if (from == index_) continue;
     SpscRing<Parcel>& ring =
         *shared_->rings[static_cast<std::size_t>(from * shared_->shards + index_)];
     Parcel p;
@@ -255,6 +257,7 @@ void Shard::sleep() {
     // are woken.
     asleep.exchange(true);
     for (int from = 0; from < shared_->shards; ++from) {
+      if (from == index_) continue;
       SpscRing<Parcel>& ring =
           *shared_->rings[static_cast<std::size_t>(from * shared_->shards + index_)];
       Parcel p;

@@ -106,8 +106,11 @@ Json setting_json(const Setting& setting) {
       return setting.number != 0;
     case KeyType::number:
       return setting.number;
-    case KeyType::dilation:
+    case KeyType::auto_number:
       return setting.number == 0 ? Json(setting.text) : Json(setting.number);
+    case KeyType::auto_integer:
+      return setting.number == 0 ? Json(setting.text)
+                                 : Json(static_cast<std::int64_t>(setting.number));
     default:
       return setting.text;
   }

@@ -157,7 +157,7 @@ struct RunSpec {
   double compute_slowdown = 0;  // share that a compute takes longer beside communication
   double stall_timeout_s = 60;
   int probe_ms = 200;  // load the fabric so long before the start; 0: do not
-  int shards = 1;      // engine threads in this process
+  int shards = 1;      // engine threads in this process; 0: auto
 };
 
 struct Precision {

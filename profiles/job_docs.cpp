@@ -43,8 +43,9 @@ Json form_of(const Key& key) {
       return {{"type", Json::array({"string", "number", "null"})}};
     case KeyType::choice:
       return {{"enum", words(key.allowed)}};
-    case KeyType::dilation: {
-      Json number{{"type", "number"}};
+    case KeyType::auto_number:
+    case KeyType::auto_integer: {
+      Json number{{"type", key.type == KeyType::auto_integer ? "integer" : "number"}};
       add_range(number, key);
       return {{"anyOf", Json::array({Json{{"const", "auto"}}, number})}};
     }
@@ -179,8 +180,10 @@ std::string type_text(const Key& key) {
       if (!key.later.empty()) text += "; later " + code_list(key.later);
       return text;
     }
-    case KeyType::dilation:
+    case KeyType::auto_number:
       return "`auto` or a " + ranged("number");
+    case KeyType::auto_integer:
+      return "`auto` or an " + ranged("integer");
     case KeyType::rate:
       return "rate";
     case KeyType::size:

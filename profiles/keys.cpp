@@ -94,8 +94,10 @@ std::string expected(const Key& key) {
       if (!key.later.empty()) text += " (not available yet: " + join(words(key.later), ", ") + ")";
       return text;
     }
-    case KeyType::dilation:
+    case KeyType::auto_number:
       return "write auto or a number" + range_text(key);
+    case KeyType::auto_integer:
+      return "write auto or an integer" + range_text(key);
     case KeyType::rate:
       return "write a rate such as 400Gbps, or unlimited";
     case KeyType::size:
@@ -151,8 +153,14 @@ void read_numeric(const Key& key, const YamlValue& value, Setting& out) {
     check_range(key, value, static_cast<double>(*parsed));
     out.number = static_cast<double>(*parsed);
   };
+  const bool may_be_auto = key.type == KeyType::auto_number || key.type == KeyType::auto_integer;
+  if (may_be_auto && value.text == "auto") {
+    out.text = value.text;
+    return;
+  }
   switch (key.type) {
-    case KeyType::integer: {
+    case KeyType::integer:
+    case KeyType::auto_integer: {
       const auto parsed = parse_integer(value.text);
       accept(parsed);
       out.text = std::to_string(*parsed);
@@ -170,12 +178,6 @@ void read_numeric(const Key& key, const YamlValue& value, Setting& out) {
       accept(parse_size(value.text));
       out.text = size_text(static_cast<std::uint64_t>(out.number));
       return;
-    case KeyType::dilation:
-      if (value.text == "auto") {
-        out.text = value.text;
-        return;
-      }
-      [[fallthrough]];
     default:
       accept(parse_number(value.text));
       out.text = number_text(out.number);

@@ -22,13 +22,14 @@ enum class KeyType : std::uint8_t {
   number,
   boolean,
   string,
-  choice,    // one of `allowed`
-  dilation,  // "auto" or a number
-  rate,      // "400Gbps"
-  size,      // "512KiB"
-  integers,  // list of integers
-  profile,   // a name, a path or a mapping; checked by its own table
-  any,       // a list or mapping with a form of its own
+  choice,        // one of `allowed`
+  auto_number,   // "auto" or a number
+  auto_integer,  // "auto" or an integer
+  rate,          // "400Gbps"
+  size,          // "512KiB"
+  integers,      // list of integers
+  profile,       // a name, a path or a mapping; checked by its own table
+  any,           // a list or mapping with a form of its own
 };
 
 // Why a key cannot be left out, in place of a default.

@@ -14,7 +14,8 @@ using testing::SmallJob;
 constexpr double kMessage = 1e-7;  // seconds that the engine takes for one
 
 // Two nodes in one process; steps of one second, of which `messages` leave within `burst_seconds`.
-double dilation_of(std::uint64_t messages, double burst_seconds, std::uint64_t credits = 0) {
+double dilation_of(std::uint64_t messages, double burst_seconds, std::uint64_t credits = 0,
+                   int threads = 1) {
   JobSpec spec;
   spec.cluster.nodes = 2;
   TrafficPlan plan;
@@ -24,7 +25,7 @@ double dilation_of(std::uint64_t messages, double burst_seconds, std::uint64_t c
   row.chained_seconds = burst_seconds;
   plan.pairs = {{0, spec.cluster.nics_per_node, 1e6, static_cast<double>(messages)}};
   plan.step_seconds_at_least = 1;
-  return needs_of(spec, plan, 1, 0, kMessage).dilation_needed;
+  return needs_of(spec, plan, 1, threads, 0, kMessage).dilation_needed;
 }
 
 TEST(AutoDilation, IsOneWhereTheMachineHasTimeEnough) { EXPECT_EQ(dilation_of(1'000'000, 1), 1); }
@@ -35,6 +36,11 @@ TEST(AutoDilation, IsThatOfTheBusiestPartNotOfTheMeanOfTheStep) {
 }
 
 TEST(AutoDilation, CountsCreditsAsWork) { EXPECT_EQ(dilation_of(1'000'000, 0.01, 1'000'000), 16); }
+
+TEST(AutoDilation, LetsThreadsShareTheWork) {
+  EXPECT_EQ(dilation_of(1'000'000, 0.01, 0, 2), 4);
+  EXPECT_EQ(dilation_of(20'000'000, 1, 0, 2), 2);
+}
 
 TEST(AutoDilation, LetsAShortBurstBeLate) { EXPECT_EQ(dilation_of(10'000, 0), 1); }
 
