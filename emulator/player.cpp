@@ -259,6 +259,9 @@ void Player::end_a_stall() {
   // Having stood still itself, this process has not heard the others yet.
   if (seconds(away) * segment_.dilation > kLongestLookAway) return;
   const double stood = seconds(now - *since) * segment_.dilation;
+  // In memory nobody is left who could move anything.
+  if (spec_.fabric.kind == FabricKind::memory && control_.world().size == 1)
+    return control_.fail("deadlock: " + watch_->who_is_stuck(now));
   if (stood < spec_.run.stall_timeout_s) return;
   report_stall({*since, now});
   char text[64];
