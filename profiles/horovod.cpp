@@ -1,5 +1,6 @@
 #include "profiles/horovod.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "profiles/error.h"
@@ -8,13 +9,14 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kCompute = 0, kCycles = 1, kComm = 2;
+constexpr std::size_t kCompute = 0, kClock = 1, kCycles = 2, kComm = 3;
 constexpr std::uint16_t kController = kDataParallel + 1;
 constexpr std::uint64_t kAlignment = 16;  // bytes of a tensor in a fused buffer
 constexpr std::uint64_t kAtomicUnit =
     8 * 64;                                   // the buffer is a multiple of it for every local rank
 constexpr std::uint64_t kStatusBits = 4;      // shut down, uncached, invalid, joined
 constexpr std::size_t kCacheCapacity = 1024;  // responses
+constexpr std::uint64_t kMostCycles = 1'000'000;  // of a step
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -52,10 +54,11 @@ std::vector<HorovodCycle> horovod_cycles(const Model& model, std::span<const Lay
     const auto& parameters = model.layers[layer].parameters;
     for (auto tensor = parameters.rbegin(); tensor != parameters.rend(); ++tensor)
       ready.push_back(tensor->numel);
-    const Picoseconds next = (now + cycle - 1) / cycle * cycle;
-    const bool goes_on = layer > 0 && now + times[layer - 1].backward <= next;
+    const Picoseconds number = std::max<Picoseconds>(1, (now + cycle - 1) / cycle);
+    const bool goes_on = layer > 0 && now + times[layer - 1].backward <= number * cycle;
     if (ready.empty() || goes_on) continue;
-    out.push_back({layer, next - now, fused(ready, element_bytes, threshold)});
+    out.push_back(
+        {static_cast<std::uint64_t>(number), layer, fused(ready, element_bytes, threshold)});
     ready.clear();
   }
   return out;
@@ -78,23 +81,39 @@ Workload plan_horovod(const JobSpec& spec) {
   const auto cycles = horovod_cycles(model, times.layers, element_bytes, threshold, cycle);
   const std::uint64_t words = (model.tensors() + kStatusBits + 63) / 64;
 
-  ProgramBuilder out({"compute", "cycles", "comm"});
+  const std::uint64_t last = cycles.empty() ? 0 : cycles.back().number;
+  if (last > kMostCycles)
+    throw Error(spec.place("parallel.cycle_ms") + ": a step would have " + std::to_string(last) +
+                " cycles, at most " + std::to_string(kMostCycles) +
+                " are played; use a larger parallel.cycle_ms");
+
+  ProgramBuilder out({"compute", "clock", "cycles", "comm"});
   for (std::size_t i = 0; i < model.layers.size(); ++i)
     out.compute(kCompute, "forward " + model.layers[i].name, times.layers[i].forward);
-  std::size_t next = 0;
-  for (std::size_t layer = model.layers.size(); layer-- > 0;) {
-    out.compute(kCompute, "backward " + model.layers[layer].name, times.layers[layer].backward);
-    if (next == cycles.size() || cycles[next].layer != layer) continue;
-    const std::string name = "cycle " + std::to_string(next);
-    out.after(kCycles, kCompute);
-    out.compute(kCycles, name, cycles[next].wait);
-    out.collective(kCycles, name, Func::all_reduce, kController, DataType::int64, words);
+  std::uint64_t number = 0;
+  std::size_t layer = model.layers.size();
+  const auto backward_to = [&](std::size_t end) {
+    for (; layer > end; --layer)
+      out.compute(kCompute, "backward " + model.layers[layer - 1].name,
+                  times.layers[layer - 1].backward);
+  };
+  for (const HorovodCycle& found : cycles) {
+    for (; number < found.number; ++number) {
+      out.compute(kClock, "cycle", cycle);
+      out.after(kCycles, kClock);
+      if (number + 1 == found.number) {
+        backward_to(found.layer);
+        out.after(kCycles, kCompute);
+      }
+      out.collective(kCycles, "what is ready", Func::all_reduce, kController, DataType::int64,
+                     words);
+    }
     out.after(kComm, kCycles);
-    for (const std::uint64_t elements : cycles[next].buffers)
+    for (const std::uint64_t elements : found.buffers)
       out.collective(kComm, "fused gradients", Func::all_reduce, kDataParallel,
                      spec.precision.gradients, elements);
-    ++next;
   }
+  backward_to(0);
   out.after(kCompute, kComm);
   out.compute(kCompute, "optimizer", times.optimizer);
 

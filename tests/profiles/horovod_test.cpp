@@ -27,15 +27,17 @@ TEST(HorovodCycles, FuseWhatIsReadyWhenACycleComes) {
   const auto cycles = horovod_cycles(three(), times, 4, 1 << 20, kMilli);
   ASSERT_EQ(cycles.size(), 2u);
   EXPECT_EQ(cycles[0].layer, 1u);
-  EXPECT_EQ(cycles[0].wait, kMilli / 10);
+  EXPECT_EQ(cycles[0].number, 4u);
   EXPECT_EQ(cycles[0].buffers, (Buffers{12 + 4 + 8}));  // 10, 1 and 6, in 16 bytes each
   EXPECT_EQ(cycles[1].layer, 0u);
-  EXPECT_EQ(cycles[1].wait, 8 * kMilli / 10);
+  EXPECT_EQ(cycles[1].number, 6u);
   EXPECT_EQ(cycles[1].buffers, (Buffers{1000}));  // alone, and so not padded
   // With a longer cycle all are ready in one; a cycle at the very moment finds the layer.
   EXPECT_EQ(horovod_cycles(three(), times, 4, 1 << 20, 6 * kMilli)[0].buffers,
             (Buffers{12 + 4 + 8 + 1000}));
-  EXPECT_EQ(horovod_cycles(three(), times, 4, 1 << 20, 39 * kMilli / 10)[0].wait, 0);
+  const HorovodCycle at_once = horovod_cycles(three(), times, 4, 1 << 20, 39 * kMilli / 10)[0];
+  EXPECT_EQ(at_once.number, 1u);
+  EXPECT_EQ(at_once.layer, 1u);
 }
 
 TEST(HorovodCycles, CutBuffersAtTheThreshold) {
@@ -77,6 +79,32 @@ TEST(Horovod, ReducesEveryGradientOnceHoweverItIsCut) {
   const Workload together = plan_of(", cycle_ms: 1000");
   EXPECT_EQ(test::sums_of(together.roles[0].iterations[0], together, "dp").calls[Func::all_reduce],
             1u);
+}
+
+// A step's forward and backward last that long; the last gradients are found at the next tick.
+TEST(Horovod, AsksInEveryCycleWhetherAnythingIsReady) {
+  for (const int cycle_us : {500, 1000, 5000, 1'000'000}) {
+    const Workload workload = plan_of(", cycle_ms: " + std::to_string(cycle_us / 1e3));
+    const Program& program = workload.roles[0].iterations.back();
+    Picoseconds computed = 0;
+    for (const Op& op : program.streams[0])
+      if (op.kind == Op::Kind::compute && program.labels[op.label] != "optimizer")
+        computed += op.duration;
+    const Picoseconds cycle = cycle_us * kPicosPerMicro;
+    EXPECT_EQ(test::sums_of(program, workload, "controller").calls[Func::all_reduce],
+              static_cast<std::uint64_t>((computed + cycle - 1) / cycle));
+  }
+}
+
+TEST(Horovod, RefusesMoreCyclesThanAreWorthPlaying) {
+  const std::string error = test::error_of([] {
+    plan_workload(test::load_text("model: gpt3-13b\ndevice: {base: v100-sxm2, memory_bytes: 0}\n"
+                                  "parallel: {framework: horovod, cycle_ms: 0.001}\n")
+                      .spec);
+  });
+  EXPECT_NE(error.find("at most 1000000 are played; use a larger parallel.cycle_ms"),
+            std::string::npos)
+      << error;
 }
 
 TEST(Horovod, RefusesMoreTensorsThanItsCacheHolds) {
