@@ -47,11 +47,15 @@ class StageWriter {
     for (auto begin = slots.begin(), end = begin; begin != slots.end(); begin = end) {
       end = begin + (begin->joined ? 2 : 1);
       for (auto slot = begin; slot != end; ++slot) pass_on(*slot, true);
-      for (auto slot = begin; slot != end; ++slot) {
-        const auto chunk = static_cast<std::size_t>(slot->chunk);
-        slot->pass == Pass::forward ? forward(*slot, &*slot == first[chunk])
-                                    : backward(*slot, &*slot == last[chunk]);
-      }
+      const auto pass = [&](const Slot& slot) {
+        const auto chunk = static_cast<std::size_t>(slot.chunk);
+        slot.pass == Pass::forward ? forward(slot, &slot == first[chunk])
+                                   : backward(slot, &slot == last[chunk]);
+      };
+      if (begin->joined && streams_.ep != streams_.compute)
+        overlap([&] { pass(*begin); }, [&] { pass(*(begin + 1)); });
+      else
+        std::for_each(begin, end, pass);
       for (auto slot = begin; slot != end; ++slot) pass_on(*slot, false);
     }
     finish_gradients();
@@ -68,6 +72,7 @@ class StageWriter {
 
   void forward(const Slot& slot, bool first);
   void backward(const Slot& slot, bool last);
+  void overlap(const std::function<void()>& one, const std::function<void()>& two);
   void pass_on(const Slot& slot, bool receives);
   void reduce(const StageBucket& bucket);
   void gather(const StageBucket& bucket);
@@ -218,6 +223,17 @@ void StageWriter::backward(const Slot& slot, bool last) {
     for (const StageBucket& bucket : chunk.buckets)
       if (bucket.first_unit == unit) reduce(bucket);
   }
+}
+
+// Two passes, one of which computes while rows of the other's experts are under way.
+void StageWriter::overlap(const std::function<void()>& one, const std::function<void()>& two) {
+  const auto script_of = [&](const std::function<void()>& pass) {
+    out_.begin_script();
+    pass();
+    return out_.end_script();
+  };
+  const ProgramBuilder::Script first = script_of(one), second = script_of(two);
+  out_.take_turns(first, second, streams_.compute, streams_.ep);
 }
 
 // ---- Gradients and parameters ----

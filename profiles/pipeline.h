@@ -25,8 +25,8 @@
 // The first two orders are derived from Megatron-core's schedules.py, the zero-bubble ones (Qi et
 // al., 2024) and dualpipev from torch.distributed.pipelining, dualpipe (DeepSeek-AI, 2024) from its
 // dualpipe.py.
-// A forward and a backward that may overlap there run one after the other here, joined in one slot
-// for the network. Threading: pure functions.
+// A forward and a backward that may overlap there are joined in one slot: their planner decides how
+// they share the GPU. Threading: pure functions.
 #pragma once
 
 #include <cstdint>

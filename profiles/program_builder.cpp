@@ -24,6 +24,7 @@ Program ProgramBuilder::take() {
 }
 
 void ProgramBuilder::append(std::size_t stream, const Op& op) {
+  if (script_) return script_->entries.push_back({stream, std::nullopt, op});
   program_.streams.at(stream).push_back(op);
   ++known_[stream][stream];
 }
@@ -124,11 +125,49 @@ void ProgramBuilder::wait(const Mark& mark) {
     known_[stream][s] = std::max(known_[stream][s], mark.known[s]);
 }
 
-void ProgramBuilder::after(std::size_t stream, std::size_t other) {
-  bool news = false;
+// Whether `other` holds anything that `stream` does not come after already.
+bool ProgramBuilder::has_news(std::size_t stream, std::size_t other) const {
   for (std::size_t s = 0; s < known_[other].size(); ++s)
-    news |= known_[other][s] > known_[stream][s];
-  if (news) wait(mark(other, stream));
+    if (known_[other][s] > known_[stream][s]) return true;
+  return false;
+}
+
+void ProgramBuilder::after(std::size_t stream, std::size_t other) {
+  if (script_) return script_->entries.push_back({stream, other, {}});
+  if (has_news(stream, other)) wait(mark(other, stream));
+}
+
+// Where a script of two stands, and what it waits for.
+struct ProgramBuilder::Turn {
+  const Script& script;
+  std::size_t at = 0;
+  std::optional<Mark> until;
+};
+
+// True where it stopped to wait, false at its end.
+bool ProgramBuilder::play_until_wait(Turn& turn, std::size_t stream, std::size_t other) {
+  if (turn.until) wait(*std::exchange(turn.until, std::nullopt));
+  while (turn.at < turn.script.entries.size()) {
+    const Script::Entry& entry = turn.script.entries[turn.at++];
+    if (!entry.after) {
+      append(entry.stream, entry.op);
+    } else if (entry.stream == stream && *entry.after == other && has_news(stream, other)) {
+      turn.until = mark(other, stream);
+      return true;
+    } else {
+      after(entry.stream, *entry.after);
+    }
+  }
+  return false;
+}
+
+void ProgramBuilder::take_turns(const Script& one, const Script& two, std::size_t stream,
+                                std::size_t other) {
+  Turn first{one, 0, {}}, second{two, 0, {}};
+  for (bool more = true; more;) {
+    more = play_until_wait(first, stream, other);
+    more |= play_until_wait(second, stream, other);
+  }
 }
 
 }  // namespace ghostrank

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -59,6 +60,22 @@ class ProgramBuilder {
   Mark mark(std::size_t other, std::size_t stream);
   void wait(const Mark& mark);
 
+  // What is appended between begin_script() and end_script() is kept apart; it may hold anything
+  // but marks.
+  struct Script {
+    struct Entry {
+      std::size_t stream = 0;
+      std::optional<std::size_t> after;  // such an `after`; empty: the op
+      Op op;
+    };
+    std::vector<Entry> entries;
+  };
+  void begin_script() { script_.emplace(); }
+  Script end_script() { return *std::exchange(script_, std::nullopt); }
+  // Two scripts that take turns: where one has `stream` wait for `other` the other one goes on
+  // until it does the same, so that either computes while what the other called for is under way.
+  void take_turns(const Script& one, const Script& two, std::size_t stream, std::size_t other);
+
   Program take();
 
  private:
@@ -68,6 +85,9 @@ class ProgramBuilder {
     std::uint32_t work = 0;  // of that stream before the wait
   };
 
+  struct Turn;
+  bool play_until_wait(Turn& turn, std::size_t stream, std::size_t other);
+  bool has_news(std::size_t stream, std::size_t other) const;
   void append(std::size_t stream, const Op& op);
   void transfer(Op::Kind kind, std::size_t stream, std::uint32_t label, std::uint16_t group,
                 std::int32_t offset, DataType dtype, std::uint64_t count);
@@ -78,6 +98,7 @@ class ProgramBuilder {
   std::unordered_map<std::string, std::uint32_t> label_of_;
   std::vector<std::vector<std::uint32_t>> known_;  // [s][t]: work of t that ends before s goes on
   std::vector<Spent> spent_;
+  std::optional<Script> script_;  // that is being written
 };
 
 }  // namespace ghostrank

@@ -1,0 +1,108 @@
+// Two passes that share a GPU: one computes while the other's call is under way.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "profiles/pipeline.h"
+#include "profiles/plan.h"
+#include "profiles/program_builder.h"
+#include "tests/profiles/programs.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kCompute = 0, kComm = 1;
+
+// So many computes with an exchange between them: "a0" -a- "a1".
+ProgramBuilder::Script pass(ProgramBuilder& out, const std::string& name, int computes) {
+  out.begin_script();
+  for (int i = 0; i < computes; ++i) {
+    if (i > 0) {
+      out.after(kComm, kCompute);
+      out.collective(kComm, name, Func::all_to_all, 0, DataType::uint8, 1);
+      out.after(kCompute, kComm);
+    }
+    out.compute(kCompute, name + std::to_string(i), 1000);
+  }
+  return out.end_script();
+}
+
+std::string labels_of(const Program& program, std::size_t stream) {
+  std::string text;
+  for (const Op& op : program.streams[stream])
+    if (op.kind == Op::Kind::compute || op.kind == Op::Kind::collective)
+      text += program.labels[op.label] + " ";
+  return text;
+}
+
+Program of_two(int first, int second) {
+  ProgramBuilder out({"compute", "comm"});
+  const ProgramBuilder::Script a = pass(out, "a", first), b = pass(out, "b", second);
+  out.take_turns(a, b, kCompute, kComm);
+  return out.take();
+}
+
+TEST(TakeTurns, GoesOnWithTheOtherWhereOneWouldWait) {
+  const Program program = of_two(3, 3);
+  EXPECT_EQ(labels_of(program, kCompute), "a0 b0 a1 b1 a2 b2 ");
+  EXPECT_EQ(labels_of(program, kComm), "a b a b ");
+  EXPECT_TRUE(test::streams_end(program));
+}
+
+TEST(TakeTurns, EndsWithTheLongerOneAlone) {
+  EXPECT_EQ(labels_of(of_two(1, 4), kCompute), "a0 b0 b1 b2 b3 ");
+  EXPECT_EQ(labels_of(of_two(4, 2), kCompute), "a0 b0 a1 b1 a2 a3 ");
+  EXPECT_TRUE(test::streams_end(of_two(1, 4)));
+  EXPECT_TRUE(test::streams_end(of_two(4, 2)));
+}
+
+// A wait for one's own call, not for what the other has called since: with b's exchange behind it
+// on the stream, a1 only waits for a's.
+TEST(TakeTurns, WaitForTheirOwnCallsOnly) {
+  const Program program = of_two(2, 2);
+  std::vector<std::uint32_t> recorded;  // events after a's and b's exchanges, in their order
+  for (const Op& op : program.streams[kComm])
+    if (op.kind == Op::Kind::record) recorded.push_back(op.event);
+  ASSERT_EQ(recorded.size(), 2u);
+  std::string seen;
+  for (const Op& op : program.streams[kCompute]) {
+    if (op.kind == Op::Kind::compute) seen += program.labels[op.label] + " ";
+    if (op.kind == Op::Kind::wait) seen += op.event == recorded[0] ? "wait-a " : "wait-b ";
+  }
+  EXPECT_EQ(seen, "a0 b0 wait-a a1 wait-b b1 ");
+}
+
+// Mixtral over two stages, 4 layers each. One after the other, a joined pair would change places
+// twice, when each of the two begins; in turns it does at every layer's way to the experts and
+// back.
+TEST(TakeTurns, OverlapPassesOfDualPipeWithExperts) {
+  const Workload workload = plan_workload(
+      test::load_text("model: {base: mixtral-8x7b, layers: 8}\ndevice: h100-sxm\n"
+                      "cluster: {nodes: 1, gpus_per_node: 8}\n"
+                      "parallel: {framework: megatron, pp: 2, dp: 4, ep: 4, schedule: dualpipe, "
+                      "global_batch: 64}\n")
+          .spec);
+  const Program& program = workload.roles[0].iterations[0];
+  EXPECT_TRUE(test::streams_end(program));
+  EXPECT_EQ(test::unmatched_transfers(workload), "");
+  int changes = 0;
+  char before = ' ';
+  for (const Op& op : program.streams[kCompute]) {
+    if (op.kind != Op::Kind::compute) continue;
+    const std::string& label = program.labels[op.label];
+    const char pass = label[0] == 'F' ? 'F' : label[0] == 'B' ? 'B' : ' ';
+    changes += pass != before && pass != ' ' && before != ' ';
+    before = pass;
+  }
+  const std::vector<Slot> slots = pipeline_slots({"dualpipe", 2, 2, 16}, 0);
+  const auto joined =
+      std::count_if(slots.begin(), slots.end(), [](const Slot& slot) { return slot.joined; });
+  ASSERT_GT(joined, 8);
+  EXPECT_GT(changes, joined * 2 * 4);
+}
+
+}  // namespace
+}  // namespace ghostrank
