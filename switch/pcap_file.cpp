@@ -48,6 +48,7 @@ PcapReader::PcapReader(const std::string& path) : path_(path) {
     }
   }
   close(fd);
+  if (S_ISDIR(facts.st_mode)) fail("is a folder, not a pcap file");
   if (data_ == nullptr) fail("is no pcap file: it is shorter than a header");
   const std::uint32_t magic = field(0);
   swapped_ = magic == reversed(kMicroseconds) || magic == reversed(kNanoseconds);

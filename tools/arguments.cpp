@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <regex>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
 
 #include "profiles/error.h"
 #include "profiles/quantity.h"
+#include "tools/humane.h"
 
 namespace ghostrank {
 namespace {
@@ -26,6 +28,57 @@ int parse_rank(const std::string& text, const std::string& whole, int ranks) {
   return static_cast<int>(*rank);
 }
 
+// "--latency: Value slow not in range 0.000000 to 5.000000" -> "--latency: 'slow' is no number from
+// 0 to 5"; empty: `what` is something else.
+std::string outside(const std::string& what) {
+  static const std::regex form("(.*): Value (.*) not in range (.*) to (.*)");
+  std::smatch parts;
+  if (!std::regex_match(what, parts, form)) return "";
+  const auto bound = [](const std::string& text) {
+    const std::optional<double> number = parse_number(text);
+    return number && text.find('.') != std::string::npos ? significant(*number, 9) : text;
+  };
+  return parts[1].str() + ": '" + parts[2].str() + "' is no number from " + bound(parts[3]) +
+         " to " + bound(parts[4]);
+}
+
+// What CLI11 refused, in our words where its own leave the reader guessing.
+std::string refusal(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string what = error.what(), kind = error.get_name();
+  if (kind == "ArgumentMismatch" && what.find("At Most 1 required") != std::string::npos)
+    return what.substr(0, what.find(':')) + " is given more than once; give it once";
+  if (kind == "ConversionError") {  // "Could not convert: --latency = x"
+    const std::size_t name = what.find(": ") + 2, value = what.find(" = ");
+    if (name < value && value != std::string::npos) {
+      return what.substr(name, value - name) + ": '" + what.substr(value + 3) +
+             "' is not what it takes";
+    }
+  }
+  if (kind == "ExtrasError") {
+    std::string extras;
+    const std::vector<std::string> remaining = app.remaining();  // the last one first
+    for (auto extra = remaining.rbegin(); extra != remaining.rend(); ++extra)
+      extras += " " + *extra;
+    return (remaining.size() == 1 ? "the following argument was not expected:"
+                                  : "the following arguments were not expected:") +
+           extras;
+  }
+  if (const std::string bounds = outside(what); !bounds.empty()) return bounds;
+  std::string text = what;
+  if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+// A shell variable that was never set makes such arguments.
+void check_nothing_is_empty(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const bool may_be = option->get_expected_min() == 0;
+    for (const std::string& value : option->results()) {
+      if (value.empty() && !may_be) throw Error(option->get_name() + " is empty; give it a value");
+    }
+  }
+}
+
 }  // namespace
 
 bool parse(CLI::App& app, const Argv& argv) {
@@ -39,11 +92,9 @@ bool parse(CLI::App& app, const Argv& argv) {
     std::fputs(app.help().c_str(), stdout);
     return false;
   } catch (const CLI::ParseError& error) {
-    std::string what = error.what();
-    if (!what.empty())
-      what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));
-    throw Error(what + "; '" + app.get_name() + " --help' shows the flags");
+    throw Error(refusal(app, error) + "; '" + app.get_name() + " --help' shows the flags");
   }
+  check_nothing_is_empty(app);
   return true;
 }
 
@@ -55,9 +106,24 @@ void add_job_flags(CLI::App& app, JobFlags& flags) {
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)
       ->group("Job");
-  app.add_option("--seed", flags.seed, "seed of everything random (run.seed)")
-      ->type_name("N")
-      ->group("Job");
+  add_seed(app, flags.seed, "seed of everything random (run.seed)")->group("Job");
+}
+
+CLI::Option* add_seed(CLI::App& app, std::optional<std::uint64_t>& seed, const std::string& what) {
+  constexpr std::int64_t kGreatest = (std::int64_t{1} << 53) - 1;  // that of run.seed
+  return app
+      .add_option_function<std::string>(
+          "--seed",
+          [&seed](const std::string& text) {
+            const std::optional<std::int64_t> number = parse_integer(text);
+            if (!number || *number < 0 || *number > kGreatest) {
+              throw Error("--seed: '" + text + "' is no seed; write an integer from 0 to " +
+                          std::to_string(kGreatest));
+            }
+            seed = static_cast<std::uint64_t>(*number);
+          },
+          what)
+      ->type_name("N");
 }
 
 LoadedJob load(const JobFlags& flags) {

@@ -38,6 +38,9 @@ void print_config(const LoadedJob& job);
 // A flag of the contract that this version only knows by name: using it is an Error(usage).
 void add_reserved_flag(CLI::App& app, const std::string& name);
 
+// --seed: what run.seed takes.
+CLI::Option* add_seed(CLI::App& app, std::optional<std::uint64_t>& seed, const std::string& what);
+
 // An option that reads a size: "8", "4K", "128M", "8GiB".
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& value,
                       const std::string& what);

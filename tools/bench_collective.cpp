@@ -15,7 +15,7 @@
 #include "tools/bench_watch.h"
 #include "tools/humane.h"
 #include "tools/outcome.h"
-#include "tools/result_json.h"
+#include "tools/output_files.h"
 #include "tools/signals.h"
 #include "tools/table.h"
 
@@ -311,16 +311,20 @@ int bench_collective(const Argv& argv, const BenchFlags& flags, Func func, const
   identity.config_json = plan.job.config_json;
   identity.start_time = utc_now();
 
+  if (first) check_outputs({{"--json", flags.json}, {"--csv", flags.csv}});
   const std::unique_ptr<Control> control = meet(world, plan.job.spec.run);
-  const StopOnSignal signals(*control);
+  StopOnSignal signals(*control);
   const std::vector<BenchRow> rows = play_tests(plan, flags, table, *control, identity);
+  signals.run_ended();
   identity.end_time = utc_now();
   int status = stopped_status(*control, signals.received());
   if (first) {
     if (table) std::fputs(bench_footer(plan.head, rows).c_str(), stdout);
-    if (!flags.csv.empty()) write_whole(flags.csv, bench_csv(plan.head, rows));
-    if (!flags.json.empty()) write_whole(flags.json, bench_json(identity, plan.head, rows));
+    const int unwritten = write_each(
+        std::vector<TextFile>{{flags.csv, [&] { return bench_csv(plan.head, rows); }},
+                              {flags.json, [&] { return bench_json(identity, plan.head, rows); }}});
     status = outcome(flags, rows, *control, signals.received());
+    if (unwritten != 0) status = unwritten;
   }
   control->close();
   return status;

@@ -105,9 +105,6 @@ SizeRange range_of(const BenchFlags& flags, const SizeRange& standard) {
 }
 
 LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int processes) {
-  if (!func && !flags.algorithm.empty()) {
-    throw Error("--algorithm belongs to collectives; bench " + flags.what + " has none");
-  }
   if (gpus_of_a_process(flags) && flags.gpus_per_node) {
     throw Error("-t, -g and --gpus-per-node all say how many GPUs a node has; give one of them");
   }

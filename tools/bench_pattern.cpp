@@ -17,7 +17,7 @@
 #include "tools/bench_watch.h"
 #include "tools/humane.h"
 #include "tools/outcome.h"
-#include "tools/result_json.h"
+#include "tools/output_files.h"
 #include "tools/signals.h"
 
 namespace ghostrank {
@@ -227,8 +227,6 @@ const std::map<std::string, Builder> kPatterns{
     {"pairs", pairs}, {"permutation", permutation}, {"incast", incast}, {"bisection", bisection}};
 
 Pattern build(const BenchFlags& flags, int processes) {
-  if (flags.imbalance) throw Error("--imbalance belongs to v-variants; leave it out");
-  if (flags.checks > 0) throw Error("--check belongs to collectives; leave it out");
   LoadedJob job = bench_job(flags, std::nullopt, processes);
   const FabricSpec& fabric = job.spec.fabric;
   const bool partly = fabric.kind == FabricKind::ofi && fabric.colocated != Colocated::wire;
@@ -318,18 +316,22 @@ int bench_pattern(const BenchFlags& flags, const World& world) {
   }
   const bool table =
       first && !flags.quiet && flags.json != "-" && flags.csv != "-" && flags.svg != "-";
+  if (first) check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--svg", flags.svg}});
   const std::unique_ptr<Control> control = meet(world, p.job.spec.run);
-  const StopOnSignal signals(*control);
+  StopOnSignal signals(*control);
   play(p, table && isatty(STDERR_FILENO) == 1, *control);
+  signals.run_ended();
   int status = stopped_status(*control, signals.received());
   if (first) {
     drop_empty_rows(p.report.table);
     if (flags.what == "pairs") p.report.remarks = outliers(p.report.table);
     if (table) std::fputs(pattern_text(p.report, paint_for(STDOUT_FILENO)).c_str(), stdout);
-    if (!flags.csv.empty()) write_whole(flags.csv, numbers_csv(p.report.table));
-    if (!flags.json.empty()) write_whole(flags.json, pattern_json(p.report, p.job.config_json));
-    if (!flags.svg.empty()) write_whole(flags.svg, pattern_svg(p.report));
+    const int unwritten = write_each(std::vector<TextFile>{
+        {flags.csv, [&] { return numbers_csv(p.report.table); }},
+        {flags.json, [&] { return pattern_json(p.report, p.job.config_json); }},
+        {flags.svg, [&] { return pattern_svg(p.report); }}});
     status = outcome(flags, p, *control, signals.received());
+    if (unwritten != 0) status = unwritten;
   }
   control->close();
   return status;

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -23,12 +24,13 @@ bool is_list(const std::string& text) {
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path);
-  std::string text((std::istreambuf_iterator<char>(in)), {});
-  if (!in.is_open() || in.bad()) {
+  if (!in.is_open() || std::filesystem::is_directory(path)) {
     throw Error("--counts: '" + path +
                 "' is neither a list such as 5,0,7 nor a file that can be read");
   }
-  return text;
+  std::ostringstream text;
+  text << in.rdbuf();
+  return std::move(text).str();
 }
 
 std::uint64_t parse_count(std::string_view word, std::size_t place) {

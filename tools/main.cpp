@@ -4,7 +4,9 @@
 //   3 environment;  130, 143 signals
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -66,6 +68,7 @@ void print_help() {
 int play(const Argv& argv) {
   if (argv.size() < 2) throw Error("which verb? 'ghostrank --help' lists them");
   const std::string& name = argv[1];
+  if (name == "help" && argv.size() > 2) return play({argv[0], argv[2], "--help"});
   if (name == "--help" || name == "-h" || name == "help") {
     print_help();
     return 0;
@@ -89,7 +92,12 @@ int play(const Argv& argv) {
 int main(int argc, char** argv) {
   ghostrank::take_back_signals();
   try {
-    return ghostrank::play(ghostrank::Argv(argv, argv + argc));
+    const int status = ghostrank::play(ghostrank::Argv(argv, argv + argc));
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      throw ghostrank::Error(std::string("cannot write to stdout: ") + std::strerror(errno),
+                             ghostrank::ErrorKind::environment);
+    }
+    return status;
   } catch (const ghostrank::Error& error) {
     std::fprintf(stderr, "ghostrank: %s\n", error.what());
     return error.exit_code();

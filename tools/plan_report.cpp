@@ -9,6 +9,7 @@
 #include "profiles/plan.h"
 #include "tools/humane.h"
 #include "tools/nic_traffic.h"
+#include "tools/output_files.h"
 #include "tools/result_json.h"
 
 namespace ghostrank {

@@ -1,16 +1,17 @@
-// Files of results: written as a whole, read back with care (see result_json.h). A result file may
+// Files of results: read back with care (see result_json.h). A result file may
 // have been cut, edited or made by another version: every key is looked for and typed.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "profiles/error.h"
+#include "tools/output_files.h"
 #include "tools/result_json.h"
 #include "tools/statistics.h"
 
@@ -21,13 +22,11 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kPairsHeader = "src,dst,bytes,messages";
 
-[[noreturn]] void cannot_write(const std::string& path) {
-  throw Error("cannot write " + path + ": " + std::strerror(errno), ErrorKind::environment);
-}
-
 std::string slurp(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) throw Error(path + ": " + std::strerror(errno) + "; give a result file of 'run --json'");
+  if (std::filesystem::is_directory(path))
+    throw Error(path + ": is a folder; give a result file of 'run --json'");
   std::ostringstream text;
   text << in.rdbuf();
   return std::move(text).str();
@@ -180,26 +179,6 @@ StoredResult read_result(const std::string& file) {
   result.reason = root["fidelity"]["reason"].text();
   result.interrupted = root["interrupted"].text();
   return result;
-}
-
-void write_whole(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
-        std::fflush(stdout) != 0) {
-      cannot_write("to stdout");
-    }
-    return;
-  }
-  struct stat existing {};
-  // A device or a pipe is written in place: renaming would replace it.
-  const bool in_place = stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode);
-  const std::string unfinished = in_place ? path : path + ".unfinished";
-  std::FILE* out = std::fopen(unfinished.c_str(), "wb");
-  if (out == nullptr) cannot_write(path);
-  const bool written = std::fwrite(text.data(), 1, text.size(), out) == text.size();
-  const bool closed = std::fclose(out) == 0;
-  if (!written || !closed) cannot_write(path);
-  if (!in_place && std::rename(unfinished.c_str(), path.c_str()) != 0) cannot_write(path);
 }
 
 void write_pairs_csv(const std::string& path, const Result& result) {

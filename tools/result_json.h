@@ -56,8 +56,4 @@ struct StoredResult {
 // Throws Error(usage) naming the file and the place.
 StoredResult read_result(const std::string& file);
 
-// Writes a file as a whole: under another name first, then renamed. "-" is stdout. Throws
-// Error(environment).
-void write_whole(const std::string& path, const std::string& text);
-
 }  // namespace ghostrank

@@ -2,6 +2,8 @@
 #include "tools/signals.h"
 
 #include <csignal>
+#include <cstring>
+#include <unistd.h>
 
 namespace ghostrank {
 namespace {
@@ -9,6 +11,18 @@ namespace {
 std::atomic<Control*> stopped_by_signal{nullptr};
 std::atomic<int> received_signal{0};
 static_assert(std::atomic<Control*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+constexpr unsigned kGraceSeconds = 20;  // batch systems kill 30 s after SIGTERM
+
+void say(const char* text) {
+  // Where it cannot be said nothing is to be done.
+  if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
+}
+
+void give_up(int) {
+  say("ghostrank: stopped by a signal; what was under way did not end in 20 s\n");
+  _exit(128 + received_signal.load());
+}
 
 void default_again() {
   std::signal(SIGINT, SIG_DFL);
@@ -18,6 +32,8 @@ void default_again() {
 void on_signal(int signal) {
   default_again();
   received_signal.store(signal);
+  std::signal(SIGALRM, give_up);
+  alarm(kGraceSeconds);
   if (Control* control = stopped_by_signal.load()) control->request_stop(Stop::interrupted);
 }
 
@@ -41,7 +57,10 @@ StopOnSignal::StopOnSignal(Control& control) {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+void StopOnSignal::run_ended() { alarm(0); }
+
 StopOnSignal::~StopOnSignal() {
+  alarm(0);
   default_again();
   stopped_by_signal.store(nullptr);
 }

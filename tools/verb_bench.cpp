@@ -103,12 +103,25 @@ void add_cluster_flags(CLI::App& app, BenchFlags& f) {
   option("--nics-per-node", f.nics_per_node, "default: as many as GPUs")
       ->check(CLI::Range(1, 1024));
   option("--nic-rate", f.nic_rate, "as 400Gbps; 0: unlimited");
-  option("--latency", f.latency_us, "one way between nodes, in microseconds");
+  option("--latency", f.latency_us, "one way between nodes, in microseconds")
+      ->check(CLI::Range(0.0, 1e9));
   option("--dilation", f.dilation, "how much slower than real time (default auto, size by size)");
   option("-s,--set", f.overrides, "any other key of a job: -s run.shards=2; repeatable")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
-  option("--seed", f.seed, "seed of everything random");
+  add_seed(app, f.seed, "seed of everything random")->group("Cluster");
+}
+
+// A pattern has no type and no algorithm: what would be ignored is refused.
+void check_pattern_flags(const CLI::App& app) {
+  for (const char* name : {
+
+           "--datatype", "--op", "--root", "--imbalance", "--check", "--agg_iters", "--run_cycles",
+           "--average", "--per_iter_timing", "--per_iter_skip", "--report_timestamps", "--timeout",
+           "--library", "--algorithm", "--protocol", "--channels", "--max-channels", "--node"}) {
+    if (app.count(name) > 0)
+      throw Error(std::string(name) + " belongs to collectives; leave it out");
+  }
 }
 
 bool read_flags(const Argv& argv, BenchFlags& f) {
@@ -143,7 +156,9 @@ bool read_flags(const Argv& argv, BenchFlags& f) {
       "  RANK=0 WORLD_SIZE=4 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 ghostrank bench pairs\n\n"
       "Exit status: 0 ok; 1 failed, wrong or not faithful; 2 usage; 3 environment; 130, 143\n"
       "stopped by a signal.");
-  return parse(app, argv);
+  if (!parse(app, argv)) return false;
+  if (is_pattern(f.what)) check_pattern_flags(app);
+  return true;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "profiles/error.h"
 #include "tools/comparison.h"
+#include "tools/output_files.h"
 #include "tools/verbs.h"
 
 namespace ghostrank {

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/findings.h"
-#include "tools/result_json.h"
+#include "tools/output_files.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 

@@ -7,8 +7,8 @@
 #include "emulator/job_goal.h"
 #include "profiles/error.h"
 #include "profiles/program_file.h"
+#include "tools/output_files.h"
 #include "tools/plan_report.h"
-#include "tools/result_json.h"
 #include "tools/verbs.h"
 
 namespace ghostrank {
@@ -52,18 +52,22 @@ int verb_plan(const Argv& argv) {
       "  ghostrank plan job.yaml --export goal --output job.goal\n"
       "  ghostrank plan job.yaml --programs step.yaml && ghostrank run step.yaml");
   if (!parse(app, argv)) return 0;
-  const LoadedJob job = load(flags);
-  const Workload workload = plan_workload(job.spec);
+  if (form.empty() && output != "-")
+    throw Error("--output is where --export goes; give --export goal, or use --json");
   if (programs == "-" && !json.empty())
     throw Error("--programs - leaves no place for --json; give one of them a file");
+  if (!form.empty() && output == "-" && (programs == "-" || !json.empty()))
+    throw Error("--export to stdout leaves no place for --json or --programs; give --output");
+  check_outputs(
+      {{"--json", json}, {"--programs", programs}, {"--output", form.empty() ? "" : output}});
+  const LoadedJob job = load(flags);
+  const Workload workload = plan_workload(job.spec);
   if (!programs.empty()) {
     const bool is_json = programs.ends_with(".json");
     write_whole(programs,
                 program_job(job, workload, is_json ? ProgramForm::json : ProgramForm::yaml));
   }
   if (!form.empty()) {
-    if (output == "-" && (programs == "-" || !json.empty()))
-      throw Error("--export to stdout leaves no place for --json or --programs; give --output");
     export_goal(job.spec, workload, output);
     if (output == "-") return 0;
   }

@@ -12,8 +12,8 @@
 #include "profiles/locate.h"
 #include "profiles/model.h"
 #include "tools/humane.h"
+#include "tools/output_files.h"
 #include "tools/profile_report.h"
-#include "tools/result_json.h"
 #include "tools/verbs.h"
 
 namespace ghostrank {
@@ -93,9 +93,17 @@ int validate(const Argv& argv) {
       ->required()
       ->type_name("FILE...");
   if (!parse(app, argv)) return 0;
-  for (const std::string& file : files)
-    std::printf("%s: %s\n", file.c_str(), checked(file).c_str());
-  return 0;
+  int status = 0;
+  for (const std::string& file : files) {
+    try {
+      std::printf("%s: %s\n", file.c_str(), checked(file).c_str());
+    } catch (const Error& error) {  // the others are worth a look, too
+      std::fflush(stdout);
+      std::fprintf(stderr, "ghostrank: %s\n", error.what());
+      status = error.exit_code();
+    }
+  }
+  return status;
 }
 
 YamlValue text_child(const char* key, const std::string& text, bool quoted = false) {

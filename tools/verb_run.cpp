@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +15,7 @@
 #include "tools/expectation.h"
 #include "tools/launch_line.h"
 #include "tools/outcome.h"
+#include "tools/output_files.h"
 #include "tools/plan_report.h"
 #include "tools/result_json.h"
 #include "tools/run_report.h"
@@ -44,7 +46,7 @@ bool read_flags(const Argv& argv, RunFlags& flags) {
     app.add_flag(name, value, what)->group(group);
   };
   file("--json", flags.json, "the result (schema ghostrank/result/1); - is stdout", "FILE|-");
-  file("--csv", flags.csv, "one row per measured iteration", "FILE");
+  file("--csv", flags.csv, "one row per measured iteration; - is stdout", "FILE|-");
   file("--trace", flags.trace, "Chrome trace for Perfetto", "FILE.json[.gz]");
   file("--trace-ranks", flags.trace_ranks,
        "ranks to trace: 0,8-15; default: the first of each node, at most 16", "RANKS");
@@ -105,15 +107,24 @@ WatchOptions watch_options(const RunFlags& flags) {
   return options;
 }
 
-void write_files(const RunFlags& flags, Result& result, const Workload& workload) {
-  if (!flags.trace.empty()) write_chrome_trace(flags.trace, result, workload);
-  if (!flags.csv.empty()) write_whole(flags.csv, iterations_csv(result));
-  if (flags.json.empty()) return;
-  if (result.pairs.size() > kMaxPairsInJson && result.pairs_file.empty()) {
-    result.pairs_file = flags.json == "-" ? "ghostrank-pairs.csv" : flags.json + ".pairs.csv";
-    write_pairs_csv(result.pairs_file, result);
+// Returns the exit status; the iterations that were kept go once the whole result is there.
+int write_files(const RunFlags& flags, Result& result, const Workload& workload, RunWatch& watch) {
+  std::vector<std::function<void()>> writes;
+  if (!flags.json.empty()) {
+    if (result.pairs.size() > kMaxPairsInJson && result.pairs_file.empty()) {
+      result.pairs_file = flags.json == "-" ? "ghostrank-pairs.csv" : flags.json + ".pairs.csv";
+      writes.emplace_back([&] { write_pairs_csv(result.pairs_file, result); });
+    }
+    writes.emplace_back([&] {
+      write_whole(flags.json, result_json(result));
+      watch.result_saved();
+    });
   }
-  write_whole(flags.json, result_json(result));
+  if (!flags.csv.empty())
+    writes.emplace_back([&] { write_whole(flags.csv, iterations_csv(result)); });
+  if (!flags.trace.empty())
+    writes.emplace_back([&] { write_chrome_trace(flags.trace, result, workload); });
+  return write_each(writes);
 }
 
 // The exit status of process 0, and on stderr why it is not 0.
@@ -159,16 +170,19 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
          const World& world) {
   std::vector<Expectation> expectations;
   for (const std::string& text : flags.expect) expectations.push_back(parse_expectation(text));
+  if (world.rank == 0)
+    check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--trace", flags.trace}});
   RunOptions options;
   options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
   if (!flags.json.empty() && flags.json != "-") options.spill_path = flags.json + ".pairs.csv";
 
   const std::unique_ptr<Control> control = meet(world, job.spec.run);
-  const StopOnSignal signals(*control);
+  StopOnSignal signals(*control);
   const Result identity = identity_of(argv, job);
   RunWatch watch(job, identity, watch_options(flags));
   Result result = run_job(job, workload, *control, options, watch);
   watch.ended();
+  signals.run_ended();
   if (world.rank != 0) {
     const int status = stopped_status(*control, signals.received());
     if (status == 1)
@@ -181,14 +195,13 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
     result.notes.push_back("the trace is cut: " + std::to_string(result.spans_dropped) +
                            " spans did not fit; name fewer --trace-ranks");
   }
-  write_files(flags, result, workload);
-  watch.result_saved();
-  if (!flags.quiet && flags.json != "-") {
+  const int unwritten = write_files(flags, result, workload, watch);
+  if (!flags.quiet && flags.json != "-" && flags.csv != "-") {
     std::fputs(report(job, result, paint_for(STDOUT_FILENO)).c_str(), stdout);
   }
   const int status = outcome(flags, expectations, job, result, *control, signals.received());
   control->close();
-  return status;
+  return unwritten != 0 ? unwritten : status;
 }
 
 // The command line without --print-launch and its value.
@@ -219,6 +232,7 @@ int verb_run(const Argv& argv) {
     return 0;
   }
   const World world = world_from_environment();
+  if (flags.trace == "-") throw Error("--trace -: a trace needs a file; name one");
   const LoadedJob job = load(flags.job);
   if (flags.print_config) {
     if (world.rank == 0) print_config(job);

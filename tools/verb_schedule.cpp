@@ -18,7 +18,7 @@
 #include "profiles/nccl_graph_file.h"
 #include "tools/counts.h"
 #include "tools/humane.h"
-#include "tools/result_json.h"
+#include "tools/output_files.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
 
@@ -106,9 +106,10 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   app.add_option("--env", flags.environment, "nccl: one of its environment variables")
       ->type_name("NAME=VALUE");
   app.add_option("--ranks-per-node", flags.ranks_per_node, "consecutive ranks on one node")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 24));
   add_size(app, "--slice", flags.slice, "cut blocks into messages of at most this many bytes");
-  app.add_option("--credits", flags.credits, "messages in flight per connection; 0: any number");
+  app.add_option("--credits", flags.credits, "messages in flight per connection; 0: any number")
+      ->check(CLI::Range(0, 1'000'000));
   app.add_flag("--check", flags.check, "prove that every rank ends with every contribution once")
       ->group("Output");
   app.add_option("--json", flags.json, "messages per channel and peer; - is stdout")
@@ -296,6 +297,9 @@ int verb_schedule(const Argv& argv) {
   in_group("--rank", flags.rank);
   in_group("--root", flags.root);
   if (!flags.form.empty() && !flags.json.empty()) throw Error("give either --json or --export");
+  if (flags.form.empty() && flags.output != "-")
+    throw Error("--output is where --export goes; give --export goal or msccl, or use --json");
+  check_outputs({{"--json", flags.json}, {"--output", flags.form.empty() ? "" : flags.output}});
   const Func func = parse_func(flags.collective);
   if (func == Func::send_recv && flags.ranks < 2) throw Error("send_recv needs two ranks or more");
   if (is_ragged(func) && flags.count_given)

@@ -6,7 +6,9 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 #include <unistd.h>
@@ -17,7 +19,7 @@
 #include "profiles/error.h"
 #include "profiles/yaml.h"
 #include "tools/humane.h"
-#include "tools/result_json.h"
+#include "tools/output_files.h"
 #include "tools/signals.h"
 #include "tools/switch_bmv2.h"
 #include "tools/switch_compiled.h"
@@ -81,12 +83,31 @@ bool read_run_flags(const Argv& argv, RunFlags& flags) {
   return parse(app, argv);
 }
 
+// What is written must be read by nobody, and written once.
+void check_files(const std::vector<PortName>& ports) {
+  std::set<std::filesystem::path> in, out;
+  const auto plain = [](const std::string& file) {
+    return std::filesystem::absolute(file).lexically_normal();
+  };
+  for (const PortName& port : ports) {
+    if (!port.in.empty()) in.insert(plain(port.in));
+  }
+  for (const PortName& port : ports) {
+    if (port.out.empty() || std::filesystem::is_character_file(port.out)) continue;
+    if (in.contains(plain(port.out)))
+      throw Error("--ports: " + port.out + " is both read and written; name another OUT");
+    if (!out.insert(plain(port.out)).second)
+      throw Error("--ports: " + port.out + " is written by two ports; name another OUT");
+  }
+}
+
 // Files or interfaces, not both.
 bool on_files(const std::vector<PortName>& ports) {
   std::size_t files = 0;
   for (const PortName& port : ports) files += port.interface.empty();
   if (files != 0 && files != ports.size())
     throw Error("--ports names interfaces and files; a switch has one or the other");
+  check_files(ports);
   return files != 0;
 }
 
@@ -104,6 +125,7 @@ void check_xdp(const std::vector<PortName>& ports, const std::string& target, in
 void stop_on_signal(int) { stop_requested = true; }
 
 void check_target(const RunFlags& flags) {
+  check_outputs({{"--json", flags.json}});
   const bool dpdk = flags.target == "dpdk", bmv2 = flags.target == "bmv2";
   if (!dpdk && !bmv2 && flags.target != "compiled")
     throw Error("there is no target '" + flags.target + "'; known are compiled, dpdk and bmv2");

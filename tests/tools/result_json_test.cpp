@@ -150,19 +150,5 @@ TEST(ResultJson, PartialLinesAreCompleteDocuments) {
   EXPECT_EQ(partial_iteration(7, {}).find('\n'), partial_iteration(7, {}).size() - 1);
 }
 
-TEST(WholeFiles, ReplaceWhatWasThereAndLeaveNothingBehind) {
-  const Scratch scratch;
-  write_whole(scratch / "out", "first");
-  write_whole(scratch / "out", "second");
-  EXPECT_EQ(contents(scratch / "out"), "second");
-  EXPECT_FALSE(std::filesystem::exists(scratch / "out.unfinished"));
-  EXPECT_THROW(write_whole(scratch / "no/such/place", ""), Error);
-}
-
-TEST(WholeFiles, WriteToADeviceWithoutReplacingIt) {
-  write_whole("/dev/null", "x");
-  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
-}
-
 }  // namespace
 }  // namespace ghostrank
