@@ -15,13 +15,15 @@ namespace {
   throw std::invalid_argument(name + "=" + value + ": " + why);
 }
 
-enum class Also : std::uint8_t { nothing, multiple_of_32, multiple_of_4096, power_of_two };
+enum class Also : std::uint8_t { nothing, even, multiple_of_32, multiple_of_4096, power_of_two };
 
 struct Numbers {  // what the numeric variables say, before they are put together
   std::int64_t min_nchannels = 0, max_nchannels = 0, min_ctas = 0, max_ctas = 0;
   std::int64_t threads = 0, ll128_threads = 0;
   std::int64_t simple = 0, ll = 0, ll128 = 0;
   std::int64_t net_chunk = 0, min_p2p = 0, max_p2p = 0, net_peer = 0, cross_nic = -1;
+  std::int64_t p2p_group = 8, p2p_message = 0, nvls_tree_chunk = 0;
+  std::int64_t p2p_pxn = 2, pxn_disable = 0, nvls = 2, pat = 2;
 };
 
 struct Variable {
@@ -49,11 +51,21 @@ constexpr std::array kVariables{
     Variable{"NCCL_MIN_P2P_NCHANNELS", &Numbers::min_p2p, 1, kMostChannels},
     Variable{"NCCL_MAX_P2P_NCHANNELS", &Numbers::max_p2p, 1, kMostChannels},
     Variable{"NCCL_NCHANNELS_PER_NET_PEER", &Numbers::net_peer, 1, kMostChannels},
+    Variable{"NCCL_P2P_SCHEDULE_GROUP_SIZE", &Numbers::p2p_group, 1, 8},
+    Variable{"NCCL_CHUNK_SIZE", &Numbers::p2p_message, 512, kMostBuffer / 8, Also::power_of_two},
+    Variable{"NCCL_P2P_PXN_LEVEL", &Numbers::p2p_pxn, 0, 2, Also::even},
+    Variable{"NCCL_NVLS_ENABLE", &Numbers::nvls, 0, 2},
+    Variable{"NCCL_PAT_ENABLE", &Numbers::pat, 0, 2, Also::even},
+    Variable{"NCCL_NVLSTREE_MAX_CHUNKSIZE", &Numbers::nvls_tree_chunk, 4096, 128 << 10,
+             Also::multiple_of_4096},
     Variable{"NCCL_CROSS_NIC", &Numbers::cross_nic, 0, 2},
+    Variable{"NCCL_PXN_DISABLE", &Numbers::pxn_disable, 0, 1},
 };
 
 bool fits(std::int64_t value, Also also) {
   switch (also) {
+    case Also::even:
+      return value % 2 == 0;
     case Also::multiple_of_32:
       return value % 32 == 0;
     case Also::multiple_of_4096:
@@ -67,8 +79,8 @@ bool fits(std::int64_t value, Also also) {
 }
 
 const char* words(Also also) {
-  constexpr const char* kWords[] = {"", ", a multiple of 32", ", a multiple of 4096",
-                                    ", a power of two"};
+  constexpr const char* kWords[] = {"", ", an even one", ", a multiple of 32",
+                                    ", a multiple of 4096", ", a power of two"};
   return kWords[static_cast<std::size_t>(also)];
 }
 
@@ -138,6 +150,13 @@ NcclSettings nccl_settings(const Environment& environment) {
   settings.min_p2p_channels = numbers.min_p2p;
   settings.max_p2p_channels = numbers.max_p2p;
   settings.net_peer_channels = numbers.net_peer;
+  settings.p2p_message_bytes = numbers.p2p_message;
+  settings.p2p_group = static_cast<int>(numbers.p2p_group);
+  settings.pxn = numbers.pxn_disable == 0;
+  settings.p2p_pxn = settings.pxn && numbers.p2p_pxn > 0;
+  settings.nvls = numbers.nvls > 0;
+  settings.pat = numbers.pat > 0;
+  buffer(numbers.nvls_tree_chunk, settings.buffers.nvls_tree_chunk);
   settings.cross_nic = numbers.cross_nic;
   return settings;
 }

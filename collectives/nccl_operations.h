@@ -22,23 +22,25 @@ struct NcclOperations {
   NcclNodes nodes;
   const NcclNode& node;
   std::shared_ptr<const NcclGraphs> graphs;  // keeps `node` alive
+  bool by_rail;                              // data leaves by the NIC of the receiver's number
 
   NcclOperations(NcclVersion version, const NcclPlan& plan)
-      : rounds(plan.nodes),
+      : rounds(plan.nodes, plan.settings.p2p_group),
         channels(nccl_p2p_channels(version, *plan.node, plan.nodes, plan.channels, plan.settings)),
         nodes(plan.nodes),
         node(*plan.node),
-        graphs(plan.graphs) {}
+        graphs(plan.graphs),
+        by_rail(plan.settings.p2p_pxn || plan.settings.cross_nic == 0) {}
 
   NcclP2pSplit split(std::uint64_t bytes, bool over_network) const {
     return nccl_p2p_split(bytes, channels, nodes.nodes() == 1, over_network);
   }
   bool over_network(Rank a, Rank b) const { return nodes.node_of(a) != nodes.node_of(b); }
-  // Data for a GPU leaves by the NIC of the sender's GPU of the same number, over NVLink (PXN), and
-  // comes in by the receiver's own.
+  // Data for a GPU leaves by the NIC of the sender's GPU of the same number, over NVLink (PXN) or,
+  // where NICs may not be crossed, over PCIe; and comes in by the receiver's own.
   int nic(Rank to, Way way) const {
     const bool fills = nodes.uniform() && nodes.ranks_per_node() == node.gpus;
-    if (way == Way::recv || !fills) return Schedule::kOwnNic;
+    if (way == Way::recv || !fills || !by_rail) return Schedule::kOwnNic;
     return nodes.local_of(to) * node.nics / node.gpus;
   }
   // The part of a round's operation that a channel carries.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 
 namespace ghostrank {
 namespace {
@@ -38,8 +40,9 @@ int channels_to_remote(NcclVersion version, const NcclNode& node, int ranks, int
 
 }  // namespace
 
-NcclRounds::NcclRounds(const NcclNodes& nodes) : nodes_(nodes), single_node_(nodes.nodes() == 1) {
-  group_ = single_node_ ? nodes.size() : 8;
+NcclRounds::NcclRounds(const NcclNodes& nodes, int most)
+    : nodes_(nodes), single_node_(nodes.nodes() == 1) {
+  group_ = single_node_ ? nodes.size() : most;
   for (int node = 0; node < nodes.nodes(); ++node) {
     group_ = std::gcd(group_, nodes.ranks_of(node));
     if (nodes.uniform()) break;
@@ -99,6 +102,11 @@ NcclP2pChannels nccl_p2p_channels(NcclVersion version, const NcclNode& node, con
   const auto net_chunk = static_cast<std::uint64_t>(settings.net_chunk_bytes);
   result.chunk_bytes = std::min(several_nodes && net_chunk > 0 ? net_chunk : own,
                                 nccl_step_bytes(Protocol::simple, settings.buffers));
+  result.message_bytes = static_cast<std::uint64_t>(settings.p2p_message_bytes);
+  if (result.message_bytes > result.chunk_bytes)
+    throw std::invalid_argument("NCCL_CHUNK_SIZE=" + std::to_string(result.message_bytes) +
+                                ": a message has at most " + std::to_string(result.chunk_bytes) +
+                                " bytes here");
   return result;
 }
 
@@ -119,7 +127,9 @@ NcclP2pSplit nccl_p2p_split(std::uint64_t bytes, const NcclP2pChannels& channels
   }
   split.parts = static_cast<int>(parts);
   split.part_bytes = ceil_div(ceil_div(bytes, parts), kPage) * kPage;
-  if (over_network && bytes < chunk)
+  if (channels.message_bytes > 0)
+    split.message_bytes = channels.message_bytes;
+  else if (over_network && bytes < chunk)
     split.message_bytes = chunk / 4;
   else if (over_network && bytes < 8 * chunk)
     split.message_bytes = chunk / 2;

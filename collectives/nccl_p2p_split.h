@@ -15,13 +15,14 @@
 
 namespace ghostrank {
 
-// The rounds of a communicator. Ranks are taken in groups of up to 8 neighbours of a node; a block
+// The rounds of a communicator. Ranks are taken in groups of up to 8 neighbours of a node (or of up
+// to `most`, below 8); a block
 // of rounds pairs every group with the one `d` further on (d = 0, 1, 3, 6, ... modulo the power of
 // two above the number of groups), and within it every rank with the one `delta` further on. In
 // every round each rank sends to one rank and receives from one; in round 0 to and from itself.
 class NcclRounds {
  public:
-  explicit NcclRounds(const NcclNodes& nodes);
+  explicit NcclRounds(const NcclNodes& nodes, int most = 8);
 
   int group() const { return group_; }
   Rank send_to(Rank r, int round) const { return partner(r, round, 1); }
@@ -46,8 +47,10 @@ class NcclRounds {
 struct NcclP2pChannels {
   int channels = 1;
   int min_per_peer = 1, max_per_peer = 1;
-  std::uint64_t chunk_bytes = 0;  // of a message; 0: NCCL's own
+  std::uint64_t chunk_bytes = 0;    // of a message; 0: NCCL's own
+  std::uint64_t message_bytes = 0;  // of every message; 0: by the bytes of the operation
 };
+// Throws std::invalid_argument where NCCL_CHUNK_SIZE is more than a message may have.
 NcclP2pChannels nccl_p2p_channels(NcclVersion version, const NcclNode& node, const NcclNodes& nodes,
                                   int channels, const NcclSettings& settings = {});
 

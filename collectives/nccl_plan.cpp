@@ -92,6 +92,20 @@ void check_cross_nic(const NcclPlan& plan) {
              "' was found with 2; give the graph dump of a node that runs with it");
 }
 
+// Without PXN the search may leave a GPU another NIC, and finds slower trees.
+void check_pxn(const NcclPlan& plan) {
+  demand(plan.settings.pxn || plan.nodes.ranks_per_node() == 1 || plan.node->graphs != nullptr,
+         "NCCL_PXN_DISABLE=1: node template '" + std::string(plan.node->name) +
+             "' was found with PXN; give the graph dump of a node that runs without it, or set "
+             "NCCL_P2P_PXN_LEVEL=0 for point-to-point alone");
+}
+
+void check_enabled(NcclAlgorithm algorithm, const NcclSettings& settings) {
+  demand(algorithm != NcclAlgorithm::nvls_tree || settings.nvls,
+         "NCCL_NVLS_ENABLE=0 leaves no NVLSTree");
+  demand(algorithm != NcclAlgorithm::pat || settings.pat, "NCCL_PAT_ENABLE=0 leaves no PAT");
+}
+
 }  // namespace
 
 std::uint64_t NcclPlan::chunk_elements(std::uint64_t elements) const {
@@ -111,7 +125,8 @@ NcclTunerInput nccl_tuner_input(const NcclPlan& plan, const Communicator& comm) 
       task.ranks,         plan.nodes.nodes(),
       plan.channels,      plan.node,
       plan.settings.tuner};
-  input.nvls = plan.nodes.uniform() && task.element_bytes > 1;
+  input.nvls = plan.settings.nvls && plan.nodes.uniform() && task.element_bytes > 1;
+  input.pat = plan.settings.pat;
   if (comm.protocol) input.overrides.protocols = name_of(*comm.protocol);
   return input;
 }
@@ -124,6 +139,8 @@ NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collectiv
   plan.graphs = comm.graphs;
   plan.node = &node_of(comm, plan.nodes);
   check_cross_nic(plan);
+  check_pxn(plan);
+  check_enabled(algorithm, plan.settings);
   plan.channels = channels_of(plan, comm);
   plan.task = {c.func, c.size, c.count, c.element_bytes};
   plan.task.buffers = plan.settings.buffers;

@@ -133,8 +133,8 @@ std::uint64_t size_class(const NcclTask& task) {
 }
 
 // NVLSTree (on sm90): small enough that all heads have several chunks of the channel in flight.
-std::uint64_t nvls_tree_chunk(std::uint64_t bytes, const NcclShape& shape) {
-  std::uint64_t chunk = shape.nodes >= 4 ? 64 * kKiB : 128 * kKiB;
+std::uint64_t nvls_tree_chunk(std::uint64_t bytes, std::uint64_t most, const NcclShape& shape) {
+  std::uint64_t chunk = most > 0 ? most : shape.nodes >= 4 ? 64 * kKiB : 128 * kKiB;
   const auto heads = static_cast<std::uint64_t>(shape.heads);
   struct Rule {
     std::uint64_t chunks, limit;
@@ -253,7 +253,8 @@ std::uint64_t nccl_chunk_bytes(NcclAlgorithm algorithm, const NcclTask& task,
     const std::uint64_t factor = task.func == Func::all_gather ? 32 : 16;
     while (chunk * factor > bytes && chunk > 64 * kKiB) chunk /= 2;
   }
-  if (algorithm == NcclAlgorithm::nvls_tree) chunk = std::min(chunk, nvls_tree_chunk(bytes, shape));
+  if (algorithm == NcclAlgorithm::nvls_tree)
+    chunk = std::min(chunk, nvls_tree_chunk(bytes, task.buffers.nvls_tree_chunk, shape));
   const std::uint64_t grain = task.protocol == Protocol::simple ? 512
                               : task.protocol == Protocol::ll   ? 16
                                                                 : 1920;

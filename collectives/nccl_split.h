@@ -19,9 +19,11 @@ enum class NcclVersion : std::uint8_t { v2_28, v2_30 };  // 2.28.9 and 2.30.7
 
 enum class NcclAlgorithm : std::uint8_t { ring, tree, pat, nvls_tree };
 
-// Bytes of a connection's FIFO on the wire, flags included.
+// Bytes of a connection's FIFO on the wire, flags included, and of the largest chunk of an NVLSTree
+// (0: by the number of nodes).
 struct NcclBuffers {
   std::uint64_t simple = 4 << 20, ll = 512 << 10, ll128 = 4800 << 10;
+  std::uint64_t nvls_tree_chunk = 0;
   bool operator==(const NcclBuffers&) const = default;
 };
 

@@ -68,7 +68,7 @@ bool possible(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protoc
     case NcclAlgorithm::tree:
       return in.func == Func::all_reduce;
     case NcclAlgorithm::pat:
-      return by_blocks && in.ranks == in.nodes && protocol == Protocol::simple;
+      return in.pat && by_blocks && in.ranks == in.nodes && protocol == Protocol::simple;
     case NcclAlgorithm::nvls_tree:
       return in.nvls && in.func == Func::all_reduce && in.nodes > 1 && in.ranks > in.nodes &&
              nccl_links(*in.node, algorithm).channels > 1 && protocol == Protocol::simple;

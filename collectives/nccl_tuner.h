@@ -29,6 +29,7 @@ struct NcclTunerInput {
   const NcclNode* node = nullptr;
   NcclOverrides overrides{};
   bool nvls = true;  // NVLSTree may be used where the node has it: nodes of one size, no 8-bit type
+  bool pat = true;   // PAT may be used where there is one rank per node
 };
 
 struct NcclChoice {

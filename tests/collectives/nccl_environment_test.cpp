@@ -6,6 +6,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -155,6 +156,113 @@ TEST(NcclEnvironment, CrossNicMustBeWhatTheTemplateWasFoundWith) {
   EXPECT_NO_THROW(plan_with({{"NCCL_CROSS_NIC", "2"}}));
   EXPECT_THROW(plan_with({{"NCCL_CROSS_NIC", "0"}}), std::invalid_argument);
   EXPECT_THROW(plan_with({{"NCCL_CROSS_NIC", "1"}}), std::invalid_argument);
+}
+
+TEST(NcclEnvironment, OneSizeForAllMessagesOfPointToPointLeavesTheirPartsAlone) {
+  const NcclNodes nodes(32, nodes_of(32, 8));
+  const auto split = [&](const Environment& environment, std::uint64_t bytes, bool over_network) {
+    const NcclP2pChannels channels = nccl_p2p_channels(
+        NcclVersion::v2_30, nccl_node("hgx-h100-400g", 8), nodes, 16, nccl_settings(environment));
+    return nccl_p2p_split(bytes, channels, false, over_network);
+  };
+  for (const std::uint64_t bytes : {1000U, 300'000U, 8U << 20}) {
+    for (const bool over_network : {false, true}) {
+      const NcclP2pSplit given = split({{"NCCL_CHUNK_SIZE", "16384"}}, bytes, over_network);
+      const NcclP2pSplit own = split({}, bytes, over_network);
+      EXPECT_EQ(given.message_bytes, 16384U);
+      EXPECT_NE(own.message_bytes, 16384U);
+      EXPECT_EQ(given.parts, own.parts);
+      EXPECT_EQ(given.part_bytes, own.part_bytes);
+    }
+  }
+  EXPECT_THROW(split({{"NCCL_CHUNK_SIZE", "262144"}}, 1, true), std::invalid_argument);
+}
+
+TEST(NcclEnvironment, SmallerGroupsGoThroughRoundsOfTheirOwn) {
+  // Two nodes of 4 as groups of 2: rank 0 meets its own pair, then those 1, 3 and 2 groups on.
+  const NcclRounds rounds(NcclNodes(8, nodes_of(8, 4)),
+                          nccl_settings({{"NCCL_P2P_SCHEDULE_GROUP_SIZE", "2"}}).p2p_group);
+  EXPECT_EQ(rounds.group(), 2);
+  std::vector<Rank> targets;
+  for (int round = 0; round < 8; ++round) targets.push_back(rounds.send_to(0, round));
+  EXPECT_EQ(targets, (std::vector<Rank>{0, 1, 2, 3, 6, 7, 4, 5}));
+  Communicator comm;
+  comm.channels = 0;
+  comm.node_of = nodes_of(8, 4);
+  for (const char* size : {"1", "2", "4", "8"}) {
+    comm.environment = {{"NCCL_P2P_SCHEDULE_GROUP_SIZE", size}};
+    const CheckReport report = prove("nccl-2.30", "p2p", {Func::all_to_all, 8, 5000, 4, 0}, comm);
+    EXPECT_EQ(report.bytes, 8U * 7 * 20000) << size;
+  }
+}
+
+// The NIC by which rank 0 sends to the rank of local number 3 of another node.
+int nic_to_another_number(const Environment& environment) {
+  Communicator comm;
+  comm.channels = 0;
+  comm.node_of = nodes_of(16, 8);
+  comm.environment = environment;
+  const auto schedule = find_algorithm("nccl-2.30", Func::all_to_all, "p2p")
+                            ->make({Func::all_to_all, 16, 1 << 16, 4, 0}, comm);
+  for (int a = 0; a < schedule->actors(0); ++a) {
+    const Actor actor = schedule->actor(0, a);
+    for (int k = 0; k < actor.steps; ++k) {
+      const Step step = schedule->step(0, a, k);
+      for (const Rank to : step.send_to)
+        if (to == 11) return schedule->nic(0, to, actor.channel, Way::send);
+    }
+  }
+  throw std::logic_error("rank 0 never sends to rank 11");
+}
+
+TEST(NcclEnvironment, WithoutPxnPointToPointLeavesByTheSendersOwnNic) {
+  EXPECT_EQ(nic_to_another_number({}), 3);
+  EXPECT_EQ(nic_to_another_number({{"NCCL_P2P_PXN_LEVEL", "2"}}), 3);
+  EXPECT_EQ(nic_to_another_number({{"NCCL_P2P_PXN_LEVEL", "0"}}), Schedule::kOwnNic);
+  EXPECT_NE(refusal({{"NCCL_P2P_PXN_LEVEL", "1"}}).find("an even one"), std::string::npos);
+}
+
+TEST(NcclEnvironment, PxnMustBeWhatTheTemplateWasFoundWith) {
+  EXPECT_NO_THROW(plan_with({{"NCCL_PXN_DISABLE", "0"}}));
+  EXPECT_THROW(plan_with({{"NCCL_PXN_DISABLE", "1"}}), std::invalid_argument);
+  Communicator comm;  // one GPU per node has no other's NIC to use
+  comm.channels = 0;
+  comm.environment = {{"NCCL_PXN_DISABLE", "1"}};
+  EXPECT_NO_THROW(nccl_plan(NcclVersion::v2_30, NcclAlgorithm::ring,
+                            {Func::all_reduce, 4, 1 << 20, 4, 0}, comm));
+}
+
+TEST(NcclEnvironment, SwitchesOffNvlsTreeAndPat) {
+  const auto played = [](const Environment& environment, const Collective& c,
+                         const std::string& algorithm, int per_node) {
+    Communicator comm;
+    comm.channels = 0;
+    comm.node_of = nodes_of(c.size, per_node);
+    comm.environment = environment;
+    return std::string(find_algorithm("nccl-2.30", c.func, algorithm)->make(c, comm)->played());
+  };
+  const Collective large{Func::all_reduce, 32, 1 << 28, 4, 0};
+  const auto only_nvls = [](const char* enabled) {
+    return Environment{{"NCCL_ALGO", "nvlstree"}, {"NCCL_NVLS_ENABLE", enabled}};
+  };
+  EXPECT_EQ(played(only_nvls("2"), large, "tuned", 8).substr(0, 8), "nvlstree");
+  EXPECT_THROW(played(only_nvls("0"), large, "tuned", 8), std::invalid_argument);
+  EXPECT_THROW(played({{"NCCL_NVLS_ENABLE", "0"}}, large, "nvlstree", 8), std::invalid_argument);
+  const Collective small{Func::all_gather, 32, 256, 4, 0};
+  EXPECT_EQ(played({{"NCCL_PAT_ENABLE", "2"}}, small, "tuned", 1).substr(0, 3), "pat");
+  EXPECT_EQ(played({{"NCCL_PAT_ENABLE", "0"}}, small, "tuned", 1).substr(0, 4), "ring");
+  EXPECT_THROW(played({{"NCCL_PAT_ENABLE", "0"}}, small, "pat", 1), std::invalid_argument);
+}
+
+TEST(NcclEnvironment, BoundsTheChunksOfNvlsTree) {
+  const auto chunk = [](const Environment& environment) {
+    NcclTask task{Func::all_reduce, 32, 1 << 28, 4, Protocol::simple, 16};
+    task.buffers = nccl_settings(environment).buffers;
+    return nccl_chunk_bytes(NcclAlgorithm::nvls_tree, task, 1 << 24, {4, 8});
+  };
+  EXPECT_EQ(chunk({}), 65536U);
+  EXPECT_EQ(chunk({{"NCCL_NVLSTREE_MAX_CHUNKSIZE", "131072"}}), 131072U);
+  EXPECT_EQ(chunk({{"NCCL_NVLSTREE_MAX_CHUNKSIZE", "12288"}}), 12288U);
 }
 
 }  // namespace
