@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "profiles/error.h"
 #include "profiles/layer_split.h"
@@ -66,9 +67,10 @@ void check_context_parallel(const JobSpec& spec) {
                 ": torchtitan gathers keys and values or passes them round; use "
                 "parallel.cp_comm=all_gather or p2p");
   const auto sequence = static_cast<int>(spec.model->transformer->sequence);
-  const int gpus = spec.cluster.gpus(), rest = p.tp * p.pp;
+  const int gpus = spec.cluster.gpus();
   const auto legal = [&](int value) {
-    return sequence % (2 * value * p.tp) == 0 && gpus % (value * rest) == 0;
+    const std::int64_t ranks = std::int64_t{value} * p.tp;
+    return sequence % (2 * ranks) == 0 && gpus % (ranks * p.pp) == 0;
   };
   if (!legal(p.cp))
     throw Error(spec.place("parallel.cp") + ": parallel.cp is " + std::to_string(p.cp) +
@@ -115,7 +117,8 @@ void check_data_ranks(const JobSpec& spec, int ranks) {
   const ParallelPlan& p = spec.parallel;
   if (p.dp != 0 && p.dp != ranks) {
     std::string legal = std::to_string(ranks);
-    const int gpus = p.dp * p.tp * p.pp * p.cp, per_node = spec.cluster.gpus_per_node;
+    const std::int64_t gpus = std::int64_t{p.dp} * p.tp * p.pp * p.cp,
+                       per_node = spec.cluster.gpus_per_node;
     if (gpus % per_node == 0) legal += ", or cluster.nodes=" + std::to_string(gpus / per_node);
     throw Error(spec.place("parallel.dp") + ": parallel.dp is " + std::to_string(p.dp) +
                 " but the cluster has " + std::to_string(spec.cluster.gpus()) + " GPUs" +
@@ -136,14 +139,15 @@ void check_data_ranks(const JobSpec& spec, int ranks) {
 
 // Ranks that tp, pp and cp leave for data parallelism.
 int data_ranks(const JobSpec& spec) {
-  const int cp = spec.parallel.cp, gpus = spec.cluster.gpus(),
-            ways = spec.parallel.tp * spec.parallel.pp * cp;
-  if (gpus % ways == 0) return gpus / ways;
-  const int per_node = spec.cluster.gpus_per_node, fitting = (gpus + ways - 1) / ways * ways;
+  const ParallelPlan& p = spec.parallel;
+  const int gpus = spec.cluster.gpus();
+  const std::int64_t ways = std::int64_t{p.tp} * p.pp * p.cp;
+  if (gpus % ways == 0) return static_cast<int>(gpus / ways);
+  const std::int64_t per_node = spec.cluster.gpus_per_node, unit = std::lcm(ways, per_node);
   throw Error(spec.place("cluster.nodes") + ": " + std::to_string(gpus) +
-              " GPUs are no multiple of tp " + std::to_string(spec.parallel.tp) + " x pp " +
-              std::to_string(spec.parallel.pp) + (cp > 1 ? " x cp " + std::to_string(cp) : "") +
-              "; use cluster.nodes=" + std::to_string((fitting + per_node - 1) / per_node) +
+              " GPUs are no multiple of tp " + std::to_string(p.tp) + " x pp " +
+              std::to_string(p.pp) + (p.cp > 1 ? " x cp " + std::to_string(p.cp) : "") +
+              "; use cluster.nodes=" + std::to_string((gpus + unit - 1) / unit * unit / per_node) +
               " or smaller dimensions");
 }
 
@@ -173,11 +177,12 @@ Pipeline pipeline_for(const JobSpec& spec, int ranks) {
   out.stages = p.pp;
   out.micro_batches = std::max(1, p.global_batch / unit);
   if (p.global_batch % unit != 0)
-    throw Error(spec.place("parallel.global_batch") + ": parallel.global_batch is " +
-                std::to_string(p.global_batch) + " but micro_batch " +
-                std::to_string(p.micro_batch) + " x dp " + std::to_string(ranks) +
-                " does not divide it; use parallel.global_batch=" +
-                std::to_string((p.global_batch + unit - 1) / unit * unit));
+    throw Error(
+        spec.place("parallel.global_batch") + ": parallel.global_batch is " +
+        std::to_string(p.global_batch) + " but micro_batch " + std::to_string(p.micro_batch) +
+        " x dp " + std::to_string(ranks) + " does not divide it; use parallel.global_batch=" +
+        (p.global_batch > unit ? std::to_string(p.global_batch / unit * unit) + " or " : "") +
+        std::to_string((p.global_batch / unit + 1) * unit));
   if (p.schedule == "zb-h1" || p.schedule == "dualpipe")
     throw Error(spec.place("parallel.schedule") + ": schedule " + p.schedule +
                 " is none that torchtitan has here; use 1f1b, interleaved, zbv or dualpipev");

@@ -299,11 +299,19 @@ std::vector<Part> split_as_torchtitan(const JobSpec& spec, const Transformer& mo
                                       const Pipeline& pipeline) {
   const int parts = pipeline.parts(), places = static_cast<int>(model.layers) + 2;
   if (parts == 1) return with_ends(model, {static_cast<int>(model.layers)});
-  if (parts > places)
-    throw Error(spec.place("parallel.pp") + ": parallel.pp is " + number(pipeline.stages) +
-                ", which makes " + number(parts) + " parts of " + number(places) +
-                " places (layers, embedding, head); use parallel.pp=" +
-                number(places * pipeline.stages / parts) + " or less");
+  if (parts > places) {
+    const bool by_chunks = pipeline.schedule == "interleaved" && 2 * pipeline.stages <= places;
+    const std::string key = by_chunks ? "parallel.interleave" : "parallel.pp";
+    const std::string each =
+        pipeline.chunks > 1 ? " of " + number(pipeline.chunks) + " chunks each" : "";
+    throw Error(spec.place(key) + ": " + number(pipeline.stages) + " stages" + each + " make " +
+                number(parts) + " parts of " + number(places) +
+                " places (layers, embedding, head); use " + key + "=" +
+                number(places / (by_chunks         ? pipeline.stages
+                                 : pipeline.is_v() ? 2
+                                                   : 1)) +
+                " or less");
+  }
   std::vector<int> layers;
   for (int part = 0; part < parts; ++part)
     layers.push_back(places / parts + (part < places % parts ? 1 : 0));

@@ -214,6 +214,13 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
     refuse(spec, "parallel.ep", p.ep, "does not divide " + std::to_string(count) + " experts",
            count, [&](int value) { return count % value == 0; });
   const int dense = spec.cluster.gpus() / p.pp;
+  if (dense % expert_tp(p) != 0)
+    refuse(spec, "parallel.expert_tp", p.expert_tp,
+           "does not divide the " + std::to_string(dense) + " ranks of a stage", dense,
+           [&](int value) {
+             return dense % (value * p.ep) == 0 &&
+                    m.experts.ffn % static_cast<std::uint64_t>(value) == 0;
+           });
   if (dense % (p.ep * expert_tp(p)) != 0)
     refuse(spec, "parallel.ep", p.ep,
            "a stage has " + std::to_string(dense) + " ranks, no multiple of ep x expert_tp " +

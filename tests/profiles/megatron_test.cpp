@@ -463,6 +463,9 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
             "parallel.interleave=2 or 4");
   EXPECT_EQ(error("ep: 3", "nodes: 1", "mixtral-8x7b"),
             "parallel.ep is 3 but does not divide 8 experts; use parallel.ep=2 or 4");
+  EXPECT_EQ(error("expert_tp: 3", "nodes: 1", "mixtral-8x7b"),
+            "parallel.expert_tp is 3 but does not divide the 8 ranks of a stage; use "
+            "parallel.expert_tp=2 or 4");
   EXPECT_EQ(error("ep: 2"),
             "the model has no experts to spread; leave it out, or use a model with experts");
   EXPECT_EQ(error("tp: 2", "nodes: 1", "mixtral-8x7b"),
