@@ -75,6 +75,7 @@ class FsdpWriter {
   void one_micro_batch();
   void pipelined();
   void run(const Slot& slot);
+  void run_in_turns(const Slot& one, const Slot& two);
   void pass_on(const Slot& slot, bool receives);
   void keep_chunks(std::span<const Slot> ahead);
 
@@ -135,9 +136,14 @@ void FsdpWriter::pipelined() {
   for (std::size_t begin = 0, end = 0; begin < slots.size(); begin = end) {
     end = begin + (slots[begin].joined ? 2 : 1);
     keep_chunks(std::span(slots).subspan(begin));
-    for (std::size_t i = begin; i < end; ++i) {
-      pass_on(slots[i], true);
-      run(slots[i]);
+    const bool in_turns = slots[begin].joined && mesh_.ep > 1 && spec_.parallel.reshard != "always";
+    if (in_turns) {
+      run_in_turns(slots[begin], slots[begin + 1]);
+    } else {
+      for (std::size_t i = begin; i < end; ++i) {
+        pass_on(slots[i], true);
+        run(slots[i]);
+      }
     }
     for (std::size_t i = begin; i < end; ++i) pass_on(slots[i], false);
     for (std::size_t i = begin; i < end; ++i) {
@@ -170,6 +176,23 @@ void FsdpWriter::run(const Slot& slot) {
     if (pass != Pass::weight_backward) fetch(backward, i);
     layers_.backward(backward[i], pass);
   }
+}
+
+// A forward and a backward, one of which computes while rows of the other's experts are under way.
+// All their parameters are here before.
+void FsdpWriter::run_in_turns(const Slot& one, const Slot& two) {
+  for (const Slot* slot : {&one, &two}) {
+    const Layers& layers = chunks_[static_cast<std::size_t>(slot->chunk)];
+    for (std::size_t i = 0; i < layers.size(); ++i) fetch(layers, i);
+    pass_on(*slot, true);
+  }
+  const auto script_of = [&](const Slot& slot) {
+    out_.begin_script();
+    run(slot);
+    return out_.end_script();
+  };
+  const ProgramBuilder::Script first = script_of(one), second = script_of(two);
+  out_.take_turns(first, second, kCompute, streams_.ep);
 }
 
 // Hidden states to the next part and their gradients back.

@@ -75,33 +75,66 @@ TEST(TakeTurns, WaitForTheirOwnCallsOnly) {
   EXPECT_EQ(seen, "a0 b0 wait-a a1 wait-b b1 ");
 }
 
-// Mixtral over two stages, 4 layers each. One after the other, a joined pair would change places
-// twice, when each of the two begins; in turns it does at every layer's way to the experts and
-// back.
-TEST(TakeTurns, OverlapPassesOfDualPipeWithExperts) {
-  const Workload workload = plan_workload(
-      test::load_text("model: {base: mixtral-8x7b, layers: 8}\ndevice: h100-sxm\n"
-                      "cluster: {nodes: 1, gpus_per_node: 8}\n"
-                      "parallel: {framework: megatron, pp: 2, dp: 4, ep: 4, schedule: dualpipe, "
-                      "global_batch: 64}\n")
-          .spec);
-  const Program& program = workload.roles[0].iterations[0];
-  EXPECT_TRUE(test::streams_end(program));
-  EXPECT_EQ(test::unmatched_transfers(workload), "");
+Workload with_experts(const std::string& parallel) {
+  return plan_workload(test::load_text("model: {base: mixtral-8x7b, layers: 8}\n"
+                                       "device: {base: h100-sxm, memory_bytes: 0}\n"
+                                       "cluster: {nodes: 1, gpus_per_node: 8}\n"
+                                       "parallel: {pp: 2, dp: 4, ep: 4, global_batch: 64, " +
+                                       parallel + "}\n")
+                           .spec);
+}
+
+// How often a forward computes after a backward, or the other way round; by the first letter of
+// labels.
+int changes_of(const Program& program) {
   int changes = 0;
   char before = ' ';
   for (const Op& op : program.streams[kCompute]) {
     if (op.kind != Op::Kind::compute) continue;
-    const std::string& label = program.labels[op.label];
-    const char pass = label[0] == 'F' ? 'F' : label[0] == 'B' ? 'B' : ' ';
+    const char letter = program.labels[op.label][0];
+    const char pass = letter == 'F' || letter == 'f' ? 'F' : letter == 'o' ? ' ' : 'B';
     changes += pass != before && pass != ' ' && before != ' ';
     before = pass;
   }
-  const std::vector<Slot> slots = pipeline_slots({"dualpipe", 2, 2, 16}, 0);
-  const auto joined =
-      std::count_if(slots.begin(), slots.end(), [](const Slot& slot) { return slot.joined; });
+  return changes;
+}
+
+std::ptrdiff_t joined_slots(const Pipeline& pipeline) {
+  const std::vector<Slot> slots = pipeline_slots(pipeline, 0);
+  return std::count_if(slots.begin(), slots.end(), [](const Slot& slot) { return slot.joined; });
+}
+
+// Two stages, four layers with experts in a pass. One after the other, a joined pair would change
+// places twice, when each of the two begins; in turns it does at every layer's way to the experts
+// and back.
+TEST(TakeTurns, OverlapPassesOfDualPipeWithExperts) {
+  const Workload workload = with_experts("framework: megatron, schedule: dualpipe");
+  for (const Role& role : workload.roles) EXPECT_TRUE(test::streams_end(role.iterations[0]));
+  EXPECT_EQ(test::unmatched_transfers(workload), "");
+  const std::ptrdiff_t joined = joined_slots({"dualpipe", 2, 2, 16});
   ASSERT_GT(joined, 8);
-  EXPECT_GT(changes, joined * 2 * 4);
+  EXPECT_GT(changes_of(workload.roles[0].iterations[0]), joined * 2 * 4);
+}
+
+// In a V a pass has two layers here.
+TEST(TakeTurns, OverlapPassesOfTorchTitansDualPipeV) {
+  const Workload workload = with_experts("framework: torchtitan, schedule: dualpipev");
+  for (const Role& role : workload.roles) EXPECT_TRUE(test::streams_end(role.iterations[0]));
+  EXPECT_EQ(test::unmatched_transfers(workload), "");
+  const std::ptrdiff_t joined = joined_slots({"dualpipev", 2, 2, 16});
+  ASSERT_GT(joined, 8);
+  const int in_turns = changes_of(workload.roles[0].iterations[0]);
+  EXPECT_GT(in_turns, joined * 2 * 2);
+  const Workload apart =
+      with_experts("framework: torchtitan, schedule: dualpipev, reshard_after_forward: always");
+  EXPECT_LT(2 * changes_of(apart.roles[0].iterations[0]), in_turns);
+  for (const char* group : {"ep", "pp.forward", "pp.backward"}) {
+    const auto sums = [&](const Workload& of) {
+      return test::sums_of(of.roles[0].iterations[0], of, group);
+    };
+    EXPECT_EQ(sums(workload).bytes, sums(apart).bytes) << group;
+    EXPECT_EQ(sums(workload).sent, sums(apart).sent) << group;
+  }
 }
 
 }  // namespace
