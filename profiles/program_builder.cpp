@@ -3,6 +3,20 @@
 #include <algorithm>
 
 namespace ghostrank {
+namespace {
+
+// What every op that sends has; how much, and to whom, differs.
+Op message_op(Op::Kind kind, std::uint32_t label, Func func, std::uint16_t group, DataType dtype) {
+  Op op;
+  op.kind = kind;
+  op.func = func;
+  op.dtype = dtype;
+  op.group = group;
+  op.label = label;
+  return op;
+}
+
+}  // namespace
 
 ProgramBuilder::ProgramBuilder(std::vector<std::string> stream_names) {
   program_.streams.resize(stream_names.size());
@@ -41,12 +55,7 @@ void ProgramBuilder::compute(std::size_t stream, std::uint32_t label, Picosecond
 void ProgramBuilder::collective(std::size_t stream, std::uint32_t label, Func func,
                                 std::uint16_t group, DataType dtype, std::uint64_t count,
                                 std::int32_t root) {
-  Op op;
-  op.kind = Op::Kind::collective;
-  op.func = func;
-  op.dtype = dtype;
-  op.group = group;
-  op.label = label;
+  Op op = message_op(Op::Kind::collective, label, func, group, dtype);
   op.count = count;
   op.peer = root;
   append(stream, op);
@@ -54,12 +63,7 @@ void ProgramBuilder::collective(std::size_t stream, std::uint32_t label, Func fu
 
 void ProgramBuilder::ragged(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,
                             DataType dtype, std::uint32_t counts) {
-  Op op;
-  op.kind = Op::Kind::collective;
-  op.func = func;
-  op.dtype = dtype;
-  op.group = group;
-  op.label = label;
+  Op op = message_op(Op::Kind::collective, label, func, group, dtype);
   op.counts = counts;
   append(stream, op);
 }
@@ -67,12 +71,7 @@ void ProgramBuilder::ragged(std::size_t stream, std::uint32_t label, Func func, 
 void ProgramBuilder::transfer(Op::Kind kind, std::size_t stream, std::uint32_t label,
                               std::uint16_t group, std::int32_t offset, DataType dtype,
                               std::uint64_t count) {
-  Op op;
-  op.kind = kind;
-  op.func = Func::send_recv;
-  op.dtype = dtype;
-  op.group = group;
-  op.label = label;
+  Op op = message_op(kind, label, Func::send_recv, group, dtype);
   op.count = count;
   op.peer = offset;
   append(stream, op);

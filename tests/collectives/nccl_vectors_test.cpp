@@ -12,8 +12,8 @@
 
 #include "collectives/nccl.h"
 #include "collectives/nccl_p2p_split.h"
-#include "collectives/nccl_pat.h"
 #include "collectives/schedule.h"
+#include "tests/collectives/nccl_pat_sends.h"
 
 namespace ghostrank {
 namespace {
@@ -155,21 +155,7 @@ TEST(NcclVectors, OfPointToPointPartsAreTheMessages) {
 
 TEST(NcclVectors, OfPatAreTheMessages) {
   ASSERT_EQ(vectors()["pat"].size(), 24U);
-  for (const Json& v : vectors()["pat"]) {
-    const bool gathers = v["op"] == "AG";
-    const int n = v["nranks"];
-    const std::uint64_t size = v["size"], chunk = v["chunk"];
-    const NcclPatPattern pattern =
-        nccl_pat_pattern(gathers ? Func::all_gather : Func::reduce_scatter, n, size, chunk);
-    Json sends = Json::array();
-    for (std::uint64_t at = 0; at < size; at += chunk)
-      for (const NcclPatPattern::Message& m : pattern.messages) {
-        const int distance = 1 << m.dimension;
-        const int peer = (v["rank"].get<int>() + (gathers ? n - distance : distance)) % n;
-        sends.push_back({peer, m.blocks.size() * std::min(chunk, size - at)});
-      }
-    EXPECT_EQ(sends, v["sends"]) << v;
-  }
+  for (const Json& v : vectors()["pat"]) EXPECT_EQ(test::pat_sends(v), v["sends"]) << v;
 }
 
 }  // namespace
