@@ -54,11 +54,10 @@ std::string refusal(const CLI::App& app, const CLI::ParseError& error) {
              "' is not what it takes";
     }
   }
-  if (kind == "ExtrasError") {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
     std::string extras;
-    const std::vector<std::string> remaining = app.remaining();  // the last one first
-    for (auto extra = remaining.rbegin(); extra != remaining.rend(); ++extra)
-      extras += " " + *extra;
+    const std::vector<std::string> remaining = app.remaining();
+    for (const std::string& extra : remaining) extras += " " + extra;
     return (remaining.size() == 1 ? "the following argument was not expected:"
                                   : "the following arguments were not expected:") +
            extras;
