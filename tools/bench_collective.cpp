@@ -2,7 +2,9 @@
 // without a barrier between them, and with -c more calls with real data that are checked. All sizes
 // are phases of one session.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <unistd.h>
 
@@ -75,8 +77,21 @@ void check_values(const BenchFlags& flags, Func func, const std::vector<BenchCal
   }
 }
 
+// NCCL_TESTS_MIN_BW, by which scripts around nccl-tests set a least average bus bandwidth.
+std::optional<double> demanded_GBps() {
+  const char* text = std::getenv("NCCL_TESTS_MIN_BW");
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  char* end = nullptr;
+  const double value = std::strtod(text, &end);
+  if (*end != '\0' || !std::isfinite(value) || value < 0)
+    throw Error("environment: NCCL_TESTS_MIN_BW=" + std::string(text) +
+                " is no bandwidth in GB/s; give a number such as 40, or unset it");
+  return value;
+}
+
 BenchHead head_of(const BenchFlags& flags, Func func, const RunSpec& run) {
   BenchHead head;
+  head.demanded_GBps = demanded_GBps();
   head.func = func;
   head.sizes = range_of(flags, {});
   head.threads = flags.threads.value_or(1);
@@ -263,8 +278,8 @@ std::vector<BenchRow> play_tests(Plan& plan, const BenchFlags& flags, bool table
   return rows;
 }
 
-int outcome(const BenchFlags& flags, const std::vector<BenchRow>& rows, const Control& control,
-            int signal) {
+int outcome(const BenchFlags& flags, const BenchHead& head, const std::vector<BenchRow>& rows,
+            const Control& control, int signal) {
   if (control.stop() != Stop::none) {
     failed("INCOMPLETE: " + humane_count(static_cast<double>(rows.size()), "row") + " measured; " +
            control.stop_reason());
@@ -273,6 +288,9 @@ int outcome(const BenchFlags& flags, const std::vector<BenchRow>& rows, const Co
   int status = 0;
   if (const std::uint64_t wrong = wrong_elements(rows); wrong > 0) {
     status = failed("WRONG: verification found " + std::to_string(wrong) + " wrong elements");
+  }
+  if (!fast_enough(head, rows).value_or(true)) {
+    status = failed("the average bus bandwidth is less than nine tenths of NCCL_TESTS_MIN_BW");
   }
   const std::string reason = unfaithful_reason(rows);
   if (!reason.empty() && !flags.allow_unfaithful) {
@@ -323,7 +341,7 @@ int bench_collective(const Argv& argv, const BenchFlags& flags, Func func, const
     const int unwritten = write_each(
         std::vector<TextFile>{{flags.csv, [&] { return bench_csv(plan.head, rows); }},
                               {flags.json, [&] { return bench_json(identity, plan.head, rows); }}});
-    status = outcome(flags, rows, *control, signals.received());
+    status = outcome(flags, plan.head, rows, *control, signals.received());
     if (unwritten != 0) status = unwritten;
   }
   control->close();

@@ -116,6 +116,7 @@ std::string bench_json(const BenchIdentity& identity, const BenchHead& head,
   Json results = Json::array();
   for (const BenchRow& row : rows) results.push_back(row_json(head, row));
   const std::uint64_t wrong = wrong_elements(rows);
+  const std::optional<bool> fast = fast_enough(head, rows);
   const std::string reason = unfaithful_reason(rows);
   Json hosts = Json::array();
   for (const HostReport& host : identity.hosts) {
@@ -134,7 +135,8 @@ std::string bench_json(const BenchIdentity& identity, const BenchHead& head,
       {"config", config_json_of(identity, head)},
       {"results", std::move(results)},
       {"out_of_bounds", {{"count", wrong}, {"okay", truth(wrong == 0)}}},
-      {"average_bus_bandwidth", {{"bandwidth", average_busbw(rows)}, {"okay", "unchecked"}}},
+      {"average_bus_bandwidth",
+       {{"bandwidth", average_busbw(rows)}, {"okay", fast ? truth(*fast) : "unchecked"}}},
       {"errors", reason.empty() ? Json::array() : Json::array({"not faithful: " + reason})},
       {"ghostrank",
        {{"version", identity.version},

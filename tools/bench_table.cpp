@@ -142,7 +142,10 @@ std::string bench_footer(const BenchHead& head, const std::vector<BenchRow>& row
   const std::uint64_t wrong = wrong_elements(rows);
   std::string text = text_of("# Out of bounds values : %llu %s\n",
                              static_cast<unsigned long long>(wrong), wrong > 0 ? "FAILED" : "OK") +
-                     text_of("# Avg bus bandwidth    : %g \n#\n", average_busbw(rows));
+                     text_of("# Avg bus bandwidth    : %g %s\n#\n", average_busbw(rows),
+                             !fast_enough(head, rows)   ? ""
+                             : *fast_enough(head, rows) ? "OK"
+                                                        : "FAILED");
   if (!rows.empty() && !rows.front().fidelity.modelled) {
     text += "# dilation " + span_of(rows, &BenchRow::dilation) + "\n";
   }
@@ -182,6 +185,12 @@ double average_busbw(const std::vector<BenchRow>& rows) {
   double sum = 0;
   for (const BenchRow& row : rows) sum += row.busbw_GBps;
   return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+}
+
+std::optional<bool> fast_enough(const BenchHead& head, const std::vector<BenchRow>& rows) {
+  constexpr double kTolerated = 0.9;
+  if (!head.demanded_GBps) return std::nullopt;
+  return average_busbw(rows) >= kTolerated * *head.demanded_GBps;
 }
 
 std::string unfaithful_reason(const std::vector<BenchRow>& rows) {

@@ -82,8 +82,9 @@ struct BenchHead {
   int threads = 1, gpus = 1;
   int warmup = 1, iterations = 20, aggregated = 1, checks = 0;
   bool per_iteration = false, timestamps = false;
-  int skipped = 0;                 // leading iterations that per-iteration statistics leave out
-  std::vector<std::string> facts;  // one per line, after nccl-tests' own header
+  int skipped = 0;  // leading iterations that per-iteration statistics leave out
+  std::optional<double> demanded_GBps;  // average bus bandwidth that the run shall have
+  std::vector<std::string> facts;       // one per line, after nccl-tests' own header
 };
 
 std::string bench_header(const BenchHead& head);
@@ -105,6 +106,8 @@ std::string bench_json(const BenchIdentity& identity, const BenchHead& head,
 // Of all rows, as the footer counts them.
 std::uint64_t wrong_elements(const std::vector<BenchRow>& rows);
 double average_busbw(const std::vector<BenchRow>& rows);
+// Whether that is what was demanded; nccl-tests allows a tenth less. Absent: nothing was demanded.
+std::optional<bool> fast_enough(const BenchHead& head, const std::vector<BenchRow>& rows);
 // Why the first row that is not faithful is not; empty: all are.
 std::string unfaithful_reason(const std::vector<BenchRow>& rows);
 

@@ -175,6 +175,20 @@ TEST(BenchTable, TheFooterSumsWrongElementsAndAveragesBusBandwidth) {
   EXPECT_NEAR(std::stod(found[1]), (28.36 + 56.72) / 2, 0.01);
 }
 
+TEST(BenchTable, ADemandedBandwidthIsMetUpToATenth) {
+  const std::vector<BenchRow> rows{row_of(1 << 20, 64.702e-6)};  // 28.36 GB/s
+  BenchHead head;
+  EXPECT_FALSE(fast_enough(head, rows).has_value());
+  EXPECT_NE(bench_footer(head, rows).find("bandwidth    : 28.3609 \n"), std::string::npos)
+      << bench_footer(head, rows);
+  head.demanded_GBps = 31;
+  EXPECT_EQ(fast_enough(head, rows), true);
+  EXPECT_NE(bench_footer(head, rows).find("bandwidth    : 28.3609 OK\n"), std::string::npos);
+  head.demanded_GBps = 32;
+  EXPECT_EQ(fast_enough(head, rows), false);
+  EXPECT_NE(bench_footer(head, rows).find("bandwidth    : 28.3609 FAILED\n"), std::string::npos);
+}
+
 TEST(BenchTable, RedopAndRootAreShownWhereThereAreSome) {
   const BenchCall call{"float", "sum", 3};
   EXPECT_EQ(shown_root(Func::all_reduce, call), -1);
