@@ -173,11 +173,15 @@ CorePlan plan_cores(const CoreWish& wish, const std::vector<int>& usable, int fi
     if (meant) plan.note = "other processes of the job may run on some of the same cores";
     return plan;
   }
-  if (!meant && wish.devices.empty()) return plan;
+  if (!meant && wish.devices.empty() && all == 1) return plan;
   const std::vector<Cpu> cpus = look_at_cpus(usable, wish.devices);
   const auto devices = static_cast<int>(wish.devices.size());
   const auto threads = static_cast<std::size_t>(wish.threads);
-  if (!meant) {
+  const auto cores =
+      std::count_if(cpus.begin(), cpus.end(), [](const Cpu& cpu) { return cpu.sibling == 0; });
+  const bool fills = all > 1 && all >= cores && static_cast<std::size_t>(all) <= cpus.size();
+  if (!meant && !fills) {
+    if (wish.devices.empty()) return plan;
     std::vector<std::vector<int>> near(threads);
     for (std::size_t t = 0; t < threads; ++t) near[t] = near_device(cpus, t % wish.devices.size());
     const auto too_few = [&](const auto& set) {

@@ -4,10 +4,12 @@
 // core, and none as near.
 //
 //   cores given, or a mask narrower than the machine   one core per engine thread
-//   the whole machine                                  threads stay on the CPUs near their NIC,
-//   where
-//                                                      those are fewer; else the kernel chooses
-//   fewer cores than engine threads                    nothing is bound
+//   the whole machine, as many threads as cores        the same: the kernel would put a thread that
+//                                                      it wakes beside the one that woke it
+//   the whole machine, fewer threads                   threads stay on the CPUs near their NIC,
+//                                                      where those are fewer; else the kernel
+//                                                      chooses
+//   fewer CPUs than engine threads                     nothing is bound
 //
 // CPUs are the kernel's numbers. Threading: plain functions; binding concerns the calling thread.
 #pragma once

@@ -3,6 +3,7 @@
 #include "emulator/cores.h"
 
 #include <algorithm>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -108,7 +109,19 @@ TEST(PlanCores, BindsNothingAndSaysSoWhereCoresAreTooFew) {
   EXPECT_NE(plan_cores(wish, inherited, 0, -1).note.find("other processes"), std::string::npos);
 }
 
-TEST(PlanCores, LeavesAWholeMachineToTheKernel) {
+TEST(PlanCores, GivesEveryThreadACoreWhereTheyFillTheMachine) {
+  const Numbers machine = cpus_of_machine();
+  if (machine != cpus_of_this_thread()) GTEST_SKIP() << "not started on the whole machine";
+  if (machine.size() < 2) GTEST_SKIP() << "one core";
+  const auto threads = static_cast<int>(machine.size());
+  const CorePlan plan = plan_cores({"", {}, threads}, machine, 0, threads);
+  std::set<int> used;
+  for (const Numbers& cpus : plan.of_thread) used.insert(cpus.begin(), cpus.end());
+  EXPECT_EQ(used.size(), machine.size());
+  EXPECT_TRUE(plan_cores({"", {}, threads + 1}, machine, 0, threads + 1).of_thread.empty());
+}
+
+TEST(PlanCores, LeavesAMachineWithRoomToTheKernel) {
   const Numbers machine = cpus_of_machine();
   if (machine != cpus_of_this_thread()) GTEST_SKIP() << "not started on the whole machine";
   const CorePlan plan = plan_cores({"", {}, 1}, machine, 0, 1);
