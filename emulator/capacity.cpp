@@ -38,7 +38,7 @@ std::vector<int> flows_between(const Flows& flows, int self, int other) {
 }  // namespace
 
 double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::uint64_t nonce,
-                    int milliseconds) {
+                    int milliseconds, std::chrono::nanoseconds spin) {
   const int self = control.world().rank, size = control.world().size;
   const std::vector<int> right = flows_between(flows, self, (self + 1) % size);
   const std::size_t left = flows_between(flows, self, (self + size - 1) % size).size();
@@ -72,8 +72,7 @@ double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::u
       else
         received += m.header.bytes;
     }
-    if (arrived.empty() && !sent)
-      fabric.wait(std::chrono::milliseconds(1), std::chrono::nanoseconds(0));
+    if (arrived.empty() && !sent) fabric.wait(std::chrono::milliseconds(1), spin);
     arrived.clear();
   }
   const double rate =

@@ -2,6 +2,8 @@
 // needs.
 #pragma once
 
+#include <chrono>
+
 #include "emulator/control.h"
 #include "emulator/fabric/fabric.h"
 #include "emulator/flows.h"
@@ -13,10 +15,10 @@ namespace ghostrank {
 
 // Payload bytes per second that each process sends to its right neighbour while it receives as much
 // from its left one, over the flows of its first shard in turn; all processes measure at once, for
-// about `milliseconds`. The slowest process counts. 0 if stopped, or where no neighbours have
-// flows.
+// about `milliseconds`, awake for `spin` before they block. The slowest process counts. 0 if
+// stopped, or where no neighbours have flows.
 double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::uint64_t nonce,
-                    int milliseconds);
+                    int milliseconds, std::chrono::nanoseconds spin);
 
 // Seconds that the engine spends on one message, from a small ring all-reduce in virtual time.
 double measure_engine();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <sched.h>
 
+#include "emulator/host_facts.h"
 #include "profiles/error.h"
 #include "profiles/quantity.h"
 
@@ -115,6 +116,10 @@ bool bind_this_thread(const std::vector<int>& cpus) {
   const Mask mask = empty_mask();
   for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), kMaskBytes, mask.get());
   return sched_setaffinity(0, kMaskBytes, mask.get()) == 0;
+}
+
+std::chrono::nanoseconds awake_before_sleep(int threads) {
+  return usable_cores() >= threads ? std::chrono::microseconds(20) : std::chrono::microseconds(0);
 }
 
 std::vector<Cpu> look_at_cpus(const std::vector<int>& numbers,

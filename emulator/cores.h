@@ -14,6 +14,7 @@
 // CPUs are the kernel's numbers. Threading: plain functions; binding concerns the calling thread.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,12 @@ std::string hwloc_version();             // empty: built without
 std::vector<int> cpus_of_this_thread();  // ascending
 std::vector<int> cpus_of_machine();      // that are online
 bool bind_this_thread(const std::vector<int>& cpus);
+
+// How long a thread of the engine stays awake before it blocks: about what going to sleep and
+// waking up costs. 0 where the engine threads of the job, `threads` in all, would not have a core
+// each if every process were on this machine: staying awake on a core that another one needs costs
+// more than it saves.
+std::chrono::nanoseconds awake_before_sleep(int threads);
 
 // What is known of `numbers`; a device that is unknown, or near to all, is near to every CPU.
 std::vector<Cpu> look_at_cpus(const std::vector<int>& numbers,

@@ -96,7 +96,9 @@ class Session::Play {
         flows_(spec_, workload, cluster_),
         cores_(settle_cores(spec_, cluster_.shards(), control)),
         stay_on_(cores_.usable),
-        ensemble_(assemble(job, cluster_, flows_, control)),
+        ensemble_(assemble(
+            job, cluster_, flows_, control,
+            cores_.plan.of_thread.empty() ? cores_.usable : cores_.plan.of_thread.front())),
         player_(spec_, workload, cluster_, ensemble_, control, make_shards()) {
     for (HostReport& host : ensemble_.hosts) {
       if (const HostEntry* entry = host_entry(spec_, host.index, cluster_.hosts()))

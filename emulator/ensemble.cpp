@@ -5,6 +5,7 @@
 
 #include "emulator/blob.h"
 #include "emulator/capacity.h"
+#include "emulator/cores.h"
 #include "emulator/fabric/local.h"
 #include "emulator/flow_setup.h"
 #include "emulator/host_facts.h"
@@ -35,9 +36,10 @@ class Assembly {
         hosts_(control.world().size),
         virtual_(spec_.fabric.kind == FabricKind::virtual_time) {}
 
-  Ensemble assemble() {
+  Ensemble assemble(const std::vector<int>& cpus) {
     agree();
     open_fabrics();
+    const StayOn there(cpus.empty() ? cpus_of_this_thread() : cpus);
     measure();
     return std::move(out_);
   }
@@ -112,7 +114,8 @@ class Assembly {
     }
     if (probe) {
       out_.wire_bytes_per_second =
-          measure_wire(control_, flows_, *out_.fabrics[0], out_.nonce, spec_.run.probe_ms);
+          measure_wire(control_, flows_, *out_.fabrics[0], out_.nonce, spec_.run.probe_ms,
+                       awake_before_sleep(cluster_.hosts() * cluster_.shards()));
     }
     BlobWriter mine;
     mine.put(measure_engine());
@@ -139,8 +142,8 @@ class Assembly {
 }  // namespace
 
 Ensemble assemble(const LoadedJob& job, const Cluster& cluster, const Flows& flows,
-                  Control& control) {
-  return Assembly(job, cluster, flows, control).assemble();
+                  Control& control, const std::vector<int>& cpus) {
+  return Assembly(job, cluster, flows, control).assemble(cpus);
 }
 
 }  // namespace ghostrank

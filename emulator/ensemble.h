@@ -29,9 +29,9 @@ struct Ensemble {
   double seconds_per_message = 0;    // of the slowest process's engine; 0: not measured
 };
 
-// Throws Error when the processes play different jobs, cannot reach each other, or were stopped
-// meanwhile.
+// Measures on `cpus`, those of the first engine thread; empty: on any. Throws Error when the
+// processes play different jobs, cannot reach each other, or were stopped meanwhile.
 Ensemble assemble(const LoadedJob& job, const Cluster& cluster, const Flows& flows,
-                  Control& control);
+                  Control& control, const std::vector<int>& cpus);
 
 }  // namespace ghostrank

@@ -23,8 +23,9 @@ constexpr std::chrono::milliseconds kLongestSleep{50}, kLongRest{5};
 // waited for anew.
 constexpr std::chrono::microseconds kExactSleep{500};
 constexpr int kCut = 128;
-// About what going to sleep and waking up costs, and by how much the end of a sleep is late.
-constexpr std::chrono::microseconds kSpin{20}, kWakeUp{60};
+// What is due so soon is waited for awake: without a core of one's own, and with one, which also
+// lets a thread be awake before what is due.
+constexpr std::chrono::microseconds kDueSoon{20}, kWakeUp{60};
 constexpr std::size_t kScratchBytes = 256 << 10;  // stays in the cache
 constexpr std::size_t kMaxPendingEvents = 1u << 27;
 constexpr std::size_t kCachedEvents = 128;
@@ -82,10 +83,7 @@ Shard::Shard(const Setup& setup)
       schedules_(setup.spec, setup.workload, setup.cluster),
       ledger_(1'000'000, setup.spill_path),
       max_spans_(setup.max_spans),
-      // Only where every shard has a core even if every process of the job were on this machine:
-      // spinning on a core that another one needs costs more than it saves.
-      spin_(usable_cores() >= cluster_.hosts() * cluster_.shards() ? kSpin
-                                                                   : std::chrono::nanoseconds(0)) {
+      spin_(awake_before_sleep(cluster_.hosts() * cluster_.shards())) {
   const std::vector<Rank>& mine = cluster_.ranks_of(host_, index_);
   ranks_.resize(mine.size());
   sequences_.resize(mine.size() * workload_.group_names.size());
@@ -269,7 +267,7 @@ void Shard::sleep() {
   }
   // What is due sooner than one could sleep and wake up is waited for awake, whoever wants the
   // core; with a core of its own the shard is awake before what is due.
-  const std::chrono::nanoseconds awake = spin_.count() > 0 ? kWakeUp : kSpin;
+  const std::chrono::nanoseconds awake = spin_.count() > 0 ? kWakeUp : kDueSoon;
   if (timeout > kExactSleep) timeout -= timeout / kCut;
   if (spin_.count() > 0 && timeout > awake) timeout -= awake;
   if (timeout.count() > 0) fabric_.wait(timeout, timeout <= awake ? timeout : spin_);
