@@ -18,6 +18,7 @@ constexpr std::int64_t kWakeNs = 500'000;  // until a thread that was told runs
 constexpr auto kLook = std::chrono::milliseconds(100);
 constexpr double kPulseSeconds = 0.1;
 constexpr double kSilence = 1e12;       // one second, in picoseconds
+constexpr double kDeadlock = 2;         // seconds, after which threads that all wait wait for ever
 constexpr double kLongestLookAway = 1;  // seconds; kLook, and what a busy machine adds
 constexpr auto kLookAtEnd = std::chrono::milliseconds(2);  // when only others still play
 
@@ -259,13 +260,13 @@ void Player::end_a_stall() {
   // Having stood still itself, this process has not heard the others yet.
   if (seconds(away) * segment_.dilation > kLongestLookAway) return;
   const double stood = seconds(now - *since) * segment_.dilation;
-  // In memory nobody is left who could move anything.
-  if (spec_.fabric.kind == FabricKind::memory && control_.world().size == 1)
-    return control_.fail("deadlock: " + watch_->who_is_stuck(now));
-  if (stood < spec_.run.stall_timeout_s) return;
+  // In memory there is nobody else who could move anything.
+  const bool alone = spec_.fabric.kind == FabricKind::memory && control_.world().size == 1;
+  if (stood < (alone ? std::min(kDeadlock, spec_.run.stall_timeout_s) : spec_.run.stall_timeout_s))
+    return;
   report_stall({*since, now});
-  char text[64];
-  std::snprintf(text, sizeof text, "stalled for %.1f s (run.stall_timeout_s): ", stood);
+  char text[64] = "deadlock: ";
+  if (!alone) std::snprintf(text, sizeof text, "stalled for %.1f s (run.stall_timeout_s): ", stood);
   control_.fail(text + watch_->who_is_stuck(now));
 }
 
