@@ -1,8 +1,9 @@
 // Proves a schedule before a byte moves. It plays all ranks at once on symbolic data: every element
 // carries the multiset of contributions it is made of, messages pass through one first-in-first-out
 // queue per connection (channel, source, destination), slice by slice, and no sender is ever more
-// than `credits` messages ahead of its receiver. At the end every rank must hold exactly what
-// schedule.h promises, every contribution exactly once, and every queue must be empty.
+// than `credits` messages ahead of its receiver, nor sends what has not been permitted. At the end
+// every rank must hold exactly what schedule.h promises, every contribution exactly once, and every
+// queue must be empty.
 //
 // It knows nothing of any algorithm and trusts nothing a schedule says: blocks outside the buffers,
 // ends that disagree about a message, deadlocks, connections with two senders, and two actors of a

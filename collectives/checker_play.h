@@ -49,8 +49,9 @@ struct Message {
 };
 
 struct Connection {
-  std::deque<Message> queue;  // sent, not yet consumed
-  int sender = -1;            // the actor that uses it
+  std::deque<Message> queue;    // sent, not yet consumed
+  std::uint64_t permitted = 0;  // messages whose receive was posted and that were not sent yet
+  int sender = -1;              // the actor that uses it
   int waiting_receiver = -1, waiting_sender = -1;
 };
 
@@ -66,7 +67,7 @@ struct ActorState {
   Rank rank = 0;
   int index = 0;  // within the rank
   Actor actor;
-  int k = 0;
+  int k = 0, posted = 0;  // posted: the receives of the steps before it
   Step step;
   bool begun = false;  // what the step depends on has ended
   std::uint32_t slice = 0;
@@ -120,6 +121,7 @@ class Play {
   bool begin(int a);
   void end_step(int a);
   bool receive(int a);
+  void post_receives(int a);
   bool send(int a);
   void take(ActorState& actor, const Message& message, const Block& slice);
   void combine(const ActorState& actor, const Value* arrived, const Block& block, Combine how);

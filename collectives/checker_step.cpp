@@ -68,6 +68,7 @@ void Play::advance(int a) {
       if (!actor.sending) {
         if (!receive(a)) return;
         if (actor.step.local) do_locals(actor);
+        post_receives(a);
       }
       if (!send(a)) return;
       ++actor.slice;
@@ -135,6 +136,22 @@ bool Play::receive(int a) {
   return true;
 }
 
+// Permits what the receives that the actor posts in its step are for.
+void Play::post_receives(int a) {
+  const Posting& posting = schedule_.flow().posting;
+  if (!posting.needed()) return;
+  ActorState& actor = actors_[static_cast<std::size_t>(a)];
+  const int end = std::min(actor.actor.steps, actor.k + posting.receives + 1);
+  for (; actor.posted < end; ++actor.posted) {
+    const Step step = schedule_.step(actor.rank, actor.index, actor.posted);
+    for (const Rank source : step.recv_from) {
+      Connection& link = connection(actor.actor.channel, source, actor.rank);
+      link.permitted += step.slices;
+      if (link.waiting_sender >= 0) runnable_.push_back(std::exchange(link.waiting_sender, -1));
+    }
+  }
+}
+
 void Play::take(ActorState& actor, const Message& message, const Block& slice) {
   actor.received_until = std::max(message.round, actor.received_until + 1);
   report_.rounds = std::max(report_.rounds, actor.received_until);
@@ -196,11 +213,13 @@ std::vector<Value> Play::content(const ActorState& actor, const Block& block) {
   return values;
 }
 
-// The current slice to every peer. False: waits for a credit.
+// The current slice to every peer. False: waits for a credit or, stricter than an engine that goes
+// on meanwhile, for a permission.
 bool Play::send(int a) {
   ActorState& actor = actors_[static_cast<std::size_t>(a)];
   const Block slice = slice_of(actor.step.send, actor.step, actor.slice);
   const std::uint32_t credits = schedule_.flow().credits;
+  const bool needs_permission = schedule_.flow().posting.needed();
   for (; actor.peer < actor.step.send_to.size(); ++actor.peer) {
     const Rank target = actor.step.send_to[actor.peer];
     Connection& link = connection(actor.actor.channel, actor.rank, target);
@@ -209,10 +228,11 @@ bool Play::send(int a) {
                          ", as actor " + str(actors_[static_cast<std::size_t>(link.sender)].index) +
                          " does too");
     link.sender = a;
-    if (credits > 0 && link.queue.size() >= credits) {
+    if (needs_permission ? link.permitted == 0 : credits > 0 && link.queue.size() >= credits) {
       link.waiting_sender = a;
       return false;
     }
+    if (needs_permission) --link.permitted;
     actor.sent_until = std::max(actor.sent_until, actor.received_until) + 1;
     report_.rounds = std::max(report_.rounds, actor.sent_until);
     link.queue.push_back(

@@ -5,6 +5,12 @@
 // for every rank. A rank's segments are its chunk. The last segments may be short or lie beyond the
 // buffer, and those are not sent.
 //
+// A rank that receives posts a buffer and tells the sender so (NOTIFY_RECV_READY); data leaves when
+// both the send and the receive are there. So all rows but halving-doubling, whose buffers are
+// known from the start, need permission (Posting of schedule.h). What tells travels on the
+// connection that both directions share, behind data that left before: two ranks that send each
+// other blocks take turns if one begins the call later than the other's permission arrives.
+//
 // Units: elements, unless the name says bytes. Threading: pure functions.
 #pragma once
 

@@ -5,8 +5,8 @@
 //   i
 //
 // so that step i of the schedule receives what belongs to iteration i-2 and sends what belongs to
-// iteration i, and two more steps end a phase. A receive buffer is posted two iterations ahead, and
-// data leaves only for posted buffers: two credits.
+// iteration i, and two more steps end a phase. A receive is posted two steps ahead, and data leaves
+// only for posted receives (gloo.h).
 //
 //   reduce-scatter   to rank-1: segment (rank+1) s + i; from rank+1: segment (rank+2) s + i,
 //   reduced all-gather       to rank-1: segment  rank    s + i; from rank+1: segment (rank+1) s + i
@@ -17,8 +17,8 @@
 // the other way: to rank+1, every block in two halves.
 //
 // Exact are the messages of every connection, their sizes and their order; the halves of a block
-// are whole elements here, in gloo bytes. Approximated is the moment of a send: here it waits for
-// its credit, there the send waits while the rank goes on for up to two iterations.
+// are whole elements here, in gloo bytes. Approximated is the end of a reduce: here the root posts
+// two chunks' receives at a time, there all at once.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -73,7 +73,9 @@ class GlooRing final : public Schedule {
   std::vector<Phase> phases_;
 };
 
-GlooRing::GlooRing(const Collective& c) : Schedule(c, {.credits = 2}) {
+GlooRing::GlooRing(const Collective& c)
+    : Schedule(c, {.posting = {
+                       .receives = 2, .sends = 2, .receives_first = c.func != Func::all_gather}}) {
   if (c.size == 1 || c.count == 0) return;
   if (c.func == Func::all_gather) {
     phases_ = {{0, 2 * (c.size - 1), Combine::copy}};

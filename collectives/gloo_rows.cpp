@@ -24,19 +24,33 @@ std::uint64_t all_counts(const Collective& c) {
   return std::accumulate(c.counts->begin(), c.counts->end(), std::uint64_t{0});
 }
 
-// Posts everything at once and cuts nothing.
-template <const Form& kForm>
-std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
+// Receives that are posted ahead.
+constexpr int kNext = 1;          // that of the next step
+constexpr int kOfEveryPeer = -1;  // all-to-all: send i, then receive i, for every i; gather: all
+
+// Cuts nothing.
+std::unique_ptr<Schedule> posted(const Form& form, Posting posting, const Collective& c,
+                                 const Communicator& comm) {
   check_arguments(c, comm);
-  return std::make_unique<Textbook>(kForm, c, Communicator{});
+  if (posting.receives == kOfEveryPeer) posting.receives = c.size - 1;
+  return std::make_unique<Textbook>(form, c, Communicator{.flow = {.posting = posting}});
+}
+
+template <const Form& kForm, int kReceives>
+std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
+  return posted(kForm, {.receives = kReceives}, c, comm);
+}
+
+std::unique_ptr<Schedule> make_barrier(const Collective& c, const Communicator& comm) {
+  return posted(kDisseminationBarrier, {.receives = kNext, .sends = 1, .receives_first = true}, c,
+                comm);
 }
 
 // One operation in flight; nothing at all where all blocks are empty.
 std::unique_ptr<Schedule> make_all_gather_v(const Collective& c, const Communicator& comm) {
   check_arguments(c, comm);
-  Communicator one;
-  one.flow.credits = 1;
-  return std::make_unique<Textbook>(all_counts(c) == 0 ? kNothing : kRingAllGatherV, c, one);
+  return posted(all_counts(c) == 0 ? kNothing : kRingAllGatherV, {.receives = kNext, .sends = 1}, c,
+                comm);
 }
 
 std::uint64_t ranks(const Collective& c) { return static_cast<std::uint64_t>(c.size); }
@@ -152,20 +166,21 @@ const std::array kRows{
               "2(n-1) S and notifications", make_gloo_halving, halving_doubling},
     Algorithm{"gloo", Func::all_gather, "ring", "2(n-1)", "n(n-1) S", make_gloo_ring, all_gather},
     Algorithm{"gloo", Func::broadcast, "binomial", "ceil(log2 n)", "(n-1) S",
-              make<kNearestFirstBroadcast>, broadcast},
+              make<kNearestFirstBroadcast, kNext>, broadcast},
     Algorithm{"gloo", Func::reduce, "ring", "n s - 2 + n-1",
               "(n-1) S and S without the root's part", make_gloo_ring, reduce},
-    Algorithm{"gloo", Func::all_to_all, "linear", "n-1", "n(n-1) S", make<kLinearAllToAll>,
-              all_to_all},
-    Algorithm{"gloo", Func::send_recv, "direct", "1", "S", make<kSendRecv>, send_recv},
-    Algorithm{"gloo", Func::barrier, "dissemination", "ceil(log2 n)", "0",
-              make<kDisseminationBarrier>, barrier},
-    Algorithm{"gloo", Func::gather, "linear", "n-1", "(n-1) S", make<kLinearGather>, direct},
-    Algorithm{"gloo", Func::scatter, "linear", "n-1", "(n-1) S", make<kLinearScatter>, direct},
+    Algorithm{"gloo", Func::all_to_all, "linear", "n-1", "n(n-1) S",
+              make<kLinearAllToAll, kOfEveryPeer>, all_to_all},
+    Algorithm{"gloo", Func::send_recv, "direct", "1", "S", make<kSendRecv, kNext>, send_recv},
+    Algorithm{"gloo", Func::barrier, "dissemination", "ceil(log2 n)", "0", make_barrier, barrier},
+    Algorithm{"gloo", Func::gather, "linear", "n-1", "(n-1) S", make<kLinearGather, kOfEveryPeer>,
+              direct},
+    Algorithm{"gloo", Func::scatter, "linear", "n-1", "(n-1) S", make<kLinearScatter, kNext>,
+              direct},
     Algorithm{"gloo", Func::all_gather_v, "ring", "n-1", "(n-1) T", make_all_gather_v,
               all_gather_v},
-    Algorithm{"gloo", Func::all_to_all_v, "linear", "n-1", "T - own", make<kLinearAllToAll>,
-              all_to_all_v},
+    Algorithm{"gloo", Func::all_to_all_v, "linear", "n-1", "T - own",
+              make<kLinearAllToAll, kOfEveryPeer>, all_to_all_v},
 };
 
 }  // namespace

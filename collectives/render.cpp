@@ -65,6 +65,7 @@ std::string headline(const Schedule& schedule, Rank rank) {
   if (schedule.protocol() != Protocol::simple)
     text += ", protocol " + std::string(name_of(schedule.protocol()));
   if (schedule.flow().credits > 0) text += ", credits " + std::to_string(schedule.flow().credits);
+  if (schedule.flow().posting.needed()) text += ", data leaves for posted receives";
   return text + '\n';
 }
 

@@ -181,10 +181,23 @@ inline Block slice_of(const Block& block, const Step& step, std::uint32_t s) {
   return {block.offset + begin, std::min(length, block.count - begin), block.buffer};
 }
 
+// Of a library whose data leaves only for a receive that has been posted: the receiver tells the
+// sender, a permission per message and in the messages' order. Says what a rank that stands in step
+// k, and has received what that step receives, has posted. Such schedules have one actor per rank,
+// which receives nothing in step 0.
+struct Posting {
+  int receives = 0;  // those of all steps up to k + receives; 0: no permission is needed
+  int sends = 0;     // this one and the earlier ones that may still wait for theirs; 0: any number
+  bool receives_first = false;  // a step's receive before its send; else after it
+
+  bool needed() const { return receives > 0; }
+};
+
 // Limits of one connection (channel, source, destination), as data of the library profile; 0 =
 // none.
 struct FlowControl {
   std::uint32_t credits = 0;  // messages sent and not yet consumed by the receiver's actor
+  Posting posting{};
 };
 
 // How a library's messages carry their elements. All but `simple` mix flags with the data, so that

@@ -19,6 +19,7 @@ struct Event {
   enum class Kind : std::uint8_t {
     compute_done,  // `stream` of `rank` goes on
     arrival,       // a message for `rank`
+    delivery,      // the same, after what holds it up at its rank
     post,          // the egress has its turn for the message `held`, to another process
     node_done,     // a call inside a node ends for `flight` and those behind it
   };

@@ -130,21 +130,23 @@ void Flows::number_ends() {
   }
 }
 
-int Flows::index_of(Rank from, Rank to, const Header& h, const NicPair& nics) const {
-  Key key;
-  std::size_t end = 0;
-  if (kind_ == FlowKind::connection) {
-    // A credit goes back on the flow of its data.
-    end = h.kind == MessageKind::credit ? 1 : 0;
-    key = {end == 0 ? joined(from, to) : joined(to, from), named(h.group, h.channel)};
-  } else {
-    const int a = owner(at(from, nics.source)), b = owner(at(to, nics.target));
-    end = a < b ? 0 : 1;
-    key = {joined(std::min(a, b), std::max(a, b)), 0};
-  }
+// -1: there is none.
+int Flows::index_at(const Key& key, std::size_t end) const {
   const auto found = known_.find(key);
   if (found == known_.end()) return -1;
   return flows_[static_cast<std::size_t>(found->second)].index[end];
+}
+
+int Flows::index_of(Rank from, Rank to, const Header& h, const NicPair& nics) const {
+  if (kind_ == FlowKind::connection) {
+    const std::uint64_t connection = named(h.group, h.channel);
+    const int with_data =
+        h.kind == MessageKind::credit ? -1 : index_at({joined(from, to), connection}, 0);
+    if (with_data >= 0 || h.kind == MessageKind::data) return with_data;
+    return index_at({joined(to, from), connection}, 1);  // back on the flow of its data
+  }
+  const int a = owner(at(from, nics.source)), b = owner(at(to, nics.target));
+  return index_at({joined(std::min(a, b), std::max(a, b)), 0}, a < b ? 0 : 1);
 }
 
 std::vector<std::array<int, 3>> Flows::per_host_pair() const {

@@ -8,7 +8,8 @@
 //   colocated: wire           an endpoint per node at least
 //
 // A flow is one connection of the provider: over TCP one 5-tuple each way. A message of (source,
-// target) always takes the same flow; a credit returns on the flow of its data, the other way.
+// target) always takes the same flow; a credit returns on the flow of its data, the other way. A
+// permission shares the flow of data that goes its way, if there is any; else it is like a credit.
 //
 // A provider joins two endpoints by one connection and no more. So n flows between two NICs need
 // n pairs of endpoints, and ceil(sqrt(n)) lanes on either side have that many: flow i joins lane
@@ -83,6 +84,7 @@ class Flows {
     }
   };
 
+  int index_at(const Key& key, std::size_t end) const;
   Place at(Rank rank, int nic) const;
   int owner(const Place& place) const;
   int endpoint_for(const Place& place, int owner, int lane);

@@ -46,10 +46,21 @@ struct CreditLine {
   std::uint32_t left = 0;
 };
 
-// Of an actor whose schedule has credits.
+// A message that leaves when its receiver has posted the receive.
+struct WaitingSend {
+  Rank peer = kNoRank;
+  bool permitted = false;  // and held only by a full fabric
+  Block slice;
+  Moment ready;
+};
+
+// Of an actor whose schedule has credits or needs permissions; of these a line has those that came
+// before their send.
 struct Credits {
   std::vector<CreditLine> lines;
-  Route back;  // by which they return
+  Route back;                        // by which they return
+  int posted = 0;                    // receives of the steps before this one were permitted
+  std::vector<WaitingSend> waiting;  // in the order of their steps
 };
 
 // One actor of one collective in flight: where it stands in its schedule.
@@ -75,7 +86,7 @@ struct Flight {
   std::uint32_t group = kNil, sequence = 0;  // group: kNil while it is not in use
   Rank position = kNoRank, peer = kNoRank;   // peer: of a send or recv, else kNoRank
   int waiting = 0;                           // actors that wait for others
-  bool lone = false;                         // has one actor, for whom everything is
+  bool lone = false;  // has one actor, for whom everything is at once: without permissions
   std::vector<ActorState> actors;
   const Op* op = nullptr;
   std::unique_ptr<Schedule> transfer;  // owns the schedule of a send or recv

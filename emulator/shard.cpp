@@ -112,6 +112,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   std::fill(nics_.begin(), nics_.end(), Port{});
   std::fill(pace_.begin(), pace_.end(), Pace{});
   outbox_.resize(static_cast<std::size_t>(cluster_.shards()) + flows_.of(host_, index_).size());
+  connections_.clear();
   timers_.clear();
   meetings_.clear();
   open_.assign(segment_.count, {});
@@ -345,6 +346,8 @@ void Shard::fire(Event& event) {
       }
       return arrive(r, event);
     }
+    case Event::Kind::delivery:
+      return arrive(r, event);
     case Event::Kind::node_done:
       return end_in_node(event.flight, event.t);
     case Event::Kind::post: {

@@ -6,6 +6,7 @@
 //   shard_ranks.cpp     streams and events: what a rank does next
 //   shard_flights.cpp   collectives in flight and their actors
 //   shard_messages.cpp  how slices leave, arrive, are matched and combined
+//   shard_credits.cpp   credits, and permissions of libraries that post receives
 //   shard_stalls.cpp    when nothing moves: since when, and who waits for whom
 //
 // Shards of a process meet only through SPSC rings (real time) or mailboxes swapped at a window
@@ -26,6 +27,7 @@
 
 #include "emulator/clock.h"
 #include "emulator/cluster.h"
+#include "emulator/connections.h"
 #include "emulator/fabric/fabric.h"
 #include "emulator/flows.h"
 #include "emulator/histogram.h"
@@ -203,13 +205,29 @@ class Shard {
   bool begin_step(Flight& f, ActorState& a);
   void wake_waiting(RankState& r, Flight& f);
   void posted(Flight& f, std::uint32_t actor);
-  bool take_credit(Flight& f, ActorState& a);
 
   // shard_messages.cpp
+  struct Leaving {  // what a message says of itself, besides what its flight does
+    MessageKind kind;
+    std::uint32_t actor;  // of the sender of the data
+    std::uint16_t channel;
+    std::uint64_t bytes;
+    Moment ready;
+
+    void describe(const Flight& f, Event& e) const {
+      e.bytes = bytes;
+      e.group = f.group;
+      e.sequence = f.sequence;
+      e.source = f.position;
+      e.actor = actor;
+      e.channel = channel;
+      e.message = kind;
+      e.held = kNil;
+    }
+  };
   void send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer, const Block& slice);
   void find_route(const RankState& r, Flight& f, int channel, Rank peer, bool back, Route& route);
   void settle(const Flight& f, Route& route);
-  struct Leaving;
   void leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload payload);
   void leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
                      Picoseconds start, Payload payload);
@@ -222,8 +240,21 @@ class Shard {
   void adopt_early(RankState& r, Flight& f);
   void push_early(EarlyList& list, const Event& e);
   Event unlink_early(EarlyList& list, std::uint32_t before, std::uint32_t i);
+
+  // shard_credits.cpp
+  void control_arrived(RankState& r, Flight* f, const Event& e);
+  bool take_credit(RankState& r, Flight& f, std::uint32_t actor);
   void return_credit(RankState& r, Flight& f, ActorState& a, const Event& consumed);
   void credit_arrived(RankState& r, Flight& f, const Event& e);
+  bool exchange(RankState& r, Flight& f, std::uint32_t actor);
+  bool post_receives(RankState& r, Flight& f, std::uint32_t actor);
+  void permit(RankState& r, Flight& f, std::uint32_t actor, Rank source);
+  void permission_arrived(RankState& r, Flight& f, const Event& e);
+  void keep_permission(Flight& f, const Event& e);
+  bool send_permitted(RankState& r, Flight& f, std::uint32_t actor);
+  void deliver(const Event& e, Picoseconds at);
+  void send_on_connection(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
+                          const Block& slice);
 
   const JobSpec& spec_;
   const Workload& workload_;
@@ -246,8 +277,9 @@ class Shard {
   std::uint32_t ranks_left_ = 0;
   std::vector<IterationPart> open_;  // iterations that not every rank here has ended
   TimerQueue<Event> timers_;
-  std::vector<Port> nics_;  // of the whole cluster; only this shard's nodes are used
-  struct Pace {             // of a NIC, in a busy period
+  std::vector<Port> nics_;   // of the whole cluster; only this shard's nodes are used
+  Connections connections_;  // of libraries that need permissions, where the links have a rate
+  struct Pace {              // of a NIC, in a busy period
     Picoseconds first_late = 0, last_late = 0, free_at = -1;
   };
   std::vector<Pace> pace_;

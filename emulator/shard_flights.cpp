@@ -64,7 +64,8 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   }
   const int actors = f.schedule->actors(f.position);
   f.actors_left = actors;
-  f.lone = actors == 1;
+  const FlowControl& flow = f.schedule->flow();
+  f.lone = actors == 1 && !flow.posting.needed();
   f.waiting = 0;
   if (f.actors.size() < static_cast<std::size_t>(actors))
     f.actors.resize(static_cast<std::size_t>(actors));
@@ -82,13 +83,14 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
     a.early = {};
     a.route = {};
     a.awaiting = 0;
-    if (f.schedule->flow().credits == 0) {
+    if (flow.credits == 0 && !flow.posting.needed()) {
       a.credits.reset();
     } else if (!a.credits) {
       a.credits = std::make_unique<Credits>();
     } else {
       a.credits->lines.clear();
       a.credits->back = {};
+      a.credits->posted = 0;
     }
     if (a.steps > 0) load_step(f, static_cast<std::uint32_t>(i));
   }
@@ -243,8 +245,8 @@ void Shard::wake_waiting(RankState& r, Flight& f) {
   }
 }
 
-// Walks as far as it can: until something has not arrived, a credit is missing, a full fabric holds
-// it, or another actor must go first. True when it got to its end.
+// Walks as far as it can: until something has not arrived, a credit or permission is missing, a
+// full fabric holds it, or another actor must go first. True when it got to its end.
 bool Shard::walk_actor(RankState& r, Flight& f, std::uint32_t actor) {
   ActorState& a = f.actors[actor];
   while (a.k < a.steps) {
@@ -252,7 +254,7 @@ bool Shard::walk_actor(RankState& r, Flight& f, std::uint32_t actor) {
     while (a.slice < a.step.slices) {
       if (a.awaiting && (a.early.head == kNil || !take_early(r, f, actor))) return false;
       a.held = a.unposted > 0;
-      if (a.held || (a.credits && !take_credit(f, a))) return false;
+      if (a.held || (a.credits && !take_credit(r, f, actor))) return false;
       if (a.step.local && segment_.verify) do_locals(f, actor);
       if (!a.step.send_to.empty()) {
         const Block slice = slice_of(a.step.send, a.step, a.slice);
@@ -267,7 +269,7 @@ bool Shard::walk_actor(RankState& r, Flight& f, std::uint32_t actor) {
   }
   a.awaiting = 0;
   a.held = a.unposted > 0;
-  return !a.held;
+  return !a.held && (!a.credits || a.credits->waiting.empty());
 }
 
 void Shard::run_actor(RankState& r, Flight& f, std::uint32_t actor) {
@@ -284,25 +286,10 @@ void Shard::run_actor(RankState& r, Flight& f, std::uint32_t actor) {
 // A message of this actor that a full fabric had not taken has left.
 void Shard::posted(Flight& f, std::uint32_t actor) {
   ActorState& a = f.actors[actor];
-  if (--a.unposted == 0 && a.held) run_actor(ranks_[f.rank], f, actor);
-}
-
-// Takes one credit of every peer of the step, or none.
-bool Shard::take_credit(Flight& f, ActorState& a) {
-  const std::uint32_t limit = f.schedule->flow().credits;
-  std::vector<CreditLine>& credits = a.credits->lines;
-  credits.reserve(credits.size() + kMaxPeers);  // keeps the pointers below valid
-  std::array<CreditLine*, kMaxPeers> lines{};
-  std::size_t n = 0;
-  for (Rank peer : a.step.send_to) {
-    auto line = std::find_if(credits.begin(), credits.end(),
-                             [&](const CreditLine& c) { return c.peer == peer; });
-    if (line == credits.end()) line = credits.insert(credits.end(), {peer, limit});
-    if (line->left == 0) return false;
-    lines[n++] = &*line;
-  }
-  for (std::size_t i = 0; i < n; ++i) --lines[i]->left;
-  return true;
+  if (--a.unposted > 0 || !a.held) return;
+  RankState& r = ranks_[f.rank];
+  if (a.credits && !send_permitted(r, f, actor)) return;
+  run_actor(r, f, actor);
 }
 
 }  // namespace ghostrank

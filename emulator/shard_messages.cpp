@@ -1,5 +1,5 @@
-// Messages of collectives in flight: how slices leave, arrive, are matched and combined, and how
-// credits come back. See shard.h.
+// Messages of collectives in flight: how slices leave, arrive, are matched and combined. See
+// shard.h.
 #include <algorithm>
 #include <cstring>
 
@@ -9,6 +9,10 @@
 
 namespace ghostrank {
 namespace {
+
+// Libraries that post receives read their connections on a thread of its own: the one that called
+// goes on when it has been woken, and control messages right behind the data are heard before.
+constexpr Picoseconds kCallerWakes = 20 * kPicosPerMicro;
 
 std::uint32_t to_ns(Picoseconds t) {
   return static_cast<std::uint32_t>(
@@ -71,7 +75,9 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bo
   Header h;
   h.group = f.group;
   h.channel = static_cast<std::uint16_t>(channel);
-  h.kind = back ? MessageKind::credit : MessageKind::data;
+  h.kind = !back                                 ? MessageKind::data
+           : f.schedule->flow().posting.needed() ? MessageKind::permission
+                                                 : MessageKind::credit;
   route.flow = flows_.index_of(r.id, route.target, h, route.nics);
   if (route.flow >= 0) return;
   fail("rank " + std::to_string(r.id) + " sends to rank " + std::to_string(route.target) +
@@ -90,26 +96,6 @@ void Shard::settle(const Flight& f, Route& route) {
   }
   route.sent = {};
 }
-
-// What a message says of itself, besides what its flight does.
-struct Shard::Leaving {
-  MessageKind kind;
-  std::uint32_t actor;  // of the sender of the data
-  std::uint16_t channel;
-  std::uint64_t bytes;
-  Moment ready;
-
-  void describe(const Flight& f, Event& e) const {
-    e.bytes = bytes;
-    e.group = f.group;
-    e.sequence = f.sequence;
-    e.source = f.position;
-    e.actor = actor;
-    e.channel = channel;
-    e.message = kind;
-    e.held = kNil;
-  }
-};
 
 void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
                        const Block& slice) {
@@ -135,14 +121,14 @@ void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
 }
 
 // Puts a message on its way: over NVLink inside the node, through the modelled NICs inside this
-// process, or through the fabric when the egress has its turn. Credits pass data on a queue of
-// their own, and nobody waits until they have gone.
+// process, or through the fabric when the egress has its turn. Credits and permissions pass other
+// connections' data on a queue of their own; nobody waits until credits have gone.
 void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload payload) {
-  const bool node = route.hop == Route::Hop::node, credit = m.kind == MessageKind::credit;
+  const bool node = route.hop == Route::Hop::node, data = m.kind == MessageKind::data;
   const LinkSpeed& link = node ? intra_ : nic_;
   const Picoseconds d = link.serialise(m.bytes);
   Moment t = m.ready;
-  if (link.limited() && (node || !credit)) {
+  if (link.limited() && (node || data)) {
     Port& port = node ? r.nvlink : nics_[static_cast<std::size_t>(route.nics.source)];
     t.at = port.take_egress(t.at, d);
   }
@@ -157,7 +143,7 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
       left -= n;
     }
   }
-  const bool through_nic = !node && !credit && nic_.limited();
+  const bool through_nic = !node && data && nic_.limited();
   if (route.shard != index_) {
     Parcel p{.message = {{}, std::move(payload)}};
     m.describe(f, p.event);
@@ -165,7 +151,7 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
     p.event.rank = route.rank;
     p.event.nic = route.nics.target;
     p.event.through_nic = through_nic;
-    p.event.flight = credit ? nullptr : &f;
+    p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
     return hand_over(route.shard, std::move(p));
   }
   Event& e = schedule(Event::Kind::arrival, t, route.rank);
@@ -204,6 +190,7 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   p.event.actor = m.actor;
   p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
   if (start <= now_) return hand_over(cluster_.shards() + route.flow, std::move(p));
+  if (m.kind == MessageKind::permission) p.event.flight = nullptr;  // its rank does not wait for it
   if (p.event.flight) ++f.actors[m.actor].unposted;
   Event e = p.event;
   e.held = held_.put(std::move(p));
@@ -273,11 +260,10 @@ Flight* Shard::find_flight(const RankState& r, const Event& e) const {
 
 void Shard::arrive(RankState& r, const Event& e) {
   Flight* f = e.flight && e.flight->expects(e) ? e.flight : find_flight(r, e);
-  if (e.message == MessageKind::credit) {
-    if (f) credit_arrived(r, *f, e);  // else: the sender has ended, nobody waits for it
-    return;
-  }
+  if (e.message != MessageKind::data) return control_arrived(r, f, e);
   if (!f) return push_early(r.early, e);
+  if (!f->lone && e.kind == Event::Kind::arrival && f->schedule->flow().posting.needed())
+    return deliver(e, e.t.at + kCallerWakes);
   const std::uint32_t actor = receiver_of(*f, e);
   if (actor >= f->actors.size()) return fail(stray(e));
   ActorState& a = f->actors[actor];
@@ -317,7 +303,7 @@ void Shard::accept(RankState& r, Flight& f, std::uint32_t actor, int bit, const 
   }
   a.ready = later(a.ready, e.t);
   a.awaiting = static_cast<std::uint8_t>(a.awaiting & ~(1u << bit));
-  if (a.credits) return_credit(r, f, a, e);
+  if (a.credits && f.schedule->flow().credits > 0) return_credit(r, f, a, e);
 }
 
 // Accepts what has come before its time; true when nothing more is awaited.
@@ -350,6 +336,11 @@ void Shard::adopt_early(RankState& r, Flight& f) {
     const std::uint32_t next = early_[i].next;
     if (find_flight(r, early_[i].event) == &f) {
       const Event e = unlink_early(r.early, before, i);
+      if (e.message == MessageKind::permission) {
+        keep_permission(f, e);
+        i = next;
+        continue;
+      }
       const std::uint32_t actor = receiver_of(f, e);
       if (actor >= f.actors.size()) return fail(stray(e));
       push_early(f.actors[actor].early, e);
@@ -371,29 +362,6 @@ Event Shard::unlink_early(EarlyList& list, std::uint32_t before, std::uint32_t i
   (before == kNil ? list.head : early_[before].next) = m.next;
   if (list.tail == i) list.tail = before;
   return m.event;
-}
-
-// ---- Credits ----
-
-// It takes the way of its data back, which only a real fabric sees.
-void Shard::return_credit(RankState& r, Flight& f, ActorState& a, const Event& consumed) {
-  Route& back = a.credits->back;
-  if (back.peer != consumed.source) find_route(r, f, consumed.channel, consumed.source, true, back);
-  const Leaving credit{MessageKind::credit, consumed.actor, consumed.channel, 0,
-                       later(consumed.t, f.start)};
-  leave(r, f, back, credit, nullptr);
-}
-
-void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {
-  if (e.actor >= static_cast<std::uint32_t>(f.schedule->actors(f.position))) return;
-  ActorState& a = f.actors[e.actor];
-  if (!a.credits) return;
-  for (CreditLine& line : a.credits->lines) {
-    if (line.peer != e.source) continue;
-    if (line.left++ > 0 || a.k >= a.steps || a.waits || a.awaiting || a.held) return;
-    a.ready = later(a.ready, e.t);
-    return run_actor(r, f, e.actor);
-  }
 }
 
 }  // namespace ghostrank

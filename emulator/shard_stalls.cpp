@@ -62,7 +62,8 @@ std::string Shard::what_is_stuck() const {
         continue;
       }
       for (const ActorState& a : f->actors) {
-        if (a.k >= a.steps || a.waits) continue;  // for another actor of its rank: not the cause
+        const bool sends = a.credits && !a.credits->waiting.empty();
+        if ((a.k >= a.steps && !sends) || a.waits) continue;  // for another actor: not the cause
         add(call + " (" + row.algorithm + ", channel " + std::to_string(a.channel) + ", step " +
             std::to_string(a.k) + " of " + std::to_string(a.steps) + ") waits for " +
             what_is_awaited(*f, a));
@@ -91,6 +92,8 @@ std::string Shard::what_is_awaited(const Flight& f, const ActorState& a) const {
     if (a.awaiting >> i & 1) text += (text.empty() ? "" : " and ") + named(a.step.recv_from[i]);
   }
   if (!text.empty()) return text;
+  if (a.credits && !a.credits->waiting.empty())
+    return named(a.credits->waiting.front().peer) + " to post a receive";
   for (int i = 0; i < a.step.send_to.size(); ++i)
     text += (text.empty() ? "room to send to " : " and ") + named(a.step.send_to[i]);
   return text.empty() ? "its turn" : text;

@@ -123,7 +123,8 @@ class Planner {
       for (const auto& edge : traffic.edges)
         add_edge(row, call, edge,
                  nics_of(cluster_, schedule, members, edge.from, edge.to, edge.channel), times);
-      if (schedule.flow().credits > 0) row.wire_credits += row.wire_messages - sent_before;
+      if (schedule.flow().credits > 0 || schedule.flow().posting.needed())
+        row.wire_credits += row.wire_messages - sent_before;
     }
     const std::uint64_t members = workload_.groups[call.group].members.size();
     const bool one_delay =

@@ -21,7 +21,7 @@ struct CollectiveTraffic {  // one row per (function, group kind, algorithm)
   double seconds_at_least = 0;  // closed form: the busiest NIC's bytes at its rate, longest group
   double chained_seconds =
       0;  // the same, but no call is shorter than its longest chain of messages
-  std::uint64_t wire_credits = 0;  // go back for wire_messages
+  std::uint64_t wire_credits = 0;  // or permissions: go back for wire_messages
 };
 
 struct TrafficPlan {

@@ -17,7 +17,12 @@ namespace ghostrank {
 
 using Payload = std::unique_ptr<std::byte[]>;
 
-enum class MessageKind : std::uint8_t { data = 1, credit = 2, probe = 3 };
+enum class MessageKind : std::uint8_t {
+  data = 1,
+  credit = 2,  // a slot of the receiver is free again
+  probe = 3,
+  permission = 5,  // a receive has been posted; 4 is a frame, which only a fabric sees
+};
 
 struct Header {
   std::uint64_t nonce = 0;     // of the run: strays are dropped and counted
@@ -29,7 +34,7 @@ struct Header {
   MessageKind kind = MessageKind::data;
   // By which it comes into the target's node, counted from 1; 0: that of the target's GPU.
   std::uint8_t nic = 0;
-  std::uint32_t actor = 0;    // of the sender, within the collective; a credit brings it back
+  std::uint32_t actor = 0;    // of the data's sender, within the collective
   std::uint64_t bytes = 0;    // payload of the whole message
   Picoseconds start = 0;      // when its serialisation ideally began, in emulated time
   std::uint32_t slip_ns = 0;  // lateness that the chain behind it owes to its hosts, emulated

@@ -6,7 +6,8 @@ namespace ghostrank {
 namespace {
 
 bool may_be_framed(MessageKind kind) {
-  return kind == MessageKind::data || kind == MessageKind::credit || kind == MessageKind::probe;
+  return kind == MessageKind::data || kind == MessageKind::credit || kind == MessageKind::probe ||
+         kind == MessageKind::permission;
 }
 
 }  // namespace

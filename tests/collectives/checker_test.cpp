@@ -89,6 +89,23 @@ TEST(Checker, FindsADeadlockForWantOfCredits) {
                        "rank 1 actor 0 step 0 waits for a credit from rank 0"));
 }
 
+TEST(Checker, FindsADeadlockForWantOfAPostedReceive) {
+  // Both send two messages before they receive any.
+  const Collective c{Func::all_reduce, 2, 4, 4, 0};
+  Script::Actors actors(2);
+  for (Rank r = 0; r < 2; ++r) {
+    const auto half = [](std::uint64_t first) { return Block{first, 2}; };
+    actors[static_cast<std::size_t>(r)] = {{0,
+                                            {send_to(1 - r, half(0)), send_to(1 - r, half(2)),
+                                             receive_from(1 - r, half(0), Combine::reduce),
+                                             receive_from(1 - r, half(2), Combine::reduce)}}};
+  }
+  const auto posting = [](int receives) { return FlowControl{.posting = {.receives = receives}}; };
+  EXPECT_EQ(error_of(Script(c, actors, posting(2))), "");
+  EXPECT_TRUE(contains(error_of(Script(c, actors, posting(1))),
+                       "rank 1 actor 0 step 0 waits for a receive to be posted by rank 0"));
+}
+
 TEST(Checker, FindsLeftOverMessages) {
   Script::Actors actors = ring();
   actors[2][0].steps.push_back(send_to(3, {0, 0}));

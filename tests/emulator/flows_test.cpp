@@ -101,6 +101,11 @@ TEST(Flows, GiveEveryConnectionOfTheLibraryOneOfItsOwn) {
     EXPECT_EQ(f.flows.of(from.host, 0)[static_cast<std::size_t>(flow)].flow,
               f.flows.of(to.host, 0)[static_cast<std::size_t>(back)].flow)
         << "a credit takes the flow of its data";
+    Header permission = data;
+    permission.kind = MessageKind::permission;
+    EXPECT_EQ(f.flows.index_of(c.to, c.from, permission, {c.nics.target, c.nics.source}), back)
+        << "no data goes its way";
+    EXPECT_EQ(f.flows.index_of(c.from, c.to, permission, c.nics), flow) << "behind data";
     data.channel = 99;
     EXPECT_EQ(f.flows.index_of(c.from, c.to, data, c.nics), -1);
   }

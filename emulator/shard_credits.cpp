@@ -1,0 +1,204 @@
+// What lets messages leave: credits, which return when a message has been taken, and permissions of
+// libraries that post receives (Posting of schedule.h). See shard.h.
+//
+//   a step of an actor     permits the receives that it posts; sends what has been permitted, and
+//                          goes on: the rest waits in Credits::waiting
+//   a permission arrives   the oldest send to its peer that waits leaves; an actor that could not
+//                          go on without goes on. Before its collective has begun here, it is kept
+//                          as an early message
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "emulator/shard.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint32_t kOnly = 0;  // the actor of a rank that needs permissions
+
+auto line_of(std::vector<CreditLine>& lines, Rank peer) {
+  return std::find_if(lines.begin(), lines.end(),
+                      [peer](const CreditLine& line) { return line.peer == peer; });
+}
+
+Connections::Key key_of(const RankState& r, const Flight& f, Rank peer) {
+  return {r.local, f.group & ~kPointToPoint, peer};
+}
+
+}  // namespace
+
+void Shard::control_arrived(RankState& r, Flight* f, const Event& e) {
+  if (e.message == MessageKind::credit) {
+    if (f) credit_arrived(r, *f, e);  // else: the sender has ended, nobody waits for it
+    return;
+  }
+  const auto& members = workload_.groups[e.group & ~kPointToPoint].members;
+  const Rank source = members[static_cast<std::size_t>(e.source)];
+  if (e.kind == Event::Kind::arrival && cluster_.place(source).node != cluster_.place(r.id).node) {
+    // Not before the data that came in ahead of it.
+    const Picoseconds in = nics_[static_cast<std::size_t>(e.nic)].ingress_free;
+    if (in > e.t.at) return deliver(e, in);
+  }
+  if (!f) return push_early(r.early, e);
+  permission_arrived(r, *f, e);
+}
+
+// The same message again, at `at`.
+void Shard::deliver(const Event& e, Picoseconds at) {
+  Event later = e;
+  later.kind = Event::Kind::delivery;
+  later.t.at = at;
+  schedule(later);
+}
+
+// ---- Credits ----
+
+// Takes one credit of every peer of the step, or none. With permissions: sends and posts what the
+// step has to; nothing is left to send.
+bool Shard::take_credit(RankState& r, Flight& f, std::uint32_t actor) {
+  if (f.schedule->flow().posting.needed()) return exchange(r, f, actor);
+  ActorState& a = f.actors[actor];
+  const std::uint32_t limit = f.schedule->flow().credits;
+  std::vector<CreditLine>& credits = a.credits->lines;
+  credits.reserve(credits.size() + kMaxPeers);  // keeps the pointers below valid
+  std::array<CreditLine*, kMaxPeers> lines{};
+  std::size_t n = 0;
+  for (Rank peer : a.step.send_to) {
+    auto line = line_of(credits, peer);
+    if (line == credits.end()) line = credits.insert(credits.end(), {peer, limit});
+    if (line->left == 0) return false;
+    lines[n++] = &*line;
+  }
+  for (std::size_t i = 0; i < n; ++i) --lines[i]->left;
+  return true;
+}
+
+// It takes the way of its data back, which only a real fabric sees.
+void Shard::return_credit(RankState& r, Flight& f, ActorState& a, const Event& consumed) {
+  Route& back = a.credits->back;
+  if (back.peer != consumed.source) find_route(r, f, consumed.channel, consumed.source, true, back);
+  const Leaving credit{MessageKind::credit, consumed.actor, consumed.channel, 0,
+                       later(consumed.t, f.start)};
+  leave(r, f, back, credit, nullptr);
+}
+
+void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {
+  if (e.actor >= static_cast<std::uint32_t>(f.schedule->actors(f.position))) return;
+  ActorState& a = f.actors[e.actor];
+  if (!a.credits) return;
+  for (CreditLine& line : a.credits->lines) {
+    if (line.peer != e.source) continue;
+    if (line.left++ > 0 || a.k >= a.steps || a.waits || a.awaiting || a.held) return;
+    a.ready = later(a.ready, e.t);
+    return run_actor(r, f, e.actor);
+  }
+}
+
+// ---- Permissions ----
+
+// What a step has received everything for: posts receives and sends, in the library's order. False:
+// an earlier send must leave first, or a full fabric holds the actor; then it is called again.
+bool Shard::exchange(RankState& r, Flight& f, std::uint32_t actor) {
+  ActorState& a = f.actors[actor];
+  Credits& c = *a.credits;
+  const Posting& posting = f.schedule->flow().posting;
+  if (posting.sends > 0 && !a.step.send_to.empty() &&
+      c.waiting.size() >= static_cast<std::size_t>(posting.sends))
+    return false;
+  if (posting.receives_first && !post_receives(r, f, actor)) return false;
+  for (const Rank peer : std::exchange(a.step.send_to, {})) {
+    const auto line = line_of(c.lines, peer);
+    if (line == c.lines.end() || line->left == 0) {
+      c.waiting.push_back({peer, false, a.step.send, a.ready});
+      continue;
+    }
+    --line->left;
+    send_on_connection(r, f, actor, peer, a.step.send);
+  }
+  return posting.receives_first || post_receives(r, f, actor);
+}
+
+// Tells the senders of what the next steps receive. False: a full fabric holds the actor.
+bool Shard::post_receives(RankState& r, Flight& f, std::uint32_t actor) {
+  ActorState& a = f.actors[actor];
+  int& posted = a.credits->posted;
+  const int end = std::min(a.steps, a.k + f.schedule->flow().posting.receives + 1);
+  for (; posted < end; ++posted) {
+    a.held = a.unposted > 0;
+    if (a.held) return false;
+    const Step step = f.schedule->step(f.position, static_cast<int>(actor), posted);
+    for (const Rank source : step.recv_from) permit(r, f, actor, source);
+  }
+  return true;
+}
+
+void Shard::permit(RankState& r, Flight& f, std::uint32_t actor, Rank source) {
+  ActorState& a = f.actors[actor];
+  Route& back = a.credits->back;
+  if (back.peer != source) find_route(r, f, a.channel, source, true, back);
+  Moment ready = a.ready;
+  ready.at = connections_.behind(key_of(r, f, source), ready.at);
+  leave(r, f, back,
+        {MessageKind::permission, actor, static_cast<std::uint16_t>(a.channel), 0, ready}, nullptr);
+}
+
+void Shard::permission_arrived(RankState& r, Flight& f, const Event& e) {
+  if (!f.schedule->flow().posting.needed()) return;
+  keep_permission(f, e);
+  ActorState& a = f.actors[kOnly];
+  if (!send_permitted(r, f, kOnly) || a.awaiting || a.held) return;
+  a.ready = later(a.ready, e.t);
+  run_actor(r, f, kOnly);
+}
+
+// For the oldest send that waits for it, or for one to come.
+void Shard::keep_permission(Flight& f, const Event& e) {
+  Credits& c = *f.actors[kOnly].credits;
+  for (WaitingSend& send : c.waiting) {
+    if (send.peer != e.source || send.permitted) continue;
+    send.permitted = true;
+    send.ready = later(send.ready, e.t);
+    return;
+  }
+  const auto line = line_of(c.lines, e.source);
+  if (line == c.lines.end()) {
+    c.lines.push_back({e.source, 1});
+  } else {
+    ++line->left;
+  }
+}
+
+// What waits no longer leaves. False: a full fabric holds it, and the actor with it.
+bool Shard::send_permitted(RankState& r, Flight& f, std::uint32_t actor) {
+  ActorState& a = f.actors[actor];
+  std::vector<WaitingSend>& waiting = a.credits->waiting;
+  for (auto next = waiting.begin(); next != waiting.end();) {
+    if (!next->permitted) {
+      ++next;
+      continue;
+    }
+    a.held = a.unposted > 0;
+    if (a.held) return false;
+    const WaitingSend send = *next;
+    next = waiting.erase(next);
+    // The rank itself went on long ago: its own time is another.
+    const Moment own = std::exchange(a.ready, send.ready);
+    send_on_connection(r, f, actor, send.peer, send.slice);
+    a.ready = own;
+  }
+  return true;
+}
+
+// Permissions to the peer that are told later stay behind it.
+void Shard::send_on_connection(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
+                               const Block& slice) {
+  send_slice(r, f, actor, peer, slice);
+  const Route& route = f.actors[actor].route;
+  const bool node = route.hop == Route::Hop::node;
+  if (!(node ? intra_ : nic_).limited()) return;
+  const Port& port = node ? r.nvlink : nics_[static_cast<std::size_t>(route.nics.source)];
+  connections_.take(key_of(r, f, peer), port.egress_free, now_);
+}
+
+}  // namespace ghostrank
