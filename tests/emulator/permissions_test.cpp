@@ -145,19 +145,19 @@ TEST(Permissions, TravelOverLibfabric) {
       SmallJob job = gloo_job(4, FabricKind::ofi);
       job.spec.fabric.flows = flows;
       job.spec.run.verify = true;
-      job.spec.run.iterations = 3;
+      job.spec.run.iterations = 2;
       if (flows == FlowKind::nic) job.spec.cluster.nic.rate_bps = 0;
-      job.collective(Func::all_to_all, 50'000)
-          .collective(Func::all_gather, 50'000)
-          .collective(Func::broadcast, 200'000)
-          .collective(Func::all_reduce, 100'000)
-          .collective(Func::reduce, 100'000)
+      job.collective(Func::all_to_all, 10'000)
+          .collective(Func::all_gather, 10'000)
+          .collective(Func::broadcast, 40'000)
+          .collective(Func::all_reduce, 40'000)
+          .collective(Func::reduce, 40'000)
           .collective(Func::barrier, 0);
       const auto control = Control::meet(world);
       const Result result = job.run(*control);
       if (world.rank == 0) {
         EXPECT_EQ(result.verify->wrong_elements, 0u);
-        EXPECT_EQ(result.iterations.size(), 3u);
+        EXPECT_EQ(result.iterations.size(), 2u);
       }
       control->close();
       return result.interrupted;
