@@ -91,6 +91,7 @@ int play(const Argv& argv) {
 
 int main(int argc, char** argv) {
   ghostrank::take_back_signals();
+  ghostrank::forget_caught_signals();
   try {
     const int status = ghostrank::play(ghostrank::Argv(argv, argv + argc));
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

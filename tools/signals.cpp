@@ -47,6 +47,14 @@ void take_back_signals() {
   }
 }
 
+void forget_caught_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGILL, SIGABRT, SIGBUS, SIGSEGV}) {
+    struct sigaction now {};
+    sigaction(signal, nullptr, &now);
+    if (now.sa_handler != SIG_IGN) std::signal(signal, SIG_DFL);
+  }
+}
+
 StopOnSignal::StopOnSignal(Control& control) {
   received_signal.store(0);
   stopped_by_signal.store(&control);

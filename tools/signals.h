@@ -15,6 +15,11 @@ namespace ghostrank {
 // is loaded; users and launchers were promised 130, 143 and an abort. An ignored signal stays so.
 void take_back_signals();
 
+// Libraries that come with libfabric's providers catch signals as they are loaded, and then end the
+// process with status 1: gives back what the kernel does, to all that are not ignored. While they
+// load, before main, nothing can be done.
+void forget_caught_signals();
+
 class StopOnSignal {
  public:
   explicit StopOnSignal(Control& control);
