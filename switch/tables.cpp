@@ -1,7 +1,6 @@
 #include "switch/tables.h"
 
 #include <algorithm>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -9,12 +8,12 @@
 namespace ghostrank::switchml {
 namespace {
 
-int groups_of(const JobPlan& job) {
-  return 1 + static_cast<int>(job.workers.size()) + (job.uplink ? 1 : 0);
+int own_groups_of(const JobPlan& job) {
+  return job.uplink ? 0 : static_cast<int>(job.workers.size());
 }
 
 std::size_t sources_of(const JobPlan& job) {
-  return static_cast<std::size_t>(job.slots) * (job.workers.size() + (job.uplink ? 1 : 0));
+  return 2 * static_cast<std::size_t>(job.slots) * (job.workers.size() + (job.uplink ? 1 : 0));
 }
 
 // The first of `count` free numbers from `first` to `last`, none of those taken (first, count);
@@ -29,8 +28,36 @@ int first_free(int first, int last, int count, std::vector<std::pair<int, int>> 
   return at + count - 1 <= last ? at : first - 1;
 }
 
-bool share_slots(const JobPlan& a, const JobPlan& b) {
-  return a.first_slot < b.first_slot + b.slots && b.first_slot < a.first_slot + a.slots;
+void add_groups(const JobPlan& job, std::uint32_t first_own, Tables& tables) {
+  const auto row = static_cast<std::uint32_t>(tables.row());
+  std::vector<Receiver> workers;
+  for (const Worker& w : job.workers) workers.push_back({w.port, w.mac, w.ip, job.worker_port});
+  if (job.uplink) {
+    const Receiver above{job.uplink->port, job.uplink->mac, job.uplink->ip, kUdpPort};
+    tables.groups = {{row + kBroadcasts, {above}}, {row + kFromAbove, workers}};
+    return;
+  }
+  tables.groups = {{row + kBroadcasts, workers}};
+  for (std::uint32_t w = 0; w < workers.size(); ++w)
+    tables.groups.push_back({first_own + w, {workers[w]}});
+}
+
+// One set of one slot.
+void add_sources(const JobPlan& job, int slot, int set, std::uint32_t first_row,
+                 std::uint32_t first_own, Tables& tables) {
+  const int index = set << 15 | slot;
+  const auto of_set = static_cast<std::uint32_t>(set);
+  for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+    Tables::Source source{job.workers[w].port, job.workers[w].ip, index};
+    source.worker = static_cast<int>(w);
+    source.workers = static_cast<int>(job.workers.size());
+    source.row = first_row + of_set;
+    source.other = first_row + (1 - of_set);
+    source.again =
+        job.uplink ? static_cast<std::uint32_t>(tables.row()) + kBroadcasts : first_own + w;
+    tables.sources.push_back(source);
+  }
+  if (job.uplink) tables.sources.push_back({job.uplink->port, job.uplink->ip, index, true});
 }
 
 }  // namespace
@@ -39,35 +66,12 @@ Tables tables_of(const JobPlan& job, const Placement& place) {
   Tables tables;
   tables.job = place.job;
   tables.elements = job.elements;
-  tables.first_slot = job.first_slot;
-  tables.slots = job.slots;
-  const auto everybody = static_cast<std::uint32_t>(place.first_group);
-  const auto workers = static_cast<std::uint32_t>(job.workers.size());
-  const std::uint32_t up = everybody + 1 + workers;
-  tables.groups.push_back({everybody, {}});
-  for (std::uint32_t w = 0; w < workers; ++w) {
-    const Worker& worker = job.workers[w];
-    const Receiver receiver{worker.port, worker.mac, worker.ip, job.worker_port};
-    tables.groups[0].receivers.push_back(receiver);
-    tables.groups.push_back({everybody + 1 + w, {receiver}});
-  }
-  if (job.uplink)
-    tables.groups.push_back({up, {{job.uplink->port, job.uplink->mac, job.uplink->ip, kUdpPort}}});
-  for (int i = 0; i < job.slots; ++i) {
-    const int slot = job.first_slot + i;
-    for (std::uint32_t w = 0; w < workers; ++w) {
-      Tables::Source source{job.workers[w].port, job.workers[w].ip, slot};
-      source.worker = static_cast<int>(w);
-      source.workers = static_cast<int>(workers);
-      source.row = 2 * static_cast<std::uint32_t>(place.first_slot + i);
-      source.all = job.uplink ? up : everybody;
-      source.again = job.uplink ? up : everybody + 1 + w;
-      tables.sources.push_back(source);
-    }
-    if (!job.uplink) continue;
-    Tables::Source above{job.uplink->port, job.uplink->ip, slot, true};
-    above.all = everybody;
-    tables.sources.push_back(above);
+  const auto first_own = static_cast<std::uint32_t>(kFirstOwnGroup + place.first_group);
+  add_groups(job, first_own, tables);
+  for (int set = 0; set < 2; ++set) {
+    for (int i = 0; i < job.slots; ++i)
+      add_sources(job, job.first_slot + i, set,
+                  2 * static_cast<std::uint32_t>(place.first_slot + i), first_own, tables);
   }
   return tables;
 }
@@ -81,49 +85,30 @@ Placement Allocation::admit(const JobPlan& job) {
   if (job.elements != elements_)
     throw std::invalid_argument(who + " has packets of " + std::to_string(job.elements) +
                                 " elements, the program is for " + std::to_string(elements_));
-  check_addresses(job);
   std::vector<std::pair<int, int>> numbers, slots, groups;
   std::size_t sources = sources_of(job);
   for (const auto& [name, other] : admitted_) {
     numbers.emplace_back(other.place.job, 1);
     slots.emplace_back(other.place.first_slot, other.job.slots);
-    groups.emplace_back(other.place.first_group, groups_of(other.job));
+    groups.emplace_back(other.place.first_group, own_groups_of(other.job));
     sources += sources_of(other.job);
   }
   const Placement place{first_free(0, kMostJobs - 1, 1, numbers),
                         first_free(0, slots_ - 1, job.slots, slots),
-                        first_free(1, kMostGroups, groups_of(job), groups)};
+                        first_free(1, kMostGroups, own_groups_of(job), groups)};
   if (place.first_slot < 0)
     throw std::invalid_argument(who + " wants " + std::to_string(job.slots) +
                                 " slots; so many in a row are not free of the program's " +
                                 std::to_string(slots_));
   if (sources > kMostSources)
     throw std::invalid_argument(who + ": slots times workers of all jobs are over " +
-                                std::to_string(kMostSources) + "; give the jobs fewer slots");
+                                std::to_string(kMostSources / 2) + "; give the jobs fewer slots");
   if (place.job < 0 || place.first_group < 1)
     throw std::invalid_argument(who + ": the program has room for " + std::to_string(kMostJobs) +
                                 " jobs and " + std::to_string(kMostGroups) +
                                 " groups of receivers, and they are taken; remove a job first");
   admitted_.insert({job.name, {job, place}});
   return place;
-}
-
-void Allocation::check_addresses(const JobPlan& job) const {
-  const auto refuse = [&](std::uint32_t ip) {
-    throw std::invalid_argument("job '" + job.name + "': the address " + text_of_ip(ip) +
-                                " has the same slots at two ports; the program tells receivers "
-                                "apart by address and slot");
-  };
-  std::set<std::uint32_t> own;
-  for (const Worker& w : job.workers) {
-    if (!own.insert(w.ip).second) refuse(w.ip);
-  }
-  for (const auto& [name, other] : admitted_) {
-    if (!share_slots(job, other.job)) continue;
-    for (const Worker& w : other.job.workers) {
-      if (own.contains(w.ip)) refuse(w.ip);
-    }
-  }
 }
 
 }  // namespace ghostrank::switchml

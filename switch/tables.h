@@ -1,12 +1,15 @@
 // A job as the entries of the P4 program's tables, whatever the target writes them in, and which
 // registers, groups and counters each of a switch's jobs has been given.
 //
-//   sources     (port, source address, slot) -> worker: its mark, its registers, who gets a result
-//                                            -> upper: the switch above; its packets are results
-//   groups      lists of receivers; one for all workers of a job, one for each of them (repeated
-//               results); a leaf has one more, the uplink
+//   sources     (port, source address, set and slot) -> worker: its mark, its registers
+//                                                    -> upper: the switch above; its packets are
+//                                                       results
+//   groups      lists of receivers: of what all workers of a job have sent, of what came from
+//               above, and one for each worker (repeated results). A result goes to the group with
+//               the number of the row that it was counted in; a repeated one to its worker's
 //
-// There is an entry for every slot: exact matches are what every target has and does fast.
+// There is an entry for each set of every slot: exact matches are what every target has and does
+// fast.
 //
 // Threading: plain values.
 #pragma once
@@ -21,13 +24,14 @@
 namespace ghostrank::switchml {
 
 // Sizes of the program's tables and registers (p4/headers.p4, p4/source.p4, p4/pna_dpdk.p4).
-inline constexpr std::size_t kMostSources = 65536;
-inline constexpr int kMostJobs = 256, kMostGroups = 8191;
+inline constexpr std::size_t kMostSources = 131072;
+inline constexpr int kMostJobs = 256, kMostGroups = 8191;  // groups: of single workers
 
 // The program counts in rows: for a port malformed, strangers, lost, unknown; for a job collected,
 // duplicates, broadcasts, retransmissions, results, sent (counters.h says what they are).
 inline constexpr int kPortCounterRow = 4, kJobCounterRow = 8;
-inline constexpr int kCopies = 5;  // in a row of a job: sent
+inline constexpr int kBroadcasts = 2, kFromAbove = 4, kCopies = 5;  // in a row of a job
+inline constexpr int kFirstOwnGroup = kMostJobs * kJobCounterRow;   // behind all rows
 
 struct Receiver {
   int port = 0;
@@ -38,21 +42,21 @@ struct Receiver {
 
 struct Tables {
   struct Group {
-    std::uint32_t number = 0;  // from 1
+    std::uint32_t number = 0;  // over 0, under 65535
     std::vector<Receiver> receivers;
   };
   struct Source {
     int port = 0;
     std::uint32_t ip = 0;
-    int slot = 0;  // in packets
+    int index = 0;  // in packets: set in bit 15, slot below
     bool upper = false;
-    int worker = 0, workers = 0;  // of a worker
-    std::uint32_t row = 0;        // of registers, of the slot's first set
-    std::uint32_t all = 0, again = 0;
+    int worker = 0, workers = 0;       // of a worker
+    std::uint32_t row = 0, other = 0;  // of registers: of this set, of the slot's other set
+    std::uint32_t again = 0;           // the group that gets a repeated result
   };
-  int job = 0;  // number of the job, for its counters
+  int job = 0;  // number of the job
+  int row() const { return job * kJobCounterRow; }
   int elements = 256;
-  int first_slot = 0, slots = 0;
   std::vector<Group> groups;
   std::vector<Source> sources;
 };
@@ -72,8 +76,7 @@ class Allocation {
   Allocation(int elements, int slots) : elements_(elements), slots_(slots) {}
 
   // Room for a job, remembered under its name. Throws std::invalid_argument where the program
-  // cannot hold it: another number of elements, no slots, sources, groups or counters left, or an
-  // address with one slot at two ports, by which the program could not tell receivers apart.
+  // cannot hold it: another number of elements, or no slots, sources, groups or counters left.
   Placement admit(const JobPlan& job);
   void remove(const std::string& job) { admitted_.erase(job); }
 
@@ -82,7 +85,6 @@ class Allocation {
     JobPlan job;
     Placement place;
   };
-  void check_addresses(const JobPlan& job) const;
 
   int elements_, slots_;
   std::map<std::string, Admitted> admitted_;

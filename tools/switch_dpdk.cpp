@@ -171,7 +171,6 @@ void DpdkSwitch::forget_sums(const JobPlan& job, const Placement& place,
   const std::string rows =
       " " + std::to_string(2 * place.first_slot) + " " + std::to_string(2 * job.slots);
   lines.push_back("clear marks_marks" + rows);
-  lines.push_back("clear missing_missing" + rows);
 }
 
 std::string DpdkSwitch::admit(const JobPlan& job) {

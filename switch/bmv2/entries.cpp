@@ -13,8 +13,9 @@ using switchml::SwitchPlan;
 using switchml::Tables;
 using switchml::Way;
 
-constexpr int kEgressDice = 256;   // MOST_PORTS in p4/headers.p4
-constexpr int kEveryPort = 65535;  // EVERY_PORT in p4/v1model.p4
+constexpr int kLeaving = 256;  // MOST_PORTS in p4/headers.p4: the way out of port 0
+constexpr std::uint64_t kOneMissing = 1ull << 32;  // ONE_MISSING in p4/headers.p4
+constexpr int kEveryPort = 65535;                  // EVERY_PORT in p4/v1model.p4
 // Rows of counters, and where the program keeps them: what is known before a copy, and after.
 constexpr int kLost = 2;
 constexpr const char* kPortCells = "Switch.port_counters";
@@ -34,7 +35,7 @@ void add_die(const SwitchPlan& plan, int port, Way way, std::uint16_t probabilit
              std::vector<std::string>& lines) {
   if (probability == 0) return;
   const std::string control = way == Way::egress ? "Copy" : "Switch";
-  const std::string die = std::to_string(port + (way == Way::egress ? kEgressDice : 0));
+  const std::string die = std::to_string(port + (way == Way::egress ? kLeaving : 0));
   lines.push_back("register_write " + control + ".loss.probability " + die + " " +
                   std::to_string(probability));
   lines.push_back("register_write " + control + ".loss.dice " + die + " " +
@@ -61,16 +62,15 @@ class Groups {
   int nodes_ = 0;
 };
 
-std::string source_line(const Tables::Source& s, int job) {
+std::string source_line(const Tables::Source& s, const Tables& job) {
   const std::string match =
-      std::to_string(s.port) + " " + number(s.ip) + " " + std::to_string(s.slot) + " => ";
-  const std::string counters = " " + std::to_string(job * switchml::kJobCounterRow);
+      std::to_string(s.port) + " " + number(s.ip) + " " + std::to_string(s.index) + " => ";
   const std::string table = "table_add Switch.source.sources Switch.source.";
-  if (s.upper) return table + "upper " + match + number(s.all) + counters;
-  const std::uint32_t mark = 1u << s.worker;
-  return table + "worker " + match + number(mark) + " " + number(~mark) + " " +
-         std::to_string(s.workers - 1) + " " + number(s.row) + " " + number(s.all) + " " +
-         number(s.again) + counters;
+  if (s.upper) return table + "upper " + match + std::to_string(job.row() + switchml::kFromAbove);
+  const std::uint64_t mark = 1ull << s.worker;
+  return table + "worker " + match + number(mark - kOneMissing) + " " + number(~mark) + " " +
+         number(static_cast<std::uint64_t>(s.workers) * kOneMissing) + " " + number(s.row) + " " +
+         number(s.other) + " " + number(s.again) + " " + std::to_string(job.row());
 }
 
 void add_group(const SwitchPlan& plan, const Tables& job, const Tables::Group& group,
@@ -82,7 +82,7 @@ void add_group(const SwitchPlan& plan, const Tables& job, const Tables::Group& g
     lines.push_back("table_add Copy.receivers Copy.receiver " + number(group.number) + " " +
                     number(i) + " => " + text_of(r.mac) + " " + number(r.ip) + " " + number(r.udp) +
                     " " + text_of(plan.mac) + " " + number(plan.ip) + " " +
-                    std::to_string(job.job * switchml::kJobCounterRow + switchml::kCopies));
+                    std::to_string(job.row() + switchml::kCopies));
   }
 }
 
@@ -109,7 +109,7 @@ std::vector<std::string> commands_of(const SwitchPlan& plan, const std::vector<T
     lines.push_back("table_add Switch.forwarding Switch.forward " + text_of(f.mac) + " => " +
                     std::to_string(f.port));
   for (const Tables& job : jobs) {
-    for (const Tables::Source& s : job.sources) lines.push_back(source_line(s, job.job));
+    for (const Tables::Source& s : job.sources) lines.push_back(source_line(s, job));
     for (const Tables::Group& group : job.groups) add_group(plan, job, group, groups, lines);
   }
   return lines;
@@ -127,9 +127,8 @@ std::vector<std::string> commands_to_count(const SwitchPlan& plan,
     read(kLostCells, p * switchml::kPortCounterRow + kLost);
   }
   for (const Tables& job : jobs) {
-    for (int k = 0; k < switchml::kCopies; ++k)
-      read(kJobCells, job.job * switchml::kJobCounterRow + k);
-    read(kSentCells, job.job * switchml::kJobCounterRow + switchml::kCopies);
+    for (int k = 0; k < switchml::kCopies; ++k) read(kJobCells, job.row() + k);
+    read(kSentCells, job.row() + switchml::kCopies);
   }
   return lines;
 }
@@ -156,7 +155,7 @@ switchml::SwitchCounters counters_of(const std::string& answers, const SwitchPla
     all.ports.push_back(c);
   }
   for (std::size_t j = 0; j < jobs.size(); ++j) {
-    const int row = jobs[j].job * switchml::kJobCounterRow;
+    const int row = jobs[j].row();
     switchml::JobCounters c;
     c.collected = cells[cell(kJobCells, row)];
     c.duplicates = cells[cell(kJobCells, row + 1)];

@@ -13,7 +13,8 @@ using switchml::SwitchPlan;
 using switchml::Tables;
 using switchml::Way;
 
-constexpr int kEgressDice = 256;  // MOST_PORTS in p4/headers.p4: those of what leaves
+constexpr int kLeaving = 256;  // MOST_PORTS in p4/headers.p4: the way out of port 0
+constexpr std::uint64_t kOneMissing = 1ull << 32;  // ONE_MISSING in p4/headers.p4
 
 template <typename Number>
 std::string hex(Number value) {
@@ -31,7 +32,7 @@ std::uint64_t number_of(const Mac& mac) {
 void add_die(const SwitchPlan& plan, int port, Way way, std::uint16_t probability,
              std::vector<std::string>& lines) {
   if (probability == 0) return;
-  const std::string die = std::to_string(port + (way == Way::egress ? kEgressDice : 0));
+  const std::string die = std::to_string(port + (way == Way::egress ? kLeaving : 0));
   lines.push_back("register loss_probability " + die + " " + std::to_string(probability));
   lines.push_back("register loss_dice " + die + " " +
                   std::to_string(switchml::loss_seed(plan.seed, port, way)));
@@ -45,41 +46,38 @@ std::uint16_t checksum_of(const SwitchPlan& plan, int elements, const Receiver& 
   return switchml::load16(frame.data() + switchml::kIpChecksumAt);
 }
 
-// Where a copy goes: what all receivers have of their own.
-std::string receiver_text(const SwitchPlan& plan, const Tables& job, const Receiver& r) {
-  return hex(r.port) + " die " + hex(r.port + kEgressDice) + " mac " + hex(number_of(r.mac)) +
-         " ip " + hex(r.ip) + " checksum " + hex(checksum_of(plan, job.elements, r));
+// Of the n-th receiver of a group in the table of receivers.
+std::string number_of(const Tables::Group& group, std::size_t n) {
+  return hex(group.number | n << 16);
 }
 
-std::string copies_text(const Tables& job) {
-  return " job " + hex(job.job * switchml::kJobCounterRow + switchml::kCopies);
+// One receiver of a group. The first one gets what is alike for all of them, too; the last one is
+// sent to, those before it are mirrored to.
+std::string receiver_line(const SwitchPlan& plan, const Tables& job, const Tables::Group& group,
+                          std::size_t n) {
+  const Receiver& r = group.receivers[n];
+  const bool first = n == 0, last = n + 1 == group.receivers.size();
+  const char* action = first ? (last ? "only" : "first") : (last ? "final" : "following");
+  std::string line = "receivers match " + number_of(group, n) + " action " + action +
+                     (last ? " port " : " session ") + hex(r.port) + " way " +
+                     hex(r.port + kLeaving) + " mac " + hex(number_of(r.mac)) + " ip " + hex(r.ip) +
+                     " checksum " + hex(checksum_of(plan, job.elements, r));
+  if (first)
+    line += " udp " + hex(r.udp) + " own_mac " + hex(number_of(plan.mac)) + " own_ip " +
+            hex(plan.ip) + " job " + hex(job.row() + switchml::kCopies);
+  if (!last) line += " next " + number_of(group, n + 1);
+  return line;
 }
 
-// The first of a group gets what is alike for all of them, too.
-std::string first_line(const SwitchPlan& plan, const Tables& job, const Tables::Group& group) {
-  const Receiver& r = group.receivers[0];
-  return "receivers match " + hex(group.number) + " action " +
-         (group.receivers.size() == 1 ? "only port " : "first session ") +
-         receiver_text(plan, job, r) + " udp " + hex(r.udp) + " own_mac " +
-         hex(number_of(plan.mac)) + " own_ip " + hex(plan.ip) + copies_text(job);
-}
-
-// The last one of a group is sent to, the others are mirrored to.
-std::string next_line(const SwitchPlan& plan, const Tables& job, int slot, const Receiver& before,
-                      const Receiver& r, bool last) {
-  return "following match " + hex(before.ip) + " " + hex(slot) + " action " +
-         (last ? "final port " : "next session ") + receiver_text(plan, job, r) + copies_text(job);
-}
-
-std::string source_line(const Tables::Source& s, int job) {
+std::string source_line(const Tables::Source& s, const Tables& job) {
   const std::string match =
-      "source_sources match " + hex(s.port) + " " + hex(s.ip) + " " + hex(s.slot) + " action ";
-  const std::string counters = " job " + hex(job * switchml::kJobCounterRow);
-  if (s.upper) return match + "source_upper_0 all " + hex(s.all) + counters;
-  const std::uint32_t mark = 1u << s.worker;
-  return match + "source_worker_0 mark " + hex(mark) + " others " + hex(~mark) + " last " +
-         hex(s.workers - 1) + " row " + hex(s.row) + " all " + hex(s.all) + " again " +
-         hex(s.again) + counters;
+      "source_sources match " + hex(s.port) + " " + hex(s.ip) + " " + hex(s.index) + " action ";
+  if (s.upper) return match + "source_upper_0 job " + hex(job.row() + switchml::kFromAbove);
+  const std::uint64_t mark = 1ull << s.worker;
+  return match + "source_worker_0 adds " + hex(mark - kOneMissing) + " others " + hex(~mark) +
+         " round " + hex(static_cast<std::uint64_t>(s.workers) * kOneMissing) + " at " +
+         hex(s.row) + " other " + hex(s.other) + " again " + hex(s.again) + " job " +
+         hex(job.row());
 }
 
 }  // namespace
@@ -106,15 +104,10 @@ std::vector<std::string> entries_of_plan(const SwitchPlan& plan) {
 
 std::vector<std::string> entries_of_job(const SwitchPlan& plan, const Tables& job) {
   std::vector<std::string> lines;
-  for (const Tables::Source& s : job.sources) lines.push_back(source_line(s, job.job));
+  for (const Tables::Source& s : job.sources) lines.push_back(source_line(s, job));
   for (const Tables::Group& group : job.groups) {
-    const std::size_t n = group.receivers.size();
-    lines.push_back(first_line(plan, job, group));
-    for (std::size_t i = 1; i < n; ++i) {
-      for (int slot = job.first_slot; slot < job.first_slot + job.slots; ++slot)
-        lines.push_back(
-            next_line(plan, job, slot, group.receivers[i - 1], group.receivers[i], i + 1 == n));
-    }
+    for (std::size_t n = 0; n < group.receivers.size(); ++n)
+      lines.push_back(receiver_line(plan, job, group, n));
   }
   return lines;
 }

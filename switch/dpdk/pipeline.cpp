@@ -15,6 +15,8 @@ namespace ghostrank::dpdk {
 namespace {
 
 constexpr const char* kPortType = "ghostrank";
+constexpr const char* kTableType = "ghostrank";  // see configure()
+constexpr const char* kHash = "ghostrank";
 constexpr int kAnyNumaNode = 0;
 
 void check(int status, const std::string& what) {
@@ -96,6 +98,24 @@ rte_swx_table_match_type match_type(SpecMatch match) {
   return RTE_SWX_TABLE_MATCH_WILDCARD;
 }
 
+// Numbers that follow each other, as slots do, get buckets that do, and so share lines of the cache.
+std::uint32_t hash(const void* key, std::uint32_t bytes, std::uint32_t seed) {
+  constexpr std::uint32_t kTogether = 64, kInBucket = 2, kOdd = 0x9e3779b1;
+  std::uint32_t all = seed, word = 0;
+  const auto* at = static_cast<const unsigned char*>(key);
+  for (; bytes > 4; at += 4, bytes -= 4) {
+    std::memcpy(&word, at, 4);
+    all = (all ^ word) * kOdd;
+    all ^= all >> 15;
+  }
+  word = 0;
+  std::memcpy(&word, at, bytes);
+  all = (all ^ word / kTogether) * kOdd;
+  all ^= all >> 15;
+  word %= kTogether;
+  return all * kOdd + word / kInBucket + (word << 17);
+}
+
 std::vector<const char*> pointers(const std::vector<std::string>& texts) {
   std::vector<const char*> all;
   for (const std::string& t : texts) all.push_back(t.c_str());
@@ -124,7 +144,8 @@ void configure_table(rte_swx_pipeline* pipeline, const SpecTable& table) {
   params.default_action_args =
       table.default_arguments.empty() ? nullptr : table.default_arguments.c_str();
   params.default_action_is_const = table.default_is_const;
-  check(rte_swx_pipeline_table_config(pipeline, table.name.c_str(), &params, nullptr, nullptr,
+  params.hash_func_name = kHash;
+  check(rte_swx_pipeline_table_config(pipeline, table.name.c_str(), &params, kTableType, nullptr,
                                       table.size),
         "table '" + table.name + "'");
 }
@@ -194,6 +215,10 @@ void Pipeline::configure_ports(PortSet& ports, bool in_order, const std::string&
 }
 
 void Pipeline::configure(const Spec& spec) {
+  check(rte_swx_pipeline_table_type_register(pipeline_, kTableType, RTE_SWX_TABLE_MATCH_EXACT,
+                                             &rte_swx_table_exact_match_unoptimized_ops),
+        "a type of table");
+  check(rte_swx_pipeline_hash_func_register(pipeline_, kHash, hash), "a hash function");
   for (const SpecStruct& s : spec.structs) {
     std::vector<rte_swx_field_params> fields;
     for (const SpecField& f : s.fields) fields.push_back({f.name.c_str(), f.bits});

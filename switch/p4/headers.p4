@@ -106,8 +106,8 @@ struct headers_t {
 #define STRANGER 1
 #define LOST 2
 #define UNKNOWN 3
-#define COUNT_AT_PORT(which)                                                                       \
-    meta.count = meta.port * PORT_COUNTERS;                                                        \
+#define COUNT_AT_PORT(port, which)                                                                 \
+    meta.count = (port) * PORT_COUNTERS;                                                           \
     meta.count = meta.count + which;                                                               \
     COUNT(port_counters, meta.count);
 #define JOB_COUNTERS 8  // a row per job
@@ -121,50 +121,46 @@ struct headers_t {
 // bytes of another that was just written has to wait for it. So fields that are in use at the same
 // time lie apart, with others between them.
 struct metadata_t {
-    // The keys of the tables.
-    bit<32> port;       // where it came in; v1model: where a copy leaves
-    bit<32> source;     // IPv4; of a result: who it was for
-    bit<16> slot;       // as in the packet
+    // The keys of tables.
+    bit<32> way;        // the port where it came in; MOST_PORTS more: where a copy leaves
+    bit<32> source;     // IPv4
+    bit<16> index;      // as in the packet: set and slot
     bit<48> dst;
-    bit<8> kind;        // what the parser saw and, of a chunk, what the table of sources says
+    bit<8> kind;        // what the parser saw and, of a chunk of no worker, what the table says
     bit<32> shifted;
-    bit<16> thread;     // low four bits of the UDP port
 
     // From the table of sources.
-    bit<32> dice;
-    bit<32> mark;       // 1 << worker
-    bit<32> all;        // group that a complete result goes to
-    bit<32> others;     // complement of mark
-    bit<32> again;      // group that a repeated one goes to
-    bit<32> at;         // row of registers: two for every slot, one for each set
-    bit<32> job;        // the job's row of counters, and where in it
-    bit<8> last;        // workers - 1
+    bit<64> adds;       // a mark, less one missing (marks.p4); 0: not from a worker
+    bit<64> others;     // all marks but its own, and every bit above
+    bit<64> seen;       // the same; then: ALL_ONES where it was counted before
+    bit<64> round;      // so many missing as there are workers
+    bit<32> at;         // row of registers
+    bit<32> again;      // whom a repeated result goes to
+    bit<32> other;      // row of the slot's other set
+    bit<32> job;        // a row of counters of the job; what is collected by every worker goes to it
 
     // Decided on the way.
-    bit<32> set;
-    bit<32> mine;       // marks of this set, with this one
+    bit<64> before;     // the cell of marks as it was; then: 0 where there is nothing to add to
+    bit<64> theirs;
+    bit<32> to;         // who gets a result; 0: nobody. pna: who gets the next copy
+    bit<16> thread;     // low four bits of the UDP port
     bit<32> loss;       // probability in 1/65536; then: 0 where it is not lost
-    bit<32> theirs;
-    bit<32> other;      // row of the slot's other set
-    bit<32> repeated;   // not 0: counted before
-    bit<8> e0;          // plus 128
+    bit<32> dice;
     bit<32> count;      // of counters: which
-    bit<8> more;        // pna: receivers follow
-    bit<32> die;        // of those on purpose: which generator
-    bit<8> e1;          // plus 128
-    bit<8> missing;
-    bit<32> group;      // 0: nobody gets anything
-    bit<32> index;      // v1model: of the receiver in its group
-    bit<8> seen0;
+    bit<32> replica;    // v1model: number of the receiver among those of a result
+    bit<8> e0;          // the largest so far, plus 128
     bit<32> old;
-    bit<8> seen1;
+    bit<8> e1;
 }
 
+#define MARKS 32  // bits of a cell of marks
+#define ONE_MISSING 0x100000000
+#define ALL_ONES 0xffffffffffffffff
+
 #define ORDINARY 0  // kinds
-#define CHUNK 1
-#define RESULT 2     // on its way to the next receiver
-#define MISSHAPEN 3  // to SwitchML's port, but not of its form
-#define FROM_UPPER 4 // a chunk by its form; a result from the switch above
-#define OF_NO_JOB 5  // a chunk by its form
+#define RESULT 1     // pna: on its way to the next receiver
+#define MISSHAPEN 2  // to SwitchML's port, but not of its form
+#define FROM_UPPER 3 // a chunk by its form; a result from the switch above
+#define OF_NO_JOB 4  // a chunk by its form
 
 #endif

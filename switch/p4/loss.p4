@@ -1,21 +1,20 @@
 // Loss on purpose: a generator per port and way (xorshift, 32 bits), thrown only where there is a
 // probability. The same sequence on every target, so that runs with loss can be compared. Both
-// registers are set with the plan; the die of a port that a frame comes in at is the port, where it
-// leaves MOST_PORTS more. Afterwards meta.loss is 0 where the packet is not lost.
+// registers are set with the plan. Afterwards meta.loss is 0 where the packet is not lost.
 control Loss(inout headers_t hdr, inout metadata_t meta) {
     REGISTER(bit<32>, probability, 2 * MOST_PORTS);
     REGISTER(bit<32>, dice, 2 * MOST_PORTS);
     apply {
-        READ(probability, meta.die, meta.loss);
+        READ(probability, meta.way, meta.loss);
         if (meta.loss != 0) {
-            READ(dice, meta.die, meta.dice);
+            READ(dice, meta.way, meta.dice);
             meta.shifted = meta.dice << 13;
             meta.dice = meta.dice ^ meta.shifted;
             meta.shifted = meta.dice >> 17;
             meta.dice = meta.dice ^ meta.shifted;
             meta.shifted = meta.dice << 5;
             meta.dice = meta.dice ^ meta.shifted;
-            WRITE(dice, meta.die, meta.dice);
+            WRITE(dice, meta.way, meta.dice);
             meta.shifted = meta.dice & 0xffff;
             if (meta.shifted >= meta.loss) {
                 meta.loss = 0;

@@ -8,7 +8,6 @@
     }                                                                                              \
     state misshapen {                                                                              \
         meta.kind = MISSHAPEN;                                                                     \
-        meta.group = 0;                                                                            \
         transition accept;                                                                         \
     }                                                                                              \
     state parse_ethernet {                                                                         \
@@ -70,13 +69,8 @@
         }                                                                                          \
     }                                                                                              \
     state parse_lanes {                                                                            \
-        meta.kind = CHUNK;                                                                         \
-        meta.group = 0;                                                                            \
         meta.source = hdr.ipv4.src;                                                                \
-        meta.slot = hdr.switchml.index & 0x7fff;                                                   \
-        meta.set = (bit<32>)hdr.switchml.index >> 15;                                              \
-        meta.e0 = hdr.switchml.e0 + 128;                                                           \
-        meta.e1 = hdr.switchml.e1 + 128;                                                           \
+        meta.index = hdr.switchml.index;                                                           \
         EXTRACT_LANES                                                                              \
         transition accept;                                                                         \
     }

@@ -1,7 +1,7 @@
 // The switch on PNA, for DPDK's pipelines. A result goes to its receivers one pass after the other:
 // a pass rewrites the addresses, mirrors the packet to the receiver's port and recirculates, the
-// last one sends. Metadata does not survive a pass: the next receiver follows from the address of
-// the one before and the slot (table `following`).
+// last one sends. Metadata survives a pass (PNA leaves that open; on DPDK a packet keeps its thread,
+// and the thread its metadata): meta.to says who is next.
 //
 // Mirroring sessions 0 .. 62 are ports; 63 leads nowhere.
 #include <core.p4>
@@ -17,9 +17,7 @@
 #include "parser.p4"
 #include "source.p4"
 #include "marks.p4"
-#include "missing.p4"
-#include "exponents.p4"
-#include "lanes.p4"
+#include "sums.p4"
 #include "loss.p4"
 #include "result.p4"
 
@@ -37,12 +35,6 @@ parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
     state parse_result {
         pkt.extract(hdr.ethernet);
         pkt.extract(hdr.ipv4);
-        pkt.extract(hdr.udp);
-        pkt.extract(hdr.switchml);
-        meta.kind = RESULT;
-        meta.group = 1;
-        meta.source = hdr.ipv4.dst;
-        meta.slot = hdr.switchml.index & 0x7fff;
         transition accept;
     }
     PARSER_STATES
@@ -57,9 +49,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
              inout pna_main_output_metadata_t ostd) {
     Source() source;
     Marks() marks;
-    Missing() missing;
-    Exponents() exponents;
-    Lanes() lanes;
+    Sums() sums;
     Loss() loss;
     Result() result;
     COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
@@ -72,7 +62,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
         send_to_port(port);
     }
     action unknown() {
-        meta.more = 0;
+        meta.to = 0;
     }
     table forwarding {
         key = { hdr.ethernet.dst: exact; }
@@ -82,134 +72,114 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
     }
     // To the port that stands for every port but the one it came from.
     table flooding {
-        key = { meta.port: exact; }
+        key = { meta.way: exact; }
         actions = { forward; drop; }
         const default_action = drop();
         size = 64;
     }
 
     RESULT_ACTIONS
-    // The only receiver, or the first of several. `checksum`: of the IPv4 header that leaves.
-    action only(PortId_t port, bit<32> die, bit<48> mac, bit<32> ip, bit<16> checksum, bit<16> udp,
+    // The only receiver, or the first of several. `checksum`: of the IPv4 header that leaves; `job`:
+    // the row of counters for copies; `next`: the receiver after this one.
+    action only(PortId_t port, bit<32> way, bit<48> mac, bit<32> ip, bit<16> checksum, bit<16> udp,
                 bit<48> own_mac, bit<32> own_ip, bit<32> job) {
         address(mac, ip, udp, own_mac, own_ip);
         hdr.ipv4.checksum = checksum;
         send_to_port(port);
-        meta.die = die;
-        meta.more = 0;
+        meta.way = way;
+        meta.to = 0;
         meta.job = job;
     }
-    action first(MirrorSessionId_t session, bit<32> die, bit<48> mac, bit<32> ip, bit<16> checksum,
-                 bit<16> udp, bit<48> own_mac, bit<32> own_ip, bit<32> job) {
+    action first(MirrorSessionId_t session, bit<32> way, bit<48> mac, bit<32> ip, bit<16> checksum,
+                 bit<16> udp, bit<48> own_mac, bit<32> own_ip, bit<32> job, bit<32> next) {
         address(mac, ip, udp, own_mac, own_ip);
         hdr.ipv4.checksum = checksum;
         mirror_packet(SLOT, session);
         recirculate();
-        meta.die = die;
-        meta.more = 1;
+        meta.way = way;
+        meta.to = next;
         meta.job = job;
+        meta.kind = RESULT;
     }
-    action nobody() {
-        meta.group = 0;
-    }
-    table receivers {
-        key = { meta.group: exact; }
-        actions = { only; first; nobody; }
-        const default_action = nobody();
-        size = 8192;
-    }
-    // After the receiver that the packet was just rewritten for comes this one. What is alike for
-    // all receivers stays.
-    action final(PortId_t port, bit<32> die, bit<48> mac, bit<32> ip, bit<16> checksum,
-                 bit<32> job) {
-        hdr.ethernet.dst = mac;
-        hdr.ipv4.dst = ip;
-        hdr.ipv4.checksum = checksum;
-        send_to_port(port);
-        meta.die = die;
-        meta.more = 0;
-        meta.job = job;
-    }
-    action next(MirrorSessionId_t session, bit<32> die, bit<48> mac, bit<32> ip, bit<16> checksum,
-                bit<32> job) {
+    // Of the others. What is alike for all receivers stays.
+    action following(MirrorSessionId_t session, bit<32> way, bit<48> mac, bit<32> ip,
+                     bit<16> checksum, bit<32> next) {
         hdr.ethernet.dst = mac;
         hdr.ipv4.dst = ip;
         hdr.ipv4.checksum = checksum;
         mirror_packet(SLOT, session);
         recirculate();
-        meta.die = die;
-        meta.more = 1;
-        meta.job = job;
+        meta.way = way;
+        meta.to = next;
     }
-    action nobody_else() {
-        meta.group = 0;
+    action final(PortId_t port, bit<32> way, bit<48> mac, bit<32> ip, bit<16> checksum) {
+        hdr.ethernet.dst = mac;
+        hdr.ipv4.dst = ip;
+        hdr.ipv4.checksum = checksum;
+        send_to_port(port);
+        meta.way = way;
+        meta.to = 0;
     }
-    table following {
-        key = {
-            meta.source: exact;
-            meta.slot: exact;
-        }
-        actions = { final; next; nobody_else; }
-        const default_action = nobody_else();
-        size = 65536;
+    table receivers {
+        key = { meta.to: exact; }
+        actions = { only; first; following; final; drop; }
+        const default_action = drop();
+        size = 32768;
     }
 
     apply {
-        if (meta.kind == CHUNK) {
-            meta.port = (bit<32>)istd.input_port;
-            meta.die = meta.port;
+        if (hdr.lanes0.isValid()) {
+            meta.way = (bit<32>)istd.input_port;
             loss.apply(hdr, meta);
             if (meta.loss != 0) {
-                COUNT_AT_PORT(LOST)
+                meta.to = 0;
+                COUNT_AT_PORT(meta.way, LOST)
             } else {
                 source.apply(hdr, meta);
-                if (meta.kind == OF_NO_JOB) {
-                    COUNT_AT_PORT(STRANGER)
-                } else {
-                    if (meta.kind == CHUNK) {
-                        marks.apply(hdr, meta);
-                        missing.apply(hdr, meta);
-                        exponents.apply(hdr, meta);
-                        lanes.apply(hdr, meta);
-                    } else {
-                        meta.job = meta.job + FROM_ABOVE;
-                    }
+                if (meta.adds != 0) {
+                    marks.apply(hdr, meta);
                     COUNT(job_counters, meta.job);
-                    if (meta.group != 0) {
-                        result.apply(hdr, meta);
-                        receivers.apply();
-                    }
+                    sums.apply(hdr, meta);
+                } else if (meta.kind == FROM_UPPER) {
+                    COUNT(job_counters, meta.job);
+                    meta.to = meta.job;
+                } else {
+                    meta.to = 0;
+                    COUNT_AT_PORT(meta.way, STRANGER)
                 }
             }
-        } else if (meta.kind == RESULT) {
-            following.apply();
-        } else {
-            meta.port = (bit<32>)istd.input_port;
+            if (meta.to == 0) {
+                drop_packet();
+            } else {
+                result.apply(hdr, meta);
+            }
+        } else if (meta.kind != RESULT) {
+            meta.to = 0;
+            meta.way = (bit<32>)istd.input_port;
             if (meta.kind == MISSHAPEN) {
-                COUNT_AT_PORT(MALFORMED)
+                COUNT_AT_PORT(meta.way, MALFORMED)
+                drop_packet();
             } else {
                 meta.dst = hdr.ethernet.dst;
                 meta.dst = meta.dst & GROUP_BIT;
                 if (meta.dst != 0) {
                     flooding.apply();
                 } else if (!forwarding.apply().hit) {
-                    COUNT_AT_PORT(UNKNOWN)
+                    COUNT_AT_PORT(meta.way, UNKNOWN)
                     drop_packet();
                 }
             }
         }
-        if (meta.kind != ORDINARY) {
-            if (meta.group == 0) {
-                drop_packet();
-            } else {
+        if (meta.to != 0) {
+            if (receivers.apply().hit) {
                 loss.apply(hdr, meta);
                 if (meta.loss == 0) {
                     COUNT(job_counters, meta.job);
                 } else {
-                    meta.port = meta.die - MOST_PORTS;
-                    COUNT_AT_PORT(LOST)
+                    meta.way = meta.way - MOST_PORTS;
+                    COUNT_AT_PORT(meta.way, LOST)
                     // It is rewritten all the same: the next pass goes by it.
-                    if (meta.more == 1) {
+                    if (meta.to != 0) {
                         mirror_packet(SLOT, NOWHERE);
                     } else {
                         drop_packet();

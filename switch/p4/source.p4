@@ -1,35 +1,36 @@
 // Whose packet is this? A packet belongs to a job by its ingress port, its source address and its
-// slot.
+// slot. There is an entry for each set of a slot, so that nothing is computed here.
 control Source(inout headers_t hdr, inout metadata_t meta) {
-    // A worker; `row`: of registers, of the first of its slot's two sets.
-    action worker(bit<32> mark, bit<32> others, bit<8> last, bit<32> row, bit<32> all,
+    action worker(bit<64> adds, bit<64> others, bit<64> round, bit<32> at, bit<32> other,
                   bit<32> again, bit<32> job) {
-        meta.mark = mark;
+        meta.adds = adds;
         meta.others = others;
-        meta.last = last;
-        meta.at = row + meta.set;
-        meta.all = all;
+        meta.seen = others;
+        meta.round = round;
+        meta.at = at;
+        meta.other = other;
         meta.again = again;
         meta.job = job;
     }
     // The switch above: what it sends is a result for everybody here.
-    action upper(bit<32> all, bit<32> job) {
+    action upper(bit<32> job) {
+        meta.adds = 0;
         meta.kind = FROM_UPPER;
-        meta.group = all;
         meta.job = job;
     }
     action stranger() {
+        meta.adds = 0;
         meta.kind = OF_NO_JOB;
     }
     table sources {
         key = {
-            meta.port: exact;
+            meta.way: exact;
             meta.source: exact;
-            meta.slot: exact;
+            meta.index: exact;
         }
         actions = { worker; upper; stranger; }
         const default_action = stranger();
-        size = 65536;
+        size = 131072;
     }
     apply {
         sources.apply();

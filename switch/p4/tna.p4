@@ -17,6 +17,8 @@
 
 const bit<16> EVERY_PORT = 0xffff;  // multicast group of ordinary frames
 
+const bit<8> CHUNK = 5;  // a kind more: of SwitchML's form
+
 // What happens to registers.
 const bit<8> NOTHING = 0;
 const bit<8> OPENS = 1;

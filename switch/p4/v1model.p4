@@ -13,9 +13,7 @@
 #include "parser.p4"
 #include "source.p4"
 #include "marks.p4"
-#include "missing.p4"
-#include "exponents.p4"
-#include "lanes.p4"
+#include "sums.p4"
 #include "loss.p4"
 #include "result.p4"
 
@@ -24,7 +22,7 @@ const bit<16> EVERY_PORT = 0xffff;  // multicast group of ordinary frames
 parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
               inout standard_metadata_t standard) {
     state start {
-        meta.group = 0;
+        meta.to = 0;
         transition parse_ethernet;
     }
     PARSER_STATES
@@ -33,9 +31,7 @@ parser TakeApart(packet_in pkt, out headers_t hdr, inout metadata_t meta,
 control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     Source() source;
     Marks() marks;
-    Missing() missing;
-    Exponents() exponents;
-    Lanes() lanes;
+    Sums() sums;
     Loss() loss;
     Result() result;
 
@@ -46,7 +42,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
         standard.egress_spec = (bit<9>)port;
     }
     action unknown() {
-        COUNT_AT_PORT(UNKNOWN)
+        COUNT_AT_PORT(meta.way, UNKNOWN)
         mark_to_drop(standard);
     }
     table forwarding {
@@ -57,37 +53,33 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
     }
 
     apply {
-        meta.port = (bit<32>)standard.ingress_port;
+        meta.way = (bit<32>)standard.ingress_port;
         if (standard.parser_error != error.NoError || meta.kind == MISSHAPEN ||
             (hdr.ipv4.isValid() && standard.packet_length < 14 + (bit<32>)hdr.ipv4.length)) {
-            COUNT_AT_PORT(MALFORMED)
+            COUNT_AT_PORT(meta.way, MALFORMED)
             mark_to_drop(standard);
-        } else if (meta.kind == CHUNK) {
-            meta.die = meta.port;
+        } else if (hdr.lanes0.isValid()) {
             loss.apply(hdr, meta);
             if (meta.loss != 0) {
-                COUNT_AT_PORT(LOST)
+                COUNT_AT_PORT(meta.way, LOST)
             } else {
                 source.apply(hdr, meta);
-                if (meta.kind == OF_NO_JOB) {
-                    COUNT_AT_PORT(STRANGER)
-                } else {
-                    if (meta.kind == CHUNK) {
-                        marks.apply(hdr, meta);
-                        missing.apply(hdr, meta);
-                        exponents.apply(hdr, meta);
-                        lanes.apply(hdr, meta);
-                    } else {
-                        meta.job = meta.job + FROM_ABOVE;
-                    }
+                if (meta.adds != 0) {
+                    marks.apply(hdr, meta);
                     COUNT(job_counters, meta.job);
+                    sums.apply(hdr, meta);
+                } else if (meta.kind == FROM_UPPER) {
+                    COUNT(job_counters, meta.job);
+                    meta.to = meta.job;
+                } else {
+                    COUNT_AT_PORT(meta.way, STRANGER)
                 }
             }
-            if (meta.group == 0) {
+            if (meta.to == 0) {
                 mark_to_drop(standard);
             } else {
                 result.apply(hdr, meta);
-                standard.mcast_grp = (bit<16>)meta.group;
+                standard.mcast_grp = (bit<16>)meta.to;
             }
         } else {
             meta.dst = hdr.ethernet.dst;
@@ -114,8 +106,8 @@ control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
     }
     table receivers {
         key = {
-            meta.group: exact;
-            meta.index: exact;
+            meta.to: exact;
+            meta.replica: exact;
         }
         actions = { receiver; NoAction; }
         const default_action = NoAction();
@@ -123,15 +115,14 @@ control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
     }
 
     apply {
-        if (meta.group != 0) {
-            meta.port = (bit<32>)standard.egress_port;
-            meta.die = meta.port + MOST_PORTS;
+        if (meta.to != 0) {
+            meta.way = (bit<32>)standard.egress_port + MOST_PORTS;
             loss.apply(hdr, meta);
             if (meta.loss != 0) {
-                COUNT_AT_PORT(LOST)
+                COUNT_AT_PORT((bit<32>)standard.egress_port, LOST)
                 mark_to_drop(standard);
             } else {
-                meta.index = (bit<32>)standard.egress_rid;
+                meta.replica = (bit<32>)standard.egress_rid;
                 receivers.apply();
                 truncate(14 + IP_LENGTH);  // no trailing bytes of the sender
                 COUNT(copies, meta.job);
@@ -148,7 +139,7 @@ control Unchecked(inout headers_t hdr, inout metadata_t meta) {
 
 control Checksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
-        update_checksum(meta.group != 0,
+        update_checksum(meta.to != 0,
                         { hdr.ipv4.version_ihl, hdr.ipv4.tos, hdr.ipv4.length, hdr.ipv4.id,
                           hdr.ipv4.fragment, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src,
                           hdr.ipv4.dst },

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <stdexcept>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -22,18 +23,39 @@ TEST(SwitchTables, LayJobsSideBySideInTheRegisters) {
   for (const JobPlan& job : {a, b}) {
     for (const Tables::Source& s : tables_of(job, program.admit(job)).sources) ++uses[s.row];
   }
-  ASSERT_EQ(uses.size(), 24u);
+  ASSERT_EQ(uses.size(), 48u);
   for (const auto& [row, workers] : uses) EXPECT_EQ(workers, row < 16 ? 3 : 2) << row;
+}
+
+const Tables::Group& group_of(const Tables& tables, std::uint32_t number) {
+  for (const Tables::Group& group : tables.groups) {
+    if (group.number == number) return group;
+  }
+  throw std::out_of_range("no group " + std::to_string(number));
+}
+
+std::uint32_t counted_in(const Tables& tables, int row) {
+  return static_cast<std::uint32_t>(tables.row() + row);
 }
 
 TEST(SwitchTables, SendResultsToAllAndRepeatedOnesToTheirSender) {
   const Tables tables = of_first(job_of(3, 64, 8));
-  const auto group = [&](std::uint32_t number) { return tables.groups.at(number - 1); };
+  EXPECT_EQ(group_of(tables, counted_in(tables, kBroadcasts)).receivers.size(), 3u);
   for (const Tables::Source& s : tables.sources) {
-    EXPECT_EQ(group(s.all).receivers.size(), 3u);
-    ASSERT_EQ(group(s.again).receivers.size(), 1u);
-    EXPECT_EQ(group(s.again).receivers[0].ip, s.ip);
-    EXPECT_EQ(group(s.again).number, s.again);
+    const Tables::Group& again = group_of(tables, s.again);
+    ASSERT_EQ(again.receivers.size(), 1u);
+    EXPECT_EQ(again.receivers[0].ip, s.ip);
+  }
+}
+
+TEST(SwitchTables, KnowEverySetOfASlotAndItsOther) {
+  const Tables tables = of_first(job_of(3, 64, 8));
+  EXPECT_EQ(tables.sources.size(), 3u * 8 * 2);
+  for (const Tables::Source& s : tables.sources) {
+    const auto set = static_cast<std::uint32_t>(s.index >> 15);
+    const auto slot = static_cast<std::uint32_t>(s.index & 0x7fff);
+    EXPECT_EQ(s.row, 2 * slot + set);
+    EXPECT_EQ(s.other, 2 * slot + 1 - set);
   }
 }
 
@@ -41,18 +63,36 @@ TEST(SwitchTables, OfALeafLeadUpAndComeDown) {
   JobPlan leaf = job_of(2, 64, 8);
   leaf.uplink = Uplink{2, {2, 2, 2, 2, 2, 2}, 0x0a0000f0};
   const Tables tables = of_first(leaf);
+  EXPECT_EQ(group_of(tables, counted_in(tables, kFromAbove)).receivers.size(), 2u);
+  const Tables::Group& up = group_of(tables, counted_in(tables, kBroadcasts));
+  ASSERT_EQ(up.receivers.size(), 1u);
+  EXPECT_EQ(up.receivers[0].port, 2);
+  EXPECT_EQ(up.receivers[0].udp, kUdpPort);
+  int from_above = 0;
   for (const Tables::Source& s : tables.sources) {
-    const Tables::Group& all = tables.groups.at(s.all - 1);
     if (s.upper) {
       EXPECT_EQ(s.port, 2);
-      EXPECT_EQ(all.receivers.size(), 2u);
+      ++from_above;
     } else {
-      EXPECT_EQ(s.all, s.again);
-      ASSERT_EQ(all.receivers.size(), 1u);
-      EXPECT_EQ(all.receivers[0].port, 2);
-      EXPECT_EQ(all.receivers[0].udp, kUdpPort);
+      EXPECT_EQ(s.again, up.number);
     }
   }
+  EXPECT_EQ(from_above, 16);
+}
+
+TEST(SwitchTables, OfTwoJobsShareNoGroup) {
+  JobPlan a = job_of(3, 64, 8), b = job_of(2, 64, 8), leaf = job_of(2, 64, 8);
+  b.name = "b";
+  leaf.name = "leaf";
+  leaf.uplink = Uplink{2, {2, 2, 2, 2, 2, 2}, 0x0a0000f0};
+  Allocation program(64, 1024);
+  std::map<std::uint32_t, int> uses;
+  for (const JobPlan& job : {a, leaf, b}) {
+    for (const Tables::Group& group : tables_of(job, program.admit(job)).groups)
+      ++uses[group.number];
+  }
+  EXPECT_EQ(uses.size(), 4u + 2 + 3);
+  EXPECT_LT(uses.rbegin()->first, 65535u);
 }
 
 TEST(Allocation, GivesWhatARemovedJobHadToTheNext) {
@@ -68,13 +108,13 @@ TEST(Allocation, GivesWhatARemovedJobHadToTheNext) {
   const Placement second = program.admit(b);
   const Placement third = program.admit(c);
   EXPECT_EQ(second.first_slot, 8);
-  EXPECT_EQ(second.first_group, 5);
+  EXPECT_EQ(second.first_group, 4);
   EXPECT_EQ(third.job, 2);
   EXPECT_THROW(program.admit(d), std::invalid_argument);
   program.remove("b");
   const Placement again = program.admit(d);
   EXPECT_EQ(again.first_slot, 8);
-  EXPECT_EQ(again.first_group, 5);
+  EXPECT_EQ(again.first_group, 4);
   EXPECT_EQ(again.job, 1);
 }
 
@@ -85,9 +125,6 @@ TEST(Allocation, RefusesWhatTheProgramCannotHold) {
   refused(job_of(2, 32), 1024);
   refused(job_of(2, 64, 2000), 1024);
   refused(job_of(32, 64, 4096), 16384);
-  JobPlan twins = job_of(2, 64);
-  twins.workers[1].ip = twins.workers[0].ip;
-  refused(twins, 1024);
 }
 
 }  // namespace
