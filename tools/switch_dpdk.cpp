@@ -120,6 +120,7 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
   const bool files = switchml::port_named(run.ports[0]).interface.empty();
   std::vector<std::string> words{runner(), "--control"};
   if (run.in_order || (files && loses_results(plan_))) words.push_back("--in-order");
+  if (run.as_written) words.push_back("--as-written");
   if (run.cores > 1) words.push_back("--cores=" + std::to_string(run.cores));
   if (has_jobs_) append(words, {"--show=port_counters_0", "--show=job_counters_0"});
   words.push_back(run.program.empty() ? own_program(elements_) : run.program);

@@ -22,8 +22,9 @@ struct DpdkRun {
   std::string program;  // .spec; empty: ours for the plan's number of elements
   std::string entries;  // file of table entries, in place of a plan
   std::vector<std::string> ports;
-  int cores = 1;          // more: on interfaces, with a plan without losses; slots are dealt out
-  bool in_order = false;  // one packet at a time; always so on files where the plan loses results
+  int cores = 1;            // more: on interfaces, with a plan without losses; slots are dealt out
+  bool in_order = false;    // one packet at a time; always so on files where the plan loses results
+  bool as_written = false;  // every instruction of the program
 };
 
 class DpdkSwitch final : public RunningSwitch {

@@ -41,7 +41,7 @@ using switchml::PortName;
 struct RunFlags {
   std::string plan, target = "compiled", program, entries, socket, json;
   std::vector<std::string> ports;
-  bool in_order = false;
+  bool in_order = false, as_written = false;
   int cores = 1;
 };
 
@@ -69,6 +69,8 @@ bool read_run_flags(const Argv& argv, RunFlags& flags) {
   app.add_flag(
       "--in-order", flags.in_order,
       "dpdk: one frame in the pipeline at a time, so that what leaves is in order; slower");
+  app.add_flag("--as-written", flags.as_written,
+               "dpdk: plays every instruction of the program, without shortening sums and jumps");
   app.add_option("--cores", flags.cores, "not bmv2; on interfaces: slots are dealt out to so many")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
@@ -130,6 +132,7 @@ void check_target(const RunFlags& flags) {
   if (!dpdk && !bmv2 && flags.target != "compiled")
     throw Error("there is no target '" + flags.target + "'; known are compiled, dpdk and bmv2");
   if (!dpdk && !flags.entries.empty()) throw Error("--entries belongs to --target dpdk");
+  if (!dpdk && flags.as_written) throw Error("--as-written belongs to --target dpdk");
   if (!dpdk && !bmv2 && !flags.program.empty())
     throw Error("--program belongs to --target dpdk and bmv2");
   if (flags.cores > 1 && bmv2) throw Error("--cores belongs to --target compiled and dpdk");
@@ -177,8 +180,9 @@ void run_dpdk_switch(const RunFlags& flags) {
     if (const std::string why = reason_against_cores(*plan); !why.empty()) throw Error(why);
   }
   const auto began = std::chrono::steady_clock::now();
-  DpdkSwitch sw({flags.program, flags.entries, flags.ports, flags.cores, flags.in_order},
-                std::move(plan));
+  DpdkSwitch sw(
+      {flags.program, flags.entries, flags.ports, flags.cores, flags.in_order, flags.as_written},
+      std::move(plan));
   ControlSocket control(flags, sw);
   sw.run(control.watches(), stop_requested);
   sw.counters();

@@ -36,7 +36,7 @@ void add_die(const SwitchPlan& plan, int port, Way way, std::uint16_t probabilit
   if (probability == 0) return;
   const std::string control = way == Way::egress ? "Copy" : "Switch";
   const std::string die = std::to_string(port + (way == Way::egress ? kLeaving : 0));
-  lines.push_back("register_write " + control + ".loss.probability " + die + " " +
+  lines.push_back("register_write " + control + ".probability " + std::to_string(port) + " " +
                   std::to_string(probability));
   lines.push_back("register_write " + control + ".loss.dice " + die + " " +
                   number(switchml::loss_seed(plan.seed, port, way)));

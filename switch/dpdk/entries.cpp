@@ -33,7 +33,9 @@ void add_die(const SwitchPlan& plan, int port, Way way, std::uint16_t probabilit
              std::vector<std::string>& lines) {
   if (probability == 0) return;
   const std::string die = std::to_string(port + (way == Way::egress ? kLeaving : 0));
-  lines.push_back("register loss_probability " + die + " " + std::to_string(probability));
+  // That of what leaves comes with the receivers.
+  if (way == Way::ingress)
+    lines.push_back("register probability_0 " + die + " " + std::to_string(probability));
   lines.push_back("register loss_dice " + die + " " +
                   std::to_string(switchml::loss_seed(plan.seed, port, way)));
 }
@@ -51,6 +53,13 @@ std::string number_of(const Tables::Group& group, std::size_t n) {
   return hex(group.number | n << 16);
 }
 
+// The way out of a port, and above it the probability of loss there.
+std::uint32_t leaving(const SwitchPlan& plan, int port) {
+  const std::uint32_t loss =
+      port < std::ssize(plan.loss) ? plan.loss[static_cast<std::size_t>(port)].egress : 0;
+  return loss << 16 | static_cast<std::uint32_t>(port + kLeaving);
+}
+
 // One receiver of a group. The first one gets what is alike for all of them, too; the last one is
 // sent to, those before it are mirrored to.
 std::string receiver_line(const SwitchPlan& plan, const Tables& job, const Tables::Group& group,
@@ -59,9 +68,9 @@ std::string receiver_line(const SwitchPlan& plan, const Tables& job, const Table
   const bool first = n == 0, last = n + 1 == group.receivers.size();
   const char* action = first ? (last ? "only" : "first") : (last ? "final" : "following");
   std::string line = "receivers match " + number_of(group, n) + " action " + action +
-                     (last ? " port " : " session ") + hex(r.port) + " way " +
-                     hex(r.port + kLeaving) + " mac " + hex(number_of(r.mac)) + " ip " + hex(r.ip) +
-                     " checksum " + hex(checksum_of(plan, job.elements, r));
+                     (last ? " port " : " session ") + hex(r.port) + " leaving " +
+                     hex(leaving(plan, r.port)) + " mac " + hex(number_of(r.mac)) + " ip " +
+                     hex(r.ip) + " checksum " + hex(checksum_of(plan, job.elements, r));
   if (first)
     line += " udp " + hex(r.udp) + " own_mac " + hex(number_of(plan.mac)) + " own_ip " +
             hex(plan.ip) + " job " + hex(job.row() + switchml::kCopies);

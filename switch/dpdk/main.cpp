@@ -1,14 +1,15 @@
 // ghostrank-dpdk: plays a .spec on pcap files or interfaces, with DPDK's SWX pipeline. Started by
 // `ghostrank switch run --target dpdk`, so that the command itself does not carry DPDK.
 //
-//   ghostrank-dpdk [--in-order] [--cores=N] [--control] [--show=REGISTERS]... SPEC ENTRIES PORT...
+//   ghostrank-dpdk [--in-order] [--as-written] [--cores=N] [--control] [--show=REGISTERS]...
+//                  SPEC ENTRIES PORT...
 //
 // ENTRIES: a file of commands (commands.h). A port is as for `switch run`. --in-order: one packet
-// in the pipeline at a time. --cores: a pipeline on each, packet sockets only. --control:
-// descriptor 3 is a line to whoever started this (control.h). Prints one line of JSON at the end:
-// counters by port, register arrays to show, and the processor time from the first packet on, and
-// how much of it the kernel did not take (files). Exit status as the command's; with --control,
-// "error WHAT" in place of the line where it fails.
+// in the pipeline at a time. --as-written: sums and jumps are not shortened. --cores: a pipeline on
+// each, packet sockets only. --control: descriptor 3 is a line to whoever started this (control.h).
+// Prints one line of JSON at the end: counters by port, register arrays to show, and the processor
+// time from the first packet on, and how much of it the kernel did not take (files). Exit status as
+// the command's; with --control, "error WHAT" in place of the line where it fails.
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -26,6 +27,7 @@
 
 #include "switch/dpdk/control.h"
 #include "switch/dpdk/cores.h"
+#include "switch/dpdk/jumps.h"
 #include "switch/dpdk/sums.h"
 #include "switch/dpdk/xdp_ports.h"
 #include "switch/frame_ports.h"
@@ -135,7 +137,7 @@ Spent spent() {
 constexpr int kControlFd = 3;
 
 struct Arguments {
-  bool in_order = false, control = false;
+  bool in_order = false, as_written = false, control = false;
   int cores = 1;
   std::vector<std::string> show;
   std::string spec, entries;
@@ -147,7 +149,10 @@ int play(const Arguments& wanted) {
   for (const std::string& name : wanted.ports) names.push_back(switchml::port_named(name));
   const bool files = names.front().interface.empty();
   Spec program = parse_spec(text_of(wanted.spec), wanted.spec);
-  shorten_sums(program);
+  if (!wanted.as_written) {
+    shorten_sums(program);
+    shorten_jumps(program);
+  }
   const bool xdp = names.front().xdp;
   std::vector<std::unique_ptr<switchml::FramePorts>> frames;
   const int megabytes = kBaseMegabytes + kPipelineMegabytes * wanted.cores;
@@ -202,6 +207,7 @@ int main(int argc, char** argv) {
   ghostrank::dpdk::Arguments wanted;
   for (; !words.empty() && words[0].starts_with("--"); words.erase(words.begin())) {
     wanted.in_order = wanted.in_order || words[0] == "--in-order";
+    wanted.as_written = wanted.as_written || words[0] == "--as-written";
     wanted.control = wanted.control || words[0] == "--control";
     if (words[0].starts_with("--cores="))
       wanted.cores = std::max(1, std::atoi(words[0].c_str() + 8));
@@ -209,9 +215,8 @@ int main(int argc, char** argv) {
   }
   if (words.size() < 3) {
     std::fprintf(stderr,
-                 "usage: ghostrank-dpdk [--in-order] [--cores=N] [--control] [--show=REGISTERS] "
-                 "SPEC ENTRIES "
-                 "PORT...\n");
+                 "usage: ghostrank-dpdk [--in-order] [--as-written] [--cores=N] [--control] "
+                 "[--show=REGISTERS] SPEC ENTRIES PORT...\n");
     return 2;
   }
   wanted.spec = words[0];

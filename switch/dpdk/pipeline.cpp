@@ -98,18 +98,23 @@ rte_swx_table_match_type match_type(SpecMatch match) {
   return RTE_SWX_TABLE_MATCH_WILDCARD;
 }
 
-// Numbers that follow each other, as slots do, get buckets that do, and so share lines of the cache.
+// Numbers that follow each other, as slots do, get buckets that do, and so share lines of the
+// cache.
 std::uint32_t hash(const void* key, std::uint32_t bytes, std::uint32_t seed) {
-  constexpr std::uint32_t kTogether = 64, kInBucket = 2, kOdd = 0x9e3779b1;
+  constexpr std::uint32_t kTogether = 64, kInBucket = 2, kOdd = 0x9e3779b1, kWord = 4;
   std::uint32_t all = seed, word = 0;
   const auto* at = static_cast<const unsigned char*>(key);
-  for (; bytes > 4; at += 4, bytes -= 4) {
-    std::memcpy(&word, at, 4);
+  for (; bytes > kWord; at += kWord, bytes -= kWord) {
+    std::memcpy(&word, at, kWord);
     all = (all ^ word) * kOdd;
     all ^= all >> 15;
   }
-  word = 0;
-  std::memcpy(&word, at, bytes);
+  if (bytes == kWord) {
+    std::memcpy(&word, at, kWord);
+  } else {
+    word = 0;
+    for (std::uint32_t i = 0; i < bytes; ++i) word |= std::uint32_t{at[i]} << 8 * i;
+  }
   all = (all ^ word / kTogether) * kOdd;
   all ^= all >> 15;
   word %= kTogether;

@@ -146,6 +146,7 @@ struct metadata_t {
     bit<16> thread;     // low four bits of the UDP port
     bit<32> loss;       // probability in 1/65536; then: 0 where it is not lost
     bit<32> dice;
+    bit<32> leaving;    // pna: the way out and, 16 bits above, the probability of loss there
     bit<32> count;      // of counters: which
     bit<32> replica;    // v1model: number of the receiver among those of a result
     bit<8> e0;          // the largest so far, plus 128
@@ -155,6 +156,7 @@ struct metadata_t {
 
 #define MARKS 32  // bits of a cell of marks
 #define ONE_MISSING 0x100000000
+#define MAY_BE_LOST 0x10000  // or more: what meta.leaving is where there is a probability
 #define ALL_ONES 0xffffffffffffffff
 
 #define ORDINARY 0  // kinds

@@ -52,6 +52,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
     Sums() sums;
     Loss() loss;
     Result() result;
+    REGISTER(bit<32>, probability, MOST_PORTS);  // of loss where frames come in
     COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
     COUNTER(job_counters, MOST_JOBS * JOB_COUNTERS);
 
@@ -80,44 +81,44 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
 
     RESULT_ACTIONS
     // The only receiver, or the first of several. `checksum`: of the IPv4 header that leaves; `job`:
-    // the row of counters for copies; `next`: the receiver after this one.
-    action only(PortId_t port, bit<32> way, bit<48> mac, bit<32> ip, bit<16> checksum, bit<16> udp,
+    // the row of counters for copies; `next`: the receiver after this one; `leaving`: what meta.leaving is.
+    action only(PortId_t port, bit<32> leaving, bit<48> mac, bit<32> ip, bit<16> checksum, bit<16> udp,
                 bit<48> own_mac, bit<32> own_ip, bit<32> job) {
         address(mac, ip, udp, own_mac, own_ip);
         hdr.ipv4.checksum = checksum;
         send_to_port(port);
-        meta.way = way;
+        meta.leaving = leaving;
         meta.to = 0;
         meta.job = job;
     }
-    action first(MirrorSessionId_t session, bit<32> way, bit<48> mac, bit<32> ip, bit<16> checksum,
+    action first(MirrorSessionId_t session, bit<32> leaving, bit<48> mac, bit<32> ip, bit<16> checksum,
                  bit<16> udp, bit<48> own_mac, bit<32> own_ip, bit<32> job, bit<32> next) {
         address(mac, ip, udp, own_mac, own_ip);
         hdr.ipv4.checksum = checksum;
         mirror_packet(SLOT, session);
         recirculate();
-        meta.way = way;
+        meta.leaving = leaving;
         meta.to = next;
         meta.job = job;
         meta.kind = RESULT;
     }
     // Of the others. What is alike for all receivers stays.
-    action following(MirrorSessionId_t session, bit<32> way, bit<48> mac, bit<32> ip,
+    action following(MirrorSessionId_t session, bit<32> leaving, bit<48> mac, bit<32> ip,
                      bit<16> checksum, bit<32> next) {
         hdr.ethernet.dst = mac;
         hdr.ipv4.dst = ip;
         hdr.ipv4.checksum = checksum;
         mirror_packet(SLOT, session);
         recirculate();
-        meta.way = way;
+        meta.leaving = leaving;
         meta.to = next;
     }
-    action final(PortId_t port, bit<32> way, bit<48> mac, bit<32> ip, bit<16> checksum) {
+    action final(PortId_t port, bit<32> leaving, bit<48> mac, bit<32> ip, bit<16> checksum) {
         hdr.ethernet.dst = mac;
         hdr.ipv4.dst = ip;
         hdr.ipv4.checksum = checksum;
         send_to_port(port);
-        meta.way = way;
+        meta.leaving = leaving;
         meta.to = 0;
     }
     table receivers {
@@ -130,6 +131,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
     apply {
         if (hdr.lanes0.isValid()) {
             meta.way = (bit<32>)istd.input_port;
+            READ(probability, meta.way, meta.loss);
             loss.apply(hdr, meta);
             if (meta.loss != 0) {
                 meta.to = 0;
@@ -172,18 +174,24 @@ control Switch(inout headers_t hdr, inout metadata_t meta, in pna_main_input_met
         }
         if (meta.to != 0) {
             if (receivers.apply().hit) {
-                loss.apply(hdr, meta);
-                if (meta.loss == 0) {
-                    COUNT(job_counters, meta.job);
-                } else {
-                    meta.way = meta.way - MOST_PORTS;
-                    COUNT_AT_PORT(meta.way, LOST)
-                    // It is rewritten all the same: the next pass goes by it.
-                    if (meta.to != 0) {
-                        mirror_packet(SLOT, NOWHERE);
+                if (meta.leaving >= MAY_BE_LOST) {
+                    meta.way = meta.leaving & 0xffff;
+                    meta.loss = meta.leaving >> 16;
+                    loss.apply(hdr, meta);
+                    if (meta.loss == 0) {
+                        COUNT(job_counters, meta.job);
                     } else {
-                        drop_packet();
+                        meta.way = meta.way - MOST_PORTS;
+                        COUNT_AT_PORT(meta.way, LOST)
+                        // It is rewritten all the same: the next pass goes by it.
+                        if (meta.to != 0) {
+                            mirror_packet(SLOT, NOWHERE);
+                        } else {
+                            drop_packet();
+                        }
                     }
+                } else {
+                    COUNT(job_counters, meta.job);
                 }
             }
         }

@@ -35,6 +35,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
     Loss() loss;
     Result() result;
 
+    REGISTER(bit<32>, probability, MOST_PORTS);  // of loss where frames come in
     COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
     COUNTER(job_counters, MOST_JOBS * JOB_COUNTERS);
 
@@ -59,6 +60,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
             COUNT_AT_PORT(meta.way, MALFORMED)
             mark_to_drop(standard);
         } else if (hdr.lanes0.isValid()) {
+            READ(probability, meta.way, meta.loss);
             loss.apply(hdr, meta);
             if (meta.loss != 0) {
                 COUNT_AT_PORT(meta.way, LOST)
@@ -95,6 +97,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
 
 control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     Loss() loss;
+    REGISTER(bit<32>, probability, MOST_PORTS);  // of loss where copies leave
     COUNTER(copies, MOST_JOBS * JOB_COUNTERS);
     COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
 
@@ -116,6 +119,7 @@ control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
 
     apply {
         if (meta.to != 0) {
+            READ(probability, (bit<32>)standard.egress_port, meta.loss);
             meta.way = (bit<32>)standard.egress_port + MOST_PORTS;
             loss.apply(hdr, meta);
             if (meta.loss != 0) {
