@@ -1,7 +1,6 @@
 // pcap files as the ports of a switch.
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include "switch/frame_ports.h"
@@ -24,10 +23,7 @@ class Files final : public FramePorts {
       writers_.push_back(port.out.empty() ? nullptr : std::make_unique<PcapWriter>(port.out));
       if (port.in.empty()) continue;
       Input input{static_cast<int>(p), std::make_unique<PcapReader>(port.in), {}};
-      if (const auto first = input.reader->next()) {
-        input.next = *first;
-        inputs_.push_back(std::move(input));
-      }
+      if (input.reader->next(input.next)) inputs_.push_back(std::move(input));
     }
   }
 
@@ -35,20 +31,19 @@ class Files final : public FramePorts {
   bool finished() const override { return inputs_.empty(); }
   std::vector<int> descriptors() const override { return {}; }
 
-  std::optional<Arrival> next() override {
-    if (inputs_.empty()) return std::nullopt;
+  bool next(Arrival& arrival) override {
+    if (inputs_.empty()) return false;
     const auto first = std::min_element(
         inputs_.begin(), inputs_.end(),
         [](const Input& a, const Input& b) { return a.next.time_ns < b.next.time_ns; });
     now_ns_ = first->next.time_ns;
-    const Arrival arrival{first->port, first->next.bytes};
-    if (const auto next = first->reader->next()) {
-      first->next = *next;
-    } else {
+    arrival.port = first->port;
+    arrival.frame = first->next.bytes;
+    if (!first->reader->next(first->next)) {
       ended_.push_back(std::move(first->reader));  // the frame lies in its mapping
       inputs_.erase(first);
     }
-    return arrival;
+    return true;
   }
 
   std::byte* frame(int port, std::size_t bytes) override {

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,8 +34,8 @@ struct Arrival {
 class FramePorts : public Transmitter {
  public:
   virtual int count() const = 0;
-  // The next frame; none: nothing now.
-  virtual std::optional<Arrival> next() = 0;
+  // The next frame; false: nothing now. Filled in place: at 100 ns a packet a copy is seen.
+  virtual bool next(Arrival& arrival) = 0;
   // Sends what frame() was given room for, where it is not sent yet.
   virtual void flush() = 0;
   // Writes what is still held back, once, at the end. Throws std::runtime_error naming the file.

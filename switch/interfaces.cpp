@@ -173,15 +173,16 @@ class Interfaces final : public FramePorts {
   }
 
   // A batch of one port, then one of the next; what they cause leaves between batches.
-  std::optional<Arrival> next() override {
+  bool next(Arrival& arrival) override {
     for (std::size_t tried = 0; at_ == arrived_; ++tried) {
-      if (tried == ports_.size()) return std::nullopt;
+      if (tried == ports_.size()) return false;
       flush();
       port_ = (port_ + 1) % ports_.size();
       at_ = 0;
       arrived_ = ports_[port_]->receive();
     }
-    return Arrival{static_cast<int>(port_), ports_[port_]->frame(at_++)};
+    arrival = {static_cast<int>(port_), ports_[port_]->frame(at_++)};
+    return true;
   }
 
   std::byte* frame(int port, std::size_t bytes) override {

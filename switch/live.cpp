@@ -29,12 +29,12 @@ void wait_for(const FramePorts& ports, const std::vector<Watch>& watches) {
 
 void run(CompiledSwitch& sw, FramePorts& ports, const std::vector<Watch>& watches,
          const std::atomic<bool>& stop) {
+  Arrival arrival;
   while (!stop && !ports.finished()) {
     int left = kFramesAtATime;
     for (; !stop && left > 0; --left) {
-      const auto arrival = ports.next();
-      if (!arrival) break;
-      sw.receive(arrival->port, arrival->frame, ports);
+      if (!ports.next(arrival)) break;
+      sw.receive(arrival.port, arrival.frame, ports);
     }
     ports.flush();
     if (left == 0) {

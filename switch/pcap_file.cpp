@@ -89,17 +89,21 @@ void PcapReader::read_ahead(std::size_t bytes) {
 }
 
 std::optional<PcapFrame> PcapReader::next() {
-  if (at_ == size_) return std::nullopt;
+  PcapFrame frame;
+  return next(frame) ? std::optional(frame) : std::nullopt;
+}
+
+bool PcapReader::next(PcapFrame& frame) {
+  if (at_ == size_) return false;
   if (size_ - at_ < kRecordHeader) fail("ends within a packet's header");
   const std::uint32_t captured = field(at_ + 8);
   if (captured > kMaxFrame) fail("has a packet of " + std::to_string(captured) + " bytes");
   if (size_ - at_ - kRecordHeader < captured) fail("ends within a packet");
-  PcapFrame frame;
   frame.time_ns = field(at_) * std::uint64_t{1'000'000'000} + field(at_ + 4) * unit_ns_;
   frame.bytes = {data_ + at_ + kRecordHeader, captured};
   at_ += kRecordHeader + captured;
   read_ahead(kRecordHeader + captured);
-  return frame;
+  return true;
 }
 
 PcapWriter::PcapWriter(const std::string& path)

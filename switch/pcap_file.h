@@ -27,8 +27,9 @@ class PcapReader {
   PcapReader(const PcapReader&) = delete;
   PcapReader& operator=(const PcapReader&) = delete;
 
-  // The next frame; none at the end. Throws where the file ends within a frame.
+  // The next frame; none (false) at the end. Throws where the file ends within a frame.
   std::optional<PcapFrame> next();
+  bool next(PcapFrame& frame);
 
  private:
   std::uint32_t field(std::size_t at) const;

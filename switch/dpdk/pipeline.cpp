@@ -192,10 +192,12 @@ void Pipeline::configure_ports(PortSet& ports, bool in_order, const std::string&
                            flush,    read_statistics_out};
   check(rte_swx_pipeline_port_in_type_register(pipeline_, kPortType, &in), "a type of port");
   check(rte_swx_pipeline_port_out_type_register(pipeline_, kPortType, &out), "a type of port");
-  // The pipeline holds 16 at a time; few, so that they stay in the cache.
-  constexpr unsigned kBuffers = 63;
-  ends_->buffers = rte_pktmbuf_pool_create_by_ops(
-      pool.c_str(), kBuffers, 0, 0, RTE_PKTMBUF_HEADROOM + kFrameRoom, kAnyNumaNode, "ring_sp_sc");
+  // The pipeline holds 16 at a time. DPDK's cache of free ones gives back the last one first, whose
+  // bytes the processor still has at hand; it takes long to ask how many are in use then.
+  constexpr unsigned kBuffers = 63, kFree = 16;
+  ends_->buffers =
+      rte_pktmbuf_pool_create_by_ops(pool.c_str(), kBuffers, in_order ? 0 : kFree, 0,
+                                     RTE_PKTMBUF_HEADROOM + kFrameRoom, kAnyNumaNode, "ring_sp_sc");
   if (ends_->buffers == nullptr) throw std::runtime_error("DPDK has no memory for frames");
   ends_->nowhere = {&ports, ends_->buffers};
   for (int p = 0; p < ports.count(); ++p)

@@ -6,24 +6,20 @@
 
 namespace ghostrank::dpdk {
 std::span<const std::byte> PortSet::receive(int port) {
-  while (!waiting_) {
-    waiting_ = ports_.next();
-    if (!waiting_) break;
-    PortCounters& c = counters[static_cast<std::size_t>(waiting_->port)];
+  while (!waits_ && ports_.next(waiting_)) {
+    PortCounters& c = counters[static_cast<std::size_t>(waiting_.port)];
     ++c.received;
-    c.received_bytes += waiting_->frame.size();
-    if (switchml::whole(waiting_->frame) && waiting_->frame.size() <= kFrameRoom) break;
-    ++c.short_frames;
-    waiting_.reset();
+    c.received_bytes += waiting_.frame.size();
+    waits_ = switchml::whole(waiting_.frame) && waiting_.frame.size() <= kFrameRoom;
+    if (!waits_) ++c.short_frames;
   }
-  if (!waiting_ || waiting_->port != port) {
+  if (!waits_ || waiting_.port != port) {
     ++idle_polls_;
     return {};
   }
   idle_polls_ = 0;
-  const std::span<const std::byte> frame = switchml::without_padding(waiting_->frame);
-  waiting_.reset();
-  return frame;
+  waits_ = false;
+  return switchml::without_padding(waiting_.frame);
 }
 
 void PortSet::send(int port, std::span<const std::byte> frame) {

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -42,7 +41,8 @@ class PortSet {
 
  private:
   switchml::FramePorts& ports_;
-  std::optional<switchml::Arrival> waiting_;
+  switchml::Arrival waiting_;
+  bool waits_ = false;  // it is still to be asked for
   int idle_polls_ = 0;
 };
 

@@ -113,15 +113,15 @@ class XdpPorts final : public switchml::FramePorts {
   std::vector<int> descriptors() const override { return {}; }
 
   // A batch of one port, then one of the next; what they cause leaves between batches.
-  std::optional<switchml::Arrival> next() override {
+  bool next(switchml::Arrival& arrival) override {
     for (std::size_t tried = 0; tried <= ports_.size(); ++tried) {
-      if (const auto frame = ports_[port_]->next(); !frame.empty())
-        return switchml::Arrival{static_cast<int>(port_), frame};
+      arrival = {static_cast<int>(port_), ports_[port_]->next()};
+      if (!arrival.frame.empty()) return true;
       flush();
       port_ = (port_ + 1) % ports_.size();
       ports_[port_]->receive();
     }
-    return std::nullopt;
+    return false;
   }
 
   std::byte* frame(int port, std::size_t bytes) override {

@@ -50,11 +50,15 @@ control Sums(inout headers_t hdr, inout metadata_t meta) {
             hdr.switchml.e1 = hdr.switchml.e1 + 128;
             READ(exponents0, meta.at, meta.e0);
             READ(exponents1, meta.at, meta.e1);
-            if (meta.e0 < hdr.switchml.e0) {
-                WRITE(exponents0, meta.at, hdr.switchml.e0);
+            if (meta.e0 != hdr.switchml.e0) {  // mostly they are alike
+                if (meta.e0 < hdr.switchml.e0) {
+                    WRITE(exponents0, meta.at, hdr.switchml.e0);
+                }
             }
-            if (meta.e1 < hdr.switchml.e1) {
-                WRITE(exponents1, meta.at, hdr.switchml.e1);
+            if (meta.e1 != hdr.switchml.e1) {
+                if (meta.e1 < hdr.switchml.e1) {
+                    WRITE(exponents1, meta.at, hdr.switchml.e1);
+                }
             }
             TO_ROWS
             EVERY_ROW(COLLECT)

@@ -85,15 +85,15 @@ TEST(SwitchOnInterfaces, DealsSlotsOutToCores) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   int chunks = 0, others = 0;
   for (int s = 0; s < kShards; ++s) {
-    while (const auto arrival = shards[static_cast<std::size_t>(s)]->next()) {
+    for (Arrival arrival; shards[static_cast<std::size_t>(s)]->next(arrival);) {
       Packet packet;
-      if (parse(arrival->frame, packet) == Kind::switchml) {
+      if (parse(arrival.frame, packet) == Kind::switchml) {
         EXPECT_EQ(packet.slot % kShards, s);
-        EXPECT_EQ(arrival->port, 1);
+        EXPECT_EQ(arrival.port, 1);
         ++chunks;
       } else {
         EXPECT_EQ(s, 0);
-        others += arrival->frame.size() == ordinary.size();
+        others += arrival.frame.size() == ordinary.size();
       }
     }
   }

@@ -100,9 +100,9 @@ void send(int w, const std::atomic<bool>& stop, std::atomic<std::uint64_t>& answ
 
 void reflect(FramePorts& ports, const std::atomic<bool>& stop) {
   while (!stop) {
-    while (const auto arrival = ports.next())
-      std::memcpy(ports.frame(arrival->port, arrival->frame.size()), arrival->frame.data(),
-                  arrival->frame.size());
+    for (Arrival arrival; ports.next(arrival);)
+      std::memcpy(ports.frame(arrival.port, arrival.frame.size()), arrival.frame.data(),
+                  arrival.frame.size());
     ports.flush();
     wait_for(ports, {});
   }
