@@ -11,7 +11,6 @@ control Marks(inout headers_t hdr, inout metadata_t meta) {
         meta.seen = meta.seen | meta.before;
         if (meta.seen == ALL_ONES) {
             if (meta.before >= ONE_MISSING) {
-                meta.to = 0;
                 meta.job = meta.job + DUPLICATE;
             } else {
                 meta.to = meta.again;
@@ -28,9 +27,7 @@ control Marks(inout headers_t hdr, inout metadata_t meta) {
             READ(marks, meta.other, meta.theirs);
             meta.theirs = meta.theirs & meta.others;
             WRITE(marks, meta.other, meta.theirs);
-            if (meta.adds >= ONE_MISSING) {
-                meta.to = 0;
-            } else {
+            if (meta.adds < ONE_MISSING) {
                 meta.job = meta.job + BROADCAST;
                 meta.to = meta.job;
             }

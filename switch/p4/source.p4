@@ -11,6 +11,7 @@ control Source(inout headers_t hdr, inout metadata_t meta) {
         meta.other = other;
         meta.again = again;
         meta.job = job;
+        meta.to = 0;
     }
     // The switch above: what it sends is a result for everybody here.
     action upper(bit<32> job) {

@@ -45,7 +45,17 @@ control Sums(inout headers_t hdr, inout metadata_t meta) {
     REGISTER(bit<8>, exponents1, 2 * SLOTS);
     EVERY_LANE(DECLARE, 0)
     apply {
-        if (meta.before != 0) {
+        if (meta.before == 0) {
+            if (meta.seen != ALL_ONES) {
+                hdr.switchml.e0 = hdr.switchml.e0 + 128;
+                hdr.switchml.e1 = hdr.switchml.e1 + 128;
+                WRITE(exponents0, meta.at, hdr.switchml.e0);
+                WRITE(exponents1, meta.at, hdr.switchml.e1);
+                TO_ROWS
+                EVERY_ROW(OVERWRITE)
+                FROM_ROWS
+            }
+        } else {
             hdr.switchml.e0 = hdr.switchml.e0 + 128;
             hdr.switchml.e1 = hdr.switchml.e1 + 128;
             READ(exponents0, meta.at, meta.e0);
@@ -62,14 +72,6 @@ control Sums(inout headers_t hdr, inout metadata_t meta) {
             }
             TO_ROWS
             EVERY_ROW(COLLECT)
-            FROM_ROWS
-        } else if (meta.seen != ALL_ONES) {
-            hdr.switchml.e0 = hdr.switchml.e0 + 128;
-            hdr.switchml.e1 = hdr.switchml.e1 + 128;
-            WRITE(exponents0, meta.at, hdr.switchml.e0);
-            WRITE(exponents1, meta.at, hdr.switchml.e1);
-            TO_ROWS
-            EVERY_ROW(OVERWRITE)
             FROM_ROWS
         }
         if (meta.to != 0) {
