@@ -90,8 +90,6 @@ int play(const Argv& argv) {
 }  // namespace ghostrank
 
 int main(int argc, char** argv) {
-  ghostrank::take_back_signals();
-  ghostrank::forget_caught_signals();
   try {
     const int status = ghostrank::play(ghostrank::Argv(argv, argv + argc));
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

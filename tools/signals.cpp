@@ -39,22 +39,6 @@ void on_signal(int signal) {
 
 }  // namespace
 
-void take_back_signals() {
-  for (const int number : {SIGINT, SIGTERM, SIGABRT}) {
-    struct sigaction current {};
-    if (sigaction(number, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
-      std::signal(number, SIG_DFL);
-  }
-}
-
-void forget_caught_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGILL, SIGABRT, SIGBUS, SIGSEGV}) {
-    struct sigaction now {};
-    sigaction(signal, nullptr, &now);
-    if (now.sa_handler != SIG_IGN) std::signal(signal, SIG_DFL);
-  }
-}
-
 StopOnSignal::StopOnSignal(Control& control) {
   received_signal.store(0);
   stopped_by_signal.store(&control);

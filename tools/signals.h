@@ -10,16 +10,6 @@
 
 namespace ghostrank {
 
-// Gives SIGINT, SIGTERM and SIGABRT their default effect again. libfabric may bring along a
-// library (that of the first InfiniPath adapters) that answers them with exit(1) from the moment it
-// is loaded; users and launchers were promised 130, 143 and an abort. An ignored signal stays so.
-void take_back_signals();
-
-// Libraries that come with libfabric's providers catch signals as they are loaded, and then end the
-// process with status 1: gives back what the kernel does, to all that are not ignored. While they
-// load, before main, nothing can be done.
-void forget_caught_signals();
-
 class StopOnSignal {
  public:
   explicit StopOnSignal(Control& control);
