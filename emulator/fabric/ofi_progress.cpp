@@ -45,6 +45,7 @@ bool Endpoints::try_send(int flow, Message& message) {
       state.open = &out;
       open_.push_back(flow);
     } else {
+      close_all_open();  // what was told before it, to whomever, must not wait behind it
       enqueue(flow, out);
     }
   }
