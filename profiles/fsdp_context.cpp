@@ -55,31 +55,21 @@ void FsdpLayers::pass_round(const char* what, DataType type) {
   out_.recv(streams_.cp, label, mesh_.context_group, -1, type, key_elements());
 }
 
-void FsdpLayers::core_forward(const std::string& label, Picoseconds time) {
+void FsdpLayers::core(const std::string& label, Picoseconds time, bool forward) {
+  constexpr const char* kGradients = "gradients of keys and values";
   const bool gathered = spec_.parallel.cp_comm == ContextComm::all_gather;
   for (int block = 0; block < mesh_.cp; ++block) {
     out_.after(streams_.cp, kCompute);
     if (gathered && block == 0) gather_keys();
     if (!gathered && block + 1 < mesh_.cp)
       pass_round("keys and values", spec_.precision.parameters);
+    if (!forward && block > 0) pass_round(kGradients, DataType::float32);
     out_.compute(kCompute, label, time / mesh_.cp);
     out_.after(kCompute, streams_.cp);
   }
-}
-
-void FsdpLayers::core_backward(const std::string& label, Picoseconds time) {
-  const bool gathered = spec_.parallel.cp_comm == ContextComm::all_gather;
-  for (int block = 0; block < mesh_.cp; ++block) {
-    out_.after(streams_.cp, kCompute);
-    if (gathered && block == 0) gather_keys();
-    if (!gathered && block + 1 < mesh_.cp)
-      pass_round("keys and values", spec_.precision.parameters);
-    if (block > 0) pass_round("gradients of keys and values", DataType::float32);
-    out_.compute(kCompute, label, time / mesh_.cp);
-    out_.after(kCompute, streams_.cp);
-  }
+  if (forward) return;
   out_.after(streams_.cp, kCompute);
-  pass_round("gradients of keys and values", DataType::float32);
+  pass_round(kGradients, DataType::float32);
   out_.after(kCompute, streams_.cp);
 }
 

@@ -54,15 +54,15 @@ void FsdpLayers::exchange(const char* label, DataType type, std::uint64_t count)
 
 // The embedding has nothing to gather forward, the head nothing to scatter; backward the ends swap.
 void FsdpLayers::half(std::size_t layer, const std::string& label, Picoseconds time,
-                      Picoseconds core, const Way& way) {
+                      Picoseconds core_time, const Way& way) {
   const bool gathers = !(way.forward ? is_first(layer) : is_last(layer)),
              scatters = !(way.forward ? is_last(layer) : is_first(layer));
   if (way.gathers && gathers) tensor_call(Func::all_gather);
-  if (mesh_.cp > 1 && core > 0 && way.others) {
-    const Picoseconds before = (time - core) / 2;
+  if (mesh_.cp > 1 && core_time > 0 && way.others) {
+    const Picoseconds before = (time - core_time) / 2;
     out_.compute(kCompute, label, before);
-    way.forward ? core_forward(label, core) : core_backward(label, core);
-    out_.compute(kCompute, label, time - core - before);
+    core(label, core_time, way.forward);
+    out_.compute(kCompute, label, time - core_time - before);
   } else {
     out_.compute(kCompute, label, time);
   }

@@ -66,11 +66,10 @@ class FsdpLayers {
   };
   void pass(std::size_t layer, Picoseconds time, const Way& way);
   void play_again(std::size_t layer);
-  // With attention's core, which takes `core` of the time, or without.
-  void half(std::size_t layer, const std::string& label, Picoseconds time, Picoseconds core,
+  // With attention's core, which takes `core_time` of the time, or without.
+  void half(std::size_t layer, const std::string& label, Picoseconds time, Picoseconds core_time,
             const Way& way);
-  void core_forward(const std::string& label, Picoseconds time);
-  void core_backward(const std::string& label, Picoseconds time);
+  void core(const std::string& label, Picoseconds time, bool forward);
   void gather_keys();
   void pass_round(const char* what, DataType type);
   std::uint64_t key_elements() const;

@@ -1,7 +1,9 @@
 // Jobs of TorchTitan for tests: Llama-3 8B unless said, on nodes of one GPU each.
 #pragma once
 
+#include <set>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -32,6 +34,14 @@ inline void expect_sound(const Workload& workload, const std::string& what) {
   for (const Role& role : workload.roles)
     EXPECT_TRUE(streams_end(role.iterations[0])) << what << ", " << role.name;
   EXPECT_EQ(unmatched_transfers(workload), "") << what;
+}
+
+// The communicators of one kind.
+inline std::set<std::vector<Rank>> groups_named(const Workload& workload, const std::string& name) {
+  std::set<std::vector<Rank>> out;
+  for (const Group& group : workload.groups)
+    if (workload.group_names[group.kind] == name) out.insert(group.members);
+  return out;
 }
 
 }  // namespace ghostrank::test

@@ -163,12 +163,7 @@ TEST(TorchTitanContext, TakesItsRanksBetweenTensorAndDataParallelNeighbours) {
   titan.more = ", tp: 2, cp: 2, pp: 2, dp_replicate: 2, ep: 8";
   const Workload workload = titan.workload();
   expect_sound(workload, titan.more);
-  const auto members = [&](const std::string& name) {
-    std::set<std::vector<Rank>> out;
-    for (const Group& group : workload.groups)
-      if (workload.group_names[group.kind] == name) out.insert(group.members);
-    return out;
-  };
+  const auto members = [&](const char* name) { return test::groups_named(workload, name); };
   EXPECT_EQ(members("tp").count({0, 1}), 1u);
   EXPECT_EQ(members("cp").count({0, 2}), 1u);
   EXPECT_EQ(members("dp_shard").count({0, 2, 4, 6}), 1u);

@@ -206,12 +206,7 @@ TEST(TorchTitanExperts, TakeTheirRanksFromTensorAndDataParallelNeighbours) {
   titan.more = ", ep: 4, tp: 2, pp: 2, dp_replicate: 2";
   const Workload workload = titan.workload();
   expect_sound(workload, titan.more);
-  const auto members = [&](const std::string& name) {
-    std::set<std::vector<Rank>> out;
-    for (const Group& group : workload.groups)
-      if (workload.group_names[group.kind] == name) out.insert(group.members);
-    return out;
-  };
+  const auto members = [&](const char* name) { return test::groups_named(workload, name); };
   // Eight ranks to a replica of a stage: tp in pairs, ep in fours.
   EXPECT_EQ(members("tp").count({2, 3}), 1u);
   EXPECT_EQ(members("ep").count({0, 1, 2, 3}), 1u);
