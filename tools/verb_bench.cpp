@@ -114,11 +114,10 @@ void add_cluster_flags(CLI::App& app, BenchFlags& f) {
 
 // A pattern has no type and no algorithm: what would be ignored is refused.
 void check_pattern_flags(const CLI::App& app) {
-  for (const char* name : {
-
-           "--datatype", "--op", "--root", "--imbalance", "--check", "--agg_iters", "--run_cycles",
-           "--average", "--per_iter_timing", "--per_iter_skip", "--report_timestamps", "--timeout",
-           "--library", "--algorithm", "--protocol", "--channels", "--max-channels", "--node"}) {
+  for (const char* name :
+       {"--datatype", "--op", "--root", "--imbalance", "--check", "--agg_iters", "--run_cycles",
+        "--average", "--per_iter_timing", "--per_iter_skip", "--report_timestamps", "--timeout",
+        "--library", "--algorithm", "--protocol", "--channels", "--max-channels", "--node"}) {
     if (app.count(name) > 0)
       throw Error(std::string(name) + " belongs to collectives; leave it out");
   }
