@@ -250,7 +250,7 @@ class Shard {
   bool post_receives(RankState& r, Flight& f, std::uint32_t actor);
   void permit(RankState& r, Flight& f, std::uint32_t actor, Rank source);
   void permission_arrived(RankState& r, Flight& f, const Event& e);
-  void keep_permission(Flight& f, const Event& e);
+  bool keep_permission(Flight& f, const Event& e);
   bool send_permitted(RankState& r, Flight& f, std::uint32_t actor);
   void deliver(const Event& e, Picoseconds at);
   void send_on_connection(RankState& r, Flight& f, std::uint32_t actor, Rank peer,

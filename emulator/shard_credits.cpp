@@ -144,22 +144,28 @@ void Shard::permit(RankState& r, Flight& f, std::uint32_t actor, Rank source) {
 }
 
 void Shard::permission_arrived(RankState& r, Flight& f, const Event& e) {
-  if (!f.schedule->flow().posting.needed()) return;
-  keep_permission(f, e);
+  if (!keep_permission(f, e)) return;
   ActorState& a = f.actors[kOnly];
   if (!send_permitted(r, f, kOnly) || a.awaiting || a.held) return;
   a.ready = later(a.ready, e.t);
   run_actor(r, f, kOnly);
 }
 
-// For the oldest send that waits for it, or for one to come.
-void Shard::keep_permission(Flight& f, const Event& e) {
+// For the oldest send that waits for it, or for one to come. False: it is a stray, and the run
+// ends.
+bool Shard::keep_permission(Flight& f, const Event& e) {
+  if (!f.schedule->flow().posting.needed()) {
+    fail("a permission from rank " + std::to_string(e.source) + " of group " +
+         std::to_string(e.group & ~kPointToPoint) +
+         " came for a call that needs none; do all processes run the same job?");
+    return false;
+  }
   Credits& c = *f.actors[kOnly].credits;
   for (WaitingSend& send : c.waiting) {
     if (send.peer != e.source || send.permitted) continue;
     send.permitted = true;
     send.ready = later(send.ready, e.t);
-    return;
+    return true;
   }
   const auto line = line_of(c.lines, e.source);
   if (line == c.lines.end()) {
@@ -167,6 +173,7 @@ void Shard::keep_permission(Flight& f, const Event& e) {
   } else {
     ++line->left;
   }
+  return true;
 }
 
 // What waits no longer leaves. False: a full fabric holds it, and the actor with it.

@@ -337,7 +337,7 @@ void Shard::adopt_early(RankState& r, Flight& f) {
     if (find_flight(r, early_[i].event) == &f) {
       const Event e = unlink_early(r.early, before, i);
       if (e.message == MessageKind::permission) {
-        keep_permission(f, e);
+        if (!keep_permission(f, e)) return;
         i = next;
         continue;
       }

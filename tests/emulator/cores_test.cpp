@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "emulator/cluster.h"
+#include "emulator/host_facts.h"
 #include "profiles/error.h"
 #include "profiles/quantity.h"
 
@@ -80,6 +82,22 @@ TEST(Cores, StayOnEndsWithItsScope) {
     EXPECT_EQ(cpus_of_this_thread(), Numbers{before.back()});
   }
   EXPECT_EQ(cpus_of_this_thread(), before);
+}
+
+TEST(Shards, OfTheirOwnAccordTakeTheCoresOnlyInMemory) {
+  JobSpec spec;
+  spec.cluster.nodes = 8;
+  spec.cluster.nic.latency = kPicosPerMicro;
+  spec.run.shards = 0;  // auto
+  spec.fabric.kind = FabricKind::memory;
+  EXPECT_EQ(usable_shards(spec, 1), std::min(usable_cores(), 4));
+  spec.cluster.nodes = 1;
+  EXPECT_EQ(usable_shards(spec, 1), 1);
+  spec.cluster.nodes = 8;
+  for (const FabricKind kind : {FabricKind::ofi, FabricKind::virtual_time}) {
+    spec.fabric.kind = kind;
+    EXPECT_EQ(usable_shards(spec, 2), 1);
+  }
 }
 
 TEST(PlanCores, BindsOneThreadPerCoreWhereTheJobNamesCores) {

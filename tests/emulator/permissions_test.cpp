@@ -118,16 +118,7 @@ TEST(Permissions, AnyNumberOfShardsPlaysTheSameRun) {
       .collective(Func::barrier, 0)
       .collective(Func::all_gather, 20'000)
       .collective(Func::reduce, 90'000);
-  const Result one = job.run();
-  for (const int shards : {2, 8}) {
-    job.spec.run.shards = shards;
-    const Result many = job.run();
-    ASSERT_EQ(many.iterations.size(), 3u);
-    for (std::size_t i = 0; i < 3; ++i)
-      EXPECT_EQ(one.iterations[i].seconds, many.iterations[i].seconds) << shards;
-    EXPECT_EQ(one.wire_bytes_per_iteration, many.wire_bytes_per_iteration);
-    EXPECT_EQ(one.messages_per_iteration, many.messages_per_iteration);
-  }
+  testing::expect_alike_with_shards(job, {2, 8});
 }
 
 TEST(Permissions, AreNoMessagesOfTheLedger) {

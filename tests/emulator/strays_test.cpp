@@ -36,10 +36,12 @@ class OneMessage final : public Fabric {
   std::string failure_;
 };
 
-// What process 0 of two, with one rank each, says about a message while it waits for its peer's.
-std::string said_about(const Header& header) {
+// What process 0 of two, with one rank each, says about a message while it waits for its peer's, or
+// while it still computes.
+std::string said_about(const Header& header, Picoseconds computes = 0) {
   testing::SmallJob job(2, 1, FabricKind::ofi);
   job.spec.collectives.channels = 2;
+  if (computes > 0) job.compute(computes);
   job.collective(Func::all_reduce, 1000);
   const Cluster cluster(job.spec, job.workload, 2);
   const Flows flows(job.spec, job.workload, cluster);
@@ -84,6 +86,15 @@ TEST(Strays, AMessageOfAGroupOrRankThatTheJobHasNotEndsTheRun) {
   EXPECT_NE(said_about(h).find("came from rank 2 of group 0"), std::string::npos);
   h.source = -1;
   EXPECT_NE(said_about(h).find("came from rank -1 of group 0"), std::string::npos);
+}
+
+TEST(Strays, APermissionThatNobodyNeedsEndsTheRun) {
+  Header h = expected_header();
+  h.kind = MessageKind::permission;
+  h.bytes = 0;
+  const std::string wrong = "a permission from rank 1 of group 0 came for a call that needs none";
+  EXPECT_NE(said_about(h).find(wrong), std::string::npos);
+  EXPECT_NE(said_about(h, 20 * kPicosPerMilli).find(wrong), std::string::npos);
 }
 
 TEST(Strays, AMessageForARankOrByANicOfOthersEndsTheRun) {

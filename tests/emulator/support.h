@@ -1,9 +1,12 @@
 // Small jobs for the engine's tests: one collective (or any program) on a small emulated cluster.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "emulator/control.h"
 #include "emulator/engine.h"
@@ -80,5 +83,19 @@ struct SmallJob {
     return run_job(job, workload, control, options, observer ? *observer : nobody);
   }
 };
+
+// In virtual time: the same run, to the last bit, as with one.
+inline void expect_alike_with_shards(SmallJob job, std::initializer_list<int> numbers) {
+  const Result one = job.run();
+  for (const int shards : numbers) {
+    job.spec.run.shards = shards;
+    const Result many = job.run();
+    ASSERT_EQ(many.iterations.size(), one.iterations.size());
+    for (std::size_t i = 0; i < one.iterations.size(); ++i)
+      EXPECT_EQ(one.iterations[i].seconds, many.iterations[i].seconds) << shards;
+    EXPECT_EQ(one.wire_bytes_per_iteration, many.wire_bytes_per_iteration);
+    EXPECT_EQ(one.messages_per_iteration, many.messages_per_iteration);
+  }
+}
 
 }  // namespace ghostrank::testing

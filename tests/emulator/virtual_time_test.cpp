@@ -162,16 +162,7 @@ TEST(VirtualTime, ShardsGiveTheSameRunAsOne) {
   job.compute(kPicosPerMilli)
       .collective(Func::all_reduce, 200'003)
       .collective(Func::all_to_all, 501);
-  const Result one = job.run();
-  for (int shards : {2, 3, 8}) {
-    job.spec.run.shards = shards;
-    const Result many = job.run();
-    ASSERT_EQ(many.iterations.size(), 3u);
-    for (std::size_t i = 0; i < 3; ++i)
-      EXPECT_EQ(one.iterations[i].seconds, many.iterations[i].seconds) << shards;
-    EXPECT_EQ(one.wire_bytes_per_iteration, many.wire_bytes_per_iteration);
-    EXPECT_EQ(one.messages_per_iteration, many.messages_per_iteration);
-  }
+  testing::expect_alike_with_shards(job, {2, 3, 8});
 }
 
 TEST(VirtualTime, CreditsHoldASenderUntilItsReceiverHasTakenASlice) {
