@@ -124,9 +124,11 @@ SwitchControl::SwitchControl(std::string path, RunningSwitch& sw)
   }
 }
 
+// The path goes while it is still this switch's: nobody else can have taken it.
 SwitchControl::~SwitchControl() {
-  close(fd_);
   unlink(path_.c_str());
+  close(fd_);
+  if (client_ >= 0) close(client_);
 }
 
 switchml::Watch SwitchControl::watch() {
@@ -137,10 +139,11 @@ void SwitchControl::serve() {
   const int client = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
   if (client < 0) return;
   write_line(client, answer_switch(switch_, read_line(client, kPatienceMs)));
-  close(client);
+  if (client_ >= 0) close(client_);
+  client_ = client;
 }
 
-std::string ask_switch(const std::string& path, const std::string& request) {
+std::string ask_switch(const std::string& path, const std::string& request, Until until) {
   const sockaddr_un address = address_of(path);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (connect(fd, generic(address), sizeof address) != 0) {
@@ -152,6 +155,7 @@ std::string ask_switch(const std::string& path, const std::string& request) {
   }
   write_line(fd, request);
   const std::string answer = read_line(fd, 10 * kPatienceMs);
+  if (until == Until::stopped) read_line(fd, 10 * kPatienceMs);
   close(fd);
   if (answer.empty())
     throw Error("the switch at " + path + " gave no answer", ErrorKind::environment);

@@ -39,10 +39,16 @@ class SwitchControl {
   std::string path_;
   RunningSwitch& switch_;
   int fd_ = -1;
+  int client_ = -1;  // the last one's: it stays open until the next or the end
 };
+
+// What ask_switch() waits for: the answer, or that the switch carries no more and that another can
+// listen at `path`.
+enum class Until { answered, stopped };
 
 // Sends a request to the switch at `path` and returns its answer. Throws Error(environment) when
 // nobody answers.
-std::string ask_switch(const std::string& path, const std::string& request);
+std::string ask_switch(const std::string& path, const std::string& request,
+                       Until until = Until::answered);
 
 }  // namespace ghostrank

@@ -314,7 +314,8 @@ int ask(const Argv& argv, const std::string& verb) {
   nlohmann::ordered_json request{{"do", verb}};
   if (names_job) request["job"] = argument;
   if (verb == "admit") request["job"] = read_text(argument);
-  const std::string answer = ask_switch(socket, request.dump());
+  const std::string answer =
+      ask_switch(socket, request.dump(), verb == "stop" ? Until::stopped : Until::answered);
   const auto json = nlohmann::ordered_json::parse(answer, nullptr, false);
   if (!json.is_object() || !json.value("ok", false)) {
     throw Error("the switch refused: " + (json.is_object() ? json.value("error", answer) : answer));

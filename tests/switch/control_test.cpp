@@ -5,6 +5,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sys/wait.h>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -22,6 +23,11 @@ struct Said {
   int status = 0;
   std::string text;
 };
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 Said command(const std::string& line) {
   Said said;
@@ -50,18 +56,22 @@ class SwitchControl : public testing::TestWithParam<std::string> {
                                : xdp                            ? "dpdk"
                                                                 : GetParam();
     const std::string ports = xdp ? "xdp:p0,xdp:p1,xdp:p2,xdp:p3" : "p0,p1,p2,p3";
-    const std::string run = "ip netns exec " + net_.name(-1) + " " + GHOSTRANK_BINARY +
-                            " switch run --target " + target + " --plan " + file("plan.yaml") +
-                            " --ports " + ports + " --socket " + file("socket") + " >" +
-                            file("log") + " 2>&1 &";
-    ASSERT_EQ(std::system(run.c_str()), 0);
-    for (int i = 0; i < 200 && !fs::exists(file("socket")); ++i)
+    start("exec ip netns exec " + net_.name(-1) + " " + GHOSTRANK_BINARY + " switch run --target " +
+          target + " --plan " + file("plan.yaml") + " --ports " + ports + " --socket " +
+          file("socket") + " >" + file("log") + " 2>&1");
+    for (int i = 0; i < 400 && !fs::exists(file("socket")) && runs(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ASSERT_TRUE(fs::exists(file("socket"))) << read_text(file("log"));
     for (int w = 0; w < kWorkers; ++w)
       fd_[static_cast<std::size_t>(w)] = net_.inside(w, packet_socket);
   }
   void TearDown() override {
-    if (fs::exists(file("socket"))) ask("stop");
+    if (switch_ > 0) {
+      EXPECT_EQ(ask("stop").status, 0) << read_text(file("log"));
+      for (int i = 0; i < 200 && runs(); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      if (runs()) kill(switch_, SIGKILL);
+    }
     for (const int fd : fd_) close(fd);
     fs::remove_all(folder_);
   }
@@ -98,8 +108,21 @@ class SwitchControl : public testing::TestWithParam<std::string> {
   }
 
  private:
+  void start(const std::string& line) {
+    switch_ = fork();
+    if (switch_ == 0) {
+      execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+      _exit(127);
+    }
+  }
+  bool runs() {
+    if (switch_ > 0 && waitpid(switch_, nullptr, WNOHANG) == switch_) switch_ = -1;
+    return switch_ > 0;
+  }
+
   Namespaces net_;
   fs::path folder_;
+  pid_t switch_ = -1;
   std::array<int, kWorkers> fd_{-1, -1, -1, -1};
 };
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -168,6 +169,26 @@ TEST_F(SwitchPlanFile, IsChangedThroughARealSocket) {
   }
   EXPECT_FALSE(std::filesystem::exists(socket));
   EXPECT_THROW(ask_switch(socket, "{}"), Error);
+}
+
+TEST_F(SwitchPlanFile, HasStoppedOnceStopReturns) {
+  switchml::CompiledSwitch sw(read(kPlan));
+  std::atomic<bool> stop{false};
+  RunningCompiled running(sw, stop);
+  const std::string socket = path() + ".sock";
+  std::optional<SwitchControl> control(std::in_place, socket, running);
+  std::atomic<bool> listens{true};
+  std::thread serving([&] {
+    control->watch().ready();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the switch's last words
+    listens = false;
+    control.reset();
+  });
+  EXPECT_THAT(ask_switch(socket, R"({"do": "stop"})", Until::stopped), HasSubstr("\"ok\":true"));
+  EXPECT_FALSE(listens);
+  const SwitchControl next(socket, running);
+  serving.join();
+  EXPECT_TRUE(std::filesystem::exists(socket));
 }
 
 // Of a capture of switch/captures.
