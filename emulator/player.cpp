@@ -155,12 +155,17 @@ void Player::play_shards(ShardShared& shared) {
 void Player::look(ShardShared& shared, bool ended) {
   std::vector<IterationPart> parts;
   std::string failure;
+  bool of_fabric = false;
   {
     const std::lock_guard lock(shared.mutex);
     parts.swap(shared.parts);
     failure.swap(shared.failure);
+    of_fabric = shared.of_fabric;
   }
-  if (!failure.empty()) control_.fail("host " + std::to_string(host_) + ": " + failure);
+  if (!failure.empty()) {
+    if (of_fabric) let_control_speak();
+    control_.fail(failure);
+  }
   publish(parts);
   const bool due = seconds(clock_.now() - pulsed_) * segment_.dilation >= kPulseSeconds;
   if (!virtual_ && (ended || due)) publish_pulse(shared, ended);
@@ -169,6 +174,13 @@ void Player::look(ShardShared& shared, bool ended) {
   if (watch_) end_a_stall();
   const auto steps = static_cast<double>(shared.steps.load(std::memory_order_relaxed));
   callbacks_.progress(steps / std::max<std::uint32_t>(1, local_ranks_));
+}
+
+// Of a host that has died the fabric says that a connection was reset; the control plane, that and
+// which host was lost. It hears of it at about the same time, and who speaks first is believed.
+void Player::let_control_speak() const {
+  for (int naps = 0; naps < 200 && control_.stop() == Stop::none; ++naps)
+    std::this_thread::sleep_for(kLookAtEnd);
 }
 
 void Player::publish(const std::vector<IterationPart>& parts) {

@@ -45,6 +45,7 @@ class Player {
   Clock start_clock();
   void play_shards(ShardShared& shared);
   void look(ShardShared& shared, bool ended);
+  void let_control_speak() const;
   void publish(const std::vector<IterationPart>& parts);
   void publish_pulse(ShardShared& shared, bool ended);
   bool take_part(BlobReader& blob);

@@ -207,7 +207,7 @@ bool Shard::take_arrivals() {
     poll_lag_ = static_cast<Picoseconds>(static_cast<double>(away_ns) * 1000 / segment_.dilation);
     fabric_.poll(arrived_);
     looked_ns_ = monotonic_ns();
-    if (!fabric_.failure().empty()) fail(fabric_.failure());
+    if (!fabric_.failure().empty()) fail(fabric_.failure(), true);
     now_ = clock_.now();
     for (Message& m : arrived_) arrive_from_wire(std::move(m));
     any |= !arrived_.empty();
@@ -359,9 +359,12 @@ void Shard::fire(Event& event) {
   }
 }
 
-void Shard::fail(const std::string& what) {
+void Shard::fail(const std::string& what, bool of_fabric) {
   const std::lock_guard lock(shared_->mutex);
-  if (shared_->failure.empty()) shared_->failure = what;
+  if (shared_->failure.empty()) {
+    shared_->failure = what;
+    shared_->of_fabric = of_fabric;
+  }
   shared_->stop = true;
   for (Fabric* f : shared_->fabrics) f->wake();
 }

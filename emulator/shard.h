@@ -79,11 +79,12 @@ struct ShardShared {
 
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> steps{0};  // iterations ended by ranks here, for the progress line
-  std::mutex mutex;                     // guards the three below
+  std::mutex mutex;                     // guards the four below
   std::condition_variable changed;      // one of them has, or a shard has ended
   std::vector<IterationPart> parts;
-  std::string failure;  // first one wins
-  int running = 0;      // shards
+  std::string failure;     // first one wins
+  bool of_fabric = false;  // is that failure
+  int running = 0;         // shards
 
   int shards;
   std::barrier<> window;
@@ -163,7 +164,7 @@ class Shard {
   Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank);
   void schedule(const Event& event);
   void take_over(Parcel parcel);
-  void fail(const std::string& what);
+  void fail(const std::string& what, bool of_fabric = false);
 
   // shard_outbox.cpp
   bool flush();
