@@ -56,7 +56,7 @@ TEST_F(Installed, CommandFindsTheProfilesBesideIt) {
 TEST_F(Installed, HeadersBuildTheExampleThatTheCommandLoadsProvesAndPlays) {
   const fs::path example = root_ / "example";
   const fs::path source = prefix() / "share/ghostrank/examples";
-  const Ended configured = shell(GHOSTRANK_CMAKE " -S " + source.string() + " -B " +
+  const Ended configured = shell(GHOSTRANK_CMAKE " -G Ninja -S " + source.string() + " -B " +
                                  example.string() + " -DCMAKE_PREFIX_PATH=" + prefix().string());
   ASSERT_EQ(configured.status, 0) << configured.text;
   const Ended built = shell(GHOSTRANK_CMAKE " --build " + example.string());
