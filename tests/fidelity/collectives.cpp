@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 
 #include "tests/fidelity/gloo_bytes.h"
 
@@ -23,8 +22,8 @@ int warmups(std::uint64_t size, int n) {
   return size == 0 ? 1 : static_cast<int>(kWarmBytes / size) * std::max(1, n / 2);
 }
 
-std::string order(const Call& call, std::uint64_t size, int n, int calls) {
-  return "collective " + call.name + " " + std::to_string(size) + " " +
+std::string order(const Call& call, std::uint64_t size, int n, int calls, bool separate = false) {
+  return (separate ? "separate " : "collective ") + call.name + " " + std::to_string(size) + " " +
          std::to_string(warmups(size, n)) + " " + std::to_string(calls) +
          (call.algorithm.empty() ? "" : " " + call.algorithm);
 }
@@ -52,16 +51,14 @@ double bench(Lab& lab, int n, const Library& library, const Call& call, std::uin
   return result["results"][0]["out_of_place"]["time"].get<double>() * 1e-6;
 }
 
-std::string least_and_most(const std::vector<json>& answers) {
-  double least = std::numeric_limits<double>::max(), most = 0;
-  for (std::size_t i = 0; i < answers.front()["calls"].size(); ++i) {
-    double slowest = 0;
-    for (const json& answer : answers)
-      slowest = std::max(slowest, answer["calls"][i].get<double>());
-    least = std::min(least, slowest);
-    most = std::max(most, slowest);
-  }
-  return milliseconds(least) + " to " + milliseconds(most);
+// Of each call, of the rank that took longest; in their order of length.
+std::vector<double> calls_of(const std::vector<json>& answers) {
+  std::vector<double> calls(answers.front()["calls"].size());
+  for (const json& answer : answers)
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      calls[i] = std::max(calls[i], answer["calls"][i].get<double>());
+  std::ranges::sort(calls);
+  return calls;
 }
 
 std::string named(const Call& call) {
@@ -76,12 +73,13 @@ Times time_library(Lab& lab, Workers& workers, const Library& library, const Cal
   Times times;
   for (const std::uint64_t size : library.sizes) {
     Bytes before = payload_sent(lab, n);
-    times[size] = workers.ask(order(call, size, n, timed(size)));
+    times[size] = workers.ask(order(call, size, n, timed(size), library.separate));
     Bytes sent = payload_sent(lab, n);
     add(sent, before, -1);
     const std::uint64_t count = size / 4 / (call.blocks ? static_cast<std::uint64_t>(n) : 1);
     Bytes expected;
-    add(expected, library.payload({Func::barrier, n}, ""), library.barriers);
+    const int between = library.separate ? timed(size) - 1 : 0;
+    add(expected, library.payload({Func::barrier, n}, ""), library.barriers + between);
     add(expected, library.payload({call.func, n, count, 4}, call.algorithm),
         warmups(size, n) + timed(size));
     hold_bytes(out, named(call) + " of " + std::to_string(size) + " bytes, n=" + std::to_string(n),
@@ -111,13 +109,14 @@ void compare_calls(Lab& lab, Workers& workers, const Library& library, std::vect
       const std::string mib = std::to_string(size / kMiB) + " MiB",
                         what = named(call) + " of " + mib + ", n=" + std::to_string(n),
                         free = library.unbounded(call, n);
-      const double theirs_s = most_seconds(answers),
-                   ours_s = bench(lab, n, library, call, size, timed(size));
-      const Row& row = rows.emplace_back(
-          Row{named(call), std::to_string(n), mib, milliseconds(theirs_s), least_and_most(answers),
-              milliseconds(ours_s),
-              free.empty() ? percent(hold(out, what, ours_s, theirs_s, library.most))
-                           : percent(ours_s / theirs_s - 1) + ", " + free});
+      const std::vector<double> calls = calls_of(answers);
+      const double theirs_s = library.separate ? calls[calls.size() / 2] : most_seconds(answers),
+                   ours_s = bench(lab, n, library, call, size, library.separate ? 1 : timed(size));
+      const Row& row = rows.emplace_back(Row{
+          named(call), std::to_string(n), mib, milliseconds(theirs_s),
+          milliseconds(calls.front()) + " to " + milliseconds(calls.back()), milliseconds(ours_s),
+          free.empty() ? percent(hold(out, what, ours_s, theirs_s, library.most))
+                       : percent(ours_s / theirs_s - 1) + ", " + free});
       std::fputs(markdown_line(row).c_str(), stderr);
     }
   }

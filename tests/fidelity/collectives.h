@@ -31,10 +31,13 @@ struct Library {
   double most;   // distance in time
   // Why a time is not bounded; empty where it is.
   std::function<std::string(const Call&, int ranks)> unbounded;
+  // Calls are not back to back but begin together: the library's after a barrier each, of which the
+  // median counts, and one of ghostrank's.
+  bool separate = false;
 };
 
 // Times every call on links as they are; the workers understand `collective NAME BYTES WARMUPS
-// CALLS [ALGORITHM]`.
+// CALLS [ALGORITHM]`, and `separate` for it where the library's calls are.
 void compare_calls(testing::Lab& lab, Workers& workers, const Library& library,
                    std::vector<Row>& rows, Findings& out);
 Row heading(const Library& library);

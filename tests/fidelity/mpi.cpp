@@ -1,5 +1,7 @@
 // Open MPI's collectives over its TCP transport, every message eager: its rendezvous would make
 // ranks that exchange messages take turns, which is a matter of the transport below a schedule.
+#include <thread>
+
 #include "tests/fidelity/cases.h"
 #include "tests/fidelity/collectives.h"
 #include "tests/fidelity/gloo_bytes.h"
@@ -28,25 +30,27 @@ Bytes payload_of(const Collective& call, const std::string& algorithm) {
 }  // namespace
 
 Findings compare_mpi(const Options& options) {
-  const Library openmpi{"openmpi-4.1",
-                        "Open MPI",
-                        {{"all_reduce", Func::all_reduce},
-                         {"all_reduce", Func::all_reduce, false, "recursive_doubling"},
-                         {"all_reduce", Func::all_reduce, false, "ring"},
-                         {"all_gather", Func::all_gather, true},
-                         {"broadcast", Func::broadcast},
-                         {"all_to_all", Func::all_to_all, true},
-                         {"reduce_scatter", Func::reduce_scatter, true}},
-                        sizes_of(options),
-                        payload_of,
-                        2,
-                        0.05,
-                        [](const Call&, int) { return std::string(); }};
+  Library openmpi{"openmpi-4.1",
+                  "Open MPI",
+                  {{"all_reduce", Func::all_reduce},
+                   {"all_reduce", Func::all_reduce, false, "recursive_doubling"},
+                   {"all_reduce", Func::all_reduce, false, "ring"},
+                   {"all_gather", Func::all_gather, true},
+                   {"broadcast", Func::broadcast},
+                   {"all_to_all", Func::all_to_all, true},
+                   {"reduce_scatter", Func::reduce_scatter, true}},
+                  sizes_of(options),
+                  payload_of,
+                  2,
+                  0.05,
+                  [](const Call&, int) { return std::string(); }};
   Findings out;
   std::string version;
   std::vector<Row> rows{heading(openmpi)};
   for (const int n : {2, 4, 8}) {
     if (options.ranks != 0 && options.ranks != n) continue;
+    // They spin: more than two a core get out of step by more than a call takes.
+    openmpi.separate = n > 2 * static_cast<int>(std::thread::hardware_concurrency());
     testing::Lab lab(n);
     lab.shape({kSlow, kBurst});
     lab.keep_windows();
@@ -54,10 +58,13 @@ Findings compare_mpi(const Options& options) {
     version = mpi.hello()["version"];
     compare_calls(lab, mpi, openmpi, rows, out);
   }
-  out.markdown = "Open MPI " + version + ", links of " + megabits(kSlow) +
-                 "; time of a call, calls back to back, of the rank that takes longest. Without a "
-                 "name the algorithm is Open MPI's own choice. A barrier carries nothing.\n\n" +
-                 markdown_table(rows);
+  out.markdown =
+      "Open MPI " + version + ", links of " + megabits(kSlow) +
+      "; time of a call of the rank that takes longest. Calls are back to back; with more "
+      "than two ranks a core they begin together, and of Open MPI's the median stands "
+      "here. Without a name the algorithm is Open MPI's own choice. A barrier carries "
+      "nothing.\n\n" +
+      markdown_table(rows);
   return out;
 }
 

@@ -1,6 +1,7 @@
 // One rank of Open MPI that does what it is told, line by line.
 //
 //   collective NAME BYTES W N [ALGORITHM]   N calls back to back, after W that are not timed
+//   separate NAME BYTES W N [ALGORITHM]     the same, with a barrier before each, not timed
 //   quit
 //
 // `mpi_worker ORDERS REPLIES`, each with the rank as its last letters: a pipe and a file. BYTES are
@@ -87,20 +88,24 @@ std::function<void()> collective(const std::string& name, std::size_t bytes, MPI
 }
 
 // Seconds per call, and of each call.
-std::string timed(const std::function<void()>& call, int warmups, int calls) {
+std::string timed(const std::function<void()>& call, int warmups, int calls, bool separate) {
   for (int i = 0; i < warmups; ++i) call();
   MPI_Barrier(MPI_COMM_WORLD);
-  const double began = MPI_Wtime();
   std::string each;
-  double last = began;
+  double last = MPI_Wtime(), all = 0;
   for (int i = 0; i < calls; ++i) {
+    if (separate && i > 0) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      last = MPI_Wtime();
+    }
     call();
     const double now = MPI_Wtime();
     each += (i == 0 ? "" : ", ") + std::to_string(now - last);
+    all += now - last;
     last = now;
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  return "{\"seconds\": " + std::to_string((last - began) / calls) + ", \"calls\": [" + each + "]}";
+  return "{\"seconds\": " + std::to_string(all / calls) + ", \"calls\": [" + each + "]}";
 }
 
 void obey(const std::string& orders, const std::string& replies) {
@@ -116,9 +121,11 @@ void obey(const std::string& orders, const std::string& replies) {
     std::size_t bytes = 0;
     int warmups = 0, calls = 0;
     words >> command >> name >> bytes >> warmups >> calls >> algorithm;
-    demand(command == "collective" && calls > 0 && by_algorithm.count(algorithm) == 1,
+    const bool separate = command == "separate";
+    demand((separate || command == "collective") && calls > 0 && by_algorithm.count(algorithm) == 1,
            "there is no order '" + line + "'");
-    out << timed(collective(name, bytes, by_algorithm.at(algorithm)), warmups, calls) << std::endl;
+    out << timed(collective(name, bytes, by_algorithm.at(algorithm)), warmups, calls, separate)
+        << std::endl;
   }
 }
 
