@@ -196,7 +196,9 @@ void Shard::run_virtual() {
   if (!stopped() && ranks_left_ > 0) fail("deadlock: " + what_is_stuck());
 }
 
-bool Shard::finished() const { return ranks_left_ == 0 && outbox_size_ == 0 && fabric_.idle(); }
+bool Shard::finished() const {
+  return ranks_left_ == 0 && posts_ == 0 && outbox_size_ == 0 && fabric_.idle();
+}
 
 bool Shard::take_arrivals() {
   bool any = false;
@@ -352,9 +354,8 @@ void Shard::fire(Event& event) {
       return end_in_node(event.flight, event.t);
     case Event::Kind::post: {
       Parcel parcel = held_.take(event.held);
-      hand_over(cluster_.shards() + parcel.flow, std::move(parcel));
-      if (event.flight) posted(*event.flight, event.actor);
-      return;
+      --posts_;
+      return hand_over(cluster_.shards() + parcel.flow, std::move(parcel));
     }
   }
 }

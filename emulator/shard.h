@@ -292,7 +292,7 @@ class Shard {
   };
   std::deque<Outbox> outbox_;
   std::vector<int> waiting_, retried_;  // lanes with something in their outbox; those of this pass
-  std::size_t outbox_size_ = 0;
+  std::size_t outbox_size_ = 0, posts_ = 0;  // posts: messages whose turn at their NIC is to come
   std::vector<Message> arrived_;
   std::deque<std::unique_ptr<Flight>> flights_;  // all there ever were, each beside its actors
   Flight* free_flights_ = nullptr;               // those not in use, by Flight::next

@@ -190,8 +190,8 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   p.event.actor = m.actor;
   p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
   if (start <= now_) return hand_over(cluster_.shards() + route.flow, std::move(p));
-  if (m.kind == MessageKind::permission) p.event.flight = nullptr;  // its rank does not wait for it
-  if (p.event.flight) ++f.actors[m.actor].unposted;
+  p.event.flight = nullptr;  // it has its turn: nobody waits for it, as inside a process
+  ++posts_;
   Event e = p.event;
   e.held = held_.put(std::move(p));
   schedule(e);

@@ -9,22 +9,24 @@ namespace ghostrank {
 namespace {
 
 constexpr int kSendsPerClockRead = 8;
-constexpr std::uint64_t kTimedBytes = 4096;      // a send of so many looks at the clock in any case
-constexpr std::size_t kMaxHeldPerFlight = 4096;  // three messages per actor, 64 channels, credits
+constexpr std::uint64_t kTimedBytes = 4096;  // a send of so many looks at the clock in any case
+constexpr std::uint32_t kMaxHeldPerActor = 4096;  // a slice to peers of a step, permissions to all
 
 }  // namespace
 
 // Gives the parcel to another shard or process, now or, when there is no room, from the outbox;
-// then its sender is held until it has gone, which bounds every outbox by three messages per actor.
+// then its sender, if it has one, is held until it has gone: an actor has few messages in outboxes.
 void Shard::hand_over(int lane, Parcel&& parcel) {
   Outbox& box = outbox_[static_cast<std::size_t>(lane)];
   if (box.queue.empty() && try_hand_over(lane, parcel)) return;
-  if (parcel.event.flight) ++parcel.event.flight->actors[parcel.event.actor].unposted;
+  if (parcel.event.flight) {
+    const std::uint32_t held = ++parcel.event.flight->actors[parcel.event.actor].unposted;
+    GHOSTRANK_ASSERT(held <= kMaxHeldPerActor);
+  }
   box.queue.push_back(std::move(parcel));
   if (!box.waiting) waiting_.push_back(lane);
   box.waiting = true;
   ++outbox_size_;
-  GHOSTRANK_ASSERT(outbox_size_ <= (flights_.size() + 1) * kMaxHeldPerFlight);
 }
 
 bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {

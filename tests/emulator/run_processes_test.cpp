@@ -110,6 +110,27 @@ TEST(OverLibfabric, CreditsAndSlicesTravelToo) {
   testing::expect_all_ok(outcomes);
 }
 
+// As in virtual time: a root that has sent goes on while its slices wait for their turn at a NIC
+// that is slow. The last begins a second after the first.
+TEST(OverLibfabric, ASenderDoesNotWaitForItsTurnAtTheNic) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    SmallJob job(2, 1, FabricKind::ofi);
+    job.spec.dilation = 1;
+    job.spec.cluster.nic.rate_bps = 1'048'576;
+    job.spec.collectives.slice_bytes = 64 << 10;
+    job.collective(Func::broadcast, 3 * (16 << 10)).compute(kPicosPerMilli);
+    const auto control = Control::meet(world);
+    const Result result = job.run(*control);
+    if (world.rank == 0) {
+      EXPECT_NEAR(result.iterations[0].seconds, 1.5, 0.3);
+      EXPECT_LT(result.fidelity.lateness_us_max, 0.5e6);
+    }
+    control->close();
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+}
+
 // A job long enough to be disturbed.
 SmallJob long_job() {
   SmallJob job(2, 1, FabricKind::ofi);

@@ -23,7 +23,7 @@ constexpr char kJob[] =
     "schema: ghostrank/job/1\n"
     "model: {kind: layers, name: time, layers: [{parameters: [2048], forward_us: 200000, "
     "backward_us: 250000}], optimizer_us: 50000}\n"
-    "cluster: {nodes: 10, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 10Mbps}}\n"
+    "cluster: {nodes: 10, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 1Mbps}}\n"
     "parallel: {framework: ddp}\n"
     "collectives: {library: generic, allreduce: recursive_doubling, slice: 2KiB}\n"
     "scale: {dilation: 1}\n"
@@ -85,7 +85,7 @@ Findings measure_time(const Options& options) {
   out.markdown =
       "Two processes over libfabric, dilation 1, steps of about half a second; an all-reduce of 8 "
       "KiB "
-      "by recursive doubling in messages of 2 KiB over NICs of 10 Mbit/s.\n\n" +
+      "by recursive doubling in messages of 2 KiB over NICs of 1 Mbit/s.\n\n" +
       markdown_table(rows);
   return out;
 }
