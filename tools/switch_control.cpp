@@ -138,9 +138,14 @@ switchml::Watch SwitchControl::watch() {
 void SwitchControl::serve() {
   const int client = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
   if (client < 0) return;
-  write_line(client, answer_switch(switch_, read_line(client, kPatienceMs)));
-  if (client_ >= 0) close(client_);
-  client_ = client;
+  const std::string request = read_line(client, kPatienceMs);
+  write_line(client, answer_switch(switch_, request));
+  const ordered_json json = ordered_json::parse(request, nullptr, false);
+  const bool stops = client_ < 0 && json.is_object() && json.value("do", ordered_json()) == "stop";
+  if (stops)
+    client_ = client;
+  else
+    close(client);
 }
 
 std::string ask_switch(const std::string& path, const std::string& request, Until until) {

@@ -39,7 +39,7 @@ class SwitchControl {
   std::string path_;
   RunningSwitch& switch_;
   int fd_ = -1;
-  int client_ = -1;  // the last one's: it stays open until the next or the end
+  int client_ = -1;  // of who asked to stop: it stays open until the end
 };
 
 // What ask_switch() waits for: the answer, or that the switch carries no more and that another can
