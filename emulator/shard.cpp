@@ -354,8 +354,10 @@ void Shard::fire(Event& event) {
       return end_in_node(event.flight, event.t);
     case Event::Kind::post: {
       Parcel parcel = held_.take(event.held);
+      const int lane = cluster_.shards() + parcel.flow;
+      --outbox_[static_cast<std::size_t>(lane)].posts;
       --posts_;
-      return hand_over(cluster_.shards() + parcel.flow, std::move(parcel));
+      return hand_over(lane, std::move(parcel));
     }
   }
 }

@@ -288,11 +288,12 @@ class Shard {
   // the flows of this shard.
   struct Outbox {
     std::deque<Parcel> queue;
-    bool waiting = false;  // listed in waiting_
+    bool waiting = false;     // listed in waiting_
+    std::uint32_t posts = 0;  // messages whose turn at their NIC is to come
   };
   std::deque<Outbox> outbox_;
   std::vector<int> waiting_, retried_;  // lanes with something in their outbox; those of this pass
-  std::size_t outbox_size_ = 0, posts_ = 0;  // posts: messages whose turn at their NIC is to come
+  std::size_t outbox_size_ = 0, posts_ = 0;  // of all lanes
   std::vector<Message> arrived_;
   std::deque<std::unique_ptr<Flight>> flights_;  // all there ever were, each beside its actors
   Flight* free_flights_ = nullptr;               // those not in use, by Flight::next

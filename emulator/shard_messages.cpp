@@ -163,7 +163,8 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
   e.flight = route.flight;
 }
 
-// To another process, at `start`: now, or from the queue when it is time.
+// To another process, at `start`: now, or from the queue when it is time. What is due already stays
+// behind what the queue still has for the flow: receivers count on the order of a connection.
 void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
                           Picoseconds start, Payload payload) {
   if (route.flow < 0) return;  // the run ends: find_route has said why
@@ -189,8 +190,11 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   p.event.nic = route.nics.source;
   p.event.actor = m.actor;
   p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
-  if (start <= now_) return hand_over(cluster_.shards() + route.flow, std::move(p));
+  const int lane = cluster_.shards() + route.flow;
+  std::uint32_t& before = outbox_[static_cast<std::size_t>(lane)].posts;
+  if (start <= now_ && before == 0) return hand_over(lane, std::move(p));
   p.event.flight = nullptr;  // it has its turn: nobody waits for it, as inside a process
+  ++before;
   ++posts_;
   Event e = p.event;
   e.held = held_.put(std::move(p));

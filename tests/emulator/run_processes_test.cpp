@@ -110,6 +110,28 @@ TEST(OverLibfabric, CreditsAndSlicesTravelToo) {
   testing::expect_all_ok(outcomes);
 }
 
+// Channels share NICs whose turns are often late: what waits for its turn keeps its place.
+TEST(OverLibfabric, MessagesThatWaitForTheirTurnAreReducedRight) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    SmallJob job(4, 2, FabricKind::ofi);
+    job.spec.cluster.nic.rate_bps = 10'000'000'000;
+    job.spec.dilation = 10;
+    job.spec.run.verify = true;
+    job.spec.run.iterations = 500;
+    job.spec.collectives.library = "nccl-2.28";
+    job.compute(100 * kPicosPerMicro).collective(Func::all_reduce, 30'000, DataType::int32);
+    const auto control = Control::meet(world);
+    const Result result = job.run(*control);
+    if (world.rank == 0) {
+      EXPECT_EQ(result.verify->checked_elements, 500u * 8u * 30'000u);
+      EXPECT_EQ(result.verify->wrong_elements, 0u);
+    }
+    control->close();
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+}
+
 // As in virtual time: a root that has sent goes on while its slices wait for their turn at a NIC
 // that is slow. The last begins a second after the first.
 TEST(OverLibfabric, ASenderDoesNotWaitForItsTurnAtTheNic) {

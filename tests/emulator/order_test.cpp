@@ -1,0 +1,95 @@
+// Messages leave a connection in the order of their turns at the NIC, also when the thread is late.
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "emulator/fabric/fabric.h"
+#include "emulator/flows.h"
+#include "emulator/shard.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr Rank kHoldsUp = 1;
+
+// Notes what leaves; what rank 1 sends holds the thread up for 100 ms.
+class Recorder final : public Fabric {
+ public:
+  bool try_send(int flow, Message& m) override {
+    if (m.header.source == kHoldsUp)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    else
+      sent.push_back({flow, m.header.sequence, m.header.start});
+    return true;
+  }
+  int poll(std::vector<Message>&) override { return 0; }
+  void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds) override {
+    std::this_thread::sleep_for(timeout);
+  }
+  void wake() override {}
+  bool idle() const override { return true; }
+  const std::string& failure() const override { return failure_; }
+  FabricStats stats() const override { return {}; }
+
+  struct Sent {
+    int flow;
+    std::uint32_t sequence;
+    Picoseconds start;
+    bool operator==(const Sent&) const = default;
+  };
+  std::vector<Sent> sent;
+
+ private:
+  std::string failure_;
+};
+
+Op compute(Picoseconds duration) {
+  Op op;
+  op.duration = duration;
+  return op;
+}
+
+Op send_two_ranks_on(std::uint64_t count) {
+  Op op;
+  op.kind = Op::Kind::send;
+  op.peer = 2;
+  op.count = count;
+  return op;
+}
+
+// Of rank 0's three messages, each 10 ms long, the second waits for its turn at 10 ms when rank 1
+// holds the thread up, from 5 ms on. Late is then the third, of a stream that computes until 8 ms;
+// its turn, at 20 ms, has passed as well.
+TEST(Order, AMessageThatIsLateDoesNotOvertakeOneThatWaitsForItsTurn) {
+  testing::SmallJob job(2, 2, FabricKind::ofi);
+  job.spec.cluster.nic.rate_bps = 8'000'000;
+  const Op send = send_two_ranks_on(2500);
+  Program sender = job.program(), other = job.program();
+  sender.streams = {{send, send}, {compute(8 * kPicosPerMilli), send}};
+  sender.stream_names = {"compute", "other"};
+  other.streams[0] = {compute(5 * kPicosPerMilli), send};
+  job.workload.roles = {{"sender", {sender}}, {"other", {other}}};
+  job.workload.role_of = {0, 1, 1, 1};
+
+  const Cluster cluster(job.spec, job.workload, 2);
+  const Flows flows(job.spec, job.workload, cluster);
+  Recorder fabric;
+  Shard shard({job.spec, job.workload, cluster, 0, 0, flows, fabric, 0, {}, 0, "", {}});
+  ShardShared shared(1);
+  shared.fabrics = {&fabric};
+  shard.prepare({}, shared);
+  shard.play(Clock::real(monotonic_ns(), 1));
+
+  ASSERT_EQ(shared.failure, "");
+  ASSERT_EQ(fabric.sent.size(), 3u);
+  const int flow = fabric.sent[0].flow;
+  const std::vector<Recorder::Sent> in_turn = {
+      {flow, 0, 0}, {flow, 1, 10 * kPicosPerMilli}, {flow, 2, 20 * kPicosPerMilli}};
+  EXPECT_EQ(fabric.sent, in_turn);
+}
+
+}  // namespace
+}  // namespace ghostrank
