@@ -1,0 +1,107 @@
+// Random small jobs with real data, as several processes over libfabric on loopback, at paces that
+// this machine keeps and at some that it does not: the sums are right, and what was sent is what
+// the same job sends in virtual time. GHOSTRANK_RANDOM_JOBS=N plays so many (default 12).
+#include <cstdlib>
+#include <random>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "tests/emulator/processes.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+template <typename T>
+T one_of(std::mt19937& random, std::initializer_list<T> choices) {
+  return choices.begin()[random() % choices.size()];
+}
+
+struct RandomJob {
+  SmallJob job;
+  int processes;
+};
+
+RandomJob random_job(unsigned seed) {
+  std::mt19937 random(seed);
+  const int nodes = one_of(random, {2, 3, 4, 6}), gpus = one_of(random, {1, 2, 4});
+  SmallJob job(nodes, gpus, FabricKind::ofi);
+  JobSpec& spec = job.spec;
+  spec.cluster.nic.rate_bps = one_of(random, {0.0, 1e9, 1e10, 1e11});
+  spec.cluster.nic.latency = one_of(random, {0, 1, 5, 50}) * kPicosPerMicro;
+  spec.collectives.library =
+      one_of<const char*>(random, {"generic", "nccl-2.28", "gloo", "openmpi-4.1"});
+  if (spec.collectives.library == "generic") {
+    spec.collectives.slice_bytes = one_of(random, {0, 4 << 10, 64 << 10});
+    spec.collectives.credits = one_of(random, {0, 1, 4});
+  }
+  spec.fabric.provider = one_of<const char*>(random, {"net", "net", "tcp;ofi_rxm"});
+  spec.fabric.inside_node = InsideNode::messages;
+  spec.dilation = one_of(random, {1, 10, 30});
+  spec.run.verify = true;
+  spec.run.shards = one_of(random, {1, 1, 2});
+  spec.run.iterations = 8;
+  for (int ops = 1 + static_cast<int>(random() % 4); ops > 0; --ops) {
+    const std::uint64_t count = one_of(random, {1, 1000, 30'000, 65'536, 200'003});
+    const Func func =
+        one_of(random, {Func::all_reduce, Func::all_reduce, Func::all_gather, Func::broadcast});
+    const Rank root = static_cast<Rank>(random() % static_cast<unsigned>(nodes * gpus));
+    job.compute(one_of(random, {10, 100, 1000}) * kPicosPerMicro)
+        .collective(func, func == Func::all_gather ? count / 8 + 1 : count,
+                    one_of(random, {DataType::int32, DataType::float32, DataType::bfloat16}),
+                    func == Func::broadcast ? root : 0);
+  }
+  return {std::move(job), std::min(nodes, one_of(random, {2, 3}))};
+}
+
+std::string name_of(const RandomJob& random) {
+  const JobSpec& spec = random.job.spec;
+  std::ostringstream name;
+  name << spec.collectives.library << ", " << spec.cluster.nodes << " x "
+       << spec.cluster.gpus_per_node << " ranks, NICs of " << spec.cluster.nic.rate_bps
+       << " b/s, dilation " << spec.dilation << ", " << random.processes << " processes of "
+       << spec.run.shards << " shards, " << spec.fabric.provider;
+  return name.str();
+}
+
+std::string sent(const Result& result) {
+  std::ostringstream text;
+  for (const PairTraffic& p : result.pairs)
+    text << p.source_nic << ">" << p.target_nic << " " << p.bytes << " " << p.messages << "\n";
+  return text.str();
+}
+
+TEST(RandomJobs, ReduceRealDataRightAndSendWhatVirtualTimeSends) {
+  const char* asked = std::getenv("GHOSTRANK_RANDOM_JOBS");
+  const unsigned jobs = asked ? static_cast<unsigned>(std::atoi(asked)) : 12;
+  for (unsigned seed = 0; seed < jobs; ++seed) {
+    const RandomJob random = random_job(seed);
+    SCOPED_TRACE("job " + std::to_string(seed) + ": " + name_of(random));
+    const auto outcomes = testing::run_processes(
+        random.processes,
+        [&](const World& world) {
+          const auto control = Control::meet(world);
+          const Result result = random.job.run(*control);
+          EXPECT_EQ(result.interrupted, "");
+          if (world.rank == 0) {
+            EXPECT_GT(result.verify->checked_elements, 0u);
+            EXPECT_EQ(result.verify->wrong_elements, 0u);
+          }
+          control->close();
+          return sent(result);
+        },
+        std::chrono::seconds(60));
+    testing::expect_all_ok(outcomes);
+    SmallJob same = random.job;
+    same.spec.fabric.kind = FabricKind::virtual_time;
+    same.spec.dilation = 0;
+    EXPECT_EQ(outcomes[0].said, sent(same.run()));
+    if (HasFailure()) return;  // one job is enough to look into
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank
