@@ -59,25 +59,31 @@ struct WaitingSend {
 struct Credits {
   std::vector<CreditLine> lines;
   Route back;                        // by which they return
+  bool sent = false;                 // what the step has to
   int posted = 0;                    // receives of the steps before this one were permitted
   std::vector<WaitingSend> waiting;  // in the order of their steps
 };
 
-// One actor of one collective in flight: where it stands in its schedule.
+// One actor of one collective in flight: where it stands in its schedule. Two cache lines, the
+// second for what sends.
 struct ActorState {
-  Step step;  // the current one
-  int k = 0, steps = 0, channel = 0;
+  const Step* step = nullptr;  // the current one
+  Moment ready;                // when everything up to here was done
+  EarlyList early;             // arrived for a later step
+  int k = 0, steps = 0;
   std::uint32_t slice = 0;
-  Moment ready;  // when everything up to here was done
-  std::uint32_t unposted = 0;
-  std::uint8_t awaiting = 0;  // bit i: slice not yet here from step.recv_from[i]
+  std::uint32_t index = 0;  // among those of its rank
+  std::uint16_t channel = 0;
+  std::uint16_t unposted = 0;  // messages that a full ring or fabric has not taken
+  std::uint8_t awaiting = 0;   // bit i: slice not yet here from step->recv_from[i]
   bool waits = false;  // for a step of another actor; nothing is awaited from peers before that
   bool ended = false;
-  bool held = false;  // must not go on before `unposted` messages have been taken by a full fabric
-  EarlyList early;    // arrived for a later step
-  Route route;        // to the peer last sent to
+  bool held = false;                 // must not go on before `unposted` is 0
+  std::unique_ptr<Step> own;         // the current one of a schedule whose steps are not kept
+  Route route;                       // to the peer last sent to
   std::unique_ptr<Credits> credits;  // null: none are needed
 };
+static_assert(sizeof(ActorState) == 128);
 
 // A collective in flight at one rank. What every message looks at comes first.
 struct Flight {
@@ -94,6 +100,7 @@ struct Flight {
   std::uint16_t row = 0;
   std::uint8_t stream = 0, lane = 0;
   bool inside_node = false;
+  bool kept = false;              // its steps are the schedule's, in a table
   bool starting = false;          // inside start_flight: its end is reported there
   Flight* next = nullptr;         // of its rank's, or of those not in use
   Flight* next_member = nullptr;  // of a call inside a node, of those that wait for the others

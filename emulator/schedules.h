@@ -16,6 +16,7 @@
 #include "emulator/cluster.h"
 #include "emulator/ledger.h"
 #include "emulator/network.h"
+#include "emulator/step_table.h"
 
 namespace ghostrank {
 
@@ -55,9 +56,13 @@ class Schedules {
     std::unique_ptr<const Schedule> schedule;
     std::uint16_t row = 0;
     std::optional<NodeCall> call;  // once it was asked for
+    mutable StepTable steps;
   };
   // Of a collective of the workload.
   const Play& get(std::uint32_t group, const Op& op) const;
+  const Step* steps(const Play& play, Rank position) {
+    return play.steps.of(*play.schedule, position, steps_left_);
+  }
   const NodeCall& inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
 
   // The row that a call really plays: its closed form, where it has one.
@@ -98,6 +103,7 @@ class Schedules {
   std::vector<Row> rows_;
   std::vector<std::uint16_t> transfer_row_;  // by group kind
   std::unordered_map<Key, Play, Hash> made_;
+  std::size_t steps_left_ = StepTable::kMostSteps;
 };
 
 }  // namespace ghostrank

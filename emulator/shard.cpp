@@ -188,8 +188,7 @@ void Shard::run_virtual() {
     for (std::uint32_t n = 0; !timers_.empty() && timers_.next() < end; ++n) {
       if (n % 65536 == 65535 && stopped()) break;
       now_ = timers_.next();
-      Event e = pop();
-      fire(e);
+      fire(pop());
     }
     shared_->window.arrive_and_wait();
   }
@@ -232,8 +231,7 @@ bool Shard::fire_due() {
   now_ = clock_.now();
   int fired = 0;
   while (fired < kEventsPerPass && !timers_.empty() && timers_.next() <= now_) {
-    Event e = pop();
-    fire(e);
+    fire(pop());
     if (++fired % kEventsPerClockRead == 0) now_ = clock_.now();
   }
   return fired > 0;
@@ -316,7 +314,7 @@ void Shard::prefetch() const {
   }
 }
 
-Event Shard::pop() {
+Event& Shard::pop() {
   if (timers_.size() >= kCachedEvents) prefetch();
   return timers_.pop();
 }

@@ -56,15 +56,14 @@ void Shard::deliver(const Event& e, Picoseconds at) {
 
 // Takes one credit of every peer of the step, or none. With permissions: sends and posts what the
 // step has to; nothing is left to send.
-bool Shard::take_credit(RankState& r, Flight& f, std::uint32_t actor) {
-  if (f.schedule->flow().posting.needed()) return exchange(r, f, actor);
-  ActorState& a = f.actors[actor];
+bool Shard::take_credit(RankState& r, Flight& f, ActorState& a) {
+  if (f.schedule->flow().posting.needed()) return exchange(r, f, a);
   const std::uint32_t limit = f.schedule->flow().credits;
   std::vector<CreditLine>& credits = a.credits->lines;
   credits.reserve(credits.size() + kMaxPeers);  // keeps the pointers below valid
   std::array<CreditLine*, kMaxPeers> lines{};
   std::size_t n = 0;
-  for (Rank peer : a.step.send_to) {
+  for (Rank peer : a.step->send_to) {
     auto line = line_of(credits, peer);
     if (line == credits.end()) line = credits.insert(credits.end(), {peer, limit});
     if (line->left == 0) return false;
@@ -91,7 +90,7 @@ void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {
     if (line.peer != e.source) continue;
     if (line.left++ > 0 || a.k >= a.steps || a.waits || a.awaiting || a.held) return;
     a.ready = later(a.ready, e.t);
-    return run_actor(r, f, e.actor);
+    return run_actor(r, f, a);
   }
 }
 
@@ -99,56 +98,56 @@ void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {
 
 // What a step has received everything for: posts receives and sends, in the library's order. False:
 // an earlier send must leave first, or a full fabric holds the actor; then it is called again.
-bool Shard::exchange(RankState& r, Flight& f, std::uint32_t actor) {
-  ActorState& a = f.actors[actor];
+bool Shard::exchange(RankState& r, Flight& f, ActorState& a) {
   Credits& c = *a.credits;
   const Posting& posting = f.schedule->flow().posting;
-  if (posting.sends > 0 && !a.step.send_to.empty() &&
+  if (!c.sent && posting.sends > 0 && !a.step->send_to.empty() &&
       c.waiting.size() >= static_cast<std::size_t>(posting.sends))
     return false;
-  if (posting.receives_first && !post_receives(r, f, actor)) return false;
-  for (const Rank peer : std::exchange(a.step.send_to, {})) {
+  if (posting.receives_first && !post_receives(r, f, a)) return false;
+  if (c.sent) return posting.receives_first || post_receives(r, f, a);
+  c.sent = true;
+  for (const Rank peer : a.step->send_to) {
     const auto line = line_of(c.lines, peer);
     if (line == c.lines.end() || line->left == 0) {
-      c.waiting.push_back({peer, false, a.step.send, a.ready});
+      c.waiting.push_back({peer, false, a.step->send, a.ready});
       continue;
     }
     --line->left;
-    send_on_connection(r, f, actor, peer, a.step.send);
+    send_on_connection(r, f, a, peer, a.step->send);
   }
-  return posting.receives_first || post_receives(r, f, actor);
+  return posting.receives_first || post_receives(r, f, a);
 }
 
 // Tells the senders of what the next steps receive. False: a full fabric holds the actor.
-bool Shard::post_receives(RankState& r, Flight& f, std::uint32_t actor) {
-  ActorState& a = f.actors[actor];
+bool Shard::post_receives(RankState& r, Flight& f, ActorState& a) {
   int& posted = a.credits->posted;
   const int end = std::min(a.steps, a.k + f.schedule->flow().posting.receives + 1);
   for (; posted < end; ++posted) {
     a.held = a.unposted > 0;
     if (a.held) return false;
-    const Step step = f.schedule->step(f.position, static_cast<int>(actor), posted);
-    for (const Rank source : step.recv_from) permit(r, f, actor, source);
+    const Step step = f.schedule->step(f.position, static_cast<int>(a.index), posted);
+    for (const Rank source : step.recv_from) permit(r, f, a, source);
   }
   return true;
 }
 
-void Shard::permit(RankState& r, Flight& f, std::uint32_t actor, Rank source) {
-  ActorState& a = f.actors[actor];
+void Shard::permit(RankState& r, Flight& f, ActorState& a, Rank source) {
   Route& back = a.credits->back;
   if (back.peer != source) find_route(r, f, a.channel, source, true, back);
   Moment ready = a.ready;
   ready.at = connections_.behind(key_of(r, f, source), ready.at);
   leave(r, f, back,
-        {MessageKind::permission, actor, static_cast<std::uint16_t>(a.channel), 0, ready}, nullptr);
+        {MessageKind::permission, a.index, static_cast<std::uint16_t>(a.channel), 0, ready},
+        nullptr);
 }
 
 void Shard::permission_arrived(RankState& r, Flight& f, const Event& e) {
   if (!keep_permission(f, e)) return;
   ActorState& a = f.actors[kOnly];
-  if (!send_permitted(r, f, kOnly) || a.awaiting || a.held) return;
+  if (!send_permitted(r, f, a) || a.awaiting || a.held) return;
   a.ready = later(a.ready, e.t);
-  run_actor(r, f, kOnly);
+  run_actor(r, f, a);
 }
 
 // For the oldest send that waits for it, or for one to come. False: it is a stray, and the run
@@ -177,8 +176,7 @@ bool Shard::keep_permission(Flight& f, const Event& e) {
 }
 
 // What waits no longer leaves. False: a full fabric holds it, and the actor with it.
-bool Shard::send_permitted(RankState& r, Flight& f, std::uint32_t actor) {
-  ActorState& a = f.actors[actor];
+bool Shard::send_permitted(RankState& r, Flight& f, ActorState& a) {
   std::vector<WaitingSend>& waiting = a.credits->waiting;
   for (auto next = waiting.begin(); next != waiting.end();) {
     if (!next->permitted) {
@@ -191,17 +189,17 @@ bool Shard::send_permitted(RankState& r, Flight& f, std::uint32_t actor) {
     next = waiting.erase(next);
     // The rank itself went on long ago: its own time is another.
     const Moment own = std::exchange(a.ready, send.ready);
-    send_on_connection(r, f, actor, send.peer, send.slice);
+    send_on_connection(r, f, a, send.peer, send.slice);
     a.ready = own;
   }
   return true;
 }
 
 // Permissions to the peer that are told later stay behind it.
-void Shard::send_on_connection(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
+void Shard::send_on_connection(RankState& r, Flight& f, ActorState& a, Rank peer,
                                const Block& slice) {
-  send_slice(r, f, actor, peer, slice);
-  const Route& route = f.actors[actor].route;
+  send_slice(r, f, a, peer, slice);
+  const Route& route = a.route;
   const bool node = route.hop == Route::Hop::node;
   if (!(node ? intra_ : nic_).limited()) return;
   const Port& port = node ? r.nvlink : nics_[static_cast<std::size_t>(route.nics.source)];

@@ -12,6 +12,8 @@
 namespace ghostrank {
 namespace {
 
+const Step kNoStep{};
+
 std::uint64_t salt_of(const Flight& f) {
   return static_cast<std::uint64_t>(f.group) << 32 | f.sequence;
 }
@@ -35,6 +37,7 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   f.position = seat.position;
   f.peer = kNoRank;
   f.inside_node = false;
+  const Step* row = nullptr;  // of the steps that are kept
   StreamState& s = r.streams[stream];
   f.start = f.end = s.now;
   f.lane = 0;
@@ -51,6 +54,7 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
       meet_in_node(r, f);
       return false;
     }
+    row = schedules_.steps(play, f.position);
   } else {
     const bool receives = op.kind == Op::Kind::recv;
     f.row = schedules_.transfer_row(op.group);
@@ -64,46 +68,60 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   }
   const int actors = f.schedule->actors(f.position);
   f.actors_left = actors;
-  const FlowControl& flow = f.schedule->flow();
-  f.lone = actors == 1 && !flow.posting.needed();
+  f.lone = actors == 1 && !f.schedule->flow().posting.needed();
   f.waiting = 0;
   if (f.actors.size() < static_cast<std::size_t>(actors))
     f.actors.resize(static_cast<std::size_t>(actors));
   if (segment_.verify) prepare_buffers(f);
   r.flights.append(&f);
-  for (int i = 0; i < actors; ++i) {
-    ActorState& a = f.actors[static_cast<std::size_t>(i)];
-    const Actor actor = f.schedule->actor(f.position, i);
-    a.k = 0;
-    a.steps = actor.steps;
-    a.channel = actor.channel;
-    a.unposted = 0;
-    a.held = a.ended = a.waits = false;
-    a.ready = f.start;
-    a.early = {};
-    a.route = {};
-    a.awaiting = 0;
-    if (flow.credits == 0 && !flow.posting.needed()) {
-      a.credits.reset();
-    } else if (!a.credits) {
-      a.credits = std::make_unique<Credits>();
-    } else {
-      a.credits->lines.clear();
-      a.credits->back = {};
-      a.credits->posted = 0;
-    }
-    if (a.steps > 0) load_step(f, static_cast<std::uint32_t>(i));
-  }
+  f.kept = row != nullptr;
+  for (int i = 0; i < actors; ++i) begin_actor(f, i, row);
   adopt_early(r, f);
   f.starting = true;
   for (int i = 0; i < actors; ++i) {  // one may have been run by another it waited for
-    if (!f.actors[static_cast<std::size_t>(i)].ended)
-      run_actor(r, f, static_cast<std::uint32_t>(i));
+    ActorState& a = f.actors[static_cast<std::size_t>(i)];
+    if (!a.ended) run_actor(r, f, a);
   }
   f.starting = false;
   if (f.actors_left > 0) return false;
   finish_flight(r, f);
   return true;
+}
+
+// The actor at its first step. `row`: the steps of the flight that are kept, from this actor's on.
+void Shard::begin_actor(Flight& f, int index, const Step*& row) {
+  ActorState& a = f.actors[static_cast<std::size_t>(index)];
+  const Actor actor = f.schedule->actor(f.position, index);
+  const FlowControl flow = f.schedule->flow();
+  a.k = 0;
+  a.steps = actor.steps;
+  a.index = static_cast<std::uint32_t>(index);
+  a.channel = static_cast<std::uint16_t>(actor.channel);
+  a.unposted = 0;
+  a.held = a.ended = a.waits = false;
+  a.ready = f.start;
+  a.early = {};
+  a.route = {};
+  a.awaiting = 0;
+  if (flow.credits == 0 && !flow.posting.needed()) {
+    a.credits.reset();
+  } else if (!a.credits) {
+    a.credits = std::make_unique<Credits>();
+  } else {
+    a.credits->lines.clear();
+    a.credits->back = {};
+    a.credits->posted = 0;
+  }
+  a.step = &kNoStep;
+  if (a.steps == 0) return;
+  if (row) {
+    a.step = row;
+    row += a.steps;
+  } else {
+    if (!a.own) a.own = std::make_unique<Step>();
+    a.step = a.own.get();
+  }
+  load_step(f, a);
 }
 
 // A group wholly inside a node plays no messages: when its last member is there, the call takes its
@@ -211,13 +229,17 @@ void Shard::finish_flight(RankState& r, Flight& f) {
 
 // ---- Actors ----
 
-void Shard::load_step(Flight& f, std::uint32_t actor) {
-  ActorState& a = f.actors[actor];
-  // In its place: to copy it at once would wait for what has just been written.
-  ::new (&a.step) Step(f.schedule->step(f.position, static_cast<int>(actor), a.k));
+void Shard::load_step(Flight& f, ActorState& a) {
+  if (f.kept) {
+    if (a.k > 0) ++a.step;
+  } else {
+    // In its place: to copy it at once would wait for what has just been written.
+    ::new (a.own.get()) Step(f.schedule->step(f.position, static_cast<int>(a.index), a.k));
+  }
+  if (a.credits) a.credits->sent = false;
   a.slice = 0;
-  a.awaiting = static_cast<std::uint8_t>((1u << a.step.recv_from.size()) - 1);
-  if (!a.step.depends) return;
+  a.awaiting = static_cast<std::uint8_t>((1u << a.step->recv_from.size()) - 1);
+  if (!a.step->depends) return;
   a.waits = true;
   a.awaiting = 0;  // what arrives for it is early
   ++f.waiting;
@@ -225,14 +247,13 @@ void Shard::load_step(Flight& f, std::uint32_t actor) {
 
 // Whether the step may begin: what it depends on has ended.
 bool Shard::begin_step(Flight& f, ActorState& a) {
-  const auto index = static_cast<int>(&a - f.actors.data());
-  const StepOf on = f.schedule->dependency(f.position, index, a.k);
+  const StepOf on = f.schedule->dependency(f.position, static_cast<int>(a.index), a.k);
   const ActorState& other = f.actors[static_cast<std::size_t>(on.actor)];
   if (other.k <= on.step) return false;
   a.waits = false;
   --f.waiting;
   a.ready = later(a.ready, other.ready);
-  a.awaiting = static_cast<std::uint8_t>((1u << a.step.recv_from.size()) - 1);
+  a.awaiting = static_cast<std::uint8_t>((1u << a.step->recv_from.size()) - 1);
   return true;
 }
 
@@ -241,40 +262,38 @@ void Shard::wake_waiting(RankState& r, Flight& f) {
   const int actors = f.schedule->actors(f.position);
   for (int i = 0; i < actors && f.waiting > 0; ++i) {
     ActorState& a = f.actors[static_cast<std::size_t>(i)];
-    if (a.waits && begin_step(f, a)) run_actor(r, f, static_cast<std::uint32_t>(i));
+    if (a.waits && begin_step(f, a)) run_actor(r, f, a);
   }
 }
 
 // Walks as far as it can: until something has not arrived, a credit or permission is missing, a
 // full fabric holds it, or another actor must go first. True when it got to its end.
-bool Shard::walk_actor(RankState& r, Flight& f, std::uint32_t actor) {
-  ActorState& a = f.actors[actor];
+bool Shard::walk_actor(RankState& r, Flight& f, ActorState& a) {
   while (a.k < a.steps) {
     if (a.waits && !begin_step(f, a)) return false;
-    while (a.slice < a.step.slices) {
-      if (a.awaiting && (a.early.head == kNil || !take_early(r, f, actor))) return false;
+    while (a.slice < a.step->slices) {
+      if (a.awaiting && (a.early.head == kNil || !take_early(r, f, a))) return false;
       a.held = a.unposted > 0;
-      if (a.held || (a.credits && !take_credit(r, f, actor))) return false;
-      if (a.step.local && segment_.verify) do_locals(f, actor);
-      if (!a.step.send_to.empty()) {
-        const Block slice = slice_of(a.step.send, a.step, a.slice);
-        for (Rank peer : a.step.send_to) send_slice(r, f, actor, peer, slice);
+      if (a.held || (a.credits && !take_credit(r, f, a))) return false;
+      if (a.step->local && segment_.verify) do_locals(f, a);
+      if (!a.step->send_to.empty() && !(a.credits && a.credits->sent)) {
+        const Block slice = slice_of(a.step->send, *a.step, a.slice);
+        for (Rank peer : a.step->send_to) send_slice(r, f, a, peer, slice);
       }
       ++a.slice;
-      a.awaiting = static_cast<std::uint8_t>((1u << a.step.recv_from.size()) - 1);
+      a.awaiting = static_cast<std::uint8_t>((1u << a.step->recv_from.size()) - 1);
     }
     ++a.k;
     if (f.waiting > 0) wake_waiting(r, f);  // before this one may wait itself
-    if (a.k < a.steps) load_step(f, actor);
+    if (a.k < a.steps) load_step(f, a);
   }
   a.awaiting = 0;
   a.held = a.unposted > 0;
   return !a.held && (!a.credits || a.credits->waiting.empty());
 }
 
-void Shard::run_actor(RankState& r, Flight& f, std::uint32_t actor) {
-  if (!walk_actor(r, f, actor)) return;
-  ActorState& a = f.actors[actor];
+void Shard::run_actor(RankState& r, Flight& f, ActorState& a) {
+  if (!walk_actor(r, f, a)) return;
   a.ended = true;
   settle(f, a.route);
   f.end = later(f.end, a.ready);
@@ -284,12 +303,11 @@ void Shard::run_actor(RankState& r, Flight& f, std::uint32_t actor) {
 }
 
 // A message of this actor that a full fabric had not taken has left.
-void Shard::posted(Flight& f, std::uint32_t actor) {
-  ActorState& a = f.actors[actor];
+void Shard::posted(Flight& f, ActorState& a) {
   if (--a.unposted > 0 || !a.held) return;
   RankState& r = ranks_[f.rank];
-  if (a.credits && !send_permitted(r, f, actor)) return;
-  run_actor(r, f, actor);
+  if (a.credits && !send_permitted(r, f, a)) return;
+  run_actor(r, f, a);
 }
 
 }  // namespace ghostrank

@@ -21,11 +21,10 @@ std::uint32_t to_ns(Picoseconds t) {
 
 // Where a slice's elements lie: in one place, unless the step puts its messages together.
 template <typename F>
-void for_each_place(const Flight& f, std::uint32_t actor, const Block& slice, Way way, F visit) {
-  const ActorState& a = f.actors[actor];
-  if (!a.step.scattered) return visit(slice);
+void for_each_place(const Flight& f, const ActorState& a, const Block& slice, Way way, F visit) {
+  if (!a.step->scattered) return visit(slice);
   std::vector<Block> pieces;
-  f.schedule->pieces(f.position, static_cast<int>(actor), a.k, way, pieces);
+  f.schedule->pieces(f.position, static_cast<int>(a.index), a.k, way, pieces);
   for (const Block& piece : pieces) visit(piece);
 }
 
@@ -97,9 +96,7 @@ void Shard::settle(const Flight& f, Route& route) {
   route.sent = {};
 }
 
-void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
-                       const Block& slice) {
-  ActorState& a = f.actors[actor];
+void Shard::send_slice(RankState& r, Flight& f, ActorState& a, Rank peer, const Block& slice) {
   if (a.route.peer != peer) find_route(r, f, a.channel, peer, false, a.route);
   const std::uint32_t element = f.schedule->collective().element_bytes;
   const std::uint64_t bytes = message_bytes(f.schedule->protocol(), slice.count, element);
@@ -107,7 +104,7 @@ void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
   if (segment_.verify && slice.count > 0) {
     payload = spare_.take(bytes);
     std::byte* to = payload.get();
-    for_each_place(f, actor, slice, Way::send, [&](const Block& place) {
+    for_each_place(f, a, slice, Way::send, [&](const Block& place) {
       if (place.buffer != Buffer::none)
         std::memcpy(to, data_of(f, place.buffer) + place.offset * element, place.count * element);
       to += place.count * element;
@@ -117,7 +114,7 @@ void Shard::send_slice(RankState& r, Flight& f, std::uint32_t actor, Rank peer,
   a.route.sent.bytes += bytes;
   ++a.route.sent.messages;
   const auto channel = static_cast<std::uint16_t>(a.channel);
-  leave(r, f, a.route, {MessageKind::data, actor, channel, bytes, a.ready}, std::move(payload));
+  leave(r, f, a.route, {MessageKind::data, a.index, channel, bytes, a.ready}, std::move(payload));
 }
 
 // Puts a message on its way: over NVLink inside the node, through the modelled NICs inside this
@@ -202,10 +199,10 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
 }
 
 // A step's work on the rank's own buffers; only data is touched, it takes no time.
-void Shard::do_locals(Flight& f, std::uint32_t actor) {
+void Shard::do_locals(Flight& f, ActorState& a) {
   const std::uint32_t element = f.schedule->collective().element_bytes;
   std::vector<Local> locals;
-  f.schedule->locals(f.position, static_cast<int>(actor), f.actors[actor].k, locals);
+  f.schedule->locals(f.position, static_cast<int>(a.index), a.k, locals);
   for (const auto& [from, to, how] : locals) {
     combine(f, data_of(f, to.buffer) + to.offset * element,
             data_of(f, from.buffer) + from.offset * element, from.count, how);
@@ -271,21 +268,20 @@ void Shard::arrive(RankState& r, const Event& e) {
   const std::uint32_t actor = receiver_of(*f, e);
   if (actor >= f->actors.size()) return fail(stray(e));
   ActorState& a = f->actors[actor];
-  for (int bit = 0; bit < a.step.recv_from.size(); ++bit) {
-    if ((a.awaiting >> bit & 1) && a.step.recv_from[bit] == e.source && a.early.head == kNil) {
-      accept(r, *f, actor, bit, e);
-      if (a.awaiting == 0) run_actor(r, *f, actor);
+  for (int bit = 0; bit < a.step->recv_from.size(); ++bit) {
+    if ((a.awaiting >> bit & 1) && a.step->recv_from[bit] == e.source && a.early.head == kNil) {
+      accept(r, *f, a, bit, e);
+      if (a.awaiting == 0) run_actor(r, *f, a);
       return;
     }
   }
   push_early(a.early, e);
-  if (a.awaiting && take_early(r, *f, actor)) run_actor(r, *f, actor);
+  if (a.awaiting && take_early(r, *f, a)) run_actor(r, *f, a);
 }
 
 // The awaited slice from recv_from[bit] is here: combine it and give its slot back to the sender.
-void Shard::accept(RankState& r, Flight& f, std::uint32_t actor, int bit, const Event& e) {
-  ActorState& a = f.actors[actor];
-  const Block slice = slice_of(a.step.recv, a.step, a.slice);
+void Shard::accept(RankState& r, Flight& f, ActorState& a, int bit, const Event& e) {
+  const Block slice = slice_of(a.step->recv, *a.step, a.slice);
   const std::uint32_t element = f.schedule->collective().element_bytes;
   const std::uint64_t expected = message_bytes(f.schedule->protocol(), slice.count, element);
   if (e.bytes != expected) {
@@ -296,10 +292,10 @@ void Shard::accept(RankState& r, Flight& f, std::uint32_t actor, int bit, const 
   if (e.held != kNil) {
     Payload payload = held_.take(e.held).message.payload;
     const std::byte* from = payload.get();
-    for_each_place(f, actor, slice, Way::recv, [&](const Block& place) {
+    for_each_place(f, a, slice, Way::recv, [&](const Block& place) {
       if (f.work && place.buffer != Buffer::none) {
         combine(f, data_of(f, place.buffer) + place.offset * element, from, place.count,
-                a.step.on_recv);
+                a.step->on_recv);
       }
       from += place.count * element;
     });
@@ -311,21 +307,20 @@ void Shard::accept(RankState& r, Flight& f, std::uint32_t actor, int bit, const 
 }
 
 // Accepts what has come before its time; true when nothing more is awaited.
-bool Shard::take_early(RankState& r, Flight& f, std::uint32_t actor) {
-  ActorState& a = f.actors[actor];
+bool Shard::take_early(RankState& r, Flight& f, ActorState& a) {
   std::uint32_t before = kNil;
   for (std::uint32_t i = a.early.head; i != kNil && a.awaiting;) {
     const std::uint32_t next = early_[i].next;
     const Rank source = early_[i].event.source;
     int bit = 0;
-    while (bit < a.step.recv_from.size() &&
-           !((a.awaiting >> bit & 1) && a.step.recv_from[bit] == source)) {
+    while (bit < a.step->recv_from.size() &&
+           !((a.awaiting >> bit & 1) && a.step->recv_from[bit] == source)) {
       ++bit;
     }
-    if (bit == a.step.recv_from.size()) {
+    if (bit == a.step->recv_from.size()) {
       before = i;
     } else {
-      accept(r, f, actor, bit, unlink_early(a.early, before, i));
+      accept(r, f, a, bit, unlink_early(a.early, before, i));
     }
     i = next;
   }

@@ -81,7 +81,7 @@ bool Shard::flush() {
       box.queue.pop_front();
       --outbox_size_;
       any = true;
-      if (flight) posted(*flight, actor);
+      if (flight) posted(*flight, flight->actors[actor]);
     }
     box.waiting = !box.queue.empty();
     if (box.waiting) waiting_.push_back(lane);

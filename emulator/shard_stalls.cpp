@@ -88,14 +88,14 @@ std::string Shard::what_is_awaited(const Flight& f, const ActorState& a) const {
     return "rank " + std::to_string(rank) + " on host " + std::to_string(cluster_.place(rank).host);
   };
   std::string text;
-  for (int i = 0; i < a.step.recv_from.size(); ++i) {
-    if (a.awaiting >> i & 1) text += (text.empty() ? "" : " and ") + named(a.step.recv_from[i]);
+  for (int i = 0; i < a.step->recv_from.size(); ++i) {
+    if (a.awaiting >> i & 1) text += (text.empty() ? "" : " and ") + named(a.step->recv_from[i]);
   }
   if (!text.empty()) return text;
   if (a.credits && !a.credits->waiting.empty())
     return named(a.credits->waiting.front().peer) + " to post a receive";
-  for (int i = 0; i < a.step.send_to.size(); ++i)
-    text += (text.empty() ? "room to send to " : " and ") + named(a.step.send_to[i]);
+  for (int i = 0; i < a.step->send_to.size(); ++i)
+    text += (text.empty() ? "room to send to " : " and ") + named(a.step->send_to[i]);
   return text.empty() ? "its turn" : text;
 }
 

@@ -3,9 +3,10 @@
 //
 // Most come nearly sorted: what is sent now arrives one latency from now, and so does what is sent
 // next. So a few sorted runs take whatever is no earlier than their last; only the rest goes to a
-// 4-ary heap of small keys. The runs hold their events, one behind the other in memory, and can be
-// looked at ahead of time. A push gives the place of the event, for the caller to write at once: an
-// event that is copied while its fields are still on their way to the cache holds up everything.
+// 4-ary heap of small keys. The runs hold their events, one behind the other in blocks, and can be
+// looked at ahead of time. A push gives the place of the event, for the caller to write at once,
+// and a pop the place where it lies: an event that is copied while its fields are still on their
+// way to the cache holds up everything.
 //
 // Bounds: ranks below 2^24, 2^40 events in all, 2^32 in the heap at one time; memory grows to the
 // most that were pending and is kept until trim().
@@ -14,6 +15,8 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -35,8 +38,9 @@ class TimerQueue {
     for (int i = 0; i < kRuns; ++i) {
       Run& run = runs_[static_cast<std::size_t>(i)];
       if (run.size > 0 && key.before(run.last)) continue;
-      if (run.size > run.mask) grow(run);
-      Entry& entry = run.at(run.size++);
+      if (run.tail == run.tail_end) lengthen(run);
+      Entry& entry = *run.tail++;
+      ++run.size;
       entry.key = run.last = key;
       pushed(key, i);
       return entry.event;
@@ -48,15 +52,17 @@ class TimerQueue {
   // itself.
   Event& push_far(Picoseconds at, std::uint32_t rank) { return push_to_heap(key_of(at, rank)); }
 
-  Event pop() {
+  // The first event, where it lies: valid until the next pop, whatever is pushed meanwhile.
+  Event& pop() {
+    if (spent_) spare_.push_back(std::move(spent_));
     --size_;
     if (first_ == kHeap) return pop_from_heap();
     Run& run = runs_[static_cast<std::size_t>(first_)];
-    const Event event = run.at(0).event;
-    run.head = (run.head + 1) & run.mask;
+    Event& event = (run.head++)->event;
     --run.size;
+    if (run.head == run.head_end) shorten(run);
     if (size_ > 0 && size_ == run.size) {  // nothing anywhere else
-      first_key_ = run.at(0).key;
+      first_key_ = run.head->key;
     } else {
       find_first();
     }
@@ -67,21 +73,19 @@ class TimerQueue {
   const Event* ahead(std::size_t n) const {
     if (first_ == kHeap) return nullptr;
     const Run& run = runs_[static_cast<std::size_t>(first_)];
-    return n < run.size ? &run.at(n).event : nullptr;
+    if (n >= run.size) return nullptr;
+    const auto here = static_cast<std::size_t>(run.head_end - run.head);
+    return n < here ? &run.head[n].event : &run.blocks[1]->at(n - here).event;
   }
 
-  // Gives back the memory of runs that are empty; for when there is time.
-  void trim() {
-    for (Run& run : runs_) {
-      if (run.size == 0 && run.mask >= kWorthIt) run = {};
-    }
-  }
+  // Gives back the memory of what is not pending; for when there is time.
+  void trim() { spare_.clear(); }
 
   void clear() { *this = {}; }
 
  private:
   static constexpr int kRuns = 4, kHeap = kRuns;
-  static constexpr std::size_t kWorthIt = 4096;  // to give back
+  static constexpr std::size_t kBlock = 32;  // events; more than anybody looks ahead
 
   struct Key {
     Picoseconds at;
@@ -92,12 +96,13 @@ class TimerQueue {
     Key key;
     Event event;
   };
-  struct Run {  // a ring of a power of two
-    std::vector<Entry> ring = std::vector<Entry>(16);
-    std::size_t head = 0, size = 0, mask = 15;
+  using Block = std::array<Entry, kBlock>;
+  struct Run {
+    Entry *head = nullptr, *head_end = nullptr;  // the first entry, and where its block ends
+    Entry *tail = nullptr, *tail_end = nullptr;  // behind the last one
+    std::size_t size = 0;
     Key last{};
-    Entry& at(std::size_t i) { return ring[(head + i) & mask]; }
-    const Entry& at(std::size_t i) const { return ring[(head + i) & mask]; }
+    std::deque<std::unique_ptr<Block>> blocks;
   };
   struct Slot {
     Key key;
@@ -120,19 +125,32 @@ class TimerQueue {
     if (any) first_key_ = heap_.front().key;
     for (int i = 0; i < kRuns; ++i) {
       const Run& run = runs_[static_cast<std::size_t>(i)];
-      if (run.size == 0 || (any && !run.at(0).key.before(first_key_))) continue;
+      if (run.size == 0 || (any && !run.head->key.before(first_key_))) continue;
       first_ = i;
-      first_key_ = run.at(0).key;
+      first_key_ = run.head->key;
       any = true;
     }
   }
 
-  static void grow(Run& run) {
-    std::vector<Entry> larger(2 * run.ring.size());
-    for (std::size_t i = 0; i < run.size; ++i) larger[i] = run.at(i);
-    run.ring = std::move(larger);
-    run.head = 0;
-    run.mask = run.ring.size() - 1;
+  void lengthen(Run& run) {
+    if (spare_.empty()) spare_.push_back(std::make_unique<Block>());
+    run.blocks.push_back(std::move(spare_.back()));
+    spare_.pop_back();
+    run.tail = run.blocks.back()->data();
+    run.tail_end = run.tail + kBlock;
+    if (run.size == 0) run.head = run.tail, run.head_end = run.tail_end;
+  }
+
+  // Its first block holds nothing more than what is being popped.
+  void shorten(Run& run) {
+    spent_ = std::move(run.blocks.front());
+    run.blocks.pop_front();
+    if (run.blocks.empty()) {
+      run.head = run.head_end = run.tail = run.tail_end = nullptr;
+    } else {
+      run.head = run.blocks.front()->data();
+      run.head_end = run.head + kBlock;
+    }
   }
 
   Event& push_to_heap(const Key& key) {
@@ -143,13 +161,14 @@ class TimerQueue {
     return events_[event];
   }
 
-  Event pop_from_heap() {
+  Event& pop_from_heap() {
     const Slot top = heap_.front();
     heap_.front() = heap_.back();
     heap_.pop_back();
     if (!heap_.empty()) sink(0);
     find_first();
-    return events_.take(top.event);
+    popped_ = events_.take(top.event);
+    return popped_;
   }
 
   void rise(std::size_t i) {
@@ -184,7 +203,10 @@ class TimerQueue {
   Key first_key_{};
   std::array<Run, kRuns> runs_;
   std::vector<Slot> heap_;
-  Pool<Event> events_;  // of the heap
+  Pool<Event> events_;            // of the heap
+  Event popped_;                  // from there
+  std::unique_ptr<Block> spent_;  // where the last one popped lies
+  std::vector<std::unique_ptr<Block>> spare_;
   std::uint64_t sequence_ = 0;
 };
 

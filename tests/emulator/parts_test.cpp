@@ -17,6 +17,7 @@
 #include "emulator/ledger.h"
 #include "emulator/network.h"
 #include "emulator/segment.h"
+#include "emulator/step_table.h"
 #include "emulator/timer_queue.h"
 #include "emulator/verify.h"
 #include "tests/emulator/support.h"
@@ -59,6 +60,62 @@ TEST(TimerQueue, KeepsItsOrderWhilePushesAndPopsAlternate) {
       now = at;
     }
   }
+}
+
+// Also when it was the last of its block, and when so much is pushed that more blocks are needed.
+TEST(TimerQueue, WhatWasPoppedStaysAsItIsUntilTheNextPop) {
+  std::mt19937 random(13);
+  TimerQueue<int> queue;
+  int number = 0;
+  for (int pushes = 0; pushes < 300; ++pushes) {
+    const auto push = [&] {
+      queue.push(static_cast<Picoseconds>(number / 3), 0) = number;
+      ++number;
+    };
+    push();
+    const int& popped = queue.pop();
+    const int was = popped;
+    for (int i = 0; i < pushes; ++i) push();
+    ASSERT_EQ(popped, was);
+    while (random() % 64 && !queue.empty()) queue.pop();
+    if (random() % 4 == 0) queue.trim();
+  }
+}
+
+std::unique_ptr<Schedule> ring(int size) {
+  Communicator comm;
+  comm.node_of.assign(static_cast<std::size_t>(size), 0);
+  return find_algorithm("generic", Func::all_reduce, "ring")
+      ->make({Func::all_reduce, size, 64}, comm);
+}
+
+TEST(StepTable, HasTheStepsOfASmallScheduleAsItSaysThem) {
+  const auto schedule = ring(16);
+  StepTable table;
+  std::size_t left = StepTable::kMostSteps;
+  for (Rank r = 0; r < 16; ++r) {
+    const Step* steps = table.of(*schedule, r, left);
+    ASSERT_NE(steps, nullptr);
+    EXPECT_EQ(left, StepTable::kMostSteps - 16u * 31u);
+    for (int a = 0; a < schedule->actors(r); ++a) {
+      for (int k = 0; k < schedule->actor(r, a).steps; ++k, ++steps) {
+        const Step step = schedule->step(r, a, k);
+        EXPECT_EQ(steps->send, step.send);
+        EXPECT_EQ(steps->recv, step.recv);
+        EXPECT_EQ(steps->send_to.empty(), step.send_to.empty());
+        EXPECT_EQ(steps->on_recv, step.on_recv);
+      }
+    }
+  }
+}
+
+TEST(StepTable, KeepsNothingOfALongScheduleNorBeyondItsBound) {
+  std::size_t left = StepTable::kMostSteps;
+  EXPECT_EQ(StepTable().of(*ring(1000), 0, left), nullptr);
+  EXPECT_EQ(left, StepTable::kMostSteps);
+  left = 100;
+  EXPECT_EQ(StepTable().of(*ring(16), 0, left), nullptr);
+  EXPECT_EQ(left, 100u);
 }
 
 TEST(Histogram, QuantilesAreWithinThreePercent) {

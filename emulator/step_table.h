@@ -1,0 +1,57 @@
+// The steps of a small schedule, worked out once: its actors look at them where they lie. To work
+// out a step takes as long as all else that a message costs the engine.
+//
+// Bounds: a schedule is kept as a whole, if it is no longer than kLongest; all of a shard together
+// have kMostSteps. The actors of others work out each step when they come to it.
+// Threading: one owner.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+
+class StepTable {
+ public:
+  static constexpr std::size_t kLongest = 1 << 11, kMostSteps = 1 << 11;
+
+  // The steps of the position, actor by actor; null: they are not kept. `left` is what may still be
+  // kept of all schedules; it is asked and lowered at the first call. Valid as long as the table.
+  const Step* of(const Schedule& schedule, Rank position, std::size_t& left) {
+    if (!known_) keep(schedule, left);
+    return steps_.empty() ? nullptr : steps_.data() + first_[static_cast<std::size_t>(position)];
+  }
+
+ private:
+  void keep(const Schedule& schedule, std::size_t& left) {
+    known_ = true;
+    const int size = schedule.collective().size;
+    const std::size_t most = std::min(kLongest, left);
+    std::vector<std::uint32_t> first;
+    std::size_t steps = 0;
+    for (Rank r = 0; r < size && steps <= most; ++r) {
+      first.push_back(static_cast<std::uint32_t>(steps));
+      for (int a = 0; a < schedule.actors(r); ++a)
+        steps += static_cast<std::size_t>(schedule.actor(r, a).steps);
+    }
+    if (steps > most) return;
+    left -= steps;
+    first_ = std::move(first);
+    steps_.reserve(steps);
+    for (Rank r = 0; r < size; ++r)
+      for (int a = 0; a < schedule.actors(r); ++a)
+        for (int k = 0; k < schedule.actor(r, a).steps; ++k)
+          steps_.push_back(schedule.step(r, a, k));
+  }
+
+  bool known_ = false;
+  std::vector<std::uint32_t> first_;  // of its steps, by position
+  std::vector<Step> steps_;
+};
+
+}  // namespace ghostrank
