@@ -309,7 +309,7 @@ void Shard::prefetch() const {
   if (const Event* later = timers_.ahead(kFlightsAhead)) __builtin_prefetch(later->flight);
   if (const Event* soon = timers_.ahead(kActorsAhead); soon && soon->flight) {
     const auto* actor = reinterpret_cast<const char*>(soon->flight->actors.data());
-    for (std::size_t line = 0; line < sizeof(ActorState); line += 64)
+    for (std::size_t line = 0; line <= sizeof(ActorState); line += 64)  // begins anywhere in one
       __builtin_prefetch(actor + line);
   }
 }
