@@ -56,10 +56,11 @@ class Schedules {
     std::unique_ptr<const Schedule> schedule;
     std::uint16_t row = 0;
     std::optional<NodeCall> call;  // once it was asked for
-    mutable StepTable steps;
+    mutable StepTable steps;       // made when they are first asked for
   };
   // Of a collective of the workload.
   const Play& get(std::uint32_t group, const Op& op) const;
+  // The steps of a position, actor by actor, where the schedule is small; else null.
   const Step* steps(const Play& play, Rank position) {
     return play.steps.of(*play.schedule, position, steps_left_);
   }
