@@ -1,12 +1,11 @@
 // The steps of a small schedule, worked out once: its actors look at them where they lie. To work
-// out a step takes as long as all else that a message costs the engine.
+// out a step of a textbook's ring takes a fifth of a message's instructions.
 //
-// Bounds: a schedule is kept as a whole, if it is no longer than kLongest; all of a shard together
-// have kMostSteps. The actors of others work out each step when they come to it.
+// Bounds: a schedule is kept as a whole, if it is no longer than what is left of kMostSteps for all
+// of a shard. The actors of others work out each step when they come to it.
 // Threading: one owner.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -18,7 +17,7 @@ namespace ghostrank {
 
 class StepTable {
  public:
-  static constexpr std::size_t kLongest = 1 << 11, kMostSteps = 1 << 11;
+  static constexpr std::size_t kMostSteps = 1 << 11;
 
   // The steps of the position, actor by actor; null: they are not kept. `left` is what may still be
   // kept of all schedules; it is asked and lowered at the first call. Valid as long as the table.
@@ -31,15 +30,14 @@ class StepTable {
   void keep(const Schedule& schedule, std::size_t& left) {
     known_ = true;
     const int size = schedule.collective().size;
-    const std::size_t most = std::min(kLongest, left);
     std::vector<std::uint32_t> first;
     std::size_t steps = 0;
-    for (Rank r = 0; r < size && steps <= most; ++r) {
+    for (Rank r = 0; r < size && steps <= left; ++r) {
       first.push_back(static_cast<std::uint32_t>(steps));
       for (int a = 0; a < schedule.actors(r); ++a)
         steps += static_cast<std::size_t>(schedule.actor(r, a).steps);
     }
-    if (steps > most) return;
+    if (steps > left) return;
     left -= steps;
     first_ = std::move(first);
     steps_.reserve(steps);

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/fabric/fabric.h"
 #include "emulator/flows.h"
 #include "emulator/shard.h"
+#include "tests/emulator/fabric_double.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
@@ -16,7 +16,7 @@ namespace {
 constexpr Rank kHoldsUp = 1;
 
 // Notes what leaves; what rank 1 sends holds the thread up for 100 ms.
-class Recorder final : public Fabric {
+class Recorder final : public testing::FabricDouble {
  public:
   bool try_send(int flow, Message& m) override {
     if (m.header.source == kHoldsUp)
@@ -25,14 +25,6 @@ class Recorder final : public Fabric {
       sent.push_back({flow, m.header.sequence, m.header.start});
     return true;
   }
-  int poll(std::vector<Message>&) override { return 0; }
-  void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds) override {
-    std::this_thread::sleep_for(timeout);
-  }
-  void wake() override {}
-  bool idle() const override { return true; }
-  const std::string& failure() const override { return failure_; }
-  FabricStats stats() const override { return {}; }
 
   struct Sent {
     int flow;
@@ -41,9 +33,6 @@ class Recorder final : public Fabric {
     bool operator==(const Sent&) const = default;
   };
   std::vector<Sent> sent;
-
- private:
-  std::string failure_;
 };
 
 Op compute(Picoseconds duration) {

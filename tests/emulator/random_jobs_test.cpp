@@ -67,16 +67,10 @@ std::string name_of(const RandomJob& random) {
   return name.str();
 }
 
-std::string sent(const Result& result) {
-  std::ostringstream text;
-  for (const PairTraffic& p : result.pairs)
-    text << p.source_nic << ">" << p.target_nic << " " << p.bytes << " " << p.messages << "\n";
-  return text.str();
-}
-
 TEST(RandomJobs, ReduceRealDataRightAndSendWhatVirtualTimeSends) {
   const char* asked = std::getenv("GHOSTRANK_RANDOM_JOBS");
   const unsigned jobs = asked ? static_cast<unsigned>(std::atoi(asked)) : 12;
+  ASSERT_GT(jobs, 0u);
   for (unsigned seed = 0; seed < jobs; ++seed) {
     const RandomJob random = random_job(seed);
     SCOPED_TRACE("job " + std::to_string(seed) + ": " + name_of(random));
@@ -91,14 +85,14 @@ TEST(RandomJobs, ReduceRealDataRightAndSendWhatVirtualTimeSends) {
             EXPECT_EQ(result.verify->wrong_elements, 0u);
           }
           control->close();
-          return sent(result);
+          return testing::ledger_text(result);
         },
         std::chrono::seconds(60));
     testing::expect_all_ok(outcomes);
     SmallJob same = random.job;
     same.spec.fabric.kind = FabricKind::virtual_time;
     same.spec.dilation = 0;
-    EXPECT_EQ(outcomes[0].said, sent(same.run()));
+    EXPECT_EQ(outcomes[0].said, testing::ledger_text(same.run()));
     if (HasFailure()) return;  // one job is enough to look into
   }
 }

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <optional>
 #include <signal.h>
-#include <sstream>
 #include <thread>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@ namespace ghostrank {
 namespace {
 
 using std::chrono::steady_clock;
+using testing::ledger_text;
 using testing::SmallJob;
 
 SmallJob every_collective(FabricKind kind, DataType type) {
@@ -36,16 +36,6 @@ SmallJob every_collective(FabricKind kind, DataType type) {
       .collective(Func::all_to_all, 333, type)
       .collective(Func::barrier, 0, type);
   return job;
-}
-
-std::string ledger_text(const Result& result) {
-  std::ostringstream text;
-  for (const PairTraffic& p : result.pairs) {
-    text << p.source_nic << ">" << p.target_nic << " " << p.bytes << " " << p.messages << "\n";
-  }
-  text << result.intra_node_bytes_per_iteration << " " << result.intra_node_messages_per_iteration
-       << "\n";
-  return text.str();
 }
 
 struct Case {
@@ -92,16 +82,13 @@ INSTANTIATE_TEST_SUITE_P(Loopback, OverLibfabric,
                          ::testing::Values(Case{"net", 2, 1}, Case{"net", 4, 1}, Case{"net", 2, 2},
                                            Case{"tcp;ofi_rxm", 2, 1}, Case{"sockets", 2, 1}));
 
-TEST(OverLibfabric, CreditsAndSlicesTravelToo) {
-  const auto outcomes = testing::run_processes(2, [](const World& world) {
-    SmallJob job(2, 2, FabricKind::ofi);
-    job.spec.run.verify = true;
-    job.spec.collectives.slice_bytes = 64 << 10;
-    job.spec.collectives.credits = 4;
-    job.collective(Func::all_reduce, 2'000'000).collective(Func::all_to_all, 50'000);
+// As two processes: every result is right, and `elements` of them are compared.
+void expect_reduced_right(const SmallJob& job, std::uint64_t elements) {
+  const auto outcomes = testing::run_processes(2, [&](const World& world) {
     const auto control = Control::meet(world);
     const Result result = job.run(*control);
     if (world.rank == 0) {
+      EXPECT_EQ(result.verify->checked_elements, elements);
       EXPECT_EQ(result.verify->wrong_elements, 0u);
     }
     control->close();
@@ -110,26 +97,25 @@ TEST(OverLibfabric, CreditsAndSlicesTravelToo) {
   testing::expect_all_ok(outcomes);
 }
 
+TEST(OverLibfabric, CreditsAndSlicesTravelToo) {
+  SmallJob job(2, 2, FabricKind::ofi);
+  job.spec.run.verify = true;
+  job.spec.collectives.slice_bytes = 64 << 10;
+  job.spec.collectives.credits = 4;
+  job.collective(Func::all_reduce, 2'000'000).collective(Func::all_to_all, 50'000);
+  expect_reduced_right(job, 4u * (2'000'000u + 4u * 50'000u));
+}
+
 // Channels share NICs whose turns are often late: what waits for its turn keeps its place.
 TEST(OverLibfabric, MessagesThatWaitForTheirTurnAreReducedRight) {
-  const auto outcomes = testing::run_processes(2, [](const World& world) {
-    SmallJob job(4, 2, FabricKind::ofi);
-    job.spec.cluster.nic.rate_bps = 10'000'000'000;
-    job.spec.dilation = 10;
-    job.spec.run.verify = true;
-    job.spec.run.iterations = 500;
-    job.spec.collectives.library = "nccl-2.28";
-    job.compute(100 * kPicosPerMicro).collective(Func::all_reduce, 30'000, DataType::int32);
-    const auto control = Control::meet(world);
-    const Result result = job.run(*control);
-    if (world.rank == 0) {
-      EXPECT_EQ(result.verify->checked_elements, 500u * 8u * 30'000u);
-      EXPECT_EQ(result.verify->wrong_elements, 0u);
-    }
-    control->close();
-    return result.interrupted;
-  });
-  testing::expect_all_ok(outcomes);
+  SmallJob job(4, 2, FabricKind::ofi);
+  job.spec.cluster.nic.rate_bps = 10'000'000'000;
+  job.spec.dilation = 10;
+  job.spec.run.verify = true;
+  job.spec.run.iterations = 500;
+  job.spec.collectives.library = "nccl-2.28";
+  job.compute(100 * kPicosPerMicro).collective(Func::all_reduce, 30'000, DataType::int32);
+  expect_reduced_right(job, 500u * 8u * 30'000u);
 }
 
 // As in virtual time: a root that has sent goes on while its slices wait for their turn at a NIC
@@ -416,18 +402,7 @@ SmallJob with_file(const std::string& xml) {
 }
 
 TEST(OverLibfabric, AnMscclFileReducesRealDataRight) {
-  const auto outcomes = testing::run_processes(2, [](const World& world) {
-    const SmallJob job = with_file(testing::all_pairs_xml(4, true));
-    const auto control = Control::meet(world);
-    const Result result = job.run(*control);
-    if (world.rank == 0) {
-      EXPECT_EQ(result.verify->checked_elements, 4u * 50'001u);
-      EXPECT_EQ(result.verify->wrong_elements, 0u);
-    }
-    control->close();
-    return result.interrupted;
-  });
-  testing::expect_all_ok(outcomes);
+  expect_reduced_right(with_file(testing::all_pairs_xml(4, true)), 4u * 50'001u);
 }
 
 TEST(OverLibfabric, ProcessesWhoseAlgorithmFilesDifferAreRefused) {

@@ -1,39 +1,30 @@
 // Messages that no process of the same job would send: each ends the run with what is wrong.
-#include <thread>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
-#include "emulator/fabric/fabric.h"
 #include "emulator/flows.h"
 #include "emulator/shard.h"
+#include "tests/emulator/fabric_double.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
 namespace {
 
 // Brings one message, and then nothing.
-class OneMessage final : public Fabric {
+class OneMessage final : public testing::FabricDouble {
  public:
   explicit OneMessage(const Header& header) { message_.header = header; }
-  bool try_send(int, Message&) override { return true; }
   int poll(std::vector<Message>& arrived) override {
     if (std::exchange(gone_, true)) return 0;
     arrived.push_back(std::move(message_));
     return 1;
   }
-  void wait(std::chrono::nanoseconds, std::chrono::nanoseconds) override {
-    std::this_thread::yield();
-  }
-  void wake() override {}
-  bool idle() const override { return true; }
-  const std::string& failure() const override { return failure_; }
-  FabricStats stats() const override { return {}; }
 
  private:
   Message message_;
   bool gone_ = false;
-  std::string failure_;
 };
 
 // What process 0 of two, with one rank each, says about a message while it waits for its peer's, or

@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,17 @@ struct SmallJob {
     return run_job(job, workload, control, options, observer ? *observer : nobody);
   }
 };
+
+// What every pair of NICs sent in an iteration, and what stayed in the nodes.
+inline std::string ledger_text(const Result& result) {
+  std::ostringstream text;
+  for (const PairTraffic& p : result.pairs) {
+    text << p.source_nic << ">" << p.target_nic << " " << p.bytes << " " << p.messages << "\n";
+  }
+  text << result.intra_node_bytes_per_iteration << " " << result.intra_node_messages_per_iteration
+       << "\n";
+  return text.str();
+}
 
 // In virtual time: the same run, to the last bit, as with one.
 inline void expect_alike_with_shards(SmallJob job, std::initializer_list<int> numbers) {
