@@ -106,7 +106,13 @@ void Lab::shape(const LinkShape& link) {
 }
 
 void Lab::keep_windows() {
-  for (int h = 0; h < hosts_; ++h) must(in(h, "sysctl -w net.ipv4.tcp_slow_start_after_idle=0"));
+  constexpr int kSegments = 200;  // 290 kB: twelve milliseconds of a link of 200 Mbit/s
+  for (int h = 0; h < hosts_; ++h) {
+    must(in(h, "sysctl -w net.ipv4.tcp_slow_start_after_idle=0"));
+    must(in(h, "sysctl -w net.ipv4.tcp_rmem='4096 4194304 6291456'"));
+    must(in(h, "ip route replace 10.77.0.0/24 dev eth0 src " + address(h) +
+                   " congctl cubic initcwnd " + std::to_string(kSegments)));
+  }
 }
 
 void Lab::add_rail() {

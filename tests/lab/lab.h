@@ -47,8 +47,9 @@ class Lab {
   // Shapes the links, or changes their shape; connections made before the first time keep the
   // machine's congestion control.
   void shape(const LinkShape& link);
-  // TCP's window stays what it is while a connection rests; without this it starts anew after a
-  // retransmission time-out of silence.
+  // TCP's windows are large from the start, and stay so while a connection rests. Left alone they
+  // begin with ten segments, stop growing fast when delays grow, which on these links is at once,
+  // and start anew after a retransmission time-out of silence. For connections made from now on.
   void keep_windows();
   // A second interface of every host, eth1, on a bridge of its own.
   void add_rail();
