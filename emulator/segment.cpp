@@ -71,7 +71,7 @@ void move_to_end(std::vector<T>& from, std::vector<T>& to) {
 
 }  // namespace
 
-void SegmentReport::add(const Shard& shard, std::vector<Span> shard_spans) {
+void SegmentReport::add(Shard& shard, std::vector<Span> shard_spans) {
   const ShardStats& s = shard.stats();
   SegmentReport part;
   part.lateness_ns = s.lateness_ns;
@@ -88,8 +88,7 @@ void SegmentReport::add(const Shard& shard, std::vector<Span> shard_spans) {
   part.wrong = s.wrong;
   part.spans_dropped = s.spans_dropped;
   part.rows = s.rows;
-  part.ledger.reserve(shard.ledger().cells().size());
-  for (const auto& [key, count] : shard.ledger().cells()) part.ledger.push_back({key, count});
+  part.ledger = shard.ledger().rows();
   part.intra = shard.ledger().intra();
   if (shard.ledger().spilled()) part.spill_path = shard.ledger().spill_path();
   part.spans = std::move(shard_spans);

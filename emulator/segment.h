@@ -13,11 +13,6 @@
 
 namespace ghostrank {
 
-struct LedgerRow {
-  LedgerKey key;
-  LedgerCell count;
-};
-
 struct SegmentReport {
   HostReport host;
   std::vector<InterfaceReport> interfaces;
@@ -35,7 +30,7 @@ struct SegmentReport {
   std::vector<Span> spans;
   std::vector<std::vector<Gap>> gaps;  // by shard
 
-  void add(const Shard& shard, std::vector<Span> spans);
+  void add(Shard& shard, std::vector<Span> spans);
   // All but host and interfaces, which stay with `other`; its lists are moved away.
   void merge(SegmentReport& other);
   std::string to_blob() const;

@@ -147,7 +147,7 @@ class Shard {
   // of them have ended here or the run was stopped.
   void play(const Clock& clock);
 
-  const Ledger& ledger() const { return ledger_; }
+  Ledger& ledger() { return ledger_; }
   const ShardStats& stats() const { return stats_; }
   const std::vector<Schedules::Row>& rows() const { return schedules_.rows(); }
   std::vector<Span> take_spans() { return std::move(spans_); }
