@@ -1,5 +1,6 @@
-// What is to happen at a rank of a shard: small and flat, so that it lies in the queue itself. Most
-// are messages that stay in the process: of those an event carries all that their target needs.
+// What is to happen at a rank of a shard: one cache line, and flat, so that it lies in the queue
+// itself. Most are messages that stay in the process: of those an event carries all that their
+// target needs.
 //
 // Threading: a value.
 #pragma once
@@ -17,8 +18,9 @@ struct Flight;
 
 struct Event {
   enum class Kind : std::uint8_t {
-    compute_done,  // `stream` of `rank` goes on
-    arrival,       // a message for `rank`
+    compute_done,  // a stream of `rank` goes on
+    ingress,       // a message for `rank` is before the NIC by which it comes in
+    arrival,       // it has passed, or passes none
     delivery,      // the same, after what holds it up at its rank
     post,          // the egress has its turn for the message `held`, to another process
     node_done,     // a call inside a node ends for `flight` and those behind it
@@ -28,27 +30,27 @@ struct Event {
   // it is null; post: the sender's.
   Flight* flight = nullptr;
   std::uint64_t bytes = 0;
-  std::uint32_t rank = 0;  // local index
+  std::uint32_t rank = 0;   // local index
+  std::uint32_t order = 0;  // of the queue, among events of one time; wraps
   // Of a message, as Header has them.
   std::uint32_t group = 0, sequence = 0;
   std::int32_t source = 0;
   std::uint32_t actor = 0;
-  std::int32_t nic = 0;       // arrival: by which it comes in; post: by which it leaves
   std::uint32_t held = kNil;  // in the shard's pool: what is to be posted, or an arrival's payload
   std::uint16_t channel = 0;
-  MessageKind message = MessageKind::data;
-  Kind kind = Kind::arrival;
-  std::uint8_t stream = 0;
-  bool through_nic = false;  // arrival: the ingress has not been passed yet
+  std::uint8_t via = 0;  // a message: Header::nic; compute_done: the stream
+  MessageKind message : 4 = MessageKind::data;
+  Kind kind : 4 = Kind::arrival;
 };
-static_assert(std::is_trivially_copyable_v<Event> && sizeof(Event) <= 72);
+static_assert(std::is_trivially_copyable_v<Event> && sizeof(Event) == 64);
 
 // What leaves the shard: for another one the event and its payload, for another process the
-// message; then `event` says who sends it and by which NIC.
+// message; then `event` says who sends it.
 struct Parcel {
   Event event;
   Message message;
   std::int32_t flow = 0;  // of the shard's flows, which takes the message
+  std::int32_t nic = 0;   // by which it leaves
 };
 
 }  // namespace ghostrank

@@ -24,6 +24,7 @@ struct LinkSpeed {
     return {bits_per_second > 0 ? 8e12 / bits_per_second : 0, latency};
   }
   Picoseconds serialise(std::uint64_t bytes) const {
+    if (!limited()) return 0;
     return static_cast<Picoseconds>(static_cast<double>(bytes) * ps_per_byte + 0.5);
   }
 };

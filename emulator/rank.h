@@ -31,8 +31,9 @@ struct Route {
   enum class Hop : std::uint8_t { node, process, fabric };  // within the node, the process; beyond
   Rank peer = kNoRank;  // to; position in the group, kNoRank: nothing is known yet
   Hop hop = Hop::node;
-  std::int32_t target = 0;  // global rank
-  std::uint32_t rank = 0;   // local index at its shard
+  std::uint8_t comes_in = 0;  // by which NIC, as Header::nic
+  std::int32_t target = 0;    // global rank
+  std::uint32_t rank = 0;     // local index at its shard
   std::int32_t shard = 0;
   std::int32_t flow = -1;  // of the fabric; -1: none was planned
   NicPair nics;
@@ -174,6 +175,7 @@ struct PairCounter {  // sends or receives between this rank and one peer of a g
 struct RankState {
   Rank id = 0;
   std::uint32_t local = 0;  // index among the ranks of its shard
+  std::int32_t nic = 0;     // its own, of all of the cluster
   const Role* role = nullptr;
   const Program* program = nullptr;
   std::uint32_t iteration = 0, stop_at = 0;

@@ -81,6 +81,8 @@ Shard::Shard(const Setup& setup)
       wired_(!setup.flows.of(setup.host, setup.index).empty()),
       model_nodes_(setup.spec.fabric.inside_node == InsideNode::model),
       schedules_(setup.spec, setup.workload, setup.cluster),
+      // By rank where every run must be alike.
+      timers_(virtual_ ? TimerQueue<Event>::Ties::by_rank : TimerQueue<Event>::Ties::as_they_come),
       ledger_(1'000'000, setup.spill_path),
       max_spans_(setup.max_spans),
       spin_(awake_before_sleep(cluster_.hosts() * cluster_.shards())) {
@@ -94,6 +96,7 @@ Shard::Shard(const Setup& setup)
     r.id = mine[i];
     r.local = static_cast<std::uint32_t>(i);
     r.role = &workload_.roles[workload_.role_of[static_cast<std::size_t>(r.id)]];
+    r.nic = cluster_.place(r.id).nic;
     r.traced = traced[static_cast<std::size_t>(r.id)];
   }
   nics_.resize(static_cast<std::size_t>(cluster_.nics()));
@@ -284,17 +287,25 @@ void Shard::sleep() {
 // they hold is old.
 Event& Shard::schedule(Event::Kind kind, Moment t, std::uint32_t rank) {
   GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
-  // Equal times: by rank where every run must be alike, else as they come.
-  const std::uint32_t tie = virtual_ ? rank : 0;
   Event& e =
-      kind == Event::Kind::compute_done ? timers_.push_far(t.at, tie) : timers_.push(t.at, tie);
-  e.t = t;
+      kind == Event::Kind::compute_done ? timers_.push_far(t.at, rank) : timers_.push(t.at, rank);
+  e.t.slip = t.slip;
   e.kind = kind;
-  e.rank = rank;
   return e;
 }
 
-void Shard::schedule(const Event& event) { schedule(event.kind, event.t, event.rank) = event; }
+void Shard::schedule(const Event& event) {
+  Event& e = schedule(event.kind, event.t, event.rank);
+  const std::uint32_t order = e.order;
+  e = event;
+  e.order = order;
+}
+
+// By which a message comes in: of all NICs of the cluster.
+std::size_t Shard::nic_of(const RankState& r, const Event& e) const {
+  if (e.via == 0) return static_cast<std::size_t>(r.nic);
+  return static_cast<std::size_t>(cluster_.place(r.id).node * cluster_.nics_per_node() + e.via - 1);
+}
 
 // From another shard of the process.
 void Shard::take_over(Parcel parcel) {
@@ -328,24 +339,22 @@ void Shard::fire(Event& event) {
         const auto late = static_cast<double>(now_ - event.t.at) * 1e-3 * segment_.dilation;
         stats_.lateness_ns.add(late > 0 ? static_cast<std::uint64_t>(late) : 0);
       }
-      StreamState& s = r.streams[event.stream];
+      StreamState& s = r.streams[event.via];
       s.now = event.t;
       s.phase = StreamState::Phase::ready;
       return advance(r);
     }
-    case Event::Kind::arrival: {
-      if (event.through_nic) {
-        const Picoseconds d = nic_.serialise(event.bytes);
-        const Picoseconds in =
-            nics_[static_cast<std::size_t>(event.nic)].take_ingress(event.t.at, d);
-        if (in > event.t.at) {
-          event.t.at = in;
-          event.through_nic = false;
-          return schedule(event);
-        }
+    case Event::Kind::ingress: {
+      const Picoseconds d = nic_.serialise(event.bytes);
+      const Picoseconds in = nics_[nic_of(r, event)].take_ingress(event.t.at, d);
+      event.kind = Event::Kind::arrival;
+      if (in > event.t.at) {
+        event.t.at = in;
+        return schedule(event);
       }
       return arrive(r, event);
     }
+    case Event::Kind::arrival:
     case Event::Kind::delivery:
       return arrive(r, event);
     case Event::Kind::node_done:

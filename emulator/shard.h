@@ -164,8 +164,9 @@ class Shard {
   void prefetch() const;
   Event& pop();
   GHOSTRANK_ON_THE_WAY void fire(Event& event);
-  Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank);
+  GHOSTRANK_ON_THE_WAY Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank);
   void schedule(const Event& event);
+  std::size_t nic_of(const RankState& r, const Event& e) const;
   void take_over(Parcel parcel);
   void fail(const std::string& what, bool of_fabric = false);
 
@@ -217,7 +218,7 @@ class Shard {
     std::uint32_t actor;  // of the sender of the data
     std::uint16_t channel;
     std::uint64_t bytes;
-    Moment ready;
+    const Moment& ready;
 
     void describe(const Flight& f, Event& e) const {
       e.bytes = bytes;

@@ -37,7 +37,7 @@ void Shard::control_arrived(RankState& r, Flight* f, const Event& e) {
   const Rank source = members[static_cast<std::size_t>(e.source)];
   if (e.kind == Event::Kind::arrival && cluster_.place(source).node != cluster_.place(r.id).node) {
     // Not before the data that came in ahead of it.
-    const Picoseconds in = nics_[static_cast<std::size_t>(e.nic)].ingress_free;
+    const Picoseconds in = nics_[nic_of(r, e)].ingress_free;
     if (in > e.t.at) return deliver(e, in);
   }
   if (!f) return push_early(r.early, e);
@@ -77,9 +77,8 @@ bool Shard::take_credit(RankState& r, Flight& f, ActorState& a) {
 void Shard::return_credit(RankState& r, Flight& f, ActorState& a, const Event& consumed) {
   Route& back = a.credits->back;
   if (back.peer != consumed.source) find_route(r, f, consumed.channel, consumed.source, true, back);
-  const Leaving credit{MessageKind::credit, consumed.actor, consumed.channel, 0,
-                       later(consumed.t, f.start)};
-  leave(r, f, back, credit, nullptr);
+  const Moment ready = later(consumed.t, f.start);
+  leave(r, f, back, {MessageKind::credit, consumed.actor, consumed.channel, 0, ready}, nullptr);
 }
 
 void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {

@@ -70,6 +70,9 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bo
   const NicPair data = back ? nics_of(cluster_, *f.schedule, members, peer, f.position, channel)
                             : nics_of(cluster_, *f.schedule, members, f.position, peer, channel);
   route.nics = back ? NicPair{data.target, data.source} : data;
+  if (route.nics.target != to.nic)
+    route.comes_in =
+        static_cast<std::uint8_t>(route.nics.target - to.node * cluster_.nics_per_node() + 1);
   if (route.hop == Route::Hop::process) return;
   Header h;
   h.group = f.group;
@@ -146,16 +149,15 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
     m.describe(f, p.event);
     p.event.t = t;
     p.event.rank = route.rank;
-    p.event.nic = route.nics.target;
-    p.event.through_nic = through_nic;
+    p.event.via = route.comes_in;
+    p.event.kind = through_nic ? Event::Kind::ingress : Event::Kind::arrival;
     p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
     return hand_over(route.shard, std::move(p));
   }
-  Event& e = schedule(Event::Kind::arrival, t, route.rank);
+  Event& e = schedule(through_nic ? Event::Kind::ingress : Event::Kind::arrival, t, route.rank);
   m.describe(f, e);
-  e.nic = route.nics.target;
-  e.through_nic = through_nic;
-  if (payload) e.held = held_.put({.message = {{}, std::move(payload)}});
+  e.via = route.comes_in;
+  if (payload) e.held = held_.put(Parcel{.message = {{}, std::move(payload)}});
   if (!route.flight) route.flight = find_flight(ranks_[route.rank], e);
   e.flight = route.flight;
 }
@@ -167,8 +169,6 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   if (route.flow < 0) return;  // the run ends: find_route has said why
   Parcel p{.message = {{}, std::move(payload)}, .flow = route.flow};
   Header& h = p.message.header;
-  const Place& to = cluster_.place(route.target);
-  const int in = route.nics.target - to.node * cluster_.nics_per_node();
   h.nonce = nonce_;
   h.group = f.group;
   h.sequence = f.sequence;
@@ -176,7 +176,7 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   h.target = route.target;
   h.channel = m.channel;
   h.kind = m.kind;
-  h.nic = route.nics.target == to.nic ? 0 : static_cast<std::uint8_t>(in + 1);
+  h.nic = route.comes_in;
   h.actor = m.actor;
   h.bytes = m.bytes;
   h.start = start;
@@ -184,7 +184,7 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   p.event.kind = Event::Kind::post;
   p.event.t = {start, m.ready.slip};
   p.event.rank = r.local;
-  p.event.nic = route.nics.source;
+  p.nic = route.nics.source;
   p.event.actor = m.actor;
   p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
   const int lane = cluster_.shards() + route.flow;
@@ -246,9 +246,9 @@ void Shard::arrive_from_wire(Message m) {
   e.actor = h.actor;
   e.channel = h.channel;
   e.message = h.kind;
-  e.through_nic = h.kind == MessageKind::data && nic_.limited();
-  e.nic = h.nic == 0 ? p.nic : p.node * cluster_.nics_per_node() + h.nic - 1;
-  if (m.payload) e.held = held_.put({.message = std::move(m)});
+  e.via = h.nic;
+  if (h.kind == MessageKind::data && nic_.limited()) e.kind = Event::Kind::ingress;
+  if (m.payload) e.held = held_.put(Parcel{.message = std::move(m)});
   schedule(e);  // behind what came before it on the same connection
 }
 

@@ -49,7 +49,7 @@ bool Shard::try_hand_over(int lane, Parcel& parcel) {
   if (h.bytes >= kTimedBytes || ++handed_ % kSendsPerClockRead == 0) now_ = clock_.now();
   const Picoseconds late = std::max<Picoseconds>(0, now_ - h.start);
   h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
-  const auto nic = static_cast<std::size_t>(parcel.event.nic);
+  const auto nic = static_cast<std::size_t>(parcel.nic);
   const Picoseconds start = h.start;
   const std::uint64_t bytes = h.bytes;
   const bool data = h.kind == MessageKind::data;

@@ -123,7 +123,7 @@ bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
       s.last = op.kind;
       if (d == 0) return true;
       const Moment end{s.now.at + d, s.now.slip};
-      schedule(Event::Kind::compute_done, end, r.local).stream = stream;
+      schedule(Event::Kind::compute_done, end, r.local).via = stream;
       return false;
     }
     case Op::Kind::collective:

@@ -25,37 +25,44 @@
 namespace ghostrank {
 namespace {
 
+struct Numbered {  // what the queue asks of an event, and which one it is
+  Moment t;
+  std::uint32_t rank = 0, order = 0;
+  int number = 0;
+};
+
 TEST(TimerQueue, FiresByTimeThenRankThenOrderOfScheduling) {
   std::mt19937 random(7);
-  struct Expected {
-    Picoseconds at;
-    std::uint32_t rank;
-    int number;
-    auto operator<=>(const Expected&) const = default;
-  };
-  TimerQueue<Expected> queue;
-  std::vector<Expected> all;
-  for (int i = 0; i < 5000; ++i) {
-    const Expected e{static_cast<Picoseconds>(random() % 100),
-                     static_cast<std::uint32_t>(random() % 10), i};
-    queue.push(e.at, e.rank) = e;
-    all.push_back(e);
+  for (const auto ties :
+       {TimerQueue<Numbered>::Ties::by_rank, TimerQueue<Numbered>::Ties::as_they_come}) {
+    TimerQueue<Numbered> queue(ties);
+    std::vector<std::tuple<Picoseconds, std::uint32_t, int>> all;
+    for (int i = 0; i < 5000; ++i) {
+      const auto at = static_cast<Picoseconds>(random() % 100);
+      const auto rank = static_cast<std::uint32_t>(random() % 10);
+      queue.push(at, rank).number = i;
+      all.emplace_back(at, ties == TimerQueue<Numbered>::Ties::by_rank ? rank : 0, i);
+    }
+    std::sort(all.begin(), all.end());
+    for (const auto& [at, rank, number] : all) {
+      const Numbered& e = queue.pop();
+      EXPECT_EQ(e.t.at, at);
+      EXPECT_EQ(e.number, number);
+    }
+    EXPECT_TRUE(queue.empty());
   }
-  std::sort(all.begin(), all.end());
-  for (const Expected& e : all) EXPECT_EQ(queue.pop(), e);
-  EXPECT_TRUE(queue.empty());
 }
 
 TEST(TimerQueue, KeepsItsOrderWhilePushesAndPopsAlternate) {
   std::mt19937 random(11);
-  TimerQueue<Picoseconds> queue;
+  TimerQueue<Numbered> queue;
   Picoseconds now = 0;
   for (int i = 0; i < 20000; ++i) {
     if (queue.empty() || random() % 2) {
       const Picoseconds at = now + static_cast<Picoseconds>(random() % 1000);
-      (random() % 8 ? queue.push(at, 0) : queue.push_far(at, 0)) = at;
+      random() % 8 ? queue.push(at, 0) : queue.push_far(at, 0);
     } else {
-      const Picoseconds at = queue.pop();
+      const Picoseconds at = queue.pop().t.at;
       ASSERT_GE(at, now);
       now = at;
     }
@@ -65,15 +72,15 @@ TEST(TimerQueue, KeepsItsOrderWhilePushesAndPopsAlternate) {
 // Also when it was the last of its block, and when so much is pushed that more blocks are needed.
 TEST(TimerQueue, WhatWasPoppedStaysAsItIsUntilTheNextPop) {
   std::mt19937 random(13);
-  TimerQueue<int> queue;
+  TimerQueue<Numbered> queue;
   int number = 0;
   for (int pushes = 0; pushes < 300; ++pushes) {
     const auto push = [&] {
-      queue.push(static_cast<Picoseconds>(number / 3), 0) = number;
+      queue.push(static_cast<Picoseconds>(number / 3), 0).number = number;
       ++number;
     };
     push();
-    const int& popped = queue.pop();
+    const int& popped = queue.pop().number;
     const int was = popped;
     for (int i = 0; i < pushes; ++i) push();
     ASSERT_EQ(popped, was);
