@@ -13,7 +13,7 @@ using testing::Lab;
 constexpr std::uint64_t kMiB = 1 << 20, kWarmBytes = 16 * kMiB;
 constexpr int kBarriers = 200;
 
-int timed(std::uint64_t size) { return size >= 4 * kMiB ? 3 : 9; }
+int timed(std::uint64_t size) { return size > 4 * kMiB ? 3 : size > kMiB ? 9 : 27; }
 
 // Calls that are not timed: until TCP's windows have grown to what the link takes, on both sides.
 // More ranks have more connections to share the bytes of a call. Ranks that begin with small

@@ -12,6 +12,7 @@ namespace ghostrank::fidelity {
 
 struct Findings {
   std::string markdown;
+  std::string section;              // of the document; empty: the one named like the case
   std::vector<std::string> misses;  // bounds that did not hold, as sentences
 };
 

@@ -101,18 +101,24 @@ void Lab::shape(const LinkShape& link) {
     limit(h, "eth0");
     limit("sw", port(h));
     must(in(h, "sysctl -w net.ipv4.tcp_congestion_control=cubic"));
-    must(in(h, "ip route replace 10.77.0.0/24 dev eth0 src " + address(h) + " congctl cubic"));
   }
+  set_routes();
 }
 
 void Lab::keep_windows() {
-  constexpr int kSegments = 200;  // 290 kB: twelve milliseconds of a link of 200 Mbit/s
   for (int h = 0; h < hosts_; ++h) {
     must(in(h, "sysctl -w net.ipv4.tcp_slow_start_after_idle=0"));
     must(in(h, "sysctl -w net.ipv4.tcp_rmem='4096 4194304 6291456'"));
-    must(in(h, "ip route replace 10.77.0.0/24 dev eth0 src " + address(h) +
-                   " congctl cubic initcwnd " + std::to_string(kSegments)));
   }
+  first_window_ = 200;  // 290 kB: twelve milliseconds of a link of 200 Mbit/s
+  set_routes();
+}
+
+void Lab::set_routes() {
+  const std::string window = first_window_ > 0 ? " initcwnd " + std::to_string(first_window_) : "";
+  for (int h = 0; h < hosts_; ++h)
+    must(in(
+        h, "ip route replace 10.77.0.0/24 dev eth0 src " + address(h) + " congctl cubic" + window));
 }
 
 void Lab::add_rail() {

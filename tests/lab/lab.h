@@ -86,10 +86,12 @@ class Lab {
   std::string space(const std::string& name) const;
   std::string space(int host) const { return space("h" + std::to_string(host)); }
   std::string output_of(const std::string& command) const;
+  void set_routes();
   void remove();
 
   const int hosts_;
   std::string directory_;
+  int first_window_ = 0;  // of TCP connections, in segments; 0: the system's
   std::set<pid_t> children_;
 };
 
