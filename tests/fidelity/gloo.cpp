@@ -41,8 +41,8 @@ Findings compare_gloo(const Options& options) {
   }
   out.markdown =
       "Links of " + megabits(kSlow) +
-      "; time of a call, calls back to back, of the rank that takes longest. A barrier carries "
-      "nothing: its time is that of the two programs to wake up.\n\n" +
+      "; time of a call, calls back to back, of the rank that takes longest, median of three "
+      "rounds. A barrier carries nothing: its time is that of the two programs to wake up.\n\n" +
       markdown_table(rows);
   return out;
 }
