@@ -161,7 +161,8 @@ class Shard {
   bool take_arrivals();
   bool fire_due();
   void sleep();
-  void prefetch() const;
+  // Inlined, or the compiler thinks that it does nothing and leaves it out.
+  GHOSTRANK_ON_THE_WAY void prefetch() const;
   Event& pop();
   GHOSTRANK_ON_THE_WAY void fire(Event& event);
   GHOSTRANK_ON_THE_WAY Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank);
