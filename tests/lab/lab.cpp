@@ -100,7 +100,8 @@ void Lab::shape(const LinkShape& link) {
   for (int h = 0; h < hosts_; ++h) {
     limit(h, "eth0");
     limit("sw", port(h));
-    must(in(h, "sysctl -w net.ipv4.tcp_congestion_control=cubic"));
+    // Not every kernel lets a namespace have it as the default; the routes have it in any case.
+    shell(in(h, "sysctl -w net.ipv4.tcp_congestion_control=cubic"));
   }
   set_routes();
 }
@@ -109,6 +110,7 @@ void Lab::keep_windows() {
   for (int h = 0; h < hosts_; ++h) {
     must(in(h, "sysctl -w net.ipv4.tcp_slow_start_after_idle=0"));
     must(in(h, "sysctl -w net.ipv4.tcp_rmem='4096 4194304 6291456'"));
+    must(in(h, "sysctl -w net.ipv4.tcp_no_metrics_save=1"));
   }
   first_window_ = 200;  // 290 kB: twelve milliseconds of a link of 200 Mbit/s
   set_routes();
@@ -176,6 +178,12 @@ int Lab::finish(pid_t pid, std::chrono::seconds limit) {
   return -1;
 }
 
+bool Lab::running(pid_t pid) const {
+  siginfo_t ended{};
+  return waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == 0;
+}
+
 void Lab::stop(pid_t pid) {
   kill(-pid, SIGKILL);
   kill(pid, SIGKILL);  // it may not lead its group yet
@@ -186,6 +194,13 @@ void Lab::stop(pid_t pid) {
 std::uint64_t Lab::sent_by(int host) const {
   return std::stoull(
       output_of(in("sw", "cat /sys/class/net/" + port(host) + "/statistics/rx_bytes")));
+}
+
+std::uint64_t Lab::segments_sent_again() const {
+  std::uint64_t all = 0;
+  for (int h = 0; h < hosts_; ++h)
+    all += std::stoull(output_of(in(h, "nstat -asz TcpRetransSegs | awk '/Retrans/ {print $2}'")));
+  return all;
 }
 
 std::string Lab::write_job(const std::string& rest) const {

@@ -49,7 +49,8 @@ class Lab {
   void shape(const LinkShape& link);
   // TCP's windows are large from the start, and stay so while a connection rests. Left alone they
   // begin with ten segments, stop growing fast when delays grow, which on these links is at once,
-  // and start anew after a retransmission time-out of silence. For connections made from now on.
+  // and start anew after a retransmission time-out of silence. No connection learns from those to
+  // the same host before it, either. For connections made from now on.
   void keep_windows();
   // A second interface of every host, eth1, on a bridge of its own.
   void add_rail();
@@ -72,6 +73,8 @@ class Lab {
   pid_t start_host(int host, int size, const std::string& arguments);
   // Exit status, 128 + n for signal n, -1 when it did not end in time.
   int finish(pid_t pid, std::chrono::seconds limit);
+  // Whether what was started has not ended; finish() still tells how it did.
+  bool running(pid_t pid) const;
   // Ends what was started and all that it started.
   void stop(pid_t pid);
   // What start_process() and start_host() printed.
@@ -79,6 +82,8 @@ class Lab {
 
   // Bytes that host's port of the bridge took in, headers included.
   std::uint64_t sent_by(int host) const;
+  // TCP segments that the hosts have sent once more.
+  std::uint64_t segments_sent_again() const;
 
   std::string write_job(const std::string& rest) const;
 
