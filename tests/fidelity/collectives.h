@@ -1,5 +1,5 @@
 // Collectives of a real library beside ghostrank's of the same name, on the same links: time of a
-// call, and the bytes of every ordered pair.
+// call, and the bytes of every ordered pair. Both take turns, in rounds, and medians are compared.
 //
 // Units: bytes, seconds. Threading: one thread.
 #pragma once
@@ -18,6 +18,9 @@ struct Call {
   Func func;
   bool blocks = false;      // a Collective's count is of one rank's block, and `size` of all blocks
   std::string algorithm{};  // a row's name; empty: the library's own choice
+  // Rank r begins each call r times so many milliseconds after its last one has ended, so that who
+  // is first is no matter of chance; 0: at once.
+  int apart_ms = 0;
 };
 
 struct Library {
@@ -32,12 +35,13 @@ struct Library {
   // Why a time is not bounded; empty where it is.
   std::function<std::string(const Call&, int ranks)> unbounded;
   // Calls are not back to back but begin together: the library's after a barrier each, of which the
-  // median counts, and one of ghostrank's.
+  // median counts, and one of ghostrank's in a round.
   bool separate = false;
 };
 
 // Times every call on links as they are; the workers understand `collective NAME BYTES WARMUPS
-// CALLS [ALGORITHM]`, and `separate` for it where the library's calls are.
+// CALLS [ALGORITHM]`, `separate` for it where the library's calls are, and `apart` with the
+// milliseconds in place of the algorithm where a call's ranks are.
 void compare_calls(testing::Lab& lab, Workers& workers, const Library& library,
                    std::vector<Row>& rows, Findings& out);
 Row heading(const Library& library);

@@ -61,10 +61,11 @@ Findings compare_mpi(const Options& options) {
   }
   out.markdown =
       "Open MPI " + version + ", links of " + megabits(kSlow) +
-      "; time of a call of the rank that takes longest, median of three rounds. Calls of a round "
-      "are back to back; with more than two ranks a core links have half the rate, calls begin "
-      "together, and the median call stands here. Without a name the algorithm is Open MPI's own "
-      "choice. A barrier carries nothing.\n\n" +
+      "; time of a call of the rank that takes longest, median of three rounds in turns; segments "
+      "that TCP sent again, of Open MPI's and ghostrank's rounds; what the hypervisor took of the "
+      "cores in the worst of them. Calls of a round are back to back; with more than two ranks a "
+      "core links have half the rate, calls begin together, and the median call stands here. "
+      "Without a name the algorithm is Open MPI's own choice. A barrier carries nothing.\n\n" +
       markdown_table(rows);
   return out;
 }

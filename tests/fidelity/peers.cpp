@@ -132,9 +132,12 @@ std::vector<json> Workers::await(std::size_t line) {
       continue;
     }
     end_if_signalled();
-    if (steady_clock::now() > deadline)
+    const bool ended =
+        std::ranges::any_of(processes_, [&](pid_t pid) { return !lab_.running(pid); });
+    if (ended || steady_clock::now() > deadline)
       throw std::runtime_error("the worker on host " + std::to_string(h) +
-                               " does not answer; it said: " + lab_.output(h) + lab_.output(0));
+                               (ended ? " has ended" : " does not answer") +
+                               "; it said: " + lab_.output(h) + lab_.output(0));
     std::this_thread::sleep_for(milliseconds(20));
   }
   return answers;
@@ -236,6 +239,26 @@ Bytes payload_sent(Lab& lab, int size, int except) {
     if (now.resting && now.bytes == before.bytes) return now.bytes;
     before = std::move(now);
   }
+}
+
+namespace {
+
+double stolen_seconds() {
+  std::ifstream in("/proc/stat");
+  std::string cpu;
+  double ticks[8]{};  // user, nice, system, idle, iowait, irq, softirq, steal
+  in >> cpu;
+  for (double& t : ticks) in >> t;
+  return ticks[7] / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace
+
+StolenTime::StolenTime() : began_(steady_clock::now()), stolen_(stolen_seconds()) {}
+
+double StolenTime::share() const {
+  const double wall = std::chrono::duration<double>(steady_clock::now() - began_).count();
+  return (stolen_seconds() - stolen_) / (wall * std::thread::hardware_concurrency());
 }
 
 void end_on_signals() {

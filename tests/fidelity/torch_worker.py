@@ -2,6 +2,7 @@
 
     steps N                       N training steps of the model under DistributedDataParallel
     collective NAME BYTES W N     N calls back to back, after W that are not timed
+    apart NAME BYTES W N MS       the same; rank r sleeps r times MS milliseconds before each, timed
     quit
 
 The model is a list of layers, each a sleep forward, a sleep backward and its parameters:
@@ -122,6 +123,14 @@ def collective(name, size):
     raise ValueError(f"there is no collective {name}")
 
 
+def late(call, seconds):
+    def sleep_and_call():
+        time.sleep(seconds)
+        call()
+
+    return sleep_and_call
+
+
 def timed(call, warmups, calls):
     """Seconds per call, and of each call."""
     for _ in range(warmups):
@@ -142,6 +151,10 @@ def obey(line, training):
     if command == "collective":
         name, size, warmups, calls = arguments
         return timed(collective(name, int(size)), int(warmups), int(calls))
+    if command == "apart":
+        name, size, warmups, calls, milliseconds = arguments
+        seconds = dist.get_rank() * float(milliseconds) * 1e-3
+        return timed(late(collective(name, int(size)), seconds), int(warmups), int(calls))
     raise ValueError(f"there is no command {command}")
 
 
