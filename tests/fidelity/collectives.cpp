@@ -211,8 +211,8 @@ Row compare(Lab& lab, Workers& workers, const Library& library, const Call& call
 }  // namespace
 
 Row heading(const Library& library) {
-  return {"collective", "ranks",      "size", library.title, "its calls", "ghostrank",
-          "its rounds", "sent again", ""};
+  return {"collective", "ranks",      "size",       library.title, "its calls",
+          "ghostrank",  "its rounds", "sent again", "stolen",      ""};
 }
 
 std::vector<std::uint64_t> sizes_of(const Options& options) {
