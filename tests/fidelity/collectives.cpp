@@ -67,7 +67,8 @@ double bench(Lab& lab, int n, const Library& library, const Call& call, std::uin
   return result["results"][0]["out_of_place"]["time"].get<double>() * 1e-6;
 }
 
-// The same as a job in which rank r computes before each call, for as long as it is to be late.
+// The same as a job in which ranks meet before each call, and rank r then computes for as long as
+// it is to be late.
 double run_apart(Lab& lab, int n, const Library& library, const Call& call, std::uint64_t size,
                  int calls) {
   const std::string last = std::to_string(n - 1), file = lab.file("apart.yaml");
@@ -80,8 +81,9 @@ double run_apart(Lab& lab, int n, const Library& library, const Call& call, std:
       << "run: {probe_ms: 0, warmup: " << warmups(size) << ", iterations: " << calls << "}\n"
       << "program:\n  ranks: " << n << "\n  groups: {all: [0-" << last << "]}\n  roles:\n";
   for (int r = 0; r < n; ++r)
-    out << "    - {name: rank " << r << ", ranks: '" << r << "', iterations: [{compute: \"compute "
-        << std::int64_t{1'000'000'000} * r * call.apart_ms << "\\n"
+    out << "    - {name: rank " << r << ", ranks: '" << r << "', iterations: [{compute: \""
+        << "barrier all float32 0\\ncompute " << std::int64_t{1'000'000'000} * r * call.apart_ms
+        << "\\n"
         << call.name << " all float32 " << elements(call, size, n) << "\\n\"}]}\n";
   out.close();
   const json result = play(lab, n, "run " + file);
@@ -133,9 +135,10 @@ Bytes expected_bytes(int n, const Library& library, const Call& call, std::uint6
                      int rounds) {
   const int between = library.separate ? timed(call, size) - 1 : 0;
   Bytes expected;
-  add(expected, library.payload({Func::barrier, n}, ""), rounds * (library.barriers + between));
-  add(expected, library.payload({call.func, n, elements(call, size, n), 4}, call.algorithm),
-      warmups(size) + rounds * timed(call, size));
+  const int calls = warmups(size) + rounds * timed(call, size);
+  add(expected, library.payload({Func::barrier, n}, ""),
+      rounds * (library.barriers + between) + (call.apart_ms > 0 ? calls : 0));
+  add(expected, library.payload({call.func, n, elements(call, size, n), 4}, call.algorithm), calls);
   return expected;
 }
 

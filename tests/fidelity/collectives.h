@@ -18,8 +18,8 @@ struct Call {
   Func func;
   bool blocks = false;      // a Collective's count is of one rank's block, and `size` of all blocks
   std::string algorithm{};  // a row's name; empty: the library's own choice
-  // Rank r begins each call r times so many milliseconds after its last one has ended, so that who
-  // is first is no matter of chance; 0: at once.
+  // Ranks meet before each call, and rank r begins it r times so many milliseconds later, so that
+  // who is first is no matter of chance; 0: they begin when their last one has ended.
   int apart_ms = 0;
 };
 

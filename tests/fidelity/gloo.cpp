@@ -6,8 +6,8 @@
 namespace ghostrank::fidelity {
 namespace {
 
-// Far more than a process takes to wake up.
-constexpr int kApart_ms = 2;
+// More than ranks leave a barrier apart.
+constexpr int kApart_ms = 3;
 
 // Whether two ranks send each other whole blocks over the connection that they share. Then gloo
 // races: what says that a message may come waits behind data that has left already, so a call takes
@@ -51,8 +51,9 @@ Findings compare_gloo(const Options& options) {
       "rounds in turns; segments that TCP sent again, of gloo's and ghostrank's rounds; what the "
       "hypervisor took of the cores in the worst of them. \"" +
       std::to_string(kApart_ms) +
-      " ms apart\": before each call rank r waits r times as long, which is in the times. A "
-      "barrier carries nothing: its time is that of the two programs to wake up.\n\n" +
+      " ms apart\": before each call is a barrier, after which rank r waits r times as long; both "
+      "are in the times. A barrier carries nothing: its time is that of the two programs to wake "
+      "up.\n\n" +
       markdown_table(rows);
   return out;
 }

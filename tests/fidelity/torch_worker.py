@@ -2,7 +2,8 @@
 
     steps N                       N training steps of the model under DistributedDataParallel
     collective NAME BYTES W N     N calls back to back, after W that are not timed
-    apart NAME BYTES W N MS       the same; rank r sleeps r times MS milliseconds before each, timed
+    apart NAME BYTES W N MS       the same; before each a barrier, from which rank r sleeps r times MS
+                                  milliseconds, both timed
     quit
 
 The model is a list of layers, each a sleep forward, a sleep backward and its parameters:
@@ -124,11 +125,12 @@ def collective(name, size):
 
 
 def late(call, seconds):
-    def sleep_and_call():
+    def meet_sleep_and_call():
+        dist.barrier()
         time.sleep(seconds)
         call()
 
-    return sleep_and_call
+    return meet_sleep_and_call
 
 
 def timed(call, warmups, calls):
