@@ -7,10 +7,12 @@
 #include <thread>
 
 #include "tests/fidelity/gloo_bytes.h"
+#include "tools/report/stolen_time.h"
 
 namespace ghostrank::fidelity {
 namespace {
 
+using report::StolenTime;
 using testing::Lab;
 
 constexpr std::uint64_t kMiB = 1 << 20, kWarmBytes = 16 * kMiB;
@@ -189,12 +191,12 @@ std::string range(const std::vector<double>& seconds) {
   return milliseconds(std::ranges::min(seconds)) + " to " + milliseconds(std::ranges::max(seconds));
 }
 
-Row compare(Lab& lab, Workers& workers, const Library& library, const Call& call,
-            std::uint64_t size, Findings& out) {
-  const int n = workers.size();
+Row compare(Lab& lab, int n, const Library& library, const Call& call, std::uint64_t size,
+            Findings& out) {
   const std::string mib = std::to_string(size / kMiB) + " MiB",
                     what = named(call) + " of " + mib + ", n=" + std::to_string(n),
                     free = library.unbounded(call, n);
+  Workers workers = library.start(lab, n);
   const Taken taken = play_rounds(lab, workers, library, call, size, what, out);
   const double theirs = median(library.separate ? taken.calls : taken.theirs),
                ours = median(taken.ours);
@@ -223,19 +225,19 @@ std::vector<std::uint64_t> sizes_of(const Options& options) {
   return {kMiB, 4 * kMiB, 16 * kMiB};
 }
 
-void compare_calls(Lab& lab, Workers& workers, const Library& library, std::vector<Row>& rows,
-                   Findings& out) {
-  const int n = workers.size();
+json compare_calls(Lab& lab, int n, const Library& library, std::vector<Row>& rows, Findings& out) {
   for (const Call& call : library.calls)
     for (const std::uint64_t size : library.sizes) {
-      rows.push_back(compare(lab, workers, library, call, size, out));
+      rows.push_back(compare(lab, n, library, call, size, out));
       std::fputs(markdown_line(rows.back()).c_str(), stderr);
     }
   const Call barrier{"barrier", Func::barrier};
+  Workers workers = library.start(lab, n);
   const double theirs_s = most_seconds(workers.ask(order(barrier, 0, 1, kBarriers, false)));
   const double ours_s = bench(lab, n, library, barrier, 0, kBarriers);
   rows.push_back({"barrier", std::to_string(n), "", milliseconds(theirs_s), "",
                   milliseconds(ours_s), "", "", "", "not bounded"});
+  return workers.hello();
 }
 
 }  // namespace ghostrank::fidelity

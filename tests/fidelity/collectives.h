@@ -26,6 +26,7 @@ struct Call {
 struct Library {
   std::string name;   // as `collectives.library` has it
   std::string title;  // of its column
+  Workers (*start)(testing::Lab& lab, int ranks);
   std::vector<Call> calls;
   std::vector<std::uint64_t> sizes;
   // What TCP carries for one call of an algorithm (empty: its own choice), headers included.
@@ -39,11 +40,12 @@ struct Library {
   bool separate = false;
 };
 
-// Times every call on links as they are; the workers understand `collective NAME BYTES WARMUPS
-// CALLS [ALGORITHM]`, `separate` for it where the library's calls are, and `apart` with the
-// milliseconds in place of the algorithm where a call's ranks are.
-void compare_calls(testing::Lab& lab, Workers& workers, const Library& library,
-                   std::vector<Row>& rows, Findings& out);
+// Times every call among `ranks` on links as they are, each row with workers of its own, so that
+// its connections are new, as ghostrank's are. They understand `collective NAME BYTES WARMUPS CALLS
+// [ALGORITHM]`, `separate` for it where the library's calls are, and `apart` with the milliseconds
+// in place of the algorithm where a call's ranks are. Returns what they say of themselves.
+json compare_calls(testing::Lab& lab, int ranks, const Library& library, std::vector<Row>& rows,
+                   Findings& out);
 Row heading(const Library& library);
 std::vector<std::uint64_t> sizes_of(const Options& options);
 

@@ -24,6 +24,9 @@ Findings compare_gloo(const Options& options) {
   const Library gloo{
       "gloo",
       "gloo",
+      [](testing::Lab& lab, int n) {
+        return torch_workers(lab, n, {{{{1000}, 0, 0}}, 0, 25});
+      },
       {{"all_reduce", Func::all_reduce},
        {"all_gather", Func::all_gather, true},
        {"all_gather", Func::all_gather, true, "", kApart_ms},
@@ -42,8 +45,7 @@ Findings compare_gloo(const Options& options) {
     if (options.ranks != 0 && options.ranks != n) continue;
     lab.shape({kSlow, kBurst});
     lab.keep_windows();
-    Workers torch = torch_workers(lab, n, {{{{1000}, 0, 0}}, 0, 25});
-    compare_calls(lab, torch, gloo, rows, out);
+    compare_calls(lab, n, gloo, rows, out);
   }
   out.markdown =
       "Links of " + megabits(kSlow) +

@@ -32,8 +32,9 @@ int play(const Case& c, const Options& options) {
   for (const std::string& miss : found.misses) std::printf("MISSED %s\n", miss.c_str());
   std::fflush(stdout);
   if (!options.quick && options.ranks == 0)
-    write_section(kDocs, found.section.empty() ? std::string(c.name) : found.section,
-                  found.markdown);
+    report::write_section(
+        kDocs, "fidelity " + (found.section.empty() ? std::string(c.name) : found.section),
+        found.markdown);
   return found.misses.empty() ? 0 : 1;
 }
 

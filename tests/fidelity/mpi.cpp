@@ -32,6 +32,7 @@ Bytes payload_of(const Collective& call, const std::string& algorithm) {
 Findings compare_mpi(const Options& options) {
   Library openmpi{"openmpi-4.1",
                   "Open MPI",
+                  mpi_workers,
                   {{"all_reduce", Func::all_reduce},
                    {"all_reduce", Func::all_reduce, false, "recursive_doubling"},
                    {"all_reduce", Func::all_reduce, false, "ring"},
@@ -55,9 +56,7 @@ Findings compare_mpi(const Options& options) {
     testing::Lab lab(n);
     lab.shape({openmpi.separate ? kSlow / 2 : kSlow, kBurst});
     lab.keep_windows();
-    Workers mpi = mpi_workers(lab, n);
-    version = mpi.hello()["version"];
-    compare_calls(lab, mpi, openmpi, rows, out);
+    version = compare_calls(lab, n, openmpi, rows, out)["version"];
   }
   out.markdown =
       "Open MPI " + version + ", links of " + megabits(kSlow) +

@@ -241,26 +241,6 @@ Bytes payload_sent(Lab& lab, int size, int except) {
   }
 }
 
-namespace {
-
-double stolen_seconds() {
-  std::ifstream in("/proc/stat");
-  std::string cpu;
-  double ticks[8]{};  // user, nice, system, idle, iowait, irq, softirq, steal
-  in >> cpu;
-  for (double& t : ticks) in >> t;
-  return ticks[7] / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
-}  // namespace
-
-StolenTime::StolenTime() : began_(steady_clock::now()), stolen_(stolen_seconds()) {}
-
-double StolenTime::share() const {
-  const double wall = std::chrono::duration<double>(steady_clock::now() - began_).count();
-  return (stolen_seconds() - stolen_) / (wall * std::thread::hardware_concurrency());
-}
-
 void end_on_signals() {
   for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int n) { signalled = n; });
 }

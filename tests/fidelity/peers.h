@@ -83,18 +83,6 @@ json play(testing::Lab& lab, int size, const std::string& arguments,
 using Bytes = std::map<std::pair<int, int>, double>;
 Bytes payload_sent(testing::Lab& lab, int size, int except = testing::kPort);
 
-// How much of the machine's cores the hypervisor has given to others since this was made, by the
-// kernel, in steps of 10 ms of a core; 0 on bare metal.
-class StolenTime {
- public:
-  StolenTime();
-  double share() const;
-
- private:
-  std::chrono::steady_clock::time_point began_;
-  double stolen_;  // seconds of cores
-};
-
 // From now on SIGINT and SIGTERM make who waits for a process throw, so that labs are removed.
 void end_on_signals();
 

@@ -2,9 +2,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
-#include <stdexcept>
 
 namespace ghostrank::fidelity {
 namespace {
@@ -17,21 +14,6 @@ std::string format(const char* how, Values... values) {
 }
 
 }  // namespace
-
-std::string markdown_line(const Row& row) {
-  std::string text;
-  for (const std::string& cell : row) text += "| " + cell + " ";
-  return text + "|\n";
-}
-
-std::string markdown_table(const std::vector<Row>& rows) {
-  std::string text;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    text += markdown_line(rows[i]);
-    if (i == 0) text += markdown_line(Row(rows[0].size(), "---"));
-  }
-  return text;
-}
 
 std::string milliseconds(double seconds) {
   return format(seconds < 0.1 ? "%.2f ms" : "%.1f ms", seconds * 1e3);
@@ -59,18 +41,6 @@ void hold_bytes(Findings& findings, const std::string& what, const Bytes& ours,
                               " bytes from " + std::to_string(pair.first) + " to " +
                               std::to_string(pair.second));
   }
-}
-
-void write_section(const std::string& file, const std::string& name, const std::string& text) {
-  std::ifstream in(file);
-  std::string all{std::istreambuf_iterator<char>(in), {}};
-  const std::string begin = "<!-- fidelity " + name + ": begin -->\n",
-                    end = "<!-- fidelity " + name + ": end -->";
-  const std::size_t from = all.find(begin), to = all.find(end);
-  if (from == std::string::npos || to == std::string::npos)
-    throw std::runtime_error(file + " has no section '" + name + "'");
-  all.replace(from + begin.size(), to - from - begin.size(), text);
-  std::ofstream(file) << all;
 }
 
 }  // namespace ghostrank::fidelity

@@ -1,12 +1,13 @@
 // What a case found: a section of docs/accuracy.md between markers, and whether every bound held.
 //
-// Threading: pure functions, but for write_section().
+// Threading: pure functions.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "tests/fidelity/peers.h"
+#include "tools/report/markdown.h"
 
 namespace ghostrank::fidelity {
 
@@ -16,9 +17,9 @@ struct Findings {
   std::vector<std::string> misses;  // bounds that did not hold, as sentences
 };
 
-using Row = std::vector<std::string>;
-std::string markdown_line(const Row& row);
-std::string markdown_table(const std::vector<Row>& rows);  // the first is the heading
+using report::markdown_line;
+using report::markdown_table;
+using report::Row;
 
 std::string milliseconds(double seconds);  // "12.3 ms"
 std::string percent(double share);         // "+0.12 %"
@@ -30,9 +31,5 @@ double hold(Findings& findings, const std::string& what, double ours, double the
 // Bytes of every ordered pair, which must be equal.
 void hold_bytes(Findings& findings, const std::string& what, const Bytes& ours,
                 const Bytes& theirs);
-
-// Replaces what stands between `<!-- fidelity NAME: begin -->` and `<!-- fidelity NAME: end -->`.
-// Throws std::runtime_error where the file has no such section.
-void write_section(const std::string& file, const std::string& name, const std::string& text);
 
 }  // namespace ghostrank::fidelity

@@ -1,0 +1,19 @@
+// Tables of Markdown, and sections of documents that programs write.
+//
+// Threading: pure functions, but for write_section().
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ghostrank::report {
+
+using Row = std::vector<std::string>;
+std::string markdown_line(const Row& row);
+std::string markdown_table(const std::vector<Row>& rows);  // the first is the heading
+
+// Replaces what stands between `<!-- NAME: begin -->` and `<!-- NAME: end -->`. Throws
+// std::runtime_error where the file has no such section, or cannot be written.
+void write_section(const std::string& file, const std::string& name, const std::string& text);
+
+}  // namespace ghostrank::report
