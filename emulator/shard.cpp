@@ -364,7 +364,9 @@ void Shard::fire(Event& event) {
       const int lane = cluster_.shards() + parcel.flow;
       --outbox_[static_cast<std::size_t>(lane)].posts;
       --posts_;
-      return hand_over(lane, std::move(parcel));
+      hand_over(lane, std::move(parcel));
+      if (event.flight) posted(*event.flight, event.flight->actors[event.actor]);
+      return;
     }
   }
 }

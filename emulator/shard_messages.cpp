@@ -190,7 +190,10 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   const int lane = cluster_.shards() + route.flow;
   std::uint32_t& before = outbox_[static_cast<std::size_t>(lane)].posts;
   if (start <= now_ && before == 0) return hand_over(lane, std::move(p));
-  p.event.flight = nullptr;  // it has its turn: nobody waits for it, as inside a process
+  // With a rate it has its turn, and nobody waits for it, as inside a process. Without one there
+  // are no turns, and its sender waits: at the start of a segment, say, when nothing may leave yet.
+  if (nic_.limited() || m.kind != MessageKind::data) p.event.flight = nullptr;
+  if (p.event.flight) ++f.actors[m.actor].unposted;
   ++before;
   ++posts_;
   Event e = p.event;

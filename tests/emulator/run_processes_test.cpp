@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 #include <signal.h>
+#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 
@@ -133,6 +134,36 @@ TEST(OverLibfabric, ASenderDoesNotWaitForItsTurnAtTheNic) {
       EXPECT_NEAR(result.iterations[0].seconds, 1.5, 0.3);
       EXPECT_LT(result.fidelity.lateness_us_max, 0.5e6);
     }
+    control->close();
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+}
+
+// A million messages that nothing paces: those that have not gone are few, also when the segment
+// begins and nothing may leave yet.
+TEST(OverLibfabric, ASenderWithoutARateHasFewMessagesUnderWay) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "resident memory is the sanitizer's";
+#endif
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    SmallJob job(2, 1, FabricKind::ofi);
+    job.spec.cluster.nic = {0, 0};
+    job.spec.collectives.slice_bytes = 64;
+    job.spec.fabric.frame_bytes = 64 << 10;
+    job.collective(Func::broadcast, 1'000'000 * 16);
+    const auto most_resident = [] {
+      rusage usage{};
+      getrusage(RUSAGE_SELF, &usage);
+      return usage.ru_maxrss;
+    };
+    const long before = most_resident();
+    const auto control = Control::meet(world);
+    const Result result = job.run(*control);
+    if (world.rank == 0) {
+      EXPECT_EQ(result.messages_per_iteration, 1'000'000);
+    }
+    EXPECT_LT(most_resident() - before, 64 << 10) << "KiB";
     control->close();
     return result.interrupted;
   });
