@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/bench/bare_libfabric.h"
+#include "tools/bench/found.h"
 #include "tools/bench/two_processes.h"
 
 namespace ghostrank::bench {
@@ -69,53 +70,50 @@ void Iperf3Stream(benchmark::State& state) {
   }
 }
 
-// In pairs, so that one line stands beside what it is to be compared with.
-BENCHMARK(BareLibfabricStream)
-    ->Arg(1 << 20)
-    ->UseManualTime()
-    ->Iterations(1)
-    ->Repetitions(3)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(Iperf3Stream)
-    ->Arg(1 << 20)
-    ->UseManualTime()
-    ->Iterations(1)
-    ->Repetitions(3)
-    ->Unit(benchmark::kMillisecond);
+void nine(benchmark::internal::Benchmark* b) {
+  b->UseManualTime()->Iterations(1)->Repetitions(9)->Unit(benchmark::kMillisecond);
+}
+BENCHMARK(BareLibfabricStream)->Arg(1 << 20)->Arg(1 << 16)->Arg(64)->Apply(nine);
+BENCHMARK(Iperf3Stream)->Arg(1 << 20)->Apply(nine);
 BENCHMARK(GhostrankStream)
     ->Args({1 << 20, 2})
     ->Args({1 << 20, 4096})
-    ->UseManualTime()
-    ->Iterations(1)
-    ->Repetitions(3)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(BareLibfabricStream)
-    ->Arg(1 << 16)
-    ->UseManualTime()
-    ->Iterations(1)
-    ->Repetitions(3)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(GhostrankStream)
     ->Args({1 << 16, 2})
-    ->UseManualTime()
-    ->Iterations(1)
-    ->Repetitions(3)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(BareLibfabricStream)
-    ->Arg(64)
-    ->UseManualTime()
-    ->Iterations(1)
-    ->Repetitions(3)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(GhostrankStream)
     ->Args({64, 2})
     ->Args({64, 4096})
-    ->UseManualTime()
-    ->Iterations(1)
-    ->Repetitions(3)
-    ->Unit(benchmark::kMillisecond);
+    ->Apply(nine);
+
+report::Row sizes(const Found& found, const std::string& what, const std::string& bytes,
+                  const std::string& counter, int decimals, double unit, const std::string& aim) {
+  const auto bare = found.median("BareLibfabricStream/" + bytes, counter),
+             iperf3 = found.median("Iperf3Stream/" + bytes, counter),
+             two = found.median("GhostrankStream/" + bytes + "/2", counter),
+             many = found.median("GhostrankStream/" + bytes + "/4096", counter);
+  return {what,
+          figure(bare, decimals, unit),
+          figure(iperf3, decimals, unit),
+          figure(two, decimals, unit),
+          ratio(two, bare),
+          figure(many, decimals, unit),
+          ratio(many, bare),
+          aim};
+}
 
 }  // namespace
-}  // namespace ghostrank::bench
 
-BENCHMARK_MAIN();
+Section section(const Found& found) {
+  return {
+      "Provider net, two processes on loopback, one way; the kernel copies every payload byte; "
+      "medians of 9 plays.\n\n" +
+          report::markdown_table(
+              {{"messages", "bare loop", "iperf3", "ghostrank, 2 ranks", "to bare",
+                "4,096 ranks sharing it", "to bare", "aim"},
+               sizes(found, "1,024 of 1 MiB (2,048 for 4,096 ranks), GB/s", "1048576",
+                     "MB_per_second", 1, 1e3, "0.95 and 0.85 of bare, above iperf3"),
+               sizes(found, "16,384 of 64 KiB, GB/s", "65536", "MB_per_second", 1, 1e3, ""),
+               sizes(found, "4,000,000 of 64 B, in frames of 64 KiB, M messages/s", "64",
+                     "messages_per_second", 2, 1e6, "8 M messages/s of many ranks")}),
+      {}};
+}
+
+}  // namespace ghostrank::bench

@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@ namespace ghostrank::bench {
 std::optional<InChild> in_child(const std::function<double()>& play) {
   int ends[2];
   if (pipe(ends) != 0) return std::nullopt;
+  malloc_trim(0);  // what others have left would be the child's, too
   const pid_t child = fork();
   if (child == 0) {
     const double said = play();

@@ -11,9 +11,10 @@
 #include "emulator/control.h"
 #include "emulator/engine.h"
 #include "profiles/job.h"
+#include "tools/bench/found.h"
 #include "tools/bench/jobs.h"
 
-namespace ghostrank {
+namespace ghostrank::bench {
 namespace {
 
 constexpr double kMiB = 1 << 20;
@@ -47,7 +48,7 @@ void plan(benchmark::State& state, const std::string& job,
 
 // Most that a process has resident that plans and plays a job in virtual time; none: it failed.
 std::optional<double> resident_bytes_of(const std::vector<std::string>& overrides) {
-  const auto child = bench::in_child([&] {
+  const auto child = in_child([&] {
     std::vector<std::string> all{"fabric.kind=virtual"};
     all.insert(all.end(), overrides.begin(), overrides.end());
     const LoadedJob job = load_job("gpt3-175b-megatron", all);
@@ -61,8 +62,7 @@ std::optional<double> resident_bytes_of(const std::vector<std::string>& override
 }
 
 // What a rank of the GPT-3 job adds to a process that plays one node of one layer: programs,
-// communicators, schedules, messages under way and all. First of all, while nothing lies about that
-// the children would inherit.
+// communicators, schedules, messages under way and all.
 void gpt3_resident(benchmark::State& state) {
   for (auto _ : state) {
     const auto all = resident_bytes_of({});
@@ -95,7 +95,32 @@ void llama3_405b(benchmark::State& state) {
 }
 BENCHMARK(llama3_405b)->Unit(benchmark::kMillisecond);
 
-}  // namespace
-}  // namespace ghostrank
+report::Row planned(const Found& found, const std::string& what, const std::string& name) {
+  return {what, figure(found.median(name, "ranks")),
+          figure(found.median(name, "cpu_s"), 1, 1e-3) + " ms",
+          figure(found.median(name, "MiB"), 2) + " MiB",
+          figure(found.median(name, "MiB_of_groups"), 2) + " MiB"};
+}
 
-BENCHMARK_MAIN();
+}  // namespace
+
+Section section(const Found& found) {
+  const auto resident = [&](const char* counter, double unit) {
+    return figure(found.median("gpt3_resident", counter), 1, unit);
+  };
+  return {"From the job file to checked programs of all ranks, one thread.\n\n" +
+              report::markdown_table(
+                  {{"", "ranks", "processor time", "programs", "communicators"},
+                   planned(found, "GPT-3 175B, tp 8, pp 16, 64 micro-batches, dp 8", "gpt3/dp:8"),
+                   planned(found, "the same, dp 32", "gpt3/dp:32"),
+                   planned(found, "the same, dp 128", "gpt3/dp:128"),
+                   planned(found, "Llama-3 405B, tp 8, pp 16, 16 micro-batches, dp 128",
+                           "llama3_405b")}) +
+              "\nPlaying the first of them in virtual time, a process has " +
+              resident("resident_MiB", 1) +
+              " MiB resident at most: " + resident("bytes_per_rank", 1024) +
+              " KiB a rank more than one that plays 8 ranks. Aim: 8 KiB.\n",
+          {}};
+}
+
+}  // namespace ghostrank::bench

@@ -3,6 +3,7 @@
 // of the lateness, and 1 % for the rate.
 #include <benchmark/benchmark.h>
 
+#include "tools/bench/found.h"
 #include "tools/bench/two_processes.h"
 
 namespace ghostrank::bench {
@@ -48,18 +49,39 @@ void PacedRate(benchmark::State& state) {
   }
 }
 
-BENCHMARK(LatenessOfComputeDelays)
-    ->Arg(10)
-    ->Arg(1000)
-    ->Arg(10'000)
-    ->UseManualTime()
-    ->Iterations(1)
-    ->Repetitions(3)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(PacedRate)->Arg(1)->Arg(10)->UseManualTime()->Iterations(1)->Repetitions(3)->Unit(
-    benchmark::kMillisecond);
+void three(benchmark::internal::Benchmark* b) {
+  b->UseManualTime()->Iterations(1)->Repetitions(3)->Unit(benchmark::kMillisecond);
+}
+BENCHMARK(LatenessOfComputeDelays)->Arg(10)->Arg(1000)->Arg(10'000)->Apply(three);
+BENCHMARK(PacedRate)->Arg(1)->Arg(10)->Apply(three);
+
+report::Row lateness(const Found& found, const std::string& what, const std::string& ranks) {
+  const std::string name = "LatenessOfComputeDelays/" + ranks;
+  return {what, figure(found.median(name, "late_us_p50"), 1) + " µs",
+          figure(found.median(name, "late_us_p99"), 1) + " µs",
+          "20 µs, " + figure(found.median(name, "p99_at_most")) + " µs"};
+}
+
+report::Row rate(const Found& found, const std::string& gbps) {
+  const std::string name = "PacedRate/" + gbps;
+  return {"to " + gbps + " Gb/s", figure(found.median(name, "rate_off_percent"), 2) + " %",
+          figure(found.median(name, "rate_error_percent"), 2) + " %", "1 %"};
+}
 
 }  // namespace
-}  // namespace ghostrank::bench
 
-BENCHMARK_MAIN();
+Section section(const Found& found) {
+  return {"Medians of 3 plays.\n\n" +
+              report::markdown_table({{"compute delays fired late", "p50", "p99", "aim"},
+                                      lateness(found, "10 ranks in one process", "10"),
+                                      lateness(found, "1,000 ranks", "1000"),
+                                      lateness(found, "10,000 ranks", "10000")}) +
+              "\n" +
+              report::markdown_table({{"64 KiB messages between two processes, paced for a second",
+                                       "whole stream off", "rate within busy periods off", "aim"},
+                                      rate(found, "1"),
+                                      rate(found, "10")}),
+          {}};
+}
+
+}  // namespace ghostrank::bench
