@@ -5,8 +5,11 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 
