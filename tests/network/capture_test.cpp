@@ -85,7 +85,9 @@ std::vector<pid_t> start_by_mpirun(Lab& lab, const std::string& arguments) {
   const std::string agent = lab.file("agent"), line = lab.file("line");
   std::string space = lab.pattern();
   space.replace(space.find("{node}"), 6, "$((${1##*.} - 1))");
-  std::ofstream(agent) << "#!/bin/sh\nspace=" << space
+  // A TMPDIR of its own: daemons of one would take each other's session directory away.
+  std::ofstream(agent) << "#!/bin/sh\nspace=" << space << "\nexport TMPDIR=" << lab.file("daemon")
+                       << "$1\nmkdir -p $TMPDIR"
                        << "\nshift\nexec ip netns exec $space sh -c \"$*\"\n";
   std::filesystem::permissions(agent, std::filesystem::perms::owner_all);
   const pid_t printer =
