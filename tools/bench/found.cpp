@@ -4,16 +4,9 @@
 #include <charconv>
 #include <cstdio>
 
+#include "tools/statistics.h"
+
 namespace ghostrank::bench {
-namespace {
-
-double middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-}  // namespace
 
 void Found::add(const std::string& benchmark, const std::string& counter, double value) {
   values_[benchmark][counter].push_back(value);
@@ -30,7 +23,7 @@ const std::vector<double>* Found::find(const std::string& benchmark,
 std::optional<double> Found::median(const std::string& benchmark,
                                     const std::string& counter) const {
   const auto* values = find(benchmark, counter);
-  return values ? std::optional(middle(*values)) : std::nullopt;
+  return values ? summarize(*values).median : std::nullopt;
 }
 
 std::optional<double> Found::most(const std::string& benchmark, const std::string& counter) const {
@@ -48,7 +41,7 @@ std::vector<std::pair<double, double>> Found::curve(const std::string& name,
     double x = 0;
     const auto read = std::from_chars(argument.data(), argument.data() + argument.size(), x);
     if (values != counters.end() && read.ptr == argument.data() + argument.size())
-      points.emplace_back(x, middle(values->second));
+      points.emplace_back(x, *summarize(values->second).median);
   }
   std::sort(points.begin(), points.end());
   return points;

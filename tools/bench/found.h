@@ -18,6 +18,7 @@ namespace ghostrank::bench {
 class Found {
  public:
   void add(const std::string& benchmark, const std::string& counter, double value);
+  bool empty() const { return values_.empty(); }
   // Of the repetitions: the median, the largest; none where the benchmark did not run, or did not
   // end well.
   std::optional<double> median(const std::string& benchmark, const std::string& counter) const;

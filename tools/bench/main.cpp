@@ -5,6 +5,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -50,7 +51,8 @@ void write(const std::string& program, const Section& section) {
   if (!section.markdown.empty())
     report::write_section(kDocs / "performance.md", "bench " + program, section.markdown);
   for (const auto& [name, picture] : section.pictures)
-    std::ofstream(kDocs / "pictures" / name) << picture;
+    if (!(std::ofstream(kDocs / "pictures" / name) << picture).flush())
+      throw std::runtime_error("cannot write " + (kDocs / "pictures" / name).string());
 }
 
 int main(int argc, char** argv) {
@@ -76,7 +78,7 @@ int main(int argc, char** argv) {
                     " cores, of which the hypervisor took " + figure(stolen.share(), 1, 0.01) +
                     " % meanwhile. " + said.markdown;
   std::printf("\n%s", said.markdown.c_str());
-  if (writes) write(program, said);
+  if (writes && !found.empty()) write(program, said);  // what cannot run here stays as it was
   return 0;
 }
 
