@@ -27,16 +27,18 @@ const std::uint16_t* random_row(std::uint64_t seed, std::uint64_t index) {
   return kTable.data() + mix(row * 0x9e3779b97f4a7c15ULL + seed) % kStarts + index % kRowElements;
 }
 
-// Each of 0 .. bound - 1, bound <= 2^16.
-void draw(std::uint64_t seed, std::uint64_t index, std::uint64_t count, std::uint32_t bound,
+// Each of 0 .. bound - 1. Both factors have 16 bits: processors have that product's upper half.
+void draw(std::uint64_t seed, std::uint64_t index, std::uint64_t count, std::uint16_t bound,
           Value* out) {
   const std::uint16_t* random = random_row(seed, index);
-  for (std::uint64_t i = 0; i < count; ++i) out[i] = static_cast<Value>(random[i] * bound >> 16);
+  for (std::uint64_t i = 0; i < count; ++i)
+    out[i] = static_cast<Value>(static_cast<std::uint32_t>(random[i]) * bound >> 16);
 }
 
 // Of more ranks than kLargestValue, every how many has a 1 at an element, the others nothing.
-std::uint32_t every_of(int size) {
-  return (static_cast<std::uint32_t>(size) + kLargestValue - 1) / kLargestValue;
+std::uint16_t every_of(int size) {
+  return static_cast<std::uint16_t>((static_cast<std::uint32_t>(size) + kLargestValue - 1) /
+                                    kLargestValue);
 }
 
 }  // namespace
@@ -46,7 +48,7 @@ void own_values(Rank rank, int size, std::uint64_t salt, std::uint64_t index, st
   const auto r = static_cast<std::uint32_t>(rank);
   if (size <= kLargestValue)
     return draw(r * 0xd1b54a32d192ed03ULL + salt, index, count,
-                static_cast<std::uint32_t>(kLargestValue / size + 1), out);
+                static_cast<std::uint16_t>(kLargestValue / size + 1), out);
   draw(salt, index, count, every_of(size), out);
   const auto turn = static_cast<Value>(r % every_of(size));
   for (std::uint64_t i = 0; i < count; ++i) out[i] = out[i] == turn ? 1 : 0;
@@ -68,7 +70,8 @@ void contributed_values(Rank rank, int size, std::uint64_t salt, std::uint64_t i
     }
     return;
   }
-  const std::uint32_t every = every_of(size), others = static_cast<std::uint32_t>(rank);
+  const std::uint16_t every = every_of(size);
+  const auto others = static_cast<std::uint32_t>(rank);
   draw(salt, index, count, every, theirs.data());
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto turn = static_cast<std::uint32_t>(theirs[i]);
