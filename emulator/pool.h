@@ -18,21 +18,28 @@ template <typename T>
 class Pool {
  public:
   std::uint32_t put(T value) {
-    std::uint32_t i = size_;
-    if (free_.empty()) {
-      if (size_++ % kChunk == 0) chunks_.push_back(std::make_unique<T[]>(kChunk));
-    } else {
-      i = free_.back();
-      free_.pop_back();
-    }
+    const std::uint32_t i = put_as_it_is();
     (*this)[i] = std::move(value);
     return i;
   }
 
+  // A place with whatever was there before.
+  std::uint32_t put_as_it_is() {
+    if (!free_.empty()) {
+      const std::uint32_t i = free_.back();
+      free_.pop_back();
+      return i;
+    }
+    if (size_ % kChunk == 0) chunks_.push_back(std::make_unique<T[]>(kChunk));
+    return size_++;
+  }
+
   T take(std::uint32_t i) {
-    free_.push_back(i);
+    drop(i);
     return std::move((*this)[i]);
   }
+
+  void drop(std::uint32_t i) { free_.push_back(i); }
 
   T& operator[](std::uint32_t i) { return chunks_[i / kChunk][i % kChunk]; }
 
