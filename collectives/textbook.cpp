@@ -159,6 +159,19 @@ Step Textbook::step(Rank r, int a, int k) const {
                                    : fused_step(lane, position, k);
 }
 
+// Where everybody passes on what came, only what comes changes from step to step.
+void Textbook::next_step(Rank r, int a, int k, Step& step) const {
+  const Lane& lane = lanes_[static_cast<std::size_t>(a)];
+  const int position = lane.shape.order.position_of(r);
+  const bool passes_on = form_.passes_on && !lane.in_parts && lane.window == lane.slices;
+  if (!passes_on || k < 2 || k >= form_.rounds(lane.shape, position))
+    return Schedule::next_step(r, a, k, step);
+  const Transfer in = form_.recv(lane.shape, position, k - 1);
+  assign(step.recv, in.block);
+  assign(step.send, in.block);
+  step.on_recv = in.combine;
+}
+
 Step Textbook::fused_step(const Lane& lane, int position, int k) const {
   const Shape& shape = lane.shape;
   Step step;

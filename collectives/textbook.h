@@ -183,8 +183,9 @@ struct Form {
   int (*rounds)(const Shape&, int position) = nullptr;
   Transfer (*send)(const Shape&, int position, int round) = nullptr;
   Transfer (*recv)(const Shape&, int position, int round) = nullptr;
-  // Where a position sends in every round the block that it received in the round before; null: it
-  // does not. Only a shorter way to what `send` says.
+  // Where a position sends in every round the block that it received in the round before, as it
+  // receives in every round from the same one; null: it does not. Only a shorter way to what `send`
+  // says.
   int (*passes_on)(const Shape&, int position) = nullptr;
   // Where a scattered message's elements lie, as many as its block says; null: nothing is
   // scattered.
@@ -206,6 +207,7 @@ class Textbook final : public Schedule {
   int actors(Rank r) const override;
   Actor actor(Rank r, int a) const override;
   Step step(Rank r, int a, int k) const override;
+  void next_step(Rank r, int a, int k, Step& step) const override;
   int receiver(Rank dst, int channel, Rank src) const override;
   void pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const override;
 

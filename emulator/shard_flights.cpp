@@ -233,8 +233,7 @@ void Shard::load_step(Flight& f, ActorState& a) {
   if (f.kept) {
     if (a.k > 0) ++a.step;
   } else {
-    // In its place: to copy it at once would wait for what has just been written.
-    ::new (a.own.get()) Step(f.schedule->step(f.position, static_cast<int>(a.index), a.k));
+    f.schedule->next_step(f.position, static_cast<int>(a.index), a.k, *a.own);
   }
   if (a.credits) a.credits->sent = false;
   a.slice = 0;

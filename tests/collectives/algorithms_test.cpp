@@ -32,10 +32,25 @@ std::string describe(const Algorithm& row, const Collective& c, const Communicat
          std::to_string(comm.slice_bytes) + ", credits " + std::to_string(comm.flow.credits);
 }
 
+// Each made of the one before, as whoever walks from step to step gets them.
+bool walks_the_same_steps(const Schedule& schedule) {
+  for (Rank r = 0; r < schedule.collective().size; ++r)
+    for (int a = 0; a < schedule.actors(r); ++a) {
+      Step walked;
+      for (int k = 0; k < schedule.actor(r, a).steps; ++k) {
+        schedule.next_step(r, a, k, walked);
+        if (walked != schedule.step(r, a, k)) return false;
+      }
+    }
+  return true;
+}
+
 // Proved right, and its bytes are the closed form's.
 CheckReport prove(const Algorithm& row, const Collective& c, const Communicator& comm) {
-  const CheckReport report = check(*row.make(c, comm));
+  const auto schedule = row.make(c, comm);
+  const CheckReport report = check(*schedule);
   EXPECT_TRUE(report.ok) << describe(row, c, comm) << ": " << report.error;
+  EXPECT_TRUE(walks_the_same_steps(*schedule)) << describe(row, c, comm);
   EXPECT_EQ(report.bytes, row.cost(c).bytes) << describe(row, c, comm);
   return report;
 }
