@@ -21,7 +21,8 @@ std::uint32_t to_ns(Picoseconds t) {
 
 // Where a slice's elements lie: in one place, unless the step puts its messages together.
 template <typename F>
-void for_each_place(const Flight& f, const ActorState& a, const Block& slice, Way way, F visit) {
+void for_each_place(const Flight& f, const ActorState& a, const Block& slice, Way way,
+                    const F& visit) {
   if (!a.step->scattered) return visit(slice);
   std::vector<Block> pieces;
   f.schedule->pieces(f.position, static_cast<int>(a.index), a.k, way, pieces);

@@ -1,5 +1,6 @@
-// Large buffers that are done with, for whoever next needs one of the same size: memory fresh from
-// the kernel costs several times what it takes to fill it. Collectives repeat their sizes.
+// Buffers that are done with, for whoever next needs one of the same size: memory fresh from the
+// kernel costs several times what it takes to fill it. The last one that came back is the next to
+// go: it is in the cache. Collectives repeat their sizes.
 //
 // Bound: kMostBytes are kept. Threading: one owner.
 #pragma once
@@ -17,7 +18,7 @@ class SpareBuffers {
  public:
   // Its content is undefined.
   Payload take(std::uint64_t bytes) {
-    if (bytes >= kLarge) {
+    if (bytes >= kKept) {
       std::vector<Payload>& spare = by_size_[bytes];
       if (!spare.empty()) {
         Payload p = std::move(spare.back());
@@ -30,13 +31,13 @@ class SpareBuffers {
   }
 
   void give(std::uint64_t bytes, Payload buffer) {
-    if (!buffer || bytes < kLarge || kept_ + bytes > kMostBytes) return;
+    if (!buffer || bytes < kKept || kept_ + bytes > kMostBytes) return;
     kept_ += bytes;
     by_size_[bytes].push_back(std::move(buffer));
   }
 
  private:
-  static constexpr std::uint64_t kLarge = 128 << 10;  // from here on malloc asks the kernel
+  static constexpr std::uint64_t kKept = 1 << 10;  // from here on: malloc has no lists of larger ones
   static constexpr std::uint64_t kMostBytes = 1 << 30;
   std::unordered_map<std::uint64_t, std::vector<Payload>> by_size_;
   std::uint64_t kept_ = 0;
