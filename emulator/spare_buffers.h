@@ -37,7 +37,7 @@ class SpareBuffers {
   }
 
  private:
-  static constexpr std::uint64_t kKept = 1 << 10;  // from here on: malloc has no lists of larger ones
+  static constexpr std::uint64_t kKept = 1 << 10;  // malloc has no lists of larger ones
   static constexpr std::uint64_t kMostBytes = 1 << 30;
   std::unordered_map<std::uint64_t, std::vector<Payload>> by_size_;
   std::uint64_t kept_ = 0;
