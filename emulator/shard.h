@@ -174,7 +174,10 @@ class Shard {
   // shard_outbox.cpp
   bool flush();
   void hand_over(int lane, Parcel&& parcel);
+  void keep(int lane, Parcel&& parcel);
   bool try_hand_over(int lane, Parcel& parcel);
+  bool try_send(int flow, int nic, Message& message);
+  void note_pace(int nic, Picoseconds start, Picoseconds duration, Picoseconds late);
   bool try_hand_to_shard(int shard, Parcel& parcel);
 
   // shard_stalls.cpp

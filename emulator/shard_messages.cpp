@@ -168,34 +168,36 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
 void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
                           Picoseconds start, Payload payload) {
   if (route.flow < 0) return;  // the run ends: find_route has said why
-  Parcel p{.message = {{}, std::move(payload)}, .flow = route.flow};
-  Header& h = p.message.header;
-  h.nonce = nonce_;
-  h.group = f.group;
-  h.sequence = f.sequence;
-  h.source = f.position;
-  h.target = route.target;
-  h.channel = m.channel;
-  h.kind = m.kind;
-  h.nic = route.comes_in;
-  h.actor = m.actor;
-  h.bytes = m.bytes;
-  h.start = start;
-  h.slip_ns = to_ns(m.ready.slip);
+  const bool data = m.kind == MessageKind::data;
+  Message message{.header = {.nonce = nonce_,
+                             .group = f.group,
+                             .sequence = f.sequence,
+                             .source = f.position,
+                             .target = route.target,
+                             .channel = m.channel,
+                             .kind = m.kind,
+                             .nic = route.comes_in,
+                             .actor = m.actor,
+                             .bytes = m.bytes,
+                             .start = start,
+                             .slip_ns = to_ns(m.ready.slip)},
+                  .payload = std::move(payload)};
+  const int lane = cluster_.shards() + route.flow;
+  Outbox& box = outbox_[static_cast<std::size_t>(lane)];
+  const bool due = start <= now_ && box.posts == 0;
+  if (due && box.queue.empty() && try_send(route.flow, route.nics.source, message)) return;
+  Parcel p{.message = std::move(message), .flow = route.flow, .nic = route.nics.source};
   p.event.kind = Event::Kind::post;
   p.event.t = {start, m.ready.slip};
   p.event.rank = r.local;
-  p.nic = route.nics.source;
   p.event.actor = m.actor;
   p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
-  const int lane = cluster_.shards() + route.flow;
-  std::uint32_t& before = outbox_[static_cast<std::size_t>(lane)].posts;
-  if (start <= now_ && before == 0) return hand_over(lane, std::move(p));
+  if (due) return keep(lane, std::move(p));
   // With a rate it has its turn, and nobody waits for it, as inside a process. Without one there
   // are no turns, and its sender waits: at the start of a segment, say, when nothing may leave yet.
-  if (nic_.limited() || m.kind != MessageKind::data) p.event.flight = nullptr;
+  if (nic_.limited() || !data) p.event.flight = nullptr;
   if (p.event.flight) ++f.actors[m.actor].unposted;
-  ++before;
+  ++box.posts;
   ++posts_;
   Event e = p.event;
   e.held = held_.put(std::move(p));

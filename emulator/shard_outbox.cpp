@@ -14,11 +14,16 @@ constexpr std::uint32_t kMaxHeldPerActor = 4096;  // a slice to peers of a step,
 
 }  // namespace
 
-// Gives the parcel to another shard or process, now or, when there is no room, from the outbox;
-// then its sender, if it has one, is held until it has gone: an actor has few messages in outboxes.
+// Gives the parcel to another shard or process, now or, when there is no room, from the outbox.
 void Shard::hand_over(int lane, Parcel&& parcel) {
+  if (outbox_[static_cast<std::size_t>(lane)].queue.empty() && try_hand_over(lane, parcel)) return;
+  keep(lane, std::move(parcel));
+}
+
+// In the outbox. The sender, if it has one, is held until the parcel has gone: an actor has few
+// messages in outboxes.
+void Shard::keep(int lane, Parcel&& parcel) {
   Outbox& box = outbox_[static_cast<std::size_t>(lane)];
-  if (box.queue.empty() && try_hand_over(lane, parcel)) return;
   if (parcel.event.flight) {
     const std::uint32_t held = ++parcel.event.flight->actors[parcel.event.actor].unposted;
     GHOSTRANK_ASSERT(held <= kMaxHeldPerActor);
@@ -44,29 +49,33 @@ bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
 
 bool Shard::try_hand_over(int lane, Parcel& parcel) {
   if (lane < cluster_.shards()) return try_hand_to_shard(lane, parcel);
-  Header& h = parcel.message.header;
+  return try_send(lane - cluster_.shards(), parcel.nic, parcel.message);
+}
+
+// To another process; false: the fabric has no room, and the message is still the caller's.
+bool Shard::try_send(int flow, int nic, Message& message) {
+  Header& h = message.header;
   // To hand over a large message takes as long as many looks at the clock, and makes the next late.
   if (h.bytes >= kTimedBytes || ++handed_ % kSendsPerClockRead == 0) now_ = clock_.now();
-  const Picoseconds late = std::max<Picoseconds>(0, now_ - h.start);
+  const Picoseconds start = h.start, late = std::max<Picoseconds>(0, now_ - start);
   h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
-  const auto nic = static_cast<std::size_t>(parcel.nic);
-  const Picoseconds start = h.start;
   const std::uint64_t bytes = h.bytes;
   const bool data = h.kind == MessageKind::data;
-  if (!fabric_.try_send(lane - cluster_.shards(), parcel.message)) return false;
-  if (data && bytes > 0) {  // how far the paced rate is off: growth of lateness within a busy
-                            // period of the port
-    Pace& pace = pace_[nic];
-    const Picoseconds d = nic_.serialise(bytes);
-    if (start > pace.free_at) {
-      stats_.pace_error += pace.last_late - pace.first_late;
-      pace.first_late = late;
-    }
-    pace.last_late = late;
-    pace.free_at = start + d;
-    stats_.paced += d;
-  }
+  if (!fabric_.try_send(flow, message)) return false;
+  if (data && bytes > 0) note_pace(nic, start, nic_.serialise(bytes), late);
   return true;
+}
+
+// How far the paced rate is off: growth of lateness within a busy period of the port.
+void Shard::note_pace(int nic, Picoseconds start, Picoseconds duration, Picoseconds late) {
+  Pace& pace = pace_[static_cast<std::size_t>(nic)];
+  if (start > pace.free_at) {
+    stats_.pace_error += pace.last_late - pace.first_late;
+    pace.first_late = late;
+  }
+  pace.last_late = late;
+  pace.free_at = start + duration;
+  stats_.paced += duration;
 }
 
 bool Shard::flush() {
