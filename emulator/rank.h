@@ -12,6 +12,7 @@
 #include "emulator/event.h"
 #include "emulator/ledger.h"
 #include "emulator/network.h"
+#include "emulator/rank_data.h"
 #include "profiles/program.h"
 
 namespace ghostrank {
@@ -106,7 +107,7 @@ struct Flight {
   Flight* next = nullptr;         // of its rank's, or of those not in use
   Flight* next_member = nullptr;  // of a call inside a node, of those that wait for the others
   Moment start, end;
-  std::unique_ptr<std::byte[]> work, input, scratch;  // verify mode
+  std::unique_ptr<RankData> data;  // verify mode
 
   // Whether a message is one of this collective, at this rank.
   bool expects(const Event& e) const {

@@ -204,8 +204,6 @@ class Shard {
   bool start_flight(RankState& r, std::uint8_t stream, const Op& op);
   void begin_actor(Flight& f, int index, const Step*& row);
   std::uint32_t next_of_pair(RankState& r, std::uint32_t group, Rank peer, bool receives);
-  std::array<std::uint64_t, 3> buffer_bytes(const Flight& f) const;
-  void prepare_buffers(Flight& f);
   void finish_flight(RankState& r, Flight& f);
   void meet_in_node(RankState& r, Flight& f);
   void end_in_node(Flight* first, Moment t);
@@ -304,6 +302,7 @@ class Shard {
   std::vector<int> waiting_, retried_;  // lanes with something in their outbox; those of this pass
   std::size_t outbox_size_ = 0, posts_ = 0;  // of all lanes
   std::vector<Message> arrived_;
+  SpareBuffers spare_;                           // outlives the flights, which give theirs back
   std::deque<std::unique_ptr<Flight>> flights_;  // all there ever were, each beside its actors
   Flight* free_flights_ = nullptr;               // those not in use, by Flight::next
   struct Meeting {                               // members of a call inside a node that are there
@@ -314,7 +313,6 @@ class Shard {
   std::unordered_map<std::uint64_t, Meeting> meetings_;  // by group and sequence
   Pool<EarlyMessage> early_;
   Pool<Parcel> held_;  // of events: messages to be posted, payload that has arrived
-  SpareBuffers spare_;
   Ledger ledger_;
   ShardStats stats_;
   std::vector<Span> spans_;

@@ -7,7 +7,6 @@
 
 #include "emulator/assert.h"
 #include "emulator/shard.h"
-#include "emulator/verify.h"
 
 namespace ghostrank {
 namespace {
@@ -72,7 +71,8 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   f.waiting = 0;
   if (f.actors.size() < static_cast<std::size_t>(actors))
     f.actors.resize(static_cast<std::size_t>(actors));
-  if (segment_.verify) prepare_buffers(f);
+  if (segment_.verify)
+    f.data = std::make_unique<RankData>(*f.schedule, op.dtype, f.position, salt_of(f), spare_);
   r.flights.append(&f);
   f.kept = row != nullptr;
   for (int i = 0; i < actors; ++i) begin_actor(f, i, row);
@@ -162,40 +162,17 @@ std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, Rank peer, 
   return 0;
 }
 
-// Bytes of its buffers in verify mode.
-std::array<std::uint64_t, 3> Shard::buffer_bytes(const Flight& f) const {
-  const Collective& c = f.schedule->collective();
-  return {work_elements(c, f.position) * c.element_bytes,
-          input_elements(*f.schedule, f.position) * c.element_bytes,
-          f.schedule->scratch_elements(f.position) * c.element_bytes};
-}
-
-void Shard::prepare_buffers(Flight& f) {
-  const Collective& c = f.schedule->collective();
-  const auto [work, input, scratch] = buffer_bytes(f);
-  f.work = spare_.take(work);
-  f.input = spare_.take(input);
-  f.scratch = spare_.take(scratch);
-  fill_buffers(c, f.op->dtype, f.position, salt_of(f), f.schedule->out_of_place(), f.work.get(),
-               f.input.get());
-}
-
 // All actors have ended: the stream goes on at the end of the last one.
 void Shard::finish_flight(RankState& r, Flight& f) {
   const Collective& c = f.schedule->collective();
   const bool bystander =
       f.op->kind == Op::Kind::collective && c.func == Func::send_recv && f.position > 1;
-  if (segment_.verify && f.op->kind != Op::Kind::send && !bystander) {
-    const Checked checked = check_buffers(c, f.op->dtype, f.position, salt_of(f), f.work.get());
+  if (f.data && f.op->kind != Op::Kind::send && !bystander) {
+    const Checked checked = f.data->check();
     stats_.checked += checked.elements;
     stats_.wrong += checked.wrong;
   }
-  if (f.work) {
-    const auto [work, input, scratch] = buffer_bytes(f);
-    spare_.give(work, std::move(f.work));
-    spare_.give(input, std::move(f.input));
-    spare_.give(scratch, std::move(f.scratch));
-  }
+  f.data.reset();
   // Once per call: a send is its receiver's call, too.
   const bool transfer = f.op->kind != Op::Kind::collective;
   if (transfer ? f.op->kind == Op::Kind::recv : f.position == 0) {

@@ -5,7 +5,6 @@
 
 #include "emulator/assert.h"
 #include "emulator/shard.h"
-#include "emulator/verify.h"
 
 namespace ghostrank {
 namespace {
@@ -29,10 +28,6 @@ void for_each_place(const Flight& f, const ActorState& a, const Block& slice, Wa
   for (const Block& piece : pieces) visit(piece);
 }
 
-std::byte* data_of(Flight& f, Buffer buffer) {
-  return (buffer == Buffer::work ? f.work : buffer == Buffer::input ? f.input : f.scratch).get();
-}
-
 // The actor a message is for; beyond the last one: its channel is none of the collective's.
 std::uint32_t receiver_of(const Flight& f, const Event& e) {
   if (f.lone) return 0;
@@ -44,11 +39,6 @@ std::string stray(const Event& e) {
          std::to_string(e.group & ~kPointToPoint) + " came on channel " +
          std::to_string(e.channel) +
          ", which the collective does not have; do all processes run the same job?";
-}
-
-void combine(Flight& f, std::byte* into, const std::byte* from, std::uint64_t count, Combine how) {
-  if (how == Combine::reduce) return add_elements(f.op->dtype, into, from, count);
-  std::memcpy(into, from, count * f.schedule->collective().element_bytes);
 }
 
 }  // namespace
@@ -109,8 +99,7 @@ void Shard::send_slice(RankState& r, Flight& f, ActorState& a, Rank peer, const 
     payload = spare_.take(bytes);
     std::byte* to = payload.get();
     for_each_place(f, a, slice, Way::send, [&](const Block& place) {
-      if (place.buffer != Buffer::none)
-        std::memcpy(to, data_of(f, place.buffer) + place.offset * element, place.count * element);
+      if (place.buffer != Buffer::none) f.data->read(place, to);
       to += place.count * element;
     });
   }
@@ -168,7 +157,6 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
 void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
                           Picoseconds start, Payload payload) {
   if (route.flow < 0) return;  // the run ends: find_route has said why
-  const bool data = m.kind == MessageKind::data;
   Message message{.header = {.nonce = nonce_,
                              .group = f.group,
                              .sequence = f.sequence,
@@ -195,7 +183,7 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   if (due) return keep(lane, std::move(p));
   // With a rate it has its turn, and nobody waits for it, as inside a process. Without one there
   // are no turns, and its sender waits: at the start of a segment, say, when nothing may leave yet.
-  if (nic_.limited() || !data) p.event.flight = nullptr;
+  if (nic_.limited() || m.kind != MessageKind::data) p.event.flight = nullptr;
   if (p.event.flight) ++f.actors[m.actor].unposted;
   ++box.posts;
   ++posts_;
@@ -206,13 +194,9 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
 
 // A step's work on the rank's own buffers; only data is touched, it takes no time.
 void Shard::do_locals(Flight& f, ActorState& a) {
-  const std::uint32_t element = f.schedule->collective().element_bytes;
   std::vector<Local> locals;
   f.schedule->locals(f.position, static_cast<int>(a.index), a.k, locals);
-  for (const auto& [from, to, how] : locals) {
-    combine(f, data_of(f, to.buffer) + to.offset * element,
-            data_of(f, from.buffer) + from.offset * element, from.count, how);
-  }
+  for (const Local& local : locals) f.data->apply(local);
 }
 
 // ---- Arriving ----
@@ -299,10 +283,7 @@ void Shard::accept(RankState& r, Flight& f, ActorState& a, int bit, const Event&
     Payload payload = held_.take(e.held).message.payload;
     const std::byte* from = payload.get();
     for_each_place(f, a, slice, Way::recv, [&](const Block& place) {
-      if (f.work && place.buffer != Buffer::none) {
-        combine(f, data_of(f, place.buffer) + place.offset * element, from, place.count,
-                a.step->on_recv);
-      }
+      if (f.data && place.buffer != Buffer::none) f.data->write(place, from, a.step->on_recv);
       from += place.count * element;
     });
     spare_.give(e.bytes, std::move(payload));

@@ -1,6 +1,7 @@
 // Verify mode: every rank holds real data, the reduction is real, and the result is compared
 // element by element with what the collective promises. What ranks hold (verify_values.h) sums up
-// exactly, so one wrong bit is one wrong element whatever the order of the additions.
+// exactly, so one wrong bit is one wrong element whatever the order of the additions. Which part of
+// a rank's buffers is made or compared when is rank_data.h's.
 //
 // Units: elements. Threading: free functions on the caller's buffers.
 #pragma once
@@ -13,19 +14,31 @@
 
 namespace ghostrank {
 
-// Fills a rank's work and input buffers as the collective expects them before its first step;
-// places that the collective must fill itself are poisoned: out of place the whole work buffer.
-// `salt` varies the data from call to call.
-void fill_buffers(const Collective& c, DataType type, Rank rank, std::uint64_t salt,
-                  bool out_of_place, std::byte* work, std::byte* input);
+// A rank in one call of a collective. `salt` varies the data from call to call.
+struct RankCall {
+  const Collective& collective;
+  DataType type;
+  Rank rank;
+  std::uint64_t salt;
+  bool out_of_place;  // its input is what the collective finds in the work buffer of another
+};
 
-// into[i] += from[i].
-void add_elements(DataType type, std::byte* into, const std::byte* from, std::uint64_t count);
+// Elements [first, first + count) of a buffer.
+struct Range {
+  std::uint64_t first = 0, count = 0;
+};
 
+// Writes what the collective expects before its first step; places that it must fill itself are
+// poisoned, out of place the whole work buffer. The input comes first: what is in the work buffer
+// may be of it. No input: nothing is done.
+void fill_input(const RankCall& call, std::byte* input);
+void fill_work(const RankCall& call, Range range, const std::byte* input, std::byte* work);
+
+// How much of a part of the work buffer is promised, and how much of that is not as promised.
 struct Checked {
   std::uint64_t elements = 0, wrong = 0;
 };
-Checked check_buffers(const Collective& c, DataType type, Rank rank, std::uint64_t salt,
-                      const std::byte* work);
+Checked check_work(const RankCall& call, Range range, const std::byte* work);
+std::uint64_t promised_elements(const RankCall& call, Range range);
 
 }  // namespace ghostrank

@@ -1,5 +1,7 @@
 #include "emulator/verify_values.h"
 
+#include "emulator/kernel.h"
+
 namespace ghostrank {
 namespace {
 
@@ -43,8 +45,8 @@ std::uint16_t every_of(int size) {
 
 }  // namespace
 
-void own_values(Rank rank, int size, std::uint64_t salt, std::uint64_t index, std::uint64_t count,
-                Value* out) {
+GHOSTRANK_KERNEL void own_values(Rank rank, int size, std::uint64_t salt, std::uint64_t index,
+                                 std::uint64_t count, Value* out) {
   const auto r = static_cast<std::uint32_t>(rank);
   if (size <= kLargestValue)
     return draw(r * 0xd1b54a32d192ed03ULL + salt, index, count,
@@ -54,12 +56,13 @@ void own_values(Rank rank, int size, std::uint64_t salt, std::uint64_t index, st
   for (std::uint64_t i = 0; i < count; ++i) out[i] = out[i] == turn ? 1 : 0;
 }
 
-void sum_values(std::uint64_t salt, std::uint64_t index, std::uint64_t count, Value* out) {
+GHOSTRANK_KERNEL void sum_values(std::uint64_t salt, std::uint64_t index, std::uint64_t count,
+                                 Value* out) {
   draw(~salt, index, count, kLargestValue + 1, out);
 }
 
-void contributed_values(Rank rank, int size, std::uint64_t salt, std::uint64_t index,
-                        std::uint64_t count, Value* out) {
+GHOSTRANK_KERNEL void contributed_values(Rank rank, int size, std::uint64_t salt,
+                                         std::uint64_t index, std::uint64_t count, Value* out) {
   if (rank < size - 1) return own_values(rank, size, salt, index, count, out);
   sum_values(salt, index, count, out);
   ValueRow theirs;
