@@ -239,7 +239,9 @@ void Shard::arrive_from_wire(Message m) {
   e.via = h.nic;
   if (h.kind == MessageKind::data && nic_.limited()) e.kind = Event::Kind::ingress;
   if (m.payload) e.held = held_.put(Parcel{.message = std::move(m)});
-  schedule(e);  // behind what came before it on the same connection
+  // Behind what came before it on the same connection; most are the first that there is.
+  if (e.t.at <= now_ && (timers_.empty() || e.t.at < timers_.next())) return fire(e);
+  schedule(e);
 }
 
 Flight* Shard::find_flight(const RankState& r, const Event& e) const {

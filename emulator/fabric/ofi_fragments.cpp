@@ -108,17 +108,16 @@ Reassembly::Verdict Reassembly::take_frame(Incoming& flow, const Header& header,
   if (index != 0 || !parse_frame({payload, header.bytes}, parts_)) return Verdict::stray;
   const std::size_t before = ready.size();
   for (const FramePart& part : parts_) {
-    Message& message = ready.emplace_back();
-    message.header = part.header;
+    Message& message = ready.emplace_back(part.header(), nullptr);
     message.header.nonce = nonce_;
     message.header.offset = 0;
-    if (!keep_payload_ || part.payload.empty()) continue;
-    message.payload.reset(new (std::nothrow) std::byte[part.payload.size()]);
+    if (!keep_payload_ || part.bytes == 0) continue;
+    message.payload.reset(new (std::nothrow) std::byte[part.bytes]);
     if (!message.payload) {
       ready.resize(before);
       return Verdict::no_memory;
     }
-    std::memcpy(message.payload.get(), part.payload.data(), part.payload.size());
+    std::memcpy(message.payload.get(), part.payload().data(), part.bytes);
   }
   flow.expected = (flow.expected + 1) % kNumbers;
   return Verdict::taken;

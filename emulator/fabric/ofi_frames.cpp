@@ -12,22 +12,27 @@ bool may_be_framed(MessageKind kind) {
 
 }  // namespace
 
+Header FramePart::header() const {
+  Header header;
+  std::memcpy(static_cast<void*>(&header), at, sizeof header);
+  return header;
+}
+
 bool parse_frame(std::span<const std::byte> frame, std::vector<FramePart>& parts) {
   parts.clear();
   while (!frame.empty()) {
-    FramePart part;
-    if (frame.size() >= sizeof(Header)) {
-      std::memcpy(static_cast<void*>(&part.header), frame.data(), sizeof(Header));
-      frame = frame.subspan(sizeof(Header));
-    } else {
-      part.header.bytes = frame.size() + 1;
+    FramePart part{frame.data(), 0};
+    bool good = frame.size() >= sizeof(Header);
+    if (good) {
+      const Header header = part.header();
+      part.bytes = header.bytes;
+      good = part.bytes <= frame.size() - sizeof(Header) && may_be_framed(header.kind);
     }
-    if (part.header.bytes > frame.size() || !may_be_framed(part.header.kind)) {
+    if (!good) {
       parts.clear();
       return false;
     }
-    part.payload = frame.first(part.header.bytes);
-    frame = frame.subspan(part.header.bytes);
+    frame = frame.subspan(sizeof(Header) + part.bytes);
     parts.push_back(part);
   }
   return !parts.empty();

@@ -24,9 +24,13 @@ inline constexpr std::uint64_t most_in_frame(std::uint64_t frame_bytes) {
   return frame_bytes / 4 < 4096 ? frame_bytes / 4 : 4096;
 }
 
+// A message inside a frame, where it lies.
 struct FramePart {
-  Header header;
-  std::span<const std::byte> payload;  // of header.bytes, inside the frame
+  const std::byte* at;
+  std::uint64_t bytes;  // of its payload, as its header says
+
+  Header header() const;
+  std::span<const std::byte> payload() const { return {at + sizeof(Header), bytes}; }
 };
 
 // What is in a frame (after its own header); false, and nothing in `parts`, when it is malformed.

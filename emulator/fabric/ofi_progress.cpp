@@ -323,8 +323,12 @@ int Endpoints::poll(std::vector<Message>& arrived) {
   close_all_open();
   drive();
   const int count = static_cast<int>(ready_.size());
-  std::move(ready_.begin(), ready_.end(), std::back_inserter(arrived));
-  ready_.clear();
+  if (arrived.empty()) {
+    arrived.swap(ready_);
+  } else {
+    std::move(ready_.begin(), ready_.end(), std::back_inserter(arrived));
+    ready_.clear();
+  }
   return count;
 }
 

@@ -38,10 +38,10 @@ TEST(Frame, GivesBackWhatWasPutInInOrder) {
   ASSERT_TRUE(parse_frame(frame.span(), parts));
   ASSERT_EQ(parts.size(), 10u);
   for (std::uint32_t i = 0; i < 10; ++i) {
-    EXPECT_EQ(parts[i].header.sequence, i);
-    ASSERT_EQ(parts[i].payload.size(), i * 7);
+    EXPECT_EQ(parts[i].header().sequence, i);
+    ASSERT_EQ(parts[i].payload().size(), i * 7);
     if (i % 2 == 0 && i > 0) {
-      EXPECT_EQ(std::memcmp(parts[i].payload.data(), random_bytes(i * 7, i).get(), i * 7), 0);
+      EXPECT_EQ(std::memcmp(parts[i].payload().data(), random_bytes(i * 7, i).get(), i * 7), 0);
     }
   }
 }

@@ -41,8 +41,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::require(good != parts.empty());
   std::size_t covered = 0;
   for (const FramePart& part : parts) {
-    fuzz::require(part.payload.size() == part.header.bytes && part.header.kind != kFrameKind);
-    covered += sizeof(Header) + part.payload.size();
+    fuzz::require(part.bytes == part.header().bytes && part.header().kind != kFrameKind);
+    covered += sizeof(Header) + part.payload().size();
   }
   fuzz::require(!good || covered == frame.size());
 
