@@ -215,7 +215,7 @@ class Session::Play {
     return segment;
   }
 
-  // Plays the warm-up, again at a larger dilation while `auto` finds it unfaithful.
+  // Plays the warm-up; with `auto` again at a larger dilation while the machine does not keep up.
   void warm_up() {
     const int count = phase_.warmup;
     for (int attempt = 0;; ++attempt) {
@@ -224,12 +224,12 @@ class Session::Play {
       const bool fixed = spec_.dilation > 0 || virtual_;
       if (fixed || control_.stop() != Stop::none || attempt == kMostWarmupRetries) return;
       const Fidelity f = judge(sum, spec_, result_.dilation, seconds(sum.end.at) / count);
-      if (f.faithful || !f.too_fast) return;
-      const double factor =
-          std::clamp(std::max({f.critical_lateness / 0.008, f.loop_busy / 0.7, 1.25}), 1.25, 4.0);
-      const double raised = std::ceil(result_.dilation * factor);
-      if (host_ == 0) observer_.on_dilation(result_.dilation, raised, f.reason);
+      const Slowing slowing = slowing_after(f);
+      if (slowing.factor == 1) return;
+      const double raised = std::ceil(result_.dilation * slowing.factor);
+      if (host_ == 0) observer_.on_dilation(result_.dilation, raised, slowing.reason);
       result_.dilation = raised;
+      if (!slowing.again) return;
     }
   }
 

@@ -34,7 +34,7 @@ class Observer {
   // About ten times a second: completed part of the whole run, 0..1, and wall seconds since the
   // start.
   virtual void on_progress(double /*fraction*/, double /*wall_seconds*/) {}
-  // `auto` dilation was raised after an unfaithful warm-up.
+  // `auto` dilation was raised after a warm-up with which the machine did not, or hardly, keep up.
   virtual void on_dilation(double /*from*/, double /*to*/, const std::string& /*why*/) {}
 };
 
