@@ -362,7 +362,7 @@ void Shard::fire(Event& event) {
     case Event::Kind::post: {
       Parcel parcel = held_.take(event.held);
       const int lane = cluster_.shards() + parcel.flow;
-      --outbox_[static_cast<std::size_t>(lane)].posts;
+      if (!event.flight) --outbox_[static_cast<std::size_t>(lane)].posts;
       --posts_;
       hand_over(lane, std::move(parcel));
       if (event.flight) posted(*event.flight, event.flight->actors[event.actor]);

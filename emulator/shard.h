@@ -296,7 +296,7 @@ class Shard {
   struct Outbox {
     std::deque<Parcel> queue;
     bool waiting = false;     // listed in waiting_
-    std::uint32_t posts = 0;  // messages whose turn at their NIC is to come
+    std::uint32_t posts = 0;  // messages whose turn at their NIC is to come; nobody waits for them
   };
   std::deque<Outbox> outbox_;
   std::vector<int> waiting_, retried_;  // lanes with something in their outbox; those of this pass

@@ -153,7 +153,8 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
 }
 
 // To another process, at `start`: now, or from the queue when it is time. What is due already stays
-// behind what the queue still has for the flow: receivers count on the order of a connection.
+// behind what the queue still has for the flow, if senders went on: receivers count on the order of
+// a connection.
 void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
                           Picoseconds start, Payload payload) {
   if (route.flow < 0) return;  // the run ends: find_route has said why
@@ -184,8 +185,10 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   // With a rate it has its turn, and nobody waits for it, as inside a process. Without one there
   // are no turns, and its sender waits: at the start of a segment, say, when nothing may leave yet.
   if (nic_.limited() || m.kind != MessageKind::data) p.event.flight = nullptr;
-  if (p.event.flight) ++f.actors[m.actor].unposted;
-  ++box.posts;
+  if (p.event.flight)
+    ++f.actors[m.actor].unposted;
+  else
+    ++box.posts;
   ++posts_;
   Event e = p.event;
   e.held = held_.put(std::move(p));
