@@ -9,6 +9,7 @@ namespace ghostrank {
 namespace {
 
 constexpr int kSendsPerClockRead = 8;
+constexpr int kSendsPerTurn = 8;
 constexpr std::uint64_t kTimedBytes = 4096;  // a send of so many looks at the clock in any case
 constexpr std::uint32_t kMaxHeldPerActor = 4096;  // a slice to peers of a step, permissions to all
 
@@ -78,6 +79,9 @@ void Shard::note_pace(int nic, Picoseconds start, Picoseconds duration, Picoseco
   stats_.paced += duration;
 }
 
+// Who was held then sends a few at a time, while it is in the cache. Its data passes what others
+// have in the outbox, on other connections: without a NIC's rate who sends data waits for it, so
+// that it has none in there itself.
 bool Shard::flush() {
   bool any = false;
   retried_.swap(waiting_);  // what goes may let its sender post more, into this lane or another
@@ -90,7 +94,10 @@ bool Shard::flush() {
       box.queue.pop_front();
       --outbox_size_;
       any = true;
-      if (flight) posted(*flight, flight->actors[actor]);
+      if (!flight) continue;
+      turn_ = nic_.limited() ? 0 : kSendsPerTurn;
+      posted(*flight, flight->actors[actor]);
+      turn_ = 0;
     }
     box.waiting = !box.queue.empty();
     if (box.waiting) waiting_.push_back(lane);
