@@ -224,7 +224,9 @@ constexpr std::array kKeys{
     Key{"scale.mode", KeyType::choice, "dilate",
         "how a large cluster fits few hosts: time is stretched", 0, 0, "dilate", "slice"},
     Key{"scale.dilation", KeyType::auto_number, "auto",
-        "how much slower than real time; auto: the least that this machine keeps up with, as measured before the run and in its warm-up", 1, 1e9},
+        "how much slower than real time; auto: the least that this machine keeps up with, as "
+        "measured before the run and in its warm-up",
+        1, 1e9},
     Key{"scale.nodes", KeyType::string, kAbsent, "slice: nodes that are played", 0, 0, "", "",
         kLater},
 
