@@ -301,7 +301,7 @@ class Shard {
   std::deque<Outbox> outbox_;
   std::vector<int> waiting_, retried_;  // lanes with something in their outbox; those of this pass
   std::size_t outbox_size_ = 0, posts_ = 0;  // of all lanes
-  int turn_ = 0;                             // messages that may pass the outboxes now
+  int may_pass_ = 0;                         // messages that may still pass the outboxes
   std::vector<Message> arrived_;
   SpareBuffers spare_;                           // outlives the flights, which give theirs back
   std::deque<std::unique_ptr<Flight>> flights_;  // all there ever were, each beside its actors

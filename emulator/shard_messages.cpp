@@ -174,10 +174,10 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   const int lane = cluster_.shards() + route.flow;
   Outbox& box = outbox_[static_cast<std::size_t>(lane)];
   const bool due = start <= now_ && box.posts == 0;
-  const bool in_turn =
-      turn_ > 0 && m.kind == MessageKind::data && !f.schedule->flow().posting.needed();
-  turn_ -= in_turn;
-  if (due && (in_turn || box.queue.empty()) && try_send(route.flow, route.nics.source, message))
+  const bool passes =
+      may_pass_ > 0 && m.kind == MessageKind::data && !f.schedule->flow().posting.needed();
+  may_pass_ -= passes;
+  if (due && (passes || box.queue.empty()) && try_send(route.flow, route.nics.source, message))
     return;
   Parcel p{.message = std::move(message), .flow = route.flow, .nic = route.nics.source};
   p.event.kind = Event::Kind::post;

@@ -9,7 +9,7 @@ namespace ghostrank {
 namespace {
 
 constexpr int kSendsPerClockRead = 8;
-constexpr int kSendsPerTurn = 8;
+constexpr int kSendsInARow = 8;
 constexpr std::uint64_t kTimedBytes = 4096;  // a send of so many looks at the clock in any case
 constexpr std::uint32_t kMaxHeldPerActor = 4096;  // a slice to peers of a step, permissions to all
 
@@ -95,9 +95,9 @@ bool Shard::flush() {
       --outbox_size_;
       any = true;
       if (!flight) continue;
-      turn_ = nic_.limited() ? 0 : kSendsPerTurn;
+      may_pass_ = nic_.limited() ? 0 : kSendsInARow;
       posted(*flight, flight->actors[actor]);
-      turn_ = 0;
+      may_pass_ = 0;
     }
     box.waiting = !box.queue.empty();
     if (box.waiting) waiting_.push_back(lane);
