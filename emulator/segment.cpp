@@ -13,7 +13,7 @@ namespace {
 constexpr double kMostCritical = 0.01, kMostRateError = 0.01, kMostRunQueue = 0.01,
                  kMostBusy = 0.80;
 // What a larger dilation aims at, and what a warm-up may have for `auto` to leave it as it is: the
-// same work is late three times as often in a slow minute of a shared machine.
+// same work can be three times as late in a slow minute of a shared machine.
 constexpr double kAimCritical = 0.004, kAimBusy = 0.7, kCloseCritical = 0.005;
 constexpr double kLeastFactor = 1.25, kMostFactor = 4;
 

@@ -1,4 +1,5 @@
-// A fabric that takes everything, brings nothing and never fails, for a test to change.
+// A fabric that takes everything, brings nothing and never fails, for a test to change; and a shard
+// that plays over it.
 #pragma once
 
 #include <chrono>
@@ -7,6 +8,9 @@
 #include <vector>
 
 #include "emulator/fabric/fabric.h"
+#include "emulator/flows.h"
+#include "emulator/shard.h"
+#include "tests/emulator/support.h"
 
 namespace ghostrank::testing {
 
@@ -25,5 +29,17 @@ class FabricDouble : public Fabric {
  private:
   std::string failure_;
 };
+
+// Plays what host 0 of two has of a job; returns why it failed, if it did.
+inline std::string play_first_of_two_hosts(const SmallJob& job, Fabric& fabric) {
+  const Cluster cluster(job.spec, job.workload, 2);
+  const Flows flows(job.spec, job.workload, cluster);
+  Shard shard({job.spec, job.workload, cluster, 0, 0, flows, fabric, 0, {}, 0, "", {}});
+  ShardShared shared(1);
+  shared.fabrics = {&fabric};
+  shard.prepare({}, shared);
+  shard.play(Clock::real(monotonic_ns(), 1));
+  return shared.failure;
+}
 
 }  // namespace ghostrank::testing

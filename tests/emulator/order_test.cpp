@@ -52,18 +52,6 @@ Op send_two_ranks_on(std::uint64_t count) {
   return op;
 }
 
-// Returns why it failed, if it did.
-std::string play_first_of_two_hosts(const testing::SmallJob& job, Fabric& fabric) {
-  const Cluster cluster(job.spec, job.workload, 2);
-  const Flows flows(job.spec, job.workload, cluster);
-  Shard shard({job.spec, job.workload, cluster, 0, 0, flows, fabric, 0, {}, 0, "", {}});
-  ShardShared shared(1);
-  shared.fabrics = {&fabric};
-  shard.prepare({}, shared);
-  shard.play(Clock::real(monotonic_ns(), 1));
-  return shared.failure;
-}
-
 // Of rank 0's three messages, each 10 ms long, the second waits for its turn at 10 ms when rank 1
 // holds the thread up, from 5 ms on. Late is then the third, of a stream that computes until 8 ms;
 // its turn, at 20 ms, has passed as well.
@@ -79,7 +67,7 @@ TEST(Order, AMessageThatIsLateDoesNotOvertakeOneThatWaitsForItsTurn) {
   job.workload.role_of = {0, 1, 1, 1};
 
   Recorder fabric;
-  ASSERT_EQ(play_first_of_two_hosts(job, fabric), "");
+  ASSERT_EQ(testing::play_first_of_two_hosts(job, fabric), "");
   ASSERT_EQ(fabric.sent.size(), 3u);
   const int flow = fabric.sent[0].flow;
   const std::vector<Recorder::Sent> in_turn = {
@@ -124,7 +112,7 @@ TEST(Order, ARanksMessagesStayInOrderThroughAFullFabric) {
   job.workload.role_of = {0, 0, 0, 0, 1, 1, 1, 1};
 
   Narrow fabric;
-  ASSERT_EQ(play_first_of_two_hosts(job, fabric), "");
+  ASSERT_EQ(testing::play_first_of_two_hosts(job, fabric), "");
   std::vector<std::uint32_t> in_order(kSends);
   std::iota(in_order.begin(), in_order.end(), 0u);
   ASSERT_EQ(fabric.sent.size(), static_cast<std::size_t>(kRanks));

@@ -34,15 +34,8 @@ std::string said_about(const Header& header, Picoseconds computes = 0) {
   job.spec.collectives.channels = 2;
   if (computes > 0) job.compute(computes);
   job.collective(Func::all_reduce, 1000);
-  const Cluster cluster(job.spec, job.workload, 2);
-  const Flows flows(job.spec, job.workload, cluster);
   OneMessage fabric(header);
-  Shard shard({job.spec, job.workload, cluster, 0, 0, flows, fabric, 0, {}, 0, "", {}});
-  ShardShared shared(1);
-  shared.fabrics = {&fabric};
-  shard.prepare({}, shared);
-  shard.play(Clock::real(monotonic_ns(), 1));
-  return shared.failure;
+  return testing::play_first_of_two_hosts(job, fabric);
 }
 
 Header expected_header() {
