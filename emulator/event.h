@@ -29,9 +29,10 @@ struct Event {
   // arrival: what it is for, as its sender believes: the target makes sure of it, or searches where
   // it is null; post: the sender's.
   Flight* flight = nullptr;
-  std::uint64_t bytes = 0;
-  std::uint32_t rank = 0;   // local index
-  std::uint32_t order = 0;  // of the queue, among events of one time; wraps
+  std::uint64_t bytes : kBytesBits = 0;
+  std::uint64_t number : 16 = 0;  // a message: as Header has it
+  std::uint32_t rank = 0;         // local index
+  std::uint32_t order = 0;        // of the queue, among events of one time; wraps
   // Of a message, as Header has them.
   std::uint32_t group = 0, sequence = 0;
   std::int32_t source = 0;

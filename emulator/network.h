@@ -32,6 +32,7 @@ struct LinkSpeed {
 struct Port {
   Picoseconds egress_free = 0;
   Picoseconds ingress_free = 0;
+  Picoseconds queued_until = -1;  // when the last message that had to queue for ingress is in
 
   // Takes the egress for `duration`, no earlier than `at`; returns when it begins.
   Picoseconds take_egress(Picoseconds at, Picoseconds duration) {
@@ -44,6 +45,14 @@ struct Port {
   Picoseconds take_ingress(Picoseconds tail, Picoseconds duration) {
     ingress_free = std::max(tail, ingress_free + duration);
     return ingress_free;
+  }
+
+  // Whether a message whose tail came at `tail` and that is in at `in` must queue: it is not in
+  // yet, or another one, which came before it, is to be told of at the same time.
+  bool must_queue(Picoseconds tail, Picoseconds in) {
+    if (in <= tail && queued_until != in) return false;
+    queued_until = in;
+    return true;
   }
 };
 

@@ -4,6 +4,7 @@
 // Threading: owned by one shard.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -33,6 +34,7 @@ struct Route {
   Rank peer = kNoRank;  // to; position in the group, kNoRank: nothing is known yet
   Hop hop = Hop::node;
   std::uint8_t comes_in = 0;  // by which NIC, as Header::nic
+  std::uint16_t number = 0;   // of the next message of its actor, to whatever peer
   std::int32_t target = 0;    // global rank
   std::uint32_t rank = 0;     // local index at its shard
   std::int32_t shard = 0;
@@ -74,13 +76,14 @@ struct ActorState {
   EarlyList early;             // arrived for a later step
   int k = 0, steps = 0;
   std::uint32_t slice = 0;
-  std::uint32_t index = 0;  // among those of its rank
   std::uint16_t channel = 0;
-  std::uint16_t unposted = 0;  // messages that a full ring or fabric has not taken
-  std::uint8_t awaiting = 0;   // bit i: slice not yet here from step->recv_from[i]
-  bool waits = false;  // for a step of another actor; nothing is awaited from peers before that
-  bool ended = false;
-  bool held = false;                 // must not go on before `unposted` is 0
+  std::uint16_t unposted = 0;          // messages that a full ring or fabric has not taken
+  std::uint8_t awaiting = 0;           // bit i: slice not yet here from step->recv_from[i]
+  std::uint8_t heard : kMaxPeers = 0;  // bit i: numbers[i] is of the last message from there
+  bool waits : 1 = false;  // for a step of another actor; nothing is awaited from peers before that
+  bool ended : 1 = false;
+  bool held : 1 = false;  // must not go on before `unposted` is 0
+  std::array<std::uint16_t, kMaxPeers> numbers{};
   std::unique_ptr<Step> own;         // the current one of a schedule whose steps are not kept
   Route route;                       // to the peer last sent to
   std::unique_ptr<Credits> credits;  // null: none are needed
@@ -108,6 +111,10 @@ struct Flight {
   Flight* next_member = nullptr;  // of a call inside a node, of those that wait for the others
   Moment start, end;
   std::unique_ptr<RankData> data;  // verify mode
+
+  std::uint32_t index_of(const ActorState& a) const {
+    return static_cast<std::uint32_t>(&a - actors.data());
+  }
 
   // Whether a message is one of this collective, at this rank.
   bool expects(const Event& e) const {

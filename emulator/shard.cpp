@@ -1,8 +1,10 @@
 #include "emulator/shard.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <limits>
+#include <tuple>
 
 #include "emulator/assert.h"
 #include "emulator/cores.h"
@@ -191,7 +193,8 @@ void Shard::run_virtual() {
     for (std::uint32_t n = 0; !timers_.empty() && timers_.next() < end; ++n) {
       if (n % 65536 == 65535 && stopped()) break;
       now_ = timers_.next();
-      fire(pop());
+      Event& event = pop();
+      timers_.first_is_at(now_, event.rank) ? fire_tied(event) : fire(event);
     }
     shared_->window.arrive_and_wait();
   }
@@ -330,6 +333,33 @@ Event& Shard::pop() {
   return timers_.pop();
 }
 
+// What falls on one time at one rank: by sender, and each sender's in the order in which it was
+// sent. Not in the order in which it was pushed: what comes from other shards is pushed later.
+void Shard::fire_tied(const Event& first) {
+  const Picoseconds at = first.t.at;
+  const std::uint32_t rank = first.rank;
+  tied_.assign(1, {sender_of(first), first});
+  while (timers_.first_is_at(at, rank)) {
+    const Event& event = timers_.pop();
+    tied_.push_back({sender_of(event), event});
+  }
+  // Of one sender and kind, both runs of pushes keep the order in which they were sent.
+  std::stable_sort(tied_.begin(), tied_.end(), [](const Tied& a, const Tied& b) {
+    return std::tuple(a.sender, a.event.kind, a.event.message) <
+           std::tuple(b.sender, b.event.kind, b.event.message);
+  });
+  for (Tied& tied : tied_) fire(tied.event);
+}
+
+// The rank that sent a message; kNoRank: the event is its rank's own.
+Rank Shard::sender_of(const Event& e) const {
+  const bool message = e.kind == Event::Kind::ingress || e.kind == Event::Kind::arrival ||
+                       e.kind == Event::Kind::delivery;
+  if (!message) return kNoRank;
+  const auto& members = workload_.groups[e.group & ~kPointToPoint].members;
+  return members[static_cast<std::size_t>(e.source)];
+}
+
 void Shard::fire(Event& event) {
   ++stats_.events;
   RankState& r = ranks_[event.rank];
@@ -346,9 +376,10 @@ void Shard::fire(Event& event) {
     }
     case Event::Kind::ingress: {
       const Picoseconds d = nic_.serialise(event.bytes);
-      const Picoseconds in = nics_[nic_of(r, event)].take_ingress(event.t.at, d);
+      Port& port = nics_[nic_of(r, event)];
+      const Picoseconds in = port.take_ingress(event.t.at, d);
       event.kind = Event::Kind::arrival;
-      if (in > event.t.at) {
+      if (port.must_queue(event.t.at, in)) {
         event.t.at = in;
         return schedule(event);
       }

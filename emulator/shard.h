@@ -165,6 +165,8 @@ class Shard {
   GHOSTRANK_ON_THE_WAY void prefetch() const;
   Event& pop();
   GHOSTRANK_ON_THE_WAY void fire(Event& event);
+  void fire_tied(const Event& first);
+  Rank sender_of(const Event& e) const;
   GHOSTRANK_ON_THE_WAY Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank);
   void schedule(const Event& event);
   std::size_t nic_of(const RankState& r, const Event& e) const;
@@ -217,13 +219,15 @@ class Shard {
   // shard_messages.cpp
   struct Leaving {  // what a message says of itself, besides what its flight does
     MessageKind kind;
-    std::uint32_t actor;  // of the sender of the data
+    std::uint16_t number;  // as Header has it
+    std::uint32_t actor;   // of the sender of the data
     std::uint16_t channel;
     std::uint64_t bytes;
     const Moment& ready;
 
     void describe(const Flight& f, Event& e) const {
-      e.bytes = bytes;
+      e.bytes = bytes & kMostBytes;
+      e.number = number;
       e.group = f.group;
       e.sequence = f.sequence;
       e.source = f.position;
@@ -245,6 +249,7 @@ class Shard {
   Flight* find_flight(const RankState& r, const Event& e) const;
   void arrive(RankState& r, const Event& e);
   GHOSTRANK_ON_THE_WAY void accept(RankState& r, Flight& f, ActorState& a, int bit, const Event& e);
+  bool in_order(const RankState& r, ActorState& a, int bit, const Event& e);
   bool take_early(RankState& r, Flight& f, ActorState& a);
   void adopt_early(RankState& r, Flight& f);
   void push_early(EarlyList& list, const Event& e);
@@ -285,6 +290,11 @@ class Shard {
   std::uint32_t ranks_left_ = 0;
   std::vector<IterationPart> open_;  // iterations that not every rank here has ended
   TimerQueue<Event> timers_;
+  struct Tied {
+    Rank sender;
+    Event event;
+  };
+  std::vector<Tied> tied_;   // in virtual time: what is due at one time at one rank
   std::vector<Port> nics_;   // of the whole cluster; only this shard's nodes are used
   Connections connections_;  // of libraries that need permissions, where the links have a rate
   struct Pace {              // of a NIC, in a busy period

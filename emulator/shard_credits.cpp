@@ -73,12 +73,13 @@ bool Shard::take_credit(RankState& r, Flight& f, ActorState& a) {
   return true;
 }
 
-// It takes the way of its data back, which only a real fabric sees.
+// When its actor has got to it, not when it came. It takes the way of its data back, which only a
+// real fabric sees.
 void Shard::return_credit(RankState& r, Flight& f, ActorState& a, const Event& consumed) {
   Route& back = a.credits->back;
   if (back.peer != consumed.source) find_route(r, f, consumed.channel, consumed.source, true, back);
-  const Moment ready = later(consumed.t, f.start);
-  leave(r, f, back, {MessageKind::credit, consumed.actor, consumed.channel, 0, ready}, nullptr);
+  leave(r, f, back, {MessageKind::credit, 0, consumed.actor, consumed.channel, 0, a.ready},
+        nullptr);
 }
 
 void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {
@@ -125,7 +126,7 @@ bool Shard::post_receives(RankState& r, Flight& f, ActorState& a) {
   for (; posted < end; ++posted) {
     a.held = a.unposted > 0;
     if (a.held) return false;
-    const Step step = f.schedule->step(f.position, static_cast<int>(a.index), posted);
+    const Step step = f.schedule->step(f.position, static_cast<int>(f.index_of(a)), posted);
     for (const Rank source : step.recv_from) permit(r, f, a, source);
   }
   return true;
@@ -136,9 +137,7 @@ void Shard::permit(RankState& r, Flight& f, ActorState& a, Rank source) {
   if (back.peer != source) find_route(r, f, a.channel, source, true, back);
   Moment ready = a.ready;
   ready.at = connections_.behind(key_of(r, f, source), ready.at);
-  leave(r, f, back,
-        {MessageKind::permission, a.index, static_cast<std::uint16_t>(a.channel), 0, ready},
-        nullptr);
+  leave(r, f, back, {MessageKind::permission, 0, f.index_of(a), a.channel, 0, ready}, nullptr);
 }
 
 void Shard::permission_arrived(RankState& r, Flight& f, const Event& e) {

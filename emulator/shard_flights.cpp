@@ -95,7 +95,6 @@ void Shard::begin_actor(Flight& f, int index, const Step*& row) {
   const FlowControl flow = f.schedule->flow();
   a.k = 0;
   a.steps = actor.steps;
-  a.index = static_cast<std::uint32_t>(index);
   a.channel = static_cast<std::uint16_t>(actor.channel);
   a.unposted = 0;
   a.held = a.ended = a.waits = false;
@@ -103,6 +102,7 @@ void Shard::begin_actor(Flight& f, int index, const Step*& row) {
   a.early = {};
   a.route = {};
   a.awaiting = 0;
+  a.heard = 0;
   if (flow.credits == 0 && !flow.posting.needed()) {
     a.credits.reset();
   } else if (!a.credits) {
@@ -207,11 +207,13 @@ void Shard::finish_flight(RankState& r, Flight& f) {
 // ---- Actors ----
 
 void Shard::load_step(Flight& f, ActorState& a) {
-  if (f.kept) {
-    if (a.k > 0) ++a.step;
-  } else {
-    f.schedule->next_step(f.position, static_cast<int>(a.index), a.k, *a.own);
+  const Peers from = a.step->recv_from;
+  if (!f.kept) {
+    f.schedule->next_step(f.position, static_cast<int>(f.index_of(a)), a.k, *a.own);
+  } else if (a.k > 0) {
+    ++a.step;
   }
+  if (a.step->recv_from != from) a.heard = 0;  // other peers, other numbers
   if (a.credits) a.credits->sent = false;
   a.slice = 0;
   a.awaiting = static_cast<std::uint8_t>((1u << a.step->recv_from.size()) - 1);
@@ -223,7 +225,7 @@ void Shard::load_step(Flight& f, ActorState& a) {
 
 // Whether the step may begin: what it depends on has ended.
 bool Shard::begin_step(Flight& f, ActorState& a) {
-  const StepOf on = f.schedule->dependency(f.position, static_cast<int>(a.index), a.k);
+  const StepOf on = f.schedule->dependency(f.position, static_cast<int>(f.index_of(a)), a.k);
   const ActorState& other = f.actors[static_cast<std::size_t>(on.actor)];
   if (other.k <= on.step) return false;
   a.waits = false;

@@ -24,7 +24,7 @@ void for_each_place(const Flight& f, const ActorState& a, const Block& slice, Wa
                     const F& visit) {
   if (!a.step->scattered) return visit(slice);
   std::vector<Block> pieces;
-  f.schedule->pieces(f.position, static_cast<int>(a.index), a.k, way, pieces);
+  f.schedule->pieces(f.position, static_cast<int>(f.index_of(a)), a.k, way, pieces);
   for (const Block& piece : pieces) visit(piece);
 }
 
@@ -50,8 +50,7 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bo
                        Route& route) {
   settle(f, route);
   const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
-  route = {};
-  route.peer = peer;
+  route = {.peer = peer, .number = route.number};
   route.target = members[static_cast<std::size_t>(peer)];
   const Place &from = cluster_.place(r.id), &to = cluster_.place(route.target);
   route.rank = static_cast<std::uint32_t>(to.local);
@@ -106,8 +105,9 @@ void Shard::send_slice(RankState& r, Flight& f, ActorState& a, Rank peer, const 
   ++stats_.messages;
   a.route.sent.bytes += bytes;
   ++a.route.sent.messages;
-  const auto channel = static_cast<std::uint16_t>(a.channel);
-  leave(r, f, a.route, {MessageKind::data, a.index, channel, bytes, a.ready}, std::move(payload));
+  leave(r, f, a.route,
+        {MessageKind::data, a.route.number++, f.index_of(a), a.channel, bytes, a.ready},
+        std::move(payload));
 }
 
 // Puts a message on its way: over NVLink inside the node, through the modelled NICs inside this
@@ -167,7 +167,8 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
                              .kind = m.kind,
                              .nic = route.comes_in,
                              .actor = m.actor,
-                             .bytes = m.bytes,
+                             .bytes = m.bytes & kMostBytes,
+                             .number = m.number,
                              .start = start,
                              .slip_ns = to_ns(m.ready.slip)},
                   .payload = std::move(payload)};
@@ -202,7 +203,7 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
 // A step's work on the rank's own buffers; only data is touched, it takes no time.
 void Shard::do_locals(Flight& f, ActorState& a) {
   std::vector<Local> locals;
-  f.schedule->locals(f.position, static_cast<int>(a.index), a.k, locals);
+  f.schedule->locals(f.position, static_cast<int>(f.index_of(a)), a.k, locals);
   for (const Local& local : locals) f.data->apply(local);
 }
 
@@ -237,6 +238,7 @@ void Shard::arrive_from_wire(Message m) {
   }
   e.rank = static_cast<std::uint32_t>(p.local);
   e.bytes = h.bytes;
+  e.number = h.number;
   e.group = h.group;
   e.sequence = h.sequence;
   e.source = h.source;
@@ -278,8 +280,25 @@ void Shard::arrive(RankState& r, const Event& e) {
   if (a.awaiting && take_early(r, *f, a)) run_actor(r, *f, a);
 }
 
+// Whether the message comes after the last one from recv_from[bit], as it was sent. False:
+// something has overtaken it, and the run ends.
+bool Shard::in_order(const RankState& r, ActorState& a, int bit, const Event& e) {
+  std::uint16_t& last = a.numbers[static_cast<std::size_t>(bit)];
+  if ((a.heard >> bit & 1) && static_cast<std::int16_t>(e.number - last) <= 0) {
+    fail("rank " + std::to_string(r.id) + " got message " + std::to_string(e.number) + " of rank " +
+         std::to_string(e.source) + " in group " + std::to_string(e.group & ~kPointToPoint) +
+         " on channel " + std::to_string(e.channel) + " after its message " + std::to_string(last) +
+         ": a connection has changed their order; this is a defect of ghostrank or of the fabric");
+    return false;
+  }
+  a.heard = static_cast<std::uint8_t>(a.heard | 1u << bit) & ((1u << kMaxPeers) - 1);
+  last = e.number;
+  return true;
+}
+
 // The awaited slice from recv_from[bit] is here: combine it and give its slot back to the sender.
 void Shard::accept(RankState& r, Flight& f, ActorState& a, int bit, const Event& e) {
+  if (!in_order(r, a, bit, e)) return;
   const Block slice = slice_of(a.step->recv, *a.step, a.slice);
   const std::uint32_t element = f.schedule->collective().element_bytes;
   const std::uint64_t expected = message_bytes(f.schedule->protocol(), slice.count, element);

@@ -78,6 +78,11 @@ class TimerQueue {
     return event;
   }
 
+  // Whether the first event has this time and rank. Not for ties as they come.
+  bool first_is_at(Picoseconds at, std::uint32_t rank) const {
+    return first_of_[first_].at == at && first_of_[first_].tie >> 40 == rank && size_ > 0;
+  }
+
   // The event that will come `n` after the first one if nothing comes between; null: unknown.
   const Event* ahead(std::size_t n) const {
     if (first_ >= kRuns) return nullptr;

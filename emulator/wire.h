@@ -17,6 +17,10 @@ namespace ghostrank {
 
 using Payload = std::unique_ptr<std::byte[]>;
 
+// The size of a message in bytes is below 2^48; beside it lies the message's number.
+inline constexpr int kBytesBits = 48;
+inline constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << kBytesBits) - 1;
+
 enum class MessageKind : std::uint8_t {
   data = 1,
   credit = 2,  // a slot of the receiver is free again
@@ -34,8 +38,10 @@ struct Header {
   MessageKind kind = MessageKind::data;
   // By which it comes into the target's node, counted from 1; 0: that of the target's GPU.
   std::uint8_t nic = 0;
-  std::uint32_t actor = 0;    // of the data's sender, within the collective
-  std::uint64_t bytes = 0;    // payload of the whole message
+  std::uint32_t actor = 0;               // of the data's sender, within the collective
+  std::uint64_t bytes : kBytesBits = 0;  // payload of the whole message
+  // Among those that the actor has sent in the collective, modulo 2^16. On one connection it grows.
+  std::uint64_t number : 16 = 0;
   Picoseconds start = 0;      // when its serialisation ideally began, in emulated time
   std::uint32_t slip_ns = 0;  // lateness that the chain behind it owes to its hosts, emulated
   std::uint32_t late_ns = 0;  // how much after `start` it was really handed to the fabric, emulated

@@ -81,14 +81,14 @@ bool Endpoints::join_open(FlowState& state, Message& message) {
     free_frames_.pop_back();
     Header header;
     header.kind = kFrameKind;
-    header.bytes = append_to_frame(out.frame, 0, frame_bytes_, out.message);
+    header.bytes = append_to_frame(out.frame, 0, frame_bytes_, out.message) & kMostBytes;
     out.region.reset();
     out.message = {header, nullptr};
   }
-  std::uint64_t& used = out.message.header.bytes;
+  const std::uint64_t used = out.message.header.bytes;
   const std::uint64_t then = append_to_frame(out.frame, used, frame_bytes_, message);
   if (then == used) return false;
-  used = then;
+  out.message.header.bytes = then & kMostBytes;
   message.payload.reset();
   return true;
 }

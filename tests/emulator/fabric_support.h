@@ -77,7 +77,7 @@ inline Message make_message(std::uint64_t bytes, int source, std::uint32_t ordin
   Message m;
   m.header.source = source;
   m.header.sequence = ordinal;
-  m.header.bytes = bytes;
+  m.header.bytes = bytes & kMostBytes;
   return m;
 }
 

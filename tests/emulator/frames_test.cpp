@@ -85,7 +85,7 @@ TEST(Frame, ThatIsMalformedIsAStrayAndLeavesNoTrace) {
   h.kind = kFrameKind;
   h.offset = pack({0, 0, 0});
   const auto arrive = [&](std::uint64_t bytes) {
-    h.bytes = bytes;
+    h.bytes = bytes & kMostBytes;
     return inbox.accept(h, sizeof h + bytes, frame.bytes.data(), ready);
   };
   EXPECT_EQ(arrive(frame.used - 1), Reassembly::Verdict::stray);
@@ -105,7 +105,7 @@ TEST(Frame, ThatComesBeforeItsTurnWaits) {
   Header h;
   h.nonce = kNonce;
   h.kind = kFrameKind;
-  h.bytes = frame.used;
+  h.bytes = frame.used & kMostBytes;
   h.offset = pack({0, 1, 0});
   EXPECT_EQ(inbox.accept(h, sizeof h + h.bytes, frame.bytes.data(), ready),
             Reassembly::Verdict::taken);

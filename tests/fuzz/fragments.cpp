@@ -33,7 +33,7 @@ std::string sample() {
       for (std::uint32_t index = 0; index < fragments_of(bytes); ++index) {
         Arrival a;
         a.header.nonce = kNonce;
-        a.header.bytes = bytes;
+        a.header.bytes = bytes & kMostBytes;
         a.header.offset = pack({source, number++, index});
         a.bytes = sizeof(Header) + fragment_bytes(bytes, index);
         arrivals.push_back(a);
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   for (std::size_t at = 0; at + sizeof(Arrival) <= bytes.size(); at += sizeof(Arrival)) {
     Arrival a;
     std::memcpy(static_cast<void*>(&a), bytes.data() + at, sizeof a);
-    a.header.bytes = std::min(a.header.bytes, kLargest);
+    a.header.bytes = std::min<std::uint64_t>(a.header.bytes, kLargest) & kMostBytes;
     a.bytes = std::min(a.bytes, sizeof(Header) + kFragmentBytes);
     const std::size_t before = ready.size();
     const auto verdict = reassembly.accept(a.header, a.bytes, payload.data(), ready);

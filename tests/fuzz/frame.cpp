@@ -20,7 +20,7 @@ std::string sample() {
   std::size_t used = 0;
   for (const std::uint64_t bytes : {8, 0, 100}) {
     Message m;
-    m.header.bytes = bytes;
+    m.header.bytes = bytes & kMostBytes;
     m.header.kind = bytes == 0 ? MessageKind::credit : MessageKind::data;
     used = append_to_frame(frame.data(), used, frame.size(), m);
   }
@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Header h;
     h.nonce = kNonce;
     h.kind = kFrameKind;
-    h.bytes = frame.size();
+    h.bytes = frame.size() & kMostBytes;
     h.offset = pack({0, 0, 0});
     const auto verdict = reassembly.accept(h, sizeof h + frame.size(), frame.data(), ready);
     fuzz::require((verdict == Reassembly::Verdict::taken) == good);
