@@ -22,8 +22,8 @@
 
 namespace ghostrank {
 
-// To be raised whenever schedule.h changes in a way that the sizes below do not show.
-inline constexpr std::uint32_t kScheduleAbi = 1;
+// To be raised whenever schedule.h or agent.h changes in a way that the sizes below do not show.
+inline constexpr std::uint32_t kScheduleAbi = 2;
 
 struct PluginAbi {
   std::uint32_t schedule = kScheduleAbi;

@@ -325,6 +325,10 @@ struct Algorithm {
   // Throws std::invalid_argument for a call it cannot serve.
   std::function<std::unique_ptr<Schedule>(const Collective&, const Communicator&)> make;
   std::function<Cost(const Collective&)> cost;  // a user's own row may have none
+  // In place of `make`: the row is of a scheme with agents (agent.h). Rows of one name share them:
+  // a scheme has a row per function that it serves, and a communicator one Ends for all of them.
+  // Throws std::invalid_argument for a communicator it cannot serve. `size`: ranks.
+  std::function<std::unique_ptr<class Ends>(int size, const Communicator&)> ends;
 };
 
 std::span<const Algorithm> registry();

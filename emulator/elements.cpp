@@ -1,44 +1,26 @@
 #include "emulator/elements.h"
 
 #include <algorithm>
-#include <bit>
 
-#include "emulator/kernel.h"
+#include "collectives/kernel.h"
 
 namespace ghostrank {
 namespace {
 
-// bfloat16: the upper half of a float; sums are formed in float and rounded to nearest even.
-struct Bf16 {
-  std::uint16_t bits;
-  static Bf16 from(float f) {
-    auto u = std::bit_cast<std::uint32_t>(f);
-    u += 0x7fffu + ((u >> 16) & 1u);
-    return {static_cast<std::uint16_t>(u >> 16)};
-  }
-  float value() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
-};
-
-// Sums wrap around, so that those of some ranks, which may be negative, do no harm to that of all.
 template <typename T>
 struct Whole {
   using Element = T;
   static Element make(Value v) { return static_cast<Element>(v); }
-  static Element sum(Element a, Element b) {
-    return static_cast<Element>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  }
   static bool equal(Element a, Element b) { return a == b; }
 };
 struct FloatType {
   using Element = float;
   static Element make(Value v) { return static_cast<Element>(v); }
-  static Element sum(Element a, Element b) { return a + b; }
   static bool equal(Element a, Element b) { return a == b; }
 };
 struct Bf16Type {
   using Element = Bf16;
   static Element make(Value v) { return Bf16::from(static_cast<float>(v)); }
-  static Element sum(Element a, Element b) { return Bf16::from(a.value() + b.value()); }
   static bool equal(Element a, Element b) { return a.bits == b.bits; }
 };
 
@@ -71,15 +53,6 @@ typename Type::Element* write(std::byte* bytes) {
 }
 
 }  // namespace
-
-GHOSTRANK_KERNEL void add_elements(DataType type, std::byte* into, const std::byte* from,
-                                   std::uint64_t count) {
-  as_type(type, [=]<typename Type>(Type) {
-    auto* a = write<Type>(into);
-    const auto* b = read<Type>(from);
-    for (std::uint64_t i = 0; i < count; ++i) a[i] = Type::sum(a[i], b[i]);
-  });
-}
 
 GHOSTRANK_KERNEL void put_values(DataType type, std::byte* to, const Value* values,
                                  std::uint64_t count) {

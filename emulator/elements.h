@@ -1,4 +1,6 @@
-// Elements as ranks hold them in verify mode: loops over many of one type.
+// Elements as ranks hold them in verify mode: values written as elements, and compared with them.
+// Sums are in collectives/data_type.h; whole numbers wrap around there, so that sums of some ranks,
+// which may be negative, do no harm to that of all.
 //
 // Units: elements; buffers are aligned for the type. Threading: free functions on the caller's
 // buffers.
@@ -7,13 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collectives/data_type.h"
 #include "emulator/verify_values.h"
 #include "profiles/program.h"
 
 namespace ghostrank {
-
-// into[i] += from[i]. Whole numbers wrap around, bfloat16 is rounded to nearest even.
-void add_elements(DataType type, std::byte* into, const std::byte* from, std::uint64_t count);
 
 // Writes values as elements: one each, or one everywhere.
 void put_values(DataType type, std::byte* to, const Value* values, std::uint64_t count);

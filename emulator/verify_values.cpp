@@ -1,6 +1,6 @@
 #include "emulator/verify_values.h"
 
-#include "emulator/kernel.h"
+#include "collectives/kernel.h"
 
 namespace ghostrank {
 namespace {

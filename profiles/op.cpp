@@ -32,37 +32,6 @@ std::size_t slot_of(const Op& op, const std::vector<std::uint32_t>& slots,
 
 }  // namespace
 
-std::uint32_t bytes_of(DataType type) {
-  switch (type) {
-    case DataType::uint8:
-      return 1;
-    case DataType::bfloat16:
-      return 2;
-    case DataType::int32:
-    case DataType::float32:
-      return 4;
-    case DataType::int64:
-      return 8;
-  }
-  return 0;
-}
-
-std::string_view name_of(DataType type) {
-  switch (type) {
-    case DataType::uint8:
-      return "uint8";
-    case DataType::bfloat16:
-      return "bfloat16";
-    case DataType::int32:
-      return "int32";
-    case DataType::float32:
-      return "float32";
-    case DataType::int64:
-      return "int64";
-  }
-  return "";
-}
-
 std::uint32_t OpList::intern(const Op& op) {
   if (2 * distinct_.size() >= slots_.size()) {  // a power of two, at most half taken
     slots_.assign(distinct_.empty() ? 8 : std::bit_ceil(4 * distinct_.size()), 0);

@@ -15,14 +15,11 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/data_type.h"
 #include "collectives/schedule.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
-
-enum class DataType : std::uint8_t { int32, float32, bfloat16, int64, uint8 };
-std::uint32_t bytes_of(DataType type);
-std::string_view name_of(DataType type);
 
 struct Op {
   enum class Kind : std::uint8_t {

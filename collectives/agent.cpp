@@ -1,0 +1,19 @@
+#include "collectives/agent.h"
+
+namespace ghostrank {
+
+std::string_view name_of(PartyKind kind) {
+  switch (kind) {
+    case PartyKind::rank:
+      return "rank";
+    case PartyKind::server:
+      return "server";
+    case PartyKind::aggregator:
+      return "aggregator";
+    case PartyKind::network_switch:
+      return "switch";
+  }
+  return "";
+}
+
+}  // namespace ghostrank
