@@ -1,19 +1,19 @@
 #include "switch/pool.h"
 
 #include <algorithm>
-#include <cassert>
 
+#include "switch/assert.h"
 #include "switch/lanes.h"
 
 namespace ghostrank::switchml {
 
 Pool::Pool(int workers, int slots, int elements)
-    : workers_(workers),
-      slots_(slots),
-      elements_(elements),
-      rounds_(2 * static_cast<std::size_t>(slots)),
-      values_(rounds_.size() * size_()) {
-  assert(workers >= 1 && workers <= kMaxWorkers && valid_elements(elements));
+    : workers_(workers), slots_(slots), elements_(elements) {
+  GHOSTRANK_SWITCH_ASSERT(workers >= 1 && workers <= kMaxWorkers);
+  GHOSTRANK_SWITCH_ASSERT(slots >= 1 && slots <= kMaxSlots);
+  GHOSTRANK_SWITCH_ASSERT(valid_elements(elements));
+  rounds_.resize(2 * static_cast<std::size_t>(slots));
+  values_.resize(rounds_.size() * size_());
 }
 
 Verdict Pool::receive(int worker, int slot, const Packet& packet) {

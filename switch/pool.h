@@ -33,7 +33,8 @@ enum class Verdict : std::uint8_t {
 
 class Pool {
  public:
-  // workers 1 .. kMaxWorkers; elements 32, 64 or 256.
+  // workers 1 .. kMaxWorkers; slots 1 .. kMaxSlots; elements 32, 64 or 256. Asserted:
+  // reason_to_refuse() has looked at the job.
   Pool(int workers, int slots, int elements);
 
   int workers() const { return workers_; }

@@ -44,6 +44,16 @@ TEST(Pool, FollowsTheTraceOfTwoWorkersOnOneSlot) {
   }
 }
 
+// In every build, release builds too.
+TEST(PoolDeathTest, AbortsWhenItIsMadeForWhatItCannotSum) {
+  EXPECT_DEATH(Pool(0, 1, 32), "assertion failed: workers");
+  EXPECT_DEATH(Pool(kMaxWorkers + 1, 1, 32), "assertion failed: workers");
+  EXPECT_DEATH(Pool(1, 0, 32), "assertion failed: slots");
+  EXPECT_DEATH(Pool(1, kMaxSlots + 1, 32), "assertion failed: slots");
+  EXPECT_DEATH(Pool(1, 1, 33), "assertion failed: valid_elements");
+  EXPECT_DEATH(Pool(1, 1, -1), "assertion failed: valid_elements");
+}
+
 TEST(Pool, AnswersASingleWorkerAtOnce) {
   Pool pool(1, 1, 32);
   EXPECT_EQ(give(pool, 0, 0, 0, 5), Verdict::broadcast);
