@@ -1,10 +1,15 @@
 #include "tools/switch_control.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,8 +24,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMostRequest = 1 << 16;
-constexpr int kPatienceMs = 1000;  // for a client to finish its line: the switch stands still
+constexpr int kPatienceMs = 10'000;  // of a client, for the switch to say something
 
 std::string refused(const std::string& why) {
   return ordered_json{{"ok", false}, {"error", why}}.dump();
@@ -40,22 +44,28 @@ const sockaddr* generic(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
-// A line, without its end; what came when the peer closed or fell silent.
-std::string read_line(int fd, int patience_ms) {
-  std::string line;
-  char c = 0;
+// A client waits for its answer. A line, without its end; what came when the switch closed or fell
+// silent.
+std::string read_line(int fd) {
+  std::string text;
+  std::array<char, 4096> buffer;
   pollfd polled{fd, POLLIN, 0};
-  while (line.size() < kMostRequest && poll(&polled, 1, patience_ms) > 0 && read(fd, &c, 1) == 1 &&
-         c != '\n')
-    line += c;
-  return line;
+  while (poll(&polled, 1, kPatienceMs) > 0) {
+    const ssize_t n = read(fd, buffer.data(), buffer.size());
+    if (n <= 0) break;
+    const std::string_view arrived(buffer.data(), static_cast<std::size_t>(n));
+    const std::size_t end = arrived.find('\n');
+    text += arrived.substr(0, end);
+    if (end != std::string_view::npos) break;
+  }
+  return text;
 }
 
 void write_line(int fd, std::string line) {
   line += '\n';
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t n = send(fd, line.data() + done, line.size() - done, MSG_NOSIGNAL);
-    if (n <= 0) return;  // the client is gone
+    if (n <= 0) return;  // the switch is gone, and gives no answer
     done += static_cast<std::size_t>(n);
   }
 }
@@ -101,51 +111,147 @@ std::string answer_switch(RunningSwitch& sw, std::string_view request) {
                  "'; known are admit, remove, reset, counters, stop");
 }
 
-SwitchControl::SwitchControl(std::string path, RunningSwitch& sw)
-    : path_(std::move(path)), switch_(sw), fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+void SwitchControl::Descriptor::close() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+SwitchControl::SwitchControl(std::string path, RunningSwitch& sw,
+                             std::chrono::milliseconds patience)
+    : path_(std::move(path)),
+      switch_(sw),
+      patience_(patience),
+      listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+      alarm_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      ready_(epoll_create1(EPOLL_CLOEXEC)) {
+  if (!listener_.is_open() || !alarm_.is_open() || !ready_.is_open())
+    throw Error(std::string("the control socket cannot be served: ") + std::strerror(errno),
+                ErrorKind::environment);
+  listen_at_path();
+  watch_for(EPOLL_CTL_ADD, listener_.get(), EPOLLIN);
+  watch_for(EPOLL_CTL_ADD, alarm_.get(), EPOLLIN);
+}
+
+void SwitchControl::listen_at_path() {
   const sockaddr_un address = address_of(path_);
-  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool taken = connect(probe, generic(address), sizeof address) == 0;
-  close(probe);
-  if (taken) {
-    close(fd_);
+  // EAGAIN: it listens, and so many wait already.
+  const Descriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (connect(probe.get(), generic(address), sizeof address) == 0 || errno == EAGAIN)
     throw Error("a switch listens at " + path_ + " already; give this one another --socket",
                 ErrorKind::environment);
-  }
   unlink(path_.c_str());
   const mode_t mask = umask(0177);
-  const bool bound = bind(fd_, generic(address), sizeof address) == 0 && listen(fd_, 8) == 0;
+  const bool bound = bind(listener_.get(), generic(address), sizeof address) == 0 &&
+                     listen(listener_.get(), kMostClients) == 0;
   const int why = errno;
   umask(mask);
-  if (!bound) {
-    close(fd_);
+  if (!bound)
     throw Error("the control socket " + path_ + " cannot be made: " + std::strerror(why),
                 ErrorKind::environment);
-  }
 }
 
 // The path goes while it is still this switch's: nobody else can have taken it.
 SwitchControl::~SwitchControl() {
   unlink(path_.c_str());
-  close(fd_);
-  if (client_ >= 0) close(client_);
+  listener_.close();
 }
 
 switchml::Watch SwitchControl::watch() {
-  return {fd_, [this] { serve(); }};
+  return {ready_.get(), [this] { serve(); }};
 }
 
+void SwitchControl::watch_for(int operation, int fd, unsigned events) {
+  epoll_event event{};
+  event.events = events;
+  epoll_ctl(ready_.get(), operation, fd, &event);
+}
+
+// One request at a time: the frames have their turn before the next.
 void SwitchControl::serve() {
-  const int client = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
-  if (client < 0) return;
-  const std::string request = read_line(client, kPatienceMs);
-  write_line(client, answer_switch(switch_, request));
+  accept_clients();
+  for (Client& client : clients_) {
+    if (advance(client)) break;
+  }
+  drop_late_clients();
+  std::erase_if(clients_, [](const Client& client) { return !client.socket.is_open(); });
+  if (const bool full = clients_.size() >= kMostClients; full != full_) {
+    full_ = full;
+    watch_for(EPOLL_CTL_MOD, listener_.get(), full ? 0u : unsigned{EPOLLIN});
+  }
+  set_alarm();
+}
+
+void SwitchControl::accept_clients() {
+  while (clients_.size() < kMostClients) {
+    Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.is_open()) return;
+    watch_for(EPOLL_CTL_ADD, socket.get(), EPOLLIN);
+    const int fd = socket.get();
+    clients_.push_back(
+        {std::move(socket), switchml::LineSocket(fd, kMostRequest), Clock::now() + patience_});
+  }
+}
+
+bool SwitchControl::advance(Client& client) {
+  if (!client.socket.is_open()) return false;
+  if (client.answered) {
+    deliver(client);
+    return false;
+  }
+  const bool open = client.lines.receive();
+  const std::optional<std::string> line = client.lines.next();
+  if (client.lines.overlong()) {
+    client.lines.say(refused("a request has at most " + std::to_string(kMostRequest) + " bytes"));
+    client.socket.close();
+  } else if (line || !open) {
+    answer(client, line ? *line : client.lines.rest());
+    return true;
+  }
+  return false;
+}
+
+void SwitchControl::answer(Client& client, const std::string& request) {
+  client.lines.say(answer_switch(switch_, request));
   const ordered_json json = ordered_json::parse(request, nullptr, false);
-  const bool stops = client_ < 0 && json.is_object() && json.value("do", ordered_json()) == "stop";
-  if (stops)
-    client_ = client;
-  else
-    close(client);
+  client.stops = json.is_object() && json.value("do", ordered_json()) == "stop";
+  client.answered = true;
+  client.until = Clock::now() + patience_;
+  watch_for(EPOLL_CTL_MOD, client.socket.get(), EPOLLOUT);
+  deliver(client);
+}
+
+// What it says behind its request is not read.
+void SwitchControl::deliver(Client& client) {
+  if (client.lines.flush() && client.lines.unsent_bytes() > 0) return;
+  if (client.stops && !stopper_.is_open()) {
+    watch_for(EPOLL_CTL_DEL, client.socket.get(), 0);
+    std::swap(stopper_, client.socket);
+  }
+  client.socket.close();
+}
+
+// A client may have done its part while others were answered: it is looked at once more.
+void SwitchControl::drop_late_clients() {
+  for (Client& client : clients_) {
+    if (Clock::now() < client.until) continue;
+    advance(client);
+    if (!client.socket.is_open() || Clock::now() < client.until) continue;
+    if (!client.answered)
+      client.lines.say(refused("no whole line within " + std::to_string(patience_.count()) +
+                               " ms; a request is one line, with its end"));
+    client.socket.close();
+  }
+}
+
+void SwitchControl::set_alarm() {
+  itimerspec alarm{};
+  if (!clients_.empty()) {
+    const auto first =
+        std::min_element(clients_.begin(), clients_.end(),
+                         [](const Client& a, const Client& b) { return a.until < b.until; });
+    const auto ns = std::chrono::nanoseconds(first->until.time_since_epoch()).count();
+    alarm.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
+  }
+  timerfd_settime(alarm_.get(), TFD_TIMER_ABSTIME, &alarm, nullptr);
 }
 
 std::string ask_switch(const std::string& path, const std::string& request, Until until) {
@@ -159,8 +265,8 @@ std::string ask_switch(const std::string& path, const std::string& request, Unti
                 ErrorKind::environment);
   }
   write_line(fd, request);
-  const std::string answer = read_line(fd, 10 * kPatienceMs);
-  if (until == Until::stopped) read_line(fd, 10 * kPatienceMs);
+  const std::string answer = read_line(fd);
+  if (until == Until::stopped) read_line(fd);
   close(fd);
   if (answer.empty())
     throw Error("the switch at " + path + " gave no answer", ErrorKind::environment);

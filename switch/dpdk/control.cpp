@@ -1,50 +1,79 @@
 #include "switch/dpdk/control.h"
 
-#include <array>
 #include <cerrno>
+#include <optional>
 #include <stdexcept>
-#include <sys/socket.h>
+#include <sys/epoll.h>
+#include <system_error>
+#include <unistd.h>
 #include <utility>
 
 namespace ghostrank::dpdk {
 
 Control::Control(int fd, std::function<void(const std::vector<std::string>&)> obey,
                  std::function<std::string()> counters, std::function<void()> stop)
-    : fd_(fd), obey_(std::move(obey)), counters_(std::move(counters)), stop_(std::move(stop)) {}
+    : fd_(fd),
+      ready_(epoll_create1(EPOLL_CLOEXEC)),
+      lines_(fd, kMostLine),
+      obey_(std::move(obey)),
+      counters_(std::move(counters)),
+      stop_(std::move(stop)) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (ready_ >= 0 && epoll_ctl(ready_, EPOLL_CTL_ADD, fd_, &event) == 0) return;
+  const int why = errno;
+  if (ready_ >= 0) close(ready_);
+  throw std::system_error(why, std::generic_category(), "the line of control cannot be watched");
+}
 
+Control::~Control() { close(ready_); }
+
+// While an answer waits, no further request is taken: its asker would have to read first.
 void Control::serve() {
-  std::array<char, 65536> buffer{};
-  ssize_t n = 0;
-  while ((n = recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0)
-    received_.append(buffer.data(), static_cast<std::size_t>(n));
-  if (n == 0) return stop_();
-  std::size_t begin = 0;
-  for (std::size_t end; (end = received_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    std::string text = answer(received_.substr(begin, end - begin));
-    if (text.empty()) continue;
-    text += '\n';
-    for (std::size_t sent = 0; sent < text.size();) {
-      const ssize_t m = send(fd_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-      if (m < 0 && errno != EINTR) return stop_();
-      if (m > 0) sent += static_cast<std::size_t>(m);
+  bool open = lines_.flush(), received = false;
+  while (open && lines_.unsent_bytes() == 0) {
+    if (std::optional<std::string> line = lines_.next()) {
+      const std::string text = answer(*std::move(line));
+      open = text.empty() || lines_.say(text);
+    } else if (received) {
+      break;
+    } else {
+      open = lines_.receive();
+      received = true;
     }
   }
-  received_.erase(0, begin);
+  if (!open || lines_.overlong()) return stop_();
+  watch_for(lines_.unsent_bytes() > 0);
+}
+
+void Control::watch_for(bool room) {
+  if (room == watches_room_) return;
+  watches_room_ = room;
+  epoll_event event{};
+  event.events = room ? EPOLLOUT : EPOLLIN;
+  epoll_ctl(ready_, EPOLL_CTL_MOD, fd_, &event);
 }
 
 // Empty: a command, which is answered when it is committed.
-std::string Control::answer(const std::string& line) {
+std::string Control::answer(std::string line) {
   if (line == "counters") return counters_();
+  if (line == "commit") return commit();
   if (line == "stop") {
     stop_();
     return "ok";
   }
-  if (line != "commit") {
-    commands_.push_back(line);
-    return {};
-  }
+  command_bytes_ += line.size();
+  if (command_bytes_ <= kMostCommands) commands_.push_back(std::move(line));
+  return {};
+}
+
+std::string Control::commit() {
+  const std::vector<std::string> commands = std::exchange(commands_, {});
+  if (const std::size_t bytes = std::exchange(command_bytes_, 0); bytes > kMostCommands)
+    return "error " + std::to_string(bytes) + " bytes of commands at once; at most " +
+           std::to_string(kMostCommands) + " are carried out";
   try {
-    obey_(std::exchange(commands_, {}));
+    obey_(commands);
     return "ok";
   } catch (const std::runtime_error& error) {
     return std::string("error ") + error.what();

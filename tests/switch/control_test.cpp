@@ -1,10 +1,12 @@
 // A running switch on veth, changed over its control socket: the same on every target. Skipped
 // without root.
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <thread>
 
@@ -101,6 +103,15 @@ class SwitchControl : public testing::TestWithParam<std::string> {
     ASSERT_EQ(::write(fd_[static_cast<std::size_t>(w)], frame.data(), frame.size()),
               std::ssize(frame));
   }
+  // To the control socket.
+  int connected() const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    file("socket").copy(address.sun_path, sizeof address.sun_path - 1);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return fd;
+  }
   // The first element of what comes to a worker; nothing: -1.
   int answer(int w, int patience_ms = 5'000) const {
     const Bytes frame = receive(fd_[static_cast<std::size_t>(w)], patience_ms);
@@ -180,6 +191,29 @@ TEST_P(SwitchControl, RefusesWhatDoesNotFitAndSaysWhy) {
     EXPECT_THAT(admit("b", 2, 4, 5000).text, HasSubstr("are not free of the program's 4096"));
   }
   EXPECT_EQ(admit("b", 2, 4, 8).status, 0);
+}
+
+// Two requests that dawdle: one comes a byte at a time, the other's answer is never read.
+TEST_P(SwitchControl, SumsOnWhileClientsDawdle) {
+  ASSERT_EQ(admit("a", 2, 0, 4).status, 0);
+  const int slow = connected(), deaf = connected();
+  const std::string_view request = "{\"do\": \"counters\"}\n";
+  ASSERT_EQ(::send(deaf, request.data(), request.size(), MSG_NOSIGNAL), std::ssize(request));
+  std::atomic<bool> over{false};
+  std::thread dawdling([&] {
+    while (!over && ::send(slow, " ", 1, MSG_NOSIGNAL) == 1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(kSilence));  // until it is listened to
+  for (int set = 0; set < 2; ++set) {
+    send(0, 0, set, 10);
+    send(1, 0, set, 20);
+    EXPECT_EQ(answer(0), 30);
+    EXPECT_EQ(answer(1), 30);
+  }
+  over = true;
+  dawdling.join();
+  for (const int fd : {slow, deaf}) close(fd);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, SwitchControl,

@@ -2,8 +2,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <optional>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -149,46 +147,6 @@ TEST_F(SwitchPlanFile, IsTakenOverTheSocketJobByJob) {
   EXPECT_FALSE(stop);
   EXPECT_EQ(ask(R"({"do": "stop"})"), ok);
   EXPECT_TRUE(stop);
-}
-
-TEST_F(SwitchPlanFile, IsChangedThroughARealSocket) {
-  switchml::CompiledSwitch sw(read(kPlan));
-  std::atomic<bool> stop{false};
-  RunningCompiled running(sw, stop);
-  const std::string socket = path() + ".sock";
-  {
-    SwitchControl control(socket, running);
-    EXPECT_THROW(SwitchControl(socket, running), Error);
-    std::thread serving([&] {
-      const switchml::Watch watch = control.watch();
-      watch.ready();  // of the probe above, which said nothing
-      watch.ready();
-    });
-    EXPECT_THAT(ask_switch(socket, R"({"do": "counters"})"), HasSubstr("\"ok\":true"));
-    serving.join();
-  }
-  EXPECT_FALSE(std::filesystem::exists(socket));
-  EXPECT_THROW(ask_switch(socket, "{}"), Error);
-}
-
-TEST_F(SwitchPlanFile, HasStoppedOnceStopReturns) {
-  switchml::CompiledSwitch sw(read(kPlan));
-  std::atomic<bool> stop{false};
-  RunningCompiled running(sw, stop);
-  const std::string socket = path() + ".sock";
-  std::optional<SwitchControl> control(std::in_place, socket, running);
-  std::atomic<bool> listens{true};
-  std::thread serving([&] {
-    control->watch().ready();
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the switch's last words
-    listens = false;
-    control.reset();
-  });
-  EXPECT_THAT(ask_switch(socket, R"({"do": "stop"})", Until::stopped), HasSubstr("\"ok\":true"));
-  EXPECT_FALSE(listens);
-  const SwitchControl next(socket, running);
-  serving.join();
-  EXPECT_TRUE(std::filesystem::exists(socket));
 }
 
 // Of a capture of switch/captures.
