@@ -20,6 +20,7 @@
 #include "switch/pcap_file.h"
 #include "switch/tables.h"
 #include "tools/child.h"
+#include "tools/temporary_file.h"
 
 namespace ghostrank {
 namespace {
@@ -43,26 +44,6 @@ std::string program_named(const std::string& name, const std::string& from) {
   throw Error("--target bmv2: there is no " + name + " on PATH; it comes with " + from,
               ErrorKind::environment);
 }
-
-// A folder that is gone when its owner is.
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_((fs::temp_directory_path() / "ghostrank-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr)
-      throw Error("no temporary folder can be made in " + fs::temp_directory_path().string(),
-                  ErrorKind::environment);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string file(const std::string& name) const { return (fs::path(path_) / name).string(); }
-
- private:
-  std::string path_;
-};
 
 std::string output_of(std::vector<std::string> words, const std::string& input = {}) {
   const std::string name = words[0];
@@ -172,9 +153,7 @@ class CommandLine {
         input_(folder.file("commands")) {}
 
   std::string run(const std::vector<std::string>& commands) const {
-    std::ofstream out(input_);
-    for (const std::string& line : commands) out << line << '\n';
-    out.close();
+    write_lines(input_, commands);
     std::string answers = output_of({program_, "--thrift-port", port_}, input_);
     for (const char* refusal : {"Error:", "Invalid", "Could not"}) {
       if (const std::size_t at = answers.find(refusal); at != std::string::npos)

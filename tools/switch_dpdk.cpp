@@ -1,22 +1,18 @@
 #include "tools/switch_dpdk.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <poll.h>
 #include <stdexcept>
 #include <string_view>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "profiles/error.h"
 #include "switch/dpdk/entries.h"
 #include "tools/child.h"
+#include "tools/temporary_file.h"
 
 namespace ghostrank {
 namespace {
@@ -49,29 +45,6 @@ std::string own_program(int elements) {
   throw Error("the program " + name + " is missing; name one with --program",
               ErrorKind::environment);
 }
-
-// A file that is gone when its owner is.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::vector<std::string>& lines)
-      : path_((fs::temp_directory_path() / "ghostrank-XXXXXX").string()) {
-    const int fd = mkstemp(path_.data());
-    if (fd < 0)
-      throw Error("no temporary file can be made in " + fs::temp_directory_path().string() + ": " +
-                      std::strerror(errno),
-                  ErrorKind::environment);
-    close(fd);
-    std::ofstream out(path_);
-    for (const std::string& line : lines) out << line << '\n';
-  }
-  ~TemporaryFile() { unlink(path_.c_str()); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 void append(std::vector<std::string>& lines, std::vector<std::string> more,
             const std::string& before = {}) {

@@ -84,6 +84,30 @@ TEST_P(SwitchCaptures, LeaveAsTheModelSays) {
   fs::remove_all(out);
 }
 
+// Half of a job's entries would be another job. The shell's limit stands for a full disk.
+TEST(SwitchEntries, ThatCannotBeWrittenAreSaidAndNotPlayed) {
+  if (!present("dpdk")) GTEST_SKIP() << "built without DPDK";
+  const fs::path in = fs::path(GHOSTRANK_SWITCH_CAPTURES) / "four_workers";
+  const fs::path out = fs::path(testing::TempDir()) / ("entries." + std::to_string(getpid()));
+  fs::create_directories(out / "tmp");
+  std::string ports;
+  for (int p = 0; p < 4; ++p)
+    ports +=
+        (p == 0 ? "" : ",") + (in / ("in" + std::to_string(p) + ".pcap")).string() + ":/dev/null";
+  const std::string log = (out / "log").string();
+  const int status =
+      std::system(("trap '' XFSZ; ulimit -f 1; TMPDIR=" + (out / "tmp").string() + " exec " +
+                   GHOSTRANK_BINARY + " switch run --target dpdk --plan " +
+                   (in / "plan.yaml").string() + " --ports " + ports + " >" + log + " 2>&1")
+                      .c_str());
+  std::ifstream file(log);
+  const std::string said(std::istreambuf_iterator<char>(file), {});
+  EXPECT_EQ(WEXITSTATUS(status), 3) << said;
+  EXPECT_NE(said.find("cannot be written: File too large"), std::string::npos) << said;
+  EXPECT_TRUE(fs::is_empty(out / "tmp"));
+  fs::remove_all(out);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Targets, SwitchCaptures,
     testing::Combine(testing::Values("compiled", "dpdk", "dpdk_as_written", "bmv2"),

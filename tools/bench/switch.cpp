@@ -179,6 +179,7 @@ void DpdkOnFiles(benchmark::State& state) {
     for (const std::string& line : dpdk::entries_of_plan(plan)) entries << line << '\n';
     const Tables tables = tables_of(plan.jobs[0], allocation.admit(plan.jobs[0]));
     for (const std::string& line : dpdk::entries_of_job(plan, tables)) entries << line << '\n';
+    if (!entries.flush()) return state.SkipWithError("the entries cannot be written");
   }
   std::string line = runner + " " + GHOSTRANK_SWITCH_PROGRAMS + "/switchml_" +
                      std::to_string(elements) + ".spec " + captures.file("entries");
