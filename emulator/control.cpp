@@ -95,7 +95,7 @@ void Star::publish(std::string_view blob) {
   if (!fits(blob)) return;
   const Lock lock(mutex_);
   if (world_.rank == 0)
-    published_.emplace_back(0, std::string(blob));
+    keep_published(0, std::string(blob));
   else
     send(connections_.front(), encode(FrameType::publish, blob));
   nudge();
@@ -103,6 +103,7 @@ void Star::publish(std::string_view blob) {
 
 std::vector<std::pair<int, std::string>> Star::take_published() {
   const Lock lock(mutex_);
+  published_bytes_ = 0;
   return std::exchange(published_, {});
 }
 
@@ -173,19 +174,42 @@ void Star::stop_with(Stop why, const std::string& reason) {
 }
 
 void Star::send(Connection& to, std::string frame) {
-  if (to.alive()) to.out.push_back(std::make_shared<const std::string>(std::move(frame)));
+  queue(to, std::make_shared<const std::string>(std::move(frame)));
 }
 
 void Star::broadcast(std::string frame) {
   const Bytes shared = std::make_shared<const std::string>(std::move(frame));
-  for (Connection& c : connections_)
-    if (c.alive()) c.out.push_back(shared);
+  for (Connection& c : connections_) queue(c, shared);
+}
+
+// What a peer does not read ends the run; that it ends is queued all the same: the peer may read
+// yet.
+void Star::queue(Connection& to, const Bytes& frame) {
+  if (!to.alive() || to.out.push(frame)) return;
+  if (!to.said_goodbye && !closing_)
+    stop_with(Stop::failed, name_of(to) + " does not read: more than " +
+                                std::to_string(kMaxUnsentBytes >> 20) + " MiB wait for it");
+}
+
+void Star::keep_published(int rank, std::string blob) {
+  const std::size_t bytes = blob.size() + kWaitingBytes;
+  if (bytes > kMaxPublishedBytes - published_bytes_)
+    return stop_with(Stop::failed, here() + " does not fetch what is published: more than " +
+                                       std::to_string(kMaxPublishedBytes >> 20) +
+                                       " MiB wait there");
+  published_bytes_ += bytes;
+  published_.emplace_back(rank, std::move(blob));
 }
 
 // Once everybody's blob is there; process 0 gives all to everybody.
 void Star::complete_gather() {
   const auto there = [](const std::optional<std::string>& blob) { return blob.has_value(); };
   if (!std::all_of(gathering_.begin(), gathering_.end(), there)) return;
+  for (Connection& c : connections_)
+    if (c.out.holds_gathered())
+      return stop_with(Stop::failed, name_of(c) +
+                                         " does not read: it takes part in an exchange "
+                                         "without what the one before gave it");
   std::vector<std::string> all;
   for (std::size_t r = 0; r < gathering_.size(); ++r) {
     if (world_.rank == 0)

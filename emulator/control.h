@@ -3,9 +3,10 @@
 // no socket.
 //
 // The listener binds only to MASTER_ADDR, admits only peers that present the job id and token,
-// bounds every frame (kMaxFrameBytes) and every wait. A peer whose connection closes before it said
-// goodbye is lost: everybody else learns it within a second. A token keeps strays and mistakes out,
-// not an attacker on the path.
+// bounds every frame (kMaxFrameBytes), what waits until a peer reads it (kMaxUnsentBytes) or
+// process 0 fetches it (kMaxPublishedBytes), and every wait. A peer whose connection closes before
+// it said goodbye is lost: everybody else learns it within a second. A token keeps strays and
+// mistakes out, not an attacker on the path.
 //
 // Threading: one owner thread calls everything but request_stop() and stop_reason(), which are safe
 // from any thread (request_stop also from a signal handler). The control thread is internal.
@@ -74,7 +75,7 @@ class Control {
   virtual std::int64_t clock_offset_ns() const = 0;
 
   // Gives process 0 a blob at any time (results stream); process 0 fetches what has come, its own
-  // included.
+  // included. Beyond kMaxPublishedBytes that it did not fetch, the run fails and names process 0.
   virtual void publish(std::string_view blob) = 0;
   virtual std::vector<std::pair<int, std::string>> take_published() = 0;
 
@@ -96,5 +97,11 @@ class Control {
 };
 
 inline constexpr std::size_t kMaxFrameBytes = 64u << 20;
+
+// What waits for one peer to read it, in bytes, and 64 more for each frame; beside it at most one
+// round of all_gather. Where a peer lets more wait, the run fails and names it.
+inline constexpr std::size_t kMaxUnsentBytes = 4 * kMaxFrameBytes;
+// What is published and waits for process 0 to fetch it, in bytes, and 64 more for each blob.
+inline constexpr std::size_t kMaxPublishedBytes = 4 * kMaxFrameBytes;
 
 }  // namespace ghostrank

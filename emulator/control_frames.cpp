@@ -1,6 +1,7 @@
 #include "emulator/control_frames.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -12,7 +13,7 @@ namespace ghostrank {
 namespace {
 
 constexpr std::string_view kMagic = "ghostrank-control";
-constexpr std::size_t kChunk = 256 << 10;
+constexpr std::size_t kChunk = 64 << 10;
 
 template <class T>
 void append(std::string& bytes, T value) {
@@ -31,6 +32,11 @@ T consume(std::string_view& rest, bool& ok) {
   std::memcpy(&value, rest.data(), sizeof value);
   rest.remove_prefix(sizeof value);
   return value;
+}
+
+// Behind the length; see encode().
+FrameType type_of(std::string_view frame) {
+  return static_cast<FrameType>(frame[sizeof(std::uint32_t)]);
 }
 
 }  // namespace
@@ -116,9 +122,10 @@ void Socket::close() {
 }
 
 bool FrameBuffer::receive(int fd) {
-  std::string arrived(std::min(kChunk, limit_ + sizeof(std::uint32_t)), '\0');
-  const ssize_t count = recv(fd, arrived.data(), arrived.size(), MSG_DONTWAIT);
-  if (count > 0) add(std::string_view(arrived).substr(0, static_cast<std::size_t>(count)));
+  std::array<char, kChunk> arrived;  // not cleared: a heartbeat has five bytes
+  const std::size_t most = std::min(arrived.size(), limit_ + sizeof(std::uint32_t));
+  const ssize_t count = recv(fd, arrived.data(), most, MSG_DONTWAIT);
+  if (count > 0) add(std::string_view(arrived.data(), static_cast<std::size_t>(count)));
   return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
@@ -143,6 +150,37 @@ std::optional<Frame> FrameBuffer::next() {
   taken_ += sizeof length + length;
   return frame;
 }
+
+bool SendQueue::counts(FrameType type) {
+  return type != FrameType::gathered && type != FrameType::stop && type != FrameType::goodbye;
+}
+
+bool SendQueue::push(Bytes frame) {
+  const FrameType type = type_of(*frame);
+  const std::size_t bytes = counts(type) ? frame->size() + kWaitingBytes : 0;
+  if (bytes > kMaxUnsentBytes - waiting_bytes_) return false;
+  waiting_bytes_ += bytes;
+  gathered_ += type == FrameType::gathered;
+  frames_.push_back(std::move(frame));
+  return true;
+}
+
+std::string_view SendQueue::front() const {
+  return std::string_view(*frames_.front()).substr(offset_);
+}
+
+void SendQueue::sent(std::size_t bytes) {
+  const std::string& first = *frames_.front();
+  offset_ += bytes;
+  if (offset_ < first.size()) return;
+  const FrameType type = type_of(first);
+  if (counts(type)) waiting_bytes_ -= first.size() + kWaitingBytes;
+  gathered_ -= type == FrameType::gathered;
+  frames_.pop_front();
+  offset_ = 0;
+}
+
+void SendQueue::clear() { *this = {}; }
 
 void ClockEstimate::add(std::int64_t sent, std::int64_t answered, std::int64_t received) {
   const std::int64_t trip = received - sent;

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -116,6 +118,34 @@ class FrameBuffer {
   std::string bytes_;
   std::size_t taken_ = 0;
   bool broken_ = false;
+};
+
+using Bytes = std::shared_ptr<const std::string>;
+
+// A frame or a blob that waits costs about so much more than its bytes.
+inline constexpr std::size_t kWaitingBytes = 64;
+
+// Frames that wait until a peer reads, in order. Bounds: kMaxUnsentBytes and, beside them, what is
+// bounded by its sender: stop and goodbye come once, of gathered frames one round (who takes part
+// in the next all_gather has read the round before).
+class SendQueue {
+ public:
+  // False, and not queued: the peer lets too much wait.
+  [[nodiscard]] bool push(Bytes frame);
+  bool empty() const { return frames_.empty(); }
+  bool holds_gathered() const { return gathered_ > 0; }
+  // Of the first frame, what is still to be sent; not of an empty queue.
+  std::string_view front() const;
+  void sent(std::size_t bytes);
+  void clear();
+
+ private:
+  static bool counts(FrameType type);
+
+  std::deque<Bytes> frames_;
+  std::size_t offset_ = 0;  // of the first
+  std::size_t gathered_ = 0;
+  std::size_t waiting_bytes_ = 0;  // of frames that count
 };
 
 // The difference of two clocks from pings: the round with the shortest way there and back counts

@@ -25,7 +25,6 @@
 namespace ghostrank::control {
 
 using Clock = std::chrono::steady_clock;
-using Bytes = std::shared_ptr<const std::string>;
 
 inline constexpr int kPings = 16;
 
@@ -37,8 +36,7 @@ struct Connection : Link {
   explicit Connection(Link&& link) : Link(std::move(link)) { in.set_limit(kMaxFrameBytes); }
   bool alive() const { return socket.is_open(); }
 
-  std::deque<Bytes> out;
-  std::size_t out_offset = 0;  // of the first
+  SendQueue out;
   Clock::time_point heard = Clock::now();
   bool said_goodbye = false;  // they to us
   bool acknowledged = false;  // they our goodbye
@@ -76,6 +74,8 @@ class Star final : public Control {
   void stop_with(Stop why, const std::string& reason);
   void send(Connection& to, std::string frame);
   void broadcast(std::string frame);
+  void queue(Connection& to, const Bytes& frame);
+  void keep_published(int rank, std::string blob);
   void complete_gather();
   void check_departures();
   std::string here() const;
@@ -112,6 +112,7 @@ class Star final : public Control {
   std::vector<std::optional<std::string>> gathering_;  // by rank
   std::optional<std::vector<std::string>> gathered_;
   std::vector<std::pair<int, std::string>> published_;
+  std::size_t published_bytes_ = 0;  // at most kMaxPublishedBytes
   ClockEstimate estimate_;
 
   std::mutex wake_mutex_;  // held while wake_ is called; never together with mutex_

@@ -80,19 +80,12 @@ void Star::heartbeat() {
 // An error shows when reading: what the peer said before it closed is still to be read.
 void Star::write_to(Connection& to) {
   while (to.alive() && !to.out.empty()) {
-    const std::string& frame = *to.out.front();
-    const ssize_t sent = ::send(to.socket.get(), frame.data() + to.out_offset,
-                                frame.size() - to.out_offset, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const std::string_view rest = to.out.front();
+    const ssize_t sent =
+        ::send(to.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (sent < 0) {
-      to.out.clear();
-      to.out_offset = 0;
-      return;
-    }
-    to.out_offset += static_cast<std::size_t>(sent);
-    if (to.out_offset < frame.size()) continue;
-    to.out.pop_front();
-    to.out_offset = 0;
+    if (sent < 0) return to.out.clear();
+    to.out.sent(static_cast<std::size_t>(sent));
   }
 }
 
@@ -151,7 +144,7 @@ bool Star::handle(Connection& from, Frame frame) {
       return true;
     }
     case FrameType::publish:
-      published_.emplace_back(from.rank, std::move(frame.payload));
+      if (first) keep_published(from.rank, std::move(frame.payload));
       return first;
     case FrameType::stop: {
       const std::uint32_t why = r.u32();

@@ -118,6 +118,146 @@ TEST(Publish, ReachesProcessZeroCompletelyAndInOrder) {
   }));
 }
 
+// ---- bounds
+
+constexpr std::size_t kBlob = 8u << 20;
+constexpr int kTooMany = 40;  // of them: 320 MiB
+
+TEST(Publish, EndsTheRunWhenProcessZeroDoesNotFetch) {
+  const auto outcomes = run_processes(2, [](const World& world) {
+    const auto control = Control::meet(world);
+    const std::string blob(kBlob, 'b');
+    for (int i = 0; i < kTooMany && control->stop() == Stop::none; ++i) {
+      if (world.rank == 1) control->publish(blob);
+      control->all_gather("");
+    }
+    EXPECT_EQ(control->stop(), Stop::failed);
+    const std::string reason = control->stop_reason();
+    // What was taken until then is there.
+    EXPECT_EQ(control->take_published().size(),
+              world.rank == 0 ? kMaxPublishedBytes / kBlob - 1 : 0);
+    control->close();
+    return reason;
+  });
+  expect_all_ok(outcomes);
+  for (const Outcome& o : outcomes)
+    EXPECT_EQ(o.said, "host 0 (" + this_hostname() +
+                          ") does not fetch what is published: more than 256 MiB wait there");
+}
+
+TEST(Publish, GoesOnAsLongAsProcessZeroFetches) {
+  const auto control = Control::meet(World{});
+  for (int i = 0; i < kTooMany; ++i) {
+    control->publish(std::string(kBlob, 'b'));
+    ASSERT_EQ(control->take_published().size(), 1u);
+  }
+  EXPECT_EQ(control->stop(), Stop::none) << control->stop_reason();
+  control->close();
+}
+
+// Two processes that tell each other how far they are, beside the control plane. Made before them.
+class Steps {
+ public:
+  Steps() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_), 0); }
+  ~Steps() {
+    for (const int fd : ends_) close(fd);
+  }
+  void tell(int rank) const { say(ends_[rank], "."); }
+  void wait(int rank) const {
+    char step = 0;
+    EXPECT_EQ(recv(ends_[rank], &step, 1, 0), 1);
+  }
+
+ private:
+  int ends_[2];
+};
+
+// The first process by hand: welcomes the second.
+int welcome_one(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(listen(listener, 1), 0);
+  const int fd = accept(listener, nullptr, nullptr);
+  close(listener);
+  char hello[kMaxHelloBytes];
+  EXPECT_GT(recv(fd, hello, sizeof hello, 0), 0);
+  say(fd, encode(Welcome{"deaf", this_boot_id()}));
+  return fd;
+}
+
+TEST(Publish, EndsTheRunWhenProcessZeroDoesNotRead) {
+  const Steps steps;
+  const auto outcomes = run_processes(2, [&](const World& world) {
+    if (world.rank == 0) {
+      const int fd = welcome_one(world.master_port);
+      steps.wait(0);
+      // Late, but not too late: what was sent before the end, and the end.
+      FrameBuffer in(kMaxFrameBytes);
+      std::size_t published = 0;
+      std::string end;
+      for (pollfd p{fd, POLLIN, 0}; end.empty() && poll(&p, 1, 5000) == 1 && in.receive(fd);) {
+        while (const auto frame = in.next()) {
+          published += frame->type == FrameType::publish;
+          if (frame->type == FrameType::stop) end = frame->payload;
+        }
+      }
+      EXPECT_GE(published, kMaxUnsentBytes / kBlob - 1);
+      EXPECT_LT(published, static_cast<std::size_t>(kTooMany));
+      steps.tell(0);
+      return end;
+    }
+    const auto control = Control::meet(world);
+    for (int i = 0; i < kTooMany && control->stop() == Stop::none; ++i)
+      control->publish(std::string(kBlob, 'b'));
+    EXPECT_EQ(control->stop(), Stop::failed);
+    steps.tell(1);
+    steps.wait(1);
+    return control->stop_reason();
+  });
+  expect_all_ok(outcomes);
+  EXPECT_EQ(outcomes[1].said, "host 0 (deaf) does not read: more than 256 MiB wait for it");
+  EXPECT_TRUE(contains(outcomes[0].said, outcomes[1].said)) << outcomes[0].said;
+}
+
+TEST(AllGather, EndsTheRunWhenSomebodyTakesPartWithoutReading) {
+  const Steps steps;
+  constexpr int kRounds = 4;
+  const auto outcomes = run_processes(2, [&](World world) {
+    world.build = "alike";
+    if (world.rank == 1) {
+      Hello hello;
+      hello.build = world.build;
+      hello.job_id = world.job_id;
+      hello.hostname = "deaf";
+      hello.rank = 1;
+      hello.size = 2;
+      const int fd = knock(world.master_port);
+      say(fd, encode(hello));
+      for (int round = 0; round < kRounds; ++round) {
+        say(fd, encode(FrameType::gather, "x"));
+        steps.wait(1);
+      }
+      return std::string();
+    }
+    const auto control = Control::meet(world);
+    for (int round = 0; round < kRounds; ++round) {
+      control->all_gather(std::string(48u << 20, 'b'));  // more than sockets hold
+      steps.tell(0);
+    }
+    EXPECT_EQ(control->stop(), Stop::failed);
+    return control->stop_reason();
+  });
+  expect_all_ok(outcomes);
+  EXPECT_TRUE(contains(outcomes[0].said, "host 1 (deaf) does not read: it takes part in an"))
+      << outcomes[0].said;
+}
+
+// ---- clocks
+
 TEST(ClockOffset, IsMeasuredWhereTheKernelsDiffer) {
   // Two "kernels" that share a clock: the estimate must come out near nothing.
   expect_all_ok(run_processes(3, [](World world) {

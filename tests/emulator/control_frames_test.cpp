@@ -1,0 +1,93 @@
+// What the control plane keeps of frames: what waits to be sent has a bound, and receiving a few
+// bytes takes no more memory than they do.
+#include "emulator/control_frames.h"
+
+#include <cstdlib>
+#include <new>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+// Of this thread, since the test began to look.
+static thread_local std::size_t allocated_bytes = 0;
+
+void* operator new(std::size_t bytes) {
+  allocated_bytes += bytes;
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace ghostrank {
+namespace {
+
+TEST(FrameBuffer, TakesNoMoreMemoryThanWhatArrives) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  FrameBuffer buffer(kMaxFrameBytes);
+  const std::string heartbeat = encode(FrameType::heartbeat);
+  constexpr int kHeartbeats = 100;
+  std::size_t taken = 0;
+  allocated_bytes = 0;
+  for (int i = 0; i < kHeartbeats; ++i) {
+    ASSERT_EQ(send(ends[0], heartbeat.data(), heartbeat.size(), 0), std::ssize(heartbeat));
+    ASSERT_TRUE(buffer.receive(ends[1]));
+    taken += buffer.next().has_value();
+  }
+  EXPECT_LT(allocated_bytes, 4096u);
+  EXPECT_EQ(taken, std::size_t{kHeartbeats});
+  for (const int fd : ends) close(fd);
+}
+
+Bytes frame_of(FrameType type, std::size_t bytes) {
+  return std::make_shared<const std::string>(encode(type, std::string(bytes, 'x')));
+}
+
+// The frames are one in memory: pushing them costs nothing.
+std::size_t fill(SendQueue& queue, const Bytes& frame) {
+  std::size_t pushed = 0;
+  while (pushed < 100'000'000 && queue.push(frame)) ++pushed;
+  return pushed;
+}
+
+TEST(SendQueue, HoldsSoManyBytesAndHasRoomAgainWhenTheyAreSent) {
+  SendQueue queue;
+  const Bytes large = frame_of(FrameType::publish, 1 << 20);
+  const std::size_t most = kMaxUnsentBytes / (large->size() + kWaitingBytes);
+  EXPECT_EQ(fill(queue, large), most);
+  queue.sent(large->size() - 1);
+  EXPECT_EQ(queue.front(), "x");
+  EXPECT_FALSE(queue.push(large)) << "its last byte still waits";
+  queue.sent(1);
+  EXPECT_EQ(queue.front().size(), large->size());
+  EXPECT_TRUE(queue.push(large));
+  EXPECT_FALSE(queue.push(large));
+  for (std::size_t i = 0; i < most; ++i) queue.sent(large->size());
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(fill(queue, large), most);
+  queue.clear();
+  EXPECT_EQ(fill(queue, large), most);
+}
+
+TEST(SendQueue, CountsWhatSmallFramesCostToo) {
+  SendQueue queue;
+  EXPECT_LT(fill(queue, frame_of(FrameType::pong, 16)), kMaxUnsentBytes / kWaitingBytes);
+}
+
+TEST(SendQueue, TakesTheEndOfTheRunAndARoundThatIsOwedWhenItIsFull) {
+  SendQueue queue;
+  fill(queue, frame_of(FrameType::publish, 1 << 20));
+  fill(queue, frame_of(FrameType::pong, 0));
+  EXPECT_FALSE(queue.push(frame_of(FrameType::heartbeat, 0)));
+  for (const FrameType type : {FrameType::stop, FrameType::goodbye, FrameType::gathered})
+    EXPECT_TRUE(queue.push(frame_of(type, 100)));
+  EXPECT_TRUE(queue.holds_gathered());
+  while (!queue.empty()) queue.sent(queue.front().size());
+  EXPECT_FALSE(queue.holds_gathered());
+  EXPECT_TRUE(queue.push(frame_of(FrameType::publish, kMaxFrameBytes - 1)));
+}
+
+}  // namespace
+}  // namespace ghostrank
