@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <stdexcept>
 
 #include "emulator/host_facts.h"
 #include "emulator/traffic.h"
+#include "profiles/error.h"
 
 namespace ghostrank {
 namespace {
@@ -27,7 +29,7 @@ std::vector<int> place_nodes(const JobSpec& spec, int processes) {
 }
 
 int usable_shards(const JobSpec& spec, int hosts) {
-  if (spec.fabric.kind == FabricKind::virtual_time && spec.cluster.nic.latency <= 0) return 1;
+  if (spec.fabric.kind == FabricKind::virtual_time && Topology(spec).least_latency() <= 0) return 1;
   const bool alone = spec.fabric.kind == FabricKind::memory && hosts == 1;
   const int wanted = spec.run.shards > 0 ? spec.run.shards
                      : alone             ? std::min(usable_cores(), kMostByAuto)
@@ -38,26 +40,32 @@ int usable_shards(const JobSpec& spec, int hosts) {
 }
 
 Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
-    : hosts_(hosts),
+    : workload_(workload),
+      topology_(spec),
+      hosts_(hosts),
       shards_(usable_shards(spec, hosts)),
       nics_(spec.cluster.all_nodes() * spec.cluster.nics_per_node),
       nics_per_node_(spec.cluster.nics_per_node),
-      kinds_(workload.group_names.size()) {
-  const std::vector<int> host_of_node = place_nodes(spec, hosts);
+      kinds_(workload.group_names.size()),
+      host_of_node_(place_nodes(spec, hosts)) {
   std::vector<int> nodes_on(static_cast<std::size_t>(hosts));
-  std::vector<int> node_on_host;  // a node's number among those of its host
-  for (int host : host_of_node) node_on_host.push_back(nodes_on[static_cast<std::size_t>(host)]++);
+  for (const int host : host_of_node_)  // a node's number among those of its host
+    shard_of_node_.push_back(nodes_on[static_cast<std::size_t>(host)]++);
+  for (std::size_t n = 0; n < shard_of_node_.size(); ++n)
+    shard_of_node_[n] =
+        static_cast<std::int32_t>(static_cast<std::int64_t>(shard_of_node_[n]) * shards_ /
+                                  nodes_on[static_cast<std::size_t>(host_of_node_[n])]);
 
   ranks_.resize(static_cast<std::size_t>(hosts * shards_));
+  helpers_.resize(ranks_.size());
   const int gpus = spec.cluster.gpus_per_node;
   for (Rank rank = 0; rank < workload.ranks; ++rank) {
     Place p;
     p.node = rank / gpus;
     const auto node = static_cast<std::size_t>(p.node);
     p.nic = p.node * spec.cluster.nics_per_node + rank % gpus * spec.cluster.nics_per_node / gpus;
-    p.host = host_of_node[node];
-    p.shard = static_cast<std::int32_t>(static_cast<std::int64_t>(node_on_host[node]) * shards_ /
-                                        nodes_on[static_cast<std::size_t>(p.host)]);
+    p.host = host_of_node_[node];
+    p.shard = shard_of_node_[node];
     auto& mates = ranks_[static_cast<std::size_t>(p.host * shards_ + p.shard)];
     p.local = static_cast<std::int32_t>(mates.size());
     mates.push_back(rank);
@@ -90,6 +98,92 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     if (fresh) shapes_.push_back(std::move(shape));
     shape_of_.push_back(it->second);
   }
+  add_schemes(spec);
+}
+
+PartyKind Cluster::kind(Rank party) const {
+  if (party < workload_.ranks) return PartyKind::rank;
+  for (const SchemeUse& use : schemes_) {
+    const auto helper = static_cast<std::size_t>(party - use.first_helper);
+    if (party >= use.first_helper && helper < use.helpers.size()) return use.helpers[helper].kind;
+  }
+  return PartyKind::server;
+}
+
+int Cluster::scheme(std::uint32_t group, const Algorithm& row) const {
+  if (!row.ends) return -1;
+  const auto found = scheme_of_.find({group, row.name});
+  return found == scheme_of_.end() ? -1 : found->second;
+}
+
+// Of every group that a collective of some program is played in by a row with agents.
+void Cluster::add_schemes(const JobSpec& spec) {
+  std::set<std::pair<std::uint16_t, Func>> used;
+  for (const Role& role : workload_.roles)
+    for (const Program& program : role.iterations)
+      for (const OpList& stream : program.streams)
+        for (const Op& op : stream)
+          if (op.kind == Op::Kind::collective) used.insert({op.group, op.func});
+  for (const auto& [kind, func] : used) {
+    if (is_service(workload_, kind)) continue;
+    const Algorithm* row = spec.collectives.row(func, workload_.group_names[kind]);
+    if (!row || !row->ends) continue;
+    for (std::uint32_t g = 0; g < workload_.groups.size(); ++g)
+      if (workload_.groups[g].kind == kind && !scheme_of_.contains({g, row->name}))
+        add_scheme(spec, g, *row);
+  }
+}
+
+void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorithm& row) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error("collectives: " + std::string(row.library) + "/" + std::string(row.name) + " " +
+                why);
+  };
+  SchemeUse use{group, row.library, row.name, nullptr, {}, parties()};
+  Communicator comm;
+  comm.node_of = nodes_of_shape(shape(group));
+  const auto size = static_cast<int>(members_of(group).size());
+  try {
+    use.ends = row.ends(size, comm);
+  } catch (const std::invalid_argument& error) {
+    refuse(std::string("cannot serve a group of ") + std::to_string(size) + ": " + error.what());
+  }
+  if (!use.ends || use.ends->size() != size) refuse("gives no ends for its communicator");
+  use.helpers = use.ends->helpers();
+  for (std::size_t i = 0; i < use.helpers.size(); ++i) {
+    if (use.helpers[i].beside == kNoRank && spec.cluster.servers.count == 0)
+      refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +
+             std::string(name_of(use.helpers[i].kind)) +
+             ") for each communicator, and the job has no servers; add  servers: {count: 1}");
+    Place place = place_of(spec, use, i);
+    const auto owner = static_cast<std::size_t>(place.host * shards_ + place.shard);
+    place.local = static_cast<std::int32_t>(ranks_[owner].size() + helpers_[owner].size());
+    helpers_[owner].push_back(parties());
+    places_.push_back(place);
+  }
+  scheme_of_[{group, row.name}] = static_cast<int>(schemes_.size());
+  schemes_.push_back(std::move(use));
+}
+
+// Helpers take the job's servers in turn, those of one communicator behind those of another.
+Place Cluster::place_of(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const {
+  const Rank beside = use.helpers[helper].beside;
+  Place place;
+  if (beside != kNoRank) {
+    place = this->place(members_of(use.group).at(static_cast<std::size_t>(beside)));
+  } else {
+    const ServerSpec& servers = spec.cluster.servers;
+    const int number = parties() - workload_.ranks;
+    const int server = number % servers.count;
+    place.node =
+        servers.colocated ? server % spec.cluster.rank_nodes() : spec.cluster.rank_nodes() + server;
+    const int nics = servers.colocated ? nics_per_node_ : servers.nics;
+    place.nic = place.node * nics_per_node_ + number / servers.count % nics;
+  }
+  const auto node = static_cast<std::size_t>(place.node);
+  place.host = host_of_node_[node];
+  place.shard = shard_of_node_[node];
+  return place;
 }
 
 NicPair nics_of(const Cluster& cluster, const Schedule& schedule, const std::vector<Rank>& members,

@@ -107,6 +107,13 @@ std::vector<std::pair<int, std::string>> Star::take_published() {
   return std::exchange(published_, {});
 }
 
+void Star::tell(std::uint32_t word) {
+  const Lock lock(mutex_);
+  told_.store(word, std::memory_order_release);
+  broadcast(encode(FrameType::told, Writer().u32(word).take()));
+  nudge();
+}
+
 void Star::request_stop(Stop why) noexcept {
   const int saved = errno;
   Stop none = Stop::none;

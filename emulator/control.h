@@ -79,6 +79,10 @@ class Control {
   virtual void publish(std::string_view blob) = 0;
   virtual std::vector<std::pair<int, std::string>> take_published() = 0;
 
+  // Process 0 tells all a number, the last of which told() gives everywhere, process 0 included.
+  virtual void tell(std::uint32_t word) = 0;
+  virtual std::uint32_t told() const noexcept = 0;
+
   // Stops the run everywhere: each process sees stop() != none within a second. Async-signal-safe.
   virtual void request_stop(Stop why) noexcept = 0;
   virtual void fail(std::string reason) = 0;  // request_stop(failed) with words

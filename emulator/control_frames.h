@@ -33,6 +33,7 @@ enum class FrameType : std::uint8_t {
   heartbeat,    // both ways, every second
   goodbye,      // both ways: last frame but acknowledgements
   goodbye_ack,  // both ways
+  told,         // 0 -> other: number
 };
 
 struct Frame {

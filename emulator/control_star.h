@@ -52,6 +52,8 @@ class Star final : public Control {
   std::int64_t clock_offset_ns() const override { return clock_offset_; }
   void publish(std::string_view blob) override;
   std::vector<std::pair<int, std::string>> take_published() override;
+  void tell(std::uint32_t word) override;
+  std::uint32_t told() const noexcept override { return told_.load(std::memory_order_acquire); }
   void request_stop(Stop why) noexcept override;
   void fail(std::string reason) override;
   Stop stop() const noexcept override { return stop_.load(std::memory_order_acquire); }
@@ -97,6 +99,7 @@ class Star final : public Control {
   std::int64_t clock_offset_ = 0;
   std::uint64_t strays_ = 0;
   Socket alarm_;  // an eventfd: makes the thread look
+  std::atomic<std::uint32_t> told_{0};
   std::atomic<Stop> stop_{Stop::none};
   static_assert(std::atomic<Stop>::is_always_lock_free);
 

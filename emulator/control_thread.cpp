@@ -153,6 +153,9 @@ bool Star::handle(Connection& from, Frame frame) {
       stop_with(static_cast<Stop>(why), reason);
       return true;
     }
+    case FrameType::told:
+      told_.store(r.u32(), std::memory_order_release);
+      return !first && r.complete();
     case FrameType::goodbye:
       from.said_goodbye = true;
       send(from, encode(FrameType::goodbye_ack));

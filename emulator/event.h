@@ -23,7 +23,8 @@ struct Event {
     arrival,       // it has passed, or passes none
     delivery,      // the same, after what holds it up at its rank
     post,          // the egress has its turn for the message `held`, to another process
-    node_done,     // a call inside a node ends for `flight` and those behind it
+    call_done,     // a call inside a node or of agents ends for `flight` and those behind it
+    timer,         // of an agent: `group` its scheme, `sequence` the timer, `bytes` which arming
   };
   Moment t;
   // arrival: what it is for, as its sender believes: the target makes sure of it, or searches where

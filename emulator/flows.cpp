@@ -27,7 +27,7 @@ Flows::Flows(const JobSpec& spec, const Workload& workload, const Cluster& clust
       ends_(static_cast<std::size_t>(cluster.hosts() * cluster.shards())) {
   if (spec.fabric.kind != FabricKind::ofi || (cluster.hosts() == 1 && !wire_)) return;
   if (kind_ == FlowKind::process) {
-    add_all_pairs(workload.ranks);
+    add_all_pairs(cluster.parties());
   } else {
     const std::vector<Connection> used = plan_connections(spec, workload);
     if (kind_ == FlowKind::nic)
@@ -69,10 +69,10 @@ void Flows::add(Key key, int opens, int other) {
 }
 
 // Every shard (or node) with every other, used or not: few, and any collective can be played.
-void Flows::add_all_pairs(int ranks) {
+void Flows::add_all_pairs(int parties) {
   std::map<int, Place> owners;
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    owners.emplace(owner(cluster_.place(rank)), cluster_.place(rank));
+  for (Rank party = 0; party < parties; ++party) {
+    owners.emplace(owner(cluster_.place(party)), cluster_.place(party));
   }
   for (const auto& [a, from] : owners) {
     for (const auto& [b, to] : owners) {
@@ -139,10 +139,11 @@ int Flows::index_at(const Key& key, std::size_t end) const {
 
 int Flows::index_of(Rank from, Rank to, const Header& h, const NicPair& nics) const {
   if (kind_ == FlowKind::connection) {
-    const std::uint64_t connection = named(h.group, h.channel);
+    const bool note = h.kind == MessageKind::note;  // whose channel says what it is about
+    const std::uint64_t connection = named(h.group, note ? 0 : h.channel);
     const int with_data =
         h.kind == MessageKind::credit ? -1 : index_at({joined(from, to), connection}, 0);
-    if (with_data >= 0 || h.kind == MessageKind::data) return with_data;
+    if (with_data >= 0 || note || h.kind == MessageKind::data) return with_data;
     return index_at({joined(to, from), connection}, 1);  // back on the flow of its data
   }
   const int a = owner(at(from, nics.source)), b = owner(at(to, nics.target));

@@ -88,7 +88,7 @@ class Flows {
   Place at(Rank rank, int nic) const;
   int owner(const Place& place) const;
   int endpoint_for(const Place& place, int owner, int lane);
-  void add_all_pairs(int ranks);
+  void add_all_pairs(int parties);
   void add_nics(const std::vector<Connection>& used);
   void add_connections(std::vector<Connection> used);
   void add(Key key, int opens, int other);

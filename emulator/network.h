@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "profiles/job.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
@@ -17,14 +18,16 @@ namespace ghostrank {
 struct LinkSpeed {
   double ps_per_byte = 0;  // 0: unlimited
   Picoseconds latency = 0;
+  Framing framing{};  // what it carries besides a message
 
   bool limited() const { return ps_per_byte > 0; }
 
-  static LinkSpeed from_rate(double bits_per_second, Picoseconds latency) {
-    return {bits_per_second > 0 ? 8e12 / bits_per_second : 0, latency};
+  static LinkSpeed from_rate(double bits_per_second, Picoseconds latency, Framing framing = {}) {
+    return {bits_per_second > 0 ? 8e12 / bits_per_second : 0, latency, framing};
   }
   Picoseconds serialise(std::uint64_t bytes) const {
     if (!limited()) return 0;
+    if (!framing.none()) bytes = framing.on_wire(bytes);
     return static_cast<Picoseconds>(static_cast<double>(bytes) * ps_per_byte + 0.5);
   }
 };

@@ -15,12 +15,12 @@ namespace ghostrank {
 namespace {
 
 constexpr std::int64_t kWakeNs = 500'000;  // until a thread that was told runs
-constexpr auto kLook = std::chrono::milliseconds(100);
+constexpr std::chrono::milliseconds kLook{100};
 constexpr double kPulseSeconds = 0.1;
 constexpr double kSilence = 1e12;       // one second, in picoseconds
 constexpr double kDeadlock = 2;         // seconds, after which threads that all wait wait for ever
 constexpr double kLongestLookAway = 1;  // seconds; kLook, and what a busy machine adds
-constexpr auto kLookAtEnd = std::chrono::milliseconds(2);  // when only others still play
+constexpr std::chrono::milliseconds kLookAtEnd{2};  // when only others still play
 
 double cpu_seconds() {
   rusage usage{};
@@ -54,6 +54,7 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
       control_(control),
       host_(control.world().rank),
       virtual_(spec.fabric.kind == FabricKind::virtual_time),
+      serves_(!cluster.schemes().empty()),
       shards_(std::move(shards)) {
   for (const CountedInterface& counted : ensemble.interfaces) interface_logs_.emplace_back(counted);
   for (int s = 0; s < cluster.shards(); ++s) {
@@ -135,10 +136,11 @@ void Player::play_shards(ShardShared& shared) {
   clock_ = start_clock();
   go.count_down();
   for (std::unique_lock lock(shared.mutex); shared.running > 0;) {
-    shared.changed.wait_for(lock, kLook,
+    shared.changed.wait_for(lock, serves_ && shared.ended == shared.shards ? kLookAtEnd : kLook,
                             [&] { return shared.running == 0 || !shared.parts.empty(); });
     lock.unlock();
     look(shared, false);
+    if (serves_) let_rest(shared);
     lock.lock();
   }
   for (std::thread& t : threads) t.join();
@@ -149,6 +151,43 @@ void Player::play_shards(ShardShared& shared) {
     look(shared, true);
   }
   control_.on_stop({});
+}
+
+// Agents serve until the last rank of the job has ended, and until what they say has been heard:
+// only then the shards end, so that nothing is on its way between segments.
+void Player::let_rest(ShardShared& shared) {
+  if (virtual_ || shared.at_rest || shared.ended < shared.shards) return;
+  const std::uint32_t end = segment_.first + segment_.count;
+  if (host_ == 0 && reported_ == segment_.count && control_.told() != end) control_.tell(end);
+  if (control_.told() != end) return;
+  struct Notes {
+    std::uint64_t sent, received;
+    std::int64_t open;
+    bool operator==(const Notes&) const = default;
+  };
+  Notes before{1, 0, 0};
+  const std::int64_t asked = monotonic_ns();
+  for (;;) {
+    BlobWriter mine;
+    mine.put(Notes{shared.notes_sent, shared.notes_received, shared.notes_open});
+    const std::vector<std::string> all = control_.all_gather(mine.bytes());
+    if (all.empty()) return;  // the run was stopped
+    Notes sum{};
+    for (const std::string& blob : all) {
+      Notes theirs{};
+      BlobReader(blob).get(theirs);
+      sum = {sum.sent + theirs.sent, sum.received + theirs.received, sum.open + theirs.open};
+    }
+    if (sum == before && sum.sent == sum.received && sum.open == 0) break;
+    if (static_cast<double>(monotonic_ns() - asked) * 1e-9 > spec_.run.stall_timeout_s)
+      return control_.fail("agents do not come to rest: after the last iteration " +
+                           std::to_string(sum.open) + " notes are under way within processes, " +
+                           std::to_string(sum.sent - sum.received) + " between them");
+    before = sum;
+    std::this_thread::sleep_for(kLookAtEnd);
+  }
+  shared.at_rest = true;
+  for (Fabric* f : shared.fabrics) f->wake();
 }
 
 // Between two naps of the main thread: pass on what ended, what failed, what stands still.

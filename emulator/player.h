@@ -44,6 +44,7 @@ class Player {
  private:
   Clock start_clock();
   void play_shards(ShardShared& shared);
+  void let_rest(ShardShared& shared);
   void look(ShardShared& shared, bool ended);
   void let_control_speak() const;
   void publish(const std::vector<IterationPart>& parts);
@@ -61,6 +62,7 @@ class Player {
   Control& control_;
   const int host_;
   const bool virtual_;
+  const bool serves_;  // agents, some of which have no program
   std::uint32_t local_ranks_ = 0;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<InterfaceLog> interface_logs_;

@@ -105,6 +105,7 @@ struct Flight {
   std::uint16_t row = 0;
   std::uint8_t stream = 0, lane = 0;
   bool inside_node = false;
+  bool by_agents = false;
   bool kept = false;              // its steps are the schedule's, in a table
   bool starting = false;          // inside start_flight: its end is reported there
   Flight* next = nullptr;         // of its rank's, or of those not in use

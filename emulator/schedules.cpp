@@ -99,7 +99,15 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
     const Key key = key_of(group, op);
     Play& play = made_[key];
     if (play.schedule) continue;
-    play.schedule = make(key, op, static_cast<int>(workload_.groups[group].members.size()));
+    const auto size = static_cast<int>(workload_.groups[group].members.size());
+    if (const Algorithm& row = find(op.func, op.group); row.ends) {
+      play.scheme = &row;
+      play.schedule = std::make_unique<CallOfAgents>(collective_of(workload_, op, size));
+      play.row = row_for(op.func, op.group, std::string(row.name));
+      check_served(group, op, row);
+      continue;
+    }
+    play.schedule = make(key, op, size);
     if (play.schedule->nics() > 0 && cluster_.nics_per_node() > kMostChosenNics)
       throw Error("cluster.nics_per_node: library " + spec_.collectives.library +
                   " chooses among at most " + std::to_string(kMostChosenNics) +
@@ -108,6 +116,24 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
     play.row = row_for(op.func, op.group,
                        played.empty() ? std::string(find(op.func, op.group).name) : played);
   }
+}
+
+void Schedules::check_served(std::uint32_t group, const Op& op, const Algorithm& row) const {
+  const SchemeUse& use = cluster_.schemes()[static_cast<std::size_t>(cluster_.scheme(group, row))];
+  const std::string why =
+      use.ends->refuses({0, collective_of(workload_, op, use.ends->size()), op.dtype});
+  if (!why.empty())
+    throw Error("collectives: " + std::string(row.library) + "/" + std::string(row.name) +
+                " cannot serve " + std::string(name_of(op.func)) + " of group " +
+                workload_.group_names[op.group] + ": " + why);
+}
+
+std::uint16_t Schedules::row_of(const SchemeUse& use) const {
+  const std::uint16_t kind = workload_.groups[use.group].kind;
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    if (rows_[i].kind == kind && rows_[i].algorithm == use.name)
+      return static_cast<std::uint16_t>(i);
+  return 0;
 }
 
 std::uint16_t Schedules::row_for(Func func, std::uint16_t kind, const std::string& algorithm) {

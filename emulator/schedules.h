@@ -40,6 +40,16 @@ class Transfer final : public Schedule {
   Rank source_, target_;
 };
 
+// A call that has no schedule: agents play it.
+class CallOfAgents final : public Schedule {
+ public:
+  using Schedule::Schedule;
+  int actors(Rank) const override { return 0; }
+  Actor actor(Rank, int) const override { return {}; }
+  Step step(Rank, int, int) const override { return {}; }
+  int receiver(Rank, int, Rank) const override { return 0; }
+};
+
 class Schedules {
  public:
   // Throws Error(usage) when a function that the workload uses has no such algorithm, or the
@@ -53,7 +63,8 @@ class Schedules {
     LedgerCell sent;  // by all members together
   };
   struct Play {
-    std::unique_ptr<const Schedule> schedule;
+    std::unique_ptr<const Schedule> schedule;  // of a scheme: the call alone, without steps
+    const Algorithm* scheme = nullptr;         // not null: its agents play the call
     std::uint16_t row = 0;
     std::optional<NodeCall> call;  // once it was asked for
     mutable StepTable steps;       // made when they are first asked for
@@ -76,6 +87,8 @@ class Schedules {
     std::string op, group, algorithm;
   };
   const std::vector<Row>& rows() const { return rows_; }
+  // The row under which what a scheme sends is counted: the first of its functions.
+  std::uint16_t row_of(const SchemeUse& use) const;
   // Of sends and receives between members of a kind of group.
   std::uint16_t transfer_row(std::uint16_t kind) const { return transfer_row_[kind]; }
 
@@ -93,6 +106,7 @@ class Schedules {
   };
   Key key_of(std::uint32_t group, const Op& op) const;
   const Algorithm& find(Func func, std::uint16_t kind) const;
+  void check_served(std::uint32_t group, const Op& op, const Algorithm& row) const;
   std::unique_ptr<Schedule> make(const Key& key, const Op& op, int size) const;
   using GroupsByKind = std::vector<std::vector<std::uint32_t>>;
   void add(const Op& op, const GroupsByKind& groups_of);

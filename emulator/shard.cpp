@@ -74,7 +74,7 @@ Shard::Shard(const Setup& setup)
       cpus_(setup.cpus),
       fabric_(setup.fabric),
       nonce_(setup.nonce),
-      nic_(LinkSpeed::from_rate(setup.spec.cluster.nic.rate_bps, setup.spec.cluster.nic.latency)),
+      nic_(setup.cluster.topology().own()),
       intra_(LinkSpeed::from_rate(setup.spec.cluster.intra_node.rate_bps,
                                   setup.spec.cluster.intra_node.latency)),
       virtual_(setup.spec.fabric.kind == FabricKind::virtual_time),
@@ -83,13 +83,25 @@ Shard::Shard(const Setup& setup)
       wired_(!setup.flows.of(setup.host, setup.index).empty()),
       model_nodes_(setup.spec.fabric.inside_node == InsideNode::model),
       schedules_(setup.spec, setup.workload, setup.cluster),
+      agents_(setup.cluster, setup.cluster.ranks_of(setup.host, setup.index),
+              setup.cluster.helpers_of(setup.host, setup.index), setup.spec.fabric.packets.mtu,
+              *this),
       // By rank where every run must be alike.
       timers_(virtual_ ? TimerQueue<Event>::Ties::by_rank : TimerQueue<Event>::Ties::as_they_come),
       ledger_(1'000'000, setup.spill_path),
       max_spans_(setup.max_spans),
       spin_(awake_before_sleep(cluster_.hosts() * cluster_.shards())) {
   const std::vector<Rank>& mine = cluster_.ranks_of(host_, index_);
-  ranks_.resize(mine.size());
+  const std::vector<Rank>& helpers = cluster_.helpers_of(host_, index_);
+  players_ = mine.size();
+  ranks_.resize(mine.size() + helpers.size());
+  for (std::size_t i = 0; i < helpers.size(); ++i) {
+    RankState& r = ranks_[players_ + i];
+    r.id = helpers[i];
+    r.local = static_cast<std::uint32_t>(players_ + i);
+    r.nic = cluster_.place(r.id).nic;
+  }
+  for (const SchemeUse& use : cluster_.schemes()) scheme_row_.push_back(schedules_.row_of(use));
   sequences_.resize(mine.size() * workload_.group_names.size());
   std::vector<bool> traced(static_cast<std::size_t>(workload_.ranks));
   for (const Rank rank : setup.trace_ranks) traced[static_cast<std::size_t>(rank)] = true;
@@ -118,21 +130,25 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   std::fill(pace_.begin(), pace_.end(), Pace{});
   outbox_.resize(static_cast<std::size_t>(cluster_.shards()) + flows_.of(host_, index_).size());
   connections_.clear();
+  agents_.clear();
+  packets_of_.assign(cluster_.schemes().empty() ? 0 : ranks_.size(), 0);
   timers_.clear();
   meetings_.clear();
   open_.assign(segment_.count, {});
   for (std::uint32_t i = 0; i < segment_.count; ++i) open_[i].iteration = segment_.first + i;
-  ranks_left_ = static_cast<std::uint32_t>(ranks_.size());
+  ranks_left_ = static_cast<std::uint32_t>(players_);
+  if (players_ == 0) shared_->ended.fetch_add(1);
   now_ = kBeforeAll;  // so that nothing leaves for another process
   progressed_ = awaited_ = 0;
   threshold_ = stall_threshold(spec_, segment_.dilation);
   for (RankState& r : ranks_) {
+    r.nvlink = {};
+    if (r.local >= players_) continue;
     r.iteration = segment_.first;
     r.stop_at = segment_.first + segment_.count;
-    r.nvlink = {};
     begin_iteration(r, {});
   }
-  for (RankState& r : ranks_) advance(r);
+  for (std::size_t i = 0; i < players_; ++i) advance(ranks_[i]);
 }
 
 void Shard::play(const Clock& clock) {
@@ -167,6 +183,7 @@ void Shard::run_real() {
     bool busy = take_arrivals();
     busy |= fire_due();
     busy |= flush();
+    if (agents_.wants_room()) agents_.give_room({now_, 0});
     busy ? note_progress() : sleep();
   }
   note_end();
@@ -177,7 +194,7 @@ void Shard::run_real() {
 // before the next.
 void Shard::run_virtual() {
   const auto shards = static_cast<std::size_t>(shared_->shards);
-  const Picoseconds lookahead = shards > 1 ? nic_.latency : kNever;
+  const Picoseconds lookahead = shards > 1 ? cluster_.topology().least_latency() : kNever;
   const auto self = static_cast<std::size_t>(index_);
   for (;;) {
     for (std::size_t from = 0; from < shards; ++from) {
@@ -202,7 +219,8 @@ void Shard::run_virtual() {
 }
 
 bool Shard::finished() const {
-  return ranks_left_ == 0 && posts_ == 0 && outbox_size_ == 0 && fabric_.idle();
+  return ranks_left_ == 0 && posts_ == 0 && outbox_size_ == 0 && fabric_.idle() &&
+         (!agents_.serves() || shared_->at_rest.load(std::memory_order_relaxed));
 }
 
 bool Shard::take_arrivals() {
@@ -356,6 +374,8 @@ Rank Shard::sender_of(const Event& e) const {
   const bool message = e.kind == Event::Kind::ingress || e.kind == Event::Kind::arrival ||
                        e.kind == Event::Kind::delivery;
   if (!message) return kNoRank;
+  if (e.message == MessageKind::note)
+    return cluster_.party(cluster_.schemes()[e.group], e.source);
   const auto& members = workload_.groups[e.group & ~kPointToPoint].members;
   return members[static_cast<std::size_t>(e.source)];
 }
@@ -375,21 +395,28 @@ void Shard::fire(Event& event) {
       return advance(r);
     }
     case Event::Kind::ingress: {
-      const Picoseconds d = nic_.serialise(event.bytes);
-      Port& port = nics_[nic_of(r, event)];
+      const std::size_t nic = nic_of(r, event);
+      const bool note = event.message == MessageKind::note;
+      const LinkSpeed& speed = note ? cluster_.topology().nic(static_cast<int>(nic)) : nic_;
+      const Picoseconds d = speed.serialise(event.bytes);
+      Port& port = nics_[nic];
       const Picoseconds in = port.take_ingress(event.t.at, d);
       event.kind = Event::Kind::arrival;
       if (port.must_queue(event.t.at, in)) {
         event.t.at = in;
         return schedule(event);
       }
-      return arrive(r, event);
+      return note ? note_arrived(event) : arrive(r, event);
     }
     case Event::Kind::arrival:
+      if (event.message == MessageKind::note) return note_arrived(event);
+      return arrive(r, event);
     case Event::Kind::delivery:
       return arrive(r, event);
-    case Event::Kind::node_done:
-      return end_in_node(event.flight, event.t);
+    case Event::Kind::timer:
+      return agents_.on_timer({event.rank, event.group}, event.sequence, event.bytes, event.t);
+    case Event::Kind::call_done:
+      return end_calls(event.flight, event.t);
     case Event::Kind::post: {
       Parcel parcel = held_.take(event.held);
       const int lane = cluster_.shards() + parcel.flow;

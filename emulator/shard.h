@@ -7,6 +7,7 @@
 //   shard_flights.cpp   collectives in flight and their actors
 //   shard_messages.cpp  how slices leave, arrive, are matched and combined
 //   shard_credits.cpp   credits, and permissions of libraries that post receives
+//   shard_notes.cpp     notes of agents
 //   shard_stalls.cpp    when nothing moves: since when, and who waits for whom
 //
 // Shards of a process meet only through SPSC rings (real time) or mailboxes swapped at a window
@@ -25,6 +26,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "emulator/agents/agent_host.h"
 #include "emulator/clock.h"
 #include "emulator/cluster.h"
 #include "emulator/connections.h"
@@ -102,6 +104,13 @@ struct ShardShared {
   std::vector<Quiet> quiet;  // by shard, real time only; guarded by `mutex`
   std::vector<std::unique_ptr<std::atomic<bool>>> asleep;
   std::vector<Fabric*> fabrics;  // to wake a neighbour
+
+  // Of jobs with agents, which serve others when their own ranks have ended: shards whose ranks
+  // have; notes on their way in this process; to and from others; whether all is at rest.
+  std::atomic<int> ended{0};
+  std::atomic<std::int64_t> notes_open{0};
+  std::atomic<std::uint64_t> notes_sent{0}, notes_received{0};
+  std::atomic<bool> at_rest{false};
 };
 
 struct RowStats {
@@ -124,7 +133,7 @@ struct ShardStats {
   std::vector<Gap> gaps;  // real time: longer than the threshold of a stall; the last is endless
 };
 
-class Shard {
+class Shard final : private NoteCarrier {
  public:
   struct Setup {
     const JobSpec& spec;
@@ -204,11 +213,12 @@ class Shard {
 
   // shard_flights.cpp
   bool start_flight(RankState& r, std::uint8_t stream, const Op& op);
+  void begin_agents(RankState& r, Flight& f, const Schedules::Play& play);
   void begin_actor(Flight& f, int index, const Step*& row);
   std::uint32_t next_of_pair(RankState& r, std::uint32_t group, Rank peer, bool receives);
   void finish_flight(RankState& r, Flight& f);
   void meet_in_node(RankState& r, Flight& f);
-  void end_in_node(Flight* first, Moment t);
+  void end_calls(Flight* first, Moment t);
   GHOSTRANK_ON_THE_WAY void load_step(Flight& f, ActorState& a);
   GHOSTRANK_ON_THE_WAY void run_actor(RankState& r, Flight& f, ActorState& a);
   bool walk_actor(RankState& r, Flight& f, ActorState& a);
@@ -269,6 +279,20 @@ class Shard {
   void deliver(const Event& e, Picoseconds at);
   void send_on_connection(RankState& r, Flight& f, ActorState& a, Rank peer, const Block& slice);
 
+  // shard_notes.cpp
+  static constexpr Picoseconds kNotYet = -1;
+  bool has_room(const LeavingNote& note) override;
+  void carry(const LeavingNote& note) override;
+  void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) override;
+  void end_call(Flight& flight, Moment at) override;
+  void refuse(const std::string& what) override { fail(what); }
+  int flow_of(const LeavingNote& note, Rank to) const;
+  std::array<Picoseconds, 2> misfortune(const LeavingNote& note, int from, int to);
+  void deliver_note(const LeavingNote& note, Rank party, Moment at, Event::Kind kind);
+  void note_to_process(const LeavingNote& note, Rank party, Picoseconds start);
+  void note_from_wire(Message m);
+  void note_arrived(const Event& e);
+
   const JobSpec& spec_;
   const Workload& workload_;
   const Cluster& cluster_;
@@ -285,7 +309,11 @@ class Shard {
   Picoseconds now_ = 0;  // the clock as last read
   ShardShared* shared_ = nullptr;
   Schedules schedules_;
-  std::vector<RankState> ranks_;
+  std::vector<RankState> ranks_;  // then helpers, which play no program
+  std::size_t players_ = 0;       // the ranks among them
+  AgentHost agents_;
+  std::vector<std::uint16_t> scheme_row_;   // of the report, by scheme
+  std::vector<std::uint64_t> packets_of_;   // sent, by local index
   std::vector<std::uint32_t> sequences_;  // collectives started: by rank, then by kind of group
   std::uint32_t ranks_left_ = 0;
   std::vector<IterationPart> open_;  // iterations that not every rank here has ended

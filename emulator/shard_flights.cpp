@@ -35,7 +35,7 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   f.group = group;
   f.position = seat.position;
   f.peer = kNoRank;
-  f.inside_node = false;
+  f.inside_node = f.by_agents = false;
   const Step* row = nullptr;  // of the steps that are kept
   StreamState& s = r.streams[stream];
   f.start = f.end = s.now;
@@ -49,6 +49,10 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
     f.row = play.row;
     f.sequence = sequences_[r.local * workload_.group_names.size() + op.group]++;
     f.schedule = play.schedule.get();
+    if (play.scheme) {
+      begin_agents(r, f, play);
+      return false;
+    }
     if (model_nodes_ && !segment_.verify && size > 1 && cluster_.inside_node(group)) {
       meet_in_node(r, f);
       return false;
@@ -86,6 +90,18 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   if (f.actors_left > 0) return false;
   finish_flight(r, f);
   return true;
+}
+
+// The call is its agent's, which says when it is done.
+void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
+  f.by_agents = true;
+  f.actors_left = 0;
+  if (segment_.verify)
+    f.data = std::make_unique<RankData>(*f.schedule, f.op->dtype, f.position, salt_of(f), spare_);
+  r.flights.append(&f);
+  const auto scheme = static_cast<std::uint32_t>(cluster_.scheme(f.group, *play.scheme));
+  agents_.on_call({r.local, scheme}, f.schedule->collective(), f.op->dtype, f, f.data.get(),
+                  f.start);
 }
 
 // The actor at its first step. `row`: the steps of the flight that are kept, from this actor's on.
@@ -140,10 +156,10 @@ void Shard::meet_in_node(RankState& r, Flight& f) {
   ledger_.add_intra(call.sent);
   const Moment end{meeting.last.at + call.duration, meeting.last.slip};
   meetings_.erase(key);
-  schedule(Event::Kind::node_done, end, f.rank).flight = &f;
+  schedule(Event::Kind::call_done, end, f.rank).flight = &f;
 }
 
-void Shard::end_in_node(Flight* first, Moment t) {
+void Shard::end_calls(Flight* first, Moment t) {
   for (Flight* f = first; f != nullptr;) {
     Flight* next = f->next_member;  // f may be used anew below
     RankState& r = ranks_[f->rank];

@@ -213,6 +213,7 @@ void Shard::do_locals(Flight& f, ActorState& a) {
 // NICs at their rate; what the hosts (not the network) made later than that is slip.
 void Shard::arrive_from_wire(Message m) {
   const Header& h = m.header;
+  if (h.kind == MessageKind::note) return note_from_wire(std::move(m));
   if (h.target < 0 || h.target >= workload_.ranks || cluster_.place(h.target).host != host_ ||
       cluster_.place(h.target).shard != index_) {
     return fail("a message for rank " + std::to_string(h.target) + " came to host " +

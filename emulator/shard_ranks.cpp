@@ -43,13 +43,13 @@ void Shard::end_iteration(RankState& r) {
               end.at});
   stats_.end = later(stats_.end, end);
   shared_->steps.fetch_add(1, std::memory_order_relaxed);
-  if (part.ranks == ranks_.size()) {
+  if (part.ranks == players_) {
     const std::lock_guard lock(shared_->mutex);
     shared_->parts.push_back(part);
     shared_->changed.notify_one();
   }
   if (++r.iteration == r.stop_at) {
-    --ranks_left_;
+    if (--ranks_left_ == 0) shared_->ended.fetch_add(1);
     return;
   }
   begin_iteration(r, end);

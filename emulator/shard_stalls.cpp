@@ -49,6 +49,7 @@ std::string Shard::what_is_stuck() const {
     ++named;
   };
   for (const RankState& r : ranks_) {
+    if (r.local >= players_) break;  // helpers have no calls
     const std::string rank = "rank " + std::to_string(r.id) + " on host " + std::to_string(host_);
     const auto label = [&](const Op& op) {
       return op.label < r.program->labels.size() ? " '" + r.program->labels[op.label] + "'" : "";
@@ -59,6 +60,10 @@ std::string Shard::what_is_stuck() const {
                                label(*f->op) + " of group " + row.group;
       if (f->inside_node) {
         add(call + " inside its node waits for the other members");
+        continue;
+      }
+      if (f->by_agents) {
+        add(call + " (" + row.algorithm + ") waits for its agents");
         continue;
       }
       for (const ActorState& a : f->actors) {

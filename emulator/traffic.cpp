@@ -24,7 +24,7 @@ class Planner {
         models_nodes_(spec.fabric.inside_node == InsideNode::model && !spec.run.verify),
         cluster_(spec, workload, 1),
         schedules_(spec, workload, cluster_),
-        nic_(LinkSpeed::from_rate(spec.cluster.nic.rate_bps, spec.cluster.nic.latency)),
+        nic_(cluster_.topology().own()),
         intra_latency_(spec.cluster.intra_node.latency),
         egress_(static_cast<std::size_t>(cluster_.nics())),
         ingress_(egress_.size()) {
@@ -110,7 +110,9 @@ class Planner {
     plan_.latency_seconds = std::max(plan_.latency_seconds, chain);
     touched_.clear();
     const std::uint64_t inside_before = plan_.intra_messages, sent_before = row.wire_messages;
-    if (call.from != kNoRank) {
+    if (const Algorithm* scheme = scheme_of(call)) {
+      add_notes(row, call, *scheme, times);
+    } else if (call.from != kNoRank) {
       const std::uint64_t bytes = call.count * call.element_bytes;
       row.buffer_bytes += times * bytes;
       const NicPair own{place(call, call.from).nic, place(call, call.root).nic};
@@ -128,7 +130,8 @@ class Planner {
     }
     const std::uint64_t members = workload_.groups[call.group].members.size();
     const bool one_delay =
-        models_nodes_ && call.from == kNoRank && members > 1 && cluster_.inside_node(call.group);
+        models_nodes_ && call.from == kNoRank && members > 1 &&
+        cluster_.inside_node(call.group) && !scheme_of(call);
     plan_.work_inside_nodes += one_delay ? times * members : plan_.intra_messages - inside_before;
     std::uint64_t busiest = 0;
     for (const auto& [nic, bytes] : touched_) busiest = std::max(busiest, bytes);
@@ -138,6 +141,28 @@ class Planner {
     group.chained += std::max(serial, chain) * static_cast<double>(times);
     row.seconds_at_least = std::max(row.seconds_at_least, group.serial);
     row.chained_seconds = std::max(row.chained_seconds, group.chained);
+  }
+
+  // Null: the call has a schedule.
+  const Algorithm* scheme_of(const Call& call) const {
+    return call.from == kNoRank ? schedules_.get(call.group, *ops_.at(call)).scheme : nullptr;
+  }
+
+  // What the agents of a scheme send where nothing is lost.
+  void add_notes(CollectiveTraffic& row, const Call& call, const Algorithm& scheme,
+                 std::uint64_t times) {
+    const auto index = static_cast<std::uint32_t>(cluster_.scheme(call.group, scheme));
+    const SchemeUse& use = cluster_.schemes()[index];
+    const Op& op = *ops_.at(call);
+    const Collective& c = schedules_.get(call.group, op).schedule->collective();
+    row.buffer_bytes += times * call_elements(c) * c.element_bytes;
+    row.exact &= use.ends->exact();
+    for (const Ends::Edge& edge : use.ends->traffic({0, c, op.dtype})) {
+      const Rank from = cluster_.party(use, edge.from), to = cluster_.party(use, edge.to);
+      const NicPair nics{cluster_.place(from).nic, cluster_.place(to).nic};
+      add_between(row, from, to, nics, edge.bytes, edge.messages, times);
+      if (connections_) connections_->insert({index | kSchemeFlows, 0, from, to, nics});
+    }
   }
 
   // However small, a call lasts as long as its longest chain of messages takes.
@@ -171,8 +196,15 @@ class Planner {
                             members[static_cast<std::size_t>(edge.from)],
                             members[static_cast<std::size_t>(edge.to)], nics});
     }
-    const Place &from = place(call, edge.from), &to = place(call, edge.to);
-    const std::uint64_t bytes = edge.bytes * times, messages = edge.messages * times;
+    const auto& members = workload_.groups[call.group].members;
+    add_between(row, members[static_cast<std::size_t>(edge.from)],
+                members[static_cast<std::size_t>(edge.to)], nics, edge.bytes, edge.messages, times);
+  }
+
+  void add_between(CollectiveTraffic& row, Rank source, Rank target, const NicPair& nics,
+                   std::uint64_t call_bytes, std::uint64_t call_messages, std::uint64_t times) {
+    const Place &from = cluster_.place(source), &to = cluster_.place(target);
+    const std::uint64_t bytes = call_bytes * times, messages = call_messages * times;
     row.bytes += bytes;
     row.messages += messages;
     if (from.node == to.node) {
@@ -184,7 +216,7 @@ class Planner {
     row.wire_messages += messages;
     egress_[static_cast<std::size_t>(nics.source)] += bytes;
     ingress_[static_cast<std::size_t>(nics.target)] += bytes;
-    touched_[nics.source] += edge.bytes;
+    touched_[nics.source] += call_bytes;
     LedgerCell& pair = pairs_[{nics.source, nics.target}];
     pair.bytes += bytes;
     pair.messages += messages;

@@ -22,6 +22,7 @@ struct CollectiveTraffic {  // one row per (function, group kind, algorithm)
   double chained_seconds =
       0;  // the same, but no call is shorter than its longest chain of messages
   std::uint64_t wire_credits = 0;  // or permissions: go back for wire_messages
+  bool exact = true;               // false: what a scheme sends on average, as data decides
 };
 
 struct TrafficPlan {
@@ -47,9 +48,11 @@ int distinct_iterations(const Workload& workload);
 // What a collective library would open a connection for: messages from one rank to another on a
 // channel of a communicator.
 struct Connection {
-  std::uint32_t group = 0;  // index into Workload::groups; kPointToPoint set for send/recv
+  // Index into Workload::groups, kPointToPoint set for send/recv; or into Cluster::schemes(),
+  // kSchemeFlows set.
+  std::uint32_t group = 0;
   std::uint16_t channel = 0;
-  Rank from = 0, to = 0;  // of the job
+  Rank from = 0, to = 0;  // parties of the job
   NicPair nics;
   auto operator<=>(const Connection&) const = default;
 };

@@ -26,6 +26,7 @@ enum class MessageKind : std::uint8_t {
   credit = 2,  // a slot of the receiver is free again
   probe = 3,
   permission = 5,  // a receive has been posted; 4 is a frame, which only a fabric sees
+  note = 6,        // of an agent; see docs/wire-format.md for what the fields then hold
 };
 
 struct Header {
@@ -52,6 +53,7 @@ static_assert(sizeof(Header) == 64);
 inline constexpr int kMostChosenNics = 254;  // that Header::nic can tell apart
 
 inline constexpr std::uint32_t kPointToPoint = 1u << 31;
+inline constexpr std::uint32_t kSchemeFlows = 1u << 30;  // names a scheme's connections to Flows
 
 struct Message {
   Header header;

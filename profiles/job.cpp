@@ -60,7 +60,15 @@ void read_cluster(const Settings& in, ClusterSpec& out) {
   out.nic = {in.number("cluster.nic.rate"), in.micros("cluster.nic.latency_us")};
   out.intra_node = {in.number("cluster.intra_node.rate"),
                     in.micros("cluster.intra_node.latency_us")};
-  const std::int64_t ranks = std::int64_t{out.nodes + out.storage_nodes} * out.gpus_per_node;
+  out.servers.count = in.small("servers.count");
+  out.servers.colocated = in.text("servers.placement") == "colocated";
+  out.servers.nics = in.small("servers.nics");
+  out.servers.nic = {in.number("servers.nic.rate"), in.micros("servers.nic.latency_us")};
+  if (out.servers.nics > out.nics_per_node)
+    fail(in.at("servers.nics").mark, "servers.nics: a server has at most as many NICs as a node (" +
+                                         std::to_string(out.nics_per_node) +
+                                         "); lower it, or raise cluster.nics_per_node");
+  const std::int64_t ranks = std::int64_t{out.rank_nodes()} * out.gpus_per_node;
   if (ranks > kMaxRanks)
     fail(in.at("cluster.nodes").mark, "the cluster has " + std::to_string(ranks) +
                                           " GPUs; at most " + std::to_string(kMaxRanks) +
@@ -78,6 +86,20 @@ std::uint64_t read_frames(const Settings& in, FlowKind flows) {
     fail(frames.mark, "fabric.frames: " + quote(frames.text) +
                           " is neither auto nor off nor a size from 1KiB to 64KiB");
   return *bytes;
+}
+
+// By name: what Ethernet with its gap, and the protocols on it, add to what they carry.
+Framing framing_named(const std::string& name, std::uint32_t mtu) {
+  constexpr std::uint32_t kEthernet = 38;  // preamble 8, header 14, checksum 4, gap 12
+  constexpr std::uint32_t kIp = 20, kUdp = 8, kTcp = 32;
+  if (name == "ethernet") return {mtu, kEthernet, 0};
+  if (name == "tcp") return {mtu - kIp - kTcp, kEthernet + kIp + kTcp, 0};
+  // Of a path MTU that is a power of two: IP, UDP, base header 12 and checksum 4; a write adds its
+  // address, 16, once.
+  if (name == "rocev2") return {mtu > 4200 ? 4096u : 1024u, kEthernet + kIp + kUdp + 16, 16};
+  // Everything a packet carries beyond its elements is in its notes' own header.
+  if (name == "udp") return {mtu - kIp - kUdp, kEthernet + kIp + kUdp, 0};
+  return {};
 }
 
 // Names of the settings that contradict each other.
@@ -116,6 +138,10 @@ void read_fabric(const Settings& in, FabricSpec& out) {
       in.text("fabric.inside_node") == "messages" ? InsideNode::messages : InsideNode::model;
   out.payload =
       in.text("fabric.payload") == "copied" ? PayloadMode::copied : PayloadMode::untouched;
+  out.packets = {in.number("fabric.packets.loss"), in.number("fabric.packets.duplicates"),
+                 in.number("fabric.packets.reordering"),
+                 static_cast<std::uint32_t>(in.integer("fabric.packets.mtu"))};
+  out.framing = framing_named(in.text("fabric.framing"), out.packets.mtu);
 }
 
 void read_run(const Settings& in, RunSpec& out) {
@@ -151,7 +177,7 @@ void check_device(const JobSpec& spec, const Settings& in) {
 }
 
 void check_program_size(const JobSpec& spec, const Settings& in) {
-  const int ranks = spec.cluster.all_nodes() * spec.cluster.gpus_per_node;
+  const int ranks = spec.cluster.rank_nodes() * spec.cluster.gpus_per_node;
   if (spec.program->ranks == ranks) return;
   fail(in.at("program").mark, "the program has " + std::to_string(spec.program->ranks) +
                                   " ranks but the cluster " + std::to_string(ranks) +

@@ -24,6 +24,15 @@ struct NicSpec {
   Picoseconds latency = 2 * kPicosPerMicro;
 };
 
+// Machines beside the GPUs' nodes, for helpers of schemes: each a node of its own behind all
+// others, or beside the GPUs of a node (colocated).
+struct ServerSpec {
+  int count = 0;
+  bool colocated = false;
+  int nics = 1;
+  NicSpec nic;
+};
+
 struct ClusterSpec {
   int nodes = 1;
   int gpus_per_node = 8;
@@ -31,8 +40,10 @@ struct ClusterSpec {
   NicSpec nic;
   NicSpec intra_node{3600e9, 1 * kPicosPerMicro};
   int storage_nodes = 0;  // behind the others, with NICs as theirs; they do not train
+  ServerSpec servers;
   int gpus() const { return nodes * gpus_per_node; }
-  int all_nodes() const { return nodes + storage_nodes; }
+  int rank_nodes() const { return nodes + storage_nodes; }
+  int all_nodes() const { return rank_nodes() + (servers.colocated ? 0 : servers.count); }
 };
 
 enum class Launch : std::uint8_t { overlap, after_backward, flat };
@@ -115,6 +126,26 @@ struct CollectiveSpec {
 // The job file's key that names the algorithm: "collectives.allreduce".
 std::string algorithm_key(Func func);
 
+// Bytes that a link carries besides a message: what is modelled at a rate counts them.
+struct Framing {
+  std::uint32_t packet_payload = 0;  // bytes of a message in one packet; 0: a message is one packet
+  std::uint32_t per_packet = 0;      // bytes that each packet adds
+  std::uint32_t per_message = 0;
+
+  bool none() const { return per_packet == 0 && per_message == 0; }
+  std::uint64_t on_wire(std::uint64_t bytes) const {
+    const std::uint64_t packets =
+        packet_payload == 0 || bytes == 0 ? 1 : (bytes + packet_payload - 1) / packet_payload;
+    return bytes + packets * per_packet + per_message;
+  }
+};
+
+// What befalls packets of schemes on their way between nodes, on purpose. Shares of all packets.
+struct PacketSpec {
+  double loss = 0, duplicates = 0, reordering = 0;
+  std::uint32_t mtu = 9000;  // bytes of the largest packet, of IP
+};
+
 enum class FabricKind : std::uint8_t { memory, ofi, virtual_time };
 enum class Colocated : std::uint8_t { memory, model, wire };
 enum class FlowKind : std::uint8_t { process, nic, connection };
@@ -132,6 +163,8 @@ struct FabricSpec {
   InsideNode inside_node = InsideNode::model;  // groups wholly inside a node
   PayloadMode payload =
       PayloadMode::untouched;  // memory: copy every payload byte, or hand over the descriptor
+  Framing framing;
+  PacketSpec packets;
 };
 
 // Traffic beside the training's own: between ranks that train and those of storage nodes.

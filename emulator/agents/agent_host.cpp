@@ -1,0 +1,202 @@
+#include "emulator/agents/agent_host.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "emulator/assert.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint32_t kUdpAndIp = 28;
+
+std::string text_of(const SchemeUse& use, Party party) {
+  return std::string(use.library) + "/" + std::string(use.name) + ", party " +
+         std::to_string(party) + " of group " + std::to_string(use.group);
+}
+
+}  // namespace
+
+// What an agent may do while something happens to it.
+class AgentHost::Lent final : public Io {
+ public:
+  Lent(AgentHost& host, State& state, Moment now) : host_(host), state_(state), now_(now) {}
+
+  Moment now() const { return now_; }
+
+  using Io::send;
+  bool send(std::span<const Party> to, const Note& note, Carriage carriage) override {
+    const SchemeUse& use = *state_.use;
+    const std::uint64_t bytes = note_bytes(note, use.ends->overhead_bytes());
+    if (!may_send(to, note, carriage, bytes)) return true;
+    const LeavingNote leaving{
+        state_.address, state_.party, state_.position, to, note, bytes, carriage, now_};
+    if (!host_.carrier_.has_room(leaving)) {
+      if (!std::exchange(state_.waits_for_room, true)) host_.waiting_.push_back(&state_);
+      return false;
+    }
+    host_.carrier_.carry(leaving);
+    return true;
+  }
+
+  void arm(std::uint32_t timer, Picoseconds after) override {
+    GHOSTRANK_ASSERT(after >= 0);
+    const std::uint64_t armed = ++host_.armed_;
+    timer_named(timer).armed = armed;
+    host_.carrier_.wake(state_.address, timer, armed, {now_.at + after, now_.slip});
+  }
+  void disarm(std::uint32_t timer) override { timer_named(timer).armed = 0; }
+
+  void spend(Picoseconds time) override {
+    GHOSTRANK_ASSERT(time >= 0);
+    now_.at += time;
+  }
+
+  void done(std::uint32_t call) override {
+    const auto open = find(call);
+    if (open == state_.open.end())
+      return refuse("is done with call " + std::to_string(call) + ", which is not open");
+    host_.carrier_.end_call(*(*open)->flight, now_);
+    state_.open.erase(open);
+  }
+
+  Tensor& tensor(std::uint32_t call) override {
+    const auto open = find(call);
+    if (open != state_.open.end()) return (*open)->tensor;
+    refuse("asks for the tensor of call " + std::to_string(call) + ", which is not open");
+    return nothing_;
+  }
+
+ private:
+  bool may_send(std::span<const Party> to, const Note& note, Carriage carriage,
+                std::uint64_t bytes) {
+    const SchemeUse& use = *state_.use;
+    const auto parties = use.ends->size() + static_cast<Party>(use.helpers.size());
+    for (const Party party : to)
+      if (party < 0 || party >= parties || party == state_.position) {
+        refuse("sends to party " + std::to_string(party) + ", which is none of the others");
+        return false;
+      }
+    if (note.words.size() > kMostWords) {
+      refuse("sends " + std::to_string(note.words.size()) + " bytes of words in one note; at most " +
+             std::to_string(kMostWords) + " are allowed");
+      return false;
+    }
+    if (carriage == Carriage::packet && bytes + kUdpAndIp > host_.mtu_) {
+      refuse("sends a packet of " + std::to_string(bytes) + " bytes, which fabric.packets.mtu (" +
+             std::to_string(host_.mtu_) + ") does not let pass; raise it, or send smaller ones");
+      return false;
+    }
+    return !to.empty();
+  }
+
+  void refuse(const std::string& what) {
+    host_.carrier_.refuse("the agent of " + text_of(*state_.use, state_.position) + " " + what);
+  }
+
+  Timer& timer_named(std::uint32_t name) {
+    for (Timer& t : state_.timers)
+      if (t.name == name) return t;
+    return state_.timers.emplace_back(Timer{name, 0});
+  }
+
+  std::vector<std::unique_ptr<OpenCall>>::iterator find(std::uint32_t call) {
+    return std::find_if(state_.open.begin(), state_.open.end(),
+                        [call](const auto& open) { return open->number == call; });
+  }
+
+  AgentHost& host_;
+  State& state_;
+  Moment now_;
+  RankTensor nothing_{nullptr, 1};
+};
+
+std::span<const std::byte> AgentHost::RankTensor::read(std::uint64_t first,
+                                                       std::uint64_t elements) {
+  if (!data_) return {};
+  copy_.resize(elements * element_);
+  data_->read({first, elements, Buffer::work}, copy_.data());
+  return copy_;
+}
+
+void AgentHost::RankTensor::write(std::uint64_t first, std::span<const std::byte> elements) {
+  if (!data_ || elements.empty()) return;
+  data_->write({first, elements.size() / element_, Buffer::work}, elements.data(), Combine::copy);
+}
+
+AgentHost::AgentHost(const Cluster& cluster, const std::vector<Rank>& ranks,
+                     const std::vector<Rank>& helpers, std::uint32_t mtu, NoteCarrier& carrier)
+    : cluster_(cluster), ranks_(ranks), helpers_(helpers), mtu_(mtu), carrier_(carrier) {
+  if (!serves()) return;
+  for (std::size_t i = 0; i < ranks.size(); ++i) processor_of_.push_back(i);
+  std::map<std::int32_t, std::size_t> of_node;  // one server a node
+  for (const Rank helper : helpers) {
+    const auto next = ranks.size() + of_node.size();
+    processor_of_.push_back(of_node.try_emplace(cluster.place(helper).node, next).first->second);
+  }
+  free_.resize(ranks.size() + of_node.size());
+}
+
+void AgentHost::clear() {
+  index_.clear();
+  states_.clear();
+  waiting_.clear();
+  std::fill(free_.begin(), free_.end(), Moment{});
+}
+
+AgentHost::State& AgentHost::state_of(AgentAddress who) {
+  State*& state = index_[std::uint64_t{who.local} << 32 | who.scheme];
+  if (state) return *state;
+  state = &states_.emplace_back();
+  state->address = who;
+  state->use = &cluster_.schemes()[who.scheme];
+  const bool rank = who.local < ranks_.size();
+  state->party = rank ? ranks_[who.local] : helpers_[who.local - ranks_.size()];
+  state->position =
+      rank ? cluster_.position(state->party, state->use->group)
+           : static_cast<Party>(state->use->ends->size() + state->party - state->use->first_helper);
+  state->processor = processor_of_[who.local];
+  state->agent = state->use->ends->agent(state->position);
+  GHOSTRANK_ASSERT(state->agent != nullptr);
+  return *state;
+}
+
+template <typename Tell>
+void AgentHost::tell(State& s, Moment at, const Tell& what) {
+  Lent io(*this, s, later(at, free_[s.processor]));
+  what(io);
+  free_[s.processor] = io.now();
+}
+
+void AgentHost::on_call(AgentAddress who, const Collective& collective, DataType type,
+                        Flight& flight, RankData* data, Moment at) {
+  State& s = state_of(who);
+  const Call call{s.calls++, collective, type};
+  s.open.push_back(std::make_unique<OpenCall>(
+      OpenCall{call.number, &flight, RankTensor(data, collective.element_bytes)}));
+  tell(s, at, [&](Io& io) { s.agent->on_call(io, call); });
+}
+
+void AgentHost::on_note(AgentAddress who, Party from, const Note& note, Moment at) {
+  State& s = state_of(who);
+  tell(s, at, [&](Io& io) { s.agent->on_note(io, from, note); });
+}
+
+void AgentHost::on_timer(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) {
+  State& s = state_of(who);
+  for (Timer& t : s.timers) {
+    if (t.name != timer || t.armed != armed) continue;  // armed anew since, or disarmed
+    t.armed = 0;
+    return tell(s, at, [&](Io& io) { s.agent->on_timer(io, timer); });
+  }
+}
+
+void AgentHost::give_room(Moment at) {
+  for (State* s : std::exchange(waiting_, {})) {
+    s->waits_for_room = false;
+    tell(*s, at, [&](Io& io) { s->agent->on_room(io); });
+  }
+}
+
+}  // namespace ghostrank

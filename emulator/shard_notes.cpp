@@ -1,0 +1,245 @@
+// How notes of agents leave and arrive. Inside a node over its links, between nodes through the
+// modelled NICs, to other processes as messages of the fabric. See shard.h and
+// agents/agent_host.h.
+//
+// One note to many takes its NIC once where the network is modelled, which copies it; each receiver
+// has it in the ledger. A real network gets a message for each.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "emulator/assert.h"
+#include "emulator/random.h"
+#include "emulator/shard.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kMostWaitingNotes = 1024;  // of a flow; then its senders have no room
+constexpr int kLateLatencies = 8;                // a packet that is overtaken comes so much later
+
+std::uint16_t packed(const Note& note) {
+  return static_cast<std::uint16_t>(note.tag | static_cast<unsigned>(note.type) << 8);
+}
+
+// Words and content, as long as the note on the wire; null: nothing of it is real.
+Payload payload_of(const Note& note, std::uint64_t bytes) {
+  if (note.words.empty() && note.content.empty()) return nullptr;
+  Payload payload = std::make_unique<std::byte[]>(bytes);
+  std::byte* to = std::copy(note.words.begin(), note.words.end(), payload.get());
+  std::copy(note.content.begin(), note.content.end(), to);
+  return payload;
+}
+
+}  // namespace
+
+bool Shard::has_room(const LeavingNote& note) {
+  if (!wired_) return true;
+  const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
+  for (const Party to : note.to) {
+    const int flow = flow_of(note, cluster_.party(use, to));
+    if (flow < 0) continue;
+    const Outbox& box = outbox_[static_cast<std::size_t>(cluster_.shards() + flow)];
+    if (box.queue.size() + box.posts >= kMostWaitingNotes) return false;
+  }
+  return true;
+}
+
+// -1: it stays in the process, or no flow was planned.
+int Shard::flow_of(const LeavingNote& note, Rank to) const {
+  const Place &here = cluster_.place(note.party), &there = cluster_.place(to);
+  if (!flows_.carries(here, there)) return -1;
+  Header h;
+  h.group = note.sender.scheme | kSchemeFlows;
+  h.kind = MessageKind::note;
+  return flows_.index_of(note.party, to, h, {here.nic, there.nic});
+}
+
+void Shard::carry(const LeavingNote& note) {
+  const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
+  const Place& from = cluster_.place(note.party);
+  RankState& sender = ranks_[note.sender.local];
+  const LinkSpeed& speed = cluster_.topology().nic(from.nic);
+  Picoseconds started = kNotYet;  // at the NIC, for all receivers of the modelled network
+  for (const Party position : note.to) {
+    const Rank party = cluster_.party(use, position);
+    const Place& to = cluster_.place(party);
+    const bool inside = to.node == from.node, wire = !inside && flows_.carries(from, to);
+    ++stats_.messages;
+    if (inside) {
+      ledger_.add_intra({note.bytes, 1});
+      Moment t = note.ready;
+      const Picoseconds d = intra_.serialise(note.bytes);
+      if (intra_.limited()) t.at = sender.nvlink.take_egress(t.at, d);
+      t.at += d + intra_.latency;
+      deliver_note(note, party, t, Event::Kind::arrival);
+      continue;
+    }
+    ledger_.add({from.nic, to.nic, scheme_row_[note.sender.scheme]}, {note.bytes, 1});
+    const Picoseconds d = speed.serialise(note.bytes);
+    Port& port = nics_[static_cast<std::size_t>(from.nic)];
+    if (wire || started == kNotYet)
+      started = speed.limited() ? port.take_egress(note.ready.at, d) : note.ready.at;
+    const std::array<Picoseconds, 2> copies = misfortune(note, from.nic, to.nic);
+    for (const Picoseconds late : copies) {
+      if (late < 0) continue;
+      if (wire) {
+        note_to_process(note, party, started + late);
+        continue;
+      }
+      Moment t{started + d + cluster_.topology().latency(from.nic, to.nic) + late, note.ready.slip};
+      if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
+      deliver_note(note, party, t,
+                   cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress
+                                                             : Event::Kind::arrival);
+    }
+  }
+}
+
+// How much later than it should each copy of it comes; negative: there is no such copy. A packet
+// may be lost, come twice or be overtaken.
+std::array<Picoseconds, 2> Shard::misfortune(const LeavingNote& note, int from, int to) {
+  std::array<Picoseconds, 2> copies{0, -1};
+  const PacketSpec& spec = spec_.fabric.packets;
+  if (note.carriage != Carriage::packet) return copies;
+  std::uint64_t& sent = packets_of_[note.sender.local];
+  RandomBits random({spec_.run.seed, segment_.first, static_cast<std::uint64_t>(note.party), ++sent});
+  const Picoseconds late = kLateLatencies * cluster_.topology().latency(from, to);
+  if (random.unit() < spec.loss) copies[0] = -1;
+  if (random.unit() < spec.duplicates) copies[1] = 0;
+  for (Picoseconds& copy : copies)
+    if (copy == 0 && random.unit() < spec.reordering)
+      copy = static_cast<Picoseconds>(random.unit() * static_cast<double>(late));
+  return copies;
+}
+
+// Within the process, to this shard or another.
+void Shard::deliver_note(const LeavingNote& note, Rank party, Moment at, Event::Kind kind) {
+  const Place& to = cluster_.place(party);
+  Event e;
+  e.t = at;
+  e.kind = kind;
+  e.rank = static_cast<std::uint32_t>(to.local);
+  e.bytes = note.bytes & kMostBytes;
+  e.number = static_cast<std::uint16_t>(note.note.words.size());
+  e.group = note.sender.scheme;
+  e.sequence = note.note.call;
+  e.source = note.position;
+  e.actor = note.note.index;
+  e.channel = packed(note.note);
+  e.message = MessageKind::note;
+  e.held = kNil;
+  Payload payload = payload_of(note.note, note.bytes);
+  shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
+  if (to.shard != index_)
+    return hand_over(to.shard, Parcel{.event = e, .message = {{}, std::move(payload)}});
+  if (payload) e.held = held_.put(Parcel{.message = {{}, std::move(payload)}});
+  schedule(e);
+}
+
+void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds start) {
+  const int flow = flow_of(note, party);
+  if (flow < 0)
+    return fail("party " + std::to_string(note.party) + " sends a note to party " +
+                std::to_string(party) + ", for which the plan opened no flow: Ends::traffic() of " +
+                std::string(cluster_.schemes()[note.sender.scheme].name) + " does not list it");
+  Parcel p{.message = {.header = {.nonce = nonce_,
+                                  .group = note.sender.scheme,
+                                  .sequence = note.note.call,
+                                  .source = note.position,
+                                  .target = party,
+                                  .channel = packed(note.note),
+                                  .kind = MessageKind::note,
+                                  .actor = note.note.index,
+                                  .bytes = note.bytes & kMostBytes,
+                                  .number = static_cast<std::uint16_t>(note.note.words.size()),
+                                  .start = start},
+                       .payload = payload_of(note.note, note.bytes)},
+           .flow = flow,
+           .nic = cluster_.place(note.party).nic};
+  p.event.kind = Event::Kind::post;
+  p.event.t = {start, note.ready.slip};
+  p.event.rank = note.sender.local;
+  shared_->notes_sent.fetch_add(1, std::memory_order_relaxed);
+  const int lane = cluster_.shards() + flow;
+  Outbox& box = outbox_[static_cast<std::size_t>(lane)];
+  if (start <= now_ && box.posts == 0) return hand_over(lane, std::move(p));
+  ++box.posts;
+  ++posts_;
+  Event e = p.event;
+  e.held = held_.put(std::move(p));
+  schedule(e);
+}
+
+// From another process. What does not fit the job ends the run, as with messages of schedules.
+void Shard::note_from_wire(Message m) {
+  const Header& h = m.header;
+  const bool known = h.group < cluster_.schemes().size() && h.target >= 0 &&
+                     h.target < cluster_.parties() && h.source >= 0 &&
+                     cluster_.place(h.target).host == host_ &&
+                     cluster_.place(h.target).shard == index_ && h.channel >> 8 < kDataTypes;
+  const SchemeUse* use = known ? &cluster_.schemes()[h.group] : nullptr;
+  if (!known ||
+      h.source >= use->ends->size() + static_cast<Party>(use->helpers.size()) ||
+      h.number + use->ends->overhead_bytes() > h.bytes) {
+    return fail("a note of scheme " + std::to_string(h.group) + " for party " +
+                std::to_string(h.target) + " came to host " + std::to_string(host_) +
+                ", where this job has no such; do all processes run the same job?");
+  }
+  shared_->notes_received.fetch_add(1, std::memory_order_relaxed);
+  shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
+  Event e;
+  const Place& to = cluster_.place(h.target);
+  const Picoseconds floor = h.start + cluster_.topology().nic(to.nic).serialise(h.bytes);
+  e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
+  if (now_ > floor) {
+    const Picoseconds ours = static_cast<Picoseconds>(h.late_ns) * kPicosPerNano + poll_lag_;
+    e.t = {now_, e.t.slip + std::min(now_ - floor, ours)};
+  }
+  e.kind = cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival;
+  e.rank = static_cast<std::uint32_t>(to.local);
+  e.bytes = h.bytes;
+  e.number = h.number;
+  e.group = h.group;
+  e.sequence = h.sequence;
+  e.source = h.source;
+  e.actor = h.actor;
+  e.channel = h.channel;
+  e.message = MessageKind::note;
+  e.held = m.payload ? held_.put(Parcel{.message = std::move(m)}) : kNil;
+  schedule(e);
+}
+
+void Shard::note_arrived(const Event& e) {
+  const Ends& ends = *cluster_.schemes()[e.group].ends;
+  const Payload payload = e.held == kNil ? nullptr : held_.take(e.held).message.payload;
+  Note note;
+  note.tag = static_cast<std::uint8_t>(e.channel & 0xff);
+  note.type = static_cast<DataType>(e.channel >> 8);
+  note.call = e.sequence;
+  note.index = e.actor;
+  const std::uint64_t content = e.bytes - ends.overhead_bytes() - e.number;
+  note.elements = content / bytes_of(note.type);
+  if (payload) {
+    note.words = {payload.get(), e.number};
+    if (segment_.verify) note.content = {payload.get() + e.number, content};
+  }
+  shared_->notes_open.fetch_sub(1, std::memory_order_relaxed);
+  agents_.on_note({e.rank, e.group}, e.source, note, e.t);
+}
+
+void Shard::wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) {
+  Event& e = schedule(Event::Kind::timer, at, who.local);
+  e.flight = nullptr;
+  e.group = who.scheme;
+  e.sequence = timer;
+  e.bytes = armed & kMostBytes;
+  e.held = kNil;
+}
+
+void Shard::end_call(Flight& flight, Moment at) {
+  flight.next_member = nullptr;
+  schedule(Event::Kind::call_done, at, flight.rank).flight = &flight;
+}
+
+}  // namespace ghostrank
