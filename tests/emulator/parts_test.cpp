@@ -137,6 +137,16 @@ TEST(Histogram, QuantilesAreWithinThreePercent) {
   EXPECT_EQ(h.max(), ~0ULL);
 }
 
+TEST(Histogram, KeepsItsQuantilesBeyondFourBillionSamples) {
+  Histogram h;
+  h.add(100);
+  for (int doublings = 0; doublings < 33; ++doublings) h.merge(Histogram(h));
+  h.add(1'000'000);
+  EXPECT_EQ(h.count(), (1ULL << 33) + 1);
+  EXPECT_EQ(h.quantile(0.5), 100u);
+  EXPECT_EQ(h.quantile(0.999), 100u);
+}
+
 TEST(Port, SerialisesWhatLeavesAndWhatArrives) {
   const LinkSpeed speed = LinkSpeed::from_rate(400e9, 0);
   EXPECT_EQ(speed.serialise(1), 20);
@@ -230,6 +240,7 @@ TEST(SegmentReport, SurvivesItsJourney) {
   const SegmentReport copy = SegmentReport::from_blob(report.to_blob()).value();
   EXPECT_EQ(copy.host.hostname, "node3");
   EXPECT_EQ(copy.lateness_ns.max(), 17u);
+  EXPECT_EQ(copy.lateness_ns.quantile(0.5), 17u);
   EXPECT_EQ(copy.end.slip, 6);
   EXPECT_EQ(copy.rows.at(0).seconds.values(), (std::vector{0.25f, 0.25f}));
   EXPECT_EQ(copy.ledger.at(0).count.bytes, 400u);
