@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <latch>
-#include <sys/prctl.h>
+#include <new>
 #include <sys/resource.h>
 #include <thread>
 #include <utility>
 
 #include "emulator/blob.h"
+#include "emulator/engine_threads.h"
 #include "emulator/host_facts.h"
 
 namespace ghostrank {
@@ -30,10 +30,6 @@ double cpu_seconds() {
   };
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
-
-// The kernel ends a thread's waits up to 50 us late, so that wake-ups fall together; what an engine
-// thread waits for is due on time.
-void wake_on_time() { prctl(PR_SET_TIMERSLACK, 1UL); }
 
 // What a process may publish while a segment is played; the first byte of the message.
 enum class Published : std::uint8_t { iteration = 1, pulse };
@@ -77,11 +73,21 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
     watch_.emplace(segment_.first, control_.world().size,
                    static_cast<Picoseconds>(kSilence / segment_.dilation));
   }
-  ShardShared shared(static_cast<int>(shards_.size()));
-  for (auto& f : ensemble_.fabrics) shared.fabrics.push_back(f.get());
-  for (InterfaceLog& log : interface_logs_) log.begin();
-  if (control_.stop() == Stop::none) play_shards(shared);
+  try {
+    ShardShared shared(static_cast<int>(shards_.size()));
+    for (auto& f : ensemble_.fabrics) shared.fabrics.push_back(f.get());
+    for (InterfaceLog& log : interface_logs_) log.begin();
+    if (control_.stop() == Stop::none) play_shards(shared);
+    return gather(report(cpu));
+  } catch (const std::bad_alloc&) {
+    control_.fail(kOutOfMemory);
+    reports_.clear();
+    return {};
+  }
+}
 
+// Of this process.
+SegmentReport Player::report(double cpu_before) {
   SegmentReport mine;
   mine.host = ensemble_.hosts[static_cast<std::size_t>(host_)];
   for (std::size_t s = 0; s < shards_.size(); ++s) {
@@ -89,9 +95,9 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
     mine.strays += ensemble_.fabrics[s]->stats().strays;
   }
   mine.host.rss_bytes = resident_bytes();
-  mine.host.cpu_seconds = cpu_seconds() - cpu;
+  mine.host.cpu_seconds = cpu_seconds() - cpu_before;
   for (InterfaceLog& log : interface_logs_) mine.interfaces.push_back(log.end(host_));
-  return gather(std::move(mine));
+  return mine;
 }
 
 // Emulated time zero, the same instant on every host: as soon as everybody can know of it.
@@ -113,28 +119,10 @@ Clock Player::start_clock() {
 }
 
 void Player::play_shards(ShardShared& shared) {
-  control_.on_stop([&shared] {
-    shared.stop = true;
-    for (Fabric* f : shared.fabrics) f->wake();
-  });
-  std::vector<std::thread> threads;
-  shared.running = static_cast<int>(shards_.size());
-  std::latch ready(shared.running), go(1);
-  for (auto& shard : shards_) {
-    threads.emplace_back([&, s = shard.get()] {
-      wake_on_time();
-      s->prepare(segment_, shared);
-      ready.count_down();
-      go.wait();
-      s->play(clock_);
-      const std::lock_guard lock(shared.mutex);
-      --shared.running;
-      shared.changed.notify_one();
-    });
-  }
-  ready.wait();
+  EngineThreads threads(shards_, segment_, shared, control_);
+  threads.wait_until_prepared();
   clock_ = start_clock();
-  go.count_down();
+  threads.go(clock_);
   for (std::unique_lock lock(shared.mutex); shared.running > 0;) {
     shared.changed.wait_for(lock, serves_ && shared.ended == shared.shards ? kLookAtEnd : kLook,
                             [&] { return shared.running == 0 || !shared.parts.empty(); });
@@ -143,14 +131,13 @@ void Player::play_shards(ShardShared& shared) {
     if (serves_) let_rest(shared);
     lock.lock();
   }
-  for (std::thread& t : threads) t.join();
+  threads.join();
   look(shared, true);
   // Others may play on, and stand still: process 0 watches until all have ended.
   while (watch_ && !watch_->all_ended() && control_.stop() == Stop::none) {
     std::this_thread::sleep_for(kLookAtEnd);
     look(shared, true);
   }
-  control_.on_stop({});
 }
 
 // Agents serve until the last rank of the job has ended, and until what they say has been heard:
@@ -201,11 +188,11 @@ void Player::look(ShardShared& shared, bool ended) {
     failure.swap(shared.failure);
     of_fabric = shared.of_fabric;
   }
+  publish(parts);  // before the stop, which the others heed as soon as it comes
   if (!failure.empty()) {
     if (of_fabric) let_control_speak();
     control_.fail(failure);
   }
-  publish(parts);
   const bool due = seconds(clock_.now() - pulsed_) * segment_.dilation >= kPulseSeconds;
   if (!virtual_ && (ended || due)) publish_pulse(shared, ended);
   if (host_ != 0) return;

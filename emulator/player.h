@@ -32,7 +32,8 @@ class Player {
          Control& control, std::vector<std::unique_ptr<Shard>> shards);
 
   // Plays the segment from emulated time 0 and returns the sum of all processes' reports; when the
-  // run was stopped, what this process knows.
+  // run was stopped, what this process knows. Trouble of the engine stops the run (see
+  // Control::stop_reason).
   SegmentReport play(const Segment& segment, Callbacks callbacks);
 
   // The reports behind the last sum, by host.
@@ -54,6 +55,7 @@ class Player {
   void end_a_stall();
   void report_stall(const Gap& gap);
   void take_published();
+  SegmentReport report(double cpu_before);
   SegmentReport gather(SegmentReport mine);
 
   const JobSpec& spec_;

@@ -15,6 +15,7 @@
 #include "tests/algorithms/support.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"
+#include "tests/emulator/throwing.h"
 
 namespace ghostrank {
 namespace {
@@ -218,6 +219,26 @@ TEST(OverLibfabric, AProcessThatDiesEndsTheRunSoonAndWhatWasDoneIsKept) {
   EXPECT_TRUE(outcomes[0].ok) << outcomes[0].said;
   EXPECT_NE(outcomes[0].said.find("lost"), std::string::npos) << outcomes[0].said;
   EXPECT_EQ(outcomes[1].signal, SIGKILL);
+}
+
+TEST(OverLibfabric, AnExceptionOnOneHostEndsTheRunOnAllNamingIt) {
+  for (const int shards : {1, 2}) {
+    const auto outcomes = testing::run_processes(2, [&](const World& world) {
+      SmallJob job = testing::throwing_job(FabricKind::ofi, testing::Throws::halfway);
+      job.spec.run.shards = shards;
+      const auto control = Control::meet(world);
+      const Result result = job.run(*control);
+      EXPECT_EQ(control->stop(), Stop::failed);
+      EXPECT_EQ(result.iterations.size(), world.rank == 0 ? 1u : 0u);
+      control->close();
+      return result.interrupted;
+    });
+    testing::expect_all_ok(outcomes);
+    for (const auto& o : outcomes) {
+      EXPECT_NE(o.said.find("host 1 ("), std::string::npos) << o.said;
+      EXPECT_NE(o.said.find("no step 300"), std::string::npos) << o.said;
+    }
+  }
 }
 
 TEST(OverLibfabric, AnInterruptStopsEveryHostWithinASecond) {

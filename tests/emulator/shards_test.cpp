@@ -1,15 +1,18 @@
 // Where threads meet: rings, wake-ups, windows. Also built with ThreadSanitizer.
+#include <stdexcept>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "emulator/spsc.h"
 #include "tests/emulator/support.h"
+#include "tests/emulator/throwing.h"
 
 namespace ghostrank {
 namespace {
 
 using testing::SmallJob;
+using testing::Throws;
 
 TEST(SpscRing, DeliversEverythingOnceAndInOrder) {
   SpscRing<std::unique_ptr<int>> ring(4);
@@ -86,6 +89,52 @@ TEST(Shards, NameADeadlockLongBeforeTheStallTimeout) {
         << result.interrupted;
   }
 }
+
+// The others wait at the barrier of virtual time, or asleep for what does not come.
+void expect_end(Throws what, std::size_t iterations, const std::string& reason) {
+  for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time}) {
+    for (const int shards : {1, 2, 4}) {
+      SmallJob job = testing::throwing_job(kind, what);
+      job.spec.run.shards = shards;
+      const auto control = Control::meet(World{});
+      const Result result = job.run(*control);
+      EXPECT_EQ(control->stop(), Stop::failed);
+      EXPECT_NE(result.interrupted.find(reason), std::string::npos) << result.interrupted;
+      EXPECT_EQ(result.iterations.size(), iterations) << shards;
+    }
+  }
+}
+
+TEST(Shards, AnExceptionEndsTheRunWithItsReasonAndWhatWasDoneIsKept) {
+  expect_end(Throws::halfway, 1, "no step 300");
+}
+
+TEST(Shards, AnExceptionBeforeTheStartEndsTheRunToo) {
+  expect_end(Throws::at_once, 0, "no first step");
+}
+
+TEST(Shards, WantOfMemoryEndsTheRunSayingWhatToDo) {
+  expect_end(Throws::of_memory, 1, "out of memory: ");
+}
+
+// Of the thread that watches: it goes on to the caller when the engine's threads have ended.
+TEST(Shards, AnExceptionOfTheObserverEndsTheThreadsAndReachesTheCaller) {
+  struct Throwing : Observer {
+    void on_iteration(int, const IterationReport&) override { throw std::runtime_error("enough"); }
+  };
+  for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time}) {
+    for (const int shards : {1, 4}) {
+      SmallJob job(4, 1, kind);
+      job.spec.run.shards = shards;
+      job.spec.run.iterations = 500;
+      job.compute(kPicosPerMilli).collective(Func::all_reduce, 100);
+      Throwing observer;
+      EXPECT_THROW(job.run(&observer), std::runtime_error);
+    }
+  }
+}
+
+TEST(Shards, WhateverIsThrownEndsTheRun) { expect_end(Throws::something, 1, "unknown exception"); }
 
 }  // namespace
 }  // namespace ghostrank

@@ -1,0 +1,33 @@
+// Jobs that throw in an engine thread, by the plugin that is built from
+// plugins/throws.cpp.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "profiles/algorithms.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank::testing {
+
+// What the thread of the last rank throws, and when; the numbers are those of plugins/throws.cpp.
+enum class Throws : std::uint64_t { at_once = 1200, halfway, of_memory, something };
+
+// Four nodes. The first iteration is well and the second throws; at_once the first does.
+inline SmallJob throwing_job(FabricKind kind, Throws what) {
+  Algorithms algorithms;
+  algorithms.load_plugin(GHOSTRANK_THROWS_PLUGIN, ".");
+  SmallJob job(4, 1, kind);
+  job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+  job.spec.collectives.broadcast = "throws/chain";
+  job.spec.run.iterations = 3;
+  job.collective(Func::broadcast, 6000);
+  const Program well = job.program();
+  job.program().streams[0] = {};
+  job.collective(Func::broadcast, static_cast<std::uint64_t>(what));
+  if (what != Throws::at_once)
+    job.workload.roles[0].iterations.insert(job.workload.roles[0].iterations.begin(), well);
+  return job;
+}
+
+}  // namespace ghostrank::testing
