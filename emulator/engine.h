@@ -17,7 +17,9 @@ namespace ghostrank {
 
 struct RunOptions {
   std::vector<Rank> trace_ranks;  // record spans of these ranks; empty: none
-  std::string spill_path;  // where a ledger that outgrows memory goes; empty: ghostrank-pairs.csv
+  // Where a ledger that outgrows memory goes, with ".N" where there are several; empty:
+  // ghostrank-pairs.csv. A phase begins the files of the one before anew.
+  std::string spill_path;
   std::size_t max_spans = 1'000'000;
 };
 

@@ -1,9 +1,10 @@
 #include "emulator/ledger.h"
 
-#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
-#include "emulator/assert.h"
+#include "profiles/error.h"
 
 namespace ghostrank {
 namespace {
@@ -36,10 +37,16 @@ void Ledger::enter() {
       ++used_;
       row->key = key;
     }
-    row->count.bytes += count.bytes;
-    row->count.messages += count.messages;
+    row->count += count;
   }
   gathered_count_ = 0;
+}
+
+// Throws when all is counted, so that the ledger may be read, and even go on.
+void Ledger::enter_and_tell() {
+  enter();
+  if (!failure_.empty() && !std::exchange(told_, true))
+    throw Error(failure_, ErrorKind::environment);
 }
 
 // Where the key is, or is to be.
@@ -74,21 +81,45 @@ void Ledger::clear() {
   std::fill(table_.begin(), table_.end(), LedgerRow{});
   used_ = gathered_count_ = 0;
   intra_ = {};
+  spilled_by_nic_.clear();
+  spilled_ = told_ = false;
+  failure_.clear();
+}
+
+void Ledger::spill_rest() {
+  enter();
+  spill();
 }
 
 void Ledger::spill() {
-  std::FILE* file = std::fopen(spill_path_.c_str(), spilled_ ? "a" : "w");
-  GHOSTRANK_ASSERT(file != nullptr);  // the path was checked before the run
-  if (!spilled_) std::fputs("source_nic,target_nic,row,bytes,messages\n", file);
-  for (const auto& [key, count] : used_rows()) {
-    std::fprintf(file, "%d,%d,%u,%llu,%llu\n", key.source_nic, key.target_nic, key.row,
-                 static_cast<unsigned long long>(count.bytes),
-                 static_cast<unsigned long long>(count.messages));
-  }
-  std::fclose(file);
+  const std::vector<LedgerRow> rows = used_rows();
+  for (const LedgerRow& row : rows) count_at_nics(row, spilled_by_nic_);
+  if (failure_.empty()) write(rows);
   spilled_ = true;
   std::fill(table_.begin(), table_.end(), LedgerRow{});
   used_ = 0;
+}
+
+void Ledger::write(const std::vector<LedgerRow>& rows) {
+  std::FILE* file = std::fopen(spill_path_.c_str(), spilled_ ? "a" : "w");
+  bool written = file != nullptr;
+  if (written && !spilled_)
+    written = std::fputs("source_nic,target_nic,row,bytes,messages\n", file) >= 0;
+  for (std::size_t i = 0; written && i < rows.size(); ++i) {
+    const auto& [key, count] = rows[i];
+    written = std::fprintf(file, "%d,%d,%u,%llu,%llu\n", key.source_nic, key.target_nic, key.row,
+                           static_cast<unsigned long long>(count.bytes),
+                           static_cast<unsigned long long>(count.messages)) > 0;
+  }
+  int error = errno;
+  if (file != nullptr && std::fclose(file) != 0 && written) {
+    error = errno;
+    written = false;
+  }
+  if (written) return;
+  failure_ = "cannot write the ledger, which outgrew memory, to " + spill_path_ + ": " +
+             std::strerror(error) +
+             "; make room for it and let it be written, or name the result file (--json) elsewhere";
 }
 
 }  // namespace ghostrank

@@ -1,6 +1,7 @@
 // Counts every message that crosses NICs of different emulated nodes by (source NIC, target NIC,
 // row), where a row is a (collective, group, algorithm). Bounded: beyond `limit` distinct keys the
 // counts so far are appended to a CSV (partial sums; add the rows up) and the table starts afresh.
+// What every NIC sent and received stays known, so that totals need no file.
 //
 // A flat table, at most three quarters full: a count is found with one look at memory. Of 10,000
 // ranks it is more than the cache holds, so counts are gathered, and some are looked for together.
@@ -8,6 +9,7 @@
 // Threading: one ledger per shard; merged between segments.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -24,6 +26,11 @@ struct LedgerKey {
 
 struct LedgerCell {
   std::uint64_t bytes = 0, messages = 0;
+  LedgerCell& operator+=(const LedgerCell& other) {
+    bytes += other.bytes;
+    messages += other.messages;
+    return *this;
+  }
 };
 
 struct LedgerRow {
@@ -31,36 +38,59 @@ struct LedgerRow {
   LedgerCell count;
 };
 
+// What crossed a NIC.
+struct NicCount {
+  LedgerCell sent, received;
+};
+
+// Adds to both ends of a row; `nics` grows as needed.
+inline void count_at_nics(const LedgerRow& row, std::vector<NicCount>& nics) {
+  const auto source = static_cast<std::size_t>(row.key.source_nic);
+  const auto target = static_cast<std::size_t>(row.key.target_nic);
+  if (nics.size() <= std::max(source, target)) nics.resize(std::max(source, target) + 1);
+  nics[source].sent += row.count;
+  nics[target].received += row.count;
+}
+
 class Ledger {
  public:
   explicit Ledger(std::size_t limit = 1'000'000, std::string spill_path = "")
       : limit_(limit), spill_path_(std::move(spill_path)) {}
 
+  // Throws Error(environment) when the file cannot be written, the first time: everything is
+  // counted all the same, but what the file should have got is known by NIC only.
   void add(const LedgerKey& key, const LedgerCell& count) {
     gathered_[gathered_count_++] = {key, count};
-    if (gathered_count_ == gathered_.size()) enter();
+    if (gathered_count_ == gathered_.size()) enter_and_tell();
   }
-  void add_intra(const LedgerCell& count) {
-    intra_.bytes += count.bytes;
-    intra_.messages += count.messages;
-  }
+  void add_intra(const LedgerCell& count) { intra_ += count; }
 
   std::vector<LedgerRow> rows();  // what was not spilled, in no order
   const LedgerCell& intra() const { return intra_; }
   bool spilled() const { return spilled_; }
+  // What rows() does not have.
+  const std::vector<NicCount>& spilled_by_nic() const { return spilled_by_nic_; }
   const std::string& spill_path() const { return spill_path_; }
-  void clear();  // between segments; a spill file stays
+  // Sends what is left to the file, which then has everything.
+  void spill_rest();
+  // Why the file could not be written, and what to do; empty: it could.
+  const std::string& failure() const { return failure_; }
+  void clear();  // between segments; the next spill begins the file anew
 
  private:
   void enter();
+  void enter_and_tell();
   LedgerRow& place_of(const LedgerKey& key);
   std::vector<LedgerRow> used_rows() const;
   void grow();
   void spill();
+  void write(const std::vector<LedgerRow>& rows);
 
   std::size_t limit_;
   std::string spill_path_;
-  bool spilled_ = false;
+  bool spilled_ = false, told_ = false;
+  std::string failure_;
+  std::vector<NicCount> spilled_by_nic_;
   std::size_t used_ = 0;
   std::vector<LedgerRow> table_;  // a power of two; free: without messages
   LedgerCell intra_;

@@ -40,6 +40,15 @@ std::string malformed(int host, const std::string& what) {
          "; check that every host runs the same ghostrank";
 }
 
+bool could_be_of_this_job(const SegmentReport& report, std::size_t rows, int nics) {
+  const auto known = [&](int nic) { return nic >= 0 && nic < nics; };
+  return report.rows.size() <= rows &&
+         report.spilled_by_nic.size() <= static_cast<std::size_t>(nics) &&
+         std::all_of(report.ledger.begin(), report.ledger.end(), [&](const LedgerRow& row) {
+           return known(row.key.source_nic) && known(row.key.target_nic);
+         });
+}
+
 }  // namespace
 
 Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& cluster,
@@ -51,6 +60,7 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
       host_(control.world().rank),
       virtual_(spec.fabric.kind == FabricKind::virtual_time),
       serves_(!cluster.schemes().empty()),
+      nics_(cluster.nics()),
       shards_(std::move(shards)) {
   for (const CountedInterface& counted : ensemble.interfaces) interface_logs_.emplace_back(counted);
   for (int s = 0; s < cluster.shards(); ++s) {
@@ -93,6 +103,7 @@ SegmentReport Player::report(double cpu_before) {
   for (std::size_t s = 0; s < shards_.size(); ++s) {
     mine.add(*shards_[s], shards_[s]->take_spans());
     mine.strays += ensemble_.fabrics[s]->stats().strays;
+    if (const std::string& why = shards_[s]->ledger().failure(); !why.empty()) control_.fail(why);
   }
   mine.host.rss_bytes = resident_bytes();
   mine.host.cpu_seconds = cpu_seconds() - cpu_before;
@@ -323,6 +334,16 @@ void Player::report_stall(const Gap& gap) {
   stalls_.push_back(std::move(stall));
 }
 
+// Where one ledger outgrew memory, the file of every shard gets all that it counted. When together,
+// nobody goes on before the files are whole.
+void Player::complete_spills(bool together) {
+  for (auto& shard : shards_) {
+    shard->ledger().spill_rest();
+    if (const std::string& why = shard->ledger().failure(); !why.empty()) control_.fail(why);
+  }
+  if (together) control_.all_gather({});
+}
+
 // Everybody learns everybody's report: all must draw the same conclusion from a warm-up.
 SegmentReport Player::gather(SegmentReport mine) {
   const bool alone = control_.world().size == 1;
@@ -334,7 +355,7 @@ SegmentReport Player::gather(SegmentReport mine) {
   if (all.empty()) reports_.push_back(std::move(mine));
   for (std::size_t h = 0; h < all.size(); ++h) {
     std::optional<SegmentReport> report = SegmentReport::from_blob(all[h]);
-    if (!report || report->rows.size() > rows().size()) {
+    if (!report || !could_be_of_this_job(*report, rows().size(), nics_)) {
       control_.fail(malformed(static_cast<int>(h), "report"));
       report.emplace();
     }
@@ -344,6 +365,10 @@ SegmentReport Player::gather(SegmentReport mine) {
   SegmentReport sum;
   for (SegmentReport& r : reports_) sum.merge(r);
   const bool whole = alone ? control_.stop() == Stop::none : !all.empty();
+  if (sum.spilled > 0) {
+    complete_spills(!alone && whole);
+    sum.spills_whole = control_.stop() == Stop::none;
+  }
   if (watch_ && whole)
     for (const Gap& gap : common_gaps(sum.gaps, stall_threshold(spec_, segment_.dilation)))
       report_stall(gap);

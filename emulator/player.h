@@ -56,6 +56,7 @@ class Player {
   void report_stall(const Gap& gap);
   void take_published();
   SegmentReport report(double cpu_before);
+  void complete_spills(bool together);
   SegmentReport gather(SegmentReport mine);
 
   const JobSpec& spec_;
@@ -65,6 +66,7 @@ class Player {
   const int host_;
   const bool virtual_;
   const bool serves_;  // agents, some of which have no program
+  const int nics_;  // of the cluster
   std::uint32_t local_ranks_ = 0;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<InterfaceLog> interface_logs_;

@@ -23,28 +23,48 @@ double busbw_factor(Func func, double n) {
   }
 }
 
+NicTraffic per_iteration(std::size_t nic, const NicCount& count, double iterations) {
+  const auto share = [&](std::uint64_t n) { return static_cast<double>(n) / iterations; };
+  return {static_cast<int>(nic), share(count.sent.bytes), share(count.received.bytes),
+          share(count.sent.messages), share(count.received.messages)};
+}
+
 void add_traffic(const SegmentReport& sum, double iterations, Result& result) {
   std::map<std::pair<int, int>, LedgerCell> pairs;
+  std::vector<NicCount> nics = sum.spilled_by_nic;
   for (const LedgerRow& row : sum.ledger) {
-    LedgerCell& cell = pairs[{row.key.source_nic, row.key.target_nic}];
-    cell.bytes += row.count.bytes;
-    cell.messages += row.count.messages;
+    count_at_nics(row, nics);
+    // Beside the files of others these few would look like all there are: they are in files, too.
+    if (sum.spilled == 0) pairs[{row.key.source_nic, row.key.target_nic}] += row.count;
   }
-  for (const auto& [pair, cell] : pairs) {
-    const double bytes = static_cast<double>(cell.bytes) / iterations;
-    const double messages = static_cast<double>(cell.messages) / iterations;
-    result.pairs.push_back({pair.first, pair.second, bytes, messages});
-    result.wire_bytes_per_iteration += bytes;
-    result.messages_per_iteration += messages;
+  for (const auto& [pair, cell] : pairs)
+    result.pairs.push_back({pair.first, pair.second, static_cast<double>(cell.bytes) / iterations,
+                            static_cast<double>(cell.messages) / iterations});
+  LedgerCell wire;
+  for (std::size_t nic = 0; nic < nics.size(); ++nic) {
+    wire += nics[nic].sent;
+    if (nics[nic].sent.messages + nics[nic].received.messages > 0)
+      result.nics.push_back(per_iteration(nic, nics[nic], iterations));
   }
+  result.wire_bytes_per_iteration = static_cast<double>(wire.bytes) / iterations;
+  result.messages_per_iteration = static_cast<double>(wire.messages) / iterations;
   result.intra_node_bytes_per_iteration = static_cast<double>(sum.intra.bytes) / iterations;
   result.intra_node_messages_per_iteration = static_cast<double>(sum.intra.messages) / iterations;
-  if (!sum.spill_path.empty()) {
-    result.pairs_file = sum.spill_path;
-    result.notes.push_back(
-        "the ledger outgrew memory: pairs here are the rest, earlier partial sums are in " +
-        sum.spill_path + "*");
-  }
+}
+
+// Where the pairs are that outgrew memory.
+void note_spill(const SegmentReport& sum, Result& result) {
+  const std::vector<std::string>& paths = sum.spill_paths;
+  result.pairs_file = paths.front();
+  std::string where = paths.front();
+  if (paths.size() > 1)
+    where += " to " + paths.back() + " (" + std::to_string(paths.size()) +
+             " files, each on the host of its shard)";
+  result.notes.push_back(
+      "the ledger outgrew memory" +
+      (sum.spills_whole
+           ? ": the pairs are in " + where + ", to be added up over rows and iterations"
+           : " and the run was stopped: what was written of the pairs is in " + where));
 }
 
 void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& workload,
@@ -89,6 +109,7 @@ void report_segment(const Segment& segment, const Workload& workload,
   }
   const double iterations = std::max<double>(1, static_cast<double>(result.iterations.size()));
   add_traffic(sum, iterations, result);
+  if (sum.spilled > 0) note_spill(sum, result);
   for (std::size_t i = 0; i < sum.rows.size(); ++i) {
     add_row(rows[i], sum.rows[i], workload, iterations, result);
   }

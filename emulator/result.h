@@ -51,6 +51,11 @@ struct PairTraffic {  // payload that crossed NICs of different emulated nodes, 
   double bytes = 0, messages = 0;
 };
 
+struct NicTraffic {  // what crossed a NIC of the emulated cluster, per iteration
+  int nic = 0;       // node * nics_per_node + nic
+  double tx_bytes = 0, rx_bytes = 0, tx_messages = 0, rx_messages = 0;
+};
+
 // Connections of the provider between two processes of the job; over TCP one 5-tuple each way.
 struct FlowCount {
   int host = 0, peer = 0;  // host <= peer; the same where colocated nodes use the wire
@@ -135,9 +140,12 @@ struct Result {
   std::vector<CollectiveReport> collectives;
   double wire_bytes_per_iteration = 0, messages_per_iteration = 0;  // between emulated nodes
   double intra_node_bytes_per_iteration = 0, intra_node_messages_per_iteration = 0;
-  std::vector<PairTraffic> pairs;
+  std::vector<NicTraffic> nics;    // by NIC; those that neither sent nor received are left out
+  std::vector<PairTraffic> pairs;  // none where the ledger outgrew memory
   std::vector<FlowCount> flows;
-  std::string pairs_file;  // set when the ledger spilled or there are more than 10,000 pairs
+  // Set when the ledger outgrew memory (raw rows, see the notes) or when there are more than 10,000
+  // pairs.
+  std::string pairs_file;
   std::vector<InterfaceReport> interfaces;
   std::vector<StallReport> stalls;
   Fidelity fidelity;

@@ -32,8 +32,8 @@ void exchange(Archive&& field, Report& r) {
       field(r.loop_busy);
   field(r.paced), field(r.pace_error), field(r.events), field(r.messages), field(r.checked),
       field(r.wrong);
-  field(r.spans_dropped), field(r.strays), field(r.ledger), field(r.intra), field(r.spill_path);
-  field(r.gaps);
+  field(r.spans_dropped), field(r.strays), field(r.spilled), field(r.ledger);
+  field(r.spilled_by_nic), field(r.spill_paths), field(r.intra), field(r.gaps);
 }
 
 void put(BlobWriter& w, const ByteCounts& counts) {
@@ -95,7 +95,9 @@ void SegmentReport::add(Shard& shard, std::vector<Span> shard_spans) {
   part.rows = s.rows;
   part.ledger = shard.ledger().rows();
   part.intra = shard.ledger().intra();
-  if (shard.ledger().spilled()) part.spill_path = shard.ledger().spill_path();
+  part.spilled = shard.ledger().spilled() ? 1 : 0;
+  part.spilled_by_nic = shard.ledger().spilled_by_nic();
+  part.spill_paths.push_back(shard.ledger().spill_path());
   part.spans = std::move(shard_spans);
   part.gaps.push_back(s.gaps);
   merge(part);
@@ -125,9 +127,15 @@ void SegmentReport::merge(SegmentReport& other) {
     rows[i].seconds.merge(other.rows[i].seconds);
   }
   move_to_end(other.ledger, ledger);  // a source NIC has one shard: no key twice
-  intra.bytes += other.intra.bytes;
-  intra.messages += other.intra.messages;
-  if (spill_path.empty()) spill_path = other.spill_path;
+  spilled += other.spilled;
+  if (spilled_by_nic.size() < other.spilled_by_nic.size())
+    spilled_by_nic.resize(other.spilled_by_nic.size());
+  for (std::size_t i = 0; i < other.spilled_by_nic.size(); ++i) {
+    spilled_by_nic[i].sent += other.spilled_by_nic[i].sent;
+    spilled_by_nic[i].received += other.spilled_by_nic[i].received;
+  }
+  move_to_end(other.spill_paths, spill_paths);
+  intra += other.intra;
   move_to_end(other.spans, spans);
   move_to_end(other.gaps, gaps);
 }

@@ -23,10 +23,13 @@ struct SegmentReport {
   double loop_busy = 0;
   Picoseconds paced = 0, pace_error = 0;
   std::uint64_t events = 0, messages = 0, checked = 0, wrong = 0, spans_dropped = 0, strays = 0;
+  std::uint64_t spilled = 0;  // ledgers that outgrew memory
   std::vector<RowStats> rows;
-  std::vector<LedgerRow> ledger;
+  std::vector<LedgerRow> ledger;         // what did not go to a file
+  std::vector<NicCount> spilled_by_nic;  // what did
+  std::vector<std::string> spill_paths;  // by shard, whether or not it spilled
+  bool spills_whole = true;              // of the sum: whether their files have all rows
   LedgerCell intra;
-  std::string spill_path;  // not empty: part of the ledger is there
   std::vector<Span> spans;
   std::vector<std::vector<Gap>> gaps;  // by shard
 

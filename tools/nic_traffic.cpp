@@ -26,8 +26,7 @@ std::vector<NicTraffic> nic_traffic(std::span<const PairTraffic> pairs) {
   return list;
 }
 
-std::string nic_line(std::span<const PairTraffic> pairs, int nics_per_node) {
-  const std::vector<NicTraffic> nics = nic_traffic(pairs);
+std::string nic_line(std::span<const NicTraffic> nics, int nics_per_node) {
   double bytes = 0, senders = 0;
   for (const NicTraffic& nic : nics) {
     bytes += nic.tx_bytes;

@@ -1,5 +1,5 @@
-// What every NIC of the emulated cluster sends and receives in an iteration, summed over the pairs
-// it is in.
+// What every NIC of the emulated cluster sends and receives in an iteration: of a plan, summed over
+// the pairs it is in; in words.
 //
 // Units: bytes and messages per iteration. Threading: pure functions.
 #pragma once
@@ -12,15 +12,10 @@
 
 namespace ghostrank {
 
-struct NicTraffic {
-  int nic = 0;  // node * nics_per_node + nic
-  double tx_bytes = 0, rx_bytes = 0, tx_messages = 0, rx_messages = 0;
-};
-
 // By NIC, those that neither send nor receive left out.
 std::vector<NicTraffic> nic_traffic(std::span<const PairTraffic> pairs);
 
 // "1,024 NICs send 7.4 GiB on average, the busiest (n0.nic7) 7.823 GiB"; empty: none sends.
-std::string nic_line(std::span<const PairTraffic> pairs, int nics_per_node);
+std::string nic_line(std::span<const NicTraffic> nics, int nics_per_node);
 
 }  // namespace ghostrank

@@ -233,7 +233,7 @@ std::vector<Fact> closing_facts(const PlanFacts& facts) {
       {"inside nodes", humane_bytes(real(t.intra_bytes)) + " in " +
                            humane_count(real(t.intra_messages), "message")},
       {"busiest NIC", nic}};
-  if (const std::string nics = nic_line(t.pairs, facts.nics_per_node); !nics.empty())
+  if (const std::string nics = nic_line(nic_traffic(t.pairs), facts.nics_per_node); !nics.empty())
     list.push_back({"per NIC", nics});
   list.push_back({"compute", humane_seconds(t.compute_seconds) + ", the longest of any role"});
   if (facts.pipeline) list.push_back({"pipeline", pipeline_line(*facts.pipeline)});

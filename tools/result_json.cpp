@@ -6,7 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/nic_traffic.h"
 #include "tools/statistics.h"
 
 namespace ghostrank {
@@ -100,9 +99,9 @@ Json collectives_json(const Result& result) {
   return list;
 }
 
-Json nics_json(const std::vector<PairTraffic>& pairs, int nics_per_node) {
+Json nics_json(const std::vector<NicTraffic>& nics, int nics_per_node) {
   Json list = Json::array();
-  for (const NicTraffic& nic : nic_traffic(pairs)) {
+  for (const NicTraffic& nic : nics) {
     list.push_back({{"nic", nic_name(nic.nic, nics_per_node)},
                     {"tx_bytes", number(nic.tx_bytes)},
                     {"rx_bytes", number(nic.rx_bytes)},
@@ -112,16 +111,7 @@ Json nics_json(const std::vector<PairTraffic>& pairs, int nics_per_node) {
   return list;
 }
 
-Json traffic_json(const Result& result) {
-  Json json{
-      {"wire_bytes_per_iteration", number(result.wire_bytes_per_iteration)},
-      {"messages_per_iteration", number(result.messages_per_iteration)},
-      {"intra_node_bytes_per_iteration", number(result.intra_node_bytes_per_iteration)},
-      {"intra_node_messages_per_iteration", number(result.intra_node_messages_per_iteration)}};
-  if (!result.pairs_file.empty()) {
-    json["pairs_file"] = result.pairs_file;
-    return json;
-  }
+Json pairs_json(const Result& result) {
   Json pairs = Json::array();
   for (const PairTraffic& p : result.pairs) {
     pairs.push_back({{"src", nic_name(p.source_nic, result.nics_per_node)},
@@ -129,8 +119,20 @@ Json traffic_json(const Result& result) {
                      {"bytes", number(p.bytes)},
                      {"messages", number(p.messages)}});
   }
-  json["pairs"] = std::move(pairs);
-  json["nics"] = nics_json(result.pairs, result.nics_per_node);
+  return pairs;
+}
+
+Json traffic_json(const Result& result) {
+  Json json{
+      {"wire_bytes_per_iteration", number(result.wire_bytes_per_iteration)},
+      {"messages_per_iteration", number(result.messages_per_iteration)},
+      {"intra_node_bytes_per_iteration", number(result.intra_node_bytes_per_iteration)},
+      {"intra_node_messages_per_iteration", number(result.intra_node_messages_per_iteration)}};
+  if (result.pairs_file.empty())
+    json["pairs"] = pairs_json(result);
+  else
+    json["pairs_file"] = result.pairs_file;
+  json["nics"] = nics_json(result.nics, result.nics_per_node);
   Json flows = Json::array();
   for (const FlowCount& f : result.flows)
     flows.push_back({{"hosts", {f.host, f.peer}}, {"count", f.flows}});

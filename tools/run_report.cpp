@@ -170,7 +170,7 @@ void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
   facts.push_back({"between nodes", humane_bytes(result.wire_bytes_per_iteration) + " in " +
                                         humane_count(result.messages_per_iteration, "message") +
                                         " per step"});
-  if (const std::string nics = nic_line(result.pairs, result.nics_per_node); !nics.empty())
+  if (const std::string nics = nic_line(result.nics, result.nics_per_node); !nics.empty())
     facts.push_back({"per NIC", nics});
   facts.push_back(
       {"inside nodes", humane_bytes(result.intra_node_bytes_per_iteration) + " in " +

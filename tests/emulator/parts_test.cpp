@@ -20,6 +20,7 @@
 #include "emulator/segment.h"
 #include "emulator/step_table.h"
 #include "emulator/timer_queue.h"
+#include "profiles/error.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
@@ -184,6 +185,34 @@ TEST(Ledger, SpillsPartialSumsWhenItOutgrowsItsBound) {
   std::remove(path.c_str());
 }
 
+// /dev/full takes what is written and fails when it is to be kept.
+TEST(Ledger, CountsOnWhenItsFileCannotBeWrittenAndSaysSoOnce) {
+  Ledger ledger(4, "/dev/full");
+  int thrown = 0;
+  for (int round = 0; round < 30; ++round) {
+    for (int nic = 0; nic < 5; ++nic) {
+      try {
+        ledger.add({nic, nic + 1, 0}, {100, 1});
+      } catch (const Error& error) {
+        ++thrown;
+        EXPECT_NE(std::string(error.what()).find("/dev/full: No space left on device"),
+                  std::string::npos)
+            << error.what();
+      }
+    }
+  }
+  EXPECT_EQ(thrown, 1);
+  EXPECT_NE(ledger.failure(), "");
+  const std::vector<LedgerRow> rest = ledger.rows();
+  std::vector<NicCount> nics = ledger.spilled_by_nic();
+  for (const LedgerRow& row : rest) count_at_nics(row, nics);
+  LedgerCell sent;
+  for (const NicCount& nic : nics) sent += nic.sent;
+  EXPECT_EQ(sent.bytes, 15'000u);
+  EXPECT_EQ(sent.messages, 150u);
+  EXPECT_EQ(nics.back().received.messages, 30u);
+}
+
 TEST(Ledger, CountsEachKeyApartHoweverManyThereAre) {
   Ledger ledger;
   constexpr int kNics = 300;
@@ -235,6 +264,9 @@ TEST(SegmentReport, SurvivesItsJourney) {
   report.ledger.push_back({{1, 2, 3}, {400, 4}});
   report.interfaces.push_back(
       {3, "gr3", "eth0", 10, std::nullopt, true, {{5, std::nullopt}}, {{"rx_dropped", 3}}});
+  report.spilled = 1;
+  report.spilled_by_nic = {{{100, 1}, {200, 2}}};
+  report.spill_paths = {"pairs.csv.0", "pairs.csv.1"};
   report.gaps = {{{1, 2}, {3, kEndless}}, {}};
   report.spans.push_back({1, 3, 0, 1, "bucket 0", 10, 20, 4096});
   const SegmentReport copy = SegmentReport::from_blob(report.to_blob()).value();
@@ -250,6 +282,9 @@ TEST(SegmentReport, SurvivesItsJourney) {
   EXPECT_TRUE(copy.interfaces.at(0).loopback);
   EXPECT_EQ(copy.interfaces.at(0).iterations.at(0).tx_bytes, 5u);
   EXPECT_EQ(copy.interfaces.at(0).counters.at(0).second, 3u);
+  EXPECT_EQ(copy.spilled, 1u);
+  EXPECT_EQ(copy.spilled_by_nic.at(0).received.bytes, 200u);
+  EXPECT_EQ(copy.spill_paths.at(1), "pairs.csv.1");
   EXPECT_EQ(copy.gaps.at(0).at(1).from, 3);
   EXPECT_EQ(copy.spans.at(0).label, "bucket 0");
 }

@@ -14,6 +14,8 @@ std::string sample() {
   report.rows.push_back({2, 200, 0.5, {}});
   for (int i = 0; i < 2; ++i) report.rows.back().seconds.add(0.25);
   report.ledger.push_back({{1, 2, 3}, {400, 4}});
+  report.spilled_by_nic.resize(4);
+  report.spill_paths = {"pairs.csv.0", "pairs.csv.1"};
   report.interfaces.emplace_back().device = "eth0";
   report.interfaces.back().tx_bytes = 10;
   report.interfaces.back().iterations.push_back({5, std::nullopt});

@@ -123,6 +123,7 @@ TEST(ResultJson, ReadsPairsFromTheFileBesideIt) {
   result.pairs_file = "r.pairs.csv";
   put(scratch / "r.json", result_json(result));
   EXPECT_FALSE(json::parse(contents(scratch / "r.json"))["traffic"].contains("pairs"));
+  EXPECT_EQ(json::parse(contents(scratch / "r.json"))["traffic"]["nics"].size(), 2u);
   EXPECT_EQ(read_result(scratch / "r.json").pairs.size(), 2u);
 }
 

@@ -31,6 +31,7 @@ inline Result sample() {
   r.messages_per_iteration = 12;
   r.intra_node_bytes_per_iteration = 1024.5;
   r.intra_node_messages_per_iteration = 4;
+  r.nics = {{0, 2048, 2048, 6, 6}, {3, 2048, 2048, 6, 6}};
   r.pairs = {{0, 3, 2048, 6}, {3, 0, 2048, 6}};
   r.interfaces = {{0, "", "eth0", 5000, 6000}, {1, "gr1", "eth1", {}, {}}};
   r.fidelity.faithful = true;

@@ -1,0 +1,79 @@
+// Ledgers that outgrow memory: a job for it, and what they leave on disk.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <stdlib.h>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "emulator/ledger.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank::testing {
+
+using Pairs = std::map<std::pair<int, int>, LedgerCell>;
+
+// A folder that lives as long as the test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "ghostrank-spill-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+// Adds up the rows of a file that a ledger has left.
+inline void add_rows(const std::string& path, Pairs& pairs) {
+  std::FILE* file = std::fopen(path.c_str(), "r");
+  ASSERT_NE(file, nullptr) << path;
+  char header[64] = {};
+  EXPECT_EQ(std::fscanf(file, "%63s", header), 1);
+  EXPECT_STREQ(header, "source_nic,target_nic,row,bytes,messages");
+  int source = 0, target = 0;
+  unsigned row = 0;
+  unsigned long long bytes = 0, messages = 0;
+  while (std::fscanf(file, "%d,%d,%u,%llu,%llu", &source, &target, &row, &bytes, &messages) == 5) {
+    LedgerCell& cell = pairs[{source, target}];
+    cell.bytes += bytes;
+    cell.messages += messages;
+  }
+  EXPECT_NE(std::feof(file), 0);
+  std::fclose(file);
+}
+
+// Two halves of nodes that have nothing to do with each other. The pairs of the second outgrow a
+// ledger, those of the first do not.
+constexpr int kHalf = 1010;
+constexpr int kUnevenPairs = kHalf * (kHalf - 1) + kHalf - 1;
+
+inline SmallJob uneven_job(FabricKind kind) {
+  SmallJob job(2 * kHalf, 1, kind);
+  Workload& w = job.workload;
+  w.group_names = {"first", "second"};
+  w.groups.assign(2, Group{});
+  w.groups[1].kind = 1;
+  for (Rank r = 0; r < 2 * kHalf; ++r) {
+    w.groups[r < kHalf ? 0 : 1].members.push_back(r);
+    w.role_of[static_cast<std::size_t>(r)] = r < kHalf ? 0 : 1;
+  }
+  w.roles.push_back(w.roles[0]);
+  job.collective(Func::broadcast, 16);
+  Op op = job.program().streams[0][0];
+  op.func = Func::all_to_all;
+  op.group = 1;
+  w.roles[1].iterations[0].streams[0] = {op};
+  return job;
+}
+
+}  // namespace ghostrank::testing
