@@ -10,6 +10,7 @@
 #include "emulator/flow_setup.h"
 #include "emulator/host_facts.h"
 #include "profiles/algorithms.h"
+#include "profiles/content_hash.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -51,28 +52,32 @@ class Assembly {
       throw Error("getrandom failed; the kernel's random source is needed for the run's nonce",
                   ErrorKind::environment);
     }
-    BlobWriter hello;
-    hello.put(out_.nonce);
     const auto& own = spec_.collectives.own;  // files and plugins, by content
-    hello.put(job_.config_json + (own ? own->contents() : ""));
-    hello.put(host_name());
+    const std::uint64_t config = content_hash(job_.config_json);
+    const std::uint64_t algorithms = content_hash(own ? own->contents() : "");
+    BlobWriter hello;
+    hello.put(out_.nonce), hello.put(config), hello.put(algorithms), hello.put(host_name());
     std::vector<std::string> all = gathered(hello.bytes());
-    std::string config0;
+    std::uint64_t config0 = 0, algorithms0 = 0;
     for (std::size_t h = 0; h < all.size(); ++h) {
       BlobReader r(all[h]);
-      std::uint64_t nonce = 0;
+      std::uint64_t nonce = 0, theirs = 0, their_algorithms = 0;
       HostReport host;
-      std::string config;
-      r.get(nonce), r.get(config), r.get(host.hostname);
+      r.get(nonce), r.get(theirs), r.get(their_algorithms), r.get(host.hostname);
       require_whole(r, h);
       if (h == 0) {
         out_.nonce = nonce;
-        config0 = config;
+        config0 = theirs;
+        algorithms0 = their_algorithms;
       }
-      if (config != config0) {
+      if (theirs != config0 || their_algorithms != algorithms0) {
+        const bool same_job = theirs == config0;
         throw Error("host " + std::to_string(h) + " (" + host.hostname +
-                    ") plays another job than host 0; start all processes with the same job file "
-                    "and flags, plugins and algorithm files");
+                    ") plays another job than host 0: " +
+                    (same_job ? "its plugins or algorithm files differ; give all processes the "
+                                "same files"
+                              : "its job file or flags differ; start all processes with the same "
+                                "ones"));
       }
       host.index = static_cast<int>(h);
       host.provider = host.transport = virtual_ ? "virtual" : "memory";

@@ -31,8 +31,11 @@ double cpu_seconds() {
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
-// What a process may publish while a segment is played; the first byte of the message.
-enum class Published : std::uint8_t { iteration = 1, pulse };
+// What a process may publish; the first byte of the message. A report comes in pieces, which a
+// barrier follows.
+enum class Published : std::uint8_t { iteration = 1, pulse, report };
+constexpr std::size_t kPieceBytes = 4u << 20;
+static_assert(2 * kPieceBytes < kMaxFrameBytes);
 
 // Processes of one build and job understand each other, or one of them is not what it seems.
 std::string malformed(int host, const std::string& what) {
@@ -76,6 +79,7 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   whole_parts_.clear();
   ends_.clear();
   stalls_.clear();
+  arriving_.assign(static_cast<std::size_t>(control_.world().size), {});
   const double cpu = cpu_seconds();
   looked_ = pulsed_ = 0;
   watch_.reset();
@@ -275,6 +279,10 @@ void Player::take_published() {
     BlobReader r(blob);
     Published kind{};
     r.get(kind);
+    if (kind == Published::report) {
+      arriving_[static_cast<std::size_t>(host)].append(blob, sizeof kind);
+      continue;
+    }
     const bool taken = kind == Published::iteration ? take_part(r)
                        : kind == Published::pulse   ? take_pulse(host, r)
                                                     : false;
@@ -334,6 +342,40 @@ void Player::report_stall(const Gap& gap) {
   stalls_.push_back(std::move(stall));
 }
 
+void Player::send(const SegmentReport& mine) {
+  const std::string blob = mine.to_blob();
+  for (std::size_t at = 0; at < blob.size(); at += kPieceBytes) {
+    BlobWriter piece;
+    piece.put(Published::report);
+    control_.publish(piece.bytes() + blob.substr(at, kPieceBytes));
+  }
+}
+
+// Process 0: what the others have sent.
+void Player::read_reports() {
+  for (std::size_t h = 1; h < arriving_.size(); ++h) {
+    std::optional<SegmentReport> report = SegmentReport::from_blob(std::exchange(arriving_[h], {}));
+    if (!report || !could_be_of_this_job(*report, rows().size(), nics_)) {
+      control_.fail(malformed(static_cast<int>(h), "report"));
+      continue;
+    }
+    report->host.index = static_cast<int>(h);
+    reports_.push_back(*std::move(report));
+  }
+}
+
+// All must draw the same conclusion from a warm-up. False: the run was stopped.
+bool Player::share(SegmentSummary& sum) {
+  BlobWriter mine;
+  if (host_ == 0) mine.put(sum);
+  const std::vector<std::string> all = control_.all_gather(mine.bytes());
+  if (all.empty()) return false;
+  BlobReader r(all[0]);
+  r.get(sum);
+  if (!r.complete()) control_.fail(malformed(0, "summary"));
+  return r.complete();
+}
+
 // Where one ledger outgrew memory, the file of every shard gets all that it counted. When together,
 // nobody goes on before the files are whole.
 void Player::complete_spills(bool together) {
@@ -344,27 +386,20 @@ void Player::complete_spills(bool together) {
   if (together) control_.all_gather({});
 }
 
-// Everybody learns everybody's report: all must draw the same conclusion from a warm-up.
+// Process 0 learns what everybody found out, the others the summary: reports may be large, and
+// processes many.
 SegmentReport Player::gather(SegmentReport mine) {
   const bool alone = control_.world().size == 1;
-  const std::vector<std::string> all =
-      alone ? std::vector<std::string>() : control_.all_gather(mine.to_blob());
-  if (host_ == 0) take_published();
+  if (host_ != 0 && control_.stop() == Stop::none) send(mine);
+  bool whole = alone ? control_.stop() == Stop::none : !control_.all_gather({}).empty();
   reports_.clear();
-  // Alone, or stopped: what this process knows is all there is.
-  if (all.empty()) reports_.push_back(std::move(mine));
-  for (std::size_t h = 0; h < all.size(); ++h) {
-    std::optional<SegmentReport> report = SegmentReport::from_blob(all[h]);
-    if (!report || !could_be_of_this_job(*report, rows().size(), nics_)) {
-      control_.fail(malformed(static_cast<int>(h), "report"));
-      report.emplace();
-    }
-    report->host.index = static_cast<int>(h);
-    reports_.push_back(*std::move(report));
-  }
+  reports_.push_back(std::move(mine));
+  // Stopped: what this process knows is all there is.
+  if (host_ == 0) take_published();
+  if (host_ == 0 && whole) read_reports();
   SegmentReport sum;
   for (SegmentReport& r : reports_) sum.merge(r);
-  const bool whole = alone ? control_.stop() == Stop::none : !all.empty();
+  if (!alone && whole) whole = share(sum);
   if (sum.spilled > 0) {
     complete_spills(!alone && whole);
     sum.spills_whole = control_.stop() == Stop::none;

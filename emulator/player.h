@@ -1,6 +1,6 @@
-// Plays segments: spawns the shards' threads, watches them, streams finished iterations and pulses
-// to process 0, which ends a job that stands still, and lets every process know every process's
-// report.
+// Plays segments: spawns the shards' threads, watches them, streams finished iterations, pulses and
+// at the end a report to process 0, which ends a job that stands still and lets every process know
+// the summary.
 //
 // Threading: one owner thread, the one that owns `control`; callbacks come from it, on process 0
 // only.
@@ -31,12 +31,12 @@ class Player {
   Player(const JobSpec& spec, const Workload& workload, const Cluster& cluster, Ensemble& ensemble,
          Control& control, std::vector<std::unique_ptr<Shard>> shards);
 
-  // Plays the segment from emulated time 0 and returns the sum of all processes' reports; when the
-  // run was stopped, what this process knows. Trouble of the engine stops the run (see
-  // Control::stop_reason).
+  // Plays the segment from emulated time 0. Returns the sum of all processes' reports on process 0,
+  // elsewhere this one's with the summary of all; when the run was stopped, what this process
+  // knows. Trouble of the engine stops the run (see Control::stop_reason).
   SegmentReport play(const Segment& segment, Callbacks callbacks);
 
-  // The reports behind the last sum, by host.
+  // The reports behind the last sum, by host (process 0).
   const std::vector<SegmentReport>& reports() const { return reports_; }
   // The stalls of the last segment, in order (process 0).
   const std::vector<StallReport>& stalls() const { return stalls_; }
@@ -56,6 +56,9 @@ class Player {
   void report_stall(const Gap& gap);
   void take_published();
   SegmentReport report(double cpu_before);
+  void send(const SegmentReport& mine);
+  void read_reports();
+  bool share(SegmentSummary& sum);
   void complete_spills(bool together);
   SegmentReport gather(SegmentReport mine);
 
@@ -71,6 +74,7 @@ class Player {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<InterfaceLog> interface_logs_;
   std::vector<SegmentReport> reports_;
+  std::vector<std::string> arriving_;  // reports of the others, by host, on process 0
   std::vector<StallReport> stalls_;
 
   // Of the current segment.

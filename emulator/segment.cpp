@@ -190,7 +190,7 @@ std::optional<SegmentReport> SegmentReport::from_blob(std::string_view blob) {
   return report;
 }
 
-Fidelity judge(const SegmentReport& sum, const JobSpec& spec, double dilation,
+Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
                double median_step_seconds) {
   Fidelity f;
   f.valid_for = {"bytes", "order"};

@@ -13,9 +13,9 @@
 
 namespace ghostrank {
 
-struct SegmentReport {
-  HostReport host;
-  std::vector<InterfaceReport> interfaces;
+// What every process learns of a segment, so that all judge it alike: of fixed size, however many
+// they are and whatever they traced.
+struct SegmentSummary {
   Histogram lateness_ns;
   Moment end;  // of the last rank
   Picoseconds wall_behind = 0;
@@ -24,6 +24,12 @@ struct SegmentReport {
   Picoseconds paced = 0, pace_error = 0;
   std::uint64_t events = 0, messages = 0, checked = 0, wrong = 0, spans_dropped = 0, strays = 0;
   std::uint64_t spilled = 0;  // ledgers that outgrew memory
+};
+
+// What only process 0 learns of the others.
+struct SegmentReport : SegmentSummary {
+  HostReport host;
+  std::vector<InterfaceReport> interfaces;
   std::vector<RowStats> rows;
   std::vector<LedgerRow> ledger;         // what did not go to a file
   std::vector<NicCount> spilled_by_nic;  // what did
@@ -41,7 +47,7 @@ struct SegmentReport {
 };
 
 // Whether the run did what it claims, by the thresholds of docs/accuracy.md.
-Fidelity judge(const SegmentReport& sum, const JobSpec& spec, double dilation,
+Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
                double median_step_seconds);
 
 // What `scale.dilation: auto` makes of a warm-up: it slows down where the machine did not keep up,

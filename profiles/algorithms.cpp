@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "profiles/content_hash.h"
 #include "profiles/error.h"
 #include "profiles/keys.h"
 #include "profiles/msccl_file.h"
@@ -25,13 +26,6 @@ std::string read_whole(const std::string& path) {
   std::string text{std::istreambuf_iterator<char>(in), {}};
   if (!in.good() && !in.eof()) throw Error(path + ": cannot be read", ErrorKind::usage);
   return text;
-}
-
-// FNV-1a: tells versions of a file apart, nothing more.
-std::uint64_t hash_of(std::string_view content) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : content) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
 }
 
 // What a call of it costs: every step that sends is one message.
@@ -79,7 +73,7 @@ std::string find_file(const std::string& path, const std::string& folder) {
 }
 
 void Algorithms::note_content(const std::string& name, std::string_view content) {
-  contents_ += name + " " + std::to_string(hash_of(content)) + "\n";
+  contents_ += name + " " + std::to_string(content_hash(content)) + "\n";
 }
 
 void Algorithms::load_plugin(const std::string& path, const std::string& folder) {

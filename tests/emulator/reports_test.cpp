@@ -1,4 +1,6 @@
-// What processes tell each other beside the data.
+// What processes tell each other beside the data: may be larger than a control message, and lets
+// all of them draw the same conclusions.
+#include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -10,6 +12,55 @@ namespace ghostrank {
 namespace {
 
 using testing::SmallJob;
+
+// More than a frame of the control plane holds: configurations are compared by their hashes.
+TEST(Agreement, AConfigurationMayBeLargerThanAControlMessage) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    const auto control = Control::meet(world);
+    SmallJob small(2, 1, FabricKind::ofi);
+    small.collective(Func::all_reduce, 1000);
+    LoadedJob job;
+    job.spec = small.spec;
+    job.config_json.assign(kMaxFrameBytes + 1, ' ');
+    Observer nobody;
+    const Result result = run_job(job, small.workload, *control, {}, nobody);
+    control->close();
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+  EXPECT_EQ(outcomes[0].said, "");
+}
+
+// Each process's report is larger than a frame: spans of its delays have labels of half a mebibyte.
+TEST(Reports, ATraceMayBeLargerThanAControlMessage) {
+  static constexpr std::size_t kLabel = 512 << 10, kSpans = 130;
+  static_assert(kLabel * kSpans > kMaxFrameBytes);
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    SmallJob job(2, 1, FabricKind::ofi);
+    job.spec.run.iterations = kSpans;
+    job.spec.run.stall_timeout_s = 20;
+    job.program().labels = {std::string(kLabel, 'x')};
+    job.compute(kPicosPerMicro).collective(Func::barrier, 0);
+    RunOptions options;
+    options.trace_ranks = {0, 1};
+    const auto control = Control::meet(world);
+    const Result result = job.run(*control, nullptr, options);
+    if (world.rank == 0) {
+      EXPECT_EQ(result.iterations.size(), kSpans);
+      std::size_t of_rank[2] = {};
+      for (const Span& span : result.spans) {
+        EXPECT_EQ(span.label.size(), kLabel);
+        ++of_rank[span.rank];
+      }
+      EXPECT_GE(of_rank[0], kSpans);
+      EXPECT_GE(of_rank[1], kSpans);
+    }
+    control->close();
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+  EXPECT_EQ(outcomes[0].said, "");
+}
 
 // Process 0, whose ledger fits into memory, learns that the other's did not.
 TEST(Reports, ALedgerThatOutgrowsMemoryOnOneHostSendsTheOthersToTheirFilesToo) {
@@ -36,6 +87,26 @@ TEST(Reports, ALedgerThatOutgrowsMemoryOnOneHostSendsTheOthersToTheirFilesToo) {
   testing::Pairs pairs;
   for (const char* host : {".0", ".1"}) testing::add_rows(options.spill_path + host, pairs);
   EXPECT_EQ(pairs.size(), static_cast<std::size_t>(testing::kUnevenPairs));
+}
+
+// What `auto` makes of a warm-up must be the same everywhere.
+TEST(Reports, AllProcessesJudgeByTheSameSummary) {
+  const auto outcomes = testing::run_processes(3, [](const World& world) {
+    SmallJob job(3, 1, FabricKind::ofi);
+    job.spec.run.iterations = 5;
+    job.compute(kPicosPerMilli).collective(Func::all_reduce, 10'000);
+    const auto control = Control::meet(world);
+    const Result result = job.run(*control);
+    control->close();
+    const Fidelity& f = result.fidelity;
+    std::ostringstream text;
+    text << result.interrupted << f.lateness_us_p50 << " " << f.lateness_us_p99 << " "
+         << f.lateness_us_max << " " << f.rate_error << " " << f.run_queue_wait << " "
+         << f.loop_busy;
+    return text.str();
+  });
+  testing::expect_all_ok(outcomes);
+  for (const auto& o : outcomes) EXPECT_EQ(o.said, outcomes[0].said);
 }
 
 }  // namespace

@@ -438,7 +438,9 @@ TEST(OverLibfabric, ProcessesWithDifferentJobsAreRefused) {
     return std::string("ran");
   });
   for (const auto& o : outcomes)
-    EXPECT_NE(o.said.find("plays another job than host 0"), std::string::npos) << o.said;
+    EXPECT_NE(o.said.find("plays another job than host 0: its job file or flags"),
+              std::string::npos)
+        << o.said;
 }
 
 // An all-reduce whose threadblocks wait for each other, from a file.
@@ -469,7 +471,9 @@ TEST(OverLibfabric, ProcessesWhoseAlgorithmFilesDifferAreRefused) {
     return std::string("ran");
   });
   for (const auto& o : outcomes)
-    EXPECT_NE(o.said.find("plays another job than host 0"), std::string::npos) << o.said;
+    EXPECT_NE(o.said.find("plays another job than host 0: its plugins or algorithm"),
+              std::string::npos)
+        << o.said;
 }
 
 TEST(OverLibfabric, AProviderThatDoesNotExistIsNamedWithTheOnesThatDo) {
