@@ -10,7 +10,7 @@ namespace {
 std::uint64_t split(std::uint64_t numel, std::uint64_t ways) { return (numel + ways - 1) / ways; }
 
 // The number in "e12.w1"; others are no experts.
-std::optional<std::uint64_t> expert_of(const Tensor& tensor) {
+std::optional<std::uint64_t> expert_of(const ParameterTensor& tensor) {
   if (tensor.name.size() < 2 || tensor.name[0] != 'e' ||
       std::isdigit(static_cast<unsigned char>(tensor.name[1])) == 0)
     return std::nullopt;
@@ -38,7 +38,7 @@ FsdpUnit unit_of(const JobSpec& spec, const FsdpMesh& mesh, const Layer& layer) 
   const auto ways = static_cast<std::uint64_t>(mesh.shard);
   FsdpUnit out;
   bool routed = false;
-  for (const Tensor& tensor : layer.parameters) {
+  for (const ParameterTensor& tensor : layer.parameters) {
     if (titan && tensor.name == "router_bias") continue;
     if (const auto expert = titan ? expert_of(tensor) : std::nullopt;
         expert && *expert < spec.model->transformer->experts.count) {

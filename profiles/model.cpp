@@ -14,7 +14,7 @@ std::size_t Model::tensors() const {
 std::uint64_t Model::parameters() const {
   std::uint64_t sum = 0;
   for (const Layer& layer : layers)
-    for (const Tensor& tensor : layer.parameters) sum += tensor.numel;
+    for (const ParameterTensor& tensor : layer.parameters) sum += tensor.numel;
   return sum;
 }
 

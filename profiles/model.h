@@ -27,7 +27,7 @@
 
 namespace ghostrank {
 
-struct Tensor {
+struct ParameterTensor {
   std::string name;  // within the layer: "attn.qkv.w"
   std::uint64_t numel = 0;
   std::uint64_t rows = 0;  // its first dimension; 0: it has one dimension only
@@ -36,7 +36,7 @@ struct Tensor {
 
 struct Layer {
   std::string name;  // "h.3"
-  std::vector<Tensor> parameters;
+  std::vector<ParameterTensor> parameters;
   double forward_flops = 0;               // per sample; 0 when measured
   Picoseconds forward = 0, backward = 0;  // measured, for the batch that was measured
 };

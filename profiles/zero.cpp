@@ -97,7 +97,7 @@ ZeroWriter::ZeroWriter(const JobSpec& spec)
   std::uint64_t start = 0;
   for (const Layer& layer : model_.layers) {
     Unit unit;
-    for (const Tensor& tensor : layer.parameters) {
+    for (const ParameterTensor& tensor : layer.parameters) {
       unit.held += tensor.numel;
       if (tensor.numel <= parallel_.persistence) continue;
       unit.numel += tensor.numel;
@@ -178,7 +178,7 @@ void ZeroWriter::release(std::size_t use) {
 
 // A bucket that the next tensor does not fit into is reduced first.
 void ZeroWriter::collect(const Layer& layer, std::uint64_t start) {
-  for (const Tensor& tensor : layer.parameters) start += tensor.numel;
+  for (const ParameterTensor& tensor : layer.parameters) start += tensor.numel;
   for (std::size_t i = layer.parameters.size(); i-- > 0;) {
     const std::uint64_t numel = layer.parameters[i].numel;
     if (open_ + numel > bucket_size_) reduce();

@@ -14,14 +14,14 @@ double real(std::uint64_t n) { return static_cast<double>(n); }
 
 std::uint64_t parameters_of(const Layer& layer) {
   std::uint64_t sum = 0;
-  for (const Tensor& tensor : layer.parameters) sum += tensor.numel;
+  for (const ParameterTensor& tensor : layer.parameters) sum += tensor.numel;
   return sum;
 }
 
 bool alike(const Layer& a, const Layer& b) {
   return a.forward_flops == b.forward_flops && a.forward == b.forward && a.backward == b.backward &&
          std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(),
-                    b.parameters.end(), [](const Tensor& x, const Tensor& y) {
+                    b.parameters.end(), [](const ParameterTensor& x, const ParameterTensor& y) {
                       return x.name == y.name && x.numel == y.numel;
                     });
 }

@@ -140,7 +140,7 @@ YamlValue layers_of(const std::shared_ptr<const Model>& model, const DeviceProfi
     layer.kind = YamlValue::Kind::map;
     numels.kind = YamlValue::Kind::list;
     numels.key = "parameters";
-    for (const Tensor& tensor : model->layers[i].parameters)
+    for (const ParameterTensor& tensor : model->layers[i].parameters)
       numels.children.push_back(text_child("", std::to_string(tensor.numel)));
     layer.children = {text_child("name", model->layers[i].name), numels,
                       text_child("forward_us", micros(times.layers[i].forward)),

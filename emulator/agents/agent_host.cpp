@@ -109,14 +109,19 @@ class AgentHost::Lent final : public Io {
   AgentHost& host_;
   State& state_;
   Moment now_;
-  RankTensor nothing_{nullptr, 1};
+  RankTensor nothing_{nullptr, Func::all_reduce, 1};
 };
+
+AgentHost::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t element)
+    : data_(data),
+      input_(func == Func::all_to_all || func == Func::all_to_all_v ? Buffer::input : Buffer::work),
+      element_(element) {}
 
 std::span<const std::byte> AgentHost::RankTensor::read(std::uint64_t first,
                                                        std::uint64_t elements) {
   if (!data_) return {};
   copy_.resize(elements * element_);
-  data_->read({first, elements, Buffer::work}, copy_.data());
+  data_->read({first, elements, input_}, copy_.data());
   return copy_;
 }
 
@@ -174,7 +179,7 @@ void AgentHost::on_call(AgentAddress who, const Collective& collective, DataType
   State& s = state_of(who);
   const Call call{s.calls++, collective, type};
   s.open.push_back(std::make_unique<OpenCall>(
-      OpenCall{call.number, &flight, RankTensor(data, collective.element_bytes)}));
+      OpenCall{call.number, &flight, RankTensor(data, collective.func, collective.element_bytes)}));
   tell(s, at, [&](Io& io) { s.agent->on_call(io, call); });
 }
 

@@ -78,12 +78,13 @@ class AgentHost {
  private:
   class RankTensor final : public Tensor {
    public:
-    explicit RankTensor(RankData* data, std::uint32_t element) : data_(data), element_(element) {}
+    RankTensor(RankData* data, Func func, std::uint32_t element);
     std::span<const std::byte> read(std::uint64_t first, std::uint64_t elements) override;
     void write(std::uint64_t first, std::span<const std::byte> elements) override;
 
    private:
     RankData* data_;
+    Buffer input_;  // where what the rank gives lies
     std::uint32_t element_;
     std::vector<std::byte> copy_;
   };

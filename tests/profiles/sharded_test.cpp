@@ -223,7 +223,7 @@ TEST(Zero, StageThreeKeepsWhatItUsesAgainSoon) {
     std::uint64_t gathered = 0, later = 0;
     for (auto layer = model.layers.rbegin(); layer != model.layers.rend(); ++layer) {
       std::uint64_t all = 0, large = 0;
-      for (const Tensor& tensor : layer->parameters) {
+      for (const ParameterTensor& tensor : layer->parameters) {
         all += tensor.numel;
         if (tensor.numel > 100'000) large += tensor.numel;
       }
@@ -246,7 +246,7 @@ TEST(Zero, StageThreePersistsSmallTensors) {
                     std::to_string(threshold));
     std::uint64_t large = 0;
     for (const Layer& layer : test::shipped_model("gpt2").layers)
-      for (const Tensor& tensor : layer.parameters)
+      for (const ParameterTensor& tensor : layer.parameters)
         if (tensor.numel > threshold) large += (tensor.numel + 3) / 4;
     CallSums three = sums(workload);
     EXPECT_EQ(three.bytes[Func::all_gather], 2 * large * 2) << threshold;
