@@ -1,24 +1,12 @@
 // Streams and events: what a rank does next. See shard.h.
 #include <bit>
 #include <cmath>
-#include <numbers>
 
 #include "emulator/assert.h"
+#include "emulator/jitter.h"
 #include "emulator/shard.h"
 
 namespace ghostrank {
-namespace {
-
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-double unit(std::uint64_t x) { return (static_cast<double>(x >> 11) + 0.5) * 0x1p-53; }
-
-}  // namespace
 
 void Shard::begin_iteration(RankState& r, Moment t) {
   const auto& programs = r.role->iterations;
@@ -162,17 +150,11 @@ Picoseconds Shard::slowed(const RankState& r, std::uint8_t stream, Picoseconds d
   return duration + std::llround(spec_.run.compute_slowdown * static_cast<double>(duration));
 }
 
-// The same delay on every fabric and every host layout: drawn from (seed, rank, iteration, stream,
-// position).
 Picoseconds Shard::with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const {
   if (spec_.run.jitter <= 0) return op.duration;
-  std::uint64_t h = mix(spec_.run.seed);
-  h = mix(h ^ static_cast<std::uint64_t>(r.id));
-  h = mix(h ^ (static_cast<std::uint64_t>(r.iteration) << 32 | r.streams[stream].pc << 8 | stream));
-  const double normal =
-      std::sqrt(-2 * std::log(unit(h))) * std::cos(2 * std::numbers::pi * unit(mix(h)));
-  const double factor = std::max(0.0, 1 + spec_.run.jitter * normal);
-  return static_cast<Picoseconds>(static_cast<double>(op.duration) * factor);
+  const double factor = jitter_factor(spec_.run.seed, static_cast<std::uint64_t>(r.id), r.iteration,
+                                      stream, r.streams[stream].pc, spec_.run.jitter);
+  return std::llround(static_cast<double>(op.duration) * factor);
 }
 
 void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,

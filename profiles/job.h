@@ -186,7 +186,7 @@ struct RunSpec {
   int warmup = 1;
   bool verify = false;
   std::uint64_t seed = 1;
-  double jitter = 0;            // relative standard deviation of compute delays
+  double jitter = 0;            // relative standard deviation of compute delays, lognormal
   double compute_slowdown = 0;  // share that a compute takes longer beside communication
   double stall_timeout_s = 60;
   int probe_ms = 200;  // load the fabric so long before the start; 0: do not

@@ -295,7 +295,10 @@ constexpr std::array kKeys{
     Key{"run.warmup", KeyType::integer, "1", "training steps before", 0, 1e6},
     Key{"run.verify", KeyType::boolean, "false", "give ranks real data and check every sum"},
     Key{"run.seed", KeyType::integer, "1", "of everything random", 0, kMaxSeed},
-    Key{"run.jitter", KeyType::number, "0", "relative standard deviation of compute delays", 0, 1},
+    Key{"run.jitter", KeyType::number, "0",
+        "relative standard deviation of compute delays: each is multiplied by a lognormal draw of "
+        "mean 1 and this deviation, from run.seed, the same on every fabric",
+        0, 1},
     Key{"run.compute_slowdown", KeyType::number, "0",
         "how much longer a compute takes that begins while a collective, a send or a receive of "
         "its rank is under way, which takes some of the GPU: 0.1 is a tenth",
