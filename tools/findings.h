@@ -25,6 +25,10 @@ Findings look_at_network();   // interfaces, congestion control
 Findings look_at_limits();    // open files, locked memory, huge pages, scheduler statistics
 Findings look_at_programs();  // GPU tools, launchers, PMIx
 
+// How TCP behaves: `control` is the kernel's congestion control, `available` those it has, both as
+// /proc/sys/net/ipv4 says them.
+Finding congestion_control_finding(const std::string& control, const std::string& available);
+
 // The first line of a small file; empty when it cannot be read.
 std::string first_line(const std::string& path);
 

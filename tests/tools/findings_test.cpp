@@ -1,0 +1,30 @@
+#include "tools/findings.h"
+
+#include <gtest/gtest.h>
+
+namespace ghostrank {
+namespace {
+
+TEST(Doctor, CallsBbrWeakBetweenProcessesOfOneMachine) {
+  for (const char* control : {"bbr", "bbr2"}) {
+    const Finding f = congestion_control_finding(control, "reno cubic bbr");
+    EXPECT_TRUE(f.weak);
+    EXPECT_NE(f.value.find("processes of one machine"), std::string::npos) << f.value;
+    EXPECT_EQ(f.remedy.rfind("sudo sysctl -w net.ipv4.tcp_congestion_control=cubic ", 0), 0u)
+        << f.remedy;
+  }
+}
+
+TEST(Doctor, LoadsCubicFirstWhereTheKernelDoesNotHaveIt) {
+  EXPECT_EQ(congestion_control_finding("bbr", "reno bbr")
+                .remedy.rfind("sudo modprobe tcp_cubic && sudo sysctl -w ", 0),
+            0u);
+}
+
+TEST(Doctor, LeavesOtherCongestionControlsAlone) {
+  for (const char* control : {"cubic", "reno", "dctcp", ""})
+    EXPECT_FALSE(congestion_control_finding(control, "reno cubic").weak) << control;
+}
+
+}  // namespace
+}  // namespace ghostrank
