@@ -184,12 +184,13 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
       plan.wire_messages == 0
           ? 1
           : 1 + static_cast<double>(credits) / static_cast<double>(plan.wire_messages);
-  double busiest = 0, burst = 0, most_handled = 0;
+  double busiest = 0, busiest_wire = 0, burst = 0, most_handled = 0;
   for (Load& load : loads) {
     load.inside = static_cast<double>(plan.work_inside_nodes) / processes;
     const double bytes = std::max(load.out_bytes, load.in_bytes);
     const double messages = std::max(load.out_messages, load.in_messages);
     const double wire = wire_bytes_per_second > 0 ? bytes / wire_bytes_per_second : 0;
+    busiest_wire = std::max(busiest_wire, wire);
     // In a burst all its NICs send, or receive, at their full rate.
     const auto nics = static_cast<double>(std::max(load.out_nics.size(), load.in_nics.size()));
     if (wire > 0) {
@@ -209,6 +210,7 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
   const double share = plan.wire_messages == 0
                            ? 0
                            : most_handled / static_cast<double>(plan.wire_messages) / threads;
+  c.wire_dilation = std::max(1.0, std::ceil(std::max(busiest_wire / step, burst) / kLoad));
   c.dilation_needed = std::max({1.0, std::ceil(std::max(busiest / step, burst) / kLoad),
                                 dilation_of_bursts(plan, share, seconds_per_message, step)});
   return c;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <malloc.h>
@@ -21,13 +20,12 @@
 #include "emulator/schedules.h"
 #include "emulator/traffic.h"
 #include "emulator/verify.h"
+#include "emulator/warmup.h"
 #include "profiles/device.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
 namespace {
-
-constexpr int kMostWarmupRetries = 3;
 
 // Of one rank.
 std::uint64_t buffer_elements(const Workload& workload, const Op& op) {
@@ -122,6 +120,8 @@ class Session::Play {
     result_.dilation = virtual_             ? 1
                        : spec_.dilation > 0 ? spec_.dilation
                                             : result_.capacity.dilation_needed;
+    result_.iterations_asked = phase_.iterations;
+    step_seconds_ = result_.capacity.step_seconds_at_least;
     malloc_trim(0);  // what planning has left: the engine's threads take their memory elsewhere
     note_limits();
     if (host_ == 0) observer_.on_start(result_);
@@ -215,21 +215,32 @@ class Session::Play {
     return segment;
   }
 
-  // Plays the warm-up; with `auto` again at a larger dilation while the machine does not keep up.
+  RunWindow window() const {
+    const bool keep = spec_.dilation > 0;
+    return {phase_.warmup, phase_.iterations, phase_.min_seconds, result_.capacity.wire_dilation,
+            keep};
+  }
+
+  // Plays the warm-up, and then others while there is something to learn from them. Those play the
+  // iterations that are measured later: how many there are changes neither what is measured nor its
+  // jitter, which is that of a run in virtual time.
   void warm_up() {
-    const int count = phase_.warmup;
-    for (int attempt = 0;; ++attempt) {
-      const SegmentReport sum = player_.play(next_segment(count), callbacks(true));
+    std::vector<WarmUp> played;
+    const std::uint32_t measured_from = next_ + static_cast<std::uint32_t>(phase_.warmup);
+    for (int count = phase_.warmup;;) {
+      const SegmentReport sum = player_.play(next_segment(count), callbacks(count, false));
+      next_ = measured_from;
       note_warmup_stalls();
-      const bool fixed = spec_.dilation > 0 || virtual_;
-      if (fixed || control_.stop() != Stop::none || attempt == kMostWarmupRetries) return;
-      const Fidelity f = judge(sum, spec_, result_.dilation, seconds(sum.end.at) / count);
-      const Slowing slowing = slowing_after(f);
-      if (slowing.factor == 1) return;
-      const double raised = std::ceil(result_.dilation * slowing.factor);
-      if (host_ == 0) observer_.on_dilation(result_.dilation, raised, slowing.reason);
-      result_.dilation = raised;
-      if (!slowing.again) return;
+      if (virtual_ || control_.stop() != Stop::none) return;
+      step_seconds_ = seconds(sum.end.at) / count;
+      played.push_back({result_.dilation, count, step_seconds_,
+                        judge(sum, spec_, result_.dilation, step_seconds_)});
+      const NextPlay next = after_warm_ups(played, window());
+      if (host_ == 0 && next.dilation != result_.dilation)
+        observer_.on_dilation(result_.dilation, next.dilation, next.reason);
+      result_.dilation = next.dilation;
+      if (!next.again) return;
+      count = next.iterations;
     }
   }
 
@@ -248,9 +259,12 @@ class Session::Play {
   }
 
   void measure() {
+    const double step = virtual_ ? 0 : step_seconds_ * result_.dilation;
+    const int count = iterations_to_measure(window(), step);
+    result_.iterations_asked = count;
     const std::int64_t began = monotonic_ns();
-    const Segment segment = next_segment(phase_.iterations);
-    const SegmentReport sum = player_.play(segment, callbacks(false));
+    const Segment segment = next_segment(count);
+    const SegmentReport sum = player_.play(segment, callbacks(count, true));
     result_.played_wall_seconds = seconds_since(began);
     result_.stalls = player_.stalls();
     std::vector<double> steps;
@@ -261,15 +275,22 @@ class Session::Play {
     note_cores();
   }
 
-  Player::Callbacks callbacks(bool warmup) {
-    const double all = phase_.warmup + phase_.iterations;
-    const double before = warmup ? 0 : phase_.warmup;
-    return {[this, warmup](int index, const IterationReport& report) {
-              if (!warmup) result_.iterations.push_back(report);
-              observer_.on_iteration(warmup ? index - phase_.warmup : index, report);
+  // For so many iterations; tells that they begin.
+  Player::Callbacks callbacks(int count, bool measured) {
+    if (host_ == 0) observer_.on_play(count, measured);
+    // Wall seconds; of virtual time nobody knows how many, and iterations have to do.
+    const double each = virtual_ ? 1 : std::max(step_seconds_ * result_.dilation, 1e-9);
+    const double before = !virtual_ ? seconds_since(played_from_ns_) : measured ? phase_.warmup : 0;
+    const double after = measured   ? 0
+                         : virtual_ ? phase_.iterations
+                                    : each * iterations_to_measure(window(), each);
+    const double all = before + each * count + after;
+    return {[this, count, measured](int index, const IterationReport& report) {
+              if (measured) result_.iterations.push_back(report);
+              observer_.on_iteration(measured ? index : index - count, report);
             },
-            [this, all, before](double iterations) {
-              observer_.on_progress(std::min(1.0, (before + iterations) / all),
+            [this, all, before, each](double iterations) {
+              observer_.on_progress(std::min(1.0, (before + each * iterations) / all),
                                     seconds_since(played_from_ns_));
             }};
   }
@@ -299,8 +320,9 @@ class Session::Play {
   Player player_;
   std::uint32_t next_ = 0;  // iteration
 
-  Phase phase_;    // that is played
-  Result result_;  // of it
+  Phase phase_;              // that is played
+  double step_seconds_ = 0;  // of it, emulated, as far as known
+  Result result_;            // of it
 };
 
 Session::Session(const LoadedJob& job, const Workload& workload, Control& control,
@@ -318,7 +340,7 @@ Result run_job(const LoadedJob& job, const Workload& workload, Control& control,
                const RunOptions& options, Observer& observer) {
   const RunSpec& run = job.spec.run;
   return Session(job, workload, control, options, observer)
-      .play({kInOrder, run.warmup, run.iterations, run.verify});
+      .play({kInOrder, run.warmup, run.iterations, run.verify, run.min_seconds});
 }
 
 }  // namespace ghostrank

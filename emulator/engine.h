@@ -30,13 +30,16 @@ class Observer {
   // Everything is connected and measured; `result` holds hosts, capacity, dilation. Nothing was
   // sent yet.
   virtual void on_start(const Result& /*result*/) {}
+  // So many iterations are played next, `measured` or as a warm-up; there may be several warm-ups.
+  virtual void on_play(int /*iterations*/, bool /*measured*/) {}
   // An iteration of the whole job has ended. Warm-up iterations have negative indexes: -1 is the
   // last.
   virtual void on_iteration(int /*index*/, const IterationReport& /*report*/) {}
   // About ten times a second: completed part of the whole run, 0..1, and wall seconds since the
   // start.
   virtual void on_progress(double /*fraction*/, double /*wall_seconds*/) {}
-  // `auto` dilation was raised after a warm-up with which the machine did not, or hardly, keep up.
+  // `auto` dilation was changed after a warm-up with which the machine did not, or hardly, keep up,
+  // or for which it was far slower than it had to be.
   virtual void on_dilation(double /*from*/, double /*to*/, const std::string& /*why*/) {}
 };
 
@@ -45,7 +48,8 @@ struct Phase {
   int program = kInOrder;  // the program of every role's `iterations`; kInOrder: iteration i plays
                            // its own, as Role says
   int warmup = 0, iterations = 1;
-  bool verify = false;  // give ranks real data; needs run.verify
+  bool verify = false;     // give ranks real data; needs run.verify
+  double min_seconds = 0;  // wall: more iterations, where so many are over sooner; real time only
 };
 
 // A workload and everything that is needed to play it, set up once: all processes have agreed, are
@@ -69,8 +73,8 @@ class Session {
   std::unique_ptr<Play> play_;
 };
 
-// A session of one phase: run.warmup and run.iterations of the workload, verified where run.verify
-// says so.
+// A session of one phase: run.warmup and run.iterations of the workload, more where run.min_seconds
+// says so, verified where run.verify does.
 Result run_job(const LoadedJob& job, const Workload& workload, Control& control,
                const RunOptions& options, Observer& observer);
 

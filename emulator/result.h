@@ -96,7 +96,6 @@ struct Fidelity {
   double rate_error = 0;      // paced rate against asked
   double run_queue_wait = 0;  // share of wall time spent runnable but not running; < 0: unreadable
   double loop_busy = 0;       // busiest shard
-  bool too_fast = false;      // a larger dilation would help; it does not against other load here
   std::string reason;         // why not faithful, in words
 };
 
@@ -112,6 +111,7 @@ struct Capacity {
   double local_messages = 0;                 // busiest process, one iteration
   double step_seconds_at_least = 0;          // emulated: compute, the busiest NIC, or latency
   double dilation_needed = 1;
+  double wire_dilation = 1;  // of it, for the wire alone: one that is too slow shows no lateness
 };
 
 struct Span {  // for the Chrome trace; emulated time
@@ -137,6 +137,7 @@ struct Result {
   double wall_seconds = 0;                  // of this machine, set-up and warm-up included
   double played_wall_seconds = 0;           // of the measured iterations alone
   std::vector<IterationReport> iterations;  // measured ones
+  int iterations_asked = 0;                 // so many when nothing interrupts them
   std::vector<CollectiveReport> collectives;
   double wire_bytes_per_iteration = 0, messages_per_iteration = 0;  // between emulated nodes
   double intra_node_bytes_per_iteration = 0, intra_node_messages_per_iteration = 0;

@@ -12,11 +12,6 @@ namespace {
 
 constexpr double kMostCritical = 0.01, kMostRateError = 0.01, kMostRunQueue = 0.01,
                  kMostBusy = 0.80;
-// What a larger dilation aims at, and what a warm-up may have for `auto` to leave it as it is: the
-// same work can be three times as late in a slow minute of a shared machine.
-constexpr double kAimCritical = 0.004, kAimBusy = 0.7, kCloseCritical = 0.005;
-constexpr double kLeastFactor = 1.25, kMostFactor = 4;
-
 std::string percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, share < 0.1 ? "%.2f %%" : "%.0f %%", share * 100);
@@ -221,7 +216,6 @@ Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
   say(f.critical_lateness > kMostCritical, "lateness on the critical path", f.critical_lateness,
       kMostCritical);
   say(f.rate_error > kMostRateError, "paced rate off by", f.rate_error, kMostRateError);
-  f.too_fast = !f.reason.empty() || f.loop_busy > kMostBusy;
   say(f.run_queue_wait > kMostRunQueue, "waiting for a core", f.run_queue_wait, kMostRunQueue);
   say(f.loop_busy > kMostBusy, "loop busy", f.loop_busy, kMostBusy);
   f.faithful = f.reason.empty();
@@ -230,21 +224,6 @@ Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
     if (spec.fabric.kind == FabricKind::ofi && dilation <= 1) f.valid_for.push_back("congestion");
   }
   return f;
-}
-
-Slowing slowing_after(const Fidelity& warmup) {
-  const bool close = warmup.faithful && warmup.critical_lateness > kCloseCritical;
-  const bool missed = !warmup.faithful && warmup.too_fast;
-  if (!close && !missed) return {};
-  // Lateness falls faster than dilation grows: it is what is left of bursts when the next one
-  // comes.
-  const double needed =
-      std::max(std::sqrt(warmup.critical_lateness / kAimCritical), warmup.loop_busy / kAimBusy);
-  Slowing s{std::clamp(needed, kLeastFactor, kMostFactor), missed, warmup.reason};
-  if (close)
-    s.reason = "lateness on the critical path " + percent(warmup.critical_lateness) +
-               " in the warm-up, too close to the limit (" + percent(kMostCritical) + ")";
-  return s;
 }
 
 }  // namespace ghostrank

@@ -50,13 +50,4 @@ struct SegmentReport : SegmentSummary {
 Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
                double median_step_seconds);
 
-// What `scale.dilation: auto` makes of a warm-up: it slows down where the machine did not keep up,
-// and plays the warm-up again, or where it hardly did: iterations may meet a slower moment.
-struct Slowing {
-  double factor = 1;   // of the dilation
-  bool again = false;  // the warm-up
-  std::string reason;
-};
-Slowing slowing_after(const Fidelity& warmup);
-
 }  // namespace ghostrank

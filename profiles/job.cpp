@@ -147,6 +147,7 @@ void read_fabric(const Settings& in, FabricSpec& out) {
 void read_run(const Settings& in, RunSpec& out) {
   out.iterations = in.small("run.iterations");
   out.warmup = in.small("run.warmup");
+  out.min_seconds = in.number("run.min_seconds");
   out.verify = in.boolean("run.verify");
   out.seed = static_cast<std::uint64_t>(in.integer("run.seed"));
   out.jitter = in.number("run.jitter");

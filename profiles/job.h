@@ -184,6 +184,7 @@ struct Background {
 struct RunSpec {
   int iterations = 5;
   int warmup = 1;
+  double min_seconds = 0;  // wall: more iterations where those are over sooner
   bool verify = false;
   std::uint64_t seed = 1;
   double jitter = 0;            // relative standard deviation of compute delays, lognormal

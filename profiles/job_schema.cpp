@@ -238,7 +238,7 @@ constexpr std::array kKeys{
         "how a large cluster fits few hosts: time is stretched", 0, 0, "dilate", "slice"},
     Key{"scale.dilation", KeyType::auto_number, "auto",
         "how much slower than real time; auto: the least that this machine keeps up with, as "
-        "measured before the run and in its warm-up",
+        "measured before the run and in its warm-ups",
         1, 1e9},
     Key{"scale.nodes", KeyType::string, kAbsent, "slice: nodes that are played", 0, 0, "", "",
         kLater},
@@ -293,6 +293,10 @@ constexpr std::array kKeys{
 
     Key{"run.iterations", KeyType::integer, "5", "training steps that are measured", 1, 1e6},
     Key{"run.warmup", KeyType::integer, "1", "training steps before", 0, 1e6},
+    Key{"run.min_seconds", KeyType::number, "0",
+        "wall seconds that the measured steps last at least, as far as the warm-up tells: where "
+        "run.iterations are over sooner, more are played, up to 100,000; not in virtual time",
+        0, 1e6},
     Key{"run.verify", KeyType::boolean, "false", "give ranks real data and check every sum"},
     Key{"run.seed", KeyType::integer, "1", "of everything random", 0, kMaxSeed},
     Key{"run.jitter", KeyType::number, "0",

@@ -137,6 +137,8 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   calls("run.warmup", flags.warmup, in_virtual_time ? 0 : kWarmup, "--warmup_iters");
   calls("run.iterations", flags.iterations, kIterations, "--iters");
   LoadedJob job = load_cluster_job(base, overrides.texts);
+  if (job.spec.run.min_seconds > 0)
+    throw Error("run.min_seconds: bench plays as many iterations as --iters says; leave it out");
   for (ConfigEntry& entry : job.entries) {
     const auto found = overrides.origins.find(entry.path);
     if (found != overrides.origins.end()) entry.origin = found->second;

@@ -53,12 +53,14 @@ Progress::Progress(std::FILE* out, Mode mode, int warmup, int iterations) : out_
   state_.warmup = warmup;
 }
 
+void Progress::plays(int iterations, bool measured) {
+  (measured ? state_.iterations : state_.warmup) = iterations;
+  state_.iteration = measured ? 0 : -iterations;
+}
+
 void Progress::iteration_ended(int index, double step_seconds) {
   state_.iteration = index;
   state_.step_seconds = step_seconds;
-  // The engine's own figure comes a few times a second only; an ended iteration is exact.
-  state_.fraction = std::max(state_.fraction, (index + 1.0 + state_.warmup) /
-                                                  std::max(1, state_.iterations + state_.warmup));
   if (mode_ == Mode::plain && state_.wall_seconds - last_plain_wall_ >= kPlainEverySeconds) {
     last_plain_wall_ = state_.wall_seconds;
     std::fprintf(out_, "%s\n", progress_text(state_).c_str());

@@ -220,12 +220,12 @@ void add_fidelity_facts(std::vector<Fact>& facts, const Result& result) {
 
 }  // namespace
 
-std::string verdict(const Result& result, int iterations_asked) {
+std::string verdict(const Result& result) {
   const Fidelity& f = result.fidelity;
   const std::string valid = f.valid_for.empty() ? "" : "; valid for " + joined(f.valid_for);
   if (!result.interrupted.empty()) {
     return "INCOMPLETE: " + std::to_string(result.iterations.size()) + " of " +
-           std::to_string(iterations_asked) + " iterations; " + result.interrupted;
+           std::to_string(result.iterations_asked) + " iterations; " + result.interrupted;
   }
   if (result.verify && result.verify->wrong_elements > 0) {
     return "WRONG: verification found " +
@@ -237,7 +237,7 @@ std::string verdict(const Result& result, int iterations_asked) {
 }
 
 std::string report(const LoadedJob& job, const Result& result, const Paint& paint) {
-  const std::string first = verdict(result, job.spec.run.iterations);
+  const std::string first = verdict(result);
   const bool good = first.rfind("faithful", 0) == 0 || first.rfind("modelled", 0) == 0;
   std::vector<Fact> head, times, traffic;
   add_job_facts(head, job, result);

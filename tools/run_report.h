@@ -13,7 +13,7 @@
 namespace ghostrank {
 
 // One line: faithful, modelled or not, and why; whether the run is complete and verified.
-std::string verdict(const Result& result, int iterations_asked);
+std::string verdict(const Result& result);
 
 // Verdict and tables.
 std::string report(const LoadedJob& job, const Result& result, const Paint& paint);

@@ -46,6 +46,8 @@ void RunWatch::on_start(const Result& started) {
   keep(partial_header(header));
 }
 
+void RunWatch::on_play(int iterations, bool measured) { progress_.plays(iterations, measured); }
+
 void RunWatch::on_iteration(int index, const IterationReport& report) {
   if (index >= 0) keep(partial_iteration(index, report));
   progress_.iteration_ended(index, report.seconds);
@@ -58,8 +60,9 @@ void RunWatch::on_progress(double fraction, double wall_seconds) {
 void RunWatch::on_dilation(double from, double to, const std::string& why) {
   if (options_.progress == Progress::Mode::silent) return;
   progress_.clear();
-  std::fprintf(stderr, "dilation raised from %s to %s: %s\n", significant(from).c_str(),
-               significant(to).c_str(), why.c_str());
+  std::fprintf(stderr, "dilation %s from %s to %s%s%s\n", to > from ? "raised" : "lowered",
+               significant(from).c_str(), significant(to).c_str(), why.empty() ? "" : ": ",
+               why.c_str());
 }
 
 void RunWatch::ended() { progress_.clear(); }

@@ -27,6 +27,7 @@ class RunWatch final : public Observer {
   RunWatch& operator=(const RunWatch&) = delete;
 
   void on_start(const Result& started) override;
+  void on_play(int iterations, bool measured) override;
   void on_iteration(int index, const IterationReport& report) override;
   void on_progress(double fraction, double wall_seconds) override;
   void on_dilation(double from, double to, const std::string& why) override;

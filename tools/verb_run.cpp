@@ -129,8 +129,8 @@ int write_files(const RunFlags& flags, Result& result, const Workload& workload,
 
 // The exit status of process 0, and on stderr why it is not 0.
 int outcome(const RunFlags& flags, const std::vector<Expectation>& expectations,
-            const LoadedJob& job, const Result& result, const Control& control, int signal) {
-  const std::string first = verdict(result, job.spec.run.iterations);
+            const Result& result, const Control& control, int signal) {
+  const std::string first = verdict(result);
   if (!result.interrupted.empty() || control.stop() != Stop::none) {
     failed(first);
     return std::max(1, stopped_status(control, signal));
@@ -199,7 +199,7 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
   if (!flags.quiet && flags.json != "-" && flags.csv != "-") {
     std::fputs(report(job, result, paint_for(STDOUT_FILENO)).c_str(), stdout);
   }
-  const int status = outcome(flags, expectations, job, result, *control, signals.received());
+  const int status = outcome(flags, expectations, result, *control, signals.received());
   control->close();
   return unwritten != 0 ? unwritten : status;
 }

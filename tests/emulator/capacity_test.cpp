@@ -46,6 +46,22 @@ TEST(AutoDilation, LetsAShortBurstBeLate) { EXPECT_EQ(dilation_of(10'000, 0), 1)
 
 TEST(AutoDilation, GrowsWithTheMeanLoadToo) { EXPECT_EQ(dilation_of(20'000'000, 1), 4); }
 
+TEST(AutoDilation, KnowsWhatTheWireAloneNeeds) {
+  JobSpec spec;  // two nodes on two machines
+  spec.cluster.nodes = 2;
+  spec.cluster.nic.rate_bps = 8e9;
+  spec.fabric.kind = FabricKind::ofi;
+  TrafficPlan plan;
+  plan.wire_messages = 20'000'000;
+  plan.pairs = {{0, spec.cluster.nics_per_node, 1e6, 20e6}};
+  plan.step_seconds_at_least = 1;
+  // A NIC sends 1 GB/s where the wire carries 0.5 GB/s, half of which is used.
+  const Capacity c = needs_of(spec, plan, 2, 1, 0.5e9, 1e-6);
+  EXPECT_EQ(c.wire_dilation, 4);
+  EXPECT_GT(c.dilation_needed, 4);  // for the messages
+  EXPECT_EQ(needs_of(spec, plan, 1, 1, 0, 1e-6).wire_dilation, 1);
+}
+
 TEST(TrafficPlan, LetsNoCallEndBeforeItsLongestChainOfMessages) {
   SmallJob job(8, 1, FabricKind::memory);
   job.spec.cluster.nic.latency = 10 * kPicosPerMicro;

@@ -328,34 +328,6 @@ TEST(Judge, CongestionIsValidOnlyUndilatedOnARealFabric) {
   EXPECT_FALSE(valid(FabricKind::virtual_time, 1));
 }
 
-TEST(Judge, SlowsDownAfterAWarmUpThatIsLateOrClose) {
-  const auto after = [](double critical, double busy) {
-    JobSpec spec;
-    SegmentReport sum;
-    sum.end = {kPicosPerSecond, static_cast<Picoseconds>(critical * 1e12)};
-    sum.loop_busy = busy;
-    return slowing_after(judge(sum, spec, 1, 1));
-  };
-  EXPECT_EQ(after(0.004, 0.1).factor, 1);
-  const Slowing close = after(0.008, 0.1), late = after(0.02, 0.1), busy = after(0.001, 0.9);
-  EXPECT_GT(close.factor, 1);
-  EXPECT_FALSE(close.again);
-  EXPECT_NE(close.reason.find("0.80 % in the warm-up"), std::string::npos) << close.reason;
-  EXPECT_GT(late.factor, close.factor);
-  EXPECT_TRUE(late.again);
-  EXPECT_NE(late.reason.find("critical path 2.00 %"), std::string::npos) << late.reason;
-  EXPECT_TRUE(busy.again);
-  EXPECT_EQ(after(5, 0.1).factor, 4);
-}
-
-TEST(Judge, DoesNotSlowDownForOtherLoad) {
-  JobSpec spec;
-  SegmentReport sum;
-  sum.end = {kPicosPerSecond, 0};
-  sum.run_queue_wait = 0.2;
-  EXPECT_EQ(slowing_after(judge(sum, spec, 1, 1)).factor, 1);
-}
-
 // What the ranks of an all-reduce hold, and what the first has when all have been added to it.
 class AllReduce {
  public:

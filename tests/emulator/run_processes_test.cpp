@@ -329,6 +329,28 @@ TEST(OverLibfabric, AProcessThatWasStoppedForTwoSecondsIsReportedAsAStall) {
   }
 }
 
+TEST(OverLibfabric, ProcessesAgreeOnHowLongToMeasure) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    const auto control = Control::meet(world);
+    SmallJob job(2, 1, FabricKind::ofi);
+    job.spec.dilation = 20;
+    job.spec.run.warmup = 1;
+    job.spec.run.iterations = 2;
+    job.spec.run.min_seconds = 0.5;
+    job.compute(kPicosPerMilli).collective(Func::all_reduce, 1000);
+    const Result result = job.run(*control);
+    EXPECT_EQ(result.interrupted, "");
+    if (world.rank == 0) {
+      EXPECT_EQ(std::ssize(result.iterations), result.iterations_asked);
+    }
+    control->close();
+    return std::to_string(result.iterations_asked);
+  });
+  testing::expect_all_ok(outcomes);
+  EXPECT_EQ(outcomes[0].said, outcomes[1].said);
+  EXPECT_GT(std::stoi(outcomes[0].said), 2);
+}
+
 TEST(OverLibfabric, AStallOfTheWarmUpIsANote) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

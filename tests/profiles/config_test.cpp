@@ -119,15 +119,16 @@ TEST(Config, TakesTheGradientTypeOfAMeasuredModel) {
 
 TEST(Config, FillsEveryPartOfTheJob) {
   const JobSpec job =
-      load_text(kHead +
-                "precision: {parameters: bf16, gradients: bfloat16, optimizer: sgd}\n"
-                "collectives: {allreduce: ring, channels: 4, slice: 512KiB, credits: 8}\n"
-                "fabric: {kind: ofi, provider: tcp;ofi_rxm, bind: 10.0.0.1, colocated: model, "
-                "payload: copied}\n"
-                "placement: cyclic\nscale: {dilation: 12.5}\n"
-                "parallel: {micro_batch: 3, launch: flat}\n"
-                "run: {iterations: 9, warmup: 0, verify: true, seed: 7, jitter: 0.1, "
-                "stall_timeout_s: 2.5, shards: 2}\n")
+      load_text(
+          kHead +
+          "precision: {parameters: bf16, gradients: bfloat16, optimizer: sgd}\n"
+          "collectives: {allreduce: ring, channels: 4, slice: 512KiB, credits: 8}\n"
+          "fabric: {kind: ofi, provider: tcp;ofi_rxm, bind: 10.0.0.1, colocated: model, "
+          "payload: copied}\n"
+          "placement: cyclic\nscale: {dilation: 12.5}\n"
+          "parallel: {micro_batch: 3, launch: flat}\n"
+          "run: {iterations: 9, warmup: 0, min_seconds: 1.5, verify: true, seed: 7, jitter: 0.1, "
+          "stall_timeout_s: 2.5, shards: 2}\n")
           .spec;
   EXPECT_EQ(job.precision.gradients, DataType::bfloat16);
   EXPECT_EQ(job.precision.optimizer, "sgd");
@@ -147,6 +148,7 @@ TEST(Config, FillsEveryPartOfTheJob) {
   EXPECT_EQ(job.parallel.launch, Launch::flat);
   EXPECT_EQ(job.run.iterations, 9);
   EXPECT_EQ(job.run.warmup, 0);
+  EXPECT_EQ(job.run.min_seconds, 1.5);
   EXPECT_TRUE(job.run.verify);
   EXPECT_EQ(job.run.seed, 7u);
   EXPECT_EQ(job.run.jitter, 0.1);

@@ -20,7 +20,8 @@ TEST(JobErrors, SuggestTheNearestKey) {
             "job.yaml:4:1: unknown key 'iterations'; did you mean run.iterations?");
   EXPECT_EQ(load_error(kHead + "run: {zzzzzzzzzz: 4}\n"),
             "job.yaml:4:7: unknown key 'run.zzzzzzzzzz'; known here: run.iterations, run.warmup, "
-            "run.verify, run.seed, run.jitter, run.compute_slowdown, run.stall_timeout_s, "
+            "run.min_seconds, run.verify, run.seed, run.jitter, run.compute_slowdown, "
+            "run.stall_timeout_s, "
             "run.shards, run.probe_ms, "
             "run.duration, run.until");
 }

@@ -43,6 +43,30 @@ TEST(Progress, OnATerminalRepaintsOneLineAndClearsItAtTheEnd) {
   EXPECT_EQ(log.substr(log.size() - 4), "\r\x1b[K");
 }
 
+TEST(Progress, CountsTheIterationsOfEveryWarmUpAndThoseThatAreMeasured) {
+  const Scratch scratch;
+  std::FILE* out = std::fopen((scratch / "log").c_str(), "w");
+  {
+    Progress progress(out, Progress::Mode::live, 1, 5);
+    double wall = 0;
+    const auto play = [&](int iterations, bool measured) {
+      progress.plays(iterations, measured);
+      for (int i = 0; i < iterations; ++i) {
+        progress.advanced(0.5, ++wall);
+        progress.iteration_ended(measured ? i : i - iterations, 0.5);
+      }
+    };
+    play(1, false);
+    play(3, false);
+    play(7, true);
+  }
+  std::fclose(out);
+  const std::string log = contents(scratch / "log");
+  for (const char* part : {"warm-up 1/1", "warm-up 2/3", "warm-up 3/3", "iteration 7/7"})
+    EXPECT_NE(log.find(part), std::string::npos) << part;
+  EXPECT_EQ(log.find("/5"), std::string::npos);
+}
+
 TEST(Progress, IsSilentWhenAskedTo) { EXPECT_EQ(played(Progress::Mode::silent, 3, 20), ""); }
 
 }  // namespace

@@ -9,29 +9,30 @@ namespace {
 using test::sample;
 
 TEST(Verdict, StandsFirstAndSaysWhatTheNumbersAreValidFor) {
-  EXPECT_EQ(verdict(sample(), 3), "faithful: this machine kept up; valid for bytes, order");
+  EXPECT_EQ(verdict(sample()), "faithful: this machine kept up; valid for bytes, order");
 }
 
 TEST(Verdict, GivesTheReasonOfAnUnfaithfulRun) {
   Result result = sample();
   result.fidelity.faithful = false;
   result.fidelity.reason = "loop busy 95 %";
-  EXPECT_EQ(verdict(result, 3), "NOT faithful: loop busy 95 %; valid for bytes, order");
+  EXPECT_EQ(verdict(result), "NOT faithful: loop busy 95 %; valid for bytes, order");
 }
 
 TEST(Verdict, PutsAnInterruptionAndWrongSumsBeforeEverythingElse) {
   Result result = sample();
   result.verify->wrong_elements = 7;
-  EXPECT_EQ(verdict(result, 3), "WRONG: verification found 7 wrong elements");
+  EXPECT_EQ(verdict(result), "WRONG: verification found 7 wrong elements");
   result.interrupted = "host 1 (beta) was lost";
-  EXPECT_EQ(verdict(result, 5), "INCOMPLETE: 3 of 5 iterations; host 1 (beta) was lost");
+  result.iterations_asked = 5;
+  EXPECT_EQ(verdict(result), "INCOMPLETE: 3 of 5 iterations; host 1 (beta) was lost");
 }
 
 TEST(Verdict, CallsVirtualTimeModelled) {
   Result result = sample();
   result.fidelity.faithful = false;
   result.fidelity.modelled = true;
-  EXPECT_EQ(verdict(result, 3).rfind("modelled: virtual time", 0), 0u);
+  EXPECT_EQ(verdict(result).rfind("modelled: virtual time", 0), 0u);
 }
 
 TEST(Report, NamesTheBusiestNicAndTheDilation) {

@@ -1,0 +1,255 @@
+// The policy behind `scale.dilation: auto`, against machines that answer a dilation with a
+// fidelity.
+#include "emulator/warmup.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+// What a machine is like: its loads at dilation 1. Busy time and waiting for a core are so much per
+// piece of work, and work becomes rarer with dilation; lateness falls faster.
+struct Machine {
+  double busy = 0.01, late = 1e-4, waits = 0, others_take = 0;
+  double step_seconds = 0.02;
+
+  Fidelity at(double dilation) const {
+    Fidelity f;
+    f.loop_busy = std::min(1.0, busy / dilation);
+    f.critical_lateness = late / (dilation * dilation);
+    f.run_queue_wait = others_take + waits / dilation;
+    f.faithful = f.loop_busy <= 0.8 && f.critical_lateness <= 0.01 && f.run_queue_wait <= 0.01;
+    if (!f.faithful) f.reason = "does not keep up";
+    return f;
+  }
+};
+
+struct Found {
+  std::vector<WarmUp> played;
+  double dilation = 0;
+  bool faithful_there() const {
+    return std::any_of(played.begin(), played.end(), [&](const WarmUp& w) {
+      return w.dilation == dilation && w.fidelity.faithful;
+    });
+  }
+};
+
+using Answer = std::function<Fidelity(double dilation, std::size_t time)>;
+
+Found find(double first, const RunWindow& window, double step_seconds, const Answer& answer) {
+  Found found;
+  double dilation = first;
+  int iterations = window.warmup;
+  for (;;) {
+    found.played.push_back(
+        {dilation, iterations, step_seconds, answer(dilation, found.played.size())});
+    const NextPlay next = after_warm_ups(found.played, window);
+    found.dilation = next.dilation;
+    if (!next.again || found.played.size() > 100) return found;
+    EXPECT_GE(next.iterations, window.warmup);
+    dilation = next.dilation;
+    iterations = next.iterations;
+  }
+}
+
+Found find(double first, const RunWindow& window, const Machine& machine) {
+  return find(first, window, machine.step_seconds,
+              [&](double dilation, std::size_t) { return machine.at(dilation); });
+}
+
+const RunWindow kFewSeconds{1, 5, 3, 1, false};
+
+TEST(AutoDilation, EndsWhereAWarmUpWasFaithfulAfterAFewWarmUps) {
+  for (const double first : {1.0, 3.0, 20.0, 500.0})
+    for (const double busy : {0.01, 0.5, 3.0, 30.0})
+      for (const double late : {1e-4, 0.02, 0.5, 20.0})
+        for (const double waits : {0.0, 0.05, 0.4}) {
+          const Machine machine{busy, late, waits};
+          const Found found = find(first, kFewSeconds, machine);
+          EXPECT_LE(found.played.size(), kMostWarmUps);
+          EXPECT_TRUE(found.faithful_there())
+              << first << " " << busy << " " << late << " " << waits << " -> " << found.dilation;
+        }
+}
+
+TEST(AutoDilation, SpeedsUpWhereThereIsALotOfRoom) {
+  EXPECT_EQ(find(20, kFewSeconds, Machine{}).dilation, 1);
+  const double found = find(64, kFewSeconds, Machine{.busy = 4}).dilation;
+  EXPECT_GE(found, 5);
+  EXPECT_LE(found, 16);
+}
+
+TEST(AutoDilation, GoesBackUpWhereASmallerDilationWasNotFaithful) {
+  // Bursts that come through at half the dilation not at all, without any sign before.
+  const Found found = find(20, kFewSeconds, 0.02, [](double dilation, std::size_t) {
+    return Machine{.busy = 1, .late = dilation < 20 ? 10.0 : 1e-4}.at(dilation);
+  });
+  EXPECT_EQ(found.dilation, 20);
+  EXPECT_TRUE(found.faithful_there());
+  EXPECT_LT(found.played.back().dilation, 20);
+}
+
+TEST(AutoDilation, NeverGoesBelowWhatTheWireCarries) {
+  RunWindow window = kFewSeconds;
+  window.least_dilation = 12;
+  EXPECT_EQ(find(12, window, Machine{}).dilation, 12);
+  EXPECT_EQ(find(40, window, Machine{}).dilation, 12);
+}
+
+TEST(AutoDilation, DoesNotSpeedUpWhatIsOverSoonerThanAnotherWarmUp) {
+  const RunWindow one_step{1, 1, 0, 1, false};
+  const Machine slow{.busy = 1, .step_seconds = 4};
+  const Found found = find(4, one_step, slow);
+  EXPECT_EQ(found.played.size(), 1u);
+  EXPECT_EQ(found.dilation, 4);
+  const RunWindow many_steps{1, 10, 0, 1, false};
+  EXPECT_LT(find(4, many_steps, slow).dilation, 4);
+}
+
+TEST(AutoDilation, LooksAgainForLongerAfterAShortWarmUp) {
+  // A moment's trouble in the first 20 ms.
+  const Found found = find(1, kFewSeconds, 0.02, [](double dilation, std::size_t time) {
+    return Machine{.late = time == 0 ? 0.3 : 1e-4}.at(dilation);
+  });
+  EXPECT_EQ(found.dilation, 1);
+  ASSERT_EQ(found.played.size(), 2u);
+  EXPECT_GE(found.played[1].wall_seconds(), 1);
+  // And the other way round: 20 ms without trouble are no proof.
+  const Found late = find(1, kFewSeconds, 0.02, [](double dilation, std::size_t time) {
+    return Machine{.late = time == 0 ? 1e-4 : 0.1}.at(dilation);
+  });
+  EXPECT_GT(late.dilation, 1);
+  EXPECT_TRUE(late.faithful_there());
+}
+
+TEST(AutoDilation, DoesNotLookForLongerThanIsMeasured) {
+  const RunWindow short_run{1, 5, 0, 1, false};
+  const Found found = find(1, short_run, Machine{});
+  ASSERT_EQ(found.played.size(), 2u);
+  EXPECT_EQ(found.played[1].iterations, 5);
+  const RunWindow as_long{5, 5, 0, 1, false};
+  EXPECT_EQ(find(1, as_long, Machine{}).played.size(), 1u);
+}
+
+TEST(AutoDilation, SlowsDownAfterAWarmUpThatCameClose) {
+  const Found found = find(1, kFewSeconds, Machine{.late = 0.008});
+  EXPECT_GT(found.dilation, 1);
+  EXPECT_LT(found.dilation, 4);
+  EXPECT_TRUE(found.faithful_there());
+}
+
+TEST(AutoDilation, StopsSlowingDownWhereOthersTakeTheCoresAnyway) {
+  const Found found = find(2, kFewSeconds, Machine{.others_take = 0.2});
+  EXPECT_EQ(found.dilation, 2);
+  EXPECT_LE(found.played.size(), 3u);
+}
+
+TEST(AutoDilation, SlowsDownForOthersWhereThatHelpsAndWarmUpsAreShort) {
+  const Machine shared{.waits = 0.3};
+  EXPECT_TRUE(find(1, kFewSeconds, shared).faithful_there());
+  const Machine long_steps{.waits = 0.3, .step_seconds = 4};
+  EXPECT_EQ(find(3, {1, 1, 0, 1, false}, long_steps).dilation, 3);
+}
+
+TEST(AutoDilation, PlaysNoOtherLongWarmUpAfterOneThatCameClose) {
+  const Found found = find(4, {1, 1, 0, 1, false}, Machine{.late = 0.1, .step_seconds = 4});
+  EXPECT_EQ(found.played.size(), 1u);
+  EXPECT_GT(found.dilation, 4);
+}
+
+TEST(AutoDilation, EndsAfterAFewWarmUpsOnAMachineThatNeverKeepsUp) {
+  const Found found = find(1, kFewSeconds, 0.02, [](double dilation, std::size_t time) {
+    return Machine{.late = time % 2 == 0 ? 1e9 : 1e7}.at(dilation);
+  });
+  EXPECT_LE(found.played.size(), kMostWarmUps);
+}
+
+TEST(AutoDilation, LeavesADilationOfTheJobAlone) {
+  RunWindow window{1, 5, 0, 1, true};
+  const Machine late{.late = 0.3};
+  EXPECT_EQ(find(3, window, late).played.size(), 1u);
+  EXPECT_EQ(find(3, window, late).dilation, 3);
+  window.min_seconds = 2;  // then a step's time is looked at for a while
+  EXPECT_EQ(find(3, window, late).played.size(), 2u);
+  EXPECT_EQ(find(3, window, late).dilation, 3);
+}
+
+TEST(MeasuredIterations, LastAsLongAsAskedFor) {
+  EXPECT_EQ(iterations_to_measure({1, 5, 3, 1, false}, 0.02), 150);
+  EXPECT_EQ(iterations_to_measure({1, 5, 3, 1, false}, 0.07), 43);
+}
+
+TEST(MeasuredIterations, AreNoFewerThanAskedFor) {
+  EXPECT_EQ(iterations_to_measure({1, 5, 3, 1, false}, 2), 5);
+  EXPECT_EQ(iterations_to_measure({1, 5, 0, 1, false}, 1e-6), 5);
+  EXPECT_EQ(iterations_to_measure({1, 5, 3, 1, false}, 0), 5);
+  EXPECT_EQ(iterations_to_measure({1, 5, 1e6, 1, false}, 1e-6), 100'000);
+}
+
+// What a run plays, in order.
+class Plays final : public Observer {
+ public:
+  void on_play(int iterations, bool measured) override { plays.emplace_back(iterations, measured); }
+  std::vector<std::pair<int, bool>> plays;
+};
+
+testing::SmallJob steps_of_a_millisecond(FabricKind kind) {
+  testing::SmallJob job(2, 1, kind);
+  job.spec.run.warmup = 1;
+  job.spec.run.iterations = 3;
+  job.spec.run.jitter = 0.5;
+  job.compute(kPicosPerMilli);
+  return job;
+}
+
+TEST(ARun, LastsAsLongAsTheJobAsks) {
+  testing::SmallJob job = steps_of_a_millisecond(FabricKind::memory);
+  job.spec.run.jitter = 0;
+  job.spec.run.min_seconds = 0.39;  // at 20 ms each
+  Plays plays;
+  const Result result = job.run(&plays);
+  EXPECT_EQ(result.iterations.size(), 20u);
+  EXPECT_EQ(result.iterations_asked, 20);
+  const std::vector<std::pair<int, bool>> expected{{1, false}, {20, false}, {20, true}};
+  EXPECT_EQ(plays.plays, expected);
+}
+
+TEST(ARun, KeepsToItsIterationsWhereTheyLastLongEnoughOrTimeIsVirtual) {
+  testing::SmallJob job = steps_of_a_millisecond(FabricKind::memory);
+  job.spec.run.min_seconds = 0.01;
+  EXPECT_EQ(job.run().iterations.size(), 3u);
+  job = steps_of_a_millisecond(FabricKind::virtual_time);
+  job.spec.run.min_seconds = 100;
+  EXPECT_EQ(job.run().iterations.size(), 3u);
+}
+
+TEST(ARun, WithoutWarmUpTakesTheLeastTimeThatAStepCanTake) {
+  testing::SmallJob job = steps_of_a_millisecond(FabricKind::memory);
+  job.spec.run.jitter = 0;
+  job.spec.run.warmup = 0;
+  job.spec.run.min_seconds = 0.39;
+  EXPECT_EQ(job.run().iterations.size(), 20u);
+}
+
+// The same delays, drawn by the iteration's number.
+TEST(ARun, MeasuresTheSameIterationsHoweverManyWarmUpsItTook) {
+  testing::SmallJob job = steps_of_a_millisecond(FabricKind::memory);
+  job.spec.run.min_seconds = 0.2;
+  Plays plays;
+  const Result here = job.run(&plays);
+  EXPECT_GT(plays.plays.size(), 2u);
+  const Result modelled = steps_of_a_millisecond(FabricKind::virtual_time).run();
+  ASSERT_EQ(modelled.iterations.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(here.iterations.at(i).seconds, modelled.iterations[i].seconds) << i;
+}
+
+}  // namespace
+}  // namespace ghostrank
