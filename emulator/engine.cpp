@@ -121,6 +121,7 @@ class Session::Play {
                        : spec_.dilation > 0 ? spec_.dilation
                                             : result_.capacity.dilation_needed;
     result_.iterations_asked = phase_.iterations;
+    result_.deterministic = virtual_ && spec_.run.jitter == 0;
     step_seconds_ = result_.capacity.step_seconds_at_least;
     malloc_trim(0);  // what planning has left: the engine's threads take their memory elsewhere
     note_limits();

@@ -138,6 +138,7 @@ struct Result {
   double played_wall_seconds = 0;           // of the measured iterations alone
   std::vector<IterationReport> iterations;  // measured ones
   int iterations_asked = 0;                 // so many when nothing interrupts them
+  bool deterministic = false;  // nothing in it varies by chance: virtual time without jitter
   std::vector<CollectiveReport> collectives;
   double wire_bytes_per_iteration = 0, messages_per_iteration = 0;  // between emulated nodes
   double intra_node_bytes_per_iteration = 0, intra_node_messages_per_iteration = 0;

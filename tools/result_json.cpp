@@ -58,11 +58,12 @@ Json iterations_json(const Result& result) {
 Json step_time_json(const Result& result) {
   std::vector<double> seconds;
   for (const IterationReport& i : result.iterations) seconds.push_back(i.seconds);
-  const Summary s = summarize(seconds);
+  const Summary s = result.deterministic ? summarize_exact(seconds) : summarize(seconds);
   Json json{{"median", or_null(s.median)},
             {"mean", or_null(s.mean)},
             {"cv", or_null(s.cv)},
-            {"ci95", s.ci95 ? Json::array({s.ci95->first, s.ci95->second}) : Json(nullptr)}};
+            {"ci95", s.ci95 ? Json::array({s.ci95->first, s.ci95->second}) : Json(nullptr)},
+            {"deterministic", result.deterministic}};
   if (s.p99) json["p99"] = *s.p99;
   return json;
 }

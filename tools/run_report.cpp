@@ -82,16 +82,19 @@ void add_job_facts(std::vector<Fact>& facts, const LoadedJob& job, const Result&
 
 std::string step_line(const Result& result) {
   const std::vector<double> seconds = over(result, &IterationReport::seconds);
-  const Summary s = summarize(seconds);
+  const Summary s = result.deterministic ? summarize_exact(seconds) : summarize(seconds);
   if (!s.median) return "no iteration was completed";
   std::string text = "median " + humane_seconds(*s.median);
+  const bool varies = s.cv.value_or(0) > 0;
+  if (result.deterministic && varies) text += ", mean " + humane_seconds(*s.mean);
   if (s.ci95) {
     text += ", mean " + humane_seconds(*s.mean) + " [" + humane_seconds(s.ci95->first) + ", " +
             humane_seconds(s.ci95->second) + "] (95 %)";
   }
   if (s.p99) text += ", p99 " + humane_seconds(*s.p99);
   text += ", " + humane_count(static_cast<double>(seconds.size()), "iteration");
-  if (s.cv) text += ", cv " + humane_percent(*s.cv);
+  if (s.cv && (varies || !result.deterministic)) text += ", cv " + humane_percent(*s.cv);
+  if (result.deterministic) text += ", deterministic";
   return text;
 }
 

@@ -58,4 +58,10 @@ Summary summarize(std::span<const double> samples) {
   return summary;
 }
 
+Summary summarize_exact(std::span<const double> samples) {
+  Summary summary = summarize(samples);
+  summary.ci95.reset();
+  return summary;
+}
+
 }  // namespace ghostrank

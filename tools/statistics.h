@@ -19,6 +19,10 @@ struct Summary {
 
 Summary summarize(std::span<const double> samples);
 
+// The same of what follows from the input alone, where chance has no part: without the interval,
+// which would claim a doubt that there is not.
+Summary summarize_exact(std::span<const double> samples);
+
 // Two-sided 95 % quantile of Student's t.
 double student_t95(int degrees_of_freedom);
 

@@ -295,5 +295,13 @@ TEST(VirtualTime, CountsATransferOnce) {
   EXPECT_EQ(result.collectives[0].bytes, 2 * 4000);
 }
 
+TEST(VirtualTime, IsDeterministicUnlessThereIsJitter) {
+  SmallJob job(2, 1, FabricKind::virtual_time);
+  job.compute(kPicosPerMilli);
+  EXPECT_TRUE(job.run().deterministic);
+  job.spec.run.jitter = 0.1;
+  EXPECT_FALSE(job.run().deterministic);
+}
+
 }  // namespace
 }  // namespace ghostrank

@@ -47,6 +47,21 @@ TEST(Report, NamesTheBusiestNicAndTheDilation) {
   EXPECT_NE(text.find("run queue wait unreadable"), std::string::npos);
 }
 
+TEST(Report, OfADeterministicRunSaysSoInPlaceOfAnInterval) {
+  const LoadedJob job;
+  Result result = sample();
+  EXPECT_NE(report(job, result, Paint{}).find("] (95 %)"), std::string::npos);
+  result.deterministic = true;
+  std::string text = report(job, result, Paint{});
+  EXPECT_EQ(text.find("95 %"), std::string::npos);
+  EXPECT_NE(text.find("median 500 ms, mean 500 ms, 3 iterations, cv 20 %, deterministic\n"),
+            std::string::npos)
+      << text;
+  result.iterations.assign(3, {0.5, 0.3, 0.2, 0});
+  text = report(job, result, Paint{});
+  EXPECT_NE(text.find("median 500 ms, 3 iterations, deterministic\n"), std::string::npos) << text;
+}
+
 TEST(IterationsCsv, HasOneRowPerMeasuredIteration) {
   EXPECT_EQ(iterations_csv(sample()),
             "job,provider,transport,ranks,dilation,iteration,seconds,compute_seconds,"

@@ -78,6 +78,26 @@ TEST(ResultJson, SaysNullForWhatIsUnknown) {
   EXPECT_TRUE(j["interrupted"].is_null());
 }
 
+TEST(ResultJson, OfADeterministicRunSaysSoInPlaceOfAnInterval) {
+  EXPECT_EQ(json::parse(result_json(sample()))["step_time"]["deterministic"], false);
+  EXPECT_EQ(json::parse(result_json(sample()))["step_time"]["ci95"].size(), 2u);
+  Result result = sample();
+  result.deterministic = true;
+  const json step = json::parse(result_json(result))["step_time"];
+  EXPECT_EQ(step["deterministic"], true);
+  EXPECT_TRUE(step["ci95"].is_null());
+  EXPECT_EQ(step["mean"], 0.5);
+  EXPECT_EQ(value_at(result, "step_time.deterministic"), 1);
+}
+
+TEST(ResultJson, OfADeterministicRunIsCompared) {
+  const Scratch scratch;
+  Result result = sample();
+  result.deterministic = true;
+  put(scratch / "r.json", result_json(result));
+  EXPECT_EQ(read_result(scratch / "r.json").step_median, 0.5);
+}
+
 TEST(ResultJson, GivesATailOnlyFromAHundredIterations) {
   Result result = sample();
   result.iterations.assign(99, {1, 1, 0, 0});

@@ -49,5 +49,12 @@ TEST(Statistics, TailIsTheNearestRankAndNeedsAHundredSamples) {
   EXPECT_EQ(summarize(samples).p99, 99.0);
 }
 
+TEST(Statistics, OfWhatChanceHasNoPartInHaveNoInterval) {
+  const Summary s = summarize_exact(std::vector{1.0, 2.0, 3.0});
+  EXPECT_FALSE(s.ci95);
+  EXPECT_EQ(s.mean, 2);
+  EXPECT_NEAR(*s.cv, 0.5, 1e-12);
+}
+
 }  // namespace
 }  // namespace ghostrank
