@@ -69,7 +69,7 @@ class Player {
   const int host_;
   const bool virtual_;
   const bool serves_;  // agents, some of which have no program
-  const int nics_;  // of the cluster
+  const int nics_;     // of the cluster
   std::uint32_t local_ranks_ = 0;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<InterfaceLog> interface_logs_;

@@ -374,8 +374,7 @@ Rank Shard::sender_of(const Event& e) const {
   const bool message = e.kind == Event::Kind::ingress || e.kind == Event::Kind::arrival ||
                        e.kind == Event::Kind::delivery;
   if (!message) return kNoRank;
-  if (e.message == MessageKind::note)
-    return cluster_.party(cluster_.schemes()[e.group], e.source);
+  if (e.message == MessageKind::note) return cluster_.party(cluster_.schemes()[e.group], e.source);
   const auto& members = workload_.groups[e.group & ~kPointToPoint].members;
   return members[static_cast<std::size_t>(e.source)];
 }

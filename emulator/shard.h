@@ -312,9 +312,9 @@ class Shard final : private NoteCarrier {
   std::vector<RankState> ranks_;  // then helpers, which play no program
   std::size_t players_ = 0;       // the ranks among them
   AgentHost agents_;
-  std::vector<std::uint16_t> scheme_row_;   // of the report, by scheme
-  std::vector<std::uint64_t> packets_of_;   // sent, by local index
-  std::vector<std::uint32_t> sequences_;  // collectives started: by rank, then by kind of group
+  std::vector<std::uint16_t> scheme_row_;  // of the report, by scheme
+  std::vector<std::uint64_t> packets_of_;  // sent, by local index
+  std::vector<std::uint32_t> sequences_;   // collectives started: by rank, then by kind of group
   std::uint32_t ranks_left_ = 0;
   std::vector<IterationPart> open_;  // iterations that not every rank here has ended
   TimerQueue<Event> timers_;

@@ -87,11 +87,14 @@ void Shard::carry(const LeavingNote& note) {
         note_to_process(note, party, started + late);
         continue;
       }
-      Moment t{started + d + cluster_.topology().latency(from.nic, to.nic) + late, note.ready.slip};
+      // The slower of the two NICs says when the last byte is there.
+      const Picoseconds behind = std::max(d, cluster_.topology().nic(to.nic).serialise(note.bytes));
+      Moment t{started + behind + cluster_.topology().latency(from.nic, to.nic) + late,
+               note.ready.slip};
       if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
-      deliver_note(note, party, t,
-                   cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress
-                                                             : Event::Kind::arrival);
+      deliver_note(
+          note, party, t,
+          cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival);
     }
   }
 }
@@ -103,7 +106,8 @@ std::array<Picoseconds, 2> Shard::misfortune(const LeavingNote& note, int from, 
   const PacketSpec& spec = spec_.fabric.packets;
   if (note.carriage != Carriage::packet) return copies;
   std::uint64_t& sent = packets_of_[note.sender.local];
-  RandomBits random({spec_.run.seed, segment_.first, static_cast<std::uint64_t>(note.party), ++sent});
+  RandomBits random(
+      {spec_.run.seed, segment_.first, static_cast<std::uint64_t>(note.party), ++sent});
   const Picoseconds late = kLateLatencies * cluster_.topology().latency(from, to);
   if (random.unit() < spec.loss) copies[0] = -1;
   if (random.unit() < spec.duplicates) copies[1] = 0;
@@ -179,8 +183,7 @@ void Shard::note_from_wire(Message m) {
                      cluster_.place(h.target).host == host_ &&
                      cluster_.place(h.target).shard == index_ && h.channel >> 8 < kDataTypes;
   const SchemeUse* use = known ? &cluster_.schemes()[h.group] : nullptr;
-  if (!known ||
-      h.source >= use->ends->size() + static_cast<Party>(use->helpers.size()) ||
+  if (!known || h.source >= use->ends->size() + static_cast<Party>(use->helpers.size()) ||
       h.number + use->ends->overhead_bytes() > h.bytes) {
     return fail("a note of scheme " + std::to_string(h.group) + " for party " +
                 std::to_string(h.target) + " came to host " + std::to_string(host_) +

@@ -129,9 +129,8 @@ class Planner {
         row.wire_credits += row.wire_messages - sent_before;
     }
     const std::uint64_t members = workload_.groups[call.group].members.size();
-    const bool one_delay =
-        models_nodes_ && call.from == kNoRank && members > 1 &&
-        cluster_.inside_node(call.group) && !scheme_of(call);
+    const bool one_delay = models_nodes_ && call.from == kNoRank && members > 1 &&
+                           cluster_.inside_node(call.group) && !scheme_of(call);
     plan_.work_inside_nodes += one_delay ? times * members : plan_.intra_messages - inside_before;
     std::uint64_t busiest = 0;
     for (const auto& [nic, bytes] : touched_) busiest = std::max(busiest, bytes);

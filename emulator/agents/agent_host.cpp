@@ -30,8 +30,8 @@ class AgentHost::Lent final : public Io {
     const SchemeUse& use = *state_.use;
     const std::uint64_t bytes = note_bytes(note, use.ends->overhead_bytes());
     if (!may_send(to, note, carriage, bytes)) return true;
-    const LeavingNote leaving{
-        state_.address, state_.party, state_.position, to, note, bytes, carriage, now_};
+    const LeavingNote leaving{state_.address, state_.party, state_.position, to,
+                              note,           bytes,        carriage,        now_};
     if (!host_.carrier_.has_room(leaving)) {
       if (!std::exchange(state_.waits_for_room, true)) host_.waiting_.push_back(&state_);
       return false;
@@ -79,8 +79,8 @@ class AgentHost::Lent final : public Io {
         return false;
       }
     if (note.words.size() > kMostWords) {
-      refuse("sends " + std::to_string(note.words.size()) + " bytes of words in one note; at most " +
-             std::to_string(kMostWords) + " are allowed");
+      refuse("sends " + std::to_string(note.words.size()) +
+             " bytes of words in one note; at most " + std::to_string(kMostWords) + " are allowed");
       return false;
     }
     if (carriage == Carriage::packet && bytes + kUdpAndIp > host_.mtu_) {

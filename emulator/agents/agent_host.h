@@ -36,8 +36,8 @@ struct AgentAddress {
 // A note as its sender hands it over; it and what it refers to are valid for the call only.
 struct LeavingNote {
   AgentAddress sender;
-  Rank party = kNoRank;     // the sender, of the job's parties
-  Party position = 0;       // in its communicator
+  Rank party = kNoRank;       // the sender, of the job's parties
+  Party position = 0;         // in its communicator
   std::span<const Party> to;  // positions
   const Note& note;
   std::uint64_t bytes;  // on the wire

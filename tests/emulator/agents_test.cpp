@@ -1,0 +1,150 @@
+// Schemes with agents in the engine: real sums on every fabric, what the ledger counts, helpers
+// beside ranks and on servers, losses, and calls that do not fit.
+#include <gtest/gtest.h>
+
+#include "profiles/algorithms.h"
+#include "profiles/error.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+SmallJob agents_job(const std::string& scheme, FabricKind kind, int nodes = 3, int gpus = 2) {
+  SmallJob job(nodes, gpus, kind);
+  Algorithms algorithms;
+  algorithms.load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
+  job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+  job.spec.collectives.allreduce = "test/" + scheme;
+  job.spec.cluster.nic = {100e9, 5 * kPicosPerMicro};
+  job.spec.cluster.servers.count = 2;
+  job.spec.cluster.servers.nic = {200e9, 3 * kPicosPerMicro};
+  job.spec.run.iterations = 3;
+  return job;
+}
+
+std::string plan_text(const SmallJob& job) {
+  Result planned;
+  const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+  planned.pairs = plan.pairs;
+  planned.intra_node_bytes_per_iteration = static_cast<double>(plan.intra_bytes);
+  planned.intra_node_messages_per_iteration = static_cast<double>(plan.intra_messages);
+  return testing::ledger_text(planned);
+}
+
+TEST(Agents, SumRealDataAndSendWhatThePlanSays) {
+  for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time}) {
+    for (const char* scheme : {"at-server", "in-packets"}) {
+      for (const DataType type : {DataType::int32, DataType::float32, DataType::bfloat16}) {
+        SCOPED_TRACE(scheme);
+        SmallJob job = agents_job(scheme, kind);
+        job.spec.run.verify = true;
+        job.spec.run.shards = 2;
+        job.collective(Func::all_reduce, 1001, type).compute(kPicosPerMicro);
+        job.collective(Func::all_reduce, 1, type).collective(Func::broadcast, 50, type, 1);
+        const Result result = job.run();
+        EXPECT_EQ(result.interrupted, "");
+        EXPECT_EQ(result.verify->checked_elements, 3u * 6u * (1001u + 1u + 50u));
+        EXPECT_EQ(result.verify->wrong_elements, 0u);
+        if (std::string(scheme) == "at-server" || kind == FabricKind::virtual_time) {
+          EXPECT_EQ(testing::ledger_text(result), plan_text(job));  // else late timers send again
+        }
+      }
+    }
+  }
+}
+
+// Two ranks of a node each; what is there at the same time waits at the server's NIC and processor.
+TEST(Agents, TakeTheTimeOfTheirLinksAndProcessors) {
+  SmallJob job = agents_job("at-server", FabricKind::virtual_time, 4, 1);
+  job.spec.run.iterations = 1;
+  job.collective(Func::all_reduce, 1'000'000);
+  const double bytes = 4e6 + 16, out = bytes * 8 / 100e9, in = bytes * 8 / 200e9;
+  const double latency = 4e-6, add = 4e6 * 50e-12;
+  // The first is in after its rank's egress; to add one takes longer than the next one's ingress;
+  // the sum leaves once for all, and a rank's NIC is slower than the server's.
+  ASSERT_GT(add, in);
+  const double expected = out + latency + 4 * add + out + latency;
+  EXPECT_NEAR(job.run().iterations.at(0).seconds, expected, expected * 1e-3);
+}
+
+TEST(Agents, FallAlikeForEveryNumberOfShards) {
+  for (const double loss : {0.0, 0.05}) {
+    SmallJob job = agents_job("in-packets", FabricKind::virtual_time, 8, 1);
+    job.spec.fabric.packets.loss = loss;
+    job.spec.fabric.packets.duplicates = loss;
+    job.spec.fabric.packets.reordering = loss;
+    job.spec.run.verify = true;
+    job.compute(kPicosPerMicro).collective(Func::all_reduce, 10'000);
+    testing::expect_alike_with_shards(job, {2, 3, 5});
+  }
+}
+
+TEST(Agents, SurviveLossesMadeOnPurpose) {
+  for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time}) {
+    SmallJob job = agents_job("in-packets", kind);
+    job.spec.run.verify = true;
+    job.spec.dilation = kind == FabricKind::memory ? 20 : 0;
+    job.spec.fabric.packets = {0.1, 0.05, 0.2, 1500};
+    job.collective(Func::all_reduce, 30'000).collective(Func::all_reduce, 500);
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    EXPECT_EQ(result.verify->wrong_elements, 0u);
+    EXPECT_EQ(result.verify->checked_elements, 3u * 6u * 30'500u);
+    EXPECT_GT(result.messages_per_iteration, plan_traffic(job.spec, job.workload).wire_messages);
+  }
+}
+
+TEST(Agents, ServeFromBesideTheGpus) {
+  SmallJob job = agents_job("in-packets", FabricKind::virtual_time);
+  job.spec.cluster.servers.colocated = true;
+  job.spec.run.verify = true;
+  job.collective(Func::all_reduce, 5000);
+  const Result result = job.run();
+  EXPECT_EQ(result.verify->wrong_elements, 0u);
+  EXPECT_EQ(testing::ledger_text(result), plan_text(job));
+  EXPECT_GT(result.intra_node_bytes_per_iteration, 0);
+}
+
+TEST(Agents, ServeSeveralCommunicators) {
+  SmallJob job = agents_job("at-server", FabricKind::memory, 4, 2);
+  job.workload.groups.clear();
+  for (Rank half = 0; half < 2; ++half)
+    job.workload.groups.push_back({0, {half, 2 + half, 4 + half, 6 + half}});
+  job.spec.run.verify = true;
+  job.collective(Func::all_reduce, 700);
+  const Result result = job.run();
+  EXPECT_EQ(result.verify->checked_elements, 3u * 8u * 700u);
+  EXPECT_EQ(result.verify->wrong_elements, 0u);
+  EXPECT_EQ(testing::ledger_text(result), plan_text(job));
+}
+
+std::string error_of(const SmallJob& job) {
+  try {
+    job.run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Agents, AreRefusedWithAReason) {
+  SmallJob job = agents_job("at-server", FabricKind::memory);
+  job.collective(Func::all_reduce, 10, DataType::uint8);
+  EXPECT_NE(error_of(job).find("bytes cannot be added up"), std::string::npos) << error_of(job);
+  job = agents_job("at-server", FabricKind::memory);
+  job.spec.cluster.servers.count = 0;
+  job.collective(Func::all_reduce, 10);
+  EXPECT_NE(error_of(job).find("add  servers: {count: 1}"), std::string::npos) << error_of(job);
+}
+
+TEST(Agents, SendNoPacketThatIsTooLarge) {
+  SmallJob job = agents_job("in-packets", FabricKind::virtual_time);
+  job.spec.fabric.packets.mtu = 576;
+  job.collective(Func::all_reduce, 1000);
+  EXPECT_NE(job.run().interrupted.find("fabric.packets.mtu (576)"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,173 @@
+// Schemes for the engine's tests: sums at servers.
+//
+//   at-server   one server adds up; reliable notes; each rank's whole contribution in one
+//   in-packets  two servers share the blocks; packets, which ranks send again after a while
+//   greedy      sends without end until there is no room, then goes on
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "collectives/agent.h"
+#include "collectives/plugin.h"
+
+namespace {
+
+using namespace ghostrank;
+
+constexpr Picoseconds kAgain = 200'000'000;  // 200 us
+constexpr Picoseconds kPerByte = 50;         // 20 GB/s
+enum Tag : std::uint8_t { part = 1, sum };
+
+struct Options {
+  std::uint64_t block = ~std::uint64_t{0};  // elements of a note
+  int servers = 1;
+  Carriage carriage = Carriage::reliable;
+};
+
+std::uint64_t blocks_of(const Options& o, std::uint64_t count) {
+  return count == 0 ? 1 : (count - 1) / o.block + 1;
+}
+
+class Worker final : public Agent {
+ public:
+  Worker(const Options& o, int size) : o_(o), size_(size) {}
+  void on_call(Io& io, const Call& call) override {
+    call_ = call;
+    left_.assign(blocks_of(o_, call.collective.count), true);
+    missing_ = left_.size();
+    next_ = 0;
+    on_room(io);
+    if (o_.carriage == Carriage::packet) io.arm(0, kAgain);
+  }
+  void on_room(Io& io) override {
+    while (next_ < left_.size() && send(io, next_)) ++next_;
+  }
+  void on_timer(Io& io, std::uint32_t) override {
+    for (std::size_t b = 0; b < next_; ++b)
+      if (left_[b]) send(io, b);
+    io.arm(0, kAgain);
+  }
+  void on_note(Io& io, Party, const Note& note) override {
+    if (note.call != call_.number || note.index >= left_.size() || !left_[note.index]) return;
+    left_[note.index] = false;
+    io.tensor(note.call).write(note.index * o_.block, note.content);
+    if (--missing_ > 0) return;
+    io.disarm(0);
+    io.done(note.call);
+  }
+
+ private:
+  bool send(Io& io, std::size_t b) {
+    const std::uint64_t first = b * o_.block;
+    Note note{.tag = part, .call = call_.number, .index = static_cast<std::uint32_t>(b)};
+    note.type = call_.type;
+    note.elements = std::min(o_.block, call_.collective.count - first);
+    note.content = io.tensor(call_.number).read(first, note.elements);
+    return io.send(size_ + static_cast<Party>(b) % o_.servers, note, o_.carriage);
+  }
+
+  const Options o_;
+  const int size_;
+  Call call_;
+  std::vector<bool> left_;
+  std::size_t missing_ = 0, next_ = 0;
+};
+
+class Server final : public Agent {
+ public:
+  Server(const Options& o, int size) : o_(o), size_(size) {}
+  void on_note(Io& io, Party from, const Note& note) override {
+    Slot& slot = slots_[{note.call, note.index}];
+    slots_.erase({note.call - 2, note.index});  // nobody is two calls behind
+    if (slot.heard.empty()) slot.heard.resize(static_cast<std::size_t>(size_));
+    const auto f = static_cast<std::size_t>(from);
+    if (slot.heard[f] && slot.count < size_) return;
+    Note out = note;
+    out.tag = sum;
+    if (slot.heard[f]) {  // it has missed the sum
+      out.content = slot.sum.content();
+      io.send(from, out, o_.carriage);
+      return;
+    }
+    slot.heard[f] = true;
+    slot.sum.add(note);
+    io.spend(kPerByte * static_cast<Picoseconds>(note.elements * bytes_of(note.type)));
+    if (++slot.count < size_) return;
+    out.content = slot.sum.content();
+    std::vector<Party> all;
+    for (Party p = 0; p < size_; ++p) all.push_back(p);
+    io.send(all, out, o_.carriage);
+  }
+
+ private:
+  struct Slot {
+    Sum sum;
+    std::vector<bool> heard;
+    int count = 0;
+  };
+  const Options o_;
+  const int size_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Slot> slots_;
+};
+
+class SumAtServers final : public Ends {
+ public:
+  SumAtServers(int size, const Options& o) : Ends(size), o_(o) {}
+  std::vector<Helper> helpers() const override {
+    return std::vector<Helper>(static_cast<std::size_t>(o_.servers));
+  }
+  std::unique_ptr<Agent> agent(Party party) const override {
+    if (party < size()) return std::make_unique<Worker>(o_, size());
+    return std::make_unique<Server>(o_, size());
+  }
+  std::vector<Edge> traffic(const Call& call) const override {
+    std::vector<Edge> edges;
+    for (Party server = 0; server < o_.servers; ++server) {
+      std::uint64_t messages = 0, bytes = 0;
+      for (std::uint64_t b = static_cast<std::uint64_t>(server);
+           b < blocks_of(o_, call.collective.count); b += static_cast<std::uint64_t>(o_.servers)) {
+        ++messages;
+        bytes += overhead_bytes() + std::min(o_.block, call.collective.count - b * o_.block) *
+                                        call.collective.element_bytes;
+      }
+      if (messages == 0) continue;
+      for (Party rank = 0; rank < size(); ++rank) {
+        edges.push_back({rank, size() + server, bytes, messages, o_.carriage});
+        edges.push_back({size() + server, rank, bytes, messages, o_.carriage});
+      }
+    }
+    return edges;
+  }
+  std::uint64_t overhead_bytes() const override { return 16; }
+  Survives survives() const override {
+    const bool packets = o_.carriage == Carriage::packet;
+    return {packets, packets, packets, packets};
+  }
+  std::string refuses(const Call& call) const override {
+    return call.type == DataType::uint8 ? "bytes cannot be added up" : "";
+  }
+
+ private:
+  const Options o_;
+};
+
+Algorithm row(std::string_view name, const Options& o) {
+  return {.library = "test",
+          .func = Func::all_reduce,
+          .name = name,
+          .ends = [o](int size, const Communicator&) -> std::unique_ptr<Ends> {
+            return std::make_unique<SumAtServers>(size, o);
+          }};
+}
+
+const Algorithm kRows[]{
+    row("at-server", {}),
+    row("in-packets", {.block = 256, .servers = 2, .carriage = Carriage::packet}),
+    row("greedy", {.block = 1}),
+};
+
+}  // namespace
+
+GHOSTRANK_PLUGIN(kRows)
