@@ -20,7 +20,7 @@ std::vector<std::string> devices_of(const JobSpec& spec, const HostEntry* entry,
   std::vector<std::string> devices;
   if (entry)
     for (const HostNic& nic : entry->nics) devices.push_back(nic.device);
-  if (!devices.empty() || spec.fabric.kind != FabricKind::ofi || world.size == 1) return devices;
+  if (!devices.empty() || !is_network(spec.fabric.kind) || world.size == 1) return devices;
   const std::string towards =
       spec.fabric.bind.empty() ? local_address_towards(world.master_address) : spec.fabric.bind;
   for (const Interface& i : list_interfaces()) {

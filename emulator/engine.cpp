@@ -37,7 +37,7 @@ std::uint64_t buffer_elements(const Workload& workload, const Op& op) {
 }
 
 void refuse_what_cannot_run(const JobSpec& spec, const Workload& workload, int processes) {
-  if (processes > 1 && spec.fabric.kind != FabricKind::ofi) {
+  if (processes > 1 && !is_network(spec.fabric.kind)) {
     throw Error("fabric.kind: memory and virtual run in one process, here are " +
                 std::to_string(processes) + " (WORLD_SIZE); start one, or set fabric.kind=ofi");
   }
@@ -175,7 +175,7 @@ class Session::Play {
   }
 
   void note_limits() {
-    if (spec_.fabric.kind == FabricKind::ofi) {
+    if (is_network(spec_.fabric.kind)) {
       if (flows_.flows().empty()) {
         result_.notes.push_back(
             "one process: nothing crossed the fabric; start several (WORLD_SIZE) to use it");

@@ -34,7 +34,7 @@ class FlowSetup {
   OpenedFlows open() {
     check_this_host(spec_, host_, control_.world().size);
     check_limits();
-    for (int s = 0; s < shards_; ++s) open_fabric(s);
+    for (int s = 0; s < shards_; ++s) open_endpoints(s);
     exchange_addresses();
     if (wire_) refuse_short_cuts();
     for (int s = 0; s < shards_; ++s) connect(s);
@@ -45,7 +45,7 @@ class FlowSetup {
 
  private:
   struct Bound {
-    std::string blob, plain;  // for libfabric; for people and routes
+    std::string blob, plain;  // for the fabric; for people and routes
   };
 
   std::vector<std::string> gathered(std::string_view blob) {
@@ -94,8 +94,8 @@ class FlowSetup {
   }
 
   // Where it binds: chosen inside its namespace, or towards the rendezvous.
-  OfiBinding binding_of(const FlowEndpoint& e) const {
-    OfiBinding binding{"", namespace_of(e)};
+  EndpointBinding binding_of(const FlowEndpoint& e) const {
+    EndpointBinding binding{"", namespace_of(e)};
     const InNamespace inside(binding.network_namespace);
     const World& world = control_.world();
     const HostEntry* entry = host_entry(spec_, host_, world.size);
@@ -107,8 +107,8 @@ class FlowSetup {
     return binding;
   }
 
-  void open_fabric(int shard) {
-    OfiOptions o;
+  void open_endpoints(int shard) {
+    FabricOptions o;
     o.provider = spec_.fabric.provider;
     o.nonce = nonce_;
     o.keep_payload = spec_.run.verify;
@@ -124,11 +124,11 @@ class FlowSetup {
       plain_[i] = o.endpoints.back().address;
     }
     if (o.endpoints.empty()) o.endpoints.push_back(binding_of({host_, shard, -1, -1, 0}));
-    for (const OfiBinding& b : o.endpoints) note_interfaces(b);
-    out_.fabrics.push_back(OfiFabric::open(o));
+    for (const EndpointBinding& b : o.endpoints) note_interfaces(b);
+    out_.fabrics.push_back(open_fabric(spec_.fabric.kind, o));
   }
 
-  void note_interfaces(const OfiBinding& binding) {
+  void note_interfaces(const EndpointBinding& binding) {
     for (CountedInterface& counted :
          counted_interfaces(binding.network_namespace, binding.address)) {
       const auto at = std::lower_bound(out_.interfaces.begin(), out_.interfaces.end(), counted);
@@ -202,7 +202,7 @@ class FlowSetup {
   }
 
   void connect(int shard) {
-    std::vector<OfiFlow> list;
+    std::vector<FabricFlow> list;
     for (const FlowEnd& e : flows_.of(host_, shard)) {
       const Flow& flow = flows_.flows()[static_cast<std::size_t>(e.flow)];
       const auto near = static_cast<std::size_t>(e.end), far = 1 - near;
@@ -248,7 +248,7 @@ class FlowSetup {
   void poll(std::vector<std::size_t>& awaited) {
     std::vector<Message> arrived;
     for (std::size_t s = 0; s < awaited.size(); ++s) {
-      OfiFabric& fabric = *out_.fabrics[s];
+      NetworkFabric& fabric = *out_.fabrics[s];
       fabric.poll(arrived);
       awaited[s] -= arrived.size();
       if (arrived.empty() && awaited.size() == 1)

@@ -11,15 +11,15 @@
 
 #include "emulator/control.h"
 #include "emulator/counters.h"
-#include "emulator/fabric/ofi.h"
+#include "emulator/fabric/open.h"
 #include "emulator/flows.h"
 #include "profiles/job.h"
 
 namespace ghostrank {
 
 struct OpenedFlows {
-  std::vector<std::unique_ptr<OfiFabric>> fabrics;  // of this process, by shard
-  std::vector<CountedInterface> interfaces;         // that this process binds to, each once
+  std::vector<std::unique_ptr<NetworkFabric>> fabrics;  // of this process, by shard
+  std::vector<CountedInterface> interfaces;             // that this process binds to, each once
   // By process of the job.
   std::vector<std::string> providers, transports;
 };

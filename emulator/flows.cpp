@@ -25,7 +25,7 @@ Flows::Flows(const JobSpec& spec, const Workload& workload, const Cluster& clust
       wire_(spec.fabric.colocated == Colocated::wire),
       shards_(cluster.shards()),
       ends_(static_cast<std::size_t>(cluster.hosts() * cluster.shards())) {
-  if (spec.fabric.kind != FabricKind::ofi || (cluster.hosts() == 1 && !wire_)) return;
+  if (!is_network(spec.fabric.kind) || (cluster.hosts() == 1 && !wire_)) return;
   if (kind_ == FlowKind::process) {
     add_all_pairs(cluster.parties());
   } else {

@@ -43,7 +43,7 @@ void check_placement(const JobSpec& spec, int processes) {
 }  // namespace
 
 void check_hosts(const JobSpec& spec, int processes) {
-  if (spec.fabric.kind != FabricKind::ofi) return;
+  if (!is_network(spec.fabric.kind)) return;
   const auto listed = static_cast<int>(spec.hosts.size());
   if (listed > 0 && listed != processes)
     throw Error(spec.place("hosts") + ": hosts lists " + std::to_string(listed) +

@@ -221,7 +221,7 @@ Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
   f.faithful = f.reason.empty();
   if (f.faithful) {
     f.valid_for.push_back("step_time");
-    if (spec.fabric.kind == FabricKind::ofi && dilation <= 1) f.valid_for.push_back("congestion");
+    if (is_network(spec.fabric.kind) && dilation <= 1) f.valid_for.push_back("congestion");
   }
   return f;
 }

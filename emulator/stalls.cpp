@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "emulator/fabric/ofi.h"
+#include "emulator/fabric/fabric.h"
 #include "emulator/network.h"
 
 namespace ghostrank {

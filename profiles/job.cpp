@@ -102,12 +102,17 @@ Framing framing_named(const std::string& name, std::uint32_t mtu) {
   return {};
 }
 
+constexpr std::pair<FabricKind, std::string_view> kFabricKinds[] = {
+    {FabricKind::memory, "memory"},
+    {FabricKind::ofi, "ofi"},
+    {FabricKind::virtual_time, "virtual"}};
+
 // Names of the settings that contradict each other.
 void check_fabric(const Settings& in, const FabricSpec& spec) {
   const auto refuse = [&](const char* key, bool wrong, const std::string& why) {
     if (wrong) fail(in.at(key).mark, std::string(key) + ": " + why);
   };
-  refuse("fabric.colocated", spec.colocated == Colocated::wire && spec.kind != FabricKind::ofi,
+  refuse("fabric.colocated", spec.colocated == Colocated::wire && !is_network(spec.kind),
          "wire sends through a real network, which needs fabric.kind: ofi");
   refuse("fabric.namespaces", !spec.namespaces.empty() && spec.colocated != Colocated::wire,
          "only fabric.colocated: wire opens namespaces; set it, or leave them out");
@@ -117,10 +122,8 @@ void check_fabric(const Settings& in, const FabricSpec& spec) {
 }
 
 void read_fabric(const Settings& in, FabricSpec& out) {
-  const std::string& kind = in.text("fabric.kind");
-  out.kind = kind == "ofi"       ? FabricKind::ofi
-             : kind == "virtual" ? FabricKind::virtual_time
-                                 : FabricKind::memory;
+  for (const auto& [kind, word] : kFabricKinds)
+    if (word == in.text("fabric.kind")) out.kind = kind;
   out.provider = in.text("fabric.provider");
   out.bind = in.text("fabric.bind");
   const std::string& flows = in.text("fabric.flows");
@@ -242,6 +245,12 @@ bool is_about_training(const Key& key) {
 }
 
 }  // namespace
+
+std::string_view name_of(FabricKind kind) {
+  for (const auto& [known, word] : kFabricKinds)
+    if (known == kind) return word;
+  return "";
+}
 
 std::string algorithm_key(Func func) { return "collectives." + std::string(name_of(func)); }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -147,6 +148,11 @@ struct PacketSpec {
 };
 
 enum class FabricKind : std::uint8_t { memory, ofi, virtual_time };
+std::string_view name_of(FabricKind kind);  // as fabric.kind has it
+// Whether messages may leave the process over a real network; emulator/fabric/open.h opens it.
+constexpr bool is_network(FabricKind kind) {
+  return kind != FabricKind::memory && kind != FabricKind::virtual_time;
+}
 enum class Colocated : std::uint8_t { memory, model, wire };
 enum class FlowKind : std::uint8_t { process, nic, connection };
 enum class InsideNode : std::uint8_t { model, messages };

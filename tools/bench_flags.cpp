@@ -77,10 +77,11 @@ std::string transport_line(const LoadedJob& job, const Result& started) {
   switch (job.spec.fabric.kind) {
     case FabricKind::virtual_time:
       return "fabric virtual: a modelled network in virtual time; there is no payload";
-    case FabricKind::ofi:
-      return "fabric ofi: " + text + "; payload comes from and goes to shared buffers";
     case FabricKind::memory:
       break;
+    default:
+      return "fabric " + std::string(name_of(job.spec.fabric.kind)) + ": " + text +
+             "; payload comes from and goes to shared buffers";
   }
   return job.spec.fabric.payload == PayloadMode::copied
              ? "fabric memory; every payload byte is copied"

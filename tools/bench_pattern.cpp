@@ -32,7 +32,7 @@ constexpr std::uint64_t kMostSpans = 500'000;  // that travel to process 0 after
 class OnNetwork {
  public:
   OnNetwork(const JobSpec& spec, const Workload& workload, int processes) {
-    if (spec.fabric.kind != FabricKind::ofi || spec.fabric.colocated == Colocated::wire) return;
+    if (!is_network(spec.fabric.kind) || spec.fabric.colocated == Colocated::wire) return;
     const Cluster cluster(spec, workload, processes);
     for (Rank r = 0; r < workload.ranks; ++r) process_.push_back(cluster.place(r).host);
   }
@@ -229,7 +229,7 @@ const std::map<std::string, Builder> kPatterns{
 Pattern build(const BenchFlags& flags, int processes) {
   LoadedJob job = bench_job(flags, std::nullopt, processes);
   const FabricSpec& fabric = job.spec.fabric;
-  const bool partly = fabric.kind == FabricKind::ofi && fabric.colocated != Colocated::wire;
+  const bool partly = is_network(fabric.kind) && fabric.colocated != Colocated::wire;
   if (partly && processes == 1) {
     throw Error("bench " + flags.what +
                 " over libfabric needs several processes, as what stays within one never reaches "

@@ -7,7 +7,7 @@
 #include <set>
 #include <time.h>
 
-#include "emulator/fabric/ofi.h"
+#include "emulator/fabric/open.h"
 #include "profiles/error.h"
 #include "tools/findings.h"
 #include "tools/humane.h"
@@ -95,21 +95,22 @@ Findings look_at_timing() {
 // Hardware that none of the tests had.
 constexpr std::string_view kNeverRun[] = {"verbs", "efa", "psm3", "psm2", "opx", "ucx"};
 
+namespace {
+
 // What `auto` picks is found by letting it pick.
-Findings look_at_fabric() {
-  Findings findings;
+void look_at_fabrics_of(FabricKind kind, Findings& findings) {
   std::string chosen, transport;
   try {
-    const auto fabric = OfiFabric::open({});
+    const auto fabric = open_fabric(kind, {});
     chosen = fabric->provider();
     transport = fabric->transport();
   } catch (const Error& error) {
     findings.push_back({"fabric", "auto", "finds no provider", true, error.what()});
   }
   std::map<std::string, std::set<std::string>> domains;  // by provider
-  const std::vector<OfiProvider> providers = list_ofi_providers();
-  for (const OfiProvider& p : providers) domains[p.name].insert(p.domain);
-  for (const OfiProvider& p : providers) {
+  const std::vector<FabricProvider> providers = list_fabric_providers(kind);
+  for (const FabricProvider& p : providers) domains[p.name].insert(p.domain);
+  for (const FabricProvider& p : providers) {
     const auto found = domains.find(p.name);
     if (found == domains.end()) continue;  // shown already
     std::string value = "version " + p.version + " on";
@@ -122,6 +123,13 @@ Findings look_at_fabric() {
     if (p.name == chosen) value += "; picked by fabric.provider=auto, transport " + transport;
     findings.push_back({"fabric", p.name, value, false, "", p.name == chosen});
   }
+}
+
+}  // namespace
+
+Findings look_at_fabric() {
+  Findings findings;
+  for (const FabricKind kind : network_kinds()) look_at_fabrics_of(kind, findings);
   return findings;
 }
 

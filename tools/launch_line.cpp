@@ -91,7 +91,7 @@ std::string launch_lines(const std::string& launcher, const JobSpec& spec,
     throw Error(spec.file +
                 ": --print-launch needs the job's hosts; list them, as in "
                 "-s 'hosts=[{name: s1}, {name: s2}]'");
-  if (spec.fabric.kind != FabricKind::ofi && spec.hosts.size() > 1)
+  if (!is_network(spec.fabric.kind) && spec.hosts.size() > 1)
     throw Error(spec.place("fabric.kind") +
                 ": fabric.kind: memory and virtual run in one process, which needs no launcher; "
                 "for several hosts set fabric.kind=ofi");

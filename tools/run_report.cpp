@@ -42,10 +42,9 @@ std::string fabric_line(const LoadedJob& job, const Result& result) {
       return "memory";
     case FabricKind::virtual_time:
       return "virtual: a modelled network in virtual time";
-    case FabricKind::ofi:
-      break;
+    default:
+      return std::string(name_of(job.spec.fabric.kind)) + ": " + through;
   }
-  return "ofi: " + through;
 }
 
 std::string dilation_line(const LoadedJob& job, const Result& result) {

@@ -16,6 +16,9 @@
 
 namespace ghostrank {
 
+// A longer message moves in pieces of this size, each of which is progress.
+inline constexpr std::uint64_t kFragmentBytes = 1 << 20;
+
 struct FabricStats {
   std::uint64_t messages_sent = 0,
                 messages_received = 0;               // whole messages, probes and credits included

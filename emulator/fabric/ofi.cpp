@@ -127,7 +127,7 @@ std::string Endpoints::address(int endpoint) const {
 
 // Providers do not understand each other, nor always their own other versions: said here rather
 // than found out as a hang. Returns the bare address.
-std::string Endpoints::checked_address(const OfiFlow& flow) const {
+std::string Endpoints::checked_address(const FabricFlow& flow) const {
   const std::size_t end = flow.address.find('\n');
   const std::string theirs = flow.address.substr(0, end);
   if (end == std::string::npos)
@@ -145,7 +145,7 @@ std::string Endpoints::checked_address(const OfiFlow& flow) const {
   return flow.address.substr(end + 1);
 }
 
-void Endpoints::connect(const std::vector<OfiFlow>& flows) {
+void Endpoints::connect(const std::vector<FabricFlow>& flows) {
   if (flows.size() > kMaxFlows)
     throw Error("fabric.flows: " + std::to_string(flows.size()) +
                 " flows are more than one engine thread can tell apart (" +
@@ -153,7 +153,7 @@ void Endpoints::connect(const std::vector<OfiFlow>& flows) {
                 "); raise run.shards, or choose fewer with "
                 "fabric.flows: nic or process");
   std::map<std::string, fi_addr_t> known;
-  for (const OfiFlow& flow : flows) {
+  for (const FabricFlow& flow : flows) {
     FlowState state;
     state.flow = flow;
     const std::string raw = checked_address(flow);
@@ -180,7 +180,7 @@ void Endpoints::fail(const std::string& text) {
 
 namespace ghostrank {
 
-std::unique_ptr<OfiFabric> OfiFabric::open(const OfiOptions& options) {
+std::unique_ptr<NetworkFabric> open_ofi_fabric(const OfiOptions& options) {
   return std::make_unique<ofi::Endpoints>(options, open_ofi(options));
 }
 

@@ -57,7 +57,7 @@ struct RecvSlot : Slot {
 };
 
 struct FlowState {
-  OfiFlow flow;
+  FabricFlow flow;
   fi_addr_t address = FI_ADDR_NOTAVAIL;
   Outgoing *first = nullptr, *last = nullptr;  // queue of what is not yet completely posted
   bool pending = false;                        // listed in pending_
@@ -109,7 +109,7 @@ class Descriptor {
   int fd_;
 };
 
-class Endpoints final : public OfiFabric {
+class Endpoints final : public NetworkFabric {
   using Clock = std::chrono::steady_clock;
 
  public:
@@ -118,7 +118,7 @@ class Endpoints final : public OfiFabric {
   const std::string& provider() const override { return provider_; }
   const std::string& transport() const override { return transport_; }
   std::string address(int endpoint) const override;
-  void connect(const std::vector<OfiFlow>& flows) override;
+  void connect(const std::vector<FabricFlow>& flows) override;
 
   bool try_send(int flow, Message& message) override;
   int poll(std::vector<Message>& arrived) override;
@@ -131,7 +131,7 @@ class Endpoints final : public OfiFabric {
  private:
   void register_buffers();
   std::string identity() const;
-  std::string checked_address(const OfiFlow& flow) const;
+  std::string checked_address(const FabricFlow& flow) const;
   void fail(const std::string& text);
 
   bool drive();  // true when something completed

@@ -75,7 +75,7 @@ Info best_of(const Info& list, const std::string& provider) {
 std::string offered_here() {
   std::vector<std::string> names;
   std::string text;
-  for (const OfiProvider& p : list_ofi_providers()) {
+  for (const FabricProvider& p : list_ofi_providers()) {
     if (std::find(names.begin(), names.end(), p.name) != names.end()) continue;
     text += (names.empty() ? "" : ", ") + p.name;
     names.push_back(p.name);
@@ -83,7 +83,7 @@ std::string offered_here() {
   return text.empty() ? "no provider at all" : text;
 }
 
-[[noreturn]] void throw_unusable(const std::string& provider, const OfiBinding& binding,
+[[noreturn]] void throw_unusable(const std::string& provider, const EndpointBinding& binding,
                                  const std::string& what, int status) {
   throw Error("libfabric provider '" + provider + "' cannot be used on " + bind_text(binding) +
                   ": " + what + ": " + fi_strerror(std::abs(status)) + "; this machine offers " +
@@ -92,7 +92,7 @@ std::string offered_here() {
               ErrorKind::environment);
 }
 
-Info select(const std::string& provider, const OfiBinding& binding, bool registered) {
+Info select(const std::string& provider, const EndpointBinding& binding, bool registered) {
   int status = 0;
   Info list = get_info(provider, binding.address, registered, status);
   Info info = best_of(list, provider);
@@ -111,7 +111,8 @@ Info select(const std::string& provider, const OfiBinding& binding, bool registe
 }
 
 template <class F, class Open>
-Fid<F> opened(const std::string& provider, const OfiBinding& binding, const char* what, Open open) {
+Fid<F> opened(const std::string& provider, const EndpointBinding& binding, const char* what,
+              Open open) {
   F* handle = nullptr;
   if (const int status = open(&handle); status != 0)
     throw_unusable(provider, binding, what, status);
@@ -140,7 +141,7 @@ int descriptor_of_sockets(int wait_fd) {
 }
 
 // A queue with a pollable descriptor where the provider has one.
-void open_queue(OfiDomain& d, const OfiBinding& binding) {
+void open_queue(OfiDomain& d, const EndpointBinding& binding) {
   fi_cq_attr attr{};
   attr.size = kQueueEntries;
   attr.format = FI_CQ_FORMAT_MSG;
@@ -159,7 +160,7 @@ void open_queue(OfiDomain& d, const OfiBinding& binding) {
 }
 
 OfiDomain open_domain(const std::string& wanted, const OfiOptions& options) {
-  const OfiBinding& binding = options.endpoints.front();
+  const EndpointBinding& binding = options.endpoints.front();
   const InNamespace inside(binding.network_namespace);
   OfiDomain d;
   d.info = select(wanted, binding, options.registered);
@@ -179,7 +180,7 @@ OfiDomain open_domain(const std::string& wanted, const OfiOptions& options) {
   return d;
 }
 
-OfiEndpoint open_endpoint(const OfiDomain& d, const OfiBinding& binding) {
+OfiEndpoint open_endpoint(const OfiDomain& d, const EndpointBinding& binding) {
   const InNamespace inside(binding.network_namespace);
   const std::string name = d.provider();
   OfiEndpoint e{select(name, binding, d.needs_registration()), nullptr};
@@ -198,7 +199,7 @@ OfiEndpoint open_endpoint(const OfiDomain& d, const OfiBinding& binding) {
 OfiOpened open_provider(const std::string& wanted, const OfiOptions& options) {
   OfiOpened o;
   o.domain = open_domain(wanted, options);
-  for (const OfiBinding& binding : options.endpoints)
+  for (const EndpointBinding& binding : options.endpoints)
     o.endpoints.push_back(open_endpoint(o.domain, binding));
   OfiDomain& d = o.domain;
   if (d.provider() == "net" && d.wait_fd >= 0) d.wait_fd = descriptor_of_sockets(d.wait_fd);
@@ -214,7 +215,7 @@ bool known_waitable(std::string_view name) {
 
 }  // namespace
 
-std::string bind_text(const OfiBinding& binding) {
+std::string bind_text(const EndpointBinding& binding) {
   std::string text = binding.address.empty() ? "any local address" : "address " + binding.address;
   if (!binding.network_namespace.empty())
     text += " in network namespace " + binding.network_namespace;
@@ -255,19 +256,19 @@ int register_memory(const OfiDomain& domain, const void* memory, std::size_t byt
   return status;
 }
 
-std::vector<OfiProvider> list_ofi_providers() {
-  std::vector<OfiProvider> found;
+std::vector<FabricProvider> list_ofi_providers() {
+  std::vector<FabricProvider> found;
   int status = 0;
   const Info list = get_info("", "", false, status);
   for (const fi_info* i = list.get(); i != nullptr; i = i->next) {
-    OfiProvider p;
+    FabricProvider p;
     p.name = i->fabric_attr->prov_name;
     p.version = std::to_string(FI_MAJOR(i->fabric_attr->prov_version)) + "." +
                 std::to_string(FI_MINOR(i->fabric_attr->prov_version));
     p.fabric = i->fabric_attr->name != nullptr ? i->fabric_attr->name : "";
     p.domain = i->domain_attr->name != nullptr ? i->domain_attr->name : "";
     p.waitable = known_waitable(p.name);
-    const bool seen = std::any_of(found.begin(), found.end(), [&](const OfiProvider& other) {
+    const bool seen = std::any_of(found.begin(), found.end(), [&](const FabricProvider& other) {
       return other.name == p.name && other.fabric == p.fabric && other.domain == p.domain;
     });
     if (!seen) found.push_back(std::move(p));

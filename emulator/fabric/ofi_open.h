@@ -70,6 +70,6 @@ inline void* descriptor(const Fid<fid_mr>& region) {
 }
 
 // "address 10.0.0.1", for messages.
-std::string bind_text(const OfiBinding& binding);
+std::string bind_text(const EndpointBinding& binding);
 
 }  // namespace ghostrank

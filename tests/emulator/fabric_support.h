@@ -36,7 +36,7 @@ inline OfiOptions options_for(const std::string& provider, bool keep_payload = f
 
 struct Joined {
   std::unique_ptr<Control> control;
-  std::unique_ptr<OfiFabric> fabric;
+  std::unique_ptr<NetworkFabric> fabric;
 
   // Nobody may close its endpoint while others still send to it.
   void leave() {
@@ -47,8 +47,8 @@ struct Joined {
 };
 
 // Flow h leads to host h; at the other end it is the flow to us.
-inline std::vector<OfiFlow> flows_to(const std::vector<std::string>& addresses, int self) {
-  std::vector<OfiFlow> flows;
+inline std::vector<FabricFlow> flows_to(const std::vector<std::string>& addresses, int self) {
+  std::vector<FabricFlow> flows;
   for (std::size_t h = 0; h < addresses.size(); ++h)
     flows.push_back(
         {0, addresses[h], "host " + std::to_string(h), static_cast<std::uint32_t>(self)});
@@ -56,7 +56,7 @@ inline std::vector<OfiFlow> flows_to(const std::vector<std::string>& addresses, 
 }
 
 inline Joined join(const World& world, const OfiOptions& options) {
-  Joined j{Control::meet(world), OfiFabric::open(options)};
+  Joined j{Control::meet(world), open_ofi_fabric(options)};
   const auto addresses = j.control->all_gather(j.fabric->address(0));
   if (addresses.empty()) throw Error("lost: " + j.control->stop_reason());
   j.fabric->connect(flows_to(addresses, world.rank));
@@ -81,12 +81,13 @@ inline Message make_message(std::uint64_t bytes, int source, std::uint32_t ordin
   return m;
 }
 
-inline void send_all(OfiFabric& fabric, int host, Message message, std::vector<Message>& arrived) {
+inline void send_all(NetworkFabric& fabric, int host, Message message,
+                     std::vector<Message>& arrived) {
   while (fabric.failure().empty() && !fabric.try_send(host, message)) fabric.poll(arrived);
 }
 
 // Polls until `count` messages are there and everything has left; false after ten seconds.
-inline bool finish(OfiFabric& fabric, std::size_t count, std::vector<Message>& arrived) {
+inline bool finish(NetworkFabric& fabric, std::size_t count, std::vector<Message>& arrived) {
   return eventually(
       [&] {
         if (fabric.poll(arrived) == 0)

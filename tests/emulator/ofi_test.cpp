@@ -202,7 +202,7 @@ TEST_P(EveryProvider, CountsGarbageAsStrayAndGoesOn) {
       control->close();
       return "";
     }
-    const auto fabric = OfiFabric::open(options_for(GetParam()));
+    const auto fabric = open_ofi_fabric(options_for(GetParam()));
     auto addresses = control->all_gather(fabric->address(0));
     addresses.pop_back();
     fabric->connect(flows_to(addresses, world.rank));
@@ -255,7 +255,7 @@ TEST(Ofi, StrangersAtTheDataPortLeaveTheRunRightOrEndItWithAnError) {
       control->close();
       return std::string();
     }
-    const auto fabric = OfiFabric::open(options_for("net"));
+    const auto fabric = open_ofi_fabric(options_for("net"));
     auto addresses = control->all_gather(fabric->address(0));
     addresses.pop_back();
     fabric->connect(flows_to(addresses, world.rank));
@@ -284,7 +284,7 @@ TEST_P(EveryProvider, WaitsForTimeWakeAndArrival) {
   expect_all_ok(run_processes(2, [](const World& world) {
     using Clock = std::chrono::steady_clock;
     Joined j = join(world, options_for(GetParam()));
-    OfiFabric& fabric = *j.fabric;
+    NetworkFabric& fabric = *j.fabric;
     std::vector<Message> arrived;
     // Connect both ways first, so that nothing but our own doing ends a wait.
     send_all(fabric, 1 - world.rank, make_message(0, world.rank, 0), arrived);
@@ -370,7 +370,7 @@ TEST(Ofi, NamesTheHostThatItCannotReach) {
 
 std::string opening_error(const OfiOptions& options) {
   try {
-    OfiFabric::open(options);
+    open_ofi_fabric(options);
   } catch (const Error& e) {
     EXPECT_EQ(e.exit_code(), 3);
     return e.what();
@@ -409,7 +409,7 @@ TEST(Ofi, SaysWhenAnAddressIsNotLocal) {
 
 TEST(Ofi, ChoosesNativeDatagramsOverTcpByItself) {
   expect_all_ok(run_processes(1, [](const World&) {
-    const auto fabric = OfiFabric::open(options_for("auto"));
+    const auto fabric = open_fabric(FabricKind::ofi, options_for("auto"));
     EXPECT_TRUE(fabric->provider() == "net" || fabric->provider() == "tcp") << fabric->provider();
     EXPECT_EQ(fabric->transport().rfind("tcp-", 0), 0u) << fabric->transport();
     EXPECT_TRUE(fabric->idle());
@@ -419,10 +419,10 @@ TEST(Ofi, ChoosesNativeDatagramsOverTcpByItself) {
 
 TEST(Ofi, RefusesHostsWithAnotherProvider) {
   const auto outcomes = run_processes(1, [](const World&) {
-    const auto fabric = OfiFabric::open(options_for("net"));
+    const auto fabric = open_ofi_fabric(options_for("net"));
     try {
       fabric->connect(
-          flows_to({fabric->address(0), OfiFabric::open(options_for("sockets"))->address(0)}, 0));
+          flows_to({fabric->address(0), open_ofi_fabric(options_for("sockets"))->address(0)}, 0));
     } catch (const Error& e) {
       return std::string(e.what());
     }
@@ -435,10 +435,10 @@ TEST(Ofi, RefusesHostsWithAnotherProvider) {
 
 TEST(Ofi, ListsProvidersWithoutOpeningThem) {
   expect_all_ok(run_processes(1, [](const World&) {
-    const auto providers = list_ofi_providers();
+    const auto providers = list_fabric_providers(FabricKind::ofi);
     const auto has = [&](const std::string& name) {
       return std::any_of(providers.begin(), providers.end(),
-                         [&](const OfiProvider& p) { return p.name == name && p.waitable; });
+                         [&](const FabricProvider& p) { return p.name == name && p.waitable; });
     };
     EXPECT_TRUE(has("net") || has("tcp"));
     EXPECT_TRUE(has("sockets"));

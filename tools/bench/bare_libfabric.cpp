@@ -27,7 +27,7 @@ void check(bool fine, const char* what) {
 }
 
 // Both sides give a line and get the other's.
-std::string exchange(int fd, const std::string& mine) {
+std::string traded(int fd, const std::string& mine) {
   const auto size = static_cast<std::uint32_t>(mine.size());
   check(write(fd, &size, sizeof size) == sizeof size, "write");
   check(write(fd, mine.data(), size) == static_cast<ssize_t>(size), "write");
@@ -50,7 +50,7 @@ struct Side {
     std::size_t length = name.size();
     check(fi_getname(&opened.endpoints[0].handle->fid, name.data(), &length) == 0, "fi_getname");
     name.resize(length);
-    const std::string other = exchange(fd, name);
+    const std::string other = traded(fd, name);
     check(fi_av_insert(opened.domain.av.get(), other.data(), 1, &peer, 0, nullptr) == 1,
           "fi_av_insert");
   }
@@ -96,12 +96,12 @@ double bare_stream_seconds(const std::string& provider, std::uint64_t bytes, std
   double seconds = 0;
   {
     Side side(provider, bytes, fd);
-    exchange(fd, "go");
+    traded(fd, "go");
     const auto began = std::chrono::steady_clock::now();
     side.move(sends, bytes, count);
     side.move(!sends, 1, 1);  // the receiver says that it has everything
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    exchange(fd, "end");
+    traded(fd, "end");
   }
   close(fd);
   if (!sends) _exit(0);
