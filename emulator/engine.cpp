@@ -185,6 +185,10 @@ class Session::Play {
             "its own");
       }
     }
+    if (carries_over(workload_))
+      result_.notes.push_back(
+          "streams outlive their iterations: the first measured one has nothing carried into it, "
+          "and the last one lasts until all is over");
     if (spec_.collectives.library == "generic") {
       result_.notes.push_back("library generic: textbook schedules, not those of a named library");
     }

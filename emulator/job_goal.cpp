@@ -58,14 +58,13 @@ class RankOfJob {
   // record depends on nothing else.
   std::string write(const Program& program) {
     std::vector<StreamAt> streams(program.streams.size());
-    for (std::size_t s = 0; s < streams.size(); ++s)
-      streams[s].workers.resize(program.at_once.empty() ? std::size_t{1} : program.at_once[s]);
+    for (std::size_t s = 0; s < streams.size(); ++s) streams[s].workers.resize(workers(program, s));
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t s = 0; s < streams.size(); ++s)
         for (; streams[s].op < program.streams[s].size(); ++streams[s].op, moved = true) {
           const Op& op = program.streams[s][streams[s].op];
-          if (op.kind == Op::Kind::wait && !recorded_.contains(op.event)) break;
+          if (op.kind == Op::Kind::wait && !op.previous && !recorded_.contains(op.event)) break;
           write_op(op, streams[s]);
         }
     }
@@ -86,6 +85,7 @@ class RankOfJob {
         recorded_[op.event] = at.gate.front();
         return;
       case Op::Kind::wait: {
+        if (op.previous) return;  // there is no iteration before
         const auto event = recorded_.extract(op.event);
         at.gate.push_back(event.mapped());
         at.gate = {goal_.calc(0, at.gate)};

@@ -7,6 +7,8 @@
 // matched in their order. GOAL has no workers that take what comes next: of a stream that plays k
 // collectives at once, the i-th waits for the one k before. It knows neither nodes nor NICs: what
 // is sent inside a node is a message like any other, and latencies and rates are the simulator's.
+// The iteration is alone: what its streams would carry into the next one (Program::outlives) is all
+// in it, under nothing of the next one's.
 //
 // Threading: pure functions.
 #pragma once

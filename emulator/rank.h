@@ -159,11 +159,12 @@ class FlightList {
 struct StreamState {
   enum class Phase : std::uint8_t { ready, busy, waiting, ended };
   std::uint32_t pc = 0;
-  std::uint32_t event = 0;  // waited for
+  std::uint32_t event = 0;  // waited for: index into RankState::events
   Phase phase = Phase::ready;
   Op::Kind last = Op::Kind::compute;  // of the op that ended last
   std::uint8_t at_once = 1;           // collectives that may be in flight together
   std::uint8_t lanes = 0;             // bit i: one in flight; not used where at_once is 1
+  bool behind = false;                // plays the iteration before the rank's
   Moment now;
   Moment ended;  // with lanes: of the last collective
 };
@@ -172,6 +173,15 @@ struct EventState {
   bool fired = false;
   Op::Kind cause = Op::Kind::compute;
   Moment when;
+};
+
+// Of a rank whose streams may outlive an iteration; see carried.h.
+struct CarriedOver {
+  const Program* before = nullptr;  // of the iteration before the rank's
+  std::uint32_t first = 0;          // iteration of the segment
+  std::uint32_t behind = 0;         // streams that play the iteration before
+  Moment began;                     // the rank's iteration
+  Moment caught_up;                 // when the last of those that were behind began it
 };
 
 struct PairCounter {  // sends or receives between this rank and one peer of a group
@@ -195,7 +205,8 @@ struct RankState {
   std::vector<EventState> events;
   std::vector<PairCounter> pair_sequence;
   FlightList flights;
-  EarlyList early;  // for collectives this rank has not started
+  EarlyList early;                       // for collectives this rank has not started
+  std::unique_ptr<CarriedOver> carried;  // null: its programs carry nothing over
   Port nvlink;
   Picoseconds began = 0;                             // the current iteration
   Picoseconds compute = 0, exposed = 0, bubble = 0;  // of the current iteration

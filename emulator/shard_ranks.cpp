@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "emulator/assert.h"
+#include "emulator/carried.h"
 #include "emulator/jitter.h"
 #include "emulator/shard.h"
 
@@ -12,19 +13,24 @@ void Shard::begin_iteration(RankState& r, Moment t) {
   const auto& programs = r.role->iterations;
   const auto wanted = segment_.program == kInOrder ? program_number(workload_, r.iteration)
                                                    : static_cast<std::size_t>(segment_.program);
-  r.program = &programs[std::min(wanted, programs.size() - 1)];
+  const Program* const before =
+      std::exchange(r.program, &programs[std::min(wanted, programs.size() - 1)]);
   r.began = t.at;
+  r.compute = r.exposed = r.bubble = 0;
+  if (carries_over(*r.program)) return begin_carrying(r, t, before, r.iteration == segment_.first);
   r.streams.assign(r.program->streams.size(), StreamState{.now = t});
   for (std::size_t s = 0; s < r.program->at_once.size(); ++s)
     r.streams[s].at_once = r.program->at_once[s];
   r.streams_left = static_cast<std::uint32_t>(r.streams.size());
   r.events.assign(r.program->events, EventState{});
-  r.compute = r.exposed = r.bubble = 0;
 }
 
 void Shard::end_iteration(RankState& r) {
-  Moment end;
-  for (const StreamState& s : r.streams) end = later(end, s.now);
+  const auto [own, end] = end_of(r);
+  if (end.at > own.at) {  // it waited for what the iteration before had carried over
+    r.exposed += end.at - own.at;
+    trace(r, 0, {.kind = Op::Kind::wait}, own.at, end.at);
+  }
   const Picoseconds lasted = end.at - r.began;
   IterationPart& part = open_[r.iteration - segment_.first];
   part.merge({r.iteration, 1, end, r.compute, r.exposed, r.bubble, lasted, r.id == 0 ? lasted : 0,
@@ -54,7 +60,7 @@ void Shard::advance(RankState& r) {
       advance_stream(r, static_cast<std::uint8_t>(s));
       moved = true;
     }
-    if (r.streams_left == 0) {
+    if (r.streams_left == 0 && (!r.carried || r.carried->behind == 0)) {
       end_iteration(r);
       moved = true;
     }
@@ -73,13 +79,15 @@ bool Shard::has_room(StreamState& s, const Op* next) const {
 
 void Shard::advance_stream(RankState& r, std::uint8_t stream) {
   StreamState& s = r.streams[stream];
-  const OpList& ops = r.program->streams[stream];
+  const OpList& ops = program_of(r, s).streams[stream];
   while (s.pc < ops.size()) {
     const Op& op = ops[s.pc];
-    if (op.kind == Op::Kind::wait && !r.events[op.event].fired) {
-      s.phase = StreamState::Phase::waiting;
-      s.event = op.event;
-      return;
+    if (op.kind == Op::Kind::wait && !passes_at_once(r, s, op)) {
+      s.event = event_of(r, s, op);
+      if (!r.events[s.event].fired) {
+        s.phase = StreamState::Phase::waiting;
+        return;
+      }
     }
     if (!has_room(s, &op)) {
       s.phase = StreamState::Phase::busy;
@@ -96,8 +104,12 @@ void Shard::advance_stream(RankState& r, std::uint8_t stream) {
     s.phase = StreamState::Phase::busy;
     return;
   }
+  if (s.behind) {
+    catch_up(r, stream);
+    return advance_stream(r, stream);
+  }
   s.phase = StreamState::Phase::ended;
-  --r.streams_left;
+  if (!outlives(*r.program, stream) || r.iteration + 1 == r.stop_at) --r.streams_left;
 }
 
 // Starts an op at s.now; true when it has ended already (s.now is then its end).
@@ -120,16 +132,18 @@ bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
       s.last = op.kind;
       return start_flight(r, stream, op);
     case Op::Kind::record: {
-      GHOSTRANK_ASSERT(!r.events[op.event].fired);  // one wait per record
-      r.events[op.event] = {true, s.last, s.now};
+      const std::uint32_t event = event_of(r, s, op);
+      GHOSTRANK_ASSERT(!r.events[event].fired);  // one wait per record
+      r.events[event] = {true, s.last, s.now};
       for (StreamState& other : r.streams) {
-        if (other.phase == StreamState::Phase::waiting && other.event == op.event)
+        if (other.phase == StreamState::Phase::waiting && other.event == event)
           other.phase = StreamState::Phase::ready;
       }
       return true;
     }
     case Op::Kind::wait: {
-      EventState& e = r.events[op.event];
+      if (passes_at_once(r, s, op)) return true;
+      EventState& e = r.events[s.event];
       e.fired = false;
       const Moment until = later(s.now, e.when);
       const Picoseconds blocked = until.at - s.now.at;
@@ -152,8 +166,9 @@ Picoseconds Shard::slowed(const RankState& r, std::uint8_t stream, Picoseconds d
 
 Picoseconds Shard::with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const {
   if (spec_.run.jitter <= 0) return op.duration;
-  const double factor = jitter_factor(spec_.run.seed, static_cast<std::uint64_t>(r.id), r.iteration,
-                                      stream, r.streams[stream].pc, spec_.run.jitter);
+  const double factor = jitter_factor(spec_.run.seed, static_cast<std::uint64_t>(r.id),
+                                      iteration_of(r, r.streams[stream]), stream,
+                                      r.streams[stream].pc, spec_.run.jitter);
   return std::llround(static_cast<double>(op.duration) * factor);
 }
 
@@ -176,7 +191,8 @@ void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picosec
               : op.kind == Op::Kind::collective ? 1
               : transfer                        ? 2
                                                 : 3;
-  span.label = op.kind == Op::Kind::wait ? "wait" : r.program->labels[op.label];
+  span.label =
+      op.kind == Op::Kind::wait ? "wait" : program_of(r, r.streams[stream]).labels[op.label];
   if (span.kind == 1 || span.kind == 2)
     span.bytes = elements_of(workload_, op) * bytes_of(op.dtype);
   spans_.push_back(std::move(span));

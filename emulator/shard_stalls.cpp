@@ -2,12 +2,19 @@
 // shard.h.
 #include <algorithm>
 
+#include "emulator/carried.h"
 #include "emulator/shard.h"
 
 namespace ghostrank {
 namespace {
 
 constexpr int kMostNamed = 3;  // ranks of a shard; the others wait for the same
+
+// That a stream waits for, by the number it has in programs.
+std::string event_text(const RankState& r, const StreamState& s) {
+  const Op& op = program_of(r, s).streams[static_cast<std::size_t>(&s - r.streams.data())][s.pc];
+  return std::to_string(op.event) + (op.previous ? " of the iteration before" : "");
+}
 
 }  // namespace
 
@@ -51,13 +58,14 @@ std::string Shard::what_is_stuck() const {
   for (const RankState& r : ranks_) {
     if (r.local >= players_) break;  // helpers have no calls
     const std::string rank = "rank " + std::to_string(r.id) + " on host " + std::to_string(host_);
-    const auto label = [&](const Op& op) {
-      return op.label < r.program->labels.size() ? " '" + r.program->labels[op.label] + "'" : "";
+    const auto label = [&](const Flight& f) {
+      const auto& labels = program_of(r, r.streams[f.stream]).labels;
+      return f.op->label < labels.size() ? " '" + labels[f.op->label] + "'" : "";
     };
     for (const Flight* f : r.flights) {
       const Schedules::Row& row = rows()[f->row];
       const std::string call = rank + " in " + row.op + " #" + std::to_string(f->sequence) +
-                               label(*f->op) + " of group " + row.group;
+                               label(*f) + " of group " + row.group;
       if (f->inside_node) {
         add(call + " inside its node waits for the other members");
         continue;
@@ -77,7 +85,7 @@ std::string Shard::what_is_stuck() const {
     if (!r.flights.empty() || r.iteration >= r.stop_at) continue;
     for (const StreamState& s : r.streams) {
       if (s.phase == StreamState::Phase::waiting)
-        add(rank + " waits for event " + std::to_string(s.event));
+        add(rank + " waits for event " + event_text(r, s));
     }
   }
   if (named > kMostNamed) text += "; and " + std::to_string(named - kMostNamed) + " more";

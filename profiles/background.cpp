@@ -288,6 +288,7 @@ void append(Program& program, Program extra, bool blocking) {
     program.streams.push_back(std::move(ops));
     program.stream_names.push_back(extra.stream_names[s]);
     program.at_once.push_back(extra.at_once[s]);
+    if (!program.outlives.empty()) program.outlives.push_back(false);
   }
   program.labels.insert(program.labels.end(), extra.labels.begin(), extra.labels.end());
   program.events += extra.events;

@@ -13,7 +13,8 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 std::uint64_t hash_of(const Op& op) {
   std::uint64_t hash = static_cast<std::uint64_t>(op.kind) << 48 |
                        static_cast<std::uint64_t>(op.func) << 40 |
-                       static_cast<std::uint64_t>(op.dtype) << 32 | op.group;
+                       static_cast<std::uint64_t>(op.dtype) << 32 |
+                       static_cast<std::uint64_t>(op.previous) << 16 | op.group;
   hash = mixed(hash, static_cast<std::uint64_t>(op.label) << 32 | op.event);
   hash = mixed(hash,
                static_cast<std::uint64_t>(op.counts) << 32 | static_cast<std::uint32_t>(op.peer));

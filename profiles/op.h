@@ -28,11 +28,12 @@ struct Op {
     send,    // `count` of `dtype` to the member `peer` places after this rank in `group` (wraps)
     recv,    // likewise, from the member `peer` places after (negative: before)
     record,  // `event`
-    wait,    // `event`
+    wait,    // `event`, of this iteration or the `previous` one
   };
   Kind kind = Kind::compute;
   Func func = Func::all_reduce;
   DataType dtype = DataType::float32;
+  bool previous = false;     // wait: for what the iteration before this one recorded
   std::uint16_t group = 0;   // index into Workload::group_names
   std::uint32_t label = 0;   // index into Program::labels: "forward", "bucket 12"
   std::uint32_t event = 0;   // record, wait

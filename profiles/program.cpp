@@ -5,6 +5,18 @@
 
 namespace ghostrank {
 
+bool carries_over(const Program& program) {
+  return std::find(program.outlives.begin(), program.outlives.end(), true) !=
+         program.outlives.end();
+}
+
+bool carries_over(const Workload& workload) {
+  for (const Role& role : workload.roles)
+    for (const Program& program : role.iterations)
+      if (carries_over(program)) return true;
+  return false;
+}
+
 std::size_t program_number(const Workload& workload, std::size_t iteration) {
   const std::vector<std::uint32_t>& order = workload.order;
   if (order.empty()) return iteration;

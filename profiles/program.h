@@ -9,6 +9,20 @@
 // are workers, and anything else of it but a wait comes after all of them have ended. An iteration
 // of a rank ends when all its streams have ended; stream 0 is the compute stream.
 //
+// A stream may outlive its iteration (`outlives`), as DeAR, ByteScheduler and asynchronous
+// checkpoints communicate under the next forward pass: it does not hold up the end of the
+// iteration. Its ops of the next one start after that end and after all its own of this one, and it
+// falls behind by one iteration at most: iteration i + 1 does not end before its ops of iteration i
+// have. A wait may be for what the `previous` iteration recorded, once, wherever:
+//
+//   compute   F0 | B0 |        F1 | wait | B1 |        F2 |       wait of e: previous, after F
+//   comm                 K0 ------->          K1 ------->         outlives; records e after K
+//   iteration  0            1                    2
+//
+// Iterations are played in segments: the warm-up, those that are measured. Before the first of a
+// segment nothing is carried over, and its waits for the previous one pass at once; the last one
+// ends when every stream has ended.
+//
 // Units: counts are elements of `dtype`, following the collective's convention
 // (collectives/schedule.h). Threading: immutable after construction.
 #pragma once
@@ -29,9 +43,18 @@ struct Program {
   std::vector<OpList> streams;
   std::vector<std::string> labels;
   std::uint32_t events = 0;
-  std::vector<std::uint8_t> at_once;  // workers by stream, at most kMaxAtOnce; empty: one each
+  std::vector<std::uint8_t> at_once;  // workers by stream, at most kMaxAtOnce; left out: one
+  std::vector<bool> outlives;         // by stream, never the first; left out: does not
 };
 inline constexpr std::uint8_t kMaxAtOnce = 4;
+
+inline std::uint8_t workers(const Program& program, std::size_t stream) {
+  return stream < program.at_once.size() ? program.at_once[stream] : std::uint8_t{1};
+}
+inline bool outlives(const Program& program, std::size_t stream) {
+  return stream < program.outlives.size() && program.outlives[stream];
+}
+bool carries_over(const Program& program);  // whether any of its streams outlives the iteration
 
 // Iteration i plays iterations[min(n, size-1)], where n is i or what Workload::order says: DDP's
 // first iterations differ from the steady state, which comes last. Or one of them is played for a
@@ -68,6 +91,7 @@ struct Workload {
 
 // The number of the programs that an iteration plays; a role with fewer plays its last.
 std::size_t program_number(const Workload& workload, std::size_t iteration);
+bool carries_over(const Workload& workload);  // any of its programs
 bool is_service(const Workload& workload, std::uint16_t kind);
 
 // `count` of an op; of a v-variant all its counts together.

@@ -25,6 +25,11 @@ ProgramBuilder::ProgramBuilder(std::vector<std::string> stream_names) {
   program_.stream_names = std::move(stream_names);
 }
 
+void ProgramBuilder::outlives(std::size_t stream) {
+  program_.outlives.resize(program_.streams.size());
+  program_.outlives.at(stream) = true;
+}
+
 std::uint32_t ProgramBuilder::label(const std::string& text) {
   const auto [at, added] =
       label_of_.try_emplace(text, static_cast<std::uint32_t>(program_.labels.size()));
@@ -122,6 +127,21 @@ void ProgramBuilder::wait(const Mark& mark) {
   spent_.push_back({mark.event, stream, known_[stream][stream]});
   for (std::size_t s = 0; s < mark.known.size(); ++s)
     known_[stream][s] = std::max(known_[stream][s], mark.known[s]);
+}
+
+void ProgramBuilder::record(std::size_t stream, std::uint32_t event) {
+  Op op;
+  op.kind = Op::Kind::record;
+  op.event = event;
+  program_.streams.at(stream).push_back(op);
+}
+
+void ProgramBuilder::wait_previous(std::size_t stream, std::uint32_t event) {
+  Op op;
+  op.kind = Op::Kind::wait;
+  op.previous = true;
+  op.event = event;
+  program_.streams.at(stream).push_back(op);
 }
 
 // Whether `other` holds anything that `stream` does not come after already.

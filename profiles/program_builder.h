@@ -25,6 +25,9 @@ class ProgramBuilder {
   // Collectives of the stream that run together; one unless said.
   void at_once(std::size_t stream, std::uint8_t workers) { program_.at_once.at(stream) = workers; }
 
+  // The stream may end after its iteration.
+  void outlives(std::size_t stream);
+
   std::uint32_t label(const std::string& text);
 
   // Delays of zero are left out: they would only cost the engine an event.
@@ -60,8 +63,15 @@ class ProgramBuilder {
   Mark mark(std::size_t other, std::size_t stream);
   void wait(const Mark& mark);
 
+  // Across iterations: what is appended to a stream from wait_previous() on starts after all that
+  // another one had before record() in the iteration before. One record() and one wait_previous()
+  // for each event from carried_event(), in either order.
+  std::uint32_t carried_event() { return program_.events++; }
+  void record(std::size_t stream, std::uint32_t event);
+  void wait_previous(std::size_t stream, std::uint32_t event);
+
   // What is appended between begin_script() and end_script() is kept apart; it may hold anything
-  // but marks.
+  // but marks and what is across iterations.
   struct Script {
     struct Entry {
       std::size_t stream = 0;

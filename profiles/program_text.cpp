@@ -58,7 +58,7 @@ std::string what_of(const Op& op, std::span<const std::string> group_names) {
     case Op::Kind::record:
       return "record " + std::to_string(op.event);
     case Op::Kind::wait:
-      return "wait " + std::to_string(op.event);
+      return "wait " + std::to_string(op.event) + (op.previous ? " previous" : "");
     case Op::Kind::send:
     case Op::Kind::recv:
       return (op.kind == Op::Kind::send ? "send" : "recv") + group + (op.peer > 0 ? "+" : "") +
@@ -88,7 +88,11 @@ class Reader {
     const std::string_view verb = word();
     if (verb.empty()) return std::nullopt;
     if (verb == "workers") {
-      workers();
+      set_workers();
+      return std::nullopt;
+    }
+    if (verb == "outlives") {
+      set_outlives();
       return std::nullopt;
     }
     Op op;
@@ -96,7 +100,10 @@ class Reader {
       op.kind = verb == "wait" ? Op::Kind::wait : Op::Kind::record;
       op.event = static_cast<std::uint32_t>(integer(word(), kMaxEvents, "an event"));
       program_.events = std::max(program_.events, op.event + 1);
-      if (!word().empty()) refuse("something follows the event; write one op a line");
+      const std::string_view next = word();
+      op.previous = op.kind == Op::Kind::wait && next == "previous";
+      if (!word().empty() || (!next.empty() && !op.previous))
+        refuse("something follows the event; write one op a line");
       return op;
     }
     if (verb == "compute")
@@ -132,12 +139,20 @@ class Reader {
     return value;
   }
 
-  void workers() {
+  void set_workers() {
     if (!program_.streams[stream_].empty()) refuse("workers come before the first op of a stream");
     const std::uint64_t n = integer(word(), kMaxAtOnce, "a number of workers");
     if (n == 0) refuse("a stream needs one worker at least");
     program_.at_once.resize(std::max(program_.at_once.size(), stream_ + 1), 1);
     program_.at_once[stream_] = static_cast<std::uint8_t>(n);
+  }
+
+  void set_outlives() {
+    if (!program_.streams[stream_].empty())
+      refuse("outlives comes before the first op of a stream");
+    if (!word().empty()) refuse("something follows outlives; it stands alone");
+    program_.outlives.resize(std::max(program_.outlives.size(), stream_ + 1));
+    program_.outlives[stream_] = true;
   }
 
   void group(Op& op) {
@@ -221,8 +236,9 @@ std::string text_of_ops(const Program& program, std::size_t stream,
   std::vector<std::string> labels;
   for (const std::string& label : program.labels) labels.push_back(escaped(label));
   std::string text;
-  if (stream < program.at_once.size() && program.at_once[stream] > 1)
-    text = "workers " + std::to_string(program.at_once[stream]) + "\n";
+  if (workers(program, stream) > 1)
+    text += "workers " + std::to_string(workers(program, stream)) + "\n";
+  if (outlives(program, stream)) text += "outlives\n";
   for (const Op& op : program.streams[stream]) {
     text += what_of(op, group_names);
     const bool labelled = op.kind != Op::Kind::record && op.kind != Op::Kind::wait;

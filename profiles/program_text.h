@@ -8,7 +8,9 @@
 //   send GROUP OFFSET TYPE COUNT [LABEL]        send pp.forward +1 bfloat16 3145728 activations
 //   recv GROUP OFFSET TYPE COUNT [LABEL]
 //   record EVENT, wait EVENT
+//   wait EVENT previous                         for what the iteration before recorded
 //   workers N                                   before the first op: Program::at_once
+//   outlives                                    before the first op: Program::outlives
 //
 // A function is named as `ghostrank schedule` names it; #N is list N of the file's `counts`. A
 // label is the rest of the line; control characters and backslashes in it are written \xNN.

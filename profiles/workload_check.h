@@ -4,7 +4,8 @@
 //
 // Ranks of one role behave alike, so the check plays roles, not ranks: one copy of every role and
 // one of every pattern of roles that some communicator has. Collectives wait for all members, sends
-// go ahead, receives wait for their send; nothing takes time. Threading: pure.
+// go ahead, receives wait for their send; nothing takes time. Every iteration is played alone; what
+// it leaves to the next one is looked at apart (carry_check.h). Threading: pure.
 #pragma once
 
 #include <string>

@@ -232,8 +232,32 @@ collectives: {library: gloo}
 fabric: {kind: virtual}
 )";
 
+// Streams of which some have workers, and one outlives its iteration.
+const char* const kCarried = R"(schema: ghostrank/job/1
+cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}
+fabric: {kind: virtual}
+program:
+  ranks: 2
+  groups: {dp: [0-1], tp: [0-1]}
+  roles:
+    - name: all
+      ranks: 0-1
+      iterations:
+        - compute: |
+            workers 2
+            compute 1000000
+            wait 1 previous
+            allreduce tp float32 1024
+            record 0
+          comm: |
+            outlives
+            wait 0
+            allreduce dp float32 1024
+            record 1
+)";
+
 TEST(GoalOfAJob, HasAllItsMessagesAndComputeAndComesToAnEnd) {
-  for (const char* text : {kMegatron, kDdp}) {
+  for (const char* text : {kMegatron, kDdp, kCarried}) {
     const testing::TemporaryFile file("job.yaml", text);
     const LoadedJob job = load_job(file.path(), {});
     const Workload workload = plan_workload(job.spec);

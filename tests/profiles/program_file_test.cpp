@@ -13,11 +13,9 @@ namespace {
 void expect_same(const Program& a, const Program& b) {
   EXPECT_EQ(a.stream_names, b.stream_names);
   ASSERT_EQ(a.streams.size(), b.streams.size());
-  const auto workers = [](const Program& p, std::size_t s) {
-    return s < p.at_once.size() ? p.at_once[s] : 1;
-  };
   for (std::size_t s = 0; s < a.streams.size(); ++s) {
     EXPECT_EQ(workers(a, s), workers(b, s));
+    EXPECT_EQ(outlives(a, s), outlives(b, s));
     ASSERT_EQ(a.streams[s].size(), b.streams[s].size());
     for (std::size_t i = 0; i < a.streams[s].size(); ++i) {
       const Op &x = a.streams[s][i], &y = b.streams[s][i];
@@ -26,6 +24,7 @@ void expect_same(const Program& a, const Program& b) {
       EXPECT_EQ(x.dtype, y.dtype);
       EXPECT_EQ(x.group, y.group);
       EXPECT_EQ(x.event, y.event);
+      EXPECT_EQ(x.previous, y.previous);
       EXPECT_EQ(x.peer, y.peer);
       EXPECT_EQ(x.counts, y.counts);
       EXPECT_EQ(x.count, y.count);
@@ -146,8 +145,46 @@ TEST(ProgramFile, MayStandInAFileOfItsOwn) {
   EXPECT_NE(loaded.config_json.find(folder.path("step.yaml")), std::string::npos);
 }
 
-std::string error_with(const std::string& from, const std::string& to) {
-  std::string text = kByHand;
+// A stream that outlives its iteration, before one that does not.
+constexpr const char* kCarried = R"(schema: ghostrank/job/1
+cluster: {nodes: 1, gpus_per_node: 2}
+program:
+  ranks: 2
+  groups: {dp: [0-1], tp: [0-1]}
+  roles:
+    - name: all
+      ranks: 0-1
+      iterations:
+        - compute: |
+            compute 1000000 forward
+            wait 1 previous
+            compute 2000000 backward
+            record 0
+          comm: |
+            workers 2
+            outlives
+            wait 0
+            allreduce dp float32 1024 gradients
+            record 1
+          more: |
+            allreduce tp float32 1024
+)";
+
+TEST(ProgramFile, SaysWhatIsCarriedIntoTheNextIteration) {
+  const LoadedJob job = test::load_text(kCarried);
+  const Workload workload = plan_workload(job.spec);
+  const Program& program = workload.roles[0].iterations[0];
+  EXPECT_FALSE(outlives(program, 0));
+  EXPECT_TRUE(outlives(program, 1));
+  EXPECT_FALSE(outlives(program, 2));
+  EXPECT_EQ(workers(program, 1), 2);
+  EXPECT_TRUE(program.streams[0][1].previous);
+  EXPECT_FALSE(program.streams[1][0].previous);
+  for (const ProgramForm form : {ProgramForm::yaml, ProgramForm::json})
+    expect_same(plan_workload(test::load_text(program_job(job, workload, form)).spec), workload);
+}
+
+std::string error_with(const std::string& from, const std::string& to, std::string text = kByHand) {
   const auto at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return test::load_error(text.replace(at, from.size(), to));
@@ -166,10 +203,22 @@ TEST(ProgramFile, NamesTheLineThatIsWrong) {
             "job.yaml:13:20: 'fp8' is no type; write int32, float32, bfloat16, int64 or uint8");
   EXPECT_EQ(error_with("all_to_all_v pair float32 #1 rows", "workers 2"),
             "job.yaml:15:20: workers come before the first op of a stream");
+  EXPECT_EQ(error_with("previous", "next", kCarried),
+            "job.yaml:12:20: something follows the event; write one op a line");
+  EXPECT_EQ(error_with("record 0", "record 0 previous", kCarried),
+            "job.yaml:14:20: something follows the event; write one op a line");
+  EXPECT_EQ(error_with("outlives", "outlives it", kCarried),
+            "job.yaml:17:17: something follows outlives; it stands alone");
+  EXPECT_EQ(error_with("            allreduce tp float32 1024\n",
+                       "            allreduce tp float32 1024\n            outlives\n", kCarried),
+            "job.yaml:23:17: outlives comes before the first op of a stream");
   EXPECT_EQ(error_with("#0", "12"), "job.yaml:13:20: all_gather_v takes a list of counts, as #0");
 }
 
 TEST(ProgramFile, NamesWhatDoesNotFitTogether) {
+  EXPECT_EQ(error_with("record 1", "record 2", kCarried),
+            "job.yaml:4:3: role all waits in iteration 1 for event 1 of the previous iteration, "
+            "which records it 0 times; record it once, and wait for it once");
   EXPECT_EQ(error_with("nodes: 2", "nodes: 3"),
             "job.yaml:4:3: the program has 4 ranks but the cluster 6 GPUs; they must be as many");
   EXPECT_EQ(error_with("[0-3]", "[0-4]"),
