@@ -111,7 +111,7 @@ class FlowSetup {
     FabricOptions o;
     o.provider = spec_.fabric.provider;
     o.nonce = nonce_;
-    o.keep_payload = spec_.run.verify;
+    o.keep_payload = spec_.run.verify || flows_.with_notes();  // whose words are real
     o.frame_bytes = spec_.fabric.frame_bytes;
     o.endpoints.clear();
     position_.resize(flows_.endpoints().size());

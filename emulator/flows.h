@@ -50,6 +50,9 @@ class Flows {
  public:
   Flows(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
 
+  // Whether agents talk over them.
+  bool with_notes() const { return !cluster_.schemes().empty(); }
+
   // Whether what `from` sends to `to` goes through the fabric.
   bool carries(const Place& from, const Place& to) const {
     return from.node != to.node && (from.host != to.host || wire_);

@@ -99,6 +99,45 @@ void expect_reduced_right(const SmallJob& job, std::uint64_t elements) {
   testing::expect_all_ok(outcomes);
 }
 
+// Two processes of two ranks each; the servers are on the third.
+TEST(OverLibfabric, AgentsSumRealDataWithTheirHelpersOnAHostOfTheirOwn) {
+  for (const char* scheme : {"at-server", "in-packets"}) {
+    for (const FlowKind flows : {FlowKind::process, FlowKind::nic, FlowKind::connection}) {
+      SCOPED_TRACE(scheme);
+      Algorithms algorithms;
+      algorithms.load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
+      SmallJob job(2, 2, FabricKind::ofi);
+      job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+      job.spec.collectives.allreduce = std::string("test/") + scheme;
+      job.spec.cluster.servers.count = 1;
+      job.spec.cluster.nic.rate_bps = 1e9;
+      job.spec.fabric.flows = flows;
+      job.spec.fabric.packets.loss = 0.05;
+      job.spec.run.verify = true;
+      job.spec.run.warmup = 1;
+      job.spec.run.iterations = 3;
+      job.collective(Func::all_reduce, 5003).compute(kPicosPerMicro).collective(Func::broadcast, 9);
+      const auto outcomes = testing::run_processes(3, [&](const World& world) {
+        const auto control = Control::meet(world);
+        const Result result = job.run(*control);
+        EXPECT_EQ(result.interrupted, "");
+        EXPECT_EQ(result.iterations.size(), 3u * (world.rank == 0));
+        if (world.rank == 0) {
+          EXPECT_EQ(result.verify->checked_elements, 3u * 4u * 5012u);
+          EXPECT_EQ(result.verify->wrong_elements, 0u);
+        }
+        control->close();
+        return ledger_text(result);
+      });
+      testing::expect_all_ok(outcomes);
+      if (std::string(scheme) == "in-packets") continue;  // sends again what was late or lost
+      job.spec.fabric.kind = FabricKind::virtual_time;
+      job.spec.dilation = 0;
+      EXPECT_EQ(outcomes[0].said, ledger_text(job.run()));
+    }
+  }
+}
+
 TEST(OverLibfabric, CreditsAndSlicesTravelToo) {
   SmallJob job(2, 2, FabricKind::ofi);
   job.spec.run.verify = true;
