@@ -65,7 +65,8 @@ struct Call {
   DataType type{};
 };
 
-// The work buffer of a rank in a call; before and after it holds what schedule.h lists.
+// The work buffer of a rank in a call; before and after it holds what schedule.h lists. In an
+// all-to-all, whose input is a buffer apart, read() reads that input and write() the work buffer.
 class Tensor {
  public:
   virtual ~Tensor() = default;
