@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/agent_checker.h"
 #include "collectives/checker.h"
 #include "collectives/plugin.h"
 #include "profiles/error.h"
@@ -28,25 +29,58 @@ Counts counts_of(const Collective& c) {
   return std::make_shared<const std::vector<std::uint64_t>>(std::move(counts));
 }
 
+// Of one call. `refused` is why it is; else it stays as it is.
+struct Proof {
+  bool made = false;
+  std::string error, refused;
+};
+
+Proof prove_schedule(const Algorithm& row, const Collective& c) {
+  const std::unique_ptr<Schedule> schedule = row.make(c, Communicator{});
+  if (!schedule) return {};
+  return {true, check(*schedule).error, ""};
+}
+
+// Some of them with the misfortunes that the scheme claims to survive; each is another data type,
+// another order of events.
+constexpr int kPlays = 20;
+
+Proof prove_scheme(const Algorithm& row, const Collective& c) {
+  const std::unique_ptr<Ends> ends = row.ends(c.size, Communicator{});
+  if (!ends) return {};
+  const AgentProof proof = prove(*ends, c, kPlays);
+  return {true, proof.report.error, proof.plays == 0 ? proof.refused : ""};
+}
+
+Proof prove_call(const Algorithm& row, const Collective& c) {
+  try {
+    return row.make ? prove_schedule(row, c) : prove_scheme(row, c);
+  } catch (const std::invalid_argument& error) {
+    return {true, "", error.what()};
+  }
+}
+
 // A row may refuse what it was not made for, but not everything.
 void prove_row(const std::string& file, const Algorithm& row) {
   const std::string name = file + ": " + std::string(row.library) + "/" + std::string(row.name);
   std::string refused;
   bool proved = false;
   for (const int size : {1, 2, 3, 4, 5, 8}) {
-    for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{64}}) {
+    for (const std::uint64_t count : {1, 7, 64, 1000}) {
+      if (row.func == Func::send_recv && size < 2) continue;
+      if (row.make && count > 64) continue;  // the rest repeats
       Collective c{row.func, size, count, 4, size - 1};
       c.counts = counts_of(c);
-      if (row.func == Func::send_recv && size < 2) continue;
-      try {
-        const std::unique_ptr<Schedule> schedule = row.make(c, Communicator{});
-        if (!schedule) throw Error(name + " made no schedule for " + shape_of(c));
-        const CheckReport report = check(*schedule);
-        if (!report.ok) throw Error(name + " is wrong for " + shape_of(c) + ": " + report.error);
+      const Proof proof = prove_call(row, c);
+      if (!proof.made)
+        throw Error(name + " made " + (row.make ? "no schedule" : "no agents") + " for " +
+                    shape_of(c));
+      if (!proof.error.empty())
+        throw Error(name + " is wrong for " + shape_of(c) + ": " + proof.error);
+      if (proof.refused.empty())
         proved = true;
-      } catch (const std::invalid_argument& error) {
-        refused = error.what();
-      }
+      else
+        refused = proof.refused;
     }
   }
   if (!proved) throw Error(name + " refuses every size that was tried: " + refused);
@@ -57,8 +91,9 @@ void check_row(const std::string& file, const Algorithm& row) {
     throw Error(file + ": the row '" + std::string(row.library) + "/" + std::string(row.name) +
                 "' " + what);
   };
-  if (row.library.empty() || row.name.empty() || (!row.make && !row.ends))
-    refuse("needs a library, a name and a make function");
+  if (row.library.empty() || row.name.empty()) refuse("needs a library and a name");
+  if (!row.make == !row.ends)
+    refuse("needs either a make function, of schedules, or an ends function, of agents");
   if (row.name == "auto" || row.name.find('/') != std::string_view::npos ||
       row.name.ends_with(".xml") || row.library.find('/') != std::string_view::npos)
     refuse("has a name that means something else; choose another");
@@ -84,8 +119,7 @@ std::span<const Algorithm> load_plugin_rows(const std::string& file) {
                 "against the headers of this one");
   const std::span<const Algorithm> rows(plugin->rows, plugin->count);
   for (const Algorithm& row : rows) check_row(file, row);
-  for (const Algorithm& row : rows)
-    if (row.make) prove_row(file, row);
+  for (const Algorithm& row : rows) prove_row(file, row);
   return rows;
 }
 

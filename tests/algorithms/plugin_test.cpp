@@ -55,6 +55,21 @@ TEST(Plugin, WithAWrongAlgorithmIsRefusedWithWhatTheCheckerFound) {
   EXPECT_NE(error.find("ends with wrong content"), std::string::npos) << error;
 }
 
+TEST(Plugin, WithAWrongSchemeIsRefusedWithWhatTheCheckerFound) {
+  const std::string error = error_of(GHOSTRANK_WRONG_SCHEME_PLUGIN);
+  EXPECT_NE(error.find("wrong/careless is wrong for 1 ranks, count 1, root 0: "), std::string::npos)
+      << error;
+  EXPECT_NE(error.find("(seed "), std::string::npos) << error;
+}
+
+TEST(Plugin, WithARowThatIsAScheduleAndAgentsAtOnceIsRefused) {
+  EXPECT_NE(error_of(GHOSTRANK_BOTH_PLUGIN)
+                .find("the row 'wrong/both' needs either a make function, of schedules, or an ends "
+                      "function, of agents"),
+            std::string::npos)
+      << error_of(GHOSTRANK_BOTH_PLUGIN);
+}
+
 TEST(Plugin, ThatIsNoneIsRefused) {
   EXPECT_NE(error_of("nowhere.so").find("there is no such file"), std::string::npos);
   EXPECT_NE(error_of(GHOSTRANK_SOURCE_DIR "/README.md").find("cannot be loaded"),
