@@ -1,6 +1,7 @@
 // Shared objects with algorithms: loaded, proved, named and played; or refused.
 #include <gtest/gtest.h>
 
+#include "collectives/agent.h"
 #include "profiles/algorithms.h"
 #include "profiles/error.h"
 #include "tests/emulator/support.h"
@@ -68,6 +69,14 @@ TEST(Plugin, WithARowThatIsAScheduleAndAgentsAtOnceIsRefused) {
                       "function, of agents"),
             std::string::npos)
       << error_of(GHOSTRANK_BOTH_PLUGIN);
+}
+
+TEST(Plugin, BringsASchemeWithAgents) {
+  Algorithms algorithms;
+  algorithms.load_plugin(GHOSTRANK_SERVER_PLUGIN, ".");
+  const Algorithm& row = algorithms.resolve("mine", Func::all_reduce, "packet-server");
+  EXPECT_FALSE(row.make);
+  EXPECT_EQ(row.ends(5, {})->helpers().size(), 1U);
 }
 
 TEST(Plugin, ThatIsNoneIsRefused) {
