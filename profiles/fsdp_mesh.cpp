@@ -266,7 +266,8 @@ FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload) {
   return mesh;
 }
 
-std::uint64_t shard_elements(const JobSpec& spec, const ParameterTensor& tensor, std::uint64_t ways) {
+std::uint64_t shard_elements(const JobSpec& spec, const ParameterTensor& tensor,
+                             std::uint64_t ways) {
   const auto tp = static_cast<std::uint64_t>(spec.parallel.tp);
   std::uint64_t rows = tensor.first_dimension(), columns = tensor.numel / rows;
   if (!is_replicated(spec, tensor)) {

@@ -32,9 +32,10 @@ struct FsdpMesh {
 FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload);
 
 // Elements that one of `ways` ranks holds of a tensor: PyTorch shards the first dimension and pads
-// every shard to the largest. ParameterTensor parallelism has split it before, columns of the second product
+// every shard to the largest. Tensor parallelism has split it before, columns of the second product
 // of each half of a layer, rows elsewhere.
-std::uint64_t shard_elements(const JobSpec& spec, const ParameterTensor& tensor, std::uint64_t ways);
+std::uint64_t shard_elements(const JobSpec& spec, const ParameterTensor& tensor,
+                             std::uint64_t ways);
 
 // Whether tensor parallelism leaves the tensor whole: norms and routers.
 bool is_replicated(const JobSpec& spec, const ParameterTensor& tensor);

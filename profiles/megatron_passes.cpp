@@ -53,7 +53,7 @@ PassWriter::Half PassWriter::attention(std::uint32_t label) const {
   return {label, times_.qkv, times_.core, times_.projection};
 }
 
-// ---- ParameterTensor parallelism ----
+// ---- Tensor parallelism ----
 
 void PassWriter::exposed_tp(Func func, std::uint32_t label, DataType type, std::uint64_t count) {
   out_.after(streams_.tp, streams_.compute);

@@ -36,7 +36,8 @@ State state_of(const JobSpec& spec) {
   double largest = 0;
   for (const Layer& layer : spec.model->layers) {
     double numel = 0;
-    for (const ParameterTensor& tensor : layer.parameters) numel += static_cast<double>(tensor.numel);
+    for (const ParameterTensor& tensor : layer.parameters)
+      numel += static_cast<double>(tensor.numel);
     largest = std::max(largest, numel);
   }
   const bool experts = spec.model->transformer && spec.model->transformer->experts.count > 0;

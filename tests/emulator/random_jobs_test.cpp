@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "profiles/algorithms.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"
 
@@ -25,6 +26,18 @@ struct RandomJob {
   int processes;
 };
 
+// All-reduces are summed at servers, which have nodes of their own or not.
+void add_agents(std::mt19937& random, SmallJob& job) {
+  Algorithms algorithms;
+  algorithms.load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
+  JobSpec& spec = job.spec;
+  spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+  spec.collectives.allreduce = "test/at-server";
+  spec.cluster.servers.count = one_of(random, {1, 2});
+  spec.cluster.servers.colocated = random() % 2 == 0;
+  spec.cluster.servers.nic = {one_of(random, {0.0, 1e10}), 2 * kPicosPerMicro};
+}
+
 RandomJob random_job(unsigned seed) {
   std::mt19937 random(seed);
   const int nodes = one_of(random, {2, 3, 4, 6}), gpus = one_of(random, {1, 2, 4});
@@ -38,6 +51,8 @@ RandomJob random_job(unsigned seed) {
     spec.collectives.slice_bytes = one_of(random, {0, 4 << 10, 64 << 10});
     spec.collectives.credits = one_of(random, {0, 1, 4});
   }
+  if (random() % 4 == 0) add_agents(random, job);
+  if (random() % 4 == 0) spec.fabric.framing = {1448, 90, 0};
   spec.fabric.provider = one_of<const char*>(random, {"net", "net", "tcp;ofi_rxm"});
   spec.fabric.inside_node = InsideNode::messages;
   spec.dilation = one_of(random, {1, 10, 30});
@@ -60,10 +75,11 @@ RandomJob random_job(unsigned seed) {
 std::string name_of(const RandomJob& random) {
   const JobSpec& spec = random.job.spec;
   std::ostringstream name;
-  name << spec.collectives.library << ", " << spec.cluster.nodes << " x "
-       << spec.cluster.gpus_per_node << " ranks, NICs of " << spec.cluster.nic.rate_bps
-       << " b/s, dilation " << spec.dilation << ", " << random.processes << " processes of "
-       << spec.run.shards << " shards, " << spec.fabric.provider;
+  name << spec.collectives.library << ", all-reduce " << spec.collectives.allreduce << ", "
+       << spec.cluster.nodes << " x " << spec.cluster.gpus_per_node << " ranks, NICs of "
+       << spec.cluster.nic.rate_bps << " b/s, dilation " << spec.dilation << ", "
+       << random.processes << " processes of " << spec.run.shards << " shards, "
+       << spec.fabric.provider;
   return name.str();
 }
 

@@ -35,6 +35,20 @@ TEST(VirtualTime, RingAllReduceTakesTwoNMinusOneLatenciesAndChunks) {
   }
 }
 
+// A NIC at wire rate carries the headers, too; the ledger counts messages alone.
+TEST(VirtualTime, FramingTakesTimeAndNoBytes) {
+  for (const Framing framing : {Framing{}, Framing{1448, 90, 0}, Framing{4096, 82, 16}}) {
+    SmallJob job = one_gpu_nodes(2);
+    job.spec.fabric.framing = framing;
+    job.collective(Func::broadcast, 1'000'000);
+    const Result result = job.run();
+    const double packets = framing.none() ? 0 : std::ceil(4e6 / framing.packet_payload);
+    const double wire = 4e6 + packets * framing.per_packet + framing.per_message;
+    expect_close(result.iterations.at(0).seconds, 5e-6 + wire * 8 / 100e9);
+    EXPECT_EQ(result.wire_bytes_per_iteration, 4e6);
+  }
+}
+
 TEST(VirtualTime, RingHalvesTakeHalfEach) {
   for (Func func : {Func::reduce_scatter, Func::all_gather}) {
     SmallJob job = one_gpu_nodes(7);

@@ -24,7 +24,7 @@ using test::sums_of;
 
 using Plan = test::MegatronJob;
 
-// ---- ParameterTensor parallelism ----
+// ---- Tensor parallelism ----
 
 // Bytes of hidden states per call: all tokens of a micro-batch, bf16.
 std::uint64_t hidden_bytes(const Plan& plan, std::uint64_t sequence, std::uint64_t hidden) {

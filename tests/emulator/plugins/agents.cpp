@@ -4,6 +4,7 @@
 //   in-packets  two servers share the blocks; packets, which ranks send again after a while
 //   greedy      sends without end until there is no room, then goes on
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <utility>
@@ -18,6 +19,7 @@ using namespace ghostrank;
 
 constexpr Picoseconds kAgain = 200'000'000;  // 200 us
 constexpr Picoseconds kPerByte = 50;         // 20 GB/s
+constexpr std::uint32_t kCalls = 16;         // nobody is so many behind
 enum Tag : std::uint8_t { part = 1, sum };
 
 struct Options {
@@ -34,45 +36,52 @@ class Worker final : public Agent {
  public:
   Worker(const Options& o, int size) : o_(o), size_(size) {}
   void on_call(Io& io, const Call& call) override {
-    call_ = call;
-    left_.assign(blocks_of(o_, call.collective.count), true);
-    missing_ = left_.size();
-    next_ = 0;
+    const std::uint64_t blocks = blocks_of(o_, call.collective.count);
+    open_[call.number] = {call, std::vector<bool>(blocks, true), blocks, 0};
     on_room(io);
     if (o_.carriage == Carriage::packet) io.arm(0, kAgain);
   }
   void on_room(Io& io) override {
-    while (next_ < left_.size() && send(io, next_)) ++next_;
+    for (auto& [number, o] : open_)
+      while (o.next < o.left.size() && send(io, o, o.next)) ++o.next;
   }
   void on_timer(Io& io, std::uint32_t) override {
-    for (std::size_t b = 0; b < next_; ++b)
-      if (left_[b]) send(io, b);
+    for (auto& [number, o] : open_)
+      for (std::size_t b = 0; b < o.next; ++b)
+        if (o.left[b]) send(io, o, b);
     io.arm(0, kAgain);
   }
   void on_note(Io& io, Party, const Note& note) override {
-    if (note.call != call_.number || note.index >= left_.size() || !left_[note.index]) return;
-    left_[note.index] = false;
+    const auto found = open_.find(note.call);
+    if (found == open_.end() || !found->second.left[note.index]) return;
+    Open& o = found->second;
+    o.left[note.index] = false;
     io.tensor(note.call).write(note.index * o_.block, note.content);
-    if (--missing_ > 0) return;
-    io.disarm(0);
+    if (--o.missing > 0) return;
     io.done(note.call);
+    open_.erase(found);
+    if (open_.empty()) io.disarm(0);
   }
 
  private:
-  bool send(Io& io, std::size_t b) {
+  struct Open {
+    Call call;
+    std::vector<bool> left;
+    std::uint64_t missing = 0, next = 0;
+  };
+
+  bool send(Io& io, const Open& o, std::size_t b) {
     const std::uint64_t first = b * o_.block;
-    Note note{.tag = part, .call = call_.number, .index = static_cast<std::uint32_t>(b)};
-    note.type = call_.type;
-    note.elements = std::min(o_.block, call_.collective.count - first);
-    note.content = io.tensor(call_.number).read(first, note.elements);
+    Note note{.tag = part, .call = o.call.number, .index = static_cast<std::uint32_t>(b)};
+    note.type = o.call.type;
+    note.elements = std::min(o_.block, o.call.collective.count - first);
+    note.content = io.tensor(o.call.number).read(first, note.elements);
     return io.send(size_ + static_cast<Party>(b) % o_.servers, note, o_.carriage);
   }
 
   const Options o_;
   const int size_;
-  Call call_;
-  std::vector<bool> left_;
-  std::size_t missing_ = 0, next_ = 0;
+  std::map<std::uint32_t, Open> open_;
 };
 
 class Server final : public Agent {
@@ -80,25 +89,27 @@ class Server final : public Agent {
   Server(const Options& o, int size) : o_(o), size_(size) {}
   void on_note(Io& io, Party from, const Note& note) override {
     Slot& slot = slots_[{note.call, note.index}];
-    slots_.erase({note.call - 2, note.index});  // nobody is two calls behind
+    slots_.erase({note.call - kCalls, note.index});
     if (slot.heard.empty()) slot.heard.resize(static_cast<std::size_t>(size_));
     const auto f = static_cast<std::size_t>(from);
     if (slot.heard[f] && slot.count < size_) return;
     Note out = note;
     out.tag = sum;
-    if (slot.heard[f]) {  // it has missed the sum
-      out.content = slot.sum.content();
-      io.send(from, out, o_.carriage);
-      return;
-    }
+    if (slot.heard[f]) return tell(io, {from}, out, slot);  // it has missed the sum
     slot.heard[f] = true;
     slot.sum.add(note);
     io.spend(kPerByte * static_cast<Picoseconds>(note.elements * bytes_of(note.type)));
     if (++slot.count < size_) return;
-    out.content = slot.sum.content();
     std::vector<Party> all;
     for (Party p = 0; p < size_; ++p) all.push_back(p);
-    io.send(all, out, o_.carriage);
+    tell(io, all, out, slot);
+  }
+  void on_room(Io& io) override {
+    for (; !untold_.empty(); untold_.pop_front()) {
+      auto& [to, note, content] = untold_.front();
+      note.content = content;
+      if (!io.send(to, note, o_.carriage)) return;
+    }
   }
 
  private:
@@ -107,9 +118,22 @@ class Server final : public Agent {
     std::vector<bool> heard;
     int count = 0;
   };
+  struct Untold {
+    std::vector<Party> to;
+    Note note;
+    std::vector<std::byte> content;
+  };
+
+  void tell(Io& io, std::vector<Party> to, const Note& note, const Slot& slot) {
+    const auto content = slot.sum.content();
+    untold_.push_back({std::move(to), note, {content.begin(), content.end()}});
+    if (untold_.size() == 1) on_room(io);
+  }
+
   const Options o_;
   const int size_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Slot> slots_;
+  std::deque<Untold> untold_;  // for want of room
 };
 
 class SumAtServers final : public Ends {
