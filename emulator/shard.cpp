@@ -170,7 +170,9 @@ void Shard::play(const Clock& clock) {
   stats_.wall_seconds = static_cast<double>(monotonic_ns() - began) * 1e-9;
   stats_.cpu_seconds = thread_cpu_seconds() - cpu;
   stats_.run_queue_seconds = queued < 0 ? -1 : run_queue_seconds() - queued;
-  if (!virtual_) stats_.wall_behind = std::max<Picoseconds>(0, now_ - stats_.end.at);
+  if (!virtual_ && players_ > 0)  // agents served on after the last rank had ended
+    stats_.wall_behind =
+        std::max<Picoseconds>(0, (ranks_left_ == 0 ? ended_ : now_) - stats_.end.at);
 }
 
 // ---- The loop
@@ -180,6 +182,7 @@ void Shard::play(const Clock& clock) {
 // one of them may have changed.
 void Shard::run_real() {
   while (!finished() && !stopped()) {
+    if (ranks_left_ > 0) ended_ = now_;
     bool busy = take_arrivals();
     busy |= fire_due();
     busy |= flush();

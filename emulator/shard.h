@@ -316,6 +316,7 @@ class Shard final : private NoteCarrier {
   std::vector<std::uint64_t> packets_of_;  // sent, by local index
   std::vector<std::uint32_t> sequences_;   // collectives started: by rank, then by kind of group
   std::uint32_t ranks_left_ = 0;
+  Picoseconds ended_ = 0;  // when the last rank here had, as the loop saw it
   std::vector<IterationPart> open_;  // iterations that not every rank here has ended
   TimerQueue<Event> timers_;
   struct Tied {

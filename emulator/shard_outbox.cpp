@@ -61,9 +61,9 @@ bool Shard::try_send(int flow, int nic, Message& message) {
   const Picoseconds start = h.start, late = std::max<Picoseconds>(0, now_ - start);
   h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
   const std::uint64_t bytes = h.bytes;
-  const bool data = h.kind == MessageKind::data;
+  const bool data = h.kind == MessageKind::data || h.kind == MessageKind::note;
   if (!fabric_.try_send(flow, message)) return false;
-  if (data && bytes > 0) note_pace(nic, start, nic_.serialise(bytes), late);
+  if (data && bytes > 0) note_pace(nic, start, cluster_.topology().nic(nic).serialise(bytes), late);
   return true;
 }
 
