@@ -29,6 +29,7 @@ constexpr std::array kVerbs{
          verb_run},
     Verb{"plan", "say what a job would send, without sending it", verb_plan},
     Verb{"schedule", "show the messages of one rank in one collective", verb_schedule},
+    Verb{"schemes", "what can play which collective, and why not", verb_schemes},
     Verb{"bench", "measure a collective over sizes as nccl-tests does, or a pattern of flows",
          verb_bench},
     Verb{"compare", "hold results side by side", verb_compare},

@@ -308,6 +308,10 @@ int verb_schedule(const Argv& argv) {
   Algorithms algorithms;
   for (const std::string& plugin : flags.plugins) algorithms.load_plugin(plugin, ".");
   const Algorithm& row = algorithms.resolve(flags.library, func, flags.algorithm);
+  if (row.ends)
+    throw Error(std::string(row.library) + "/" + std::string(row.name) +
+                " has no schedule: its agents decide as they go; 'ghostrank schemes' says what it "
+                "serves, 'ghostrank plan' of a job what it sends");
   const Collective c{
       func,       flags.ranks, is_ragged(func) ? 0 : flags.count, flags.element_bytes,
       flags.root, counts};

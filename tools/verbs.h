@@ -9,6 +9,7 @@ namespace ghostrank {
 int verb_run(const Argv& argv);
 int verb_plan(const Argv& argv);
 int verb_schedule(const Argv& argv);
+int verb_schemes(const Argv& argv);
 int verb_bench(const Argv& argv);
 int verb_compare(const Argv& argv);
 int verb_profile(const Argv& argv);
