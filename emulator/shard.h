@@ -205,7 +205,7 @@ class Shard final : private NoteCarrier {
   void advance(RankState& r);
   void advance_stream(RankState& r, std::uint8_t stream);
   bool has_room(StreamState& s, const Op* next) const;
-  bool start_op(RankState& r, std::uint8_t stream, const Op& op);
+  GHOSTRANK_ON_THE_WAY bool start_op(RankState& r, std::uint8_t stream, const Op& op);
   Picoseconds slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const;
   Picoseconds with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const;
   void trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
@@ -316,7 +316,7 @@ class Shard final : private NoteCarrier {
   std::vector<std::uint64_t> packets_of_;  // sent, by local index
   std::vector<std::uint32_t> sequences_;   // collectives started: by rank, then by kind of group
   std::uint32_t ranks_left_ = 0;
-  Picoseconds ended_ = 0;  // when the last rank here had, as the loop saw it
+  Picoseconds ended_ = 0;            // when the last rank here had, as the loop saw it
   std::vector<IterationPart> open_;  // iterations that not every rank here has ended
   TimerQueue<Event> timers_;
   struct Tied {
