@@ -62,10 +62,39 @@ bool sends_packets(const Ends& ends, const Operation& operation) {
   return false;
 }
 
+// Why there is no such schedule, neither with a rank on every node nor with several.
+std::string why_no_schedule(const Algorithm& row, DataType type) {
+  std::string why;
+  for (const int per_node : {1, kRanks}) {
+    const int ranks = per_node == 1 ? kRanks : 2 * kRanks;
+    Collective c{row.func, ranks, 1024, bytes_of(type), 0};
+    if (is_ragged(row.func))
+      c.counts = std::make_shared<const std::vector<std::uint64_t>>(counts_needed(row.func, ranks),
+                                                                    c.count);
+    Communicator comm;
+    comm.channels = 0;  // the library's own number
+    for (int r = 0; r < ranks; ++r) comm.node_of.push_back(r / per_node);
+    try {
+      row.make(c, comm);
+      return "";
+    } catch (const std::invalid_argument& error) {
+      why = error.what();
+    }
+  }
+  return why;
+}
+
 void add_row(const Algorithm& row, Scheme& scheme) {
-  if (!row.ends) {  // a schedule moves elements of any type
+  if (!row.ends) {
     Operation operation{row.func, {}, {}};
-    for (int t = 0; t < kDataTypes; ++t) operation.served.push_back(static_cast<DataType>(t));
+    for (int t = 0; t < kDataTypes; ++t) {
+      const auto type = static_cast<DataType>(t);
+      std::string why = why_no_schedule(row, type);
+      if (why.empty())
+        operation.served.push_back(type);
+      else
+        operation.refused.emplace_back(type, std::move(why));
+    }
     scheme.operations.push_back(std::move(operation));
     return;
   }

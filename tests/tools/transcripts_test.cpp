@@ -4,9 +4,10 @@
 //   ghostrank: sweep is not available yet
 //   [2]
 //
-// A line "$ ..." runs in the transcripts' folder; stderr is shown with stdout; "[N]" is an exit
-// status other than 0. In expected lines "{*}" stands for any text. With
-// GHOSTRANK_UPDATE_TRANSCRIPTS set, lines that no longer match are rewritten in place.
+// A line "$ ..." runs in the transcripts' folder, where $PACKET_SERVER is the example of a scheme;
+// stderr is shown with stdout; "[N]" is an exit status other than 0. In expected lines "{*}" stands
+// for any text. With GHOSTRANK_UPDATE_TRANSCRIPTS set, lines that no longer match are rewritten in
+// place.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -54,7 +55,8 @@ Lines run(std::string command) {
   }
   const std::string folder = fs::path(GHOSTRANK_BINARY).parent_path();
   const std::string shell = "cd '" GHOSTRANK_TRANSCRIPTS "' && env -i PATH='" + folder +
-                            "':\"$PATH\" sh -c '{ " + command + "; } 2>&1'";
+                            "':\"$PATH\" PACKET_SERVER='" GHOSTRANK_SERVER_PLUGIN "' sh -c '{ " +
+                            command + "; } 2>&1'";
   std::FILE* pipe = popen(shell.c_str(), "r");
   std::string text;
   for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
