@@ -1,5 +1,5 @@
-// An installation in a folder of its own: a user's algorithm is built against it, out of tree and
-// offline, and the installed command loads, proves, plays and verifies it.
+// An installation in a folder of its own: a user's algorithms are built against it, out of tree and
+// offline, and the installed command loads, proves, plays and verifies them.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -38,9 +38,38 @@ class Installed : public ::testing::Test {
         shell(GHOSTRANK_CMAKE " --install " GHOSTRANK_BUILD_DIR " --prefix " + prefix().string());
     ASSERT_EQ(ended.status, 0) << ended.text;
   }
+  static void build_examples() {
+    const fs::path source = prefix() / "share/ghostrank/examples";
+    const Ended configured =
+        shell(GHOSTRANK_CMAKE " -G Ninja -S " + source.string() + " -B " + examples().string() +
+              " -DCMAKE_PREFIX_PATH=" + prefix().string());
+    ASSERT_EQ(configured.status, 0) << configured.text;
+    const Ended built = shell(GHOSTRANK_CMAKE " --build " + examples().string());
+    ASSERT_EQ(built.status, 0) << built.text;
+  }
+  // Plays a small job with these lines in it, verified, and looks for a text in its result.
+  static void play(const std::string& lines, const std::string& expected) {
+    const fs::path job = root_ / "job.yaml";
+    std::ofstream(job) << "schema: ghostrank/job/1\n"
+                          "model:\n"
+                          "  kind: layers\n"
+                          "  name: small\n"
+                          "  dtype: float32\n"
+                          "  layers: [{name: only, parameters: [5000], forward_us: 10, "
+                          "backward_us: 10}]\n"
+                          "cluster: {nodes: 3, gpus_per_node: 2, nics_per_node: 1}\n"
+                          "run: {verify: true, iterations: 1}\n"
+                       << lines;
+    const Ended played = shell(command() + " run " + job.string() + " --allow-unfaithful --json -");
+    EXPECT_EQ(played.status, 0) << played.text;
+    EXPECT_NE(played.text.find(expected), std::string::npos) << played.text;
+    EXPECT_NE(played.text.find("\"wrong_elements\": 0"), std::string::npos) << played.text;
+    EXPECT_EQ(played.text.find("\"checked_elements\": 0"), std::string::npos) << played.text;
+  }
   static void TearDownTestSuite() { fs::remove_all(root_); }
 
   static fs::path prefix() { return root_ / "prefix"; }
+  static fs::path examples() { return root_ / "example"; }
   static std::string command() { return (prefix() / "bin/ghostrank").string(); }
   static fs::path root_;
 };
@@ -53,39 +82,30 @@ TEST_F(Installed, CommandFindsTheProfilesBesideIt) {
   EXPECT_EQ(planned.status, 0) << planned.text;
 }
 
-TEST_F(Installed, HeadersBuildTheExampleThatTheCommandLoadsProvesAndPlays) {
-  const fs::path example = root_ / "example";
-  const fs::path source = prefix() / "share/ghostrank/examples";
-  const Ended configured = shell(GHOSTRANK_CMAKE " -G Ninja -S " + source.string() + " -B " +
-                                 example.string() + " -DCMAKE_PREFIX_PATH=" + prefix().string());
-  ASSERT_EQ(configured.status, 0) << configured.text;
-  const Ended built = shell(GHOSTRANK_CMAKE " --build " + example.string());
-  ASSERT_EQ(built.status, 0) << built.text;
-  const std::string plugin = (example / "two_way_ring.so").string();
-
-  const Ended proved = shell(command() + " schedule allreduce --plugin " + plugin +
+TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
+  build_examples();
+  if (HasFatalFailure()) return;
+  const std::string ring = (examples() / "two_way_ring.so").string();
+  const Ended proved = shell(command() + " schedule allreduce --plugin " + ring +
                              " --library mine --ranks 6 --count 1000 --check");
   EXPECT_EQ(proved.status, 0) << proved.text;
   EXPECT_NE(proved.text.find("every rank ends with every contribution once"), std::string::npos)
       << proved.text;
+  play(
+      "collectives: {plugins: [example/two_way_ring.so], library: mine}\n"
+      "scale: {dilation: 50}\n",
+      "two-way-ring");
 
-  const fs::path job = root_ / "job.yaml";
-  std::ofstream(job) << "schema: ghostrank/job/1\n"
-                        "model:\n"
-                        "  kind: layers\n"
-                        "  name: small\n"
-                        "  dtype: float32\n"
-                        "  layers: [{name: only, parameters: [5000], forward_us: 10, "
-                        "backward_us: 10}]\n"
-                        "cluster: {nodes: 3, gpus_per_node: 2, nics_per_node: 1}\n"
-                        "collectives: {plugins: [example/two_way_ring.so], library: mine}\n"
-                        "scale: {dilation: 50}\n"
-                        "run: {verify: true, iterations: 1}\n";
-  const Ended played = shell(command() + " run " + job.string() + " --allow-unfaithful --json -");
-  EXPECT_EQ(played.status, 0) << played.text;
-  EXPECT_NE(played.text.find("two-way-ring"), std::string::npos) << played.text;
-  EXPECT_NE(played.text.find("\"wrong_elements\": 0"), std::string::npos) << played.text;
-  EXPECT_EQ(played.text.find("\"checked_elements\": 0"), std::string::npos) << played.text;
+  // Loading it proves it.
+  const std::string server = (examples() / "packet_server.so").string();
+  const Ended shown = shell(command() + " schemes --library mine --plugin " + server);
+  EXPECT_EQ(shown.status, 0) << shown.text;
+  EXPECT_NE(shown.text.find("loss duplicates delay reordering"), std::string::npos) << shown.text;
+  play(
+      "collectives: {plugins: [example/packet_server.so], allreduce: mine/packet-server}\n"
+      "servers: {count: 1}\n"
+      "fabric: {kind: virtual, packets: {loss: 0.05}}\n",
+      "packet-server");
 }
 
 }  // namespace
