@@ -1,0 +1,181 @@
+#include "emulator/packets/udp.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <sys/epoll.h>
+#include <utility>
+
+#include "emulator/packets/datagram.h"
+#include "emulator/packets/udp_socket.h"
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kJoinedBytes = 65535;  // the longest piece that the kernel joins
+constexpr int kLooks = 4;                    // at one socket in a row: then others have their turn
+constexpr int kReadySockets = 32;
+
+class Udp final : public UdpPackets {
+ public:
+  explicit Udp(const UdpOptions& options)
+      : options_(options), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+    if (epoll_ < 0)
+      throw Error(std::string("epoll_create1: ") + std::strerror(errno) +
+                      "; raise the limit on open files (ulimit -n)",
+                  ErrorKind::environment);
+    try {
+      for (const EndpointBinding& binding : options.sockets) add(binding);
+    } catch (...) {
+      close(epoll_);
+      throw;
+    }
+    bool joins = false;
+    for (const auto& s : sockets_) {
+      most_bytes_ = std::min(most_bytes_, s->most_bytes());
+      joins |= s->joins_arrivals();
+    }
+    // One byte more than may come: what is longer shows.
+    landing_.emplace(joins ? kJoinedBytes : std::size_t{options.mtu} + 1);
+  }
+  ~Udp() override { close(epoll_); }
+  Udp(const Udp&) = delete;
+  Udp& operator=(const Udp&) = delete;
+
+  std::string address(int socket) const override { return at(socket).address(); }
+  std::string trouble(int socket) const override {
+    return at(socket).error() == 0 ? "" : std::strerror(at(socket).error());
+  }
+
+  void connect(const std::vector<UdpWay>& ways) override {
+    for (const UdpWay& way : ways) {
+      auto [it, fresh] = addresses_.try_emplace(way.address);
+      if (fresh) it->second = udp::Address::from(way.address);
+      ways_.push_back({way.socket, &it->second, way.name + " (" + way.address + ")"});
+    }
+  }
+
+  bool try_send(int way, Message& datagram) override {
+    if (!failure_.empty()) return false;
+    const auto w = static_cast<std::size_t>(way);
+    if (w >= ways_.size() || datagram.header.bytes > most_bytes_) {
+      failure_ = "asked to send a packet of " + std::to_string(datagram.header.bytes) +
+                 " bytes over way " + std::to_string(way) + " of " + std::to_string(ways_.size()) +
+                 "; at most " + std::to_string(most_bytes_) + " bytes fit fabric.packets.mtu";
+      return false;
+    }
+    udp::Socket& socket = at(ways_[w].socket);
+    if (socket.full()) flush(socket, ways_[w].name);
+    if (socket.full() || !failure_.empty()) return false;
+    datagram.header.nonce = options_.nonce;
+    if (socket.empty()) pending_.push_back(way);
+    socket.put(*ways_[w].to, std::move(datagram));
+    return true;
+  }
+
+  // `pending_` names each socket with a batch by a way that leaves from it, perhaps twice.
+  void flush() override {
+    std::erase_if(pending_, [&](int way) {
+      const Way& w = ways_[static_cast<std::size_t>(way)];
+      udp::Socket& socket = at(w.socket);
+      if (!socket.empty() && failure_.empty()) flush(socket, w.name);
+      return socket.empty();
+    });
+  }
+
+  int poll(std::vector<Message>& arrived) override {
+    const std::size_t before = arrived.size();
+    if (sockets_.size() == 1) {
+      receive(*sockets_.front(), arrived);
+    } else {
+      std::array<epoll_event, kReadySockets> ready;
+      const int count = epoll_wait(epoll_, ready.data(), kReadySockets, 0);
+      for (int i = 0; i < count; ++i)
+        receive(*sockets_[ready[static_cast<std::size_t>(i)].data.u64], arrived);
+    }
+    const std::size_t count = arrived.size() - before;
+    stats_.received += count;
+    return static_cast<int>(count);
+  }
+
+  int wait_fd() const override { return epoll_; }
+  bool idle() const override {
+    return std::all_of(pending_.begin(), pending_.end(), [&](int way) {
+      return at(ways_[static_cast<std::size_t>(way)].socket).empty();
+    });
+  }
+  std::uint64_t most_bytes() const override { return most_bytes_; }
+  const std::string& failure() const override { return failure_; }
+
+  PacketStats stats() const override {
+    PacketStats stats = stats_;
+    stats.dropped = 0;
+    for (const auto& socket : sockets_) {
+      const std::optional<std::uint32_t> dropped = socket->dropped();
+      if (!dropped) stats.dropped.reset();
+      if (stats.dropped) *stats.dropped += *dropped;
+    }
+    return stats;
+  }
+
+ private:
+  struct Way {
+    int socket;
+    const udp::Address* to;  // of addresses_: ways to one socket have one
+    std::string name;
+  };
+
+  void add(const EndpointBinding& binding) {
+    sockets_.push_back(std::make_unique<udp::Socket>(binding, options_.mtu));
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = sockets_.size() - 1;
+    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, sockets_.back()->fd(), &event) != 0)
+      throw Error(
+          std::string("epoll_ctl: ") + std::strerror(errno) + "; raise fs.epoll.max_user_watches",
+          ErrorKind::environment);
+  }
+
+  udp::Socket& at(int socket) const { return *sockets_.at(static_cast<std::size_t>(socket)); }
+
+  void flush(udp::Socket& socket, const std::string& name) {
+    if (socket.flush(stats_) != udp::Socket::Sent::failed) return;
+    failure_ = "sending packets to " + name + " failed: " + std::strerror(socket.error()) +
+               "; check the interface of " + socket.address();
+  }
+
+  void receive(udp::Socket& socket, std::vector<Message>& arrived) {
+    const auto take = [&](std::span<const std::byte> piece, std::size_t segment) {
+      stats_.strays +=
+          take_datagrams(piece, segment, options_.nonce, options_.keep_payload, arrived);
+    };
+    int error = 0;
+    for (int look = 0; look < kLooks; ++look)
+      if (landing_->receive(socket.fd(), error, take) < udp::kLandings) break;
+    if (error != 0 && failure_.empty())
+      failure_ = "receiving packets on " + socket.address() + " failed: " + std::strerror(error) +
+                 "; check its interface";
+  }
+
+  const UdpOptions options_;
+  const int epoll_;
+  std::vector<std::unique_ptr<udp::Socket>> sockets_;
+  std::optional<udp::Landing> landing_;
+  std::map<std::string, udp::Address> addresses_;
+  std::vector<Way> ways_;
+  std::vector<int> pending_;
+  std::uint64_t most_bytes_ = udp::kMostPayload;
+  std::string failure_;
+  PacketStats stats_;
+};
+
+}  // namespace
+
+std::unique_ptr<UdpPackets> UdpPackets::open(const UdpOptions& options) {
+  return std::make_unique<Udp>(options);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,273 @@
+#include "emulator/packets/udp_socket.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <linux/sock_diag.h>
+#include <netdb.h>
+#include <netinet/udp.h>
+#include <utility>
+
+#include "emulator/assert.h"
+#include "emulator/fabric/network_namespace.h"
+#include "profiles/error.h"
+
+namespace ghostrank::udp {
+namespace {
+
+constexpr int kReceiveBuffer = 4 << 20;  // bytes, as far as the kernel gives them
+constexpr std::size_t kMostJoined = 64;  // datagrams that the kernel cuts out of one message
+constexpr std::uint32_t kOverIpv4 = 20 + 8, kOverIpv6 = 40 + 8;  // bytes of IP and UDP
+
+// What is sent where a payload is synthetic.
+std::byte* scratch() {
+  static std::array<std::byte, kMostPayload> bytes;
+  return bytes.data();
+}
+
+[[noreturn]] void throw_unusable(const std::string& where, const std::string& what) {
+  throw Error("packets of schemes cannot be sent from " + where + ": " + what + ": " +
+                  std::strerror(errno) + "; choose another address with fabric.bind",
+              ErrorKind::environment);
+}
+
+void set(int fd, int level, int name, int value) {
+  setsockopt(fd, level, name, &value, sizeof value);
+}
+
+}  // namespace
+
+// ---- Addresses
+
+Address Address::from(const std::string& text) {
+  const std::size_t space = text.find(' ');
+  const std::string host = text.substr(0, space),
+                    port = space == std::string::npos ? "0" : text.substr(space + 1);
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_DGRAM;
+  if (host.empty() || getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0)
+    throw Error("'" + text +
+                    "' is no address of a host to send packets from or to; choose one "
+                    "with fabric.bind",
+                ErrorKind::environment);
+  Address address;
+  address.size = found->ai_addrlen;
+  std::memcpy(&address.bytes, found->ai_addr, found->ai_addrlen);
+  freeaddrinfo(found);
+  return address;
+}
+
+std::string Address::text() const {
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  getnameinfo(reinterpret_cast<const sockaddr*>(&bytes), size, host.data(), host.size(),
+              port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV);
+  return std::string(host.data()) + " " + port.data();
+}
+
+// ---- Receiving
+
+Landing::Landing(std::size_t bytes)
+    : bytes_(bytes),
+      memory_(kLandings * bytes),
+      messages_(kLandings),
+      places_(kLandings),
+      controls_(kLandings) {
+  for (std::size_t i = 0; i < kLandings; ++i) {
+    places_[i] = {memory_.data() + i * bytes, bytes};
+    messages_[i].msg_hdr.msg_iov = &places_[i];
+    messages_[i].msg_hdr.msg_iovlen = 1;
+    messages_[i].msg_hdr.msg_control = controls_[i].bytes.data();
+  }
+}
+
+std::size_t Landing::receive(int fd, int& error, const Take& take) {
+  for (mmsghdr& m : messages_) m.msg_hdr.msg_controllen = sizeof(Control::bytes);
+  const int count = recvmmsg(fd, messages_.data(), kLandings, MSG_DONTWAIT, nullptr);
+  if (count < 0) {
+    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) error = errno;
+    return 0;
+  }
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    msghdr& header = messages_[i].msg_hdr;
+    int segment = 0;
+    const cmsghdr* const control = CMSG_FIRSTHDR(&header);
+    if (control && control->cmsg_level == SOL_UDP && control->cmsg_type == UDP_GRO)
+      std::memcpy(&segment, CMSG_DATA(control), sizeof segment);
+    const std::size_t bytes = header.msg_flags & MSG_TRUNC ? 0 : messages_[i].msg_len;
+    take({memory_.data() + i * bytes_, bytes}, static_cast<std::size_t>(std::max(segment, 0)));
+  }
+  return static_cast<std::size_t>(count);
+}
+
+// ---- The socket
+
+Socket::Socket(const EndpointBinding& binding, std::uint32_t mtu) {
+  std::string where = binding.address;
+  if (!binding.network_namespace.empty())
+    where += " in network namespace " + binding.network_namespace;
+  const Address wanted = Address::from(binding.address);
+  const int family = wanted.bytes.ss_family;
+  most_bytes_ =
+      std::min<std::uint64_t>(mtu - (family == AF_INET6 ? kOverIpv6 : kOverIpv4), kMostPayload) -
+      sizeof(Header);
+  const InNamespace inside(binding.network_namespace);
+  fd_ = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd_ < 0) throw_unusable(where, "no socket");
+  try {
+    set_up(family, where);
+    if (bind(fd_, reinterpret_cast<const sockaddr*>(&wanted.bytes), wanted.size) != 0)
+      throw_unusable(where, "it cannot be bound");
+    Address bound;
+    bound.size = sizeof bound.bytes;
+    if (getsockname(fd_, reinterpret_cast<sockaddr*>(&bound.bytes), &bound.size) != 0)
+      throw_unusable(where, "it does not tell its port");
+    address_ = bound.text();
+  } catch (...) {
+    close(fd_);
+    throw;
+  }
+}
+
+// Never cut on the way, and never told by routers to be smaller: the MTU is the job's.
+void Socket::set_up(int family, const std::string& where) {
+  const int probe = IP_PMTUDISC_PROBE;
+  static_assert(IP_PMTUDISC_PROBE == IPV6_PMTUDISC_PROBE);
+  const bool v6 = family == AF_INET6;
+  if (setsockopt(fd_, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
+                 &probe, sizeof probe) != 0)
+    throw_unusable(where, "don't-fragment cannot be set");
+  if (setsockopt(fd_, SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer, sizeof kReceiveBuffer) != 0)
+    set(fd_, SOL_SOCKET, SO_RCVBUF, kReceiveBuffer);
+  const int off = 0, on = 1;
+  gso_ = setsockopt(fd_, SOL_UDP, UDP_SEGMENT, &off, sizeof off) == 0;
+  gro_ = setsockopt(fd_, SOL_UDP, UDP_GRO, &on, sizeof on) == 0;
+}
+
+std::optional<std::uint32_t> Socket::dropped() const {
+  std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd_, SOL_SOCKET, SO_MEMINFO, info.data(), &size) != 0 ||
+      size <= SK_MEMINFO_DROPS * sizeof info[0])
+    return std::nullopt;
+  return info[SK_MEMINFO_DROPS];
+}
+
+// ---- Sending
+
+void Socket::put(const Address& to, Message&& datagram) {
+  GHOSTRANK_ASSERT(!full());
+  slots_[count_++] = {&to, std::move(datagram)};
+}
+
+// How many datagrams from `first` on leave as one message: of one size, the last perhaps shorter.
+std::size_t Socket::joined_from(std::size_t first) const {
+  const Slot& head = slots_[first];
+  std::size_t n = 1, bytes = head.bytes();
+  for (; gso_ && first + n < count_ && n < kMostJoined; ++n) {
+    const Slot& next = slots_[first + n];
+    bytes += next.bytes();
+    if (next.to != head.to || next.bytes() > head.bytes() || bytes > kMostPayload) break;
+    if (next.bytes() < head.bytes()) return n + 1;
+  }
+  return n;
+}
+
+// Everything from `first` on, as messages for the kernel. Returns how many.
+std::size_t Socket::describe(std::size_t first) {
+  std::size_t count = 0, parts = 0;
+  while (first < count_) {
+    mmsghdr& message = messages_[count];
+    const std::size_t n = joined_[count] = joined_from(first);
+    const Slot& head = slots_[first];
+    message = {};
+    message.msg_hdr.msg_name = const_cast<sockaddr_storage*>(&head.to->bytes);
+    message.msg_hdr.msg_namelen = head.to->size;
+    message.msg_hdr.msg_iov = &parts_[parts];
+    for (std::size_t i = 0; i < n; ++i) {
+      Message& d = slots_[first + i].datagram;
+      parts_[parts++] = {&d.header, sizeof(Header)};
+      parts_[parts++] = {d.payload ? d.payload.get() : scratch(), d.header.bytes};
+    }
+    message.msg_hdr.msg_iovlen = 2 * n;
+    if (n > 1) {
+      message.msg_hdr.msg_control = controls_[count].bytes.data();
+      message.msg_hdr.msg_controllen = sizeof(Control::bytes);
+      cmsghdr* const control = CMSG_FIRSTHDR(&message.msg_hdr);
+      control->cmsg_level = SOL_UDP;
+      control->cmsg_type = UDP_SEGMENT;
+      control->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+      const auto segment = static_cast<std::uint16_t>(head.bytes());
+      std::memcpy(CMSG_DATA(control), &segment, sizeof segment);
+    }
+    first += n;
+    ++count;
+  }
+  return count;
+}
+
+Socket::Sent Socket::flush(PacketStats& stats) {
+  std::size_t gone = 0;
+  Sent sent = Sent::well;
+  while (gone < count_ && sent == Sent::well) {
+    const std::size_t messages = describe(gone);
+    const int taken =
+        sendmmsg(fd_, messages_.data(), static_cast<unsigned>(messages), MSG_DONTWAIT);
+    if (taken > 0) {
+      std::size_t datagrams = 0;
+      for (int m = 0; m < taken; ++m) datagrams += joined_[static_cast<std::size_t>(m)];
+      stats.sent += datagrams;
+      gone += datagrams;
+      continue;
+    }
+    const std::uint64_t refused = stats.refused;
+    sent = go_on_after(taken < 0 ? errno : EAGAIN, joined_[0], stats);
+    gone += stats.refused - refused;
+  }
+  forget(gone);
+  return sent;
+}
+
+// The kernel did not take the first message, of so many datagrams.
+Socket::Sent Socket::go_on_after(int error, std::size_t datagrams, PacketStats& stats) {
+  switch (error) {
+    case EINTR:
+      return Sent::well;
+    case EAGAIN:
+    case ENOBUFS:
+    case ENOMEM:
+      ++stats.again;
+      return Sent::no_room;
+    default:
+      break;
+  }
+  error_ = error;
+  if (datagrams > 1) {  // a way whose interface cannot cut: each leaves alone from now on
+    gso_ = false;
+    return Sent::well;
+  }
+  switch (error) {
+    case EPERM:  // a firewall, or a full table of its
+    case EACCES:
+    case EMSGSIZE:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ECONNREFUSED:
+      ++stats.refused;
+      return Sent::well;
+    default:
+      return Sent::failed;
+  }
+}
+
+void Socket::forget(std::size_t datagrams) {
+  for (std::size_t i = 0; i < datagrams; ++i) slots_[i].datagram.payload.reset();
+  std::move(slots_.begin() + static_cast<std::ptrdiff_t>(datagrams),
+            slots_.begin() + static_cast<std::ptrdiff_t>(count_), slots_.begin());
+  count_ -= datagrams;
+}
+
+}  // namespace ghostrank::udp

@@ -1,0 +1,116 @@
+// One UDP socket: a batch of datagrams to send, and a place where arrivals land. Private to udp*.
+//
+// Several datagrams of one size to one address leave as one message that the kernel cuts (GSO), and
+// several that arrive in a row come as one (GRO), where it can do that. Bounds: kBatch datagrams
+// taken and not yet gone.
+//
+// Threading: one owner.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <netinet/in.h>
+#include <optional>
+#include <span>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vector>
+
+#include "emulator/fabric/open.h"
+#include "emulator/packets/packets.h"
+
+namespace ghostrank::udp {
+
+inline constexpr std::size_t kBatch = 64;           // datagrams, to send
+inline constexpr std::size_t kLandings = 32;        // pieces that one look at a socket takes
+inline constexpr std::size_t kMostPayload = 65507;  // of a datagram over IPv4
+
+struct Address {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+
+  // "10.0.0.1 4711". Throws Error(environment).
+  static Address from(const std::string& text);
+  std::string text() const;
+};
+
+// Where one look at a socket puts what has arrived; shared by the sockets of an owner.
+class Landing {
+ public:
+  explicit Landing(std::size_t bytes);  // of the largest piece
+
+  // The bytes that arrived, and the size of the datagrams that the kernel joined there (0: one).
+  using Take = std::function<void(std::span<const std::byte>, std::size_t)>;
+  // Returns how many pieces there were; 0: none, or `error` is set. One that was longer than its
+  // place is given empty.
+  std::size_t receive(int fd, int& error, const Take& take);
+
+ private:
+  struct alignas(cmsghdr) Control {
+    std::array<char, CMSG_SPACE(sizeof(int))> bytes;
+  };
+  std::size_t bytes_;
+  std::vector<std::byte> memory_;
+  std::vector<mmsghdr> messages_;
+  std::vector<iovec> places_;
+  std::vector<Control> controls_;
+};
+
+class Socket {
+ public:
+  // Bound to the address, a port of the kernel's choice. Throws Error(environment).
+  Socket(const EndpointBinding& binding, std::uint32_t mtu);
+  ~Socket() { close(fd_); }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  int fd() const { return fd_; }
+  const std::string& address() const { return address_; }
+  std::uint64_t most_bytes() const { return most_bytes_; }
+  bool joins_arrivals() const { return gro_; }
+
+  bool full() const { return count_ == kBatch; }
+  bool empty() const { return count_ == 0; }
+  void put(const Address& to, Message&& datagram);  // not when full()
+
+  enum class Sent : std::uint8_t { well, no_room, failed };
+  // As much as the kernel takes.
+  Sent flush(PacketStats& stats);
+  // The last error of sending, 0: there was none.
+  int error() const { return error_; }
+
+  std::optional<std::uint32_t> dropped() const;  // by the kernel, since it was opened
+
+ private:
+  struct Slot {
+    const Address* to = nullptr;
+    Message datagram;
+    std::size_t bytes() const { return sizeof(Header) + datagram.header.bytes; }
+  };
+  struct alignas(cmsghdr) Control {
+    std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> bytes;
+  };
+
+  void set_up(int family, const std::string& where);
+  std::size_t describe(std::size_t first);
+  std::size_t joined_from(std::size_t first) const;
+  Sent go_on_after(int error, std::size_t datagrams, PacketStats& stats);
+  void forget(std::size_t datagrams);
+
+  int fd_ = -1;
+  std::string address_;
+  std::uint64_t most_bytes_ = 0;
+  bool gso_ = false, gro_ = false;
+  std::array<Slot, kBatch> slots_;
+  std::size_t count_ = 0;
+  std::array<mmsghdr, kBatch> messages_{};
+  std::array<iovec, 2 * kBatch> parts_{};
+  std::array<Control, kBatch> controls_{};
+  std::array<std::size_t, kBatch> joined_{};  // datagrams of each message
+  int error_ = 0;
+};
+
+}  // namespace ghostrank::udp
