@@ -152,7 +152,9 @@ class Session::Play {
           *ensemble_.fabrics[static_cast<std::size_t>(s)], ensemble_.nonce, options_.trace_ranks,
           options_.max_spans / static_cast<std::size_t>(count), spill,
           cores_.plan.of_thread.empty() ? std::vector<int>{}
-                                        : cores_.plan.of_thread[static_cast<std::size_t>(s)]}));
+                                        : cores_.plan.of_thread[static_cast<std::size_t>(s)],
+          ensemble_.packets.empty() ? nullptr
+                                    : ensemble_.packets[static_cast<std::size_t>(s)].get()}));
     }
     return shards;
   }
@@ -277,6 +279,7 @@ class Session::Play {
     result_.fidelity = judge(sum, spec_, result_.dilation, median(steps));
     if (host_ == 0)
       report_segment(segment, workload_, player_.rows(), sum, player_.reports(), result_);
+    if (!cluster_.schemes().empty()) result_.packets = sum.packets;
     note_cores();
   }
 

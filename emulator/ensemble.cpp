@@ -102,6 +102,7 @@ class Assembly {
     }
     OpenedFlows opened = open_flows(spec_, flows_, control_, out_.nonce);
     for (auto& fabric : opened.fabrics) out_.fabrics.push_back(std::move(fabric));
+    out_.packets = std::move(opened.packets);
     out_.interfaces = std::move(opened.interfaces);
     for (std::size_t h = 0; h < out_.hosts.size(); ++h) {
       out_.hosts[h].provider = opened.providers[h];

@@ -15,6 +15,7 @@
 #include "emulator/counters.h"
 #include "emulator/fabric/fabric.h"
 #include "emulator/flows.h"
+#include "emulator/packets/packets.h"
 #include "emulator/result.h"
 #include "profiles/job.h"
 
@@ -22,9 +23,10 @@ namespace ghostrank {
 
 struct Ensemble {
   std::uint64_t nonce = 0;
-  std::vector<HostReport> hosts;                 // without what is only known at the end
-  std::vector<std::unique_ptr<Fabric>> fabrics;  // of this process, by shard
-  std::vector<CountedInterface> interfaces;      // that they use; none without a network
+  std::vector<HostReport> hosts;                  // without what is only known at the end
+  std::vector<std::unique_ptr<Fabric>> fabrics;   // of this process, by shard
+  std::vector<std::unique_ptr<Packets>> packets;  // likewise; empty: no scheme sends any
+  std::vector<CountedInterface> interfaces;       // that they use; none without a network
   double wire_bytes_per_second = 0;  // that every process can send and receive; 0: not measured
   double seconds_per_message = 0;    // of the slowest process's engine; 0: not measured
 };

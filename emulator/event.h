@@ -51,7 +51,7 @@ static_assert(std::is_trivially_copyable_v<Event> && sizeof(Event) == 64);
 struct Parcel {
   Event event;
   Message message;
-  std::int32_t flow = 0;  // of the shard's flows, which takes the message
+  std::int32_t flow = 0;  // of the shard's flows, or behind them its ways: which takes the message
   std::int32_t nic = 0;   // by which it leaves
 };
 

@@ -10,6 +10,7 @@
 #include "emulator/fabric/network_namespace.h"
 #include "emulator/host_facts.h"
 #include "emulator/hosts.h"
+#include "emulator/packets/setup.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -18,6 +19,7 @@ namespace {
 // What provider net takes for an endpoint and for one end of a flow; others take more.
 constexpr std::uint64_t kFilesPerShard = 32, kFilesPerEndpoint = 2, kFilesPerFlow = 1;
 constexpr std::uint64_t kFilesPerNamespace = 1;  // an interface's counters
+constexpr std::uint64_t kFilesForPackets = 1;    // of an endpoint, and of a shard
 constexpr std::uint64_t kBytesPerEndpoint = 256 << 10, kBytesPerFlow = 48 << 10;
 
 class FlowSetup {
@@ -40,6 +42,7 @@ class FlowSetup {
     for (int s = 0; s < shards_; ++s) connect(s);
     say_hello(0);
     say_hello(1);
+    if (flows_.with_packets()) open_packet_ways();
     return std::move(out_);
   }
 
@@ -60,9 +63,11 @@ class FlowSetup {
     std::uint64_t ends = 0, endpoints = 0;
     for (int s = 0; s < shards_; ++s) ends += flows_.of(host_, s).size();
     for (const FlowEndpoint& e : flows_.endpoints()) endpoints += e.host == host_;
+    const std::uint64_t packet_files =
+        flows_.with_packets() ? kFilesForPackets * (endpoints + static_cast<unsigned>(shards_)) : 0;
     const std::uint64_t files = kFilesPerShard * static_cast<std::uint64_t>(shards_) +
                                 (kFilesPerEndpoint + kFilesPerNamespace) * endpoints +
-                                kFilesPerFlow * ends + 64;
+                                kFilesPerFlow * ends + 64 + packet_files;
     const std::string what = "fabric.flows: " + std::to_string(ends) + " connections from " +
                              std::to_string(endpoints) + " endpoints of this process need about ";
     const std::string otherwise = ", or choose fewer flows with fabric.flows: nic or process";
@@ -115,13 +120,13 @@ class FlowSetup {
     o.frame_bytes = spec_.fabric.frame_bytes;
     o.endpoints.clear();
     position_.resize(flows_.endpoints().size());
-    plain_.resize(flows_.endpoints().size());
+    bindings_.resize(flows_.endpoints().size());
     for (std::size_t i = 0; i < flows_.endpoints().size(); ++i) {
       const FlowEndpoint& e = flows_.endpoints()[i];
       if (e.host != host_ || e.shard != shard) continue;
       position_[i] = static_cast<int>(o.endpoints.size());
       o.endpoints.push_back(binding_of(e));
-      plain_[i] = o.endpoints.back().address;
+      bindings_[i] = o.endpoints.back();
     }
     if (o.endpoints.empty()) o.endpoints.push_back(binding_of({host_, shard, -1, -1, 0}));
     for (const EndpointBinding& b : o.endpoints) note_interfaces(b);
@@ -146,7 +151,7 @@ class FlowSetup {
       const FlowEndpoint& e = flows_.endpoints()[i];
       if (e.host != host_) continue;
       mine.put(out_.fabrics[static_cast<std::size_t>(e.shard)]->address(position_[i]));
-      mine.put(plain_[i]);
+      mine.put(bindings_[i].address);
     }
     const std::vector<std::string> all = gathered(mine.bytes());
     std::vector<BlobReader> readers;
@@ -216,6 +221,13 @@ class FlowSetup {
     out_.fabrics[static_cast<std::size_t>(shard)]->connect(list);
   }
 
+  // What arrives by them ends the wait of the fabric, too.
+  void open_packet_ways() {
+    out_.packets = open_packets(spec_, flows_, control_, nonce_, bindings_);
+    for (std::size_t s = 0; s < out_.packets.size(); ++s)
+      out_.fabrics[s]->watch(out_.packets[s]->wait_fd());
+  }
+
   // An empty message over every flow from its end `from`; done when all have arrived here that
   // come here. First the opening ends, then the others, so that no two open the same flow at once.
   void say_hello(int from) {
@@ -272,9 +284,9 @@ class FlowSetup {
   const std::uint64_t nonce_;
   const int host_, shards_;
   const bool wire_;
-  std::vector<int> position_;       // of an endpoint of ours in its fabric, by global endpoint
-  std::vector<std::string> plain_;  // likewise: the address it was bound to
-  std::vector<Bound> bound_;        // of every endpoint
+  std::vector<int> position_;  // of an endpoint of ours in its fabric, by global endpoint
+  std::vector<EndpointBinding> bindings_;  // likewise
+  std::vector<Bound> bound_;               // of every endpoint
   std::int64_t give_up_ns_ =
       monotonic_ns() + std::chrono::nanoseconds(control_.world().timeout).count();
   OpenedFlows out_;

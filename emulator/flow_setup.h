@@ -13,12 +13,14 @@
 #include "emulator/counters.h"
 #include "emulator/fabric/open.h"
 #include "emulator/flows.h"
+#include "emulator/packets/packets.h"
 #include "profiles/job.h"
 
 namespace ghostrank {
 
 struct OpenedFlows {
   std::vector<std::unique_ptr<NetworkFabric>> fabrics;  // of this process, by shard
+  std::vector<std::unique_ptr<Packets>> packets;        // likewise; none where no scheme sends any
   std::vector<CountedInterface> interfaces;             // that this process binds to, each once
   // By process of the job.
   std::vector<std::string> providers, transports;

@@ -36,6 +36,7 @@ Flows::Flows(const JobSpec& spec, const Workload& workload, const Cluster& clust
       add_connections(used);
   }
   number_ends();
+  with_packets_ = !cluster.schemes().empty() && sends_packets(spec, workload);
 }
 
 // A rank's place, with the NIC that a message takes.

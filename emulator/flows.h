@@ -57,6 +57,8 @@ class Flows {
   bool carries(const Place& from, const Place& to) const {
     return from.node != to.node && (from.host != to.host || wire_);
   }
+  // Whether schemes send packets beside them.
+  bool with_packets() const { return with_packets_; }
   // Of a message that the fabric carries: the index of its flow among those of its sender's shard;
   // -1 when none was planned for it.
   int index_of(Rank from, Rank to, const Header& header, const NicPair& nics) const;
@@ -101,6 +103,7 @@ class Flows {
   const FlowKind kind_;
   const bool wire_;
   const int shards_;
+  bool with_packets_ = false;
   std::vector<FlowEndpoint> endpoints_;
   std::vector<Flow> flows_;
   std::vector<std::vector<FlowEnd>> ends_;

@@ -21,6 +21,7 @@ constexpr double kSilence = 1e12;       // one second, in picoseconds
 constexpr double kDeadlock = 2;         // seconds, after which threads that all wait wait for ever
 constexpr double kLongestLookAway = 1;  // seconds; kLook, and what a busy machine adds
 constexpr std::chrono::milliseconds kLookAtEnd{2};  // when only others still play
+constexpr int kQuietRounds = 10;  // of kLookAtEnd at least, in which no packet was sent or came
 
 double cpu_seconds() {
   rusage usage{};
@@ -73,6 +74,7 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
 
 SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   segment_ = segment;
+  segment_.number = ++played_;
   callbacks_ = std::move(callbacks);
   reported_ = 0;
   open_parts_.clear();
@@ -156,7 +158,9 @@ void Player::play_shards(ShardShared& shared) {
 }
 
 // Agents serve until the last rank of the job has ended, and until what they say has been heard:
-// only then the shards end, so that nothing is on its way between segments.
+// only then the shards end, so that nothing is on its way between segments. Of packets between
+// processes nobody knows whether they will come: after a while without any they count as lost, and
+// one that comes even later is a stray.
 void Player::let_rest(ShardShared& shared) {
   if (virtual_ || shared.at_rest || shared.ended < shared.shards) return;
   const std::uint32_t end = segment_.first + segment_.count;
@@ -165,22 +169,28 @@ void Player::let_rest(ShardShared& shared) {
   struct Notes {
     std::uint64_t sent, received;
     std::int64_t open;
+    std::uint64_t packets;  // ever sent or received
     bool operator==(const Notes&) const = default;
   };
-  Notes before{1, 0, 0};
+  Notes before{1, 0, 0, 0};
   const std::int64_t asked = monotonic_ns();
+  int quiet = 0;  // rounds, counted alike by every process
   for (;;) {
     BlobWriter mine;
-    mine.put(Notes{shared.notes_sent, shared.notes_received, shared.notes_open});
+    mine.put(Notes{shared.notes_sent, shared.notes_received, shared.notes_open,
+                   shared.packets_sent + shared.packets_received});
     const std::vector<std::string> all = control_.all_gather(mine.bytes());
     if (all.empty()) return;  // the run was stopped
     Notes sum{};
     for (const std::string& blob : all) {
       Notes theirs{};
       BlobReader(blob).get(theirs);
-      sum = {sum.sent + theirs.sent, sum.received + theirs.received, sum.open + theirs.open};
+      sum = {sum.sent + theirs.sent, sum.received + theirs.received, sum.open + theirs.open,
+             sum.packets + theirs.packets};
     }
-    if (sum == before && sum.sent == sum.received && sum.open == 0) break;
+    quiet = sum == before ? quiet + 1 : 0;
+    const bool enough = quiet >= (sum.packets > 0 ? kQuietRounds : 1);
+    if (enough && sum.sent == sum.received && sum.open == 0) break;
     if (static_cast<double>(monotonic_ns() - asked) * 1e-9 > spec_.run.stall_timeout_s)
       return control_.fail("agents do not come to rest: after the last iteration " +
                            std::to_string(sum.open) + " notes are under way within processes, " +

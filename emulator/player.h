@@ -79,6 +79,7 @@ class Player {
 
   // Of the current segment.
   Segment segment_;
+  std::uint64_t played_ = 0;  // segments, ever
   Callbacks callbacks_;
   std::uint32_t reported_ = 0;
   std::map<std::uint32_t, IterationPart> open_parts_;   // of this process

@@ -66,6 +66,30 @@ struct ByteCounts {
   std::optional<std::uint64_t> tx_bytes, rx_bytes;  // empty: unreadable
 };
 
+// Packets of schemes between emulated nodes, over the measured iterations; one to many counts once
+// for each receiver. On their way were sent - lost_on_purpose + doubled_on_purpose.
+struct PacketCounts {
+  std::uint64_t sent = 0;  // by agents, those lost on purpose among them
+  std::uint64_t received = 0;
+  std::uint64_t lost_on_purpose = 0, doubled_on_purpose = 0, delayed_on_purpose = 0;
+  // Of a real network: arrivals for which a kernel had no room (what it had joined counts as one);
+  // not let out by it; of another run or segment, or malformed.
+  std::uint64_t dropped = 0, refused = 0, strays = 0;
+  std::uint64_t unreadable = 0;  // engine threads that could not read `dropped`
+
+  void merge(const PacketCounts& other) {
+    sent += other.sent;
+    received += other.received;
+    lost_on_purpose += other.lost_on_purpose;
+    doubled_on_purpose += other.doubled_on_purpose;
+    delayed_on_purpose += other.delayed_on_purpose;
+    dropped += other.dropped;
+    refused += other.refused;
+    strays += other.strays;
+    unreadable += other.unreadable;
+  }
+};
+
 // What the machine counted on an interface of the data path over the measured iterations.
 struct InterfaceReport {
   int host = 0;
@@ -145,6 +169,7 @@ struct Result {
   std::vector<NicTraffic> nics;    // by NIC; those that neither sent nor received are left out
   std::vector<PairTraffic> pairs;  // none where the ledger outgrew memory
   std::vector<FlowCount> flows;
+  std::optional<PacketCounts> packets;  // empty: the job has no schemes with agents
   // Set when the ledger outgrew memory (raw rows, see the notes) or when there are more than 10,000
   // pairs.
   std::string pairs_file;

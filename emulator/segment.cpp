@@ -28,7 +28,7 @@ void exchange(Archive&& field, Report& r) {
   field(r.paced), field(r.pace_error), field(r.events), field(r.messages), field(r.checked),
       field(r.wrong);
   field(r.spans_dropped), field(r.strays), field(r.spilled), field(r.ledger);
-  field(r.spilled_by_nic), field(r.spill_paths), field(r.intra), field(r.gaps);
+  field(r.spilled_by_nic), field(r.spill_paths), field(r.intra), field(r.packets), field(r.gaps);
 }
 
 void put(BlobWriter& w, const ByteCounts& counts) {
@@ -90,6 +90,7 @@ void SegmentReport::add(Shard& shard, std::vector<Span> shard_spans) {
   part.rows = s.rows;
   part.ledger = shard.ledger().rows();
   part.intra = shard.ledger().intra();
+  part.packets = s.packets;
   part.spilled = shard.ledger().spilled() ? 1 : 0;
   part.spilled_by_nic = shard.ledger().spilled_by_nic();
   part.spill_paths.push_back(shard.ledger().spill_path());
@@ -131,6 +132,7 @@ void SegmentReport::merge(SegmentReport& other) {
   }
   move_to_end(other.spill_paths, spill_paths);
   intra += other.intra;
+  packets.merge(other.packets);
   move_to_end(other.spans, spans);
   move_to_end(other.gaps, gaps);
 }

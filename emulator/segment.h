@@ -36,6 +36,7 @@ struct SegmentReport : SegmentSummary {
   std::vector<std::string> spill_paths;  // by shard, whether or not it spilled
   bool spills_whole = true;              // of the sum: whether their files have all rows
   LedgerCell intra;
+  PacketCounts packets;
   std::vector<Span> spans;
   std::vector<std::vector<Gap>> gaps;  // by shard
 

@@ -73,6 +73,7 @@ Shard::Shard(const Setup& setup)
       flows_(setup.flows),
       cpus_(setup.cpus),
       fabric_(setup.fabric),
+      packets_(setup.packets),
       nonce_(setup.nonce),
       nic_(setup.cluster.topology().own()),
       intra_(LinkSpeed::from_rate(setup.spec.cluster.intra_node.rate_bps,
@@ -83,9 +84,11 @@ Shard::Shard(const Setup& setup)
       wired_(!setup.flows.of(setup.host, setup.index).empty()),
       model_nodes_(setup.spec.fabric.inside_node == InsideNode::model),
       schedules_(setup.spec, setup.workload, setup.cluster),
-      agents_(setup.cluster, setup.cluster.ranks_of(setup.host, setup.index),
-              setup.cluster.helpers_of(setup.host, setup.index), setup.spec.fabric.packets.mtu,
-              *this),
+      agents_(
+          setup.cluster, setup.cluster.ranks_of(setup.host, setup.index),
+          setup.cluster.helpers_of(setup.host, setup.index), setup.spec.fabric.packets.mtu,
+          setup.packets ? setup.packets->most_bytes() : setup.spec.fabric.packets.mtu - kUdpAndIp,
+          *this),
       // By rank where every run must be alike.
       timers_(virtual_ ? TimerQueue<Event>::Ties::by_rank : TimerQueue<Event>::Ties::as_they_come),
       ledger_(1'000'000, setup.spill_path),
@@ -128,7 +131,9 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   spans_.clear();
   std::fill(nics_.begin(), nics_.end(), Port{});
   std::fill(pace_.begin(), pace_.end(), Pace{});
-  outbox_.resize(static_cast<std::size_t>(cluster_.shards()) + flows_.of(host_, index_).size());
+  outbox_.resize(static_cast<std::size_t>(cluster_.shards()) +
+                 flows_.of(host_, index_).size() * (packets_ ? 2 : 1));
+  if (packets_) packets_before_ = packets_->stats();
   connections_.clear();
   agents_.clear();
   packets_of_.assign(cluster_.schemes().empty() ? 0 : ranks_.size(), 0);
@@ -166,6 +171,7 @@ void Shard::play(const Clock& clock) {
       for (ActorState& a : f->actors) settle(*f, a.route);
     }
   }
+  if (packets_) count_packets();
   for (const Pace& pace : pace_) stats_.pace_error += pace.last_late - pace.first_late;
   stats_.wall_seconds = static_cast<double>(monotonic_ns() - began) * 1e-9;
   stats_.cpu_seconds = thread_cpu_seconds() - cpu;
@@ -223,6 +229,7 @@ void Shard::run_virtual() {
 
 bool Shard::finished() const {
   return ranks_left_ == 0 && posts_ == 0 && outbox_size_ == 0 && fabric_.idle() &&
+         (!packets_ || packets_->idle()) &&
          (!agents_.serves() || shared_->at_rest.load(std::memory_order_relaxed));
 }
 
@@ -243,6 +250,7 @@ bool Shard::take_arrivals() {
     const std::uint64_t moved = fabric_.stats().moved;
     any |= moved != moved_;
     moved_ = moved;
+    if (packets_) any |= take_packets();
   }
   for (int from = 0; from < shared_->shards; ++from) {
     if (from == index_) continue;
@@ -267,7 +275,8 @@ bool Shard::fire_due() {
 void Shard::sleep() {
   const std::int64_t began = monotonic_ns();
   auto timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(kLongestSleep);
-  if (outbox_size_ > 0)
+  if (packets_) packets_->flush();
+  if (outbox_size_ > 0 || (packets_ && !packets_->idle()))
     timeout = std::chrono::microseconds(20);  // a full ring empties without telling
   if (!timers_.empty()) {
     timeout =

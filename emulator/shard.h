@@ -34,6 +34,7 @@
 #include "emulator/flows.h"
 #include "emulator/histogram.h"
 #include "emulator/ledger.h"
+#include "emulator/packets/packets.h"
 #include "emulator/rank.h"
 #include "emulator/result.h"
 #include "emulator/sampled_seconds.h"
@@ -51,9 +52,10 @@ namespace ghostrank {
 // The iterations between two barriers.
 struct Segment {
   std::uint32_t first = 0, count = 1;
-  int program = kInOrder;  // of every role; kInOrder: the iterations' own, as Role says
-  double dilation = 1;     // scales the lateness statistics to wall time; the clock has its own
-  bool verify = false;     // real data, compared at the end of every collective
+  int program = kInOrder;    // of every role; kInOrder: the iterations' own, as Role says
+  double dilation = 1;       // scales the lateness statistics to wall time; the clock has its own
+  bool verify = false;       // real data, compared at the end of every collective
+  std::uint64_t number = 0;  // among those of the run, from 1: packets carry it
 };
 
 // The end of one iteration as far as one shard (then one process) sees it; parts are summed.
@@ -106,10 +108,12 @@ struct ShardShared {
   std::vector<Fabric*> fabrics;  // to wake a neighbour
 
   // Of jobs with agents, which serve others when their own ranks have ended: shards whose ranks
-  // have; notes on their way in this process; to and from others; whether all is at rest.
+  // have; notes on their way in this process, packets that are still to leave it among them; notes
+  // to and from others, and packets, of which some are lost; whether all is at rest.
   std::atomic<int> ended{0};
   std::atomic<std::int64_t> notes_open{0};
   std::atomic<std::uint64_t> notes_sent{0}, notes_received{0};
+  std::atomic<std::uint64_t> packets_sent{0}, packets_received{0};
   std::atomic<bool> at_rest{false};
 };
 
@@ -129,6 +133,7 @@ struct ShardStats {
   std::uint64_t events = 0, messages = 0;
   std::uint64_t checked = 0, wrong = 0;
   std::uint64_t spans_dropped = 0;
+  PacketCounts packets;
   std::vector<RowStats> rows;
   std::vector<Gap> gaps;  // real time: longer than the threshold of a stall; the last is endless
 };
@@ -146,7 +151,8 @@ class Shard final : private NoteCarrier {
     std::vector<Rank> trace_ranks;
     std::size_t max_spans = 0;
     std::string spill_path;
-    std::vector<int> cpus;  // where its thread is kept; empty: anywhere
+    std::vector<int> cpus;       // where its thread is kept; empty: anywhere
+    Packets* packets = nullptr;  // to other processes; null: no scheme of the job sends any
   };
   explicit Shard(const Setup& setup);
 
@@ -286,11 +292,16 @@ class Shard final : private NoteCarrier {
   void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) override;
   void end_call(Flight& flight, Moment at) override;
   void refuse(const std::string& what) override { fail(what); }
-  int flow_of(const LeavingNote& note, Rank to) const;
+  int lane_of(const LeavingNote& note, Rank to) const;
   std::array<Picoseconds, 2> misfortune(const LeavingNote& note, int from, int to);
   void deliver_note(const LeavingNote& note, Rank party, Moment at, Event::Kind kind);
   void note_to_process(const LeavingNote& note, Rank party, Picoseconds start);
+  bool try_send_packet(int way, Message& message);
+  bool take_packets();
+  void count_packets();
   void note_from_wire(Message m);
+  bool belongs_here(const Header& note) const;
+  void schedule_note(Message m);
   void note_arrived(const Event& e);
 
   const JobSpec& spec_;
@@ -300,6 +311,7 @@ class Shard final : private NoteCarrier {
   const Flows& flows_;
   const std::vector<int> cpus_;
   Fabric& fabric_;
+  Packets* const packets_;
   const std::uint64_t nonce_;
   const LinkSpeed nic_, intra_;
   const bool virtual_, copy_payload_, reanchor_, wired_, model_nodes_;
@@ -331,7 +343,7 @@ class Shard final : private NoteCarrier {
   };
   std::vector<Pace> pace_;
   // What a full ring or fabric did not take yet, by lane: first the shards of this process, then
-  // the flows of this shard.
+  // the flows of this shard, then the ways of its packets.
   struct Outbox {
     std::deque<Parcel> queue;
     bool waiting = false;     // listed in waiting_
@@ -355,6 +367,7 @@ class Shard final : private NoteCarrier {
   Pool<Parcel> held_;  // of events: messages to be posted, payload that has arrived
   Ledger ledger_;
   ShardStats stats_;
+  PacketStats packets_before_;  // the segment
   std::vector<Span> spans_;
   std::size_t max_spans_;
   std::uint32_t handed_ = 0;             // to the fabric, since the clock was read

@@ -1,6 +1,6 @@
 // How notes of agents leave and arrive. Inside a node over its links, between nodes through the
-// modelled NICs, to other processes as messages of the fabric. See shard.h and
-// agents/agent_host.h.
+// modelled NICs, to other processes as messages of the fabric or as packets, at their turn at the
+// NIC. See shard.h and agents/agent_host.h.
 //
 // One note to many takes its NIC once where the network is modelled, which copies it; each receiver
 // has it in the ledger. A real network gets a message for each.
@@ -15,7 +15,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kMostWaitingNotes = 1024;  // of a flow; then its senders have no room
+constexpr std::size_t kMostWaitingNotes = 1024;  // of a flow or way; then there is no room
 constexpr int kLateLatencies = 8;                // a packet that is overtaken comes so much later
 
 std::uint16_t packed(const Note& note) {
@@ -37,22 +37,26 @@ bool Shard::has_room(const LeavingNote& note) {
   if (!wired_) return true;
   const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
   for (const Party to : note.to) {
-    const int flow = flow_of(note, cluster_.party(use, to));
-    if (flow < 0) continue;
-    const Outbox& box = outbox_[static_cast<std::size_t>(cluster_.shards() + flow)];
+    const int lane = lane_of(note, cluster_.party(use, to));
+    if (lane < 0) continue;
+    const Outbox& box = outbox_[static_cast<std::size_t>(lane)];
     if (box.queue.size() + box.posts >= kMostWaitingNotes) return false;
   }
   return true;
 }
 
-// -1: it stays in the process, or no flow was planned.
-int Shard::flow_of(const LeavingNote& note, Rank to) const {
+// -1: it stays in the process, or no flow (of a packet: no way) was planned.
+int Shard::lane_of(const LeavingNote& note, Rank to) const {
   const Place &here = cluster_.place(note.party), &there = cluster_.place(to);
   if (!flows_.carries(here, there)) return -1;
   Header h;
   h.group = note.sender.scheme | kSchemeFlows;
   h.kind = MessageKind::note;
-  return flows_.index_of(note.party, to, h, {here.nic, there.nic});
+  const int flow = flows_.index_of(note.party, to, h, {here.nic, there.nic});
+  if (flow < 0 || note.carriage == Carriage::reliable)
+    return flow < 0 ? -1 : cluster_.shards() + flow;
+  const auto flows = static_cast<int>(flows_.of(host_, index_).size());
+  return packets_ ? cluster_.shards() + flows + flow : -1;
 }
 
 void Shard::carry(const LeavingNote& note) {
@@ -80,6 +84,8 @@ void Shard::carry(const LeavingNote& note) {
     Port& port = nics_[static_cast<std::size_t>(from.nic)];
     if (wire || started == kNotYet)
       started = speed.limited() ? port.take_egress(note.ready.at, d) : note.ready.at;
+    const bool packet = note.carriage == Carriage::packet;
+    stats_.packets.sent += packet;
     const std::array<Picoseconds, 2> copies = misfortune(note, from.nic, to.nic);
     for (const Picoseconds late : copies) {
       if (late < 0) continue;
@@ -91,6 +97,7 @@ void Shard::carry(const LeavingNote& note) {
       const Picoseconds behind = std::max(d, cluster_.topology().nic(to.nic).serialise(note.bytes));
       Moment t{started + behind + cluster_.topology().latency(from.nic, to.nic) + late,
                note.ready.slip};
+      stats_.packets.received += packet;
       if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
       deliver_note(
           note, party, t,
@@ -111,9 +118,13 @@ std::array<Picoseconds, 2> Shard::misfortune(const LeavingNote& note, int from, 
   const Picoseconds late = kLateLatencies * cluster_.topology().latency(from, to);
   if (random.unit() < spec.loss) copies[0] = -1;
   if (random.unit() < spec.duplicates) copies[1] = 0;
-  for (Picoseconds& copy : copies)
-    if (copy == 0 && random.unit() < spec.reordering)
-      copy = static_cast<Picoseconds>(random.unit() * static_cast<double>(late));
+  stats_.packets.lost_on_purpose += copies[0] < 0;
+  stats_.packets.doubled_on_purpose += copies[1] == 0;
+  for (Picoseconds& copy : copies) {
+    if (copy != 0 || random.unit() >= spec.reordering) continue;
+    copy = static_cast<Picoseconds>(random.unit() * static_cast<double>(late));
+    ++stats_.packets.delayed_on_purpose;
+  }
   return copies;
 }
 
@@ -142,11 +153,14 @@ void Shard::deliver_note(const LeavingNote& note, Rank party, Moment at, Event::
 }
 
 void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds start) {
-  const int flow = flow_of(note, party);
-  if (flow < 0)
-    return fail("party " + std::to_string(note.party) + " sends a note to party " +
-                std::to_string(party) + ", for which the plan opened no flow: Ends::traffic() of " +
-                std::string(cluster_.schemes()[note.sender.scheme].name) + " does not list it");
+  const int lane = lane_of(note, party);
+  const bool packet = note.carriage == Carriage::packet;
+  if (lane < 0)
+    return fail("party " + std::to_string(note.party) + " sends a " + (packet ? "packet" : "note") +
+                " to party " + std::to_string(party) + ", for which the plan opened no " +
+                (packet ? "way" : "flow") + ": Ends::traffic() of " +
+                std::string(cluster_.schemes()[note.sender.scheme].name) + " does not list " +
+                (packet ? "any" : "it"));
   Parcel p{.message = {.header = {.nonce = nonce_,
                                   .group = note.sender.scheme,
                                   .sequence = note.note.call,
@@ -157,15 +171,18 @@ void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds sta
                                   .actor = note.note.index,
                                   .bytes = note.bytes & kMostBytes,
                                   .number = static_cast<std::uint16_t>(note.note.words.size()),
-                                  .start = start},
+                                  .start = start,
+                                  .offset = packet ? segment_.number : 0},
                        .payload = payload_of(note.note, note.bytes)},
-           .flow = flow,
+           .flow = lane - cluster_.shards(),
            .nic = cluster_.place(note.party).nic};
   p.event.kind = Event::Kind::post;
   p.event.t = {start, note.ready.slip};
   p.event.rank = note.sender.local;
-  shared_->notes_sent.fetch_add(1, std::memory_order_relaxed);
-  const int lane = cluster_.shards() + flow;
+  if (packet)  // under way in this process until it leaves
+    shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
+  else
+    shared_->notes_sent.fetch_add(1, std::memory_order_relaxed);
   Outbox& box = outbox_[static_cast<std::size_t>(lane)];
   if (start <= now_ && box.posts == 0) return hand_over(lane, std::move(p));
   ++box.posts;
@@ -175,21 +192,74 @@ void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds sta
   schedule(e);
 }
 
-// From another process. What does not fit the job ends the run, as with messages of schedules.
-void Shard::note_from_wire(Message m) {
-  const Header& h = m.header;
+// False: there is no room, and it is still the caller's.
+bool Shard::try_send_packet(int way, Message& message) {
+  if (!packets_->try_send(way, message)) return false;
+  shared_->packets_sent.fetch_add(1, std::memory_order_relaxed);
+  shared_->notes_open.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+// A packet that was under way when its segment ended, or does not fit the job, is a stray; hellos
+// of the set-up that came late are nothing.
+bool Shard::take_packets() {
+  packets_->poll(arrived_);
+  if (!packets_->failure().empty()) fail(packets_->failure(), true);
+  const bool any = !arrived_.empty();
+  if (any) now_ = clock_.now();
+  for (Message& m : arrived_) {
+    if (m.header.kind != MessageKind::note) continue;
+    if (m.header.offset != segment_.number || !belongs_here(m.header)) {
+      ++stats_.packets.strays;
+      continue;
+    }
+    ++stats_.packets.received;
+    shared_->packets_received.fetch_add(1, std::memory_order_relaxed);
+    schedule_note(std::move(m));
+  }
+  arrived_.clear();
+  return any;
+}
+
+// What the network says of the segment's packets.
+void Shard::count_packets() {
+  const PacketStats now = packets_->stats();
+  stats_.packets.strays += now.strays - packets_before_.strays;
+  stats_.packets.refused += now.refused - packets_before_.refused;
+  if (now.dropped && packets_before_.dropped)
+    stats_.packets.dropped += *now.dropped - *packets_before_.dropped;
+  else
+    ++stats_.packets.unreadable;
+}
+
+// Whether a note from another process is one of this job, for a party of this shard.
+bool Shard::belongs_here(const Header& h) const {
   const bool known = h.group < cluster_.schemes().size() && h.target >= 0 &&
                      h.target < cluster_.parties() && h.source >= 0 &&
                      cluster_.place(h.target).host == host_ &&
                      cluster_.place(h.target).shard == index_ && h.channel >> 8 < kDataTypes;
-  const SchemeUse* use = known ? &cluster_.schemes()[h.group] : nullptr;
-  if (!known || h.source >= use->ends->size() + static_cast<Party>(use->helpers.size()) ||
-      h.number + use->ends->overhead_bytes() > h.bytes) {
+  if (!known) return false;
+  const SchemeUse& use = cluster_.schemes()[h.group];
+  return h.source < use.ends->size() + static_cast<Party>(use.helpers.size()) &&
+         h.number + use.ends->overhead_bytes() <= h.bytes;
+}
+
+// As a message of the fabric. What does not fit the job ends the run, as with messages of
+// schedules.
+void Shard::note_from_wire(Message m) {
+  const Header& h = m.header;
+  if (!belongs_here(h)) {
     return fail("a note of scheme " + std::to_string(h.group) + " for party " +
                 std::to_string(h.target) + " came to host " + std::to_string(host_) +
                 ", where this job has no such; do all processes run the same job?");
   }
   shared_->notes_received.fetch_add(1, std::memory_order_relaxed);
+  schedule_note(std::move(m));
+}
+
+// It is there when it arrived, but not before its bytes could have passed the NICs.
+void Shard::schedule_note(Message m) {
+  const Header& h = m.header;
   shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
   Event e;
   const Place& to = cluster_.place(h.target);

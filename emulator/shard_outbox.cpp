@@ -62,7 +62,10 @@ bool Shard::try_send(int flow, int nic, Message& message) {
   h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
   const std::uint64_t bytes = h.bytes;
   const bool data = h.kind == MessageKind::data || h.kind == MessageKind::note;
-  if (!fabric_.try_send(flow, message)) return false;
+  const auto flows = static_cast<int>(flows_.of(host_, index_).size());
+  const bool sent =
+      flow < flows ? fabric_.try_send(flow, message) : try_send_packet(flow - flows, message);
+  if (!sent) return false;
   if (data && bytes > 0) note_pace(nic, start, cluster_.topology().nic(nic).serialise(bytes), late);
   return true;
 }
@@ -103,6 +106,7 @@ bool Shard::flush() {
     if (box.waiting) waiting_.push_back(lane);
   }
   retried_.clear();
+  if (packets_) packets_->flush();
   return any;
 }
 

@@ -160,6 +160,8 @@ class Planner {
       const Rank from = cluster_.party(use, edge.from), to = cluster_.party(use, edge.to);
       const NicPair nics{cluster_.place(from).nic, cluster_.place(to).nic};
       add_between(row, from, to, nics, edge.bytes, edge.messages, times);
+      plan_.sends_packets |=
+          edge.carriage == Carriage::packet && cluster_.place(from).node != cluster_.place(to).node;
       if (connections_) connections_->insert({index | kSchemeFlows, 0, from, to, nics});
     }
   }
@@ -270,6 +272,12 @@ std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& wo
   std::set<Connection> all;
   for (int i = 0; i < distinct_iterations(workload); ++i) Planner(spec, workload, &all).plan(i);
   return {all.begin(), all.end()};
+}
+
+bool sends_packets(const JobSpec& spec, const Workload& workload) {
+  for (int i = 0; i < distinct_iterations(workload); ++i)
+    if (plan_traffic(spec, workload, i).sends_packets) return true;
+  return false;
 }
 
 int distinct_iterations(const Workload& workload) {

@@ -36,11 +36,15 @@ struct TrafficPlan {
   double compute_seconds = 0;        // longest compute stream of any role
   double latency_seconds = 0;        // longest chain of steps of one call, each a hop's latency
   double step_seconds_at_least = 0;  // the largest of compute, the busiest NIC and latency
+  bool sends_packets = false;        // of schemes, between nodes: what may be lost
 };
 
 // Traffic of iteration `iteration` (the steady state by default). Throws Error(usage) when an
 // algorithm is unknown.
 TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, int iteration = 1 << 30);
+
+// Whether any iteration of the job does.
+bool sends_packets(const JobSpec& spec, const Workload& workload);
 
 // Iterations from here on repeat the last one.
 int distinct_iterations(const Workload& workload);

@@ -9,8 +9,6 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::uint32_t kUdpAndIp = 28;
-
 std::string text_of(const SchemeUse& use, Party party) {
   return std::string(use.library) + "/" + std::string(use.name) + ", party " +
          std::to_string(party) + " of group " + std::to_string(use.group);
@@ -83,9 +81,10 @@ class AgentHost::Lent final : public Io {
              " bytes of words in one note; at most " + std::to_string(kMostWords) + " are allowed");
       return false;
     }
-    if (carriage == Carriage::packet && bytes + kUdpAndIp > host_.mtu_) {
+    if (carriage == Carriage::packet && bytes > host_.most_in_packet_) {
       refuse("sends a packet of " + std::to_string(bytes) + " bytes, which fabric.packets.mtu (" +
-             std::to_string(host_.mtu_) + ") does not let pass; raise it, or send smaller ones");
+             std::to_string(host_.mtu_) + ") does not let pass: beside its headers " +
+             std::to_string(host_.most_in_packet_) + " fit; raise it, or send smaller ones");
       return false;
     }
     return !to.empty();
@@ -131,8 +130,14 @@ void AgentHost::RankTensor::write(std::uint64_t first, std::span<const std::byte
 }
 
 AgentHost::AgentHost(const Cluster& cluster, const std::vector<Rank>& ranks,
-                     const std::vector<Rank>& helpers, std::uint32_t mtu, NoteCarrier& carrier)
-    : cluster_(cluster), ranks_(ranks), helpers_(helpers), mtu_(mtu), carrier_(carrier) {
+                     const std::vector<Rank>& helpers, std::uint32_t mtu,
+                     std::uint64_t most_in_packet, NoteCarrier& carrier)
+    : cluster_(cluster),
+      ranks_(ranks),
+      helpers_(helpers),
+      mtu_(mtu),
+      most_in_packet_(most_in_packet),
+      carrier_(carrier) {
   if (!serves()) return;
   for (std::size_t i = 0; i < ranks.size(); ++i) processor_of_.push_back(i);
   std::map<std::int32_t, std::size_t> of_node;  // one server a node

@@ -27,6 +27,8 @@ namespace ghostrank {
 
 struct Flight;
 
+inline constexpr std::uint32_t kUdpAndIp = 28;  // bytes around a packet
+
 // Who is told something: a party of a scheme, on this shard.
 struct AgentAddress {
   std::uint32_t local = 0;   // of the shard's parties
@@ -59,9 +61,11 @@ class NoteCarrier {
 
 class AgentHost {
  public:
-  // `parties`: of the shard, by local index, as numbered over the job.
+  // `ranks`, `helpers`: of the shard, by local index, as numbered over the job. A packet of
+  // `most_in_packet` bytes is as large as `mtu` allows.
   AgentHost(const Cluster& cluster, const std::vector<Rank>& ranks,
-            const std::vector<Rank>& helpers, std::uint32_t mtu, NoteCarrier& carrier);
+            const std::vector<Rank>& helpers, std::uint32_t mtu, std::uint64_t most_in_packet,
+            NoteCarrier& carrier);
 
   void clear();  // between segments
   bool serves() const { return !cluster_.schemes().empty(); }
@@ -118,6 +122,7 @@ class AgentHost {
   const Cluster& cluster_;
   const std::vector<Rank>&ranks_, &helpers_;
   const std::uint32_t mtu_;
+  const std::uint64_t most_in_packet_;
   NoteCarrier& carrier_;
   std::vector<std::size_t> processor_of_;  // by local index
   std::vector<Moment> free_;               // by processor: when it is

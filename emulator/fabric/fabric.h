@@ -43,6 +43,9 @@ class Fabric {
   // Returns early spuriously at will.
   virtual void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) = 0;
 
+  // A wait() also ends while `descriptor` is readable; one, which outlives the last wait.
+  virtual void watch(int descriptor) = 0;
+
   // From any thread: makes a current or the next wait() return.
   virtual void wake() = 0;
 

@@ -172,6 +172,16 @@ void Endpoints::connect(const std::vector<FabricFlow>& flows) {
   reassembly_ = Reassembly(options_.nonce, flows_.size(), options_.keep_payload, frame_bytes_);
 }
 
+void Endpoints::watch(int descriptor) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = watched_ = descriptor;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
+    throw Error(
+        std::string("epoll_ctl: ") + std::strerror(errno) + "; raise fs.epoll.max_user_watches",
+        ErrorKind::environment);
+}
+
 void Endpoints::fail(const std::string& text) {
   if (failure_.empty()) failure_ = text;
 }

@@ -123,6 +123,7 @@ class Endpoints final : public NetworkFabric {
   bool try_send(int flow, Message& message) override;
   int poll(std::vector<Message>& arrived) override;
   void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) override;
+  void watch(int descriptor) override;
   void wake() override;
   bool idle() const override { return free_outgoing_.size() == outgoing_.size(); }
   const std::string& failure() const override { return failure_; }
@@ -152,6 +153,7 @@ class Endpoints final : public NetworkFabric {
   Clock::time_point awake_until(Clock::time_point now, std::chrono::nanoseconds spin);
   void sleep(std::chrono::nanoseconds timeout);
   bool take_wake();
+  bool watched_ready() const;
 
   // Buffers first, the endpoints last: they must be gone before the memory they use.
   OfiOptions options_;
@@ -184,6 +186,7 @@ class Endpoints final : public NetworkFabric {
   Clock::time_point moved_at_;      // the last wait that found more of it
   Descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
   Descriptor alarm_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  int watched_ = -1;
   std::atomic<bool> woken_{false};
 };
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 #include <iterator>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <thread>
@@ -345,6 +346,11 @@ void Endpoints::wake() {
   if (!woken_.exchange(true, std::memory_order_release)) eventfd_write(alarm_.get(), 1);
 }
 
+bool Endpoints::watched_ready() const {
+  pollfd fd{watched_, POLLIN, 0};
+  return watched_ >= 0 && ::poll(&fd, 1, 0) > 0;
+}
+
 // How long a wait stays awake: a large fragment takes longer than `spin`, and to be woken for each
 // of a stream of them costs a quarter of its rate.
 Endpoints::Clock::time_point Endpoints::awake_until(Clock::time_point now,
@@ -360,13 +366,13 @@ void Endpoints::wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds 
   const auto deadline = now + timeout;
   const auto spin_until = std::min(awake_until(now, spin), deadline);
   do {
-    if (!ready_.empty() || take_wake() || drive()) return;
+    if (!ready_.empty() || take_wake() || drive() || watched_ready()) return;
     now = Clock::now();
   } while (now < spin_until);
 
   while (now < deadline && domain_.wait_fd < 0) {
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kNap, deadline - now));
-    if (take_wake() || drive()) return;
+    if (take_wake() || drive() || watched_ready()) return;
     now = Clock::now();
   }
   if (now < deadline) sleep(deadline - now);
@@ -380,11 +386,12 @@ void Endpoints::sleep(std::chrono::nanoseconds timeout) {
   if (fi_trywait(domain_.fabric.get(), &queue, 1) != FI_SUCCESS) return;
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(timeout);
   const timespec time{whole.count(), (timeout - whole).count()};
-  epoll_event events[2];
-  int count = epoll_pwait2(epoll_.get(), events, 2, &time, nullptr);
+  constexpr int kEvents = 3;
+  epoll_event events[kEvents];
+  int count = epoll_pwait2(epoll_.get(), events, kEvents, &time, nullptr);
   if (count < 0 && errno == ENOSYS) {
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-    count = epoll_wait(epoll_.get(), events, 2, static_cast<int>(std::min<long>(ms, 1000)));
+    count = epoll_wait(epoll_.get(), events, kEvents, static_cast<int>(std::min<long>(ms, 1000)));
   }
   for (int i = 0; i < count; ++i) {
     if (events[i].data.fd != alarm_.get()) continue;

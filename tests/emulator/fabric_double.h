@@ -21,6 +21,7 @@ class FabricDouble : public Fabric {
   void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds) override {
     std::this_thread::sleep_for(timeout);
   }
+  void watch(int) override {}
   void wake() override {}
   bool idle() const override { return true; }
   const std::string& failure() const override { return failure_; }

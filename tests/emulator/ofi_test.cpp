@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <sys/eventfd.h>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -320,6 +321,21 @@ TEST_P(EveryProvider, WaitsForTimeWakeAndArrival) {
       waker.join();
     }
 
+    const int other = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // what else its owner waits for
+    fabric.watch(other);
+    for (const auto spin : {0ns, 1'000'000'000ns}) {
+      std::thread writer([&] {
+        std::this_thread::sleep_for(20ms);
+        EXPECT_EQ(eventfd_write(other, 1), 0);
+      });
+      start = Clock::now();
+      fabric.wait(10s, spin);
+      EXPECT_LT(Clock::now() - start, 900ms);
+      writer.join();
+      eventfd_t count = 0;
+      EXPECT_EQ(eventfd_read(other, &count), 0);
+    }
+
     j.control->all_gather("");
     arrived.clear();
     if (world.rank == 0) {
@@ -331,6 +347,7 @@ TEST_P(EveryProvider, WaitsForTimeWakeAndArrival) {
       EXPECT_EQ(arrived.size(), 1u);
     }
     j.leave();
+    close(other);
     return "";
   }));
 }

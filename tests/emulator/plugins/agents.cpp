@@ -2,11 +2,15 @@
 //
 //   at-server   one server adds up; reliable notes; each rank's whole contribution in one
 //   in-packets  two servers share the blocks; packets, which ranks send again after a while
+//   with-words  as in-packets by one server, but patient; says in words, too, what a note is
 //   greedy      sends without end until there is no room, then goes on
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,16 +21,29 @@ namespace {
 
 using namespace ghostrank;
 
-constexpr Picoseconds kAgain = 200'000'000;  // 200 us
-constexpr Picoseconds kPerByte = 50;         // 20 GB/s
-constexpr std::uint32_t kCalls = 16;         // nobody is so many behind
+constexpr Picoseconds kAgain = 200'000'000;          // 200 us
+constexpr Picoseconds kPatiently = 250'000'000'000;  // 250 ms
+constexpr Picoseconds kPerByte = 50;                 // 20 GB/s
+constexpr std::uint32_t kCalls = 16;                 // nobody is so many behind
 enum Tag : std::uint8_t { part = 1, sum };
 
 struct Options {
   std::uint64_t block = ~std::uint64_t{0};  // elements of a note
   int servers = 1;
   Carriage carriage = Carriage::reliable;
+  bool with_words = false;
 };
+
+// Eight bytes that say what the note is.
+std::array<std::uint32_t, 2> words_of(const Note& note) { return {~note.call, note.index * 7}; }
+
+// Whether a note says in words what it says elsewhere, if it is to have any.
+bool says_as_much(const Options& o, const Note& note) {
+  const auto words = words_of(note);
+  return o.with_words ? note.words.size() == sizeof words &&
+                            std::memcmp(note.words.data(), words.data(), sizeof words) == 0
+                      : note.words.empty();
+}
 
 std::uint64_t blocks_of(const Options& o, std::uint64_t count) {
   return count == 0 ? 1 : (count - 1) / o.block + 1;
@@ -39,7 +56,7 @@ class Worker final : public Agent {
     const std::uint64_t blocks = blocks_of(o_, call.collective.count);
     open_[call.number] = {call, std::vector<bool>(blocks, true), blocks, 0};
     on_room(io);
-    if (o_.carriage == Carriage::packet) io.arm(0, kAgain);
+    if (o_.carriage == Carriage::packet) io.arm(0, again());
   }
   void on_room(Io& io) override {
     for (auto& [number, o] : open_)
@@ -49,9 +66,10 @@ class Worker final : public Agent {
     for (auto& [number, o] : open_)
       for (std::size_t b = 0; b < o.next; ++b)
         if (o.left[b]) send(io, o, b);
-    io.arm(0, kAgain);
+    io.arm(0, again());
   }
   void on_note(Io& io, Party, const Note& note) override {
+    if (!says_as_much(o_, note)) return;
     const auto found = open_.find(note.call);
     if (found == open_.end() || !found->second.left[note.index]) return;
     Open& o = found->second;
@@ -64,6 +82,8 @@ class Worker final : public Agent {
   }
 
  private:
+  Picoseconds again() const { return o_.with_words ? kPatiently : kAgain; }
+
   struct Open {
     Call call;
     std::vector<bool> left;
@@ -76,6 +96,8 @@ class Worker final : public Agent {
     note.type = o.call.type;
     note.elements = std::min(o_.block, o.call.collective.count - first);
     note.content = io.tensor(o.call.number).read(first, note.elements);
+    const auto words = words_of(note);
+    if (o_.with_words) note.words = std::as_bytes(std::span(words));
     return io.send(size_ + static_cast<Party>(b) % o_.servers, note, o_.carriage);
   }
 
@@ -88,6 +110,7 @@ class Server final : public Agent {
  public:
   Server(const Options& o, int size) : o_(o), size_(size) {}
   void on_note(Io& io, Party from, const Note& note) override {
+    if (!says_as_much(o_, note)) return;
     Slot& slot = slots_[{note.call, note.index}];
     slots_.erase({note.call - kCalls, note.index});
     if (slot.heard.empty()) slot.heard.resize(static_cast<std::size_t>(size_));
@@ -153,8 +176,9 @@ class SumAtServers final : public Ends {
       for (std::uint64_t b = static_cast<std::uint64_t>(server);
            b < blocks_of(o_, call.collective.count); b += static_cast<std::uint64_t>(o_.servers)) {
         ++messages;
-        bytes += overhead_bytes() + std::min(o_.block, call.collective.count - b * o_.block) *
-                                        call.collective.element_bytes;
+        bytes += overhead_bytes() + (o_.with_words ? 8 : 0) +
+                 std::min(o_.block, call.collective.count - b * o_.block) *
+                     call.collective.element_bytes;
       }
       if (messages == 0) continue;
       for (Party rank = 0; rank < size(); ++rank) {
@@ -189,6 +213,7 @@ Algorithm row(std::string_view name, const Options& o) {
 const Algorithm kRows[]{
     row("at-server", {}),
     row("in-packets", {.block = 256, .servers = 2, .carriage = Carriage::packet}),
+    row("with-words", {.block = 256, .carriage = Carriage::packet, .with_words = true}),
     row("greedy", {.block = 1}),
 };
 

@@ -1,0 +1,190 @@
+// How a shard sends and takes packets: in the order of their turns, with a bound where there is no
+// room, and only those of its segment.
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "profiles/algorithms.h"
+#include "tests/emulator/fabric_double.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+// Sends nowhere; a test says when there is room and what arrives.
+class PacketsDouble final : public Packets {
+ public:
+  bool try_send(int way, Message& datagram) override {
+    if (!room()) return false;
+    EXPECT_EQ(way, 0);
+    sent.push_back(std::move(datagram));
+    return true;
+  }
+  void flush() override {}
+  int poll(std::vector<Message>& arrived) override {
+    const std::size_t before = arrived.size();
+    on_poll(arrived);
+    return static_cast<int>(arrived.size() - before);
+  }
+  int wait_fd() const override { return -1; }
+  bool idle() const override { return true; }
+  std::uint64_t most_bytes() const override { return 1400; }
+  const std::string& failure() const override { return failure_text; }
+  PacketStats stats() const override { return {.dropped = 0}; }
+
+  std::function<bool()> room = [] { return true; };
+  std::function<void(std::vector<Message>&)> on_poll;
+  std::vector<Message> sent;
+  std::string failure_text;
+};
+
+constexpr std::uint64_t kSegment = 3;
+
+// The two ranks are on host 0, the server on host 1, which the test plays.
+SmallJob ranks_and_server(const std::string& scheme, std::uint64_t blocks) {
+  Algorithms algorithms;
+  algorithms.load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
+  SmallJob job(2, 1, FabricKind::ofi);
+  job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+  job.spec.collectives.allreduce = "test/" + scheme;
+  job.spec.cluster.servers.count = 1;
+  job.collective(Func::all_reduce, 256 * blocks);
+  return job;
+}
+
+// Plays host 0 until on_poll() sets `shared.stop`, which it is told before.
+struct Played {
+  explicit Played(const SmallJob& job, PacketsDouble& packets,
+                  const std::function<void(ShardShared&)>& before)
+      : cluster(job.spec, job.workload, 2),
+        flows(job.spec, job.workload, cluster),
+        shard({job.spec, job.workload, cluster, 0, 0, flows, fabric, 0, {}, 0, "", {}, &packets}) {
+    shared.fabrics = {&fabric};
+    before(shared);
+    Segment segment;
+    segment.number = kSegment;
+    shard.prepare(segment, shared);
+    shard.play(Clock::real(monotonic_ns(), 1));
+  }
+  testing::FabricDouble fabric;
+  Cluster cluster;
+  Flows flows;
+  ShardShared shared{1};
+  Shard shard;
+};
+
+// The server's answer to a rank's packet.
+Message answer_to(const Message& m) {
+  Message answer;
+  answer.header = m.header;
+  answer.header.source = 2;  // behind the ranks
+  answer.header.target = m.header.source;
+  answer.header.channel = static_cast<std::uint16_t>((m.header.channel & 0xff00) | 2);
+  return answer;
+}
+
+TEST(PacketsOfAShard, WaitForRoomInTheOrderOfTheirTurnsAndThenAllLeave) {
+  constexpr std::uint64_t kBlocks = 50;
+  SmallJob job = ranks_and_server("with-words", kBlocks);
+  job.spec.cluster.nic = {10e9, kPicosPerMicro};
+  PacketsDouble packets;
+  int polls = 0;
+  packets.room = [&] { return polls > 200 && polls % 3 == 0; };
+  Played played(job, packets, [&](ShardShared& shared) {
+    packets.on_poll = [&](std::vector<Message>&) {
+      ++polls;
+      if (packets.sent.size() == 2 * kBlocks) shared.stop = true;
+    };
+  });
+  EXPECT_EQ(played.shared.failure, "");
+  ASSERT_EQ(packets.sent.size(), 2 * kBlocks);
+  std::vector<Picoseconds> last(2, -1);
+  for (const Message& m : packets.sent) {
+    Picoseconds& before = last.at(static_cast<std::size_t>(m.header.source));
+    EXPECT_GT(m.header.start, before);  // each rank has a NIC of its own
+    before = m.header.start;
+    EXPECT_EQ(m.header.offset, kSegment);
+    EXPECT_EQ(m.header.kind, MessageKind::note);
+  }
+  EXPECT_EQ(played.shard.stats().packets.sent, 2 * kBlocks);
+  EXPECT_EQ(played.shared.packets_sent, 2 * kBlocks);
+  EXPECT_EQ(played.shared.notes_open, 0);
+}
+
+// Both ranks have 3,000 to send, and a way holds 1,024.
+TEST(PacketsOfAShard, AreNoMoreThanTheirOutboxHolds) {
+  constexpr std::uint64_t kBlocks = 3000;
+  SmallJob job = ranks_and_server("with-words", kBlocks);
+  job.spec.cluster.nic = {0, 0};
+  PacketsDouble packets;
+  std::int64_t most = 0;
+  int polls = 0;
+  packets.room = [&] { return polls > 20; };
+  Played played(job, packets, [&](ShardShared& shared) {
+    packets.on_poll = [&](std::vector<Message>&) {
+      ++polls;
+      most = std::max(most, shared.notes_open.load());
+      if (packets.sent.size() == 2 * kBlocks) shared.stop = true;
+    };
+  });
+  EXPECT_EQ(played.shared.failure, "");
+  EXPECT_EQ(packets.sent.size(), 2 * kBlocks);
+  EXPECT_EQ(most, 1024);
+}
+
+TEST(PacketsOfAShard, ThatAreNotOfItsSegmentOrNotForItAreStrays) {
+  SmallJob job = ranks_and_server("in-packets", 1);
+  job.spec.cluster.servers.count = 1;
+  PacketsDouble packets;
+  bool brought = false;
+  Played played(job, packets, [&](ShardShared& shared) {
+    shared.at_rest = true;
+    packets.on_poll = [&](std::vector<Message>& arrived) {
+      if (packets.sent.size() < 2 || std::exchange(brought, true)) return;
+      for (std::size_t i = 0; i < 2; ++i) {
+        const Message& m = packets.sent[i];
+        for (const std::uint64_t segment : {kSegment - 1, kSegment + 1}) {
+          arrived.push_back(answer_to(m));
+          arrived.back().header.offset = segment;
+        }
+        arrived.push_back(answer_to(m));
+        arrived.back().header.target = 2;  // the server, on the other host
+        arrived.push_back(answer_to(m));
+        arrived.back().header.group = 77;
+        arrived.push_back(answer_to(m));
+        arrived.back().header.kind = MessageKind::probe;  // a hello of the set-up
+        arrived.push_back(answer_to(m));
+      }
+    };
+  });
+  EXPECT_EQ(played.shared.failure, "");  // both ranks were done
+  EXPECT_EQ(played.shard.stats().packets.strays, 8u);
+  EXPECT_EQ(played.shard.stats().packets.received, 2u);
+  EXPECT_EQ(played.shared.packets_received, 2u);
+}
+
+TEST(PacketsOfAShard, ThatCannotBeSentAnyMoreEndTheRun) {
+  SmallJob job = ranks_and_server("in-packets", 1);
+  PacketsDouble packets;
+  Played played(job, packets, [&](ShardShared&) {
+    packets.on_poll = [&](std::vector<Message>&) { packets.failure_text = "no interface"; };
+  });
+  EXPECT_EQ(played.shared.failure, "no interface");
+}
+
+TEST(PacketsOfAShard, NeedWaysThatThePlanKnowsOf) {
+  SmallJob job = ranks_and_server("in-packets", 1);
+  const Cluster cluster(job.spec, job.workload, 2);
+  EXPECT_TRUE(Flows(job.spec, job.workload, cluster).with_packets());
+  job.spec.collectives.allreduce = "test/at-server";
+  const Cluster reliable(job.spec, job.workload, 2);
+  EXPECT_FALSE(Flows(job.spec, job.workload, reliable).with_packets());
+}
+
+}  // namespace
+}  // namespace ghostrank
