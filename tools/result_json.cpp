@@ -141,6 +141,19 @@ Json traffic_json(const Result& result) {
   return json;
 }
 
+Json packets_json(const std::optional<PacketCounts>& packets) {
+  if (!packets) return nullptr;
+  const PacketCounts& p = *packets;
+  return {{"sent", p.sent},
+          {"received", p.received},
+          {"lost_on_purpose", p.lost_on_purpose},
+          {"doubled_on_purpose", p.doubled_on_purpose},
+          {"delayed_on_purpose", p.delayed_on_purpose},
+          {"dropped", p.unreadable > 0 ? Json(nullptr) : Json(p.dropped)},
+          {"refused", p.refused},
+          {"strays", p.strays}};
+}
+
 Json stalls_json(const Result& result) {
   Json list = Json::array();
   for (const StallReport& s : result.stalls) {
@@ -218,6 +231,7 @@ Json to_json(const Result& result) {
   json.update(throughput_json(result));
   json["collectives"] = collectives_json(result);
   json["traffic"] = traffic_json(result);
+  json["packets"] = packets_json(result.packets);
   json["interfaces"] = interfaces_json(result);
   json["stalls"] = stalls_json(result);
   json["fidelity"] = fidelity_json(result.fidelity);
@@ -252,6 +266,7 @@ std::string result_json(const Result& result) {
 bool is_result_path(const std::string& path) {
   Result sample;  // its numbers are null or zero, its keys are all there
   sample.verify = VerifyReport{};
+  sample.packets = PacketCounts{};
   const Json json = to_json(sample);
   const Json* found = find_path(json, path);
   return found != nullptr && (found->is_number() || found->is_boolean() || found->is_null());

@@ -168,6 +168,24 @@ std::string troubles(const InterfaceReport& interface) {
   return text;
 }
 
+// "1,000 sent, 990 received, 10 lost on purpose, 0 dropped by the kernel": what is 0 and rare is
+// left out.
+std::string packet_line(const PacketCounts& p) {
+  const auto count = [](std::uint64_t n) { return humane_count(static_cast<double>(n)); };
+  std::string text = count(p.sent) + " sent, " + count(p.received) + " received, " +
+                     count(p.lost_on_purpose) + " lost on purpose";
+  const auto add = [&](std::uint64_t n, const char* what) {
+    if (n > 0) text += ", " + count(n) + what;
+  };
+  add(p.doubled_on_purpose, " doubled");
+  add(p.delayed_on_purpose, " delayed");
+  text += p.unreadable > 0 ? ", dropped by the kernel: unreadable"
+                           : ", " + count(p.dropped) + " dropped by the kernel";
+  add(p.refused, " not let out by it");
+  add(p.strays, " strays");
+  return text;
+}
+
 void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
   facts.push_back({"between nodes", humane_bytes(result.wire_bytes_per_iteration) + " in " +
                                         humane_count(result.messages_per_iteration, "message") +
@@ -178,6 +196,7 @@ void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
       {"inside nodes", humane_bytes(result.intra_node_bytes_per_iteration) + " in " +
                            humane_count(result.intra_node_messages_per_iteration, "message") +
                            " per step"});
+  if (result.packets) facts.push_back({"packets", packet_line(*result.packets)});
   for (const InterfaceReport& i : result.interfaces) {
     if (!i.tx_bytes || !i.rx_bytes) continue;
     facts.push_back(

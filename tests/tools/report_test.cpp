@@ -47,6 +47,24 @@ TEST(Report, NamesTheBusiestNicAndTheDilation) {
   EXPECT_NE(text.find("run queue wait unreadable"), std::string::npos);
 }
 
+TEST(Report, CountsPacketsWhereSchemesSendThem) {
+  const LoadedJob job;
+  Result result = sample();
+  EXPECT_EQ(report(job, result, Paint{}).find("packets "), std::string::npos);
+  result.packets = PacketCounts{.sent = 1000, .received = 985, .lost_on_purpose = 10, .dropped = 5};
+  std::string text = report(job, result, Paint{});
+  EXPECT_NE(text.find("1,000 sent, 985 received, 10 lost on purpose, 5 dropped by the kernel\n"),
+            std::string::npos)
+      << text;
+  result.packets->doubled_on_purpose = 2;
+  result.packets->strays = 3;
+  result.packets->unreadable = 1;
+  text = report(job, result, Paint{});
+  EXPECT_NE(text.find("10 lost on purpose, 2 doubled, dropped by the kernel: unreadable, 3 strays"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Report, OfADeterministicRunSaysSoInPlaceOfAnInterval) {
   const LoadedJob job;
   Result result = sample();

@@ -66,6 +66,25 @@ TEST(ResultJson, NamesNicsByNodeAndPlace) {
             (json{{"src", "n0.nic0"}, {"dst", "n1.nic1"}, {"bytes", 2048}, {"messages", 6}}));
 }
 
+TEST(ResultJson, CountsPacketsWhereSchemesSendThem) {
+  Result result = sample();
+  EXPECT_TRUE(json::parse(result_json(result))["packets"].is_null());
+  result.packets = PacketCounts{.sent = 10, .received = 8, .lost_on_purpose = 3, .dropped = 1};
+  json packets = json::parse(result_json(result))["packets"];
+  EXPECT_EQ(packets, (json{{"sent", 10},
+                           {"received", 8},
+                           {"lost_on_purpose", 3},
+                           {"doubled_on_purpose", 0},
+                           {"delayed_on_purpose", 0},
+                           {"dropped", 1},
+                           {"refused", 0},
+                           {"strays", 0}}));
+  EXPECT_EQ(value_at(result, "packets.lost_on_purpose"), 3);
+  EXPECT_TRUE(is_result_path("packets.dropped"));
+  result.packets->unreadable = 1;
+  EXPECT_TRUE(json::parse(result_json(result))["packets"]["dropped"].is_null());
+}
+
 TEST(ResultJson, SaysNullForWhatIsUnknown) {
   Result result = sample();
   result.iterations.resize(1);
