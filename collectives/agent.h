@@ -25,6 +25,7 @@
 
 #include "collectives/data_type.h"
 #include "collectives/schedule.h"
+#include "collectives/tensor_content.h"
 
 namespace ghostrank {
 
@@ -63,6 +64,7 @@ struct Call {
   std::uint32_t number = 0;  // of the communicator and scheme, from 0; wraps
   Collective collective;
   DataType type{};
+  Sparsity sparsity{};  // what the job says of what is summed up; dense unless it does
 };
 
 // The work buffer of a rank in a call; before and after it holds what schedule.h lists. In an
@@ -74,6 +76,9 @@ class Tensor {
   virtual std::span<const std::byte> read(std::uint64_t first, std::uint64_t elements) = 0;
   // Puts elements there, from `first` on; nothing where there are none.
   virtual void write(std::uint64_t first, std::span<const std::byte> elements) = 0;
+  // Whether any of these elements may have been other than zero when the call began, real data or
+  // not: what a bitmap of blocks, of whatever size, says.
+  virtual bool nonzero(std::uint64_t first, std::uint64_t elements) = 0;
 };
 
 class Io {
@@ -117,6 +122,8 @@ struct Helper {
   Rank beside = kNoRank;  // on the node of this rank; kNoRank: on a server of the job
 };
 
+class WireFormat;  // wire_format.h
+
 // What a scheme gives for one communicator.
 class Ends {
  public:
@@ -139,7 +146,14 @@ class Ends {
   virtual std::vector<Edge> traffic(const Call& call) const = 0;
   virtual bool exact() const { return true; }  // false: traffic() is a mean, which data decides
   virtual std::uint64_t overhead_bytes() const { return 0; }  // of every note: its own header
+  // Of its packets; null: ghostrank's own, words and then elements. Lives as long as the Ends.
+  virtual const WireFormat* wire_format() const { return nullptr; }
+  // File name of the P4 program that plays its switches, as its author ships it; empty: none.
+  virtual std::string_view p4_program() const { return ""; }
   virtual Survives survives() const { return {}; }
+  // By how much an element of a float may differ from the exact sum, before it is rounded to its
+  // type, where no rank's is larger than `largest` in magnitude; 0: it is exact.
+  virtual double error_bound(const Call& /*call*/, double /*largest*/) const { return 0; }
   // Why such a call cannot be served; empty: it can.
   virtual std::string refuses(const Call& /*call*/) const { return ""; }
 

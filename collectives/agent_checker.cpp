@@ -54,6 +54,17 @@ AgentCheckOptions variation(std::uint64_t seed) {
   return options;
 }
 
+// Of the tensors in a play; dense where they overlap in no way that they can.
+Sparsity some_sparsity(std::uint64_t seed, int ranks) {
+  Dice dice(seed ^ 0x7e45085);
+  constexpr std::array<double, 6> kDensities{0, 0.01, 0.1, 0.25, 0.5, 0.9};
+  constexpr std::array<std::uint64_t, 5> kBlocks{1, 7, 32, 100, 256};
+  const Sparsity drawn{kDensities[dice.below(kDensities.size())],
+                       kBlocks[dice.below(kBlocks.size())], static_cast<Overlap>(dice.below(3))};
+  const bool sparse = dice.happens(0.5) && drawn.refuses(ranks).empty();
+  return sparse ? drawn : Sparsity{};
+}
+
 Collective of_type(Collective c, DataType type) {
   c.element_bytes = bytes_of(type);
   return c;
@@ -132,7 +143,13 @@ AgentProof prove(const Ends& ends, Collective c, int plays) {
     const auto seed = static_cast<std::uint64_t>(i);
     // Undisturbed plays, a sixth of all, meet every type, too.
     const DataType type = types[(seed + seed / 6) % types.size()];
-    proof.report = check(ends, calls_like(c, type, 3), variation(seed));
+    std::vector<Call> calls = calls_like(c, type, 3);
+    const Sparsity sparsity = reduces(c.func) ? some_sparsity(seed, c.size) : Sparsity{};
+    for (Call& call : calls) {
+      call.sparsity = sparsity;
+      if (!ends.refuses(call).empty()) call.sparsity = {};
+    }
+    proof.report = check(ends, calls, variation(seed));
     ++proof.plays;
     if (!proof.report.ok) {
       proof.report.error = std::string(name_of(type)) + ": " + proof.report.error;

@@ -6,6 +6,7 @@
 //   every rank says done once in every call, and its tensor is then as schedule.h's table promises,
 //   for values that seed, call, rank and element decide (small whole numbers, so sums are exact);
 //   notes go to others that exist, with content that fits; packets fit a datagram;
+//   a wire format of the scheme's own (wire_format.h) brings every packet across as it was;
 //   undisturbed, what was sent is what Ends::traffic() says, by sender, receiver and carriage;
 //   nothing is left to happen in the end, and the end is reached within a bound of events.
 //
@@ -62,7 +63,7 @@ struct AgentReport {
 };
 
 // One play. The ranks make the calls in the order given; numbers must differ, groups be ends.size()
-// large. bfloat16 is exact up to 256 ranks; more are an error.
+// large. bfloat16 is exact up to 256 ranks, float16 up to 2,048; more are an error.
 AgentReport check(const Ends& ends, std::span<const Call> calls, AgentCheckOptions options = {});
 
 // Whether a claim of Ends::survives() holds.
@@ -88,7 +89,8 @@ struct AgentProof {
 };
 
 // Several calls like `c` (roots go around) in so many plays, which vary data types, pauses,
-// overlap, refused sends and all misfortunes that are claimed, together and alone.
+// overlap, refused sends and all misfortunes that are claimed, together and alone. Where `c` sums,
+// every other play is of sparse tensors: of several densities, blocks and overlaps.
 AgentProof prove(const Ends& ends, Collective c, int plays);
 
 // As many calls like `c`, numbered from `first` on.

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "collectives/agent_world.h"
+#include "collectives/wire_format.h"
 
 namespace ghostrank::checking {
 namespace {
@@ -48,17 +49,63 @@ bool AgentWorld::refuse() {
   return true;
 }
 
-bool AgentWorld::send(std::span<const Party> to, const Note& note, Carriage carriage) {
-  check_note(to, note, carriage);
-  if (refuse()) return false;
+// The same packet, but cut short or with a byte changed: whatever it says, it is read without harm
+// (a run under sanitizers shows that), and what it says is in bounds or refused.
+void AgentWorld::garble(std::span<const std::byte> packet) const {
+  if (packet.empty()) return;
+  Dice dice(options_.seed ^ report_.packets);
+  const std::size_t left = dice.happens(0.5) ? dice.below(packet.size()) : packet.size();
+  std::vector<std::byte> wrong(left), store;  // no room behind it
+  std::copy_n(packet.begin(), left, wrong.begin());
+  if (left > 0) wrong[dice.below(left)] ^= std::byte(1 + dice.below(255));
+  ends_.wire_format()->decode(wrong, store);
+}
+
+// What a receiver makes of the packet takes the note's place.
+void AgentWorld::through_wire_format(Parcel& parcel) const {
+  const WireFormat& format = *ends_.wire_format();
+  const Note sent = parcel.note;
+  std::vector<std::byte> packet(note_bytes(sent, overhead_)), store;
+  format.encode(sent, packet);
+  const std::optional<Note> read = format.decode(packet, store);
+  const auto broken = [&](std::string_view what) {
+    fail("sends a packet that " + std::string(format.name()) + " does not bring across: it " +
+             std::string(what),
+         sent.call);
+  };
+  if (!read) return broken("is not recognised");
+  if (const auto what = malformed(*read, packet.size(), overhead_); !what.empty()) broken(what);
+  if (read->tag != sent.tag || read->call != sent.call || read->index != sent.index ||
+      read->type != sent.type || read->elements != sent.elements)
+    broken("arrives with another tag, call, index, type or number of elements");
+  if (!std::ranges::equal(read->words, sent.words)) broken("arrives with other words");
+  if (!sent.content.empty() && !std::ranges::equal(read->content, sent.content))
+    broken("arrives with other content");
+  std::vector<std::byte> content, words(read->words.begin(), read->words.end());
+  if (!sent.content.empty()) content.assign(read->content.begin(), read->content.end());
+  parcel.note = *read;
+  parcel.content = std::move(content);
+  parcel.words = std::move(words);
+  garble(packet);
+}
+
+std::shared_ptr<const Parcel> AgentWorld::packed(const Note& note, Carriage carriage) const {
   const auto parcel = std::make_shared<Parcel>();
   parcel->from = current_;
   parcel->carriage = carriage;
   parcel->content.assign(note.content.begin(), note.content.end());
   parcel->words.assign(note.words.begin(), note.words.end());
   parcel->note = note;
+  if (carriage == Carriage::packet && ends_.wire_format()) through_wire_format(*parcel);
   parcel->note.content = parcel->content;
   parcel->note.words = parcel->words;
+  return parcel;
+}
+
+bool AgentWorld::send(std::span<const Party> to, const Note& note, Carriage carriage) {
+  check_note(to, note, carriage);
+  if (refuse()) return false;
+  const auto parcel = packed(note, carriage);
   for (const Party party : to) {
     Sent& sent = sent_[{current_, party, carriage}];
     sent.bytes += note_bytes(note, overhead_);
@@ -171,6 +218,8 @@ AgentWorld::OpenTensor::OpenTensor(AgentWorld& world, const Call& call, const Ca
                                    Rank rank)
     : world_(world),
       call_(call),
+      rank_(rank),
+      content_(content_of(call, world.options_.seed)),
       real_(values != nullptr),
       readable_(ghostrank::input_elements(call.collective, rank)),
       writable_(work_elements(call.collective, rank)),
@@ -213,6 +262,11 @@ void AgentWorld::OpenTensor::write(std::uint64_t first, std::span<const std::byt
   std::copy(elements.begin(), elements.end(),
             work_.begin() + static_cast<std::ptrdiff_t>(first * bytes));
   std::fill(shown_.begin(), shown_.end(), std::byte{0xff});
+}
+
+bool AgentWorld::OpenTensor::nonzero(std::uint64_t first, std::uint64_t elements) {
+  check_access("asks for blocks of", first, elements, readable_);
+  return content_ ? content_->nonzero(rank_, first, elements) : elements > 0;
 }
 
 }  // namespace ghostrank::checking

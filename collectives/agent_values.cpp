@@ -1,6 +1,7 @@
 // See agent_values.h.
 #include "collectives/agent_values.h"
 
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -12,6 +13,7 @@ namespace {
 // The largest whole number up to which a float of this type has all of them; 0: no float.
 std::uint64_t exact_up_to(DataType type) {
   if (type == DataType::float32) return std::uint64_t{1} << 24;
+  if (type == DataType::float16) return 2048;
   return type == DataType::bfloat16 ? 256 : 0;
 }
 
@@ -36,9 +38,19 @@ std::string too_many_ranks(const Call& call) {
          std::to_string(most);
 }
 
-CallValues::CallValues(const Call& call, std::uint64_t seed)
+std::optional<TensorContent> content_of(const Call& call, std::uint64_t seed) {
+  const Collective& c = call.collective;
+  if (!reduces(c.func) || call.sparsity.density == 1) return std::nullopt;
+  return TensorContent(call.sparsity, tensor_key(seed, 0, 0, call.number), c.size,
+                       work_elements(c, 0));
+}
+
+CallValues::CallValues(const Call& call, std::uint64_t seed, const Ends& ends)
     : call_(call),
       seed_(mix(seed ^ (std::uint64_t{call.number} << 32))),
+      content_(content_of(call, seed)),
+      bound_(ends.error_bound(call,
+                              static_cast<double>(exact_up_to(call.type)) / call.collective.size)),
       contract_(call.collective, false, contributions_),
       every_(contributions_.every(call.collective.size)) {
   for (Rank r = 0; r < call.collective.size; ++r) {
@@ -48,6 +60,11 @@ CallValues::CallValues(const Call& call, std::uint64_t seed)
 }
 
 std::uint64_t CallValues::value(Rank r, std::uint64_t element) const {
+  if (content_) {
+    std::int16_t value = 0;
+    content_->values(r, element, 1, &value);
+    return static_cast<std::uint64_t>(value);
+  }
   const std::uint64_t bits = mix(seed_ + mix(static_cast<std::uint64_t>(r) << 40 | element));
   if (call_.type == DataType::uint8) return 1 + bits % 255;
   const std::uint64_t most = exact_up_to(call_.type);
@@ -74,6 +91,8 @@ void CallValues::put(const Value& v, std::byte* at) const {
       return write(at, static_cast<std::uint8_t>(number));
     case DataType::bfloat16:
       return write(at, Bf16::from(static_cast<float>(number)));
+    case DataType::float16:
+      return write(at, Half::from(static_cast<float>(number)));
     case DataType::int32:
       return write(at, static_cast<std::uint32_t>(number));
     case DataType::float32:
@@ -99,12 +118,23 @@ std::vector<std::byte> CallValues::input(Rank r) const {
   return buffer;
 }
 
+// As close as the scheme promises, of a float.
+bool CallValues::close(const std::byte* is, const std::byte* right) const {
+  if (bound_ == 0) return false;
+  const bool half = call_.type == DataType::bfloat16;
+  const double a = half ? read<Bf16>(is).value() : read<float>(is);
+  const double b = half ? read<Bf16>(right).value() : read<float>(right);
+  return std::abs(a - b) <= bound_ + std::abs(b) * (half ? 0x1p-8 : 0x1p-23);
+}
+
 std::string CallValues::shown(const std::byte* at) const {
   switch (call_.type) {
     case DataType::uint8:
       return std::to_string(read<std::uint8_t>(at));
     case DataType::bfloat16:
       return std::to_string(read<Bf16>(at).value());
+    case DataType::float16:
+      return std::to_string(read<Half>(at).value());
     case DataType::int32:
       return std::to_string(read<std::int32_t>(at));
     case DataType::float32:
@@ -142,7 +172,7 @@ std::string CallValues::wrong(Rank r, std::span<const std::byte> work) const {
     if (!required) continue;
     const std::byte* is = work.data() + e * bytes;
     put(*required, right);
-    if (std::memcmp(is, right, bytes) != 0)
+    if (std::memcmp(is, right, bytes) != 0 && !close(is, right))
       return "ends with wrong content at " + std::to_string(e) + ": " + shown(is) + " instead of " +
              shown(right) + ", " + contributions_.describe(*required) + guess(*required, is);
   }

@@ -93,7 +93,7 @@ void AgentWorld::set_up() {
   }
   overhead_ = ends_.overhead_bytes();
   if (options_.real_data)
-    for (const Call& call : calls_) values_.emplace_back(call, options_.seed);
+    for (const Call& call : calls_) values_.emplace_back(call, options_.seed, ends_);
   for (Party p = 0; p < ends_.size(); ++p) plan_next_call(p);
 }
 

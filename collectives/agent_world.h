@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <string>
 #include <tuple>
@@ -77,6 +78,7 @@ class AgentWorld final : public Io {
     OpenTensor(AgentWorld& world, const Call& call, const CallValues* values, Rank rank);
     std::span<const std::byte> read(std::uint64_t first, std::uint64_t elements) override;
     void write(std::uint64_t first, std::span<const std::byte> elements) override;
+    bool nonzero(std::uint64_t first, std::uint64_t elements) override;
     const Call& call() const { return call_; }
     const std::vector<std::byte>& work() const { return work_; }
     void lend(std::uint64_t event) { lent_in_ = event; }
@@ -88,6 +90,8 @@ class AgentWorld final : public Io {
 
     AgentWorld& world_;
     const Call& call_;
+    const Rank rank_;
+    const std::optional<TensorContent> content_;
     const bool real_;
     std::uint64_t readable_, writable_;  // elements
     bool exchange_;                      // reads from an input of its own
@@ -136,6 +140,9 @@ class AgentWorld final : public Io {
   // agent_io.cpp
   void check_note(std::span<const Party> to, const Note& note, Carriage carriage) const;
   bool refuse();
+  std::shared_ptr<const Parcel> packed(const Note& note, Carriage carriage) const;
+  void through_wire_format(Parcel& parcel) const;
+  void garble(std::span<const std::byte> packet) const;
   void deliver(Party to, const std::shared_ptr<const Parcel>& parcel);
   void arrive(Party to, const std::shared_ptr<const Parcel>& parcel, Picoseconds after,
               bool in_order);

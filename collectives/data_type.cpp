@@ -11,6 +11,7 @@ T sum(T a, T b) {
 }
 float sum(float a, float b) { return a + b; }
 Bf16 sum(Bf16 a, Bf16 b) { return Bf16::from(a.value() + b.value()); }
+Half sum(Half a, Half b) { return Half::from(a.value() + b.value()); }
 
 template <typename T>
 void add(std::byte* into, const std::byte* from, std::uint64_t count) {
@@ -26,6 +27,7 @@ std::uint32_t bytes_of(DataType type) {
     case DataType::uint8:
       return 1;
     case DataType::bfloat16:
+    case DataType::float16:
       return 2;
     case DataType::int32:
     case DataType::float32:
@@ -40,6 +42,8 @@ std::string_view name_of(DataType type) {
   switch (type) {
     case DataType::uint8:
       return "uint8";
+    case DataType::float16:
+      return "float16";
     case DataType::bfloat16:
       return "bfloat16";
     case DataType::int32:
@@ -65,6 +69,8 @@ GHOSTRANK_KERNEL void add_elements(DataType type, std::byte* into, const std::by
       return add<float>(into, from, count);
     case DataType::bfloat16:
       return add<Bf16>(into, from, count);
+    case DataType::float16:
+      return add<Half>(into, from, count);
   }
 }
 

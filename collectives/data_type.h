@@ -11,12 +11,12 @@
 
 namespace ghostrank {
 
-enum class DataType : std::uint8_t { int32, float32, bfloat16, int64, uint8 };
-inline constexpr int kDataTypes = 5;
+enum class DataType : std::uint8_t { int32, float32, bfloat16, int64, uint8, float16 };
+inline constexpr int kDataTypes = 6;
 std::uint32_t bytes_of(DataType type);
 std::string_view name_of(DataType type);
 
-// into[i] += from[i]. Whole numbers wrap around, bfloat16 is rounded to nearest even.
+// into[i] += from[i]. Whole numbers wrap around, bfloat16 and float16 are rounded to nearest even.
 void add_elements(DataType type, std::byte* into, const std::byte* from, std::uint64_t count);
 
 // bfloat16: the upper half of a float; sums are formed in float and rounded to nearest even.
@@ -28,6 +28,29 @@ struct Bf16 {
     return {static_cast<std::uint16_t>(u >> 16)};
   }
   float value() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+};
+
+// float16: sign, 5 bits of exponent, 10 of fraction; sums as of bfloat16.
+struct Half {
+  std::uint16_t bits;
+  static Half from(float f) {
+    const auto u = std::bit_cast<std::uint32_t>(f);
+    const std::uint32_t sign = (u >> 16) & 0x8000u;
+    std::uint32_t x = u & 0x7fffffffu;
+    if (x >= 0x47800000u)  // 65,536: infinite, or no number
+      x = x > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    else if (x < 0x38800000u)  // 2^-14: the sum's last bit is 2^-24
+      x = std::bit_cast<std::uint32_t>(std::bit_cast<float>(x) + 0.5f) - 0x3f000000u;
+    else
+      x = (x + 0xc8000fffu + ((x >> 13) & 1u)) >> 13;
+    return {static_cast<std::uint16_t>(sign | x)};
+  }
+  float value() const {
+    const std::uint32_t sign = (bits & 0x8000u) << 16, x = bits & 0x7fffu;
+    if (x >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (x & 0x3ffu) << 13);
+    const float f = std::bit_cast<float>(x << 13) * 0x1p112f;
+    return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(f));
+  }
 };
 
 }  // namespace ghostrank

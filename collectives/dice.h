@@ -1,5 +1,5 @@
-// Random numbers that are the same on every machine (splitmix64), for checkers that must find the
-// same defect again.
+// Random numbers that are the same on every machine (splitmix64): for checkers that must find the
+// same defect again, for content of tensors.
 //
 // Threading: one owner.
 #pragma once

@@ -1,4 +1,6 @@
-// How a shared object made from one C++ file brings algorithms of its own:
+// How a shared object made from one C++ file brings algorithms of its own, and whatever else has
+// rows: compressors (compressor.h), routings (routing.h) and placements of servers
+// (server_placement.h).
 //
 //   #include "collectives/plugin.h"
 //
@@ -7,7 +9,7 @@
 //   const ghostrank::Algorithm kRows[]{{.library = "mine", .func = ghostrank::Func::all_reduce,
 //                                       .name = "my-ring", .make = make_my_ring}};
 //   }  // namespace
-//   GHOSTRANK_PLUGIN(kRows)
+//   GHOSTRANK_PLUGIN(kRows)      // or several tables, one for each kind of row
 //
 // Whoever loads it compares PluginAbi first and reads nothing else where that differs: what crosses
 // the border are C++ types, so both sides must come from one release and one kind of compiler.
@@ -18,12 +20,16 @@
 #include <cstdint>
 #include <span>
 
+#include "collectives/compressor.h"
+#include "collectives/routing.h"
 #include "collectives/schedule.h"
+#include "collectives/server_placement.h"
 
 namespace ghostrank {
 
-// To be raised whenever schedule.h or agent.h changes in a way that the sizes below do not show.
-inline constexpr std::uint32_t kScheduleAbi = 2;
+// To be raised whenever a header that a plugin includes changes in a way that the sizes below do
+// not show.
+inline constexpr std::uint32_t kScheduleAbi = 4;
 
 struct PluginAbi {
   std::uint32_t schedule = kScheduleAbi;
@@ -38,16 +44,30 @@ struct PluginAbi {
 
 struct Plugin {
   PluginAbi abi;  // first, and of this form for ever
-  const Algorithm* rows = nullptr;
-  std::uint64_t count = 0;
+  std::span<const Algorithm> algorithms;
+  std::span<const Compressor> compressors;
+  std::span<const Routing> routings;
+  std::span<const ServerPlacement> placements;
+
+  void add(std::span<const Algorithm> table) { algorithms = table; }
+  void add(std::span<const Compressor> table) { compressors = table; }
+  void add(std::span<const Routing> table) { routings = table; }
+  void add(std::span<const ServerPlacement> table) { placements = table; }
+
+  template <typename... Tables>
+  static Plugin of(const Tables&... tables) {
+    Plugin plugin;
+    (plugin.add(std::span(tables)), ...);
+    return plugin;
+  }
 };
 
 inline constexpr char kPluginSymbol[] = "ghostrank_plugin";
 
 }  // namespace ghostrank
 
-#define GHOSTRANK_PLUGIN(table)                                                                   \
+#define GHOSTRANK_PLUGIN(...)                                                                     \
   extern "C" __attribute__((visibility("default"))) const ghostrank::Plugin* ghostrank_plugin() { \
-    static const ghostrank::Plugin plugin{{}, std::data(table), std::size(table)};                \
+    static const ghostrank::Plugin plugin = ghostrank::Plugin::of(__VA_ARGS__);                   \
     return &plugin;                                                                               \
   }

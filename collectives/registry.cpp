@@ -16,6 +16,7 @@ std::vector<Algorithm> all_rows() {
            gloo_rows(),
            nccl_rows(),
            openmpi_rows(),
+           scheme_rows(),
        })
     all.insert(all.end(), rows.begin(), rows.end());
   return all;
@@ -32,7 +33,7 @@ const Algorithm* find_algorithm(std::string_view library, Func func, std::string
   for (const Algorithm& row : registry())
     if (row.library == library && row.func == func && (name == "auto" || row.name == name))
       return &row;
-  return nullptr;
+  return library == kSchemes || name == "auto" ? nullptr : find_algorithm(kSchemes, func, name);
 }
 
 std::string_view why_absent(std::string_view library, Func func) {

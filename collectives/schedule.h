@@ -71,6 +71,10 @@ struct Collective {
 constexpr bool is_ragged(Func func) {
   return func == Func::all_gather_v || func == Func::all_to_all_v;
 }
+// Whether it adds up what ranks have.
+constexpr bool reduces(Func func) {
+  return func == Func::all_reduce || func == Func::reduce || func == Func::reduce_scatter;
+}
 // How many counts a group of this size needs; 0 where the function has none.
 std::size_t counts_needed(Func func, int size);
 
@@ -296,6 +300,13 @@ using Environment = std::map<std::string, std::string>;
 
 struct NcclGraphs;  // nccl_graphs.h
 
+// What a communicator has of a switch that sums up.
+struct InSwitch {
+  int slots = 512;                           // each holds a packet's sum twice
+  int packet_elements = 256;                 // 32, 64 or 256
+  std::int64_t timeout_ps = 10'000'000'000;  // after which a packet is sent again
+};
+
 // What a schedule may know of the group it runs in, besides its size.
 struct Communicator {
   std::vector<std::int32_t> node_of;  // emulated node of each group rank; empty: one rank per node
@@ -311,6 +322,8 @@ struct Communicator {
   // Of a graph dump, in place of a template for groups that fill their nodes; null: none.
   std::shared_ptr<const NcclGraphs> graphs{};
   Environment environment{};  // see nccl_environment.h
+
+  InSwitch in_switch{};  // for schemes of the library kSchemes
 };
 
 // Closed forms, written apart from the schedule and compared with it in the tests.
@@ -335,6 +348,9 @@ struct Algorithm {
   // Throws std::invalid_argument for a communicator it cannot serve. `size`: ranks.
   std::function<std::unique_ptr<class Ends>(int size, const Communicator&)> ends;
 };
+
+// The library of schemes with agents that are built in; a name of theirs is found in any library.
+inline constexpr std::string_view kSchemes = "schemes";
 
 std::span<const Algorithm> registry();
 // Null when there is no such row. `name` "auto" gives the library's first row for the function:

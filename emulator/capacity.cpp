@@ -38,7 +38,7 @@ std::vector<int> flows_between(const Flows& flows, int self, int other) {
 }  // namespace
 
 double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::uint64_t nonce,
-                    int milliseconds, std::chrono::nanoseconds spin) {
+                    int milliseconds, std::chrono::nanoseconds spin, double patience_s) {
   const int self = control.world().rank, size = control.world().size;
   const std::vector<int> right = flows_between(flows, self, (self + 1) % size);
   const std::size_t left = flows_between(flows, self, (self + size - 1) % size).size();
@@ -49,6 +49,8 @@ double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::u
   std::uint64_t received = 0;
   std::int64_t first = 0, last = 0;
   std::vector<Message> arrived;
+  std::uint64_t moved = 0;
+  std::int64_t moved_at = began;
   while (!(ended == right.size() && heard_ends == left && fabric.idle()) &&
          control.stop() == Stop::none && fabric.failure().empty()) {
     bool sent = false;  // a few, then look: a run sends and receives in turn, too
@@ -74,6 +76,13 @@ double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::u
     }
     if (arrived.empty() && !sent) fabric.wait(std::chrono::milliseconds(1), spin);
     arrived.clear();
+    if (const std::uint64_t now = fabric.stats().moved; now != moved) {
+      moved = now;
+      moved_at = monotonic_ns();
+    } else if (static_cast<double>(monotonic_ns() - moved_at) * 1e-9 > patience_s) {
+      control.fail("nothing moved for " + std::to_string(std::lround(patience_s)) +
+                   " s while the network was measured before the start (run.stall_timeout_s)");
+    }
   }
   const double rate =
       last > first ? static_cast<double>(received) / (static_cast<double>(last - first) * 1e-9) : 0;
@@ -154,8 +163,9 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
   c.seconds_per_message = seconds_per_message;
   c.step_seconds_at_least = plan.step_seconds_at_least;
   const std::vector<int> host_of = place_nodes(spec, processes);
-  const auto host_of_nic = [&](int nic) {
-    return host_of[static_cast<std::size_t>(nic / spec.cluster.nics_per_node)];
+  const auto host_of_nic = [&](int nic) {  // a switch of a modelled network is in its one process
+    const auto node = static_cast<std::size_t>(nic / spec.cluster.nics_per_node);
+    return node < host_of.size() ? host_of[node] : 0;
   };
   struct Load {
     double out_bytes = 0, in_bytes = 0, out_messages = 0, in_messages = 0;

@@ -16,9 +16,9 @@ namespace ghostrank {
 // Payload bytes per second that each process sends to its right neighbour while it receives as much
 // from its left one, over the flows of its first shard in turn; all processes measure at once, for
 // about `milliseconds`, awake for `spin` before they block. The slowest process counts. 0 if
-// stopped, or where no neighbours have flows.
+// stopped, or where no neighbours have flows. Where nothing moves for `patience_s` the run fails.
 double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::uint64_t nonce,
-                    int milliseconds, std::chrono::nanoseconds spin);
+                    int milliseconds, std::chrono::nanoseconds spin, double patience_s);
 
 // Seconds that the engine spends on one message, from a small ring all-reduce in virtual time.
 double measure_engine();

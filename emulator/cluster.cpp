@@ -5,6 +5,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "collectives/server_placement.h"
 #include "emulator/host_facts.h"
 #include "emulator/traffic.h"
 #include "profiles/error.h"
@@ -29,7 +30,7 @@ std::vector<int> place_nodes(const JobSpec& spec, int processes) {
 }
 
 int usable_shards(const JobSpec& spec, int hosts) {
-  if (spec.fabric.kind == FabricKind::virtual_time && Topology(spec).least_latency() <= 0) return 1;
+  if (spec.fabric.kind == FabricKind::virtual_time && Topology(spec).lookahead() <= 0) return 1;
   const bool alone = spec.fabric.kind == FabricKind::memory && hosts == 1;
   const int wanted = spec.run.shards > 0 ? spec.run.shards
                      : alone             ? std::min(usable_cores(), kMostByAuto)
@@ -56,6 +57,9 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
         static_cast<std::int32_t>(static_cast<std::int64_t>(shard_of_node_[n]) * shards_ /
                                   nodes_on[static_cast<std::size_t>(host_of_node_[n])]);
 
+  for (std::uint32_t link = 0; link < topology_.links(); ++link)
+    shard_of_link_.push_back(
+        shard_of_node_[static_cast<std::size_t>(topology_.node_of_link(link))]);
   ranks_.resize(static_cast<std::size_t>(hosts * shards_));
   helpers_.resize(ranks_.size());
   const int gpus = spec.cluster.gpus_per_node;
@@ -142,6 +146,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   SchemeUse use{group, row.library, row.name, nullptr, {}, parties()};
   Communicator comm;
   comm.node_of = nodes_of_shape(shape(group));
+  comm.in_switch = spec.collectives.in_switch;
   const auto size = static_cast<int>(members_of(group).size());
   try {
     use.ends = row.ends(size, comm);
@@ -151,11 +156,14 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   if (!use.ends || use.ends->size() != size) refuse("gives no ends for its communicator");
   use.helpers = use.ends->helpers();
   for (std::size_t i = 0; i < use.helpers.size(); ++i) {
-    if (use.helpers[i].beside == kNoRank && spec.cluster.servers.count == 0)
+    // On a real network it is played by a server.
+    const bool in_network = use.helpers[i].kind == PartyKind::network_switch &&
+                            use.helpers[i].beside == kNoRank && !is_network(spec.fabric.kind);
+    if (!in_network && use.helpers[i].beside == kNoRank && spec.cluster.servers.count == 0)
       refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +
              std::string(name_of(use.helpers[i].kind)) +
              ") for each communicator, and the job has no servers; add  servers: {count: 1}");
-    Place place = place_of(spec, use, i);
+    Place place = in_network ? add_switch(use) : place_of(spec, use, i);
     const auto owner = static_cast<std::size_t>(place.host * shards_ + place.shard);
     place.local = static_cast<std::int32_t>(ranks_[owner].size() + helpers_[owner].size());
     helpers_[owner].push_back(parties());
@@ -165,7 +173,16 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   schemes_.push_back(std::move(use));
 }
 
-// Helpers take the job's servers in turn, those of one communicator behind those of another.
+// Near the communicator's first rank, whose shard plays it.
+Place Cluster::add_switch(const SchemeUse& use) {
+  Place place = this->place(members_of(use.group).front());
+  place.nic = topology_.add_switch(place.nic);
+  place.node = place.nic / nics_per_node_;
+  nics_ = place.nic + nics_per_node_;
+  return place;
+}
+
+// Beside its rank, or where the job's placement of servers has it.
 Place Cluster::place_of(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const {
   const Rank beside = use.helpers[helper].beside;
   Place place;
@@ -173,12 +190,18 @@ Place Cluster::place_of(const JobSpec& spec, const SchemeUse& use, std::size_t h
     place = this->place(members_of(use.group).at(static_cast<std::size_t>(beside)));
   } else {
     const ServerSpec& servers = spec.cluster.servers;
-    const int number = parties() - workload_.ranks;
-    const int server = number % servers.count;
-    place.node =
-        servers.colocated ? server % spec.cluster.rank_nodes() : spec.cluster.rank_nodes() + server;
-    const int nics = servers.colocated ? nics_per_node_ : servers.nics;
-    place.nic = place.node * nics_per_node_ + number / servers.count % nics;
+    const auto built_in = server_placements().subspan(servers.colocated ? 1 : 0);
+    const ServerPlacement& row = servers.placement ? *servers.placement : built_in.front();
+    const ServerSites sites{spec.cluster.rank_nodes(), nics_per_node_, servers.count, servers.nics};
+    std::vector<std::int32_t> nodes;
+    for (const Rank rank : members_of(use.group)) nodes.push_back(this->place(rank).node);
+    const ServerSeat seat = row.place(
+        {use.helpers[helper].kind, parties() - workload_.ranks, static_cast<int>(helper), nodes},
+        sites);
+    if (const std::string wrong = why_no_seat(seat, row, sites); !wrong.empty())
+      throw Error("servers.placement: " + std::string(row.name) + " " + wrong);
+    place.node = seat.node;
+    place.nic = seat.node * nics_per_node_ + seat.nic;
   }
   const auto node = static_cast<std::size_t>(place.node);
   place.host = host_of_node_[node];

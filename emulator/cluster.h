@@ -16,7 +16,7 @@
 
 #include "collectives/agent.h"
 #include "collectives/schedule.h"
-#include "emulator/topology.h"
+#include "emulator/network/topology.h"
 #include "profiles/job.h"
 
 namespace ghostrank {
@@ -79,6 +79,8 @@ class Cluster {
   }
 
   const Topology& topology() const { return topology_; }
+  // Which plays the link, in every process alike.
+  int shard_of_link(std::uint32_t link) const { return shard_of_link_[link]; }
   int hosts() const { return hosts_; }
   int shards() const { return shards_; }
   int nics() const { return nics_; }
@@ -106,12 +108,13 @@ class Cluster {
   void add_schemes(const JobSpec& spec);
   void add_scheme(const JobSpec& spec, std::uint32_t group, const Algorithm& row);
   Place place_of(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const;
+  Place add_switch(const SchemeUse& use);
 
   const Workload& workload_;
-  const Topology topology_;
+  Topology topology_;
   int hosts_, shards_, nics_, nics_per_node_;
   std::size_t kinds_;
-  std::vector<std::int32_t> host_of_node_, shard_of_node_;
+  std::vector<std::int32_t> host_of_node_, shard_of_node_, shard_of_link_;
   std::vector<Place> places_;
   std::vector<Seat> seats_;
   std::vector<std::vector<Rank>> ranks_, helpers_;  // by host and shard

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 
 #include "emulator/control_star.h"
+#include "emulator/signals_blocked.h"
 #include "profiles/error.h"
 
 namespace ghostrank::control {
@@ -39,6 +40,9 @@ Star::~Star() { end_thread(); }
 // ---- owner
 
 void Star::start_thread() {
+  polled_.reserve(connections_.size());
+  fds_.reserve(connections_.size() + 1);
+  const SignalsBlocked of_the_thread;  // they are for threads that look what to do about them
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
 }
 
@@ -67,7 +71,8 @@ bool Star::fits(std::string_view blob) {
   constexpr std::size_t kRoom = 64;  // for what frames add
   if (blob.size() + kRoom <= kMaxFrameBytes) return true;
   fail("a control message of " + std::to_string(blob.size()) + " bytes exceeds the limit of " +
-       std::to_string(kMaxFrameBytes));
+           std::to_string(kMaxFrameBytes),
+       Stop::failed);
   return false;
 }
 
@@ -122,10 +127,10 @@ void Star::request_stop(Stop why) noexcept {
   errno = saved;
 }
 
-void Star::fail(std::string reason) {
+void Star::fail(std::string reason, Stop why) {
   {
     const Lock lock(mutex_);
-    stop_with(Stop::failed, world_.size > 1 ? here() + ": " + reason : reason);
+    stop_with(why, world_.size > 1 ? here() + ": " + reason : reason);
   }
   nudge();
 }

@@ -44,6 +44,8 @@ struct World {
   std::chrono::milliseconds silence{20'000};  // a peer not heard of for so long is lost
   std::string build;    // of which program; empty: this library's version. Must be alike everywhere
   std::string boot_id;  // of the kernel; empty: this one's. Equal ids share a clock
+  // Told about once a second while process 0 waits for others: which, and for how long.
+  std::function<void(const std::string& waits_for, double seconds)> on_wait;
   std::shared_ptr<Socket> listener;  // process 0, where the kernel chose the port: listens already
 };
 // Throws Error(usage) on half-set or malformed variables. Under PMIx a barrier of all processes,
@@ -55,7 +57,13 @@ enum class Stop : int {
   interrupted,  // SIGINT or SIGTERM, here or on another host
   peer_lost,    // a process died
   failed,       // a process said so: verification, stall, fabric
+  machine,      // a process did not get what it needs of its machine: memory, threads
 };
+
+// The reason of a run that ended because a process got no more memory.
+inline constexpr char kOutOfMemory[] =
+    "out of memory: give this host fewer ranks or more memory, or send longer messages "
+    "(collectives.slice)";
 
 class Control {
  public:
@@ -85,7 +93,8 @@ class Control {
 
   // Stops the run everywhere: each process sees stop() != none within a second. Async-signal-safe.
   virtual void request_stop(Stop why) noexcept = 0;
-  virtual void fail(std::string reason) = 0;  // request_stop(failed) with words
+  // request_stop with words.
+  virtual void fail(std::string reason, Stop why = Stop::failed) = 0;
   virtual Stop stop() const noexcept = 0;
   virtual std::string stop_reason() const = 0;  // "host 2 (node7) was lost"
   // Called once from the control thread when the run stops (or has stopped): wakes what blocks.

@@ -23,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kHelloPatience{5'000};  // for a greeting, once connected
+constexpr milliseconds kTell{1'000};
 constexpr milliseconds kRetry{100};
 constexpr milliseconds kAttempt{5'000};    // for one attempt to connect
 constexpr milliseconds kVerdict{2'000};    // process 0 may have begun to wait later than this one
@@ -124,8 +125,14 @@ class Host {
   }
 
   Meeting meet() {
-    while (missing() > 0) {
-      if (Clock::now() >= deadline_) give_up();
+    const auto began = Clock::now();
+    for (auto next = began + kTell; missing() > 0;) {
+      const auto now = Clock::now();
+      if (now >= deadline_) give_up();
+      if (world_.on_wait && now >= next) {
+        world_.on_wait(missing_text(), std::chrono::duration<double>(now - began).count());
+        next = now + kTell;
+      }
       step();
     }
     Meeting met;
@@ -248,7 +255,8 @@ class Host {
     return "";
   }
 
-  [[noreturn]] void give_up() {
+  // "ranks 1, 3 of 4"
+  std::string missing_text() const {
     std::string ranks;
     const std::size_t count = missing();
     std::size_t named = 0;
@@ -257,9 +265,12 @@ class Host {
       ranks += (named++ > 0 ? ", " : " ") + std::to_string(r);
     }
     if (named < count) ranks += ", ...";
-    std::string text = (count == 1 ? "rank" : "ranks") + ranks + " of " +
-                       std::to_string(world_.size) + " did not come to " + where(world_) +
-                       " within " + std::to_string(world_.timeout.count()) + " s";
+    return (count == 1 ? "rank" : "ranks") + ranks + " of " + std::to_string(world_.size);
+  }
+
+  [[noreturn]] void give_up() {
+    std::string text = missing_text() + " did not come to " + where(world_) + " within " +
+                       std::to_string(world_.timeout.count()) + " s";
     for (const std::optional<Link>& member : members_)
       if (member) send_briefly(member->socket, encode(FrameType::refused, text));
     text +=

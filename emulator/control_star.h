@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <poll.h>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -55,7 +56,7 @@ class Star final : public Control {
   void tell(std::uint32_t word) override;
   std::uint32_t told() const noexcept override { return told_.load(std::memory_order_acquire); }
   void request_stop(Stop why) noexcept override;
-  void fail(std::string reason) override;
+  void fail(std::string reason, Stop why) override;
   Stop stop() const noexcept override { return stop_.load(std::memory_order_acquire); }
   std::string stop_reason() const override;
   void on_stop(std::function<void()> wake) override;
@@ -85,6 +86,8 @@ class Star final : public Control {
 
   // Control thread.
   void run();
+  void serve(Lock& lock);
+  void end_for_want_of_memory() noexcept;
   void announce_stop(Lock& lock);
   void heartbeat();
   void read_from(Connection& from);
@@ -111,6 +114,10 @@ class Star final : public Control {
   bool wake_due_ = false;
   bool waiting_ = false;  // the owner, for a gather
   bool closing_ = false, quit_ = false;
+  bool starved_ = false;  // the thread got no memory before
+  // What the thread looks at; with room for all, so that it can end a run without memory.
+  std::vector<pollfd> fds_;
+  std::vector<Connection*> polled_;
   Clock::time_point next_heartbeat_ = Clock::now();
   std::vector<std::optional<std::string>> gathering_;  // by rank
   std::optional<std::vector<std::string>> gathered_;

@@ -1,6 +1,7 @@
 // The thread that moves the frames of a Control. See control_star.h.
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -16,30 +17,60 @@ constexpr std::chrono::milliseconds kHeartbeat{1'000};
 
 void Star::run() {
   Lock lock(mutex_);
+  for (bool well = false; !well;) {
+    try {
+      serve(lock);
+      well = true;
+    } catch (const std::bad_alloc&) {
+      if (!lock.owns_lock()) lock.lock();
+      end_for_want_of_memory();
+    }
+  }
+}
+
+// What waits goes, so that there is room to tell the others why; when that fails, too, the others
+// see connections that close.
+void Star::end_for_want_of_memory() noexcept {
+  for (Connection& c : connections_) {
+    c.out.clear();
+    if (starved_) c.socket.close();
+  }
+  starved_ = true;
+  Stop none = Stop::none;
+  if (stop_.compare_exchange_strong(none, Stop::machine, std::memory_order_acq_rel)) {
+    try {
+      reason_ = here() + ": " + kOutOfMemory;
+    } catch (const std::bad_alloc&) {  // stop_reason() says where
+    }
+  }
+  changed_.notify_all();
+}
+
+void Star::serve(Lock& lock) {
   for (Connection& c : connections_) take_frames(c);  // what came right behind the greeting
   while (!quit_) {
     announce_stop(lock);
     heartbeat();
-    std::vector<pollfd> fds{{alarm_.get(), POLLIN, 0}};
-    std::vector<Connection*> polled;
+    fds_.assign(1, {alarm_.get(), POLLIN, 0});
+    polled_.clear();
     for (Connection& c : connections_) {
       write_to(c);
       if (!c.alive()) continue;
       const int events = c.out.empty() ? POLLIN : POLLIN | POLLOUT;
-      fds.push_back({c.socket.get(), static_cast<short>(events), 0});
-      polled.push_back(&c);
+      fds_.push_back({c.socket.get(), static_cast<short>(events), 0});
+      polled_.push_back(&c);
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_heartbeat_ - Clock::now());
-    const int timeout = polled.empty() ? -1 : std::max(0, static_cast<int>(left.count()));
+    const int timeout = polled_.empty() ? -1 : std::max(0, static_cast<int>(left.count()));
     lock.unlock();
-    poll(fds.data(), fds.size(), timeout);
+    poll(fds_.data(), fds_.size(), timeout);
     lock.lock();
     eventfd_t count = 0;
-    if (fds[0].revents != 0) eventfd_read(alarm_.get(), &count);
+    if (fds_[0].revents != 0) eventfd_read(alarm_.get(), &count);
     const auto now = Clock::now();
-    for (std::size_t i = 0; i < polled.size(); ++i) {
-      Connection& c = *polled[i];
-      if ((fds[i + 1].revents & ~POLLOUT) != 0)
+    for (std::size_t i = 0; i < polled_.size(); ++i) {
+      Connection& c = *polled_[i];
+      if ((fds_[i + 1].revents & ~POLLOUT) != 0)
         read_from(c);
       else if (now - c.heard > world_.silence)
         lose(c, "nothing heard for " + std::to_string(world_.silence.count() / 1000) + " s");
@@ -149,7 +180,8 @@ bool Star::handle(Connection& from, Frame frame) {
     case FrameType::stop: {
       const std::uint32_t why = r.u32();
       const std::string reason = r.text();
-      if (!r.complete() || why == 0 || why > static_cast<std::uint32_t>(Stop::failed)) return false;
+      if (!r.complete() || why == 0 || why > static_cast<std::uint32_t>(Stop::machine))
+        return false;
       stop_with(static_cast<Stop>(why), reason);
       return true;
     }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "collectives/data_type.h"
 #include "emulator/verify_values.h"
@@ -18,6 +19,13 @@ namespace ghostrank {
 // Writes values as elements: one each, or one everywhere.
 void put_values(DataType type, std::byte* to, const Value* values, std::uint64_t count);
 void put_value(DataType type, std::byte* to, Value value, std::uint64_t count);
+
+// Elements as numbers; those of int64 beyond 2^53 are rounded.
+std::vector<double> as_numbers(DataType type, const std::byte* elements, std::uint64_t count);
+
+// How many elements differ from others.
+std::uint64_t count_different(DataType type, const std::byte* elements, const std::byte* others,
+                              std::uint64_t count);
 
 // How many elements differ from their values.
 std::uint64_t count_unequal(DataType type, const std::byte* elements, const Value* values,

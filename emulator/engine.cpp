@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <malloc.h>
+#include <set>
 
 #include "collectives/nccl_environment.h"
 #include "emulator/capacity.h"
@@ -15,14 +16,17 @@
 #include "emulator/ensemble.h"
 #include "emulator/host_facts.h"
 #include "emulator/hosts.h"
+#include "emulator/network/report.h"
 #include "emulator/player.h"
 #include "emulator/reporting.h"
 #include "emulator/schedules.h"
+#include "emulator/tensor_use.h"
 #include "emulator/traffic.h"
 #include "emulator/verify.h"
 #include "emulator/warmup.h"
 #include "profiles/device.h"
 #include "profiles/error.h"
+#include "profiles/job_tensors.h"
 
 namespace ghostrank {
 namespace {
@@ -36,7 +40,9 @@ std::uint64_t buffer_elements(const Workload& workload, const Op& op) {
   return size == 0 ? 0 : call_elements(collective_of(workload, op, static_cast<int>(size)));
 }
 
-void refuse_what_cannot_run(const JobSpec& spec, const Workload& workload, int processes) {
+}  // namespace
+
+void check_processes(const JobSpec& spec, const Workload& workload, int processes) {
   if (processes > 1 && !is_network(spec.fabric.kind)) {
     throw Error("fabric.kind: memory and virtual run in one process, here are " +
                 std::to_string(processes) + " (WORLD_SIZE); start one, or set fabric.kind=ofi");
@@ -47,6 +53,7 @@ void refuse_what_cannot_run(const JobSpec& spec, const Workload& workload, int p
                 " processes (WORLD_SIZE); start at most one per node");
   }
   check_hosts(spec, processes);
+  check_tensors(spec, workload);
   if (!spec.run.verify) return;
   if (spec.fabric.colocated == Colocated::model) {
     throw Error(
@@ -75,8 +82,6 @@ void refuse_what_cannot_run(const JobSpec& spec, const Workload& workload, int p
                 " GB; use a smaller model or fewer ranks, or turn verify off");
   }
 }
-
-}  // namespace
 
 class Session::Play {
  public:
@@ -177,6 +182,7 @@ class Session::Play {
   }
 
   void note_limits() {
+    result_.notes.insert(result_.notes.end(), spec_.notes.begin(), spec_.notes.end());
     if (is_network(spec_.fabric.kind)) {
       if (flows_.flows().empty()) {
         result_.notes.push_back(
@@ -187,6 +193,10 @@ class Session::Play {
             "its own");
       }
     }
+    if (is_network(spec_.fabric.kind) &&
+        spec_.cluster.topology.kind != TopologySpec::Kind::nonblocking)
+      result_.notes.push_back(
+          "cluster.topology is recorded, not modelled: the real fabric has its own");
     if (carries_over(workload_))
       result_.notes.push_back(
           "streams outlive their iterations: the first measured one has nothing carried into it, "
@@ -228,13 +238,35 @@ class Session::Play {
             keep};
   }
 
+  std::set<std::size_t> programs_of(std::uint32_t first, int count) const {
+    std::set<std::size_t> programs;
+    const auto last = static_cast<std::size_t>(distinct_iterations(workload_)) - 1;
+    for (int i = 0; i < count; ++i)
+      programs.insert(
+          std::min(program_number(workload_, first + static_cast<std::uint32_t>(i)), last));
+    return programs;
+  }
+
+  // Iterations from `first` on that have to be looked at before those that are measured, as they
+  // play programs that no warm-up has played, as DDP does in its first iterations; 0: none.
+  int iterations_unseen(std::uint32_t first, const std::set<std::size_t>& seen) const {
+    constexpr int kMost = 4;
+    if (phase_.program != kInOrder) return 0;
+    for (int count = std::min(phase_.iterations, kMost); count > 0; --count)
+      if (!seen.contains(*programs_of(first + static_cast<std::uint32_t>(count - 1), 1).begin()))
+        return count;
+    return 0;
+  }
+
   // Plays the warm-up, and then others while there is something to learn from them. Those play the
   // iterations that are measured later: how many there are changes neither what is measured nor its
   // jitter, which is that of a run in virtual time.
   void warm_up() {
     std::vector<WarmUp> played;
+    std::set<std::size_t> seen;
     const std::uint32_t measured_from = next_ + static_cast<std::uint32_t>(phase_.warmup);
     for (int count = phase_.warmup;;) {
+      seen.merge(programs_of(next_, count));
       const SegmentReport sum = player_.play(next_segment(count), callbacks(count, false));
       next_ = measured_from;
       note_warmup_stalls();
@@ -242,7 +274,12 @@ class Session::Play {
       step_seconds_ = seconds(sum.end.at) / count;
       played.push_back({result_.dilation, count, step_seconds_,
                         judge(sum, spec_, result_.dilation, step_seconds_)});
-      const NextPlay next = after_warm_ups(played, window());
+      NextPlay next = after_warm_ups(played, window());
+      if (const int unseen = iterations_unseen(measured_from, seen);
+          unseen > 0 && spec_.dilation == 0) {
+        next.iterations = std::max(next.again ? next.iterations : 0, unseen);
+        next.again = true;
+      }
       if (host_ == 0 && next.dilation != result_.dilation)
         observer_.on_dilation(result_.dilation, next.dilation, next.reason);
       result_.dilation = next.dilation;
@@ -279,7 +316,11 @@ class Session::Play {
     result_.fidelity = judge(sum, spec_, result_.dilation, median(steps));
     if (host_ == 0)
       report_segment(segment, workload_, player_.rows(), sum, player_.reports(), result_);
+    result_.tensors = tensor_use(spec_, workload_, segment.first);
+    result_.compression = compression_use(spec_, workload_, segment.first);
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;
+    const auto played = static_cast<double>(std::max<std::size_t>(1, result_.iterations.size()));
+    result_.network = network_report(cluster_.topology(), sum.links, played, seconds(sum.end.at));
     note_cores();
   }
 
@@ -335,7 +376,7 @@ class Session::Play {
 
 Session::Session(const LoadedJob& job, const Workload& workload, Control& control,
                  const RunOptions& options, Observer& observer) {
-  refuse_what_cannot_run(job.spec, workload, control.world().size);
+  check_processes(job.spec, workload, control.world().size);
   check_schedules(job.spec, workload);
   play_ = std::make_unique<Play>(job, workload, control, options, observer);
 }

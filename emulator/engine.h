@@ -52,6 +52,9 @@ struct Phase {
   double min_seconds = 0;  // wall: more iterations, where so many are over sooner; real time only
 };
 
+// Throws Error(usage) for a job that so many processes cannot play, before they have met.
+void check_processes(const JobSpec& spec, const Workload& workload, int processes);
+
 // A workload and everything that is needed to play it, set up once: all processes have agreed, are
 // connected and know what they can carry. Every process plays the same phases.
 class Session {

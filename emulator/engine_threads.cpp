@@ -2,6 +2,7 @@
 
 #include <new>
 #include <sys/prctl.h>
+#include <system_error>
 
 #include "profiles/error.h"
 
@@ -89,6 +90,10 @@ void EngineThreads::end_run() noexcept {
       throw;
     } catch (const std::bad_alloc&) {
       reason = kOutOfMemory;
+      shared_.of_machine = true;
+    } catch (const std::system_error& error) {
+      reason.assign("an engine thread cannot be started: ").append(error.what());
+      shared_.of_machine = true;
     } catch (const Error& error) {
       reason = error.what();
     } catch (const std::exception& error) {

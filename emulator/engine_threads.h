@@ -15,11 +15,6 @@
 
 namespace ghostrank {
 
-// The reason of a run that ended because the process got no more memory.
-inline constexpr char kOutOfMemory[] =
-    "out of memory: give this host fewer ranks or more memory, or send longer messages "
-    "(collectives.slice)";
-
 class EngineThreads {
  public:
   // Every shard prepares the segment. Everything given must outlive this object; a stop of

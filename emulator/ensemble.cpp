@@ -7,8 +7,10 @@
 #include "emulator/capacity.h"
 #include "emulator/cores.h"
 #include "emulator/fabric/local.h"
+#include "emulator/fabric/open.h"
 #include "emulator/flow_setup.h"
 #include "emulator/host_facts.h"
+#include "emulator/hosts.h"
 #include "profiles/algorithms.h"
 #include "profiles/content_hash.h"
 #include "profiles/error.h"
@@ -59,6 +61,7 @@ class Assembly {
     hello.put(out_.nonce), hello.put(config), hello.put(algorithms), hello.put(host_name());
     std::vector<std::string> all = gathered(hello.bytes());
     std::uint64_t config0 = 0, algorithms0 = 0;
+    std::vector<std::uint64_t> configs;
     for (std::size_t h = 0; h < all.size(); ++h) {
       BlobReader r(all[h]);
       std::uint64_t nonce = 0, theirs = 0, their_algorithms = 0;
@@ -70,15 +73,10 @@ class Assembly {
         config0 = theirs;
         algorithms0 = their_algorithms;
       }
-      if (theirs != config0 || their_algorithms != algorithms0) {
-        const bool same_job = theirs == config0;
-        throw Error("host " + std::to_string(h) + " (" + host.hostname +
-                    ") plays another job than host 0: " +
-                    (same_job ? "its plugins or algorithm files differ; give all processes the "
-                                "same files"
-                              : "its job file or flags differ; start all processes with the same "
-                                "ones"));
-      }
+      configs.push_back(theirs);
+      if (their_algorithms != algorithms0 && theirs == config0)
+        refuse(h, host.hostname,
+               "its plugins or algorithm files differ; give all processes the same files");
       host.index = static_cast<int>(h);
       host.provider = host.transport = virtual_ ? "virtual" : "memory";
       for (int s = 0; s < cluster_.shards(); ++s) {
@@ -86,6 +84,41 @@ class Assembly {
       }
       out_.hosts.push_back(host);
     }
+    for (std::size_t h = 0; h < configs.size(); ++h)
+      if (configs[h] != config0) refuse(h, out_.hosts[h].hostname, differing_keys(h));
+  }
+
+  [[noreturn]] static void refuse(std::size_t host, const std::string& name,
+                                  const std::string& why) {
+    throw Error("host " + std::to_string(host) + " (" + name +
+                ") plays another job than host 0: " + why);
+  }
+
+  // Every process calls it: all know that jobs differ, and then tell each other their keys.
+  std::string differing_keys(std::size_t host) {
+    constexpr std::size_t kLongest = 60, kShown = 3;
+    BlobWriter mine;
+    mine.put(static_cast<std::uint64_t>(job_.entries.size()));
+    for (const ConfigEntry& entry : job_.entries)
+      mine.put(entry.path), mine.put(content_hash(entry.value)),
+          mine.put(entry.value.substr(0, kLongest));
+    const std::vector<std::string> all = gathered(mine.bytes());
+    std::string differ;
+    std::size_t found = 0;
+    BlobReader first(all[0]), other(all[host]);
+    std::uint64_t count = 0, count_there = 0;
+    for (first.get(count), other.get(count_there); count > 0 && !first.bad() && !other.bad();
+         --count) {
+      std::string path, path_there, value, value_there;
+      std::uint64_t hash = 0, hash_there = 0;
+      first.get(path), first.get(hash), first.get(value);
+      other.get(path_there), other.get(hash_there), other.get(value_there);
+      if (hash == hash_there || found++ >= kShown) continue;
+      differ += (differ.empty() ? "" : ", ") + path + " is " + value_there + ", there " + value;
+    }
+    return (differ.empty() ? "its job file or flags differ"
+                           : differ + (found > kShown ? ", ..." : "")) +
+           "; start all processes with the same job file and flags";
   }
 
   std::vector<std::string> gathered(std::string_view blob) {
@@ -95,8 +128,25 @@ class Assembly {
     return all;
   }
 
+  // What a job says of the network is looked at though nothing will cross it: a slip would show on
+  // the day when there are several hosts.
+  void try_fabric() {
+    const HostEntry* entry = host_entry(spec_, host_, hosts_);
+    const std::size_t rails = entry ? entry->nics.size() : 0;
+    if (spec_.fabric.provider == "auto" && spec_.fabric.bind.empty() && rails == 0) return;
+    FabricOptions o;
+    o.provider = spec_.fabric.provider;
+    o.endpoints.clear();
+    for (std::size_t nic = 0; nic < std::max<std::size_t>(1, rails); ++nic)
+      o.endpoints.push_back({data_address(spec_, host_, hosts_, control_.world().master_address,
+                                          static_cast<int>(nic)),
+                             ""});
+    open_fabric(spec_.fabric.kind, o);
+  }
+
   void open_fabrics() {
     if (flows_.flows().empty()) {
+      if (is_network(spec_.fabric.kind)) try_fabric();
       for (int s = 0; s < cluster_.shards(); ++s) out_.fabrics.push_back(make_local_fabric());
       return;
     }
@@ -119,9 +169,9 @@ class Assembly {
       throw Error("scale.dilation: auto needs run.probe_ms > 0, or give a number");
     }
     if (probe) {
-      out_.wire_bytes_per_second =
-          measure_wire(control_, flows_, *out_.fabrics[0], out_.nonce, spec_.run.probe_ms,
-                       awake_before_sleep(cluster_.hosts() * cluster_.shards()));
+      out_.wire_bytes_per_second = measure_wire(
+          control_, flows_, *out_.fabrics[0], out_.nonce, spec_.run.probe_ms,
+          awake_before_sleep(cluster_.hosts() * cluster_.shards()), spec_.run.stall_timeout_s);
     }
     BlobWriter mine;
     mine.put(measure_engine());

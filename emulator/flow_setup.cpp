@@ -22,6 +22,11 @@ constexpr std::uint64_t kFilesPerNamespace = 1;  // an interface's counters
 constexpr std::uint64_t kFilesForPackets = 1;    // of an endpoint, and of a shard
 constexpr std::uint64_t kBytesPerEndpoint = 256 << 10, kBytesPerFlow = 48 << 10;
 
+// Of one frame on usual networks, of one on those with jumbo frames, of many: kernels let through
+// in one piece what they would drop as a frame.
+constexpr std::uint64_t kMuch[] = {1 << 10, 7 << 10, 64 << 10};
+constexpr double kLongestMuch = 10;  // seconds that it may take
+
 class FlowSetup {
  public:
   FlowSetup(const JobSpec& spec, const Flows& flows, Control& control, std::uint64_t nonce)
@@ -42,6 +47,7 @@ class FlowSetup {
     for (int s = 0; s < shards_; ++s) connect(s);
     say_hello(0);
     say_hello(1);
+    for (const std::uint64_t bytes : kMuch) say_much(bytes);
     if (flows_.with_packets()) open_packet_ways();
     return std::move(out_);
   }
@@ -257,19 +263,87 @@ class FlowSetup {
     gathered("");
   }
 
+  // From one address to another: what frames of any size must pass, however many flows there are.
+  struct Path {
+    int host = 0;  // the other one
+    std::string from, to;
+    auto operator<=>(const Path&) const = default;
+  };
+  Path path_of(const FlowEnd& mine, bool outward) const {
+    const Flow& flow = flows_.flows()[static_cast<std::size_t>(mine.flow)];
+    const auto near = static_cast<std::size_t>(flow.end[static_cast<std::size_t>(mine.end)]);
+    const auto far = static_cast<std::size_t>(flow.end[static_cast<std::size_t>(1 - mine.end)]);
+    const std::string &here = bound_[near].plain, &there = bound_[far].plain;
+    return {flows_.endpoints()[far].host, outward ? here : there, outward ? there : here};
+  }
+
+  // Small messages have passed. Where frames are larger than what is between carries, nothing else
+  // ever will, and nobody says so.
+  void say_much(std::uint64_t bytes) {
+    give_up_ns_ = std::min(
+        give_up_ns_, monotonic_ns() + static_cast<std::int64_t>(
+                                          std::min(kLongestMuch, spec_.run.stall_timeout_s) * 1e9));
+    std::set<Path> outgoing;
+    for (int s = 0; s < shards_; ++s)
+      for (const FlowEnd& mine : flows_.of(host_, s)) unheard_.insert(path_of(mine, false));
+    for (int s = 0; s < shards_; ++s) {
+      const std::vector<FlowEnd>& mine = flows_.of(host_, s);
+      for (std::size_t i = 0; i < mine.size(); ++i) {
+        if (!outgoing.insert(path_of(mine[i], true)).second) continue;
+        last_much_ = path_of(mine[i], true);
+        Message much;
+        much.header.nonce = nonce_;
+        much.header.kind = MessageKind::probe;
+        much.header.bytes = bytes & kMostBytes;
+        much.header.source = mine[i].flow;
+        much.header.target = mine[i].end;
+        while (!out_.fabrics[static_cast<std::size_t>(s)]->try_send(static_cast<int>(i), much))
+          hear_much();
+      }
+    }
+    const auto busy = [](const auto& fabric) { return !fabric->idle(); };
+    while (!unheard_.empty() || std::any_of(out_.fabrics.begin(), out_.fabrics.end(), busy))
+      hear_much();
+    gathered("");
+  }
+
+  void hear_much() {
+    std::vector<Message> arrived;
+    for (const auto& fabric : out_.fabrics) look(*fabric, arrived, shards_ == 1);
+    for (const Message& m : arrived) {
+      if (m.header.source < 0 || m.header.source >= std::ssize(flows_.flows())) continue;
+      unheard_.erase(path_of({m.header.source, m.header.target == 0 ? 1 : 0}, false));
+    }
+    check_stop();
+    if (monotonic_ns() < give_up_ns_) return;
+    const Path& path = unheard_.empty() ? last_much_ : *unheard_.begin();
+    throw Error("between " + path.from + " and " + path.to + " (host " + std::to_string(path.host) +
+                    ") small frames pass, large ones do not: check the MTU of both interfaces and "
+                    "of every switch between them ('ping -M do -s 1472 ADDRESS' finds 1500; "
+                    "'ip link set DEVICE mtu 1500' sets it)",
+                ErrorKind::environment);
+  }
+
+  static void look(NetworkFabric& fabric, std::vector<Message>& arrived, bool alone) {
+    fabric.poll(arrived);
+    if (arrived.empty() && alone)
+      fabric.wait(std::chrono::milliseconds(1), std::chrono::nanoseconds(0));
+    if (!fabric.failure().empty()) throw Error(fabric.failure(), ErrorKind::environment);
+  }
+
+  void check_stop() const {
+    if (control_.stop() != Stop::none)
+      throw Error("stopped before the start: " + control_.stop_reason(), ErrorKind::environment);
+  }
+
   void poll(std::vector<std::size_t>& awaited) {
     std::vector<Message> arrived;
     for (std::size_t s = 0; s < awaited.size(); ++s) {
-      NetworkFabric& fabric = *out_.fabrics[s];
-      fabric.poll(arrived);
+      look(*out_.fabrics[s], arrived, awaited.size() == 1);
       awaited[s] -= arrived.size();
-      if (arrived.empty() && awaited.size() == 1)
-        fabric.wait(std::chrono::milliseconds(1), std::chrono::nanoseconds(0));
       arrived.clear();
-      if (!fabric.failure().empty()) throw Error(fabric.failure(), ErrorKind::environment);
     }
-    if (control_.stop() != Stop::none)
-      throw Error("stopped before the start: " + control_.stop_reason(), ErrorKind::environment);
+    check_stop();
     if (monotonic_ns() > give_up_ns_)
       throw Error("flows could not be opened within " +
                       std::to_string(control_.world().timeout.count()) +
@@ -287,6 +361,8 @@ class FlowSetup {
   std::vector<int> position_;  // of an endpoint of ours in its fabric, by global endpoint
   std::vector<EndpointBinding> bindings_;  // likewise
   std::vector<Bound> bound_;               // of every endpoint
+  std::set<Path> unheard_;                 // to here, by which no large message has come
+  Path last_much_;                         // from here, tried last
   std::int64_t give_up_ns_ =
       monotonic_ns() + std::chrono::nanoseconds(control_.world().timeout).count();
   OpenedFlows out_;

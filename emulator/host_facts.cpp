@@ -34,8 +34,6 @@ std::string host_name() {
 
 std::uint64_t resident_bytes() { return kib_field("/proc/self/status", "VmRSS:"); }
 
-std::uint64_t available_memory_bytes() { return kib_field("/proc/meminfo", "MemAvailable:"); }
-
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);

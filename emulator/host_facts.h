@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <string>
 
+#include "profiles/machine_memory.h"  // available_memory_bytes()
+
 namespace ghostrank {
 
 std::string host_name();
 std::uint64_t resident_bytes();
-std::uint64_t available_memory_bytes();  // 0 where unknown
-int usable_cores();                      // of the inherited affinity mask
+int usable_cores();  // of the inherited affinity mask
 
 // The local address from which `remote` (a name or an address) is reached; empty if it cannot be
 // told.

@@ -96,7 +96,7 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
     if (control_.stop() == Stop::none) play_shards(shared);
     return gather(report(cpu));
   } catch (const std::bad_alloc&) {
-    control_.fail(kOutOfMemory);
+    control_.fail(kOutOfMemory, Stop::machine);
     reports_.clear();
     return {};
   }
@@ -206,17 +206,19 @@ void Player::let_rest(ShardShared& shared) {
 void Player::look(ShardShared& shared, bool ended) {
   std::vector<IterationPart> parts;
   std::string failure;
-  bool of_fabric = false;
+  bool of_fabric = false, of_machine = false;
   {
     const std::lock_guard lock(shared.mutex);
     parts.swap(shared.parts);
-    failure.swap(shared.failure);
+    failure = shared.failure;
+    shared.failure.clear();  // and keeps its room, for what happens when there is no memory
     of_fabric = shared.of_fabric;
+    of_machine = shared.of_machine;
   }
   publish(parts);  // before the stop, which the others heed as soon as it comes
   if (!failure.empty()) {
     if (of_fabric) let_control_speak();
-    control_.fail(failure);
+    control_.fail(failure, of_machine ? Stop::machine : Stop::failed);
   }
   const bool due = seconds(clock_.now() - pulsed_) * segment_.dilation >= kPulseSeconds;
   if (!virtual_ && (ended || due)) publish_pulse(shared, ended);

@@ -14,23 +14,15 @@
 #include "emulator/ledger.h"
 #include "emulator/network.h"
 #include "emulator/rank_data.h"
+#include "emulator/shard/early_messages.h"
 #include "profiles/program.h"
 
 namespace ghostrank {
 
-// A message that came before anybody was ready for it; in a shard's pool, in lists by arrival.
-struct EarlyMessage {
-  Event event;  // t: when it arrived
-  std::uint32_t next = kNil;
-};
-
-struct EarlyList {
-  std::uint32_t head = kNil, tail = kNil;
-};
-
 // How messages from one rank of a group to another go; found out once, used for many.
 struct Route {
-  enum class Hop : std::uint8_t { node, process, fabric };  // within the node, the process; beyond
+  // Within the node, the process; beyond it; within it, over links of the network.
+  enum class Hop : std::uint8_t { node, process, fabric, links };
   Rank peer = kNoRank;  // to; position in the group, kNoRank: nothing is known yet
   Hop hop = Hop::node;
   std::uint8_t comes_in = 0;  // by which NIC, as Header::nic
@@ -38,7 +30,7 @@ struct Route {
   std::int32_t target = 0;    // global rank
   std::uint32_t rank = 0;     // local index at its shard
   std::int32_t shard = 0;
-  std::int32_t flow = -1;  // of the fabric; -1: none was planned
+  std::int32_t flow = -1;  // of the fabric; -1: none was planned. Over links: the way
   NicPair nics;
   Flight* flight = nullptr;  // the peer's of this collective, once it was seen there
   LedgerCell sent;           // and not in the ledger yet
@@ -77,16 +69,26 @@ struct ActorState {
   int k = 0, steps = 0;
   std::uint32_t slice = 0;
   std::uint16_t channel = 0;
-  std::uint16_t unposted = 0;          // messages that a full ring or fabric has not taken
-  std::uint8_t awaiting = 0;           // bit i: slice not yet here from step->recv_from[i]
-  std::uint8_t heard : kMaxPeers = 0;  // bit i: numbers[i] is of the last message from there
+  std::uint16_t unposted : 14 = 0;  // messages that a full ring or fabric has not taken
+  bool held : 1 = false;            // stands still until `unposted` is 0
   bool waits : 1 = false;  // for a step of another actor; nothing is awaited from peers before that
-  bool ended : 1 = false;
-  bool held : 1 = false;  // must not go on before `unposted` is 0
+  std::uint8_t awaiting = 0;  // bit i: slice not yet here from step->recv_from[i]
+  std::uint8_t heard = 0;     // bit i: numbers[i] is of the last message from there
   std::array<std::uint16_t, kMaxPeers> numbers{};
   std::unique_ptr<Step> own;         // the current one of a schedule whose steps are not kept
   Route route;                       // to the peer last sent to
   std::unique_ptr<Credits> credits;  // null: none are needed
+
+  // Whether the message comes after the last one from step->recv_from[bit], as it was sent. False:
+  // something has overtaken it.
+  bool in_order(int bit, std::uint16_t number) {
+    std::uint16_t& last = numbers[static_cast<std::size_t>(bit)];
+    if ((heard >> bit & 1) && static_cast<std::int16_t>(number - last) <= 0) [[unlikely]]
+      return false;
+    heard = static_cast<std::uint8_t>(heard | 1u << bit);
+    last = number;
+    return true;
+  }
 };
 static_assert(sizeof(ActorState) == 128);
 
@@ -107,7 +109,6 @@ struct Flight {
   bool inside_node = false;
   bool by_agents = false;
   bool kept = false;              // its steps are the schedule's, in a table
-  bool starting = false;          // inside start_flight: its end is reported there
   Flight* next = nullptr;         // of its rank's, or of those not in use
   Flight* next_member = nullptr;  // of a call inside a node, of those that wait for the others
   Moment start, end;
@@ -133,6 +134,13 @@ class FlightList {
     *place_of(nullptr) = f;
   }
   void remove(const Flight* f) { *place_of(f) = f->next; }
+  // Which of them a message is for; null: none.
+  Flight* find(const Event& e) const {
+    for (Flight* f = first_; f != nullptr; f = f->next) {
+      if (f->expects(e)) return f;
+    }
+    return nullptr;
+  }
 
   struct Iterator {
     Flight* at;
@@ -199,7 +207,6 @@ struct RankState {
   const Program* program = nullptr;
   std::uint32_t iteration = 0, stop_at = 0;
   std::uint32_t streams_left = 0;
-  bool advancing = false;
   bool traced = false;
   std::vector<StreamState> streams;
   std::vector<EventState> events;

@@ -15,11 +15,19 @@ constexpr std::size_t index_of(Buffer buffer) { return static_cast<std::size_t>(
 }  // namespace
 
 RankData::RankData(const Schedule& schedule, DataType type, Rank rank, std::uint64_t salt,
-                   SpareBuffers& spare)
-    : call_{schedule.collective(), type, rank, salt, schedule.out_of_place()},
+                   SpareBuffers& spare, const CallContent& content, double bound)
+    : content_(content),
+      call_{schedule.collective(),
+            type,
+            rank,
+            salt,
+            schedule.out_of_place(),
+            content_.tensor ? &*content_.tensor : nullptr,
+            content_.compressed ? &*content_.compressed : nullptr,
+            bound},
       spare_(spare),
       elements_(work_elements(call_.collective, rank)),
-      by_rows_(!is_ragged(call_.collective.func)),
+      by_rows_(!is_ragged(call_.collective.func) && !content_.compressed),
       rows_((elements_ + kRowElements - 1) / kRowElements) {
   bytes_[index_of(Buffer::work)] = elements_;
   bytes_[index_of(Buffer::input)] = input_elements(schedule, rank);

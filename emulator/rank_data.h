@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "collectives/schedule.h"
+#include "emulator/call_content.h"
 #include "emulator/spare_buffers.h"
 #include "emulator/verify.h"
 
@@ -23,9 +24,10 @@ namespace ghostrank {
 
 class RankData {
  public:
-  // The buffers come from `spare` and go back there; it and the schedule outlive this.
+  // The buffers come from `spare` and go back there; it and the schedule outlive this. `content`:
+  // of what is reduced, and `bound`, as RankCall has them.
   RankData(const Schedule& schedule, DataType type, Rank rank, std::uint64_t salt,
-           SpareBuffers& spare);
+           SpareBuffers& spare, const CallContent& content = {}, double bound = 0);
   ~RankData();
   RankData(const RankData&) = delete;
   RankData& operator=(const RankData&) = delete;
@@ -48,10 +50,12 @@ class RankData {
   bool is_right(Range row) const;
   void combine(std::byte* into, const std::byte* from, std::uint64_t count, Combine how) const;
 
+  const CallContent content_;
   const RankCall call_;
   SpareBuffers& spare_;
   const std::uint64_t elements_;  // of the work buffer
-  // Or all at once: to find a row's place among blocks of many sizes takes longer than the row.
+  // Or all at once: to find a row's place among blocks of many sizes takes longer than the row, and
+  // a payload is made whole.
   const bool by_rows_;
   std::array<std::uint64_t, 3> bytes_;
   std::array<Payload, 3> buffers_;  // by Buffer

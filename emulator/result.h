@@ -90,6 +90,29 @@ struct PacketCounts {
   }
 };
 
+// Of links between switches, where they are modelled, over the measured iterations; in a plan, of
+// one iteration in the least time that it can take. Bytes and messages are per iteration; a note to
+// many is one on links that its copies share (in a plan one for each receiver).
+struct LinkLoad {
+  std::string link;        // "leaf0-spine1"
+  double utilisation = 0;  // share of the time in which it is busy
+  double bytes = 0, messages = 0;
+  std::optional<double> longest_wait_s;  // of a message before it; empty: of a plan
+};
+struct LinkTier {
+  std::string name;  // "leaf-spine"
+  std::uint32_t links = 0;
+  double utilisation_mean = 0, utilisation_max = 0;
+  double bytes = 0, messages = 0;
+  std::optional<double> longest_wait_s;
+};
+struct NetworkReport {
+  std::string model = "loggp";
+  std::string topology, routing;
+  std::vector<LinkTier> tiers;
+  std::vector<LinkLoad> hottest;  // the busiest first
+};
+
 // What the machine counted on an interface of the data path over the measured iterations.
 struct InterfaceReport {
   int host = 0;
@@ -121,6 +144,25 @@ struct Fidelity {
   double run_queue_wait = 0;  // share of wall time spent runnable but not running; < 0: unreadable
   double loop_busy = 0;       // busiest shard
   std::string reason;         // why not faithful, in words
+};
+
+// What ranks hold of the tensors that are summed up in an iteration, where some of it is zero
+// (`tensors:`).
+struct TensorUse {
+  std::uint64_t calls = 0;                     // that name one, communicators summed
+  std::uint64_t bytes = 0, nonzero_bytes = 0;  // of all ranks together, as drawn
+  double union_density = 0;                    // share that some rank of a call has, on average
+
+  double density() const {
+    return bytes == 0 ? 0 : static_cast<double>(nonzero_bytes) / static_cast<double>(bytes);
+  }
+};
+
+// What a rank sends of its gradients in an iteration, where they are compressed.
+struct CompressionUse {
+  std::string method;
+  std::uint64_t payload_bytes = 0;          // before they are exchanged
+  double ratio_target = 1, ratio_mean = 1;  // share of elements: as asked, as it is
 };
 
 struct VerifyReport {
@@ -169,7 +211,10 @@ struct Result {
   std::vector<NicTraffic> nics;    // by NIC; those that neither sent nor received are left out
   std::vector<PairTraffic> pairs;  // none where the ledger outgrew memory
   std::vector<FlowCount> flows;
-  std::optional<PacketCounts> packets;  // empty: the job has no schemes with agents
+  std::optional<TensorUse> tensors;           // empty: they are dense
+  std::optional<CompressionUse> compression;  // empty: nothing is compressed
+  std::optional<PacketCounts> packets;        // empty: the job has no schemes with agents
+  std::optional<NetworkReport> network;       // empty: no links are modelled
   // Set when the ledger outgrew memory (raw rows, see the notes) or when there are more than 10,000
   // pairs.
   std::string pairs_file;

@@ -98,7 +98,10 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
   for (const std::uint32_t group : groups_of[op.group]) {
     const Key key = key_of(group, op);
     Play& play = made_[key];
-    if (play.schedule) continue;
+    if (play.schedule) {
+      if (play.scheme && op.tensor != 0) check_served(group, op, *play.scheme);
+      continue;
+    }
     const auto size = static_cast<int>(workload_.groups[group].members.size());
     if (const Algorithm& row = find(op.func, op.group); row.ends) {
       play.scheme = &row;
@@ -120,8 +123,9 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
 
 void Schedules::check_served(std::uint32_t group, const Op& op, const Algorithm& row) const {
   const SchemeUse& use = cluster_.schemes()[static_cast<std::size_t>(cluster_.scheme(group, row))];
+  const Sparsity sparsity = op.tensor != 0 && spec_.tensors ? *spec_.tensors : Sparsity{};
   const std::string why =
-      use.ends->refuses({0, collective_of(workload_, op, use.ends->size()), op.dtype});
+      use.ends->refuses({0, collective_of(workload_, op, use.ends->size()), op.dtype, sparsity});
   if (!why.empty())
     throw Error("collectives: " + std::string(row.library) + "/" + std::string(row.name) +
                 " cannot serve " + std::string(name_of(op.func)) + " of group " +

@@ -10,6 +10,7 @@
 namespace ghostrank {
 namespace {
 
+constexpr const char* kWaiting = "waiting for a core";
 constexpr double kMostCritical = 0.01, kMostRateError = 0.01, kMostRunQueue = 0.01,
                  kMostBusy = 0.80;
 std::string percent(double share) {
@@ -28,7 +29,8 @@ void exchange(Archive&& field, Report& r) {
   field(r.paced), field(r.pace_error), field(r.events), field(r.messages), field(r.checked),
       field(r.wrong);
   field(r.spans_dropped), field(r.strays), field(r.spilled), field(r.ledger);
-  field(r.spilled_by_nic), field(r.spill_paths), field(r.intra), field(r.packets), field(r.gaps);
+  field(r.spilled_by_nic), field(r.spill_paths), field(r.intra), field(r.packets), field(r.links),
+      field(r.gaps);
 }
 
 void put(BlobWriter& w, const ByteCounts& counts) {
@@ -91,6 +93,7 @@ void SegmentReport::add(Shard& shard, std::vector<Span> shard_spans) {
   part.ledger = shard.ledger().rows();
   part.intra = shard.ledger().intra();
   part.packets = s.packets;
+  part.links = s.links;
   part.spilled = shard.ledger().spilled() ? 1 : 0;
   part.spilled_by_nic = shard.ledger().spilled_by_nic();
   part.spill_paths.push_back(shard.ledger().spill_path());
@@ -133,6 +136,8 @@ void SegmentReport::merge(SegmentReport& other) {
   move_to_end(other.spill_paths, spill_paths);
   intra += other.intra;
   packets.merge(other.packets);
+  if (links.size() < other.links.size()) links.resize(other.links.size());
+  for (std::size_t i = 0; i < other.links.size(); ++i) links[i].merge(other.links[i]);
   move_to_end(other.spans, spans);
   move_to_end(other.gaps, gaps);
 }
@@ -187,12 +192,25 @@ std::optional<SegmentReport> SegmentReport::from_blob(std::string_view blob) {
   return report;
 }
 
+std::string remedy_for(const std::string& reason, const std::string& dilation) {
+  const bool waits = reason.find(kWaiting) != std::string::npos;
+  const bool nothing_else = reason.starts_with(kWaiting) && reason.find("; ") == std::string::npos;
+  return std::string(waits ? "stop other programs on this machine" : "") +
+         (waits && !nothing_else ? ", or " : "") + (nothing_else ? "" : "raise " + dilation) +
+         ", or accept it with --allow-unfaithful";
+}
+
 Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
                double median_step_seconds) {
   Fidelity f;
   f.valid_for = {"bytes", "order"};
   if (spec.fabric.kind == FabricKind::virtual_time) {
     f.modelled = f.faithful = true;
+    f.valid_for.push_back("step_time");
+    return f;
+  }
+  if (sum.end.at == 0) {  // no time passed in which anything could have been late
+    f.faithful = true;
     f.valid_for.push_back("step_time");
     return f;
   }
@@ -218,7 +236,7 @@ Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
   say(f.critical_lateness > kMostCritical, "lateness on the critical path", f.critical_lateness,
       kMostCritical);
   say(f.rate_error > kMostRateError, "paced rate off by", f.rate_error, kMostRateError);
-  say(f.run_queue_wait > kMostRunQueue, "waiting for a core", f.run_queue_wait, kMostRunQueue);
+  say(f.run_queue_wait > kMostRunQueue, kWaiting, f.run_queue_wait, kMostRunQueue);
   say(f.loop_busy > kMostBusy, "loop busy", f.loop_busy, kMostBusy);
   f.faithful = f.reason.empty();
   if (f.faithful) {

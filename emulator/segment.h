@@ -37,6 +37,7 @@ struct SegmentReport : SegmentSummary {
   bool spills_whole = true;              // of the sum: whether their files have all rows
   LedgerCell intra;
   PacketCounts packets;
+  std::vector<LinkCount> links;  // by link
   std::vector<Span> spans;
   std::vector<std::vector<Gap>> gaps;  // by shard
 
@@ -46,6 +47,9 @@ struct SegmentReport : SegmentSummary {
   std::string to_blob() const;
   static std::optional<SegmentReport> from_blob(std::string_view blob);  // empty: malformed
 };
+
+// What may be done about a reason of judge(); `dilation` is what a user calls it.
+std::string remedy_for(const std::string& reason, const std::string& dilation);
 
 // Whether the run did what it claims, by the thresholds of docs/accuracy.md.
 Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,

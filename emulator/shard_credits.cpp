@@ -10,16 +10,18 @@
 #include <array>
 #include <utility>
 
-#include "emulator/shard.h"
+#include "emulator/shard_inline.h"
 
 namespace ghostrank {
 namespace {
 
 constexpr std::uint32_t kOnly = 0;  // the actor of a rank that needs permissions
 
-auto line_of(std::vector<CreditLine>& lines, Rank peer) {
-  return std::find_if(lines.begin(), lines.end(),
-                      [peer](const CreditLine& line) { return line.peer == peer; });
+CreditLine* line_of(std::vector<CreditLine>& lines, Rank peer) {  // null: there is none
+  for (CreditLine& line : lines) {
+    if (line.peer == peer) return &line;
+  }
+  return nullptr;
 }
 
 Connections::Key key_of(const RankState& r, const Flight& f, Rank peer) {
@@ -40,7 +42,7 @@ void Shard::control_arrived(RankState& r, Flight* f, const Event& e) {
     const Picoseconds in = nics_[nic_of(r, e)].ingress_free;
     if (in > e.t.at) return deliver(e, in);
   }
-  if (!f) return push_early(r.early, e);
+  if (!f) return early_.push(r.early, e);
   permission_arrived(r, *f, e);
 }
 
@@ -58,18 +60,13 @@ void Shard::deliver(const Event& e, Picoseconds at) {
 // step has to; nothing is left to send.
 bool Shard::take_credit(RankState& r, Flight& f, ActorState& a) {
   if (f.schedule->flow().posting.needed()) return exchange(r, f, a);
-  const std::uint32_t limit = f.schedule->flow().credits;
-  std::vector<CreditLine>& credits = a.credits->lines;
-  credits.reserve(credits.size() + kMaxPeers);  // keeps the pointers below valid
-  std::array<CreditLine*, kMaxPeers> lines{};
-  std::size_t n = 0;
-  for (Rank peer : a.step->send_to) {
-    auto line = line_of(credits, peer);
-    if (line == credits.end()) line = credits.insert(credits.end(), {peer, limit});
+  std::vector<CreditLine>& lines = a.credits->lines;
+  for (const Rank peer : a.step->send_to) {
+    const CreditLine* line = line_of(lines, peer);
+    if (!line) line = &lines.emplace_back(CreditLine{peer, f.schedule->flow().credits});
     if (line->left == 0) return false;
-    lines[n++] = &*line;
   }
-  for (std::size_t i = 0; i < n; ++i) --lines[i]->left;
+  for (const Rank peer : a.step->send_to) --line_of(lines, peer)->left;
   return true;
 }
 
@@ -78,8 +75,7 @@ bool Shard::take_credit(RankState& r, Flight& f, ActorState& a) {
 void Shard::return_credit(RankState& r, Flight& f, ActorState& a, const Event& consumed) {
   Route& back = a.credits->back;
   if (back.peer != consumed.source) find_route(r, f, consumed.channel, consumed.source, true, back);
-  leave(r, f, back, {MessageKind::credit, 0, consumed.actor, consumed.channel, 0, a.ready},
-        nullptr);
+  leave(r, f, back, {MessageKind::credit, 0, consumed.actor, consumed.channel, 0, a.ready});
 }
 
 void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {
@@ -108,8 +104,8 @@ bool Shard::exchange(RankState& r, Flight& f, ActorState& a) {
   if (c.sent) return posting.receives_first || post_receives(r, f, a);
   c.sent = true;
   for (const Rank peer : a.step->send_to) {
-    const auto line = line_of(c.lines, peer);
-    if (line == c.lines.end() || line->left == 0) {
+    CreditLine* const line = line_of(c.lines, peer);
+    if (!line || line->left == 0) {
       c.waiting.push_back({peer, false, a.step->send, a.ready});
       continue;
     }
@@ -124,8 +120,7 @@ bool Shard::post_receives(RankState& r, Flight& f, ActorState& a) {
   int& posted = a.credits->posted;
   const int end = std::min(a.steps, a.k + f.schedule->flow().posting.receives + 1);
   for (; posted < end; ++posted) {
-    a.held = a.unposted > 0;
-    if (a.held) return false;
+    if (a.unposted > 0) return hold(a);
     const Step step = f.schedule->step(f.position, static_cast<int>(f.index_of(a)), posted);
     for (const Rank source : step.recv_from) permit(r, f, a, source);
   }
@@ -137,7 +132,7 @@ void Shard::permit(RankState& r, Flight& f, ActorState& a, Rank source) {
   if (back.peer != source) find_route(r, f, a.channel, source, true, back);
   Moment ready = a.ready;
   ready.at = connections_.behind(key_of(r, f, source), ready.at);
-  leave(r, f, back, {MessageKind::permission, 0, f.index_of(a), a.channel, 0, ready}, nullptr);
+  leave(r, f, back, {MessageKind::permission, 0, f.index_of(a), a.channel, 0, ready});
 }
 
 void Shard::permission_arrived(RankState& r, Flight& f, const Event& e) {
@@ -164,12 +159,10 @@ bool Shard::keep_permission(Flight& f, const Event& e) {
     send.ready = later(send.ready, e.t);
     return true;
   }
-  const auto line = line_of(c.lines, e.source);
-  if (line == c.lines.end()) {
-    c.lines.push_back({e.source, 1});
-  } else {
+  if (CreditLine* const line = line_of(c.lines, e.source))
     ++line->left;
-  }
+  else
+    c.lines.push_back({e.source, 1});
   return true;
 }
 
@@ -181,8 +174,7 @@ bool Shard::send_permitted(RankState& r, Flight& f, ActorState& a) {
       ++next;
       continue;
     }
-    a.held = a.unposted > 0;
-    if (a.held) return false;
+    if (a.unposted > 0) return hold(a);
     const WaitingSend send = *next;
     next = waiting.erase(next);
     // The rank itself went on long ago: its own time is another.

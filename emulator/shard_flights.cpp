@@ -6,7 +6,10 @@
 #include <bit>
 
 #include "emulator/assert.h"
-#include "emulator/shard.h"
+#include "emulator/call_content.h"
+#include "emulator/carried.h"
+#include "emulator/shard_inline.h"
+#include "emulator/verify_values.h"
 
 namespace ghostrank {
 namespace {
@@ -21,14 +24,13 @@ std::uint64_t salt_of(const Flight& f) {
 
 // ---- Life of a flight ----
 
-// Starts a collective, send or recv of rank r; true when it has ended already.
-bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
+// Starts a collective, send or recv of rank r.
+Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   const Seat& seat = cluster_.seat(r.id, op.group);
   GHOSTRANK_ASSERT(seat.group >= 0);
   const auto group = static_cast<std::uint32_t>(seat.group);
   const auto size = static_cast<int>(workload_.groups[group].members.size());
-  Flight& f = free_flights_ ? *free_flights_ : *flights_.emplace_back(std::make_unique<Flight>());
-  free_flights_ = f.next;
+  Flight& f = flights_.take();
   f.op = &op;
   f.rank = r.local;
   f.stream = stream;
@@ -51,11 +53,11 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
     f.schedule = play.schedule.get();
     if (play.scheme) {
       begin_agents(r, f, play);
-      return false;
+      return Started::busy;
     }
     if (model_nodes_ && !segment_.verify && size > 1 && cluster_.inside_node(group)) {
       meet_in_node(r, f);
-      return false;
+      return Started::busy;
     }
     row = schedules_.steps(play, f.position);
   } else {
@@ -69,39 +71,55 @@ bool Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
                                    receives ? f.peer : f.position, receives ? f.position : f.peer);
     f.schedule = f.transfer.get();
   }
+  if (segment_.verify)
+    f.data = std::make_unique<RankData>(
+        *f.schedule, op.dtype, f.position, salt_of(f), spare_,
+        content_of(spec_, workload_, op, group, iteration_of(r, s), f.schedule->collective()));
+  r.flights.append(&f);
+  return start_actors(r, f, row);
+}
+
+// All of them at their first steps, before the first one goes. Those that wait for others are woken
+// by them. `row`: the steps of the flight that are kept.
+Shard::Started Shard::start_actors(RankState& r, Flight& f, const Step* row) {
   const int actors = f.schedule->actors(f.position);
   f.actors_left = actors;
   f.lone = actors == 1 && !f.schedule->flow().posting.needed();
   f.waiting = 0;
   if (f.actors.size() < static_cast<std::size_t>(actors))
     f.actors.resize(static_cast<std::size_t>(actors));
-  if (segment_.verify)
-    f.data = std::make_unique<RankData>(*f.schedule, op.dtype, f.position, salt_of(f), spare_);
-  r.flights.append(&f);
   f.kept = row != nullptr;
   for (int i = 0; i < actors; ++i) begin_actor(f, i, row);
   adopt_early(r, f);
-  f.starting = true;
-  for (int i = 0; i < actors; ++i) {  // one may have been run by another it waited for
-    ActorState& a = f.actors[static_cast<std::size_t>(i)];
-    if (!a.ended) run_actor(r, f, a);
+  if (actors == 0) {
+    finish_flight(r, f);
+    return Started::ended;
   }
-  f.starting = false;
-  if (f.actors_left > 0) return false;
-  finish_flight(r, f);
-  return true;
+  StreamState& s = r.streams[f.stream];
+  if (s.at_once == 1) s.phase = StreamState::Phase::busy;
+  ready_.push_rank_again(r.local, f.stream);
+  for (std::uint32_t i = static_cast<std::uint32_t>(actors); i-- > 0;) {
+    if (!f.actors[i].waits) ready_.push(Ready::What::actor, f, i);
+  }
+  return Started::in_queue;
 }
 
 // The call is its agent's, which says when it is done.
 void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
   f.by_agents = true;
   f.actors_left = 0;
-  if (segment_.verify)
-    f.data = std::make_unique<RankData>(*f.schedule, f.op->dtype, f.position, salt_of(f), spare_);
-  r.flights.append(&f);
+  const Collective& c = f.schedule->collective();
+  const CallContent content =
+      content_of(spec_, workload_, *f.op, f.group, iteration_of(r, r.streams[f.stream]), c);
   const auto scheme = static_cast<std::uint32_t>(cluster_.scheme(f.group, *play.scheme));
-  agents_.on_call({r.local, scheme}, f.schedule->collective(), f.op->dtype, f, f.data.get(),
-                  f.start);
+  if (segment_.verify) {
+    const Ends& ends = *cluster_.schemes()[scheme].ends;
+    const double bound = ends.error_bound({0, c, f.op->dtype}, kLargestValue);
+    f.data = std::make_unique<RankData>(*f.schedule, f.op->dtype, f.position, salt_of(f), spare_,
+                                        content, bound);
+  }
+  r.flights.append(&f);
+  agents_.on_call({r.local, scheme}, c, f.op->dtype, content.tensor, f, f.data.get(), f.start);
 }
 
 // The actor at its first step. `row`: the steps of the flight that are kept, from this actor's on.
@@ -113,7 +131,7 @@ void Shard::begin_actor(Flight& f, int index, const Step*& row) {
   a.steps = actor.steps;
   a.channel = static_cast<std::uint16_t>(actor.channel);
   a.unposted = 0;
-  a.held = a.ended = a.waits = false;
+  a.held = a.waits = false;
   a.ready = f.start;
   a.early = {};
   a.route = {};
@@ -146,28 +164,24 @@ void Shard::meet_in_node(RankState& r, Flight& f) {
   f.inside_node = true;
   f.actors_left = 0;
   r.flights.append(&f);
-  const std::uint64_t key = salt_of(f);
-  Meeting& meeting = meetings_[key];
-  f.next_member = meeting.first;
-  meeting.first = &f;
-  meeting.last = later(meeting.last, f.start);
-  if (++meeting.members < f.schedule->collective().size) return;
+  const NodeMeetings::Meeting* met = meetings_.come(f, f.schedule->collective().size);
+  if (!met) return;
   const Schedules::NodeCall& call = schedules_.inside_node(f.group, *f.op, intra_);
   ledger_.add_intra(call.sent);
-  const Moment end{meeting.last.at + call.duration, meeting.last.slip};
-  meetings_.erase(key);
+  const Moment end{met->last.at + call.duration, met->last.slip};
   schedule(Event::Kind::call_done, end, f.rank).flight = &f;
 }
 
+// At `t`, one after the other.
 void Shard::end_calls(Flight* first, Moment t) {
-  for (Flight* f = first; f != nullptr;) {
-    Flight* next = f->next_member;  // f may be used anew below
-    RankState& r = ranks_[f->rank];
-    f->end = t;
-    finish_flight(r, *f);
-    advance(r);
-    f = next;
-  }
+  for (Flight* f = first; f != nullptr; f = f->next_member) f->end = t;
+  ready_.push(Ready::What::call, *first, 0);
+}
+
+void Shard::end_call_of(RankState& r, Flight& f) {
+  if (f.next_member) ready_.push(Ready::What::call, *f.next_member, 0);
+  finish_flight(r, f);
+  advance(r);
 }
 
 std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, Rank peer, bool receives) {
@@ -215,9 +229,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
   }
   r.flights.remove(&f);
   f.transfer.reset();
-  f.group = kNil;
-  f.next = free_flights_;
-  free_flights_ = &f;
+  flights_.give_back(f);
 }
 
 // ---- Actors ----
@@ -251,13 +263,21 @@ bool Shard::begin_step(Flight& f, ActorState& a) {
   return true;
 }
 
-// Actors whose step may begin now that another one has ended a step.
-void Shard::wake_waiting(RankState& r, Flight& f) {
-  const int actors = f.schedule->actors(f.position);
-  for (int i = 0; i < actors && f.waiting > 0; ++i) {
-    ActorState& a = f.actors[static_cast<std::size_t>(i)];
-    if (a.waits && begin_step(f, a)) run_actor(r, f, a);
+// Actors, one at a time, whose step may begin now that another one has ended a step.
+void Shard::wake_waiting(RankState& r, Flight& f, std::uint32_t from) {
+  const auto actors = static_cast<std::uint32_t>(f.schedule->actors(f.position));
+  for (std::uint32_t i = from; i < actors && f.waiting > 0; ++i) {
+    ActorState& a = f.actors[i];
+    if (!a.waits || !begin_step(f, a)) continue;
+    ready_.push(Ready::What::waiting, f, i + 1);
+    return run_actor(r, f, a);
   }
+}
+
+// Those that waited for the one before have begun.
+void Shard::next_step(RankState& r, Flight& f, ActorState& a) {
+  if (a.k < a.steps) load_step(f, a);
+  run_actor(r, f, a);
 }
 
 // Walks as far as it can: until something has not arrived, a credit or permission is missing, a
@@ -266,9 +286,10 @@ bool Shard::walk_actor(RankState& r, Flight& f, ActorState& a) {
   while (a.k < a.steps) {
     if (a.waits && !begin_step(f, a)) return false;
     while (a.slice < a.step->slices) {
-      if (a.awaiting && (a.early.head == kNil || !take_early(r, f, a))) return false;
-      a.held = a.unposted > 0;
-      if (a.held || (a.credits && !take_credit(r, f, a))) return false;
+      if (a.awaiting && (a.early.empty() || !take_early(r, f, a))) return false;
+      if (a.unposted > 0) [[unlikely]]
+        return hold(a);
+      if (a.credits && !take_credit(r, f, a)) return false;
       if (a.step->local && segment_.verify) do_locals(f, a);
       if (!a.step->send_to.empty() && !(a.credits && a.credits->sent)) {
         const Block slice = slice_of(a.step->send, *a.step, a.slice);
@@ -278,27 +299,29 @@ bool Shard::walk_actor(RankState& r, Flight& f, ActorState& a) {
       a.awaiting = static_cast<std::uint8_t>((1u << a.step->recv_from.size()) - 1);
     }
     ++a.k;
-    if (f.waiting > 0) wake_waiting(r, f);  // before this one may wait itself
+    if (f.waiting > 0) {  // others have their turn, before this one may wait itself
+      ready_.push(Ready::What::step, f, f.index_of(a));
+      ready_.push(Ready::What::waiting, f, 0);
+      return false;
+    }
     if (a.k < a.steps) load_step(f, a);
   }
   a.awaiting = 0;
-  a.held = a.unposted > 0;
-  return !a.held && (!a.credits || a.credits->waiting.empty());
+  if (a.unposted > 0) [[unlikely]]
+    return hold(a);
+  return !a.credits || a.credits->waiting.empty();
 }
 
-void Shard::run_actor(RankState& r, Flight& f, ActorState& a) {
-  if (!walk_actor(r, f, a)) return;
-  a.ended = true;
-  settle(f, a.route);
-  f.end = later(f.end, a.ready);
-  if (--f.actors_left > 0 || f.starting) return;
-  finish_flight(r, f);
-  advance(r);
+// Until what it has posted has left. False, for who asks whether it went on.
+bool Shard::hold(ActorState& a) {
+  a.held = true;
+  return false;
 }
 
 // A message of this actor that a full fabric had not taken has left.
 void Shard::posted(Flight& f, ActorState& a) {
   if (--a.unposted > 0 || !a.held) return;
+  a.held = false;
   RankState& r = ranks_[f.rank];
   if (a.credits && !send_permitted(r, f, a)) return;
   run_actor(r, f, a);

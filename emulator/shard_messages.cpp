@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "emulator/assert.h"
-#include "emulator/shard.h"
+#include "emulator/shard_inline.h"
 
 namespace ghostrank {
 namespace {
@@ -63,7 +62,7 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bo
   if (route.nics.target != to.nic)
     route.comes_in =
         static_cast<std::uint8_t>(route.nics.target - to.node * cluster_.nics_per_node() + 1);
-  if (route.hop == Route::Hop::process) return;
+  if (route.hop == Route::Hop::process) return find_way(r, f, channel, route);
   Header h;
   h.group = f.group;
   h.channel = static_cast<std::uint16_t>(channel);
@@ -89,31 +88,24 @@ void Shard::settle(const Flight& f, Route& route) {
   route.sent = {};
 }
 
-void Shard::send_slice(RankState& r, Flight& f, ActorState& a, Rank peer, const Block& slice) {
-  if (a.route.peer != peer) find_route(r, f, a.channel, peer, false, a.route);
+// In verify mode: with what the slice holds, in one piece.
+void Shard::leave_with_content(RankState& r, Flight& f, ActorState& a, const Leaving& m,
+                               const Block& slice) {
   const std::uint32_t element = f.schedule->collective().element_bytes;
-  const std::uint64_t bytes = message_bytes(f.schedule->protocol(), slice.count, element);
-  Payload payload;
-  if (segment_.verify && slice.count > 0) {
-    payload = spare_.take(bytes);
-    std::byte* to = payload.get();
-    for_each_place(f, a, slice, Way::send, [&](const Block& place) {
-      if (place.buffer != Buffer::none) f.data->read(place, to);
-      to += place.count * element;
-    });
-  }
-  ++stats_.messages;
-  a.route.sent.bytes += bytes;
-  ++a.route.sent.messages;
-  leave(r, f, a.route,
-        {MessageKind::data, a.route.number++, f.index_of(a), a.channel, bytes, a.ready},
-        std::move(payload));
+  Payload content = spare_.take(m.bytes);
+  std::byte* to = content.get();
+  for_each_place(f, a, slice, Way::send, [&](const Block& place) {
+    if (place.buffer != Buffer::none) f.data->read(place, to);
+    to += place.count * element;
+  });
+  leave(r, f, a.route, m, &content);
 }
 
 // Puts a message on its way: over NVLink inside the node, through the modelled NICs inside this
 // process, or through the fabric when the egress has its turn. Credits and permissions pass other
-// connections' data on a queue of their own; nobody waits until credits have gone.
-void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload payload) {
+// connections' data on a queue of their own; nobody waits until credits have gone. `content` is
+// moved out; null: it has none.
+void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload* content) {
   const bool node = route.hop == Route::Hop::node, data = m.kind == MessageKind::data;
   const LinkSpeed& link = node ? intra_ : nic_;
   const Picoseconds d = link.serialise(m.bytes);
@@ -122,41 +114,49 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
     Port& port = node ? r.nvlink : nics_[static_cast<std::size_t>(route.nics.source)];
     t.at = port.take_egress(t.at, d);
   }
-  if (route.hop == Route::Hop::fabric)
-    return leave_process(r, f, route, m, t.at, std::move(payload));
+  if (route.hop >= Route::Hop::fabric)
+    return route.hop == Route::Hop::fabric ? leave_process(r, f, route, m, t.at, content)
+                                           : leave_by_links(r, f, route, m, t.at, d, content);
   t.at += d + link.latency;
   if (!node) {
     if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};  // no sooner than handed over
-    for (std::uint64_t left = copy_payload_ ? m.bytes : 0; left > 0;) {
-      const std::uint64_t n = std::min<std::uint64_t>(left, scratch_.size() / 2);
-      std::memcpy(scratch_.data(), scratch_.data() + scratch_.size() / 2, n);
-      left -= n;
-    }
+    if (copy_payload_) copy_as_much(m.bytes);
   }
   const bool through_nic = !node && data && nic_.limited();
+  const Event::Kind kind = through_nic ? Event::Kind::ingress : Event::Kind::arrival;
   if (route.shard != index_) {
-    Parcel p{.message = {{}, std::move(payload)}};
+    Parcel p;
+    if (content) p.message.payload = std::move(*content);
     m.describe(f, p.event);
     p.event.t = t;
     p.event.rank = route.rank;
     p.event.via = route.comes_in;
-    p.event.kind = through_nic ? Event::Kind::ingress : Event::Kind::arrival;
+    p.event.set_kind(kind, m.kind);
     p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
     return hand_over(route.shard, std::move(p));
   }
-  Event& e = schedule(through_nic ? Event::Kind::ingress : Event::Kind::arrival, t, route.rank);
+  Event& e = schedule(kind, t, route.rank, m.kind);
   m.describe(f, e);
   e.via = route.comes_in;
-  if (payload) e.held = held_.put(Parcel{.message = {{}, std::move(payload)}});
-  if (!route.flight) route.flight = find_flight(ranks_[route.rank], e);
+  if (content) e.held = held_.put(Parcel{.message = {{}, std::move(*content)}});
+  if (!route.flight) route.flight = ranks_[route.rank].flights.find(e);
   e.flight = route.flight;
+}
+
+// What a payload costs that is copied.
+[[gnu::noinline]] void Shard::copy_as_much(std::uint64_t bytes) {
+  while (bytes > 0) {
+    const std::uint64_t n = std::min<std::uint64_t>(bytes, scratch_.size() / 2);
+    std::memcpy(scratch_.data(), scratch_.data() + scratch_.size() / 2, n);
+    bytes -= n;
+  }
 }
 
 // To another process, at `start`: now, or from the queue when it is time. What is due already stays
 // behind what the queue still has for the flow, if senders went on: receivers count on the order of
 // a connection.
 void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
-                          Picoseconds start, Payload payload) {
+                          Picoseconds start, Payload* content) {
   if (route.flow < 0) return;  // the run ends: find_route has said why
   Message message{.header = {.nonce = nonce_,
                              .group = f.group,
@@ -170,15 +170,14 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
                              .bytes = m.bytes & kMostBytes,
                              .number = m.number,
                              .start = start,
-                             .slip_ns = to_ns(m.ready.slip)},
-                  .payload = std::move(payload)};
+                             .slip_ns = to_ns(m.ready.slip)}};
+  if (content) message.payload = std::move(*content);
   const int lane = cluster_.shards() + route.flow;
-  Outbox& box = outbox_[static_cast<std::size_t>(lane)];
-  const bool due = start <= now_ && box.posts == 0;
+  const bool due = start <= now_ && !outboxes_.has_turns(lane);
   const bool passes =
       may_pass_ > 0 && m.kind == MessageKind::data && !f.schedule->flow().posting.needed();
   may_pass_ -= passes;
-  if (due && (passes || box.queue.empty()) && try_send(route.flow, route.nics.source, message))
+  if (due && (passes || outboxes_.empty(lane)) && try_send(route.flow, route.nics.source, message))
     return;
   Parcel p{.message = std::move(message), .flow = route.flow, .nic = route.nics.source};
   p.event.kind = Event::Kind::post;
@@ -190,11 +189,8 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   // With a rate it has its turn, and nobody waits for it, as inside a process. Without one there
   // are no turns, and its sender waits: at the start of a segment, say, when nothing may leave yet.
   if (nic_.limited() || m.kind != MessageKind::data) p.event.flight = nullptr;
-  if (p.event.flight)
-    ++f.actors[m.actor].unposted;
-  else
-    ++box.posts;
-  ++posts_;
+  if (p.event.flight) ++f.actors[m.actor].unposted;
+  outboxes_.add_turn(lane, p.event.flight != nullptr);
   Event e = p.event;
   e.held = held_.put(std::move(p));
   schedule(e);
@@ -238,8 +234,7 @@ void Shard::arrive_from_wire(Message m) {
     e.t = {now_, e.t.slip + std::min(now_ - floor, ours)};
   }
   e.rank = static_cast<std::uint32_t>(p.local);
-  e.bytes = h.bytes;
-  e.number = h.number;
+  e.set_size(h.bytes, h.number);
   e.group = h.group;
   e.sequence = h.sequence;
   e.source = h.source;
@@ -250,61 +245,49 @@ void Shard::arrive_from_wire(Message m) {
   if (h.kind == MessageKind::data && nic_.limited()) e.kind = Event::Kind::ingress;
   if (m.payload) e.held = held_.put(Parcel{.message = std::move(m)});
   // Behind what came before it on the same connection; most are the first that there is.
-  if (e.t.at <= now_ && (timers_.empty() || e.t.at < timers_.next())) return fire(e);
+  if (e.t.at <= now_ && (timers_.empty() || e.t.at < timers_.next())) return fire_at_once(e);
   schedule(e);
 }
 
-Flight* Shard::find_flight(const RankState& r, const Event& e) const {
-  for (Flight* f : r.flights) {
-    if (f->expects(e)) return f;
-  }
-  return nullptr;
-}
-
 void Shard::arrive(RankState& r, const Event& e) {
-  Flight* f = e.flight && e.flight->expects(e) ? e.flight : find_flight(r, e);
+  Flight* f = e.flight && e.flight->expects(e) ? e.flight : r.flights.find(e);
   if (e.message != MessageKind::data) return control_arrived(r, f, e);
-  if (!f) return push_early(r.early, e);
+  if (!f) return early_.push(r.early, e);
   if (!f->lone && e.kind == Event::Kind::arrival && f->schedule->flow().posting.needed())
     return deliver(e, e.t.at + kCallerWakes);
   const std::uint32_t actor = receiver_of(*f, e);
   if (actor >= f->actors.size()) return fail(stray(e));
   ActorState& a = f->actors[actor];
   for (int bit = 0; bit < a.step->recv_from.size(); ++bit) {
-    if ((a.awaiting >> bit & 1) && a.step->recv_from[bit] == e.source && a.early.head == kNil) {
+    if ((a.awaiting >> bit & 1) && a.step->recv_from[bit] == e.source && a.early.empty()) {
       accept(r, *f, a, bit, e);
       if (a.awaiting == 0) run_actor(r, *f, a);
       return;
     }
   }
-  push_early(a.early, e);
+  early_.push(a.early, e);
   if (a.awaiting && take_early(r, *f, a)) run_actor(r, *f, a);
 }
 
-// Whether the message comes after the last one from recv_from[bit], as it was sent. False:
-// something has overtaken it, and the run ends.
-bool Shard::in_order(const RankState& r, ActorState& a, int bit, const Event& e) {
-  std::uint16_t& last = a.numbers[static_cast<std::size_t>(bit)];
-  if ((a.heard >> bit & 1) && static_cast<std::int16_t>(e.number - last) <= 0) {
-    fail("rank " + std::to_string(r.id) + " got message " + std::to_string(e.number) + " of rank " +
-         std::to_string(e.source) + " in group " + std::to_string(e.group & ~kPointToPoint) +
-         " on channel " + std::to_string(e.channel) + " after its message " + std::to_string(last) +
-         ": a connection has changed their order; this is a defect of ghostrank or of the fabric");
-    return false;
-  }
-  a.heard = static_cast<std::uint8_t>(a.heard | 1u << bit) & ((1u << kMaxPeers) - 1);
-  last = e.number;
-  return true;
+// Something has overtaken the message: the run ends.
+[[gnu::noinline, gnu::cold]] void Shard::refuse_overtaken(const RankState& r, const ActorState& a,
+                                                          int bit, const Event& e) {
+  fail("rank " + std::to_string(r.id) + " got message " + std::to_string(e.number()) + " of rank " +
+       std::to_string(e.source) + " in group " + std::to_string(e.group & ~kPointToPoint) +
+       " on channel " + std::to_string(e.channel) + " after its message " +
+       std::to_string(a.numbers[static_cast<std::size_t>(bit)]) +
+       ": a connection has changed their order; this is a defect of ghostrank or of the fabric");
 }
 
 // The awaited slice from recv_from[bit] is here: combine it and give its slot back to the sender.
 void Shard::accept(RankState& r, Flight& f, ActorState& a, int bit, const Event& e) {
-  if (!in_order(r, a, bit, e)) return;
+  if (!a.in_order(bit, e.number())) [[unlikely]]
+    return refuse_overtaken(r, a, bit, e);
   const Block slice = slice_of(a.step->recv, *a.step, a.slice);
   const std::uint32_t element = f.schedule->collective().element_bytes;
   const std::uint64_t expected = message_bytes(f.schedule->protocol(), slice.count, element);
-  if (e.bytes != expected) {
-    return fail("rank " + std::to_string(r.id) + " got " + std::to_string(e.bytes) +
+  if (e.bytes() != expected) [[unlikely]] {
+    return fail("rank " + std::to_string(r.id) + " got " + std::to_string(e.bytes()) +
                 " bytes where its schedule expects " + std::to_string(expected) +
                 "; do all processes run the same job?");
   }
@@ -315,7 +298,7 @@ void Shard::accept(RankState& r, Flight& f, ActorState& a, int bit, const Event&
       if (f.data && place.buffer != Buffer::none) f.data->write(place, from, a.step->on_recv);
       from += place.count * element;
     });
-    spare_.give(e.bytes, std::move(payload));
+    spare_.give(e.bytes(), std::move(payload));
   }
   a.ready = later(a.ready, e.t);
   a.awaiting = static_cast<std::uint8_t>(a.awaiting & ~(1u << bit));
@@ -324,59 +307,34 @@ void Shard::accept(RankState& r, Flight& f, ActorState& a, int bit, const Event&
 
 // Accepts what has come before its time; true when nothing more is awaited.
 bool Shard::take_early(RankState& r, Flight& f, ActorState& a) {
-  std::uint32_t before = kNil;
-  for (std::uint32_t i = a.early.head; i != kNil && a.awaiting;) {
-    const std::uint32_t next = early_[i].next;
-    const Rank source = early_[i].event.source;
-    int bit = 0;
-    while (bit < a.step->recv_from.size() &&
-           !((a.awaiting >> bit & 1) && a.step->recv_from[bit] == source)) {
-      ++bit;
+  const auto accept_awaited = [&](const Event& e) {
+    for (int bit = 0; bit < a.step->recv_from.size(); ++bit) {
+      if (!(a.awaiting >> bit & 1) || a.step->recv_from[bit] != e.source) continue;
+      accept(r, f, a, bit, e);
+      return true;
     }
-    if (bit == a.step->recv_from.size()) {
-      before = i;
-    } else {
-      accept(r, f, a, bit, unlink_early(a.early, before, i));
-    }
-    i = next;
-  }
+    return false;
+  };
+  early_.take(a.early, accept_awaited, [&] { return a.awaiting == 0; });
   return a.awaiting == 0;
 }
 
 // What arrived at the rank before it started this collective now belongs to the collective's
 // actors.
 void Shard::adopt_early(RankState& r, Flight& f) {
-  std::uint32_t before = kNil;
-  for (std::uint32_t i = r.early.head; i != kNil;) {
-    const std::uint32_t next = early_[i].next;
-    if (find_flight(r, early_[i].event) == &f) {
-      const Event e = unlink_early(r.early, before, i);
-      if (e.message == MessageKind::permission) {
-        if (!keep_permission(f, e)) return;
-        i = next;
-        continue;
-      }
-      const std::uint32_t actor = receiver_of(f, e);
-      if (actor >= f.actors.size()) return fail(stray(e));
-      push_early(f.actors[actor].early, e);
-    } else {
-      before = i;
+  bool refused = false;
+  const auto adopt = [&](const Event& e) {
+    if (r.flights.find(e) != &f) return false;
+    if (e.message == MessageKind::permission) {
+      refused = !keep_permission(f, e);
+      return true;
     }
-    i = next;
-  }
-}
-
-void Shard::push_early(EarlyList& list, const Event& e) {
-  const std::uint32_t i = early_.put({e, kNil});
-  (list.tail == kNil ? list.head : early_[list.tail].next) = i;
-  list.tail = i;
-}
-
-Event Shard::unlink_early(EarlyList& list, std::uint32_t before, std::uint32_t i) {
-  const EarlyMessage m = early_.take(i);
-  (before == kNil ? list.head : early_[before].next) = m.next;
-  if (list.tail == i) list.tail = before;
-  return m.event;
+    const std::uint32_t actor = receiver_of(f, e);
+    refused = actor >= f.actors.size();
+    refused ? fail(stray(e)) : early_.push(f.actors[actor].early, e);
+    return true;
+  };
+  early_.take(r.early, adopt, [&] { return refused; });
 }
 
 }  // namespace ghostrank

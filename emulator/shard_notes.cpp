@@ -8,22 +8,29 @@
 #include <array>
 #include <cstring>
 
-#include "emulator/assert.h"
-#include "emulator/random.h"
-#include "emulator/shard.h"
+#include "collectives/wire_format.h"
+#include "emulator/shard_inline.h"
 
 namespace ghostrank {
 namespace {
 
 constexpr std::size_t kMostWaitingNotes = 1024;  // of a flow or way; then there is no room
-constexpr int kLateLatencies = 8;                // a packet that is overtaken comes so much later
 
 std::uint16_t packed(const Note& note) {
   return static_cast<std::uint16_t>(note.tag | static_cast<unsigned>(note.type) << 8);
 }
 
+// As the scheme's own format has it.
+Payload encoded(const Note& note, std::uint64_t bytes, const WireFormat& format) {
+  Payload payload = std::make_unique<std::byte[]>(bytes);  // zeros
+  format.encode(note, {payload.get(), bytes});
+  return payload;
+}
+
+}  // namespace
+
 // Words and content, as long as the note on the wire; null: nothing of it is real.
-Payload payload_of(const Note& note, std::uint64_t bytes) {
+Payload Shard::payload_of(const Note& note, std::uint64_t bytes) {
   if (note.words.empty() && note.content.empty()) return nullptr;
   Payload payload = std::make_unique<std::byte[]>(bytes);
   std::byte* to = std::copy(note.words.begin(), note.words.end(), payload.get());
@@ -31,16 +38,13 @@ Payload payload_of(const Note& note, std::uint64_t bytes) {
   return payload;
 }
 
-}  // namespace
-
 bool Shard::has_room(const LeavingNote& note) {
   if (!wired_) return true;
   const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
   for (const Party to : note.to) {
     const int lane = lane_of(note, cluster_.party(use, to));
     if (lane < 0) continue;
-    const Outbox& box = outbox_[static_cast<std::size_t>(lane)];
-    if (box.queue.size() + box.posts >= kMostWaitingNotes) return false;
+    if (outboxes_.load(lane) >= kMostWaitingNotes) return false;
   }
   return true;
 }
@@ -65,6 +69,7 @@ void Shard::carry(const LeavingNote& note) {
   RankState& sender = ranks_[note.sender.local];
   const LinkSpeed& speed = cluster_.topology().nic(from.nic);
   Picoseconds started = kNotYet;  // at the NIC, for all receivers of the modelled network
+  NoteTree tree;
   for (const Party position : note.to) {
     const Rank party = cluster_.party(use, position);
     const Place& to = cluster_.place(party);
@@ -86,9 +91,12 @@ void Shard::carry(const LeavingNote& note) {
       started = speed.limited() ? port.take_egress(note.ready.at, d) : note.ready.at;
     const bool packet = note.carriage == Carriage::packet;
     stats_.packets.sent += packet;
-    const std::array<Picoseconds, 2> copies = misfortune(note, from.nic, to.nic);
+    std::array<Picoseconds, 2> copies{0, Misfortune::kLost};
+    if (packet)
+      copies = misfortune_.next(note.sender.local, note.party,
+                                cluster_.topology().latency(from.nic, to.nic), stats_.packets);
     for (const Picoseconds late : copies) {
-      if (late < 0) continue;
+      if (late == Misfortune::kLost) continue;
       if (wire) {
         note_to_process(note, party, started + late);
         continue;
@@ -98,6 +106,10 @@ void Shard::carry(const LeavingNote& note) {
       Moment t{started + behind + cluster_.topology().latency(from.nic, to.nic) + late,
                note.ready.slip};
       stats_.packets.received += packet;
+      if (cluster_.topology().ways(from.nic, to.nic) > 0) {
+        note_by_links(note, tree, party, started + late, behind);
+        continue;
+      }
       if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
       deliver_note(
           note, party, t,
@@ -106,44 +118,26 @@ void Shard::carry(const LeavingNote& note) {
   }
 }
 
-// How much later than it should each copy of it comes; negative: there is no such copy. A packet
-// may be lost, come twice or be overtaken.
-std::array<Picoseconds, 2> Shard::misfortune(const LeavingNote& note, int from, int to) {
-  std::array<Picoseconds, 2> copies{0, -1};
-  const PacketSpec& spec = spec_.fabric.packets;
-  if (note.carriage != Carriage::packet) return copies;
-  std::uint64_t& sent = packets_of_[note.sender.local];
-  RandomBits random(
-      {spec_.run.seed, segment_.first, static_cast<std::uint64_t>(note.party), ++sent});
-  const Picoseconds late = kLateLatencies * cluster_.topology().latency(from, to);
-  if (random.unit() < spec.loss) copies[0] = -1;
-  if (random.unit() < spec.duplicates) copies[1] = 0;
-  stats_.packets.lost_on_purpose += copies[0] < 0;
-  stats_.packets.doubled_on_purpose += copies[1] == 0;
-  for (Picoseconds& copy : copies) {
-    if (copy != 0 || random.unit() >= spec.reordering) continue;
-    copy = static_cast<Picoseconds>(random.unit() * static_cast<double>(late));
-    ++stats_.packets.delayed_on_purpose;
-  }
-  return copies;
-}
-
-// Within the process, to this shard or another.
-void Shard::deliver_note(const LeavingNote& note, Rank party, Moment at, Event::Kind kind) {
-  const Place& to = cluster_.place(party);
+// As it is for its receiver, but for time and kind.
+Event Shard::event_for(const LeavingNote& note, Rank party) const {
   Event e;
-  e.t = at;
-  e.kind = kind;
-  e.rank = static_cast<std::uint32_t>(to.local);
-  e.bytes = note.bytes & kMostBytes;
-  e.number = static_cast<std::uint16_t>(note.note.words.size());
+  e.rank = static_cast<std::uint32_t>(cluster_.place(party).local);
+  e.set_size(note.bytes, static_cast<std::uint16_t>(note.note.words.size()));
   e.group = note.sender.scheme;
   e.sequence = note.note.call;
   e.source = note.position;
   e.actor = note.note.index;
   e.channel = packed(note.note);
   e.message = MessageKind::note;
-  e.held = kNil;
+  return e;
+}
+
+// Within the process, to this shard or another.
+void Shard::deliver_note(const LeavingNote& note, Rank party, Moment at, Event::Kind kind) {
+  const Place& to = cluster_.place(party);
+  Event e = event_for(note, party);
+  e.t = at;
+  e.kind = kind;
   Payload payload = payload_of(note.note, note.bytes);
   shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
   if (to.shard != index_)
@@ -163,19 +157,26 @@ void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds sta
                 (packet ? "any" : "it"));
   Parcel p{.message = {.header = {.nonce = nonce_,
                                   .group = note.sender.scheme,
-                                  .sequence = note.note.call,
                                   .source = note.position,
                                   .target = party,
-                                  .channel = packed(note.note),
                                   .kind = MessageKind::note,
-                                  .actor = note.note.index,
                                   .bytes = note.bytes & kMostBytes,
-                                  .number = static_cast<std::uint16_t>(note.note.words.size()),
                                   .start = start,
-                                  .offset = packet ? segment_.number : 0},
-                       .payload = payload_of(note.note, note.bytes)},
+                                  .offset = packet ? segment_.number : 0}},
            .flow = lane - cluster_.shards(),
            .nic = cluster_.place(note.party).nic};
+  Header& h = p.message.header;
+  const WireFormat* format = cluster_.schemes()[note.sender.scheme].ends->wire_format();
+  if (packet && format) {
+    h.number = static_cast<std::uint16_t>(note.bytes);  // all of it is real
+    p.message.payload = encoded(note.note, note.bytes, *format);
+  } else {
+    h.sequence = note.note.call;
+    h.channel = packed(note.note);
+    h.actor = note.note.index;
+    h.number = static_cast<std::uint16_t>(note.note.words.size());
+    p.message.payload = payload_of(note.note, note.bytes);
+  }
   p.event.kind = Event::Kind::post;
   p.event.t = {start, note.ready.slip};
   p.event.rank = note.sender.local;
@@ -183,10 +184,8 @@ void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds sta
     shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
   else
     shared_->notes_sent.fetch_add(1, std::memory_order_relaxed);
-  Outbox& box = outbox_[static_cast<std::size_t>(lane)];
-  if (start <= now_ && box.posts == 0) return hand_over(lane, std::move(p));
-  ++box.posts;
-  ++posts_;
+  if (start <= now_ && !outboxes_.has_turns(lane)) return hand_over(lane, std::move(p));
+  outboxes_.add_turn(lane, false);
   Event e = p.event;
   e.held = held_.put(std::move(p));
   schedule(e);
@@ -209,7 +208,7 @@ bool Shard::take_packets() {
   if (any) now_ = clock_.now();
   for (Message& m : arrived_) {
     if (m.header.kind != MessageKind::note) continue;
-    if (m.header.offset != segment_.number || !belongs_here(m.header)) {
+    if (m.header.offset != segment_.number || !read_format(m) || !belongs_here(m.header)) {
       ++stats_.packets.strays;
       continue;
     }
@@ -219,6 +218,25 @@ bool Shard::take_packets() {
   }
   arrived_.clear();
   return any;
+}
+
+// What a packet says in its scheme's own format takes the place of what its header would. False: it
+// is none of that format.
+bool Shard::read_format(Message& m) const {
+  Header& h = m.header;
+  if (h.group >= cluster_.schemes().size()) return false;
+  const Ends& ends = *cluster_.schemes()[h.group].ends;
+  if (!ends.wire_format()) return true;
+  if (!m.payload) return false;
+  std::vector<std::byte> store;
+  const std::optional<Note> note = ends.wire_format()->decode({m.payload.get(), h.bytes}, store);
+  if (!note || !malformed(*note, h.bytes, ends.overhead_bytes()).empty()) return false;
+  h.sequence = note->call;
+  h.actor = note->index;
+  h.channel = packed(*note);
+  h.number = static_cast<std::uint16_t>(note->words.size());
+  m.payload = payload_of(*note, h.bytes);
+  return true;
 }
 
 // What the network says of the segment's packets.
@@ -271,8 +289,7 @@ void Shard::schedule_note(Message m) {
   }
   e.kind = cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival;
   e.rank = static_cast<std::uint32_t>(to.local);
-  e.bytes = h.bytes;
-  e.number = h.number;
+  e.set_size(h.bytes, h.number);
   e.group = h.group;
   e.sequence = h.sequence;
   e.source = h.source;
@@ -291,11 +308,11 @@ void Shard::note_arrived(const Event& e) {
   note.type = static_cast<DataType>(e.channel >> 8);
   note.call = e.sequence;
   note.index = e.actor;
-  const std::uint64_t content = e.bytes - ends.overhead_bytes() - e.number;
+  const std::uint64_t content = e.bytes() - ends.overhead_bytes() - e.number();
   note.elements = content / bytes_of(note.type);
   if (payload) {
-    note.words = {payload.get(), e.number};
-    if (segment_.verify) note.content = {payload.get() + e.number, content};
+    note.words = {payload.get(), e.number()};
+    if (segment_.verify) note.content = {payload.get() + e.number(), content};
   }
   shared_->notes_open.fetch_sub(1, std::memory_order_relaxed);
   agents_.on_note({e.rank, e.group}, e.source, note, e.t);
@@ -306,7 +323,7 @@ void Shard::wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Mom
   e.flight = nullptr;
   e.group = who.scheme;
   e.sequence = timer;
-  e.bytes = armed & kMostBytes;
+  e.set_size(armed, 0);
   e.held = kNil;
 }
 

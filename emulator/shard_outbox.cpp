@@ -2,8 +2,7 @@
 // ring or fabric did not take it. See shard.h.
 #include <algorithm>
 
-#include "emulator/assert.h"
-#include "emulator/shard.h"
+#include "emulator/shard_inline.h"
 
 namespace ghostrank {
 namespace {
@@ -17,22 +16,18 @@ constexpr std::uint32_t kMaxHeldPerActor = 4096;  // a slice to peers of a step,
 
 // Gives the parcel to another shard or process, now or, when there is no room, from the outbox.
 void Shard::hand_over(int lane, Parcel&& parcel) {
-  if (outbox_[static_cast<std::size_t>(lane)].queue.empty() && try_hand_over(lane, parcel)) return;
+  if (outboxes_.empty(lane) && try_hand_over(lane, parcel)) return;
   keep(lane, std::move(parcel));
 }
 
 // In the outbox. The sender, if it has one, is held until the parcel has gone: an actor has few
 // messages in outboxes.
 void Shard::keep(int lane, Parcel&& parcel) {
-  Outbox& box = outbox_[static_cast<std::size_t>(lane)];
   if (parcel.event.flight) {
     const std::uint32_t held = ++parcel.event.flight->actors[parcel.event.actor].unposted;
     GHOSTRANK_ASSERT(held <= kMaxHeldPerActor);
   }
-  box.queue.push_back(std::move(parcel));
-  if (!box.waiting) waiting_.push_back(lane);
-  box.waiting = true;
-  ++outbox_size_;
+  outboxes_.keep(lane, std::move(parcel));
 }
 
 bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
@@ -66,46 +61,24 @@ bool Shard::try_send(int flow, int nic, Message& message) {
   const bool sent =
       flow < flows ? fabric_.try_send(flow, message) : try_send_packet(flow - flows, message);
   if (!sent) return false;
-  if (data && bytes > 0) note_pace(nic, start, cluster_.topology().nic(nic).serialise(bytes), late);
+  if (data && bytes > 0)
+    pacing_.note(nic, start, cluster_.topology().nic(nic).serialise(bytes), late);
   return true;
-}
-
-// How far the paced rate is off: growth of lateness within a busy period of the port.
-void Shard::note_pace(int nic, Picoseconds start, Picoseconds duration, Picoseconds late) {
-  Pace& pace = pace_[static_cast<std::size_t>(nic)];
-  if (start > pace.free_at) {
-    stats_.pace_error += pace.last_late - pace.first_late;
-    pace.first_late = late;
-  }
-  pace.last_late = late;
-  pace.free_at = start + duration;
-  stats_.paced += duration;
 }
 
 // Who was held then sends a few at a time, while it is in the cache. Its data passes what others
 // have in the outbox, on other connections: without a NIC's rate who sends data waits for it, so
 // that it has none in there itself.
 bool Shard::flush() {
-  bool any = false;
-  retried_.swap(waiting_);  // what goes may let its sender post more, into this lane or another
-  for (const int lane : retried_) {
-    Outbox& box = outbox_[static_cast<std::size_t>(lane)];
-    while (!box.queue.empty()) {
-      Flight* flight = box.queue.front().event.flight;
-      const std::uint32_t actor = box.queue.front().event.actor;
-      if (!try_hand_over(lane, box.queue.front())) break;
-      box.queue.pop_front();
-      --outbox_size_;
-      any = true;
-      if (!flight) continue;
-      may_pass_ = nic_.limited() ? 0 : kSendsInARow;
-      posted(*flight, flight->actors[actor]);
-      may_pass_ = 0;
-    }
-    box.waiting = !box.queue.empty();
-    if (box.waiting) waiting_.push_back(lane);
-  }
-  retried_.clear();
+  const bool any =
+      outboxes_.flush([this](int lane, Parcel& parcel) { return try_hand_over(lane, parcel); },
+                      [this](Flight* flight, std::uint32_t actor) {
+                        if (!flight) return;
+                        may_pass_ = nic_.limited() ? 0 : kSendsInARow;
+                        posted(*flight, flight->actors[actor]);
+                        go_on();
+                        may_pass_ = 0;
+                      });
   if (packets_) packets_->flush();
   return any;
 }

@@ -2,10 +2,9 @@
 #include <bit>
 #include <cmath>
 
-#include "emulator/assert.h"
 #include "emulator/carried.h"
 #include "emulator/jitter.h"
-#include "emulator/shard.h"
+#include "emulator/shard_inline.h"
 
 namespace ghostrank {
 
@@ -32,40 +31,41 @@ void Shard::end_iteration(RankState& r) {
     trace(r, 0, {.kind = Op::Kind::wait}, own.at, end.at);
   }
   const Picoseconds lasted = end.at - r.began;
-  IterationPart& part = open_[r.iteration - segment_.first];
-  part.merge({r.iteration, 1, end, r.compute, r.exposed, r.bubble, lasted, r.id == 0 ? lasted : 0,
-              end.at});
+  const IterationPart* whole = iterations_.add({r.iteration, 1, end, r.compute, r.exposed, r.bubble,
+                                                lasted, r.id == 0 ? lasted : 0, end.at});
   stats_.end = later(stats_.end, end);
   shared_->steps.fetch_add(1, std::memory_order_relaxed);
-  if (part.ranks == players_) {
+  if (whole) {
     const std::lock_guard lock(shared_->mutex);
-    shared_->parts.push_back(part);
+    shared_->parts.push_back(*whole);
     shared_->changed.notify_one();
   }
   if (++r.iteration == r.stop_at) {
-    if (--ranks_left_ == 0) shared_->ended.fetch_add(1);
+    if (--ranks_left_ == 0 && shared_->ended.fetch_add(1) + 1 == shared_->shards && !links_.empty())
+      for (Fabric* f : shared_->fabrics) f->wake();  // they play links for others, no more
     return;
   }
   begin_iteration(r, end);
 }
 
-// Goes round the streams until none can move: one stream's `record` may free another.
-void Shard::advance(RankState& r) {
-  if (r.advancing) return;  // called from within, through a collective that ended at once
-  r.advancing = true;
-  for (bool moved = true; moved && r.iteration < r.stop_at;) {
-    moved = false;
-    for (std::size_t s = 0; s < r.streams.size(); ++s) {
-      if (r.streams[s].phase != StreamState::Phase::ready) continue;
-      advance_stream(r, static_cast<std::uint8_t>(s));
+// Goes round the streams, from `stream` on, until none can move: one's `record` may free another.
+// `moved`: in this round one has. Where a stream starts what has actors, these go first: the rank
+// is then in the ready queue, behind them.
+void Shard::advance(RankState& r, std::size_t stream, bool moved) {
+  while (r.iteration < r.stop_at) {
+    for (const std::size_t streams = r.streams.size(); stream < streams; ++stream) {
+      if (r.streams[stream].phase != StreamState::Phase::ready) continue;
+      if (!advance_stream(r, static_cast<std::uint8_t>(stream))) return;
       moved = true;
     }
     if (r.streams_left == 0 && (!r.carried || r.carried->behind == 0)) {
       end_iteration(r);
       moved = true;
     }
+    if (!moved) return;
+    stream = 0;
+    moved = false;
   }
-  r.advancing = false;
 }
 
 // Whether a stream's collectives in flight let its next op (null: its end) start.
@@ -77,7 +77,8 @@ bool Shard::has_room(StreamState& s, const Op* next) const {
   return true;
 }
 
-void Shard::advance_stream(RankState& r, std::uint8_t stream) {
+// False: the rank is in the ready queue.
+bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
   StreamState& s = r.streams[stream];
   const OpList& ops = program_of(r, s).streams[stream];
   while (s.pc < ops.size()) {
@@ -86,23 +87,25 @@ void Shard::advance_stream(RankState& r, std::uint8_t stream) {
       s.event = event_of(r, s, op);
       if (!r.events[s.event].fired) {
         s.phase = StreamState::Phase::waiting;
-        return;
+        return true;
       }
     }
     if (!has_room(s, &op)) {
       s.phase = StreamState::Phase::busy;
-      return;
+      return true;
     }
     ++s.pc;
-    if (!start_op(r, stream, op) && s.lanes == 0) {
+    const Started started = start_op(r, stream, op);
+    if (started == Started::in_queue) return false;
+    if (started == Started::busy && s.lanes == 0) {
       s.phase = StreamState::Phase::busy;
-      return;
+      return true;
     }
     if (op.kind != Op::Kind::record && op.kind != Op::Kind::wait) s.last = op.kind;
   }
   if (!has_room(s, nullptr)) {
     s.phase = StreamState::Phase::busy;
-    return;
+    return true;
   }
   if (s.behind) {
     catch_up(r, stream);
@@ -110,10 +113,11 @@ void Shard::advance_stream(RankState& r, std::uint8_t stream) {
   }
   s.phase = StreamState::Phase::ended;
   if (!outlives(*r.program, stream) || r.iteration + 1 == r.stop_at) --r.streams_left;
+  return true;
 }
 
-// Starts an op at s.now; true when it has ended already (s.now is then its end).
-bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
+// Starts an op at s.now; when it has ended already, s.now is then its end.
+Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
   StreamState& s = r.streams[stream];
   switch (op.kind) {
     case Op::Kind::compute: {
@@ -121,10 +125,10 @@ bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
       if (stream == 0) r.compute += d;
       trace(r, stream, op, s.now.at, s.now.at + d);
       s.last = op.kind;
-      if (d == 0) return true;
+      if (d == 0) return Started::ended;
       const Moment end{s.now.at + d, s.now.slip};
       schedule(Event::Kind::compute_done, end, r.local).via = stream;
-      return false;
+      return Started::busy;
     }
     case Op::Kind::collective:
     case Op::Kind::send:
@@ -139,10 +143,10 @@ bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
         if (other.phase == StreamState::Phase::waiting && other.event == event)
           other.phase = StreamState::Phase::ready;
       }
-      return true;
+      return Started::ended;
     }
     case Op::Kind::wait: {
-      if (passes_at_once(r, s, op)) return true;
+      if (passes_at_once(r, s, op)) return Started::ended;
       EventState& e = r.events[s.event];
       e.fired = false;
       const Moment until = later(s.now, e.when);
@@ -152,10 +156,10 @@ bool Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
         trace(r, stream, op, s.now.at, until.at);
       }
       s.now = until;
-      return true;
+      return Started::ended;
     }
   }
-  return true;
+  return Started::ended;
 }
 
 // A communication kernel that runs beside the products takes some of the GPU.
@@ -175,11 +179,9 @@ Picoseconds Shard::with_jitter(const RankState& r, std::uint8_t stream, const Op
 void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
                   Picoseconds end, std::uint8_t lane) {
   if (!r.traced || end <= start) return;
-  if (spans_.size() >= max_spans_) {
-    ++stats_.spans_dropped;
-    return;
-  }
-  Span span;
+  Span* const place = spans_.add();
+  if (!place) return;
+  Span& span = *place;
   span.rank = r.id;
   span.host = host_;
   span.stream = stream;
@@ -195,7 +197,6 @@ void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picosec
       op.kind == Op::Kind::wait ? "wait" : program_of(r, r.streams[stream]).labels[op.label];
   if (span.kind == 1 || span.kind == 2)
     span.bytes = elements_of(workload_, op) * bytes_of(op.dtype);
-  spans_.push_back(std::move(span));
 }
 
 }  // namespace ghostrank

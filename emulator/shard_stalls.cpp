@@ -20,30 +20,23 @@ std::string event_text(const RankState& r, const StreamState& s) {
 
 // After every pass that moved something; costs no look at the clock.
 void Shard::note_progress() {
-  const Picoseconds quiet_from = std::max(progressed_, awaited_);
-  if (now_ - quiet_from > threshold_) stats_.gaps.push_back({quiet_from, now_});
-  if (told_quiet_) tell_quiet(false, 0, "");
-  progressed_ = now_;
-  awaited_ = 0;
+  if (quiet_.note_progress(now_)) tell_quiet(false, 0, "");
 }
 
 // Before every sleep.
 void Shard::note_rest() {
-  awaited_ = timers_.empty() ? 0 : timers_.next();
-  const Picoseconds quiet_from = std::max(progressed_, awaited_);
-  if (!told_quiet_ && clock_.now() - quiet_from > threshold_)
-    tell_quiet(true, quiet_from, what_is_stuck());
+  const auto since = quiet_.note_rest(timers_.empty() ? 0 : timers_.next(), clock_.now());
+  if (since) tell_quiet(true, *since, what_is_stuck());
 }
 
 // From here on nobody waits for this shard.
 void Shard::note_end() {
   note_progress();
-  stats_.gaps.push_back({now_, kEndless});
+  quiet_.note_end(now_);
   if (!stopped()) tell_quiet(true, now_, "");
 }
 
 void Shard::tell_quiet(bool quiet, Picoseconds since, std::string stuck) {
-  told_quiet_ = quiet;
   const std::lock_guard lock(shared_->mutex);
   shared_->quiet[static_cast<std::size_t>(index_)] = {quiet, since, std::move(stuck)};
 }
@@ -89,7 +82,7 @@ std::string Shard::what_is_stuck() const {
     }
   }
   if (named > kMostNamed) text += "; and " + std::to_string(named - kMostNamed) + " more";
-  if (named == 0 && (outbox_size_ > 0 || !fabric_.idle()))
+  if (named == 0 && (outboxes_.kept() > 0 || !fabric_.idle()))
     return "what host " + std::to_string(host_) + " has sent does not leave it";
   return text;
 }

@@ -78,9 +78,11 @@ class TimerQueue {
     return event;
   }
 
-  // Whether the first event has this time and rank. Not for ties as they come.
+  // Whether the first event has this time and rank. Not for ties as they come. Many have the same
+  // time, which nobody foretells; few the same rank, too.
   bool first_is_at(Picoseconds at, std::uint32_t rank) const {
-    return first_of_[first_].at == at && first_of_[first_].tie >> 40 == rank && size_ > 0;
+    const EventKey& first = first_of_[first_];
+    return (static_cast<std::uint64_t>(first.at ^ at) | (first.tie >> 40 ^ rank)) == 0;
   }
 
   // The event that will come `n` after the first one if nothing comes between; null: unknown.

@@ -4,16 +4,36 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include "emulator/call_traffic.h"
 #include "emulator/cluster.h"
 #include "emulator/ledger.h"
 #include "emulator/network.h"
+#include "emulator/network/report.h"
 #include "emulator/schedules.h"
 #include "emulator/wire.h"
 
 namespace ghostrank {
 namespace {
+
+struct OpTimes {
+  const Op* op;
+  std::uint64_t times;
+};
+
+// In the order in which they first stand there. A list keeps every distinct op once.
+std::vector<OpTimes> distinct_ops(const OpList& ops) {
+  std::vector<OpTimes> distinct;
+  std::unordered_map<const Op*, std::size_t> place;
+  for (const Op& op : ops) {
+    const auto [at, is_new] = place.try_emplace(&op, distinct.size());
+    if (is_new) distinct.push_back({&op, 0});
+    ++distinct[at->second].times;
+  }
+  return distinct;
+}
 
 class Planner {
  public:
@@ -21,11 +41,14 @@ class Planner {
           std::set<Connection>* connections = nullptr)
       : connections_(connections),
         workload_(workload),
+        tensors_(spec.tensors),
         models_nodes_(spec.fabric.inside_node == InsideNode::model && !spec.run.verify),
+        copies_(!is_network(spec.fabric.kind)),
         cluster_(spec, workload, 1),
         schedules_(spec, workload, cluster_),
         nic_(cluster_.topology().own()),
         intra_latency_(spec.cluster.intra_node.latency),
+        links_(cluster_.topology().links()),
         egress_(static_cast<std::size_t>(cluster_.nics())),
         ingress_(egress_.size()) {
     for (const auto& row : schedules_.rows()) {
@@ -53,40 +76,51 @@ class Planner {
     std::uint32_t element_bytes;
     std::uint64_t count;  // of a v-variant: the index of its counts
     Rank root, from;      // `from`: source of a transfer, with root its target; else kNoRank
+    bool sparse;          // what it sums up may be
     auto operator<=>(const Call&) const = default;
   };
 
   void count_ops(int iteration) {
-    for (Rank rank = 0; rank < workload_.ranks; ++rank) {
-      const Role& role = workload_.roles[workload_.role_of[static_cast<std::size_t>(rank)]];
+    std::vector<std::vector<OpTimes>> of_role;
+    for (const Role& role : workload_.roles) {
+      std::vector<OpTimes>& calls = of_role.emplace_back();
       const auto last = static_cast<int>(role.iterations.size()) - 1;
+      if (last < 0) continue;  // nobody has it
       const Program& program = role.iterations[static_cast<std::size_t>(std::min(iteration, last))];
       for (std::size_t s = 0; s < program.streams.size(); ++s) {
         Picoseconds compute = 0;
-        for (const Op& op : program.streams[s]) {
-          if (op.kind == Op::Kind::compute) compute += op.duration;
-          if (op.kind == Op::Kind::collective || op.kind == Op::Kind::recv) count_op(rank, op);
+        for (const OpTimes& t : distinct_ops(program.streams[s])) {
+          const Op::Kind kind = t.op->kind;
+          if (kind == Op::Kind::compute)
+            compute += t.op->duration * static_cast<Picoseconds>(t.times);
+          if (kind == Op::Kind::collective || kind == Op::Kind::recv) calls.push_back(t);
         }
         if (s == 0) plan_.compute_seconds = std::max(plan_.compute_seconds, seconds(compute));
       }
     }
+    for (Rank rank = 0; rank < workload_.ranks; ++rank)
+      for (const OpTimes& t : of_role[workload_.role_of[static_cast<std::size_t>(rank)]])
+        count_op(rank, *t.op, t.times);
   }
 
-  void count_op(Rank rank, const Op& op) {
+  void count_op(Rank rank, const Op& op, std::uint64_t times) {
     const Seat& seat = cluster_.seat(rank, op.group);
     if (seat.group < 0) return;
     const auto group = static_cast<std::uint32_t>(seat.group);
     if (op.kind == Op::Kind::collective) {
       if (seat.position != 0) return;
       const std::uint64_t count = is_ragged(op.func) ? op.counts : op.count;
-      const Call call{group, op.func, bytes_of(op.dtype), count, op.peer, kNoRank};
+      const bool sparse = tensors_ && op.tensor != 0;
+      const Call call{group, op.func, bytes_of(op.dtype), count, op.peer, kNoRank, sparse};
       if (!ops_.contains(call)) ops_[call] = &op;
-      ++calls_[call];
+      calls_[call] += times;
       return;
     }
     const auto size = static_cast<int>(workload_.groups[group].members.size());
     const Rank from = ((seat.position + op.peer) % size + size) % size;
-    ++calls_[{group, Func::send_recv, bytes_of(op.dtype), op.count, seat.position, from}];
+    const Call call{group, Func::send_recv, bytes_of(op.dtype), op.count, seat.position, from,
+                    false};
+    calls_[call] += times;
   }
 
   const CallTraffic& traffic_of(const Call& call) {
@@ -132,14 +166,17 @@ class Planner {
     const bool one_delay = models_nodes_ && call.from == kNoRank && members > 1 &&
                            cluster_.inside_node(call.group) && !scheme_of(call);
     plan_.work_inside_nodes += one_delay ? times * members : plan_.intra_messages - inside_before;
-    std::uint64_t busiest = 0;
-    for (const auto& [nic, bytes] : touched_) busiest = std::max(busiest, bytes);
+    double serial = 0;
+    for (const auto& [nic, bytes] : touched_) serial = std::max(serial, nic_seconds(nic, bytes));
     GroupSeconds& group = group_seconds_[{index, call.group}];
-    const double serial = seconds(nic_.serialise(busiest));
     group.serial += serial * static_cast<double>(times);
     group.chained += std::max(serial, chain) * static_cast<double>(times);
     row.seconds_at_least = std::max(row.seconds_at_least, group.serial);
     row.chained_seconds = std::max(row.chained_seconds, group.chained);
+  }
+
+  double nic_seconds(int nic, std::uint64_t bytes) const {
+    return seconds(cluster_.topology().nic(nic).serialise(bytes));
   }
 
   // Null: the call has a schedule.
@@ -156,12 +193,26 @@ class Planner {
     const Collective& c = schedules_.get(call.group, op).schedule->collective();
     row.buffer_bytes += times * call_elements(c) * c.element_bytes;
     row.exact &= use.ends->exact();
-    for (const Ends::Edge& edge : use.ends->traffic({0, c, op.dtype})) {
+    const Sparsity sparsity = call.sparse ? *tensors_ : Sparsity{};
+    const std::vector<Ends::Edge> edges = use.ends->traffic({0, c, op.dtype, sparsity});
+    const auto leaves = [&](const Ends::Edge& edge) {
+      return cluster_.place(cluster_.party(use, edge.from)).node !=
+             cluster_.place(cluster_.party(use, edge.to)).node;
+    };
+    // Of a sender's NIC. A note to many takes a modelled one once; which notes are to many nobody
+    // knows, so it is at least what one receiver is told.
+    std::map<Party, std::uint64_t> takes;
+    for (const Ends::Edge& edge : edges) {
+      std::uint64_t& bytes = takes[edge.from];
+      if (leaves(edge)) bytes = copies_ ? std::max(bytes, edge.bytes) : bytes + edge.bytes;
+    }
+    for (const Ends::Edge& edge : edges) {
       const Rank from = cluster_.party(use, edge.from), to = cluster_.party(use, edge.to);
       const NicPair nics{cluster_.place(from).nic, cluster_.place(to).nic};
-      add_between(row, from, to, nics, edge.bytes, edge.messages, times);
-      plan_.sends_packets |=
-          edge.carriage == Carriage::packet && cluster_.place(from).node != cluster_.place(to).node;
+      const std::uint64_t egress = leaves(edge) ? std::exchange(takes[edge.from], 0) : 0;
+      add_between(row, {index | kSchemeFlows, 0, from, to}, nics, {edge.bytes, edge.messages},
+                  egress, times);
+      plan_.sends_packets |= edge.carriage == Carriage::packet && leaves(edge);
       if (connections_) connections_->insert({index | kSchemeFlows, 0, from, to, nics});
     }
   }
@@ -190,22 +241,20 @@ class Planner {
 
   void add_edge(CollectiveTraffic& row, const Call& call, const CallTraffic::Edge& edge,
                 const NicPair& nics, std::uint64_t times) {
-    if (connections_) {
-      const auto& members = workload_.groups[call.group].members;
-      const std::uint32_t pair = call.from == kNoRank ? 0 : kPointToPoint;
-      connections_->insert({call.group | pair, static_cast<std::uint16_t>(edge.channel),
-                            members[static_cast<std::size_t>(edge.from)],
-                            members[static_cast<std::size_t>(edge.to)], nics});
-    }
     const auto& members = workload_.groups[call.group].members;
-    add_between(row, members[static_cast<std::size_t>(edge.from)],
-                members[static_cast<std::size_t>(edge.to)], nics, edge.bytes, edge.messages, times);
+    const std::uint32_t pair = call.from == kNoRank ? 0 : kPointToPoint;
+    const RoutedConnection c{call.group | pair, static_cast<std::uint16_t>(edge.channel),
+                             members[static_cast<std::size_t>(edge.from)],
+                             members[static_cast<std::size_t>(edge.to)]};
+    if (connections_) connections_->insert({c.group, c.channel, c.from, c.to, nics});
+    add_between(row, c, nics, {edge.bytes, edge.messages}, edge.bytes, times);
   }
 
-  void add_between(CollectiveTraffic& row, Rank source, Rank target, const NicPair& nics,
-                   std::uint64_t call_bytes, std::uint64_t call_messages, std::uint64_t times) {
-    const Place &from = cluster_.place(source), &to = cluster_.place(target);
-    const std::uint64_t bytes = call_bytes * times, messages = call_messages * times;
+  // `egress`: bytes for which the sender's NIC is taken.
+  void add_between(CollectiveTraffic& row, const RoutedConnection& connection, const NicPair& nics,
+                   const LedgerCell& call, std::uint64_t egress, std::uint64_t times) {
+    const Place &from = cluster_.place(connection.from), &to = cluster_.place(connection.to);
+    const std::uint64_t bytes = call.bytes * times, messages = call.messages * times;
     row.bytes += bytes;
     row.messages += messages;
     if (from.node == to.node) {
@@ -215,12 +264,37 @@ class Planner {
     }
     row.wire_bytes += bytes;
     row.wire_messages += messages;
-    egress_[static_cast<std::size_t>(nics.source)] += bytes;
-    ingress_[static_cast<std::size_t>(nics.target)] += bytes;
-    touched_[nics.source] += call_bytes;
+    if (const Topology& topology = cluster_.topology(); !topology.is_switch(nics.source)) {
+      egress_[static_cast<std::size_t>(nics.source)] += egress * times;
+      touched_[nics.source] += egress;
+    } else {  // which is never busy; but who hears it is
+      touched_[nics.target] += call.bytes;
+    }
+    ingress_[static_cast<std::size_t>(nics.target)] +=
+        cluster_.topology().is_switch(nics.target) ? 0 : bytes;
     LedgerCell& pair = pairs_[{nics.source, nics.target}];
     pair.bytes += bytes;
     pair.messages += messages;
+    add_to_links(connection, nics, bytes, messages);
+  }
+
+  // Where each message chooses, each way has its share.
+  void add_to_links(const RoutedConnection& connection, const NicPair& nics, std::uint64_t bytes,
+                    std::uint64_t messages) {
+    const Topology& topology = cluster_.topology();
+    const std::uint32_t ways = topology.ways(nics.source, nics.target);
+    const auto add = [&](std::uint32_t way, std::uint64_t b, std::uint64_t m) {
+      const Path path = topology.path(nics.source, nics.target, way);
+      for (int i = 0; i < path.links; ++i) {
+        const std::uint32_t link = path.link[static_cast<std::size_t>(i)];
+        links_[link].merge({b, m, topology.link(link).serialise(b), 0});
+      }
+    };
+    if (ways == 0) return;
+    if (!topology.per_message())
+      return add(topology.choose(connection, nics.source, nics.target), bytes, messages);
+    for (std::uint32_t way = 0; way < ways; ++way)
+      add(way, bytes / ways + (way < bytes % ways), messages / ways + (way < messages % ways));
   }
 
   void finish() {
@@ -232,17 +306,25 @@ class Planner {
       plan_.pairs.push_back({pair.first, pair.second, static_cast<double>(sum.bytes),
                              static_cast<double>(sum.messages)});
     }
+    double busiest_nic = 0;
     for (std::size_t i = 0; i < egress_.size(); ++i) {
-      plan_.busiest_nic_bytes = std::max({plan_.busiest_nic_bytes, egress_[i], ingress_[i]});
+      const std::uint64_t bytes = std::max(egress_[i], ingress_[i]);
+      plan_.busiest_nic_bytes = std::max(plan_.busiest_nic_bytes, bytes);
+      busiest_nic = std::max(busiest_nic, nic_seconds(static_cast<int>(i), bytes));
     }
-    plan_.step_seconds_at_least =
-        std::max({plan_.compute_seconds, seconds(nic_.serialise(plan_.busiest_nic_bytes)),
-                  plan_.latency_seconds});
+    Picoseconds busiest_link = 0;
+    for (const LinkCount& link : links_) busiest_link = std::max(busiest_link, link.busy);
+    plan_.step_seconds_at_least = std::max(
+        {plan_.compute_seconds, busiest_nic, seconds(busiest_link), plan_.latency_seconds});
+    plan_.network =
+        network_report(cluster_.topology(), links_, 1, plan_.step_seconds_at_least, true);
   }
 
   std::set<Connection>* const connections_;  // null: not asked for
   const Workload& workload_;
+  const std::optional<Sparsity> tensors_;
   const bool models_nodes_;
+  const bool copies_;  // the network copies a note to many
   Cluster cluster_;
   Schedules schedules_;
   LinkSpeed nic_;
@@ -259,6 +341,7 @@ class Planner {
     double serial = 0, chained = 0;
   };
   std::map<std::pair<std::uint16_t, std::uint32_t>, GroupSeconds> group_seconds_;  // by row, group
+  std::vector<LinkCount> links_;
   std::vector<std::uint64_t> egress_, ingress_;
 };
 
@@ -289,18 +372,19 @@ int distinct_iterations(const Workload& workload) {
 void check_schedules(const JobSpec& spec, const Workload& workload) {
   const Cluster cluster(spec, workload, 1);
   Schedules schedules(spec, workload, cluster);
-  for (Rank rank = 0; rank < workload.ranks; ++rank) {
-    const Role& role = workload.roles[workload.role_of[static_cast<std::size_t>(rank)]];
-    for (const Program& program : role.iterations) {
-      for (const auto& stream : program.streams) {
-        for (const Op& op : stream) {
-          if (op.kind != Op::Kind::collective) continue;
-          const Seat& seat = cluster.seat(rank, op.group);
-          if (seat.position == 0) schedules.get(static_cast<std::uint32_t>(seat.group), op);
-        }
-      }
-    }
+  std::vector<std::vector<const Op*>> of_role;
+  for (const Role& role : workload.roles) {
+    std::vector<const Op*>& calls = of_role.emplace_back();
+    for (const Program& program : role.iterations)
+      for (const OpList& stream : program.streams)
+        for (const OpTimes& t : distinct_ops(stream))
+          if (t.op->kind == Op::Kind::collective) calls.push_back(t.op);
   }
+  for (Rank rank = 0; rank < workload.ranks; ++rank)
+    for (const Op* op : of_role[workload.role_of[static_cast<std::size_t>(rank)]]) {
+      const Seat& seat = cluster.seat(rank, op->group);
+      if (seat.position == 0) schedules.get(static_cast<std::uint32_t>(seat.group), *op);
+    }
 }
 
 }  // namespace ghostrank

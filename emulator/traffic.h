@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,12 @@ struct TrafficPlan {
   std::uint64_t work_inside_nodes = 0;  // for an engine: messages it plays there, and members of
                                         // calls that are one delay
   std::uint64_t busiest_nic_bytes = 0;
-  double compute_seconds = 0;        // longest compute stream of any role
-  double latency_seconds = 0;        // longest chain of steps of one call, each a hop's latency
-  double step_seconds_at_least = 0;  // the largest of compute, the busiest NIC and latency
-  bool sends_packets = false;        // of schemes, between nodes: what may be lost
+  double compute_seconds = 0;  // longest compute stream of any role
+  double latency_seconds = 0;  // longest chain of steps of one call, each a hop's latency
+  // The largest of compute, the busiest NIC, the busiest link and latency.
+  double step_seconds_at_least = 0;
+  bool sends_packets = false;            // of schemes, between nodes: what may be lost
+  std::optional<NetworkReport> network;  // empty: no links are modelled
 };
 
 // Traffic of iteration `iteration` (the steady state by default). Throws Error(usage) when an

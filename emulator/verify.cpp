@@ -1,10 +1,12 @@
 #include "emulator/verify.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "collectives/layout.h"
 #include "emulator/elements.h"
+#include "emulator/verify_compressed.h"
 #include "emulator/verify_values.h"
 
 namespace ghostrank {
@@ -46,6 +48,37 @@ std::uint64_t count_wrong(const RankCall& call, Range range, std::uint64_t index
   return wrong;
 }
 
+// An element of float32 or bfloat16.
+double float_at(DataType type, const std::byte* element) {
+  if (type == DataType::bfloat16) {
+    Bf16 half;
+    std::memcpy(&half, element, sizeof half);
+    return half.value();
+  }
+  float value;
+  std::memcpy(&value, element, sizeof value);
+  return value;
+}
+
+// As count_wrong, but elements may be off by the call's bound and a rounding of their type.
+template <typename Values>
+std::uint64_t count_far(const RankCall& call, Range range, std::uint64_t index,
+                        const std::byte* buffer, const Values& values) {
+  const double rounding = call.type == DataType::bfloat16 ? 0x1p-8 : 0x1p-23;
+  std::uint64_t near = 0;
+  ValueRow row;
+  const std::byte* element = buffer + range.first * call.collective.element_bytes;
+  for_each_row(index, range.count, [&](std::uint64_t at, std::uint64_t n) {
+    values(at, n, row.data());
+    for (std::uint64_t i = 0; i < n; ++i, element += call.collective.element_bytes) {
+      const double right = row[i];
+      const double off = std::abs(float_at(call.type, element) - right);
+      near += off <= call.bound + std::abs(right) * rounding;  // what is no number is not
+    }
+  });
+  return range.count - near;
+}
+
 // The values of one rank of a call, as write and count_wrong want them.
 auto own_of(const RankCall& call, Rank rank) {
   return [rank, size = call.collective.size, salt = call.salt](std::uint64_t index,
@@ -63,12 +96,16 @@ bool exchanges(const Collective& c) {
 void fill(const RankCall& call, Range range, std::byte* work) {
   const Collective& c = call.collective;
   const Rank rank = call.rank;
+  if (call.compressed) return fill_compressed(call, work);
   switch (c.func) {
     case Func::all_reduce:
     case Func::reduce:
     case Func::reduce_scatter:
       return write(call, range, work, [&](std::uint64_t index, std::uint64_t count, Value* out) {
-        contributed_values(rank, c.size, call.salt, index, count, out);
+        if (call.content)
+          call.content->values(rank, index, count, out);
+        else
+          contributed_values(rank, c.size, call.salt, index, count, out);
       });
     case Func::broadcast:
     case Func::send_recv:
@@ -98,8 +135,11 @@ void for_each_promise(const RankCall& call, Range range, const Visit& visit) {
     const Range there = overlap(range, block);
     if (there.count > 0) visit(there, index + (there.first - block.offset), values);
   };
-  const auto sum = [salt = call.salt](std::uint64_t index, std::uint64_t count, Value* out) {
-    sum_values(salt, index, count, out);
+  const auto sum = [&call](std::uint64_t index, std::uint64_t count, Value* out) {
+    if (call.content)
+      call.content->sums(index, count, out);
+    else
+      sum_values(call.salt, index, count, out);
   };
   const auto every_block = [&] {
     const Layout layout(c);
@@ -161,10 +201,12 @@ void fill_work(const RankCall& call, Range range, const std::byte* input, std::b
 }
 
 Checked check_work(const RankCall& call, Range range, const std::byte* work) {
+  if (call.compressed) return check_compressed(call, work);
   Checked checked;
   for_each_promise(call, range, [&](Range there, std::uint64_t index, const auto& values) {
     checked.elements += there.count;
-    checked.wrong += count_wrong(call, there, index, work, values);
+    checked.wrong += call.bound > 0 ? count_far(call, there, index, work, values)
+                                    : count_wrong(call, there, index, work, values);
   });
   return checked;
 }

@@ -1,7 +1,9 @@
 // Verify mode: every rank holds real data, the reduction is real, and the result is compared
-// element by element with what the collective promises. What ranks hold (verify_values.h) sums up
-// exactly, so one wrong bit is one wrong element whatever the order of the additions. Which part of
-// a rank's buffers is made or compared when is rank_data.h's.
+// element by element with what the collective promises, or within what a scheme states that it
+// rounds (Ends::error_bound() in agent.h). What ranks hold (verify_values.h, or where
+// the job says how sparse its tensors are, tensor_content.h) sums up exactly, so one wrong bit is
+// one wrong element whatever the order of the additions. Which part of a rank's buffers is made or
+// compared when is rank_data.h's.
 //
 // Units: elements. Threading: free functions on the caller's buffers.
 #pragma once
@@ -10,6 +12,8 @@
 #include <cstdint>
 
 #include "collectives/schedule.h"
+#include "collectives/tensor_content.h"
+#include "emulator/call_content.h"
 #include "profiles/program.h"
 
 namespace ghostrank {
@@ -21,6 +25,10 @@ struct RankCall {
   Rank rank;
   std::uint64_t salt;
   bool out_of_place;  // its input is what the collective finds in the work buffer of another
+  const TensorContent* content = nullptr;  // of what is reduced; null: as verify_values.h draws it
+  const CompressedContent* compressed = nullptr;  // not null: its payloads (verify_compressed.h)
+  // By how much an element of a float may be off, before it is rounded to its type; 0: exact.
+  double bound = 0;
 };
 
 // Elements [first, first + count) of a buffer.

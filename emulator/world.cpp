@@ -125,19 +125,33 @@ bool take_slurm(World& world) {
   return true;
 }
 
+// What GHOSTRANK_ADDRESS says.
+std::string address_of(const std::string& wanted) {
+  const std::vector<Interface> all = list_interfaces();
+  const bool is_interface =
+      std::any_of(all.begin(), all.end(), [&](const auto& i) { return i.name == wanted; });
+  if (is_interface) return address_of_device(wanted, "GHOSTRANK_ADDRESS");
+  if (is_address_here(wanted)) return wanted;
+  throw Error("GHOSTRANK_ADDRESS: '" + wanted +
+                  "' is neither an interface nor an address of this host; there are " +
+                  interfaces_text(all),
+              ErrorKind::environment);
+}
+
+// Without PMIx it has nothing to say.
+void check_address(const World& world) {
+  const auto wanted = text_of("GHOSTRANK_ADDRESS");
+  if (!wanted) return;
+  if (world.size > 1)
+    throw Error(
+        "environment: GHOSTRANK_ADDRESS is for processes that meet over PMIx; these meet at " +
+        world.master_address + ", as MASTER_ADDR or srun says: unset it, or set MASTER_ADDR");
+  address_of(*wanted);
+}
+
 // The address at which process 0 listens: as the user says, else one that the others reach.
 std::string address_to_publish(const PmixSession& session) {
-  if (const auto wanted = text_of("GHOSTRANK_ADDRESS")) {
-    const std::vector<Interface> all = list_interfaces();
-    const bool is_interface =
-        std::any_of(all.begin(), all.end(), [&](const auto& i) { return i.name == *wanted; });
-    if (is_interface) return address_of_device(*wanted, "GHOSTRANK_ADDRESS");
-    if (is_address_here(*wanted)) return *wanted;
-    throw Error("GHOSTRANK_ADDRESS: '" + *wanted +
-                    "' is neither an interface nor an address of this host; there are " +
-                    interfaces_text(all),
-                ErrorKind::environment);
-  }
+  if (const auto wanted = text_of("GHOSTRANK_ADDRESS")) return address_of(*wanted);
   if (const auto master = text_of("MASTER_ADDR")) return *master;
   return session.one_host() ? "127.0.0.1" : address_towards_any_of(session.other_hosts());
 }
@@ -177,14 +191,16 @@ World world_from_environment() {
   World world;
   if (const auto seconds = number_of("GHOSTRANK_TIMEOUT_S", 1, 86'400))
     world.timeout = std::chrono::seconds(*seconds);
-  if (take(kExplicit, world))
-    take_master(kExplicit.size, world);
-  else if (pmix_present())
+  const bool over_pmix = !text_of(kExplicit.rank) && !text_of(kExplicit.size) && pmix_present();
+  if (over_pmix)
     take_pmix(world);
+  else if (take(kExplicit, world))
+    take_master(kExplicit.size, world);
   else if (take(kOpenMpi, world))
     take_master(kOpenMpi.size, world);
   else if (!take_slurm(world) && take(kMpich, world))
     take_master(kMpich.size, world);
+  if (!over_pmix) check_address(world);
   world.job_id = short_text_of("GHOSTRANK_JOB_ID", world.job_id);
   world.token = short_text_of("GHOSTRANK_TOKEN", "");
   return world;

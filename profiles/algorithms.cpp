@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <utility>
 
 #include "profiles/content_hash.h"
 #include "profiles/error.h"
+#include "profiles/files_read.h"
 #include "profiles/keys.h"
 #include "profiles/msccl_file.h"
 #include "profiles/plugin.h"
@@ -25,6 +27,7 @@ std::string read_whole(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
   if (!in.good() && !in.eof()) throw Error(path + ": cannot be read", ErrorKind::usage);
+  note_read(path);
   return text;
 }
 
@@ -51,11 +54,38 @@ Algorithm row_of(const std::shared_ptr<const MscclAlgorithm>& algorithm, const s
   row.library = "msccl";
   row.func = algorithm->func;
   row.name = name;
-  row.make = [algorithm](const Collective& c, const Communicator& comm) {
-    return msccl_schedule(algorithm, c, comm);
+  row.make = [algorithm, name](const Collective& c, const Communicator& comm) {
+    try {
+      return msccl_schedule(algorithm, c, comm);
+    } catch (const std::invalid_argument& why) {
+      throw std::invalid_argument(name + ": " + why.what());
+    }
   };
   row.cost = [algorithm, rounds](const Collective& c) { return cost_of(*algorithm, rounds, c); };
   return row;
+}
+
+// The built-in rows and then those of plugins.
+template <typename Row>
+std::vector<const Row*> with_own(std::span<const Row> built_in,
+                                 const std::vector<const Row*>& plugins) {
+  std::vector<const Row*> all;
+  for (const Row& row : built_in) all.push_back(&row);
+  all.insert(all.end(), plugins.begin(), plugins.end());
+  return all;
+}
+
+// Takes a plugin's rows of one kind, whose names must be free.
+template <typename Row>
+void take_rows(const std::string& file, const char* kind, std::span<const Row> built_in,
+               std::span<const Row> rows, std::vector<const Row*>& out) {
+  for (const Row& row : rows) {
+    for (const Row* known : with_own(built_in, out))
+      if (known->name == row.name)
+        throw Error(file + ": there is a " + kind + " '" + std::string(row.name) +
+                    "' already; rename one of them");
+    out.push_back(&row);
+  }
 }
 
 bool is_named(const Algorithm& row, std::string_view library, Func func, std::string_view name) {
@@ -78,12 +108,16 @@ void Algorithms::note_content(const std::string& name, std::string_view content)
 
 void Algorithms::load_plugin(const std::string& path, const std::string& folder) {
   const std::string file = find_file(path, folder);
-  for (const Algorithm& row : load_plugin_rows(file)) {
+  const Plugin& plugin = load_plugin_file(file);
+  for (const Algorithm& row : plugin.algorithms) {
     if (find(row.library, row.func, row.name))
       throw Error(file + ": there is a " + std::string(row.library) + "/" + std::string(row.name) +
                   " already; rename one of them");
     plugin_rows_.push_back(row);
   }
+  take_rows(file, "compressor", ghostrank::compressors(), plugin.compressors, plugin_compressors_);
+  take_rows(file, "routing", ghostrank::routings(), plugin.routings, plugin_routings_);
+  take_rows(file, "placement", server_placements(), plugin.placements, plugin_placements_);
   note_content(path, read_whole(file));
 }
 
@@ -112,6 +146,18 @@ const Algorithm* Algorithms::find(std::string_view library, Func func,
   for (const Algorithm& row : plugin_rows_)
     if (is_named(row, library, func, name)) return &row;
   return nullptr;
+}
+
+std::vector<const Compressor*> Algorithms::compressors() const {
+  return with_own(ghostrank::compressors(), plugin_compressors_);
+}
+
+std::vector<const Routing*> Algorithms::routings() const {
+  return with_own(ghostrank::routings(), plugin_routings_);
+}
+
+std::vector<const ServerPlacement*> Algorithms::placements() const {
+  return with_own(server_placements(), plugin_placements_);
 }
 
 bool Algorithms::is_plugin(std::string_view library) const {

@@ -16,7 +16,10 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/compressor.h"
+#include "collectives/routing.h"
 #include "collectives/schedule.h"
+#include "collectives/server_placement.h"
 
 namespace ghostrank {
 
@@ -30,7 +33,7 @@ class Algorithms {
 
   static bool names_file(std::string_view name) { return name.ends_with(".xml"); }
 
-  // The rows of a shared object (collectives/plugin.h). They stay for the process's life.
+  // What a shared object brings (collectives/plugin.h). It stays for the process's life.
   void load_plugin(const std::string& path, const std::string& folder);
   // An MSCCL file, under the name that was given. A second time does nothing.
   void load_file(const std::string& name, const std::string& folder);
@@ -40,6 +43,11 @@ class Algorithms {
   // The same, but a file is loaded if need be, and what is missing is an Error with what there is.
   const Algorithm& resolve(const std::string& library, Func func, const std::string& name,
                            const std::string& folder = ".");
+
+  // Those that are built in, and then plugins'.
+  std::vector<const Compressor*> compressors() const;
+  std::vector<const Routing*> routings() const;
+  std::vector<const ServerPlacement*> placements() const;
 
   bool is_plugin(std::string_view library) const;
   // The libraries with rows here, the built-in ones first.
@@ -55,6 +63,9 @@ class Algorithms {
   void note_content(const std::string& name, std::string_view content);
 
   std::vector<Algorithm> plugin_rows_;
+  std::vector<const Compressor*> plugin_compressors_;
+  std::vector<const Routing*> plugin_routings_;
+  std::vector<const ServerPlacement*> plugin_placements_;
   std::map<std::string, Algorithm, std::less<>> files_;  // by name as given
   std::string contents_;
 };

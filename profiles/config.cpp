@@ -180,7 +180,14 @@ void apply_override(YamlValue& root, const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     fail({source, 1, 1}, "no value; write -s path=value, as in -s run.iterations=10");
-  set_path(root, text.substr(0, equals), parse_yaml(text.substr(equals + 1), source));
+  const std::string path = text.substr(0, equals);
+  YamlValue value = parse_yaml(text.substr(equals + 1), source);
+  const auto is_of_group = [&](const Key& key) { return key.path.starts_with(path + "."); };
+  const auto of_group = std::find_if(job_keys().begin(), job_keys().end(), is_of_group);
+  if (value.kind == YamlValue::Kind::null && of_group != job_keys().end())
+    fail({source, 1, 1},
+         "no value for its keys; write for example -s " + std::string(of_group->path) + "=VALUE");
+  set_path(root, path, std::move(value));
 }
 
 std::vector<ConfigEntry> make_entries(const Settings& settings) {

@@ -52,7 +52,7 @@ void backward(ProgramBuilder& out, const Plan& plan, std::size_t layer) {
 
 void reduce_bucket(ProgramBuilder& out, const Plan& plan, std::size_t b) {
   out.collective(kComm, "bucket " + std::to_string(b), Func::all_reduce, kDataParallel,
-                 plan.gradients, plan.buckets[b].numel);
+                 plan.gradients, plan.buckets[b].numel, 0, b + 1);
 }
 
 void optimizer_after_comm(ProgramBuilder& out, const Plan& plan) {
@@ -66,7 +66,7 @@ void reduce_after_backward(ProgramBuilder& out, const Plan& plan, bool one_for_a
   out.after(kComm, kCompute);
   if (one_for_all)
     out.collective(kComm, "gradients", Func::all_reduce, kDataParallel, plan.gradients,
-                   plan.model.parameters());
+                   plan.model.parameters(), 0, plan.buckets.size() + 1);
   else
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) reduce_bucket(out, plan, b);
   optimizer_after_comm(out, plan);

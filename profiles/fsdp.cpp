@@ -11,6 +11,7 @@
 #include "profiles/fsdp_units.h"
 #include "profiles/layer_split.h"
 #include "profiles/model.h"
+#include "profiles/plan_size.h"
 #include "profiles/program_builder.h"
 
 namespace ghostrank {
@@ -279,20 +280,20 @@ void FsdpWriter::fetch(const Layers& order, std::size_t at) {
 void FsdpWriter::scatter(std::size_t layer) {
   const std::string& name = model_.layers[layer].name;
   const auto reduce_shard = [&](const std::string& what, int ways, std::uint16_t group,
-                                std::uint64_t shard) {
+                                std::uint64_t shard, std::size_t tensor) {
     if (shard == 0) return;
     out_.after(kComm, kCompute);
     if (ways > 1)
       out_.collective(kComm, "scatter " + what, Func::reduce_scatter, group,
-                      spec_.precision.gradients, shard);
+                      spec_.precision.gradients, shard, 0, tensor);
     if (mesh_.replicate == 1) return;
     out_.after(streams_.replicate, kComm);
     out_.collective(streams_.replicate, "replicas of " + what, Func::all_reduce,
-                    mesh_.replica_group, spec_.precision.gradients, shard);
+                    mesh_.replica_group, spec_.precision.gradients, shard, 0, tensor);
   };
-  reduce_shard(name, mesh_.shard, mesh_.shard_group, units_[layer].shard);
+  reduce_shard(name, mesh_.shard, mesh_.shard_group, units_[layer].shard, layer + 1);
   reduce_shard("experts of " + name, mesh_.experts_shard, mesh_.experts_shard_group,
-               units_[layer].experts_shard);
+               units_[layer].experts_shard, units_.size() + layer + 1);
 }
 
 void FsdpWriter::reduce(std::size_t stream, const char* what, std::uint16_t group, DataType type,
@@ -378,6 +379,12 @@ std::vector<Layers> chunks_of(const JobSpec& spec, const Pipeline& pipeline, int
 Workload plan_fsdp(const JobSpec& spec) {
   Workload workload;
   const FsdpMesh mesh = fsdp_mesh(spec, workload);
+  check_plan_size(spec, mesh.pipeline, static_cast<std::size_t>(mesh.pipeline.stages),
+                  [&](int micro_batches) {
+                    FsdpMesh few = mesh;
+                    few.pipeline.micro_batches = micro_batches;
+                    return FsdpWriter(spec, few, chunks_of(spec, mesh.pipeline, 0), 0).write();
+                  });
   for (int stage = 0; stage < mesh.pipeline.stages; ++stage) {
     std::string name = mesh.pipeline.stages > 1 ? "stage " + std::to_string(stage) : "fsdp";
     FsdpWriter writer(spec, mesh, chunks_of(spec, mesh.pipeline, stage), stage);

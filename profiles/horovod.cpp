@@ -91,6 +91,7 @@ Workload plan_horovod(const JobSpec& spec) {
   for (std::size_t i = 0; i < model.layers.size(); ++i)
     out.compute(kCompute, "forward " + model.layers[i].name, times.layers[i].forward);
   std::uint64_t number = 0;
+  std::size_t tensor = 0;
   std::size_t layer = model.layers.size();
   const auto backward_to = [&](std::size_t end) {
     for (; layer > end; --layer)
@@ -111,7 +112,7 @@ Workload plan_horovod(const JobSpec& spec) {
     out.after(kComm, kCycles);
     for (const std::uint64_t elements : found.buffers)
       out.collective(kComm, "fused gradients", Func::all_reduce, kDataParallel,
-                     spec.precision.gradients, elements);
+                     spec.precision.gradients, elements, 0, ++tensor);
   }
   backward_to(0);
   out.after(kCompute, kComm);

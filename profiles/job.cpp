@@ -3,21 +3,27 @@
 #include "profiles/job.h"
 
 #include <algorithm>
+#include <iostream>
 #include <iterator>
 
+#include "profiles/algorithms.h"
 #include "profiles/background.h"
 #include "profiles/collective_options.h"
+#include "profiles/compression.h"
 #include "profiles/config.h"
 #include "profiles/device.h"
 #include "profiles/error.h"
 #include "profiles/hosts.h"
 #include "profiles/job_collectives.h"
+#include "profiles/job_network.h"
 #include "profiles/job_parallel.h"
 #include "profiles/job_schema.h"
+#include "profiles/job_tensors.h"
 #include "profiles/locate.h"
 #include "profiles/model.h"
 #include "profiles/program_file.h"
 #include "profiles/quantity.h"
+#include "profiles/trace/job_trace.h"
 
 namespace ghostrank {
 namespace {
@@ -25,8 +31,20 @@ namespace {
 // The ranks of a job are numbered and held in lists; far above any cluster, far below overflow.
 constexpr std::int64_t kMaxRanks = 1 << 24;
 
+constexpr const char* kStandardInput = "standard input";
+
+YamlValue read_standard_input() {
+  std::string text;
+  char block[1 << 16];
+  while (std::cin.read(block, sizeof block) || std::cin.gcount() > 0) {
+    text.append(block, static_cast<std::size_t>(std::cin.gcount()));
+    if (text.size() > kMaxYamlBytes) break;  // which the parser refuses
+  }
+  return parse_yaml(text, std::make_shared<Source>(Source{kStandardInput, kStandardInput, true}));
+}
+
 YamlValue read_job_tree(const std::string& path) {
-  YamlValue root = parse_yaml_file(path);
+  YamlValue root = path == kStandardInput ? read_standard_input() : parse_yaml_file(path);
   const YamlValue* schema = root.find("schema");
   if (!schema || schema->text != kResultSchema) return root;
   YamlValue* config = root.find("config");
@@ -61,7 +79,6 @@ void read_cluster(const Settings& in, ClusterSpec& out) {
   out.intra_node = {in.number("cluster.intra_node.rate"),
                     in.micros("cluster.intra_node.latency_us")};
   out.servers.count = in.small("servers.count");
-  out.servers.colocated = in.text("servers.placement") == "colocated";
   out.servers.nics = in.small("servers.nics");
   out.servers.nic = {in.number("servers.nic.rate"), in.micros("servers.nic.latency_us")};
   if (out.servers.nics > out.nics_per_node)
@@ -199,10 +216,19 @@ bool take_dtype(YamlValue& root, const Model& model, const Settings& in) {
   return true;
 }
 
+int gpus_of(const Settings& in) {
+  ClusterSpec cluster;
+  read_cluster(in, cluster);
+  return cluster.rank_nodes() * cluster.gpus_per_node;
+}
+
 // What a job has whatever it plays.
 void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   read_cluster(in, spec.cluster);
   spec.collectives = read_collectives(in, near);
+  read_server_placement(in, *spec.collectives.own, spec.cluster.servers);
+  read_topology(in, *spec.collectives.own, spec.cluster);
+  spec.tensors = read_tensors(in);
   check_nccl_graphs(in.at("collectives.node_template"), spec.cluster, spec.collectives);
   spec.hosts = read_hosts(in.at("hosts"), spec.cluster.nics_per_node);
   spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.all_nodes(), near);
@@ -223,6 +249,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   spec.parallel = read_parallel(in);
   spec.background = read_background(in.at("background"));
   read_setting(in, near, spec);
+  spec.compression = read_compression(in, *spec.collectives.own);
   return spec;
 }
 
@@ -238,7 +265,7 @@ void write_config(const Settings& in, std::map<std::string, YamlValue> resolved,
 // The keys that describe what is trained.
 bool is_about_training(const Key& key) {
   for (const std::string_view group : {"model", "trace", "program", "device", "precision.",
-                                       "parallel.", "tensors.", "background"}) {
+                                       "parallel.", "compression.", "background"}) {
     if (group.back() == '.' ? key.path.starts_with(group) : key.path == group) return true;
   }
   return false;
@@ -301,16 +328,18 @@ const std::string& JobSpec::place(const std::string& key) const {
 }
 
 LoadedJob load_job(const std::string& path, const std::vector<std::string>& overrides) {
-  const std::string file = find_job_file(path);
+  const std::string file = path == "-" ? kStandardInput : find_job_file(path);
   const std::string near = folder_of(file);
   YamlValue root = read_job_tree(file);
   if (!root.is_map()) fail(root.mark, "a job is a mapping of keys; found " + description(root));
   apply_environment(root);
   for (const std::string& text : overrides) apply_override(root, text);
   expand_cluster(root, near);
+  take_trace_profile(root, near);
   const auto program = take_program(root, file, near);
 
   auto settings = std::make_unique<Settings>(root, job_keys(), "job");
+  const std::unique_ptr<JobTrace> trace = take_trace(root, near, gpus_of(*settings));
   std::map<std::string, YamlValue> resolved;
   for (const ProfileKind& kind : {kModelProfile, kDeviceProfile}) {
     const std::string name(kind.name);
@@ -320,7 +349,7 @@ LoadedJob load_job(const std::string& path, const std::vector<std::string>& over
   std::shared_ptr<const Model> model;
   if (settings->given("model"))
     model = std::make_shared<const Model>(make_model(resolved["model"]));
-  else if (!program)
+  else if (!program && !trace)
     fail(root.mark, "job has no model; add it: " + std::string(settings->at("model").key->doc));
   if (model && take_dtype(root, *model, *settings))
     settings = std::make_unique<Settings>(root, job_keys(), "job");
@@ -330,7 +359,9 @@ LoadedJob load_job(const std::string& path, const std::vector<std::string>& over
       make_spec(*settings, model, settings->given("device") ? &resolved["device"] : nullptr, near);
   job.spec.file = file;
   job.spec.program = program;
-  if (program)
+  if (trace)
+    replay_in_job(*trace, settings->given("device"), job.spec);
+  else if (program)
     check_program_size(job.spec, *settings);
   else
     check_device(job.spec, *settings);

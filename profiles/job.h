@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/compressor.h"
 #include "collectives/schedule.h"
+#include "collectives/tensor_content.h"
 #include "profiles/program.h"
 #include "profiles/units.h"
 
@@ -29,9 +31,21 @@ struct NicSpec {
 // others, or beside the GPUs of a node (colocated).
 struct ServerSpec {
   int count = 0;
-  bool colocated = false;
+  bool colocated = false;                             // no nodes of their own
+  const struct ServerPlacement* placement = nullptr;  // null: the built-in one, dedicated or not
   int nics = 1;
   NicSpec nic;
+};
+
+// What lies between NICs. Where links are modelled, between leaves and spines (leaf_spine.h).
+struct TopologySpec {
+  enum class Kind : std::uint8_t { nonblocking, leaf_spine, rail_optimised };
+  Kind kind = Kind::nonblocking;
+  int leaves = 0, spines = 0;    // 0: by the size of the cluster
+  double oversubscription = 1;   // rates of a leaf's NICs to those of its up-links
+  double uplink_bps = -1;        // negative: what the oversubscription leaves; 0: unlimited
+  Picoseconds link_latency = 0;  // that each link adds to the NIC's
+  const struct Routing* routing = nullptr;  // null: the usual one
 };
 
 struct ClusterSpec {
@@ -42,6 +56,7 @@ struct ClusterSpec {
   NicSpec intra_node{3600e9, 1 * kPicosPerMicro};
   int storage_nodes = 0;  // behind the others, with NICs as theirs; they do not train
   ServerSpec servers;
+  TopologySpec topology;
   int gpus() const { return nodes * gpus_per_node; }
   int rank_nodes() const { return nodes + storage_nodes; }
   int all_nodes() const { return rank_nodes() + (servers.colocated ? 0 : servers.count); }
@@ -115,6 +130,7 @@ struct CollectiveSpec {
   std::shared_ptr<const class Algorithms> own;  // plugins and files (profiles/algorithms.h)
   std::shared_ptr<const NcclGraphs> graphs;     // nccl: of a dump in place of a kind; else null
   Environment environment;                      // nccl: its variables (nccl_environment.h)
+  InSwitch in_switch;                           // of schemes that sum in a switch
   std::map<std::string, std::map<Func, std::string>> groups;  // algorithms of some kinds of group
   // What the name of a kind of group's algorithm stands for; null: there is none.
   const Algorithm* row(Func func, const std::string& group) const;
@@ -122,6 +138,11 @@ struct CollectiveSpec {
   std::string& algorithm(Func func);
   // As above, unless `groups` has one for this kind of group.
   const std::string& algorithm(Func func, const std::string& group) const;
+};
+
+struct CompressionSpec {
+  const Compressor* method = nullptr;  // built in, or a plugin's, which stays
+  CompressionOptions options;
 };
 
 // The job file's key that names the algorithm: "collectives.allreduce".
@@ -243,7 +264,9 @@ struct JobSpec {
   ClusterSpec cluster;
   ParallelPlan parallel;
   CollectiveSpec collectives;
-  std::vector<HostEntry> hosts;  // empty: as launched
+  std::optional<Sparsity> tensors;             // of those that ops name; empty: they are dense
+  std::optional<CompressionSpec> compression;  // of those that ops name; empty: none
+  std::vector<HostEntry> hosts;                // empty: as launched
   Placement placement;
   double dilation = 0;  // 0: auto
   FabricSpec fabric;
@@ -251,6 +274,7 @@ struct JobSpec {
   std::vector<Background> background;
   std::shared_ptr<const struct Model> model;  // resolved (profiles/model.h); null: only `program`
   std::shared_ptr<const Workload> program;    // played in place of a plan; null: there is a plan
+  std::vector<std::string> notes;             // what loading assumed, for reports
   std::map<std::string, std::string> places;  // of the keys that were given: "FILE:LINE:COL"
 
   // Where to point in an error about a key: its place, or the job file when it is a default.

@@ -52,6 +52,8 @@ void check_algorithm(const Setting& name, const std::string& library, Func func,
   // A library may lack the function altogether; that matters only to jobs that call it.
   if (name.text == "auto" || own.find(library, func, name.text)) return;
   std::vector<std::string> known = own.names(library_of(name.text, library), func);
+  for (const std::string& scheme : own.names(kSchemes, func))
+    if (scheme != known.front()) known.push_back(scheme);
   const std::string nearby = nearest(name.text, known);
   fail(name.mark,
        std::string(name.key->path) + " is " + quote(name.text) +
@@ -94,6 +96,37 @@ void read_groups(const Setting& groups, const std::string& near, Algorithms& own
   }
 }
 
+bool uses_schemes(const CollectiveSpec& spec) {
+  const auto by_agents = [&](Func func, const std::string& group) {
+    const Algorithm* row = spec.row(func, group);
+    return row && row->ends;
+  };
+  for (int f = 0; f < kFuncs; ++f) {
+    if (by_agents(static_cast<Func>(f), "")) return true;
+    for (const auto& [group, named] : spec.groups)
+      if (by_agents(static_cast<Func>(f), group)) return true;
+  }
+  return false;
+}
+
+void read_switch(const Settings& in, CollectiveSpec& out) {
+  out.in_switch.slots = in.small("switch.slots");
+  out.in_switch.packet_elements = std::stoi(in.text("switch.packet_elements"));
+  out.in_switch.timeout_ps = in.micros("switch.timeout_us");
+  if (uses_schemes(out)) return;
+  const InSwitch usual;
+  const auto refuse = [&](const char* key, bool changed) {
+    if (changed)
+      fail(in.at(key).mark, std::string(key) +
+                                " means nothing here: no collective is played by a scheme with a "
+                                "switch; name one (collectives: {allreduce: switchml}), or leave "
+                                "it out");
+  };
+  refuse("switch.slots", out.in_switch.slots != usual.slots);
+  refuse("switch.packet_elements", out.in_switch.packet_elements != usual.packet_elements);
+  refuse("switch.timeout_us", out.in_switch.timeout_ps != usual.timeout_ps);
+}
+
 // What a library does not know of is refused, not ignored.
 void refuse_foreign_settings(const Settings& in, const CollectiveSpec& spec) {
   const bool nccl = spec.library.starts_with("nccl-");
@@ -129,6 +162,7 @@ CollectiveSpec read_collectives(const Settings& in, const std::string& near) {
   }
   read_groups(in.at("collectives.groups"), near, *own, out);
   out.own = std::move(own);
+  read_switch(in, out);
   out.channels = in.small("collectives.channels");
   out.slice_bytes = static_cast<std::uint64_t>(in.number("collectives.slice"));
   out.credits = static_cast<std::uint32_t>(in.integer("collectives.credits"));

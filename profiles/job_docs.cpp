@@ -9,6 +9,7 @@
 #include "profiles/locate.h"
 #include "profiles/model.h"
 #include "profiles/quantity.h"
+#include "profiles/variables.h"
 
 namespace ghostrank {
 namespace {
@@ -264,7 +265,8 @@ std::string job_format_markdown() {
          "\n### Model, `kind: convolutional`\n\n" + table_markdown(convolutional_keys()) +
          "\n### Model, `kind: recommendation`\n\n" + table_markdown(recommendation_keys()) +
          "\n### Model, `kind: layers`\n\n" + table_markdown(layers_keys()) + "\nEach layer:\n\n" +
-         table_markdown(layer_keys()) + "\n### Device\n\n" + table_markdown(device_keys());
+         table_markdown(layer_keys()) + "\n### Device\n\n" + table_markdown(device_keys()) +
+         "\n### Environment\n\nBeside the variables of the keys:\n\n" + variables_markdown();
 }
 
 }  // namespace ghostrank

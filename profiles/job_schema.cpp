@@ -20,8 +20,10 @@ constexpr std::array kKeys{
     Key{"program", KeyType::any, kAbsent,
         "programs as `ghostrank plan --programs` writes them, or the path of such a file, played "
         "as they are: model, device, precision and parallel then only say where they came from"},
-    Key{"trace", KeyType::string, kAbsent, "replay a trace instead of a model", 0, 0, "", "",
-        kLater},
+    Key{"trace", KeyType::any, kAbsent,
+        "trace of a real run, played in place of model and parallel: a file, a folder or a pattern "
+        "(run/*.et), a list of them, or {files, format, ranks}; also what `ghostrank profile "
+        "import` wrote"},
     Key{"device", KeyType::profile, kAbsent,
         "GPU that computes: a name in profiles/devices, a path or a mapping; not needed for "
         "measured layers"},
@@ -52,9 +54,10 @@ constexpr std::array kKeys{
     Key{"servers.count", KeyType::integer, "0",
         "machines for the helpers of schemes (collectives/agent.h), behind the nodes of GPUs", 0,
         1e6},
-    Key{"servers.placement", KeyType::choice, "dedicated",
-        "a node for each server, or beside the GPUs of the nodes in turn, with their NICs", 0, 0,
-        "dedicated colocated", "mixed"},
+    Key{"servers.placement", KeyType::string, "dedicated",
+        "where helpers go: dedicated: a node for each server; colocated: beside the GPUs of the "
+        "nodes in turn, with their NICs; mixed: the dedicated ones, then one beside the GPUs of "
+        "every node; or a plugin's"},
     Key{"servers.nics", KeyType::integer, "1", "NICs of a dedicated server", 1, 1024},
     Key{"servers.nic.rate", KeyType::rate, "400Gbps", "rate of a server's NIC, each direction", 0,
         kMaxRate},
@@ -62,11 +65,38 @@ constexpr std::array kKeys{
         "one way from NIC to NIC between servers; between a server and a GPU's node, the mean of "
         "both",
         0, kMaxMicros},
+    Key{"switch.target", KeyType::choice, "model",
+        "what sums for schemes with a switch, such as switchml: a model of it in the network of "
+        "memory and virtual; on ofi software on one of the servers",
+        0, 0, "model", "compiled dpdk bmv2 external"},
+    Key{"switch.slots", KeyType::integer, "512",
+        "of each communicator; as many packets of a rank are under way at most", 1, 16384},
+    Key{"switch.packet_elements", KeyType::choice, "256", "elements of a packet", 0, 0,
+        "32 64 256"},
+    Key{"switch.timeout_us", KeyType::number, "10000",
+        "after which a packet that has no answer is sent again", 1, kMaxMicros},
     Key{"cluster.topology.kind", KeyType::choice, "nonblocking",
-        "the fabric between nodes, where it is modelled", 0, 0, "nonblocking",
-        "none rail_optimised leaf_spine"},
+        "the fabric between nodes, where it is modelled; only recorded on ofi: one that never "
+        "blocks; or leaves and spines, each node on one leaf, or its NIC i on a leaf of rail i",
+        0, 0, "nonblocking leaf_spine rail_optimised",
+        "none single_switch rail_only fat_tree dragonfly torus"},
+    Key{"cluster.topology.leaves", KeyType::integer, "0",
+        "leaf switches, which neighbouring nodes share; 0: leaf_spine: one for every 32 NICs, two "
+        "at least; rail_optimised: one a rail for every 32 nodes",
+        0, 1e6},
+    Key{"cluster.topology.spines", KeyType::integer, "0",
+        "spine switches, with a link to every leaf; 0: so many that a link has a NIC's rate, at "
+        "most 64",
+        0, 1e6},
     Key{"cluster.topology.oversubscription", KeyType::number, "1",
-        "downlink to uplink capacity of a leaf", 0, 0, "", "", kLater},
+        "rates of a leaf's NICs to those of its up-links", 0.001, 1e6},
+    Key{"cluster.topology.uplink_rate", KeyType::string, "auto",
+        "rate of a link between a leaf and a spine, each direction; auto: by oversubscription"},
+    Key{"cluster.topology.link_latency_us", KeyType::number, "0",
+        "what a link between switches adds to cluster.nic.latency_us", 0, kMaxMicros},
+    Key{"cluster.topology.routing", KeyType::string, "ecmp",
+        "which spine: ecmp: by a hash of the connection; static: the target's NIC modulo spines; "
+        "spray: message by message in turn; or a plugin's"},
 
     Key{"parallel.framework", KeyType::choice, "ddp", "whose plan the ranks follow", 0, 0,
         "ddp megatron fsdp torchtitan zero1 zero2 zero3 horovod torchrec", "dear byteps kfac"},
@@ -187,8 +217,8 @@ constexpr std::array kKeys{
         "whose algorithms and schedules: generic, gloo, openmpi-4.1, nccl-2.28, nccl-2.30, or a "
         "plugin's (what that lacks is generic's)"},
     Key{"collectives.plugins", KeyType::any, "[]",
-        "shared objects with algorithms of one's own: a list of paths, as given or next to the "
-        "job"},
+        "shared objects with algorithms, routings and placements of one's own: a list of paths, as "
+        "given or next to the job"},
     Key{"collectives.allreduce", KeyType::string, "auto",
         "algorithm, as `ghostrank schedule` names it; auto: the library's own "
         "choice; lib/name: another "
@@ -224,11 +254,31 @@ constexpr std::array kKeys{
     Key{"collectives.groups", KeyType::any, "{}",
         "algorithms for some kinds of group, as in {dp: {allreduce: ring}}"},
 
-    Key{"tensors.density", KeyType::number, "1", "share of blocks that are not zero", 0, 0, "", "",
-        kLater},
-    Key{"tensors.block", KeyType::integer, "256", "elements per block", 0, 0, "", "", kLater},
-    Key{"tensors.overlap", KeyType::string, "random", "how ranks' blocks coincide", 0, 0, "", "",
-        kLater},
+    Key{"tensors.density", KeyType::number, "1",
+        "share of a gradient's blocks that are not zero, on every rank: of B blocks, round(density "
+        "* B), drawn for every step from run.seed; schemes may leave out the others, and "
+        "run.verify sums up real data like that",
+        0, 1},
+    Key{"tensors.block", KeyType::integer, "256", "elements of such a block", 1, 1e12},
+    Key{"tensors.overlap", KeyType::choice, "random",
+        "how the blocks of ranks coincide: each draws its own, all have the same, or no two the "
+        "same one",
+        0, 0, "random all none", "measured"},
+    Key{"tensors.distribution", KeyType::string, kAbsent, "of the values of gradients", 0, 0, "",
+        "", kLater},
+    Key{"compression.method", KeyType::string, "none",
+        "what gradients become before ranks exchange them: none, fp16 (halves, all-reduced), topk "
+        "(the largest values and their places, gathered), or a plugin's; ddp, horovod"},
+    Key{"compression.ratio", KeyType::number, "0.01",
+        "share of a tensor's elements that is sent, by methods that leave out some", 1e-9, 1},
+    Key{"compression.communicator", KeyType::choice, "auto",
+        "how payloads are exchanged; auto: as the method has it", 0, 0,
+        "auto all_reduce all_gather", "broadcast all_to_all"},
+    Key{"compression.memory", KeyType::choice, "none", "what ranks keep of what was not sent", 0, 0,
+        "none", "residual efsignsgd dgc powersgd"},
+    Key{"compression.merge", KeyType::choice, "bucket",
+        "what is one tensor to a method: a bucket of ddp's, a fused buffer of horovod's", 0, 0,
+        "bucket", "tensor model"},
     Key{"hosts", KeyType::any, "[]",
         "ofi: the real machines, one process each, in rank order; empty: as launched"},
     Key{"placement", KeyType::any, "blocked",
@@ -320,8 +370,6 @@ constexpr std::array kKeys{
     Key{"run.until", KeyType::any, kAbsent, "run until the mean is known well enough", 0, 0, "", "",
         kLater},
 
-    Key{"switch", KeyType::any, kAbsent, "programmable switch of an aggregation scheme", 0, 0, "",
-        "", kLater},
     Key{"events", KeyType::any, "[]", "marks and faults in time", 0, 0, "", "", kLater},
     Key{"background", KeyType::any, "[]",
         "traffic beside the training's: checkpoints and data, between the GPUs and storage nodes"},

@@ -8,6 +8,7 @@
 #include "profiles/megatron_buffers.h"
 #include "profiles/megatron_groups.h"
 #include "profiles/megatron_passes.h"
+#include "profiles/plan_size.h"
 
 namespace ghostrank {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 // What a rank of one stage holds and does.
 struct StageBucket : GradientBucket {
   bool expert = false;
+  std::size_t tensor = 0;  // as Op::tensor
 };
 struct Chunk {
   Part part;
@@ -114,6 +116,7 @@ class StageWriter {
 std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
   const ParallelPlan& parallel = plan.spec->parallel;
   std::vector<Chunk> out;
+  std::size_t tensors = 0;
   for (int c = 0; c < plan.pipeline.chunks; ++c) {
     Chunk chunk;
     chunk.part = plan.parts[static_cast<std::size_t>(plan.pipeline.part(stage, c))];
@@ -131,7 +134,7 @@ std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
                                  : std::max<std::uint64_t>(
                                        40'000'000, 1'000'000 * static_cast<std::uint64_t>(plan.dp));
       for (const GradientBucket& bucket : megatron_buckets(parameters, layout))
-        chunk.buckets.push_back({bucket, expert});
+        chunk.buckets.push_back({bucket, expert, ++tensors});
     }
     std::stable_sort(
         chunk.buckets.begin(), chunk.buckets.end(),
@@ -244,7 +247,7 @@ void StageWriter::reduce(const StageBucket& bucket) {
   out_.after(stream_of(bucket), streams_.compute);
   out_.collective(stream_of(bucket), "gradients", scatter ? Func::reduce_scatter : Func::all_reduce,
                   group_of(bucket), plan_.gradients,
-                  scatter ? shard(bucket.numel, bucket.expert) : bucket.numel);
+                  scatter ? shard(bucket.numel, bucket.expert) : bucket.numel, 0, bucket.tensor);
 }
 
 void StageWriter::gather(const StageBucket& bucket) {
@@ -359,6 +362,12 @@ Workload plan_megatron(const JobSpec& spec) {
   workload.ranks = plan.ranks();
   const MegatronGroups groups = megatron_groups(plan, workload);
   const std::vector<Routing> routing = megatron_routing(plan, groups.ep_nodes, workload);
+  check_plan_size(spec, plan.pipeline, static_cast<std::size_t>(plan.pp * plan.roles_per_stage()),
+                  [&](int micro_batches) {
+                    MegatronPlan few = plan;
+                    few.pipeline.micro_batches = micro_batches;
+                    return StageWriter(few, groups, routing, 0, 0).write();
+                  });
   for (int stage = 0; stage < plan.pp; ++stage)
     for (int e = 0; e < plan.roles_per_stage(); ++e) {
       std::string name = "stage " + std::to_string(stage);

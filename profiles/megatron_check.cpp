@@ -273,8 +273,10 @@ Memory memory_of(const MegatronPlan& plan, int stage, bool sharded, Recompute re
                                           12.0 / (sharded ? plan.holders(p.expert) : 1));
     layers += part.layers + part.mtp;
   }
-  int open = 0, most = 0;  // passes forward whose backward is still to come
-  for (const Slot& slot : pipeline_slots(plan.pipeline, stage)) {
+  int open = 0, most = 0;        // passes forward whose backward is still to come
+  Pipeline few = plan.pipeline;  // further rounds repeat themselves
+  few.micro_batches = std::min(few.micro_batches, 4 * few.stages);
+  for (const Slot& slot : pipeline_slots(few, stage)) {
     if (slot.pass == Pass::input_backward) continue;  // the weights still need them
     open += slot.pass == Pass::forward ? 1 : -1;
     most = std::max(most, open);

@@ -2,6 +2,7 @@
 //
 // The CSV form is that of p4app-switchML's dnn_benchmark, a header line and one row per layer:
 // layer_index, numel, forward_pass_ns, backward_pass_ns.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <sstream>
@@ -72,19 +73,42 @@ std::string micros_text(const std::string& nanos, const char* column, const Mark
   return number_text(static_cast<double>(*value) / 1e3);
 }
 
-YamlValue csv_layer(const std::vector<std::string>& row, const Mark& mark) {
-  if (row.size() != 4)
-    fail(mark, "a row has " + std::to_string(row.size()) +
-                   " fields; write layer_index,numel,forward_pass_ns,backward_pass_ns");
+constexpr std::array<std::string_view, 4> kColumns{"layer_index", "numel", "forward_pass_ns",
+                                                   "backward_pass_ns"};
+constexpr const char* kWriteColumns = "write layer_index,numel,forward_pass_ns,backward_pass_ns";
+using Places = std::array<std::size_t, kColumns.size()>;  // of the columns, in a row
+
+bool is_header(const std::vector<std::string>& row) {
+  return std::any_of(row.begin(), row.end(), [](const std::string& field) {
+    return std::find(kColumns.begin(), kColumns.end(), field) != kColumns.end();
+  });
+}
+
+Places places_of(const std::vector<std::string>& header, const Mark& mark) {
+  Places places{};
+  for (std::size_t c = 0; c < kColumns.size(); ++c) {
+    const auto at = std::find(header.begin(), header.end(), kColumns[c]);
+    if (at == header.end())
+      fail(mark, "there is no column " + std::string(kColumns[c]) + "; " + kWriteColumns);
+    places[c] = static_cast<std::size_t>(at - header.begin());
+  }
+  if (header.size() > kColumns.size())
+    fail(mark, "a header has " + std::to_string(header.size()) + " columns; " + kWriteColumns);
+  return places;
+}
+
+YamlValue csv_layer(const std::vector<std::string>& row, const Places& at, const Mark& mark) {
+  if (row.size() != kColumns.size())
+    fail(mark, "a row has " + std::to_string(row.size()) + " fields; " + kWriteColumns);
   YamlValue layer = collection(YamlValue::Kind::map, "", mark);
-  layer.children.push_back(scalar("name", "layer" + row[0], mark));
+  layer.children.push_back(scalar("name", "layer" + row[at[0]], mark));
   YamlValue parameters = collection(YamlValue::Kind::list, "parameters", mark);
-  parameters.children.push_back(scalar("", row[1], mark));
+  parameters.children.push_back(scalar("", row[at[1]], mark));
   layer.children.push_back(std::move(parameters));
   layer.children.push_back(
-      scalar("forward_us", micros_text(row[2], "forward_pass_ns", mark), mark));
+      scalar("forward_us", micros_text(row[at[2]], "forward_pass_ns", mark), mark));
   layer.children.push_back(
-      scalar("backward_us", micros_text(row[3], "backward_pass_ns", mark), mark));
+      scalar("backward_us", micros_text(row[at[3]], "backward_pass_ns", mark), mark));
   return layer;
 }
 
@@ -125,16 +149,21 @@ YamlValue read_layer_csv(const std::string& text, const std::string& file,
                          const std::string& name) {
   const auto source = std::make_shared<Source>(Source{file, file, true});
   YamlValue layers = collection(YamlValue::Kind::list, "layers", {source, 1, 1});
-  std::istringstream stream(text);
+  constexpr std::string_view kByteOrder = "\xef\xbb\xbf";  // spreadsheets begin a file with it
+  std::istringstream stream(text.starts_with(kByteOrder) ? text.substr(kByteOrder.size()) : text);
+  Places places{0, 1, 2, 3};
   int number = 0;
   for (std::string line; std::getline(stream, line);) {
     const Mark mark{source, ++number, 1};
     const auto row = fields_of(line);
     if (row.empty() || (row.size() == 1 && row[0].empty())) continue;
-    if (number == 1 && row[0] == "layer_index") continue;
+    if (number == 1 && is_header(row)) {
+      places = places_of(row, mark);
+      continue;
+    }
     if (layers.children.size() == kMaxLayers)
       fail(mark, "more than " + std::to_string(kMaxLayers) + " layers; list fewer");
-    layers.children.push_back(csv_layer(row, mark));
+    layers.children.push_back(csv_layer(row, places, mark));
   }
   const Mark top{source, 1, 1};
   YamlValue model = collection(YamlValue::Kind::map, "", top);

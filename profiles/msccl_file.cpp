@@ -117,7 +117,7 @@ MscclAlgorithm Reader::read(std::string_view text) {
   tinyxml2::XMLDocument document;
   if (document.Parse(text.data(), text.size()) != tinyxml2::XML_SUCCESS)
     fail(std::max(1, document.ErrorLineNum()),
-         std::string("this is not XML: ") + document.ErrorIDToName(document.ErrorID()));
+         "this is not XML, or a tag before here is not closed");
   const XMLElement* algo = document.RootElement();
   if (!algo) fail(1, "the file is empty; an MSCCL file has an element <algo>");
   check_name(*algo, "algo");

@@ -214,8 +214,7 @@ std::shared_ptr<const NcclGraphs> parse_nccl_graphs(std::string_view text,
   if (text.size() > kMaxGraphBytes) in.fail_at(1, "the file is larger than 1 MiB");
   tinyxml2::XMLDocument document;
   if (document.Parse(text.data(), text.size()) != tinyxml2::XML_SUCCESS)
-    in.fail_at(document.ErrorLineNum(),
-               std::string("this is not XML (") + document.ErrorName() + ")");
+    in.fail_at(document.ErrorLineNum(), "this is not XML, or a tag before here is not closed");
   const XMLElement* root = document.RootElement();
   if (!root || std::string_view(root->Name()) != "graphs")
     in.fail_at(1, "the outermost element is not <graphs>");

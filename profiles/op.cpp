@@ -18,7 +18,7 @@ std::uint64_t hash_of(const Op& op) {
   hash = mixed(hash, static_cast<std::uint64_t>(op.label) << 32 | op.event);
   hash = mixed(hash,
                static_cast<std::uint64_t>(op.counts) << 32 | static_cast<std::uint32_t>(op.peer));
-  hash = mixed(hash, op.count);
+  hash = mixed(hash, op.count ^ static_cast<std::uint64_t>(op.tensor) << 40);
   return mixed(hash, static_cast<std::uint64_t>(op.duration));
 }
 

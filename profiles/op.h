@@ -24,7 +24,7 @@ namespace ghostrank {
 struct Op {
   enum class Kind : std::uint8_t {
     compute,     // `duration`
-    collective,  // `func`, `group`, `count` or `counts`, `dtype`, `peer` as the root
+    collective,  // `func`, `group`, `count` or `counts`, `dtype`, `peer` as the root, `tensor`
     send,    // `count` of `dtype` to the member `peer` places after this rank in `group` (wraps)
     recv,    // likewise, from the member `peer` places after (negative: before)
     record,  // `event`
@@ -39,6 +39,10 @@ struct Op {
   std::uint32_t event = 0;   // record, wait
   std::int32_t peer = 0;     // send, recv: offset in the group; broadcast, reduce, ...: root
   std::uint32_t counts = 0;  // all_gather_v, all_to_all_v: index into Workload::counts
+  // A collective that reduces: the tensor that it sums up, of those of its communicator, from 1
+  // on; 0: none is named. What ranks hold of it is drawn (JobSpec::tensors). Where it exchanges
+  // payloads, the tensor that they are of (Workload::compressed).
+  std::uint32_t tensor = 0;
   std::uint64_t count = 0;
   Picoseconds duration = 0;
   bool operator==(const Op&) const = default;

@@ -3,12 +3,14 @@
 #include "profiles/plan.h"
 
 #include "profiles/background.h"
+#include "profiles/compression.h"
 #include "profiles/ddp.h"
 #include "profiles/error.h"
 #include "profiles/fsdp.h"
 #include "profiles/fsdp_mesh.h"
 #include "profiles/horovod.h"
 #include "profiles/job.h"
+#include "profiles/job_tensors.h"
 #include "profiles/megatron.h"
 #include "profiles/megatron_plan.h"
 #include "profiles/memory_check.h"
@@ -49,14 +51,18 @@ std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
 
 Workload plan_workload(const JobSpec& spec) {
   if (spec.program) {
-    check_workload(*spec.program, spec.place("program"));
+    check_workload(*spec.program, spec.place(spec.places.contains("trace") ? "trace" : "program"));
+    check_tensors(spec, *spec.program);
+    check_compressed(spec, *spec.program);
     return *spec.program;
   }
   if (!spec.model) throw Error(spec.file + ": the job has no model; add model: NAME");
   Workload workload = plan(spec);
   check_state_memory(spec);
+  compress(spec, workload);
   add_background(spec, workload);
   check_workload(workload);
+  check_tensors(spec, workload);
   return workload;
 }
 

@@ -12,6 +12,7 @@
 #include "collectives/checker.h"
 #include "collectives/plugin.h"
 #include "profiles/error.h"
+#include "profiles/files_read.h"
 
 namespace ghostrank {
 namespace {
@@ -102,13 +103,62 @@ void check_row(const std::string& file, const Algorithm& row) {
     if (own.library == row.library) refuse("is in a library that is built in; choose another");
 }
 
+void prove_compressor(const std::string& file, const Compressor& row) {
+  const std::string wrong = why_wrong(row);
+  if (!wrong.empty())
+    throw Error(file + ": the compressor '" + std::string(row.name) + "' is wrong: " + wrong);
+}
+
+// The name and function of a row that is no algorithm's.
+template <typename Function>
+void check_named(const std::string& file, const char* kind, std::string_view name,
+                 Function* function) {
+  if (name.empty() || !function)
+    throw Error(file + ": the " + kind + " '" + std::string(name) +
+                "' needs a name and a function");
+}
+
+// Asked twice, it says the same, and it is one of the ways.
+void prove_routing(const std::string& file, const Routing& row) {
+  check_named(file, "routing", row.name, row.choose);
+  for (std::uint32_t n = 0; n < 64; ++n) {
+    RoutedFlow flow{.source_nic = static_cast<std::int32_t>(n * 7 % 60),
+                    .target_nic = static_cast<std::int32_t>(n * 11 % 60),
+                    .nics_per_node = 4,
+                    .hash = n * 0x9e3779b97f4a7c15ULL,
+                    .message = row.per_message ? n + 1 : 0,
+                    .ways = n % 8 + 1};
+    const std::uint32_t way = row.choose(flow);
+    if (way >= flow.ways)
+      throw Error(file + ": the routing '" + std::string(row.name) + "' chose way " +
+                  std::to_string(way) + " of " + std::to_string(flow.ways) +
+                  "; they are counted from 0");
+    if (row.choose(flow) != way)
+      throw Error(file + ": the routing '" + std::string(row.name) +
+                  "' chose two ways for the same flow; it must be a pure function of it");
+  }
+}
+
+void prove_placement(const std::string& file, const ServerPlacement& row) {
+  check_named(file, "placement", row.name, row.place);
+  const std::vector<std::int32_t> nodes{0, 0, 1, 2};
+  for (int n = 0; n < 64; ++n) {
+    const ServerSites sites{3 + n % 3, 1 + n % 4, 1 + n % 5, 1 + n % 2};
+    const PlacedHelper helper{.number = n, .index = n % 3, .nodes = nodes};
+    const std::string wrong = why_no_seat(row.place(helper, sites), row, sites);
+    if (!wrong.empty())
+      throw Error(file + ": the placement '" + std::string(row.name) + "' " + wrong);
+  }
+}
+
 }  // namespace
 
-std::span<const Algorithm> load_plugin_rows(const std::string& file) {
+const Plugin& load_plugin_file(const std::string& file) {
   // With a slash in it, so that dlopen() does not look elsewhere.
   void* object = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!object)
     throw Error(file + ": cannot be loaded: " + dlerror() + "; is it a shared object, built here?");
+  note_read(file);
   using Entry = const Plugin* (*)();
   const auto entry = reinterpret_cast<Entry>(dlsym(object, kPluginSymbol));
   if (!entry) throw Error(file + ": is no plugin; write GHOSTRANK_PLUGIN(rows) at its end");
@@ -117,10 +167,12 @@ std::span<const Algorithm> load_plugin_rows(const std::string& file) {
     throw Error(file +
                 ": was built against another ghostrank or with another compiler; build it again "
                 "against the headers of this one");
-  const std::span<const Algorithm> rows(plugin->rows, plugin->count);
-  for (const Algorithm& row : rows) check_row(file, row);
-  for (const Algorithm& row : rows) prove_row(file, row);
-  return rows;
+  for (const Algorithm& row : plugin->algorithms) check_row(file, row);
+  for (const Algorithm& row : plugin->algorithms) prove_row(file, row);
+  for (const Compressor& row : plugin->compressors) prove_compressor(file, row);
+  for (const Routing& row : plugin->routings) prove_routing(file, row);
+  for (const ServerPlacement& row : plugin->placements) prove_placement(file, row);
+  return *plugin;
 }
 
 }  // namespace ghostrank

@@ -3,16 +3,16 @@
 // Threading: for one thread.
 #pragma once
 
-#include <span>
 #include <string>
 
-#include "collectives/schedule.h"
+#include "collectives/plugin.h"
 
 namespace ghostrank {
 
-// The rows of the shared object, each proved for a few sizes and counts; one with agents also for
-// a few data types and orders of events, with the misfortunes it claims to survive. They stay valid
-// for the process's life: it is never unloaded. Throws Error.
-std::span<const Algorithm> load_plugin_rows(const std::string& file);
+// What the shared object brings. Its algorithms are proved for a few sizes and counts; those with
+// agents also for a few data types and orders of events, with the misfortunes they claim to
+// survive; compressors are tried on a few tensors, routings and placements asked about a few flows
+// and helpers. All stays valid for the process's life: it is never unloaded. Throws Error.
+const Plugin& load_plugin_file(const std::string& file);
 
 }  // namespace ghostrank

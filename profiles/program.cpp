@@ -24,6 +24,13 @@ std::size_t program_number(const Workload& workload, std::size_t iteration) {
   return order[order.size() - workload.cycle + (iteration - order.size()) % workload.cycle];
 }
 
+const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op) {
+  if (op.kind != Op::Kind::collective || op.tensor == 0) return nullptr;
+  for (const CompressedTensor& one : workload.compressed)
+    if (one.tensor == op.tensor) return &one;
+  return nullptr;
+}
+
 bool is_service(const Workload& workload, std::uint16_t kind) {
   const auto& services = workload.services;
   return std::find(services.begin(), services.end(), kind) != services.end();

@@ -71,6 +71,14 @@ struct Group {
   std::vector<Rank> members;  // global ranks in group order
 };
 
+// A tensor whose calls exchange its compressed form (JobSpec::compression).
+struct CompressedTensor {
+  std::uint32_t tensor = 0;  // as Op::tensor
+  DataType type = DataType::float32;
+  std::uint64_t elements = 0;
+  bool operator==(const CompressedTensor&) const = default;
+};
+
 struct Workload {
   int ranks = 0;
   int servers = 0;  // the last so many of them store and load for the others, and do not train
@@ -85,6 +93,7 @@ struct Workload {
   // `cycle` entries again and again. Empty: program i.
   std::vector<std::uint32_t> order;
   std::uint32_t cycle = 1;
+  std::vector<CompressedTensor> compressed;
   double samples_per_iteration = 0;  // whole job; 0 = unknown
   double flops_per_iteration = 0;    // model FLOPs of the whole job; 0 = unknown
 };
@@ -92,6 +101,8 @@ struct Workload {
 // The number of the programs that an iteration plays; a role with fewer plays its last.
 std::size_t program_number(const Workload& workload, std::size_t iteration);
 bool carries_over(const Workload& workload);  // any of its programs
+// Null: what the op exchanges is not compressed.
+const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op);
 bool is_service(const Workload& workload, std::uint16_t kind);
 
 // `count` of an op; of a v-variant all its counts together.

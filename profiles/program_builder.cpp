@@ -59,10 +59,11 @@ void ProgramBuilder::compute(std::size_t stream, std::uint32_t label, Picosecond
 
 void ProgramBuilder::collective(std::size_t stream, std::uint32_t label, Func func,
                                 std::uint16_t group, DataType dtype, std::uint64_t count,
-                                std::int32_t root) {
+                                std::int32_t root, std::size_t tensor) {
   Op op = message_op(Op::Kind::collective, label, func, group, dtype);
   op.count = count;
   op.peer = root;
+  op.tensor = static_cast<std::uint32_t>(tensor);
   append(stream, op);
 }
 

@@ -35,12 +35,14 @@ class ProgramBuilder {
   void compute(std::size_t stream, const std::string& text, Picoseconds duration) {
     compute(stream, label(text), duration);
   }
-  // `count` as the collective's convention has it (collectives/schedule.h).
+  // `count` as the collective's convention has it (collectives/schedule.h); `tensor` as Op::tensor.
   void collective(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,
-                  DataType dtype, std::uint64_t count, std::int32_t root = 0);
+                  DataType dtype, std::uint64_t count, std::int32_t root = 0,
+                  std::size_t tensor = 0);
   void collective(std::size_t stream, const std::string& text, Func func, std::uint16_t group,
-                  DataType dtype, std::uint64_t count, std::int32_t root = 0) {
-    collective(stream, label(text), func, group, dtype, count, root);
+                  DataType dtype, std::uint64_t count, std::int32_t root = 0,
+                  std::size_t tensor = 0) {
+    collective(stream, label(text), func, group, dtype, count, root, tensor);
   }
   // A v-variant, with list `counts` of the workload.
   void ragged(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,

@@ -168,6 +168,25 @@ void read_background_part(const YamlValue& program, Workload& out) {
         integer_of(*cycle, "cycle", 1, std::max<std::size_t>(1, out.order.size())));
 }
 
+// Lines of TENSOR TYPE ELEMENTS.
+void read_compressed(const YamlValue& program, Workload& out) {
+  const char* form = "lines of TENSOR TYPE ELEMENTS, as [1 float32 1000]";
+  const YamlValue* list = list_in(program, "compressed", form);
+  if (!list) return;
+  for (const YamlValue& one : list->children) {
+    const std::vector<std::string> parts = words(one.text);
+    const auto tensor = parts.size() == 3 ? parse_integer(parts[0]) : std::nullopt;
+    const auto elements = parts.size() == 3 ? parse_integer(parts[2]) : std::nullopt;
+    const bool known = parts.size() == 3 && (parts[1] == "float32" || parts[1] == "bfloat16");
+    if (!one.is_scalar() || !tensor || !elements || !known || *tensor < 1 || *tensor > 1 << 24 ||
+        *elements < 1)
+      fail(one.mark, "compressed: " + description(one) + " is none of " + form);
+    out.compressed.push_back({static_cast<std::uint32_t>(*tensor),
+                              parts[1] == "float32" ? DataType::float32 : DataType::bfloat16,
+                              static_cast<std::uint64_t>(*elements)});
+  }
+}
+
 // What the ops ask of their communicators, which a line alone does not show.
 class OpCheck {
  public:
@@ -206,6 +225,10 @@ class OpCheck {
       if (!collective && op.peer % size == 0)
         fail(mark_, where + "an offset of " + std::to_string(op.peer) + " in a communicator of " +
                         std::to_string(size) + " is the rank itself; name another member");
+      if (collective && op.func == Func::all_gather && op.tensor != 0 &&
+          !compressed_tensor(workload_, op))
+        fail(mark_, where + "an all_gather names tensor " + std::to_string(op.tensor) +
+                        ", which is not compressed; list it under compressed, or leave out ~");
       if (collective && op.peer >= size)
         fail(mark_, where + "there is no root " + std::to_string(op.peer) +
                         " in a communicator of " + std::to_string(size));
@@ -232,8 +255,9 @@ Workload read_program(const YamlValue& program) {
   if (!program.is_map())
     fail(program.mark,
          "a program is a mapping with ranks, groups and roles; found " + description(program));
-  refuse_unknown(program, {"schema", "ranks", "samples_per_iteration", "flops_per_iteration",
-                           "groups", "counts", "servers", "services", "order", "cycle", "roles"});
+  refuse_unknown(program,
+                 {"schema", "ranks", "samples_per_iteration", "flops_per_iteration", "groups",
+                  "counts", "compressed", "servers", "services", "order", "cycle", "roles"});
   const YamlValue& ranks = child(program, "ranks", YamlValue::Kind::scalar, "ranks: 16");
   const auto number = parse_integer(ranks.text);
   if (!number || *number < 1 || *number > kMaxRanks)
@@ -247,6 +271,7 @@ Workload read_program(const YamlValue& program) {
   read_counts(program, out);
   read_roles(child(program, "roles", YamlValue::Kind::list, "a list of roles"), out);
   read_background_part(program, out);
+  read_compressed(program, out);
   OpCheck(out, program.mark).run();
   return out;
 }

@@ -9,6 +9,9 @@
 //       tp: [0-7, 8-15]
 //       dp: [0-8/8, 1-9/8, ...]                # first-last/stride; several runs with blanks
 //     counts: [[5, 0, 7, 9]]                   # lists of the v-variants
+//     compressed: [1 float32 25600]            # tensors whose payloads are exchanged, their type
+//     and
+//                                              # elements; of a job with `compression`
 //     roles:
 //       - name: stage 0
 //         ranks: 0-15
@@ -26,6 +29,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "profiles/job.h"
 #include "profiles/program.h"
@@ -37,6 +41,10 @@ enum class ProgramForm : std::uint8_t { yaml, json };
 
 // A whole job: the resolved one, with these programs in it.
 std::string program_job(const LoadedJob& job, const Workload& workload, ProgramForm form);
+
+// A file of these programs alone, for `program` or `trace` of a job. `comments` are lines at its
+// top.
+std::string program_profile(const Workload& workload, const std::vector<std::string>& comments);
 
 // Checks everything that an index or a number can get wrong, but not whether the programs fit
 // together (workload_check.h). Throws Error(usage) with the line.

@@ -16,6 +16,7 @@ constexpr std::uint64_t kMaxCount = 1ULL << 44;
 constexpr std::uint64_t kMaxDuration = 1'000'000'000'000'000'000;  // 1e6 s
 constexpr std::uint64_t kMaxEvents = 1 << 20;
 constexpr std::uint64_t kMaxPlaces = 1 << 24;  // of an offset or a root
+constexpr std::uint64_t kMaxTensors = 1 << 24;
 constexpr std::size_t kMaxLists = std::numeric_limits<std::uint32_t>::max();
 
 std::string escaped(std::string_view label) {
@@ -50,7 +51,9 @@ std::string unescaped(std::string_view text) {
 }
 
 std::string what_of(const Op& op, std::span<const std::string> group_names) {
-  const std::string group = " " + group_names[op.group] + " ";
+  const bool communicates =
+      op.kind == Op::Kind::send || op.kind == Op::Kind::recv || op.kind == Op::Kind::collective;
+  const std::string group = communicates ? " " + group_names[op.group] + " " : "";
   const std::string type(name_of(op.dtype));
   switch (op.kind) {
     case Op::Kind::compute:
@@ -69,6 +72,7 @@ std::string what_of(const Op& op, std::span<const std::string> group_names) {
   std::string count = std::to_string(op.count);
   if (is_ragged(op.func)) count = "#" + std::to_string(op.counts);
   if (op.peer != 0) count += "@" + std::to_string(op.peer);
+  if (op.tensor != 0) count += "~" + std::to_string(op.tensor);
   return std::string(name_of(op.func)) + group + type + " " + count;
 }
 
@@ -166,12 +170,12 @@ class Reader {
   void type(Op& op) {
     const std::string_view name = word();
     for (const DataType known : {DataType::int32, DataType::float32, DataType::bfloat16,
-                                 DataType::int64, DataType::uint8}) {
+                                 DataType::int64, DataType::uint8, DataType::float16}) {
       if (name_of(known) != name) continue;
       op.dtype = known;
       return;
     }
-    refuse(quote(name) + " is no type; write int32, float32, bfloat16, int64 or uint8");
+    refuse(quote(name) + " is no type; write int32, float32, bfloat16, float16, int64 or uint8");
   }
 
   void transfer(std::string_view verb, Op& op) {
@@ -199,6 +203,14 @@ class Reader {
     group(op);
     type(op);
     std::string_view count = word();
+    if (const auto at = count.find('~'); at != count.npos) {
+      op.tensor =
+          static_cast<std::uint32_t>(integer(count.substr(at + 1), kMaxTensors, "a tensor"));
+      count = count.substr(0, at);
+      if (op.tensor == 0) refuse("tensors are numbered from 1 on");
+      if (!reduces(op.func) && op.func != Func::all_gather)
+        refuse(std::string(verb) + " sums up nothing, so it names no tensor; leave out ~");
+    }
     if (const auto at = count.find('@'); at != count.npos) {
       op.peer = static_cast<std::int32_t>(integer(count.substr(at + 1), kMaxPlaces, "a root"));
       count = count.substr(0, at);

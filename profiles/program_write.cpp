@@ -44,6 +44,9 @@ Json head_of(const Workload& workload) {
     head["order"] = workload.order;
     head["cycle"] = workload.cycle;
   }
+  for (const CompressedTensor& one : workload.compressed)
+    head["compressed"].push_back(std::to_string(one.tensor) + " " + std::string(name_of(one.type)) +
+                                 " " + std::to_string(one.elements));
   if (workload.counts.empty()) return head;
   Json counts = Json::array();
   for (const Counts& list : workload.counts) counts.push_back(*list);
@@ -79,12 +82,8 @@ std::string indented(const std::string& lines, const std::string& margin) {
   return out;
 }
 
-std::string yaml_of(const Json& job, const Workload& workload) {
-  std::string out =
-      "# Written by 'ghostrank plan --programs'. What every rank does stands under "
-      "program; model,\n# device, precision and parallel say where it came from.\n";
-  for (const auto& [key, value] : job.items()) out += key + ": " + dump(value) + "\n";
-  out += "\nprogram:\n";
+std::string yaml_of(const Workload& workload) {
+  std::string out = "program:\n";
   const Json head = head_of(workload);
   for (const auto& [key, value] : head.items()) {
     if (key != "groups") {
@@ -115,10 +114,22 @@ std::string yaml_of(const Json& job, const Workload& workload) {
 
 }  // namespace
 
+std::string program_profile(const Workload& workload, const std::vector<std::string>& comments) {
+  std::string out;
+  for (const std::string& line : comments) out += "# " + line + "\n";
+  return out + "\n" + yaml_of(workload);
+}
+
 std::string program_job(const LoadedJob& job, const Workload& workload, ProgramForm form) {
   Json root = Json::parse(job.config_json);
   root.erase("program");
-  if (form == ProgramForm::yaml) return yaml_of(root, workload);
+  if (form == ProgramForm::yaml) {
+    std::string out =
+        "# Written by 'ghostrank plan --programs'. What every rank does stands under "
+        "program; model,\n# device, precision and parallel say where it came from.\n";
+    for (const auto& [key, value] : root.items()) out += key + ": " + dump(value) + "\n";
+    return out + "\n" + yaml_of(workload);
+  }
   root["program"] = head_of(workload);
   root["program"]["roles"] = roles_of(workload);
   return dump(root, 1) + "\n";

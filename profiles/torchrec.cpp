@@ -186,7 +186,7 @@ class TorchrecWriter {
     for (; next_ < buckets_.size() && buckets_[next_].last_layer == layer; ++next_) {
       out_.after(kGrads, kCompute);
       out_.collective(kGrads, "bucket " + std::to_string(next_), Func::all_reduce, kDataParallel,
-                      spec_.precision.gradients, buckets_[next_].numel);
+                      spec_.precision.gradients, buckets_[next_].numel, 0, next_ + 1);
     }
   }
 

@@ -33,7 +33,7 @@ struct RoleState {
 
 bool same_call(const Op& a, const Op& b) {
   return a.func == b.func && a.dtype == b.dtype && a.count == b.count && a.counts == b.counts &&
-         a.peer == b.peer;
+         a.peer == b.peer && a.tensor == b.tensor;
 }
 
 class Check {

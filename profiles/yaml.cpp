@@ -12,6 +12,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "profiles/error.h"
+#include "profiles/files_read.h"
 
 namespace ghostrank {
 namespace {
@@ -22,6 +23,7 @@ class TreeBuilder : public YAML::EventHandler {
   explicit TreeBuilder(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
 
   YamlValue take() { return std::move(root_); }
+  const Mark& latest() const { return latest_; }  // of what has been read last
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -100,6 +102,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void add(YamlValue value, YAML::anchor_t anchor) {
     count_one(value, value.mark);
+    latest_ = value.mark;
     if (anchor != 0) {
       count(value, static_cast<int>(open_.size()), value.mark);
       anchors_[anchor] = value;
@@ -156,6 +159,7 @@ class TreeBuilder : public YAML::EventHandler {
   YamlValue root_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, YamlValue> anchors_;
+  Mark latest_;
   std::size_t nodes_ = 0, text_ = 0;
 };
 
@@ -212,9 +216,12 @@ YamlValue parse_yaml(std::string_view text, std::shared_ptr<const Source> source
   const Mark whole{source, 1, 1};
   if (text.size() > kMaxYamlBytes)
     fail(whole, "larger than " + std::to_string(kMaxYamlBytes >> 20) + " MiB; make it smaller");
+  // yaml-cpp lets the end of the text close a quote. The end of the document may not stand in one.
+  constexpr std::string_view kEnd = "\n...\n";
+  const bool whole_lines = text.empty() || text.ends_with('\n');
   TreeBuilder builder(source);
   try {
-    std::istringstream stream{std::string(text)};
+    std::istringstream stream{std::string(text) + std::string(kEnd.substr(whole_lines))};
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(builder)) return YamlValue{.mark = whole};
     YamlValue root = builder.take();
@@ -223,6 +230,9 @@ YamlValue parse_yaml(std::string_view text, std::shared_ptr<const Source> source
       fail(rest.take().mark, "a second document begins; keep one per file");
     return root;
   } catch (const YAML::Exception& error) {
+    if (error.msg == YAML::ErrorMsg::DOC_IN_SCALAR)
+      fail(builder.latest().source ? builder.latest() : whole,
+           "a quote is opened here or after this and never closed; close it");
     const bool known = !error.mark.is_null();
     fail({source, known ? error.mark.line + 1 : 1, known ? error.mark.column + 1 : 1},
          "not valid YAML (" + error.msg + "); correct the syntax");
@@ -233,6 +243,7 @@ std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
     throw Error(path + ": cannot be opened (" + std::strerror(errno) + "); check the path");
+  note_read(path);
   std::string text;
   char block[1 << 16];
   while (file.read(block, sizeof block) || file.gcount() > 0) {

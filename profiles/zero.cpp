@@ -81,6 +81,7 @@ class ZeroWriter {
   std::vector<Slice> bucket_;
   std::uint64_t open_ = 0, open_padded_ = 0;
   std::optional<ProgramBuilder::Mark> reduced_;
+  std::size_t tensors_ = 0;  // that were named
   ProgramBuilder out_;
 };
 
@@ -196,10 +197,10 @@ void ZeroWriter::reduce() {
   out_.after(kComm, kCompute);
   if (sharded_)
     out_.collective(kComm, "gradients", Func::reduce_scatter, kDataParallel,
-                    spec_.precision.parameters, open_padded_ / ranks_);
+                    spec_.precision.parameters, open_padded_ / ranks_, 0, ++tensors_);
   else if (parallel_.multi_rank_allreduce)
     out_.collective(kComm, "gradients", Func::all_reduce, kDataParallel, spec_.precision.parameters,
-                    open_);
+                    open_, 0, ++tensors_);
   else
     reduce_to_owners();
   if (!parallel_.overlap_comm)
@@ -225,7 +226,7 @@ void ZeroWriter::reduce_to_owners() {
     }
   for (const auto& [rank, numel] : owners)
     out_.collective(kComm, "gradients", Func::reduce, kDataParallel, spec_.precision.parameters,
-                    numel, static_cast<std::int32_t>(rank));
+                    numel, static_cast<std::int32_t>(rank), ++tensors_);
 }
 
 // The norm of the gradients, the optimizer on the shards; stages 1 and 2 gather what it changed.

@@ -56,7 +56,8 @@ class Dealing {
 class Interface {
  public:
   explicit Interface(const std::string& name)
-      : fd_(socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, htons(ETH_P_ALL))) {
+      : name_(name),
+        fd_(socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, htons(ETH_P_ALL))) {
     if (fd_ < 0) fail("a packet socket cannot be opened (it takes CAP_NET_RAW)");
     sockaddr_ll address{};
     address.sll_family = AF_PACKET;
@@ -105,9 +106,14 @@ class Interface {
     group = wanted & 0xffff;
   }
 
-  // What has arrived, at most a batch.
+  // What has arrived, at most a batch. Throws std::system_error when the interface is gone; one
+  // that is down may come up again.
   unsigned receive() {
     const int n = recvmmsg(fd_, in_.messages.data(), kBatch, MSG_DONTWAIT, nullptr);
+    // Going down is said once, and going afterwards is not.
+    down_ = n < 0 && (down_ || errno == ENETDOWN);
+    if (down_ && is_gone())
+      throw std::system_error(ENODEV, std::generic_category(), "interface '" + name_ + "' is gone");
     return n < 0 ? 0 : static_cast<unsigned>(n);
   }
   std::span<const std::byte> frame(unsigned i) const {
@@ -139,6 +145,12 @@ class Interface {
     batch.messages[i].msg_hdr.msg_iov = &batch.vectors[i];
     batch.messages[i].msg_hdr.msg_iovlen = 1;
   }
+  bool is_gone() const {
+    sockaddr_ll address{};
+    socklen_t size = sizeof address;
+    return getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+           address.sll_ifindex <= 0;
+  }
   [[noreturn]] void fail(const std::string& what) {
     const int why = errno;
     if (fd_ >= 0) close(fd_);
@@ -146,9 +158,11 @@ class Interface {
     throw std::system_error(why, std::generic_category(), what);
   }
 
+  std::string name_;
   int fd_ = -1;
   Batch in_, out_;
   unsigned waiting_ = 0;
+  bool down_ = false;
 };
 
 class Interfaces final : public FramePorts {

@@ -98,7 +98,8 @@ bool parse(CLI::App& app, const Argv& argv) {
 }
 
 void add_job_flags(CLI::App& app, JobFlags& flags) {
-  app.add_option("job", flags.path, "job file (YAML), or a result whose job is taken again")
+  app.add_option("job", flags.path,
+                 "job file (YAML), or a result whose job is taken again; - is stdin")
       ->required()
       ->type_name("JOB.yaml");
   app.add_option("-s,--set", flags.overrides, "override any key: -s cluster.nodes=4; repeatable")

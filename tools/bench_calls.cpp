@@ -80,6 +80,8 @@ std::vector<Rank> roots_of(const std::string& text, int ranks) {
 
 }  // namespace
 
+bool has_root(Func func) { return facts_of(func).rooted; }
+
 BenchType bench_type(const std::string& name) {
   std::string known;
   for (const BenchType& type : bench_types()) {

@@ -10,6 +10,7 @@
 
 #include "emulator/engine.h"
 #include "emulator/schedules.h"
+#include "emulator/segment.h"
 #include "emulator/traffic.h"
 #include "profiles/error.h"
 #include "profiles/traffic_pattern.h"
@@ -25,6 +26,7 @@ namespace ghostrank {
 namespace {
 
 // Without -n a size gets no more messages than this, but at least one call.
+constexpr int kWidthOfBothHalves = 118;  // of a row, in columns
 constexpr double kMostMessages = 4e6;
 constexpr double kImbalance = 0.5;  // of the v-variants
 
@@ -100,6 +102,7 @@ BenchHead head_of(const BenchFlags& flags, Func func, const RunSpec& run) {
   head.aggregated = flags.aggregated;
   head.timestamps = flags.timestamps;
   head.per_iteration = flags.per_iteration;
+  head.narrow = is_terminal(STDOUT_FILENO) && terminal_width(STDOUT_FILENO) < kWidthOfBothHalves;
   head.skipped = flags.skipped;
   head.iterations = run.iterations;
   head.warmup = run.warmup;
@@ -240,7 +243,8 @@ std::optional<BenchRow> play_test(const Plan& plan, const BenchFlags& flags, std
   const Phase timed{program, plan.head.warmup, test.iterations * flags.aggregated, false};
   const Result result = session.play(timed);
   if (control.stop() != Stop::none) return std::nullopt;
-  BenchRow row = row_of(plan, test, result, flags.average);
+  const int standard = plan.head.func == Func::gather ? 3 : 1;
+  BenchRow row = row_of(plan, test, result, flags.average.value_or(standard));
   if (flags.checks > 0) {
     const Result checked = session.play({program, 0, flags.checks, true});
     if (control.stop() != Stop::none) return std::nullopt;
@@ -258,7 +262,7 @@ std::vector<BenchRow> play_tests(Plan& plan, const BenchFlags& flags, bool table
     plan.head.facts = facts_of(plan, result);
     if (table) std::fputs(bench_header(plan.head).c_str(), stdout);
   };
-  const bool live = table && isatty(STDERR_FILENO) == 1;
+  const bool live = table && is_terminal(STDERR_FILENO);
   BenchWatch watch(plan.tests.size(), live, started);
   if (first) watch.set_timeout(flags.timeout_s, control);
   Session session(plan.job, plan.workload, control, {}, watch);
@@ -294,8 +298,7 @@ int outcome(const BenchFlags& flags, const BenchHead& head, const std::vector<Be
   }
   const std::string reason = unfaithful_reason(rows);
   if (!reason.empty() && !flags.allow_unfaithful) {
-    status = failed("not faithful: " + reason +
-                    "; raise --dilation, or accept it with --allow-unfaithful");
+    status = failed("not faithful: " + reason + "; " + remedy_for(reason, "--dilation"));
   }
   return status;
 }
@@ -330,20 +333,21 @@ int bench_collective(const Argv& argv, const BenchFlags& flags, Func func, const
   identity.start_time = utc_now();
 
   if (first) check_outputs({{"--json", flags.json}, {"--csv", flags.csv}});
+  check_processes(plan.job.spec, plan.workload, world.size);
   const std::unique_ptr<Control> control = meet(world, plan.job.spec.run);
   StopOnSignal signals(*control);
-  const std::vector<BenchRow> rows = play_tests(plan, flags, table, *control, identity);
-  signals.run_ended();
-  identity.end_time = utc_now();
-  int status = stopped_status(*control, signals.received());
-  if (first) {
+  const int status = unless_interrupted(*control, signals, [&] {
+    const std::vector<BenchRow> rows = play_tests(plan, flags, table, *control, identity);
+    signals.run_ended();
+    identity.end_time = utc_now();
+    if (!first) return stopped_status(*control, signals.received());
     if (table) std::fputs(bench_footer(plan.head, rows).c_str(), stdout);
     const int unwritten = write_each(
         std::vector<TextFile>{{flags.csv, [&] { return bench_csv(plan.head, rows); }},
                               {flags.json, [&] { return bench_json(identity, plan.head, rows); }}});
-    status = outcome(flags, plan.head, rows, *control, signals.received());
-    if (unwritten != 0) status = unwritten;
-  }
+    const int found = outcome(flags, plan.head, rows, *control, signals.received());
+    return unwritten != 0 ? unwritten : found;
+  });
   control->close();
   return status;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "profiles/error.h"
+#include "profiles/yaml.h"
 #include "tools/humane.h"
 
 namespace ghostrank {
@@ -31,7 +32,32 @@ struct Overrides {
   void add(const std::string& path, const std::optional<Number>& value, const std::string& origin) {
     if (value) add(path, std::to_string(*value), origin);
   }
+
+  // What is wrong is said of the flag that was typed, not of the key that it stands for.
+  LoadedJob load(const std::string& base) const {
+    try {
+      return load_cluster_job(base, texts);
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      for (const std::string& override : texts) {
+        const auto typed = origins.find(override.substr(0, override.find('=')));
+        const std::string before = "-s " + quote(override);
+        if (typed == origins.end() || !typed->second.starts_with("-") || !text.starts_with(before))
+          continue;
+        throw Error(typed->second + text.substr(before.size()),
+                    static_cast<ErrorKind>(error.exit_code()));
+      }
+      throw;
+    }
+  }
 };
+
+// As YAML takes any path.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
+  return out + "'";
+}
 
 Overrides overrides_of(const BenchFlags& flags, std::optional<Func> func, int processes) {
   Overrides o;
@@ -55,6 +81,10 @@ Overrides overrides_of(const BenchFlags& flags, std::optional<Func> func, int pr
   o.add("collectives.channels", flags.channels, "--channels");
   o.add("collectives.max_channels", flags.max_channels, "--max-channels");
   o.add("collectives.node_template", flags.node, "--node");
+  std::string plugins;
+  for (const std::string& file : flags.plugins)
+    plugins += (plugins.empty() ? "[" : ", ") + quoted(file);
+  if (!plugins.empty()) o.add("collectives.plugins", plugins + "]", "--plugin");
   o.add("fabric.kind", fabric, flags.fabric.empty() ? "WORLD_SIZE" : "--fabric");
   o.add("scale.dilation", flags.dilation, "--dilation");
   o.add("run.seed", flags.seed, "--seed");
@@ -111,7 +141,7 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   }
   const std::string base = flags.cluster.empty() ? kStandard : "{}";
   Overrides overrides = overrides_of(flags, func, processes);
-  const LoadedJob sized = load_cluster_job(base, overrides.texts);
+  const LoadedJob sized = overrides.load(base);
   // Of real hosts every pair is wanted, and none that shares a process.
   const bool hosts_alone = !func && processes > 1;
   const bool in_virtual_time = sized.spec.fabric.kind == FabricKind::virtual_time;
@@ -137,7 +167,7 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   };
   calls("run.warmup", flags.warmup, in_virtual_time ? 0 : kWarmup, "--warmup_iters");
   calls("run.iterations", flags.iterations, kIterations, "--iters");
-  LoadedJob job = load_cluster_job(base, overrides.texts);
+  LoadedJob job = overrides.load(base);
   if (job.spec.run.min_seconds > 0)
     throw Error("run.min_seconds: bench plays as many iterations as --iters says; leave it out");
   for (ConfigEntry& entry : job.entries) {

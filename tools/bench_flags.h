@@ -27,12 +27,12 @@ struct BenchFlags {
   int skipped = 0;                  // of per_iteration
   int timeout_s = 0;                // of one size, on the wall's clock; 0: none
   std::optional<double> imbalance;  // of the v-variants
-  int average = 1;                  // time of rank 0, mean, least, greatest over ranks
+  std::optional<int> average;       // time of rank 0, mean, least, greatest over ranks
   // The emulated cluster.
   std::optional<int> ranks, gpus_per_node, nics_per_node, channels, max_channels;
   std::optional<double> latency_us;
   std::string cluster, nic_rate, library, algorithm, protocol, node, fabric, dilation;
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides, plugins;
   std::optional<std::uint64_t> seed;
   // What comes out.
   std::string json, csv, svg;

@@ -10,6 +10,7 @@
 #include "emulator/cluster.h"
 #include "emulator/engine.h"
 #include "emulator/reporting.h"
+#include "emulator/segment.h"
 #include "emulator/traffic.h"
 #include "profiles/error.h"
 #include "profiles/traffic_pattern.h"
@@ -19,6 +20,7 @@
 #include "tools/outcome.h"
 #include "tools/output_files.h"
 #include "tools/signals.h"
+#include "tools/table.h"
 
 namespace ghostrank {
 namespace {
@@ -293,8 +295,8 @@ int outcome(const BenchFlags& flags, const Pattern& p, const Control& control, i
     return std::max(1, stopped_status(control, signal));
   }
   if (p.report.unfaithful == 0 || flags.allow_unfaithful) return 0;
-  return failed("not faithful: " + p.report.reason +
-                "; raise --dilation, or accept it with --allow-unfaithful");
+  return failed("not faithful: " + p.report.reason + "; " +
+                remedy_for(p.report.reason, "--dilation"));
 }
 
 // Pairs that were not played have no row.
@@ -317,12 +319,13 @@ int bench_pattern(const BenchFlags& flags, const World& world) {
   const bool table =
       first && !flags.quiet && flags.json != "-" && flags.csv != "-" && flags.svg != "-";
   if (first) check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--svg", flags.svg}});
+  check_processes(p.job.spec, p.workload, world.size);
   const std::unique_ptr<Control> control = meet(world, p.job.spec.run);
   StopOnSignal signals(*control);
-  play(p, table && isatty(STDERR_FILENO) == 1, *control);
-  signals.run_ended();
-  int status = stopped_status(*control, signals.received());
-  if (first) {
+  const int status = unless_interrupted(*control, signals, [&] {
+    play(p, table && is_terminal(STDERR_FILENO), *control);
+    signals.run_ended();
+    if (!first) return stopped_status(*control, signals.received());
     drop_empty_rows(p.report.table);
     if (flags.what == "pairs") p.report.remarks = outliers(p.report.table);
     if (table) std::fputs(pattern_text(p.report, paint_for(STDOUT_FILENO)).c_str(), stdout);
@@ -330,9 +333,9 @@ int bench_pattern(const BenchFlags& flags, const World& world) {
         {flags.csv, [&] { return numbers_csv(p.report.table); }},
         {flags.json, [&] { return pattern_json(p.report, p.job.config_json); }},
         {flags.svg, [&] { return pattern_svg(p.report); }}});
-    status = outcome(flags, p, *control, signals.received());
-    if (unwritten != 0) status = unwritten;
-  }
+    const int found = outcome(flags, p, *control, signals.received());
+    return unwritten != 0 ? unwritten : found;
+  });
   control->close();
   return status;
 }

@@ -40,17 +40,18 @@ using Words = std::array<const char*, 8>;
 std::string head_line(const BenchHead& head, const std::array<const char*, 5>& call,
                       const Words& measured, const char* timestamp) {
   constexpr std::array kWidths{7, 6, 6, 6, 7, 7, 7, 7};
-  std::string text =
-      text_of("# %10s  %12s  %8s  %6s  %6s", call[0], call[1], call[2], call[3], call[4]);
-  for (int twice = 0; twice < 2; ++twice)
+  std::string text = text_of("# %10s  %12s  %8s", call[0], call[1], call[2]);
+  if (!head.narrow) text += text_of("  %6s  %6s", call[3], call[4]);
+  for (int half = 0; half < (head.narrow ? 1 : 2); ++half)
     for (std::size_t i = 0; i < (head.per_iteration ? 8u : 4u); ++i)
       text += text_of("  %*s", kWidths[i], measured[i]);
   return text + (head.timestamps ? text_of("%21s", timestamp) : "") + "\n";
 }
 
 std::string column_names(const BenchHead& head) {
-  return text_of("# %10s  %12s  %8s  %6s  %6s  %19s %*s  %21s\n", "", "", "", "", "",
-                 "out-of-place", head.per_iteration ? 48 : 12, "", "in-place") +
+  return (head.narrow ? ""
+                      : text_of("# %10s  %12s  %8s  %6s  %6s  %19s %*s  %21s\n", "", "", "", "", "",
+                                "out-of-place", head.per_iteration ? 48 : 12, "", "in-place")) +
          head_line(head, {"size", "count", "type", "redop", "root"},
                    {"time", "algbw", "busbw", "#wrong", "i_min", "i_max", "i_p99", "i_cv%"},
                    "timestamp") +
@@ -124,10 +125,13 @@ std::string bench_header(const BenchHead& head) {
 
 std::string bench_row(const BenchHead& head, const BenchRow& row) {
   std::string text =
-      text_of("%12llu  %12llu  %8s  %6s  %6d", static_cast<unsigned long long>(row.size.size),
-              static_cast<unsigned long long>(row.size.count), row.call.type.c_str(),
-              shown_redop(head.func, row.call).c_str(), shown_root(head.func, row.call)) +
-      measured(head, row) + measured(head, row);
+      text_of("%12llu  %12llu  %8s", static_cast<unsigned long long>(row.size.size),
+              static_cast<unsigned long long>(row.size.count), row.call.type.c_str());
+  if (!head.narrow)
+    text += text_of("  %6s  %6d", shown_redop(head.func, row.call).c_str(),
+                    shown_root(head.func, row.call)) +
+            measured(head, row);
+  text += measured(head, row);
   if (head.timestamps) text += text_of("%21s", row.timestamp.c_str());
   text += "\n";
   if (row.iterations != head.iterations) {

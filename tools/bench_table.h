@@ -28,6 +28,7 @@ struct BenchType {
   DataType played = DataType::float32;
   bool verifiable = true;
 };
+bool has_root(Func func);
 BenchType bench_type(const std::string& name);  // throws Error(usage)
 
 // What a call is besides its size.
@@ -82,7 +83,8 @@ struct BenchHead {
   int threads = 1, gpus = 1;
   int warmup = 1, iterations = 20, aggregated = 1, checks = 0;
   bool per_iteration = false, timestamps = false;
-  int skipped = 0;  // leading iterations that per-iteration statistics leave out
+  bool narrow = false;  // what is in both halves once, no redop, no root: 80 columns suffice
+  int skipped = 0;      // leading iterations that per-iteration statistics leave out
   std::optional<double> demanded_GBps;  // average bus bandwidth that the run shall have
   std::vector<std::string> facts;       // one per line, after nccl-tests' own header
 };

@@ -12,6 +12,7 @@
 #include <zlib.h>
 
 #include "profiles/error.h"
+#include "tools/output_files.h"
 
 namespace ghostrank {
 namespace {
@@ -91,7 +92,9 @@ std::string event(const Span& span) {
 
 void write_chrome_trace(const std::string& path, const Result& result, const Workload& workload) {
   const bool compressed = path.size() > 3 && path.compare(path.size() - 3, 3, ".gz") == 0;
-  GzFile file(gzopen(path.c_str(), compressed ? "wb6" : "wbT"));  // T: plain, no gzip frame
+  Replacement beside(path);
+  GzFile file(
+      gzopen(beside.name().c_str(), compressed ? "wb6" : "wbT"));  // T: plain, no gzip frame
   const auto fail = [&path] {
     throw Error("cannot write the trace " + path + ": " + std::strerror(errno) +
                     "; choose another --trace file",
@@ -122,6 +125,7 @@ void write_chrome_trace(const std::string& path, const Result& result, const Wor
   }
   put("\n]}\n");
   if (gzclose(file.release()) != Z_OK) fail();  // what was buffered is written here
+  beside.keep();
 }
 
 }  // namespace ghostrank

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "profiles/error.h"
+#include "profiles/files_read.h"
 
 namespace ghostrank {
 namespace {
@@ -28,6 +29,7 @@ std::string read_file(const std::string& path) {
     throw Error("--counts: '" + path +
                 "' is neither a list such as 5,0,7 nor a file that can be read");
   }
+  note_read(path);
   std::ostringstream text;
   text << in.rdbuf();
   return std::move(text).str();

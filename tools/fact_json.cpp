@@ -4,9 +4,11 @@
 
 #include "tools/comparison.h"
 #include "tools/findings.h"
+#include "tools/network_json.h"
 #include "tools/nic_traffic.h"
 #include "tools/plan_report.h"
 #include "tools/profile_report.h"
+#include "tools/tensor_report.h"
 
 namespace ghostrank {
 namespace {
@@ -123,7 +125,11 @@ std::string plan_json(const PlanFacts& facts) {
                {"collectives", collectives_json(facts.traffic)},
                {"background", background_json(facts)},
                {"traffic", traffic_json(facts)},
+               {"network", network_json(facts.traffic.network)},
+               {"tensors", tensors_json(facts.tensors)},
+               {"compression", compression_json(facts.compression)},
                {"pipeline", pipeline_json(facts)},
+               {"parameters", facts.parameters > 0 ? Json(facts.parameters) : Json(nullptr)},
                {"flops_per_iteration", facts.flops > 0 ? Json(facts.flops) : Json(nullptr)},
                {"mfu_at_most", or_null(facts.mfu_at_most)},
                {"compute_seconds", facts.traffic.compute_seconds},

@@ -51,6 +51,17 @@ Finding tcp_buffer_finding(const char* key) {
                : ""};
 }
 
+// Of what is between hosts only they together can tell; alone, what happens where it is too narrow.
+Finding path_mtu_finding() {
+  const long probing = number_of("/proc/sys/net/ipv4/tcp_mtu_probing");
+  std::string value = "checked by every run between its hosts, before it starts";
+  if (probing == 0)
+    value +=
+        "; where a switch drops large frames TCP does not find out by itself (sudo sysctl -w "
+        "net.ipv4.tcp_mtu_probing=1)";
+  return {"network", "path MTU", value};
+}
+
 std::string limit_text(rlim_t limit) {
   return limit == RLIM_INFINITY ? "unlimited" : humane_count(static_cast<double>(limit));
 }
@@ -125,6 +136,7 @@ Findings look_at_network() {
   const std::string ipv4 = "/proc/sys/net/ipv4/tcp_";
   findings.push_back(congestion_control_finding(first_line(ipv4 + "congestion_control"),
                                                 first_line(ipv4 + "available_congestion_control")));
+  findings.push_back(path_mtu_finding());
   findings.push_back(tcp_buffer_finding("tcp_rmem"));
   findings.push_back(tcp_buffer_finding("tcp_wmem"));
   return findings;

@@ -55,6 +55,7 @@ std::string humane_seconds(double seconds) {
       {{1e-9, "ns"}, {1e-6, "µs"}, {1e-3, "ms"}, {1, "s"}}};
   if (!std::isfinite(seconds)) return "n/a";
   if (seconds == 0) return "0 s";
+  if (seconds > 0 && seconds < 1e-9) return "< 1 ns";
   if (seconds >= 120) return long_time(seconds);
   return scaled(seconds, kScales.data(), kScales.data() + kScales.size());
 }

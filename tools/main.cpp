@@ -4,14 +4,20 @@
 //   3 environment;  130, 143 signals
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "profiles/error.h"
+#include "profiles/variables.h"
 #include "tools/signals.h"
 #include "tools/table.h"
 #include "tools/verbs.h"
@@ -84,13 +90,30 @@ int play(const Argv& argv) {
     throw Error("there is no verb '" + name + "'; 'ghostrank --help' lists them");
   }
   if (verb->play == nullptr) throw Error(name + " is not available yet");
+  check_variables();
   return verb->play(argv);
+}
+
+// Given back when memory has run out, so that there is some to say so with, in whatever thread.
+std::atomic<void*> reserve{nullptr};
+constexpr std::size_t kReserveBytes = 8u << 20;  // of address space: it is not touched
+
+void give_reserve_back() {
+  std::free(reserve.exchange(nullptr));
+  throw std::bad_alloc();
+}
+
+void keep_memory_for_the_end() {
+  reserve = std::malloc(kReserveBytes);
+  std::set_new_handler(give_reserve_back);
 }
 
 }  // namespace
 }  // namespace ghostrank
 
 int main(int argc, char** argv) {
+  ghostrank::keep_memory_for_the_end();
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails, and says so
   try {
     const int status = ghostrank::play(ghostrank::Argv(argv, argv + argc));
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
@@ -101,6 +124,14 @@ int main(int argc, char** argv) {
   } catch (const ghostrank::Error& error) {
     std::fprintf(stderr, "ghostrank: %s\n", error.what());
     return error.exit_code();
+  } catch (const std::bad_alloc&) {
+    std::fputs("ghostrank: out of memory: ask for less, or give this machine more\n", stderr);
+    return static_cast<int>(ghostrank::ErrorKind::environment);
+  } catch (const std::system_error& error) {
+    const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
+    std::fprintf(stderr, "ghostrank: %s: %s\n",
+                 no_thread ? "a thread cannot be started" : "unexpected", error.what());
+    return no_thread ? static_cast<int>(ghostrank::ErrorKind::environment) : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ghostrank: unexpected: %s\n", error.what());
     return 1;

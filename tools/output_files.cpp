@@ -6,11 +6,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "profiles/error.h"
+#include "profiles/files_read.h"
 
 namespace ghostrank {
 namespace {
@@ -27,18 +29,31 @@ bool is_in_place(const std::string& path) {
   return stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode);
 }
 
-std::string unfinished_name(const std::string& path) { return path + ".unfinished"; }
+// What a link leads to: that is to be replaced, not the link.
+std::string target_of(const std::string& path) {
+  std::error_code unknown;
+  const std::filesystem::path target = std::filesystem::canonical(path, unknown);
+  return unknown ? path : target.string();
+}
 
-void check_writable(const std::string& path) {
-  if (is_in_place(path)) {
-    if (std::filesystem::is_directory(path)) cannot_write(path, EISDIR);
-    if (access(path.c_str(), W_OK) != 0) cannot_write(path, errno);
-    return;
+// Makes a file of a name that nobody has; empty, with errno, where it cannot.
+std::string new_file_beside(const std::string& path) {
+  constexpr int kMostTries = 1000;  // names that others, or killed runs, have left
+  for (int i = 1; i <= kMostTries; ++i) {
+    std::string name = path + ".unfinished" + (i > 1 ? std::to_string(i) : "");
+    const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+      close(fd);
+      return name;
+    }
+    if (errno != EEXIST) break;
   }
-  std::FILE* file = std::fopen(unfinished_name(path).c_str(), "ab");
-  if (file == nullptr) cannot_write(path, errno);
-  std::fclose(file);
-  std::remove(unfinished_name(path).c_str());
+  return "";
+}
+
+void refuse_input(const std::string& path) {
+  if (was_read(path))
+    throw Error("cannot write " + path + ": it is an input of this command; choose another file");
 }
 
 // Devices may be named twice: nothing is replaced there.
@@ -64,10 +79,32 @@ void check_outputs(const std::vector<Output>& outputs) {
                   (output->path == "-" ? "to stdout" : output->path) + "; give each its own file");
     }
     if (output->path == "-") continue;
-    check_writable(output->path);
+    const Replacement possible(output->path);
     any_file = true;
   }
   if (any_file) std::signal(SIGPIPE, SIG_IGN);
+}
+
+Replacement::Replacement(const std::string& path) : path_(target_of(path)) {
+  refuse_input(path);
+  if (!is_in_place(path_)) {
+    name_ = new_file_beside(path_);
+    if (name_.empty()) cannot_write(path, errno);
+  } else if (std::filesystem::is_directory(path_)) {
+    cannot_write(path, EISDIR);
+  } else if (access(path_.c_str(), W_OK) != 0) {
+    cannot_write(path, errno);
+  }
+}
+
+Replacement::~Replacement() {
+  if (!name_.empty()) std::remove(name_.c_str());
+}
+
+void Replacement::keep() {
+  if (name_.empty()) return;
+  if (std::rename(name_.c_str(), path_.c_str()) != 0) cannot_write(path_, errno);
+  name_.clear();
 }
 
 void write_whole(const std::string& path, const std::string& text) {
@@ -78,16 +115,15 @@ void write_whole(const std::string& path, const std::string& text) {
     }
     return;
   }
-  const bool in_place = is_in_place(path);
-  const std::string unfinished = in_place ? path : unfinished_name(path);
-  std::FILE* out = std::fopen(unfinished.c_str(), "wb");
+  Replacement file(path);
+  std::FILE* out = std::fopen(file.name().c_str(), "wb");
   if (out == nullptr) cannot_write(path, errno);
-  bool done = std::fwrite(text.data(), 1, text.size(), out) == text.size();
-  done = std::fclose(out) == 0 && done;
-  if (done && !in_place) done = std::rename(unfinished.c_str(), path.c_str()) == 0;
-  if (done) return;
-  const int error = errno;
-  if (!in_place) std::remove(unfinished.c_str());
+  const bool written = std::fwrite(text.data(), 1, text.size(), out) == text.size();
+  int error = errno;
+  if (std::fclose(out) != 0 && written)
+    error = errno;
+  else if (written)
+    return file.keep();
   cannot_write(path, error);
 }
 

@@ -15,10 +15,27 @@ struct Output {
   std::string path;  // empty: not asked for; "-": stdout
 };
 
-// Throws Error(usage) when two outputs are the same file or both are stdout, Error(environment)
-// when one cannot be written. From then on a reader of stdout that goes away does not end the
-// process where there is a file to write.
+// Throws Error(usage) when two outputs are the same file or both are stdout, or one is a file that
+// this process has read as input, Error(environment) when one cannot be written. From then on a
+// reader of stdout that goes away does not end the process where there is a file to write.
 void check_outputs(const std::vector<Output>& outputs);
+
+// A file that takes the place of `path` when it is whole: until keep() it has another name, beside
+// it, and without keep() nothing stays of it. Devices and pipes are written in place. Throws
+// Error as check_outputs() does.
+class Replacement {
+ public:
+  explicit Replacement(const std::string& path);
+  ~Replacement();
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+
+  const std::string& name() const { return name_.empty() ? path_ : name_; }  // that is written
+  void keep();
+
+ private:
+  std::string path_, name_;  // the name is empty where it is written in place
+};
 
 // Writes a file as a whole: under another name first, then renamed. "-" is stdout. Throws
 // Error(environment).

@@ -5,12 +5,16 @@
 #include <cstdio>
 #include <unistd.h>
 
+#include "emulator/tensor_use.h"
 #include "profiles/device.h"
+#include "profiles/model.h"
 #include "profiles/plan.h"
 #include "tools/humane.h"
+#include "tools/network_text.h"
 #include "tools/nic_traffic.h"
 #include "tools/output_files.h"
 #include "tools/result_json.h"
+#include "tools/tensor_report.h"
 
 namespace ghostrank {
 namespace {
@@ -235,9 +239,14 @@ std::vector<Fact> closing_facts(const PlanFacts& facts) {
       {"busiest NIC", nic}};
   if (const std::string nics = nic_line(nic_traffic(t.pairs), facts.nics_per_node); !nics.empty())
     list.push_back({"per NIC", nics});
+  for (Fact& fact : network_facts(t.network)) list.push_back(std::move(fact));
+  if (facts.tensors) list.push_back({"tensors", tensor_line(*facts.tensors)});
+  if (facts.compression) list.push_back({"compression", compression_line(*facts.compression)});
   list.push_back({"compute", humane_seconds(t.compute_seconds) + ", the longest of any role"});
   if (facts.pipeline) list.push_back({"pipeline", pipeline_line(*facts.pipeline)});
   list.push_back({"step at least", humane_seconds(t.step_seconds_at_least)});
+  if (facts.parameters > 0)
+    list.push_back({"model", humane_count(real(facts.parameters), "parameter")});
   if (facts.flops > 0) list.push_back({"model FLOPs", flops_line(facts)});
   list.push_back(
       {"least dilation", "depends on the hosts: 'ghostrank run' measures it before it starts"});
@@ -249,7 +258,7 @@ std::vector<Fact> closing_facts(const PlanFacts& facts) {
 PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   PlanFacts facts;
   facts.job = job.spec.file;
-  facts.model = job.spec.model_name;
+  facts.model = job.spec.places.contains("trace") ? "a trace" : job.spec.model_name;
   facts.ranks = workload.ranks - workload.servers;
   facts.nodes = job.spec.cluster.nodes;
   facts.storage_nodes = job.spec.cluster.storage_nodes;
@@ -262,6 +271,11 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   facts.streams = stream_facts(workload);
   facts.groups = group_facts(workload);
   facts.traffic = plan_traffic(job.spec, workload);
+  facts.tensors =
+      tensor_use(job.spec, workload, static_cast<std::uint32_t>(distinct_iterations(workload) - 1));
+  facts.compression = compression_use(
+      job.spec, workload, static_cast<std::uint32_t>(distinct_iterations(workload) - 1));
+  if (!job.spec.program && job.spec.model) facts.parameters = job.spec.model->parameters();
   facts.flops = workload.flops_per_iteration;
   facts.peak_flops = matmul_peak_tflops(job.spec.device, job.spec.precision.parameters) * 1e12;
   facts.pipeline = pipeline_of(job.spec);

@@ -42,6 +42,7 @@ struct PlanFacts {
   double nic_bps = 0;
   std::size_t opening = 0;            // first iterations that differ from the steady state
   std::uint32_t cycle = 1;            // iterations after which the same programs come again
+  std::uint64_t parameters = 0;       // of the model; 0: a job of programs
   double flops = 0, peak_flops = 0;   // model FLOPs of a step; of one GPU per second; 0: unknown
   std::optional<Pipeline> pipeline;   // of a plan with stages
   std::optional<double> mfu_at_most;  // in the least time of a step
@@ -49,6 +50,8 @@ struct PlanFacts {
   std::vector<GroupFacts> groups;
   std::vector<BackgroundFacts> background;
   TrafficPlan traffic;
+  std::optional<TensorUse> tensors;  // of the steady state
+  std::optional<CompressionUse> compression;
 };
 
 PlanFacts plan_facts(const LoadedJob& job, const Workload& workload);

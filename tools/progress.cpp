@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tools/humane.h"
@@ -14,11 +13,6 @@ namespace {
 
 constexpr double kPlainEverySeconds = 10;
 constexpr double kPaintEverySeconds = 0.1;
-
-int terminal_width(std::FILE* out) {
-  winsize size{};
-  return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 // Cut to `width` characters, so that the repainted line never wraps.
 std::string cut(std::string text, int width) {
@@ -79,7 +73,8 @@ void Progress::advanced(double fraction, double wall_seconds) {
 void Progress::repaint() {
   if (mode_ != Mode::live || state_.wall_seconds - last_paint_wall_ < kPaintEverySeconds) return;
   last_paint_wall_ = state_.wall_seconds;
-  std::fprintf(out_, "\r\x1b[K%s", cut(progress_text(state_), terminal_width(out_) - 1).c_str());
+  std::fprintf(out_, "\r\x1b[K%s",
+               cut(progress_text(state_), terminal_width(fileno(out_)) - 1).c_str());
   std::fflush(out_);
   painted_ = true;
 }

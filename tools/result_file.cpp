@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/error.h"
+#include "profiles/files_read.h"
 #include "tools/output_files.h"
 #include "tools/result_json.h"
 #include "tools/statistics.h"
@@ -27,6 +28,7 @@ std::string slurp(const std::string& path) {
   if (!in) throw Error(path + ": " + std::strerror(errno) + "; give a result file of 'run --json'");
   if (std::filesystem::is_directory(path))
     throw Error(path + ": is a folder; give a result file of 'run --json'");
+  note_read(path);
   std::ostringstream text;
   text << in.rdbuf();
   return std::move(text).str();
@@ -113,6 +115,7 @@ void read_pairs_csv(StoredResult& result, const std::string& named) {
   const std::string path = access(named.c_str(), R_OK) == 0 ? named : beside;
   std::ifstream in(path);
   if (!in) return;  // moved without it: the rest of the result is still worth comparing
+  note_read(path);
   std::string line;
   std::getline(in, line);
   if (line != kPairsHeader) return;  // a ledger that outgrew memory: partial sums of another form

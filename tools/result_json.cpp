@@ -6,7 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/network_json.h"
 #include "tools/statistics.h"
+#include "tools/tensor_report.h"
 
 namespace ghostrank {
 namespace {
@@ -231,6 +233,9 @@ Json to_json(const Result& result) {
   json.update(throughput_json(result));
   json["collectives"] = collectives_json(result);
   json["traffic"] = traffic_json(result);
+  json["network"] = network_json(result.network);
+  json["tensors"] = tensors_json(result.tensors);
+  json["compression"] = compression_json(result.compression);
   json["packets"] = packets_json(result.packets);
   json["interfaces"] = interfaces_json(result);
   json["stalls"] = stalls_json(result);
@@ -267,6 +272,8 @@ bool is_result_path(const std::string& path) {
   Result sample;  // its numbers are null or zero, its keys are all there
   sample.verify = VerifyReport{};
   sample.packets = PacketCounts{};
+  sample.tensors = TensorUse{};
+  sample.compression = CompressionUse{};
   const Json json = to_json(sample);
   const Json* found = find_path(json, path);
   return found != nullptr && (found->is_number() || found->is_boolean() || found->is_null());

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "tools/humane.h"
+#include "tools/network_text.h"
 #include "tools/nic_traffic.h"
 #include "tools/result_json.h"
 #include "tools/statistics.h"
+#include "tools/tensor_report.h"
 
 namespace ghostrank {
 namespace {
@@ -70,7 +72,8 @@ void add_job_facts(std::vector<Fact>& facts, const LoadedJob& job, const Result&
   std::string model = job.spec.model_name + ", " + job.spec.parallel.framework + ", " +
                       std::string(name_of(job.spec.precision.gradients)) + " gradients";
   if (job.spec.program)
-    model = (job.spec.model_name.empty() ? "" : job.spec.model_name + ", ") + "programs of a file";
+    model = (job.spec.model_name.empty() ? "" : job.spec.model_name + ", ") +
+            (job.spec.places.contains("trace") ? "a trace" : "programs of a file");
   if (!job.spec.device.name.empty()) model += ", on " + job.spec.device.name;
   facts.push_back({"model", model});
   facts.push_back({"ranks", size_line(job, result)});
@@ -149,9 +152,10 @@ std::string collectives_table(const Result& result) {
     table.rows.push_back(
         {c.op, c.group, c.algorithm, humane_count(c.calls),
          c.calls > 0 ? humane_bytes(c.bytes / c.calls) : "-", humane_bytes(c.bytes),
-         transfer ? "waits " + humane_seconds(c.seconds_median)
-         : timed  ? humane_seconds(c.seconds_median)
-                  : "-",
+         transfer && c.seconds_median == 0 ? "no wait"
+         : transfer                        ? "waits " + humane_seconds(c.seconds_median)
+         : timed                           ? humane_seconds(c.seconds_median)
+                                           : "-",
          timed ? gigabytes(c.algbw_GBps) : "-", timed ? gigabytes(c.busbw_GBps) : "-"});
   }
   return "\n" + render(table);
@@ -196,6 +200,9 @@ void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
       {"inside nodes", humane_bytes(result.intra_node_bytes_per_iteration) + " in " +
                            humane_count(result.intra_node_messages_per_iteration, "message") +
                            " per step"});
+  for (Fact& fact : network_facts(result.network)) facts.push_back(std::move(fact));
+  if (result.tensors) facts.push_back({"tensors", tensor_line(*result.tensors)});
+  if (result.compression) facts.push_back({"compression", compression_line(*result.compression)});
   if (result.packets) facts.push_back({"packets", packet_line(*result.packets)});
   for (const InterfaceReport& i : result.interfaces) {
     if (!i.tx_bytes || !i.rx_bytes) continue;

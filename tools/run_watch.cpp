@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <unistd.h>
+#include <utility>
 
 #include "profiles/error.h"
 #include "tools/humane.h"
@@ -24,8 +25,11 @@ RunWatch::~RunWatch() {
 
 void RunWatch::keep(const std::string& line) {
   if (partial_ == nullptr) return;
-  std::fputs(line.c_str(), partial_);
-  std::fflush(partial_);
+  if (std::fputs(line.c_str(), partial_) >= 0 && std::fflush(partial_) == 0) return;
+  progress_.clear();
+  std::fprintf(stderr, "ghostrank: iterations are no longer kept in %s: %s; the run goes on\n",
+               options_.partial_path.c_str(), std::strerror(errno));
+  std::fclose(std::exchange(partial_, nullptr));
 }
 
 void RunWatch::on_start(const Result& started) {
@@ -39,6 +43,7 @@ void RunWatch::on_start(const Result& started) {
                     "; choose another --json file",
                 ErrorKind::environment);
   }
+  kept_ = true;
   Result header = identity_;
   header.hosts = started.hosts;
   header.ranks = started.ranks;
@@ -68,9 +73,8 @@ void RunWatch::on_dilation(double from, double to, const std::string& why) {
 void RunWatch::ended() { progress_.clear(); }
 
 void RunWatch::result_saved() {
-  if (partial_ == nullptr) return;
-  std::fclose(partial_);
-  partial_ = nullptr;
+  if (!kept_) return;
+  if (partial_ != nullptr) std::fclose(std::exchange(partial_, nullptr));
   std::remove(options_.partial_path.c_str());
 }
 

@@ -43,6 +43,7 @@ class RunWatch final : public Observer {
   WatchOptions options_;
   Progress progress_;
   std::FILE* partial_ = nullptr;
+  bool kept_ = false;  // there is such a file
 };
 
 }  // namespace ghostrank

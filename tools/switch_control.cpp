@@ -61,6 +61,11 @@ std::string read_line(int fd) {
   return text;
 }
 
+bool is_another_file(const std::string& path) {
+  struct stat there {};
+  return lstat(path.c_str(), &there) == 0 && !S_ISSOCK(there.st_mode);
+}
+
 void write_line(int fd, std::string line) {
   line += '\n';
   for (std::size_t done = 0; done < line.size();) {
@@ -138,6 +143,10 @@ void SwitchControl::listen_at_path() {
   if (connect(probe.get(), generic(address), sizeof address) == 0 || errno == EAGAIN)
     throw Error("a switch listens at " + path_ + " already; give this one another --socket",
                 ErrorKind::environment);
+  if (is_another_file(path_))
+    throw Error("the control socket " + path_ +
+                    " cannot be made: a file has this name; choose another --socket",
+                ErrorKind::environment);
   unlink(path_.c_str());
   const mode_t mask = umask(0177);
   const bool bound = bind(listener_.get(), generic(address), sizeof address) == 0 &&
@@ -149,9 +158,9 @@ void SwitchControl::listen_at_path() {
                 ErrorKind::environment);
 }
 
-// The path goes while it is still this switch's: nobody else can have taken it.
+// The path goes while it is still this switch's: no other switch can have taken it.
 SwitchControl::~SwitchControl() {
-  unlink(path_.c_str());
+  if (!is_another_file(path_)) unlink(path_.c_str());
   listener_.close();
 }
 

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <sys/eventfd.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace ghostrank {
@@ -62,7 +63,12 @@ void SwitchOnCores::work(Core& core, const std::vector<switchml::Watch>& watches
                    core.done = true;
                    core.done.notify_one();
                  }});
-  switchml::run(core.sw, *core.frames, all, stop_);
+  try {
+    switchml::run(core.sw, *core.frames, all, stop_);
+  } catch (const std::system_error&) {  // an interface is gone: of all cores
+    core.ended_by = std::current_exception();
+    stop_ = true;
+  }
   core.ended = true;
   core.done = true;
   core.done.notify_one();
@@ -74,6 +80,8 @@ void SwitchOnCores::run(const std::vector<switchml::Watch>& watches) {
   work(*cores_[0], watches);
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
+  for (const auto& core : cores_)
+    if (core->ended_by) std::rethrow_exception(core->ended_by);
 }
 
 void SwitchOnCores::on_each(const std::function<void(CompiledSwitch&)>& task) {

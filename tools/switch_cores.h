@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -46,6 +47,7 @@ class SwitchOnCores final : public RunningSwitch {
     std::function<void()> task;  // set before the bell rings, empty when it is done
     std::atomic<bool> done{true};
     std::atomic<bool> ended{false};  // the core does nothing any more
+    std::exception_ptr ended_by;     // what its ports threw; null: it was stopped
   };
   // On every core, one after the other; while they do not run, here.
   void on_each(const std::function<void(switchml::CompiledSwitch&)>& task);

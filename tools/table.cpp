@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace ghostrank {
@@ -87,12 +88,24 @@ std::string Paint::bad(std::string_view text) const {
   return on ? wrap("1;31", text) : std::string(text);
 }
 
+bool is_terminal(int file_descriptor) {
+  // mpirun gives its processes terminals, and pipes what they print on.
+  const bool forwarded = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+  return !forwarded && isatty(file_descriptor) == 1;
+}
+
+int terminal_width(int file_descriptor) {
+  constexpr int kUsual = 80;
+  winsize size{};
+  return ioctl(file_descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
 Paint paint_for(int file_descriptor) {
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
   const bool refused = (no_color != nullptr && *no_color != '\0') ||
                        (term != nullptr && std::string_view(term) == "dumb");
-  return {isatty(file_descriptor) == 1 && !refused};
+  return {is_terminal(file_descriptor) && !refused};
 }
 
 }  // namespace ghostrank

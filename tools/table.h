@@ -40,6 +40,10 @@ struct Paint {
   std::string good(std::string_view text) const;
   std::string bad(std::string_view text) const;
 };
+// Whether a person looks at what is written there.
+bool is_terminal(int file_descriptor);
+int terminal_width(int file_descriptor);  // in columns; 80 where nobody knows
+
 // On for a terminal, unless NO_COLOR is set or TERM is "dumb".
 Paint paint_for(int file_descriptor);
 

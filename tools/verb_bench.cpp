@@ -43,11 +43,16 @@ void add_call_flags(CLI::App& app, BenchFlags& f) {
                        "sum, prod, min, max, avg or all: the messages are the same")
             ->capture_default_str());
   group(app.add_option("-r,--root", f.root, "where there is one; or all")->capture_default_str());
-  group(
-      app.add_option("--imbalance", f.imbalance,
-                     "all_gather_v, all_to_all_v: blocks differ by up to this share of their size "
-                     "(default 0.5), drawn from --seed")
-          ->check(CLI::Range(0.0, 1.0)));
+  group(app.add_option_function<std::string>(
+               "--imbalance",
+               [&f](const std::string& text) {
+                 f.imbalance = parse_number(text);  // which nan is not
+                 if (!f.imbalance || *f.imbalance < 0 || *f.imbalance > 1)
+                   throw Error("--imbalance: '" + text + "' is no number from 0 to 1");
+               },
+               "all_gather_v, all_to_all_v: blocks differ by up to this share of their size "
+               "(default 0.5), drawn from --seed")
+            ->type_name("SHARE"));
   group(app.add_option("-t,--nthreads", f.threads, "threads of a process, each with -g GPUs")
             ->check(CLI::Range(1, 1024)));
   group(app.add_option("-g,--ngpus", f.gpus,
@@ -73,9 +78,10 @@ void add_measuring_flags(CLI::App& app, BenchFlags& f) {
                        "times that all sizes are measured; 0: until stopped")
             ->check(CLI::Range(0, 1'000'000)));
   group(app.add_option("-a,--average", f.average,
-                       "time of 0: rank 0, 1: the mean over ranks, 2: the least, 3: the greatest")
-            ->check(CLI::Range(0, 3))
-            ->capture_default_str());
+                       "time of 0: rank 0, 1: the mean over ranks, 2: the least, 3: the greatest "
+                       "(default 1; 3 of gather, which is over for its senders before the root has "
+                       "their data)")
+            ->check(CLI::Range(0, 3)));
   group(app.add_option("-I,--per_iter_timing", f.per_iteration,
                        "1: least, greatest, 99th percentile and variation of the iterations, too"));
   group(app.add_option("-K,--per_iter_skip", f.skipped, "leading iterations that -I leaves out")
@@ -94,6 +100,7 @@ void add_cluster_flags(CLI::App& app, BenchFlags& f) {
   option("--fabric", f.fabric, "memory, ofi or virtual (default memory; several processes: ofi)");
   option("--library", f.library, "family of algorithms (default generic)");
   option("--algorithm", f.algorithm, "of the collective (default: the library's first)");
+  option("--plugin", f.plugins, "shared object with algorithms of your own")->type_name("FILE");
   option("--protocol", f.protocol, "nccl: Simple, LL or LL128");
   option("--channels", f.channels, "channels that the data is split over");
   option("--max-channels", f.max_channels, "nccl: at most so many of them");
@@ -103,8 +110,16 @@ void add_cluster_flags(CLI::App& app, BenchFlags& f) {
   option("--nics-per-node", f.nics_per_node, "default: as many as GPUs")
       ->check(CLI::Range(1, 1024));
   option("--nic-rate", f.nic_rate, "as 400Gbps; 0: unlimited");
-  option("--latency", f.latency_us, "one way between nodes, in microseconds")
-      ->check(CLI::Range(0.0, 1e9));
+  app.add_option_function<std::string>(
+         "--latency",
+         [&f](const std::string& text) {
+           f.latency_us = parse_number(text);
+           if (!f.latency_us || *f.latency_us < 0 || *f.latency_us > 1e9)
+             throw Error("--latency: '" + text + "' is no number from 0 to 1000000000");
+         },
+         "one way between nodes, in microseconds")
+      ->type_name("NUMBER")
+      ->group("Cluster");
   option("--dilation", f.dilation, "how much slower than real time (default auto, size by size)");
   option("-s,--set", f.overrides, "any other key of a job: -s run.shards=2; repeatable")
       ->type_name("PATH=VALUE")
@@ -141,7 +156,7 @@ bool read_flags(const Argv& argv, BenchFlags& f) {
   file("-J,--json,--output_file", f.json, "collectives: nccl-tests' JSON; - is stdout");
   file("--csv", f.csv, "one line per row; - is stdout");
   file("--svg", f.svg, "patterns: a picture");
-  app.add_flag("--quiet", f.quiet, "no table, no progress")->group("Output");
+  app.add_flag("-q,--quiet", f.quiet, "no table, no progress")->group("Output");
   app.add_flag("--print-config", f.print_config, "print every key and its origin; do not play");
   app.add_flag("--dry-run", f.dry_run, "say what would be sent; do not play");
   app.add_flag("--allow-unfaithful", f.allow_unfaithful,

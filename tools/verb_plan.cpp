@@ -1,4 +1,6 @@
 // ghostrank plan: what a job would send, without sending it.
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 
@@ -16,10 +18,13 @@ namespace {
 
 void export_goal(const JobSpec& spec, const Workload& workload, const std::string& output) {
   if (output == "-") return write_goal(std::cout, spec, workload);
-  std::ofstream file(output);
+  Replacement beside(output);
+  std::ofstream file(beside.name());
   write_goal(file, spec, workload);
   if (!file.flush())
-    throw Error("--output: " + output + " cannot be written", ErrorKind::environment);
+    throw Error("--output: " + output + " cannot be written: " + std::strerror(errno),
+                ErrorKind::environment);
+  beside.keep();
 }
 
 }  // namespace
@@ -58,9 +63,9 @@ int verb_plan(const Argv& argv) {
     throw Error("--programs - leaves no place for --json; give one of them a file");
   if (!form.empty() && output == "-" && (programs == "-" || !json.empty()))
     throw Error("--export to stdout leaves no place for --json or --programs; give --output");
+  const LoadedJob job = load(flags);
   check_outputs(
       {{"--json", json}, {"--programs", programs}, {"--output", form.empty() ? "" : output}});
-  const LoadedJob job = load(flags);
   const Workload workload = plan_workload(job.spec);
   if (!programs.empty()) {
     const bool is_json = programs.ends_with(".json");

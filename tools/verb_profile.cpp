@@ -13,6 +13,7 @@
 #include "profiles/model.h"
 #include "tools/humane.h"
 #include "tools/output_files.h"
+#include "tools/profile_import.h"
 #include "tools/profile_report.h"
 #include "tools/verbs.h"
 
@@ -194,18 +195,20 @@ int verb_profile(const Argv& argv) {
   if (verb == "show") return show(rest);
   if (verb == "validate") return validate(rest);
   if (verb == "generate") return generate(rest);
-  if (verb == "capture" || verb == "import" || verb == "export")
+  if (verb == "import") return profile_import(rest);
+  if (verb == "capture" || verb == "export")
     throw Error("profile " + verb + " is not available yet");
   if (verb == "--help" || verb == "-h") {
     std::puts(
         "Models and other profiles.\n\n"
         "  ghostrank profile show MODEL            draw what a model is made of\n"
         "  ghostrank profile validate FILE...      check models, devices, clusters and jobs\n"
-        "  ghostrank profile generate MODEL ...    write a model from a known one\n\n"
+        "  ghostrank profile generate MODEL ...    write a model from a known one\n"
+        "  ghostrank profile import FILE...        a trace of a real run as a profile\n\n"
         "Each has --help.");
     return 0;
   }
-  throw Error("profile what? write show, validate or generate; 'ghostrank profile --help'");
+  throw Error("profile what? write show, validate, generate or import; 'ghostrank profile --help'");
 }
 
 }  // namespace ghostrank

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "emulator/engine.h"
+#include "emulator/segment.h"
 #include "profiles/error.h"
 #include "tools/chrome_trace.h"
 #include "tools/expectation.h"
@@ -21,6 +22,7 @@
 #include "tools/run_report.h"
 #include "tools/run_watch.h"
 #include "tools/signals.h"
+#include "tools/table.h"
 #include "tools/verbs.h"
 
 namespace ghostrank {
@@ -50,7 +52,7 @@ bool read_flags(const Argv& argv, RunFlags& flags) {
   file("--trace", flags.trace, "Chrome trace for Perfetto", "FILE.json[.gz]");
   file("--trace-ranks", flags.trace_ranks,
        "ranks to trace: 0,8-15; default: the first of each node, at most 16", "RANKS");
-  flag("--quiet", flags.quiet, "no progress, no tables", "Output");
+  flag("-q,--quiet", flags.quiet, "no progress, no tables", "Output");
   flag("--print-config", flags.print_config, "print every key, its value and origin; do not run",
        "Job");
   flag("--dry-run", flags.dry_run, "say what would be sent; do not run", "Job");
@@ -101,7 +103,7 @@ WatchOptions watch_options(const RunFlags& flags) {
   if (!flags.json.empty() && flags.json != "-")
     options.partial_path = flags.json + ".partial.jsonl";
   options.announce = !flags.quiet;
-  const bool live = isatty(STDERR_FILENO) == 1 && flags.json != "-";
+  const bool live = is_terminal(STDERR_FILENO) && flags.json != "-";
   options.progress =
       flags.quiet ? Progress::Mode::silent : (live ? Progress::Mode::live : Progress::Mode::plain);
   return options;
@@ -138,8 +140,8 @@ int outcome(const RunFlags& flags, const std::vector<Expectation>& expectations,
   int status = 0;
   if (result.verify && result.verify->wrong_elements > 0) status = failed(first);
   if (!result.fidelity.faithful && !result.fidelity.modelled && !flags.allow_unfaithful) {
-    status = failed("not faithful: " + result.fidelity.reason +
-                    "; raise scale.dilation, or accept it with --allow-unfaithful");
+    status = failed("not faithful: " + result.fidelity.reason + "; " +
+                    remedy_for(result.fidelity.reason, "scale.dilation"));
   }
   for (const Expectation& expectation : expectations) {
     if (const std::string why = missed(expectation, result); !why.empty()) status = failed(why);
@@ -166,29 +168,20 @@ void sign(Result& result, const Result& identity) {
   result.started_utc = identity.started_utc;
 }
 
+// With all processes met.
 int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Workload& workload,
-         const World& world) {
-  std::vector<Expectation> expectations;
-  for (const std::string& text : flags.expect) expectations.push_back(parse_expectation(text));
-  if (world.rank == 0)
-    check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--trace", flags.trace}});
-  RunOptions options;
-  options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
-  if (!flags.json.empty() && flags.json != "-") options.spill_path = flags.json + ".pairs.csv";
-
-  const std::unique_ptr<Control> control = meet(world, job.spec.run);
-  StopOnSignal signals(*control);
+         const RunOptions& options, const std::vector<Expectation>& expectations, Control& control,
+         StopOnSignal& signals) {
   const Result identity = identity_of(argv, job);
   RunWatch watch(job, identity, watch_options(flags));
-  Result result = run_job(job, workload, *control, options, watch);
+  Result result = run_job(job, workload, control, options, watch);
   watch.ended();
   signals.run_ended();
-  if (world.rank != 0) {
-    const int status = stopped_status(*control, signals.received());
-    if (status == 1)
-      failed("process " + std::to_string(world.rank) + ": " + control->stop_reason());
-    control->close();
-    return status;
+  if (const int rank = control.world().rank; rank != 0) {
+    const Stop stop = control.stop();
+    if (stop != Stop::none && stop != Stop::interrupted)
+      failed("process " + std::to_string(rank) + ": " + control.stop_reason());
+    return stopped_status(control, signals.received());
   }
   sign(result, identity);
   if (result.spans_dropped > 0) {
@@ -199,9 +192,28 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
   if (!flags.quiet && flags.json != "-" && flags.csv != "-") {
     std::fputs(report(job, result, paint_for(STDOUT_FILENO)).c_str(), stdout);
   }
-  const int status = outcome(flags, expectations, result, *control, signals.received());
-  control->close();
+  const int status = outcome(flags, expectations, result, control, signals.received());
   return unwritten != 0 ? unwritten : status;
+}
+
+int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
+                  const Workload& workload, const World& world) {
+  std::vector<Expectation> expectations;
+  for (const std::string& text : flags.expect) expectations.push_back(parse_expectation(text));
+  if (world.rank == 0)
+    check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--trace", flags.trace}});
+  RunOptions options;
+  options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
+  if (!flags.json.empty() && flags.json != "-") options.spill_path = flags.json + ".pairs.csv";
+  check_processes(job.spec, workload, world.size);
+
+  const std::unique_ptr<Control> control = meet(world, job.spec.run);
+  StopOnSignal signals(*control);
+  const int status = unless_interrupted(*control, signals, [&] {
+    return play(argv, flags, job, workload, options, expectations, *control, signals);
+  });
+  control->close();
+  return status;
 }
 
 // The command line without --print-launch and its value.
@@ -243,7 +255,7 @@ int verb_run(const Argv& argv) {
     if (world.rank == 0) show_plan(job, workload, flags.json);
     return 0;
   }
-  return play(argv, flags, job, workload, world);
+  return meet_and_play(argv, flags, job, workload, world);
 }
 
 }  // namespace ghostrank

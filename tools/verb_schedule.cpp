@@ -15,7 +15,9 @@
 #include "collectives/render.h"
 #include "profiles/algorithms.h"
 #include "profiles/error.h"
+#include "profiles/machine_memory.h"
 #include "profiles/nccl_graph_file.h"
+#include "tools/bench_table.h"
 #include "tools/counts.h"
 #include "tools/humane.h"
 #include "tools/output_files.h"
@@ -38,7 +40,7 @@ struct ScheduleFlags {
   std::uint32_t element_bytes = 4, credits = 0;
   std::vector<std::string> plugins;
   std::string form, output = "-";
-  bool check = false, count_given = false;
+  bool check = false, count_given = false, root_given = false;
 };
 
 // all-reduce, AllReduce, all_reduce and allreduce are one word.
@@ -134,6 +136,7 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
       "  ghostrank schedule allreduce --ranks 8 --count 8M --export msccl --output ring.xml");
   if (!parse(app, argv)) return false;
   flags.count_given = app.count("--count") > 0;
+  flags.root_given = app.count("--root") > 0;
   return true;
 }
 
@@ -245,8 +248,23 @@ std::unique_ptr<Schedule> make(const Algorithm& row, const Collective& c,
   }
 }
 
+constexpr double kBytesPerExportedStep = 150;    // as text and as what it is made from
+constexpr double kBytesPerCheckedElement = 220;  // of a rank: what it holds, sums that pass it
+constexpr double kWorthSaying = 1e9;             // bytes: it takes a while, too
+
+void say_need(double bytes, const std::string& what) {
+  need_memory(bytes, what, "give fewer --ranks");
+  if (bytes > kWorthSaying)
+    std::fprintf(stderr, "%s takes about %s of memory, and a while\n", what.c_str(),
+                 humane_bytes(bytes).c_str());
+}
+
 void export_all(const Schedule& schedule, const std::string& form, const std::string& output) {
   const Collective& c = schedule.collective();
+  double steps = 0;
+  for (int a = 0; a < schedule.actors(0); ++a) steps += schedule.actor(0, a).steps;
+  say_need(steps * c.size * kBytesPerExportedStep,
+           "--export of " + humane_count(steps * c.size, "step"));
   const std::string name =
       "ghostrank-" + std::string(name_of(c.func)) + "-" + std::to_string(c.size);
   try {
@@ -269,7 +287,11 @@ int prove(const Algorithm& row, Collective c, const Communicator& comm, std::FIL
     c.count = kMaxCheckedCount / 2 + c.count % unit;
   }
   c.counts = shrink(c.counts, kMaxCheckedCount / 2);
-  const CheckReport report = check(*make(row, c, comm));
+  const std::unique_ptr<Schedule> checked = make(row, c, comm);
+  double elements = 0;
+  for (Rank r = 0; r < c.size; ++r) elements += static_cast<double>(work_elements(c, r));
+  say_need(elements * kBytesPerCheckedElement, "--check of " + humane_count(c.size, "rank"));
+  const CheckReport report = check(*checked);
   if (!report.ok) {
     std::fprintf(stderr, "ghostrank: the schedule is wrong: %s\n", report.error.c_str());
     return 1;
@@ -299,11 +321,12 @@ int verb_schedule(const Argv& argv) {
   if (!flags.form.empty() && !flags.json.empty()) throw Error("give either --json or --export");
   if (flags.form.empty() && flags.output != "-")
     throw Error("--output is where --export goes; give --export goal or msccl, or use --json");
-  check_outputs({{"--json", flags.json}, {"--output", flags.form.empty() ? "" : flags.output}});
   const Func func = parse_func(flags.collective);
   if (func == Func::send_recv && flags.ranks < 2) throw Error("send_recv needs two ranks or more");
   if (is_ragged(func) && flags.count_given)
     throw Error(std::string(name_of(func)) + " takes --counts instead of --count");
+  if (flags.root_given && !has_root(func))
+    throw Error("--root: " + std::string(name_of(func)) + " has no root; leave it out");
   const Counts counts = parse_counts(flags.counts, func, flags.ranks);
   Algorithms algorithms;
   for (const std::string& plugin : flags.plugins) algorithms.load_plugin(plugin, ".");
@@ -316,6 +339,7 @@ int verb_schedule(const Argv& argv) {
       func,       flags.ranks, is_ragged(func) ? 0 : flags.count, flags.element_bytes,
       flags.root, counts};
   const Communicator comm = communicator(flags, std::string(row.library));
+  check_outputs({{"--json", flags.json}, {"--output", flags.form.empty() ? "" : flags.output}});
   const std::unique_ptr<Schedule> schedule = make(row, c, comm);
 
   if (!flags.form.empty()) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collectives/agent.h"
+#include "collectives/wire_format.h"
 #include "profiles/algorithms.h"
 #include "profiles/error.h"
 #include "tools/output_files.h"
@@ -35,7 +36,8 @@ struct Scheme {
   bool agents = false;
   std::vector<Operation> operations;
   std::size_t helpers = 0;
-  std::optional<Survives> survives;  // of schemes that send packets
+  std::string wire_format, p4_program;  // of its packets, of its switches; empty: none of its own
+  std::optional<Survives> survives;     // of schemes that send packets
 };
 
 // What the agents of a communicator make of a call with every type.
@@ -111,6 +113,8 @@ void add_row(const Algorithm& row, Scheme& scheme) {
   }
   scheme.operations.push_back(ask(*ends, row.func));
   scheme.helpers = ends->helpers().size();
+  if (ends->wire_format()) scheme.wire_format = ends->wire_format()->name();
+  scheme.p4_program = ends->p4_program();
   if (sends_packets(*ends, scheme.operations.back())) scheme.survives = ends->survives();
 }
 
@@ -156,9 +160,14 @@ std::string survives_text(const Scheme& scheme) {
 std::string table_of(const std::vector<Scheme>& schemes) {
   Table table{{{"scheme"}, {"by"}, {"operations"}, {"types"}, {"fabrics"}, {"packets survive"}},
               {}};
-  std::string refusals;
+  std::string refusals, bundles;
   for (const Scheme& s : schemes) {
     const std::string name = s.library + "/" + s.name;
+    if (!s.wire_format.empty())
+      bundles +=
+          "  " + name + "'s packets have a wire format of their own: " + s.wire_format + "\n";
+    if (!s.p4_program.empty())
+      bundles += "  " + name + "'s switch is played by a P4 program: " + s.p4_program + "\n";
     const std::string fabrics = joined(kFabrics, [](std::string_view f) { return f; });
     // Operations with the same types share a line.
     std::vector<std::pair<std::string, std::string>> lines;  // types, operations
@@ -179,7 +188,8 @@ std::string table_of(const std::vector<Scheme>& schemes) {
       table.rows.push_back({i == 0 ? name : "", i == 0 ? by : "", lines[i].second, lines[i].first,
                             i == 0 ? fabrics : "", i == 0 ? survives_text(s) : ""});
   }
-  return render(table) + (refusals.empty() ? "" : "\n" + refusals);
+  if (!bundles.empty()) bundles = "\n" + bundles;
+  return render(table) + bundles + (refusals.empty() ? "" : "\n" + refusals);
 }
 
 std::string json_of(const std::vector<Scheme>& schemes) {
@@ -188,6 +198,8 @@ std::string json_of(const std::vector<Scheme>& schemes) {
     ordered_json one{{"library", s.library}, {"name", s.name}};
     one["kind"] = s.agents ? "agents" : "schedule";
     one["helpers"] = s.helpers;
+    if (!s.wire_format.empty()) one["wire_format"] = s.wire_format;
+    if (!s.p4_program.empty()) one["p4_program"] = s.p4_program;
     for (const Operation& o : s.operations) {
       ordered_json types = ordered_json::array(), refused = ordered_json::array();
       for (const DataType t : o.served) types.push_back(name_of(t));

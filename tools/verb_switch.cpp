@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -85,14 +86,18 @@ bool read_run_flags(const Argv& argv, RunFlags& flags) {
   return parse(app, argv);
 }
 
-// What is written must be read by nobody, and written once.
-void check_files(const std::vector<PortName>& ports) {
+// What is written must be read by nobody, and written once; an interface is one port.
+void check_ports(const std::vector<PortName>& ports) {
   std::set<std::filesystem::path> in, out;
+  std::set<std::string> interfaces;
   const auto plain = [](const std::string& file) {
     return std::filesystem::absolute(file).lexically_normal();
   };
   for (const PortName& port : ports) {
     if (!port.in.empty()) in.insert(plain(port.in));
+    if (!port.interface.empty() && !interfaces.insert(port.interface).second)
+      throw Error("--ports: " + port.interface +
+                  " is named twice; a frame would come in by both: name each interface once");
   }
   for (const PortName& port : ports) {
     if (port.out.empty() || std::filesystem::is_character_file(port.out)) continue;
@@ -109,7 +114,7 @@ bool on_files(const std::vector<PortName>& ports) {
   for (const PortName& port : ports) files += port.interface.empty();
   if (files != 0 && files != ports.size())
     throw Error("--ports names interfaces and files; a switch has one or the other");
-  check_files(ports);
+  check_ports(ports);
   return files != 0;
 }
 
@@ -192,15 +197,26 @@ void run_dpdk_switch(const RunFlags& flags) {
                  {seconds_since(began), spins ? 0 : sw.processor_seconds()});
 }
 
+// Returns why it ended where it was not stopped; what it has counted by then is still shown.
+std::optional<Error> play_until_gone(const std::function<void()>& play) {
+  try {
+    play();
+  } catch (const std::system_error& error) {
+    return Error(error.what(), ErrorKind::environment);
+  }
+  return std::nullopt;
+}
+
 void run_compiled_switch(const RunFlags& flags, const std::vector<PortName>& ports, bool files) {
   CompiledSwitch sw(read_switch_plan(flags.plan, static_cast<int>(ports.size())));
   RunningCompiled running(sw, stop_requested);
   const auto began = std::chrono::steady_clock::now();
   const double processor = processor_seconds();
+  std::optional<Error> ended;
   try {
     const auto frames = files ? open_files(ports) : open_interfaces(ports);
     ControlSocket control(flags, running);
-    run(sw, *frames, control.watches(), stop_requested);
+    ended = play_until_gone([&] { run(sw, *frames, control.watches(), stop_requested); });
   } catch (const std::system_error& error) {
     throw Error(error.what(), ErrorKind::environment);
   } catch (const std::runtime_error& error) {
@@ -208,6 +224,7 @@ void run_compiled_switch(const RunFlags& flags, const std::vector<PortName>& por
   }
   write_counters(flags, "compiled switch", running,
                  {seconds_since(began), processor_seconds() - processor});
+  if (ended) throw Error(*ended);
 }
 
 void run_on_cores(const RunFlags& flags, const std::vector<PortName>& ports) {
@@ -217,9 +234,10 @@ void run_on_cores(const RunFlags& flags, const std::vector<PortName>& ports) {
   try {
     SwitchOnCores sw(plan, ports, flags.cores, stop_requested);
     ControlSocket control(flags, sw);
-    sw.run(control.watches());
+    const std::optional<Error> ended = play_until_gone([&] { sw.run(control.watches()); });
     write_counters(flags, "compiled switch on " + std::to_string(flags.cores) + " cores", sw,
                    {seconds_since(began), processor_seconds() - processor});
+    if (ended) throw Error(*ended);
   } catch (const std::system_error& error) {
     throw Error(error.what(), ErrorKind::environment);
   } catch (const std::invalid_argument& error) {

@@ -108,13 +108,16 @@ class AgentHost::Lent final : public Io {
   AgentHost& host_;
   State& state_;
   Moment now_;
-  RankTensor nothing_{nullptr, Func::all_reduce, 1};
+  RankTensor nothing_{nullptr, Func::all_reduce, 1, 0, std::nullopt};
 };
 
-AgentHost::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t element)
+AgentHost::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t element, Rank position,
+                                  const std::optional<TensorContent>& content)
     : data_(data),
       input_(func == Func::all_to_all || func == Func::all_to_all_v ? Buffer::input : Buffer::work),
-      element_(element) {}
+      element_(element),
+      position_(position),
+      content_(content) {}
 
 std::span<const std::byte> AgentHost::RankTensor::read(std::uint64_t first,
                                                        std::uint64_t elements) {
@@ -127,6 +130,10 @@ std::span<const std::byte> AgentHost::RankTensor::read(std::uint64_t first,
 void AgentHost::RankTensor::write(std::uint64_t first, std::span<const std::byte> elements) {
   if (!data_ || elements.empty()) return;
   data_->write({first, elements.size() / element_, Buffer::work}, elements.data(), Combine::copy);
+}
+
+bool AgentHost::RankTensor::nonzero(std::uint64_t first, std::uint64_t elements) {
+  return content_ ? content_->nonzero(position_, first, elements) : elements > 0;
 }
 
 AgentHost::AgentHost(const Cluster& cluster, const std::vector<Rank>& ranks,
@@ -180,11 +187,13 @@ void AgentHost::tell(State& s, Moment at, const Tell& what) {
 }
 
 void AgentHost::on_call(AgentAddress who, const Collective& collective, DataType type,
-                        Flight& flight, RankData* data, Moment at) {
+                        const std::optional<TensorContent>& content, Flight& flight, RankData* data,
+                        Moment at) {
   State& s = state_of(who);
-  const Call call{s.calls++, collective, type};
+  const Call call{s.calls++, collective, type, content ? content->sparsity() : Sparsity{}};
   s.open.push_back(std::make_unique<OpenCall>(
-      OpenCall{call.number, &flight, RankTensor(data, collective.func, collective.element_bytes)}));
+      OpenCall{call.number, &flight,
+               RankTensor(data, collective.func, collective.element_bytes, s.position, content)}));
   tell(s, at, [&](Io& io) { s.agent->on_call(io, call); });
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -70,9 +71,11 @@ class AgentHost {
   void clear();  // between segments
   bool serves() const { return !cluster_.schemes().empty(); }
 
-  // A rank's program has come to a call of a scheme. `data`: null where there is none.
-  void on_call(AgentAddress who, const Collective& collective, DataType type, Flight& flight,
-               RankData* data, Moment at);
+  // A rank's program has come to a call of a scheme. `content`: of what is reduced, where it is
+  // known. `data`: null where there is none.
+  void on_call(AgentAddress who, const Collective& collective, DataType type,
+               const std::optional<TensorContent>& content, Flight& flight, RankData* data,
+               Moment at);
   void on_note(AgentAddress who, Party from, const Note& note, Moment at);
   void on_timer(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at);
   // Ways have room again, perhaps.
@@ -82,14 +85,18 @@ class AgentHost {
  private:
   class RankTensor final : public Tensor {
    public:
-    RankTensor(RankData* data, Func func, std::uint32_t element);
+    RankTensor(RankData* data, Func func, std::uint32_t element, Rank position,
+               const std::optional<TensorContent>& content);
     std::span<const std::byte> read(std::uint64_t first, std::uint64_t elements) override;
     void write(std::uint64_t first, std::span<const std::byte> elements) override;
+    bool nonzero(std::uint64_t first, std::uint64_t elements) override;
 
    private:
     RankData* data_;
     Buffer input_;  // where what the rank gives lies
     std::uint32_t element_;
+    Rank position_;
+    std::optional<TensorContent> content_;
     std::vector<std::byte> copy_;
   };
   struct OpenCall {

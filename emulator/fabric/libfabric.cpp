@@ -12,16 +12,19 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
+#include "emulator/signals_blocked.h"
 #include "profiles/error.h"
 
 namespace {
 
 using ghostrank::Error;
 using ghostrank::ErrorKind;
+using ghostrank::SignalsBlocked;
 
 constexpr const char* kLibrary = "libfabric.so.1";
 
-// What these signals do is ours to say, whatever a library sets as it is loaded.
+// What these signals do is ours to say, whatever a library sets as it is loaded; one that comes
+// meanwhile would end the process as that library sees fit, and waits.
 class KeepSignals {
  public:
   KeepSignals() {
@@ -34,6 +37,7 @@ class KeepSignals {
   KeepSignals& operator=(const KeepSignals&) = delete;
 
  private:
+  const SignalsBlocked blocked_;
   static constexpr std::array kKept{SIGINT, SIGTERM, SIGILL, SIGABRT, SIGBUS, SIGSEGV};
   std::array<struct sigaction, kKept.size()> before_{};
 };

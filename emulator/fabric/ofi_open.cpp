@@ -72,10 +72,17 @@ Info best_of(const Info& list, const std::string& provider) {
   return Info(best != nullptr ? fi_dupinfo(best) : nullptr);
 }
 
+// A process must not die of what others send to its ports.
+std::string why_unsafe(std::string_view provider) {
+  if (provider.find("ofi_rxd") == std::string_view::npos) return "";
+  return "a few stray datagrams end the process";
+}
+
 std::string offered_here() {
   std::vector<std::string> names;
   std::string text;
   for (const FabricProvider& p : list_ofi_providers()) {
+    if (!p.unsafe.empty()) continue;
     if (std::find(names.begin(), names.end(), p.name) != names.end()) continue;
     text += (names.empty() ? "" : ", ") + p.name;
     names.push_back(p.name);
@@ -106,6 +113,11 @@ Info select(const std::string& provider, const EndpointBinding& binding, bool re
   if (!info)
     throw_unusable(provider, binding, "no reliable datagram endpoint",
                    status != 0 ? status : -FI_ENODATA);
+  const std::string name = info->fabric_attr->prov_name;
+  if (const std::string why = why_unsafe(name); !why.empty())
+    throw Error("libfabric provider '" + name + "' is not offered: " + why + "; choose one of " +
+                    offered_here() + " with fabric.provider",
+                ErrorKind::environment);
   if (registered) info->mode |= FI_LOCAL_MR;
   return info;
 }
@@ -268,6 +280,7 @@ std::vector<FabricProvider> list_ofi_providers() {
     p.fabric = i->fabric_attr->name != nullptr ? i->fabric_attr->name : "";
     p.domain = i->domain_attr->name != nullptr ? i->domain_attr->name : "";
     p.waitable = known_waitable(p.name);
+    p.unsafe = why_unsafe(p.name);
     const bool seen = std::any_of(found.begin(), found.end(), [&](const FabricProvider& other) {
       return other.name == p.name && other.fabric == p.fabric && other.domain == p.domain;
     });

@@ -60,6 +60,7 @@ std::unique_ptr<NetworkFabric> open_fabric(FabricKind kind, const FabricOptions&
 struct FabricProvider {
   std::string name, version, fabric, domain;
   bool waitable = false;  // there is something to block on until a message arrives
+  std::string unsafe;     // why it is not offered; empty: it is
 };
 std::vector<FabricProvider> list_fabric_providers(FabricKind kind);
 

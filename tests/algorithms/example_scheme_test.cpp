@@ -1,20 +1,27 @@
-// The example of a scheme with agents, proved for more than a plugin is when it is loaded.
+// The examples of schemes with agents, proved for more than a plugin is when it is loaded.
+#include <functional>
+
 #include <gtest/gtest.h>
 
 #include "collectives/agent_checker.h"
+#include "collectives/wire_format.h"
 #include "profiles/algorithms.h"
 
 namespace ghostrank {
 namespace {
 
-std::unique_ptr<Ends> packet_server(int size) {
+std::unique_ptr<Ends> example(const char* name, int size) {
   static const Algorithms* const kAlgorithms = [] {
     auto* algorithms = new Algorithms;
     algorithms->load_plugin(GHOSTRANK_SERVER_PLUGIN, ".");
+    algorithms->load_plugin(GHOSTRANK_SPARSE_PLUGIN, ".");
+    algorithms->load_plugin(GHOSTRANK_SLOTS_PLUGIN, ".");
     return algorithms;
   }();
-  return kAlgorithms->find("mine", Func::all_reduce, "packet-server")->ends(size, {});
+  return kAlgorithms->find("mine", Func::all_reduce, name)->ends(size, {});
 }
+
+std::unique_ptr<Ends> packet_server(int size) { return example("packet-server", size); }
 
 Collective all_reduce(int size, std::uint64_t count) {
   return {Func::all_reduce, size, count, 4, 0};
@@ -70,6 +77,113 @@ TEST(PacketServer, GoesOnWhereNumbersOfCallsWrap) {
   const AgentReport report =
       check(*packet_server(4), calls, {.misfortunes = {0.1, 0.1, 0.1, 0.1}, .overlap = 2});
   EXPECT_TRUE(report.ok) << report.error;
+}
+
+TEST(SparseServer, SumsWhateverBlocksRanksHoldForHundredsOfSeeds) {
+  for (int size = 1; size <= 8; ++size) {
+    const auto ends = example("sparse-server", size);
+    for (const std::uint64_t count : {0, 1, 255, 257, 5000}) {
+      const AgentProof proof = prove(*ends, all_reduce(size, count), 50);
+      EXPECT_TRUE(proof.report.ok)
+          << size << " ranks, count " << count << ": " << proof.report.error;
+    }
+  }
+}
+
+TEST(SparseServer, SendsWhatIsNotZeroAlone) {
+  const auto ends = example("sparse-server", 4);
+  std::vector<Call> calls = calls_like(all_reduce(4, 100 * 256), DataType::int32, 1);
+  const auto events = [&](Sparsity sparsity) {
+    calls[0].sparsity = sparsity;
+    const AgentReport report = check(*ends, calls);
+    EXPECT_TRUE(report.ok) << report.error;
+    return report.events;
+  };
+  // A call and an end for each rank each way; up n d blocks, down n u blocks.
+  EXPECT_EQ(events({0.1, 256, Overlap::all}), 4u + 8u + 4 * 10 + 4 * 10);
+  EXPECT_EQ(events({0.1, 256, Overlap::none}), 4u + 8u + 4 * 10 + 4 * 40);
+  EXPECT_EQ(events({}), 4u + 8u + 4 * 100 + 4 * 100);
+}
+
+TEST(SlotSum, SumsRightAndHoldsItsClaims) {
+  for (int size = 1; size <= 8; ++size)
+    for (const std::uint64_t count : {0, 1, 256, 257, 5000}) {
+      const AgentProof proof = prove(*example("slot-sum", size), all_reduce(size, count), 60);
+      EXPECT_TRUE(proof.report.ok) << size << " ranks: " << proof.report.error;
+      EXPECT_EQ(proof.refused, "its switch adds int32 alone");
+    }
+  const auto calls = calls_like(all_reduce(3, 5000), DataType::int32, 4);
+  for (const Claim& claim : check_claims(*example("slot-sum", 3), calls, 100)) {
+    EXPECT_EQ(claim.holds(), claim.misfortune != "reordering") << claim.text();
+    EXPECT_EQ(claim.claimed, claim.holds());
+  }
+}
+
+// Its packets as on the wire: big-endian.
+TEST(SlotSum, WritesWhatASwitchReads) {
+  const auto ends = example("slot-sum", 2);
+  const WireFormat& format = *ends->wire_format();
+  const std::int32_t element = -2;
+  const auto content = std::as_bytes(std::span(&element, 1));
+  const Note note{.call = 0x01020304, .index = 5, .elements = 1, .content = content};
+  std::vector<std::byte> packet(note_bytes(note, ends->overhead_bytes())), store;
+  format.encode(note, packet);
+  const std::vector<unsigned> expected{0x51, 0xc0, 0, 5, 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xfe};
+  ASSERT_EQ(packet.size(), expected.size());
+  for (std::size_t i = 0; i < packet.size(); ++i)
+    EXPECT_EQ(std::to_integer<unsigned>(packet[i]), expected[i]) << i;
+  const std::optional<Note> read = format.decode(packet, store);
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(std::ranges::equal(read->content, content));
+  packet[1] = std::byte{0};
+  EXPECT_FALSE(format.decode(packet, store));
+}
+
+// The same scheme with a wire format that makes a mistake.
+class Careless final : public Ends, private WireFormat {
+ public:
+  using Spoil = std::function<void(Note&)>;
+  explicit Careless(Spoil spoil)
+      : Ends(3), ends_(example("slot-sum", 3)), spoil_(std::move(spoil)) {}
+  std::vector<Helper> helpers() const override { return ends_->helpers(); }
+  std::unique_ptr<Agent> agent(Party party) const override { return ends_->agent(party); }
+  std::vector<Edge> traffic(const Call& call) const override { return ends_->traffic(call); }
+  std::uint64_t overhead_bytes() const override { return ends_->overhead_bytes(); }
+  const WireFormat* wire_format() const override { return this; }
+
+ private:
+  std::string_view name() const override { return "careless"; }
+  void encode(const Note& note, std::span<std::byte> packet) const override {
+    ends_->wire_format()->encode(note, packet);
+  }
+  std::optional<Note> decode(std::span<const std::byte> packet,
+                             std::vector<std::byte>& store) const override {
+    auto note = ends_->wire_format()->decode(packet, store);
+    if (!spoil_) return std::nullopt;
+    if (note) spoil_(*note);
+    return note;
+  }
+
+  std::unique_ptr<Ends> ends_;
+  Spoil spoil_;
+};
+
+TEST(AgentChecker, NamesWhatAWireFormatDoesNotBringAcross) {
+  const auto calls = calls_like(all_reduce(3, 300), DataType::int32, 1);
+  const auto found = [&](Careless::Spoil spoil) { return check(Careless(spoil), calls).error; };
+  const auto says = [](const std::string& text, std::string_view part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  EXPECT_EQ(found([](Note&) {}), "");
+  says(found(nullptr), "careless does not bring across: it is not recognised");
+  says(found([](Note& n) { n.index ^= 1; }), "with another tag, call, index");
+  says(found([](Note& n) { --n.call; }), "with another tag, call, index");
+  says(found([](Note& n) { --n.elements; }), "has another length");
+  says(found([](Note& n) { n.content = n.content.first(4); }), "of another length than its");
+  says(found([](Note& n) { n.words = n.content.first(4); }), "has another length");
+  static std::vector<std::byte> zeros(4096);
+  says(found([](Note& n) { n.content = std::span(zeros).first(n.content.size()); }),
+       "with other content");
 }
 
 }  // namespace

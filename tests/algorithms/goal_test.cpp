@@ -179,6 +179,7 @@ void expect_whole(const Schedule& schedule, const std::string& what) {
 
 TEST(Goal, OfEveryAlgorithmMatchesAndEndsWithAllData) {
   for (const Algorithm& row : registry()) {
+    if (row.ends) continue;
     int written = 0;
     for (const int size : {1, 2, 5, 8}) {
       if (row.func == Func::send_recv && size == 1) continue;

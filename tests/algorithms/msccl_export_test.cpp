@@ -1,5 +1,7 @@
 // Every schedule of the registry, written as an MSCCL file and read again, sends the same messages
 // on every connection and is still proved.
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
@@ -62,8 +64,15 @@ std::string test_name(const ::testing::TestParamInfo<Algorithm>& row) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, MscclExport,
-                         ::testing::ValuesIn(registry().begin(), registry().end()), test_name);
+std::vector<Algorithm> rows_with_schedules() {
+  std::vector<Algorithm> rows;
+  std::ranges::copy_if(registry(), std::back_inserter(rows),
+                       [](const Algorithm& row) { return static_cast<bool>(row.make); });
+  return rows;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, MscclExport, ::testing::ValuesIn(rows_with_schedules()),
+                         test_name);
 
 TEST(MscclExportOf, ASlicedRingWithChannelsKeepsSlicesAndChannels) {
   Communicator comm;

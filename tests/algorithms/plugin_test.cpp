@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/agent.h"
+#include "emulator/cluster.h"
 #include "profiles/algorithms.h"
 #include "profiles/error.h"
 #include "tests/emulator/support.h"
@@ -71,12 +72,100 @@ TEST(Plugin, WithARowThatIsAScheduleAndAgentsAtOnceIsRefused) {
       << error_of(GHOSTRANK_BOTH_PLUGIN);
 }
 
+TEST(Plugin, BringsACompressor) {
+  Algorithms algorithms;
+  const std::size_t built_in = algorithms.compressors().size();
+  algorithms.load_plugin(GHOSTRANK_COMPRESSOR_PLUGIN, ".");
+  ASSERT_EQ(algorithms.compressors().size(), built_in + 1);
+  EXPECT_EQ(algorithms.compressors().back()->name, "eight-bits");
+  try {
+    algorithms.load_plugin(GHOSTRANK_COMPRESSOR_PLUGIN, ".");
+    FAIL() << "its name is taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("there is a compressor 'eight-bits' already"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Plugin, WithAWrongCompressorIsRefusedWithWhatItDoes) {
+  const std::string error = error_of(GHOSTRANK_WRONG_COMPRESSOR_PLUGIN);
+  EXPECT_NE(error.find("the compressor 'first' is wrong: element 1 is 0.0"), std::string::npos)
+      << error;
+  EXPECT_NE(error.find("more than error() allows"), std::string::npos) << error;
+}
+
 TEST(Plugin, BringsASchemeWithAgents) {
   Algorithms algorithms;
   algorithms.load_plugin(GHOSTRANK_SERVER_PLUGIN, ".");
   const Algorithm& row = algorithms.resolve("mine", Func::all_reduce, "packet-server");
   EXPECT_FALSE(row.make);
   EXPECT_EQ(row.ends(5, {})->helpers().size(), 1U);
+}
+
+TEST(Plugin, BringsARouting) {
+  Algorithms algorithms;
+  algorithms.load_plugin(GHOSTRANK_ROUTING_PLUGIN, ".");
+  const Routing& row = *algorithms.routings().back();
+  EXPECT_EQ(row.name, "by-source");
+  // Seven nodes, a NIC each, on three leaves with two spines: a shift of one.
+  testing::SmallJob job(7, 1, FabricKind::virtual_time);
+  job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
+  job.spec.cluster.topology.leaves = 7;
+  job.spec.cluster.topology.spines = 2;
+  job.spec.cluster.topology.routing = &row;
+  const Result result = job.collective(Func::all_reduce, 700).run();
+  ASSERT_TRUE(result.network);
+  EXPECT_EQ(result.network->routing, "by-source");
+  for (const LinkLoad& load : result.network->hottest) {
+    if (!load.link.starts_with("leaf")) continue;
+    const bool even = (load.link[4] - '0') % 2 == 0;
+    EXPECT_EQ(load.link.substr(6), even ? "spine0" : "spine1");
+  }
+}
+
+TEST(Plugin, BringsAPlacementOfServers) {
+  const auto beside = [](const char* name) {
+    Algorithms algorithms;
+    algorithms.load_plugin(GHOSTRANK_SERVER_PLUGIN, ".");
+    algorithms.load_plugin(GHOSTRANK_PLACEMENT_PLUGIN, ".");
+    testing::SmallJob job(4, 1, FabricKind::virtual_time);
+    for (const ServerPlacement* row : algorithms.placements())
+      if (row->name == name) job.spec.cluster.servers.placement = row;
+    job.spec.cluster.servers.colocated = !job.spec.cluster.servers.placement->machines;
+    job.spec.cluster.servers.count = 1;
+    job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+    job.spec.collectives.allreduce = "mine/packet-server";
+    job.workload.groups = {{0, {2, 3}}, {0, {0, 1}}};
+    const Cluster cluster(job.spec, job.collective(Func::all_reduce, 7).workload, 1);
+    std::vector<int> nodes;
+    for (const SchemeUse& use : cluster.schemes())
+      nodes.push_back(cluster.place(use.first_helper).node);
+    return nodes;
+  };
+  EXPECT_EQ(beside("dedicated"), (std::vector<int>{4, 4}));
+  EXPECT_EQ(beside("colocated"), (std::vector<int>{0, 0}));
+  EXPECT_EQ(beside("mixed"), (std::vector<int>{4, 0}));
+  EXPECT_EQ(beside("near"), (std::vector<int>{2, 1}));
+}
+
+TEST(Plugin, WithAWrongRoutingOrPlacementIsRefusedWithWhatItChose) {
+  EXPECT_NE(
+      error_of(GHOSTRANK_WRONG_ROUTING_PLUGIN).find("the routing 'from-one' chose way 1 of 1"),
+      std::string::npos)
+      << error_of(GHOSTRANK_WRONG_ROUTING_PLUGIN);
+  EXPECT_NE(error_of(GHOSTRANK_FICKLE_ROUTING_PLUGIN)
+                .find("the routing 'fickle' chose two ways for the same flow"),
+            std::string::npos)
+      << error_of(GHOSTRANK_FICKLE_ROUTING_PLUGIN);
+  EXPECT_NE(error_of(GHOSTRANK_TAKEN_ROUTING_PLUGIN)
+                .find("there is a routing 'ecmp' already; rename one of them"),
+            std::string::npos)
+      << error_of(GHOSTRANK_TAKEN_ROUTING_PLUGIN);
+  EXPECT_NE(
+      error_of(GHOSTRANK_WRONG_PLACEMENT_PLUGIN).find("the placement 'nowhere' chose node 3 of 3"),
+      std::string::npos)
+      << error_of(GHOSTRANK_WRONG_PLACEMENT_PLUGIN);
 }
 
 TEST(Plugin, ThatIsNoneIsRefused) {

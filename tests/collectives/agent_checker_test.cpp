@@ -196,6 +196,16 @@ TEST(AgentChecker, BoundsASchemeThatNeverEnds) {
   EXPECT_SAYS(error, "server 3: still busy after 10000 events; no call is open");
 }
 
+TEST(AgentChecker, PlaysSparseTensorsWhereTheSchemeTakesThem) {
+  const Collective sum = call_of(Func::all_reduce, 4, 300);
+  EXPECT_SAYS(prove(Direct(4, Mistake::takes_zeros_for_all), sum, 30).report.error,
+              "wrong content at");
+  EXPECT_SAYS(prove(Direct(4, Mistake::refuses_zeros), sum, 30).report.error, "");
+  EXPECT_TRUE(prove(Direct(4, Mistake::refuses_zeros), sum, 30).report.ok);
+  const Collective gather = call_of(Func::all_gather, 4, 300);
+  EXPECT_TRUE(prove(Direct(4, Mistake::takes_zeros_for_all), gather, 30).report.ok);
+}
+
 TEST(AgentChecker, NamesWhoThrows) {
   EXPECT_SAYS(found(Direct(3, Mistake::throws)), "rank 1 throws: out of ideas");
 }

@@ -36,6 +36,8 @@ enum class Mistake {
   forgets_the_timer,
   mixes_up_calls,
   chatters,
+  takes_zeros_for_all,
+  refuses_zeros,
 };
 
 // Every rank sends what it has to those who need it, as reliable notes; serves every function.
@@ -110,6 +112,7 @@ class Direct final : public Ends {
   }
   std::uint64_t overhead_bytes() const override { return 8; }
   std::string refuses(const Call& call) const override {
+    if (mistake_ == Mistake::refuses_zeros && call.sparsity.density < 1) return "no zeros";
     return call.collective.func == Func::all_reduce && call.type == DataType::uint8 ? "no uint8"
                                                                                     : "";
   }
@@ -157,6 +160,12 @@ class Direct final : public Ends {
         if (mistake_ == Mistake::keeps_what_was_read) io.tensor(number).read(0, 0);
         if (mistake_ == Mistake::sends_half_the_content)
           note.content = note.content.first(note.content.size() / 2);
+        std::vector<std::byte> zeros;
+        if (mistake_ == Mistake::takes_zeros_for_all && t.count > 0 &&
+            !io.tensor(number).nonzero(t.source, 1)) {
+          zeros.resize(note.content.size());
+          note.content = zeros;
+        }
         const bool sent = io.send(t.to, note, Carriage::reliable);
         if (!sent && mistake_ != Mistake::forgets_what_was_refused) break;
         out_.pop_front();

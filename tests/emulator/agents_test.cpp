@@ -2,6 +2,7 @@
 // beside ranks and on servers, losses, and calls that do not fit.
 #include <gtest/gtest.h>
 
+#include "collectives/routing.h"
 #include "profiles/algorithms.h"
 #include "profiles/error.h"
 #include "tests/emulator/support.h"
@@ -11,11 +12,19 @@ namespace {
 
 using testing::SmallJob;
 
+// Loaded, and so proved, once.
+std::shared_ptr<const Algorithms> agents_plugin() {
+  static const auto kOwn = [] {
+    auto own = std::make_shared<Algorithms>();
+    own->load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
+    return std::shared_ptr<const Algorithms>(std::move(own));
+  }();
+  return kOwn;
+}
+
 SmallJob agents_job(const std::string& scheme, FabricKind kind, int nodes = 3, int gpus = 2) {
   SmallJob job(nodes, gpus, kind);
-  Algorithms algorithms;
-  algorithms.load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
-  job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+  job.spec.collectives.own = agents_plugin();
   job.spec.collectives.allreduce = "test/" + scheme;
   job.spec.cluster.nic = {100e9, 5 * kPicosPerMicro};
   job.spec.cluster.servers.count = 2;
@@ -69,6 +78,18 @@ TEST(Agents, TakeTheTimeOfTheirLinksAndProcessors) {
   EXPECT_NEAR(job.run().iterations.at(0).seconds, expected, expected * 1e-3);
 }
 
+// The server tells eight ranks in one copy, which takes its NIC once: the plan's least is not above
+// what is played, and not below what the ranks themselves send.
+TEST(Agents, TakeNoLessThanThePlanSays) {
+  SmallJob job = agents_job("at-server", FabricKind::virtual_time, 8, 1);
+  job.spec.run.iterations = 1;
+  job.spec.cluster.servers.nic.rate_bps = 0;
+  job.collective(Func::all_reduce, 1'000'000);
+  const double least = plan_traffic(job.spec, job.workload).step_seconds_at_least;
+  EXPECT_LE(least, job.run().iterations.at(0).seconds);
+  EXPECT_GE(least, 4e6 * 8 / 100e9);
+}
+
 TEST(Agents, FallAlikeForEveryNumberOfShards) {
   for (const double loss : {0.0, 0.05}) {
     SmallJob job = agents_job("in-packets", FabricKind::virtual_time, 8, 1);
@@ -93,6 +114,40 @@ TEST(Agents, SurviveLossesMadeOnPurpose) {
     EXPECT_EQ(result.verify->wrong_elements, 0u);
     EXPECT_EQ(result.verify->checked_elements, 3u * 6u * 30'500u);
     EXPECT_GT(result.messages_per_iteration, plan_traffic(job.spec, job.workload).wire_messages);
+  }
+}
+
+// Each node on a leaf of its own: what a server tells all ranks goes up once and down to each.
+TEST(Agents, TellManyWithOneCopyOnTheLinksThatAreCommon) {
+  SmallJob job = agents_job("at-server", FabricKind::virtual_time, 4, 1);
+  job.spec.cluster.servers.count = 1;
+  job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
+  job.spec.cluster.topology.leaves = 5;
+  job.spec.cluster.topology.spines = 1;
+  job.collective(Func::all_reduce, 1000);
+  const Result result = job.run();
+  ASSERT_TRUE(result.network);
+  EXPECT_EQ(result.network->tiers[1].bytes, result.wire_bytes_per_iteration);
+  EXPECT_EQ(result.network->tiers[0].bytes, result.wire_bytes_per_iteration * 5 / 8);
+  EXPECT_EQ(result.network->tiers[0].messages, 5);
+}
+
+TEST(Agents, OverLinksAreAlikeForEveryNumberOfShards) {
+  for (const char* scheme : {"at-server", "in-packets"}) {
+    for (const Routing& routing : routings()) {
+      SCOPED_TRACE(std::string(scheme) + ", " + std::string(routing.name));
+      SmallJob job = agents_job(scheme, FabricKind::virtual_time, 6, 1);
+      job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
+      job.spec.cluster.topology.leaves = 4;
+      job.spec.cluster.topology.spines = 3;
+      job.spec.cluster.topology.oversubscription = 3;
+      job.spec.cluster.topology.routing = &routing;
+      job.spec.fabric.packets.reordering = 0.1;
+      job.spec.run.verify = true;
+      job.collective(Func::all_reduce, 3000).collective(Func::all_reduce, 3000);
+      EXPECT_EQ(job.run().verify->wrong_elements, 0u);
+      testing::expect_alike_with_shards(job, {3});
+    }
   }
 }
 

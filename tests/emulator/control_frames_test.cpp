@@ -2,18 +2,28 @@
 // bytes takes no more memory than they do.
 #include "emulator/control_frames.h"
 
+#include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include "emulator/control.h"
+#include "emulator/control_meet.h"
+
 // Of this thread, since the test began to look.
 static thread_local std::size_t allocated_bytes = 0;
+// Threads other than the test's get no memory.
+static std::atomic<bool> others_starve{false};
+static thread_local bool is_other = true;
 
 void* operator new(std::size_t bytes) {
   allocated_bytes += bytes;
+  if (others_starve && is_other) throw std::bad_alloc();
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
@@ -87,6 +97,31 @@ TEST(SendQueue, TakesTheEndOfTheRunAndARoundThatIsOwedWhenItIsFull) {
   while (!queue.empty()) queue.sent(queue.front().size());
   EXPECT_FALSE(queue.holds_gathered());
   EXPECT_TRUE(queue.push(frame_of(FrameType::publish, kMaxFrameBytes - 1)));
+}
+
+// Both control threads are starved; the one whose heartbeat is due first ends the run.
+TEST(Control, EndsTheRunWhenItsThreadGetsNoMemory) {
+  is_other = false;
+  World world;
+  world.size = 2;
+  world.listener = std::make_shared<Socket>(listen_at(world));
+  world.master_port = port_of(*world.listener);
+  World second = world;
+  second.rank = 1;
+  second.listener.reset();
+  std::unique_ptr<Control> other;
+  std::thread met([&] { other = Control::meet(second); });
+  const auto control = Control::meet(world);
+  met.join();
+  std::atomic<int> woken{0};
+  control->on_stop([&] { ++woken; });
+  other->on_stop([&] { ++woken; });
+  others_starve = true;
+  for (int naps = 0; naps < 5000 && woken < 2; ++naps) usleep(1000);
+  others_starve = false;
+  EXPECT_EQ(woken, 2);
+  EXPECT_EQ(control->stop() == Stop::machine || other->stop() == Stop::machine, true);
+  EXPECT_NE(control->stop_reason(), "");
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ Outcome shell(const std::string& command) {
 TEST(Signal, EndsAProcessThatStillWaitsForOthers) {
   const std::string job = ::testing::TempDir() + "ghostrank_signal.yaml";
   std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
-                        "[10]}]}\nfabric: {kind: ofi}\n";
+                        "[10]}]}\ncluster: {nodes: 2}\nfabric: {kind: ofi}\n";
   for (const auto& [name, number] : {std::pair{"INT", SIGINT}, std::pair{"TERM", SIGTERM}}) {
     const Outcome outcome = shell("RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
                                   std::to_string(20000 + getpid() % 10000) +
@@ -52,6 +52,63 @@ TEST(Signal, EndsAProcessThatStillWaitsForOthers) {
                                   GHOSTRANK_BINARY + " run " + job);
     EXPECT_EQ(outcome.status, 128 + number) << outcome.said;
     EXPECT_EQ(outcome.said, "");
+  }
+  std::filesystem::remove(job);
+}
+
+// As a terminal does it: to all processes at once, whatever they are about.
+TEST(Signal, AtAnyMomentOfTheStartGivesItsStatus) {
+  const std::string job = ::testing::TempDir() + "ghostrank_signal_early.yaml";
+  std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                        "[1000], forward_us: 20000}]}\ncluster: {nodes: 2, gpus_per_node: 1, "
+                        "nics_per_node: 1}\nfabric: {kind: ofi}\nscale: {dilation: 1}\n"
+                        "run: {iterations: 1000}\n";
+  for (int i = 0; i < 8; ++i) {
+    const std::string port = std::to_string(30000 + (getpid() * 8 + i) % 2000);
+    const auto process = [&](int rank) {
+      return "RANK=" + std::to_string(rank) +
+             " WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
+             " timeout --preserve-status -s INT " + std::to_string(0.15 + 0.1 * i) +
+             " env --default-signal=INT " GHOSTRANK_BINARY " run " + job + " --quiet";
+    };
+    const Outcome outcome =
+        shell("(" + process(1) + "; echo 1 gives $?) & " + process(0) + "; echo 0 gives $?; wait");
+    EXPECT_NE(outcome.said.find("0 gives 130"), std::string::npos) << i << ": " << outcome.said;
+    EXPECT_NE(outcome.said.find("1 gives 130"), std::string::npos) << i << ": " << outcome.said;
+  }
+  std::filesystem::remove(job);
+}
+
+// What it says of the network is not left unread.
+TEST(OneProcessOfAJobOverLibfabric, HasAProviderAndAnAddressThatThereAre) {
+  const std::string job = ::testing::TempDir() + "ghostrank_alone.yaml";
+  std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                        "[10]}]}\nfabric: {kind: ofi}\nrun: {iterations: 1}\n";
+  const std::string run = GHOSTRANK_BINARY " run " + job + " --quiet --allow-unfaithful";
+  EXPECT_EQ(shell(run).status, 0);
+  EXPECT_EQ(shell(run + " -s fabric.bind=127.0.0.1").status, 0);
+  for (const char* wrong : {"fabric.provider=infinitesimal", "fabric.bind=203.0.113.7",
+                            "hosts='[{name: localhost, nics: [{device: nowhere9}]}]'"}) {
+    const Outcome outcome = shell(run + " -s " + wrong);
+    EXPECT_EQ(outcome.status, 3) << wrong << ": " << outcome.said;
+  }
+  std::filesystem::remove(job);
+}
+
+// It would die of four random datagrams.
+TEST(AnUnsafeProvider, IsNotOffered) {
+  if (shell(GHOSTRANK_BINARY " doctor").said.find("udp;ofi_rxd") == std::string::npos)
+    GTEST_SKIP() << "libfabric has none here";
+  EXPECT_NE(
+      shell(GHOSTRANK_BINARY " doctor | grep udp.ofi_rxd").said.find("not offered: a few stray"),
+      std::string::npos);
+  const std::string job = ::testing::TempDir() + "ghostrank_unsafe.yaml";
+  std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                        "[10]}]}\nfabric: {kind: ofi}\nrun: {iterations: 1}\n";
+  for (const char* name : {"udp", "'udp;ofi_rxd'"}) {
+    const Outcome outcome = shell(GHOSTRANK_BINARY " run " + job + " -s fabric.provider=" + name);
+    EXPECT_EQ(outcome.status, 3) << outcome.said;
+    EXPECT_NE(outcome.said.find("is not offered"), std::string::npos) << outcome.said;
   }
   std::filesystem::remove(job);
 }

@@ -12,12 +12,20 @@ namespace {
 
 using testing::SmallJob;
 
+// Loaded, and so proved, once.
+std::shared_ptr<const Algorithms> agents_plugin() {
+  static const auto kOwn = [] {
+    auto own = std::make_shared<Algorithms>();
+    own->load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
+    return std::shared_ptr<const Algorithms>(std::move(own));
+  }();
+  return kOwn;
+}
+
 // All-reduces at a server, which is on the last node.
 SmallJob packets_job(const std::string& scheme) {
-  Algorithms algorithms;
-  algorithms.load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
   SmallJob job(2, 2, FabricKind::ofi);
-  job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+  job.spec.collectives.own = agents_plugin();
   job.spec.collectives.allreduce = "test/" + scheme;
   job.spec.cluster.servers.count = 1;
   job.spec.fabric.packets.mtu = 1500;
@@ -129,6 +137,31 @@ TEST(PacketsOfProcesses, AreRefusedWhereTheirHeaderDoesNotFitTheMtu) {
   testing::expect_all_ok(outcomes);
   for (const auto& o : outcomes)
     EXPECT_NE(o.said.find("beside its headers 1047 fit"), std::string::npos) << o.said;
+}
+
+// The example whose packets a switch could read: big-endian, without a word of ghostrank's in them.
+TEST(PacketsOfProcesses, CrossInAFormatOfTheirScheme) {
+  Algorithms algorithms;
+  algorithms.load_plugin(GHOSTRANK_SLOTS_PLUGIN, ".");
+  SmallJob job(2, 2, FabricKind::ofi);
+  job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+  job.spec.collectives.allreduce = "mine/slot-sum";
+  job.spec.cluster.servers.count = 1;
+  job.spec.fabric.packets = {.loss = 0.02, .mtu = 1500};
+  job.spec.run.iterations = 3;
+  job.collective(Func::all_reduce, 5003, DataType::int32)
+      .collective(Func::all_reduce, 9, DataType::int32);
+  for (const bool verify : {true, false}) {
+    job.spec.run.verify = verify;
+    play(job, 3, [&](const Result& result) {
+      EXPECT_EQ(result.iterations.size(), 3u);
+      EXPECT_GT(result.packets->lost_on_purpose, 0u);
+      EXPECT_EQ(result.packets->strays, 0u);
+      if (!verify) return;
+      EXPECT_EQ(result.verify->checked_elements, 3u * 4u * 5012u);
+      EXPECT_EQ(result.verify->wrong_elements, 0u);
+    });
+  }
 }
 
 TEST(PacketsInOneProcess, AreCountedToo) {

@@ -16,6 +16,16 @@ namespace {
 
 using testing::SmallJob;
 
+// Loaded, and so proved, once.
+std::shared_ptr<const Algorithms> agents_plugin() {
+  static const auto kOwn = [] {
+    auto own = std::make_shared<Algorithms>();
+    own->load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
+    return std::shared_ptr<const Algorithms>(std::move(own));
+  }();
+  return kOwn;
+}
+
 // Sends nowhere; a test says when there is room and what arrives.
 class PacketsDouble final : public Packets {
  public:
@@ -47,10 +57,8 @@ constexpr std::uint64_t kSegment = 3;
 
 // The two ranks are on host 0, the server on host 1, which the test plays.
 SmallJob ranks_and_server(const std::string& scheme, std::uint64_t blocks) {
-  Algorithms algorithms;
-  algorithms.load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
   SmallJob job(2, 1, FabricKind::ofi);
-  job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
+  job.spec.collectives.own = agents_plugin();
   job.spec.collectives.allreduce = "test/" + scheme;
   job.spec.cluster.servers.count = 1;
   job.collective(Func::all_reduce, 256 * blocks);

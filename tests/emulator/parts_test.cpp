@@ -313,6 +313,27 @@ TEST(Judge, EachThresholdAloneMakesARunUnfaithful) {
             std::string::npos);
 }
 
+TEST(Judge, ARunInWhichNoTimePassedIsNotLate) {
+  SegmentReport nothing;
+  nothing.loop_busy = 1;
+  nothing.run_queue_wait = 0.5;
+  EXPECT_TRUE(judge(nothing, {}, 1, 0).faithful);
+}
+
+TEST(Judge, AdvisesWhatHelpsAgainstTheReason) {
+  SegmentReport run;
+  run.end.at = kPicosPerSecond;
+  const auto advice = [&] { return remedy_for(judge(run, {}, 10, 0.1).reason, "scale.dilation"); };
+  run.run_queue_wait = 0.02;
+  EXPECT_EQ(advice(), "stop other programs on this machine, or accept it with --allow-unfaithful");
+  run.loop_busy = 0.9;
+  EXPECT_EQ(advice(),
+            "stop other programs on this machine, or raise scale.dilation, or accept it with "
+            "--allow-unfaithful");
+  run.run_queue_wait = 0;
+  EXPECT_EQ(advice(), "raise scale.dilation, or accept it with --allow-unfaithful");
+}
+
 TEST(Judge, CongestionIsValidOnlyUndilatedOnARealFabric) {
   JobSpec spec;
   SegmentReport good;

@@ -7,7 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/routing.h"
 #include "profiles/algorithms.h"
+#include "profiles/compression.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"
 
@@ -28,14 +30,39 @@ struct RandomJob {
 
 // All-reduces are summed at servers, which have nodes of their own or not.
 void add_agents(std::mt19937& random, SmallJob& job) {
-  Algorithms algorithms;
-  algorithms.load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
+  static const auto kOwn = [] {  // loaded, and so proved, once
+    auto own = std::make_shared<Algorithms>();
+    own->load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
+    own->load_plugin(GHOSTRANK_SPARSE_PLUGIN, ".");
+    return std::shared_ptr<const Algorithms>(std::move(own));
+  }();
   JobSpec& spec = job.spec;
-  spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
-  spec.collectives.allreduce = "test/at-server";
+  spec.collectives.own = kOwn;
+  spec.collectives.allreduce =
+      one_of<const char*>(random, {"test/at-server", "mine/sparse-server", "switchml"});
+  // Patient, so that nothing is sent twice.
+  spec.collectives.in_switch = {one_of(random, {4, 64}), one_of(random, {32, 256}),
+                                kPicosPerSecond};
   spec.cluster.servers.count = one_of(random, {1, 2});
   spec.cluster.servers.colocated = random() % 2 == 0;
   spec.cluster.servers.nic = {one_of(random, {0.0, 1e10}), 2 * kPicosPerMicro};
+}
+
+// Of virtual time alone: a real network has its own.
+void add_links(std::mt19937& random, ClusterSpec& cluster) {
+  TopologySpec& spec = cluster.topology;
+  spec.kind = random() % 2 ? TopologySpec::Kind::leaf_spine : TopologySpec::Kind::rail_optimised;
+  spec.spines = one_of(random, {0, 1, 3});
+  spec.oversubscription = one_of(random, {1, 3});
+  spec.routing = &routings()[random() % routings().size()];
+}
+
+// Of the tensors that all-reduces name.
+Sparsity random_sparsity(std::mt19937& random, int ranks) {
+  const Sparsity drawn{one_of(random, {0.01, 0.1, 0.5}),
+                       one_of(random, {std::uint64_t{1}, std::uint64_t{100}, std::uint64_t{256}}),
+                       one_of(random, {Overlap::random, Overlap::all, Overlap::none})};
+  return drawn.refuses(ranks).empty() ? drawn : Sparsity{drawn.density, drawn.block};
 }
 
 RandomJob random_job(unsigned seed) {
@@ -52,6 +79,7 @@ RandomJob random_job(unsigned seed) {
     spec.collectives.credits = one_of(random, {0, 1, 4});
   }
   if (random() % 4 == 0) add_agents(random, job);
+  if (random() % 3 == 0) spec.tensors = random_sparsity(random, nodes * gpus);
   if (random() % 4 == 0) spec.fabric.framing = {1448, 90, 0};
   spec.fabric.provider = one_of<const char*>(random, {"net", "net", "tcp;ofi_rxm"});
   spec.fabric.inside_node = InsideNode::messages;
@@ -59,15 +87,27 @@ RandomJob random_job(unsigned seed) {
   spec.run.verify = true;
   spec.run.shards = one_of(random, {1, 1, 2});
   spec.run.iterations = 8;
+  const bool compressed = random() % 3 == 0;
   for (int ops = 1 + static_cast<int>(random() % 4); ops > 0; --ops) {
-    const std::uint64_t count = one_of(random, {1, 1000, 30'000, 65'536, 200'003});
+    const std::uint64_t drawn = one_of(random, {1, 1000, 30'000, 65'536, 200'003});
+    // Every rank compresses what all have, to compare.
+    const std::uint64_t count = compressed ? std::min<std::uint64_t>(drawn, 5'000) : drawn;
     const Func func =
         one_of(random, {Func::all_reduce, Func::all_reduce, Func::all_gather, Func::broadcast});
     const Rank root = static_cast<Rank>(random() % static_cast<unsigned>(nodes * gpus));
     job.compute(one_of(random, {10, 100, 1000}) * kPicosPerMicro)
         .collective(func, func == Func::all_gather ? count / 8 + 1 : count,
-                    one_of(random, {DataType::int32, DataType::float32, DataType::bfloat16}),
-                    func == Func::broadcast ? root : 0);
+                    compressed
+                        ? DataType::float32
+                        : one_of(random, {DataType::int32, DataType::float32, DataType::bfloat16}),
+                    func == Func::broadcast ? root : 0,
+                    func == Func::all_reduce ? static_cast<std::uint32_t>(ops) : 0);
+  }
+  if (random() % 2 == 0) add_links(random, spec.cluster);
+  if (spec.tensors) job.collective(Func::all_reduce, 5000, DataType::float32, 0, 5);
+  if (compressed) {
+    spec.compression = CompressionSpec{&compressors()[random() % compressors().size()], {0.05}};
+    compress(spec, job.workload);
   }
   return {std::move(job), std::min(nodes, one_of(random, {2, 3}))};
 }
@@ -78,6 +118,8 @@ std::string name_of(const RandomJob& random) {
   name << spec.collectives.library << ", all-reduce " << spec.collectives.allreduce << ", "
        << spec.cluster.nodes << " x " << spec.cluster.gpus_per_node << " ranks, NICs of "
        << spec.cluster.nic.rate_bps << " b/s, dilation " << spec.dilation << ", "
+       << (spec.tensors ? "sparse, " : "")
+       << (spec.compression ? std::string(spec.compression->method->name) + ", " : "")
        << random.processes << " processes of " << spec.run.shards << " shards, "
        << spec.fabric.provider;
   return name.str();
@@ -108,7 +150,10 @@ TEST(RandomJobs, ReduceRealDataRightAndSendWhatVirtualTimeSends) {
     SmallJob same = random.job;
     same.spec.fabric.kind = FabricKind::virtual_time;
     same.spec.dilation = 0;
-    EXPECT_EQ(outcomes[0].said, testing::ledger_text(same.run()));
+    const Result modelled = same.run();
+    EXPECT_EQ(modelled.interrupted, "");
+    EXPECT_EQ(modelled.verify->wrong_elements, 0u);
+    EXPECT_EQ(outcomes[0].said, testing::ledger_text(modelled));
     if (HasFailure()) return;  // one job is enough to look into
   }
 }

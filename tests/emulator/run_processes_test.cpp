@@ -138,6 +138,24 @@ TEST(OverLibfabric, AgentsSumRealDataWithTheirHelpersOnAHostOfTheirOwn) {
   }
 }
 
+TEST(OverLibfabric, LinksOfTheClusterAreRecordedAndTheRunSaysSo) {
+  SmallJob job(4, 1, FabricKind::ofi);
+  job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
+  job.spec.cluster.topology.oversubscription = 100;
+  job.collective(Func::all_reduce, 1000);
+  const auto outcomes = testing::run_processes(2, [&](const World& world) {
+    const auto control = Control::meet(world);
+    const Result result = job.run(*control);
+    control->close();
+    std::string said = result.network ? "links " : "no links ";
+    for (const std::string& note : result.notes)
+      if (note.starts_with("cluster.topology is recorded")) said += "noted";
+    return said;
+  });
+  testing::expect_all_ok(outcomes);
+  EXPECT_EQ(outcomes[0].said, "no links noted");
+}
+
 TEST(OverLibfabric, CreditsAndSlicesTravelToo) {
   SmallJob job(2, 2, FabricKind::ofi);
   job.spec.run.verify = true;
@@ -500,6 +518,29 @@ TEST(OverLibfabric, ProcessesWithDifferentJobsAreRefused) {
   });
   for (const auto& o : outcomes)
     EXPECT_NE(o.said.find("plays another job than host 0: its job file or flags"),
+              std::string::npos)
+        << o.said;
+}
+
+TEST(OverLibfabric, ProcessesWithDifferentJobsSayWhichKeysDiffer) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) {
+    const auto control = Control::meet(world);
+    const SmallJob small = long_job();
+    LoadedJob job;
+    job.spec = small.spec;
+    job.config_json = std::to_string(world.rank);
+    job.entries = {{"run.seed", "1", "default"},
+                   {"run.iterations", world.rank == 0 ? "10" : "20", "-s"}};
+    Observer nobody;
+    try {
+      run_job(job, small.workload, *control, {}, nobody);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("ran");
+  });
+  for (const auto& o : outcomes)
+    EXPECT_NE(o.said.find("plays another job than host 0: run.iterations is 20, there 10; start"),
               std::string::npos)
         << o.said;
 }

@@ -98,7 +98,7 @@ void expect_end(Throws what, std::size_t iterations, const std::string& reason) 
       job.spec.run.shards = shards;
       const auto control = Control::meet(World{});
       const Result result = job.run(*control);
-      EXPECT_EQ(control->stop(), Stop::failed);
+      EXPECT_EQ(control->stop(), what == Throws::of_memory ? Stop::machine : Stop::failed);
       EXPECT_NE(result.interrupted.find(reason), std::string::npos) << result.interrupted;
       EXPECT_EQ(result.iterations.size(), iterations) << shards;
     }

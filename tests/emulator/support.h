@@ -41,13 +41,14 @@ struct SmallJob {
   Program& program() { return workload.roles[0].iterations[0]; }
 
   SmallJob& collective(Func func, std::uint64_t count, DataType type = DataType::float32,
-                       Rank root = 0) {
+                       Rank root = 0, std::uint32_t tensor = 0) {
     Op op;
     op.kind = Op::Kind::collective;
     op.func = func;
     op.count = count;
     op.dtype = type;
     op.peer = root;
+    op.tensor = tensor;
     program().streams[0].push_back(op);
     return *this;
   }
@@ -96,6 +97,21 @@ inline std::string ledger_text(const Result& result) {
   return text.str();
 }
 
+// What links carried, and how long they were taken.
+inline std::string network_text(const Result& result) {
+  std::ostringstream text;
+  text.precision(17);
+  if (!result.network) return "none";
+  for (const LinkTier& t : result.network->tiers)
+    text << t.name << " " << t.links << " " << t.bytes << " " << t.messages << " "
+         << t.utilisation_mean << " " << t.utilisation_max << " " << t.longest_wait_s.value_or(-1)
+         << "\n";
+  for (const LinkLoad& l : result.network->hottest)
+    text << l.link << " " << l.bytes << " " << l.messages << " " << l.utilisation << " "
+         << l.longest_wait_s.value_or(-1) << "\n";
+  return text.str();
+}
+
 // In virtual time: the same run, to the last bit, as with one.
 inline void expect_alike_with_shards(SmallJob job, std::initializer_list<int> numbers) {
   const Result one = job.run();
@@ -107,6 +123,7 @@ inline void expect_alike_with_shards(SmallJob job, std::initializer_list<int> nu
       EXPECT_EQ(one.iterations[i].seconds, many.iterations[i].seconds) << shards;
     EXPECT_EQ(one.wire_bytes_per_iteration, many.wire_bytes_per_iteration);
     EXPECT_EQ(one.messages_per_iteration, many.messages_per_iteration);
+    EXPECT_EQ(network_text(one), network_text(many)) << shards;
   }
 }
 

@@ -238,6 +238,22 @@ TEST(ARun, WithoutWarmUpTakesTheLeastTimeThatAStepCanTake) {
   EXPECT_EQ(job.run().iterations.size(), 20u);
 }
 
+// DDP's first iteration, say, has no overlap: what it teaches is nothing about the others.
+TEST(ARun, LooksAtEveryProgramThatItWillMeasureBeforeItSettles) {
+  testing::SmallJob job = steps_of_a_millisecond(FabricKind::memory);
+  job.spec.run.jitter = 0;
+  job.spec.run.iterations = 1;
+  job.spec.dilation = 0;
+  job.program().streams[0] = {};
+  job.compute(510 * kPicosPerMilli);  // as long as a look takes
+  std::vector<Program>& iterations = job.workload.roles[0].iterations;
+  iterations.push_back(iterations.front());
+  Plays plays;
+  job.run(&plays);
+  const std::vector<std::pair<int, bool>> expected{{1, false}, {1, false}, {1, true}};
+  EXPECT_EQ(plays.plays, expected);
+}
+
 // The same delays, drawn by the iteration's number.
 TEST(ARun, MeasuresTheSameIterationsHoweverManyWarmUpsItTook) {
   testing::SmallJob job = steps_of_a_millisecond(FabricKind::memory);

@@ -26,6 +26,7 @@ class Environment : public Test {
                              "MASTER_ADDR",
                              "MASTER_PORT",
                              "GHOSTRANK_PORT",
+                             "GHOSTRANK_ADDRESS",
                              "GHOSTRANK_JOB_ID",
                              "GHOSTRANK_TOKEN",
                              "GHOSTRANK_TIMEOUT_S",
@@ -90,6 +91,24 @@ TEST_F(Environment, KnowsOpenMpiWhereRankIsNotSet) {
   set("MASTER_ADDR", "10.1.2.3");
   set("GHOSTRANK_PORT", "29500");
   EXPECT_EQ(world_from_environment().rank, 1);
+}
+
+TEST_F(Environment, LeavesNoAddressUnheeded) {
+  set("GHOSTRANK_ADDRESS", "nowhere9");
+  try {
+    world_from_environment();
+    FAIL() << "an address that is none was taken";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.exit_code(), 3);
+    EXPECT_TRUE(contains(e.what(), "'nowhere9' is neither an interface nor an address"));
+  }
+  set("GHOSTRANK_ADDRESS", "127.0.0.1");
+  EXPECT_EQ(world_from_environment().size, 1);
+  set("RANK", "0");
+  set("WORLD_SIZE", "2");
+  set("MASTER_ADDR", "10.1.2.3");
+  set("MASTER_PORT", "29500");
+  EXPECT_TRUE(contains(problem(), "GHOSTRANK_ADDRESS is for processes that meet over PMIx"));
 }
 
 TEST_F(Environment, NamesTheVariableThatIsWrong) {

@@ -48,7 +48,8 @@ class Installed : public ::testing::Test {
     ASSERT_EQ(built.status, 0) << built.text;
   }
   // Plays a small job with these lines in it, verified, and looks for a text in its result.
-  static void play(const std::string& lines, const std::string& expected) {
+  static void play(const std::string& lines, const std::string& expected,
+                   const std::string& in_cluster = "") {
     const fs::path job = root_ / "job.yaml";
     std::ofstream(job) << "schema: ghostrank/job/1\n"
                           "model:\n"
@@ -57,7 +58,9 @@ class Installed : public ::testing::Test {
                           "  dtype: float32\n"
                           "  layers: [{name: only, parameters: [5000], forward_us: 10, "
                           "backward_us: 10}]\n"
-                          "cluster: {nodes: 3, gpus_per_node: 2, nics_per_node: 1}\n"
+                          "cluster: {nodes: 3, gpus_per_node: 2, nics_per_node: 1"
+                       << in_cluster
+                       << "}\n"
                           "run: {verify: true, iterations: 1}\n"
                        << lines;
     const Ended played = shell(command() + " run " + job.string() + " --allow-unfaithful --json -");
@@ -106,6 +109,32 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
       "servers: {count: 1}\n"
       "fabric: {kind: virtual, packets: {loss: 0.05}}\n",
       "packet-server");
+  play(
+      "collectives: {plugins: [example/source_routing.so]}\n"
+      "fabric: {kind: virtual}\n",
+      "\"routing\": \"by-source\"",
+      ", topology: {kind: leaf_spine, leaves: 3, spines: 2, routing: by-source}");
+  play(
+      "collectives: {plugins: [example/packet_server.so, example/near_servers.so], "
+      "allreduce: mine/packet-server}\n"
+      "servers: {count: 1, placement: near}\n"
+      "fabric: {kind: virtual}\n",
+      "\"placement\": \"near\"");
+
+  play(
+      "collectives: {plugins: [example/sparse_server.so], allreduce: mine/sparse-server}\n"
+      "servers: {count: 1}\n"
+      "tensors: {density: 0.25, block: 256}\n"
+      "fabric: {kind: virtual}\n",
+      "\"nonzero_bytes\": ");
+  play(
+      "collectives: {plugins: [example/eight_bits.so]}\n"
+      "compression: {method: eight-bits}\n"
+      "fabric: {kind: virtual}\n",
+      "\"payload_bytes_per_rank\": 5004");
+  const Ended slots = shell(command() + " schemes --library mine --plugin " +
+                            (examples() / "slot_sum.so").string());
+  EXPECT_NE(slots.text.find("wire format of their own: slot-sum"), std::string::npos) << slots.text;
 }
 
 }  // namespace

@@ -112,6 +112,10 @@ TEST_F(Namespaces, AMissingPeerIsNamedWithinTheTimeOut) {
   for (int h : {0, 1, 3}) hosts.push_back(lab->start_host(h, kHosts, job));
   for (pid_t pid : hosts) EXPECT_EQ(lab->finish(pid, std::chrono::seconds(20)), 3);
   EXPECT_NE(lab->output(0).find("2"), std::string::npos);
+  EXPECT_NE(lab->output(0).find("waiting at " + Lab::address(0) + ":" + std::to_string(kPort) +
+                                " for rank 2 of 4, "),
+            std::string::npos)
+      << lab->output(0);
   EXPECT_NE(lab->output(0).find(Lab::address(0) + ":" + std::to_string(kPort)), std::string::npos)
       << lab->output(0);
 }
@@ -136,6 +140,25 @@ TEST_F(Namespaces, AProviderThatDoesNotExistEndsTheRunWithExitThree) {
     hosts.push_back(lab->start_host(h, kHosts, job + " -s fabric.provider=infinitesimal"));
   for (pid_t pid : hosts) EXPECT_EQ(lab->finish(pid, std::chrono::seconds(20)), 3);
   EXPECT_NE(lab->output(0).find("infinitesimal"), std::string::npos) << lab->output(0);
+}
+
+// A switch that drops large frames says nothing; what is small, like all before the start, passes.
+TEST_F(Namespaces, APathThatDropsLargeFramesIsNamedBeforeTheStart) {
+  ASSERT_EQ(shell(lab->in("sw", "ip link set " + Lab::port(1) + " mtu 600")), 0);
+  const std::string job = lab->write_job(kLongJob);
+  const std::string flags = " -s run.stall_timeout_s=1.5 -s run.probe_ms=100";
+  for (const std::string& command :
+       {"run " + job + flags, "bench pairs --ranks 2 --fabric ofi" + flags}) {
+    const auto began = steady_clock::now();
+    std::vector<pid_t> hosts;
+    for (int h = 0; h < 2; ++h)
+      hosts.push_back(lab->start_process(h, 2, GHOSTRANK_BINARY " " + command));
+    for (const pid_t pid : hosts) EXPECT_EQ(lab->finish(pid, std::chrono::seconds(20)), 3);
+    EXPECT_LT(steady_clock::now() - began, std::chrono::seconds(8));
+    EXPECT_NE(lab->output(0).find("small frames pass, large ones do not: check the MTU of"),
+              std::string::npos)
+        << lab->output(0);
+  }
 }
 
 TEST_F(Namespaces, AShapedLinkIsNoFasterThanItsRate) {

@@ -69,20 +69,60 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
       "parallel.framework=dear",
       "parallel.framework: dear is not available yet; use ddp or megatron or fsdp or torchtitan "
       "or zero1 or zero2 or zero3 or horovod or torchrec");
-  refused("cluster.topology.kind=rail_optimised",
-          "cluster.topology.kind: rail_optimised is not available yet; use nonblocking");
+  refused("cluster.topology.kind=fat_tree",
+          "cluster.topology.kind: fat_tree is not available yet; use nonblocking or leaf_spine or "
+          "rail_optimised");
   refused("fabric.qps_per_connection=4",
           "fabric.qps_per_connection is not available yet; remove it or use 1");
   refused("safety.max_rate_per_nic=1Gbps",
           "safety.max_rate_per_nic is not available yet; remove it or use none");
   refused("run.duration=24h", "run.duration is not available yet; remove it");
   refused("run.until={max_seconds: 3}", "run.until is not available yet; remove it");
-  refused("trace=a.et", "trace is not available yet; remove it");
-  refused("switch={target: bmv2}", "switch is not available yet; remove it");
+  refused("switch.target=bmv2", "switch.target: bmv2 is not available yet; use model");
   refused("events=[{at_s: 1}]", "events is not available yet; remove it or use []");
   refused("background=[{pattern: incast}]",
           "pattern: incast is not available yet; use checkpoint or data");
-  refused("tensors.density=0.1", "tensors.density is not available yet; remove it or use 1");
+  refused("tensors.overlap=measured",
+          "tensors.overlap: measured is not available yet; use random or all or none");
+}
+
+TEST(JobErrors, SayWhatNetworksNeed) {
+  const auto text = [](const std::string& topology) {
+    return load_error(kHead + "cluster: {nodes: 6, nics_per_node: 2, topology: {" + topology +
+                      "}}\n");
+  };
+  EXPECT_EQ(text("kind: leaf_spine, leaves: 3, spines: 4, oversubscription: 2, routing: spray"),
+            "");
+  EXPECT_EQ(text("kind: rail_optimised, leaves: 4, uplink_rate: 800Gbps"), "");
+  EXPECT_EQ(text("leaves: 3"),
+            "job.yaml:4:58: cluster.topology.leaves means nothing to a nonblocking network; set "
+            "cluster.topology.kind: leaf_spine or rail_optimised, or leave it out");
+  EXPECT_EQ(text("kind: leaf_spine, leaves: 7"),
+            "job.yaml:4:76: cluster.topology.leaves: 7 are more than 6 nodes can be connected to; "
+            "take fewer");
+  EXPECT_EQ(
+      text("kind: rail_optimised, leaves: 3"),
+      "job.yaml:4:80: cluster.topology.leaves: 3 cannot be shared by the rails of nodes with 2 "
+      "NICs; take a multiple of 2");
+  EXPECT_EQ(text("kind: leaf_spine, routing: ecpm"),
+            "job.yaml:4:77: cluster.topology.routing is 'ecpm'; did you mean ecmp?");
+  EXPECT_EQ(text("kind: leaf_spine, routing: adaptive"),
+            "job.yaml:4:77: cluster.topology.routing is 'adaptive'; allowed: ecmp, static, spray");
+  EXPECT_EQ(
+      text("kind: leaf_spine, uplink_rate: fast"),
+      "job.yaml:4:81: cluster.topology.uplink_rate: 'fast' is neither auto nor a rate such as "
+      "400Gbps");
+  EXPECT_EQ(text("kind: leaf_spine, uplink_rate: 1Gbps, oversubscription: 2"),
+            "job.yaml:4:81: cluster.topology.uplink_rate and oversubscription both say how fast "
+            "up-links are; leave one of them out");
+  EXPECT_EQ(text("kind: leaf_spine, oversubscription: 2}, nic: {rate: unlimited"),
+            "job.yaml:4:86: cluster.topology.oversubscription: the NICs have no rate that could be "
+            "divided; set cluster.nic.rate, or cluster.topology.uplink_rate");
+  EXPECT_EQ(load_error(kHead + "cluster: {nodes: 1000000, topology: {kind: leaf_spine}}\n"),
+            "job.yaml:4:44: cluster.topology: 16000000 links between leaves and spines; at most "
+            "4194304 are supported, set fewer leaves or spines");
+  EXPECT_EQ(load_error(kHead + "servers: {placement: near}\n"),
+            "job.yaml:4:22: servers.placement is 'near'; allowed: dedicated, colocated, mixed");
 }
 
 TEST(JobErrors, RefuseWhatMeansNothingToTheLibrary) {

@@ -159,6 +159,24 @@ TEST(LayerCsv, IsReadAsMeasuredLayers) {
   EXPECT_EQ(model.parameters(), 1024u);
 }
 
+TEST(LayerCsv, IsReadByTheNamesOfItsColumns) {
+  const test::Folder folder;
+  const Model model = test::model_from(
+      folder.write("net.csv",
+                   "\xef\xbb\xbf"
+                   "backward_pass_ns,numel,layer_index,forward_pass_ns\n7,1000,3,5\n"));
+  ASSERT_EQ(model.layers.size(), 1u);
+  EXPECT_EQ(model.layers[0].name, "layer3");
+  EXPECT_EQ(model.parameters(), 1000u);
+  EXPECT_EQ(model.layers[0].forward, 5 * kPicosPerNano);
+  EXPECT_EQ(model.layers[0].backward, 7 * kPicosPerNano);
+  const std::string other = folder.write("other.csv", "layer_index,numel,forward_ns\n0,1,2\n");
+  EXPECT_EQ(test::error_of([&] { test::model_from(other); }),
+            other +
+                ":1:1: there is no column forward_pass_ns; write "
+                "layer_index,numel,forward_pass_ns,backward_pass_ns");
+}
+
 TEST(LayerCsv, NamesTheRowThatIsWrong) {
   const test::Folder folder;
   const std::string short_row = folder.write("short.csv", "0,1000,5000\n");

@@ -27,6 +27,7 @@ void expect_same(const Program& a, const Program& b) {
       EXPECT_EQ(x.previous, y.previous);
       EXPECT_EQ(x.peer, y.peer);
       EXPECT_EQ(x.counts, y.counts);
+      EXPECT_EQ(x.tensor, y.tensor);
       EXPECT_EQ(x.count, y.count);
       EXPECT_EQ(x.duration, y.duration);
       if (x.kind != Op::Kind::record && x.kind != Op::Kind::wait) {
@@ -199,8 +200,9 @@ TEST(ProgramFile, NamesTheLineThatIsWrong) {
   EXPECT_EQ(error_with("send pair +1", "sent pair +1"),
             "job.yaml:23:17: 'sent' is no op; write compute, send, recv, record, wait or a "
             "collective");
-  EXPECT_EQ(error_with("uint8", "fp8"),
-            "job.yaml:13:20: 'fp8' is no type; write int32, float32, bfloat16, int64 or uint8");
+  EXPECT_EQ(
+      error_with("uint8", "fp8"),
+      "job.yaml:13:20: 'fp8' is no type; write int32, float32, bfloat16, float16, int64 or uint8");
   EXPECT_EQ(error_with("all_to_all_v pair float32 #1 rows", "workers 2"),
             "job.yaml:15:20: workers come before the first op of a stream");
   EXPECT_EQ(error_with("previous", "next", kCarried),

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 #include <sys/eventfd.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -62,6 +63,31 @@ TEST(SwitchOnInterfaces, SumsForFourWorkersInNamespaces) {
   close(bell);
   EXPECT_EQ(answered, kWorkers * kRounds);
   EXPECT_EQ(sw.counters("a")->broadcasts, static_cast<std::uint64_t>(kRounds));
+}
+
+// Down is not gone: it may come up again.
+TEST(SwitchOnInterfaces, EndWithTheNameOfOneThatIsGone) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+  const Namespaces net;
+  if (!net.made()) GTEST_SKIP() << "network namespaces cannot be made here";
+  const auto ports = net.inside(-1, [] {
+    return open_interfaces({{"p0", {}, {}}, {"p1", {}, {}}});
+  });
+  Arrival arrival;
+  ASSERT_TRUE(shell("ip -n " + net.name(-1) + " link set p1 down"));
+  while (ports->next(arrival)) {
+  }
+  ASSERT_TRUE(shell("ip -n " + net.name(-1) + " link del p1"));
+  try {
+    for (int naps = 0; naps < 1000; ++naps) {
+      ports->next(arrival);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    FAIL() << "nobody noticed";
+  } catch (const std::system_error& error) {
+    EXPECT_NE(std::string(error.what()).find("interface 'p1' is gone"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(SwitchOnInterfaces, DealsSlotsOutToCores) {

@@ -99,6 +99,21 @@ TEST(BenchTable, ARowHasTheThirteenColumnsOfNcclTests) {
   EXPECT_EQ(words_of(bench_row(head, row_of(8, 1e-6))).back(), "N/A");
 }
 
+TEST(BenchTable, FitsIntoEightyColumnsWhereTheTerminalIsNarrow) {
+  BenchHead head;
+  head.narrow = true;
+  std::istringstream all(bench_header(head));
+  std::string line, names;
+  while (std::getline(all, line))
+    if (line.find("algbw") != std::string::npos) names = line;
+  EXPECT_EQ(words_of(names), (std::vector<std::string>{"#", "size", "count", "type", "time",
+                                                       "algbw", "busbw", "#wrong"}));
+  const std::string row = bench_row(head, row_of(1024, 1e-4));
+  EXPECT_EQ(words_of(row).size(), 7u);
+  EXPECT_EQ(row.find('\n'), names.size());
+  EXPECT_LE(names.size(), 80u);
+}
+
 TEST(BenchTable, OnlyCommentsStandBesideTheRows) {
   const BenchHead head;
   BenchRow late = row_of(4096, 1e-3);

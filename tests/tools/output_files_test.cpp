@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "profiles/yaml.h"
 #include "tests/tools/sample.h"
 
 namespace ghostrank {
@@ -28,6 +29,34 @@ TEST(WholeFiles, ReplaceWhatWasThereAndLeaveNothingBehind) {
   EXPECT_EQ(contents(scratch / "out"), "second");
   EXPECT_FALSE(std::filesystem::exists(scratch / "out.unfinished"));
   EXPECT_THROW(write_whole(scratch / "no/such/place", ""), Error);
+}
+
+TEST(WholeFiles, TouchNothingElse) {
+  const Scratch scratch;
+  put(scratch / "out.unfinished", "somebody's");
+  put(scratch / "target", "old");
+  std::filesystem::create_symlink(scratch / "target", scratch / "link");
+  EXPECT_EQ(exit_code_of({{"--json", scratch / "out"}}), 0);
+  write_whole(scratch / "out", "new");
+  write_whole(scratch / "link", "new");
+  EXPECT_EQ(contents(scratch / "out.unfinished"), "somebody's");
+  EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link"));
+  EXPECT_EQ(contents(scratch / "target"), "new");
+}
+
+// By whatever name.
+TEST(WholeFiles, NeverReplaceAnInput) {
+  const Scratch scratch;
+  put(scratch / "job", "schema");
+  read_text(scratch / "job");
+  std::filesystem::create_hard_link(scratch / "job", scratch / "same");
+  std::filesystem::create_symlink(scratch / "job", scratch / "link");
+  for (const char* name : {"job", "same", "link"}) {
+    EXPECT_EQ(exit_code_of({{"--json", scratch / name}}), 2) << name;
+    EXPECT_THROW(write_whole(scratch / name, "result"), Error) << name;
+  }
+  EXPECT_EQ(contents(scratch / "job"), "schema");
+  EXPECT_EQ(exit_code_of({{"--json", scratch / "other"}}), 0);
 }
 
 TEST(WholeFiles, WriteToADeviceWithoutReplacingIt) {

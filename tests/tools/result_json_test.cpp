@@ -85,6 +85,18 @@ TEST(ResultJson, CountsPacketsWhereSchemesSendThem) {
   EXPECT_TRUE(json::parse(result_json(result))["packets"]["dropped"].is_null());
 }
 
+TEST(ResultJson, SaysHowSparseTensorsAreWhereTheyAre) {
+  Result result = sample();
+  EXPECT_TRUE(json::parse(result_json(result))["tensors"].is_null());
+  result.tensors = TensorUse{.calls = 2, .bytes = 800, .nonzero_bytes = 200, .union_density = 0.7};
+  EXPECT_EQ(json::parse(result_json(result))["tensors"], (json{{"calls", 2},
+                                                               {"bytes", 800},
+                                                               {"nonzero_bytes", 200},
+                                                               {"density", 0.25},
+                                                               {"union_density_mean", 0.7}}));
+  EXPECT_EQ(value_at(result, "tensors.density"), 0.25);
+}
+
 TEST(ResultJson, SaysNullForWhatIsUnknown) {
   Result result = sample();
   result.iterations.resize(1);

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <poll.h>
@@ -146,6 +147,18 @@ TEST_F(ControlSocket, AnswersAsCommandsAsk) {
   control_.reset();
   EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_THROW(ask_switch(path_, "{}"), Error);
+}
+
+TEST_F(ControlSocket, TakesThePlaceOfASocketOnly) {
+  std::ofstream(path_) << "a file of the user";
+  EXPECT_THROW(open(), Error);
+  EXPECT_TRUE(std::filesystem::is_regular_file(path_));
+  std::filesystem::remove(path_);
+  open();
+  std::filesystem::remove(path_);
+  std::ofstream(path_) << "a file of the user";
+  control_.reset();
+  EXPECT_TRUE(std::filesystem::is_regular_file(path_));
 }
 
 TEST_F(ControlSocket, TellsWhoAskedToStopWhenAnotherCanListen) {

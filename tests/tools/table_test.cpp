@@ -1,5 +1,9 @@
 #include "tools/table.h"
 
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
@@ -27,6 +31,21 @@ TEST(Table, ListsFactsUnderOneMargin) {
             "job        j\nwall time  1 s\n");
 }
 
+// mpirun gives its processes terminals, and what they print goes into a pipe all the same.
+TEST(Paint, TrustsNoTerminalOfMpirun) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  setenv("TERM", "xterm", 1);
+  unsetenv("NO_COLOR");
+  EXPECT_TRUE(is_terminal(terminal));
+  EXPECT_TRUE(paint_for(terminal).on);
+  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  EXPECT_FALSE(is_terminal(terminal));
+  EXPECT_FALSE(paint_for(terminal).on);
+  unsetenv("OMPI_COMM_WORLD_SIZE");
+  close(terminal);
+}
+
 TEST(Paint, LeavesTextAloneWhereThereIsNoTerminal) {
   EXPECT_EQ(Paint{false}.bad("x"), "x");
   EXPECT_EQ(Paint{true}.bold("x"), "\x1b[1mx\x1b[0m");
@@ -35,6 +54,7 @@ TEST(Paint, LeavesTextAloneWhereThereIsNoTerminal) {
 TEST(Humane, SecondsPickTheirUnit) {
   EXPECT_EQ(humane_seconds(0), "0 s");
   EXPECT_EQ(humane_seconds(1.5e-9), "1.5 ns");
+  EXPECT_EQ(humane_seconds(0.96e-9), "< 1 ns");
   EXPECT_EQ(humane_seconds(0.3124), "312.4 ms");
   EXPECT_EQ(humane_seconds(0.99999), "1 s");
   EXPECT_EQ(humane_seconds(133.2), "2 min 13 s");

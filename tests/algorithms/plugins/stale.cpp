@@ -2,8 +2,8 @@
 #include "collectives/plugin.h"
 
 extern "C" const ghostrank::Plugin* ghostrank_plugin() {
-  static const ghostrank::Plugin plugin{{.schedule = ghostrank::kScheduleAbi - 1},
-                                        reinterpret_cast<const ghostrank::Algorithm*>(16),
-                                        1000};
+  static ghostrank::Plugin plugin;
+  plugin.abi.schedule = ghostrank::kScheduleAbi - 1;
+  plugin.algorithms = {reinterpret_cast<const ghostrank::Algorithm*>(16), 1000};
   return &plugin;
 }

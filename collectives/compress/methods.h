@@ -1,0 +1,10 @@
+// The methods in this folder, one file each; see collectives/compressor.h.
+#pragma once
+
+#include "collectives/compressor.h"
+
+namespace ghostrank {
+
+extern const Compressor kFp16, kTopK;
+
+}  // namespace ghostrank

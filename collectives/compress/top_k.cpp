@@ -1,0 +1,81 @@
+// The largest k = max(1, ratio n) elements by magnitude: their values, then their places, 4 bytes
+// each. Of equal magnitudes the one that comes first is larger, so that every machine sends the
+// same. Error of an element: the largest magnitude that is not sent.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "collectives/compress/methods.h"
+
+namespace ghostrank {
+namespace {
+
+std::uint64_t kept(std::uint64_t elements, const CompressionOptions& options) {
+  const auto share = static_cast<std::uint64_t>(static_cast<double>(elements) * options.ratio);
+  return std::min(elements, std::max<std::uint64_t>(1, share));
+}
+
+std::uint64_t size(std::uint64_t elements, const CompressionOptions& options) {
+  return 8 * kept(elements, options);
+}
+
+// Places by magnitude, of which the first `sorted` are the largest. Magnitudes of floats are in the
+// order of their bits, and what is no number is larger than all.
+std::vector<std::uint32_t> largest_first(std::span<const float> tensor, std::uint64_t sorted) {
+  std::vector<std::uint32_t> places(tensor.size());
+  std::iota(places.begin(), places.end(), 0u);
+  const auto larger = [&](std::uint32_t a, std::uint32_t b) {
+    const std::uint32_t x = std::bit_cast<std::uint32_t>(tensor[a]) << 1,
+                        y = std::bit_cast<std::uint32_t>(tensor[b]) << 1;
+    return x != y ? x > y : a < b;
+  };
+  if (sorted < places.size())
+    std::nth_element(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(sorted),
+                     places.end(), larger);
+  return places;
+}
+
+void compress(std::span<const float> tensor, const CompressionOptions& options,
+              std::byte* payload) {
+  const std::uint64_t k = kept(tensor.size(), options);
+  std::vector<std::uint32_t> places = largest_first(tensor, k);
+  std::sort(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(k));
+  for (std::uint64_t i = 0; i < k; ++i) std::memcpy(payload + 4 * i, &tensor[places[i]], 4);
+  std::memcpy(payload + 4 * k, places.data(), 4 * k);
+}
+
+void decompress(const std::byte* payload, const CompressionOptions& options,
+                std::span<float> tensor) {
+  const std::uint64_t k = kept(tensor.size(), options);
+  std::fill(tensor.begin(), tensor.end(), 0.0f);
+  for (std::uint64_t i = 0; i < k; ++i) {
+    std::uint32_t place;
+    std::memcpy(&place, payload + 4 * (k + i), 4);
+    if (place < tensor.size()) std::memcpy(&tensor[place], payload + 4 * i, 4);
+  }
+}
+
+double error(std::span<const float> tensor, const CompressionOptions& options) {
+  const std::uint64_t k = kept(tensor.size(), options);
+  if (k >= tensor.size()) return 0;
+  return std::abs(static_cast<double>(tensor[largest_first(tensor, k)[k]]));
+}
+
+}  // namespace
+
+// GRACE's ResNet-50 at 10 Gb/s and ratio 0.01: 8 workers reach 1,492 images/s, 2,426 were nothing
+// compressed; at 64 images each that is 132 ms a step, for 25.6 million elements.
+const Compressor kTopK{.name = "topk",
+                       .cost = {5.2, 4 / 900.0, 5,
+                                "fitted to GRACE's ResNet-50 on V100s at 10 Gb/s, 64 images a GPU "
+                                "assumed; decompressing writes zeros at 900 GB/s, a lower bound"},
+                       .size = size,
+                       .compress = compress,
+                       .decompress = decompress,
+                       .error = error,
+                       .kept = kept};
+
+}  // namespace ghostrank

@@ -1,0 +1,152 @@
+// See compressor.h: the table of methods, and what every method must keep to.
+#include "collectives/compressor.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "collectives/compress/methods.h"
+#include "collectives/dice.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::byte kGuard{0x5a};
+constexpr std::size_t kGuards = 64;  // bytes behind a payload
+
+// Of several kinds: zeros, one magnitude, small whole numbers, many scales.
+std::vector<float> drawn(int kind, std::uint64_t elements, checking::Dice& dice) {
+  std::vector<float> tensor(elements);
+  for (float& x : tensor) {
+    const auto unit = static_cast<float>(dice.below(2'000'001)) * 1e-6f - 1;
+    if (kind == 1) x = unit < 0 ? -0.5f : 0.5f;
+    if (kind == 2) x = static_cast<float>(dice.below(20)) - 5;
+    if (kind == 3) x = std::ldexp(unit, -static_cast<int>(dice.below(12)));
+  }
+  return tensor;
+}
+constexpr int kKinds = 4;
+
+// Tries one method; what is wrong is kept.
+class Trial {
+ public:
+  Trial(const Compressor& method, const CompressionOptions& options, std::uint64_t elements)
+      : method_(method), options_(options), elements_(elements) {}
+
+  std::string run(int kind) {
+    checking::Dice dice(elements_ * 31 + static_cast<std::uint64_t>(kind));
+    std::vector<std::byte> sum;
+    std::vector<double> added(elements_), magnitude(elements_);
+    double allowed = 0;
+    constexpr int kRanks = 3;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const std::vector<float> tensor = drawn(kind, elements_, dice);
+      const std::vector<std::byte> payload = payload_of(tensor);
+      if (!wrong_.empty()) return wrong_;
+      const std::vector<float> back = tensor_of(payload);
+      const double error = method_.error(tensor, options_);
+      allowed += error;
+      compare(back, tensor, error);
+      for (std::size_t i = 0; i < back.size(); ++i) {
+        added[i] += static_cast<double>(back[i]);
+        magnitude[i] += std::abs(static_cast<double>(back[i]));
+      }
+      if (sum.empty())
+        sum = payload;
+      else if (method_.exchange == Func::all_reduce)
+        add_elements(method_.payload, sum.data(), payload.data(), size());
+    }
+    if (method_.exchange == Func::all_reduce) compare_sum(tensor_of(sum), added, magnitude);
+    return wrong_;
+  }
+
+ private:
+  std::uint64_t size() const { return method_.size(elements_, options_); }
+
+  void fail(const std::string& what) {
+    if (wrong_.empty())
+      wrong_ = what + " (a tensor of " + std::to_string(elements_) + " elements, ratio " +
+               std::to_string(options_.ratio) + ")";
+  }
+
+  std::vector<std::byte> payload_of(const std::vector<float>& tensor) {
+    const std::uint64_t bytes = payload_bytes(method_, elements_, options_);
+    std::vector<std::byte> payload(bytes + kGuards, kGuard), again(bytes + kGuards, std::byte{1});
+    method_.compress(tensor, options_, payload.data());
+    method_.compress(tensor, options_, again.data());
+    if (std::any_of(payload.begin() + static_cast<std::ptrdiff_t>(bytes), payload.end(),
+                    [](std::byte b) { return b != kGuard; }))
+      fail("compress() writes more than the " + std::to_string(bytes) + " bytes that size() says");
+    if (std::memcmp(payload.data(), again.data(), bytes) != 0)
+      fail("compress() leaves bytes of the payload unwritten, or writes others a second time");
+    payload.resize(bytes);
+    return payload;
+  }
+
+  std::vector<float> tensor_of(const std::vector<std::byte>& payload) const {
+    std::vector<float> tensor(elements_, 12345.0f);
+    method_.decompress(payload.data(), options_, tensor);
+    return tensor;
+  }
+
+  void compare(const std::vector<float>& is, const std::vector<float>& was, double error) {
+    for (std::size_t i = 0; i < is.size(); ++i)
+      if (!(std::abs(static_cast<double>(is[i]) - static_cast<double>(was[i])) <=
+            error * (1 + 1e-6)))
+        return fail("element " + std::to_string(i) + " is " + std::to_string(is[i]) +
+                    " after decompress() and was " + std::to_string(was[i]) +
+                    ", more than error() allows, " + std::to_string(error));
+  }
+
+  void compare_sum(const std::vector<float>& is, const std::vector<double>& sum,
+                   const std::vector<double>& magnitude) {
+    const double share = rounding(method_.payload, 3) + 1e-6;
+    for (std::size_t i = 0; i < is.size(); ++i)
+      if (!(std::abs(static_cast<double>(is[i]) - sum[i]) <= share * magnitude[i] + 1e-6))
+        return fail("the sum of three payloads is decompressed to " + std::to_string(is[i]) +
+                    " at " + std::to_string(i) + ", theirs add up to " + std::to_string(sum[i]) +
+                    ": what is all-reduced must be linear");
+  }
+
+  const Compressor& method_;
+  const CompressionOptions options_;
+  const std::uint64_t elements_;
+  std::string wrong_;
+};
+
+}  // namespace
+
+std::span<const Compressor> compressors() {
+  static const std::array kMethods{kFp16, kTopK};
+  return kMethods;
+}
+
+double rounding(DataType type, int payloads) {
+  const double half_ulp = type == DataType::float32    ? 0x1p-24
+                          : type == DataType::float16  ? 0x1p-11
+                          : type == DataType::bfloat16 ? 0x1p-8
+                                                       : 0;
+  return half_ulp * std::max(0, payloads - 1);
+}
+
+std::string why_wrong(const Compressor& method) {
+  if (method.name.empty() || method.name == "none") return "it needs a name of its own";
+  if (method.exchange != Func::all_reduce && method.exchange != Func::all_gather)
+    return "payloads are exchanged by all_reduce or all_gather";
+  if (!method.size || !method.compress || !method.decompress || !method.error)
+    return "it needs all of size, compress, decompress and error";
+  if (method.cost.source.empty()) return "its cost needs a source";
+  for (const double ratio : {0.01, 0.3, 1.0})
+    for (const std::uint64_t elements : {1, 2, 7, 256, 1000})
+      for (int kind = 0; kind < kKinds; ++kind) {
+        const CompressionOptions options{ratio};
+        if (method.size(elements, options) == 0) return "it has payloads of no size";
+        const std::string wrong = Trial(method, options, elements).run(kind);
+        if (!wrong.empty()) return wrong;
+      }
+  return {};
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,200 @@
+// A scheme of one's own as a whole bundle: whole numbers are added up in the slots of a switch, and
+// its packets have a form of their own, as a switch reads them.
+//
+//   worker 0   chunk 0 > slot 0, set 0            chunk 8 > slot 0, set 1
+//   switch              + + ... all > 0 1                 + + ... all > 0 1
+//   worker 1   chunk 0 > slot 0, set 0            chunk 8 > slot 0, set 1
+//   every rank sends S and receives S; at most 8 packets of it are under way
+// The sum of a chunk is what lets its workers use the slot again, with its other set: so that the
+// set before keeps a sum for whom it did not reach. That is right as long as the packets between
+// two parties stay in order, so overtaking is not claimed.
+#include <array>
+#include <cstring>
+#include <deque>
+#include <set>
+
+#include "collectives/agent.h"
+#include "collectives/plugin.h"
+#include "collectives/wire_format.h"
+
+namespace {
+using namespace ghostrank;
+constexpr std::uint64_t kHeader = 8, kData = 256;  // bytes; elements of a chunk
+constexpr std::uint32_t kSlots = 8;
+constexpr Picoseconds kMicrosecond = 1'000'000;
+
+// | magic 2 | slot * 2 + set 2 | call 4 | elements, 4 each |  all big-endian
+class Packets final : public WireFormat {
+ public:
+  std::string_view name() const override { return "slot-sum"; }
+  void encode(const Note& note, std::span<std::byte> packet) const override {
+    put(0x51c0u << 16 | note.index, packet.data());
+    put(note.call, packet.data() + 4);
+    for (std::size_t at = 0; at < note.content.size(); at += 4) {
+      std::uint32_t element;
+      std::memcpy(&element, note.content.data() + at, 4);
+      put(element, packet.data() + kHeader + at);
+    }
+  }
+  std::optional<Note> decode(std::span<const std::byte> packet,
+                             std::vector<std::byte>& store) const override {
+    if (packet.size() < kHeader || packet.size() % 4 != 0) return std::nullopt;
+    if (get(packet.data()) >> 16 != 0x51c0 || (get(packet.data()) & 0xffff) >= 2 * kSlots)
+      return std::nullopt;
+    store.resize(packet.size() - kHeader);
+    for (std::size_t at = 0; at < store.size(); at += 4) {
+      const std::uint32_t element = get(packet.data() + kHeader + at);
+      std::memcpy(store.data() + at, &element, 4);
+    }
+    return Note{.call = get(packet.data() + 4),
+                .index = get(packet.data()) & 0xffff,
+                .type = DataType::int32,
+                .elements = store.size() / 4,
+                .content = store};
+  }
+
+ private:
+  static void put(std::uint32_t n, std::byte* to) {
+    for (int i = 0; i < 4; ++i) to[i] = std::byte(n >> (24 - 8 * i) & 0xff);
+  }
+  static std::uint32_t get(const std::byte* from) {
+    std::uint32_t n = 0;
+    for (int i = 0; i < 4; ++i) n = n << 8 | std::to_integer<std::uint32_t>(from[i]);
+    return n;
+  }
+};
+
+class Worker final : public Agent {
+ public:
+  explicit Worker(Party to) : switch_(to) {}
+  void on_call(Io& io, const Call& call) override {
+    const std::uint64_t chunks = (call.collective.count + kData - 1) / kData;
+    if (chunks == 0) return io.done(call.number);
+    open_.push_back({call, chunks_, chunks});
+    chunks_ += chunks;
+    go_on(io);
+  }
+  void on_note(Io& io, Party, const Note& sum) override {
+    Slot& slot = slots_[sum.index / 2];
+    if (!slot.busy || index_of(slot.chunk) != sum.index) return;  // it has that sum
+    const auto open = call_of(slot.chunk);
+    io.tensor(open->call.number).write((slot.chunk - open->first) * kData, sum.content);
+    slot.busy = false;
+    io.disarm(sum.index / 2);
+    if (--open->left == 0) {
+      io.done(open->call.number);
+      open_.erase(open);
+    }
+    go_on(io);
+  }
+  void on_timer(Io& io, std::uint32_t slot) override { send(io, slots_[slot].chunk); }
+
+ private:
+  struct Open {
+    Call call;
+    std::uint64_t first, left;  // chunks, numbered over all calls, which ranks make alike
+  };
+  struct Slot {
+    bool busy = false;
+    std::uint64_t chunk = 0;
+  };
+  static std::uint32_t index_of(std::uint64_t chunk) {
+    return static_cast<std::uint32_t>(chunk % kSlots * 2 + chunk / kSlots % 2);
+  }
+  std::deque<Open>::iterator call_of(std::uint64_t chunk) {
+    auto open = open_.end();
+    while ((--open)->first > chunk) continue;
+    return open;
+  }
+  void go_on(Io& io) {
+    for (; next_ < chunks_ && !slots_[next_ % kSlots].busy; ++next_) {
+      slots_[next_ % kSlots] = {true, next_};
+      send(io, next_);
+    }
+  }
+  void send(Io& io, std::uint64_t chunk) {
+    const Open& open = *call_of(chunk);
+    const std::uint64_t first = (chunk - open.first) * kData;
+    Note part{.call = open.call.number, .index = index_of(chunk), .type = open.call.type};
+    part.elements = std::min(kData, open.call.collective.count - first);
+    part.content = io.tensor(part.call).read(first, part.elements);
+    io.send(switch_, part, Carriage::packet);  // no room: the timer sends it again
+    io.arm(part.index / 2, 200 * kMicrosecond);
+  }
+
+  Party switch_;
+  std::deque<Open> open_;
+  std::array<Slot, kSlots> slots_;
+  std::uint64_t next_ = 0, chunks_ = 0;  // to be sent; of all calls so far
+};
+
+class Switch final : public Agent {
+ public:
+  explicit Switch(int size) : size_(size) {
+    for (Party p = 0; p < size; ++p) all_.push_back(p);
+  }
+  void on_note(Io& io, Party from, const Note& part) override {
+    Round &round = rounds_[part.index], &other = rounds_[part.index ^ 1];
+    other.heard.erase(from);
+    if (round.heard.empty()) round = {{}, size_, {}};
+    if (round.heard.insert(from).second) {
+      round.sum.add(part);
+      if (--round.missing > 0) return;
+      io.send(all_, sum_of(round, part), Carriage::packet);
+    } else if (round.missing == 0) {  // its sum was lost, or is under way
+      io.send(from, sum_of(round, part), Carriage::packet);
+    }
+  }
+
+ private:
+  struct Round {
+    std::set<Party> heard;
+    int missing = 0;
+    Sum sum;
+  };
+  static Note sum_of(const Round& round, Note note) {
+    note.content = round.sum.content();
+    return note;
+  }
+
+  int size_;
+  std::vector<Party> all_;
+  std::array<Round, 2 * kSlots> rounds_;
+};
+
+class SlotSum final : public Ends {
+ public:
+  using Ends::Ends;
+  std::vector<Helper> helpers() const override { return {{PartyKind::network_switch}}; }
+  std::unique_ptr<Agent> agent(Party party) const override {
+    if (party == size()) return std::make_unique<Switch>(size());
+    return std::make_unique<Worker>(size());
+  }
+  std::vector<Edge> traffic(const Call& call) const override {
+    const std::uint64_t packets = (call.collective.count + kData - 1) / kData;
+    const std::uint64_t all = call.collective.count * bytes_of(call.type) + packets * kHeader;
+    std::vector<Edge> edges;
+    for (Rank r = 0; r < size(); ++r)
+      for (const auto& [from, to] : {std::pair(r, size()), std::pair(size(), r)})
+        edges.push_back({from, to, all, packets, Carriage::packet});
+    return edges;
+  }
+  std::uint64_t overhead_bytes() const override { return kHeader; }
+  const WireFormat* wire_format() const override { return &packets_; }
+  Survives survives() const override { return {true, true, true, false}; }
+  std::string refuses(const Call& call) const override {
+    return call.type == DataType::int32 ? "" : "its switch adds int32 alone";
+  }
+
+ private:
+  Packets packets_;
+};
+
+const Algorithm kRows[]{
+    {.library = "mine", .func = Func::all_reduce, .name = "slot-sum", .ends = [](int n, auto&) {
+       return std::make_unique<SlotSum>(n);
+     }}};
+
+}  // namespace
+
+GHOSTRANK_PLUGIN(kRows)

@@ -1,0 +1,26 @@
+// A routing of one's own, built apart from ghostrank: which spine a connection goes over. The NICs
+// of a leaf are dealt out over the spines, so that where each sends to one other, as in a ring or a
+// shift, every link up has its share of them.
+//
+//   NIC 0 ─┐        ┌─ spine 0      NIC 0 -> spine 0
+//   NIC 1 ─┤  leaf ─┤               NIC 1 -> spine 1      a hash may well send both over one
+//   NIC 2 ─┘        └─ spine 1      NIC 2 -> spine 0
+//
+// Build it with the CMakeLists.txt beside it; in a job
+//   collectives: {plugins: [source_routing.so]}
+//   cluster: {topology: {kind: leaf_spine, routing: by-source}}
+#include "collectives/plugin.h"
+
+namespace {
+
+using namespace ghostrank;
+
+std::uint32_t by_source(const RoutedFlow& flow) {
+  return static_cast<std::uint32_t>(flow.source_nic) % flow.ways;
+}
+
+const Routing kRoutings[]{{"by-source", by_source}};
+
+}  // namespace
+
+GHOSTRANK_PLUGIN(kRoutings)

@@ -1,0 +1,27 @@
+#include "collectives/routing.h"
+
+namespace ghostrank {
+namespace {
+
+std::uint32_t by_hash(const RoutedFlow& flow) {
+  return static_cast<std::uint32_t>(flow.hash % flow.ways);
+}
+
+// In turn, from where the hash says.
+std::uint32_t in_turn(const RoutedFlow& flow) {
+  return static_cast<std::uint32_t>((flow.hash % flow.ways + flow.message) % flow.ways);
+}
+
+// Destination modulo ways: what goes to neighbours never meets on the way up.
+std::uint32_t by_target(const RoutedFlow& flow) {
+  return static_cast<std::uint32_t>(flow.target_nic) % flow.ways;
+}
+
+constexpr Routing kRows[]{
+    {"ecmp", by_hash}, {"static", by_target}, {"spray", in_turn, /*per_message=*/true}};
+
+}  // namespace
+
+std::span<const Routing> routings() { return kRows; }
+
+}  // namespace ghostrank

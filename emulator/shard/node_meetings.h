@@ -1,0 +1,54 @@
+// Calls of groups that lie wholly inside a node: each begins when its last member has come. A
+// group's members come to its calls in one order, so that few calls of a group are open at a time.
+//
+// Bounds: a small list for each group of the job. Threading: one owner (a shard).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "emulator/moment.h"
+#include "emulator/rank.h"
+
+namespace ghostrank {
+
+class NodeMeetings {
+ public:
+  struct Meeting {
+    std::uint32_t sequence = 0;
+    int members = 0;          // that have come
+    Flight* first = nullptr;  // the last one that came; the others by Flight::next_member
+    Moment last;              // when the last one was ready, as later() has it
+  };
+
+  explicit NodeMeetings(std::size_t groups) : open_(groups) {}
+
+  void clear() {
+    for (std::vector<Meeting>& open : open_) open.clear();
+  }
+
+  // A member has come to call `f.sequence` of its group at `f.start`; null: others are missing.
+  // What is given is valid until the next call.
+  const Meeting* come(Flight& f, int members) {
+    std::vector<Meeting>& open = open_[f.group];
+    std::size_t i = 0;
+    while (i < open.size() && open[i].sequence != f.sequence) ++i;
+    if (i == open.size()) open.push_back({f.sequence});
+    Meeting& m = open[i];
+    f.next_member = m.first;
+    m.first = &f;
+    m.last = later(m.last, f.start);
+    if (++m.members < members) return nullptr;
+    met_ = m;
+    m = open.back();
+    open.pop_back();
+    return &met_;
+  }
+
+ private:
+  std::vector<std::vector<Meeting>> open_;  // by group
+  Meeting met_;
+};
+
+}  // namespace ghostrank

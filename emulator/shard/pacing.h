@@ -1,0 +1,53 @@
+// How far the paced rate of real sends is off: by how much the lateness of what leaves a NIC grows
+// within a busy period of it. Lateness that stays the same costs no rate.
+//
+//   turns    |--A--||--B--||--C--|        |--D--|      a pause begins a new period
+//   late       1      1      3              2
+//   error      +--- 3 - 1 --+               0
+//
+// Units: emulated picoseconds. Threading: one owner (a shard).
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+class Pacing {
+ public:
+  // Of a segment; nothing has been sent.
+  void begin(std::size_t nics) {
+    nics_.assign(nics, {});
+    paced_ = ended_error_ = 0;
+  }
+
+  // What takes the NIC for `duration` from `start` on has left `late` after that.
+  void note(int nic, Picoseconds start, Picoseconds duration, Picoseconds late) {
+    Period& p = nics_[static_cast<std::size_t>(nic)];
+    if (start > p.free_at) {
+      ended_error_ += p.last_late - p.first_late;
+      p.first_late = late;
+    }
+    p.last_late = late;
+    p.free_at = start + duration;
+    paced_ += duration;
+  }
+
+  Picoseconds paced() const { return paced_; }  // of all that was sent, one after the other
+  Picoseconds error() const {                   // signed
+    Picoseconds sum = ended_error_;
+    for (const Period& p : nics_) sum += p.last_late - p.first_late;
+    return sum;
+  }
+
+ private:
+  struct Period {  // of a NIC
+    Picoseconds first_late = 0, last_late = 0, free_at = -1;
+  };
+  std::vector<Period> nics_;
+  Picoseconds paced_ = 0, ended_error_ = 0;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,41 @@
+// What one shard counts during a segment.
+//
+// Units: as the names say; Picoseconds are emulated. Threading: plain values, of the shard's thread
+// while it plays.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "emulator/histogram.h"
+#include "emulator/moment.h"
+#include "emulator/network/links.h"
+#include "emulator/result.h"
+#include "emulator/sampled_seconds.h"
+#include "emulator/stalls.h"
+
+namespace ghostrank {
+
+struct RowStats {
+  std::uint64_t calls = 0, bytes = 0;
+  double total_seconds = 0;
+  SampledSeconds seconds;  // of the calls seen by group rank 0
+};
+
+struct ShardStats {
+  Histogram lateness_ns;  // wall, of compute delays
+  Moment end;             // of the last rank
+  double wall_seconds = 0, idle_seconds = 0, cpu_seconds = 0;
+  double run_queue_seconds = 0;  // < 0: unreadable
+  Picoseconds wall_behind = 0;   // emulated: how far the clock was past the last rank's ideal end
+  Picoseconds paced = 0, pace_error = 0;  // pace_error: signed growth of lateness in busy periods
+  std::uint64_t events = 0, messages = 0;
+  std::uint64_t checked = 0, wrong = 0;
+  std::uint64_t spans_dropped = 0;
+  PacketCounts packets;
+  std::vector<LinkCount> links;  // of the cluster: those that were played here; empty: it has none
+  std::vector<RowStats> rows;
+  std::vector<Gap> gaps;  // real time: longer than the threshold of a stall; the last is endless
+};
+
+}  // namespace ghostrank

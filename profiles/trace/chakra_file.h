@@ -1,0 +1,57 @@
+// Chakra execution traces on the wire: messages of mlcommons/chakra's et_def.proto, versions 0.0.4
+// and 1.0.0, each behind its length. Only chakra_file.cpp sees protobuf.
+//
+// What older schemas wrote under the same ending is told apart by fields that these do not have,
+// and refused. Units: as in the file (microseconds, bytes). Threading: one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ghostrank {
+
+struct ChakraNode {
+  enum Type : std::uint8_t { invalid, metadata, load, store, comp, send, recv, coll };
+  std::uint64_t id = 0;
+  std::string_view name;  // of the file's text
+  Type type = invalid;
+  bool host = false;
+  std::uint64_t start_us = 0, duration_us = 0;
+  std::vector<std::uint64_t> control, data;  // dependencies
+  // Attributes; `has` tells which were there.
+  enum Has : std::uint32_t {
+    comm_type = 1,
+    comm_size = 2,
+    comm_src = 4,
+    comm_dst = 8,
+    group = 16,
+    num_ops = 32,
+    tensor_size = 64,
+    root = 128,
+    part_of_dims = 256
+  };
+  std::uint32_t has = 0;
+  std::int64_t values[8] = {};  // by bit number
+  std::string_view pg_name;
+  std::uint32_t tag = 0;
+  std::int64_t lane = -1;         // stream of a device, thread of a host
+  std::string_view input_values;  // JSON
+};
+
+struct ChakraHead {
+  std::string version;
+};
+
+// Calls `node` for each, in the order of the file; the node is valid during the call. `offset` is
+// that of its message. Throws Error(usage) with the byte.
+ChakraHead read_chakra(const std::string& text, const std::string& path,
+                       const std::function<void(const ChakraNode&, std::uint64_t offset)>& node);
+
+// Whether a file that begins like this is one. `head` may be cut anywhere.
+bool looks_like_chakra(std::string_view head);
+bool can_read_chakra();  // built with protobuf
+
+}  // namespace ghostrank

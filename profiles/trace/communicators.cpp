@@ -1,0 +1,121 @@
+#include "profiles/trace/communicators.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint16_t kNoKind = 0xffff;
+
+// What names of one kind have in common: "pp" of "pp_0" and "pp_1".
+std::string stem(std::string name) {
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) <= ' ' || c == '\\') c = '_';
+  while (!name.empty() &&
+         (std::isdigit(static_cast<unsigned char>(name.back())) || name.back() == '_'))
+    name.pop_back();
+  return name.empty() ? "group" : name.substr(0, 64);
+}
+
+}  // namespace
+
+std::uint16_t Communicators::add_kind(const std::string& name, Workload& out) {
+  if (out.group_names.size() + 1 >= kNoKind)
+    throw Error("the trace has more than 65,534 communicators that no other is like");
+  std::string unique = name;
+  for (int i = 2;
+       std::find(out.group_names.begin(), out.group_names.end(), unique) != out.group_names.end();
+       ++i)
+    unique = name + "." + std::to_string(i);
+  out.group_names.push_back(unique);
+  taken_.emplace_back(static_cast<std::size_t>(out.ranks));
+  size_.push_back(0);
+  return static_cast<std::uint16_t>(out.group_names.size() - 1);
+}
+
+void Communicators::place(std::uint32_t group, const std::vector<Rank>& members, Workload& out) {
+  std::uint16_t& kind = kind_[group];
+  for (std::uint16_t k = 0; k < taken_.size() && kind == kNoKind; ++k)
+    if (size_[k] == members.size() && std::none_of(members.begin(), members.end(), [&](Rank rank) {
+          return taken_[k][static_cast<std::size_t>(rank)];
+        }))
+      kind = k;
+  if (kind == kNoKind) return;
+  size_[kind] = members.size();
+  for (const Rank rank : members) taken_[kind][static_cast<std::size_t>(rank)] = true;
+  out.groups.push_back({kind, members});
+}
+
+Communicators::Communicators(const Trace& trace, const TraceOrder& order, int ranks, Workload& out)
+    : kind_(trace.groups.size() + 1, kNoKind) {
+  std::vector<Rank> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  bool messages = false;
+  for (std::size_t r = 0; r < trace.given.size(); ++r)
+    for (const std::uint32_t at : order.sequence[r]) {
+      const TraceEvent& event = trace.given[r].events[at];
+      messages |= event.kind == TraceEvent::Kind::send || event.kind == TraceEvent::Kind::recv;
+      if (event.kind != TraceEvent::Kind::collective) continue;
+      const auto group = std::min(event.group, static_cast<std::uint32_t>(trace.groups.size()));
+      if (kind_[group] != kNoKind) continue;
+      const bool world = group == trace.groups.size() || trace.groups[group].members.empty();
+      const auto& members = world ? all : trace.groups[group].members;
+      place(group, members, out);
+      if (kind_[group] != kNoKind) continue;
+      const std::string name =
+          group == trace.groups.size() ? "world" : stem(trace.groups[group].name);
+      kind_[group] = add_kind(name, out);
+      size_.back() = members.size();
+      place(group, members, out);
+    }
+  if (static_cast<std::size_t>(ranks) > trace.given.size())
+    for (std::uint16_t kind = 0; kind < size_.size(); ++kind) infer_missing(trace, kind, out);
+  first_lane_ = static_cast<std::uint16_t>(out.group_names.size());
+  for (std::uint16_t lane = 0; messages && lane < order.lanes; ++lane)
+    out.groups.push_back({add_kind(lane == 0 ? "p2p" : "p2p." + std::to_string(lane), out), all});
+}
+
+// Ranks that no communicator of the kind has get one like those that there are.
+void Communicators::infer_missing(const Trace& trace, std::uint16_t kind, Workload& out) {
+  const auto model = std::find_if(out.groups.begin(), out.groups.end(),
+                                  [&](const Group& group) { return group.kind == kind; });
+  const std::vector<Rank> members = model->members;
+  const auto size = static_cast<Rank>(members.size());
+  const Rank stride = size > 1 ? members[1] - members[0] : 1;
+  const auto refuse = [&](const std::string& why) {
+    throw Error(trace.given.front().file + ": communicator " + out.group_names[kind] + " " + why +
+                "; give the traces of all ranks");
+  };
+  std::set<Rank> missing;
+  for (Rank rank = 0; rank < out.ranks; ++rank)
+    if (!taken_[kind][static_cast<std::size_t>(rank)]) missing.insert(rank);
+  if (missing.empty()) return;
+  for (Rank i = 0; i < size; ++i)
+    if (stride <= 0 || members[static_cast<std::size_t>(i)] != members[0] + i * stride)
+      refuse("has no even stride, so those of other ranks cannot be inferred");
+  while (!missing.empty()) {
+    const Rank rank = *missing.begin();
+    const Rank first = rank - rank / stride % size * stride;
+    std::vector<Rank> moved;
+    for (Rank i = 0; i < size; ++i) {
+      const Rank member = first + i * stride;
+      if (member >= out.ranks || missing.erase(member) == 0)
+        refuse("of " + std::to_string(size) + " ranks does not tile the " +
+               std::to_string(out.ranks) + " ranks of the job");
+      taken_[kind][static_cast<std::size_t>(member)] = true;
+      moved.push_back(member);
+    }
+    out.groups.push_back({kind, std::move(moved)});
+    ++inferred_;
+  }
+}
+
+std::uint16_t Communicators::kind(std::uint32_t group) const {
+  return kind_[std::min<std::size_t>(group, kind_.size() - 1)];
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,135 @@
+#include "profiles/trace/import.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fnmatch.h>
+
+#include "profiles/error.h"
+#include "profiles/trace/chakra_file.h"
+#include "profiles/trace/formats.h"
+#include "profiles/trace/trace_file.h"
+
+namespace ghostrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string_view first_line(std::string_view head) { return head.substr(0, head.find('\n')); }
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+bool is_chakra(std::string_view path, std::string_view head) {
+  return has(fs::path(path).filename().string(), ".et") && looks_like_chakra(head);
+}
+bool is_execution_trace(std::string_view, std::string_view head) {
+  return head.starts_with('{') && has(head, "\"schema\"") && has(head, "\"nodes\"");
+}
+bool is_kineto(std::string_view, std::string_view head) {
+  return head.starts_with('{') &&
+         (has(head, "\"traceEvents\"") || has(head, "\"distributedInfo\"") ||
+          has(head, "\"schemaVersion\""));
+}
+bool is_param(std::string_view, std::string_view head) {
+  const auto at = head.find_first_not_of(" \t\r\n");
+  return at != std::string_view::npos && head[at] == '[' &&
+         (has(head, "\"comms\"") || has(head, "\"compute\""));
+}
+bool is_simai(std::string_view, std::string_view head) {
+  const std::string_view line = first_line(head);
+  return line.starts_with("HYBRID_") || line.starts_with("MICRO") || line.starts_with("DATA") ||
+         line.starts_with("MODEL");
+}
+bool is_aicb(std::string_view, std::string_view head) {
+  return has(head, "comm_type") && has(head, "comm_group") && has(head, "msg_size");
+}
+bool is_layers(std::string_view, std::string_view head) {
+  return first_line(head).starts_with("layer_index");
+}
+bool is_inspector(std::string_view, std::string_view head) {
+  return head.starts_with('{') &&
+         (has(head, "coll_perf") || has(head, "p2p_perf") || has(head, "dump_stats"));
+}
+bool is_goal(std::string_view, std::string_view head) { return has(head, "num_ranks"); }
+
+constexpr TraceFormat kFormats[] = {
+    {"pytorch-et", "PyTorch's execution trace, JSON", import_execution_trace, is_execution_trace},
+    {"kineto", "Kineto's trace of PyTorch's profiler, JSON", import_kineto, is_kineto},
+    {"chakra", "Chakra ET, protobuf 0.0.4 and 1.0.0, and its communicators", import_chakra,
+     is_chakra},
+    {"param", "PARAM's basic comms trace", import_param, is_param},
+    {"simai", "workload text of SimAI and AICB", import_simai, is_simai},
+    {"aicb", "log of AICB, CSV", import_aicb, is_aicb},
+    {"inspector", "NCCL Inspector, JSON lines, v4.0 to v4.3", import_inspector, is_inspector},
+    {"goal", "GOAL text of LogGOPSim", import_goal, is_goal},
+    {"dnn_benchmark", "layers of SwitchML's dnn_benchmark, CSV", import_layers, is_layers}};
+
+const TraceFormat* format_of(const std::string& file) {
+  const std::string head = trace_head(file, 64 << 10);
+  for (const TraceFormat& one : kFormats)
+    if (one.looks_like(file, head)) return &one;
+  return nullptr;
+}
+
+std::string names() {
+  std::string out;
+  for (const TraceFormat& format : kFormats)
+    out += (out.empty() ? "" : ", ") + std::string(format.name);
+  return out;
+}
+
+// Files that a name stands for: itself; of "a*b" those that fit; of a folder those of one format,
+// which is found out here if nobody said it.
+std::vector<std::string> trace_files(const std::string& name, const TraceFormat*& format) {
+  std::error_code ignored;
+  const bool folder = fs::is_directory(name, ignored);
+  if (!folder && (fs::exists(name, ignored) || !has(fs::path(name).filename().string(), "*")))
+    return {name};
+  const fs::path in = folder ? fs::path(name) : fs::path(name).parent_path();
+  const std::string pattern = folder ? "*" : fs::path(name).filename().string();
+  std::vector<std::string> all, out;
+  std::error_code error;
+  for (fs::directory_iterator at(in.empty() ? "." : in, error), end; !error && at != end;
+       at.increment(error))
+    if (at->is_regular_file(ignored) &&
+        fnmatch(pattern.c_str(), at->path().filename().c_str(), FNM_PERIOD) == 0)
+      all.push_back((in / at->path().filename()).string());
+  std::sort(all.begin(), all.end());
+  if (!folder) {
+    out = all;
+  } else {
+    for (auto at = all.begin(); at != all.end() && !format; ++at) format = format_of(*at);
+    for (const std::string& file : all) {
+      const TraceFormat* its = format_of(file);
+      const bool communicators = format && format->name == "chakra" && file.ends_with(".json");
+      if ((its && its == format) || communicators) out.push_back(file);
+    }
+  }
+  if (out.empty()) throw Error(name + ": there is no trace; check the path");
+  return out;
+}
+
+}  // namespace
+
+std::span<const TraceFormat> trace_formats() { return kFormats; }
+
+Trace import_trace(const std::vector<std::string>& given, const std::string& name, int ranks) {
+  const TraceFormat* format = nullptr;
+  for (const TraceFormat& one : kFormats)
+    if (one.name == name) format = &one;
+  if (!format && !name.empty())
+    throw Error("there is no format " + quote(name) + "; known: " + names());
+  std::vector<std::string> files;
+  for (const std::string& one : given) {
+    const auto more = trace_files(one, format);
+    files.insert(files.end(), more.begin(), more.end());
+  }
+  // Communicators of Chakra may come first; the others say what they are.
+  for (std::size_t i = 0; i < files.size() && !format; ++i) format = format_of(files[i]);
+  if (format) return format->read(files, ranks);
+  throw Error(files.front() + ": the format is none that is known; name it with --format (" +
+              names() + ")");
+}
+
+}  // namespace ghostrank

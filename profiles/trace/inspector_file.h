@@ -1,0 +1,67 @@
+// NCCL Inspector's records as its lines have them, before anything is made of them. Threading:
+// plain values; reading keeps no state between calls but what is in them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+
+struct InspectorCall {
+  std::string_view name;
+  Func func;
+  bool blocks;  // the size is that of one rank's block
+};
+inline constexpr InspectorCall kInspectorCalls[] = {{"AllReduce", Func::all_reduce, false},
+                                                    {"AllGather", Func::all_gather, true},
+                                                    {"ReduceScatter", Func::reduce_scatter, true},
+                                                    {"Broadcast", Func::broadcast, false},
+                                                    {"Reduce", Func::reduce, false},
+                                                    {"AlltoAll", Func::all_to_all, true},
+                                                    {"AllToAll", Func::all_to_all, true},
+                                                    {"Gather", Func::gather, true},
+                                                    {"Scatter", Func::scatter, true}};
+inline constexpr std::uint32_t kInspectorSend = 100, kInspectorRecv = 101;
+
+struct InspectorRecord {
+  std::uint32_t call = 0;  // index into kInspectorCalls, kInspectorSend or kInspectorRecv
+  std::uint32_t comm = 0, seat = 0;
+  std::int32_t peer = 0;  // in the communicator
+  std::uint64_t number = 0, bytes = 0, line = 0;
+  std::int64_t start_us = -1, stop_us = -1;  // of the kernels; -1: not known
+};
+
+struct InspectorComm {
+  std::string id, name;
+  int ranks = 0;
+};
+
+// A communicator as one process sees it.
+struct InspectorSeat {
+  std::uint32_t comm = 0, process = 0;
+  std::int32_t rank = 0;
+  std::string file;
+};
+
+struct InspectorRecords {
+  std::vector<InspectorRecord> records;  // in the order of the files
+  std::vector<InspectorComm> comms;
+  std::vector<InspectorSeat> seats;
+  std::map<std::uint32_t, std::uint64_t> dropped;  // by seat: operations that the plugin lost
+  std::uint64_t markers = 0, proxy = 0;            // lines of dump_stats, of proxy traces
+
+  std::map<std::string, std::uint32_t> comm_of;                              // by id
+  std::map<std::pair<std::string, std::int64_t>, std::uint32_t> process_of;  // host and pid
+  std::map<std::pair<std::uint32_t, std::int32_t>, std::uint32_t> seat_at;   // communicator, rank
+};
+
+// Appends what a file has. Throws Error(usage) with the line.
+void read_inspector(const std::string& path, InspectorRecords& out);
+
+}  // namespace ghostrank

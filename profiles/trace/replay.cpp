@@ -1,0 +1,360 @@
+#include "profiles/trace/replay.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "profiles/content_hash.h"
+#include "profiles/error.h"
+#include "profiles/rank_runs.h"
+#include "profiles/trace/communicators.h"
+#include "profiles/trace/order.h"
+#include "profiles/trace/streams.h"
+
+namespace ghostrank {
+namespace {
+
+using Kind = TraceEvent::Kind;
+
+bool same(const Program& a, const Program& b) {
+  if (a.stream_names != b.stream_names || a.labels != b.labels || a.events != b.events)
+    return false;
+  for (std::size_t s = 0; s < a.streams.size(); ++s)
+    if (a.streams[s].size() != b.streams[s].size() ||
+        !std::equal(a.streams[s].begin(), a.streams[s].end(), b.streams[s].begin()))
+      return false;
+  return true;
+}
+
+// Of what same() compares, enough to tell most programs apart.
+std::uint64_t fingerprint(const Program& program) {
+  std::uint64_t hash = program.events;
+  const auto mix = [&](std::uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15 + (hash >> 29);
+  };
+  for (const std::string& name : program.stream_names) mix(content_hash(name));
+  for (const OpList& stream : program.streams)
+    for (const Op& op : stream) {
+      mix(static_cast<std::uint64_t>(op.kind) * 64 + static_cast<std::uint64_t>(op.func));
+      mix(op.count + op.event);
+      mix(static_cast<std::uint64_t>(op.duration) + op.label);
+      mix(static_cast<std::uint64_t>(op.peer) * 65'536 + op.group);
+    }
+  return hash;
+}
+
+class Replaying {
+ public:
+  Replaying(const Trace& trace, const ReplayOptions& options, int ranks)
+      : trace_(trace), options_(options), ranks_(ranks) {
+    out_.workload.ranks = ranks;
+    check_places();
+    order_ = order_of(trace, ranks);
+    communicators_.emplace(trace, order_, ranks, out_.workload);
+    gather_splits();
+  }
+
+  Replay run() {
+    Workload& workload = out_.workload;
+    constexpr std::uint16_t kNone = 0xffff;
+    workload.role_of.assign(static_cast<std::size_t>(ranks_), kNone);
+    std::multimap<std::uint64_t, std::uint16_t> roles;  // by fingerprint
+    for (std::size_t r = 0; r < trace_.given.size(); ++r) {
+      Program program = program_of(r);
+      std::uint16_t role = kNone;
+      const auto [from, to] = roles.equal_range(fingerprint(program));
+      for (auto at = from; at != to && role == kNone; ++at)
+        if (same(workload.roles[at->second].iterations.front(), program)) role = at->second;
+      if (role == kNone) {
+        role = static_cast<std::uint16_t>(workload.roles.size());
+        if (role == kNone)
+          throw Error("the trace has more than 65,534 ranks that do different things");
+        roles.emplace(fingerprint(program), role);
+        Role& added = workload.roles.emplace_back();
+        added.name = "rank " + std::to_string(trace_.given[r].rank);
+        added.iterations.push_back(std::move(program));
+      }
+      workload.role_of[static_cast<std::size_t>(trace_.given[r].rank)] = role;
+    }
+    fill_missing();
+    take_notes();
+    return std::move(out_);
+  }
+
+ private:
+  [[noreturn]] void fail(const TraceRank& rank, const TraceEvent& event,
+                         const std::string& what) const {
+    throw Error(place_of(trace_, rank, event) + ": " + what);
+  }
+
+  // Ranks and roots lie within the job.
+  void check_places() const {
+    std::set<Rank> seen;
+    for (const TraceRank& rank : trace_.given) {
+      if (rank.rank < 0 || rank.rank >= ranks_ || !seen.insert(rank.rank).second)
+        throw Error(rank.file + ": a trace of rank " + std::to_string(rank.rank) + " in a job of " +
+                    std::to_string(ranks_) + " ranks; each rank has one trace");
+      for (const Rank also : rank.also)
+        if (also >= ranks_ || !seen.insert(also).second)
+          throw Error(rank.file + ": rank " + std::to_string(also) + " twice, or in a job of " +
+                      std::to_string(ranks_) + " ranks; each rank has one trace");
+      for (const TraceEvent& event : rank.events) {
+        const bool message = event.kind == Kind::send || event.kind == Kind::recv;
+        if (message && (event.peer < 0 || event.peer >= ranks_ || event.peer == rank.rank))
+          fail(rank, event,
+               "there is no peer " + std::to_string(event.peer) + " in a job of " +
+                   std::to_string(ranks_) + " ranks");
+        if (event.kind != Kind::collective) continue;
+        const int size = size_of(trace_, event.group, ranks_);
+        if (event.peer < 0 || event.peer >= size)
+          fail(rank, event,
+               "there is no root " + std::to_string(event.peer) + " in a communicator of " +
+                   std::to_string(size));
+        if (event.splits != kNoIndex &&
+            trace_.splits[event.splits].size() != static_cast<std::size_t>(size))
+          fail(rank, event,
+               std::to_string(trace_.splits[event.splits].size()) +
+                   " splits in a communicator of " + std::to_string(size));
+      }
+    }
+    for (const TraceGroup& group : trace_.groups)
+      for (const Rank member : group.members)
+        if (member >= ranks_)
+          throw Error(trace_.given.front().file + ": communicator " + quote(group.name) +
+                      " has rank " + std::to_string(member) + " but the job " +
+                      std::to_string(ranks_) + " ranks");
+  }
+
+  // Rows of the members of every all_to_all_v; a missing member's is the first one's.
+  void gather_splits() {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::vector<std::uint64_t>>>
+        calls;
+    for (std::size_t r = 0; r < trace_.given.size(); ++r)
+      for (std::uint32_t i = 0; i < trace_.given[r].events.size(); ++i) {
+        const TraceEvent& event = trace_.given[r].events[i];
+        if (event.kind != Kind::collective || event.splits == kNoIndex) continue;
+        auto& rows = calls[{event.group, order_.call[r][i]}];
+        rows.resize(static_cast<std::size_t>(size_of(trace_, event.group, ranks_)));
+        rows[position(event.group, trace_.given[r].rank)] = trace_.splits[event.splits];
+      }
+    std::map<std::vector<std::uint64_t>, std::uint32_t> known;
+    for (auto& [call, rows] : calls) {
+      const auto first =
+          std::find_if(rows.begin(), rows.end(), [](const auto& row) { return !row.empty(); });
+      std::vector<std::uint64_t> counts;
+      for (const auto& row : rows) {
+        assumed_splits_ += row.empty();
+        const auto& from = row.empty() ? *first : row;
+        counts.insert(counts.end(), from.begin(), from.end());
+      }
+      const auto [at, fresh] = known.emplace(counts, out_.workload.counts.size());
+      if (fresh)
+        out_.workload.counts.push_back(
+            std::make_shared<const std::vector<std::uint64_t>>(std::move(counts)));
+      counts_of_[call] = at->second;
+    }
+  }
+
+  std::size_t position(std::uint32_t group, Rank rank) const {
+    if (group == kNoIndex || trace_.groups[group].members.empty())
+      return static_cast<std::size_t>(rank);
+    const auto& members = trace_.groups[group].members;
+    return static_cast<std::size_t>(std::find(members.begin(), members.end(), rank) -
+                                    members.begin());
+  }
+
+  Picoseconds duration(const TraceRank& rank, const TraceEvent& event) const {
+    if (event.duration > 0 || (event.flops == 0 && event.stated == 0)) return event.duration;
+    if (!options_.cost)
+      fail(rank, event,
+           "computations are given in FLOPs, not in time; name the device that does "
+           "them, as in device: h100-sxm (profile import: --device h100-sxm)");
+    return options_.cost(event.flops, static_cast<double>(event.stated));
+  }
+
+  // Lanes by name, the device's busiest first; what each lane of the rank becomes.
+  std::vector<std::string> lanes_of(const TraceRank& rank, std::vector<std::size_t>& lane) const {
+    std::vector<double> busy(rank.lanes.size());
+    for (const TraceEvent& event : rank.events)
+      if (event.kind == Kind::compute)
+        busy[event.lane] += 1 + static_cast<double>(event.duration) + event.flops;
+    std::vector<std::size_t> by(rank.lanes.size());
+    std::iota(by.begin(), by.end(), 0);
+    std::erase_if(by, [&](std::size_t i) { return busy[i] == 0; });
+    const auto host = [&](std::size_t i) { return rank.lanes[i].starts_with("host"); };
+    std::stable_sort(by.begin(), by.end(), [&](std::size_t a, std::size_t b) {
+      return host(a) != host(b) ? host(b) : busy[a] > busy[b];
+    });
+    std::vector<std::string> names;
+    lane.assign(rank.lanes.size(), 0);
+    for (const std::size_t i : by) {
+      lane[i] = names.size();
+      names.push_back(rank.lanes[i]);
+    }
+    if (names.empty()) names.emplace_back("compute");
+    return names;
+  }
+
+  // Places to go round the ranks, the shorter way, so that equal patterns are equal programs.
+  std::int32_t offset(Rank peer, Rank rank) const {
+    const std::int32_t forward = ((peer - rank) % ranks_ + ranks_) % ranks_;
+    return forward > ranks_ / 2 ? forward - ranks_ : forward;
+  }
+
+  Program program_of(std::size_t r) {
+    const TraceRank& rank = trace_.given[r];
+    std::vector<std::size_t> lane;
+    TraceStreams streams(lanes_of(rank, lane), rank.events.size());
+    // In the order of the file, which ranks that do the same share.
+    std::vector<std::string> labels;
+    std::vector<std::uint32_t> label_of(trace_.names.size(), kNoIndex);
+    for (const TraceEvent& event : rank.events) {
+      if (event.kind == Kind::join || label_of[event.name] != kNoIndex) continue;
+      label_of[event.name] = static_cast<std::uint32_t>(labels.size());
+      labels.push_back(trace_.names[event.name]);
+    }
+    for (const std::uint32_t i : order_.sequence[r]) {
+      const TraceEvent& event = rank.events[i];
+      const std::uint32_t* deps = rank.deps.data() + event.first_dep;
+      Op op;
+      op.dtype = event.dtype;
+      if (event.kind == Kind::compute) op.duration = duration(rank, event);
+      const int size = size_of(trace_, event.group, ranks_);
+      const bool alone = event.kind == Kind::collective && size < 2;
+      alone_ += alone;
+      if (event.kind == Kind::join || alone || (event.kind == Kind::compute && op.duration == 0)) {
+        streams.join(i, deps, event.deps);
+        continue;
+      }
+      op.label = label_of[event.name];
+      if (event.kind == Kind::compute) {
+        streams.on_lane(i, lane[event.lane], op, deps, event.deps);
+        continue;
+      }
+      op.count = sized(trace_, event, size).count;
+      if (event.kind == Kind::collective) {
+        op.kind = Op::Kind::collective;
+        op.func = event.func;
+        op.peer = event.peer;
+        op.group = communicators_->kind(event.group);
+        if (event.splits != kNoIndex) op.counts = counts_of_.at({event.group, order_.call[r][i]});
+        streams.on_communicator(i, op.group, out_.workload.group_names[op.group], op, deps,
+                                event.deps);
+        continue;
+      }
+      op.kind = event.kind == Kind::send ? Op::Kind::send : Op::Kind::recv;
+      op.peer = offset(event.peer, rank.rank);
+      op.group =
+          communicators_->messages(order_.lane[r].empty() ? std::uint16_t{0} : order_.lane[r][i]);
+      streams.on_message_stream(i, op, deps, event.deps);
+    }
+    crowded_ += streams.crowded();
+    return streams.take(std::move(labels));
+  }
+
+  // A rank that the trace does not have plays as the given one with which it shares most
+  // communicators; as the first one where it shares none.
+  void fill_missing() {
+    Workload& workload = out_.workload;
+    if (trace_.given.size() == static_cast<std::size_t>(ranks_)) return;
+    std::vector<std::vector<std::size_t>> groups_of(static_cast<std::size_t>(ranks_));
+    for (std::size_t g = 0; g < workload.groups.size(); ++g)
+      if (workload.groups[g].members.size() < static_cast<std::size_t>(ranks_))
+        for (const Rank rank : workload.groups[g].members)
+          groups_of[static_cast<std::size_t>(rank)].push_back(g);
+    for (const TraceRank& one : trace_.given)
+      for (const Rank rank : one.also)
+        workload.role_of[static_cast<std::size_t>(rank)] =
+            workload.role_of[static_cast<std::size_t>(one.rank)];
+    std::map<Rank, std::vector<Rank>> filled;  // by donor
+    for (Rank rank = 0; rank < ranks_; ++rank) {
+      std::uint16_t& role = workload.role_of[static_cast<std::size_t>(rank)];
+      if (role != 0xffff) continue;
+      const auto& own = groups_of[static_cast<std::size_t>(rank)];
+      const TraceRank* donor = nullptr;
+      std::ptrdiff_t most = -1;
+      for (const TraceRank& one : trace_.given) {
+        const auto& theirs = groups_of[static_cast<std::size_t>(one.rank)];
+        const auto shared = std::count_if(own.begin(), own.end(), [&](std::size_t g) {
+          return std::find(theirs.begin(), theirs.end(), g) != theirs.end();
+        });
+        if (shared > most) {
+          most = shared;
+          donor = &one;
+        }
+      }
+      role = workload.role_of[static_cast<std::size_t>(donor->rank)];
+      filled[donor->rank].push_back(rank);
+    }
+    for (const auto& [donor, ranks] : filled)
+      out_.notes.push_back("ranks " + runs_of(ranks) +
+                           " have no trace of their own and play as rank " + std::to_string(donor));
+  }
+
+  void take_notes() {
+    const auto note = [&](std::uint64_t count, const std::string& what) {
+      if (count > 0) out_.notes.push_back(std::to_string(count) + " " + what);
+    };
+    note(communicators_->inferred(),
+         "communicators of ranks without a trace are those of the others, moved along");
+    note(assumed_splits_,
+         "rows of splits of ranks without a trace are those of the first rank with one");
+    note(crowded_, "messages share a stream with others that they need not follow: more than " +
+                       std::to_string(kMostMessageStreams) + " would run side by side");
+    note(alone_, "collectives of a communicator of one rank move nothing");
+    if (order_.lanes > 1)
+      note(order_.lanes,
+           "lanes of messages keep apart those that are received in another order "
+           "than they are sent");
+  }
+
+  const Trace& trace_;
+  const ReplayOptions& options_;
+  const int ranks_;
+  TraceOrder order_;
+  std::optional<Communicators> communicators_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> counts_of_;  // by group and call
+  std::uint64_t assumed_splits_ = 0, crowded_ = 0, alone_ = 0;
+  Replay out_;
+};
+
+}  // namespace
+
+int ranks_named(const Trace& trace) {
+  Rank last = trace.ranks - 1;
+  for (const TraceRank& rank : trace.given) {
+    last = std::max(last, rank.rank);
+    for (const TraceEvent& event : rank.events)
+      if (event.kind == Kind::send || event.kind == Kind::recv) last = std::max(last, event.peer);
+  }
+  for (const TraceGroup& group : trace.groups)
+    for (const Rank member : group.members) last = std::max(last, member);
+  return std::max(last + 1, 1);
+}
+
+bool knows_ranks(const Trace& trace) {
+  if (trace.ranks > 0 || trace.given.size() > 1) return true;
+  return std::none_of(trace.given.front().events.begin(), trace.given.front().events.end(),
+                      [&](const TraceEvent& event) {
+                        return event.kind == Kind::collective &&
+                               size_of(trace, event.group, 0) == 0;
+                      });
+}
+
+Replay replay(const Trace& trace, const ReplayOptions& options) {
+  const int named = ranks_named(trace);
+  if (options.ranks == 0 && !knows_ranks(trace))
+    throw Error(trace.given.front().file +
+                ": the trace does not say of how many ranks the job was; say it, as in --ranks 8");
+  if (options.ranks != 0 && options.ranks < named)
+    throw Error(trace.given.front().file + ": the trace names " + std::to_string(named) +
+                " ranks, but there are to be " + std::to_string(options.ranks) +
+                "; they must be as many");
+  if (static_cast<std::int64_t>(std::max(named, options.ranks)) > kMaxReplayRanks)
+    throw Error(trace.given.front().file + ": a job of more than " +
+                std::to_string(kMaxReplayRanks) + " ranks; the trace is damaged");
+  return Replaying(trace, options, options.ranks == 0 ? named : options.ranks).run();
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,196 @@
+#include "profiles/trace/streams.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "profiles/trace/replay.h"
+
+namespace ghostrank {
+namespace {
+
+// The engine numbers streams by a byte; the last of those places is left for messages.
+constexpr std::size_t kMostStreams = 250;
+constexpr std::size_t kMostLanes = kMostStreams - kMostMessageStreams - 100;
+
+}  // namespace
+
+TraceStreams::TraceStreams(std::vector<std::string> lanes, std::size_t events) : done_(events) {
+  if (lanes.size() > kMostLanes) lanes.resize(kMostLanes);
+  for (std::string& lane : lanes) add_stream(std::move(lane), kLane);
+}
+
+std::uint32_t TraceStreams::add_stream(std::string name, std::uint32_t kind) {
+  const auto taken = [&](const std::string& one) {
+    return std::any_of(streams_.begin(), streams_.end(),
+                       [&](const Stream& stream) { return stream.name == one; });
+  };
+  std::string unique = name;
+  for (int i = 2; taken(unique); ++i) unique = name + "." + std::to_string(i);
+  streams_.emplace_back().name = std::move(unique);
+  streams_.back().kind = kind;
+  for (Stream& stream : streams_) stream.learnt.resize(streams_.size());
+  return static_cast<std::uint32_t>(streams_.size() - 1);
+}
+
+// How much of a stream has ended when that place of another has.
+std::uint32_t TraceStreams::known(const Point& at, std::uint32_t of) const {
+  if (at.first == of) return at.second;
+  const auto& learnt = streams_[at.first].learnt[of];
+  const auto after =
+      std::upper_bound(learnt.begin(), learnt.end(), at.second,
+                       [](std::uint32_t place, const Learnt& one) { return place < one.place; });
+  return after == learnt.begin() ? 0 : std::prev(after)->known;
+}
+
+// Into after_: one point for each stream, without those that another implies.
+void TraceStreams::collect(const std::uint32_t* deps, std::size_t count) {
+  after_.clear();
+  const auto add = [&](const Point& point) {
+    for (Point& one : after_)
+      if (one.first == point.first) {
+        one.second = std::max(one.second, point.second);
+        return;
+      }
+    after_.push_back(point);
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const Point& done = done_[deps[i]];
+    if (done.first != kNoIndex) {
+      add(done);
+    } else {
+      for (const Point& point : joins_[done.second]) add(point);
+    }
+  }
+  if (after_.size() < 2 || after_.size() > 32) return;
+  std::erase_if(after_, [&](const Point& point) {
+    return std::any_of(after_.begin(), after_.end(), [&](const Point& other) {
+      return other.first != point.first && known(other, point.first) >= point.second;
+    });
+  });
+}
+
+void TraceStreams::join(std::uint32_t event, const std::uint32_t* deps, std::size_t count) {
+  collect(deps, count);
+  if (after_.size() == 1) {
+    done_[event] = after_.front();
+    return;
+  }
+  done_[event] = {kNoIndex, static_cast<std::uint32_t>(joins_.size())};
+  joins_.push_back(after_);
+}
+
+// The stream comes after that point from its next item on, and after all that the point implies.
+void TraceStreams::learn(std::uint32_t stream, const Point& from) {
+  Stream& to = streams_[stream];
+  const auto place = static_cast<std::uint32_t>(to.items.size() + 1);
+  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+    const std::uint32_t now = known(from, s);
+    auto& learnt = to.learnt[s];
+    if (s == stream || now == 0 || (!learnt.empty() && learnt.back().known >= now)) continue;
+    if (!learnt.empty() && learnt.back().place == place)
+      learnt.back().known = now;
+    else
+      learnt.push_back({place, now});
+  }
+}
+
+void TraceStreams::append(std::uint32_t event, std::uint32_t stream, const Op& op) {
+  Item item{op, event, static_cast<std::uint32_t>(waits_.size()), 0};
+  for (const Point& point : after_) {
+    if (point.first == stream) continue;
+    const auto& learnt = streams_[stream].learnt[point.first];
+    if (!learnt.empty() && learnt.back().known >= point.second) continue;
+    streams_[point.first].records.emplace_back(point.second, events_);
+    waits_.push_back(events_++);
+    ++item.waits;
+    learn(stream, point);
+  }
+  streams_[stream].items.push_back(item);
+  done_[event] = {stream, static_cast<std::uint32_t>(streams_[stream].items.size())};
+}
+
+void TraceStreams::on_lane(std::uint32_t event, std::size_t lane, const Op& op,
+                           const std::uint32_t* deps, std::size_t count) {
+  collect(deps, count);
+  append(event, static_cast<std::uint32_t>(std::min(lane, kMostLanes - 1)), op);
+}
+
+void TraceStreams::on_communicator(std::uint32_t event, std::uint16_t kind, const std::string& name,
+                                   const Op& op, const std::uint32_t* deps, std::size_t count) {
+  collect(deps, count);
+  auto at = of_kind_.find(kind);
+  if (at == of_kind_.end()) {
+    const bool room = streams_.size() + kMostMessageStreams - messages_.size() < kMostStreams;
+    at = of_kind_.emplace(kind, room ? add_stream(name, kind) : of_kind_.begin()->second).first;
+  }
+  append(event, at->second, op);
+}
+
+// On a stream whose last message ends before this one may start; else on a new one.
+void TraceStreams::on_message_stream(std::uint32_t event, const Op& op, const std::uint32_t* deps,
+                                     std::size_t count) {
+  collect(deps, count);
+  for (const std::uint32_t stream : messages_) {
+    const auto last = static_cast<std::uint32_t>(streams_[stream].items.size());
+    for (const Point& point : after_)
+      if (known(point, stream) == last) return append(event, stream, op);
+  }
+  if (messages_.size() < kMostMessageStreams) {
+    messages_.push_back(add_stream("p2p", kMessages));
+    return append(event, messages_.back(), op);
+  }
+  ++crowded_;
+  append(event, messages_[next_message_++ % messages_.size()], op);
+}
+
+// Lanes, communicators by kind, messages by their first event: the same for ranks that do the same,
+// in whatever order they came to it.
+std::vector<std::uint32_t> TraceStreams::final_order() const {
+  std::vector<std::uint32_t> order(streams_.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto key = [&](std::uint32_t at) {
+    const Stream& stream = streams_[at];
+    const std::uint32_t part = stream.kind == kLane ? 0 : stream.kind == kMessages ? 2 : 1;
+    return std::tuple(part, part == 1 ? stream.kind : part == 2 ? stream.items.front().event : at);
+  };
+  std::sort(order.begin(), order.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  return order;
+}
+
+Program TraceStreams::take(std::vector<std::string> labels) {
+  Program out;
+  out.labels = std::move(labels);
+  out.events = events_;
+  std::vector<std::uint32_t> number(events_, kNoIndex);  // of events, by where they first stand
+  std::uint32_t numbered = 0, messages = 0;
+  for (const std::uint32_t at : final_order()) {
+    Stream& stream = streams_[at];
+    std::sort(stream.records.begin(), stream.records.end());
+    OpList list;
+    std::size_t record = 0;
+    const auto tie = [&](Op::Kind kind, std::uint32_t event) {
+      if (number[event] == kNoIndex) number[event] = numbered++;
+      Op op;
+      op.kind = kind;
+      op.event = number[event];
+      list.push_back(op);
+    };
+    for (std::size_t i = 0; i < stream.items.size(); ++i) {
+      const Item& item = stream.items[i];
+      for (std::uint32_t w = 0; w < item.waits; ++w)
+        tie(Op::Kind::wait, waits_[item.first_wait + w]);
+      list.push_back(item.op);
+      for (; record < stream.records.size() && stream.records[record].first == i + 1; ++record)
+        tie(Op::Kind::record, stream.records[record].second);
+    }
+    list.shrink_to_fit();
+    out.stream_names.push_back(stream.kind == kMessages ? "p2p " + std::to_string(messages++)
+                                                        : stream.name);
+    out.streams.push_back(std::move(list));
+  }
+  return out;
+}
+
+}  // namespace ghostrank

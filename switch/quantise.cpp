@@ -1,0 +1,47 @@
+#include "switch/quantise.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace ghostrank::switchml {
+namespace {
+
+double scale_of(int exponent, int workers) {
+  return std::ldexp(static_cast<double>(std::numeric_limits<std::int32_t>::max()) / workers,
+                    -exponent);
+}
+
+}  // namespace
+
+std::int8_t exponent_of(std::span<const float> numbers) {
+  std::uint32_t most = 0;  // as bits without the sign, which are in order of magnitude
+  for (const float x : numbers) {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) & 0x7fff'ffffu;
+    most = std::max(most, bits > 0x7f80'0000u ? 0 : bits);
+  }
+  const int exponent = static_cast<int>(most >> 23) - 126;
+  return static_cast<std::int8_t>(std::clamp(exponent, kLeastExponent, kMostExponent));
+}
+
+void quantise(std::span<const float> numbers, int exponent, int workers, std::int32_t* whole) {
+  const double scale = scale_of(exponent, workers);
+  const double most = std::ldexp(1.0 - 0x1p-24, exponent);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const double x = std::isnan(numbers[i]) ? 0 : static_cast<double>(numbers[i]);
+    whole[i] = static_cast<std::int32_t>(std::nearbyint(std::clamp(x, -most, most) * scale));
+  }
+}
+
+void restore(std::span<const std::int32_t> sums, int exponent, int workers, float* numbers) {
+  const double step = 1 / scale_of(exponent, workers);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    numbers[i] = static_cast<float>(static_cast<double>(sums[i]) * step);
+}
+
+double error_bound(int exponent, int workers) {
+  return workers * 0.5 / scale_of(exponent, workers);
+}
+
+}  // namespace ghostrank::switchml

@@ -1,0 +1,120 @@
+// Compressors keep to what they say of themselves, and what does not is found; halves of floats.
+#include "collectives/compressor.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace ghostrank {
+namespace {
+
+const Compressor& method(std::string_view name) {
+  const auto all = compressors();
+  return *std::find_if(all.begin(), all.end(), [&](const auto& m) { return m.name == name; });
+}
+
+TEST(Half, IsReadBackAsItWasWritten) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const Half half{static_cast<std::uint16_t>(bits)};
+    const float value = half.value();
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(Half::from(value).value()));
+    } else {
+      EXPECT_EQ(Half::from(value).bits, half.bits) << bits;
+    }
+  }
+}
+
+TEST(Half, IsTheNearestAndOfTwoTheEvenOne) {
+  const auto rounded = [](float x) { return Half::from(x).value(); };
+  EXPECT_EQ(rounded(2049), 2048);
+  EXPECT_EQ(rounded(2051), 2052);
+  EXPECT_EQ(rounded(2049.01f), 2050);
+  EXPECT_EQ(rounded(65519), 65504);
+  EXPECT_EQ(rounded(65520), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(rounded(-1e9f), -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(rounded(0x1p-25f), 0);
+  EXPECT_EQ(rounded(0x1.8p-25f), 0x1p-24f);
+  EXPECT_EQ(rounded(-0x1.8p-24f), -0x1p-23f);
+}
+
+TEST(Compressors, KeepToWhatTheySay) {
+  ASSERT_GE(compressors().size(), 2u);
+  for (const Compressor& m : compressors()) EXPECT_EQ(why_wrong(m), "") << m.name;
+}
+
+std::vector<float> there_and_back(const Compressor& m, const std::vector<float>& tensor,
+                                  double ratio) {
+  const CompressionOptions options{ratio};
+  std::vector<std::byte> payload(payload_bytes(m, tensor.size(), options));
+  m.compress(tensor, options, payload.data());
+  std::vector<float> back(tensor.size());
+  m.decompress(payload.data(), options, back);
+  return back;
+}
+
+TEST(TopK, KeepsTheLargestAndOfEqualOnesTheFirst) {
+  const Compressor& top = method("topk");
+  using Floats = std::vector<float>;
+  EXPECT_EQ(there_and_back(top, {1, -5, 3, 4, 0}, 0.4), (Floats{0, -5, 0, 4, 0}));
+  EXPECT_EQ(there_and_back(top, {2, -2, 2, -2, 2}, 0.6), (Floats{2, -2, 2, 0, 0}));
+  EXPECT_EQ(there_and_back(top, {0, 0, 0, 0, 0}, 0.4), (Floats{0, 0, 0, 0, 0}));
+  EXPECT_EQ(there_and_back(top, {7}, 0.001), (Floats{7}));
+  const float inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(there_and_back(top, {1, -inf, 3, inf}, 0.5), (Floats{0, -inf, 0, inf}));
+  EXPECT_TRUE(std::isnan(there_and_back(top, {1, NAN, 3, inf}, 0.25)[1]));
+  const Floats tensor{1, -5, 3, 4, 0};
+  EXPECT_EQ(top.error(tensor, {0.4}), 3);
+  EXPECT_EQ(top.error(tensor, {1}), 0);
+}
+
+TEST(TopK, SendsAValueAndAPlaceForEachOfItsElements) {
+  const Compressor& top = method("topk");
+  EXPECT_EQ(payload_bytes(top, 25'000'000, {0.01}), 2'000'000u);
+  EXPECT_EQ(payload_bytes(top, 99, {0.01}), 8u);  // one at least
+  EXPECT_EQ(payload_bytes(top, 10, {1}), 80u);
+  EXPECT_EQ(payload_bytes(method("fp16"), 10, {0.01}), 20u);
+}
+
+// What is wrong with fp16 or topk where something of it is another.
+std::string wrong(const char* name, void (*change)(Compressor&)) {
+  Compressor m = method(name);
+  change(m);
+  return why_wrong(m);
+}
+
+void expect_says(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(WhyWrong, FindsWhatAMethodDoesNotKeepTo) {
+  expect_says(wrong("topk", [](Compressor& m) { m.error = [](auto, auto&) { return 0.0; }; }),
+              "more than error() allows");
+  expect_says(wrong("topk",
+                    [](Compressor& m) {
+                      m.size = [](std::uint64_t, auto&) -> std::uint64_t { return 8; };
+                    }),
+              "writes more than the 8 bytes");
+  expect_says(wrong("fp16", [](Compressor& m) { m.compress = [](auto, auto&, std::byte*) {}; }),
+              "unwritten");
+  expect_says(wrong("topk", [](Compressor& m) { m.exchange = Func::all_reduce; }),
+              "must be linear");
+  expect_says(wrong("fp16", [](Compressor& m) { m.exchange = Func::broadcast; }), "all_gather");
+  expect_says(wrong("fp16", [](Compressor& m) { m.cost.source = ""; }), "source");
+  expect_says(wrong("fp16", [](Compressor& m) { m.decompress = nullptr; }), "decompress");
+  expect_says(wrong("fp16",
+                    [](Compressor& m) {
+                      m.decompress = [](const std::byte*, auto&, std::span<float> t) {
+                        std::fill(t.begin(), t.end(), NAN);
+                      };
+                    }),
+              "more than error() allows");
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,438 @@
+// The parts of a shard (emulator/shard/), one by one.
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "emulator/shard/early_messages.h"
+#include "emulator/shard/flights.h"
+#include "emulator/shard/misfortune.h"
+#include "emulator/shard/node_meetings.h"
+#include "emulator/shard/open_iterations.h"
+#include "emulator/shard/outboxes.h"
+#include "emulator/shard/pacing.h"
+#include "emulator/shard/quiet_watch.h"
+#include "emulator/shard/ready_queue.h"
+#include "emulator/shard/spans.h"
+#include "emulator/shard/tied_events.h"
+
+namespace ghostrank {
+namespace {
+
+Event event_from(Rank source, std::uint32_t sequence = 0) {
+  Event e;
+  e.source = source;
+  e.sequence = sequence;
+  return e;
+}
+
+// ---- ReadyQueue ----
+
+TEST(ReadyQueue, WhatIsSetFreeGoesBeforeWhoSetItFree) {
+  ReadyQueue queue(2);
+  Flight flight;
+  queue.push_rank_again(1, 3);
+  queue.push(Ready::What::step, flight, 0);
+  queue.push(Ready::What::waiting, flight, 7);
+  const Ready waiting = queue.pop(), step = queue.pop(), rank = queue.pop();
+  EXPECT_EQ(waiting.what, Ready::What::waiting);
+  EXPECT_EQ(waiting.index, 7u);
+  EXPECT_EQ(waiting.flight, &flight);
+  EXPECT_EQ(step.what, Ready::What::step);
+  EXPECT_EQ(rank.what, Ready::What::rank);
+  EXPECT_EQ(rank.index, 1u);
+  EXPECT_EQ(rank.stream, 3);
+  EXPECT_TRUE(rank.started);
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(ReadyQueue, HasARankOnceAndGoesOnWhereItStood) {
+  ReadyQueue queue(2);
+  queue.push_rank_again(1, 3);
+  queue.push_rank(1);  // what its stream 3 started has ended at once
+  queue.push_rank(0);
+  EXPECT_EQ(queue.pop().index, 0u);
+  EXPECT_EQ(queue.pop().stream, 3);
+  EXPECT_TRUE(queue.empty());
+  queue.push_rank(1);  // it is out, and may come again
+  const Ready again = queue.pop();
+  EXPECT_EQ(again.stream, 0);
+  EXPECT_FALSE(again.started);
+}
+
+// ---- Outboxes ----
+
+// Keeps parcels whose event's sequence numbers them, for lanes with so much room.
+class OutboxesTest : public ::testing::Test {
+ protected:
+  OutboxesTest() { boxes_.resize(3); }
+
+  void keep(int lane, std::uint32_t number, Flight* sender = nullptr) {
+    Parcel p;
+    p.event.sequence = number;
+    p.event.flight = sender;
+    p.event.actor = number;
+    boxes_.keep(lane, std::move(p));
+  }
+  bool flush() {
+    return boxes_.flush(
+        [this](int lane, const Parcel& parcel) {
+          if (room_[lane] == 0) return false;
+          --room_[lane];
+          left_[lane].push_back(parcel.event.sequence);
+          return true;
+        },
+        [this](Flight* sender, std::uint32_t actor) {
+          if (sender) gone_.push_back(actor);
+          if (sender && more_ > 0) keep(more_lane_, 100 + more_--);
+        });
+  }
+
+  using Numbers = std::vector<std::uint32_t>;
+  Outboxes boxes_;
+  std::map<int, int> room_;
+  std::map<int, Numbers> left_;
+  Numbers gone_;
+  std::uint32_t more_ = 0;  // that senders keep when something of theirs has gone
+  int more_lane_ = 0;
+};
+
+TEST_F(OutboxesTest, ALaneLeavesInOrderAndAFullOneHoldsUpNoOther) {
+  for (std::uint32_t n = 0; n < 4; ++n) keep(0, n), keep(2, 10 + n);
+  EXPECT_EQ(boxes_.kept(), 8u);
+  room_ = {{0, 1}, {2, 4}};
+  EXPECT_TRUE(flush());
+  EXPECT_EQ(left_[0], Numbers({0}));
+  EXPECT_EQ(left_[2], Numbers({10, 11, 12, 13}));
+  EXPECT_TRUE(boxes_.empty(2));
+  EXPECT_FALSE(boxes_.empty(0));
+  EXPECT_FALSE(flush());
+  room_[0] = 100;
+  EXPECT_TRUE(flush());
+  EXPECT_EQ(left_[0], Numbers({0, 1, 2, 3}));
+  EXPECT_EQ(boxes_.kept(), 0u);
+}
+
+TEST_F(OutboxesTest, ASenderThatIsToldMayKeepMoreInThisLaneOrAnother) {
+  Flight sender;
+  for (const int lane : {0, 1}) {
+    room_ = {{0, 2}, {1, 2}};
+    left_.clear();
+    more_ = 2;
+    more_lane_ = lane;
+    keep(0, 5, &sender);
+    keep(0, 6, &sender);
+    flush();
+    while (flush()) {
+    }
+    const Numbers more = {102, 101};
+    if (lane == 0) {
+      EXPECT_EQ(left_[0], Numbers({5, 6}));
+      EXPECT_EQ(boxes_.kept(), 2u);
+      room_[0] = 2;
+      EXPECT_TRUE(flush());
+      EXPECT_EQ(left_[0], Numbers({5, 6, 102, 101}));
+    } else {
+      EXPECT_EQ(left_[1], more);
+    }
+    EXPECT_EQ(boxes_.kept(), 0u);
+  }
+  EXPECT_EQ(gone_, Numbers({5, 6, 5, 6}));
+}
+
+TEST_F(OutboxesTest, ATurnThatSomebodyWaitsForHoldsUpNobodyElse) {
+  boxes_.add_turn(1, true);
+  EXPECT_FALSE(boxes_.has_turns(1));
+  boxes_.add_turn(1, false);
+  keep(1, 0);
+  EXPECT_TRUE(boxes_.has_turns(1));
+  EXPECT_FALSE(boxes_.has_turns(0));
+  EXPECT_EQ(boxes_.load(1), 2u);
+  EXPECT_EQ(boxes_.turns(), 2u);
+  boxes_.end_turn(1, true);
+  EXPECT_TRUE(boxes_.has_turns(1));
+  boxes_.end_turn(1, false);
+  EXPECT_FALSE(boxes_.has_turns(1));
+  EXPECT_EQ(boxes_.turns(), 0u);
+}
+
+// ---- EarlyMessages ----
+
+TEST(EarlyMessages, AreTakenOutInTheOrderInWhichTheyCame) {
+  EarlyMessages early;
+  EarlyList list, other;
+  for (std::uint32_t n = 0; n < 6; ++n)
+    early.push(n == 3 ? other : list, event_from(n % 2 ? 1 : 0, n));
+  std::vector<std::uint32_t> taken;
+  const auto take_of = [&](Rank source, std::size_t most) {
+    taken.clear();
+    early.take(
+        list,
+        [&](const Event& e) {
+          if (e.source != source) return false;
+          taken.push_back(e.sequence);
+          return true;
+        },
+        [&] { return taken.size() == most; });
+    return taken;
+  };
+  using Sequences = std::vector<std::uint32_t>;
+  EXPECT_EQ(take_of(0, 2), Sequences({0, 2}));  // the head, and one in the middle
+  EXPECT_EQ(take_of(1, 9), Sequences({1, 5}));  // the tail among them
+  early.push(list, event_from(0, 6));           // behind what is the tail now
+  EXPECT_EQ(take_of(0, 9), Sequences({4, 6}));
+  EXPECT_TRUE(list.empty());
+  EXPECT_FALSE(other.empty());
+  early.push(list, event_from(1, 7));
+  EXPECT_EQ(take_of(1, 9), Sequences({7}));
+}
+
+// A rank's list gives to its actors' ones while it is gone through.
+TEST(EarlyMessages, WhatIsTakenMayGoToAnotherList) {
+  EarlyMessages early;
+  EarlyList rank, actor;
+  for (std::uint32_t n = 0; n < 200; ++n) early.push(rank, event_from(0, n));
+  const auto adopt = [&](const Event& e) {
+    early.push(actor, e);
+    return true;
+  };
+  early.take(rank, adopt, [] { return false; });
+  EXPECT_TRUE(rank.empty());
+  std::uint32_t next = 0;
+  const auto count = [&](const Event& e) { return e.sequence == next && ++next > 0; };
+  early.take(actor, count, [] { return false; });
+  EXPECT_EQ(next, 200u);
+}
+
+// ---- Flights ----
+
+TEST(Flights, AreUsedAnewAndFoundByNoMessageMeanwhile) {
+  Flights flights;
+  Flight& a = flights.take();
+  Flight& b = flights.take();
+  EXPECT_NE(&a, &b);
+  a.group = 0;
+  Event e = event_from(0);
+  EXPECT_TRUE(a.expects(e));
+  flights.give_back(a);
+  EXPECT_FALSE(a.expects(e));
+  flights.give_back(b);
+  EXPECT_EQ(&flights.take(), &b);
+  EXPECT_EQ(&flights.take(), &a);
+}
+
+TEST(FlightList, FindsWhatAMessageIsForByItsCallAndOfAPairByItsPeer) {
+  FlightList list;
+  Flight of_pair, call;
+  of_pair.group = call.group = 4;
+  of_pair.peer = 2;
+  of_pair.sequence = call.sequence = 9;
+  list.append(&of_pair);
+  list.append(&call);
+  Event e = event_from(2, 9);
+  e.group = 4;
+  EXPECT_EQ(list.find(e), &of_pair);
+  e.source = 1;
+  EXPECT_EQ(list.find(e), &call);
+  e.sequence = 8;
+  EXPECT_EQ(list.find(e), nullptr);
+}
+
+// ---- NodeMeetings ----
+
+class NodeMeetingsTest : public ::testing::Test {
+ protected:
+  const NodeMeetings::Meeting* come(std::uint32_t group, std::uint32_t sequence, Moment start) {
+    Flight& f = flights_.emplace_back();
+    f.group = group;
+    f.sequence = sequence;
+    f.start = start;
+    return meetings_.come(f, 3);
+  }
+  NodeMeetings meetings_{2};
+  std::deque<Flight> flights_;
+};
+
+TEST_F(NodeMeetingsTest, TheLastMemberOfACallMeetsTheOthers) {
+  EXPECT_EQ(come(1, 0, {5, 0}), nullptr);
+  EXPECT_EQ(come(0, 0, {900, 0}), nullptr);  // of another group
+  EXPECT_EQ(come(1, 1, {800, 0}), nullptr);  // of the next call
+  EXPECT_EQ(come(1, 0, {7, 2}), nullptr);
+  EXPECT_EQ(come(1, 1, {1, 0}), nullptr);
+  const NodeMeetings::Meeting* met = come(1, 0, {7, 1});
+  ASSERT_NE(met, nullptr);
+  EXPECT_EQ(met->last.at, 7);
+  EXPECT_EQ(met->last.slip, 2);
+  int members = 0;
+  for (const Flight* f = met->first; f; f = f->next_member, ++members)
+    EXPECT_TRUE(f->group == 1 && f->sequence == 0);
+  EXPECT_EQ(members, 3);
+  EXPECT_EQ(met->first, &flights_.back());
+  met = come(1, 1, {2, 0});  // what else is open has stayed
+  ASSERT_NE(met, nullptr);
+  EXPECT_EQ(met->last.at, 800);
+}
+
+TEST_F(NodeMeetingsTest, NothingIsLeftOfASegmentThatWasStopped) {
+  EXPECT_EQ(come(1, 0, {}), nullptr);
+  EXPECT_EQ(come(1, 0, {}), nullptr);
+  meetings_.clear();
+  EXPECT_EQ(come(1, 0, {}), nullptr);
+}
+
+// ---- Pacing ----
+
+TEST(Pacing, ErrorIsHowMuchLatenessGrowsWithinBusyPeriods) {
+  Pacing pacing;
+  pacing.begin(2);
+  pacing.note(0, 0, 10, 1);
+  pacing.note(0, 10, 10, 1);
+  pacing.note(0, 20, 10, 3);
+  pacing.note(1, 5, 10, 7);  // another NIC
+  EXPECT_EQ(pacing.error(), 2);
+  pacing.note(0, 31, 10, 9);  // a new period: a pause costs no rate
+  EXPECT_EQ(pacing.error(), 2);
+  pacing.note(0, 41, 10, 8);
+  EXPECT_EQ(pacing.error(), 1);
+  EXPECT_EQ(pacing.paced(), 60);
+  pacing.begin(2);
+  EXPECT_EQ(pacing.error(), 0);
+  EXPECT_EQ(pacing.paced(), 0);
+}
+
+// ---- QuietWatch ----
+
+TEST(QuietWatch, AGapIsLongerThanTheThresholdAndComputingIsNone) {
+  QuietWatch watch;
+  watch.begin(100);
+  watch.note_progress(100);
+  EXPECT_TRUE(watch.gaps().empty());
+  watch.note_progress(201);
+  ASSERT_EQ(watch.gaps().size(), 1u);
+  EXPECT_EQ(watch.gaps()[0].from, 100);
+  EXPECT_EQ(watch.gaps()[0].to, 201);
+  watch.note_rest(1000, 202);  // something computes until 1000
+  watch.note_progress(1001);
+  EXPECT_EQ(watch.gaps().size(), 1u);
+  watch.note_end(1001);
+  ASSERT_EQ(watch.gaps().size(), 2u);
+  EXPECT_EQ(watch.gaps()[1].to, kEndless);
+}
+
+TEST(QuietWatch, TellsOnceThatItIsQuietAndOnceThatItIsNoMore) {
+  QuietWatch watch;
+  watch.begin(100);
+  EXPECT_FALSE(watch.note_progress(10));
+  EXPECT_FALSE(watch.note_rest(0, 110));
+  EXPECT_EQ(watch.note_rest(0, 111), std::optional<Picoseconds>(10));
+  EXPECT_FALSE(watch.note_rest(0, 500));
+  EXPECT_TRUE(watch.note_progress(510));
+  EXPECT_FALSE(watch.note_progress(511));
+  EXPECT_FALSE(watch.note_rest(900, 800));
+  EXPECT_EQ(watch.note_rest(900, 1001), std::optional<Picoseconds>(900));
+  watch.begin(100);  // another segment: nothing has been told
+  EXPECT_FALSE(watch.note_progress(1));
+  EXPECT_TRUE(watch.gaps().empty());
+}
+
+// ---- TiedEvents ----
+
+TEST(TiedEvents, FallBySenderAndOfASenderAsTheyWereSent) {
+  TiedEvents tied;
+  const auto add = [&](Rank sender, std::uint32_t number, MessageKind kind = MessageKind::data) {
+    Event e = event_from(sender, number);
+    e.message = kind;
+    tied.add(sender, e);
+  };
+  const auto order = [&] {
+    std::vector<std::uint32_t> numbers;
+    for (const TiedEvents::Tied& t : tied.in_order()) numbers.push_back(t.event.sequence);
+    return numbers;
+  };
+  using Numbers = std::vector<std::uint32_t>;
+  add(8, 0);
+  add(3, 1);
+  EXPECT_EQ(order(), Numbers({1, 0}));
+  tied.clear();
+  add(3, 0);
+  add(3, 1);
+  EXPECT_EQ(order(), Numbers({0, 1}));
+  tied.clear();
+  add(8, 0);
+  add(3, 1, MessageKind::credit);
+  add(8, 2);
+  add(3, 3);
+  add(kNoRank, 4);  // the rank's own
+  EXPECT_EQ(order(), Numbers({4, 3, 1, 0, 2}));
+}
+
+// ---- OpenIterations, Spans ----
+
+TEST(OpenIterations, AreWholeWhenTheLastRankHasEndedThem) {
+  OpenIterations open;
+  open.begin(5, 2, 2);
+  const auto ended = [&](std::uint32_t iteration, Picoseconds at) {
+    return open.add(
+        {.iteration = iteration, .ranks = 1, .end = {at, 0}, .compute = 1, .earliest = at});
+  };
+  EXPECT_EQ(ended(5, 30), nullptr);
+  EXPECT_EQ(ended(6, 70), nullptr);  // the same rank is ahead
+  const IterationPart* whole = ended(5, 20);
+  ASSERT_NE(whole, nullptr);
+  EXPECT_EQ(whole->iteration, 5u);
+  EXPECT_EQ(whole->end.at, 30);
+  EXPECT_EQ(whole->earliest, 20);
+  EXPECT_EQ(whole->compute, 2);
+  EXPECT_NE(ended(6, 80), nullptr);
+}
+
+TEST(Spans, CountWhatThereIsNoRoomFor) {
+  Spans spans(2);
+  for (int i = 0; i < 5; ++i)
+    if (Span* span = spans.add()) span->rank = i;
+  EXPECT_EQ(spans.dropped(), 3u);
+  const std::vector<Span> taken = spans.take();
+  ASSERT_EQ(taken.size(), 2u);
+  EXPECT_EQ(taken[1].rank, 1);
+  spans.begin();
+  EXPECT_EQ(spans.dropped(), 0u);
+  EXPECT_NE(spans.add(), nullptr);
+}
+
+// ---- Misfortune ----
+
+TEST(Misfortune, IsTheSameForEveryRunAndTakesTheSharesThatAreAsked) {
+  const PacketSpec spec{.loss = 0.2, .duplicates = 0.1, .reordering = 0.3};
+  Misfortune one(spec, 1), same(spec, 1), other(spec, 2);
+  constexpr int kPackets = 20'000;
+  constexpr Picoseconds kLatency = 1'000'000;
+  PacketCounts counts, ignored;
+  int differ = 0, late = 0;
+  for (Misfortune* m : {&one, &same, &other}) m->begin(3, 2);
+  for (int i = 0; i < kPackets; ++i) {
+    const auto copies = one.next(1, 7, kLatency, counts);
+    ASSERT_EQ(same.next(1, 7, kLatency, ignored), copies);
+    same.next(0, 6, kLatency, ignored);  // another sender's are its own
+    differ += other.next(1, 7, kLatency, ignored) != copies;
+    for (const Picoseconds copy : copies) {
+      EXPECT_LT(copy, 8 * kLatency);
+      late += copy > 0;
+    }
+  }
+  EXPECT_GT(differ, kPackets / 4);
+  const auto near = [](std::uint64_t count, double share) {
+    EXPECT_NEAR(static_cast<double>(count) / kPackets, share, 0.01);
+  };
+  near(counts.lost_on_purpose, 0.2);
+  near(counts.doubled_on_purpose, 0.1);
+  near(counts.delayed_on_purpose, 0.3 * (0.8 + 0.1));
+  EXPECT_EQ(static_cast<std::uint64_t>(late), counts.delayed_on_purpose);
+}
+
+}  // namespace
+}  // namespace ghostrank

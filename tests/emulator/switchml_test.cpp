@@ -1,0 +1,120 @@
+// SwitchML in the engine: a switch in the modelled network, real sums, and the time that it takes.
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+constexpr double kRate = 10e9;
+
+SmallJob switch_job(FabricKind kind, int nodes) {
+  SmallJob job(nodes, 1, kind);
+  job.spec.collectives.allreduce = "switchml";
+  job.spec.cluster.nic = {kRate, 4 * kPicosPerMicro};
+  job.spec.run.iterations = 2;
+  return job;
+}
+
+TEST(SwitchMlInTheNetwork, SumsRealDataWithinItsBoundAsPlanned) {
+  for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time})
+    for (const DataType type : {DataType::int32, DataType::float32, DataType::bfloat16}) {
+      SmallJob job = switch_job(kind, 3);
+      job.spec.run.verify = true;
+      job.spec.fabric.packets.mtu = 1500;
+      job.collective(Func::all_reduce, 3000, type).collective(Func::all_reduce, 7, type);
+      const Result result = job.run();
+      EXPECT_EQ(result.interrupted, "");
+      EXPECT_EQ(result.verify->checked_elements, 2u * 3u * 3007u);
+      EXPECT_EQ(result.verify->wrong_elements, 0u);
+      const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+      EXPECT_EQ(result.messages_per_iteration, static_cast<double>(plan.wire_messages));
+      // Twelve packets and one, of floats as many again; up and down, of three ranks.
+      EXPECT_EQ(plan.wire_messages, (type == DataType::int32 ? 1u : 2u) * 13u * 6u);
+    }
+}
+
+TEST(SwitchMlInTheNetwork, LossesChangeNoSum) {
+  SmallJob job = switch_job(FabricKind::virtual_time, 4);
+  job.spec.run.verify = true;
+  job.spec.fabric.packets.loss = 0.02;
+  job.spec.fabric.packets.duplicates = 0.01;
+  job.spec.collectives.in_switch = {.slots = 16, .packet_elements = 64, .timeout_ps = 100'000'000};
+  job.collective(Func::all_reduce, 20'000, DataType::float32);
+  const Result result = job.run();
+  EXPECT_EQ(result.verify->wrong_elements, 0u);
+  EXPECT_GT(result.packets->lost_on_purpose, 100u);
+}
+
+// S at the rate of a NIC, header and all, however many ranks: that of a ring grows to twice S.
+TEST(SwitchMlInTheNetwork, TakesTheTimeOfOneTensor) {
+  constexpr std::uint64_t kElements = 4'000'000, kPackets = kElements / 256;
+  const double wire = static_cast<double>(kPackets) * (1024 + 10) * 8 / kRate;
+  for (const int nodes : {2, 4, 16}) {
+    SmallJob job = switch_job(FabricKind::virtual_time, nodes);
+    job.collective(Func::all_reduce, kElements, DataType::int32);
+    const double seconds = job.run().iterations[0].seconds;
+    EXPECT_GT(seconds, wire) << nodes;
+    EXPECT_LT(seconds, wire * 1.005 + 20e-6) << nodes;
+    job.spec.collectives.allreduce = "ring";
+    job.spec.collectives.slice_bytes = 64 << 10;
+    const double ring = job.run().iterations[0].seconds;
+    const double payload = static_cast<double>(kElements) * 4 * 8 / kRate;
+    EXPECT_NEAR(ring / payload, 2.0 * (nodes - 1) / nodes, 0.05) << nodes;
+  }
+}
+
+// As many bits under way as the slots hold; a round trip is two halves of the way up and down.
+TEST(SwitchMlInTheNetwork, IsAsFastAsItsSlotsAllow) {
+  SmallJob job = switch_job(FabricKind::virtual_time, 2);
+  job.spec.collectives.in_switch.slots = 4;
+  job.collective(Func::all_reduce, 256 * 4 * 100, DataType::int32);
+  const double packet = 1034 * 8 / kRate, round_trip = 4e-6 + 2 * packet;
+  EXPECT_NEAR(job.run().iterations[0].seconds, 100 * round_trip, 100 * round_trip * 0.2);
+  EXPECT_GT(job.run().iterations[0].seconds, 99 * 4e-6);
+}
+
+TEST(SwitchMlInTheNetwork, IsTheSameForEveryNumberOfShardsAndUnderLinks) {
+  for (const bool links : {false, true}) {
+    std::vector<double> seconds;
+    for (const int shards : {1, 2, 4}) {
+      SmallJob job = switch_job(FabricKind::virtual_time, 8);
+      if (links) {
+        job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
+        job.spec.cluster.topology.leaves = 4;
+        job.spec.cluster.topology.spines = 2;
+      }
+      job.spec.run.shards = shards;
+      job.spec.run.jitter = 0.1;
+      job.compute(100 * kPicosPerMicro).collective(Func::all_reduce, 50'000, DataType::float32);
+      const Result result = job.run();
+      EXPECT_EQ(result.interrupted, "");
+      seconds.push_back(result.iterations[1].seconds);
+    }
+    EXPECT_EQ(seconds[0], seconds[1]) << links;
+    EXPECT_EQ(seconds[0], seconds[2]) << links;
+  }
+}
+
+TEST(SwitchMlInTheNetwork, IsRefusedWhereItCannotServe) {
+  const auto said = [](SmallJob& job) -> std::string {
+    try {
+      job.run();
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  SmallJob large = switch_job(FabricKind::virtual_time, 33);
+  large.collective(Func::all_reduce, 100, DataType::int32);
+  EXPECT_NE(said(large).find("at most 32 workers"), std::string::npos) << said(large);
+  SmallJob type = switch_job(FabricKind::virtual_time, 4);
+  type.collective(Func::all_reduce, 100, DataType::int64);
+  EXPECT_NE(said(type).find("adds int32"), std::string::npos) << said(type);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,127 @@
+// What jobs say of their tensors, and which tensors the planners' collectives name.
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "profiles/model.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+std::string job(const std::string& parallel, const std::string& more = "") {
+  return "schema: ghostrank/job/1\nmodel: {base: gpt2, layers: 4}\ndevice: h100-sxm\n"
+         "precision: {parameters: bf16}\n"
+         "cluster: {nodes: 2, gpus_per_node: 4, nics_per_node: 2}\nparallel: {" +
+         parallel + "}\n" + more;
+}
+
+// Without the folder of the job.
+std::string plan_error(const std::string& text) {
+  const std::string error = test::error_of([&] { plan_workload(test::load_text(text).spec); });
+  return error.empty() ? error : error.substr(error.find("job.yaml"));
+}
+
+class EveryPlanner : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryPlanner, NamesATensorWhereverGradientsAreSummedUp) {
+  const Workload workload = plan_workload(test::load_text(job(GetParam())).spec);
+  for (const Role& role : workload.roles) {
+    std::map<std::uint16_t, std::multiset<std::uint32_t>> named;  // by kind of group
+    for (const OpList& stream : role.iterations.back().streams)
+      for (const Op& op : stream) {
+        if (op.tensor == 0) continue;
+        EXPECT_EQ(op.kind, Op::Kind::collective);
+        EXPECT_TRUE(reduces(op.func));
+        named[op.group].insert(op.tensor);
+      }
+    EXPECT_FALSE(named.empty()) << role.name;
+    for (const auto& [kind, numbers] : named)
+      EXPECT_EQ(numbers.size(), std::set(numbers.begin(), numbers.end()).size())
+          << workload.group_names[kind];
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, EveryPlanner,
+                         testing::Values("framework: ddp", "framework: ddp, launch: flat",
+                                         "framework: horovod", "framework: fsdp",
+                                         "framework: fsdp, dp_replicate: 2",
+                                         "framework: torchtitan", "framework: zero1",
+                                         "framework: zero2, use_multi_rank_bucket_allreduce: false",
+                                         "framework: zero3", "framework: megatron, tp: 2",
+                                         "framework: megatron, pp: 2, global_batch: 8, "
+                                         "distributed_optimizer: true"));
+
+TEST(Tensors, OfDdpAreItsBucketsWhichHoldEveryParameter) {
+  const LoadedJob loaded = test::load_text(job("framework: ddp"));
+  const Workload workload = plan_workload(loaded.spec);
+  for (const Program& program : workload.roles[0].iterations) {
+    std::uint64_t elements = 0;
+    for (const Op& op : program.streams[1])
+      if (op.tensor != 0) elements += op.count;
+    EXPECT_EQ(elements, loaded.spec.model->parameters());
+  }
+}
+
+TEST(Tensors, AreDenseUnlessTheJobSaysOtherwise) {
+  EXPECT_FALSE(test::load_text(job("framework: ddp")).spec.tensors.has_value());
+  const std::string dense = "tensors: {density: 1, block: 64, overlap: random}\n";
+  EXPECT_FALSE(test::load_text(job("framework: ddp", dense)).spec.tensors.has_value());
+  const LoadedJob sparse =
+      test::load_text(job("framework: ddp", "tensors: {density: 0.1, block: 64, overlap: all}\n"));
+  EXPECT_EQ(sparse.spec.tensors, (Sparsity{0.1, 64, Overlap::all}));
+  EXPECT_EQ(plan_error(job("framework: ddp", "tensors: {density: 0.1}\n")), "");
+}
+
+TEST(Tensors, ThatCannotBeAreRefusedWithWhatCan) {
+  EXPECT_EQ(test::load_error(job("framework: ddp", "tensors: {density: 1.5}\n")),
+            "job.yaml:7:20: tensors.density is '1.5'; write a number from 0 to 1");
+  EXPECT_EQ(plan_error(job("framework: ddp", "tensors: {density: 0.2, overlap: none}\n")),
+            "job.yaml:7:20: tensors.overlap is none, but at density 0.2 the blocks of 8 ranks do "
+            "not all differ; set tensors.density to at most 0.125, or tensors.overlap to random or "
+            "all");
+  EXPECT_EQ(plan_error(job("framework: ddp", "tensors: {overlap: none}\n")),
+            "job.yaml: tensors.overlap is none, but at density 1 the blocks of 8 ranks do not all "
+            "differ; set tensors.density to at most 0.125, or tensors.overlap to random or all");
+}
+
+constexpr const char* kByHand = R"(schema: ghostrank/job/1
+cluster: {nodes: 1, gpus_per_node: 2}
+tensors: {density: 0.5}
+program:
+  ranks: 2
+  groups: {dp: [0-1]}
+  roles:
+    - name: all
+      ranks: 0-1
+      iterations:
+        - compute: |
+            allreduce dp float32 1024~3 gradients
+            reduce dp float32 1024@1~4
+)";
+
+std::string plan_by_hand(const std::string& from, const std::string& to) {
+  std::string text = kByHand;
+  return plan_error(text.replace(text.find(from), from.size(), to));
+}
+
+TEST(Tensors, AreNamedByProgramsWrittenByHand) {
+  const Workload workload = plan_workload(test::load_text(kByHand).spec);
+  const OpList& ops = workload.roles[0].iterations[0].streams[0];
+  EXPECT_EQ(ops[0].tensor, 3u);
+  EXPECT_EQ(ops[1].tensor, 4u);
+  EXPECT_EQ(ops[1].peer, 1);
+  EXPECT_EQ(plan_by_hand("1024~3", "1024~0"), "job.yaml:12:20: tensors are numbered from 1 on");
+  EXPECT_EQ(plan_by_hand("1024@1~4", "1024@1~four"),
+            "job.yaml:13:20: 'four' stands where a tensor is expected; write a number up to "
+            "16777216");
+  EXPECT_EQ(plan_by_hand(" reduce dp", " broadcast dp"),
+            "job.yaml:13:20: broadcast sums up nothing, so it names no tensor; leave out ~");
+  EXPECT_EQ(plan_by_hand("~3 gradients\n            reduce dp float32 1024@1~4", ""),
+            "job.yaml:3:20: no collective of this job names a tensor whose density could be set; "
+            "leave tensors out, or name some in the program, as in  allreduce dp float32 1000~1");
+}
+
+}  // namespace
+}  // namespace ghostrank

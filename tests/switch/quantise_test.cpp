@@ -1,0 +1,80 @@
+// Floats that are added as whole numbers: within the stated bound, whatever they are.
+#include "switch/quantise.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace ghostrank::switchml {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// The sum of a block of every worker, as a switch makes it.
+std::vector<float> summed(const std::vector<std::vector<float>>& blocks, int& exponent) {
+  const auto workers = static_cast<int>(blocks.size());
+  exponent = kLeastExponent;
+  for (const auto& block : blocks) exponent = std::max<int>(exponent, exponent_of(block));
+  std::vector<std::uint32_t> sums(blocks[0].size());  // registers wrap
+  std::vector<std::int32_t> whole(sums.size());
+  for (const auto& block : blocks) {
+    quantise(block, exponent, workers, whole.data());
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<std::uint32_t>(whole[i]);
+  }
+  for (std::size_t i = 0; i < sums.size(); ++i) whole[i] = static_cast<std::int32_t>(sums[i]);
+  std::vector<float> result(sums.size());
+  restore(whole, exponent, workers, result.data());
+  return result;
+}
+
+TEST(Quantise, ExponentIsAboveEveryMagnitude) {
+  EXPECT_EQ(exponent_of(std::vector{1.0f}), 1);
+  EXPECT_EQ(exponent_of(std::vector{0.99f, -0.5f}), 0);
+  EXPECT_EQ(exponent_of(std::vector{-4.0f, 3.0f}), 3);
+  EXPECT_EQ(exponent_of(std::vector{0.0f}), kLeastExponent);
+  EXPECT_EQ(exponent_of(std::vector{1e-40f}), kLeastExponent);
+  EXPECT_EQ(exponent_of(std::vector{kNan, 2.0f}), 2);
+  EXPECT_EQ(exponent_of(std::vector{kInfinity}), kMostExponent);
+}
+
+TEST(Quantise, SumsOfAnyNumbersOfUpTo256WorkersAreWithinTheBound) {
+  std::mt19937 random(1);
+  for (const int workers : {1, 2, 3, 7, 8, 32, 100, 256})
+    for (int magnitude = -90; magnitude <= 126; magnitude += 12) {
+      std::uniform_real_distribution<double> any(-1, 1);
+      std::vector<std::vector<float>> blocks(static_cast<std::size_t>(workers),
+                                             std::vector<float>(64));
+      for (auto& block : blocks)
+        for (float& x : block) x = static_cast<float>(std::ldexp(any(random), magnitude));
+      // The largest there are, all of one sign: no sum may overflow.
+      for (auto& block : blocks) block[0] = std::ldexp(1.0f - 0x1p-24f, magnitude);
+      for (auto& block : blocks) block[1] = -block[0];
+      int exponent = 0;
+      const std::vector<float> sums = summed(blocks, exponent);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        double exact = 0;
+        for (const auto& block : blocks) exact += static_cast<double>(block[i]);
+        if (std::abs(exact) > std::numeric_limits<float>::max()) continue;
+        const double rounding = std::abs(exact) * 0x1p-23;
+        EXPECT_LE(std::abs(static_cast<double>(sums[i]) - exact),
+                  error_bound(exponent, workers) + rounding)
+            << workers << " workers, 2^" << magnitude << ", element " << i;
+      }
+    }
+}
+
+TEST(Quantise, WhatIsNoNumberCountsAsStated) {
+  int exponent = 0;
+  EXPECT_EQ(summed({{kNan, 0.0f}, {3.0f, 0.0f}}, exponent), (std::vector{3.0f, 0.0f}));
+  const std::vector<float> large = summed({{kInfinity, -kInfinity}, {0.0f, 0.0f}}, exponent);
+  EXPECT_NEAR(large[0] / 0x1p127f, 1, 1e-6);
+  EXPECT_NEAR(large[1] / 0x1p127f, -1, 1e-6);
+  EXPECT_EQ(summed({{0.0f}, {0.0f}}, exponent), std::vector{0.0f});
+}
+
+}  // namespace
+}  // namespace ghostrank::switchml

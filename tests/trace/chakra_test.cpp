@@ -1,0 +1,145 @@
+// Chakra: what is on the wire, what nodes mean, and what is refused.
+#include <gtest/gtest.h>
+
+#include "profiles/trace/chakra_file.h"
+#include "tests/trace/traces.h"
+
+namespace ghostrank {
+namespace {
+
+using test::all_reduce;
+using test::chakra;
+using test::ChakraText;
+using test::compute;
+using test::Folder;
+using test::receive;
+using test::send;
+
+class Chakra : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!can_read_chakra()) GTEST_SKIP() << "built without protobuf";
+  }
+
+  // What is said of a trace of one rank, its folder left out.
+  std::string refused(const std::string& text) {
+    folder.write("t.0.et", text);
+    return test::error_in(folder, [&] { test::played({folder.path("t.0.et")}, 4); });
+  }
+
+  Folder folder;
+};
+
+TEST_F(Chakra, FanOutRunsSideBySideAndJoins) {
+  const std::string groups = folder.write("groups.json", R"({"a": [0, 1], "b": [0, 1]})");
+  std::vector<std::string> files{groups};
+  for (int rank = 0; rank < 2; ++rank)
+    files.push_back(folder.write(
+        "t." + std::to_string(rank) + ".et",
+        chakra({compute(1, 5, {}), all_reduce(2, 100, {1}, "a"), all_reduce(3, 200, {1}, "b"),
+                compute(4, 7, {1}), compute(5, 1, {2, 3})})));
+  const Replay replay = test::played(files);
+  EXPECT_EQ(replay.workload.roles.size(), 1U) << "both ranks do the same";
+  EXPECT_EQ(test::program_of(replay.workload, 1),
+            "compute:\ncompute 5000000 n1\nrecord 0\nrecord 1\ncompute 7000000 n4\nwait 2\nwait 3\n"
+            "compute 1000000 n5\n"
+            "a:\nwait 0\nallreduce a uint8 100 n2\nrecord 2\n"
+            "b:\nwait 1\nallreduce b uint8 200 n3\nrecord 3\n");
+}
+
+TEST_F(Chakra, SizesAreThoseOfAstraSim) {
+  const auto coll = [](std::uint64_t id, std::uint64_t type) {
+    return ChakraText{id, 7, 0, {}, {{"comm_type", type}, {"comm_size", 400}}};
+  };
+  folder.write("t.0.et", chakra({coll(1, 2), coll(2, 7), coll(3, 6), coll(4, 9)}));
+  EXPECT_EQ(test::program_of(test::played({folder.path("t.0.et")}, 4).workload, 3),
+            "compute:\n"
+            "world:\nall_gather world uint8 400 n1\nreduce_scatter world uint8 100 n2\n"
+            "all_to_all world uint8 100 n3\nbarrier world uint8 0 n4\n");
+}
+
+TEST_F(Chakra, CollectivesOfTheHostGiveTheirTimeOnly) {
+  ChakraText host = all_reduce(1, 400, {});
+  host.host = true;
+  host.micros = 3;
+  folder.write("t.0.et", chakra({host, all_reduce(2, 400, {1})}));
+  const Trace trace = import_trace({folder.path("t.0.et")}, "", 0);
+  EXPECT_EQ(trace.used, 1U);
+  EXPECT_EQ(trace.left_out.at("collectives of the host, of which only the time is used"), 1U);
+  EXPECT_EQ(summary_of(trace, 2).ops, (std::map<std::string, std::uint64_t>{{"allreduce", 1}}));
+  EXPECT_EQ(test::program_of(replay(trace, {2, {}}).workload, 0),
+            "host:\ncompute 3000000 n1\nrecord 0\nworld:\nwait 0\nallreduce world uint8 400 n2\n");
+}
+
+TEST_F(Chakra, ProcessGroupsAreReadFromTheTraceItself) {
+  std::string init =
+      test::field(1, std::uint64_t{9}) + test::field(2, std::string("## process_group:init ##")) +
+      test::field(3, std::uint64_t{1}) +
+      test::field(8, test::field(1, std::string(R"([{"pg_name": "7", "ranks": [0, 2]}])")));
+  for (const int rank : {0, 2})
+    folder.write("t." + std::to_string(rank) + ".et",
+                 chakra({}) + test::message(init) + all_reduce(1, 8, {}, "7").text());
+  const Workload workload = test::played({folder.path("t.*.et")}, 4).workload;
+  ASSERT_EQ(workload.groups.size(), 2U);
+  EXPECT_EQ(workload.groups[0].members, (std::vector<Rank>{0, 2}));
+  EXPECT_EQ(workload.groups[1].members, (std::vector<Rank>{1, 3})) << "moved along";
+}
+
+TEST_F(Chakra, ControlThatFormsCyclesIsLeftOut) {
+  ChakraText first = compute(1, 5, {});
+  first.control = {2};
+  folder.write("t.0.et", chakra({first, compute(2, 7, {1})}));
+  const Trace trace = import_trace({folder.path("t.0.et")}, "", 0);
+  EXPECT_EQ(trace.left_out.at("control dependencies that form cycles"), 1U);
+  EXPECT_EQ(test::program_of(replay(trace, {}).workload, 0),
+            "compute:\ncompute 5000000 n1\ncompute 7000000 n2\n");
+}
+
+TEST_F(Chakra, DamageIsNamedWithItsPlace) {
+  const std::string whole = chakra({compute(1, 5, {}), compute(2, 5, {1})});
+  EXPECT_EQ(refused(whole.substr(0, whole.size() - 3)),
+            "t.0.et: byte 35: a message of 29 bytes, but 26 are left; the file is cut off, or no "
+            "Chakra trace");
+  EXPECT_EQ(
+      refused(chakra({compute(1, 5, {2}), compute(2, 5, {1})})),
+      "t.0.et: node 1: 'n1' depends on itself through others; a trace has no cycles, convert it "
+      "again");
+  EXPECT_EQ(refused(chakra({compute(1, 5, {}), compute(1, 5, {})})),
+            "t.0.et: node 1: a second node of this id; ids are unique");
+  EXPECT_EQ(
+      refused(chakra({}) +
+              test::message(test::field(1, std::uint64_t{3}) + test::field(13, std::uint64_t{1}))),
+      "t.0.et: byte 11: field 13 of wire type 0 is none of Chakra 0.0.4 or 1.0.0; convert older "
+      "traces first");
+  EXPECT_EQ(refused(test::message(test::field(1, std::string("0.0.1")))),
+            "t.0.et: byte 1: schema version '0.0.1' is not read; versions 0.0.4 and 1.0.0 are: "
+            "convert the trace");
+}
+
+TEST_F(Chakra, WhatDoesNotFitTogetherIsNamed) {
+  EXPECT_EQ(
+      refused(chakra({all_reduce(1, 8, {}, "7")})),
+      "t.0.et: node 1: communicator '7' is defined nowhere; give the file with the communicators, "
+      "too (comm_groups.json)");
+  EXPECT_EQ(refused(chakra({send(1, 0, 9, 0, {})})),
+            "t.0.et: the trace names 10 ranks, but there are to be 4; "
+            "they must be as many");
+  EXPECT_EQ(
+      refused(chakra({{1, 4, 0, {}, {{"num_ops", 1'000'000}}}})),
+      "t.0.et: node 1: computations are given in FLOPs, not in time; name the device that does "
+      "them, as in device: h100-sxm (profile import: --device h100-sxm)");
+  folder.write("u.0.et", chakra({all_reduce(1, 8, {})}));
+  folder.write("u.1.et", chakra({all_reduce(1, 16, {})}));
+  EXPECT_EQ(test::error_in(folder, [&] { test::played({folder.path("u.*.et")}); }),
+            "u.1.et: node 1: call 1 of communicator of all ranks is allreduce of 16 bytes but "
+            "u.0.et: node 1 has allreduce of 8 bytes; give the traces of one step of one job");
+}
+
+TEST_F(Chakra, ATruncatedGzipIsNamedWithItsPlace) {
+  const std::string whole =
+      test::read_file(GHOSTRANK_SOURCE_DIR "/tests/fuzz/corpus/trace_chakra/gzip");
+  EXPECT_EQ(refused(whole.substr(0, whole.size() / 2)).substr(0, 13), "t.0.et: byte ");
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Counts what is in a trace, from the formats' own rules and nothing of ghostrank's.
+
+    decode.py FORMAT FILE...      {"ops": {"allreduce": 3, ...}, "bytes": {"allreduce": 1024, ...}}
+
+Operations by kind and the bytes that the file gives them, of all files together.
+"""
+import csv
+import glob
+import gzip
+import json
+import os
+import struct
+import sys
+from collections import Counter
+
+ops, size = Counter(), Counter()
+
+
+def count(kind, nbytes=None):
+    ops[kind] += 1
+    if nbytes is not None:
+        size[kind] += nbytes
+
+
+def contents(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+
+
+def fields(data):
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        if key & 7 == 0:
+            value, at = varint(data, at)
+        elif key & 7 == 1:
+            value, at = struct.unpack_from("<q", data, at)[0], at + 8
+        elif key & 7 == 5:
+            value, at = struct.unpack_from("<i", data, at)[0], at + 4
+        else:
+            length, at = varint(data, at)
+            value, at = data[at:at + length], at + length
+        yield key >> 3, value
+
+
+def chakra(paths):
+    kinds = ["allreduce", "reduce", "all_gather", "gather", "scatter", "broadcast", "all_to_all",
+             "reduce_scatter", "reduce_scatter", "barrier"]
+    if os.path.isdir(paths[0]):
+        paths = glob.glob(paths[0] + "/*.et")
+    for path in paths:
+        if path.endswith(".json"):
+            continue
+        data, at, first = contents(path), 0, True
+        while at < len(data):
+            length, at = varint(data, at)
+            message, at = data[at:at + length], at + length
+            if first:
+                first = False
+                continue
+            node = {"type": 0, "attr": {}}
+            for field, value in fields(message):
+                if field == 3:
+                    node["type"] = value
+                if field == 10:
+                    attribute = list(fields(value))
+                    name = [v for f, v in attribute if f == 1][0].decode()
+                    node["attr"][name] = [v for f, v in attribute if f > 2][0]
+            attr = node["attr"]
+            if node["type"] in (2, 3, 4):
+                count("compute")
+            elif node["type"] > 4 and not attr.get("is_cpu_op"):
+                name = {5: "send", 6: "recv"}.get(node["type"]) or kinds[attr["comm_type"]]
+                count(name, attr.get("comm_size", 0))
+
+
+def simai(paths):
+    names = {"ALLREDUCE": "allreduce", "ALLGATHER": "all_gather", "REDUCESCATTER": "reduce_scatter",
+             "ALLTOALL": "all_to_all", "BROADCAST": "broadcast"}
+    lines = open(paths[0]).read().splitlines()
+    micro = lines[0].split()[0] == "MICRO"
+    for line in lines[2:]:
+        row = line.split()
+        if not row:
+            continue
+        for index in (2, 5, 8):
+            if micro and index < 8:
+                continue
+            if int(row[index]) and not micro:
+                count("compute")
+            kind = row[index + 1].split("_")[0]
+            if kind != "NONE" and int(row[index + 2]):
+                count(names[kind], int(row[index + 2]))
+                if int(row[11]):
+                    count("compute")
+
+
+def aicb(paths):
+    names = {"all_reduce": "allreduce", "isend": "send", "irecv": "recv"}
+    rows = [line for line in open(paths[0]) if not line.startswith("[")]
+    for row in csv.DictReader(rows):
+        kind = row["comm_type"].split(".")[1]
+        if kind == "computation":
+            if row["_elapsed_time"] != "None":
+                count("compute")
+        elif kind != "epoch_end":
+            count(names.get(kind, kind), int(row["msg_size"]))
+
+
+def execution_trace(paths):
+    names = {"all_reduce": "allreduce", "_allgather_base": "all_gather", "allgather": "all_gather",
+             "_reduce_scatter_base": "reduce_scatter"}
+
+    def nbytes(value):
+        if isinstance(value, list) and len(value) == 6 and isinstance(value[5], str):
+            return value[3] * value[4]
+        return sum(map(nbytes, value)) if isinstance(value, list) else 0
+
+    for path in paths:
+        for node in json.loads(contents(path))["nodes"]:
+            if node["name"] != "record_param_comms":
+                continue
+            values = node["inputs"]["values"]
+            name = next(value for value in values if isinstance(value, str))
+            if name not in ("init", "wait"):
+                tensors = values[0] if values.index(name) >= 4 else []
+                count(names.get(name, name), nbytes(tensors))
+
+
+globals()[sys.argv[1].replace("pytorch-et", "execution_trace")](sys.argv[2:])
+print(json.dumps({"ops": ops, "bytes": size}))

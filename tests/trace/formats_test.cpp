@@ -1,0 +1,314 @@
+// The formats in text: what their rows mean, and what is refused.
+#include <gtest/gtest.h>
+
+#include "tests/trace/traces.h"
+
+namespace ghostrank {
+namespace {
+
+using test::Folder;
+using test::program_of;
+using Counts64 = std::map<std::string, std::uint64_t>;
+
+class Formats : public testing::Test {
+ protected:
+  std::string refused(const std::string& name, const std::string& text) {
+    folder.write(name, text);
+    return test::error_in(folder, [&] { test::played({folder.path(name)}, 4); });
+  }
+  Folder folder;
+};
+
+const char* const kHead =
+    "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 ";
+
+TEST_F(Formats, SimaiRunsForwardThenBackwardWithWeightsBeside) {
+  const std::string file =
+      folder.write("w.txt", std::string(kHead) +
+                                "all_gpus: 4 checkpoints: 0 checkpoint_initiates: 0\n2\n"
+                                "a -1 10 ALLGATHER 80 20 REDUCESCATTER 80 5 NONE 0 1\n"
+                                "b -1 30 NONE 0 40 NONE 0 6 ALLREDUCE 64 100\n");
+  const Replay replay = test::played({file});
+  EXPECT_EQ(program_of(replay.workload, 3),
+            "compute:\n"
+            "compute 10000 a forward\nrecord 0\nwait 1\ncompute 1000 a update\n"
+            "compute 30000 b forward\ncompute 40000 b input gradient\n"
+            "compute 6000 b weight gradient\nrecord 2\ncompute 20000 a input gradient\nrecord 3\n"
+            "wait 4\ncompute 1000 a update\ncompute 5000 a weight gradient\n"
+            "update:\nwait 5\ncompute 100000 b update\n"
+            "tp:\nwait 0\nall_gather tp uint8 40 a forward\nrecord 1\nwait 3\n"
+            "reduce_scatter tp uint8 40 a input gradient\nrecord 4\n"
+            "dp:\nwait 2\nallreduce dp uint8 64 b weight gradient\nrecord 5\n");
+  ASSERT_EQ(replay.workload.groups.size(), 4U);
+  EXPECT_EQ(replay.workload.groups[1].members, (std::vector<Rank>{0, 2}));
+  EXPECT_EQ(replay.workload.groups[3].members, (std::vector<Rank>{1, 3}));
+}
+
+TEST_F(Formats, SimaiRecomputesFromTheCheckpoint) {
+  const std::string file = folder.write(
+      "w.txt", std::string(kHead) +
+                   "all_gpus: 2 checkpoints: 1 0 checkpoint_initiates: 1 2\n3\n"
+                   "a -1 1 NONE 0 4 NONE 0 0 NONE 0 1\nb -1 2 NONE 0 5 NONE 0 0 NONE 0 1\n"
+                   "c -1 3 NONE 0 6 NONE 0 0 NONE 0 1\n");
+  EXPECT_EQ(program_of(test::played({file}).workload, 0),
+            "compute:\ncompute 1000 a forward\ncompute 2000 b forward\ncompute 3000 c forward\n"
+            "compute 1000 a forward\ncompute 2000 b forward\n"
+            "compute 6000 c input gradient\ncompute 5000 b input gradient\ncompute 4000 a input "
+            "gradient\n");
+}
+
+TEST_F(Formats, SimaiRefusesWhatItCannotTrust) {
+  EXPECT_EQ(
+      refused("w.txt", "HYBRID_DLRM 3\n0\n"),
+      "w.txt:1:1: policy 'HYBRID_DLRM' is not played; MICRO, DATA, MODEL, HYBRID_TRANSFORMER and "
+      "HYBRID_TRANSFORMER_FWD_IN_BCKWD are");
+  EXPECT_EQ(refused("w.txt", "MICRO\n1000000000\n"),
+            "w.txt:2:1: the number of rows: '1000000000' is no number from 0 to 1000000");
+  EXPECT_EQ(refused("w.txt", "MICRO\n2\na -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 8 1\n"),
+            "w.txt:2:1: the file says 2 rows but has 1; is it cut off?");
+  EXPECT_EQ(refused("w.txt", "MICRO\n1\na -1 nan NONE 0 1 NONE 0 1 ALLREDUCE 8 1\n"),
+            "w.txt:3:6: nanoseconds: 'nan' is no number from 0 to 1000000000000000");
+  EXPECT_EQ(refused("w.txt", "MICRO\n1\na -1 1 NONE 0 1 NONE 0 1 ALLTOSOME 8 1\n"),
+            "w.txt:3:26: 'ALLTOSOME' is no collective of SimAI");
+}
+
+const char* const kColumns =
+    "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,"
+    "busbw,"
+    "count\n";
+
+TEST_F(Formats, AicbFollowsItsRowsAndSendsBetweenStages) {
+  const std::string file = folder.write(
+      "log.csv",
+      "[rank0 ~ rank3]\n" + std::string(kColumns) +
+          "CommType.all_reduce,CommGroup.tp_group,2,64,fwd,None,None,,None,None,None,1\n"
+          "CommType.computation,CommGroup.None,None,\"(1,2)\",mlp,None,None,,0.5,None,None,1\n"
+          "CommType.isend,CommGroup.pp_group,1,32,fwd,None,None,send_next,None,None,None,1\n"
+          "CommType.irecv,CommGroup.pp_group,1,32,fwd,None,None,recv_prev,None,None,None,1\n"
+          "CommType.epoch_end,None,None,0,,None,None,,None,None,None,1\n");
+  const Workload workload = test::played({file}).workload;
+  EXPECT_EQ(workload.ranks, 4);
+  EXPECT_EQ(program_of(workload, 2),
+            "compute:\nwait 0\ncompute 500000000 mlp\nrecord 1\nrecord 2\n"
+            "tp:\nallreduce tp uint8 64 fwd\nrecord 0\n"
+            "p2p 0:\nwait 1\nsend p2p +2 uint8 32 fwd\np2p 1:\nwait 2\nrecv p2p +2 uint8 32 fwd\n");
+  EXPECT_EQ(refused("log.csv", std::string(kColumns) + "CommType.x,CommGroup.all,4,1,,,,,,,,1\n"),
+            "log.csv:2:1: 'CommType.x' is no call of AICB");
+  EXPECT_EQ(refused("log.csv", std::string(kColumns) + "CommType.all_reduce,CommGroup.all,4,1\n"),
+            "log.csv:2:1: 4 fields under a header of 12");
+}
+
+TEST_F(Formats, ParamOverlapsWhatIsWaitedForLater) {
+  std::vector<std::string> files;
+  for (const int rank : {0, 1})
+    files.push_back(folder.write(
+        "rank" + std::to_string(rank) + ".json",
+        R"([{"comms": "init", "pg_id": 0, "global_ranks": [0, 1], "world_size": 2, "req": 0},
+            {"comms": "all_reduce", "in_msg_size": 10, "out_msg_size": 10, "dtype": "Half", "req": 1, "pg_id": 0},
+            {"compute": "gemm", "count": 2, "mm_dim": 10, "dtype": "float"},
+            {"comms": "wait", "req": 1, "pg_id": 0},
+            {"comms": "all_to_allv", "in_msg_size": 6, "out_msg_size": 6, "in_split": [2, 4],
+             "out_split": [2, 4], "dtype": "float8_e4m3fn", "req": 2, "pg_id": 0},
+            {"comms": "wait", "req": 9, "pg_id": 0}])"));
+  const Trace trace = import_trace(files, "", 0);
+  EXPECT_EQ(trace.left_out.at("waits for calls that the trace does not have"), 2U);
+  EXPECT_EQ(summary_of(trace, 2).stated, (Counts64{{"all_to_all_v", 12}, {"allreduce", 40}}));
+  const Replay replay = ghostrank::replay(trace, {0, [](double flops, double bytes) {
+                                                    EXPECT_EQ(flops, 4000);
+                                                    EXPECT_EQ(bytes, 2400);
+                                                    return Picoseconds{77};
+                                                  }});
+  EXPECT_EQ(program_of(replay.workload, 1),
+            "compute:\ncompute 77 gemm\nrecord 0\n"
+            "group:\nallreduce group bfloat16 10 all_reduce\nwait 0\nall_to_all_v group uint8 #0 "
+            "all_to_allv\n");
+  EXPECT_EQ(*replay.workload.counts.front(), (std::vector<std::uint64_t>{2, 4, 2, 4}));
+}
+
+TEST_F(Formats, ParamStartsABatchTogether) {
+  for (const int rank : {0, 1}) {
+    const std::string ends = R"("src_rank": )" + std::to_string(1 - rank) + R"(, "dst_rank": )" +
+                             std::to_string(1 - rank) + R"(, "use_batch": true, "dtype": "int",
+                             "in_msg_size": 4, "out_msg_size": 4, "pg_id": 0, "world_size": 2})";
+    folder.write(std::to_string(rank) + ".json",
+                 R"([{"comms": "irecv", )" + ends + R"(, {"comms": "isend", )" + ends +
+                     R"(, {"comms": "batch_isend_irecv", "pg_id": 0},
+                     {"comms": "barrier", "pg_id": 0, "world_size": 2}])");
+  }
+  const Workload workload = test::played({folder.path("*.json")}).workload;
+  EXPECT_EQ(workload.roles.size(), 1U) << "both ranks do the same";
+  EXPECT_EQ(program_of(workload, 0),
+            "compute:\ngroup:\nwait 0\nwait 1\nbarrier group uint8 0 barrier\n"
+            "p2p 0:\nrecv p2p +1 float32 4 irecv\nrecord 0\n"
+            "p2p 1:\nsend p2p +1 float32 4 isend\nrecord 1\n");
+}
+
+TEST_F(Formats, JsonErrorsHaveLineAndColumn) {
+  EXPECT_EQ(refused("0.json", "[{\"comms\": \"barrier\",\n  \"x\": nan}]"),
+            "0.json:2:9: Invalid value. correct the JSON, or write the file again");
+  EXPECT_EQ(refused("0.json",
+                    "[{\"comms\": \"all_reduce\", \"in_msg_size\": 1000000000000000000, \"dtype\": "
+                    "\"int\"}]"),
+            "0.json: element 0: in_msg_size is no integer from 0 to 8796093022208");
+  EXPECT_EQ(refused("0.json", "[{\"comms\":" + std::string(100, '[')),
+            "0.json:1:74: nested too deep; no trace is");
+}
+
+// A line of the Inspector: one collective of a communicator of two.
+std::string line(int rank, const std::string& version, const std::string& body) {
+  return R"({"header": {"id": "0xa", "rank": )" + std::to_string(rank) +
+         R"(, "n_ranks": 2, "nnodes": 1}, "metadata": {"inspector_output_format_version": ")" +
+         version + R"(", "hostname": "h", "pid": )" + std::to_string(rank + 10) + "}, " + body +
+         "}\n";
+}
+std::string call(const std::string& name, int number, std::uint64_t bytes, int start, int stop) {
+  const std::string times =
+      start < 0
+          ? ""
+          : R"(, "event_trace_ts": {"kernel_events": [{"channel_id": 0, "kernel_start_ts": )" +
+                std::to_string(start) + R"(, "kernel_stop_ts": )" + std::to_string(stop) + "}]}";
+  return R"("coll_perf": {"coll": ")" + name + R"(", "coll_sn": )" + std::to_string(number) +
+         R"(, "coll_msg_size_bytes": )" + std::to_string(bytes) + times + "}";
+}
+
+TEST_F(Formats, InspectorMakesDelaysOfWhatLiesBetweenKernels) {
+  for (const int rank : {0, 1})
+    folder.write("h-" + std::to_string(rank) + ".log",
+                 line(rank, "v4.2", call("AllReduce", 1, 17179869184, 100, 110)) +
+                     line(rank, "v4.2", call("AllGather", 1, 32, 130, 150)) +
+                     line(rank, "v4.2", call("ReduceScatter", 1, 16, 140, 160)));
+  const Trace trace = import_trace({folder.path("h-*.log")}, "", 0);
+  EXPECT_EQ(trace.used, 6U);
+  EXPECT_EQ(
+      program_of(replay(trace, {}).workload, 0),
+      "compute:\nwait 0\ncompute 20000000 between calls\nrecord 1\ncompute 10000000 between "
+      "calls\nrecord 2\n"
+      "0xa:\nallreduce 0xa uint8 17179869184 AllReduce\nrecord 0\nwait 1\nall_gather 0xa uint8 32 "
+      "AllGather\n"
+      "wait 2\nreduce_scatter 0xa uint8 16 ReduceScatter\n");
+}
+
+TEST_F(Formats, InspectorTakesTheHeaderOfTheDumpBefore) {
+  for (const int rank : {0, 1})
+    folder.write(
+        "h-" + std::to_string(rank) + ".log",
+        line(
+            rank, "v4.3",
+            R"("dump_stats": {"coll_records": 2, "coll_dropped_total": 3, "p2p_dropped_total": 0})") +
+            "{" + call("AllReduce", 1, 64, -1, -1) + "}\n{" +
+            call("AllReduce", rank + 2, 64, -1, -1) + "}\n" +
+            R"({"proxy_trace": {"record_type": "proxy_step"}})" + "\n");
+  const Trace trace = import_trace({folder.path("h-*.log")}, "", 0);
+  EXPECT_EQ(trace.left_out, (Counts64{{"calls that other members of the communicator lack", 2},
+                                      {"operations that the plugin dropped", 6},
+                                      {"records of proxy steps and operations", 2}}));
+  EXPECT_EQ(program_of(replay(trace, {}).workload, 1),
+            "compute:\n0xa:\nallreduce 0xa uint8 64 AllReduce\n");
+  EXPECT_EQ(
+      refused("h-0.log", line(0, "v4.3", R"("dump_stats": {"coll_dropped_total": 3})")),
+      "h-0.log:1:1: there are no collectives, sends or receives in it; were all of them below "
+      "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES?");
+  EXPECT_EQ(refused("h-0.log", "{" + call("AllReduce", 1, 64, -1, -1) + "}\n"),
+            "h-0.log:1:1: a record before any header: v4.3 has it in the dump_stats line before");
+}
+
+// A kernel of the device in Kineto's form; `more` are its args.
+std::string kernel(const std::string& name, int stream, double start, double duration,
+                   const std::string& more = "") {
+  return R"({"ph": "X", "cat": "kernel", "name": ")" + name + R"(", "ts": )" +
+         std::to_string(start) + R"(, "dur": )" + std::to_string(duration) +
+         R"(, "args": {"stream": )" + std::to_string(stream) + more + "}}";
+}
+const char* const kReduce =
+    R"(, "Collective name": "allreduce", "dtype": "BFloat16", "In msg nelems": 8, "Out msg nelems": 8,
+       "Group size": 2, "Process Group Name": "0", "Process Group Ranks": "[0, 1]")";
+
+// Backward on stream 7; the all-reduce of what its first kernel made runs beside the second; the
+// optimizer waits for it.
+TEST_F(Formats, KinetoRebuildsWhatStreamsWaitedFor) {
+  for (const int rank : {0, 1})
+    folder.write("k" + std::to_string(rank) + ".json",
+                 R"({"distributedInfo": {"rank": )" + std::to_string(rank) +
+                     R"(, "world_size": 2}, "traceEvents": [
+                 {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": 1, "dur": 1},)" +
+                     kernel("back1", 7, 100, 10) + "," + kernel("back2", 7, 110, 20) + "," +
+                     kernel("ncclDevKernel_AllReduce", 9, 111, 40, kReduce) + "," +
+                     kernel("adam", 7, 154, 5) + "]}");
+  const Trace trace = import_trace({folder.path("k*.json")}, "", 0);
+  EXPECT_EQ(trace.left_out, (Counts64{{"events that are none of the device's", 2}}));
+  EXPECT_EQ(summary_of(trace, 2).ops, (Counts64{{"allreduce", 2}, {"compute", 6}}));
+  EXPECT_EQ(program_of(replay(trace, {}).workload, 1),
+            "stream 7:\ncompute 10000000 back1\nrecord 0\ncompute 20000000 back2\nwait 1\n"
+            "compute 3000000 idle\ncompute 5000000 adam\n"
+            "group:\nwait 0\nallreduce group bfloat16 8 ncclDevKernel_AllReduce\nrecord 1\n");
+  EXPECT_EQ(refused("k.json", "{\"traceEvents\": [" + kernel("a", 1, 1, 1) +
+                                  ",\n {\"cat\": \"kernel\", \"ts\": -5}]}"),
+            "k.json:2:1: ts is no time in microseconds");
+  const std::string cut = "{\"traceEvents\": [" + kernel("a", 1, 1, 1);
+  EXPECT_EQ(refused("k.json", cut), "k.json:1:" + std::to_string(cut.size() + 1) +
+                                        ": the file ends too early; it is cut off");
+}
+
+TEST_F(Formats, ExecutionTracesGiveTheirCallsByPosition) {
+  for (const int rank : {0, 1}) {
+    const std::string pg = R"(["0", "default_pg"])", at = std::to_string(rank);
+    const auto node = [&](int id, const std::string& values) {
+      return R"({"id": )" + std::to_string(id) +
+             R"(, "name": "record_param_comms", "ctrl_deps": 1, "inputs": {"values": )" + values +
+             R"(}, "outputs": {"values": [[[1, 1, 0, 32, 2, "cuda:0"]]]}})";
+    };
+    folder.write(
+        "et_rank" + at + ".json",
+        R"({"schema": "1.1.0-chakra.0.0.4", "nodes": [{"id": 1, "name": "aten::mm", "ctrl_deps": 1},)" +
+            node(2, R"([[[1, 1, 0, 16, 2, "cuda:0"]], 5, )" + pg + ", " + at +
+                        R"(, "_allgather_base", [], [], 0, 1, 2])") +
+            "," +
+            node(3, R"([[[1, 1, 0, 16, 2, "cuda:0"]], [6, false], )" + pg +
+                        R"(, 1, "broadcast", [], [], 0, 1, 2])") +
+            "," + node(4, "[5, " + pg + R"(, 0, "wait", [], []])") + "]}");
+  }
+  const Trace trace = import_trace({folder.path("et_*.json")}, "", 0);
+  EXPECT_EQ(trace.used, 6U);
+  EXPECT_EQ(trace.left_out,
+            (Counts64{{"nodes that are no collectives: the trace has no times of devices", 2}}));
+  EXPECT_EQ(program_of(replay(trace, {}).workload, 0),
+            "compute:\ngroup:\nall_gather group bfloat16 16 _allgather_base\nbroadcast group "
+            "bfloat16 16@1 broadcast\n");
+}
+
+TEST_F(Formats, GoalKeepsItsGraph) {
+  const std::string file = folder.write("g.goal", R"(num_ranks 2
+// two ranks
+rank 0 {
+a: calc 100
+b: send 64b to 1 tag 3
+c: calc 50 cpu 1
+b requires a
+c irequires b
+}
+rank 1 {
+r: recv 64b from 0 tag 3 /* late */
+}
+)");
+  const Workload workload = test::played({file}).workload;
+  EXPECT_EQ(
+      program_of(workload, 0),
+      "compute:\ncompute 100000 calc\nrecord 0\nrecord 1\ncpu 1:\nwait 1\ncompute 50000 calc\n"
+      "p2p 0:\nwait 0\nsend p2p +1 uint8 64 send\n");
+  EXPECT_EQ(refused("g.goal", "num_ranks 1\nrank 0 {\na: calc 5\nb requires a\n}\n"),
+            "g.goal:4:3: label 'b' is not defined above in rank 0");
+  EXPECT_EQ(refused("g.goal", "num_ranks 2\nrank 0 {\n recv 5b from -1\n}\n"),
+            "g.goal:3:15: a receive from anybody: the text does not say from whom; name the rank");
+  EXPECT_EQ(refused("g.goal", "num_ranks 1000000000\n"),
+            "g.goal:1:11: the number of ranks: '1000000000' is no integer from 0 to 16777216");
+}
+
+TEST_F(Formats, UnknownFilesAndFormatsAreNamed) {
+  EXPECT_TRUE(refused("x.bin", "nothing of this kind")
+                  .starts_with("x.bin: the format is none that is known"));
+  EXPECT_EQ(test::error_in(folder, [&] { import_trace({folder.path("absent")}, "", 0); }),
+            "absent: cannot be read; check the path");
+}
+
+}  // namespace
+}  // namespace ghostrank

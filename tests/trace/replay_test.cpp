@@ -1,0 +1,152 @@
+// From a trace to programs: the order of events, ranks without a trace, messages that overtake each
+// other; and `trace` in a job.
+#include <gtest/gtest.h>
+
+#include "profiles/trace/chakra_file.h"
+#include "profiles/workload_check.h"
+#include "tests/trace/traces.h"
+
+namespace ghostrank {
+namespace {
+
+using test::all_reduce;
+using test::chakra;
+using test::compute;
+using test::Folder;
+using test::receive;
+using test::send;
+
+class ReplayOfTraces : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!can_read_chakra()) GTEST_SKIP() << "built without protobuf";
+  }
+  Replay play(const std::vector<std::string>& ranks, int size = 0) {
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+      folder.write("t." + std::to_string(r) + ".et", ranks[r]);
+    Replay out = test::played({folder.path("t.*.et")}, size);
+    check_workload(out.workload);
+    return out;
+  }
+  Folder folder;
+};
+
+TEST_F(ReplayOfTraces, TagsThatOvertakeGetLanesOfTheirOwn) {
+  // Rank 0 sends tag 1, then 2; rank 1 takes them the other way round.
+  const Replay replay = play({chakra({send(1, 0, 1, 1, {}), send(2, 0, 1, 2, {1})}),
+                              chakra({receive(1, 0, 1, 2, {}), receive(2, 0, 1, 1, {1})})});
+  EXPECT_EQ(test::program_of(replay.workload, 0),
+            "compute:\np2p 0:\nsend p2p +1 uint8 64 n1\nsend p2p.1 +1 uint8 64 n2\n");
+  EXPECT_EQ(test::program_of(replay.workload, 1),
+            "compute:\np2p 0:\nrecv p2p.1 +1 uint8 64 n1\nrecv p2p +1 uint8 64 n2\n");
+}
+
+TEST_F(ReplayOfTraces, MessagesOfAChainShareAStreamAndOthersDoNot) {
+  const Replay replay =
+      play({chakra({send(1, 0, 1, 0, {}), receive(2, 1, 0, 0, {1}), send(3, 0, 1, 9, {})}),
+            chakra({receive(1, 0, 1, 0, {}), send(2, 1, 0, 0, {1}), receive(3, 0, 1, 9, {})})});
+  EXPECT_EQ(test::program_of(replay.workload, 0),
+            "compute:\np2p 0:\nsend p2p +1 uint8 64 n1\nrecv p2p +1 uint8 64 n2\n"
+            "p2p 1:\nsend p2p +1 uint8 64 n3\n");
+}
+
+TEST_F(ReplayOfTraces, AnEdgeThatOthersImplyIsNoWait) {
+  const Replay replay = play({chakra({compute(1, 5, {}), all_reduce(2, 8, {1}), compute(3, 5, {2}),
+                                      all_reduce(4, 8, {1, 2, 3}), compute(5, 5, {1, 2, 4})})},
+                             2);
+  EXPECT_EQ(
+      test::program_of(replay.workload, 0),
+      "compute:\ncompute 5000000 n1\nrecord 0\nwait 1\ncompute 5000000 n3\nrecord 2\nwait 3\n"
+      "compute 5000000 n5\n"
+      "world:\nwait 0\nallreduce world uint8 8 n2\nrecord 1\nwait 2\nallreduce world uint8 8 n4\n"
+      "record 3\n");
+}
+
+TEST_F(ReplayOfTraces, AnEdgeThatAnotherStreamImpliesIsNoWait) {
+  const std::string groups = folder.write("groups.json", R"({"a": [0, 1], "b": [0, 1]})");
+  const std::string rank = folder.write(
+      "t.0.et",
+      chakra({compute(1, 5, {}), all_reduce(2, 8, {1}, "a"), all_reduce(3, 8, {1, 2}, "b")}));
+  EXPECT_EQ(test::program_of(test::played({groups, rank}).workload, 0),
+            "compute:\ncompute 5000000 n1\nrecord 0\na:\nwait 0\nallreduce a uint8 8 n2\nrecord 1\n"
+            "b:\nwait 1\nallreduce b uint8 8 n3\n");
+}
+
+TEST_F(ReplayOfTraces, RanksWithoutATracePlayAsOneThatSharesACommunicator) {
+  const std::string groups = folder.write("groups.json", R"({"dp0": [0, 2], "dp1": [1, 3]})");
+  folder.write("t.0.et", chakra({compute(1, 5, {}), all_reduce(2, 64, {1}, "dp0")}));
+  folder.write("t.1.et", chakra({compute(1, 9, {}), all_reduce(2, 32, {1}, "dp1")}));
+  const Replay replay = test::played({groups, folder.path("t.*.et")});
+  EXPECT_EQ(replay.workload.role_of, (std::vector<std::uint16_t>{0, 1, 0, 1}));
+  EXPECT_EQ(replay.notes,
+            (std::vector<std::string>{"ranks 2 have no trace of their own and play as rank 0",
+                                      "ranks 3 have no trace of their own and play as rank 1"}));
+  check_workload(replay.workload);
+}
+
+TEST_F(ReplayOfTraces, CommunicatorsThatDoNotTileAreRefused) {
+  const std::string groups = folder.write("groups.json", R"({"a": [0, 1, 3]})");
+  const std::string rank = folder.write("t.0.et", chakra({all_reduce(1, 64, {}, "a")}));
+  EXPECT_EQ(
+      test::error_in(folder,
+                     [&] {
+                       test::played({groups, rank}, 6);
+                     }),
+      "t.0.et: communicator a has no even stride, so those of other ranks cannot be inferred; "
+      "give the traces of all ranks");
+}
+
+TEST_F(ReplayOfTraces, MessagesWithoutAPartnerAndDeadlocksAreNamed) {
+  EXPECT_EQ(
+      test::error_in(folder,
+                     [&] {
+                       play({chakra({send(1, 0, 1, 5, {})}), chakra({compute(1, 1, {})})});
+                     }),
+      "t.0.et: node 1: rank 1 never receives this message (tag 5); give the traces of one step of "
+      "one job");
+  EXPECT_EQ(
+      test::error_in(folder,
+                     [&] {
+                       play({chakra({receive(1, 1, 0, 0, {}), send(2, 0, 1, 0, {1})}),
+                             chakra({receive(1, 0, 1, 0, {}), send(2, 1, 0, 0, {1})})});
+                     }),
+      "t.0.et: node 1: 'n1' of rank 0 and events of other ranks wait for each other for ever; give "
+      "the traces of one step of one job");
+}
+
+TEST_F(ReplayOfTraces, AJobPlaysATraceAndSaysSo) {
+  for (const char* rank : {"0", "1"})
+    folder.write(std::string("run/t.") + rank + ".et",
+                 chakra({compute(1, 5, {}), all_reduce(2, 64, {1})}));
+  const std::string cluster = "cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n";
+  const LoadedJob job = load_job(folder.write("job.yaml", cluster + "trace: run/t.*.et\n"), {});
+  EXPECT_EQ(plan_workload(job.spec).ranks, 2);
+  ASSERT_FALSE(job.spec.notes.empty());
+  EXPECT_EQ(
+      job.spec.notes.front(),
+      "trace (chakra): 4 events used; times in microseconds; every rank has a clock of its own");
+  EXPECT_NE(job.config_json.find(folder.path("run/t.*.et")), std::string::npos)
+      << "can be replayed";
+  EXPECT_EQ(
+      test::error_in(folder, [&] { load_job(folder.write("job.yaml", "trace: run/\n"), {}); }),
+      "job.yaml:1:8: the trace has 2 ranks but the cluster 8 GPUs; they must be as many "
+      "(cluster.nodes, cluster.gpus_per_node)");
+  EXPECT_EQ(test::error_in(
+                folder,
+                [&] {
+                  load_job(folder.write("job.yaml", cluster + "trace: run/\nmodel: gpt2-xl\n"), {});
+                }),
+            "job.yaml:2:8: a job plays a trace or a model; leave one of them out");
+}
+
+TEST_F(ReplayOfTraces, OneTraceStandsForAsManyRanksAsTheClusterHas) {
+  folder.write("t.0.et", chakra({compute(1, 5, {}), all_reduce(2, 64, {1})}));
+  const LoadedJob job =
+      load_job(folder.write("job.yaml", "cluster: {nodes: 4}\ntrace: t.0.et\n"), {});
+  EXPECT_EQ(plan_workload(job.spec).groups.front().members.size(), 32U);
+  EXPECT_EQ(job.spec.notes.back(),
+            "trace: ranks 1-31 have no trace of their own and play as rank 0");
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,138 @@
+// Real traces of other projects: what is imported is what an independent decoder (decode.py)
+// counts, and every one of them plays. Skipped without the data.
+#include <cstdlib>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/trace/traces.h"
+
+namespace ghostrank {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Data as tests/README.md says, else beside the checkout.
+std::string data() {
+  const char* named = std::getenv("GHOSTRANK_TEST_DATA");
+  return std::string(named ? named : GHOSTRANK_SOURCE_DIR "/../shared/data") + "/traces/";
+}
+
+struct Output {
+  std::string text;
+  int status = 0;
+};
+Output run(const std::string& command) {
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  Output out;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) out.text += static_cast<char>(c);
+  out.status = WEXITSTATUS(pclose(pipe));
+  return out;
+}
+
+struct Sample {
+  const char *name, *format, *files;
+  int ranks;              // 0: the trace says
+  const char* more = "";  // keys of the job
+};
+void PrintTo(const Sample& sample, std::ostream* out) { *out << sample.files; }
+
+class Samples : public testing::TestWithParam<Sample> {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(data())) GTEST_SKIP() << "there is no " << data();
+  }
+  // Of an archive, what is in it.
+  std::string files() {
+    const std::string path = data() + GetParam().files;
+    if (!path.ends_with(".tar.gz")) return path;
+    EXPECT_EQ(run("tar -C '" + folder.path("") + "' -xzf '" + path + "'").status, 0);
+    return folder.path("tests/data/chakra.0.et");
+  }
+  test::Folder folder;
+};
+
+TEST_P(Samples, AreCountedAsAnIndependentDecoderDoes) {
+  if (run("python3 -c ''").status != 0) GTEST_SKIP() << "there is no python3";
+  const Sample& sample = GetParam();
+  const std::string from = files();
+  const Output decoded = run("python3 '" GHOSTRANK_SOURCE_DIR "/tests/trace/decode.py' " +
+                             std::string(sample.format) + " " + from);
+  ASSERT_EQ(decoded.status, 0) << decoded.text;
+  const Output imported = run(GHOSTRANK_BINARY " profile import " + from + " --json -");
+  ASSERT_EQ(imported.status, 0) << imported.text;
+  const json expected = json::parse(decoded.text), found = json::parse(imported.text);
+  EXPECT_EQ(found["ops"], expected["ops"]);
+  EXPECT_EQ(found["bytes"], expected["bytes"]);
+  EXPECT_EQ(found["format"], sample.format);
+}
+
+TEST_P(Samples, PlayInVirtualTime) {
+  const Sample& sample = GetParam();
+  const std::string job = folder.write(
+      "job.yaml",
+      "trace: '" + files() +
+          "'\ndevice: h100-sxm\nfabric: {kind: virtual}\nrun: {iterations: 1, warmup: 0}\n" +
+          "cluster: {gpus_per_node: 1, nics_per_node: 1, nodes: " + std::to_string(sample.ranks) +
+          "}\n" + sample.more);
+  const Output played = run(GHOSTRANK_BINARY " run " + job + " --json -");
+  ASSERT_EQ(played.status, 0) << played.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, Samples,
+    testing::Values(
+        Sample{"astra_sim_4", "chakra", "astra-sim/all_reduce/4npus_1MB/*.et", 4},
+        Sample{"astra_sim_16", "chakra", "astra-sim/all_reduce/16npus_1MB/*.et", 16},
+        Sample{"mlsynth", "chakra", "mlsynth", 4},
+        Sample{"feeder", "chakra", "chakra/feeder_tests_trace.tar.gz", 8},
+        Sample{"resnet", "pytorch-et", "param/1.0.3-chakra.0.0.4_resnet_1gpu_et.json.gz", 1},
+        Sample{"simai", "simai", "simai/microAllReduce.txt", 8},
+        Sample{"micro", "simai", "aicb/all_reduce.txt", 8},
+        Sample{"gpt_13b_txt", "simai", "aicb/G13B-M1-C01_GPT13B_megatron_tp8_pp1_mbs1_A100.txt",
+               16},
+        Sample{"gpt_13b_csv", "aicb", "aicb/G13B-M1-C01_GPT13B_megatron_tp8_pp1_mbs1.csv", 128}),
+    [](const auto& of) { return std::string(of.param.name); });
+
+// Out as messages, in again: the same bytes at the same times, but for GOAL's whole nanoseconds.
+TEST(TracesThroughGoal, ComeBackAsTheyWere) {
+  const test::Folder folder;
+  const std::string job =
+      "cluster: {gpus_per_node: 1, nics_per_node: 1, nodes: 2}\nfabric: {kind: virtual}\n"
+      "run: {iterations: 1, warmup: 0}\ntrace: ";
+  const std::string original = folder.write(
+      "a.yaml", job + "'" GHOSTRANK_SOURCE_DIR "/tests/fuzz/corpus/trace_kineto/overlap'\n");
+  const std::string goal = folder.path("step.goal");
+  ASSERT_EQ(run(GHOSTRANK_BINARY " plan " + original + " --export goal --output " + goal).status,
+            0);
+  const std::string again = folder.write("b.yaml", job + goal + "\n");
+  json results[2];
+  for (int i = 0; i < 2; ++i) {
+    const Output played = run(GHOSTRANK_BINARY " run --json - " + (i == 0 ? original : again));
+    ASSERT_EQ(played.status, 0) << played.text;
+    results[i] = json::parse(played.text);
+  }
+  EXPECT_GT(results[0]["traffic"]["wire_bytes_per_iteration"], 0);
+  EXPECT_EQ(results[0]["traffic"], results[1]["traffic"]);
+  EXPECT_NEAR(results[0]["step_time"]["median"].get<double>(),
+              results[1]["step_time"]["median"].get<double>(), 1e-8);
+}
+
+TEST(LayersAsATrace, BecomeAModel) {
+  const std::string path = data() + "switchml/dnn_benchmark_example.csv";
+  if (!fs::exists(path)) GTEST_SKIP() << "there is no " << path;
+  const test::Folder folder;
+  const Output imported = run(GHOSTRANK_BINARY " profile import " + path + " -o " +
+                              folder.path("m.yaml") + " --json -");
+  ASSERT_EQ(imported.status, 0) << imported.text;
+  EXPECT_EQ(json::parse(imported.text)["used_events"], 10);
+  const LoadedJob job = load_job(
+      folder.write("job.yaml", "cluster: {nodes: 1, gpus_per_node: 2}\ntrace: m.yaml\n"), {});
+  ASSERT_TRUE(job.spec.model);
+  EXPECT_EQ(job.spec.model->layers.size(), 10U);
+}
+
+}  // namespace
+}  // namespace ghostrank
