@@ -8,10 +8,10 @@
 
 namespace ghostrank {
 
-std::span<const Algorithm> gloo_rows();     // gloo_rows.cpp
-std::span<const Algorithm> generic_rows();  // generic_rows.cpp
-std::span<const Algorithm> openmpi_rows();  // openmpi_rows.cpp
-std::span<const Algorithm> nccl_rows();     // nccl_rows.cpp
+std::span<const Algorithm> gloo_rows();     // gloo/rows.cpp
+std::span<const Algorithm> generic_rows();  // generic/rows.cpp
+std::span<const Algorithm> openmpi_rows();  // openmpi/rows.cpp
+std::span<const Algorithm> nccl_rows();     // nccl/rows.cpp
 std::span<const Algorithm> scheme_rows();   // schemes/scheme_rows.cpp
 
 }  // namespace ghostrank

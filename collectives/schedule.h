@@ -298,7 +298,7 @@ std::uint64_t input_elements(const Schedule& schedule, Rank r);
 // Variables that a library reads, by name ("NCCL_ALGO").
 using Environment = std::map<std::string, std::string>;
 
-struct NcclGraphs;  // nccl_graphs.h
+struct NcclGraphs;  // nccl/graphs.h
 
 // What a communicator has of a switch that sums up.
 struct InSwitch {
@@ -318,10 +318,10 @@ struct Communicator {
   // than one channel the node's own number of channels is taken.
   std::optional<Protocol> protocol{};  // none: the tuner's choice for the algorithm
   int max_channels = 0;                // a task's limit (NCCL's nMaxChannels); 0: the tuner's
-  std::string node = "auto";           // template of a node, see nccl_node.h
+  std::string node = "auto";           // template of a node, see nccl/node.h
   // Of a graph dump, in place of a template for groups that fill their nodes; null: none.
   std::shared_ptr<const NcclGraphs> graphs{};
-  Environment environment{};  // see nccl_environment.h
+  Environment environment{};  // see nccl/environment.h
 
   InSwitch in_switch{};  // for schemes of the library kSchemes
 };

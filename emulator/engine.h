@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "emulator/control.h"
-#include "emulator/result.h"
-#include "profiles/job.h"
+#include "emulator/control/control.h"
+#include "emulator/result/result.h"
+#include "profiles/job/job.h"
+#include "profiles/load/load.h"
 
 namespace ghostrank {
 

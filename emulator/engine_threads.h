@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "emulator/control.h"
-#include "emulator/shard.h"
+#include "emulator/control/control.h"
+#include "emulator/shard/shard.h"
 
 namespace ghostrank {
 

@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
-#include "emulator/blob.h"
+#include "emulator/common/blob.h"
 #include "emulator/engine_threads.h"
-#include "emulator/host_facts.h"
+#include "emulator/host/host_facts.h"
 
 namespace ghostrank {
 namespace {

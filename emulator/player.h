@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "emulator/blob.h"
-#include "emulator/counters.h"
-#include "emulator/ensemble.h"
+#include "emulator/assemble/ensemble.h"
+#include "emulator/common/blob.h"
+#include "emulator/host/counters.h"
 #include "emulator/segment.h"
 
 namespace ghostrank {

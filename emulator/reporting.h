@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "emulator/result.h"
-#include "emulator/schedules.h"
+#include "emulator/result/result.h"
 #include "emulator/segment.h"
+#include "emulator/traffic/schedules.h"
 
 namespace ghostrank {
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <iterator>
 
-#include "emulator/blob.h"
+#include "emulator/common/blob.h"
 
 namespace ghostrank {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "emulator/shard.h"
+#include "emulator/shard/shard.h"
 
 namespace ghostrank {
 

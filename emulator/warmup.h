@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "emulator/result.h"
+#include "emulator/result/result.h"
 
 namespace ghostrank {
 

@@ -10,8 +10,9 @@
 #include <CLI/CLI.hpp>
 
 #include "profiles/error.h"
-#include "profiles/quantity.h"
-#include "tools/humane.h"
+#include "profiles/input/quantity.h"
+#include "profiles/load/load.h"
+#include "tools/text/humane.h"
 
 namespace ghostrank {
 namespace {

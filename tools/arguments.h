@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "profiles/job.h"
+#include "profiles/job/job.h"
+#include "profiles/load/load.h"
 
 namespace CLI {
 class App;

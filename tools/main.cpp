@@ -17,10 +17,10 @@
 #include <system_error>
 
 #include "profiles/error.h"
-#include "profiles/variables.h"
-#include "tools/signals.h"
-#include "tools/table.h"
+#include "profiles/load/variables.h"
+#include "tools/text/table.h"
 #include "tools/verbs.h"
+#include "tools/watch/signals.h"
 
 namespace ghostrank {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "emulator/assert.h"
+#include "emulator/common/assert.h"
 
 namespace ghostrank {
 namespace {

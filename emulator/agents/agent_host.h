@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "collectives/agent.h"
-#include "emulator/cluster.h"
-#include "emulator/moment.h"
-#include "emulator/rank_data.h"
+#include "emulator/common/moment.h"
+#include "emulator/traffic/cluster.h"
+#include "emulator/verify/rank_data.h"
 
 namespace ghostrank {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/wire.h"
+#include "emulator/fabric/wire.h"
 
 namespace ghostrank {
 

@@ -12,7 +12,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
-#include "emulator/signals_blocked.h"
+#include "emulator/control/signals_blocked.h"
 #include "profiles/error.h"
 
 namespace {

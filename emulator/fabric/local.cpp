@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "emulator/assert.h"
+#include "emulator/common/assert.h"
 #include "profiles/error.h"
 
 namespace ghostrank {

@@ -16,7 +16,7 @@
 
 #include "emulator/fabric/ofi.h"
 #include "emulator/fabric/ofi_frames.h"
-#include "emulator/wire.h"
+#include "emulator/fabric/wire.h"
 
 namespace ghostrank {
 

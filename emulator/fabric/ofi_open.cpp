@@ -12,7 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "emulator/fabric/network_namespace.h"
+#include "emulator/host/network_namespace.h"
 #include "profiles/error.h"
 
 namespace ghostrank {

@@ -11,8 +11,8 @@
 
 #include <rdma/fi_errno.h>
 
-#include "emulator/fabric/network_namespace.h"
 #include "emulator/fabric/ofi_endpoint.h"
+#include "emulator/host/network_namespace.h"
 
 namespace ghostrank::ofi {
 namespace {

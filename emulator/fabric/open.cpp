@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "emulator/assert.h"
+#include "emulator/common/assert.h"
 #include "emulator/fabric/ofi.h"
 
 namespace ghostrank {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "emulator/fabric/fabric.h"
-#include "profiles/job.h"
+#include "profiles/job/job.h"
 
 namespace ghostrank {
 

@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
-#include "emulator/random.h"
+#include "emulator/common/random.h"
 #include "profiles/error.h"
-#include "profiles/leaf_spine.h"
+#include "profiles/job/leaf_spine.h"
 
 namespace ghostrank {
 namespace {

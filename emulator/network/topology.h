@@ -3,7 +3,7 @@
 // sends it, by every link on its way, and by the NIC that receives it; switches never block.
 //
 //   nonblocking      no links: one ideal switch
-//   with leaves and spines (profiles/leaf_spine.h):
+//   with leaves and spines (profiles/job/leaf_spine.h):
 //     one leaf       NIC ─ leaf ─ NIC: no links either
 //     two            NIC ─ leaf ── spine ── leaf ─ NIC: a link up and a link down, by the spine
 //     that
@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "collectives/routing.h"
-#include "emulator/network.h"
-#include "profiles/job.h"
+#include "emulator/network/port.h"
+#include "profiles/job/job.h"
 
 namespace ghostrank {
 

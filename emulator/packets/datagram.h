@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "emulator/wire.h"
+#include "emulator/fabric/wire.h"
 
 namespace ghostrank {
 

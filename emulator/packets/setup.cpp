@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "emulator/blob.h"
-#include "emulator/clock.h"
+#include "emulator/common/blob.h"
+#include "emulator/common/clock.h"
 #include "emulator/packets/udp.h"
 #include "profiles/error.h"
 

@@ -15,11 +15,11 @@
 #include <memory>
 #include <vector>
 
-#include "emulator/control.h"
+#include "emulator/control/control.h"
 #include "emulator/fabric/open.h"
-#include "emulator/flows.h"
 #include "emulator/packets/packets.h"
-#include "profiles/job.h"
+#include "emulator/traffic/flows.h"
+#include "profiles/job/job.h"
 
 namespace ghostrank {
 

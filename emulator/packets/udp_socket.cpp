@@ -8,8 +8,8 @@
 #include <netinet/udp.h>
 #include <utility>
 
-#include "emulator/assert.h"
-#include "emulator/fabric/network_namespace.h"
+#include "emulator/common/assert.h"
+#include "emulator/host/network_namespace.h"
 #include "profiles/error.h"
 
 namespace ghostrank::udp {

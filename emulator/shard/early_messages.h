@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "emulator/event.h"
-#include "emulator/pool.h"
+#include "emulator/common/pool.h"
+#include "emulator/shard/event.h"
 
 namespace ghostrank {
 

@@ -8,7 +8,7 @@
 #include <deque>
 #include <memory>
 
-#include "emulator/rank.h"
+#include "emulator/shard/rank.h"
 
 namespace ghostrank {
 

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "emulator/random.h"
-#include "emulator/result.h"
-#include "profiles/job.h"
+#include "emulator/common/random.h"
+#include "emulator/result/result.h"
+#include "profiles/job/job.h"
 
 namespace ghostrank {
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "emulator/moment.h"
-#include "emulator/rank.h"
+#include "emulator/common/moment.h"
+#include "emulator/shard/rank.h"
 
 namespace ghostrank {
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/event.h"
+#include "emulator/shard/event.h"
 
 namespace ghostrank {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/stalls.h"
+#include "emulator/shard/stalls.h"
 
 namespace ghostrank {
 

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "emulator/assert.h"
+#include "emulator/common/assert.h"
 
 namespace ghostrank {
 

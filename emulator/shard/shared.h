@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "emulator/event.h"
+#include "emulator/common/moment.h"
+#include "emulator/common/spsc.h"
 #include "emulator/fabric/fabric.h"
-#include "emulator/moment.h"
-#include "emulator/result.h"
-#include "emulator/spsc.h"
-#include "profiles/program.h"
+#include "emulator/result/result.h"
+#include "emulator/shard/event.h"
+#include "profiles/workload/program.h"
 
 namespace ghostrank {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/result.h"
+#include "emulator/result/result.h"
 
 namespace ghostrank {
 

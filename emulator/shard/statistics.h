@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "emulator/histogram.h"
-#include "emulator/moment.h"
+#include "emulator/common/moment.h"
 #include "emulator/network/links.h"
-#include "emulator/result.h"
-#include "emulator/sampled_seconds.h"
-#include "emulator/stalls.h"
+#include "emulator/result/histogram.h"
+#include "emulator/result/result.h"
+#include "emulator/result/sampled_seconds.h"
+#include "emulator/shard/stalls.h"
 
 namespace ghostrank {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "collectives/schedule.h"
-#include "emulator/event.h"
+#include "emulator/shard/event.h"
 
 namespace ghostrank {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "profiles/program.h"
 #include "profiles/trace/order.h"
 #include "profiles/trace/trace.h"
+#include "profiles/workload/program.h"
 
 namespace ghostrank {
 

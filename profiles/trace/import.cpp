@@ -5,8 +5,8 @@
 #include <fnmatch.h>
 
 #include "profiles/error.h"
-#include "profiles/trace/chakra_file.h"
-#include "profiles/trace/formats.h"
+#include "profiles/trace/readers/chakra_file.h"
+#include "profiles/trace/readers/formats.h"
 #include "profiles/trace/trace_file.h"
 
 namespace ghostrank {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "profiles/compute.h"
+#include "profiles/device/compute.h"
 #include "profiles/error.h"
-#include "profiles/model.h"
-#include "profiles/quantity.h"
+#include "profiles/input/quantity.h"
+#include "profiles/model/model.h"
 #include "profiles/trace/import.h"
 #include "profiles/trace/trace_file.h"
 

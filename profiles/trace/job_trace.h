@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "profiles/job.h"
+#include "profiles/job/job.h"
 #include "profiles/trace/replay.h"
 
 namespace ghostrank {

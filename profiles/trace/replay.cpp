@@ -5,12 +5,12 @@
 #include <numeric>
 #include <set>
 
-#include "profiles/content_hash.h"
 #include "profiles/error.h"
-#include "profiles/rank_runs.h"
+#include "profiles/input/content_hash.h"
 #include "profiles/trace/communicators.h"
 #include "profiles/trace/order.h"
 #include "profiles/trace/streams.h"
+#include "profiles/workload/rank_runs.h"
 
 namespace ghostrank {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "profiles/program.h"
 #include "profiles/trace/trace.h"
+#include "profiles/workload/program.h"
 
 namespace ghostrank {
 

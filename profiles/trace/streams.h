@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/program.h"
 #include "profiles/trace/trace.h"
+#include "profiles/workload/program.h"
 
 namespace ghostrank {
 

@@ -22,8 +22,8 @@
 
 #include "collectives/data_type.h"
 #include "collectives/schedule.h"
+#include "profiles/input/yaml.h"
 #include "profiles/units.h"
-#include "profiles/yaml.h"
 
 namespace ghostrank {
 

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/agent_checker.h"
+#include "collectives/check/agent_checker.h"
 #include "collectives/wire_format.h"
-#include "profiles/algorithms.h"
+#include "profiles/algorithms/algorithms.h"
 
 namespace ghostrank {
 namespace {

@@ -1,7 +1,7 @@
 // GOAL text of every schedule and of whole jobs, read back by a reader of its own: sends and
 // receives match in number, order and bytes, dependencies lead to an end, and everybody's data gets
 // where it must.
-#include "collectives/goal.h"
+#include "collectives/exchange/goal.h"
 
 #include <algorithm>
 #include <bitset>
@@ -13,9 +13,11 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/checker.h"
-#include "emulator/job_goal.h"
-#include "emulator/traffic.h"
+#include "collectives/check/checker.h"
+#include "emulator/traffic/job_goal.h"
+#include "emulator/traffic/traffic.h"
+#include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
 #include "tests/algorithms/support.h"
 #include "tests/collectives/calls.h"
 

@@ -1,7 +1,7 @@
 // What a name of an algorithm stands for, and what is said when it stands for nothing.
 #include <gtest/gtest.h>
 
-#include "profiles/algorithms.h"
+#include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "tests/algorithms/support.h"
 

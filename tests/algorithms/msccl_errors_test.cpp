@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/checker.h"
+#include "collectives/check/checker.h"
 #include "profiles/error.h"
 #include "tests/algorithms/support.h"
 

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/checker.h"
+#include "collectives/check/checker.h"
 #include "profiles/error.h"
 #include "tests/algorithms/support.h"
 #include "tests/collectives/calls.h"

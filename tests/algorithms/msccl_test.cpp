@@ -1,12 +1,12 @@
 // MSCCL files that are right: what they send, that they are proved, that they compute.
-#include "collectives/msccl.h"
+#include "collectives/exchange/msccl.h"
 
 #include <stdexcept>
 
 #include <gtest/gtest.h>
 
-#include "collectives/checker.h"
-#include "profiles/algorithms.h"
+#include "collectives/check/checker.h"
+#include "profiles/algorithms/algorithms.h"
 #include "tests/algorithms/support.h"
 #include "tests/emulator/support.h"
 
@@ -82,7 +82,7 @@ void expect_right_sums(const std::string& xml, int nodes, int gpus, std::uint64_
   for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time}) {
     testing::SmallJob job(nodes, gpus, kind);
     job.spec.collectives.own = own;
-    job.spec.collectives.allreduce = file.path();
+    job.spec.collectives.algorithm(Func::all_reduce) = file.path();
     job.spec.run.verify = true;
     job.collective(Func::all_reduce, count).collective(Func::all_reduce, count);
     const Result result = job.run();

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "collectives/agent.h"
-#include "emulator/cluster.h"
-#include "profiles/algorithms.h"
+#include "emulator/traffic/cluster.h"
+#include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "tests/emulator/support.h"
 

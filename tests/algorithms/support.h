@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "collectives/msccl.h"
-#include "profiles/msccl_file.h"
+#include "collectives/exchange/msccl.h"
+#include "profiles/algorithms/msccl_file.h"
 
 namespace ghostrank::testing {
 

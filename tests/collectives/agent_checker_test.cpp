@@ -1,5 +1,5 @@
 // The agent checker passes right schemes and names what is wrong with others.
-#include "collectives/agent_checker.h"
+#include "collectives/check/agent_checker.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/checker.h"
+#include "collectives/check/checker.h"
 #include "collectives/libraries.h"
 #include "collectives/schedule.h"
 #include "tests/collectives/calls.h"

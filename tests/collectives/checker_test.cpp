@@ -1,5 +1,5 @@
 // The checker must find what is wrong, and say what; and accept what is unusual but right.
-#include "collectives/checker.h"
+#include "collectives/check/checker.h"
 
 #include <string>
 #include <utility>

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/checker.h"
+#include "collectives/check/checker.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank {

@@ -1,12 +1,12 @@
 // Gloo's schedules against the numbers that its own formulas give, and that byte counters of its
 // connections have shown.
-#include "collectives/gloo.h"
+#include "collectives/gloo/gloo.h"
 
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "collectives/checker.h"
+#include "collectives/check/checker.h"
 
 namespace ghostrank {
 namespace {

@@ -1,7 +1,5 @@
 // NCCL's environment variables: what is taken, what is refused, and what they change. Sizes are
 // drawn at random and compared with closed forms that are written down here again.
-#include "collectives/nccl_environment.h"
-
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -10,7 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/nccl_p2p_split.h"
+#include "collectives/nccl/environment.h"
+#include "collectives/nccl/p2p_split.h"
 #include "tests/collectives/nccl_support.h"
 
 namespace ghostrank {

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/nccl_p2p_split.h"
+#include "collectives/nccl/p2p_split.h"
 #include "collectives/schedule.h"
 #include "tests/collectives/calls.h"
 #include "tests/collectives/nccl_support.h"

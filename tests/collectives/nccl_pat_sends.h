@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "collectives/nccl_pat.h"
+#include "collectives/nccl/pat.h"
 
 namespace ghostrank::test {
 

@@ -1,12 +1,11 @@
 // NCCL's PAT, proved by the checker and held against patterns worked out by hand.
-#include "collectives/nccl_pat.h"
-
 #include <set>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "collectives/nccl/pat.h"
 #include "collectives/schedule.h"
 #include "tests/collectives/nccl_support.h"
 

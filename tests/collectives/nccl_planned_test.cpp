@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "collectives/nccl.h"
-#include "collectives/nccl_graphs.h"
+#include "collectives/nccl/graphs.h"
+#include "collectives/nccl/nccl.h"
 #include "tests/collectives/nccl_pat_sends.h"
 
 namespace ghostrank {

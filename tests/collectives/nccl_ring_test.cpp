@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/nccl.h"
+#include "collectives/nccl/nccl.h"
 #include "collectives/schedule.h"
 #include "tests/collectives/nccl_support.h"
 

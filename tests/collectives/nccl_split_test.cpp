@@ -1,9 +1,9 @@
 // How NCCL cuts its work, in numbers worked out by hand from its rules.
-#include "collectives/nccl_split.h"
-
 #include <numeric>
 
 #include <gtest/gtest.h>
+
+#include "collectives/nccl/split.h"
 
 namespace ghostrank {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/checker.h"
-#include "collectives/nccl.h"
+#include "collectives/check/checker.h"
+#include "collectives/nccl/nccl.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank::nccl_testing {

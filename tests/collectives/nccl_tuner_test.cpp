@@ -1,12 +1,11 @@
 // NCCL's choices, against sizes at which they change that were worked out apart from this code.
-#include "collectives/nccl_tuner.h"
-
 #include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "collectives/nccl.h"
+#include "collectives/nccl/nccl.h"
+#include "collectives/nccl/tuner.h"
 
 namespace ghostrank {
 namespace {

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "collectives/nccl.h"
-#include "collectives/nccl_p2p_split.h"
+#include "collectives/nccl/nccl.h"
+#include "collectives/nccl/p2p_split.h"
 #include "collectives/schedule.h"
 #include "tests/collectives/nccl_pat_sends.h"
 

@@ -1,5 +1,5 @@
 // Open MPI's schedules and its choice among them.
-#include "collectives/openmpi.h"
+#include "collectives/openmpi/openmpi.h"
 
 #include <memory>
 #include <string>
@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/checker.h"
+#include "collectives/check/checker.h"
+#include "collectives/generic/trees.h"
 #include "collectives/libraries.h"
-#include "collectives/trees.h"
 
 namespace ghostrank {
 namespace {

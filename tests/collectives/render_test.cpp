@@ -1,5 +1,5 @@
 // Golden renderings of schedules small enough to be worked out by hand.
-#include "collectives/render.h"
+#include "collectives/exchange/render.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/agent_checker.h"
+#include "collectives/check/agent_checker.h"
 #include "collectives/wire_format.h"
 
 namespace ghostrank {

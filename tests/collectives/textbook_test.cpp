@@ -1,5 +1,5 @@
 // Splitting, ordering and cutting, apart from any algorithm.
-#include "collectives/textbook.h"
+#include "collectives/generic/textbook.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/generic.h"
+#include "collectives/generic/generic.h"
 
 namespace ghostrank {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/routing.h"
-#include "profiles/algorithms.h"
+#include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "tests/emulator/support.h"
 

@@ -1,7 +1,9 @@
 // Background traffic in virtual time: what it costs a step.
 #include <gtest/gtest.h>
 
-#include "profiles/program_file.h"
+#include "profiles/load/load.h"
+#include "profiles/load/program_file.h"
+#include "profiles/planners/plan.h"
 #include "tests/emulator/support.h"
 #include "tests/profiles/support.h"
 

@@ -1,9 +1,9 @@
 // The dilation that `auto` starts with: found from the plan, before anything is played.
-#include "emulator/capacity.h"
+#include "emulator/assemble/capacity.h"
 
 #include <gtest/gtest.h>
 
-#include "emulator/traffic.h"
+#include "emulator/traffic/traffic.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {

@@ -2,8 +2,8 @@
 // after the backward pass, under the next forward pass.
 #pragma once
 
-#include "profiles/program_builder.h"
-#include "profiles/workload_check.h"
+#include "profiles/workload/program_builder.h"
+#include "profiles/workload/workload_check.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank::testing {

@@ -2,11 +2,13 @@
 // cost, and where compression does not go.
 #include <gtest/gtest.h>
 
-#include "emulator/control.h"
+#include "emulator/control/control.h"
 #include "emulator/engine.h"
-#include "emulator/traffic.h"
+#include "emulator/traffic/traffic.h"
 #include "profiles/error.h"
-#include "profiles/program_file.h"
+#include "profiles/load/load.h"
+#include "profiles/load/program_file.h"
+#include "profiles/planners/plan.h"
 #include "tests/emulator/support.h"
 #include "tests/profiles/support.h"
 

@@ -1,7 +1,5 @@
 // What the control plane keeps of frames: what waits to be sent has a bound, and receiving a few
 // bytes takes no more memory than they do.
-#include "emulator/control_frames.h"
-
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -12,8 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/control.h"
-#include "emulator/control_meet.h"
+#include "emulator/control/control.h"
+#include "emulator/control/frames.h"
+#include "emulator/control/meet.h"
 
 // Of this thread, since the test began to look.
 static thread_local std::size_t allocated_bytes = 0;

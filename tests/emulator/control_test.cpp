@@ -1,5 +1,5 @@
 // The control plane between real processes on this host: meeting, exchange, stop, loss.
-#include "emulator/control.h"
+#include "emulator/control/control.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/control_frames.h"
+#include "emulator/control/frames.h"
 #include "profiles/error.h"
 #include "tests/emulator/processes.h"
 

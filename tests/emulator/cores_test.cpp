@@ -1,16 +1,16 @@
 // Cores of engine threads: which are chosen, and that the mask a process was given is never
 // widened.
-#include "emulator/cores.h"
+#include "emulator/host/cores.h"
 
 #include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "emulator/cluster.h"
-#include "emulator/host_facts.h"
+#include "emulator/host/host_facts.h"
+#include "emulator/traffic/cluster.h"
 #include "profiles/error.h"
-#include "profiles/quantity.h"
+#include "profiles/input/quantity.h"
 
 namespace ghostrank {
 namespace {

@@ -1,5 +1,5 @@
 // Interface counters from a sysfs made for the test, with an RDMA device behind the interface.
-#include "emulator/counters.h"
+#include "emulator/host/counters.h"
 
 #include <cstdlib>
 #include <filesystem>

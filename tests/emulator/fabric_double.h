@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "emulator/fabric/fabric.h"
-#include "emulator/flows.h"
-#include "emulator/shard.h"
+#include "emulator/shard/shard.h"
+#include "emulator/traffic/flows.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank::testing {

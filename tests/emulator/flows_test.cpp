@@ -1,5 +1,5 @@
 // Which flows a job has, and which one a message takes.
-#include "emulator/flows.h"
+#include "emulator/traffic/flows.h"
 
 #include <algorithm>
 #include <set>
@@ -18,7 +18,7 @@ constexpr int kNodes = 4, kGpus = 2;
 SmallJob job_with(FlowKind kind, const char* algorithm = "ring") {
   SmallJob job(kNodes, kGpus, FabricKind::ofi);
   job.spec.fabric.flows = kind;
-  job.spec.collectives.allreduce = algorithm;
+  job.spec.collectives.algorithm(Func::all_reduce) = algorithm;
   job.spec.collectives.channels = 3;
   job.collective(Func::all_reduce, 3000);
   return job;

@@ -1,4 +1,4 @@
-#include "emulator/jitter.h"
+#include "emulator/shard/jitter.h"
 
 #include <cmath>
 

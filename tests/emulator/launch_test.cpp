@@ -1,20 +1,24 @@
 // The command as launchers start it and end it. mpirun of Open MPI tells each process over PMIx
 // which one it is and where process 0 listens: no MASTER_ADDR, no port. (srun: tests/network.)
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <string>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "emulator/world_pmix.h"
+#include "emulator/control/world_pmix.h"
 
 namespace ghostrank {
 namespace {
@@ -56,25 +60,48 @@ TEST(Signal, EndsAProcessThatStillWaitsForOthers) {
   std::filesystem::remove(job);
 }
 
-// As a terminal does it: to all processes at once, whatever they are about.
+// A process of a job, started as from a terminal: it may be interrupted from its first moment.
+class Started {
+ public:
+  Started(const std::string& job, int rank, int port) {
+    const std::vector<std::string> variables{"RANK=" + std::to_string(rank), "WORLD_SIZE=2",
+                                             "MASTER_ADDR=127.0.0.1",
+                                             "MASTER_PORT=" + std::to_string(port)};
+    process_ = fork();
+    if (process_ != 0) return;
+    std::signal(SIGINT, SIG_DFL);
+    for (const std::string& variable : variables) putenv(const_cast<char*>(variable.c_str()));
+    execl(GHOSTRANK_BINARY, GHOSTRANK_BINARY, "run", job.c_str(), "--quiet", nullptr);
+    _exit(127);
+  }
+  void signal(int number) const { kill(process_, number); }
+  // As a shell gives it: 128 and the signal's number where one ended the process.
+  int status() const {
+    int status = 0;
+    waitpid(process_, &status, 0);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+
+ private:
+  pid_t process_;
+};
+
+// As a terminal does it: to all processes at once, whatever they are doing. They are stopped first,
+// so that none sees the other gone before its own signal, however busy the machine is.
 TEST(Signal, AtAnyMomentOfTheStartGivesItsStatus) {
   const std::string job = ::testing::TempDir() + "ghostrank_signal_early.yaml";
   std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
                         "[1000], forward_us: 20000}]}\ncluster: {nodes: 2, gpus_per_node: 1, "
                         "nics_per_node: 1}\nfabric: {kind: ofi}\nscale: {dilation: 1}\n"
-                        "run: {iterations: 1000}\n";
-  for (int i = 0; i < 8; ++i) {
-    const std::string port = std::to_string(30000 + (getpid() * 8 + i) % 2000);
-    const auto process = [&](int rank) {
-      return "RANK=" + std::to_string(rank) +
-             " WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
-             " timeout --preserve-status -s INT " + std::to_string(0.15 + 0.1 * i) +
-             " env --default-signal=INT " GHOSTRANK_BINARY " run " + job + " --quiet";
-    };
-    const Outcome outcome =
-        shell("(" + process(1) + "; echo 1 gives $?) & " + process(0) + "; echo 0 gives $?; wait");
-    EXPECT_NE(outcome.said.find("0 gives 130"), std::string::npos) << i << ": " << outcome.said;
-    EXPECT_NE(outcome.said.find("1 gives 130"), std::string::npos) << i << ": " << outcome.said;
+                        "run: {iterations: 100000}\n";
+  for (int i = 0; i < 10; ++i) {
+    const int port = 30000 + (getpid() * 10 + i) % 2000;
+    const Started processes[] = {{job, 0, port}, {job, 1, port}};
+    std::this_thread::sleep_for(std::chrono::milliseconds(100 * i));
+    for (const int number : {SIGSTOP, SIGINT, SIGCONT})
+      for (const Started& process : processes) process.signal(number);
+    EXPECT_EQ(processes[0].status(), 130) << i;
+    EXPECT_EQ(processes[1].status(), 130) << i;
   }
   std::filesystem::remove(job);
 }

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "collectives/routing.h"
-#include "emulator/network/in_order.h"
 #include "emulator/network/topology.h"
+#include "emulator/shard/in_order.h"
 #include "profiles/error.h"
 #include "tests/emulator/support.h"
 

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/flows.h"
-#include "emulator/shard.h"
+#include "emulator/shard/shard.h"
+#include "emulator/traffic/flows.h"
 #include "tests/emulator/fabric_double.h"
 #include "tests/emulator/support.h"
 

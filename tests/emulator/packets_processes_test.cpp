@@ -2,8 +2,8 @@
 // of the plan, losses made on purpose, and what the result says of packets.
 #include <gtest/gtest.h>
 
-#include "emulator/control.h"
-#include "profiles/algorithms.h"
+#include "emulator/control/control.h"
+#include "profiles/algorithms/algorithms.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/algorithms.h"
+#include "profiles/algorithms/algorithms.h"
 #include "tests/emulator/fabric_double.h"
 #include "tests/emulator/support.h"
 

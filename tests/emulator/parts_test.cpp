@@ -9,17 +9,17 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/blob.h"
-#include "emulator/call_traffic.h"
-#include "emulator/cluster.h"
-#include "emulator/histogram.h"
-#include "emulator/host_facts.h"
-#include "emulator/ledger.h"
-#include "emulator/network.h"
-#include "emulator/rank_data.h"
+#include "emulator/common/blob.h"
+#include "emulator/host/host_facts.h"
+#include "emulator/network/port.h"
+#include "emulator/result/histogram.h"
 #include "emulator/segment.h"
-#include "emulator/step_table.h"
-#include "emulator/timer_queue.h"
+#include "emulator/shard/timer_queue.h"
+#include "emulator/traffic/call_traffic.h"
+#include "emulator/traffic/cluster.h"
+#include "emulator/traffic/ledger.h"
+#include "emulator/traffic/step_table.h"
+#include "emulator/verify/rank_data.h"
 #include "profiles/error.h"
 #include "tests/emulator/support.h"
 

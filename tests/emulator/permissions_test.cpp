@@ -4,7 +4,7 @@
 //   L latency of a message, T time of a block on the link, W until the caller of a collective wakes
 #include <gtest/gtest.h>
 
-#include "emulator/connections.h"
+#include "emulator/shard/connections.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"
 

@@ -2,8 +2,8 @@
 // of their bubbles; and calls inside a node against the same calls message by message.
 #include <gtest/gtest.h>
 
-#include "profiles/pipeline.h"
-#include "profiles/program_builder.h"
+#include "profiles/planners/shared/pipeline.h"
+#include "profiles/workload/program_builder.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {

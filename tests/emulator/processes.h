@@ -19,7 +19,7 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/control.h"
+#include "emulator/control/control.h"
 
 namespace ghostrank::testing {
 

@@ -2,7 +2,7 @@
 // several run together and share the NICs.
 #include <gtest/gtest.h>
 
-#include "profiles/program_builder.h"
+#include "profiles/workload/program_builder.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "collectives/routing.h"
-#include "profiles/algorithms.h"
-#include "profiles/compression.h"
+#include "profiles/algorithms/algorithms.h"
+#include "profiles/planners/compression.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"
 
@@ -38,7 +38,7 @@ void add_agents(std::mt19937& random, SmallJob& job) {
   }();
   JobSpec& spec = job.spec;
   spec.collectives.own = kOwn;
-  spec.collectives.allreduce =
+  spec.collectives.algorithm(Func::all_reduce) =
       one_of<const char*>(random, {"test/at-server", "mine/sparse-server", "switchml"});
   // Patient, so that nothing is sent twice.
   spec.collectives.in_switch = {one_of(random, {4, 64}), one_of(random, {32, 256}),
@@ -115,10 +115,10 @@ RandomJob random_job(unsigned seed) {
 std::string name_of(const RandomJob& random) {
   const JobSpec& spec = random.job.spec;
   std::ostringstream name;
-  name << spec.collectives.library << ", all-reduce " << spec.collectives.allreduce << ", "
-       << spec.cluster.nodes << " x " << spec.cluster.gpus_per_node << " ranks, NICs of "
-       << spec.cluster.nic.rate_bps << " b/s, dilation " << spec.dilation << ", "
-       << (spec.tensors ? "sparse, " : "")
+  name << spec.collectives.library << ", all-reduce "
+       << spec.collectives.algorithm(Func::all_reduce) << ", " << spec.cluster.nodes << " x "
+       << spec.cluster.gpus_per_node << " ranks, NICs of " << spec.cluster.nic.rate_bps
+       << " b/s, dilation " << spec.dilation << ", " << (spec.tensors ? "sparse, " : "")
        << (spec.compression ? std::string(spec.compression->method->name) + ", " : "")
        << random.processes << " processes of " << spec.run.shards << " shards, "
        << spec.fabric.provider;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "profiles/load/load.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/spills.h"
 

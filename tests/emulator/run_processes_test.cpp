@@ -10,8 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/algorithms.h"
+#include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
+#include "profiles/load/load.h"
 #include "tests/algorithms/support.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"

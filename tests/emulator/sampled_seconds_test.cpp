@@ -1,5 +1,5 @@
 // How long calls took: all of few, a fair share of many.
-#include "emulator/sampled_seconds.h"
+#include "emulator/result/sampled_seconds.h"
 
 #include <algorithm>
 #include <utility>

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/spsc.h"
+#include "emulator/common/spsc.h"
 #include "tests/emulator/support.h"
 #include "tests/emulator/throwing.h"
 

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/ledger.h"
+#include "emulator/traffic/ledger.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank::testing {

@@ -1,4 +1,4 @@
-#include "emulator/stalls.h"
+#include "emulator/shard/stalls.h"
 
 #include <gtest/gtest.h>
 

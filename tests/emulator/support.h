@@ -9,10 +9,11 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/control.h"
+#include "emulator/control/control.h"
 #include "emulator/engine.h"
-#include "emulator/traffic.h"
-#include "profiles/job.h"
+#include "emulator/traffic/traffic.h"
+#include "profiles/job/job.h"
+#include "profiles/load/load.h"
 
 namespace ghostrank::testing {
 

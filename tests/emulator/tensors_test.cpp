@@ -2,9 +2,9 @@
 // fabric; a scheme that leaves out zeros sends what was drawn; what a result says of it.
 #include <gtest/gtest.h>
 
-#include "emulator/call_content.h"
-#include "emulator/tensor_use.h"
-#include "profiles/algorithms.h"
+#include "emulator/verify/call_content.h"
+#include "emulator/verify/tensor_use.h"
+#include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"

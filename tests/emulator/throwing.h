@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "profiles/algorithms.h"
+#include "profiles/algorithms/algorithms.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank::testing {

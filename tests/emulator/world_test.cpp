@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/control.h"
-#include "emulator/node_list.h"
+#include "emulator/control/control.h"
+#include "emulator/control/node_list.h"
 #include "profiles/error.h"
 
 namespace ghostrank {

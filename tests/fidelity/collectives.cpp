@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "tests/fidelity/gloo_bytes.h"
-#include "tools/report/stolen_time.h"
+#include "tools/measure/stolen_time.h"
 
 namespace ghostrank::fidelity {
 namespace {

@@ -3,7 +3,7 @@
 // PyTorch's own cost (its autograd, the copies into buckets, its sleeps' lateness) is measured by
 // PyTorch alone, layer by layer, and is part of the profile that ghostrank plays: what is compared
 // is the communication and how it overlaps.
-#include "profiles/ddp.h"
+#include "profiles/planners/ddp.h"
 
 #include <fstream>
 #include <functional>

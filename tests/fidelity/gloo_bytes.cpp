@@ -1,6 +1,6 @@
 #include "tests/fidelity/gloo_bytes.h"
 
-#include "collectives/gloo.h"
+#include "collectives/gloo/gloo.h"
 
 namespace ghostrank::fidelity {
 

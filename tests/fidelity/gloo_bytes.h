@@ -1,5 +1,5 @@
 // What a call of gloo's must have put on every connection, from our schedules and the rules of its
-// TCP transport (collectives/gloo.h).
+// TCP transport (collectives/gloo/gloo.h).
 //
 // Units: bytes, by (source, target) host; rank r is host r. Threading: pure functions.
 #pragma once

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/fidelity/peers.h"
-#include "tools/report/markdown.h"
+#include "tools/measure/markdown.h"
 
 namespace ghostrank::fidelity {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "emulator/control_frames.h"
+#include "emulator/control/frames.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/fuzz.h"
 

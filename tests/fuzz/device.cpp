@@ -1,10 +1,10 @@
 // A device profile: YAML to the device it describes.
-#include "profiles/device.h"
+#include "profiles/device/device.h"
 
 #include <memory>
 
 #include "profiles/error.h"
-#include "profiles/locate.h"
+#include "profiles/load/locate.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,8 +1,10 @@
 // A job file: load it, and plan what is small enough to plan quickly.
-#include "profiles/job.h"
+#include "profiles/job/job.h"
 
 #include "profiles/error.h"
-#include "profiles/model.h"
+#include "profiles/load/load.h"
+#include "profiles/model/model.h"
+#include "profiles/planners/plan.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

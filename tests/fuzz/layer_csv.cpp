@@ -2,7 +2,7 @@
 #include <string>
 
 #include "profiles/error.h"
-#include "profiles/model.h"
+#include "profiles/model/model.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

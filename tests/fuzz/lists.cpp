@@ -2,11 +2,11 @@
 // the kind: counts of the v-variants, expectations.
 #include <string>
 
-#include "emulator/node_list.h"
+#include "emulator/control/node_list.h"
 #include "profiles/error.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/counts.h"
-#include "tools/expectation.h"
+#include "tools/report/expectation.h"
+#include "tools/verbs/counts.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ghostrank;

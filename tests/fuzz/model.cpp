@@ -1,10 +1,10 @@
 // A model profile: YAML to the model it describes.
-#include "profiles/model.h"
+#include "profiles/model/model.h"
 
 #include <memory>
 
 #include "profiles/error.h"
-#include "profiles/locate.h"
+#include "profiles/load/locate.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -2,9 +2,9 @@
 // counts, and what is written from it is read again.
 #include <memory>
 
-#include "collectives/checker.h"
+#include "collectives/check/checker.h"
+#include "profiles/algorithms/msccl_file.h"
 #include "profiles/error.h"
-#include "profiles/msccl_file.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "profiles/error.h"
-#include "profiles/nccl_graph_file.h"
+#include "profiles/load/nccl_graph_file.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "profiles/error.h"
-#include "profiles/job.h"
+#include "profiles/job/job.h"
+#include "profiles/load/load.h"
 #include "tests/fuzz/fuzz.h"
 
 constexpr std::string_view kJob =

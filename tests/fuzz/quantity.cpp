@@ -1,6 +1,6 @@
 // Numbers, sizes, rates and lists of ranks as people write them. What is read and written out again
 // is the same.
-#include "profiles/quantity.h"
+#include "profiles/input/quantity.h"
 
 #include <string>
 

@@ -2,9 +2,10 @@
 #include <string>
 
 #include "profiles/error.h"
-#include "profiles/job.h"
+#include "profiles/job/job.h"
+#include "profiles/load/load.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/result_json.h"
+#include "tools/report/result_json.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ghostrank;

@@ -1,11 +1,10 @@
 // A switch's plan, and a job as its control socket gets it. The jobs of a plan that is accepted fit
 // together in any order.
-#include "tools/switch_plan.h"
-
 #include <vector>
 
 #include "profiles/error.h"
 #include "tests/fuzz/fuzz.h"
+#include "tools/verbs/switch/plan.h"
 
 namespace {
 

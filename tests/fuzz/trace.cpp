@@ -5,7 +5,7 @@
 #include "profiles/error.h"
 #include "profiles/trace/import.h"
 #include "profiles/trace/replay.h"
-#include "profiles/workload_check.h"
+#include "profiles/workload/workload_check.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -14,7 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "emulator/world_pmix.h"
+#include "emulator/control/world_pmix.h"
 #include "tests/lab/pcap.h"
 #include "tests/network/namespaces.h"
 

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "emulator/world_pmix.h"
+#include "emulator/control/world_pmix.h"
 
 namespace ghostrank {
 namespace {

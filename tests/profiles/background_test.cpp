@@ -1,9 +1,10 @@
 // Background traffic as programs: who moves how many bytes in which steps.
-#include "profiles/background.h"
+#include "profiles/planners/background.h"
 
 #include <gtest/gtest.h>
 
-#include "profiles/workload_check.h"
+#include "profiles/planners/plan.h"
+#include "profiles/workload/workload_check.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
 

@@ -1,10 +1,10 @@
 // What programs carry from one iteration into the next, checked before it is played.
-#include "profiles/carry_check.h"
+#include "profiles/workload/carry_check.h"
 
 #include <gtest/gtest.h>
 
-#include "profiles/program_builder.h"
-#include "profiles/workload_check.h"
+#include "profiles/workload/program_builder.h"
+#include "profiles/workload/workload_check.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "profiles/load/load.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {

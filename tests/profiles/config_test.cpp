@@ -1,11 +1,13 @@
 // Where values come from, and how they are written out again.
-#include "profiles/config.h"
+#include "profiles/load/config.h"
 
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
-#include "profiles/job_schema.h"
+#include "profiles/load/job_schema.h"
+#include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {

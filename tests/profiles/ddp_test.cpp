@@ -1,10 +1,12 @@
-#include "profiles/ddp.h"
+#include "profiles/planners/ddp.h"
 
 #include <utility>
 
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
 

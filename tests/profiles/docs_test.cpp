@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/job_schema.h"
-#include "profiles/yaml.h"
+#include "profiles/input/yaml.h"
+#include "profiles/load/job_schema.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {

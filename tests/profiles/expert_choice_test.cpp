@@ -1,14 +1,15 @@
 // Routing limited to groups and deduplicated dispatch: every choice counted one by one, draws
 // against what they should be on average, and the bytes of plans against closed forms.
-#include "profiles/expert_choice.h"
+#include "profiles/planners/shared/expert_choice.h"
 
 #include <cmath>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
-#include "profiles/megatron_plan.h"
-#include "profiles/megatron_routing.h"
+#include "profiles/planners/megatron/plan.h"
+#include "profiles/planners/megatron/routing.h"
+#include "profiles/planners/plan.h"
 #include "tests/profiles/megatron_support.h"
 #include "tests/profiles/programs.h"
 

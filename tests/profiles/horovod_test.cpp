@@ -1,8 +1,9 @@
 // Horovod's fusion against what its rule gives by hand, and against the sums that any cut keeps.
-#include "profiles/horovod.h"
+#include "profiles/planners/horovod.h"
 
 #include <gtest/gtest.h>
 
+#include "profiles/planners/plan.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
 

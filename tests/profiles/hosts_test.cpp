@@ -1,8 +1,9 @@
 // The real machines of a job and the placement of emulated nodes on them.
-#include "profiles/hosts.h"
+#include "profiles/load/hosts.h"
 
 #include <gtest/gtest.h>
 
+#include "profiles/load/load.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {

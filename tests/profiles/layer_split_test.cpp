@@ -1,12 +1,12 @@
 // Unequal pipeline stages against what Megatron-core's and TorchTitan's rules give by hand, and
 // multi-token prediction against closed forms written apart from the planner.
-#include "profiles/layer_split.h"
+#include "profiles/planners/shared/layer_split.h"
 
 #include <numeric>
 
 #include <gtest/gtest.h>
 
-#include "profiles/megatron_plan.h"
+#include "profiles/planners/megatron/plan.h"
 #include "tests/profiles/megatron_support.h"
 #include "tests/profiles/programs.h"
 

@@ -1,5 +1,5 @@
 // Leaves and spines where a job leaves open how many there are and how fast their links.
-#include "profiles/leaf_spine.h"
+#include "profiles/job/leaf_spine.h"
 
 #include <gtest/gtest.h>
 

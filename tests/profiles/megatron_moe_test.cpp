@@ -8,8 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/megatron_plan.h"
-#include "profiles/megatron_routing.h"
+#include "profiles/planners/megatron/plan.h"
+#include "profiles/planners/megatron/routing.h"
+#include "profiles/planners/plan.h"
 #include "tests/profiles/megatron_support.h"
 #include "tests/profiles/programs.h"
 

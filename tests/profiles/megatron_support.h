@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "profiles/job.h"
+#include "profiles/job/job.h"
+#include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank::test {

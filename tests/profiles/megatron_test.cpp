@@ -1,6 +1,6 @@
 // Megatron plans against closed forms written apart from the planner, and against volumes that were
 // measured on real runs.
-#include "profiles/megatron.h"
+#include "profiles/planners/megatron/megatron.h"
 
 #include <algorithm>
 #include <map>
@@ -10,8 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/megatron_buffers.h"
-#include "profiles/megatron_plan.h"
+#include "profiles/planners/megatron/buffers.h"
+#include "profiles/planners/megatron/plan.h"
+#include "profiles/planners/plan.h"
 #include "tests/profiles/megatron_support.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"

@@ -1,4 +1,4 @@
-#include "profiles/model.h"
+#include "profiles/model/model.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
-#include "profiles/locate.h"
+#include "profiles/load/locate.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {

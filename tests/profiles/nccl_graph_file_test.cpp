@@ -1,6 +1,6 @@
 // Graph dumps of NCCL: what they give, and what is said of those that are wrong. The dumps here are
 // written by hand in the documented form.
-#include "profiles/nccl_graph_file.h"
+#include "profiles/load/nccl_graph_file.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -8,8 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/checker.h"
+#include "collectives/check/checker.h"
 #include "profiles/error.h"
+#include "profiles/load/load.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {

@@ -1,7 +1,7 @@
 // Lists of ops keep what is put into them, once.
 #include <gtest/gtest.h>
 
-#include "profiles/op.h"
+#include "profiles/workload/op.h"
 
 namespace ghostrank {
 namespace {

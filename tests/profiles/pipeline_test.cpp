@@ -1,4 +1,4 @@
-#include "profiles/pipeline.h"
+#include "profiles/planners/shared/pipeline.h"
 
 #include <map>
 

@@ -1,10 +1,12 @@
 // Programs as files: what is written is read back as it was, and what is wrong in a file is named
 // with its line.
-#include "profiles/program_file.h"
+#include "profiles/load/program_file.h"
 
 #include <gtest/gtest.h>
 
-#include "profiles/rank_runs.h"
+#include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
+#include "profiles/workload/rank_runs.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {

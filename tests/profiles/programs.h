@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "profiles/program.h"
+#include "profiles/workload/program.h"
 
 namespace ghostrank::test {
 

@@ -1,4 +1,4 @@
-#include "profiles/quantity.h"
+#include "profiles/input/quantity.h"
 
 #include <gtest/gtest.h>
 

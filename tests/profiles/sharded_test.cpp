@@ -4,7 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/job.h"
+#include "profiles/job/job.h"
+#include "profiles/planners/plan.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
 

@@ -7,8 +7,10 @@
 #include <stdexcept>
 
 #include "profiles/error.h"
-#include "profiles/locate.h"
-#include "profiles/yaml.h"
+#include "profiles/input/yaml.h"
+#include "profiles/load/load.h"
+#include "profiles/load/locate.h"
+#include "profiles/planners/plan.h"
 
 namespace ghostrank::test {
 

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "profiles/job.h"
-#include "profiles/model.h"
+#include "profiles/job/job.h"
+#include "profiles/load/load.h"
+#include "profiles/model/model.h"
 
 namespace ghostrank::test {
 

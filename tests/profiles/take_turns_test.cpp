@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/pipeline.h"
-#include "profiles/plan.h"
-#include "profiles/program_builder.h"
+#include "profiles/planners/plan.h"
+#include "profiles/planners/shared/pipeline.h"
+#include "profiles/workload/program_builder.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
 

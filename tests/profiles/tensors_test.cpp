@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/model.h"
+#include "profiles/load/load.h"
+#include "profiles/model/model.h"
+#include "profiles/planners/plan.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/plan.h"
+#include "profiles/planners/plan.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
 

@@ -1,11 +1,12 @@
 // DLRM under TorchRec against closed forms.
-#include "profiles/torchrec.h"
+#include "profiles/planners/torchrec.h"
 
 #include <numeric>
 #include <set>
 
 #include <gtest/gtest.h>
 
+#include "profiles/planners/plan.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
 

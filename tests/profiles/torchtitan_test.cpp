@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/job.h"
-#include "profiles/model.h"
-#include "profiles/plan.h"
+#include "profiles/job/job.h"
+#include "profiles/model/model.h"
+#include "profiles/planners/plan.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
 #include "tests/profiles/titan.h"

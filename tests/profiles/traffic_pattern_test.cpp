@@ -1,10 +1,11 @@
 // Patterns of traffic: who sends to whom.
-#include "profiles/traffic_pattern.h"
+#include "profiles/workload/traffic_pattern.h"
 
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
-#include "profiles/job.h"
+#include "profiles/job/job.h"
+#include "profiles/load/load.h"
 
 namespace ghostrank {
 namespace {

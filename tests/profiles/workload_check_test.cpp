@@ -1,9 +1,10 @@
-#include "profiles/workload_check.h"
+#include "profiles/workload/workload_check.h"
 
 #include <gtest/gtest.h>
 
-#include "profiles/job.h"
-#include "profiles/program_builder.h"
+#include "profiles/job/job.h"
+#include "profiles/planners/plan.h"
+#include "profiles/workload/program_builder.h"
 #include "tests/profiles/support.h"
 
 namespace ghostrank {

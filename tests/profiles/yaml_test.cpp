@@ -1,4 +1,4 @@
-#include "profiles/yaml.h"
+#include "profiles/input/yaml.h"
 
 #include <gtest/gtest.h>
 

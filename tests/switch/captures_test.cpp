@@ -1,5 +1,5 @@
-// The captures of switch/captures on every target: what leaves each port is what the model that
-// made them says, byte for byte and in order. Targets that are not here are skipped by name.
+// The captures of tests/switch/captures on every target: what leaves each port is what the model
+// that made them says, byte for byte and in order. Targets that are not here are skipped by name.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -1,13 +1,12 @@
 // The forms of patterns: outliers named, pictures well-formed.
-#include "tools/bench_pattern.h"
-
 #include <cmath>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/sample.h"
-#include "tools/svg.h"
+#include "tools/text/svg.h"
+#include "tools/verbs/bench/pattern.h"
 
 namespace ghostrank {
 namespace {

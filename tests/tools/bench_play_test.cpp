@@ -1,15 +1,15 @@
 // Collectives and patterns played in virtual time, against what can be said of them with a pencil:
 // a step takes the latency and its bytes at the NIC's rate.
-#include "tools/bench_play.h"
-
 #include <algorithm>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
 #include "emulator/engine.h"
-#include "profiles/traffic_pattern.h"
-#include "tools/bench_table.h"
+#include "profiles/load/load.h"
+#include "profiles/workload/traffic_pattern.h"
+#include "tools/verbs/bench/play.h"
+#include "tools/verbs/bench/table.h"
 
 namespace ghostrank {
 namespace {

@@ -1,6 +1,4 @@
 // What `ghostrank bench` prints of a collective, read the way scripts read nccl-tests.
-#include "tools/bench_table.h"
-
 #include <regex>
 
 #include <gtest/gtest.h>
@@ -8,6 +6,7 @@
 
 #include "profiles/error.h"
 #include "tests/tools/sample.h"
+#include "tools/verbs/bench/table.h"
 
 namespace ghostrank {
 namespace {

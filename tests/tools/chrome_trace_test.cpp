@@ -1,4 +1,4 @@
-#include "tools/chrome_trace.h"
+#include "tools/report/chrome_trace.h"
 
 #include <array>
 #include <zlib.h>

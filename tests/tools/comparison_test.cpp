@@ -1,4 +1,4 @@
-#include "tools/comparison.h"
+#include "tools/compare/comparison.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

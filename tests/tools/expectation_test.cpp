@@ -1,4 +1,4 @@
-#include "tools/expectation.h"
+#include "tools/report/expectation.h"
 
 #include <gtest/gtest.h>
 

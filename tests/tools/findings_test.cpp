@@ -1,4 +1,4 @@
-#include "tools/findings.h"
+#include "tools/doctor/findings.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Tables that measuring programs write into documents: what stands around them stays.
-#include "tools/report/markdown.h"
+#include "tools/measure/markdown.h"
 
 #include <filesystem>
 #include <fstream>
@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tools/bench/found.h"
+#include "tools/benchmarks/found.h"
 
 namespace ghostrank {
 namespace {

@@ -1,9 +1,9 @@
-#include "tools/output_files.h"
+#include "tools/report/output_files.h"
 
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
-#include "profiles/yaml.h"
+#include "profiles/input/yaml.h"
 #include "tests/tools/sample.h"
 
 namespace ghostrank {

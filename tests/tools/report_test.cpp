@@ -1,7 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "profiles/load/load.h"
 #include "tests/tools/sample.h"
-#include "tools/run_report.h"
+#include "tools/report/run_report.h"
 
 namespace ghostrank {
 namespace {

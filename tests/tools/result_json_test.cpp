@@ -1,4 +1,4 @@
-#include "tools/result_json.h"
+#include "tools/report/result_json.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string>
 
-#include "emulator/result.h"
-#include "profiles/program.h"
+#include "emulator/result/result.h"
+#include "profiles/workload/program.h"
 
 namespace ghostrank::test {
 

@@ -1,4 +1,4 @@
-#include "tools/statistics.h"
+#include "tools/text/statistics.h"
 
 #include <cmath>
 #include <vector>

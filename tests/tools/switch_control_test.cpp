@@ -1,7 +1,5 @@
 // The control socket of a switch and its clients: quick ones, slow ones, too many, and none of them
 // waited for. The test serves the socket by hand, as the switch does between two batches.
-#include "tools/switch_control.h"
-
 #include <array>
 #include <atomic>
 #include <filesystem>
@@ -18,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "tools/verbs/switch/control.h"
 
 namespace ghostrank {
 namespace {

@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
-#include "tools/switch_compiled.h"
-#include "tools/switch_control.h"
-#include "tools/switch_plan.h"
-#include "tools/switch_show.h"
+#include "tools/verbs/switch/compiled.h"
+#include "tools/verbs/switch/control.h"
+#include "tools/verbs/switch/plan.h"
+#include "tools/verbs/switch/show.h"
 
 namespace ghostrank {
 namespace {
@@ -149,11 +149,11 @@ TEST_F(SwitchPlanFile, IsTakenOverTheSocketJobByJob) {
   EXPECT_TRUE(stop);
 }
 
-// Of a capture of switch/captures.
+// Of a capture of tests/switch/captures.
 std::vector<switchml::PortName> ports_of(const std::string& capture, int ports) {
   std::vector<switchml::PortName> names;
   for (int p = 0; p < ports; ++p) {
-    const std::string folder = GHOSTRANK_SOURCE_DIR "/switch/captures/" + capture + "/";
+    const std::string folder = GHOSTRANK_SOURCE_DIR "/tests/switch/captures/" + capture + "/";
     const std::string file = std::to_string(p) + ".pcap";
     names.push_back({{}, folder + "in" + file, folder + "out" + file});
   }

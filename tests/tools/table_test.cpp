@@ -1,4 +1,4 @@
-#include "tools/table.h"
+#include "tools/text/table.h"
 
 #include <cstdlib>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 
 #include "profiles/error.h"
 #include "tools/arguments.h"
-#include "tools/humane.h"
+#include "tools/text/humane.h"
 
 namespace ghostrank {
 namespace {

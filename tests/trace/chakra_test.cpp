@@ -1,7 +1,7 @@
 // Chakra: what is on the wire, what nodes mean, and what is refused.
 #include <gtest/gtest.h>
 
-#include "profiles/trace/chakra_file.h"
+#include "profiles/trace/readers/chakra_file.h"
 #include "tests/trace/traces.h"
 
 namespace ghostrank {

@@ -2,8 +2,10 @@
 // other; and `trace` in a job.
 #include <gtest/gtest.h>
 
-#include "profiles/trace/chakra_file.h"
-#include "profiles/workload_check.h"
+#include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
+#include "profiles/trace/readers/chakra_file.h"
+#include "profiles/workload/workload_check.h"
 #include "tests/trace/traces.h"
 
 namespace ghostrank {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "profiles/load/load.h"
 #include "tests/trace/traces.h"
 
 namespace ghostrank {

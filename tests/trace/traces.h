@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/program_text.h"
+#include "profiles/load/program_text.h"
 #include "profiles/trace/import.h"
 #include "profiles/trace/replay.h"
 #include "tests/profiles/support.h"

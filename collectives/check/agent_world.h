@@ -1,0 +1,175 @@
+// The world of agent_checker.h: its state, and the functions that agent_world.cpp (events),
+// agent_io.cpp (what an agent does in one) and agent_checker.cpp (what must have come of it) share.
+// Not for use by anybody else.
+//
+// Events fall in the order of (time, number). A party whose processor is busy puts off what comes
+// for it, in order, until it is free.
+//
+// Threading: one owner.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "collectives/check/agent_checker.h"
+#include "collectives/check/agent_values.h"
+#include "collectives/dice.h"
+
+namespace ghostrank::checking {
+
+inline constexpr Picoseconds kMicrosecond = 1'000'000;
+
+struct AgentFailure {
+  std::string text;
+  AgentReport::Where at;
+};
+
+struct Parcel {
+  Party from = 0;
+  Note note;  // refers to the two below
+  Carriage carriage{};
+  std::vector<std::byte> content, words;
+};
+
+struct Event {
+  enum class Kind : std::uint8_t { start, note, timer, room, awake };
+  Picoseconds at = 0;
+  std::uint64_t number = 0;
+  Party party = 0;
+  Kind kind{};
+  std::uint32_t timer = 0;
+  std::uint64_t arming = 0;  // a timer that was armed anew or disarmed has another
+  std::shared_ptr<const Parcel> parcel{};
+
+  bool operator>(const Event& other) const {
+    return std::tie(at, number) > std::tie(other.at, other.number);
+  }
+};
+
+class AgentWorld final : public Io {
+ public:
+  AgentWorld(const Ends& ends, std::span<const Call> calls, const AgentCheckOptions& options);
+
+  // Throws AgentFailure.
+  void run();
+  AgentReport& report() { return report_; }
+  AgentReport::Where here() const { return {options_.seed, report_.events, current_, -1}; }
+  std::string named(Party party) const;
+
+  using Io::send;
+  bool send(std::span<const Party> to, const Note& note, Carriage carriage) override;
+  void arm(std::uint32_t timer, Picoseconds after) override;
+  void disarm(std::uint32_t timer) override;
+  void spend(Picoseconds time) override;
+  void done(std::uint32_t call) override;
+  Tensor& tensor(std::uint32_t call) override;
+
+ private:
+  // A rank's part of a call that is open.
+  class OpenTensor final : public Tensor {
+   public:
+    // No values: there is no real data.
+    OpenTensor(AgentWorld& world, const Call& call, const CallValues* values, Rank rank);
+    std::span<const std::byte> read(std::uint64_t first, std::uint64_t elements) override;
+    void write(std::uint64_t first, std::span<const std::byte> elements) override;
+    bool nonzero(std::uint64_t first, std::uint64_t elements) override;
+    const Call& call() const { return call_; }
+    const std::vector<std::byte>& work() const { return work_; }
+    void lend(std::uint64_t event) { lent_in_ = event; }
+    void take_back() { lent_in_ = 0; }
+
+   private:
+    void check_access(const char* verb, std::uint64_t first, std::uint64_t elements,
+                      std::uint64_t all) const;
+
+    AgentWorld& world_;
+    const Call& call_;
+    const Rank rank_;
+    const std::optional<TensorContent> content_;
+    const bool real_;
+    std::uint64_t readable_, writable_;  // elements
+    bool exchange_;                      // reads from an input of its own
+    std::vector<std::byte> work_, input_;
+    std::vector<std::byte> shown_;  // undone by the next access, so that nobody keeps it
+    std::uint64_t lent_in_ = 0;     // event; 0: not lent
+  };
+
+  struct PartyState {
+    PartyKind kind = PartyKind::rank;
+    std::unique_ptr<Agent> agent;
+    Picoseconds free_at = 0;
+    std::deque<Event> waiting;
+    std::map<std::uint32_t, std::uint64_t> timers;  // armed ones, and which arming
+    bool waits_for_room = false;
+    // Of a rank.
+    std::size_t begun = 0;  // calls
+    bool about_to_begin = false;
+    std::map<std::uint32_t, std::unique_ptr<OpenTensor>> open;  // by the call's number
+    std::vector<std::unique_ptr<OpenTensor>> over;              // for agents that use them still
+  };
+  struct Sent {
+    std::uint64_t bytes = 0, messages = 0;
+    bool operator==(const Sent&) const = default;
+  };
+  using Way = std::tuple<Party, Party, Carriage>;  // from, to
+
+  [[noreturn]] void fail(const std::string& what, std::int64_t call = -1) const;
+  PartyState& current() { return parties_[static_cast<std::size_t>(current_)]; }
+
+  // agent_world.cpp
+  void set_up();
+  void check_calls() const;
+  void push(Event event);
+  void take(Event event);
+  void fire(const Event& event);
+  void start_call();
+  void plan_next_call(Party rank);
+  std::string describe_event() const;
+  void check_end() const;
+  std::string who_waits() const;
+  void check_traffic() const;
+  bool disturbed() const;
+  std::map<Way, Sent> promised() const;
+
+  // agent_io.cpp
+  void check_note(std::span<const Party> to, const Note& note, Carriage carriage) const;
+  bool refuse();
+  std::shared_ptr<const Parcel> packed(const Note& note, Carriage carriage) const;
+  void through_wire_format(Parcel& parcel) const;
+  void garble(std::span<const std::byte> packet) const;
+  void deliver(Party to, const std::shared_ptr<const Parcel>& parcel);
+  void arrive(Party to, const std::shared_ptr<const Parcel>& parcel, Picoseconds after,
+              bool in_order);
+  Picoseconds latency() { return kMicrosecond + random_time(kMicrosecond); }
+  Picoseconds long_time();
+  Picoseconds random_time(Picoseconds most) {
+    return static_cast<Picoseconds>(dice_.below(static_cast<std::uint64_t>(most)));
+  }
+  OpenTensor& open_tensor(std::uint32_t call, const char* verb);
+
+  const Ends& ends_;
+  std::span<const Call> calls_;
+  AgentCheckOptions options_;
+  AgentReport report_;
+  Dice dice_;
+  std::uint64_t overhead_ = 0;
+  std::vector<CallValues> values_;              // by call
+  std::map<std::uint32_t, std::size_t> index_;  // of a call, by its number
+  std::vector<PartyState> parties_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::uint64_t pushed_ = 0, armings_ = 0;
+  Picoseconds now_ = 0;  // at the current party, time it spent included
+  Party current_ = -1;   // -1: between events
+  const Event* event_ = nullptr;
+  bool timer_fired_ = false;
+  std::map<Way, Picoseconds> last_;  // arrival of what keeps its order
+  std::map<Way, Sent> sent_;
+};
+
+}  // namespace ghostrank::checking

@@ -1,0 +1,367 @@
+// A schedule as an MSCCL algorithm. See msccl.h.
+//
+// What an actor does is a sequence: receive from one peer, then the next, work locally, send to one
+// peer, then the next, step by step and slice by slice. Every item of it becomes a step of the
+// threadblock that has the item's peer, and depends on the item before it where that is in another
+// threadblock. An actor with one peer either way is a single threadblock, and what it passes on
+// unchanged is received and sent in one step.
+//
+// Threading: pure functions.
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "collectives/exchange/msccl.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kMostSteps = 1 << 22;  // of all ranks; beyond it a file helps nobody
+
+// Every place a schedule names, with the number of elements there.
+template <typename Visit>
+void for_each_block(const Schedule& schedule, Visit visit) {
+  std::vector<Block> pieces;
+  std::vector<Local> locals;
+  for (Rank r = 0; r < schedule.collective().size; ++r) {
+    for (int a = 0; a < schedule.actors(r); ++a) {
+      for (int k = 0; k < schedule.actor(r, a).steps; ++k) {
+        const Step step = schedule.step(r, a, k);
+        for (const Way way : {Way::recv, Way::send}) {
+          const bool recv = way == Way::recv;
+          if ((recv ? step.recv_from : step.send_to).empty()) continue;
+          pieces.clear();
+          if (step.scattered) schedule.pieces(r, a, k, way, pieces);
+          for (const Block& piece : pieces) visit(piece);
+          for (std::uint32_t s = 0; s < step.slices && !step.scattered; ++s)
+            visit(slice_of(recv ? step.recv : step.send, step, s));
+        }
+        locals.clear();
+        if (step.local) schedule.locals(r, a, k, locals);
+        for (const Local& local : locals) visit(local.from), visit(local.to);
+      }
+    }
+  }
+}
+
+// Elements of a chunk: the most that every place is a multiple of.
+std::uint64_t common_unit(const Schedule& schedule) {
+  std::uint64_t unit = schedule.collective().count;
+  for_each_block(schedule, [&](const Block& block) {
+    if (block.count == 0) return;
+    unit = std::gcd(unit, block.count);
+    if (block.buffer != Buffer::none) unit = std::gcd(unit, block.offset);
+  });
+  return unit;
+}
+
+class RankExport {
+ public:
+  RankExport(const Schedule& schedule, const MscclAlgorithm& algorithm, std::uint64_t unit, Rank r)
+      : schedule_(schedule), algorithm_(algorithm), unit_(unit), rank_(r) {
+    out_.scratch_chunks = chunks(schedule.scratch_elements(r));
+  }
+
+  MscclRank write() {
+    count_chunks();
+    if (algorithm_.func == Func::all_to_all && !schedule_.out_of_place()) copy_own_block();
+    const int actors = schedule_.actors(rank_);
+    ends_.resize(static_cast<std::size_t>(actors));
+    for (int a = 0; a < actors; ++a) write_actor(a);
+    for (const auto& [at, on] : to_resolve_) resolve(at, on);
+    return std::move(out_);
+  }
+
+ private:
+  struct At {  // a step of the output
+    int threadblock = -1, step = -1;
+  };
+
+  std::uint32_t chunks(std::uint64_t elements) const {
+    return static_cast<std::uint32_t>(elements / unit_);
+  }
+
+  void count_chunks() {
+    const std::uint32_t block = chunks_per_block(algorithm_), all = algorithm_.chunks_per_loop;
+    const bool one_in = algorithm_.func == Func::all_gather || algorithm_.func == Func::gather;
+    const bool one_out =
+        algorithm_.func == Func::reduce_scatter || algorithm_.func == Func::scatter;
+    out_.input_chunks = one_in ? block : all;
+    out_.output_chunks = one_out ? block : all;
+  }
+
+  // Where the schedule's place is. A buffer of one block is counted from that block's begin.
+  MscclPlace place(const Block& block) const {
+    if (block.count == 0) return {};
+    if (block.buffer == Buffer::scratch) return {MscclBuffer::scratch, chunks(block.offset)};
+    const bool apart = schedule_.out_of_place() || algorithm_.func == Func::all_to_all;
+    const bool in_output = algorithm_.func == Func::all_gather || algorithm_.func == Func::gather;
+    const bool output = apart ? block.buffer == Buffer::work : in_output;
+    const std::uint32_t held = output ? out_.output_chunks : out_.input_chunks;
+    const bool own = held != algorithm_.chunks_per_loop;
+    const std::uint64_t base =
+        own ? static_cast<std::uint64_t>(rank_) * schedule_.collective().count : 0;
+    return {output ? MscclBuffer::output : MscclBuffer::input, chunks(block.offset - base)};
+  }
+
+  // In our contract whoever plays an all-to-all does this.
+  void copy_own_block() {
+    const std::uint32_t own = static_cast<std::uint32_t>(rank_) * chunks_per_block(algorithm_);
+    MscclThreadblock& tb = out_.threadblocks.emplace_back();
+    tb.steps.push_back({MscclOp::cpy,
+                        {MscclBuffer::input, own},
+                        {MscclBuffer::output, own},
+                        chunks_per_block(algorithm_)});
+    first_ = {0, 0};
+  }
+
+  // The threadblocks of an actor: one, or one per peer.
+  void open_threadblocks(int a) {
+    std::set<Rank> senders, receivers;
+    const Actor actor = schedule_.actor(rank_, a);
+    for (int k = 0; k < actor.steps; ++k) {
+      const Step step = schedule_.step(rank_, a, k);
+      receivers.insert(step.send_to.begin(), step.send_to.end());
+      senders.insert(step.recv_from.begin(), step.recv_from.end());
+    }
+    base_ = static_cast<int>(out_.threadblocks.size());
+    const auto open = [&](Rank send, Rank recv) {
+      MscclThreadblock& tb = out_.threadblocks.emplace_back();
+      tb.send = send, tb.recv = recv, tb.channel = actor.channel;
+      rooms_.resize(out_.threadblocks.size());
+    };
+    fused_ = senders.size() <= 1 && receivers.size() <= 1;
+    if (fused_)
+      return open(receivers.empty() ? kNoRank : *receivers.begin(),
+                  senders.empty() ? kNoRank : *senders.begin());
+    std::set<Rank> peers = senders;
+    peers.insert(receivers.begin(), receivers.end());
+    for (const Rank peer : peers)
+      open(receivers.contains(peer) ? peer : kNoRank, senders.contains(peer) ? peer : kNoRank);
+  }
+
+  int threadblock_of(Rank peer, Way way) const {
+    for (int t = base_;; ++t) {
+      const MscclThreadblock& tb = out_.threadblocks.at(static_cast<std::size_t>(t));
+      if ((way == Way::send ? tb.send : tb.recv) == peer) return t;
+    }
+  }
+
+  void write_actor(int a) {
+    open_threadblocks(a);
+    last_ = first_;
+    const int steps = schedule_.actor(rank_, a).steps;
+    for (int k = 0; k < steps; ++k) {
+      const Step step = schedule_.step(rank_, a, k);
+      if (step.depends) {
+        if (last_.threadblock >= 0 && last_.threadblock != base_) emit(base_, {});
+        emit(base_, {});
+        to_resolve_.push_back({last_, schedule_.dependency(rank_, a, k)});
+      }
+      for (std::uint32_t s = 0; s < step.slices; ++s) write_slice(a, k, step, s);
+      ends_[static_cast<std::size_t>(a)].push_back(last_);
+    }
+  }
+
+  void write_slice(int a, int k, const Step& step, std::uint32_t s) {
+    const Block in = slice_of(step.recv, step, s), out = slice_of(step.send, step, s);
+    const bool reduces = step.on_recv == Combine::reduce;
+    if (fused_ && step.recv_from.size() == 1 && step.send_to.size() == 1 && in == out &&
+        !step.local && !step.scattered)
+      return emit(base_, block_step(reduces ? MscclOp::rrcs : MscclOp::rcs, in));
+    for (const Rank peer : step.recv_from) {
+      const int t = threadblock_of(peer, Way::recv);
+      if (step.scattered)
+        unpack(t, pieces(a, k, Way::recv), in.count, reduces);
+      else
+        emit(t, block_step(reduces ? MscclOp::rrc : MscclOp::r, in));
+    }
+    if (step.local) write_locals(a, k);
+    for (const Rank peer : step.send_to) {
+      const int t = threadblock_of(peer, Way::send);
+      if (step.scattered)
+        pack(t, pieces(a, k, Way::send), out.count);
+      else
+        emit(t, block_step(MscclOp::s, out));
+    }
+  }
+
+  MscclStep block_step(MscclOp op, const Block& block) const {
+    return {op, place(block), place(block), chunks(block.count)};
+  }
+
+  std::vector<Block> pieces(int a, int k, Way way) const {
+    std::vector<Block> list;
+    schedule_.pieces(rank_, a, k, way, list);
+    return list;
+  }
+
+  void write_locals(int a, int k) {
+    std::vector<Local> locals;
+    schedule_.locals(rank_, a, k, locals);
+    const int t = std::max(last_.threadblock, base_);
+    for (const auto& [from, to, how] : locals)
+      emit(t, {how == Combine::copy ? MscclOp::cpy : MscclOp::re, place(from), place(to),
+               chunks(from.count)});
+  }
+
+  // A threadblock's own scratch, large enough for a message of so many elements.
+  std::uint32_t room(int t, std::uint64_t elements) {
+    auto& [begin, size] = rooms_[static_cast<std::size_t>(t)];
+    if (chunks(elements) > size) {
+      begin = out_.scratch_chunks;
+      size = chunks(elements);
+      out_.scratch_chunks += size;
+    }
+    return begin;
+  }
+
+  void unpack(int t, const std::vector<Block>& list, std::uint64_t elements, bool reduces) {
+    const std::uint32_t at = room(t, elements);
+    MscclStep receive{MscclOp::r, {}, {MscclBuffer::scratch, at}, chunks(elements)};
+    emit(t, receive);
+    std::uint64_t passed = 0;
+    for (const Block& piece : list) {
+      const MscclPlace from{MscclBuffer::scratch, at + chunks(passed)};
+      if (piece.buffer != Buffer::none && piece.count > 0)
+        emit(t, {reduces ? MscclOp::re : MscclOp::cpy, from, place(piece), chunks(piece.count)});
+      passed += piece.count;
+    }
+  }
+
+  void pack(int t, const std::vector<Block>& list, std::uint64_t elements) {
+    const std::uint32_t at = room(t, elements);
+    std::uint64_t passed = 0;
+    for (const Block& piece : list) {
+      const MscclPlace to{MscclBuffer::scratch, at + chunks(passed)};
+      if (piece.buffer != Buffer::none && piece.count > 0)
+        emit(t, {MscclOp::cpy, place(piece), to, chunks(piece.count)});
+      passed += piece.count;
+    }
+    emit(t, {MscclOp::s, {MscclBuffer::scratch, at}, {}, chunks(elements)});
+  }
+
+  void emit(int t, MscclStep step) {
+    std::vector<MscclStep>& steps = out_.threadblocks[static_cast<std::size_t>(t)].steps;
+    if (last_.threadblock >= 0 && last_.threadblock != t) {
+      step.depends_on = last_.threadblock;
+      step.depends_step = last_.step;
+    }
+    last_ = {t, static_cast<int>(steps.size())};
+    steps.push_back(step);
+    if (++written_ > kMostSteps) throw std::invalid_argument("too many steps to spell out");
+  }
+
+  // A step with no counterpart before it depends on nothing.
+  void resolve(At at, StepOf on) {
+    const At end = ends_[static_cast<std::size_t>(on.actor)][static_cast<std::size_t>(on.step)];
+    MscclStep& step = out_.threadblocks[static_cast<std::size_t>(at.threadblock)]
+                          .steps[static_cast<std::size_t>(at.step)];
+    step.depends_on = end.threadblock;
+    step.depends_step = end.step;
+  }
+
+  const Schedule& schedule_;
+  const MscclAlgorithm& algorithm_;
+  const std::uint64_t unit_;
+  const Rank rank_;
+  MscclRank out_;
+  At first_, last_;  // of the rank; of the actor: what the next item comes after
+  int base_ = 0;     // the actor's first threadblock
+  bool fused_ = false;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> rooms_;  // by threadblock: begin, size
+  std::vector<std::vector<At>> ends_;                           // by actor and step
+  std::vector<std::pair<At, StepOf>> to_resolve_;
+  std::size_t written_ = 0;
+};
+
+std::string place_xml(const char* buffer, const char* offset, const MscclPlace& place) {
+  static constexpr std::string_view kLetters = "ios";
+  return std::string(" ") + buffer + "=\"" + kLetters[static_cast<std::size_t>(place.buffer)] +
+         "\" " + offset + "=\"" + std::to_string(place.chunk) + '"';
+}
+
+// A name may have come from anywhere.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
+  return out;
+}
+
+std::string attribute(const char* name, std::int64_t value) {
+  return std::string(" ") + name + "=\"" + std::to_string(value) + '"';
+}
+
+void append_threadblock(std::string& text, const MscclThreadblock& tb, std::size_t id,
+                        const std::set<std::pair<int, int>>& awaited) {
+  text += "    <tb" + attribute("id", static_cast<int>(id)) + attribute("send", tb.send) +
+          attribute("recv", tb.recv) + attribute("chan", tb.channel) + ">\n";
+  for (std::size_t s = 0; s < tb.steps.size(); ++s) {
+    const MscclStep& step = tb.steps[s];
+    text +=
+        "      <step" + attribute("s", static_cast<int>(s)) + " type=\"" +
+        std::string(name_of(step.op)) + '"' + place_xml("srcbuf", "srcoff", step.source) +
+        place_xml("dstbuf", "dstoff", step.destination) + attribute("cnt", step.count) +
+        attribute("depid", step.depends_on) + attribute("deps", step.depends_step) +
+        attribute("hasdep", awaited.contains({static_cast<int>(id), static_cast<int>(s)}) ? 1 : 0) +
+        "/>\n";
+  }
+  text += "    </tb>\n";
+}
+
+}  // namespace
+
+MscclAlgorithm to_msccl(const Schedule& schedule, std::string name) {
+  const Collective& c = schedule.collective();
+  if (msccl_name_of(c.func).empty())
+    throw std::invalid_argument("MSCCL has no word for " + std::string(name_of(c.func)));
+  if (c.count == 0) throw std::invalid_argument("a call without elements has no chunks");
+  const std::uint64_t unit = common_unit(schedule);
+  MscclAlgorithm out;
+  out.name = std::move(name);
+  out.func = c.func;
+  out.protocol = schedule.protocol();
+  out.in_place = !schedule.out_of_place() && c.func != Func::all_to_all;
+  out.root = c.root;
+  if (work_elements(c, 0) / unit > 1u << 30)
+    throw std::invalid_argument("too many chunks: choose a count that divides evenly");
+  out.chunks_per_loop = static_cast<std::uint32_t>(work_elements(c, 0) / unit);
+  out.ranks.resize(static_cast<std::size_t>(c.size));  // chunks_per_block() wants their number
+  for (Rank r = 0; r < c.size; ++r) {
+    MscclRank& rank = out.ranks[static_cast<std::size_t>(r)];
+    rank = RankExport(schedule, out, unit, r).write();
+    for (const MscclThreadblock& tb : rank.threadblocks)
+      out.channels = std::max(out.channels, tb.channel + 1);
+  }
+  return out;
+}
+
+std::string to_xml(const MscclAlgorithm& algorithm) {
+  std::string text =
+      "<algo name=\"" + escaped(algorithm.name) + "\" proto=\"" +
+      std::string(name_of(algorithm.protocol)) + '"' + attribute("nchannels", algorithm.channels) +
+      attribute("nchunksperloop", algorithm.chunks_per_loop) +
+      attribute("ngpus", static_cast<int>(algorithm.ranks.size())) + " coll=\"" +
+      std::string(msccl_name_of(algorithm.func)) + '"' +
+      attribute("inplace", algorithm.in_place ? 1 : 0) +
+      attribute("outofplace", algorithm.in_place ? 0 : 1) + attribute("minBytes", 0) +
+      attribute("maxBytes", INT64_MAX) + attribute("root", algorithm.root) + ">\n";
+  for (std::size_t r = 0; r < algorithm.ranks.size(); ++r) {
+    const MscclRank& rank = algorithm.ranks[r];
+    text += "  <gpu" + attribute("id", static_cast<int>(r)) +
+            attribute("i_chunks", rank.input_chunks) + attribute("o_chunks", rank.output_chunks) +
+            attribute("s_chunks", rank.scratch_chunks) + ">\n";
+    std::set<std::pair<int, int>> awaited;
+    for (const MscclThreadblock& tb : rank.threadblocks)
+      for (const MscclStep& step : tb.steps) awaited.insert({step.depends_on, step.depends_step});
+    for (std::size_t t = 0; t < rank.threadblocks.size(); ++t)
+      append_threadblock(text, rank.threadblocks[t], t, awaited);
+    text += "  </gpu>\n";
+  }
+  return text + "</algo>\n";
+}
+
+}  // namespace ghostrank

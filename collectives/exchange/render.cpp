@@ -1,0 +1,147 @@
+// See render.h.
+#include "collectives/exchange/render.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kColumns = 9;
+using Row = std::array<std::string, kColumns>;
+
+std::string text_of(const Peers& peers) {
+  std::string text;
+  for (const Rank peer : peers) {
+    if (!text.empty()) text += ',';
+    text += std::to_string(peer);
+  }
+  return text;
+}
+
+std::string text_of(const Block& block, bool scattered) {
+  if (scattered) return std::to_string(block.count) + " scattered";
+  return (block.buffer == Buffer::input ? "input [" : "[") + std::to_string(block.offset) + ", " +
+         std::to_string(block.offset + block.count) + ')';
+}
+
+// Payload of all messages of a direction, as the wire sees it.
+std::uint64_t wire_bytes(const Schedule& schedule, const Step& step) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t s = 0; s < step.slices; ++s)
+    bytes += message_bytes(schedule.protocol(), slice_of(step.send, step, s).count,
+                           schedule.collective().element_bytes);
+  return bytes;
+}
+
+Row row_of(const Schedule& schedule, int channel, int k, const Step& step) {
+  Row row{std::to_string(channel), std::to_string(k)};
+  if (!step.recv_from.empty()) {
+    row[2] = text_of(step.recv_from);
+    row[3] = step.on_recv == Combine::reduce ? "reduce" : "copy";
+    row[4] = text_of(step.recv, step.scattered);
+  }
+  if (!step.send_to.empty()) {
+    row[5] = text_of(step.send_to);
+    row[6] = text_of(step.send, step.scattered);
+    row[7] = std::to_string(wire_bytes(schedule, step));
+  }
+  row[8] = std::to_string(step.slices);
+  return row;
+}
+
+std::string headline(const Schedule& schedule, Rank rank) {
+  const Collective& c = schedule.collective();
+  std::string text = std::string(name_of(c.func)) + ", rank " + std::to_string(rank) + " of " +
+                     std::to_string(c.size) +
+                     (is_ragged(c.func) ? ", counts" : ", count " + std::to_string(c.count)) +
+                     " x " + std::to_string(c.element_bytes) + " bytes";
+  if (c.func == Func::broadcast || c.func == Func::reduce)
+    text += ", root " + std::to_string(c.root);
+  if (schedule.protocol() != Protocol::simple)
+    text += ", protocol " + std::string(name_of(schedule.protocol()));
+  if (schedule.flow().credits > 0) text += ", credits " + std::to_string(schedule.flow().credits);
+  if (schedule.flow().posting.needed()) text += ", data leaves for posted receives";
+  return text + '\n';
+}
+
+// Columns as wide as their widest cell, flush right.
+std::string aligned(const std::vector<Row>& rows) {
+  std::array<std::size_t, kColumns> width{};
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < kColumns; ++i) width[i] = std::max(width[i], row[i].size());
+  std::string text;
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < kColumns; ++i)
+      text += (i > 0 ? "  " : "") + std::string(width[i] - row[i].size(), ' ') + row[i];
+    text += '\n';
+  }
+  return text;
+}
+
+// The messages of one connection, equal neighbours counted.
+using Runs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+using Connections = std::map<std::pair<int, Rank>, Runs>;
+
+void add(Runs& runs, std::uint64_t bytes) {
+  if (!runs.empty() && runs.back().first == bytes)
+    ++runs.back().second;
+  else
+    runs.emplace_back(bytes, 1);
+}
+
+std::string json_of(const Connections& connections) {
+  std::string text = "[";
+  for (const auto& [key, runs] : connections) {
+    text += text.size() > 1 ? ", " : "";
+    text += "{\"channel\": " + std::to_string(key.first) +
+            ", \"peer\": " + std::to_string(key.second) + ", \"messages\": [";
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      text += (i > 0 ? ", [" : "[") + std::to_string(runs[i].first) + ", " +
+              std::to_string(runs[i].second) + ']';
+    text += "]}";
+  }
+  return text + ']';
+}
+
+}  // namespace
+
+std::string picture(const Schedule& schedule, Rank rank) {
+  std::vector<Row> rows{
+      {"channel", "step", "from", "does", "elements", "to", "elements", "bytes", "messages"}};
+  for (int a = 0; a < schedule.actors(rank); ++a) {
+    const Actor actor = schedule.actor(rank, a);
+    for (int k = 0; k < actor.steps; ++k) {
+      const Step step = schedule.step(rank, a, k);
+      if (step.recv_from.empty() && step.send_to.empty()) continue;
+      rows.push_back(row_of(schedule, actor.channel, k, step));
+    }
+  }
+  return headline(schedule, rank) + aligned(rows);
+}
+
+std::string to_json(const Schedule& schedule, Rank rank) {
+  const auto bytes = [&](const Block& block) {
+    return message_bytes(schedule.protocol(), block.count, schedule.collective().element_bytes);
+  };
+  Connections sends, recvs;
+  for (int a = 0; a < schedule.actors(rank); ++a) {
+    const Actor actor = schedule.actor(rank, a);
+    for (int k = 0; k < actor.steps; ++k) {
+      const Step step = schedule.step(rank, a, k);
+      for (std::uint32_t s = 0; s < step.slices; ++s) {
+        for (const Rank peer : step.recv_from)
+          add(recvs[{actor.channel, peer}], bytes(slice_of(step.recv, step, s)));
+        for (const Rank peer : step.send_to)
+          add(sends[{actor.channel, peer}], bytes(slice_of(step.send, step, s)));
+      }
+    }
+  }
+  return "{\"sends\": " + json_of(sends) + ", \"recvs\": " + json_of(recvs) + '}';
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,121 @@
+// Binomial-tree broadcast, reduce, scatter and gather. Let v be a position's distance from the
+// root, counted around the group, and low(v) the lowest bit set in v: v's parent is v - low(v).
+//
+//   size 8, broadcast              reduce: the same tree, every arrow turned round and the
+//                                  rounds in reverse order
+//   round 0    0 ------> 4
+//   round 1    0 -> 2    4 -> 6
+//   round 2    0->1 2->3 4->5 6->7
+//
+// A position tells its farthest child first, so that the largest subtree starts earliest; in a
+// reduce the nearest child is awaited first. A child whose v would be beyond the group is left out.
+//
+// Steps ceil(log2 n); every rank but the root receives (sends) the buffer once: (n-1) S in total.
+//
+// Scatter and gather are the same trees: a message carries the blocks of the whole subtree, which
+// are scattered where the subtree reaches around the end of the group. A block travels as many
+// steps as v has bits: the bits set in 0 .. n-1 times S in total.
+#include <algorithm>
+#include <bit>
+
+#include "collectives/generic/generic.h"
+
+namespace ghostrank {
+namespace {
+
+// A position's place in the tree.
+struct Node {
+  int v;
+  int low;       // distance to the parent; for the root: to the end of the group
+  int children;  // at distances 1, 2, 4, ...
+};
+
+Node node(const Shape& s, int position) {
+  const int v = s.wrap(position - s.root);
+  const int low = v == 0 ? s.size : v & -v;
+  const auto reach = static_cast<unsigned>(std::min(low - 1, s.size - 1 - v));
+  return {v, low, static_cast<int>(std::bit_width(reach))};
+}
+
+bool is_root(const Node& n) { return n.v == 0; }
+int parent(const Shape& s, const Node& n) { return s.wrap(s.root + n.v - n.low); }
+int child(const Shape& s, const Node& n, int i) { return s.wrap(s.root + n.v + (1 << i)); }
+
+int rounds(const Shape& s, int position) {
+  const Node n = node(s, position);
+  return n.children + (is_root(n) ? 0 : 1);
+}
+
+Transfer broadcast_recv(const Shape& s, int position, int k) {
+  const Node n = node(s, position);
+  if (is_root(n) || k > 0) return {};
+  return {parent(s, n), s.share};
+}
+
+Transfer broadcast_send(const Shape& s, int position, int k) {
+  const Node n = node(s, position);
+  const int told = is_root(n) ? k : k - 1;
+  if (told < 0) return {};
+  return {child(s, n, n.children - 1 - told), s.share};
+}
+
+Transfer reduce_recv(const Shape& s, int position, int k) {
+  const Node n = node(s, position);
+  if (k >= n.children) return {};
+  return {child(s, n, k), s.share, Combine::reduce};
+}
+
+Transfer reduce_send(const Shape& s, int position, int k) {
+  const Node n = node(s, position);
+  if (k < n.children) return {};
+  return {parent(s, n), s.share};
+}
+
+// Scatter and gather: the positions whose blocks travel between a parent and its child at distance
+// v, counted from the root.
+int subtree(const Shape& s, int v) { return std::min(v & -v, s.size - v); }
+
+int between(const Shape& s, int position, int peer) {
+  return std::max(s.wrap(position - s.root), s.wrap(peer - s.root));
+}
+
+Transfer blocks_with(const Shape& s, int position, const Transfer& t) {
+  if (t.peer == kNoRank) return {};
+  return {t.peer, s.blocks(subtree(s, between(s, position, t.peer)))};
+}
+
+Transfer scatter_send(const Shape& s, int position, int k) {
+  return blocks_with(s, position, broadcast_send(s, position, k));
+}
+Transfer scatter_recv(const Shape& s, int position, int k) {
+  return blocks_with(s, position, broadcast_recv(s, position, k));
+}
+Transfer gather_send(const Shape& s, int position, int k) {
+  return blocks_with(s, position, reduce_send(s, position, k));
+}
+Transfer gather_recv(const Shape& s, int position, int k) {
+  return blocks_with(s, position, reduce_recv(s, position, k));
+}
+
+template <Transfer (*kSend)(const Shape&, int, int), Transfer (*kRecv)(const Shape&, int, int)>
+void subtree_pieces(const Shape& s, int position, int k, Way way, std::vector<Block>& out) {
+  const Transfer t = way == Way::send ? kSend(s, position, k) : kRecv(s, position, k);
+  if (t.peer == kNoRank) return;
+  const int v = between(s, position, t.peer);
+  for (int i = 0; i < subtree(s, v); ++i) out.push_back(s.block(s.wrap(s.root + v + i)));
+}
+
+}  // namespace
+
+const Form kBinomialScatter{.rounds = rounds,
+                            .send = scatter_send,
+                            .recv = scatter_recv,
+                            .pieces = subtree_pieces<broadcast_send, broadcast_recv>};
+const Form kBinomialGather{.rounds = rounds,
+                           .send = gather_send,
+                           .recv = gather_recv,
+                           .pieces = subtree_pieces<reduce_send, reduce_recv>};
+const Form kBinomialBroadcast{.rounds = rounds, .send = broadcast_send, .recv = broadcast_recv};
+const Form kBinomialReduce{.rounds = rounds, .send = reduce_send, .recv = reduce_recv};
+
+}  // namespace ghostrank

@@ -1,0 +1,145 @@
+// Double binary tree all-reduce, broadcast and reduce: two trees over all positions, each for one
+// half of the data, such that a position that has children in one tree is a leaf of the other. All
+// but a few positions send and receive as much as in a ring, in O(log n) steps.
+//
+//   size 6        first tree             second tree: mirrored; for odd sizes shifted by one
+//   root          3                      2
+//   its children  1      5               4      0
+//   and theirs    0 2    4               5 3    1
+//
+// The first tree is the in-order one: with labels 1 .. n for positions 0 .. n-1, a label whose
+// lowest bit is b has children at distance b/2 to both sides (to the right possibly less, as far as
+// there are labels). Every tree reduces towards its root and copies back, slice by slice; up and
+// down are two actors of a rank, because one slice may come down while the next still goes up.
+// Ranks keep the group's order; with more channels there are more pairs of trees.
+//
+// Broadcast and reduce: both trees are made of all ranks but the root, counted from it around the
+// group, and the root feeds, or is fed by, the two ranks at their tops.
+//
+// Steps about 4 log2 n, half of it with a root: in either direction a position serves two children,
+// one after the other. Bytes 2(n-1) S in total, with a root (n-1) S.
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "collectives/generic/generic.h"
+
+namespace ghostrank {
+namespace {
+
+int lowest_bit(int label) { return label & -label; }
+
+// Parent of a label among 1 .. n; 0 for the root's.
+int parent_of(int label, int n) {
+  const int bit = lowest_bit(label), without = label ^ bit;
+  const int balanced = without | (bit << 1);
+  return balanced <= n ? balanced : without;
+}
+
+// Children: the left one, then the right one; 0 where there is none.
+int left_of(int label) { return lowest_bit(label) == 1 ? 0 : label - lowest_bit(label) / 2; }
+int right_of(int label, int n) {
+  const auto room = static_cast<unsigned>(std::min(n - label, lowest_bit(label) - 1));
+  return room == 0 ? 0 : label + static_cast<int>(std::bit_floor(room));
+}
+
+class DoubleTree final : public Schedule {
+ public:
+  DoubleTree(const Collective& c, const Communicator& comm);
+
+  int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }
+  Actor actor(Rank r, int a) const override;
+  Step step(Rank r, int a, int k) const override;
+  int receiver(Rank dst, int channel, Rank src) const override {
+    return 2 * channel + (parent(channel, dst) == src ? 1 : 0);
+  }
+
+ private:
+  bool rooted() const { return collective().func != Func::all_reduce; }
+  bool is_root(Rank r) const { return rooted() && r == collective().root; }
+  int n() const { return collective().size - (rooted() ? 1 : 0); }  // positions in the trees
+
+  // Labels of a rank in the trees of even channels, and of odd ones.
+  int label(int channel, Rank r) const {
+    const int size = collective().size;
+    const int position = rooted() ? (r - collective().root - 1 + size) % size : r;
+    if (channel % 2 == 0) return position + 1;
+    return n() % 2 == 0 ? n() - position : (position + 1) % n() + 1;
+  }
+  Rank rank(int channel, int label) const {
+    if (label == 0) return kNoRank;
+    int position = label - 1;
+    if (channel % 2 == 1) position = n() % 2 == 0 ? n() - label : (label + n() - 2) % n();
+    return rooted() ? (collective().root + 1 + position) % collective().size : position;
+  }
+  Rank parent(int channel, Rank r) const {
+    if (is_root(r)) return kNoRank;
+    const int above = parent_of(label(channel, r), n());
+    return above == 0 && rooted() ? collective().root : rank(channel, above);
+  }
+  Peers children(int channel, Rank r) const {
+    if (is_root(r))
+      return rank(channel, static_cast<int>(std::bit_floor(static_cast<unsigned>(n()))));
+    Peers both(rank(channel, left_of(label(channel, r))));
+    both.push(rank(channel, right_of(label(channel, r), n())));
+    return both;
+  }
+
+  std::vector<Block> lanes_;
+  std::uint64_t slice_elements_ = 0;
+  std::uint32_t slices_ = 1;
+};
+
+DoubleTree::DoubleTree(const Collective& c, const Communicator& comm) : Schedule(c, comm.flow) {
+  const auto wanted = 2 * static_cast<std::uint64_t>(std::max(1, comm.channels));
+  const int lanes = static_cast<int>(std::min(wanted, std::max<std::uint64_t>(1, c.count)));
+  for (int l = 0; l < lanes; ++l) lanes_.push_back(near_equal(c.count, l, lanes));
+  if (comm.slice_bytes == 0) return;
+  slice_elements_ = std::max<std::uint64_t>(1, comm.slice_bytes / c.element_bytes);
+  const std::uint64_t slices = (lanes_[0].count + slice_elements_ - 1) / slice_elements_;
+  if (slices > std::numeric_limits<std::int32_t>::max())
+    throw std::invalid_argument("slices are too small to count");
+  slices_ = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, slices));
+}
+
+// Actor 2c goes up in channel c, and at the root of an all-reduce down again; actor 2c+1 goes down.
+Actor DoubleTree::actor(Rank r, int a) const {
+  const int channel = a / 2;
+  const bool down = a % 2 == 1;
+  bool idle = collective().size == 1;
+  if (rooted())
+    idle |= down != (collective().func == Func::broadcast);
+  else
+    idle |= down && parent(channel, r) == kNoRank;
+  return {channel, idle ? 0 : 1};
+}
+
+Step DoubleTree::step(Rank r, int a, int) const {
+  const int channel = a / 2;
+  const Rank above = parent(channel, r);
+  Step step;
+  step.recv = step.send = lanes_[static_cast<std::size_t>(channel)];
+  step.slices = slices_;
+  step.slice_elements = slice_elements_;
+  if (a % 2 == 1) {
+    step.recv_from = above;
+    step.send_to = children(channel, r);
+  } else {
+    step.on_recv = Combine::reduce;
+    step.recv_from = children(channel, r);
+    step.send_to = above == kNoRank && !rooted() ? children(channel, r) : Peers(above);
+  }
+  return step;
+}
+
+}  // namespace
+
+std::unique_ptr<Schedule> make_double_tree(const Collective& c, const Communicator& comm) {
+  check_arguments(c, comm);
+  return std::make_unique<DoubleTree>(c, comm);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,167 @@
+// Recursive halving and doubling: reduce-scatter, all-gather, and Rabenseifner's all-reduce, which
+// is the one after the other.
+//
+//   size 4, parts    round 0         round 1        round 2        round 3
+//   position 0       <-> 2: 23 > 01  <-> 1: 1 > 0   <-> 1: 0 > 1   <-> 2: 01 > 23
+//   position 1       <-> 3: 23 > 01  <-> 0: 0 > 1   <-> 0: 1 > 0   <-> 3: 01 > 23
+//   position 2       <-> 0: 01 > 23  <-> 3: 3 > 2   <-> 3: 2 > 3   <-> 0: 23 > 01
+//   position 3       <-> 1: 01 > 23  <-> 2: 2 > 3   <-> 2: 3 > 2   <-> 1: 23 > 01
+//
+// "23 > 01" sends parts 2 and 3 and receives parts 0 and 1. Halving, the first two rounds, reduces
+// and leaves position p with part p; doubling, the other two, copies. Other sizes than powers of
+// two fold (see folding.h) before and unfold after. A part of the all-reduce is 1/m of the buffer,
+// a part of the other two is what a survivor and the position folded into it own: blocks that
+// follow each other in the buffer, but not with several channels, so that their messages are
+// scattered.
+//
+//   all-reduce       2 log2 m steps, 2 more if x > 0; 2(n-1) S in total
+//   reduce-scatter   log2 m steps, 2 more if x > 0; (n(n-1) + x) S in total: folding takes all
+//                    blocks, unfolding brings one
+//   all-gather       log2 m steps, 2 more if x > 0; n(n-1) S in total: a folded position is not
+//   sent
+//                    its own block
+#include "collectives/generic/folding.h"
+#include "collectives/generic/generic.h"
+
+namespace ghostrank {
+namespace {
+
+// Survivors [first, first + n).
+struct Span {
+  int first, n;
+};
+
+// One exchange of a survivor: with whom, what leaves and what comes.
+struct Exchange {
+  int partner;  // survivor
+  Span sent, received;
+};
+
+Exchange halve(const Folding& f, int level) {
+  const int distance = f.survivors() >> (level + 1), partner = f.number ^ distance;
+  return {partner, {partner & -distance, distance}, {f.number & -distance, distance}};
+}
+
+Exchange redouble(const Folding& f, int level) {
+  const int distance = 1 << level, partner = f.number ^ distance;
+  return {partner, {f.number & -distance, distance}, {partner & -distance, distance}};
+}
+
+// ---- All-reduce
+
+int all_reduce_rounds(const Shape& s, int p) {
+  const Folding f(s, p);
+  return f.rounds(2 * f.levels);
+}
+
+Transfer all_reduce_send(const Shape& s, int p, int k) {
+  const Folding f(s, p);
+  if (f.folded) return k == 0 ? Transfer{p + 1, s.share} : Transfer{};
+  const int own = f.own_round(k);
+  if (own < 0) return {};
+  if (own == 2 * f.levels) return {p - 1, s.share};
+  const Exchange e = own < f.levels ? halve(f, own) : redouble(f, own - f.levels);
+  return {f.position(e.partner), s.range(e.sent.first, e.sent.n, f.survivors())};
+}
+
+Transfer all_reduce_recv(const Shape& s, int p, int k) {
+  const Folding f(s, p);
+  if (f.folded) return k == 1 ? Transfer{p + 1, s.share} : Transfer{};
+  const int own = f.own_round(k);
+  if (own < 0) return {p - 1, s.share, Combine::reduce};
+  if (own == 2 * f.levels) return {};
+  const Exchange e = own < f.levels ? halve(f, own) : redouble(f, own - f.levels);
+  return {f.position(e.partner), s.range(e.received.first, e.received.n, f.survivors()),
+          own < f.levels ? Combine::reduce : Combine::copy};
+}
+
+// ---- Reduce-scatter and all-gather
+
+int one_way_rounds(const Shape& s, int p) {
+  const Folding f(s, p);
+  return f.rounds(f.levels);
+}
+
+// Blocks of positions first, first + 1, ... around the group.
+struct Blocks {
+  int first = 0, n = 0;
+};
+
+Blocks of_survivors(const Folding& f, Span span) {
+  const int first = f.span(span.first);
+  return {first, f.span(span.first + span.n) - first};
+}
+
+// A message of one round: with whom, and which blocks.
+struct Part {
+  int peer = kNoRank;
+  Blocks blocks;
+  Combine combine = Combine::copy;
+};
+
+template <Exchange (*kExchange)(const Folding&, int)>
+Part survivors_part(const Folding& f, int level, Way way, Combine combine) {
+  const Exchange e = kExchange(f, level);
+  return {f.position(e.partner), of_survivors(f, way == Way::send ? e.sent : e.received), combine};
+}
+
+Part reduce_scatter_part(const Shape& s, int p, int k, Way way) {
+  const Folding f(s, p);
+  const bool sends = way == Way::send;
+  if (f.folded) {
+    if (sends != (k == 0)) return {};
+    return sends ? Part{p + 1, {0, s.size}} : Part{p + 1, {p, 1}};
+  }
+  const int own = f.own_round(k);
+  if (own < 0) return sends ? Part{} : Part{p - 1, {0, s.size}, Combine::reduce};
+  if (own == f.levels) return sends ? Part{p - 1, {p - 1, 1}} : Part{};
+  return survivors_part<halve>(f, own, way, Combine::reduce);
+}
+
+Part all_gather_part(const Shape& s, int p, int k, Way way) {
+  const Folding f(s, p);
+  const bool sends = way == Way::send;
+  if (f.folded) {
+    if (sends != (k == 0)) return {};
+    return sends ? Part{p + 1, {p, 1}} : Part{p + 1, {p + 1, s.size - 1}};
+  }
+  const int own = f.own_round(k);
+  if (own < 0) return sends ? Part{} : Part{p - 1, {p - 1, 1}};
+  if (own == f.levels) return sends ? Part{p - 1, {p, s.size - 1}} : Part{};
+  return survivors_part<redouble>(f, own, way, Combine::copy);
+}
+
+template <Part (*kPart)(const Shape&, int, int, Way)>
+Transfer send(const Shape& s, int p, int k) {
+  const Part part = kPart(s, p, k, Way::send);
+  return {part.peer, s.blocks(part.blocks.n)};
+}
+
+template <Part (*kPart)(const Shape&, int, int, Way)>
+Transfer recv(const Shape& s, int p, int k) {
+  const Part part = kPart(s, p, k, Way::recv);
+  return {part.peer, s.blocks(part.blocks.n), part.combine};
+}
+
+template <Part (*kPart)(const Shape&, int, int, Way)>
+void pieces(const Shape& s, int p, int k, Way way, std::vector<Block>& out) {
+  const Part part = kPart(s, p, k, way);
+  for (int i = 0; i < part.blocks.n; ++i) out.push_back(s.block(s.wrap(part.blocks.first + i)));
+}
+
+}  // namespace
+
+const Form kRabenseifnerAllReduce{.pace = Form::Pace::uneven,
+                                  .rounds = all_reduce_rounds,
+                                  .send = all_reduce_send,
+                                  .recv = all_reduce_recv};
+const Form kRecursiveHalvingReduceScatter{.rounds = one_way_rounds,
+                                          .send = send<reduce_scatter_part>,
+                                          .recv = recv<reduce_scatter_part>,
+                                          .pieces = pieces<reduce_scatter_part>};
+const Form kRecursiveDoublingAllGather{.rounds = one_way_rounds,
+                                       .send = send<all_gather_part>,
+                                       .recv = recv<all_gather_part>,
+                                       .pieces = pieces<all_gather_part>};
+
+}  // namespace ghostrank

@@ -1,0 +1,35 @@
+// Pairwise all-to-all: in round k everyone sends to the position k+1 places to the right and
+// receives from the one k+1 places to the left, so that every link carries one block at a time.
+//
+//   size 4        round 0    1     2      the number is the position it sends to: its block leaves
+//   position 0         1     2     3      the input buffer; what arrives goes to the sender's block
+//   position 1         2     3     0      of the work buffer
+//   position 2         3     0     1
+//   position 3         0     1     2
+//
+// Steps n-1, every rank sends n-1 blocks of S: n(n-1) S in total. The own block is no message.
+// The all-to-all-v is the same with blocks of their own sizes.
+#include "collectives/generic/generic.h"
+
+namespace ghostrank {
+namespace {
+
+int rounds(const Shape& s, int) { return s.size - 1; }
+
+Transfer send(const Shape& s, int position, int k) {
+  const int to = s.wrap(position + k + 1);
+  return {to, s.outgoing(position, to)};
+}
+
+Transfer recv(const Shape& s, int position, int k) {
+  const int from = s.wrap(position - k - 1);
+  return {from, s.incoming(from, position)};
+}
+
+}  // namespace
+
+const Form kPairwiseAllToAll{.rounds = rounds, .send = send, .recv = recv};
+const Form kPairwiseAllToAllV{
+    .pace = Form::Pace::uneven, .rounds = rounds, .send = send, .recv = recv};
+
+}  // namespace ghostrank

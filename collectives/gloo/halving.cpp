@@ -1,0 +1,203 @@
+// Gloo's halving-doubling all-reduce, derived from its source. The group falls into blocks whose
+// sizes are the powers of two in n, the largest first. In a block a window of the vector is halved
+// log2 B times, with the nearest partner first; the lower number keeps the lower half. Then it is
+// doubled again by the same way back. In between, every block but the largest scatters its windows
+// to the next larger block, which reduces them, and gets them back complete: the smallest block
+// begins, the largest answers first.
+//
+//   size 6: blocks 0 1 2 3 and 4 5; windows of 4 chunks
+//   rank 1   <-> 0: 01 > 23   <-> 3: 3 > 2   5: > 2        5: 2 >   <-> 3: 2 > 3   <-> 0: 23 > 01
+//   rank 5   <-> 4: 01 > 23                  1: 2 >, 3: 3 >   1: > 2, 3: > 3       <-> 4: 23 > 01
+//
+// "01 > 23" sends chunks 0 and 1 and receives chunks 2 and 3. A chunk is 1/m of the vector, rounded
+// up, so that the last chunks may be short or empty; what is empty is not sent. Receive buffers of
+// a block are used twice, therefore a partner says with a message of 4 bytes that it has read one:
+// before a window is sent back, and once more at the end.
+//
+// Bytes 2(n-1) S and the notifications. Exact are the messages of every connection, their sizes and
+// their order; a notification is whole elements here, so that it has 8 bytes where elements have.
+//
+// Units: elements. Threading: immutable.
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <vector>
+
+#include "collectives/generic/textbook.h"
+#include "collectives/gloo/gloo.h"
+
+namespace ghostrank {
+namespace {
+
+int log2_of(int power) { return std::countr_zero(static_cast<unsigned>(power)); }
+
+int lowest_bits_reversed(int number, int bits) {
+  int reversed = 0;
+  for (int i = 0; i < bits; ++i) reversed = reversed << 1 | (number >> i & 1);
+  return reversed;
+}
+
+// A rank's block, and its neighbours; size 0: there is none.
+struct Place {
+  int size, first, levels;
+  int smaller, larger;
+  int number;  // in the block
+
+  Place(int n, Rank r)
+      : size(static_cast<int>(std::bit_floor(static_cast<unsigned>(n ^ r)))),
+        first(r & ~(size - 1)),
+        levels(log2_of(size)),
+        smaller(static_cast<int>(std::bit_floor(static_cast<unsigned>(n & (size - 1))))),
+        larger((n & -(2 * size)) & -(n & -(2 * size))),
+        number(r - first) {}
+  int parts() const { return larger / size; }
+  Rank in_smaller() const { return first + size + number % smaller; }
+  int in_larger(int part) const {
+    return lowest_bits_reversed(lowest_bits_reversed(number, levels) * parts() + part,
+                                log2_of(larger));
+  }
+};
+
+class GlooHalving final : public Schedule {
+ public:
+  explicit GlooHalving(const Collective& c)
+      : Schedule(c), cut_(gloo_halving_cut(c)), levels_(log2_of(static_cast<int>(cut_.chunks))) {}
+
+  int actors(Rank) const override { return 1; }
+  Actor actor(Rank r, int) const override;
+  Step step(Rank r, int a, int k) const override;
+  int receiver(Rank, int, Rank) const override { return 0; }
+  void pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const override;
+
+ private:
+  // What a member of a block keeps after so many halvings.
+  Block window(int number, int level) const;
+  Step scatter_step(const Place& place, int k) const;
+  Step to_larger_step(const Place& place, int k) const;
+  Step gather_step(const Place& place, int k) const;
+  Block notification() const { return {0, cut_.notification, Buffer::none}; }
+
+  GlooHalvingCut cut_;
+  int levels_;
+};
+
+void receive(Step& step, Rank from, const Block& block, Combine combine = Combine::copy) {
+  if (block.count == 0) return;
+  step.recv_from = from;
+  step.recv = block;
+  step.on_recv = combine;
+}
+
+void send(Step& step, Rank to, const Block& block) {
+  if (block.count == 0) return;
+  step.send_to = to;
+  step.send = block;
+}
+
+Rank partner(const Place& place, int level) { return place.first + (place.number ^ (1 << level)); }
+
+Block GlooHalving::window(int number, int level) const {
+  const std::uint64_t elements = cut_.elements << (levels_ - level), count = collective().count;
+  const auto ordinal = static_cast<std::uint64_t>(lowest_bits_reversed(number, level));
+  const std::uint64_t offset = std::min(count, ordinal * elements);
+  return {offset, std::min(elements, count - offset)};
+}
+
+Actor GlooHalving::actor(Rank r, int) const {
+  const Collective& c = collective();
+  if (c.size == 1 || c.count == 0) return {};
+  const Place place(c.size, r);
+  const int back_and_forth = place.smaller > 0 ? 2 : 0, scattered = 2 * place.parts();
+  return {0, 5 * place.levels + back_and_forth + scattered};
+}
+
+Step GlooHalving::step(Rank r, int, int k) const {
+  const Place place(collective().size, r);
+  if (k < 2 * place.levels) return scatter_step(place, k);
+  k -= 2 * place.levels;
+  const Block kept = window(place.number, place.levels);
+  Step step;
+  if (place.smaller > 0) {
+    const Rank peer = place.in_smaller();
+    if (k == 0) {
+      receive(step, peer, kept, Combine::reduce);
+      return step;
+    }
+    if (k == 1 + 2 * place.parts()) {
+      send(step, peer, kept);
+      return step;
+    }
+    k -= k <= 2 * place.parts() ? 1 : 2;
+  }
+  if (k < 2 * place.parts()) return to_larger_step(place, k);
+  return gather_step(place, k - 2 * place.parts());
+}
+
+// Two steps a level: what is given away leaves, what is kept comes in and is acknowledged.
+Step GlooHalving::scatter_step(const Place& place, int k) const {
+  const int level = k / 2, other = place.number ^ (1 << level);
+  const Rank peer = partner(place, level);
+  Step step;
+  if (k % 2 == 0) {
+    send(step, peer, window(other, level + 1));
+    return step;
+  }
+  receive(step, peer, window(place.number, level + 1), Combine::reduce);
+  send(step, peer, notification());
+  step.scattered = true;
+  return step;
+}
+
+Step GlooHalving::to_larger_step(const Place& place, int k) const {
+  const int number = place.in_larger(k % place.parts());
+  const Rank peer = place.first - place.larger + number;
+  const Block part = window(number, log2_of(place.larger));
+  Step step;
+  if (k < place.parts())
+    send(step, peer, part);
+  else
+    receive(step, peer, part);
+  return step;
+}
+
+// Two steps a level on the way back, and at last one for every level's second acknowledgement.
+Step GlooHalving::gather_step(const Place& place, int k) const {
+  const bool last = k >= 2 * place.levels;
+  const int level = place.levels - 1 - (last ? k - 2 * place.levels : k / 2);
+  const Rank peer = partner(place, level);
+  Step step;
+  step.scattered = true;
+  if (last) {
+    receive(step, peer, notification());
+  } else if (k % 2 == 0) {
+    receive(step, peer, notification());
+    send(step, peer, window(place.number, level + 1));
+  } else {
+    receive(step, peer, window(place.number ^ (1 << level), level + 1));
+    send(step, peer, notification());
+  }
+  return step;
+}
+
+void GlooHalving::pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const {
+  const Step step = this->step(r, a, k);
+  if (!step.scattered) return;
+  const bool taken = way == Way::recv ? !step.recv_from.empty() : !step.send_to.empty();
+  out.clear();
+  if (taken) out.push_back(way == Way::recv ? step.recv : step.send);
+}
+
+}  // namespace
+
+GlooHalvingCut gloo_halving_cut(const Collective& c) {
+  const std::uint64_t chunks = std::bit_floor(static_cast<std::uint64_t>(c.size));
+  return {(c.count + chunks - 1) / chunks, chunks,
+          (kGlooNotificationBytes + c.element_bytes - 1) / c.element_bytes};
+}
+
+std::unique_ptr<Schedule> make_gloo_halving(const Collective& c, const Communicator& comm) {
+  check_arguments(c, comm);
+  return std::make_unique<GlooHalving>(c);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,38 @@
+#include "collectives/nccl/graphs.h"
+
+#include <algorithm>
+
+namespace ghostrank {
+namespace {
+
+// Returns the number of NICs: one more than the highest.
+int finish(NcclGraph& graph, int channels) {
+  int nics = 0;
+  graph.channels.resize(static_cast<std::size_t>(channels));
+  graph.links.channels = channels;
+  for (NcclGraphChannel& channel : graph.channels) {
+    channel.position.resize(channel.order.size());
+    for (std::size_t i = 0; i < channel.order.size(); ++i)
+      channel.position[static_cast<std::size_t>(channel.order[i])] = static_cast<int>(i);
+    nics = std::max({nics, channel.first_nic + 1, channel.last_nic + 1});
+  }
+  return nics;
+}
+
+}  // namespace
+
+std::shared_ptr<const NcclGraphs> nccl_graphs(NcclGraphs graphs) {
+  auto made = std::make_shared<NcclGraphs>(std::move(graphs));
+  const auto channels =
+      static_cast<int>(std::min(made->ring.channels.size(), made->tree.channels.size()));
+  const int nics = std::max(finish(made->ring, channels), finish(made->tree, channels));
+  NcclNode& node = made->node;
+  node.name = "graph dump";
+  node.gpus = static_cast<int>(made->ring.channels.front().order.size());
+  node.nics = nics;
+  node.search_channels = channels;
+  node.graphs = made.get();
+  return made;
+}
+
+}  // namespace ghostrank

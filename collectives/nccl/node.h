@@ -1,0 +1,199 @@
+// Where NCCL's rings and trees run: the ranks of every node, the order in which a channel visits
+// them, and the tree over nodes.
+//
+// NCCL searches the topology of a node. What it finds on common nodes is kept here as templates:
+//
+//   template            GPUs NICs    ring, search channel c             tree
+//   one-gpu             1    1       one channel                        one attach point
+//   one-gpu-400g        1    1       two channels                       the same
+//   hgx-h100-400g       8    8x400G  even c: c, c-1, ... c+1            c, c+1, ... c+7
+//                                    odd c:  c, c+1, ... c-1
+//                                    odd nodes: the list of channel c^1
+//   hgx-h100-200g       8    8x200G  c, c-1, ... c+1, out by NIC c      c, c+1, ... c+7
+//   hgx-h100-4nic       8    4x400G  2c, 2c-1, ... 2c+1  (4 lists)      2c, 2c+1, ... (balanced)
+//   hgx-h100-1nic       8    1x400G  0, 7, ... 1                        0, 1, ... 7
+//   dgx-a100            8    8x200G  even c: down, odd c: up from c     against the ring (balanced)
+//
+// Local ranks are modulo the GPUs of the node. Where a node has another number of ranks than its
+// template, the same lists are used modulo that number, which is a generalisation of ours, as are
+// the tree lists of the last four templates. "auto" takes one-gpu for one rank per node and
+// hgx-h100-400g otherwise. The graph dump of a real node (nccl/graphs.h) is the better source.
+//
+// Threading: immutable values.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "collectives/nccl/split.h"
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+
+enum class NcclGpu : std::uint8_t { ampere, hopper };
+
+struct NcclGraphs;  // nccl/graphs.h
+
+// What a search found for a pattern, as the tuner counts.
+struct NcclLinks {
+  int channels = 0;
+  double inside_GBps = 0, between_GBps = 0;  // of a channel, inside a node and between nodes
+  double latency_us = 0;                     // of a NIC
+  bool nvlink = true;                        // NVLink from every GPU to the next
+  bool ll128 = true;                         // NICs near enough to the GPUs for NCCL to trust LL128
+  bool same_channels = true;
+};
+
+struct NcclNode {
+  enum class Ring : std::uint8_t { down, alternating };  // order of local ranks, by channel
+  enum class Tree : std::uint8_t {  // which of its node's first two ranks a child attaches to
+    plain,                          // both children to the first
+    balanced,                       // the first child to the second
+    split,                          // both children to the second
+  };
+
+  std::string_view name;
+  int gpus = 1;
+  int nics = 1;
+  int lists = 1;            // different lists of GPUs; channels repeat them
+  int stride = 1;           // GPUs from one list's first to the next one's
+  int search_channels = 1;  // of a ring or a tree
+  Ring ring = Ring::down;
+  bool swap_odd_nodes = false;  // odd nodes use the list of channel c^1
+  bool leaves_by_entry_nic = false;
+  Tree tree = Tree::plain;
+
+  NcclGpu gpu = NcclGpu::hopper;
+  double channel_GBps = 24;  // of a search channel, inside the node and between nodes
+  double nic_GBps = 50;
+  int nics_per_gpu = 1;
+  int nvlinks = 18;
+  bool ll128 = true;                   // NICs near enough to the GPUs for NCCL to trust LL128
+  double nvls_GBps = 0;                // of a channel, where the switch can reduce
+  const NcclGraphs* graphs = nullptr;  // of a dump, which take the place of the lists above
+
+  // Every search channel twice, for the two trees.
+  int tree_channels() const { return std::min(64, 2 * search_channels); }
+  // Of a communicator, when nobody limits them.
+  int channels(int nodes) const;
+};
+
+NcclLinks nccl_links(const NcclNode& node, NcclAlgorithm algorithm);
+
+std::vector<std::string_view> nccl_node_names();
+// Throws std::invalid_argument when there is no such template.
+const NcclNode& nccl_node(std::string_view name, int ranks_per_node);
+
+// The nodes of a group, numbered by their first rank, and the local ranks inside them, in the
+// group's order.
+class NcclNodes {
+ public:
+  NcclNodes(int size, const std::vector<std::int32_t>& node_of);  // empty: one rank per node
+
+  int size() const { return size_; }
+  int nodes() const { return nodes_; }
+  // Ranks of the largest node.
+  int ranks_per_node() const { return largest_; }
+  bool uniform() const { return size_ == nodes_ * largest_; }
+  int node_of(Rank r) const { return tables_ ? tables_->node[at(r)] : r / largest_; }
+  int local_of(Rank r) const { return tables_ ? slot_of(r) - first(node_of(r)) : r % largest_; }
+  int ranks_of(int node) const { return tables_ ? first(node + 1) - first(node) : largest_; }
+  Rank rank_at(int node, int local) const {
+    return tables_ ? tables_->rank[at(first(node) + local)] : node * largest_ + local;
+  }
+  // Slots count the ranks node by node.
+  int slot_of(Rank r) const { return tables_ ? tables_->slot[at(r)] : r; }
+  Rank rank_of_slot(int slot) const { return tables_ ? tables_->rank[at(slot)] : slot; }
+  int first(int node) const { return tables_ ? tables_->first[at(node)] : node * largest_; }
+  int node_at(int slot) const {
+    return tables_ ? tables_->node[at(tables_->rank[at(slot)])] : slot / largest_;
+  }
+
+ private:
+  struct Tables {
+    std::vector<std::int32_t> node, slot;  // by rank
+    std::vector<std::int32_t> rank;        // by slot
+    std::vector<std::int32_t> first;       // by node, and one more
+  };
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  int size_ = 1, nodes_ = 1, largest_ = 1;
+  std::shared_ptr<const Tables> tables_;  // where the ranks of a node are not neighbours, or nodes
+                                          // differ in size
+};
+
+// The order of a node's ranks on one search channel: positions 0 .. ranks-1 to local ranks.
+struct NcclList {
+  int first = 0;
+  bool up = false;
+  int ranks = 1;
+  const std::vector<int>*order = nullptr, *position = nullptr;  // of a dump; else null
+  int local_at(int at) const {
+    if (order) return (*order)[static_cast<std::size_t>(at)];
+    return wrap(up ? first + at : first - at + ranks);
+  }
+  int position_of(int local) const {
+    if (order) return (*position)[static_cast<std::size_t>(local)];
+    return wrap(up ? local - first + ranks : first - local + ranks);
+  }
+
+ private:
+  int wrap(int i) const { return i >= ranks ? i - ranks : i; }
+};
+NcclList nccl_ring_list(const NcclNode& node, int channel, int node_index, int ranks);
+NcclList nccl_tree_list(const NcclNode& node, int channel, int ranks);
+
+// The NIC by which a rank of a node speaks to other nodes on a channel, below node.nics; kOwnNic of
+// Schedule where the GPU's own is meant. NCCL keeps a channel's two NICs for the first GPU of the
+// list that the search found, and for all others. A rank without a NIC of its own, or whose NIC is
+// another GPU's, reaches it over PCIe or NVLink (PXN).
+int nccl_ring_nic(const NcclNode& node, int channel, int local, int ranks);
+int nccl_tree_nic(const NcclNode& node, int channel, int local, int ranks);
+
+// One channel's ring over all ranks of a group.
+class NcclRing {
+ public:
+  NcclRing(const NcclNodes& nodes, const NcclNode& node, int channel)
+      : nodes_(nodes), node_(&node), channel_(channel) {}
+  Rank rank_at(int position) const {
+    if (nodes_.ranks_per_node() == 1) return nodes_.rank_at(position, 0);
+    const int n = nodes_.node_at(position);
+    const NcclList list = nccl_ring_list(*node_, channel_, n, nodes_.ranks_of(n));
+    return nodes_.rank_at(n, list.local_at(position - nodes_.first(n)));
+  }
+  int position_of(Rank r) const {
+    const int n = nodes_.node_of(r);
+    if (nodes_.ranks_per_node() == 1) return n;
+    const NcclList list = nccl_ring_list(*node_, channel_, n, nodes_.ranks_of(n));
+    return nodes_.first(n) + list.position_of(nodes_.local_of(r));
+  }
+
+ private:
+  NcclNodes nodes_;
+  const NcclNode* node_;
+  int channel_;
+};
+
+// A node's place in one of the two trees over nodes; -1 is none. `child_type` says which child of
+// its parent a node is (-1 at the root).
+struct NcclTreeNode {
+  int up = -1;
+  std::array<int, 2> child{-1, -1};
+  int child_type = -1;
+  bool operator==(const NcclTreeNode&) const = default;
+};
+NcclTreeNode nccl_double_tree(int nodes, int node, int tree);
+
+// A rank's neighbours in the tree of an executing channel: the next rank of its node first, then
+// the nodes below.
+struct NcclTreeLinks {
+  Rank up = kNoRank;
+  Peers down;
+};
+NcclTreeLinks nccl_tree_links(const NcclNodes& nodes, const NcclNode& node, int channel, Rank r);
+
+}  // namespace ghostrank

@@ -1,0 +1,159 @@
+// NCCL's NVLSTree all-reduce: inside a node the switch adds up and multicasts, between nodes the
+// double binary tree connects the GPUs of equal number. GPU h is head h of its node: it owns every
+// h-th part of a loop of g chunks, on all of its node's behalf.
+//
+//     node A           node B (root)    channel c: even ones use the first tree over the nodes, odd
+//     0  1  2  3       0  1  2  3       ones the second; messages of up to a chunk
+//     |  |  |  |       |  |  |  |
+//     +--|--|--|------>+  |  |  |       head 0 to head 0, head 1 to head 1, ...
+//        +--|--|--------->+  |  |
+//
+// The network sees S/g up per head that has a parent, and S/g down for every child. What happens
+// inside a node, where the switch reduces and multicasts in one go, is written down as a ring of
+// neighbours, which has as many bytes; it stands for NVLink traffic, and its messages are not the
+// library's. Loop by loop, with position l in the node:
+//
+//     up     reduces the parts around the node: sends part l-1, l-2, ... to l+1, keeps the sum of
+//            part l; adds the sums of the nodes below and sends it to the node above
+//     down   receives the result, sends it to the nodes below; passes the parts around the other
+//            way: sends part l, l+1, ... to l-1
+//
+// At the root, `up` goes on to do what `down` does elsewhere; so it does everywhere when a node has
+// two ranks, whose neighbours on both sides are one. Bytes, network and nodes: 2(n-1) S.
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "collectives/nccl/nccl.h"
+
+namespace ghostrank {
+namespace {
+
+class NcclNvlsTree final : public Schedule {
+ public:
+  NcclNvlsTree(const Collective& c, NcclPlan plan)
+      : Schedule(c, plan.flow()),
+        plan_(std::move(plan)),
+        lanes_(nccl_lanes(plan_)),
+        heads_(plan_.nodes.ranks_per_node()) {
+    set_played(plan_.name());
+  }
+
+  // `up` and `down` of every channel.
+  int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }
+  Actor actor(Rank r, int a) const override {
+    const NcclLane& lane = lane_of(a);
+    const std::uint64_t loop = lane.chunk * static_cast<std::uint64_t>(heads_);
+    const auto loops = static_cast<int>((lane.count + loop - 1) / loop);
+    return {lane.channel, loops * steps_per_loop(links(r, lane), a)};
+  }
+  Step step(Rank r, int a, int k) const override;
+  int receiver(Rank dst, int channel, Rank src) const override {
+    const int lane = channel - plan_.split.first;
+    const Links tree = links(dst, lanes_[static_cast<std::size_t>(lane)]);
+    const bool from_above = src == tree.parent || src == neighbour(dst, 1);
+    return 2 * lane + (from_above && !tree.alone ? 1 : 0);
+  }
+
+ private:
+  struct Links {
+    Rank parent = kNoRank;
+    Peers children;
+    bool alone = false;  // one actor does all
+  };
+  const NcclLane& lane_of(int a) const { return lanes_[static_cast<std::size_t>(a / 2)]; }
+  Links links(Rank r, const NcclLane& lane) const;
+  // The ring's steps, before and after those of the tree.
+  int steps_per_loop(const Links& tree, int a) const {
+    if (a % 2 == 1) return tree.alone ? 0 : 1 + heads_;
+    return tree.alone ? 2 * heads_ + (tree.parent == kNoRank ? 1 : 2) : heads_ + 1;
+  }
+  Rank neighbour(Rank r, int distance) const {
+    const int local = (plan_.nodes.local_of(r) + distance + heads_) % heads_;
+    return plan_.nodes.rank_at(plan_.nodes.node_of(r), local);
+  }
+  Block part(const NcclLane& lane, int loop, int head) const;
+  Step around(Rank r, const NcclLane& lane, int loop, int i, int direction) const;
+
+  NcclPlan plan_;
+  std::vector<NcclLane> lanes_;
+  int heads_;
+};
+
+NcclNvlsTree::Links NcclNvlsTree::links(Rank r, const NcclLane& lane) const {
+  const int local = plan_.nodes.local_of(r);
+  const NcclTreeNode tree =
+      nccl_double_tree(plan_.nodes.nodes(), plan_.nodes.node_of(r), lane.channel % 2);
+  Links links;
+  if (tree.up >= 0) links.parent = plan_.nodes.rank_at(tree.up, local);
+  for (const int child : tree.child)
+    if (child >= 0) links.children.push(plan_.nodes.rank_at(child, local));
+  links.alone = tree.up < 0 || heads_ == 2;
+  return links;
+}
+
+// The last loop shares what is left evenly.
+Block NcclNvlsTree::part(const NcclLane& lane, int loop, int head) const {
+  const auto heads = static_cast<std::uint64_t>(heads_);
+  const std::uint64_t begin = static_cast<std::uint64_t>(loop) * heads * lane.chunk;
+  const std::uint64_t rest = lane.count - begin;
+  std::uint64_t length = lane.chunk;
+  if (rest < heads * length) {
+    const std::uint64_t line = 16 / collective().element_bytes;
+    length = ((rest + heads - 1) / heads + line - 1) / line * line;
+  }
+  const std::uint64_t from = std::min(rest, static_cast<std::uint64_t>(head) * length);
+  return {lane.offset + begin + from, std::min(length, rest - from), Buffer::work};
+}
+
+// Step i of the ring inside the node: reducing upwards (1), or copying downwards (-1).
+Step NcclNvlsTree::around(Rank r, const NcclLane& lane, int loop, int i, int direction) const {
+  const int local = plan_.nodes.local_of(r);
+  const int head = direction > 0 ? local - 1 - i + heads_ : local + i;
+  Step step;
+  step.send = step.recv = part(lane, loop, head % heads_);
+  step.on_recv = direction > 0 ? Combine::reduce : Combine::copy;
+  if (i > 0) step.recv_from = neighbour(r, -direction);
+  if (i + 1 < heads_) step.send_to = neighbour(r, direction);
+  return step;
+}
+
+Step NcclNvlsTree::step(Rank r, int a, int k) const {
+  const NcclLane& lane = lane_of(a);
+  const Links tree = links(r, lane);
+  const int per_loop = steps_per_loop(tree, a), loop = k / per_loop;
+  int i = k % per_loop;
+  Step step;
+  step.send = step.recv = part(lane, loop, plan_.nodes.local_of(r));
+  if (a % 2 == 0) {
+    if (i < heads_) return around(r, lane, loop, i, 1);
+    if (i == heads_) {
+      step.recv_from = tree.children;
+      step.on_recv = Combine::reduce;
+      step.send_to = tree.parent == kNoRank ? tree.children : Peers(tree.parent);
+      return step;
+    }
+    i -= heads_ + (tree.parent == kNoRank ? 0 : 1);
+  }
+  if (i > 0) return around(r, lane, loop, i - 1, -1);
+  step.recv_from = tree.parent;
+  step.send_to = tree.children;
+  return step;
+}
+
+}  // namespace
+
+std::unique_ptr<Schedule> nccl_nvls_tree(NcclVersion version, const Collective& c,
+                                         const Communicator& comm) {
+  if (c.func != Func::all_reduce)
+    throw std::invalid_argument("NCCL uses NVLSTree for all-reduce only");
+  if (c.element_bytes == 1)
+    throw std::invalid_argument("NVLink switches reduce no 8-bit types: NVLSTree is not for them");
+  NcclPlan plan = nccl_plan(version, NcclAlgorithm::nvls_tree, c, comm);
+  if (c.size > 1 && (plan.nodes.ranks_per_node() < 2 || !plan.nodes.uniform()))
+    throw std::invalid_argument(
+        "NCCL uses NVLSTree only with several ranks per node, as many on every node");
+  return std::make_unique<NcclNvlsTree>(c, std::move(plan));
+}
+
+}  // namespace ghostrank

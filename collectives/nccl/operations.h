@@ -1,0 +1,72 @@
+// A group of NCCL's point-to-point operations as a schedule reads it: between whom there is one, on
+// which channels its parts are, and how a part travels. Shared by nccl/p2p.cpp, where all
+// operations are alike, and nccl/p2p_group.cpp, where they are not.
+//
+// Units: elements, unless the name says bytes. Threading: immutable.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "collectives/nccl/nccl.h"
+#include "collectives/nccl/p2p_split.h"
+
+namespace ghostrank {
+
+inline constexpr int kNcclPlaces = 8;  // operations of a batch
+
+struct NcclOperations {
+  NcclRounds rounds;
+  NcclP2pChannels channels;
+  NcclNodes nodes;
+  const NcclNode& node;
+  std::shared_ptr<const NcclGraphs> graphs;  // keeps `node` alive
+  bool by_rail;                              // data leaves by the NIC of the receiver's number
+
+  NcclOperations(NcclVersion version, const NcclPlan& plan)
+      : rounds(plan.nodes, plan.settings.p2p_group),
+        channels(nccl_p2p_channels(version, *plan.node, plan.nodes, plan.channels, plan.settings)),
+        nodes(plan.nodes),
+        node(*plan.node),
+        graphs(plan.graphs),
+        by_rail(plan.settings.p2p_pxn || plan.settings.cross_nic == 0) {}
+
+  NcclP2pSplit split(std::uint64_t bytes, bool over_network) const {
+    return nccl_p2p_split(bytes, channels, nodes.nodes() == 1, over_network);
+  }
+  bool over_network(Rank a, Rank b) const { return nodes.node_of(a) != nodes.node_of(b); }
+  // Data for a GPU leaves by the NIC of the sender's GPU of the same number, over NVLink (PXN) or,
+  // where NICs may not be crossed, over PCIe; and comes in by the receiver's own.
+  int nic(Rank to, Way way) const {
+    const bool fills = nodes.uniform() && nodes.ranks_per_node() == node.gpus;
+    if (way == Way::recv || !fills || !by_rail) return Schedule::kOwnNic;
+    return nodes.local_of(to) * node.nics / node.gpus;
+  }
+  // The part of a round's operation that a channel carries.
+  int part_of(int round, int channel) const {
+    const int distance = channel - rounds.base(round, channels.channels);
+    return distance < 0 ? distance + channels.channels : distance;
+  }
+};
+
+// Part p of an operation: a part of its block, and the messages that carry it.
+inline Step nccl_part(const Block& block, const NcclP2pSplit& split, std::uint32_t element_bytes,
+                      int p) {
+  const std::uint64_t begin = static_cast<std::uint64_t>(p) * split.part_bytes / element_bytes;
+  const std::uint64_t from = std::min(block.count, begin);
+  Step step;
+  step.send = {block.offset + from, std::min(split.part_bytes / element_bytes, block.count - from),
+               block.buffer};
+  step.recv = step.send;
+  step.slice_elements = split.message_bytes / element_bytes;
+  const std::uint64_t messages = (step.send.count + step.slice_elements - 1) / step.slice_elements;
+  step.slices = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, messages));
+  return step;
+}
+
+// Operations that differ from pair to pair: all-to-all-v, gather, scatter.
+std::unique_ptr<Schedule> nccl_p2p_group(NcclVersion version, const Collective& c,
+                                         const NcclPlan& plan);
+
+}  // namespace ghostrank

@@ -1,0 +1,169 @@
+// NCCL's point-to-point operations as schedules: all-to-all, and a single send with its receive.
+//
+// Every operation is cut into parts, each on a channel of its own. On a channel, operations of up
+// to 8 neighbouring rounds form a batch and run at the same time; the next batch follows. Round r
+// is in batch r/8 and takes place r%8 of it, so a channel has up to 8 places, and every place one
+// actor that sends and one that receives:
+//
+//     channel 0   place 0   round 0 (self)   round 128   ...       one after the other
+//                 place 1   round 1          round 129
+//                 ...
+//                 place 7   round 7          round 135
+//     channel 8   place 0   round 8          round 136   ...       (nodes of 8, 16 channels)
+//
+// Approximation: an operation follows the one before it in its own place. NCCL starts a batch when
+// all 16 halves of the one before have ended; sizes, peers, channels and the order on every
+// connection are the same, the overlap of neighbouring batches on a channel is not. Inside a node
+// NCCL may use LL for small operations, which is left out here, as it never meets a network. 2.28
+// takes up the operations of a batch in another order than 2.30; no connection sees that.
+//
+// Messages: one for every 128 KiB of a large operation between nodes, 64 or 32 KiB of a small one.
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "collectives/nccl/operations.h"
+
+namespace ghostrank {
+namespace {
+
+// Operations that all have the same size.
+struct Operations : NcclOperations {
+  NcclP2pSplit inside, outside;  // of an operation inside a node, and between nodes
+
+  Operations(NcclVersion version, const Collective& c, const NcclPlan& plan)
+      : NcclOperations(version, plan),
+        inside(split(c.count * c.element_bytes, false)),
+        outside(split(c.count * c.element_bytes, true)) {}
+
+  Step part(const Collective& c, Rank r, Rank peer, int p) const {
+    return nccl_part({0, c.count}, over_network(r, peer) ? outside : inside, c.element_bytes, p);
+  }
+};
+
+class NcclAllToAll final : public Schedule {
+ public:
+  NcclAllToAll(const Collective& c, Operations operations)
+      : Schedule(c, {static_cast<std::uint32_t>(kNcclSteps)}), ops_(std::move(operations)) {
+    const int repeat = ops_.rounds.rounds_per_base() * ops_.channels.channels;
+    period_ = std::max(1, repeat / kNcclPlaces);
+    index_.assign(static_cast<std::size_t>(ops_.channels.channels), {});
+    if (c.size < 2) return;
+    for (int channel = 0; channel < ops_.channels.channels; ++channel)
+      for (int place = 0; place < kNcclPlaces; ++place) add_lane(channel, place);
+  }
+
+  int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }
+  Actor actor(Rank, int a) const override {
+    const Lane& lane = lanes_[static_cast<std::size_t>(a / 2)];
+    return {lane.channel, lane.steps};
+  }
+  Step step(Rank r, int a, int k) const override;
+  int receiver(Rank dst, int channel, Rank src) const override {
+    const int place = ops_.rounds.round_of(src, dst) % kNcclPlaces;
+    return 2 * index_[static_cast<std::size_t>(channel)][static_cast<std::size_t>(place)] + 1;
+  }
+  int nic(Rank, Rank to, int, Way way) const override { return ops_.nic(to, way); }
+  int nics() const override { return ops_.node.nics; }
+
+ private:
+  // A place of a channel: the batches, modulo the period, in which it has an operation.
+  struct Lane {
+    int channel = 0, place = 0, steps = 0;
+    std::vector<int> batches;
+  };
+  void add_lane(int channel, int place);
+
+  Operations ops_;
+  int period_ = 1;  // batches after which rounds are on the same channels again
+  std::vector<Lane> lanes_;
+  std::vector<std::array<int, kNcclPlaces>> index_;  // of a lane, by channel and place
+};
+
+void NcclAllToAll::add_lane(int channel, int place) {
+  Lane lane{channel, place, 0, {}};
+  for (int batch = 0; batch < period_; ++batch)
+    if (ops_.part_of(kNcclPlaces * batch + place, channel) < ops_.outside.parts)
+      lane.batches.push_back(batch);
+  const int batches = (collective().size - place + kNcclPlaces - 1) / kNcclPlaces;
+  const auto in_last_period = std::count_if(lane.batches.begin(), lane.batches.end(),
+                                            [&](int b) { return b < batches % period_; });
+  lane.steps =
+      batches / period_ * static_cast<int>(lane.batches.size()) + static_cast<int>(in_last_period);
+  if (lane.steps <= 0) return;
+  index_[static_cast<std::size_t>(channel)][static_cast<std::size_t>(place)] =
+      static_cast<int>(lanes_.size());
+  lanes_.push_back(std::move(lane));
+}
+
+Step NcclAllToAll::step(Rank r, int a, int k) const {
+  const Lane& lane = lanes_[static_cast<std::size_t>(a / 2)];
+  const auto per_period = static_cast<int>(lane.batches.size());
+  const int batch =
+      k / per_period * period_ + lane.batches[static_cast<std::size_t>(k % per_period)];
+  const int round = kNcclPlaces * batch + lane.place;
+  if (round == 0) return {};  // to itself: a copy, made by whoever plays the schedule
+  const bool sends = a % 2 == 0;
+  const Rank peer = sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
+  const Collective& c = collective();
+  Step step = ops_.part(c, r, peer, ops_.part_of(round, lane.channel));
+  (sends ? step.send_to : step.recv_from) = peer;
+  step.send.offset += static_cast<std::uint64_t>(peer) * c.count;
+  step.recv.offset = step.send.offset;
+  step.send.buffer = Buffer::input;
+  return step;
+}
+
+// One actor per part, at each of the two ends.
+class NcclSendRecv final : public Schedule {
+ public:
+  NcclSendRecv(const Collective& c, Operations operations)
+      : Schedule(c, {static_cast<std::uint32_t>(kNcclSteps)}), ops_(std::move(operations)) {
+    if (c.size < 2) return;
+    const bool same_node = ops_.nodes.node_of(0) == ops_.nodes.node_of(1);
+    parts_ = (same_node ? ops_.inside : ops_.outside).parts;
+    base_ = ops_.rounds.base(ops_.rounds.round_of(0, 1), ops_.channels.channels);
+  }
+  int actors(Rank r) const override { return r < 2 ? parts_ : 0; }
+  Actor actor(Rank, int a) const override { return {(base_ + a) % ops_.channels.channels, 1}; }
+  Step step(Rank r, int a, int) const override {
+    Step step = ops_.part(collective(), r, 1 - r, a);
+    (r == 0 ? step.send_to : step.recv_from) = 1 - r;
+    return step;
+  }
+  int receiver(Rank, int channel, Rank) const override {
+    return (channel - base_ + ops_.channels.channels) % ops_.channels.channels;
+  }
+  int nic(Rank, Rank to, int, Way way) const override { return ops_.nic(to, way); }
+  int nics() const override { return ops_.node.nics; }
+
+ private:
+  Operations ops_;
+  int parts_ = 0, base_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Schedule> nccl_p2p(NcclVersion version, const Collective& c,
+                                   const Communicator& comm) {
+  if (comm.protocol.value_or(Protocol::simple) != Protocol::simple)
+    throw std::invalid_argument("NCCL's sends and receives between nodes use the protocol Simple");
+  const NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, c, comm);
+  switch (c.func) {
+    case Func::all_to_all:
+      return std::make_unique<NcclAllToAll>(c, Operations(version, c, plan));
+    case Func::send_recv:
+      return std::make_unique<NcclSendRecv>(c, Operations(version, c, plan));
+    case Func::all_to_all_v:
+    case Func::gather:
+    case Func::scatter:
+      return nccl_p2p_group(version, c, plan);
+    default:
+      break;
+  }
+  throw std::invalid_argument(std::string(name_of(c.func)) + " is no point-to-point operation");
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,143 @@
+// Groups of NCCL's sends and receives that differ from pair to pair: all-to-all-v, gather and
+// scatter. Rounds, batches, places and channels are those of nccl/p2p.cpp; what a rank has to do on
+// a place of a channel is a list of rounds here, because an operation has as many parts as its size
+// asks for, and in a gather or scatter most pairs have none.
+//
+//     rank 3, channel 0, place 1    sends in rounds 1, 17, 33    receives in rounds 1, 33
+//
+// An operation without elements is one empty message, as ncclSend of nothing is; callers that leave
+// such calls out (PyTorch does) send less than this. A gather or scatter of nothing is not played.
+//
+// Memory: one number per part of an operation, and one per channel and place of every rank that
+// receives. Threading: immutable.
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "collectives/layout.h"
+#include "collectives/nccl/operations.h"
+
+namespace ghostrank {
+namespace {
+
+class NcclGroup final : public Schedule {
+ public:
+  NcclGroup(const Collective& c, NcclOperations operations)
+      : Schedule(c, {static_cast<std::uint32_t>(kNcclSteps)}),
+        ops_(std::move(operations)),
+        layout_(c),
+        plans_(static_cast<std::size_t>(c.size)) {
+    for (Rank r = 0; r < c.size; ++r) make_plan(r);
+  }
+
+  int actors(Rank r) const override { return static_cast<int>(plan(r).lanes.size()); }
+  Actor actor(Rank r, int a) const override {
+    const Lane& lane = plan(r).lanes[static_cast<std::size_t>(a)];
+    return {lane.channel, static_cast<int>(lane.rounds.size())};
+  }
+  Step step(Rank r, int a, int k) const override;
+  int receiver(Rank dst, int channel, Rank src) const override {
+    return plan(dst).receivers[slot(channel, ops_.rounds.round_of(src, dst))];
+  }
+  int nic(Rank, Rank to, int, Way way) const override { return ops_.nic(to, way); }
+  int nics() const override { return ops_.node.nics; }
+
+ private:
+  // What a rank sends, or receives, on a place of a channel, in the order of the rounds.
+  struct Lane {
+    int channel = 0;
+    bool sends = false;
+    std::vector<std::int32_t> rounds;
+  };
+  struct Plan {
+    std::vector<Lane> lanes;
+    std::vector<std::int32_t> receivers;  // lane, by channel and place; empty: receives nothing
+  };
+  const Plan& plan(Rank r) const { return plans_[static_cast<std::size_t>(r)]; }
+  std::size_t slot(int channel, int round) const {
+    return static_cast<std::size_t>(channel * kNcclPlaces + round % kNcclPlaces);
+  }
+  void make_plan(Rank r);
+  void add(Rank r, int round, bool sends, std::vector<std::int32_t>& lane_of);
+  Block sent(Rank from, Rank to) const {
+    return collective().func == Func::all_to_all_v ? layout_.input(from, to)
+           : collective().func == Func::gather     ? layout_.work(from, from)
+                                                   : layout_.work(from, to);
+  }
+  Block received(Rank from, Rank to) const {
+    return layout_.work(to, collective().func == Func::scatter ? to : from);
+  }
+
+  NcclOperations ops_;
+  Layout layout_;
+  std::vector<Plan> plans_;
+};
+
+// Round 0 is with oneself: a copy.
+void NcclGroup::make_plan(Rank r) {
+  const Collective& c = collective();
+  const std::size_t slots = static_cast<std::size_t>(ops_.channels.channels * kNcclPlaces);
+  std::vector<std::int32_t> senders(slots, -1), receivers(slots, -1);
+  const bool gather = c.func == Func::gather, scatter = c.func == Func::scatter;
+  if ((gather || scatter) && r != c.root) {
+    const int round = gather ? ops_.rounds.round_of(r, c.root) : ops_.rounds.round_of(c.root, r);
+    add(r, round, gather, gather ? senders : receivers);
+  } else {
+    for (int round = 1; round < c.size; ++round) {
+      if (!gather) add(r, round, true, senders);
+      if (!scatter) add(r, round, false, receivers);
+    }
+  }
+  const bool receives = gather ? r == c.root : !scatter || r != c.root;
+  if (receives) plans_[static_cast<std::size_t>(r)].receivers = std::move(receivers);
+}
+
+void NcclGroup::add(Rank r, int round, bool sends, std::vector<std::int32_t>& lane_of) {
+  Plan& plan = plans_[static_cast<std::size_t>(r)];
+  const Rank peer = sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
+  const std::uint64_t count = (sends ? sent(r, peer) : received(peer, r)).count;
+  const NcclP2pSplit split =
+      ops_.split(count * collective().element_bytes, ops_.over_network(r, peer));
+  const int base = ops_.rounds.base(round, ops_.channels.channels);
+  for (int p = 0; p < split.parts; ++p) {
+    const int channel = (base + p) % ops_.channels.channels;
+    std::int32_t& lane = lane_of[slot(channel, round)];
+    if (lane < 0) {
+      lane = static_cast<std::int32_t>(plan.lanes.size());
+      plan.lanes.push_back({channel, sends, {}});
+    }
+    plan.lanes[static_cast<std::size_t>(lane)].rounds.push_back(round);
+  }
+}
+
+Step NcclGroup::step(Rank r, int a, int k) const {
+  const Lane& lane = plan(r).lanes[static_cast<std::size_t>(a)];
+  const int round = lane.rounds[static_cast<std::size_t>(k)];
+  const Rank peer = lane.sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
+  const Block block = lane.sends ? sent(r, peer) : received(peer, r);
+  const std::uint32_t element_bytes = collective().element_bytes;
+  const NcclP2pSplit split = ops_.split(block.count * element_bytes, ops_.over_network(r, peer));
+  Step step = nccl_part(block, split, element_bytes, ops_.part_of(round, lane.channel));
+  (lane.sends ? step.send_to : step.recv_from) = peer;
+  return step;
+}
+
+// A gather or scatter without elements.
+class NothingToDo final : public Schedule {
+ public:
+  using Schedule::Schedule;
+  int actors(Rank) const override { return 0; }
+  Actor actor(Rank, int) const override { return {}; }
+  Step step(Rank, int, int) const override { return {}; }
+  int receiver(Rank, int, Rank) const override { return 0; }
+};
+
+}  // namespace
+
+std::unique_ptr<Schedule> nccl_p2p_group(NcclVersion version, const Collective& c,
+                                         const NcclPlan& plan) {
+  if (c.func != Func::all_to_all_v && c.count == 0) return std::make_unique<NothingToDo>(c);
+  return std::make_unique<NcclGroup>(c, NcclOperations(version, plan));
+}
+
+}  // namespace ghostrank

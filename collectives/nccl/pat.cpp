@@ -1,0 +1,122 @@
+// NCCL's PAT as a schedule: one actor per channel, which goes through the pattern of nccl/pat.h
+// chunk by chunk. It needs one rank per node.
+//
+// Messages: ceil(log2 n) per chunk with little data, n-1 with much. Bytes: n(n-1) S by all ranks,
+// plus the holes of a reduce-scatter where n is no power of two.
+#include "collectives/nccl/pat.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "collectives/nccl/nccl.h"
+
+namespace ghostrank {
+namespace {
+
+class NcclPat final : public Schedule {
+ public:
+  NcclPat(const Collective& c, NcclPlan plan)
+      : Schedule(c, plan.flow()), plan_(std::move(plan)), lanes_(nccl_lanes(plan_)) {
+    for (const NcclLane& lane : lanes_) {
+      const bool same = !pattern_of_.empty() && lane.count == lanes_[pattern_of_.size() - 1].count;
+      if (!same)
+        patterns_.push_back(nccl_pat_pattern(c.func, c.size, lane.count * c.element_bytes,
+                                             lane.chunk * c.element_bytes));
+      pattern_of_.push_back(patterns_.size() - 1);
+    }
+    set_played(plan_.name());
+  }
+
+  int actors(Rank) const override { return static_cast<int>(lanes_.size()); }
+  Actor actor(Rank, int a) const override {
+    const NcclLane& lane = lanes_[static_cast<std::size_t>(a)];
+    const std::uint64_t chunks = (lane.count + lane.chunk - 1) / lane.chunk;
+    return {lane.channel, static_cast<int>(chunks * pattern(a).steps.size())};
+  }
+  Step step(Rank r, int a, int k) const override;
+  int receiver(Rank, int channel, Rank) const override { return channel - plan_.split.first; }
+  void pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const override;
+
+ private:
+  const NcclPatPattern& pattern(int a) const {
+    return patterns_[pattern_of_[static_cast<std::size_t>(a)]];
+  }
+  // What step k moves of every block.
+  struct Chunk {
+    NcclPatPattern::Step step;
+    std::uint64_t offset = 0, count = 0;
+  };
+  Chunk chunk_at(int a, int k) const {
+    const NcclLane& lane = lanes_[static_cast<std::size_t>(a)];
+    const auto& steps = pattern(a).steps;
+    const std::size_t i = static_cast<std::size_t>(k) / steps.size();
+    const std::uint64_t begin = i * lane.chunk;
+    return {steps[static_cast<std::size_t>(k) - i * steps.size()], lane.offset + begin,
+            std::min(lane.chunk, lane.count - begin)};
+  }
+  bool gathers() const { return collective().func == Func::all_gather; }
+
+  NcclPlan plan_;
+  std::vector<NcclLane> lanes_;
+  std::vector<NcclPatPattern> patterns_;
+  std::vector<std::size_t> pattern_of_;  // by lane
+};
+
+Step NcclPat::step(Rank r, int a, int k) const {
+  const int n = collective().size;
+  const Chunk chunk = chunk_at(a, k);
+  Step step;
+  step.scattered = true;
+  step.on_recv = gathers() ? Combine::copy : Combine::reduce;
+  const auto message = [&](int m) -> const NcclPatPattern::Message& {
+    return pattern(a).messages[static_cast<std::size_t>(m)];
+  };
+  const auto ahead = [&](int m) { return (r + (1 << message(m).dimension)) % n; };
+  const auto behind = [&](int m) { return (r - (1 << message(m).dimension) + n) % n; };
+  if (chunk.step.recv >= 0) {
+    const int m = chunk.step.recv;
+    step.recv_from = gathers() ? ahead(m) : behind(m);
+    step.recv.count = message(m).blocks.size() * chunk.count;
+  }
+  if (chunk.step.send >= 0) {
+    const int m = chunk.step.send;
+    step.send_to = gathers() ? behind(m) : ahead(m);
+    step.send.count = message(m).blocks.size() * chunk.count;
+  }
+  return step;
+}
+
+void NcclPat::pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const {
+  const Collective& c = collective();
+  const Chunk chunk = chunk_at(a, k);
+  const int m = way == Way::recv ? chunk.step.recv : chunk.step.send;
+  out.clear();
+  if (m < 0) return;
+  const NcclPatPattern::Message& message = pattern(a).messages[static_cast<std::size_t>(m)];
+  // The sender's count of ranks, seen from here.
+  const int distance = 1 << message.dimension;
+  const int origin = way == Way::send ? r : gathers() ? r + distance : r - distance + c.size;
+  for (const int block : message.blocks) {
+    if (block == NcclPatPattern::kHole) {
+      out.push_back({0, chunk.count, Buffer::none});
+      continue;
+    }
+    const auto owner = static_cast<std::uint64_t>((origin + block) % c.size);
+    out.push_back({owner * c.count + chunk.offset, chunk.count, Buffer::work});
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Schedule> nccl_pat(NcclVersion version, const Collective& c,
+                                   const Communicator& comm) {
+  if (c.func != Func::all_gather && c.func != Func::reduce_scatter)
+    throw std::invalid_argument("NCCL uses PAT for all_gather and reduce_scatter only");
+  NcclPlan plan = nccl_plan(version, NcclAlgorithm::pat, c, comm);
+  if (plan.nodes.ranks_per_node() > 1)
+    throw std::invalid_argument("NCCL uses PAT only with one rank per node");
+  return std::make_unique<NcclPat>(c, std::move(plan));
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,162 @@
+// From what a user asks for to what NCCL would do: see nccl.h.
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "collectives/generic/textbook.h"
+#include "collectives/nccl/graphs.h"
+#include "collectives/nccl/nccl.h"
+#include "collectives/nccl/tuner.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr int kMaxChannels = 64;
+constexpr std::int64_t kNvlsChannels = 16;  // on Hopper
+
+void demand(bool holds, const std::string& what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+void demand_sense(NcclAlgorithm algorithm, const Collective& c, const Communicator& comm) {
+  check_arguments(c, comm);
+  demand(
+      c.element_bytes == 1 || c.element_bytes == 2 || c.element_bytes == 4 || c.element_bytes == 8,
+      "NCCL's types have 1, 2, 4 or 8 bytes, not " + std::to_string(c.element_bytes));
+  demand(comm.channels <= kMaxChannels && comm.max_channels <= kMaxChannels,
+         "NCCL has at most 64 channels");
+  const bool simple_only = algorithm == NcclAlgorithm::pat || algorithm == NcclAlgorithm::nvls_tree;
+  demand(!simple_only || !comm.protocol || *comm.protocol == Protocol::simple,
+         "this algorithm of NCCL has only the protocol Simple");
+}
+
+// The protocol that is fastest for the algorithm, and the channels that it may use.
+void tune(NcclPlan& plan, const Collective& c, const Communicator& comm) {
+  NcclTunerInput input = nccl_tuner_input(plan, comm);
+  input.overrides.algorithms.clear();  // this one was asked for by name
+  plan.task.protocol = comm.protocol.value_or(Protocol::simple);
+  double least = -1;
+  for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
+    if (comm.protocol || c.size < 2) continue;
+    const double time = nccl_time_us(input, plan.algorithm, protocol);
+    if (time < 0 || (least >= 0 && time >= least)) continue;
+    least = time;
+    plan.task.protocol = protocol;
+  }
+  demand(least >= 0 || comm.protocol || c.size < 2 || input.overrides.protocols.empty(),
+         "NCCL_PROTO=" + input.overrides.protocols + " leaves no protocol for " +
+             std::string(name_of(plan.algorithm)));
+  plan.task.max_channels = comm.max_channels > 0
+                               ? comm.max_channels
+                               : nccl_max_channels(input, plan.algorithm, plan.task.protocol);
+}
+
+// A dump is of a node whose GPUs were all in the communicator; groups that do not fill their nodes
+// were searched for on their own, and take a template.
+const NcclNode& node_of(const Communicator& comm, const NcclNodes& nodes) {
+  const bool fills =
+      comm.graphs && nodes.uniform() && nodes.ranks_per_node() == comm.graphs->node.gpus;
+  if (!fills) return nccl_node(comm.node, nodes.ranks_per_node());
+  demand(nodes.nodes() == 1 || comm.graphs->node.nics > 0,
+         "the graph dump has no NICs: it is of a communicator inside one node");
+  return comm.graphs->node;
+}
+
+int channels_of(const NcclPlan& plan, const Communicator& comm) {
+  const NcclSettings& settings = plan.settings;
+  if (comm.channels > 0) {
+    demand(settings.min_channels == 0 && settings.max_channels == 0,
+           "the number of channels is given twice: as channels and in the environment");
+    return comm.channels;
+  }
+  if (plan.algorithm == NcclAlgorithm::nvls_tree) {  // has its own, which only the CTAs limit
+    std::int64_t own = kNvlsChannels;
+    if (settings.max_ctas > 0) own = std::min(own, settings.max_ctas);
+    return static_cast<int>(std::max(own, settings.min_ctas));
+  }
+  int channels = plan.node->channels(plan.nodes.nodes());
+  if (settings.max_channels > 0)
+    channels = std::min(channels, static_cast<int>(settings.max_channels));
+  return std::max(channels, static_cast<int>(settings.min_channels));
+}
+
+// What the search found may cross NICs only as far as NCCL_CROSS_NIC lets it.
+void check_cross_nic(const NcclPlan& plan) {
+  const std::int64_t wanted = plan.settings.cross_nic;
+  const bool one_nic = plan.node->nics <= 1;
+  const bool found_without = !plan.node->swap_odd_nodes && plan.node->leaves_by_entry_nic;
+  const bool same = wanted < 0 || wanted == 2 || one_nic || (wanted == 0 && found_without);
+  demand(same || plan.node->graphs != nullptr,
+         "NCCL_CROSS_NIC=" + std::to_string(wanted) + ": node template '" +
+             std::string(plan.node->name) +
+             "' was found with 2; give the graph dump of a node that runs with it");
+}
+
+// Without PXN the search may leave a GPU another NIC, and finds slower trees.
+void check_pxn(const NcclPlan& plan) {
+  demand(plan.settings.pxn || plan.nodes.ranks_per_node() == 1 || plan.node->graphs != nullptr,
+         "NCCL_PXN_DISABLE=1: node template '" + std::string(plan.node->name) +
+             "' was found with PXN; give the graph dump of a node that runs without it, or set "
+             "NCCL_P2P_PXN_LEVEL=0 for point-to-point alone");
+}
+
+void check_enabled(NcclAlgorithm algorithm, const NcclSettings& settings) {
+  demand(algorithm != NcclAlgorithm::nvls_tree || settings.nvls,
+         "NCCL_NVLS_ENABLE=0 leaves no NVLSTree");
+  demand(algorithm != NcclAlgorithm::pat || settings.pat, "NCCL_PAT_ENABLE=0 leaves no PAT");
+}
+
+}  // namespace
+
+std::uint64_t NcclPlan::chunk_elements(std::uint64_t elements) const {
+  const int per_node = nodes.ranks_per_node();
+  return nccl_chunk_bytes(algorithm, task, elements, {nodes.nodes(), per_node, per_node}) /
+         task.element_bytes;
+}
+
+std::string NcclPlan::name() const {
+  return std::string(name_of(algorithm)) + '/' + std::string(name_of(task.protocol));
+}
+
+NcclTunerInput nccl_tuner_input(const NcclPlan& plan, const Communicator& comm) {
+  const NcclTask& task = plan.task;
+  NcclTunerInput input{
+      task.func,          nccl_tuner_bytes({task.func, task.ranks, task.count, task.element_bytes}),
+      task.ranks,         plan.nodes.nodes(),
+      plan.channels,      plan.node,
+      plan.settings.tuner};
+  input.nvls = plan.settings.nvls && plan.nodes.uniform() && task.element_bytes > 1;
+  input.pat = plan.settings.pat;
+  if (comm.protocol) input.overrides.protocols = name_of(*comm.protocol);
+  return input;
+}
+
+NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collective& c,
+                   const Communicator& comm) {
+  demand_sense(algorithm, c, comm);
+  NcclPlan plan{version, algorithm, NcclNodes(c.size, comm.node_of)};
+  plan.settings = nccl_settings(comm.environment);
+  plan.graphs = comm.graphs;
+  plan.node = &node_of(comm, plan.nodes);
+  check_cross_nic(plan);
+  check_pxn(plan);
+  check_enabled(algorithm, plan.settings);
+  plan.channels = channels_of(plan, comm);
+  plan.task = {c.func, c.size, c.count, c.element_bytes};
+  plan.task.buffers = plan.settings.buffers;
+  tune(plan, c, comm);
+  if (c.size > 1) plan.split = nccl_split({&plan.task, 1}, plan.channels, version).front();
+  return plan;
+}
+
+std::vector<NcclLane> nccl_lanes(const NcclPlan& plan) {
+  std::vector<NcclLane> lanes;
+  for (int i = 0; i < plan.split.channels; ++i) {
+    const std::uint64_t count = plan.split.count(i);
+    lanes.push_back(
+        {plan.split.first + i, plan.split.offset(i), count, plan.chunk_elements(count)});
+  }
+  return lanes;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,157 @@
+// NCCL's ring: every rank sends to the next one of its channel's ring and receives from the one
+// before, chunk by chunk. Position i of n:
+//
+//   all-reduce       chunks of a loop are numbered 0 .. n-1; a loop is n chunks long
+//     step           0        1 .. n-1      n .. 2n-3     2n-2
+//     receives       -        i-2 .. i      i-1 .. i-n+2  i+1      reduced up to step n-1, then
+//     copied sends          i-1      the same      the same      -
+//   reduce-scatter   the same up to step n-1, with the block of the rank at position j for chunk j;
+//                    step n-1 keeps its own block
+//   all-gather       0: sends its own block; 1 .. n-2: passes on those of i-1 .. i-n+2; n-1: keeps
+//                    that of i+1
+//   broadcast        the root sends, the position before it keeps, all others pass on
+//   reduce           the same chain, from the position after the root to the root, reducing
+//
+// Cost: 2(n-1) messages per loop and rank for an all-reduce, n-1 for the next two, times the slices
+// of a chunk; the last slice of a small chunk is an empty message.
+#include <algorithm>
+#include <utility>
+
+#include "collectives/nccl/nccl.h"
+
+namespace ghostrank {
+namespace {
+
+class NcclRingSchedule final : public Schedule {
+ public:
+  NcclRingSchedule(const Collective& c, NcclPlan plan)
+      : Schedule(c, plan.flow(), plan.task.protocol),
+        plan_(std::move(plan)),
+        lanes_(nccl_lanes(plan_)) {
+    for (const NcclLane& lane : lanes_) rings_.emplace_back(plan_.nodes, *plan_.node, lane.channel);
+    set_played(plan_.name());
+  }
+
+  int actors(Rank) const override { return static_cast<int>(lanes_.size()); }
+  Actor actor(Rank, int a) const override {
+    const NcclLane& lane = lanes_[static_cast<std::size_t>(a)];
+    const std::uint64_t loop = chunks_per_loop() * lane.chunk;
+    const std::uint64_t loops = (lane.count + loop - 1) / loop;
+    return {lane.channel, static_cast<int>(loops) * steps_per_loop()};
+  }
+  Step step(Rank r, int a, int k) const override;
+  int receiver(Rank, int channel, Rank) const override { return channel - plan_.split.first; }
+  int nic(Rank from, Rank to, int channel, Way way) const override {
+    const Rank r = way == Way::send ? from : to;
+    const NcclNodes& nodes = plan_.nodes;
+    return nccl_ring_nic(*plan_.node, channel, nodes.local_of(r), nodes.ranks_of(nodes.node_of(r)));
+  }
+  int nics() const override { return plan_.node->nics; }
+
+ private:
+  std::uint64_t chunks_per_loop() const {
+    return collective().func == Func::all_reduce ? static_cast<std::uint64_t>(collective().size)
+                                                 : 1;
+  }
+  int steps_per_loop() const {
+    const Collective& c = collective();
+    if (c.func == Func::all_reduce) return 2 * c.size - 1;
+    return c.func == Func::broadcast || c.func == Func::reduce ? 1 : c.size;
+  }
+  Block chunk_of(const NcclLane& lane, std::uint64_t loop, int chunk) const;
+
+  NcclPlan plan_;
+  std::vector<NcclLane> lanes_;
+  std::vector<NcclRing> rings_;  // by lane
+};
+
+// Which chunk (or position's block) step p of a loop works on, and what it does with it.
+struct Primitive {
+  int chunk = 0;
+  bool receives = true, sends = true;
+  Combine combine = Combine::copy;
+};
+
+Primitive primitive(Func func, int size, int position, int root, int p) {
+  Primitive does;
+  const int last_reduction = func == Func::all_gather ? 0 : size - 1;
+  switch (func) {
+    case Func::all_reduce:
+    case Func::reduce_scatter:
+      does.chunk = position - 1 - p;
+      does.sends = p < (func == Func::all_reduce ? 2 * size - 2 : size - 1);
+      break;
+    case Func::all_gather:
+      does.chunk = position - p;
+      does.sends = p < size - 1;
+      break;
+    case Func::broadcast:
+      does.receives = position != root;
+      does.sends = (position + 1) % size != root;
+      return does;
+    default:
+      does.combine = Combine::reduce;
+      does.receives = position != (root + 1) % size;
+      does.sends = position != root;
+      return does;
+  }
+  does.receives = p > 0;
+  does.combine = p <= last_reduction ? Combine::reduce : Combine::copy;
+  while (does.chunk < 0) does.chunk += size;
+  return does;
+}
+
+// Elements of a chunk; the last loop of an all-reduce shares what is left evenly.
+Block NcclRingSchedule::chunk_of(const NcclLane& lane, std::uint64_t loop, int chunk) const {
+  const Collective& c = collective();
+  const auto i = static_cast<std::uint64_t>(chunk);
+  const std::uint64_t begin = loop * chunks_per_loop() * lane.chunk, rest = lane.count - begin;
+  if (c.func != Func::all_reduce) return {begin, std::min(lane.chunk, rest), Buffer::work};
+  const auto n = static_cast<std::uint64_t>(c.size);
+  std::uint64_t length = lane.chunk;
+  if (rest < n * length) {
+    const std::uint64_t line = 16 / c.element_bytes;
+    length = ((rest + n - 1) / n + line - 1) / line * line;
+  }
+  const std::uint64_t from = std::min(rest, i * length);
+  return {begin + from, std::min(length, rest - from), Buffer::work};
+}
+
+Step NcclRingSchedule::step(Rank r, int a, int k) const {
+  const Collective& c = collective();
+  const NcclLane& lane = lanes_[static_cast<std::size_t>(a)];
+  const NcclRing& ring = rings_[static_cast<std::size_t>(a)];
+  const int position = ring.position_of(r), per_loop = steps_per_loop();
+  const bool rooted = c.func == Func::broadcast || c.func == Func::reduce;
+  const Primitive does =
+      primitive(c.func, c.size, position, rooted ? ring.position_of(c.root) : 0, k % per_loop);
+
+  Block block = chunk_of(lane, static_cast<std::uint64_t>(k / per_loop), does.chunk);
+  block.offset += lane.offset;
+  if (c.func == Func::all_gather || c.func == Func::reduce_scatter)
+    block.offset += static_cast<std::uint64_t>(ring.rank_at(does.chunk)) * c.count;
+
+  Step step;
+  const NcclSlices slices = plan_.slices(block.count);
+  step.slices = slices.count;
+  step.slice_elements = slices.elements;
+  if (does.receives) {
+    step.recv_from = ring.rank_at(position == 0 ? c.size - 1 : position - 1);
+    step.recv = block;
+    step.on_recv = does.combine;
+  }
+  if (does.sends) {
+    step.send_to = ring.rank_at(position + 1 == c.size ? 0 : position + 1);
+    step.send = block;
+  }
+  return step;
+}
+
+}  // namespace
+
+std::unique_ptr<Schedule> nccl_ring(NcclVersion version, const Collective& c,
+                                    const Communicator& comm) {
+  return std::make_unique<NcclRingSchedule>(c, nccl_plan(version, NcclAlgorithm::ring, c, comm));
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,169 @@
+// The rows of the libraries "nccl-2.28" and "nccl-2.30", with the closed forms of their payload:
+// what the protocol Simple puts on the wire, in one channel and one chunk. A call without elements
+// sends nothing, except for the empty messages of point-to-point operations. The first row of a
+// function that NCCL has a choice for, "tuned", is the library's own choice.
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "collectives/libraries.h"
+#include "collectives/nccl/nccl.h"
+
+namespace ghostrank {
+namespace {
+
+using Make = std::unique_ptr<Schedule> (*)(NcclVersion, const Collective&, const Communicator&);
+
+template <NcclVersion kVersion, Make kMake>
+std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
+  return kMake(kVersion, c, comm);
+}
+
+std::uint64_t ranks(const Collective& c) { return static_cast<std::uint64_t>(c.size); }
+std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
+bool nothing_to_do(const Collective& c) { return c.size < 2 || c.count == 0; }
+
+Cost ring_all_reduce(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  const std::uint64_t n = ranks(c);
+  return {2 * (c.size - 1), 2 * (n - 1) * bytes(c), 2 * n * (n - 1)};
+}
+
+Cost ring_blocks(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  const std::uint64_t n = ranks(c);
+  return {c.size - 1, n * (n - 1) * bytes(c), n * (n - 1)};
+}
+
+Cost ring_chain(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  return {c.size - 1, (ranks(c) - 1) * bytes(c), ranks(c) - 1};
+}
+
+// Up and down every edge of a tree that is ceil(log2 n) deep: one rank per node.
+Cost tree_all_reduce(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(c.size - 1)));
+  return {2 * levels, 2 * (ranks(c) - 1) * bytes(c), 2 * (ranks(c) - 1)};
+}
+
+// Around nodes of 8 ranks, one tree for each of them, and around again.
+Cost nvls_tree_all_reduce(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  const int per_node = std::min(c.size, 8), nodes = c.size / per_node;
+  const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(nodes - 1)));
+  const std::uint64_t n = ranks(c), heads = static_cast<std::uint64_t>(per_node);
+  return {2 * (per_node - 1 + levels), 2 * (n - 1) * bytes(c),
+          2 * n * (heads - 1) + 2 * heads * static_cast<std::uint64_t>(nodes - 1)};
+}
+
+// With little data and ranks that are a power of two. Others take more messages, and a
+// reduce-scatter of theirs sends holes besides.
+Cost pat(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  const std::uint64_t n = ranks(c);
+  const auto levels = static_cast<unsigned>(std::bit_width(n - 1));
+  return {static_cast<int>(levels), n * (n - 1) * bytes(c), n * levels};
+}
+
+Cost p2p_all_to_all(const Collective& c) {
+  const std::uint64_t n = ranks(c);
+  return {c.size > 1 ? 1 : 0, n * (n - 1) * bytes(c), n * (n - 1)};
+}
+
+Cost p2p_all_to_all_v(const Collective& c) {
+  const std::uint64_t n = ranks(c);
+  std::uint64_t elements = 0;
+  for (std::uint64_t i = 0; i < n; ++i)
+    for (std::uint64_t j = 0; j < n; ++j) elements += i == j ? 0 : (*c.counts)[i * n + j];
+  return {c.size > 1 ? 1 : 0, elements * c.element_bytes, n * (n - 1)};
+}
+
+// To or from the root, which takes what is on different places and channels all at once.
+Cost p2p_root(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  return {1, (ranks(c) - 1) * bytes(c), ranks(c) - 1};
+}
+
+Cost p2p_send_recv(const Collective& c) {
+  if (c.size < 2) return {};
+  return {1, bytes(c), 1};
+}
+
+// Whatever the tuner takes for the size of the call.
+std::unique_ptr<Schedule> nccl_tuned(NcclVersion version, const Collective& c,
+                                     const Communicator& comm) {
+  if (nothing_to_do(c)) return nccl_ring(version, c, comm);
+  Communicator any = comm;
+  any.protocol.reset();
+  any.environment.erase("NCCL_PROTO");  // it may leave the ring none
+  NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, c, any);
+  plan.settings = nccl_settings(comm.environment);
+  switch (nccl_choose(nccl_tuner_input(plan, comm)).algorithm) {
+    case NcclAlgorithm::tree:
+      return nccl_tree(version, c, comm);
+    case NcclAlgorithm::pat:
+      return nccl_pat(version, c, comm);
+    case NcclAlgorithm::nvls_tree:
+      return nccl_nvls_tree(version, c, comm);
+    case NcclAlgorithm::ring:
+      break;
+  }
+  return nccl_ring(version, c, comm);
+}
+
+template <NcclVersion kVersion>
+std::vector<Algorithm> rows(std::string_view library) {
+  // What each function's tuned row plays for a size; its closed form is that of the ring.
+  const auto tuned = [&](Func func, std::string_view bytes_sent, Cost (*cost)(const Collective&)) {
+    return Algorithm{
+        library, func, "tuned", "as the tuner's choice", bytes_sent, make<kVersion, nccl_tuned>,
+        cost};
+  };
+  const auto row = [&](Func func, std::string_view name, std::string_view steps,
+                       std::string_view bytes_sent, auto* made, Cost (*cost)(const Collective&)) {
+    return Algorithm{library, func, name, steps, bytes_sent, made, cost};
+  };
+  constexpr auto kRing = make<kVersion, nccl_ring>;
+  constexpr auto kPat = make<kVersion, nccl_pat>;
+  constexpr auto kP2p = make<kVersion, nccl_p2p>;
+  return {
+      tuned(Func::all_reduce, "2(n-1) S", ring_all_reduce),
+      row(Func::all_reduce, "ring", "2(n-1)", "2(n-1) S", kRing, ring_all_reduce),
+      row(Func::all_reduce, "tree", "2 ceil(log2 n)", "2(n-1) S", make<kVersion, nccl_tree>,
+          tree_all_reduce),
+      row(Func::all_reduce, "nvlstree", "2 (7 + ceil(log2(n/8)))", "2(n-1) S",
+          make<kVersion, nccl_nvls_tree>, nvls_tree_all_reduce),
+      tuned(Func::reduce_scatter, "n(n-1) S", ring_blocks),
+      row(Func::reduce_scatter, "ring", "n-1", "n(n-1) S", kRing, ring_blocks),
+      row(Func::reduce_scatter, "pat", "ceil(log2 n) at least", "n(n-1) S", kPat, pat),
+      tuned(Func::all_gather, "n(n-1) S", ring_blocks),
+      row(Func::all_gather, "ring", "n-1", "n(n-1) S", kRing, ring_blocks),
+      row(Func::all_gather, "pat", "ceil(log2 n) at least", "n(n-1) S", kPat, pat),
+      tuned(Func::broadcast, "(n-1) S", ring_chain),
+      row(Func::broadcast, "ring", "n-1", "(n-1) S", kRing, ring_chain),
+      tuned(Func::reduce, "(n-1) S", ring_chain),
+      row(Func::reduce, "ring", "n-1", "(n-1) S", kRing, ring_chain),
+      row(Func::all_to_all, "p2p", "1", "n(n-1) S", kP2p, p2p_all_to_all),
+      row(Func::send_recv, "p2p", "1", "S", kP2p, p2p_send_recv),
+      row(Func::all_to_all_v, "p2p", "1", "T - own", kP2p, p2p_all_to_all_v),
+      row(Func::gather, "p2p", "1", "(n-1) S", kP2p, p2p_root),
+      row(Func::scatter, "p2p", "1", "(n-1) S", kP2p, p2p_root),
+  };
+}
+
+std::vector<Algorithm> both_versions() {
+  std::vector<Algorithm> all = rows<NcclVersion::v2_28>("nccl-2.28");
+  const std::vector<Algorithm> newer = rows<NcclVersion::v2_30>("nccl-2.30");
+  all.insert(all.end(), newer.begin(), newer.end());
+  return all;
+}
+
+}  // namespace
+
+std::span<const Algorithm> nccl_rows() {
+  static const std::vector<Algorithm> kRows = both_versions();
+  return kRows;
+}
+
+}  // namespace ghostrank

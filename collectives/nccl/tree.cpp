@@ -1,0 +1,88 @@
+// NCCL's double binary tree all-reduce: half of the channels use one tree over the nodes, the other
+// half its mirror image, so that no node is inside both. In a node the ranks form a chain below the
+// one that holds the edge to the parent.
+//
+//        root            chunk by chunk: sums flow up, results flow down, both at once:
+//       /    .             up actor     receives from all below, sends the sum up
+//      a      b            down actor   receives from above, sends to all below
+//     / .    / .           the root     one actor: receives from all below, sends to all below
+//
+// Messages: one per chunk, edge and direction. Bytes of a rank: S up if it has a parent, S down for
+// every child; 2(n-1) S over all ranks.
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "collectives/nccl/nccl.h"
+
+namespace ghostrank {
+namespace {
+
+class NcclTreeSchedule final : public Schedule {
+ public:
+  NcclTreeSchedule(const Collective& c, NcclPlan plan)
+      : Schedule(c, plan.flow(), plan.task.protocol),
+        plan_(std::move(plan)),
+        lanes_(nccl_lanes(plan_)) {
+    set_played(plan_.name());
+  }
+
+  // The root's single actor is the first of its channel's two; the second one has no steps.
+  int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }
+  Actor actor(Rank r, int a) const override {
+    const NcclLane& lane = lane_of(a);
+    const auto chunks = static_cast<int>((lane.count + lane.chunk - 1) / lane.chunk);
+    const bool idle = a % 2 == 1 && links(lane, r).up == kNoRank;
+    return {lane.channel, idle ? 0 : chunks};
+  }
+  Step step(Rank r, int a, int k) const override;
+  int receiver(Rank dst, int channel, Rank src) const override {
+    const int lane = channel - plan_.split.first;
+    const bool from_above = links(lanes_[static_cast<std::size_t>(lane)], dst).up == src;
+    return 2 * lane + (from_above ? 1 : 0);
+  }
+  int nic(Rank from, Rank to, int channel, Way way) const override {
+    const Rank r = way == Way::send ? from : to;
+    const NcclNodes& nodes = plan_.nodes;
+    return nccl_tree_nic(*plan_.node, channel, nodes.local_of(r), nodes.ranks_of(nodes.node_of(r)));
+  }
+  int nics() const override { return plan_.node->nics; }
+
+ private:
+  const NcclLane& lane_of(int a) const { return lanes_[static_cast<std::size_t>(a / 2)]; }
+  NcclTreeLinks links(const NcclLane& lane, Rank r) const {
+    return nccl_tree_links(plan_.nodes, *plan_.node, lane.channel, r);
+  }
+
+  NcclPlan plan_;
+  std::vector<NcclLane> lanes_;
+};
+
+Step NcclTreeSchedule::step(Rank r, int a, int k) const {
+  const NcclLane& lane = lane_of(a);
+  const NcclTreeLinks tree = links(lane, r);
+  const std::uint64_t begin = static_cast<std::uint64_t>(k) * lane.chunk;
+  const Block block{lane.offset + begin, std::min(lane.chunk, lane.count - begin), Buffer::work};
+  Step step;
+  step.recv = step.send = block;
+  if (a % 2 == 0) {
+    step.recv_from = tree.down;
+    step.on_recv = Combine::reduce;
+    step.send_to = tree.up == kNoRank ? tree.down : Peers(tree.up);
+  } else {
+    step.recv_from = tree.up;
+    step.send_to = tree.down;
+  }
+  return step;
+}
+
+}  // namespace
+
+std::unique_ptr<Schedule> nccl_tree(NcclVersion version, const Collective& c,
+                                    const Communicator& comm) {
+  if (c.func != Func::all_reduce)
+    throw std::invalid_argument("NCCL uses its tree for all-reduce only");
+  return std::make_unique<NcclTreeSchedule>(c, nccl_plan(version, NcclAlgorithm::tree, c, comm));
+}
+
+}  // namespace ghostrank

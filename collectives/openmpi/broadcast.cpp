@@ -1,0 +1,202 @@
+// Open MPI's broadcasts that cut the buffer, derived from its source. Messages, sizes and order are
+// exact; the moment at which a send is posted is the schedule's. A place is the distance v from the
+// root around the group.
+//
+// Split binary tree: the first half goes down the left subtree of a binary tree (trees.h), the
+// second half down the right one; then places 1 and 2, 3 and 4, ... exchange halves. In an even
+// group the last place has no partner and is sent the second half by the root.
+//
+//   size 6    0 > 1: L    0 > 2: R    1 > 3 5: L    2 > 4: R    1 <> 2   3 <> 4   0 > 5: R
+//
+// Scatter and all-gather: blocks of ceil(count / n) elements go down a binomial tree, the largest
+// subtree first, as far as there are elements; then subtrees of 1, 2, 4, ... places exchange what
+// they have, empty or not. Where a place's partner would be beyond the group, places that had one
+// pass on what they got, at half the distance, a quarter, ... With a ring instead every place sends
+// its block around.
+//
+//   size 5    0 > 4: 4     0 > 2: 23    0 > 1: 1    2 > 3: 3
+//             0 <> 1, 2 <> 3    0 <> 2, 1 <> 3    0 <> 4    0 > 2: 4    0 > 1: 4, 2 > 3: 4
+#include <algorithm>
+#include <bit>
+
+#include "collectives/generic/trees.h"
+#include "collectives/openmpi/openmpi.h"
+
+namespace ghostrank {
+namespace {
+
+int place(const Shape& s, int p) { return s.wrap(p - s.root); }
+int position(const Shape& s, int v) { return s.wrap(s.root + v); }
+
+// ---- Split binary tree
+
+Block half(const Shape& s, bool first) {
+  const std::uint64_t longer = s.share.count - s.share.count / 2;
+  return first ? Block{s.share.offset, longer}
+               : Block{s.share.offset + longer, s.share.count - longer};
+}
+
+// The half that comes down the tree.
+Block own_half(const Shape& s, int v) { return half(s, v % 2 == 1); }
+
+int children(const Shape& s, int v) {
+  return (binary_child(s.size, v, 0) != kNoRank ? 1 : 0) +
+         (binary_child(s.size, v, 1) != kNoRank ? 1 : 0);
+}
+
+bool without_partner(const Shape& s, int v) { return s.size % 2 == 0 && v == s.size - 1; }
+
+int split_rounds(const Shape& s, int p) {
+  const int v = place(s, p);
+  if (s.size == 1) return 0;
+  return children(s, v) + (v > 0 ? 2 : s.size % 2 == 0 ? 1 : 0);
+}
+
+Transfer split_send(const Shape& s, int p, int k) {
+  const int v = place(s, p), told = v > 0 ? k - 1 : k;
+  if (told < 0) return {};
+  if (told < children(s, v)) {
+    const int child = binary_child(s.size, v, told);
+    return {position(s, child), own_half(s, child)};
+  }
+  if (v == 0) return {position(s, s.size - 1), half(s, false)};
+  if (without_partner(s, v)) return {};
+  return {position(s, v % 2 == 1 ? v + 1 : v - 1), own_half(s, v)};
+}
+
+Transfer split_recv(const Shape& s, int p, int k) {
+  const int v = place(s, p);
+  if (v == 0) return {};
+  if (k == 0) return {position(s, binary_parent(v)), own_half(s, v)};
+  if (k < 1 + children(s, v)) return {};
+  const int partner = without_partner(s, v) ? 0 : v % 2 == 1 ? v + 1 : v - 1;
+  return {position(s, partner), half(s, v % 2 == 0)};
+}
+
+// ---- Scatter
+
+// Blocks [first, end) by place, cut at the end of the buffer.
+Block blocks_between(const Shape& s, int first, int end) {
+  const auto n = static_cast<std::uint64_t>(s.size);
+  const std::uint64_t block = (s.share.count + n - 1) / n;
+  const auto edge = [&](int v) {
+    return std::min(s.share.count, static_cast<std::uint64_t>(v) * block);
+  };
+  return {s.share.offset + edge(first), edge(end) - edge(first)};
+}
+
+Block blocks_of_subtree(const Shape& s, int v) {
+  return blocks_between(s, v, std::min(v + (v & -v), s.size));
+}
+
+Transfer unless_empty(const Transfer& t) { return t.block.count == 0 ? Transfer{} : t; }
+
+int scatter_children(const Shape& s, int v) {
+  const int reach = v == 0 ? s.size - 1 : std::min((v & -v) - 1, s.size - 1 - v);
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(reach)));
+}
+
+int scatter_rounds(const Shape& s, int v) { return scatter_children(s, v) + (v > 0 ? 1 : 0); }
+
+Transfer scatter_send(const Shape& s, int v, int k) {
+  const int told = v > 0 ? k - 1 : k;
+  if (told < 0) return {};
+  const int child = v + (1 << (scatter_children(s, v) - 1 - told));
+  return unless_empty({position(s, child), blocks_of_subtree(s, child)});
+}
+
+Transfer scatter_recv(const Shape& s, int v, int k) {
+  if (v == 0 || k > 0) return {};
+  return unless_empty({position(s, v - (v & -v)), blocks_of_subtree(s, v)});
+}
+
+// ---- All-gather by recursive doubling
+
+// A round of it: level l is an exchange at distance 2^l and then, at 2^(l-1), ..., 2, 1, the
+// passing on.
+struct Turn {
+  int level = 0, passed = 0;  // 0: the exchange; else the passing on at 2^(level - passed)
+  explicit Turn(int k) {
+    while (k > level) k -= ++level;
+    passed = k;
+  }
+};
+
+int doubling_rounds(const Shape& s) {
+  const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(s.size - 1)));
+  return levels * (levels + 1) / 2;
+}
+
+struct Doubled {
+  int peer = kNoRank;                      // a place
+  int sent = kNoRank, received = kNoRank;  // the subtree, by its first place
+};
+
+Doubled doubled(const Shape& s, int v, const Turn& turn) {
+  const int width = 1 << turn.level, own = v & -width, sibling = own ^ width;
+  if (turn.passed == 0) {
+    const int peer = v ^ width;
+    return peer < s.size ? Doubled{peer, own, sibling} : Doubled{};
+  }
+  if (sibling >= s.size || sibling + width <= s.size) return {};
+  const int distance = width >> turn.passed, peer = v ^ distance;
+  const int informed = (v & -(2 * distance)) + s.size - sibling;  // places before it have the data
+  if (peer > v && v < informed && peer >= informed) return {peer, sibling, kNoRank};
+  if (peer < v && peer < informed && v >= informed) return {peer, kNoRank, sibling};
+  return {};
+}
+
+Block subtree(const Shape& s, int first, int level) {
+  return blocks_between(s, first, std::min(first + (1 << level), s.size));
+}
+
+int gather_rounds(const Shape& s, int p) {
+  return s.size == 1 ? 0 : scatter_rounds(s, place(s, p)) + doubling_rounds(s);
+}
+
+Transfer gather_send(const Shape& s, int p, int k) {
+  const int v = place(s, p), before = scatter_rounds(s, v);
+  if (k < before) return scatter_send(s, v, k);
+  const Turn turn(k - before);
+  const Doubled d = doubled(s, v, turn);
+  return d.sent == kNoRank ? Transfer{}
+                           : Transfer{position(s, d.peer), subtree(s, d.sent, turn.level)};
+}
+
+Transfer gather_recv(const Shape& s, int p, int k) {
+  const int v = place(s, p), before = scatter_rounds(s, v);
+  if (k < before) return scatter_recv(s, v, k);
+  const Turn turn(k - before);
+  const Doubled d = doubled(s, v, turn);
+  return d.received == kNoRank ? Transfer{}
+                               : Transfer{position(s, d.peer), subtree(s, d.received, turn.level)};
+}
+
+// ---- All-gather by a ring
+
+int ring_rounds(const Shape& s, int p) {
+  return s.size == 1 ? 0 : scatter_rounds(s, place(s, p)) + s.size - 1;
+}
+
+Transfer ring_send(const Shape& s, int p, int k) {
+  const int v = place(s, p), before = scatter_rounds(s, v);
+  if (k < before) return scatter_send(s, v, k);
+  const int block = s.wrap(v - (k - before));
+  return {s.wrap(p + 1), blocks_between(s, block, block + 1)};
+}
+
+Transfer ring_recv(const Shape& s, int p, int k) {
+  const int v = place(s, p), before = scatter_rounds(s, v);
+  if (k < before) return scatter_recv(s, v, k);
+  const int block = s.wrap(v - 1 - (k - before));
+  return {s.wrap(p - 1), blocks_between(s, block, block + 1)};
+}
+
+}  // namespace
+
+const Form kOpenMpiSplitBinary{.rounds = split_rounds, .send = split_send, .recv = split_recv};
+const Form kOpenMpiScatterAllGather{
+    .rounds = gather_rounds, .send = gather_send, .recv = gather_recv};
+const Form kOpenMpiScatterRing{.rounds = ring_rounds, .send = ring_send, .recv = ring_recv};
+
+}  // namespace ghostrank

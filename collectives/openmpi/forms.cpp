@@ -1,0 +1,103 @@
+// Open MPI's own variants of textbook algorithms, derived from its source. Messages, sizes and
+// order are exact; the moment at which a send is posted is the schedule's.
+//
+// Ring all-reduce: to rank+1; block r leaves first, the longer blocks are those of the first ranks.
+//
+//   size 4    reduce-scatter   all-gather      the number is the block that is sent
+//   rank 0    0>   3>   2>  |  1>   0>   3>
+//   rank 1    1>   0>   3>  |  2>   1>   0>
+//
+// Linear all-reduce: everyone sends to rank 0, which receives from the last rank first and then
+// sends the result to rank 1, 2, ...
+//
+// Neighbour exchange, an all-gather of even groups: own blocks between the ranks of a pair, then
+// pairs of blocks in turn with the pair to the one and to the other side; n/2 rounds.
+//
+//   size 6    rank 0: <-> 1 block 0    <-> 5 blocks 0 1 > 4 5    <-> 1 blocks 4 5 > 2 3
+//
+// Linear all-to-all: all at once, to p-1, p-2, ...
+#include "collectives/openmpi/openmpi.h"
+
+namespace ghostrank {
+namespace {
+
+// ---- Ring all-reduce
+
+int ring_rounds(const Shape& s, int) { return 2 * (s.size - 1); }
+
+Transfer ring_send(const Shape& s, int p, int k) { return {s.wrap(p + 1), s.piece(s.wrap(p - k))}; }
+
+Transfer ring_recv(const Shape& s, int p, int k) {
+  return {s.wrap(p - 1), s.piece(s.wrap(p - 1 - k)),
+          k < s.size - 1 ? Combine::reduce : Combine::copy};
+}
+
+// ---- Linear all-reduce
+
+int linear_rounds(const Shape& s, int p) {
+  if (s.size == 1) return 0;
+  return p == 0 ? 2 * (s.size - 1) : 2;
+}
+
+Transfer linear_send(const Shape& s, int p, int k) {
+  if (p > 0) return k == 0 ? Transfer{0, s.share} : Transfer{};
+  return k < s.size - 1 ? Transfer{} : Transfer{k - (s.size - 1) + 1, s.share};
+}
+
+Transfer linear_recv(const Shape& s, int p, int k) {
+  if (p > 0) return k == 1 ? Transfer{0, s.share} : Transfer{};
+  return k < s.size - 1 ? Transfer{s.size - 1 - k, s.share, Combine::reduce} : Transfer{};
+}
+
+// ---- Neighbour exchange
+
+int neighbor_rounds(const Shape& s, int) { return s.size / 2; }
+
+// Even ranks begin with the neighbour to the right, odd ones with the one to the left.
+int neighbor(const Shape& s, int p, int k) { return s.wrap((p + k) % 2 == 0 ? p + 1 : p - 1); }
+
+// Where the pair of blocks begins that arrives in round k: ever further to the side it comes from.
+int pair_received(const Shape& s, int p, int k) {
+  const int ahead = (k + 1) / 2 * 2;
+  return s.wrap(p - p % 2 + ((p + k) % 2 == 0 ? ahead : -ahead));
+}
+
+Block pair(const Shape& s, int first) { return {s.block(first).offset, s.blocks(first, 2).count}; }
+
+Transfer neighbor_send(const Shape& s, int p, int k) {
+  return {neighbor(s, p, k), k == 0 ? s.block(p) : pair(s, pair_received(s, p, k - 1))};
+}
+
+Transfer neighbor_recv(const Shape& s, int p, int k) {
+  const int from = neighbor(s, p, k);
+  return {from, k == 0 ? s.block(from) : pair(s, pair_received(s, p, k))};
+}
+
+// ---- Linear all-to-all
+
+int exchange_rounds(const Shape& s, int) { return s.size - 1; }
+
+Transfer exchange_send(const Shape& s, int p, int k) {
+  const int to = s.wrap(p - k - 1);
+  return {to, s.outgoing(p, to)};
+}
+
+Transfer exchange_recv(const Shape& s, int p, int k) {
+  const int from = s.wrap(p + k + 1);
+  return {from, s.incoming(from, p)};
+}
+
+}  // namespace
+
+const Form kOpenMpiRingAllReduce{
+    .unit = Form::Unit::piece, .rounds = ring_rounds, .send = ring_send, .recv = ring_recv};
+const Form kOpenMpiLinearAllReduce{
+    .rounds = linear_rounds, .send = linear_send, .recv = linear_recv};
+const Form kOpenMpiNeighborExchange{
+    .rounds = neighbor_rounds, .send = neighbor_send, .recv = neighbor_recv};
+const Form kOpenMpiLinearAllToAll{.pace = Form::Pace::eager,
+                                  .rounds = exchange_rounds,
+                                  .send = exchange_send,
+                                  .recv = exchange_recv};
+
+}  // namespace ghostrank

@@ -1,0 +1,206 @@
+#include "emulator/assemble/ensemble.h"
+
+#include <algorithm>
+#include <sys/random.h>
+
+#include "emulator/assemble/capacity.h"
+#include "emulator/assemble/flow_setup.h"
+#include "emulator/common/blob.h"
+#include "emulator/fabric/local.h"
+#include "emulator/fabric/open.h"
+#include "emulator/host/cores.h"
+#include "emulator/host/host_facts.h"
+#include "emulator/host/hosts.h"
+#include "profiles/algorithms/algorithms.h"
+#include "profiles/error.h"
+#include "profiles/input/content_hash.h"
+#include "profiles/load/load.h"
+
+namespace ghostrank {
+namespace {
+
+// Processes of one build understand each other, or one of them is not what it seems.
+void require_whole(const BlobReader& r, std::size_t host) {
+  if (r.complete()) return;
+  throw Error("host " + std::to_string(host) +
+                  " sent a malformed message before the start; check that every host runs the "
+                  "same ghostrank",
+              ErrorKind::environment);
+}
+
+class Assembly {
+ public:
+  Assembly(const LoadedJob& job, const Cluster& cluster, const Flows& flows, Control& control)
+      : spec_(job.spec),
+        job_(job),
+        cluster_(cluster),
+        flows_(flows),
+        control_(control),
+        host_(control.world().rank),
+        hosts_(control.world().size),
+        virtual_(spec_.fabric.kind == FabricKind::virtual_time) {}
+
+  Ensemble assemble(const std::vector<int>& cpus) {
+    agree();
+    open_fabrics();
+    const StayOn there(cpus.empty() ? cpus_of_this_thread() : cpus);
+    measure();
+    return std::move(out_);
+  }
+
+ private:
+  // All processes play the same job with the same build; process 0 draws the nonce.
+  void agree() {
+    if (host_ == 0 && getrandom(&out_.nonce, sizeof out_.nonce, 0) != sizeof out_.nonce) {
+      throw Error("getrandom failed; the kernel's random source is needed for the run's nonce",
+                  ErrorKind::environment);
+    }
+    const auto& own = spec_.collectives.own;  // files and plugins, by content
+    const std::uint64_t config = content_hash(job_.config_json);
+    const std::uint64_t algorithms = content_hash(own ? own->contents() : "");
+    BlobWriter hello;
+    hello.put(out_.nonce), hello.put(config), hello.put(algorithms), hello.put(host_name());
+    std::vector<std::string> all = gathered(hello.bytes());
+    std::uint64_t config0 = 0, algorithms0 = 0;
+    std::vector<std::uint64_t> configs;
+    for (std::size_t h = 0; h < all.size(); ++h) {
+      BlobReader r(all[h]);
+      std::uint64_t nonce = 0, theirs = 0, their_algorithms = 0;
+      HostReport host;
+      r.get(nonce), r.get(theirs), r.get(their_algorithms), r.get(host.hostname);
+      require_whole(r, h);
+      if (h == 0) {
+        out_.nonce = nonce;
+        config0 = theirs;
+        algorithms0 = their_algorithms;
+      }
+      configs.push_back(theirs);
+      if (their_algorithms != algorithms0 && theirs == config0)
+        refuse(h, host.hostname,
+               "its plugins or algorithm files differ; give all processes the same files");
+      host.index = static_cast<int>(h);
+      host.provider = host.transport = virtual_ ? "virtual" : "memory";
+      for (int s = 0; s < cluster_.shards(); ++s) {
+        host.ranks += static_cast<int>(cluster_.ranks_of(host.index, s).size());
+      }
+      out_.hosts.push_back(host);
+    }
+    for (std::size_t h = 0; h < configs.size(); ++h)
+      if (configs[h] != config0) refuse(h, out_.hosts[h].hostname, differing_keys(h));
+  }
+
+  [[noreturn]] static void refuse(std::size_t host, const std::string& name,
+                                  const std::string& why) {
+    throw Error("host " + std::to_string(host) + " (" + name +
+                ") plays another job than host 0: " + why);
+  }
+
+  // Every process calls it: all know that jobs differ, and then tell each other their keys.
+  std::string differing_keys(std::size_t host) {
+    constexpr std::size_t kLongest = 60, kShown = 3;
+    BlobWriter mine;
+    mine.put(static_cast<std::uint64_t>(job_.entries.size()));
+    for (const ConfigEntry& entry : job_.entries)
+      mine.put(entry.path), mine.put(content_hash(entry.value)),
+          mine.put(entry.value.substr(0, kLongest));
+    const std::vector<std::string> all = gathered(mine.bytes());
+    std::string differ;
+    std::size_t found = 0;
+    BlobReader first(all[0]), other(all[host]);
+    std::uint64_t count = 0, count_there = 0;
+    for (first.get(count), other.get(count_there); count > 0 && !first.bad() && !other.bad();
+         --count) {
+      std::string path, path_there, value, value_there;
+      std::uint64_t hash = 0, hash_there = 0;
+      first.get(path), first.get(hash), first.get(value);
+      other.get(path_there), other.get(hash_there), other.get(value_there);
+      if (hash == hash_there || found++ >= kShown) continue;
+      differ += (differ.empty() ? "" : ", ") + path + " is " + value_there + ", there " + value;
+    }
+    return (differ.empty() ? "its job file or flags differ"
+                           : differ + (found > kShown ? ", ..." : "")) +
+           "; start all processes with the same job file and flags";
+  }
+
+  std::vector<std::string> gathered(std::string_view blob) {
+    std::vector<std::string> all = control_.all_gather(blob);
+    if (all.empty())
+      throw Error("stopped before the start: " + control_.stop_reason(), ErrorKind::environment);
+    return all;
+  }
+
+  // What a job says of the network is looked at though nothing will cross it: a slip would show on
+  // the day when there are several hosts.
+  void try_fabric() {
+    const HostEntry* entry = host_entry(spec_, host_, hosts_);
+    const std::size_t rails = entry ? entry->nics.size() : 0;
+    if (spec_.fabric.provider == "auto" && spec_.fabric.bind.empty() && rails == 0) return;
+    FabricOptions o;
+    o.provider = spec_.fabric.provider;
+    o.endpoints.clear();
+    for (std::size_t nic = 0; nic < std::max<std::size_t>(1, rails); ++nic)
+      o.endpoints.push_back({data_address(spec_, host_, hosts_, control_.world().master_address,
+                                          static_cast<int>(nic)),
+                             ""});
+    open_fabric(spec_.fabric.kind, o);
+  }
+
+  void open_fabrics() {
+    if (flows_.flows().empty()) {
+      if (is_network(spec_.fabric.kind)) try_fabric();
+      for (int s = 0; s < cluster_.shards(); ++s) out_.fabrics.push_back(make_local_fabric());
+      return;
+    }
+    OpenedFlows opened = open_flows(spec_, flows_, control_, out_.nonce);
+    for (auto& fabric : opened.fabrics) out_.fabrics.push_back(std::move(fabric));
+    out_.packets = std::move(opened.packets);
+    out_.interfaces = std::move(opened.interfaces);
+    for (std::size_t h = 0; h < out_.hosts.size(); ++h) {
+      out_.hosts[h].provider = opened.providers[h];
+      out_.hosts[h].transport = opened.transports[h];
+    }
+  }
+
+  // What every process can carry, so that all of them draw the same conclusions.
+  void measure() {
+    if (virtual_) return;
+    const bool wired = !flows_.flows().empty();
+    const bool probe = wired && spec_.run.probe_ms > 0;
+    if (wired && !probe && spec_.dilation == 0) {
+      throw Error("scale.dilation: auto needs run.probe_ms > 0, or give a number");
+    }
+    if (probe) {
+      out_.wire_bytes_per_second = measure_wire(
+          control_, flows_, *out_.fabrics[0], out_.nonce, spec_.run.probe_ms,
+          awake_before_sleep(cluster_.hosts() * cluster_.shards()), spec_.run.stall_timeout_s);
+    }
+    BlobWriter mine;
+    mine.put(measure_engine());
+    const std::vector<std::string> all = gathered(mine.bytes());
+    for (std::size_t h = 0; h < all.size(); ++h) {
+      double theirs = 0;
+      BlobReader r(all[h]);
+      r.get(theirs);
+      require_whole(r, h);
+      out_.seconds_per_message = std::max(out_.seconds_per_message, theirs);
+    }
+  }
+
+  const JobSpec& spec_;
+  const LoadedJob& job_;
+  const Cluster& cluster_;
+  const Flows& flows_;
+  Control& control_;
+  const int host_, hosts_;
+  const bool virtual_;
+  Ensemble out_;
+};
+
+}  // namespace
+
+Ensemble assemble(const LoadedJob& job, const Cluster& cluster, const Flows& flows,
+                  Control& control, const std::vector<int>& cpus) {
+  return Assembly(job, cluster, flows, control).assemble(cpus);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,40 @@
+// What the processes of a job settle before it starts: that they play the same job, how they reach
+// each other and what they can carry.
+//
+// Threading: one owner thread per process, the one that owns `control`; every process calls
+// assemble() once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/control/control.h"
+#include "emulator/fabric/fabric.h"
+#include "emulator/host/counters.h"
+#include "emulator/packets/packets.h"
+#include "emulator/result/result.h"
+#include "emulator/traffic/cluster.h"
+#include "emulator/traffic/flows.h"
+#include "profiles/job/job.h"
+#include "profiles/load/load.h"
+
+namespace ghostrank {
+
+struct Ensemble {
+  std::uint64_t nonce = 0;
+  std::vector<HostReport> hosts;                  // without what is only known at the end
+  std::vector<std::unique_ptr<Fabric>> fabrics;   // of this process, by shard
+  std::vector<std::unique_ptr<Packets>> packets;  // likewise; empty: no scheme sends any
+  std::vector<CountedInterface> interfaces;       // that they use; none without a network
+  double wire_bytes_per_second = 0;  // that every process can send and receive; 0: not measured
+  double seconds_per_message = 0;    // of the slowest process's engine; 0: not measured
+};
+
+// Measures on `cpus`, those of the first engine thread; empty: on any. Throws Error when the
+// processes play different jobs, cannot reach each other, or were stopped meanwhile.
+Ensemble assemble(const LoadedJob& job, const Cluster& cluster, const Flows& flows,
+                  Control& control, const std::vector<int>& cpus);
+
+}  // namespace ghostrank

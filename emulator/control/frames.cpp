@@ -1,0 +1,218 @@
+#include "emulator/control/frames.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+namespace ghostrank {
+namespace {
+
+constexpr std::string_view kMagic = "ghostrank-control";
+constexpr std::size_t kChunk = 64 << 10;
+
+template <class T>
+void append(std::string& bytes, T value) {
+  char raw[sizeof value];
+  std::memcpy(raw, &value, sizeof value);
+  bytes.append(raw, sizeof value);
+}
+
+template <class T>
+T consume(std::string_view& rest, bool& ok) {
+  T value = 0;
+  if (rest.size() < sizeof value) {
+    ok = false;
+    return 0;
+  }
+  std::memcpy(&value, rest.data(), sizeof value);
+  rest.remove_prefix(sizeof value);
+  return value;
+}
+
+// Behind the length; see encode().
+FrameType type_of(std::string_view frame) {
+  return static_cast<FrameType>(frame[sizeof(std::uint32_t)]);
+}
+
+}  // namespace
+
+Writer& Writer::u32(std::uint32_t value) {
+  append(bytes_, value);
+  return *this;
+}
+Writer& Writer::i64(std::int64_t value) {
+  append(bytes_, value);
+  return *this;
+}
+Writer& Writer::text(std::string_view value) {
+  append(bytes_, static_cast<std::uint32_t>(value.size()));
+  bytes_ += value;
+  return *this;
+}
+
+std::uint32_t Reader::u32() { return consume<std::uint32_t>(rest_, ok_); }
+std::int64_t Reader::i64() { return consume<std::int64_t>(rest_, ok_); }
+std::string Reader::text() {
+  const std::size_t size = u32();
+  if (!ok_ || rest_.size() < size) {
+    ok_ = false;
+    return {};
+  }
+  std::string value(rest_.substr(0, size));
+  rest_.remove_prefix(size);
+  return value;
+}
+
+std::string encode(FrameType type, std::string_view payload) {
+  std::string bytes;
+  bytes.reserve(payload.size() + 5);
+  append(bytes, static_cast<std::uint32_t>(payload.size() + 1));
+  bytes += static_cast<char>(type);
+  bytes += payload;
+  return bytes;
+}
+
+std::string encode(const Hello& h) {
+  Writer w;
+  w.text(kMagic).u32(h.protocol).text(h.build).text(h.job_id).text(h.token);
+  w.text(h.hostname).text(h.boot_id).u32(h.rank).u32(h.size);
+  return encode(FrameType::hello, w.take());
+}
+
+// Another protocol may go on differently behind its number: that much is enough to refuse it.
+std::optional<Hello> decode_hello(const Frame& frame) {
+  Reader r(frame.payload);
+  if (frame.type != FrameType::hello || r.text() != kMagic) return std::nullopt;
+  Hello h;
+  h.protocol = r.u32();
+  if (r.ok() && h.protocol != kControlProtocol) return h;
+  h.build = r.text();
+  h.job_id = r.text();
+  h.token = r.text();
+  h.hostname = r.text();
+  h.boot_id = r.text();
+  h.rank = r.u32();
+  h.size = r.u32();
+  if (!r.complete()) return std::nullopt;
+  return h;
+}
+
+std::string encode(const Welcome& welcome) {
+  return encode(FrameType::welcome,
+                Writer().text(kMagic).text(welcome.hostname).text(welcome.boot_id).take());
+}
+
+std::optional<Welcome> decode_welcome(const Frame& frame) {
+  Reader r(frame.payload);
+  if (frame.type != FrameType::welcome || r.text() != kMagic) return std::nullopt;
+  Welcome w;
+  w.hostname = r.text();
+  w.boot_id = r.text();
+  if (!r.complete()) return std::nullopt;
+  return w;
+}
+
+void Socket::close() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+bool FrameBuffer::receive(int fd) {
+  std::array<char, kChunk> arrived;  // not cleared: a heartbeat has five bytes
+  const std::size_t most = std::min(arrived.size(), limit_ + sizeof(std::uint32_t));
+  const ssize_t count = recv(fd, arrived.data(), most, MSG_DONTWAIT);
+  if (count > 0) add(std::string_view(arrived.data(), static_cast<std::size_t>(count)));
+  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+void FrameBuffer::add(std::string_view arrived) {
+  if (taken_ > 0 && taken_ >= bytes_.size() / 2) {
+    bytes_.erase(0, taken_);
+    taken_ = 0;
+  }
+  bytes_ += arrived;
+}
+
+std::optional<Frame> FrameBuffer::next() {
+  const std::string_view rest = std::string_view(bytes_).substr(taken_);
+  std::uint32_t length = 0;
+  if (broken_ || rest.size() < sizeof length) return std::nullopt;
+  std::memcpy(&length, rest.data(), sizeof length);
+  broken_ = length == 0 || length > limit_;
+  if (broken_ || rest.size() < sizeof length + length) return std::nullopt;
+  Frame frame;
+  frame.type = static_cast<FrameType>(rest[sizeof length]);
+  frame.payload = rest.substr(sizeof length + 1, length - 1);
+  taken_ += sizeof length + length;
+  return frame;
+}
+
+bool SendQueue::counts(FrameType type) {
+  return type != FrameType::gathered && type != FrameType::stop && type != FrameType::goodbye;
+}
+
+bool SendQueue::push(Bytes frame) {
+  const FrameType type = type_of(*frame);
+  const std::size_t bytes = counts(type) ? frame->size() + kWaitingBytes : 0;
+  if (bytes > kMaxUnsentBytes - waiting_bytes_) return false;
+  waiting_bytes_ += bytes;
+  gathered_ += type == FrameType::gathered;
+  frames_.push_back(std::move(frame));
+  return true;
+}
+
+std::string_view SendQueue::front() const {
+  return std::string_view(*frames_.front()).substr(offset_);
+}
+
+void SendQueue::sent(std::size_t bytes) {
+  const std::string& first = *frames_.front();
+  offset_ += bytes;
+  if (offset_ < first.size()) return;
+  const FrameType type = type_of(first);
+  if (counts(type)) waiting_bytes_ -= first.size() + kWaitingBytes;
+  gathered_ -= type == FrameType::gathered;
+  frames_.pop_front();
+  offset_ = 0;
+}
+
+void SendQueue::clear() {  // which takes no memory: it is called for want of it
+  frames_.clear();
+  offset_ = gathered_ = waiting_bytes_ = 0;
+}
+
+void ClockEstimate::add(std::int64_t sent, std::int64_t answered, std::int64_t received) {
+  const std::int64_t trip = received - sent;
+  if (rounds_++ > 0 && trip >= best_) return;
+  best_ = trip;
+  offset_ = sent + trip / 2 - answered;
+}
+
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  // Time depends on the length of what is offered, not on where it differs.
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const char other = b.empty() ? '\0' : b[i % b.size()];
+    difference |= static_cast<unsigned char>(a[i] ^ other);
+  }
+  return difference == 0;
+}
+
+std::string this_hostname() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string this_boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  file >> id;
+  return id;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,216 @@
+// The thread that moves the frames of a Control. See control/star.h.
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "emulator/control/star.h"
+
+namespace ghostrank::control {
+namespace {
+
+constexpr std::chrono::milliseconds kHeartbeat{1'000};
+
+}  // namespace
+
+void Star::run() {
+  Lock lock(mutex_);
+  for (bool well = false; !well;) {
+    try {
+      serve(lock);
+      well = true;
+    } catch (const std::bad_alloc&) {
+      if (!lock.owns_lock()) lock.lock();
+      end_for_want_of_memory();
+    }
+  }
+}
+
+// What waits goes, so that there is room to tell the others why; when that fails, too, the others
+// see connections that close.
+void Star::end_for_want_of_memory() noexcept {
+  for (Connection& c : connections_) {
+    c.out.clear();
+    if (starved_) c.socket.close();
+  }
+  starved_ = true;
+  Stop none = Stop::none;
+  if (stop_.compare_exchange_strong(none, Stop::machine, std::memory_order_acq_rel)) {
+    try {
+      reason_ = here() + ": " + kOutOfMemory;
+    } catch (const std::bad_alloc&) {  // stop_reason() says where
+    }
+  }
+  changed_.notify_all();
+}
+
+void Star::serve(Lock& lock) {
+  for (Connection& c : connections_) take_frames(c);  // what came right behind the greeting
+  while (!quit_) {
+    announce_stop(lock);
+    heartbeat();
+    fds_.assign(1, {alarm_.get(), POLLIN, 0});
+    polled_.clear();
+    for (Connection& c : connections_) {
+      write_to(c);
+      if (!c.alive()) continue;
+      const int events = c.out.empty() ? POLLIN : POLLIN | POLLOUT;
+      fds_.push_back({c.socket.get(), static_cast<short>(events), 0});
+      polled_.push_back(&c);
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_heartbeat_ - Clock::now());
+    const int timeout = polled_.empty() ? -1 : std::max(0, static_cast<int>(left.count()));
+    lock.unlock();
+    poll(fds_.data(), fds_.size(), timeout);
+    lock.lock();
+    eventfd_t count = 0;
+    if (fds_[0].revents != 0) eventfd_read(alarm_.get(), &count);
+    const auto now = Clock::now();
+    for (std::size_t i = 0; i < polled_.size(); ++i) {
+      Connection& c = *polled_[i];
+      if ((fds_[i + 1].revents & ~POLLOUT) != 0)
+        read_from(c);
+      else if (now - c.heard > world_.silence)
+        lose(c, "nothing heard for " + std::to_string(world_.silence.count() / 1000) + " s");
+    }
+  }
+  announce_stop(lock);
+  for (Connection& c : connections_) write_to(c);
+}
+
+void Star::announce_stop(Lock& lock) {
+  const Stop why = stop();
+  if (why == Stop::none) return;
+  if (!announced_) {
+    announced_ = true;
+    if (reason_.empty())
+      reason_ = (why == Stop::interrupted ? "interrupted on " : "stopped on ") + here();
+    broadcast(encode(FrameType::stop,
+                     Writer().u32(static_cast<std::uint32_t>(why)).text(reason_).take()));
+    changed_.notify_all();
+  }
+  if (!std::exchange(wake_due_, false)) return;
+  lock.unlock();
+  {
+    const std::lock_guard call(wake_mutex_);
+    if (wake_) wake_();
+  }
+  lock.lock();
+}
+
+void Star::heartbeat() {
+  const auto now = Clock::now();
+  if (now < next_heartbeat_) return;
+  next_heartbeat_ = now + kHeartbeat;
+  for (Connection& c : connections_)
+    if (c.out.empty()) send(c, encode(FrameType::heartbeat));
+}
+
+// An error shows when reading: what the peer said before it closed is still to be read.
+void Star::write_to(Connection& to) {
+  while (to.alive() && !to.out.empty()) {
+    const std::string_view rest = to.out.front();
+    const ssize_t sent =
+        ::send(to.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (sent < 0) return to.out.clear();
+    to.out.sent(static_cast<std::size_t>(sent));
+  }
+}
+
+void Star::read_from(Connection& from) {
+  const bool open = from.in.receive(from.socket.get());
+  from.heard = Clock::now();
+  take_frames(from);
+  if (!open) lose(from, "its connection closed");
+}
+
+void Star::take_frames(Connection& from) {
+  while (std::optional<Frame> frame = from.in.next()) {
+    if (!from.alive()) return;
+    if (!handle(from, std::move(*frame))) return lose(from, "it sent an unknown frame");
+  }
+  if (from.in.broken()) lose(from, "it sent an oversized frame");
+}
+
+void Star::lose(Connection& lost, const std::string& how) {
+  if (!lost.alive()) return;
+  lost.socket.close();
+  lost.out.clear();
+  if (!lost.said_goodbye && !closing_)
+    stop_with(Stop::peer_lost, name_of(lost) + " was lost: " + how);
+  changed_.notify_all();
+}
+
+// False: not a frame that this peer may send.
+bool Star::handle(Connection& from, Frame frame) {
+  const bool first = world_.rank == 0;
+  Reader r(frame.payload);
+  switch (frame.type) {
+    case FrameType::heartbeat:
+      return true;
+    case FrameType::ping: {
+      const std::int64_t sent = r.i64();
+      send(from, encode(FrameType::pong, Writer().i64(sent).i64(monotonic_ns()).take()));
+      return r.complete();
+    }
+    case FrameType::pong:
+      return handle_pong(from, r);
+    case FrameType::gather: {
+      std::optional<std::string>& mine = gathering_[static_cast<std::size_t>(from.rank)];
+      if (!first || mine) return false;
+      mine = std::move(frame.payload);
+      complete_gather();
+      check_departures();
+      return true;
+    }
+    case FrameType::gathered: {
+      const std::size_t rank = r.u32();
+      std::string blob = r.text();
+      if (first || !r.complete() || rank >= gathering_.size()) return false;
+      gathering_[rank] = std::move(blob);
+      complete_gather();
+      return true;
+    }
+    case FrameType::publish:
+      if (first) keep_published(from.rank, std::move(frame.payload));
+      return first;
+    case FrameType::stop: {
+      const std::uint32_t why = r.u32();
+      const std::string reason = r.text();
+      if (!r.complete() || why == 0 || why > static_cast<std::uint32_t>(Stop::machine))
+        return false;
+      stop_with(static_cast<Stop>(why), reason);
+      return true;
+    }
+    case FrameType::told:
+      told_.store(r.u32(), std::memory_order_release);
+      return !first && r.complete();
+    case FrameType::goodbye:
+      from.said_goodbye = true;
+      send(from, encode(FrameType::goodbye_ack));
+      check_departures();
+      return true;
+    case FrameType::goodbye_ack:
+      from.acknowledged = true;
+      changed_.notify_all();
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Star::handle_pong(Connection& from, Reader& r) {
+  const std::int64_t sent = r.i64(), answered = r.i64();
+  if (!r.complete()) return false;
+  estimate_.add(sent, answered, monotonic_ns());
+  if (estimate_.rounds() < kPings)
+    send(from, encode(FrameType::ping, Writer().i64(monotonic_ns()).take()));
+  else
+    changed_.notify_all();
+  return true;
+}
+
+}  // namespace ghostrank::control

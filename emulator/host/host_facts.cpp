@@ -1,0 +1,66 @@
+#include "emulator/host/host_facts.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <netdb.h>
+#include <sched.h>
+#include <sstream>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace ghostrank {
+namespace {
+
+std::uint64_t kib_field(const char* file, const std::string& key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(key, 0) != 0) continue;
+    std::istringstream rest(line.substr(key.size()));
+    std::uint64_t kib = 0;
+    rest >> kib;
+    return kib * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::uint64_t resident_bytes() { return kib_field("/proc/self/status", "VmRSS:"); }
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+std::string local_address_towards(const std::string& remote) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(remote.c_str(), "9", &hints, &found) != 0 || !found) return "";
+  std::string address;
+  const int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_storage local{};
+  socklen_t length = sizeof local;
+  // Connecting a datagram socket sends nothing; it only asks the routing table.
+  if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
+      getsockname(fd, reinterpret_cast<sockaddr*>(&local), &length) == 0) {
+    std::array<char, NI_MAXHOST> text{};
+    if (getnameinfo(reinterpret_cast<sockaddr*>(&local), length, text.data(), text.size(), nullptr,
+                    0, NI_NUMERICHOST) == 0) {
+      address = text.data();
+    }
+  }
+  if (fd >= 0) close(fd);
+  freeaddrinfo(found);
+  return address;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,20 @@
+// Facts about the machine this process runs on. Linux only; what cannot be read is empty, never
+// invented.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "profiles/planners/shared/machine_memory.h"  // available_memory_bytes()
+
+namespace ghostrank {
+
+std::string host_name();
+std::uint64_t resident_bytes();
+int usable_cores();  // of the inherited affinity mask
+
+// The local address from which `remote` (a name or an address) is reached; empty if it cannot be
+// told.
+std::string local_address_towards(const std::string& remote);
+
+}  // namespace ghostrank

@@ -1,0 +1,72 @@
+#include "emulator/host/network_namespace.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+#include <vector>
+
+#include "emulator/common/assert.h"
+#include "emulator/host/host_facts.h"
+#include "emulator/host/interfaces.h"
+#include "profiles/error.h"
+
+namespace ghostrank {
+InNamespace::InNamespace(const std::string& name) {
+  if (name.empty()) return;
+  const std::string path = name.find('/') == std::string::npos ? "/run/netns/" + name : name;
+  const auto fail = [&](const std::string& what) {
+    const std::string why = std::strerror(errno);
+    if (home_ >= 0) close(home_);
+    throw Error("network namespace '" + name + "' " + what + ": " + why +
+                    "; make it (ip netns add " + name +
+                    "), give it an interface, and run as root or with CAP_SYS_ADMIN",
+                ErrorKind::environment);
+  };
+  const int target = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (target < 0) fail("cannot be opened (" + path + ")");
+  home_ = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+  const bool entered = home_ >= 0 && setns(target, CLONE_NEWNET) == 0;
+  const int error = errno;
+  close(target);
+  errno = error;
+  if (!entered) fail("cannot be entered");
+}
+
+InNamespace::~InNamespace() {
+  if (home_ < 0) return;
+  // A thread that cannot get home would open its next sockets in the wrong place.
+  GHOSTRANK_ASSERT(setns(home_, CLONE_NEWNET) == 0);
+  close(home_);
+}
+
+std::string namespace_of_node(const std::string& pattern, int node) {
+  constexpr std::string_view kPlace = "{node}";
+  std::string name = pattern;
+  const std::size_t at = name.find(kPlace);
+  if (at != std::string::npos) name.replace(at, kPlace.size(), std::to_string(node));
+  return name;
+}
+
+std::string only_address_here() {
+  std::vector<Interface> usable = list_interfaces();
+  std::erase_if(usable, [](const Interface& i) {
+    return !i.up || i.addresses.empty() || i.addresses.front().starts_with("127.");
+  });
+  if (usable.size() == 1) return usable[0].addresses.front();
+  throw Error((usable.empty() ? std::string("no interface has an address; give one to an interface")
+                              : "several addresses could be bound: " + interfaces_text(usable)) +
+                  "; choose one with fabric.bind",
+              ErrorKind::environment);
+}
+
+// The source that the kernel chooses for a local destination is that destination.
+bool is_short_cut(const std::string& address) {
+  const std::string source = local_address_towards(address);
+  if (source.empty())
+    throw Error("no route leads to " + address + "; add one (ip route)", ErrorKind::environment);
+  return source == address;
+}
+
+}  // namespace ghostrank

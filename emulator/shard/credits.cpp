@@ -1,0 +1,199 @@
+// What lets messages leave: credits, which return when a message has been taken, and permissions of
+// libraries that post receives (Posting of schedule.h). See shard.h.
+//
+//   a step of an actor     permits the receives that it posts; sends what has been permitted, and
+//                          goes on: the rest waits in Credits::waiting
+//   a permission arrives   the oldest send to its peer that waits leaves; an actor that could not
+//                          go on without goes on. Before its collective has begun here, it is kept
+//                          as an early message
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "emulator/shard/inline.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint32_t kOnly = 0;  // the actor of a rank that needs permissions
+
+CreditLine* line_of(std::vector<CreditLine>& lines, Rank peer) {  // null: there is none
+  for (CreditLine& line : lines) {
+    if (line.peer == peer) return &line;
+  }
+  return nullptr;
+}
+
+Connections::Key key_of(const RankState& r, const Flight& f, Rank peer) {
+  return {r.local, f.group & ~kPointToPoint, peer};
+}
+
+}  // namespace
+
+void Shard::control_arrived(RankState& r, Flight* f, const Event& e) {
+  if (e.message == MessageKind::credit) {
+    if (f) credit_arrived(r, *f, e);  // else: the sender has ended, nobody waits for it
+    return;
+  }
+  const auto& members = workload_.groups[e.group & ~kPointToPoint].members;
+  const Rank source = members[static_cast<std::size_t>(e.source)];
+  if (e.kind == Event::Kind::arrival && cluster_.place(source).node != cluster_.place(r.id).node) {
+    // Not before the data that came in ahead of it.
+    const Picoseconds in = nics_[nic_of(r, e)].ingress_free;
+    if (in > e.t.at) return deliver(e, in);
+  }
+  if (!f) return early_.push(r.early, e);
+  permission_arrived(r, *f, e);
+}
+
+// The same message again, at `at`.
+void Shard::deliver(const Event& e, Picoseconds at) {
+  Event later = e;
+  later.kind = Event::Kind::delivery;
+  later.t.at = at;
+  schedule(later);
+}
+
+// ---- Credits ----
+
+// Takes one credit of every peer of the step, or none. With permissions: sends and posts what the
+// step has to; nothing is left to send.
+bool Shard::take_credit(RankState& r, Flight& f, ActorState& a) {
+  if (f.schedule->flow().posting.needed()) return exchange(r, f, a);
+  std::vector<CreditLine>& lines = a.credits->lines;
+  for (const Rank peer : a.step->send_to) {
+    const CreditLine* line = line_of(lines, peer);
+    if (!line) line = &lines.emplace_back(CreditLine{peer, f.schedule->flow().credits});
+    if (line->left == 0) return false;
+  }
+  for (const Rank peer : a.step->send_to) --line_of(lines, peer)->left;
+  return true;
+}
+
+// When its actor has got to it, not when it came. It takes the way of its data back, which only a
+// real fabric sees.
+void Shard::return_credit(RankState& r, Flight& f, ActorState& a, const Event& consumed) {
+  Route& back = a.credits->back;
+  if (back.peer != consumed.source) find_route(r, f, consumed.channel, consumed.source, true, back);
+  leave(r, f, back, {MessageKind::credit, 0, consumed.actor, consumed.channel, 0, a.ready});
+}
+
+void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {
+  if (e.actor >= static_cast<std::uint32_t>(f.schedule->actors(f.position))) return;
+  ActorState& a = f.actors[e.actor];
+  if (!a.credits) return;
+  for (CreditLine& line : a.credits->lines) {
+    if (line.peer != e.source) continue;
+    if (line.left++ > 0 || a.k >= a.steps || a.waits || a.awaiting || a.held) return;
+    a.ready = later(a.ready, e.t);
+    return run_actor(r, f, a);
+  }
+}
+
+// ---- Permissions ----
+
+// What a step has received everything for: posts receives and sends, in the library's order. False:
+// an earlier send must leave first, or a full fabric holds the actor; then it is called again.
+bool Shard::exchange(RankState& r, Flight& f, ActorState& a) {
+  Credits& c = *a.credits;
+  const Posting& posting = f.schedule->flow().posting;
+  if (!c.sent && posting.sends > 0 && !a.step->send_to.empty() &&
+      c.waiting.size() >= static_cast<std::size_t>(posting.sends))
+    return false;
+  if (posting.receives_first && !post_receives(r, f, a)) return false;
+  if (c.sent) return posting.receives_first || post_receives(r, f, a);
+  c.sent = true;
+  for (const Rank peer : a.step->send_to) {
+    CreditLine* const line = line_of(c.lines, peer);
+    if (!line || line->left == 0) {
+      c.waiting.push_back({peer, false, a.step->send, a.ready});
+      continue;
+    }
+    --line->left;
+    send_on_connection(r, f, a, peer, a.step->send);
+  }
+  return posting.receives_first || post_receives(r, f, a);
+}
+
+// Tells the senders of what the next steps receive. False: a full fabric holds the actor.
+bool Shard::post_receives(RankState& r, Flight& f, ActorState& a) {
+  int& posted = a.credits->posted;
+  const int end = std::min(a.steps, a.k + f.schedule->flow().posting.receives + 1);
+  for (; posted < end; ++posted) {
+    if (a.unposted > 0) return hold(a);
+    const Step step = f.schedule->step(f.position, static_cast<int>(f.index_of(a)), posted);
+    for (const Rank source : step.recv_from) permit(r, f, a, source);
+  }
+  return true;
+}
+
+void Shard::permit(RankState& r, Flight& f, ActorState& a, Rank source) {
+  Route& back = a.credits->back;
+  if (back.peer != source) find_route(r, f, a.channel, source, true, back);
+  Moment ready = a.ready;
+  ready.at = connections_.behind(key_of(r, f, source), ready.at);
+  leave(r, f, back, {MessageKind::permission, 0, f.index_of(a), a.channel, 0, ready});
+}
+
+void Shard::permission_arrived(RankState& r, Flight& f, const Event& e) {
+  if (!keep_permission(f, e)) return;
+  ActorState& a = f.actors[kOnly];
+  if (!send_permitted(r, f, a) || a.awaiting || a.held) return;
+  a.ready = later(a.ready, e.t);
+  run_actor(r, f, a);
+}
+
+// For the oldest send that waits for it, or for one to come. False: it is a stray, and the run
+// ends.
+bool Shard::keep_permission(Flight& f, const Event& e) {
+  if (!f.schedule->flow().posting.needed()) {
+    fail("a permission from rank " + std::to_string(e.source) + " of group " +
+         std::to_string(e.group & ~kPointToPoint) +
+         " came for a call that needs none; do all processes run the same job?");
+    return false;
+  }
+  Credits& c = *f.actors[kOnly].credits;
+  for (WaitingSend& send : c.waiting) {
+    if (send.peer != e.source || send.permitted) continue;
+    send.permitted = true;
+    send.ready = later(send.ready, e.t);
+    return true;
+  }
+  if (CreditLine* const line = line_of(c.lines, e.source))
+    ++line->left;
+  else
+    c.lines.push_back({e.source, 1});
+  return true;
+}
+
+// What waits no longer leaves. False: a full fabric holds it, and the actor with it.
+bool Shard::send_permitted(RankState& r, Flight& f, ActorState& a) {
+  std::vector<WaitingSend>& waiting = a.credits->waiting;
+  for (auto next = waiting.begin(); next != waiting.end();) {
+    if (!next->permitted) {
+      ++next;
+      continue;
+    }
+    if (a.unposted > 0) return hold(a);
+    const WaitingSend send = *next;
+    next = waiting.erase(next);
+    // The rank itself went on long ago: its own time is another.
+    const Moment own = std::exchange(a.ready, send.ready);
+    send_on_connection(r, f, a, send.peer, send.slice);
+    a.ready = own;
+  }
+  return true;
+}
+
+// Permissions to the peer that are told later stay behind it.
+void Shard::send_on_connection(RankState& r, Flight& f, ActorState& a, Rank peer,
+                               const Block& slice) {
+  send_slice(r, f, a, peer, slice);
+  const Route& route = a.route;
+  const bool node = route.hop == Route::Hop::node;
+  if (!(node ? intra_ : nic_).limited()) return;
+  const Port& port = node ? r.nvlink : nics_[static_cast<std::size_t>(route.nics.source)];
+  connections_.take(key_of(r, f, peer), port.egress_free, now_);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,102 @@
+// Events in a 4-ary heap of small keys. What is compared is what nobody could foretell, so nothing
+// branches on it: a wrong guess costs more than a level of the heap.
+//
+// Bounds: memory grows to the most that were in at one time and is kept. Threading: one owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "emulator/common/pool.h"
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+// By time, then by what the queue decides between equals with.
+struct EventKey {
+  Picoseconds at;
+  std::uint64_t tie;
+
+  bool before(const EventKey& other) const { return wide() < other.wide(); }
+
+ private:
+  __extension__ using Wide = __int128;
+  Wide wide() const { return static_cast<Wide>(at) << 64 | tie; }
+};
+inline constexpr EventKey kFirstOfAll{std::numeric_limits<Picoseconds>::min(), 0};
+inline constexpr EventKey kLastOfAll{std::numeric_limits<Picoseconds>::max(), ~std::uint64_t{0}};
+
+template <typename Event>
+class EventHeap {
+ public:
+  // Of the first event; kLastOfAll: there is none.
+  EventKey first() const { return slots_.empty() ? kLastOfAll : slots_.front().key; }
+
+  // The place of an event; what it holds is old.
+  Event& push(const EventKey& key) {
+    const std::uint32_t event = events_.put_as_it_is();
+    slots_.push_back({key, event});
+    rise(slots_.size() - 1);
+    return events_[event];
+  }
+
+  // The first event, where it lies: as it is until the next pop.
+  Event& pop() {
+    if (popped_ != kNil) events_.drop(popped_);
+    popped_ = slots_.front().event;
+    const Slot last = slots_.back();
+    slots_.pop_back();
+    if (!slots_.empty()) sink(last);
+    return events_[popped_];
+  }
+
+ private:
+  struct Slot {
+    EventKey key;
+    std::uint32_t event;  // in events_
+  };
+
+  void rise(std::size_t i) {
+    const Slot slot = slots_[i];
+    while (i > 0) {
+      const std::size_t parent = (i - 1) / 4;
+      if (!slot.key.before(slots_[parent].key)) break;
+      slots_[i] = slots_[parent];
+      i = parent;
+    }
+    slots_[i] = slot;
+  }
+
+  // Puts the slot in the place of the first one, then in order.
+  void sink(const Slot& slot) {
+    Slot* const slots = slots_.data();
+    Slot* at = slots;
+    const std::size_t n = slots_.size();
+    for (std::size_t child = 1; child < n;) {
+      Slot* const c = slots + child;
+      Slot* least = c;
+      if (child + 3 < n) {
+        Slot* const left = c + (c[1].key.before(c[0].key) ? 1 : 0);
+        Slot* const right = c + (c[3].key.before(c[2].key) ? 3 : 2);
+        least = right->key.before(left->key) ? right : left;
+      } else {
+        for (std::size_t i = 1; child + i < n; ++i) {
+          if (c[i].key.before(least->key)) least = c + i;
+        }
+      }
+      if (!least->key.before(slot.key)) break;
+      *at = *least;
+      at = least;
+      child = 4 * static_cast<std::size_t>(least - slots) + 1;
+    }
+    *at = slot;
+  }
+
+  std::vector<Slot> slots_;
+  Pool<Event> events_;
+  std::uint32_t popped_ = kNil;  // lies there still
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,330 @@
+// Collectives in flight and their actors, which walk their schedules: a step receives slice s from
+// all its peers, then sends slice s to all its peers. See shard.h; messages are in
+// shard/messages.cpp.
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "emulator/common/assert.h"
+#include "emulator/shard/carried.h"
+#include "emulator/shard/inline.h"
+#include "emulator/verify/call_content.h"
+#include "emulator/verify/verify_values.h"
+
+namespace ghostrank {
+namespace {
+
+const Step kNoStep{};
+
+std::uint64_t salt_of(const Flight& f) {
+  return static_cast<std::uint64_t>(f.group) << 32 | f.sequence;
+}
+
+}  // namespace
+
+// ---- Life of a flight ----
+
+// Starts a collective, send or recv of rank r.
+Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
+  const Seat& seat = cluster_.seat(r.id, op.group);
+  GHOSTRANK_ASSERT(seat.group >= 0);
+  const auto group = static_cast<std::uint32_t>(seat.group);
+  const auto size = static_cast<int>(workload_.groups[group].members.size());
+  Flight& f = flights_.take();
+  f.op = &op;
+  f.rank = r.local;
+  f.stream = stream;
+  f.group = group;
+  f.position = seat.position;
+  f.peer = kNoRank;
+  f.inside_node = f.by_agents = false;
+  const Step* row = nullptr;  // of the steps that are kept
+  StreamState& s = r.streams[stream];
+  f.start = f.end = s.now;
+  f.lane = 0;
+  if (s.at_once > 1) {
+    f.lane = static_cast<std::uint8_t>(std::countr_one(s.lanes));
+    s.lanes = static_cast<std::uint8_t>(s.lanes | 1u << f.lane);
+  }
+  if (op.kind == Op::Kind::collective) {
+    const Schedules::Play& play = schedules_.get(group, op);
+    f.row = play.row;
+    f.sequence = sequences_[r.local * workload_.group_names.size() + op.group]++;
+    f.schedule = play.schedule.get();
+    if (play.scheme) {
+      begin_agents(r, f, play);
+      return Started::busy;
+    }
+    if (model_nodes_ && !segment_.verify && size > 1 && cluster_.inside_node(group)) {
+      meet_in_node(r, f);
+      return Started::busy;
+    }
+    row = schedules_.steps(play, f.position);
+  } else {
+    const bool receives = op.kind == Op::Kind::recv;
+    f.row = schedules_.transfer_row(op.group);
+    f.peer = ((f.position + op.peer) % size + size) % size;
+    f.group |= kPointToPoint;
+    f.sequence = next_of_pair(r, group, f.peer, receives);
+    f.transfer =
+        std::make_unique<Transfer>(size, op.count, bytes_of(op.dtype),
+                                   receives ? f.peer : f.position, receives ? f.position : f.peer);
+    f.schedule = f.transfer.get();
+  }
+  if (segment_.verify)
+    f.data = std::make_unique<RankData>(
+        *f.schedule, op.dtype, f.position, salt_of(f), spare_,
+        content_of(spec_, workload_, op, group, iteration_of(r, s), f.schedule->collective()));
+  r.flights.append(&f);
+  return start_actors(r, f, row);
+}
+
+// All of them at their first steps, before the first one goes. Those that wait for others are woken
+// by them. `row`: the steps of the flight that are kept.
+Shard::Started Shard::start_actors(RankState& r, Flight& f, const Step* row) {
+  const int actors = f.schedule->actors(f.position);
+  f.actors_left = actors;
+  f.lone = actors == 1 && !f.schedule->flow().posting.needed();
+  f.waiting = 0;
+  if (f.actors.size() < static_cast<std::size_t>(actors))
+    f.actors.resize(static_cast<std::size_t>(actors));
+  f.kept = row != nullptr;
+  for (int i = 0; i < actors; ++i) begin_actor(f, i, row);
+  adopt_early(r, f);
+  if (actors == 0) {
+    finish_flight(r, f);
+    return Started::ended;
+  }
+  StreamState& s = r.streams[f.stream];
+  if (s.at_once == 1) s.phase = StreamState::Phase::busy;
+  ready_.push_rank_again(r.local, f.stream);
+  for (std::uint32_t i = static_cast<std::uint32_t>(actors); i-- > 0;) {
+    if (!f.actors[i].waits) ready_.push(Ready::What::actor, f, i);
+  }
+  return Started::in_queue;
+}
+
+// The call is its agent's, which says when it is done.
+void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
+  f.by_agents = true;
+  f.actors_left = 0;
+  const Collective& c = f.schedule->collective();
+  const CallContent content =
+      content_of(spec_, workload_, *f.op, f.group, iteration_of(r, r.streams[f.stream]), c);
+  const auto scheme = static_cast<std::uint32_t>(cluster_.scheme(f.group, *play.scheme));
+  if (segment_.verify) {
+    const Ends& ends = *cluster_.schemes()[scheme].ends;
+    const double bound = ends.error_bound({0, c, f.op->dtype}, kLargestValue);
+    f.data = std::make_unique<RankData>(*f.schedule, f.op->dtype, f.position, salt_of(f), spare_,
+                                        content, bound);
+  }
+  r.flights.append(&f);
+  agents_.on_call({r.local, scheme}, c, f.op->dtype, content.tensor, f, f.data.get(), f.start);
+}
+
+// The actor at its first step. `row`: the steps of the flight that are kept, from this actor's on.
+void Shard::begin_actor(Flight& f, int index, const Step*& row) {
+  ActorState& a = f.actors[static_cast<std::size_t>(index)];
+  const Actor actor = f.schedule->actor(f.position, index);
+  const FlowControl flow = f.schedule->flow();
+  a.k = 0;
+  a.steps = actor.steps;
+  a.channel = static_cast<std::uint16_t>(actor.channel);
+  a.unposted = 0;
+  a.held = a.waits = false;
+  a.ready = f.start;
+  a.early = {};
+  a.route = {};
+  a.awaiting = 0;
+  a.heard = 0;
+  if (flow.credits == 0 && !flow.posting.needed()) {
+    a.credits.reset();
+  } else if (!a.credits) {
+    a.credits = std::make_unique<Credits>();
+  } else {
+    a.credits->lines.clear();
+    a.credits->back = {};
+    a.credits->posted = 0;
+  }
+  a.step = &kNoStep;
+  if (a.steps == 0) return;
+  if (row) {
+    a.step = row;
+    row += a.steps;
+  } else {
+    if (!a.own) a.own = std::make_unique<Step>();
+    a.step = a.own.get();
+  }
+  load_step(f, a);
+}
+
+// A group wholly inside a node plays no messages: when its last member is there, the call takes its
+// modelled time and ends for all of them together.
+void Shard::meet_in_node(RankState& r, Flight& f) {
+  f.inside_node = true;
+  f.actors_left = 0;
+  r.flights.append(&f);
+  const NodeMeetings::Meeting* met = meetings_.come(f, f.schedule->collective().size);
+  if (!met) return;
+  const Schedules::NodeCall& call = schedules_.inside_node(f.group, *f.op, intra_);
+  ledger_.add_intra(call.sent);
+  const Moment end{met->last.at + call.duration, met->last.slip};
+  schedule(Event::Kind::call_done, end, f.rank).flight = &f;
+}
+
+// At `t`, one after the other.
+void Shard::end_calls(Flight* first, Moment t) {
+  for (Flight* f = first; f != nullptr; f = f->next_member) f->end = t;
+  ready_.push(Ready::What::call, *first, 0);
+}
+
+void Shard::end_call_of(RankState& r, Flight& f) {
+  if (f.next_member) ready_.push(Ready::What::call, *f.next_member, 0);
+  finish_flight(r, f);
+  advance(r);
+}
+
+std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, Rank peer, bool receives) {
+  for (PairCounter& c : r.pair_sequence) {
+    if (c.group == group && c.peer == peer && c.receives == receives) return c.count++;
+  }
+  r.pair_sequence.push_back({group, peer, receives, 1});
+  return 0;
+}
+
+// All actors have ended: the stream goes on at the end of the last one.
+void Shard::finish_flight(RankState& r, Flight& f) {
+  const Collective& c = f.schedule->collective();
+  const bool bystander =
+      f.op->kind == Op::Kind::collective && c.func == Func::send_recv && f.position > 1;
+  if (f.data && f.op->kind != Op::Kind::send && !bystander) {
+    const Checked checked = f.data->check();
+    stats_.checked += checked.elements;
+    stats_.wrong += checked.wrong;
+  }
+  f.data.reset();
+  // Once per call: a send is its receiver's call, too.
+  const bool transfer = f.op->kind != Op::Kind::collective;
+  if (transfer ? f.op->kind == Op::Kind::recv : f.position == 0) {
+    RowStats& row = stats_.rows[f.row];
+    ++row.calls;
+    row.bytes += call_elements(c) * c.element_bytes;
+    const double took = seconds(f.end.at - f.start.at);
+    row.total_seconds += took;
+    row.seconds.add(took);
+  }
+  StreamState& s = r.streams[f.stream];
+  if (f.stream == 0) (f.peer == kNoRank ? r.exposed : r.bubble) += f.end.at - s.now.at;
+  trace(r, f.stream, *f.op, f.start.at, f.end.at, f.lane);
+  if (s.at_once > 1) {
+    s.lanes = static_cast<std::uint8_t>(s.lanes & ~(1u << f.lane));
+    s.ended = later(s.ended, f.end);
+    if (s.phase == StreamState::Phase::busy) {  // for want of a lane
+      s.now = later(s.now, f.end);
+      s.phase = StreamState::Phase::ready;
+    }
+  } else {
+    s.now = f.end;
+    s.phase = StreamState::Phase::ready;
+  }
+  r.flights.remove(&f);
+  f.transfer.reset();
+  flights_.give_back(f);
+}
+
+// ---- Actors ----
+
+void Shard::load_step(Flight& f, ActorState& a) {
+  const Peers from = a.step->recv_from;
+  if (!f.kept) {
+    f.schedule->next_step(f.position, static_cast<int>(f.index_of(a)), a.k, *a.own);
+  } else if (a.k > 0) {
+    ++a.step;
+  }
+  if (a.step->recv_from != from) a.heard = 0;  // other peers, other numbers
+  if (a.credits) a.credits->sent = false;
+  a.slice = 0;
+  a.awaiting = static_cast<std::uint8_t>((1u << a.step->recv_from.size()) - 1);
+  if (!a.step->depends) return;
+  a.waits = true;
+  a.awaiting = 0;  // what arrives for it is early
+  ++f.waiting;
+}
+
+// Whether the step may begin: what it depends on has ended.
+bool Shard::begin_step(Flight& f, ActorState& a) {
+  const StepOf on = f.schedule->dependency(f.position, static_cast<int>(f.index_of(a)), a.k);
+  const ActorState& other = f.actors[static_cast<std::size_t>(on.actor)];
+  if (other.k <= on.step) return false;
+  a.waits = false;
+  --f.waiting;
+  a.ready = later(a.ready, other.ready);
+  a.awaiting = static_cast<std::uint8_t>((1u << a.step->recv_from.size()) - 1);
+  return true;
+}
+
+// Actors, one at a time, whose step may begin now that another one has ended a step.
+void Shard::wake_waiting(RankState& r, Flight& f, std::uint32_t from) {
+  const auto actors = static_cast<std::uint32_t>(f.schedule->actors(f.position));
+  for (std::uint32_t i = from; i < actors && f.waiting > 0; ++i) {
+    ActorState& a = f.actors[i];
+    if (!a.waits || !begin_step(f, a)) continue;
+    ready_.push(Ready::What::waiting, f, i + 1);
+    return run_actor(r, f, a);
+  }
+}
+
+// Those that waited for the one before have begun.
+void Shard::next_step(RankState& r, Flight& f, ActorState& a) {
+  if (a.k < a.steps) load_step(f, a);
+  run_actor(r, f, a);
+}
+
+// Walks as far as it can: until something has not arrived, a credit or permission is missing, a
+// full fabric holds it, or another actor must go first. True when it got to its end.
+bool Shard::walk_actor(RankState& r, Flight& f, ActorState& a) {
+  while (a.k < a.steps) {
+    if (a.waits && !begin_step(f, a)) return false;
+    while (a.slice < a.step->slices) {
+      if (a.awaiting && (a.early.empty() || !take_early(r, f, a))) return false;
+      if (a.unposted > 0) [[unlikely]]
+        return hold(a);
+      if (a.credits && !take_credit(r, f, a)) return false;
+      if (a.step->local && segment_.verify) do_locals(f, a);
+      if (!a.step->send_to.empty() && !(a.credits && a.credits->sent)) {
+        const Block slice = slice_of(a.step->send, *a.step, a.slice);
+        for (Rank peer : a.step->send_to) send_slice(r, f, a, peer, slice);
+      }
+      ++a.slice;
+      a.awaiting = static_cast<std::uint8_t>((1u << a.step->recv_from.size()) - 1);
+    }
+    ++a.k;
+    if (f.waiting > 0) {  // others have their turn, before this one may wait itself
+      ready_.push(Ready::What::step, f, f.index_of(a));
+      ready_.push(Ready::What::waiting, f, 0);
+      return false;
+    }
+    if (a.k < a.steps) load_step(f, a);
+  }
+  a.awaiting = 0;
+  if (a.unposted > 0) [[unlikely]]
+    return hold(a);
+  return !a.credits || a.credits->waiting.empty();
+}
+
+// Until what it has posted has left. False, for who asks whether it went on.
+bool Shard::hold(ActorState& a) {
+  a.held = true;
+  return false;
+}
+
+// A message of this actor that a full fabric had not taken has left.
+void Shard::posted(Flight& f, ActorState& a) {
+  if (--a.unposted > 0 || !a.held) return;
+  a.held = false;
+  RankState& r = ranks_[f.rank];
+  if (a.credits && !send_permitted(r, f, a)) return;
+  run_actor(r, f, a);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,53 @@
+// What a message, or whoever it lets go on, passes through in more than one file of the shard; see
+// GHOSTRANK_ON_THE_WAY in shard.h. For those files alone.
+#pragma once
+
+#include <utility>
+
+#include "emulator/common/assert.h"
+#include "emulator/shard/shard.h"
+
+namespace ghostrank {
+
+// Events that may be pending; more are a defect.
+inline constexpr std::size_t kMaxPendingEvents = 1u << 27;
+
+// The place in the queue of a new event, whose other fields the caller sets, each of them: what
+// they hold is old.
+Event& Shard::schedule(Event::Kind kind, Moment t, std::uint32_t rank, MessageKind message) {
+  GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
+  Event& e =
+      kind == Event::Kind::compute_done ? timers_.push_far(t.at, rank) : timers_.push(t.at, rank);
+  e.t.slip = t.slip;
+  e.set_kind(kind, message);
+  return e;
+}
+
+// Until nothing is ready any more.
+void Shard::go_on() {
+  while (!ready_.empty()) go_on_with(ready_.pop());
+}
+
+void Shard::run_actor(RankState& r, Flight& f, ActorState& a) {
+  if (!walk_actor(r, f, a)) return;
+  settle(f, a.route);
+  f.end = later(f.end, a.ready);
+  if (--f.actors_left > 0) return;
+  finish_flight(r, f);
+  ready_.push_rank(r.local);
+}
+
+void Shard::send_slice(RankState& r, Flight& f, ActorState& a, Rank peer, const Block& slice) {
+  if (a.route.peer != peer) find_route(r, f, a.channel, peer, false, a.route);
+  const std::uint32_t element = f.schedule->collective().element_bytes;
+  const std::uint64_t bytes = message_bytes(f.schedule->protocol(), slice.count, element);
+  ++stats_.messages;
+  a.route.sent.bytes += bytes;
+  ++a.route.sent.messages;
+  const Leaving m{MessageKind::data, a.route.number++, f.index_of(a), a.channel, bytes, a.ready};
+  if (segment_.verify && slice.count > 0) [[unlikely]]
+    return leave_with_content(r, f, a, m, slice);
+  leave(r, f, a.route, m);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,210 @@
+// How messages go over links between switches: an event at each link, at the shard that plays it,
+// when the first byte comes there. See shard.h and network/links.h.
+//
+//   sender's NIC ──> link ──> link ──> landing ──> target's NIC, as without links
+//
+// Under way a message is a parcel, held by the shard where it is next; its event there is for the
+// link. Links are targets of events as ranks are, with the highest numbers. What comes to one at
+// the same time goes by sender, then in the order in which it was sent.
+#include <algorithm>
+
+#include "emulator/shard/inline.h"
+
+namespace ghostrank {
+namespace {
+
+std::uint32_t target_of_link(std::uint32_t link) { return kMostTargets - 1 - link; }
+
+// Of a parcel on links the header says:
+//   target   the party that it is for
+//   start    when its last byte comes to where it is next
+//   actor    how many links it has passed
+//   offset   its number among those of its sender, of all on links
+//   late_ns  its number on its connection, where that may change their order; else 0
+//   nonce    of a note to many, its `offset` for all copies; else 0
+Picoseconds& tail_of(Parcel& p) { return p.message.header.start; }
+std::uint32_t& passed_by(Parcel& p) { return p.message.header.actor; }
+
+}  // namespace
+
+// Of this shard's party: what names the message, of whatever kind.
+std::uint64_t Shard::next_on_links(std::uint32_t local) {
+  return static_cast<std::uint64_t>(ranks_[local].id) << 36 | ++sent_on_links_[local];
+}
+
+// As routings and both ends know it; of what is there to be put in order, too.
+RoutedConnection Shard::connection_of(const Event& e, Rank target) const {
+  const bool note = e.message == MessageKind::note;
+  return {note ? e.group | kSchemeFlows : e.group,
+          note ? std::uint16_t{0} : static_cast<std::uint16_t>(e.channel), sender_of(e), target};
+}
+
+// Of a route of the process between NICs with links between them: the way is chosen here, once,
+// unless it is chosen for every message.
+void Shard::find_way(const RankState& r, const Flight& f, int channel, Route& route) const {
+  const Topology& topology = cluster_.topology();
+  if (topology.ways(route.nics.source, route.nics.target) == 0) return;
+  route.hop = Route::Hop::links;
+  if (topology.per_message()) return;
+  route.flow = static_cast<std::int32_t>(
+      topology.choose({f.group, static_cast<std::uint16_t>(channel), r.id, route.target},
+                      route.nics.source, route.nics.target));
+}
+
+// From its NIC, which it takes from `start` on for so long. Credits pass everything on a queue of
+// their own, as they pass NICs.
+void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m,
+                           Picoseconds start, Picoseconds duration, Payload* content) {
+  const Topology& topology = cluster_.topology();
+  Parcel p;
+  p.flow = route.flow;
+  p.nic = route.nics.source;
+  if (content) p.message.payload = std::move(*content);
+  m.describe(f, p.event);
+  p.event.message = m.kind;
+  p.event.flight = nullptr;
+  p.event.rank = route.rank;
+  p.event.via = route.comes_in;
+  if (m.kind == MessageKind::credit) {
+    p.event.kind = Event::Kind::arrival;
+    const Picoseconds latency =
+        topology.way_latency(route.nics.source, route.nics.target, Path::kMost);
+    p.event.t = {m.ready.at + duration + latency, m.ready.slip};
+    return route.shard == index_ ? schedule(p.event) : hand_over(route.shard, std::move(p));
+  }
+  Header& h = p.message.header;
+  h.target = route.target;
+  h.offset = next_on_links(r.local);
+  if (topology.per_message()) {
+    const RoutedConnection connection{f.group, m.channel, r.id, route.target};
+    h.late_ns = in_turn_.number(connection);
+    p.flow = static_cast<std::int32_t>(
+        topology.choose(connection, route.nics.source, route.nics.target, h.late_ns));
+  }
+  p.event.flight = &f;  // which waits where there is no room
+  if (copy_payload_) copy_as_much(m.bytes);
+  depart(std::move(p), {start, m.ready.slip}, duration);
+}
+
+// A copy of a note, from its NIC; `tree` is the same for all copies, so that they share links.
+void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, Rank party, Picoseconds start,
+                          Picoseconds duration) {
+  const Topology& topology = cluster_.topology();
+  const int from = cluster_.place(note.party).nic, to = cluster_.place(party).nic;
+  const bool ordered = topology.per_message() && note.carriage == Carriage::reliable;
+  RoutedConnection connection{note.sender.scheme | kSchemeFlows, 0, note.party, party};
+  std::uint32_t number = ordered ? in_turn_.number(connection) : 0;
+  if (tree.number == 0) {
+    tree.number = next_on_links(note.sender.local);
+    const std::uint64_t message = ordered ? number : tree.number;
+    tree.way = topology.choose(connection, from, to, topology.per_message() ? message : 0);
+  }
+  Parcel p{.event = event_for(note, party),
+           .message = {{}, payload_of(note.note, note.bytes)},
+           .flow = static_cast<std::int32_t>(tree.way),
+           .nic = from};
+  Header& h = p.message.header;
+  h.target = party;
+  h.offset = tree.number;
+  h.late_ns = number;
+  h.nonce = note.to.size() > 1 ? tree.number : 0;
+  shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
+  depart(std::move(p), {start, note.ready.slip}, duration);
+}
+
+// Its first byte leaves the NIC at `start`, its last one is behind it by `duration`.
+void Shard::depart(Parcel&& p, Moment start, Picoseconds duration) {
+  const Header& h = p.message.header;
+  const int to = nic_to(p.event, h.target);
+  const Picoseconds stretch = cluster_.topology().stretch(p.nic, to, Path::kMost);
+  p.event.t = {start.at + stretch, start.slip};
+  if (reanchor_) {  // no sooner than handed over, and behind what the NIC has sent before
+    Picoseconds& before = entered_[static_cast<std::size_t>(p.nic)];
+    const Picoseconds head = std::max({p.event.t.at, now_ - duration, before});
+    p.event.t = {head, start.slip + (head - p.event.t.at)};
+    before = head;
+  }
+  tail_of(p) = p.event.t.at + duration;
+  go_to_link(std::move(p));
+}
+
+// The parcel is at its next link at event.t.
+void Shard::go_to_link(Parcel&& p) {
+  p.event.kind = Event::Kind::link;
+  const int owner = cluster_.shard_of_link(next_link(p));
+  if (owner == index_) return put_before_link(std::move(p));
+  hand_over(owner, std::move(p));
+}
+
+void Shard::put_before_link(Parcel&& p) {
+  Event event = p.event;
+  event.rank = target_of_link(next_link(p));
+  event.flight = nullptr;
+  event.held = held_.put(std::move(p));
+  schedule(event);
+}
+
+std::uint32_t Shard::next_link(const Parcel& p) const {
+  const Header& h = p.message.header;
+  const Path path = cluster_.topology().path(p.nic, nic_to(p.event, h.target),
+                                             static_cast<std::uint32_t>(p.flow));
+  return path.link[h.actor];
+}
+
+// By which a message comes in at a party.
+int Shard::nic_to(const Event& e, Rank party) const {
+  const Place& place = cluster_.place(party);
+  return e.via == 0 ? place.nic : place.node * cluster_.nics_per_node() + e.via - 1;
+}
+
+void Shard::pass_link(const Event& event) {
+  Parcel p = held_.take(event.held);
+  const Topology& topology = cluster_.topology();
+  const std::uint32_t number = next_link(p);
+  const LinkSpeed& speed = topology.link(number);
+  const Passage out = links_[number].pass({event.t.at, tail_of(p)}, speed.serialise(event.bytes()),
+                                          event.bytes(), p.message.header.nonce);
+  p.event.flight = nullptr;  // of who sent it, who went on when it left there
+  const int to = nic_to(p.event, p.message.header.target);
+  const bool last = ++passed_by(p) == Path::kMost;
+  const Picoseconds way = speed.latency + (last ? topology.last_stretch(p.nic, to, Path::kMost)
+                                                : topology.stretch(p.nic, to, Path::kMost));
+  if (!last) {
+    p.event.t.at = out.head + way;
+    tail_of(p) = out.tail + way;
+    return go_to_link(std::move(p));
+  }
+  p.event.t.at = out.tail + way;
+  p.event.kind = Event::Kind::landing;
+  const int shard = cluster_.place(p.message.header.target).shard;
+  if (shard != index_) return hand_over(shard, std::move(p));
+  Event landing = p.event;
+  landing.held = held_.put(std::move(p));
+  schedule(landing);
+}
+
+// It is before the NIC by which it comes in. True: it goes on as an ingress; false: it has been
+// put in the queue as an arrival, when it is in and those before it on its connection are, too.
+bool Shard::land(const RankState& r, Event& event) {
+  const std::uint32_t number = held_[event.held].message.header.late_ns;
+  if (!held_[event.held].message.payload) {
+    held_.drop(event.held);
+    event.held = kNil;
+  }
+  const std::size_t nic = nic_of(r, event);
+  const LinkSpeed& speed = cluster_.topology().nic(static_cast<int>(nic));
+  const bool port = speed.limited() && event.message != MessageKind::permission;
+  if (port && number == 0) return true;
+  if (port) {
+    const Picoseconds tail = event.t.at;
+    event.t.at = nics_[nic].take_ingress(tail, speed.serialise(event.bytes()));
+    nics_[nic].must_queue(tail, event.t.at);
+  }
+  event.kind = Event::Kind::arrival;
+  if (number == 0) return schedule(event), false;
+  in_turn_.arrived(connection_of(event, r.id), number, event,
+                   [this](const Event& next) { schedule(next); });
+  return false;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,340 @@
+// Messages of collectives in flight: how slices leave, arrive, are matched and combined. See
+// shard.h.
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/shard/inline.h"
+
+namespace ghostrank {
+namespace {
+
+// Libraries that post receives read their connections on a thread of its own: the one that called
+// goes on when it has been woken, and control messages right behind the data are heard before.
+constexpr Picoseconds kCallerWakes = 20 * kPicosPerMicro;
+
+std::uint32_t to_ns(Picoseconds t) {
+  return static_cast<std::uint32_t>(
+      std::min<Picoseconds>(std::max<Picoseconds>(t, 0) / kPicosPerNano, 0xffffffff));
+}
+
+// Where a slice's elements lie: in one place, unless the step puts its messages together.
+template <typename F>
+void for_each_place(const Flight& f, const ActorState& a, const Block& slice, Way way,
+                    const F& visit) {
+  if (!a.step->scattered) return visit(slice);
+  std::vector<Block> pieces;
+  f.schedule->pieces(f.position, static_cast<int>(f.index_of(a)), a.k, way, pieces);
+  for (const Block& piece : pieces) visit(piece);
+}
+
+// The actor a message is for; beyond the last one: its channel is none of the collective's.
+std::uint32_t receiver_of(const Flight& f, const Event& e) {
+  if (f.lone) return 0;
+  return static_cast<std::uint32_t>(f.schedule->receiver(f.position, e.channel, e.source));
+}
+
+std::string stray(const Event& e) {
+  return "a message from rank " + std::to_string(e.source) + " of group " +
+         std::to_string(e.group & ~kPointToPoint) + " came on channel " +
+         std::to_string(e.channel) +
+         ", which the collective does not have; do all processes run the same job?";
+}
+
+}  // namespace
+
+// ---- Sending ----
+
+// How messages of the flight's rank to `peer` go; those of credits take the way of their data back.
+void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bool back,
+                       Route& route) {
+  settle(f, route);
+  const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
+  route = {.peer = peer, .number = route.number};
+  route.target = members[static_cast<std::size_t>(peer)];
+  const Place &from = cluster_.place(r.id), &to = cluster_.place(route.target);
+  route.rank = static_cast<std::uint32_t>(to.local);
+  route.shard = to.shard;
+  if (to.node == from.node) return;
+  route.hop = flows_.carries(from, to) ? Route::Hop::fabric : Route::Hop::process;
+  const NicPair data = back ? nics_of(cluster_, *f.schedule, members, peer, f.position, channel)
+                            : nics_of(cluster_, *f.schedule, members, f.position, peer, channel);
+  route.nics = back ? NicPair{data.target, data.source} : data;
+  if (route.nics.target != to.nic)
+    route.comes_in =
+        static_cast<std::uint8_t>(route.nics.target - to.node * cluster_.nics_per_node() + 1);
+  if (route.hop == Route::Hop::process) return find_way(r, f, channel, route);
+  Header h;
+  h.group = f.group;
+  h.channel = static_cast<std::uint16_t>(channel);
+  h.kind = !back                                 ? MessageKind::data
+           : f.schedule->flow().posting.needed() ? MessageKind::permission
+                                                 : MessageKind::credit;
+  route.flow = flows_.index_of(r.id, route.target, h, route.nics);
+  if (route.flow >= 0) return;
+  fail("rank " + std::to_string(r.id) + " sends to rank " + std::to_string(route.target) +
+       " on channel " + std::to_string(channel) + " of group " +
+       std::to_string(f.group & ~kPointToPoint) +
+       ", for which the plan opened no flow; fabric.flows: process needs none");
+}
+
+// What was sent by the route and not counted yet goes to the ledger.
+void Shard::settle(const Flight& f, Route& route) {
+  if (route.sent.messages == 0) return;
+  if (route.hop == Route::Hop::node) {
+    ledger_.add_intra(route.sent);
+  } else {
+    ledger_.add({route.nics.source, route.nics.target, f.row}, route.sent);
+  }
+  route.sent = {};
+}
+
+// In verify mode: with what the slice holds, in one piece.
+void Shard::leave_with_content(RankState& r, Flight& f, ActorState& a, const Leaving& m,
+                               const Block& slice) {
+  const std::uint32_t element = f.schedule->collective().element_bytes;
+  Payload content = spare_.take(m.bytes);
+  std::byte* to = content.get();
+  for_each_place(f, a, slice, Way::send, [&](const Block& place) {
+    if (place.buffer != Buffer::none) f.data->read(place, to);
+    to += place.count * element;
+  });
+  leave(r, f, a.route, m, &content);
+}
+
+// Puts a message on its way: over NVLink inside the node, through the modelled NICs inside this
+// process, or through the fabric when the egress has its turn. Credits and permissions pass other
+// connections' data on a queue of their own; nobody waits until credits have gone. `content` is
+// moved out; null: it has none.
+void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload* content) {
+  const bool node = route.hop == Route::Hop::node, data = m.kind == MessageKind::data;
+  const LinkSpeed& link = node ? intra_ : nic_;
+  const Picoseconds d = link.serialise(m.bytes);
+  Moment t = m.ready;
+  if (link.limited() && (node || data)) {
+    Port& port = node ? r.nvlink : nics_[static_cast<std::size_t>(route.nics.source)];
+    t.at = port.take_egress(t.at, d);
+  }
+  if (route.hop >= Route::Hop::fabric)
+    return route.hop == Route::Hop::fabric ? leave_process(r, f, route, m, t.at, content)
+                                           : leave_by_links(r, f, route, m, t.at, d, content);
+  t.at += d + link.latency;
+  if (!node) {
+    if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};  // no sooner than handed over
+    if (copy_payload_) copy_as_much(m.bytes);
+  }
+  const bool through_nic = !node && data && nic_.limited();
+  const Event::Kind kind = through_nic ? Event::Kind::ingress : Event::Kind::arrival;
+  if (route.shard != index_) {
+    Parcel p;
+    if (content) p.message.payload = std::move(*content);
+    m.describe(f, p.event);
+    p.event.t = t;
+    p.event.rank = route.rank;
+    p.event.via = route.comes_in;
+    p.event.set_kind(kind, m.kind);
+    p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
+    return hand_over(route.shard, std::move(p));
+  }
+  Event& e = schedule(kind, t, route.rank, m.kind);
+  m.describe(f, e);
+  e.via = route.comes_in;
+  if (content) e.held = held_.put(Parcel{.message = {{}, std::move(*content)}});
+  if (!route.flight) route.flight = ranks_[route.rank].flights.find(e);
+  e.flight = route.flight;
+}
+
+// What a payload costs that is copied.
+[[gnu::noinline]] void Shard::copy_as_much(std::uint64_t bytes) {
+  while (bytes > 0) {
+    const std::uint64_t n = std::min<std::uint64_t>(bytes, scratch_.size() / 2);
+    std::memcpy(scratch_.data(), scratch_.data() + scratch_.size() / 2, n);
+    bytes -= n;
+  }
+}
+
+// To another process, at `start`: now, or from the queue when it is time. What is due already stays
+// behind what the queue still has for the flow, if senders went on: receivers count on the order of
+// a connection.
+void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
+                          Picoseconds start, Payload* content) {
+  if (route.flow < 0) return;  // the run ends: find_route has said why
+  Message message{.header = {.nonce = nonce_,
+                             .group = f.group,
+                             .sequence = f.sequence,
+                             .source = f.position,
+                             .target = route.target,
+                             .channel = m.channel,
+                             .kind = m.kind,
+                             .nic = route.comes_in,
+                             .actor = m.actor,
+                             .bytes = m.bytes & kMostBytes,
+                             .number = m.number,
+                             .start = start,
+                             .slip_ns = to_ns(m.ready.slip)}};
+  if (content) message.payload = std::move(*content);
+  const int lane = cluster_.shards() + route.flow;
+  const bool due = start <= now_ && !outboxes_.has_turns(lane);
+  const bool passes =
+      may_pass_ > 0 && m.kind == MessageKind::data && !f.schedule->flow().posting.needed();
+  may_pass_ -= passes;
+  if (due && (passes || outboxes_.empty(lane)) && try_send(route.flow, route.nics.source, message))
+    return;
+  Parcel p{.message = std::move(message), .flow = route.flow, .nic = route.nics.source};
+  p.event.kind = Event::Kind::post;
+  p.event.t = {start, m.ready.slip};
+  p.event.rank = r.local;
+  p.event.actor = m.actor;
+  p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
+  if (due) return keep(lane, std::move(p));
+  // With a rate it has its turn, and nobody waits for it, as inside a process. Without one there
+  // are no turns, and its sender waits: at the start of a segment, say, when nothing may leave yet.
+  if (nic_.limited() || m.kind != MessageKind::data) p.event.flight = nullptr;
+  if (p.event.flight) ++f.actors[m.actor].unposted;
+  outboxes_.add_turn(lane, p.event.flight != nullptr);
+  Event e = p.event;
+  e.held = held_.put(std::move(p));
+  schedule(e);
+}
+
+// A step's work on the rank's own buffers; only data is touched, it takes no time.
+void Shard::do_locals(Flight& f, ActorState& a) {
+  std::vector<Local> locals;
+  f.schedule->locals(f.position, static_cast<int>(f.index_of(a)), a.k, locals);
+  for (const Local& local : locals) f.data->apply(local);
+}
+
+// ---- Arriving ----
+
+// From another process. It is there when it arrived, but not before its bytes could have passed the
+// NICs at their rate; what the hosts (not the network) made later than that is slip.
+void Shard::arrive_from_wire(Message m) {
+  const Header& h = m.header;
+  if (h.kind == MessageKind::note) return note_from_wire(std::move(m));
+  if (h.target < 0 || h.target >= workload_.ranks || cluster_.place(h.target).host != host_ ||
+      cluster_.place(h.target).shard != index_) {
+    return fail("a message for rank " + std::to_string(h.target) + " came to host " +
+                std::to_string(host_) +
+                ", which does not play it; do all processes run the same job?");
+  }
+  if (h.nic > cluster_.nics_per_node())
+    return fail("a message came for NIC " + std::to_string(h.nic - 1) +
+                ", which nodes of this job do not have; do all processes run the same job?");
+  const std::uint32_t group = h.group & ~kPointToPoint;
+  if (group >= workload_.groups.size() || h.source < 0 ||
+      static_cast<std::size_t>(h.source) >= workload_.groups[group].members.size())
+    return fail("a message came from rank " + std::to_string(h.source) + " of group " +
+                std::to_string(group) +
+                ", which this job does not have; do all processes run the same job?");
+  const Place& p = cluster_.place(h.target);
+  const Picoseconds floor = h.start + nic_.serialise(h.bytes);
+  Event e;
+  e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
+  if (now_ > floor) {
+    const Picoseconds ours = static_cast<Picoseconds>(h.late_ns) * kPicosPerNano + poll_lag_;
+    e.t = {now_, e.t.slip + std::min(now_ - floor, ours)};
+  }
+  e.rank = static_cast<std::uint32_t>(p.local);
+  e.set_size(h.bytes, h.number);
+  e.group = h.group;
+  e.sequence = h.sequence;
+  e.source = h.source;
+  e.actor = h.actor;
+  e.channel = h.channel;
+  e.message = h.kind;
+  e.via = h.nic;
+  if (h.kind == MessageKind::data && nic_.limited()) e.kind = Event::Kind::ingress;
+  if (m.payload) e.held = held_.put(Parcel{.message = std::move(m)});
+  // Behind what came before it on the same connection; most are the first that there is.
+  if (e.t.at <= now_ && (timers_.empty() || e.t.at < timers_.next())) return fire_at_once(e);
+  schedule(e);
+}
+
+void Shard::arrive(RankState& r, const Event& e) {
+  Flight* f = e.flight && e.flight->expects(e) ? e.flight : r.flights.find(e);
+  if (e.message != MessageKind::data) return control_arrived(r, f, e);
+  if (!f) return early_.push(r.early, e);
+  if (!f->lone && e.kind == Event::Kind::arrival && f->schedule->flow().posting.needed())
+    return deliver(e, e.t.at + kCallerWakes);
+  const std::uint32_t actor = receiver_of(*f, e);
+  if (actor >= f->actors.size()) return fail(stray(e));
+  ActorState& a = f->actors[actor];
+  for (int bit = 0; bit < a.step->recv_from.size(); ++bit) {
+    if ((a.awaiting >> bit & 1) && a.step->recv_from[bit] == e.source && a.early.empty()) {
+      accept(r, *f, a, bit, e);
+      if (a.awaiting == 0) run_actor(r, *f, a);
+      return;
+    }
+  }
+  early_.push(a.early, e);
+  if (a.awaiting && take_early(r, *f, a)) run_actor(r, *f, a);
+}
+
+// Something has overtaken the message: the run ends.
+[[gnu::noinline, gnu::cold]] void Shard::refuse_overtaken(const RankState& r, const ActorState& a,
+                                                          int bit, const Event& e) {
+  fail("rank " + std::to_string(r.id) + " got message " + std::to_string(e.number()) + " of rank " +
+       std::to_string(e.source) + " in group " + std::to_string(e.group & ~kPointToPoint) +
+       " on channel " + std::to_string(e.channel) + " after its message " +
+       std::to_string(a.numbers[static_cast<std::size_t>(bit)]) +
+       ": a connection has changed their order; this is a defect of ghostrank or of the fabric");
+}
+
+// The awaited slice from recv_from[bit] is here: combine it and give its slot back to the sender.
+void Shard::accept(RankState& r, Flight& f, ActorState& a, int bit, const Event& e) {
+  if (!a.in_order(bit, e.number())) [[unlikely]]
+    return refuse_overtaken(r, a, bit, e);
+  const Block slice = slice_of(a.step->recv, *a.step, a.slice);
+  const std::uint32_t element = f.schedule->collective().element_bytes;
+  const std::uint64_t expected = message_bytes(f.schedule->protocol(), slice.count, element);
+  if (e.bytes() != expected) [[unlikely]] {
+    return fail("rank " + std::to_string(r.id) + " got " + std::to_string(e.bytes()) +
+                " bytes where its schedule expects " + std::to_string(expected) +
+                "; do all processes run the same job?");
+  }
+  if (e.held != kNil) {
+    Payload payload = held_.take(e.held).message.payload;
+    const std::byte* from = payload.get();
+    for_each_place(f, a, slice, Way::recv, [&](const Block& place) {
+      if (f.data && place.buffer != Buffer::none) f.data->write(place, from, a.step->on_recv);
+      from += place.count * element;
+    });
+    spare_.give(e.bytes(), std::move(payload));
+  }
+  a.ready = later(a.ready, e.t);
+  a.awaiting = static_cast<std::uint8_t>(a.awaiting & ~(1u << bit));
+  if (a.credits && f.schedule->flow().credits > 0) return_credit(r, f, a, e);
+}
+
+// Accepts what has come before its time; true when nothing more is awaited.
+bool Shard::take_early(RankState& r, Flight& f, ActorState& a) {
+  const auto accept_awaited = [&](const Event& e) {
+    for (int bit = 0; bit < a.step->recv_from.size(); ++bit) {
+      if (!(a.awaiting >> bit & 1) || a.step->recv_from[bit] != e.source) continue;
+      accept(r, f, a, bit, e);
+      return true;
+    }
+    return false;
+  };
+  early_.take(a.early, accept_awaited, [&] { return a.awaiting == 0; });
+  return a.awaiting == 0;
+}
+
+// What arrived at the rank before it started this collective now belongs to the collective's
+// actors.
+void Shard::adopt_early(RankState& r, Flight& f) {
+  bool refused = false;
+  const auto adopt = [&](const Event& e) {
+    if (r.flights.find(e) != &f) return false;
+    if (e.message == MessageKind::permission) {
+      refused = !keep_permission(f, e);
+      return true;
+    }
+    const std::uint32_t actor = receiver_of(f, e);
+    refused = actor >= f.actors.size();
+    refused ? fail(stray(e)) : early_.push(f.actors[actor].early, e);
+    return true;
+  };
+  early_.take(r.early, adopt, [&] { return refused; });
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,335 @@
+// How notes of agents leave and arrive. Inside a node over its links, between nodes through the
+// modelled NICs, to other processes as messages of the fabric or as packets, at their turn at the
+// NIC. See shard.h and agents/agent_host.h.
+//
+// One note to many takes its NIC once where the network is modelled, which copies it; each receiver
+// has it in the ledger. A real network gets a message for each.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "collectives/wire_format.h"
+#include "emulator/shard/inline.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kMostWaitingNotes = 1024;  // of a flow or way; then there is no room
+
+std::uint16_t packed(const Note& note) {
+  return static_cast<std::uint16_t>(note.tag | static_cast<unsigned>(note.type) << 8);
+}
+
+// As the scheme's own format has it.
+Payload encoded(const Note& note, std::uint64_t bytes, const WireFormat& format) {
+  Payload payload = std::make_unique<std::byte[]>(bytes);  // zeros
+  format.encode(note, {payload.get(), bytes});
+  return payload;
+}
+
+}  // namespace
+
+// Words and content, as long as the note on the wire; null: nothing of it is real.
+Payload Shard::payload_of(const Note& note, std::uint64_t bytes) {
+  if (note.words.empty() && note.content.empty()) return nullptr;
+  Payload payload = std::make_unique<std::byte[]>(bytes);
+  std::byte* to = std::copy(note.words.begin(), note.words.end(), payload.get());
+  std::copy(note.content.begin(), note.content.end(), to);
+  return payload;
+}
+
+bool Shard::has_room(const LeavingNote& note) {
+  if (!wired_) return true;
+  const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
+  for (const Party to : note.to) {
+    const int lane = lane_of(note, cluster_.party(use, to));
+    if (lane < 0) continue;
+    if (outboxes_.load(lane) >= kMostWaitingNotes) return false;
+  }
+  return true;
+}
+
+// -1: it stays in the process, or no flow (of a packet: no way) was planned.
+int Shard::lane_of(const LeavingNote& note, Rank to) const {
+  const Place &here = cluster_.place(note.party), &there = cluster_.place(to);
+  if (!flows_.carries(here, there)) return -1;
+  Header h;
+  h.group = note.sender.scheme | kSchemeFlows;
+  h.kind = MessageKind::note;
+  const int flow = flows_.index_of(note.party, to, h, {here.nic, there.nic});
+  if (flow < 0 || note.carriage == Carriage::reliable)
+    return flow < 0 ? -1 : cluster_.shards() + flow;
+  const auto flows = static_cast<int>(flows_.of(host_, index_).size());
+  return packets_ ? cluster_.shards() + flows + flow : -1;
+}
+
+void Shard::carry(const LeavingNote& note) {
+  const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
+  const Place& from = cluster_.place(note.party);
+  RankState& sender = ranks_[note.sender.local];
+  const LinkSpeed& speed = cluster_.topology().nic(from.nic);
+  Picoseconds started = kNotYet;  // at the NIC, for all receivers of the modelled network
+  NoteTree tree;
+  for (const Party position : note.to) {
+    const Rank party = cluster_.party(use, position);
+    const Place& to = cluster_.place(party);
+    const bool inside = to.node == from.node, wire = !inside && flows_.carries(from, to);
+    ++stats_.messages;
+    if (inside) {
+      ledger_.add_intra({note.bytes, 1});
+      Moment t = note.ready;
+      const Picoseconds d = intra_.serialise(note.bytes);
+      if (intra_.limited()) t.at = sender.nvlink.take_egress(t.at, d);
+      t.at += d + intra_.latency;
+      deliver_note(note, party, t, Event::Kind::arrival);
+      continue;
+    }
+    ledger_.add({from.nic, to.nic, scheme_row_[note.sender.scheme]}, {note.bytes, 1});
+    const Picoseconds d = speed.serialise(note.bytes);
+    Port& port = nics_[static_cast<std::size_t>(from.nic)];
+    if (wire || started == kNotYet)
+      started = speed.limited() ? port.take_egress(note.ready.at, d) : note.ready.at;
+    const bool packet = note.carriage == Carriage::packet;
+    stats_.packets.sent += packet;
+    std::array<Picoseconds, 2> copies{0, Misfortune::kLost};
+    if (packet)
+      copies = misfortune_.next(note.sender.local, note.party,
+                                cluster_.topology().latency(from.nic, to.nic), stats_.packets);
+    for (const Picoseconds late : copies) {
+      if (late == Misfortune::kLost) continue;
+      if (wire) {
+        note_to_process(note, party, started + late);
+        continue;
+      }
+      // The slower of the two NICs says when the last byte is there.
+      const Picoseconds behind = std::max(d, cluster_.topology().nic(to.nic).serialise(note.bytes));
+      Moment t{started + behind + cluster_.topology().latency(from.nic, to.nic) + late,
+               note.ready.slip};
+      stats_.packets.received += packet;
+      if (cluster_.topology().ways(from.nic, to.nic) > 0) {
+        note_by_links(note, tree, party, started + late, behind);
+        continue;
+      }
+      if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
+      deliver_note(
+          note, party, t,
+          cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival);
+    }
+  }
+}
+
+// As it is for its receiver, but for time and kind.
+Event Shard::event_for(const LeavingNote& note, Rank party) const {
+  Event e;
+  e.rank = static_cast<std::uint32_t>(cluster_.place(party).local);
+  e.set_size(note.bytes, static_cast<std::uint16_t>(note.note.words.size()));
+  e.group = note.sender.scheme;
+  e.sequence = note.note.call;
+  e.source = note.position;
+  e.actor = note.note.index;
+  e.channel = packed(note.note);
+  e.message = MessageKind::note;
+  return e;
+}
+
+// Within the process, to this shard or another.
+void Shard::deliver_note(const LeavingNote& note, Rank party, Moment at, Event::Kind kind) {
+  const Place& to = cluster_.place(party);
+  Event e = event_for(note, party);
+  e.t = at;
+  e.kind = kind;
+  Payload payload = payload_of(note.note, note.bytes);
+  shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
+  if (to.shard != index_)
+    return hand_over(to.shard, Parcel{.event = e, .message = {{}, std::move(payload)}});
+  if (payload) e.held = held_.put(Parcel{.message = {{}, std::move(payload)}});
+  schedule(e);
+}
+
+void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds start) {
+  const int lane = lane_of(note, party);
+  const bool packet = note.carriage == Carriage::packet;
+  if (lane < 0)
+    return fail("party " + std::to_string(note.party) + " sends a " + (packet ? "packet" : "note") +
+                " to party " + std::to_string(party) + ", for which the plan opened no " +
+                (packet ? "way" : "flow") + ": Ends::traffic() of " +
+                std::string(cluster_.schemes()[note.sender.scheme].name) + " does not list " +
+                (packet ? "any" : "it"));
+  Parcel p{.message = {.header = {.nonce = nonce_,
+                                  .group = note.sender.scheme,
+                                  .source = note.position,
+                                  .target = party,
+                                  .kind = MessageKind::note,
+                                  .bytes = note.bytes & kMostBytes,
+                                  .start = start,
+                                  .offset = packet ? segment_.number : 0}},
+           .flow = lane - cluster_.shards(),
+           .nic = cluster_.place(note.party).nic};
+  Header& h = p.message.header;
+  const WireFormat* format = cluster_.schemes()[note.sender.scheme].ends->wire_format();
+  if (packet && format) {
+    h.number = static_cast<std::uint16_t>(note.bytes);  // all of it is real
+    p.message.payload = encoded(note.note, note.bytes, *format);
+  } else {
+    h.sequence = note.note.call;
+    h.channel = packed(note.note);
+    h.actor = note.note.index;
+    h.number = static_cast<std::uint16_t>(note.note.words.size());
+    p.message.payload = payload_of(note.note, note.bytes);
+  }
+  p.event.kind = Event::Kind::post;
+  p.event.t = {start, note.ready.slip};
+  p.event.rank = note.sender.local;
+  if (packet)  // under way in this process until it leaves
+    shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
+  else
+    shared_->notes_sent.fetch_add(1, std::memory_order_relaxed);
+  if (start <= now_ && !outboxes_.has_turns(lane)) return hand_over(lane, std::move(p));
+  outboxes_.add_turn(lane, false);
+  Event e = p.event;
+  e.held = held_.put(std::move(p));
+  schedule(e);
+}
+
+// False: there is no room, and it is still the caller's.
+bool Shard::try_send_packet(int way, Message& message) {
+  if (!packets_->try_send(way, message)) return false;
+  shared_->packets_sent.fetch_add(1, std::memory_order_relaxed);
+  shared_->notes_open.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+// A packet that was under way when its segment ended, or does not fit the job, is a stray; hellos
+// of the set-up that came late are nothing.
+bool Shard::take_packets() {
+  packets_->poll(arrived_);
+  if (!packets_->failure().empty()) fail(packets_->failure(), true);
+  const bool any = !arrived_.empty();
+  if (any) now_ = clock_.now();
+  for (Message& m : arrived_) {
+    if (m.header.kind != MessageKind::note) continue;
+    if (m.header.offset != segment_.number || !read_format(m) || !belongs_here(m.header)) {
+      ++stats_.packets.strays;
+      continue;
+    }
+    ++stats_.packets.received;
+    shared_->packets_received.fetch_add(1, std::memory_order_relaxed);
+    schedule_note(std::move(m));
+  }
+  arrived_.clear();
+  return any;
+}
+
+// What a packet says in its scheme's own format takes the place of what its header would. False: it
+// is none of that format.
+bool Shard::read_format(Message& m) const {
+  Header& h = m.header;
+  if (h.group >= cluster_.schemes().size()) return false;
+  const Ends& ends = *cluster_.schemes()[h.group].ends;
+  if (!ends.wire_format()) return true;
+  if (!m.payload) return false;
+  std::vector<std::byte> store;
+  const std::optional<Note> note = ends.wire_format()->decode({m.payload.get(), h.bytes}, store);
+  if (!note || !malformed(*note, h.bytes, ends.overhead_bytes()).empty()) return false;
+  h.sequence = note->call;
+  h.actor = note->index;
+  h.channel = packed(*note);
+  h.number = static_cast<std::uint16_t>(note->words.size());
+  m.payload = payload_of(*note, h.bytes);
+  return true;
+}
+
+// What the network says of the segment's packets.
+void Shard::count_packets() {
+  const PacketStats now = packets_->stats();
+  stats_.packets.strays += now.strays - packets_before_.strays;
+  stats_.packets.refused += now.refused - packets_before_.refused;
+  if (now.dropped && packets_before_.dropped)
+    stats_.packets.dropped += *now.dropped - *packets_before_.dropped;
+  else
+    ++stats_.packets.unreadable;
+}
+
+// Whether a note from another process is one of this job, for a party of this shard.
+bool Shard::belongs_here(const Header& h) const {
+  const bool known = h.group < cluster_.schemes().size() && h.target >= 0 &&
+                     h.target < cluster_.parties() && h.source >= 0 &&
+                     cluster_.place(h.target).host == host_ &&
+                     cluster_.place(h.target).shard == index_ && h.channel >> 8 < kDataTypes;
+  if (!known) return false;
+  const SchemeUse& use = cluster_.schemes()[h.group];
+  return h.source < use.ends->size() + static_cast<Party>(use.helpers.size()) &&
+         h.number + use.ends->overhead_bytes() <= h.bytes;
+}
+
+// As a message of the fabric. What does not fit the job ends the run, as with messages of
+// schedules.
+void Shard::note_from_wire(Message m) {
+  const Header& h = m.header;
+  if (!belongs_here(h)) {
+    return fail("a note of scheme " + std::to_string(h.group) + " for party " +
+                std::to_string(h.target) + " came to host " + std::to_string(host_) +
+                ", where this job has no such; do all processes run the same job?");
+  }
+  shared_->notes_received.fetch_add(1, std::memory_order_relaxed);
+  schedule_note(std::move(m));
+}
+
+// It is there when it arrived, but not before its bytes could have passed the NICs.
+void Shard::schedule_note(Message m) {
+  const Header& h = m.header;
+  shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
+  Event e;
+  const Place& to = cluster_.place(h.target);
+  const Picoseconds floor = h.start + cluster_.topology().nic(to.nic).serialise(h.bytes);
+  e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
+  if (now_ > floor) {
+    const Picoseconds ours = static_cast<Picoseconds>(h.late_ns) * kPicosPerNano + poll_lag_;
+    e.t = {now_, e.t.slip + std::min(now_ - floor, ours)};
+  }
+  e.kind = cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival;
+  e.rank = static_cast<std::uint32_t>(to.local);
+  e.set_size(h.bytes, h.number);
+  e.group = h.group;
+  e.sequence = h.sequence;
+  e.source = h.source;
+  e.actor = h.actor;
+  e.channel = h.channel;
+  e.message = MessageKind::note;
+  e.held = m.payload ? held_.put(Parcel{.message = std::move(m)}) : kNil;
+  schedule(e);
+}
+
+void Shard::note_arrived(const Event& e) {
+  const Ends& ends = *cluster_.schemes()[e.group].ends;
+  const Payload payload = e.held == kNil ? nullptr : held_.take(e.held).message.payload;
+  Note note;
+  note.tag = static_cast<std::uint8_t>(e.channel & 0xff);
+  note.type = static_cast<DataType>(e.channel >> 8);
+  note.call = e.sequence;
+  note.index = e.actor;
+  const std::uint64_t content = e.bytes() - ends.overhead_bytes() - e.number();
+  note.elements = content / bytes_of(note.type);
+  if (payload) {
+    note.words = {payload.get(), e.number()};
+    if (segment_.verify) note.content = {payload.get() + e.number(), content};
+  }
+  shared_->notes_open.fetch_sub(1, std::memory_order_relaxed);
+  agents_.on_note({e.rank, e.group}, e.source, note, e.t);
+}
+
+void Shard::wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) {
+  Event& e = schedule(Event::Kind::timer, at, who.local);
+  e.flight = nullptr;
+  e.group = who.scheme;
+  e.sequence = timer;
+  e.set_size(armed, 0);
+  e.held = kNil;
+}
+
+void Shard::end_call(Flight& flight, Moment at) {
+  flight.next_member = nullptr;
+  schedule(Event::Kind::call_done, at, flight.rank).flight = &flight;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,86 @@
+// What leaves a shard for another one or for the fabric, and what waits in an outbox because a full
+// ring or fabric did not take it. See shard.h.
+#include <algorithm>
+
+#include "emulator/shard/inline.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr int kSendsPerClockRead = 8;
+constexpr int kSendsInARow = 8;
+constexpr std::uint64_t kTimedBytes = 4096;  // a send of so many looks at the clock in any case
+constexpr std::uint32_t kMaxHeldPerActor = 4096;  // a slice to peers of a step, permissions to all
+
+}  // namespace
+
+// Gives the parcel to another shard or process, now or, when there is no room, from the outbox.
+void Shard::hand_over(int lane, Parcel&& parcel) {
+  if (outboxes_.empty(lane) && try_hand_over(lane, parcel)) return;
+  keep(lane, std::move(parcel));
+}
+
+// In the outbox. The sender, if it has one, is held until the parcel has gone: an actor has few
+// messages in outboxes.
+void Shard::keep(int lane, Parcel&& parcel) {
+  if (parcel.event.flight) {
+    const std::uint32_t held = ++parcel.event.flight->actors[parcel.event.actor].unposted;
+    GHOSTRANK_ASSERT(held <= kMaxHeldPerActor);
+  }
+  outboxes_.keep(lane, std::move(parcel));
+}
+
+bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
+  const auto way = static_cast<std::size_t>(index_ * shared_->shards + shard);
+  if (virtual_) {
+    shared_->mail[way].push_back(std::move(parcel));
+    return true;
+  }
+  if (!shared_->rings[way]->try_push(parcel)) return false;
+  if (shared_->asleep[static_cast<std::size_t>(shard)]->exchange(false)) {
+    shared_->fabrics[static_cast<std::size_t>(shard)]->wake();
+  }
+  return true;
+}
+
+bool Shard::try_hand_over(int lane, Parcel& parcel) {
+  if (lane < cluster_.shards()) return try_hand_to_shard(lane, parcel);
+  return try_send(lane - cluster_.shards(), parcel.nic, parcel.message);
+}
+
+// To another process; false: the fabric has no room, and the message is still the caller's.
+bool Shard::try_send(int flow, int nic, Message& message) {
+  Header& h = message.header;
+  // To hand over a large message takes as long as many looks at the clock, and makes the next late.
+  if (h.bytes >= kTimedBytes || ++handed_ % kSendsPerClockRead == 0) now_ = clock_.now();
+  const Picoseconds start = h.start, late = std::max<Picoseconds>(0, now_ - start);
+  h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
+  const std::uint64_t bytes = h.bytes;
+  const bool data = h.kind == MessageKind::data || h.kind == MessageKind::note;
+  const auto flows = static_cast<int>(flows_.of(host_, index_).size());
+  const bool sent =
+      flow < flows ? fabric_.try_send(flow, message) : try_send_packet(flow - flows, message);
+  if (!sent) return false;
+  if (data && bytes > 0)
+    pacing_.note(nic, start, cluster_.topology().nic(nic).serialise(bytes), late);
+  return true;
+}
+
+// Who was held then sends a few at a time, while it is in the cache. Its data passes what others
+// have in the outbox, on other connections: without a NIC's rate who sends data waits for it, so
+// that it has none in there itself.
+bool Shard::flush() {
+  const bool any =
+      outboxes_.flush([this](int lane, Parcel& parcel) { return try_hand_over(lane, parcel); },
+                      [this](Flight* flight, std::uint32_t actor) {
+                        if (!flight) return;
+                        may_pass_ = nic_.limited() ? 0 : kSendsInARow;
+                        posted(*flight, flight->actors[actor]);
+                        go_on();
+                        may_pass_ = 0;
+                      });
+  if (packets_) packets_->flush();
+  return any;
+}
+
+}  // namespace ghostrank

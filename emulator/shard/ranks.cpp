@@ -1,0 +1,202 @@
+// Streams and events: what a rank does next. See shard.h.
+#include <bit>
+#include <cmath>
+
+#include "emulator/shard/carried.h"
+#include "emulator/shard/inline.h"
+#include "emulator/shard/jitter.h"
+
+namespace ghostrank {
+
+void Shard::begin_iteration(RankState& r, Moment t) {
+  const auto& programs = r.role->iterations;
+  const auto wanted = segment_.program == kInOrder ? program_number(workload_, r.iteration)
+                                                   : static_cast<std::size_t>(segment_.program);
+  const Program* const before =
+      std::exchange(r.program, &programs[std::min(wanted, programs.size() - 1)]);
+  r.began = t.at;
+  r.compute = r.exposed = r.bubble = 0;
+  if (carries_over(*r.program)) return begin_carrying(r, t, before, r.iteration == segment_.first);
+  r.streams.assign(r.program->streams.size(), StreamState{.now = t});
+  for (std::size_t s = 0; s < r.program->at_once.size(); ++s)
+    r.streams[s].at_once = r.program->at_once[s];
+  r.streams_left = static_cast<std::uint32_t>(r.streams.size());
+  r.events.assign(r.program->events, EventState{});
+}
+
+void Shard::end_iteration(RankState& r) {
+  const auto [own, end] = end_of(r);
+  if (end.at > own.at) {  // it waited for what the iteration before had carried over
+    r.exposed += end.at - own.at;
+    trace(r, 0, {.kind = Op::Kind::wait}, own.at, end.at);
+  }
+  const Picoseconds lasted = end.at - r.began;
+  const IterationPart* whole = iterations_.add({r.iteration, 1, end, r.compute, r.exposed, r.bubble,
+                                                lasted, r.id == 0 ? lasted : 0, end.at});
+  stats_.end = later(stats_.end, end);
+  shared_->steps.fetch_add(1, std::memory_order_relaxed);
+  if (whole) {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->parts.push_back(*whole);
+    shared_->changed.notify_one();
+  }
+  if (++r.iteration == r.stop_at) {
+    if (--ranks_left_ == 0 && shared_->ended.fetch_add(1) + 1 == shared_->shards && !links_.empty())
+      for (Fabric* f : shared_->fabrics) f->wake();  // they play links for others, no more
+    return;
+  }
+  begin_iteration(r, end);
+}
+
+// Goes round the streams, from `stream` on, until none can move: one's `record` may free another.
+// `moved`: in this round one has. Where a stream starts what has actors, these go first: the rank
+// is then in the ready queue, behind them.
+void Shard::advance(RankState& r, std::size_t stream, bool moved) {
+  while (r.iteration < r.stop_at) {
+    for (const std::size_t streams = r.streams.size(); stream < streams; ++stream) {
+      if (r.streams[stream].phase != StreamState::Phase::ready) continue;
+      if (!advance_stream(r, static_cast<std::uint8_t>(stream))) return;
+      moved = true;
+    }
+    if (r.streams_left == 0 && (!r.carried || r.carried->behind == 0)) {
+      end_iteration(r);
+      moved = true;
+    }
+    if (!moved) return;
+    stream = 0;
+    moved = false;
+  }
+}
+
+// Whether a stream's collectives in flight let its next op (null: its end) start.
+bool Shard::has_room(StreamState& s, const Op* next) const {
+  if (s.at_once == 1 || (next && next->kind == Op::Kind::wait)) return true;
+  if (next && next->kind == Op::Kind::collective) return std::popcount(s.lanes) < s.at_once;
+  if (s.lanes != 0) return false;
+  s.now = later(s.now, s.ended);
+  return true;
+}
+
+// False: the rank is in the ready queue.
+bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
+  StreamState& s = r.streams[stream];
+  const OpList& ops = program_of(r, s).streams[stream];
+  while (s.pc < ops.size()) {
+    const Op& op = ops[s.pc];
+    if (op.kind == Op::Kind::wait && !passes_at_once(r, s, op)) {
+      s.event = event_of(r, s, op);
+      if (!r.events[s.event].fired) {
+        s.phase = StreamState::Phase::waiting;
+        return true;
+      }
+    }
+    if (!has_room(s, &op)) {
+      s.phase = StreamState::Phase::busy;
+      return true;
+    }
+    ++s.pc;
+    const Started started = start_op(r, stream, op);
+    if (started == Started::in_queue) return false;
+    if (started == Started::busy && s.lanes == 0) {
+      s.phase = StreamState::Phase::busy;
+      return true;
+    }
+    if (op.kind != Op::Kind::record && op.kind != Op::Kind::wait) s.last = op.kind;
+  }
+  if (!has_room(s, nullptr)) {
+    s.phase = StreamState::Phase::busy;
+    return true;
+  }
+  if (s.behind) {
+    catch_up(r, stream);
+    return advance_stream(r, stream);
+  }
+  s.phase = StreamState::Phase::ended;
+  if (!outlives(*r.program, stream) || r.iteration + 1 == r.stop_at) --r.streams_left;
+  return true;
+}
+
+// Starts an op at s.now; when it has ended already, s.now is then its end.
+Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
+  StreamState& s = r.streams[stream];
+  switch (op.kind) {
+    case Op::Kind::compute: {
+      const Picoseconds d = slowed(r, stream, with_jitter(r, stream, op));
+      if (stream == 0) r.compute += d;
+      trace(r, stream, op, s.now.at, s.now.at + d);
+      s.last = op.kind;
+      if (d == 0) return Started::ended;
+      const Moment end{s.now.at + d, s.now.slip};
+      schedule(Event::Kind::compute_done, end, r.local).via = stream;
+      return Started::busy;
+    }
+    case Op::Kind::collective:
+    case Op::Kind::send:
+    case Op::Kind::recv:
+      s.last = op.kind;
+      return start_flight(r, stream, op);
+    case Op::Kind::record: {
+      const std::uint32_t event = event_of(r, s, op);
+      GHOSTRANK_ASSERT(!r.events[event].fired);  // one wait per record
+      r.events[event] = {true, s.last, s.now};
+      for (StreamState& other : r.streams) {
+        if (other.phase == StreamState::Phase::waiting && other.event == event)
+          other.phase = StreamState::Phase::ready;
+      }
+      return Started::ended;
+    }
+    case Op::Kind::wait: {
+      if (passes_at_once(r, s, op)) return Started::ended;
+      EventState& e = r.events[s.event];
+      e.fired = false;
+      const Moment until = later(s.now, e.when);
+      const Picoseconds blocked = until.at - s.now.at;
+      if (stream == 0 && blocked > 0) {
+        (e.cause == Op::Kind::send || e.cause == Op::Kind::recv ? r.bubble : r.exposed) += blocked;
+        trace(r, stream, op, s.now.at, until.at);
+      }
+      s.now = until;
+      return Started::ended;
+    }
+  }
+  return Started::ended;
+}
+
+// A communication kernel that runs beside the products takes some of the GPU.
+Picoseconds Shard::slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const {
+  if (spec_.run.compute_slowdown <= 0 || stream != 0 || r.flights.empty()) return duration;
+  return duration + std::llround(spec_.run.compute_slowdown * static_cast<double>(duration));
+}
+
+Picoseconds Shard::with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const {
+  if (spec_.run.jitter <= 0) return op.duration;
+  const double factor = jitter_factor(spec_.run.seed, static_cast<std::uint64_t>(r.id),
+                                      iteration_of(r, r.streams[stream]), stream,
+                                      r.streams[stream].pc, spec_.run.jitter);
+  return std::llround(static_cast<double>(op.duration) * factor);
+}
+
+void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
+                  Picoseconds end, std::uint8_t lane) {
+  if (!r.traced || end <= start) return;
+  Span* const place = spans_.add();
+  if (!place) return;
+  Span& span = *place;
+  span.rank = r.id;
+  span.host = host_;
+  span.stream = stream;
+  span.lane = lane;
+  span.start = start;
+  span.duration = end - start;
+  const bool transfer = op.kind == Op::Kind::send || op.kind == Op::Kind::recv;
+  span.kind = op.kind == Op::Kind::compute      ? 0
+              : op.kind == Op::Kind::collective ? 1
+              : transfer                        ? 2
+                                                : 3;
+  span.label =
+      op.kind == Op::Kind::wait ? "wait" : program_of(r, r.streams[stream]).labels[op.label];
+  if (span.kind == 1 || span.kind == 2)
+    span.bytes = elements_of(workload_, op) * bytes_of(op.dtype);
+}
+
+}  // namespace ghostrank

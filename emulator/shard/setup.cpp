@@ -1,0 +1,163 @@
+// Before and after a segment. See shard.h.
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <limits>
+
+#include "emulator/host/cores.h"
+#include "emulator/shard/inline.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr Picoseconds kBeforeAll = std::numeric_limits<Picoseconds>::min() / 2;
+constexpr std::size_t kScratchBytes = 256 << 10;  // stays in the cache
+
+double thread_cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// Seconds this thread was runnable and not running; negative where the kernel does not tell.
+double run_queue_seconds() {
+  std::FILE* file = std::fopen("/proc/thread-self/schedstat", "r");
+  if (!file) return -1;
+  unsigned long long ran = 0, waited = 0;
+  const int read = std::fscanf(file, "%llu %llu", &ran, &waited);
+  std::fclose(file);
+  return read == 2 ? static_cast<double>(waited) * 1e-9 : -1;
+}
+
+}  // namespace
+
+Shard::Shard(const Setup& setup)
+    : spec_(setup.spec),
+      workload_(setup.workload),
+      cluster_(setup.cluster),
+      host_(setup.host),
+      index_(setup.index),
+      flows_(setup.flows),
+      cpus_(setup.cpus),
+      fabric_(setup.fabric),
+      packets_(setup.packets),
+      nonce_(setup.nonce),
+      nic_(setup.cluster.topology().own()),
+      intra_(LinkSpeed::from_rate(setup.spec.cluster.intra_node.rate_bps,
+                                  setup.spec.cluster.intra_node.latency)),
+      virtual_(setup.spec.fabric.kind == FabricKind::virtual_time),
+      copy_payload_(setup.spec.fabric.payload == PayloadMode::copied),
+      reanchor_(!virtual_ && setup.spec.fabric.colocated == Colocated::memory),
+      wired_(!setup.flows.of(setup.host, setup.index).empty()),
+      model_nodes_(setup.spec.fabric.inside_node == InsideNode::model),
+      schedules_(setup.spec, setup.workload, setup.cluster),
+      agents_(
+          setup.cluster, setup.cluster.ranks_of(setup.host, setup.index),
+          setup.cluster.helpers_of(setup.host, setup.index), setup.spec.fabric.packets.mtu,
+          setup.packets ? setup.packets->most_bytes() : setup.spec.fabric.packets.mtu - kUdpAndIp,
+          *this),
+      misfortune_(setup.spec.fabric.packets, setup.spec.run.seed),
+      // By rank where every run must be alike.
+      timers_(virtual_ ? TimerQueue<Event>::Ties::by_rank : TimerQueue<Event>::Ties::as_they_come),
+      ready_(setup.cluster.ranks_of(setup.host, setup.index).size()),
+      meetings_(setup.workload.groups.size()),
+      ledger_(1'000'000, setup.spill_path),
+      spans_(setup.max_spans),
+      spin_(awake_before_sleep(cluster_.hosts() * cluster_.shards())) {
+  const std::vector<Rank>& mine = cluster_.ranks_of(host_, index_);
+  const std::vector<Rank>& helpers = cluster_.helpers_of(host_, index_);
+  players_ = mine.size();
+  ranks_.resize(mine.size() + helpers.size());
+  for (std::size_t i = 0; i < helpers.size(); ++i) {
+    RankState& r = ranks_[players_ + i];
+    r.id = helpers[i];
+    r.local = static_cast<std::uint32_t>(players_ + i);
+    r.nic = cluster_.place(r.id).nic;
+  }
+  for (const SchemeUse& use : cluster_.schemes()) scheme_row_.push_back(schedules_.row_of(use));
+  sequences_.resize(mine.size() * workload_.group_names.size());
+  std::vector<bool> traced(static_cast<std::size_t>(workload_.ranks));
+  for (const Rank rank : setup.trace_ranks) traced[static_cast<std::size_t>(rank)] = true;
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    RankState& r = ranks_[i];
+    r.id = mine[i];
+    r.local = static_cast<std::uint32_t>(i);
+    r.role = &workload_.roles[workload_.role_of[static_cast<std::size_t>(r.id)]];
+    r.nic = cluster_.place(r.id).nic;
+    r.traced = traced[static_cast<std::size_t>(r.id)];
+  }
+  nics_.resize(static_cast<std::size_t>(cluster_.nics()));
+  if (copy_payload_) scratch_.resize(2 * kScratchBytes);
+}
+
+void Shard::prepare(const Segment& segment, ShardShared& shared) {
+  segment_ = segment;
+  shared_ = &shared;
+  if (!cpus_.empty()) bind_this_thread(cpus_);
+  stats_ = {};
+  stats_.rows.resize(schedules_.rows().size());
+  ledger_.clear();
+  spans_.begin();
+  std::fill(nics_.begin(), nics_.end(), Port{});
+  pacing_.begin(wired_ ? nics_.size() : 0);
+  outboxes_.resize(static_cast<std::size_t>(cluster_.shards()) +
+                   flows_.of(host_, index_).size() * (packets_ ? 2 : 1));
+  if (packets_) packets_before_ = packets_->stats();
+  connections_.clear();
+  agents_.clear();
+  misfortune_.begin(segment_.first, cluster_.schemes().empty() ? 0 : ranks_.size());
+  links_.assign(cluster_.topology().links(), {});
+  GHOSTRANK_ASSERT(ranks_.size() + links_.size() <= kMostTargets);
+  sent_on_links_.assign(links_.empty() ? 0 : ranks_.size(), 0);
+  entered_.assign(links_.empty() ? 0 : nics_.size(), 0);
+  in_turn_.clear();
+  timers_.clear();
+  meetings_.clear();
+  iterations_.begin(segment_.first, segment_.count, players_);
+  ranks_left_ = static_cast<std::uint32_t>(players_);
+  if (players_ == 0) shared_->ended.fetch_add(1);
+  now_ = kBeforeAll;  // so that nothing leaves for another process
+  quiet_.begin(stall_threshold(spec_, segment_.dilation));
+  for (RankState& r : ranks_) {
+    r.nvlink = {};
+    if (r.local >= players_) continue;
+    r.iteration = segment_.first;
+    r.stop_at = segment_.first + segment_.count;
+    begin_iteration(r, {});
+  }
+  for (std::size_t i = 0; i < players_; ++i) {
+    advance(ranks_[i]);
+    go_on();
+  }
+}
+
+void Shard::play(const Clock& clock) {
+  clock_ = clock;
+  const double cpu = thread_cpu_seconds(), queued = run_queue_seconds();
+  const std::int64_t began = monotonic_ns();
+  looked_ns_ = began;
+  if (virtual_) {
+    run_virtual();
+  } else {
+    run_real();
+  }
+  for (RankState& r : ranks_) {  // after a stop: what was sent is counted all the same
+    for (Flight* f : r.flights) {
+      for (ActorState& a : f->actors) settle(*f, a.route);
+    }
+  }
+  if (packets_) count_packets();
+  for (const Link& link : links_) stats_.links.push_back(link.count());
+  stats_.paced = pacing_.paced();
+  stats_.pace_error = pacing_.error();
+  stats_.spans_dropped = spans_.dropped();
+  stats_.gaps = quiet_.gaps();
+  stats_.wall_seconds = static_cast<double>(monotonic_ns() - began) * 1e-9;
+  stats_.cpu_seconds = thread_cpu_seconds() - cpu;
+  stats_.run_queue_seconds = queued < 0 ? -1 : run_queue_seconds() - queued;
+  if (!virtual_ && players_ > 0)  // agents served on after the last rank had ended
+    stats_.wall_behind =
+        std::max<Picoseconds>(0, (ranks_left_ == 0 ? ended_ : now_) - stats_.end.at);
+}
+
+}  // namespace ghostrank

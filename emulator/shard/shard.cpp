@@ -1,0 +1,322 @@
+// The loop, and the events that it fires. See shard.h.
+#include <algorithm>
+#include <limits>
+
+#include "emulator/shard/inline.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
+constexpr Picoseconds kStopped = -1;
+constexpr int kEventsPerPass = 512;  // then the fabric has its turn again
+constexpr int kEventsPerClockRead = 32;
+constexpr std::chrono::milliseconds kLongestSleep{50}, kLongRest{5};
+// The kernel lets a wait for descriptors end late by a thousandth of its length, by a two-hundredth
+// in a process that is niced: longer ones are cut short by a part of them, and what is left is
+// waited for anew.
+constexpr std::chrono::microseconds kExactSleep{500};
+constexpr int kCut = 128;
+// What is due so soon is waited for awake: without a core of one's own, and with one, which also
+// lets a thread be awake before what is due.
+constexpr std::chrono::microseconds kDueSoon{20}, kWakeUp{60};
+constexpr std::size_t kCachedEvents = 128;
+constexpr std::size_t kFlightsAhead = 12, kActorsAhead = 6;  // a few memory latencies of events
+
+}  // namespace
+
+// ---- The loop
+// -----------------------------------------------------------------------------------------
+
+// Real time: take what has arrived, fire what is due, hand over what had no room, else sleep until
+// one of them may have changed.
+void Shard::run_real() {
+  while (!finished() && !stopped()) {
+    if (ranks_left_ > 0) ended_ = now_;
+    bool busy = take_arrivals();
+    busy |= fire_due();
+    busy |= flush();
+    if (agents_.wants_room()) agents_.give_room({now_, 0});
+    busy ? note_progress() : sleep();
+  }
+  note_end();
+}
+
+// Virtual time: the next event is now. Several shards agree on a window no longer than the network
+// takes to bring a message to where another shard sees it, in which nothing that one does can reach
+// another; what they sent is exchanged before the next.
+void Shard::run_virtual() {
+  const auto shards = static_cast<std::size_t>(shared_->shards);
+  const Picoseconds lookahead = shards > 1 ? cluster_.topology().lookahead() : kNever;
+  const auto self = static_cast<std::size_t>(index_);
+  for (;;) {
+    for (std::size_t from = 0; from < shards; ++from) {
+      for (Parcel& p : shared_->mail[from * shards + self]) take_over(std::move(p));
+      shared_->mail[from * shards + self].clear();
+    }
+    shared_->next[self] = stopped() ? kStopped : timers_.empty() ? kNever : timers_.next();
+    shared_->window.arrive_and_wait();
+    Picoseconds first = kNever;
+    for (const auto& n : shared_->next) first = std::min(first, n.load(std::memory_order_relaxed));
+    if (first == kNever || first == kStopped) break;
+    const Picoseconds end = first < kNever - lookahead ? first + lookahead : kNever;
+    for (std::uint32_t n = 0; !timers_.empty() && timers_.next() < end; ++n) {
+      if (n % 65536 == 65535 && stopped()) break;
+      now_ = timers_.next();
+      Event& event = pop();
+      timers_.first_is_at(now_, event.rank) ? fire_tied(event) : fire(event);
+      go_on();
+    }
+    shared_->window.arrive_and_wait();
+  }
+  if (!stopped() && ranks_left_ > 0) fail("deadlock: " + what_is_stuck());
+}
+
+bool Shard::finished() const {
+  return ranks_left_ == 0 && outboxes_.turns() == 0 && outboxes_.kept() == 0 && fabric_.idle() &&
+         (!packets_ || packets_->idle()) &&
+         (!agents_.serves() || shared_->at_rest.load(std::memory_order_relaxed)) &&
+         (links_.empty() || shared_->ended.load(std::memory_order_relaxed) == shared_->shards);
+}
+
+bool Shard::take_arrivals() {
+  bool any = false;
+  if (wired_) {
+    // Between two looks nobody moves what the kernel holds; during one the fabric itself is at
+    // work.
+    const std::int64_t away_ns = monotonic_ns() - looked_ns_;
+    poll_lag_ = static_cast<Picoseconds>(static_cast<double>(away_ns) * 1000 / segment_.dilation);
+    fabric_.poll(arrived_);
+    looked_ns_ = monotonic_ns();
+    if (!fabric_.failure().empty()) fail(fabric_.failure(), true);
+    now_ = clock_.now();
+    for (Message& m : arrived_) arrive_from_wire(std::move(m));
+    any |= !arrived_.empty();
+    arrived_.clear();
+    const std::uint64_t moved = fabric_.stats().moved;
+    any |= moved != moved_;
+    moved_ = moved;
+    if (packets_) any |= take_packets();
+  }
+  for (int from = 0; from < shared_->shards; ++from) {
+    if (from == index_) continue;
+    SpscRing<Parcel>& ring =
+        *shared_->rings[static_cast<std::size_t>(from * shared_->shards + index_)];
+    Parcel p;
+    for (int n = 0; n < kEventsPerPass && ring.try_pop(p); ++n, any = true) take_over(std::move(p));
+  }
+  return any;
+}
+
+bool Shard::fire_due() {
+  now_ = clock_.now();
+  int fired = 0;
+  while (fired < kEventsPerPass && !timers_.empty() && timers_.next() <= now_) {
+    fire(pop());
+    go_on();
+    if (++fired % kEventsPerClockRead == 0) now_ = clock_.now();
+  }
+  return fired > 0;
+}
+
+void Shard::sleep() {
+  const std::int64_t began = monotonic_ns();
+  auto timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(kLongestSleep);
+  if (packets_) packets_->flush();
+  if (outboxes_.kept() > 0 || (packets_ && !packets_->idle()))
+    timeout = std::chrono::microseconds(20);  // a full ring empties without telling
+  if (!timers_.empty()) {
+    timeout =
+        std::min(timeout, clock_.wall(std::max<Picoseconds>(0, timers_.next() - clock_.now())));
+  } else if (!wired_ && cluster_.shards() == 1 && ranks_left_ > 0) {
+    return fail("deadlock: " + what_is_stuck());
+  }
+  note_rest();
+  if (timeout > kLongRest) timers_.trim();
+  auto& asleep = *shared_->asleep[static_cast<std::size_t>(index_)];
+  if (shared_->shards > 1) {
+    // Whoever pushes swaps this flag after the push: either the ring shows the event below, or we
+    // are woken.
+    asleep.exchange(true);
+    for (int from = 0; from < shared_->shards; ++from) {
+      if (from == index_) continue;
+      SpscRing<Parcel>& ring =
+          *shared_->rings[static_cast<std::size_t>(from * shared_->shards + index_)];
+      Parcel p;
+      if (ring.try_pop(p)) {
+        take_over(std::move(p));
+        timeout = std::chrono::nanoseconds(0);
+      }
+    }
+  }
+  // What is due sooner than one could sleep and wake up is waited for awake, whoever wants the
+  // core; with a core of its own the shard is awake before what is due.
+  const std::chrono::nanoseconds awake = spin_.count() > 0 ? kWakeUp : kDueSoon;
+  if (timeout > kExactSleep) timeout -= timeout / kCut;
+  if (spin_.count() > 0 && timeout > awake) timeout -= awake;
+  if (timeout.count() > 0) fabric_.wait(timeout, timeout <= awake ? timeout : spin_);
+  if (shared_->shards > 1) asleep.exchange(false);
+  looked_ns_ = monotonic_ns();
+  stats_.idle_seconds += static_cast<double>(looked_ns_ - began) * 1e-9;
+}
+
+// ---- Events
+// ---------------------------------------------------------------------------------------------
+
+void Shard::schedule(const Event& event) {
+  Event& e = schedule(event.kind, event.t, event.rank);
+  const std::uint32_t order = e.order;
+  e = event;
+  e.order = order;
+}
+
+// By which a message comes in: of all NICs of the cluster.
+std::size_t Shard::nic_of(const RankState& r, const Event& e) const {
+  if (e.via == 0) return static_cast<std::size_t>(r.nic);
+  return static_cast<std::size_t>(cluster_.place(r.id).node * cluster_.nics_per_node() + e.via - 1);
+}
+
+// From another shard of the process.
+void Shard::take_over(Parcel parcel) {
+  if (parcel.event.kind == Event::Kind::link) return put_before_link(std::move(parcel));
+  Event event = parcel.event;
+  event.flight = nullptr;  // the sender's
+  if (parcel.message.payload || event.kind == Event::Kind::landing)
+    event.held = held_.put(std::move(parcel));
+  schedule(event);
+}
+
+// The cache gets what the events behind the next one will touch, if it has not got it.
+void Shard::prefetch() const {
+  if (const Event* later = timers_.ahead(kFlightsAhead)) __builtin_prefetch(later->flight);
+  if (const Event* soon = timers_.ahead(kActorsAhead); soon && soon->flight) {
+    const auto* actor = reinterpret_cast<const char*>(soon->flight->actors.data());
+    for (std::size_t line = 0; line <= sizeof(ActorState); line += 64)  // begins anywhere in one
+      __builtin_prefetch(actor + line);
+  }
+}
+
+Event& Shard::pop() {
+  if (timers_.size() >= kCachedEvents) prefetch();
+  return timers_.pop();
+}
+
+// What is due with it at one time at one rank.
+[[gnu::noinline]] void Shard::fire_tied(const Event& first) {
+  const Picoseconds at = first.t.at;
+  const std::uint32_t rank = first.rank;
+  const auto add = [this](const Event& event) {
+    const bool by_links = event.kind == Event::Kind::link || event.kind == Event::Kind::landing;
+    tied_.add(sender_of(event), event, by_links ? held_[event.held].message.header.offset : 0);
+  };
+  tied_.clear();
+  add(first);
+  while (timers_.first_is_at(at, rank)) add(timers_.pop());
+  for (TiedEvents::Tied& tied : tied_.in_order()) {
+    fire(tied.event);
+    go_on();
+  }
+}
+
+void Shard::fire_at_once(Event& event) {
+  fire(event);
+  go_on();
+}
+
+// What an event, or what has gone on before, has made ready.
+void Shard::go_on_with(const Ready& next) {
+  if (next.what == Ready::What::rank) return advance(ranks_[next.index], next.stream, next.started);
+  Flight& f = *next.flight;
+  RankState& r = ranks_[f.rank];
+  switch (next.what) {
+    case Ready::What::rank:
+      return;
+    case Ready::What::actor:
+      return run_actor(r, f, f.actors[next.index]);
+    case Ready::What::step:
+      return next_step(r, f, f.actors[next.index]);
+    case Ready::What::waiting:
+      return wake_waiting(r, f, next.index);
+    case Ready::What::call:
+      return end_call_of(r, f);
+  }
+}
+
+// The rank that sent a message; kNoRank: the event is its rank's own.
+Rank Shard::sender_of(const Event& e) const {
+  const bool message = e.kind == Event::Kind::ingress || e.kind == Event::Kind::arrival ||
+                       e.kind == Event::Kind::delivery || e.kind == Event::Kind::link ||
+                       e.kind == Event::Kind::landing;
+  if (!message) return kNoRank;
+  if (e.message == MessageKind::note) return cluster_.party(cluster_.schemes()[e.group], e.source);
+  const auto& members = workload_.groups[e.group & ~kPointToPoint].members;
+  return members[static_cast<std::size_t>(e.source)];
+}
+
+void Shard::fire(Event& event) {
+  ++stats_.events;
+  const auto rank = [&]() -> RankState& { return ranks_[event.rank]; };  // of a link's: none
+  switch (event.kind) {
+    case Event::Kind::compute_done: {
+      RankState& r = rank();
+      if (!virtual_) {
+        const auto late = static_cast<double>(now_ - event.t.at) * 1e-3 * segment_.dilation;
+        stats_.lateness_ns.add(late > 0 ? static_cast<std::uint64_t>(late) : 0);
+      }
+      StreamState& s = r.streams[event.via];
+      s.now = event.t;
+      s.phase = StreamState::Phase::ready;
+      return advance(r);
+    }
+    case Event::Kind::link:
+      return pass_link(event);
+    case Event::Kind::landing:
+      if (!land(rank(), event)) return;
+      [[fallthrough]];
+    case Event::Kind::ingress: {
+      RankState& r = rank();
+      const std::size_t nic = nic_of(r, event);
+      const bool note = event.message == MessageKind::note;
+      const LinkSpeed& speed = note ? cluster_.topology().nic(static_cast<int>(nic)) : nic_;
+      const Picoseconds d = speed.serialise(event.bytes());
+      Port& port = nics_[nic];
+      const Picoseconds in = port.take_ingress(event.t.at, d);
+      event.kind = Event::Kind::arrival;
+      if (port.must_queue(event.t.at, in)) {
+        event.t.at = in;
+        return schedule(event);
+      }
+      return note ? note_arrived(event) : arrive(r, event);
+    }
+    case Event::Kind::arrival:
+      if (event.message == MessageKind::note) [[unlikely]]
+        return note_arrived(event);
+      return arrive(rank(), event);
+    case Event::Kind::delivery:
+      return arrive(rank(), event);
+    case Event::Kind::timer:
+      return agents_.on_timer({event.rank, event.group}, event.sequence, event.bytes(), event.t);
+    case Event::Kind::call_done:
+      return end_calls(event.flight, event.t);
+    case Event::Kind::post: {
+      Parcel parcel = held_.take(event.held);
+      const int lane = cluster_.shards() + parcel.flow;
+      outboxes_.end_turn(lane, event.flight != nullptr);
+      hand_over(lane, std::move(parcel));
+      if (event.flight) posted(*event.flight, event.flight->actors[event.actor]);
+      return;
+    }
+  }
+}
+
+void Shard::fail(const std::string& what, bool of_fabric) {
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->failure.empty()) {
+    shared_->failure = what;
+    shared_->of_fabric = of_fabric;
+  }
+  shared_->stop = true;
+  for (Fabric* f : shared_->fabrics) f->wake();
+}
+
+}  // namespace ghostrank

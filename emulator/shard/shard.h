@@ -1,0 +1,318 @@
+// A shard: one thread, its ranks, its NICs, its fabric endpoint. Everything a rank does happens
+// here; the loop is Shard::run_real and Shard::run_virtual in shard.cpp.
+//
+//   shard.cpp           the loops, events
+//   shard/setup.cpp     before and after a segment
+//   shard/ranks.cpp     streams and events: what a rank does next
+//   shard/flights.cpp   collectives in flight and their actors
+//   shard/messages.cpp  how slices leave, arrive, are matched and combined
+//   shard/credits.cpp   credits, and permissions of libraries that post receives
+//   shard/notes.cpp     notes of agents
+//   shard/links.cpp     how messages go over links between switches
+//   shard/outbox.cpp    what leaves for other shards and for the fabric
+//   shard/standstill.cpp    when nothing moves: who is told, and who waits for whom
+//   shard/inline.h      what a message passes through in more than one of these
+//   shard/              parts, each with a state of its own, which know nothing of the shard
+//
+// What lets something else go on puts it in the ReadyQueue and returns; when an event has been
+// fired, go_on() does what is in there. Shards of a process meet only through SPSC rings (real
+// time) or mailboxes swapped at a window barrier (virtual time), and through the counters in
+// ShardShared.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/agents/agent_host.h"
+#include "emulator/common/clock.h"
+#include "emulator/fabric/fabric.h"
+#include "emulator/network/links.h"
+#include "emulator/packets/packets.h"
+#include "emulator/shard/connections.h"
+#include "emulator/shard/early_messages.h"
+#include "emulator/shard/flights.h"
+#include "emulator/shard/in_order.h"
+#include "emulator/shard/misfortune.h"
+#include "emulator/shard/node_meetings.h"
+#include "emulator/shard/open_iterations.h"
+#include "emulator/shard/outboxes.h"
+#include "emulator/shard/pacing.h"
+#include "emulator/shard/quiet_watch.h"
+#include "emulator/shard/rank.h"
+#include "emulator/shard/ready_queue.h"
+#include "emulator/shard/shared.h"
+#include "emulator/shard/spans.h"
+#include "emulator/shard/statistics.h"
+#include "emulator/shard/tied_events.h"
+#include "emulator/shard/timer_queue.h"
+#include "emulator/traffic/cluster.h"
+#include "emulator/traffic/flows.h"
+#include "emulator/traffic/ledger.h"
+#include "emulator/traffic/schedules.h"
+#include "emulator/verify/spare_buffers.h"
+
+namespace ghostrank {
+
+// From the queue to the queue a message's way is a few functions: calls of more would be a fifth of
+// its time.
+#define GHOSTRANK_ON_THE_WAY [[gnu::always_inline]] inline
+
+class Shard final : private NoteCarrier {
+ public:
+  struct Setup {
+    const JobSpec& spec;
+    const Workload& workload;
+    const Cluster& cluster;
+    int host = 0, index = 0;
+    const Flows& flows;
+    Fabric& fabric;
+    std::uint64_t nonce = 0;
+    std::vector<Rank> trace_ranks;
+    std::size_t max_spans = 0;
+    std::string spill_path;
+    std::vector<int> cpus;       // where its thread is kept; empty: anywhere
+    Packets* packets = nullptr;  // to other processes; null: no scheme of the job sends any
+  };
+  explicit Shard(const Setup& setup);
+
+  // On the thread that plays: brings every rank to what it does at emulated time 0. Nothing leaves.
+  void prepare(const Segment& segment, ShardShared& shared);
+  // Plays the segment's iterations of every rank, from emulated time 0 of `clock`. Returns when all
+  // of them have ended here or the run was stopped.
+  void play(const Clock& clock);
+
+  Ledger& ledger() { return ledger_; }
+  const ShardStats& stats() const { return stats_; }
+  const std::vector<Schedules::Row>& rows() const { return schedules_.rows(); }
+  std::vector<Span> take_spans() { return spans_.take(); }
+
+ private:
+  // shard.cpp
+  void run_real();
+  void run_virtual();
+  bool finished() const;
+  bool stopped() const { return shared_->stop.load(std::memory_order_relaxed); }
+  bool take_arrivals();
+  bool fire_due();
+  void sleep();
+  // Inlined, or the compiler thinks that it does nothing and leaves it out.
+  GHOSTRANK_ON_THE_WAY void prefetch() const;
+  Event& pop();
+  GHOSTRANK_ON_THE_WAY void fire(Event& event);
+  void fire_tied(const Event& first);
+  void fire_at_once(Event& event);
+  GHOSTRANK_ON_THE_WAY void go_on();
+  void go_on_with(const Ready& next);
+  Rank sender_of(const Event& e) const;
+  GHOSTRANK_ON_THE_WAY Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank,
+                                       MessageKind message = MessageKind::data);
+  void schedule(const Event& event);
+  std::size_t nic_of(const RankState& r, const Event& e) const;
+  void take_over(Parcel parcel);
+  void fail(const std::string& what, bool of_fabric = false);
+
+  // shard/outbox.cpp
+  bool flush();
+  void hand_over(int lane, Parcel&& parcel);
+  void keep(int lane, Parcel&& parcel);
+  bool try_hand_over(int lane, Parcel& parcel);
+  bool try_send(int flow, int nic, Message& message);
+  bool try_hand_to_shard(int shard, Parcel& parcel);
+
+  // shard/standstill.cpp
+  void note_progress();
+  void note_rest();
+  void note_end();
+  void tell_quiet(bool quiet, Picoseconds since, std::string stuck);
+  std::string what_is_stuck() const;
+  std::string what_is_awaited(const Flight& f, const ActorState& a) const;
+
+  // shard/ranks.cpp
+  void begin_iteration(RankState& r, Moment t);
+  void end_iteration(RankState& r);
+  enum class Started : std::uint8_t {
+    ended,    // at once
+    busy,     // it ends with an event
+    in_queue  // its actors have been put in the ready queue, and behind them its rank
+  };
+  void advance(RankState& r, std::size_t stream = 0, bool moved = false);
+  bool advance_stream(RankState& r, std::uint8_t stream);
+  bool has_room(StreamState& s, const Op* next) const;
+  GHOSTRANK_ON_THE_WAY Started start_op(RankState& r, std::uint8_t stream, const Op& op);
+  Picoseconds slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const;
+  Picoseconds with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const;
+  void trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
+             Picoseconds end, std::uint8_t lane = 0);
+
+  // shard/flights.cpp
+  Started start_flight(RankState& r, std::uint8_t stream, const Op& op);
+  Started start_actors(RankState& r, Flight& f, const Step* row);
+  void begin_agents(RankState& r, Flight& f, const Schedules::Play& play);
+  void begin_actor(Flight& f, int index, const Step*& row);
+  std::uint32_t next_of_pair(RankState& r, std::uint32_t group, Rank peer, bool receives);
+  void finish_flight(RankState& r, Flight& f);
+  void meet_in_node(RankState& r, Flight& f);
+  void end_calls(Flight* first, Moment t);
+  void end_call_of(RankState& r, Flight& f);
+  GHOSTRANK_ON_THE_WAY void load_step(Flight& f, ActorState& a);
+  GHOSTRANK_ON_THE_WAY void run_actor(RankState& r, Flight& f, ActorState& a);
+  bool walk_actor(RankState& r, Flight& f, ActorState& a);
+  bool hold(ActorState& a);
+  bool begin_step(Flight& f, ActorState& a);
+  void next_step(RankState& r, Flight& f, ActorState& a);
+  void wake_waiting(RankState& r, Flight& f, std::uint32_t from);
+  void posted(Flight& f, ActorState& a);
+
+  // shard/messages.cpp
+  struct Leaving {  // what a message says of itself, besides what its flight does
+    MessageKind kind;
+    std::uint16_t number;  // as Header has it
+    std::uint32_t actor;   // of the sender of the data
+    std::uint16_t channel;
+    std::uint64_t bytes;
+    const Moment& ready;
+
+    void describe(const Flight& f, Event& e) const {  // all but what kind it is
+      e.set_size(bytes, number);
+      e.group = f.group;
+      e.sequence = f.sequence;
+      e.source = f.position;
+      e.actor = actor;
+      e.channel = channel;
+      e.held = kNil;
+    }
+  };
+  GHOSTRANK_ON_THE_WAY void send_slice(RankState& r, Flight& f, ActorState& a, Rank peer,
+                                       const Block& slice);
+  void find_route(const RankState& r, Flight& f, int channel, Rank peer, bool back, Route& route);
+  void settle(const Flight& f, Route& route);
+  void leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload* content = nullptr);
+  void leave_with_content(RankState& r, Flight& f, ActorState& a, const Leaving& m,
+                          const Block& slice);
+  void leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
+                     Picoseconds start, Payload* content);
+  void copy_as_much(std::uint64_t bytes);
+  void do_locals(Flight& f, ActorState& a);
+  void arrive_from_wire(Message message);
+  void arrive(RankState& r, const Event& e);
+  GHOSTRANK_ON_THE_WAY void accept(RankState& r, Flight& f, ActorState& a, int bit, const Event& e);
+  void refuse_overtaken(const RankState& r, const ActorState& a, int bit, const Event& e);
+  bool take_early(RankState& r, Flight& f, ActorState& a);
+  void adopt_early(RankState& r, Flight& f);
+
+  // shard/credits.cpp
+  void control_arrived(RankState& r, Flight* f, const Event& e);
+  bool take_credit(RankState& r, Flight& f, ActorState& a);
+  void return_credit(RankState& r, Flight& f, ActorState& a, const Event& consumed);
+  void credit_arrived(RankState& r, Flight& f, const Event& e);
+  bool exchange(RankState& r, Flight& f, ActorState& a);
+  bool post_receives(RankState& r, Flight& f, ActorState& a);
+  void permit(RankState& r, Flight& f, ActorState& a, Rank source);
+  void permission_arrived(RankState& r, Flight& f, const Event& e);
+  bool keep_permission(Flight& f, const Event& e);
+  bool send_permitted(RankState& r, Flight& f, ActorState& a);
+  void deliver(const Event& e, Picoseconds at);
+  void send_on_connection(RankState& r, Flight& f, ActorState& a, Rank peer, const Block& slice);
+
+  // shard/links.cpp
+  std::uint64_t next_on_links(std::uint32_t local);
+  RoutedConnection connection_of(const Event& e, Rank target) const;
+  void find_way(const RankState& r, const Flight& f, int channel, Route& route) const;
+  void leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m, Picoseconds start,
+                      Picoseconds duration, Payload* content);
+  struct NoteTree {  // of all copies of a note
+    std::uint64_t number = 0;
+    std::uint32_t way = 0;
+  };
+  void note_by_links(const LeavingNote& note, NoteTree& tree, Rank party, Picoseconds start,
+                     Picoseconds duration);
+  void depart(Parcel&& parcel, Moment start, Picoseconds duration);
+  void go_to_link(Parcel&& parcel);
+  void put_before_link(Parcel&& parcel);
+  std::uint32_t next_link(const Parcel& parcel) const;
+  int nic_to(const Event& e, Rank party) const;
+  void pass_link(const Event& event);
+  bool land(const RankState& r, Event& event);
+
+  // shard/notes.cpp
+  static constexpr Picoseconds kNotYet = -1;
+  bool has_room(const LeavingNote& note) override;
+  void carry(const LeavingNote& note) override;
+  void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) override;
+  void end_call(Flight& flight, Moment at) override;
+  void refuse(const std::string& what) override { fail(what); }
+  int lane_of(const LeavingNote& note, Rank to) const;
+  void deliver_note(const LeavingNote& note, Rank party, Moment at, Event::Kind kind);
+  Event event_for(const LeavingNote& note, Rank party) const;
+  static Payload payload_of(const Note& note, std::uint64_t bytes);
+  void note_to_process(const LeavingNote& note, Rank party, Picoseconds start);
+  bool try_send_packet(int way, Message& message);
+  bool take_packets();
+  bool read_format(Message& m) const;
+  void count_packets();
+  void note_from_wire(Message m);
+  bool belongs_here(const Header& note) const;
+  void schedule_note(Message m);
+  void note_arrived(const Event& e);
+
+  const JobSpec& spec_;
+  const Workload& workload_;
+  const Cluster& cluster_;
+  const int host_, index_;
+  const Flows& flows_;
+  const std::vector<int> cpus_;
+  Fabric& fabric_;
+  Packets* const packets_;
+  const std::uint64_t nonce_;
+  const LinkSpeed nic_, intra_;
+  const bool virtual_, copy_payload_, reanchor_, wired_, model_nodes_;
+
+  Clock clock_ = Clock::virtual_time();
+  Segment segment_;
+  Picoseconds now_ = 0;  // the clock as last read
+  ShardShared* shared_ = nullptr;
+  Schedules schedules_;
+  std::vector<RankState> ranks_;  // then helpers, which play no program
+  std::size_t players_ = 0;       // the ranks among them
+  AgentHost agents_;
+  std::vector<std::uint16_t> scheme_row_;  // of the report, by scheme
+  Misfortune misfortune_;
+  std::vector<std::uint32_t> sequences_;  // collectives started: by rank, then by kind of group
+  std::uint32_t ranks_left_ = 0;
+  Picoseconds ended_ = 0;  // when the last rank here had, as the loop saw it
+  OpenIterations iterations_;
+  TimerQueue<Event> timers_;
+  ReadyQueue ready_;
+  TiedEvents tied_;
+  std::vector<Port> nics_;   // of the whole cluster; only this shard's nodes are used
+  std::vector<Link> links_;  // of the cluster; only those that this shard plays are used
+  std::vector<std::uint64_t> sent_on_links_;  // by local index
+  std::vector<Picoseconds> entered_;          // by NIC: when it last sent something to a link
+  InOrder in_turn_;                           // connections that take several ways at once
+  Connections connections_;  // of libraries that need permissions, where the links have a rate
+  Pacing pacing_;
+  Outboxes outboxes_;
+  int may_pass_ = 0;  // messages that may still pass the outboxes
+  std::vector<Message> arrived_;
+  SpareBuffers spare_;  // outlives the flights, which give theirs back
+  Flights flights_;
+  NodeMeetings meetings_;
+  EarlyMessages early_;
+  Pool<Parcel> held_;  // of events: messages to be posted, payload that has arrived
+  Ledger ledger_;
+  ShardStats stats_;
+  PacketStats packets_before_;  // the segment
+  Spans spans_;
+  QuietWatch quiet_;
+  std::uint32_t handed_ = 0;             // to the fabric, since the clock was read
+  const std::chrono::nanoseconds spin_;  // before the loop blocks
+  std::vector<std::byte> scratch_;
+  std::uint64_t moved_ = 0;     // by the fabric, as last seen
+  std::int64_t looked_ns_ = 0;  // when the loop last looked at the fabric, or woke
+  Picoseconds poll_lag_ = 0;    // emulated: what has arrived may have waited for us this long
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,108 @@
+// A shard that stands still: since when, as stalls.h defines it, and which ranks wait for whom. See
+// shard.h.
+#include <algorithm>
+
+#include "emulator/shard/carried.h"
+#include "emulator/shard/shard.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr int kMostNamed = 3;  // ranks of a shard; the others wait for the same
+
+// That a stream waits for, by the number it has in programs.
+std::string event_text(const RankState& r, const StreamState& s) {
+  const Op& op = program_of(r, s).streams[static_cast<std::size_t>(&s - r.streams.data())][s.pc];
+  return std::to_string(op.event) + (op.previous ? " of the iteration before" : "");
+}
+
+}  // namespace
+
+// After every pass that moved something; costs no look at the clock.
+void Shard::note_progress() {
+  if (quiet_.note_progress(now_)) tell_quiet(false, 0, "");
+}
+
+// Before every sleep.
+void Shard::note_rest() {
+  const auto since = quiet_.note_rest(timers_.empty() ? 0 : timers_.next(), clock_.now());
+  if (since) tell_quiet(true, *since, what_is_stuck());
+}
+
+// From here on nobody waits for this shard.
+void Shard::note_end() {
+  note_progress();
+  quiet_.note_end(now_);
+  if (!stopped()) tell_quiet(true, now_, "");
+}
+
+void Shard::tell_quiet(bool quiet, Picoseconds since, std::string stuck) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->quiet[static_cast<std::size_t>(index_)] = {quiet, since, std::move(stuck)};
+}
+
+std::string Shard::what_is_stuck() const {
+  std::string text;
+  int named = 0;
+  const auto add = [&](const std::string& one) {
+    if (named < kMostNamed) text += (named > 0 ? "; " : "") + one;
+    ++named;
+  };
+  for (const RankState& r : ranks_) {
+    if (r.local >= players_) break;  // helpers have no calls
+    const std::string rank = "rank " + std::to_string(r.id) + " on host " + std::to_string(host_);
+    const auto label = [&](const Flight& f) {
+      const auto& labels = program_of(r, r.streams[f.stream]).labels;
+      return f.op->label < labels.size() ? " '" + labels[f.op->label] + "'" : "";
+    };
+    for (const Flight* f : r.flights) {
+      const Schedules::Row& row = rows()[f->row];
+      const std::string call = rank + " in " + row.op + " #" + std::to_string(f->sequence) +
+                               label(*f) + " of group " + row.group;
+      if (f->inside_node) {
+        add(call + " inside its node waits for the other members");
+        continue;
+      }
+      if (f->by_agents) {
+        add(call + " (" + row.algorithm + ") waits for its agents");
+        continue;
+      }
+      for (const ActorState& a : f->actors) {
+        const bool sends = a.credits && !a.credits->waiting.empty();
+        if ((a.k >= a.steps && !sends) || a.waits) continue;  // for another actor: not the cause
+        add(call + " (" + row.algorithm + ", channel " + std::to_string(a.channel) + ", step " +
+            std::to_string(a.k) + " of " + std::to_string(a.steps) + ") waits for " +
+            what_is_awaited(*f, a));
+      }
+    }
+    if (!r.flights.empty() || r.iteration >= r.stop_at) continue;
+    for (const StreamState& s : r.streams) {
+      if (s.phase == StreamState::Phase::waiting)
+        add(rank + " waits for event " + event_text(r, s));
+    }
+  }
+  if (named > kMostNamed) text += "; and " + std::to_string(named - kMostNamed) + " more";
+  if (named == 0 && (outboxes_.kept() > 0 || !fabric_.idle()))
+    return "what host " + std::to_string(host_) + " has sent does not leave it";
+  return text;
+}
+
+std::string Shard::what_is_awaited(const Flight& f, const ActorState& a) const {
+  const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
+  const auto named = [&](Rank position) {
+    const Rank rank = members[static_cast<std::size_t>(position)];
+    return "rank " + std::to_string(rank) + " on host " + std::to_string(cluster_.place(rank).host);
+  };
+  std::string text;
+  for (int i = 0; i < a.step->recv_from.size(); ++i) {
+    if (a.awaiting >> i & 1) text += (text.empty() ? "" : " and ") + named(a.step->recv_from[i]);
+  }
+  if (!text.empty()) return text;
+  if (a.credits && !a.credits->waiting.empty())
+    return named(a.credits->waiting.front().peer) + " to post a receive";
+  for (int i = 0; i < a.step->send_to.size(); ++i)
+    text += (text.empty() ? "room to send to " : " and ") + named(a.step->send_to[i]);
+  return text.empty() ? "its turn" : text;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,195 @@
+// Events in the order of (time, rank, when they were pushed), so that every run with the same seed
+// fires them alike; or of (time, when they were pushed). They keep time, rank and number
+// themselves: Event::t.at, rank and order.
+//
+// Most come nearly sorted: what is sent now arrives one latency from now, and so does what is sent
+// next. So a few sorted runs take whatever is no earlier than their last; only the rest goes to a
+// heap, and what is far off to one of its own, for the other to stay low. The runs hold their
+// events, one behind the other in blocks, and can be looked at ahead of time. A push gives the
+// place of the event, for the caller to write at once all but those three, and a pop the place
+// where it lies: an event that is copied while its fields are still on their way to the cache holds
+// up everything.
+//
+// Bounds: ranks below 2^24, 2^40 events in all; of two of one time, fewer than 2^32 are pushed
+// between them. Memory grows to the most that were pending and is kept until trim().
+// Threading: one owner.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "emulator/shard/event_heap.h"
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+template <typename Event>
+class TimerQueue {
+ public:
+  enum class Ties { by_rank, as_they_come };
+  explicit TimerQueue(Ties ties = Ties::by_rank) : ties_(ties) {}
+
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  Picoseconds next() const { return first_of_[first_].at; }
+
+  // The place of an event; what else it holds is old. Valid until the next push or pop.
+  Event& push(Picoseconds at, std::uint32_t rank) {
+    const EventKey key = new_key(at, rank);
+    for (std::size_t i = 0; i < kRuns; ++i) {
+      Run& run = runs_[i];
+      if (key.before(run.last)) continue;
+      if (run.tail == run.tail_end) lengthen(run);
+      if (run.size++ == 0) note_first(key, i);  // else it is behind others
+      ++size_;
+      run.last = key;
+      return marked(*run.tail++, at, rank);
+    }
+    return push_to_heap(kNear, key, rank);
+  }
+
+  // The same for what will be overtaken by much that is pushed later: it would have a run to
+  // itself.
+  Event& push_far(Picoseconds at, std::uint32_t rank) {
+    return push_to_heap(kFar, new_key(at, rank), rank);
+  }
+
+  // The first event, where it lies: valid until the next pop, whatever is pushed meanwhile.
+  Event& pop() {
+    if (spent_) spare_.push_back(std::move(spent_));
+    --size_;
+    if (first_ >= kRuns) return pop_from_heap();
+    Run& run = runs_[first_];
+    Event& event = *run.head++;
+    --run.size;
+    if (run.head == run.head_end) shorten(run);
+    if (run.size == 0) {
+      run.last = kFirstOfAll;
+      first_of_[first_] = kLastOfAll;
+      find_first();
+    } else {
+      first_of_[first_] = key_of(*run.head);
+      if (size_ > run.size) find_first();  // else nothing is anywhere else
+    }
+    return event;
+  }
+
+  // Whether the first event has this time and rank. Not for ties as they come. Many have the same
+  // time, which nobody foretells; few the same rank, too.
+  bool first_is_at(Picoseconds at, std::uint32_t rank) const {
+    const EventKey& first = first_of_[first_];
+    return (static_cast<std::uint64_t>(first.at ^ at) | (first.tie >> 40 ^ rank)) == 0;
+  }
+
+  // The event that will come `n` after the first one if nothing comes between; null: unknown.
+  const Event* ahead(std::size_t n) const {
+    if (first_ >= kRuns) return nullptr;
+    const Run& run = runs_[first_];
+    if (n >= run.size) return nullptr;
+    const auto here = static_cast<std::size_t>(run.head_end - run.head);
+    return n < here ? &run.head[n] : &run.blocks[1]->events[n - here];
+  }
+
+  // Gives back the memory of what is not pending; for when there is time.
+  void trim() { spare_.clear(); }
+
+  void clear() { *this = TimerQueue(ties_); }
+
+ private:
+  // Where an event may be: in one of the runs, or in a heap.
+  static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kPlaces = kRuns + 2;
+  static constexpr std::size_t kBlock = 32;  // events; more than anybody looks ahead
+
+  struct alignas(64) Block {
+    std::array<Event, kBlock> events;
+  };
+  struct Run {
+    Event *head = nullptr, *head_end = nullptr;  // the first event, and where its block ends
+    Event *tail = nullptr, *tail_end = nullptr;  // behind the last one
+    std::size_t size = 0;
+    EventKey last = kFirstOfAll;
+    std::deque<std::unique_ptr<Block>> blocks;
+  };
+  EventKey new_key(Picoseconds at, std::uint32_t rank) { return key_of(at, rank, ++pushed_); }
+  EventKey key_of(Picoseconds at, std::uint32_t rank, std::uint64_t number) const {
+    return {at, (ties_ == Ties::by_rank ? static_cast<std::uint64_t>(rank) << 40 : 0) | number};
+  }
+  // An event has the last digits of its number; it is one of the latest.
+  EventKey key_of(const Event& e) const {
+    return key_of(e.t.at, e.rank, pushed_ - static_cast<std::uint32_t>(pushed_ - e.order));
+  }
+  Event& marked(Event& event, Picoseconds at, std::uint32_t rank) const {
+    event.t.at = at;
+    event.rank = rank;
+    event.order = static_cast<std::uint32_t>(pushed_);
+    return event;
+  }
+
+  // What a run or heap is about to get is the first that it has.
+  void note_first(EventKey key, std::size_t place) {
+    first_of_[place] = key;
+    if (key.before(first_of_[first_])) first_ = place;
+  }
+
+  void find_first() {
+    static_assert(kPlaces == 6);
+    const auto earlier = [this](std::size_t a, std::size_t b) {
+      return first_of_[b].before(first_of_[a]) ? b : a;
+    };
+    first_ = earlier(earlier(earlier(0, 1), earlier(2, 3)), earlier(4, 5));
+  }
+
+  [[gnu::noinline]] void lengthen(Run& run) {
+    if (spare_.empty()) spare_.push_back(std::make_unique<Block>());
+    run.blocks.push_back(std::move(spare_.back()));
+    spare_.pop_back();
+    run.tail = run.blocks.back()->events.data();
+    run.tail_end = run.tail + kBlock;
+    if (run.size == 0) run.head = run.tail, run.head_end = run.tail_end;
+  }
+
+  // Its first block holds nothing more than what is being popped.
+  [[gnu::noinline]] void shorten(Run& run) {
+    spent_ = std::move(run.blocks.front());
+    run.blocks.pop_front();
+    if (run.blocks.empty()) {
+      run.head = run.head_end = run.tail = run.tail_end = nullptr;
+    } else {
+      run.head = run.blocks.front()->events.data();
+      run.head_end = run.head + kBlock;
+      if (run.blocks.size() > 1)
+        for (const Event& e : run.blocks[1]->events) __builtin_prefetch(&e);
+    }
+  }
+
+  [[gnu::noinline]] Event& push_to_heap(std::size_t place, EventKey key, std::uint32_t rank) {
+    if (key.before(first_of_[place])) note_first(key, place);
+    ++size_;
+    return marked(heaps_[place - kRuns].push(key), key.at, rank);
+  }
+
+  [[gnu::noinline]] Event& pop_from_heap() {
+    EventHeap<Event>& heap = heaps_[first_ - kRuns];
+    Event& event = heap.pop();
+    first_of_[first_] = heap.first();
+    find_first();
+    return event;
+  }
+
+  std::size_t size_ = 0;
+  std::size_t first_ = 0;                      // the place of the first event
+  std::array<EventKey, kPlaces> first_of_ = {  // of every place
+      kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
+  std::array<Run, kRuns> runs_;
+  std::array<EventHeap<Event>, 2> heaps_;
+  std::unique_ptr<Block> spent_;  // where the last one popped lies
+  std::vector<std::unique_ptr<Block>> spare_;
+  std::uint64_t pushed_ = 0;
+  Ties ties_;
+};
+
+}  // namespace ghostrank

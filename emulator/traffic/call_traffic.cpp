@@ -1,0 +1,78 @@
+#include "emulator/traffic/call_traffic.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <tuple>
+
+#include "collectives/check/checker.h"
+#include "emulator/traffic/ledger.h"
+
+namespace ghostrank {
+namespace {
+
+std::uint64_t step_bytes(const Schedule& schedule, const Step& step) {
+  const std::uint32_t element = schedule.collective().element_bytes;
+  if (schedule.protocol() == Protocol::simple) return step.send.count * element;
+  std::uint64_t bytes = 0;  // rounded up message by message
+  for (std::uint32_t s = 0; s < step.slices; ++s) {
+    bytes += message_bytes(schedule.protocol(), slice_of(step.send, step, s).count, element);
+  }
+  return bytes;
+}
+
+// 0: the row makes no such call.
+int rounds_of_least_call(const Algorithm& row, Collective c) {
+  c.count = std::min<std::uint64_t>(c.count, 1);
+  if (c.counts)
+    c.counts =
+        std::make_shared<const std::vector<std::uint64_t>>(c.counts->size(), std::uint64_t{1});
+  try {
+    return check(*row.make(c, {})).rounds;
+  } catch (const std::invalid_argument&) {
+    return 0;
+  }
+}
+
+}  // namespace
+
+CallTraffic walk(const Schedule& schedule) {
+  CallTraffic call;
+  const Collective& c = schedule.collective();
+  call.call_bytes = call_elements(c) * c.element_bytes;
+  std::map<std::tuple<Rank, Rank, int>, LedgerCell> sums;
+  for (Rank r = 0; r < c.size; ++r) {
+    for (int a = 0; a < schedule.actors(r); ++a) {
+      const Actor actor = schedule.actor(r, a);
+      LedgerCell* cell = nullptr;
+      Rank last = kNoRank;
+      for (int k = 0; k < actor.steps; ++k) {
+        const Step s = schedule.step(r, a, k);
+        for (Rank peer : s.send_to) {
+          if (!cell || peer != last) cell = &sums[{r, last = peer, actor.channel}];
+          cell->bytes += step_bytes(schedule, s);
+          cell->messages += s.slices;
+        }
+      }
+    }
+  }
+  for (const auto& [key, sum] : sums) {
+    const auto& [from, to, channel] = key;
+    call.edges.push_back({from, to, channel, sum.bytes, sum.messages});
+  }
+  return call;
+}
+
+int longest_chain(const Algorithm& row, const Schedule& schedule) {
+  if (row.cost) return row.cost(schedule.collective()).steps;
+  if (const int rounds = rounds_of_least_call(row, schedule.collective()); rounds > 0)
+    return rounds;
+  int steps = 0;
+  for (Rank r = 0; r < schedule.collective().size; ++r)
+    for (int a = 0; a < schedule.actors(r); ++a)
+      steps = std::max(steps, schedule.actor(r, a).steps);
+  return steps;
+}
+
+}  // namespace ghostrank

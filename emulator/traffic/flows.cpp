@@ -1,0 +1,165 @@
+#include "emulator/traffic/flows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace ghostrank {
+namespace {
+
+std::uint64_t joined(int a, int b) {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 |
+         static_cast<std::uint32_t>(b);
+}
+
+std::uint64_t named(std::uint32_t group, std::uint16_t channel) {
+  return std::uint64_t{group} << 16 | channel;
+}
+
+}  // namespace
+
+Flows::Flows(const JobSpec& spec, const Workload& workload, const Cluster& cluster)
+    : cluster_(cluster),
+      kind_(spec.fabric.flows),
+      wire_(spec.fabric.colocated == Colocated::wire),
+      shards_(cluster.shards()),
+      ends_(static_cast<std::size_t>(cluster.hosts() * cluster.shards())) {
+  if (!is_network(spec.fabric.kind) || (cluster.hosts() == 1 && !wire_)) return;
+  if (kind_ == FlowKind::process) {
+    add_all_pairs(cluster.parties());
+  } else {
+    const std::vector<Connection> used = plan_connections(spec, workload);
+    if (kind_ == FlowKind::nic)
+      add_nics(used);
+    else
+      add_connections(used);
+  }
+  number_ends();
+  with_packets_ = !cluster.schemes().empty() && sends_packets(spec, workload);
+}
+
+// A rank's place, with the NIC that a message takes.
+Place Flows::at(Rank rank, int nic) const {
+  Place place = cluster_.place(rank);
+  place.nic = nic;
+  return place;
+}
+
+// What has an endpoint of its own: the shard, the node or the NIC of a place.
+int Flows::owner(const Place& place) const {
+  if (kind_ != FlowKind::process) return place.nic;
+  return wire_ ? place.node : place.host * shards_ + place.shard;
+}
+
+int Flows::endpoint_for(const Place& place, int owner, int lane) {
+  const auto [it, fresh] = endpoint_of_.try_emplace({joined(owner, lane), 0},
+                                                    static_cast<std::int32_t>(endpoints_.size()));
+  if (fresh) {
+    const bool nic = kind_ != FlowKind::process;
+    endpoints_.push_back(
+        {place.host, place.shard, nic || wire_ ? place.node : -1, nic ? place.nic : -1, lane});
+  }
+  return it->second;
+}
+
+// `opens` is the end that opens it.
+void Flows::add(Key key, int opens, int other) {
+  known_.emplace(key, static_cast<std::int32_t>(flows_.size()));
+  flows_.push_back({{opens, other}, {}});
+}
+
+// Every shard (or node) with every other, used or not: few, and any collective can be played.
+void Flows::add_all_pairs(int parties) {
+  std::map<int, Place> owners;
+  for (Rank party = 0; party < parties; ++party) {
+    owners.emplace(owner(cluster_.place(party)), cluster_.place(party));
+  }
+  for (const auto& [a, from] : owners) {
+    for (const auto& [b, to] : owners) {
+      if (a >= b || (from.host == to.host && !wire_)) continue;
+      const int opens = endpoint_for(from, a, 0);
+      add({joined(a, b), 0}, opens, endpoint_for(to, b, 0));
+    }
+  }
+}
+
+void Flows::add_nics(const std::vector<Connection>& used) {
+  for (const Connection& c : used) {
+    Place from = at(c.from, c.nics.source), to = at(c.to, c.nics.target);
+    if (!carries(from, to)) continue;
+    if (from.nic > to.nic) std::swap(from, to);
+    const Key key{joined(from.nic, to.nic), 0};
+    if (known_.contains(key)) continue;
+    const int opens = endpoint_for(from, from.nic, 0);
+    add(key, opens, endpoint_for(to, to.nic, 0));
+  }
+}
+
+void Flows::add_connections(std::vector<Connection> used) {
+  // Two algorithms may give a channel's connection different NICs; the first one opens it.
+  const auto same = [](const Connection& a, const Connection& b) {
+    return std::tie(a.group, a.channel, a.from, a.to) == std::tie(b.group, b.channel, b.from, b.to);
+  };
+  used.erase(std::unique(used.begin(), used.end(), same), used.end());
+  const auto nics = [](const Connection& c) { return std::minmax({c.nics.source, c.nics.target}); };
+  std::map<std::pair<int, int>, int> count, next;  // flows between two NICs
+  for (const Connection& c : used) {
+    if (carries(cluster_.place(c.from), cluster_.place(c.to))) ++count[nics(c)];
+  }
+  for (const Connection& c : used) {
+    const Place from = at(c.from, c.nics.source), to = at(c.to, c.nics.target);
+    if (!carries(from, to)) continue;
+    const auto pair = nics(c);
+    const int lanes = static_cast<int>(std::ceil(std::sqrt(count[pair])));
+    const int i = next[pair]++;
+    const bool rising = from.nic == pair.first;
+    const int opens = endpoint_for(from, from.nic, rising ? i / lanes : i % lanes);
+    add({joined(c.from, c.to), named(c.group, c.channel)}, opens,
+        endpoint_for(to, to.nic, rising ? i % lanes : i / lanes));
+  }
+}
+
+void Flows::number_ends() {
+  for (std::size_t f = 0; f < flows_.size(); ++f) {
+    for (std::size_t end = 0; end < 2; ++end) {
+      const FlowEndpoint& e = endpoints_[static_cast<std::size_t>(flows_[f].end[end])];
+      auto& mine = ends_[static_cast<std::size_t>(e.host * shards_ + e.shard)];
+      flows_[f].index[end] = static_cast<std::int32_t>(mine.size());
+      mine.push_back({static_cast<std::int32_t>(f), static_cast<std::int32_t>(end)});
+    }
+  }
+}
+
+// -1: there is none.
+int Flows::index_at(const Key& key, std::size_t end) const {
+  const auto found = known_.find(key);
+  if (found == known_.end()) return -1;
+  return flows_[static_cast<std::size_t>(found->second)].index[end];
+}
+
+int Flows::index_of(Rank from, Rank to, const Header& h, const NicPair& nics) const {
+  if (kind_ == FlowKind::connection) {
+    const bool note = h.kind == MessageKind::note;  // whose channel says what it is about
+    const std::uint64_t connection = named(h.group, note ? 0 : h.channel);
+    const int with_data =
+        h.kind == MessageKind::credit ? -1 : index_at({joined(from, to), connection}, 0);
+    if (with_data >= 0 || note || h.kind == MessageKind::data) return with_data;
+    return index_at({joined(to, from), connection}, 1);  // back on the flow of its data
+  }
+  const int a = owner(at(from, nics.source)), b = owner(at(to, nics.target));
+  return index_at({joined(std::min(a, b), std::max(a, b)), 0}, a < b ? 0 : 1);
+}
+
+std::vector<std::array<int, 3>> Flows::per_host_pair() const {
+  std::map<std::pair<int, int>, int> count;
+  for (const Flow& f : flows_) {
+    ++count[std::minmax({endpoints_[static_cast<std::size_t>(f.end[0])].host,
+                         endpoints_[static_cast<std::size_t>(f.end[1])].host})];
+  }
+  std::vector<std::array<int, 3>> pairs;
+  for (const auto& [hosts, flows] : count) pairs.push_back({hosts.first, hosts.second, flows});
+  return pairs;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,168 @@
+// See job_goal.h.
+#include "emulator/traffic/job_goal.h"
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+
+#include "collectives/exchange/goal.h"
+#include "emulator/traffic/cluster.h"
+#include "emulator/traffic/schedules.h"
+#include "emulator/traffic/traffic.h"
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+using Labels = RankGoal::Labels;
+
+void append(Labels& to, const Labels& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+int channels_of(const Schedule& schedule) {
+  int channels = 1;
+  for (Rank r = 0; r < schedule.collective().size; ++r)
+    for (int a = 0; a < schedule.actors(r); ++a)
+      channels = std::max(channels, schedule.actor(r, a).channel + 1);
+  return channels;
+}
+
+// Where a stream is: what its next operation comes after.
+struct StreamAt {
+  Labels gate;                  // of everything
+  std::vector<Labels> workers;  // the end of what each did last
+  std::size_t next = 0;         // worker
+  std::size_t op = 0;           // that comes next
+
+  // What comes after all that was.
+  Labels end() const {
+    Labels all = gate;
+    for (const Labels& worker : workers) append(all, worker);
+    return all;
+  }
+  void set(const Labels& done) {
+    gate = done;
+    for (Labels& worker : workers) worker.clear();
+  }
+};
+
+class RankOfJob {
+ public:
+  RankOfJob(const Workload& workload, const Cluster& cluster, const Schedules& schedules, Rank rank)
+      : workload_(workload),
+        cluster_(cluster),
+        schedules_(schedules),
+        rank_(rank),
+        calls_(workload.group_names.size()) {}
+
+  // Streams go on until they wait for an event that is still to come; which wait uses up which
+  // record depends on nothing else.
+  std::string write(const Program& program) {
+    std::vector<StreamAt> streams(program.streams.size());
+    for (std::size_t s = 0; s < streams.size(); ++s) streams[s].workers.resize(workers(program, s));
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t s = 0; s < streams.size(); ++s)
+        for (; streams[s].op < program.streams[s].size(); ++streams[s].op, moved = true) {
+          const Op& op = program.streams[s][streams[s].op];
+          if (op.kind == Op::Kind::wait && !op.previous && !recorded_.contains(op.event)) break;
+          write_op(op, streams[s]);
+        }
+    }
+    for (std::size_t s = 0; s < streams.size(); ++s)
+      if (streams[s].op < program.streams[s].size())
+        throw Error("rank " + std::to_string(rank_) + ": stream " + program.stream_names[s] +
+                    " waits for an event that nothing records; correct the program");
+    return goal_.text(rank_);
+  }
+
+ private:
+  void write_op(const Op& op, StreamAt& at) {
+    switch (op.kind) {
+      case Op::Kind::compute:
+        return at.set({goal_.calc(static_cast<std::uint64_t>(op.duration + 500) / 1000, at.end())});
+      case Op::Kind::record:
+        at.set({goal_.calc(0, at.end())});
+        recorded_[op.event] = at.gate.front();
+        return;
+      case Op::Kind::wait: {
+        if (op.previous) return;  // there is no iteration before
+        const auto event = recorded_.extract(op.event);
+        at.gate.push_back(event.mapped());
+        at.gate = {goal_.calc(0, at.gate)};
+        return;
+      }
+      case Op::Kind::collective:
+        return write_collective(op, at);
+      case Op::Kind::send:
+      case Op::Kind::recv:
+        return write_transfer(op, at);
+    }
+  }
+
+  // Every kind of group has a tag for transfers and then, call by call, one for every channel.
+  int tag_of(std::uint16_t kind, int number) const {
+    return static_cast<int>(kind) + static_cast<int>(calls_.size()) * number;
+  }
+
+  void write_collective(const Op& op, StreamAt& at) {
+    const Seat& seat = cluster_.seat(rank_, op.group);
+    if (seat.group < 0) return;
+    const auto group = static_cast<std::uint32_t>(seat.group);
+    const Schedule& schedule = *schedules_.get(group, op).schedule;
+    const int channels = channels_of(schedule), first = 1 + calls_[op.group];
+    calls_[op.group] += channels;
+    Labels& worker = at.workers[at.next++ % at.workers.size()];
+    Labels after = at.gate;
+    append(after, worker);
+    worker = goal_.call(
+        schedule, seat.position, workload_.groups[group].members,
+        [&](int channel) { return tag_of(op.group, first + channel); }, after);
+  }
+
+  void write_transfer(const Op& op, StreamAt& at) {
+    const Seat& seat = cluster_.seat(rank_, op.group);
+    if (seat.group < 0) return;
+    const std::vector<Rank>& members =
+        workload_.groups[static_cast<std::size_t>(seat.group)].members;
+    const auto size = static_cast<int>(members.size());
+    const Rank peer =
+        members[static_cast<std::size_t>(((seat.position + op.peer) % size + size) % size)];
+    const std::uint64_t bytes = op.count * bytes_of(op.dtype);
+    const int tag = tag_of(op.group, 0);
+    at.set({op.kind == Op::Kind::send ? goal_.send(bytes, peer, tag, at.end())
+                                      : goal_.receive(bytes, peer, tag, at.end())});
+  }
+
+  const Workload& workload_;
+  const Cluster& cluster_;
+  const Schedules& schedules_;
+  const Rank rank_;
+  RankGoal goal_;
+  std::vector<int> calls_;                 // by kind of group: tags used by calls so far
+  std::map<std::uint32_t, int> recorded_;  // events that are not used up, by label
+};
+
+const Program& program_of(const Workload& workload, Rank rank, int iteration) {
+  const Role& role = workload.roles[workload.role_of[static_cast<std::size_t>(rank)]];
+  const auto last = static_cast<int>(role.iterations.size()) - 1;
+  return role.iterations[static_cast<std::size_t>(std::min(iteration, last))];
+}
+
+}  // namespace
+
+void write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload, int iteration) {
+  const TrafficPlan plan = plan_traffic(spec, workload, iteration);
+  const double messages = static_cast<double>(plan.wire_messages + plan.intra_messages);
+  if (messages > kMostGoalMessages) {
+    throw Error(
+        "an iteration of this job has " + std::to_string(plan.wire_messages + plan.intra_messages) +
+        " messages; GOAL is written for at most 50 million: take a smaller cluster or model");
+  }
+  const Cluster cluster(spec, workload, 1);
+  const Schedules schedules(spec, workload, cluster);
+  out << "num_ranks " << workload.ranks << '\n';
+  for (Rank r = 0; r < workload.ranks; ++r)
+    out << RankOfJob(workload, cluster, schedules, r).write(program_of(workload, r, iteration));
+}
+
+}  // namespace ghostrank

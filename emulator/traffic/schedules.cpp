@@ -1,0 +1,238 @@
+#include "emulator/traffic/schedules.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "emulator/common/assert.h"
+#include "emulator/fabric/wire.h"
+#include "emulator/traffic/call_traffic.h"
+#include "profiles/algorithms/algorithms.h"
+#include "profiles/error.h"
+#include "profiles/input/keys.h"
+
+namespace ghostrank {
+namespace {
+
+[[noreturn]] void refuse(const CollectiveSpec& spec, Func func, const std::string& group) {
+  const std::string name(name_of(func));
+  std::vector<std::string> known =
+      (spec.own ? spec.own : std::make_shared<const Algorithms>())->names(spec.library, func);
+  known.erase(known.begin());  // auto
+  const std::string what = "collectives: library '" + spec.library + "' has no " + name;
+  const std::string why(why_absent(spec.library, func));
+  if (known.empty())
+    throw Error(what + (why.empty() ? "" : " (" + why + ")") +
+                "; name another library's, as in  collectives: {" + name + ": generic/auto}");
+  throw Error(what + " algorithm '" + spec.algorithm(func, group) +
+              "'; it has: " + join(known, ", "));
+}
+
+}  // namespace
+
+Collective collective_of(const Workload& workload, const Op& op, int size) {
+  Collective c{op.func, size, op.count, bytes_of(op.dtype), op.peer};
+  if (!is_ragged(op.func)) return c;
+  if (op.counts < workload.counts.size()) c.counts = workload.counts[op.counts];
+  const std::size_t needed = counts_needed(op.func, size), given = c.counts ? c.counts->size() : 0;
+  if (given != needed) {
+    throw Error("collectives: " + std::string(name_of(op.func)) + " of " + std::to_string(size) +
+                " ranks needs " + std::to_string(needed) + " counts, the workload gives " +
+                std::to_string(given) + "; correct the plan or trace it was made from");
+  }
+  return c;
+}
+
+Step Transfer::step(Rank r, int, int) const {
+  Step s;
+  const Block all{0, collective().count, Buffer::work};
+  if (r == source_) {
+    s.send_to = target_;
+    s.send = all;
+  } else {
+    s.recv_from = source_;
+    s.recv = all;
+  }
+  return s;
+}
+
+Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster)
+    : spec_(spec),
+      workload_(workload),
+      cluster_(cluster),
+      transfer_row_(workload.group_names.size()) {
+  const std::size_t known_kinds = workload.group_names.size();
+  for (const auto& [group, named] : spec.collectives.groups) {
+    const auto& known = workload.group_names;
+    if (std::find(known.begin(), known.end(), group) != known.end()) continue;
+    std::string names;
+    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+    throw Error(spec.place("collectives.groups") + ": the job has no group '" + group +
+                "'; it has: " + names);
+  }
+  // Of the groups that ranks of a role are in, one of each kind and shape stands for all.
+  std::vector<GroupsByKind> groups_of(workload.roles.size(), GroupsByKind(known_kinds));
+  for (Rank rank = 0; rank < workload.ranks; ++rank)
+    for (std::uint16_t kind = 0; kind < known_kinds; ++kind) {
+      const std::int32_t group = cluster.seat(rank, kind).group;
+      if (group < 0) continue;
+      auto& groups = groups_of[workload.role_of[static_cast<std::size_t>(rank)]][kind];
+      const std::uint32_t shape = cluster.shape(static_cast<std::uint32_t>(group));
+      const auto same = [&](std::uint32_t g) { return cluster.shape(g) == shape; };
+      if (std::none_of(groups.begin(), groups.end(), same))
+        groups.push_back(static_cast<std::uint32_t>(group));
+    }
+  for (std::size_t r = 0; r < workload.roles.size(); ++r)
+    for (const Program& program : workload.roles[r].iterations)
+      for (const auto& stream : program.streams)
+        for (const Op& op : stream) add(op, groups_of[r]);
+}
+
+void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
+  if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv) {
+    transfer_row_[op.group] =
+        row_for(Func::send_recv, op.group, std::string(find(Func::send_recv, op.group).name));
+  }
+  if (op.kind != Op::Kind::collective) return;
+  for (const std::uint32_t group : groups_of[op.group]) {
+    const Key key = key_of(group, op);
+    Play& play = made_[key];
+    if (play.schedule) {
+      if (play.scheme && op.tensor != 0) check_served(group, op, *play.scheme);
+      continue;
+    }
+    const auto size = static_cast<int>(workload_.groups[group].members.size());
+    if (const Algorithm& row = find(op.func, op.group); row.ends) {
+      play.scheme = &row;
+      play.schedule = std::make_unique<CallOfAgents>(collective_of(workload_, op, size));
+      play.row = row_for(op.func, op.group, std::string(row.name));
+      check_served(group, op, row);
+      continue;
+    }
+    play.schedule = make(key, op, size);
+    if (play.schedule->nics() > 0 && cluster_.nics_per_node() > kMostChosenNics)
+      throw Error("cluster.nics_per_node: library " + spec_.collectives.library +
+                  " chooses among at most " + std::to_string(kMostChosenNics) +
+                  " NICs of a node; lower it");
+    const std::string& played = play.schedule->played();
+    play.row = row_for(op.func, op.group,
+                       played.empty() ? std::string(find(op.func, op.group).name) : played);
+  }
+}
+
+void Schedules::check_served(std::uint32_t group, const Op& op, const Algorithm& row) const {
+  const SchemeUse& use = cluster_.schemes()[static_cast<std::size_t>(cluster_.scheme(group, row))];
+  const Sparsity sparsity = op.tensor != 0 && spec_.tensors ? *spec_.tensors : Sparsity{};
+  const std::string why =
+      use.ends->refuses({0, collective_of(workload_, op, use.ends->size()), op.dtype, sparsity});
+  if (!why.empty())
+    throw Error("collectives: " + std::string(row.library) + "/" + std::string(row.name) +
+                " cannot serve " + std::string(name_of(op.func)) + " of group " +
+                workload_.group_names[op.group] + ": " + why);
+}
+
+std::uint16_t Schedules::row_of(const SchemeUse& use) const {
+  const std::uint16_t kind = workload_.groups[use.group].kind;
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    if (rows_[i].kind == kind && rows_[i].algorithm == use.name)
+      return static_cast<std::uint16_t>(i);
+  return 0;
+}
+
+std::uint16_t Schedules::row_for(Func func, std::uint16_t kind, const std::string& algorithm) {
+  const auto same = [&](const Row& row) {
+    return row.func == func && row.kind == kind && row.algorithm == algorithm;
+  };
+  const auto at = std::find_if(rows_.begin(), rows_.end(), same);
+  if (at != rows_.end()) return static_cast<std::uint16_t>(at - rows_.begin());
+  rows_.push_back({func, kind, std::string(name_of(func)), workload_.group_names[kind], algorithm});
+  return static_cast<std::uint16_t>(rows_.size() - 1);
+}
+
+const Algorithm& Schedules::find(Func func, std::uint16_t kind) const {
+  if (is_service(workload_, kind)) return *find_algorithm("generic", func, "linear");
+  const std::string& group = workload_.group_names[kind];
+  if (const Algorithm* found = spec_.collectives.row(func, group)) return *found;
+  refuse(spec_.collectives, func, group);
+}
+
+std::size_t Schedules::Hash::operator()(const Key& k) const {
+  std::uint64_t h = k.count * 0x9e3779b97f4a7c15ULL;
+  h ^= (static_cast<std::uint64_t>(k.shape) << 32 | k.element_bytes << 8 |
+        static_cast<unsigned>(k.func)) *
+       0xc2b2ae3d27d4eb4fULL;
+  h ^= (static_cast<std::uint64_t>(k.kind) << 32 | static_cast<std::uint32_t>(k.root)) *
+       0x165667b19e3779f9ULL;
+  return h ^ (h >> 29);
+}
+
+Schedules::Key Schedules::key_of(std::uint32_t group, const Op& op) const {
+  return {is_ragged(op.func) ? op.counts : op.count,
+          cluster_.shape(group),
+          bytes_of(op.dtype),
+          op.peer,
+          op.func,
+          op.group};
+}
+
+std::unique_ptr<Schedule> Schedules::make(const Key& key, const Op& op, int size) const {
+  const CollectiveSpec& wanted = spec_.collectives;
+  const Algorithm& algorithm = find(key.func, key.kind);
+  Communicator comm;
+  comm.node_of = cluster_.nodes_of_shape(key.shape);
+  comm.channels = wanted.channels;
+  if (algorithm.library.starts_with("nccl-")) {       // 0 channels: as many as the kind of node has
+    comm.protocol = protocol_named(wanted.protocol);  // auto is none: the tuner's choice
+    comm.max_channels = wanted.max_channels;
+    comm.node = wanted.node_template;
+    comm.graphs = wanted.graphs;
+    comm.environment = wanted.environment;
+  } else if (wanted.channels == 0) {
+    comm.channels = cluster_.nics_of_shape(key.shape);
+  }
+  if (is_service(workload_, key.kind)) {
+    comm.channels = 1;
+  } else {
+    comm.slice_bytes = wanted.slice_bytes;
+    comm.flow.credits = wanted.credits;
+  }
+  try {
+    return algorithm.make(collective_of(workload_, op, size), comm);
+  } catch (const std::invalid_argument& error) {  // what a library cannot do, the user can change
+    throw Error("collectives: " + std::string(error.what()));
+  }
+}
+
+const Schedules::Play& Schedules::get(std::uint32_t group, const Op& op) const {
+  const auto made = made_.find(key_of(group, op));
+  GHOSTRANK_ASSERT(made != made_.end());
+  return made->second;
+}
+
+const Algorithm& Schedules::algorithm(std::uint32_t group, const Op& op) const {
+  return played_row(find(op.func, op.group), *get(group, op).schedule);
+}
+
+const Schedules::NodeCall& Schedules::inside_node(std::uint32_t group, const Op& op,
+                                                  const LinkSpeed& link) {
+  Play& one = made_.at(key_of(group, op));
+  if (one.call) return *one.call;
+  const Collective& c = one.schedule->collective();
+  std::vector<std::uint64_t> out(static_cast<std::size_t>(c.size)), in(out.size());
+  NodeCall call;
+  for (const CallTraffic::Edge& edge : walk(*one.schedule).edges) {
+    out[static_cast<std::size_t>(edge.from)] += edge.bytes;
+    in[static_cast<std::size_t>(edge.to)] += edge.bytes;
+    call.sent.bytes += edge.bytes;
+    call.sent.messages += edge.messages;
+  }
+  const std::uint64_t busiest =
+      std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
+  const int steps = longest_chain(algorithm(group, op), *one.schedule);
+  call.duration = steps * link.latency + link.serialise(busiest);
+  one.call = call;
+  return *one.call;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,124 @@
+// The schedules that a job's collectives play, made once per distinct (group shape, function,
+// count or counts, element size, root) and shared by every rank that plays them. All are made at
+// the start: what a library chooses for a size decides which rows the report has, and every shard
+// of every process must number them alike.
+//
+// Threading: one instance per shard; not shared.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/network/port.h"
+#include "emulator/traffic/cluster.h"
+#include "emulator/traffic/ledger.h"
+#include "emulator/traffic/step_table.h"
+
+namespace ghostrank {
+
+// The collective that an op is in a group of this size. Throws Error(usage) when the op's counts
+// are not there or not those of such a group.
+Collective collective_of(const Workload& workload, const Op& op, int size);
+
+// A send/recv of two members of a group, seen from both ends.
+class Transfer final : public Schedule {
+ public:
+  Transfer(int size, std::uint64_t count, std::uint32_t element_bytes, Rank source, Rank target)
+      : Schedule({Func::send_recv, size, count, element_bytes, source}),
+        source_(source),
+        target_(target) {}
+  int actors(Rank r) const override { return r == source_ || r == target_ ? 1 : 0; }
+  Actor actor(Rank, int) const override { return {0, 1}; }
+  Step step(Rank r, int, int) const override;
+  int receiver(Rank, int, Rank) const override { return 0; }
+
+ private:
+  Rank source_, target_;
+};
+
+// A call that has no schedule: agents play it.
+class CallOfAgents final : public Schedule {
+ public:
+  using Schedule::Schedule;
+  int actors(Rank) const override { return 0; }
+  Actor actor(Rank, int) const override { return {}; }
+  Step step(Rank, int, int) const override { return {}; }
+  int receiver(Rank, int, Rank) const override { return 0; }
+};
+
+class Schedules {
+ public:
+  // Throws Error(usage) when a function that the workload uses has no such algorithm, or the
+  // library cannot do what is asked.
+  Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
+
+  // A call of a group wholly inside a node as one delay: the steps of the longest chain at the
+  // link's latency, and the bytes of the member that sends or receives most at its rate.
+  struct NodeCall {
+    Picoseconds duration = 0;
+    LedgerCell sent;  // by all members together
+  };
+  struct Play {
+    std::unique_ptr<const Schedule> schedule;  // of a scheme: the call alone, without steps
+    const Algorithm* scheme = nullptr;         // not null: its agents play the call
+    std::uint16_t row = 0;
+    std::optional<NodeCall> call;  // once it was asked for
+    mutable StepTable steps;       // made when they are first asked for
+  };
+  // Of a collective of the workload.
+  const Play& get(std::uint32_t group, const Op& op) const;
+  // The steps of a position, actor by actor, where the schedule is small; else null.
+  const Step* steps(const Play& play, Rank position) {
+    return play.steps.of(*play.schedule, position, steps_left_);
+  }
+  const NodeCall& inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
+
+  // The row that a call really plays: its closed form, where it has one.
+  const Algorithm& algorithm(std::uint32_t group, const Op& op) const;
+
+  // Rows of the report and the ledger: one per (function, group kind, algorithm really played).
+  struct Row {
+    Func func;
+    std::uint16_t kind;
+    std::string op, group, algorithm;
+  };
+  const std::vector<Row>& rows() const { return rows_; }
+  // The row under which what a scheme sends is counted: the first of its functions.
+  std::uint16_t row_of(const SchemeUse& use) const;
+  // Of sends and receives between members of a kind of group.
+  std::uint16_t transfer_row(std::uint16_t kind) const { return transfer_row_[kind]; }
+
+ private:
+  struct Key {
+    std::uint64_t count;  // of a v-variant: the index of its counts
+    std::uint32_t shape, element_bytes;
+    std::int32_t root;
+    Func func;
+    std::uint16_t kind;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& k) const;
+  };
+  Key key_of(std::uint32_t group, const Op& op) const;
+  const Algorithm& find(Func func, std::uint16_t kind) const;
+  void check_served(std::uint32_t group, const Op& op, const Algorithm& row) const;
+  std::unique_ptr<Schedule> make(const Key& key, const Op& op, int size) const;
+  using GroupsByKind = std::vector<std::vector<std::uint32_t>>;
+  void add(const Op& op, const GroupsByKind& groups_of);
+  std::uint16_t row_for(Func func, std::uint16_t kind, const std::string& algorithm);
+
+  const JobSpec& spec_;
+  const Workload& workload_;
+  const Cluster& cluster_;
+  std::vector<Row> rows_;
+  std::vector<std::uint16_t> transfer_row_;  // by group kind
+  std::unordered_map<Key, Play, Hash> made_;
+  std::size_t steps_left_ = StepTable::kMostSteps;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,390 @@
+#include "emulator/traffic/traffic.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "emulator/fabric/wire.h"
+#include "emulator/network/port.h"
+#include "emulator/result/network_report.h"
+#include "emulator/traffic/call_traffic.h"
+#include "emulator/traffic/cluster.h"
+#include "emulator/traffic/ledger.h"
+#include "emulator/traffic/schedules.h"
+
+namespace ghostrank {
+namespace {
+
+struct OpTimes {
+  const Op* op;
+  std::uint64_t times;
+};
+
+// In the order in which they first stand there. A list keeps every distinct op once.
+std::vector<OpTimes> distinct_ops(const OpList& ops) {
+  std::vector<OpTimes> distinct;
+  std::unordered_map<const Op*, std::size_t> place;
+  for (const Op& op : ops) {
+    const auto [at, is_new] = place.try_emplace(&op, distinct.size());
+    if (is_new) distinct.push_back({&op, 0});
+    ++distinct[at->second].times;
+  }
+  return distinct;
+}
+
+class Planner {
+ public:
+  Planner(const JobSpec& spec, const Workload& workload,
+          std::set<Connection>* connections = nullptr)
+      : connections_(connections),
+        workload_(workload),
+        tensors_(spec.tensors),
+        models_nodes_(spec.fabric.inside_node == InsideNode::model && !spec.run.verify),
+        copies_(!is_network(spec.fabric.kind)),
+        cluster_(spec, workload, 1),
+        schedules_(spec, workload, cluster_),
+        nic_(cluster_.topology().own()),
+        intra_latency_(spec.cluster.intra_node.latency),
+        links_(cluster_.topology().links()),
+        egress_(static_cast<std::size_t>(cluster_.nics())),
+        ingress_(egress_.size()) {
+    for (const auto& row : schedules_.rows()) {
+      CollectiveTraffic t;
+      t.op = row.op;
+      t.group = row.group;
+      t.algorithm = row.algorithm;
+      plan_.collectives.push_back(t);
+    }
+  }
+
+  TrafficPlan plan(int iteration) {
+    count_ops(iteration);
+    for (const auto& [call, times] : calls_) add_call(call, times);
+    finish();
+    return std::move(plan_);
+  }
+
+ private:
+  // A call that one group makes, seen by its member at position 0 (both ends of a transfer: the
+  // receiver).
+  struct Call {
+    std::uint32_t group;
+    Func func;
+    std::uint32_t element_bytes;
+    std::uint64_t count;  // of a v-variant: the index of its counts
+    Rank root, from;      // `from`: source of a transfer, with root its target; else kNoRank
+    bool sparse;          // what it sums up may be
+    auto operator<=>(const Call&) const = default;
+  };
+
+  void count_ops(int iteration) {
+    std::vector<std::vector<OpTimes>> of_role;
+    for (const Role& role : workload_.roles) {
+      std::vector<OpTimes>& calls = of_role.emplace_back();
+      const auto last = static_cast<int>(role.iterations.size()) - 1;
+      if (last < 0) continue;  // nobody has it
+      const Program& program = role.iterations[static_cast<std::size_t>(std::min(iteration, last))];
+      for (std::size_t s = 0; s < program.streams.size(); ++s) {
+        Picoseconds compute = 0;
+        for (const OpTimes& t : distinct_ops(program.streams[s])) {
+          const Op::Kind kind = t.op->kind;
+          if (kind == Op::Kind::compute)
+            compute += t.op->duration * static_cast<Picoseconds>(t.times);
+          if (kind == Op::Kind::collective || kind == Op::Kind::recv) calls.push_back(t);
+        }
+        if (s == 0) plan_.compute_seconds = std::max(plan_.compute_seconds, seconds(compute));
+      }
+    }
+    for (Rank rank = 0; rank < workload_.ranks; ++rank)
+      for (const OpTimes& t : of_role[workload_.role_of[static_cast<std::size_t>(rank)]])
+        count_op(rank, *t.op, t.times);
+  }
+
+  void count_op(Rank rank, const Op& op, std::uint64_t times) {
+    const Seat& seat = cluster_.seat(rank, op.group);
+    if (seat.group < 0) return;
+    const auto group = static_cast<std::uint32_t>(seat.group);
+    if (op.kind == Op::Kind::collective) {
+      if (seat.position != 0) return;
+      const std::uint64_t count = is_ragged(op.func) ? op.counts : op.count;
+      const bool sparse = tensors_ && op.tensor != 0;
+      const Call call{group, op.func, bytes_of(op.dtype), count, op.peer, kNoRank, sparse};
+      if (!ops_.contains(call)) ops_[call] = &op;
+      calls_[call] += times;
+      return;
+    }
+    const auto size = static_cast<int>(workload_.groups[group].members.size());
+    const Rank from = ((seat.position + op.peer) % size + size) % size;
+    const Call call{group, Func::send_recv, bytes_of(op.dtype), op.count, seat.position, from,
+                    false};
+    calls_[call] += times;
+  }
+
+  const CallTraffic& traffic_of(const Call& call) {
+    const auto key = std::make_tuple(cluster_.shape(call.group), call.func, call.element_bytes,
+                                     call.count, call.root);
+    auto& known = walked_[key];
+    if (!known)
+      known =
+          std::make_unique<CallTraffic>(walk(*schedules_.get(call.group, *ops_.at(call)).schedule));
+    return *known;
+  }
+
+  void add_call(const Call& call, std::uint64_t times) {
+    const auto kind = workload_.groups[call.group].kind;
+    const std::uint16_t index = call.from != kNoRank
+                                    ? schedules_.transfer_row(kind)
+                                    : schedules_.get(call.group, *ops_.at(call)).row;
+    CollectiveTraffic& row = plan_.collectives[index];
+    row.calls += times;
+    const double chain = chain_seconds(call);
+    plan_.latency_seconds = std::max(plan_.latency_seconds, chain);
+    touched_.clear();
+    const std::uint64_t inside_before = plan_.intra_messages, sent_before = row.wire_messages;
+    if (const Algorithm* scheme = scheme_of(call)) {
+      add_notes(row, call, *scheme, times);
+    } else if (call.from != kNoRank) {
+      const std::uint64_t bytes = call.count * call.element_bytes;
+      row.buffer_bytes += times * bytes;
+      const NicPair own{place(call, call.from).nic, place(call, call.root).nic};
+      add_edge(row, call, {call.from, call.root, 0, bytes, 1}, own, times);
+    } else {
+      const CallTraffic& traffic = traffic_of(call);
+      row.buffer_bytes += times * traffic.call_bytes;
+      const Schedule& schedule = *schedules_.get(call.group, *ops_.at(call)).schedule;
+      const auto& members = workload_.groups[call.group].members;
+      for (const auto& edge : traffic.edges)
+        add_edge(row, call, edge,
+                 nics_of(cluster_, schedule, members, edge.from, edge.to, edge.channel), times);
+      if (schedule.flow().credits > 0 || schedule.flow().posting.needed())
+        row.wire_credits += row.wire_messages - sent_before;
+    }
+    const std::uint64_t members = workload_.groups[call.group].members.size();
+    const bool one_delay = models_nodes_ && call.from == kNoRank && members > 1 &&
+                           cluster_.inside_node(call.group) && !scheme_of(call);
+    plan_.work_inside_nodes += one_delay ? times * members : plan_.intra_messages - inside_before;
+    double serial = 0;
+    for (const auto& [nic, bytes] : touched_) serial = std::max(serial, nic_seconds(nic, bytes));
+    GroupSeconds& group = group_seconds_[{index, call.group}];
+    group.serial += serial * static_cast<double>(times);
+    group.chained += std::max(serial, chain) * static_cast<double>(times);
+    row.seconds_at_least = std::max(row.seconds_at_least, group.serial);
+    row.chained_seconds = std::max(row.chained_seconds, group.chained);
+  }
+
+  double nic_seconds(int nic, std::uint64_t bytes) const {
+    return seconds(cluster_.topology().nic(nic).serialise(bytes));
+  }
+
+  // Null: the call has a schedule.
+  const Algorithm* scheme_of(const Call& call) const {
+    return call.from == kNoRank ? schedules_.get(call.group, *ops_.at(call)).scheme : nullptr;
+  }
+
+  // What the agents of a scheme send where nothing is lost.
+  void add_notes(CollectiveTraffic& row, const Call& call, const Algorithm& scheme,
+                 std::uint64_t times) {
+    const auto index = static_cast<std::uint32_t>(cluster_.scheme(call.group, scheme));
+    const SchemeUse& use = cluster_.schemes()[index];
+    const Op& op = *ops_.at(call);
+    const Collective& c = schedules_.get(call.group, op).schedule->collective();
+    row.buffer_bytes += times * call_elements(c) * c.element_bytes;
+    row.exact &= use.ends->exact();
+    const Sparsity sparsity = call.sparse ? *tensors_ : Sparsity{};
+    const std::vector<Ends::Edge> edges = use.ends->traffic({0, c, op.dtype, sparsity});
+    const auto leaves = [&](const Ends::Edge& edge) {
+      return cluster_.place(cluster_.party(use, edge.from)).node !=
+             cluster_.place(cluster_.party(use, edge.to)).node;
+    };
+    // Of a sender's NIC. A note to many takes a modelled one once; which notes are to many nobody
+    // knows, so it is at least what one receiver is told.
+    std::map<Party, std::uint64_t> takes;
+    for (const Ends::Edge& edge : edges) {
+      std::uint64_t& bytes = takes[edge.from];
+      if (leaves(edge)) bytes = copies_ ? std::max(bytes, edge.bytes) : bytes + edge.bytes;
+    }
+    for (const Ends::Edge& edge : edges) {
+      const Rank from = cluster_.party(use, edge.from), to = cluster_.party(use, edge.to);
+      const NicPair nics{cluster_.place(from).nic, cluster_.place(to).nic};
+      const std::uint64_t egress = leaves(edge) ? std::exchange(takes[edge.from], 0) : 0;
+      add_between(row, {index | kSchemeFlows, 0, from, to}, nics, {edge.bytes, edge.messages},
+                  egress, times);
+      plan_.sends_packets |= edge.carriage == Carriage::packet && leaves(edge);
+      if (connections_) connections_->insert({index | kSchemeFlows, 0, from, to, nics});
+    }
+  }
+
+  // However small, a call lasts as long as its longest chain of messages takes.
+  double chain_seconds(const Call& call) {
+    int steps = 1;
+    if (call.from == kNoRank) {
+      const auto& closed_form = schedules_.algorithm(call.group, *ops_.at(call)).cost;
+      const auto size = static_cast<int>(workload_.groups[call.group].members.size());
+      const Cost cost = closed_form ? closed_form(collective_of(workload_, *ops_.at(call), size))
+                                    : Cost{.steps = 1};
+      if (!cost.most_steps) steps = cost.steps;
+    }
+    const auto& node_of = cluster_.nodes_of_shape(cluster_.shape(call.group));
+    const std::set<std::int32_t> nodes(node_of.begin(), node_of.end());
+    const Picoseconds hop = nodes.size() == node_of.size() ? nic_.latency
+                            : nodes.size() == 1            ? intra_latency_
+                                                           : std::min(nic_.latency, intra_latency_);
+    return steps * seconds(hop);
+  }
+
+  const Place& place(const Call& call, Rank member) const {
+    return cluster_.place(workload_.groups[call.group].members[static_cast<std::size_t>(member)]);
+  }
+
+  void add_edge(CollectiveTraffic& row, const Call& call, const CallTraffic::Edge& edge,
+                const NicPair& nics, std::uint64_t times) {
+    const auto& members = workload_.groups[call.group].members;
+    const std::uint32_t pair = call.from == kNoRank ? 0 : kPointToPoint;
+    const RoutedConnection c{call.group | pair, static_cast<std::uint16_t>(edge.channel),
+                             members[static_cast<std::size_t>(edge.from)],
+                             members[static_cast<std::size_t>(edge.to)]};
+    if (connections_) connections_->insert({c.group, c.channel, c.from, c.to, nics});
+    add_between(row, c, nics, {edge.bytes, edge.messages}, edge.bytes, times);
+  }
+
+  // `egress`: bytes for which the sender's NIC is taken.
+  void add_between(CollectiveTraffic& row, const RoutedConnection& connection, const NicPair& nics,
+                   const LedgerCell& call, std::uint64_t egress, std::uint64_t times) {
+    const Place &from = cluster_.place(connection.from), &to = cluster_.place(connection.to);
+    const std::uint64_t bytes = call.bytes * times, messages = call.messages * times;
+    row.bytes += bytes;
+    row.messages += messages;
+    if (from.node == to.node) {
+      plan_.intra_bytes += bytes;
+      plan_.intra_messages += messages;
+      return;
+    }
+    row.wire_bytes += bytes;
+    row.wire_messages += messages;
+    if (const Topology& topology = cluster_.topology(); !topology.is_switch(nics.source)) {
+      egress_[static_cast<std::size_t>(nics.source)] += egress * times;
+      touched_[nics.source] += egress;
+    } else {  // which is never busy; but who hears it is
+      touched_[nics.target] += call.bytes;
+    }
+    ingress_[static_cast<std::size_t>(nics.target)] +=
+        cluster_.topology().is_switch(nics.target) ? 0 : bytes;
+    LedgerCell& pair = pairs_[{nics.source, nics.target}];
+    pair.bytes += bytes;
+    pair.messages += messages;
+    add_to_links(connection, nics, bytes, messages);
+  }
+
+  // Where each message chooses, each way has its share.
+  void add_to_links(const RoutedConnection& connection, const NicPair& nics, std::uint64_t bytes,
+                    std::uint64_t messages) {
+    const Topology& topology = cluster_.topology();
+    const std::uint32_t ways = topology.ways(nics.source, nics.target);
+    const auto add = [&](std::uint32_t way, std::uint64_t b, std::uint64_t m) {
+      const Path path = topology.path(nics.source, nics.target, way);
+      for (int i = 0; i < path.links; ++i) {
+        const std::uint32_t link = path.link[static_cast<std::size_t>(i)];
+        links_[link].merge({b, m, topology.link(link).serialise(b), 0});
+      }
+    };
+    if (ways == 0) return;
+    if (!topology.per_message())
+      return add(topology.choose(connection, nics.source, nics.target), bytes, messages);
+    for (std::uint32_t way = 0; way < ways; ++way)
+      add(way, bytes / ways + (way < bytes % ways), messages / ways + (way < messages % ways));
+  }
+
+  void finish() {
+    for (const auto& row : plan_.collectives) {
+      plan_.wire_bytes += row.wire_bytes;
+      plan_.wire_messages += row.wire_messages;
+    }
+    for (const auto& [pair, sum] : pairs_) {
+      plan_.pairs.push_back({pair.first, pair.second, static_cast<double>(sum.bytes),
+                             static_cast<double>(sum.messages)});
+    }
+    double busiest_nic = 0;
+    for (std::size_t i = 0; i < egress_.size(); ++i) {
+      const std::uint64_t bytes = std::max(egress_[i], ingress_[i]);
+      plan_.busiest_nic_bytes = std::max(plan_.busiest_nic_bytes, bytes);
+      busiest_nic = std::max(busiest_nic, nic_seconds(static_cast<int>(i), bytes));
+    }
+    Picoseconds busiest_link = 0;
+    for (const LinkCount& link : links_) busiest_link = std::max(busiest_link, link.busy);
+    plan_.step_seconds_at_least = std::max(
+        {plan_.compute_seconds, busiest_nic, seconds(busiest_link), plan_.latency_seconds});
+    plan_.network =
+        network_report(cluster_.topology(), links_, 1, plan_.step_seconds_at_least, true);
+  }
+
+  std::set<Connection>* const connections_;  // null: not asked for
+  const Workload& workload_;
+  const std::optional<Sparsity> tensors_;
+  const bool models_nodes_;
+  const bool copies_;  // the network copies a note to many
+  Cluster cluster_;
+  Schedules schedules_;
+  LinkSpeed nic_;
+  Picoseconds intra_latency_;
+  TrafficPlan plan_;
+  std::map<Call, std::uint64_t> calls_;
+  std::map<Call, const Op*> ops_;
+  std::map<std::tuple<std::uint32_t, Func, std::uint32_t, std::uint64_t, Rank>,
+           std::unique_ptr<CallTraffic>>
+      walked_;
+  std::map<std::pair<int, int>, LedgerCell> pairs_;
+  std::map<int, std::uint64_t> touched_;
+  struct GroupSeconds {
+    double serial = 0, chained = 0;
+  };
+  std::map<std::pair<std::uint16_t, std::uint32_t>, GroupSeconds> group_seconds_;  // by row, group
+  std::vector<LinkCount> links_;
+  std::vector<std::uint64_t> egress_, ingress_;
+};
+
+}  // namespace
+
+TrafficPlan plan_traffic(const JobSpec& spec, const Workload& workload, int iteration) {
+  return Planner(spec, workload).plan(iteration);
+}
+
+std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& workload) {
+  std::set<Connection> all;
+  for (int i = 0; i < distinct_iterations(workload); ++i) Planner(spec, workload, &all).plan(i);
+  return {all.begin(), all.end()};
+}
+
+bool sends_packets(const JobSpec& spec, const Workload& workload) {
+  for (int i = 0; i < distinct_iterations(workload); ++i)
+    if (plan_traffic(spec, workload, i).sends_packets) return true;
+  return false;
+}
+
+int distinct_iterations(const Workload& workload) {
+  std::size_t count = 1;
+  for (const Role& role : workload.roles) count = std::max(count, role.iterations.size());
+  return static_cast<int>(count);
+}
+
+void check_schedules(const JobSpec& spec, const Workload& workload) {
+  const Cluster cluster(spec, workload, 1);
+  Schedules schedules(spec, workload, cluster);
+  std::vector<std::vector<const Op*>> of_role;
+  for (const Role& role : workload.roles) {
+    std::vector<const Op*>& calls = of_role.emplace_back();
+    for (const Program& program : role.iterations)
+      for (const OpList& stream : program.streams)
+        for (const OpTimes& t : distinct_ops(stream))
+          if (t.op->kind == Op::Kind::collective) calls.push_back(t.op);
+  }
+  for (Rank rank = 0; rank < workload.ranks; ++rank)
+    for (const Op* op : of_role[workload.role_of[static_cast<std::size_t>(rank)]]) {
+      const Seat& seat = cluster.seat(rank, op->group);
+      if (seat.position == 0) schedules.get(static_cast<std::uint32_t>(seat.group), *op);
+    }
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,44 @@
+// What ranks hold of the tensor that a call of a job sums up, in an iteration.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "collectives/compressor.h"
+#include "collectives/tensor_content.h"
+#include "profiles/job/job.h"
+
+namespace ghostrank {
+
+// A tensor of which payloads are exchanged.
+struct CompressedContent {
+  TensorContent tensor;
+  const Compressor* method;
+  CompressionOptions options;
+};
+
+struct CallContent {
+  std::optional<TensorContent> tensor;  // of what is reduced; empty: nothing is known of it
+  std::optional<CompressedContent> compressed;
+};
+
+// Nothing where the op names no tensor, or none has zeros or is compressed. `group`: of the
+// workload.
+inline CallContent content_of(const JobSpec& spec, const Workload& workload, const Op& op,
+                              std::uint32_t group, std::uint32_t iteration, const Collective& c) {
+  CallContent content;
+  if (op.tensor == 0 || (!spec.tensors && !spec.compression)) return content;
+  const std::uint64_t key = tensor_key(spec.run.seed, group, op.tensor, iteration);
+  const CompressedTensor* whole = compressed_tensor(workload, op);
+  if (whole && spec.compression)
+    content.compressed = {
+        TensorContent(spec.tensors.value_or(Sparsity{}), key, c.size, whole->elements),
+        spec.compression->method, spec.compression->options};
+  else if (spec.tensors)
+    content.tensor = TensorContent(*spec.tensors, key, c.size, work_elements(c, 0));
+  return content;
+}
+
+}  // namespace ghostrank

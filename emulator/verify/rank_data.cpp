@@ -1,0 +1,137 @@
+#include "emulator/verify/rank_data.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/verify/elements.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint64_t kGlance = 64;  // elements that tell a row from what it is not yet
+
+constexpr std::size_t index_of(Buffer buffer) { return static_cast<std::size_t>(buffer); }
+
+}  // namespace
+
+RankData::RankData(const Schedule& schedule, DataType type, Rank rank, std::uint64_t salt,
+                   SpareBuffers& spare, const CallContent& content, double bound)
+    : content_(content),
+      call_{schedule.collective(),
+            type,
+            rank,
+            salt,
+            schedule.out_of_place(),
+            content_.tensor ? &*content_.tensor : nullptr,
+            content_.compressed ? &*content_.compressed : nullptr,
+            bound},
+      spare_(spare),
+      elements_(work_elements(call_.collective, rank)),
+      by_rows_(!is_ragged(call_.collective.func) && !content_.compressed),
+      rows_((elements_ + kRowElements - 1) / kRowElements) {
+  bytes_[index_of(Buffer::work)] = elements_;
+  bytes_[index_of(Buffer::input)] = input_elements(schedule, rank);
+  bytes_[index_of(Buffer::scratch)] = schedule.scratch_elements(rank);
+  for (std::size_t b = 0; b < buffers_.size(); ++b) {
+    bytes_[b] *= call_.collective.element_bytes;
+    buffers_[b] = spare.take(bytes_[b]);
+  }
+  fill_input(call_, buffers_[index_of(Buffer::input)].get());
+  if (by_rows_) return;
+  fill_work(call_, {0, elements_}, buffers_[index_of(Buffer::input)].get(),
+            buffers_[index_of(Buffer::work)].get());
+  std::fill(rows_.begin(), rows_.end(), State::made);
+}
+
+RankData::~RankData() {
+  for (std::size_t b = 0; b < buffers_.size(); ++b) spare_.give(bytes_[b], std::move(buffers_[b]));
+}
+
+void RankData::read(const Block& from, std::byte* to) {
+  const std::uint32_t element = call_.collective.element_bytes;
+  const std::byte* data = at(from);
+  if (from.buffer != Buffer::work) {
+    std::memcpy(to, data, from.count * element);
+    return;
+  }
+  for_each_row(from.offset, from.count, [&](std::uint64_t index, std::uint64_t n) {
+    make(row_at(index));
+    std::memcpy(to, data, n * element);
+    to += n * element;
+    data += n * element;
+  });
+}
+
+void RankData::write(const Block& to, const std::byte* from, Combine how) {
+  std::byte* data = at(to);
+  if (to.buffer != Buffer::work) return combine(data, from, to.count, how);
+  const std::uint32_t element = call_.collective.element_bytes;
+  for_each_row(to.offset, to.count, [&](std::uint64_t index, std::uint64_t n) {
+    const Range row = row_at(index);
+    if (how == Combine::reduce || n < row.count) make(row);
+    combine(data, from, n, how);
+    const bool ended = by_rows_ && index + n == row.first + row.count;
+    rows_[index / kRowElements] = ended && is_right(row) ? State::right : State::made;
+    from += n * element;
+    data += n * element;
+  });
+}
+
+void RankData::apply(const Local& local) {
+  if (local.from.buffer == Buffer::work)
+    for_each_row(local.from.offset, local.from.count,
+                 [&](std::uint64_t index, std::uint64_t) { make(row_at(index)); });
+  write(local.to, at(local.from), local.combine);
+}
+
+Checked RankData::check() {
+  const std::byte* work = buffers_[index_of(Buffer::work)].get();
+  if (!by_rows_) return check_work(call_, {0, elements_}, work);
+  Checked all;
+  for_each_row(0, elements_, [&](std::uint64_t index, std::uint64_t n) {
+    const Range row{index, n};
+    if (rows_[index / kRowElements] == State::right) {
+      all.elements += promised_elements(call_, row);
+      return;
+    }
+    make(row);
+    const Checked checked = check_work(call_, row, work);
+    all.elements += checked.elements;
+    all.wrong += checked.wrong;
+  });
+  return all;
+}
+
+std::byte* RankData::at(const Block& block) const {
+  return buffers_[index_of(block.buffer)].get() + block.offset * call_.collective.element_bytes;
+}
+
+// The whole row of the work buffer that the element is in; the last one may be shorter.
+Range RankData::row_at(std::uint64_t element) const {
+  const std::uint64_t first = element - element % kRowElements;
+  return {first, std::min(kRowElements, elements_ - first)};
+}
+
+void RankData::make(Range row) {
+  State& state = rows_[row.first / kRowElements];
+  if (state != State::unmade) return;
+  state = State::made;
+  fill_work(call_, row, buffers_[index_of(Buffer::input)].get(),
+            buffers_[index_of(Buffer::work)].get());
+}
+
+// Of what is not complete yet, the first elements nearly always say so.
+bool RankData::is_right(Range row) const {
+  const std::byte* work = buffers_[index_of(Buffer::work)].get();
+  const Range glance{row.first, std::min(kGlance, row.count)};
+  const Range rest{row.first + glance.count, row.count - glance.count};
+  return check_work(call_, glance, work).wrong == 0 && check_work(call_, rest, work).wrong == 0;
+}
+
+void RankData::combine(std::byte* into, const std::byte* from, std::uint64_t count,
+                       Combine how) const {
+  if (how == Combine::reduce) return add_elements(call_.type, into, from, count);
+  std::memcpy(into, from, count * call_.collective.element_bytes);
+}
+
+}  // namespace ghostrank

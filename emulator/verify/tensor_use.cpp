@@ -1,0 +1,76 @@
+#include "emulator/verify/tensor_use.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "emulator/traffic/schedules.h"
+#include "emulator/verify/call_content.h"
+
+namespace ghostrank {
+namespace {
+
+// Of each role: the collectives of the iteration that name a tensor.
+std::vector<std::vector<Op>> named_ops(const Workload& workload, std::uint32_t iteration) {
+  std::vector<std::vector<Op>> of_role(workload.roles.size());
+  for (std::size_t r = 0; r < workload.roles.size(); ++r) {
+    const auto& programs = workload.roles[r].iterations;
+    if (programs.empty()) continue;
+    const std::size_t number = std::min(program_number(workload, iteration), programs.size() - 1);
+    for (const OpList& stream : programs[number].streams)
+      for (const Op& op : stream)
+        if (op.kind == Op::Kind::collective && op.tensor != 0) of_role[r].push_back(op);
+  }
+  return of_role;
+}
+
+}  // namespace
+
+std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workload,
+                                    std::uint32_t iteration) {
+  if (!spec.tensors) return std::nullopt;
+  TensorUse use;
+  double somewhere = 0;  // bytes of calls that some rank has, on average; and of all of them
+  std::uint64_t everywhere = 0;
+  const auto of_role = named_ops(workload, iteration);
+  for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
+    const Group& group = workload.groups[g];
+    if (group.members.empty()) continue;
+    const auto size = static_cast<int>(group.members.size());
+    for (const Op& op : of_role[workload.role_of[static_cast<std::size_t>(group.members[0])]]) {
+      if (op.group != group.kind) continue;
+      const Collective c = collective_of(workload, op, size);
+      const CallContent drawn = content_of(spec, workload, op, g, iteration, c);
+      const TensorContent& content = drawn.compressed ? drawn.compressed->tensor : *drawn.tensor;
+      const CompressedTensor* whole = compressed_tensor(workload, op);
+      const std::uint32_t element = bytes_of(whole ? whole->type : op.dtype);
+      const std::uint64_t bytes = content.elements() * element;
+      ++use.calls;
+      use.bytes += bytes * static_cast<std::uint64_t>(size);
+      for (Rank r = 0; r < size; ++r) use.nonzero_bytes += content.nonzero_elements(r) * element;
+      somewhere += spec.tensors->union_density(size) * static_cast<double>(bytes);
+      everywhere += bytes;
+    }
+  }
+  if (everywhere > 0) use.union_density = somewhere / static_cast<double>(everywhere);
+  return use;
+}
+
+std::optional<CompressionUse> compression_use(const JobSpec& spec, const Workload& workload,
+                                              std::uint32_t iteration) {
+  if (!spec.compression) return std::nullopt;
+  const auto& [method, options] = *spec.compression;
+  CompressionUse use{std::string(method->name), 0, method->kept ? options.ratio : 1, 1};
+  std::uint64_t elements = 0, kept = 0;
+  const auto of_role = named_ops(workload, iteration);
+  for (const Op& op : of_role[workload.role_of[0]]) {
+    const CompressedTensor* whole = compressed_tensor(workload, op);
+    if (!whole) continue;
+    use.payload_bytes += payload_bytes(*method, whole->elements, options);
+    elements += whole->elements;
+    kept += method->kept ? method->kept(whole->elements, options) : whole->elements;
+  }
+  if (elements > 0) use.ratio_mean = static_cast<double>(kept) / static_cast<double>(elements);
+  return use;
+}
+
+}  // namespace ghostrank

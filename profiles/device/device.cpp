@@ -1,0 +1,57 @@
+#include "profiles/device/device.h"
+
+#include <array>
+
+namespace ghostrank {
+namespace {
+
+constexpr double kMaxTflops = 1e9, kMaxGBps = 1e9;
+
+constexpr std::array kKeys{
+    Key{"name", KeyType::string, "device", "how reports call the device"},
+    Key{"peak_tflops.bf16", KeyType::number, "0", "dense bfloat16 peak; 0: not supported", 0,
+        kMaxTflops},
+    Key{"peak_tflops.fp16", KeyType::number, "0", "dense float16 peak", 0, kMaxTflops},
+    Key{"peak_tflops.tf32", KeyType::number, "0", "dense TensorFloat-32 peak", 0, kMaxTflops},
+    Key{"peak_tflops.fp32", KeyType::number, "0", "float32 peak outside the tensor cores", 0,
+        kMaxTflops},
+    Key{"efficiency", KeyType::number, "0.4", "share of the peak that a training step reaches",
+        0.001, 1},
+    Key{"memory_GBps", KeyType::number, "0", "memory bandwidth; 0: the optimizer takes no time", 0,
+        kMaxGBps},
+    Key{"memory_bytes", KeyType::size, "0", "memory of one GPU"},
+    Key{"source", KeyType::string, "", "where the numbers come from"}};
+
+}  // namespace
+
+std::span<const Key> device_keys() { return kKeys; }
+
+DeviceProfile make_device(const YamlValue& description) {
+  const Settings settings(description, kKeys, "device");
+  DeviceProfile device;
+  device.name = settings.text("name");
+  device.peak_tflops = {{"bfloat16", settings.number("peak_tflops.bf16")},
+                        {"float16", settings.number("peak_tflops.fp16")},
+                        {"tfloat32", settings.number("peak_tflops.tf32")},
+                        {"float32", settings.number("peak_tflops.fp32")}};
+  std::erase_if(device.peak_tflops, [](const auto& entry) { return entry.second == 0; });
+  device.efficiency = settings.number("efficiency");
+  device.memory_GBps = settings.number("memory_GBps");
+  device.memory_bytes = settings.number("memory_bytes");
+  device.source = settings.text("source");
+  return device;
+}
+
+double matmul_peak_tflops(const DeviceProfile& device, DataType type) {
+  const auto first_of = [&](const char* preferred, const char* otherwise) {
+    for (const char* name : {preferred, otherwise})
+      if (const auto at = device.peak_tflops.find(name); at != device.peak_tflops.end())
+        return at->second;
+    return 0.0;
+  };
+  if (type == DataType::bfloat16) return first_of("bfloat16", "float16");
+  if (type == DataType::float32) return first_of("tfloat32", "float32");
+  return 0;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,23 @@
+// The compute of one GPU. Until layers are measured, a layer takes
+//   FLOPs / (peak of the type * efficiency)
+// and the optimizer takes the bytes it moves through memory / memory bandwidth.
+//
+// Units: TFLOP/s dense, GB/s (1e9). Threading: plain values.
+#pragma once
+
+#include <span>
+
+#include "profiles/input/keys.h"
+#include "profiles/job/job.h"
+
+namespace ghostrank {
+
+std::span<const Key> device_keys();
+DeviceProfile make_device(const YamlValue& description);
+
+// Peak in TFLOP/s of matrix products whose operands are `type`: bfloat16 runs at the bf16 peak
+// (fp16 where a device has no bf16), float32 at tf32 where there is such a thing. 0: the device
+// cannot.
+double matmul_peak_tflops(const DeviceProfile& device, DataType type);
+
+}  // namespace ghostrank

@@ -1,0 +1,93 @@
+// Tables of keys: what may stand in a job, model, device or cluster file. One table gives the
+// checks, the defaults, the error messages, --print-config, the reference in docs/ and the JSON
+// schema, so these cannot disagree.
+//
+// A Settings object holds one checked value for every key of a table. Errors name the place and
+// what to do. Threading: plain values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiles/input/yaml.h"
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+enum class KeyType : std::uint8_t {
+  integer,
+  number,
+  boolean,
+  string,
+  choice,        // one of `allowed`
+  auto_number,   // "auto" or a number
+  auto_integer,  // "auto" or an integer
+  rate,          // "400Gbps"
+  size,          // "512KiB"
+  integers,      // list of integers
+  profile,       // a name, a path or a mapping; checked by its own table
+  any,           // a list or mapping with a form of its own
+};
+
+// Why a key cannot be left out, in place of a default.
+inline constexpr std::string_view kRequired = "<required>";
+// No default: the key is simply absent. Its Setting is not `given` and has an empty text.
+inline constexpr std::string_view kAbsent = "<absent>";
+
+struct Key {
+  std::string_view path;  // "cluster.nic.rate"
+  KeyType type = KeyType::string;
+  std::string_view standard = kAbsent;  // the default as YAML writes it, kRequired or kAbsent
+  std::string_view doc;                 // one line
+  double min = 0, max = 0;              // of a number; equal: not bounded
+  std::string_view allowed = "";        // choices, separated by blanks
+  std::string_view later = "";          // choices that are not available yet
+  bool available = true;                // false: only the default is accepted
+};
+
+struct Setting {
+  const Key* key = nullptr;
+  bool given = false;              // not the default
+  Mark mark;                       // without a source: the default
+  std::string text;                // canonical
+  double number = 0;               // every numeric type and boolean; rate: bits/s; size: bytes
+  const YamlValue* raw = nullptr;  // as written; null: the default. Valid as long as the tree
+};
+
+class Settings {
+ public:
+  // Checks the mapping `root` against `table`; keys of `table` that `root` does not have get their
+  // default. `what` says what is being read ("job"), for messages.
+  Settings(const YamlValue& root, std::span<const Key> table, std::string_view what);
+
+  const std::vector<Setting>& all() const { return settings_; }  // in the table's order
+  const Setting& at(std::string_view path) const;
+
+  bool given(std::string_view path) const { return at(path).given; }
+  const std::string& text(std::string_view path) const { return at(path).text; }
+  double number(std::string_view path) const { return at(path).number; }
+  bool boolean(std::string_view path) const { return at(path).number != 0; }
+  std::int64_t integer(std::string_view path) const {
+    return static_cast<std::int64_t>(at(path).number);
+  }
+  int small(std::string_view path) const { return static_cast<int>(at(path).number); }
+  Picoseconds micros(std::string_view path) const;
+  std::vector<std::int64_t> integers(std::string_view path) const;
+
+ private:
+  std::vector<Setting> settings_;
+};
+
+// "; did you mean cluster.nodes?" or, when nothing is near, "; known here: nodes, nic.rate".
+std::string suggestion(std::string_view path, std::span<const Key> table);
+
+// The nearest of `names` within a third of the length in edits; empty: none.
+std::string nearest(std::string_view name, std::span<const std::string> names);
+
+std::vector<std::string> words(std::string_view text);  // split at blanks
+std::string join(std::span<const std::string> parts, std::string_view separator);
+
+}  // namespace ghostrank

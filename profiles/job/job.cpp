@@ -1,0 +1,25 @@
+#include "profiles/job/job.h"
+
+namespace ghostrank {
+
+std::string_view name_of(FabricKind kind) {
+  for (const auto& [known, word] : kFabricKinds)
+    if (known == kind) return word;
+  return "";
+}
+
+std::string algorithm_key(Func func) { return "collectives." + std::string(name_of(func)); }
+
+const std::string& CollectiveSpec::algorithm(Func func, const std::string& group) const {
+  const auto of_group = groups.find(group);
+  if (of_group == groups.end()) return algorithm(func);
+  const auto named = of_group->second.find(func);
+  return named == of_group->second.end() ? algorithm(func) : named->second;
+}
+
+const std::string& JobSpec::place(const std::string& key) const {
+  const auto at = places.find(key);
+  return at == places.end() ? file : at->second;
+}
+
+}  // namespace ghostrank

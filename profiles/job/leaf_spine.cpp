@@ -1,0 +1,39 @@
+#include "profiles/job/leaf_spine.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ghostrank {
+namespace {
+
+constexpr int kPortsDown = 32;     // of a leaf: half of a switch with 64 ports
+constexpr int kMostSpines = 64;    // where the job does not say how many
+constexpr int kNodesOfARail = 32;  // that share the leaves of their rails
+
+int ceiling(std::int64_t a, std::int64_t b) { return static_cast<int>((a + b - 1) / b); }
+
+}  // namespace
+
+LeafSpine leaf_spine_of(const ClusterSpec& cluster) {
+  const TopologySpec& spec = cluster.topology;
+  const bool rail = spec.kind == TopologySpec::Kind::rail_optimised;
+  const int nodes = cluster.all_nodes();
+  LeafSpine out;
+  out.rails = rail ? cluster.nics_per_node : 1;
+  // One leaf alone would have no use for spines.
+  const int usual =
+      rail ? ceiling(nodes, kNodesOfARail)
+           : std::max(2, ceiling(std::int64_t{nodes} * cluster.nics_per_node, kPortsDown));
+  out.groups = spec.leaves > 0 ? spec.leaves / out.rails : usual;
+  out.groups = std::clamp(out.groups, 1, nodes);
+  out.ports = ceiling(nodes, out.groups) * (cluster.nics_per_node / out.rails);
+  const double up = std::ceil(out.ports / spec.oversubscription);
+  out.spines =
+      spec.spines > 0 ? spec.spines : static_cast<int>(std::clamp<double>(up, 1, kMostSpines));
+  out.uplink_bps = spec.uplink_bps >= 0
+                       ? spec.uplink_bps
+                       : cluster.nic.rate_bps * out.ports / (spec.oversubscription * out.spines);
+  return out;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,383 @@
+#include "profiles/load/job_schema.h"
+
+#include <array>
+
+namespace ghostrank {
+namespace {
+
+constexpr double kMaxMicros = 1e9;
+constexpr double kMaxSeed = 9007199254740991;  // every JSON reader keeps integers up to here
+constexpr double kMaxSize = 1LL << 40;
+constexpr double kMaxRate = 1e18;
+constexpr double kMaxWays = 1e6;  // of one dimension of parallelism
+
+constexpr auto kLater = false;  // as Key::available
+
+constexpr std::array kKeys{
+    Key{"schema", KeyType::choice, kJobSchema, "form of the file", 0, 0, kJobSchema},
+    Key{"model", KeyType::profile, kAbsent,
+        "what is trained: a name in profiles/models, a path (.yaml, .csv) or a mapping"},
+    Key{"program", KeyType::any, kAbsent,
+        "programs as `ghostrank plan --programs` writes them, or the path of such a file, played "
+        "as they are: model, device, precision and parallel then only say where they came from"},
+    Key{"trace", KeyType::any, kAbsent,
+        "trace of a real run, played in place of model and parallel: a file, a folder or a pattern "
+        "(run/*.et), a list of them, or {files, format, ranks}; also what `ghostrank profile "
+        "import` wrote"},
+    Key{"device", KeyType::profile, kAbsent,
+        "GPU that computes: a name in profiles/devices, a path or a mapping; not needed for "
+        "measured layers"},
+
+    Key{"precision.parameters", KeyType::choice, "fp32", "type of the matrix products", 0, 0,
+        "fp32 float32 bf16 bfloat16 int32", "fp16 fp8"},
+    Key{"precision.gradients", KeyType::choice, "fp32",
+        "type in which gradients are reduced; without it that of a measured model", 0, 0,
+        "fp32 float32 bf16 bfloat16 int32", "fp16 fp8"},
+    Key{"precision.optimizer", KeyType::choice, "adam",
+        "decides the bytes that the optimizer moves through memory", 0, 0, "adam sgd"},
+
+    Key{"cluster.base", KeyType::string, "",
+        "profile in profiles/clusters (or a path) whose values are taken where none are given"},
+    Key{"cluster.nodes", KeyType::integer, "1", "emulated nodes", 1, 1e6},
+    Key{"cluster.gpus_per_node", KeyType::integer, "8", "GPUs, and so ranks, of a node", 1, 1024},
+    Key{"cluster.nics_per_node", KeyType::integer, "8", "NICs of a node", 1, 1024},
+    Key{"cluster.nic.rate", KeyType::rate, "400Gbps", "rate of a NIC, each direction", 0, kMaxRate},
+    Key{"cluster.nic.latency_us", KeyType::number, "2",
+        "one way from NIC to NIC through an idle fabric; only recorded on ofi", 0, kMaxMicros},
+    Key{"cluster.intra_node.rate", KeyType::rate, "3600Gbps",
+        "rate of a GPU's links inside its node", 0, kMaxRate},
+    Key{"cluster.intra_node.latency_us", KeyType::number, "1", "one way inside a node", 0,
+        kMaxMicros},
+    Key{"cluster.storage_nodes", KeyType::integer, "0",
+        "emulated nodes behind the others, with NICs as theirs, that store and load for background",
+        0, 1e6},
+    Key{"servers.count", KeyType::integer, "0",
+        "machines for the helpers of schemes (collectives/agent.h), behind the nodes of GPUs", 0,
+        1e6},
+    Key{"servers.placement", KeyType::string, "dedicated",
+        "where helpers go: dedicated: a node for each server; colocated: beside the GPUs of the "
+        "nodes in turn, with their NICs; mixed: the dedicated ones, then one beside the GPUs of "
+        "every node; or a plugin's"},
+    Key{"servers.nics", KeyType::integer, "1", "NICs of a dedicated server", 1, 1024},
+    Key{"servers.nic.rate", KeyType::rate, "400Gbps", "rate of a server's NIC, each direction", 0,
+        kMaxRate},
+    Key{"servers.nic.latency_us", KeyType::number, "2",
+        "one way from NIC to NIC between servers; between a server and a GPU's node, the mean of "
+        "both",
+        0, kMaxMicros},
+    Key{"switch.target", KeyType::choice, "model",
+        "what sums for schemes with a switch, such as switchml: a model of it in the network of "
+        "memory and virtual; on ofi software on one of the servers",
+        0, 0, "model", "compiled dpdk bmv2 external"},
+    Key{"switch.slots", KeyType::integer, "512",
+        "of each communicator; as many packets of a rank are under way at most", 1, 16384},
+    Key{"switch.packet_elements", KeyType::choice, "256", "elements of a packet", 0, 0,
+        "32 64 256"},
+    Key{"switch.timeout_us", KeyType::number, "10000",
+        "after which a packet that has no answer is sent again", 1, kMaxMicros},
+    Key{"cluster.topology.kind", KeyType::choice, "nonblocking",
+        "the fabric between nodes, where it is modelled; only recorded on ofi: one that never "
+        "blocks; or leaves and spines, each node on one leaf, or its NIC i on a leaf of rail i",
+        0, 0, "nonblocking leaf_spine rail_optimised",
+        "none single_switch rail_only fat_tree dragonfly torus"},
+    Key{"cluster.topology.leaves", KeyType::integer, "0",
+        "leaf switches, which neighbouring nodes share; 0: leaf_spine: one for every 32 NICs, two "
+        "at least; rail_optimised: one a rail for every 32 nodes",
+        0, 1e6},
+    Key{"cluster.topology.spines", KeyType::integer, "0",
+        "spine switches, with a link to every leaf; 0: so many that a link has a NIC's rate, at "
+        "most 64",
+        0, 1e6},
+    Key{"cluster.topology.oversubscription", KeyType::number, "1",
+        "rates of a leaf's NICs to those of its up-links", 0.001, 1e6},
+    Key{"cluster.topology.uplink_rate", KeyType::string, "auto",
+        "rate of a link between a leaf and a spine, each direction; auto: by oversubscription"},
+    Key{"cluster.topology.link_latency_us", KeyType::number, "0",
+        "what a link between switches adds to cluster.nic.latency_us", 0, kMaxMicros},
+    Key{"cluster.topology.routing", KeyType::string, "ecmp",
+        "which spine: ecmp: by a hash of the connection; static: the target's NIC modulo spines; "
+        "spray: message by message in turn; or a plugin's"},
+
+    Key{"parallel.framework", KeyType::choice, "ddp", "whose plan the ranks follow", 0, 0,
+        "ddp megatron fsdp torchtitan zero1 zero2 zero3 horovod torchrec", "dear byteps kfac"},
+    Key{"parallel.dp", KeyType::integer, "0",
+        "data-parallel ranks; 0: all GPUs that tp, cp and pp leave", 0, 1e9},
+    Key{"parallel.micro_batch", KeyType::integer, "1", "samples per GPU and micro-batch", 1, 1e6},
+    Key{"parallel.global_batch", KeyType::integer, "0",
+        "megatron, torchtitan: samples per step of the whole job; 0: one micro-batch per "
+        "data-parallel rank",
+        0, 1e9},
+    Key{"parallel.bucket_cap_mb", KeyType::number, "25", "ddp: gradient bucket size in MiB", 0,
+        1e6},
+    Key{"parallel.first_bucket_mb", KeyType::number, "1", "ddp: size of the first bucket in MiB", 0,
+        1e6},
+    Key{"parallel.launch", KeyType::choice, "overlap",
+        "ddp: reduce buckets as they fill, all after backward, or everything in one", 0, 0,
+        "overlap after_backward flat"},
+    Key{"parallel.tp", KeyType::integer, "1", "megatron, torchtitan: tensor-parallel ranks", 1,
+        kMaxWays},
+    Key{"parallel.pp", KeyType::integer, "1", "megatron, torchtitan: pipeline stages", 1, kMaxWays},
+    Key{"parallel.cp", KeyType::integer, "1", "megatron, torchtitan: context-parallel ranks", 1,
+        kMaxWays},
+    Key{"parallel.ep", KeyType::integer, "1", "megatron, torchtitan: expert-parallel ranks", 1,
+        kMaxWays},
+    Key{"parallel.expert_tp", KeyType::integer, "0",
+        "megatron: tensor-parallel ranks of an expert; 0: tp", 0, kMaxWays},
+    Key{"parallel.expert_dispatch", KeyType::choice, "alltoall",
+        "megatron: a row travels to every expert of its token, or once to every node and from "
+        "there "
+        "once to every rank, as with DeepEP",
+        0, 0, "alltoall deduplicated"},
+    Key{"parallel.expert_imbalance", KeyType::number, "0",
+        "megatron: relative standard deviation of the experts' loads, drawn from run.seed for "
+        "every layer; 0: tokens are routed evenly",
+        0, 100},
+    Key{"parallel.expert_load", KeyType::any, "[]",
+        "megatron: loads of a layer's experts, relative to each other, as in [1, 1, 2.5, 0.5]; or "
+        "a "
+        "list of such lists, one for every layer with experts"},
+    Key{"parallel.sequence_parallel", KeyType::boolean, "false",
+        "megatron: split what tp replicates along the sequence"},
+    Key{"parallel.schedule", KeyType::choice, "1f1b",
+        "megatron: pipeline schedule; torchtitan: 1f1b, interleaved, zbv, dualpipev", 0, 0,
+        "1f1b interleaved zb-h1 zbv dualpipe dualpipev"},
+    Key{"parallel.interleave", KeyType::integer, "1",
+        "model chunks per pipeline stage, for schedule: interleaved; torchtitan: 1 means 2", 1,
+        kMaxWays},
+    Key{"parallel.distributed_optimizer", KeyType::boolean, "false",
+        "megatron: shard the optimizer over dp: reduce-scatter gradients, all-gather parameters"},
+    Key{"parallel.overlap_grad_reduce", KeyType::boolean, "true",
+        "megatron: reduce buckets while the last backward runs"},
+    Key{"parallel.overlap_param_gather", KeyType::boolean, "true",
+        "megatron: gather parameters while the next forward runs"},
+    Key{"parallel.bucket_size", KeyType::integer, "0",
+        "elements of a gradient bucket; 0: megatron: the larger of 40,000,000 and 1,000,000 dp; "
+        "zero: 500,000,000",
+        0, 1e12},
+    Key{"parallel.recompute", KeyType::choice, "none",
+        "megatron, torchtitan: what the backward computes again: nothing; the attention core "
+        "(megatron), all but half of the products, attention and what calls left (torchtitan); "
+        "whole layers",
+        0, 0, "none selective full"},
+    Key{"parallel.cp_comm", KeyType::choice, "auto",
+        "how context-parallel ranks share keys and values: in a ring, gathered, heads against "
+        "sequence (Ulysses), or that among neighbours and a ring between them; auto: megatron: "
+        "p2p; torchtitan: all_gather",
+        0, 0, "auto p2p all_gather a2a a2a+p2p"},
+    Key{"parallel.cp_a2a", KeyType::integer, "1",
+        "megatron: neighbours that exchange heads under cp_comm: a2a+p2p", 1, kMaxWays},
+    Key{"parallel.order", KeyType::string, "tp-cp-ep-dp-pp",
+        "megatron: dimensions of parallelism, the innermost first"},
+    Key{"parallel.account_for_embedding_in_pipeline_split", KeyType::boolean, "false",
+        "megatron: the embedding takes the place of a layer in the first stage"},
+    Key{"parallel.account_for_loss_in_pipeline_split", KeyType::boolean, "false",
+        "megatron: the head takes the place of a layer in the last stage"},
+    Key{"parallel.decoder_first_pipeline_num_layers", KeyType::integer, "0",
+        "megatron: layers of the first stage, the others share the rest; 0: as the others", 0, 1e6},
+    Key{"parallel.decoder_last_pipeline_num_layers", KeyType::integer, "0",
+        "megatron: layers of the last stage, likewise", 0, 1e6},
+    Key{"parallel.pipeline_model_parallel_layout", KeyType::string, "",
+        "megatron: what every part of the pipeline holds, as in Ettt|(tt|)*14,tL: E the embedding, "
+        "t a layer, m a module of multi-token prediction, L head and loss; empty: an even split"},
+
+    Key{"parallel.dp_replicate", KeyType::integer, "1",
+        "fsdp, torchtitan: hybrid sharding, so many groups of neighbouring ranks that hold a whole "
+        "model each",
+        1, kMaxWays},
+    Key{"parallel.reshard_after_forward", KeyType::choice, "default",
+        "fsdp, torchtitan: whether parameters are given back after the forward and gathered again: "
+        "default: fsdp all units, torchtitan all but the last, and none of a pipeline",
+        0, 0, "default always never"},
+    Key{"parallel.prefetch", KeyType::integer, "1",
+        "fsdp, torchtitan: units whose parameters are gathered ahead of the one computed", 0, 1000},
+    Key{"parallel.overlap_comm", KeyType::choice, "auto",
+        "zero: the backward goes on beside a reduction; auto: in stage 3", 0, 0, "auto true false"},
+    Key{"parallel.use_multi_rank_bucket_allreduce", KeyType::boolean, "true",
+        "zero1, zero2: all-reduce a bucket; else reduce what belongs to a rank's partition to it"},
+    Key{"parallel.stage3_prefetch_bucket_size", KeyType::integer, "50000000",
+        "zero3: elements that are gathered ahead at a time", 0, 1e15},
+    Key{"parallel.stage3_param_persistence_threshold", KeyType::integer, "100000",
+        "zero3: tensors of so many elements or fewer are not sharded", 0, 1e15},
+    Key{"parallel.stage3_max_live_parameters", KeyType::integer, "1000000000",
+        "zero3: gathered elements beyond which nothing is gathered ahead", 0, 1e15},
+    Key{"parallel.stage3_max_reuse_distance", KeyType::integer, "1000000000",
+        "zero3: parameters used again within so many elements stay gathered", 0, 1e15},
+    Key{"parallel.table_placement", KeyType::choice, "greedy",
+        "torchrec: where embedding tables go: greedy: the one with most lookups first, to the rank "
+        "with least; random: drawn from run.seed",
+        0, 0, "greedy random"},
+    Key{"parallel.row_wise_above", KeyType::integer, "0",
+        "torchrec: tables with more rows are split by rows over all ranks; 0: none", 0, 1e12},
+    Key{"parallel.fusion_mb", KeyType::number, "128", "horovod: size of the fusion buffer in MiB",
+        0, 1e6},
+    Key{"parallel.cycle_ms", KeyType::number, "1",
+        "horovod: time between two looks for gradients that are ready", 0.001, 1e6},
+
+    Key{"collectives.library", KeyType::string, "generic",
+        "whose algorithms and schedules: generic, gloo, openmpi-4.1, nccl-2.28, nccl-2.30, or a "
+        "plugin's (what that lacks is generic's)"},
+    Key{"collectives.plugins", KeyType::any, "[]",
+        "shared objects with algorithms, routings and placements of one's own: a list of paths, as "
+        "given or next to the job"},
+    Key{"collectives.allreduce", KeyType::string, "auto",
+        "algorithm, as `ghostrank schedule` names it; auto: the library's own "
+        "choice; lib/name: another "
+        "library's; x.xml: an MSCCL file, as given or next to the job"},
+    Key{"collectives.reduce_scatter", KeyType::string, "auto", "likewise"},
+    Key{"collectives.all_gather", KeyType::string, "auto", "likewise"},
+    Key{"collectives.broadcast", KeyType::string, "auto", "likewise"},
+    Key{"collectives.reduce", KeyType::string, "auto", "likewise"},
+    Key{"collectives.all_to_all", KeyType::string, "auto", "likewise"},
+    Key{"collectives.send_recv", KeyType::string, "auto", "likewise"},
+    Key{"collectives.barrier", KeyType::string, "auto", "likewise"},
+    Key{"collectives.gather", KeyType::string, "auto", "likewise"},
+    Key{"collectives.scatter", KeyType::string, "auto", "likewise"},
+    Key{"collectives.all_gather_v", KeyType::string, "auto", "likewise"},
+    Key{"collectives.all_to_all_v", KeyType::string, "auto", "likewise"},
+    Key{"collectives.channels", KeyType::integer, "0",
+        "rings (or trees) that share the data; 0: one per NIC of a node", 0, 64},
+    Key{"collectives.slice", KeyType::size, "0",
+        "largest message, the rest of a block follows in more; 0: one message per block", 0,
+        kMaxSize},
+    Key{"collectives.credits", KeyType::integer, "0",
+        "messages of a connection that may be under way; 0: unlimited", 0, 1e6},
+    Key{"collectives.protocol", KeyType::choice, "auto",
+        "nccl: how messages are framed; auto: tuned", 0, 0, "auto Simple LL LL128"},
+    Key{"collectives.max_channels", KeyType::integer, "0",
+        "nccl: channels that one call may use; 0: the tuner's limit", 0, 64},
+    Key{"collectives.node_template", KeyType::string, "auto",
+        "nccl: kind of node that its rings and trees were found on, such as hgx-h100-400g, or the "
+        "path of a graph dump (.xml)"},
+    Key{"collectives.environment", KeyType::any, "{}",
+        "nccl: its environment variables, as in {NCCL_ALGO: Ring}; those of the process are not "
+        "followed"},
+    Key{"collectives.groups", KeyType::any, "{}",
+        "algorithms for some kinds of group, as in {dp: {allreduce: ring}}"},
+
+    Key{"tensors.density", KeyType::number, "1",
+        "share of a gradient's blocks that are not zero, on every rank: of B blocks, round(density "
+        "* B), drawn for every step from run.seed; schemes may leave out the others, and "
+        "run.verify sums up real data like that",
+        0, 1},
+    Key{"tensors.block", KeyType::integer, "256", "elements of such a block", 1, 1e12},
+    Key{"tensors.overlap", KeyType::choice, "random",
+        "how the blocks of ranks coincide: each draws its own, all have the same, or no two the "
+        "same one",
+        0, 0, "random all none", "measured"},
+    Key{"tensors.distribution", KeyType::string, kAbsent, "of the values of gradients", 0, 0, "",
+        "", kLater},
+    Key{"compression.method", KeyType::string, "none",
+        "what gradients become before ranks exchange them: none, fp16 (halves, all-reduced), topk "
+        "(the largest values and their places, gathered), or a plugin's; ddp, horovod"},
+    Key{"compression.ratio", KeyType::number, "0.01",
+        "share of a tensor's elements that is sent, by methods that leave out some", 1e-9, 1},
+    Key{"compression.communicator", KeyType::choice, "auto",
+        "how payloads are exchanged; auto: as the method has it", 0, 0,
+        "auto all_reduce all_gather", "broadcast all_to_all"},
+    Key{"compression.memory", KeyType::choice, "none", "what ranks keep of what was not sent", 0, 0,
+        "none", "residual efsignsgd dgc powersgd"},
+    Key{"compression.merge", KeyType::choice, "bucket",
+        "what is one tensor to a method: a bucket of ddp's, a fused buffer of horovod's", 0, 0,
+        "bucket", "tensor model"},
+    Key{"hosts", KeyType::any, "[]",
+        "ofi: the real machines, one process each, in rank order; empty: as launched"},
+    Key{"placement", KeyType::any, "blocked",
+        "ofi: which process plays which emulated node; a file or list has lines of NODES HOST", 0,
+        0, "blocked cyclic PATH"},
+    Key{"scale.mode", KeyType::choice, "dilate",
+        "how a large cluster fits few hosts: time is stretched", 0, 0, "dilate", "slice"},
+    Key{"scale.dilation", KeyType::auto_number, "auto",
+        "how much slower than real time; auto: the least that this machine keeps up with, as "
+        "measured before the run and in its warm-ups",
+        1, 1e9},
+    Key{"scale.nodes", KeyType::string, kAbsent, "slice: nodes that are played", 0, 0, "", "",
+        kLater},
+
+    Key{"fabric.kind", KeyType::choice, "memory",
+        "what carries messages: memory inside one process, libfabric, or a modelled network in "
+        "virtual time",
+        0, 0, "memory ofi virtual"},
+    Key{"fabric.provider", KeyType::string, "auto", "ofi: libfabric provider"},
+    Key{"fabric.bind", KeyType::string, "", "ofi: local address or interface; empty: chosen"},
+    Key{"fabric.flows", KeyType::choice, "process",
+        "ofi: what has a connection, and so a 5-tuple, of its own on the wire: a pair of "
+        "processes, "
+        "of NICs, or a library's connection (communicator, channel, source, target)",
+        0, 0, "process nic connection"},
+    Key{"fabric.colocated", KeyType::choice, "memory",
+        "emulated nodes that share a process: messages move in memory, are only timed, or leave "
+        "through the network (ofi)",
+        0, 0, "memory model wire"},
+    Key{"fabric.frames", KeyType::string, "auto",
+        "ofi: small messages of a flow leave together, in frames of up to so many bytes; auto: "
+        "64KiB "
+        "for flows: process, else off; off: every message by itself"},
+    Key{"fabric.namespaces", KeyType::string, "",
+        "colocated: wire: network namespace of each emulated node, as in gr{node} (a name in "
+        "/run/netns, or a path); empty: that of the process"},
+    Key{"fabric.inside_node", KeyType::choice, "model",
+        "a call of a group wholly inside a node: one modelled delay, or message by message (verify "
+        "always plays messages)",
+        0, 0, "model messages"},
+    Key{"fabric.payload", KeyType::choice, "untouched",
+        "memory: hand over the descriptor, or copy every byte", 0, 0, "untouched copied"},
+    Key{"fabric.framing", KeyType::choice, "none",
+        "what a modelled link carries besides a message's bytes: none, or the headers, checksums "
+        "and gaps of its packets",
+        0, 0, "none ethernet tcp udp rocev2"},
+    Key{"fabric.packets.loss", KeyType::number, "0",
+        "share of schemes' packets between nodes that are lost on purpose, drawn from run.seed", 0,
+        0.99},
+    Key{"fabric.packets.duplicates", KeyType::number, "0", "share that comes twice", 0, 0.99},
+    Key{"fabric.packets.reordering", KeyType::number, "0",
+        "share that comes late, behind packets sent after it; on ofi they are sent late", 0, 0.99},
+    Key{"fabric.packets.mtu", KeyType::integer, "9000",
+        "bytes of the largest IP packet: of schemes' packets, and of fabric.framing", 576, 65535},
+    Key{"fabric.qps_per_connection", KeyType::integer, "1", "RDMA queue pairs", 0, 0, "", "",
+        kLater},
+    Key{"fabric.wire_op", KeyType::string, kAbsent, "RDMA operation", 0, 0, "", "", kLater},
+    Key{"fabric.dscp", KeyType::integer, kAbsent, "RDMA traffic class", 0, 0, "", "", kLater},
+    Key{"fabric.pfc_priority", KeyType::integer, kAbsent, "RDMA priority", 0, 0, "", "", kLater},
+    Key{"fabric.gid_index", KeyType::integer, kAbsent, "RDMA address", 0, 0, "", "", kLater},
+    Key{"fabric.path_mtu", KeyType::integer, kAbsent, "RDMA path MTU", 0, 0, "", "", kLater},
+
+    Key{"run.iterations", KeyType::integer, "5", "training steps that are measured", 1, 1e6},
+    Key{"run.warmup", KeyType::integer, "1", "training steps before", 0, 1e6},
+    Key{"run.min_seconds", KeyType::number, "0",
+        "wall seconds that the measured steps last at least, as far as the warm-up tells: where "
+        "run.iterations are over sooner, more are played, up to 100,000; not in virtual time",
+        0, 1e6},
+    Key{"run.verify", KeyType::boolean, "false", "give ranks real data and check every sum"},
+    Key{"run.seed", KeyType::integer, "1", "of everything random", 0, kMaxSeed},
+    Key{"run.jitter", KeyType::number, "0",
+        "relative standard deviation of compute delays: each is multiplied by a lognormal draw of "
+        "mean 1 and this deviation, from run.seed, the same on every fabric",
+        0, 1},
+    Key{"run.compute_slowdown", KeyType::number, "0",
+        "how much longer a compute takes that begins while a collective, a send or a receive of "
+        "its rank is under way, which takes some of the GPU: 0.1 is a tenth",
+        0, 10},
+    Key{"run.stall_timeout_s", KeyType::number, "60", "give up when nothing moves for so long",
+        0.001, 1e6},
+    Key{"run.shards", KeyType::auto_integer, "auto",
+        "engine threads of a process; auto: memory: one for every core, at most four; else one", 1,
+        256},
+    Key{"run.probe_ms", KeyType::integer, "200",
+        "how long to load the fabric before the start to see what it carries; 0: not at all, and "
+        "then several hosts need scale.dilation",
+        0, 60000},
+    Key{"run.duration", KeyType::string, kAbsent, "run for so long", 0, 0, "", "", kLater},
+    Key{"run.until", KeyType::any, kAbsent, "run until the mean is known well enough", 0, 0, "", "",
+        kLater},
+
+    Key{"events", KeyType::any, "[]", "marks and faults in time", 0, 0, "", "", kLater},
+    Key{"background", KeyType::any, "[]",
+        "traffic beside the training's: checkpoints and data, between the GPUs and storage nodes"},
+    Key{"safety.max_rate_per_nic", KeyType::string, "none", "upper bound of what is sent", 0, 0, "",
+        "", kLater}};
+
+}  // namespace
+
+std::span<const Key> job_keys() { return kKeys; }
+
+}  // namespace ghostrank

@@ -1,0 +1,25 @@
+// The one table of a job file's keys. The loader, --print-config, docs/job-format.md and
+// profiles/schema/job.schema.json all come from it.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "profiles/input/keys.h"
+
+namespace ghostrank {
+
+inline constexpr std::string_view kJobSchema = "ghostrank/job/1";
+inline constexpr std::string_view kResultSchema = "ghostrank/result/1";
+
+std::span<const Key> job_keys();
+
+// JSON Schemas (draft-07), as the files of profiles/schema/ hold them.
+std::string job_json_schema();
+std::string model_json_schema();
+std::string device_json_schema();
+
+// The tables of docs/job-format.md, in Markdown.
+std::string job_format_markdown();
+
+}  // namespace ghostrank

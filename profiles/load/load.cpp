@@ -1,0 +1,331 @@
+// Loading a job: file, then environment, then -s flags, each merged over the one before; profiles
+// resolved; every key checked; the result as values, as entries with origins and as JSON.
+#include "profiles/load/load.h"
+
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+
+#include "profiles/algorithms/algorithms.h"
+#include "profiles/device/device.h"
+#include "profiles/error.h"
+#include "profiles/input/quantity.h"
+#include "profiles/load/collective_options.h"
+#include "profiles/load/collectives.h"
+#include "profiles/load/config.h"
+#include "profiles/load/hosts.h"
+#include "profiles/load/job_schema.h"
+#include "profiles/load/locate.h"
+#include "profiles/load/network.h"
+#include "profiles/load/parallel.h"
+#include "profiles/load/program_file.h"
+#include "profiles/model/model.h"
+#include "profiles/planners/background.h"
+#include "profiles/planners/compression.h"
+#include "profiles/planners/tensors.h"
+#include "profiles/trace/job_trace.h"
+
+namespace ghostrank {
+namespace {
+
+// The ranks of a job are numbered and held in lists; far above any cluster, far below overflow.
+constexpr std::int64_t kMaxRanks = 1 << 24;
+
+constexpr const char* kStandardInput = "standard input";
+
+YamlValue read_standard_input() {
+  std::string text;
+  char block[1 << 16];
+  while (std::cin.read(block, sizeof block) || std::cin.gcount() > 0) {
+    text.append(block, static_cast<std::size_t>(std::cin.gcount()));
+    if (text.size() > kMaxYamlBytes) break;  // which the parser refuses
+  }
+  return parse_yaml(text, std::make_shared<Source>(Source{kStandardInput, kStandardInput, true}));
+}
+
+YamlValue read_job_tree(const std::string& path) {
+  YamlValue root = path == kStandardInput ? read_standard_input() : parse_yaml_file(path);
+  const YamlValue* schema = root.find("schema");
+  if (!schema || schema->text != kResultSchema) return root;
+  YamlValue* config = root.find("config");
+  if (!config || !config->is_map())
+    fail(root.mark, "a result without a config cannot be replayed; give a job file");
+  YamlValue job = std::move(*config);
+  return job;
+}
+
+// A group given as one name ("cluster: hgx-h100-400g") is the base of an empty mapping.
+void expand_cluster(YamlValue& root, const std::string& near) {
+  YamlValue* cluster = root.find("cluster");
+  if (!cluster) return;
+  if (cluster->is_scalar()) *cluster = with_base(*cluster);
+  if (!cluster->is_map()) return;
+  const YamlValue* base = cluster->find("base");
+  if (!base || base->text.empty()) return;
+  YamlValue full = resolve_profile(*cluster, kClusterProfile, near);
+  full.key = cluster->key;
+  full.key_mark = cluster->key_mark;
+  std::erase_if(full.children, [](const YamlValue& child) { return child.key == "name"; });
+  full.children.push_back(*base);
+  *cluster = std::move(full);
+}
+
+void read_cluster(const Settings& in, ClusterSpec& out) {
+  out.nodes = in.small("cluster.nodes");
+  out.storage_nodes = in.small("cluster.storage_nodes");
+  out.gpus_per_node = in.small("cluster.gpus_per_node");
+  out.nics_per_node = in.small("cluster.nics_per_node");
+  out.nic = {in.number("cluster.nic.rate"), in.micros("cluster.nic.latency_us")};
+  out.intra_node = {in.number("cluster.intra_node.rate"),
+                    in.micros("cluster.intra_node.latency_us")};
+  out.servers.count = in.small("servers.count");
+  out.servers.nics = in.small("servers.nics");
+  out.servers.nic = {in.number("servers.nic.rate"), in.micros("servers.nic.latency_us")};
+  if (out.servers.nics > out.nics_per_node)
+    fail(in.at("servers.nics").mark, "servers.nics: a server has at most as many NICs as a node (" +
+                                         std::to_string(out.nics_per_node) +
+                                         "); lower it, or raise cluster.nics_per_node");
+  const std::int64_t ranks = std::int64_t{out.rank_nodes()} * out.gpus_per_node;
+  if (ranks > kMaxRanks)
+    fail(in.at("cluster.nodes").mark, "the cluster has " + std::to_string(ranks) +
+                                          " GPUs; at most " + std::to_string(kMaxRanks) +
+                                          " are supported, lower nodes");
+}
+
+// Where every flow is to be as the library's own, its messages stay apart unless frames are asked
+// for.
+std::uint64_t read_frames(const Settings& in, FlowKind flows) {
+  const Setting& frames = in.at("fabric.frames");
+  if (frames.text == "off") return 0;
+  if (frames.text == "auto") return flows == FlowKind::process ? 64 << 10 : 0;
+  const std::optional<std::uint64_t> bytes = parse_size(frames.text);
+  if (!bytes || *bytes < (1 << 10) || *bytes > (64 << 10))
+    fail(frames.mark, "fabric.frames: " + quote(frames.text) +
+                          " is neither auto nor off nor a size from 1KiB to 64KiB");
+  return *bytes;
+}
+
+// By name: what Ethernet with its gap, and the protocols on it, add to what they carry.
+Framing framing_named(const std::string& name, std::uint32_t mtu) {
+  constexpr std::uint32_t kEthernet = 38;  // preamble 8, header 14, checksum 4, gap 12
+  constexpr std::uint32_t kIp = 20, kUdp = 8, kTcp = 32;
+  if (name == "ethernet") return {mtu, kEthernet, 0};
+  if (name == "tcp") return {mtu - kIp - kTcp, kEthernet + kIp + kTcp, 0};
+  // Of a path MTU that is a power of two: IP, UDP, base header 12 and checksum 4; a write adds its
+  // address, 16, once.
+  if (name == "rocev2") return {mtu > 4200 ? 4096u : 1024u, kEthernet + kIp + kUdp + 16, 16};
+  // Everything a packet carries beyond its elements is in its notes' own header.
+  if (name == "udp") return {mtu - kIp - kUdp, kEthernet + kIp + kUdp, 0};
+  return {};
+}
+
+// Names of the settings that contradict each other.
+void check_fabric(const Settings& in, const FabricSpec& spec) {
+  const auto refuse = [&](const char* key, bool wrong, const std::string& why) {
+    if (wrong) fail(in.at(key).mark, std::string(key) + ": " + why);
+  };
+  refuse("fabric.colocated", spec.colocated == Colocated::wire && !is_network(spec.kind),
+         "wire sends through a real network, which needs fabric.kind: ofi");
+  refuse("fabric.namespaces", !spec.namespaces.empty() && spec.colocated != Colocated::wire,
+         "only fabric.colocated: wire opens namespaces; set it, or leave them out");
+  refuse("fabric.namespaces",
+         !spec.namespaces.empty() && spec.namespaces.find("{node}") == std::string::npos,
+         "needs {node} in it, as in gr{node}: every emulated node has a namespace of its own");
+}
+
+void read_fabric(const Settings& in, FabricSpec& out) {
+  for (const auto& [kind, word] : kFabricKinds)
+    if (word == in.text("fabric.kind")) out.kind = kind;
+  out.provider = in.text("fabric.provider");
+  out.bind = in.text("fabric.bind");
+  const std::string& flows = in.text("fabric.flows");
+  out.flows = flows == "nic"          ? FlowKind::nic
+              : flows == "connection" ? FlowKind::connection
+                                      : FlowKind::process;
+  const std::string& colocated = in.text("fabric.colocated");
+  out.colocated = colocated == "wire"    ? Colocated::wire
+                  : colocated == "model" ? Colocated::model
+                                         : Colocated::memory;
+  out.frame_bytes = read_frames(in, out.flows);
+  out.namespaces = in.text("fabric.namespaces");
+  check_fabric(in, out);
+  out.inside_node =
+      in.text("fabric.inside_node") == "messages" ? InsideNode::messages : InsideNode::model;
+  out.payload =
+      in.text("fabric.payload") == "copied" ? PayloadMode::copied : PayloadMode::untouched;
+  out.packets = {in.number("fabric.packets.loss"), in.number("fabric.packets.duplicates"),
+                 in.number("fabric.packets.reordering"),
+                 static_cast<std::uint32_t>(in.integer("fabric.packets.mtu"))};
+  out.framing = framing_named(in.text("fabric.framing"), out.packets.mtu);
+}
+
+void read_run(const Settings& in, RunSpec& out) {
+  out.iterations = in.small("run.iterations");
+  out.warmup = in.small("run.warmup");
+  out.min_seconds = in.number("run.min_seconds");
+  out.verify = in.boolean("run.verify");
+  out.seed = static_cast<std::uint64_t>(in.integer("run.seed"));
+  out.jitter = in.number("run.jitter");
+  out.compute_slowdown = in.number("run.compute_slowdown");
+  out.stall_timeout_s = in.number("run.stall_timeout_s");
+  out.shards = in.small("run.shards");
+  out.probe_ms = in.small("run.probe_ms");
+}
+
+void read_precision(const Settings& in, Precision& out) {
+  out.parameters = *parse_data_type(in.text("precision.parameters"));
+  out.gradients = *parse_data_type(in.text("precision.gradients"));
+  out.optimizer = in.text("precision.optimizer");
+}
+
+// A model that is described by its FLOPs needs a device that can do them.
+void check_device(const JobSpec& spec, const Settings& in) {
+  if (spec.model->measured) return;
+  const Setting& device = in.at("device");
+  if (!device.given)
+    fail(in.at("model").mark, "the layers of " + quote(spec.model->name) +
+                                  " have no measured times; add a device, as in device: h100-sxm");
+  if (matmul_peak_tflops(spec.device, spec.precision.parameters) > 0) return;
+  const Setting& type = in.at("precision.parameters");
+  fail(type.given ? type.mark : device.mark, "the device " + quote(spec.device.name) +
+                                                 " has no peak_tflops for " + type.text +
+                                                 "; choose another precision.parameters");
+}
+
+void check_program_size(const JobSpec& spec, const Settings& in) {
+  const int ranks = spec.cluster.rank_nodes() * spec.cluster.gpus_per_node;
+  if (spec.program->ranks == ranks) return;
+  fail(in.at("program").mark, "the program has " + std::to_string(spec.program->ranks) +
+                                  " ranks but the cluster " + std::to_string(ranks) +
+                                  " GPUs; they must be as many");
+}
+
+// Gradients have the type of a measured model unless the job says otherwise.
+bool take_dtype(YamlValue& root, const Model& model, const Settings& in) {
+  if (!model.dtype || in.given("precision.gradients")) return false;
+  YamlValue type;
+  type.kind = YamlValue::Kind::scalar;
+  type.text = name_of(*model.dtype);
+  type.mark = in.at("model").mark;
+  set_path(root, "precision.gradients", std::move(type));
+  return true;
+}
+
+int gpus_of(const Settings& in) {
+  ClusterSpec cluster;
+  read_cluster(in, cluster);
+  return cluster.rank_nodes() * cluster.gpus_per_node;
+}
+
+// What a job has whatever it plays.
+void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
+  read_cluster(in, spec.cluster);
+  spec.collectives = read_collectives(in, near);
+  read_server_placement(in, *spec.collectives.own, spec.cluster.servers);
+  read_topology(in, *spec.collectives.own, spec.cluster);
+  spec.tensors = read_tensors(in);
+  check_nccl_graphs(in.at("collectives.node_template"), spec.cluster, spec.collectives);
+  spec.hosts = read_hosts(in.at("hosts"), spec.cluster.nics_per_node);
+  spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.all_nodes(), near);
+  spec.dilation = in.number("scale.dilation");
+  read_fabric(in, spec.fabric);
+  read_run(in, spec.run);
+  for (const Setting& setting : in.all())
+    if (setting.given) spec.places.emplace(std::string(setting.key->path), location(setting.mark));
+}
+
+JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const YamlValue* device,
+                  const std::string& near) {
+  JobSpec spec;
+  spec.model = std::move(model);
+  if (spec.model) spec.model_name = spec.model->name;
+  if (device) spec.device = make_device(*device);
+  read_precision(in, spec.precision);
+  spec.parallel = read_parallel(in);
+  spec.background = read_background(in.at("background"));
+  read_setting(in, near, spec);
+  spec.compression = read_compression(in, *spec.collectives.own);
+  return spec;
+}
+
+// Entries and JSON of a job whose spec is read.
+void write_config(const Settings& in, std::map<std::string, YamlValue> resolved, LoadedJob& job) {
+  job.entries = make_entries(in);
+  if (!job.spec.placement.host_of_node.empty())
+    resolved["placement"] =
+        placement_lines(job.spec.placement, job.spec.hosts, in.at("placement").mark);
+  job.config_json = make_config_json(in, resolved);
+}
+
+// The keys that describe what is trained.
+bool is_about_training(const Key& key) {
+  for (const std::string_view group : {"model", "trace", "program", "device", "precision.",
+                                       "parallel.", "compression.", "background"}) {
+    if (group.back() == '.' ? key.path.starts_with(group) : key.path == group) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+LoadedJob load_job(const std::string& path, const std::vector<std::string>& overrides) {
+  const std::string file = path == "-" ? kStandardInput : find_job_file(path);
+  const std::string near = folder_of(file);
+  YamlValue root = read_job_tree(file);
+  if (!root.is_map()) fail(root.mark, "a job is a mapping of keys; found " + description(root));
+  apply_environment(root);
+  for (const std::string& text : overrides) apply_override(root, text);
+  expand_cluster(root, near);
+  take_trace_profile(root, near);
+  const auto program = take_program(root, file, near);
+
+  auto settings = std::make_unique<Settings>(root, job_keys(), "job");
+  const std::unique_ptr<JobTrace> trace = take_trace(root, near, gpus_of(*settings));
+  std::map<std::string, YamlValue> resolved;
+  for (const ProfileKind& kind : {kModelProfile, kDeviceProfile}) {
+    const std::string name(kind.name);
+    if (settings->given(name))
+      resolved[name] = resolve_profile(*settings->at(name).raw, kind, near);
+  }
+  std::shared_ptr<const Model> model;
+  if (settings->given("model"))
+    model = std::make_shared<const Model>(make_model(resolved["model"]));
+  else if (!program && !trace)
+    fail(root.mark, "job has no model; add it: " + std::string(settings->at("model").key->doc));
+  if (model && take_dtype(root, *model, *settings))
+    settings = std::make_unique<Settings>(root, job_keys(), "job");
+
+  LoadedJob job;
+  job.spec =
+      make_spec(*settings, model, settings->given("device") ? &resolved["device"] : nullptr, near);
+  job.spec.file = file;
+  job.spec.program = program;
+  if (trace)
+    replay_in_job(*trace, settings->given("device"), job.spec);
+  else if (program)
+    check_program_size(job.spec, *settings);
+  else
+    check_device(job.spec, *settings);
+  if (job.spec.collectives.graphs)
+    resolved["collectives.node_template"] =
+        nccl_graph_in_place(settings->at("collectives.node_template"), near);
+  write_config(*settings, std::move(resolved), job);
+  return job;
+}
+
+LoadedJob load_cluster_job(const std::string& base, const std::vector<std::string>& overrides) {
+  YamlValue root = parse_yaml(base, std::make_shared<Source>(Source{"default", "default", false}));
+  apply_environment(root);
+  for (const std::string& text : overrides) apply_override(root, text);
+  expand_cluster(root, "");
+  std::vector<Key> keys;
+  std::copy_if(job_keys().begin(), job_keys().end(), std::back_inserter(keys),
+               [](const Key& key) { return !is_about_training(key); });
+  const Settings settings(root, keys, "job without a model");
+  LoadedJob job;
+  read_setting(settings, "", job.spec);
+  write_config(settings, {}, job);
+  return job;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,184 @@
+#include "profiles/load/locate.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "profiles/error.h"
+#include "profiles/input/keys.h"
+#include "profiles/job/job.h"
+#include "profiles/load/load.h"
+#include "profiles/model/model.h"
+
+namespace ghostrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxBases = 8;
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool looks_like_path(const std::string& text) {
+  const auto ends = [&](std::string_view tail) { return text.ends_with(tail); };
+  return text.find('/') != std::string::npos || ends(".yaml") || ends(".yml") || ends(".json") ||
+         ends(".csv");
+}
+
+std::vector<std::string> names_in(std::string_view folder) {
+  std::vector<std::string> names;
+  for (const std::string& directory : profile_directories()) {
+    std::error_code error;
+    for (fs::directory_iterator at(fs::path(directory) / folder, error), end; !error && at != end;
+         at.increment(error))
+      if (at->path().extension() == ".yaml") names.push_back(at->path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::string shipped_file(const std::string& name, std::string_view folder) {
+  for (const std::string& directory : profile_directories()) {
+    const fs::path path = fs::path(directory) / folder / (name + ".yaml");
+    if (is_file(path)) return path.string();
+  }
+  return "";
+}
+
+std::string find_file(const YamlValue& given, const ProfileKind& kind, const std::string& near) {
+  const std::string& name = given.text;
+  if (looks_like_path(name)) {
+    for (const fs::path& path : {fs::path(name), fs::path(near) / name})
+      if (is_file(path)) return path.string();
+    fail(given.mark,
+         "there is no " + std::string(kind.name) + " file " + quote(name) + "; check the path");
+  }
+  // A profile may name its neighbour; a job may bring a folder of profiles.
+  const fs::path beside = fs::path(near) / (name + ".yaml");
+  const fs::path below = fs::path(near) / kind.folder / (name + ".yaml");
+  if (fs::path(near).filename() == kind.folder && is_file(beside)) return beside.string();
+  if (is_file(below)) return below.string();
+  if (std::string path = shipped_file(name, kind.folder); !path.empty()) return path;
+  const auto names = names_in(kind.folder);
+  const std::string near_name = nearest(name, names);
+  fail(given.mark, "there is no " + std::string(kind.name) + " called " + quote(name) +
+                       (near_name.empty() ? "; known: " + join(names, ", ")
+                                          : "; did you mean " + near_name + "?"));
+}
+
+void remove_key(YamlValue& map, std::string_view key) {
+  std::erase_if(map.children, [&](const YamlValue& child) { return child.key == key; });
+}
+
+void check_schema(const YamlValue& map, const ProfileKind& kind) {
+  const YamlValue* schema = map.find("schema");
+  if (schema && schema->text != kind.schema)
+    fail(schema->mark, "the schema of a " + std::string(kind.name) + " is " +
+                           std::string(kind.schema) + "; found " + description(*schema));
+}
+
+YamlValue resolve(const YamlValue& given, const ProfileKind& kind, const std::string& near,
+                  int bases);
+
+YamlValue resolve_file(const YamlValue& given, const ProfileKind& kind, const std::string& near,
+                       int bases) {
+  const std::string path = find_file(given, kind, near);
+  const std::string stem = fs::path(path).stem().string();
+  if (kind.name == kModelProfile.name && path.ends_with(".csv"))
+    return read_layer_csv(read_text(path), path, stem);
+  YamlValue file = parse_yaml_file(path);
+  if (!file.is_map())
+    fail(file.mark,
+         "a " + std::string(kind.name) + " is a mapping of keys; found " + description(file));
+  YamlValue out = resolve(file, kind, folder_of(path), bases + 1);
+  if (!file.find("name")) {
+    remove_key(out, "name");
+    YamlValue name;
+    name.kind = YamlValue::Kind::scalar;
+    name.quoted = true;
+    name.text = stem;
+    name.key = "name";
+    name.mark = name.key_mark = file.mark;
+    out.children.push_back(std::move(name));
+  }
+  return out;
+}
+
+YamlValue resolve(const YamlValue& given, const ProfileKind& kind, const std::string& near,
+                  int bases) {
+  if (bases > kMaxBases)
+    fail(given.mark, "profiles are based on each other more than " + std::to_string(kMaxBases) +
+                         " deep; break the circle");
+  if (given.is_scalar()) return resolve_file(given, kind, near, bases);
+  if (!given.is_map())
+    fail(given.mark, std::string(kind.name) + " is " + description(given) +
+                         "; write a name, a path or a mapping");
+  check_schema(given, kind);
+  YamlValue own = given;
+  remove_key(own, "schema");
+  remove_key(own, "base");
+  const YamlValue* base = given.find("base");
+  if (!base) return own;
+  if (!base->is_scalar())
+    fail(base->mark, "base is " + description(*base) + "; write the name or path of a " +
+                         std::string(kind.name));
+  YamlValue out = resolve_file(*base, kind, near, bases + 1);
+  merge_into(out, own);
+  out.mark = given.mark;
+  return out;
+}
+
+}  // namespace
+
+YamlValue resolve_profile(const YamlValue& given, const ProfileKind& kind,
+                          const std::string& near) {
+  return resolve(given, kind, near, 0);
+}
+
+void merge_into(YamlValue& under, const YamlValue& over) {
+  for (const YamlValue& child : over.children) {
+    YamlValue* present = under.find(child.key);
+    if (!present)
+      under.children.push_back(child);
+    else if (present->is_map() && child.is_map())
+      merge_into(*present, child);
+    else
+      *present = child;
+  }
+}
+
+std::string find_job_file(const std::string& path) {
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) return path;
+  if (!looks_like_path(path))
+    if (std::string shipped = shipped_file(path, "jobs"); !shipped.empty()) return shipped;
+  const auto names = names_in("jobs");
+  throw Error(path + ": there is no such file; give the path of a job file or one of: " +
+              join(names, ", "));
+}
+
+std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
+
+std::vector<std::string> profile_directories() {
+  std::vector<std::string> directories;
+  if (const char* list = std::getenv("GHOSTRANK_PROFILES")) {
+    std::istringstream stream(list);
+    for (std::string one; std::getline(stream, one, ':');)
+      if (!one.empty()) directories.push_back(one);
+  }
+  // An installed program knows its own before those it was built from.
+  std::error_code unknown;
+  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
+  const fs::path own = program.parent_path().parent_path() / "share/ghostrank/profiles";
+  if (!unknown && fs::is_directory(own, unknown)) directories.push_back(own.string());
+  directories.emplace_back(GHOSTRANK_SOURCE_PROFILES);
+  directories.emplace_back(GHOSTRANK_INSTALLED_PROFILES);
+  return directories;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,107 @@
+// See load/network.h.
+#include "profiles/load/network.h"
+
+#include <array>
+#include <optional>
+
+#include "profiles/algorithms/algorithms.h"
+#include "profiles/input/quantity.h"
+#include "profiles/job/leaf_spine.h"
+
+namespace ghostrank {
+namespace {
+
+// Of both directions together; each has a queue of its own.
+constexpr std::int64_t kMostLinks = 1 << 22;
+
+// The row that a setting names.
+template <typename Row>
+const Row& row_named(const Setting& name, const std::vector<const Row*>& rows) {
+  std::vector<std::string> known;
+  for (const Row* row : rows) {
+    if (row->name == name.text) return *row;
+    known.emplace_back(row->name);
+  }
+  const std::string near = nearest(name.text, known);
+  fail(name.mark,
+       std::string(name.key->path) + " is " + quote(name.text) +
+           (near.empty() ? "; allowed: " + join(known, ", ") : "; did you mean " + near + "?"));
+}
+
+// Negative: the oversubscription says how fast.
+double uplink_rate(const Settings& in) {
+  const Setting& rate = in.at("cluster.topology.uplink_rate");
+  if (rate.text == "auto") return -1;
+  const std::optional<double> bps = parse_rate(rate.text);
+  if (!bps)
+    fail(rate.mark, "cluster.topology.uplink_rate: " + quote(rate.text) +
+                        " is neither auto nor a rate such as 400Gbps");
+  if (in.given("cluster.topology.oversubscription"))
+    fail(rate.mark,
+         "cluster.topology.uplink_rate and oversubscription both say how fast up-links are; leave "
+         "one of them out");
+  return *bps;
+}
+
+// A network that never blocks has none of the things that these keys describe.
+void refuse_without_links(const Settings& in) {
+  for (const char* key : {"cluster.topology.leaves", "cluster.topology.spines",
+                          "cluster.topology.oversubscription", "cluster.topology.uplink_rate",
+                          "cluster.topology.link_latency_us", "cluster.topology.routing"}) {
+    const Setting& setting = in.at(key);
+    if (setting.given && setting.text != setting.key->standard)
+      fail(setting.mark,
+           std::string(key) +
+               " means nothing to a nonblocking network; set "
+               "cluster.topology.kind: leaf_spine or rail_optimised, or leave it out");
+  }
+}
+
+void check_leaves(const Settings& in, const ClusterSpec& cluster) {
+  const Setting& leaves = in.at("cluster.topology.leaves");
+  const int wanted = cluster.topology.leaves, nics = cluster.nics_per_node;
+  const bool rail = cluster.topology.kind == TopologySpec::Kind::rail_optimised;
+  if (rail && wanted % nics != 0)
+    fail(leaves.mark, "cluster.topology.leaves: " + leaves.text +
+                          " cannot be shared by the rails of nodes with " + std::to_string(nics) +
+                          " NICs; take a multiple of " + std::to_string(nics));
+  if (wanted / (rail ? nics : 1) > cluster.all_nodes())
+    fail(leaves.mark, "cluster.topology.leaves: " + leaves.text + " are more than " +
+                          std::to_string(cluster.all_nodes()) +
+                          " nodes can be connected to; take fewer");
+  const std::int64_t links = leaf_spine_of(cluster).links();
+  if (links > kMostLinks)
+    fail(leaves.given ? leaves.mark : in.at("cluster.topology.kind").mark,
+         "cluster.topology: " + std::to_string(links) +
+             " links between leaves and spines; at most " + std::to_string(kMostLinks) +
+             " are supported, set fewer leaves or spines");
+}
+
+}  // namespace
+
+void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec& out) {
+  const Setting& name = in.at("servers.placement");
+  out.placement = &row_named(name, own.placements());
+  out.colocated = !out.placement->machines;
+}
+
+void read_topology(const Settings& in, const Algorithms& own, ClusterSpec& out) {
+  TopologySpec& spec = out.topology;
+  const std::string& kind = in.text("cluster.topology.kind");
+  if (kind == "nonblocking") return refuse_without_links(in);
+  spec.kind = kind == "rail_optimised" ? TopologySpec::Kind::rail_optimised
+                                       : TopologySpec::Kind::leaf_spine;
+  spec.leaves = in.small("cluster.topology.leaves");
+  spec.spines = in.small("cluster.topology.spines");
+  spec.oversubscription = in.number("cluster.topology.oversubscription");
+  spec.uplink_bps = uplink_rate(in);
+  spec.link_latency = in.micros("cluster.topology.link_latency_us");
+  spec.routing = &row_named(in.at("cluster.topology.routing"), own.routings());
+  check_leaves(in, out);
+  if (out.nic.rate_bps == 0 && spec.uplink_bps < 0 && spec.oversubscription != 1)
+    fail(in.at("cluster.topology.oversubscription").mark,
+         "cluster.topology.oversubscription: the NICs have no rate that could be divided; set "
+         "cluster.nic.rate, or cluster.topology.uplink_rate");
+}
+
+}  // namespace ghostrank

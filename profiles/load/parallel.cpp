@@ -1,0 +1,150 @@
+#include "profiles/load/parallel.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "profiles/planners/megatron/routing.h"
+
+namespace ghostrank {
+namespace {
+
+// Keys of `parallel` that only some frameworks know; the others are common to all.
+struct FrameworkKey {
+  const char* path;
+  std::string_view frameworks;  // separated by blanks
+};
+constexpr std::array kFrameworkKeys{
+    FrameworkKey{"parallel.bucket_cap_mb", "ddp torchrec"},
+    FrameworkKey{"parallel.first_bucket_mb", "ddp torchrec"},
+    FrameworkKey{"parallel.launch", "ddp"},
+    FrameworkKey{"parallel.tp", "megatron torchtitan"},
+    FrameworkKey{"parallel.pp", "megatron torchtitan"},
+    FrameworkKey{"parallel.cp", "megatron torchtitan"},
+    FrameworkKey{"parallel.ep", "megatron torchtitan"},
+    FrameworkKey{"parallel.expert_tp", "megatron"},
+    FrameworkKey{"parallel.expert_dispatch", "megatron"},
+    FrameworkKey{"parallel.expert_imbalance", "megatron"},
+    FrameworkKey{"parallel.expert_load", "megatron"},
+    FrameworkKey{"parallel.sequence_parallel", "megatron"},
+    FrameworkKey{"parallel.schedule", "megatron torchtitan"},
+    FrameworkKey{"parallel.interleave", "megatron torchtitan"},
+    FrameworkKey{"parallel.global_batch", "megatron torchtitan"},
+    FrameworkKey{"parallel.distributed_optimizer", "megatron"},
+    FrameworkKey{"parallel.overlap_grad_reduce", "megatron"},
+    FrameworkKey{"parallel.overlap_param_gather", "megatron"},
+    FrameworkKey{"parallel.bucket_size", "megatron zero1 zero2 zero3"},
+    FrameworkKey{"parallel.overlap_comm", "zero1 zero2 zero3"},
+    FrameworkKey{"parallel.use_multi_rank_bucket_allreduce", "zero1 zero2"},
+    FrameworkKey{"parallel.stage3_prefetch_bucket_size", "zero3"},
+    FrameworkKey{"parallel.stage3_param_persistence_threshold", "zero3"},
+    FrameworkKey{"parallel.stage3_max_live_parameters", "zero3"},
+    FrameworkKey{"parallel.stage3_max_reuse_distance", "zero3"},
+    FrameworkKey{"parallel.recompute", "megatron torchtitan"},
+    FrameworkKey{"parallel.cp_comm", "megatron torchtitan"},
+    FrameworkKey{"parallel.cp_a2a", "megatron"},
+    FrameworkKey{"parallel.order", "megatron"},
+    FrameworkKey{"parallel.account_for_embedding_in_pipeline_split", "megatron"},
+    FrameworkKey{"parallel.account_for_loss_in_pipeline_split", "megatron"},
+    FrameworkKey{"parallel.decoder_first_pipeline_num_layers", "megatron"},
+    FrameworkKey{"parallel.decoder_last_pipeline_num_layers", "megatron"},
+    FrameworkKey{"parallel.pipeline_model_parallel_layout", "megatron"},
+    FrameworkKey{"parallel.dp_replicate", "fsdp torchtitan"},
+    FrameworkKey{"parallel.reshard_after_forward", "fsdp torchtitan"},
+    FrameworkKey{"parallel.prefetch", "fsdp torchtitan"},
+    FrameworkKey{"parallel.table_placement", "torchrec"},
+    FrameworkKey{"parallel.row_wise_above", "torchrec"},
+    FrameworkKey{"parallel.fusion_mb", "horovod"},
+    FrameworkKey{"parallel.cycle_ms", "horovod"},
+};
+
+// What a framework does not know of is refused, not ignored; its default may stand there.
+void refuse_foreign_parallel(const Settings& in, const std::string& framework) {
+  for (const FrameworkKey& one : kFrameworkKeys) {
+    const Setting& setting = in.at(one.path);
+    const auto known = words(one.frameworks);
+    if (!setting.given || setting.text == setting.key->standard ||
+        std::find(known.begin(), known.end(), framework) != known.end())
+      continue;
+    fail(setting.mark, std::string(one.path) + " means nothing to framework " + framework +
+                           "; leave it out, or use parallel.framework: " + join(known, " or "));
+  }
+}
+
+void read_megatron(const Settings& in, ParallelPlan& out) {
+  out.tp = in.small("parallel.tp");
+  out.pp = in.small("parallel.pp");
+  out.cp = in.small("parallel.cp");
+  out.ep = in.small("parallel.ep");
+  out.expert_tp = in.small("parallel.expert_tp");
+  out.deduplicated = in.text("parallel.expert_dispatch") == "deduplicated";
+  out.expert_imbalance = in.number("parallel.expert_imbalance");
+  out.expert_load = read_expert_load(in.at("parallel.expert_load").raw);
+  out.sequence_parallel = in.boolean("parallel.sequence_parallel");
+  out.schedule = in.text("parallel.schedule");
+  out.interleave = in.small("parallel.interleave");
+  out.global_batch = in.small("parallel.global_batch");
+  out.distributed_optimizer = in.boolean("parallel.distributed_optimizer");
+  out.overlap_grad_reduce = in.boolean("parallel.overlap_grad_reduce");
+  out.overlap_param_gather = in.boolean("parallel.overlap_param_gather");
+  out.bucket_size = static_cast<std::uint64_t>(in.integer("parallel.bucket_size"));
+  const std::string& recompute = in.text("parallel.recompute");
+  out.recompute = recompute == "full"        ? Recompute::full
+                  : recompute == "selective" ? Recompute::selective
+                                             : Recompute::none;
+  const std::string& comm = in.text("parallel.cp_comm");
+  out.cp_a2a = in.small("parallel.cp_a2a");
+  out.cp_comm = comm == "a2a"                                  ? ContextComm::a2a
+                : comm == "a2a+p2p"                            ? ContextComm::hierarchical
+                : comm == "all_gather"                         ? ContextComm::all_gather
+                : comm == "p2p" || out.framework == "megatron" ? ContextComm::p2p
+                                                               : ContextComm::all_gather;
+  out.order = in.text("parallel.order");
+  out.embedding_in_split = in.boolean("parallel.account_for_embedding_in_pipeline_split");
+  out.loss_in_split = in.boolean("parallel.account_for_loss_in_pipeline_split");
+  out.first_layers = in.small("parallel.decoder_first_pipeline_num_layers");
+  out.last_layers = in.small("parallel.decoder_last_pipeline_num_layers");
+  out.pipeline_layout = in.text("parallel.pipeline_model_parallel_layout");
+}
+
+void read_zero(const Settings& in, ParallelPlan& out) {
+  const auto elements = [&](const char* key) {
+    return static_cast<std::uint64_t>(in.integer(key));
+  };
+  const std::string& overlap = in.text("parallel.overlap_comm");
+  out.overlap_comm = overlap == "auto" ? out.framework == "zero3" : overlap == "true";
+  out.multi_rank_allreduce = in.boolean("parallel.use_multi_rank_bucket_allreduce");
+  out.prefetch_bucket = elements("parallel.stage3_prefetch_bucket_size");
+  out.persistence = elements("parallel.stage3_param_persistence_threshold");
+  out.max_live = elements("parallel.stage3_max_live_parameters");
+  out.max_reuse = elements("parallel.stage3_max_reuse_distance");
+}
+
+}  // namespace
+
+ParallelPlan read_parallel(const Settings& in) {
+  ParallelPlan out;
+  out.framework = in.text("parallel.framework");
+  out.dp = in.small("parallel.dp");
+  out.bucket_cap_mb = in.number("parallel.bucket_cap_mb");
+  out.first_bucket_mb = in.number("parallel.first_bucket_mb");
+  out.micro_batch = in.small("parallel.micro_batch");
+  const std::string& launch = in.text("parallel.launch");
+  out.launch = launch == "flat"             ? Launch::flat
+               : launch == "after_backward" ? Launch::after_backward
+                                            : Launch::overlap;
+  out.dp_replicate = in.small("parallel.dp_replicate");
+  out.reshard = in.text("parallel.reshard_after_forward");
+  out.prefetch = in.small("parallel.prefetch");
+  out.random_tables = in.text("parallel.table_placement") == "random";
+  out.row_wise_above = static_cast<std::uint64_t>(in.integer("parallel.row_wise_above"));
+  out.fusion_mb = in.number("parallel.fusion_mb");
+  out.cycle_ms = in.number("parallel.cycle_ms");
+  refuse_foreign_parallel(in, out.framework);
+  read_megatron(in, out);
+  read_zero(in, out);
+  return out;
+}
+
+}  // namespace ghostrank

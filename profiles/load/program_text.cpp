@@ -1,0 +1,276 @@
+#include "profiles/load/program_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+
+#include "profiles/input/keys.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint64_t kMaxCount = 1ULL << 44;
+constexpr std::uint64_t kMaxDuration = 1'000'000'000'000'000'000;  // 1e6 s
+constexpr std::uint64_t kMaxEvents = 1 << 20;
+constexpr std::uint64_t kMaxPlaces = 1 << 24;  // of an offset or a root
+constexpr std::uint64_t kMaxTensors = 1 << 24;
+constexpr std::size_t kMaxLists = std::numeric_limits<std::uint32_t>::max();
+
+std::string escaped(std::string_view label) {
+  std::string out;
+  for (const char c : label) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f && c != '\\') {
+      out += c;
+      continue;
+    }
+    char code[8];
+    std::snprintf(code, sizeof code, "\\x%02x", byte);
+    out += code;
+  }
+  return out;
+}
+
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    const char* digits = text.data() + i + 2;
+    if (text.substr(i, 2) == "\\x" && i + 4 <= text.size() &&
+        std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2) {
+      out += static_cast<char>(value);
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::string what_of(const Op& op, std::span<const std::string> group_names) {
+  const bool communicates =
+      op.kind == Op::Kind::send || op.kind == Op::Kind::recv || op.kind == Op::Kind::collective;
+  const std::string group = communicates ? " " + group_names[op.group] + " " : "";
+  const std::string type(name_of(op.dtype));
+  switch (op.kind) {
+    case Op::Kind::compute:
+      return "compute " + std::to_string(op.duration);
+    case Op::Kind::record:
+      return "record " + std::to_string(op.event);
+    case Op::Kind::wait:
+      return "wait " + std::to_string(op.event) + (op.previous ? " previous" : "");
+    case Op::Kind::send:
+    case Op::Kind::recv:
+      return (op.kind == Op::Kind::send ? "send" : "recv") + group + (op.peer > 0 ? "+" : "") +
+             std::to_string(op.peer) + " " + type + " " + std::to_string(op.count);
+    case Op::Kind::collective:
+      break;
+  }
+  std::string count = std::to_string(op.count);
+  if (is_ragged(op.func)) count = "#" + std::to_string(op.counts);
+  if (op.peer != 0) count += "@" + std::to_string(op.peer);
+  if (op.tensor != 0) count += "~" + std::to_string(op.tensor);
+  return std::string(name_of(op.func)) + group + type + " " + count;
+}
+
+// Reads one stream line by line.
+class Reader {
+ public:
+  Reader(const Mark& mark, std::span<const std::string> group_names, Program& program,
+         std::size_t stream)
+      : mark_(mark), group_names_(group_names), program_(program), stream_(stream) {
+    for (std::size_t i = 0; i < program.labels.size(); ++i)
+      labels_.emplace(program.labels[i], static_cast<std::uint32_t>(i));
+  }
+
+  std::optional<Op> line(std::string_view text, int number) {
+    rest_ = text;
+    number_ = number;
+    const std::string_view verb = word();
+    if (verb.empty()) return std::nullopt;
+    if (verb == "workers") {
+      set_workers();
+      return std::nullopt;
+    }
+    if (verb == "outlives") {
+      set_outlives();
+      return std::nullopt;
+    }
+    Op op;
+    if (verb == "record" || verb == "wait") {
+      op.kind = verb == "wait" ? Op::Kind::wait : Op::Kind::record;
+      op.event = static_cast<std::uint32_t>(integer(word(), kMaxEvents, "an event"));
+      program_.events = std::max(program_.events, op.event + 1);
+      const std::string_view next = word();
+      op.previous = op.kind == Op::Kind::wait && next == "previous";
+      if (!word().empty() || (!next.empty() && !op.previous))
+        refuse("something follows the event; write one op a line");
+      return op;
+    }
+    if (verb == "compute")
+      op.duration = static_cast<Picoseconds>(integer(word(), kMaxDuration, "picoseconds"));
+    else if (verb == "send" || verb == "recv")
+      transfer(verb, op);
+    else
+      collective(verb, op);
+    op.label = label();
+    return op;
+  }
+
+ private:
+  std::string_view word() {
+    rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size()));
+    const std::string_view out = rest_.substr(0, rest_.find(' '));
+    rest_.remove_prefix(out.size());
+    return out;
+  }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    Mark at = mark_;
+    at.line += number_;
+    fail(at, what);
+  }
+
+  std::uint64_t integer(std::string_view text, std::uint64_t most, const char* what) const {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || value > most)
+      refuse(quote(text) + " stands where " + what + " is expected; write a number up to " +
+             std::to_string(most));
+    return value;
+  }
+
+  void set_workers() {
+    if (!program_.streams[stream_].empty()) refuse("workers come before the first op of a stream");
+    const std::uint64_t n = integer(word(), kMaxAtOnce, "a number of workers");
+    if (n == 0) refuse("a stream needs one worker at least");
+    program_.at_once.resize(std::max(program_.at_once.size(), stream_ + 1), 1);
+    program_.at_once[stream_] = static_cast<std::uint8_t>(n);
+  }
+
+  void set_outlives() {
+    if (!program_.streams[stream_].empty())
+      refuse("outlives comes before the first op of a stream");
+    if (!word().empty()) refuse("something follows outlives; it stands alone");
+    program_.outlives.resize(std::max(program_.outlives.size(), stream_ + 1));
+    program_.outlives[stream_] = true;
+  }
+
+  void group(Op& op) {
+    const std::string_view name = word();
+    const auto at = std::find(group_names_.begin(), group_names_.end(), name);
+    if (at == group_names_.end())
+      refuse("there is no group " + quote(name) + "; groups has " + join(group_names_, ", "));
+    op.group = static_cast<std::uint16_t>(at - group_names_.begin());
+  }
+
+  void type(Op& op) {
+    const std::string_view name = word();
+    for (const DataType known : {DataType::int32, DataType::float32, DataType::bfloat16,
+                                 DataType::int64, DataType::uint8, DataType::float16}) {
+      if (name_of(known) != name) continue;
+      op.dtype = known;
+      return;
+    }
+    refuse(quote(name) + " is no type; write int32, float32, bfloat16, float16, int64 or uint8");
+  }
+
+  void transfer(std::string_view verb, Op& op) {
+    op.kind = verb == "send" ? Op::Kind::send : Op::Kind::recv;
+    op.func = Func::send_recv;
+    group(op);
+    std::string_view offset = word();
+    const bool before = offset.starts_with('-');
+    if (before || offset.starts_with('+')) offset.remove_prefix(1);
+    const auto places = static_cast<std::int32_t>(integer(offset, kMaxPlaces, "an offset"));
+    op.peer = before ? -places : places;
+    type(op);
+    op.count = integer(word(), kMaxCount, "a count");
+  }
+
+  void collective(std::string_view verb, Op& op) {
+    op.kind = Op::Kind::collective;
+    bool known = false;
+    for (int f = 0; f < kFuncs && !known; ++f) {
+      op.func = static_cast<Func>(f);
+      known = name_of(op.func) == verb;
+    }
+    if (!known)
+      refuse(quote(verb) + " is no op; write compute, send, recv, record, wait or a collective");
+    group(op);
+    type(op);
+    std::string_view count = word();
+    if (const auto at = count.find('~'); at != count.npos) {
+      op.tensor =
+          static_cast<std::uint32_t>(integer(count.substr(at + 1), kMaxTensors, "a tensor"));
+      count = count.substr(0, at);
+      if (op.tensor == 0) refuse("tensors are numbered from 1 on");
+      if (!reduces(op.func) && op.func != Func::all_gather)
+        refuse(std::string(verb) + " sums up nothing, so it names no tensor; leave out ~");
+    }
+    if (const auto at = count.find('@'); at != count.npos) {
+      op.peer = static_cast<std::int32_t>(integer(count.substr(at + 1), kMaxPlaces, "a root"));
+      count = count.substr(0, at);
+    }
+    if (is_ragged(op.func) != count.starts_with('#'))
+      refuse(std::string(verb) + (is_ragged(op.func) ? " takes a list of counts, as #0"
+                                                     : " takes a count, no list; as 1024"));
+    if (is_ragged(op.func))
+      op.counts = static_cast<std::uint32_t>(integer(count.substr(1), kMaxLists, "a list"));
+    else
+      op.count = integer(count, kMaxCount, "a count");
+  }
+
+  std::uint32_t label() {
+    rest_.remove_prefix(std::min<std::size_t>(1, rest_.size()));
+    const auto [at, added] =
+        labels_.try_emplace(unescaped(rest_), static_cast<std::uint32_t>(program_.labels.size()));
+    if (added) program_.labels.push_back(at->first);
+    return at->second;
+  }
+
+  const Mark& mark_;
+  std::span<const std::string> group_names_;
+  Program& program_;
+  const std::size_t stream_;
+  std::unordered_map<std::string, std::uint32_t> labels_;
+  std::string_view rest_;
+  int number_ = 0;
+};
+
+}  // namespace
+
+std::string text_of_ops(const Program& program, std::size_t stream,
+                        std::span<const std::string> group_names) {
+  std::vector<std::string> labels;
+  for (const std::string& label : program.labels) labels.push_back(escaped(label));
+  std::string text;
+  if (workers(program, stream) > 1)
+    text += "workers " + std::to_string(workers(program, stream)) + "\n";
+  if (outlives(program, stream)) text += "outlives\n";
+  for (const Op& op : program.streams[stream]) {
+    text += what_of(op, group_names);
+    const bool labelled = op.kind != Op::Kind::record && op.kind != Op::Kind::wait;
+    if (labelled && op.label < labels.size() && !labels[op.label].empty())
+      text += " " + labels[op.label];
+    text += '\n';
+  }
+  return text;
+}
+
+void read_ops(std::string_view text, const Mark& mark, std::span<const std::string> group_names,
+              Program& program, std::size_t stream) {
+  Reader reader(mark, group_names, program, stream);
+  // The lines of a block begin after the one of its key.
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (const auto op = reader.line(text.substr(0, end), number))
+      program.streams[stream].push_back(*op);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,42 @@
+// Ops of one stream as text, one a line, both ways: the inner form of program files
+// (profiles/load/program_file.h).
+//
+//   compute PICOSECONDS [LABEL]                 compute 33175324 F0 attention
+//   FUNCTION GROUP TYPE COUNT [LABEL]           all_gather tp bfloat16 3145728 tp all-gather
+//   FUNCTION GROUP TYPE COUNT@ROOT [LABEL]      broadcast dp int32 582@3 bucket indices
+//   FUNCTION GROUP TYPE COUNT~TENSOR [LABEL]    allreduce dp float32 262144~1 bucket 0
+//   FUNCTION GROUP TYPE #N [LABEL]              all_to_all_v ep bfloat16 #0 rows of experts
+//   send GROUP OFFSET TYPE COUNT [LABEL]        send pp.forward +1 bfloat16 3145728 activations
+//   recv GROUP OFFSET TYPE COUNT [LABEL]
+//   record EVENT, wait EVENT
+//   wait EVENT previous                         for what the iteration before recorded
+//   workers N                                   before the first op: Program::at_once
+//   outlives                                    before the first op: Program::outlives
+//
+// A function is named as `ghostrank schedule` names it; #N is list N of the file's `counts`; one
+// that reduces may name the tensor that it sums up (Op::tensor), behind a root where there is one;
+// one that gathers payloads names the tensor that they are of. A label is the rest of the line;
+// control characters and backslashes in it are written \xNN.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "profiles/input/yaml.h"
+#include "profiles/workload/program.h"
+
+namespace ghostrank {
+
+// Lines that end in a newline.
+std::string text_of_ops(const Program& program, std::size_t stream,
+                        std::span<const std::string> group_names);
+
+// Appends to stream `stream` of `program`, whose labels and number of events grow. `mark` is where
+// the text begins, for errors. Throws Error(usage).
+void read_ops(std::string_view text, const Mark& mark, std::span<const std::string> group_names,
+              Program& program, std::size_t stream);
+
+}  // namespace ghostrank

@@ -1,0 +1,139 @@
+// Programs into a job's text: the JSON form through nlohmann-json, the YAML form by hand, since
+// JSON has no blocks of lines.
+#include <nlohmann/json.hpp>
+
+#include "profiles/load/load.h"
+#include "profiles/load/program_file.h"
+#include "profiles/load/program_text.h"
+#include "profiles/workload/rank_runs.h"
+
+namespace ghostrank {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Text from files may hold bytes that are not UTF-8.
+std::string dump(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string players_of(const Workload& workload, std::size_t role) {
+  std::vector<Rank> players;
+  for (Rank rank = 0; rank < workload.ranks; ++rank)
+    if (workload.role_of[static_cast<std::size_t>(rank)] == role) players.push_back(rank);
+  return runs_of(players);
+}
+
+// All but the roles.
+Json head_of(const Workload& workload) {
+  Json head{{"ranks", workload.ranks},
+            {"samples_per_iteration", workload.samples_per_iteration},
+            {"flops_per_iteration", workload.flops_per_iteration}};
+  Json groups = Json::object();
+  for (const std::string& name : workload.group_names) groups[name] = Json::array();
+  for (const Group& group : workload.groups)
+    groups[workload.group_names[group.kind]].push_back(runs_of(group.members));
+  head["groups"] = std::move(groups);
+  if (workload.servers > 0) head["servers"] = workload.servers;
+  if (!workload.services.empty()) {
+    Json services = Json::array();
+    for (const std::uint16_t kind : workload.services)
+      services.push_back(workload.group_names[kind]);
+    head["services"] = std::move(services);
+  }
+  if (!workload.order.empty()) {
+    head["order"] = workload.order;
+    head["cycle"] = workload.cycle;
+  }
+  for (const CompressedTensor& one : workload.compressed)
+    head["compressed"].push_back(std::to_string(one.tensor) + " " + std::string(name_of(one.type)) +
+                                 " " + std::to_string(one.elements));
+  if (workload.counts.empty()) return head;
+  Json counts = Json::array();
+  for (const Counts& list : workload.counts) counts.push_back(*list);
+  head["counts"] = std::move(counts);
+  return head;
+}
+
+Json roles_of(const Workload& workload) {
+  Json roles = Json::array();
+  for (std::size_t r = 0; r < workload.roles.size(); ++r) {
+    Json iterations = Json::array();
+    for (const Program& program : workload.roles[r].iterations) {
+      Json streams = Json::object();
+      for (std::size_t s = 0; s < program.streams.size(); ++s)
+        streams[program.stream_names[s]] = text_of_ops(program, s, workload.group_names);
+      iterations.push_back(std::move(streams));
+    }
+    roles.push_back({{"name", workload.roles[r].name},
+                     {"ranks", players_of(workload, r)},
+                     {"iterations", std::move(iterations)}});
+  }
+  return roles;
+}
+
+std::string indented(const std::string& lines, const std::string& margin) {
+  std::string out;
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = lines.find('\n', at) + 1;
+    out += margin;
+    out.append(lines, at, end - at);
+    at = end;
+  }
+  return out;
+}
+
+std::string yaml_of(const Workload& workload) {
+  std::string out = "program:\n";
+  const Json head = head_of(workload);
+  for (const auto& [key, value] : head.items()) {
+    if (key != "groups") {
+      out += "  " + key + ": " + dump(value) + "\n";
+      continue;
+    }
+    out += "  groups:\n";
+    for (const auto& [kind, members] : value.items())
+      out += "    " + dump(kind) + ": " + dump(members) + "\n";
+    if (value.empty()) out += "    {}\n";
+  }
+  out += "  roles:\n";
+  for (const Json& role : roles_of(workload)) {
+    out += "    - name: " + dump(role["name"]) + "\n      ranks: " + dump(role["ranks"]) +
+           "\n      iterations:\n";
+    for (const Json& streams : role["iterations"]) {
+      const char* margin = "        - ";
+      for (const auto& [name, ops] : streams.items()) {
+        const std::string& lines = ops.get_ref<const std::string&>();
+        out += margin + dump(name) + (lines.empty() ? ": ''\n" : ": |\n");
+        out += indented(lines, "            ");
+        margin = "          ";
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string program_profile(const Workload& workload, const std::vector<std::string>& comments) {
+  std::string out;
+  for (const std::string& line : comments) out += "# " + line + "\n";
+  return out + "\n" + yaml_of(workload);
+}
+
+std::string program_job(const LoadedJob& job, const Workload& workload, ProgramForm form) {
+  Json root = Json::parse(job.config_json);
+  root.erase("program");
+  if (form == ProgramForm::yaml) {
+    std::string out =
+        "# Written by 'ghostrank plan --programs'. What every rank does stands under "
+        "program; model,\n# device, precision and parallel say where it came from.\n";
+    for (const auto& [key, value] : root.items()) out += key + ": " + dump(value) + "\n";
+    return out + "\n" + yaml_of(workload);
+  }
+  root["program"] = head_of(workload);
+  root["program"]["roles"] = roles_of(workload);
+  return dump(root, 1) + "\n";
+}
+
+}  // namespace ghostrank

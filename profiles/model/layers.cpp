@@ -1,0 +1,176 @@
+// Models that are lists of layers: captured from a real run, or written by hand.
+//
+// The CSV form is that of p4app-switchML's dnn_benchmark, a header line and one row per layer:
+// layer_index, numel, forward_pass_ns, backward_pass_ns.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <sstream>
+
+#include "profiles/input/quantity.h"
+#include "profiles/model/model.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr double kMaxMicros = 1e9;  // a layer of more than 1000 s is a slip of units
+constexpr double kMaxNumel = 1e12;
+constexpr std::size_t kMaxLayers = 100'000;
+
+constexpr std::array kKeys{
+    Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "layers"},
+    Key{"name", KeyType::string, "model", "how reports call the model"},
+    Key{"dtype", KeyType::choice, "float32", "type of parameters and gradients", 0, 0,
+        "float32 fp32 bfloat16 bf16 int32"},
+    Key{"layers", KeyType::any, kRequired,
+        "list of {name, parameters: [elements, ...], forward_us, backward_us} in forward order"},
+    Key{"optimizer_us", KeyType::number, "0", "measured time of the optimizer step", 0,
+        kMaxMicros}};
+
+constexpr std::array kLayerKeys{
+    Key{"name", KeyType::string, kAbsent, "how the layer is called"},
+    Key{"parameters", KeyType::integers, "[]", "elements of each tensor, in registration order", 1,
+        kMaxNumel},
+    Key{"forward_us", KeyType::number, "0", "measured forward time", 0, kMaxMicros},
+    Key{"backward_us", KeyType::number, "0", "measured backward time", 0, kMaxMicros}};
+
+YamlValue scalar(std::string key, std::string text, const Mark& mark) {
+  YamlValue value;
+  value.kind = YamlValue::Kind::scalar;
+  value.text = std::move(text);
+  value.key = std::move(key);
+  value.mark = value.key_mark = mark;
+  return value;
+}
+
+YamlValue collection(YamlValue::Kind kind, std::string key, const Mark& mark) {
+  YamlValue value;
+  value.kind = kind;
+  value.key = std::move(key);
+  value.mark = value.key_mark = mark;
+  return value;
+}
+
+// One field of a row, blanks around it removed.
+std::string trimmed(const std::string& field) {
+  constexpr const char* kBlank = " \t\r";
+  const auto first = field.find_first_not_of(kBlank);
+  if (first == std::string::npos) return "";
+  return field.substr(first, field.find_last_not_of(kBlank) - first + 1);
+}
+
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> out;
+  std::istringstream stream(line);
+  for (std::string field; std::getline(stream, field, ',');) out.push_back(trimmed(field));
+  return out;
+}
+
+std::string micros_text(const std::string& nanos, const char* column, const Mark& mark) {
+  const auto value = parse_integer(nanos);
+  if (!value || *value < 0 || static_cast<double>(*value) > kMaxMicros * 1e3)
+    fail(mark, std::string(column) + " is " + quote(nanos) + "; write nanoseconds as an integer");
+  return number_text(static_cast<double>(*value) / 1e3);
+}
+
+constexpr std::array<std::string_view, 4> kColumns{"layer_index", "numel", "forward_pass_ns",
+                                                   "backward_pass_ns"};
+constexpr const char* kWriteColumns = "write layer_index,numel,forward_pass_ns,backward_pass_ns";
+using Places = std::array<std::size_t, kColumns.size()>;  // of the columns, in a row
+
+bool is_header(const std::vector<std::string>& row) {
+  return std::any_of(row.begin(), row.end(), [](const std::string& field) {
+    return std::find(kColumns.begin(), kColumns.end(), field) != kColumns.end();
+  });
+}
+
+Places places_of(const std::vector<std::string>& header, const Mark& mark) {
+  Places places{};
+  for (std::size_t c = 0; c < kColumns.size(); ++c) {
+    const auto at = std::find(header.begin(), header.end(), kColumns[c]);
+    if (at == header.end())
+      fail(mark, "there is no column " + std::string(kColumns[c]) + "; " + kWriteColumns);
+    places[c] = static_cast<std::size_t>(at - header.begin());
+  }
+  if (header.size() > kColumns.size())
+    fail(mark, "a header has " + std::to_string(header.size()) + " columns; " + kWriteColumns);
+  return places;
+}
+
+YamlValue csv_layer(const std::vector<std::string>& row, const Places& at, const Mark& mark) {
+  if (row.size() != kColumns.size())
+    fail(mark, "a row has " + std::to_string(row.size()) + " fields; " + kWriteColumns);
+  YamlValue layer = collection(YamlValue::Kind::map, "", mark);
+  layer.children.push_back(scalar("name", "layer" + row[at[0]], mark));
+  YamlValue parameters = collection(YamlValue::Kind::list, "parameters", mark);
+  parameters.children.push_back(scalar("", row[at[1]], mark));
+  layer.children.push_back(std::move(parameters));
+  layer.children.push_back(
+      scalar("forward_us", micros_text(row[at[2]], "forward_pass_ns", mark), mark));
+  layer.children.push_back(
+      scalar("backward_us", micros_text(row[at[3]], "backward_pass_ns", mark), mark));
+  return layer;
+}
+
+}  // namespace
+
+std::span<const Key> layers_keys() { return kKeys; }
+std::span<const Key> layer_keys() { return kLayerKeys; }
+
+Model make_layers(const Settings& settings, const Mark& mark) {
+  const YamlValue& list = *settings.at("layers").raw;
+  if (!list.is_list() || list.children.empty())
+    fail(list.mark, "layers is " + description(list) + "; list at least one layer");
+  if (list.children.size() > kMaxLayers)
+    fail(list.mark, "more than " + std::to_string(kMaxLayers) + " layers; list fewer");
+  Model model;
+  model.name = settings.text("name");
+  model.measured = true;
+  model.dtype = parse_data_type(settings.text("dtype"));
+  model.optimizer = settings.micros("optimizer_us");
+  for (const YamlValue& one : list.children) {
+    const Settings layer(one, kLayerKeys, "layer");
+    Layer out;
+    out.name =
+        layer.given("name") ? layer.text("name") : "layer" + std::to_string(model.layers.size());
+    for (const std::int64_t numel : layer.integers("parameters"))
+      out.parameters.push_back(
+          {std::to_string(out.parameters.size()), static_cast<std::uint64_t>(numel)});
+    out.forward = layer.micros("forward_us");
+    out.backward = layer.micros("backward_us");
+    model.layers.push_back(std::move(out));
+  }
+  if (model.parameters() == 0)
+    fail(mark, "the model has no parameters; there is nothing to reduce");
+  return model;
+}
+
+YamlValue read_layer_csv(const std::string& text, const std::string& file,
+                         const std::string& name) {
+  const auto source = std::make_shared<Source>(Source{file, file, true});
+  YamlValue layers = collection(YamlValue::Kind::list, "layers", {source, 1, 1});
+  constexpr std::string_view kByteOrder = "\xef\xbb\xbf";  // spreadsheets begin a file with it
+  std::istringstream stream(text.starts_with(kByteOrder) ? text.substr(kByteOrder.size()) : text);
+  Places places{0, 1, 2, 3};
+  int number = 0;
+  for (std::string line; std::getline(stream, line);) {
+    const Mark mark{source, ++number, 1};
+    const auto row = fields_of(line);
+    if (row.empty() || (row.size() == 1 && row[0].empty())) continue;
+    if (number == 1 && is_header(row)) {
+      places = places_of(row, mark);
+      continue;
+    }
+    if (layers.children.size() == kMaxLayers)
+      fail(mark, "more than " + std::to_string(kMaxLayers) + " layers; list fewer");
+    layers.children.push_back(csv_layer(row, places, mark));
+  }
+  const Mark top{source, 1, 1};
+  YamlValue model = collection(YamlValue::Kind::map, "", top);
+  model.children.push_back(scalar("kind", "layers", top));
+  model.children.push_back(scalar("name", name, top));
+  model.children.push_back(std::move(layers));
+  return model;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,138 @@
+// A model as training sees it: layers in forward order, each with its parameter tensors in
+// registration order and what it costs to compute. A model file is a description (a dozen keys);
+// the tensors are generated from it.
+//
+//   kind: transformer     architecture gpt2 | llama | bert            (model/transformer.cpp)
+//   kind: convolutional   architecture resnet | vgg                   (model/convolutional.cpp)
+//   kind: recommendation  tables of embeddings between products     (model/recommendation.cpp)
+//   kind: layers          measured or plainly listed layers, or a CSV (model/layers.cpp)
+//
+// Backward runs through the layers in reverse. The parameters of a layer are ready together, when
+// its backward has ended, and in the listed order reversed.
+//
+// Units: parameters are elements; FLOPs are per sample (a multiply-add is two); backward costs
+// twice the forward. Threading: plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiles/input/keys.h"
+#include "profiles/input/yaml.h"
+#include "profiles/workload/program.h"
+
+namespace ghostrank {
+
+struct ParameterTensor {
+  std::string name;  // within the layer: "attn.qkv.w"
+  std::uint64_t numel = 0;
+  std::uint64_t rows = 0;  // its first dimension; 0: it has one dimension only
+  std::uint64_t first_dimension() const { return rows > 0 ? rows : numel; }
+};
+
+struct Layer {
+  std::string name;  // "h.3"
+  std::vector<ParameterTensor> parameters;
+  double forward_flops = 0;               // per sample; 0 when measured
+  Picoseconds forward = 0, backward = 0;  // measured, for the batch that was measured
+};
+
+struct Experts {                  // a mixture of experts in place of the feed-forward part
+  std::uint64_t count = 0;        // routed experts of a layer; 0: dense layers only
+  std::uint64_t top_k = 0;        // experts that a token visits
+  std::uint64_t groups = 1;       // of neighbouring experts
+  std::uint64_t group_top_k = 1;  // groups that a token's experts lie in, at most
+  std::uint64_t ffn = 0;          // inner width of one expert
+  std::uint64_t shared = 0;       // experts that every token visits besides
+  std::uint64_t every = 1;        // one layer of so many has experts
+  std::uint64_t first_dense = 0;  // layers before the first with experts
+  bool router_bias = false;       // one per expert, balanced without a loss of its own
+};
+
+struct LatentAttention {      // keys and values from a narrow latent (DeepSeek's MLA)
+  std::uint64_t kv_lora = 0;  // width of the latent; 0: ordinary attention
+  std::uint64_t q_lora = 0;   // of that of the queries; 0: they come from the hidden state
+  std::uint64_t nope = 0, rope = 0, value = 0;  // widths of a head's parts
+};
+
+// What a transformer is made of, for planners that cut it.
+struct Transformer {
+  std::uint64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_width = 0, ffn = 0,
+                sequence = 0, positions = 0, vocabulary = 0;
+  std::uint64_t mtp = 0;  // modules of multi-token prediction after the last layer
+  bool gated = false, bias = false, norm_bias = false, tied = false, learned_positions = false;
+  Experts experts;
+  LatentAttention latent;
+
+  // A module of multi-token prediction counts as a layer behind the last, whose kind it has.
+  bool has_experts(std::uint64_t layer) const {
+    const std::uint64_t kind = layer < layers ? layer : layers - 1;
+    return experts.count > 0 && kind >= experts.first_dense &&
+           (kind - experts.first_dense) % experts.every == 0;
+  }
+  bool is_latent() const { return latent.kv_lora > 0; }
+  // Widths of all heads together, as the output projection and the keys see them.
+  std::uint64_t query_width() const { return heads * head_width; }
+  std::uint64_t key_width() const { return kv_heads * head_width; }
+};
+
+struct EmbeddingTable {
+  std::uint64_t rows = 0;
+  std::uint64_t lookups = 1;  // ids of one sample; their rows are added up
+};
+
+// What a recommendation model is made of. Its layers: the tables, the bottom products, the
+// interaction's and the top's; the tables' layer has no FLOPs.
+struct Recommendation {
+  std::uint64_t width = 0;  // of a row
+  std::vector<EmbeddingTable> tables;
+  std::size_t bottom = 0;  // layers of products before the interaction
+};
+
+struct Model {
+  std::string name;
+  std::string kind, architecture;
+  int sequence = 0;  // tokens per sample; 0: samples are not token sequences
+  std::uint64_t vocabulary = 0;
+  std::vector<Layer> layers;
+  bool measured = false;          // durations are given; FLOPs are not known
+  Picoseconds optimizer = 0;      // measured
+  std::optional<DataType> dtype;  // of a measured model's parameters
+  std::optional<Transformer> transformer;
+  std::optional<Recommendation> recommendation;
+  // Of batch norms, which are no parameters: running means and variances, counters of batches.
+  std::uint64_t running_statistics = 0, batch_counters = 0;
+
+  std::size_t tensors() const;
+  std::uint64_t parameters() const;
+  double forward_flops() const;  // per sample
+};
+
+inline constexpr std::uint64_t kMaxTensors = 1'000'000;
+
+// Builds the model from a resolved description (profiles/load/locate.h).
+Model make_model(const YamlValue& description);
+
+// The builders behind make_model, one per kind; `settings` are checked against their table.
+std::span<const Key> transformer_keys();
+std::span<const Key> convolutional_keys();
+std::span<const Key> recommendation_keys();
+std::span<const Key> layers_keys();
+std::span<const Key> layer_keys();  // of one entry of `layers`
+Model make_transformer(const Settings& settings, const Mark& mark);
+Model make_convolutional(const Settings& settings, const Mark& mark);
+Model make_recommendation(const Settings& settings, const Mark& mark);
+Model make_layers(const Settings& settings, const Mark& mark);
+
+// `layer_index, numel, forward_pass_ns, backward_pass_ns`, one row per layer, as the description of
+// a `kind: layers` model.
+YamlValue read_layer_csv(const std::string& text, const std::string& file, const std::string& name);
+
+// "fp32", "float32", … -> DataType.
+std::optional<DataType> parse_data_type(std::string_view text);
+
+}  // namespace ghostrank

@@ -1,0 +1,138 @@
+// Deep learning recommendation models (DLRM) from what their papers' tables vary: tables of
+// embeddings for what is sparse, products at the bottom for what is dense, something that lets them
+// interact, and products at the top.
+//
+//   dot   every pair of the tables' vectors and the bottom's output gives a number (DLRM, 2019)
+//   dcn   layers of a low-rank cross network on all of them side by side (DCN-V2, MLPerf from v3)
+//
+// Layers: the tables; each product of the bottom; the cross network; each product of the top.
+// Tensors are in the order of TorchRec's DLRM. Forward FLOPs per sample: a product 2 in out, a
+// cross layer 4 in rank, the dots 2 n n width with n vectors; looking rows up costs none.
+#include <array>
+
+#include "profiles/model/model.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr double kMaxWidth = 1e6, kMaxRows = 1e12, kMaxLookups = 1e5;
+constexpr std::size_t kMaxTables = 10'000;
+
+constexpr std::array kKeys{
+    Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "recommendation"},
+    Key{"name", KeyType::string, "model", "how reports call the model"},
+    Key{"dense_features", KeyType::integer, kRequired, "numbers of a sample besides its ids", 1,
+        kMaxWidth},
+    Key{"embedding_width", KeyType::integer, kRequired, "numbers in a row of every table", 1,
+        kMaxWidth},
+    Key{"tables", KeyType::integers, kRequired, "rows of each embedding table", 1, kMaxRows},
+    Key{"lookups", KeyType::integers, kAbsent,
+        "ids that a sample has for each table; without it one each", 1, kMaxLookups},
+    Key{"bottom", KeyType::integers, kRequired,
+        "outputs of each product for the dense features; the last is the embeddings' width", 1,
+        kMaxWidth},
+    Key{"interaction", KeyType::choice, "dot", "of dense and sparse features", 0, 0, "dot dcn"},
+    Key{"cross_layers", KeyType::integer, "3", "dcn: layers of the cross network", 1, 1000},
+    Key{"cross_rank", KeyType::integer, "512", "dcn: width of a layer's two products", 1,
+        kMaxWidth},
+    Key{"top", KeyType::integers, kRequired, "outputs of each product after the interaction", 1,
+        kMaxWidth}};
+
+using Widths = std::vector<std::uint64_t>;
+
+Widths widths(const Settings& settings, std::string_view key) {
+  Widths out;
+  for (const std::int64_t one : settings.integers(key))
+    out.push_back(static_cast<std::uint64_t>(one));
+  if (out.empty())
+    fail(settings.at(key).mark, std::string(key) + " is empty; list one number at least");
+  return out;
+}
+
+std::vector<EmbeddingTable> tables_of(const Settings& settings) {
+  const Widths rows = widths(settings, "tables");
+  if (rows.size() > kMaxTables)
+    fail(settings.at("tables").mark,
+         "more than " + std::to_string(kMaxTables) + " tables; list fewer");
+  Widths lookups(rows.size(), 1);
+  if (settings.given("lookups")) lookups = widths(settings, "lookups");
+  if (lookups.size() != rows.size())
+    fail(settings.at("lookups").mark, "there are " + std::to_string(lookups.size()) +
+                                          " lookups but " + std::to_string(rows.size()) +
+                                          " tables; give one for each");
+  std::vector<EmbeddingTable> out;
+  for (std::size_t t = 0; t < rows.size(); ++t) out.push_back({rows[t], lookups[t]});
+  return out;
+}
+
+double real(std::uint64_t n) { return static_cast<double>(n); }
+
+// A product for each width, from `in`; returns the last width.
+std::uint64_t add_products(Model& model, const std::string& name, std::uint64_t in,
+                           const Widths& outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::uint64_t out = outputs[i];
+    model.layers.push_back({name + "." + std::to_string(i),
+                            {{"weight", out * in, out}, {"bias", out, 0}},
+                            2 * real(in) * real(out),
+                            0,
+                            0});
+    in = out;
+  }
+  return in;
+}
+
+// Returns the width of what comes out.
+std::uint64_t add_interaction(Model& model, const Settings& settings) {
+  const std::uint64_t width = model.recommendation->width;
+  const std::uint64_t vectors = model.recommendation->tables.size() + 1, in = vectors * width;
+  Layer layer{"interaction", {}, 0, 0, 0};
+  if (settings.text("interaction") == "dot") {
+    layer.forward_flops = 2 * real(vectors) * real(vectors) * real(width);
+    model.layers.push_back(std::move(layer));
+    return width + vectors * (vectors - 1) / 2;
+  }
+  const auto layers = static_cast<std::uint64_t>(settings.integer("cross_layers"));
+  const auto rank = static_cast<std::uint64_t>(settings.integer("cross_rank"));
+  const auto each = [&](const char* name, std::uint64_t numel, std::uint64_t rows) {
+    for (std::uint64_t l = 0; l < layers; ++l)
+      layer.parameters.push_back({name + std::to_string(l), numel, rows});
+  };
+  each("W.", in * rank, in);
+  each("V.", rank * in, rank);
+  each("bias.", in, 0);
+  layer.forward_flops = 4 * real(in) * real(rank) * real(layers);
+  model.layers.push_back(std::move(layer));
+  return in;
+}
+
+}  // namespace
+
+std::span<const Key> recommendation_keys() { return kKeys; }
+
+Model make_recommendation(const Settings& settings, const Mark&) {
+  Model model;
+  model.name = settings.text("name");
+  model.architecture = settings.text("interaction");
+  Recommendation& shape = model.recommendation.emplace();
+  shape.width = static_cast<std::uint64_t>(settings.integer("embedding_width"));
+  shape.tables = tables_of(settings);
+  Layer tables{"tables", {}, 0, 0, 0};
+  for (std::size_t t = 0; t < shape.tables.size(); ++t)
+    tables.parameters.push_back(
+        {"t" + std::to_string(t), shape.tables[t].rows * shape.width, shape.tables[t].rows});
+  model.layers.push_back(std::move(tables));
+  const Widths bottom = widths(settings, "bottom");
+  if (bottom.back() != shape.width)
+    fail(settings.at("bottom").mark, "the bottom ends with " + std::to_string(bottom.back()) +
+                                         " but embeddings are " + std::to_string(shape.width) +
+                                         " wide; both must be alike");
+  shape.bottom = bottom.size();
+  add_products(model, "bottom", static_cast<std::uint64_t>(settings.integer("dense_features")),
+               bottom);
+  const std::uint64_t width = add_interaction(model, settings);
+  add_products(model, "top", width, widths(settings, "top"));
+  return model;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,394 @@
+// Transformers from the keys of a paper's table: which tensors, in which order, and what a layer
+// costs. The three architectures differ in the order in which the reference implementations
+// register their tensors:
+//
+//   gpt2    embeddings; per layer norm, fused qkv, projection, norm, ffn; final norm
+//   llama   embedding; per layer q k v o, ffn, two norms; final norm, output
+//   bert    embeddings and norm; per layer q k v, output, norm, ffn, norm; pooler, heads
+//
+// Forward FLOPs of a layer and sample (s tokens, h hidden, k width of the keys, f of the ffn):
+//   2 s h (h + 2k) + 2 s h h + 4 s s h + 2 s h f (2, gated 3)
+// which is 24 s h h + 4 s s h where k = h and f = 4h; logits cost 2 s h V (Narayanan et al.,
+// SC'21). A token pays for the experts that it visits, not for those that a layer has.
+#include <array>
+#include <limits>
+
+#include "profiles/model/model.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr double kMaxWidth = 1e6, kMaxTokens = 1e7, kMaxVocabulary = 1e8, kMaxLayers = 1e4,
+                 kMaxExperts = 1e5;
+
+constexpr std::array kKeys{
+    Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "transformer"},
+    Key{"name", KeyType::string, "model", "how reports call the model"},
+    Key{"architecture", KeyType::choice, kAbsent,
+        "order of the tensors; without it gpt2 for layernorm and llama for rmsnorm", 0, 0,
+        "gpt2 llama bert"},
+    Key{"layers", KeyType::integer, kRequired, "transformer layers", 1, kMaxLayers},
+    Key{"hidden", KeyType::integer, kRequired, "width of the residual stream", 1, kMaxWidth},
+    Key{"heads", KeyType::integer, kRequired, "attention heads", 1, kMaxWidth},
+    Key{"kv_heads", KeyType::integer, kAbsent,
+        "key and value heads; fewer than heads: grouped-query attention", 1, kMaxWidth},
+    Key{"ffn", KeyType::integer, kAbsent,
+        "inner width of the feed-forward part; without it 4 hidden", 1, kMaxTokens},
+    Key{"gated_ffn", KeyType::boolean, "false", "a third matrix gates the feed-forward (SwiGLU)"},
+    Key{"sequence", KeyType::integer, kRequired, "tokens per sample", 1, kMaxTokens},
+    Key{"positions", KeyType::integer, kAbsent,
+        "rows of the learned position table; without it the sequence", 1, kMaxTokens},
+    Key{"vocabulary", KeyType::integer, kRequired, "rows of the embedding", 1, kMaxVocabulary},
+    Key{"tied_embeddings", KeyType::boolean, "true", "the output layer shares the embedding"},
+    Key{"position_embeddings", KeyType::choice, "learned", "how positions enter", 0, 0,
+        "learned rope none"},
+    Key{"norm", KeyType::choice, "layernorm", "layernorm has a bias, rmsnorm has none", 0, 0,
+        "layernorm rmsnorm"},
+    Key{"bias", KeyType::boolean, "true", "linear layers have biases"},
+    Key{"type_vocabulary", KeyType::integer, "2", "bert: rows of the token type table", 1, 1000},
+    Key{"pretraining_heads", KeyType::boolean, "true",
+        "bert: masked-language and next-sentence heads"},
+    Key{"mtp_layers", KeyType::integer, "0",
+        "multi-token prediction: modules behind the last layer, each with a layer of its kind", 0,
+        kMaxLayers},
+    Key{"head_width", KeyType::integer, kAbsent, "width of a head; without it hidden / heads", 1,
+        kMaxWidth},
+    Key{"experts.count", KeyType::integer, "0",
+        "mixture of experts: routed experts of a layer; 0: none", 0, kMaxExperts},
+    Key{"experts.top_k", KeyType::integer, "1", "experts that a token visits", 1, kMaxExperts},
+    Key{"experts.groups", KeyType::integer, "1",
+        "groups of neighbouring experts, for routing limited to some of them", 1, kMaxExperts},
+    Key{"experts.group_top_k", KeyType::integer, "0",
+        "groups that a token's experts lie in, at most; 0: any", 0, kMaxExperts},
+    Key{"experts.ffn", KeyType::integer, kAbsent, "inner width of an expert; without it ffn", 1,
+        kMaxTokens},
+    Key{"experts.shared", KeyType::integer, "0", "experts that every token visits besides", 0,
+        kMaxExperts},
+    Key{"experts.every", KeyType::integer, "1", "one layer of so many has experts", 1, kMaxLayers},
+    Key{"experts.first_dense", KeyType::integer, "0", "layers before the first with experts", 0,
+        kMaxLayers},
+    Key{"experts.router_bias", KeyType::boolean, "false", "a bias per expert balances the routing"},
+    Key{"latent.kv_lora", KeyType::integer, "0",
+        "latent attention (MLA): width of the keys' and values' latent; 0: ordinary attention", 0,
+        kMaxWidth},
+    Key{"latent.q_lora", KeyType::integer, "0", "width of the queries' latent; 0: none", 0,
+        kMaxWidth},
+    Key{"latent.nope", KeyType::integer, "128", "width of a head without positions", 1, kMaxWidth},
+    Key{"latent.rope", KeyType::integer, "64", "width of the part with rotary positions", 1,
+        kMaxWidth},
+    Key{"latent.value", KeyType::integer, "128", "width of a head's value", 1, kMaxWidth}};
+
+// Appends tensors to one layer after another.
+class Writer {
+ public:
+  Writer(Model& model, const Transformer& shape) : model_(model), shape_(shape) {}
+
+  void layer(std::string name, double forward_flops) {
+    model_.layers.push_back({std::move(name), {}, forward_flops, 0, 0});
+  }
+  void vector(std::string name, std::uint64_t numel) {
+    model_.layers.back().parameters.push_back({std::move(name), numel});
+  }
+  void matrix(std::string name, std::uint64_t rows, std::uint64_t columns) {
+    model_.layers.back().parameters.push_back({std::move(name), rows * columns, rows});
+  }
+  void linear(const std::string& name, std::uint64_t out, std::uint64_t in) {
+    matrix(name + ".w", out, in);
+    if (shape_.bias) vector(name + ".b", out);
+  }
+  // GPT-2's linear layers have their weights the other way round.
+  void transposed(const std::string& name, std::uint64_t out, std::uint64_t in) {
+    matrix(name + ".w", in, out);
+    if (shape_.bias) vector(name + ".b", out);
+  }
+  void norm(const std::string& name) {
+    vector(name + ".w", shape_.hidden);
+    if (shape_.norm_bias) vector(name + ".b", shape_.hidden);
+  }
+
+ private:
+  Model& model_;
+  const Transformer& shape_;
+};
+
+double real(std::uint64_t n) { return static_cast<double>(n); }
+
+// Parameters of the matrices that every token passes in the attention of a layer.
+double attention_weights(const Transformer& shape) {
+  const double h = real(shape.hidden), heads = real(shape.heads);
+  if (!shape.is_latent())
+    return h * real(shape.query_width() + 2 * shape.key_width()) + real(shape.query_width()) * h;
+  const LatentAttention& latent = shape.latent;
+  const double q = heads * real(latent.nope + latent.rope);
+  const double queries = latent.q_lora > 0 ? real(latent.q_lora) * (h + q) : h * q;
+  const double kv = real(latent.kv_lora);
+  return queries + h * (kv + real(latent.rope)) + kv * heads * real(latent.nope + latent.value) +
+         heads * real(latent.value) * h;
+}
+
+// Likewise of its feed-forward part: the experts that the token visits.
+double ffn_weights(const Transformer& shape, std::uint64_t layer) {
+  const double h = real(shape.hidden), matrices = shape.gated ? 3 : 2;
+  if (!shape.has_experts(layer)) return matrices * h * real(shape.ffn);
+  const Experts& experts = shape.experts;
+  return h * real(experts.count) +
+         matrices * h * real(experts.ffn) * real(experts.top_k + experts.shared);
+}
+
+double layer_flops(const Transformer& shape, std::uint64_t layer) {
+  const double s = real(shape.sequence);
+  const LatentAttention& latent = shape.latent;
+  const double scores = shape.is_latent() ? real(latent.nope + latent.rope + latent.value)
+                                          : 2 * real(shape.head_width);
+  return 2 * s * (attention_weights(shape) + ffn_weights(shape, layer)) +
+         2 * s * s * real(shape.heads) * scores;
+}
+
+double logits_flops(const Transformer& shape) {
+  return 2 * static_cast<double>(shape.sequence) * static_cast<double>(shape.hidden) *
+         static_cast<double>(shape.vocabulary);
+}
+
+void write_ffn(Writer& out, const Transformer& shape) {
+  if (shape.gated) out.linear("mlp.gate", shape.ffn, shape.hidden);
+  out.linear("mlp.up", shape.ffn, shape.hidden);
+  out.linear("mlp.down", shape.hidden, shape.ffn);
+}
+
+void write_gpt2(Writer& out, const Transformer& shape) {
+  const std::uint64_t h = shape.hidden;
+  out.layer("embeddings", 0);
+  out.matrix("wte", shape.vocabulary, h);
+  if (shape.learned_positions) out.matrix("wpe", shape.positions, h);
+  for (std::uint64_t i = 0; i < shape.layers; ++i) {
+    out.layer("h." + std::to_string(i), layer_flops(shape, i));
+    out.norm("ln_1");
+    out.transposed("attn.qkv", shape.query_width() + 2 * shape.key_width(), h);
+    out.transposed("attn.proj", h, shape.query_width());
+    out.norm("ln_2");
+    if (shape.gated) out.transposed("mlp.gate", shape.ffn, h);
+    out.transposed("mlp.up", shape.ffn, h);
+    out.transposed("mlp.down", h, shape.ffn);
+  }
+  out.layer("head", logits_flops(shape));
+  out.norm("ln_f");
+  if (!shape.tied) out.matrix("lm_head", shape.vocabulary, h);
+}
+
+void write_experts(Writer& out, const Transformer& shape) {
+  const std::uint64_t h = shape.hidden, f = shape.experts.ffn;
+  out.matrix("router", shape.experts.count, h);
+  if (shape.experts.router_bias) out.vector("router_bias", shape.experts.count);
+  for (std::uint64_t e = 0; e < shape.experts.count + shape.experts.shared; ++e) {
+    const std::string name = "e" + std::to_string(e);
+    out.matrix(name + ".w1", f, h);
+    out.matrix(name + ".w2", h, f);
+    if (shape.gated) out.matrix(name + ".w3", f, h);
+  }
+}
+
+void write_latent_attention(Writer& out, const Transformer& shape) {
+  const LatentAttention& latent = shape.latent;
+  const std::uint64_t h = shape.hidden, q = shape.heads * (latent.nope + latent.rope);
+  if (latent.q_lora > 0) {
+    out.matrix("q_a", latent.q_lora, h);
+    out.vector("q_a_norm", latent.q_lora);
+    out.matrix("q_b", q, latent.q_lora);
+  } else {
+    out.matrix("q", q, h);
+  }
+  out.matrix("kv_a", latent.kv_lora + latent.rope, h);
+  out.vector("kv_a_norm", latent.kv_lora);
+  out.matrix("kv_b", shape.heads * (latent.nope + latent.value), latent.kv_lora);
+  out.matrix("o", h, shape.heads * latent.value);
+}
+
+void write_llama_layer(Writer& out, const Transformer& shape, std::uint64_t layer) {
+  const std::uint64_t h = shape.hidden;
+  if (shape.is_latent()) {
+    write_latent_attention(out, shape);
+  } else {
+    out.linear("q", shape.query_width(), h);
+    out.linear("k", shape.key_width(), h);
+    out.linear("v", shape.key_width(), h);
+    out.linear("o", h, shape.query_width());
+  }
+  if (shape.has_experts(layer))
+    write_experts(out, shape);
+  else
+    write_ffn(out, shape);
+  out.norm("ln1");
+  out.norm("ln2");
+}
+
+// Embedding and head are the model's own.
+void write_mtp_module(Writer& out, const Transformer& shape, std::uint64_t module) {
+  const double h = real(shape.hidden);
+  const std::uint64_t layer = shape.layers + module;
+  out.layer("mtp." + std::to_string(module),
+            layer_flops(shape, layer) + logits_flops(shape) + 2 * real(shape.sequence) * 2 * h * h);
+  out.norm("enorm");
+  out.norm("hnorm");
+  out.matrix("eh_proj", shape.hidden, 2 * shape.hidden);
+  write_llama_layer(out, shape, layer);
+  out.norm("norm");
+}
+
+void write_llama(Writer& out, const Transformer& shape) {
+  const std::uint64_t h = shape.hidden;
+  out.layer("embeddings", 0);
+  out.matrix("embed", shape.vocabulary, h);
+  if (shape.learned_positions) out.matrix("positions", shape.positions, h);
+  for (std::uint64_t i = 0; i < shape.layers; ++i) {
+    out.layer("layers." + std::to_string(i), layer_flops(shape, i));
+    write_llama_layer(out, shape, i);
+  }
+  for (std::uint64_t i = 0; i < shape.mtp; ++i) write_mtp_module(out, shape, i);
+  out.layer("head", logits_flops(shape));
+  out.norm("norm");
+  if (!shape.tied) out.matrix("lm_head", shape.vocabulary, h);
+}
+
+void write_bert(Writer& out, const Transformer& shape, std::uint64_t types, bool heads) {
+  const std::uint64_t h = shape.hidden;
+  const auto hidden = static_cast<double>(h);
+  out.layer("embeddings", 0);
+  out.matrix("word", shape.vocabulary, h);
+  if (shape.learned_positions) out.matrix("position", shape.positions, h);
+  out.matrix("token_type", types, h);
+  out.norm("ln");
+  for (std::uint64_t i = 0; i < shape.layers; ++i) {
+    out.layer("layer." + std::to_string(i), layer_flops(shape, i));
+    out.linear("attn.q", h, h);
+    out.linear("attn.k", shape.key_width(), h);
+    out.linear("attn.v", shape.key_width(), h);
+    out.linear("attn.out", h, h);
+    out.norm("attn.ln");
+    write_ffn(out, shape);
+    out.norm("ln");
+  }
+  out.layer("pooler", 2 * hidden * hidden);
+  out.linear("pooler", h, h);
+  if (!heads) return;
+  // The decoder of the masked-language head is the word embedding with a bias of its own.
+  out.layer("heads", 2 * static_cast<double>(shape.sequence) * hidden * hidden +
+                         logits_flops(shape) + 4 * hidden);
+  out.vector("predictions.bias", shape.vocabulary);
+  out.linear("predictions.transform", h, h);
+  out.norm("predictions.ln");
+  out.linear("next_sentence", 2, h);
+}
+
+std::uint64_t positive(const Settings& settings, std::string_view path, std::uint64_t otherwise) {
+  return settings.given(path) ? static_cast<std::uint64_t>(settings.integer(path)) : otherwise;
+}
+
+void check_heads(const Settings& settings, const Transformer& shape) {
+  if (!settings.given("head_width") && shape.hidden % shape.heads != 0)
+    fail(settings.at("heads").mark, "heads does not divide hidden; choose a divisor of " +
+                                        std::to_string(shape.hidden) + " or give head_width");
+  if (shape.heads % shape.kv_heads != 0)
+    fail(settings.at("kv_heads").mark,
+         "kv_heads does not divide heads; choose a divisor of " + std::to_string(shape.heads));
+}
+
+Experts experts_of(const Settings& settings, std::uint64_t ffn) {
+  const auto get = [&](std::string_view path) {
+    return static_cast<std::uint64_t>(settings.integer(path));
+  };
+  Experts out;
+  out.count = get("experts.count");
+  out.top_k = get("experts.top_k");
+  out.ffn = positive(settings, "experts.ffn", ffn);
+  out.shared = get("experts.shared");
+  out.every = get("experts.every");
+  out.first_dense = get("experts.first_dense");
+  out.router_bias = settings.boolean("experts.router_bias");
+  if (out.count == 0) return out;
+  if (out.top_k > out.count)
+    fail(settings.at("experts.top_k").mark,
+         "experts.top_k is more than experts.count; use at most " + std::to_string(out.count));
+  out.groups = get("experts.groups");
+  if (out.count % out.groups != 0)
+    fail(settings.at("experts.groups").mark,
+         "experts.groups does not divide experts.count; choose a divisor of " +
+             std::to_string(out.count));
+  const std::uint64_t chosen = get("experts.group_top_k"), each = out.count / out.groups;
+  out.group_top_k = chosen == 0 ? out.groups : chosen;
+  if (out.group_top_k > out.groups || out.group_top_k * each < out.top_k)
+    fail(settings.at("experts.group_top_k").mark,
+         "a token finds its experts in experts.group_top_k groups; use at least " +
+             std::to_string((out.top_k + each - 1) / each) + " and at most " +
+             std::to_string(out.groups));
+  return out;
+}
+
+// Experts and latent attention are known in the order of Llama's tensors alone.
+void refuse_elsewhere(const Settings& settings, const Transformer& shape,
+                      const std::string& architecture) {
+  if (architecture == "llama") return;
+  if (shape.experts.count > 0)
+    fail(settings.at("experts.count").mark,
+         "architecture " + architecture + " has no experts; use architecture: llama");
+  if (shape.mtp > 0)
+    fail(settings.at("mtp_layers").mark, "architecture " + architecture +
+                                             " has no multi-token prediction; use architecture: "
+                                             "llama");
+  if (shape.is_latent())
+    fail(settings.at("latent.kv_lora").mark,
+         "architecture " + architecture + " has no latent attention; use architecture: llama");
+}
+
+Transformer shape_of(const Settings& settings) {
+  const auto get = [&](std::string_view path) {
+    return static_cast<std::uint64_t>(settings.integer(path));
+  };
+  Transformer shape;
+  shape.layers = get("layers");
+  shape.mtp = get("mtp_layers");
+  shape.hidden = get("hidden");
+  shape.heads = get("heads");
+  shape.kv_heads = positive(settings, "kv_heads", shape.heads);
+  check_heads(settings, shape);
+  shape.head_width = positive(settings, "head_width", shape.hidden / shape.heads);
+  shape.ffn = positive(settings, "ffn", 4 * shape.hidden);
+  shape.sequence = get("sequence");
+  shape.positions = positive(settings, "positions", shape.sequence);
+  shape.vocabulary = get("vocabulary");
+  shape.gated = settings.boolean("gated_ffn");
+  shape.bias = settings.boolean("bias");
+  shape.norm_bias = settings.text("norm") == "layernorm";
+  shape.tied = settings.boolean("tied_embeddings");
+  shape.learned_positions = settings.text("position_embeddings") == "learned";
+  shape.experts = experts_of(settings, shape.ffn);
+  shape.latent = {get("latent.kv_lora"), get("latent.q_lora"), get("latent.nope"),
+                  get("latent.rope"), get("latent.value")};
+  return shape;
+}
+
+}  // namespace
+
+std::span<const Key> transformer_keys() { return kKeys; }
+
+Model make_transformer(const Settings& settings, const Mark&) {
+  const Transformer shape = shape_of(settings);
+  Model model;
+  model.name = settings.text("name");
+  model.sequence = settings.small("sequence");
+  model.vocabulary = shape.vocabulary;
+  model.architecture = settings.text("architecture");
+  if (model.architecture.empty()) model.architecture = shape.norm_bias ? "gpt2" : "llama";
+  refuse_elsewhere(settings, shape, model.architecture);
+  model.transformer = shape;
+  Writer out(model, shape);
+  if (model.architecture == "gpt2")
+    write_gpt2(out, shape);
+  else if (model.architecture == "llama")
+    write_llama(out, shape);
+  else
+    write_bert(out, shape, static_cast<std::uint64_t>(settings.integer("type_vocabulary")),
+               settings.boolean("pretraining_heads"));
+  return model;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,76 @@
+// Context parallelism in TorchTitan: attention's core with keys and values of all ranks, as
+// torch.distributed.tensor.experimental has it.
+//
+//   all_gather   compute | own keys | all others |        gathered beside the first block
+//                cp      |---AG---|
+//   p2p          compute | own keys | the neighbour's | ...
+//                cp      |---->-----|------>----------|
+//
+// Backward: keys and values once more, and their gradients, in fp32, follow them round the ring and
+// return home after the last block. Blocks take equal time, as head-and-tail balancing makes them.
+#include "profiles/model/model.h"
+#include "profiles/planners/fsdp/layers.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kCompute = 0;
+
+double real(std::uint64_t n) { return static_cast<double>(n); }
+
+// Of the scores' product with a head's keys, and with its values.
+double scores_width(const Transformer& model) {
+  const LatentAttention& latent = model.latent;
+  return model.is_latent() ? real(latent.nope + latent.rope + latent.value)
+                           : 2 * real(model.head_width);
+}
+
+}  // namespace
+
+// Of a layer's products.
+double FsdpLayers::core_share(std::size_t layer) const {
+  const Transformer& model = *model_.transformer;
+  return 2 * real(model.sequence) * real(model.sequence) * real(model.heads) * scores_width(model) /
+         model_.layers[layer].forward_flops;
+}
+
+// Keys and values of a rank's tokens: what every head needs where they come from a latent.
+std::uint64_t FsdpLayers::key_elements() const {
+  const Transformer& model = *model_.transformer;
+  const LatentAttention& latent = model.latent;
+  const std::uint64_t width = model.is_latent()
+                                  ? model.heads * (latent.nope + latent.rope + latent.value)
+                                  : 2 * model.key_width();
+  return tokens_ * width / static_cast<std::uint64_t>(mesh_.tp);
+}
+
+void FsdpLayers::gather_keys() {
+  out_.collective(streams_.cp, "keys and values", Func::all_gather, mesh_.context_group,
+                  spec_.precision.parameters, key_elements());
+}
+
+void FsdpLayers::pass_round(const char* what, DataType type) {
+  const std::uint32_t label = out_.label(what);
+  out_.send(streams_.cp, label, mesh_.context_group, 1, type, key_elements());
+  out_.recv(streams_.cp, label, mesh_.context_group, -1, type, key_elements());
+}
+
+void FsdpLayers::core(const std::string& label, Picoseconds time, bool forward) {
+  constexpr const char* kGradients = "gradients of keys and values";
+  const bool gathered = spec_.parallel.cp_comm == ContextComm::all_gather;
+  for (int block = 0; block < mesh_.cp; ++block) {
+    out_.after(streams_.cp, kCompute);
+    if (gathered && block == 0) gather_keys();
+    if (!gathered && block + 1 < mesh_.cp)
+      pass_round("keys and values", spec_.precision.parameters);
+    if (!forward && block > 0) pass_round(kGradients, DataType::float32);
+    out_.compute(kCompute, label, time / mesh_.cp);
+    out_.after(kCompute, streams_.cp);
+  }
+  if (forward) return;
+  out_.after(streams_.cp, kCompute);
+  pass_round(kGradients, DataType::float32);
+  out_.after(kCompute, streams_.cp);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,396 @@
+#include "profiles/planners/fsdp/fsdp.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <span>
+
+#include "profiles/model/model.h"
+#include "profiles/planners/fsdp/layers.h"
+#include "profiles/planners/fsdp/mesh.h"
+#include "profiles/planners/fsdp/units.h"
+#include "profiles/planners/shared/data_parallel.h"
+#include "profiles/planners/shared/layer_split.h"
+#include "profiles/planners/shared/plan_size.h"
+#include "profiles/workload/program_builder.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kCompute = 0, kComm = 1;
+constexpr std::size_t kChunksAtOnce = 3;  // whose parameters torch's pipeline runtime keeps
+
+using Layers = std::vector<std::size_t>;  // of the model, in the order of their use
+
+struct Streams {
+  std::size_t replicate = 0, tp = 0, ep = 0, cp = 0;
+  std::vector<std::string> names{"compute", "comm"};
+};
+
+Streams streams_of(const FsdpMesh& mesh) {
+  Streams out;
+  const auto add = [&](bool used, const char* name) {
+    if (used) out.names.emplace_back(name);
+    return used ? out.names.size() - 1 : kCompute;
+  };
+  out.replicate = add(mesh.replicate > 1, "replicate");
+  out.tp = add(mesh.tp > 1, "tp");
+  out.ep = add(mesh.ep > 1, "ep");
+  out.cp = add(mesh.cp > 1, "cp");
+  return out;
+}
+
+class FsdpWriter {
+ public:
+  FsdpWriter(const JobSpec& spec, const FsdpMesh& mesh, std::vector<Layers> chunks, int stage)
+      : spec_(spec),
+        mesh_(mesh),
+        model_(*spec.model),
+        chunks_(std::move(chunks)),
+        stage_(stage),
+        times_(step_times(spec)),
+        units_(fsdp_units(spec, mesh)),
+        streams_(streams_of(mesh)),
+        out_(streams_.names),
+        layers_(spec, mesh, times_, out_, {streams_.tp, streams_.ep, streams_.cp}),
+        parameters_(units_.size()) {}
+
+  Program write() {
+    if (mesh_.pipeline.stages > 1)
+      pipelined();
+    else
+      for (int i = 0; i < mesh_.pipeline.micro_batches; ++i) one_micro_batch();
+    out_.after(kCompute, kComm);
+    if (mesh_.replicate > 1) out_.after(kCompute, streams_.replicate);
+    finish();
+    return out_.take();
+  }
+
+ private:
+  // Where the parameters of a layer are. Those on their way are waited for by their next user.
+  struct Parameters {
+    bool here = false;
+    std::optional<ProgramBuilder::Mark> coming;
+  };
+
+  void one_micro_batch();
+  void pipelined();
+  void run(const Slot& slot);
+  void run_in_turns(const Slot& one, const Slot& two);
+  void pass_on(const Slot& slot, bool receives);
+  void keep_chunks(std::span<const Slot> ahead);
+
+  void gather(std::size_t layer);
+  void fetch(const Layers& order, std::size_t at);
+  void scatter(std::size_t layer);
+  void reduce(std::size_t stream, const char* what, std::uint16_t group, DataType type,
+              std::uint64_t count);
+  void finish();
+  void balance_experts();
+  Picoseconds optimizer_time() const;
+  bool keeps(std::size_t layer) const;
+  std::uint64_t sum(std::uint64_t FsdpUnit::*of) const {
+    std::uint64_t out = 0;
+    for (const Layers& chunk : chunks_)
+      for (const std::size_t layer : chunk) out += units_[layer].*of;
+    return out;
+  }
+
+  const JobSpec& spec_;
+  const FsdpMesh& mesh_;
+  const Model& model_;
+  const std::vector<Layers> chunks_;
+  const int stage_;
+  const StepTimes times_;
+  const std::vector<FsdpUnit> units_;
+  const Streams streams_;
+  ProgramBuilder out_;
+  FsdpLayers layers_;
+  std::vector<Parameters> parameters_;  // by layer of the model
+  std::vector<int> kept_;               // chunks whose parameters the pipeline runtime asked for
+};
+
+// ---- Passes ----
+
+// Gradients are reduced layer by layer beside the backward, in every micro-batch.
+void FsdpWriter::one_micro_batch() {
+  const Layers& forward = chunks_.front();
+  const Layers backward(forward.rbegin(), forward.rend());
+  for (std::size_t i = 0; i < forward.size(); ++i) {
+    fetch(forward, i);
+    layers_.forward(forward[i]);
+    parameters_[forward[i]].here = keeps(forward[i]);
+  }
+  for (std::size_t i = 0; i < backward.size(); ++i) {
+    fetch(backward, i);
+    layers_.backward(backward[i], Pass::backward);
+    parameters_[backward[i]].here = false;
+    scatter(backward[i]);
+  }
+}
+
+// Slots in order, sends after both of a joined pair. Gradients are reduced behind the last backward
+// of a chunk.
+void FsdpWriter::pipelined() {
+  const std::vector<Slot> slots = pipeline_slots(mesh_.pipeline, stage_);
+  std::vector<int> left(chunks_.size(), mesh_.pipeline.micro_batches);
+  for (std::size_t begin = 0, end = 0; begin < slots.size(); begin = end) {
+    end = begin + (slots[begin].joined ? 2 : 1);
+    keep_chunks(std::span(slots).subspan(begin));
+    const bool in_turns = slots[begin].joined && mesh_.ep > 1 && spec_.parallel.reshard != "always";
+    if (in_turns) {
+      run_in_turns(slots[begin], slots[begin + 1]);
+    } else {
+      for (std::size_t i = begin; i < end; ++i) {
+        pass_on(slots[i], true);
+        run(slots[i]);
+      }
+    }
+    for (std::size_t i = begin; i < end; ++i) pass_on(slots[i], false);
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto chunk = static_cast<std::size_t>(slots[i].chunk);
+      const bool weights =
+          slots[i].pass == Pass::backward || slots[i].pass == Pass::weight_backward;
+      if (!weights || --left[chunk] > 0) continue;
+      for (const std::size_t layer : chunks_[chunk]) scatter(layer);
+    }
+  }
+}
+
+// Parameters stay after a backward, so that the next forward finds them. The first part of the
+// model has no input to find the gradient of: its whole backward waits for the weights' pass.
+void FsdpWriter::run(const Slot& slot) {
+  const Layers& forward = chunks_[static_cast<std::size_t>(slot.chunk)];
+  if (slot.pass == Pass::forward) {
+    for (std::size_t i = 0; i < forward.size(); ++i) {
+      fetch(forward, i);
+      layers_.forward(forward[i]);
+      parameters_[forward[i]].here = keeps(forward[i]);
+    }
+    return;
+  }
+  const bool first = mesh_.pipeline.part(stage_, slot.chunk) == 0;
+  if (first && slot.pass == Pass::input_backward) return;
+  const Pass pass = first ? Pass::backward : slot.pass;
+  const Layers backward(forward.rbegin(), forward.rend());
+  for (std::size_t i = 0; i < backward.size(); ++i) {
+    if (pass != Pass::weight_backward) fetch(backward, i);
+    layers_.backward(backward[i], pass);
+  }
+}
+
+// A forward and a backward, one of which computes while rows of the other's experts are under way.
+// All their parameters are here before.
+void FsdpWriter::run_in_turns(const Slot& one, const Slot& two) {
+  for (const Slot* slot : {&one, &two}) {
+    const Layers& layers = chunks_[static_cast<std::size_t>(slot->chunk)];
+    for (std::size_t i = 0; i < layers.size(); ++i) fetch(layers, i);
+    pass_on(*slot, true);
+  }
+  const auto script_of = [&](const Slot& slot) {
+    out_.begin_script();
+    run(slot);
+    return out_.end_script();
+  };
+  const ProgramBuilder::Script first = script_of(one), second = script_of(two);
+  out_.take_turns(first, second, kCompute, streams_.ep);
+}
+
+// Hidden states to the next part and their gradients back.
+void FsdpWriter::pass_on(const Slot& slot, bool receives) {
+  if (slot.pass == Pass::weight_backward) return;
+  const bool forward = slot.pass == Pass::forward;
+  const auto other = mesh_.pipeline.neighbour(stage_, slot.chunk, forward == receives ? -1 : 1);
+  if (!other || *other == stage_) return;
+  const Transformer& model = *model_.transformer;
+  const std::uint64_t elements = static_cast<std::uint64_t>(spec_.parallel.micro_batch) *
+                                 model.sequence * model.hidden /
+                                 static_cast<std::uint64_t>(mesh_.tp * mesh_.cp);
+  const std::uint16_t group = forward ? mesh_.forward_group : mesh_.backward_group;
+  const std::uint32_t label = out_.label((forward ? "activations of " : "gradients of ") +
+                                         std::to_string(slot.micro_batch));
+  if (receives)
+    out_.recv(kCompute, label, group, *other - stage_, spec_.precision.parameters, elements);
+  else
+    out_.send(kCompute, label, group, *other - stage_, spec_.precision.parameters, elements);
+}
+
+// Where a stage has several chunks, torch's runtime gathers the parameters of those that come next,
+// a chunk at a time, and gives up the others'.
+void FsdpWriter::keep_chunks(std::span<const Slot> ahead) {
+  if (chunks_.size() == 1) return;
+  std::vector<int> next;
+  for (const Slot& slot : ahead) {
+    if (std::find(next.begin(), next.end(), slot.chunk) != next.end()) continue;
+    next.push_back(slot.chunk);
+    if (next.size() == kChunksAtOnce) break;
+  }
+  for (const int chunk : kept_)
+    if (std::find(next.begin(), next.end(), chunk) == next.end())
+      for (const std::size_t layer : chunks_[static_cast<std::size_t>(chunk)])
+        parameters_[layer].here = false;
+  for (const int chunk : next)
+    if (std::find(kept_.begin(), kept_.end(), chunk) == kept_.end())
+      for (const std::size_t layer : chunks_[static_cast<std::size_t>(chunk)]) gather(layer);
+  kept_ = std::move(next);
+}
+
+// ---- Parameters ----
+
+bool FsdpWriter::keeps(std::size_t layer) const {
+  const std::string& policy = spec_.parallel.reshard;
+  if (policy != "default") return policy == "never";
+  return spec_.parallel.framework == "torchtitan" &&
+         (mesh_.pipeline.stages > 1 || layer + 1 == units_.size());
+}
+
+// Layers without parameters, of a measured model, are no units.
+void FsdpWriter::gather(std::size_t layer) {
+  Parameters& parameters = parameters_[layer];
+  if (parameters.here) return;
+  parameters.here = true;
+  const FsdpUnit& unit = units_[layer];
+  const bool dense = mesh_.shard > 1 && unit.shard > 0,
+             experts = mesh_.experts_shard > 1 && unit.experts_shard > 0;
+  if (!dense && !experts) return;
+  const std::string& name = model_.layers[layer].name;
+  out_.after(kComm, kCompute);
+  if (dense)
+    out_.collective(kComm, "gather " + name, Func::all_gather, mesh_.shard_group,
+                    spec_.precision.parameters, unit.shard);
+  if (experts)
+    out_.collective(kComm, "gather experts of " + name, Func::all_gather, mesh_.experts_shard_group,
+                    spec_.precision.parameters, unit.experts_shard);
+  parameters.coming = out_.mark(kComm, kCompute);
+}
+
+// Before a use: the parameters are here, and those of the next uses are on their way.
+void FsdpWriter::fetch(const Layers& order, std::size_t at) {
+  gather(order[at]);
+  if (auto& coming = parameters_[order[at]].coming; coming) {
+    out_.wait(*coming);
+    coming.reset();
+  }
+  const auto ahead = static_cast<std::size_t>(spec_.parallel.prefetch);
+  for (std::size_t i = at + 1; i < order.size() && i <= at + ahead; ++i) gather(order[i]);
+}
+
+// ---- Gradients ----
+
+void FsdpWriter::scatter(std::size_t layer) {
+  const std::string& name = model_.layers[layer].name;
+  const auto reduce_shard = [&](const std::string& what, int ways, std::uint16_t group,
+                                std::uint64_t shard, std::size_t tensor) {
+    if (shard == 0) return;
+    out_.after(kComm, kCompute);
+    if (ways > 1)
+      out_.collective(kComm, "scatter " + what, Func::reduce_scatter, group,
+                      spec_.precision.gradients, shard, 0, tensor);
+    if (mesh_.replicate == 1) return;
+    out_.after(streams_.replicate, kComm);
+    out_.collective(streams_.replicate, "replicas of " + what, Func::all_reduce,
+                    mesh_.replica_group, spec_.precision.gradients, shard, 0, tensor);
+  };
+  reduce_shard(name, mesh_.shard, mesh_.shard_group, units_[layer].shard, layer + 1);
+  reduce_shard("experts of " + name, mesh_.experts_shard, mesh_.experts_shard_group,
+               units_[layer].experts_shard, units_.size() + layer + 1);
+}
+
+void FsdpWriter::reduce(std::size_t stream, const char* what, std::uint16_t group, DataType type,
+                        std::uint64_t count) {
+  if (count == 0) return;
+  out_.after(stream, kCompute);
+  out_.collective(stream, what, Func::all_reduce, group, type, count);
+  out_.after(kCompute, stream);
+}
+
+// What every rank of a tensor-parallel group has whole; the norm of every tensor's gradient, over
+// each dimension, and that of all over the stages; rows per expert, for the routers' biases; the
+// optimizer on the shards; the loss, averaged and largest.
+void FsdpWriter::finish() {
+  const std::uint64_t norms = sum(&FsdpUnit::tensors), experts = sum(&FsdpUnit::experts_tensors);
+  // Without FSDP they stay partial sums: the norm, its clipping and the optimizer each add them.
+  const bool shards = mesh_.shard > 1;
+  for (int i = 0; mesh_.tp > 1 && i < (shards ? 1 : 3); ++i)
+    reduce(streams_.tp, "norm gradients", mesh_.tensor_group,
+           shards ? spec_.precision.parameters : DataType::float32, sum(&FsdpUnit::whole));
+  if (mesh_.experts_shard > 1 && mesh_.ep > 1)
+    reduce(kComm, "gradient norm of experts", mesh_.experts_shard_group, DataType::float32,
+           experts);
+  if (mesh_.ep > 1)
+    reduce(streams_.ep, "gradient norm of experts", mesh_.expert_group, DataType::float32, experts);
+  if (mesh_.shard > 1) reduce(kComm, "gradient norm", mesh_.shard_group, DataType::float32, norms);
+  if (mesh_.tp > 1)
+    reduce(streams_.tp, "gradient norm", mesh_.tensor_group, DataType::float32, norms);
+  if (mesh_.pipeline.stages > 1)
+    reduce(kComm, "gradient norm", mesh_.forward_group, DataType::float32, 1);
+  balance_experts();
+  out_.compute(kCompute, "optimizer", optimizer_time());
+  if (mesh_.shard * mesh_.replicate == 1) return;
+  for (int i = 0; i < 2; ++i) reduce(kComm, "loss", mesh_.data_group, DataType::float32, 1);
+}
+
+// Blocking, as TorchTitan has it.
+void FsdpWriter::balance_experts() {
+  if (!model_.transformer || !model_.transformer->experts.router_bias ||
+      spec_.parallel.framework != "torchtitan")
+    return;
+  std::uint64_t layers = 0;
+  for (const Layers& chunk : chunks_)
+    for (const std::size_t layer : chunk) layers += layers_.has_experts(layer);
+  const std::uint64_t counts = layers * model_.transformer->experts.count;
+  if (mesh_.ep > 1 && mesh_.tp > 1)
+    reduce(streams_.tp, "rows per expert", mesh_.tensor_group, DataType::float32, counts);
+  if (mesh_.shard * mesh_.replicate > 1)
+    reduce(kComm, "rows per expert", mesh_.data_group, DataType::float32, counts);
+}
+
+// On what this rank holds of all parameters.
+Picoseconds FsdpWriter::optimizer_time() const {
+  const double held = static_cast<double>(sum(&FsdpUnit::shard) + sum(&FsdpUnit::experts_shard));
+  const double all = static_cast<double>(std::max<std::uint64_t>(model_.parameters(), 1));
+  return static_cast<Picoseconds>(static_cast<double>(times_.optimizer) * held / all);
+}
+
+// The layers of a stage's chunks, the embedding being the first of the model and the head the last.
+std::vector<Layers> chunks_of(const JobSpec& spec, const Pipeline& pipeline, int stage) {
+  const std::size_t count = spec.model->layers.size();
+  if (pipeline.stages == 1) {
+    Layers all(count);
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return {all};
+  }
+  const std::vector<Part> parts = split_as_torchtitan(spec, *spec.model->transformer, pipeline);
+  std::vector<Layers> out;
+  for (int chunk = 0; chunk < pipeline.chunks; ++chunk) {
+    const Part& part = parts[static_cast<std::size_t>(pipeline.part(stage, chunk))];
+    Layers layers;
+    if (part.embedding) layers.push_back(0);
+    for (int i = 0; i < part.layers; ++i)
+      layers.push_back(static_cast<std::size_t>(part.first_layer + i + 1));
+    if (part.head) layers.push_back(count - 1);
+    out.push_back(std::move(layers));
+  }
+  return out;
+}
+
+}  // namespace
+
+Workload plan_fsdp(const JobSpec& spec) {
+  Workload workload;
+  const FsdpMesh mesh = fsdp_mesh(spec, workload);
+  check_plan_size(spec, mesh.pipeline, static_cast<std::size_t>(mesh.pipeline.stages),
+                  [&](int micro_batches) {
+                    FsdpMesh few = mesh;
+                    few.pipeline.micro_batches = micro_batches;
+                    return FsdpWriter(spec, few, chunks_of(spec, mesh.pipeline, 0), 0).write();
+                  });
+  for (int stage = 0; stage < mesh.pipeline.stages; ++stage) {
+    std::string name = mesh.pipeline.stages > 1 ? "stage " + std::to_string(stage) : "fsdp";
+    FsdpWriter writer(spec, mesh, chunks_of(spec, mesh.pipeline, stage), stage);
+    workload.roles.push_back({std::move(name), {writer.write()}});
+  }
+  return workload;
+}
+
+}  // namespace ghostrank

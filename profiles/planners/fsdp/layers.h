@@ -1,0 +1,90 @@
+// The forward and the backward of a layer under TorchTitan's tensor and expert parallelism, as ops;
+// without either a layer is one compute.
+//
+//   half of a layer, tensor parallel   compute |    |...|    |
+//                                      tp      |-AG-|   |-RS-|        backward the same
+//   routed experts                     compute |      |   |experts|   |
+//                                      ep      |counts rows|      |rows|
+//
+// DTensor's sequence parallelism gathers the sequence before a half's first product and scatters
+// the sums after its second, and the other way round backward; nothing is gathered again for the
+// weights. The embedding scatters, the head gathers. Under expert parallelism a tensor-parallel
+// rank routes its part of the sequence, the shared experts being a half of their own.
+//
+// A backward in two passes: all that leads to the input's gradient, then the products for the
+// weights alone.
+//
+// Recompute (`parallel.recompute`): before its backward a layer's forward is played again, all of
+// it (full), or its all-gathers and half of its products (selective: TorchTitan keeps every other
+// product, attention, and what was reduced and scattered or exchanged; those of embedding and head
+// are never played again).
+//
+// Context parallelism (fsdp/context.cpp): a rank has a part of the sequence, and keys and values of
+// the others are gathered or passed round while attention goes on.
+//
+// Derived from torchtitan/models/common (moe.py, moe_sharding.py, token_dispatcher.py),
+// torchtitan/distributed/activation_checkpoint.py and torch/distributed/tensor/experimental
+// (context parallel attention). Threading: one thread.
+#pragma once
+
+#include "profiles/planners/fsdp/mesh.h"
+#include "profiles/planners/shared/data_parallel.h"
+#include "profiles/planners/shared/pipeline.h"
+#include "profiles/workload/program_builder.h"
+
+namespace ghostrank {
+
+class FsdpLayers {
+ public:
+  // Streams of tensor, expert and context parallelism, where there is any.
+  struct Streams {
+    std::size_t tp = 0, ep = 0, cp = 0;
+  };
+  FsdpLayers(const JobSpec& spec, const FsdpMesh& mesh, const StepTimes& times, ProgramBuilder& out,
+             const Streams& streams);
+
+  void forward(std::size_t layer);
+  void backward(std::size_t layer, Pass pass);
+  bool has_experts(std::size_t layer) const;
+
+ private:
+  bool is_first(std::size_t layer) const { return layer == 0; }
+  bool is_last(std::size_t layer) const { return layer + 1 == model_.layers.size(); }
+  bool is_block(std::size_t layer) const { return !is_first(layer) && !is_last(layer); }
+  bool routes(std::size_t layer) const { return mesh_.ep > 1 && has_experts(layer); }
+  // Parts of a layer's compute: routed experts, shared ones, all else.
+  struct Shares {
+    double rest = 1, routed = 0, shared = 0;
+  };
+  Shares shares(std::size_t layer) const;
+  double core_share(std::size_t layer) const;
+
+  // How a layer is passed through, and what is called on the way.
+  struct Way {
+    const char* label;
+    bool forward, gathers, others;  // the all-gathers of the sequence; all else
+  };
+  void pass(std::size_t layer, Picoseconds time, const Way& way);
+  void play_again(std::size_t layer);
+  // With attention's core, which takes `core_time` of the time, or without.
+  void half(std::size_t layer, const std::string& label, Picoseconds time, Picoseconds core_time,
+            const Way& way);
+  void core(const std::string& label, Picoseconds time, bool forward);
+  void gather_keys();
+  void pass_round(const char* what, DataType type);
+  std::uint64_t key_elements() const;
+  void routed_experts(const std::string& label, Picoseconds time, const Way& way);
+  void tensor_call(Func func);
+  void exchange(const char* label, DataType type, std::uint64_t count);
+  void parallel_loss();
+
+  const JobSpec& spec_;
+  const FsdpMesh& mesh_;
+  const Model& model_;
+  const StepTimes& times_;
+  ProgramBuilder& out_;
+  const Streams streams_;
+  std::uint64_t tokens_ = 0;  // of a micro-batch, at a context-parallel rank
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,66 @@
+#include "profiles/planners/fsdp/units.h"
+
+#include <cctype>
+#include <optional>
+#include <string>
+
+namespace ghostrank {
+namespace {
+
+std::uint64_t split(std::uint64_t numel, std::uint64_t ways) { return (numel + ways - 1) / ways; }
+
+// The number in "e12.w1"; others are no experts.
+std::optional<std::uint64_t> expert_of(const ParameterTensor& tensor) {
+  if (tensor.name.size() < 2 || tensor.name[0] != 'e' ||
+      std::isdigit(static_cast<unsigned char>(tensor.name[1])) == 0)
+    return std::nullopt;
+  return std::stoull(tensor.name.substr(1));
+}
+
+// The matrices of the routed experts that a rank has a part of.
+void add_experts(const Transformer& model, const FsdpMesh& mesh, FsdpUnit& out) {
+  const auto ep = static_cast<std::uint64_t>(mesh.ep);
+  const auto ways = static_cast<std::uint64_t>(mesh.experts_shard);
+  const auto tp = static_cast<std::uint64_t>(mesh.ep > 1 ? 1 : mesh.tp);
+  const std::uint64_t here = model.experts.count / ep, f = model.experts.ffn / tp;
+  const auto matrix = [&](std::uint64_t rows, std::uint64_t columns) {
+    const bool by_rows = ways * ep > model.experts.count;
+    (mesh.ep > 1 ? out.experts_shard : out.shard) +=
+        by_rows ? here * split(rows, ways) * columns : split(here, ways) * rows * columns;
+    ++(mesh.ep > 1 ? out.experts_tensors : out.tensors);
+  };
+  for (int up = 0; up < (model.gated ? 2 : 1); ++up) matrix(f, model.hidden);
+  matrix(model.hidden, f);
+}
+
+FsdpUnit unit_of(const JobSpec& spec, const FsdpMesh& mesh, const Layer& layer) {
+  const bool titan = spec.parallel.framework == "torchtitan" && spec.model->transformer;
+  const auto ways = static_cast<std::uint64_t>(mesh.shard);
+  FsdpUnit out;
+  bool routed = false;
+  for (const ParameterTensor& tensor : layer.parameters) {
+    if (titan && tensor.name == "router_bias") continue;
+    if (const auto expert = titan ? expert_of(tensor) : std::nullopt;
+        expert && *expert < spec.model->transformer->experts.count) {
+      routed = true;
+      continue;
+    }
+    ++out.tensors;
+    const bool whole = is_replicated(spec, tensor);
+    // With expert parallelism a tensor-parallel rank routes its part of the sequence only.
+    if (mesh.tp > 1 && whole && (tensor.name != "router" || mesh.ep > 1)) out.whole += tensor.numel;
+    out.shard += shard_elements(spec, tensor, ways);
+  }
+  if (routed) add_experts(*spec.model->transformer, mesh, out);
+  return out;
+}
+
+}  // namespace
+
+std::vector<FsdpUnit> fsdp_units(const JobSpec& spec, const FsdpMesh& mesh) {
+  std::vector<FsdpUnit> out;
+  for (const Layer& layer : spec.model->layers) out.push_back(unit_of(spec, mesh, layer));
+  return out;
+}
+
+}  // namespace ghostrank

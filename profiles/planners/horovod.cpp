@@ -1,0 +1,127 @@
+#include "profiles/planners/horovod.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "profiles/error.h"
+#include "profiles/workload/program_builder.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kCompute = 0, kClock = 1, kCycles = 2, kComm = 3;
+constexpr std::uint16_t kController = kDataParallel + 1;
+constexpr std::uint64_t kAlignment = 16;  // bytes of a tensor in a fused buffer
+constexpr std::uint64_t kAtomicUnit =
+    8 * 64;                                   // the buffer is a multiple of it for every local rank
+constexpr std::uint64_t kStatusBits = 4;      // shut down, uncached, invalid, joined
+constexpr std::size_t kCacheCapacity = 1024;  // responses
+constexpr std::uint64_t kMostCycles = 1'000'000;  // of a step
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// Cuts tensors, in their order, into buffers.
+std::vector<std::uint64_t> fused(const std::vector<std::uint64_t>& tensors,
+                                 std::uint32_t element_bytes, std::uint64_t threshold) {
+  std::vector<std::uint64_t> buffers;
+  for (std::size_t first = 0; first < tensors.size();) {
+    std::uint64_t bytes = round_up(tensors[first] * element_bytes, kAlignment);
+    std::size_t end = first + 1;
+    for (; end < tensors.size(); ++end) {
+      const std::uint64_t more = round_up(tensors[end] * element_bytes, kAlignment);
+      if (bytes + more > threshold) break;
+      bytes += more;
+    }
+    buffers.push_back(end == first + 1 ? tensors[first] : bytes / element_bytes);
+    first = end;
+  }
+  return buffers;
+}
+
+}  // namespace
+
+std::vector<HorovodCycle> horovod_cycles(const Model& model, std::span<const LayerTime> times,
+                                         std::uint32_t element_bytes, std::uint64_t threshold,
+                                         Picoseconds cycle) {
+  Picoseconds now = 0;
+  for (const LayerTime& time : times) now += time.forward;
+  std::vector<HorovodCycle> out;
+  std::vector<std::uint64_t> ready;
+  for (std::size_t layer = model.layers.size(); layer-- > 0;) {
+    now += times[layer].backward;
+    const auto& parameters = model.layers[layer].parameters;
+    for (auto tensor = parameters.rbegin(); tensor != parameters.rend(); ++tensor)
+      ready.push_back(tensor->numel);
+    const Picoseconds number = std::max<Picoseconds>(1, (now + cycle - 1) / cycle);
+    const bool goes_on = layer > 0 && now + times[layer - 1].backward <= number * cycle;
+    if (ready.empty() || goes_on) continue;
+    out.push_back(
+        {static_cast<std::uint64_t>(number), layer, fused(ready, element_bytes, threshold)});
+    ready.clear();
+  }
+  return out;
+}
+
+Workload plan_horovod(const JobSpec& spec) {
+  check_data_parallel(spec);
+  const Model& model = *spec.model;
+  if (model.tensors() > kCacheCapacity)
+    throw Error(spec.place("model") + ": the model has " + std::to_string(model.tensors()) +
+                " tensors and Horovod's cache holds " + std::to_string(kCacheCapacity) +
+                " responses; what ranks negotiate then is not available, use a smaller model");
+  const StepTimes times = step_times(spec);
+  const std::uint32_t element_bytes = bytes_of(spec.precision.gradients);
+  const std::uint64_t threshold =
+      round_up(static_cast<std::uint64_t>(spec.parallel.fusion_mb * (1 << 20)),
+               static_cast<std::uint64_t>(spec.cluster.gpus_per_node) * kAtomicUnit);
+  const auto cycle = static_cast<Picoseconds>(
+      std::llround(spec.parallel.cycle_ms * 1e3 * static_cast<double>(kPicosPerMicro)));
+  const auto cycles = horovod_cycles(model, times.layers, element_bytes, threshold, cycle);
+  const std::uint64_t words = (model.tensors() + kStatusBits + 63) / 64;
+
+  const std::uint64_t last = cycles.empty() ? 0 : cycles.back().number;
+  if (last > kMostCycles)
+    throw Error(spec.place("parallel.cycle_ms") + ": a step would have " + std::to_string(last) +
+                " cycles, at most " + std::to_string(kMostCycles) +
+                " are played; use a larger parallel.cycle_ms");
+
+  ProgramBuilder out({"compute", "clock", "cycles", "comm"});
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    out.compute(kCompute, "forward " + model.layers[i].name, times.layers[i].forward);
+  std::uint64_t number = 0;
+  std::size_t tensor = 0;
+  std::size_t layer = model.layers.size();
+  const auto backward_to = [&](std::size_t end) {
+    for (; layer > end; --layer)
+      out.compute(kCompute, "backward " + model.layers[layer - 1].name,
+                  times.layers[layer - 1].backward);
+  };
+  for (const HorovodCycle& found : cycles) {
+    for (; number < found.number; ++number) {
+      out.compute(kClock, "cycle", cycle);
+      out.after(kCycles, kClock);
+      if (number + 1 == found.number) {
+        backward_to(found.layer);
+        out.after(kCycles, kCompute);
+      }
+      out.collective(kCycles, "what is ready", Func::all_reduce, kController, DataType::int64,
+                     words);
+    }
+    out.after(kComm, kCycles);
+    for (const std::uint64_t elements : found.buffers)
+      out.collective(kComm, "fused gradients", Func::all_reduce, kDataParallel,
+                     spec.precision.gradients, elements, 0, ++tensor);
+  }
+  backward_to(0);
+  out.after(kCompute, kComm);
+  out.compute(kCompute, "optimizer", times.optimizer);
+
+  Workload workload = data_parallel_workload(spec, {"horovod", {out.take()}});
+  workload.group_names.emplace_back("controller");
+  workload.groups.push_back({kController, workload.groups.front().members});
+  return workload;
+}
+
+}  // namespace ghostrank

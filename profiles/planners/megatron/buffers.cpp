@@ -1,0 +1,40 @@
+#include "profiles/planners/megatron/buffers.h"
+
+#include <algorithm>
+#include <numeric>
+#include <ranges>
+
+namespace ghostrank {
+namespace {
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+std::vector<GradientBucket> megatron_buckets(std::span<const Parameter> parameters,
+                                             const BufferLayout& layout) {
+  const std::uint64_t start_multiple = layout.sharded ? 64 : 1;
+  const std::uint64_t end_multiple =
+      layout.sharded ? std::lcm(layout.shards, std::uint64_t{128}) : 1;
+  std::vector<GradientBucket> buckets;
+  GradientBucket open;
+  const auto close = [&] {
+    if (open.numel == 0) return;
+    open.numel = round_up(open.numel, end_multiple);
+    buckets.push_back(open);
+    open = {};
+  };
+  for (const Parameter& parameter : std::views::reverse(parameters)) {
+    const bool alone = layout.sharded && parameter.tied;
+    if (alone) close();
+    open.first_unit = open.numel == 0 ? parameter.unit : std::min(open.first_unit, parameter.unit);
+    open.numel = round_up(open.numel, start_multiple) + parameter.numel;
+    if (alone || (layout.bucket_size > 0 && open.numel >= layout.bucket_size)) close();
+  }
+  close();
+  return buckets;
+}
+
+}  // namespace ghostrank

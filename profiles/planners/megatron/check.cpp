@@ -1,0 +1,362 @@
+// Whether a Megatron plan fits its model, its cluster and its device; what does not is refused with
+// the nearest values that do.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "profiles/error.h"
+#include "profiles/planners/megatron/plan.h"
+
+namespace ghostrank {
+namespace {
+
+// The nearest values below and above `wanted` that are legal, as "4 or 8"; `most` bounds the
+// search.
+std::string nearest_legal(int wanted, int most, const std::function<bool(int)>& legal) {
+  std::string text;
+  for (int value = std::min(wanted - 1, most); value >= 1; --value) {
+    if (!legal(value)) continue;
+    text = std::to_string(value);
+    break;
+  }
+  for (int value = wanted + 1; value <= most; ++value) {
+    if (!legal(value)) continue;
+    text += (text.empty() ? "" : " or ") + std::to_string(value);
+    break;
+  }
+  return text.empty() ? "none" : text;
+}
+
+// Says "FILE:LINE:COL: KEY is VALUE but WHY; use KEY=4 or 8".
+[[noreturn]] void refuse(const JobSpec& spec, const std::string& key, int value,
+                         const std::string& why, int most, const std::function<bool(int)>& legal) {
+  throw Error(spec.place(key) + ": " + key + " is " + std::to_string(value) + " but " + why +
+              "; use " + key + "=" + nearest_legal(value, most, legal));
+}
+
+bool divides(std::uint64_t divisor, std::uint64_t number) { return number % divisor == 0; }
+
+void check_tensor_parallel(const JobSpec& spec, const Transformer& m) {
+  const int tp = spec.parallel.tp;
+  const auto tokens = m.sequence / static_cast<std::uint64_t>(spec.parallel.cp);
+  const auto legal = [&](int value) {
+    const auto n = static_cast<std::uint64_t>(value);
+    return divides(n, m.heads) && divides(n, m.kv_heads) && divides(n, m.ffn) &&
+           (!spec.parallel.sequence_parallel || divides(n, tokens));
+  };
+  if (legal(tp)) return;
+  const auto n = static_cast<std::uint64_t>(tp);
+  const std::string what = !divides(n, m.heads)      ? std::to_string(m.heads) + " heads"
+                           : !divides(n, m.kv_heads) ? std::to_string(m.kv_heads) + " kv_heads"
+                           : !divides(n, m.ffn)      ? "the ffn of " + std::to_string(m.ffn)
+                                                     : std::to_string(tokens) + " tokens";
+  refuse(spec, "parallel.tp", tp, "does not divide " + what, static_cast<int>(m.heads), legal);
+}
+
+void check_context_parallel(const JobSpec& spec, const Transformer& m) {
+  const int cp = spec.parallel.cp, inner = spec.parallel.cp_a2a;
+  const bool hierarchical = spec.parallel.cp_comm == ContextComm::hierarchical;
+  const bool by_heads = spec.parallel.cp_comm == ContextComm::a2a;
+  const std::uint64_t heads = m.kv_heads / static_cast<std::uint64_t>(spec.parallel.tp);
+  // The sequence is cut in 2 cp pieces, so that causal attention is balanced.
+  const auto legal = [&](int value) {
+    const auto n = static_cast<std::uint64_t>(value);
+    return n == 1 || (divides(2 * n, m.sequence) && (!by_heads || divides(n, heads)));
+  };
+  const std::string what =
+      "does not divide the " + std::to_string(heads) + " kv_heads of a tp rank";
+  if (!legal(cp)) {
+    const bool cut = divides(2 * static_cast<std::uint64_t>(cp), m.sequence);
+    refuse(spec, "parallel.cp", cp,
+           cut ? what : "2 cp does not divide the sequence of " + std::to_string(m.sequence),
+           static_cast<int>(m.sequence), legal);
+  }
+  if (hierarchical && cp < 4)
+    throw Error(spec.place("parallel.cp_comm") +
+                ": parallel.cp_comm: a2a+p2p has two levels; use parallel.cp=4 or more");
+  if (!hierarchical && inner != 1)
+    throw Error(spec.place("parallel.cp_a2a") +
+                ": parallel.cp_a2a needs parallel.cp_comm: a2a+p2p");
+  const auto level = [&](int value) {
+    return value > 1 && value < cp && cp % value == 0 &&
+           divides(static_cast<std::uint64_t>(value), heads);
+  };
+  if (hierarchical && !level(inner))
+    refuse(spec, "parallel.cp_a2a", inner,
+           cp % inner == 0 && inner > 1 && inner < cp
+               ? what
+               : "must divide cp " + std::to_string(cp) + " in groups of two or more",
+           cp, level);
+}
+
+// What a schedule needs of stages and chunks; how layers fall on them is split_as_megatron's.
+void check_schedule(const JobSpec& spec, const Transformer& m) {
+  const ParallelPlan& p = spec.parallel;
+  if (p.schedule != "1f1b" && p.pp == 1)
+    throw Error(spec.place("parallel.schedule") + ": schedule " + p.schedule +
+                " needs pipeline stages; use parallel.pp=2 or more");
+  const auto places = static_cast<int>(m.layers) + p.embedding_in_split + p.loss_in_split;
+  if (p.schedule == "dualpipe" && p.pp % 2 != 0)
+    refuse(spec, "parallel.pp", p.pp, "schedule dualpipe needs stages in pairs", places,
+           [&](int value) { return value % 2 == 0 && places % value == 0; });
+  if (p.schedule != "interleaved") {
+    if (p.interleave != 1)
+      throw Error(spec.place("parallel.interleave") +
+                  ": parallel.interleave needs parallel.schedule: interleaved");
+    return;
+  }
+  const bool uneven = p.first_layers > 0 || p.last_layers > 0 || places % p.pp != 0;
+  if (!p.pipeline_layout.empty() || (uneven && p.interleave > 1)) return;
+  const int per_stage = places / p.pp;
+  if (p.interleave < 2 || per_stage % p.interleave != 0)
+    refuse(spec, "parallel.interleave", p.interleave,
+           "a stage has " + std::to_string(per_stage) + " layers to cut in two chunks or more",
+           per_stage, [&](int value) { return value > 1 && per_stage % value == 0; });
+}
+
+// A layout says by itself how many chunks a stage has.
+Pipeline pipeline_shape(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  Pipeline out;
+  out.schedule = p.schedule;
+  out.stages = p.pp;
+  const int parts = parts_of_layout(spec);
+  const bool told = p.schedule == "interleaved" && p.interleave == 1 && parts % p.pp == 0;
+  out.chunks = pipeline_chunks(p.schedule, told ? parts / p.pp : p.interleave);
+  return out;
+}
+
+void check_world(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  const int gpus = spec.cluster.gpus();
+  const std::int64_t model_ways = std::int64_t{p.tp} * p.cp * p.pp;
+  const std::string what = "tp " + std::to_string(p.tp) + " x cp " + std::to_string(p.cp) +
+                           " x pp " + std::to_string(p.pp);
+  if (gpus % model_ways != 0) {
+    const std::int64_t per_node = spec.cluster.gpus_per_node;
+    const std::int64_t unit = std::lcm(model_ways, per_node);
+    const std::int64_t fitting = (gpus + unit - 1) / unit * unit;
+    throw Error(spec.place("cluster.nodes") + ": " + std::to_string(gpus) +
+                " GPUs are no multiple of " + what + "; use cluster.nodes=" +
+                std::to_string(fitting / per_node) + " or smaller dimensions");
+  }
+  const auto dp = static_cast<int>(gpus / model_ways);
+  if (p.dp != 0 && p.dp != dp)
+    throw Error(spec.place("parallel.dp") + ": parallel.dp is " + std::to_string(p.dp) + " but " +
+                std::to_string(gpus) + " GPUs with " + what + " leave " + std::to_string(dp) +
+                "; use parallel.dp=" + std::to_string(dp));
+}
+
+void check_batch(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  const int dp = spec.cluster.gpus() / (p.tp * p.cp * p.pp);
+  const std::int64_t unit = std::int64_t{p.micro_batch} * dp;
+  if (p.global_batch == 0 && !p.schedule.starts_with("dualpipe")) return;
+  if (p.global_batch % unit != 0) {
+    const std::int64_t below = p.global_batch / unit * unit;
+    throw Error(spec.place("parallel.global_batch") + ": parallel.global_batch is " +
+                std::to_string(p.global_batch) + " but micro_batch " +
+                std::to_string(p.micro_batch) + " x dp " + std::to_string(dp) +
+                " does not divide it; use parallel.global_batch=" +
+                (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + unit));
+  }
+  const std::int64_t micro_batches = p.global_batch / unit;
+  const std::int64_t even = p.schedule == "dualpipe" ? 2 : 1;
+  if (p.schedule.starts_with("dualpipe") &&
+      (micro_batches < 2 * p.pp || micro_batches % even != 0)) {
+    const std::int64_t fit = std::max<std::int64_t>(2 * p.pp, micro_batches + micro_batches % even);
+    throw Error(spec.place("parallel.global_batch") + ": schedule " + p.schedule + " takes " +
+                (even > 1 ? "an even number of micro-batches, " : "") + "2 pp or more, here " +
+                std::to_string(micro_batches) + " with pp " + std::to_string(p.pp) +
+                "; use parallel.global_batch=" + std::to_string(fit * unit));
+  }
+  if (p.schedule == "interleaved" && micro_batches % p.pp != 0) {
+    const std::int64_t fit = (micro_batches + p.pp - 1) / p.pp * p.pp * unit;
+    throw Error(spec.place("parallel.global_batch") +
+                ": schedule interleaved takes micro-batches " + "in blocks of pp, here " +
+                std::to_string(micro_batches) + " with pp " + std::to_string(p.pp) +
+                "; use parallel.global_batch=" + std::to_string(fit));
+  }
+}
+
+void check_model(const JobSpec& spec) {
+  const Model& model = *spec.model;
+  if (!model.transformer || model.architecture == "bert")
+    throw Error(spec.place("model") + ": framework megatron trains decoders, and " + model.name +
+                " is none; use a model of kind transformer, architecture gpt2 or llama");
+  if (spec.precision.parameters == DataType::int32)
+    throw Error(spec.place("precision.parameters") +
+                ": transformers do not train in int32; use bf16 or fp32");
+  if (model.transformer->mtp > 0 && model.transformer->tied)
+    throw Error(spec.place("model") +
+                ": multi-token prediction with tied embeddings is not available; use " +
+                "tied_embeddings: false, or mtp_layers: 0");
+}
+
+int expert_tp(const ParallelPlan& p) { return p.expert_tp > 0 ? p.expert_tp : p.tp; }
+
+void check_experts(const JobSpec& spec, const Transformer& m) {
+  const ParallelPlan& p = spec.parallel;
+  const auto count = static_cast<int>(m.experts.count);
+  if (count == 0) {
+    if (p.ep == 1 && p.expert_tp == 0 && !p.deduplicated && p.expert_imbalance == 0 &&
+        p.expert_load.empty())
+      return;
+    throw Error(spec.place(p.ep != 1               ? "parallel.ep"
+                           : p.expert_tp != 0      ? "parallel.expert_tp"
+                           : p.deduplicated        ? "parallel.expert_dispatch"
+                           : p.expert_load.empty() ? "parallel.expert_imbalance"
+                                                   : "parallel.expert_load") +
+                ": the model has no experts to spread; leave it out, or use a model with experts");
+  }
+  if (count % p.ep != 0)
+    refuse(spec, "parallel.ep", p.ep, "does not divide " + std::to_string(count) + " experts",
+           count, [&](int value) { return count % value == 0; });
+  const int dense = spec.cluster.gpus() / p.pp;
+  if (dense % expert_tp(p) != 0)
+    refuse(spec, "parallel.expert_tp", p.expert_tp,
+           "does not divide the " + std::to_string(dense) + " ranks of a stage", dense,
+           [&](int value) {
+             return dense % (value * p.ep) == 0 &&
+                    m.experts.ffn % static_cast<std::uint64_t>(value) == 0;
+           });
+  if (dense % (p.ep * expert_tp(p)) != 0)
+    refuse(spec, "parallel.ep", p.ep,
+           "a stage has " + std::to_string(dense) + " ranks, no multiple of ep x expert_tp " +
+               std::to_string(expert_tp(p)),
+           count,
+           [&](int value) { return count % value == 0 && dense % (value * expert_tp(p)) == 0; });
+  if (m.experts.ffn % static_cast<std::uint64_t>(expert_tp(p)) != 0)
+    refuse(spec, "parallel.expert_tp", expert_tp(p),
+           "does not divide the experts' ffn of " + std::to_string(m.experts.ffn), p.tp,
+           [&](int value) { return m.experts.ffn % static_cast<std::uint64_t>(value) == 0; });
+  if (p.tp > 1 && !p.sequence_parallel)
+    throw Error(spec.place("parallel.tp") + ": experts with tp need sequence parallelism; use " +
+                "parallel.sequence_parallel=true");
+  if (p.deduplicated && expert_tp(p) != 1)
+    throw Error(spec.place("parallel.expert_dispatch") +
+                ": parallel.expert_dispatch: deduplicated has whole experts on a rank; use " +
+                "parallel.expert_tp=1");
+  if (p.deduplicated || p.expert_imbalance > 0 || !p.expert_load.empty()) return;
+  const std::uint64_t rows = m.sequence / static_cast<std::uint64_t>(p.cp) *
+                             static_cast<std::uint64_t>(p.micro_batch) * m.experts.top_k /
+                             static_cast<std::uint64_t>(p.tp);
+  if (rows % static_cast<std::uint64_t>(p.ep) != 0)
+    refuse(spec, "parallel.ep", p.ep,
+           std::to_string(rows) + " rows per rank cannot be routed evenly", count, [&](int value) {
+             return count % value == 0 && rows % static_cast<std::uint64_t>(value) == 0;
+           });
+}
+
+// What a rank of `stage` holds, in bytes.
+struct Memory {
+  double states = 0, activations = 0;
+  double total() const { return states + activations; }
+};
+
+double activation_bytes_per_layer(const MegatronPlan& plan, Recompute recompute) {
+  const auto shb = static_cast<double>(plan.hidden_states()) * bytes_of(plan.activations) / 2;
+  const double t = plan.tp;
+  if (recompute == Recompute::full) return 2 * shb / (plan.sequence_parallel ? t : 1);
+  return plan.sequence_parallel ? 34 * shb / t : shb * (10 + 24 / t);
+}
+
+Memory memory_of(const MegatronPlan& plan, int stage, bool sharded, Recompute recompute) {
+  Memory out;
+  int layers = 0;
+  for (int chunk = 0; chunk < plan.pipeline.chunks; ++chunk) {
+    const Part& part = plan.parts[static_cast<std::size_t>(plan.pipeline.part(stage, chunk))];
+    for (const Parameter& p : megatron_parameters(plan, part))
+      out.states +=
+          static_cast<double>(p.numel) * (bytes_of(plan.activations) + bytes_of(plan.gradients) +
+                                          12.0 / (sharded ? plan.holders(p.expert) : 1));
+    layers += part.layers + part.mtp;
+  }
+  int open = 0, most = 0;        // passes forward whose backward is still to come
+  Pipeline few = plan.pipeline;  // further rounds repeat themselves
+  few.micro_batches = std::min(few.micro_batches, 4 * few.stages);
+  for (const Slot& slot : pipeline_slots(few, stage)) {
+    if (slot.pass == Pass::input_backward) continue;  // the weights still need them
+    open += slot.pass == Pass::forward ? 1 : -1;
+    most = std::max(most, open);
+  }
+  out.activations =
+      activation_bytes_per_layer(plan, recompute) * most * layers / plan.pipeline.chunks;
+  return out;
+}
+
+double worst(const MegatronPlan& plan, bool sharded, Recompute recompute) {
+  double most = 0;
+  for (int stage = 0; stage < plan.pp; ++stage)
+    most = std::max(most, memory_of(plan, stage, sharded, recompute).total());
+  return most;
+}
+
+std::string gigabytes(double bytes) {
+  return std::to_string(static_cast<long>(std::ceil(bytes / 1e9))) + " GB";
+}
+
+}  // namespace
+
+// The estimate is that of Korthikanti et al. (2022) without the attention's scores, which fused
+// kernels do not keep; fp32 parameters and two moments belong to the optimizer.
+void check_memory(const MegatronPlan& plan) {
+  const JobSpec& spec = *plan.spec;
+  const double have = spec.device.memory_bytes;
+  const bool sharded = spec.parallel.distributed_optimizer;
+  const Recompute recompute = spec.parallel.recompute;
+  if (have == 0 || worst(plan, sharded, recompute) <= have) return;
+  std::string remedy = "use more tp or pp";
+  if (worst(plan, true, recompute) <= have)
+    remedy = "use parallel.distributed_optimizer=true";
+  else if (worst(plan, sharded, Recompute::full) <= have)
+    remedy = "use parallel.recompute=full";
+  else if (worst(plan, true, Recompute::full) <= have)
+    remedy = "use parallel.distributed_optimizer=true and parallel.recompute=full";
+  throw Error(spec.place("parallel.pp") + ": a rank needs about " +
+              gigabytes(worst(plan, sharded, recompute)) + " and the device " + spec.device.name +
+              " has " + gigabytes(have) + "; " + remedy + " (device.memory_bytes=0: no check)");
+}
+
+MegatronPlan megatron_plan(const JobSpec& spec) {
+  check_model(spec);
+  const Transformer& model = *spec.model->transformer;
+  check_context_parallel(spec, model);
+  check_tensor_parallel(spec, model);
+  check_schedule(spec, model);
+  const Pipeline shape = pipeline_shape(spec);
+  std::vector<Part> parts = split_as_megatron(spec, model, shape);
+  check_world(spec);
+  check_batch(spec);
+  check_experts(spec, model);
+
+  const ParallelPlan& parallel = spec.parallel;
+  MegatronPlan plan;
+  plan.spec = &spec;
+  plan.model = model;
+  plan.tp = parallel.tp;
+  plan.cp = parallel.cp;
+  plan.pp = parallel.pp;
+  plan.ep = parallel.ep;
+  plan.etp = model.experts.count > 0 ? expert_tp(parallel) : plan.tp;
+  plan.dp = spec.cluster.gpus() / (plan.tp * plan.cp * plan.pp);
+  plan.micro_batch = parallel.micro_batch;
+  plan.sequence_parallel = parallel.sequence_parallel && plan.tp > 1;
+  plan.activations = spec.precision.parameters;
+  plan.gradients = spec.precision.gradients;
+  const auto multiple = 128 * static_cast<std::uint64_t>(plan.tp);
+  plan.vocabulary = (model.vocabulary + multiple - 1) / multiple * multiple;
+  plan.tokens = model.sequence / static_cast<std::uint64_t>(plan.cp) *
+                static_cast<std::uint64_t>(plan.micro_batch);
+  plan.pipeline = shape;
+  plan.parts = std::move(parts);
+  plan.pipeline.alike = std::all_of(plan.parts.begin(), plan.parts.end(), [&](const Part& part) {
+    return part.layers == plan.parts.front().layers && part.mtp == 0;
+  });
+  plan.pipeline.micro_batches = std::max(1, parallel.global_batch / (plan.micro_batch * plan.dp));
+  check_memory(plan);
+  return plan;
+}
+
+}  // namespace ghostrank

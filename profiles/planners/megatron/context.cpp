@@ -1,0 +1,96 @@
+// Context parallelism of the attention's core: every rank has a part of the sequence and needs the
+// keys and values of all others.
+//
+//   p2p          a ring: the next block travels while this one is attended to
+//   all_gather   keys and values gathered before, their gradients scattered after
+//   a2a          Ulysses: heads against sequence, there and back
+//   a2a+p2p      heads against sequence among neighbours, whose groups form the ring
+#include "profiles/planners/megatron/passes.h"
+
+namespace ghostrank {
+
+void PassWriter::ring_step(std::uint16_t group, std::uint32_t label, std::uint64_t elements) {
+  out_.send(streams_.cp, label, group, 1, plan_.activations, elements);
+  out_.recv(streams_.cp, label, group, -1, plan_.activations, elements);
+}
+
+void PassWriter::ring_forward(std::uint16_t group, int ranks, const Half& half) {
+  for (int step = 0; step < ranks; ++step) {
+    out_.after(streams_.cp, streams_.compute);
+    if (step + 1 < ranks) ring_step(group, kv_label_, k_elements_ + v_elements_);
+    out_.compute(streams_.compute, half.label, half.core / ranks);
+    out_.after(streams_.compute, streams_.cp);
+  }
+}
+
+// Gradients follow their block and return home after the last step.
+void PassWriter::ring_backward(std::uint16_t group, int ranks, const Half& half) {
+  const std::uint64_t kv = k_elements_ + v_elements_;
+  for (int step = 0; step < ranks; ++step) {
+    out_.after(streams_.cp, streams_.compute);
+    if (step + 1 < ranks) ring_step(group, kv_label_, kv);
+    if (step > 0) ring_step(group, dkv_label_, kv);
+    out_.compute(streams_.compute, half.label, 2 * half.core / ranks);
+    out_.after(streams_.compute, streams_.cp);
+  }
+  out_.after(streams_.cp, streams_.compute);
+  ring_step(group, dkv_label_, kv);
+  out_.after(streams_.compute, streams_.cp);
+}
+
+void PassWriter::cp_call(std::uint16_t group, Func func, std::uint64_t count) {
+  out_.after(streams_.cp, streams_.compute);
+  out_.collective(streams_.cp, func == Func::all_to_all ? heads_label_ : kv_label_, func, group,
+                  plan_.activations, count);
+  out_.after(streams_.compute, streams_.cp);
+}
+
+void PassWriter::exchange_heads(std::uint16_t group, int ranks,
+                                std::initializer_list<std::uint64_t> tensors) {
+  for (const std::uint64_t elements : tensors)
+    cp_call(group, Func::all_to_all, elements / static_cast<std::uint64_t>(ranks));
+}
+
+void PassWriter::core_forward(const Half& half) {
+  if (plan_.cp == 1 || half.core == 0) return out_.compute(streams_.compute, half.label, half.core);
+  const int inner = plan_.spec->parallel.cp_a2a;
+  switch (plan_.spec->parallel.cp_comm) {
+    case ContextComm::p2p:
+      return ring_forward(groups_.cp, plan_.cp, half);
+    case ContextComm::all_gather:
+      cp_call(groups_.cp, Func::all_gather, k_elements_ + v_elements_);
+      return out_.compute(streams_.compute, half.label, half.core);
+    case ContextComm::a2a:
+      exchange_heads(groups_.cp, plan_.cp, {q_elements_, k_elements_, v_elements_});
+      out_.compute(streams_.compute, half.label, half.core);
+      return exchange_heads(groups_.cp, plan_.cp, {o_elements_});
+    case ContextComm::hierarchical:
+      exchange_heads(groups_.cp_a2a, inner, {q_elements_, k_elements_, v_elements_});
+      ring_forward(groups_.cp_p2p, plan_.cp / inner, half);
+      return exchange_heads(groups_.cp_a2a, inner, {o_elements_});
+  }
+}
+
+void PassWriter::core_backward(const Half& half) {
+  const Picoseconds time = 2 * half.core;
+  if (plan_.cp == 1 || half.core == 0) return out_.compute(streams_.compute, half.label, time);
+  const int inner = plan_.spec->parallel.cp_a2a;
+  switch (plan_.spec->parallel.cp_comm) {
+    case ContextComm::p2p:
+      return ring_backward(groups_.cp, plan_.cp, half);
+    case ContextComm::all_gather:
+      cp_call(groups_.cp, Func::all_gather, k_elements_ + v_elements_);
+      out_.compute(streams_.compute, half.label, time);
+      return cp_call(groups_.cp, Func::reduce_scatter, k_elements_ + v_elements_);
+    case ContextComm::a2a:
+      exchange_heads(groups_.cp, plan_.cp, {o_elements_});
+      out_.compute(streams_.compute, half.label, time);
+      return exchange_heads(groups_.cp, plan_.cp, {k_elements_, v_elements_, q_elements_});
+    case ContextComm::hierarchical:
+      exchange_heads(groups_.cp_a2a, inner, {o_elements_});
+      ring_backward(groups_.cp_p2p, plan_.cp / inner, half);
+      return exchange_heads(groups_.cp_a2a, inner, {k_elements_, v_elements_, q_elements_});
+  }
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,117 @@
+// A layer's experts in place of its feed-forward part, as Megatron's all-to-all dispatcher serves
+// them: counts are gathered first, then rows and their probabilities go to the experts and rows
+// come back. Either every rank routes the same number of rows to every other, or the layer has a
+// routing of its own (megatron/routing.h).
+//
+// Deduplicated dispatch, after DeepEP: a token's row goes once to every node with experts of it, to
+// the rank there at its own place (a rail), and from that rank once to every rank with experts of
+// it; back the same way. The two steps follow each other, where DeepEP's kernels overlap them; how
+// many counts are exchanged before is recalled.
+#include "profiles/planners/megatron/passes.h"
+
+namespace ghostrank {
+
+void PassWriter::route(Func func, std::uint16_t group, DataType type, std::uint64_t count) {
+  if (group == kNoGroup || count == 0) return;
+  out_.after(streams_.ep, streams_.compute);
+  out_.collective(streams_.ep, rows_label_, func, group, type, count);
+  out_.after(streams_.compute, streams_.ep);
+}
+
+// By a list of counts, or as many elements to each.
+void PassWriter::move_rows(std::uint16_t group, DataType type, const std::uint32_t* list,
+                           std::uint64_t even) {
+  if (!list) return route(Func::all_to_all, group, type, even);
+  if (group == kNoGroup) return;
+  out_.after(streams_.ep, streams_.compute);
+  out_.ragged(streams_.ep, rows_label_, Func::all_to_all_v, group, type, *list);
+  out_.after(streams_.compute, streams_.ep);
+}
+
+void PassWriter::exchange(const Routing* routing, Cargo cargo, bool back) {
+  if (plan_.spec->parallel.deduplicated && plan_.ep > 1) return exchange_once(routing, cargo, back);
+  const bool hidden = cargo == Cargo::hidden;
+  const std::uint64_t rows = plan_.routed_rows() / static_cast<std::uint64_t>(plan_.ep);
+  const Lists* lists = !routing ? nullptr : hidden ? &routing->rows_lists : &routing->weights_lists;
+  move_rows(groups_.ep, hidden ? plan_.activations : DataType::float32,
+            lists ? &lists->way(back) : nullptr, rows * (hidden ? plan_.model.hidden : 1));
+}
+
+// To every node that has experts of a token, along rails; from there to its ranks. A row carries
+// the weights of all of its token's experts.
+void PassWriter::exchange_once(const Routing* routing, Cargo cargo, bool back) {
+  const bool hidden = cargo == Cargo::hidden;
+  const DataType type = hidden ? plan_.activations : DataType::float32;
+  const std::uint64_t width = hidden ? plan_.model.hidden : plan_.model.experts.top_k;
+  const std::size_t node = static_cast<std::size_t>(ep_rank_ / (plan_.ep / groups_.ep_nodes));
+  const auto along_rail = [&] {
+    const Lists* lists = !routing ? nullptr : hidden ? &routing->rail : &routing->rail_weights;
+    move_rows(groups_.ep_rail, type, lists ? &lists->way(back) : nullptr,
+              rows_to_each(plan_, groups_.ep_nodes) * width);
+  };
+  const auto inside_node = [&] {
+    const auto* lists = !routing ? nullptr : hidden ? &routing->node : &routing->node_weights;
+    move_rows(groups_.ep_node, type, lists ? &(*lists)[node].way(back) : nullptr,
+              rows_to_each(plan_, plan_.ep) * static_cast<std::uint64_t>(groups_.ep_nodes) * width);
+  };
+  back ? inside_node() : along_rail();
+  back ? along_rail() : inside_node();
+}
+
+const Routing* PassWriter::routing_of(int layer) const {
+  return routing_.empty() ? nullptr : &routing_[static_cast<std::size_t>(layer)];
+}
+
+// That this rank's experts work on.
+std::uint64_t PassWriter::arriving_rows(const Routing* routing) const {
+  if (!routing) return plan_.routed_rows();
+  return routing->rows[static_cast<std::size_t>(ep_rank_)] * static_cast<std::uint64_t>(plan_.ep);
+}
+
+Picoseconds PassWriter::experts_time(const Routing* routing) const {
+  const Picoseconds even = times_.expert1 + times_.expert2;
+  if (!routing) return even;
+  return static_cast<Picoseconds>(static_cast<double>(even) *
+                                  static_cast<double>(arriving_rows(routing)) /
+                                  static_cast<double>(plan_.routed_rows()));
+}
+
+void PassWriter::experts_forward(std::uint32_t label, int layer) {
+  const Routing* routing = routing_of(layer);
+  const std::uint64_t rows = arriving_rows(routing), h = plan_.model.hidden;
+  out_.compute(streams_.compute, label, times_.router);
+  if (plan_.spec->parallel.deduplicated)
+    route(Func::all_to_all, groups_.ep, DataType::int32, plan_.experts_here() + 1);
+  else
+    route(Func::all_gather, groups_.tp_ep, DataType::int64, plan_.model.experts.count);
+  exchange(routing, Cargo::hidden, false);
+  exchange(routing, Cargo::weights, false);
+  route(Func::all_gather, groups_.etp, plan_.activations, rows * h);
+  route(Func::all_gather, groups_.etp, DataType::float32, rows);
+  out_.compute(streams_.compute, label, experts_time(routing));
+  route(Func::reduce_scatter, groups_.etp, plan_.activations, rows * h);
+  exchange(routing, Cargo::hidden, true);
+  if (plan_.model.experts.shared > 0)
+    half_forward(feed_forward(label, times_.shared1, times_.shared2));
+}
+
+void PassWriter::experts_backward(std::uint32_t label, int layer) {
+  const Routing* routing = routing_of(layer);
+  const std::uint64_t rows = arriving_rows(routing), h = plan_.model.hidden;
+  if (plan_.model.experts.shared > 0)
+    half_backward(feed_forward(label, times_.shared1, times_.shared2));
+  if (inputs()) {
+    exchange(routing, Cargo::hidden, false);
+    route(Func::all_gather, groups_.etp, plan_.activations, rows * h);
+  }
+  out_.compute(streams_.compute, label, (inputs() + weights()) * experts_time(routing));
+  if (inputs()) {
+    route(Func::reduce_scatter, groups_.etp, DataType::float32, rows);
+    route(Func::reduce_scatter, groups_.etp, plan_.activations, rows * h);
+    exchange(routing, Cargo::weights, true);
+    exchange(routing, Cargo::hidden, true);
+  }
+  out_.compute(streams_.compute, label, (inputs() + weights()) * times_.router);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,45 @@
+// Multi-head latent attention (DeepSeek's MLA) as Megatron-core has it: products down to the
+// latents that every tensor-parallel rank takes whole, for its part of the sequence; then
+// column-parallel products up to heads, each behind a gathering of its latent.
+//
+//   forward    compute |down |    |q_up|    |kv_up core proj|    |
+//              tp           |- AG -|   |- AG -|             |- RS -|
+//
+// The keys' rotary part comes with the latents and is gathered by itself.
+#include "profiles/planners/megatron/passes.h"
+
+namespace ghostrank {
+
+void PassWriter::latent_forward(std::uint32_t label) {
+  const LatentAttention& latent = plan_.model.latent;
+  const Half rest{label, 0, times_.core, times_.projection};
+  out_.compute(streams_.compute, label, times_.down);
+  gather(plan_.tokens * latent.rope);
+  gather(plan_.tokens * latent_queries());
+  out_.compute(streams_.compute, label, times_.q_up);
+  gather(plan_.tokens * latent.kv_lora);
+  out_.compute(streams_.compute, label, times_.kv_up);
+  core_forward(rest);
+  out_.compute(streams_.compute, label, rest.row);
+  reduce_hidden();
+}
+
+void PassWriter::latent_backward(std::uint32_t label) {
+  const LatentAttention& latent = plan_.model.latent;
+  row_and_core_backward({label, 0, times_.core, times_.projection});
+  column_backward(label, times_.kv_up, plan_.tokens * latent.kv_lora);
+  column_backward(label, times_.q_up, plan_.tokens * latent_queries());
+  if (inputs() && plan_.sequence_parallel) {
+    launch_tp(Func::reduce_scatter, scatter_label_, plan_.tokens * latent.rope);
+    out_.after(streams_.compute, streams_.tp);
+  }
+  out_.compute(streams_.compute, label, (inputs() + weights()) * times_.down);
+}
+
+// What the product up to the queries starts from.
+std::uint64_t PassWriter::latent_queries() const {
+  const std::uint64_t latent = plan_.model.latent.q_lora;
+  return latent > 0 ? latent : plan_.model.hidden;
+}
+
+}  // namespace ghostrank

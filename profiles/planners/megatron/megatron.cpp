@@ -1,0 +1,384 @@
+#include "profiles/planners/megatron/megatron.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "profiles/device/compute.h"
+#include "profiles/error.h"
+#include "profiles/planners/megatron/buffers.h"
+#include "profiles/planners/megatron/groups.h"
+#include "profiles/planners/megatron/passes.h"
+#include "profiles/planners/shared/plan_size.h"
+
+namespace ghostrank {
+namespace {
+
+// What a rank of one stage holds and does.
+struct StageBucket : GradientBucket {
+  bool expert = false;
+  std::size_t tensor = 0;  // as Op::tensor
+};
+struct Chunk {
+  Part part;
+  std::vector<Parameter> parameters;
+  std::vector<StageBucket> buckets;  // those that the forward needs last come first
+};
+
+class StageWriter {
+ public:
+  StageWriter(const MegatronPlan& plan, const MegatronGroups& groups,
+              std::span<const Routing> routing, int stage, int ep_rank)
+      : plan_(plan),
+        parallel_(plan.spec->parallel),
+        groups_(groups),
+        stage_(stage),
+        chunks_(chunks_of(plan, stage)),
+        streams_(streams_of(groups)),
+        out_(names_of(streams_)),
+        passes_(out_, plan, groups, streams_, routing, ep_rank) {}
+
+  Program write() {
+    if (gathers_early()) launch_next_gather();
+    const std::vector<Slot> slots = pipeline_slots(plan_.pipeline, stage_);
+    std::vector<const Slot*> first(chunks_.size()), last(chunks_.size());  // that touch the weights
+    for (const Slot& slot : slots) {
+      const auto chunk = static_cast<std::size_t>(slot.chunk);
+      if (!first[chunk]) first[chunk] = &slot;
+      if (slot.pass != Pass::input_backward) last[chunk] = &slot;
+    }
+    for (auto begin = slots.begin(), end = begin; begin != slots.end(); begin = end) {
+      end = begin + (begin->joined ? 2 : 1);
+      for (auto slot = begin; slot != end; ++slot) pass_on(*slot, true);
+      const auto pass = [&](const Slot& slot) {
+        const auto chunk = static_cast<std::size_t>(slot.chunk);
+        slot.pass == Pass::forward ? forward(slot, &slot == first[chunk])
+                                   : backward(slot, &slot == last[chunk]);
+      };
+      if (begin->joined && streams_.ep != streams_.compute)
+        overlap([&] { pass(*begin); }, [&] { pass(*(begin + 1)); });
+      else
+        std::for_each(begin, end, pass);
+      for (auto slot = begin; slot != end; ++slot) pass_on(*slot, false);
+    }
+    finish_gradients();
+    out_.compute(streams_.compute, "optimizer", optimizer_time());
+    if (parallel_.distributed_optimizer && !parallel_.overlap_param_gather) gather_all();
+    average_loss();
+    return out_.take();
+  }
+
+ private:
+  static std::vector<Chunk> chunks_of(const MegatronPlan& plan, int stage);
+  static MegatronStreams streams_of(const MegatronGroups& groups);
+  static std::vector<std::string> names_of(const MegatronStreams& streams);
+
+  void forward(const Slot& slot, bool first);
+  void backward(const Slot& slot, bool last);
+  void overlap(const std::function<void()>& one, const std::function<void()>& two);
+  void pass_on(const Slot& slot, bool receives);
+  void reduce(const StageBucket& bucket);
+  void gather(const StageBucket& bucket);
+  void launch_next_gather();
+  void await_parameters(const Slot& slot, int unit);
+  void finish_gradients();
+  void gather_all();
+  void await_data_parallel();
+  void average_loss();
+  Picoseconds optimizer_time() const;
+  bool gathers_early() const {
+    return parallel_.distributed_optimizer && parallel_.overlap_param_gather;
+  }
+  std::uint64_t shard(std::uint64_t numel, bool expert) const {
+    return numel / static_cast<std::uint64_t>(plan_.holders(expert));
+  }
+  std::uint16_t group_of(const StageBucket& bucket) const {
+    return bucket.expert ? groups_.edp : groups_.dp;
+  }
+  // The layer that a module of multi-token prediction counts as.
+  int mtp_layer(int module) const { return static_cast<int>(plan_.model.layers) + module; }
+  std::size_t stream_of(const StageBucket& bucket) const {
+    return bucket.expert ? streams_.edp : streams_.dp;
+  }
+
+  const MegatronPlan& plan_;
+  const ParallelPlan& parallel_;
+  const MegatronGroups groups_;
+  const int stage_;
+  const std::vector<Chunk> chunks_;
+  const MegatronStreams streams_;
+  ProgramBuilder out_;
+  PassWriter passes_;
+  // Buckets whose parameters are gathered, in the order in which the forward needs them: so many
+  // launched, so many awaited.
+  std::size_t launched_ = 0, awaited_ = 0;
+};
+
+std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
+  const ParallelPlan& parallel = plan.spec->parallel;
+  std::vector<Chunk> out;
+  std::size_t tensors = 0;
+  for (int c = 0; c < plan.pipeline.chunks; ++c) {
+    Chunk chunk;
+    chunk.part = plan.parts[static_cast<std::size_t>(plan.pipeline.part(stage, c))];
+    chunk.parameters = megatron_parameters(plan, chunk.part);
+    for (const bool expert : {false, true}) {
+      std::vector<Parameter> parameters;
+      for (const Parameter& p : chunk.parameters)
+        if (p.expert == expert) parameters.push_back(p);
+      const auto ways = static_cast<std::uint64_t>(plan.holders(expert));
+      BufferLayout layout{parallel.distributed_optimizer, 0, ways};
+      // The first part of the model finishes last; the others have time for one bucket.
+      if (parallel.overlap_grad_reduce && plan.pipeline.part(stage, c) == 0)
+        layout.bucket_size = parallel.bucket_size > 0
+                                 ? parallel.bucket_size
+                                 : std::max<std::uint64_t>(
+                                       40'000'000, 1'000'000 * static_cast<std::uint64_t>(plan.dp));
+      for (const GradientBucket& bucket : megatron_buckets(parameters, layout))
+        chunk.buckets.push_back({bucket, expert, ++tensors});
+    }
+    std::stable_sort(
+        chunk.buckets.begin(), chunk.buckets.end(),
+        [](const StageBucket& a, const StageBucket& b) { return a.first_unit > b.first_unit; });
+    out.push_back(std::move(chunk));
+  }
+  return out;
+}
+
+MegatronStreams StageWriter::streams_of(const MegatronGroups& groups) {
+  MegatronStreams streams;
+  std::size_t next = 1;
+  if (groups.tp != kNoGroup) streams.tp = next++;
+  if (groups.cp != kNoGroup) streams.cp = next++;
+  if (groups.dp != kNoGroup) streams.dp = next++;
+  if (groups.tp_ep != kNoGroup) streams.ep = next++;
+  if (groups.edp != kNoGroup) streams.edp = next++;
+  return streams;
+}
+
+std::vector<std::string> StageWriter::names_of(const MegatronStreams& streams) {
+  std::vector<std::string> names{"compute"};
+  if (streams.tp > 0) names.emplace_back("tp");
+  if (streams.cp > 0) names.emplace_back("cp");
+  if (streams.dp > 0) names.emplace_back("dp");
+  if (streams.ep > 0) names.emplace_back("ep");
+  if (streams.edp > 0) names.emplace_back("edp");
+  return names;
+}
+
+// ---- Passes ----
+
+// What enters a part before a pass, or leaves it after. A stage waits for what it receives where it
+// needs it; what it sends it leaves to the network.
+void StageWriter::pass_on(const Slot& slot, bool receives) {
+  if (slot.pass == Pass::weight_backward) return;
+  const bool forward = slot.pass == Pass::forward;
+  const auto other = plan_.pipeline.neighbour(stage_, slot.chunk, forward == receives ? -1 : 1);
+  if (!other || *other == stage_) return;
+  const int offset = *other - stage_;
+  const int part = plan_.pipeline.part(stage_, slot.chunk);
+  const int before = forward == receives ? part - 1 : part;  // of the two parts that it passes
+  const std::uint64_t tensors =
+      plan_.mtp_stands_alone() && before >= plan_.mtp_part() ? 1 + plan_.model.mtp : 1;
+  const std::uint64_t elements =
+      tensors * plan_.hidden_states() /
+      (plan_.sequence_parallel ? static_cast<std::uint64_t>(plan_.tp) : std::uint64_t{1});
+  const std::uint16_t group = forward ? groups_.forward : groups_.backward;
+  const std::uint32_t label = out_.label((forward ? "activations of " : "gradients of ") +
+                                         std::to_string(slot.micro_batch));
+  const auto pass = [&](std::uint32_t what, DataType type, std::uint64_t count) {
+    receives ? out_.recv(streams_.compute, what, group, offset, type, count)
+             : out_.send(streams_.compute, what, group, offset, type, count);
+  };
+  // Lengths that differ are told before, as three sizes.
+  if (plan_.mtp_stands_alone()) pass(out_.label("shape"), DataType::int64, 3);
+  pass(label, plan_.activations, elements);
+}
+
+void StageWriter::forward(const Slot& slot, bool first) {
+  const Part& part = chunks_[static_cast<std::size_t>(slot.chunk)].part;
+  passes_.begin(Pass::forward, slot.micro_batch);
+  for (int unit = 0; unit < part.units(); ++unit) {
+    if (first) await_parameters(slot, unit);
+    if (part.embedding && unit == 0)
+      passes_.embedding_forward();
+    else if (part.head && unit == part.units() - 1)
+      passes_.head_forward();
+    else if (const int layer = unit - part.embedding; layer >= part.layers)
+      passes_.mtp_forward(mtp_layer(layer - part.layers));
+    else
+      passes_.layer_forward(part.first_layer + layer);
+  }
+}
+
+void StageWriter::backward(const Slot& slot, bool last) {
+  const Chunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
+  passes_.begin(slot.pass, slot.micro_batch);
+  for (int unit = chunk.part.units() - 1; unit >= 0; --unit) {
+    if (chunk.part.head && unit == chunk.part.units() - 1)
+      passes_.head_backward();
+    else if (chunk.part.embedding && unit == 0)
+      passes_.embedding_backward();
+    else if (const int layer = unit - chunk.part.embedding; layer >= chunk.part.layers)
+      passes_.mtp_backward(mtp_layer(layer - chunk.part.layers));
+    else
+      passes_.layer_backward(chunk.part.first_layer + layer);
+    if (!last || !parallel_.overlap_grad_reduce) continue;
+    for (const StageBucket& bucket : chunk.buckets)
+      if (bucket.first_unit == unit) reduce(bucket);
+  }
+}
+
+// Two passes, one of which computes while rows of the other's experts are under way.
+void StageWriter::overlap(const std::function<void()>& one, const std::function<void()>& two) {
+  const auto script_of = [&](const std::function<void()>& pass) {
+    out_.begin_script();
+    pass();
+    return out_.end_script();
+  };
+  const ProgramBuilder::Script first = script_of(one), second = script_of(two);
+  out_.take_turns(first, second, streams_.compute, streams_.ep);
+}
+
+// ---- Gradients and parameters ----
+
+void StageWriter::reduce(const StageBucket& bucket) {
+  if (group_of(bucket) == kNoGroup) return;
+  const bool scatter = parallel_.distributed_optimizer;
+  out_.after(stream_of(bucket), streams_.compute);
+  out_.collective(stream_of(bucket), "gradients", scatter ? Func::reduce_scatter : Func::all_reduce,
+                  group_of(bucket), plan_.gradients,
+                  scatter ? shard(bucket.numel, bucket.expert) : bucket.numel, 0, bucket.tensor);
+}
+
+void StageWriter::gather(const StageBucket& bucket) {
+  if (group_of(bucket) == kNoGroup) return;
+  out_.after(stream_of(bucket), streams_.compute);
+  out_.collective(stream_of(bucket), "parameters", Func::all_gather, group_of(bucket),
+                  plan_.activations, shard(bucket.numel, bucket.expert));
+}
+
+// Forward order: chunk after chunk, the buckets from the last to the first.
+void StageWriter::launch_next_gather() {
+  std::size_t index = launched_++;
+  for (const Chunk& chunk : chunks_) {
+    if (index < chunk.buckets.size())
+      return gather(chunk.buckets[chunk.buckets.size() - 1 - index]);
+    index -= chunk.buckets.size();
+  }
+}
+
+// Before the first forward of a unit: its buckets are here. Whoever waits for one launches the
+// next.
+void StageWriter::await_parameters(const Slot& slot, int unit) {
+  if (!gathers_early()) return;
+  std::size_t before = 0;  // buckets of earlier chunks
+  for (int c = 0; c < slot.chunk; ++c)
+    before += chunks_[static_cast<std::size_t>(c)].buckets.size();
+  const Chunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
+  for (;;) {
+    const std::size_t index = awaited_ - before;
+    if (awaited_ < before || index >= chunk.buckets.size()) return;
+    const StageBucket& bucket = chunk.buckets[chunk.buckets.size() - 1 - index];
+    if (bucket.first_unit > unit) return;
+    if (group_of(bucket) != kNoGroup) out_.after(streams_.compute, stream_of(bucket));
+    ++awaited_;
+    launch_next_gather();
+  }
+}
+
+// The order of finalize_model_grads: data parallel, what sequence parallelism left partial, the
+// tied embedding; then the optimizer's norm.
+void StageWriter::finish_gradients() {
+  std::uint64_t partial = 0, tied = 0, routed_layers = 0;
+  for (const Chunk& chunk : chunks_) {
+    for (int i = 0; i < chunk.part.layers; ++i)
+      routed_layers +=
+          plan_.model.has_experts(static_cast<std::uint64_t>(chunk.part.first_layer + i));
+    for (int i = 0; i < chunk.part.mtp; ++i)
+      routed_layers += plan_.model.has_experts(static_cast<std::uint64_t>(mtp_layer(i)));
+    if (!parallel_.overlap_grad_reduce)
+      for (const StageBucket& bucket : chunk.buckets) reduce(bucket);
+    for (const Parameter& p : chunk.parameters) {
+      if (p.partial) partial += p.numel;
+      if (p.tied) tied += p.numel;
+    }
+  }
+  await_data_parallel();
+  if (plan_.sequence_parallel && partial > 0) {
+    out_.after(streams_.tp, streams_.compute);
+    out_.collective(streams_.tp, "norm gradients", Func::all_reduce, groups_.tp, plan_.gradients,
+                    partial);
+    out_.after(streams_.compute, streams_.tp);
+  }
+  if (tied > 0 && groups_.embedding != kNoGroup)
+    out_.collective(streams_.compute, "embedding gradients", Func::all_reduce, groups_.embedding,
+                    plan_.gradients, tied);
+  if (groups_.replicas != kNoGroup && routed_layers > 0)
+    out_.collective(streams_.compute, "rows per expert", Func::all_reduce, groups_.replicas,
+                    DataType::float32, routed_layers * plan_.model.experts.count);
+  if (groups_.norm != kNoGroup)
+    out_.collective(streams_.compute, "gradient norm", Func::all_reduce, groups_.norm,
+                    DataType::float32, 1);
+}
+
+void StageWriter::gather_all() {
+  for (const Chunk& chunk : chunks_)
+    for (const StageBucket& bucket : chunk.buckets) gather(bucket);
+  await_data_parallel();
+}
+
+void StageWriter::await_data_parallel() {
+  for (const std::size_t stream : {streams_.dp, streams_.edp})
+    if (stream != streams_.compute) out_.after(streams_.compute, stream);
+}
+
+// Loss and number of tokens, on the last stage.
+void StageWriter::average_loss() {
+  const bool last = std::any_of(chunks_.begin(), chunks_.end(),
+                                [](const Chunk& chunk) { return chunk.part.head; });
+  if (!last || groups_.dp == kNoGroup) return;
+  out_.after(streams_.dp, streams_.compute);
+  out_.collective(streams_.dp, "loss", Func::all_reduce, groups_.dp, DataType::float32, 2);
+  out_.after(streams_.compute, streams_.dp);
+}
+
+Picoseconds StageWriter::optimizer_time() const {
+  std::uint64_t numel = 0;
+  for (const Chunk& chunk : chunks_)
+    for (const Parameter& p : chunk.parameters)
+      numel += parallel_.distributed_optimizer ? shard(p.numel, p.expert) : p.numel;
+  return ComputeModel(*plan_.spec).optimizer(static_cast<double>(numel));
+}
+
+double model_flops(const MegatronPlan& plan, double samples) {
+  return 3 * plan.spec->model->forward_flops() * samples;
+}
+
+}  // namespace
+
+Workload plan_megatron(const JobSpec& spec) {
+  const MegatronPlan plan = megatron_plan(spec);
+  Workload workload;
+  workload.ranks = plan.ranks();
+  const MegatronGroups groups = megatron_groups(plan, workload);
+  const std::vector<Routing> routing = megatron_routing(plan, groups.ep_nodes, workload);
+  check_plan_size(spec, plan.pipeline, static_cast<std::size_t>(plan.pp * plan.roles_per_stage()),
+                  [&](int micro_batches) {
+                    MegatronPlan few = plan;
+                    few.pipeline.micro_batches = micro_batches;
+                    return StageWriter(few, groups, routing, 0, 0).write();
+                  });
+  for (int stage = 0; stage < plan.pp; ++stage)
+    for (int e = 0; e < plan.roles_per_stage(); ++e) {
+      std::string name = "stage " + std::to_string(stage);
+      if (plan.roles_per_stage() > 1) name += " ep " + std::to_string(e);
+      workload.roles.push_back(
+          {std::move(name), {StageWriter(plan, groups, routing, stage, e).write()}});
+    }
+  workload.samples_per_iteration =
+      static_cast<double>(plan.pipeline.micro_batches) * plan.micro_batch * plan.dp;
+  workload.flops_per_iteration = model_flops(plan, workload.samples_per_iteration);
+  return workload;
+}
+
+}  // namespace ghostrank

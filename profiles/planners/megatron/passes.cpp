@@ -1,0 +1,189 @@
+#include "profiles/planners/megatron/passes.h"
+
+#include <array>
+
+namespace ghostrank {
+
+PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
+                       const MegatronStreams& streams, std::span<const Routing> routing,
+                       int ep_rank)
+    : out_(out),
+      plan_(plan),
+      groups_(groups),
+      streams_(streams),
+      times_(megatron_layer_times(plan)),
+      head_time_(megatron_head_time(plan)),
+      routing_(routing),
+      ep_rank_(ep_rank),
+      gather_label_(out.label("tp all-gather")),
+      scatter_label_(out.label("tp reduce-scatter")),
+      reduce_label_(out.label("tp all-reduce")),
+      loss_label_(out.label("loss all-reduce")),
+      kv_label_(out.label("cp keys and values")),
+      dkv_label_(out.label("cp gradients of keys and values")),
+      heads_label_(out.label("cp heads against sequence")),
+      rows_label_(out.label("rows of experts")),
+      best_label_(out.label("best logits")) {
+  const auto of_width = [&](std::uint64_t width) {
+    return plan.tokens * width / static_cast<std::uint64_t>(plan.tp);
+  };
+  const Transformer& model = plan.model;
+  if (model.is_latent()) {
+    q_elements_ = k_elements_ = of_width(model.heads * (model.latent.nope + model.latent.rope));
+    v_elements_ = o_elements_ = of_width(model.heads * model.latent.value);
+  } else {
+    q_elements_ = o_elements_ = of_width(model.query_width());
+    k_elements_ = v_elements_ = of_width(model.key_width());
+  }
+}
+
+void PassWriter::begin(Pass pass, int micro_batch) {
+  constexpr std::array kLetters{"F", "B", "I", "W"};
+  const std::string name = kLetters[static_cast<std::size_t>(pass)] + std::to_string(micro_batch);
+  pass_ = pass;
+  labels_.attention = out_.label(name + " attention");
+  labels_.ffn = out_.label(name + " ffn");
+  labels_.head = out_.label(name + " head");
+  if (plan_.model.mtp > 0) labels_.mtp = out_.label(name + " mtp");
+  if (pass != Pass::forward && plan_.spec->parallel.recompute != Recompute::none)
+    labels_.again = out_.label(name + " recompute");
+}
+
+PassWriter::Half PassWriter::attention(std::uint32_t label) const {
+  return {label, times_.qkv, times_.core, times_.projection};
+}
+
+// ---- Tensor parallelism ----
+
+void PassWriter::exposed_tp(Func func, std::uint32_t label, DataType type, std::uint64_t count) {
+  out_.after(streams_.tp, streams_.compute);
+  out_.collective(streams_.tp, label, func, groups_.tp, type, count);
+  out_.after(streams_.compute, streams_.tp);
+}
+
+// A call on the whole tensor of so many elements, beside what is computed next.
+void PassWriter::launch_tp(Func func, std::uint32_t label, std::uint64_t elements) {
+  const std::uint64_t count =
+      func == Func::all_reduce ? elements : elements / static_cast<std::uint64_t>(plan_.tp);
+  out_.after(streams_.tp, streams_.compute);
+  out_.collective(streams_.tp, label, func, groups_.tp, plan_.activations, count);
+}
+
+// Before a column-parallel product: the sequence in full.
+void PassWriter::gather(std::uint64_t elements) {
+  if (!plan_.sequence_parallel) return;
+  launch_tp(Func::all_gather, gather_label_, elements);
+  out_.after(streams_.compute, streams_.tp);
+}
+
+// After a row-parallel product, or the embedding: the sum, or this rank's part of it.
+void PassWriter::reduce_hidden() {
+  if (plan_.tp == 1) return;
+  if (plan_.sequence_parallel)
+    launch_tp(Func::reduce_scatter, scatter_label_, plan_.hidden_states());
+  else
+    launch_tp(Func::all_reduce, reduce_label_, plan_.hidden_states());
+  out_.after(streams_.compute, streams_.tp);
+}
+
+// The gradients of the input, then of the weight.
+void PassWriter::column_backward(std::uint32_t label, Picoseconds product, std::uint64_t elements) {
+  if (!inputs()) return out_.compute(streams_.compute, label, product);
+  if (plan_.sequence_parallel) launch_tp(Func::all_gather, gather_label_, elements);
+  out_.compute(streams_.compute, label, product);
+  if (plan_.sequence_parallel) {
+    out_.after(streams_.compute, streams_.tp);
+    launch_tp(Func::reduce_scatter, scatter_label_, elements);
+  } else if (plan_.tp > 1) {
+    launch_tp(Func::all_reduce, reduce_label_, elements);
+  }
+  if (weights()) out_.compute(streams_.compute, label, product);
+  if (plan_.tp > 1) out_.after(streams_.compute, streams_.tp);
+}
+
+// ---- Layers ----
+
+void PassWriter::half_forward(const Half& half) {
+  gather(plan_.hidden_states());
+  if (half.core > 0 && plan_.cp > 1) {
+    out_.compute(streams_.compute, half.label, half.column);
+    core_forward(half);
+    out_.compute(streams_.compute, half.label, half.row);
+  } else {
+    out_.compute(streams_.compute, half.label, half.column + half.core + half.row);
+  }
+  reduce_hidden();
+}
+
+// The row-parallel product and the attention's core, back from the gradient of the half's output.
+void PassWriter::row_and_core_backward(const Half& half) {
+  if (inputs()) gather(plan_.hidden_states());  // of the output's gradient
+  out_.compute(streams_.compute, half.label, (inputs() + weights()) * half.row);
+  if (inputs() && half.core > 0) {
+    if (plan_.spec->parallel.recompute == Recompute::selective) {
+      Half again = half;
+      again.label = labels_.again;
+      core_forward(again);
+    }
+    core_backward(half);
+  }
+}
+
+void PassWriter::half_backward(const Half& half) {
+  row_and_core_backward(half);
+  column_backward(half.label, half.column, plan_.hidden_states());
+}
+
+void PassWriter::forward_of_layer(int layer, std::uint32_t attention_label,
+                                  std::uint32_t ffn_label) {
+  if (plan_.model.is_latent())
+    latent_forward(attention_label);
+  else
+    half_forward(attention(attention_label));
+  if (has_experts(layer))
+    experts_forward(ffn_label, layer);
+  else
+    half_forward(feed_forward(ffn_label, times_.fc1, times_.fc2));
+}
+
+void PassWriter::layer_forward(int layer) {
+  forward_of_layer(layer, labels_.attention, labels_.ffn);
+}
+
+void PassWriter::layer_backward(int layer) {
+  if (inputs() && plan_.spec->parallel.recompute == Recompute::full)
+    forward_of_layer(layer, labels_.again, labels_.again);
+  if (has_experts(layer))
+    experts_backward(labels_.ffn, layer);
+  else
+    half_backward(feed_forward(labels_.ffn, times_.fc1, times_.fc2));
+  if (plan_.model.is_latent())
+    latent_backward(labels_.attention);
+  else
+    half_backward(attention(labels_.attention));
+}
+
+void PassWriter::embedding_forward() { reduce_hidden(); }
+
+void PassWriter::embedding_backward() {
+  if (weights()) gather(plan_.hidden_states());
+}
+
+// Logits, then the loss over the parts of the vocabulary: largest logit, logit of the target, sum
+// of exponentials. Modules of multi-token prediction come before the model itself.
+void PassWriter::head_forward() {
+  for (std::uint64_t k = 0; k <= plan_.model.mtp; ++k) {
+    gather(plan_.hidden_states());
+    out_.compute(streams_.compute, labels_.head, head_time_);
+    for (int i = 0; i < 3 && plan_.tp > 1; ++i)
+      exposed_tp(Func::all_reduce, loss_label_, DataType::float32, plan_.tokens);
+    if (k < plan_.model.mtp) mtp_accuracy();
+  }
+}
+
+void PassWriter::head_backward() {
+  for (std::uint64_t k = 0; k <= plan_.model.mtp; ++k)
+    column_backward(labels_.head, head_time_, plan_.hidden_states());
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,138 @@
+// The forward and the backward of one part of the pipeline for one micro-batch, as ops.
+//
+//   one half of a layer (attention, feed-forward), tensor parallel with sequence parallelism
+//
+//   forward    compute |     |qkv core proj|     |
+//              tp      |- AG -|             |- RS -|
+//   backward   compute |     |proj, core|dgrad qkv|wgrad qkv|
+//              tp      |- AG -|          |-- AG --|-- RS ---|
+//
+// Without sequence parallelism the forward ends, and the backward of the column-parallel product is
+// followed, by an all-reduce. An all-gather that only the weight gradient needs runs beside the
+// product for the input; what carries the input's gradient on runs beside that of the weight. The
+// order is that of megatron/core/tensor_parallel/layers.py.
+//
+// A zero-bubble schedule takes the backward in two passes: all that leads to the gradient of the
+// input, communication included, then the products for the weights alone.
+//
+// Context parallelism belongs to the attention's core. A communicator is used from one stream only,
+// so every rank enters its calls in the same order. Threading: one thread.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "profiles/planners/megatron/plan.h"
+#include "profiles/planners/megatron/routing.h"
+#include "profiles/workload/program_builder.h"
+
+namespace ghostrank {
+
+// Streams and kinds of groups, by their index; a group of one rank has no index and no ops.
+inline constexpr std::uint16_t kNoGroup = 0xffff;
+struct MegatronGroups {
+  std::uint16_t tp = kNoGroup, cp = kNoGroup, cp_a2a = kNoGroup, cp_p2p = kNoGroup, dp = kNoGroup,
+                forward = kNoGroup, backward = kNoGroup, embedding = kNoGroup, norm = kNoGroup,
+                ep = kNoGroup, etp = kNoGroup, tp_ep = kNoGroup, edp = kNoGroup,
+                replicas = kNoGroup, ep_rail = kNoGroup, ep_node = kNoGroup;
+  int ep_nodes = 1;  // that an ep group lies on, with deduplicated dispatch
+};
+struct MegatronStreams {
+  std::size_t compute = 0, tp = 0, cp = 0, dp = 0, ep = 0, edp = 0;
+};
+
+class PassWriter {
+ public:
+  // `routing` is by layer, empty where it is even; `ep_rank` is this one's place among the ranks
+  // that share experts.
+  PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
+             const MegatronStreams& streams, std::span<const Routing> routing, int ep_rank);
+
+  // What follows belongs to this pass: "F3" is the forward of micro-batch 3.
+  void begin(Pass pass, int micro_batch);
+
+  void embedding_forward();
+  void embedding_backward();
+  void layer_forward(int layer);
+  void layer_backward(int layer);
+  void mtp_forward(int layer);  // a module of multi-token prediction, by the layer it counts as
+  void mtp_backward(int layer);
+  void head_forward();  // of the model, and of every such module
+  void head_backward();
+
+ private:
+  // A column-parallel product, the attention's core (0 elsewhere) and a row-parallel product;
+  // forward times.
+  struct Half {
+    std::uint32_t label = 0;
+    Picoseconds column = 0, core = 0, row = 0;
+  };
+  struct Labels {
+    std::uint32_t attention = 0, ffn = 0, head = 0, mtp = 0, again = 0;
+  };
+
+  void half_forward(const Half& half);
+  void half_backward(const Half& half);
+  void forward_of_layer(int layer, std::uint32_t attention, std::uint32_t ffn);
+  void row_and_core_backward(const Half& half);
+  // megatron/latent.cpp
+  void latent_forward(std::uint32_t label);
+  void latent_backward(std::uint32_t label);
+  std::uint64_t latent_queries() const;
+  // megatron/mtp.cpp
+  void mtp_project(std::uint32_t label);
+  void mtp_accuracy();
+  // megatron/experts.cpp
+  void experts_forward(std::uint32_t label, int layer);
+  void experts_backward(std::uint32_t label, int layer);
+  void route(Func func, std::uint16_t group, DataType type, std::uint64_t count);
+  // Rows on their way to experts or back: hidden states, or the weights of a token's experts.
+  enum class Cargo : std::uint8_t { hidden, weights };
+  void exchange(const Routing* routing, Cargo cargo, bool back);
+  void exchange_once(const Routing* routing, Cargo cargo, bool back);
+  void move_rows(std::uint16_t group, DataType type, const std::uint32_t* list, std::uint64_t even);
+  const Routing* routing_of(int layer) const;
+  std::uint64_t arriving_rows(const Routing* routing) const;
+  Picoseconds experts_time(const Routing* routing) const;
+  bool has_experts(int layer) const {
+    return plan_.model.has_experts(static_cast<std::uint64_t>(layer));
+  }
+  void core_forward(const Half& half);
+  void core_backward(const Half& half);
+  void gather(std::uint64_t elements);
+  void reduce_hidden();
+  void exposed_tp(Func func, std::uint32_t label, DataType type, std::uint64_t count);
+  void launch_tp(Func func, std::uint32_t label, std::uint64_t elements);
+  bool inputs() const { return pass_ != Pass::weight_backward; }
+  bool weights() const { return pass_ != Pass::input_backward; }
+  void column_backward(std::uint32_t label, Picoseconds product, std::uint64_t elements);
+  // Context parallelism: a ring of so many ranks, or heads against sequence among so many.
+  void ring_step(std::uint16_t group, std::uint32_t label, std::uint64_t elements);
+  void ring_forward(std::uint16_t group, int ranks, const Half& half);
+  void ring_backward(std::uint16_t group, int ranks, const Half& half);
+  void cp_call(std::uint16_t group, Func func, std::uint64_t count);
+  void exchange_heads(std::uint16_t group, int ranks, std::initializer_list<std::uint64_t> tensors);
+  Half attention(std::uint32_t label) const;
+  static Half feed_forward(std::uint32_t label, Picoseconds fc1, Picoseconds fc2) {
+    return {label, fc1, 0, fc2};
+  }
+
+  ProgramBuilder& out_;
+  const MegatronPlan& plan_;
+  const MegatronGroups groups_;
+  const MegatronStreams streams_;
+  const LayerTimes times_;
+  const Picoseconds head_time_;
+  const std::span<const Routing> routing_;
+  const int ep_rank_;
+  // Of a rank: queries, keys, values, and what the attention's core makes of them.
+  std::uint64_t q_elements_ = 0, k_elements_ = 0, v_elements_ = 0, o_elements_ = 0;
+  std::uint32_t gather_label_, scatter_label_, reduce_label_, loss_label_, kv_label_, dkv_label_,
+      heads_label_, rows_label_, best_label_;
+  Labels labels_;
+  Pass pass_ = Pass::forward;
+};
+
+}  // namespace ghostrank

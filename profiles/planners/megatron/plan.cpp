@@ -1,0 +1,197 @@
+// Sizes, parts, parameters and times. What does not fit is refused in megatron/check.cpp.
+#include "profiles/planners/megatron/plan.h"
+
+#include <algorithm>
+
+#include "profiles/device/compute.h"
+
+namespace ghostrank {
+namespace {
+
+double real(std::uint64_t n) { return static_cast<double>(n); }
+
+class Registration {
+ public:
+  explicit Registration(const MegatronPlan& plan) : plan_(plan), model_(plan.model) {}
+
+  void embedding(bool tied) {
+    add(plan_.vocabulary / tp() * model_.hidden, {.tied = tied});
+    if (model_.learned_positions) add(model_.positions * model_.hidden, {.whole = true});
+  }
+
+  // What follows belongs to this unit.
+  void unit(int unit) { unit_ = unit; }
+
+  void layer(bool has_experts) {
+    const std::uint64_t h = model_.hidden, q = model_.query_width(), kv = model_.key_width();
+    norm();
+    if (model_.is_latent()) {
+      latent_attention();
+    } else {
+      row_parallel(h, q);
+      column_parallel(q + 2 * kv, h);
+    }
+    norm();
+    if (has_experts)
+      experts();
+    else
+      feed_forward(model_.ffn);
+  }
+
+  void mtp_module(bool has_experts) {
+    norm();
+    norm();
+    add(2 * model_.hidden * (model_.hidden / tp()));
+    layer(has_experts);
+    norm();
+  }
+
+  // The products down to the latents and the latents' norms are whole on every rank.
+  void latent_attention() {
+    const LatentAttention& latent = model_.latent;
+    const std::uint64_t h = model_.hidden, q = model_.heads * (latent.nope + latent.rope);
+    add(h * (model_.heads * latent.value / tp()));
+    if (latent.q_lora > 0) add(latent.q_lora * h, {.partial = true});
+    add(q / tp() * (latent.q_lora > 0 ? latent.q_lora : h));
+    add((latent.kv_lora + latent.rope) * h, {.partial = true});
+    add(model_.heads * (latent.nope + latent.value) / tp() * latent.kv_lora);
+    if (latent.q_lora > 0) norm(latent.q_lora);
+    norm(latent.kv_lora);
+  }
+
+  void experts() {
+    const std::uint64_t h = model_.hidden, f = model_.experts.ffn;
+    const auto ways = static_cast<std::uint64_t>(plan_.etp);
+    add(model_.experts.count * h, {.partial = true});
+    for (std::uint64_t e = 0; e < plan_.experts_here(); ++e)
+      add((model_.gated ? 2 : 1) * f / ways * h, {.expert = true});
+    for (std::uint64_t e = 0; e < plan_.experts_here(); ++e) add(h * (f / ways), {.expert = true});
+    if (model_.experts.shared > 0) feed_forward(model_.experts.shared * f);
+  }
+
+  void norm() { norm(model_.hidden); }
+
+  void head() { add(plan_.vocabulary / tp() * model_.hidden, {.tied = model_.tied}); }
+
+  std::vector<Parameter> take() { return std::move(out_); }
+
+ private:
+  std::uint64_t tp() const { return static_cast<std::uint64_t>(plan_.tp); }
+  void add(std::uint64_t numel, Parameter kind = {}) {
+    kind.numel = numel;
+    kind.unit = unit_;
+    out_.push_back(kind);
+  }
+  void feed_forward(std::uint64_t ffn) {
+    column_parallel((model_.gated ? 2 : 1) * ffn, model_.hidden);
+    row_parallel(model_.hidden, ffn);
+  }
+  void norm(std::uint64_t width) {
+    add(width, {.partial = true});
+    if (model_.norm_bias) add(width, {.partial = true});
+  }
+  void column_parallel(std::uint64_t out, std::uint64_t in) {
+    add(out / tp() * in);
+    if (model_.bias) add(out / tp());
+  }
+  void row_parallel(std::uint64_t out, std::uint64_t in) {
+    add(out * (in / tp()));
+    if (model_.bias) add(out, {.partial = true});
+  }
+
+  const MegatronPlan& plan_;
+  const Transformer& model_;
+  int unit_ = 0;
+  std::vector<Parameter> out_;
+};
+
+}  // namespace
+
+int MegatronPlan::mtp_part() const {
+  const auto at = std::find_if(parts.begin(), parts.end(), [](const Part& p) { return p.mtp > 0; });
+  return static_cast<int>(at - parts.begin());
+}
+
+std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part& part) {
+  Registration out(plan);
+  const bool copied = plan.has_embedding_copy();
+  const int before = part.embedding ? 1 : 0, behind = before + part.layers;
+  if (part.embedding) {
+    out.embedding(copied || (plan.model.tied && !plan.ends_meet()));
+  } else if (part.mtp > 0 && copied) {
+    out.unit(behind);
+    out.embedding(true);
+  }
+  for (int i = 0; i < part.layers; ++i) {
+    out.unit(before + i);
+    out.layer(plan.model.has_experts(static_cast<std::uint64_t>(part.first_layer + i)));
+  }
+  out.unit(std::min(behind, part.units() - 1));
+  if (part.final_norm) out.norm();
+  for (int i = 0; i < part.mtp; ++i) {
+    out.unit(behind + i);
+    out.mtp_module(plan.model.has_experts(plan.model.layers));
+  }
+  out.unit(part.units() - 1);
+  if (part.head && !(plan.model.tied && plan.ends_meet())) out.head();
+  return out.take();
+}
+
+std::uint64_t megatron_stored(const MegatronPlan& plan, int stage) {
+  std::uint64_t elements = 0;
+  for (int c = 0; c < plan.pipeline.chunks; ++c) {
+    const Part& part = plan.parts[static_cast<std::size_t>(plan.pipeline.part(stage, c))];
+    for (const Parameter& p : megatron_parameters(plan, part)) {
+      if (p.tied && !part.embedding) continue;  // a copy of the embedding
+      const int pieces = p.expert ? plan.ep * plan.etp : p.partial || p.whole ? 1 : plan.tp;
+      elements += p.numel * static_cast<std::uint64_t>(pieces);
+    }
+  }
+  return elements;
+}
+
+LayerTimes megatron_layer_times(const MegatronPlan& plan) {
+  const ComputeModel device(*plan.spec);
+  const Transformer& m = plan.model;
+  const double ways = plan.tp, tokens = real(plan.tokens), h = real(m.hidden);
+  const auto product = [&](double in, double out) {
+    return device.products(2 * tokens * in * out / ways, "a layer");
+  };
+  LayerTimes times;
+  if (m.is_latent()) {
+    const LatentAttention& l = m.latent;
+    const double heads = real(m.heads), q_lora = real(l.q_lora), q = heads * real(l.nope + l.rope);
+    // Every rank takes the latents of its part of the sequence, or of all of it.
+    const double whole = plan.sequence_parallel ? 1 : ways;
+    times.down = product(whole * h, q_lora + real(l.kv_lora + l.rope));
+    times.q_up = product(l.q_lora > 0 ? q_lora : h, q);
+    times.kv_up = product(real(l.kv_lora), heads * real(l.nope + l.value));
+    times.core = product(real(m.sequence), q + heads * real(l.value));
+    times.projection = product(heads * real(l.value), h);
+  } else {
+    times.qkv = product(h, real(m.query_width() + 2 * m.key_width()));
+    times.core = product(2 * real(m.sequence), real(m.query_width()));
+    times.projection = product(real(m.query_width()), h);
+  }
+  if (m.mtp > 0) times.mtp = product(2 * h, h);
+  times.fc1 = product(h, (m.gated ? 2 : 1) * real(m.ffn));
+  times.fc2 = product(real(m.ffn), h);
+  if (m.experts.count == 0) return times;
+  // A tensor-parallel rank routes its part of the sequence; as many rows come back to its experts.
+  const double gates = m.gated ? 2 : 1, ffn = real(m.experts.ffn),
+               shared = real(m.experts.shared) * ffn, top_k = real(m.experts.top_k);
+  times.router = product(h, real(m.experts.count));
+  times.expert1 = product(h, top_k * gates * ffn);
+  times.expert2 = product(top_k * ffn, h);
+  times.shared1 = product(h, gates * shared);
+  times.shared2 = product(shared, h);
+  return times;
+}
+
+Picoseconds megatron_head_time(const MegatronPlan& plan) {
+  const double flops =
+      2 * real(plan.tokens) * real(plan.model.hidden) * real(plan.vocabulary) / plan.tp;
+  return ComputeModel(*plan.spec).products(flops, "the head");
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,75 @@
+#include "profiles/planners/memory_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "profiles/error.h"
+#include "profiles/model/model.h"
+
+namespace ghostrank {
+namespace {
+
+struct State {
+  double whole = 0, shared = 0;  // bytes that every rank has; that ranks share among them
+};
+
+State state_of(const JobSpec& spec) {
+  const std::string& framework = spec.parallel.framework;
+  const double parameters =
+      static_cast<double>(spec.model->parameters()) / spec.parallel.tp / spec.parallel.pp;
+  const double weight = bytes_of(spec.precision.parameters),
+               gradient = bytes_of(spec.precision.gradients),
+               moments = spec.precision.optimizer == "sgd" ? 4 : 8,
+               master = spec.precision.parameters == DataType::float32 ? 0 : 4;
+  double whole = 0, shared = 0;  // of a parameter
+  if (framework == "ddp" || framework == "horovod") {
+    whole = 4 + gradient + moments;
+  } else if (!framework.starts_with("zero")) {
+    shared = 4 + gradient + moments;
+  } else {
+    whole = framework == "zero1" ? 2 * weight : framework == "zero2" ? weight : 0;
+    shared = 2 * weight + master + moments - whole;
+  }
+  State state{whole * parameters, shared * parameters};
+  if (whole > 0) return state;
+  double largest = 0;
+  for (const Layer& layer : spec.model->layers) {
+    double numel = 0;
+    for (const ParameterTensor& tensor : layer.parameters)
+      numel += static_cast<double>(tensor.numel);
+    largest = std::max(largest, numel);
+  }
+  const bool experts = spec.model->transformer && spec.model->transformer->experts.count > 0;
+  if (!experts) state.whole = largest * weight / spec.parallel.tp;  // units of experts are smaller
+  return state;
+}
+
+std::string gigabytes(double bytes) { return std::to_string(std::llround(bytes / 1e9)) + " GB"; }
+
+}  // namespace
+
+void check_state_memory(const JobSpec& spec) {
+  const double have = spec.device.memory_bytes;
+  const bool checked_by_planner =
+      spec.parallel.framework == "megatron" || spec.parallel.framework == "torchrec";
+  if (have <= 0 || spec.model->measured || checked_by_planner) return;
+  const ParallelPlan& p = spec.parallel;
+  const double ways = static_cast<double>(p.tp) * p.pp * p.dp_replicate;
+  const State state = state_of(spec);
+  const double need = state.whole + state.shared / std::max(1.0, spec.cluster.gpus() / ways);
+  if (need <= have) return;
+  std::string remedy = "use parallel.framework=zero3 or fsdp, or a device with more memory";
+  if (state.shared > 0 && state.whole < have) {
+    const double sharers = std::ceil(state.shared / (have - state.whole));
+    remedy = "use cluster.nodes=" +
+             std::to_string(std::llround(std::ceil(sharers * ways / spec.cluster.gpus_per_node))) +
+             " or more";
+  }
+  throw Error(spec.place("model") + ": a rank has at least " + gigabytes(need) +
+              " of weights, gradients and optimizer state under " + p.framework +
+              " and the device " + spec.device.name + " has " + gigabytes(have) + "; " + remedy +
+              " (device.memory_bytes=0: no check)");
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,69 @@
+// From a job to what its ranks do: one planner per framework. Every plan is checked before anybody
+// plays it.
+#include "profiles/planners/plan.h"
+
+#include "profiles/error.h"
+#include "profiles/job/job.h"
+#include "profiles/planners/background.h"
+#include "profiles/planners/compression.h"
+#include "profiles/planners/ddp.h"
+#include "profiles/planners/fsdp/fsdp.h"
+#include "profiles/planners/fsdp/mesh.h"
+#include "profiles/planners/horovod.h"
+#include "profiles/planners/megatron/megatron.h"
+#include "profiles/planners/megatron/plan.h"
+#include "profiles/planners/memory_check.h"
+#include "profiles/planners/tensors.h"
+#include "profiles/planners/torchrec.h"
+#include "profiles/planners/zero.h"
+#include "profiles/workload/workload_check.h"
+
+namespace ghostrank {
+namespace {
+
+Workload plan(const JobSpec& spec) {
+  if (spec.model->recommendation && spec.parallel.framework != "torchrec")
+    throw Error(spec.place("parallel.framework") + ": the tables of " + spec.model->name +
+                " have no dense gradients for framework " + spec.parallel.framework +
+                "; use parallel.framework=torchrec");
+  if (spec.parallel.framework == "megatron") return plan_megatron(spec);
+  if (spec.parallel.framework == "torchrec") return plan_torchrec(spec);
+  if (spec.parallel.framework == "ddp") return plan_ddp(spec);
+  if (spec.parallel.framework == "fsdp" || spec.parallel.framework == "torchtitan")
+    return plan_fsdp(spec);
+  if (spec.parallel.framework.starts_with("zero")) return plan_zero(spec);
+  if (spec.parallel.framework == "horovod") return plan_horovod(spec);
+  throw Error(spec.place("parallel.framework") +
+              ": parallel.framework: " + spec.parallel.framework +
+              " is not available yet; use one of ddp, horovod, megatron, fsdp, torchtitan, zero1, "
+              "zero2, zero3, torchrec");
+}
+
+}  // namespace
+
+std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
+  if (spec.program || spec.parallel.pp == 1) return std::nullopt;
+  if (spec.parallel.framework == "megatron") return megatron_plan(spec).pipeline;
+  if (spec.parallel.framework != "torchtitan") return std::nullopt;
+  Workload unused;
+  return fsdp_mesh(spec, unused).pipeline;
+}
+
+Workload plan_workload(const JobSpec& spec) {
+  if (spec.program) {
+    check_workload(*spec.program, spec.place(spec.places.contains("trace") ? "trace" : "program"));
+    check_tensors(spec, *spec.program);
+    check_compressed(spec, *spec.program);
+    return *spec.program;
+  }
+  if (!spec.model) throw Error(spec.file + ": the job has no model; add model: NAME");
+  Workload workload = plan(spec);
+  check_state_memory(spec);
+  compress(spec, workload);
+  add_background(spec, workload);
+  check_workload(workload);
+  check_tensors(spec, workload);
+  return workload;
+}
+
+}  // namespace ghostrank

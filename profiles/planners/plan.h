@@ -1,0 +1,18 @@
+// The plan of a job: its programs, roles and groups. Threading: pure functions.
+#pragma once
+
+#include <optional>
+
+#include "profiles/job/job.h"
+#include "profiles/planners/shared/pipeline.h"
+
+namespace ghostrank {
+
+// The programs, roles and groups of the job. Throws Error(usage) when the plan does not fit the
+// cluster.
+Workload plan_workload(const JobSpec& spec);
+
+// Of a job that has stages. Throws Error(usage) when the plan does not fit.
+std::optional<Pipeline> pipeline_of(const JobSpec& spec);
+
+}  // namespace ghostrank

@@ -1,0 +1,32 @@
+// What the data-parallel planners share: every rank computes the whole model on its own samples,
+// and all ranks are one group.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <vector>
+
+#include "profiles/job/job.h"
+
+namespace ghostrank {
+
+inline constexpr std::uint16_t kDataParallel = 0;  // the kind of group of all ranks
+
+struct LayerTime {
+  Picoseconds forward = 0, backward = 0;
+};
+
+// What a rank computes in one step; the optimizer steps over all parameters.
+struct StepTimes {
+  std::vector<LayerTime> layers;
+  Picoseconds optimizer = 0;
+};
+StepTimes step_times(const JobSpec& spec);
+
+// Throws Error(usage) unless parallel.dp is all GPUs.
+void check_data_parallel(const JobSpec& spec);
+
+// One role that all ranks play, and the group.
+Workload data_parallel_workload(const JobSpec& spec, Role role);
+
+}  // namespace ghostrank

@@ -1,0 +1,91 @@
+#include "profiles/planners/shared/expert_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <utility>
+
+namespace ghostrank {
+namespace {
+
+// C(n - without, k) / C(n, k): none of k drawn from n is among `without`.
+double none_of(std::uint64_t n, std::uint64_t without, std::uint64_t k) {
+  double p = 1;
+  for (std::uint64_t i = 0; i < k; ++i)
+    p *=
+        n < without + i + 1 ? 0 : static_cast<double>(n - without - i) / static_cast<double>(n - i);
+  return p;
+}
+
+double choose(std::uint64_t n, std::uint64_t k) {
+  double out = k > n ? 0 : 1;
+  for (std::uint64_t i = 0; i < k && i < n; ++i)
+    out *= static_cast<double>(n - i) / static_cast<double>(i + 1);
+  return out;
+}
+
+// Draws without replacement in proportion to weights: who comes first in a race of exponential
+// times. The first `wanted` of `who` are the drawn; what weighs nothing comes last.
+class Race {
+ public:
+  explicit Race(std::uint64_t seed) : random_(seed) {}
+
+  void run(std::vector<std::size_t>& who, const std::vector<double>& weights, std::size_t wanted) {
+    times_.resize(weights.size());
+    for (const std::size_t i : who) times_[i] = -std::log(uniform()) / std::max(weights[i], 1e-300);
+    std::nth_element(who.begin(), who.begin() + static_cast<std::ptrdiff_t>(wanted - 1), who.end(),
+                     [&](std::size_t a, std::size_t b) { return times_[a] < times_[b]; });
+  }
+
+ private:
+  double uniform() { return (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53; }
+
+  std::mt19937_64 random_;
+  std::vector<double> times_;
+};
+
+}  // namespace
+
+double reach(const Experts& experts, std::uint64_t neighbours) {
+  const std::uint64_t groups = experts.groups, chosen = experts.group_top_k;
+  const std::uint64_t each = experts.count / groups, open = chosen * each, k = experts.top_k;
+  if (neighbours <= each)
+    return static_cast<double>(chosen) / static_cast<double>(groups) *
+           (1 - none_of(open, neighbours, k));
+  const std::uint64_t whole = neighbours / each;
+  double p = 0;
+  for (std::uint64_t j = 0; j <= std::min(whole, chosen); ++j)
+    p += choose(whole, j) * choose(groups - whole, chosen - j) / choose(groups, chosen) *
+         (1 - none_of(open, j * each, k));
+  return p;
+}
+
+Choices drawn_choices(const Experts& experts, const std::vector<double>& loads, std::size_t ranks,
+                      std::size_t nodes, std::size_t tokens, std::uint64_t seed) {
+  const std::size_t count = experts.count, each = count / experts.groups;
+  std::vector<double> group_loads(experts.groups);
+  for (std::size_t e = 0; e < count; ++e) group_loads[e / each] += loads[e];
+  Choices out{std::vector<double>(count), std::vector<double>(ranks), std::vector<double>(nodes)};
+  const double share = 1 / static_cast<double>(tokens);
+  std::vector<std::size_t> groups(experts.groups), open;
+  std::vector<std::size_t> last_of_rank(ranks), last_of_node(nodes);  // token that was there last
+  Race race(seed);
+  for (std::size_t token = 1; token <= tokens; ++token) {
+    std::iota(groups.begin(), groups.end(), std::size_t{0});
+    race.run(groups, group_loads, experts.group_top_k);
+    open.clear();
+    for (std::size_t g = 0; g < experts.group_top_k; ++g)
+      for (std::size_t e = 0; e < each; ++e) open.push_back(groups[g] * each + e);
+    race.run(open, loads, experts.top_k);
+    for (std::size_t i = 0; i < experts.top_k; ++i) {
+      const std::size_t rank = open[i] * ranks / count, node = open[i] * nodes / count;
+      out.experts[open[i]] += share;
+      if (std::exchange(last_of_rank[rank], token) != token) out.ranks[rank] += share;
+      if (std::exchange(last_of_node[node], token) != token) out.nodes[node] += share;
+    }
+  }
+  return out;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,300 @@
+// AICB's logs of calls, CSV: what a rank of a stage does, row by row, for all ranks or by stage.
+//
+//   [rank0 ~ rank127]                              or  [ pp_stage0: [rank0, rank1, ...] ]
+//   comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,...
+//   CommType.all_reduce,CommGroup.tp_group,8,20971520,forward.MegatronRowLinear,None,None,,...
+//
+// Rows follow each other; isend alone does not block. Columns are found by name. Ranks are numbered
+// as Megatron does, tp-cp-ep-dp-pp. An all-gather's size is its whole output, a reduce-scatter's
+// its whole input. Computations with an elapsed time (milliseconds) take it.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "profiles/error.h"
+#include "profiles/input/quantity.h"
+#include "profiles/trace/readers/formats.h"
+#include "profiles/trace/trace_file.h"
+
+namespace ghostrank {
+namespace {
+
+struct Call {
+  std::string_view name;
+  TraceEvent::Kind kind;
+  Func func;
+};
+constexpr Call kCalls[] = {
+    {"all_reduce", TraceEvent::Kind::collective, Func::all_reduce},
+    {"broadcast", TraceEvent::Kind::collective, Func::broadcast},
+    {"reduce", TraceEvent::Kind::collective, Func::reduce},
+    {"all_gather", TraceEvent::Kind::collective, Func::all_gather},
+    {"all_gather_into_tensor", TraceEvent::Kind::collective, Func::all_gather},
+    {"reduce_scatter", TraceEvent::Kind::collective, Func::reduce_scatter},
+    {"reduce_scatter_tensor", TraceEvent::Kind::collective, Func::reduce_scatter},
+    {"all_to_all", TraceEvent::Kind::collective, Func::all_to_all},
+    {"barrier", TraceEvent::Kind::collective, Func::barrier},
+    {"isend", TraceEvent::Kind::send, Func::send_recv},
+    {"irecv", TraceEvent::Kind::recv, Func::send_recv},
+    {"computation", TraceEvent::Kind::compute, Func::all_reduce},
+    {"epoch_end", TraceEvent::Kind::join, Func::all_reduce}};
+
+// Fields of a line; quotes hold commas together.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> out(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      out.emplace_back();
+    else if (c != '\r')
+      out.back() += c;
+  }
+  return out;
+}
+
+struct Section {
+  std::vector<Rank> ranks;                                               // empty: all
+  std::vector<std::pair<std::uint64_t, std::vector<std::string>>> rows;  // line, fields
+  std::map<std::string, std::size_t> column;
+};
+
+class Importer {
+ public:
+  Importer(const std::string& path, int ranks, Trace& trace)
+      : path_(path), world_(ranks), trace_(trace) {}
+
+  void run() {
+    read();
+    trace_.format = "aicb";
+    trace_.unit = "milliseconds of computation; no clock";
+    find_sizes();
+    for (const Section& section : sections_) play(section);
+    trace_.ranks = world_;
+    if (epochs_ > 1)
+      trace_.notes.push_back("one iteration holds everything up to the last of " +
+                             std::to_string(epochs_) + " epoch_end rows, the set-up included");
+  }
+
+ private:
+  [[noreturn]] void fail(std::uint64_t line, const std::string& what) const {
+    throw Error(path_ + ":" + std::to_string(line) + ":1: " + what);
+  }
+
+  void read() {
+    std::istringstream text(read_trace_file(path_));
+    std::uint64_t number = 0;
+    for (std::string line; std::getline(text, line);) {
+      ++number;
+      if (line.find_first_not_of(" \t\r,") == std::string::npos) continue;
+      if (line.front() == '[') {
+        sections_.push_back({ranks_of(line, number), {}, {}});
+        continue;
+      }
+      if (sections_.empty()) sections_.emplace_back();
+      Section& section = sections_.back();
+      std::vector<std::string> fields = fields_of(line);
+      if (section.column.empty()) {
+        for (std::size_t i = 0; i < fields.size(); ++i) section.column[fields[i]] = i;
+        for (const char* needed : {"comm_type", "comm_group", "msg_size"})
+          if (!section.column.contains(needed))
+            fail(number, "the header has no column " + std::string(needed));
+        continue;
+      }
+      if (fields.size() != section.column.size())
+        fail(number, std::to_string(fields.size()) + " fields under a header of " +
+                         std::to_string(section.column.size()));
+      section.rows.emplace_back(number, std::move(fields));
+    }
+    std::erase_if(sections_, [](const Section& section) { return section.rows.empty(); });
+    if (sections_.empty()) fail(1, "there are no rows");
+  }
+
+  // Numbers behind "rank"; "rank0 ~ rank127" is a range.
+  std::vector<Rank> ranks_of(const std::string& line, std::uint64_t number) {
+    std::vector<Rank> out;
+    for (std::size_t at = 0; (at = line.find("rank", at)) != std::string::npos;) {
+      at += 4;
+      const std::size_t end = std::min(line.find_first_not_of("0123456789", at), line.size());
+      const auto rank = parse_integer(line.substr(at, end - at));
+      if (!rank || *rank < 0 || *rank >= kMostTraceRanks) fail(number, "a rank without a number");
+      const bool range =
+          out.size() == 1 && line.find('~') < at && line.find(',') == std::string::npos;
+      for (Rank r = range ? out.front() + 1 : static_cast<Rank>(*rank); r < *rank; ++r)
+        out.push_back(r);
+      out.push_back(static_cast<Rank>(*rank));
+      at = end;
+    }
+    if (out.empty()) fail(number, "this line names no ranks, as [rank0 ~ rank7] does");
+    for (const Rank rank : out) said_ = std::max(said_, rank + 1);
+    return out;
+  }
+
+  static std::string field(const Section& section, const std::vector<std::string>& row,
+                           const char* name) {
+    const auto at = section.column.find(name);
+    if (at == section.column.end() || row[at->second] == "None") return "";
+    return row[at->second];
+  }
+
+  static std::string after_dot(const std::string& text) { return text.substr(text.find('.') + 1); }
+
+  // Sizes of the dimensions: as the rows say, or what the number of ranks leaves.
+  void find_sizes() {
+    for (const Section& section : sections_)
+      for (const auto& [line, row] : section.rows) {
+        const std::string size = field(section, row, "comm_group_size");
+        const auto ranks = parse_integer(size);
+        if (!size.empty() && (!ranks || *ranks < 1 || *ranks > kMostTraceRanks))
+          fail(line, "comm_group_size " + quote(size) + " is no number of ranks");
+        std::int64_t& known = size_[after_dot(field(section, row, "comm_group"))];
+        if (ranks && known != 0 && known != *ranks &&
+            after_dot(field(section, row, "comm_group")) != "pp_group")
+          fail(line,
+               "comm_group_size is " + size + " here and " + std::to_string(known) + " before");
+        if (ranks) known = *ranks;
+      }
+    if (said_ > 0) world_ = static_cast<int>(said_);
+    const auto dimension = [&](const char* name) { return std::max<std::int64_t>(size_[name], 1); };
+    tp_ = dimension("tp_group");
+    ep_ = dimension("ep_group");
+    dp_ = dimension("dp_group");
+    if (size_["dp_group"] == 0 && size_["ep_dp_group"] > 0) dp_ = ep_ * size_["ep_dp_group"];
+    if (world_ > 0 && world_ % (tp_ * dp_) != 0)
+      fail(1, std::to_string(world_) + " ranks are no multiple of tp " + std::to_string(tp_) +
+                  " times dp " + std::to_string(dp_));
+    pp_ = world_ > 0 ? world_ / (tp_ * dp_) : 1;
+    if (world_ == 0) world_ = static_cast<int>(tp_ * dp_);
+  }
+
+  // The communicator of `rank`, by AICB's name of it.
+  std::uint32_t group_of(const std::string& name, Rank rank, std::uint64_t line) {
+    if (name == "all" || name.empty()) return kNoIndex;
+    struct Shape {
+      std::string_view name;
+      std::int64_t size, stride;
+    };
+    const Shape shapes[] = {{"tp_group", tp_, 1},
+                            {"dp_group", dp_, tp_},
+                            {"ep_group", ep_, tp_},
+                            {"ep_dp_group", std::max<std::int64_t>(dp_ / ep_, 1), tp_ * ep_},
+                            {"ep_tp_group", tp_ * ep_, 1},
+                            {"pp_group", pp_, tp_ * dp_},
+                            {"embedding_group", std::min<std::int64_t>(pp_, 2),
+                             tp_ * dp_ * std::max<std::int64_t>(pp_ - 1, 1)}};
+    for (const Shape& shape : shapes) {
+      if (shape.name != name) continue;
+      if (size_[name] == 0 && name == "ep_group")
+        fail(line, "comm_group_size of " + name + " is given nowhere");
+      TraceGroup group{name.substr(0, name.rfind('_')), {}};
+      const auto first = static_cast<Rank>(rank - rank / shape.stride % shape.size * shape.stride);
+      for (std::int64_t i = 0; i < shape.size; ++i)
+        group.members.push_back(static_cast<Rank>(first + i * shape.stride));
+      for (std::size_t i = 0; i < trace_.groups.size(); ++i)
+        if (trace_.groups[i].name == group.name && trace_.groups[i].members == group.members)
+          return static_cast<std::uint32_t>(i);
+      trace_.groups.push_back(std::move(group));
+      return static_cast<std::uint32_t>(trace_.groups.size() - 1);
+    }
+    fail(line, "there is no communicator " + quote(name) + " in AICB");
+  }
+
+  void play(const Section& section) {
+    TraceRank& rank = trace_.given.emplace_back();
+    rank.rank = section.ranks.empty() ? 0 : section.ranks.front();
+    if (!section.ranks.empty()) rank.also.assign(section.ranks.begin() + 1, section.ranks.end());
+    rank.file = path_;
+    rank.lanes = {"compute"};
+    std::vector<std::uint32_t> after;
+    for (const auto& [line, row] : section.rows) {
+      const std::string name = after_dot(field(section, row, "comm_type"));
+      const Call* call = nullptr;
+      for (const Call& one : kCalls)
+        if (one.name == name) call = &one;
+      if (!call) fail(line, quote(field(section, row, "comm_type")) + " is no call of AICB");
+      ++trace_.used;
+      TraceEvent event;
+      event.kind = call->kind;
+      event.func = call->func;
+      event.place = line;
+      const std::string stage = field(section, row, "stage");
+      event.name = trace_.name(stage.empty() ? name : stage);
+      if (call->kind == TraceEvent::Kind::join) {
+        epochs_ += &section == &sections_.front();
+        continue;
+      }
+      if (call->kind == TraceEvent::Kind::compute) {
+        if (!take_time(section, row, line, event)) continue;
+      } else {
+        take_size(section, row, line, event);
+        if (call->kind == TraceEvent::Kind::collective)
+          event.group = group_of(after_dot(field(section, row, "comm_group")), rank.rank, line);
+        else
+          event.peer = peer_of(field(section, row, "additional"), rank.rank, line);
+      }
+      const std::uint32_t at = add_event(rank, event, after);
+      if (call->kind != TraceEvent::Kind::send) after = {at};
+    }
+  }
+
+  // False: nothing to play.
+  bool take_time(const Section& section, const std::vector<std::string>& row, std::uint64_t line,
+                 TraceEvent& event) {
+    const std::string text = field(section, row, "_elapsed_time");
+    const auto millis = parse_number(text);
+    if (text.empty()) {
+      --trace_.used;
+      ++trace_.left_out["computations without an elapsed time"];
+      return false;
+    }
+    if (!millis || *millis < 0 || *millis > 1e9)
+      fail(line, "_elapsed_time " + quote(text) + " is no number of milliseconds");
+    event.duration = static_cast<Picoseconds>(*millis * static_cast<double>(kPicosPerMilli));
+    return true;
+  }
+
+  void take_size(const Section& section, const std::vector<std::string>& row, std::uint64_t line,
+                 TraceEvent& event) {
+    const std::string text = field(section, row, "msg_size");
+    const auto bytes = parse_number(text);
+    if (!bytes || *bytes < 0 || *bytes > static_cast<double>(kMostTraceBytes))
+      fail(line, "msg_size " + quote(text) + " is no number of bytes up to 2^44");
+    event.stated = static_cast<std::uint64_t>(*bytes);
+    if (event.func == Func::broadcast || event.func == Func::reduce) event.peer = 0;
+  }
+
+  Rank peer_of(const std::string& text, Rank rank, std::uint64_t line) const {
+    const auto stride = static_cast<int>(tp_ * dp_);
+    const bool next = text.ends_with("_next"), previous = text.ends_with("_prev");
+    if (!next && !previous)
+      fail(line, "additional " + quote(text) + " says neither next nor prev: who is the peer?");
+    if (pp_ < 2)
+      fail(line,
+           "a message between stages, but the ranks leave one stage only; say of how "
+           "many ranks the job was");
+    return (rank + (next ? stride : world_ - stride)) % world_;
+  }
+
+  const std::string& path_;
+  int world_;  // ranks; 0: not known
+  Rank said_ = 0;
+  Trace& trace_;
+  std::vector<Section> sections_;
+  std::map<std::string, std::int64_t> size_;  // of communicators, by AICB's name
+  std::int64_t tp_ = 1, dp_ = 1, ep_ = 1, pp_ = 1;
+  std::size_t epochs_ = 0;
+};
+
+}  // namespace
+
+Trace import_aicb(const std::vector<std::string>& files, int ranks) {
+  if (files.size() != 1)
+    throw Error(files[1] + ": a second log of AICB; one file describes all ranks");
+  Trace trace;
+  Importer(files.front(), ranks, trace).run();
+  return trace;
+}
+
+}  // namespace ghostrank

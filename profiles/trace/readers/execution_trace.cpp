@@ -1,0 +1,368 @@
+// PyTorch's execution traces (JSON, schemas 1.0.1 to 1.1.x-chakra), one a rank: the collectives
+// that its record_param_comms nodes describe.
+//
+//   "values": [[[3235, 3218, 0, 2049000, 4, "cuda:1"]], 35, ["0", "default_pg"], 1, "allreduce",
+//              [], [], 0, 1, 2]
+//             tensors, number, process group, rank, call, splits in and out, first rank, stride,
+//             size
+//
+// Positions count from the first text, the call: without tensors everything stands one to the left.
+// The rank is that of the root or peer in the process group where the call has one. A call that a
+// later `wait` of its group and number names overlaps until then. The trace has no times of
+// devices, so there are no delays between calls; all other nodes are left out.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "profiles/error.h"
+#include "profiles/input/quantity.h"
+#include "profiles/trace/json_stream.h"
+#include "profiles/trace/readers/formats.h"
+#include "profiles/trace/readers/torch_names.h"
+
+namespace ghostrank {
+namespace {
+
+std::optional<int> rank_in_name(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  for (const std::string_view before : {"rank_", "rank-", "rank"}) {
+    const auto at = name.rfind(before);
+    if (at == std::string::npos) continue;
+    const std::size_t from = at + before.size();
+    const std::size_t end = std::min(name.find_first_not_of("0123456789", from), name.size());
+    const auto rank = parse_integer(name.substr(from, end - from));
+    if (rank && *rank >= 0 && *rank < kMostTraceRanks) return static_cast<int>(*rank);
+  }
+  return std::nullopt;
+}
+
+struct Tensors {
+  std::uint64_t bytes = 0;
+  std::uint32_t width = 0;
+};
+
+class Importer {
+ public:
+  explicit Importer(Trace& trace) : trace_(trace) {}
+
+  void read(const std::string& path, std::optional<int> rank) {
+    const JsonTape json = parse_json(read_trace_file(path), path);
+    json_ = &json;
+    const JsonNode* nodes = json.find(json.root(), "nodes");
+    if (!nodes || nodes->kind != JsonNode::Kind::array)
+      throw Error(path + ":1:1: an execution trace has a list of nodes");
+    rank_ = &trace_.given.emplace_back();
+    rank_->file = path;
+    rank_->lanes = {"compute"};
+    own_ = rank;
+    find_waits(*nodes);
+    members_of_.clear();
+    requests_.clear();
+    after_.clear();
+    for (const JsonNode& node : json.children(*nodes)) take(node);
+    rank_->rank = own_.value_or(0);
+    for (TraceEvent& event : rank_->events)
+      if (event.kind == TraceEvent::Kind::send || event.kind == TraceEvent::Kind::recv)
+        if (event.peer == rank_->rank)
+          throw Error(place_of(trace_, *rank_, event) + ": a message of a rank to itself");
+  }
+
+ private:
+  using Request = std::pair<std::string, std::int64_t>;  // process group and number
+
+  // What record_param_comms says, by position.
+  struct Values {
+    std::vector<const JsonNode*> all;
+    std::size_t call = 0;  // position of its name
+    const JsonNode* at(std::ptrdiff_t offset) const {
+      const auto position = static_cast<std::ptrdiff_t>(call) + offset;
+      return position >= 0 && position < static_cast<std::ptrdiff_t>(all.size())
+                 ? all[static_cast<std::size_t>(position)]
+                 : nullptr;
+    }
+    std::string_view name() const { return all[call]->text; }
+  };
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(rank_->file + ": node " + std::to_string(id_) + ": " + what);
+  }
+
+  std::string_view name_of(const JsonNode& node) const {
+    const JsonNode* name = json_->find(node, "name");
+    return name ? name->text : std::string_view();
+  }
+
+  bool is_call(const JsonNode& node) const {
+    return name_of(node).starts_with("record_param_comms");
+  }
+
+  // "inputs" is {"values": [...]}, in schema 1.0.1 the list itself.
+  const JsonNode* values_in(const JsonNode& node, std::string_view key) const {
+    const JsonNode* part = json_->find(node, key);
+    if (part && part->kind == JsonNode::Kind::object) part = json_->find(*part, "values");
+    return part && part->kind == JsonNode::Kind::array ? part : nullptr;
+  }
+
+  Values values_of(const JsonNode& node) const {
+    Values out;
+    const JsonNode* list = values_in(node, "inputs");
+    if (!list) fail("record_param_comms without inputs");
+    for (const JsonNode& value : json_->children(*list)) out.all.push_back(&value);
+    while (out.call < out.all.size() && out.all[out.call]->kind != JsonNode::Kind::string)
+      ++out.call;
+    if (out.call == out.all.size()) fail("record_param_comms without the name of a call");
+    return out;
+  }
+
+  std::string group_name(const Values& values) const {
+    const JsonNode* group = values.at(-2);
+    if (group && group->kind == JsonNode::Kind::array && group->size > 0)
+      group = &*json_->children(*group).begin();
+    if (group && group->kind == JsonNode::Kind::string) return std::string(group->text);
+    return group && group->is_integer() ? std::to_string(group->integer) : "";
+  }
+
+  // The number of the call; [number, is p2p] in some versions.
+  std::optional<Request> request(const Values& values) const {
+    const JsonNode* number = values.at(-3);
+    if (number && number->kind == JsonNode::Kind::array && number->size > 0)
+      number = &*json_->children(*number).begin();
+    if (!number || !number->is_integer()) return std::nullopt;
+    return Request{group_name(values), number->integer};
+  }
+
+  void find_waits(const JsonNode& nodes) {
+    waited_.clear();
+    for (const JsonNode& node : json_->children(nodes)) {
+      if (!is_call(node)) continue;
+      take_id(node);
+      const Values values = values_of(node);
+      if (values.name() != "wait") continue;
+      if (const auto of = request(values)) waited_.insert(*of);
+    }
+  }
+
+  void take_id(const JsonNode& node) {
+    const JsonNode* id = json_->find(node, "id");
+    if (!id || !id->is_integer() || id->integer < 0) {
+      id_ = 0;
+      fail("a node without an id");
+    }
+    id_ = static_cast<std::uint64_t>(id->integer);
+  }
+
+  void take(const JsonNode& node) {
+    take_id(node);
+    if (name_of(node).find("process_group:init") != std::string_view::npos) {
+      take_groups(node);
+      ++trace_.used;
+      return;
+    }
+    if (!is_call(node)) {
+      ++trace_.left_out["nodes that are no collectives: the trace has no times of devices"];
+      return;
+    }
+    communicate(node);
+  }
+
+  void take_groups(const JsonNode& node) {
+    const JsonNode* list = values_in(node, "inputs");
+    if (!list) return;
+    for (const JsonNode& text : json_->children(*list)) {
+      if (text.kind != JsonNode::Kind::string) continue;
+      const JsonTape groups = parse_json(text.text, rank_->file);
+      for (const JsonNode& one : groups.children(groups.root())) {
+        const JsonNode* name = groups.find(one, "pg_name");
+        const JsonNode* ranks = groups.find(one, "ranks");
+        if (!name || !ranks) continue;
+        std::vector<Rank> members;
+        for (const JsonNode& rank : groups.children(*ranks)) {
+          if (!rank.is_integer() || rank.integer < 0 || rank.integer >= kMostTraceRanks)
+            fail("a process group with a member that is no rank");
+          members.push_back(static_cast<Rank>(rank.integer));
+        }
+        members_of_[name->kind == JsonNode::Kind::string ? std::string(name->text)
+                                                         : std::to_string(name->integer)] = members;
+      }
+    }
+  }
+
+  void communicate(const JsonNode& node) {
+    const Values values = values_of(node);
+    const auto known = torch_call(values.name());
+    if (!known) fail("call " + quote(values.name()) + " is none of PyTorch's");
+    ++trace_.used;
+    if (known->call == TorchCall::init || known->call == TorchCall::batch) return;
+    const auto of = request(values);
+    if (known->call == TorchCall::wait) return wait(of);
+    TraceEvent event;
+    event.name = trace_.name(values.name());
+    event.place = id_;
+    if (known->call == TorchCall::collective)
+      collective(node, values, known->func, event);
+    else
+      transfer(node, values, known->call == TorchCall::send, event);
+    const std::uint32_t at = add_event(*rank_, event, after_);
+    if (of && waited_.contains(*of))
+      requests_[*of].push_back(at);
+    else
+      after_ = {at};
+  }
+
+  void wait(const std::optional<Request>& of) {
+    const auto at = of ? requests_.find(*of) : requests_.end();
+    if (at == requests_.end()) {
+      --trace_.used;
+      ++trace_.left_out["waits for calls that the trace does not have"];
+      return;
+    }
+    TraceEvent join;
+    join.name = trace_.name("wait");
+    join.place = id_;
+    std::vector<std::uint32_t> deps = at->second;
+    deps.insert(deps.end(), after_.begin(), after_.end());
+    requests_.erase(at);
+    after_ = {add_event(*rank_, join, deps)};
+  }
+
+  // [id, storage, offset, elements, bytes of one, device], or lists of them.
+  void add_tensors(const JsonNode& value, Tensors& out) const {
+    if (value.kind != JsonNode::Kind::array) return;
+    std::vector<const JsonNode*> parts;
+    for (const JsonNode& part : json_->children(value)) parts.push_back(&part);
+    const bool tensor =
+        parts.size() == 6 && parts[0]->is_integer() && parts[5]->kind == JsonNode::Kind::string;
+    if (!tensor) {
+      for (const JsonNode* part : parts) add_tensors(*part, out);
+      return;
+    }
+    const std::int64_t elements = parts[3]->integer, width = parts[4]->integer;
+    if (elements < 0 || width < 0 || width > 16 || elements > (std::int64_t{1} << 40))
+      fail("a tensor of " + std::to_string(elements) + " elements of " + std::to_string(width) +
+           " bytes");
+    out.bytes += static_cast<std::uint64_t>(elements) * static_cast<std::uint64_t>(width);
+    out.width = static_cast<std::uint32_t>(width);
+    if (out.bytes > kMostTraceBytes) fail("tensors of more than 2^44 bytes");
+  }
+
+  Tensors inputs(const Values& values) const {
+    Tensors out;
+    if (values.call > 0) add_tensors(*values.all.front(), out);
+    return out;
+  }
+  Tensors outputs(const JsonNode& node) const {
+    Tensors out;
+    if (const JsonNode* list = values_in(node, "outputs")) add_tensors(*list, out);
+    return out;
+  }
+
+  std::int64_t integer(const JsonNode* value, std::int64_t otherwise) const {
+    return value && value->is_integer() ? value->integer : otherwise;
+  }
+
+  // Members: as the trace defines the process group, else by first rank, stride and size.
+  std::uint32_t group_of(const Values& values) {
+    TraceGroup group{group_name(values), {}};
+    const auto defined = members_of_.find(group.name);
+    const std::int64_t size = integer(values.at(5), 0);
+    if (defined != members_of_.end() && !defined->second.empty()) {
+      group.members = defined->second;
+    } else if (size > 0) {
+      const std::int64_t first = integer(values.at(3), 0), stride = integer(values.at(4), 1);
+      if (size > kMostTraceRanks || first < 0 || stride < 0 ||
+          first + (size - 1) * stride >= kMostTraceRanks || (stride == 0 && size > 1))
+        fail("a process group of " + std::to_string(size) + " ranks from " + std::to_string(first) +
+             ", stride " + std::to_string(stride));
+      for (std::int64_t i = 0; i < size; ++i)
+        group.members.push_back(static_cast<Rank>(first + i * stride));
+    }
+    for (std::size_t i = 0; i < trace_.groups.size(); ++i)
+      if (trace_.groups[i].name == group.name && trace_.groups[i].members == group.members)
+        return static_cast<std::uint32_t>(i);
+    trace_.groups.push_back(std::move(group));
+    return static_cast<std::uint32_t>(trace_.groups.size() - 1);
+  }
+
+  void collective(const JsonNode& node, const Values& values, Func func, TraceEvent& event) {
+    event.kind = TraceEvent::Kind::collective;
+    event.func = func;
+    event.group = group_of(values);
+    const auto& members = trace_.groups[event.group].members;
+    const auto rank = integer(values.at(-1), 0);
+    const bool rooted = func == Func::broadcast || func == Func::reduce || func == Func::gather ||
+                        func == Func::scatter;
+    if (rooted)
+      event.peer = static_cast<std::int32_t>(std::clamp<std::int64_t>(rank, -1, kMostTraceRanks));
+    else if (!own_ && rank >= 0 && rank < static_cast<std::int64_t>(members.size()))
+      own_ = static_cast<int>(members[static_cast<std::size_t>(rank)]);
+    if (func == Func::barrier) return;
+    const Tensors in = inputs(values), out = outputs(node);
+    event.dtype = played_as(in.width);
+    event.stated = func == Func::scatter ? out.bytes : in.bytes;
+    event.blocks = func == Func::all_gather || func == Func::gather || func == Func::scatter;
+    const JsonNode* splits = values.at(1);
+    if (func != Func::all_to_all && func != Func::all_to_all_v) return;
+    event.func = Func::all_to_all;
+    if (!splits || splits->kind != JsonNode::Kind::array || splits->size == 0) return;
+    std::vector<std::uint64_t> rows;  // splits count rows of the tensor
+    std::uint64_t sum = 0;
+    for (const JsonNode& row : json_->children(*splits)) {
+      if (!row.is_integer() || row.integer < 0 || row.integer > (std::int64_t{1} << 40))
+        fail("splits that are no numbers");
+      rows.push_back(static_cast<std::uint64_t>(row.integer));
+      sum += rows.back();
+    }
+    const std::uint64_t elements = in.bytes / bytes_of(event.dtype);
+    if (sum == 0 ? elements != 0 : elements % sum != 0)
+      fail("splits of " + std::to_string(sum) + " rows do not divide " + std::to_string(elements) +
+           " elements");
+    for (std::uint64_t& row : rows) row *= sum == 0 ? 0 : elements / sum;
+    event.func = Func::all_to_all_v;
+    event.stated = out.bytes;
+    event.splits = static_cast<std::uint32_t>(trace_.splits.size());
+    trace_.splits.push_back(std::move(rows));
+  }
+
+  void transfer(const JsonNode& node, const Values& values, bool sends, TraceEvent& event) {
+    event.kind = sends ? TraceEvent::Kind::send : TraceEvent::Kind::recv;
+    Tensors moved = inputs(values);
+    if (moved.bytes == 0) moved = outputs(node);
+    event.stated = moved.bytes;
+    event.dtype = played_as(moved.width);
+    const auto& members = trace_.groups[group_of(values)].members;
+    const std::int64_t peer = integer(values.at(-1), -1);
+    if (peer < 0 || (!members.empty() && peer >= static_cast<std::int64_t>(members.size())) ||
+        peer >= kMostTraceRanks)
+      fail("there is no peer " + std::to_string(peer) + " in the process group");
+    event.peer =
+        members.empty() ? static_cast<std::int32_t>(peer) : members[static_cast<std::size_t>(peer)];
+  }
+
+  Trace& trace_;
+  const JsonTape* json_ = nullptr;
+  TraceRank* rank_ = nullptr;
+  std::optional<int> own_;  // rank, once it is known
+  std::uint64_t id_ = 0;
+  std::map<std::string, std::vector<Rank>> members_of_;  // as the trace defines them
+  std::set<Request> waited_;
+  std::map<Request, std::vector<std::uint32_t>> requests_;
+  std::vector<std::uint32_t> after_;
+};
+
+}  // namespace
+
+Trace import_execution_trace(const std::vector<std::string>& files, int) {
+  Trace trace;
+  trace.format = "pytorch-et";
+  trace.unit = "none: execution traces have no times of devices";
+  trace.place = "node";
+  Importer importer(trace);
+  for (const std::string& file : files) importer.read(file, rank_in_name(file));
+  std::sort(trace.given.begin(), trace.given.end(),
+            [](const TraceRank& a, const TraceRank& b) { return a.rank < b.rank; });
+  return trace;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,242 @@
+// NCCL Inspector's JSON lines, v4.0 to v4.3: completed collectives, sends and receives.
+//
+//   {"header": {"id": "0x7f", "rank": 2, "n_ranks": 8, ...}, "metadata": {"hostname", "pid", ...},
+//    "coll_perf": {"coll": "AllReduce", "coll_sn": 1407, "coll_msg_size_bytes": 17179869184,
+//                  "coll_exec_time_us": 61974, "event_trace_ts": {"kernel_events": [...]}, ...}}
+//
+// Up to v4.2 every line has header and metadata; in v4.3 a dump_stats line has them for the lines
+// behind it. The communicator with most ranks is the job, and a rank's place in it its number; the
+// members of others are found by the processes that are in both. Sizes are NCCL's counts: of an
+// all-gather what a rank sends, of a reduce-scatter what it receives.
+//
+// With event traces (NCCL_INSPECTOR_DUMP_VERBOSE=1) calls are ordered by their kernels' start, and
+// the time in which nothing is under way before a call is a computation that follows all calls
+// before it; where the call before is still under way, what lies between the two starts is one that
+// runs beside it. Without, calls have the order of the file and there are no delays.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "profiles/error.h"
+#include "profiles/trace/readers/formats.h"
+#include "profiles/trace/readers/inspector_file.h"
+
+namespace ghostrank {
+namespace {
+
+class Importer {
+ public:
+  Importer(const InspectorRecords& in, const std::string& path, Trace& trace)
+      : in_(in), path_(path), trace_(trace) {}
+
+  void run() {
+    if (in_.records.empty())
+      throw Error(path_ +
+                  ":1:1: there are no collectives, sends or receives in it; were all of "
+                  "them below NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES?");
+    choose_world();
+    add_ranks();
+    drop_incomplete();
+    for (auto& [rank, records] : by_rank_) add_events(rank, records);
+    for (const auto& [seat, dropped] : in_.dropped)
+      if (dropped > 0) trace_.left_out["operations that the plugin dropped"] += dropped;
+    if (roots_ > 0)
+      trace_.notes.push_back(std::to_string(roots_) +
+                             " calls have a root that the format does not name: member 0");
+    if (untimed_ > 0)
+      trace_.notes.push_back(
+          std::to_string(untimed_) +
+          " records have no event trace: they keep the order of the file, without delays");
+  }
+
+ private:
+  // The job is the largest communicator; of equal ones the first.
+  void choose_world() {
+    std::size_t world = 0;
+    for (std::size_t c = 1; c < in_.comms.size(); ++c)
+      if (in_.comms[c].ranks > in_.comms[world].ranks) world = c;
+    trace_.ranks = in_.comms[world].ranks;
+    std::map<std::uint32_t, std::set<Rank>> ranks_of;  // of processes
+    for (const InspectorSeat& seat : in_.seats)
+      if (seat.comm == world) ranks_of[seat.process].insert(seat.rank);
+    for (std::size_t c = 0; c < in_.comms.size(); ++c) {
+      TraceGroup group{in_.comms[c].name.empty() ? in_.comms[c].id : in_.comms[c].name, {}};
+      if (in_.comms[c].ranks < trace_.ranks)
+        group.members.assign(static_cast<std::size_t>(in_.comms[c].ranks), -1);
+      trace_.groups.push_back(std::move(group));
+    }
+    for (std::size_t s = 0; s < in_.seats.size(); ++s) {
+      const InspectorSeat& seat = in_.seats[s];
+      const auto& members = trace_.groups[seat.comm].members;
+      Rank rank = seat.rank;
+      if (!members.empty()) {
+        const auto& own = ranks_of[seat.process];
+        if (own.size() != 1)
+          throw Error(path_ + ": a process with " + std::to_string(own.size()) +
+                      " ranks of the job in communicator " + in_.comms[seat.comm].id +
+                      ": which of them? record one process a GPU");
+        rank = *own.begin();
+        trace_.groups[seat.comm].members[static_cast<std::size_t>(seat.rank)] = rank;
+      }
+      rank_of_seat_.push_back(rank);
+    }
+    for (std::size_t c = 0; c < in_.comms.size(); ++c) complete(trace_.groups[c], in_.comms[c]);
+  }
+
+  // Members without a file follow the stride of those with one.
+  void complete(TraceGroup& group, const InspectorComm& comm) {
+    auto& members = group.members;
+    std::vector<std::size_t> known;
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (members[i] >= 0) known.push_back(i);
+    if (known.size() == members.size()) return;
+    const auto refuse = [&] {
+      throw Error(path_ + ": the members of communicator " + comm.id +
+                  " cannot be found: " + std::to_string(known.size()) + " of " +
+                  std::to_string(comm.ranks) + " have a file; give the files of all ranks");
+    };
+    if (known.size() < 2) refuse();
+    const auto span = static_cast<Rank>(known[1] - known[0]);
+    const Rank stride = (members[known[1]] - members[known[0]]) / span;
+    const Rank first = members[known[0]] - static_cast<Rank>(known[0]) * stride;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const Rank rank = first + static_cast<Rank>(i) * stride;
+      if (rank < 0 || rank >= trace_.ranks || stride == 0 ||
+          (members[i] >= 0 && members[i] != rank))
+        refuse();
+      members[i] = rank;
+    }
+    trace_.notes.push_back("communicator " + comm.id + ": " +
+                           std::to_string(members.size() - known.size()) +
+                           " members without a file follow the stride of the others");
+  }
+
+  void add_ranks() {
+    for (const InspectorRecord& record : in_.records)
+      by_rank_[rank_of_seat_[record.seat]].push_back(record);
+    const auto earlier = [](const InspectorRecord& a, const InspectorRecord& b) {
+      return a.start_us < b.start_us;
+    };
+    for (auto& [rank, records] : by_rank_)
+      if (!std::is_sorted(records.begin(), records.end(), earlier))
+        std::stable_sort(records.begin(), records.end(), earlier);
+  }
+
+  // What not every member with a file has (rings that overflow, sizes below the bound) cannot be
+  // played: left out, by the number of the call.
+  void drop_incomplete() {
+    using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // comm, call, number
+    const auto key = [](const InspectorRecord& record) {
+      return Key{record.comm, record.call, record.number};
+    };
+    std::vector<Key> seen;  // sorted
+    std::vector<std::ptrdiff_t> seats(in_.comms.size());
+    for (const InspectorSeat& seat : in_.seats) ++seats[seat.comm];
+    if (std::all_of(seats.begin(), seats.end(), [](auto count) { return count < 2; })) return;
+    for (const InspectorRecord& record : in_.records)
+      if (record.call < kInspectorSend) seen.push_back(key(record));
+    std::sort(seen.begin(), seen.end());
+    std::uint64_t lacking = 0;
+    for (auto& [rank, records] : by_rank_)
+      lacking += std::erase_if(records, [&](const InspectorRecord& record) {
+        const auto [from, to] = std::equal_range(seen.begin(), seen.end(), key(record));
+        return record.call < kInspectorSend && to - from < seats[record.comm];
+      });
+    if (lacking > 0) trace_.left_out["calls that other members of the communicator lack"] = lacking;
+  }
+
+  void add_events(Rank number, const std::vector<InspectorRecord>& records) {
+    TraceRank& rank = trace_.given.emplace_back();
+    rank.rank = number;
+    rank.file = records.empty() ? path_ : in_.seats[records.front().seat].file;
+    rank.lanes = {"compute"};
+    rank.events.reserve(2 * records.size());
+    std::vector<std::uint32_t> ended, before;  // calls that ended before the next; its computation
+    std::int64_t last_start = -1, last_stop = -1;
+    bool messages = false;  // the record before is one
+    for (const InspectorRecord& record : records) {
+      const bool timed = record.start_us >= 0;
+      untimed_ += !timed;
+      if (timed && last_start >= 0) {
+        const bool idle = record.start_us >= last_stop;
+        const std::int64_t gap = record.start_us - (idle ? last_stop : last_start);
+        if (idle) before.insert(before.end(), ended.begin(), ended.end());
+        if (idle) ended.clear();
+        TraceEvent compute;
+        compute.kind = gap > 0 ? TraceEvent::Kind::compute : TraceEvent::Kind::join;
+        compute.duration = gap * kPicosPerMicro;
+        compute.counted = false;
+        compute.name = trace_.name("between calls");
+        compute.place = record.line;
+        before = {add_event(rank, compute, before)};
+      }
+      // Untimed messages that follow each other are one group of NCCL's and start together.
+      const bool grouped = record.call >= kInspectorSend && messages;
+      if (!timed && !grouped) {
+        before.insert(before.end(), ended.begin(), ended.end());
+        ended.clear();
+        if (before.size() > 1) before = {add_event(rank, join_at(record), before)};
+      }
+      messages = record.call >= kInspectorSend;
+      ended.push_back(add_event(rank, event_of(record), before));
+      if (timed) {
+        last_start = record.start_us;
+        last_stop = std::max(last_stop, record.stop_us);
+      }
+      ++trace_.used;
+    }
+  }
+
+  TraceEvent join_at(const InspectorRecord& record) {
+    TraceEvent join;
+    join.name = trace_.name("between calls");
+    join.place = record.line;
+    return join;
+  }
+
+  TraceEvent event_of(const InspectorRecord& record) {
+    TraceEvent event;
+    event.group = record.comm;
+    event.stated = record.bytes;
+    event.place = record.line;
+    if (record.start_us >= 0) event.duration = (record.stop_us - record.start_us) * kPicosPerMicro;
+    if (record.call >= kInspectorSend) {
+      const auto& members = trace_.groups[record.comm].members;
+      event.kind = record.call == kInspectorSend ? TraceEvent::Kind::send : TraceEvent::Kind::recv;
+      event.peer = members.empty() ? record.peer : members[static_cast<std::size_t>(record.peer)];
+      event.name = trace_.name(record.call == kInspectorSend ? "Send" : "Recv");
+      return event;
+    }
+    event.kind = TraceEvent::Kind::collective;
+    event.func = kInspectorCalls[record.call].func;
+    event.blocks = kInspectorCalls[record.call].blocks;
+    event.name = trace_.name(kInspectorCalls[record.call].name);
+    roots_ += event.func == Func::broadcast || event.func == Func::reduce ||
+              event.func == Func::gather || event.func == Func::scatter;
+    return event;
+  }
+
+  const InspectorRecords& in_;
+  const std::string& path_;  // of the first file, for errors
+  Trace& trace_;
+  std::vector<Rank> rank_of_seat_;
+  std::map<Rank, std::vector<InspectorRecord>> by_rank_;
+  std::uint64_t untimed_ = 0, roots_ = 0;
+};
+
+}  // namespace
+
+Trace import_inspector(const std::vector<std::string>& files, int) {
+  Trace trace;
+  trace.format = "inspector";
+  trace.unit = "microseconds since 1970, of each host's clock";
+  InspectorRecords records;
+  for (const std::string& file : files) read_inspector(file, records);
+  trace.used = records.markers;
+  if (records.proxy > 0) trace.left_out["records of proxy steps and operations"] = records.proxy;
+  Importer(records, files.front(), trace).run();
+  return trace;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,185 @@
+#include "profiles/trace/readers/inspector_file.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "profiles/error.h"
+#include "profiles/trace/json_stream.h"
+#include "profiles/trace/readers/formats.h"
+
+namespace ghostrank {
+namespace {
+
+class Reader {
+ public:
+  Reader(const std::string& path, InspectorRecords& out) : path_(path), out_(out) {}
+
+  void run() {
+    JsonLines lines(path_);
+    JsonTape tape;
+    while (lines.next(tape)) {
+      line_ = lines.line();
+      take(tape);
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(path_ + ":" + std::to_string(line_) + ":1: " + what);
+  }
+
+  std::int64_t integer(const JsonTape& tape, const JsonNode& object, std::string_view key,
+                       std::int64_t most) const {
+    const JsonNode* value = tape.find(object, key);
+    if (!value || !value->is_integer() || value->integer < 0 || value->integer > most)
+      fail(std::string(key) + " is no integer from 0 to " + std::to_string(most));
+    return value->integer;
+  }
+
+  std::string_view text(const JsonTape& tape, const JsonNode& object, std::string_view key) const {
+    const JsonNode* value = tape.find(object, key);
+    if (!value || value->kind != JsonNode::Kind::string) fail(std::string(key) + " is missing");
+    return value->text;
+  }
+
+  void take(const JsonTape& tape) {
+    const JsonNode& root = tape.root();
+    if (root.kind != JsonNode::Kind::object) fail("a line is a JSON object");
+    const JsonNode* header = tape.find(root, "header");
+    const JsonNode* metadata = tape.find(root, "metadata");
+    if (header) {
+      if (!metadata) fail("a header without metadata");
+      seat_ = seat_of(tape, *header, *metadata);
+    }
+    if (const JsonNode* stats = tape.find(root, "dump_stats")) return take_stats(tape, *stats);
+    if (const JsonNode* perf = tape.find(root, "coll_perf")) return take_call(tape, *perf);
+    if (const JsonNode* perf = tape.find(root, "p2p_perf")) return take_message(tape, *perf);
+    if (tape.find(root, "proxy_trace") || tape.find(root, "record_type")) {
+      ++out_.proxy;
+      return;
+    }
+    fail("neither coll_perf nor p2p_perf, dump_stats or proxy_trace");
+  }
+
+  std::uint32_t seat_of(const JsonTape& tape, const JsonNode& header, const JsonNode& metadata) {
+    check_version(tape, metadata);
+    const std::string_view id = text(tape, header, "id");
+    const auto rank = integer(tape, header, "rank", kMostTraceRanks - 1);
+    const auto ranks = integer(tape, header, "n_ranks", kMostTraceRanks);
+    if (rank >= ranks)
+      fail("rank " + std::to_string(rank) + " of n_ranks " + std::to_string(ranks));
+    const std::string_view host = text(tape, metadata, "hostname");
+    const auto pid = integer(tape, metadata, "pid", std::int64_t{1} << 40);
+    // Lines of one seat follow each other.
+    if (seat_ && last_id_ == id && last_rank_ == rank && last_pid_ == pid && last_host_ == host)
+      return *seat_;
+    last_id_ = id;
+    last_host_ = host;
+    last_rank_ = rank;
+    last_pid_ = pid;
+    const auto [comm, fresh] =
+        out_.comm_of.try_emplace(last_id_, static_cast<std::uint32_t>(out_.comms.size()));
+    if (fresh) {
+      const JsonNode* name = tape.find(header, "comm_name");
+      out_.comms.push_back(
+          {last_id_, name ? std::string(name->text) : "", static_cast<int>(ranks)});
+    }
+    if (out_.comms[comm->second].ranks != ranks)
+      fail("communicator " + quote(id) + " has " + std::to_string(ranks) + " ranks here and " +
+           std::to_string(out_.comms[comm->second].ranks) + " before");
+    const auto process =
+        out_.process_of
+            .try_emplace({last_host_, pid}, static_cast<std::uint32_t>(out_.process_of.size()))
+            .first->second;
+    const auto [seat, first] =
+        out_.seat_at.try_emplace({comm->second, static_cast<std::int32_t>(rank)},
+                                 static_cast<std::uint32_t>(out_.seats.size()));
+    if (first)
+      out_.seats.push_back({comm->second, process, static_cast<std::int32_t>(rank), path_});
+    if (out_.seats[seat->second].process != process)
+      fail("rank " + std::to_string(rank) + " of communicator " + quote(id) +
+           " is another process before; give the files of one job");
+    return seat->second;
+  }
+
+  void check_version(const JsonTape& tape, const JsonNode& metadata) const {
+    const JsonNode* version = tape.find(metadata, "inspector_output_format_version");
+    constexpr std::string_view kKnown[] = {"v4.0", "v4.1", "v4.2", "v4.3"};
+    if (!version ||
+        std::find(std::begin(kKnown), std::end(kKnown), version->text) == std::end(kKnown))
+      fail("inspector_output_format_version " + quote(version ? version->text : "") +
+           " is not read; v4.0 to v4.3 are");
+  }
+
+  void take_stats(const JsonTape& tape, const JsonNode& stats) {
+    if (!seat_) fail("dump_stats without a header");
+    std::uint64_t dropped = 0;
+    for (const char* key : {"coll_dropped_total", "p2p_dropped_total"})
+      if (const JsonNode* value = tape.find(stats, key);
+          value && value->is_integer() && value->integer > 0)
+        dropped += static_cast<std::uint64_t>(value->integer);
+    out_.dropped[*seat_] = dropped;  // of the communicator so far
+    ++out_.markers;
+  }
+
+  InspectorRecord record_of(const JsonTape& tape, const JsonNode& perf, const char* sn,
+                            const char* bytes) const {
+    if (!seat_) fail("a record before any header: v4.3 has it in the dump_stats line before");
+    InspectorRecord record;
+    record.seat = *seat_;
+    record.comm = out_.seats[*seat_].comm;
+    record.number = static_cast<std::uint64_t>(integer(tape, perf, sn, std::int64_t{1} << 62));
+    record.bytes = static_cast<std::uint64_t>(
+        integer(tape, perf, bytes, static_cast<std::int64_t>(kMostTraceBytes)));
+    record.line = line_;
+    if (const JsonNode* times = tape.find(perf, "event_trace_ts")) take_times(tape, *times, record);
+    return record;
+  }
+
+  // From the first channel's start to the last one's end.
+  void take_times(const JsonTape& tape, const JsonNode& times, InspectorRecord& record) const {
+    const JsonNode* events = tape.find(times, "kernel_events");
+    if (!events) return;
+    constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
+    for (const JsonNode& one : tape.children(*events)) {
+      const auto start = integer(tape, one, "kernel_start_ts", kMostMicros);
+      const auto stop = integer(tape, one, "kernel_stop_ts", kMostMicros);
+      if (start == 0 || stop < start) continue;
+      record.start_us = record.start_us < 0 ? start : std::min(record.start_us, start);
+      record.stop_us = std::max(record.stop_us, stop);
+    }
+  }
+
+  void take_call(const JsonTape& tape, const JsonNode& perf) {
+    InspectorRecord record = record_of(tape, perf, "coll_sn", "coll_msg_size_bytes");
+    const std::string_view name = text(tape, perf, "coll");
+    while (record.call < std::size(kInspectorCalls) && kInspectorCalls[record.call].name != name)
+      ++record.call;
+    if (record.call == std::size(kInspectorCalls))
+      fail("coll " + quote(name) + " is no collective of NCCL");
+    out_.records.push_back(record);
+  }
+
+  void take_message(const JsonTape& tape, const JsonNode& perf) {
+    InspectorRecord record = record_of(tape, perf, "p2p_sn", "p2p_msg_size_bytes");
+    const std::string_view name = text(tape, perf, "p2p");
+    if (name != "Send" && name != "Recv") fail("p2p " + quote(name) + " is neither Send nor Recv");
+    record.call = name == "Send" ? kInspectorSend : kInspectorRecv;
+    record.peer = static_cast<std::int32_t>(
+        integer(tape, perf, "p2p_peer", out_.comms[record.comm].ranks - 1));
+    out_.records.push_back(record);
+  }
+
+  const std::string& path_;
+  InspectorRecords& out_;
+  std::uint64_t line_ = 0;
+  std::optional<std::uint32_t> seat_;  // of the lines that come
+  std::string last_id_, last_host_;
+  std::int64_t last_rank_ = -1, last_pid_ = -1;
+};
+
+}  // namespace
+
+void read_inspector(const std::string& path, InspectorRecords& out) { Reader(path, out).run(); }
+
+}  // namespace ghostrank

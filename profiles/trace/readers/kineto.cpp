@@ -1,0 +1,325 @@
+// Kineto's traces (Chrome JSON), one a rank: kernels of the device as they ran.
+//
+//   {"traceEvents": [{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_...",
+//   "ts": 10.5,
+//     "dur": 7, "args": {"stream": 22, "Collective name": "allreduce", "dtype": "Float",
+//     "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2, "Process Group Name": "0",
+//     "Process Group Ranks": "[0, 1]", ...}}, ...],
+//    "distributedInfo": {"rank": 0, "world_size": 2, ...}}
+//
+// Times are those of kernels, never of their launch. Kernels of a stream follow each other; what
+// ties streams together is not in the file and is rebuilt:
+//
+//   a collective, send or receive comes after the last kernel of every other stream that had ended
+//   a computation comes after a call that ended while its stream was idle: it waited for it
+//   what else a stream was idle before a kernel is a computation of that length
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "profiles/error.h"
+#include "profiles/input/quantity.h"
+#include "profiles/trace/json_elements.h"
+#include "profiles/trace/readers/formats.h"
+#include "profiles/trace/readers/torch_names.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr double kMostMicros = 9e15;
+
+struct Kernel {
+  Picoseconds start = 0, end = 0;
+  std::int64_t stream = 0;
+  bool call = false;
+  TraceEvent event;
+};
+
+class Importer {
+ public:
+  explicit Importer(Trace& trace) : trace_(trace) {}
+
+  void read(const std::string& path) {
+    path_ = &path;
+    kernels_.clear();
+    own_.reset();
+    for_each_element(
+        path, "traceEvents", [&](const JsonTape& json, std::uint64_t line) { take(json, line); },
+        [&](std::string_view key, const JsonTape& json) {
+          if (key == "distributedInfo") take_info(json);
+        });
+    if (kernels_.empty())
+      throw Error(path +
+                  ":1:1: there are no kernels of a device; record with ProfilerActivity.CUDA");
+    rank_ = &trace_.given.emplace_back();
+    rank_->rank = static_cast<Rank>(own_.value_or(0));
+    rank_->file = path;
+    rank_->lanes = {"compute"};
+    for (const Kernel& kernel : kernels_)
+      if (kernel.event.peer == rank_->rank && kernel.call &&
+          kernel.event.kind != TraceEvent::Kind::collective)
+        throw Error(place_of(trace_, *rank_, kernel.event) + ": a message of a rank to itself");
+    add_events();
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(*path_ + ":" + std::to_string(line_) + ":1: " + what);
+  }
+
+  void take_info(const JsonTape& json) {
+    if (const JsonNode* rank = json.find(json.root(), "rank"); rank && rank->is_integer()) {
+      if (rank->integer < 0 || rank->integer >= kMostTraceRanks)
+        fail("distributedInfo names no rank");
+      own_ = rank->integer;
+    }
+    if (const JsonNode* size = json.find(json.root(), "world_size"); size && size->is_integer()) {
+      if (size->integer < 1 || size->integer > kMostTraceRanks)
+        fail("world_size is no number of ranks");
+      trace_.ranks = std::max(trace_.ranks, static_cast<int>(size->integer));
+    }
+  }
+
+  double micros(const JsonTape& json, const char* key) const {
+    const JsonNode* value = json.find(json.root(), key);
+    if (!value || !value->is_number() || !(value->number >= 0) || !(value->number < kMostMicros))
+      fail(std::string(key) + " is no time in microseconds");
+    return value->number;
+  }
+
+  void take(const JsonTape& json, std::uint64_t line) {
+    line_ = line;
+    const JsonNode* category = json.find(json.root(), "cat");
+    const std::string_view cat = category ? category->text : std::string_view();
+    if (cat != "kernel" && cat != "gpu_memcpy" && cat != "gpu_memset") {
+      ++trace_.left_out["events that are none of the device's"];
+      return;
+    }
+    Kernel kernel;
+    // Nanoseconds, so that large time stamps lose nothing.
+    kernel.start = std::llround(micros(json, "ts") * 1e3) * kPicosPerNano;
+    kernel.end = kernel.start + std::llround(micros(json, "dur") * 1e3) * kPicosPerNano;
+    const JsonNode* name = json.find(json.root(), "name");
+    const JsonNode* args = json.find(json.root(), "args");
+    if (const JsonNode* stream = args ? json.find(*args, "stream") : nullptr)
+      kernel.stream = stream->integer;
+    kernel.event.name = trace_.name(name ? name->text : "kernel");
+    kernel.event.place = line;
+    const JsonNode* call = args ? json.find(*args, "Collective name") : nullptr;
+    const bool nccl = name && name->text.starts_with("nccl");
+    if (nccl && !call)
+      fail("a kernel of NCCL without 'Collective name'; record with a PyTorch from 2.3 on");
+    if (call && nccl) take_call(json, *args, call->text, kernel);
+    if (!kernel.call) {
+      kernel.event.kind = TraceEvent::Kind::compute;
+      kernel.event.duration = kernel.end - kernel.start;
+    }
+    ++trace_.used;
+    kernels_.push_back(kernel);
+  }
+
+  std::int64_t integer(const JsonTape& json, const JsonNode& args, const char* key,
+                       std::int64_t most) const {
+    const JsonNode* value = json.find(args, key);
+    std::optional<std::int64_t> number;
+    if (value && value->is_integer()) number = value->integer;
+    if (value && value->kind == JsonNode::Kind::string) number = parse_integer(value->text);
+    if (!number || *number < 0 || *number > most)
+      fail("'" + std::string(key) + "' is no integer from 0 to " + std::to_string(most));
+    return *number;
+  }
+
+  std::string text(const JsonTape& json, const JsonNode& args, const char* key) const {
+    const JsonNode* value = json.find(args, key);
+    if (!value) return "";
+    return value->kind == JsonNode::Kind::string ? std::string(value->text)
+                                                 : std::to_string(value->integer);
+  }
+
+  // "[0, 1]", or a list; cut with "..." where there are many.
+  std::vector<std::int64_t> numbers(const JsonTape& json, const JsonNode& args,
+                                    const char* key) const {
+    std::vector<std::int64_t> out;
+    const JsonNode* value = json.find(args, key);
+    if (!value) return out;
+    const auto add = [&](std::int64_t number) {
+      if (number < 0) fail("'" + std::string(key) + "' has a negative number");
+      out.push_back(number);
+    };
+    if (value->kind == JsonNode::Kind::array) {
+      for (const JsonNode& one : json.children(*value)) add(one.integer);
+      return out;
+    }
+    const std::string list(value->text);
+    for (std::size_t at = list.find_first_of("0123456789-"); at != std::string::npos;
+         at = list.find_first_of("0123456789-", at)) {
+      const std::size_t end = std::min(list.find_first_not_of("0123456789-", at), list.size());
+      const auto number = parse_integer(list.substr(at, end - at));
+      if (!number) fail("'" + std::string(key) + "' is no list of numbers");
+      add(*number);
+      at = end;
+    }
+    if (list.find("...") != std::string::npos)
+      fail("'" + std::string(key) + "' is cut short; the members are needed");
+    return out;
+  }
+
+  std::uint32_t group_of(const JsonTape& json, const JsonNode& args) {
+    TraceGroup group{text(json, args, "Process Group Name"), {}};
+    for (const std::int64_t rank : numbers(json, args, "Process Group Ranks")) {
+      if (rank >= kMostTraceRanks) fail("'Process Group Ranks' has a member that is no rank");
+      group.members.push_back(static_cast<Rank>(rank));
+    }
+    const std::set<Rank> unique(group.members.begin(), group.members.end());
+    if (unique.size() != group.members.size()) fail("'Process Group Ranks' has a rank twice");
+    const std::int64_t size = integer(json, args, "Group size", kMostTraceRanks);
+    if (!group.members.empty() && static_cast<std::int64_t>(group.members.size()) != size)
+      fail("'Group size' is " + std::to_string(size) + " but there are " +
+           std::to_string(group.members.size()) + " 'Process Group Ranks'");
+    if (group.members.empty()) trace_.ranks = std::max(trace_.ranks, static_cast<int>(size));
+    for (std::size_t i = 0; i < trace_.groups.size(); ++i)
+      if (trace_.groups[i].name == group.name && trace_.groups[i].members == group.members)
+        return static_cast<std::uint32_t>(i);
+    trace_.groups.push_back(std::move(group));
+    return static_cast<std::uint32_t>(trace_.groups.size() - 1);
+  }
+
+  void take_call(const JsonTape& json, const JsonNode& args, std::string_view name,
+                 Kernel& kernel) {
+    const auto known = torch_call(name);
+    if (!known || known->call == TorchCall::wait || known->call == TorchCall::init)
+      fail("collective " + quote(name) + " is none of PyTorch's");
+    if (known->call == TorchCall::batch)
+      fail("a coalesced call does not say what it is; record without coalescing");
+    kernel.call = true;
+    TraceEvent& event = kernel.event;
+    const auto width = torch_bytes(text(json, args, "dtype"));
+    if (!width) fail("dtype " + quote(text(json, args, "dtype")) + " is no type of elements");
+    event.dtype = played_as(*width);
+    constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+    const auto bytes = [&](const char* key) {
+      return static_cast<std::uint64_t>(integer(json, args, key, kMostElements)) * *width;
+    };
+    event.stated = bytes("In msg nelems");
+    if (known->call != TorchCall::collective) {
+      const bool sends = known->call == TorchCall::send;
+      event.kind = sends ? TraceEvent::Kind::send : TraceEvent::Kind::recv;
+      if (event.stated == 0) event.stated = bytes("Out msg nelems");
+      const std::int64_t peer =
+          integer(json, args, sends ? "Dst Rank" : "Src Rank", kMostTraceRanks - 1);
+      const auto members = trace_.groups[group_of(json, args)].members;
+      if (!members.empty() && peer >= static_cast<std::int64_t>(members.size()))
+        fail("the peer is no member");
+      event.peer = members.empty() ? static_cast<std::int32_t>(peer)
+                                   : members[static_cast<std::size_t>(peer)];
+      return;
+    }
+    event.kind = TraceEvent::Kind::collective;
+    event.func = known->func;
+    event.group = group_of(json, args);
+    event.blocks = event.func == Func::all_gather || event.func == Func::gather;
+    if (event.func == Func::scatter) {
+      event.stated = bytes("Out msg nelems");
+      event.blocks = true;
+    }
+    if (event.func == Func::all_to_all || event.func == Func::all_to_all_v)
+      splits(json, args, bytes("Out msg nelems"), event);
+  }
+
+  void splits(const JsonTape& json, const JsonNode& args, std::uint64_t out, TraceEvent& event) {
+    std::vector<std::uint64_t> counts;
+    std::uint64_t sum = 0;
+    for (const std::int64_t rows : numbers(json, args, "In split size")) {
+      if (rows > (std::int64_t{1} << 40)) fail("'In split size' is too large");
+      counts.push_back(static_cast<std::uint64_t>(rows));
+      sum += counts.back();
+    }
+    event.func = Func::all_to_all;
+    if (counts.empty()) return;
+    const std::uint64_t elements = event.stated / bytes_of(event.dtype);
+    if (sum == 0 ? elements != 0 : elements % sum != 0)
+      fail("'In split size' does not divide 'In msg nelems'");
+    for (std::uint64_t& count : counts) count *= sum == 0 ? 0 : elements / sum;
+    event.func = Func::all_to_all_v;
+    event.stated = out;
+    event.splits = static_cast<std::uint32_t>(trace_.splits.size());
+    trace_.splits.push_back(std::move(counts));
+  }
+
+  // Of a stream: its last kernel, and the ends of all so far.
+  struct Stream {
+    std::vector<std::pair<Picoseconds, std::uint32_t>> ends;  // in the order of their starts
+    bool calls = false;
+  };
+
+  void add_events() {
+    std::stable_sort(kernels_.begin(), kernels_.end(),
+                     [](const Kernel& a, const Kernel& b) { return a.start < b.start; });
+    std::map<std::int64_t, Stream> streams;
+    const Picoseconds origin = kernels_.front().start;
+    for (Kernel& kernel : kernels_) {
+      Stream& own = streams[kernel.stream];
+      const Picoseconds idle_from = own.ends.empty() ? origin : own.ends.back().first;
+      Picoseconds ready = idle_from;
+      std::vector<std::uint32_t> after;
+      if (!own.ends.empty()) after.push_back(own.ends.back().second);
+      for (const auto& [number, other] : streams)
+        if (number != kernel.stream) tie(kernel, other, idle_from, after, ready);
+      kernel.event.lane = lane_named(*rank_, "stream " + std::to_string(kernel.stream));
+      kernel.event.start = kernel.start;
+      if (!kernel.call && kernel.start > ready) {
+        TraceEvent idle;
+        idle.kind = TraceEvent::Kind::compute;
+        idle.counted = false;
+        idle.lane = kernel.event.lane;
+        idle.start = ready;
+        idle.duration = kernel.start - ready;
+        idle.name = trace_.name("idle");
+        idle.place = kernel.event.place;
+        after = {add_event(*rank_, idle, after)};
+      }
+      own.ends.emplace_back(kernel.end, add_event(*rank_, kernel.event, after));
+      own.calls |= kernel.call;
+    }
+  }
+
+  // The last kernel of another stream that had ended when this one began, if this one waited for
+  // it.
+  void tie(const Kernel& kernel, const Stream& other, Picoseconds idle_from,
+           std::vector<std::uint32_t>& after, Picoseconds& ready) const {
+    auto at = other.ends.rbegin();
+    while (at != other.ends.rend() && at->first > kernel.start) ++at;
+    if (at == other.ends.rend()) return;
+    const bool waited = kernel.call || (other.calls && at->first > idle_from);
+    if (!waited) return;
+    after.push_back(at->second);
+    ready = std::max(ready, at->first);
+  }
+
+  Trace& trace_;
+  const std::string* path_ = nullptr;
+  TraceRank* rank_ = nullptr;
+  std::optional<std::int64_t> own_;
+  std::uint64_t line_ = 1;
+  std::vector<Kernel> kernels_;
+};
+
+}  // namespace
+
+Trace import_kineto(const std::vector<std::string>& files, int) {
+  Trace trace;
+  trace.format = "kineto";
+  trace.unit = "microseconds, of each rank's clock";
+  trace.notes.emplace_back(
+      "what ties streams together is rebuilt from the kernels' times; idle time of a stream is "
+      "kept");
+  Importer importer(trace);
+  for (const std::string& file : files) importer.read(file);
+  std::sort(trace.given.begin(), trace.given.end(),
+            [](const TraceRank& a, const TraceRank& b) { return a.rank < b.rank; });
+  return trace;
+}
+
+}  // namespace ghostrank

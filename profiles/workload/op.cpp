@@ -1,0 +1,61 @@
+#include "profiles/workload/op.h"
+
+#include <bit>
+
+namespace ghostrank {
+namespace {
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+  return hash ^ (hash >> 29);
+}
+
+std::uint64_t hash_of(const Op& op) {
+  std::uint64_t hash = static_cast<std::uint64_t>(op.kind) << 48 |
+                       static_cast<std::uint64_t>(op.func) << 40 |
+                       static_cast<std::uint64_t>(op.dtype) << 32 |
+                       static_cast<std::uint64_t>(op.previous) << 16 | op.group;
+  hash = mixed(hash, static_cast<std::uint64_t>(op.label) << 32 | op.event);
+  hash = mixed(hash,
+               static_cast<std::uint64_t>(op.counts) << 32 | static_cast<std::uint32_t>(op.peer));
+  hash = mixed(hash, op.count ^ static_cast<std::uint64_t>(op.tensor) << 40);
+  return mixed(hash, static_cast<std::uint64_t>(op.duration));
+}
+
+// Where an op is, or is to go, in a table that has room.
+std::size_t slot_of(const Op& op, const std::vector<std::uint32_t>& slots,
+                    const std::vector<Op>& distinct) {
+  std::size_t slot = hash_of(op) & (slots.size() - 1);
+  while (slots[slot] != 0 && !(distinct[slots[slot] - 1] == op))
+    slot = (slot + 1) & (slots.size() - 1);
+  return slot;
+}
+
+}  // namespace
+
+std::uint32_t OpList::intern(const Op& op) {
+  if (2 * distinct_.size() >= slots_.size()) {  // a power of two, at most half taken
+    slots_.assign(distinct_.empty() ? 8 : std::bit_ceil(4 * distinct_.size()), 0);
+    for (std::uint32_t i = 0; i < distinct_.size(); ++i)
+      slots_[slot_of(distinct_[i], slots_, distinct_)] = i + 1;
+  }
+  const std::size_t slot = slot_of(op, slots_, distinct_);
+  if (slots_[slot] == 0) {
+    distinct_.push_back(op);
+    slots_[slot] = static_cast<std::uint32_t>(distinct_.size());
+  }
+  return slots_[slot] - 1;
+}
+
+void OpList::shrink_to_fit() {
+  distinct_.shrink_to_fit();
+  at_.shrink_to_fit();
+  slots_ = std::vector<std::uint32_t>();  // {} would keep its room
+}
+
+std::size_t OpList::occupied_bytes() const {
+  return distinct_.capacity() * sizeof(Op) +
+         (at_.capacity() + slots_.capacity()) * sizeof(std::uint32_t);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,46 @@
+#include "profiles/workload/program.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ghostrank {
+
+bool carries_over(const Program& program) {
+  return std::find(program.outlives.begin(), program.outlives.end(), true) !=
+         program.outlives.end();
+}
+
+bool carries_over(const Workload& workload) {
+  for (const Role& role : workload.roles)
+    for (const Program& program : role.iterations)
+      if (carries_over(program)) return true;
+  return false;
+}
+
+std::size_t program_number(const Workload& workload, std::size_t iteration) {
+  const std::vector<std::uint32_t>& order = workload.order;
+  if (order.empty()) return iteration;
+  if (iteration < order.size()) return order[iteration];
+  return order[order.size() - workload.cycle + (iteration - order.size()) % workload.cycle];
+}
+
+const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op) {
+  if (op.kind != Op::Kind::collective || op.tensor == 0) return nullptr;
+  for (const CompressedTensor& one : workload.compressed)
+    if (one.tensor == op.tensor) return &one;
+  return nullptr;
+}
+
+bool is_service(const Workload& workload, std::uint16_t kind) {
+  const auto& services = workload.services;
+  return std::find(services.begin(), services.end(), kind) != services.end();
+}
+
+std::uint64_t elements_of(const Workload& workload, const Op& op) {
+  if (op.kind != Op::Kind::collective || !is_ragged(op.func)) return op.count;
+  if (op.counts >= workload.counts.size() || !workload.counts[op.counts]) return 0;
+  const std::vector<std::uint64_t>& counts = *workload.counts[op.counts];
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,193 @@
+#include "profiles/workload/program_builder.h"
+
+#include <algorithm>
+
+namespace ghostrank {
+namespace {
+
+// What every op that sends has; how much, and to whom, differs.
+Op message_op(Op::Kind kind, std::uint32_t label, Func func, std::uint16_t group, DataType dtype) {
+  Op op;
+  op.kind = kind;
+  op.func = func;
+  op.dtype = dtype;
+  op.group = group;
+  op.label = label;
+  return op;
+}
+
+}  // namespace
+
+ProgramBuilder::ProgramBuilder(std::vector<std::string> stream_names) {
+  program_.streams.resize(stream_names.size());
+  program_.at_once.assign(stream_names.size(), 1);
+  known_.assign(stream_names.size(), std::vector<std::uint32_t>(stream_names.size()));
+  program_.stream_names = std::move(stream_names);
+}
+
+void ProgramBuilder::outlives(std::size_t stream) {
+  program_.outlives.resize(program_.streams.size());
+  program_.outlives.at(stream) = true;
+}
+
+std::uint32_t ProgramBuilder::label(const std::string& text) {
+  const auto [at, added] =
+      label_of_.try_emplace(text, static_cast<std::uint32_t>(program_.labels.size()));
+  if (added) program_.labels.push_back(text);
+  return at->second;
+}
+
+Program ProgramBuilder::take() {
+  for (OpList& ops : program_.streams) ops.shrink_to_fit();
+  return std::move(program_);
+}
+
+void ProgramBuilder::append(std::size_t stream, const Op& op) {
+  if (script_) return script_->entries.push_back({stream, std::nullopt, op});
+  program_.streams.at(stream).push_back(op);
+  ++known_[stream][stream];
+}
+
+void ProgramBuilder::compute(std::size_t stream, std::uint32_t label, Picoseconds duration) {
+  if (duration == 0) return;
+  Op op;
+  op.kind = Op::Kind::compute;
+  op.label = label;
+  op.duration = duration;
+  append(stream, op);
+}
+
+void ProgramBuilder::collective(std::size_t stream, std::uint32_t label, Func func,
+                                std::uint16_t group, DataType dtype, std::uint64_t count,
+                                std::int32_t root, std::size_t tensor) {
+  Op op = message_op(Op::Kind::collective, label, func, group, dtype);
+  op.count = count;
+  op.peer = root;
+  op.tensor = static_cast<std::uint32_t>(tensor);
+  append(stream, op);
+}
+
+void ProgramBuilder::ragged(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,
+                            DataType dtype, std::uint32_t counts) {
+  Op op = message_op(Op::Kind::collective, label, func, group, dtype);
+  op.counts = counts;
+  append(stream, op);
+}
+
+void ProgramBuilder::transfer(Op::Kind kind, std::size_t stream, std::uint32_t label,
+                              std::uint16_t group, std::int32_t offset, DataType dtype,
+                              std::uint64_t count) {
+  Op op = message_op(kind, label, Func::send_recv, group, dtype);
+  op.count = count;
+  op.peer = offset;
+  append(stream, op);
+}
+
+void ProgramBuilder::send(std::size_t stream, std::uint32_t label, std::uint16_t group,
+                          std::int32_t offset, DataType dtype, std::uint64_t count) {
+  transfer(Op::Kind::send, stream, label, group, offset, dtype, count);
+}
+
+void ProgramBuilder::recv(std::size_t stream, std::uint32_t label, std::uint16_t group,
+                          std::int32_t offset, DataType dtype, std::uint64_t count) {
+  transfer(Op::Kind::recv, stream, label, group, offset, dtype, count);
+}
+
+// Whether that wait is over whenever `stream` gets here.
+bool ProgramBuilder::passed(const Spent& spent, std::size_t stream) const {
+  return spent.stream == stream || known_[stream][spent.stream] > spent.work;
+}
+
+// An event that nobody waits for any more, or a new one. The waiter must know it too: it may be at
+// its wait before the recorder is at its record.
+std::uint32_t ProgramBuilder::free_event(std::size_t recorder, std::size_t waiter) {
+  const auto at = std::find_if(spent_.begin(), spent_.end(), [&](const Spent& spent) {
+    return passed(spent, recorder) && passed(spent, waiter);
+  });
+  if (at == spent_.end()) return program_.events++;
+  const std::uint32_t event = at->event;
+  *at = spent_.back();
+  spent_.pop_back();
+  return event;
+}
+
+ProgramBuilder::Mark ProgramBuilder::mark(std::size_t other, std::size_t stream) {
+  Op op;
+  op.kind = Op::Kind::record;
+  op.event = free_event(other, stream);
+  program_.streams.at(other).push_back(op);
+  return {op.event, stream, known_[other]};
+}
+
+void ProgramBuilder::wait(const Mark& mark) {
+  const std::size_t stream = mark.stream;
+  Op op;
+  op.kind = Op::Kind::wait;
+  op.event = mark.event;
+  program_.streams.at(stream).push_back(op);
+  spent_.push_back({mark.event, stream, known_[stream][stream]});
+  for (std::size_t s = 0; s < mark.known.size(); ++s)
+    known_[stream][s] = std::max(known_[stream][s], mark.known[s]);
+}
+
+void ProgramBuilder::record(std::size_t stream, std::uint32_t event) {
+  Op op;
+  op.kind = Op::Kind::record;
+  op.event = event;
+  program_.streams.at(stream).push_back(op);
+}
+
+void ProgramBuilder::wait_previous(std::size_t stream, std::uint32_t event) {
+  Op op;
+  op.kind = Op::Kind::wait;
+  op.previous = true;
+  op.event = event;
+  program_.streams.at(stream).push_back(op);
+}
+
+// Whether `other` holds anything that `stream` does not come after already.
+bool ProgramBuilder::has_news(std::size_t stream, std::size_t other) const {
+  for (std::size_t s = 0; s < known_[other].size(); ++s)
+    if (known_[other][s] > known_[stream][s]) return true;
+  return false;
+}
+
+void ProgramBuilder::after(std::size_t stream, std::size_t other) {
+  if (script_) return script_->entries.push_back({stream, other, {}});
+  if (has_news(stream, other)) wait(mark(other, stream));
+}
+
+// Where a script of two stands, and what it waits for.
+struct ProgramBuilder::Turn {
+  const Script& script;
+  std::size_t at = 0;
+  std::optional<Mark> until;
+};
+
+// True where it stopped to wait, false at its end.
+bool ProgramBuilder::play_until_wait(Turn& turn, std::size_t stream, std::size_t other) {
+  if (turn.until) wait(*std::exchange(turn.until, std::nullopt));
+  while (turn.at < turn.script.entries.size()) {
+    const Script::Entry& entry = turn.script.entries[turn.at++];
+    if (!entry.after) {
+      append(entry.stream, entry.op);
+    } else if (entry.stream == stream && *entry.after == other && has_news(stream, other)) {
+      turn.until = mark(other, stream);
+      return true;
+    } else {
+      after(entry.stream, *entry.after);
+    }
+  }
+  return false;
+}
+
+void ProgramBuilder::take_turns(const Script& one, const Script& two, std::size_t stream,
+                                std::size_t other) {
+  Turn first{one, 0, {}}, second{two, 0, {}};
+  for (bool more = true; more;) {
+    more = play_until_wait(first, stream, other);
+    more |= play_until_wait(second, stream, other);
+  }
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,221 @@
+#include "profiles/workload/traffic_pattern.h"
+
+#include <cmath>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace ghostrank {
+namespace {
+
+// Group kinds of the patterns. Requests and answers have their own, so that both may go between the
+// same two ranks without being taken for each other.
+constexpr std::uint16_t kWorld = 0, kRequests = 1;
+
+Workload empty_workload(int ranks, std::vector<std::string> group_names) {
+  Workload w;
+  w.ranks = ranks;
+  w.group_names = std::move(group_names);
+  for (std::uint16_t kind = 0; kind < w.group_names.size(); ++kind) {
+    Group all{kind, std::vector<Rank>(static_cast<std::size_t>(ranks))};
+    std::iota(all.members.begin(), all.members.end(), 0);
+    w.groups.push_back(std::move(all));
+  }
+  return w;
+}
+
+// All ranks play the same.
+void set_role(Workload& w, std::vector<Program> programs) {
+  w.roles.push_back({"all", std::move(programs)});
+  w.role_of.assign(static_cast<std::size_t>(w.ranks), 0);
+}
+
+Program program_of(std::size_t streams) {
+  Program p;
+  p.stream_names = {"receive", "send"};
+  p.stream_names.resize(streams);
+  p.streams.resize(streams);
+  p.labels = {"send", std::string(kFlowLabel), "unlabelled"};
+  return p;
+}
+
+enum Label : std::uint32_t { kSends, kFlow, kOther };
+
+Op transfer(Op::Kind kind, std::uint16_t group, std::int32_t peer, std::uint64_t bytes,
+            Label label) {
+  Op op;
+  op.kind = kind;
+  op.func = Func::send_recv;
+  op.dtype = DataType::uint8;
+  op.group = group;
+  op.label = label;
+  op.peer = peer;
+  op.count = bytes;
+  return op;
+}
+
+Op send(std::int32_t peer, std::uint64_t bytes, std::uint16_t group = kWorld) {
+  return transfer(Op::Kind::send, group, peer, bytes, kSends);
+}
+
+Op receive(std::int32_t peer, std::uint64_t bytes, Label label = kFlow,
+           std::uint16_t group = kWorld) {
+  return transfer(Op::Kind::recv, group, peer, bytes, label);
+}
+
+std::uint64_t next_random(std::uint64_t& state) {  // splitmix64
+  state += 0x9e3779b97f4a7c15ULL;
+  std::uint64_t x = state;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+Counts uneven_counts(const CollectivePhases& phases, std::uint64_t count) {
+  std::vector<std::uint64_t> counts(counts_needed(phases.func, phases.ranks));
+  std::uint64_t state = phases.seed;
+  for (std::uint64_t& c : counts) {
+    const double unit = static_cast<double>(next_random(state) >> 11) * 0x1p-53;  // 0 .. 1
+    const double factor = 1 + phases.imbalance * (2 * unit - 1);
+    c = static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * factor));
+  }
+  return std::make_shared<const std::vector<std::uint64_t>>(std::move(counts));
+}
+
+// A flow to the rank `to` places further on, and one from the rank `from` places further on. They
+// have streams of their own: neither waits for the other.
+Program flows(std::int32_t to, std::int32_t from, std::uint64_t bytes, int messages) {
+  Program p = program_of(2);
+  for (int i = 0; i < messages; ++i) {
+    p.streams[0].push_back(receive(from, bytes));
+    p.streams[1].push_back(send(to, bytes));
+  }
+  return p;
+}
+
+// Asks the rank k further on, and answers the one k before.
+Program bounces(std::int32_t k, int messages) {
+  Program p = program_of(2);
+  p.stream_names = {"ask", "answer"};
+  for (int i = 0; i < messages; ++i) {
+    p.streams[0].push_back(send(k, 1, kRequests));
+    p.streams[0].push_back(receive(k, 1));
+    p.streams[1].push_back(receive(-k, 1, kOther, kRequests));
+    p.streams[1].push_back(send(-k, 1));
+  }
+  return p;
+}
+
+}  // namespace
+
+Workload collective_phases(const CollectivePhases& phases) {
+  const Func func = phases.func;
+  Workload w = empty_workload(phases.ranks, {"world"});
+  std::vector<Program> programs;
+  for (const CollectiveCall& call : phases.calls) {
+    Program p = program_of(1);
+    p.stream_names = {"nccl"};
+    p.labels = {std::string(name_of(func))};
+    Op op;
+    op.func = func;
+    op.dtype = call.dtype;
+    op.count = call.count;
+    if (reduces(func)) op.tensor = 1;
+    if (is_ragged(func)) {
+      op.counts = static_cast<std::uint32_t>(w.counts.size());
+      w.counts.push_back(uneven_counts(phases, call.count));
+    }
+    if (func == Func::send_recv) {
+      op.kind = Op::Kind::send;
+      op.peer = 1;
+      p.streams[0].push_back(op);
+      op.kind = Op::Kind::recv;
+      op.peer = -1;
+    } else {
+      op.kind = Op::Kind::collective;
+      op.peer = call.root;
+    }
+    p.streams[0].push_back(op);
+    programs.push_back(std::move(p));
+  }
+  set_role(w, std::move(programs));
+  return w;
+}
+
+Workload pair_phases(int ranks, std::uint64_t bytes, int messages) {
+  Workload w = empty_workload(ranks, {"world", "requests"});
+  std::vector<Program> programs;
+  for (int k = 1; k < ranks; ++k) {
+    programs.push_back(flows(k, -k, bytes, messages));
+    programs.push_back(bounces(k, messages));
+  }
+  set_role(w, std::move(programs));
+  return w;
+}
+
+Workload permutation_phases(const std::vector<Rank>& target,
+                            const std::vector<std::uint64_t>& sizes, int messages) {
+  const auto ranks = static_cast<int>(target.size());
+  Workload w = empty_workload(ranks, {"world"});
+  std::vector<Rank> source(target.size());
+  for (Rank r = 0; r < ranks; ++r) {
+    source[static_cast<std::size_t>(target[static_cast<std::size_t>(r)])] = r;
+  }
+  for (Rank r = 0; r < ranks; ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    Role role{"rank " + std::to_string(r), {}};
+    for (const std::uint64_t bytes : sizes) {
+      role.iterations.push_back(flows(target[i] - r, source[i] - r, bytes, messages));
+    }
+    w.roles.push_back(std::move(role));
+    w.role_of.push_back(static_cast<std::uint16_t>(r));
+  }
+  return w;
+}
+
+std::vector<Rank> random_cycle(int ranks, std::uint64_t seed) {
+  std::vector<Rank> target(static_cast<std::size_t>(ranks));
+  std::iota(target.begin(), target.end(), 0);
+  std::uint64_t state = seed;
+  // Sattolo's shuffle: every element moves to a place before its own, which leaves a single cycle.
+  for (std::size_t i = target.size(); i-- > 1;) {
+    std::swap(target[i], target[next_random(state) % i]);
+  }
+  return target;
+}
+
+std::vector<Rank> opposite(int ranks) {
+  std::vector<Rank> target;
+  for (Rank r = 0; r < ranks; ++r) target.push_back((r + ranks / 2) % ranks);
+  return target;
+}
+
+Workload incast_phases(int ranks, const std::vector<Rank>& sources, const std::vector<int>& fan_ins,
+                       std::uint64_t bytes) {
+  Workload w = empty_workload(ranks, {"world", "requests"});
+  std::vector<int> turn(static_cast<std::size_t>(ranks), ranks);  // in `sources`; ranks: never
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    turn[static_cast<std::size_t>(sources[i])] = static_cast<int>(i);
+  for (Rank r = 0; r < ranks; ++r) {
+    Role role{"rank " + std::to_string(r), {}};
+    for (const int fan_in : fan_ins) {
+      Program p = program_of(1);
+      auto& ops = p.streams[0];
+      const auto asked = std::span(sources).first(static_cast<std::size_t>(fan_in));
+      if (r == 0) {
+        for (const Rank from : asked) ops.push_back(send(from, 1, kRequests));
+        for (const Rank from : asked) ops.push_back(receive(from, bytes));
+      } else if (turn[static_cast<std::size_t>(r)] < fan_in) {
+        ops.push_back(receive(-r, 1, kOther, kRequests));
+        ops.push_back(send(-r, bytes));
+      }
+      role.iterations.push_back(std::move(p));
+    }
+    w.roles.push_back(std::move(role));
+    w.role_of.push_back(static_cast<std::uint16_t>(r));
+  }
+  return w;
+}
+
+}  // namespace ghostrank

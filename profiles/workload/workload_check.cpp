@@ -1,0 +1,246 @@
+#include "profiles/workload/workload_check.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "profiles/error.h"
+#include "profiles/workload/carry_check.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kShown = 3;  // ops that an error names
+
+// The roles of a communicator by position; its sends and receives so far by pair of positions.
+struct Pattern {
+  std::uint16_t kind = 0;
+  std::vector<std::uint16_t> roles;
+  std::set<std::uint16_t> members;  // each role once
+  std::map<std::pair<int, int>, std::pair<std::size_t, std::size_t>> sent_received;
+  std::map<std::pair<int, int>, std::vector<const Op*>> sends;
+};
+
+struct RoleState {
+  const Program* program = nullptr;
+  std::vector<std::size_t> at;    // by stream
+  std::vector<bool> entered;      // by stream: the op there is a collective that was entered
+  std::vector<std::size_t> call;  // by stream: its number among the calls of its kind
+  std::vector<bool> fired;        // by event
+  std::vector<std::vector<const Op*>> calls;    // by kind: collectives entered, in order
+  std::vector<std::vector<std::size_t>> seats;  // by kind: patterns with this role
+};
+
+bool same_call(const Op& a, const Op& b) {
+  return a.func == b.func && a.dtype == b.dtype && a.count == b.count && a.counts == b.counts &&
+         a.peer == b.peer && a.tensor == b.tensor;
+}
+
+class Check {
+ public:
+  Check(const Workload& workload, std::size_t iteration, const std::string& place)
+      : workload_(workload), place_(place) {
+    collect_patterns();
+    for (std::size_t role = 0; role < workload.roles.size(); ++role) {
+      const auto& programs = workload.roles[role].iterations;
+      RoleState state;
+      state.program = &programs[std::min(iteration, programs.size() - 1)];
+      state.at.resize(state.program->streams.size());
+      state.entered.resize(state.at.size());
+      state.call.resize(state.at.size());
+      state.fired.resize(state.program->events);
+      state.calls.resize(workload.group_names.size());
+      state.seats.resize(workload.group_names.size());
+      for (std::size_t p = 0; p < patterns_.size(); ++p)
+        if (patterns_[p].members.count(static_cast<std::uint16_t>(role)) > 0)
+          state.seats[patterns_[p].kind].push_back(p);
+      states_.push_back(std::move(state));
+    }
+  }
+
+  void run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t role = 0; role < states_.size(); ++role)
+        for (std::size_t s = 0; s < states_[role].at.size(); ++s)
+          while (step(role, s)) moved = true;
+    }
+    report_stuck();
+    report_unreceived();
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(place_.empty() ? what : place_ + ": " + what);
+  }
+
+  void collect_patterns() {
+    std::set<std::pair<std::uint16_t, std::vector<std::uint16_t>>> known;
+    for (const Group& group : workload_.groups) {
+      std::vector<std::uint16_t> roles;
+      for (const Rank rank : group.members)
+        roles.push_back(workload_.role_of[static_cast<std::size_t>(rank)]);
+      if (!known.emplace(group.kind, roles).second) continue;
+      std::set<std::uint16_t> members(roles.begin(), roles.end());
+      patterns_.push_back({group.kind, std::move(roles), std::move(members), {}, {}});
+    }
+  }
+
+  // Plays the next op of a stream; false: it waits, or the stream has ended.
+  bool step(std::size_t role, std::size_t s) {
+    RoleState& state = states_[role];
+    const auto& ops = state.program->streams[s];
+    if (state.at[s] == ops.size()) return false;
+    const Op& op = ops[state.at[s]];
+    switch (op.kind) {
+      case Op::Kind::compute:
+        break;
+      case Op::Kind::record:
+        if (state.fired[op.event])
+          fail("role " + name(role) + " records event " + std::to_string(op.event) +
+               " again before it was waited for; the plan is damaged");
+        state.fired[op.event] = true;
+        break;
+      case Op::Kind::wait:
+        if (op.previous) break;  // that was recorded, see carry_check.h
+        if (!state.fired[op.event]) return false;
+        state.fired[op.event] = false;
+        break;
+      case Op::Kind::collective:
+        if (!state.entered[s]) enter(role, s, op);
+        if (!everybody_there(role, op, state.call[s])) return false;
+        state.entered[s] = false;
+        break;
+      case Op::Kind::send:
+        for_each_pair(role, op, [&](Pattern& pattern, int from, int to) {
+          ++pattern.sent_received[{from, to}].first;
+          pattern.sends[{from, to}].push_back(&op);
+          return true;
+        });
+        break;
+      case Op::Kind::recv:
+        if (!receive(role, op)) return false;
+        break;
+    }
+    ++state.at[s];
+    return true;
+  }
+
+  void enter(std::size_t role, std::size_t s, const Op& op) {
+    RoleState& state = states_[role];
+    auto& calls = state.calls[op.group];
+    state.entered[s] = true;
+    state.call[s] = calls.size();
+    calls.push_back(&op);
+    for (const std::size_t p : state.seats[op.group])
+      for (const std::uint16_t other : patterns_[p].members) {
+        const auto& theirs = states_[other].calls[op.group];
+        if (theirs.size() < calls.size() || same_call(*theirs[calls.size() - 1], op)) continue;
+        fail("call " + std::to_string(calls.size()) + " of group " +
+             workload_.group_names[op.group] + " is " + text(role, op) + " but " +
+             text(other, *theirs[calls.size() - 1]) +
+             "; members of a group must make the same calls in the same order");
+      }
+  }
+
+  bool everybody_there(std::size_t role, const Op& op, std::size_t call) const {
+    for (const std::size_t p : states_[role].seats[op.group])
+      for (const std::uint16_t other : patterns_[p].members)
+        if (states_[other].calls[op.group].size() <= call) return false;
+    return true;
+  }
+
+  // Visits (from, to) of the op in every pattern that the role sits in; false: a visit said so.
+  template <typename Visit>
+  bool for_each_pair(std::size_t role, const Op& op, Visit visit) {
+    for (const std::size_t p : states_[role].seats[op.group]) {
+      Pattern& pattern = patterns_[p];
+      const auto size = static_cast<int>(pattern.roles.size());
+      for (int i = 0; i < size; ++i) {
+        if (pattern.roles[static_cast<std::size_t>(i)] != role) continue;
+        const int other = ((i + op.peer) % size + size) % size;
+        const bool sends = op.kind == Op::Kind::send;
+        if (!visit(pattern, sends ? i : other, sends ? other : i)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool receive(std::size_t role, const Op& op) {
+    if (!for_each_pair(role, op, [](Pattern& pattern, int from, int to) {
+          const auto& [sent, received] = pattern.sent_received[{from, to}];
+          return sent > received;
+        }))
+      return false;
+    return for_each_pair(role, op, [&](Pattern& pattern, int from, int to) {
+      std::size_t& received = pattern.sent_received[{from, to}].second;
+      const Op& sent = *pattern.sends[{from, to}][received++];
+      if (sent.count * bytes_of(sent.dtype) != op.count * bytes_of(op.dtype))
+        fail(text(role, op) + " in group " + workload_.group_names[op.group] + " but " +
+             text(pattern.roles[static_cast<std::size_t>(from)], sent) +
+             "; both ends must agree on the bytes");
+      return true;
+    });
+  }
+
+  void report_stuck() const {
+    std::string text_of_all;
+    std::size_t shown = 0;
+    for (std::size_t role = 0; role < states_.size(); ++role)
+      for (std::size_t s = 0; s < states_[role].at.size(); ++s) {
+        const RoleState& state = states_[role];
+        if (state.at[s] == state.program->streams[s].size() || shown == kShown) continue;
+        const Op& op = state.program->streams[s][state.at[s]];
+        text_of_all += (shown++ > 0 ? "; " : "") + text(role, op) + " on stream " +
+                       state.program->stream_names[s];
+      }
+    if (shown > 0)
+      fail("the plan would wait for ever: " + text_of_all +
+           "; change the order of the calls so that their partners come");
+  }
+
+  void report_unreceived() const {
+    for (const Pattern& pattern : patterns_)
+      for (const auto& [ends, counts] : pattern.sent_received) {
+        if (counts.first == counts.second) continue;
+        const auto role_at = [&](int seat) {
+          return pattern.roles[static_cast<std::size_t>(seat)];
+        };
+        fail(text(role_at(ends.first), *pattern.sends.at(ends)[counts.second]) +
+             " is received by nobody: role " + name(role_at(ends.second)) + " receives " +
+             std::to_string(counts.second) + " of " + std::to_string(counts.first) +
+             "; add the receive, or leave out the send");
+      }
+  }
+
+  const std::string& name(std::size_t role) const { return workload_.roles[role].name; }
+
+  std::string text(std::size_t role, const Op& op) const {
+    const std::string who = "role " + name(role);
+    if (op.kind == Op::Kind::wait) return who + " waits for event " + std::to_string(op.event);
+    const std::string what = std::string(op.kind == Op::Kind::send   ? "send"
+                                         : op.kind == Op::Kind::recv ? "receive"
+                                                                     : name_of(op.func)) +
+                             " of " + std::to_string(op.count) + " " +
+                             std::string(name_of(op.dtype));
+    const auto& labels = states_[role].program->labels;
+    const std::string label = op.label < labels.size() ? labels[op.label] : "";
+    return who + ": " + what + " (" + label + ", group " + workload_.group_names[op.group] + ")";
+  }
+
+  const Workload& workload_;
+  const std::string& place_;
+  std::vector<Pattern> patterns_;
+  std::vector<RoleState> states_;
+};
+
+}  // namespace
+
+void check_workload(const Workload& workload, const std::string& place) {
+  check_carried(workload, place);
+  std::size_t iterations = 0;
+  for (const Role& role : workload.roles) iterations = std::max(iterations, role.iterations.size());
+  for (std::size_t i = 0; i < iterations; ++i) Check(workload, i, place).run();
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,70 @@
+// Jobs for the benchmarks: programs of one collective on an emulated cluster of one-GPU nodes.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "emulator/control/control.h"
+#include "emulator/engine.h"
+#include "profiles/job/job.h"
+#include "profiles/load/load.h"
+
+namespace ghostrank::bench {
+
+struct BenchJob {
+  LoadedJob job;
+  Workload workload;
+};
+
+// `ranks` one-GPU nodes in groups of `group`; every group plays `calls` times `op` per iteration.
+// Links are unlimited and without latency unless the caller sets them: what is measured is the
+// engine, not the model.
+inline BenchJob collective_job(FabricKind kind, int ranks, int group, const Op& op, int calls) {
+  BenchJob b;
+  JobSpec& spec = b.job.spec;
+  spec.cluster.nodes = ranks;
+  spec.cluster.gpus_per_node = spec.cluster.nics_per_node = 1;
+  spec.cluster.nic = {0, 0};
+  spec.fabric.kind = kind;
+  spec.dilation = 1;
+  spec.run.warmup = 1;
+  spec.run.iterations = 1;
+  b.workload.ranks = ranks;
+  b.workload.group_names = {"dp"};
+  b.workload.role_of.assign(static_cast<std::size_t>(ranks), 0);
+  for (Rank first = 0; first < ranks; first += group) {
+    Group g;
+    for (Rank r = first; r < std::min(ranks, first + group); ++r) g.members.push_back(r);
+    b.workload.groups.push_back(g);
+  }
+  Program p{{"compute"}, {OpList(static_cast<std::size_t>(calls), op)}, {"op"}, 0};
+  b.workload.roles.push_back({"bench", {p}});
+  return b;
+}
+
+inline Op collective(Func func, std::uint64_t count) {
+  Op op;
+  op.kind = Op::Kind::collective;
+  op.func = func;
+  op.count = count;
+  return op;
+}
+
+// What `play` says, played in a child process, so that its memory is its own.
+struct InChild {
+  double said = 0;
+  double most_resident_kib = 0;
+};
+std::optional<InChild> in_child(const std::function<double()>& play);  // none: it did not end well
+
+inline Result play(const BenchJob& b, Control& control) {
+  Observer nobody;
+  return run_job(b.job, b.workload, control, {}, nobody);
+}
+
+inline Result play_alone(const BenchJob& b) {
+  const auto control = Control::meet(World{});
+  return play(b, *control);
+}
+
+}  // namespace ghostrank::bench

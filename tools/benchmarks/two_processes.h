@@ -1,0 +1,22 @@
+// Plays of a job as two processes on loopback.
+//
+// Threading: forks; call it where no other thread runs.
+#pragma once
+
+#include <optional>
+
+#include "tools/benchmarks/jobs.h"
+
+namespace ghostrank::bench {
+
+// The caller is one of the two: what process 0 found. Empty when one
+// failed.
+std::optional<Result> play_as_two(const BenchJob& job);
+
+// Pairs of ranks (i, i + ranks/2) over libfabric: in each the first sends the second `each`
+// messages of so many bytes. With two processes every pair has one rank on each.
+BenchJob stream_job(int ranks, std::uint64_t each, std::uint64_t bytes);
+
+inline constexpr char kLoopbackProvider[] = "net";
+
+}  // namespace ghostrank::bench

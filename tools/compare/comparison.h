@@ -1,0 +1,36 @@
+// Results side by side: what differs between them, and whether their ledgers agree. The first
+// result is what the others are held against.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/report/result_json.h"
+#include "tools/text/table.h"
+
+namespace ghostrank {
+
+enum class Ledgers { same, different, unknown };
+
+// The traffic of two results, pair by pair: payload bytes and messages per iteration.
+struct LedgerComparison {
+  Ledgers outcome = Ledgers::unknown;
+  std::size_t pairs_different = 0;
+};
+LedgerComparison compare_ledgers(const StoredResult& a, const StoredResult& b);
+
+// One line of the table that is a number, too.
+struct Measure {
+  std::string name, key;  // for people, for JSON
+  std::optional<double> (*of)(const StoredResult&);
+  std::string (*text)(double);
+};
+const std::vector<Measure>& measures();
+
+std::string comparison_text(const std::vector<StoredResult>& results, const Paint& paint);
+std::string comparison_json(const std::vector<StoredResult>& results);  // ghostrank/comparison/1
+
+}  // namespace ghostrank

@@ -1,0 +1,43 @@
+#include "tools/report/network_json.h"
+
+#include <cmath>
+
+namespace ghostrank {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A whole number stays whole.
+Json count(double value) {
+  return value == std::floor(value) ? Json(static_cast<std::int64_t>(value)) : Json(value);
+}
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+}  // namespace
+
+nlohmann::ordered_json network_json(const std::optional<NetworkReport>& network) {
+  if (!network) return nullptr;
+  Json tiers = Json::array(), hottest = Json::array();
+  for (const LinkTier& t : network->tiers)
+    tiers.push_back({{"name", t.name},
+                     {"links", t.links},
+                     {"utilisation_mean", t.utilisation_mean},
+                     {"utilisation_max", t.utilisation_max},
+                     {"bytes", count(t.bytes)},
+                     {"messages", count(t.messages)},
+                     {"longest_wait_seconds", or_null(t.longest_wait_s)}});
+  for (const LinkLoad& l : network->hottest)
+    hottest.push_back({{"link", l.link},
+                       {"utilisation", l.utilisation},
+                       {"bytes", count(l.bytes)},
+                       {"messages", count(l.messages)},
+                       {"longest_wait_seconds", or_null(l.longest_wait_s)}});
+  return {{"model", network->model},
+          {"topology", network->topology},
+          {"routing", network->routing},
+          {"tiers", std::move(tiers)},
+          {"hottest", std::move(hottest)}};
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,315 @@
+// See plan_report.h.
+#include "tools/report/plan_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <unistd.h>
+
+#include "emulator/verify/tensor_use.h"
+#include "profiles/device/device.h"
+#include "profiles/load/load.h"
+#include "profiles/model/model.h"
+#include "profiles/planners/plan.h"
+#include "tools/report/network_text.h"
+#include "tools/report/nic_traffic.h"
+#include "tools/report/output_files.h"
+#include "tools/report/result_json.h"
+#include "tools/report/tensor_report.h"
+#include "tools/text/humane.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kPairsShown = 8;
+
+StreamFacts count(const OpList& ops) {
+  StreamFacts facts;
+  for (const Op& op : ops) {
+    switch (op.kind) {
+      case Op::Kind::compute:
+        ++facts.computes;
+        facts.compute_seconds += seconds(op.duration);
+        break;
+      case Op::Kind::collective:
+        ++facts.collectives;
+        break;
+      case Op::Kind::send:
+        ++facts.sends;
+        break;
+      case Op::Kind::recv:
+        ++facts.receives;
+        break;
+      case Op::Kind::record:
+      case Op::Kind::wait:
+        break;
+    }
+  }
+  return facts;
+}
+
+std::vector<StreamFacts> stream_facts(const Workload& workload) {
+  std::vector<StreamFacts> list;
+  for (std::size_t r = 0; r < workload.roles.size(); ++r) {
+    const Role& role = workload.roles[r];
+    if (role.iterations.empty()) continue;
+    const Program& steady = role.iterations.back();
+    for (std::size_t s = 0; s < steady.streams.size(); ++s) {
+      StreamFacts facts = count(steady.streams[s]);
+      facts.role = role.name;
+      facts.stream = steady.stream_names[s];
+      facts.ranks = static_cast<int>(std::count(workload.role_of.begin(), workload.role_of.end(),
+                                                static_cast<std::uint16_t>(r)));
+      list.push_back(std::move(facts));
+    }
+  }
+  return list;
+}
+
+std::vector<GroupFacts> group_facts(const Workload& workload) {
+  std::vector<GroupFacts> list;
+  for (const std::string& name : workload.group_names) list.push_back({name, 0, 0, 0});
+  for (const Group& group : workload.groups) {
+    GroupFacts& facts = list[group.kind];
+    const std::size_t size = group.members.size();
+    facts.smallest = facts.communicators == 0 ? size : std::min(facts.smallest, size);
+    facts.largest = std::max(facts.largest, size);
+    ++facts.communicators;
+  }
+  return list;
+}
+
+// First iterations that the later ones never repeat.
+std::size_t opening_iterations(const Workload& workload) {
+  if (!workload.order.empty()) return workload.order.size() - workload.cycle;
+  return static_cast<std::size_t>(distinct_iterations(workload)) - 1;
+}
+
+// Bytes of the service's chunks that a rank moves in a program.
+std::uint64_t service_bytes(const Program& program, std::uint16_t kind) {
+  std::uint64_t bytes = 0;
+  for (const auto& stream : program.streams)
+    for (const Op& op : stream)
+      if (op.kind == Op::Kind::collective && op.group == kind) bytes += op.count;
+  return bytes;
+}
+
+BackgroundFacts service_facts(const Workload& workload, std::uint16_t kind) {
+  BackgroundFacts facts;
+  facts.group = workload.group_names[kind];
+  facts.cycle = workload.order.empty() ? 1 : workload.cycle;
+  std::vector<std::uint64_t> clients(workload.roles.size());
+  const Rank servers_from = workload.ranks - workload.servers;
+  for (const Group& group : workload.groups)
+    for (const Rank rank : group.members)
+      if (group.kind == kind && rank < servers_from)
+        ++clients[workload.role_of[static_cast<std::size_t>(rank)]];
+  for (const std::uint64_t of_role : clients) facts.clients += of_role;
+  for (std::size_t i = workload.order.size(); i < workload.order.size() + facts.cycle; ++i) {
+    std::uint64_t bytes = 0;
+    for (std::size_t r = 0; r < clients.size(); ++r) {
+      const auto& programs = workload.roles[r].iterations;
+      const std::size_t number = std::min(program_number(workload, i), programs.size() - 1);
+      bytes += clients[r] * service_bytes(programs[number], kind);
+    }
+    facts.bytes += bytes;
+    facts.steps += bytes > 0;
+  }
+  return facts;
+}
+
+double real(std::uint64_t n) { return static_cast<double>(n); }
+
+std::string programs_table(const PlanFacts& facts) {
+  Table table{{{"role"},
+               {"ranks", Align::right},
+               {"stream"},
+               {"computes", Align::right},
+               {"compute time", Align::right},
+               {"collectives", Align::right},
+               {"sends", Align::right},
+               {"receives", Align::right}},
+              {}};
+  for (const StreamFacts& s : facts.streams) {
+    table.rows.push_back({s.role, humane_count(s.ranks), s.stream, humane_count(real(s.computes)),
+                          humane_seconds(s.compute_seconds), humane_count(real(s.collectives)),
+                          humane_count(real(s.sends)), humane_count(real(s.receives))});
+  }
+  return render(table);
+}
+
+std::string groups_table(const PlanFacts& facts) {
+  Table table{{{"group"}, {"communicators", Align::right}, {"members", Align::right}}, {}};
+  for (const GroupFacts& g : facts.groups) {
+    table.rows.push_back({g.name, humane_count(g.communicators),
+                          g.smallest == g.largest ? humane_count(real(g.largest))
+                                                  : humane_count(real(g.smallest)) + "-" +
+                                                        humane_count(real(g.largest))});
+  }
+  return render(table);
+}
+
+std::string traffic_table(const PlanFacts& facts) {
+  Table table{{{"collective"},
+               {"group"},
+               {"algorithm"},
+               {"calls", Align::right},
+               {"size/call", Align::right},
+               {"messages", Align::right},
+               {"bytes", Align::right},
+               {"between nodes", Align::right},
+               {"bytes", Align::right},
+               {"takes at least", Align::right}},
+              {}};
+  for (const CollectiveTraffic& c : facts.traffic.collectives) {
+    if (c.calls == 0) continue;  // of the opening iterations only
+    table.rows.push_back({c.op, c.group, c.algorithm, humane_count(real(c.calls)),
+                          c.calls > 0 ? humane_bytes(real(c.buffer_bytes) / real(c.calls)) : "-",
+                          humane_count(real(c.messages)), humane_bytes(real(c.bytes)),
+                          humane_count(real(c.wire_messages)), humane_bytes(real(c.wire_bytes)),
+                          humane_seconds(c.seconds_at_least)});
+  }
+  return render(table);
+}
+
+std::string pairs_table(const PlanFacts& facts) {
+  std::vector<PairTraffic> pairs = facts.traffic.pairs;
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [](const PairTraffic& a, const PairTraffic& b) { return a.bytes > b.bytes; });
+  Table table{{{"from"}, {"to"}, {"messages", Align::right}, {"bytes", Align::right}}, {}};
+  for (std::size_t i = 0; i < std::min(pairs.size(), kPairsShown); ++i) {
+    table.rows.push_back({nic_name(pairs[i].source_nic, facts.nics_per_node),
+                          nic_name(pairs[i].target_nic, facts.nics_per_node),
+                          humane_count(pairs[i].messages), humane_bytes(pairs[i].bytes)});
+  }
+  std::string text = render(table);
+  if (pairs.size() > kPairsShown) {
+    text += "and " + humane_count(real(pairs.size() - kPairsShown)) +
+            " more pairs; --json lists them all\n";
+  }
+  return text;
+}
+
+std::string background_table(const PlanFacts& facts) {
+  Table table{{{"background"},
+               {"ranks", Align::right},
+               {"in steps"},
+               {"bytes/step then", Align::right},
+               {"bytes/rank", Align::right},
+               {"bytes/step on average", Align::right}},
+              {}};
+  for (const BackgroundFacts& b : facts.background) {
+    const double then = real(b.bytes) / std::max<std::uint32_t>(1, b.steps);
+    table.rows.push_back({b.group, humane_count(real(b.clients)),
+                          std::to_string(b.steps) + " of " + std::to_string(b.cycle),
+                          humane_bytes(then),
+                          humane_bytes(then / real(std::max<std::uint64_t>(1, b.clients))),
+                          humane_bytes(real(b.bytes) / b.cycle)});
+  }
+  return render(table);
+}
+
+// "interleaved, 8 stages of 2 chunks, 64 micro-batches; bubble 5.47 % of the compute, ..."
+std::string pipeline_line(const Pipeline& p) {
+  std::string text = p.schedule + ", " + humane_count(p.stages, "stage");
+  if (p.chunks > 1) text += " of " + humane_count(p.chunks, "chunk");
+  text += ", " + humane_count(p.micro_batches, "micro-batch", "micro-batches");
+  if (const auto bubble = pipeline_bubble(p))
+    text += "; bubble " + humane_percent(*bubble) + " of the compute where stages take alike";
+  return text;
+}
+
+std::string flops_line(const PlanFacts& facts) {
+  std::string text = humane_count(facts.flops * 1e-12) + " TFLOP per step";
+  if (facts.mfu_at_most) text += ", MFU at most " + humane_percent(*facts.mfu_at_most);
+  return text;
+}
+
+std::vector<Fact> closing_facts(const PlanFacts& facts) {
+  const TrafficPlan& t = facts.traffic;
+  std::string nic = humane_bytes(real(t.busiest_nic_bytes));
+  if (facts.nic_bps > 0) {
+    nic += ", " + humane_seconds(real(t.busiest_nic_bytes) * 8 / facts.nic_bps) + " at " +
+           humane_bits(facts.nic_bps);
+  }
+  std::vector<Fact> list{
+      {"between nodes", humane_bytes(real(t.wire_bytes)) + " in " +
+                            humane_count(real(t.wire_messages), "message") + ", " +
+                            humane_count(real(t.pairs.size()), "NIC pair")},
+      {"inside nodes", humane_bytes(real(t.intra_bytes)) + " in " +
+                           humane_count(real(t.intra_messages), "message")},
+      {"busiest NIC", nic}};
+  if (const std::string nics = nic_line(nic_traffic(t.pairs), facts.nics_per_node); !nics.empty())
+    list.push_back({"per NIC", nics});
+  for (Fact& fact : network_facts(t.network)) list.push_back(std::move(fact));
+  if (facts.tensors) list.push_back({"tensors", tensor_line(*facts.tensors)});
+  if (facts.compression) list.push_back({"compression", compression_line(*facts.compression)});
+  list.push_back({"compute", humane_seconds(t.compute_seconds) + ", the longest of any role"});
+  if (facts.pipeline) list.push_back({"pipeline", pipeline_line(*facts.pipeline)});
+  list.push_back({"step at least", humane_seconds(t.step_seconds_at_least)});
+  if (facts.parameters > 0)
+    list.push_back({"model", humane_count(real(facts.parameters), "parameter")});
+  if (facts.flops > 0) list.push_back({"model FLOPs", flops_line(facts)});
+  list.push_back(
+      {"least dilation", "depends on the hosts: 'ghostrank run' measures it before it starts"});
+  return list;
+}
+
+}  // namespace
+
+PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
+  PlanFacts facts;
+  facts.job = job.spec.file;
+  facts.model = job.spec.places.contains("trace") ? "a trace" : job.spec.model_name;
+  facts.ranks = workload.ranks - workload.servers;
+  facts.nodes = job.spec.cluster.nodes;
+  facts.storage_nodes = job.spec.cluster.storage_nodes;
+  facts.nics_per_node = job.spec.cluster.nics_per_node;
+  facts.nic_bps = job.spec.cluster.nic.rate_bps;
+  facts.opening = opening_iterations(workload);
+  facts.cycle = workload.order.empty() ? 1 : workload.cycle;
+  for (const std::uint16_t kind : workload.services)
+    facts.background.push_back(service_facts(workload, kind));
+  facts.streams = stream_facts(workload);
+  facts.groups = group_facts(workload);
+  facts.traffic = plan_traffic(job.spec, workload);
+  facts.tensors =
+      tensor_use(job.spec, workload, static_cast<std::uint32_t>(distinct_iterations(workload) - 1));
+  facts.compression = compression_use(
+      job.spec, workload, static_cast<std::uint32_t>(distinct_iterations(workload) - 1));
+  if (!job.spec.program && job.spec.model) facts.parameters = job.spec.model->parameters();
+  facts.flops = workload.flops_per_iteration;
+  facts.peak_flops = matmul_peak_tflops(job.spec.device, job.spec.precision.parameters) * 1e12;
+  facts.pipeline = pipeline_of(job.spec);
+  const double possible = facts.peak_flops * facts.ranks * facts.traffic.step_seconds_at_least;
+  if (facts.flops > 0 && possible > 0) facts.mfu_at_most = facts.flops / possible;
+  return facts;
+}
+
+std::string plan_text(const PlanFacts& facts, const Paint& paint) {
+  std::string text =
+      paint.bold("plan of " + facts.job) + ": " + facts.model + ", " +
+      humane_count(facts.ranks, "rank") + " on " + humane_count(facts.nodes, "node") +
+      (facts.storage_nodes > 0 ? " beside " + humane_count(facts.storage_nodes, "storage node")
+                               : "") +
+      "; one iteration of the steady state, nothing was sent\n";
+  if (facts.cycle > 1) {
+    text += "from iteration " + std::to_string(facts.opening) + " on, every " +
+            std::to_string(facts.cycle) + " iterations are alike; shown is the commonest of them\n";
+  } else if (facts.opening > 0) {
+    text += "the steady state begins with iteration " + std::to_string(facts.opening) +
+            "; before, the programs differ\n";
+  }
+  text += "\n" + programs_table(facts) + "\n" + groups_table(facts);
+  if (!facts.traffic.collectives.empty()) text += "\n" + traffic_table(facts);
+  if (!facts.background.empty()) text += "\n" + background_table(facts);
+  if (!facts.traffic.pairs.empty()) text += "\n" + pairs_table(facts);
+  return text + "\n" + render(closing_facts(facts));
+}
+
+void show_plan(const LoadedJob& job, const Workload& workload, const std::string& json) {
+  const PlanFacts facts = plan_facts(job, workload);
+  if (!json.empty()) write_whole(json, plan_json(facts));
+  if (json != "-") std::fputs(plan_text(facts, paint_for(STDOUT_FILENO)).c_str(), stdout);
+}
+
+}  // namespace ghostrank

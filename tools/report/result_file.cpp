@@ -1,0 +1,198 @@
+// Files of results: read back with care (see result_json.h). A result file may
+// have been cut, edited or made by another version: every key is looked for and typed.
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "profiles/input/files_read.h"
+#include "tools/report/output_files.h"
+#include "tools/report/result_json.h"
+#include "tools/text/statistics.h"
+
+namespace ghostrank {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kPairsHeader = "src,dst,bytes,messages";
+
+std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw Error(path + ": " + std::strerror(errno) + "; give a result file of 'run --json'");
+  if (std::filesystem::is_directory(path))
+    throw Error(path + ": is a folder; give a result file of 'run --json'");
+  note_read(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return std::move(text).str();
+}
+
+// A reader that knows where it is, for error messages.
+class Place {
+ public:
+  Place(const Json& json, std::string file, std::string path)
+      : json_(json), file_(std::move(file)), path_(std::move(path)) {}
+
+  Place operator[](const std::string& key) const {
+    const std::string path = path_.empty() ? key : path_ + "." + key;
+    static const Json nothing;
+    if (json_.is_null()) return {nothing, file_, path};
+    if (!json_.is_object()) fail("is not an object");
+    const auto found = json_.find(key);
+    return {found == json_.end() ? nothing : *found, file_, path};
+  }
+  std::vector<Place> items() const {
+    std::vector<Place> list;
+    if (json_.is_null()) return list;
+    if (!json_.is_array()) fail("is not a list");
+    for (std::size_t i = 0; i < json_.size(); ++i) {
+      list.emplace_back(json_[i], file_, path_ + "[" + std::to_string(i) + "]");
+    }
+    return list;
+  }
+  bool missing() const { return json_.is_null(); }
+  std::optional<double> number() const {
+    if (json_.is_null()) return std::nullopt;
+    if (!json_.is_number()) fail("is not a number");
+    return json_.get<double>();
+  }
+  std::string text() const {
+    if (json_.is_null()) return "";
+    if (!json_.is_string()) fail("is not a text");
+    return json_.get<std::string>();
+  }
+  bool truth() const {
+    if (json_.is_null()) return false;
+    if (!json_.is_boolean()) fail("is neither true nor false");
+    return json_.get<bool>();
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(file_ + ": " + (path_.empty() ? "the document" : path_) + " " + what);
+  }
+
+ private:
+  const Json& json_;
+  std::string file_, path_;
+};
+
+Json parse(const std::string& file) {
+  const std::string text = slurp(file);
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    const auto at = std::min<std::size_t>(error.byte, text.size());
+    std::size_t line = 1, column = 1;
+    for (std::size_t i = 0; i + 1 < at; ++i) {
+      column = text[i] == '\n' ? 1 : column + 1;
+      line += text[i] == '\n' ? 1 : 0;
+    }
+    throw Error(file + ":" + std::to_string(line) + ":" + std::to_string(column) +
+                ": not valid JSON; give a result file of 'run --json'");
+  } catch (const Json::out_of_range&) {
+    throw Error(file + ": a number in it is too large; give a result file of 'run --json'");
+  }
+}
+
+std::optional<double> median_over(const Place& iterations, const std::string& key) {
+  std::vector<double> samples;
+  for (const Place& iteration : iterations.items()) {
+    if (const auto value = iteration[key].number()) samples.push_back(*value);
+  }
+  return summarize(samples).median;
+}
+
+void read_pairs_csv(StoredResult& result, const std::string& named) {
+  const std::size_t slash = result.file.rfind('/');
+  const std::string beside =
+      slash == std::string::npos ? named : result.file.substr(0, slash + 1) + named;
+  const std::string path = access(named.c_str(), R_OK) == 0 ? named : beside;
+  std::ifstream in(path);
+  if (!in) return;  // moved without it: the rest of the result is still worth comparing
+  note_read(path);
+  std::string line;
+  std::getline(in, line);
+  if (line != kPairsHeader) return;  // a ledger that outgrew memory: partial sums of another form
+  for (int number = 2; std::getline(in, line); ++number) {
+    std::istringstream fields(line);
+    std::string source, target, bytes, messages;
+    std::getline(fields, source, ',');
+    std::getline(fields, target, ',');
+    std::getline(fields, bytes, ',');
+    std::getline(fields, messages, ',');
+    try {
+      result.pairs[{source, target}] = {std::stod(bytes), std::stod(messages)};
+    } catch (const std::logic_error&) {
+      throw Error(path + ":" + std::to_string(number) + ": not " + std::string(kPairsHeader));
+    }
+  }
+  result.pairs_known = true;
+}
+
+void read_traffic(StoredResult& result, const Place& traffic) {
+  result.wire_bytes = traffic["wire_bytes_per_iteration"].number().value_or(0);
+  result.messages = traffic["messages_per_iteration"].number().value_or(0);
+  for (const Place& pair : traffic["pairs"].items()) {
+    result.pairs[{pair["src"].text(), pair["dst"].text()}] = {
+        pair["bytes"].number().value_or(0), pair["messages"].number().value_or(0)};
+  }
+  result.pairs_known = !traffic["pairs"].missing();
+  if (const std::string file = traffic["pairs_file"].text(); !file.empty()) {
+    read_pairs_csv(result, file);
+  }
+}
+
+}  // namespace
+
+StoredResult read_result(const std::string& file) {
+  const Json json = parse(file);
+  const Place root(json, file, "");
+  if (const std::string schema = root["schema"].text(); schema != "ghostrank/result/1") {
+    throw Error(file + ": schema is '" + schema +
+                "', not 'ghostrank/result/1'; give a result file of 'run --json'");
+  }
+  StoredResult result;
+  result.file = file;
+  result.version = root["version"].text();
+  result.job = root["job"].text();
+  result.fabric = root["config"]["fabric"]["kind"].text();
+  const std::vector<Place> hosts = root["hosts"].items();
+  result.processes = static_cast<int>(hosts.size());
+  if (!hosts.empty()) {
+    result.provider = hosts.front()["provider"].text();
+    result.transport = hosts.front()["transport"].text();
+  }
+  result.ranks = static_cast<int>(root["ranks"].number().value_or(0));
+  result.dilation = root["dilation"].number().value_or(0);
+  result.wall_seconds = root["wall_seconds"].number().value_or(0);
+  result.step_median = root["step_time"]["median"].number();
+  const Place iterations = root["iterations"];
+  result.compute = median_over(iterations, "compute_seconds");
+  result.exposed = median_over(iterations, "exposed_comm_seconds");
+  result.bubble = median_over(iterations, "bubble_seconds");
+  read_traffic(result, root["traffic"]);
+  result.faithful = root["fidelity"]["faithful"].truth();
+  result.modelled = root["fidelity"]["modelled"].truth();
+  result.reason = root["fidelity"]["reason"].text();
+  result.interrupted = root["interrupted"].text();
+  return result;
+}
+
+void write_pairs_csv(const std::string& path, const Result& result) {
+  std::string text = std::string(kPairsHeader) + "\n";
+  char row[96];
+  for (const PairTraffic& p : result.pairs) {
+    std::snprintf(row, sizeof row, ",%.17g,%.17g\n", p.bytes, p.messages);
+    text += nic_name(p.source_nic, result.nics_per_node) + "," +
+            nic_name(p.target_nic, result.nics_per_node) + row;
+  }
+  write_whole(path, text);
+}
+
+}  // namespace ghostrank

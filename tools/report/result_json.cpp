@@ -1,0 +1,322 @@
+// See result_json.h. The functions below follow the nesting of the schema from the outside in.
+#include "tools/report/result_json.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/report/network_json.h"
+#include "tools/report/tensor_report.h"
+#include "tools/text/statistics.h"
+
+namespace ghostrank {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Whole numbers stay whole: a byte count is no 1234.0.
+Json number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  if (value == std::floor(value) && std::abs(value) < 9e15) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json hosts_json(const Result& result) {
+  Json list = Json::array();
+  for (const HostReport& h : result.hosts) {
+    list.push_back({{"index", h.index},
+                    {"hostname", h.hostname},
+                    {"name", h.name.empty() ? h.hostname : h.name},
+                    {"cores", h.cores},
+                    {"bound", h.bound},
+                    {"provider", h.provider},
+                    {"transport", h.transport},
+                    {"ranks", h.ranks},
+                    {"rss_bytes", h.rss_bytes},
+                    {"cpu_seconds", h.cpu_seconds}});
+  }
+  return list;
+}
+
+Json iteration_json(const IterationReport& i) {
+  return {{"seconds", i.seconds},
+          {"compute_seconds", i.compute_seconds},
+          {"exposed_comm_seconds", i.exposed_comm_seconds},
+          {"bubble_seconds", i.bubble_seconds}};
+}
+
+Json iterations_json(const Result& result) {
+  Json list = Json::array();
+  for (const IterationReport& i : result.iterations) list.push_back(iteration_json(i));
+  return list;
+}
+
+Json step_time_json(const Result& result) {
+  std::vector<double> seconds;
+  for (const IterationReport& i : result.iterations) seconds.push_back(i.seconds);
+  const Summary s = result.deterministic ? summarize_exact(seconds) : summarize(seconds);
+  Json json{{"median", or_null(s.median)},
+            {"mean", or_null(s.mean)},
+            {"cv", or_null(s.cv)},
+            {"ci95", s.ci95 ? Json::array({s.ci95->first, s.ci95->second}) : Json(nullptr)},
+            {"deterministic", result.deterministic}};
+  if (s.p99) json["p99"] = *s.p99;
+  return json;
+}
+
+Json throughput_json(const Result& result) {
+  std::vector<double> seconds;
+  for (const IterationReport& i : result.iterations) seconds.push_back(i.seconds);
+  const std::optional<double> step = summarize(seconds).median;
+  const bool timed = step && *step > 0;
+  Json json{{"samples_per_second", nullptr}, {"tflops_per_gpu", nullptr}, {"mfu", nullptr}};
+  if (timed && result.samples_per_iteration > 0) {
+    json["samples_per_second"] = result.samples_per_iteration / *step;
+  }
+  if (timed && result.flops_per_iteration > 0 && result.ranks > 0) {
+    json["tflops_per_gpu"] = result.flops_per_iteration / *step / result.ranks * 1e-12;
+  }
+  if (timed) json["mfu"] = or_null(model_flops_utilization(result, *step));
+  return json;
+}
+
+Json collectives_json(const Result& result) {
+  Json list = Json::array();
+  for (const CollectiveReport& c : result.collectives) {
+    const auto timed = [&](double value) { return c.seconds_median > 0 ? Json(value) : nullptr; };
+    list.push_back({{"op", c.op},
+                    {"group", c.group},
+                    {"algorithm", c.algorithm},
+                    {"calls", number(c.calls)},
+                    {"bytes", number(c.bytes)},
+                    {"seconds_median", timed(c.seconds_median)},
+                    {"algbw_GBps", timed(c.algbw_GBps)},
+                    {"busbw_GBps", timed(c.busbw_GBps)}});
+  }
+  return list;
+}
+
+Json nics_json(const std::vector<NicTraffic>& nics, int nics_per_node) {
+  Json list = Json::array();
+  for (const NicTraffic& nic : nics) {
+    list.push_back({{"nic", nic_name(nic.nic, nics_per_node)},
+                    {"tx_bytes", number(nic.tx_bytes)},
+                    {"rx_bytes", number(nic.rx_bytes)},
+                    {"tx_messages", number(nic.tx_messages)},
+                    {"rx_messages", number(nic.rx_messages)}});
+  }
+  return list;
+}
+
+Json pairs_json(const Result& result) {
+  Json pairs = Json::array();
+  for (const PairTraffic& p : result.pairs) {
+    pairs.push_back({{"src", nic_name(p.source_nic, result.nics_per_node)},
+                     {"dst", nic_name(p.target_nic, result.nics_per_node)},
+                     {"bytes", number(p.bytes)},
+                     {"messages", number(p.messages)}});
+  }
+  return pairs;
+}
+
+Json traffic_json(const Result& result) {
+  Json json{
+      {"wire_bytes_per_iteration", number(result.wire_bytes_per_iteration)},
+      {"messages_per_iteration", number(result.messages_per_iteration)},
+      {"intra_node_bytes_per_iteration", number(result.intra_node_bytes_per_iteration)},
+      {"intra_node_messages_per_iteration", number(result.intra_node_messages_per_iteration)}};
+  if (result.pairs_file.empty())
+    json["pairs"] = pairs_json(result);
+  else
+    json["pairs_file"] = result.pairs_file;
+  json["nics"] = nics_json(result.nics, result.nics_per_node);
+  Json flows = Json::array();
+  for (const FlowCount& f : result.flows)
+    flows.push_back({{"hosts", {f.host, f.peer}}, {"count", f.flows}});
+  json["flows"] = std::move(flows);
+  return json;
+}
+
+Json packets_json(const std::optional<PacketCounts>& packets) {
+  if (!packets) return nullptr;
+  const PacketCounts& p = *packets;
+  return {{"sent", p.sent},
+          {"received", p.received},
+          {"lost_on_purpose", p.lost_on_purpose},
+          {"doubled_on_purpose", p.doubled_on_purpose},
+          {"delayed_on_purpose", p.delayed_on_purpose},
+          {"dropped", p.unreadable > 0 ? Json(nullptr) : Json(p.dropped)},
+          {"refused", p.refused},
+          {"strays", p.strays}};
+}
+
+Json stalls_json(const Result& result) {
+  Json list = Json::array();
+  for (const StallReport& s : result.stalls) {
+    list.push_back({{"start_s", number(s.start_s)},
+                    {"seconds", number(s.seconds)},
+                    {"wall_start_s", number(s.wall_start_s)},
+                    {"wall_seconds", number(s.wall_seconds)},
+                    {"iterations", s.iterations}});
+  }
+  return list;
+}
+
+Json interfaces_json(const Result& result) {
+  Json list = Json::array();
+  for (const InterfaceReport& i : result.interfaces) {
+    Json iterations = Json::array(), counters = Json::object();
+    for (const ByteCounts& c : i.iterations)
+      iterations.push_back({{"tx_bytes", or_null(c.tx_bytes)}, {"rx_bytes", or_null(c.rx_bytes)}});
+    for (const auto& [name, grown] : i.counters) counters[name] = grown;
+    list.push_back({{"host", i.host},
+                    {"namespace", i.network_namespace},
+                    {"device", i.device},
+                    {"loopback", i.loopback},
+                    {"tx_bytes", or_null(i.tx_bytes)},
+                    {"rx_bytes", or_null(i.rx_bytes)},
+                    {"iterations", std::move(iterations)},
+                    {"counters", std::move(counters)}});
+  }
+  return list;
+}
+
+Json fidelity_json(const Fidelity& f) {
+  return {{"faithful", f.faithful},
+          {"modelled", f.modelled},
+          {"valid_for", f.valid_for},
+          {"exactness", {{"level", f.level}, {"basis", f.basis}}},
+          {"lateness_us",
+           {{"p50", f.lateness_us_p50}, {"p99", f.lateness_us_p99}, {"max", f.lateness_us_max}}},
+          {"critical_lateness", f.critical_lateness},
+          {"rate_error", f.rate_error},
+          {"run_queue_wait", f.run_queue_wait < 0 ? Json(nullptr) : Json(f.run_queue_wait)},
+          {"loop_busy", f.loop_busy},
+          {"reason", f.reason}};
+}
+
+Json capacity_json(const Capacity& c) {
+  return {{"wire_bytes_per_second",
+           c.wire_bytes_per_second > 0 ? Json(c.wire_bytes_per_second) : Json(nullptr)},
+          {"seconds_per_message", c.seconds_per_message},
+          {"wire_bytes", number(c.wire_bytes)},
+          {"wire_messages", number(c.wire_messages)},
+          {"local_messages", number(c.local_messages)},
+          {"step_seconds_at_least", c.step_seconds_at_least},
+          {"dilation_needed", c.dilation_needed}};
+}
+
+Json config_json(const Result& result) {
+  return result.config_json.empty() ? Json::object() : Json::parse(result.config_json);
+}
+
+Json to_json(const Result& result) {
+  Json json{{"schema", "ghostrank/result/1"},
+            {"version", result.version},
+            {"argv", result.argv},
+            {"job", result.job_name},
+            {"started_utc", result.started_utc},
+            {"config", config_json(result)},
+            {"hosts", hosts_json(result)},
+            {"ranks", result.ranks},
+            {"dilation", number(result.dilation)},
+            {"wall_seconds", result.wall_seconds},
+            {"played_wall_seconds", result.played_wall_seconds},
+            {"iterations", iterations_json(result)},
+            {"step_time", step_time_json(result)}};
+  json.update(throughput_json(result));
+  json["collectives"] = collectives_json(result);
+  json["traffic"] = traffic_json(result);
+  json["network"] = network_json(result.network);
+  json["tensors"] = tensors_json(result.tensors);
+  json["compression"] = compression_json(result.compression);
+  json["packets"] = packets_json(result.packets);
+  json["interfaces"] = interfaces_json(result);
+  json["stalls"] = stalls_json(result);
+  json["fidelity"] = fidelity_json(result.fidelity);
+  json["capacity"] = capacity_json(result.capacity);
+  json["verify"] = result.verify ? Json{{"checked_elements", result.verify->checked_elements},
+                                        {"wrong_elements", result.verify->wrong_elements}}
+                                 : Json(nullptr);
+  json["notes"] = result.notes;
+  json["interrupted"] = result.interrupted.empty() ? Json(nullptr) : Json(result.interrupted);
+  return json;
+}
+
+// Null when there is no such path.
+const Json* find_path(const Json& root, const std::string& path) {
+  const Json* at = &root;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    const std::string key = path.substr(begin, end - begin);
+    if (!at->is_object() || !at->contains(key)) return nullptr;
+    at = &at->at(key);
+    begin = end + 1;
+  }
+  return at;
+}
+
+}  // namespace
+
+std::string result_json(const Result& result) {
+  return to_json(result).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+bool is_result_path(const std::string& path) {
+  Result sample;  // its numbers are null or zero, its keys are all there
+  sample.verify = VerifyReport{};
+  sample.packets = PacketCounts{};
+  sample.tensors = TensorUse{};
+  sample.compression = CompressionUse{};
+  const Json json = to_json(sample);
+  const Json* found = find_path(json, path);
+  return found != nullptr && (found->is_number() || found->is_boolean() || found->is_null());
+}
+
+std::optional<double> value_at(const Result& result, const std::string& path) {
+  const Json json = to_json(result);
+  const Json* found = find_path(json, path);
+  if (found == nullptr) return std::nullopt;
+  if (found->is_boolean()) return found->get<bool>() ? 1 : 0;
+  if (!found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+std::optional<double> model_flops_utilization(const Result& result, double step_seconds) {
+  const double possible = result.peak_flops * result.ranks * step_seconds;
+  if (possible <= 0 || result.flops_per_iteration <= 0) return std::nullopt;
+  return result.flops_per_iteration / possible;
+}
+
+std::string partial_header(const Result& started) {
+  return Json{{"schema", "ghostrank/partial/1"},
+              {"version", started.version},
+              {"argv", started.argv},
+              {"job", started.job_name},
+              {"started_utc", started.started_utc},
+              {"config", config_json(started)},
+              {"hosts", hosts_json(started)},
+              {"ranks", started.ranks},
+              {"dilation", number(started.dilation)}}
+             .dump(-1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
+}
+
+std::string partial_iteration(int index, const IterationReport& report) {
+  Json line{{"iteration", index}};
+  line.update(iteration_json(report));
+  return line.dump() + "\n";
+}
+
+std::string nic_name(int nic, int nics_per_node) {
+  const int per_node = nics_per_node > 0 ? nics_per_node : 1;
+  return "n" + std::to_string(nic / per_node) + ".nic" + std::to_string(nic % per_node);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,333 @@
+// See run_report.h.
+#include "tools/report/run_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <vector>
+
+#include "profiles/load/load.h"
+#include "tools/report/network_text.h"
+#include "tools/report/nic_traffic.h"
+#include "tools/report/result_json.h"
+#include "tools/report/tensor_report.h"
+#include "tools/text/humane.h"
+#include "tools/text/statistics.h"
+
+namespace ghostrank {
+namespace {
+
+std::string gigabytes(double gigabytes_per_second) {
+  return significant(gigabytes_per_second, 3) + " GB/s";
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+std::vector<double> over(const Result& result, double IterationReport::*field) {
+  std::vector<double> samples;
+  for (const IterationReport& i : result.iterations) samples.push_back(i.*field);
+  return samples;
+}
+
+std::string fabric_line(const LoadedJob& job, const Result& result) {
+  std::set<std::string> transports;
+  for (const HostReport& host : result.hosts) {
+    transports.insert(host.provider == host.transport ? host.provider
+                                                      : host.provider + ", " + host.transport);
+  }
+  const std::string through = joined({transports.begin(), transports.end()});
+  switch (job.spec.fabric.kind) {
+    case FabricKind::memory:
+      return "memory";
+    case FabricKind::virtual_time:
+      return "virtual: a modelled network in virtual time";
+    default:
+      return std::string(name_of(job.spec.fabric.kind)) + ": " + through;
+  }
+}
+
+std::string dilation_line(const LoadedJob& job, const Result& result) {
+  if (result.fidelity.modelled) return "none: virtual time";
+  std::string text = significant(result.dilation);
+  if (job.spec.dilation == 0) text += " (auto)";
+  if (result.dilation == 1) return text + ": emulated time is wall time";
+  return text + ": 1 s of the emulated cluster takes " + humane_seconds(result.dilation) + " here";
+}
+
+std::string size_line(const LoadedJob& job, const Result& result) {
+  const ClusterSpec& cluster = job.spec.cluster;
+  const auto processes = static_cast<double>(std::max<std::size_t>(result.hosts.size(), 1));
+  return humane_count(result.ranks, "rank") + " on " +
+         humane_count(cluster.nodes, "emulated node") + " (" +
+         humane_count(cluster.gpus_per_node, "GPU") + ", " +
+         humane_count(cluster.nics_per_node, "NIC") + " each), played by " +
+         humane_count(processes, "process", "processes");
+}
+
+void add_job_facts(std::vector<Fact>& facts, const LoadedJob& job, const Result& result) {
+  facts.push_back({"job", job.spec.file});
+  std::string model = job.spec.model_name + ", " + job.spec.parallel.framework + ", " +
+                      std::string(name_of(job.spec.precision.gradients)) + " gradients";
+  if (job.spec.program)
+    model = (job.spec.model_name.empty() ? "" : job.spec.model_name + ", ") +
+            (job.spec.places.contains("trace") ? "a trace" : "programs of a file");
+  if (!job.spec.device.name.empty()) model += ", on " + job.spec.device.name;
+  facts.push_back({"model", model});
+  facts.push_back({"ranks", size_line(job, result)});
+  facts.push_back({"fabric", fabric_line(job, result)});
+  facts.push_back({"dilation", dilation_line(job, result)});
+  facts.push_back({"wall time", humane_seconds(result.wall_seconds)});
+}
+
+std::string step_line(const Result& result) {
+  const std::vector<double> seconds = over(result, &IterationReport::seconds);
+  const Summary s = result.deterministic ? summarize_exact(seconds) : summarize(seconds);
+  if (!s.median) return "no iteration was completed";
+  std::string text = "median " + humane_seconds(*s.median);
+  const bool varies = s.cv.value_or(0) > 0;
+  if (result.deterministic && varies) text += ", mean " + humane_seconds(*s.mean);
+  if (s.ci95) {
+    text += ", mean " + humane_seconds(*s.mean) + " [" + humane_seconds(s.ci95->first) + ", " +
+            humane_seconds(s.ci95->second) + "] (95 %)";
+  }
+  if (s.p99) text += ", p99 " + humane_seconds(*s.p99);
+  text += ", " + humane_count(static_cast<double>(seconds.size()), "iteration");
+  if (s.cv && (varies || !result.deterministic)) text += ", cv " + humane_percent(*s.cv);
+  if (result.deterministic) text += ", deterministic";
+  return text;
+}
+
+std::string throughput_line(const Result& result, double step) {
+  std::string text;
+  if (result.samples_per_iteration > 0) {
+    text = significant(result.samples_per_iteration / step) + " samples/s";
+  }
+  if (result.flops_per_iteration > 0 && result.ranks > 0) {
+    text += (text.empty() ? "" : ", ") +
+            significant(result.flops_per_iteration / step / result.ranks * 1e-12) +
+            " TFLOP/s per GPU (model FLOPs)";
+  }
+  if (const auto mfu = model_flops_utilization(result, step))
+    text += ", MFU " + humane_percent(*mfu);
+  return text;
+}
+
+void add_time_facts(std::vector<Fact>& facts, const Result& result) {
+  facts.push_back({"step time", step_line(result)});
+  const std::optional<double> step = summarize(over(result, &IterationReport::seconds)).median;
+  if (!step || *step <= 0) return;
+  if (const std::string text = throughput_line(result, *step); !text.empty()) {
+    facts.push_back({"throughput", text});
+  }
+  const auto part = [&](const char* name, double IterationReport::*field) {
+    const double seconds = summarize(over(result, field)).median.value_or(0);
+    if (seconds == 0) return;
+    facts.push_back(
+        {name, humane_seconds(seconds) + " (" + humane_percent(seconds / *step) + " of the step)"});
+  };
+  part("compute", &IterationReport::compute_seconds);
+  part("exposed comm", &IterationReport::exposed_comm_seconds);
+  part("bubble", &IterationReport::bubble_seconds);
+}
+
+std::string collectives_table(const Result& result) {
+  if (result.collectives.empty()) return "";
+  Table table{{{"collective"},
+               {"group"},
+               {"algorithm"},
+               {"calls/step", Align::right},
+               {"size/call", Align::right},
+               {"size/step", Align::right},
+               {"time/call", Align::right},
+               {"algbw", Align::right},
+               {"busbw", Align::right}},
+              {}};
+  for (const CollectiveReport& c : result.collectives) {
+    // The receiver's time is that from when it asks; there is no rate in what it waits.
+    const bool transfer = c.op == "send_recv";
+    const bool timed = c.seconds_median > 0 && !transfer;
+    table.rows.push_back(
+        {c.op, c.group, c.algorithm, humane_count(c.calls),
+         c.calls > 0 ? humane_bytes(c.bytes / c.calls) : "-", humane_bytes(c.bytes),
+         transfer && c.seconds_median == 0 ? "no wait"
+         : transfer                        ? "waits " + humane_seconds(c.seconds_median)
+         : timed                           ? humane_seconds(c.seconds_median)
+                                           : "-",
+         timed ? gigabytes(c.algbw_GBps) : "-", timed ? gigabytes(c.busbw_GBps) : "-"});
+  }
+  return "\n" + render(table);
+}
+
+// ", ethtool.rx_dropped 12": what grew and tells of trouble.
+std::string troubles(const InterfaceReport& interface) {
+  std::string text;
+  for (const auto& [name, grown] : interface.counters) {
+    const bool volume = name.ends_with("_bytes") || name.ends_with("_packets");
+    const bool common = name.find('.') == std::string::npos;
+    if (grown > 0 && common && !volume) text += ", " + name + " " + std::to_string(grown);
+  }
+  return text;
+}
+
+// "1,000 sent, 990 received, 10 lost on purpose, 0 dropped by the kernel": what is 0 and rare is
+// left out.
+std::string packet_line(const PacketCounts& p) {
+  const auto count = [](std::uint64_t n) { return humane_count(static_cast<double>(n)); };
+  std::string text = count(p.sent) + " sent, " + count(p.received) + " received, " +
+                     count(p.lost_on_purpose) + " lost on purpose";
+  const auto add = [&](std::uint64_t n, const char* what) {
+    if (n > 0) text += ", " + count(n) + what;
+  };
+  add(p.doubled_on_purpose, " doubled");
+  add(p.delayed_on_purpose, " delayed");
+  text += p.unreadable > 0 ? ", dropped by the kernel: unreadable"
+                           : ", " + count(p.dropped) + " dropped by the kernel";
+  add(p.refused, " not let out by it");
+  add(p.strays, " strays");
+  return text;
+}
+
+void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
+  facts.push_back({"between nodes", humane_bytes(result.wire_bytes_per_iteration) + " in " +
+                                        humane_count(result.messages_per_iteration, "message") +
+                                        " per step"});
+  if (const std::string nics = nic_line(result.nics, result.nics_per_node); !nics.empty())
+    facts.push_back({"per NIC", nics});
+  facts.push_back(
+      {"inside nodes", humane_bytes(result.intra_node_bytes_per_iteration) + " in " +
+                           humane_count(result.intra_node_messages_per_iteration, "message") +
+                           " per step"});
+  for (Fact& fact : network_facts(result.network)) facts.push_back(std::move(fact));
+  if (result.tensors) facts.push_back({"tensors", tensor_line(*result.tensors)});
+  if (result.compression) facts.push_back({"compression", compression_line(*result.compression)});
+  if (result.packets) facts.push_back({"packets", packet_line(*result.packets)});
+  for (const InterfaceReport& i : result.interfaces) {
+    if (!i.tx_bytes || !i.rx_bytes) continue;
+    facts.push_back(
+        {"interface", "host " + std::to_string(i.host) + " " +
+                          (i.network_namespace.empty() ? "" : i.network_namespace + ": ") +
+                          i.device + (i.loopback ? " (loopback)" : "") + " sent " +
+                          humane_bytes(static_cast<double>(*i.tx_bytes)) + ", received " +
+                          humane_bytes(static_cast<double>(*i.rx_bytes)) + troubles(i)});
+  }
+}
+
+void add_fidelity_facts(std::vector<Fact>& facts, const Result& result) {
+  const Fidelity& f = result.fidelity;
+  if (result.verify) {
+    facts.push_back(
+        {"verification", humane_count(static_cast<double>(result.verify->checked_elements)) +
+                             " elements checked, " +
+                             humane_count(static_cast<double>(result.verify->wrong_elements)) +
+                             " wrong"});
+  }
+  if (!f.modelled) {
+    facts.push_back({"lateness", "p50 " + humane_seconds(f.lateness_us_p50 * 1e-6) + ", p99 " +
+                                     humane_seconds(f.lateness_us_p99 * 1e-6) + ", max " +
+                                     humane_seconds(f.lateness_us_max * 1e-6) + "; " +
+                                     humane_percent(f.critical_lateness) +
+                                     " of the step on the critical path"});
+    facts.push_back(
+        {"machine", "loop busy " + humane_percent(f.loop_busy) + ", run queue wait " +
+                        (f.run_queue_wait < 0 ? "unreadable" : humane_percent(f.run_queue_wait)) +
+                        ", rate error " + humane_percent(f.rate_error)});
+  }
+  for (const StallReport& s : result.stalls) {
+    std::string hit;
+    for (const int i : s.iterations) hit += (hit.empty() ? "" : ", ") + std::to_string(i);
+    facts.push_back({"stall", "nothing moved for " + humane_seconds(s.wall_seconds) + " from " +
+                                  humane_seconds(s.wall_start_s) +
+                                  " after the start of the measured iterations, wall; iteration " +
+                                  hit});
+  }
+  facts.push_back({"exactness", f.level + ", " + f.basis});
+}
+
+}  // namespace
+
+std::string verdict(const Result& result) {
+  const Fidelity& f = result.fidelity;
+  const std::string valid = f.valid_for.empty() ? "" : "; valid for " + joined(f.valid_for);
+  if (!result.interrupted.empty()) {
+    return "INCOMPLETE: " + std::to_string(result.iterations.size()) + " of " +
+           std::to_string(result.iterations_asked) + " iterations; " + result.interrupted;
+  }
+  if (result.verify && result.verify->wrong_elements > 0) {
+    return "WRONG: verification found " +
+           humane_count(static_cast<double>(result.verify->wrong_elements)) + " wrong elements";
+  }
+  if (f.modelled) return "modelled: virtual time, nothing was measured on a network" + valid;
+  if (f.faithful) return "faithful: this machine kept up" + valid;
+  return "NOT faithful: " + (f.reason.empty() ? "no reason was recorded" : f.reason) + valid;
+}
+
+std::string report(const LoadedJob& job, const Result& result, const Paint& paint) {
+  const std::string first = verdict(result);
+  const bool good = first.rfind("faithful", 0) == 0 || first.rfind("modelled", 0) == 0;
+  std::vector<Fact> head, times, traffic;
+  add_job_facts(head, job, result);
+  add_time_facts(times, result);
+  if (!result.iterations.empty()) {
+    add_traffic_facts(traffic, result);
+    add_fidelity_facts(traffic, result);
+  }
+  std::string text = (good ? paint.good(first) : paint.bad(first)) + "\n\n" + render(head) + "\n" +
+                     render(times) + collectives_table(result);
+  if (!traffic.empty()) text += "\n" + render(traffic);
+  if (!result.notes.empty()) text += "\nnotes\n";
+  for (const std::string& note : result.notes) text += "  - " + note + "\n";
+  return text;
+}
+
+std::string announcement(const LoadedJob& job, const Result& started, const Paint& paint) {
+  if (job.spec.fabric.kind == FabricKind::virtual_time)
+    return "";  // this host's speed is no matter
+  const Capacity& c = started.capacity;
+  std::vector<Fact> facts;
+  std::string can, needs;
+  const auto add = [](std::string& text, const std::string& part) {
+    text += (text.empty() ? "" : ", ") + part;
+  };
+  if (c.wire_bytes_per_second > 0) add(can, humane_bits(c.wire_bytes_per_second * 8));
+  if (c.seconds_per_message > 0)
+    add(can, humane_count(1 / c.seconds_per_message, "message") + "/s");
+  if (c.wire_messages > 0) {
+    add(needs, humane_bytes(c.wire_bytes) + " in " + humane_count(c.wire_messages, "message") +
+                   " on the wire");
+  }
+  if (c.local_messages > 0) {
+    add(needs, humane_count(c.local_messages, "message") + " between its own ranks");
+  }
+  if (!can.empty()) facts.push_back({"this host can source", can});
+  if (!needs.empty()) {
+    facts.push_back({"the busiest process needs",
+                     needs + " in a step of at least " + humane_seconds(c.step_seconds_at_least)});
+  }
+  facts.push_back({"least dilation", significant(c.dilation_needed)});
+  facts.push_back({"dilation", dilation_line(job, started)});
+  return paint.dim(render(facts)) + "\n";
+}
+
+std::string iterations_csv(const Result& result) {
+  std::string text =
+      "job,provider,transport,ranks,dilation,iteration,seconds,compute_seconds,"
+      "exposed_comm_seconds,bubble_seconds,faithful\n";
+  const HostReport host = result.hosts.empty() ? HostReport{} : result.hosts.front();
+  char row[256];
+  for (std::size_t i = 0; i < result.iterations.size(); ++i) {
+    const IterationReport& it = result.iterations[i];
+    std::snprintf(
+        row, sizeof row, ",%d,%.10g,%zu,%.10g,%.10g,%.10g,%.10g,%s\n", result.ranks,
+        result.dilation, i, it.seconds, it.compute_seconds, it.exposed_comm_seconds,
+        it.bubble_seconds,
+        result.fidelity.modelled ? "modelled" : (result.fidelity.faithful ? "true" : "false"));
+    text += result.job_name + "," + host.provider + "," + host.transport + row;
+  }
+  return text;
+}
+
+}  // namespace ghostrank

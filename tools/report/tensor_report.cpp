@@ -1,0 +1,37 @@
+#include "tools/report/tensor_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tools/text/humane.h"
+
+namespace ghostrank {
+
+std::string tensor_line(const TensorUse& use) {
+  return humane_percent(use.density()) + " of " + humane_bytes(static_cast<double>(use.bytes)) +
+         " that ranks sum up is not zero, " + humane_bytes(static_cast<double>(use.nonzero_bytes)) +
+         "; some rank has " + humane_percent(use.union_density) + " on average";
+}
+
+nlohmann::ordered_json tensors_json(const std::optional<TensorUse>& use) {
+  if (!use) return nullptr;
+  return {{"calls", use->calls},
+          {"bytes", use->bytes},
+          {"nonzero_bytes", use->nonzero_bytes},
+          {"density", use->density()},
+          {"union_density_mean", use->union_density}};
+}
+
+std::string compression_line(const CompressionUse& use) {
+  return use.method + ": a rank gives " + humane_bytes(static_cast<double>(use.payload_bytes)) +
+         " a step, " + humane_percent(use.ratio_mean) + " of its gradients' elements";
+}
+
+nlohmann::ordered_json compression_json(const std::optional<CompressionUse>& use) {
+  if (!use) return nullptr;
+  return {{"method", use->method},
+          {"payload_bytes_per_rank", use->payload_bytes},
+          {"ratio_target", use->ratio_target},
+          {"ratio_mean", use->ratio_mean}};
+}
+
+}  // namespace ghostrank

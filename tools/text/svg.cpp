@@ -1,0 +1,188 @@
+// See svg.h.
+#include "tools/text/svg.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "tools/text/humane.h"
+
+namespace ghostrank {
+namespace {
+
+// Pixels around and inside the plot.
+constexpr double kLeft = 70, kTop = 40, kRight = 130, kBottom = 50, kWidth = 520, kHeight = 520;
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string number(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", value);
+  return text.data();
+}
+
+std::string text_at(double x, double y, const std::string& anchor, const std::string& text,
+                    const std::string& more = "") {
+  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"" + anchor + "\"" +
+         more + ">" + escaped(text) + "</text>\n";
+}
+
+std::string rectangle(double x, double y, double width, double height, const std::string& fill,
+                      const std::string& title) {
+  return "<rect x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) +
+         "\" height=\"" + number(height) + "\" fill=\"" + fill + "\"><title>" + escaped(title) +
+         "</title></rect>\n";
+}
+
+std::string opening(const std::string& title, const std::string& across, const std::string& down) {
+  const double width = kLeft + kWidth + kRight, height = kTop + kHeight + kBottom;
+  const double middle = kTop + kHeight / 2;
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
+         "viewBox=\"0 0 " +
+         number(width) + " " + number(height) +
+         "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
+         "fill=\"white\"/>\n" +
+         text_at(kLeft, kTop - 16, "start", title, " font-size=\"15\"") +
+         text_at(kLeft + kWidth / 2, kTop + kHeight + 40, "middle", across) +
+         text_at(18, middle, "middle", down,
+                 " transform=\"rotate(-90 18 " + number(middle) + ")\"");
+}
+
+// From pale to dark blue.
+std::string colour(double share) {
+  const double s = std::clamp(share, 0.0, 1.0);
+  std::array<char, 16> text{};
+  const auto mixed = [&](double pale, double dark) {
+    return static_cast<int>(std::lround(pale + (dark - pale) * s));
+  };
+  std::snprintf(text.data(), text.size(), "#%02x%02x%02x", mixed(247, 8), mixed(251, 48),
+                mixed(255, 107));
+  return text.data();
+}
+
+// 1, 2 or 5 times a power of ten, for about five marks up to `most`.
+double tick_of(double most) {
+  if (most <= 0) return 1;
+  const double raw = most / 5, power = std::pow(10, std::floor(std::log10(raw)));
+  for (const double step : {1.0, 2.0, 5.0}) {
+    if (step * power >= raw) return step * power;
+  }
+  return 10 * power;
+}
+
+// Where a value lies on an axis, as a share of its length, and what is marked on it.
+struct Axis {
+  SvgScale scale;
+  double least = 0, most = 1;
+  std::vector<double> ticks;
+
+  double share(double value) const {
+    if (scale == SvgScale::from_zero) return value / most;
+    return std::log10(value / least) / std::log10(most / least);
+  }
+};
+
+Axis axis_of(SvgScale scale, const std::vector<double>& values) {
+  Axis axis{scale, 0, 1, {}};
+  double most = 0;
+  for (const double v : values) most = std::max(most, v);
+  if (scale == SvgScale::from_zero) {
+    const double step = tick_of(most);
+    axis.most = std::max(step, std::ceil(most / step) * step);
+    for (double v = 0; v <= axis.most * 1.0001; v += step) axis.ticks.push_back(v);
+    return axis;
+  }
+  double least = most;
+  for (const double v : values) least = std::min(least, v);
+  if (least <= 0) least = most = 1;  // no points
+  const double from = std::floor(std::log10(least)),
+               to = std::max(from + 1, std::ceil(std::log10(most)));
+  axis.least = std::pow(10, from);
+  axis.most = std::pow(10, to);
+  for (double e = from; e <= to; ++e) axis.ticks.push_back(std::pow(10, e));
+  return axis;
+}
+
+}  // namespace
+
+std::string svg_heat_map(const SvgHeatMap& map) {
+  double most = 0, least = 0;
+  bool any = false;
+  for (const double value : map.values) {
+    if (std::isnan(value)) continue;
+    most = any ? std::max(most, value) : value;
+    least = any ? std::min(least, value) : value;
+    any = true;
+  }
+  std::string text = opening(map.title, map.across, map.down);
+  const double cell = kWidth / std::max(1, map.size);
+  const int every = std::max(1, (map.size + 15) / 16);  // a label on every so many rows
+  for (int r = 0; r < map.size; ++r) {
+    const double y = kTop + cell * r;
+    if (r % every == 0) {
+      text += text_at(kLeft - 6, y + cell / 2 + 4, "end", std::to_string(r));
+      text +=
+          text_at(kLeft + cell * r + cell / 2, kTop + kHeight + 18, "middle", std::to_string(r));
+    }
+    for (int c = 0; c < map.size; ++c) {
+      const double value = map.values[static_cast<std::size_t>(r * map.size + c)];
+      if (std::isnan(value)) continue;
+      text += rectangle(kLeft + cell * c, y, cell, cell, colour(most > 0 ? value / most : 0),
+                        std::to_string(r) + " to " + std::to_string(c) + ": " + significant(value));
+    }
+  }
+  const double x = kLeft + kWidth + 20;
+  for (int i = 0; i <= 4; ++i) {  // the scale runs from 0: a slow pair is pale, not invisible
+    const double share = 1 - i / 4.0;
+    text += rectangle(x, kTop + 24.0 * i, 18, 24, colour(share), significant(most * share));
+    text += text_at(x + 26, kTop + 24.0 * i + 16, "start", significant(most * share, 3));
+  }
+  return text + text_at(x, kTop + 150, "start", "least " + significant(least, 3)) + "</svg>\n";
+}
+
+std::string svg_curves(const SvgCurves& curves) {
+  constexpr std::array kColours{"#08306b", "#d95f02", "#1b9e77", "#7570b3", "#e7298a", "#666666"};
+  std::vector<double> xs, ys;
+  for (const SvgLine& line : curves.lines)
+    for (const SvgPoint& p : line.points) xs.push_back(p.x), ys.push_back(p.y);
+  const Axis across = axis_of(curves.scale, xs), up = axis_of(curves.scale, ys);
+  const auto x_of = [&](double x) { return kLeft + kWidth * across.share(x); };
+  const auto y_of = [&](double y) { return kTop + kHeight * (1 - up.share(y)); };
+  std::string text = opening(curves.title, curves.across, curves.up);
+  text += "<path d=\"M" + number(kLeft) + " " + number(kTop) + " V" + number(kTop + kHeight) +
+          " H" + number(kLeft + kWidth) + "\" fill=\"none\" stroke=\"black\"/>\n";
+  for (const double x : across.ticks)
+    text += text_at(x_of(x), kTop + kHeight + 18, "middle", significant(x));
+  for (const double y : up.ticks) text += text_at(kLeft - 6, y_of(y) + 4, "end", significant(y));
+  for (std::size_t i = 0; i < curves.lines.size(); ++i) {
+    const SvgLine& line = curves.lines[i];
+    const std::string stroke = kColours[i % kColours.size()];
+    std::string points;
+    for (const SvgPoint& p : line.points)
+      points += number(x_of(p.x)) + "," + number(y_of(p.y)) + " ";
+    text += "<polyline points=\"" + points + "\" fill=\"none\" stroke=\"" + stroke +
+            "\" stroke-width=\"2\"/>\n";
+    if (line.name.empty()) continue;
+    text += text_at(kLeft + kWidth + 10, kTop + 16 + 18.0 * static_cast<double>(i), "start",
+                    line.name, " fill=\"" + stroke + "\"");
+  }
+  return text + "</svg>\n";
+}
+
+}  // namespace ghostrank

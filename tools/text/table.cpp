@@ -1,0 +1,111 @@
+// See table.h.
+#include "tools/text/table.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace ghostrank {
+namespace {
+
+constexpr int kGap = 2;
+
+std::string padding(int width) {
+  return std::string(static_cast<std::size_t>(std::max(width, 0)), ' ');
+}
+
+void append_cell(std::string& line, std::string_view cell, int width, Align align) {
+  const int missing = width - display_width(cell);
+  if (align == Align::right) line += padding(missing);
+  line += cell;
+  if (align == Align::left) line += padding(missing);
+}
+
+void append_line(std::string& text, std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  text += line + "\n";
+}
+
+std::string wrap(std::string_view code, std::string_view text) {
+  return "\x1b[" + std::string(code) + "m" + std::string(text) + "\x1b[0m";
+}
+
+}  // namespace
+
+int display_width(std::string_view utf8) {
+  return static_cast<int>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u;  // continuation bytes take no room
+  }));
+}
+
+std::string render(const Table& table, int indent) {
+  std::vector<int> widths;
+  for (const Column& column : table.columns) widths.push_back(display_width(column.name));
+  for (const auto& row : table.rows) {
+    for (std::size_t i = 0; i < std::min(row.size(), widths.size()); ++i) {
+      widths[i] = std::max(widths[i], display_width(row[i]));
+    }
+  }
+  std::string text;
+  const auto add = [&](const auto& cell_at) {
+    std::string line = padding(indent);
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      if (i > 0) line += padding(kGap);
+      append_cell(line, cell_at(i), widths[i], table.columns[i].align);
+    }
+    append_line(text, line);
+  };
+  add([&](std::size_t i) { return std::string_view(table.columns[i].name); });
+  for (const auto& row : table.rows) {
+    add([&](std::size_t i) { return i < row.size() ? std::string_view(row[i]) : ""; });
+  }
+  return text;
+}
+
+std::string render(const std::vector<Fact>& facts, int indent) {
+  int width = 0;
+  for (const Fact& fact : facts) width = std::max(width, display_width(fact.name));
+  std::string text;
+  for (const Fact& fact : facts) {
+    std::string line = padding(indent);
+    append_cell(line, fact.name, width + kGap, Align::left);
+    append_line(text, line + fact.value);
+  }
+  return text;
+}
+
+std::string Paint::bold(std::string_view text) const {
+  return on ? wrap("1", text) : std::string(text);
+}
+std::string Paint::dim(std::string_view text) const {
+  return on ? wrap("2", text) : std::string(text);
+}
+std::string Paint::good(std::string_view text) const {
+  return on ? wrap("1;32", text) : std::string(text);
+}
+std::string Paint::bad(std::string_view text) const {
+  return on ? wrap("1;31", text) : std::string(text);
+}
+
+bool is_terminal(int file_descriptor) {
+  // mpirun gives its processes terminals, and pipes what they print on.
+  const bool forwarded = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+  return !forwarded && isatty(file_descriptor) == 1;
+}
+
+int terminal_width(int file_descriptor) {
+  constexpr int kUsual = 80;
+  winsize size{};
+  return ioctl(file_descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+Paint paint_for(int file_descriptor) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  const bool refused = (no_color != nullptr && *no_color != '\0') ||
+                       (term != nullptr && std::string_view(term) == "dumb");
+  return {is_terminal(file_descriptor) && !refused};
+}
+
+}  // namespace ghostrank

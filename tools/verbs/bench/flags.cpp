@@ -1,0 +1,194 @@
+// See bench/flags.h.
+#include "tools/verbs/bench/flags.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "profiles/error.h"
+#include "profiles/input/yaml.h"
+#include "profiles/load/load.h"
+#include "tools/text/humane.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr int kFewestRanks = 8;
+constexpr int kIterations = 20, kWarmup = 1;  // those of nccl-tests
+
+// One GPU and one NIC per node: what is measured is the network between nodes.
+constexpr const char* kStandard = "cluster: {gpus_per_node: 1, nics_per_node: 1}";
+
+// Overrides in order, later ones win, and which flag each key's value came from.
+struct Overrides {
+  std::vector<std::string> texts;
+  std::map<std::string, std::string> origins;
+
+  void add(const std::string& path, const std::string& value, const std::string& origin) {
+    if (value.empty()) return;
+    texts.push_back(path + "=" + value);
+    origins[path] = origin;
+  }
+  template <typename Number>
+  void add(const std::string& path, const std::optional<Number>& value, const std::string& origin) {
+    if (value) add(path, std::to_string(*value), origin);
+  }
+
+  // What is wrong is said of the flag that was typed, not of the key that it stands for.
+  LoadedJob load(const std::string& base) const {
+    try {
+      return load_cluster_job(base, texts);
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      for (const std::string& override : texts) {
+        const auto typed = origins.find(override.substr(0, override.find('=')));
+        const std::string before = "-s " + quote(override);
+        if (typed == origins.end() || !typed->second.starts_with("-") || !text.starts_with(before))
+          continue;
+        throw Error(typed->second + text.substr(before.size()),
+                    static_cast<ErrorKind>(error.exit_code()));
+      }
+      throw;
+    }
+  }
+};
+
+// As YAML takes any path.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
+  return out + "'";
+}
+
+Overrides overrides_of(const BenchFlags& flags, std::optional<Func> func, int processes) {
+  Overrides o;
+  const std::string fabric = flags.fabric.empty() && processes > 1 ? "ofi" : flags.fabric;
+  if (!func && fabric == "ofi") {  // the real hosts are what a pattern asks about there
+    o.add("cluster.nic.rate", "0", "default");
+    o.add("scale.dilation", "1", "default");
+  }
+  o.add("cluster.base", flags.cluster, "--cluster");
+  const std::optional<int> of_a_process = gpus_of_a_process(flags);
+  const std::optional<int> gpus = of_a_process ? of_a_process : flags.gpus_per_node;
+  const std::string origin = of_a_process ? "--ngpus" : "--gpus-per-node";
+  o.add("cluster.gpus_per_node", gpus, origin);
+  o.add("cluster.nics_per_node", gpus, origin);
+  o.add("cluster.nics_per_node", flags.nics_per_node, "--nics-per-node");
+  o.add("cluster.nic.rate", flags.nic_rate, "--nic-rate");
+  o.add("cluster.nic.latency_us", flags.latency_us, "--latency");
+  o.add("collectives.library", flags.library, "--library");
+  if (func) o.add(algorithm_key(*func), flags.algorithm, "--algorithm");
+  o.add("collectives.protocol", flags.protocol, "--protocol");
+  o.add("collectives.channels", flags.channels, "--channels");
+  o.add("collectives.max_channels", flags.max_channels, "--max-channels");
+  o.add("collectives.node_template", flags.node, "--node");
+  std::string plugins;
+  for (const std::string& file : flags.plugins)
+    plugins += (plugins.empty() ? "[" : ", ") + quoted(file);
+  if (!plugins.empty()) o.add("collectives.plugins", plugins + "]", "--plugin");
+  o.add("fabric.kind", fabric, flags.fabric.empty() ? "WORLD_SIZE" : "--fabric");
+  o.add("scale.dilation", flags.dilation, "--dilation");
+  o.add("run.seed", flags.seed, "--seed");
+  if (flags.checks > 0) o.add("run.verify", "true", "--check");
+  for (const std::string& text : flags.overrides) {
+    o.texts.push_back(text);
+    o.origins.erase(text.substr(0, text.find('=')));
+  }
+  return o;
+}
+
+std::string transport_line(const LoadedJob& job, const Result& started) {
+  std::set<std::string> names;
+  for (const HostReport& host : started.hosts) {
+    names.insert(host.provider == host.transport ? host.provider
+                                                 : host.provider + ", " + host.transport);
+  }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : "; ") + name;
+  switch (job.spec.fabric.kind) {
+    case FabricKind::virtual_time:
+      return "fabric virtual: a modelled network in virtual time; there is no payload";
+    case FabricKind::memory:
+      break;
+    default:
+      return "fabric " + std::string(name_of(job.spec.fabric.kind)) + ": " + text +
+             "; payload comes from and goes to shared buffers";
+  }
+  return job.spec.fabric.payload == PayloadMode::copied
+             ? "fabric memory; every payload byte is copied"
+             : "fabric memory; payload is not touched";
+}
+
+}  // namespace
+
+std::optional<int> gpus_of_a_process(const BenchFlags& flags) {
+  if (!flags.threads && !flags.gpus) return std::nullopt;
+  return flags.threads.value_or(1) * flags.gpus.value_or(1);
+}
+
+SizeRange range_of(const BenchFlags& flags, const SizeRange& standard) {
+  SizeRange range = standard;
+  range.factor = flags.factor;
+  range.increment = flags.increment;
+  if (flags.first_bytes) range.first = *flags.first_bytes;
+  range.last = flags.last_bytes.value_or(std::max(range.first, standard.last));
+  if (!flags.first_bytes && flags.last_bytes) range.first = std::min(range.first, range.last);
+  return range;
+}
+
+LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int processes) {
+  if (gpus_of_a_process(flags) && flags.gpus_per_node) {
+    throw Error("-t, -g and --gpus-per-node all say how many GPUs a node has; give one of them");
+  }
+  const std::string base = flags.cluster.empty() ? kStandard : "{}";
+  Overrides overrides = overrides_of(flags, func, processes);
+  const LoadedJob sized = overrides.load(base);
+  // Of real hosts every pair is wanted, and none that shares a process.
+  const bool hosts_alone = !func && processes > 1;
+  const bool in_virtual_time = sized.spec.fabric.kind == FabricKind::virtual_time;
+  const int gpus = sized.spec.cluster.gpus_per_node;
+  const bool alone = hosts_alone || gpus_of_a_process(flags);
+  const bool nodes_given = sized.spec.places.contains("cluster.nodes") && !flags.ranks;
+  const int ranks = nodes_given
+                        ? sized.spec.cluster.gpus()
+                        : flags.ranks.value_or(alone ? processes * gpus
+                                                     : std::max(kFewestRanks, processes * gpus));
+  if (ranks % gpus != 0) {
+    throw Error("--ranks " + std::to_string(ranks) + " does not fill nodes of " +
+                std::to_string(gpus) + " GPUs; give a multiple, or --gpus-per-node");
+  }
+  if (!nodes_given) {
+    overrides.add("cluster.nodes", std::to_string(ranks / gpus),
+                  flags.ranks ? "--ranks" : "default");
+  }
+  const auto calls = [&](const char* key, const std::optional<int>& given, int standard,
+                         const char* flag) {
+    if (!given && sized.spec.places.contains(key)) return;  // by -s, say
+    overrides.add(key, std::to_string(given.value_or(standard)), given ? flag : "default");
+  };
+  calls("run.warmup", flags.warmup, in_virtual_time ? 0 : kWarmup, "--warmup_iters");
+  calls("run.iterations", flags.iterations, kIterations, "--iters");
+  LoadedJob job = overrides.load(base);
+  if (job.spec.run.min_seconds > 0)
+    throw Error("run.min_seconds: bench plays as many iterations as --iters says; leave it out");
+  for (ConfigEntry& entry : job.entries) {
+    const auto found = overrides.origins.find(entry.path);
+    if (found != overrides.origins.end()) entry.origin = found->second;
+  }
+  job.spec.file = "bench " + flags.what;
+  return job;
+}
+
+std::vector<std::string> bench_facts(const LoadedJob& job, const Result& started) {
+  const ClusterSpec& c = job.spec.cluster;
+  const auto processes = static_cast<double>(std::max<std::size_t>(1, started.hosts.size()));
+  const std::string rate = c.nic.rate_bps > 0 ? humane_bits(c.nic.rate_bps) : "unlimited rate";
+  return {humane_count(started.ranks, "rank") + " on " + humane_count(c.nodes, "emulated node") +
+              " (" + humane_count(c.gpus_per_node, "GPU") + ", " +
+              humane_count(c.nics_per_node, "NIC") + " of " + rate + " each, " +
+              humane_seconds(seconds(c.nic.latency)) + " between nodes), played by " +
+              humane_count(processes, "process", "processes"),
+          transport_line(job, started)};
+}
+
+}  // namespace ghostrank

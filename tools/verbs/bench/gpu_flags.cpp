@@ -1,0 +1,51 @@
+// See bench/gpu_flags.h.
+#include "tools/verbs/bench/gpu_flags.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+struct GpuFlag {
+  const char* names;
+  std::string_view accepted;  // values, each followed by a blank
+  const char* why;
+};
+
+constexpr std::array kGpuFlags{
+    GpuFlag{"-p,--parallel_init", "0 ", "there are no communicators to set up"},
+    GpuFlag{"-z,--blocking", "0 2 ",
+            "a rank makes its next call when its part of the last one has ended, without a "
+            "barrier; for the time of a call alone use -n 1 -a 3"},
+    GpuFlag{"-y,--stream_null", "0 ", "there are no CUDA streams"},
+    GpuFlag{"-G,--cudagraph", "0 ", "there are no CUDA graphs"},
+    GpuFlag{"-C,--report_cputime", "0 ", "no CPU of the emulated cluster makes the calls"},
+    GpuFlag{"-R,--local_register", "0 ", "registered and symmetric buffers are not modelled"},
+    GpuFlag{"-x,--cta_policy", "0 ", "NCCL's CTA policies are not modelled"},
+    GpuFlag{"-D,--device_implementation", "0 ", "kernels of the device API are not modelled"},
+    GpuFlag{"-V,--device_cta_count", "16 ", "kernels of the device API are not modelled"},
+    GpuFlag{"-M,--memory", "0 ", "no memory of a GPU is used"},
+    GpuFlag{"-u,--unalign", "0 ", "ghost ranks share their buffers"}};
+
+}  // namespace
+
+void add_gpu_flags(CLI::App& app) {
+  for (const GpuFlag& flag : kGpuFlags)
+    app.add_option_function<std::string>(
+           flag.names,
+           [&flag](const std::string& value) {
+             if (flag.accepted.find(value + " ") != std::string_view::npos) return;
+             throw Error(std::string(flag.names) + " " + value + ": " + flag.why +
+                         "; leave it out");
+           },
+           "not here: " + std::string(flag.why))
+        ->group("Of nccl-tests, without effect here");
+}
+
+}  // namespace ghostrank

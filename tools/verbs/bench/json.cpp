@@ -1,0 +1,170 @@
+// The JSON of bench. Of collectives it is nccl-tests', form by form: truths are strings, the root
+// is text of six characters, times are microseconds. Patterns have a form of their own, schema
+// ghostrank/bench/1. See bench/table.h and bench/pattern.h.
+#include <array>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/verbs/bench/pattern.h"
+#include "tools/verbs/bench/table.h"
+
+namespace ghostrank {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kJsonVersion = 2;
+
+std::string truth(bool value) { return value ? "true" : "false"; }
+
+// NCCL's own number of the release whose schedules are played; null: another library's.
+Json nccl_version(const std::string& library) {
+  if (library == "nccl-2.28") return 22809;
+  if (library == "nccl-2.30") return 23007;
+  return nullptr;
+}
+
+Json config_json_of(const BenchIdentity& identity, const BenchHead& head) {
+  Json config{{"nthreads", head.threads},
+              {"ngpus", head.gpus},
+              {"minimum_bytes", head.sizes.first},
+              {"maximum_bytes", head.sizes.last}};
+  if (head.sizes.factor > 1) {
+    config["step_factor"] = head.sizes.factor;
+  } else {
+    config["step_bytes"] = head.sizes.increment;
+  }
+  config["warmup_iters"] = head.warmup;
+  config["iterations"] = head.iterations;
+  config["aggregated_iterations"] = head.aggregated;
+  config["validation"] = head.checks;
+  config["graph"] = 0;
+  config["blocking_collectives"] = truth(false);
+  config["per_iter_timing"] = truth(head.per_iteration);
+  config["per_iter_skip"] = head.skipped;
+  config["parallel_init"] = truth(false);
+  Json devices = Json::array();
+  int rank = 0;
+  for (const HostReport& host : identity.hosts) {
+    devices.push_back({{"rank", rank},
+                       {"group", 0},
+                       {"pid", nullptr},
+                       {"hostname", host.hostname},
+                       {"device", host.index},
+                       {"device_hex", ""},
+                       {"device_info", std::to_string(host.ranks) + " ghost ranks, " +
+                                           host.provider + ", " + host.transport}});
+    rank += host.ranks;
+  }
+  config["devices"] = std::move(devices);
+  return config;
+}
+
+// What -I adds.
+Json each_json(const BenchHead& head, const BenchRow& row) {
+  const IterationStats stats = stats_of(head, row);
+  Json times = Json::array();
+  for (const double seconds : row.each) times.push_back(seconds * 1e6);
+  return {{"skipped_iterations", head.skipped}, {"min_us", stats.min * 1e6},
+          {"max_us", stats.max * 1e6},          {"avg_us", stats.mean * 1e6},
+          {"p50_us", stats.p50 * 1e6},          {"p95_us", stats.p95 * 1e6},
+          {"p99_us", stats.p99 * 1e6},          {"stdev_us", stats.stdev * 1e6},
+          {"cv_pct", stats.cv_percent()},       {"times_us", std::move(times)}};
+}
+
+Json row_json(const BenchHead& head, const BenchRow& row) {
+  const Json measured{
+      {"time", row.seconds * 1e6},
+      {"alg_bw", row.algbw_GBps},
+      {"bus_bw", row.busbw_GBps},
+      {"nwrong", row.wrong ? Json(static_cast<double>(*row.wrong)) : Json(nullptr)}};
+  std::array<char, 16> root{};
+  std::snprintf(root.data(), root.size(), "%6d", shown_root(head.func, row.call));
+  Json json{{"size", row.size.size}, {"count", row.size.count},
+            {"type", row.call.type}, {"redop", shown_redop(head.func, row.call)},
+            {"root", root.data()},   {"out_of_place", measured}};
+  if (head.per_iteration) json["out_of_place_per_iter"] = each_json(head, row);
+  json["in_place"] = measured;
+  if (head.per_iteration) json["in_place_per_iter"] = each_json(head, row);
+  json["actual_iterations"] = row.iterations;
+  json["experiment_name"] = perf_name(head.func);
+  json["ghostrank"] = {{"dilation", row.dilation},
+                       {"messages", row.messages},
+                       {"bytes", row.bytes},
+                       {"faithful", row.fidelity.faithful},
+                       {"modelled", row.fidelity.modelled},
+                       {"reason", row.fidelity.reason}};
+  return json;
+}
+
+// One object per row.
+Json objects(const Numbers& numbers) {
+  Json list = Json::array();
+  for (const auto& row : numbers.rows) {
+    Json object = Json::object();
+    for (std::size_t i = 0; i < row.size(); ++i) object[numbers.columns[i]] = row[i];
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string bench_json(const BenchIdentity& identity, const BenchHead& head,
+                       const std::vector<BenchRow>& rows) {
+  Json results = Json::array();
+  for (const BenchRow& row : rows) results.push_back(row_json(head, row));
+  const std::uint64_t wrong = wrong_elements(rows);
+  const std::optional<bool> fast = fast_enough(head, rows);
+  const std::string reason = unfaithful_reason(rows);
+  Json hosts = Json::array();
+  for (const HostReport& host : identity.hosts) {
+    hosts.push_back({{"index", host.index},
+                     {"hostname", host.hostname},
+                     {"provider", host.provider},
+                     {"transport", host.transport},
+                     {"ranks", host.ranks}});
+  }
+  const Json json{
+      {"version", kJsonVersion},
+      {"start_time", identity.start_time},
+      {"args", identity.argv},
+      {"env", Json::array()},
+      {"nccl_version", nccl_version(identity.library)},
+      {"config", config_json_of(identity, head)},
+      {"results", std::move(results)},
+      {"out_of_bounds", {{"count", wrong}, {"okay", truth(wrong == 0)}}},
+      {"average_bus_bandwidth",
+       {{"bandwidth", average_busbw(rows)}, {"okay", fast ? truth(*fast) : "unchecked"}}},
+      {"errors", reason.empty() ? Json::array() : Json::array({"not faithful: " + reason})},
+      {"ghostrank",
+       {{"version", identity.version},
+        {"config", Json::parse(identity.config_json)},
+        {"hosts", std::move(hosts)}}},
+      {"end_time", identity.end_time}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string pattern_json(const PatternReport& report, const std::string& config_json) {
+  const Json json{{"schema", "ghostrank/bench/1"},
+                  {"pattern", report.pattern},
+                  {"ranks", report.ranks},
+                  {"rows", objects(report.table)},
+                  {"flows", objects(report.flows)},
+                  {"outliers", report.remarks},
+                  {"messages", report.messages},
+                  {"bytes", report.bytes},
+                  {"dilation", {report.least_dilation, report.greatest_dilation}},
+                  {"fidelity",
+                   {{"faithful", report.unfaithful == 0},
+                    {"modelled", report.modelled},
+                    {"phases", report.phases},
+                    {"unfaithful_phases", report.unfaithful},
+                    {"reason", report.reason}}},
+                  {"version", GHOSTRANK_VERSION},
+                  {"config", Json::parse(config_json)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,57 @@
+// What the patterns of `ghostrank bench` find, and its forms: text, CSV, JSON, SVG.
+//
+//   pairs        every ordered pair of ranks: bandwidth, and latency (half of a round trip)
+//   permutation  every rank sends to another one, all at once
+//   bisection    every rank exchanges with the one half the ranks away
+//   incast       1, 2, 4, ... ranks answer one at the same time
+//
+// Units are in the names of the columns. Threading: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emulator/result/result.h"
+#include "tools/text/table.h"
+
+namespace ghostrank {
+
+struct Numbers {  // a table of numbers with names fit for CSV and JSON
+  std::vector<std::string> columns;
+  std::vector<std::vector<double>> rows;
+};
+
+struct PatternReport {
+  std::string pattern;
+  int ranks = 0;
+  std::vector<std::string> facts;  // above the table
+  Numbers table;                   // pairs: one row per pair
+  Numbers flows;                   // of permutation and bisection, one row per flow and size
+  std::vector<std::string> remarks;
+  int phases = 0, unfaithful = 0;
+  bool modelled = false;
+  std::string reason;  // of the first phase that was not faithful
+  double least_dilation = 0, greatest_dilation = 0;
+  double messages = 0, bytes = 0;  // all measured phases together
+};
+
+// Counts a phase's fidelity, dilation and traffic.
+void add_phase(PatternReport& report, const Result& result);
+
+// Smallest, median, largest.
+struct Spread {
+  double least = 0, middle = 0, greatest = 0;
+};
+Spread spread_of(std::vector<double> values);
+
+// Names the pairs (columns src, dst, GBps, latency_us) that are more than kOutlier off the median,
+// for the worse: as remarks, the worst first.
+inline constexpr double kOutlier = 0.2;
+std::vector<std::string> outliers(const Numbers& pairs);
+
+std::string pattern_text(const PatternReport& report, const Paint& paint);
+std::string numbers_csv(const Numbers& numbers);
+std::string pattern_json(const PatternReport& report, const std::string& config_json);
+std::string pattern_svg(const PatternReport& report);
+
+}  // namespace ghostrank

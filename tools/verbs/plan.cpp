@@ -1,0 +1,86 @@
+// ghostrank plan: what a job would send, without sending it.
+#include "profiles/planners/plan.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include "emulator/traffic/job_goal.h"
+#include "profiles/error.h"
+#include "profiles/load/load.h"
+#include "profiles/load/program_file.h"
+#include "tools/report/output_files.h"
+#include "tools/report/plan_report.h"
+#include "tools/verbs.h"
+
+namespace ghostrank {
+namespace {
+
+void export_goal(const JobSpec& spec, const Workload& workload, const std::string& output) {
+  if (output == "-") return write_goal(std::cout, spec, workload);
+  Replacement beside(output);
+  std::ofstream file(beside.name());
+  write_goal(file, spec, workload);
+  if (!file.flush())
+    throw Error("--output: " + output + " cannot be written: " + std::strerror(errno),
+                ErrorKind::environment);
+  beside.keep();
+}
+
+}  // namespace
+
+int verb_plan(const Argv& argv) {
+  JobFlags flags;
+  std::string json, programs, form, output = "-";
+  CLI::App app("Say what a job would send, without sending it.", "ghostrank plan");
+  add_job_flags(app, flags);
+  app.add_option("--json", json, "the same facts as JSON; - is stdout")
+      ->type_name("FILE|-")
+      ->group("Output");
+  app.add_option(
+         "--programs", programs,
+         "the job with what every rank does, op by op, for 'ghostrank run FILE'; JSON where "
+         "the name ends in .json; - is stdout")
+      ->type_name("FILE|-")
+      ->group("Output");
+  app.add_option("--export", form, "goal: an iteration, message by message, for LogGOPSim")
+      ->check(CLI::IsMember({"goal"}))
+      ->group("Output");
+  app.add_option("--output", output, "where --export goes; - is stdout")
+      ->type_name("FILE|-")
+      ->capture_default_str()
+      ->group("Output");
+  app.footer(
+      "Examples:\n"
+      "  ghostrank plan job.yaml\n"
+      "  ghostrank plan job.yaml -s cluster.nodes=1024 --json -\n"
+      "  ghostrank plan job.yaml --export goal --output job.goal\n"
+      "  ghostrank plan job.yaml --programs step.yaml && ghostrank run step.yaml");
+  if (!parse(app, argv)) return 0;
+  if (form.empty() && output != "-")
+    throw Error("--output is where --export goes; give --export goal, or use --json");
+  if (programs == "-" && !json.empty())
+    throw Error("--programs - leaves no place for --json; give one of them a file");
+  if (!form.empty() && output == "-" && (programs == "-" || !json.empty()))
+    throw Error("--export to stdout leaves no place for --json or --programs; give --output");
+  const LoadedJob job = load(flags);
+  check_outputs(
+      {{"--json", json}, {"--programs", programs}, {"--output", form.empty() ? "" : output}});
+  const Workload workload = plan_workload(job.spec);
+  if (!programs.empty()) {
+    const bool is_json = programs.ends_with(".json");
+    write_whole(programs,
+                program_job(job, workload, is_json ? ProgramForm::json : ProgramForm::yaml));
+  }
+  if (!form.empty()) {
+    export_goal(job.spec, workload, output);
+    if (output == "-") return 0;
+  }
+  if (programs != "-") show_plan(job, workload, json);
+  return 0;
+}
+
+}  // namespace ghostrank

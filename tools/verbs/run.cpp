@@ -1,0 +1,263 @@
+// ghostrank run: plays a job, watches it, writes what was found.
+//
+// Every process of a job runs this; process 0 speaks and writes, the others only report errors.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "emulator/engine.h"
+#include "emulator/segment.h"
+#include "profiles/error.h"
+#include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
+#include "tools/report/chrome_trace.h"
+#include "tools/report/expectation.h"
+#include "tools/report/output_files.h"
+#include "tools/report/plan_report.h"
+#include "tools/report/result_json.h"
+#include "tools/report/run_report.h"
+#include "tools/text/table.h"
+#include "tools/verbs.h"
+#include "tools/verbs/launch_line.h"
+#include "tools/watch/outcome.h"
+#include "tools/watch/run_watch.h"
+#include "tools/watch/signals.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr int kDefaultTraceRanks = 16;
+
+struct RunFlags {
+  JobFlags job;
+  std::string json, csv, trace, trace_ranks, launch;
+  std::vector<std::string> expect;
+  bool quiet = false, print_config = false, dry_run = false, allow_unfaithful = false;
+};
+
+bool read_flags(const Argv& argv, RunFlags& flags) {
+  CLI::App app("Play a job: real messages at the right time, or all of it in virtual time.",
+               "ghostrank run");
+  add_job_flags(app, flags.job);
+  const auto file = [&](const char* name, std::string& path, const char* what, const char* type) {
+    app.add_option(name, path, what)->type_name(type)->group("Output");
+  };
+  const auto flag = [&](const char* name, bool& value, const char* what, const char* group) {
+    app.add_flag(name, value, what)->group(group);
+  };
+  file("--json", flags.json, "the result (schema ghostrank/result/1); - is stdout", "FILE|-");
+  file("--csv", flags.csv, "one row per measured iteration; - is stdout", "FILE|-");
+  file("--trace", flags.trace, "Chrome trace for Perfetto", "FILE.json[.gz]");
+  file("--trace-ranks", flags.trace_ranks,
+       "ranks to trace: 0,8-15; default: the first of each node, at most 16", "RANKS");
+  flag("-q,--quiet", flags.quiet, "no progress, no tables", "Output");
+  flag("--print-config", flags.print_config, "print every key, its value and origin; do not run",
+       "Job");
+  flag("--dry-run", flags.dry_run, "say what would be sent; do not run", "Job");
+  flag("--allow-unfaithful", flags.allow_unfaithful,
+       "exit 0 although the machine could not keep up", "Outcome");
+  app.add_option("--expect", flags.expect,
+                 "exit 1 unless a number of the result is below or above a bound; repeatable")
+      ->type_name("KEY<VALUE")
+      ->allow_extra_args(false)
+      ->group("Outcome");
+  app.add_option("--print-launch", flags.launch,
+                 "print the commands that start the job on its hosts; do not run: mpirun (the "
+                 "default), srun, torchrun, env")
+      ->expected(0, 1)
+      ->default_str("mpirun")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kLaunchers), std::end(kLaunchers))))
+      ->type_name("[LAUNCHER]")
+      ->group("Job");
+  app.footer(
+      "Examples:\n"
+      "  ghostrank run job.yaml --json out.json\n"
+      "  ghostrank run job.yaml -s fabric.kind=virtual -s cluster.nodes=1024\n"
+      "  ghostrank run job.yaml --expect 'step_time.median<0.5' --trace out.json.gz\n"
+      "  ghostrank run job.yaml -s 'hosts=[{name: s1}, {name: s2}]' --print-launch\n"
+      "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 ghostrank run job.yaml\n\n"
+      "Exit status: 0 ok; 1 failed, wrong, not faithful or short of an --expect; 2 usage or job;\n"
+      "3 environment; 130, 143 stopped by a signal.");
+  return parse(app, argv);
+}
+
+std::vector<Rank> ranks_to_trace(const RunFlags& flags, const LoadedJob& job, int ranks) {
+  if (flags.trace.empty()) {
+    if (!flags.trace_ranks.empty()) throw Error("--trace-ranks needs --trace FILE");
+    return {};
+  }
+  if (!flags.trace_ranks.empty()) return parse_ranks(flags.trace_ranks, ranks);
+  std::vector<Rank> first_of_nodes;
+  for (int node = 0; node < std::min(job.spec.cluster.nodes, kDefaultTraceRanks); ++node) {
+    if (const Rank rank = node * job.spec.cluster.gpus_per_node; rank < ranks) {
+      first_of_nodes.push_back(rank);
+    }
+  }
+  return first_of_nodes;
+}
+
+WatchOptions watch_options(const RunFlags& flags) {
+  WatchOptions options;
+  if (!flags.json.empty() && flags.json != "-")
+    options.partial_path = flags.json + ".partial.jsonl";
+  options.announce = !flags.quiet;
+  const bool live = is_terminal(STDERR_FILENO) && flags.json != "-";
+  options.progress =
+      flags.quiet ? Progress::Mode::silent : (live ? Progress::Mode::live : Progress::Mode::plain);
+  return options;
+}
+
+// Returns the exit status; the iterations that were kept go once the whole result is there.
+int write_files(const RunFlags& flags, Result& result, const Workload& workload, RunWatch& watch) {
+  std::vector<std::function<void()>> writes;
+  if (!flags.json.empty()) {
+    if (result.pairs.size() > kMaxPairsInJson && result.pairs_file.empty()) {
+      result.pairs_file = flags.json == "-" ? "ghostrank-pairs.csv" : flags.json + ".pairs.csv";
+      writes.emplace_back([&] { write_pairs_csv(result.pairs_file, result); });
+    }
+    writes.emplace_back([&] {
+      write_whole(flags.json, result_json(result));
+      watch.result_saved();
+    });
+  }
+  if (!flags.csv.empty())
+    writes.emplace_back([&] { write_whole(flags.csv, iterations_csv(result)); });
+  if (!flags.trace.empty())
+    writes.emplace_back([&] { write_chrome_trace(flags.trace, result, workload); });
+  return write_each(writes);
+}
+
+// The exit status of process 0, and on stderr why it is not 0.
+int outcome(const RunFlags& flags, const std::vector<Expectation>& expectations,
+            const Result& result, const Control& control, int signal) {
+  const std::string first = verdict(result);
+  if (!result.interrupted.empty() || control.stop() != Stop::none) {
+    failed(first);
+    return std::max(1, stopped_status(control, signal));
+  }
+  int status = 0;
+  if (result.verify && result.verify->wrong_elements > 0) status = failed(first);
+  if (!result.fidelity.faithful && !result.fidelity.modelled && !flags.allow_unfaithful) {
+    status = failed("not faithful: " + result.fidelity.reason + "; " +
+                    remedy_for(result.fidelity.reason, "scale.dilation"));
+  }
+  for (const Expectation& expectation : expectations) {
+    if (const std::string why = missed(expectation, result); !why.empty()) status = failed(why);
+  }
+  return status;
+}
+
+// What a result says of its run besides what the engine found.
+Result identity_of(const Argv& argv, const LoadedJob& job) {
+  Result identity;
+  identity.version = GHOSTRANK_VERSION;
+  identity.argv = argv;
+  identity.config_json = job.config_json;
+  identity.job_name = std::filesystem::path(job.spec.file).stem();
+  identity.started_utc = utc_now();
+  return identity;
+}
+
+void sign(Result& result, const Result& identity) {
+  result.version = identity.version;
+  result.argv = identity.argv;
+  result.config_json = identity.config_json;
+  result.job_name = identity.job_name;
+  result.started_utc = identity.started_utc;
+}
+
+// With all processes met.
+int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Workload& workload,
+         const RunOptions& options, const std::vector<Expectation>& expectations, Control& control,
+         StopOnSignal& signals) {
+  const Result identity = identity_of(argv, job);
+  RunWatch watch(job, identity, watch_options(flags));
+  Result result = run_job(job, workload, control, options, watch);
+  watch.ended();
+  signals.run_ended();
+  if (const int rank = control.world().rank; rank != 0) {
+    const Stop stop = control.stop();
+    if (stop != Stop::none && stop != Stop::interrupted)
+      failed("process " + std::to_string(rank) + ": " + control.stop_reason());
+    return stopped_status(control, signals.received());
+  }
+  sign(result, identity);
+  if (result.spans_dropped > 0) {
+    result.notes.push_back("the trace is cut: " + std::to_string(result.spans_dropped) +
+                           " spans did not fit; name fewer --trace-ranks");
+  }
+  const int unwritten = write_files(flags, result, workload, watch);
+  if (!flags.quiet && flags.json != "-" && flags.csv != "-") {
+    std::fputs(report(job, result, paint_for(STDOUT_FILENO)).c_str(), stdout);
+  }
+  const int status = outcome(flags, expectations, result, control, signals.received());
+  return unwritten != 0 ? unwritten : status;
+}
+
+int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
+                  const Workload& workload, const World& world) {
+  std::vector<Expectation> expectations;
+  for (const std::string& text : flags.expect) expectations.push_back(parse_expectation(text));
+  if (world.rank == 0)
+    check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--trace", flags.trace}});
+  RunOptions options;
+  options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
+  if (!flags.json.empty() && flags.json != "-") options.spill_path = flags.json + ".pairs.csv";
+  check_processes(job.spec, workload, world.size);
+
+  const std::unique_ptr<Control> control = meet(world, job.spec.run);
+  StopOnSignal signals(*control);
+  const int status = unless_interrupted(*control, signals, [&] {
+    return play(argv, flags, job, workload, options, expectations, *control, signals);
+  });
+  control->close();
+  return status;
+}
+
+// The command line without --print-launch and its value.
+Argv without_launch(const Argv& argv) {
+  constexpr std::string_view kFlag = "--print-launch";
+  const auto is_launcher = [](const std::string& word) {
+    return std::find(std::begin(kLaunchers), std::end(kLaunchers), word) != std::end(kLaunchers);
+  };
+  Argv rest;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    if (argv[i] == kFlag) {
+      if (i + 1 < argv.size() && is_launcher(argv[i + 1])) ++i;
+    } else if (!argv[i].starts_with(std::string(kFlag) + "=")) {
+      rest.push_back(argv[i]);
+    }
+  }
+  return rest;
+}
+
+}  // namespace
+
+int verb_run(const Argv& argv) {
+  RunFlags flags;
+  if (!read_flags(argv, flags)) return 0;
+  if (!flags.launch.empty()) {
+    const LoadedJob job = load(flags.job);
+    std::fputs(launch_lines(flags.launch, job.spec, without_launch(argv)).c_str(), stdout);
+    return 0;
+  }
+  const World world = world_from_environment();
+  if (flags.trace == "-") throw Error("--trace -: a trace needs a file; name one");
+  const LoadedJob job = load(flags.job);
+  if (flags.print_config) {
+    if (world.rank == 0) print_config(job);
+    return 0;
+  }
+  const Workload workload = plan_workload(job.spec);
+  if (flags.dry_run) {
+    if (world.rank == 0) show_plan(job, workload, flags.json);
+    return 0;
+  }
+  return meet_and_play(argv, flags, job, workload, world);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,355 @@
+// ghostrank schedule: the messages of one rank in one collective, as a picture or as JSON, and the
+// symbolic proof that the collective does what it says.
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <optional>
+#include <stdexcept>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "collectives/check/checker.h"
+#include "collectives/exchange/goal.h"
+#include "collectives/exchange/msccl.h"
+#include "collectives/exchange/render.h"
+#include "profiles/algorithms/algorithms.h"
+#include "profiles/error.h"
+#include "profiles/load/nccl_graph_file.h"
+#include "profiles/planners/shared/machine_memory.h"
+#include "tools/report/output_files.h"
+#include "tools/text/humane.h"
+#include "tools/text/table.h"
+#include "tools/verbs.h"
+#include "tools/verbs/bench/table.h"
+#include "tools/verbs/counts.h"
+
+namespace ghostrank {
+namespace {
+
+// The checker's cost grows with every element; what it proves repeats from chunk to chunk.
+constexpr std::uint64_t kMaxCheckedCount = 4096;
+
+struct ScheduleFlags {
+  std::string collective, library = "generic", algorithm = "auto", json, counts;
+  std::string protocol = "auto", node = "auto";
+  std::vector<std::string> environment;
+  int ranks = 0, ranks_per_node = 0, channels = 0, max_channels = 0;
+  Rank rank = 0, root = 0;
+  std::uint64_t count = 1 << 20, slice = 0;
+  std::uint32_t element_bytes = 4, credits = 0;
+  std::vector<std::string> plugins;
+  std::string form, output = "-";
+  bool check = false, count_given = false, root_given = false;
+};
+
+// all-reduce, AllReduce, all_reduce and allreduce are one word.
+std::string plain(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (c != '_' && c != '-')
+      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return text;
+}
+
+std::string known_collectives() {
+  std::string known;
+  for (int i = 0; i < kFuncs; ++i) {
+    known += (i == 0 ? "" : ", ") + std::string(name_of(static_cast<Func>(i)));
+  }
+  return known;
+}
+
+Func parse_func(const std::string& name) {
+  for (int i = 0; i < kFuncs; ++i) {
+    if (plain(name_of(static_cast<Func>(i))) == plain(name)) return static_cast<Func>(i);
+  }
+  throw Error("there is no collective '" + name + "'; known are " + known_collectives());
+}
+
+bool read_flags(const Argv& argv, ScheduleFlags& flags) {
+  CLI::App app("Show the messages of one rank in one collective.", "ghostrank schedule");
+  app.add_option("collective", flags.collective, known_collectives())
+      ->required()
+      ->type_name("COLLECTIVE");
+  app.add_option("--library", flags.library, "family of algorithms")->capture_default_str();
+  app.add_option("--algorithm", flags.algorithm,
+                 "ring, ...; auto: the library's own choice; lib/name; x.xml: an MSCCL file")
+      ->capture_default_str();
+  app.add_option("--plugin", flags.plugins, "shared object with algorithms of your own")
+      ->type_name("FILE");
+  app.add_option("--ranks", flags.ranks, "size of the group")
+      ->required()
+      ->check(CLI::Range(1, 1 << 24));
+  app.add_option("--rank", flags.rank, "whose schedule")->capture_default_str();
+  app.add_option("--root", flags.root, "where there is one")->capture_default_str();
+  add_size(app, "--count", flags.count, "elements, as NCCL counts them (default 1M)");
+  app.add_option(
+         "--counts", flags.counts,
+         "all_gather_v: elements of every rank; all_to_all_v: row by row, elements from rank "
+         "i to rank j")
+      ->type_name("5,0,7,...|FILE");
+  app.add_option("--element-bytes", flags.element_bytes, "bytes of one element")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--channels", flags.channels,
+                 "channels the data is split over (default: 1, or those of an nccl node)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--max-channels", flags.max_channels,
+                 "nccl: at most so many of them (default: the tuner's choice)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--protocol", flags.protocol,
+                 "nccl: Simple, LL or LL128; auto: the tuner's choice")
+      ->capture_default_str();
+  app.add_option("--node", flags.node,
+                 "nccl: kind of node, such as hgx-h100-400g, or the path of a graph dump (.xml)")
+      ->capture_default_str();
+  app.add_option("--env", flags.environment, "nccl: one of its environment variables")
+      ->type_name("NAME=VALUE");
+  app.add_option("--ranks-per-node", flags.ranks_per_node, "consecutive ranks on one node")
+      ->check(CLI::Range(1, 1 << 24));
+  add_size(app, "--slice", flags.slice, "cut blocks into messages of at most this many bytes");
+  app.add_option("--credits", flags.credits, "messages in flight per connection; 0: any number")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_flag("--check", flags.check, "prove that every rank ends with every contribution once")
+      ->group("Output");
+  app.add_option("--json", flags.json, "messages per channel and peer; - is stdout")
+      ->type_name("FILE|-")
+      ->group("Output");
+  app.add_option("--export", flags.form,
+                 "the collective of all ranks: goal (LogGOPSim) or msccl (XML)")
+      ->check(CLI::IsMember({"goal", "msccl"}))
+      ->type_name("goal|msccl")
+      ->group("Output");
+  app.add_option("--output", flags.output, "where --export goes; - is stdout")
+      ->capture_default_str()
+      ->type_name("FILE|-")
+      ->group("Output");
+  app.footer(
+      "Examples:\n"
+      "  ghostrank schedule allreduce --algorithm ring --ranks 8 --rank 3 --count 1M\n"
+      "  ghostrank schedule allreduce --library nccl-2.30 --protocol LL --ranks 8 --json -\n"
+      "  ghostrank schedule all_gather --ranks 6 --count 1000 --check --json -\n"
+      "  ghostrank schedule all_gather_v --ranks 3 --counts 5,0,7\n"
+      "  ghostrank schedule allreduce --algorithm mine.xml --ranks 8 --check\n"
+      "  ghostrank schedule allreduce --ranks 8 --count 8M --export msccl --output ring.xml");
+  if (!parse(app, argv)) return false;
+  flags.count_given = app.count("--count") > 0;
+  flags.root_given = app.count("--root") > 0;
+  return true;
+}
+
+std::optional<Protocol> parse_protocol(const std::string& name) {
+  if (plain(name) == "auto") return std::nullopt;
+  for (const Protocol protocol : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
+    if (plain(name_of(protocol)) == plain(name)) return protocol;
+  }
+  throw Error("there is no protocol '" + name + "'; known are Simple, LL, LL128 and auto");
+}
+
+// A dump would be left aside in silence.
+void check_graph_fits(const NcclGraphs& graphs, const ScheduleFlags& flags) {
+  const int per_node = std::max(1, flags.ranks_per_node), gpus = graphs.node.gpus;
+  if (per_node != gpus || flags.ranks % gpus != 0)
+    throw Error("the graph dump " + flags.node + " is of a node with " + std::to_string(gpus) +
+                " GPUs; give --ranks-per-node " + std::to_string(gpus) +
+                " and a multiple of it as --ranks");
+}
+
+// What the algorithm's library does not know of is refused.
+Communicator communicator(const ScheduleFlags& flags, const std::string& library) {
+  Communicator comm;
+  const bool nccl = library.starts_with("nccl");
+  if (!nccl && (flags.max_channels > 0 || flags.protocol != "auto" || flags.node != "auto" ||
+                !flags.environment.empty())) {
+    throw Error(
+        "--protocol, --max-channels, --node and --env belong to the libraries nccl-2.28 and "
+        "nccl-2.30, not to '" +
+        library + "'");
+  }
+  const bool file = library == "msccl";
+  const bool rules = library == "gloo" || library.starts_with("openmpi-");
+  if ((nccl || rules || file) && (flags.slice > 0 || (flags.credits > 0 && !file))) {
+    throw Error("library '" + library +
+                "' has slices and credits of its own; leave out "
+                "--slice and --credits");
+  }
+  if ((rules || file) && flags.channels > 0) {
+    throw Error("library '" + library + "' has channels of its own; leave out --channels");
+  }
+  comm.protocol = parse_protocol(flags.protocol);
+  comm.max_channels = flags.max_channels;
+  if (is_nccl_graph_file(flags.node)) {
+    comm.graphs = parse_nccl_graphs(read_nccl_graph_file(flags.node, ""), flags.node);
+    check_graph_fits(*comm.graphs, flags);
+  } else {
+    comm.node = flags.node;
+  }
+  for (const std::string& text : flags.environment) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos)
+      throw Error("--env " + text + " has no value; write NAME=VALUE, as in --env NCCL_ALGO=Ring");
+    comm.environment[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  comm.channels = flags.channels;
+  comm.slice_bytes = flags.slice;
+  comm.flow.credits = flags.credits;
+  if (flags.ranks_per_node > 0) {
+    for (int r = 0; r < flags.ranks; ++r) comm.node_of.push_back(r / flags.ranks_per_node);
+  }
+  return comm;
+}
+
+// A user's own row need not have one.
+std::string formula(std::string_view text) { return text.empty() ? "" : " = " + std::string(text); }
+
+std::string element_count(const Collective& c) {
+  const std::uint64_t count = is_ragged(c.func) ? call_elements(c) : c.count;
+  return humane_count(static_cast<double>(count)) + " elements";
+}
+
+// What the elements are of, where blocks differ.
+std::string extent(const Collective& c) {
+  if (c.func == Func::all_gather_v) return " in all";
+  return c.func == Func::all_to_all_v ? " from a rank on average" : "";
+}
+
+void show(const Algorithm& row, const Schedule& schedule, Rank rank) {
+  const Collective& c = schedule.collective();
+  // Where the row chooses, the formulas are those of what it chose.
+  const Algorithm& shown = played_row(row, schedule);
+  const std::string name = schedule.played().empty() ? std::string(row.name) : schedule.played();
+  const Paint paint = paint_for(STDOUT_FILENO);
+  std::vector<Fact> facts{{"group", std::to_string(c.size) + " ranks, " + element_count(c) +
+                                        " of " + std::to_string(c.element_bytes) + " B" +
+                                        extent(c)}};
+  if (shown.cost) {
+    const Cost cost = shown.cost(c);
+    const std::string bytes = humane_bytes(static_cast<double>(cost.bytes)) + " by all ranks";
+    facts.push_back({"steps", std::to_string(cost.steps) + formula(shown.steps_formula)});
+    facts.push_back({"bytes sent", bytes + formula(shown.bytes_formula)});
+  }
+  std::printf(
+      "%s\n%s\n",
+      paint.bold(std::string(row.library) + " " + name + " " + std::string(name_of(row.func)))
+          .c_str(),
+      render(facts).c_str());
+  std::fputs(picture(schedule, rank).c_str(), stdout);
+}
+
+// What a library cannot do is the user's to change.
+std::unique_ptr<Schedule> make(const Algorithm& row, const Collective& c,
+                               const Communicator& comm) {
+  try {
+    return row.make(c, comm);
+  } catch (const std::invalid_argument& error) {
+    throw Error(error.what());
+  }
+}
+
+constexpr double kBytesPerExportedStep = 150;    // as text and as what it is made from
+constexpr double kBytesPerCheckedElement = 220;  // of a rank: what it holds, sums that pass it
+constexpr double kWorthSaying = 1e9;             // bytes: it takes a while, too
+
+void say_need(double bytes, const std::string& what) {
+  need_memory(bytes, what, "give fewer --ranks");
+  if (bytes > kWorthSaying)
+    std::fprintf(stderr, "%s takes about %s of memory, and a while\n", what.c_str(),
+                 humane_bytes(bytes).c_str());
+}
+
+void export_all(const Schedule& schedule, const std::string& form, const std::string& output) {
+  const Collective& c = schedule.collective();
+  double steps = 0;
+  for (int a = 0; a < schedule.actors(0); ++a) steps += schedule.actor(0, a).steps;
+  say_need(steps * c.size * kBytesPerExportedStep,
+           "--export of " + humane_count(steps * c.size, "step"));
+  const std::string name =
+      "ghostrank-" + std::string(name_of(c.func)) + "-" + std::to_string(c.size);
+  try {
+    write_whole(output, form == "goal" ? to_goal(schedule) : to_xml(to_msccl(schedule, name)));
+  } catch (const std::invalid_argument& error) {
+    throw Error("--export " + form + ": " + error.what());
+  }
+}
+
+bool stdout_is_taken(const ScheduleFlags& flags) {
+  return flags.json == "-" || (!flags.form.empty() && flags.output == "-");
+}
+
+// Returns the exit status; says what was proved on stdout, or on stderr where JSON has stdout.
+int prove(const Algorithm& row, Collective c, const Communicator& comm, std::FILE* out) {
+  if (c.count > kMaxCheckedCount) {
+    // Fewer elements, but the same remainder, so that ragged chunks stay ragged.
+    const auto unit =
+        static_cast<std::uint64_t>(c.size) * static_cast<std::uint64_t>(std::max(1, comm.channels));
+    c.count = kMaxCheckedCount / 2 + c.count % unit;
+  }
+  c.counts = shrink(c.counts, kMaxCheckedCount / 2);
+  const std::unique_ptr<Schedule> checked = make(row, c, comm);
+  double elements = 0;
+  for (Rank r = 0; r < c.size; ++r) elements += static_cast<double>(work_elements(c, r));
+  say_need(elements * kBytesPerCheckedElement, "--check of " + humane_count(c.size, "rank"));
+  const CheckReport report = check(*checked);
+  if (!report.ok) {
+    std::fprintf(stderr, "ghostrank: the schedule is wrong: %s\n", report.error.c_str());
+    return 1;
+  }
+  std::fprintf(out,
+               "checked with %s: every rank ends with every contribution once; %s "
+               "messages, %s rounds\n",
+               (element_count(c) + extent(c)).c_str(),
+               humane_count(static_cast<double>(report.messages)).c_str(),
+               humane_count(report.rounds).c_str());
+  return 0;
+}
+
+}  // namespace
+
+int verb_schedule(const Argv& argv) {
+  ScheduleFlags flags;
+  if (!read_flags(argv, flags)) return 0;
+  const auto in_group = [&](const char* name, Rank rank) {
+    if (rank < 0 || rank >= flags.ranks) {
+      throw Error(std::string(name) + " " + std::to_string(rank) +
+                  " is not in the group: ranks are 0 to " + std::to_string(flags.ranks - 1));
+    }
+  };
+  in_group("--rank", flags.rank);
+  in_group("--root", flags.root);
+  if (!flags.form.empty() && !flags.json.empty()) throw Error("give either --json or --export");
+  if (flags.form.empty() && flags.output != "-")
+    throw Error("--output is where --export goes; give --export goal or msccl, or use --json");
+  const Func func = parse_func(flags.collective);
+  if (func == Func::send_recv && flags.ranks < 2) throw Error("send_recv needs two ranks or more");
+  if (is_ragged(func) && flags.count_given)
+    throw Error(std::string(name_of(func)) + " takes --counts instead of --count");
+  if (flags.root_given && !has_root(func))
+    throw Error("--root: " + std::string(name_of(func)) + " has no root; leave it out");
+  const Counts counts = parse_counts(flags.counts, func, flags.ranks);
+  Algorithms algorithms;
+  for (const std::string& plugin : flags.plugins) algorithms.load_plugin(plugin, ".");
+  const Algorithm& row = algorithms.resolve(flags.library, func, flags.algorithm);
+  if (row.ends)
+    throw Error(std::string(row.library) + "/" + std::string(row.name) +
+                " has no schedule: its agents decide as they go; 'ghostrank schemes' says what it "
+                "serves, 'ghostrank plan' of a job what it sends");
+  const Collective c{
+      func,       flags.ranks, is_ragged(func) ? 0 : flags.count, flags.element_bytes,
+      flags.root, counts};
+  const Communicator comm = communicator(flags, std::string(row.library));
+  check_outputs({{"--json", flags.json}, {"--output", flags.form.empty() ? "" : flags.output}});
+  const std::unique_ptr<Schedule> schedule = make(row, c, comm);
+
+  if (!flags.form.empty()) {
+    export_all(*schedule, flags.form, flags.output);
+  } else if (flags.json.empty()) {
+    show(row, *schedule, flags.rank);
+  } else {
+    write_whole(flags.json, to_json(*schedule, flags.rank) + "\n");
+  }
+  return flags.check ? prove(row, c, comm, stdout_is_taken(flags) ? stderr : stdout) : 0;
+}
+
+}  // namespace ghostrank

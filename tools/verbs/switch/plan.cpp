@@ -1,0 +1,211 @@
+#include "tools/verbs/switch/plan.h"
+
+#include <arpa/inet.h>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+
+#include "profiles/error.h"
+#include "profiles/input/yaml.h"
+
+namespace ghostrank {
+namespace {
+
+using switchml::JobPlan;
+using switchml::Mac;
+using switchml::SwitchPlan;
+
+constexpr std::string_view kSchema = "ghostrank/switch/1";
+
+// A mapping with a known set of keys.
+class Fields {
+ public:
+  Fields(const YamlValue& value, std::string_view what,
+         std::initializer_list<std::string_view> known)
+      : value_(value), what_(what) {
+    if (!value.is_map()) fail(value.mark, what_ + " is a mapping, not " + description(value));
+    for (const YamlValue& child : value.children) {
+      std::string list;
+      bool found = false;
+      for (const std::string_view name : known) {
+        found = found || child.key == name;
+        list += (list.empty() ? "" : ", ") + std::string(name);
+      }
+      if (!found)
+        fail(child.key_mark, what_ + " has no key " + quote(child.key) + "; known here: " + list);
+    }
+  }
+
+  const YamlValue* find(std::string_view name) const { return value_.find(name); }
+  const YamlValue& at(std::string_view name) const {
+    const YamlValue* found = value_.find(name);
+    if (found == nullptr) fail(value_.mark, what_ + " needs a key '" + std::string(name) + "'");
+    return *found;
+  }
+  std::string text(std::string_view name) const {
+    const YamlValue& v = at(name);
+    if (!v.is_scalar()) fail(v.mark, std::string(name) + " is a text, not " + description(v));
+    return v.text;
+  }
+  int integer(std::string_view name, int low, int high, std::optional<int> standard = {}) const {
+    if (standard && find(name) == nullptr) return *standard;
+    const YamlValue& v = at(name);
+    int number = 0;
+    const char* end = v.text.data() + v.text.size();
+    const auto [stop, error] = std::from_chars(v.text.data(), end, number);
+    if (!v.is_scalar() || error != std::errc{} || stop != end || number < low || number > high)
+      fail(v.mark, std::string(name) + " is a number from " + std::to_string(low) + " to " +
+                       std::to_string(high) + ", not " + description(v));
+    return number;
+  }
+  // Of 32 bits, decimal or hexadecimal.
+  std::uint32_t number32(std::string_view name) const {
+    const YamlValue& v = at(name);
+    const bool hex = v.text.starts_with("0x");
+    std::uint32_t number = 0;
+    const char* end = v.text.data() + v.text.size();
+    const auto [stop, error] =
+        std::from_chars(v.text.data() + (hex ? 2 : 0), end, number, hex ? 16 : 10);
+    if (!v.is_scalar() || error != std::errc{} || stop != end)
+      fail(v.mark,
+           std::string(name) + " is a number of 32 bits such as 0x1234, not " + description(v));
+    return number;
+  }
+  double share(std::string_view name) const {
+    const YamlValue* v = find(name);
+    if (v == nullptr) return 0;
+    double number = 0;
+    const char* end = v->text.data() + v->text.size();
+    const auto [stop, error] = std::from_chars(v->text.data(), end, number);
+    if (!v->is_scalar() || error != std::errc{} || stop != end || !(number >= 0 && number < 1))
+      fail(v->mark, std::string(name) + " is a probability below 1, not " + description(*v));
+    return number;
+  }
+  Mac mac(std::string_view name) const {
+    const YamlValue& v = at(name);
+    Mac mac{};
+    bool good = v.is_scalar() && v.text.size() == 17;
+    for (std::size_t i = 0; good && i < mac.size(); ++i) {
+      const char* digits = v.text.data() + 3 * i;
+      good = std::from_chars(digits, digits + 2, mac[i], 16).ptr == digits + 2 &&
+             (i == 5 || digits[2] == ':');
+    }
+    if (!good)
+      fail(v.mark, std::string(name) + " is a MAC address such as 02:00:00:00:00:01, not " +
+                       description(v));
+    return mac;
+  }
+  std::uint32_t ip(std::string_view name) const {
+    const YamlValue& v = at(name);
+    in_addr address{};
+    if (!v.is_scalar() || inet_pton(AF_INET, v.text.c_str(), &address) != 1)
+      fail(v.mark,
+           std::string(name) + " is an IPv4 address such as 10.0.0.1, not " + description(v));
+    return ntohl(address.s_addr);
+  }
+  // Children of a list that may be missing.
+  const std::vector<YamlValue>& list(std::string_view name) const {
+    static const std::vector<YamlValue> kNone;
+    const YamlValue* v = find(name);
+    if (v == nullptr) return kNone;
+    if (!v->is_list()) fail(v->mark, std::string(name) + " is a list, not " + description(*v));
+    return v->children;
+  }
+
+ private:
+  const YamlValue& value_;
+  std::string what_;
+};
+
+switchml::Format format_of(const Fields& job) {
+  const YamlValue* format = job.find("format");
+  if (format == nullptr || (format->is_scalar() && format->text == "udp"))
+    return switchml::Format::udp;
+  if (!format->is_scalar() || format->text != "roce")
+    fail(format->mark, "format is udp or roce, not " + description(*format));
+  return switchml::Format::roce;
+}
+
+constexpr int kMost24 = 0xffffff;
+
+switchml::Worker worker_of(const YamlValue& value, switchml::Format format) {
+  if (format == switchml::Format::udp) {
+    const Fields w(value, "a worker", {"port", "mac", "ip"});
+    return {w.integer("port", 0, 255), w.mac("mac"), w.ip("ip")};
+  }
+  const Fields w(value, "a worker over RoCEv2", {"port", "mac", "ip", "remote_key", "queue_pairs"});
+  switchml::Worker worker{w.integer("port", 0, 255), w.mac("mac"), w.ip("ip")};
+  worker.remote_key = w.number32("remote_key");
+  for (const YamlValue& child : w.list("queue_pairs")) {
+    const Fields pair(child, "a queue pair", {"number", "first_sequence"});
+    worker.queue_pairs.push_back(
+        {static_cast<std::uint32_t>(pair.integer("number", 0, kMost24)),
+         static_cast<std::uint32_t>(pair.integer("first_sequence", 0, kMost24, 0))});
+  }
+  return worker;
+}
+
+JobPlan job_of(const YamlValue& value) {
+  const Fields f(
+      value, "a job",
+      {"name", "format", "elements", "first_slot", "slots", "worker_port", "workers", "uplink"});
+  JobPlan job;
+  job.name = f.text("name");
+  job.format = format_of(f);
+  job.elements = f.integer("elements", 1, 256, job.elements);
+  job.first_slot = f.integer("first_slot", 0, switchml::kMaxSlots - 1, job.first_slot);
+  job.slots = f.integer("slots", 1, switchml::kMaxSlots, job.slots);
+  job.worker_port =
+      static_cast<std::uint16_t>(f.integer("worker_port", 1, 65520, int{job.worker_port}));
+  for (const YamlValue& child : f.list("workers")) {
+    job.workers.push_back(worker_of(child, job.format));
+  }
+  if (const YamlValue* up = f.find("uplink")) {
+    const Fields u(*up, "an uplink", {"port", "mac", "ip"});
+    job.uplink = switchml::Uplink{u.integer("port", 0, 255), u.mac("mac"), u.ip("ip")};
+  }
+  return job;
+}
+
+std::uint16_t in_65536ths(double share) {
+  return static_cast<std::uint16_t>(std::lround(std::min(share * 65536, 65535.0)));
+}
+
+}  // namespace
+
+SwitchPlan read_switch_plan(const std::string& path, int ports) {
+  const YamlValue root = parse_yaml_file(path);
+  const Fields f(root, "a switch", {"schema", "mac", "ip", "forward", "loss", "seed", "jobs"});
+  if (f.text("schema") != kSchema)
+    fail(f.at("schema").mark, "the schema of a switch is " + std::string(kSchema));
+  SwitchPlan plan;
+  plan.ports = ports;
+  plan.mac = f.mac("mac");
+  plan.ip = f.ip("ip");
+  plan.seed = static_cast<std::uint32_t>(f.integer("seed", 0, 1 << 30, 1));
+  for (const YamlValue& child : f.list("forward")) {
+    const Fields entry(child, "a forwarding entry", {"mac", "port"});
+    plan.forward.push_back({entry.mac("mac"), entry.integer("port", 0, ports - 1)});
+  }
+  plan.loss.resize(static_cast<std::size_t>(ports));
+  for (const YamlValue& child : f.list("loss")) {
+    const Fields entry(child, "a loss", {"port", "ingress", "egress"});
+    plan.loss[static_cast<std::size_t>(entry.integer("port", 0, ports - 1))] = {
+        in_65536ths(entry.share("ingress")), in_65536ths(entry.share("egress"))};
+  }
+  for (const YamlValue& child : f.list("jobs")) {
+    const JobPlan job = job_of(child);
+    if (const std::string why = reason_to_refuse(plan, job); !why.empty())
+      fail(child.mark, "job '" + job.name + "': " + why);
+    plan.jobs.push_back(job);
+  }
+  return plan;
+}
+
+JobPlan read_switch_job(std::string_view text, const std::string& name) {
+  return job_of(parse_yaml(text, std::make_shared<const Source>(Source{name, name, false})));
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,165 @@
+#include "tools/verbs/switch/show.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <set>
+#include <tuple>
+
+#include "switch/pcap_file.h"
+#include "switch/roce.h"
+#include "switch/switchml.h"
+#include "tools/text/table.h"
+
+namespace ghostrank {
+namespace {
+
+using switchml::Kind;
+using switchml::Packet;
+
+struct Seen {
+  std::uint64_t time_ns = 0;
+  bool out = false;
+  std::vector<int> ports;
+  std::vector<std::byte> bytes;
+};
+
+void read(const std::string& path, int port, bool out, std::vector<Seen>& all) {
+  if (path.empty()) return;
+  PcapReader reader(path);
+  while (const auto frame = reader.next())
+    all.push_back({frame->time_ns, out, {port}, {frame->bytes.begin(), frame->bytes.end()}});
+}
+
+Kind kind_of(const Seen& seen, Packet& packet) {
+  return seen.out && parse_result(seen.bytes, packet) == Kind::switchml
+             ? Kind::switchml
+             : switchml::parse(seen.bytes, packet);
+}
+
+// What all copies of a result have in common.
+bool same_result(const Seen& a, const Seen& b) {
+  Packet p, q;
+  if (!a.out || !b.out || a.time_ns != b.time_ns || kind_of(a, p) != Kind::switchml ||
+      kind_of(b, q) != Kind::switchml)
+    return false;
+  constexpr std::size_t kCommon = 42;  // Ethernet, IPv4 and UDP are the receiver's
+  return a.bytes.size() == b.bytes.size() &&
+         std::memcmp(a.bytes.data() + kCommon, b.bytes.data() + kCommon,
+                     a.bytes.size() - kCommon) == 0;
+}
+
+std::vector<Seen> timeline(const std::vector<switchml::PortName>& ports) {
+  std::vector<Seen> all;
+  for (std::size_t p = 0; p < ports.size(); ++p) {
+    read(ports[p].in, static_cast<int>(p), false, all);
+    read(ports[p].out, static_cast<int>(p), true, all);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Seen& a, const Seen& b) {
+    return std::tie(a.time_ns, a.out) < std::tie(b.time_ns, b.out);
+  });
+  std::vector<Seen> merged;
+  for (Seen& seen : all) {
+    if (!merged.empty() && same_result(merged.back(), seen))
+      merged.back().ports.push_back(seen.ports[0]);
+    else
+      merged.push_back(std::move(seen));
+  }
+  return merged;
+}
+
+std::string list(const std::vector<int>& ports) {
+  std::string text;
+  for (const int p : ports) text += (text.empty() ? "" : " ") + std::to_string(p);
+  return text;
+}
+
+std::string elements_of(const std::byte* values, int elements) {
+  constexpr int kFirst = 3;
+  std::string text;
+  const auto element = [&](int i) {
+    return std::to_string(static_cast<std::int32_t>(switchml::load32(values + 4 * i)));
+  };
+  for (int i = 0; i < kFirst; ++i) text += element(i) + " ";
+  return text + ".. " + element(elements - 1);
+}
+
+// An RDMA write. Only the first packet of a message to a switch says where it belongs; of one to a
+// worker none does.
+std::vector<std::string> row_of(const switchml::RocePacket& packet, bool out) {
+  const bool first = begins(packet.opcode), last = ends(packet.opcode);
+  std::vector<std::string> row{std::string(out ? "sum" : "chunk") + (first && last ? ""
+                                                                     : first       ? ", first"
+                                                                     : last        ? ", last"
+                                                                                   : ", middle"),
+                               switchml::text_of_ip(packet.source.ip)};
+  const switchml::RocePlace place = switchml::place_of(packet.remote_key);
+  const bool placed = first && !out, exponents = has_immediate(packet.opcode);
+  row.push_back(placed ? std::to_string(place.slot) : "");
+  row.push_back(placed ? std::to_string(place.set) : "");
+  row.push_back(std::to_string(packet.sequence));
+  row.push_back(exponents ? std::to_string(packet.e0) : "");
+  row.push_back(exponents ? std::to_string(packet.e1) : "");
+  row.push_back(elements_of(packet.values, switchml::kRoceElements));
+  return row;
+}
+
+using Identity = std::tuple<std::uint32_t, int, int, std::uint32_t>;  // who, slot, set, packet
+
+std::vector<std::string> row_of(const Seen& seen, std::uint64_t began_ns,
+                                std::set<Identity>& chunks) {
+  char time[32];
+  std::snprintf(time, sizeof time, "%.3f", static_cast<double>(seen.time_ns - began_ns) / 1e6);
+  std::vector<std::string> row{time, seen.out ? "out" : "in", list(seen.ports)};
+  Packet packet;
+  switchml::RocePacket write;
+  const Kind kind = kind_of(seen, packet);
+  if (kind == Kind::other && parse_roce(seen.bytes, write) == Kind::switchml) {
+    const std::vector<std::string> more = row_of(write, seen.out);
+    row.insert(row.end(), more.begin(), more.end());
+    return row;
+  }
+  if (kind != Kind::switchml) {
+    row.push_back(kind == Kind::malformed ? "malformed" : "ordinary frame");
+    row.push_back(std::to_string(seen.bytes.size()) + " bytes");
+    return row;
+  }
+  const Identity identity{packet.source.ip, packet.slot, packet.set, packet.id};
+  const bool again = !seen.out && !chunks.insert(identity).second;
+  row.push_back(seen.out ? (seen.ports.size() > 1 ? "sum to all" : "sum to one")
+                : again  ? "chunk again"
+                         : "chunk");
+  row.push_back(switchml::text_of_ip(packet.source.ip));
+  for (const int n : {int{packet.slot}, int{packet.set}, static_cast<int>(packet.id),
+                      int{packet.e0}, int{packet.e1}})
+    row.push_back(std::to_string(n));
+  row.push_back(elements_of(packet.values, packet.elements));
+  return row;
+}
+
+}  // namespace
+
+std::string switch_show(const std::vector<switchml::PortName>& ports, std::size_t most) {
+  const std::vector<Seen> all = timeline(ports);
+  Table table{{{"ms", Align::right},
+               {"way"},
+               {"ports"},
+               {"what"},
+               {"from"},
+               {"slot", Align::right},
+               {"set", Align::right},
+               {"packet", Align::right},
+               {"e0", Align::right},
+               {"e1", Align::right},
+               {"elements"}},
+              {}};
+  std::set<Identity> chunks;
+  for (std::size_t i = 0; i < std::min(all.size(), most); ++i)
+    table.rows.push_back(row_of(all[i], all[0].time_ns, chunks));
+  std::string text = render(table);
+  if (all.size() > most)
+    text += "and " + std::to_string(all.size() - most) + " more; --most N shows more\n";
+  return text;
+}
+
+}  // namespace ghostrank

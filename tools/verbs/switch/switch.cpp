@@ -1,0 +1,373 @@
+// ghostrank switch: starts a programmable switch on named interfaces or pcap files, and talks to
+// one that runs.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "profiles/input/yaml.h"
+#include "tools/report/output_files.h"
+#include "tools/text/humane.h"
+#include "tools/text/table.h"
+#include "tools/verbs.h"
+#include "tools/verbs/switch/bmv2.h"
+#include "tools/verbs/switch/compiled.h"
+#include "tools/verbs/switch/control.h"
+#include "tools/verbs/switch/cores.h"
+#include "tools/verbs/switch/dpdk.h"
+#include "tools/verbs/switch/plan.h"
+#include "tools/verbs/switch/report.h"
+#include "tools/verbs/switch/show.h"
+#include "tools/watch/signals.h"
+
+namespace ghostrank {
+namespace {
+
+using switchml::CompiledSwitch;
+using switchml::PortName;
+
+struct RunFlags {
+  std::string plan, target = "compiled", program, entries, socket, json;
+  std::vector<std::string> ports;
+  bool in_order = false, as_written = false;
+  int cores = 1;
+};
+
+std::atomic<bool> stop_requested{false};
+
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+bool read_run_flags(const Argv& argv, RunFlags& flags) {
+  CLI::App app("Start a programmable switch.", "ghostrank switch run");
+  app.add_option("--target", flags.target,
+                 "compiled: C++; dpdk: the P4 program on DPDK; bmv2: on simple_switch, files only")
+      ->capture_default_str();
+  app.add_option("--plan", flags.plan, "addresses, forwarding and jobs (docs/switch.md)")
+      ->type_name("FILE.yaml");
+  app.add_option("--program", flags.program,
+                 "another program than ours: a .spec for dpdk, JSON for bmv2")
+      ->type_name("FILE");
+  app.add_option("--entries", flags.entries, "dpdk: its table entries, in place of a plan")
+      ->type_name("FILE");
+  app.add_option("--ports", flags.ports,
+                 "interfaces (dpdk: also xdp:IF), or IN.pcap:OUT.pcap, in the order of ports")
+      ->required()
+      ->delimiter(',')
+      ->type_name("PORT,PORT,...");
+  app.add_flag(
+      "--in-order", flags.in_order,
+      "dpdk: one frame in the pipeline at a time, so that what leaves is in order; slower");
+  app.add_flag("--as-written", flags.as_written,
+               "dpdk: plays every instruction of the program, without shortening sums and jumps");
+  app.add_option("--cores", flags.cores, "not bmv2; on interfaces: slots are dealt out to so many")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  app.add_option("--socket", flags.socket, "control socket, with interfaces")->type_name("PATH");
+  app.add_option("--json", flags.json, "all counters at the end; - is stdout")
+      ->type_name("FILE|-")
+      ->group("Output");
+  app.footer(
+      "Examples:\n"
+      "  ghostrank switch run --plan switch.yaml --ports eth1,eth2 --socket /run/switch.sock\n"
+      "  ghostrank switch run --plan switch.yaml --ports a.pcap:a-out.pcap,b.pcap:b-out.pcap");
+  return parse(app, argv);
+}
+
+// What is written must be read by nobody, and written once; an interface is one port.
+void check_ports(const std::vector<PortName>& ports) {
+  std::set<std::filesystem::path> in, out;
+  std::set<std::string> interfaces;
+  const auto plain = [](const std::string& file) {
+    return std::filesystem::absolute(file).lexically_normal();
+  };
+  for (const PortName& port : ports) {
+    if (!port.in.empty()) in.insert(plain(port.in));
+    if (!port.interface.empty() && !interfaces.insert(port.interface).second)
+      throw Error("--ports: " + port.interface +
+                  " is named twice; a frame would come in by both: name each interface once");
+  }
+  for (const PortName& port : ports) {
+    if (port.out.empty() || std::filesystem::is_character_file(port.out)) continue;
+    if (in.contains(plain(port.out)))
+      throw Error("--ports: " + port.out + " is both read and written; name another OUT");
+    if (!out.insert(plain(port.out)).second)
+      throw Error("--ports: " + port.out + " is written by two ports; name another OUT");
+  }
+}
+
+// Files or interfaces, not both.
+bool on_files(const std::vector<PortName>& ports) {
+  std::size_t files = 0;
+  for (const PortName& port : ports) files += port.interface.empty();
+  if (files != 0 && files != ports.size())
+    throw Error("--ports names interfaces and files; a switch has one or the other");
+  check_ports(ports);
+  return files != 0;
+}
+
+void check_xdp(const std::vector<PortName>& ports, const std::string& target, int cores) {
+  const auto xdp = std::count_if(ports.begin(), ports.end(), [](const auto& p) { return p.xdp; });
+  if (xdp == 0) return;
+  if (target != "dpdk")
+    throw Error("--ports: xdp: is DPDK's; use --target dpdk, or the interface's bare name");
+  if (cores > 1)
+    throw Error("--cores deals packets out by packet sockets; leave out xdp:, or --cores");
+  if (xdp != std::ssize(ports))
+    throw Error("--ports: all of a switch's interfaces are xdp: or none is");
+}
+
+void stop_on_signal(int) { stop_requested = true; }
+
+void check_target(const RunFlags& flags) {
+  check_outputs({{"--json", flags.json}});
+  const bool dpdk = flags.target == "dpdk", bmv2 = flags.target == "bmv2";
+  if (!dpdk && !bmv2 && flags.target != "compiled")
+    throw Error("there is no target '" + flags.target + "'; known are compiled, dpdk and bmv2");
+  if (!dpdk && !flags.entries.empty()) throw Error("--entries belongs to --target dpdk");
+  if (!dpdk && flags.as_written) throw Error("--as-written belongs to --target dpdk");
+  if (!dpdk && !bmv2 && !flags.program.empty())
+    throw Error("--program belongs to --target dpdk and bmv2");
+  if (flags.cores > 1 && bmv2) throw Error("--cores belongs to --target compiled and dpdk");
+  if (flags.cores > 1 && flags.in_order)
+    throw Error("--in-order is of one core; leave out --cores");
+  if (flags.cores > 1 && flags.plan.empty())
+    throw Error("--cores deals out SwitchML's slots; it needs a --plan");
+  if (flags.plan.empty() && flags.entries.empty())
+    throw Error("which jobs? name a plan with --plan (docs/switch.md)");
+}
+
+void write_counters(const RunFlags& flags, const std::string& title, RunningSwitch& sw,
+                    const SwitchTime& time) {
+  const switchml::SwitchCounters counters = sw.counters();
+  if (flags.json != "-") {
+    const std::string bold = paint_for(STDOUT_FILENO).bold(title);
+    std::fputs(switch_report(bold, sw.plan(), counters, time).c_str(), stdout);
+  }
+  if (!flags.json.empty()) write_whole(flags.json, switch_json(counters) + "\n");
+}
+
+double seconds_since(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+// The control socket, where one is wanted.
+class ControlSocket {
+ public:
+  ControlSocket(const RunFlags& flags, RunningSwitch& sw) {
+    if (!flags.socket.empty()) control_.emplace(flags.socket, sw);
+  }
+  std::vector<switchml::Watch> watches() {
+    return control_ ? std::vector{control_->watch()} : std::vector<switchml::Watch>{};
+  }
+
+ private:
+  std::optional<SwitchControl> control_;
+};
+
+void run_dpdk_switch(const RunFlags& flags) {
+  std::optional<switchml::SwitchPlan> plan;
+  if (flags.entries.empty())
+    plan = read_switch_plan(flags.plan, static_cast<int>(flags.ports.size()));
+  if (flags.cores > 1) {
+    if (const std::string why = reason_against_cores(*plan); !why.empty()) throw Error(why);
+  }
+  const auto began = std::chrono::steady_clock::now();
+  DpdkSwitch sw(
+      {flags.program, flags.entries, flags.ports, flags.cores, flags.in_order, flags.as_written},
+      std::move(plan));
+  ControlSocket control(flags, sw);
+  sw.run(control.watches(), stop_requested);
+  sw.counters();
+  // On xdp: it spins; how long says nothing of the packets.
+  const bool spins = switchml::port_named(flags.ports[0]).xdp;
+  write_counters(flags, "P4 switch on DPDK", sw,
+                 {seconds_since(began), spins ? 0 : sw.processor_seconds()});
+}
+
+// Returns why it ended where it was not stopped; what it has counted by then is still shown.
+std::optional<Error> play_until_gone(const std::function<void()>& play) {
+  try {
+    play();
+  } catch (const std::system_error& error) {
+    return Error(error.what(), ErrorKind::environment);
+  }
+  return std::nullopt;
+}
+
+void run_compiled_switch(const RunFlags& flags, const std::vector<PortName>& ports, bool files) {
+  CompiledSwitch sw(read_switch_plan(flags.plan, static_cast<int>(ports.size())));
+  RunningCompiled running(sw, stop_requested);
+  const auto began = std::chrono::steady_clock::now();
+  const double processor = processor_seconds();
+  std::optional<Error> ended;
+  try {
+    const auto frames = files ? open_files(ports) : open_interfaces(ports);
+    ControlSocket control(flags, running);
+    ended = play_until_gone([&] { run(sw, *frames, control.watches(), stop_requested); });
+  } catch (const std::system_error& error) {
+    throw Error(error.what(), ErrorKind::environment);
+  } catch (const std::runtime_error& error) {
+    throw Error(error.what());
+  }
+  write_counters(flags, "compiled switch", running,
+                 {seconds_since(began), processor_seconds() - processor});
+  if (ended) throw Error(*ended);
+}
+
+void run_on_cores(const RunFlags& flags, const std::vector<PortName>& ports) {
+  const auto began = std::chrono::steady_clock::now();
+  const double processor = processor_seconds();
+  const switchml::SwitchPlan plan = read_switch_plan(flags.plan, static_cast<int>(ports.size()));
+  try {
+    SwitchOnCores sw(plan, ports, flags.cores, stop_requested);
+    ControlSocket control(flags, sw);
+    const std::optional<Error> ended = play_until_gone([&] { sw.run(control.watches()); });
+    write_counters(flags, "compiled switch on " + std::to_string(flags.cores) + " cores", sw,
+                   {seconds_since(began), processor_seconds() - processor});
+    if (ended) throw Error(*ended);
+  } catch (const std::system_error& error) {
+    throw Error(error.what(), ErrorKind::environment);
+  } catch (const std::invalid_argument& error) {
+    throw Error(error.what());
+  }
+}
+
+void run_bmv2_switch(const RunFlags& flags, const std::vector<PortName>& ports, bool files) {
+  if (!files)
+    throw Error(
+        "--target bmv2 plays pcap files; to have it on interfaces, start simple_switch by hand");
+  const switchml::SwitchPlan plan = read_switch_plan(flags.plan, static_cast<int>(ports.size()));
+  const auto began = std::chrono::steady_clock::now();
+  const auto counters = run_on_bmv2(flags.program, ports, plan, stop_requested);
+  if (flags.json != "-") {
+    const std::string title = paint_for(STDOUT_FILENO).bold("P4 switch on bmv2");
+    std::fputs(switch_report(title, plan, counters, {seconds_since(began), 0}).c_str(), stdout);
+  }
+  if (!flags.json.empty()) write_whole(flags.json, switch_json(counters) + "\n");
+}
+
+int run_switch(const Argv& argv) {
+  RunFlags flags;
+  if (!read_run_flags(argv, flags)) return 0;
+  check_target(flags);
+  std::vector<PortName> ports;
+  for (const std::string& text : flags.ports) {
+    if (text.starts_with("ethdev:"))
+      throw Error(
+          "--ports: NICs through DPDK's own drivers are not available yet; name an "
+          "interface, or xdp: and its name");
+    ports.push_back(switchml::port_named(text));
+  }
+  const bool files = on_files(ports);
+  check_xdp(ports, flags.target, flags.cores);
+  if (files && !flags.socket.empty())
+    throw Error("--socket is for a switch on interfaces; on files it ends with the files");
+  struct sigaction action {};
+  action.sa_handler = stop_on_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  if (files && flags.cores > 1)
+    throw Error("--cores is for interfaces; the frames of files are in one order, for one core");
+  if (flags.target == "dpdk")
+    run_dpdk_switch(flags);
+  else if (flags.cores > 1)
+    run_on_cores(flags, ports);
+  else if (flags.target == "bmv2")
+    run_bmv2_switch(flags, ports, files);
+  else
+    run_compiled_switch(flags, ports, files);
+  return 0;
+}
+
+int show(const Argv& argv) {
+  std::vector<std::string> names;
+  std::size_t most = 100;
+  CLI::App app("What went into a switch on pcap files and what came out, frame by frame.",
+               "ghostrank switch show");
+  app.add_option("--ports", names, "IN.pcap:OUT.pcap, in the order of ports")
+      ->required()
+      ->delimiter(',')
+      ->type_name("PORT,PORT,...");
+  app.add_option("--most", most, "lines at most")->capture_default_str();
+  if (!parse(app, argv)) return 0;
+  std::vector<PortName> ports;
+  for (const std::string& name : names) {
+    ports.push_back(switchml::port_named(name));
+    if (!ports.back().interface.empty())
+      throw Error("--ports: '" + name + "' is no file; name IN.pcap:OUT.pcap");
+  }
+  try {
+    std::fputs(switch_show(ports, most).c_str(), stdout);
+  } catch (const std::runtime_error& error) {
+    throw Error(error.what());
+  }
+  return 0;
+}
+
+// A request to a running switch; prints its answer.
+int ask(const Argv& argv, const std::string& verb) {
+  std::string socket, argument;
+  CLI::App app("Talk to a running switch.", "ghostrank switch " + verb);
+  app.add_option("--socket", socket, "its control socket")->required()->type_name("PATH");
+  const bool names_job = verb == "remove" || verb == "reset";
+  if (verb == "admit") {
+    app.add_option("job", argument, "the job, as in a plan")->required()->type_name("FILE.yaml");
+  } else if (names_job) {
+    app.add_option("job", argument, "the job's name")->required();
+  }
+  if (!parse(app, argv)) return 0;
+  nlohmann::ordered_json request{{"do", verb}};
+  if (names_job) request["job"] = argument;
+  if (verb == "admit") request["job"] = read_text(argument);
+  const std::string answer =
+      ask_switch(socket, request.dump(), verb == "stop" ? Until::stopped : Until::answered);
+  const auto json = nlohmann::ordered_json::parse(answer, nullptr, false);
+  if (!json.is_object() || !json.value("ok", false)) {
+    throw Error("the switch refused: " + (json.is_object() ? json.value("error", answer) : answer));
+  }
+  std::puts(answer.c_str());
+  return 0;
+}
+
+}  // namespace
+
+int verb_switch(const Argv& argv) {
+  const std::string verb = argv.size() > 2 ? argv[2] : "--help";
+  Argv rest{argv.front()};
+  rest.insert(rest.end(), argv.begin() + std::min<std::ptrdiff_t>(2, std::ssize(argv)), argv.end());
+  if (verb == "run") return run_switch(rest);
+  if (verb == "show") return show(rest);
+  for (const char* known : {"admit", "remove", "reset", "counters", "stop"}) {
+    if (verb == known) return ask(rest, verb);
+  }
+  if (verb != "--help" && verb != "-h")
+    throw Error("there is no 'switch " + verb +
+                "'; known are run, show, admit, remove, reset, counters and stop");
+  std::puts(
+      "A programmable switch that sums what passes through it (docs/switch.md).\n"
+      "Usage: ghostrank switch VERB [OPTIONS]; each has a --help\n\n"
+      "  run       starts one, on interfaces or on pcap files\n"
+      "  show      what went in and came out on pcap files, packet by packet\n\n"
+      "One that runs, through its control socket:\n"
+      "  admit     a job\n"
+      "  remove    a job\n"
+      "  reset     forgets a job's sums\n"
+      "  counters  of jobs and ports, as JSON\n"
+      "  stop      ends it");
+  return 0;
+}
+
+}  // namespace ghostrank

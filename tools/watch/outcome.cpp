@@ -1,0 +1,80 @@
+// See outcome.h.
+#include "tools/watch/outcome.h"
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <unistd.h>
+
+#include "emulator/shard/stalls.h"
+#include "profiles/error.h"
+#include "tools/text/table.h"
+
+namespace ghostrank {
+
+namespace {
+
+constexpr double kSilentWaitSeconds = 5;
+
+}  // namespace
+
+std::unique_ptr<Control> meet(World world, const RunSpec& run) {
+  world.silence = silence_of_the_lost(run);
+  const std::string there = world.master_address + ":" + std::to_string(world.master_port);
+  bool told = false;
+  // A person sees the line grow older; a log gets one.
+  const bool live = is_terminal(STDERR_FILENO);
+  world.on_wait = [&](const std::string& whom, double seconds) {
+    if (!live && (told || seconds < kSilentWaitSeconds)) return;
+    std::fprintf(stderr, "%swaiting at %s for %s, %.0f s%s", live ? "\r\033[K" : "", there.c_str(),
+                 whom.c_str(), seconds, live ? "" : "\n");
+    std::fflush(stderr);
+    told = true;
+  };
+  std::unique_ptr<Control> control = Control::meet(world);
+  if (live && told) std::fputs("\r\033[K", stderr);
+  return control;
+}
+
+int failed(const std::string& why) {
+  std::fprintf(stderr, "ghostrank: %s\n", why.c_str());
+  return 1;
+}
+
+int stopped_status(const Control& control, int signal) {
+  if (control.stop() == Stop::interrupted) return 128 + (signal != 0 ? signal : SIGINT);
+  if (control.stop() == Stop::machine) return static_cast<int>(ErrorKind::environment);
+  return control.stop() == Stop::none ? 0 : 1;
+}
+
+int unless_interrupted(const Control& control, const StopOnSignal& signals,
+                       const std::function<int()>& play) {
+  try {
+    return play();
+  } catch (const Error& error) {
+    if (control.stop() != Stop::interrupted) throw;
+    if (control.world().rank == 0) failed(error.what());
+    return stopped_status(control, signals.received());
+  }
+}
+
+std::string local_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
+  return text.data();
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,82 @@
+// See run_watch.h.
+#include "tools/watch/run_watch.h"
+
+#include <cerrno>
+#include <cstring>
+#include <unistd.h>
+#include <utility>
+
+#include "profiles/error.h"
+#include "profiles/load/load.h"
+#include "tools/report/result_json.h"
+#include "tools/report/run_report.h"
+#include "tools/text/humane.h"
+
+namespace ghostrank {
+
+RunWatch::RunWatch(const LoadedJob& job, Result identity, WatchOptions options)
+    : job_(job),
+      identity_(std::move(identity)),
+      options_(std::move(options)),
+      progress_(stderr, options_.progress, job.spec.run.warmup, job.spec.run.iterations) {}
+
+RunWatch::~RunWatch() {
+  if (partial_ != nullptr) std::fclose(partial_);
+}
+
+void RunWatch::keep(const std::string& line) {
+  if (partial_ == nullptr) return;
+  if (std::fputs(line.c_str(), partial_) >= 0 && std::fflush(partial_) == 0) return;
+  progress_.clear();
+  std::fprintf(stderr, "ghostrank: iterations are no longer kept in %s: %s; the run goes on\n",
+               options_.partial_path.c_str(), std::strerror(errno));
+  std::fclose(std::exchange(partial_, nullptr));
+}
+
+void RunWatch::on_start(const Result& started) {
+  if (options_.announce) {
+    std::fputs(announcement(job_, started, paint_for(STDERR_FILENO)).c_str(), stderr);
+  }
+  if (options_.partial_path.empty()) return;
+  partial_ = std::fopen(options_.partial_path.c_str(), "w");
+  if (partial_ == nullptr) {
+    throw Error("cannot write " + options_.partial_path + ": " + std::strerror(errno) +
+                    "; choose another --json file",
+                ErrorKind::environment);
+  }
+  kept_ = true;
+  Result header = identity_;
+  header.hosts = started.hosts;
+  header.ranks = started.ranks;
+  header.dilation = started.dilation;
+  keep(partial_header(header));
+}
+
+void RunWatch::on_play(int iterations, bool measured) { progress_.plays(iterations, measured); }
+
+void RunWatch::on_iteration(int index, const IterationReport& report) {
+  if (index >= 0) keep(partial_iteration(index, report));
+  progress_.iteration_ended(index, report.seconds);
+}
+
+void RunWatch::on_progress(double fraction, double wall_seconds) {
+  progress_.advanced(fraction, wall_seconds);
+}
+
+void RunWatch::on_dilation(double from, double to, const std::string& why) {
+  if (options_.progress == Progress::Mode::silent) return;
+  progress_.clear();
+  std::fprintf(stderr, "dilation %s from %s to %s%s%s\n", to > from ? "raised" : "lowered",
+               significant(from).c_str(), significant(to).c_str(), why.empty() ? "" : ": ",
+               why.c_str());
+}
+
+void RunWatch::ended() { progress_.clear(); }
+
+void RunWatch::result_saved() {
+  if (!kept_) return;
+  if (partial_ != nullptr) std::fclose(std::exchange(partial_, nullptr));
+  std::remove(options_.partial_path.c_str());
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,50 @@
+// Watches a run from the terminal: says what will happen before it starts, shows progress, and
+// keeps the iterations that have ended in FILE.partial.jsonl until the whole result is written.
+//
+// Threading: called from the thread that called run_job.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include "emulator/engine.h"
+#include "profiles/load/load.h"
+#include "tools/watch/progress.h"
+
+namespace ghostrank {
+
+struct WatchOptions {
+  std::string partial_path;  // empty: nothing is kept
+  Progress::Mode progress = Progress::Mode::plain;
+  bool announce = true;  // the block before the start
+};
+
+class RunWatch final : public Observer {
+ public:
+  RunWatch(const LoadedJob& job, Result identity, WatchOptions options);
+  ~RunWatch() override;
+  RunWatch(const RunWatch&) = delete;
+  RunWatch& operator=(const RunWatch&) = delete;
+
+  void on_start(const Result& started) override;
+  void on_play(int iterations, bool measured) override;
+  void on_iteration(int index, const IterationReport& report) override;
+  void on_progress(double fraction, double wall_seconds) override;
+  void on_dilation(double from, double to, const std::string& why) override;
+
+  void ended();         // clears the progress line
+  void result_saved();  // the kept iterations are no longer needed
+
+ private:
+  void keep(const std::string& line);
+
+  const LoadedJob& job_;
+  Result identity_;  // version, argv, config: for the header of the kept file
+  WatchOptions options_;
+  Progress progress_;
+  std::FILE* partial_ = nullptr;
+  bool kept_ = false;  // there is such a file
+};
+
+}  // namespace ghostrank

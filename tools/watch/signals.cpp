@@ -1,0 +1,62 @@
+// See signals.h.
+#include "tools/watch/signals.h"
+
+#include <csignal>
+#include <cstring>
+#include <unistd.h>
+
+namespace ghostrank {
+namespace {
+
+std::atomic<Control*> stopped_by_signal{nullptr};
+std::atomic<int> received_signal{0};
+static_assert(std::atomic<Control*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+constexpr unsigned kGraceSeconds = 20;  // batch systems kill 30 s after SIGTERM
+
+void say(const char* text) {
+  // Where it cannot be said nothing is to be done.
+  if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
+}
+
+void give_up(int) {
+  say("ghostrank: stopped by a signal; what was under way did not end in 20 s\n");
+  _exit(128 + received_signal.load());
+}
+
+void default_again() {
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+void on_signal(int signal) {
+  default_again();
+  received_signal.store(signal);
+  std::signal(SIGALRM, give_up);
+  alarm(kGraceSeconds);
+  if (Control* control = stopped_by_signal.load()) control->request_stop(Stop::interrupted);
+}
+
+}  // namespace
+
+StopOnSignal::StopOnSignal(Control& control) {
+  received_signal.store(0);
+  stopped_by_signal.store(&control);
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+void StopOnSignal::run_ended() { alarm(0); }
+
+StopOnSignal::~StopOnSignal() {
+  alarm(0);
+  default_again();
+  stopped_by_signal.store(nullptr);
+}
+
+int StopOnSignal::received() const { return received_signal.load(); }
+
+}  // namespace ghostrank
