@@ -135,7 +135,7 @@ TEST(Plugin, BringsAPlacementOfServers) {
     job.spec.cluster.servers.colocated = !job.spec.cluster.servers.placement->machines;
     job.spec.cluster.servers.count = 1;
     job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
-    job.spec.collectives.allreduce = "mine/packet-server";
+    job.spec.collectives.algorithm(Func::all_reduce) = "mine/packet-server";
     job.workload.groups = {{0, {2, 3}}, {0, {0, 1}}};
     const Cluster cluster(job.spec, job.collective(Func::all_reduce, 7).workload, 1);
     std::vector<int> nodes;

@@ -25,7 +25,7 @@ std::shared_ptr<const Algorithms> agents_plugin() {
 SmallJob agents_job(const std::string& scheme, FabricKind kind, int nodes = 3, int gpus = 2) {
   SmallJob job(nodes, gpus, kind);
   job.spec.collectives.own = agents_plugin();
-  job.spec.collectives.allreduce = "test/" + scheme;
+  job.spec.collectives.algorithm(Func::all_reduce) = "test/" + scheme;
   job.spec.cluster.nic = {100e9, 5 * kPicosPerMicro};
   job.spec.cluster.servers.count = 2;
   job.spec.cluster.servers.nic = {200e9, 3 * kPicosPerMicro};

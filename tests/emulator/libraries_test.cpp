@@ -72,7 +72,7 @@ TEST(Libraries, ARingLeavesItsNodeByTheNicOfItsChannel) {
   Pairs first;
   for (const FabricKind kind : {FabricKind::virtual_time, FabricKind::memory}) {
     SmallJob job = nccl_job("hgx-h100-200g", 2, kind);
-    job.spec.collectives.allreduce = "ring";
+    job.spec.collectives.algorithm(Func::all_reduce) = "ring";
     job.spec.collectives.protocol = "Simple";
     job.spec.dilation = kind == FabricKind::memory ? 100 : 0;
     job.collective(Func::all_reduce, 1 << 22);
@@ -88,7 +88,7 @@ TEST(Libraries, ARingLeavesItsNodeByTheNicOfItsChannel) {
 TEST(Libraries, AChannelsNicsShareTheClustersWhenItHasFewer) {
   SmallJob job = nccl_job("hgx-h100-400g", 2);
   job.spec.cluster.nics_per_node = 2;
-  job.spec.collectives.allreduce = "ring";
+  job.spec.collectives.algorithm(Func::all_reduce) = "ring";
   job.collective(Func::all_reduce, 1 << 22);
   std::set<std::pair<int, int>> pairs;
   for (const PairTraffic& pair : job.run().pairs) pairs.insert({pair.source_nic, pair.target_nic});

@@ -26,7 +26,7 @@ std::shared_ptr<const Algorithms> agents_plugin() {
 SmallJob packets_job(const std::string& scheme) {
   SmallJob job(2, 2, FabricKind::ofi);
   job.spec.collectives.own = agents_plugin();
-  job.spec.collectives.allreduce = "test/" + scheme;
+  job.spec.collectives.algorithm(Func::all_reduce) = "test/" + scheme;
   job.spec.cluster.servers.count = 1;
   job.spec.fabric.packets.mtu = 1500;
   job.spec.run.verify = true;
@@ -145,7 +145,7 @@ TEST(PacketsOfProcesses, CrossInAFormatOfTheirScheme) {
   algorithms.load_plugin(GHOSTRANK_SLOTS_PLUGIN, ".");
   SmallJob job(2, 2, FabricKind::ofi);
   job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
-  job.spec.collectives.allreduce = "mine/slot-sum";
+  job.spec.collectives.algorithm(Func::all_reduce) = "mine/slot-sum";
   job.spec.cluster.servers.count = 1;
   job.spec.fabric.packets = {.loss = 0.02, .mtu = 1500};
   job.spec.run.iterations = 3;
@@ -175,7 +175,7 @@ TEST(PacketsInOneProcess, AreCountedToo) {
     EXPECT_GT(p.lost_on_purpose, 0u);
     EXPECT_EQ(p.received, p.sent - p.lost_on_purpose);
     EXPECT_EQ(p.dropped + p.refused + p.strays + p.unreadable, 0u);
-    job.spec.collectives.allreduce = "auto";
+    job.spec.collectives.algorithm(Func::all_reduce) = "auto";
     EXPECT_FALSE(job.run().packets.has_value());
   }
 }

@@ -59,7 +59,7 @@ constexpr std::uint64_t kSegment = 3;
 SmallJob ranks_and_server(const std::string& scheme, std::uint64_t blocks) {
   SmallJob job(2, 1, FabricKind::ofi);
   job.spec.collectives.own = agents_plugin();
-  job.spec.collectives.allreduce = "test/" + scheme;
+  job.spec.collectives.algorithm(Func::all_reduce) = "test/" + scheme;
   job.spec.cluster.servers.count = 1;
   job.collective(Func::all_reduce, 256 * blocks);
   return job;
@@ -189,7 +189,7 @@ TEST(PacketsOfAShard, NeedWaysThatThePlanKnowsOf) {
   SmallJob job = ranks_and_server("in-packets", 1);
   const Cluster cluster(job.spec, job.workload, 2);
   EXPECT_TRUE(Flows(job.spec, job.workload, cluster).with_packets());
-  job.spec.collectives.allreduce = "test/at-server";
+  job.spec.collectives.algorithm(Func::all_reduce) = "test/at-server";
   const Cluster reliable(job.spec, job.workload, 2);
   EXPECT_FALSE(Flows(job.spec, job.workload, reliable).with_packets());
 }

@@ -109,7 +109,7 @@ TEST(OverLibfabric, AgentsSumRealDataWithTheirHelpersOnAHostOfTheirOwn) {
       algorithms.load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
       SmallJob job(2, 2, FabricKind::ofi);
       job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
-      job.spec.collectives.allreduce = std::string("test/") + scheme;
+      job.spec.collectives.algorithm(Func::all_reduce) = std::string("test/") + scheme;
       job.spec.cluster.servers.count = 1;
       job.spec.cluster.nic.rate_bps = 1e9;
       job.spec.fabric.flows = flows;
@@ -552,7 +552,7 @@ SmallJob with_file(const std::string& xml) {
   Algorithms algorithms;
   algorithms.load_file("algo.xml", file.folder());
   SmallJob job(2, 2, FabricKind::ofi);
-  job.spec.collectives.allreduce = "algo.xml";
+  job.spec.collectives.algorithm(Func::all_reduce) = "algo.xml";
   job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
   job.spec.run.verify = true;
   return job.collective(Func::all_reduce, 50'001);

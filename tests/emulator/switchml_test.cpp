@@ -13,7 +13,7 @@ constexpr double kRate = 10e9;
 
 SmallJob switch_job(FabricKind kind, int nodes) {
   SmallJob job(nodes, 1, kind);
-  job.spec.collectives.allreduce = "switchml";
+  job.spec.collectives.algorithm(Func::all_reduce) = "switchml";
   job.spec.cluster.nic = {kRate, 4 * kPicosPerMicro};
   job.spec.run.iterations = 2;
   return job;
@@ -59,7 +59,7 @@ TEST(SwitchMlInTheNetwork, TakesTheTimeOfOneTensor) {
     const double seconds = job.run().iterations[0].seconds;
     EXPECT_GT(seconds, wire) << nodes;
     EXPECT_LT(seconds, wire * 1.005 + 20e-6) << nodes;
-    job.spec.collectives.allreduce = "ring";
+    job.spec.collectives.algorithm(Func::all_reduce) = "ring";
     job.spec.collectives.slice_bytes = 64 << 10;
     const double ring = job.run().iterations[0].seconds;
     const double payload = static_cast<double>(kElements) * 4 * 8 / kRate;

@@ -18,7 +18,7 @@ void use_sparse_server(SmallJob& job) {
   Algorithms algorithms;
   algorithms.load_plugin(GHOSTRANK_SPARSE_PLUGIN, ".");
   job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
-  job.spec.collectives.allreduce = "mine/sparse-server";
+  job.spec.collectives.algorithm(Func::all_reduce) = "mine/sparse-server";
   job.spec.cluster.servers.count = 1;
 }
 

@@ -35,7 +35,7 @@ TEST(Ties, EmptyMessagesKeepTheirPlaceOnASharedNic) {
       job.spec.cluster.nics_per_node = nics;
       job.spec.cluster.nic = {400e9, 2 * kPicosPerMicro};
       job.spec.collectives.library = "nccl-2.28";
-      job.spec.collectives.allreduce = "ring";
+      job.spec.collectives.algorithm(Func::all_reduce) = "ring";
       job.spec.collectives.protocol = "Simple";
       job.spec.fabric.inside_node = InsideNode::messages;
       job.workload.groups[0].members.clear();

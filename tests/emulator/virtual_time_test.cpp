@@ -59,7 +59,7 @@ TEST(VirtualTime, RingHalvesTakeHalfEach) {
 
 TEST(VirtualTime, RecursiveDoublingExchangesTheWholeBufferLogNTimes) {
   SmallJob job = one_gpu_nodes(16);
-  job.spec.collectives.allreduce = "recursive_doubling";
+  job.spec.collectives.algorithm(Func::all_reduce) = "recursive_doubling";
   job.collective(Func::all_reduce, 25'000);
   expect_close(seconds_of(job), 4 * (5e-6 + 25'000 * 4 * 8 / 100e9));
 }
@@ -238,7 +238,7 @@ TEST(Collectives, NcclsRingCrossesNodesOnEveryRailOfAnHgxNode) {
   // every NIC carries an eighth of what a flat ring over 32 ranks sends from node to node.
   SmallJob job(4, 8, FabricKind::virtual_time);
   job.spec.collectives.library = "nccl-2.28";
-  job.spec.collectives.allreduce = "ring";
+  job.spec.collectives.algorithm(Func::all_reduce) = "ring";
   job.spec.collectives.protocol = "Simple";
   job.spec.collectives.node_template = "hgx-h100-400g";
   const std::uint64_t count = 32 * 1024 * 1024;
@@ -254,7 +254,7 @@ TEST(Collectives, NcclsRingCrossesNodesOnEveryRailOfAnHgxNode) {
 
 TEST(Collectives, AnUnknownAlgorithmIsRefusedWithTheChoices) {
   SmallJob job = one_gpu_nodes(2);
-  job.spec.collectives.allreduce = "rong";
+  job.spec.collectives.algorithm(Func::all_reduce) = "rong";
   job.collective(Func::all_reduce, 10);
   try {
     job.run();

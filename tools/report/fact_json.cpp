@@ -7,6 +7,7 @@
 #include "tools/report/nic_traffic.h"
 #include "tools/report/plan_report.h"
 #include "tools/report/profile_report.h"
+#include "tools/report/result_json.h"
 #include "tools/report/tensor_report.h"
 
 namespace ghostrank {
