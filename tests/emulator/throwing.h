@@ -19,7 +19,7 @@ inline SmallJob throwing_job(FabricKind kind, Throws what) {
   algorithms.load_plugin(GHOSTRANK_THROWS_PLUGIN, ".");
   SmallJob job(4, 1, kind);
   job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
-  job.spec.collectives.broadcast = "throws/chain";
+  job.spec.collectives.algorithm(Func::broadcast) = "throws/chain";
   job.spec.run.iterations = 3;
   job.collective(Func::broadcast, 6000);
   const Program well = job.program();

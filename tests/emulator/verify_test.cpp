@@ -171,7 +171,7 @@ TEST(Verify, HolesInAMessageTravelAndTouchNothing) {
   SmallJob job(5, 1, FabricKind::memory);
   job.spec.run.verify = true;
   job.spec.collectives.library = "nccl-2.30";
-  job.spec.collectives.reduce_scatter = "pat";
+  job.spec.collectives.algorithm(Func::reduce_scatter) = "pat";
   job.collective(Func::reduce_scatter, 100);
   const Result result = job.run();
   EXPECT_EQ(result.verify->wrong_elements, 0u);
