@@ -12,7 +12,8 @@ void begin_stream(RankState& r, std::size_t stream) {
   s = {.at_once = workers(*r.program, stream), .now = later(s.now, r.carried->began)};
 }
 
-// Programs may differ in how many events they have, not in where they are kept.
+// Returns the most events of any program of the role, because all its programs share one layout of
+// RankState::events.
 std::size_t most_events(const Role& role) {
   std::size_t most = 0;
   for (const Program& program : role.iterations) most = std::max<std::size_t>(most, program.events);

@@ -1,9 +1,9 @@
-// What a rank keeps where streams outlive their iteration (Program::outlives). Such a stream plays
-// the rank's iteration or the one before, never an older one. So events of three iterations are
-// alive: of these two, and of the one before them, which a stream that is behind may wait for.
+// State of a rank whose streams outlive their iteration (Program::outlives). Such a stream plays
+// the rank's iteration or the one before, never an older one. RankState::events therefore keeps the
+// events of three iterations: of these two, and of the one before them, because a stream that is
+// behind may wait for its events.
 //
-// Ranks whose programs carry nothing over have no such state and do none of this. Threading: as
-// RankState, one shard.
+// A rank whose programs carry nothing over has no such state. Threading: as RankState, one shard.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace ghostrank {
 
 inline constexpr std::size_t kIterationsAlive = 3;
 
-// The program and the iteration that a stream of the rank plays.
+// Return the program and the iteration that a stream of the rank plays.
 inline const Program& program_of(const RankState& r, const StreamState& s) {
   return s.behind ? *r.carried->before : *r.program;
 }
@@ -24,7 +24,7 @@ inline std::uint32_t iteration_of(const RankState& r, const StreamState& s) {
   return r.iteration - (s.behind ? 1 : 0);
 }
 
-// Index into RankState::events.
+// Returns the op's event as an index into RankState::events.
 inline std::uint32_t event_of(const RankState& r, const StreamState& s, const Op& op) {
   if (!r.carried) return op.event;
   const std::size_t each = r.events.size() / kIterationsAlive;
@@ -32,21 +32,21 @@ inline std::uint32_t event_of(const RankState& r, const StreamState& s, const Op
   return static_cast<std::uint32_t>(of % kIterationsAlive * each + op.event);
 }
 
-// Whether a wait is for what came before the segment.
+// Returns whether a wait is for an event from before the segment, and so passes at once.
 inline bool passes_at_once(const RankState& r, const StreamState& s, const Op& op) {
   if (!op.previous) return false;
-  GHOSTRANK_ASSERT(r.carried != nullptr);  // check_carried()
+  GHOSTRANK_ASSERT(r.carried != nullptr);  // ensured by check_carried()
   return iteration_of(r, s) == r.carried->first;
 }
 
-// Begins the rank's iteration at `t`, after one of program `before`, which is nothing to the
-// `first` of a segment: streams that have ended begin it, the others are behind.
+// Begins the rank's iteration at `t`: streams that have ended begin it, the others are behind.
+// `before`: the program of the iteration before, unused for the `first` iteration of a segment.
 void begin_carrying(RankState& r, Moment t, const Program* before, bool first);
 
-// A stream that was behind has ended the iteration before, and begins the rank's.
+// Called when a stream that was behind has ended the iteration before: it begins the rank's.
 void catch_up(RankState& r, std::size_t stream);
 
-// When the streams that end with the iteration did, and when it ended itself.
+// `own`: when the streams that do not outlive the iteration ended. `all`: when the iteration ended.
 struct IterationEnd {
   Moment own, all;
 };

@@ -1,8 +1,9 @@
-// Until when a connection is taken by what its rank sent on it: what must stay behind that looks
-// here. Only of libraries whose control messages share the connections of their data.
+// Until when each connection is busy with data that its rank sent, because control messages that
+// share the connection must stay behind that data. Only libraries whose control messages share the
+// connections of their data use it.
 //
-// Units: emulated picoseconds. Memory: connections in use, and at most as many that no longer are.
-// Threading: one owner (a shard).
+// Units: emulated picoseconds. Memory: the busy connections, and at most 1,024 or as many again
+// that are no longer busy. Threading: one owner (a shard).
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,7 @@ class Connections {
   void clear() { taken_.clear(); }
   std::size_t size() const { return taken_.size(); }
 
-  // What was sent on it at `now` has left at `until`.
+  // Data sent on the connection at `now` has left it at `until`.
   void take(const Key& key, Picoseconds until, Picoseconds now) {
     taken_.insert_or_assign(key, until);
     if (taken_.size() < sweep_at_) return;
@@ -33,7 +34,7 @@ class Connections {
     sweep_at_ = std::max(kSweepAt, 2 * taken_.size());
   }
 
-  // When a message that is ready at `at` may leave.
+  // Returns when a message that is ready at `at` may leave.
   Picoseconds behind(const Key& key, Picoseconds at) const {
     const auto found = taken_.find(key);
     return found == taken_.end() ? at : std::max(at, found->second);

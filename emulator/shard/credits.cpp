@@ -1,11 +1,12 @@
-// What lets messages leave: credits, which return when a message has been taken, and permissions of
-// libraries that post receives (Posting of schedule.h). See shard.h.
+// What lets messages leave. A credit returns when the receiver's actor has taken a message. A
+// permission says that the receiver has posted a receive, for libraries that need that (Posting in
+// collectives/schedule.h). See shard.h.
 //
-//   a step of an actor     permits the receives that it posts; sends what has been permitted, and
-//                          goes on: the rest waits in Credits::waiting
-//   a permission arrives   the oldest send to its peer that waits leaves; an actor that could not
-//                          go on without goes on. Before its collective has begun here, it is kept
-//                          as an early message
+//   a step of an actor     announces the receives that it posts, sends what its peers have
+//                          permitted, and goes on: Credits::waiting holds the other sends
+//   a permission arrives   lets the oldest waiting send to its peer leave; an actor that was
+//                          blocked by that send goes on. A permission that comes before its
+//                          collective has begun here is kept as an early message
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -15,7 +16,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::uint32_t kOnly = 0;  // the actor of a rank that needs permissions
+constexpr std::uint32_t kOnly = 0;  // a rank that needs permissions has one actor
 
 CreditLine* line_of(std::vector<CreditLine>& lines, Rank peer) {  // null: there is none
   for (CreditLine& line : lines) {
@@ -32,13 +33,13 @@ Connections::Key key_of(const RankState& r, const Flight& f, Rank peer) {
 
 void Shard::control_arrived(RankState& r, Flight* f, const Event& e) {
   if (e.message == MessageKind::credit) {
-    if (f) credit_arrived(r, *f, e);  // else: the sender has ended, nobody waits for it
+    if (f) credit_arrived(r, *f, e);  // else the sender's flight has ended and needs no credit
     return;
   }
   const auto& members = workload_.groups[e.group & ~kPointToPoint].members;
   const Rank source = members[static_cast<std::size_t>(e.source)];
   if (e.kind == Event::Kind::arrival && cluster_.place(source).node != cluster_.place(r.id).node) {
-    // Not before the data that came in ahead of it.
+    // A permission stays behind the data that came in before it.
     const Picoseconds in = nics_[nic_of(r, e)].ingress_free;
     if (in > e.t.at) return deliver(e, in);
   }
@@ -46,7 +47,7 @@ void Shard::control_arrived(RankState& r, Flight* f, const Event& e) {
   permission_arrived(r, *f, e);
 }
 
-// The same message again, at `at`.
+// Schedules the same message again, at `at`.
 void Shard::deliver(const Event& e, Picoseconds at) {
   Event later = e;
   later.kind = Event::Kind::delivery;
@@ -56,8 +57,8 @@ void Shard::deliver(const Event& e, Picoseconds at) {
 
 // ---- Credits ----
 
-// Takes one credit of every peer of the step, or none. With permissions: sends and posts what the
-// step has to; nothing is left to send.
+// Takes one credit of every peer of the step, or none. With permissions it posts the step's
+// receives and does its sends itself. Returns false when the actor must wait.
 bool Shard::take_credit(RankState& r, Flight& f, ActorState& a) {
   if (f.schedule->flow().posting.needed()) return exchange(r, f, a);
   std::vector<CreditLine>& lines = a.credits->lines;
@@ -70,8 +71,8 @@ bool Shard::take_credit(RankState& r, Flight& f, ActorState& a) {
   return true;
 }
 
-// When its actor has got to it, not when it came. It takes the way of its data back, which only a
-// real fabric sees.
+// Returns a credit when the actor consumes the message, not when the message arrives. The credit
+// takes the path of its data in the other direction, which only a real fabric sees.
 void Shard::return_credit(RankState& r, Flight& f, ActorState& a, const Event& consumed) {
   Route& back = a.credits->back;
   if (back.peer != consumed.source) find_route(r, f, consumed.channel, consumed.source, true, back);
@@ -92,8 +93,9 @@ void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {
 
 // ---- Permissions ----
 
-// What a step has received everything for: posts receives and sends, in the library's order. False:
-// an earlier send must leave first, or a full fabric holds the actor; then it is called again.
+// Called when a step has received everything: posts receives and sends, in the library's order.
+// Returns false when an earlier send must leave first, or a full fabric holds the actor; the actor
+// then calls it again.
 bool Shard::exchange(RankState& r, Flight& f, ActorState& a) {
   Credits& c = *a.credits;
   const Posting& posting = f.schedule->flow().posting;
@@ -115,7 +117,8 @@ bool Shard::exchange(RankState& r, Flight& f, ActorState& a) {
   return posting.receives_first || post_receives(r, f, a);
 }
 
-// Tells the senders of what the next steps receive. False: a full fabric holds the actor.
+// Sends permissions for the messages that the next steps receive. Returns false when a full fabric
+// holds the actor.
 bool Shard::post_receives(RankState& r, Flight& f, ActorState& a) {
   int& posted = a.credits->posted;
   const int end = std::min(a.steps, a.k + f.schedule->flow().posting.receives + 1);
@@ -143,8 +146,8 @@ void Shard::permission_arrived(RankState& r, Flight& f, const Event& e) {
   run_actor(r, f, a);
 }
 
-// For the oldest send that waits for it, or for one to come. False: it is a stray, and the run
-// ends.
+// Gives the permission to the oldest send that waits for it, or keeps it for a later send. A stray
+// permission ends the run; returns false then.
 bool Shard::keep_permission(Flight& f, const Event& e) {
   if (!f.schedule->flow().posting.needed()) {
     fail("a permission from rank " + std::to_string(e.source) + " of group " +
@@ -166,7 +169,7 @@ bool Shard::keep_permission(Flight& f, const Event& e) {
   return true;
 }
 
-// What waits no longer leaves. False: a full fabric holds it, and the actor with it.
+// Sends what has been permitted. Returns false when a full fabric holds the actor.
 bool Shard::send_permitted(RankState& r, Flight& f, ActorState& a) {
   std::vector<WaitingSend>& waiting = a.credits->waiting;
   for (auto next = waiting.begin(); next != waiting.end();) {
@@ -177,7 +180,7 @@ bool Shard::send_permitted(RankState& r, Flight& f, ActorState& a) {
     if (a.unposted > 0) return hold(a);
     const WaitingSend send = *next;
     next = waiting.erase(next);
-    // The rank itself went on long ago: its own time is another.
+    // The rank has gone on since: keep its own time apart from the send's.
     const Moment own = std::exchange(a.ready, send.ready);
     send_on_connection(r, f, a, send.peer, send.slice);
     a.ready = own;
@@ -185,7 +188,8 @@ bool Shard::send_permitted(RankState& r, Flight& f, ActorState& a) {
   return true;
 }
 
-// Permissions to the peer that are told later stay behind it.
+// Sends a slice and marks its connection as taken, so that later permissions to the peer stay
+// behind it.
 void Shard::send_on_connection(RankState& r, Flight& f, ActorState& a, Rank peer,
                                const Block& slice) {
   send_slice(r, f, a, peer, slice);

@@ -1,9 +1,9 @@
-// Messages that came before anybody was ready for them. They lie in lists, of a rank for the
-// collectives that it has not begun, of an actor for its later steps; a list is in the order in
-// which they came, which is how they are taken out.
+// Messages that arrived early. They lie in lists: a rank keeps one for collectives that it has not
+// begun, an actor one for its later steps. A list is in order of arrival, and messages leave it in
+// that order.
 //
-// Bounds: memory grows to the most that were kept at one time and is kept. Threading: one owner (a
-// shard).
+// Bounds: memory grows to the most messages that were kept at one time and is kept. Threading: one
+// owner (a shard).
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ struct EarlyList {
 
 class EarlyMessages {
  public:
-  // `e.t`: when it arrived.
+  // Appends a message that arrived at `e.t`.
   void push(EarlyList& list, const Event& e) {
     const std::uint32_t i = messages_.put({e, kNil});
     (list.empty() ? list.head : messages_[list.tail].next) = i;
     list.tail = i;
   }
 
-  // Goes through the list and takes out what `take`(event) says true to, until `enough`(). `take`
-  // may push to other lists.
+  // Walks the list and removes each message for which take(event) returns true, until enough()
+  // does. `take` may push to other lists.
   template <typename Take, typename Enough>
   void take(EarlyList& list, const Take& take, const Enough& enough) {
     std::uint32_t before = kNil;

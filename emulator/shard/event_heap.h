@@ -1,7 +1,8 @@
-// Events in a 4-ary heap of small keys. What is compared is what nobody could foretell, so nothing
-// branches on it: a wrong guess costs more than a level of the heap.
+// Events in a 4-ary heap of small keys. The choice of the least child is branch-free, because keys
+// are unpredictable and a mispredicted branch costs more than a level of the heap.
 //
-// Bounds: memory grows to the most that were in at one time and is kept. Threading: one owner.
+// Bounds: memory grows to the most events that were in the heap at one time and is kept. Threading:
+// one owner.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 
 namespace ghostrank {
 
-// By time, then by what the queue decides between equals with.
+// Orders by time, then by `tie`, which the queue chooses.
 struct EventKey {
   Picoseconds at;
   std::uint64_t tie;
@@ -31,10 +32,10 @@ inline constexpr EventKey kLastOfAll{std::numeric_limits<Picoseconds>::max(), ~s
 template <typename Event>
 class EventHeap {
  public:
-  // Of the first event; kLastOfAll: there is none.
+  // Returns the key of the first event; kLastOfAll: the heap is empty.
   EventKey first() const { return slots_.empty() ? kLastOfAll : slots_.front().key; }
 
-  // The place of an event; what it holds is old.
+  // Returns the slot of a new event; the slot holds old values.
   Event& push(const EventKey& key) {
     const std::uint32_t event = events_.put_as_it_is();
     slots_.push_back({key, event});
@@ -42,7 +43,7 @@ class EventHeap {
     return events_[event];
   }
 
-  // The first event, where it lies: as it is until the next pop.
+  // Removes the first event and returns its slot, which stays valid until the next pop().
   Event& pop() {
     if (popped_ != kNil) events_.drop(popped_);
     popped_ = slots_.front().event;
@@ -69,7 +70,7 @@ class EventHeap {
     slots_[i] = slot;
   }
 
-  // Puts the slot in the place of the first one, then in order.
+  // Replaces the first slot and restores the order of the heap.
   void sink(const Slot& slot) {
     Slot* const slots = slots_.data();
     Slot* at = slots;
@@ -96,7 +97,7 @@ class EventHeap {
 
   std::vector<Slot> slots_;
   Pool<Event> events_;
-  std::uint32_t popped_ = kNil;  // lies there still
+  std::uint32_t popped_ = kNil;  // slot of the event that pop() returned last; still in use
 };
 
 }  // namespace ghostrank

@@ -1,5 +1,5 @@
-// Collectives in flight and their actors, which walk their schedules: a step receives slice s from
-// all its peers, then sends slice s to all its peers. See shard.h; messages are in
+// Collectives in flight and their actors. An actor walks its schedule: in a step it receives slice
+// s from all its peers, then sends slice s to all its peers. See shard.h; messages are in
 // shard/messages.cpp.
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@ std::uint64_t salt_of(const Flight& f) {
 
 // ---- Life of a flight ----
 
-// Starts a collective, send or recv of rank r.
+// Starts a collective, send or recv of rank r on one of its streams.
 Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
   const Seat& seat = cluster_.seat(r.id, op.group);
   GHOSTRANK_ASSERT(seat.group >= 0);
@@ -38,7 +38,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
   f.position = seat.position;
   f.peer = kNoRank;
   f.inside_node = f.by_agents = false;
-  const Step* row = nullptr;  // of the steps that are kept
+  const Step* row = nullptr;  // this rank's steps in the schedule's step table; null: none is kept
   StreamState& s = r.streams[stream];
   f.start = f.end = s.now;
   f.lane = 0;
@@ -79,8 +79,9 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
   return start_actors(r, f, row);
 }
 
-// All of them at their first steps, before the first one goes. Those that wait for others are woken
-// by them. `row`: the steps of the flight that are kept.
+// Puts all actors at their first steps, then queues those that wait for no other actor; actors that
+// wait are woken by the one they wait for. `row`: this rank's steps in the step table; null: none
+// is kept.
 Shard::Started Shard::start_actors(RankState& r, Flight& f, const Step* row) {
   const int actors = f.schedule->actors(f.position);
   f.actors_left = actors;
@@ -104,7 +105,7 @@ Shard::Started Shard::start_actors(RankState& r, Flight& f, const Step* row) {
   return Started::in_queue;
 }
 
-// The call is its agent's, which says when it is done.
+// Hands the call to the rank's agent, which ends it.
 void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
   f.by_agents = true;
   f.actors_left = 0;
@@ -122,7 +123,8 @@ void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
   agents_.on_call({r.local, scheme}, c, f.op->dtype, content.tensor, f, f.data.get(), f.start);
 }
 
-// The actor at its first step. `row`: the steps of the flight that are kept, from this actor's on.
+// Puts actor `index` at its first step. `row`: its steps in the step table (null: none is kept);
+// advanced to the next actor's.
 void Shard::begin_actor(Flight& f, int index, const Step*& row) {
   ActorState& a = f.actors[static_cast<std::size_t>(index)];
   const Actor actor = f.schedule->actor(f.position, index);
@@ -158,8 +160,8 @@ void Shard::begin_actor(Flight& f, int index, const Step*& row) {
   load_step(f, a);
 }
 
-// A group wholly inside a node plays no messages: when its last member is there, the call takes its
-// modelled time and ends for all of them together.
+// A group wholly inside a node plays no messages: when its last member has come, the call takes its
+// modelled time and ends for all members together.
 void Shard::meet_in_node(RankState& r, Flight& f) {
   f.inside_node = true;
   f.actors_left = 0;
@@ -172,7 +174,7 @@ void Shard::meet_in_node(RankState& r, Flight& f) {
   schedule(Event::Kind::call_done, end, f.rank).flight = &f;
 }
 
-// At `t`, one after the other.
+// Ends the calls of `first` and of the members behind it at `t`, one after the other.
 void Shard::end_calls(Flight* first, Moment t) {
   for (Flight* f = first; f != nullptr; f = f->next_member) f->end = t;
   ready_.push(Ready::What::call, *first, 0);
@@ -192,7 +194,7 @@ std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, Rank peer, 
   return 0;
 }
 
-// All actors have ended: the stream goes on at the end of the last one.
+// Ends a flight whose actors have ended: its stream goes on at the end of the last actor.
 void Shard::finish_flight(RankState& r, Flight& f) {
   const Collective& c = f.schedule->collective();
   const bool bystander =
@@ -203,7 +205,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     stats_.wrong += checked.wrong;
   }
   f.data.reset();
-  // Once per call: a send is its receiver's call, too.
+  // Count a call once: a transfer at its receiver, a collective at position 0.
   const bool transfer = f.op->kind != Op::Kind::collective;
   if (transfer ? f.op->kind == Op::Kind::recv : f.position == 0) {
     RowStats& row = stats_.rows[f.row];
@@ -219,7 +221,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
   if (s.at_once > 1) {
     s.lanes = static_cast<std::uint8_t>(s.lanes & ~(1u << f.lane));
     s.ended = later(s.ended, f.end);
-    if (s.phase == StreamState::Phase::busy) {  // for want of a lane
+    if (s.phase == StreamState::Phase::busy) {  // the stream waited for a free lane
       s.now = later(s.now, f.end);
       s.phase = StreamState::Phase::ready;
     }
@@ -241,17 +243,17 @@ void Shard::load_step(Flight& f, ActorState& a) {
   } else if (a.k > 0) {
     ++a.step;
   }
-  if (a.step->recv_from != from) a.heard = 0;  // other peers, other numbers
+  if (a.step->recv_from != from) a.heard = 0;  // numbers[] belongs to the old peers
   if (a.credits) a.credits->sent = false;
   a.slice = 0;
   a.awaiting = static_cast<std::uint8_t>((1u << a.step->recv_from.size()) - 1);
   if (!a.step->depends) return;
   a.waits = true;
-  a.awaiting = 0;  // what arrives for it is early
+  a.awaiting = 0;  // keep arrivals for this step as early messages
   ++f.waiting;
 }
 
-// Whether the step may begin: what it depends on has ended.
+// Lets the actor's step begin if the step that it depends on has ended; returns whether it has.
 bool Shard::begin_step(Flight& f, ActorState& a) {
   const StepOf on = f.schedule->dependency(f.position, static_cast<int>(f.index_of(a)), a.k);
   const ActorState& other = f.actors[static_cast<std::size_t>(on.actor)];
@@ -263,7 +265,8 @@ bool Shard::begin_step(Flight& f, ActorState& a) {
   return true;
 }
 
-// Actors, one at a time, whose step may begin now that another one has ended a step.
+// Runs the first actor, from index `from` on, whose step may begin now that another actor has ended
+// a step; queues the search for the next one behind it.
 void Shard::wake_waiting(RankState& r, Flight& f, std::uint32_t from) {
   const auto actors = static_cast<std::uint32_t>(f.schedule->actors(f.position));
   for (std::uint32_t i = from; i < actors && f.waiting > 0; ++i) {
@@ -274,14 +277,15 @@ void Shard::wake_waiting(RankState& r, Flight& f, std::uint32_t from) {
   }
 }
 
-// Those that waited for the one before have begun.
+// Goes on with the actor's next step, after the actors that waited for its last one.
 void Shard::next_step(RankState& r, Flight& f, ActorState& a) {
   if (a.k < a.steps) load_step(f, a);
   run_actor(r, f, a);
 }
 
-// Walks as far as it can: until something has not arrived, a credit or permission is missing, a
-// full fabric holds it, or another actor must go first. True when it got to its end.
+// Walks as far as it can: until a message has not arrived, a credit or permission is missing, a
+// full fabric holds the actor, or another actor must go first. Returns true at the end of the
+// schedule.
 bool Shard::walk_actor(RankState& r, Flight& f, ActorState& a) {
   while (a.k < a.steps) {
     if (a.waits && !begin_step(f, a)) return false;
@@ -299,7 +303,7 @@ bool Shard::walk_actor(RankState& r, Flight& f, ActorState& a) {
       a.awaiting = static_cast<std::uint8_t>((1u << a.step->recv_from.size()) - 1);
     }
     ++a.k;
-    if (f.waiting > 0) {  // others have their turn, before this one may wait itself
+    if (f.waiting > 0) {  // run the others first, because this one's next step may wait for them
       ready_.push(Ready::What::step, f, f.index_of(a));
       ready_.push(Ready::What::waiting, f, 0);
       return false;
@@ -312,13 +316,14 @@ bool Shard::walk_actor(RankState& r, Flight& f, ActorState& a) {
   return !a.credits || a.credits->waiting.empty();
 }
 
-// Until what it has posted has left. False, for who asks whether it went on.
+// Holds the actor until its unposted messages have left. Returns false, as the caller's answer to
+// whether it went on.
 bool Shard::hold(ActorState& a) {
   a.held = true;
   return false;
 }
 
-// A message of this actor that a full fabric had not taken has left.
+// Called when a message of this actor that a full ring or fabric had refused has left.
 void Shard::posted(Flight& f, ActorState& a) {
   if (--a.unposted > 0 || !a.held) return;
   a.held = false;

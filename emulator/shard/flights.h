@@ -1,8 +1,8 @@
-// The flights of a shard, in use or not. One that has ended is used anew, the last one first, with
-// its actors' memory: what begins needs none.
+// The flights of a shard, in use or free. A new collective reuses the flight freed last, with the
+// memory of its actors, so that starting one allocates nothing.
 //
-// Bounds: memory grows to the most that were in use at one time and is kept. Flights stay where
-// they are. Threading: one owner (a shard).
+// Bounds: memory grows to the most flights that were in use at one time and is kept. A flight never
+// moves in memory. Threading: one owner (a shard).
 #pragma once
 
 #include <deque>
@@ -14,14 +14,15 @@ namespace ghostrank {
 
 class Flights {
  public:
-  // As it was left: the caller sets what it reads.
+  // Returns a flight with its old values: the caller sets every field that it reads.
   Flight& take() {
     Flight& f = free_ ? *free_ : *all_.emplace_back(std::make_unique<Flight>());
     free_ = f.next;
     return f;
   }
 
-  // It is no rank's any more; no message finds it.
+  // Requires that the flight has left its rank's list. Clears `group`, so that no message matches
+  // it.
   void give_back(Flight& f) {
     f.group = kNil;
     f.next = free_;
@@ -29,8 +30,8 @@ class Flights {
   }
 
  private:
-  std::deque<std::unique_ptr<Flight>> all_;  // each beside its actors
-  Flight* free_ = nullptr;                   // by Flight::next
+  std::deque<std::unique_ptr<Flight>> all_;  // allocated one by one: each lies beside its actors
+  Flight* free_ = nullptr;                   // list of free flights, linked by Flight::next
 };
 
 }  // namespace ghostrank

@@ -1,7 +1,8 @@
-// Messages of a connection that takes several ways at once overtake each other. Their receiver
-// gives them on in the order in which they were sent, each when those before it have come, too.
+// Reorders the messages of a connection that takes several paths at once. The receiver delivers
+// them in the order in which they were sent: each one when all earlier ones have come, too.
 //
-// Threading: one owner (a shard: numbers at the sender's, waiting at the receiver's).
+// Units: emulated picoseconds. Threading: one owner (a shard: the sender's numbers messages, the
+// receiver's holds them back).
 #pragma once
 
 #include <algorithm>
@@ -17,11 +18,11 @@ namespace ghostrank {
 
 class InOrder {
  public:
-  // Of the message that is about to leave; from 1.
+  // Returns the number of the message that is about to leave, from 1.
   std::uint32_t number(const RoutedConnection& connection) { return ++sent_[connection]; }
 
-  // Message `number` is in at e.t. Calls go_on(event) for every message that may now be given on,
-  // in order; its time is when all up to it are in.
+  // Takes message `number`, which is in at e.t. Calls go_on(event) for every message that can now
+  // be delivered, in order, with the time at which all messages up to it are in.
   template <typename GoOn>
   void arrived(const RoutedConnection& connection, std::uint32_t number, const Event& e,
                const GoOn& go_on) {
@@ -57,8 +58,8 @@ class InOrder {
     Event event;
   };
   struct Incoming {
-    std::uint32_t heard = 0;       // number of the last one that was given on
-    Picoseconds last = 0;          // and its time
+    std::uint32_t heard = 0;       // number of the last message delivered
+    Picoseconds last = 0;          // its time
     std::vector<Waiting> waiting;  // by number
   };
   std::unordered_map<RoutedConnection, std::uint32_t, Hash> sent_;

@@ -1,5 +1,5 @@
-// What a message, or whoever it lets go on, passes through in more than one file of the shard; see
-// GHOSTRANK_ON_THE_WAY in shard.h. For those files alone.
+// Functions of the shard's hot path that several of its files call; see GHOSTRANK_ON_THE_WAY in
+// shard.h. Only shard/*.cpp include it.
 #pragma once
 
 #include <utility>
@@ -9,11 +9,11 @@
 
 namespace ghostrank {
 
-// Events that may be pending; more are a defect.
+// Most events that may be pending, asserted.
 inline constexpr std::size_t kMaxPendingEvents = 1u << 27;
 
-// The place in the queue of a new event, whose other fields the caller sets, each of them: what
-// they hold is old.
+// Returns the slot of a new event in the queue. The slot holds old values: the caller sets every
+// other field that events of this kind use.
 Event& Shard::schedule(Event::Kind kind, Moment t, std::uint32_t rank, MessageKind message) {
   GHOSTRANK_ASSERT(timers_.size() < kMaxPendingEvents);
   Event& e =
@@ -23,7 +23,7 @@ Event& Shard::schedule(Event::Kind kind, Moment t, std::uint32_t rank, MessageKi
   return e;
 }
 
-// Until nothing is ready any more.
+// Runs the ready queue until it is empty.
 void Shard::go_on() {
   while (!ready_.empty()) go_on_with(ready_.pop());
 }

@@ -13,7 +13,7 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Above 0 and at most 1.
+// Maps 64 random bits to a number in (0, 1].
 double unit(std::uint64_t x) { return (static_cast<double>(x >> 11) + 0.5) * 0x1p-53; }
 
 }  // namespace
@@ -25,8 +25,8 @@ double jitter_factor(std::uint64_t seed, std::uint64_t rank, std::uint64_t itera
   h = mix(h ^ (iteration << 32 | position << 8 | stream));
   const double normal =
       std::sqrt(-2 * std::log(unit(h))) * std::cos(2 * std::numbers::pi * unit(mix(h)));
-  // A lognormal variable has mean 1 where its logarithm has mean -variance / 2, and then the
-  // standard deviation sqrt(exp(variance) - 1).
+  // A lognormal variable has mean 1 if its logarithm has mean -variance / 2; its standard deviation
+  // is then sqrt(exp(variance) - 1).
   const double variance = std::log1p(deviation * deviation);
   return std::exp(std::sqrt(variance) * normal - variance / 2);
 }

@@ -1,11 +1,11 @@
-// How messages go over links between switches: an event at each link, at the shard that plays it,
-// when the first byte comes there. See shard.h and network/links.h.
+// How messages cross links between switches. Each link is an event at the shard that plays the
+// link, at the time when the message's first byte arrives there. See shard.h and network/links.h.
 //
 //   sender's NIC ──> link ──> link ──> landing ──> target's NIC, as without links
 //
-// Under way a message is a parcel, held by the shard where it is next; its event there is for the
-// link. Links are targets of events as ranks are, with the highest numbers. What comes to one at
-// the same time goes by sender, then in the order in which it was sent.
+// A message on its way is a parcel; the shard of its next link holds it, and the event there is the
+// link's. Links are targets of events as ranks are, with the highest numbers. Messages that come to
+// a link at the same time pass by sender, then in the order in which their sender sent them.
 #include <algorithm>
 
 #include "emulator/shard/inline.h"
@@ -15,32 +15,33 @@ namespace {
 
 std::uint32_t target_of_link(std::uint32_t link) { return kMostTargets - 1 - link; }
 
-// Of a parcel on links the header says:
-//   target   the party that it is for
-//   start    when its last byte comes to where it is next
+// Fields of the header while the parcel is on links:
+//   target   the party that receives it
+//   start    when its last byte arrives at its next link or NIC
 //   actor    how many links it has passed
-//   offset   its number among those of its sender, of all on links
-//   late_ns  its number on its connection, where that may change their order; else 0
-//   nonce    of a note to many, its `offset` for all copies; else 0
+//   offset   its number among all that its sender has sent over links
+//   late_ns  its number on its connection, where the connection may reorder; else 0
+//   nonce    of a note to many: the `offset` that all copies share; else 0
 Picoseconds& tail_of(Parcel& p) { return p.message.header.start; }
 std::uint32_t& passed_by(Parcel& p) { return p.message.header.actor; }
 
 }  // namespace
 
-// Of this shard's party: what names the message, of whatever kind.
+// Returns a number that names the next message, of whatever kind, that a party of this shard sends
+// over links.
 std::uint64_t Shard::next_on_links(std::uint32_t local) {
   return static_cast<std::uint64_t>(ranks_[local].id) << 36 | ++sent_on_links_[local];
 }
 
-// As routings and both ends know it; of what is there to be put in order, too.
+// Returns the connection as the routing and InOrder know it, the same at both ends.
 RoutedConnection Shard::connection_of(const Event& e, Rank target) const {
   const bool note = e.message == MessageKind::note;
   return {note ? e.group | kSchemeFlows : e.group,
           note ? std::uint16_t{0} : static_cast<std::uint16_t>(e.channel), sender_of(e), target};
 }
 
-// Of a route of the process between NICs with links between them: the way is chosen here, once,
-// unless it is chosen for every message.
+// Makes a route inside the process cross links where its NICs have links between them. Chooses the
+// path here, once, unless the routing chooses for every message.
 void Shard::find_way(const RankState& r, const Flight& f, int channel, Route& route) const {
   const Topology& topology = cluster_.topology();
   if (topology.ways(route.nics.source, route.nics.target) == 0) return;
@@ -51,8 +52,8 @@ void Shard::find_way(const RankState& r, const Flight& f, int channel, Route& ro
                       route.nics.source, route.nics.target));
 }
 
-// From its NIC, which it takes from `start` on for so long. Credits pass everything on a queue of
-// their own, as they pass NICs.
+// Sends a message that takes its NIC for `duration` from `start` on, over links. Credits skip the
+// links as they skip NIC ports, because they have a queue of their own.
 void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m,
                            Picoseconds start, Picoseconds duration, Payload* content) {
   const Topology& topology = cluster_.topology();
@@ -81,12 +82,13 @@ void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving&
     p.flow = static_cast<std::int32_t>(
         topology.choose(connection, route.nics.source, route.nics.target, h.late_ns));
   }
-  p.event.flight = &f;  // which waits where there is no room
+  p.event.flight = &f;  // a full ring holds its actor
   if (copy_payload_) copy_as_much(m.bytes);
   depart(std::move(p), {start, m.ready.slip}, duration);
 }
 
-// A copy of a note, from its NIC; `tree` is the same for all copies, so that they share links.
+// Sends one copy of a note from its NIC over links. All copies have the same `tree`, so that they
+// share links.
 void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, Rank party, Picoseconds start,
                           Picoseconds duration) {
   const Topology& topology = cluster_.topology();
@@ -112,13 +114,14 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, Rank party, P
   depart(std::move(p), {start, note.ready.slip}, duration);
 }
 
-// Its first byte leaves the NIC at `start`, its last one is behind it by `duration`.
+// Sends a parcel whose first byte leaves the NIC at `start`, and whose last byte leaves `duration`
+// later.
 void Shard::depart(Parcel&& p, Moment start, Picoseconds duration) {
   const Header& h = p.message.header;
   const int to = nic_to(p.event, h.target);
   const Picoseconds stretch = cluster_.topology().stretch(p.nic, to, Path::kMost);
   p.event.t = {start.at + stretch, start.slip};
-  if (reanchor_) {  // no sooner than handed over, and behind what the NIC has sent before
+  if (reanchor_) {  // no sooner than handed over, and behind what the NIC sent before
     Picoseconds& before = entered_[static_cast<std::size_t>(p.nic)];
     const Picoseconds head = std::max({p.event.t.at, now_ - duration, before});
     p.event.t = {head, start.slip + (head - p.event.t.at)};
@@ -128,7 +131,7 @@ void Shard::depart(Parcel&& p, Moment start, Picoseconds duration) {
   go_to_link(std::move(p));
 }
 
-// The parcel is at its next link at event.t.
+// Takes the parcel to its next link, where it arrives at event.t.
 void Shard::go_to_link(Parcel&& p) {
   p.event.kind = Event::Kind::link;
   const int owner = cluster_.shard_of_link(next_link(p));
@@ -151,7 +154,7 @@ std::uint32_t Shard::next_link(const Parcel& p) const {
   return path.link[h.actor];
 }
 
-// By which a message comes in at a party.
+// Returns the NIC by which a message comes in at a party.
 int Shard::nic_to(const Event& e, Rank party) const {
   const Place& place = cluster_.place(party);
   return e.via == 0 ? place.nic : place.node * cluster_.nics_per_node() + e.via - 1;
@@ -164,7 +167,7 @@ void Shard::pass_link(const Event& event) {
   const LinkSpeed& speed = topology.link(number);
   const Passage out = links_[number].pass({event.t.at, tail_of(p)}, speed.serialise(event.bytes()),
                                           event.bytes(), p.message.header.nonce);
-  p.event.flight = nullptr;  // of who sent it, who went on when it left there
+  p.event.flight = nullptr;  // its sender's; it went on when the message left there
   const int to = nic_to(p.event, p.message.header.target);
   const bool last = ++passed_by(p) == Path::kMost;
   const Picoseconds way = speed.latency + (last ? topology.last_stretch(p.nic, to, Path::kMost)
@@ -183,8 +186,9 @@ void Shard::pass_link(const Event& event) {
   schedule(landing);
 }
 
-// It is before the NIC by which it comes in. True: it goes on as an ingress; false: it has been
-// put in the queue as an arrival, when it is in and those before it on its connection are, too.
+// Handles a message that has passed its links and reaches its NIC. Returns true when the event goes
+// on as an ingress. Returns false when it becomes an arrival in the queue, at the time when it and
+// all messages before it on its connection are in.
 bool Shard::land(const RankState& r, Event& event) {
   const std::uint32_t number = held_[event.held].message.header.late_ns;
   if (!held_[event.held].message.payload) {

@@ -8,8 +8,8 @@
 namespace ghostrank {
 namespace {
 
-// Libraries that post receives read their connections on a thread of its own: the one that called
-// goes on when it has been woken, and control messages right behind the data are heard before.
+// Libraries that post receives read their connections on a separate thread. That thread wakes the
+// caller, which goes on this much later, but handles control messages behind the data at once.
 constexpr Picoseconds kCallerWakes = 20 * kPicosPerMicro;
 
 std::uint32_t to_ns(Picoseconds t) {
@@ -17,7 +17,8 @@ std::uint32_t to_ns(Picoseconds t) {
       std::min<Picoseconds>(std::max<Picoseconds>(t, 0) / kPicosPerNano, 0xffffffff));
 }
 
-// Where a slice's elements lie: in one place, unless the step puts its messages together.
+// Calls visit(Block) for each place where elements of the slice lie: one, or several where the step
+// is scattered.
 template <typename F>
 void for_each_place(const Flight& f, const ActorState& a, const Block& slice, Way way,
                     const F& visit) {
@@ -27,7 +28,8 @@ void for_each_place(const Flight& f, const ActorState& a, const Block& slice, Wa
   for (const Block& piece : pieces) visit(piece);
 }
 
-// The actor a message is for; beyond the last one: its channel is none of the collective's.
+// Returns the actor that a message is for; a number beyond the last actor: the collective does not
+// have the message's channel.
 std::uint32_t receiver_of(const Flight& f, const Event& e) {
   if (f.lone) return 0;
   return static_cast<std::uint32_t>(f.schedule->receiver(f.position, e.channel, e.source));
@@ -44,7 +46,8 @@ std::string stray(const Event& e) {
 
 // ---- Sending ----
 
-// How messages of the flight's rank to `peer` go; those of credits take the way of their data back.
+// Finds the route of messages from the flight's rank to `peer`. `back`: for credits and
+// permissions, which take the path of the peer's data in the other direction.
 void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bool back,
                        Route& route) {
   settle(f, route);
@@ -77,7 +80,7 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bo
        ", for which the plan opened no flow; fabric.flows: process needs none");
 }
 
-// What was sent by the route and not counted yet goes to the ledger.
+// Adds the route's messages that are not yet counted to the ledger.
 void Shard::settle(const Flight& f, Route& route) {
   if (route.sent.messages == 0) return;
   if (route.hop == Route::Hop::node) {
@@ -88,7 +91,7 @@ void Shard::settle(const Flight& f, Route& route) {
   route.sent = {};
 }
 
-// In verify mode: with what the slice holds, in one piece.
+// In verify mode: sends the slice with its content, gathered into one piece.
 void Shard::leave_with_content(RankState& r, Flight& f, ActorState& a, const Leaving& m,
                                const Block& slice) {
   const std::uint32_t element = f.schedule->collective().element_bytes;
@@ -101,10 +104,10 @@ void Shard::leave_with_content(RankState& r, Flight& f, ActorState& a, const Lea
   leave(r, f, a.route, m, &content);
 }
 
-// Puts a message on its way: over NVLink inside the node, through the modelled NICs inside this
-// process, or through the fabric when the egress has its turn. Credits and permissions pass other
-// connections' data on a queue of their own; nobody waits until credits have gone. `content` is
-// moved out; null: it has none.
+// Sends a message: over NVLink inside the node, through the modelled NICs inside this process, or
+// through the fabric when the egress port is free. Between nodes, credits and permissions skip the
+// NIC ports and overtake other connections' data, because they have a queue of their own; no actor
+// waits until a credit has left. `content` is moved out; null: the payload is synthetic.
 void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload* content) {
   const bool node = route.hop == Route::Hop::node, data = m.kind == MessageKind::data;
   const LinkSpeed& link = node ? intra_ : nic_;
@@ -119,7 +122,8 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
                                            : leave_by_links(r, f, route, m, t.at, d, content);
   t.at += d + link.latency;
   if (!node) {
-    if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};  // no sooner than handed over
+    // A message arrives no sooner than it was handed over.
+    if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
     if (copy_payload_) copy_as_much(m.bytes);
   }
   const bool through_nic = !node && data && nic_.limited();
@@ -143,7 +147,7 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
   e.flight = route.flight;
 }
 
-// What a payload costs that is copied.
+// Spends the time that copying a payload of this size takes.
 [[gnu::noinline]] void Shard::copy_as_much(std::uint64_t bytes) {
   while (bytes > 0) {
     const std::uint64_t n = std::min<std::uint64_t>(bytes, scratch_.size() / 2);
@@ -152,12 +156,12 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
   }
 }
 
-// To another process, at `start`: now, or from the queue when it is time. What is due already stays
-// behind what the queue still has for the flow, if senders went on: receivers count on the order of
-// a connection.
+// Sends a message through the fabric: now if `start` is due, else from the queue at `start`. A
+// message that is due stays behind the queue's messages for the same flow whose senders went on,
+// because receivers count on the order of a connection.
 void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
                           Picoseconds start, Payload* content) {
-  if (route.flow < 0) return;  // the run ends: find_route has said why
+  if (route.flow < 0) return;  // find_route has failed the run
   Message message{.header = {.nonce = nonce_,
                              .group = f.group,
                              .sequence = f.sequence,
@@ -186,8 +190,9 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   p.event.actor = m.actor;
   p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
   if (due) return keep(lane, std::move(p));
-  // With a rate it has its turn, and nobody waits for it, as inside a process. Without one there
-  // are no turns, and its sender waits: at the start of a segment, say, when nothing may leave yet.
+  // With a NIC rate the message has a turn at the NIC, and its sender goes on, as inside a process.
+  // Without a rate there are no turns, so the sender waits: for example at the start of a segment,
+  // when nothing may leave yet.
   if (nic_.limited() || m.kind != MessageKind::data) p.event.flight = nullptr;
   if (p.event.flight) ++f.actors[m.actor].unposted;
   outboxes_.add_turn(lane, p.event.flight != nullptr);
@@ -196,7 +201,7 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   schedule(e);
 }
 
-// A step's work on the rank's own buffers; only data is touched, it takes no time.
+// Does a step's work on the rank's own buffers. It touches data only and takes no emulated time.
 void Shard::do_locals(Flight& f, ActorState& a) {
   std::vector<Local> locals;
   f.schedule->locals(f.position, static_cast<int>(f.index_of(a)), a.k, locals);
@@ -205,8 +210,9 @@ void Shard::do_locals(Flight& f, ActorState& a) {
 
 // ---- Arriving ----
 
-// From another process. It is there when it arrived, but not before its bytes could have passed the
-// NICs at their rate; what the hosts (not the network) made later than that is slip.
+// Takes a message that came through the fabric. Its time is its real arrival, but no earlier than
+// its bytes could have passed the NICs at their rate. The part of a later arrival that the hosts
+// (not the network) caused is slip.
 void Shard::arrive_from_wire(Message m) {
   const Header& h = m.header;
   if (h.kind == MessageKind::note) return note_from_wire(std::move(m));
@@ -244,7 +250,8 @@ void Shard::arrive_from_wire(Message m) {
   e.via = h.nic;
   if (h.kind == MessageKind::data && nic_.limited()) e.kind = Event::Kind::ingress;
   if (m.payload) e.held = held_.put(Parcel{.message = std::move(m)});
-  // Behind what came before it on the same connection; most are the first that there is.
+  // Fire it at once only if it comes before every queued event, to keep the order of its
+  // connection. Most messages do.
   if (e.t.at <= now_ && (timers_.empty() || e.t.at < timers_.next())) return fire_at_once(e);
   schedule(e);
 }
@@ -269,7 +276,7 @@ void Shard::arrive(RankState& r, const Event& e) {
   if (a.awaiting && take_early(r, *f, a)) run_actor(r, *f, a);
 }
 
-// Something has overtaken the message: the run ends.
+// Ends the run, because another message has overtaken this one.
 [[gnu::noinline, gnu::cold]] void Shard::refuse_overtaken(const RankState& r, const ActorState& a,
                                                           int bit, const Event& e) {
   fail("rank " + std::to_string(r.id) + " got message " + std::to_string(e.number()) + " of rank " +
@@ -279,7 +286,7 @@ void Shard::arrive(RankState& r, const Event& e) {
        ": a connection has changed their order; this is a defect of ghostrank or of the fabric");
 }
 
-// The awaited slice from recv_from[bit] is here: combine it and give its slot back to the sender.
+// Accepts the awaited slice from recv_from[bit]: combines it and returns its credit to the sender.
 void Shard::accept(RankState& r, Flight& f, ActorState& a, int bit, const Event& e) {
   if (!a.in_order(bit, e.number())) [[unlikely]]
     return refuse_overtaken(r, a, bit, e);
@@ -305,7 +312,8 @@ void Shard::accept(RankState& r, Flight& f, ActorState& a, int bit, const Event&
   if (a.credits && f.schedule->flow().credits > 0) return_credit(r, f, a, e);
 }
 
-// Accepts what has come before its time; true when nothing more is awaited.
+// Accepts early messages that the current step awaits. Returns true when the step awaits nothing
+// more.
 bool Shard::take_early(RankState& r, Flight& f, ActorState& a) {
   const auto accept_awaited = [&](const Event& e) {
     for (int bit = 0; bit < a.step->recv_from.size(); ++bit) {
@@ -319,8 +327,7 @@ bool Shard::take_early(RankState& r, Flight& f, ActorState& a) {
   return a.awaiting == 0;
 }
 
-// What arrived at the rank before it started this collective now belongs to the collective's
-// actors.
+// Moves messages that arrived before the rank started this collective to the collective's actors.
 void Shard::adopt_early(RankState& r, Flight& f) {
   bool refused = false;
   const auto adopt = [&](const Event& e) {

@@ -1,6 +1,6 @@
-// What befalls packets on their way between nodes, on purpose (fabric.packets): some are lost, come
-// twice or are overtaken. A pure function of (seed, segment, sender, number of its packet), so that
-// every run in virtual time meets the same.
+// Loses, duplicates and delays packets between nodes on purpose (fabric.packets). What happens to a
+// packet is a pure function of (seed, first iteration of the segment, sender, number of the
+// packet), so every virtual-time run loses the same packets.
 //
 // Units: emulated picoseconds. Threading: one owner (a shard).
 #pragma once
@@ -22,14 +22,15 @@ class Misfortune {
 
   Misfortune(const PacketSpec& spec, std::uint64_t seed) : spec_(spec), seed_(seed) {}
 
-  // Of a segment that begins with iteration `first`; nothing has been sent.
+  // Begins a segment whose first iteration is `first`: no sender has sent a packet yet.
   void begin(std::uint32_t first, std::size_t senders) {
     first_ = first;
     sent_.assign(senders, 0);
   }
 
-  // How much later than it should each copy of the next packet of `sender` comes; kLost: there is
-  // no such copy. `party`: the sender in the job. What was done is counted.
+  // Returns for each of two copies of the sender's next packet how much later than normal it
+  // arrives; kLost: no such copy arrives. `sender`: local index; `party`: the sender's number in
+  // the job; `latency`: between the two NICs. Counts in `counts` what it did.
   std::array<Picoseconds, 2> next(std::size_t sender, Rank party, Picoseconds latency,
                                   PacketCounts& counts) {
     std::array<Picoseconds, 2> copies{0, kLost};
@@ -48,12 +49,12 @@ class Misfortune {
   }
 
  private:
-  static constexpr int kLateLatencies = 8;  // one that is overtaken comes at most so much later
+  static constexpr int kLateLatencies = 8;  // upper bound of a copy's delay
 
   const PacketSpec& spec_;
   const std::uint64_t seed_;
   std::uint32_t first_ = 0;
-  std::vector<std::uint64_t> sent_;  // by sender
+  std::vector<std::uint64_t> sent_;  // packets, by sender
 };
 
 }  // namespace ghostrank

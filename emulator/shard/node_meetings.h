@@ -1,7 +1,8 @@
-// Calls of groups that lie wholly inside a node: each begins when its last member has come. A
-// group's members come to its calls in one order, so that few calls of a group are open at a time.
+// Calls of groups that lie wholly inside a node. A call begins when its last member has come.
+// Members come to the calls of their group in one order, so few calls of a group are open at a
+// time.
 //
-// Bounds: a small list for each group of the job. Threading: one owner (a shard).
+// Bounds: a small list per group of the job. Threading: one owner (a shard).
 #pragma once
 
 #include <cstddef>
@@ -17,9 +18,9 @@ class NodeMeetings {
  public:
   struct Meeting {
     std::uint32_t sequence = 0;
-    int members = 0;          // that have come
-    Flight* first = nullptr;  // the last one that came; the others by Flight::next_member
-    Moment last;              // when the last one was ready, as later() has it
+    int members = 0;          // members that have come
+    Flight* first = nullptr;  // the member that came last; Flight::next_member links the others
+    Moment last;              // the latest time at which a member was ready, as later() compares
   };
 
   explicit NodeMeetings(std::size_t groups) : open_(groups) {}
@@ -28,8 +29,8 @@ class NodeMeetings {
     for (std::vector<Meeting>& open : open_) open.clear();
   }
 
-  // A member has come to call `f.sequence` of its group at `f.start`; null: others are missing.
-  // What is given is valid until the next call.
+  // Adds a member that comes to call `f.sequence` of its group at `f.start`. Returns the meeting
+  // when all `members` have come, valid until the next call; else null.
   const Meeting* come(Flight& f, int members) {
     std::vector<Meeting>& open = open_[f.group];
     std::size_t i = 0;

@@ -1,9 +1,10 @@
-// How notes of agents leave and arrive. Inside a node over its links, between nodes through the
-// modelled NICs, to other processes as messages of the fabric or as packets, at their turn at the
+// How notes of agents leave and arrive: inside a node over NVLink; between nodes through the
+// modelled NICs; to other processes as messages of the fabric or as packets, paced by the modelled
 // NIC. See shard.h and agents/agent_host.h.
 //
-// One note to many takes its NIC once where the network is modelled, which copies it; each receiver
-// has it in the ledger. A real network gets a message for each.
+// Where the network is modelled, a note to many takes its sender's NIC once, because the network
+// copies it; a real network gets one message per receiver. The ledger counts one per receiver in
+// both.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -14,13 +15,13 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kMostWaitingNotes = 1024;  // of a flow or way; then there is no room
+constexpr std::size_t kMostWaitingNotes = 1024;  // per flow or packet way; then has_room() says no
 
 std::uint16_t packed(const Note& note) {
   return static_cast<std::uint16_t>(note.tag | static_cast<unsigned>(note.type) << 8);
 }
 
-// As the scheme's own format has it.
+// Encodes a note in the scheme's own format.
 Payload encoded(const Note& note, std::uint64_t bytes, const WireFormat& format) {
   Payload payload = std::make_unique<std::byte[]>(bytes);  // zeros
   format.encode(note, {payload.get(), bytes});
@@ -29,7 +30,8 @@ Payload encoded(const Note& note, std::uint64_t bytes, const WireFormat& format)
 
 }  // namespace
 
-// Words and content, as long as the note on the wire; null: nothing of it is real.
+// Returns words and content in a buffer as long as the note on the wire; null: the note has
+// neither, so its payload is synthetic.
 Payload Shard::payload_of(const Note& note, std::uint64_t bytes) {
   if (note.words.empty() && note.content.empty()) return nullptr;
   Payload payload = std::make_unique<std::byte[]>(bytes);
@@ -49,7 +51,8 @@ bool Shard::has_room(const LeavingNote& note) {
   return true;
 }
 
-// -1: it stays in the process, or no flow (of a packet: no way) was planned.
+// Returns the outbox lane of a note to party `to`; -1: the note stays in the process, or the plan
+// opened no flow (for a packet: no way) for it.
 int Shard::lane_of(const LeavingNote& note, Rank to) const {
   const Place &here = cluster_.place(note.party), &there = cluster_.place(to);
   if (!flows_.carries(here, there)) return -1;
@@ -68,7 +71,7 @@ void Shard::carry(const LeavingNote& note) {
   const Place& from = cluster_.place(note.party);
   RankState& sender = ranks_[note.sender.local];
   const LinkSpeed& speed = cluster_.topology().nic(from.nic);
-  Picoseconds started = kNotYet;  // at the NIC, for all receivers of the modelled network
+  Picoseconds started = kNotYet;  // at the NIC; one start for all receivers on the modelled network
   NoteTree tree;
   for (const Party position : note.to) {
     const Rank party = cluster_.party(use, position);
@@ -101,7 +104,7 @@ void Shard::carry(const LeavingNote& note) {
         note_to_process(note, party, started + late);
         continue;
       }
-      // The slower of the two NICs says when the last byte is there.
+      // The slower of the two NICs sets when the last byte arrives.
       const Picoseconds behind = std::max(d, cluster_.topology().nic(to.nic).serialise(note.bytes));
       Moment t{started + behind + cluster_.topology().latency(from.nic, to.nic) + late,
                note.ready.slip};
@@ -118,7 +121,7 @@ void Shard::carry(const LeavingNote& note) {
   }
 }
 
-// As it is for its receiver, but for time and kind.
+// Returns the event that brings the note to its receiver; the caller sets time and kind.
 Event Shard::event_for(const LeavingNote& note, Rank party) const {
   Event e;
   e.rank = static_cast<std::uint32_t>(cluster_.place(party).local);
@@ -132,7 +135,7 @@ Event Shard::event_for(const LeavingNote& note, Rank party) const {
   return e;
 }
 
-// Within the process, to this shard or another.
+// Delivers a note within the process, to this shard or another one.
 void Shard::deliver_note(const LeavingNote& note, Rank party, Moment at, Event::Kind kind) {
   const Place& to = cluster_.place(party);
   Event e = event_for(note, party);
@@ -168,7 +171,7 @@ void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds sta
   Header& h = p.message.header;
   const WireFormat* format = cluster_.schemes()[note.sender.scheme].ends->wire_format();
   if (packet && format) {
-    h.number = static_cast<std::uint16_t>(note.bytes);  // all of it is real
+    h.number = static_cast<std::uint16_t>(note.bytes);  // the whole payload is real
     p.message.payload = encoded(note.note, note.bytes, *format);
   } else {
     h.sequence = note.note.call;
@@ -180,7 +183,7 @@ void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds sta
   p.event.kind = Event::Kind::post;
   p.event.t = {start, note.ready.slip};
   p.event.rank = note.sender.local;
-  if (packet)  // under way in this process until it leaves
+  if (packet)  // a packet is under way in this process until it leaves
     shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
   else
     shared_->notes_sent.fetch_add(1, std::memory_order_relaxed);
@@ -191,7 +194,7 @@ void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds sta
   schedule(e);
 }
 
-// False: there is no room, and it is still the caller's.
+// Returns false when there is no room; the caller keeps the datagram.
 bool Shard::try_send_packet(int way, Message& message) {
   if (!packets_->try_send(way, message)) return false;
   shared_->packets_sent.fetch_add(1, std::memory_order_relaxed);
@@ -199,8 +202,8 @@ bool Shard::try_send_packet(int way, Message& message) {
   return true;
 }
 
-// A packet that was under way when its segment ended, or does not fit the job, is a stray; hellos
-// of the set-up that came late are nothing.
+// Takes arrived packets. Counts as stray a packet of an earlier segment, or one that does not fit
+// the job; ignores late hellos of the set-up.
 bool Shard::take_packets() {
   packets_->poll(arrived_);
   if (!packets_->failure().empty()) fail(packets_->failure(), true);
@@ -220,8 +223,8 @@ bool Shard::take_packets() {
   return any;
 }
 
-// What a packet says in its scheme's own format takes the place of what its header would. False: it
-// is none of that format.
+// Decodes a packet in its scheme's own format into the header's fields. Returns false when it does
+// not have that format.
 bool Shard::read_format(Message& m) const {
   Header& h = m.header;
   if (h.group >= cluster_.schemes().size()) return false;
@@ -239,7 +242,7 @@ bool Shard::read_format(Message& m) const {
   return true;
 }
 
-// What the network says of the segment's packets.
+// Adds the network's own packet counts of this segment to the statistics.
 void Shard::count_packets() {
   const PacketStats now = packets_->stats();
   stats_.packets.strays += now.strays - packets_before_.strays;
@@ -250,7 +253,7 @@ void Shard::count_packets() {
     ++stats_.packets.unreadable;
 }
 
-// Whether a note from another process is one of this job, for a party of this shard.
+// Returns whether a note from another process belongs to this job and to a party of this shard.
 bool Shard::belongs_here(const Header& h) const {
   const bool known = h.group < cluster_.schemes().size() && h.target >= 0 &&
                      h.target < cluster_.parties() && h.source >= 0 &&
@@ -262,8 +265,8 @@ bool Shard::belongs_here(const Header& h) const {
          h.number + use.ends->overhead_bytes() <= h.bytes;
 }
 
-// As a message of the fabric. What does not fit the job ends the run, as with messages of
-// schedules.
+// Takes a note that came as a message of the fabric. A note that does not fit the job ends the run,
+// as a schedule's message does.
 void Shard::note_from_wire(Message m) {
   const Header& h = m.header;
   if (!belongs_here(h)) {
@@ -275,7 +278,7 @@ void Shard::note_from_wire(Message m) {
   schedule_note(std::move(m));
 }
 
-// It is there when it arrived, but not before its bytes could have passed the NICs.
+// Schedules a note at its real arrival, but no earlier than its bytes could have passed the NICs.
 void Shard::schedule_note(Message m) {
   const Header& h = m.header;
   shared_->notes_open.fetch_add(1, std::memory_order_relaxed);

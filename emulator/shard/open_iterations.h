@@ -1,5 +1,5 @@
-// Iterations of a segment that not every rank of a shard has ended. Ranks are apart from each
-// other: several iterations are open at a time. Threading: one owner (a shard).
+// Iterations of a segment that some ranks of a shard have not ended. Ranks progress independently,
+// so several iterations are open at a time. Threading: one owner (a shard).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ class OpenIterations {
     for (std::uint32_t i = 0; i < count; ++i) parts_[i].iteration = first + i;
   }
 
-  // A rank has ended its `one.iteration`. The whole, if it was the last rank; else null.
+  // Adds the part of a rank that has ended `one.iteration`. Returns the sum when it was the last
+  // rank; else null.
   const IterationPart* add(const IterationPart& one) {
     IterationPart& part = parts_[one.iteration - first_];
     part.merge(one);

@@ -1,5 +1,5 @@
-// What leaves a shard for another one or for the fabric, and what waits in an outbox because a full
-// ring or fabric did not take it. See shard.h.
+// Hands parcels to other shards and to the fabric, and keeps those that a full ring or fabric did
+// not take in an outbox. See shard.h.
 #include <algorithm>
 
 #include "emulator/shard/inline.h"
@@ -9,19 +9,21 @@ namespace {
 
 constexpr int kSendsPerClockRead = 8;
 constexpr int kSendsInARow = 8;
-constexpr std::uint64_t kTimedBytes = 4096;  // a send of so many looks at the clock in any case
-constexpr std::uint32_t kMaxHeldPerActor = 4096;  // a slice to peers of a step, permissions to all
+constexpr std::uint64_t kTimedBytes = 4096;  // a send of this size or more always reads the clock
+// Bound of an actor's unposted messages: a slice to each peer of a step, permissions to all.
+constexpr std::uint32_t kMaxHeldPerActor = 4096;
 
 }  // namespace
 
-// Gives the parcel to another shard or process, now or, when there is no room, from the outbox.
+// Hands the parcel to another shard or to a flow: at once or, when there is no room, from the
+// outbox.
 void Shard::hand_over(int lane, Parcel&& parcel) {
   if (outboxes_.empty(lane) && try_hand_over(lane, parcel)) return;
   keep(lane, std::move(parcel));
 }
 
-// In the outbox. The sender, if it has one, is held until the parcel has gone: an actor has few
-// messages in outboxes.
+// Keeps the parcel in the outbox. Its actor, if it has one, waits until the parcel has left, so an
+// actor has few messages in outboxes.
 void Shard::keep(int lane, Parcel&& parcel) {
   if (parcel.event.flight) {
     const std::uint32_t held = ++parcel.event.flight->actors[parcel.event.actor].unposted;
@@ -48,10 +50,12 @@ bool Shard::try_hand_over(int lane, Parcel& parcel) {
   return try_send(lane - cluster_.shards(), parcel.nic, parcel.message);
 }
 
-// To another process; false: the fabric has no room, and the message is still the caller's.
+// Sends through the fabric or as a packet. Returns false when there is no room; the caller keeps
+// the message.
 bool Shard::try_send(int flow, int nic, Message& message) {
   Header& h = message.header;
-  // To hand over a large message takes as long as many looks at the clock, and makes the next late.
+  // Handing over a large message takes as long as many reads of the clock and makes the next
+  // message late, so read the clock for it.
   if (h.bytes >= kTimedBytes || ++handed_ % kSendsPerClockRead == 0) now_ = clock_.now();
   const Picoseconds start = h.start, late = std::max<Picoseconds>(0, now_ - start);
   h.late_ns = static_cast<std::uint32_t>(std::min<Picoseconds>(late / kPicosPerNano, 0xffffffff));
@@ -66,9 +70,10 @@ bool Shard::try_send(int flow, int nic, Message& message) {
   return true;
 }
 
-// Who was held then sends a few at a time, while it is in the cache. Its data passes what others
-// have in the outbox, on other connections: without a NIC's rate who sends data waits for it, so
-// that it has none in there itself.
+// Retries each outbox. After a parcel leaves, its sender may post up to 8 more while its state is
+// cached; they may overtake parcels of other connections, but only without NIC pacing: a sender of
+// data then waits for each parcel, so the outbox holds no other data of its own. Returns whether
+// anything left.
 bool Shard::flush() {
   const bool any =
       outboxes_.flush([this](int lane, Parcel& parcel) { return try_hand_over(lane, parcel); },

@@ -1,11 +1,12 @@
-// What a full ring or network has not taken yet, by lane: first the shards of the process, then the
-// flows of this one, then the ways of its packets. A lane's parcels leave in the order in which
-// they came; between lanes there is no order.
+// Parcels that a full ring or network has not taken yet, by lane: first a lane per shard of the
+// process, then one per flow of this shard, then one per packet way. Parcels of a lane leave in the
+// order in which they came; between lanes there is no order.
 //
-// A lane also counts the messages whose turn at their NIC is to come. They lie in the shard's queue
-// of events, and what is kept here for the same lane must not pass them.
+// A lane also counts the messages that wait for their turn at the NIC. Those lie in the shard's
+// event queue, and a parcel of the same lane must not overtake them.
 //
-// Bounds: none of its own; senders are held, and see load(). Threading: one owner (a shard).
+// Bounds: none of its own; the shard holds senders, and limits notes by load(). Threading: one
+// owner (a shard).
 #pragma once
 
 #include <cstddef>
@@ -22,14 +23,15 @@ class Outboxes {
  public:
   void resize(std::size_t lanes) { boxes_.resize(lanes); }
 
-  // Parcels that are kept; messages whose turn is to come. Of all lanes.
+  // Over all lanes: parcels kept here; messages that wait for their turn.
   std::size_t kept() const { return kept_; }
   std::size_t turns() const { return turns_; }
 
   bool empty(int lane) const { return box(lane).parcels.empty(); }
-  // Of messages that nobody waits for: those that are waited for hold up their sender instead.
+  // Returns whether the lane has messages whose turn is to come and that no actor waits for. An
+  // actor that waits for its message sends nothing meanwhile.
   bool has_turns(int lane) const { return box(lane).turns > 0; }
-  // Both of a lane.
+  // Returns how many parcels and how many such messages the lane has, together.
   std::size_t load(int lane) const { return box(lane).parcels.size() + box(lane).turns; }
 
   void keep(int lane, Parcel&& parcel) {
@@ -49,13 +51,13 @@ class Outboxes {
     if (!waited_for) --box(lane).turns;
   }
 
-  // Offers what is kept to `take`(lane, parcel), lane by lane until it says false; of what it has
-  // taken, `gone` is told the sender: parcel.event's flight and actor. Either may keep more. True:
-  // something has gone.
+  // Offers the kept parcels of each lane to take(lane, parcel), until it returns false; then goes
+  // on with the next lane. For each parcel taken calls gone(flight, actor), both the sender's. Both
+  // functions may keep more parcels. Returns whether any parcel has gone.
   template <typename Take, typename Gone>
   bool flush(const Take& take, const Gone& gone) {
     bool any = false;
-    retried_.swap(waiting_);  // what goes may let its sender keep more, in this lane or another
+    retried_.swap(waiting_);  // a sender that goes on may keep more, in any lane
     for (const int lane : retried_) {
       Box& b = box(lane);
       while (!b.parcels.empty()) {
@@ -77,14 +79,14 @@ class Outboxes {
  private:
   struct Box {
     std::deque<Parcel> parcels;
-    bool listed = false;  // in waiting_, or in retried_ and to be listed anew
+    bool listed = false;  // is in waiting_, or in retried_ and goes back there
     std::uint32_t turns = 0;
   };
   Box& box(int lane) { return boxes_[static_cast<std::size_t>(lane)]; }
   const Box& box(int lane) const { return boxes_[static_cast<std::size_t>(lane)]; }
 
-  std::deque<Box> boxes_;               // stay where they are
-  std::vector<int> waiting_, retried_;  // lanes that keep something; those of this pass
+  std::deque<Box> boxes_;               // a deque, so that boxes never move
+  std::vector<int> waiting_, retried_;  // lanes that keep parcels; those of this pass
   std::size_t kept_ = 0, turns_ = 0;
 };
 

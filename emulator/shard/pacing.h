@@ -1,5 +1,5 @@
-// How far the paced rate of real sends is off: by how much the lateness of what leaves a NIC grows
-// within a busy period of it. Lateness that stays the same costs no rate.
+// How far the paced rate of real sends is off: the growth of the lateness with which messages leave
+// a NIC, within a busy period of the NIC. Constant lateness costs no rate.
 //
 //   turns    |--A--||--B--||--C--|        |--D--|      a pause begins a new period
 //   late       1      1      3              2
@@ -17,13 +17,14 @@ namespace ghostrank {
 
 class Pacing {
  public:
-  // Of a segment; nothing has been sent.
+  // Begins a segment: nothing has been sent.
   void begin(std::size_t nics) {
     nics_.assign(nics, {});
     paced_ = ended_error_ = 0;
   }
 
-  // What takes the NIC for `duration` from `start` on has left `late` after that.
+  // A message whose turn at the NIC lasts `duration` from `start` on really left `late` after
+  // `start`.
   void note(int nic, Picoseconds start, Picoseconds duration, Picoseconds late) {
     Period& p = nics_[static_cast<std::size_t>(nic)];
     if (start > p.free_at) {
@@ -35,7 +36,7 @@ class Pacing {
     paced_ += duration;
   }
 
-  Picoseconds paced() const { return paced_; }  // of all that was sent, one after the other
+  Picoseconds paced() const { return paced_; }  // sum of the turns of all messages
   Picoseconds error() const {                   // signed
     Picoseconds sum = ended_error_;
     for (const Period& p : nics_) sum += p.last_late - p.first_late;
@@ -43,7 +44,8 @@ class Pacing {
   }
 
  private:
-  struct Period {  // of a NIC
+  // A NIC's current busy period.
+  struct Period {
     Picoseconds first_late = 0, last_late = 0, free_at = -1;
   };
   std::vector<Period> nics_;

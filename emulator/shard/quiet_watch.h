@@ -1,7 +1,5 @@
-// Since when a shard stands still, as stalls.h defines it: from its last event or, while it knows
-// of a delay that is still to end, from the end of that delay.
-//
-// Units: emulated time. Threading: one owner (a shard).
+// Since when a shard is quiet, as stalls.h defines it: from its last event or, while it knows of a
+// pending delay, from the end of that delay.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +13,14 @@ namespace ghostrank {
 
 class QuietWatch {
  public:
-  // Of a segment. Being quiet longer than `threshold` is a gap.
+  // Begins a segment. Quiet times longer than `threshold` are gaps.
   void begin(Picoseconds threshold) {
     *this = QuietWatch();
     threshold_ = threshold;
   }
 
-  // Something happened at `now`. True: that it was quiet had been told, and is so no more.
+  // Notes that something happened at `now`. Returns true when the shard had reported itself quiet
+  // and no longer is.
   bool note_progress(Picoseconds now) {
     if (now - since() > threshold_) gaps_.push_back({since(), now});
     progressed_ = now;
@@ -29,8 +28,8 @@ class QuietWatch {
     return std::exchange(told_, false);
   }
 
-  // Nothing is to be done at `now`, and the next delay ends at `next` (0: none is known). Since
-  // when it is quiet, if that should be told now.
+  // Notes that nothing is to be done at `now` and that the next delay ends at `next` (0: no delay
+  // is known). Returns since when the shard is quiet, if it should report that now.
   std::optional<Picoseconds> note_rest(Picoseconds next, Picoseconds now) {
     awaited_ = next;
     if (told_ || now - since() <= threshold_) return {};
@@ -38,17 +37,17 @@ class QuietWatch {
     return since();
   }
 
-  // From `now` on nobody waits for it.
+  // From `now` on no other shard waits for this one.
   void note_end(Picoseconds now) { gaps_.push_back({now, kEndless}); }
 
-  // In order and apart.
+  // In order and disjoint.
   const std::vector<Gap>& gaps() const { return gaps_; }
 
  private:
   Picoseconds since() const { return std::max(progressed_, awaited_); }
 
   Picoseconds threshold_ = kEndless;
-  Picoseconds progressed_ = 0, awaited_ = 0;  // last event; end of the delay that comes next
+  Picoseconds progressed_ = 0, awaited_ = 0;  // last event; end of the next delay
   bool told_ = false;
   std::vector<Gap> gaps_;
 };

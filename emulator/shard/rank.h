@@ -1,7 +1,7 @@
-// The state of one ghost rank: a cursor per stream over a shared Program, and the collectives it
-// has in flight. Small by design: thousands live in one process.
+// The state of one ghost rank: a cursor per stream over a shared Program, and its collectives in
+// flight. Small by design, because thousands live in one process.
 //
-// Threading: owned by one shard.
+// Units: emulated picoseconds. Threading: owned by one shard.
 #pragma once
 
 #include <array>
@@ -19,68 +19,70 @@
 
 namespace ghostrank {
 
-// How messages from one rank of a group to another go; found out once, used for many.
+// How messages from one rank of a group to another go. Found once, used for many messages.
 struct Route {
-  // Within the node, the process; beyond it; within it, over links of the network.
+  // Within the node; within the process; through the fabric; within the process over links.
   enum class Hop : std::uint8_t { node, process, fabric, links };
-  Rank peer = kNoRank;  // to; position in the group, kNoRank: nothing is known yet
+  Rank peer = kNoRank;  // receiver, as position in the group; kNoRank: no route was found yet
   Hop hop = Hop::node;
-  std::uint8_t comes_in = 0;  // by which NIC, as Header::nic
-  std::uint16_t number = 0;   // of the next message of its actor, to whatever peer
+  std::uint8_t comes_in = 0;  // NIC at the receiver, as Header::nic
+  std::uint16_t number = 0;   // of its actor's next message, to any peer
   std::int32_t target = 0;    // global rank
-  std::uint32_t rank = 0;     // local index at its shard
+  std::uint32_t rank = 0;     // receiver's local index at its shard
   std::int32_t shard = 0;
-  std::int32_t flow = -1;  // of the fabric; -1: none was planned. Over links: the way
+  // Flow of the fabric, -1: the plan has none; over links: the path.
+  std::int32_t flow = -1;
   NicPair nics;
-  Flight* flight = nullptr;  // the peer's of this collective, once it was seen there
-  LedgerCell sent;           // and not in the ledger yet
+  Flight* flight = nullptr;  // the peer's flight of this collective, once seen there
+  LedgerCell sent;           // messages that the ledger does not count yet
 };
 
-// What one connection (actor to peer) still may send.
+// Messages that one connection (actor to peer) may still send.
 struct CreditLine {
   Rank peer = kNoRank;
   std::uint32_t left = 0;
 };
 
-// A message that leaves when its receiver has posted the receive.
+// A message that waits for its receiver to post the receive.
 struct WaitingSend {
   Rank peer = kNoRank;
-  bool permitted = false;  // and held only by a full fabric
+  bool permitted = false;  // now only a full fabric holds it
   Block slice;
   Moment ready;
 };
 
-// Of an actor whose schedule has credits or needs permissions; of these a line has those that came
-// before their send.
+// Flow control of an actor whose schedule has credits or needs permissions. With permissions, a
+// line counts those that came before their send.
 struct Credits {
   std::vector<CreditLine> lines;
-  Route back;                        // by which they return
-  bool sent = false;                 // what the step has to
-  int posted = 0;                    // receives of the steps before this one were permitted
+  Route back;                        // of credits or permissions to the sender
+  bool sent = false;                 // the current step's sends are done or in `waiting`
+  int posted = 0;                    // receives of all steps before this one are permitted
   std::vector<WaitingSend> waiting;  // in the order of their steps
 };
 
-// One actor of one collective in flight: where it stands in its schedule. Two cache lines, the
-// second for what sends.
+// One actor of one collective in flight: its position in its schedule. Two cache lines; the second
+// is for sending.
 struct ActorState {
   const Step* step = nullptr;  // the current one
-  Moment ready;                // when everything up to here was done
-  EarlyList early;             // arrived for a later step
+  Moment ready;                // when all steps before this one were done
+  EarlyList early;             // messages that arrived for a later step
   int k = 0, steps = 0;
   std::uint32_t slice = 0;
   std::uint16_t channel = 0;
   std::uint16_t unposted : 14 = 0;  // messages that a full ring or fabric has not taken
   bool held : 1 = false;            // stands still until `unposted` is 0
-  bool waits : 1 = false;  // for a step of another actor; nothing is awaited from peers before that
+  // Waits for a step of another actor; until then it awaits nothing from peers.
+  bool waits : 1 = false;
   std::uint8_t awaiting = 0;  // bit i: slice not yet here from step->recv_from[i]
-  std::uint8_t heard = 0;     // bit i: numbers[i] is of the last message from there
+  std::uint8_t heard = 0;  // bit i: numbers[i] is the number of the last message from recv_from[i]
   std::array<std::uint16_t, kMaxPeers> numbers{};
-  std::unique_ptr<Step> own;         // the current one of a schedule whose steps are not kept
-  Route route;                       // to the peer last sent to
+  std::unique_ptr<Step> own;  // the current step, where the step table does not keep the schedule
+  Route route;                // to the peer of the last send
   std::unique_ptr<Credits> credits;  // null: none are needed
 
-  // Whether the message comes after the last one from step->recv_from[bit], as it was sent. False:
-  // something has overtaken it.
+  // Returns whether message `number` comes after the last one from step->recv_from[bit], and notes
+  // it. False: another message has overtaken it.
   bool in_order(int bit, std::uint16_t number) {
     std::uint16_t& last = numbers[static_cast<std::size_t>(bit)];
     if ((heard >> bit & 1) && static_cast<std::int16_t>(number - last) <= 0) [[unlikely]]
@@ -92,14 +94,15 @@ struct ActorState {
 };
 static_assert(sizeof(ActorState) == 128);
 
-// A collective in flight at one rank. What every message looks at comes first.
+// A collective, send or recv in flight at one rank. The fields that every message reads come first.
 struct Flight {
   const Schedule* schedule = nullptr;
   std::uint32_t rank = 0;                    // local index
-  std::uint32_t group = kNil, sequence = 0;  // group: kNil while it is not in use
-  Rank position = kNoRank, peer = kNoRank;   // peer: of a send or recv, else kNoRank
-  int waiting = 0;                           // actors that wait for others
-  bool lone = false;  // has one actor, for whom everything is at once: without permissions
+  std::uint32_t group = kNil, sequence = 0;  // group: kNil while the flight is free
+  Rank position = kNoRank, peer = kNoRank;   // peer: of a send or recv; else kNoRank
+  int waiting = 0;                           // actors that wait for a step of another actor
+  // Has one actor and needs no permissions: every message is for that actor, as soon as it is in.
+  bool lone = false;
   std::vector<ActorState> actors;
   const Op* op = nullptr;
   std::unique_ptr<Schedule> transfer;  // owns the schedule of a send or recv
@@ -108,9 +111,11 @@ struct Flight {
   std::uint8_t stream = 0, lane = 0;
   bool inside_node = false;
   bool by_agents = false;
-  bool kept = false;              // its steps are the schedule's, in a table
-  Flight* next = nullptr;         // of its rank's, or of those not in use
-  Flight* next_member = nullptr;  // of a call inside a node, of those that wait for the others
+  bool kept = false;  // its steps lie in the schedule's StepTable
+  // In its rank's FlightList, or in the list of free flights.
+  Flight* next = nullptr;
+  // Next member of the same call inside a node.
+  Flight* next_member = nullptr;
   Moment start, end;
   std::unique_ptr<RankData> data;  // verify mode
 
@@ -118,14 +123,14 @@ struct Flight {
     return static_cast<std::uint32_t>(&a - actors.data());
   }
 
-  // Whether a message is one of this collective, at this rank.
+  // Returns whether a message is for this flight.
   bool expects(const Event& e) const {
     return sequence == e.sequence && group == e.group && rank == e.rank &&
            (peer == kNoRank || peer == e.source);
   }
 };
 
-// Those of a rank, in the order in which they began.
+// The flights of a rank, in the order in which they began.
 class FlightList {
  public:
   bool empty() const { return first_ == nullptr; }
@@ -134,7 +139,7 @@ class FlightList {
     *place_of(nullptr) = f;
   }
   void remove(const Flight* f) { *place_of(f) = f->next; }
-  // Which of them a message is for; null: none.
+  // Returns the flight that a message is for; null: none.
   Flight* find(const Event& e) const {
     for (Flight* f = first_; f != nullptr; f = f->next) {
       if (f->expects(e)) return f;
@@ -167,14 +172,14 @@ class FlightList {
 struct StreamState {
   enum class Phase : std::uint8_t { ready, busy, waiting, ended };
   std::uint32_t pc = 0;
-  std::uint32_t event = 0;  // waited for: index into RankState::events
+  std::uint32_t event = 0;  // that it waits for: index into RankState::events
   Phase phase = Phase::ready;
   Op::Kind last = Op::Kind::compute;  // of the op that ended last
-  std::uint8_t at_once = 1;           // collectives that may be in flight together
-  std::uint8_t lanes = 0;             // bit i: one in flight; not used where at_once is 1
-  bool behind = false;                // plays the iteration before the rank's
+  std::uint8_t at_once = 1;           // most collectives in flight together
+  std::uint8_t lanes = 0;  // bit i: a collective in flight has lane i; 0 while at_once is 1
+  bool behind = false;     // still plays the iteration before the rank's
   Moment now;
-  Moment ended;  // with lanes: of the last collective
+  Moment ended;  // with lanes: end of the collective that ended last
 };
 
 struct EventState {
@@ -183,16 +188,17 @@ struct EventState {
   Moment when;
 };
 
-// Of a rank whose streams may outlive an iteration; see carried.h.
+// State of a rank whose streams may outlive an iteration; see carried.h.
 struct CarriedOver {
   const Program* before = nullptr;  // of the iteration before the rank's
-  std::uint32_t first = 0;          // iteration of the segment
-  std::uint32_t behind = 0;         // streams that play the iteration before
-  Moment began;                     // the rank's iteration
-  Moment caught_up;                 // when the last of those that were behind began it
+  std::uint32_t first = 0;          // first iteration of the segment
+  std::uint32_t behind = 0;         // streams that still play the iteration before
+  Moment began;                     // start of the rank's iteration
+  Moment caught_up;  // when the last stream that was behind began the rank's iteration
 };
 
-struct PairCounter {  // sends or receives between this rank and one peer of a group
+// Counts sends or receives between this rank and one peer of a group.
+struct PairCounter {
   std::uint32_t group = 0;
   Rank peer = kNoRank;
   bool receives = false;
@@ -202,7 +208,7 @@ struct PairCounter {  // sends or receives between this rank and one peer of a g
 struct RankState {
   Rank id = 0;
   std::uint32_t local = 0;  // index among the ranks of its shard
-  std::int32_t nic = 0;     // its own, of all of the cluster
+  std::int32_t nic = 0;     // its own NIC, numbered over the whole cluster
   const Role* role = nullptr;
   const Program* program = nullptr;
   std::uint32_t iteration = 0, stop_at = 0;
@@ -212,10 +218,10 @@ struct RankState {
   std::vector<EventState> events;
   std::vector<PairCounter> pair_sequence;
   FlightList flights;
-  EarlyList early;                       // for collectives this rank has not started
-  std::unique_ptr<CarriedOver> carried;  // null: its programs carry nothing over
+  EarlyList early;                       // messages for collectives that this rank has not started
+  std::unique_ptr<CarriedOver> carried;  // null: no stream of its programs outlives an iteration
   Port nvlink;
-  Picoseconds began = 0;                             // the current iteration
+  Picoseconds began = 0;                             // start of the current iteration
   Picoseconds compute = 0, exposed = 0, bubble = 0;  // of the current iteration
 };
 

@@ -26,7 +26,7 @@ void Shard::begin_iteration(RankState& r, Moment t) {
 
 void Shard::end_iteration(RankState& r) {
   const auto [own, end] = end_of(r);
-  if (end.at > own.at) {  // it waited for what the iteration before had carried over
+  if (end.at > own.at) {  // it waited for streams of the iteration before
     r.exposed += end.at - own.at;
     trace(r, 0, {.kind = Op::Kind::wait}, own.at, end.at);
   }
@@ -42,15 +42,16 @@ void Shard::end_iteration(RankState& r) {
   }
   if (++r.iteration == r.stop_at) {
     if (--ranks_left_ == 0 && shared_->ended.fetch_add(1) + 1 == shared_->shards && !links_.empty())
-      for (Fabric* f : shared_->fabrics) f->wake();  // they play links for others, no more
+      for (Fabric* f : shared_->fabrics) f->wake();  // they stayed to play links for others
     return;
   }
   begin_iteration(r, end);
 }
 
-// Goes round the streams, from `stream` on, until none can move: one's `record` may free another.
-// `moved`: in this round one has. Where a stream starts what has actors, these go first: the rank
-// is then in the ready queue, behind them.
+// Advances the rank's streams in turn, from `stream` on, until none can move, because the `record`
+// of one may free another. `moved`: a stream has moved in this round. When a stream starts a
+// flight, the flight's actors run first: advance() returns, and the ready queue holds the rank
+// behind them.
 void Shard::advance(RankState& r, std::size_t stream, bool moved) {
   while (r.iteration < r.stop_at) {
     for (const std::size_t streams = r.streams.size(); stream < streams; ++stream) {
@@ -68,7 +69,7 @@ void Shard::advance(RankState& r, std::size_t stream, bool moved) {
   }
 }
 
-// Whether a stream's collectives in flight let its next op (null: its end) start.
+// Returns whether the stream's collectives in flight let its next op (null: its end) start.
 bool Shard::has_room(StreamState& s, const Op* next) const {
   if (s.at_once == 1 || (next && next->kind == Op::Kind::wait)) return true;
   if (next && next->kind == Op::Kind::collective) return std::popcount(s.lanes) < s.at_once;
@@ -77,7 +78,8 @@ bool Shard::has_room(StreamState& s, const Op* next) const {
   return true;
 }
 
-// False: the rank is in the ready queue.
+// Advances one stream as far as it can. Returns false when it started actors: the ready queue then
+// holds the rank behind them.
 bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
   StreamState& s = r.streams[stream];
   const OpList& ops = program_of(r, s).streams[stream];
@@ -116,7 +118,7 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
   return true;
 }
 
-// Starts an op at s.now; when it has ended already, s.now is then its end.
+// Starts an op at s.now. Started::ended: s.now is the op's end.
 Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) {
   StreamState& s = r.streams[stream];
   switch (op.kind) {
@@ -137,7 +139,7 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
       return start_flight(r, stream, op);
     case Op::Kind::record: {
       const std::uint32_t event = event_of(r, s, op);
-      GHOSTRANK_ASSERT(!r.events[event].fired);  // one wait per record
+      GHOSTRANK_ASSERT(!r.events[event].fired);  // one wait follows each record
       r.events[event] = {true, s.last, s.now};
       for (StreamState& other : r.streams) {
         if (other.phase == StreamState::Phase::waiting && other.event == event)
@@ -162,7 +164,8 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
   return Started::ended;
 }
 
-// A communication kernel that runs beside the products takes some of the GPU.
+// Returns `duration`, lengthened on stream 0 while communication is in flight, because its kernels
+// take part of the GPU.
 Picoseconds Shard::slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const {
   if (spec_.run.compute_slowdown <= 0 || stream != 0 || r.flights.empty()) return duration;
   return duration + std::llround(spec_.run.compute_slowdown * static_cast<double>(duration));

@@ -1,18 +1,18 @@
-// What can go on now, within the event that made it so. Whoever lets another go on puts it in here
-// and returns, in place of a call: nothing is entered while it is at work.
+// What can go on now, within the current event. A function that lets something go on pushes it here
+// and returns instead of calling it, so no function is entered while it runs.
 //
-// The last one in goes first, so that what something sets free is done before it goes on itself: an
-// actor that ends a step puts in itself, then those that may wait for that step. Everything has
-// gone before the next event.
+// The queue is last in, first out: an actor that ends a step pushes itself, then the actors that
+// may wait for that step, so they run before its own next step. The queue is empty before the next
+// event fires.
 //
-//   rank      goes round its streams, from one of them on
+//   rank      advances the rank's streams in turn, from one of them on
 //   actor     walks its schedule
-//   step      the actor has ended a step; goes on with the next
-//   waiting   the flight's actors from one of them on: which may begin now
-//   call      the call ends, of this flight and then of those behind it
+//   step      goes on with the next step of an actor that has ended one
+//   waiting   runs the flight's actors, from one of them on, that may begin now
+//   call      ends the call, of this flight and then of its next members
 //
-// Invariant: a rank is in at most once; a flight that is in has not ended. Threading: one owner (a
-// shard).
+// Invariant: a rank is in the queue at most once; a flight in the queue has not ended. Threading:
+// one owner (a shard).
 #pragma once
 
 #include <cstddef>
@@ -28,10 +28,10 @@ struct Flight;
 struct Ready {
   enum class What : std::uint8_t { rank, actor, step, waiting, call };
   What what = What::rank;
-  std::uint8_t stream = 0;   // of a rank: where it goes on
-  bool started = false;      // of a rank: this stream has started something
-  std::uint32_t index = 0;   // a rank's local index; an actor's
-  Flight* flight = nullptr;  // all but a rank
+  std::uint8_t stream = 0;   // of a rank: the stream from which it goes on
+  bool started = false;      // of a rank: that stream has started a flight
+  std::uint32_t index = 0;   // local index of the rank; index of the actor
+  Flight* flight = nullptr;  // null for a rank
 };
 
 class ReadyQueue {
@@ -40,11 +40,11 @@ class ReadyQueue {
 
   bool empty() const { return items_.empty(); }
 
-  // It may go on; nothing is changed where it is in already.
+  // Queues a rank that may go on; no effect when it is queued already.
   void push_rank(std::uint32_t rank) {
     if (!is_in_[rank]) push_rank_at(rank, 0, false);
   }
-  // It goes on where it is, when what its stream has started has been as far as it can.
+  // Queues a rank to go on at `stream` after the actors that the stream has started.
   void push_rank_again(std::uint32_t rank, std::uint8_t stream) {
     GHOSTRANK_ASSERT(!is_in_[rank]);
     push_rank_at(rank, stream, true);

@@ -11,7 +11,7 @@ namespace ghostrank {
 namespace {
 
 constexpr Picoseconds kBeforeAll = std::numeric_limits<Picoseconds>::min() / 2;
-constexpr std::size_t kScratchBytes = 256 << 10;  // stays in the cache
+constexpr std::size_t kScratchBytes = 256 << 10;  // copies stay in the cache
 
 double thread_cpu_seconds() {
   timespec t{};
@@ -19,7 +19,8 @@ double thread_cpu_seconds() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// Seconds this thread was runnable and not running; negative where the kernel does not tell.
+// Returns the seconds that this thread was runnable but not running; -1 where the kernel does not
+// tell.
 double run_queue_seconds() {
   std::FILE* file = std::fopen("/proc/thread-self/schedstat", "r");
   if (!file) return -1;
@@ -57,7 +58,7 @@ Shard::Shard(const Setup& setup)
           setup.packets ? setup.packets->most_bytes() : setup.spec.fabric.packets.mtu - kUdpAndIp,
           *this),
       misfortune_(setup.spec.fabric.packets, setup.spec.run.seed),
-      // By rank where every run must be alike.
+      // Virtual runs must be repeatable, so ties break by rank.
       timers_(virtual_ ? TimerQueue<Event>::Ties::by_rank : TimerQueue<Event>::Ties::as_they_come),
       ready_(setup.cluster.ranks_of(setup.host, setup.index).size()),
       meetings_(setup.workload.groups.size()),
@@ -116,7 +117,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   iterations_.begin(segment_.first, segment_.count, players_);
   ranks_left_ = static_cast<std::uint32_t>(players_);
   if (players_ == 0) shared_->ended.fetch_add(1);
-  now_ = kBeforeAll;  // so that nothing leaves for another process
+  now_ = kBeforeAll;  // no message to the fabric is due before the start
   quiet_.begin(stall_threshold(spec_, segment_.dilation));
   for (RankState& r : ranks_) {
     r.nvlink = {};
@@ -141,7 +142,8 @@ void Shard::play(const Clock& clock) {
   } else {
     run_real();
   }
-  for (RankState& r : ranks_) {  // after a stop: what was sent is counted all the same
+  // After a stop, too, count what was sent.
+  for (RankState& r : ranks_) {
     for (Flight* f : r.flights) {
       for (ActorState& a : f->actors) settle(*f, a.route);
     }
@@ -155,7 +157,7 @@ void Shard::play(const Clock& clock) {
   stats_.wall_seconds = static_cast<double>(monotonic_ns() - began) * 1e-9;
   stats_.cpu_seconds = thread_cpu_seconds() - cpu;
   stats_.run_queue_seconds = queued < 0 ? -1 : run_queue_seconds() - queued;
-  if (!virtual_ && players_ > 0)  // agents served on after the last rank had ended
+  if (!virtual_ && players_ > 0)  // agents may serve on after the last rank has ended
     stats_.wall_behind =
         std::max<Picoseconds>(0, (ranks_left_ == 0 ? ended_ : now_) - stats_.end.at);
 }

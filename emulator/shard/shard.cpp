@@ -1,4 +1,4 @@
-// The loop, and the events that it fires. See shard.h.
+// The loops, and the events that they fire. See shard.h.
 #include <algorithm>
 #include <limits>
 
@@ -9,27 +9,26 @@ namespace {
 
 constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 constexpr Picoseconds kStopped = -1;
-constexpr int kEventsPerPass = 512;  // then the fabric has its turn again
+constexpr int kEventsPerPass = 512;  // then the loop polls the fabric again
 constexpr int kEventsPerClockRead = 32;
 constexpr std::chrono::milliseconds kLongestSleep{50}, kLongRest{5};
-// The kernel lets a wait for descriptors end late by a thousandth of its length, by a two-hundredth
-// in a process that is niced: longer ones are cut short by a part of them, and what is left is
-// waited for anew.
+// epoll may return late by 0.1 % of the timeout (0.5 % if niced): shorten waits longer than
+// kExactSleep by 1/kCut, then wait again.
 constexpr std::chrono::microseconds kExactSleep{500};
 constexpr int kCut = 128;
-// What is due so soon is waited for awake: without a core of one's own, and with one, which also
-// lets a thread be awake before what is due.
+// Spin for deadlines nearer than kDueSoon (shared core) or kWakeUp (own core; wake up that early).
 constexpr std::chrono::microseconds kDueSoon{20}, kWakeUp{60};
+// With fewer pending events the cache already holds what they touch, so nothing is prefetched.
 constexpr std::size_t kCachedEvents = 128;
-constexpr std::size_t kFlightsAhead = 12, kActorsAhead = 6;  // a few memory latencies of events
+// Prefetch distances, in events: firing so many takes a few memory latencies.
+constexpr std::size_t kFlightsAhead = 12, kActorsAhead = 6;
 
 }  // namespace
 
-// ---- The loop
-// -----------------------------------------------------------------------------------------
+// ---- The loop ----
 
-// Real time: take what has arrived, fire what is due, hand over what had no room, else sleep until
-// one of them may have changed.
+// Real time: takes arrivals, fires due events and retries the outboxes. When none of these did
+// anything, sleeps until one of them may have work.
 void Shard::run_real() {
   while (!finished() && !stopped()) {
     if (ranks_left_ > 0) ended_ = now_;
@@ -42,9 +41,9 @@ void Shard::run_real() {
   note_end();
 }
 
-// Virtual time: the next event is now. Several shards agree on a window no longer than the network
-// takes to bring a message to where another shard sees it, in which nothing that one does can reach
-// another; what they sent is exchanged before the next.
+// Virtual time: the clock jumps to the next event. Several shards play in windows no longer than
+// the lookahead, the least time in which the network brings a message from one shard to another:
+// within a window no shard can affect another. Between windows they exchange mail.
 void Shard::run_virtual() {
   const auto shards = static_cast<std::size_t>(shared_->shards);
   const Picoseconds lookahead = shards > 1 ? cluster_.topology().lookahead() : kNever;
@@ -82,8 +81,8 @@ bool Shard::finished() const {
 bool Shard::take_arrivals() {
   bool any = false;
   if (wired_) {
-    // Between two looks nobody moves what the kernel holds; during one the fabric itself is at
-    // work.
+    // poll_lag_ is the time since the last poll, because in between nobody reads the kernel's
+    // buffers; during a poll the fabric itself works.
     const std::int64_t away_ns = monotonic_ns() - looked_ns_;
     poll_lag_ = static_cast<Picoseconds>(static_cast<double>(away_ns) * 1000 / segment_.dilation);
     fabric_.poll(arrived_);
@@ -124,7 +123,7 @@ void Shard::sleep() {
   auto timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(kLongestSleep);
   if (packets_) packets_->flush();
   if (outboxes_.kept() > 0 || (packets_ && !packets_->idle()))
-    timeout = std::chrono::microseconds(20);  // a full ring empties without telling
+    timeout = std::chrono::microseconds(20);  // a full ring does not tell when it has room
   if (!timers_.empty()) {
     timeout =
         std::min(timeout, clock_.wall(std::max<Picoseconds>(0, timers_.next() - clock_.now())));
@@ -135,8 +134,8 @@ void Shard::sleep() {
   if (timeout > kLongRest) timers_.trim();
   auto& asleep = *shared_->asleep[static_cast<std::size_t>(index_)];
   if (shared_->shards > 1) {
-    // Whoever pushes swaps this flag after the push: either the ring shows the event below, or we
-    // are woken.
+    // A shard that pushes to us swaps this flag after its push: either we find the event in the
+    // ring below, or that shard wakes us.
     asleep.exchange(true);
     for (int from = 0; from < shared_->shards; ++from) {
       if (from == index_) continue;
@@ -149,8 +148,8 @@ void Shard::sleep() {
       }
     }
   }
-  // What is due sooner than one could sleep and wake up is waited for awake, whoever wants the
-  // core; with a core of its own the shard is awake before what is due.
+  // Spin for deadlines nearer than kDueSoon even on a shared core, because sleeping and waking up
+  // takes longer. On its own core the shard wakes up kWakeUp early and spins.
   const std::chrono::nanoseconds awake = spin_.count() > 0 ? kWakeUp : kDueSoon;
   if (timeout > kExactSleep) timeout -= timeout / kCut;
   if (spin_.count() > 0 && timeout > awake) timeout -= awake;
@@ -160,8 +159,7 @@ void Shard::sleep() {
   stats_.idle_seconds += static_cast<double>(looked_ns_ - began) * 1e-9;
 }
 
-// ---- Events
-// ---------------------------------------------------------------------------------------------
+// ---- Events ----
 
 void Shard::schedule(const Event& event) {
   Event& e = schedule(event.kind, event.t, event.rank);
@@ -170,28 +168,28 @@ void Shard::schedule(const Event& event) {
   e.order = order;
 }
 
-// By which a message comes in: of all NICs of the cluster.
+// Returns the NIC by which a message comes in, numbered over the whole cluster.
 std::size_t Shard::nic_of(const RankState& r, const Event& e) const {
   if (e.via == 0) return static_cast<std::size_t>(r.nic);
   return static_cast<std::size_t>(cluster_.place(r.id).node * cluster_.nics_per_node() + e.via - 1);
 }
 
-// From another shard of the process.
+// Takes a parcel that another shard of the process sent.
 void Shard::take_over(Parcel parcel) {
   if (parcel.event.kind == Event::Kind::link) return put_before_link(std::move(parcel));
   Event event = parcel.event;
-  event.flight = nullptr;  // the sender's
+  event.flight = nullptr;  // it points to the sender's flight
   if (parcel.message.payload || event.kind == Event::Kind::landing)
     event.held = held_.put(std::move(parcel));
   schedule(event);
 }
 
-// The cache gets what the events behind the next one will touch, if it has not got it.
+// Prefetches what the events behind the next one will touch.
 void Shard::prefetch() const {
   if (const Event* later = timers_.ahead(kFlightsAhead)) __builtin_prefetch(later->flight);
   if (const Event* soon = timers_.ahead(kActorsAhead); soon && soon->flight) {
     const auto* actor = reinterpret_cast<const char*>(soon->flight->actors.data());
-    for (std::size_t line = 0; line <= sizeof(ActorState); line += 64)  // begins anywhere in one
+    for (std::size_t line = 0; line <= sizeof(ActorState); line += 64)  // starts anywhere in a line
       __builtin_prefetch(actor + line);
   }
 }
@@ -201,7 +199,7 @@ Event& Shard::pop() {
   return timers_.pop();
 }
 
-// What is due with it at one time at one rank.
+// Fires `first` and every event due at the same time at the same rank, in the order of TiedEvents.
 [[gnu::noinline]] void Shard::fire_tied(const Event& first) {
   const Picoseconds at = first.t.at;
   const std::uint32_t rank = first.rank;
@@ -223,7 +221,7 @@ void Shard::fire_at_once(Event& event) {
   go_on();
 }
 
-// What an event, or what has gone on before, has made ready.
+// Runs one item of the ready queue.
 void Shard::go_on_with(const Ready& next) {
   if (next.what == Ready::What::rank) return advance(ranks_[next.index], next.stream, next.started);
   Flight& f = *next.flight;
@@ -242,7 +240,7 @@ void Shard::go_on_with(const Ready& next) {
   }
 }
 
-// The rank that sent a message; kNoRank: the event is its rank's own.
+// Returns the party that sent a message; kNoRank: the event is no message.
 Rank Shard::sender_of(const Event& e) const {
   const bool message = e.kind == Event::Kind::ingress || e.kind == Event::Kind::arrival ||
                        e.kind == Event::Kind::delivery || e.kind == Event::Kind::link ||
@@ -255,7 +253,7 @@ Rank Shard::sender_of(const Event& e) const {
 
 void Shard::fire(Event& event) {
   ++stats_.events;
-  const auto rank = [&]() -> RankState& { return ranks_[event.rank]; };  // of a link's: none
+  const auto rank = [&]() -> RankState& { return ranks_[event.rank]; };  // not for links
   switch (event.kind) {
     case Event::Kind::compute_done: {
       RankState& r = rank();

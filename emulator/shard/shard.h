@@ -1,23 +1,30 @@
-// A shard: one thread, its ranks, its NICs, its fabric endpoint. Everything a rank does happens
-// here; the loop is Shard::run_real and Shard::run_virtual in shard.cpp.
+// A shard: one thread with its ranks, its NICs and its fabric endpoint. Everything that a rank does
+// happens here; the loops are Shard::run_real and Shard::run_virtual in shard/shard.cpp.
 //
-//   shard.cpp           the loops, events
-//   shard/setup.cpp     before and after a segment
-//   shard/ranks.cpp     streams and events: what a rank does next
-//   shard/flights.cpp   collectives in flight and their actors
-//   shard/messages.cpp  how slices leave, arrive, are matched and combined
-//   shard/credits.cpp   credits, and permissions of libraries that post receives
-//   shard/notes.cpp     notes of agents
-//   shard/links.cpp     how messages go over links between switches
-//   shard/outbox.cpp    what leaves for other shards and for the fabric
-//   shard/standstill.cpp    when nothing moves: who is told, and who waits for whom
-//   shard/inline.h      what a message passes through in more than one of these
-//   shard/              parts, each with a state of its own, which know nothing of the shard
+// clang-format off
 //
-// What lets something else go on puts it in the ReadyQueue and returns; when an event has been
-// fired, go_on() does what is in there. Shards of a process meet only through SPSC rings (real
-// time) or mailboxes swapped at a window barrier (virtual time), and through the counters in
-// ShardShared.
+//   shard/shard.cpp       the loops; fires events
+//   shard/setup.cpp       before and after a segment
+//   shard/ranks.cpp       streams and events: what a rank does next
+//   shard/flights.cpp     collectives in flight and their actors
+//   shard/messages.cpp    how slices leave, arrive, are matched and combined
+//   shard/credits.cpp     credits, and permissions of libraries that post receives
+//   shard/notes.cpp       notes of agents
+//   shard/links.cpp       how messages cross links between switches
+//   shard/outbox.cpp      hands parcels to other shards, to the fabric and to packets
+//   shard/standstill.cpp  when nothing moves: who learns of it, and which rank waits for which
+//   shard/inline.h        functions of the hot path that several of these files call
+//   the other shard/*.h   parts, each with a state of its own; they know nothing of the shard
+//
+// clang-format on
+//
+// A function that lets something else go on pushes it to the ReadyQueue and returns; after each
+// event go_on() runs what the queue holds. Shards of a process share only SPSC rings (real time) or
+// mailboxes swapped at a window barrier (virtual time), and the counters in ShardShared.
+//
+// Units: emulated picoseconds, bytes. Errors: trouble during a segment goes to ShardShared::failure
+// and stops the run. Threading: one thread calls prepare() and play(); read the rest between
+// segments.
 #pragma once
 
 #include <array>
@@ -56,8 +63,7 @@
 
 namespace ghostrank {
 
-// From the queue to the queue a message's way is a few functions: calls of more would be a fifth of
-// its time.
+// Force-inlined: calls cost 20 % per message.
 #define GHOSTRANK_ON_THE_WAY [[gnu::always_inline]] inline
 
 class Shard final : private NoteCarrier {
@@ -66,22 +72,26 @@ class Shard final : private NoteCarrier {
     const JobSpec& spec;
     const Workload& workload;
     const Cluster& cluster;
-    int host = 0, index = 0;
+    int host = 0, index = 0;  // process of the job; shard in that process
     const Flows& flows;
     Fabric& fabric;
-    std::uint64_t nonce = 0;
+    std::uint64_t nonce = 0;  // of the run
+    // The ranks whose spans the trace shows, and how many spans to keep per segment.
     std::vector<Rank> trace_ranks;
     std::size_t max_spans = 0;
+    // Where the ledger spills to; see traffic/ledger.h.
     std::string spill_path;
-    std::vector<int> cpus;       // where its thread is kept; empty: anywhere
-    Packets* packets = nullptr;  // to other processes; null: no scheme of the job sends any
+    std::vector<int> cpus;       // binds the shard's thread to these; empty: no binding
+    Packets* packets = nullptr;  // to other processes; null: no scheme of the job sends packets
   };
   explicit Shard(const Setup& setup);
 
-  // On the thread that plays: brings every rank to what it does at emulated time 0. Nothing leaves.
+  // On the thread that will play: brings every rank to the state it has at emulated time 0. Sends
+  // nothing through the fabric.
   void prepare(const Segment& segment, ShardShared& shared);
-  // Plays the segment's iterations of every rank, from emulated time 0 of `clock`. Returns when all
-  // of them have ended here or the run was stopped.
+  // Plays the segment's iterations of every rank here, from emulated time 0 of `clock`. Returns
+  // when these ranks have ended, nothing is left to send and no other shard needs this one (for
+  // agents or links), or when the run is stopped.
   void play(const Clock& clock);
 
   Ledger& ledger() { return ledger_; }
@@ -90,7 +100,7 @@ class Shard final : private NoteCarrier {
   std::vector<Span> take_spans() { return spans_.take(); }
 
  private:
-  // shard.cpp
+  // shard/shard.cpp
   void run_real();
   void run_virtual();
   bool finished() const;
@@ -98,7 +108,7 @@ class Shard final : private NoteCarrier {
   bool take_arrivals();
   bool fire_due();
   void sleep();
-  // Inlined, or the compiler thinks that it does nothing and leaves it out.
+  // Force-inlined: out of line, GCC drops this call because it has no side effects.
   GHOSTRANK_ON_THE_WAY void prefetch() const;
   Event& pop();
   GHOSTRANK_ON_THE_WAY void fire(Event& event);
@@ -136,7 +146,7 @@ class Shard final : private NoteCarrier {
   enum class Started : std::uint8_t {
     ended,    // at once
     busy,     // it ends with an event
-    in_queue  // its actors have been put in the ready queue, and behind them its rank
+    in_queue  // the ready queue holds its actors and, behind them, its rank
   };
   void advance(RankState& r, std::size_t stream = 0, bool moved = false);
   bool advance_stream(RankState& r, std::uint8_t stream);
@@ -167,15 +177,16 @@ class Shard final : private NoteCarrier {
   void posted(Flight& f, ActorState& a);
 
   // shard/messages.cpp
-  struct Leaving {  // what a message says of itself, besides what its flight does
+  // What a message states about itself, besides what its flight states.
+  struct Leaving {
     MessageKind kind;
-    std::uint16_t number;  // as Header has it
-    std::uint32_t actor;   // of the sender of the data
+    std::uint16_t number;  // as in Header
+    std::uint32_t actor;   // index of the actor that sends the data
     std::uint16_t channel;
     std::uint64_t bytes;
     const Moment& ready;
 
-    void describe(const Flight& f, Event& e) const {  // all but what kind it is
+    void describe(const Flight& f, Event& e) const {  // sets all but the kind
       e.set_size(bytes, number);
       e.group = f.group;
       e.sequence = f.sequence;
@@ -223,7 +234,8 @@ class Shard final : private NoteCarrier {
   void find_way(const RankState& r, const Flight& f, int channel, Route& route) const;
   void leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m, Picoseconds start,
                       Picoseconds duration, Payload* content);
-  struct NoteTree {  // of all copies of a note
+  // What all copies of a note to many share.
+  struct NoteTree {
     std::uint64_t number = 0;
     std::uint32_t way = 0;
   };
@@ -275,44 +287,47 @@ class Shard final : private NoteCarrier {
   Picoseconds now_ = 0;  // the clock as last read
   ShardShared* shared_ = nullptr;
   Schedules schedules_;
-  std::vector<RankState> ranks_;  // then helpers, which play no program
-  std::size_t players_ = 0;       // the ranks among them
+  // Ranks, then helpers; helpers play no program.
+  std::vector<RankState> ranks_;
+  std::size_t players_ = 0;  // number of ranks in ranks_
   AgentHost agents_;
-  std::vector<std::uint16_t> scheme_row_;  // of the report, by scheme
+  std::vector<std::uint16_t> scheme_row_;  // row of the report, by scheme
   Misfortune misfortune_;
-  std::vector<std::uint32_t> sequences_;  // collectives started: by rank, then by kind of group
+  std::vector<std::uint32_t> sequences_;  // collectives started, by rank, then by kind of group
   std::uint32_t ranks_left_ = 0;
-  Picoseconds ended_ = 0;  // when the last rank here had, as the loop saw it
+  Picoseconds ended_ = 0;  // when the loop saw the last rank here end
   OpenIterations iterations_;
   TimerQueue<Event> timers_;
   ReadyQueue ready_;
   TiedEvents tied_;
-  std::vector<Port> nics_;   // of the whole cluster; only this shard's nodes are used
-  std::vector<Link> links_;  // of the cluster; only those that this shard plays are used
+  std::vector<Port> nics_;   // of the whole cluster; this shard uses its nodes' only
+  std::vector<Link> links_;  // of the whole cluster; this shard uses those that it plays
   std::vector<std::uint64_t> sent_on_links_;  // by local index
-  std::vector<Picoseconds> entered_;          // by NIC: when it last sent something to a link
-  InOrder in_turn_;                           // connections that take several ways at once
-  Connections connections_;  // of libraries that need permissions, where the links have a rate
+  std::vector<Picoseconds> entered_;          // by NIC: when it last sent a first byte to a link
+  InOrder in_turn_;                           // connections whose messages take several paths
+  // Of libraries that need permissions, where links have a rate.
+  Connections connections_;
   Pacing pacing_;
   Outboxes outboxes_;
-  int may_pass_ = 0;  // messages that may still pass the outboxes
+  int may_pass_ = 0;  // messages that may still overtake the outboxes
   std::vector<Message> arrived_;
-  SpareBuffers spare_;  // outlives the flights, which give theirs back
+  SpareBuffers spare_;  // outlives the flights, which return their buffers to it
   Flights flights_;
   NodeMeetings meetings_;
   EarlyMessages early_;
-  Pool<Parcel> held_;  // of events: messages to be posted, payload that has arrived
+  Pool<Parcel> held_;  // messages to be posted, payloads that have arrived; events hold indices
   Ledger ledger_;
   ShardStats stats_;
-  PacketStats packets_before_;  // the segment
+  PacketStats packets_before_;  // at the start of the segment
   Spans spans_;
   QuietWatch quiet_;
-  std::uint32_t handed_ = 0;             // to the fabric, since the clock was read
-  const std::chrono::nanoseconds spin_;  // before the loop blocks
+  std::uint32_t handed_ = 0;  // messages handed to the fabric, to time the reads of the clock
+  const std::chrono::nanoseconds spin_;  // how long the loop spins before it blocks; 0: shared core
   std::vector<std::byte> scratch_;
-  std::uint64_t moved_ = 0;     // by the fabric, as last seen
-  std::int64_t looked_ns_ = 0;  // when the loop last looked at the fabric, or woke
-  Picoseconds poll_lag_ = 0;    // emulated: what has arrived may have waited for us this long
+  std::uint64_t moved_ = 0;     // FabricStats::moved at the last poll
+  std::int64_t looked_ns_ = 0;  // when the loop last polled the fabric, or woke
+  // Emulated: an arrival may have waited this long for us to poll.
+  Picoseconds poll_lag_ = 0;
 };
 
 }  // namespace ghostrank

@@ -3,6 +3,7 @@
 namespace ghostrank {
 namespace {
 
+// Parcels per ring, as a power of two.
 constexpr std::size_t kRingLog2 = 14;
 
 }  // namespace

@@ -1,8 +1,8 @@
-// What the shards of a process share during one segment: the order to stop, what they mail each
-// other, and what the thread that waits for them is told.
+// State that the shards of a process share during one segment: the order to stop, the mail between
+// shards, and what they report to the thread that waits for them.
 //
-// Threading: as each member says. Rings have one shard at each end; mail is written by one shard
-// before a window's barrier and read by another one behind it.
+// Threading: as each member says. One shard pushes to a ring and one pops; one shard writes mail
+// before a window's barrier and another reads it after the barrier.
 #pragma once
 
 #include <atomic>
@@ -27,20 +27,20 @@ namespace ghostrank {
 // The iterations between two barriers.
 struct Segment {
   std::uint32_t first = 0, count = 1;
-  int program = kInOrder;    // of every role; kInOrder: the iterations' own, as Role says
+  int program = kInOrder;    // of every role; kInOrder: each iteration's own, as Role says
   double dilation = 1;       // scales the lateness statistics to wall time; the clock has its own
   bool verify = false;       // real data, compared at the end of every collective
-  std::uint64_t number = 0;  // among those of the run, from 1: packets carry it
+  std::uint64_t number = 0;  // of this segment in the run, from 1; packets carry it
 };
 
-// The end of one iteration as far as one shard (then one process) sees it; parts are summed.
+// What one shard (then one process) knows of the end of one iteration; merge() sums parts.
 struct IterationPart {
   std::uint32_t iteration = 0;
   std::uint32_t ranks = 0;
   Moment end;
   Picoseconds compute = 0, exposed = 0, bubble = 0;  // sums over ranks
-  Picoseconds lasted = 0;  // sum over ranks, each from its own end of the iteration before
-  Picoseconds rank0 = 0;   // the same of rank 0 alone
+  Picoseconds lasted = 0;  // sum over ranks of the time since each rank's own last end
+  Picoseconds rank0 = 0;   // duration at rank 0 alone
   Picoseconds earliest = std::numeric_limits<Picoseconds>::max();  // end of the first rank
 
   void merge(const IterationPart& other) {
@@ -60,13 +60,13 @@ struct ShardShared {
 
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> steps{0};  // iterations ended by ranks here, for the progress line
-  std::mutex mutex;                     // guards the four below
-  std::condition_variable changed;      // one of them has, or a shard has ended
+  std::mutex mutex;                     // guards the members from `parts` to `running`
+  std::condition_variable changed;      // notified when `parts` grows or a shard ends
   std::vector<IterationPart> parts;
-  std::string failure;      // first one wins
-  bool of_fabric = false;   // is that failure
-  bool of_machine = false;  // or want of memory or threads
-  int running = 0;          // shards
+  std::string failure;      // of the run; the first one stays
+  bool of_fabric = false;   // the fabric caused the failure
+  bool of_machine = false;  // a lack of memory or threads caused it
+  int running = 0;          // shards that have not ended
 
   int shards;
   std::barrier<> window;
@@ -76,19 +76,21 @@ struct ShardShared {
   struct Quiet {
     bool is = false;
     Picoseconds since = 0;
-    std::string stuck;  // who waits for whom
+    std::string stuck;  // which rank waits for which
   };
   std::vector<Quiet> quiet;  // by shard, real time only; guarded by `mutex`
-  std::vector<std::unique_ptr<std::atomic<bool>>> asleep;
-  std::vector<Fabric*> fabrics;  // to wake a neighbour
+  std::vector<std::unique_ptr<std::atomic<bool>>> asleep;  // by shard: it blocks or is about to
+  std::vector<Fabric*> fabrics;                            // by shard: to wake it
 
-  // Of jobs with agents, which serve others when their own ranks have ended: shards whose ranks
-  // have; notes on their way in this process, packets that are still to leave it among them; notes
-  // to and from others, and packets, of which some are lost; whether all is at rest.
-  std::atomic<int> ended{0};
+  // For jobs with agents or links, whose shards serve others after their own ranks have ended.
+  std::atomic<int> ended{0};  // shards whose ranks have ended
+  // Notes under way in this process, including packets that have yet to leave it.
   std::atomic<std::int64_t> notes_open{0};
+  // Notes to and from other processes.
   std::atomic<std::uint64_t> notes_sent{0}, notes_received{0};
+  // Packets to and from other processes; the network may lose some.
   std::atomic<std::uint64_t> packets_sent{0}, packets_received{0};
+  // No rank plays and no note is under way in any process: the shards may end.
   std::atomic<bool> at_rest{false};
 };
 

@@ -1,5 +1,4 @@
-// What the trace will show: spans of the ranks that are traced, as many as there is room for.
-// Threading: one owner (a shard).
+// The spans of the traced ranks, at most `most` per segment. Threading: one owner (a shard).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,8 @@ class Spans {
     dropped_ = 0;
   }
 
-  // The place of a new one, valid until the next; null: there is no room, which is counted.
+  // Returns a new span for the caller to fill, valid until the next call; null: no room, which is
+  // counted.
   Span* add() {
     if (spans_.size() < most_) return &spans_.emplace_back();
     ++dropped_;

@@ -8,7 +8,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr double kLeastSeconds = 1;  // of this machine
+constexpr double kLeastSeconds = 1;  // wall time
 constexpr Picoseconds kTimesExpected = 10;
 
 std::vector<Gap> common_to_two(const std::vector<Gap>& a, const std::vector<Gap>& b) {
@@ -43,7 +43,7 @@ std::chrono::milliseconds silence_of_the_lost(const RunSpec& run) {
 std::vector<Gap> common_gaps(const std::vector<std::vector<Gap>>& shards, Picoseconds threshold) {
   std::vector<Gap> common{Gap{0, kEndless}};
   for (const std::vector<Gap>& gaps : shards) common = common_to_two(common, gaps);
-  // After the last event nobody waits for anything any more.
+  // An endless gap is the end of a shard, not a stall.
   std::erase_if(common,
                 [&](const Gap& g) { return g.to == kEndless || g.to - g.from <= threshold; });
   return common;
@@ -61,7 +61,7 @@ bool Pulse::read(BlobReader& r) {
 }
 
 void StallWatch::note(int host, const Pulse& pulse, Picoseconds now) {
-  if (pulse.segment != segment_) return;  // late, from the warm-up
+  if (pulse.segment != segment_) return;  // a late one, of an earlier segment
   hosts_[static_cast<std::size_t>(host)] = {pulse, now};
 }
 

@@ -1,14 +1,15 @@
-// Stalls: the job as a whole stood still. A shard is quiet from its last event (a message or
-// fragment that arrived, left or had its turn, a delay that ended) or, while it knows of a delay
-// that is still to end, from the end of that delay: computing is no stall. The job stalls while
-// all shards of all processes are quiet; a stall is what lasts longer than the threshold.
+// Stalls: times when the job as a whole stood still. A shard is quiet from its last event (a
+// message or fragment that arrived, left or reached its turn, a delay that ended) or, while it
+// knows of a pending delay, from the end of that delay, because computing is no stall. The job
+// stands still while all shards of all processes are quiet; standing still for longer than the
+// threshold is a stall.
 //
 //   host 0   ====....................====     = at work, computing     . quiet
 //   host 1   =========...............====
 //   stall             |-------------|
 //
-// What recovered is known afterwards, from the gaps of every shard. What does not end is seen by
-// process 0 while it lasts, from the pulses of every process.
+// The gaps of every shard show, after the segment, the stalls from which the job recovered. The
+// pulses of every process show process 0 a stall while it lasts.
 //
 // Units: emulated time on the job's common clock; its zero is the start of the segment. Threading:
 // plain values.
@@ -33,39 +34,39 @@ struct Gap {  // quiet in [from, to)
   Picoseconds from = 0, to = kEndless;
 };
 
-// Longer than this is a stall: one second of this machine, or ten times what the longest piece of a
-// message should take. Less where the job wants to end earlier than that.
+// Returns the threshold of a stall in emulated time: the longer of 1 s of wall time and ten times
+// what the longest fragment should take, but at most half of run.stall_timeout_s.
 Picoseconds stall_threshold(const JobSpec& spec, double dilation);
 
-// After how long a process that says nothing is lost to the others: 20 s, but soon after the
-// time-out of a stall where that is shorter, which process 0 should see first, as it knows who is
-// stuck.
+// Returns after how much silence the others take a process for lost: 20 s, or 2 s after the
+// time-out of a stall where that is shorter, because process 0 should see the stall first: it knows
+// who is stuck.
 std::chrono::milliseconds silence_of_the_lost(const RunSpec& run);
 
-// What lies in a gap of every one of `shards` and is longer than `threshold`. The gaps of a shard
-// are in order and apart.
+// Returns the times that lie in a gap of every shard and are longer than `threshold`. Requires the
+// gaps of each shard to be in order and disjoint.
 std::vector<Gap> common_gaps(const std::vector<std::vector<Gap>>& shards, Picoseconds threshold);
 
-// How one process stands, told to process 0 a few times a second.
+// The state of one process, which it sends to process 0 a few times a second.
 struct Pulse {
   std::uint32_t segment = 0;  // first iteration
   bool quiet = false, ended = false;
   Picoseconds since = 0;  // quiet: since when
-  std::string stuck;      // quiet: which ranks wait, in what, for whom
+  std::string stuck;      // quiet: which ranks wait, in which call, for which others
   std::string to_blob() const;
   bool read(BlobReader& blob);  // false: malformed
 };
 
-// Process 0's view of all.
+// Process 0's view of all processes.
 class StallWatch {
  public:
-  // A process that was not heard of for `silence` counts as quiet since then.
+  // A process that sends no pulse for `silence` counts as quiet since its last one.
   StallWatch(std::uint32_t segment, int hosts, Picoseconds silence)
       : segment_(segment), silence_(silence), hosts_(static_cast<std::size_t>(hosts)) {}
 
   void note(int host, const Pulse& pulse, Picoseconds now);
   bool all_ended() const;
-  // Since when nothing has moved anywhere; empty: something does.
+  // Returns since when all processes are quiet; empty: one is not.
   std::optional<Picoseconds> quiet_since(Picoseconds now) const;
   std::string who_is_stuck(Picoseconds now) const;
 

@@ -1,5 +1,5 @@
-// A shard that stands still: since when, as stalls.h defines it, and which ranks wait for whom. See
-// shard.h.
+// When a shard stands still: since when, as stalls.h defines it, and which ranks wait for which.
+// See shard.h.
 #include <algorithm>
 
 #include "emulator/shard/carried.h"
@@ -8,9 +8,9 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kMostNamed = 3;  // ranks of a shard; the others wait for the same
+constexpr int kMostNamed = 3;  // ranks named per shard; the others wait for the same
 
-// That a stream waits for, by the number it has in programs.
+// Returns the event that a stream waits for, by its number in the program.
 std::string event_text(const RankState& r, const StreamState& s) {
   const Op& op = program_of(r, s).streams[static_cast<std::size_t>(&s - r.streams.data())][s.pc];
   return std::to_string(op.event) + (op.previous ? " of the iteration before" : "");
@@ -18,18 +18,18 @@ std::string event_text(const RankState& r, const StreamState& s) {
 
 }  // namespace
 
-// After every pass that moved something; costs no look at the clock.
+// Call after every pass that moved something. Does not read the clock.
 void Shard::note_progress() {
   if (quiet_.note_progress(now_)) tell_quiet(false, 0, "");
 }
 
-// Before every sleep.
+// Call before every sleep.
 void Shard::note_rest() {
   const auto since = quiet_.note_rest(timers_.empty() ? 0 : timers_.next(), clock_.now());
   if (since) tell_quiet(true, *since, what_is_stuck());
 }
 
-// From here on nobody waits for this shard.
+// Call when this shard has ended: from here on no other shard waits for it.
 void Shard::note_end() {
   note_progress();
   quiet_.note_end(now_);
@@ -69,7 +69,7 @@ std::string Shard::what_is_stuck() const {
       }
       for (const ActorState& a : f->actors) {
         const bool sends = a.credits && !a.credits->waiting.empty();
-        if ((a.k >= a.steps && !sends) || a.waits) continue;  // for another actor: not the cause
+        if ((a.k >= a.steps && !sends) || a.waits) continue;  // not the cause
         add(call + " (" + row.algorithm + ", channel " + std::to_string(a.channel) + ", step " +
             std::to_string(a.k) + " of " + std::to_string(a.steps) + ") waits for " +
             what_is_awaited(*f, a));

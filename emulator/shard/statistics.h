@@ -1,7 +1,7 @@
 // What one shard counts during a segment.
 //
-// Units: as the names say; Picoseconds are emulated. Threading: plain values, of the shard's thread
-// while it plays.
+// Units: as the names say; Picoseconds are emulated. Threading: plain values; the shard's thread
+// owns them while it plays.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,21 @@ struct RowStats {
 };
 
 struct ShardStats {
-  Histogram lateness_ns;  // wall, of compute delays
-  Moment end;             // of the last rank
+  Histogram lateness_ns;  // lateness of compute delays, wall time
+  Moment end;             // of the last iteration of the last rank
   double wall_seconds = 0, idle_seconds = 0, cpu_seconds = 0;
-  double run_queue_seconds = 0;  // < 0: unreadable
-  Picoseconds wall_behind = 0;   // emulated: how far the clock was past the last rank's ideal end
+  double run_queue_seconds = 0;           // < 0: unreadable
+  Picoseconds wall_behind = 0;            // clock past the last rank's ideal end
   Picoseconds paced = 0, pace_error = 0;  // pace_error: signed growth of lateness in busy periods
   std::uint64_t events = 0, messages = 0;
   std::uint64_t checked = 0, wrong = 0;
   std::uint64_t spans_dropped = 0;
   PacketCounts packets;
-  std::vector<LinkCount> links;  // of the cluster: those that were played here; empty: it has none
+  // Of all links of the cluster, counted for those that this shard plays; empty: the job has no
+  // links.
+  std::vector<LinkCount> links;
   std::vector<RowStats> rows;
-  std::vector<Gap> gaps;  // real time: longer than the threshold of a stall; the last is endless
+  std::vector<Gap> gaps;  // real time: quiet longer than the stall threshold; the last is endless
 };
 
 }  // namespace ghostrank

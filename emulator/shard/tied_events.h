@@ -1,8 +1,8 @@
-// In virtual time: what is due at one time at one rank, in the order in which it fires. By sender,
-// and each sender's in the order in which it was sent. Not in the order in which it was pushed to
-// the queue: what comes from other shards is pushed later, and results must not know of shards.
-// What one sender sent over links may come by several ways; it is told apart by its number.
-// Threading: one owner (a shard).
+// In virtual time: the events due at one time at one rank, in the order in which they fire: by
+// sender, then in the order in which their sender sent them. The order of pushes to the queue does
+// not serve, because events from other shards are pushed later and results must not depend on the
+// number of shards. Messages that one sender sent over links may come by several paths, so their
+// numbers order them. Threading: one owner (a shard).
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,14 @@ class TiedEvents {
   };
 
   void clear() { tied_.clear(); }
-  // In the order of the queue. `sender`: kNoRank for the rank's own. `number`: of what went over
-  // links, among its sender's; else 0.
+  // Adds an event; call in the order of the queue. `sender`: kNoRank for the rank's own events.
+  // `number`: of a message over links, among its sender's; else 0.
   void add(Rank sender, const Event& event, std::uint64_t number = 0) {
     tied_.push_back({sender, number, event});
   }
 
-  // Of one sender and kind, both runs of pushes keep the order in which they were sent.
+  // A stable sort suffices: of one sender and kind, the queue has the events in the order in which
+  // they were sent, whether this shard or another pushed them.
   std::vector<Tied>& in_order() {
     const auto before = [](const Tied& a, const Tied& b) {
       return std::tuple(a.sender, a.event.kind, a.number, a.event.message) <

@@ -1,18 +1,17 @@
-// Events in the order of (time, rank, when they were pushed), so that every run with the same seed
-// fires them alike; or of (time, when they were pushed). They keep time, rank and number
-// themselves: Event::t.at, rank and order.
+// A queue of events, ordered by (time, rank, push), so that every run with the same seed fires them
+// alike; or by (time, push). It keeps time, rank and push number in Event::t.at, rank and order.
 //
-// Most come nearly sorted: what is sent now arrives one latency from now, and so does what is sent
-// next. So a few sorted runs take whatever is no earlier than their last; only the rest goes to a
-// heap, and what is far off to one of its own, for the other to stay low. The runs hold their
-// events, one behind the other in blocks, and can be looked at ahead of time. A push gives the
-// place of the event, for the caller to write at once all but those three, and a pop the place
-// where it lies: an event that is copied while its fields are still on their way to the cache holds
-// up everything.
+// Most events come nearly sorted: a message sent now arrives one latency from now, and so does the
+// next. A few sorted runs therefore take each event that is no earlier than their last one; the
+// rest goes to a heap, and far events go to a heap of their own, to keep the other one low. A run
+// is a list of blocks of events, so the caller can look ahead and prefetch. push() returns the slot
+// of the event for the caller to fill at once (all but those three fields), and pop() returns the
+// slot where it lies: copying an event while its stores are still on their way to the cache would
+// stall.
 //
-// Bounds: ranks below 2^24, 2^40 events in all; of two of one time, fewer than 2^32 are pushed
-// between them. Memory grows to the most that were pending and is kept until trim().
-// Threading: one owner.
+// Bounds: ranks below 2^24, 2^40 events in all, and fewer than 2^32 pushes between two events of
+// one time. Memory grows to the most that were pending and is kept until trim(). Threading: one
+// owner.
 #pragma once
 
 #include <array>
@@ -37,7 +36,8 @@ class TimerQueue {
   std::size_t size() const { return size_; }
   Picoseconds next() const { return first_of_[first_].at; }
 
-  // The place of an event; what else it holds is old. Valid until the next push or pop.
+  // Returns the slot of a new event; its other fields hold old values. Valid until the next push or
+  // pop.
   Event& push(Picoseconds at, std::uint32_t rank) {
     const EventKey key = new_key(at, rank);
     for (std::size_t i = 0; i < kRuns; ++i) {
@@ -52,13 +52,13 @@ class TimerQueue {
     return push_to_heap(kNear, key, rank);
   }
 
-  // The same for what will be overtaken by much that is pushed later: it would have a run to
-  // itself.
+  // For far deadlines: kept out of the sorted runs, which they would block.
   Event& push_far(Picoseconds at, std::uint32_t rank) {
     return push_to_heap(kFar, new_key(at, rank), rank);
   }
 
-  // The first event, where it lies: valid until the next pop, whatever is pushed meanwhile.
+  // Removes the first event and returns its slot, valid until the next pop even if others are
+  // pushed.
   Event& pop() {
     if (spent_) spare_.push_back(std::move(spent_));
     --size_;
@@ -73,19 +73,20 @@ class TimerQueue {
       find_first();
     } else {
       first_of_[first_] = key_of(*run.head);
-      if (size_ > run.size) find_first();  // else nothing is anywhere else
+      if (size_ > run.size) find_first();  // else all events are in this run
     }
     return event;
   }
 
-  // Whether the first event has this time and rank. Not for ties as they come. Many have the same
-  // time, which nobody foretells; few the same rank, too.
+  // Returns whether the first event has this time and rank. Requires Ties::by_rank. Compares both
+  // without a branch in between, because equal times are frequent and unpredictable, but seldom
+  // come with equal ranks.
   bool first_is_at(Picoseconds at, std::uint32_t rank) const {
     const EventKey& first = first_of_[first_];
     return (static_cast<std::uint64_t>(first.at ^ at) | (first.tie >> 40 ^ rank)) == 0;
   }
 
-  // The event that will come `n` after the first one if nothing comes between; null: unknown.
+  // Returns the event `n` places behind the first one, unless others come between; null: unknown.
   const Event* ahead(std::size_t n) const {
     if (first_ >= kRuns) return nullptr;
     const Run& run = runs_[first_];
@@ -94,22 +95,22 @@ class TimerQueue {
     return n < here ? &run.head[n] : &run.blocks[1]->events[n - here];
   }
 
-  // Gives back the memory of what is not pending; for when there is time.
+  // Frees the blocks that hold no pending event. Call it when there is time.
   void trim() { spare_.clear(); }
 
   void clear() { *this = TimerQueue(ties_); }
 
  private:
-  // Where an event may be: in one of the runs, or in a heap.
+  // An event is in one of the runs or heaps; all of them are numbered as places.
   static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kPlaces = kRuns + 2;
-  static constexpr std::size_t kBlock = 32;  // events; more than anybody looks ahead
+  static constexpr std::size_t kBlock = 32;  // events per block; more than callers look ahead
 
   struct alignas(64) Block {
     std::array<Event, kBlock> events;
   };
   struct Run {
-    Event *head = nullptr, *head_end = nullptr;  // the first event, and where its block ends
-    Event *tail = nullptr, *tail_end = nullptr;  // behind the last one
+    Event *head = nullptr, *head_end = nullptr;  // the first event; the end of its block
+    Event *tail = nullptr, *tail_end = nullptr;  // behind the last event; the end of its block
     std::size_t size = 0;
     EventKey last = kFirstOfAll;
     std::deque<std::unique_ptr<Block>> blocks;
@@ -118,7 +119,7 @@ class TimerQueue {
   EventKey key_of(Picoseconds at, std::uint32_t rank, std::uint64_t number) const {
     return {at, (ties_ == Ties::by_rank ? static_cast<std::uint64_t>(rank) << 40 : 0) | number};
   }
-  // An event has the last digits of its number; it is one of the latest.
+  // Event::order holds the low 32 bits of the push number, which is one of the latest.
   EventKey key_of(const Event& e) const {
     return key_of(e.t.at, e.rank, pushed_ - static_cast<std::uint32_t>(pushed_ - e.order));
   }
@@ -129,7 +130,7 @@ class TimerQueue {
     return event;
   }
 
-  // What a run or heap is about to get is the first that it has.
+  // Notes that the event about to enter this run or heap becomes its first.
   void note_first(EventKey key, std::size_t place) {
     first_of_[place] = key;
     if (key.before(first_of_[first_])) first_ = place;
@@ -152,7 +153,7 @@ class TimerQueue {
     if (run.size == 0) run.head = run.tail, run.head_end = run.tail_end;
   }
 
-  // Its first block holds nothing more than what is being popped.
+  // Retires the run's first block, which holds only the event that is being popped.
   [[gnu::noinline]] void shorten(Run& run) {
     spent_ = std::move(run.blocks.front());
     run.blocks.pop_front();
@@ -181,12 +182,12 @@ class TimerQueue {
   }
 
   std::size_t size_ = 0;
-  std::size_t first_ = 0;                      // the place of the first event
-  std::array<EventKey, kPlaces> first_of_ = {  // of every place
+  std::size_t first_ = 0;                      // place of the first event of all
+  std::array<EventKey, kPlaces> first_of_ = {  // first key of every place
       kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
   std::array<Run, kRuns> runs_;
   std::array<EventHeap<Event>, 2> heaps_;
-  std::unique_ptr<Block> spent_;  // where the last one popped lies
+  std::unique_ptr<Block> spent_;  // holds the event that pop() returned last
   std::vector<std::unique_ptr<Block>> spare_;
   std::uint64_t pushed_ = 0;
   Ties ties_;
