@@ -16,7 +16,7 @@ std::string text_of(const SchemeUse& use, Party party) {
 
 }  // namespace
 
-// What an agent may do while something happens to it.
+// The Io that an agent is lent during one event.
 class AgentHost::Lent final : public Io {
  public:
   Lent(AgentHost& host, State& state, Moment now) : host_(host), state_(state), now_(now) {}
@@ -147,7 +147,7 @@ AgentHost::AgentHost(const Cluster& cluster, const std::vector<Rank>& ranks,
       carrier_(carrier) {
   if (!serves()) return;
   for (std::size_t i = 0; i < ranks.size(); ++i) processor_of_.push_back(i);
-  std::map<std::int32_t, std::size_t> of_node;  // one server a node
+  std::map<std::int32_t, std::size_t> of_node;  // by node: the processor that its helpers share
   for (const Rank helper : helpers) {
     const auto next = ranks.size() + of_node.size();
     processor_of_.push_back(of_node.try_emplace(cluster.place(helper).node, next).first->second);
@@ -205,7 +205,7 @@ void AgentHost::on_note(AgentAddress who, Party from, const Note& note, Moment a
 void AgentHost::on_timer(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) {
   State& s = state_of(who);
   for (Timer& t : s.timers) {
-    if (t.name != timer || t.armed != armed) continue;  // armed anew since, or disarmed
+    if (t.name != timer || t.armed != armed) continue;  // it was armed again or disarmed since
     t.armed = 0;
     return tell(s, at, [&](Io& io) { s.agent->on_timer(io, timer); });
   }

@@ -1,13 +1,14 @@
-// The agents of a shard's parties (collectives/agent.h): makes them, tells them what happens, and
-// lends them an Io for each event. It knows no fabric and no queue: what an agent asks for goes to
-// a NoteCarrier, which the shard is.
+// Runs the agents of a shard's parties (collectives/agent.h): makes them, calls them for each
+// event, and lends them an Io for its duration. It knows no fabric and no queue: it passes what an
+// agent asks for to a NoteCarrier, which the shard implements.
 //
-// Time is ideal: an event happens when it came, or when its party's processor is free; what an
-// agent spends moves the time from which it goes on. Ranks have a processor each, the helpers of
-// one server share one.
+// Time is ideal: an agent handles an event when the event comes or, if later, when its party's
+// processor is free; Io::spend() moves the time at which the agent goes on. Each rank has a
+// processor of its own; the helpers on one node share one.
 //
-// Life: agents are made when something first happens to them, and forgotten between segments.
-// Threading: owned by one shard.
+// Life: the host makes an agent at its first event and drops it between segments. Errors: a request
+// that a scheme must not make goes to NoteCarrier::refuse() and ends the run. Threading: owned by
+// one shard.
 #pragma once
 
 #include <cstdint>
@@ -28,20 +29,21 @@ namespace ghostrank {
 
 struct Flight;
 
-inline constexpr std::uint32_t kUdpAndIp = 28;  // bytes around a packet
+inline constexpr std::uint32_t kUdpAndIp = 28;  // bytes of IPv4 and UDP headers
 
-// Who is told something: a party of a scheme, on this shard.
+// Names an agent: a party of a scheme, on this shard.
 struct AgentAddress {
-  std::uint32_t local = 0;   // of the shard's parties
+  std::uint32_t local = 0;   // local index of the party
   std::uint32_t scheme = 0;  // index into Cluster::schemes()
 };
 
-// A note as its sender hands it over; it and what it refers to are valid for the call only.
+// A note as its sender hands it over. The note and what it refers to are valid during the call
+// only.
 struct LeavingNote {
   AgentAddress sender;
-  Rank party = kNoRank;       // the sender, of the job's parties
-  Party position = 0;         // in its communicator
-  std::span<const Party> to;  // positions
+  Rank party = kNoRank;       // the sender, numbered over the job
+  Party position = 0;         // the sender, in its communicator
+  std::span<const Party> to;  // receivers, as positions in the communicator
   const Note& note;
   std::uint64_t bytes;  // on the wire
   Carriage carriage;
@@ -51,19 +53,20 @@ struct LeavingNote {
 class NoteCarrier {
  public:
   virtual ~NoteCarrier() = default;
-  // False: some way is full; AgentHost::give_room() is called when it may be no more.
+  // Returns false when an outbox to a receiver is full; call AgentHost::give_room() when it may
+  // have room again.
   virtual bool has_room(const LeavingNote& note) = 0;
   virtual void carry(const LeavingNote& note) = 0;
-  // Calls AgentHost::on_timer() at `at` with these three.
+  // Schedules AgentHost::on_timer(who, timer, armed) at `at`.
   virtual void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) = 0;
   virtual void end_call(Flight& flight, Moment at) = 0;
-  virtual void refuse(const std::string& what) = 0;  // the run ends
+  virtual void refuse(const std::string& what) = 0;  // ends the run
 };
 
 class AgentHost {
  public:
-  // `ranks`, `helpers`: of the shard, by local index, as numbered over the job. A packet of
-  // `most_in_packet` bytes is as large as `mtu` allows.
+  // `ranks`, `helpers`: the shard's, by local index, as numbers over the job. `most_in_packet`: the
+  // most bytes of a packet that `mtu` allows.
   AgentHost(const Cluster& cluster, const std::vector<Rank>& ranks,
             const std::vector<Rank>& helpers, std::uint32_t mtu, std::uint64_t most_in_packet,
             NoteCarrier& carrier);
@@ -71,14 +74,14 @@ class AgentHost {
   void clear();  // between segments
   bool serves() const { return !cluster_.schemes().empty(); }
 
-  // A rank's program has come to a call of a scheme. `content`: of what is reduced, where it is
-  // known. `data`: null where there is none.
+  // Call when a rank's program comes to a call of a scheme. `content`: of the tensor to reduce,
+  // where it is known; `data`: the rank's buffers, null outside verify mode.
   void on_call(AgentAddress who, const Collective& collective, DataType type,
                const std::optional<TensorContent>& content, Flight& flight, RankData* data,
                Moment at);
   void on_note(AgentAddress who, Party from, const Note& note, Moment at);
   void on_timer(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at);
-  // Ways have room again, perhaps.
+  // Outboxes may have room again: calls on_room() of the agents that wait for room.
   bool wants_room() const { return !waiting_.empty(); }
   void give_room(Moment at);
 
@@ -93,7 +96,7 @@ class AgentHost {
 
    private:
     RankData* data_;
-    Buffer input_;  // where what the rank gives lies
+    Buffer input_;  // the buffer with the rank's contribution
     std::uint32_t element_;
     Rank position_;
     std::optional<TensorContent> content_;
@@ -106,7 +109,7 @@ class AgentHost {
   };
   struct Timer {
     std::uint32_t name;
-    std::uint64_t armed;  // 0: it is not
+    std::uint64_t armed;  // 0: not armed
   };
   struct State {
     AgentAddress address;
@@ -132,11 +135,11 @@ class AgentHost {
   const std::uint64_t most_in_packet_;
   NoteCarrier& carrier_;
   std::vector<std::size_t> processor_of_;  // by local index
-  std::vector<Moment> free_;               // by processor: when it is
+  std::vector<Moment> free_;               // by processor: when it is free
   std::deque<State> states_;
   std::unordered_map<std::uint64_t, State*> index_;
   std::vector<State*> waiting_;
-  std::uint64_t armed_ = 0;  // timers, ever
+  std::uint64_t armed_ = 0;  // timers armed so far
 };
 
 }  // namespace ghostrank
