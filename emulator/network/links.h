@@ -1,15 +1,15 @@
-// Links between switches at work, and what has gone over them.
+// Models the links between switches, and counts what crosses them.
 //
-// A message takes a link when its first byte comes: behind those whose first byte came before, for
-// as long as its bytes take at the link's rate. Bytes that come more slowly than the link is leave
-// it room for others meanwhile; the last byte of a message is through when it has come and all that
-// is before it has had its time.
+// A message starts on a link when its first byte arrives and the messages whose first byte arrived
+// earlier have had their time. It takes the link for as long as its bytes take at the link's rate.
+// Bytes that arrive more slowly than that leave room for other messages in between. The last byte
+// of a message leaves when it has arrived and everything before it has had its time.
 //
 //   NIC    ██████████            a message of 10, from a NIC half as fast as the link
-//   link    █▒█▒█▒█▒█▒           ▒ for others: of two such messages none is held up
+//   link    █▒█▒█▒█▒█▒           ▒ room for others: two such messages do not delay each other
 //
-// Messages, not packets, are what a link lets through, so a short one waits for all of a long one
-// that came before it.
+// A link passes whole messages, not packets, so a short message waits for all of a long one that
+// came first.
 //
 // Units: emulated picoseconds, bytes. Threading: one owner (the shard that plays the link).
 #pragma once
@@ -22,7 +22,7 @@
 
 namespace ghostrank {
 
-// Events of a shard are for ranks, by local index, and for links, which are counted down from here.
+// An event's target is a rank, by local index, or a link, numbered downwards from this.
 inline constexpr std::uint32_t kMostTargets = 1u << 24;
 
 struct LinkCount {  // of one link
@@ -36,21 +36,22 @@ struct LinkCount {  // of one link
   }
 };
 
-// When a message passes a place: its first and its last byte.
+// When the first and the last byte of a message pass a point.
 struct Passage {
   Picoseconds head = 0, tail = 0;
 };
 
 class Link {
  public:
-  // What comes at `in`, and takes `duration` at the link's rate, leaves when? `note`: of one to
-  // many, whose copies share it; 0: of none.
+  // Passes a message that arrives at `in` and takes `duration` at the link's rate; returns when it
+  // leaves. `note`: number of a note to many, whose copies cross the link once; 0: no such note.
   Passage pass(const Passage& in, Picoseconds duration, std::uint64_t bytes, std::uint64_t note) {
     if (note != 0 && note == note_ && in.head == note_head_) return out_;
     free_ = std::max(in.head, free_) + duration;
     const Picoseconds alone = std::max(in.tail, in.head + duration);
     const Picoseconds tail = std::max(in.tail, free_);
-    // As long as it came, or as the link makes it; never before one that came first.
+    // A message is as long as it arrived or as the link makes it, whichever is longer, and never
+    // overtakes the head of an earlier one.
     const Picoseconds head = tail - std::max(in.tail - in.head, duration);
     out_ = {std::max(head, out_.head), tail};
     count_.merge({bytes, 1, duration, tail - alone});
@@ -61,8 +62,8 @@ class Link {
   const LinkCount& count() const { return count_; }
 
  private:
-  Picoseconds free_ = 0;  // when all that has come has had its time
-  Passage out_;           // of the last one
+  Picoseconds free_ = 0;  // when everything that has arrived has had its time
+  Passage out_;           // of the last message
   std::uint64_t note_ = 0;
   Picoseconds note_head_ = 0;
   LinkCount count_;

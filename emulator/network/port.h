@@ -1,10 +1,10 @@
-// The LogGP model of one NIC or NVLink port: what leaves is serialised at the port's rate behind
-// what left before, what arrives likewise behind what arrived before. The same arithmetic paces
-// real sends (a message may go when its turn ideally begins), models delays on the memory fabric
-// and is the virtual network.
+// The LogGP model of one NIC or NVLink port. The port serialises at its rate each message that
+// leaves, behind those that left before, and likewise each message that arrives. The same
+// arithmetic paces real sends (a message may leave when its turn ideally begins), models delays on
+// the memory fabric and is the virtual network.
 //
-// Absolute deadlines: a port remembers until when it is taken, so rounding and lateness never add
-// up. Units: emulated picoseconds, bytes. Threading: one owner (the shard of the port's node).
+// Deadlines are absolute: a port remembers until when it is busy, so rounding and lateness never
+// add up. Units: emulated picoseconds, bytes. Threading: one owner (the shard of the port's node).
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace ghostrank {
 struct LinkSpeed {
   double ps_per_byte = 0;  // 0: unlimited
   Picoseconds latency = 0;
-  Framing framing{};  // what it carries besides a message
+  Framing framing{};  // bytes that the network adds to a message
 
   bool limited() const { return ps_per_byte > 0; }
 
@@ -29,7 +29,7 @@ struct LinkSpeed {
     if (!limited()) return 0;
     if (!framing.none()) [[unlikely]]
       bytes = framing.on_wire(bytes);
-    const auto size = static_cast<std::int64_t>(bytes);  // quicker to turn into a double
+    const auto size = static_cast<std::int64_t>(bytes);  // int64 converts to double faster
     return static_cast<Picoseconds>(static_cast<double>(size) * ps_per_byte + 0.5);
   }
 };
@@ -37,23 +37,26 @@ struct LinkSpeed {
 struct Port {
   Picoseconds egress_free = 0;
   Picoseconds ingress_free = 0;
-  Picoseconds queued_until = -1;  // when the last message that had to queue for ingress is in
+  // When the last message that had to queue for the ingress is in.
+  Picoseconds queued_until = -1;
 
-  // Takes the egress for `duration`, no earlier than `at`; returns when it begins.
+  // Takes the egress for `duration`, no earlier than `at`. Returns when the turn begins.
   Picoseconds take_egress(Picoseconds at, Picoseconds duration) {
     const Picoseconds start = std::max(at, egress_free);
     egress_free = start + duration;
     return start;
   }
 
-  // The last byte arrives at `tail` on an idle ingress; returns when it really is in.
+  // Takes the ingress for a message whose last byte arrives at `tail`. Returns when the message is
+  // in: `tail`, or later when the ingress is busy.
   Picoseconds take_ingress(Picoseconds tail, Picoseconds duration) {
     ingress_free = std::max(tail, ingress_free + duration);
     return ingress_free;
   }
 
-  // Whether a message whose tail came at `tail` and that is in at `in` must queue: it is not in
-  // yet, or another one, which came before it, is to be told of at the same time.
+  // Returns whether a message with its last byte at `tail` that is in at `in` must go back to the
+  // queue: it is not in yet, or an earlier message is in at the same time and must be delivered
+  // first.
   bool must_queue(Picoseconds tail, Picoseconds in) {
     if (in <= tail && queued_until != in) return false;
     queued_until = in;

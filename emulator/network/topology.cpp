@@ -9,13 +9,13 @@
 namespace ghostrank {
 namespace {
 
-// Whether links are modelled: a real network is what it is.
+// Returns whether to model links; a real network has its own.
 bool has_links(const JobSpec& spec) {
   return spec.cluster.topology.kind != TopologySpec::Kind::nonblocking &&
          !is_network(spec.fabric.kind);
 }
 
-// The first node of a group of neighbours. Groups differ by one node at most.
+// Returns the first node of a group of neighbours. Groups differ in size by one node at most.
 int first_of_group(int group, int nodes, int groups) {
   return static_cast<int>((std::int64_t{group} * nodes + groups - 1) / groups);
 }

@@ -1,19 +1,24 @@
-// The network between NICs as it is modelled: how fast each NIC is, which links are between two of
-// them, and how long the way takes where nothing is on it. A message is serialised by the NIC that
-// sends it, by every link on its way, and by the NIC that receives it; switches never block.
+// The modelled network between NICs: how fast each NIC is, which links lie between two NICs, and
+// the latency of the path when it is idle. The sending NIC, every link on the path and the
+// receiving NIC serialise a message; switches never block.
 //
-//   nonblocking      no links: one ideal switch
-//   with leaves and spines (profiles/job/leaf_spine.h):
-//     one leaf       NIC ─ leaf ─ NIC: no links either
-//     two            NIC ─ leaf ── spine ── leaf ─ NIC: a link up and a link down, by the spine
-//     that
-//                    the routing chooses
+// clang-format off
 //
-// The latency between two NICs is divided evenly among the stretches of the way, so that an idle
-// network of links takes as long as one without; what links add (link_latency) comes on top.
+//   nonblocking       no links: one ideal switch
+//   leaf and spine (profiles/job/leaf_spine.h):
+//     in one leaf     NIC ─ leaf ─ NIC                      no links either
+//     between leaves  NIC ─ leaf ── spine ── leaf ─ NIC     a link up and a link down; the routing
+//                                                           chooses the spine
+//
+// clang-format on
+//
+// The hops of a path (one before each link, one after the last) share the latency between its two
+// NICs evenly, so an idle network with links is as fast as one without. Links add link_latency to
+// it.
 //
 // Units: NICs are numbered over the whole cluster, node * nics_per_node + NIC of the node; links
-// from 0. Threading: immutable.
+// from 0; latencies in emulated picoseconds. Threading: immutable once shared; only add_switch()
+// changes it.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +40,7 @@ struct Path {
   int links = 0;
 };
 
-// A connection, as routings know it. `group`: as Connection has it in traffic.h.
+// A connection, as the routing sees it. `group`: as in Connection (emulator/traffic/traffic.h).
 struct RoutedConnection {
   std::uint32_t group = 0;
   std::uint16_t channel = 0;
@@ -47,33 +52,35 @@ class Topology {
  public:
   explicit Topology(const JobSpec& spec);
 
-  // Of all NICs of ranks' nodes; of those of dedicated servers; of any one.
+  // own(): the speed of the NICs of ranks' nodes. nic(): the speed of any NIC, of dedicated servers
+  // and switches too.
   const LinkSpeed& own() const { return own_; }
   const LinkSpeed& nic(int nic) const {
     return nic < first_server_nic_ ? own_ : nic < first_switch_nic_ ? server_ : switch_;
   }
 
-  // A switch that takes part in a scheme, a node of its own behind all others: near this NIC where
-  // there are leaves. Returns its NIC, which stands for as many ports as it needs: it is never
-  // busy, and halfway between any two others. For who makes the topology, before anybody shares it.
+  // Adds a switch that takes part in a scheme, as a node behind all others; where there are leaves,
+  // it is at the leaf of NIC `near`. Returns its NIC, which stands for as many ports as the switch
+  // needs: it is never busy, and lies halfway between any two other NICs. Call it before sharing
+  // the topology.
   int add_switch(int near);
   bool is_switch(int nic) const { return nic >= first_switch_nic_; }
 
-  // One way through an idle network without links; each NIC answers for its half.
+  // Returns the one-way latency of an idle network without links; each NIC contributes half.
   Picoseconds latency(int from, int to) const {
     const Picoseconds a = nic(from).latency, b = nic(to).latency;
     return a == b ? a : (a + b) / 2;
   }
-  // From one place where a message can be held up to the next, at least: so long nothing that one
-  // shard does can reach another.
+  // Returns the least latency from one point that can delay a message (a NIC or a link) to the
+  // next. Within this time nothing that one shard does can affect another.
   Picoseconds lookahead() const;
 
   // ---- Links ----
 
   std::uint32_t links() const { return links_; }
-  const LinkSpeed& link(std::uint32_t) const { return link_; }  // all of one kind, so far
+  const LinkSpeed& link(std::uint32_t) const { return link_; }  // so far all links are alike
   std::string link_name(std::uint32_t link) const;              // "leaf0-spine1"
-  // A node near it, whose shard plays it.
+  // Returns a node near the link; that node's shard plays the link.
   int node_of_link(std::uint32_t link) const;
   // Links of one kind, in order: those up, then those down.
   struct Tier {
@@ -83,7 +90,8 @@ class Topology {
   std::vector<Tier> tiers() const;
   std::string description() const;  // "leaf_spine: 4 leaves, 8 spines, …"; empty: without links
 
-  // How many ways of equal length there are from one NIC to another; 0: without links.
+  // Returns how many paths of equal length lead from one NIC to another; 0: no links lie between
+  // them.
   std::uint32_t ways(int from, int to) const {
     return links_ == 0 || leaf_of_[at(from)] == leaf_of_[at(to)] ? 0 : spines_;
   }
@@ -91,20 +99,21 @@ class Topology {
     const std::uint32_t up = leaf_of_[at(from)] * spines_ + way;
     return {{up, links_ / 2 + leaf_of_[at(to)] * spines_ + way}, 2};
   }
-  // The way that a connection takes; its `message`, from 1, where the routing is asked for each.
-  // Throws Error(usage): the routing chose one that there is not.
+  // Returns the path of a connection or, for routings that choose per message, of its message
+  // number `message`, from 1. Throws Error(usage) when the routing chooses a path that does not
+  // exist.
   std::uint32_t choose(const RoutedConnection& connection, int from, int to,
                        std::uint64_t message = 0) const;
   bool per_message() const { return routing_->per_message; }
   std::string_view routing() const { return routing_->name; }
 
-  // Of a way with so many links: of each stretch before a link, and of the last one. They add up to
-  // latency().
+  // Return, for a path with `links` links, the latency of each hop before a link, and of the hop
+  // after the last link. All hops together make latency().
   Picoseconds stretch(int from, int to, int links) const { return latency(from, to) / (links + 1); }
   Picoseconds last_stretch(int from, int to, int links) const {
     return latency(from, to) - links * stretch(from, to, links);
   }
-  // From end to end, over the links of a path.
+  // Returns the latency from end to end of a path with `links` links, including theirs.
   Picoseconds way_latency(int from, int to, int links) const {
     return latency(from, to) + links * link_.latency;
   }
@@ -119,10 +128,10 @@ class Topology {
   int nics_per_node_;
   const Routing* routing_;
   TopologySpec spec_;
-  LinkSpeed link_;  // its latency: what it adds
+  LinkSpeed link_;  // its latency is link_latency, which comes on top
   int nodes_ = 0, groups_ = 0;
   std::uint32_t rails_ = 1, spines_ = 1, links_ = 0;
-  std::vector<std::uint32_t> leaf_of_;  // by NIC; empty without links
+  std::vector<std::uint32_t> leaf_of_;  // by NIC; empty: no links
 };
 
 }  // namespace ghostrank
