@@ -23,7 +23,7 @@ std::uint64_t take_datagrams(std::span<const std::byte> piece, std::size_t segme
                              std::uint64_t nonce, bool keep_payload,
                              std::vector<Message>& arrived) {
   std::uint64_t strays = 0;
-  do {  // an empty datagram is one, too
+  do {  // an empty piece is one datagram, too
     const std::size_t size = segment == 0 ? piece.size() : std::min(segment, piece.size());
     const std::optional<Datagram> d = parse_datagram(piece.first(size), nonce);
     piece = piece.subspan(size);

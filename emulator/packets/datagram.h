@@ -1,7 +1,7 @@
-// What a datagram holds, and what is checked before anything of it is believed. The form is
-// described in docs/wire-format.md.
+// What a datagram holds, and the checks that it must pass before its fields are used.
+// docs/wire-format.md describes its format.
 //
-// Threading: plain functions.
+// Units: bytes. Errors: a malformed datagram is a stray. Threading: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,16 @@ namespace ghostrank {
 
 struct Datagram {
   Header header;
-  std::span<const std::byte> payload;  // of what was parsed
+  std::span<const std::byte> payload;  // points into the parsed bytes
 };
 
-// Empty: it is a stray. Nothing is read before the nonce is known to be the run's.
+// Parses one datagram; empty: it is a stray. Compares the nonce with the run's before it reads any
+// other field.
 std::optional<Datagram> parse_datagram(std::span<const std::byte> bytes, std::uint64_t nonce);
 
-// Appends the datagrams that arrived in one piece: those of `segment` bytes each that the kernel
-// joined, the last perhaps shorter; 0: only one. Keeps the words of a payload, or all of it.
-// Returns how many were strays.
+// Appends to `arrived` the datagrams of one piece. The kernel may have joined several of `segment`
+// bytes each, the last perhaps shorter; `segment` 0: the piece is one datagram. Keeps a payload's
+// words or, with `keep_payload`, all of it. Returns the number of strays.
 std::uint64_t take_datagrams(std::span<const std::byte> piece, std::size_t segment,
                              std::uint64_t nonce, bool keep_payload, std::vector<Message>& arrived);
 

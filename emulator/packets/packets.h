@@ -1,15 +1,15 @@
-// The seam between the engine and a network that may lose what it is given: datagrams, beside
-// Fabric (fabric/fabric.h), whose promise is never weakened. Non-blocking, one owner.
+// The seam between the engine and a network that may lose messages: datagrams, beside Fabric
+// (fabric/fabric.h), which never loses any. Non-blocking, one owner.
 //
-// Datagrams leave over ways, numbered from 0 and set up before the first one. A datagram arrives
-// whole, or not at all; it may arrive twice, and before one that was sent earlier. It is never cut:
-// with its header and those of the network it is no larger than the MTU. What arrives carries the
-// nonce of the run; everything else is dropped and counted. Datagrams that were handed over between
-// two calls of flush() may leave together.
+// Datagrams leave over ways, which are numbered from 0 and set up before the first datagram. A
+// datagram arrives whole or not at all; it may arrive twice, and may overtake an earlier one. The
+// network never fragments it: with its own and the network's headers it fits the MTU. Arrivals
+// carry the nonce of the run; all others are dropped and counted. Datagrams taken between two calls
+// of flush() may leave together.
 //
-// Units: bytes of payload, without the header of wire.h. Errors: what the network refuses is
-// counted as lost; failure() tells of what can never work. Threading: every call comes from the
-// owner's thread (a shard).
+// Units: bytes of payload, without the header of fabric/wire.h. Errors: a datagram that the network
+// refuses counts as lost; failure() describes what can never work. Threading: the owner's thread (a
+// shard) makes every call.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,13 @@
 namespace ghostrank {
 
 struct PacketStats {
-  std::uint64_t sent = 0;      // taken by the kernel
+  std::uint64_t sent = 0;      // the kernel took them
   std::uint64_t received = 0;  // handed over by poll()
-  std::uint64_t strays = 0;    // of another run or malformed: dropped
-  std::uint64_t refused = 0;   // not let out by the kernel (a firewall, no route): lost
-  std::uint64_t again = 0;     // times there was no room
-  // Arrivals for which the kernel had no room; what it had joined counts as one. Empty: unreadable.
+  std::uint64_t strays = 0;    // from another run or malformed: dropped
+  std::uint64_t refused = 0;   // the kernel refused them (a firewall, no route): lost
+  std::uint64_t again = 0;     // times the kernel had no room
+  // Arrivals that the kernel dropped for lack of room, joined datagrams counted as one; empty: the
+  // kernel does not tell.
   std::optional<std::uint64_t> dropped;
 };
 
@@ -35,30 +36,31 @@ class Packets {
  public:
   virtual ~Packets() = default;
 
-  // Takes the datagram (moves it out), to leave at the next flush() or before; false: no room now,
-  // and it stays with the caller, untouched. Its payload is synthetic where it is null.
+  // Takes the datagram (moves it out), to leave at the next flush() or before. Returns false when
+  // there is no room now; the caller keeps the datagram, unchanged. A null payload is synthetic.
   virtual bool try_send(int way, Message& datagram) = 0;
 
-  // Hands over what was taken. What finds no room stays, and is tried again by the next call.
+  // Hands the taken datagrams to the kernel. Those that find no room stay for the next call.
   virtual void flush() = 0;
 
-  // Appends what has arrived; returns how many. Of the payload it keeps what is always real
-  // (Header::number bytes of words), in verify mode all.
+  // Appends the arrived datagrams; returns how many. Keeps the part of a payload that is always
+  // real (Header::number bytes of words); in verify mode all of it.
   virtual int poll(std::vector<Message>& arrived) = 0;
 
-  // Readable when something has arrived; one descriptor as long as this lives.
+  // Returns a descriptor that is readable when a datagram has arrived; it stays the same for this
+  // object's life.
   virtual int wait_fd() const = 0;
 
-  // True when everything taken has left.
+  // True when every taken datagram has left.
   virtual bool idle() const = 0;
 
-  // The largest payload of a datagram.
+  // Returns the largest payload of a datagram.
   virtual std::uint64_t most_bytes() const = 0;
 
-  // Not empty once it has failed for good: what, and what to do.
+  // Not empty once it has failed for good: what failed, and what to do.
   virtual const std::string& failure() const = 0;
 
-  // Since it was opened. Asks the kernel: not for every pass of a loop.
+  // Counts since it was opened. Asks the kernel, so do not call it in every pass of a loop.
   virtual PacketStats stats() const = 0;
 };
 

@@ -16,11 +16,12 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kPatience = 6;                        // rounds in which nothing new is heard
-constexpr std::int64_t kFirstRoundNs = 20'000'000;  // the next ones take twice as long, up to
+constexpr int kPatience = 6;  // rounds in a row in which no further end is heard
+// Each round takes twice as long as the one before, at most kLongestRoundNs.
+constexpr std::int64_t kFirstRoundNs = 20'000'000;
 constexpr std::int64_t kLongestRoundNs = 320'000'000;
 
-// From one socket of the job to another; each is named by the first endpoint that uses it.
+// From one socket of the job to another. A socket's name is the first endpoint that uses it.
 struct Pair {
   std::int32_t from = 0, to = 0;
   auto operator<=>(const Pair&) const = default;
@@ -28,7 +29,7 @@ struct Pair {
 
 struct Missing {
   Pair pair;
-  bool small_came = false;  // a packet of no more than its header did
+  bool small_came = false;  // a packet without payload has arrived
 };
 
 class PacketSetup {
@@ -61,7 +62,7 @@ class PacketSetup {
 
   const FlowEndpoint& endpoint(std::size_t i) const { return flows_.endpoints()[i]; }
 
-  // Endpoints that are bound alike share a socket.
+  // Endpoints with the same namespace and address share a socket.
   void open_sockets(int shard) {
     UdpOptions o;
     o.nonce = nonce_;
@@ -140,8 +141,8 @@ class PacketSetup {
     }
   }
 
-  // To those of `missing` that are ours to send to: the largest packet; the second time a small one
-  // too, which tells what does not pass.
+  // Sends a hello of the largest size over each way in `missing` that starts here; with `kinds` 2
+  // also a small one, which shows whether size is the problem.
   void send_hellos(const std::vector<Missing>& missing, int kinds) {
     for (const Missing& m : missing) {
       const auto found = ways_.find(m.pair);
@@ -160,7 +161,7 @@ class PacketSetup {
     }
   }
 
-  // Until everybody is heard whom this process is to hear.
+  // Listens until this process has heard every end that it awaits, or until `until_ns`.
   void listen(std::int64_t until_ns) {
     std::vector<pollfd> fds;
     for (const auto& p : packets_) fds.push_back({p->wait_fd(), POLLIN, 0});
@@ -196,7 +197,7 @@ class PacketSetup {
     }
   }
 
-  // Of the whole job.
+  // Returns the missing pairs of the whole job.
   std::vector<Missing> all_missing() {
     BlobWriter mine;
     std::vector<Pair> pairs;
@@ -231,7 +232,8 @@ class PacketSetup {
            addresses_[i].substr(0, addresses_[i].find(' ')) + ")";
   }
 
-  // Alike on every host: what they heard is known to all, and so is what their kernels said.
+  // Throws the same error on every host, because all hosts know what each one heard and what the
+  // sender's kernel reported.
   [[noreturn]] void give_up(const std::vector<Missing>& missing) {
     const Missing& first = missing.front();
     const auto from = static_cast<std::size_t>(first.pair.from);
@@ -265,13 +267,13 @@ class PacketSetup {
   const std::uint64_t nonce_;
   const int host_;
   const std::vector<EndpointBinding>& bindings_;
-  std::vector<int> socket_of_;  // of an endpoint of ours
+  std::vector<int> socket_of_;  // by endpoint, for ours
   std::vector<std::unique_ptr<UdpPackets>> packets_;
-  std::vector<std::string> addresses_;        // of every endpoint's socket
-  std::vector<std::int32_t> names_;           // of every endpoint: how its socket is named
-  std::map<Pair, std::pair<int, int>> ways_;  // from us: shard, way
-  std::map<Pair, bool> awaited_;              // to us: whether it was heard
-  std::set<Pair> small_;                      // to us: heard with a small packet
+  std::vector<std::string> addresses_;        // by endpoint: address of its socket
+  std::vector<std::int32_t> names_;           // by endpoint: name of its socket
+  std::map<Pair, std::pair<int, int>> ways_;  // that start here: shard, way
+  std::map<Pair, bool> awaited_;              // that end here: whether a full-size hello came
+  std::set<Pair> small_;                      // that end here: a small hello came
 };
 
 }  // namespace

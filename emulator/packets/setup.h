@@ -1,14 +1,14 @@
-// Makes the ways of a job's packets real: a socket on every address that the fabric binds to, in
-// its namespace, and a way beside each flow of the fabric, with the flow's number. Then both ends
-// of every way say hello with the largest packet that the job may send, so that a path that carries
-// no UDP, or none so large, is named before the start.
+// Opens the ways of a job's packets: a socket on every address that the fabric binds to, in that
+// address's namespace, and beside each flow of the fabric a way with the flow's number. Then both
+// ends of every way exchange hellos of the largest packet that the job may send, so that a path
+// that carries no UDP, or no packets so large, is reported before the start.
 //
-//   round:  ends that are not heard yet send  ->  all listen  ->  all tell whom they have not heard
+//   round:  ends not heard yet send  ->  all listen  ->  all report whom they have not heard
 //
-// A round that brings nothing new is tried kPatience times.
+// It gives up after kPatience rounds in a row in which no further end was heard.
 //
-// Errors: Error(environment). Threading: the owner of `control`; afterwards each Packets belongs to
-// its shard's thread.
+// Errors: Error(environment). Threading: the owner of `control` calls it; afterwards each Packets
+// belongs to its shard's thread.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@
 
 namespace ghostrank {
 
-// Every process of the job calls this at the same time. `bindings`: where those of
-// Flows::endpoints() that this process owns are bound. Returns them by shard.
+// Every process of the job calls this at the same time. `bindings`: where this process bound its
+// Flows::endpoints(). Returns one Packets per shard.
 std::vector<std::unique_ptr<Packets>> open_packets(const JobSpec& spec, const Flows& flows,
                                                    Control& control, std::uint64_t nonce,
                                                    const std::vector<EndpointBinding>& bindings);

@@ -15,8 +15,8 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kJoinedBytes = 65535;  // the longest piece that the kernel joins
-constexpr int kLooks = 4;                    // at one socket in a row: then others have their turn
+constexpr std::size_t kJoinedBytes = 65535;  // largest piece of joined datagrams
+constexpr int kLooks = 4;                    // reads of one socket in a row; then the others follow
 constexpr int kReadySockets = 32;
 
 class Udp final : public UdpPackets {
@@ -38,7 +38,7 @@ class Udp final : public UdpPackets {
       most_bytes_ = std::min(most_bytes_, s->most_bytes());
       joins |= s->joins_arrivals();
     }
-    // One byte more than may come: what is longer shows.
+    // One byte more than a datagram may have, so that a longer one shows.
     landing_.emplace(joins ? kJoinedBytes : std::size_t{options.mtu} + 1);
   }
   ~Udp() override { close(epoll_); }
@@ -76,7 +76,7 @@ class Udp final : public UdpPackets {
     return true;
   }
 
-  // `pending_` names each socket with a batch by a way that leaves from it, perhaps twice.
+  // `pending_` names each socket that has a batch by a way that leaves from it, perhaps twice.
   void flush() override {
     std::erase_if(pending_, [&](int way) {
       const Way& w = ways_[static_cast<std::size_t>(way)];
@@ -124,7 +124,7 @@ class Udp final : public UdpPackets {
  private:
   struct Way {
     int socket;
-    const udp::Address* to;  // of addresses_: ways to one socket have one
+    const udp::Address* to;  // in addresses_; ways to one socket share it
     std::string name;
   };
 

@@ -1,11 +1,11 @@
-// Datagrams over UDP. One owner has a socket per address that it binds to, in the network namespace
-// that the address belongs to; ways lead from one of its sockets to one of another owner.
+// Datagrams over UDP. An owner has a socket per address that it binds to, in the network namespace
+// of that address. A way leads from one of its sockets to a socket of another owner.
 //
-// A datagram is the 64-byte header of wire.h, then its payload or, where that is synthetic, bytes
-// of a scratch buffer. Don't-fragment is set: what is larger than the path's MTU does not arrive,
-// which is found out before the start (setup.h).
+// A datagram is the 64-byte header of fabric/wire.h, then its payload or, where that is synthetic,
+// the bytes of a scratch buffer. Don't-fragment is set, so a datagram larger than the path's MTU
+// does not arrive; the set-up finds that out before the start (setup.h).
 //
-// Errors: Error(environment) while it is opened. Threading: as packets.h says.
+// Errors: Error(environment) while opening. Threading: as packets.h says.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct UdpOptions {
 };
 
 struct UdpWay {
-  int socket = 0;       // of ours
-  std::string address;  // of the socket at the other end, as it told
-  std::string name;     // of who is there, for messages
+  int socket = 0;       // index of our socket
+  std::string address;  // of the socket at the other end, as address() there returned it
+  std::string name;     // of the process there, for messages
 };
 
 class UdpPackets : public Packets {
@@ -36,9 +36,10 @@ class UdpPackets : public Packets {
   static std::unique_ptr<UdpPackets> open(const UdpOptions& options);
 
   virtual std::string address(int socket) const = 0;  // "10.0.0.1 4711", to give to the others
-  // Way i is `ways[i]` from now on; called once, before any try_send.
+  // Way i is `ways[i]` from now on. Call it once, before any try_send.
   virtual void connect(const std::vector<UdpWay>& ways) = 0;
-  // Why the last datagram that a socket could not send was refused; empty: none was.
+  // Returns why the socket could not send the last datagram that it failed to send; empty: none
+  // failed.
   virtual std::string trouble(int socket) const = 0;
 };
 

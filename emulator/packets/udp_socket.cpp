@@ -15,11 +15,11 @@
 namespace ghostrank::udp {
 namespace {
 
-constexpr int kReceiveBuffer = 4 << 20;  // bytes, as far as the kernel gives them
-constexpr std::size_t kMostJoined = 64;  // datagrams that the kernel cuts out of one message
+constexpr int kReceiveBuffer = 4 << 20;  // bytes; the kernel may grant fewer
+constexpr std::size_t kMostJoined = 64;  // most datagrams that the kernel cuts from one message
 constexpr std::uint32_t kOverIpv4 = 20 + 8, kOverIpv6 = 40 + 8;  // bytes of IP and UDP
 
-// What is sent where a payload is synthetic.
+// The bytes of synthetic payloads.
 std::byte* scratch() {
   static std::array<std::byte, kMostPayload> bytes;
   return bytes.data();
@@ -130,7 +130,7 @@ Socket::Socket(const EndpointBinding& binding, std::uint32_t mtu) {
   }
 }
 
-// Never cut on the way, and never told by routers to be smaller: the MTU is the job's.
+// Sets don't-fragment and ignores routers' path MTU, because the job sets the MTU.
 void Socket::set_up(int family, const std::string& where) {
   const int probe = IP_PMTUDISC_PROBE;
   static_assert(IP_PMTUDISC_PROBE == IPV6_PMTUDISC_PROBE);
@@ -161,7 +161,8 @@ void Socket::put(const Address& to, Message&& datagram) {
   slots_[count_++] = {&to, std::move(datagram)};
 }
 
-// How many datagrams from `first` on leave as one message: of one size, the last perhaps shorter.
+// Returns how many datagrams from `first` on leave as one message: of one size, the last perhaps
+// shorter.
 std::size_t Socket::joined_from(std::size_t first) const {
   const Slot& head = slots_[first];
   std::size_t n = 1, bytes = head.bytes();
@@ -174,7 +175,7 @@ std::size_t Socket::joined_from(std::size_t first) const {
   return n;
 }
 
-// Everything from `first` on, as messages for the kernel. Returns how many.
+// Describes all datagrams from `first` on as messages for the kernel. Returns how many messages.
 std::size_t Socket::describe(std::size_t first) {
   std::size_t count = 0, parts = 0;
   while (first < count_) {
@@ -229,7 +230,7 @@ Socket::Sent Socket::flush(PacketStats& stats) {
   return sent;
 }
 
-// The kernel did not take the first message, of so many datagrams.
+// Handles that the kernel did not take the first message, of `datagrams` datagrams.
 Socket::Sent Socket::go_on_after(int error, std::size_t datagrams, PacketStats& stats) {
   switch (error) {
     case EINTR:
@@ -243,12 +244,12 @@ Socket::Sent Socket::go_on_after(int error, std::size_t datagrams, PacketStats& 
       break;
   }
   error_ = error;
-  if (datagrams > 1) {  // a way whose interface cannot cut: each leaves alone from now on
+  if (datagrams > 1) {  // the interface cannot cut: from now on each leaves alone
     gso_ = false;
     return Sent::well;
   }
   switch (error) {
-    case EPERM:  // a firewall, or a full table of its
+    case EPERM:  // a firewall, or its full connection table
     case EACCES:
     case EMSGSIZE:
     case ENETDOWN:

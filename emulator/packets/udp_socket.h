@@ -1,10 +1,8 @@
-// One UDP socket: a batch of datagrams to send, and a place where arrivals land. Private to udp*.
+// One UDP socket: a batch of datagrams to send, and buffers for arrivals. Private to udp*.
 //
-// Several datagrams of one size to one address leave as one message that the kernel cuts (GSO), and
-// several that arrive in a row come as one (GRO), where it can do that. Bounds: kBatch datagrams
-// taken and not yet gone.
-//
-// Threading: one owner.
+// Where the kernel supports it, several datagrams of one size to one address leave as one message
+// that the kernel cuts (GSO), and several that arrive in a row come as one (GRO). Bounds: kBatch
+// datagrams taken and not yet sent.
 #pragma once
 
 #include <array>
@@ -24,9 +22,9 @@
 
 namespace ghostrank::udp {
 
-inline constexpr std::size_t kBatch = 64;           // datagrams, to send
-inline constexpr std::size_t kLandings = 32;        // pieces that one look at a socket takes
-inline constexpr std::size_t kMostPayload = 65507;  // of a datagram over IPv4
+inline constexpr std::size_t kBatch = 64;           // datagrams to send
+inline constexpr std::size_t kLandings = 32;        // pieces that one read of a socket takes
+inline constexpr std::size_t kMostPayload = 65507;  // bytes of a datagram over IPv4
 
 struct Address {
   sockaddr_storage bytes{};
@@ -37,15 +35,16 @@ struct Address {
   std::string text() const;
 };
 
-// Where one look at a socket puts what has arrived; shared by the sockets of an owner.
+// Buffers for one read of a socket; the sockets of an owner share them.
 class Landing {
  public:
-  explicit Landing(std::size_t bytes);  // of the largest piece
+  explicit Landing(std::size_t bytes);  // size of the largest piece
 
-  // The bytes that arrived, and the size of the datagrams that the kernel joined there (0: one).
+  // Gets the bytes of a piece, and the size of the datagrams that the kernel joined in it (0: it is
+  // one).
   using Take = std::function<void(std::span<const std::byte>, std::size_t)>;
-  // Returns how many pieces there were; 0: none, or `error` is set. One that was longer than its
-  // place is given empty.
+  // Calls take() for each arrived piece, with no bytes for a piece that was too long. Returns how
+  // many pieces there were; 0: none, or `error` is set.
   std::size_t receive(int fd, int& error, const Take& take);
 
  private:
@@ -61,7 +60,7 @@ class Landing {
 
 class Socket {
  public:
-  // Bound to the address, a port of the kernel's choice. Throws Error(environment).
+  // Binds to the address and a port that the kernel chooses. Throws Error(environment).
   Socket(const EndpointBinding& binding, std::uint32_t mtu);
   ~Socket() { close(fd_); }
   Socket(const Socket&) = delete;
@@ -74,12 +73,12 @@ class Socket {
 
   bool full() const { return count_ == kBatch; }
   bool empty() const { return count_ == 0; }
-  void put(const Address& to, Message&& datagram);  // not when full()
+  void put(const Address& to, Message&& datagram);  // requires !full()
 
   enum class Sent : std::uint8_t { well, no_room, failed };
-  // As much as the kernel takes.
+  // Sends as much as the kernel takes.
   Sent flush(PacketStats& stats);
-  // The last error of sending, 0: there was none.
+  // Returns the errno of the last failed send; 0: none failed.
   int error() const { return error_; }
 
   std::optional<std::uint32_t> dropped() const;  // by the kernel, since it was opened
@@ -109,7 +108,7 @@ class Socket {
   std::array<mmsghdr, kBatch> messages_{};
   std::array<iovec, 2 * kBatch> parts_{};
   std::array<Control, kBatch> controls_{};
-  std::array<std::size_t, kBatch> joined_{};  // datagrams of each message
+  std::array<std::size_t, kBatch> joined_{};  // datagrams joined in each message
   int error_ = 0;
 };
 
