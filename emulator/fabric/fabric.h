@@ -1,10 +1,14 @@
-// The seam between the engine and a real network: NCCL's net contract, shortened. Non-blocking, one
-// owner.
+// The seam between the engine and a real network: NCCL's net contract (ncclNet_t), shortened.
+// Non-blocking, one owner.
 //
-// A Fabric belongs to one thread (a shard); every call but wake() comes from that thread. It
-// carries messages over flows (numbered from 0, set up before the first message) and promises: no
-// loss, no duplication, and order per flow and direction. "No room" (try_send returns false) means:
-// call poll() and come back. A false try_send leaves the message with the caller, untouched.
+// A Fabric carries messages over flows, which are numbered from 0 and set up before the first
+// message. It promises: no loss, no duplication, and order per flow and direction. When try_send
+// returns false there is no room: call poll() and try again; the caller keeps the message,
+// unchanged.
+//
+// Units: bytes of payload, without the header of wire.h. Errors: failure() describes what has
+// failed for good. Threading: a Fabric belongs to one thread (a shard), which makes every call but
+// wake().
 #pragma once
 
 #include <chrono>
@@ -16,15 +20,15 @@
 
 namespace ghostrank {
 
-// A longer message moves in pieces of this size, each of which is progress.
+// A longer message moves in fragments of this size; each one counts as progress.
 inline constexpr std::uint64_t kFragmentBytes = 1 << 20;
 
 struct FabricStats {
   std::uint64_t messages_sent = 0,
-                messages_received = 0;               // whole messages, probes and credits included
+                messages_received = 0;               // whole messages, including probes and credits
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // payload
-  std::uint64_t strays = 0;                          // wrong nonce or malformed: dropped
-  std::uint64_t moved = 0;                           // pieces of messages that left or came
+  std::uint64_t strays = 0;                          // with the wrong nonce or malformed: dropped
+  std::uint64_t moved = 0;                           // fragments that left or arrived
   std::uint64_t again = 0;                           // times the provider had no room
 };
 
@@ -32,28 +36,30 @@ class Fabric {
  public:
   virtual ~Fabric() = default;
 
-  // Takes the message (moves it out) and sends it over `flow`; false: no room now, nothing changed.
+  // Takes the message (moves it out) and sends it over `flow`. Returns false when there is no room
+  // now; nothing has changed then.
   virtual bool try_send(int flow, Message& message) = 0;
 
-  // Drives progress; appends what has completely arrived. Returns how many were appended.
+  // Drives progress; appends the messages that have arrived completely. Returns how many.
   virtual int poll(std::vector<Message>& arrived) = 0;
 
-  // Blocks until something may have arrived, wake() is called, or the time has passed. Stays awake
-  // first for `spin`, or longer while transfers follow each other; without `spin` not at all.
-  // Returns early spuriously at will.
+  // Blocks until a message may have arrived, wake() is called, or `timeout` has passed. Spins first
+  // for `spin`, or longer while transfers follow each other; with a `spin` of 0 it blocks at once.
+  // May return early.
   virtual void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) = 0;
 
-  // A wait() also ends while `descriptor` is readable; one, which outlives the last wait.
+  // Makes wait() return also when `descriptor` is readable. Call it once; the descriptor must
+  // outlive the last wait().
   virtual void watch(int descriptor) = 0;
 
-  // From any thread: makes a current or the next wait() return.
+  // From any thread: makes the current or the next wait() return.
   virtual void wake() = 0;
 
-  // True when everything accepted has left this process (its buffers are free again).
+  // True when every accepted message has left this process, so that its buffers are free again.
   virtual bool idle() const = 0;
 
-  // Not empty once the fabric has failed for good (a completion in error): what, to whom, what to
-  // do.
+  // Not empty once the fabric has failed for good (a completion in error): what failed, to whom,
+  // and what to do.
   virtual const std::string& failure() const = 0;
 
   virtual FabricStats stats() const = 0;

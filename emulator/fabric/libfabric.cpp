@@ -1,9 +1,9 @@
-// libfabric, loaded when something first asks for it: its five exported functions (the others are
-// inline) find the library and go on there. Linked the usual way it would be loaded by every
-// command, and on some systems it brings the library of the first InfiniPath adapters, which
-// measures the clock for 0.2 s and catches signals as it is loaded.
+// Loads libfabric when something first calls it: the five functions that it exports (the others are
+// inline) load the library and forward to it. A linked libfabric would be loaded by every command,
+// and on some systems it brings the library of the first InfiniPath adapters, which measures the
+// clock for 0.2 s and sets signal handlers when it is loaded.
 //
-// Errors: Error(environment) where there is no libfabric. Threading: any thread.
+// Errors: Error(environment) when libfabric cannot be loaded or is too old. Threading: any thread.
 #include <array>
 #include <csignal>
 #include <dlfcn.h>
@@ -23,8 +23,8 @@ using ghostrank::SignalsBlocked;
 
 constexpr const char* kLibrary = "libfabric.so.1";
 
-// What these signals do is ours to say, whatever a library sets as it is loaded; one that comes
-// meanwhile would end the process as that library sees fit, and waits.
+// Restores our handlers of these signals after loading a library that sets its own, and blocks
+// SIGINT and SIGTERM meanwhile, so that the library's handlers cannot end the process.
 class KeepSignals {
  public:
   KeepSignals() {

@@ -1,4 +1,7 @@
-// The Fabric of a process that is alone: there is nobody to send to, only a wait that can be woken.
+// The Fabric of a process without peers: it sends nothing, and only provides a wait() that wake()
+// ends.
+//
+// Errors: Error(environment) when no descriptor can be opened. Threading: as fabric.h says.
 #pragma once
 
 #include <memory>

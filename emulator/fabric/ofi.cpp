@@ -1,4 +1,4 @@
-// Sets the endpoints up: buffers, receives, flows to the others.
+// Sets the endpoints up: buffers, receives, flows. See ofi_endpoint.h.
 #include "emulator/fabric/ofi.h"
 
 #include <algorithm>
@@ -18,10 +18,11 @@ namespace {
 
 constexpr std::size_t kOutgoing = 256;
 constexpr std::size_t kMaxSlots = 256;
-constexpr std::size_t kKeptReceives = 64;    // with a payload buffer of their own
-constexpr std::size_t kFramedReceives = 64;  // with a frame of their own: stays in the cache
-constexpr std::size_t kFrames = 64;          // to send
-constexpr std::size_t kLeastReceives = 4;    // of an endpoint that has many neighbours
+// In verify mode each receive has a payload buffer of its own.
+constexpr std::size_t kKeptReceives = 64;
+constexpr std::size_t kFramedReceives = 64;  // each with a frame buffer; so few stay in the cache
+constexpr std::size_t kFrames = 64;          // frames to send
+constexpr std::size_t kLeastReceives = 4;    // per endpoint, however many endpoints there are
 
 std::string transport_of(const std::string& provider) {
   const std::string core = provider.substr(0, provider.find(';'));
@@ -32,12 +33,13 @@ std::string transport_of(const std::string& provider) {
   return control.empty() ? "tcp" : "tcp-" + control;
 }
 
-// A received frame needs a place of its own, and that a slot of its own: header, frame, the rest.
+// Frames need three iovec entries per receive (header, frame, rest of the payload); returns 0, no
+// frames, where the provider has fewer.
 std::uint64_t frame_bytes_of(const OfiOptions& options, const fi_info& info) {
   return info.rx_attr->iov_limit >= 3 ? options.frame_bytes : 0;
 }
 
-// Posted on every endpoint.
+// Returns how many receives to post on every endpoint.
 std::size_t receives_of(const OfiOptions& options, const fi_info& info) {
   const std::size_t all = options.keep_payload                ? kKeptReceives
                           : frame_bytes_of(options, info) > 0 ? kFramedReceives
@@ -125,8 +127,8 @@ std::string Endpoints::address(int endpoint) const {
   return identity() + "\n" + raw;
 }
 
-// Providers do not understand each other, nor always their own other versions: said here rather
-// than found out as a hang. Returns the bare address.
+// Checks that the other end uses the same provider and version and the same address family, because
+// otherwise the two would not understand each other and would hang. Returns the bare address.
 std::string Endpoints::checked_address(const FabricFlow& flow) const {
   const std::size_t end = flow.address.find('\n');
   const std::string theirs = flow.address.substr(0, end);

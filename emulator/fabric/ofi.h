@@ -1,9 +1,12 @@
-// libfabric (FI_EP_RDM) as a Fabric. The only place, with ofi_*.{h,cpp}, that includes <rdma/...>.
+// Implements Fabric on libfabric (FI_EP_RDM endpoints). In emulator/, only ofi*.{h,cpp} and
+// libfabric.cpp include <rdma/...>.
 //
-// A few endpoints, one completion queue, wildcard receives always posted, our header in an iovec
-// slot of its own, our own matching (in the engine). Messages longer than kFragmentBytes travel as
-// fragments of that size, so that one small cache-hot scratch buffer receives any volume. The
-// engine's matching makes tags unnecessary.
+// It uses a few endpoints with one completion queue, keeps wildcard receives posted, and sends our
+// header in an iovec entry of its own. A message longer than kFragmentBytes travels as fragments of
+// that size, so that one small scratch buffer, which stays in the cache, receives any volume. It
+// uses no tags, because the engine matches messages itself.
+//
+// Errors and threading: as open.h says.
 #pragma once
 
 #include <memory>
@@ -15,8 +18,8 @@ namespace ghostrank {
 
 // Providers: auto | net | tcp | tcp;ofi_rxm | sockets | verbs;ofi_rxm | efa | psm3 | ...
 struct OfiOptions : FabricOptions {
-  // Registers what is sent and received (FI_MR_LOCAL) also where the provider does not demand it,
-  // as verbs and efa do: how that path is tested on machines without them.
+  // Registers all memory to send and receive (FI_MR_LOCAL) even where the provider does not demand
+  // it, as verbs and efa do. Tests use it to cover that path on machines without such a provider.
   bool registered = false;
 };
 

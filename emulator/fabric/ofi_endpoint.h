@@ -1,17 +1,20 @@
-// The endpoints at work: post receives, cut and queue what is to be sent, drive progress.
-// Private to ofi*: set-up is in ofi.cpp, the work in ofi_progress.cpp.
+// The open endpoints: they post receives, cut and queue messages to send, and drive progress.
+// Private to ofi*: ofi.cpp sets them up, ofi_progress.cpp moves messages.
 //
-//   try_send -> Outgoing (a message or a frame) -> queue of its flow -> SendSlot (a fragment) ->
-//               endpoint
-//   endpoint -> RecvSlot (a fragment) -> Reassembly -> ready_ -> poll
+// clang-format off
 //
-// A small message waits, open, for company until the next poll() or wait(), which its owner calls
-// in every pass of its loop; alone it then leaves as it is, in company as a frame.
+//   try_send -> Outgoing (message or frame) -> queue of its flow -> SendSlot (fragment) -> endpoint
+//   endpoint -> RecvSlot (fragment) -> Reassembly -> ready_ -> poll
 //
-// Bounds: kOutgoing messages accepted and not yet gone; per flow fragments numbered within kWindow
-// in flight, all together no more than the provider's queue has entries. One thread; only wake()
-// may come from another. Close a fabric only after all processes agreed to (a barrier): what peers
-// still send afterwards is lost.
+// clang-format on
+//
+// A small message stays open for company until the next poll() or wait(), which its owner calls in
+// every pass of its loop. With company it leaves in a frame, alone as it is.
+//
+// Bounds: at most kOutgoing messages accepted and not yet gone; per flow at most kWindow fragment
+// numbers in flight; in all no more fragments than the provider's queue has entries. Threading: one
+// thread; only wake() may come from another. Close a fabric only after all processes agreed to (a
+// barrier), because what peers send afterwards is lost.
 #pragma once
 
 #include <atomic>
@@ -30,15 +33,15 @@
 
 namespace ghostrank::ofi {
 
-struct Outgoing {  // an accepted message
+struct Outgoing {  // an accepted message, or a frame of several
   Message message;
   Fid<fid_mr> region;
   std::uint64_t posted = 0, completed = 0;  // fragments
-  Outgoing* next = nullptr;                 // in the queue of its flow
+  Outgoing* next = nullptr;                 // next in the queue of its flow
   std::byte* frame = nullptr;               // not null: a frame of message.header.bytes
 };
 
-// What a completion points to. Some providers want the context for themselves.
+// A completion's context points to a Slot. Some providers write to its first bytes (FI_CONTEXT).
 struct Slot {
   fi_context2 context{};
   bool receives = false;
@@ -59,17 +62,17 @@ struct RecvSlot : Slot {
 struct FlowState {
   FabricFlow flow;
   fi_addr_t address = FI_ADDR_NOTAVAIL;
-  Outgoing *first = nullptr, *last = nullptr;  // queue of what is not yet completely posted
+  Outgoing *first = nullptr, *last = nullptr;  // queue of messages not yet posted completely
   bool pending = false;                        // listed in pending_
-  Outgoing* open = nullptr;                    // takes small messages until the next flush
-  // Fragments [oldest, next) are in flight or have overtaken one: at most kWindow. Bit n of
-  // `finished` tells of the one whose number is n modulo kWindow.
+  Outgoing* open = nullptr;  // takes further small messages until poll() or wait()
+  // Fragments [oldest, next), at most kWindow, are in flight or have overtaken one that is. Bit n
+  // of `finished` is set when the fragment whose number is n modulo kWindow has finished.
   std::uint32_t oldest = 0, next = 0;
   std::uint64_t finished = 0;
 };
 static_assert(kWindow == 64);
 
-// A mapping: page-aligned, untouched until used.
+// An anonymous mapping: page-aligned, and without memory until it is touched.
 class Pages {
  public:
   explicit Pages(std::size_t bytes)
@@ -155,7 +158,8 @@ class Endpoints final : public NetworkFabric {
   bool take_wake();
   bool watched_ready() const;
 
-  // Buffers first, the endpoints last: they must be gone before the memory they use.
+  // Buffers come first and endpoints last, because endpoints must close before the memory that they
+  // use.
   OfiOptions options_;
   Pages synthetic_{kFragmentBytes};
   std::vector<RecvSlot> recv_slots_;
@@ -182,8 +186,8 @@ class Endpoints final : public NetworkFabric {
 
   std::string provider_, transport_, failure_;
   FabricStats stats_;
-  std::uint64_t moved_before_ = 0;  // stats_.moved at the wait before
-  Clock::time_point moved_at_;      // the last wait that found more of it
+  std::uint64_t moved_before_ = 0;  // stats_.moved at the last wait
+  Clock::time_point moved_at_;      // when a wait last found that it had grown
   Descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
   Descriptor alarm_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   int watched_ = -1;

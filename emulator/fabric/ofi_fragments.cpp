@@ -69,7 +69,7 @@ Reassembly::Verdict Reassembly::accept(const Header& wire, std::size_t received,
     if (next == flow.early.end()) break;
     const Fragment fragment = std::move(next->second);
     flow.early.erase(next);
-    // A stray among them was taken for a fragment when it came; now it is dropped.
+    // A stray among the early fragments shows only now, and is dropped.
     if (take(flow, fragment.header, fragment.index, fragment.payload.get(), ready) ==
         Verdict::no_memory)
       return Verdict::no_memory;
@@ -77,7 +77,7 @@ Reassembly::Verdict Reassembly::accept(const Header& wire, std::size_t received,
   return verdict;
 }
 
-// The fragment whose turn it is.
+// Takes the fragment whose turn it is.
 Reassembly::Verdict Reassembly::take(Incoming& flow, const Header& header, std::uint32_t index,
                                      const std::byte* payload, std::vector<Message>& ready) {
   if (index != flow.arrived) return Verdict::stray;

@@ -21,8 +21,8 @@ namespace {
 constexpr std::uint32_t kApi = FI_VERSION(1, 17);
 constexpr std::size_t kQueueEntries = 4096;
 
-// `registered`: a provider that does not demand registered memory is asked for the old basic mode,
-// in which it takes, and uses, what is registered.
+// `registered`: asks a provider that does not demand registered memory for the old basic mode, in
+// which it accepts and uses registered memory.
 Info make_hints(const std::string& provider, bool registered) {
   Info hints(fi_allocinfo());
   if (!hints) throw Error("out of memory", ErrorKind::environment);
@@ -43,7 +43,7 @@ Info make_hints(const std::string& provider, bool registered) {
   return hints;
 }
 
-// Null when there is none; `status` says why.
+// Returns the matching providers; null: there is none, and `status` says why.
 Info get_info(const std::string& provider, const std::string& node, bool registered, int& status) {
   const Info hints = make_hints(provider, registered);
   fi_info* list = nullptr;
@@ -57,8 +57,8 @@ bool speaks_ip(const fi_info& info) {
          info.addr_format == FI_SOCKADDR_IN6;
 }
 
-// The entry that is exactly the provider asked for, else the first one layered over it
-// ("tcp" on libfabric 1.17 is "tcp;ofi_rxm").
+// Returns the entry of exactly the wanted provider, else the first one layered over it ("tcp" on
+// libfabric 1.17 is "tcp;ofi_rxm").
 Info best_of(const Info& list, const std::string& provider) {
   const fi_info* best = nullptr;
   for (const fi_info* i = list.get(); i != nullptr; i = i->next) {
@@ -72,7 +72,8 @@ Info best_of(const Info& list, const std::string& provider) {
   return Info(best != nullptr ? fi_dupinfo(best) : nullptr);
 }
 
-// A process must not die of what others send to its ports.
+// Returns why a provider is unsafe; empty: it is safe. Messages that others send to its ports must
+// not end a process.
 std::string why_unsafe(std::string_view provider) {
   if (provider.find("ofi_rxd") == std::string_view::npos) return "";
   return "a few stray datagrams end the process";
@@ -104,7 +105,7 @@ Info select(const std::string& provider, const EndpointBinding& binding, bool re
   Info list = get_info(provider, binding.address, registered, status);
   Info info = best_of(list, provider);
   if (!info && !binding.address.empty()) {
-    // Providers with addresses of their own kind (efa, psm3, shm) know nothing of ours.
+    // Providers with their own address format (efa, psm3, shm) do not know IP addresses.
     int unbound = 0;
     list = get_info(provider, "", registered, unbound);
     info = best_of(list, provider);
@@ -131,11 +132,11 @@ Fid<F> opened(const std::string& provider, const EndpointBinding& binding, const
   return Fid<F>(handle);
 }
 
-// Provider net of 1.17 marks every completion with a byte in a socket pair inside the queue's epoll
-// set and takes it out only in fi_cq_sread, never in fi_trywait: from the first completion on, the
-// queue's descriptor is readable for ever. The set's other member is the epoll of the provider's
-// sockets, which tells all that a single-threaded owner has to know. Returns that one; the queue's
-// own where the set looks otherwise.
+// Provider net of 1.17 signals each completion by a byte in a socket pair, which is in the queue's
+// epoll set. It removes the byte only in fi_cq_sread, never in fi_trywait, so after the first
+// completion the queue's descriptor is readable for ever. The set's other member is the epoll set
+// of the provider's sockets, and that tells a single-threaded owner enough. Returns that member, or
+// `wait_fd` where the set looks different.
 int descriptor_of_sockets(int wait_fd) {
   std::ifstream set("/proc/self/fdinfo/" + std::to_string(wait_fd));
   int found = wait_fd;
@@ -146,13 +147,13 @@ int descriptor_of_sockets(int wait_fd) {
     const auto kind =
         std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(member), error);
     if (error || kind != "anon_inode:[eventpoll]") continue;
-    if (found != wait_fd) return wait_fd;  // two: not the set we know
+    if (found != wait_fd) return wait_fd;  // two of them: not the set described above
     found = member;
   }
   return found;
 }
 
-// A queue with a pollable descriptor where the provider has one.
+// Opens a queue, with a pollable descriptor where the provider has one.
 void open_queue(OfiDomain& d, const EndpointBinding& binding) {
   fi_cq_attr attr{};
   attr.size = kQueueEntries;
@@ -218,7 +219,8 @@ OfiOpened open_provider(const std::string& wanted, const OfiOptions& options) {
   return o;
 }
 
-// What is known of providers without opening them; an open queue finds out for itself.
+// Returns whether a provider is known to have a pollable descriptor, without opening it;
+// open_queue() finds out for itself.
 bool known_waitable(std::string_view name) {
   const std::string_view core = name.substr(0, name.find(';'));
   constexpr std::string_view kWaitable[] = {"net", "tcp", "sockets", "verbs"};
@@ -241,7 +243,7 @@ OfiOpened open_ofi(const OfiOptions& options) {
         "host; choose another with fabric.provider",
         ErrorKind::environment);
   if (options.provider != "auto") return open_provider(options.provider, options);
-  // Native reliable datagrams over TCP are called net before libfabric 1.18 and tcp from then on.
+  // libfabric calls native reliable datagrams over TCP "net" before 1.18, and "tcp" from then on.
   constexpr const char* kPreferred[] = {"net", "tcp", "tcp;ofi_rxm", "sockets"};
   std::string reasons;
   for (const char* provider : kPreferred) {
@@ -258,7 +260,7 @@ OfiOpened open_ofi(const OfiOptions& options) {
 int register_memory(const OfiDomain& domain, const void* memory, std::size_t bytes,
                     std::uint64_t access, Fid<fid_mr>& region) {
   if (!domain.needs_registration() || bytes == 0) return 0;
-  // With FI_MR_PROV_KEY the provider chooses the key; without it keys of one domain must differ.
+  // With FI_MR_PROV_KEY the provider chooses the key; without it the keys of a domain must differ.
   static std::atomic<std::uint64_t> next_key{1};
   fid_mr* handle = nullptr;
   const int status =

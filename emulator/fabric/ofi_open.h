@@ -1,8 +1,11 @@
-// What libfabric needs before a message can flow: choosing a provider, opening fabric, domain,
-// completion queue and address vector, and naming what is wrong when that fails. Private to ofi*.
+// Opens what libfabric needs before a message can flow: chooses a provider, opens fabric, domain,
+// completion queue and address vector, and names the cause when that fails. Private to ofi*.
 //
-// Handles close themselves in reverse order of declaration; whoever adds an endpoint or a memory
-// region declares it after the OfiDomain and the buffers it uses.
+// Handles close in reverse order of declaration: declare an endpoint or a memory region after the
+// OfiDomain and the buffers that it uses.
+//
+// Errors: Error(environment) that names provider, address and remedy. Threading: any thread opens;
+// then one owner.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +43,7 @@ struct OfiDomain {
   Fid<fid_domain> domain;
   Fid<fid_av> av;
   Fid<fid_cq> cq;
-  int wait_fd = -1;  // of the queue; -1: the provider has none
+  int wait_fd = -1;  // the queue's descriptor; -1: the provider has none
 
   std::string provider() const { return info->fabric_attr->prov_name; }
   bool needs_registration() const {
@@ -53,23 +56,23 @@ struct OfiEndpoint {
   Fid<fid_ep> handle;
 };
 
-// Opens everything up to the endpoints, which are opened, bound and enabled too: a provider that
-// cannot bind shows it only there. All endpoints share one domain, queue and address vector.
+// Opens everything, and binds and enables the endpoints too, because only there a provider shows
+// that it cannot bind to an address. All endpoints share one domain, queue and address vector.
 struct OfiOpened {
   OfiDomain domain;
   std::vector<OfiEndpoint> endpoints;
 };
 OfiOpened open_ofi(const OfiOptions& options);
 
-// Registers memory where the provider demands it; `region` stays empty where it does not. Returns
-// libfabric's status.
+// Registers memory where the provider demands it; elsewhere `region` stays empty. Returns
+// libfabric's status (0: done).
 int register_memory(const OfiDomain& domain, const void* memory, std::size_t bytes,
                     std::uint64_t access, Fid<fid_mr>& region);
 inline void* descriptor(const Fid<fid_mr>& region) {
   return region ? fi_mr_desc(region.get()) : nullptr;
 }
 
-// "address 10.0.0.1", for messages.
+// Returns the binding as text for error messages: "address 10.0.0.1".
 std::string bind_text(const EndpointBinding& binding);
 
 }  // namespace ghostrank

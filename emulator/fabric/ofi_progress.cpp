@@ -17,9 +17,10 @@
 namespace ghostrank::ofi {
 namespace {
 
-constexpr std::size_t kBatch = 64;                          // completions read at once
-constexpr auto kNap = std::chrono::microseconds(50);        // where the queue has no descriptor
-constexpr auto kTransfer = std::chrono::microseconds(500);  // a large fragment at a slow moment
+constexpr std::size_t kBatch = 64;                    // completions read at once
+constexpr auto kNap = std::chrono::microseconds(50);  // between looks at a queue without descriptor
+constexpr auto kTransfer =
+    std::chrono::microseconds(500);  // what a large fragment takes when it is slow
 constexpr auto kRetry = std::chrono::milliseconds(1);  // longest wait while the provider is full
 
 }  // namespace
@@ -46,7 +47,7 @@ bool Endpoints::try_send(int flow, Message& message) {
       state.open = &out;
       open_.push_back(flow);
     } else {
-      close_all_open();  // what was told before it, to whomever, must not wait behind it
+      close_all_open();  // earlier small messages, of any flow, must not wait behind it
       enqueue(flow, out);
     }
   }
@@ -55,7 +56,7 @@ bool Endpoints::try_send(int flow, Message& message) {
   return true;
 }
 
-// Moves the message into the next free Outgoing; false: it cannot be sent.
+// Moves the message into the next free Outgoing. Returns false when the message cannot be sent.
 bool Endpoints::take(Message& message) {
   Outgoing& out = *free_outgoing_.back();
   if (message.payload) {
@@ -73,7 +74,8 @@ bool Endpoints::take(Message& message) {
   return true;
 }
 
-// Puts the message into a frame with what is open; false: no room there, nothing changed.
+// Adds the message to the frame of the flow's open message. Returns false when there is no room;
+// nothing has changed then.
 bool Endpoints::join_open(FlowState& state, Message& message) {
   Outgoing& out = *state.open;
   if (!out.frame) {
@@ -114,7 +116,7 @@ void Endpoints::enqueue(int flow, Outgoing& out) {
   if (pending_.size() == 1) flush();
 }
 
-// Serves every flow in turn as far as its window and the slots go.
+// Posts fragments of each pending flow in turn, as far as its window and the slots allow.
 void Endpoints::flush() {
   for (std::size_t n = pending_.size(); n > 0 && !free_slots_.empty() && failure_.empty(); --n) {
     const int flow = pending_.front();
@@ -127,7 +129,7 @@ void Endpoints::flush() {
   }
 }
 
-// Posts the next fragment; false: no room.
+// Posts the flow's next fragment. Returns false when there is no room.
 bool Endpoints::post_next(int flow) {
   FlowState& state = flows_[static_cast<std::size_t>(flow)];
   if (free_slots_.empty() || state.next - state.oldest >= kWindow) return false;
@@ -175,8 +177,8 @@ bool Endpoints::post_next(int flow) {
   return true;
 }
 
-// The first attempt to send makes the connection's socket, which belongs to the namespace that it
-// is made in.
+// The first send of a flow creates the connection's socket, in the namespace of the calling thread,
+// so it runs inside the endpoint's namespace.
 ssize_t Endpoints::post(FlowState& state, const fi_msg& posting) {
   const auto e = static_cast<std::size_t>(state.flow.endpoint);
   fid_ep* const endpoint = endpoints_[e].handle.get();
@@ -205,7 +207,7 @@ void Endpoints::on_sent(SendSlot& slot) {
 void Endpoints::post_receives() {
   while (!unposted_.empty()) {
     RecvSlot& slot = *unposted_.back();
-    slot.header.nonce = ~options_.nonce;  // tells whether anything of ours came before an error
+    slot.header.nonce = ~options_.nonce;  // shows, after an error, whether our message came
     iovec parts[3] = {{&slot.header, sizeof(Header)}, {slot.payload, kFragmentBytes}, {}};
     void* descriptors[3] = {descriptor(recv_region_), descriptor(landing_region_), nullptr};
     if (slot.frame) {
@@ -286,14 +288,14 @@ bool Endpoints::read_completions() {
       else
         on_sent(static_cast<SendSlot&>(*slot));
     }
-    post_receives();  // the provider needs them while more is read
+    post_receives();  // the provider needs them while we read on
     if (count < static_cast<ssize_t>(kBatch)) break;
   }
   return progressed;
 }
 
-// A receive that failed before anything of this run had arrived in it was meant by a stray: too
-// long, or cut off. Everything else is the end of this fabric.
+// Handles a completion in error. A receive that was truncated, or that got no header of this run,
+// took a stray: counts it. Any other error ends this fabric.
 void Endpoints::read_error() {
   fi_cq_err_entry error{};
   if (fi_cq_readerr(domain_.cq.get(), &error, 0) < 0) return;
@@ -351,8 +353,8 @@ bool Endpoints::watched_ready() const {
   return watched_ >= 0 && ::poll(&fd, 1, 0) > 0;
 }
 
-// How long a wait stays awake: a large fragment takes longer than `spin`, and to be woken for each
-// of a stream of them costs a quarter of its rate.
+// Returns until when a wait spins. A large fragment takes longer than `spin`, and waking up for
+// each fragment of a stream costs a quarter of its rate.
 Endpoints::Clock::time_point Endpoints::awake_until(Clock::time_point now,
                                                     std::chrono::nanoseconds spin) {
   if (spin.count() == 0) return now;
@@ -378,8 +380,8 @@ void Endpoints::wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds 
   if (now < deadline) sleep(deadline - now);
 }
 
-// Until the queue's descriptor or the alarm fires. A provider that had no room may get some without
-// telling the queue.
+// Blocks until the queue's descriptor, the alarm or the watched descriptor is readable. A provider
+// that had no room may get some without signalling the queue, so then it blocks for kRetry at most.
 void Endpoints::sleep(std::chrono::nanoseconds timeout) {
   if (provider_full_) timeout = std::min<std::chrono::nanoseconds>(timeout, kRetry);
   fid* queue = &domain_.cq->fid;

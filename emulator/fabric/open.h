@@ -1,11 +1,11 @@
-// The factory of real fabrics: what endpoints and flows are wanted, told alike for every kind, and
-// what was opened. Nothing outside this folder knows which library is behind it.
+// The factory of real fabrics: describes the endpoints and flows that a job wants, alike for every
+// kind, and opens them. Code outside this folder does not know which library serves them.
 //
-// A further kind is a value of FabricKind with its word in the job's fabric.kind, a file here with
-// its functions, and their row in open.cpp.
+// To add a kind: add a value to FabricKind with its word in the job's fabric.kind, a file here with
+// its functions, and its row in open.cpp.
 //
-// Errors: Error(environment) naming provider, address and remedy. Threading: what is opened belongs
-// to one thread, as fabric.h says; the functions may be called from any.
+// Errors: Error(environment) that names provider, address and remedy. Threading: any thread may
+// call the functions; an opened fabric belongs to one thread, as fabric.h says.
 #pragma once
 
 #include <cstdint>
@@ -19,38 +19,38 @@
 namespace ghostrank {
 
 struct EndpointBinding {
-  std::string address;            // local address to bind; empty: any
-  std::string network_namespace;  // in which its sockets live; empty: the thread's own
+  std::string address;            // local address to bind to; empty: any
+  std::string network_namespace;  // that its sockets belong to; empty: the thread's own
 };
 
 struct FabricOptions {
-  std::string provider = "auto";  // as fabric.provider of a job
+  std::string provider = "auto";  // as fabric.provider in a job
   std::vector<EndpointBinding> endpoints = std::vector<EndpointBinding>(1);  // at least one
   std::uint64_t nonce = 0;
-  bool keep_payload = false;      // verify mode: give every arrived message its bytes
+  bool keep_payload = false;      // verify mode and agents: give every arrived message its bytes
   std::uint64_t frame_bytes = 0;  // small messages of a flow share frames of this size; 0: never
 };
 
-// One flow as its owner here sees it. Its other end sees the same flow under a number of its own.
+// One flow as this end sees it. The other end knows the same flow under its own number.
 struct FabricFlow {
-  int endpoint = 0;               // of ours
+  int endpoint = 0;               // index of our endpoint
   std::string address;            // of the endpoint at the other end
-  std::string name;               // of who is there, for messages: "host 1"
-  std::uint32_t their_index = 0;  // of this flow among theirs
+  std::string name;               // of the process there, for error messages: "host 1"
+  std::uint32_t their_index = 0;  // this flow's number there
 };
 
 // A Fabric between processes.
 class NetworkFabric : public Fabric {
  public:
-  virtual const std::string& provider() const = 0;      // resolved: "net"
+  virtual const std::string& provider() const = 0;      // the one in use: "net"
   virtual const std::string& transport() const = 0;     // "tcp-cubic", "tcp-bbr", "verbs", ...
-  virtual std::string address(int endpoint) const = 0;  // opaque bytes to give to the others
-  // Flow i is `flows[i]` from now on; called once, before any try_send. The first message of a flow
-  // opens its connection, in the namespace of the endpoint it leaves from.
+  virtual std::string address(int endpoint) const = 0;  // opaque bytes for the other processes
+  // Flow i is `flows[i]` from now on. Call it once, before any try_send. The first message of a
+  // flow opens its connection, in the namespace of the endpoint that it leaves from.
   virtual void connect(const std::vector<FabricFlow>& flows) = 0;
 };
 
-// The kinds there are: those that is_network() is true of.
+// Returns all kinds for which is_network() is true.
 std::vector<FabricKind> network_kinds();
 
 // Opens the endpoints and makes them ready to receive.
@@ -59,8 +59,8 @@ std::unique_ptr<NetworkFabric> open_fabric(FabricKind kind, const FabricOptions&
 // One provider of this machine, for `doctor`.
 struct FabricProvider {
   std::string name, version, fabric, domain;
-  bool waitable = false;  // there is something to block on until a message arrives
-  std::string unsafe;     // why it is not offered; empty: it is
+  bool waitable = false;  // a thread can block until a message arrives
+  std::string unsafe;     // why it is not offered; empty: it is offered
 };
 std::vector<FabricProvider> list_fabric_providers(FabricKind kind);
 
