@@ -17,8 +17,17 @@ namespace {
 
 constexpr std::size_t kMostWaitingNotes = 1024;  // per flow or packet way; then has_room() says no
 
+// Bit 15 of a note's `channel`: the sender had real elements. Without it the payload holds zeros in
+// their place, which nobody may take for data.
+constexpr unsigned kHasContent = 0x8000;
+
+// The tag, the type of the elements and kHasContent, as a header's `channel`.
 std::uint16_t packed(const Note& note) {
-  return static_cast<std::uint16_t>(note.tag | static_cast<unsigned>(note.type) << 8);
+  return static_cast<std::uint16_t>(note.tag | static_cast<unsigned>(note.type) << 8 |
+                                    (note.content.empty() ? 0U : kHasContent));
+}
+DataType type_of(std::uint16_t channel) {
+  return static_cast<DataType>((channel & ~kHasContent) >> 8);
 }
 
 // Encodes a note in the scheme's own format.
@@ -255,10 +264,10 @@ void Shard::count_packets() {
 
 // Returns whether a note from another process belongs to this job and to a party of this shard.
 bool Shard::belongs_here(const Header& h) const {
-  const bool known = h.group < cluster_.schemes().size() && h.target >= 0 &&
-                     h.target < cluster_.parties() && h.source >= 0 &&
-                     cluster_.place(h.target).host == host_ &&
-                     cluster_.place(h.target).shard == index_ && h.channel >> 8 < kDataTypes;
+  const bool known =
+      h.group < cluster_.schemes().size() && h.target >= 0 && h.target < cluster_.parties() &&
+      h.source >= 0 && cluster_.place(h.target).host == host_ &&
+      cluster_.place(h.target).shard == index_ && static_cast<int>(type_of(h.channel)) < kDataTypes;
   if (!known) return false;
   const SchemeUse& use = cluster_.schemes()[h.group];
   return h.source < use.ends->size() + static_cast<Party>(use.helpers.size()) &&
@@ -308,14 +317,15 @@ void Shard::note_arrived(const Event& e) {
   const Payload payload = e.held == kNil ? nullptr : held_.take(e.held).message.payload;
   Note note;
   note.tag = static_cast<std::uint8_t>(e.channel & 0xff);
-  note.type = static_cast<DataType>(e.channel >> 8);
+  note.type = type_of(e.channel);
   note.call = e.sequence;
   note.index = e.actor;
   const std::uint64_t content = e.bytes() - ends.overhead_bytes() - e.number();
   note.elements = content / bytes_of(note.type);
   if (payload) {
     note.words = {payload.get(), e.number()};
-    if (segment_.verify) note.content = {payload.get() + e.number(), content};
+    if (segment_.verify && (e.channel & kHasContent) != 0)
+      note.content = {payload.get() + e.number(), content};
   }
   shared_->notes_open.fetch_sub(1, std::memory_order_relaxed);
   agents_.on_note({e.rank, e.group}, e.source, note, e.t);
