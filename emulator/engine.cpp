@@ -1,5 +1,5 @@
 // A session from end to end: refuse, assemble; then, phase by phase, warm up, measure, report. The
-// loop itself is in shard.cpp.
+// event loop is in shard/shard.cpp.
 #include "emulator/engine.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@
 namespace ghostrank {
 namespace {
 
-// Of one rank.
+// Elements that one rank's buffer needs for the op.
 std::uint64_t buffer_elements(const Workload& workload, const Op& op) {
   if (op.kind != Op::Kind::collective) return op.count;
   std::size_t size = 0;
@@ -73,7 +73,7 @@ void check_processes(const JobSpec& spec, const Workload& workload, int processe
       }
     }
   }
-  // The buffer of every rank here, and as much again in flight.
+  // Each local rank needs its buffer, and as much again for messages in flight.
   const double need = 2.0 * static_cast<double>(largest) * workload.ranks / processes;
   const auto have = static_cast<double>(available_memory_bytes());
   if (have > 0 && need > 0.8 * have) {
@@ -129,7 +129,9 @@ class Session::Play {
     result_.iterations_asked = phase_.iterations;
     result_.deterministic = virtual_ && spec_.run.jitter == 0;
     step_seconds_ = result_.capacity.step_seconds_at_least;
-    malloc_trim(0);  // what planning has left: the engine's threads take their memory elsewhere
+    // Give the memory that planning freed back to the kernel: the engine threads allocate from
+    // arenas of their own.
+    malloc_trim(0);
     note_limits();
     if (host_ == 0) observer_.on_start(result_);
     played_from_ns_ = monotonic_ns();
@@ -165,8 +167,8 @@ class Session::Play {
     return shards;
   }
 
-  // What this phase asks of the machine. A virtual run asks nothing, so that a phase of one is not
-  // walked twice: only a whole job says how long its step takes at least.
+  // What this phase needs of the machine. A virtual run needs nothing, so a single-program phase of
+  // it skips the traffic walk; a whole job still gets its lower bound of the step time.
   Capacity needs() const {
     if (virtual_ && phase_.program != kInOrder) return {};
     const TrafficPlan plan = phase_.program == kInOrder
@@ -248,8 +250,8 @@ class Session::Play {
     return programs;
   }
 
-  // Iterations from `first` on that have to be looked at before those that are measured, as they
-  // play programs that no warm-up has played, as DDP does in its first iterations; 0: none.
+  // Iterations from `first` on that another warm-up must play, because they run programs that no
+  // warm-up has played yet (DDP's first iterations differ from the later ones). 0: none.
   int iterations_unseen(std::uint32_t first, const std::set<std::size_t>& seen) const {
     constexpr int kMost = 4;
     if (phase_.program != kInOrder) return 0;
@@ -259,9 +261,9 @@ class Session::Play {
     return 0;
   }
 
-  // Plays the warm-up, and then others while there is something to learn from them. Those play the
-  // iterations that are measured later: how many there are changes neither what is measured nor its
-  // jitter, which is that of a run in virtual time.
+  // Plays the warm-up, then further ones while they can teach something. Further warm-ups play the
+  // iteration numbers that are measured later, so their number changes neither what is measured nor
+  // its jitter, which equals that of a run in virtual time.
   void warm_up() {
     std::vector<WarmUp> played;
     std::set<std::size_t> seen;
@@ -289,7 +291,7 @@ class Session::Play {
     }
   }
 
-  // A result lists the stalls of the iterations that count.
+  // Notes the stalls of a warm-up, because the result lists only those of measured iterations.
   void note_warmup_stalls() {
     for (const StallReport& s : player_.stalls()) {
       std::array<char, 96> text{};
@@ -325,10 +327,11 @@ class Session::Play {
     note_cores();
   }
 
-  // For so many iterations; tells that they begin.
+  // Callbacks for `count` iterations; tells the observer that they begin.
   Player::Callbacks callbacks(int count, bool measured) {
     if (host_ == 0) observer_.on_play(count, measured);
-    // Wall seconds; of virtual time nobody knows how many, and iterations have to do.
+    // Progress is in wall seconds. In virtual time a step's wall time is unknown, so it counts
+    // iterations.
     const double each = virtual_ ? 1 : std::max(step_seconds_ * result_.dilation, 1e-9);
     const double before = !virtual_ ? seconds_since(played_from_ns_) : measured ? phase_.warmup : 0;
     const double after = measured   ? 0
@@ -360,19 +363,19 @@ class Session::Play {
   Observer& observer_;
   const int host_;
   const bool virtual_ = spec_.fabric.kind == FabricKind::virtual_time;
-  std::int64_t began_ns_;  // set-up and the first phase, then each phase
+  std::int64_t began_ns_;  // start of set-up and the first phase, then of each phase
   std::int64_t played_from_ns_ = 0;
   const Cluster cluster_;
   const Flows flows_;
   const ProcessCores cores_;
-  const StayOn stay_on_;  // before the fabric starts threads of its own
+  const StayOn stay_on_;  // bound before the fabric starts its own threads, which inherit the CPUs
   Ensemble ensemble_;
   Player player_;
-  std::uint32_t next_ = 0;  // iteration
+  std::uint32_t next_ = 0;  // next iteration number
 
-  Phase phase_;              // that is played
-  double step_seconds_ = 0;  // of it, emulated, as far as known
-  Result result_;            // of it
+  Phase phase_;              // being played
+  double step_seconds_ = 0;  // of this phase, emulated, best estimate so far
+  Result result_;            // of this phase
 };
 
 Session::Session(const LoadedJob& job, const Workload& workload, Control& control,

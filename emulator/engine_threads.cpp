@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kRoomForReason = 1024;
 
-// The kernel ends a thread's waits up to 50 us late, so that wake-ups fall together; what an engine
-// thread waits for is due on time.
+// Lets the kernel end this thread's waits on time: by default it delays them by up to 50 us to
+// batch wake-ups.
 void wake_on_time() { prctl(PR_SET_TIMERSLACK, 1UL); }
 
 void stop_and_wake(ShardShared& shared) {
@@ -29,7 +29,7 @@ EngineThreads::EngineThreads(const std::vector<std::unique_ptr<Shard>>& shards,
       control_(control),
       prepared_(static_cast<std::ptrdiff_t>(shards.size())) {
   threads_.reserve(shards.size());
-  shared_.failure.reserve(kRoomForReason);  // want of memory must still be told
+  shared_.failure.reserve(kRoomForReason);  // so that out-of-memory can still be reported
   shared_.running = static_cast<int>(shards.size());
   control_.on_stop([&shared] { stop_and_wake(shared); });
   for (const auto& shard : shards) {
@@ -80,7 +80,7 @@ bool EngineThreads::without_exception(Act&& act) {
   }
 }
 
-// Says why, which is being handled; the first reason stays.
+// Stores the exception in flight as the reason; the first reason stays.
 void EngineThreads::end_run() noexcept {
   const std::lock_guard lock(shared_.mutex);
   std::string& reason = shared_.failure;
@@ -105,9 +105,10 @@ void EngineThreads::end_run() noexcept {
   stop_and_wake(shared_);
 }
 
-// The last that is heard of a shard.
+// A shard's last action in a segment.
 void EngineThreads::leave(bool well) {
-  // In virtual time the others meet at the window, and would wait for this one for ever.
+  // In virtual time the other shards meet at the window barrier and would wait for this one for
+  // ever.
   if (!well) shared_.window.arrive_and_drop();
   const std::lock_guard lock(shared_.mutex);
   --shared_.running;

@@ -1,6 +1,5 @@
-// The engine's threads during one segment: one for each shard. What a shard throws ends the run
-// with a reason, not the process; whatever the owner meets meanwhile, the threads end before what
-// they use.
+// The engine's threads during one segment, one per shard. An exception in a shard ends the run with
+// a reason, not the process. If the owner throws, the threads end before the objects that they use.
 //
 // Threading: one owner thread, the one that owns `control`.
 #pragma once
@@ -17,17 +16,17 @@ namespace ghostrank {
 
 class EngineThreads {
  public:
-  // Every shard prepares the segment. Everything given must outlive this object; a stop of
-  // `control` stops the threads.
+  // Starts the threads, which prepare the segment. All arguments must outlive this object; a stop
+  // of `control` stops the threads.
   EngineThreads(const std::vector<std::unique_ptr<Shard>>& shards, const Segment& segment,
                 ShardShared& shared, Control& control);
-  ~EngineThreads();  // stops those that play
+  ~EngineThreads();  // stops and joins threads that still run
   EngineThreads(const EngineThreads&) = delete;
   EngineThreads& operator=(const EngineThreads&) = delete;
 
   void wait_until_prepared() { prepared_.wait(); }
-  void go(const Clock& clock);  // once, when all have prepared
-  void join();                  // shared.running is 0, or nearly
+  void go(const Clock& clock);  // starts emulated time; once, after all have prepared
+  void join();  // waits until the threads have exited; call after shared.running became 0
 
  private:
   void play(Shard& shard);

@@ -14,14 +14,14 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::int64_t kWakeNs = 500'000;  // until a thread that was told runs
+constexpr std::int64_t kWakeNs = 500'000;  // from a notification until its thread runs
 constexpr std::chrono::milliseconds kLook{100};
 constexpr double kPulseSeconds = 0.1;
-constexpr double kSilence = 1e12;       // one second, in picoseconds
-constexpr double kDeadlock = 2;         // seconds, after which threads that all wait wait for ever
-constexpr double kLongestLookAway = 1;  // seconds; kLook, and what a busy machine adds
-constexpr std::chrono::milliseconds kLookAtEnd{2};  // when only others still play
-constexpr int kQuietRounds = 10;  // of kLookAtEnd at least, in which no packet was sent or came
+constexpr double kSilence = 1e12;  // one second of wall time, in picoseconds
+constexpr double kDeadlock = 2;    // seconds; if all threads wait for so long, they wait for ever
+constexpr double kLongestLookAway = 1;  // seconds: kLook plus the delay that a busy machine adds
+constexpr std::chrono::milliseconds kLookAtEnd{2};  // while only other processes still play
+constexpr int kQuietRounds = 10;  // of kLookAtEnd at least, without a packet sent or received
 
 double cpu_seconds() {
   rusage usage{};
@@ -32,13 +32,14 @@ double cpu_seconds() {
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
-// What a process may publish; the first byte of the message. A report comes in pieces, which a
-// barrier follows.
+// Kinds of published messages; the first byte says which. A report comes in pieces, and a barrier
+// follows the last one.
 enum class Published : std::uint8_t { iteration = 1, pulse, report };
 constexpr std::size_t kPieceBytes = 4u << 20;
 static_assert(2 * kPieceBytes < kMaxFrameBytes);
 
-// Processes of one build and job understand each other, or one of them is not what it seems.
+// All processes run the same build and job, so a malformed message means a mismatched binary or
+// tampering.
 std::string malformed(int host, const std::string& what) {
   return "host " + std::to_string(host) + " sent a malformed " + what +
          "; check that every host runs the same ghostrank";
@@ -102,7 +103,7 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   }
 }
 
-// Of this process.
+// This process's report.
 SegmentReport Player::report(double cpu_before) {
   SegmentReport mine;
   mine.host = ensemble_.hosts[static_cast<std::size_t>(host_)];
@@ -117,12 +118,13 @@ SegmentReport Player::report(double cpu_before) {
   return mine;
 }
 
-// Emulated time zero, the same instant on every host: as soon as everybody can know of it.
+// The clock of the segment. Its zero is the same instant on every host: the earliest by which all
+// of them know it.
 Clock Player::start_clock() {
   if (virtual_) return Clock::virtual_time();
   std::int64_t delay = kWakeNs;
   if (control_.world().size > 1) {
-    control_.all_gather({});  // all are ready
+    control_.all_gather({});  // barrier: all processes have prepared
     const std::int64_t asked = monotonic_ns();
     control_.all_gather({});
     delay += 2 * (monotonic_ns() - asked);
@@ -150,17 +152,17 @@ void Player::play_shards(ShardShared& shared) {
   }
   threads.join();
   look(shared, true);
-  // Others may play on, and stand still: process 0 watches until all have ended.
+  // Other processes may still play, and stall: process 0 watches until all have ended.
   while (watch_ && !watch_->all_ended() && control_.stop() == Stop::none) {
     std::this_thread::sleep_for(kLookAtEnd);
     look(shared, true);
   }
 }
 
-// Agents serve until the last rank of the job has ended, and until what they say has been heard:
-// only then the shards end, so that nothing is on its way between segments. Of packets between
-// processes nobody knows whether they will come: after a while without any they count as lost, and
-// one that comes even later is a stray.
+// Ends the shards of a job with agents. Agents serve until the last rank of the job has ended and
+// all notes have arrived, so that nothing is in flight between segments. Nobody knows whether a
+// packet between processes will still arrive: after kQuietRounds rounds without any, missing
+// packets count as lost, and a later arrival is dropped as a stray.
 void Player::let_rest(ShardShared& shared) {
   if (virtual_ || shared.at_rest || shared.ended < shared.shards) return;
   const std::uint32_t end = segment_.first + segment_.count;
@@ -169,12 +171,12 @@ void Player::let_rest(ShardShared& shared) {
   struct Notes {
     std::uint64_t sent, received;
     std::int64_t open;
-    std::uint64_t packets;  // ever sent or received
+    std::uint64_t packets;  // sent and received so far
     bool operator==(const Notes&) const = default;
   };
   Notes before{1, 0, 0, 0};
   const std::int64_t asked = monotonic_ns();
-  int quiet = 0;  // rounds, counted alike by every process
+  int quiet = 0;  // rounds without a change; every process counts alike
   for (;;) {
     BlobWriter mine;
     mine.put(Notes{shared.notes_sent, shared.notes_received, shared.notes_open,
@@ -202,7 +204,7 @@ void Player::let_rest(ShardShared& shared) {
   for (Fabric* f : shared.fabrics) f->wake();
 }
 
-// Between two naps of the main thread: pass on what ended, what failed, what stands still.
+// One round of the main thread: passes on finished iterations, failures and pulses.
 void Player::look(ShardShared& shared, bool ended) {
   std::vector<IterationPart> parts;
   std::string failure;
@@ -211,11 +213,11 @@ void Player::look(ShardShared& shared, bool ended) {
     const std::lock_guard lock(shared.mutex);
     parts.swap(shared.parts);
     failure = shared.failure;
-    shared.failure.clear();  // and keeps its room, for what happens when there is no memory
+    shared.failure.clear();  // clear() keeps the capacity, which a failure without memory needs
     of_fabric = shared.of_fabric;
     of_machine = shared.of_machine;
   }
-  publish(parts);  // before the stop, which the others heed as soon as it comes
+  publish(parts);  // before fail(): the other processes stop as soon as they hear of it
   if (!failure.empty()) {
     if (of_fabric) let_control_speak();
     control_.fail(failure, of_machine ? Stop::machine : Stop::failed);
@@ -229,8 +231,9 @@ void Player::look(ShardShared& shared, bool ended) {
   callbacks_.progress(steps / std::max<std::uint32_t>(1, local_ranks_));
 }
 
-// Of a host that has died the fabric says that a connection was reset; the control plane, that and
-// which host was lost. It hears of it at about the same time, and who speaks first is believed.
+// When a host dies, the fabric reports a connection reset; the control plane reports the same and
+// names the host. Both notice at about the same time and the first reason counts, so let the
+// control plane speak first: wait up to 0.4 s.
 void Player::let_control_speak() const {
   for (int naps = 0; naps < 200 && control_.stop() == Stop::none; ++naps)
     std::this_thread::sleep_for(kLookAtEnd);
@@ -249,7 +252,7 @@ void Player::publish(const std::vector<IterationPart>& parts) {
   }
 }
 
-// How this process stands: quiet when all its shards are.
+// Publishes whether this process stands still; it is quiet if all its shards are.
 void Player::publish_pulse(ShardShared& shared, bool ended) {
   pulsed_ = clock_.now();
   Pulse pulse;
@@ -300,7 +303,7 @@ void Player::take_published() {
                                                     : false;
     if (!taken) return control_.fail(malformed(host, "message during the run"));
   }
-  // In order: an iteration is over when every rank of the job has ended it.
+  // Reports in order: an iteration is over when every rank of the job has ended it.
   for (; reported_ < segment_.count; ++reported_) {
     const auto found = whole_parts_.find(segment_.first + reported_);
     if (found == whole_parts_.end()) return;
@@ -320,16 +323,16 @@ void Player::take_published() {
   }
 }
 
-// Process 0: a job that stands still for too long ends here.
+// Process 0 ends a job that has stood still for too long.
 void Player::end_a_stall() {
   const Picoseconds now = clock_.now();
   const Picoseconds away = now - std::exchange(looked_, now);
   const std::optional<Picoseconds> since = watch_->quiet_since(now);
   if (!since || watch_->all_ended() || control_.stop() != Stop::none) return;
-  // Having stood still itself, this process has not heard the others yet.
+  // This process itself was held up and has not read the other processes' pulses yet.
   if (seconds(away) * segment_.dilation > kLongestLookAway) return;
   const double stood = seconds(now - *since) * segment_.dilation;
-  // In memory there is nobody else who could move anything.
+  // In one process without a network nobody else can move anything.
   const bool alone = spec_.fabric.kind == FabricKind::memory && control_.world().size == 1;
   if (stood < (alone ? std::min(kDeadlock, spec_.run.stall_timeout_s) : spec_.run.stall_timeout_s))
     return;
@@ -345,7 +348,7 @@ void Player::report_stall(const Gap& gap) {
   stall.seconds = seconds(gap.to - gap.from);
   stall.wall_start_s = stall.start_s * segment_.dilation;
   stall.wall_seconds = stall.seconds * segment_.dilation;
-  // The iteration after the last that ended is under way.
+  // Iteration ends_.size() is still running: it follows the last one that ended.
   for (std::size_t i = 0; i <= ends_.size() && i < segment_.count; ++i) {
     const Picoseconds begin = i == 0 ? 0 : ends_[i - 1];
     const Picoseconds end = i < ends_.size() ? ends_[i] : kEndless;
@@ -363,7 +366,7 @@ void Player::send(const SegmentReport& mine) {
   }
 }
 
-// Process 0: what the others have sent.
+// Process 0 parses the reports of the other processes.
 void Player::read_reports() {
   for (std::size_t h = 1; h < arriving_.size(); ++h) {
     std::optional<SegmentReport> report = SegmentReport::from_blob(std::exchange(arriving_[h], {}));
@@ -376,7 +379,8 @@ void Player::read_reports() {
   }
 }
 
-// All must draw the same conclusion from a warm-up. False: the run was stopped.
+// Gives process 0's summary to all, so that all draw the same conclusion from a warm-up. False: the
+// run was stopped.
 bool Player::share(SegmentSummary& sum) {
   BlobWriter mine;
   if (host_ == 0) mine.put(sum);
@@ -388,8 +392,8 @@ bool Player::share(SegmentSummary& sum) {
   return r.complete();
 }
 
-// Where one ledger outgrew memory, the file of every shard gets all that it counted. When together,
-// nobody goes on before the files are whole.
+// If one ledger outgrew memory, every shard writes all its rows to its file. `together`: all
+// processes wait until all files are complete.
 void Player::complete_spills(bool together) {
   for (auto& shard : shards_) {
     shard->ledger().spill_rest();
@@ -398,7 +402,7 @@ void Player::complete_spills(bool together) {
   if (together) control_.all_gather({});
 }
 
-// Process 0 learns what everybody found out, the others the summary: reports may be large, and
+// Process 0 collects all reports; the others get the summary only, because reports may be large and
 // processes many.
 SegmentReport Player::gather(SegmentReport mine) {
   const bool alone = control_.world().size == 1;
@@ -406,7 +410,7 @@ SegmentReport Player::gather(SegmentReport mine) {
   bool whole = alone ? control_.stop() == Stop::none : !control_.all_gather({}).empty();
   reports_.clear();
   reports_.push_back(std::move(mine));
-  // Stopped: what this process knows is all there is.
+  // After a stop, the reports that have arrived are all there is.
   if (host_ == 0) take_published();
   if (host_ == 0 && whole) read_reports();
   SegmentReport sum;

@@ -1,9 +1,9 @@
-// Plays segments: spawns the shards' threads, watches them, streams finished iterations, pulses and
-// at the end a report to process 0, which ends a job that stands still and lets every process know
-// the summary.
+// Plays segments: spawns the shards' threads and watches them. Every process streams its finished
+// iterations and pulses to process 0, and a report at the end. Process 0 ends a job that stands
+// still and gives every process the summary.
 //
-// Threading: one owner thread, the one that owns `control`; callbacks come from it, on process 0
-// only.
+// Errors: trouble of the engine stops the run through `control`. Threading: one owner thread, the
+// one that owns `control`; callbacks come from it, on process 0 only.
 #pragma once
 
 #include <functional>
@@ -24,21 +24,23 @@ class Player {
  public:
   struct Callbacks {
     std::function<void(int index, const IterationReport&)>
-        iteration;                                    // 0 .. count-1 of the segment, in order
-    std::function<void(double iterations)> progress;  // ended by the mean rank of this process
+        // With the index in the segment, 0 .. count-1, in order.
+        iteration;
+    // With the mean number of iterations that a rank of this process has ended.
+    std::function<void(double iterations)> progress;
   };
 
   Player(const JobSpec& spec, const Workload& workload, const Cluster& cluster, Ensemble& ensemble,
          Control& control, std::vector<std::unique_ptr<Shard>> shards);
 
   // Plays the segment from emulated time 0. Returns the sum of all processes' reports on process 0,
-  // elsewhere this one's with the summary of all; when the run was stopped, what this process
-  // knows. Trouble of the engine stops the run (see Control::stop_reason).
+  // elsewhere this process's report with the summary of all. If the run was stopped, returns what
+  // this process knows. Trouble of the engine stops the run (see Control::stop_reason).
   SegmentReport play(const Segment& segment, Callbacks callbacks);
 
-  // The reports behind the last sum, by host (process 0).
+  // The reports behind the last sum, by host; process 0 only.
   const std::vector<SegmentReport>& reports() const { return reports_; }
-  // The stalls of the last segment, in order (process 0).
+  // The stalls of the last segment, in order; process 0 only.
   const std::vector<StallReport>& stalls() const { return stalls_; }
   const std::vector<Schedules::Row>& rows() const { return shards_.front()->rows(); }
 
@@ -68,27 +70,27 @@ class Player {
   Control& control_;
   const int host_;
   const bool virtual_;
-  const bool serves_;  // agents, some of which have no program
-  const int nics_;     // of the cluster
+  const bool serves_;  // the job has agents, and a process of agents alone may have no program
+  const int nics_;     // in the cluster
   std::uint32_t local_ranks_ = 0;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<InterfaceLog> interface_logs_;
   std::vector<SegmentReport> reports_;
-  std::vector<std::string> arriving_;  // reports of the others, by host, on process 0
+  std::vector<std::string> arriving_;  // others' reports in pieces, by host; on process 0
   std::vector<StallReport> stalls_;
 
-  // Of the current segment.
+  // State of the current segment.
   Segment segment_;
-  std::uint64_t played_ = 0;  // segments, ever
+  std::uint64_t played_ = 0;  // segments so far
   Callbacks callbacks_;
   std::uint32_t reported_ = 0;
-  std::map<std::uint32_t, IterationPart> open_parts_;   // of this process
-  std::map<std::uint32_t, IterationPart> whole_parts_;  // of the job, on process 0
-  std::vector<Picoseconds> ends_;                       // of the job's iterations, on process 0
+  std::map<std::uint32_t, IterationPart> open_parts_;   // sums over this process
+  std::map<std::uint32_t, IterationPart> whole_parts_;  // sums over the job, process 0 only
+  std::vector<Picoseconds> ends_;                       // of the job's iterations, process 0 only
   Clock clock_ = Clock::virtual_time();
-  std::optional<StallWatch> watch_;  // real time, on process 0
-  Picoseconds looked_ = 0;           // when it was last asked
-  Picoseconds pulsed_ = 0;           // when this process last told how it stands
+  std::optional<StallWatch> watch_;  // real time, process 0 only
+  Picoseconds looked_ = 0;           // when process 0 last asked watch_
+  Picoseconds pulsed_ = 0;           // when this process last published a pulse
 };
 
 }  // namespace ghostrank

@@ -34,7 +34,8 @@ void add_traffic(const SegmentReport& sum, double iterations, Result& result) {
   std::vector<NicCount> nics = sum.spilled_by_nic;
   for (const LedgerRow& row : sum.ledger) {
     count_at_nics(row, nics);
-    // Beside the files of others these few would look like all there are: they are in files, too.
+    // After a spill the files hold these pairs too; listing them here would look like a complete
+    // list.
     if (sum.spilled == 0) pairs[{row.key.source_nic, row.key.target_nic}] += row.count;
   }
   for (const auto& [pair, cell] : pairs)
@@ -52,7 +53,7 @@ void add_traffic(const SegmentReport& sum, double iterations, Result& result) {
   result.intra_node_messages_per_iteration = static_cast<double>(sum.intra.messages) / iterations;
 }
 
-// Where the pairs are that outgrew memory.
+// Notes the files that hold the pairs.
 void note_spill(const SegmentReport& sum, Result& result) {
   const std::vector<std::string>& paths = sum.spill_paths;
   result.pairs_file = paths.front();

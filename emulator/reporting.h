@@ -1,5 +1,6 @@
-// From what the processes found out in the measured segment to the Result that people and scripts
-// read. Threading: plain functions.
+// Turns the reports of a measured segment into the Result that people and scripts read.
+//
+// Threading: pure functions.
 #pragma once
 
 #include <vector>
@@ -10,10 +11,11 @@
 
 namespace ghostrank {
 
-double median(std::vector<double> values);  // 0 of nothing
+double median(std::vector<double> values);  // 0 if empty
 
-// Fills everything of `result` that comes from `reports` (one per host) and their sum;
-// `result.iterations` and the facts known before the start are there already.
+// Fills every field of `result` that comes from `reports` (one per host) and their sum `sum`.
+// `result.iterations` and the facts known before the start must already be there. Traffic is per
+// iteration.
 void report_segment(const Segment& segment, const Workload& workload,
                     const std::vector<Schedules::Row>& rows, const SegmentReport& sum,
                     const std::vector<SegmentReport>& reports, Result& result);

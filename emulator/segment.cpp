@@ -68,7 +68,7 @@ template <typename T>
 void move_to_end(std::vector<T>& from, std::vector<T>& to) {
   if (to.empty()) to.swap(from);
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-  from = std::vector<T>();  // {} would keep its room
+  from = std::vector<T>();  // assigning {} would keep the capacity
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ void SegmentReport::merge(SegmentReport& other) {
     rows[i].total_seconds += other.rows[i].total_seconds;
     rows[i].seconds.merge(other.rows[i].seconds);
   }
-  move_to_end(other.ledger, ledger);  // a source NIC has one shard: no key twice
+  move_to_end(other.ledger, ledger);  // no duplicate keys: a source NIC has one shard
   spilled += other.spilled;
   if (spilled_by_nic.size() < other.spilled_by_nic.size())
     spilled_by_nic.resize(other.spilled_by_nic.size());
@@ -209,7 +209,7 @@ Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
     f.valid_for.push_back("step_time");
     return f;
   }
-  if (sum.end.at == 0) {  // no time passed in which anything could have been late
+  if (sum.end.at == 0) {  // no time passed, so nothing could be late
     f.faithful = true;
     f.valid_for.push_back("step_time");
     return f;
@@ -217,8 +217,8 @@ Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
   f.lateness_us_p50 = static_cast<double>(sum.lateness_ns.quantile(0.5)) * 1e-3;
   f.lateness_us_p99 = static_cast<double>(sum.lateness_ns.quantile(0.99)) * 1e-3;
   f.lateness_us_max = static_cast<double>(sum.lateness_ns.max()) * 1e-3;
-  // Per step: the chain's slip is spread over all steps of the segment; being behind at its end
-  // counts once.
+  // Shares of a step: the slip of the critical chain is spread over all steps of the segment, while
+  // being behind at its end counts once.
   const double whole = std::max(seconds(sum.end.at), 1e-12);
   f.critical_lateness = seconds(sum.end.slip) / whole;
   if (median_step_seconds > 0) {

@@ -1,7 +1,7 @@
-// What one process found out in one segment (the iterations between two barriers), in the form in
-// which it travels to the others, and the sum over all processes.
+// What one process measured in one segment (the iterations between two barriers), its form on the
+// wire, and the sum over all processes.
 //
-// Threading: plain values.
+// Units: picoseconds of emulated time unless a name says otherwise. Threading: plain values.
 #pragma once
 
 #include <optional>
@@ -13,28 +13,28 @@
 
 namespace ghostrank {
 
-// What every process learns of a segment, so that all judge it alike: of fixed size, however many
-// they are and whatever they traced.
+// What every process learns of a segment, so that all judge it alike. Its size is fixed, whatever
+// the number of processes and traced ranks.
 struct SegmentSummary {
   Histogram lateness_ns;
-  Moment end;  // of the last rank
+  Moment end;  // when the last rank ended
   Picoseconds wall_behind = 0;
-  double run_queue_wait = 0;  // share of wall; < 0: unreadable
+  double run_queue_wait = 0;  // share of wall time; < 0: unreadable
   double loop_busy = 0;
   Picoseconds paced = 0, pace_error = 0;
   std::uint64_t events = 0, messages = 0, checked = 0, wrong = 0, spans_dropped = 0, strays = 0;
-  std::uint64_t spilled = 0;  // ledgers that outgrew memory
+  std::uint64_t spilled = 0;  // number of ledgers that outgrew memory
 };
 
-// What only process 0 learns of the others.
+// What only process 0 learns of the other processes.
 struct SegmentReport : SegmentSummary {
   HostReport host;
   std::vector<InterfaceReport> interfaces;
   std::vector<RowStats> rows;
-  std::vector<LedgerRow> ledger;         // what did not go to a file
-  std::vector<NicCount> spilled_by_nic;  // what did
-  std::vector<std::string> spill_paths;  // by shard, whether or not it spilled
-  bool spills_whole = true;              // of the sum: whether their files have all rows
+  std::vector<LedgerRow> ledger;         // rows that were not written to a file
+  std::vector<NicCount> spilled_by_nic;  // sums of the rows that were
+  std::vector<std::string> spill_paths;  // by shard, also of shards that did not spill
+  bool spills_whole = true;              // in a sum: the files hold all rows
   LedgerCell intra;
   PacketCounts packets;
   std::vector<LinkCount> links;  // by link
@@ -42,16 +42,16 @@ struct SegmentReport : SegmentSummary {
   std::vector<std::vector<Gap>> gaps;  // by shard
 
   void add(Shard& shard, std::vector<Span> spans);
-  // All but host and interfaces, which stay with `other`; its lists are moved away.
+  // Adds all but host and interfaces, and moves `other`'s lists here.
   void merge(SegmentReport& other);
   std::string to_blob() const;
-  static std::optional<SegmentReport> from_blob(std::string_view blob);  // empty: malformed
+  static std::optional<SegmentReport> from_blob(std::string_view blob);  // empty if malformed
 };
 
-// What may be done about a reason of judge(); `dilation` is what a user calls it.
+// Advice for a `reason` of judge(); `dilation` is the user's name of the setting to raise.
 std::string remedy_for(const std::string& reason, const std::string& dilation);
 
-// Whether the run did what it claims, by the thresholds of docs/accuracy.md.
+// Judges the run by the thresholds of docs/accuracy.md. `median_step_seconds`: emulated.
 Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
                double median_step_seconds);
 

@@ -9,23 +9,23 @@
 namespace ghostrank {
 namespace {
 
-constexpr double kLookSeconds = 1;  // wall; less says little of a machine that others use, too
-constexpr double kLongLook = 10;    // of which others are not made for a small gain
+constexpr double kLookSeconds = 1;  // wall, of a warm-up; less says little about a shared machine
+constexpr double kLongLook = 10;    // wall: longer warm-ups are not repeated for a small gain
 constexpr std::size_t kMostLongWarmUps = 4;
-constexpr double kShortLook = 0.5;        // of that, when a step was shorter than expected
-constexpr int kMostIterations = 100'000;  // that min_seconds may ask for
+constexpr double kShortLook = 0.5;  // share of kLookSeconds, if a step was shorter than expected
+constexpr int kMostIterations = 100'000;  // limit for min_seconds
 
-// What a larger dilation aims at, well below what is called faithful: the same work can be three
-// times as late in a slow minute of a shared machine.
+// What a new dilation aims at. The aims are well below the limits of `faithful`, because the same
+// work can be three times as late in a slow minute of a shared machine.
 constexpr double kAimCritical = 0.004, kAimRateError = 0.004, kAimRunQueue = 0.005, kAimBusy = 0.7;
-constexpr double kCloseCritical = 0.005;  // a warm-up that was later is too near to the limit
-constexpr double kSaturated = 0.95;       // of the loop's time: nobody knows how much work waits
+constexpr double kCloseCritical = 0.005;  // a faithful warm-up above this is too close to the limit
+constexpr double kSaturated = 0.95;  // share of the loop's time; beyond it the backlog is unknown
 constexpr double kLeastFactor = 1.25, kMostFactor = 4;
-constexpr double kMuchRoom = 0.5, kFill = 0.8;  // of what is aimed at: before and after speeding up
+constexpr double kMuchRoom = 0.5, kFill = 0.8;  // shares of the aim: speed up below 0.5, to 0.8
 
-// How much of what is aimed at a warm-up took; more than 1 asks for a dilation so many times as
-// large. Lateness falls faster than dilation grows: it is what is left of bursts when the next one
-// comes.
+// How much of the aims a warm-up used; above 1 it is the factor by which to raise the dilation.
+// Lateness counts by its square root because it falls faster than the dilation grows: it is what
+// remains of one burst when the next one comes.
 double load_of(const Fidelity& f) {
   return std::max({std::sqrt(f.critical_lateness / kAimCritical), f.rate_error / kAimRateError,
                    f.run_queue_wait / kAimRunQueue, f.loop_busy / kAimBusy,
@@ -54,7 +54,7 @@ double planned_wall_seconds(const RunWindow& window, double step_wall_seconds) {
   return iterations_to_measure(window, step_wall_seconds) * step_wall_seconds;
 }
 
-// Iterations of another warm-up: of some length, but no more than what is measured.
+// Iterations of another warm-up: about kLookSeconds, but no more than are measured.
 int look_iterations(const RunWindow& window, double step_wall_seconds) {
   if (step_wall_seconds <= 0) return window.warmup;
   const double wanted = std::ceil(kLookSeconds / step_wall_seconds);
@@ -67,14 +67,16 @@ bool long_enough(const WarmUp& w, const RunWindow& window) {
          w.iterations >= iterations_to_measure(window, w.step_seconds * w.dilation);
 }
 
-// The last warm-up is the judgement of its dilation: a moment's trouble is not held against it.
+// The latest warm-up at a dilation decides about it, so a passing disturbance is not held against
+// it.
 const WarmUp* latest_at(std::span<const WarmUp> played, double dilation) {
   const auto found = std::find_if(played.rbegin(), played.rend(),
                                   [&](const WarmUp& w) { return w.dilation == dilation; });
   return found == played.rend() ? nullptr : &*found;
 }
 
-// The lowest dilation above `above` that was good, and the highest below `below` that was not.
+// The lowest dilation above `above` that was good; below it, the highest under `below` that was
+// not.
 std::optional<double> lowest_good(std::span<const WarmUp> played, double above) {
   double lowest = std::numeric_limits<double>::infinity();
   for (const WarmUp& w : played)
@@ -92,14 +94,14 @@ double highest_bad(std::span<const WarmUp> played, double below) {
   return highest;
 }
 
-// Without what other programs do to it.
+// Without the waiting for cores that other programs cause.
 Fidelity alone(Fidelity f) {
   f.run_queue_wait = 0;
   return f;
 }
 
-// Whether waiting for a core is hardly less than at a quarter of the dilation: other programs take
-// the cores anyway. (Elsewhere a thread that wakes up more rarely waits more rarely.)
+// Whether waiting for a core is hardly less than it was at a quarter of the dilation: then other
+// programs take the cores anyway. (Otherwise a thread that wakes up more rarely waits more rarely.)
 bool waits_as_before(std::span<const WarmUp> played) {
   const WarmUp& last = played.back();
   return std::any_of(played.begin(), played.end(), [&](const WarmUp& w) {
@@ -109,8 +111,8 @@ bool waits_as_before(std::span<const WarmUp> played) {
   });
 }
 
-// The warm-up to go by when none was good: a faithful one, else the least loaded; the smallest
-// dilation of those that are about alike.
+// The warm-up to go by if none was good: a faithful one, else the least loaded; among about equally
+// loaded ones the smallest dilation.
 const WarmUp& best_of(std::span<const WarmUp> played) {
   const WarmUp* best = nullptr;
   const auto better = [](const WarmUp& a, const WarmUp& b) {
@@ -127,7 +129,7 @@ double look_wall_seconds(const RunWindow& window, double step_wall_seconds) {
   return look_iterations(window, step_wall_seconds) * step_wall_seconds;
 }
 
-// A smaller dilation worth trying after the last, good warm-up; that one's if there is none.
+// A smaller dilation worth trying after the last warm-up, which was good; if none is, its own.
 double faster(std::span<const WarmUp> played, const RunWindow& window) {
   const WarmUp& last = played.back();
   const double load = load_of(last.fidelity), bad = highest_bad(played, last.dilation);
@@ -143,7 +145,7 @@ double faster(std::span<const WarmUp> played, const RunWindow& window) {
   return saved > cost ? target : last.dilation;
 }
 
-// After a last warm-up that was not good, with no better dilation known.
+// What to do after a last warm-up that was not good, with no better dilation known.
 NextPlay slower(std::span<const WarmUp> played, const RunWindow& window) {
   const WarmUp& last = played.back();
   const Fidelity& f = last.fidelity;
@@ -162,7 +164,7 @@ NextPlay slower(std::span<const WarmUp> played, const RunWindow& window) {
     const double best = best_of(played).dilation;
     return {false, best, 0, best < last.dilation ? "slowing down does not help: " + f.reason : ""};
   }
-  // Somewhat slower than what was faithful: not worth another long warm-up.
+  // A little above a faithful dilation: not worth another long warm-up.
   if (f.faithful && costly(target)) return {false, target, 0, why_slower(f)};
   return {true, target, look_iterations(window, last.step_seconds * target), why_slower(f)};
 }

@@ -1,8 +1,8 @@
-// What follows from a run's warm-ups: the dilation that `scale.dilation: auto` takes, and how many
-// iterations are measured.
+// Decides from a run's warm-ups which dilation `scale.dilation: auto` takes and how many iterations
+// are measured.
 //
-// Every process draws the same conclusions from the same numbers, so these are few and of fixed
-// size. Threading: pure functions.
+// Every process draws the same conclusions, because all have the same few numbers of fixed size.
+// Threading: pure functions.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace ghostrank {
 
-// One warm-up as it was played.
+// Settings and outcome of one warm-up.
 struct WarmUp {
   double dilation = 1;
   int iterations = 1;
@@ -22,29 +22,32 @@ struct WarmUp {
   double wall_seconds() const { return iterations * step_seconds * dilation; }
 };
 
-// What a run asks for.
+// What the job asks for.
 struct RunWindow {
   int warmup = 1, iterations = 1;
-  double min_seconds = 0;      // wall: the measured iterations last about as long, or longer
-  double least_dilation = 1;   // `auto` never goes below it
-  bool keep_dilation = false;  // the job gives it
+  double min_seconds = 0;      // wall; the measured iterations last at least about as long
+  double least_dilation = 1;   // lower bound of `auto`
+  bool keep_dilation = false;  // the job gives the dilation
 };
 
-// How many iterations to measure when a step takes so many seconds of wall time: at least those
-// asked for. 0 seconds: not known, and then exactly those.
+// How many iterations to measure if a step takes `step_wall_seconds` of wall time: at least those
+// asked for. 0 s means unknown and gives exactly those.
 int iterations_to_measure(const RunWindow& window, double step_wall_seconds);
 
-// What comes after some warm-ups. `auto` slows down where the machine did not keep up, or hardly
-// did (iterations may meet a slower moment), speeds up where there was a lot of room and what is
-// measured repays another warm-up, and ends at a dilation at which a warm-up was faithful, if there
-// was one, or a little above it where warm-ups are long. A short warm-up is followed by a longer
-// one before anything is concluded. Waiting for a core, which other programs cause, becomes rarer
-// with larger dilations, too; they are tried while that helps and warm-ups are short.
+// What to play after the warm-ups `played`, of which the last one is new. `auto`
+//   - raises the dilation if the machine did not or hardly keep up, because measured iterations may
+//     meet a slower moment;
+//   - lowers it if there was much room and the measured time saved repays another warm-up;
+//   - ends at a dilation whose warm-up was faithful, if there is one, or a little above it if
+//     warm-ups are long;
+//   - repeats a short warm-up with more iterations before it concludes anything.
+// Waiting for a core is caused by other programs but also becomes rarer with a larger dilation, so
+// larger ones are tried while that helps and warm-ups are short.
 struct NextPlay {
-  bool again = false;  // another warm-up; else what is measured
+  bool again = false;  // play another warm-up; else measure
   double dilation = 1;
-  int iterations = 0;  // of that warm-up
-  std::string reason;  // of another dilation than that of the last warm-up
+  int iterations = 0;  // of the next warm-up
+  std::string reason;  // why the dilation changes; empty if it does not
 };
 inline constexpr std::size_t kMostWarmUps = 6;
 NextPlay after_warm_ups(std::span<const WarmUp> played, const RunWindow& window);
