@@ -12,9 +12,9 @@
 namespace ghostrank {
 namespace {
 
-// Part of what was measured that a run may use: well above it, queues make it unfaithful.
+// Share of the measured capacity that a run may use: well above it, queues make the run unfaithful.
 constexpr double kLoad = 0.5;
-// Share of a step that messages of bursts may be late in all: a quarter of what is called faithful.
+// Share of a step that late messages of bursts may add up to: a quarter of the limit of `faithful`.
 constexpr double kMostLate = 0.0025;
 
 constexpr std::uint64_t kProbeBytes = 1 << 20;
@@ -24,7 +24,7 @@ constexpr int kProbeBurst = 2;
 
 namespace {
 
-// Flows between shard 0 of `self` and shard 0 of `other`, as `self` numbers them.
+// Flows between shard 0 of `self` and shard 0 of `other`, numbered as `self` numbers them.
 std::vector<int> flows_between(const Flows& flows, int self, int other) {
   std::vector<int> found;
   const std::vector<FlowEnd>& mine = flows.of(self, 0);
@@ -42,7 +42,7 @@ double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::u
   const int self = control.world().rank, size = control.world().size;
   const std::vector<int> right = flows_between(flows, self, (self + 1) % size);
   const std::size_t left = flows_between(flows, self, (self + size - 1) % size).size();
-  std::size_t turn = 0, ended = 0, heard_ends = 0;  // an end on every flow: one may be behind
+  std::size_t turn = 0, ended = 0, heard_ends = 0;  // one end per flow: flows progress apart
   const std::int64_t began = monotonic_ns();
   const std::int64_t until = began + milliseconds * 1'000'000LL;
   const std::int64_t settled = began + (until - began) / 3;
@@ -53,7 +53,7 @@ double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::u
   std::int64_t moved_at = began;
   while (!(ended == right.size() && heard_ends == left && fabric.idle()) &&
          control.stop() == Stop::none && fabric.failure().empty()) {
-    bool sent = false;  // a few, then look: a run sends and receives in turn, too
+    bool sent = false;  // send a small burst, then poll: a run alternates, too
     for (int n = 0; n < kProbeBurst && ended < right.size(); ++n) {
       Message m;
       m.header.nonce = nonce;
@@ -67,7 +67,7 @@ double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::u
     fabric.poll(arrived);
     for (const Message& m : arrived) {
       heard_ends += m.header.bytes == 0;
-      if (monotonic_ns() < settled) continue;  // connections open and windows grow first
+      if (monotonic_ns() < settled) continue;  // skip the start: connections open, windows grow
       last = monotonic_ns();
       if (first == 0)
         first = last;
@@ -131,9 +131,9 @@ double measure_engine() {
 
 namespace {
 
-// The least dilation at which collectives, each as fast as its NICs and its chain of messages let
-// it be, have their messages handled in time: what is left over by then is late. `share` of all
-// messages is one thread's.
+// The least dilation at which collectives, each running as fast as its NICs and its chain of
+// messages allow, have their messages handled in time: messages that are not handled by then are
+// late, and kMostLate bounds their sum. `share`: the part of all messages that one thread handles.
 double dilation_of_bursts(const TrafficPlan& plan, double share, double seconds_per_message,
                           double step) {
   const auto late = [&](double dilation) {
@@ -146,7 +146,7 @@ double dilation_of_bursts(const TrafficPlan& plan, double share, double seconds_
   };
   double above = 1;
   while (late(above) > kMostLate * step) above *= 2;
-  double least = above / 2;  // or less, where 1 is enough
+  double least = above / 2;  // lower bound, too high only if 1 suffices
   while (above - least > 1) {
     const double middle = std::ceil((least + above) / 2);
     (late(middle) > kMostLate * step ? least : above) = middle;
@@ -163,15 +163,15 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
   c.seconds_per_message = seconds_per_message;
   c.step_seconds_at_least = plan.step_seconds_at_least;
   const std::vector<int> host_of = place_nodes(spec, processes);
-  const auto host_of_nic = [&](int nic) {  // a switch of a modelled network is in its one process
+  const auto host_of_nic = [&](int nic) {  // a switch of a modelled network is in its only process
     const auto node = static_cast<std::size_t>(nic / spec.cluster.nics_per_node);
     return node < host_of.size() ? host_of[node] : 0;
   };
   struct Load {
     double out_bytes = 0, in_bytes = 0, out_messages = 0, in_messages = 0;
-    double wired = 0;                 // between nodes of the process
-    double inside = 0;                // within a node
-    std::set<int> out_nics, in_nics;  // that speak to another process
+    double wired = 0;                 // messages between nodes of the process
+    double inside = 0;                // work within nodes
+    std::set<int> out_nics, in_nics;  // NICs that exchange data with other processes
   };
   std::vector<Load> loads(static_cast<std::size_t>(processes));
   for (const PairTraffic& pair : plan.pairs) {
@@ -201,7 +201,7 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
     const double messages = std::max(load.out_messages, load.in_messages);
     const double wire = wire_bytes_per_second > 0 ? bytes / wire_bytes_per_second : 0;
     busiest_wire = std::max(busiest_wire, wire);
-    // In a burst all its NICs send, or receive, at their full rate.
+    // In a burst all these NICs send, or receive, at their full rate.
     const auto nics = static_cast<double>(std::max(load.out_nics.size(), load.in_nics.size()));
     if (wire > 0) {
       burst = std::max(burst, nics * spec.cluster.nic.rate_bps / 8 / wire_bytes_per_second);

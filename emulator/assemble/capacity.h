@@ -1,5 +1,8 @@
-// What this machine can source, measured in a moment before a run, and the dilation that a job then
+// What this machine can source, measured shortly before a run, and the dilation that a job then
 // needs.
+//
+// Units: bytes, seconds. Threading: the thread that owns `control`; measure_engine() and needs_of()
+// on any.
 #pragma once
 
 #include <chrono>
@@ -13,18 +16,20 @@
 
 namespace ghostrank {
 
-// Payload bytes per second that each process sends to its right neighbour while it receives as much
-// from its left one, over the flows of its first shard in turn; all processes measure at once, for
-// about `milliseconds`, awake for `spin` before they block. The slowest process counts. 0 if
-// stopped, or where no neighbours have flows. Where nothing moves for `patience_s` the run fails.
+// Measures, for about `milliseconds`, how many payload bytes per second a process sends to its
+// right neighbour while it receives from its left one, over the flows of its first shard in turn.
+// All processes call it at once; each stays awake for `spin` before it blocks. Returns the rate of
+// the slowest process; 0 if stopped or if no neighbours have flows. Fails the run if nothing moves
+// for `patience_s` seconds.
 double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::uint64_t nonce,
                     int milliseconds, std::chrono::nanoseconds spin, double patience_s);
 
-// Seconds that the engine spends on one message, from a small ring all-reduce in virtual time.
+// Seconds that the engine spends per message, measured with a small ring all-reduce in virtual
+// time.
 double measure_engine();
 
-// Fills the needs of the busiest process and the dilation that follows. `threads` of a process
-// share its messages evenly; bytes do not go faster by them.
+// Returns the needs of the busiest process and the dilation that follows. The `threads` of a
+// process share its messages evenly; they do not make bytes faster.
 Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, int threads,
                   double wire_bytes_per_second, double seconds_per_message);
 

@@ -13,8 +13,8 @@
 namespace ghostrank {
 namespace {
 
-// Where the data path leaves this machine: the rails of its entry, else the one interface that has
-// the address it will bind to.
+// The interfaces of the data path: the NICs of this host's entry, else the interface with the
+// address that the fabric will bind to.
 std::vector<std::string> devices_of(const JobSpec& spec, const HostEntry* entry,
                                     const World& world) {
   std::vector<std::string> devices;
@@ -41,7 +41,8 @@ bool share_some(const std::vector<int>& a, const std::vector<int>& b) {
                      [&](int cpu) { return std::binary_search(b.begin(), b.end(), cpu); });
 }
 
-// Engine threads of the processes that use the very CPUs of `self`: those before it, and all.
+// Engine threads of all processes with exactly the CPUs of `self`: those of processes before it,
+// and all of them. {0, -1}: another process shares only a part of the CPUs.
 std::pair<int, int> sharers(const std::vector<Neighbour>& all, std::size_t self, int threads) {
   int before = 0, together = 0;
   for (std::size_t p = 0; p < all.size(); ++p) {
@@ -83,7 +84,7 @@ ProcessCores settle_cores(const JobSpec& spec, int threads, Control& control) {
     BlobReader r(blob);
     r.get(neighbour.boot_id), r.get(neighbour.usable);
   }
-  if (all.empty()) return mine;  // stopped meanwhile: what comes next says so
+  if (all.empty()) return mine;  // stopped meanwhile; the next step reports it
   const auto [before, together] = sharers(all, static_cast<std::size_t>(world.rank), threads);
   mine.plan = plan_cores(wish, mine.usable, before, together);
   return mine;

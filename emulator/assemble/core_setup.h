@@ -1,7 +1,8 @@
-// What the processes of a job settle about cores before anything else runs: which CPUs each may
-// use, who shares them, and which CPU each engine thread is kept on (rules: cores.h).
+// What the processes of a job settle about cores before anything else runs: which CPUs each process
+// may use, which processes share them, and which CPUs each engine thread is bound to (rules:
+// emulator/host/cores.h).
 //
-// Threading: the thread that owns `control`; every process calls it once.
+// Threading: the thread that owns `control`; every process calls settle_cores() once.
 #pragma once
 
 #include <string>
@@ -19,10 +20,10 @@ struct ProcessCores {
   CorePlan plan;
 };
 
-// Throws Error(environment) when the job wishes for cores that this process was not given.
+// Throws Error(environment) if the job asks for cores that this process was not given.
 ProcessCores settle_cores(const JobSpec& spec, int threads, Control& control);
 
-// Fills what a report says of cores.
+// Fills the fields of `report` that concern cores.
 void describe_cores(const ProcessCores& cores, HostReport& report);
 
 }  // namespace ghostrank

@@ -19,7 +19,7 @@
 namespace ghostrank {
 namespace {
 
-// Processes of one build understand each other, or one of them is not what it seems.
+// All processes run the same build, so a malformed message means a mismatched binary or tampering.
 void require_whole(const BlobReader& r, std::size_t host) {
   if (r.complete()) return;
   throw Error("host " + std::to_string(host) +
@@ -49,13 +49,13 @@ class Assembly {
   }
 
  private:
-  // All processes play the same job with the same build; process 0 draws the nonce.
+  // Checks that all processes play the same job with the same files; process 0 draws the nonce.
   void agree() {
     if (host_ == 0 && getrandom(&out_.nonce, sizeof out_.nonce, 0) != sizeof out_.nonce) {
       throw Error("getrandom failed; the kernel's random source is needed for the run's nonce",
                   ErrorKind::environment);
     }
-    const auto& own = spec_.collectives.own;  // files and plugins, by content
+    const auto& own = spec_.collectives.own;  // files and plug-ins, by content
     const std::uint64_t config = content_hash(job_.config_json);
     const std::uint64_t algorithms = content_hash(own ? own->contents() : "");
     BlobWriter hello;
@@ -95,7 +95,8 @@ class Assembly {
                 ") plays another job than host 0: " + why);
   }
 
-  // Every process calls it: all know that jobs differ, and then tell each other their keys.
+  // Names the settings that differ between host 0 and `host`. Every process calls it: all know that
+  // the jobs differ, and now exchange their keys.
   std::string differing_keys(std::size_t host) {
     constexpr std::size_t kLongest = 60, kShown = 3;
     BlobWriter mine;
@@ -129,8 +130,8 @@ class Assembly {
     return all;
   }
 
-  // What a job says of the network is looked at though nothing will cross it: a slip would show on
-  // the day when there are several hosts.
+  // Opens and closes a fabric as the job describes it even though no data will cross it, so that a
+  // mistake shows now and not on the day when there are several hosts.
   void try_fabric() {
     const HostEntry* entry = host_entry(spec_, host_, hosts_);
     const std::size_t rails = entry ? entry->nics.size() : 0;
@@ -161,7 +162,7 @@ class Assembly {
     }
   }
 
-  // What every process can carry, so that all of them draw the same conclusions.
+  // Measures the capacity of the slowest process, so that all draw the same conclusions.
   void measure() {
     if (virtual_) return;
     const bool wired = !flows_.flows().empty();

@@ -24,16 +24,17 @@ namespace ghostrank {
 
 struct Ensemble {
   std::uint64_t nonce = 0;
-  std::vector<HostReport> hosts;                  // without what is only known at the end
+  std::vector<HostReport> hosts;                  // facts known before the start
   std::vector<std::unique_ptr<Fabric>> fabrics;   // of this process, by shard
-  std::vector<std::unique_ptr<Packets>> packets;  // likewise; empty: no scheme sends any
-  std::vector<CountedInterface> interfaces;       // that they use; none without a network
-  double wire_bytes_per_second = 0;  // that every process can send and receive; 0: not measured
-  double seconds_per_message = 0;    // of the slowest process's engine; 0: not measured
+  std::vector<std::unique_ptr<Packets>> packets;  // likewise; empty if no scheme sends packets
+  std::vector<CountedInterface> interfaces;       // used by the fabrics; none without a network
+  double wire_bytes_per_second = 0;  // each process can send and receive so much; 0: not measured
+  double seconds_per_message = 0;    // of the slowest process; 0: not measured
 };
 
-// Measures on `cpus`, those of the first engine thread; empty: on any. Throws Error when the
-// processes play different jobs, cannot reach each other, or were stopped meanwhile.
+// Measures on `cpus`, those of the first engine thread; empty: on any CPU. Throws
+// Error(environment) if the processes play different jobs, cannot reach each other, or were stopped
+// meanwhile.
 Ensemble assemble(const LoadedJob& job, const Cluster& cluster, const Flows& flows,
                   Control& control, const std::vector<int>& cpus);
 

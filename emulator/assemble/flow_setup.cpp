@@ -16,16 +16,17 @@
 namespace ghostrank {
 namespace {
 
-// What provider net takes for an endpoint and for one end of a flow; others take more.
+// What provider net needs per endpoint and per end of a flow; other providers need more.
 constexpr std::uint64_t kFilesPerShard = 32, kFilesPerEndpoint = 2, kFilesPerFlow = 1;
-constexpr std::uint64_t kFilesPerNamespace = 1;  // an interface's counters
-constexpr std::uint64_t kFilesForPackets = 1;    // of an endpoint, and of a shard
+constexpr std::uint64_t kFilesPerNamespace = 1;  // for an interface's counters
+constexpr std::uint64_t kFilesForPackets = 1;    // per endpoint and per shard
 constexpr std::uint64_t kBytesPerEndpoint = 256 << 10, kBytesPerFlow = 48 << 10;
 
-// Of one frame on usual networks, of one on those with jumbo frames, of many: kernels let through
-// in one piece what they would drop as a frame.
+// Bytes that fit one standard frame, one jumbo frame, and that need many frames. A path may pass
+// the largest and drop the others, because kernels pass in one piece what they would drop as a
+// frame.
 constexpr std::uint64_t kMuch[] = {1 << 10, 7 << 10, 64 << 10};
-constexpr double kLongestMuch = 10;  // seconds that it may take
+constexpr double kLongestMuch = 10;  // seconds for each size
 
 class FlowSetup {
  public:
@@ -54,7 +55,8 @@ class FlowSetup {
 
  private:
   struct Bound {
-    std::string blob, plain;  // for the fabric; for people and routes
+    // For the fabric; for messages and routes.
+    std::string blob, plain;
   };
 
   std::vector<std::string> gathered(std::string_view blob) {
@@ -64,7 +66,7 @@ class FlowSetup {
     return all;
   }
 
-  // Refused now, with the number, rather than found out in the middle of opening them.
+  // Fails now, with the numbers, rather than in the middle of opening the flows.
   void check_limits() {
     std::uint64_t ends = 0, endpoints = 0;
     for (int s = 0; s < shards_; ++s) ends += flows_.of(host_, s).size();
@@ -104,7 +106,8 @@ class FlowSetup {
                : namespace_of_node(spec_.fabric.namespaces, e.node);
   }
 
-  // Where it binds: chosen inside its namespace, or towards the rendezvous.
+  // The address that an endpoint binds to: the one that the job names, else the only one in its
+  // namespace, or the one towards the rendezvous.
   EndpointBinding binding_of(const FlowEndpoint& e) const {
     EndpointBinding binding{"", namespace_of(e)};
     const InNamespace inside(binding.network_namespace);
@@ -122,7 +125,7 @@ class FlowSetup {
     FabricOptions o;
     o.provider = spec_.fabric.provider;
     o.nonce = nonce_;
-    o.keep_payload = spec_.run.verify || flows_.with_notes();  // whose words are real
+    o.keep_payload = spec_.run.verify || flows_.with_notes();  // notes carry real words
     o.frame_bytes = spec_.fabric.frame_bytes;
     o.endpoints.clear();
     position_.resize(flows_.endpoints().size());
@@ -148,7 +151,7 @@ class FlowSetup {
     }
   }
 
-  // Every process tells the addresses of its endpoints, in the order of Flows::endpoints().
+  // Every process publishes the addresses of its endpoints, in the order of Flows::endpoints().
   void exchange_addresses() {
     BlobWriter mine;
     mine.put(out_.fabrics[0]->provider());
@@ -187,7 +190,8 @@ class FlowSetup {
     }
   }
 
-  // Between two local addresses of one namespace the kernel does not use the network at all.
+  // Refuses flows between two local addresses of one namespace: the kernel would not send them over
+  // the network.
   void refuse_short_cuts() {
     std::set<std::pair<std::string, std::string>> asked;  // namespace or node, address
     for (const Flow& flow : flows_.flows()) {
@@ -227,15 +231,16 @@ class FlowSetup {
     out_.fabrics[static_cast<std::size_t>(shard)]->connect(list);
   }
 
-  // What arrives by them ends the wait of the fabric, too.
+  // Packet sockets also end the wait of the fabric, so that one wait covers both.
   void open_packet_ways() {
     out_.packets = open_packets(spec_, flows_, control_, nonce_, bindings_);
     for (std::size_t s = 0; s < out_.packets.size(); ++s)
       out_.fabrics[s]->watch(out_.packets[s]->wait_fd());
   }
 
-  // An empty message over every flow from its end `from`; done when all have arrived here that
-  // come here. First the opening ends, then the others, so that no two open the same flow at once.
+  // Sends an empty message over every flow from its end `from`, and waits for those that arrive
+  // here. The opening end (0) goes first, then the other, so that both ends never open a flow at
+  // once.
   void say_hello(int from) {
     std::vector<std::size_t> awaited(static_cast<std::size_t>(shards_));
     for (int s = 0; s < shards_; ++s) {
@@ -263,9 +268,9 @@ class FlowSetup {
     gathered("");
   }
 
-  // From one address to another: what frames of any size must pass, however many flows there are.
+  // A pair of addresses. Whether large frames pass depends on it alone, not on the number of flows.
   struct Path {
-    int host = 0;  // the other one
+    int host = 0;  // the far end
     std::string from, to;
     auto operator<=>(const Path&) const = default;
   };
@@ -277,8 +282,8 @@ class FlowSetup {
     return {flows_.endpoints()[far].host, outward ? here : there, outward ? there : here};
   }
 
-  // Small messages have passed. Where frames are larger than what is between carries, nothing else
-  // ever will, and nobody says so.
+  // Sends a large message over each path; small ones have passed already. If frames exceed what the
+  // path carries, no large message will ever arrive and nothing reports it, so a timeout does.
   void say_much(std::uint64_t bytes) {
     give_up_ns_ = std::min(
         give_up_ns_, monotonic_ns() + static_cast<std::int64_t>(
@@ -358,11 +363,11 @@ class FlowSetup {
   const std::uint64_t nonce_;
   const int host_, shards_;
   const bool wire_;
-  std::vector<int> position_;  // of an endpoint of ours in its fabric, by global endpoint
-  std::vector<EndpointBinding> bindings_;  // likewise
-  std::vector<Bound> bound_;               // of every endpoint
-  std::set<Path> unheard_;                 // to here, by which no large message has come
-  Path last_much_;                         // from here, tried last
+  std::vector<int> position_;  // index of a local endpoint in its fabric, by global endpoint
+  std::vector<EndpointBinding> bindings_;  // by global endpoint
+  std::vector<Bound> bound_;               // by global endpoint
+  std::set<Path> unheard_;                 // paths to here that still await their large message
+  Path last_much_;                         // path from here that was tried last
   std::int64_t give_up_ns_ =
       monotonic_ns() + std::chrono::nanoseconds(control_.world().timeout).count();
   OpenedFlows out_;
