@@ -15,14 +15,14 @@ namespace {
 std::uint64_t step_bytes(const Schedule& schedule, const Step& step) {
   const std::uint32_t element = schedule.collective().element_bytes;
   if (schedule.protocol() == Protocol::simple) return step.send.count * element;
-  std::uint64_t bytes = 0;  // rounded up message by message
+  std::uint64_t bytes = 0;  // each message is rounded up by itself
   for (std::uint32_t s = 0; s < step.slices; ++s) {
     bytes += message_bytes(schedule.protocol(), slice_of(step.send, step, s).count, element);
   }
   return bytes;
 }
 
-// 0: the row makes no such call.
+// Rounds of a call with one element per block; 0: the row makes no such call.
 int rounds_of_least_call(const Algorithm& row, Collective c) {
   c.count = std::min<std::uint64_t>(c.count, 1);
   if (c.counts)

@@ -1,6 +1,8 @@
-// What one call of a schedule sends between the members of its group, summed by walking it.
+// What one call of a schedule sends between the members of its group, found by walking the
+// schedule.
 //
-// Units: bytes on the wire, messages; ranks are positions in the group. Threading: pure.
+// Units: bytes on the wire, messages; a Rank here is a position in the group. Threading: pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +19,13 @@ struct CallTraffic {
     std::uint64_t bytes, messages;
   };
   std::vector<Edge> edges;
-  std::uint64_t call_bytes = 0;  // as nccl-tests counts the size of a call
+  std::uint64_t call_bytes = 0;  // size of the call as nccl-tests counts it
 };
 CallTraffic walk(const Schedule& schedule);
 
-// Steps on the longest chain of a call that a row made: its closed form or, of a user's row that
-// has none, what the least call takes when it is played; the steps of the busiest actor where the
-// row makes no such call.
+// Steps on the longest chain of a call: the closed form of `row`; for a user's row without one, the
+// rounds that the smallest call takes when it is played; if the row makes no such call, the steps
+// of the busiest actor. `row` must have made `schedule`.
 int longest_chain(const Algorithm& row, const Schedule& schedule);
 
 }  // namespace ghostrank

@@ -13,7 +13,8 @@
 namespace ghostrank {
 namespace {
 
-// Threads that `run.shards: auto` takes; each more has less of the work, and more to hand over.
+// The most threads that `run.shards: auto` takes: with each more, a thread has less work and hands
+// over more messages.
 constexpr int kMostByAuto = 4;
 
 }  // namespace
@@ -50,7 +51,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
       kinds_(workload.group_names.size()),
       host_of_node_(place_nodes(spec, hosts)) {
   std::vector<int> nodes_on(static_cast<std::size_t>(hosts));
-  for (const int host : host_of_node_)  // a node's number among those of its host
+  for (const int host : host_of_node_)  // number of each node among the nodes of its host
     shard_of_node_.push_back(nodes_on[static_cast<std::size_t>(host)]++);
   for (std::size_t n = 0; n < shard_of_node_.size(); ++n)
     shard_of_node_[n] =
@@ -77,7 +78,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
   }
 
   seats_.resize(places_.size() * kinds_);
-  std::map<std::vector<std::int32_t>, std::uint32_t> known;  // nodes and NIC offsets -> shape
+  std::map<std::vector<std::int32_t>, std::uint32_t> known;  // nodes, NICs -> shape
   for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
     const Group& group = workload.groups[g];
     Shape shape;
@@ -94,7 +95,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     for (const auto& [node, used] : nics)
       shape.nics = std::max(shape.nics, static_cast<int>(used.size()));
     shape.one_node = number.size() == 1;
-    if (shape.one_node) shape.nics = 1;  // never leaves its node
+    if (shape.one_node) shape.nics = 1;  // its messages never leave the node
     std::vector<std::int32_t> key = shape.nodes;
     key.push_back(shape.nics);
     const auto [it, fresh] =
@@ -120,7 +121,7 @@ int Cluster::scheme(std::uint32_t group, const Algorithm& row) const {
   return found == scheme_of_.end() ? -1 : found->second;
 }
 
-// Of every group that a collective of some program is played in by a row with agents.
+// Adds a scheme for every group in which some program plays a collective with a row of agents.
 void Cluster::add_schemes(const JobSpec& spec) {
   std::set<std::pair<std::uint16_t, Func>> used;
   for (const Role& role : workload_.roles)
@@ -156,7 +157,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   if (!use.ends || use.ends->size() != size) refuse("gives no ends for its communicator");
   use.helpers = use.ends->helpers();
   for (std::size_t i = 0; i < use.helpers.size(); ++i) {
-    // On a real network it is played by a server.
+    // On a real network a server plays the switch.
     const bool in_network = use.helpers[i].kind == PartyKind::network_switch &&
                             use.helpers[i].beside == kNoRank && !is_network(spec.fabric.kind);
     if (!in_network && use.helpers[i].beside == kNoRank && spec.cluster.servers.count == 0)
@@ -173,7 +174,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   schemes_.push_back(std::move(use));
 }
 
-// Near the communicator's first rank, whose shard plays it.
+// The switch's place: near the communicator's first rank, whose shard plays it.
 Place Cluster::add_switch(const SchemeUse& use) {
   Place place = this->place(members_of(use.group).front());
   place.nic = topology_.add_switch(place.nic);
@@ -182,7 +183,8 @@ Place Cluster::add_switch(const SchemeUse& use) {
   return place;
 }
 
-// Beside its rank, or where the job's placement of servers has it.
+// The helper's place: with the rank that it is beside, else where the job's placement of servers
+// puts it.
 Place Cluster::place_of(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const {
   const Rank beside = use.helpers[helper].beside;
   Place place;

@@ -1,7 +1,7 @@
-// Where everything is: ranks and the helpers of schemes on emulated nodes and NICs, nodes on real
-// hosts and shards, and which communicator a rank means when its program says "dp".
+// Where everything runs: ranks and the helpers of schemes on emulated nodes and NICs, nodes on real
+// hosts and shards; and which communicator a rank means when its program says "dp".
 //
-// Parties of the job are numbered: its ranks, then the helpers of every scheme of every
+// The parties of a job are numbered: first its ranks, then the helpers of every scheme of every
 // communicator.
 //
 // Threading: immutable after construction; shared by all shards.
@@ -26,11 +26,11 @@ struct Place {  // of one party
   std::int32_t nic = 0;    // node * nics_per_node + the NIC of its GPU
   std::int32_t host = 0;   // process of the job
   std::int32_t shard = 0;  // engine thread in that process
-  std::int32_t local = 0;  // index among the parties of that shard, its ranks before helpers
+  std::int32_t local = 0;  // index among the shard's parties; ranks come before helpers
 };
 
 struct Seat {               // of one rank in one kind of group
-  std::int32_t group = -1;  // index into Workload::groups; -1: not a member of any
+  std::int32_t group = -1;  // index into Workload::groups; -1: member of none
   Rank position = kNoRank;
 };
 
@@ -40,12 +40,13 @@ struct SchemeUse {
   std::string_view library, name;
   std::shared_ptr<const Ends> ends;
   std::vector<Helper> helpers;
-  Rank first_helper = 0;  // of all parties of the job; the others follow
+  Rank first_helper = 0;  // its party number; the other helpers follow
 };
 
 class Cluster {
  public:
-  // Throws Error(usage): a scheme cannot serve a communicator, or needs servers that are not there.
+  // Throws Error(usage) if a scheme cannot serve a communicator or needs servers that the job
+  // lacks.
   Cluster(const JobSpec& spec, const Workload& workload, int hosts);
 
   const Place& place(Rank party) const { return places_[static_cast<std::size_t>(party)]; }
@@ -55,49 +56,50 @@ class Cluster {
   const std::vector<Rank>& ranks_of(int host, int shard) const {
     return ranks_[static_cast<std::size_t>(host * shards_ + shard)];
   }
-  // Helpers, by number among all parties.
+  // The helpers on a shard, by party number.
   const std::vector<Rank>& helpers_of(int host, int shard) const {
     return helpers_[static_cast<std::size_t>(host * shards_ + shard)];
   }
   int parties() const { return static_cast<int>(places_.size()); }
   PartyKind kind(Rank party) const;
 
-  // Of all communicators; an index into it names one scheme of one communicator.
+  // The schemes of all communicators; an index into this list names one scheme of one communicator.
   const std::vector<SchemeUse>& schemes() const { return schemes_; }
-  // -1: the row has no agents.
+  // Index into schemes(); -1: the row has no agents.
   int scheme(std::uint32_t group, const Algorithm& row) const;
-  // Which of the job's parties a communicator's party is.
+  // The party number of a communicator's party.
   Rank party(const SchemeUse& use, Party position) const {
     const int size = use.ends->size();
     return position < size ? members_of(use.group)[static_cast<std::size_t>(position)]
                            : use.first_helper + position - size;
   }
 
-  // Of a rank that is a member of the group.
+  // The position of `rank` in `group`, of which it must be a member.
   Party position(Rank rank, std::uint32_t group) const {
     return seat(rank, workload_.groups[group].kind).position;
   }
 
   const Topology& topology() const { return topology_; }
-  // Which plays the link, in every process alike.
+  // The shard that plays the link; every process computes the same one.
   int shard_of_link(std::uint32_t link) const { return shard_of_link_[link]; }
   int hosts() const { return hosts_; }
   int shards() const { return shards_; }
   int nics() const { return nics_; }
   int nics_per_node() const { return nics_per_node_; }
 
-  // Groups of one shape (size, and which members share a node) play the same schedules.
+  // Groups of one shape play the same schedules. The shape is the size, which members share a node,
+  // and how many NICs one node's members use.
   std::uint32_t shape(std::uint32_t group) const { return shape_of_[group]; }
   const std::vector<std::int32_t>& nodes_of_shape(std::uint32_t shape) const {
     return shapes_[shape].nodes;
   }
   bool inside_node(std::uint32_t group) const { return shapes_[shape_of_[group]].one_node; }
-  // NICs that one node's members of such a group use together, at most.
+  // The most NICs that one node's members of such a group use; 1 if the group is inside a node.
   int nics_of_shape(std::uint32_t shape) const { return shapes_[shape].nics; }
 
  private:
   struct Shape {
-    std::vector<std::int32_t> nodes;  // by position, numbered from 0 in order of appearance
+    std::vector<std::int32_t> nodes;  // by position, in order of appearance from 0
     int nics = 1;
     bool one_node = false;
   };
@@ -124,18 +126,18 @@ class Cluster {
   std::vector<Shape> shapes_;
 };
 
-// The NICs by which a message between members of a group leaves one node and comes into another:
-// those that the library chose for the channel, as near as the cluster has them, or those of the
-// two GPUs.
+// The NICs through which a message between members of a group leaves its node and enters the other.
+// The library may choose NICs for a channel: then the cluster's nearest ones. Else those of the two
+// GPUs.
 struct NicPair {
-  std::int32_t source = 0, target = 0;  // of the whole cluster
+  std::int32_t source = 0, target = 0;  // numbered over the whole cluster
   auto operator<=>(const NicPair&) const = default;
 };
 NicPair nics_of(const Cluster& cluster, const Schedule& schedule, const std::vector<Rank>& members,
                 Rank from, Rank to, int channel);
 
-// Shards that a job really uses: at most one per emulated node of any host, and one where a virtual
-// run has no latency between nodes to look ahead by.
+// The number of shards per process that a job uses: at most the number of emulated nodes of any
+// host; 1 for a virtual run without latency between nodes, which has no lookahead.
 int usable_shards(const JobSpec& spec, int hosts);
 
 }  // namespace ghostrank

@@ -39,14 +39,14 @@ Flows::Flows(const JobSpec& spec, const Workload& workload, const Cluster& clust
   with_packets_ = !cluster.schemes().empty() && sends_packets(spec, workload);
 }
 
-// A rank's place, with the NIC that a message takes.
+// A rank's place, with the NIC that the message takes.
 Place Flows::at(Rank rank, int nic) const {
   Place place = cluster_.place(rank);
   place.nic = nic;
   return place;
 }
 
-// What has an endpoint of its own: the shard, the node or the NIC of a place.
+// The shard, node or NIC that has an endpoint of its own.
 int Flows::owner(const Place& place) const {
   if (kind_ != FlowKind::process) return place.nic;
   return wire_ ? place.node : place.host * shards_ + place.shard;
@@ -63,13 +63,14 @@ int Flows::endpoint_for(const Place& place, int owner, int lane) {
   return it->second;
 }
 
-// `opens` is the end that opens it.
+// `opens` is the endpoint that opens the flow, `other` the far one.
 void Flows::add(Key key, int opens, int other) {
   known_.emplace(key, static_cast<std::int32_t>(flows_.size()));
   flows_.push_back({{opens, other}, {}});
 }
 
-// Every shard (or node) with every other, used or not: few, and any collective can be played.
+// Joins every shard (or node) with every other, used or not: they are few, and any collective can
+// then be played.
 void Flows::add_all_pairs(int parties) {
   std::map<int, Place> owners;
   for (Rank party = 0; party < parties; ++party) {
@@ -97,13 +98,13 @@ void Flows::add_nics(const std::vector<Connection>& used) {
 }
 
 void Flows::add_connections(std::vector<Connection> used) {
-  // Two algorithms may give a channel's connection different NICs; the first one opens it.
+  // Two algorithms may give one connection different NICs; the first in order opens it.
   const auto same = [](const Connection& a, const Connection& b) {
     return std::tie(a.group, a.channel, a.from, a.to) == std::tie(b.group, b.channel, b.from, b.to);
   };
   used.erase(std::unique(used.begin(), used.end(), same), used.end());
   const auto nics = [](const Connection& c) { return std::minmax({c.nics.source, c.nics.target}); };
-  std::map<std::pair<int, int>, int> count, next;  // flows between two NICs
+  std::map<std::pair<int, int>, int> count, next;  // flows per pair of NICs
   for (const Connection& c : used) {
     if (carries(cluster_.place(c.from), cluster_.place(c.to))) ++count[nics(c)];
   }
@@ -131,7 +132,7 @@ void Flows::number_ends() {
   }
 }
 
-// -1: there is none.
+// -1 if there is none.
 int Flows::index_at(const Key& key, std::size_t end) const {
   const auto found = known_.find(key);
   if (found == known_.end()) return -1;
@@ -140,7 +141,7 @@ int Flows::index_at(const Key& key, std::size_t end) const {
 
 int Flows::index_of(Rank from, Rank to, const Header& h, const NicPair& nics) const {
   if (kind_ == FlowKind::connection) {
-    const bool note = h.kind == MessageKind::note;  // whose channel says what it is about
+    const bool note = h.kind == MessageKind::note;  // its channel field says what the note is about
     const std::uint64_t connection = named(h.group, note ? 0 : h.channel);
     const int with_data =
         h.kind == MessageKind::credit ? -1 : index_at({joined(from, to), connection}, 0);

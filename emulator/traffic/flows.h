@@ -1,5 +1,5 @@
 // Which endpoints a job opens on a real network, which flows join them, and which flow a message
-// takes. Computed alike by every process before the start, from the job's plan.
+// takes. Every process computes the same before the start, from the job's plan.
 //
 //   flows:       process      an endpoint per shard                 a flow per pair of shards
 //                nic          an endpoint per NIC                   a flow per pair of NICs
@@ -7,13 +7,14 @@
 //                                                                   channel, source, target)
 //   colocated: wire           an endpoint per node at least
 //
-// A flow is one connection of the provider: over TCP one 5-tuple each way. A message of (source,
-// target) always takes the same flow; a credit returns on the flow of its data, the other way. A
-// permission shares the flow of data that goes its way, if there is any; else it is like a credit.
+// A flow is one connection of the provider: over TCP one 5-tuple each way. In each call all
+// messages of one channel from a source to a target take the same flow. A credit returns on the
+// flow of its data, in the other direction. A permission takes the flow of data in its own
+// direction if there is one, else it goes as a credit.
 //
-// A provider joins two endpoints by one connection and no more. So n flows between two NICs need
-// n pairs of endpoints, and ceil(sqrt(n)) lanes on either side have that many: flow i joins lane
-// i / L of one with lane i mod L of the other.
+// A provider joins two endpoints by one connection only. So n flows between two NICs need n pairs
+// of endpoints: L = ceil(sqrt(n)) lanes on either side. Flow i joins lane i / L of one NIC with
+// lane i mod L of the other.
 //
 // Threading: immutable after construction; shared by all shards.
 #pragma once
@@ -30,15 +31,15 @@
 namespace ghostrank {
 
 struct FlowEndpoint {
-  std::int32_t host = 0, shard = 0;  // who owns it
+  std::int32_t host = 0, shard = 0;  // process and shard that own it
   std::int32_t node = -1;            // -1: all nodes of the shard
   std::int32_t nic = -1;             // -1: all NICs of the node
   std::int32_t lane = 0;
 };
 
 struct Flow {
-  std::array<std::int32_t, 2> end{};    // endpoints; the first one opens the flow
-  std::array<std::int32_t, 2> index{};  // of this flow among those of the shard at that end
+  std::array<std::int32_t, 2> end{};    // indexes of endpoints; the first one opens the flow
+  std::array<std::int32_t, 2> index{};  // of this flow among the flows of the shard at that end
 };
 
 // One end of a flow, as the shard there sees it.
@@ -50,23 +51,23 @@ class Flows {
  public:
   Flows(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
 
-  // Whether agents talk over them.
+  // Whether agents send notes over the flows.
   bool with_notes() const { return !cluster_.schemes().empty(); }
 
-  // Whether what `from` sends to `to` goes through the fabric.
+  // Whether a message from `from` to `to` goes through the fabric.
   bool carries(const Place& from, const Place& to) const {
     return from.node != to.node && (from.host != to.host || wire_);
   }
-  // Whether schemes send packets beside them.
+  // Whether schemes send packets beside the flows.
   bool with_packets() const { return with_packets_; }
-  // Of a message that the fabric carries: the index of its flow among those of its sender's shard;
-  // -1 when none was planned for it.
+  // The flow of a message that the fabric carries, as its index among the flows of the sender's
+  // shard; -1 if no flow was planned for it.
   int index_of(Rank from, Rank to, const Header& header, const NicPair& nics) const;
 
-  int shards() const { return shards_; }  // of a process
+  int shards() const { return shards_; }  // per process
   const std::vector<FlowEndpoint>& endpoints() const { return endpoints_; }
   const std::vector<Flow>& flows() const { return flows_; }
-  // Of one shard, in the order of their index.
+  // The flow ends at one shard, in the order of their index.
   const std::vector<FlowEnd>& of(int host, int shard) const {
     return ends_[static_cast<std::size_t>(host * shards_ + shard)];
   }
@@ -74,7 +75,8 @@ class Flows {
     return endpoints_[static_cast<std::size_t>(
         flows_[static_cast<std::size_t>(e.flow)].end[static_cast<std::size_t>(e.end)])];
   }
-  // Flows between hosts (or within one, on the wire), as {lower host, higher host, how many}.
+  // Number of flows for each pair of hosts: {lower host, higher host, flows}. The hosts are equal
+  // for flows between colocated nodes.
   std::vector<std::array<int, 3>> per_host_pair() const;
 
  private:
@@ -108,7 +110,7 @@ class Flows {
   std::vector<Flow> flows_;
   std::vector<std::vector<FlowEnd>> ends_;
   std::unordered_map<Key, std::int32_t, Hash> known_;
-  std::unordered_map<Key, std::int32_t, Hash> endpoint_of_;  // (owner, lane)
+  std::unordered_map<Key, std::int32_t, Hash> endpoint_of_;  // by (owner, lane)
 };
 
 }  // namespace ghostrank

@@ -1,4 +1,3 @@
-// See job_goal.h.
 #include "emulator/traffic/job_goal.h"
 
 #include <algorithm>
@@ -26,14 +25,14 @@ int channels_of(const Schedule& schedule) {
   return channels;
 }
 
-// Where a stream is: what its next operation comes after.
+// Position in a stream: what its next operation depends on.
 struct StreamAt {
-  Labels gate;                  // of everything
-  std::vector<Labels> workers;  // the end of what each did last
-  std::size_t next = 0;         // worker
-  std::size_t op = 0;           // that comes next
+  Labels gate;                  // every operation depends on it
+  std::vector<Labels> workers;  // the last labels of each worker
+  std::size_t next = 0;         // next worker
+  std::size_t op = 0;           // next operation
 
-  // What comes after all that was.
+  // The labels that complete everything so far.
   Labels end() const {
     Labels all = gate;
     for (const Labels& worker : workers) append(all, worker);
@@ -54,8 +53,8 @@ class RankOfJob {
         rank_(rank),
         calls_(workload.group_names.size()) {}
 
-  // Streams go on until they wait for an event that is still to come; which wait uses up which
-  // record depends on nothing else.
+  // Streams advance until they wait for an event that is not recorded yet. The order of streams
+  // does not change which wait consumes which record.
   std::string write(const Program& program) {
     std::vector<StreamAt> streams(program.streams.size());
     for (std::size_t s = 0; s < streams.size(); ++s) streams[s].workers.resize(workers(program, s));
@@ -85,7 +84,7 @@ class RankOfJob {
         recorded_[op.event] = at.gate.front();
         return;
       case Op::Kind::wait: {
-        if (op.previous) return;  // there is no iteration before
+        if (op.previous) return;  // this iteration has no predecessor
         const auto event = recorded_.extract(op.event);
         at.gate.push_back(event.mapped());
         at.gate = {goal_.calc(0, at.gate)};
@@ -99,7 +98,7 @@ class RankOfJob {
     }
   }
 
-  // Every kind of group has a tag for transfers and then, call by call, one for every channel.
+  // Tags of a kind of group: the first for transfers, then, call by call, one per channel.
   int tag_of(std::uint16_t kind, int number) const {
     return static_cast<int>(kind) + static_cast<int>(calls_.size()) * number;
   }
@@ -138,8 +137,8 @@ class RankOfJob {
   const Schedules& schedules_;
   const Rank rank_;
   RankGoal goal_;
-  std::vector<int> calls_;                 // by kind of group: tags used by calls so far
-  std::map<std::uint32_t, int> recorded_;  // events that are not used up, by label
+  std::vector<int> calls_;                 // by kind of group: number of tags that calls have used
+  std::map<std::uint32_t, int> recorded_;  // recorded and not yet consumed: event -> label
 };
 
 const Program& program_of(const Workload& workload, Rank rank, int iteration) {

@@ -20,7 +20,7 @@ std::size_t hash(const LedgerKey& k) {
 
 }  // namespace
 
-// What was gathered goes to the table.
+// Moves the gathered counts to the table.
 void Ledger::enter() {
   while (4 * (used_ + gathered_count_) > 3 * table_.size()) grow();
   for (std::size_t i = 0; i < gathered_count_; ++i)
@@ -42,14 +42,14 @@ void Ledger::enter() {
   gathered_count_ = 0;
 }
 
-// Throws when all is counted, so that the ledger may be read, and even go on.
+// Throws only after everything is counted, so that the ledger can still be read and used.
 void Ledger::enter_and_tell() {
   enter();
   if (!failure_.empty() && !std::exchange(told_, true))
     throw Error(failure_, ErrorKind::environment);
 }
 
-// Where the key is, or is to be.
+// The row of the key, or the free row where it belongs.
 LedgerRow& Ledger::place_of(const LedgerKey& key) {
   const std::size_t mask = table_.size() - 1;
   std::size_t i = hash(key) & mask;

@@ -1,12 +1,13 @@
 // Counts every message that crosses NICs of different emulated nodes by (source NIC, target NIC,
-// row), where a row is a (collective, group, algorithm). Bounded: beyond `limit` distinct keys the
-// counts so far are appended to a CSV (partial sums; add the rows up) and the table starts afresh.
-// What every NIC sent and received stays known, so that totals need no file.
+// row); a row is a (collective, group, algorithm). Bounded: beyond `limit` distinct keys the ledger
+// appends its counts to a CSV file and starts afresh, so a file holds partial sums (add equal keys
+// up). The sums per NIC stay in memory, so totals need no file.
 //
-// A flat table, at most three quarters full: a count is found with one look at memory. Of 10,000
-// ranks it is more than the cache holds, so counts are gathered, and some are looked for together.
+// An open-addressed hash table, at most three quarters full, so that a count costs one memory
+// access. At 10,000 ranks the table exceeds the cache: counts are gathered, and 16 at a time are
+// prefetched together.
 //
-// Threading: one ledger per shard; merged between segments.
+// Units: bytes, messages. Threading: one ledger per shard; merged between segments.
 #pragma once
 
 #include <algorithm>
@@ -38,12 +39,12 @@ struct LedgerRow {
   LedgerCell count;
 };
 
-// What crossed a NIC.
+// Traffic of one NIC.
 struct NicCount {
   LedgerCell sent, received;
 };
 
-// Adds to both ends of a row; `nics` grows as needed.
+// Adds the row to both of its NICs; `nics` grows as needed.
 inline void count_at_nics(const LedgerRow& row, std::vector<NicCount>& nics) {
   const auto source = static_cast<std::size_t>(row.key.source_nic);
   const auto target = static_cast<std::size_t>(row.key.target_nic);
@@ -57,25 +58,25 @@ class Ledger {
   explicit Ledger(std::size_t limit = 1'000'000, std::string spill_path = "")
       : limit_(limit), spill_path_(std::move(spill_path)) {}
 
-  // Throws Error(environment) when the file cannot be written, the first time: everything is
-  // counted all the same, but what the file should have got is known by NIC only.
+  // Throws Error(environment) the first time that the spill file cannot be written. Counting goes
+  // on, but the counts meant for the file are then known per NIC only.
   void add(const LedgerKey& key, const LedgerCell& count) {
     gathered_[gathered_count_++] = {key, count};
     if (gathered_count_ == gathered_.size()) enter_and_tell();
   }
   void add_intra(const LedgerCell& count) { intra_ += count; }
 
-  std::vector<LedgerRow> rows();  // what was not spilled, in no order
+  std::vector<LedgerRow> rows();  // rows not spilled, in no order
   const LedgerCell& intra() const { return intra_; }
   bool spilled() const { return spilled_; }
-  // What rows() does not have.
+  // Sums of the rows that rows() lacks.
   const std::vector<NicCount>& spilled_by_nic() const { return spilled_by_nic_; }
   const std::string& spill_path() const { return spill_path_; }
-  // Sends what is left to the file, which then has everything.
+  // Spills the rest too, so that the file has every row.
   void spill_rest();
-  // Why the file could not be written, and what to do; empty: it could.
+  // Why the file could not be written, and what to do; empty: it was written.
   const std::string& failure() const { return failure_; }
-  void clear();  // between segments; the next spill begins the file anew
+  void clear();  // between segments; the next spill overwrites the file
 
  private:
   void enter();
@@ -92,7 +93,7 @@ class Ledger {
   std::string failure_;
   std::vector<NicCount> spilled_by_nic_;
   std::size_t used_ = 0;
-  std::vector<LedgerRow> table_;  // a power of two; free: without messages
+  std::vector<LedgerRow> table_;  // a power of two; a free row has no messages
   LedgerCell intra_;
   std::array<LedgerRow, 16> gathered_;  // not in the table yet
   std::size_t gathered_count_ = 0;

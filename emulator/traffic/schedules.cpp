@@ -19,7 +19,7 @@ namespace {
   const std::string name(name_of(func));
   std::vector<std::string> known =
       (spec.own ? spec.own : std::make_shared<const Algorithms>())->names(spec.library, func);
-  known.erase(known.begin());  // auto
+  known.erase(known.begin());  // "auto"
   const std::string what = "collectives: library '" + spec.library + "' has no " + name;
   const std::string why(why_absent(spec.library, func));
   if (known.empty())
@@ -71,7 +71,7 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
     throw Error(spec.place("collectives.groups") + ": the job has no group '" + group +
                 "'; it has: " + names);
   }
-  // Of the groups that ranks of a role are in, one of each kind and shape stands for all.
+  // For each role: of its ranks' groups, one per kind and shape stands for all of them.
   std::vector<GroupsByKind> groups_of(workload.roles.size(), GroupsByKind(known_kinds));
   for (Rank rank = 0; rank < workload.ranks; ++rank)
     for (std::uint16_t kind = 0; kind < known_kinds; ++kind) {
@@ -182,8 +182,8 @@ std::unique_ptr<Schedule> Schedules::make(const Key& key, const Op& op, int size
   Communicator comm;
   comm.node_of = cluster_.nodes_of_shape(key.shape);
   comm.channels = wanted.channels;
-  if (algorithm.library.starts_with("nccl-")) {       // 0 channels: as many as the kind of node has
-    comm.protocol = protocol_named(wanted.protocol);  // auto is none: the tuner's choice
+  if (algorithm.library.starts_with("nccl-")) {       // 0 channels: the default of the kind of node
+    comm.protocol = protocol_named(wanted.protocol);  // "auto" gives no protocol: the tuner chooses
     comm.max_channels = wanted.max_channels;
     comm.node = wanted.node_template;
     comm.graphs = wanted.graphs;
@@ -199,7 +199,7 @@ std::unique_ptr<Schedule> Schedules::make(const Key& key, const Op& op, int size
   }
   try {
     return algorithm.make(collective_of(workload_, op, size), comm);
-  } catch (const std::invalid_argument& error) {  // what a library cannot do, the user can change
+  } catch (const std::invalid_argument& error) {  // the user can change the job
     throw Error("collectives: " + std::string(error.what()));
   }
 }

@@ -1,7 +1,7 @@
-// The schedules that a job's collectives play, made once per distinct (group shape, function,
-// count or counts, element size, root) and shared by every rank that plays them. All are made at
-// the start: what a library chooses for a size decides which rows the report has, and every shard
-// of every process must number them alike.
+// The schedules of a job's collectives, made once per distinct (group shape, kind of group,
+// function, count or counts, element size, root) and shared by every rank that plays them. All are
+// made at the start, because the algorithm that a library chooses for a size decides which rows the
+// report has, and every shard of every process must number the rows alike.
 //
 // Threading: one instance per shard; not shared.
 #pragma once
@@ -20,11 +20,11 @@
 
 namespace ghostrank {
 
-// The collective that an op is in a group of this size. Throws Error(usage) when the op's counts
-// are not there or not those of such a group.
+// The collective that `op` is in a group of `size` members. Throws Error(usage) if the op's counts
+// are missing or do not fit the group.
 Collective collective_of(const Workload& workload, const Op& op, int size);
 
-// A send/recv of two members of a group, seen from both ends.
+// A send/recv between two members of a group, seen from both ends.
 class Transfer final : public Schedule {
  public:
   Transfer(int size, std::uint64_t count, std::uint32_t element_bytes, Rank source, Rank target)
@@ -40,7 +40,7 @@ class Transfer final : public Schedule {
   Rank source_, target_;
 };
 
-// A call that has no schedule: agents play it.
+// A call that agents play; it has no steps.
 class CallOfAgents final : public Schedule {
  public:
   using Schedule::Schedule;
@@ -52,49 +52,49 @@ class CallOfAgents final : public Schedule {
 
 class Schedules {
  public:
-  // Throws Error(usage) when a function that the workload uses has no such algorithm, or the
-  // library cannot do what is asked.
+  // Throws Error(usage) if the library lacks an algorithm for a function of the workload, or cannot
+  // do what the job asks.
   Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster);
 
-  // A call of a group wholly inside a node as one delay: the steps of the longest chain at the
-  // link's latency, and the bytes of the member that sends or receives most at its rate.
+  // A call of a group inside one node, as one delay: the steps of the longest chain at the link's
+  // latency, plus the bytes of the busiest member at the link's rate.
   struct NodeCall {
     Picoseconds duration = 0;
-    LedgerCell sent;  // by all members together
+    LedgerCell sent;  // sum over all members
   };
   struct Play {
-    std::unique_ptr<const Schedule> schedule;  // of a scheme: the call alone, without steps
+    std::unique_ptr<const Schedule> schedule;  // of a scheme: the call without steps
     const Algorithm* scheme = nullptr;         // not null: its agents play the call
     std::uint16_t row = 0;
-    std::optional<NodeCall> call;  // once it was asked for
-    mutable StepTable steps;       // made when they are first asked for
+    std::optional<NodeCall> call;  // computed when first asked for
+    mutable StepTable steps;       // computed when first asked for
   };
-  // Of a collective of the workload.
+  // The schedule of a collective of the workload.
   const Play& get(std::uint32_t group, const Op& op) const;
-  // The steps of a position, actor by actor, where the schedule is small; else null.
+  // The steps of a position, actor by actor; null if the schedule is too large for the table.
   const Step* steps(const Play& play, Rank position) {
     return play.steps.of(*play.schedule, position, steps_left_);
   }
   const NodeCall& inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
 
-  // The row that a call really plays: its closed form, where it has one.
+  // The row that a call really plays, whose closed form applies if it has one.
   const Algorithm& algorithm(std::uint32_t group, const Op& op) const;
 
-  // Rows of the report and the ledger: one per (function, group kind, algorithm really played).
+  // Rows of the report and the ledger: one per (function, kind of group, algorithm really played).
   struct Row {
     Func func;
     std::uint16_t kind;
     std::string op, group, algorithm;
   };
   const std::vector<Row>& rows() const { return rows_; }
-  // The row under which what a scheme sends is counted: the first of its functions.
+  // The row that counts what a scheme sends: that of its first function.
   std::uint16_t row_of(const SchemeUse& use) const;
-  // Of sends and receives between members of a kind of group.
+  // The row of sends and receives within a kind of group.
   std::uint16_t transfer_row(std::uint16_t kind) const { return transfer_row_[kind]; }
 
  private:
   struct Key {
-    std::uint64_t count;  // of a v-variant: the index of its counts
+    std::uint64_t count;  // of a v-variant: index of its counts
     std::uint32_t shape, element_bytes;
     std::int32_t root;
     Func func;

@@ -1,9 +1,9 @@
-// The steps of a small schedule, worked out once: its actors look at them where they lie. To work
-// out a step of a textbook's ring takes a fifth of a message's instructions.
+// The steps of a small schedule, computed once, because computing a step of a textbook ring takes a
+// fifth of a message's instructions.
 //
-// Bounds: a schedule is kept as a whole, if it is no longer than what is left of kMostSteps for all
-// of a shard. The actors of others work out each step when they come to it.
-// Threading: one owner.
+// Bounds: a schedule is cached only if all its steps fit the shard's remaining budget of
+// kMostSteps. For other schedules the actors compute each step when they reach it. Threading: one
+// owner.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ class StepTable {
  public:
   static constexpr std::size_t kMostSteps = 1 << 11;
 
-  // The steps of the position, actor by actor; null: they are not kept. `left` is what may still be
-  // kept of all schedules; it is asked and lowered at the first call. Valid as long as the table.
+  // The steps of the position, actor by actor; null: not cached. The first call decides, and takes
+  // the steps from `left`, the shard's remaining budget. The pointer is valid as long as the table.
   const Step* of(const Schedule& schedule, Rank position, std::size_t& left) {
     if (!known_) keep(schedule, left);
     return steps_.empty() ? nullptr : steps_.data() + first_[static_cast<std::size_t>(position)];
@@ -48,7 +48,7 @@ class StepTable {
   }
 
   bool known_ = false;
-  std::vector<std::uint32_t> first_;  // of its steps, by position
+  std::vector<std::uint32_t> first_;  // index of the first step, by position
   std::vector<Step> steps_;
 };
 

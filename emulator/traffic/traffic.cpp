@@ -23,7 +23,7 @@ struct OpTimes {
   std::uint64_t times;
 };
 
-// In the order in which they first stand there. A list keeps every distinct op once.
+// In the order of first appearance. An OpList stores every distinct op once.
 std::vector<OpTimes> distinct_ops(const OpList& ops) {
   std::vector<OpTimes> distinct;
   std::unordered_map<const Op*, std::size_t> place;
@@ -68,15 +68,15 @@ class Planner {
   }
 
  private:
-  // A call that one group makes, seen by its member at position 0 (both ends of a transfer: the
-  // receiver).
+  // A call that one group makes, seen by its member at position 0; of a transfer, seen by the
+  // receiver.
   struct Call {
     std::uint32_t group;
     Func func;
     std::uint32_t element_bytes;
-    std::uint64_t count;  // of a v-variant: the index of its counts
-    Rank root, from;      // `from`: source of a transfer, with root its target; else kNoRank
-    bool sparse;          // what it sums up may be
+    std::uint64_t count;  // of a v-variant: index of its counts
+    Rank root, from;      // of a transfer: target and source; else `from` is kNoRank
+    bool sparse;          // the reduced tensor may be sparse
     auto operator<=>(const Call&) const = default;
   };
 
@@ -85,7 +85,7 @@ class Planner {
     for (const Role& role : workload_.roles) {
       std::vector<OpTimes>& calls = of_role.emplace_back();
       const auto last = static_cast<int>(role.iterations.size()) - 1;
-      if (last < 0) continue;  // nobody has it
+      if (last < 0) continue;  // no rank has this role
       const Program& program = role.iterations[static_cast<std::size_t>(std::min(iteration, last))];
       for (std::size_t s = 0; s < program.streams.size(); ++s) {
         Picoseconds compute = 0;
@@ -179,12 +179,12 @@ class Planner {
     return seconds(cluster_.topology().nic(nic).serialise(bytes));
   }
 
-  // Null: the call has a schedule.
+  // Null if the call has a schedule.
   const Algorithm* scheme_of(const Call& call) const {
     return call.from == kNoRank ? schedules_.get(call.group, *ops_.at(call)).scheme : nullptr;
   }
 
-  // What the agents of a scheme send where nothing is lost.
+  // Adds what the agents of a scheme send if nothing is lost.
   void add_notes(CollectiveTraffic& row, const Call& call, const Algorithm& scheme,
                  std::uint64_t times) {
     const auto index = static_cast<std::uint32_t>(cluster_.scheme(call.group, scheme));
@@ -199,8 +199,9 @@ class Planner {
       return cluster_.place(cluster_.party(use, edge.from)).node !=
              cluster_.place(cluster_.party(use, edge.to)).node;
     };
-    // Of a sender's NIC. A note to many takes a modelled one once; which notes are to many nobody
-    // knows, so it is at least what one receiver is told.
+    // Bytes that each sender's NIC sends. A modelled network copies a note to many, so it uses the
+    // NIC once. The edges do not tell which notes go to many, so the largest edge is the lower
+    // bound.
     std::map<Party, std::uint64_t> takes;
     for (const Ends::Edge& edge : edges) {
       std::uint64_t& bytes = takes[edge.from];
@@ -217,7 +218,7 @@ class Planner {
     }
   }
 
-  // However small, a call lasts as long as its longest chain of messages takes.
+  // However small, a call lasts at least as long as its longest chain of messages.
   double chain_seconds(const Call& call) {
     int steps = 1;
     if (call.from == kNoRank) {
@@ -250,7 +251,7 @@ class Planner {
     add_between(row, c, nics, {edge.bytes, edge.messages}, edge.bytes, times);
   }
 
-  // `egress`: bytes for which the sender's NIC is taken.
+  // `egress`: bytes that occupy the sender's NIC.
   void add_between(CollectiveTraffic& row, const RoutedConnection& connection, const NicPair& nics,
                    const LedgerCell& call, std::uint64_t egress, std::uint64_t times) {
     const Place &from = cluster_.place(connection.from), &to = cluster_.place(connection.to);
@@ -267,7 +268,7 @@ class Planner {
     if (const Topology& topology = cluster_.topology(); !topology.is_switch(nics.source)) {
       egress_[static_cast<std::size_t>(nics.source)] += egress * times;
       touched_[nics.source] += egress;
-    } else {  // which is never busy; but who hears it is
+    } else {  // a switch's NIC is never busy, but the receiver's is
       touched_[nics.target] += call.bytes;
     }
     ingress_[static_cast<std::size_t>(nics.target)] +=
@@ -278,7 +279,7 @@ class Planner {
     add_to_links(connection, nics, bytes, messages);
   }
 
-  // Where each message chooses, each way has its share.
+  // If routing chooses per message, each path gets an equal share.
   void add_to_links(const RoutedConnection& connection, const NicPair& nics, std::uint64_t bytes,
                     std::uint64_t messages) {
     const Topology& topology = cluster_.topology();
