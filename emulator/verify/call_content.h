@@ -1,4 +1,4 @@
-// What ranks hold of the tensor that a call of a job sums up, in an iteration.
+// What ranks hold of the tensor that a call of a job reduces, in one iteration.
 //
 // Threading: pure functions.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace ghostrank {
 
-// A tensor of which payloads are exchanged.
+// A tensor whose compressed payloads are exchanged.
 struct CompressedContent {
   TensorContent tensor;
   const Compressor* method;
@@ -20,12 +20,12 @@ struct CompressedContent {
 };
 
 struct CallContent {
-  std::optional<TensorContent> tensor;  // of what is reduced; empty: nothing is known of it
+  std::optional<TensorContent> tensor;  // of the reduced data; empty: see verify_values.h
   std::optional<CompressedContent> compressed;
 };
 
-// Nothing where the op names no tensor, or none has zeros or is compressed. `group`: of the
-// workload.
+// Empty if the op names no tensor, or if the job's tensors are neither sparse nor compressed.
+// `group`: index into workload.groups.
 inline CallContent content_of(const JobSpec& spec, const Workload& workload, const Op& op,
                               std::uint32_t group, std::uint32_t iteration, const Collective& c) {
   CallContent content;

@@ -34,7 +34,7 @@ struct HalfType {
   static double number(Element e) { return static_cast<double>(e.value()); }
 };
 
-// Calls `f` with what the type is played as.
+// Calls `f` with the traits of the type.
 template <typename F>
 auto as_type(DataType type, F f) {
   switch (type) {

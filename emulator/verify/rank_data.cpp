@@ -8,7 +8,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::uint64_t kGlance = 64;  // elements that tell a row from what it is not yet
+constexpr std::uint64_t kGlance = 64;  // elements that is_right() compares first
 
 constexpr std::size_t index_of(Buffer buffer) { return static_cast<std::size_t>(buffer); }
 
@@ -106,7 +106,7 @@ std::byte* RankData::at(const Block& block) const {
   return buffers_[index_of(block.buffer)].get() + block.offset * call_.collective.element_bytes;
 }
 
-// The whole row of the work buffer that the element is in; the last one may be shorter.
+// The whole row of the work buffer with the element; the last row may be shorter.
 Range RankData::row_at(std::uint64_t element) const {
   const std::uint64_t first = element - element % kRowElements;
   return {first, std::min(kRowElements, elements_ - first)};
@@ -120,7 +120,7 @@ void RankData::make(Range row) {
             buffers_[index_of(Buffer::work)].get());
 }
 
-// Of what is not complete yet, the first elements nearly always say so.
+// Compares a few elements first: in a row that is not complete yet, they nearly always differ.
 bool RankData::is_right(Range row) const {
   const std::byte* work = buffers_[index_of(Buffer::work)].get();
   const Range glance{row.first, std::min(kGlance, row.count)};

@@ -1,11 +1,11 @@
 // What a rank holds in one call of a collective, in verify mode: its buffers, and every access to
 // them.
 //
-// Memory is the limit, so the work buffer is passed over as seldom as can be, row by row: a row is
-// made when it is first needed, and compared with what the collective promises as soon as it has
-// been written to its end, while it is in the cache. If it holds it then, and nobody writes to it
-// again, it need not be looked at once more. What is at the end of a call not known to be right is
-// compared there.
+// Memory bandwidth is the limit, so each row of the work buffer is touched as rarely as possible. A
+// row is filled when it is first accessed, and compared with what the collective promises as soon
+// as it has been written to its end, while it is cached. A row that is right then, and that nobody
+// writes to again, is not compared a second time. check() compares all other rows at the end of the
+// call.
 //
 // Units: elements. Threading: one owner. Memory: the buffers, and a byte per row (kRowElements).
 #pragma once
@@ -24,21 +24,21 @@ namespace ghostrank {
 
 class RankData {
  public:
-  // The buffers come from `spare` and go back there; it and the schedule outlive this. `content`:
-  // of what is reduced, and `bound`, as RankCall has them.
+  // Takes its buffers from `spare` and returns them there; `spare` and `schedule` must outlive this
+  // object. `content` describes the data that is reduced; `bound` is that of RankCall.
   RankData(const Schedule& schedule, DataType type, Rank rank, std::uint64_t salt,
            SpareBuffers& spare, const CallContent& content = {}, double bound = 0);
   ~RankData();
   RankData(const RankData&) = delete;
   RankData& operator=(const RankData&) = delete;
 
-  // Copies elements of a block out.
+  // Copies the elements of a block to `to`.
   void read(const Block& from, std::byte* to);
-  // Puts as many as the block has there, or adds them to what is there.
+  // Writes to.count elements into the block, or adds them to its elements.
   void write(const Block& to, const std::byte* from, Combine how);
   void apply(const Local& local);
 
-  // Every element that the collective promises, after the last access.
+  // Compares every element that the collective promises; call it after the last access.
   Checked check();
 
  private:
@@ -54,8 +54,8 @@ class RankData {
   const RankCall call_;
   SpareBuffers& spare_;
   const std::uint64_t elements_;  // of the work buffer
-  // Or all at once: to find a row's place among blocks of many sizes takes longer than the row, and
-  // a payload is made whole.
+  // Otherwise the whole buffer is filled at once: in blocks of many sizes, finding the elements of
+  // a row takes longer than the row itself, and a compressed payload cannot be made in parts.
   const bool by_rows_;
   std::array<std::uint64_t, 3> bytes_;
   std::array<Payload, 3> buffers_;  // by Buffer

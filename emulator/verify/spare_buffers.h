@@ -1,8 +1,8 @@
-// Buffers that are done with, for whoever next needs one of the same size: memory fresh from the
-// kernel costs several times what it takes to fill it. The last one that came back is the next to
-// go: it is in the cache. Collectives repeat their sizes.
+// Returned buffers, kept for the next caller that needs one of the same size, because memory fresh
+// from the kernel costs several times the time to fill it. The last buffer returned is the first
+// one taken, because it is cached. Collectives repeat their sizes.
 //
-// Bound: kMostBytes are kept. Threading: one owner.
+// Units: bytes. Bound: keeps at most kMostBytes. Threading: one owner.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace ghostrank {
 
 class SpareBuffers {
  public:
-  // Its content is undefined.
+  // A buffer of that size with undefined content.
   Payload take(std::uint64_t bytes) {
     if (bytes >= kKept) {
       std::vector<Payload>& spare = by_size_[bytes];
@@ -37,7 +37,7 @@ class SpareBuffers {
   }
 
  private:
-  static constexpr std::uint64_t kKept = 1 << 10;  // malloc has no lists of larger ones
+  static constexpr std::uint64_t kKept = 1 << 10;  // malloc keeps free lists of smaller ones
   static constexpr std::uint64_t kMostBytes = 1 << 30;
   std::unordered_map<std::uint64_t, std::vector<Payload>> by_size_;
   std::uint64_t kept_ = 0;

@@ -9,7 +9,7 @@
 namespace ghostrank {
 namespace {
 
-// Of each role: the collectives of the iteration that name a tensor.
+// By role: the collectives of the iteration that name a tensor.
 std::vector<std::vector<Op>> named_ops(const Workload& workload, std::uint32_t iteration) {
   std::vector<std::vector<Op>> of_role(workload.roles.size());
   for (std::size_t r = 0; r < workload.roles.size(); ++r) {
@@ -29,7 +29,7 @@ std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workloa
                                     std::uint32_t iteration) {
   if (!spec.tensors) return std::nullopt;
   TensorUse use;
-  double somewhere = 0;  // bytes of calls that some rank has, on average; and of all of them
+  double somewhere = 0;  // sum over calls: mean bytes that are nonzero at some rank
   std::uint64_t everywhere = 0;
   const auto of_role = named_ops(workload, iteration);
   for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {

@@ -1,7 +1,7 @@
-// How much of the tensors that a job's collectives sum up is not zero, and how much of them is sent
-// where they are compressed.
+// How much of the tensors that a job's collectives reduce is nonzero, and how much of them is sent
+// if they are compressed.
 //
-// Threading: pure function.
+// Threading: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace ghostrank {
 
-// In an iteration, as it is drawn. Empty where no block is zero.
+// Of all ranks in one iteration, as drawn. Empty if the job's tensors are dense.
 std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workload,
                                     std::uint32_t iteration);
 
-// Of one rank in an iteration. Empty where nothing is compressed.
+// Of one rank in one iteration. Empty if nothing is compressed.
 std::optional<CompressionUse> compression_use(const JobSpec& spec, const Workload& workload,
                                               std::uint32_t iteration);
 

@@ -12,7 +12,7 @@
 namespace ghostrank {
 namespace {
 
-// values(index, count, out) gives those of a row.
+// Writes values as elements; values(index, count, out) gives the values of a row.
 template <typename Values>
 void write(const RankCall& call, Range range, std::byte* buffer, const Values& values) {
   ValueRow row;
@@ -33,7 +33,7 @@ Range overlap(Range range, const Block& block) {
   return {first, end > first ? end - first : 0};
 }
 
-// How many elements of the range differ from the values from `index` on.
+// The number of elements in the range that differ from the values from `index` on.
 template <typename Values>
 std::uint64_t count_wrong(const RankCall& call, Range range, std::uint64_t index,
                           const std::byte* buffer, const Values& values) {
@@ -60,7 +60,7 @@ double float_at(DataType type, const std::byte* element) {
   return value;
 }
 
-// As count_wrong, but elements may be off by the call's bound and a rounding of their type.
+// As count_wrong(), but an element may be off by the call's bound plus one rounding of its type.
 template <typename Values>
 std::uint64_t count_far(const RankCall& call, Range range, std::uint64_t index,
                         const std::byte* buffer, const Values& values) {
@@ -73,13 +73,13 @@ std::uint64_t count_far(const RankCall& call, Range range, std::uint64_t index,
     for (std::uint64_t i = 0; i < n; ++i, element += call.collective.element_bytes) {
       const double right = row[i];
       const double off = std::abs(float_at(call.type, element) - right);
-      near += off <= call.bound + std::abs(right) * rounding;  // what is no number is not
+      near += off <= call.bound + std::abs(right) * rounding;  // false for NaN
     }
   });
   return range.count - near;
 }
 
-// The values of one rank of a call, as write and count_wrong want them.
+// The values of one rank of a call, in the form that write() and count_wrong() take.
 auto own_of(const RankCall& call, Rank rank) {
   return [rank, size = call.collective.size, salt = call.salt](std::uint64_t index,
                                                                std::uint64_t count, Value* out) {
@@ -91,8 +91,8 @@ bool exchanges(const Collective& c) {
   return c.func == Func::all_to_all || c.func == Func::all_to_all_v;
 }
 
-// What the work buffer holds before the first step, in place; of an all-to-all without the own
-// block, which is of the input.
+// Fills the work buffer as it is before the first step, in place. Leaves out an all-to-all's own
+// block, which comes from the input.
 void fill(const RankCall& call, Range range, std::byte* work) {
   const Collective& c = call.collective;
   const Rank rank = call.rank;
@@ -125,8 +125,8 @@ void fill(const RankCall& call, Range range, std::byte* work) {
   }
 }
 
-// Visits what the collective promises of a part of the work buffer:
-// visit(range, index, values) says that the range holds the values from `index` on.
+// Visits what the collective promises of a part of the work buffer: visit(range, index, values)
+// says that the range holds the values from `index` on.
 template <typename Visit>
 void for_each_promise(const RankCall& call, Range range, const Visit& visit) {
   const Collective& c = call.collective;
@@ -191,7 +191,7 @@ void fill_work(const RankCall& call, Range range, const std::byte* input, std::b
   if (call.out_of_place) return poison(call, range, work);
   fill(call, range, work);
   if (!exchanges(c)) return;
-  const Layout layout(c);  // the own block never travels
+  const Layout layout(c);  // the own block is never sent
   const Block from = layout.input(call.rank, call.rank), to = layout.work(call.rank, call.rank);
   const Range own = overlap(range, to);
   if (own.count == 0) return;

@@ -1,9 +1,9 @@
 // Verify mode: every rank holds real data, the reduction is real, and the result is compared
-// element by element with what the collective promises, or within what a scheme states that it
-// rounds (Ends::error_bound() in agent.h). What ranks hold (verify_values.h, or where
-// the job says how sparse its tensors are, tensor_content.h) sums up exactly, so one wrong bit is
-// one wrong element whatever the order of the additions. Which part of a rank's buffers is made or
-// compared when is rank_data.h's.
+// element by element with what the collective promises, or with a tolerance if a scheme states that
+// it rounds (Ends::error_bound() in collectives/agent.h). The data of ranks (verify_values.h, or
+// collectives/tensor_content.h if the job says how sparse its tensors are) sums up exactly, so one
+// wrong bit is one wrong element, whatever the order of the additions. rank_data.h decides when
+// each part of a rank's buffers is filled or compared.
 //
 // Units: elements. Threading: free functions on the caller's buffers.
 #pragma once
@@ -18,16 +18,16 @@
 
 namespace ghostrank {
 
-// A rank in one call of a collective. `salt` varies the data from call to call.
+// One rank in one call of a collective. `salt` varies the data from call to call.
 struct RankCall {
   const Collective& collective;
   DataType type;
   Rank rank;
   std::uint64_t salt;
-  bool out_of_place;  // its input is what the collective finds in the work buffer of another
-  const TensorContent* content = nullptr;  // of what is reduced; null: as verify_values.h draws it
+  bool out_of_place;  // the input holds what an in-place call finds in the work buffer
+  const TensorContent* content = nullptr;  // of the reduced data; null: verify_values.h draws it
   const CompressedContent* compressed = nullptr;  // not null: its payloads (verify_compressed.h)
-  // By how much an element of a float may be off, before it is rounded to its type; 0: exact.
+  // By how much a float element may be off before it is rounded to its type; 0: exact.
   double bound = 0;
 };
 
@@ -36,13 +36,15 @@ struct Range {
   std::uint64_t first = 0, count = 0;
 };
 
-// Writes what the collective expects before its first step; places that it must fill itself are
-// poisoned, out of place the whole work buffer. The input comes first: what is in the work buffer
-// may be of it. No input: nothing is done.
+// Fill the buffers with what the collective expects before its first step. Parts that the
+// collective must fill itself are poisoned; out of place, that is the whole work buffer. Call
+// fill_input() first, because the work buffer may take data from the input. Without an input,
+// fill_input() does nothing.
 void fill_input(const RankCall& call, std::byte* input);
 void fill_work(const RankCall& call, Range range, const std::byte* input, std::byte* work);
 
-// How much of a part of the work buffer is promised, and how much of that is not as promised.
+// Compares a part of the work buffer with what the collective promises: how many of its elements
+// are promised, and how many of those are wrong.
 struct Checked {
   std::uint64_t elements = 0, wrong = 0;
 };

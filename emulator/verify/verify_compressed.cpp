@@ -11,7 +11,7 @@
 namespace ghostrank {
 namespace {
 
-// The methods' view of a call.
+// What a compression method needs of a call.
 struct Compressed {
   explicit Compressed(const RankCall& c)
       : content(c.compressed->tensor),
@@ -43,7 +43,7 @@ struct Compressed {
   const CompressionOptions& options;
 };
 
-// Sums over the ranks of what each contributes, and of magnitudes.
+// Sums of the ranks' contributions, and of their magnitudes.
 struct Sums {
   explicit Sums(std::size_t n) : values(n), magnitudes(n) {}
   template <typename Values>
@@ -57,7 +57,7 @@ struct Sums {
   std::vector<double> values, magnitudes;
 };
 
-// Elements that differ from the sum by more than `share` of its magnitudes and `slack`.
+// The number of elements off by more than `share` of the sum of magnitudes plus `slack`.
 std::uint64_t count_off(const std::vector<double>& is, const Sums& sum, double share,
                         double slack) {
   std::uint64_t off = 0;
@@ -95,13 +95,13 @@ Checked check_compressed(const RankCall& call, const std::byte* work) {
     error += c.method.error(tensor, c.options);
     if (gathers) {
       const std::byte* at = work + static_cast<std::size_t>(r) * payload.size();
-      const std::vector<std::byte> is(at, at + payload.size());  // aligned
+      const std::vector<std::byte> is(at, at + payload.size());  // copied to align it
       checked.wrong +=
           count_different(c.method.payload, is.data(), payload.data(), c.payload_elements());
       got.add(c.back(is.data()));
     } else {
       payloads.add(as_numbers(c.method.payload, payload.data(), c.payload_elements()));
-      got.add(c.back(payload.data()));  // for its magnitudes alone
+      got.add(c.back(payload.data()));  // for the magnitudes only
     }
   }
   const double share = rounding(c.method.payload, gathers ? 1 : ranks);
@@ -111,7 +111,7 @@ Checked check_compressed(const RankCall& call, const std::byte* work) {
     const std::vector<float> sum = c.back(work);
     got.values.assign(sum.begin(), sum.end());
   }
-  // Of decompressed numbers, what rounding payloads may add to the method's own error.
+  // The tolerance is the method's own error plus what the payloads' rounding adds.
   for (std::size_t i = 0; i < got.values.size(); ++i)
     checked.wrong +=
         std::abs(got.values[i] - truth.values[i]) <= error * (1 + 1e-6) + share * got.magnitudes[i]

@@ -1,9 +1,10 @@
-// Calls that exchange compressed gradients, in verify mode: every rank starts from its tensor's
-// payload, gathered payloads are compared byte by byte, sums of payloads within their type's
-// rounding, and what is decompressed from them with the sum of all ranks' tensors, within the error
-// that the method states.
+// Calls that exchange compressed gradients, in verify mode. Every rank starts from its tensor's
+// payload. Gathered payloads are compared byte by byte; sums of payloads within the rounding of
+// their type; and the tensor decompressed from them with the sum of all ranks' tensors, within the
+// error that the method states.
 //
-// Cost: a rank compresses the tensors of all. Threading: free functions on the caller's buffers.
+// Cost: each rank compresses the tensors of all ranks. Threading: free functions on the caller's
+// buffers.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +13,9 @@
 
 namespace ghostrank {
 
-// The whole work buffer; of a call with a method.
+// Fills the whole work buffer; `call` must have a method.
 void fill_compressed(const RankCall& call, std::byte* work);
-// Elements of payloads and of the decompressed sum.
+// Checks the elements of the payloads and of the decompressed sum.
 Checked check_compressed(const RankCall& call, const std::byte* work);
 
 }  // namespace ghostrank

@@ -5,7 +5,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kStarts = 8192;  // places where a row may begin: with a row, fits the cache
+constexpr std::size_t kStarts = 8192;  // offsets where a row may start; the table fits the cache
 using Table = std::array<std::uint16_t, kStarts + kRowElements>;
 
 constexpr std::uint64_t mix(std::uint64_t x) {
@@ -29,7 +29,8 @@ const std::uint16_t* random_row(std::uint64_t seed, std::uint64_t index) {
   return kTable.data() + mix(row * 0x9e3779b97f4a7c15ULL + seed) % kStarts + index % kRowElements;
 }
 
-// Each of 0 .. bound - 1. Both factors have 16 bits: processors have that product's upper half.
+// Draws from 0 .. bound - 1. Both factors have 16 bits, because processors have an instruction for
+// the upper half of such a product.
 void draw(std::uint64_t seed, std::uint64_t index, std::uint64_t count, std::uint16_t bound,
           Value* out) {
   const std::uint16_t* random = random_row(seed, index);
@@ -37,7 +38,7 @@ void draw(std::uint64_t seed, std::uint64_t index, std::uint64_t count, std::uin
     out[i] = static_cast<Value>(static_cast<std::uint32_t>(random[i]) * bound >> 16);
 }
 
-// Of more ranks than kLargestValue, every how many has a 1 at an element, the others nothing.
+// With more than kLargestValue ranks, one in so many has a 1 at an element, the others 0.
 std::uint16_t every_of(int size) {
   return static_cast<std::uint16_t>((static_cast<std::uint32_t>(size) + kLargestValue - 1) /
                                     kLargestValue);

@@ -1,10 +1,10 @@
-// What ranks hold in verify mode: small integers drawn from (rank, salt, index), so that every sum
-// of them, whatever the order of the additions, is exact in every element type (bfloat16 holds
-// integers up to 256), and no rank, call or place in a buffer looks like another.
+// What ranks hold in verify mode: small integers drawn from (rank, salt, index). Every sum of them
+// is exact in every element type, whatever the order of the additions (bfloat16 holds integers up
+// to 256), and no rank, call or part of a buffer looks like another.
 //
-// They are taken from one table of random numbers, in rows that begin at a place drawn for each: as
-// fast as memory, which is why they come by the row.
-// Units: elements. Bound: 2^23 ranks. Threading: free functions.
+// Values come from one table of random numbers, in rows that start at a drawn offset: that is as
+// fast as memory, but only row by row. Units: elements. Bound: 2^23 ranks. Threading: free
+// functions.
 #pragma once
 
 #include <algorithm>
@@ -20,22 +20,23 @@ using Value = std::int16_t;
 inline constexpr std::uint64_t kRowElements = 1024;
 using ValueRow = std::array<Value, kRowElements>;
 
-inline constexpr Value kLargestValue = 250;  // of a sum, too
-inline constexpr Value kPoisonValue = 251;   // no value and no sum
+inline constexpr Value kLargestValue = 250;  // of a value and of a sum
+inline constexpr Value kPoisonValue = 251;   // neither a value nor a sum
 
-// Each writes out[0 .. count) for the elements [index, index + count), which lie within one row:
-// all have the same index / kRowElements.
+// Each function writes out[0 .. count) for the elements [index, index + count), which must lie in
+// one row: all have the same index / kRowElements.
 
-// What `rank` of `size` has where nothing is added up. All ranks have at most kLargestValue
-// together.
+// The data of `rank` of `size` in a collective without a reduction. All ranks' values sum to at
+// most kLargestValue.
 void own_values(Rank rank, int size, std::uint64_t salt, std::uint64_t index, std::uint64_t count,
                 Value* out);
 
-// What the contributions of all ranks add up to.
+// The sum of all ranks' contributions.
 void sum_values(std::uint64_t salt, std::uint64_t index, std::uint64_t count, Value* out);
 
-// What a rank adds: its own value; the last one what is missing to the sum. So nobody who compares
-// a sum has to ask every rank. What some ranks have together is never below -kLargestValue.
+// A rank's contribution to a reduction: its own values, or for the last rank what is missing from
+// the sum. So a sum can be checked without drawing the values of every rank. No partial sum is
+// below -kLargestValue.
 void contributed_values(Rank rank, int size, std::uint64_t salt, std::uint64_t index,
                         std::uint64_t count, Value* out);
 
