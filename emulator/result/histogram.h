@@ -1,5 +1,5 @@
-// A log-linear histogram of non-negative integers (32 bins per power of two: quantiles within 3 %),
-// fixed size, 15 KiB. Threading: one owner; merge between segments.
+// A log-linear histogram of non-negative integers with 32 bins per power of two, so quantiles are
+// within 3 %. Fixed size, 15 KiB. Threading: one owner; merge between segments.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class Histogram {
     return ((i & ((1u << kLinearBits) - 1)) + (1u << kLinearBits)) << exponent;
   }
 
-  // As wide as the count: the processes' histograms are summed, and a run may take days.
+  // 64 bits, as count_ has: process 0 sums all processes' bins, and a run may take days.
   std::array<std::uint64_t, 60 << kLinearBits> bins_{};
   std::uint64_t count_ = 0, max_ = 0;
 };

@@ -1,6 +1,6 @@
-// What links carry, as a result and a plan tell it: by tier, and those with most to do.
+// The load of links, for a result or a plan: by tier, and of the busiest links.
 //
-// Threading: pure.
+// Threading: pure functions.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace ghostrank {
 
-// `counts`: by link, of so many iterations, which take `seconds` together; of a plan they do not
-// say how long messages waited. Empty: there are no links.
+// `counts`: by link, summed over `iterations`, which take `seconds` in all. `planned`: the counts
+// come from a plan and have no waiting times. Empty if no links are modelled.
 std::optional<NetworkReport> network_report(const Topology& topology,
                                             const std::vector<LinkCount>& counts, double iterations,
                                             double seconds, bool planned = false);

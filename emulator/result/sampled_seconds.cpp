@@ -5,7 +5,7 @@
 namespace ghostrank {
 namespace {
 
-// 64 tosses of a coin for a number, after splitmix64.
+// 64 coin tosses for a number, after splitmix64.
 std::uint64_t coins(std::uint64_t number) {
   std::uint64_t x = (number + 1) * 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
