@@ -19,7 +19,7 @@ namespace ghostrank {
 
 struct HostReport {
   int index = 0;
-  // Without a network both `provider` and `transport` are "memory" or "virtual".
+  // If nothing crosses a network, both `provider` and `transport` are "memory" or "virtual".
   std::string hostname, provider, transport;
   int ranks = 0;
   std::uint64_t rss_bytes = 0;
