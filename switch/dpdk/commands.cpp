@@ -6,7 +6,7 @@
 namespace ghostrank::dpdk {
 namespace {
 
-// Cells [first, first + count) that become `value`.
+// Sets cells [first, first + count) to `value`.
 struct Fill {
   std::string name;
   std::uint32_t first = 0, count = 1;

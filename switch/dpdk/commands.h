@@ -1,11 +1,11 @@
-// What is done to the tables and registers of a pipeline, as lines of text:
+// Changes to the tables and registers of a pipeline, as lines of text:
 //
 //   TABLE match ... action NAME ...           an entry to add
 //   delete TABLE match ... action NAME ...    an entry to remove
 //   register NAME INDEX VALUE                 a cell to write
-//   clear NAME FIRST COUNT                    cells to make 0
+//   clear NAME FIRST COUNT                    cells to set to 0
 //
-// # begins a comment; empty lines are none.
+// "#" begins a comment; empty lines are ignored.
 //
 // Threading: the pipeline's thread.
 #pragma once
@@ -17,8 +17,8 @@
 
 namespace ghostrank::dpdk {
 
-// Lets nothing be in the pipeline meanwhile. All entries or none; registers after them. Throws
-// std::runtime_error naming the line that is wrong or refused.
+// Carries out the lines while the pipeline is empty: first the table entries, all or none, then the
+// registers. Throws std::runtime_error naming the line that is malformed or refused.
 void obey(const std::vector<std::string>& lines, Pipeline& pipeline);
 
 }  // namespace ghostrank::dpdk

@@ -28,7 +28,7 @@ Control::Control(int fd, std::function<void(const std::vector<std::string>&)> ob
 
 Control::~Control() { close(ready_); }
 
-// While an answer waits, no further request is taken: its asker would have to read first.
+// Takes no further request while an answer is unsent: the other end must read it first.
 void Control::serve() {
   bool open = lines_.flush(), received = false;
   while (open && lines_.unsent_bytes() == 0) {
@@ -54,7 +54,7 @@ void Control::watch_for(bool room) {
   epoll_ctl(ready_, EPOLL_CTL_MOD, fd_, &event);
 }
 
-// Empty: a command, which is answered when it is committed.
+// Empty for a command: "commit" answers for all commands before it.
 std::string Control::answer(std::string line) {
   if (line == "counters") return counters_();
   if (line == "commit") return commit();

@@ -1,17 +1,17 @@
-// The runner's end of the line to whoever started it: requests are lines of text, each gets one
-// line in answer.
+// The runner's end of the control line to the process that started it. Requests are lines of text;
+// each gets one line as its answer.
 //
 //   commands (commands.h), any number, then  commit     "ok" or "error WHAT"
 //   counters                                            as printed at the end
 //   stop                                                "ok", and the runner ends
 //
-// When the other end closes, the runner ends, too: nobody is left to stop it. So it does after a
-// request longer than kMostLine.
+// The runner ends when the other end closes, because nobody is left to stop it, and after a request
+// longer than kMostLine.
 //
-// Nothing waits for the other end: commands are gathered as they come and carried out when they are
-// committed, an answer leaves as it is taken. The packets go on meanwhile.
+// Nothing waits for the other end: commands are gathered as they arrive and carried out at
+// "commit", and an answer is sent as the other end takes it. Packets are handled meanwhile.
 //
-// Threading: the thread that serves it.
+// Threading: the thread that calls serve().
 #pragma once
 
 #include <cstddef>
@@ -25,10 +25,10 @@ namespace ghostrank::dpdk {
 
 class Control {
  public:
-  static constexpr std::size_t kMostLine = 1 << 16;      // bytes, without its end
-  static constexpr std::size_t kMostCommands = 1 << 26;  // bytes of them until "commit"
+  static constexpr std::size_t kMostLine = 1 << 16;      // bytes of a line, without its end
+  static constexpr std::size_t kMostCommands = 1 << 26;  // bytes of all commands before "commit"
 
-  // `obey`: carries out commands, or throws std::runtime_error; `counters`: as JSON; `stop`: ends
+  // `obey` carries out commands or throws std::runtime_error; `counters` gives JSON; `stop` ends
   // the runner. Throws std::system_error.
   Control(int fd, std::function<void(const std::vector<std::string>&)> obey,
           std::function<std::string()> counters, std::function<void()> stop);
@@ -36,10 +36,10 @@ class Control {
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
-  // Readable when there is something to serve.
+  // A descriptor that is readable when serve() has work.
   int fd() const { return ready_; }
 
-  // Takes what has come, and answers. Does not wait.
+  // Takes received requests and sends answers. Does not wait.
   void serve();
 
  private:
@@ -48,7 +48,7 @@ class Control {
   void watch_for(bool room);
 
   int fd_;
-  int ready_;  // an epoll: of fd_, for requests, or for room for an answer
+  int ready_;  // an epoll set: fd_, for requests or for room for an answer
   bool watches_room_ = false;
   switchml::LineSocket lines_;
   std::function<void(const std::vector<std::string>&)> obey_;

@@ -9,7 +9,7 @@
 namespace ghostrank::dpdk {
 namespace {
 
-// One round: as many instructions as some packets take.
+// Instructions of one round: as many as a few packets take.
 constexpr std::uint32_t kInstructions = 100'000;
 constexpr std::chrono::microseconds kPause{50};
 
@@ -23,7 +23,7 @@ Cores::Cores(const Spec& spec, std::vector<std::unique_ptr<switchml::FramePorts>
 }
 
 void Cores::on_each(const std::function<void(Core&)>& task) {
-  // A round that ends begins again at once: the lock alone might be waited for forever.
+  // A core begins its next round at once, so that waiting for its lock alone might never end.
   pause_ = true;
   std::vector<std::unique_lock<std::mutex>> held;
   for (const auto& core : cores_) held.emplace_back(core->running);
@@ -66,7 +66,7 @@ void Cores::work(Core& core, const std::atomic<bool>& stop, int bell,
   std::vector<switchml::Watch> watches;
   if (bell >= 0) watches.push_back({bell, serve});
   const auto idle = [&] { return core.ports.idle_polls() > core.ports.count(); };
-  // What is inside when nothing more comes needs one more round to get out.
+  // After the last frame, packets inside need one more round to get out.
   for (int rounds_left = 2; !stop && rounds_left > 0;) {
     while (pause_ && !stop) std::this_thread::sleep_for(kPause);
     {

@@ -1,8 +1,8 @@
-// The pipelines of a switch: one or, on several cores, one for each, with frames of its own. What
-// is asked of them is asked of all, while none of them runs.
+// The pipelines of a switch: one per core, each with its own frames. Requests reach all pipelines
+// while none of them runs.
 //
-// Threading: made, asked and run on one thread, which is also the first core; the others are
-// threads that run() starts and joins.
+// Threading: constructed, asked and run on one thread, which is also the first core. run() starts
+// and joins a thread for each other core.
 #pragma once
 
 #include <atomic>
@@ -19,17 +19,18 @@ namespace ghostrank::dpdk {
 
 class Cores {
  public:
-  // A pipeline for each element of `frames`. Throws as Pipeline does.
+  // Makes a pipeline for each element of `frames`. Throws as Pipeline does.
   Cores(const Spec& spec, std::vector<std::unique_ptr<switchml::FramePorts>> frames, bool in_order);
 
-  // Lines of commands.h, on every core. Throws std::runtime_error naming the one that is refused.
+  // Carries out lines of commands.h on every core. Throws std::runtime_error naming the line that
+  // is refused.
   void obey(const std::vector<std::string>& lines);
   // Sums over all cores.
   std::vector<PortCounters> counters();
   std::vector<std::uint64_t> cells(const SpecRegisters& registers);
 
-  // Until `stop`, or until all frames are through. `serve` is called in between, and is woken for
-  // by `bell`, a descriptor; ports without descriptors are never waited for.
+  // Runs until `stop`, or until all frames are handled. Calls `serve` between rounds and wakes up
+  // for it when the descriptor `bell` is readable. Never waits for ports without descriptors.
   void run(const std::atomic<bool>& stop, int bell, const std::function<void()>& serve);
 
  private:
@@ -44,11 +45,11 @@ class Cores {
   };
   void work(Core& core, const std::atomic<bool>& stop, int bell,
             const std::function<void()>& serve);
-  // `task` on every core, none of which runs meanwhile.
+  // Runs `task` for every core while no core runs.
   void on_each(const std::function<void(Core&)>& task);
 
   std::vector<std::unique_ptr<Core>> cores_;
-  std::atomic<bool> pause_{false};  // no round begins
+  std::atomic<bool> pause_{false};  // no core begins a round
 };
 
 }  // namespace ghostrank::dpdk

@@ -33,14 +33,14 @@ void add_die(const SwitchPlan& plan, int port, Way way, std::uint16_t probabilit
              std::vector<std::string>& lines) {
   if (probability == 0) return;
   const std::string die = std::to_string(port + (way == Way::egress ? kLeaving : 0));
-  // That of what leaves comes with the receivers.
+  // The egress probability is in the entries of the receivers.
   if (way == Way::ingress)
     lines.push_back("register probability_0 " + die + " " + std::to_string(probability));
   lines.push_back("register loss_dice " + die + " " +
                   std::to_string(switchml::loss_seed(plan.seed, port, way)));
 }
 
-// Of the IPv4 header that a result has when it leaves for `r`.
+// The checksum of the IPv4 header of a result for `r`.
 std::uint16_t checksum_of(const SwitchPlan& plan, int elements, const Receiver& r) {
   std::array<std::byte, switchml::kUdpHeaderBytes> frame{};
   switchml::write_udp_headers({plan.mac, plan.ip, 0}, {r.mac, r.ip, r.udp},
@@ -48,20 +48,20 @@ std::uint16_t checksum_of(const SwitchPlan& plan, int elements, const Receiver& 
   return switchml::load16(frame.data() + switchml::kIpChecksumAt);
 }
 
-// Of the n-th receiver of a group in the table of receivers.
+// The key of the n-th receiver of a group in the table of receivers.
 std::string number_of(const Tables::Group& group, std::size_t n) {
   return hex(group.number | n << 16);
 }
 
-// The way out of a port, and above it the probability of loss there.
+// The way out of a port, and in the high 16 bits the probability of loss there.
 std::uint32_t leaving(const SwitchPlan& plan, int port) {
   const std::uint32_t loss =
       port < std::ssize(plan.loss) ? plan.loss[static_cast<std::size_t>(port)].egress : 0;
   return loss << 16 | static_cast<std::uint32_t>(port + kLeaving);
 }
 
-// One receiver of a group. The first one gets what is alike for all of them, too; the last one is
-// sent to, those before it are mirrored to.
+// The entry of one receiver of a group. The first entry also holds the fields that are the same for
+// all. The packet itself goes to the last receiver; the earlier ones get mirrored copies.
 std::string receiver_line(const SwitchPlan& plan, const Tables& job, const Tables::Group& group,
                           std::size_t n) {
   const Receiver& r = group.receivers[n];

@@ -42,7 +42,7 @@ std::optional<std::uint64_t> constant(const std::string& word) {
   return std::strtoull(word.c_str(), nullptr, 0);
 }
 
-// The opposite condition of a jump, to `target`; none where DPDK has no instruction for it.
+// The jump with the opposite condition, to `target`; empty if DPDK has no instruction for it.
 std::optional<Line> opposite(const Line& jump, const std::string& target) {
   static const std::map<std::string, std::string> kOpposites{
       {"jmpeq", "jmpneq"}, {"jmpneq", "jmpeq"}, {"jmpv", "jmpnv"}, {"jmpnv", "jmpv"},
@@ -63,7 +63,7 @@ std::optional<Line> opposite(const Line& jump, const std::string& target) {
   return line;
 }
 
-// jmpX T; jmp E; T : ...
+// Turns "jmpX T; jmp E; T : ..." into "jmp(not X) E; T : ...".
 int turn_around(Code& code) {
   int turned = 0;
   for (std::size_t i = 0; i + 2 < code.size(); ++i) {
@@ -79,7 +79,7 @@ int turn_around(Code& code) {
   return turned;
 }
 
-// Does `at` jump where `from` has just jumped to it? None: that is not known.
+// Whether `at` jumps if `from` has just jumped to it; empty: unknown.
 std::optional<bool> outcome(const Line& from, const Line& at) {
   if (!is_jump(at)) return std::nullopt;
   if (always(at)) return true;
@@ -90,7 +90,7 @@ std::optional<bool> outcome(const Line& from, const Line& at) {
   if (!compares(from) || !compares(at) || from.words[2] != at.words[2]) return std::nullopt;
   const bool was_equal = from.words[0] == "jmpeq", asks_equal = at.words[0] == "jmpeq";
   if (*constant(from.words[3]) == *constant(at.words[3])) return was_equal == asks_equal;
-  if (was_equal) return !asks_equal;  // it equals another number
+  if (was_equal) return !asks_equal;  // it equals the other number
   return std::nullopt;
 }
 
@@ -101,7 +101,7 @@ int lead_on(Code& code) {
   }
   int led = 0;
   for (std::size_t i = 0; i < code.size(); ++i) {
-    std::set<std::string> been;  // a loop leads nowhere
+    std::set<std::string> been;  // stops at a loop of jumps
     while (is_jump(code[i]) && been.insert(code[i].words[1]).second) {
       const auto found = labels.find(code[i].words[1]);
       if (found == labels.end()) break;

@@ -1,15 +1,19 @@
-// ghostrank-dpdk: plays a .spec on pcap files or interfaces, with DPDK's SWX pipeline. Started by
-// `ghostrank switch run --target dpdk`, so that the command itself does not carry DPDK.
+// ghostrank-dpdk: plays a .spec on pcap files or interfaces with DPDK's SWX pipeline.
+// `ghostrank switch run --target dpdk` starts it, so that the command itself does not need DPDK.
 //
 //   ghostrank-dpdk [--in-order] [--as-written] [--cores=N] [--control] [--show=REGISTERS]...
 //                  SPEC ENTRIES PORT...
 //
-// ENTRIES: a file of commands (commands.h). A port is as for `switch run`. --in-order: one packet
-// in the pipeline at a time. --as-written: sums and jumps are not shortened. --cores: a pipeline on
-// each, packet sockets only. --control: descriptor 3 is a line to whoever started this (control.h).
-// Prints one line of JSON at the end: counters by port, register arrays to show, and the processor
-// time from the first packet on, and how much of it the kernel did not take (files). Exit status as
-// the command's; with --control, "error WHAT" in place of the line where it fails.
+//   ENTRIES         a file of commands (commands.h)
+//   PORT            as for `switch run`
+//   --in-order      one packet in the pipeline at a time
+//   --as-written    do not shorten sums and jumps
+//   --cores         one pipeline per core; packet sockets only
+//   --control       descriptor 3 is a control line to the process that started this (control.h)
+//
+// At the end it prints one line of JSON: counters by port, the register arrays to show, the
+// processor time since the first packet, and the part of it outside the kernel. Exit status as the
+// command's. With --control, a failure prints "error WHAT" instead of that line.
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -52,11 +56,12 @@ std::vector<std::string> lines_of(const std::string& path) {
   return all;
 }
 
-// Memory: for what DPDK needs, a pipeline with its registers and tables, the frames of an
-// interface.
+// Memory in MiB: for DPDK itself, for a pipeline with its registers and tables, for the frames of
+// an interface.
 constexpr int kBaseMegabytes = 128, kPipelineMegabytes = 128, kInterfaceMegabytes = 16;
 
-// DPDK would keep this thread, and those that it starts, on one core.
+// Starts DPDK. It would bind this thread, and the threads that this thread starts, to one core, so
+// their CPUs are restored afterwards.
 void start_dpdk(int megabytes, const std::vector<std::string>& more) {
   cpu_set_t allowed;
   sched_getaffinity(0, sizeof allowed, &allowed);
@@ -119,7 +124,7 @@ std::vector<SpecRegisters> registers_named(const std::vector<std::string>& names
   return found;
 }
 
-// Of the processor: all of it, and that outside the kernel.
+// Seconds of the processor: all, and those outside the kernel.
 struct Spent {
   double processor = 0, user = 0;
 };
@@ -190,7 +195,7 @@ int play(const Arguments& wanted) {
 
 void stop_on_signal(int) { stop_requested = true; }
 
-// To whoever started this, else to the user.
+// Reports to the process that started this, else to the user.
 int report(const Arguments& wanted, const std::exception& error, int status) {
   if (wanted.control)
     std::printf("error %s\n", error.what());

@@ -24,14 +24,14 @@ void check(int status, const std::string& what) {
     throw std::runtime_error("DPDK refuses " + what + ": " + std::strerror(std::abs(status)));
 }
 
-// One end of the pipeline. DPDK makes a port from `args`; ours are made already.
+// One end of the pipeline. DPDK would make a port from `args`; ours exist already.
 struct End {
   PortSet* set = nullptr;
   rte_mempool* buffers = nullptr;
-  int port = -1;                 // < 0: nothing comes from here, and what goes here is freed
+  int port = -1;                 // < 0: gives no packets, and frees those sent to it
   int all_but = -1;              // >= 0: stands for every port but this one
-  bool in_order = false;         // nothing comes while a packet is inside
-  const bool* closed = nullptr;  // nothing comes while this is true
+  bool in_order = false;         // gives no packet while one is inside
+  const bool* closed = nullptr;  // gives no packet while this is true
 };
 
 void* make_end(void* args) { return args; }
@@ -43,8 +43,8 @@ int receive(void* port, rte_swx_pkt* packet) {
   if (end.in_order && rte_mempool_in_use_count(end.buffers) > 0) return 0;
   const std::span<const std::byte> frame = end.set->receive(end.port);
   if (frame.empty()) return 0;
-  // DPDK frees what is dropped itself, as one of its own buffers. There are always enough: the
-  // pipeline holds a few dozen at most.
+  // DPDK itself frees a dropped packet, as one of its own buffers. There are always enough buffers,
+  // because the pipeline holds a few dozen at most.
   rte_mbuf* buffer = rte_pktmbuf_alloc(end.buffers);
   packet->handle = buffer;
   packet->pkt = static_cast<std::uint8_t*>(buffer->buf_addr);
@@ -98,8 +98,7 @@ rte_swx_table_match_type match_type(SpecMatch match) {
   return RTE_SWX_TABLE_MATCH_WILDCARD;
 }
 
-// Numbers that follow each other, as slots do, get buckets that do, and so share lines of the
-// cache.
+// Consecutive keys, as slots are, get consecutive buckets and so share cache lines.
 std::uint32_t hash(const void* key, std::uint32_t bytes, std::uint32_t seed) {
   constexpr std::uint32_t kTogether = 64, kInBucket = 2, kOdd = 0x9e3779b1, kWord = 4;
   std::uint32_t all = seed, word = 0;
@@ -158,7 +157,7 @@ void configure_table(rte_swx_pipeline* pipeline, const SpecTable& table) {
 }  // namespace
 
 struct Pipeline::Ends {
-  rte_mempool* buffers = nullptr;  // given back with DPDK's environment
+  rte_mempool* buffers = nullptr;  // freed with DPDK's environment
   std::vector<End> all;
   End nowhere;
   bool closed = false;
@@ -192,8 +191,9 @@ void Pipeline::configure_ports(PortSet& ports, bool in_order, const std::string&
                            flush,    read_statistics_out};
   check(rte_swx_pipeline_port_in_type_register(pipeline_, kPortType, &in), "a type of port");
   check(rte_swx_pipeline_port_out_type_register(pipeline_, kPortType, &out), "a type of port");
-  // The pipeline holds 16 at a time. DPDK's cache of free ones gives back the last one first, whose
-  // bytes the processor still has at hand; it takes long to ask how many are in use then.
+  // The pipeline holds 16 packets at a time. DPDK's cache of free buffers returns the last freed
+  // one first, which is still in the processor's cache. With `in_order` the cache of free buffers
+  // is off, because it makes counting the buffers in use slow.
   constexpr unsigned kBuffers = 63, kFree = 16;
   ends_->buffers =
       rte_pktmbuf_pool_create_by_ops(pool.c_str(), kBuffers, in_order ? 0 : kFree, 0,
@@ -205,13 +205,14 @@ void Pipeline::configure_ports(PortSet& ports, bool in_order, const std::string&
   for (int p = 0; p < ports.count(); ++p)
     ends_->all.push_back({&ports, ends_->buffers, -1, p, in_order, &ends_->closed});
   const auto count = static_cast<std::uint32_t>(ports.count());
-  // Their number must be a power of two.
+  // DPDK wants a power of two.
   for (std::uint32_t p = 0; p < std::bit_ceil(count); ++p) {
     End* end = p < count ? &ends_->all[p] : &ends_->nowhere;
     check(rte_swx_pipeline_port_in_config(pipeline_, p, kPortType, end),
           "port " + std::to_string(p));
   }
-  // The last one is for mirroring sessions that lead nowhere; DPDK adds one for what is dropped.
+  // The last port is for mirroring sessions that lead nowhere; DPDK adds one more for dropped
+  // packets.
   for (std::uint32_t p = 0; p <= 2 * count; ++p) {
     End* end = p < 2 * count ? &ends_->all[p] : &ends_->nowhere;
     check(rte_swx_pipeline_port_out_config(pipeline_, p, kPortType, end),

@@ -1,5 +1,5 @@
-// A SWX pipeline of DPDK, interpreted: configured from a Spec through the public calls, fed by
-// ports of our own. The only place, with ports and main, that includes <rte_...>.
+// An interpreted SWX pipeline of DPDK: configured from a Spec through DPDK's public calls, fed by
+// our own ports. Only pipeline.cpp, xdp_ports.cpp and main.cpp include <rte_...>.
 //
 // Threading: one thread at a time; DPDK's environment must have been started (main.cpp).
 #pragma once
@@ -17,38 +17,38 @@ struct rte_swx_ctl_pipeline;
 
 namespace ghostrank::dpdk {
 
-// One entry of one table, as DPDK writes it: "match 0x1 ... action NAME field value ...".
+// One entry of one table, in DPDK's text: "match 0x1 ... action NAME field value ...".
 struct TableEntry {
   std::string table, text;
-  bool remove = false;  // else: to add
+  bool remove = false;  // else add it
 };
 
 inline constexpr std::uint32_t kMirrorSlots = 8, kMirrorSessions = 64;
-inline constexpr std::uint32_t kNowhere = kMirrorSessions - 1;  // the session that drops
+inline constexpr std::uint32_t kNowhere = kMirrorSessions - 1;  // the mirroring session that drops
 
 class Pipeline {
  public:
-  // Of n ports, 0 .. n-1 read and write. What is sent to port n+p leaves at every port but p, as
-  // flooded frames do: replication is a switch's, not its pipeline's. Other ports drop. Mirroring
-  // session p copies to port p.
-  // DPDK has 16 packets in hand, and one that needs fewer passes overtakes; `in_order`: a packet
-  // gets in when all copies of the one before have left. Throws std::runtime_error where DPDK
-  // refuses, naming what. `number`: of the process's pipelines, each has its own.
+  // Of n ports, 0 .. n-1 read and write. A packet sent to port n+p leaves at every port but p, as
+  // flooded frames do, because a pipeline has no replication. Packets to any other port are
+  // dropped. Mirroring session p copies to port p.
+  // DPDK handles 16 packets at once, and a packet with fewer passes overtakes others. `in_order`: a
+  // packet enters only after all copies of the one before have left. `number`: distinct among the
+  // process's pipelines. Throws std::runtime_error naming what DPDK refuses.
   Pipeline(const Spec& spec, PortSet& ports, bool in_order, int number);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // All of them or, where one is refused, none: throws std::runtime_error naming it.
+  // Applies all entries, or none if DPDK refuses one: then throws std::runtime_error naming it.
   void change(const std::vector<TableEntry>& entries);
-  // Throw std::runtime_error where there is no such register array or cell.
+  // Both throw std::runtime_error if there is no such register array or cell.
   void write_register(const std::string& name, std::uint32_t index, std::uint64_t value);
   std::uint64_t read_register(const std::string& name, std::uint32_t index);
 
-  // Until nothing is inside any more: lets nothing in meanwhile.
+  // Runs until no packet is inside; no packet enters meanwhile.
   void drain();
 
-  // Runs so many instructions, and hands over what waits at the ports that leave.
+  // Runs `instructions` instructions, and sends the packets that wait at the outgoing ports.
   void run(std::uint32_t instructions);
 
  private:
@@ -57,7 +57,7 @@ class Pipeline {
   void mirror(int ports);
 
   struct Ends;
-  std::unique_ptr<Ends> ends_;  // what the ports of the pipeline point to
+  std::unique_ptr<Ends> ends_;  // the pipeline's ports point into it
   rte_swx_pipeline* pipeline_ = nullptr;
   rte_swx_ctl_pipeline* control_ = nullptr;
 };

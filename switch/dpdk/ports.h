@@ -1,9 +1,9 @@
 // Frames between the ports of a switch and those of a pipeline.
 //
-// A frame whose IPv4 header claims more bytes than there are never gets in: the pipeline's parser
-// does not look at lengths and would read beyond it. A frame that leaves longer than it may be is
-// dropped too. Both are counted. What follows an IPv4 packet in its frame stays outside: the
-// pipeline would hand it on behind whatever the packet becomes.
+// A frame whose IPv4 header announces more bytes than there are never enters: the pipeline's parser
+// does not check lengths and would read beyond the frame. An outgoing frame that is too long is
+// dropped. Both are counted. Bytes behind the IPv4 packet are cut off, because the pipeline would
+// append them to whatever it makes of the packet.
 //
 // Threading: one owner.
 #pragma once
@@ -17,24 +17,24 @@
 
 namespace ghostrank::dpdk {
 
-inline constexpr std::size_t kFrameRoom = 2048;  // bytes of a frame in the pipeline
+inline constexpr std::size_t kFrameRoom = 2048;  // bytes for a frame in the pipeline
 
 struct PortCounters {
   std::uint64_t received = 0, received_bytes = 0, sent = 0, sent_bytes = 0;
   std::uint64_t short_frames = 0, overlong = 0;
 };
 
-// A pipeline asks each of its ports in turn; frames come in one order for all of them.
+// All ports share one order of frames, while a pipeline asks each of its ports in turn.
 class PortSet {
  public:
   explicit PortSet(switchml::FramePorts& ports)
       : counters(static_cast<std::size_t>(ports.count())), ports_(ports) {}
 
   int count() const { return ports_.count(); }
-  // The next frame of all, if it came in at `port`; empty: none now. Valid until the next call.
+  // The next frame, if it came in at `port`; empty: none now. Valid until the next call.
   std::span<const std::byte> receive(int port);
   void send(int port, std::span<const std::byte> frame);
-  // Calls of receive() since a frame was given; all ports asked in vain: nothing waits.
+  // Calls of receive() since the last frame. If all ports were asked in vain, no frame waits.
   int idle_polls() const { return idle_polls_; }
 
   std::vector<PortCounters> counters;  // by port
@@ -42,7 +42,7 @@ class PortSet {
  private:
   switchml::FramePorts& ports_;
   switchml::Arrival waiting_;
-  bool waits_ = false;  // it is still to be asked for
+  bool waits_ = false;  // waiting_ was not given yet
   int idle_polls_ = 0;
 };
 

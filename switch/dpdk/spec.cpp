@@ -76,7 +76,7 @@ class Parser {
     if (!holds) fail("expected: " + form);
   }
 
-  // The next line that says something; false at the end.
+  // Reads the next line that is not empty; false at the end.
   bool next() {
     while (at_ < text_.size()) {
       const std::size_t end = std::min(text_.find('\n', at_), text_.size());

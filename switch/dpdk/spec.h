@@ -1,16 +1,16 @@
-// A pipeline as text: the .spec that p4c-dpdk writes and DPDK's SWX pipelines are described by.
-// Read here because Debian's DPDK (22.11) has no loader of its own that works without a compiler,
-// and because it accepts, silently, much that then goes wrong.
+// The .spec that p4c-dpdk writes, which describes a pipeline of DPDK's SWX as text. We read it
+// ourselves, because the loader in Debian's DPDK (22.11) needs a compiler, and because DPDK
+// silently accepts much that then goes wrong.
 //
 //   struct N { bit<W> field ... }        header N instanceof S        metadata instanceof S
 //   regarray N size S initval V          action N args none|instanceof S { instructions }
 //   table N { key {...} actions {...} default_action A args none [const] size S }
 //   apply { instructions }
 //
-// Refused, with the line: unknown words and instructions, fields that are no whole bytes or longer
-// than 64 bits, headers and metadata of more than 255 bytes (operands hold the offset in 8 bits),
-// more than 256 register arrays or 64 headers, instructions of more than 16 words, names that
-// nothing declares.
+// parse_spec() refuses, with the line: unknown words and instructions; fields that are not whole
+// bytes or longer than 64 bits; headers and metadata of more than 255 bytes (operands hold the
+// offset in 8 bits); more than 256 register arrays or 64 headers; instructions of more than 16
+// words; names that are not declared.
 //
 // Threading: plain values.
 #pragma once
@@ -40,7 +40,7 @@ struct SpecRegisters {
   std::uint64_t initial = 0;
 };
 struct SpecAction {
-  std::string name, type;  // type: struct of its arguments; empty: none
+  std::string name, type;  // type: struct of its arguments; empty: no arguments
   std::vector<std::string> instructions;
 };
 enum class SpecMatch : std::uint8_t { exact, wildcard, lpm };

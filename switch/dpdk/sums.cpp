@@ -19,7 +19,7 @@ Words words_of(const std::string& line) {
 }
 
 bool is(const Words& w, const char* op, std::size_t words) {
-  return w.size() == words && w[0] == op;  // one with a label is longer, or begins with it
+  return w.size() == words && w[0] == op;  // a label adds words or comes first
 }
 
 // Bits of every "h.NAME.FIELD" and "m.FIELD".
@@ -35,14 +35,14 @@ std::map<std::string, std::uint32_t> widths_of(const Spec& spec) {
   return bits;
 }
 
-// Every list of instructions of a program: that of apply, and those of actions.
+// All instruction lists of a program: that of apply, and one per action.
 std::vector<std::vector<std::string>*> lists_of(Spec& spec) {
   std::vector<std::vector<std::string>*> lists{&spec.instructions};
   for (SpecAction& a : spec.actions) lists.push_back(&a.instructions);
   return lists;
 }
 
-// Register arrays whose cells are only ever moved to and from fields of one width.
+// The width of each register array whose cells are only moved to and from fields of one width.
 std::map<std::string, std::uint32_t> widths_of_registers(
     Spec& spec, const std::map<std::string, std::uint32_t>& fields) {
   std::map<std::string, std::set<std::uint32_t>> seen;
@@ -68,10 +68,11 @@ std::map<std::string, std::uint32_t> widths_of_registers(
 
 struct Facts {
   std::map<std::string, std::uint32_t> fields, registers;
-  std::set<std::string> kept;  // fields whose value may be read later: not to be left out
+  std::set<std::string> kept;  // carriers that are read later, so their sums stay as they are
 };
 
-// The sum that begins at `at`, shortened; empty where none does. `carrier`: what held it.
+// The shortened sum that begins at `at`; empty if none begins there. `carrier`: the field that held
+// the register's value.
 std::vector<std::string> shortened(const std::vector<std::string>& list, std::size_t at,
                                    const Facts& facts, std::string& carrier) {
   if (at + 2 >= list.size()) return {};
@@ -113,7 +114,7 @@ std::vector<std::string> shorten(const std::vector<std::string>& list, const Fac
   return out;
 }
 
-// Instructions that read fields which they do not name one by one.
+// Whether an instruction reads fields without naming each of them.
 bool reads_more_than_it_says(Spec& spec) {
   for (const auto* list : lists_of(spec)) {
     for (const std::string& line : *list) {
@@ -126,9 +127,9 @@ bool reads_more_than_it_says(Spec& spec) {
   return false;
 }
 
-// Is `field` read anywhere without having been written before in the same run of instructions? A
-// run ends at labels, jumps and tables. What an instruction does with its first operand is taken
-// for reading unless it is one that only writes it.
+// Whether `field` is read anywhere before it is written in the same run of instructions. A run ends
+// at labels, jumps and tables. An instruction counts as a reader of its first operand unless it
+// only writes it.
 bool read_unwritten(Spec& spec, const std::string& field) {
   for (const auto* list : lists_of(spec)) {
     bool written = false;
@@ -145,7 +146,7 @@ bool read_unwritten(Spec& spec, const std::string& field) {
       if (w[0].starts_with("jmp") || w[0] == "table") written = false;
     }
   }
-  // A key is read by its table.
+  // A table reads its keys.
   return std::any_of(spec.tables.begin(), spec.tables.end(), [&](const SpecTable& t) {
     return std::any_of(t.keys.begin(), t.keys.end(),
                        [&](const SpecKey& k) { return k.field == field; });
@@ -159,7 +160,8 @@ int shorten_sums(Spec& spec) {
   Facts facts;
   facts.fields = widths_of(spec);
   facts.registers = widths_of_registers(spec, facts.fields);
-  // Shortened without regard to who reads the carriers; again with those that somebody reads.
+  // Shorten all sums first. If a carrier turns out to be read, start again and leave its sums
+  // alone.
   for (;;) {
     Spec tried = spec;
     std::set<std::string> carriers;

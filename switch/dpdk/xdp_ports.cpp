@@ -14,7 +14,7 @@ namespace ghostrank::dpdk {
 namespace {
 
 constexpr std::uint16_t kBatch = 32, kRing = 1024, kOnlyQueue = 0;
-constexpr unsigned kBuffersOfPort = 6 * kRing;  // the driver's rings in both directions, and ours
+constexpr unsigned kBuffersOfPort = 6 * kRing;  // the driver's rings both ways, and our batches
 constexpr unsigned kCached = 256;
 
 std::string device_name(std::size_t port) { return "net_af_xdp" + std::to_string(port); }
@@ -23,7 +23,7 @@ std::string device_name(std::size_t port) { return "net_af_xdp" + std::to_string
   throw std::system_error(std::abs(why), std::generic_category(), what);
 }
 
-// One interface, and the frames that came from it and wait to leave.
+// One interface, with the frames that it received and those to be sent.
 class XdpPort {
  public:
   XdpPort(std::size_t port, const std::string& interface, rte_mempool* buffers)
@@ -47,12 +47,12 @@ class XdpPort {
   ~XdpPort() {
     rte_pktmbuf_free_bulk(in_.data() + at_, static_cast<unsigned>(arrived_ - at_));
     rte_eth_dev_stop(id_);
-    rte_eth_dev_close(id_);  // takes its program off the interface
+    rte_eth_dev_close(id_);  // removes its program from the interface
   }
   XdpPort(const XdpPort&) = delete;
   XdpPort& operator=(const XdpPort&) = delete;
 
-  // The next frame of the batch; empty: there is none. Valid until the next call.
+  // The next frame of the batch; empty: none. Valid until the next call.
   std::span<const std::byte> next() {
     if (at_ > 0) rte_pktmbuf_free(in_[at_ - 1]);
     if (at_ == arrived_) {
@@ -64,7 +64,7 @@ class XdpPort {
   }
   void receive() { arrived_ = rte_eth_rx_burst(id_, kOnlyQueue, in_.data(), kBatch); }
 
-  // Where there is no room, the frame goes nowhere.
+  // Room for an outgoing frame. Without a free buffer the frame is written but never sent.
   std::byte* room(std::size_t bytes) {
     if (waiting_ == kBatch) flush();
     rte_mbuf* frame = rte_pktmbuf_alloc(buffers_);
@@ -78,7 +78,7 @@ class XdpPort {
     out_[waiting_++] = frame;
     return rte_pktmbuf_mtod(frame, std::byte*);
   }
-  // What a full interface does not take is dropped, as by a switch.
+  // Drops frames that a full interface does not take, as a switch does.
   void flush() {
     if (waiting_ == 0) return;
     const std::uint16_t sent = rte_eth_tx_burst(id_, kOnlyQueue, out_.data(), waiting_);
@@ -98,7 +98,7 @@ class XdpPorts final : public switchml::FramePorts {
  public:
   explicit XdpPorts(const std::vector<switchml::PortName>& names) {
     for (std::size_t p = 0; p < names.size(); ++p) {
-      // Pools of their own: the driver makes the memory of a pool that of one interface.
+      // One pool per interface, because the driver ties a pool's memory to one interface.
       rte_mempool* buffers =
           rte_pktmbuf_pool_create(("xdp" + std::to_string(p)).c_str(), kBuffersOfPort, kCached, 0,
                                   RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
@@ -112,7 +112,7 @@ class XdpPorts final : public switchml::FramePorts {
   bool finished() const override { return false; }
   std::vector<int> descriptors() const override { return {}; }
 
-  // A batch of one port, then one of the next; what they cause leaves between batches.
+  // Takes a batch from one port, then one from the next; outgoing frames are sent between batches.
   bool next(switchml::Arrival& arrival) override {
     for (std::size_t tried = 0; tried <= ports_.size(); ++tried) {
       arrival = {static_cast<int>(port_), ports_[port_]->next()};
@@ -133,13 +133,13 @@ class XdpPorts final : public switchml::FramePorts {
 
  private:
   std::vector<std::unique_ptr<XdpPort>> ports_;
-  std::size_t port_ = 0;  // whose batch is being read
+  std::size_t port_ = 0;  // port of the current batch
 };
 
 }  // namespace
 
 std::vector<std::string> arguments_for_xdp(const std::vector<switchml::PortName>& ports) {
-  libbpf_set_print(nullptr);  // they talk of what they try
+  libbpf_set_print(nullptr);  // both libraries would print what they try
   libxdp_set_print(nullptr);
   std::vector<std::string> words;
   for (std::size_t p = 0; p < ports.size(); ++p) {

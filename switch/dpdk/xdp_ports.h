@@ -1,6 +1,6 @@
-// Interfaces as the ports of a switch through DPDK's AF_XDP driver: frames go past the kernel's
-// network stack (copied where the interface's driver cannot do better: veth). Nothing can be waited
-// for, so a switch on such ports never sleeps.
+// Interfaces as the ports of a switch through DPDK's AF_XDP driver: frames bypass the kernel's
+// network stack (they are copied if the interface's driver supports no better: veth). There is no
+// descriptor to wait for, so a switch on such ports never sleeps.
 //
 // Threading: one owner; DPDK's environment must have been started with arguments_for_xdp().
 #pragma once
@@ -13,10 +13,11 @@
 
 namespace ghostrank::dpdk {
 
-// What DPDK has to be started with for these interfaces.
+// The arguments that DPDK must be started with for these interfaces. Throws std::system_error if an
+// interface does not exist.
 std::vector<std::string> arguments_for_xdp(const std::vector<switchml::PortName>& ports);
 
-// Throws std::system_error where an interface cannot be had.
+// Throws std::system_error if an interface cannot be opened.
 std::unique_ptr<switchml::FramePorts> open_xdp(const std::vector<switchml::PortName>& ports);
 
 }  // namespace ghostrank::dpdk
