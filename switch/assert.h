@@ -1,5 +1,5 @@
-// We are wrong: an always-on assertion that aborts with the expression and its place. What comes
-// from outside is an error instead (reason_to_refuse in plan.h).
+// An always-on assertion for mistakes of ours: aborts with the expression and its file and line.
+// Bad input is an error instead (reason_to_refuse() in plan.h).
 #pragma once
 
 #include <cstdio>

@@ -50,7 +50,7 @@ bool CompiledSwitch::reset(const std::string& name) {
     if (job->plan.name != name) continue;
     job->pool.reset();
     for (auto& flows : job->flows) {
-      for (Flow& flow : flows) flow.in = {};  // what leaves goes on where it was
+      for (Flow& flow : flows) flow.in = {};  // outgoing sequence numbers continue
     }
     return true;
   }
@@ -98,7 +98,8 @@ void CompiledSwitch::receive(int port, std::span<const std::byte> frame, Transmi
   RocePacket roce;
   Kind kind = parse(frame, packet);
   if (kind == Kind::switchml) return receive_udp(port, packet, out);
-  // RDMA between hosts is no business of the switch.
+  // RoCEv2 packets that are not for the switch itself are RDMA between hosts: forwarded, not
+  // parsed.
   if (kind == Kind::other && holds_udp(frame) && udp_target(frame.data()).ip == plan_.ip)
     kind = parse_roce(frame, roce);
   if (kind == Kind::switchml) return receive_roce(port, roce, out);
@@ -122,7 +123,7 @@ void CompiledSwitch::receive_udp(int port, const Packet& packet, Transmitter& ou
   ++ports_[at].strangers;
 }
 
-// Ordinary frames: by destination address; to everybody where it names a group.
+// Forwards an ordinary frame by its destination address; a group address goes to every other port.
 void CompiledSwitch::forward(int port, std::span<const std::byte> frame, Transmitter& out) {
   if ((std::to_integer<unsigned>(frame[0]) & 1) != 0) {
     for (int p = 0; p < plan_.ports; ++p) {
@@ -199,7 +200,8 @@ void CompiledSwitch::send_result(Job& job, const Worker& worker, const Packet& r
   ++job.counters.sent;
 }
 
-// A leaf is one worker of the switch above, whose results come back to the port they were sent to.
+// To the switch above, a leaf is one worker. The upper switch sends its results back to the UDP
+// port that the sum was sent to.
 void CompiledSwitch::send_up(Job& job, const Packet& packet, Transmitter& out) {
   const Uplink& up = *job.plan.uplink;
   const auto port = static_cast<std::size_t>(up.port);

@@ -1,7 +1,7 @@
 // The compiled switch: what the P4 program does, in C++. Frames in, frames out; it knows neither
 // sockets nor files nor time.
 //
-// Threading: one owner. Several cores each own a switch and the slots that are theirs.
+// Threading: one owner. With several cores, each core owns a switch and a part of the slots.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ namespace ghostrank::switchml {
 
 class CompiledSwitch {
  public:
-  // The plan's jobs are admitted; throws std::invalid_argument with the reason where one is not.
+  // Admits the plan's jobs; throws std::invalid_argument with the reason if it refuses one.
   explicit CompiledSwitch(SwitchPlan plan);
 
-  // A frame that came in at `port`. Everything that it causes to leave goes to `out` at once.
+  // Handles a frame that came in at `port`, and writes all frames that it causes to `out` at once.
   void receive(int port, std::span<const std::byte> frame, Transmitter& out);
 
-  // Empty when admitted, else why not.
+  // Admits a job while the switch runs. Empty: admitted; else the reason for refusing it.
   std::string admit(const JobPlan& job);
   bool remove(const std::string& job);
-  bool reset(const std::string& job);  // forgets its sums
+  bool reset(const std::string& job);  // clears its sums and marks
 
   const SwitchPlan& plan() const { return plan_; }
   SwitchCounters counters() const;
@@ -37,7 +37,8 @@ class CompiledSwitch {
   const PortCounters& port(int p) const { return ports_[static_cast<std::size_t>(p)]; }
 
  private:
-  // Over RoCEv2: a queue pair of the switch, and what comes next on the worker's that answers it.
+  // Over RoCEv2: a queue pair of the switch, and the next sequence number that the switch sends to
+  // the worker's queue pair of the same index.
   struct Flow {
     RoceQueue in;
     std::uint32_t out_sequence = 0;
@@ -48,10 +49,10 @@ class CompiledSwitch {
     JobCounters counters;
     std::vector<std::vector<Flow>> flows;  // by worker and queue; empty over UDP
   };
-  struct Source {  // who may use which slots, at one ingress port
+  struct Source {  // a sender at one ingress port, and its slots
     std::uint32_t ip = 0;
     int first_slot = 0, slots = 0;
-    int worker = 0;  // kUpper: the switch above
+    int worker = 0;  // kUpper: the switch above sends
     Job* job = nullptr;
   };
   static constexpr int kUpper = -1;
@@ -61,7 +62,7 @@ class CompiledSwitch {
   void sum(const Source& source, const Packet& packet, Transmitter& out);
   void send_result(Job& job, const Worker& worker, const Packet& result, Transmitter& out);
   void send_up(Job& job, const Packet& packet, Transmitter& out);
-  // compiled_roce.cpp
+  // In compiled_roce.cpp:
   static std::vector<std::vector<Flow>> flows_of(const JobPlan& job);
   void receive_roce(int port, const RocePacket& packet, Transmitter& out);
   void sum_roce(int port, const Source& source, const RocePacket& packet, Transmitter& out);

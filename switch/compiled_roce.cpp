@@ -1,10 +1,10 @@
-// The compiled switch's jobs over RoCEv2: chunks come as RDMA writes to queue pairs of the switch,
-// results leave as RDMA writes to the workers' own.
+// The compiled switch's jobs over RoCEv2: chunks arrive as RDMA writes to queue pairs of the
+// switch, results leave as RDMA writes to the workers' queue pairs.
 //
-// A result has the form of the packet that completed it. That is a message in order for every
-// worker: a worker's packets are summed in order only, so the slots of a message become complete in
-// order, whoever completes them. What a worker does not get it asks for as a whole message, whose
-// packets then are answered to it alone.
+// A result has the form of the packet that completed its slot, and every worker receives results as
+// messages in order: a worker's packets are summed in order only, so the slots of a message become
+// complete in order, whichever worker completes them. A worker that misses a result asks again for
+// the whole message; the switch answers those packets to that worker alone.
 #include <algorithm>
 #include <cstring>
 
@@ -14,8 +14,8 @@
 namespace ghostrank::switchml {
 namespace {
 
-// Only the last packet of a message has exponents; the others leave those of their slot as low as
-// they can be.
+// Only the last packet of a message carries exponents. The others use the lowest value, which
+// leaves the maximum of their slot unchanged.
 constexpr std::int8_t kNoExponent = -128;
 
 Packet chunk_of(const RocePacket& packet, RocePlace place) {
@@ -107,7 +107,7 @@ void CompiledSwitch::send_roce(Job& job, int w, const RocePacket& result, Transm
   packet.target = {worker.mac, worker.ip, kRocePort};
   packet.queue_pair = worker.queue_pairs[queue].number;
   packet.remote_key = worker.remote_key;
-  // One that is lost takes its number with it: the worker sees the gap.
+  // A lost packet uses up its sequence number, so the worker sees the gap.
   packet.sequence = flow.out_sequence;
   flow.out_sequence = next_sequence(flow.out_sequence);
   const auto port = static_cast<std::size_t>(worker.port);

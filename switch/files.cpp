@@ -40,7 +40,7 @@ class Files final : public FramePorts {
     arrival.port = first->port;
     arrival.frame = first->next.bytes;
     if (!first->reader->next(first->next)) {
-      ended_.push_back(std::move(first->reader));  // the frame lies in its mapping
+      ended_.push_back(std::move(first->reader));  // arrival.frame points into its mapping
       inputs_.erase(first);
     }
     return true;
@@ -61,7 +61,7 @@ class Files final : public FramePorts {
   }
 
  private:
-  std::vector<Input> inputs_;  // with a next frame
+  std::vector<Input> inputs_;  // each has a next frame
   std::vector<std::unique_ptr<PcapReader>> ended_;
   std::vector<std::unique_ptr<PcapWriter>> writers_;
   std::vector<std::byte> nowhere_;

@@ -1,5 +1,5 @@
-// What stands at the ports of a switch, whichever target it is: pcap files, or network interfaces
-// through packet sockets.
+// The frames at the ports of a switch, whatever its target: from pcap files, or from network
+// interfaces through packet sockets.
 //
 // Threading: one owner.
 #pragma once
@@ -14,16 +14,16 @@
 
 namespace ghostrank::switchml {
 
-// A port: an interface, or a file to read (may be empty: nothing comes) and one to write (may be
-// empty: what leaves is only counted).
+// A port: an interface; or a file to read (empty: no input) and a file to write (empty: outgoing
+// frames are only counted).
 struct PortName {
   std::string interface;
   std::string in, out;
-  bool xdp = false;  // the interface through AF_XDP (dpdk/xdp_ports.h), not a packet socket
+  bool xdp = false;  // interface through AF_XDP (dpdk/xdp_ports.h), not a packet socket
 };
 
-// "eth0", "xdp:eth0", "IN.pcap:OUT.pcap", ":OUT.pcap", "IN.pcap:"; what else contains a colon or
-// ends in .pcap is a file.
+// Parses "eth0", "xdp:eth0", "IN.pcap:OUT.pcap", ":OUT.pcap", "IN.pcap:". Any other text with a
+// colon or ending in .pcap names files.
 PortName port_named(const std::string& text);
 
 struct Arrival {
@@ -34,27 +34,30 @@ struct Arrival {
 class FramePorts : public Transmitter {
  public:
   virtual int count() const = 0;
-  // The next frame; false: nothing now. Filled in place: at 100 ns a packet a copy is seen.
+  // Gives the next frame; false: none now. Fills `arrival` in place, because a copy would show at
+  // 100 ns a packet.
   virtual bool next(Arrival& arrival) = 0;
-  // Sends what frame() was given room for, where it is not sent yet.
+  // Sends all frames that frame() gave room for and that are not sent yet.
   virtual void flush() = 0;
-  // Writes what is still held back, once, at the end. Throws std::runtime_error naming the file.
+  // Writes what is still buffered; call it once, at the end. Throws std::runtime_error naming the
+  // file.
   virtual void finish() = 0;
-  // Nothing will come any more.
+  // True if no more frames will come.
   virtual bool finished() const = 0;
-  // Descriptors that become readable when something has come; empty: next() never waits.
+  // Descriptors that become readable when a frame arrives; empty: next() never needs to wait.
   virtual std::vector<int> descriptors() const = 0;
 };
 
-// All frames of all files in the order of their time stamps, of equal ones by port; what leaves has
-// the time stamp of what came last. Throws std::runtime_error naming the file.
+// Gives the frames of all files in the order of their time stamps, and by port if these are equal.
+// An outgoing frame gets the time stamp of the last incoming one. Throws std::runtime_error naming
+// the file.
 std::unique_ptr<FramePorts> open_files(const std::vector<PortName>& ports);
 
-// Throws std::system_error where an interface cannot be opened.
+// Throws std::system_error if an interface cannot be opened.
 std::unique_ptr<FramePorts> open_interfaces(const std::vector<PortName>& ports);
 
-// The same for several cores: each gets what its own has to do. The kernel deals out what arrives:
-// a SwitchML packet by its slot, modulo `shards`, everything else to the first one.
+// As above, with one object per core. The kernel distributes arriving frames: a SwitchML packet to
+// core (slot modulo `shards`), all other frames to the first core.
 std::vector<std::unique_ptr<FramePorts>> open_interfaces(const std::vector<PortName>& ports,
                                                          int shards);
 

@@ -1,8 +1,8 @@
-// Network interfaces as the ports of a switch: a packet socket each, frames in batches.
+// Network interfaces as the ports of a switch: one packet socket each, frames in batches.
 //
-// A batch of arrived frames is switched as a whole before anything is sent, so that results are one
-// system call per port and batch. What a full interface does not take is dropped, as by a switch;
-// SwitchML repeats.
+// The whole batch of arrived frames is switched before anything is sent, so results cost one system
+// call per port and batch. Frames that a full interface does not take are dropped, as a switch
+// does; SwitchML's workers then retransmit.
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
@@ -27,8 +27,8 @@ constexpr unsigned kBatch = 64;
 constexpr std::size_t kMostFrame = 9216;
 constexpr int kSocketBuffer = 8 << 20;
 
-// Which of `shards` sockets gets a frame, as a program for the kernel: SwitchML's slot modulo their
-// number, 0 for what is not SwitchML. Offsets from the IPv4 header.
+// A classic BPF program that tells the kernel which of `shards` sockets gets a frame: SwitchML's
+// slot modulo `shards`, 0 for other frames. Offsets count from the IPv4 header.
 class Dealing {
  public:
   explicit Dealing(int shards)
@@ -88,8 +88,8 @@ class Interface {
 
   int fd() const { return fd_; }
 
-  // Shares what arrives with others on the same interface; `group`: theirs, or below 0 for the
-  // first one, which then gets it.
+  // Joins the sockets that share the frames of this interface. `group` identifies them; the first
+  // one passes a value below 0 and sets it.
   void share(int shards, int& group) {
     const bool first = group < 0;
     const int type = PACKET_FANOUT_CBPF | (first ? PACKET_FANOUT_FLAG_UNIQUEID : 0);
@@ -106,11 +106,12 @@ class Interface {
     group = wanted & 0xffff;
   }
 
-  // What has arrived, at most a batch. Throws std::system_error when the interface is gone; one
-  // that is down may come up again.
+  // Receives at most a batch; returns how many frames. Throws std::system_error if the interface is
+  // gone; one that is only down may come up again.
   unsigned receive() {
     const int n = recvmmsg(fd_, in_.messages.data(), kBatch, MSG_DONTWAIT, nullptr);
-    // Going down is said once, and going afterwards is not.
+    // The kernel reports going down once and does not report removal, so ask after every later
+    // failure.
     down_ = n < 0 && (down_ || errno == ENETDOWN);
     if (down_ && is_gone())
       throw std::system_error(ENODEV, std::generic_category(), "interface '" + name_ + "' is gone");
@@ -172,7 +173,7 @@ class Interfaces final : public FramePorts {
       ports_.push_back(std::make_unique<Interface>(name.interface));
   }
 
-  // `groups`: one a port, as Interface::share has them.
+  // `groups`: one per port, as Interface::share() uses them.
   void share(int shards, std::vector<int>& groups) {
     for (std::size_t p = 0; p < ports_.size(); ++p) ports_[p]->share(shards, groups[p]);
   }
@@ -186,7 +187,7 @@ class Interfaces final : public FramePorts {
     return all;
   }
 
-  // A batch of one port, then one of the next; what they cause leaves between batches.
+  // Takes a batch from one port, then one from the next; outgoing frames are sent between batches.
   bool next(Arrival& arrival) override {
     for (std::size_t tried = 0; at_ == arrived_; ++tried) {
       if (tried == ports_.size()) return false;
@@ -209,8 +210,8 @@ class Interfaces final : public FramePorts {
 
  private:
   std::vector<std::unique_ptr<Interface>> ports_;
-  std::size_t port_ = 0;           // whose batch is being read
-  unsigned at_ = 0, arrived_ = 0;  // of that batch
+  std::size_t port_ = 0;           // port of the current batch
+  unsigned at_ = 0, arrived_ = 0;  // position in the current batch, and its size
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-// Plain loops that the compiler vectorises, once per instruction set.
+// Plain loops; the compiler vectorises them once per instruction set.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define GHOSTRANK_KERNEL \
@@ -15,7 +15,7 @@
 namespace ghostrank::switchml {
 namespace {
 
-// Elements are handled in runs of this many, so that no remainder loop is needed.
+// Elements are processed in runs of this length, so no remainder loop is needed.
 constexpr int kRun = 32;
 
 inline std::uint32_t swapped(std::uint32_t v) {

@@ -1,5 +1,5 @@
-// Sums of vectors of int32 that travel big-endian; additions wrap as registers do. The kernel is
-// chosen when the program starts, by what the processor can do.
+// Sums of vectors of big-endian int32; additions wrap around as registers do. The program chooses
+// the kernel at its start by what the processor supports.
 //
 // Threading: pure functions.
 #pragma once
@@ -9,9 +9,9 @@
 
 namespace ghostrank::switchml {
 
-// values[i] = the i-th big-endian element of `wire`; 0 <= i < n, n a multiple of 32.
+// values[i] = element i of `wire` in host order, for 0 <= i < n; n is a multiple of 32.
 void load_lanes(std::int32_t* values, const std::byte* wire, int n);
-// values[i] += likewise
+// values[i] += element i of `wire`; n as above.
 void add_lanes(std::int32_t* values, const std::byte* wire, int n);
 // The reverse of load_lanes.
 void store_lanes(std::byte* wire, const std::int32_t* values, int n);

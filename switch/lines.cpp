@@ -14,7 +14,7 @@ bool try_again() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EI
 }  // namespace
 
 bool LineSocket::receive() {
-  std::array<char, kAtOnce> arrived;  // not cleared: this is called between any two batches
+  std::array<char, kAtOnce> arrived;  // not initialised, because this runs between any two batches
   const ssize_t n = recv(fd_, arrived.data(), arrived.size(), MSG_DONTWAIT);
   if (n > 0) received_.append(arrived.data(), static_cast<std::size_t>(n));
   return n > 0 || (n < 0 && try_again());
@@ -30,7 +30,7 @@ std::optional<std::string> LineSocket::next() {
     line = received_.substr(taken_, end - taken_);
     taken_ = end + 1;
   }
-  // Not line by line, which would move the rest as often.
+  // Erase once for many lines: erasing after each would move the rest as often.
   if (!line || taken_ == received_.size()) {
     received_.erase(0, taken_);
     taken_ = 0;

@@ -1,10 +1,11 @@
-// Lines of text over a stream socket, both ways, without ever waiting: a switch reads requests and
-// writes answers between two batches of frames, however slowly the other side does its part.
+// Lines of text over a stream socket, in both directions, without ever waiting: a switch reads
+// requests and writes answers between two batches of frames, however slow the other side is.
 //
-// Invariant: of what has come, at most one unfinished line (`most_line` bytes) and one receive are
-// kept. What is said is kept until the other side takes it: the owner bounds it (unsent_bytes()).
+// Invariant: of received data, at most one unfinished line (`most_line` bytes) and one receive are
+// kept. Outgoing lines are kept until the other side takes them; the owner bounds them
+// (unsent_bytes()).
 //
-// Threading: one owner.
+// Units: bytes. Threading: one owner.
 #pragma once
 
 #include <cstddef>
@@ -16,19 +17,19 @@ namespace ghostrank::switchml {
 
 class LineSocket {
  public:
-  // Does not own `fd`; a line has at most `most_line` bytes without its end.
+  // Does not own `fd`. A line has at most `most_line` bytes, without its end.
   LineSocket(int fd, std::size_t most_line) : fd_(fd), most_line_(most_line) {}
 
-  // Takes what is there, at most once; false: nothing more will come.
+  // Receives what is there, with one call; false: nothing more will come.
   bool receive();
-  // The next whole line, without its end.
+  // The next whole line, without its end; empty: none yet.
   std::optional<std::string> next();
-  // What came behind the last whole line; for a peer that ends its last line by closing.
+  // The text after the last whole line, for a peer that ends its last line by closing.
   std::string rest();
-  // A line is longer than allowed. No more lines come.
+  // A line exceeded `most_line`. next() gives no more lines.
   bool overlong() const { return overlong_; }
 
-  // Queues a line and sends what the socket takes; false: the peer is gone.
+  // Queues a line and sends as much as the socket takes; false: the peer is gone.
   bool say(std::string_view line);
   bool flush();
   std::size_t unsent_bytes() const { return unsent_.size() - sent_; }
@@ -37,7 +38,7 @@ class LineSocket {
   int fd_;
   std::size_t most_line_;
   std::string received_, unsent_;
-  std::size_t taken_ = 0, sent_ = 0;  // of received_, of unsent_
+  std::size_t taken_ = 0, sent_ = 0;  // offsets in received_ and unsent_
   bool overlong_ = false;
 };
 

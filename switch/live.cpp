@@ -5,8 +5,8 @@
 namespace ghostrank::switchml {
 namespace {
 
-constexpr int kPatienceMs = 100;      // between looks at `stop`
-constexpr int kFramesAtATime = 4096;  // between looks at the watches, when there is no pause
+constexpr int kPatienceMs = 100;      // longest wait before `stop` is checked
+constexpr int kFramesAtATime = 4096;  // most frames before the watches are served, under load
 
 }  // namespace
 

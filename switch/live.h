@@ -1,4 +1,5 @@
-// A switch at work: takes what its ports give until they have no more, or until told to stop.
+// The loop of a running switch: it handles what its ports give until they have no more, or until
+// told to stop.
 //
 // Threading: the caller's thread; the switch and the ports belong to it.
 #pragma once
@@ -12,7 +13,7 @@
 
 namespace ghostrank::switchml {
 
-// Another descriptor that the loop watches: the control socket.
+// Another descriptor that the loop watches, for example the control socket; `ready` serves it.
 struct Watch {
   int fd = -1;
   std::function<void()> ready;
@@ -21,10 +22,10 @@ struct Watch {
 void run(CompiledSwitch& sw, FramePorts& ports, const std::vector<Watch>& watches,
          const std::atomic<bool>& stop);
 
-// Serves the watches that are ready.
+// Calls `ready` of every watch whose descriptor is readable; does not wait.
 void serve(const std::vector<Watch>& watches);
 
-// Waits until a frame may have come or a tenth of a second has passed; serves the watches.
+// Waits until a frame may have come or 0.1 s has passed, and serves the watches.
 void wait_for(const FramePorts& ports, const std::vector<Watch>& watches);
 
 }  // namespace ghostrank::switchml

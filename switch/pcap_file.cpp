@@ -75,14 +75,14 @@ std::uint32_t PcapReader::field(std::size_t at) const {
   return swapped_ ? reversed(v) : v;
 }
 
-// Frames of several files take turns: by the time that the next one of this file is asked for, it
-// should be in the cache. The last one tells how long it will be.
+// Prefetches the next frame, which should be cached when it is asked for, after frames of other
+// files. `bytes` is the length of the last frame, as a guess for the next.
 void PcapReader::read_ahead(std::size_t bytes) {
   constexpr std::size_t kLine = 64;
   bytes = std::min(bytes, size_ - at_);
   for (std::size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(data_ + at_ + i);
   if (at_ < mapped_ || mapped_ == size_) return;
-  // Pages a good deal at a time, not one fault for a few; where the kernel cannot, it faults.
+  // Map many pages at once instead of a fault for every few. If the kernel cannot, reading faults.
   mapped_ = std::min(size_, mapped_ + kMapAhead);
   const std::size_t from = at_ & ~(kPage - 1);
   madvise(const_cast<std::byte*>(data_) + from, mapped_ - from, MADV_POPULATE_READ);

@@ -1,8 +1,8 @@
-// Classic pcap files of Ethernet frames: mapped to read, written through a large buffer. A library
-// reads them too (libpcap), at several times the cost of a packet in the switch; this keeps the
-// file from being what a measurement of the switch measures.
+// Classic pcap files of Ethernet frames: mapped for reading, written through a large buffer. We do
+// not use libpcap, because it costs several times as much as handling the packet in the switch, so
+// that a measurement of the switch would measure the file.
 //
-// Errors are std::runtime_error with the file's name, the offset and what is wrong.
+// Errors are std::runtime_error with the file's name, the offset in bytes and what is wrong.
 // Threading: one owner per object.
 #pragma once
 
@@ -27,7 +27,7 @@ class PcapReader {
   PcapReader(const PcapReader&) = delete;
   PcapReader& operator=(const PcapReader&) = delete;
 
-  // The next frame; none (false) at the end. Throws where the file ends within a frame.
+  // The next frame; empty (false) at the end. Throws if the file ends within a frame.
   std::optional<PcapFrame> next();
   bool next(PcapFrame& frame);
 
@@ -43,15 +43,15 @@ class PcapReader {
   std::uint64_t unit_ns_ = 1000;
 };
 
-// Time stamps in nanoseconds.
+// Writes time stamps in nanoseconds.
 class PcapWriter {
  public:
   explicit PcapWriter(const std::string& path);
-  ~PcapWriter();  // what is buffered is written; an error then is lost, so call finish()
+  ~PcapWriter();  // writes the buffer but loses errors, so call finish() before
   PcapWriter(const PcapWriter&) = delete;
   PcapWriter& operator=(const PcapWriter&) = delete;
 
-  // Room for a frame's bytes, to be filled before the next call.
+  // Room for a frame of `bytes`; fill it before the next call.
   std::byte* frame(std::uint64_t time_ns, std::size_t bytes);
   void finish();
   std::uint64_t frames() const { return frames_; }

@@ -39,7 +39,7 @@ std::string wrong_worker(const SwitchPlan& plan, const JobPlan& job, std::size_t
   return {};
 }
 
-// What only jobs over RoCEv2 have, and what they have not.
+// Checks what only jobs over RoCEv2 may have, and what they must not have.
 std::string wrong_format(const JobPlan& job) {
   if (job.format == Format::udp) {
     for (const Worker& worker : job.workers) {

@@ -1,8 +1,8 @@
 // The slots of one job: SwitchML's state machine, apart from packets and ports.
 //
-// Slot s has two sets. A set collects one chunk of every worker; while it does, the other keeps the
-// chunk before, for those whose result was lost. Nothing is ever cleared: the first chunk of a
-// round overwrites, and a worker's chunk in one set takes back its mark in the other.
+// Slot s has two sets. A set collects one chunk of every worker; meanwhile the other set keeps the
+// previous sum for workers that lost its result. Nothing is ever cleared: the first chunk of a
+// round overwrites the sum, and a worker's chunk in one set removes its mark from the other.
 //
 //   before = marks[set];  marks[set] |= worker;  marks[other] &= ~worker
 //   before == 0       values = chunk             (exponents likewise)
@@ -10,8 +10,8 @@
 //   worker is not     nothing: a retransmission
 //   missing = before the first chunk 0, else the number of workers still to come
 //
-// Exact only while the chunks of one worker for one slot arrive in the order in which they were
-// sent.
+// The sums are exact only if the chunks of one worker for one slot arrive in the order in which
+// they were sent.
 //
 // Threading: one owner.
 #pragma once
@@ -25,26 +25,26 @@
 namespace ghostrank::switchml {
 
 enum class Verdict : std::uint8_t {
-  collect,     // taken in; not complete yet
-  duplicate,   // a retransmission of a chunk whose round is not complete: nothing to do
-  broadcast,   // this was the last one: the result is for every worker
-  retransmit,  // a retransmission of a complete round: the result is for the sender
+  collect,     // added; not complete yet
+  duplicate,   // a retransmission of an incomplete round: do nothing
+  broadcast,   // the last chunk of the round: send the result to every worker
+  retransmit,  // a retransmission of a complete round: send the result to its sender
 };
 
 class Pool {
  public:
-  // workers 1 .. kMaxWorkers; slots 1 .. kMaxSlots; elements 32, 64 or 256. Asserted:
-  // reason_to_refuse() has looked at the job.
+  // workers 1 .. kMaxWorkers; slots 1 .. kMaxSlots; elements 32, 64 or 256. These are asserted,
+  // because reason_to_refuse() has checked the job.
   Pool(int workers, int slots, int elements);
 
   int workers() const { return workers_; }
   int slots() const { return slots_; }
   int elements() const { return elements_; }
 
-  // slot < slots(), worker < workers(), packet.elements == elements().
+  // Takes a chunk. Requires slot < slots(), worker < workers(), packet.elements == elements().
   Verdict receive(int worker, int slot, const Packet& packet);
 
-  // The result of a round, valid after a verdict of broadcast or retransmit.
+  // The result of a round; valid after the verdict broadcast or retransmit.
   const std::int32_t* values(int slot, int set) const {
     return values_.data() + at(slot, set) * size_();
   }

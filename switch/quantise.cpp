@@ -16,7 +16,7 @@ double scale_of(int exponent, int workers) {
 }  // namespace
 
 std::int8_t exponent_of(std::span<const float> numbers) {
-  std::uint32_t most = 0;  // as bits without the sign, which are in order of magnitude
+  std::uint32_t most = 0;  // bits without the sign, which sort by magnitude
   for (const float x : numbers) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) & 0x7fff'ffffu;
     most = std::max(most, bits > 0x7f80'0000u ? 0 : bits);

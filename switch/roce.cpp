@@ -103,7 +103,7 @@ std::optional<RocePlace> follow(RoceQueue& queue, const RocePacket& packet) {
   const RocePlace place = queue.next;
   queue.next_sequence = next_sequence(packet.sequence);
   queue.next.slot = static_cast<std::uint16_t>((place.slot + 1) & 0x7fff);
-  if (ends(packet.opcode)) queue.broken = true;  // nothing follows it
+  if (ends(packet.opcode)) queue.broken = true;  // no packet of this message follows
   return place;
 }
 

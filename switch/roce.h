@@ -2,23 +2,27 @@
 // unreliable connection, so that hosts need not touch packets. Derived from the packet formats of
 // p4lang/p4app-switchML; no NIC has sent any of these to this code.
 //
-//   Ethernet 14 | IPv4 20 | UDP 8, to port 4791 | BTH 12 | RETH 16, in the first packet of a
-//   message | immediate 4, in the last, where there is one | elements: 256 of int32 | ICRC 4
+// clang-format off
+//   Ethernet 14 | IPv4 20 | UDP 8 | BTH 12 | RETH 16 | immediate 4 | elements: 256 of int32 | ICRC 4
+//
+//   UDP          to port 4791
+//   RETH         only in the first packet of a message
+//   immediate    only in the last packet, if the message has one
 //
 //   BTH    0     opcode: 0x26 first, 0x27 middle, 0x28 last, 0x29 last with immediate, 0x2a only,
 //                0x2b only with immediate
 //          2-3   partition key 0xffff
-//          5-7   destination queue pair; of the switch: bits 20-16 the worker, 8-0 one of its 512
+//          5-7   destination queue pair; at the switch: bits 20-16 the worker, 8-0 one of its 512
 //          9-11  packet sequence number
-//   RETH   0-7   address of the result at the worker, alike at all workers, echoed
-//          8-11  remote key; of the switch: bit 0 the set, bits 15-1 the slot, of the message's
-//          first
-//                packet; of a worker: its memory's
+//   RETH   0-7   address of the result at the worker; all workers use the same; echoed
+//          8-11  remote key; at the switch: bit 0 the set, bits 15-1 the slot, of the first packet;
+//                at a worker: the key of its memory
 //          12-15 length of the message, echoed
 //   immediate    31-16 low bits of the message's number, 15-8 e0, 7-0 e1; both signed
+// clang-format on
 //
-// Only a message's first packet says where it belongs: the others follow it, a slot further each.
-// The ICRC is neither checked nor made (0): the NIC's check has to be off.
+// Only the first packet of a message says where it belongs: each further packet belongs to the next
+// slot. The ICRC is neither checked nor computed (0), so the NIC's check must be off.
 //
 // Threading: pure functions.
 #pragma once
@@ -45,12 +49,13 @@ enum class RoceOpcode : std::uint8_t {
   only = 0x2a,
   only_immediate = 0x2b,
 };
-// Begins a message, and has a RETH; ends one; has an immediate.
+// Whether a packet begins a message (it then has a RETH), ends one, has an immediate.
 bool begins(RoceOpcode opcode);
 bool ends(RoceOpcode opcode);
 bool has_immediate(RoceOpcode opcode);
 
-// The switch's queue pairs: which worker writes to one, and which of its own it is.
+// The number of a switch's queue pair, made of a worker and the index among that worker's queue
+// pairs.
 inline constexpr std::uint32_t switch_queue_pair(int worker, int queue) {
   return static_cast<std::uint32_t>(worker) << 16 | static_cast<std::uint32_t>(queue);
 }
@@ -61,7 +66,7 @@ inline constexpr int queue_of(std::uint32_t queue_pair) {
   return static_cast<int>(queue_pair & (kQueuePairsOfWorker - 1));
 }
 
-// Where a packet's elements belong, and the remote key that says so.
+// The slot and set of a packet's elements, and the remote key that encodes them.
 struct RocePlace {
   std::uint16_t slot = 0;  // below 2^15
   std::uint8_t set = 0;    // 0 or 1
@@ -79,11 +84,11 @@ struct RocePacket {
   RoceOpcode opcode = RoceOpcode::only;
   std::uint32_t queue_pair = 0;  // 24 bits
   std::uint32_t sequence = 0;    // 24 bits
-  // Where begins(opcode):
+  // If begins(opcode):
   std::uint64_t address = 0;
   std::uint32_t remote_key = 0;
   std::uint32_t length = 0;
-  // Where has_immediate(opcode):
+  // If has_immediate(opcode):
   std::uint16_t message = 0;
   std::int8_t e0 = 0, e1 = 0;
   const std::byte* values = nullptr;  // inside the frame
@@ -92,22 +97,23 @@ struct RocePacket {
 std::size_t roce_header_bytes(RoceOpcode opcode);
 std::size_t roce_frame_bytes(RoceOpcode opcode);
 
-// Reads a frame without FCS; `packet` is set where the result is Kind::switchml.
+// Reads a frame without FCS; sets `packet` if the result is Kind::switchml.
 Kind parse_roce(std::span<const std::byte> frame, RocePacket& packet);
 
-// Writes the headers, roce_header_bytes(packet.opcode), and nothing behind them: elements and the
-// ICRC are the caller's.
+// Writes the headers only, roce_header_bytes(packet.opcode) bytes; the caller writes the elements
+// and the ICRC.
 void write_roce_header(const RocePacket& packet, std::byte* frame);
 
-// What a switch knows of one of its queue pairs.
+// The receiving state of a switch's queue pair.
 struct RoceQueue {
   std::uint32_t next_sequence = 0;
   RocePlace next;
-  bool broken = true;  // no message has begun, or one has a gap
+  bool broken = true;  // no message has begun, or the current one has a gap
 };
 
-// Where this packet's elements belong; none: it is dropped, because a packet before it is missing.
-// After a gap everything is dropped until a message begins: it is sent again as a whole.
+// The slot and set of this packet's elements. Empty: drop it, because an earlier packet is missing.
+// After a gap all packets are dropped until a message begins, since the worker sends the message
+// again as a whole.
 std::optional<RocePlace> follow(RoceQueue& queue, const RocePacket& packet);
 
 inline constexpr std::uint32_t next_sequence(std::uint32_t sequence) {

@@ -10,7 +10,7 @@ constexpr std::array<int, 4> kElementsOfSize{32, 64, 0, 256};
 
 std::uint8_t size_code(int elements) { return elements == 32 ? 0 : elements == 64 ? 1 : 3; }
 
-// `known_by`: of the two ports in the UDP header, the one that tells.
+// `known_by`: offset of the UDP port that identifies SwitchML, the source's or the destination's.
 Kind parse_by(std::size_t known_by, std::span<const std::byte> frame, Packet& packet) {
   const std::byte* f = frame.data();
   if (!holds_udp(frame) || (load16(f + known_by) & kUdpPortMask) != kUdpPort) return Kind::other;

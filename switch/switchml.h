@@ -1,6 +1,6 @@
 // SwitchML's packets over UDP, as hosts, switches and tests write and read them. This file, the P4
 // headers (p4/headers.p4) and the Wireshark dissector (switchml.lua) describe one format; a test
-// holds them against each other.
+// compares them.
 //
 //   Ethernet 14 | IPv4 20 | UDP 8 | SwitchML 8 | exponents 2 | elements: int32, 32, 64 or 256
 //
@@ -10,10 +10,10 @@
 //              6-7   pool index: set in bit 15, slot in bits 14-0
 //   exponents  8     e0, signed;  9: e1, signed
 //
-// Everything is big-endian, packet ids included. Source: the packet formats of
-// p4lang/p4app-switchML (UDP port 0xBEE0, low four bits free for the worker's thread).
+// All fields are big-endian, packet ids included. Source: the packet formats of
+// p4lang/p4app-switchML (UDP port 0xBEE0; its low four bits are free for the worker's thread).
 //
-// Threading: pure functions.
+// Units: bytes. Threading: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ namespace ghostrank::switchml {
 inline constexpr std::uint16_t kUdpPort = 0xbee0;
 inline constexpr std::uint16_t kUdpPortMask = 0xfff0;
 inline constexpr std::uint16_t kWorkerPort = 4000;
-inline constexpr int kMaxWorkers = 32;  // of one switch
+inline constexpr int kMaxWorkers = 32;  // per switch
 inline constexpr int kMaxSlots = 1 << 14;
 inline constexpr std::size_t kHeaderBytes = kUdpHeaderBytes + 8 + 2;
 
@@ -35,7 +35,7 @@ struct Packet {
   Address source, target;
   std::uint8_t job = 0;
   std::uint32_t id = 0;
-  std::uint16_t slot = 0;  // below 2^15; those of jobs below kMaxSlots
+  std::uint16_t slot = 0;  // below 2^15; a job's slots are below kMaxSlots
   std::uint8_t set = 0;    // 0 or 1
   std::int8_t e0 = 0, e1 = 0;
   int elements = 0;                   // 32, 64 or 256
@@ -53,16 +53,15 @@ enum class Kind : std::uint8_t {
   other,      // anything else
 };
 
-// Reads a frame (without FCS; trailing padding is allowed). `packet` is set where the result is
-// Kind::switchml, and then points into the frame. Like a switch's parser it does not look at the
-// IPv4 checksum.
+// Reads a frame without FCS; trailing padding is allowed. If the result is Kind::switchml, `packet`
+// is set and points into the frame. The IPv4 checksum is not checked, as in a switch's parser.
 Kind parse(std::span<const std::byte> frame, Packet& packet);
 
-// The same for what a switch sends to a worker: known by its UDP source port.
+// As parse(), for a packet from a switch to a worker: recognised by its UDP source port.
 Kind parse_result(std::span<const std::byte> frame, Packet& packet);
 
-// Writes all but the elements to the first kHeaderBytes of `frame`, with the IPv4 checksum and
-// without one of UDP.
+// Writes all headers, that is the first kHeaderBytes of `frame`, with the IPv4 checksum and without
+// a UDP checksum. Writes no elements.
 void write_header(const Packet& packet, std::byte* frame);
 
 }  // namespace ghostrank::switchml

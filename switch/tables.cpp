@@ -16,8 +16,8 @@ std::size_t sources_of(const JobPlan& job) {
   return 2 * static_cast<std::size_t>(job.slots) * (job.workers.size() + (job.uplink ? 1 : 0));
 }
 
-// The first of `count` free numbers from `first` to `last`, none of those taken (first, count);
-// below `first` where there is no such run.
+// The first of `count` consecutive free numbers in `first` .. `last`, given the ranges in use as
+// (first, count); first - 1 if there are none.
 int first_free(int first, int last, int count, std::vector<std::pair<int, int>> taken) {
   std::sort(taken.begin(), taken.end());
   int at = first;
@@ -42,7 +42,7 @@ void add_groups(const JobPlan& job, std::uint32_t first_own, Tables& tables) {
     tables.groups.push_back({first_own + w, {workers[w]}});
 }
 
-// One set of one slot.
+// Adds the sources of one set of one slot.
 void add_sources(const JobPlan& job, int slot, int set, std::uint32_t first_row,
                  std::uint32_t first_own, Tables& tables) {
   const int index = set << 15 | slot;

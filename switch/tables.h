@@ -1,15 +1,15 @@
-// A job as the entries of the P4 program's tables, whatever the target writes them in, and which
-// registers, groups and counters each of a switch's jobs has been given.
+// A job as entries of the P4 program's tables, independent of how a target writes them, and the
+// registers, groups and counters that each job of a switch has been given.
 //
 //   sources     (port, source address, set and slot) -> worker: its mark, its registers
 //                                                    -> upper: the switch above; its packets are
 //                                                       results
-//   groups      lists of receivers: of what all workers of a job have sent, of what came from
-//               above, and one for each worker (repeated results). A result goes to the group with
-//               the number of the row that it was counted in; a repeated one to its worker's
+//   groups      lists of receivers: for a complete round, for results from above, and one for each
+//               worker (repeated results). A result goes to the group with the number of the row
+//               that it was counted in; a repeated one goes to its worker's group
 //
-// There is an entry for each set of every slot: exact matches are what every target has and does
-// fast.
+// Each set of each slot has an entry of its own, because every target supports exact matches and
+// makes them fast.
 //
 // Threading: plain values.
 #pragma once
@@ -25,13 +25,13 @@ namespace ghostrank::switchml {
 
 // Sizes of the program's tables and registers (p4/headers.p4, p4/source.p4, p4/pna_dpdk.p4).
 inline constexpr std::size_t kMostSources = 131072;
-inline constexpr int kMostJobs = 256, kMostGroups = 8191;  // groups: of single workers
+inline constexpr int kMostJobs = 256, kMostGroups = 8191;  // kMostGroups: of single workers
 
-// The program counts in rows: for a port malformed, strangers, lost, unknown; for a job collected,
-// duplicates, broadcasts, retransmissions, results, sent (counters.h says what they are).
+// The program's counters are in rows. A port's row: malformed, strangers, lost, unknown. A job's
+// row: collected, duplicates, broadcasts, retransmissions, results, sent. counters.h defines them.
 inline constexpr int kPortCounterRow = 4, kJobCounterRow = 8;
-inline constexpr int kBroadcasts = 2, kFromAbove = 4, kCopies = 5;  // in a row of a job
-inline constexpr int kFirstOwnGroup = kMostJobs * kJobCounterRow;   // behind all rows
+inline constexpr int kBroadcasts = 2, kFromAbove = 4, kCopies = 5;  // indexes in a job's row
+inline constexpr int kFirstOwnGroup = kMostJobs * kJobCounterRow;   // after all rows
 
 struct Receiver {
   int port = 0;
@@ -42,17 +42,17 @@ struct Receiver {
 
 struct Tables {
   struct Group {
-    std::uint32_t number = 0;  // over 0, under 65535
+    std::uint32_t number = 0;  // 1 .. 65534
     std::vector<Receiver> receivers;
   };
   struct Source {
     int port = 0;
     std::uint32_t ip = 0;
-    int index = 0;  // in packets: set in bit 15, slot below
+    int index = 0;  // as in packets: set in bit 15, slot below
     bool upper = false;
-    int worker = 0, workers = 0;       // of a worker
-    std::uint32_t row = 0, other = 0;  // of registers: of this set, of the slot's other set
-    std::uint32_t again = 0;           // the group that gets a repeated result
+    int worker = 0, workers = 0;       // number of this worker, and of all in the job
+    std::uint32_t row = 0, other = 0;  // register index of this set, and of the slot's other set
+    std::uint32_t again = 0;           // group that gets a repeated result
   };
   int job = 0;  // number of the job
   int row() const { return job * kJobCounterRow; }
@@ -61,22 +61,23 @@ struct Tables {
   std::vector<Source> sources;
 };
 
-// What a job has been given.
+// The numbers that a job has been given.
 struct Placement {
   int job = 0;          // 0 .. kMostJobs - 1
-  int first_slot = 0;   // of the registers
-  int first_group = 1;  // of as many as the job needs
+  int first_slot = 0;   // in the registers
+  int first_group = 1;  // the job uses as many groups as it needs from here
 };
 
 Tables tables_of(const JobPlan& job, const Placement& place);
 
-// Who has what in a program for so many elements and slots.
+// Which job has which numbers, in a program for `elements` elements and `slots` slots.
 class Allocation {
  public:
   Allocation(int elements, int slots) : elements_(elements), slots_(slots) {}
 
-  // Room for a job, remembered under its name. Throws std::invalid_argument where the program
-  // cannot hold it: another number of elements, or no slots, sources, groups or counters left.
+  // Gives a job its numbers and remembers them under its name. Throws std::invalid_argument if the
+  // program cannot hold the job: it has another number of elements, or no slots, sources, groups or
+  // counters are left.
   Placement admit(const JobPlan& job);
   void remove(const std::string& job) { admitted_.erase(job); }
 

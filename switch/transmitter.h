@@ -1,4 +1,4 @@
-// Where a switch's frames leave.
+// Takes the frames that leave a switch.
 //
 // Threading: one owner.
 #pragma once
@@ -10,7 +10,7 @@ namespace ghostrank::switchml {
 class Transmitter {
  public:
   virtual ~Transmitter() = default;
-  // Room for a frame at `port`, to be filled before the next call; never null.
+  // Room for a frame of `bytes` at `port`; never null. Fill it before the next call.
   virtual std::byte* frame(int port, std::size_t bytes) = 0;
 };
 

@@ -11,7 +11,7 @@ constexpr std::size_t kShortestFrame = 60;  // without FCS
 constexpr std::uint8_t kNoOptions = 0x45;   // version 4, five words
 constexpr std::uint8_t kProtocolUdp = 17;
 constexpr std::uint8_t kTimeToLive = 64;
-constexpr std::uint16_t kFragmentMask = 0xbfff;  // all but: do not fragment
+constexpr std::uint16_t kFragmentMask = 0xbfff;  // all bits but "do not fragment"
 
 Address address(const std::byte* mac, const std::byte* ip, const std::byte* udp) {
   Address a{{}, load32(ip), load16(udp)};

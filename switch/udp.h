@@ -1,8 +1,8 @@
-// Ethernet, IPv4 and UDP, which both of SwitchML's formats begin with, and big-endian fields.
+// Ethernet, IPv4 and UDP, with which both of SwitchML's formats begin, and big-endian fields.
 //
 //   Ethernet 14 | IPv4 20, no options | UDP 8
 //
-// Threading: pure functions.
+// Units: bytes. Threading: pure functions.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace ghostrank::switchml {
 
 using Mac = std::array<std::uint8_t, 6>;
 
-// Who sends or receives at one end.
+// The addresses of one end.
 struct Address {
   Mac mac{};
   std::uint32_t ip = 0;  // host order: 10.0.0.1 is 0x0a000001
@@ -23,7 +23,7 @@ struct Address {
   bool operator==(const Address&) const = default;
 };
 
-inline constexpr std::size_t kIpAt = 14, kUdpAt = kIpAt + 20;  // in a frame
+inline constexpr std::size_t kIpAt = 14, kUdpAt = kIpAt + 20;  // offsets in a frame
 inline constexpr std::size_t kIpChecksumAt = kIpAt + 10;
 inline constexpr std::size_t kUdpHeaderBytes = kUdpAt + 8;  // of all three headers
 
@@ -55,29 +55,31 @@ inline void store64(std::byte* p, std::uint64_t v) {
 // 0x0a000001 is "10.0.0.1".
 std::string text_of_ip(std::uint32_t ip);
 
-// The sum of an IPv4 header of 20 bytes, ready to be stored; 0 over a header that holds a right
-// one.
+// The checksum of an IPv4 header of 20 bytes, ready to be stored; 0 for a header that already holds
+// the right one.
 std::uint16_t ipv4_checksum(const std::byte* header);
 
-// No shorter than an Ethernet header, nor than its IPv4 header says; where that says UDP, with room
-// for a UDP header.
+// Whether a frame holds its Ethernet header, all bytes that its IPv4 header announces, and for UDP
+// a whole UDP header.
 bool whole(std::span<const std::byte> frame);
 
-// A whole frame without what follows its IPv4 packet, but no shorter than Ethernet pads to (60): a
-// switch hands on nobody's trailing bytes.
+// Cuts off what follows the IPv4 packet of a whole frame, but keeps Ethernet's minimum of 60 bytes:
+// a switch does not forward a sender's trailing bytes.
 std::span<const std::byte> without_padding(std::span<const std::byte> frame);
 
-// IPv4 without options and UDP, all headers there.
+// Whether a frame has all headers of UDP over IPv4 without options.
 bool holds_udp(std::span<const std::byte> frame);
 
-// Of a frame that holds UDP: whether it has `bytes` (more: padding), says so in both lengths, and
-// is no fragment. The IPv4 checksum is not looked at, as in a switch's parser.
+// For a frame that holds UDP: whether it has at least `bytes` bytes (the rest is padding), both
+// length fields say `bytes`, and it is no fragment. The IPv4 checksum is not checked, as in a
+// switch's parser.
 bool udp_has(std::span<const std::byte> frame, std::size_t bytes);
 
 Address udp_source(const std::byte* frame);
 Address udp_target(const std::byte* frame);
 
-// All three headers of a frame of `bytes`, with the IPv4 checksum and without one of UDP.
+// Writes all three headers of a frame of `bytes` bytes, with the IPv4 checksum and without a UDP
+// checksum.
 void write_udp_headers(const Address& source, const Address& target, std::size_t bytes,
                        std::byte* frame);
 

@@ -16,7 +16,7 @@ using switchml::Way;
 constexpr int kLeaving = 256;  // MOST_PORTS in p4/headers.p4: the way out of port 0
 constexpr std::uint64_t kOneMissing = 1ull << 32;  // ONE_MISSING in p4/headers.p4
 constexpr int kEveryPort = 65535;                  // EVERY_PORT in p4/v1model.p4
-// Rows of counters, and where the program keeps them: what is known before a copy, and after.
+// Rows of counters and the arrays that hold them: counted before a packet is copied, and after.
 constexpr int kLost = 2;
 constexpr const char* kPortCells = "Switch.port_counters";
 constexpr const char* kLostCells = "Copy.port_counters";
@@ -42,7 +42,7 @@ void add_die(const SwitchPlan& plan, int port, Way way, std::uint16_t probabilit
                   number(switchml::loss_seed(plan.seed, port, way)));
 }
 
-// Multicast groups: a node for every receiver.
+// Multicast groups, with one node per receiver.
 class Groups {
  public:
   explicit Groups(std::vector<std::string>& lines) : lines_(lines) {}

@@ -12,12 +12,13 @@
 
 namespace ghostrank::bmv2 {
 
-// For a switch that has just started: the handles of its multicast nodes count from 0.
+// The commands that set up a switch that has just started: handles of its multicast nodes count
+// from 0.
 std::vector<std::string> commands_of(const switchml::SwitchPlan& plan,
                                      const std::vector<switchml::Tables>& jobs);
 
-// Commands that read the counters, and what the answers to them mean. `received` and `sent` of
-// ports are not among them.
+// The commands that read the counters, and the counters that their output gives. `received` and
+// `sent` of ports are not among them.
 std::vector<std::string> commands_to_count(const switchml::SwitchPlan& plan,
                                            const std::vector<switchml::Tables>& jobs);
 switchml::SwitchCounters counters_of(const std::string& answers, const switchml::SwitchPlan& plan,

@@ -1,14 +1,16 @@
 // The switch on TNA, for Tofino: written to its rules, and NOT COMPILED for a chip yet. Only p4c's
-// front end has read it, against p4lang's tna.p4; whether it fits the stages of a pipe is not known.
+// front end has read it, against p4lang's tna.p4; nobody knows whether it fits the stages of a
+// pipe.
 //
-// What is different from the other targets:
-//   - A register is accessed once per packet. Both sets' marks are one pair; of a lane, what happens
-//     to it (overwrite, add, recall) is one table with three actions.
-//   - 32 elements: a lane takes one of 48 stateful units of a pipe, the rest is for marks, counts
-//     and exponents. More elements would take recirculation or several pipes.
-//   - Losses on purpose are thrown by the chip's own generator: not the sequence of the others.
-//   - Copies are the packet replication engine's: group numbers are multicast groups, and the
-//     replication id of a copy is the receiver's number in its group.
+// How it differs from the other targets:
+//   - A packet may access a register once. The marks of both sets form one pair; one table with
+//     three actions (overwrite, add, recall) decides what happens to a lane.
+//   - 32 elements: each lane takes one of a pipe's 48 stateful units; marks, counts and exponents
+//     need the rest. More elements would need recirculation or several pipes.
+//   - The chip's own random generator decides about losses on purpose, so their sequence differs
+//     from that of the other targets.
+//   - The packet replication engine makes the copies of a result: a group number is a multicast
+//     group, and a copy's replication id is the receiver's number in that group.
 #include <core.p4>
 #include <tna.p4>
 
@@ -17,7 +19,7 @@
 
 const bit<16> EVERY_PORT = 0xffff;  // multicast group of ordinary frames
 
-const bit<8> CHUNK = 5;  // a kind more: of SwitchML's form
+const bit<8> CHUNK = 5;  // one more kind: a packet of SwitchML's form
 
 // What happens to registers.
 const bit<8> NOTHING = 0;
@@ -54,13 +56,13 @@ struct tna_metadata_t {
     bit<32> mark;
     bit<32> others;
     bit<8> last;
-    bit<16> row;     // of the pairs
-    bit<16> at;      // of all other registers: two for every row
+    bit<16> row;  // index of the pairs of marks
+    bit<16> at;  // index in all other registers, which have two cells per row
     bit<16> all;
     bit<16> again;
     bit<16> job;
     bit<32> before;  // marks of this set when the packet came
-    bit<32> seen;    // the worker's among them
+    bit<32> seen;  // the worker's mark among them
     bit<8> happens;
     bit<8> missing;
     bit<16> group;
@@ -115,7 +117,7 @@ parser TakeApart(packet_in pkt, out tna_headers_t hdr, out tna_metadata_t meta,
     }
 }
 
-// Marks of both sets in one pair, read and changed at once.
+// Reads and changes the marks of both sets at once; they form one pair.
 control Marks(inout tna_metadata_t meta) {
     Register<pair_t, bit<16>>(SLOTS) marks;
     RegisterAction<pair_t, bit<16>, bit<32>>(marks) in_set0 = {
@@ -152,7 +154,7 @@ control Marks(inout tna_metadata_t meta) {
     }
 }
 
-// How many workers are still to come, and who gets what.
+// Counts the workers still to come, and decides who gets what.
 control Missing(inout tna_metadata_t meta) {
     Register<bit<8>, bit<16>>(2 * SLOTS) missing;
     RegisterAction<bit<8>, bit<16>, bit<8>>(missing) take = {
@@ -185,7 +187,7 @@ control Missing(inout tna_metadata_t meta) {
     }
 }
 
-// A value of the packet and the register that gathers it: set, gathered or recalled.
+// A register that gathers one value of the packets: it overwrites, combines or recalls.
 #define GATHER(T, name, field, COMBINE)                                                            \
     Register<T, bit<16>>(2 * SLOTS) name;                                                          \
     RegisterAction<T, bit<16>, T>(name) name##_set = {                                             \
@@ -231,7 +233,8 @@ control Missing(inout tna_metadata_t meta) {
     DO(15) DO(16) DO(17) DO(18) DO(19) DO(20) DO(21) DO(22) DO(23) DO(24) DO(25) DO(26) DO(27)     \
     DO(28) DO(29) DO(30) DO(31)
 
-// The sums, and the larger of the exponents: signed, so the registers hold them plus 128.
+// The sums, and the larger of the exponents. Exponents are signed, so the registers hold them plus
+// 128.
 control Gather(inout tna_headers_t hdr, in tna_metadata_t meta) {
     EVERY_LANE(LANE)
     GATHER(bit<8>, exponent0, hdr.switchml.e0, LARGER)
@@ -389,7 +392,7 @@ parser TakeCopyApart(packet_in pkt, out tna_headers_t hdr, out tna_metadata_t me
     }
 }
 
-// One copy of a result: for its receiver.
+// Addresses one copy of a result to its receiver.
 control Copy(inout tna_headers_t hdr, inout tna_metadata_t meta,
              in egress_intrinsic_metadata_t intrinsic,
              in egress_intrinsic_metadata_from_parser_t from_parser,

@@ -1,5 +1,5 @@
-// The switch on v1model (bmv2). Copies are the multicast engine's: group numbers are multicast
-// groups, and the replication id of a copy is the receiver's number in its group.
+// The switch on v1model (bmv2). The multicast engine makes the copies of a result: a group number
+// is a multicast group, and a copy's replication id is the receiver's number in that group.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -35,7 +35,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
     Loss() loss;
     Result() result;
 
-    REGISTER(bit<32>, probability, MOST_PORTS);  // of loss where frames come in
+    REGISTER(bit<32>, probability, MOST_PORTS);  // of loss at the ingress port
     COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
     COUNTER(job_counters, MOST_JOBS * JOB_COUNTERS);
 
@@ -97,7 +97,7 @@ control Switch(inout headers_t hdr, inout metadata_t meta, inout standard_metada
 
 control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     Loss() loss;
-    REGISTER(bit<32>, probability, MOST_PORTS);  // of loss where copies leave
+    REGISTER(bit<32>, probability, MOST_PORTS);  // of loss at the egress port
     COUNTER(copies, MOST_JOBS * JOB_COUNTERS);
     COUNTER(port_counters, MOST_PORTS * PORT_COUNTERS);
 
@@ -128,7 +128,7 @@ control Copy(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
             } else {
                 meta.replica = (bit<32>)standard.egress_rid;
                 receivers.apply();
-                truncate(14 + IP_LENGTH);  // no trailing bytes of the sender
+                truncate(14 + IP_LENGTH);  // cut off the sender's trailing bytes
                 COUNT(copies, meta.job);
             }
         } else if (standard.instance_type == 5 && standard.egress_port == standard.ingress_port) {
