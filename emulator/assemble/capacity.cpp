@@ -146,7 +146,7 @@ double dilation_of_bursts(const TrafficPlan& plan, double share, double seconds_
   };
   double above = 1;
   while (late(above) > kMostLate * step) above *= 2;
-  double least = above / 2;  // lower bound, too high only if 1 suffices
+  double least = above / 2;  // too small, unless 1 suffices
   while (above - least > 1) {
     const double middle = std::ceil((least + above) / 2);
     (late(middle) > kMostLate * step ? least : above) = middle;

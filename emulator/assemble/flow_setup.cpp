@@ -107,7 +107,7 @@ class FlowSetup {
   }
 
   // The address that an endpoint binds to: the one that the job names, else the only one in its
-  // namespace, or the one towards the rendezvous.
+  // namespace; without a namespace the one towards the rendezvous.
   EndpointBinding binding_of(const FlowEndpoint& e) const {
     EndpointBinding binding{"", namespace_of(e)};
     const InNamespace inside(binding.network_namespace);

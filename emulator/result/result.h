@@ -175,11 +175,12 @@ struct VerifyReport {
 
 // What the host can source and what the job needs, found before the start.
 struct Capacity {
-  double wire_bytes_per_second = 0;          // measured through the fabric; 0 without a wire
-  double seconds_per_message = 0;            // measured through the engine
-  double wire_bytes = 0, wire_messages = 0;  // of the busiest process, sent or received
-  double local_messages = 0;                 // of the busiest process, one iteration
-  double step_seconds_at_least = 0;          // emulated: compute, the busiest NIC, or latency
+  double wire_bytes_per_second = 0;  // measured through the fabric; 0 without a wire
+  double seconds_per_message = 0;    // measured through the engine
+  // Of the busiest process in one iteration, sent or received, whichever is more.
+  double wire_bytes = 0, wire_messages = 0;
+  double local_messages = 0;         // of the busiest process, one iteration
+  double step_seconds_at_least = 0;  // emulated: the longest of compute, NIC, link and latency
   double dilation_needed = 1;
   // The part of dilation_needed that the wire alone needs: a wire that is too slow shows no
   // lateness.

@@ -48,7 +48,7 @@ std::uint64_t count_wrong(const RankCall& call, Range range, std::uint64_t index
   return wrong;
 }
 
-// An element of float32 or bfloat16.
+// The value of a float32 or bfloat16 element.
 double float_at(DataType type, const std::byte* element) {
   if (type == DataType::bfloat16) {
     Bf16 half;
