@@ -1,5 +1,5 @@
-// Which actors of a rank use which elements of its work buffer: for the checker, which must find
-// two actors that use one element in no certain order.
+// Records which actors of a rank use which elements of its work and scratch buffers, so that the
+// checker finds two actors that use one element without a defined order.
 //
 // Threading: one owner.
 #pragma once
@@ -12,20 +12,21 @@
 
 namespace ghostrank {
 
-// Without order: is any element used by more than one actor?
+// Without order: does more than one actor use any element?
 class Sharing {
  public:
   explicit Sharing(std::uint64_t elements) : user_(elements, kNobody) {}
-  // Notes that the actor uses the block. True when another one has used part of it.
+  // Records that the actor uses the block. Returns true if another actor has used part of it.
   bool note(int actor, const Block& block);
 
  private:
   static constexpr int kNobody = -1;
-  std::vector<int> user_;  // the first one, by element
+  std::vector<int> user_;  // by element: the first actor that used it
 };
 
-// With order. Times count the messages an actor has sent: an access at time t of another actor is
-// ordered before now if this actor has heard, by messages, of that one's time t or a later one.
+// With order. An actor's time advances with each message it sends and each recorded step it ends.
+// An access at time t of another actor precedes this one if this actor has heard, by messages or
+// dependencies, of that actor's time t or later.
 class AccessOrder {
  public:
   AccessOrder(std::uint64_t elements, int actors);
@@ -34,7 +35,8 @@ class AccessOrder {
     std::uint64_t element = 0;
     int other = 0;  // actor
   };
-  // `heard` holds, for every actor of the rank, the latest time heard of; its own is now.
+  // `heard`: by actor of the rank, the latest time this actor has heard of; its own entry is now.
+  // Records the access, or returns the conflict.
   std::optional<Conflict> access(int actor, const Block& block, bool write,
                                  const std::uint32_t* heard);
 

@@ -1,4 +1,4 @@
-// Plays of the agent checker: one, those that try a claim, those that prove a scheme.
+// The plays of the agent checker: a single one, those that test a claim, those that prove a scheme.
 #include "collectives/check/agent_checker.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using checking::AgentFailure, checking::AgentWorld, checking::Dice, checking::kMicrosecond;
 
-// What a claim is of, in the order of check_claims().
+// The parts of one kind of fault, in the order of check_claims().
 struct Kind {
   std::string_view name;
   bool Survives::*claimed;
@@ -27,14 +27,14 @@ constexpr std::array<Kind, 4> kKinds{{
 
 constexpr std::array<double, 3> kRates{0.02, 0.1, 0.3};
 
-// None, a few round trips, or longer than a scheme waits.
+// 0, 10 us (a few round trips) or 5 ms (longer than a scheme's time-out).
 Picoseconds some_pause(Dice& dice) {
   constexpr std::array<Picoseconds, 3> kPauses{0, 10 * kMicrosecond, 5'000 * kMicrosecond};
   return kPauses[dice.below(kPauses.size())];
 }
 
-// Every third play is without misfortunes, every other of the rest meets one of them alone; where
-// a play is undisturbed it shows what a call sends.
+// Every third play has no faults. Of the others, about half have all faults and half a single one.
+// Plays with seed % 6 == 0 are undisturbed and so test traffic().
 AgentCheckOptions variation(std::uint64_t seed) {
   Dice dice(seed ^ 0x5eed);
   AgentCheckOptions options;
@@ -54,7 +54,7 @@ AgentCheckOptions variation(std::uint64_t seed) {
   return options;
 }
 
-// Of the tensors in a play; dense where they overlap in no way that they can.
+// Sparsity of the tensors in a play; dense if the ranks cannot hold the drawn one.
 Sparsity some_sparsity(std::uint64_t seed, int ranks) {
   Dice dice(seed ^ 0x7e45085);
   constexpr std::array<double, 6> kDensities{0, 0.01, 0.1, 0.25, 0.5, 0.9};
@@ -141,7 +141,7 @@ AgentProof prove(const Ends& ends, Collective c, int plays) {
   if (types.empty()) return proof;
   for (int i = 0; i < plays; ++i) {
     const auto seed = static_cast<std::uint64_t>(i);
-    // Undisturbed plays, a sixth of all, meet every type, too.
+    // Spreads the undisturbed plays, every sixth one, over all data types.
     const DataType type = types[(seed + seed / 6) % types.size()];
     std::vector<Call> calls = calls_like(c, type, 3);
     const Sparsity sparsity = reduces(c.func) ? some_sparsity(seed, c.size) : Sparsity{};

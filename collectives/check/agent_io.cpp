@@ -1,4 +1,4 @@
-// What agents do in an event of the checker's world, and what becomes of what they send.
+// The actions of an agent during an event of the checker's world, and the delivery of its notes.
 #include <algorithm>
 #include <set>
 
@@ -34,7 +34,8 @@ void AgentWorld::check_note(std::span<const Party> to, const Note& note, Carriag
          note.call);
 }
 
-// Room for one is not room for another: what comes later may be sent at once.
+// A refused party may find room for a later send, before on_room() comes: after a first refusal
+// each send is refused with probability 0.5 or more.
 bool AgentWorld::refuse() {
   PartyState& party = current();
   if (!dice_.happens(party.waits_for_room ? std::max(options_.no_room, 0.5) : options_.no_room))
@@ -49,19 +50,19 @@ bool AgentWorld::refuse() {
   return true;
 }
 
-// The same packet, but cut short or with a byte changed: whatever it says, it is read without harm
-// (a run under sanitizers shows that), and what it says is in bounds or refused.
+// Decodes the packet cut short or with one byte changed. decode() must read it without harm, which
+// a run under sanitizers shows.
 void AgentWorld::garble(std::span<const std::byte> packet) const {
   if (packet.empty()) return;
   Dice dice(options_.seed ^ report_.packets);
   const std::size_t left = dice.happens(0.5) ? dice.below(packet.size()) : packet.size();
-  std::vector<std::byte> wrong(left), store;  // no room behind it
+  std::vector<std::byte> wrong(left), store;  // exact size, so that sanitizers see reads beyond it
   std::copy_n(packet.begin(), left, wrong.begin());
   if (left > 0) wrong[dice.below(left)] ^= std::byte(1 + dice.below(255));
   ends_.wire_format()->decode(wrong, store);
 }
 
-// What a receiver makes of the packet takes the note's place.
+// Replaces the note by the receiver's decoding of the packet.
 void AgentWorld::through_wire_format(Parcel& parcel) const {
   const WireFormat& format = *ends_.wire_format();
   const Note sent = parcel.note;
@@ -115,7 +116,7 @@ bool AgentWorld::send(std::span<const Party> to, const Note& note, Carriage carr
   return true;
 }
 
-// Any time-out is too short for some and too long for others: 1 microsecond to 16 milliseconds.
+// 1 us to 16 ms, so that any time-out is too short for some notes and too long for others.
 Picoseconds AgentWorld::long_time() {
   const Picoseconds least = kMicrosecond << dice_.below(14);
   return least + random_time(least);

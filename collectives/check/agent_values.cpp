@@ -10,7 +10,7 @@
 namespace ghostrank::checking {
 namespace {
 
-// The largest whole number up to which a float of this type has all of them; 0: no float.
+// Floats of this type represent all integers up to this one; 0: not a float type.
 std::uint64_t exact_up_to(DataType type) {
   if (type == DataType::float32) return std::uint64_t{1} << 24;
   if (type == DataType::float16) return 2048;
@@ -118,7 +118,7 @@ std::vector<std::byte> CallValues::input(Rank r) const {
   return buffer;
 }
 
-// As close as the scheme promises, of a float.
+// True if a float is as close to the right value as the scheme promises.
 bool CallValues::close(const std::byte* is, const std::byte* right) const {
   if (bound_ == 0) return false;
   const bool half = call_.type == DataType::bfloat16;
@@ -145,7 +145,7 @@ std::string CallValues::shown(const std::byte* at) const {
   return {};
 }
 
-// Of a sum that is wrong by what one rank has.
+// Guesses whether a wrong sum contains one rank's value twice or not at all.
 std::string CallValues::guess(const Value& v, const std::byte* is) const {
   if (v.set != every_) return {};
   const std::uint32_t bytes = bytes_of(call_.type);

@@ -1,11 +1,11 @@
-// What ranks hold in a call that the agent checker plays, and what they must hold after it: the
-// contract (contract.h) with numbers for its symbols.
+// The content of the ranks' buffers in a call that the agent checker plays, before it and after it:
+// the contract (contract.h) with numbers in place of symbols.
 //
-// Values are whole numbers that seed, call, rank and element decide, never 0: a missing, doubled or
-// misplaced one shows. Whole types wrap around; those of floats are so small that sums over the
-// group are exact, and what a scheme rounds may differ by what it states (Ends::error_bound()) and
-// by a rounding of the type. Elements without a defined value have all bits set.
-// What a sparse call sums up is as tensor_content.h says, zeros and all.
+// Values are integers that depend on seed, call, rank and element. Dense values are never 0, so a
+// missing, duplicated or misplaced one shows. Integer types wrap around; float values are so small
+// that sums over the group are exact. The result of a scheme that rounds may differ by its stated
+// bound (Ends::error_bound()) plus one rounding of the type. Elements without a defined value have
+// all bits set. Sparse calls sum the content of tensor_content.h, zeros included.
 //
 // Units: elements, bytes. Threading: one owner.
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace ghostrank::checking {
 
-// What ranks hold in a call that sums up sparse tensors; empty: it does not.
+// The content of a call that sums sparse tensors; nullopt for other calls.
 std::optional<TensorContent> content_of(const Call& call, std::uint64_t seed);
 
 class CallValues {
@@ -32,7 +32,7 @@ class CallValues {
 
   std::vector<std::byte> work(Rank r) const;
   std::vector<std::byte> input(Rank r) const;
-  // What is wrong with the work buffer of a rank that says done; empty: nothing.
+  // What is wrong with the work buffer of a rank that reports done; empty: nothing.
   std::string wrong(Rank r, std::span<const std::byte> work) const;
 
  private:
@@ -50,11 +50,11 @@ class CallValues {
   Contributions contributions_;
   Contract contract_;
   std::uint32_t every_;
-  std::vector<std::uint32_t> set_of_;             // by rank: the multiset of it alone
-  std::unordered_map<std::uint32_t, Rank> only_;  // the other way around
+  std::vector<std::uint32_t> set_of_;             // by rank: the multiset {rank}
+  std::unordered_map<std::uint32_t, Rank> only_;  // the inverse of set_of_
 };
 
-// Empty, or why sums over so many ranks would not be exact.
+// Why sums over so many ranks would not be exact; empty: they are.
 std::string too_many_ranks(const Call& call);
 
 }  // namespace ghostrank::checking

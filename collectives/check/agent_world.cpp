@@ -1,4 +1,4 @@
-// Events of the agent checker's world, and what must be true when there are none left.
+// Events of the agent checker's world, and the checks when no event is left.
 #include "collectives/check/agent_world.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ std::string_view word_for(Carriage carriage) {
   return carriage == Carriage::packet ? "packets" : "reliable notes";
 }
 
-// What a scheme does not claim to survive does not happen to it.
+// Switches off the faults that the scheme does not claim to survive.
 Misfortunes claimed(Misfortunes wanted, Survives survives) {
   if (!survives.loss) wanted.loss = 0;
   if (!survives.duplicates) wanted.duplicates = 0;
@@ -147,7 +147,7 @@ void AgentWorld::fire(const Event& event) {
   }
 }
 
-// Fires it, or puts it off while the party is busy.
+// Fires the event, or queues it while the party's processor is busy.
 void AgentWorld::take(Event event) {
   PartyState& party = parties_[static_cast<std::size_t>(event.party)];
   if (event.kind == Event::Kind::awake) {
@@ -209,7 +209,7 @@ void AgentWorld::check_end() const {
   }
 }
 
-// Whether it may have sent more than it does when all goes well.
+// True if the scheme may have sent more than in a fault-free run.
 bool AgentWorld::disturbed() const {
   const Misfortunes& m = options_.misfortunes;
   if (m.loss > 0 || m.duplicates > 0 || m.delay > 0 || m.reordering > 0) return true;

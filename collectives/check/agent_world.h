@@ -1,9 +1,9 @@
 // The world of agent_checker.h: its state, and the functions that agent_world.cpp (events),
-// agent_io.cpp (what an agent does in one) and agent_checker.cpp (what must have come of it) share.
-// Not for use by anybody else.
+// agent_io.cpp (an agent's actions in an event) and agent_checker.cpp (plays) share. Internal to
+// the checker.
 //
-// Events fall in the order of (time, number). A party whose processor is busy puts off what comes
-// for it, in order, until it is free.
+// Events are ordered by (time, number). A party whose processor is busy queues its events, in
+// order, until the processor is free.
 //
 // Threading: one owner.
 #pragma once
@@ -32,7 +32,7 @@ struct AgentFailure {
 
 struct Parcel {
   Party from = 0;
-  Note note;  // refers to the two below
+  Note note;  // its spans refer to the two vectors below
   Carriage carriage{};
   std::vector<std::byte> content, words;
 };
@@ -44,7 +44,8 @@ struct Event {
   Party party = 0;
   Kind kind{};
   std::uint32_t timer = 0;
-  std::uint64_t arming = 0;  // a timer that was armed anew or disarmed has another
+  // Arming a timer gives it a new number; events of earlier armings are dropped.
+  std::uint64_t arming = 0;
   std::shared_ptr<const Parcel> parcel{};
 
   bool operator>(const Event& other) const {
@@ -71,10 +72,10 @@ class AgentWorld final : public Io {
   Tensor& tensor(std::uint32_t call) override;
 
  private:
-  // A rank's part of a call that is open.
+  // A rank's part of an open call.
   class OpenTensor final : public Tensor {
    public:
-    // No values: there is no real data.
+    // `values` null: there is no real data.
     OpenTensor(AgentWorld& world, const Call& call, const CallValues* values, Rank rank);
     std::span<const std::byte> read(std::uint64_t first, std::uint64_t elements) override;
     void write(std::uint64_t first, std::span<const std::byte> elements) override;
@@ -94,10 +95,11 @@ class AgentWorld final : public Io {
     const std::optional<TensorContent> content_;
     const bool real_;
     std::uint64_t readable_, writable_;  // elements
-    bool exchange_;                      // reads from an input of its own
+    bool exchange_;                      // reads from a separate input
     std::vector<std::byte> work_, input_;
-    std::vector<std::byte> shown_;  // undone by the next access, so that nobody keeps it
-    std::uint64_t lent_in_ = 0;     // event; 0: not lent
+    // The result of the last read. The next access overwrites it, so that agents cannot keep it.
+    std::vector<std::byte> shown_;
+    std::uint64_t lent_in_ = 0;  // event number; 0: not lent
   };
 
   struct PartyState {
@@ -105,13 +107,14 @@ class AgentWorld final : public Io {
     std::unique_ptr<Agent> agent;
     Picoseconds free_at = 0;
     std::deque<Event> waiting;
-    std::map<std::uint32_t, std::uint64_t> timers;  // armed ones, and which arming
+    std::map<std::uint32_t, std::uint64_t> timers;  // armed timers and the number of their arming
     bool waits_for_room = false;
-    // Of a rank.
-    std::size_t begun = 0;  // calls
+    // For ranks only.
+    std::size_t begun = 0;  // number of calls begun
     bool about_to_begin = false;
     std::map<std::uint32_t, std::unique_ptr<OpenTensor>> open;  // by the call's number
-    std::vector<std::unique_ptr<OpenTensor>> over;              // for agents that use them still
+    // Tensors of completed calls: kept, because agents may still hold references to them.
+    std::vector<std::unique_ptr<OpenTensor>> over;
   };
   struct Sent {
     std::uint64_t bytes = 0, messages = 0;
@@ -159,16 +162,16 @@ class AgentWorld final : public Io {
   AgentReport report_;
   Dice dice_;
   std::uint64_t overhead_ = 0;
-  std::vector<CallValues> values_;              // by call
-  std::map<std::uint32_t, std::size_t> index_;  // of a call, by its number
+  std::vector<CallValues> values_;              // by index of the call
+  std::map<std::uint32_t, std::size_t> index_;  // index of a call, by its number
   std::vector<PartyState> parties_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t pushed_ = 0, armings_ = 0;
-  Picoseconds now_ = 0;  // at the current party, time it spent included
+  Picoseconds now_ = 0;  // time at the current party, including the time it spent
   Party current_ = -1;   // -1: between events
   const Event* event_ = nullptr;
   bool timer_fired_ = false;
-  std::map<Way, Picoseconds> last_;  // arrival of what keeps its order
+  std::map<Way, Picoseconds> last_;  // arrival of the last note that keeps its order
   std::map<Way, Sent> sent_;
 };
 

@@ -1,4 +1,4 @@
-// The frame of the symbolic play: what it starts from, what it must end with. See checker_play.h.
+// The frame of the symbolic play: initial content, main loop, final checks. See checker_play.h.
 //
 // Threading: one owner.
 #include "collectives/check/checker.h"
@@ -65,7 +65,7 @@ void Play::set_up_rank(Rank r) {
     rank.sharing = Sharing(work + scratch);
 }
 
-// Which steps others wait for must be known before they end.
+// Marks the steps that other actors depend on, because their end must be recorded when they end.
 void Play::note_dependencies() {
   for (ActorState& actor : actors_) {
     const RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];

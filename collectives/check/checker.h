@@ -1,15 +1,15 @@
-// Proves a schedule before a byte moves. It plays all ranks at once on symbolic data: every element
-// carries the multiset of contributions it is made of, messages pass through one first-in-first-out
-// queue per connection (channel, source, destination), slice by slice, and no sender is ever more
-// than `credits` messages ahead of its receiver, nor sends what has not been permitted. At the end
-// every rank must hold exactly what schedule.h promises, every contribution exactly once, and every
-// queue must be empty.
+// Proves a schedule before a byte moves. The checker plays all ranks at once on symbolic data:
+// every element carries the multiset of contributions it was summed from. Messages pass slice by
+// slice through one first-in-first-out queue per connection (channel, source, destination). No
+// sender is more than `credits` messages ahead of its receiver, or sends without a permission where
+// the schedule requires one. At the end every rank must hold exactly the content that schedule.h
+// promises, every contribution exactly once, and every queue must be empty.
 //
-// It knows nothing of any algorithm and trusts nothing a schedule says: blocks outside the buffers,
-// ends that disagree about a message, deadlocks, connections with two senders, and two actors of a
-// rank that touch one element with no message or dependency ordering them are all errors, named
-// with rank, actor and step. An actor waits for its peers in the order in which the step lists
-// them; a schedule that gets through that way gets through whatever the timing.
+// The checker knows no algorithm and trusts nothing a schedule says. It reports, with rank, actor
+// and step: blocks outside the buffers, ends that disagree about a message, deadlocks, connections
+// with two senders, and two actors of a rank that touch one element without a message or dependency
+// that orders them. An actor waits for its peers in the order in which the step lists them; a
+// schedule that completes this way completes with any timing.
 //
 // Units: elements and bytes. Threading: pure; cost grows with elements x messages.
 #pragma once
@@ -34,15 +34,15 @@ struct PairBytes {
 
 struct CheckReport {
   bool ok = false;
-  std::string error;  // empty when ok; the first thing found wrong
-  // Where that is, as far as it is in one place; less than 0: not known.
+  std::string error;  // the first defect found; empty when ok
+  // Location of the defect, as far as it has one; negative: unknown.
   struct Where {
     Rank rank = kNoRank;
     int actor = -1, step = -1;
   } at;
   std::uint64_t messages = 0, bytes = 0;
-  // The longest chain when every message takes one round and an actor sends and receives one
-  // message per round: unsliced, the number of communication steps.
+  // Length of the longest chain if every message takes one round and an actor sends and receives
+  // one message per round. For unsliced schedules: the number of communication steps.
   int rounds = 0;
   std::vector<PairBytes> pairs;  // sorted by (source, destination)
 };

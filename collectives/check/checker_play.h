@@ -1,15 +1,16 @@
 // The symbolic play of checker.h: its state, and the functions that checker.cpp and
-// checker_step.cpp share. Not for use by anybody else.
+// checker_step.cpp share. Internal to the checker.
 //
-// The checker plays all actors in one thread. An actor runs until it waits for a message, for a
-// credit or for a step of another actor; whoever provides that puts it back on the list. When the
-// list is empty, either all actors have ended or the schedule is deadlocked.
+// The checker plays all actors in one thread. An actor runs until it waits for a message, a credit,
+// a permission or a step of another actor; the actor that provides it puts the waiting one back on
+// the list of runnable actors. When the list is empty, either all actors have ended or the schedule
+// is deadlocked.
 //
-// Messages of a connection are consumed in the order in which they were sent and every actor waits
-// for one thing at a time, so what arrives where does not depend on the order in which actors are
-// run; only elements that two actors of a rank share could. When there are such elements, the
-// schedule is played again with vector clocks, and every such pair of accesses must be ordered by
-// messages or dependencies.
+// A connection's messages are consumed in the order in which they were sent, and every actor waits
+// for one thing at a time. Therefore the order in which the checker runs actors does not change
+// which data arrives where; it could matter only for elements that two actors of a rank share. If
+// there are such elements, the checker plays the schedule again with vector clocks, and messages or
+// dependencies must order every such pair of accesses.
 //
 // Threading: one owner.
 #pragma once
@@ -28,7 +29,7 @@
 
 namespace ghostrank::checking {
 
-using Clock = std::vector<std::uint32_t>;  // by actor
+using Clock = std::vector<std::uint32_t>;  // latest known time of every actor
 
 struct Failure {
   std::string text;
@@ -43,33 +44,33 @@ inline std::string str(int n) { return std::to_string(n); }
 struct Message {
   std::uint64_t count = 0;
   std::vector<Value> values;
-  Clock clock;      // what the sender had heard of; only with clocks
-  int round = 0;    // in which it arrives
-  int sent_in = 0;  // step
+  Clock clock;      // the sender's clock; only if the play uses clocks
+  int round = 0;    // in which the message arrives
+  int sent_in = 0;  // step in which the sender sent it
 };
 
 struct Connection {
   std::deque<Message> queue;    // sent, not yet consumed
-  std::uint64_t permitted = 0;  // messages whose receive was posted and that were not sent yet
-  int sender = -1;              // the actor that uses it
+  std::uint64_t permitted = 0;  // posted receives for which no message has been sent yet
+  int sender = -1;              // the one actor that sends on it; -1: none yet
   int waiting_receiver = -1, waiting_sender = -1;
 };
 
-// A step that steps of other actors wait for.
+// A step that other actors depend on.
 struct Ended {
   bool done = false;
-  Clock clock;  // of the actor at its end
+  Clock clock;  // of the actor, at the end of the step
   int received_until = 0;
-  std::vector<int> waiting;  // actors
+  std::vector<int> waiting;  // waiting actors
 };
 
 struct ActorState {
   Rank rank = 0;
   int index = 0;  // within the rank
   Actor actor;
-  int k = 0, posted = 0;  // posted: the receives of the steps before it
+  int k = 0, posted = 0;  // posted: receives of the steps before this one are posted
   Step step;
-  bool begun = false;  // what the step depends on has ended
+  bool begun = false;  // the step that this one depends on, if any, has ended
   std::uint32_t slice = 0;
   int peer = 0;
   bool sending = false;
@@ -77,13 +78,13 @@ struct ActorState {
   std::vector<Local> locals;
   int received_until = 0, sent_until = 0;  // rounds
   Clock clock;
-  std::map<int, Ended> ended;  // by step: those that others depend on
+  std::map<int, Ended> ended;  // by step: steps that other actors depend on
 };
 
 struct RankState {
   std::vector<Value> work, input, scratch;
-  Sharing sharing{0};       // without clocks
-  AccessOrder order{0, 0};  // with clocks
+  Sharing sharing{0};       // used without clocks
+  AccessOrder order{0, 0};  // used with clocks
   int first_actor = 0, actors = 0;
 };
 

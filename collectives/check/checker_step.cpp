@@ -1,5 +1,5 @@
-// What an actor of the symbolic play does: one step after the other, each checked before it is
-// played. See checker_play.h.
+// How an actor of the symbolic play executes its steps, each checked before it is played. See
+// checker_play.h.
 //
 // Threading: one owner.
 #include <algorithm>
@@ -21,7 +21,8 @@ void Play::load_step(ActorState& actor) const {
   if (actor.step.local) load_locals(actor);
 }
 
-// Checks where a message of the step comes from or goes to.
+// Loads and checks the blocks that a message of the step goes to (Way::recv) or comes from
+// (Way::send).
 void Play::load_blocks(ActorState& actor, Way way) const {
   const Step& step = actor.step;
   const Block& whole = way == Way::recv ? step.recv : step.send;
@@ -78,7 +79,7 @@ void Play::advance(int a) {
   }
 }
 
-// False: the step that this one depends on has not ended.
+// Starts the step if the step it depends on has ended; else returns false and waits for it.
 bool Play::begin(int a) {
   ActorState& actor = actors_[static_cast<std::size_t>(a)];
   const RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];
@@ -102,11 +103,11 @@ void Play::end_step(int a) {
   ended.done = true;
   ended.clock = actor.clock;
   ended.received_until = actor.received_until;
-  if (clocks_) ++actor.clock[static_cast<std::size_t>(a)];  // what comes after is not covered
+  if (clocks_) ++actor.clock[static_cast<std::size_t>(a)];  // later accesses are not covered
   runnable_.insert(runnable_.end(), ended.waiting.begin(), ended.waiting.end());
 }
 
-// The current slice from every peer. False: waits for a message.
+// Receives the current slice from every peer. Returns false if it must wait for a message.
 bool Play::receive(int a) {
   ActorState& actor = actors_[static_cast<std::size_t>(a)];
   const int channel = actor.actor.channel;
@@ -136,7 +137,7 @@ bool Play::receive(int a) {
   return true;
 }
 
-// Permits what the receives that the actor posts in its step are for.
+// Grants permissions for all receives that the actor posts in its step.
 void Play::post_receives(int a) {
   const Posting& posting = schedule_.flow().posting;
   if (!posting.needed()) return;
@@ -189,7 +190,8 @@ void Play::combine(const ActorState& actor, const Value* arrived, const Block& b
       fail_at(actor, " reduces unlike elements at " + str(block.offset + i) + ": " +
                          contributions_.describe(mine) + " with " +
                          contributions_.describe(theirs));
-    if (mine.set != sum_of.first || theirs.set != sum_of.second) {  // rarely: blocks are uniform
+    // Rare: contributions are uniform in a block.
+    if (mine.set != sum_of.first || theirs.set != sum_of.second) {
       sum_of = {mine.set, theirs.set};
       sum = contributions_.sum(mine.set, theirs.set);
     }
@@ -197,7 +199,7 @@ void Play::combine(const ActorState& actor, const Value* arrived, const Block& b
   }
 }
 
-// What a message holds, taken from the rank's buffers.
+// The content of a message, read from the rank's buffers.
 std::vector<Value> Play::content(const ActorState& actor, const Block& block) {
   std::vector<Value> values;
   const auto append = [&](const Block& part) {
@@ -213,8 +215,8 @@ std::vector<Value> Play::content(const ActorState& actor, const Block& block) {
   return values;
 }
 
-// The current slice to every peer. False: waits for a credit or, stricter than an engine that goes
-// on meanwhile, for a permission.
+// Sends the current slice to every peer. Returns false if it must wait for a credit or a
+// permission. Waiting for a permission is stricter than an engine that continues meanwhile.
 bool Play::send(int a) {
   ActorState& actor = actors_[static_cast<std::size_t>(a)];
   const Block slice = slice_of(actor.step.send, actor.step, actor.slice);
@@ -257,10 +259,10 @@ std::vector<Value>& Play::buffer(const ActorState& actor, Buffer which) {
   return which == Buffer::work ? rank.work : which == Buffer::input ? rank.input : rank.scratch;
 }
 
-// Whatever another actor of the rank did to these elements must have been before, by messages or
-// dependencies. Scratch follows the work buffer in the books.
+// Requires that messages or dependencies order every earlier access of another actor of the rank to
+// these elements before this one. Scratch elements are numbered after those of the work buffer.
 void Play::touch(const ActorState& actor, const Block& touched, bool write) {
-  if (touched.buffer == Buffer::input) return;  // nobody writes it
+  if (touched.buffer == Buffer::input) return;  // nobody writes an input buffer
   RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];
   const bool scratch = touched.buffer == Buffer::scratch;
   const Block block{touched.offset + (scratch ? rank.work.size() : 0), touched.count};

@@ -1,4 +1,4 @@
-// See contract.h and the table in schedule.h, row by row.
+// See contract.h; follows the table in schedule.h row by row.
 #include "collectives/check/contract.h"
 
 namespace ghostrank {
@@ -12,7 +12,7 @@ Value Contract::from(Rank rank, std::uint64_t element) const {
   return {only_[static_cast<std::size_t>(rank)], static_cast<std::uint32_t>(element)};
 }
 
-// What `source` had for `target`, where the target's work buffer holds it.
+// The data that `source` has for `target`, by its offset in the target's work buffer.
 Value Contract::exchanged(Rank source, Rank target, std::uint64_t element) const {
   const std::uint64_t into_block = element - layout_.work(target, source).offset;
   return from(source, layout_.input(source, target).offset + into_block);
@@ -48,7 +48,8 @@ Value Contract::initial_work(Rank r, std::uint64_t element) const {
 }
 
 Value Contract::initial_input(Rank r, std::uint64_t element) const {
-  // An all-to-all has an input of its own; out of place it holds what the work buffer would.
+  // An all-to-all has an input of its own. Other functions: the in-place content of the work
+  // buffer.
   const bool own = c_.func == Func::all_to_all || c_.func == Func::all_to_all_v;
   return own ? from(r, element) : before(r, element);
 }

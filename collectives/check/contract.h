@@ -1,5 +1,5 @@
-// The table at the top of schedule.h as code: what every element holds before a collective, and
-// what it must hold after it. Symbolic; used by the checker.
+// The before/after table of schedule.h as code: the symbolic content of every element before a
+// collective, and the content required after it. Used by the checkers.
 //
 // Threading: one owner.
 #pragma once
@@ -20,18 +20,19 @@ class Contract {
 
   Value initial_work(Rank r, std::uint64_t element) const;
   Value initial_input(Rank r, std::uint64_t element) const;
-  // Of the work buffer; nothing where any content will do.
+  // Required content of the work buffer; nullopt: any content will do.
   std::optional<Value> required(Rank r, std::uint64_t element) const;
 
  private:
   Value from(Rank rank, std::uint64_t element) const;
   Value exchanged(Rank source, Rank target, std::uint64_t element) const;
-  Value before(Rank r, std::uint64_t element) const;  // the table's first column, work buffer
+  // The table's first column, for the work buffer.
+  Value before(Rank r, std::uint64_t element) const;
 
   Collective c_;
   Layout layout_;
   bool out_of_place_;
-  std::vector<std::uint32_t> only_;  // by rank
+  std::vector<std::uint32_t> only_;  // by rank: the multiset {rank}
   std::uint32_t every_;
 };
 

@@ -6,7 +6,8 @@
 
 namespace ghostrank {
 
-// Undefined content is a contribution like any other, by nobody: a sum it went into stays wrong.
+// Undefined content is a contribution like any other, of kNoRank, so a sum that includes it stays
+// wrong.
 Contributions::Contributions() { intern({{kNoRank, 1}}); }
 
 std::uint32_t Contributions::intern(Multiset set) {
@@ -40,7 +41,7 @@ std::uint32_t Contributions::sum(std::uint32_t a, std::uint32_t b) {
       total.push_back(*l++);
     } else if (l == left.end() || r->first < l->first) {
       total.push_back(*r++);
-    } else {  // an endless doubling in a broken schedule must not overflow
+    } else {  // saturate: a broken schedule may double without end
       total.emplace_back(l->first, std::min(kMany, l->second + r->second));
       ++l, ++r;
     }

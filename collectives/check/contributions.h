@@ -1,7 +1,8 @@
-// Symbolic data of the checker: where the content of an element comes from.
+// The checker's symbolic data: which contributions an element is the sum of.
 //
-// A Value says: element `element` of their initial buffers, summed over a multiset of ranks.
-// Multisets are interned, so that equal ones have equal numbers and a sum is one table look-up.
+// A Value stands for element `element` of the ranks' initial buffers, summed over a multiset of
+// ranks. Multisets are interned: equal multisets have equal numbers, and a sum is one table
+// look-up.
 //
 // Threading: one owner.
 #pragma once
@@ -17,7 +18,7 @@
 namespace ghostrank {
 
 struct Value {
-  std::uint32_t set = 0;  // number of the multiset; 0: undefined content
+  std::uint32_t set = 0;  // number of the interned multiset; 0: undefined content
   std::uint32_t element = 0;
   bool operator==(const Value&) const = default;
 };
@@ -30,11 +31,11 @@ class Contributions {
   std::uint32_t every(int size);  // {0, ..., size-1}
   std::uint32_t sum(std::uint32_t a, std::uint32_t b);
 
-  // "nothing defined", "element 7 of rank 3", "element 7 summed over ranks 0 1 2(twice)".
+  // "undefined content", "element 7 summed over ranks 3", "element 7 summed over ranks 0 1 2(x2)".
   std::string describe(const Value& v) const;
 
  private:
-  // (rank, how often), by rank; at most kMany times.
+  // (rank, how often), sorted by rank; counts saturate at kMany.
   using Multiset = std::vector<std::pair<Rank, std::uint32_t>>;
   static constexpr std::uint32_t kMany = 1000;
   std::uint32_t intern(Multiset set);
