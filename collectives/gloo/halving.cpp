@@ -1,21 +1,25 @@
-// Gloo's halving-doubling all-reduce, derived from its source. The group falls into blocks whose
-// sizes are the powers of two in n, the largest first. In a block a window of the vector is halved
-// log2 B times, with the nearest partner first; the lower number keeps the lower half. Then it is
-// doubled again by the same way back. In between, every block but the largest scatters its windows
-// to the next larger block, which reduces them, and gets them back complete: the smallest block
-// begins, the largest answers first.
+// Gloo's halving-doubling all-reduce, derived from its source. The group is split into blocks of
+// 2^b ranks, one per set bit b of n, the largest first. Inside a block of B ranks, each rank halves
+// its window of the vector log2 B times, nearest partner first; the lower number keeps the lower
+// half. It then doubles the window again by the same way back. In between, every block but the
+// largest scatters its windows to the next larger block, which reduces them and later returns them
+// complete: the smallest block scatters first, the largest returns first.
 //
+// clang-format off
 //   size 6: blocks 0 1 2 3 and 4 5; windows of 4 chunks
-//   rank 1   <-> 0: 01 > 23   <-> 3: 3 > 2   5: > 2        5: 2 >   <-> 3: 2 > 3   <-> 0: 23 > 01
-//   rank 5   <-> 4: 01 > 23                  1: 2 >, 3: 3 >   1: > 2, 3: > 3       <-> 4: 23 > 01
+//   rank 1   0: 01 > 23   3: 3 > 2   5: > 2           5: 2 >            3: 2 > 3   0: 23 > 01
+//   rank 5   4: 01 > 23              1: 2 >  3: 3 >   1: > 2  3: > 3               4: 23 > 01
+// clang-format on
 //
-// "01 > 23" sends chunks 0 and 1 and receives chunks 2 and 3. A chunk is 1/m of the vector, rounded
-// up, so that the last chunks may be short or empty; what is empty is not sent. Receive buffers of
-// a block are used twice, therefore a partner says with a message of 4 bytes that it has read one:
-// before a window is sent back, and once more at the end.
+// "0: 01 > 23" sends chunks 0 and 1 to rank 0 and receives chunks 2 and 3 from it. A chunk is 1/m
+// of the vector, rounded up, where m is the largest power of two <= n; so the last chunks may be
+// short or empty, and gloo does not send empty ones. A block uses its receive buffers twice.
+// Therefore a partner announces with a message of 4 bytes that it has read one: before a window is
+// sent back, and once more at the end.
 //
-// Bytes 2(n-1) S and the notifications. Exact are the messages of every connection, their sizes and
-// their order; a notification is whole elements here, so that it has 8 bytes where elements have.
+// Bytes 2(n-1) S and the notifications. The messages of every connection, their sizes and their
+// order are exact, except that a notification is rounded up to whole elements: it has 8 bytes if
+// elements have 8.
 //
 // Units: elements. Threading: immutable.
 #include <algorithm>
@@ -37,7 +41,7 @@ int lowest_bits_reversed(int number, int bits) {
   return reversed;
 }
 
-// A rank's block, and its neighbours; size 0: there is none.
+// The block of a rank and the neighbouring blocks; a neighbour of size 0 does not exist.
 struct Place {
   int size, first, levels;
   int smaller, larger;
@@ -70,7 +74,7 @@ class GlooHalving final : public Schedule {
   void pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const override;
 
  private:
-  // What a member of a block keeps after so many halvings.
+  // The window that a member of a block holds after `level` halvings.
   Block window(int number, int level) const;
   Step scatter_step(const Place& place, int k) const;
   Step to_larger_step(const Place& place, int k) const;
@@ -133,7 +137,8 @@ Step GlooHalving::step(Rank r, int, int k) const {
   return gather_step(place, k - 2 * place.parts());
 }
 
-// Two steps a level: what is given away leaves, what is kept comes in and is acknowledged.
+// Two steps per level: send the half that the partner keeps; receive and reduce the own half, and
+// acknowledge it.
 Step GlooHalving::scatter_step(const Place& place, int k) const {
   const int level = k / 2, other = place.number ^ (1 << level);
   const Rank peer = partner(place, level);
@@ -160,7 +165,7 @@ Step GlooHalving::to_larger_step(const Place& place, int k) const {
   return step;
 }
 
-// Two steps a level on the way back, and at last one for every level's second acknowledgement.
+// Two steps per level on the way back, then one per level for the second acknowledgement.
 Step GlooHalving::gather_step(const Place& place, int k) const {
   const bool last = k >= 2 * place.levels;
   const int level = place.levels - 1 - (last ? k - 2 * place.levels : k / 2);

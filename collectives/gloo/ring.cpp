@@ -1,24 +1,24 @@
 // Gloo's rings, derived from its source: all-reduce, reduce and all-gather, with two operations in
-// flight.
+// flight. Iteration i waits for the receive of iteration i-2 and reduces it, then posts its own
+// send and receive. So step i of the schedule receives the segment of iteration i-2 and sends the
+// segment of iteration i; two more steps end a phase. A receive is posted two steps ahead, and data
+// leaves only for posted receives (gloo.h).
 //
-//   for iteration i:   wait for what iteration i-2 receives, and reduce it; send and await segment
-//   i
+// clang-format off
+//                    sends to rank-1           receives from rank+1
+//   reduce-scatter   segment (rank+1) s + i    segment (rank+2) s + i, reduces
+//   all-gather       segment  rank    s + i    segment (rank+1) s + i, copies
+// clang-format on
 //
-// so that step i of the schedule receives what belongs to iteration i-2 and sends what belongs to
-// iteration i, and two more steps end a phase. A receive is posted two steps ahead, and data leaves
-// only for posted receives (gloo.h).
+// Here s is the number of segments per rank, and segment numbers wrap around. All-reduce is the
+// reduce-scatter followed by the all-gather. Reduce continues for s-2 iterations after its
+// reduce-scatter is complete (harmless: nobody uses the received data), then every rank sends its
+// chunk to the root. The all-gather of blocks runs the other way: to rank+1, every block in two
+// halves.
 //
-//   reduce-scatter   to rank-1: segment (rank+1) s + i; from rank+1: segment (rank+2) s + i,
-//   reduced all-gather       to rank-1: segment  rank    s + i; from rank+1: segment (rank+1) s + i
-//
-// where s is the number of segments per rank and numbers go round. All-reduce is the one after the
-// other. Reduce runs on for s-2 iterations after the reduce-scatter is complete (harmless: nobody
-// uses what arrives), then every rank sends its chunk to the root. The all-gather of blocks runs
-// the other way: to rank+1, every block in two halves.
-//
-// Exact are the messages of every connection, their sizes and their order; the halves of a block
-// are whole elements here, in gloo bytes. Approximated is the end of a reduce: here the root posts
-// two chunks' receives at a time, there all at once.
+// The messages of every connection, their sizes and their order are exact; but gloo halves a block
+// by bytes, and this schedule by elements. The end of a reduce is an approximation: gloo's root
+// posts all receives at once, here it posts those of two chunks ahead.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -36,13 +36,13 @@ std::uint64_t max_segment_bytes(const Collective& c) {
   return c.element_bytes * std::max<std::uint64_t>(1, kGlooMaxSegmentBytes / c.element_bytes);
 }
 
-// At least two segments per rank, equally many for all.
+// Rounds up to at least two segments per rank, equally many for every rank.
 std::uint64_t segments_for_all(const Collective& c, std::uint64_t needed) {
   const auto n = static_cast<std::uint64_t>(c.size);
   return round_up(std::max(needed, 2 * n), n);
 }
 
-// One phase of a ring: what leaves and what comes in iteration i.
+// One phase of a ring.
 struct Phase {
   std::uint64_t sends = 0;  // chunk sent in the first iteration, relative to the rank
   int iterations = 0;
@@ -108,7 +108,7 @@ Step GlooRing::step(Rank r, int, int k) const {
   return to_root_step(r, k);
 }
 
-// Cut at the end of the buffer; nothing beyond it.
+// Segments [first, first + n), cut at the end of the buffer; empty beyond it.
 Block GlooRing::segments(std::uint64_t first, std::uint64_t n) const {
   const std::uint64_t count = collective().count;
   const std::uint64_t offset = std::min(count, first % cut_.all * cut_.elements);

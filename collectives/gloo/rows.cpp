@@ -1,8 +1,8 @@
-// The rows of the library "gloo": which schedule each function plays, and its closed-form cost.
-// Channels, slices and credits of the communicator do not apply: gloo has its own.
+// The rows of the library "gloo": the schedule of each function and its closed-form cost. The
+// communicator's channels, slices and credits do not apply, because gloo has its own.
 //
-// In the formulas for people n is the number of ranks, S the bytes of `count` elements, s the
-// number of segments per rank (gloo.h), m the largest power of two in n, x = n - m, T the bytes of
+// In the formulas for people, n is the number of ranks, S the bytes of `count` elements, s the
+// number of segments per rank (gloo.h), m the largest power of two <= n, x = n - m, T the bytes of
 // all `counts`.
 #include <algorithm>
 #include <array>
@@ -24,11 +24,11 @@ std::uint64_t all_counts(const Collective& c) {
   return std::accumulate(c.counts->begin(), c.counts->end(), std::uint64_t{0});
 }
 
-// Receives that are posted ahead.
-constexpr int kNext = 1;          // that of the next step
+// Number of steps whose receives are posted ahead.
+constexpr int kNext = 1;          // the next step's
 constexpr int kOfEveryPeer = -1;  // all-to-all: send i, then receive i, for every i; gather: all
 
-// Cuts nothing.
+// A textbook form with gloo's permissions; one channel, no slices.
 std::unique_ptr<Schedule> posted(const Form& form, Posting posting, const Collective& c,
                                  const Communicator& comm) {
   check_arguments(c, comm);
@@ -46,7 +46,7 @@ std::unique_ptr<Schedule> make_barrier(const Collective& c, const Communicator& 
                 comm);
 }
 
-// One operation in flight; nothing at all where all blocks are empty.
+// One operation in flight; no messages at all if all blocks are empty.
 std::unique_ptr<Schedule> make_all_gather_v(const Collective& c, const Communicator& comm) {
   check_arguments(c, comm);
   return posted(all_counts(c) == 0 ? kNothing : kRingAllGatherV, {.receives = kNext, .sends = 1}, c,
@@ -58,7 +58,7 @@ std::uint64_t bytes(const Collective& c) { return c.count * c.element_bytes; }
 int ceil_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))); }
 bool nothing_sent(const Collective& c) { return c.size == 1 || c.count == 0; }
 
-// Segments that are not beyond the buffer.
+// Segments that do not lie beyond the end of the buffer.
 std::uint64_t filled(const Collective& c, const GlooSegments& cut) {
   return (c.count + cut.elements - 1) / cut.elements;
 }
@@ -71,8 +71,8 @@ Cost all_reduce(const Collective& c) {
           2 * others * filled(c, cut), filled(c, cut) < cut.all};
 }
 
-// Of every block: windows that are not empty, once forth and once back, and notifications; between
-// neighbouring blocks the larger one's windows, which wait for one another at the smaller one.
+// Per block: its nonempty windows, once forth and once back, and the notifications. Per pair of
+// neighbouring blocks: the larger block's windows, which wait for one another at the smaller block.
 Cost halving_doubling(const Collective& c) {
   if (nothing_sent(c)) return {};
   const GlooHalvingCut cut = gloo_halving_cut(c);
@@ -98,7 +98,7 @@ Cost halving_doubling(const Collective& c) {
           elements * c.element_bytes, 2 * windows + notifications, waits > 0};
 }
 
-// The reduce-scatter, the s-2 iterations beyond it, and the chunks' way to the root.
+// The reduce-scatter, the s-2 iterations after it, and the chunks sent to the root.
 Cost reduce(const Collective& c) {
   if (nothing_sent(c)) return {};
   const GlooSegments cut = gloo_reduce_segments(c);
