@@ -1,20 +1,21 @@
 // Binomial-tree broadcast, reduce, scatter and gather. Let v be a position's distance from the
-// root, counted around the group, and low(v) the lowest bit set in v: v's parent is v - low(v).
+// root, counted around the group, and low(v) the lowest set bit of v: v's parent is v - low(v).
 //
-//   size 8, broadcast              reduce: the same tree, every arrow turned round and the
-//                                  rounds in reverse order
+//   size 8, broadcast              reduce: the same tree with all arrows reversed and the rounds in
+//                                  reverse order
 //   round 0    0 ------> 4
 //   round 1    0 -> 2    4 -> 6
 //   round 2    0->1 2->3 4->5 6->7
 //
-// A position tells its farthest child first, so that the largest subtree starts earliest; in a
-// reduce the nearest child is awaited first. A child whose v would be beyond the group is left out.
+// A position sends to its farthest child first, so that the largest subtree starts earliest; in a
+// reduce it receives from its nearest child first. Children with v >= n do not exist.
 //
-// Steps ceil(log2 n); every rank but the root receives (sends) the buffer once: (n-1) S in total.
+// Steps ceil(log2 n). Every rank but the root receives (in a reduce: sends) the buffer once: (n-1)
+// S in total.
 //
-// Scatter and gather are the same trees: a message carries the blocks of the whole subtree, which
-// are scattered where the subtree reaches around the end of the group. A block travels as many
-// steps as v has bits: the bits set in 0 .. n-1 times S in total.
+// Scatter and gather use the same trees. A message carries the blocks of the whole subtree; the
+// blocks are not contiguous if the subtree wraps around the end of the group. The block of v takes
+// as many steps as v has set bits; so the total is S times the set bits in 0 .. n-1.
 #include <algorithm>
 #include <bit>
 
@@ -23,10 +24,10 @@
 namespace ghostrank {
 namespace {
 
-// A position's place in the tree.
+// A position in the tree.
 struct Node {
   int v;
-  int low;       // distance to the parent; for the root: to the end of the group
+  int low;       // distance to the parent; the root's: to the end of the group
   int children;  // at distances 1, 2, 4, ...
 };
 
@@ -71,8 +72,8 @@ Transfer reduce_send(const Shape& s, int position, int k) {
   return {parent(s, n), s.share};
 }
 
-// Scatter and gather: the positions whose blocks travel between a parent and its child at distance
-// v, counted from the root.
+// Scatter and gather: the number of positions in the subtree of v, whose blocks travel between v
+// and its parent.
 int subtree(const Shape& s, int v) { return std::min(v & -v, s.size - v); }
 
 int between(const Shape& s, int position, int peer) {

@@ -1,25 +1,26 @@
 // Bruck's all-gather and all-to-all: ceil(log2 n) rounds for any n.
 //
-// All-gather: before round k a position holds the 2^k blocks from its own to the right, around the
-// group; it sends as many of them as are still missing 2^k places to the left.
+// All-gather: before round k a position holds 2^k blocks: its own and those to its right, around
+// the group. It sends them to the position 2^k to its left, except those that the receiver has
+// already.
 //
 //   size 5        round 0   round 1     round 2
 //   position 0    0 > 4     01 > 3      0 > 1       "01 > 3": sends blocks 0 and 1 to position 3
 //   position 1    1 > 0     12 > 4      1 > 2
 //
-// All-to-all: the block that has to travel i places to the right goes 2^k places in round k for
-// every bit k of i. In round k a position sends, in one message, all blocks on the way whose i has
-// bit k.
+// All-to-all: a block that must travel i positions to the right moves 2^k positions in round k for
+// every set bit k of i. In round k a position sends, in one message, all blocks in transit whose i
+// has bit k set.
 //
 //   size 5, i     round 0   round 1     round 2
 //   any position  1 3 > +1  2 3 > +2    4 > +4
 //
-// What is on the way with distance i waits in block p-i of the work buffer, where, at its last
-// position, it belongs; a block sent for the first time comes from the input. The messages of both
-// are scattered.
+// In transit, position p keeps the block with distance i in block p-i of its work buffer, which is
+// its destination when it arrives. A block that is sent for the first time comes from the input.
+// The messages of both algorithms are scattered.
 //
 //   all-gather   ceil(log2 n) steps, n(n-1) S in total
-//   all-to-all   ceil(log2 n) steps, every rank sends as many blocks as there are bits set in
+//   all-to-all   ceil(log2 n) steps, every rank sends as many blocks as there are set bits in
 //                0 .. n-1: about n/2 log2 n
 #include <algorithm>
 #include <bit>
@@ -49,7 +50,7 @@ void gather_pieces(const Shape& s, int p, int k, Way way, std::vector<Block>& ou
   for (int i = 0; i < gathered(s, k); ++i) out.push_back(s.block(s.wrap(first + i)));
 }
 
-// How many of 0 .. n-1 have bit k.
+// How many of 0 .. n-1 have bit k set.
 int with_bit(int n, int k) {
   return (n >> (k + 1) << k) + std::max(0, (n & ((2 << k) - 1)) - (1 << k));
 }

@@ -1,5 +1,6 @@
-// Chain broadcast and reduce: the buffer runs from the root once around the group, or the other way
-// to it. With slices it is a pipeline, and every link carries the buffer once.
+// Chain broadcast and reduce. In a broadcast the buffer travels from the root once around the
+// group, in a reduce the other way to the root. With slices the chain is a pipeline, and every link
+// carries the buffer once.
 //
 //   size 4, root 1     broadcast  1 > 2 > 3 > 0       reduce  0 > 3 > 2 > 1
 //

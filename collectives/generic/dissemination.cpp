@@ -1,5 +1,6 @@
-// Dissemination barrier: in round k everyone tells the position 2^k places to the right that it and
-// all it has heard of are here. After round k a position has heard of 2^(k+1) positions.
+// Dissemination barrier: in round k every position tells the position 2^k to its right which
+// positions have entered the barrier as far as it knows. After round k it has heard of 2^(k+1)
+// positions.
 //
 //   size 5        round 0    1     2      the number is the position it sends an empty message to
 //   position 0         1     2     4

@@ -1,23 +1,26 @@
 // Double binary tree all-reduce, broadcast and reduce: two trees over all positions, each for one
-// half of the data, such that a position that has children in one tree is a leaf of the other. All
-// but a few positions send and receive as much as in a ring, in O(log n) steps.
+// half of the data. A position that has children in one tree is a leaf of the other. All but a few
+// positions send and receive as much as in a ring, in O(log n) steps.
 //
 //   size 6        first tree             second tree: mirrored; for odd sizes shifted by one
 //   root          3                      2
 //   its children  1      5               4      0
 //   and theirs    0 2    4               5 3    1
 //
-// The first tree is the in-order one: with labels 1 .. n for positions 0 .. n-1, a label whose
-// lowest bit is b has children at distance b/2 to both sides (to the right possibly less, as far as
-// there are labels). Every tree reduces towards its root and copies back, slice by slice; up and
-// down are two actors of a rank, because one slice may come down while the next still goes up.
-// Ranks keep the group's order; with more channels there are more pairs of trees.
+// The first tree is the in-order tree: give positions 0 .. n-1 the labels 1 .. n; a label whose
+// lowest set bit is b has children at distance b/2 on both sides (the right one nearer if the
+// labels end before it). Every tree reduces towards its root and copies back, slice by slice. Up
+// and down are two actors of a rank, because one slice may come down while the next still goes up.
+// In NCCL's terms: leaves send, inner positions recvReduceSend, the root does recvReduceCopySend;
+// then inner positions recvCopySend and leaves recv. Ranks keep the group's order; with more
+// channels there are more pairs of trees.
 //
-// Broadcast and reduce: both trees are made of all ranks but the root, counted from it around the
-// group, and the root feeds, or is fed by, the two ranks at their tops.
+// Broadcast and reduce: both trees consist of all ranks but the root, counted from it around the
+// group. The root sends to (in a reduce: receives from) the two ranks at the top of the trees.
 //
-// Steps about 4 log2 n, half of it with a root: in either direction a position serves two children,
-// one after the other. Bytes 2(n-1) S in total, with a root (n-1) S.
+// Steps about 4 log2 n, half of that for broadcast and reduce, because a position serves its two
+// children one after the other in either direction. Bytes 2(n-1) S in total; broadcast and reduce
+// (n-1) S.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -32,14 +35,14 @@ namespace {
 
 int lowest_bit(int label) { return label & -label; }
 
-// Parent of a label among 1 .. n; 0 for the root's.
+// The parent of a label among 1 .. n; 0 for the root.
 int parent_of(int label, int n) {
   const int bit = lowest_bit(label), without = label ^ bit;
   const int balanced = without | (bit << 1);
   return balanced <= n ? balanced : without;
 }
 
-// Children: the left one, then the right one; 0 where there is none.
+// The left and the right child of a label; 0 if there is none.
 int left_of(int label) { return lowest_bit(label) == 1 ? 0 : label - lowest_bit(label) / 2; }
 int right_of(int label, int n) {
   const auto room = static_cast<unsigned>(std::min(n - label, lowest_bit(label) - 1));
@@ -62,7 +65,7 @@ class DoubleTree final : public Schedule {
   bool is_root(Rank r) const { return rooted() && r == collective().root; }
   int n() const { return collective().size - (rooted() ? 1 : 0); }  // positions in the trees
 
-  // Labels of a rank in the trees of even channels, and of odd ones.
+  // The label of a rank in the trees of even channels, and in those of odd channels.
   int label(int channel, Rank r) const {
     const int size = collective().size;
     const int position = rooted() ? (r - collective().root - 1 + size) % size : r;
@@ -105,7 +108,8 @@ DoubleTree::DoubleTree(const Collective& c, const Communicator& comm) : Schedule
   slices_ = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, slices));
 }
 
-// Actor 2c goes up in channel c, and at the root of an all-reduce down again; actor 2c+1 goes down.
+// Actor 2c goes up in channel c, and at the root of an all-reduce it also starts the way down;
+// actor 2c+1 goes down.
 Actor DoubleTree::actor(Rank r, int a) const {
   const int channel = a / 2;
   const bool down = a % 2 == 1;

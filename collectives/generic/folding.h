@@ -1,6 +1,7 @@
-// Groups whose size is no power of two, for algorithms that pair positions off by the bits of a
-// number. Let m be the largest power of two in n and x = n - m. Of the first 2x positions the even
-// ones fold into their right neighbours; the m others, called survivors, have numbers 0 .. m-1.
+// Groups whose size is no power of two, for algorithms that pair positions by the bits of a number.
+// Let m be the largest power of two <= n, and x = n - m. Of the first 2x positions, the even ones
+// fold into their right neighbours: they hand over their data before the algorithm and receive the
+// result after it. The m other positions, the survivors, have numbers 0 .. m-1.
 //
 //   size 6     position  0  1  2  3  4  5      survivor v stands for positions
 //              number    -  0  -  1  2  3      [span(v), span(v + 1))
@@ -17,9 +18,9 @@ namespace ghostrank {
 struct Folding {
   int extra = 0;            // x
   int levels = 0;           // log2 m
-  bool folded = false;      // this position
-  bool has_folded = false;  // its left neighbour folds into it
-  int number = 0;           // of a survivor
+  bool folded = false;      // whether this position is folded
+  bool has_folded = false;  // whether the left neighbour folds into this one
+  int number = 0;           // survivors only
 
   Folding(const Shape& s, int position) {
     const auto m = std::bit_floor(static_cast<unsigned>(s.size));
@@ -36,9 +37,9 @@ struct Folding {
   }
   // The first position that the survivor stands for.
   int span(int survivor) const { return survivor < extra ? 2 * survivor : survivor + extra; }
-  // Rounds with one before and one after the survivors' own for the folded ones.
+  // Number of rounds; survivors with a folded neighbour have one more before and one more after.
   int rounds(int own) const { return folded ? 2 : own + (has_folded ? 2 : 0); }
-  // Which of the survivors' own rounds round k is: -1 is the fold; `own` the unfold.
+  // The survivors' round that round k is: -1 is the fold, `own` the unfold.
   int own_round(int k) const { return has_folded ? k - 1 : k; }
 };
 

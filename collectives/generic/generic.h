@@ -1,4 +1,6 @@
-// The forms of the library "generic": textbook algorithms, one file per idea.
+// The forms of the library "generic": textbook algorithms, one file per algorithm or idea.
+//
+// Threading: constant data.
 #pragma once
 
 #include "collectives/generic/textbook.h"
@@ -22,6 +24,8 @@ extern const Form kPairwiseAllToAll, kPairwiseAllToAllV;  // pairwise.cpp
 extern const Form kSendRecv;                              // send_recv.cpp
 extern const Form kDisseminationBarrier;                  // dissemination.cpp
 
+// Throws std::invalid_argument as check_arguments() does, and if a channel has more slices than an
+// int32 counts.
 std::unique_ptr<Schedule> make_double_tree(const Collective& c,
                                            const Communicator& comm);  // double_tree.cpp
 

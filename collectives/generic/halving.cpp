@@ -1,25 +1,28 @@
 // Recursive halving and doubling: reduce-scatter, all-gather, and Rabenseifner's all-reduce, which
-// is the one after the other.
+// is the former followed by the latter.
 //
+// clang-format off
 //   size 4, parts    round 0         round 1        round 2        round 3
 //   position 0       <-> 2: 23 > 01  <-> 1: 1 > 0   <-> 1: 0 > 1   <-> 2: 01 > 23
 //   position 1       <-> 3: 23 > 01  <-> 0: 0 > 1   <-> 0: 1 > 0   <-> 3: 01 > 23
 //   position 2       <-> 0: 01 > 23  <-> 3: 3 > 2   <-> 3: 2 > 3   <-> 0: 23 > 01
 //   position 3       <-> 1: 01 > 23  <-> 2: 2 > 3   <-> 2: 3 > 2   <-> 1: 23 > 01
+// clang-format on
 //
 // "23 > 01" sends parts 2 and 3 and receives parts 0 and 1. Halving, the first two rounds, reduces
-// and leaves position p with part p; doubling, the other two, copies. Other sizes than powers of
-// two fold (see folding.h) before and unfold after. A part of the all-reduce is 1/m of the buffer,
-// a part of the other two is what a survivor and the position folded into it own: blocks that
-// follow each other in the buffer, but not with several channels, so that their messages are
+// and leaves position p with part p; doubling, the other two, copies. Sizes other than powers of
+// two fold before and unfold after (folding.h). In the all-reduce a part is 1/m of the buffer. In
+// the other two a part is the blocks of a survivor and of the position folded into it. These blocks
+// follow each other in the buffer, but a channel's shares of them do not, so the messages are
 // scattered.
 //
+// clang-format off
 //   all-reduce       2 log2 m steps, 2 more if x > 0; 2(n-1) S in total
-//   reduce-scatter   log2 m steps, 2 more if x > 0; (n(n-1) + x) S in total: folding takes all
-//                    blocks, unfolding brings one
-//   all-gather       log2 m steps, 2 more if x > 0; n(n-1) S in total: a folded position is not
-//   sent
-//                    its own block
+//   reduce-scatter   log2 m steps, 2 more if x > 0; (n(n-1) + x) S in total, because folding sends
+//                    all blocks and unfolding returns one
+//   all-gather       log2 m steps, 2 more if x > 0; n(n-1) S in total, because a folded position
+//                    does not get its own block back
+// clang-format on
 #include "collectives/generic/folding.h"
 #include "collectives/generic/generic.h"
 
@@ -31,7 +34,7 @@ struct Span {
   int first, n;
 };
 
-// One exchange of a survivor: with whom, what leaves and what comes.
+// One exchange of a survivor: its partner, and the survivors whose parts it sends and receives.
 struct Exchange {
   int partner;  // survivor
   Span sent, received;
@@ -82,7 +85,7 @@ int one_way_rounds(const Shape& s, int p) {
   return f.rounds(f.levels);
 }
 
-// Blocks of positions first, first + 1, ... around the group.
+// The blocks of positions first .. first + n - 1, wrapping around the group.
 struct Blocks {
   int first = 0, n = 0;
 };
@@ -92,7 +95,7 @@ Blocks of_survivors(const Folding& f, Span span) {
   return {first, f.span(span.first + span.n) - first};
 }
 
-// A message of one round: with whom, and which blocks.
+// A message of one round: its peer and its blocks.
 struct Part {
   int peer = kNoRank;
   Blocks blocks;

@@ -1,20 +1,20 @@
-// Linear algorithms: whoever has something for somebody sends it there, all at once.
+// Linear algorithms: every sender sends its blocks directly to their receivers.
 //
 //   gather       everyone > root                       1 block each; the root receives in order
 //   scatter      root > everyone, in order             1 block each
 //   broadcast    root > everyone, in order             the whole buffer each
-//   all-to-all   everyone > p+1, p+2, ..., p-1         all sends leave before anything is awaited,
-//                                                      which is then received from p-1, p-2, ...
-//   all-gather-v the same, the own block to everyone
+//   all-to-all   everyone > p+1, p+2, ..., p-1         all sends leave first; then p receives from
+//                                                      p-1, p-2, ...
+//   all-gather-v everyone > p+1, p+2, ..., p-1         the same, with the own block for everyone
 //
-// Steps n-1: what one rank has to receive or to send. Bytes (n-1) S in total; all-to-all n(n-1) S.
-// The all-to-all-v is the all-to-all with blocks of their own sizes.
+// Steps n-1: one rank receives or sends n-1 messages. Bytes (n-1) S in total; all-to-all n(n-1) S.
+// The all-to-all-v is the all-to-all with blocks of different sizes.
 #include "collectives/generic/generic.h"
 
 namespace ghostrank {
 namespace {
 
-// The k-th position that is not the root's.
+// The k-th position other than the root.
 int other(const Shape& s, int k) { return k < s.root ? k : k + 1; }
 
 int rounds(const Shape& s, int p) { return p == s.root ? s.size - 1 : 1; }

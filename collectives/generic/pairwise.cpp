@@ -1,14 +1,14 @@
-// Pairwise all-to-all: in round k everyone sends to the position k+1 places to the right and
-// receives from the one k+1 places to the left, so that every link carries one block at a time.
+// Pairwise all-to-all: in round k every position sends to the position k+1 to its right and
+// receives from the position k+1 to its left, so that every link carries one block at a time.
 //
-//   size 4        round 0    1     2      the number is the position it sends to: its block leaves
-//   position 0         1     2     3      the input buffer; what arrives goes to the sender's block
-//   position 1         2     3     0      of the work buffer
+//   size 4        round 0    1     2      the number is the position it sends to. The block leaves
+//   position 0         1     2     3      the sender's input buffer and goes to the block of the
+//   position 1         2     3     0      sender in the receiver's work buffer.
 //   position 2         3     0     1
 //   position 3         0     1     2
 //
-// Steps n-1, every rank sends n-1 blocks of S: n(n-1) S in total. The own block is no message.
-// The all-to-all-v is the same with blocks of their own sizes.
+// Steps n-1; every rank sends n-1 blocks of S: n(n-1) S in total. A rank sends no message to
+// itself. The all-to-all-v is the same with blocks of different sizes.
 #include "collectives/generic/generic.h"
 
 namespace ghostrank {

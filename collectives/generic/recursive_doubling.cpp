@@ -1,10 +1,11 @@
-// Recursive-doubling all-reduce: in round k everyone exchanges the whole buffer with the partner
-// whose number differs in bit k, and reduces.
+// Recursive-doubling all-reduce: in round k every position exchanges the whole buffer with the
+// partner whose number differs in bit k, and reduces.
 //
 //   size 4     round 0     round 1
 //   0 1 2 3    0<>1 2<>3   0<>2 1<>3
 //
-// For other sizes positions fold into their neighbours (folding.h) and are told the result.
+// For other sizes positions fold into their neighbours (folding.h) and receive the result at the
+// end.
 //
 //   size 6     fold        round 0     round 1     unfold
 //              0>1 2>3     1<>3 4<>5   1<>4 3<>5   1>0 3>2

@@ -1,4 +1,4 @@
-// Ring all-reduce and its two halves, in NCCL's order: the first chunk to leave a position is its
+// Ring all-reduce and its two halves, in NCCL's order: the first chunk that a position sends is its
 // left neighbour's.
 //
 //   size 4       round 0    1    2  |  3    4    5     every position sends to the right and
@@ -7,8 +7,10 @@
 //   position 2         1>   0>   3> |  2>   1>   0>    reduces; right of it, it copies. At the bar
 //   position 3         2>   1>   0> |  3>   2>   1>    position p holds chunk p complete.
 //
-// What a position receives in round k it passes on in round k+1. Reduce-scatter is the part left of
-// the bar, all-gather the part right of it; there a chunk is the block of one rank.
+// A position sends in round k+1 the chunk that it received in round k. In NCCL's primitives the
+// 2n-1 steps are: send, n-2 times recvReduceSend, recvReduceCopySend, n-2 times recvCopySend, recv.
+// Reduce-scatter is the part left of the bar, all-gather the part right of it; there a chunk is the
+// block of one rank.
 //
 //   all-reduce       2(n-1) steps, every rank sends 2(n-1)/n of the buffer: 2(n-1) S in total
 //   reduce-scatter   n-1 steps, every rank sends n-1 blocks of S: n(n-1) S in total

@@ -1,10 +1,9 @@
-// The rows of the library "generic": the textbook algorithms, with their closed-form costs. Costs
-// are written from the textbooks' formulas, not from the schedules; the tests hold the two against
-// each other.
+// The rows of the library "generic": the textbook algorithms and their closed-form costs. The costs
+// are written from the textbooks' formulas, not from the schedules; the tests compare the two.
 //
-// In the formulas for people n is the number of ranks, S the bytes of `count` elements, m the
-// largest power of two in n, x = n - m, b(n) the bits set in 0 .. n-1, L the ranks of a node, N the
-// number of nodes, T the bytes of all `counts`, of which `own` stay where they are.
+// In the formulas for people, n is the number of ranks, S the bytes of `count` elements, m the
+// largest power of two <= n, x = n - m, b(n) the set bits in 0 .. n-1, L the ranks of a node, N the
+// number of nodes, T the bytes of all `counts`, and `own` those of T that no message carries.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -40,7 +39,7 @@ std::uint64_t all_counts(const Collective& c) {
   return std::accumulate(c.counts->begin(), c.counts->end(), std::uint64_t{0});
 }
 
-// Everybody gets all blocks but the own one.
+// Every rank receives all blocks but its own.
 Cost gathered_blocks(const Collective& c) {
   const std::uint64_t n = ranks(c);
   return {c.size - 1, (n - 1) * all_counts(c) * c.element_bytes, n * (n - 1)};
@@ -51,7 +50,7 @@ Cost bruck_all_gather_v(const Collective& c) {
   return {levels, gathered_blocks(c).bytes, ranks(c) * static_cast<std::uint64_t>(levels)};
 }
 
-// All but the diagonal travels.
+// All counts but the diagonal.
 Cost exchanged_blocks(const Collective& c) {
   std::uint64_t elements = all_counts(c);
   for (std::size_t r = 0; r < ranks(c); ++r) elements -= (*c.counts)[r * (ranks(c) + 1)];
@@ -63,7 +62,7 @@ Cost binomial_tree(const Collective& c) {
   return {ceil_log2(c.size), (n - 1) * bytes(c), n - 1};
 }
 
-// Survivors exchange in each of `rounds` rounds; others fold before and unfold after.
+// Survivors exchange in each of `rounds` rounds; folded positions send before and receive after.
 Cost exchanges(const Collective& c, int rounds, std::uint64_t bytes_sent) {
   const std::uint64_t n = ranks(c), m = std::bit_floor(n), extra = n - m;
   return {rounds + (extra > 0 ? 2 : 0), bytes_sent,
@@ -91,8 +90,8 @@ Cost doubling_all_gather(const Collective& c) {
   return exchanges(c, floor_log2(c.size), ranks(c) * (ranks(c) - 1) * bytes(c));
 }
 
-// From the moment an in-order tree's root of so many positions sends to the moment the last leaf
-// has it: the left subtree is full, the right one is such a tree again.
+// Steps from the send of the root of an in-order tree with n positions until the last leaf has
+// received. The left subtree is full; the right one is an in-order tree again.
 int in_order_down(int n) {
   const int height = floor_log2(n);
   if (height == 0) return 0;
@@ -100,7 +99,7 @@ int in_order_down(int n) {
   return rest == 0 ? left : std::max(left, 2 + in_order_down(rest));
 }
 
-// Every position awaits its left child and then its right one, which has fewer below it.
+// Every position waits for its left child, then for its right child, whose subtree is not larger.
 Cost double_tree(const Collective& c) {
   const int height = floor_log2(c.size);
   if (height == 0) return {};
@@ -109,7 +108,7 @@ Cost double_tree(const Collective& c) {
   return {up + in_order_down(c.size), 2 * others * bytes(c), 2 * trees * others};
 }
 
-// Trees over all ranks but the root, which is one step away from their tops.
+// Trees over all ranks but the root; the root is one step away from the tops of both.
 Cost double_tree_broadcast(const Collective& c) {
   if (c.size == 1) return {};
   const std::uint64_t trees = c.count > 1 ? 2 : 1, others = ranks(c) - 1;

@@ -1,4 +1,4 @@
-// Send/receive: rank 0 of the group sends its buffer to rank 1; all others look on.
+// Send/receive: rank 0 of the group sends its buffer to rank 1; all other ranks do nothing.
 //
 //   rank 0 ------> rank 1      1 step, S bytes
 #include "collectives/generic/generic.h"

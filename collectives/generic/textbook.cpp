@@ -1,4 +1,4 @@
-// See textbook.h. step() is the hot path of the engine: no allocation, no search.
+// See textbook.h. step() is on the engine's hot path: no allocation, no search.
 #include "collectives/generic/textbook.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ void demand(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
-// Field by field: the block has just been written like that, and a copy of the whole would have to
-// wait until it has reached the cache.
+// Copies field by field: the fields of `from` were just stored one by one, and a wide load of the
+// whole block would stall on store forwarding.
 void assign(Block& to, const Block& from) {
   to.offset = from.offset;
   to.count = from.count;
@@ -45,7 +45,7 @@ Nodes::Nodes(const std::vector<std::int32_t>& node_of) {
     if (r > 0 && node_of[r] == node_of[r - 1]) {
       ++nodes.back().ranks;
     } else {
-      if (!seen.insert(node_of[r]).second) return;  // scattered: there is no node to rotate in
+      if (!seen.insert(node_of[r]).second) return;  // scattered ranks: no node to rotate in
       nodes.push_back({static_cast<std::int32_t>(r), 1});
     }
   }
@@ -159,7 +159,8 @@ Step Textbook::step(Rank r, int a, int k) const {
                                    : fused_step(lane, position, k);
 }
 
-// Where everybody passes on what came, only what comes changes from step to step.
+// If a position forwards every block it receives, only the blocks and on_recv change from step to
+// step.
 void Textbook::next_step(Rank r, int a, int k, Step& step) const {
   const Lane& lane = lanes_[static_cast<std::size_t>(a)];
   const int position = lane.shape.order.position_of(r);
@@ -201,7 +202,8 @@ Step Textbook::fused_step(const Lane& lane, int position, int k) const {
 }
 
 Step Textbook::windowed_step(const Lane& lane, int position, int k) const {
-  // Round k/2 - 1 arrives while round k/2 leaves; odd steps stay within round k/2.
+  // Even steps receive the end of round k/2 - 1 and send the begin of round k/2; odd steps stay in
+  // round k/2.
   const bool between_rounds = k % 2 == 0;
   const std::uint32_t rest = lane.slices - lane.window;
   Step step = fused_step(lane, position, k / 2);
@@ -220,7 +222,7 @@ Step Textbook::windowed_step(const Lane& lane, int position, int k) const {
   return step;
 }
 
-// Which of the four parts of which round a step is.
+// Maps step k to a round and to one of its four parts.
 Step Textbook::part_step(const Lane& lane, int position, int k) const {
   enum { first, both, rest_out, rest_in };
   const int rounds = form_.rounds(lane.shape, position);
@@ -273,7 +275,8 @@ void Textbook::pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) co
   const Shape& shape = lanes_[static_cast<std::size_t>(a)].shape;
   out.clear();
   const int round = way == Way::recv ? k - 1 : k;
-  if (round < 0 || round >= form_.rounds(shape, shape.order.position_of(r))) return;  // none
+  // This step has no message in this direction.
+  if (round < 0 || round >= form_.rounds(shape, shape.order.position_of(r))) return;
   form_.pieces(shape, shape.order.position_of(r), round, way, out);
 }
 

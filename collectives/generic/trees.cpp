@@ -77,7 +77,7 @@ int four_nomial_child(int n, int v, int i) {
 
 int binary_parent(int v) {
   const int level = width(v + 1) - 1, half = 1 << (level - 1);
-  const int above = v - half;  // on the level above, unless v is a second child
+  const int above = v - half;  // one level up, unless v is a second child
   return above >= 2 * half - 1 ? above - half : above;
 }
 

@@ -1,21 +1,21 @@
-// Two-level collectives. All-reduce for N nodes of L ranks each: reduce-scatter inside the node,
-// all-reduce of each local rank with its fellows on the other nodes, all-gather inside the node;
-// all three rings.
+// Two-level collectives for N nodes of L ranks each. All-reduce: reduce-scatter inside the node,
+// all-reduce across nodes between the ranks of equal local rank, all-gather inside the node; all
+// three are rings.
 //
 //   2 nodes of 2     inside the node   across nodes      inside the node
 //   ranks 0 1 | 2 3  0 <> 1   2 <> 3   0 <> 2   1 <> 3   0 <> 1   2 <> 3
 //
-// The buffer is cut into L chunks, one per local rank, and those into N pieces, one per node. Only
-// 2 (N-1)/N of a chunk per rank crosses between nodes, as many bytes as in a ring over all ranks,
-// but in 2(N-1) instead of 2(n-1) steps. Where nodes differ in size or are scattered over the
-// group, every rank counts as a node: a plain ring.
+// The buffer is cut into L chunks, one per local rank, and every chunk into N pieces, one per node.
+// Each rank sends 2 (N-1)/N of its chunk to another node. Per node that is about as many bytes as
+// in a ring over all ranks, but in 2(N-1) instead of 2(n-1) steps. If nodes differ in size or are
+// scattered over the group, every rank counts as a node, and the result is a plain ring.
 //
-// Reduce-scatter and all-gather are halves of it over blocks: what moves inside a node is the
-// blocks of one local rank of all nodes, one message that is scattered; across nodes it is one
-// block. The reduce-scatter begins inside the nodes, the all-gather ends there.
+// Reduce-scatter and all-gather are halves of it over blocks. Inside a node, a message carries the
+// blocks that belong to one local rank of every node, so it is scattered; across nodes it carries
+// one block. The reduce-scatter begins inside the nodes, the all-gather ends there.
 //
-// Broadcast and reduce: a binomial tree (binomial.cpp) over the ranks that have the root's place on
-// their nodes, and one inside every node.
+// Broadcast and reduce: a binomial tree (binomial.cpp) over the ranks that have the root's local
+// rank, and one inside every node.
 //
 //   all-reduce                   2(L-1) + 2(N-1) steps, 2(n-1) S in total
 //   reduce-scatter, all-gather   (L-1) + (N-1) steps, n(n-1) S in total
@@ -57,7 +57,8 @@ int rounds(const Shape& s, int p) {
   return 2 * (at.locals - 1) + 2 * (at.nodes - 1);
 }
 
-// In round k of a ring the chunk `back` places to the left of the own one leaves; see ring.cpp.
+// As in ring.cpp: in round k of a ring a position sends the chunk k+1 positions to its left, and in
+// the final all-gather the chunk k positions to its left.
 Transfer send(const Shape& s, int p, int k) {
   const Place at = place(s, p);
   const int inside = at.locals - 1, across = 2 * (at.nodes - 1);
@@ -88,15 +89,15 @@ int one_way_rounds(const Shape& s, int p) {
   return at.locals - 1 + at.nodes - 1;
 }
 
-// A message of one round: with whom, and the blocks of one local rank of one node, or of all nodes.
+// A message of one round: its peer, and the blocks of one local rank on one node or on all nodes.
 struct Blocks {
   int peer = kNoRank;
   int local = 0, node = 0;
   bool all_nodes = false;
 };
 
-// How far to the left the blocks are that leave in round k of a ring; those that come are one
-// further.
+// A ring's message in one round: sends the blocks `back` positions to the left and receives those
+// one further.
 Blocks inside(const Place& at, int back, Way way) {
   const bool sends = way == Way::send;
   return {position(at, at.node, at.local + (sends ? 1 : -1)),
@@ -143,7 +144,7 @@ void pieces(const Shape& s, int p, int k, Way way, std::vector<Block>& out) {
 
 // ---- Broadcast and reduce
 
-// A rank's place in one of the trees: its distance from the top, and its children at 1, 2, 4, ...
+// A position in one of the trees: its distance v from the root, and its children at 1, 2, 4, ...
 struct Branch {
   int v, children;
   Branch(int distance, int size) : v(distance) {
@@ -152,7 +153,7 @@ struct Branch {
   }
 };
 
-// Whoever has the root's place on its node is in the tree of the nodes and tops that of its node.
+// A rank with the root's local rank is in the tree of the nodes and is the root of its node's tree.
 struct Branches {
   Place at;
   Branch node, local;
@@ -168,7 +169,8 @@ struct Branches {
     return local.v > 0 ? position(at, at.node, at.local - (local.v & -local.v))
                        : position(at, at.node - (node.v & -node.v), at.local);
   }
-  // In the order in which they report: those of the node, then other nodes, nearest first.
+  // The children in the order in which they report: first those on the node, then other nodes, the
+  // nearest first.
   int child(int i) const {
     if (i < local.children) return position(at, at.node, at.local + (1 << i));
     return position(at, at.node + (1 << (i - local.children)), at.local);
