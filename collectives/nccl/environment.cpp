@@ -1,4 +1,4 @@
-// See nccl/environment.h. The bounds are those within which NCCL takes a value as it is.
+// See nccl/environment.h. Within the bounds below, NCCL takes a value as it is.
 #include "collectives/nccl/environment.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 enum class Also : std::uint8_t { nothing, even, multiple_of_32, multiple_of_4096, power_of_two };
 
-struct Numbers {  // what the numeric variables say, before they are put together
+struct Numbers {  // values of the numeric variables; 0 or the default: not set
   std::int64_t min_nchannels = 0, max_nchannels = 0, min_ctas = 0, max_ctas = 0;
   std::int64_t threads = 0, ll128_threads = 0;
   std::int64_t simple = 0, ll = 0, ll128 = 0;
@@ -96,7 +96,7 @@ std::int64_t number(const Variable& variable, const std::string& text) {
   return value;
 }
 
-// The tighter of two bounds; 0 is none.
+// The tighter of two bounds; 0: no bound.
 std::int64_t tighter(std::int64_t a, std::int64_t b) {
   return a == 0 || b == 0 ? a + b : std::min(a, b);
 }

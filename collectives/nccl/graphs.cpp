@@ -5,7 +5,8 @@
 namespace ghostrank {
 namespace {
 
-// Returns the number of NICs: one more than the highest.
+// Cuts the graph to `channels` channels and fills in positions. Returns the number of NICs: the
+// highest NIC number plus 1.
 int finish(NcclGraph& graph, int channels) {
   int nics = 0;
   graph.channels.resize(static_cast<std::size_t>(channels));

@@ -1,10 +1,10 @@
-// The libraries "nccl-2.28" and "nccl-2.30": what a call becomes once its algorithm is known, and
-// the schedules made from that. Derived from NCCL's source (2.28.9, 2.30.7), not yet compared with
+// The libraries "nccl-2.28" and "nccl-2.30": the plan of a call whose algorithm is known, and the
+// schedules made from the plan. Derived from NCCL's source (2.28.9, 2.30.7), not yet compared with
 // a trace.
 //
 // A message here is one slice of a connection's FIFO, which NCCL hands to its network as one send:
-// size, order and empty messages are the library's. Edges inside a node are in the schedule as
-// ordinary messages; whoever plays it knows that they never meet a network.
+// its size, the order and the empty messages are NCCL's. A schedule contains edges inside a node as
+// ordinary messages; its player knows that they never enter a network.
 //
 // Threading: pure functions; schedules are immutable.
 #pragma once
@@ -22,38 +22,43 @@
 
 namespace ghostrank {
 
-// One collective call, alone in its group, ready to be played.
+// The plan of one collective call that is alone in its group.
 struct NcclPlan {
   NcclVersion version = NcclVersion::v2_30;
   NcclAlgorithm algorithm = NcclAlgorithm::ring;
   NcclNodes nodes;
   const NcclNode* node = nullptr;
-  std::shared_ptr<const NcclGraphs> graphs;  // keeps `node` alive, where it is of a dump
+  std::shared_ptr<const NcclGraphs> graphs;  // keeps `node` alive if it belongs to a dump
   NcclSettings settings;
   int channels = 1;  // of the communicator
   NcclTask task;
   NcclSplit split;
 
-  std::uint64_t chunk_elements(std::uint64_t elements) const;  // for a channel with so many
+  // Elements of a chunk, for a channel that holds `elements` elements.
+  std::uint64_t chunk_elements(std::uint64_t elements) const;
   NcclSlices slices(std::uint64_t elements) const { return nccl_slices(algorithm, task, elements); }
   FlowControl flow() const { return nccl_flow(algorithm, task.func, task.protocol); }
   std::string name() const;  // "ring/Simple"
 };
 
-// Fills in what `comm` leaves open. Throws std::invalid_argument for what NCCL cannot do.
+// Fills in the choices that `comm` leaves open. Throws std::invalid_argument for a call that NCCL
+// cannot serve.
 NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collective& c,
                    const Communicator& comm);
 
-// What the tuner is asked about a plan.
+// The tuner's input for a plan.
 NcclTunerInput nccl_tuner_input(const NcclPlan& plan, const Communicator& comm);
 
-// One actor of a channel: which elements of the task it moves, and in which chunks.
+// One channel's part of a task: the elements [offset, offset + count) of the task, moved in chunks
+// of `chunk` elements.
 struct NcclLane {
   int channel = 0;
   std::uint64_t offset = 0, count = 0;
   std::uint64_t chunk = 1;
 };
 std::vector<NcclLane> nccl_lanes(const NcclPlan& plan);
+// Schedules of the algorithms. Throw std::invalid_argument for a call or communicator that NCCL, or
+// this algorithm of NCCL, cannot serve.
 
 std::unique_ptr<Schedule> nccl_ring(NcclVersion, const Collective&, const Communicator&);
 std::unique_ptr<Schedule> nccl_tree(NcclVersion, const Collective&, const Communicator&);

@@ -1,6 +1,5 @@
-// See nccl/node.h. The templates are results of NCCL's own search as it was replayed for these
-// nodes, not output of a real one; a graph dump of a real node is the better source where there is
-// one.
+// See nccl/node.h. The templates were obtained by replaying NCCL's search for these nodes, not from
+// real ones; the graph dump of a real node is the better source.
 #include "collectives/nccl/node.h"
 
 #include <algorithm>
@@ -41,8 +40,8 @@ NcclList list_of(const NcclGraph& graph, int channel, int ranks) {
   return {found.order.front(), false, ranks, &found.order, &found.position};
 }
 
-// Whether a template says by which NIC a node's channels leave. That of a single GPU does not: in a
-// node of more, where only one is in the communicator, it is the one beside that GPU.
+// True if a template gives the NICs through which a node's channels leave. The single-GPU templates
+// do not: in a node with more GPUs, of which the communicator has one, that GPU uses its own NIC.
 bool knows_nics(const NcclNode& node, int ranks) {
   return ranks == node.gpus && (ranks > 1 || node.graphs);
 }
@@ -50,22 +49,22 @@ bool knows_nics(const NcclNode& node, int ranks) {
 // The NIC beside a GPU of a template.
 int nic_of_gpu(const NcclNode& node, int gpu) { return gpu * node.nics / node.gpus; }
 
-// Which list a channel has in a node: its first GPU, and whether the ring counts up.
+// The list of a channel in a node: its number, and whether the ring counts up.
 struct Choice {
   int list = 0;
   bool ring_up = false;
 };
 
 Choice choose(const NcclNode& node, int channel, bool swap, int ranks) {
-  // With fewer ranks than the template has GPUs there are as many lists as ranks have to offer.
+  // With fewer ranks than the template has GPUs, there are fewer lists.
   const int lists = std::max(1, std::min(node.lists, ranks / node.stride));
   int list = channel % node.search_channels % lists;
   if (swap && lists % 2 == 0) list ^= 1;
   return {list, node.ring == Ring::alternating && list % 2 == 1};
 }
 
-// The tree over nodes whose root is node 0: the parent of a node is found by clearing its lowest
-// set bit and setting the next one.
+// The tree over nodes whose root is node 0: a node's parent has the node's lowest set bit cleared
+// and the next bit set; or only cleared, if that parent does not exist.
 NcclTreeNode binary_tree(int nodes, int node) {
   NcclTreeNode t;
   int bit = 0;
@@ -90,7 +89,7 @@ NcclTreeNode binary_tree(int nodes, int node) {
 
 int NcclNode::channels(int nodes) const {
   const int channels = tree_channels();
-  // Fast links want more of them.
+  // NCCL doubles the channels if the links are fast.
   const bool fast = gpu == NcclGpu::hopper && nodes > 1 &&
                     nccl_links(*this, NcclAlgorithm::ring).inside_GBps > 45;
   return fast && channels < 16 ? 2 * channels : channels;
@@ -169,15 +168,15 @@ NcclList nccl_ring_list(const NcclNode& node, int channel, int node_index, int r
 NcclList nccl_tree_list(const NcclNode& node, int channel, int ranks) {
   if (node.graphs) return list_of(node.graphs->tree, channel, ranks);
   const Choice choice = choose(node, channel, false, ranks);
-  // A balanced tree's second rank shares the first one's PCIe switch: on a DGX A100 the neighbour
-  // below every odd GPU.
+  // In a balanced tree the second rank shares the PCIe switch of the first one: on a DGX A100 that
+  // is the next lower neighbour of every odd GPU.
   const bool up = node.tree == Tree::plain || !choice.ring_up;
   return {choice.list * node.stride % ranks, up, ranks};
 }
 
 int nccl_ring_nic(const NcclNode& node, int channel, int local, int ranks) {
   if (!knows_nics(node, ranks)) return Schedule::kOwnNic;
-  // NCCL asks the channel's own list, also on the nodes that swapped theirs.
+  // NCCL uses the channel's own list here, also on nodes that swapped their lists.
   const bool first = nccl_ring_list(node, channel, 0, ranks).local_at(0) == local;
   if (node.graphs) {
     const NcclGraphChannel& found = channel_of(node.graphs->ring, channel);
@@ -215,7 +214,7 @@ NcclTreeLinks nccl_tree_links(const NcclNodes& nodes, const NcclNode& node, int 
   const auto rank_at = [&](int n, int position) {
     return nodes.rank_at(n, list_of(n).local_at(position));
   };
-  // Where in a node's list a child attaches.
+  // The position in a node's list at which a child attaches.
   const auto attach = [&](int n, int child_type) {
     const bool second =
         node.tree == Tree::split || (node.tree == Tree::balanced && child_type == 0);

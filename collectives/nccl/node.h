@@ -1,7 +1,8 @@
 // Where NCCL's rings and trees run: the ranks of every node, the order in which a channel visits
 // them, and the tree over nodes.
 //
-// NCCL searches the topology of a node. What it finds on common nodes is kept here as templates:
+// NCCL searches the topology of a node. This file keeps the search results for common nodes as
+// templates:
 //
 //   template            GPUs NICs    ring, search channel c             tree
 //   one-gpu             1    1       one channel                        one attach point
@@ -14,10 +15,10 @@
 //   hgx-h100-1nic       8    1x400G  0, 7, ... 1                        0, 1, ... 7
 //   dgx-a100            8    8x200G  even c: down, odd c: up from c     against the ring (balanced)
 //
-// Local ranks are modulo the GPUs of the node. Where a node has another number of ranks than its
-// template, the same lists are used modulo that number, which is a generalisation of ours, as are
-// the tree lists of the last four templates. "auto" takes one-gpu for one rank per node and
-// hgx-h100-400g otherwise. The graph dump of a real node (nccl/graphs.h) is the better source.
+// Local ranks are modulo the GPUs of the node. If a node has another number of ranks than its
+// template, the same lists are used modulo that number; this is our generalisation, as are the tree
+// lists of the last four templates. "auto" selects one-gpu for one rank per node, else
+// hgx-h100-400g. The graph dump of a real node (nccl/graphs.h) is the better source.
 //
 // Threading: immutable values.
 #pragma once
@@ -38,10 +39,10 @@ enum class NcclGpu : std::uint8_t { ampere, hopper };
 
 struct NcclGraphs;  // nccl/graphs.h
 
-// What a search found for a pattern, as the tuner counts.
+// The search result for one pattern (ring, tree, NVLS), in the tuner's terms.
 struct NcclLinks {
   int channels = 0;
-  double inside_GBps = 0, between_GBps = 0;  // of a channel, inside a node and between nodes
+  double inside_GBps = 0, between_GBps = 0;  // of one channel, inside a node and between nodes
   double latency_us = 0;                     // of a NIC
   bool nvlink = true;                        // NVLink from every GPU to the next
   bool ll128 = true;                         // NICs near enough to the GPUs for NCCL to trust LL128
@@ -50,46 +51,47 @@ struct NcclLinks {
 
 struct NcclNode {
   enum class Ring : std::uint8_t { down, alternating };  // order of local ranks, by channel
-  enum class Tree : std::uint8_t {  // which of its node's first two ranks a child attaches to
-    plain,                          // both children to the first
-    balanced,                       // the first child to the second
-    split,                          // both children to the second
+  enum class Tree : std::uint8_t {  // to which of its node's first two ranks a child attaches
+    plain,                          // both children attach to the first rank
+    balanced,                       // the first child attaches to the second rank
+    split,                          // both children attach to the second rank
   };
 
   std::string_view name;
   int gpus = 1;
   int nics = 1;
-  int lists = 1;            // different lists of GPUs; channels repeat them
-  int stride = 1;           // GPUs from one list's first to the next one's
-  int search_channels = 1;  // of a ring or a tree
+  int lists = 1;            // number of different GPU orders; channels repeat them
+  int stride = 1;           // distance between the first GPUs of two consecutive lists
+  int search_channels = 1;  // channels that the search found for the ring, or for the tree
   Ring ring = Ring::down;
   bool swap_odd_nodes = false;  // odd nodes use the list of channel c^1
   bool leaves_by_entry_nic = false;
   Tree tree = Tree::plain;
 
   NcclGpu gpu = NcclGpu::hopper;
-  double channel_GBps = 24;  // of a search channel, inside the node and between nodes
+  double channel_GBps = 24;  // of one search channel, inside the node and between nodes
   double nic_GBps = 50;
   int nics_per_gpu = 1;
   int nvlinks = 18;
   bool ll128 = true;                   // NICs near enough to the GPUs for NCCL to trust LL128
-  double nvls_GBps = 0;                // of a channel, where the switch can reduce
-  const NcclGraphs* graphs = nullptr;  // of a dump, which take the place of the lists above
+  double nvls_GBps = 0;                // of one channel; 0: the NVLink switch cannot reduce
+  const NcclGraphs* graphs = nullptr;  // of a dump; replaces the lists above
 
-  // Every search channel twice, for the two trees.
+  // Two per search channel, one for each of the two trees.
   int tree_channels() const { return std::min(64, 2 * search_channels); }
-  // Of a communicator, when nobody limits them.
+  // Channels of a communicator that nobody limits.
   int channels(int nodes) const;
 };
 
 NcclLinks nccl_links(const NcclNode& node, NcclAlgorithm algorithm);
 
 std::vector<std::string_view> nccl_node_names();
-// Throws std::invalid_argument when there is no such template.
+// "auto" and "" select by the number of ranks per node. Throws std::invalid_argument if there is no
+// such template.
 const NcclNode& nccl_node(std::string_view name, int ranks_per_node);
 
-// The nodes of a group, numbered by their first rank, and the local ranks inside them, in the
-// group's order.
+// The nodes of a group, numbered in the order of their first ranks, and the local ranks inside
+// them, in group order.
 class NcclNodes {
  public:
   NcclNodes(int size, const std::vector<std::int32_t>& node_of);  // empty: one rank per node
@@ -105,7 +107,7 @@ class NcclNodes {
   Rank rank_at(int node, int local) const {
     return tables_ ? tables_->rank[at(first(node) + local)] : node * largest_ + local;
   }
-  // Slots count the ranks node by node.
+  // A slot is the index of a rank when the ranks are counted node by node.
   int slot_of(Rank r) const { return tables_ ? tables_->slot[at(r)] : r; }
   Rank rank_of_slot(int slot) const { return tables_ ? tables_->rank[at(slot)] : slot; }
   int first(int node) const { return tables_ ? tables_->first[at(node)] : node * largest_; }
@@ -117,21 +119,21 @@ class NcclNodes {
   struct Tables {
     std::vector<std::int32_t> node, slot;  // by rank
     std::vector<std::int32_t> rank;        // by slot
-    std::vector<std::int32_t> first;       // by node, and one more
+    std::vector<std::int32_t> first;       // by node; one more entry for the end
   };
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
   int size_ = 1, nodes_ = 1, largest_ = 1;
-  std::shared_ptr<const Tables> tables_;  // where the ranks of a node are not neighbours, or nodes
-                                          // differ in size
+  // Null if the ranks of every node are neighbours and all nodes have one size.
+  std::shared_ptr<const Tables> tables_;
 };
 
-// The order of a node's ranks on one search channel: positions 0 .. ranks-1 to local ranks.
+// The order of a node's ranks on one search channel: maps positions 0 .. ranks-1 to local ranks.
 struct NcclList {
   int first = 0;
   bool up = false;
   int ranks = 1;
-  const std::vector<int>*order = nullptr, *position = nullptr;  // of a dump; else null
+  const std::vector<int>*order = nullptr, *position = nullptr;  // from a dump; else null
   int local_at(int at) const {
     if (order) return (*order)[static_cast<std::size_t>(at)];
     return wrap(up ? first + at : first - at + ranks);
@@ -147,10 +149,10 @@ struct NcclList {
 NcclList nccl_ring_list(const NcclNode& node, int channel, int node_index, int ranks);
 NcclList nccl_tree_list(const NcclNode& node, int channel, int ranks);
 
-// The NIC by which a rank of a node speaks to other nodes on a channel, below node.nics; kOwnNic of
-// Schedule where the GPU's own is meant. NCCL keeps a channel's two NICs for the first GPU of the
-// list that the search found, and for all others. A rank without a NIC of its own, or whose NIC is
-// another GPU's, reaches it over PCIe or NVLink (PXN).
+// The NIC that a rank uses to reach other nodes on a channel, below node.nics, or Schedule::kOwnNic
+// for its GPU's own. NCCL stores two NICs per channel: one for the first GPU of the channel's list
+// and one for all others. A rank without a NIC of its own, or with another GPU's NIC, reaches it
+// over PCIe or NVLink (PXN).
 int nccl_ring_nic(const NcclNode& node, int channel, int local, int ranks);
 int nccl_tree_nic(const NcclNode& node, int channel, int local, int ranks);
 
@@ -178,8 +180,8 @@ class NcclRing {
   int channel_;
 };
 
-// A node's place in one of the two trees over nodes; -1 is none. `child_type` says which child of
-// its parent a node is (-1 at the root).
+// A node in one of the two trees over nodes; -1: none. `child_type` is the index of this node among
+// its parent's children; -1 at the root.
 struct NcclTreeNode {
   int up = -1;
   std::array<int, 2> child{-1, -1};
@@ -188,8 +190,8 @@ struct NcclTreeNode {
 };
 NcclTreeNode nccl_double_tree(int nodes, int node, int tree);
 
-// A rank's neighbours in the tree of an executing channel: the next rank of its node first, then
-// the nodes below.
+// A rank's neighbours in the tree of a communicator's channel. `down` lists the next rank of the
+// same node first, then ranks on the child nodes.
 struct NcclTreeLinks {
   Rank up = kNoRank;
   Peers down;

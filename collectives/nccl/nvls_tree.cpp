@@ -1,25 +1,28 @@
-// NCCL's NVLSTree all-reduce: inside a node the switch adds up and multicasts, between nodes the
-// double binary tree connects the GPUs of equal number. GPU h is head h of its node: it owns every
-// h-th part of a loop of g chunks, on all of its node's behalf.
+// NCCL's NVLSTree all-reduce: inside a node the NVLink switch reduces and multicasts; between nodes
+// the double binary tree connects GPUs of equal local rank. GPU h is head h of its node: in every
+// loop of g chunks (g GPUs per node) it handles part h for its whole node.
 //
-//     node A           node B (root)    channel c: even ones use the first tree over the nodes, odd
-//     0  1  2  3       0  1  2  3       ones the second; messages of up to a chunk
+//     node A           node B (root)    channel c: even channels use the first tree over the nodes,
+//     0  1  2  3       0  1  2  3       odd ones the second; a message is at most a chunk
 //     |  |  |  |       |  |  |  |
 //     +--|--|--|------>+  |  |  |       head 0 to head 0, head 1 to head 1, ...
 //        +--|--|--------->+  |  |
 //
-// The network sees S/g up per head that has a parent, and S/g down for every child. What happens
-// inside a node, where the switch reduces and multicasts in one go, is written down as a ring of
-// neighbours, which has as many bytes; it stands for NVLink traffic, and its messages are not the
-// library's. Loop by loop, with position l in the node:
+// Each head sends S/g up over the network if it has a parent, and S/g down to every child. Inside a
+// node, where the switch reduces and multicasts in one operation, the schedule plays a ring of
+// neighbours instead, which moves as many bytes. The ring stands for the NVLink traffic; its
+// messages are not NCCL's. In every loop, a rank with local rank l has two actors:
 //
-//     up     reduces the parts around the node: sends part l-1, l-2, ... to l+1, keeps the sum of
-//            part l; adds the sums of the nodes below and sends it to the node above
-//     down   receives the result, sends it to the nodes below; passes the parts around the other
-//            way: sends part l, l+1, ... to l-1
+//     up     reduces the parts around the node: send of part l-1, recvReduceSend of parts l-2 ..
+//            l+1, receives and reduces part l; then reduces the sums of the child nodes into part l
+//            and sends it to the parent node
+//     down   recvCopySend of the result of part l from the parent node to the child nodes; then
+//            copies the parts around the other way: send of part l, recvCopySend of parts l+1 ..
+//            l-2, recv of part l-1
 //
-// At the root, `up` goes on to do what `down` does elsewhere; so it does everywhere when a node has
-// two ranks, whose neighbours on both sides are one. Bytes, network and nodes: 2(n-1) S.
+// At the root, `up` continues with the work of `down`. It does so on every node with two ranks,
+// too, because there both neighbours of a rank are the same rank.
+// Bytes over the network and inside the nodes together: 2(n-1) S.
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -39,7 +42,7 @@ class NcclNvlsTree final : public Schedule {
     set_played(plan_.name());
   }
 
-  // `up` and `down` of every channel.
+  // The actors `up` and `down` of every channel.
   int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }
   Actor actor(Rank r, int a) const override {
     const NcclLane& lane = lane_of(a);
@@ -59,11 +62,11 @@ class NcclNvlsTree final : public Schedule {
   struct Links {
     Rank parent = kNoRank;
     Peers children;
-    bool alone = false;  // one actor does all
+    bool alone = false;  // the `up` actor does all the work
   };
   const NcclLane& lane_of(int a) const { return lanes_[static_cast<std::size_t>(a / 2)]; }
   Links links(Rank r, const NcclLane& lane) const;
-  // The ring's steps, before and after those of the tree.
+  // The steps of the ring inside the node, plus those of the tree.
   int steps_per_loop(const Links& tree, int a) const {
     if (a % 2 == 1) return tree.alone ? 0 : 1 + heads_;
     return tree.alone ? 2 * heads_ + (tree.parent == kNoRank ? 1 : 2) : heads_ + 1;
@@ -92,7 +95,7 @@ NcclNvlsTree::Links NcclNvlsTree::links(Rank r, const NcclLane& lane) const {
   return links;
 }
 
-// The last loop shares what is left evenly.
+// Part `head` of a loop; the last loop splits the remaining elements evenly.
 Block NcclNvlsTree::part(const NcclLane& lane, int loop, int head) const {
   const auto heads = static_cast<std::uint64_t>(heads_);
   const std::uint64_t begin = static_cast<std::uint64_t>(loop) * heads * lane.chunk;
@@ -106,7 +109,7 @@ Block NcclNvlsTree::part(const NcclLane& lane, int loop, int head) const {
   return {lane.offset + begin + from, std::min(length, rest - from), Buffer::work};
 }
 
-// Step i of the ring inside the node: reducing upwards (1), or copying downwards (-1).
+// Step i of the ring inside the node: direction 1 reduces upwards, -1 copies downwards.
 Step NcclNvlsTree::around(Rank r, const NcclLane& lane, int loop, int i, int direction) const {
   const int local = plan_.nodes.local_of(r);
   const int head = direction > 0 ? local - 1 - i + heads_ : local + i;

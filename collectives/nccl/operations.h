@@ -1,6 +1,6 @@
-// A group of NCCL's point-to-point operations as a schedule reads it: between whom there is one, on
-// which channels its parts are, and how a part travels. Shared by nccl/p2p.cpp, where all
-// operations are alike, and nccl/p2p_group.cpp, where they are not.
+// A group of NCCL's point-to-point operations as a schedule needs it: their rounds, the channels of
+// their parts, and how a part travels. Shared by nccl/p2p.cpp, where all operations are alike, and
+// nccl/p2p_group.cpp, where they are not.
 //
 // Units: elements, unless the name says bytes. Threading: immutable.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace ghostrank {
 
-inline constexpr int kNcclPlaces = 8;  // operations of a batch
+inline constexpr int kNcclPlaces = 8;  // operations per batch
 
 struct NcclOperations {
   NcclRounds rounds;
@@ -22,7 +22,8 @@ struct NcclOperations {
   NcclNodes nodes;
   const NcclNode& node;
   std::shared_ptr<const NcclGraphs> graphs;  // keeps `node` alive
-  bool by_rail;                              // data leaves by the NIC of the receiver's number
+  // Messages leave through the NIC of the receiver's rail.
+  bool by_rail;
 
   NcclOperations(NcclVersion version, const NcclPlan& plan)
       : rounds(plan.nodes, plan.settings.p2p_group),
@@ -36,21 +37,22 @@ struct NcclOperations {
     return nccl_p2p_split(bytes, channels, nodes.nodes() == 1, over_network);
   }
   bool over_network(Rank a, Rank b) const { return nodes.node_of(a) != nodes.node_of(b); }
-  // Data for a GPU leaves by the NIC of the sender's GPU of the same number, over NVLink (PXN) or,
-  // where NICs may not be crossed, over PCIe; and comes in by the receiver's own.
+  // A message leaves the sender's node through the NIC of the GPU that has the receiver's local
+  // rank (the receiver's rail), which it reaches over NVLink (PXN) or, if NICs may not be crossed,
+  // over PCIe. It enters the receiver's node through the receiver's own NIC.
   int nic(Rank to, Way way) const {
     const bool fills = nodes.uniform() && nodes.ranks_per_node() == node.gpus;
     if (way == Way::recv || !fills || !by_rail) return Schedule::kOwnNic;
     return nodes.local_of(to) * node.nics / node.gpus;
   }
-  // The part of a round's operation that a channel carries.
+  // Index of the part of a round's operation that a channel carries.
   int part_of(int round, int channel) const {
     const int distance = channel - rounds.base(round, channels.channels);
     return distance < 0 ? distance + channels.channels : distance;
   }
 };
 
-// Part p of an operation: a part of its block, and the messages that carry it.
+// Part p of an operation: its part of the block, cut into messages. Sets `recv` and `send` alike.
 inline Step nccl_part(const Block& block, const NcclP2pSplit& split, std::uint32_t element_bytes,
                       int p) {
   const std::uint64_t begin = static_cast<std::uint64_t>(p) * split.part_bytes / element_bytes;

@@ -31,7 +31,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// The parts between separators; empty ones are left out, as NCCL does.
+// The parts between separators, without empty ones, as NCCL does.
 std::vector<std::string> split_at(const std::string& text, char separator) {
   std::vector<std::string> parts(1);
   for (const char c : text) {

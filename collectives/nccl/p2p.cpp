@@ -1,23 +1,24 @@
 // NCCL's point-to-point operations as schedules: all-to-all, and a single send with its receive.
 //
-// Every operation is cut into parts, each on a channel of its own. On a channel, operations of up
-// to 8 neighbouring rounds form a batch and run at the same time; the next batch follows. Round r
-// is in batch r/8 and takes place r%8 of it, so a channel has up to 8 places, and every place one
+// NCCL cuts every operation into parts, each on a channel of its own. On a channel, the operations
+// of up to 8 neighbouring rounds form a batch and run at the same time; the next batch follows.
+// Round r is in batch r/8, in place r%8, so a channel has up to 8 places, and every place has one
 // actor that sends and one that receives:
 //
-//     channel 0   place 0   round 0 (self)   round 128   ...       one after the other
-//                 place 1   round 1          round 129
-//                 ...
-//                 place 7   round 7          round 135
-//     channel 8   place 0   round 8          round 136   ...       (nodes of 8, 16 channels)
+//   channel 0   place 0   round 0 (self)   round 128   ...       one after the other
+//               place 1   round 1          round 129
+//               ...
+//               place 7   round 7          round 135
+//   channel 8   place 0   round 8          round 136   ...       (nodes of 8, 16 channels)
 //
-// Approximation: an operation follows the one before it in its own place. NCCL starts a batch when
-// all 16 halves of the one before have ended; sizes, peers, channels and the order on every
-// connection are the same, the overlap of neighbouring batches on a channel is not. Inside a node
-// NCCL may use LL for small operations, which is left out here, as it never meets a network. 2.28
-// takes up the operations of a batch in another order than 2.30; no connection sees that.
+// Approximation: here an operation follows the previous one of its own place, whereas NCCL starts a
+// batch after all 16 halves of the previous batch have ended. Sizes, peers, channels and the order
+// on every connection are the same; the overlap of neighbouring batches on a channel is not. Inside
+// a node NCCL may use LL for small operations; this is left out here, because it never enters a
+// network. 2.28 starts the operations of a batch in another order than 2.30; no connection sees the
+// difference.
 //
-// Messages: one for every 128 KiB of a large operation between nodes, 64 or 32 KiB of a small one.
+// Messages: one per 128 KiB of a large operation between nodes, 64 or 32 KiB for smaller ones.
 #include <algorithm>
 #include <array>
 #include <stdexcept>
@@ -29,9 +30,9 @@
 namespace ghostrank {
 namespace {
 
-// Operations that all have the same size.
+// Operations of equal size.
 struct Operations : NcclOperations {
-  NcclP2pSplit inside, outside;  // of an operation inside a node, and between nodes
+  NcclP2pSplit inside, outside;  // of an operation inside a node, and of one between nodes
 
   Operations(NcclVersion version, const Collective& c, const NcclPlan& plan)
       : NcclOperations(version, plan),
@@ -69,7 +70,7 @@ class NcclAllToAll final : public Schedule {
   int nics() const override { return ops_.node.nics; }
 
  private:
-  // A place of a channel: the batches, modulo the period, in which it has an operation.
+  // A place of a channel, and the batches, modulo the period, in which it has an operation.
   struct Lane {
     int channel = 0, place = 0, steps = 0;
     std::vector<int> batches;
@@ -77,9 +78,9 @@ class NcclAllToAll final : public Schedule {
   void add_lane(int channel, int place);
 
   Operations ops_;
-  int period_ = 1;  // batches after which rounds are on the same channels again
+  int period_ = 1;  // number of batches after which the rounds use the same channels again
   std::vector<Lane> lanes_;
-  std::vector<std::array<int, kNcclPlaces>> index_;  // of a lane, by channel and place
+  std::vector<std::array<int, kNcclPlaces>> index_;  // index of the lane, by channel and place
 };
 
 void NcclAllToAll::add_lane(int channel, int place) {
@@ -104,7 +105,7 @@ Step NcclAllToAll::step(Rank r, int a, int k) const {
   const int batch =
       k / per_period * period_ + lane.batches[static_cast<std::size_t>(k % per_period)];
   const int round = kNcclPlaces * batch + lane.place;
-  if (round == 0) return {};  // to itself: a copy, made by whoever plays the schedule
+  if (round == 0) return {};  // to itself: a copy, which the player of the schedule makes
   const bool sends = a % 2 == 0;
   const Rank peer = sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
   const Collective& c = collective();
@@ -116,7 +117,7 @@ Step NcclAllToAll::step(Rank r, int a, int k) const {
   return step;
 }
 
-// One actor per part, at each of the two ends.
+// One actor per part on both ranks.
 class NcclSendRecv final : public Schedule {
  public:
   NcclSendRecv(const Collective& c, Operations operations)

@@ -1,12 +1,12 @@
 // Groups of NCCL's sends and receives that differ from pair to pair: all-to-all-v, gather and
-// scatter. Rounds, batches, places and channels are those of nccl/p2p.cpp; what a rank has to do on
-// a place of a channel is a list of rounds here, because an operation has as many parts as its size
-// asks for, and in a gather or scatter most pairs have none.
+// scatter. Rounds, batches, places and channels are those of nccl/p2p.cpp. Here a rank has a list
+// of rounds per channel and place, because the number of an operation's parts depends on its size,
+// and in a gather or scatter most pairs have no operation.
 //
-//     rank 3, channel 0, place 1    sends in rounds 1, 17, 33    receives in rounds 1, 33
+//   rank 3, channel 0, place 1    sends in rounds 1, 17, 33    receives in rounds 1, 33
 //
-// An operation without elements is one empty message, as ncclSend of nothing is; callers that leave
-// such calls out (PyTorch does) send less than this. A gather or scatter of nothing is not played.
+// An operation without elements is one empty message, like ncclSend with count 0; callers that omit
+// such calls (PyTorch does) send fewer messages. A gather or scatter without elements sends none.
 //
 // Memory: one number per part of an operation, and one per channel and place of every rank that
 // receives. Threading: immutable.
@@ -43,7 +43,7 @@ class NcclGroup final : public Schedule {
   int nics() const override { return ops_.node.nics; }
 
  private:
-  // What a rank sends, or receives, on a place of a channel, in the order of the rounds.
+  // The rounds in which a rank sends, or receives, in one place of a channel, in order.
   struct Lane {
     int channel = 0;
     bool sends = false;
@@ -51,7 +51,8 @@ class NcclGroup final : public Schedule {
   };
   struct Plan {
     std::vector<Lane> lanes;
-    std::vector<std::int32_t> receivers;  // lane, by channel and place; empty: receives nothing
+    // Index of the lane, by channel and place; empty: receives nothing.
+    std::vector<std::int32_t> receivers;
   };
   const Plan& plan(Rank r) const { return plans_[static_cast<std::size_t>(r)]; }
   std::size_t slot(int channel, int round) const {
@@ -73,7 +74,7 @@ class NcclGroup final : public Schedule {
   std::vector<Plan> plans_;
 };
 
-// Round 0 is with oneself: a copy.
+// Starts with round 1, because round 0 is a copy of the rank to itself.
 void NcclGroup::make_plan(Rank r) {
   const Collective& c = collective();
   const std::size_t slots = static_cast<std::size_t>(ops_.channels.channels * kNcclPlaces);

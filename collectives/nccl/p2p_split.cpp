@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::uint64_t kNetworkChunk = 128 << 10, kNvlinkChunk = 512 << 10;
 constexpr std::uint64_t kPage = 4096;
-constexpr int kChannelGBps = 14;  // what one channel drives of the NICs
+constexpr int kChannelGBps = 14;  // GB/s of the NICs that one channel drives
 
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 int power_of_two_above(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
 
-// The lowest bits of `value`, as many as number `channels` values, in reverse.
+// Reverses the lowest log2(channels) bits of `value`.
 int reverse_bits(int value, int channels) {
   int reversed = 0;
   for (int bit = 1; bit < channels; bit *= 2) {
@@ -29,7 +29,7 @@ int reverse_bits(int value, int channels) {
 
 int channels_to_remote(NcclVersion version, const NcclNode& node, int ranks, int channels) {
   if (version == NcclVersion::v2_30) {
-    // Whole GB/s of all NICs of a GPU.
+    // NCCL counts whole GB/s of all NICs of a GPU.
     const auto rate = static_cast<int>(node.nic_GBps * node.nics_per_gpu);
     return std::max(node.nics_per_gpu, (rate + kChannelGBps - 1) / kChannelGBps);
   }

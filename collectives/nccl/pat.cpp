@@ -1,8 +1,8 @@
-// NCCL's PAT as a schedule: one actor per channel, which goes through the pattern of nccl/pat.h
-// chunk by chunk. It needs one rank per node.
+// NCCL's PAT as a schedule: one actor per channel, which plays the pattern of nccl/pat.h chunk by
+// chunk. It requires one rank per node.
 //
-// Messages: ceil(log2 n) per chunk with little data, n-1 with much. Bytes: n(n-1) S by all ranks,
-// plus the holes of a reduce-scatter where n is no power of two.
+// Messages: ceil(log2 n) per chunk with little data, n-1 with much. Bytes: n(n-1) S by all ranks
+// together, plus the holes of a reduce-scatter if n is no power of two.
 #include "collectives/nccl/pat.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class NcclPat final : public Schedule {
   const NcclPatPattern& pattern(int a) const {
     return patterns_[pattern_of_[static_cast<std::size_t>(a)]];
   }
-  // What step k moves of every block.
+  // The pattern's step that step k plays, and the part of every block that it moves.
   struct Chunk {
     NcclPatPattern::Step step;
     std::uint64_t offset = 0, count = 0;
@@ -94,7 +94,7 @@ void NcclPat::pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) con
   out.clear();
   if (m < 0) return;
   const NcclPatPattern::Message& message = pattern(a).messages[static_cast<std::size_t>(m)];
-  // The sender's count of ranks, seen from here.
+  // Blocks are numbered relative to the sender of the message.
   const int distance = 1 << message.dimension;
   const int origin = way == Way::send ? r : gathers() ? r + distance : r - distance + c.size;
   for (const int block : message.blocks) {

@@ -1,10 +1,10 @@
-// See nccl/pat.h. The pattern is found by walking through NCCL's phases block by block, noting
-// which block is needed from whom and which step completes a message; a message is then received
-// when its first block is needed.
+// See nccl/pat.h. Walks through NCCL's phases block by block and records which block is needed from
+// which rank and which step completes a message. A rank then receives a message when it needs the
+// first block of it.
 //
-// NCCL's words: `delta` is the distance between the trees that are aggregated, `agg` their number,
-// `post` the number of blocks in a message, `as` the offset within the trees, `scale` the level
-// above them.
+// NCCL's names: `delta` is the distance between the aggregated trees, `agg` their number, `post`
+// the number of blocks in a message, `as` the offset within the trees, `scale` the level above
+// them.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -18,7 +18,7 @@ namespace {
 
 int lowest_bit(int s) { return std::countr_zero(static_cast<unsigned>(s)); }
 
-// The bits of ~a below `length`, a power of two, in reverse order.
+// Reverses the bits of ~a below `length`, a power of two.
 int mirror_inverted(int a, int length) {
   int result = 0;
   for (int bit = 1, image = length / 2; bit < length; bit *= 2, image /= 2)
@@ -62,18 +62,18 @@ class Walk {
  private:
   struct Event {
     enum class Kind : std::uint8_t { receive, send } kind = Kind::send;
-    int dimension = 0, offset = 0;  // receive: of the block, before it is counted from this rank
+    int dimension = 0, offset = 0;  // receive: offset of the block, see receive()
     int message = 0;                // send
   };
 
-  // Needs the block that its sender calls that of the rank `offset` ahead (reduce-scatter), or that
-  // this rank calls so (all-gather).
+  // Records that the rank needs a block. Its offset is relative to the sender in a reduce-scatter,
+  // to this rank in an all-gather.
   void receive(int dimension, int offset) {
     events_.push_back({Event::Kind::receive, dimension, offset, 0});
   }
 
-  // Writes a block into the message under construction, at the place of step `a`; blocks between
-  // the last one written and this are holes.
+  // Puts a block into the open message, at the position of step `a`; unwritten positions before it
+  // are holes.
   void write(int a, int offset, int dimension, bool complete) {
     const int slot = a % post_;
     if (slot == 0 || slot < static_cast<int>(open_.blocks.size())) open_.blocks.clear();
@@ -87,7 +87,7 @@ class Walk {
 
   bool ends_message(int a, int length) const { return a % post_ == post_ - 1 || a == length - 1; }
 
-  // The own share of the blocks of all leaves.
+  // The leaves send their own contributions to the blocks.
   void rs_leaves(int as) {
     for (int a = 0; a < agg_; ++a) {
       const int s = mirror_inverted(a, agg_) * delta_ + as;
@@ -95,7 +95,8 @@ class Walk {
     }
   }
 
-  // Adds what comes from a child. The child at distance 1 is the last one, and its sum goes on.
+  // Reduces the contribution of a child. The child at distance 1 is the last one; after it the sum
+  // is sent on.
   void rs_inner(int as) {
     for (int a = 0; a < agg_; ++a) {
       const int s = mirror_inverted(a, agg_) * delta_ + as;
@@ -105,7 +106,7 @@ class Walk {
     }
   }
 
-  // The roots of the aggregated trees form a tree themselves: one level of it.
+  // One level of the tree that the roots of the aggregated trees form.
   void rs_trees(int scale) {
     const int length = agg_ / (2 * scale);
     const auto root = [&](int a) { return (2 * mirror_inverted(a, length) + 1) * scale * delta_; };
@@ -118,8 +119,8 @@ class Walk {
       if (root(a) < ranks_) receive(lowest_bit(root(a)), root(a));
   }
 
-  // Passes on the block that the receiver will call that of the rank `s` ahead. The message ends
-  // where the next step's block, `stride` further on, does not exist.
+  // Forwards the block whose owner is `s` ahead of the receiver. The message ends if the block of
+  // the next step, `stride` further on, does not exist.
   void ag_step(int a, int s, int stride) {
     const int dimension = lowest_bit(s), block = s - (1 << dimension);
     if (block > 0 && block < ranks_) receive(lowest_bit(block), block);
@@ -136,8 +137,8 @@ class Walk {
     }
   }
 
-  // Blocks to messages: the receiver of an all-gather counts a block from itself (`shift` 1), that
-  // of a reduce-scatter is asked for it in the sender's count.
+  // Finds the message of each needed block. `shift` 1: an all-gather's receiver counts a block's
+  // offset from itself; -1: a reduce-scatter's receiver uses the sender's offset.
   NcclPatPattern pattern(int shift) {
     std::map<std::pair<int, int>, int> message_of;
     for (std::size_t m = 0; m < messages_.size(); ++m)

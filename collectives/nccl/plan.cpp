@@ -1,4 +1,4 @@
-// From what a user asks for to what NCCL would do: see nccl.h.
+// From a call and a communicator to NCCL's plan for it: see nccl.h.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -12,7 +12,7 @@ namespace ghostrank {
 namespace {
 
 constexpr int kMaxChannels = 64;
-constexpr std::int64_t kNvlsChannels = 16;  // on Hopper
+constexpr std::int64_t kNvlsChannels = 16;  // NVLS channels on Hopper
 
 void demand(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument(what);
@@ -30,10 +30,10 @@ void demand_sense(NcclAlgorithm algorithm, const Collective& c, const Communicat
          "this algorithm of NCCL has only the protocol Simple");
 }
 
-// The protocol that is fastest for the algorithm, and the channels that it may use.
+// Chooses the fastest protocol for the algorithm and the channels it may use.
 void tune(NcclPlan& plan, const Collective& c, const Communicator& comm) {
   NcclTunerInput input = nccl_tuner_input(plan, comm);
-  input.overrides.algorithms.clear();  // this one was asked for by name
+  input.overrides.algorithms.clear();  // the caller has chosen the algorithm
   plan.task.protocol = comm.protocol.value_or(Protocol::simple);
   double least = -1;
   for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
@@ -51,8 +51,8 @@ void tune(NcclPlan& plan, const Collective& c, const Communicator& comm) {
                                : nccl_max_channels(input, plan.algorithm, plan.task.protocol);
 }
 
-// A dump is of a node whose GPUs were all in the communicator; groups that do not fill their nodes
-// were searched for on their own, and take a template.
+// A dump describes a node whose GPUs were all in the communicator. NCCL searches separately for a
+// group that does not fill its nodes, so such a group uses a template.
 const NcclNode& node_of(const Communicator& comm, const NcclNodes& nodes) {
   const bool fills =
       comm.graphs && nodes.uniform() && nodes.ranks_per_node() == comm.graphs->node.gpus;
@@ -69,7 +69,8 @@ int channels_of(const NcclPlan& plan, const Communicator& comm) {
            "the number of channels is given twice: as channels and in the environment");
     return comm.channels;
   }
-  if (plan.algorithm == NcclAlgorithm::nvls_tree) {  // has its own, which only the CTAs limit
+  // NVLSTree has its own number, which only the CTA variables limit.
+  if (plan.algorithm == NcclAlgorithm::nvls_tree) {
     std::int64_t own = kNvlsChannels;
     if (settings.max_ctas > 0) own = std::min(own, settings.max_ctas);
     return static_cast<int>(std::max(own, settings.min_ctas));
@@ -80,7 +81,8 @@ int channels_of(const NcclPlan& plan, const Communicator& comm) {
   return std::max(channels, static_cast<int>(settings.min_channels));
 }
 
-// What the search found may cross NICs only as far as NCCL_CROSS_NIC lets it.
+// NCCL_CROSS_NIC restricts the search, so a template is valid only if its search used the same
+// value.
 void check_cross_nic(const NcclPlan& plan) {
   const std::int64_t wanted = plan.settings.cross_nic;
   const bool one_nic = plan.node->nics <= 1;
@@ -92,7 +94,7 @@ void check_cross_nic(const NcclPlan& plan) {
              "' was found with 2; give the graph dump of a node that runs with it");
 }
 
-// Without PXN the search may leave a GPU another NIC, and finds slower trees.
+// Without PXN the search may give a GPU another NIC, and it finds slower trees.
 void check_pxn(const NcclPlan& plan) {
   demand(plan.settings.pxn || plan.nodes.ranks_per_node() == 1 || plan.node->graphs != nullptr,
          "NCCL_PXN_DISABLE=1: node template '" + std::string(plan.node->name) +

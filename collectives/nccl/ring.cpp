@@ -1,19 +1,29 @@
-// NCCL's ring: every rank sends to the next one of its channel's ring and receives from the one
-// before, chunk by chunk. Position i of n:
+// NCCL's ring: every rank sends to the next rank of its channel's ring and receives from the
+// previous one, chunk by chunk. Position i of n performs, in the primitives of NCCL (runRing in
+// nccl/src/device/all_reduce.h and its siblings):
 //
-//   all-reduce       chunks of a loop are numbered 0 .. n-1; a loop is n chunks long
-//     step           0        1 .. n-1      n .. 2n-3     2n-2
-//     receives       -        i-2 .. i      i-1 .. i-n+2  i+1      reduced up to step n-1, then
-//     copied sends          i-1      the same      the same      -
-//   reduce-scatter   the same up to step n-1, with the block of the rank at position j for chunk j;
-//                    step n-1 keeps its own block
-//   all-gather       0: sends its own block; 1 .. n-2: passes on those of i-1 .. i-n+2; n-1: keeps
-//                    that of i+1
-//   broadcast        the root sends, the position before it keeps, all others pass on
-//   reduce           the same chain, from the position after the root to the root, reducing
+// clang-format off
+//   all-reduce; a loop is n chunks
+//     step        0      1 .. n-2         n-1                  n .. 2n-3      2n-2
+//     primitive   send   recvReduceSend   recvReduceCopySend   recvCopySend   recv
+//     chunk       i-1    i-2 .. i+1       i                    i-1 .. i+2     i+1
 //
-// Cost: 2(n-1) messages per loop and rank for an all-reduce, n-1 for the next two, times the slices
-// of a chunk; the last slice of a small chunk is an empty message.
+//   reduce-scatter; a loop is one chunk of every block, chunk j belongs to the rank at position j
+//     step        0      1 .. n-2         n-1
+//     primitive   send   recvReduceSend   recvReduceCopy
+//     chunk       i-1    i-2 .. i+1       i
+//
+//   all-gather; likewise
+//     step        0      1 .. n-2         n-1
+//     primitive   send   recvCopySend     recv
+//     chunk       i      i-1 .. i+2       i+1
+//
+//   broadcast   the root: send; the position before it: recv; others: recvCopySend
+//   reduce      the position after the root: send; the root: recvReduceCopy; others: recvReduceSend
+// clang-format on
+//
+// Cost: per loop and rank, an all-reduce sends 2(n-1) messages, reduce-scatter and all-gather n-1,
+// times the slices of a chunk; the last slice of a small chunk is an empty message.
 #include <algorithm>
 #include <utility>
 
@@ -65,7 +75,8 @@ class NcclRingSchedule final : public Schedule {
   std::vector<NcclRing> rings_;  // by lane
 };
 
-// Which chunk (or position's block) step p of a loop works on, and what it does with it.
+// The chunk (or the position whose block it is) of step p of a loop, and what the step does with
+// it.
 struct Primitive {
   int chunk = 0;
   bool receives = true, sends = true;
@@ -101,7 +112,7 @@ Primitive primitive(Func func, int size, int position, int root, int p) {
   return does;
 }
 
-// Elements of a chunk; the last loop of an all-reduce shares what is left evenly.
+// The elements of a chunk; the last loop of an all-reduce splits the remaining elements evenly.
 Block NcclRingSchedule::chunk_of(const NcclLane& lane, std::uint64_t loop, int chunk) const {
   const Collective& c = collective();
   const auto i = static_cast<std::uint64_t>(chunk);

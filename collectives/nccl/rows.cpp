@@ -1,7 +1,7 @@
-// The rows of the libraries "nccl-2.28" and "nccl-2.30", with the closed forms of their payload:
-// what the protocol Simple puts on the wire, in one channel and one chunk. A call without elements
-// sends nothing, except for the empty messages of point-to-point operations. The first row of a
-// function that NCCL has a choice for, "tuned", is the library's own choice.
+// The rows of the libraries "nccl-2.28" and "nccl-2.30", with closed-form costs of their payload:
+// for the protocol Simple, in one channel and one chunk. A call without elements sends nothing,
+// except for the empty messages of point-to-point operations. If NCCL has a choice for a function,
+// its first row, "tuned", makes NCCL's own choice.
 #include <algorithm>
 #include <bit>
 #include <vector>
@@ -40,14 +40,14 @@ Cost ring_chain(const Collective& c) {
   return {c.size - 1, (ranks(c) - 1) * bytes(c), ranks(c) - 1};
 }
 
-// Up and down every edge of a tree that is ceil(log2 n) deep: one rank per node.
+// Once up and once down every edge of a tree of depth ceil(log2 n), for one rank per node.
 Cost tree_all_reduce(const Collective& c) {
   if (nothing_to_do(c)) return {};
   const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(c.size - 1)));
   return {2 * levels, 2 * (ranks(c) - 1) * bytes(c), 2 * (ranks(c) - 1)};
 }
 
-// Around nodes of 8 ranks, one tree for each of them, and around again.
+// For nodes of 8 ranks: around each node, up and down one tree per head, and around again.
 Cost nvls_tree_all_reduce(const Collective& c) {
   if (nothing_to_do(c)) return {};
   const int per_node = std::min(c.size, 8), nodes = c.size / per_node;
@@ -57,8 +57,8 @@ Cost nvls_tree_all_reduce(const Collective& c) {
           2 * n * (heads - 1) + 2 * heads * static_cast<std::uint64_t>(nodes - 1)};
 }
 
-// With little data and ranks that are a power of two. Others take more messages, and a
-// reduce-scatter of theirs sends holes besides.
+// For little data and a power of two of ranks. Other sizes need more messages, and their
+// reduce-scatter also sends holes.
 Cost pat(const Collective& c) {
   if (nothing_to_do(c)) return {};
   const std::uint64_t n = ranks(c);
@@ -79,7 +79,7 @@ Cost p2p_all_to_all_v(const Collective& c) {
   return {c.size > 1 ? 1 : 0, elements * c.element_bytes, n * (n - 1)};
 }
 
-// To or from the root, which takes what is on different places and channels all at once.
+// To or from the root, which handles different places and channels at the same time.
 Cost p2p_root(const Collective& c) {
   if (nothing_to_do(c)) return {};
   return {1, (ranks(c) - 1) * bytes(c), ranks(c) - 1};
@@ -90,13 +90,13 @@ Cost p2p_send_recv(const Collective& c) {
   return {1, bytes(c), 1};
 }
 
-// Whatever the tuner takes for the size of the call.
+// Plays the algorithm that the tuner chooses for the size of the call.
 std::unique_ptr<Schedule> nccl_tuned(NcclVersion version, const Collective& c,
                                      const Communicator& comm) {
   if (nothing_to_do(c)) return nccl_ring(version, c, comm);
   Communicator any = comm;
   any.protocol.reset();
-  any.environment.erase("NCCL_PROTO");  // it may leave the ring none
+  any.environment.erase("NCCL_PROTO");  // it may leave the ring no protocol
   NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, c, any);
   plan.settings = nccl_settings(comm.environment);
   switch (nccl_choose(nccl_tuner_input(plan, comm)).algorithm) {
@@ -114,7 +114,7 @@ std::unique_ptr<Schedule> nccl_tuned(NcclVersion version, const Collective& c,
 
 template <NcclVersion kVersion>
 std::vector<Algorithm> rows(std::string_view library) {
-  // What each function's tuned row plays for a size; its closed form is that of the ring.
+  // A row that plays the tuner's choice; its closed form is the ring's.
   const auto tuned = [&](Func func, std::string_view bytes_sent, Cost (*cost)(const Collective&)) {
     return Algorithm{
         library, func, "tuned", "as the tuner's choice", bytes_sent, make<kVersion, nccl_tuned>,

@@ -1,5 +1,5 @@
-// See nccl/split.h. The names lo, mid and hi, and the order of the roundings, follow what the
-// library does: with other roundings sizes differ by a cell.
+// See nccl/split.h. The names lo, mid and hi and the order of the roundings are NCCL's: other
+// roundings give sizes that differ by a cell.
 #include "collectives/nccl/split.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::uint64_t min_traffic(NcclVersion version) {
   return version == NcclVersion::v2_28 ? 16 * kKiB : 32 * kKiB;
 }
 
-// Bytes of an element as the planner sees it.
+// Bytes of the unit in which NCCL plans the task.
 std::uint32_t unit_bytes(const NcclTask& task) {
   const bool as_bytes = task.func == Func::all_gather || task.func == Func::broadcast;
   return as_bytes ? 1 : task.element_bytes;
@@ -31,7 +31,7 @@ bool in_slices(NcclAlgorithm algorithm, Func func, Protocol protocol) {
          (func == Func::all_reduce || func == Func::all_gather || func == Func::reduce_scatter);
 }
 
-// LL moves every byte twice and is given four times its share of the channels.
+// LL sends every byte twice; NCCL's planner counts its traffic four times.
 std::uint64_t weighted_traffic(const NcclTask& task) {
   return nccl_traffic_per_byte(task.func, task.ranks) * (task.protocol == Protocol::ll ? 4 : 1);
 }
@@ -40,15 +40,15 @@ std::uint64_t traffic_bytes(const NcclTask& task) {
   return task.count * task.element_bytes * weighted_traffic(task);
 }
 
-// Where the next task begins.
+// The channel where the next task begins.
 struct Cursor {
   int channel = 0;
   std::uint64_t used = 0;  // traffic already on that channel
 };
 
-// A distribution in cells, which split_task() turns into elements.
+// A distribution in cells; split_task() converts it to elements.
 struct Cells {
-  std::uint64_t lo = 0, mid = 0, hi = 0;  // `mid` counts channels
+  std::uint64_t lo = 0, mid = 0, hi = 0;  // `mid`: number of channels with per_channel cells
   std::uint64_t per_channel = 0;
 };
 
@@ -101,7 +101,7 @@ NcclSplit split_task(const NcclTask& task, std::uint64_t traffic_per_channel, in
   split.hi = d.hi * units_per_cell;
   (split.hi > 0 ? split.hi : split.lo) -= cells * units_per_cell - bytes / unit;
 
-  // A last cell that is not full counts as if it were.
+  // The planner counts a last cell that is not full as full.
   if (d.hi > 0) {
     at.channel += split.channels - 1;
     at.used = d.hi * cell * traffic;
@@ -122,7 +122,7 @@ NcclSplit split_task(const NcclTask& task, std::uint64_t traffic_per_channel, in
   return split;
 }
 
-// Four classes per power of two, counted in KiB and ending at 1 GiB.
+// Size classes: four per power of two of KiB, up to 1 GiB.
 std::uint64_t size_class(const NcclTask& task) {
   const std::uint64_t traffic =
       task.count * task.element_bytes * nccl_traffic_per_byte(task.func, task.ranks);
@@ -132,7 +132,7 @@ std::uint64_t size_class(const NcclTask& task) {
   return log * 4 + (x >> (log - 2)) % 4;
 }
 
-// NVLSTree (on sm90): small enough that all heads have several chunks of the channel in flight.
+// NVLSTree on sm90: chunks small enough to keep several per head in flight on the channel.
 std::uint64_t nvls_tree_chunk(std::uint64_t bytes, std::uint64_t most, const NcclShape& shape) {
   std::uint64_t chunk = most > 0 ? most : shape.nodes >= 4 ? 64 * kKiB : 128 * kKiB;
   const auto heads = static_cast<std::uint64_t>(shape.heads);

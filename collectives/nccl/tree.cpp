@@ -1,14 +1,14 @@
 // NCCL's double binary tree all-reduce: half of the channels use one tree over the nodes, the other
-// half its mirror image, so that no node is inside both. In a node the ranks form a chain below the
-// one that holds the edge to the parent.
+// half its mirror image, so that no node is an inner node of both. In a node the ranks form a chain
+// below the rank that has the edge to the parent node.
 //
-//        root            chunk by chunk: sums flow up, results flow down, both at once:
-//       /    .             up actor     receives from all below, sends the sum up
-//      a      b            down actor   receives from above, sends to all below
-//     / .    / .           the root     one actor: receives from all below, sends to all below
+//          root           chunk by chunk; sums go up while results come down:
+//         /    \            up actor     leaf: send; inner rank: recvReduceSend
+//        a      b           down actor   inner rank: recvCopySend; leaf: recv
+//       / \    / \          the root     one actor: recvReduceCopySend
 //
-// Messages: one per chunk, edge and direction. Bytes of a rank: S up if it has a parent, S down for
-// every child; 2(n-1) S over all ranks.
+// Messages: one per chunk, edge and direction. Bytes of a rank: S up if it has a parent, S down per
+// child; 2(n-1) S over all ranks.
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -27,7 +27,7 @@ class NcclTreeSchedule final : public Schedule {
     set_played(plan_.name());
   }
 
-  // The root's single actor is the first of its channel's two; the second one has no steps.
+  // The root uses only the first of its channel's two actors; the second has no steps.
   int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }
   Actor actor(Rank r, int a) const override {
     const NcclLane& lane = lane_of(a);

@@ -1,5 +1,5 @@
-// See nccl/tuner.h. Tables are indexed by protocol LL, LL128, Simple and by one, two, or more
-// nodes.
+// See nccl/tuner.h. Tables are indexed by protocol (LL, LL128, Simple) or by number of nodes (one,
+// two, more).
 #include "collectives/nccl/tuner.h"
 
 #include <algorithm>
@@ -18,17 +18,17 @@ std::size_t column(Protocol protocol) {
 
 using Row = std::array<double, 3>;
 
-// Latency before the first byte, and of one hop over NVLink, PCIe and the network.
+// Latency in microseconds: the base, and one hop over NVLink, PCIe and the network.
 constexpr Row kTreeBase{6.8, 14, 8.4}, kRingBase{6.6, 14, 8.4};
 constexpr double kPatBase = 8;
 constexpr Row kTreeNvlink{.6, 1.25, 4}, kRingNvlink{.6, 1.9, 3.4};
 constexpr Row kTreePci{1, 1.9, 4}, kRingPci{1, 2.5, 5.7};
 constexpr Row kTreeNet{5, 8.5, 14}, kRingNet{2.7, 4, 14};
 constexpr double kNvlsTreeNvlink = 25, kNvlsTreeNet = 20.9, kPatNet = 14;
-constexpr double kNetOverhead =
-    1;  // per step of a ring between nodes; three times that with Simple
+constexpr double kNetOverhead = 1;  // us per ring step between nodes; times 3 with Simple
 
-// What a channel can move at most, and LL in all; by generation of the GPU.
+// Upper bounds of a channel's bandwidth, and of LL's over all channels, in GB/s, per GPU
+// generation.
 struct Generation {
   Row ll_max, tree, tree_ll128, nvls_tree;
   double ring_ll128, nvls_efficiency;
@@ -39,8 +39,8 @@ constexpr Generation kHopper{
     {141, 45, 35}, {38.7, 41.4, 36}, {36.7, 36.7, 29}, {0, 57.7, 45.5}, 36.7, 0.85};
 constexpr Row kLlMaxBetweenNodes{39, 39, 20.4};  // Intel hosts
 
-// Share of a tree's bandwidth that an all-reduce of 64 << i bytes gets. NCCL's table has an entry
-// for 512 MiB, too, which its code never looks up.
+// Share of a tree's bandwidth that an all-reduce of 64 << i bytes reaches. NCCL's table also has an
+// entry for 512 MiB, which its code never reads.
 constexpr int kCorrectedSizes = 23;
 constexpr std::array<std::array<double, kCorrectedSizes>, 3> kTreeCorrection{
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
@@ -76,7 +76,7 @@ bool possible(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protoc
   return false;
 }
 
-// Bytes of the call per second, before corrections for its size.
+// Bandwidth in bytes of the call per second, before the corrections for size.
 double bandwidth_GBps(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {
   const NcclNode& node = *in.node;
   const Generation& gpu = generation(node);
@@ -118,8 +118,8 @@ double latency_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol pr
   const auto hop = [&](const Row& nvlink, const Row& pci) {
     return (single_gpus || !links.nvlink ? pci : nvlink)[p];
   };
-  // With one GPU per node nothing hides the network's latency; with Simple it counts a second time,
-  // for the flush.
+  // With one GPU per node nothing hides the network's latency. With Simple it counts twice because
+  // of the flush.
   const double nic_us = links.latency_us * (protocol == Protocol::simple ? 2 : 1);
   const auto net = [&](double own) { return (single_gpus ? kTreeNet[p] : own) + nic_us; };
   const int log_nodes = floor_log2(static_cast<std::uint64_t>(in.nodes));
@@ -148,7 +148,7 @@ double latency_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol pr
   return 0;
 }
 
-// LL128 has to be trusted, or asked for by name.
+// NCCL uses LL128 only where it trusts it or where the user names it.
 bool enabled(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {
   if (nccl_says(in.overrides, in.func, algorithm) == NcclSay::no) return false;
   const NcclSay say = nccl_says(in.overrides, in.func, protocol);
@@ -175,7 +175,7 @@ double nccl_time_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol 
 
 int nccl_max_channels(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {
   if (algorithm == NcclAlgorithm::nvls_tree) return in.channels;
-  if (algorithm == NcclAlgorithm::pat) return in.channels;  // has no threshold of its own
+  if (algorithm == NcclAlgorithm::pat) return in.channels;  // PAT has no threshold of its own
   const NcclLinks links = nccl_links(*in.node, algorithm);
   const bool slow_ring = algorithm == NcclAlgorithm::ring && protocol == Protocol::simple &&
                          links.inside_GBps * links.channels <= 12;
