@@ -1,18 +1,18 @@
 // Open MPI's broadcasts that cut the buffer, derived from its source. Messages, sizes and order are
-// exact; the moment at which a send is posted is the schedule's. A place is the distance v from the
-// root around the group.
+// exact; the time at which a send is posted is the schedule's. A place is the distance v from the
+// root, counted around the group.
 //
-// Split binary tree: the first half goes down the left subtree of a binary tree (trees.h), the
-// second half down the right one; then places 1 and 2, 3 and 4, ... exchange halves. In an even
-// group the last place has no partner and is sent the second half by the root.
+// Split binary tree: the first half (L) goes down the left subtree of a binary tree (trees.h), the
+// second half (R) down the right one; then places 1 and 2, 3 and 4, ... exchange halves. In a group
+// of even size the last place has no partner, so the root sends it the second half.
 //
 //   size 6    0 > 1: L    0 > 2: R    1 > 3 5: L    2 > 4: R    1 <> 2   3 <> 4   0 > 5: R
 //
 // Scatter and all-gather: blocks of ceil(count / n) elements go down a binomial tree, the largest
-// subtree first, as far as there are elements; then subtrees of 1, 2, 4, ... places exchange what
-// they have, empty or not. Where a place's partner would be beyond the group, places that had one
-// pass on what they got, at half the distance, a quarter, ... With a ring instead every place sends
-// its block around.
+// subtree first, until the elements run out. Then subtrees of 1, 2, 4, ... places exchange the
+// blocks they have, empty or not. If a place's partner would lie beyond the group, places that had
+// a partner forward to it what they received, at half the distance, a quarter, ... The ring variant
+// sends every place's block around a ring instead.
 //
 //   size 5    0 > 4: 4     0 > 2: 23    0 > 1: 1    2 > 3: 3
 //             0 <> 1, 2 <> 3    0 <> 2, 1 <> 3    0 <> 4    0 > 2: 4    0 > 1: 4, 2 > 3: 4
@@ -36,7 +36,7 @@ Block half(const Shape& s, bool first) {
                : Block{s.share.offset + longer, s.share.count - longer};
 }
 
-// The half that comes down the tree.
+// The half that place v receives down the tree.
 Block own_half(const Shape& s, int v) { return half(s, v % 2 == 1); }
 
 int children(const Shape& s, int v) {
@@ -75,7 +75,7 @@ Transfer split_recv(const Shape& s, int p, int k) {
 
 // ---- Scatter
 
-// Blocks [first, end) by place, cut at the end of the buffer.
+// The blocks of places [first, end), cut at the end of the buffer.
 Block blocks_between(const Shape& s, int first, int end) {
   const auto n = static_cast<std::uint64_t>(s.size);
   const std::uint64_t block = (s.share.count + n - 1) / n;
@@ -112,10 +112,10 @@ Transfer scatter_recv(const Shape& s, int v, int k) {
 
 // ---- All-gather by recursive doubling
 
-// A round of it: level l is an exchange at distance 2^l and then, at 2^(l-1), ..., 2, 1, the
-// passing on.
+// A round of the all-gather: level l consists of an exchange at distance 2^l and then of the
+// forwarding at distances 2^(l-1), ..., 2, 1.
 struct Turn {
-  int level = 0, passed = 0;  // 0: the exchange; else the passing on at 2^(level - passed)
+  int level = 0, passed = 0;  // passed 0: the exchange; else the forwarding at 2^(level - passed)
   explicit Turn(int k) {
     while (k > level) k -= ++level;
     passed = k;
@@ -129,7 +129,7 @@ int doubling_rounds(const Shape& s) {
 
 struct Doubled {
   int peer = kNoRank;                      // a place
-  int sent = kNoRank, received = kNoRank;  // the subtree, by its first place
+  int sent = kNoRank, received = kNoRank;  // the subtree, named by its first place
 };
 
 Doubled doubled(const Shape& s, int v, const Turn& turn) {
@@ -140,7 +140,7 @@ Doubled doubled(const Shape& s, int v, const Turn& turn) {
   }
   if (sibling >= s.size || sibling + width <= s.size) return {};
   const int distance = width >> turn.passed, peer = v ^ distance;
-  const int informed = (v & -(2 * distance)) + s.size - sibling;  // places before it have the data
+  const int informed = (v & -(2 * distance)) + s.size - sibling;  // lower places have the data
   if (peer > v && v < informed && peer >= informed) return {peer, sibling, kNoRank};
   if (peer < v && peer < informed && v >= informed) return {peer, kNoRank, sibling};
   return {};

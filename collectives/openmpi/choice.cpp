@@ -1,7 +1,7 @@
-// Which algorithm Open MPI 4.1 takes when nobody tells it: the fixed decision rules of its
-// component "tuned" for commutative reductions, as tables. Derived from its source
-// (coll_tuned_decision_fixed.c). A rule holds for groups below `ranks` and sizes below `bytes`; the
-// first that holds counts.
+// The algorithms that Open MPI 4.1 chooses by default: the fixed decision rules of its component
+// "tuned" for commutative reductions, as tables. Derived from its source
+// (coll_tuned_decision_fixed.c). A rule applies to groups of fewer than `ranks` ranks and to sizes
+// below `bytes`; the first rule that applies decides.
 #include <array>
 #include <limits>
 #include <span>

@@ -12,7 +12,7 @@ Cost all_blocks(const Collective& c, int steps, std::uint64_t messages) {
   return {steps, ranks(c) * (ranks(c) - 1) * bytes(c), messages};
 }
 
-// Everybody gets all blocks but the own one.
+// Every rank receives all blocks but its own.
 Cost gathered(const Collective& c, int steps, std::uint64_t messages) {
   return {steps, (ranks(c) - 1) * all_counts(c) * c.element_bytes, messages};
 }
@@ -104,7 +104,7 @@ Cost gathered_by_neighbors(const Collective& c) {
   return gathered(c, c.size / 2, ranks(c) * (ranks(c) / 2));
 }
 
-// The gather-v alone; empty blocks are no messages.
+// Only the gather-v; Open MPI sends no message for an empty block.
 Cost gather_v(const Collective& c) {
   const std::uint64_t full =
       ranks(c) - static_cast<std::uint64_t>(std::count(c.counts->begin(), c.counts->end(), 0U));
@@ -119,7 +119,7 @@ Cost exchanged(const Collective& c) {
   return {c.size - 1, elements * c.element_bytes, ranks(c) * (ranks(c) - 1)};
 }
 
-// All begin with rank 0: the last rank's first message comes n-1 steps late.
+// All ranks send to rank 0 first, so the first message for the last rank comes n-1 steps late.
 Cost exchanged_by_rank(const Collective& c) {
   Cost cost = exchanged(c);
   cost.steps = c.size < 2 ? 0 : 2 * c.size - 3;

@@ -1,5 +1,6 @@
-// What the algorithms of the library "openmpi-4.1" cost, from their formulas, and the numbers that
-// formulas are made of: n ranks, S bytes of `count` elements, the largest power of two in n.
+// The costs of the algorithms of the library "openmpi-4.1", from closed formulas, and the numbers
+// in these formulas: n ranks, S bytes of `count` elements, the largest power of two <= n
+// (survivors).
 //
 // Threading: pure functions.
 #pragma once

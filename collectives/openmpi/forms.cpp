@@ -1,21 +1,23 @@
 // Open MPI's own variants of textbook algorithms, derived from its source. Messages, sizes and
-// order are exact; the moment at which a send is posted is the schedule's.
+// order are exact; the time at which a send is posted is the schedule's.
 //
-// Ring all-reduce: to rank+1; block r leaves first, the longer blocks are those of the first ranks.
+// Ring all-reduce: every rank sends to rank+1; rank r sends block r first; the first ranks have the
+// longer blocks.
 //
-//   size 4    reduce-scatter   all-gather      the number is the block that is sent
+//   size 4    reduce-scatter   all-gather      the number is the block that the rank sends
 //   rank 0    0>   3>   2>  |  1>   0>   3>
 //   rank 1    1>   0>   3>  |  2>   1>   0>
 //
-// Linear all-reduce: everyone sends to rank 0, which receives from the last rank first and then
-// sends the result to rank 1, 2, ...
+// Linear all-reduce: every rank sends to rank 0, which receives from the last rank first and then
+// sends the result to ranks 1, 2, ...
 //
-// Neighbour exchange, an all-gather of even groups: own blocks between the ranks of a pair, then
-// pairs of blocks in turn with the pair to the one and to the other side; n/2 rounds.
+// Neighbour exchange, an all-gather for groups of even size: the ranks of a pair exchange their own
+// blocks, then every pair exchanges pairs of blocks, in turn with the pair to one side and the pair
+// to the other; n/2 rounds.
 //
 //   size 6    rank 0: <-> 1 block 0    <-> 5 blocks 0 1 > 4 5    <-> 1 blocks 4 5 > 2 3
 //
-// Linear all-to-all: all at once, to p-1, p-2, ...
+// Linear all-to-all: a rank posts all sends first, to p-1, p-2, ...
 #include "collectives/openmpi/openmpi.h"
 
 namespace ghostrank {
@@ -53,10 +55,11 @@ Transfer linear_recv(const Shape& s, int p, int k) {
 
 int neighbor_rounds(const Shape& s, int) { return s.size / 2; }
 
-// Even ranks begin with the neighbour to the right, odd ones with the one to the left.
+// Even ranks begin with their right neighbour, odd ranks with their left one.
 int neighbor(const Shape& s, int p, int k) { return s.wrap((p + k) % 2 == 0 ? p + 1 : p - 1); }
 
-// Where the pair of blocks begins that arrives in round k: ever further to the side it comes from.
+// The first block of the pair that arrives in round k; in each later round it lies further away, on
+// the side it comes from.
 int pair_received(const Shape& s, int p, int k) {
   const int ahead = (k + 1) / 2 * 2;
   return s.wrap(p - p % 2 + ((p + k) % 2 == 0 ? ahead : -ahead));

@@ -1,5 +1,5 @@
-// The library "openmpi-4.1": collectives of Open MPI's component "tuned" where they differ from the
-// textbook ones, and its choice among them.
+// The library "openmpi-4.1": the algorithms of Open MPI's component "tuned" that differ from the
+// textbook ones, and its choice among all of them.
 //
 // Units: bytes where named. Threading: pure functions.
 #pragma once
@@ -11,14 +11,14 @@
 
 namespace ghostrank {
 
-// The algorithm that the fixed decision rules take, by Open MPI's name for it; empty for functions
-// without rules (send_recv). `bytes` as the rules count them: all-reduce, broadcast and reduce the
-// buffer, reduce-scatter all blocks together, all-gather, all-to-all, gather and scatter one block,
-// all-gather-v the mean block; the others do not look at it.
+// Open MPI's name of the algorithm that its fixed decision rules choose; empty for functions
+// without rules (send_recv). `bytes` as the rules count them: the buffer for all-reduce, broadcast
+// and reduce; all blocks together for reduce-scatter; one block for all-gather, all-to-all, gather
+// and scatter; the mean block for all-gather-v. The other functions ignore it.
 std::string_view openmpi_choice(Func func, int ranks, std::uint64_t bytes);
 
-// The tree of an in-order binary reduce as a TreeChild (trees.h), where v is the distance from the
-// last rank, backwards.
+// The tree of an in-order binary reduce as a TreeChild (trees.h); here v is the distance from the
+// last rank, counted backwards.
 int in_order_child(int n, int v, int i);
 
 extern const Form kOpenMpiRingAllReduce, kOpenMpiLinearAllReduce, kOpenMpiNeighborExchange,

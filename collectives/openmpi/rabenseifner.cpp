@@ -1,12 +1,12 @@
-// Rabenseifner's all-reduce and reduce as Open MPI has them, derived from its source. Messages,
-// sizes and order are exact; the moment at which a send is posted is the schedule's.
+// Rabenseifner's all-reduce and reduce in Open MPI's variant, derived from its source. Messages,
+// sizes and order are exact; the time at which a send is posted is the schedule's.
 //
-// Of the first 2x ranks an even one exchanges halves with its right neighbour, each reduces one,
-// and the even one is sent the other. The survivors halve the vector with growing distance, keep
-// the left part of a window when they are the lower rank, and go the same way back: in an
-// all-reduce they double it, and at last the even ranks send everything to the odd ones; in a
-// reduce windows go up a binomial tree to the survivor that is the root. A root that was folded
-// takes the place of survivor 0, which sends it its window first.
+// Of the first 2x ranks, each even rank exchanges halves with its right neighbour; each of the two
+// reduces one half, and the odd rank sends its half back. The survivors then halve the vector with
+// growing distance, where the lower rank keeps the left part of a window, and go back the same way.
+// In an all-reduce they double their windows, and finally the even ranks send the result to the odd
+// ones. In a reduce the windows go up a binomial tree to the survivor that is the root. A root that
+// was folded takes the place of survivor 0, which first sends it its window.
 //
 //   size 4      round 0         round 1        round 2        round 3
 //   all-reduce
@@ -24,8 +24,8 @@ namespace {
 
 struct Survivor {
   int extra, levels;
-  bool paired;  // one of the first 2x
-  bool folded;  // an odd one of them
+  bool paired;  // one of the first 2x ranks
+  bool folded;  // an odd one of these
   int number;
   explicit Survivor(const Shape& s, int p) {
     const auto m = std::bit_floor(static_cast<unsigned>(s.size));
@@ -42,7 +42,7 @@ struct Window {
   Block kept, given;
 };
 
-// What a survivor keeps and gives away in a level of the halving.
+// The window that a survivor keeps after a level of the halving, and the part it gives away in it.
 Window halved(const Block& all, int number, int level) {
   Window w{all, {}};
   for (int l = 0; l <= level; ++l) {
@@ -54,7 +54,7 @@ Window halved(const Block& all, int number, int level) {
   return w;
 }
 
-// What a rank does in the rounds before the halving: two of them, for the pairs.
+// The exchange of halves before the halving takes two rounds.
 constexpr int kPairRounds = 2;
 
 Transfer pair_send(const Shape& s, const Survivor& v, int p, int k) {
@@ -102,10 +102,10 @@ Transfer all_reduce_recv(const Shape& s, int p, int k) {
 
 // ---- Reduce
 
-// A place in the gather: survivors, of which a folded root replaces number 0.
+// A rank in the gather: a survivor, except that a folded root replaces survivor 0.
 struct Gatherer {
   Survivor self;
-  int root;  // number of the place that ends up with everything
+  int root;  // number of the survivor that ends with the whole vector
   bool root_folded, is_root;
   Gatherer(const Shape& s, int p) : self(s, p), root(0), root_folded(false), is_root(p == s.root) {
     const Survivor r(s, s.root);
@@ -118,14 +118,14 @@ struct Gatherer {
   int position(const Shape& s, int v) const {
     return v == 0 && root_folded ? s.root : self.position(v);
   }
-  // Windows that it awaits, the latest halving's first, before it sends its own on.
+  // Number of windows that it receives, that of the last halving first, before it sends its own.
   int awaited() const {
     const int differing = self.number ^ root;
     return self.levels - static_cast<int>(std::bit_width(static_cast<unsigned>(differing)));
   }
 };
 
-// Rounds of a position: pairs, halvings, the window for a folded root, the gather.
+// The rounds of a position: pair exchange, halvings, the window for a folded root, gather.
 struct ReduceRounds {
   int pairs, halvings, handed_over, gather;
   explicit ReduceRounds(const Gatherer& g)

@@ -1,19 +1,20 @@
 // Open MPI's linear reduce, its reduce over an in-order binary tree and its butterfly
-// reduce-scatter, derived from its source. Messages, sizes and order are exact; the moment at which
-// a send is posted is the schedule's.
+// reduce-scatter, derived from its source. Messages, sizes and order are exact; the time at which a
+// send is posted is the schedule's.
 //
-// Linear reduce: everyone sends to the root, which receives from the last rank first.
+// Linear reduce: every rank sends to the root, which receives from the last rank first.
 //
-// In-order binary tree: ranks in a row, the last one on top. Of the others, the first half is the
-// right subtree, whose last one is the right child, the rest the left one. The left child is
-// awaited first. At last the top sends the result to the root.
+// In-order binary tree: the last rank of a row of ranks is the top. The first half of the others is
+// the right subtree, whose last rank is the right child; the rest is the left subtree. A rank
+// receives from its left child first. Finally the top sends the result to the root.
 //
 //   size 9    8 > 7 3    7 > 6 5    6 > -    5 > 4    3 > 2 1    1 > 0
 //
-// Butterfly reduce-scatter: even ranks of the first 2x fold into their right neighbours
-// (folding.h). A survivor stands for its own block and that of the rank folded into it. They halve
-// the blocks with growing distance, so that survivor v is left with the blocks of the survivor
-// whose number is v with its bits reversed, and sends them there: first the folded rank's.
+// Butterfly reduce-scatter: the even ranks of the first 2x fold into their right neighbours
+// (folding.h). A survivor stands for its own block and for that of the rank folded into it. The
+// survivors halve the blocks with growing distance. Survivor v then holds the blocks of the
+// survivor whose number is v with its bits reversed, and sends them there, the folded rank's block
+// first.
 //
 //   size 4    rank 0: <-> 1: 23 > 01    <-> 2: 1 > 0
 //             rank 1: <-> 0: 01 > 23    <-> 3: 3 > 2    <-> 2: 2 > 1
@@ -44,7 +45,7 @@ struct InOrder {
   int parent = kNoRank, children[2] = {kNoRank, kNoRank};
   int degree = 0;
   InOrder(int n, int rank) {
-    int first = 0, size = n;  // of the subtree that holds the rank
+    int first = 0, size = n;  // the subtree that contains `rank`
     while (rank != first + size - 1) {
       parent = first + size - 1;
       const int right = size > 2 ? size / 2 : 0;
@@ -60,7 +61,7 @@ struct InOrder {
   }
 };
 
-// After the children and the parent comes what the top sends to the root.
+// Rounds for the children and the parent, and one more if the top must send the result to the root.
 int in_order_rounds(const Shape& s, int p) {
   const bool at_top = p == s.size - 1, away = s.root != s.size - 1;
   return InOrder(s.size, p).degree + (at_top ? 0 : 1) + (away && (at_top || p == s.root) ? 1 : 0);
@@ -92,13 +93,13 @@ Block of_survivors(const Shape& s, const Folding& f, int first, int n) {
   return {s.block(begin).offset, s.blocks(end - begin).count};
 }
 
-// What survivor `number` keeps after so many halvings.
+// The blocks that survivor `number` keeps after `halvings` halvings.
 Block butterfly_window(const Shape& s, const Folding& f, int number, int halvings) {
   const int n = f.survivors() >> halvings;
   return of_survivors(s, f, mirrored(number, halvings) * n, n);
 }
 
-// The fold, the halvings, the folded rank's block, the own one.
+// The fold, the halvings, the folded rank's block, the own block.
 int butterfly_rounds(const Shape& s, int p) {
   const Folding f(s, p);
   if (s.size == 1) return 0;

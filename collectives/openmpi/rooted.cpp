@@ -1,18 +1,19 @@
 // Open MPI's barriers, its gather with a signal, and the linear parts of its v-variants, derived
 // from its source. All messages of a barrier are empty.
 //
-//   linear               everyone tells rank 0, which tells everyone
-//   recursive doubling   with m the largest power of two in n, ranks m and above exchange with the
-//                        one m below, which answers last; the others exchange at distance 1, 2, 4,
+//   linear               every rank sends to rank 0, then rank 0 sends to every rank
+//   recursive doubling   with m the largest power of two <= n, ranks m and above exchange with the
+//                        rank m below, which answers last; the others exchange at distance 1, 2, 4,
 //                        ...
 //   tree                 up a binomial tree to rank 0, the nearest child first, and down again
 //
 //   size 6, doubling     4>0 5>1   0<>1 2<>3   0<>2 1<>3   0>4 1>5
 //
-//   linear_sync gather   the root tells rank 0, 1, ... in turn that it may send, and awaits its
-//                        block; an empty second part follows every block and is awaited at the end
+//   linear_sync gather   the root signals to ranks 0, 1, ... in turn that they may send, and waits
+//                        for the block; an empty second part follows every block, and the root
+//                        receives these at the end
 //
-// Gather-v and all-to-all-v go by rank: 0, 1, ...; the gather-v leaves out empty blocks.
+// Gather-v and all-to-all-v proceed by rank: 0, 1, ...; the gather-v omits empty blocks.
 #include <algorithm>
 #include <bit>
 
@@ -23,7 +24,7 @@ namespace {
 
 constexpr Block kEmpty{};
 
-// The k-th rank that is not r.
+// The k-th rank other than r.
 int other(int r, int k) { return k < r ? k : k + 1; }
 
 // ---- Barriers
@@ -80,7 +81,7 @@ int children(const Shape& s, int p) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(reach - 1)));
 }
 
-// Up, a meeting with the parent, down.
+// The children up, an exchange with the parent, the children down.
 int tree_rounds(const Shape& s, int p) { return 2 * children(s, p) + (p > 0 ? 1 : 0); }
 
 Transfer tree_send(const Shape& s, int p, int k) {

@@ -1,15 +1,15 @@
 // The rows of the library "openmpi-4.1", with their closed-form costs. The first row of a function,
-// "fixed", decides as Open MPI does when nobody tells it (openmpi_choice). Channels, slices and
-// credits of the communicator do not apply: the fixed rules never cut a message. Nothing is sent
-// for no elements.
+// "fixed", plays Open MPI's default choice (openmpi_choice). The communicator's channels, slices
+// and credits do not apply, because the fixed rules never cut a message. A call without elements
+// sends nothing.
 //
-// Several of Open MPI's names are one algorithm when nothing is cut: a segmented ring is the ring,
-// a chain the pipeline; `two_proc` is what two ranks do anyway, and `linear_sync` is `linear` while
-// the number of requests is not limited. Three are two collectives, each of which decides for
-// itself: see `parts`.
+// Several of Open MPI's names mean one algorithm if messages are not cut: the segmented ring is the
+// ring, the chain is the pipeline. `two_proc` is what every algorithm does with two ranks, and
+// `linear_sync` is `linear` if the number of requests is not limited. Three names are two
+// collectives, each of which makes its own choice: see parts().
 //
-// In the formulas for people n is the number of ranks, S the bytes of `count` elements, m the
-// largest power of two in n, x = n - m, b(n) the bits set in 0 .. n-1, T the bytes of all `counts`.
+// In the formulas for people, n is the number of ranks, S the bytes of `count` elements, m the
+// largest power of two <= n, x = n - m, b(n) the set bits in 0 .. n-1, T the bytes of all `counts`.
 #include <array>
 #include <memory>
 #include <optional>
@@ -29,7 +29,7 @@ using namespace openmpi_costs;  // NOLINT: this file is a table of them
 
 // ---- What a name stands for
 
-// The first part of an all-gather-v by `default`, which is not a row.
+// The first part of the all-gather-v `default`; not a row of its own.
 constexpr std::string_view kGatherV = "gather_v";
 
 struct Played {
@@ -173,7 +173,7 @@ Played played(const Collective& c, std::string_view name) {
 
 // ---- Rows
 
-// Bytes as the decision rules count them.
+// The size of a call in bytes, as the decision rules count it.
 std::uint64_t deciding_bytes(const Collective& c) {
   if (c.func == Func::all_gather_v) return all_counts(c) * c.element_bytes / ranks(c);
   return bytes(c) * (c.func == Func::reduce_scatter ? ranks(c) : 1);
@@ -190,7 +190,7 @@ bool nothing_to_do(const Collective& c) {
 int no_rounds(const Shape&, int) { return 0; }
 constexpr Form kNothing{.rounds = no_rounds};
 
-// A collective that is made of two.
+// A collective that is composed of two.
 struct Parts {
   Collective first;
   std::string_view first_name;
@@ -246,7 +246,7 @@ std::unique_ptr<Schedule> make_fixed(const Collective& c, const Communicator& co
 }
 Cost fixed_cost(const Collective& c) { return cost_of(c, fixed_name(c)); }
 
-// A name that can be a template's argument.
+// A name as a template argument.
 template <std::size_t N>
 struct Name {
   char text[N]{};

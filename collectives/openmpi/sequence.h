@@ -1,5 +1,5 @@
-// One schedule after the other: a collective that a library makes of two others, such as a gather
-// and a broadcast. A rank begins with the second when it has ended its part of the first.
+// Plays one schedule after the other, for a collective that a library composes of two, such as a
+// gather and a broadcast. A rank starts the second part when it has ended its own first part.
 //
 // Threading: immutable.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace ghostrank {
 
-// Both have one actor per rank, on channel 0, and no credits; `c` is what they amount to, in the
-// same buffers.
+// Both parts have one actor per rank, on channel 0, and no credits. `c` is the composed collective;
+// it uses the same buffers.
 class Sequence final : public Schedule {
  public:
   Sequence(const Collective& c, std::unique_ptr<Schedule> first, std::unique_ptr<Schedule> second)

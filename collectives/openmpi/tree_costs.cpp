@@ -1,4 +1,4 @@
-// See openmpi/costs.h: reduces, the butterfly, and broadcasts that cut the buffer.
+// See openmpi/costs.h: costs of reduces, of the butterfly, and of broadcasts that cut the buffer.
 #include <algorithm>
 #include <bit>
 
@@ -16,8 +16,8 @@ int tree_levels(const Collective& c) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(c.size - 1)));
 }
 
-// What is left of `count` elements when the vector is halved once for every one of `bits`, the
-// lowest first: the lower half for a 0, which is the shorter one.
+// The elements left of `count` after one halving per bit of `path`, the lowest bit first: a 0 keeps
+// the lower half, which is the shorter one.
 std::uint64_t halved(std::uint64_t count, unsigned path, int bits) {
   for (int i = 0; i < bits; ++i) count = (path >> i & 1) == 0 ? count / 2 : count - count / 2;
   return count;
@@ -51,8 +51,9 @@ Cost in_order_reduce(const Collective& c) {
           messages};
 }
 
-// Pairs as in the all-reduce, the halving, the root's own window if it was folded, and up the tree
-// what a survivor has left of the level at which it differs from the root.
+// The pair exchange as in the all-reduce, the halving, the window of survivor 0 if the root was
+// folded, and the tree: a survivor sends up the window it has left at the level at which it differs
+// from the root.
 Cost rabenseifner_reduce(const Collective& c) {
   const std::uint64_t m = survivors(c), extra = ranks(c) - m;
   const auto root = static_cast<std::uint64_t>(c.root);
@@ -71,7 +72,8 @@ Cost rabenseifner_reduce(const Collective& c) {
           messages, extra > 0};
 }
 
-// As the halving reduce-scatter, and what survivors exchange whose number reversed is another one.
+// As the halving reduce-scatter, plus the blocks of survivors whose number differs from its
+// reversal.
 Cost butterfly(const Collective& c) {
   if (c.size == 1) return {};
   const std::uint64_t m = survivors(c), extra = ranks(c) - m;
@@ -86,7 +88,7 @@ Cost split_binary(const Collective& c) {
           true};
 }
 
-// A place hears of every subtree beside its own, from its partner or from one that had a partner.
+// A place receives every subtree other than its own, from its partner or from a place that had one.
 Cost scatter_all_gather(const Collective& c) {
   Cost cost = block_scatter(c);
   cost.bytes += (ranks(c) - 1) * bytes(c);
