@@ -1,5 +1,5 @@
-// See goal.h. An actor does one thing after the other, but the messages of one slice to several
-// peers wait for the same operations and not for each other.
+// See goal.h. An actor's operations run one after the other, but the messages of one slice to
+// several peers wait for the same operations and not for each other.
 #include "collectives/exchange/goal.h"
 
 #include <algorithm>
@@ -76,7 +76,7 @@ class CallGoal {
   const std::span<const Rank> members_;
   const std::function<int(int)>& tag_of_;
   std::vector<std::vector<Labels>> ends_;        // by actor and step
-  std::vector<std::pair<int, StepOf>> awaited_;  // operations that wait for another actor's step
+  std::vector<std::pair<int, StepOf>> awaited_;  // operations that wait for a step of another actor
 };
 
 std::string message(const char* verb, std::uint64_t bytes, const char* way, Rank peer, int tag) {

@@ -1,5 +1,6 @@
-// GOAL text, the input of LogGOPSim: what every rank sends and receives, and what each of these
-// operations must wait for. A collective as a whole, or piece by piece for who has more to write.
+// GOAL text, the input of LogGOPSim: the sends and receives of every rank, and the operations that
+// each of them must wait for. Writes a whole collective, or one rank's part for a caller that
+// writes more.
 //
 //   num_ranks 2
 //   rank 0 {
@@ -9,10 +10,10 @@
 //   }
 //   ...
 //
-// Bytes are those on the wire; messages with one tag between two ranks are matched in their order.
-// `calc 0` stands for local work, and for a rank or a step that has none but is waited for: what
-// reducing costs is not known here. Credits have no word in GOAL and are left out; so is the own
-// block of an all-to-all, which is no message.
+// Bytes are bytes on the wire. Messages with one tag between two ranks match in order. `calc 0`
+// stands for local work, whose cost is not known here, and for a rank or a step without work that
+// others wait for. GOAL cannot express credits, so they are left out. A rank's own block in an
+// all-to-all is no message.
 //
 // Threading: one owner; to_goal is a pure function.
 #pragma once
@@ -27,18 +28,18 @@
 
 namespace ghostrank {
 
-// The operations of one rank as they are added.
+// Collects the operations of one rank.
 class RankGoal {
  public:
-  using Labels = std::vector<int>;  // operations, by number from 1
+  using Labels = std::vector<int>;  // numbers of operations, from 1
 
   int calc(std::uint64_t nanoseconds, const Labels& after);
   int send(std::uint64_t bytes, Rank to, int tag, const Labels& after);
   int receive(std::uint64_t bytes, Rank from, int tag, const Labels& after);
   void require(int label, const Labels& after);
 
-  // What the member at `position` of a group does in a call: position p is rank members[p] of the
-  // job. Returns what ends it, `after` where there is nothing.
+  // Adds the part of the member at `position` of a group in a call. Position p is rank members[p]
+  // of the job. Returns the last operations of the part; `after` if the part has none.
   Labels call(const Schedule& schedule, Rank position, std::span<const Rank> members,
               const std::function<int(int channel)>& tag_of, const Labels& after);
 
@@ -51,7 +52,7 @@ class RankGoal {
   std::string operations_, dependencies_;
 };
 
-// A collective: the ranks of the group are those of the job, tags are channels.
+// A whole collective: group ranks become job ranks, channels become tags.
 std::string to_goal(const Schedule& schedule);
 
 }  // namespace ghostrank

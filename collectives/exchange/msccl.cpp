@@ -1,10 +1,10 @@
-// An MSCCL algorithm as a schedule: a threadblock is an actor, a step of the one is a step of the
-// other. See msccl.h.
+// An MSCCL algorithm as a schedule: a threadblock is an actor, and its steps are the actor's steps.
+// See msccl.h.
 //
 //   chunk j of the input or output      elements of the work buffer (out of place: of the input
 //                                       buffer), padded at the end of a block; see places()
-//   scratch                             s_chunks chunks, then for every threadblock room for the
-//                                       largest sum that one of its `rrs` steps does not keep
+//   scratch                             s_chunks chunks, then per threadblock room for the largest
+//                                       sum that one of its `rrs` steps does not store
 //
 // Threading: immutable.
 #include "collectives/exchange/msccl.h"
@@ -84,10 +84,11 @@ class MscclSchedule final : public Schedule {
   void places(Rank r, MscclPlace place, std::uint32_t count, std::vector<Block>& out) const;
 
   std::shared_ptr<const MscclAlgorithm> algorithm_;
-  std::uint32_t chunks_;  // of a block
+  std::uint32_t chunks_;  // per block
   std::uint64_t chunk_elements_;
   bool padded_;
-  // By rank: where in scratch the room of each threadblock begins, and at the back the end of all.
+  // By rank: the begin of each threadblock's room in scratch, in chunks, and the end of the last
+  // one.
   std::vector<std::vector<std::uint64_t>> rooms_;
   std::vector<std::vector<Receiver>> receivers_;  // by rank, sorted
 };
@@ -120,7 +121,7 @@ int MscclSchedule::receiver(Rank dst, int channel, Rank src) const {
   return found != list.end() && found->first == key.first ? found->second : 0;
 }
 
-// Where what arrives is put: the sum of an `rrs` is kept in the threadblock's own room.
+// The place of the received data; the sum of an `rrs` goes to the threadblock's own room.
 MscclPlace MscclSchedule::received_at(Rank r, int a, const MscclStep& step) const {
   if (step.op != MscclOp::rrs) return step.destination;
   const std::uint64_t room = rooms_[static_cast<std::size_t>(r)][static_cast<std::size_t>(a)];
@@ -134,7 +135,7 @@ Block MscclSchedule::chunk(Rank r, MscclPlace place) const {
   const bool input = place.buffer == MscclBuffer::input;
   const std::uint32_t held = input ? rank(r).input_chunks : rank(r).output_chunks;
   std::uint64_t in_block = place.chunk / chunks_;
-  // A buffer of one block out of many is the rank's own block.
+  // A buffer that holds one block out of many holds the rank's own block.
   const bool own = held == chunks_ && algorithm_->chunks_per_loop != chunks_;
   if (own) in_block = static_cast<std::uint64_t>(r);
   const std::uint64_t count = collective().count;
@@ -151,11 +152,11 @@ bool MscclSchedule::in_one_place(const MscclPlace& place, std::uint32_t count) c
 Block MscclSchedule::whole(Rank r, const MscclPlace& place, std::uint32_t count) const {
   if (count == 0) return {};
   Block block = chunk(r, place);
-  block.count = count * chunk_elements_;  // padding included, where the step is scattered
+  block.count = count * chunk_elements_;  // includes the padding; the step is then scattered
   return block;
 }
 
-// Adds the chunks' elements to `out`, padding as elements that are nowhere; neighbours are joined.
+// Appends the chunks' elements to `out`, padding as Buffer::none, and joins adjacent blocks.
 void MscclSchedule::places(Rank r, MscclPlace place, std::uint32_t count,
                            std::vector<Block>& out) const {
   const auto add = [&](const Block& block) {
@@ -185,7 +186,7 @@ Step MscclSchedule::step(Rank r, int a, int k) const {
     step.recv_from = tb.recv;
     step.recv = whole(r, into, from.count);
     step.scattered = !in_one_place(into, from.count);
-    // Received and reduced where it was: the common case needs no local work.
+    // Reduced in place: the common case, which needs no local work.
     const bool here = reduces_received(from.op) && from.source == into;
     step.on_recv = here ? Combine::reduce : Combine::copy;
     step.local = reduces_received(from.op) && !here;
@@ -209,7 +210,7 @@ void MscclSchedule::pieces(Rank r, int a, int k, Way way, std::vector<Block>& ou
   places(r, received ? received_at(r, a, from) : from.source, from.count, out);
 }
 
-// Chunk by chunk, because padding lies elsewhere in one buffer than in another.
+// One chunk at a time, because padding lies at different offsets in the two buffers.
 void MscclSchedule::locals(Rank r, int a, int k, std::vector<Local>& out) const {
   const MscclStep& from = at(r, a, k);
   out.clear();

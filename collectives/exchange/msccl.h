@@ -1,26 +1,27 @@
-// Collectives in the form of MSCCL, as data: what its XML files hold, the schedule that such a file
-// spells out, and the file that spells out a schedule.
+// Collectives in MSCCL's form, as data: the content of its XML files, the schedule that such a file
+// describes, and the file that describes a schedule.
 //
 //   gpu                 a rank; its input, output and scratch buffers are counted in chunks
-//   tb (threadblock)    an actor: at most one peer that it sends to, one that it receives from
+//   tb (threadblock)    an actor: sends to at most one peer and receives from at most one
 //   step                one of
 //
 //     s      send src                                   cpy    dst = src
 //     r      dst = received                             re     dst = dst + src
-//     rrc    dst = received + src                       nop    nothing: for its dependency
+//     rrc    dst = received + src                       nop    nothing; only waits
 //     rcs    dst = received, send it
-//     rrs    send received + src, which is not kept
+//     rrs    send received + src, do not store it
 //     rrcs   dst = received + src, send it
 //
 //   depid, deps         the step begins after step `deps` of threadblock `depid` of its rank
 //
-// Chunks: all-reduce, broadcast, reduce and send/recv cut the buffer into `chunks_per_loop` chunks,
-// all others each of the `size` blocks of it into chunks_per_loop / size. A chunk has ceil(elements
-// / chunks) elements. Where that is more than there are (MSCCL itself leaves such calls to NCCL)
-// the last chunks are padded, and the padding travels. A step is one message however large: MSCCL's
-// cutting of large chunks into its FIFO's slots is not modelled.
+// Chunks: all-reduce, broadcast, reduce and send/recv cut the buffer into `chunks_per_loop` chunks;
+// all other functions cut each of its `size` blocks into chunks_per_loop / size chunks. A chunk has
+// ceil(elements / chunks) elements. If the chunks are longer than the data (MSCCL itself leaves
+// such calls to NCCL), the last ones are padded, and the padding is sent. A step is one message of
+// any size: MSCCL's cutting of large chunks into slices of its FIFO is not modelled.
 //
-// Input and output of an in-place algorithm are one buffer; out of place the input is not written.
+// Input and output of an in-place algorithm are one buffer; an out-of-place one never writes its
+// input.
 //
 // Units: chunks, unless said otherwise. Threading: immutable values and pure functions.
 #pragma once
@@ -39,7 +40,7 @@ inline constexpr int kMscclOps = 9;
 std::string_view name_of(MscclOp op);  // "s", "r", ...
 bool sends(MscclOp op);
 bool receives(MscclOp op);
-bool reads_source(MscclOp op);  // beside what it receives
+bool reads_source(MscclOp op);  // besides the received data
 bool writes_destination(MscclOp op);
 
 enum class MscclBuffer : std::uint8_t { input, output, scratch };
@@ -55,7 +56,7 @@ struct MscclStep {
   MscclPlace source, destination;
   std::uint32_t count = 0;
   int depends_on = -1, depends_step = -1;  // index of a threadblock, or -1
-  int line = 0;                            // in the file it came from
+  int line = 0;                            // of the file it was read from
 };
 
 struct MscclThreadblock {
@@ -78,27 +79,29 @@ struct MscclAlgorithm {
   int channels = 1;
   std::uint32_t chunks_per_loop = 1;
   bool in_place = true;
-  Rank root = 0;  // an attribute of ours: MSCCL's files do not say
+  Rank root = 0;  // our own attribute, because MSCCL's files have none
   std::vector<MscclRank> ranks;
 };
 
-// "allreduce", "reducescatter", ...; empty for what MSCCL has no word for. Send/recv is a word of
-// ours.
+// "allreduce", "reducescatter", ...; empty if MSCCL has no name for the function. "send_recv" is
+// our own name.
 std::string_view msccl_name_of(Func func);
 
-// Chunks of one block of the buffer: of the whole buffer where it has no blocks.
+// Chunks per block of the buffer; of the whole buffer if the function has no blocks.
 std::uint32_t chunks_per_block(const MscclAlgorithm& algorithm);
 
-// The schedule of a call. Throws std::invalid_argument when the call is not the algorithm's (size,
-// root), or wants slices. The algorithm must be well-formed (profiles/algorithms/msccl_file.h sees
-// to that): threadblocks have the peers their steps use, places lie inside the buffers.
+// The schedule of a call. Throws std::invalid_argument if function, size or root of the call are
+// not the algorithm's, or if `comm` asks for slices. The algorithm must be well-formed, which
+// profiles/algorithms/msccl_file.h checks: threadblocks have the peers that their steps use, and
+// all places lie inside the buffers.
 std::unique_ptr<Schedule> msccl_schedule(std::shared_ptr<const MscclAlgorithm> algorithm,
                                          const Collective& c, const Communicator& comm);
 
-// The algorithm that does what the schedule does, message by message: an actor becomes as many
-// threadblocks as it has peers, tied together by dependencies; messages that are put together from
-// several places go through scratch. Chunks are as large as possible. Throws std::invalid_argument
-// for what MSCCL has no word for: a barrier, lists of unequal counts.
+// The algorithm that sends the schedule's messages, one by one. An actor becomes one threadblock
+// per peer, ordered by dependencies; messages gathered from several blocks go through scratch.
+// Chunks are as large as possible. Throws std::invalid_argument for functions that MSCCL lacks
+// (barrier, v-variants), for a call without elements, and if there would be too many chunks or
+// steps.
 MscclAlgorithm to_msccl(const Schedule& schedule, std::string name);
 
 std::string to_xml(const MscclAlgorithm& algorithm);

@@ -1,10 +1,10 @@
-// A schedule as an MSCCL algorithm. See msccl.h.
+// Writes a schedule as an MSCCL algorithm. See msccl.h.
 //
-// What an actor does is a sequence: receive from one peer, then the next, work locally, send to one
-// peer, then the next, step by step and slice by slice. Every item of it becomes a step of the
-// threadblock that has the item's peer, and depends on the item before it where that is in another
-// threadblock. An actor with one peer either way is a single threadblock, and what it passes on
-// unchanged is received and sent in one step.
+// An actor's work is a sequence of items: receive from one peer, then from the next, work locally,
+// send to one peer, then to the next, step by step and slice by slice. Every item becomes a step of
+// the threadblock that has the item's peer, and depends on the previous item if that is in another
+// threadblock. An actor with at most one peer in each direction is a single threadblock, which
+// receives and sends in one step what it forwards unchanged.
 //
 // Threading: pure functions.
 #include <algorithm>
@@ -18,9 +18,10 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kMostSteps = 1 << 22;  // of all ranks; beyond it a file helps nobody
+// Of all ranks together; a larger file would be of no use.
+constexpr std::size_t kMostSteps = 1 << 22;
 
-// Every place a schedule names, with the number of elements there.
+// Visits every block of elements that a schedule names.
 template <typename Visit>
 void for_each_block(const Schedule& schedule, Visit visit) {
   std::vector<Block> pieces;
@@ -46,7 +47,7 @@ void for_each_block(const Schedule& schedule, Visit visit) {
   }
 }
 
-// Elements of a chunk: the most that every place is a multiple of.
+// Elements of a chunk: the largest number that divides all offsets and lengths.
 std::uint64_t common_unit(const Schedule& schedule) {
   std::uint64_t unit = schedule.collective().count;
   for_each_block(schedule, [&](const Block& block) {
@@ -92,7 +93,8 @@ class RankExport {
     out_.output_chunks = one_out ? block : all;
   }
 
-  // Where the schedule's place is. A buffer of one block is counted from that block's begin.
+  // The schedule's block as a place. A buffer with one block is counted from the begin of that
+  // block.
   MscclPlace place(const Block& block) const {
     if (block.count == 0) return {};
     if (block.buffer == Buffer::scratch) return {MscclBuffer::scratch, chunks(block.offset)};
@@ -106,7 +108,8 @@ class RankExport {
     return {output ? MscclBuffer::output : MscclBuffer::input, chunks(block.offset - base)};
   }
 
-  // In our contract whoever plays an all-to-all does this.
+  // In MSCCL the algorithm copies the own block; our contract leaves that to the player of a
+  // schedule.
   void copy_own_block() {
     const std::uint32_t own = static_cast<std::uint32_t>(rank_) * chunks_per_block(algorithm_);
     MscclThreadblock& tb = out_.threadblocks.emplace_back();
@@ -117,7 +120,7 @@ class RankExport {
     first_ = {0, 0};
   }
 
-  // The threadblocks of an actor: one, or one per peer.
+  // Opens the threadblocks of an actor: a single one, or one per peer.
   void open_threadblocks(int a) {
     std::set<Rank> senders, receivers;
     const Actor actor = schedule_.actor(rank_, a);
@@ -207,7 +210,8 @@ class RankExport {
                chunks(from.count)});
   }
 
-  // A threadblock's own scratch, large enough for a message of so many elements.
+  // The begin of the threadblock's own scratch, made large enough for a message of `elements`
+  // elements.
   std::uint32_t room(int t, std::uint64_t elements) {
     auto& [begin, size] = rooms_[static_cast<std::size_t>(t)];
     if (chunks(elements) > size) {
@@ -254,7 +258,7 @@ class RankExport {
     if (++written_ > kMostSteps) throw std::invalid_argument("too many steps to spell out");
   }
 
-  // A step with no counterpart before it depends on nothing.
+  // If the awaited step has produced no output step, the waiting one depends on nothing.
   void resolve(At at, StepOf on) {
     const At end = ends_[static_cast<std::size_t>(on.actor)][static_cast<std::size_t>(on.step)];
     MscclStep& step = out_.threadblocks[static_cast<std::size_t>(at.threadblock)]
@@ -268,7 +272,7 @@ class RankExport {
   const std::uint64_t unit_;
   const Rank rank_;
   MscclRank out_;
-  At first_, last_;  // of the rank; of the actor: what the next item comes after
+  At first_, last_;  // first_: of the rank; last_: of the actor; the next item follows it
   int base_ = 0;     // the actor's first threadblock
   bool fused_ = false;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> rooms_;  // by threadblock: begin, size
@@ -283,7 +287,7 @@ std::string place_xml(const char* buffer, const char* offset, const MscclPlace& 
          "\" " + offset + "=\"" + std::to_string(place.chunk) + '"';
 }
 
-// A name may have come from anywhere.
+// Escapes a name, which may contain any character.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text)
@@ -329,7 +333,7 @@ MscclAlgorithm to_msccl(const Schedule& schedule, std::string name) {
   if (work_elements(c, 0) / unit > 1u << 30)
     throw std::invalid_argument("too many chunks: choose a count that divides evenly");
   out.chunks_per_loop = static_cast<std::uint32_t>(work_elements(c, 0) / unit);
-  out.ranks.resize(static_cast<std::size_t>(c.size));  // chunks_per_block() wants their number
+  out.ranks.resize(static_cast<std::size_t>(c.size));  // chunks_per_block() needs their number
   for (Rank r = 0; r < c.size; ++r) {
     MscclRank& rank = out.ranks[static_cast<std::size_t>(r)];
     rank = RankExport(schedule, out, unit, r).write();

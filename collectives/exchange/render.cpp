@@ -29,7 +29,7 @@ std::string text_of(const Block& block, bool scattered) {
          std::to_string(block.offset + block.count) + ')';
 }
 
-// Payload of all messages of a direction, as the wire sees it.
+// Bytes on the wire of all messages that the step sends to one peer.
 std::uint64_t wire_bytes(const Schedule& schedule, const Step& step) {
   std::uint64_t bytes = 0;
   for (std::uint32_t s = 0; s < step.slices; ++s)
@@ -69,7 +69,7 @@ std::string headline(const Schedule& schedule, Rank rank) {
   return text + '\n';
 }
 
-// Columns as wide as their widest cell, flush right.
+// Right-aligned columns, as wide as their widest cell.
 std::string aligned(const std::vector<Row>& rows) {
   std::array<std::size_t, kColumns> width{};
   for (const Row& row : rows)
@@ -83,7 +83,7 @@ std::string aligned(const std::vector<Row>& rows) {
   return text;
 }
 
-// The messages of one connection, equal neighbours counted.
+// The messages of one connection, run-length encoded: (bytes, repeat).
 using Runs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 using Connections = std::map<std::pair<int, Rank>, Runs>;
 

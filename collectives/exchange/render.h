@@ -1,4 +1,4 @@
-// A schedule for people and for other programs: what one rank does, step by step.
+// Prints a schedule for people and for other programs: one rank's steps, one by one.
 //
 // Threading: pure functions.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace ghostrank {
 
-// A table: one line per step of each of the rank's actors, steps without a peer left out.
+// A table with one line per step of each of the rank's actors; omits steps without a peer.
 std::string picture(const Schedule& schedule, Rank rank);
 
 // {"sends": [{"channel": 0, "peer": 4, "messages": [[bytes, repeat], ...]}], "recvs": [...]}: the
