@@ -1,4 +1,5 @@
-// A compressor of one's own, built apart: elements as bytes, in 127ths of the largest magnitude.
+// A compressor of your own as a plug-in: each element becomes one byte, in 127ths of the largest
+// magnitude.
 #include <cmath>
 #include <cstring>
 

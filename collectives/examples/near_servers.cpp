@@ -1,6 +1,6 @@
-// A placement of servers of one's own, built apart from ghostrank: each helper of a scheme goes to
-// a node that has a rank of its communicator, so that this rank's part never leaves the node.
-// Several helpers take the communicator's ranks, and so their nodes, in turn.
+// A server placement of your own as a plug-in: each helper of a scheme goes to a node that has a
+// rank of its communicator, so that this rank's traffic never leaves the node. Several helpers go
+// round robin over the communicator's ranks and their nodes.
 //
 //   node 0: rank 0, helper     node 1: rank 1      node 2: rank 2, other's helper     …
 //

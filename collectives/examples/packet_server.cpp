@@ -1,13 +1,13 @@
-// A scheme of one's own that is no schedule, built apart from ghostrank: an all-reduce by packets
-// through a server, which adds them up and tells all ranks the sum. Packets may be lost, doubled,
-// late or overtaken. Blocks go one after the other, over all calls: slow, and easy to see right.
+// A scheme with agents as a plug-in: an all-reduce in packets through a server, which sums them and
+// sends all ranks the sum. Packets may be lost, duplicated, late or overtaken. The blocks of all
+// calls go one after the other: slow, but easy to see right.
 //
 //   rank 0   block 7 >.              (timer) 7 >.             8 >.
 //   server             + sum 7 > 0 1            > sum 7 > 0      + sum 8 > 0 1
 //   rank 1   block 7 >'         `> lost to 0             8 >'
 //   2n packets for every 1,384 bytes; every rank sends S, so does the server, by multicast
-// The server adds a block of each rank once. A rank that sends block b + 1 has sum b, so the last
-// sum is all that the server keeps; its timer answers in one copy those that missed it.
+// The server adds each rank's block once. A rank that sends block b + 1 has sum b, so the server
+// keeps only the last sum; on a timer it answers, in one copy, the ranks that missed it.
 #include <algorithm>
 #include <deque>
 #include <set>
@@ -17,7 +17,7 @@
 
 namespace {
 using namespace ghostrank;
-constexpr std::uint64_t kHeader = 16, kData = 1384;  // bytes of a packet; whole elements fit
+constexpr std::uint64_t kHeader = 16, kData = 1384;  // bytes of a packet; kData is whole elements
 constexpr Picoseconds kMicrosecond = 1'000'000, kAdding = kMicrosecond / 10;
 
 class Member final : public Agent {
@@ -28,7 +28,7 @@ class Member final : public Agent {
     if (calls_.size() == 1) go_on(io);
   }
   void on_note(Io& io, Party, const Note& sum) override {
-    if (calls_.empty() || sum.index != block_) return;  // it has that sum
+    if (calls_.empty() || sum.index != block_) return;  // a sum it has already
     io.tensor(sum.call).write(first_, sum.content);
     ++block_;
     first_ += sum.elements;
@@ -37,7 +37,7 @@ class Member final : public Agent {
   void on_timer(Io& io, std::uint32_t) override { go_on(io); }
 
  private:
-  // Ends calls that have all sums, then sends the next block; if there is no room, the timer does.
+  // Ends complete calls, then sends the next block; if there is no room, the timer sends it later.
   void go_on(Io& io) {
     for (; !calls_.empty() && first_ == calls_.front().collective.count; first_ = 0) {
       io.done(calls_.front().number);
@@ -53,9 +53,9 @@ class Member final : public Agent {
   }
 
   Party server_;
-  std::deque<Call> calls_;   // open
-  std::uint32_t block_ = 0;  // counted over all calls, which ranks make alike
-  std::uint64_t first_ = 0;  // element of the block
+  std::deque<Call> calls_;   // open calls
+  std::uint32_t block_ = 0;  // block number over all calls, the same on all ranks
+  std::uint64_t first_ = 0;  // first element of the block
 };
 
 class Server final : public Agent {
@@ -70,22 +70,22 @@ class Server final : public Agent {
       told_ = {0, part.call, block_++, part.type, part.elements, last_.content()};
       asking_ = std::exchange(heard_, {});
       on_timer(io, 0);
-    } else if (part.index + 1 == block_) {  // the sum was lost, or is under way
+    } else if (part.index + 1 == block_) {  // missed the sum, or it is under way
       if (asking_.empty()) io.arm(0, 10 * kMicrosecond);
       asking_.insert(from);
     }
   }
   void on_timer(Io& io, std::uint32_t) override {
     const std::vector<Party> to(asking_.begin(), asking_.end());
-    if (!to.empty()) io.send(to, told_, Carriage::packet);  // no room: they ask again
+    if (!to.empty()) io.send(to, told_, Carriage::packet);  // no room: the ranks ask again
     asking_.clear();
   }
 
  private:
   int size_;
-  std::uint32_t block_ = 0;  // the one that is added up
+  std::uint32_t block_ = 0;  // the block being summed
   Sum sum_, last_;
-  Note told_;  // of the block before it
+  Note told_;  // the sum of the block before it
   std::set<Party> heard_, asking_;
 };
 

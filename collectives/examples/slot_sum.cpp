@@ -1,13 +1,14 @@
-// A scheme of one's own as a whole bundle: whole numbers are added up in the slots of a switch, and
-// its packets have a form of their own, as a switch reads them.
+// A complete scheme as a plug-in: a switch sums integers slot by slot, and the packets have a wire
+// format of their own, which the switch reads.
 //
 //   worker 0   chunk 0 > slot 0, set 0            chunk 8 > slot 0, set 1
 //   switch              + + ... all > 0 1                 + + ... all > 0 1
 //   worker 1   chunk 0 > slot 0, set 0            chunk 8 > slot 0, set 1
-//   every rank sends S and receives S; at most 8 packets of it are under way
-// The sum of a chunk is what lets its workers use the slot again, with its other set: so that the
-// set before keeps a sum for whom it did not reach. That is right as long as the packets between
-// two parties stay in order, so overtaking is not claimed.
+//   every rank sends S and receives S; at most 8 of its packets are under way
+//
+// When a worker receives the sum of a chunk, it may use the slot again, with the slot's other set.
+// The first set keeps the sum for workers that missed it. This is correct only if packets between
+// two parties stay in order, so the scheme does not claim to survive reordering.
 #include <array>
 #include <cstring>
 #include <deque>
@@ -19,7 +20,7 @@
 
 namespace {
 using namespace ghostrank;
-constexpr std::uint64_t kHeader = 8, kData = 256;  // bytes; elements of a chunk
+constexpr std::uint64_t kHeader = 8, kData = 256;  // kHeader: bytes; kData: elements of a chunk
 constexpr std::uint32_t kSlots = 8;
 constexpr Picoseconds kMicrosecond = 1'000'000;
 
@@ -76,7 +77,7 @@ class Worker final : public Agent {
   }
   void on_note(Io& io, Party, const Note& sum) override {
     Slot& slot = slots_[sum.index / 2];
-    if (!slot.busy || index_of(slot.chunk) != sum.index) return;  // it has that sum
+    if (!slot.busy || index_of(slot.chunk) != sum.index) return;  // a sum it has already
     const auto open = call_of(slot.chunk);
     io.tensor(open->call.number).write((slot.chunk - open->first) * kData, sum.content);
     slot.busy = false;
@@ -92,7 +93,7 @@ class Worker final : public Agent {
  private:
   struct Open {
     Call call;
-    std::uint64_t first, left;  // chunks, numbered over all calls, which ranks make alike
+    std::uint64_t first, left;  // chunk numbers over all calls, the same on all ranks
   };
   struct Slot {
     bool busy = false;
@@ -118,14 +119,14 @@ class Worker final : public Agent {
     Note part{.call = open.call.number, .index = index_of(chunk), .type = open.call.type};
     part.elements = std::min(kData, open.call.collective.count - first);
     part.content = io.tensor(part.call).read(first, part.elements);
-    io.send(switch_, part, Carriage::packet);  // no room: the timer sends it again
+    io.send(switch_, part, Carriage::packet);  // no room: the timer resends it
     io.arm(part.index / 2, 200 * kMicrosecond);
   }
 
   Party switch_;
   std::deque<Open> open_;
   std::array<Slot, kSlots> slots_;
-  std::uint64_t next_ = 0, chunks_ = 0;  // to be sent; of all calls so far
+  std::uint64_t next_ = 0, chunks_ = 0;  // the next chunk to send; the chunks of all calls so far
 };
 
 class Switch final : public Agent {
@@ -141,7 +142,7 @@ class Switch final : public Agent {
       round.sum.add(part);
       if (--round.missing > 0) return;
       io.send(all_, sum_of(round, part), Carriage::packet);
-    } else if (round.missing == 0) {  // its sum was lost, or is under way
+    } else if (round.missing == 0) {  // the worker missed the sum, or the sum is still under way
       io.send(from, sum_of(round, part), Carriage::packet);
     }
   }

@@ -1,9 +1,9 @@
-// A routing of one's own, built apart from ghostrank: which spine a connection goes over. The NICs
-// of a leaf are dealt out over the spines, so that where each sends to one other, as in a ring or a
-// shift, every link up has its share of them.
+// A routing of your own as a plug-in: it chooses the spine of a connection by the source NIC. The
+// NICs of a leaf are dealt out over the spines. If each NIC sends to one other, as in a ring or a
+// shift, the uplinks share the load evenly.
 //
 //   NIC 0 ─┐        ┌─ spine 0      NIC 0 -> spine 0
-//   NIC 1 ─┤  leaf ─┤               NIC 1 -> spine 1      a hash may well send both over one
+//   NIC 1 ─┤  leaf ─┤               NIC 1 -> spine 1      a hash may put both on one spine
 //   NIC 2 ─┘        └─ spine 1      NIC 2 -> spine 0
 //
 // Build it with the CMakeLists.txt beside it; in a job

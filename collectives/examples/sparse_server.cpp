@@ -1,12 +1,14 @@
-// A scheme of one's own that depends on data, built apart from ghostrank: an all-reduce through a
-// server that leaves out blocks of zeros. Ranks send the blocks that they have and then say so;
-// when all have, the server tells everybody the sums of those that anybody has.
+// A scheme that depends on data, as a plug-in: an all-reduce through a server that skips blocks of
+// zeros. Every rank sends its nonzero blocks and then an end note. After all end notes the server
+// sends all ranks the sums of the blocks that any rank has sent.
 //
 //   rank 0   # . . # .   blocks 0 3, end >.
 //   server                                 + 0 1 3 > 0 1, blocks 0 1 3, end
 //   rank 1   . # . # .   blocks 1 3, end >'
 //   up d S, down u S for densities d of a rank's blocks and u of all ranks' together
-// Everything is reliable and in order, so an end comes last. Where there is no room the rest waits.
+//
+// All notes are reliable and in order, so an end note arrives last. After a refused send the rest
+// waits for on_room().
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -17,7 +19,7 @@
 
 namespace {
 using namespace ghostrank;
-constexpr std::uint64_t kBlock = 256, kHeader = 16;  // elements; bytes of a note
+constexpr std::uint64_t kBlock = 256, kHeader = 16;  // kBlock: elements; kHeader: bytes of a note
 enum Tag : std::uint8_t { kData, kEnd };
 
 std::uint64_t blocks_of(const Call& call) { return (call.collective.count + kBlock - 1) / kBlock; }
@@ -54,8 +56,8 @@ class Member final : public Agent {
 
  private:
   Party server_;
-  std::deque<Call> calls_;  // of which not all was sent
-  std::uint64_t next_ = 0;  // block of the first of them
+  std::deque<Call> calls_;  // calls with blocks or an end note still to send
+  std::uint64_t next_ = 0;  // next block of the first of these calls
 };
 
 class Server final : public Agent {
@@ -89,12 +91,12 @@ class Server final : public Agent {
 
  private:
   struct Open {
-    std::size_t ended = 0;  // ranks that have sent all
+    std::size_t ended = 0;  // ranks whose end note has arrived
     std::map<std::uint32_t, std::pair<Note, Sum>> blocks;
   };
   std::vector<Party> ranks_;
   std::map<std::uint32_t, Open> open_;  // by call
-  std::deque<std::uint32_t> complete_;  // calls of which not all was told
+  std::deque<std::uint32_t> complete_;  // complete calls whose sums are not all sent
 };
 
 class SparseServer final : public Ends {

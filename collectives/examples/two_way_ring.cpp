@@ -1,6 +1,6 @@
-// An algorithm of one's own, built apart from ghostrank: an all-reduce along two rings at once. One
-// half of the data goes around to the right, the other half to the left, so both directions of
-// every link are in use.
+// An algorithm of your own as a plug-in: an all-reduce along two rings at once. One half of the
+// data goes around to the right, the other half to the left, so both directions of every link are
+// in use.
 //
 //   size 3, half 0     step 0   1   2   3   4      the number is the chunk; "<" is received,
 //   rank 0                 0>  <2> <1> <0> <2      ">" is sent. Up to step 2 the receiver reduces,
@@ -26,7 +26,7 @@ class TwoWayRing final : public Schedule {
  public:
   explicit TwoWayRing(const Collective& c, FlowControl flow) : Schedule(c, flow) {}
 
-  // One actor, on a channel of its own, for each direction.
+  // One actor per direction, each on a channel of its own.
   int actors(Rank) const override { return collective().size > 1 ? 2 : 0; }
   Actor actor(Rank, int a) const override { return {a, 2 * collective().size - 1}; }
   int receiver(Rank, int channel, Rank) const override { return channel; }
@@ -34,8 +34,8 @@ class TwoWayRing final : public Schedule {
   Step step(Rank r, int a, int k) const override {
     const int n = collective().size, last = 2 * (n - 1);
     const int right = (r + 1) % n, left = (r + n - 1) % n;
-    const int position = a == 0 ? r : n - 1 - r;  // in the direction of the ring
-    // What a step receives is what it sends on.
+    const int position = a == 0 ? r : n - 1 - r;  // position along the ring's direction
+    // A step sends on the chunk that it receives.
     const Block block = chunk(a, (position - k % n + n) % n);
     Step step;
     if (k > 0) step.recv_from = a == 0 ? left : right;
@@ -46,7 +46,7 @@ class TwoWayRing final : public Schedule {
   }
 
  private:
-  // Chunk `j` of n near-equal ones of a half.
+  // Chunk `j` of a half that is cut into n near-equal chunks.
   Block chunk(int half, int j) const {
     const auto n = static_cast<std::uint64_t>(collective().size);
     const std::uint64_t middle = collective().count / 2;
@@ -65,7 +65,7 @@ std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
   return std::make_unique<TwoWayRing>(c, comm.flow);
 }
 
-// Optional; the command prints it beside the schedule.
+// Optional; the command prints it with the schedule.
 Cost cost(const Collective& c) {
   const auto n = static_cast<std::uint64_t>(c.size);
   return {2 * (c.size - 1), 2 * (n - 1) * c.count * c.element_bytes, 4 * n * (n - 1)};
