@@ -1,4 +1,4 @@
-// See compressor.h: the table of methods, and what every method must keep to.
+// See compressor.h: the table of methods, and the test that every method must pass.
 #include "collectives/compressor.h"
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace ghostrank {
 namespace {
 
 constexpr std::byte kGuard{0x5a};
-constexpr std::size_t kGuards = 64;  // bytes behind a payload
+constexpr std::size_t kGuards = 64;  // guard bytes behind a payload
 
-// Of several kinds: zeros, one magnitude, small whole numbers, many scales.
+// Tensors of four kinds: zeros, one magnitude, small integers, many scales.
 std::vector<float> drawn(int kind, std::uint64_t elements, checking::Dice& dice) {
   std::vector<float> tensor(elements);
   for (float& x : tensor) {
@@ -29,7 +29,7 @@ std::vector<float> drawn(int kind, std::uint64_t elements, checking::Dice& dice)
 }
 constexpr int kKinds = 4;
 
-// Tries one method; what is wrong is kept.
+// Tests one method and keeps the first defect.
 class Trial {
  public:
   Trial(const Compressor& method, const CompressionOptions& options, std::uint64_t elements)

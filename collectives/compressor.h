@@ -1,14 +1,15 @@
-// Compression of gradients whose size is known beforehand: a tensor becomes a payload of so many
-// elements, payloads are exchanged, and what comes of them is a tensor again, the sum of all.
+// Gradient compression whose payload size is known in advance. Each rank compresses its tensor to a
+// payload of a fixed number of elements, the ranks exchange payloads, and each decompresses the
+// result to a tensor again: the sum over all ranks.
 //
 //   all_reduce   linear: the sum of payloads is the payload of the sum, decompressed once
 //                x_r -> c(x_r) -> sum of c(x_r) -> d(that)
-//   all_gather   any other: every rank's payload comes to everybody, who decompresses all of them
+//   all_gather   any other: every rank receives the payloads of all ranks and decompresses each
 //                x_r -> c(x_r) -> c(x_0) .. c(x_n-1) -> d(each), added up
 //
-// A method is a row of functions on real bytes, which run in verify mode, and what they cost on the
-// device that is emulated, which is charged wherever a job plays. Tensors are float32 here; of
-// another type they are converted first.
+// A method is a row of functions on real bytes, which run in verify mode, and of their cost on the
+// emulated device, which is charged in every mode. Tensors are float32 here; tensors of other types
+// are converted first.
 //
 // Units: elements; payloads in elements of their type. Threading: pure functions, constant data.
 #pragma once
@@ -25,33 +26,35 @@
 namespace ghostrank {
 
 struct CompressionOptions {
-  double ratio = 0.01;  // share of a tensor's elements that is sent, by methods that leave out some
+  double ratio = 0.01;  // share of a tensor's elements that sparsifying methods send
 };
 
-// Of a device, and where the numbers come from.
+// Cost on the emulated device, and the source of the numbers.
 struct CompressionCost {
-  double compress_ns = 0, decompress_ns = 0;  // for each element of a tensor; of each payload
-  double tensor_us = 0;                       // for each tensor and payload, beside that
+  double compress_ns = 0, decompress_ns = 0;  // per tensor element; decompress: per payload
+  double tensor_us = 0;  // fixed cost per tensor and payload, added to the above
   std::string_view source;
 };
 
 struct Compressor {
   std::string_view name;
   Func exchange = Func::all_gather;    // or all_reduce
-  DataType payload = DataType::uint8;  // of what is exchanged
+  DataType payload = DataType::uint8;  // type of the payload's elements
   CompressionCost cost;
+  // size() returns the elements of the payload of a tensor of `elements` elements; compress() fills
+  // exactly payload_bytes() bytes, and decompress() the whole tensor.
   std::uint64_t (*size)(std::uint64_t elements, const CompressionOptions& options) = nullptr;
   void (*compress)(std::span<const float> tensor, const CompressionOptions& options,
                    std::byte* payload) = nullptr;
   void (*decompress)(const std::byte* payload, const CompressionOptions& options,
                      std::span<float> tensor) = nullptr;
-  // The most by which an element may differ from the tensor's after both.
+  // Bound of |decompress(compress(tensor)) - tensor| for every element.
   double (*error)(std::span<const float> tensor, const CompressionOptions& options) = nullptr;
-  // Elements of a tensor that are sent, where the ratio decides; null: all are.
+  // Number of tensor elements that the method sends, if the ratio decides it; null: it sends all.
   std::uint64_t (*kept)(std::uint64_t elements, const CompressionOptions& options) = nullptr;
 };
 
-// Those that are built in (collectives/compress/).
+// The built-in methods (collectives/compress/).
 std::span<const Compressor> compressors();
 
 inline std::uint64_t payload_bytes(const Compressor& method, std::uint64_t elements,
@@ -59,13 +62,13 @@ inline std::uint64_t payload_bytes(const Compressor& method, std::uint64_t eleme
   return method.size(elements, options) * bytes_of(method.payload);
 }
 
-// How much a sum of so many payloads may be off for its data type, relative to the sum of their
-// magnitudes; 0: whole numbers.
+// Relative rounding error of a sum of this many payloads: at most this share of the sum of their
+// magnitudes; 0 for integers.
 double rounding(DataType type, int payloads);
 
-// Tries a method on tensors of several kinds and sizes, drawn from a seed: payloads of the size it
-// says, the same for the same tensor, decompressed within its error; sums of them, where they are
-// reduced. Empty, or what is wrong.
+// Tests a method on tensors of several kinds and sizes, drawn from fixed seeds: the payload has the
+// size that size() says, the same tensor gives the same payload, decompress() stays within error(),
+// and sums of payloads are right if the method is all-reduced. Returns what is wrong, or "".
 std::string why_wrong(const Compressor& method);
 
 }  // namespace ghostrank

@@ -1,4 +1,4 @@
-// Types of the elements that ranks hold, and sums of them.
+// Types of the elements that ranks hold, and their sums.
 //
 // Units: elements; buffers are aligned for the type. Threading: free functions on the caller's
 // buffers.
@@ -16,10 +16,10 @@ inline constexpr int kDataTypes = 6;
 std::uint32_t bytes_of(DataType type);
 std::string_view name_of(DataType type);
 
-// into[i] += from[i]. Whole numbers wrap around, bfloat16 and float16 are rounded to nearest even.
+// into[i] += from[i]. Integers wrap around; bfloat16 and float16 sums are rounded to nearest even.
 void add_elements(DataType type, std::byte* into, const std::byte* from, std::uint64_t count);
 
-// bfloat16: the upper half of a float; sums are formed in float and rounded to nearest even.
+// bfloat16: the upper half of a float; sums are computed in float and rounded to nearest even.
 struct Bf16 {
   std::uint16_t bits;
   static Bf16 from(float f) {
@@ -30,16 +30,16 @@ struct Bf16 {
   float value() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 };
 
-// float16: sign, 5 bits of exponent, 10 of fraction; sums as of bfloat16.
+// float16: sign, 5 bits of exponent, 10 of fraction; summed like bfloat16.
 struct Half {
   std::uint16_t bits;
   static Half from(float f) {
     const auto u = std::bit_cast<std::uint32_t>(f);
     const std::uint32_t sign = (u >> 16) & 0x8000u;
     std::uint32_t x = u & 0x7fffffffu;
-    if (x >= 0x47800000u)  // 65,536: infinite, or no number
+    if (x >= 0x47800000u)  // 65,536 and above: infinity or NaN
       x = x > 0x7f800000u ? 0x7e00u : 0x7c00u;
-    else if (x < 0x38800000u)  // 2^-14: the sum's last bit is 2^-24
+    else if (x < 0x38800000u)  // below 2^-14, subnormal: adding 0.5f rounds to multiples of 2^-24
       x = std::bit_cast<std::uint32_t>(std::bit_cast<float>(x) + 0.5f) - 0x3f000000u;
     else
       x = (x + 0xc8000fffu + ((x >> 13) & 1u)) >> 13;

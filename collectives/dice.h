@@ -1,5 +1,5 @@
-// Random numbers that are the same on every machine (splitmix64): for checkers that must find the
-// same defect again, for content of tensors.
+// Random numbers that are the same on every machine (splitmix64): for checkers, which must
+// reproduce a defect from its seed, and for the content of tensors.
 //
 // Threading: one owner.
 #pragma once
@@ -21,7 +21,7 @@ class Dice {
   std::uint64_t next() { return mix(state_ += 0x9e3779b97f4a7c15ULL); }
   // 0 .. n-1; 0 for n = 0.
   std::uint64_t below(std::uint64_t n) { return n == 0 ? 0 : next() % n; }
-  // Draws nothing where it cannot happen, so that what else happens stays as it was.
+  // Draws no number if the probability is 0, so that the other random choices stay the same.
   bool happens(double probability) {
     return probability > 0 && static_cast<double>(next() >> 11) * 0x1p-53 < probability;
   }

@@ -1,6 +1,6 @@
-// Marks a function whose loops are compiled once per instruction set of x86-64, the best that the
-// processor has being chosen when the program starts; what it calls is made part of it. Sanitizers
-// do not know such functions.
+// GHOSTRANK_KERNEL marks a function that GCC compiles once per x86-64 level (v4, v3, baseline); the
+// loader picks the best one for the processor. Everything the function calls is inlined into it.
+// Off under sanitizers, which do not support such functions.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \

@@ -1,10 +1,10 @@
-// Where the blocks of a collective lie in a rank's buffers: block j follows block j-1, and so its
-// offset is the prefix sum of the blocks before it. Blocks have `count` elements each, but in an
-// all-gather-v and an all-to-all-v, whose blocks are as long as `counts` says and where a rank's
-// buffers differ from another's.
+// Where the blocks of a collective lie in a rank's buffers. Block j follows block j-1, so its
+// offset is the prefix sum of the blocks before it. Blocks have `count` elements each, except in an
+// all-gather-v and an all-to-all-v: there `counts` gives their lengths, and in an all-to-all-v the
+// buffers differ between ranks.
 //
-// Units: elements. Threading: immutable. Memory: nothing for equal blocks; one number per block of
-// an all-gather-v and two of an all-to-all-v.
+// Units: elements. Threading: immutable. Memory: nothing for equal blocks, one number per block of
+// an all-gather-v, two per block of an all-to-all-v.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ class Layout {
  public:
   explicit Layout(const Collective& c);
 
-  // Block j of the work buffer of rank r, and of its input buffer (what r has for j).
+  // Block j of rank r's work buffer, and of its input buffer (the data that r has for j).
   Block work(Rank r, Rank j) const;
   Block input(Rank r, Rank j) const;
-  // The block of r's work buffer that holds an element.
+  // The block of r's work buffer that holds `element`.
   Rank block_at(Rank r, std::uint64_t element) const;
   std::uint64_t longest() const { return longest_; }
 
@@ -30,7 +30,7 @@ class Layout {
   Kind kind_;
   int size_;
   std::uint64_t count_, longest_;
-  // By owner: where block j begins, and the end. By pair: work_[r * (n+1) + j], and input_ alike.
+  // by_owner: the begin of block j, then the end. by_pair: work_[r * (n+1) + j], and input_ alike.
   std::vector<std::uint64_t> work_, input_;
 };
 

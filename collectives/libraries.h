@@ -1,5 +1,7 @@
-// The tables that the registry is made of: one per library, each in a file of its own. Within a
-// table the first row of a function is what "auto" means for that library.
+// The tables that the registry concatenates: one per library, each in its own file. "auto" selects
+// the first row of a function in the library's table.
+//
+// Threading: constant data.
 #pragma once
 
 #include <span>

@@ -1,6 +1,5 @@
-// How a shared object made from one C++ file brings algorithms of its own, and whatever else has
-// rows: compressors (compressor.h), routings (routing.h) and placements of servers
-// (server_placement.h).
+// How a shared object made from one C++ file adds rows: algorithms, compressors (compressor.h),
+// routings (routing.h) and server placements (server_placement.h).
 //
 //   #include "collectives/plugin.h"
 //
@@ -11,8 +10,8 @@
 //   }  // namespace
 //   GHOSTRANK_PLUGIN(kRows)      // or several tables, one for each kind of row
 //
-// Whoever loads it compares PluginAbi first and reads nothing else where that differs: what crosses
-// the border are C++ types, so both sides must come from one release and one kind of compiler.
+// The loader compares PluginAbi first and reads nothing else if it differs: the interface consists
+// of C++ types, so both sides must come from one release and one kind of compiler.
 //
 // Threading: constant data.
 #pragma once
@@ -27,8 +26,7 @@
 
 namespace ghostrank {
 
-// To be raised whenever a header that a plugin includes changes in a way that the sizes below do
-// not show.
+// Raise it when a header that a plug-in includes changes in a way that the sizes below do not show.
 inline constexpr std::uint32_t kScheduleAbi = 4;
 
 struct PluginAbi {
@@ -43,7 +41,7 @@ struct PluginAbi {
 };
 
 struct Plugin {
-  PluginAbi abi;  // first, and of this form for ever
+  PluginAbi abi;  // first member, and never changed
   std::span<const Algorithm> algorithms;
   std::span<const Compressor> compressors;
   std::span<const Routing> routings;

@@ -1,6 +1,6 @@
-// All libraries' tables, one after the other, and the search in them.
+// Concatenates the tables of all libraries and searches them.
 //
-// Threading: the concatenation is made once, on first use, by whichever thread comes first.
+// Threading: the first caller builds the table (a thread-safe static).
 #include <vector>
 
 #include "collectives/libraries.h"

@@ -7,12 +7,12 @@ std::uint32_t by_hash(const RoutedFlow& flow) {
   return static_cast<std::uint32_t>(flow.hash % flow.ways);
 }
 
-// In turn, from where the hash says.
+// Round robin over the paths, starting at the path that the hash gives.
 std::uint32_t in_turn(const RoutedFlow& flow) {
   return static_cast<std::uint32_t>((flow.hash % flow.ways + flow.message) % flow.ways);
 }
 
-// Destination modulo ways: what goes to neighbours never meets on the way up.
+// Destination modulo ways: messages to neighbouring NICs never share an uplink.
 std::uint32_t by_target(const RoutedFlow& flow) {
   return static_cast<std::uint32_t>(flow.target_nic) % flow.ways;
 }

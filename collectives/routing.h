@@ -1,5 +1,5 @@
-// Which of several equal ways through a network of links a message takes: rows, as algorithms have
-// them. A row of one's own comes in a shared object (plugin.h), and a job names it in
+// Which of several equal-cost paths through a modelled network a message takes. Each policy is a
+// row, like an algorithm. A shared object may bring its own rows (plugin.h); a job names one in
 // cluster.topology.routing.
 //
 // Threading: constant data.
@@ -11,29 +11,30 @@
 
 namespace ghostrank {
 
-// A connection, or one message of it, that is to choose.
+// A connection, or one message of it, that needs a path.
 struct RoutedFlow {
-  // Of the whole cluster: node * nics_per_node + NIC of the node. What goes to many has the NIC of
-  // its first receiver.
+  // NIC numbers in the whole cluster: node * nics_per_node + NIC of the node. For a message to
+  // many, target_nic is the NIC of its first receiver.
   std::int32_t source_nic = 0, target_nic = 0;
   std::int32_t nics_per_node = 1;
-  // Of the connection (communicator, channel, sender, receiver) and run.seed: what a switch makes
-  // of the addresses and ports of its packets.
+  // Hash of the connection (communicator, channel, sender, receiver) and run.seed: stands for the
+  // hash that a switch computes of the packet's addresses and ports.
   std::uint64_t hash = 0;
-  std::uint64_t message = 0;  // its number on the connection, from 1; 0: asked once for all
-  std::uint32_t ways = 1;     // spines, say
+  std::uint64_t message = 0;  // its number on the connection, from 1; 0: one choice for all
+  std::uint32_t ways = 1;     // number of paths, spines for example
 };
 
 struct Routing {
   std::string_view name;
-  // A number below `ways`; a pure function, which every thread and the plan ask for themselves.
+  // Returns a number below `ways`. Must be pure, because every thread and the plan call it on their
+  // own.
   std::uint32_t (*choose)(const RoutedFlow&) = nullptr;
-  // Asked for each message, which may then overtake others of its connection: the receiver puts
-  // them in order. Else once for a connection.
+  // True: called for each message. Messages may then overtake others of their connection, and the
+  // receiver reorders them. False: called once per connection.
   bool per_message = false;
 };
 
-// Those that are built in, the usual one first.
+// The built-in rows, the default first.
 std::span<const Routing> routings();
 
 }  // namespace ghostrank

@@ -10,7 +10,7 @@
 namespace ghostrank {
 namespace {
 
-// Of n counts, from the one at `first` on, `stride` apart.
+// Sums n counts, starting at index `first`, `stride` apart.
 std::uint64_t sum_of(const Collective& c, std::ptrdiff_t first, std::ptrdiff_t stride, int n) {
   std::uint64_t sum = 0;
   for (std::ptrdiff_t i = 0; i < n; ++i)

@@ -1,5 +1,5 @@
-// What a collective is: data. A Schedule says, for every rank of a group, which messages it
-// receives and sends and in what order; it knows nothing of time, sockets or memory.
+// A collective as data. For every rank of a group, a Schedule lists the messages that the rank
+// receives and sends, in order; it knows nothing of time, sockets or memory.
 //
 //   collective  = function, group size, element count, root
 //   schedule    = one or more actors per rank, each bound to one channel
@@ -7,12 +7,13 @@
 //   step        = receive one block from up to three peers, reduce or copy it,
 //                 then send one block to up to three peers, in `slices` messages per peer
 //
-// A step is a pure function of (rank, actor, k): nothing is stored per rank. Within a step, slice s
-// is received from every peer before slice s is sent to any. Messages of one connection (channel,
-// source, destination) are matched in the order in which they were sent.
+// A step is a pure function of (rank, actor, k): nothing is stored per rank. Within a step, an
+// actor receives slice s from every peer before it sends slice s to any. The receiver matches the
+// messages of one connection (channel, source, destination) in the order in which the sender sent
+// them.
 //
 // Units: counts and offsets are elements; ranks are positions in the group, 0 .. size-1.
-// Threading: a Schedule is immutable once made and may be shared by any number of threads.
+// Threading: a Schedule is immutable once made; any number of threads may share it.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +42,7 @@ enum class Func : std::uint8_t {
   broadcast,
   reduce,
   all_to_all,
-  send_recv,  // group of two or more: position 0 sends to position 1
+  send_recv,  // group of two or more: rank 0 sends to rank 1
   barrier,
   gather,
   scatter,
@@ -55,8 +56,9 @@ std::string_view name_of(Func func);  // "allreduce", "reduce_scatter", "all_gat
 // buffer; reduce-scatter: elements each rank receives; all-gather: elements each rank sends;
 // all-to-all: elements per peer; barrier: ignored; gather, scatter: elements of one rank's block.
 //
-// The v-variants take `counts` instead, and ignore `count`: all-gather-v: counts[j] elements of
-// rank j; all-to-all-v: counts[i * size + j] elements from rank i to rank j. Null everywhere else.
+// The v-variants ignore `count` and take `counts`: all-gather-v: counts[j] elements of rank j;
+// all-to-all-v: counts[i * size + j] elements from rank i to rank j. `counts` is null for every
+// other function.
 using Counts = std::shared_ptr<const std::vector<std::uint64_t>>;
 struct Collective {
   Func func = Func::all_reduce;
@@ -67,20 +69,20 @@ struct Collective {
   Counts counts{};
 };
 
-// Whether the blocks of the function differ in size: one that needs `counts`.
+// True if the function's blocks differ in size; such a function needs `counts`.
 constexpr bool is_ragged(Func func) {
   return func == Func::all_gather_v || func == Func::all_to_all_v;
 }
-// Whether it adds up what ranks have.
+// True if the function sums the ranks' data.
 constexpr bool reduces(Func func) {
   return func == Func::all_reduce || func == Func::reduce || func == Func::reduce_scatter;
 }
-// How many counts a group of this size needs; 0 where the function has none.
+// Number of counts that the function needs for a group of this size; 0 if it takes none.
 std::size_t counts_needed(Func func, int size);
 
-// What a schedule starts from and must leave behind, rank by rank; "block j" is elements
-// [j * count, (j + 1) * count) of a buffer; with counts it begins where the blocks before it end
-// (layout.h).
+// The data that a schedule finds before it starts and must leave after it, rank by rank. "Block j"
+// is elements [j * count, (j + 1) * count) of a buffer; with counts, block j begins where block j-1
+// ends (layout.h).
 //
 //                   before                                       after
 //   all_reduce      work: own contribution                       work: sum of all
@@ -98,28 +100,29 @@ std::size_t counts_needed(Func func, int size);
 //   all_gather_v    as all_gather                                as all_gather
 //   all_to_all_v    as all_to_all                                as all_to_all
 //
-// So it is in place. An out-of-place schedule finds in the input buffer, at the same offsets, what
-// is listed above under `before`; its work buffer is undefined then.
+// The table describes in-place schedules. An out-of-place schedule finds the data of the `before`
+// column in the input buffer, at the same offsets; its work buffer is then undefined.
 //
-// What is not listed is undefined; an input buffer is never written, and what a rank may still read
-// (the root's work buffer, the sender's) is left as it was. The own block of an all-to-all or
-// all-to-all-v is no message: whoever plays a schedule copies it from the input before the first
-// step.
+// Elements that the table does not list are undefined. A schedule never writes an input buffer, and
+// it leaves unchanged the data that a rank may still read (the work buffer of the root or of the
+// sender). In an all-to-all or all-to-all-v a rank sends no message to itself: the player of the
+// schedule copies the own block from the input before the first step.
 
-// Elements of the work buffer of a rank (all-gather and reduce-scatter: size * count, and so on),
-// and in place of its separate input buffer (all-to-all and all-to-all-v only; 0 otherwise). Only
-// in an all-to-all-v do ranks differ.
+// Elements of a rank's work buffer (size * count for all-gather, reduce-scatter, and so on), and of
+// the separate input buffer that an in-place all-to-all or all-to-all-v has (0 for the other
+// functions). Only in an all-to-all-v do these differ between ranks.
 std::uint64_t work_elements(const Collective& c, Rank rank);
 std::uint64_t input_elements(const Collective& c, Rank rank);
-// What nccl-tests calls the size of a call: the larger one of a rank's buffers, for an all-to-all-v
-// what a rank sends on average.
+// The size of a call as nccl-tests counts it: the larger of a rank's buffers; for an all-to-all-v,
+// the elements that a rank sends on average, rounded up.
 std::uint64_t call_elements(const Collective& c);
 
-// Scratch is a rank's own, undefined at first, as long as Schedule::scratch_elements() says.
+// `scratch` belongs to one rank, holds Schedule::scratch_elements() elements and starts undefined.
+// `none`: see Block.
 enum class Buffer : std::uint8_t { work, input, scratch, none };
 
-// Elements [offset, offset + count) of one of the rank's buffers. Among the pieces of a message
-// there may be one that is nowhere: so many elements that travel and that nobody reads.
+// Elements [offset, offset + count) of one of the rank's buffers. A piece of a scattered message
+// may lie in Buffer::none: its elements travel, but nobody reads or writes them.
 struct Block {
   std::uint64_t offset = 0;
   std::uint64_t count = 0;
@@ -129,7 +132,7 @@ struct Block {
 
 inline constexpr int kMaxPeers = 3;
 
-// Up to three group ranks, in the order in which they are served.
+// Up to three group ranks. A step receives from them, or sends to them, in this order.
 class Peers {
  public:
   constexpr Peers() = default;
@@ -142,7 +145,7 @@ class Peers {
   constexpr Rank operator[](int i) const { return rank_[static_cast<std::size_t>(i)]; }
   constexpr const Rank* begin() const { return rank_.data(); }
   constexpr const Rank* end() const { return rank_.data() + size_; }
-  // Without a call or a branch: who walks a schedule asks at every step.
+  // Inline and branch-free, because every walk of a schedule compares peers at each step.
   constexpr bool operator==(const Peers& other) const {
     return ((size_ ^ other.size_) | (rank_[0] ^ other.rank_[0]) | (rank_[1] ^ other.rank_[1]) |
             (rank_[2] ^ other.rank_[2])) == 0;
@@ -160,69 +163,72 @@ enum class Combine : std::uint8_t { copy, reduce };
 struct Step {
   Peers recv_from;
   Peers send_to;
-  Block recv;  // where what arrives belongs
-  Block send;  // what leaves, after everything of this step (slice by slice) has arrived
+  Block recv;  // where the received elements go
+  Block send;  // the elements to send; slice s leaves after slice s has arrived from every peer
   Combine on_recv = Combine::copy;
   std::uint32_t slices = 1;          // messages per peer and direction, empty ones included
   std::uint64_t slice_elements = 0;  // elements of every slice but the last; 0: the whole block
-  // Messages that are put together from several places: recv.count and send.count are their
-  // lengths, Schedule::pieces() says where the elements lie. One slice.
+  // For messages gathered from several blocks: recv.count and send.count are the messages' lengths,
+  // Schedule::pieces() lists the blocks. Such a step has one slice.
   bool scattered = false;
-  bool depends = false;  // begins when the step that Schedule::dependency() names has ended
-  bool local = false;    // does Schedule::locals() after receiving, before sending; one slice
+  bool depends = false;  // starts after the step that Schedule::dependency() names has ended
+  bool local = false;    // runs Schedule::locals() after receiving, before sending; one slice
   bool operator==(const Step&) const = default;
 };
 
-// Work of a rank on its own buffers: `from` is copied to `to`, or added to it; equal counts.
+// Local work of a rank: copies `from` to `to`, or adds it to `to`; both have the same count.
 struct Local {
   Block from, to;
   Combine combine = Combine::copy;
 };
 
-// A step of an actor of the same rank.
+// One step of one of the rank's own actors.
 struct StepOf {
   int actor = 0, step = 0;
 };
 
 enum class Way : std::uint8_t { recv, send };
 
-// Slice `s` of a block: [s * slice_elements, ...) cut at the block's end; possibly empty.
+// Slice `s` of a block: slice_elements elements from s * slice_elements on, cut at the end of the
+// block; possibly empty.
 inline Block slice_of(const Block& block, const Step& step, std::uint32_t s) {
   const std::uint64_t length = step.slice_elements == 0 ? block.count : step.slice_elements;
   const std::uint64_t begin = std::min(block.count, s * length);
   return {block.offset + begin, std::min(length, block.count - begin), block.buffer};
 }
 
-// Of a library whose data leaves only for a receive that has been posted: the receiver tells the
-// sender, a permission per message and in the messages' order. Says what a rank that stands in step
-// k, and has received what that step receives, has posted. Such schedules have one actor per rank,
-// which receives nothing in step 0.
+// For a library whose receiver announces every receive that it has posted, and whose sender waits
+// for that announcement before it sends (gloo). The receiver sends one permission per message, in
+// the order of the messages. The fields describe a rank that is in step k and has received the
+// messages of step k. Such schedules have one actor per rank, which receives nothing in step 0.
 struct Posting {
-  int receives = 0;  // those of all steps up to k + receives; 0: no permission is needed
-  int sends = 0;     // this one and the earlier ones that may still wait for theirs; 0: any number
-  bool receives_first = false;  // a step's receive before its send; else after it
+  // The rank has posted the receives of all steps up to k + receives; 0: sends need no permission.
+  int receives = 0;
+  // At most so many sends, the newest included, wait for permission; 0: no limit.
+  int sends = 0;
+  bool receives_first = false;  // a step posts its receives before its send; else after it
 
   bool needed() const { return receives > 0; }
 };
 
-// Limits of one connection (channel, source, destination), as data of the library profile; 0 =
-// none.
+// Limits of one connection (channel, source, destination), set by the library profile; 0 = no
+// limit.
 struct FlowControl {
-  std::uint32_t credits = 0;  // messages sent and not yet consumed by the receiver's actor
+  std::uint32_t credits = 0;  // messages sent that the receiver's actor has not consumed yet
   Posting posting{};
 };
 
-// How a library's messages carry their elements. All but `simple` mix flags with the data, so that
-// the receiver sees it arrive without a separate signal.
+// How a library encodes elements in messages. `ll` and `ll128` mix flags with the data, so that the
+// receiver sees the data arrive without a separate signal.
 enum class Protocol : std::uint8_t { simple, ll, ll128 };
 std::string_view name_of(Protocol protocol);                    // "Simple", "LL", "LL128"
-std::optional<Protocol> protocol_named(std::string_view name);  // of those names; none: no such
+std::optional<Protocol> protocol_named(std::string_view name);  // nullopt: no such name
 
-// Bytes on the wire of one message of so many elements.
+// Bytes on the wire of a message of n elements of e bytes each.
 //
 //   simple   n e
-//   ll       16 for every 8 bytes of data, begun lines counted whole
-//   ll128    2048 for every 1920 bytes of data, begun units counted whole
+//   ll       16 for every started 8 bytes of data (one line)
+//   ll128    2048 for every started 1920 bytes of data
 inline std::uint64_t message_bytes(Protocol protocol, std::uint64_t elements,
                                    std::uint32_t element_bytes) {
   const std::uint64_t bytes = elements * element_bytes;
@@ -253,34 +259,37 @@ class Schedule {
 
   const Collective& collective() const { return collective_; }
   FlowControl flow() const { return flow_; }
-  // A message of so many elements has message_bytes(protocol(), elements, element_bytes) bytes.
+  // A message of n elements has message_bytes(protocol(), n, element_bytes) bytes.
   Protocol protocol() const { return protocol_; }
-  // What is really played where that says more than the row's name, as in "tree/LL128" of a row
-  // that chooses by size; else empty. Set by who makes the schedule, before anybody shares it.
+  // The algorithm that the schedule really plays, if that says more than the row's name, such as
+  // "tree/LL128" for a row that chooses by size; else empty. The maker sets it before it shares the
+  // schedule.
   const std::string& played() const { return played_; }
   void set_played(std::string name) { played_ = std::move(name); }
 
   virtual int actors(Rank r) const = 0;
   virtual Actor actor(Rank r, int a) const = 0;
   virtual Step step(Rank r, int a, int k) const = 0;
-  // Makes step k of step k-1, the first of whatever is there: a shorter way to step(r, a, k) for
-  // who walks. In its place: a copy would wait for what has just been written.
+  // Replaces `step` by step k; `step` must hold step k-1 or, for the first step of a walk,
+  // anything. Faster than step(r, a, k) for a caller that walks all steps. It advances in place,
+  // because copying the step would stall on store forwarding.
   virtual void next_step(Rank r, int a, int k, Step& step) const {
     ::new (&step) Step(this->step(r, a, k));
   }
-  // Which actor of rank `dst` receives what `src` sends to it on `channel`.
+  // Returns the actor of rank `dst` that receives the messages `src` sends to it on `channel`.
   virtual int receiver(Rank dst, int channel, Rank src) const = 0;
-  // The places a scattered step's message comes from, or goes to, in the message's order. Sets
-  // `out`; leaves it as it is where the step is not scattered.
+  // Sets `out` to the blocks that a scattered step gathers its message from (Way::send) or scatters
+  // it to (Way::recv), in the message's order. Leaves `out` as it is if the step is not scattered.
   virtual void pieces(Rank, int /*a*/, int /*k*/, Way, std::vector<Block>& /*out*/) const {}
-  // The NIC of a node by which messages from a rank of one node to a rank of another leave it
-  // (Way::send) or come in (Way::recv), as a number below nics(); kOwnNic: that of the rank's GPU.
+  // Returns the NIC through which a message from rank `from` to rank `to`, on another node, leaves
+  // the sender's node (Way::send) or enters the receiver's node (Way::recv): a number below nics(),
+  // or kOwnNic for the NIC of the rank's GPU.
   static constexpr int kOwnNic = -1;
   virtual int nic(Rank /*from*/, Rank /*to*/, int /*channel*/, Way) const { return kOwnNic; }
-  // NICs of the node for which the library laid out its channels; 0: it did not.
+  // NICs of the node for which the library laid out its channels; 0: it laid them out for no NICs.
   virtual int nics() const { return 0; }
 
-  // What few schedules have; see Step and the table above.
+  // Features that few schedules have; see Step and the table above.
   virtual bool out_of_place() const { return false; }
   virtual std::uint64_t scratch_elements(Rank) const { return 0; }
   virtual StepOf dependency(Rank, int /*a*/, int /*k*/) const { return {}; }
@@ -293,45 +302,45 @@ class Schedule {
   std::string played_;
 };
 
-// Elements of a rank's input buffer, also out of place.
+// Elements of a rank's input buffer, that of an out-of-place schedule included.
 std::uint64_t input_elements(const Schedule& schedule, Rank r);
-// Variables that a library reads, by name ("NCCL_ALGO").
+// Environment variables that a library reads, by name ("NCCL_ALGO").
 using Environment = std::map<std::string, std::string>;
 
 struct NcclGraphs;  // nccl/graphs.h
 
-// What a communicator has of a switch that sums up.
+// In-network aggregation: what the communicator may use of a switch that sums packets.
 struct InSwitch {
-  int slots = 512;                           // each holds a packet's sum twice
-  int packet_elements = 256;                 // 32, 64 or 256
-  std::int64_t timeout_ps = 10'000'000'000;  // after which a packet is sent again
+  int slots = 512;            // each has two sets, and a set holds the sum of one packet
+  int packet_elements = 256;  // 32, 64 or 256
+  std::int64_t timeout_ps = 10'000'000'000;  // a worker resends a packet after this time; 10 ms
 };
 
-// What a schedule may know of the group it runs in, besides its size.
+// What a schedule may know of its group, besides the size.
 struct Communicator {
   std::vector<std::int32_t> node_of;  // emulated node of each group rank; empty: one rank per node
-  int channels = 1;                   // wanted channels: the data is split evenly over them
+  int channels = 1;                   // wanted channels; the data is split evenly over them
   std::uint64_t slice_bytes = 0;  // cut every block into messages of at most this; 0: whole blocks
   FlowControl flow;
 
-  // For the libraries "nccl-*", which cut slices and give credits by their own rules. With fewer
-  // than one channel the node's own number of channels is taken.
-  std::optional<Protocol> protocol{};  // none: the tuner's choice for the algorithm
+  // For the libraries "nccl-*" only: they cut slices and grant credits by their own rules. If
+  // `channels` is less than 1, they use the node's own number of channels.
+  std::optional<Protocol> protocol{};  // nullopt: the tuner chooses it for the algorithm
   int max_channels = 0;                // a task's limit (NCCL's nMaxChannels); 0: the tuner's
   std::string node = "auto";           // template of a node, see nccl/node.h
-  // Of a graph dump, in place of a template for groups that fill their nodes; null: none.
+  // A parsed graph dump, which replaces the template for groups that fill their nodes; null: none.
   std::shared_ptr<const NcclGraphs> graphs{};
   Environment environment{};  // see nccl/environment.h
 
   InSwitch in_switch{};  // for schemes of the library kSchemes
 };
 
-// Closed forms, written apart from the schedule and compared with it in the tests.
+// Closed-form costs, written independently of the schedule; the tests compare the two.
 struct Cost {
   int steps = 0;               // communication steps on the longest chain
   std::uint64_t bytes = 0;     // payload sent by all ranks together
-  std::uint64_t messages = 0;  // sent by all ranks together, one channel, unsliced
-  bool most_steps = false;     // `steps` is an upper bound: part of the messages are left out
+  std::uint64_t messages = 0;  // sent by all ranks together, over one channel, unsliced
+  bool most_steps = false;     // `steps` is an upper bound, because some messages are left out
 };
 
 // One row of the registry.
@@ -342,24 +351,26 @@ struct Algorithm {
   std::string_view steps_formula, bytes_formula;  // for people: "2(n-1)", "2(n-1) S"
   // Throws std::invalid_argument for a call it cannot serve.
   std::function<std::unique_ptr<Schedule>(const Collective&, const Communicator&)> make;
-  std::function<Cost(const Collective&)> cost;  // a user's own row may have none
-  // In place of `make`: the row is of a scheme with agents (agent.h). Rows of one name share them:
-  // a scheme has a row per function that it serves, and a communicator one Ends for all of them.
-  // Throws std::invalid_argument for a communicator it cannot serve. `size`: ranks.
+  std::function<Cost(const Collective&)> cost;  // empty in a plug-in's row without a cost
+  // Set in place of `make` if the row belongs to a scheme with agents (agent.h). A scheme has one
+  // row per function that it serves; rows of one name share one Ends per communicator. `size`:
+  // ranks. Throws std::invalid_argument for a communicator it cannot serve.
   std::function<std::unique_ptr<class Ends>(int size, const Communicator&)> ends;
 };
 
-// The library of schemes with agents that are built in; a name of theirs is found in any library.
+// The library of the built-in schemes with agents. A job may name one of them whatever library it
+// uses.
 inline constexpr std::string_view kSchemes = "schemes";
 
 std::span<const Algorithm> registry();
-// Null when there is no such row. `name` "auto" gives the library's first row for the function:
-// what the library does when nobody tells it, by its own choice where it has one.
+// Returns null if there is no such row. `name` "auto" returns the library's first row for the
+// function: the algorithm that the library plays by default, by its own choice if it has one.
 const Algorithm* find_algorithm(std::string_view library, Func func, std::string_view name);
-// What there is to say where a library has no row for a function, as what its users do instead;
-// empty where it has one or there is nothing to say.
+// If the library has no row for the function: advice on what users of that library do instead.
+// Empty if it has a row, or if there is no advice.
 std::string_view why_absent(std::string_view library, Func func);
-// The row whose formulas hold for a schedule that `row` made: that of what is really played.
+// `row` made `schedule`; returns the row of the algorithm that the schedule really plays, whose
+// formulas hold for it.
 const Algorithm& played_row(const Algorithm& row, const Schedule& schedule);
 
 }  // namespace ghostrank

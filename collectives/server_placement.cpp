@@ -3,7 +3,7 @@
 namespace ghostrank {
 namespace {
 
-// Helpers take the servers in turn, and a server's NICs in turn after that.
+// Helpers go round robin over the servers, and then round robin over a server's NICs.
 ServerSeat dedicated(const PlacedHelper& helper, const ServerSites& sites) {
   return {sites.nodes + helper.number % sites.count,
           helper.number / sites.count % sites.server_nics};
@@ -14,7 +14,7 @@ ServerSeat colocated(const PlacedHelper& helper, const ServerSites& sites) {
           helper.number / sites.count % sites.nics_per_node};
 }
 
-// First the servers that have nodes of their own, then one beside the GPUs of every node.
+// Uses first the servers that have nodes of their own, then one server on each GPU node.
 ServerSeat mixed(const PlacedHelper& helper, const ServerSites& sites) {
   const int seats = sites.count + sites.nodes;
   const int seat = helper.number % seats, round = helper.number / seats;

@@ -1,5 +1,5 @@
-// Where the helpers of schemes (agent.h) go: rows, as algorithms have them. A row of one's own
-// comes in a shared object (plugin.h), and a job names it in servers.placement.
+// Where the helpers of schemes (agent.h) are placed. Each policy is a row, like an algorithm. A
+// shared object may bring its own rows (plugin.h); a job names one in servers.placement.
 //
 // Threading: constant data.
 #pragma once
@@ -12,39 +12,39 @@
 
 namespace ghostrank {
 
-// A helper that has no rank to be beside.
+// A helper that is not tied to a rank (Helper::beside is kNoRank).
 struct PlacedHelper {
   PartyKind kind = PartyKind::server;
-  int number = 0;  // among all such of the job, one communicator after the other
+  int number = 0;  // among all such helpers of the job, communicator by communicator
   int index = 0;   // among the helpers of its communicator
-  std::span<const std::int32_t> nodes;  // of the communicator's ranks, by position
+  std::span<const std::int32_t> nodes;  // node of each rank of the communicator, by group rank
 };
 
-// What there is to be on.
+// The nodes and NICs that a row may choose from.
 struct ServerSites {
-  int nodes = 1;          // with GPUs or storage, 0 .. nodes-1
-  int nics_per_node = 1;  // of these
-  int count = 1;          // servers.count: with `machines` nodes of their own, nodes .. +count-1
-  int server_nics = 1;    // of those
+  int nodes = 1;          // nodes with GPUs or storage: 0 .. nodes-1
+  int nics_per_node = 1;  // of each of these nodes
+  int count = 1;        // servers.count; if `machines`, their own nodes are nodes .. nodes+count-1
+  int server_nics = 1;  // of each server's own node
 };
 
 struct ServerSeat {
   int node = 0;
-  int nic = 0;  // of that node
+  int nic = 0;  // number of the NIC on that node
 };
 
 struct ServerPlacement {
   std::string_view name;
-  // A pure function; what it gives must be there.
+  // A pure function; must return a node and a NIC that exist.
   ServerSeat (*place)(const PlacedHelper&, const ServerSites&) = nullptr;
-  bool machines = true;  // whether servers have nodes of their own
+  bool machines = true;  // true: servers have nodes of their own
 };
 
-// What is wrong with a seat that the row gave; empty: nothing.
+// What is wrong with a seat that the row returned; empty: nothing.
 std::string why_no_seat(const ServerSeat& seat, const ServerPlacement& row,
                         const ServerSites& sites);
 
-// Those that are built in, the usual one first.
+// The built-in rows, the default first.
 std::span<const ServerPlacement> server_placements();
 
 }  // namespace ghostrank

@@ -70,8 +70,8 @@ std::uint64_t TensorContent::order_of(Rank rank) const {
   return mix(key_ + (own ? static_cast<std::uint64_t>(rank) + 1 : 0) * kGolden);
 }
 
-// Where a block is in an order of all blocks. Each step maps the numbers up to the mask one to one;
-// what is no block goes on until it is one.
+// The index of a block in a random order of all blocks. Each pass permutes the numbers 0 .. mask_;
+// a result that is no block is permuted again until it is one (cycle walking).
 std::uint64_t TensorContent::place(std::uint64_t key, std::uint64_t block) const {
   do {
     std::uint64_t drawn = key;
@@ -108,7 +108,7 @@ std::uint64_t TensorContent::nonzero_elements(Rank rank) const {
   return missing > 0 && nonzero(rank, blocks_ - 1) ? full - missing : full;
 }
 
-// To what is there, elements [first, first + count), all of one block.
+// Adds the rank's elements [first, first + count), all in one block, to `out`.
 GHOSTRANK_KERNEL void TensorContent::add_block(Rank rank, std::uint64_t block, std::uint64_t first,
                                                std::uint64_t count, std::int16_t* out) const {
   if (ranks_ > kLargestSum) {

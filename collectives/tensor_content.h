@@ -1,22 +1,24 @@
-// What ranks hold of a tensor that a collective sums up, where a job says how much of it is zero:
-// a pure function of (key, rank, block). Any block may be asked for by itself, so that a bitmap
-// costs no memory, and who has no real data knows as well as who has which blocks are not zero.
+// The content of the tensors that a collective sums, if a job states how much of them is zero: a
+// pure function of (key, rank, block). Any block can be computed by itself, so a bitmap costs no
+// memory, and a run without real data knows as well which rank has which nonzero blocks.
 //
 //   overlap   random              all                 none
 //   rank 0    # . . # . . # .     # . . # . . # .     # . . # . . . .
 //   rank 1    . # . # . . . #     # . . # . . # .     . # . . . # . .
 //   rank 2    # . . . # # . .     # . . # . . # .     . . # . . . # .
 //
-// Densities are exact: of its B blocks each rank has round(density * B) that are not zero, and
-// those of `none` end where the next rank's begin, at round(rank * density * B) of the blocks in
-// an order that is drawn. `random`: every rank draws its own; `all`: one draw for all ranks.
+// Densities are exact. With `random` and `all`, each rank has round(density * B) nonzero blocks out
+// of B; with `none`, rank r has the blocks round(r * density * B) up to round((r+1) * density * B)
+// of a random order. `random`: every rank draws its own order; `all` and `none`: all ranks share
+// one.
 //
-// Values are small whole numbers, with sums of at most kLargestSum over all ranks, so that every
-// sum is exact in every data type, in whatever order. In a block that is not zero each element of
-// up to kLargestSum ranks is at least 1; of more ranks every so many have 1, the others 0.
+// Values are small integers whose sums over all ranks are at most kLargestSum, so that every sum is
+// exact in every data type and in any order. In a nonzero block, every element is at least 1 if
+// there are at most kLargestSum ranks; with more ranks, element i of rank r is 1 if e = ceil(ranks
+// / kLargestSum) divides i + r, else 0.
 //
-// Units: elements; the last block may be shorter. Threading: immutable. Cost: about 30 ns for a
-// rank and block, a quarter of a nanosecond for an element.
+// Units: elements; the last block may be shorter. Threading: immutable. Cost: about 30 ns per rank
+// and block, 0.25 ns per element.
 #pragma once
 
 #include <cstdint>
@@ -30,16 +32,16 @@ namespace ghostrank {
 enum class Overlap : std::uint8_t { random, all, none };
 std::string_view name_of(Overlap overlap);
 
-// What a job says of its tensors.
+// A job's statement about its tensors.
 struct Sparsity {
-  double density = 1;         // share of blocks that are not zero
-  std::uint64_t block = 256;  // elements
+  double density = 1;         // share of nonzero blocks
+  std::uint64_t block = 256;  // elements per block
   Overlap overlap = Overlap::random;
   bool operator==(const Sparsity&) const = default;
 
-  // Share of blocks that some of so many ranks have, on average.
+  // Mean share of blocks that are nonzero on at least one of `ranks` ranks.
   double union_density(int ranks) const;
-  // Why so many ranks cannot hold such tensors; empty: they can.
+  // Why `ranks` ranks cannot hold such tensors; empty: they can.
   std::string refuses(int ranks) const;
 };
 
@@ -47,7 +49,7 @@ class TensorContent {
  public:
   static constexpr std::int16_t kLargestSum = 250;
 
-  // Of `elements` elements, on each of `ranks` ranks.
+  // A tensor of `elements` elements on each of `ranks` ranks.
   TensorContent(const Sparsity& sparsity, std::uint64_t key, int ranks, std::uint64_t elements);
 
   const Sparsity& sparsity() const { return sparsity_; }
@@ -56,17 +58,18 @@ class TensorContent {
   std::uint64_t blocks() const { return blocks_; }
 
   bool nonzero(Rank rank, std::uint64_t block) const;
-  // Whether any of these elements is in such a block.
+  // True if any of these elements lies in a nonzero block.
   bool nonzero(Rank rank, std::uint64_t first, std::uint64_t elements) const;
-  // In blocks that are not zero.
+  // Number of elements in nonzero blocks.
   std::uint64_t nonzero_elements(Rank rank) const;
 
-  // What a rank has, and what all have together, in [first, first + count).
+  // The elements [first, first + count) of one rank, and their sums over all ranks; writes `count`
+  // numbers to `out`.
   void values(Rank rank, std::uint64_t first, std::uint64_t count, std::int16_t* out) const;
   void sums(std::uint64_t first, std::uint64_t count, std::int16_t* out) const;
 
  private:
-  // The places in the drawn order of blocks that a rank's are at.
+  // The rank's nonzero blocks: the blocks at [first, end) of the random order.
   struct Share {
     std::uint64_t first = 0, end = 0;
   };
@@ -80,11 +83,11 @@ class TensorContent {
   std::uint64_t key_;
   int ranks_;
   std::uint64_t elements_, blocks_;
-  std::uint64_t mask_;  // of numbers that blocks are drawn from, the least power of two of them
+  std::uint64_t mask_;  // p - 1, where p is the least power of two >= max(2, blocks_)
   int shift_;
 };
 
-// The key of a tensor in an iteration of a communicator.
+// The key of a tensor in one iteration of a communicator.
 std::uint64_t tensor_key(std::uint64_t seed, std::uint32_t communicator, std::uint32_t tensor,
                          std::uint32_t iteration);
 

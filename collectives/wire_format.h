@@ -1,11 +1,11 @@
-// How the packets of a scheme look on a wire of its own: what a switch, or a peer that is not
-// ghostrank, reads and writes. From whom and to whom a packet goes is no part of it: addresses say
-// that, as they do for every datagram.
+// How a scheme's packets are laid out on the wire, for a switch or a peer that is not ghostrank.
+// The format does not contain sender and receiver: the datagram's addresses give them.
 //
-// The checker (agent_checker.h) sends every packet of every play through it. Between processes a
-// packet's payload is what encode() writes; inside a process nothing reads it, so nobody writes it.
+// The checker (check/agent_checker.h) sends every packet of every play through this format. Between
+// processes a packet's payload is the output of encode(); inside a process nobody reads the
+// payload, so nobody encodes it.
 //
-// Units: bytes. Threading: immutable and shared.
+// Units: bytes. Threading: immutable, may be shared.
 #pragma once
 
 #include <cstddef>
@@ -22,16 +22,17 @@ class WireFormat {
  public:
   virtual ~WireFormat() = default;
   virtual std::string_view name() const = 0;
-  // `packet` has note_bytes() bytes, all 0. Where ranks hold no real data the note has no content,
-  // and its elements stay 0.
+  // `packet` has note_bytes() bytes, all 0. If ranks hold no real data, the note has no content,
+  // and encode() leaves the elements 0.
   virtual void encode(const Note& note, std::span<std::byte> packet) const = 0;
-  // Of anything: empty where it is no such packet. What the note refers to lies in `packet` or in
-  // `store`. decode(encode(note)) is the note, but for content that it did not have.
+  // Accepts any bytes; returns nullopt if they are no packet of this format. The note's content and
+  // words lie in `packet` or in `store`. decode(encode(note)) equals the note, except that it has
+  // content even if the note had none.
   virtual std::optional<Note> decode(std::span<const std::byte> packet,
                                      std::vector<std::byte>& store) const = 0;
 };
 
-// What is wrong with a note that was decoded from so many bytes; empty: nothing.
+// What is wrong with a note that was decoded from `bytes` bytes; empty: nothing.
 std::string_view malformed(const Note& note, std::uint64_t bytes, std::uint64_t overhead);
 
 }  // namespace ghostrank

@@ -1,7 +1,8 @@
-// Half precision: every element is rounded to the nearest float16, and half the bytes are reduced.
+// Half precision: rounds every element to the nearest float16, so that the all-reduce moves half
+// the bytes.
 //
-// Error of an element: half a unit in the last place, |x| / 2^11 down to 2^-14 and 2^-25 below;
-// what is beyond 65,504 becomes infinite, which no bound holds.
+// Error of an element: half a unit in the last place, that is |x| / 2^11 above 2^-14 and 2^-25
+// below it. Elements beyond 65,504 become infinite; no bound holds for them.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -31,7 +32,7 @@ double error(std::span<const float> tensor, const CompressionOptions&) {
 
 }  // namespace
 
-// A cast reads 4 bytes and writes 2, or the other way around.
+// A cast reads 4 bytes and writes 2, or the reverse.
 const Compressor kFp16{.name = "fp16",
                        .exchange = Func::all_reduce,
                        .payload = DataType::float16,

@@ -1,4 +1,6 @@
 // The methods in this folder, one file each; see collectives/compressor.h.
+//
+// Threading: constant data.
 #pragma once
 
 #include "collectives/compressor.h"

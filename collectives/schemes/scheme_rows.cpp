@@ -1,4 +1,4 @@
-// The schemes with agents that are built in. A job names one whatever its library is.
+// The built-in schemes with agents. A job may name one whatever library it uses.
 #include <array>
 
 #include "collectives/libraries.h"

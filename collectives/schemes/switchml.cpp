@@ -21,14 +21,15 @@ namespace {
 
 using switchml::Pool, switchml::Verdict, switchml::Worker;
 
-// What a packet says in Note::words: the packet's number in its job, which the switch echoes, and
-// the two exponents. Note::index is the pool index, Note::call the job's low 8 bits.
+// Content of a packet's Note::words: the number of the packet in its job, which the switch echoes,
+// and the two exponents. Note::index is the pool index, Note::call the low 8 bits of the call's
+// number.
 constexpr std::size_t kWords = 6;
-constexpr std::uint64_t kOverhead = 4;  // of the 10 bytes of SwitchML's header, those in no word
+constexpr std::uint64_t kOverhead = 4;  // bytes of SwitchML's 10-byte header outside `words`
 constexpr std::uint16_t kSetBit = 1u << 15;
-constexpr int kTicks = 4;                 // of a time-out
-constexpr std::uint32_t kPatience = 100;  // time-outs in a job after which they are doubled
-constexpr int kSlowest = 1 << 20;         // as often as that
+constexpr int kTicks = 4;                 // timer ticks per time-out
+constexpr std::uint32_t kPatience = 100;  // after so many time-outs in a job, double the time-out
+constexpr int kSlowest = 1 << 20;         // ... but at most by this factor
 
 using Words = std::array<std::byte, kWords>;
 
@@ -43,7 +44,7 @@ std::int8_t exponent_in(const Note& note) {
   return note.words.size() == kWords ? std::to_integer<std::int8_t>(note.words[4]) : std::int8_t{0};
 }
 
-// Bytes 0 to 9 of what UDP carries are described in switch/switchml.h.
+// switch/switchml.h describes bytes 0 to 9 of the UDP payload.
 class Packets final : public WireFormat {
  public:
   std::string_view name() const override { return "SwitchML over UDP"; }
@@ -134,7 +135,7 @@ class Member final : public Agent {
 
   void on_note(Io& io, Party, const Note& sum) override {
     if (calls_.empty() || sum.call != job() || sum.elements != per_packet())
-      return;  // of a job that has ended here, or of no job
+      return;  // the job has ended here, or the packet is malformed
     const auto chunk = worker_.result(static_cast<std::uint16_t>(sum.index & ~unsigned{kSetBit}),
                                       (sum.index & kSetBit) != 0);
     if (!chunk) return;
@@ -147,7 +148,7 @@ class Member final : public Agent {
     start(io);
   }
 
-  // A packet is sent again when its slot has been under way for as many ticks as a time-out has.
+  // Resends the packet of a slot after kTicks * slower_ ticks without a result.
   void on_timer(Io& io, std::uint32_t) override {
     for (std::uint16_t slot = 0; slot < options_.slots; ++slot) {
       const auto chunk = worker_.under_way(slot);
@@ -168,7 +169,7 @@ class Member final : public Agent {
   std::uint32_t job() const { return call().number & 0xff; }
   std::uint64_t per_packet() const { return static_cast<std::uint64_t>(options_.elements); }
 
-  // Those that need nobody end at once.
+  // Starts the next call. A call that needs no packet ends at once.
   void start(Io& io) {
     for (; !calls_.empty(); calls_.pop_front()) {
       const std::uint64_t chunks = (call().collective.count + per_packet() - 1) / per_packet();
@@ -192,7 +193,7 @@ class Member final : public Agent {
     while (const auto chunk = worker_.next()) send(io, *chunk);
   }
 
-  // What the rank gives to a chunk; empty where there is no real data.
+  // The rank's elements of a chunk; empty if there is no real data.
   std::span<const std::byte> mine(Io& io, std::int64_t chunk) {
     const std::uint64_t first = static_cast<std::uint64_t>(chunk) * per_packet();
     return io.tensor(call().number)
@@ -244,14 +245,14 @@ class Member final : public Agent {
 
   const int ranks_;
   const SwitchMlOptions options_;
-  std::deque<Call> calls_;  // open; the first is the worker's job
+  std::deque<Call> calls_;  // open calls; the first is the worker's job
   Worker worker_;
-  std::vector<std::int8_t> exponents_;  // of all workers, by chunk
-  std::vector<int> ticks_;              // since a slot's packet was sent
-  std::vector<std::uint16_t> refused_;  // slots whose packet found no room
-  std::uint32_t time_outs_ = 0;         // in the job
+  std::vector<std::int8_t> exponents_;  // maximum over all workers, by chunk
+  std::vector<int> ticks_;              // since the slot's last packet was sent
+  std::vector<std::uint16_t> refused_;  // slots whose packet was refused for lack of room
+  std::uint32_t time_outs_ = 0;         // in the current job
   int slower_ = 1;
-  bool real_ = false;  // whether the ranks of the call hold real data
+  bool real_ = false;  // true if the ranks of the call hold real data
 };
 
 class Switch final : public Agent {
@@ -262,14 +263,14 @@ class Switch final : public Agent {
   }
 
   void on_note(Io& io, Party from, const Note& note) override {
-    // Without real data there are no values to keep.
+    // Without real data the pool need not store values: 32 elements are the least it takes.
     if (!pool_)
       pool_.emplace(static_cast<int>(all_.size()), options_.slots,
                     note.content.empty() ? 32 : options_.elements);
     const int slot = static_cast<int>(note.index & ~unsigned{kSetBit});
     if (slot >= pool_->slots() || from >= static_cast<Party>(all_.size()) ||
         note.elements != static_cast<std::uint64_t>(options_.elements))
-      return;  // of no worker of this job
+      return;  // not from a worker of this job
     lanes_.resize(4 * static_cast<std::size_t>(pool_->elements()));
     if (!note.content.empty()) {
       std::vector<std::int32_t> values(note.elements);
@@ -291,7 +292,7 @@ class Switch final : public Agent {
     sum.words = words;
     if (!note.content.empty())
       sum.content = std::as_bytes(std::span(pool_->values(slot, packet.set), note.elements));
-    // No room: the workers ask again.
+    // If this send finds no room, the workers resend and so ask again.
     io.send(one ? std::span<const Party>(&from, 1) : std::span<const Party>(all_), sum,
             Carriage::packet);
   }
@@ -300,7 +301,7 @@ class Switch final : public Agent {
   const SwitchMlOptions options_;
   std::vector<Party> all_;
   std::optional<Pool> pool_;
-  std::vector<std::byte> lanes_;  // of a packet, big-endian
+  std::vector<std::byte> lanes_;  // one packet's elements, big-endian
 };
 
 class SwitchMl final : public Ends {

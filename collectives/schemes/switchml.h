@@ -1,14 +1,14 @@
-// SwitchML (NSDI'21) as a scheme: an all-reduce that a switch sums up, slot by slot, in packets of
-// whole numbers. Who may send what when is switch/worker.h, what the switch does is switch/pool.h,
-// how floats become whole numbers is switch/quantise.h; here they become agents.
+// SwitchML (NSDI'21) as a scheme: an all-reduce that a switch sums, slot by slot, in packets of
+// integers. switch/worker.h decides which packet a worker may send when, switch/pool.h is the
+// switch's side, switch/quantise.h converts floats to integers; this file makes agents of them.
 //
-//   worker   packet of a chunk >                          > sum   its slot, other set: next chunk
+//   worker   packet of a chunk >                          > sum   same slot, other set: next chunk
 //   switch                       + of every worker > to all
 //   every rank sends S and receives S, in packets that are always full
 //
-// Calls of a communicator go one after the other, as jobs of a worker. Up to 32 ranks. Exact for
-// int32; float32 and bfloat16 within error_bound(). Sums are right as long as packets between two
-// parties keep their order (FIFO): overtaking is not survived.
+// A communicator's calls run one after the other, as jobs of a worker. At most 32 ranks. Exact for
+// int32; float32 and bfloat16 stay within error_bound(). Results are correct only if packets
+// between two parties arrive in order (FIFO): the scheme does not survive reordering.
 //
 // Source: the behaviour of p4lang/p4app-switchML. Threading: immutable.
 #pragma once
@@ -20,12 +20,12 @@
 namespace ghostrank {
 
 struct SwitchMlOptions {
-  int slots = 512;                       // of the communicator, each with two sets
-  int elements = 256;                    // of a packet: 32, 64 or 256
-  Picoseconds timeout = 10'000'000'000;  // 10 ms, as the source has it
+  int slots = 512;                       // slots of the communicator, each with two sets
+  int elements = 256;                    // per packet: 32, 64 or 256
+  Picoseconds timeout = 10'000'000'000;  // 10 ms, the source's default
 };
 
-// Throws std::invalid_argument for a communicator it cannot serve.
+// Throws std::invalid_argument for more than 32 ranks, or for packets or slots out of range.
 std::unique_ptr<Ends> switchml_ends(int ranks, const SwitchMlOptions& options);
 
 }  // namespace ghostrank
