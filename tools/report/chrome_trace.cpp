@@ -42,7 +42,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-// Exact: modelled time is whole picoseconds, a trace counts microseconds.
+// Exact: Chrome traces count microseconds, and six decimals hold every picosecond.
 std::string microseconds(Picoseconds t) {
   std::array<char, 40> text{};
   const Picoseconds size = t < 0 ? -t : t;
@@ -62,7 +62,8 @@ std::string name_of_stream(const Workload& workload, const Span& span) {
   return "stream " + std::to_string(span.stream);
 }
 
-// Spans of one thread may not overlap: what a stream has in flight together has a thread each.
+// Chrome traces forbid overlapping spans on one thread, so each operation that a stream has in
+// flight takes a lane, and each lane is a thread.
 std::string thread_name(const Workload& workload, const Span& span) {
   const std::string name =
       "rank " + std::to_string(span.rank) + " " + name_of_stream(workload, span);
@@ -124,7 +125,7 @@ void write_chrome_trace(const std::string& path, const Result& result, const Wor
     put_item(event(span));
   }
   put("\n]}\n");
-  if (gzclose(file.release()) != Z_OK) fail();  // what was buffered is written here
+  if (gzclose(file.release()) != Z_OK) fail();  // gzclose writes the buffered rest, so it can fail
   beside.keep();
 }
 

@@ -1,8 +1,8 @@
-// The spans of a run as a Chrome trace (JSON array format, for Perfetto or chrome://tracing): one
-// process per real host, one thread per (rank, stream), one complete event per span. Times are
-// microseconds of the emulated cluster.
+// Writes the spans of a run as a Chrome trace (JSON object format, for Perfetto or
+// chrome://tracing): one process per real host, one thread per (rank, stream, lane), one complete
+// event per span. Times are microseconds of the emulated cluster.
 //
-// Threading: pure function of its arguments, and the file it writes.
+// Threading: any thread; touches nothing but its arguments and the file.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@
 
 namespace ghostrank {
 
-// Compressed when `path` ends in ".gz". Throws Error(environment) when it cannot be written.
+// Compresses with gzip when `path` ends in ".gz". Throws Error(usage) when `path` is an input of
+// this command, Error(environment) when it cannot be written.
 void write_chrome_trace(const std::string& path, const Result& result, const Workload& workload);
 
 }  // namespace ghostrank

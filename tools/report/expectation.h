@@ -1,5 +1,5 @@
-// --expect: a bound on one number of the result, checked when the run has ended. The key is a path
-// of the JSON result: 'step_time.median<0.5', 'fidelity.critical_lateness<0.005'.
+// --expect: a bound on one number of the result, checked after the run. The key is a path of the
+// JSON result: 'step_time.median<0.5', 'fidelity.critical_lateness<0.005'.
 //
 // Threading: pure functions.
 #pragma once
@@ -19,7 +19,7 @@ struct Expectation {
 // Throws Error(usage) when the text has another form or the result has no such number.
 Expectation parse_expectation(const std::string& text);
 
-// Empty when met, else what was expected and what came.
+// Empty when the result meets the bound, else one line with the bound and the value found.
 std::string missed(const Expectation& expectation, const Result& result);
 
 }  // namespace ghostrank

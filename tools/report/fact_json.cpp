@@ -1,5 +1,5 @@
-// The JSON of plan, compare and doctor: facts that are collected elsewhere and shown as tables,
-// too.
+// Writes the facts of a plan (schema ghostrank/plan/1, see plan_report.h) and the layers of a model
+// (ghostrank/model-facts/1, see profile_report.h) as JSON.
 #include <nlohmann/json.hpp>
 
 #include "tools/report/json.h"
@@ -92,7 +92,7 @@ Json traffic_json(const PlanFacts& facts) {
           {"nics", std::move(nics)}};
 }
 
-// Null where there are no stages; the bubble null where it has no closed form.
+// Null for a plan without stages; the bubble is null where the schedule has no closed form.
 Json pipeline_json(const PlanFacts& facts) {
   if (!facts.pipeline) return nullptr;
   return {{"schedule", facts.pipeline->schedule},

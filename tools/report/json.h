@@ -1,5 +1,5 @@
-// JSON as every verb writes it: two spaces deep, keys in the order in which they were put, bytes
-// that are no UTF-8 replaced; a value that is not known is null. Threading: pure functions.
+// JSON as every verb writes it: indented by two spaces, keys in the order of insertion, bytes that
+// are not UTF-8 replaced, null for an unknown value. Threading: pure functions.
 #pragma once
 
 #include <optional>

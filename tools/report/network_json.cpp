@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A whole number stays whole.
+// Writes a whole number as an integer: 1234, not 1234.0.
 Json count(double value) {
   return value == std::floor(value) ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }

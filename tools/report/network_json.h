@@ -1,4 +1,4 @@
-// The JSON of what links carry, of results and plans alike.
+// The load of the modelled links as JSON, the same for results and plans.
 //
 // Threading: pure.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace ghostrank {
 
-// Null: no links are modelled.
+// Null when no links are modelled.
 nlohmann::ordered_json network_json(const std::optional<NetworkReport>& network);
 
 }  // namespace ghostrank

@@ -1,4 +1,4 @@
-// What links carry, in a line or two of a table.
+// The load of the modelled links as rows of a table.
 //
 // Threading: pure.
 #pragma once
@@ -10,7 +10,8 @@
 
 namespace ghostrank {
 
-// One fact for each tier; none without links.
+// The topology and routing, one fact per tier, and the three hottest links; empty when no links are
+// modelled.
 std::vector<Fact> network_facts(const std::optional<NetworkReport>& network);
 
 }  // namespace ghostrank

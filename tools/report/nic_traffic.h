@@ -1,5 +1,5 @@
-// What every NIC of the emulated cluster sends and receives in an iteration: of a plan, summed over
-// the pairs it is in; in words.
+// Bytes and messages that each NIC of the emulated cluster sends and receives per iteration: summed
+// from a plan's NIC pairs, and as one line of text.
 //
 // Units: bytes and messages per iteration. Threading: pure functions.
 #pragma once
@@ -12,10 +12,10 @@
 
 namespace ghostrank {
 
-// By NIC, those that neither send nor receive left out.
+// Sorted by NIC number, without NICs that neither send nor receive.
 std::vector<NicTraffic> nic_traffic(std::span<const PairTraffic> pairs);
 
-// "1,024 NICs send 7.4 GiB on average, the busiest (n0.nic7) 7.823 GiB"; empty: none sends.
+// "1,024 NICs send 7.4 GiB on average, the busiest (n0.nic7) 7.823 GiB"; empty when no NIC sends.
 std::string nic_line(std::span<const NicTraffic> nics, int nics_per_node);
 
 }  // namespace ghostrank

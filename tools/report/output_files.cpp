@@ -23,22 +23,23 @@ namespace {
               ErrorKind::environment);
 }
 
-// Renaming would replace a device or a pipe: these are written in place.
+// True for a device or a pipe: rename() would replace it, so it is written in place.
 bool is_in_place(const std::string& path) {
   struct stat existing {};
   return stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode);
 }
 
-// What a link leads to: that is to be replaced, not the link.
+// Resolves symbolic links, because the rename must replace the file behind a link, not the link.
 std::string target_of(const std::string& path) {
   std::error_code unknown;
   const std::filesystem::path target = std::filesystem::canonical(path, unknown);
   return unknown ? path : target.string();
 }
 
-// Makes a file of a name that nobody has; empty, with errno, where it cannot.
+// Creates a file beside `path` under an unused name and returns the name. Returns "" and leaves
+// errno set when it cannot.
 std::string new_file_beside(const std::string& path) {
-  constexpr int kMostTries = 1000;  // names that others, or killed runs, have left
+  constexpr int kMostTries = 1000;  // names that others or killed runs may have left
   for (int i = 1; i <= kMostTries; ++i) {
     std::string name = path + ".unfinished" + (i > 1 ? std::to_string(i) : "");
     const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -56,7 +57,7 @@ void refuse_input(const std::string& path) {
     throw Error("cannot write " + path + ": it is an input of this command; choose another file");
 }
 
-// Devices may be named twice: nothing is replaced there.
+// False for a device or a pipe: two flags may name the same one, because nothing replaces it.
 bool is_same_file(const std::string& a, const std::string& b) {
   if (a == "-" || b == "-") return a == b;
   const auto plain = [](const std::string& path) {

@@ -78,13 +78,13 @@ std::vector<GroupFacts> group_facts(const Workload& workload) {
   return list;
 }
 
-// First iterations that the later ones never repeat.
+// Number of first iterations that no later one repeats.
 std::size_t opening_iterations(const Workload& workload) {
   if (!workload.order.empty()) return workload.order.size() - workload.cycle;
   return static_cast<std::size_t>(distinct_iterations(workload)) - 1;
 }
 
-// Bytes of the service's chunks that a rank moves in a program.
+// Bytes of the service's chunks that one rank moves when it plays `program` once.
 std::uint64_t service_bytes(const Program& program, std::uint16_t kind) {
   std::uint64_t bytes = 0;
   for (const auto& stream : program.streams)
@@ -161,7 +161,7 @@ std::string traffic_table(const PlanFacts& facts) {
                {"takes at least", Align::right}},
               {}};
   for (const CollectiveTraffic& c : facts.traffic.collectives) {
-    if (c.calls == 0) continue;  // of the opening iterations only
+    if (c.calls == 0) continue;  // occurs in opening iterations only
     table.rows.push_back({c.op, c.group, c.algorithm, humane_count(real(c.calls)),
                           c.calls > 0 ? humane_bytes(real(c.buffer_bytes) / real(c.calls)) : "-",
                           humane_count(real(c.messages)), humane_bytes(real(c.bytes)),

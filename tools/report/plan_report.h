@@ -1,6 +1,7 @@
-// What a job would send, as facts, tables and JSON: shared by `plan` and `run --dry-run`.
+// The traffic that a job would send, as facts, tables and JSON: shared by `plan` and `run
+// --dry-run`.
 //
-// Threading: pure functions, but for show_plan, which prints.
+// Threading: pure functions, except show_plan(), which prints and writes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace ghostrank {
 
 struct StreamFacts {  // one stream of one role, in the steady state
   std::string role, stream;
-  int ranks = 0;  // that play the role
+  int ranks = 0;  // number of ranks that play the role
   std::uint64_t computes = 0, collectives = 0, sends = 0, receives = 0;
   double compute_seconds = 0;
 };
@@ -29,24 +30,24 @@ struct GroupFacts {
   std::size_t smallest = 0, largest = 0;  // members
 };
 
-struct BackgroundFacts {  // what one kind of service moves
+struct BackgroundFacts {  // the traffic of one kind of service
   std::string group;
   std::uint64_t clients = 0;           // ranks that write or read
-  std::uint32_t steps = 0, cycle = 1;  // it happens in so many of so many steps
-  std::uint64_t bytes = 0;             // in all of those
+  std::uint32_t steps = 0, cycle = 1;  // the service moves data in `steps` of every `cycle` steps
+  std::uint64_t bytes = 0;             // in all those steps, all clients together
 };
 
 struct PlanFacts {
   std::string job, model;
-  int ranks = 0, nodes = 0, nics_per_node = 0;  // that train
+  int ranks = 0, nodes = 0, nics_per_node = 0;  // without storage nodes
   int storage_nodes = 0;
   double nic_bps = 0;
   std::size_t opening = 0;            // first iterations that differ from the steady state
-  std::uint32_t cycle = 1;            // iterations after which the same programs come again
+  std::uint32_t cycle = 1;            // the same programs repeat after so many iterations
   std::uint64_t parameters = 0;       // of the model; 0: a job of programs
-  double flops = 0, peak_flops = 0;   // model FLOPs of a step; of one GPU per second; 0: unknown
+  double flops = 0, peak_flops = 0;   // model FLOPs per step; FLOP/s of one GPU; 0: unknown
   std::optional<Pipeline> pipeline;   // of a plan with stages
-  std::optional<double> mfu_at_most;  // in the least time of a step
+  std::optional<double> mfu_at_most;  // if a step takes no more than step_seconds_at_least
   std::vector<StreamFacts> streams;
   std::vector<GroupFacts> groups;
   std::vector<BackgroundFacts> background;
@@ -59,7 +60,8 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload);
 std::string plan_text(const PlanFacts& facts, const Paint& paint);
 std::string plan_json(const PlanFacts& facts);  // schema ghostrank/plan/1
 
-// Tables on stdout, JSON where `json` says; "-" means JSON alone on stdout, empty none.
+// Prints the tables on stdout and writes JSON to the file `json`. "-": JSON alone, on stdout;
+// empty: no JSON.
 void show_plan(const LoadedJob& job, const Workload& workload, const std::string& json);
 
 }  // namespace ghostrank

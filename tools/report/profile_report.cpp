@@ -32,7 +32,8 @@ std::string bar(double share) {
   return text;
 }
 
-// A scalar that reads back as the same text.
+// Quotes a scalar where YAML needs it, so that it reads back as the same text, except that a
+// newline becomes a space.
 std::string scalar(const YamlValue& value) {
   const bool plain = !value.quoted && !value.text.empty() &&
                      value.text.find_first_of(":#{}[],&*!|>'\"%@`\n\t\\ ") == std::string::npos;

@@ -1,5 +1,5 @@
-// What a model is made of, as text and as JSON: runs of layers that are alike, with their tensors,
-// parameters and cost; and a model's description as YAML.
+// Describes a model as text and as JSON: runs of layers that are alike, with their tensors,
+// parameters and cost; and writes a model's description as YAML.
 //
 // Units: parameters are elements, FLOPs per sample. Threading: pure functions.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace ghostrank {
 
-struct LayerRun {  // layers one after another that are alike but for their names
+struct LayerRun {  // consecutive layers that differ only in name
   std::string first, last;
   std::size_t layers = 0, tensors = 0;    // tensors of each
   std::uint64_t parameters = 0;           // of each
@@ -25,7 +25,8 @@ std::vector<LayerRun> layer_runs(const Model& model);
 std::string model_text(const Model& model, const Paint& paint);
 std::string model_json(const Model& model);  // schema ghostrank/model-facts/1
 
-// A mapping as YAML, a line for every key; what is inside stands on its line.
+// A mapping as YAML: one line per key with its value in flow style, but one line per item for a
+// list of mappings.
 std::string yaml_text(const YamlValue& map);
 
 }  // namespace ghostrank

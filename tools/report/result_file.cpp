@@ -1,5 +1,6 @@
-// Files of results: read back with care (see result_json.h). A result file may
-// have been cut, edited or made by another version: every key is looked for and typed.
+// Reads result files back, and reads and writes the CSV of NIC pairs (see result_json.h). A result
+// file may have been cut, edited or made by another version, so the reader checks that every key is
+// there and has the right type.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -34,7 +35,7 @@ std::string slurp(const std::string& path) {
   return std::move(text).str();
 }
 
-// A reader that knows where it is, for error messages.
+// A JSON value with its file and path, for error messages.
 class Place {
  public:
   Place(const Json& json, std::string file, std::string path)
@@ -114,7 +115,7 @@ void read_pairs_csv(StoredResult& result, const std::string& named) {
       slash == std::string::npos ? named : result.file.substr(0, slash + 1) + named;
   const std::string path = access(named.c_str(), R_OK) == 0 ? named : beside;
   std::ifstream in(path);
-  if (!in) return;  // moved without it: the rest of the result is still worth comparing
+  if (!in) return;  // moved without it: the rest is still worth comparing
   note_read(path);
   std::string line;
   std::getline(in, line);

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Whole numbers stay whole: a byte count is no 1234.0.
+// Writes whole numbers as integers: a byte count is 1234, not 1234.0. Null unless finite.
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
   if (value == std::floor(value) && std::abs(value) < 9e15) return static_cast<std::int64_t>(value);
@@ -249,7 +249,7 @@ Json to_json(const Result& result) {
   return json;
 }
 
-// Null when there is no such path.
+// Null when the path does not exist.
 const Json* find_path(const Json& root, const std::string& path) {
   const Json* at = &root;
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -269,7 +269,7 @@ std::string result_json(const Result& result) {
 }
 
 bool is_result_path(const std::string& path) {
-  Result sample;  // its numbers are null or zero, its keys are all there
+  Result sample;  // has every key; the values are null or zero
   sample.verify = VerifyReport{};
   sample.packets = PacketCounts{};
   sample.tensors = TensorUse{};

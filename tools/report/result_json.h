@@ -1,9 +1,9 @@
-// The JSON forms of a result (schema ghostrank/result/1), both ways, and of the lines that stream
-// while it grows: written in result_json.cpp, read in result_file.cpp.
+// A result as JSON (schema ghostrank/result/1), written in result_json.cpp and read in
+// result_file.cpp; and the lines that a run appends to FILE.partial.jsonl while it goes on.
 //
-// Times are seconds of the emulated cluster unless the key says wall. What is unknown is null.
+// Times are seconds of the emulated cluster unless the key says wall. Unknown values are null.
 //
-// Threading: pure functions, but for those that name a file.
+// Threading: pure functions, except those that take the name of a file to read or write.
 #pragma once
 
 #include <map>
@@ -20,14 +20,14 @@ inline constexpr std::size_t kMaxPairsInJson = 10'000;
 
 std::string result_json(const Result& result);  // indented, ends in a newline
 
-// The value behind a dotted path of numbers and truths ("step_time.median",
-// "fidelity.critical_lateness"); empty when it is null. `is_result_path` tells whether there is
-// such a path at all.
+// value_at() returns the number at a dotted path ("step_time.median",
+// "fidelity.critical_lateness"), 1 or 0 for a boolean, and nothing for null. is_result_path() tells
+// whether results have a number, a boolean or null at that path.
 bool is_result_path(const std::string& path);
 std::optional<double> value_at(const Result& result, const std::string& path);
 
-// Model FLOPs over what the GPUs could do in a step of so many seconds; empty where one of them is
-// unknown.
+// Model FLOPs of an iteration, divided by the FLOPs that all GPUs could do in `step_seconds`; empty
+// when either is unknown.
 std::optional<double> model_flops_utilization(const Result& result, double step_seconds);
 
 // Lines of FILE.partial.jsonl: one header, then one line per measured iteration.
@@ -40,7 +40,7 @@ std::string nic_name(int nic, int nics_per_node);
 // The pairs as CSV: src,dst,bytes,messages. Throws Error(environment).
 void write_pairs_csv(const std::string& path, const Result& result);
 
-// What `compare` reads from a result file.
+// The part of a result file that `compare` needs.
 struct StoredResult {
   std::string file, version, job, fabric, provider, transport;
   int ranks = 0, processes = 0;
@@ -53,7 +53,7 @@ struct StoredResult {
   std::map<std::pair<std::string, std::string>, std::pair<double, double>>
       pairs;  // bytes, messages
 };
-// Throws Error(usage) naming the file and the place.
+// Throws Error(usage) that names the file and the key or line.
 StoredResult read_result(const std::string& file);
 
 }  // namespace ghostrank

@@ -147,7 +147,7 @@ std::string collectives_table(const Result& result) {
                {"busbw", Align::right}},
               {}};
   for (const CollectiveReport& c : result.collectives) {
-    // The receiver's time is that from when it asks; there is no rate in what it waits.
+    // A receiver's time starts when it asks for the data: it is a wait, which gives no bandwidth.
     const bool transfer = c.op == "send_recv";
     const bool timed = c.seconds_median > 0 && !transfer;
     table.rows.push_back(
@@ -162,7 +162,8 @@ std::string collectives_table(const Result& result) {
   return "\n" + render(table);
 }
 
-// ", ethtool.rx_dropped 12": what grew and tells of trouble.
+// ", rx_dropped 12": counters that grew and report trouble. Byte and packet counts are no trouble,
+// and drivers' own counters ("ethtool.NAME") are left out.
 std::string troubles(const InterfaceReport& interface) {
   std::string text;
   for (const auto& [name, grown] : interface.counters) {
@@ -173,8 +174,8 @@ std::string troubles(const InterfaceReport& interface) {
   return text;
 }
 
-// "1,000 sent, 990 received, 10 lost on purpose, 0 dropped by the kernel": what is 0 and rare is
-// left out.
+// "1,000 sent, 990 received, 10 lost on purpose, 0 dropped by the kernel". Leaves out rare kinds
+// that did not occur.
 std::string packet_line(const PacketCounts& p) {
   const auto count = [](std::uint64_t n) { return humane_count(static_cast<double>(n)); };
   std::string text = count(p.sent) + " sent, " + count(p.received) + " received, " +
@@ -285,7 +286,7 @@ std::string report(const LoadedJob& job, const Result& result, const Paint& pain
 
 std::string announcement(const LoadedJob& job, const Result& started, const Paint& paint) {
   if (job.spec.fabric.kind == FabricKind::virtual_time)
-    return "";  // this host's speed is no matter
+    return "";  // virtual time does not depend on this host's speed
   const Capacity& c = started.capacity;
   std::vector<Fact> facts;
   std::string can, needs;

@@ -1,5 +1,5 @@
-// A result as a person reads it: the verdict first, then what was played, how long a step took,
-// what was sent, and how far the numbers may be trusted.
+// Formats a result for people: the verdict first, then the job, the step times, the traffic, and
+// how far to trust the numbers.
 //
 // Threading: pure functions.
 #pragma once
@@ -19,7 +19,8 @@ std::string verdict(const Result& result);
 // Verdict and tables.
 std::string report(const LoadedJob& job, const Result& result, const Paint& paint);
 
-// Before the start: what this host can source, what the job needs, and what follows from it.
+// Printed before the start: the rates that this host can source, the rates that the job needs, and
+// the dilation that follows. Empty in virtual time.
 std::string announcement(const LoadedJob& job, const Result& started, const Paint& paint);
 
 // One row per measured iteration, with a header and the columns that tell results apart.

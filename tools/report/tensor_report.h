@@ -1,4 +1,4 @@
-// How sparse a job's tensors are, and what compression leaves of them, in words and as JSON.
+// How sparse a job's tensors are and how much compression leaves of them, as text and as JSON.
 //
 // Threading: pure functions.
 #pragma once
@@ -12,13 +12,14 @@
 
 namespace ghostrank {
 
-// "10 % of 1.5 GiB that ranks sum up is not zero; some rank has 57 %"
+// "10 % of 1.5 GiB that ranks sum up is not zero, 154 MiB; some rank has 57 % on average"
 std::string tensor_line(const TensorUse& use);
 
-// "topk: a rank sends 1.9 MiB, 1 % of its gradients' elements"
+// "topk: a rank gives 1.9 MiB a step, 1 % of its gradients' elements"
 std::string compression_line(const CompressionUse& use);
 
-nlohmann::ordered_json compression_json(const std::optional<CompressionUse>& use);  // likewise
-nlohmann::ordered_json tensors_json(const std::optional<TensorUse>& use);           // null: none
+// Null when there is no compression, or no description of the tensors.
+nlohmann::ordered_json compression_json(const std::optional<CompressionUse>& use);
+nlohmann::ordered_json tensors_json(const std::optional<TensorUse>& use);
 
 }  // namespace ghostrank
