@@ -15,7 +15,7 @@ struct Scale {
 
 std::string scaled(double value, const Scale* begin, const Scale* end) {
   const Scale* scale = begin;
-  // 0.99995 keeps a value that would print as "1000" of one unit from missing the next one.
+  // 0.99995: a value that would round to "1000 ms" is printed as "1 s".
   while (scale + 1 != end && std::abs(value) >= (scale + 1)->unit * 0.99995) ++scale;
   return significant(value / scale->unit) + " " + scale->name;
 }

@@ -1,5 +1,4 @@
-// The few statistics a result carries. None of them invents a figure: what too few samples cannot
-// tell is absent.
+// The statistics of a result. A figure that needs more samples than there are is absent.
 //
 // Threading: pure functions.
 #pragma once
@@ -19,8 +18,8 @@ struct Summary {
 
 Summary summarize(std::span<const double> samples);
 
-// The same of what follows from the input alone, where chance has no part: without the interval,
-// which would claim a doubt that there is not.
+// As summarize(), but without the confidence interval: for samples that follow from the input
+// alone, so that chance adds no doubt.
 Summary summarize_exact(std::span<const double> samples);
 
 // Two-sided 95 % quantile of Student's t.

@@ -86,7 +86,8 @@ double tick_of(double most) {
   return 10 * power;
 }
 
-// Where a value lies on an axis, as a share of its length, and what is marked on it.
+// Maps a value to its place on an axis, as a share of the axis's length; `ticks` are the values to
+// label.
 struct Axis {
   SvgScale scale;
   double least = 0, most = 1;

@@ -1,4 +1,4 @@
-// Two kinds of pictures as SVG, self-contained: a square heat map and curves over a common axis.
+// Two kinds of picture as self-contained SVG: a square heat map, and curves over common axes.
 //
 // Threading: pure functions.
 #pragma once
@@ -11,7 +11,7 @@ namespace ghostrank {
 struct SvgHeatMap {
   std::string title, across, down;  // names of the axes
   int size = 0;
-  std::vector<double> values;  // row by row; not a number: an empty cell
+  std::vector<double> values;  // row by row; NaN: an empty cell
 };
 std::string svg_heat_map(const SvgHeatMap& map);
 

@@ -89,7 +89,8 @@ std::string Paint::bad(std::string_view text) const {
 }
 
 bool is_terminal(int file_descriptor) {
-  // mpirun gives its processes terminals, and pipes what they print on.
+  // Open MPI gives its processes terminals and pipes their output on, so isatty() alone would take
+  // a pipe for a terminal.
   const bool forwarded = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
   return !forwarded && isatty(file_descriptor) == 1;
 }

@@ -32,7 +32,7 @@ std::string render(const std::vector<Fact>& facts, int indent = 0);
 
 int display_width(std::string_view utf8);
 
-// Escape sequences, or nothing at all.
+// Wraps text in terminal escape sequences when `on`, else returns it unchanged.
 struct Paint {
   bool on = false;
   std::string bold(std::string_view text) const;
@@ -40,9 +40,9 @@ struct Paint {
   std::string good(std::string_view text) const;
   std::string bad(std::string_view text) const;
 };
-// Whether a person looks at what is written there.
+// True when the descriptor is a terminal that a person watches, not one that mpirun forwards.
 bool is_terminal(int file_descriptor);
-int terminal_width(int file_descriptor);  // in columns; 80 where nobody knows
+int terminal_width(int file_descriptor);  // columns; 80 if unknown
 
 // On for a terminal, unless NO_COLOR is set or TERM is "dumb".
 Paint paint_for(int file_descriptor);
