@@ -23,7 +23,7 @@ std::unique_ptr<Control> meet(World world, const RunSpec& run) {
   world.silence = silence_of_the_lost(run);
   const std::string there = world.master_address + ":" + std::to_string(world.master_port);
   bool told = false;
-  // A person sees the line grow older; a log gets one.
+  // A terminal gets one line, repainted with the seconds waited; a log gets the line once.
   const bool live = is_terminal(STDERR_FILENO);
   world.on_wait = [&](const std::string& whom, double seconds) {
     if (!live && (told || seconds < kSilentWaitSeconds)) return;

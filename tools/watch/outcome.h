@@ -1,5 +1,5 @@
-// How a verb that plays something meets the other processes and ends: exit statuses, and why on
-// stderr.
+// How verbs that play something meet the job's other processes and end: exit statuses, and their
+// reasons on stderr.
 //
 // Threading: main thread.
 #pragma once
@@ -14,18 +14,20 @@
 
 namespace ghostrank {
 
-// Meets the other processes, which lose one another as soon as the job's time-out for stalls asks.
+// Meets the job's other processes. From then on a process that says nothing counts as lost after 20
+// s, or soon after the job's stall timeout if that is shorter (silence_of_the_lost()).
 std::unique_ptr<Control> meet(World world, const RunSpec& run);
 
-// Says why on stderr; returns 1.
+// Prints the reason on stderr; returns 1.
 int failed(const std::string& why);
 
-// 0 while the run was not stopped, 1 when it failed or lost a process, 3 when a machine did not
-// give what was needed, 130 or 143 for a signal.
+// Exit status: 0 if nothing stopped the run, 1 if it failed or lost a process, 3 if a machine did
+// not give what the run needed, 130 or 143 for SIGINT or SIGTERM.
 int stopped_status(const Control& control, int signal);
 
-// What `play` returns; where an interrupt, here or elsewhere, made it throw before the run began,
-// the status of that.
+// Returns what `play` returns. If `play` throws Error because the run was interrupted, here or on
+// another process, before it began, prints the error (process 0 only) and returns the interrupt's
+// status.
 int unless_interrupted(const Control& control, const StopOnSignal& signals,
                        const std::function<int()>& play);
 

@@ -60,7 +60,7 @@ void Progress::iteration_ended(int index, double step_seconds) {
     std::fprintf(out_, "%s\n", progress_text(state_).c_str());
     std::fflush(out_);
   }
-  state_.iteration = index + 1;  // the one now under way
+  state_.iteration = index + 1;  // now under way
   repaint();
 }
 

@@ -23,12 +23,12 @@ std::string progress_text(const ProgressState& state);
 class Progress {
  public:
   enum class Mode { silent, plain, live };
-  Progress(std::FILE* out, Mode mode, int warmup, int iterations);  // as far as known beforehand
+  Progress(std::FILE* out, Mode mode, int warmup, int iterations);  // counts as far as known yet
   ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void plays(int iterations, bool measured);  // so many next, that count or as a warm-up
+  void plays(int iterations, bool measured);  // the next phase: measured, or a warm-up
   void iteration_ended(int index, double step_seconds);
   void advanced(double fraction, double wall_seconds);
   void clear();  // removes the live line, so that other text may be printed

@@ -44,7 +44,7 @@ class RunWatch final : public Observer {
   WatchOptions options_;
   Progress progress_;
   std::FILE* partial_ = nullptr;
-  bool kept_ = false;  // there is such a file
+  bool kept_ = false;  // the partial file has been created
 };
 
 }  // namespace ghostrank

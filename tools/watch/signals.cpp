@@ -15,7 +15,7 @@ static_assert(std::atomic<Control*>::is_always_lock_free && std::atomic<int>::is
 constexpr unsigned kGraceSeconds = 20;  // batch systems kill 30 s after SIGTERM
 
 void say(const char* text) {
-  // Where it cannot be said nothing is to be done.
+  // If stderr is gone, nothing can be done about it.
   if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
 

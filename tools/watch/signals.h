@@ -1,7 +1,7 @@
-// SIGINT and SIGTERM while a run goes on: the first asks the run to stop everywhere, so that what
-// was found is still written; a second one ends the process at once. So does the first, some time
-// later, where the run is busy with something that does not look whether it is to stop, such as
-// laying out a very large job.
+// SIGINT and SIGTERM during a run. The first signal asks every process to stop, so that the results
+// found so far are still written; a second signal ends the process at once. The first one ends it
+// too, after 20 s, when the run is busy in code that does not check for the request, such as laying
+// out a very large job.
 //
 // Threading: one instance at a time, made and destroyed by the main thread.
 #pragma once
@@ -18,7 +18,7 @@ class StopOnSignal {
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
   int received() const;  // the signal's number, or 0
-  void run_ended();      // it looked: what is left to do may take as long as it takes
+  void run_ended();      // the run has stopped: writing what it found has no deadline
 };
 
 }  // namespace ghostrank
