@@ -9,7 +9,7 @@
 namespace ghostrank {
 namespace {
 
-// Averages over iterations carry rounding; a message more or less does not hide in it.
+// Averages over iterations carry rounding; a missing message changes them by more.
 bool equal(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max({1.0, a, b}); }
 
 std::string ledger_cell(const StoredResult& first, const StoredResult& other) {
@@ -37,7 +37,7 @@ std::string short_name(const StoredResult& r) {
   return slash == std::string::npos ? r.file : r.file.substr(slash + 1);
 }
 
-// A cell and, from the second result on, its ratio to the first one's.
+// Adds a row: each result's value and, from the second result on, its ratio to the first's.
 void add_measure(Table& table, const Measure& measure, const std::vector<StoredResult>& results) {
   std::vector<std::string> row{measure.name};
   const std::optional<double> first = measure.of(results.front());

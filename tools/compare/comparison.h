@@ -1,5 +1,5 @@
-// Results side by side: what differs between them, and whether their ledgers agree. The first
-// result is what the others are held against.
+// Compares results side by side: their measures, and whether their ledgers agree. The first result
+// is the baseline for the others.
 //
 // Threading: pure functions.
 #pragma once
@@ -22,7 +22,7 @@ struct LedgerComparison {
 };
 LedgerComparison compare_ledgers(const StoredResult& a, const StoredResult& b);
 
-// One line of the table that is a number, too.
+// One numeric row of the table.
 struct Measure {
   std::string name, key;  // for people, for JSON
   std::optional<double> (*of)(const StoredResult&);
