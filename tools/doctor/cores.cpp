@@ -1,5 +1,6 @@
-// Cores: which a run may use here, how they lie to the network interfaces, and what would bind
-// engine threads to them (see findings.h; the rules are in emulator/host/cores.h).
+// Findings on cores: the CPUs that a run may use here, which of them are near which network
+// interface, and how to bind engine threads to them (see findings.h; the rules are in
+// emulator/host/cores.h).
 #include "emulator/host/cores.h"
 
 #include <set>

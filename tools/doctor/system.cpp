@@ -51,7 +51,8 @@ Finding tcp_buffer_finding(const char* key) {
                : ""};
 }
 
-// Of what is between hosts only they together can tell; alone, what happens where it is too narrow.
+// One host alone cannot see the path's MTU; it can only tell whether its TCP would adapt to a
+// narrow path.
 Finding path_mtu_finding() {
   const long probing = number_of("/proc/sys/net/ipv4/tcp_mtu_probing");
   std::string value = "checked by every run between its hosts, before it starts";
@@ -104,7 +105,7 @@ std::string on_path(const std::string& program) {
 Finding congestion_control_finding(const std::string& control, const std::string& available) {
   const std::string name = "tcp congestion control";
   if (control.empty()) return {"network", name, "unreadable"};
-  // BBR paces by what it believes a link to carry; loopback is none. Also bbr2, bbr3.
+  // BBR (bbr, bbr2, bbr3) paces by its estimate of a link's rate, and loopback is no link.
   if (!control.starts_with("bbr")) return {"network", name, control};
   std::istringstream words(available);
   bool loaded = false;

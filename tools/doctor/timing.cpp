@@ -1,4 +1,5 @@
-// Fabric and timing: what carries messages, and how well this machine keeps time (see findings.h).
+// Findings on fabric and timing: the providers that can carry messages, and how precisely this
+// machine keeps time (see findings.h).
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -21,7 +22,7 @@ constexpr double kWeakLatenessSeconds = 500e-6;  // p99; an idle machine wakes u
 
 std::int64_t nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000LL + t.tv_nsec; }
 
-// How long after its time each of many short sleeps ended, in nanoseconds, sorted.
+// How late each of kSleeps sleeps of 0.5 ms ended, in nanoseconds, sorted.
 std::array<std::int64_t, kSleeps> measured_lateness() {
   std::array<std::int64_t, kSleeps> lateness{};
   for (std::int64_t& late : lateness) {
@@ -92,12 +93,12 @@ Findings look_at_timing() {
   return findings;
 }
 
-// Hardware that none of the tests had.
+// Providers for hardware that none of the tests had.
 constexpr std::string_view kNeverRun[] = {"verbs", "efa", "psm3", "psm2", "opx", "ucx"};
 
 namespace {
 
-// What `auto` picks is found by letting it pick.
+// Opens a fabric without naming a provider to learn which one `auto` picks.
 void look_at_fabrics_of(FabricKind kind, Findings& findings) {
   std::string chosen, transport;
   try {
