@@ -26,7 +26,7 @@ void check(bool fine, const char* what) {
   _exit(1);
 }
 
-// Both sides give a line and get the other's.
+// Each side sends a text and gets the other's.
 std::string traded(int fd, const std::string& mine) {
   const auto size = static_cast<std::uint32_t>(mine.size());
   check(write(fd, &size, sizeof size) == sizeof size, "write");
@@ -99,7 +99,7 @@ double bare_stream_seconds(const std::string& provider, std::uint64_t bytes, std
     traded(fd, "go");
     const auto began = std::chrono::steady_clock::now();
     side.move(sends, bytes, count);
-    side.move(!sends, 1, 1);  // the receiver says that it has everything
+    side.move(!sends, 1, 1);  // the receiver confirms that it has everything
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     traded(fd, "end");
   }

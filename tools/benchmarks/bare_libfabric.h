@@ -1,5 +1,7 @@
-// The yardstick: the shortest loop that moves messages over the same libfabric provider, spinning,
-// without headers, matching, pacing or accounting.
+// The yardstick: the shortest loop that moves messages over the same libfabric provider. It polls,
+// and has no headers, matching, pacing or accounting.
+//
+// Threading: forks; call it where no other thread runs.
 #pragma once
 
 #include <cstdint>

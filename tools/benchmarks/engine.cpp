@@ -1,5 +1,6 @@
-// What the engine itself costs: messages per second on memory and in virtual time, memory per rank.
-// Counters say messages and bytes of the measured part and whether payload was touched.
+// Cost of the engine itself: messages per second on the memory fabric and in virtual time, and
+// memory per rank. Counters give messages and bytes of the measured part, and whether payload was
+// touched.
 #include <cstdlib>
 
 #include <benchmark/benchmark.h>
@@ -21,7 +22,7 @@ void count(benchmark::State& state, const Result& result, bool touched) {
 }
 
 void run_rings(benchmark::State& state, FabricKind kind, int ranks, PayloadMode payload) {
-  // Rings of 16 with 4 KiB chunks: an all-reduce of 64 KiB is 30 messages per rank.
+  // Rings of 16 with 4 KiB chunks: an all-reduce of 64 KiB takes 30 messages per rank.
   const int calls = std::max(1, 2'000'000 / (ranks * 30));
   BenchJob job = collective_job(kind, ranks, std::min(ranks, 16),
                                 collective(Func::all_reduce, 16 * 1024), calls);
@@ -44,8 +45,8 @@ void VirtualRings(benchmark::State& state) {
             PayloadMode::untouched);
 }
 
-// One long ring over everything, with 400 Gb/s NICs and 2 us: every message is an event at a time
-// of its own.
+// One long ring over all ranks, with 400 Gb/s NICs and 2 us latency, so that every message is an
+// event at a different time.
 void VirtualLongRing(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0));
   BenchJob job =
@@ -66,7 +67,7 @@ void VirtualLongRing(benchmark::State& state) {
   }
 }
 
-// Ranks that play one collective and then wait in a compute delay.
+// Ranks that play one collective and then rest in a compute delay of 1 s.
 BenchJob job_with_a_rest(int ranks) {
   BenchJob job =
       collective_job(FabricKind::memory, ranks, 16, collective(Func::all_reduce, 16 * 1024), 1);
@@ -76,7 +77,7 @@ BenchJob job_with_a_rest(int ranks) {
   return job;
 }
 
-// Resident bytes of the process as last seen while all ranks of the warm-up rest.
+// Resident bytes of the process, as last seen while all ranks of the warm-up rest.
 double resident_at_rest(const BenchJob& job) {
   struct AtRest : Observer {
     std::uint64_t bytes = 0;
@@ -89,7 +90,7 @@ double resident_at_rest(const BenchJob& job) {
   return static_cast<double>(observer.bytes);
 }
 
-// What a rank adds to a process that plays a few already.
+// Resident bytes per rank: a process with all ranks, less a process with 16.
 void MemoryOfARankAtRest(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0));
   for (auto _ : state) {

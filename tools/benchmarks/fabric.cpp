@@ -1,6 +1,6 @@
-// Two processes on loopback over libfabric: a broadcast cut into messages of one size, one way,
-// against a bare libfabric loop on the same provider and iperf3. Counters say messages and bytes;
-// the kernel copies every payload byte.
+// Messages of one size, sent one way between two processes on loopback over libfabric (a broadcast
+// cut into slices), against a bare libfabric loop on the same provider and against iperf3. Counters
+// give messages and bytes; the kernel copies every payload byte.
 #include <cstdlib>
 #include <unistd.h>
 
@@ -49,7 +49,7 @@ void BareLibfabricStream(benchmark::State& state) {
   }
 }
 
-// What people measure a network with: one TCP stream, writes of so many bytes.
+// The usual tool: one TCP stream with writes of `bytes` each.
 void Iperf3Stream(benchmark::State& state) {
   const auto bytes = static_cast<std::uint64_t>(state.range(0));
   const std::uint64_t total = messages_of(bytes) * bytes;

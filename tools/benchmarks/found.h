@@ -1,4 +1,5 @@
-// What a program of benchmarks found, and the section of docs/performance.md that it makes of it.
+// The values that a program of benchmarks measured, and the section of docs/performance.md that it
+// makes of them.
 //
 // Threading: one thread.
 #pragma once
@@ -13,17 +14,17 @@
 
 namespace ghostrank::bench {
 
-// Counters of every repetition, by benchmark ("GhostrankStream/64/2") and counter. Beside a
-// benchmark's own ones: "cpu_s", processor seconds of an iteration.
+// Counters of every repetition, by benchmark ("GhostrankStream/64/2") and counter. To a benchmark's
+// own counters main() adds "cpu_s", processor seconds per iteration.
 class Found {
  public:
   void add(const std::string& benchmark, const std::string& counter, double value);
   bool empty() const { return values_.empty(); }
-  // Of the repetitions: the median, the largest; none where the benchmark did not run, or did not
-  // end well.
+  // Median and largest value over the repetitions; empty where the benchmark did not run or failed.
   std::optional<double> median(const std::string& benchmark, const std::string& counter) const;
   std::optional<double> most(const std::string& benchmark, const std::string& counter) const;
-  // The benchmarks of that name, whatever their arguments: those, and the medians.
+  // For all benchmarks of that name with one numeric argument: the argument and the median, sorted
+  // by argument.
   std::vector<std::pair<double, double>> curve(const std::string& name,
                                                const std::string& counter) const;
 
@@ -33,17 +34,17 @@ class Found {
   std::map<std::string, std::map<std::string, std::vector<double>>> values_;
 };
 
-// A figure with so many decimals, "-" where there is none.
+// `value` / `unit` with so many decimals, "-" where there is none.
 std::string figure(std::optional<double> value, int decimals = 0, double unit = 1);
-// How many times the second the first is.
+// `value` / `of` as text, "-" where either is missing.
 std::string ratio(std::optional<double> value, std::optional<double> of);
 
 struct Section {
-  std::string markdown;                         // tables, and how they were taken
+  std::string markdown;  // tables, and the conditions they were measured under
   std::map<std::string, std::string> pictures;  // by file name in docs/pictures
 };
 
-// Every program of benchmarks has one; main() calls it when all have run.
+// Every program of benchmarks defines it; main() calls it after all benchmarks have run.
 Section section(const Found& found);
 
 }  // namespace ghostrank::bench

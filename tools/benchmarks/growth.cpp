@@ -1,5 +1,5 @@
-// How cost grows: with ranks (10 to 100,000 in one process), with the size of messages, and with
-// flows between two processes. Its section is pictures, of medians, and no table.
+// How cost grows with ranks (10 to 100,000 in one process), with message size, and with flows
+// between two processes. The section consists of pictures of medians, without a table.
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,7 +39,7 @@ void Ranks(benchmark::State& state, FabricKind kind) {
   }
 }
 
-// 200,000, or of about 1 GiB where that is less and payload is touched.
+// 200,000 messages, or about 1 GiB of them where that is fewer and payload is touched.
 constexpr std::uint64_t kMessages = 200'000;
 std::uint64_t messages_of(std::uint64_t bytes) {
   return std::min<std::uint64_t>(kMessages, (1 << 30) / bytes);
@@ -71,7 +71,8 @@ void SizeOverLibfabric(benchmark::State& state) {
   }
 }
 
-// 20,000 messages of 16 KiB by so many flows, a pair of emulated NICs and 5-tuple each, or by one.
+// 20,000 messages of 16 KiB between pairs of ranks, each pair on a flow (5-tuple) of its own, or
+// all on one flow.
 void Flows(benchmark::State& state, FlowKind kind) {
   const auto pairs = static_cast<int>(state.range(0));
   const std::uint64_t each = 20'000 / static_cast<std::uint64_t>(pairs);

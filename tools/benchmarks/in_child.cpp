@@ -10,7 +10,7 @@ namespace ghostrank::bench {
 std::optional<InChild> in_child(const std::function<double()>& play) {
   int ends[2];
   if (pipe(ends) != 0) return std::nullopt;
-  malloc_trim(0);  // what others have left would be the child's, too
+  malloc_trim(0);  // return free memory, so that the child's figure does not include it
   const pid_t child = fork();
   if (child == 0) {
     const double said = play();

@@ -16,9 +16,9 @@ struct BenchJob {
   Workload workload;
 };
 
-// `ranks` one-GPU nodes in groups of `group`; every group plays `calls` times `op` per iteration.
-// Links are unlimited and without latency unless the caller sets them: what is measured is the
-// engine, not the model.
+// `ranks` one-GPU nodes in groups of `group`; every group plays `op` `calls` times per iteration.
+// Links have no rate limit and no latency unless the caller sets them, because the engine is
+// measured, not the model.
 inline BenchJob collective_job(FabricKind kind, int ranks, int group, const Op& op, int calls) {
   BenchJob b;
   JobSpec& spec = b.job.spec;
@@ -50,12 +50,12 @@ inline Op collective(Func func, std::uint64_t count) {
   return op;
 }
 
-// What `play` says, played in a child process, so that its memory is its own.
+// The result of `play`, run in a child process, and that process's peak resident memory.
 struct InChild {
   double said = 0;
   double most_resident_kib = 0;
 };
-std::optional<InChild> in_child(const std::function<double()>& play);  // none: it did not end well
+std::optional<InChild> in_child(const std::function<double()>& play);  // empty: it failed
 
 inline Result play(const BenchJob& b, Control& control) {
   Observer nobody;

@@ -1,5 +1,6 @@
-// The main() of every program of benchmarks: runs them, repetitions in mixed order, and says what
-// was found as a section of docs/performance.md; with --write also there.
+// The main() of every program of benchmarks: runs them with repetitions interleaved at random, and
+// prints what was found as a section of docs/performance.md; with --write it replaces that section
+// there.
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -23,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 const fs::path kDocs = GHOSTRANK_DOCS;
 
-// Prints as always, and keeps what was printed.
+// Prints as the console reporter does, and keeps every measured run.
 class Keeper : public benchmark::ConsoleReporter {
  public:
   explicit Keeper(Found& found)
@@ -56,7 +57,8 @@ void write(const std::string& program, const Section& section) {
 }
 
 int main(int argc, char** argv) {
-  // Side by side in time, too, where medians are compared.
+  // Interleaves repetitions, so that a slow phase of the machine falls on all benchmarks that are
+  // compared.
   std::string mixed = "--benchmark_enable_random_interleaving=true";
   std::vector<char*> arguments(argv, argv + argc);
   arguments.insert(arguments.begin() + 1, mixed.data());
@@ -78,7 +80,7 @@ int main(int argc, char** argv) {
                     " cores, of which the hypervisor took " + figure(stolen.share(), 1, 0.01) +
                     " % meanwhile. " + said.markdown;
   std::printf("\n%s", said.markdown.c_str());
-  if (writes && !found.empty()) write(program, said);  // what cannot run here stays as it was
+  if (writes && !found.empty()) write(program, said);  // else keep the old section
   return 0;
 }
 

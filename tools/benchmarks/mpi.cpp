@@ -1,8 +1,7 @@
-// An all-reduce beside Open MPI's, on this machine: as many MPI processes as ranks, over its shared
+// An all-reduce against Open MPI's on this machine: one MPI process per rank over Open MPI's shared
 // memory, against ranks of one ghostrank process on the memory fabric. With `verify` ghostrank adds
-// and compares every element, as an application would get it; without, payload is not touched:
-// messages and bytes are the same, their content is not there. Resident memory is the most that the
-// processes ever had, together.
+// and compares every element, as an application would get it. Without, it sends the same messages
+// and bytes but does not touch payload. Resident memory is the sum of the processes' peaks.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -15,7 +14,8 @@
 namespace ghostrank::bench {
 namespace {
 
-// A play begins and ends with all ranks together, which is not part of a call.
+// Many calls per play, because a play begins and ends with all ranks meeting, which is not part of
+// a call.
 int calls_of(std::uint64_t bytes) { return bytes < 16 << 20 ? 20 : 4; }
 constexpr std::uint64_t kSliceBytes = 256 << 10;  // stays in a core's cache from sender to sum
 
@@ -45,7 +45,7 @@ void OpenMpiAllReduce(benchmark::State& state) {
   }
 }
 
-// Seconds per call.
+// Sets the time per call, in seconds.
 void play_in_child(benchmark::State& state, bool verify, int threads) {
   const auto ranks = static_cast<int>(state.range(0));
   const auto bytes = static_cast<std::uint64_t>(state.range(1));

@@ -1,6 +1,6 @@
-// The yardstick of mpi.cpp: MPI_Allreduce of floats, in a program of its own for mpirun.
+// The yardstick of mpi.cpp: MPI_Allreduce of floats, as a separate program for mpirun.
 //
-//   mpi_all_reduce BYTES CALLS     prints seconds per call, and KiB resident of all processes
+//   mpi_all_reduce BYTES CALLS     prints seconds per call, and KiB resident, summed over processes
 //
 // Every process calls once to warm up; then CALLS calls are timed between two barriers.
 #include <cstdio>

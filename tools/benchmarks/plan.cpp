@@ -1,7 +1,6 @@
-// Planning: from a job to the programs of all its ranks, checked, and what these programs occupy;
-// what a process occupies that plays them.
-// Rows differ in ranks; a row's `MiB` grows with the roles (stages, here), `MiB_of_groups` with the
-// ranks.
+// Planning: from a job file to the checked programs of all ranks, the memory that these programs
+// take, and the memory of a process that plays them. Rows differ in ranks; a row's `MiB` grows with
+// the roles (here: pipeline stages), `MiB_of_groups` with the ranks.
 #include "profiles/planners/plan.h"
 
 #include <optional>
@@ -49,7 +48,7 @@ void plan(benchmark::State& state, const std::string& job,
   state.counters["MiB_of_groups"] = static_cast<double>(bytes_of_groups(workload)) / kMiB;
 }
 
-// Most that a process has resident that plans and plays a job in virtual time; none: it failed.
+// Peak resident bytes of a process that plans a job and plays it in virtual time; empty: it failed.
 std::optional<double> resident_bytes_of(const std::vector<std::string>& overrides) {
   const auto child = in_child([&] {
     std::vector<std::string> all{"fabric.kind=virtual"};
@@ -64,8 +63,8 @@ std::optional<double> resident_bytes_of(const std::vector<std::string>& override
   return child->most_resident_kib * 1024;
 }
 
-// What a rank of the GPT-3 job adds to a process that plays one node of one layer: programs,
-// communicators, schedules, messages under way and all.
+// Resident bytes per rank of the GPT-3 job (programs, communicators, schedules, messages under
+// way): the whole job, less a job of one node and one layer.
 void gpt3_resident(benchmark::State& state) {
   for (auto _ : state) {
     const auto all = resident_bytes_of({});
@@ -79,7 +78,7 @@ void gpt3_resident(benchmark::State& state) {
 }
 BENCHMARK(gpt3_resident)->Iterations(1)->Unit(benchmark::kMillisecond);
 
-// GPT-3 175B with the plan of its job; more replicas have micro-batches as before.
+// GPT-3 175B with the plan of its job; more replicas leave the number of micro-batches as it is.
 void gpt3(benchmark::State& state) {
   const std::int64_t replicas = state.range(0);
   plan(state, "gpt3-175b-megatron",
@@ -88,7 +87,7 @@ void gpt3(benchmark::State& state) {
 }
 BENCHMARK(gpt3)->ArgName("dp")->Arg(8)->Arg(32)->Arg(128)->Unit(benchmark::kMillisecond);
 
-// Llama-3 405B on 16,384 GPUs as its paper has it: tp 8, pp 16, dp 128, 16 samples a replica.
+// Llama-3 405B on 16,384 GPUs, with its paper's plan: tp 8, pp 16, dp 128, 16 samples per replica.
 void llama3_405b(benchmark::State& state) {
   plan(
       state, "gpt3-175b-megatron",

@@ -1,7 +1,7 @@
-// The switch: packets of four workers, over memory and over pcap files, on the compiled switch and
-// on DPDK. Counters say packets and bytes in; every payload is summed, and every result copied to
-// four ports. Rates are per second of user processor time, so that they hold on a machine that has
-// other work; what the kernel does for files is left out, and said beside it (system_seconds).
+// The switch: packets of four workers, from memory and from pcap files, on the compiled switch and
+// on DPDK. Counters give packets and bytes in; the switch sums every payload and copies every
+// result to four ports. Rates are per second of user processor time, so that they hold on a busy
+// machine; the kernel's time for files is not in them but in system_seconds.
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -86,7 +86,7 @@ void count(benchmark::State& state, int packets, int elements, double user, doub
   state.counters["packets_per_user_second"] = user > 0 ? all / user : 0;
 }
 
-// Counts, and writes all frames to one place.
+// Counts frames, and writes them all to one buffer.
 class Nowhere final : public Transmitter {
  public:
   std::byte* frame(int, std::size_t) override {
@@ -122,7 +122,7 @@ void CompiledInMemory(benchmark::State& state) {
   count(state, chunks * kWorkers, elements, after.user - before.user, after.system - before.system);
 }
 
-// A folder with the captures of the workers, gone at the end.
+// A folder with the workers' captures; the destructor removes it.
 class Captures {
  public:
   explicit Captures(int elements)
@@ -165,7 +165,7 @@ void CompiledOnFiles(benchmark::State& state) {
         after.system - before.system);
 }
 
-// The runner says itself what it spent from the first packet on.
+// The runner itself reports the processor time it spent from the first packet on.
 void DpdkOnFiles(benchmark::State& state) {
   const auto elements = static_cast<int>(state.range(0));
   const std::string runner =

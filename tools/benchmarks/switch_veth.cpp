@@ -1,7 +1,7 @@
-// The compiled switch on veth pairs, four senders, beside a reflector on the same ports that sends
-// every frame back where it came from: what the kernel allows. Both give a frame out for a frame
-// in. Counters say packets and bytes in; the switch touches every payload byte, the reflector
-// copies it. Needs root: it works in a network namespace of its own.
+// The compiled switch on veth pairs with four senders, beside a reflector that returns every frame
+// to its port: the most that the kernel allows. Both send one frame per frame received. Counters
+// give packets and bytes in; the switch touches every payload byte, the reflector copies it. Needs
+// root, because it makes a network namespace.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -32,14 +32,14 @@ using namespace switchml;
 constexpr int kWorkers = 4, kWindow = 512, kElements = 256, kRepeatMs = 20;
 constexpr std::chrono::seconds kTime{2};
 constexpr std::uint32_t kFirstIp = 0x0a000001;
-constexpr std::size_t kIndex = 48;  // of slot and set in a frame
+constexpr std::size_t kIndex = 48;  // offset of slot and set in a frame
 
 Worker worker(int w) {
   const auto n = static_cast<std::uint8_t>(w);
   return {w, {2, 0, 0, 0, 0, n}, kFirstIp + n};
 }
 
-// Pairs pN and qN in a namespace that ends with the process.
+// Makes the veth pairs pN and qN in a network namespace that ends with the process.
 bool make_network() {
   static const bool made = [] {
     if (unshare(CLONE_NEWNET) != 0) return false;
@@ -65,8 +65,8 @@ int socket_on(const std::string& interface) {
   return bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ? fd : -1;
 }
 
-// Sends a chunk for every slot, and the next one of a slot when its answer has come; what has no
-// answer in time is sent again. `answered` counts new answers.
+// Sends one chunk per slot, and a slot's next chunk when the answer has come. After 20 ms without
+// an answer it sends the chunks of all slots again. `answered` counts new answers.
 void send(int w, const std::atomic<bool>& stop, std::atomic<std::uint64_t>& answered) {
   const int fd = socket_on("q" + std::to_string(w));
   std::array<std::byte, frame_bytes(kElements)> frame{}, answer{};
@@ -118,7 +118,7 @@ SwitchPlan plan() {
   return plan;
 }
 
-// `serve` runs until `stop`, on ports p0 to p3.
+// Runs `serve` on ports p0 to p3 for kTime; it returns when `stop` is set.
 template <typename Serve>
 void measure(benchmark::State& state, Serve serve) {
   if (!make_network()) return state.SkipWithError("needs root, for a network namespace");

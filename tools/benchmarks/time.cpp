@@ -1,6 +1,6 @@
-// How true time is: lateness of compute delays, and the rate of paced sends against that asked for.
-// An idle machine is taken for granted; bounds are 100 us and 0.2 us a rank for the 99th percentile
-// of the lateness, and 1 % for the rate.
+// Accuracy of time: the lateness of compute delays, and the rate of paced sends against the rate
+// asked for. Assumes an idle machine. Bounds: 99th percentile of the lateness 100 us plus 0.2 us
+// per rank; rate 1 %.
 #include <benchmark/benchmark.h>
 
 #include "tools/benchmarks/found.h"
@@ -9,8 +9,8 @@
 namespace ghostrank::bench {
 namespace {
 
-// Every rank computes 20 times, 2 ms and 1 ms more per 1,000 ranks, each a bit longer or shorter;
-// nothing is sent but a barrier's messages at the end.
+// Every rank computes 20 times for 2 ms, plus 1 ms per 1,000 ranks, with a jitter of 0.2. No
+// messages but those of a barrier at the end.
 void LatenessOfComputeDelays(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0));
   BenchJob job = collective_job(FabricKind::memory, ranks, ranks, collective(Func::barrier, 0), 1);
@@ -30,12 +30,12 @@ void LatenessOfComputeDelays(benchmark::State& state) {
   }
 }
 
-// A stream of 64 KiB messages between two processes over a NIC of so many Gb/s: how long it took,
+// A stream of 64 KiB messages between two processes over a NIC of so many Gb/s: the time it takes
 // against its bytes at that rate.
 void PacedRate(benchmark::State& state) {
   constexpr std::uint64_t kBytes = 1 << 16;
   const auto gbps = static_cast<double>(state.range(0));
-  const auto each = static_cast<std::uint64_t>(gbps * 1e9 / 8 / kBytes);  // a second
+  const auto each = static_cast<std::uint64_t>(gbps * 1e9 / 8 / kBytes);  // messages of one second
   BenchJob job = stream_job(2, each, kBytes);
   job.job.spec.cluster.nic.rate_bps = gbps * 1e9;
   for (auto _ : state) {

@@ -37,7 +37,7 @@ BenchJob stream_job(int ranks, std::uint64_t each, std::uint64_t bytes) {
       collective_job(FabricKind::ofi, ranks, 2, collective(Func::broadcast, each * bytes / 4), 1);
   job.job.spec.fabric.provider = kLoopbackProvider;
   job.job.spec.collectives.slice_bytes = bytes;
-  job.job.spec.fabric.frame_bytes = 64 << 10;  // as a job has them by default
+  job.job.spec.fabric.frame_bytes = 64 << 10;  // the default of a job
   job.workload.groups.clear();
   for (Rank r = 0; r < ranks / 2; ++r) job.workload.groups.push_back({0, {r, r + ranks / 2}});
   return job;

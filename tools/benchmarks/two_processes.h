@@ -1,4 +1,4 @@
-// Plays of a job as two processes on loopback.
+// Plays a job as two processes on loopback.
 //
 // Threading: forks; call it where no other thread runs.
 #pragma once
@@ -9,12 +9,11 @@
 
 namespace ghostrank::bench {
 
-// The caller is one of the two: what process 0 found. Empty when one
-// failed.
+// Forks; the caller is process 0. Returns process 0's result, empty when either process failed.
 std::optional<Result> play_as_two(const BenchJob& job);
 
-// Pairs of ranks (i, i + ranks/2) over libfabric: in each the first sends the second `each`
-// messages of so many bytes. With two processes every pair has one rank on each.
+// Pairs of ranks (i, i + ranks/2) over libfabric: the first of each pair sends the second `each`
+// messages of `bytes` bytes. With two processes every pair has one rank on each.
 BenchJob stream_job(int ranks, std::uint64_t each, std::uint64_t bytes);
 
 inline constexpr char kLoopbackProvider[] = "net";
