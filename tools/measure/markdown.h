@@ -1,6 +1,6 @@
-// Tables of Markdown, and sections of documents that programs write.
+// Markdown tables, and the sections of documents that programs write.
 //
-// Threading: pure functions, but for write_section().
+// Threading: pure functions, except write_section().
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ using Row = std::vector<std::string>;
 std::string markdown_line(const Row& row);
 std::string markdown_table(const std::vector<Row>& rows);  // the first is the heading
 
-// Replaces what stands between `<!-- NAME: begin -->` and `<!-- NAME: end -->`. Throws
-// std::runtime_error where the file has no such section, or cannot be written.
+// Replaces the text between `<!-- NAME: begin -->` and `<!-- NAME: end -->`. Throws
+// std::runtime_error when the file has no such section or cannot be written.
 void write_section(const std::string& file, const std::string& name, const std::string& text);
 
 }  // namespace ghostrank::report

@@ -1,12 +1,14 @@
-// What a virtual machine did not get while something was measured.
+// Processor time that a virtual machine lost while something was measured.
+//
+// Threading: one owner.
 #pragma once
 
 #include <chrono>
 
 namespace ghostrank::report {
 
-// How much of the machine's cores the hypervisor has given to others since this was made, by the
-// kernel, in steps of 10 ms of a core; 0 on bare metal.
+// The share (0 to 1) of this machine's processor time that the hypervisor has given to others since
+// construction, as the kernel counts it in /proc/stat (steps of 10 ms per core); 0 on bare metal.
 class StolenTime {
  public:
   StolenTime();
@@ -14,7 +16,7 @@ class StolenTime {
 
  private:
   std::chrono::steady_clock::time_point began_;
-  double stolen_;  // seconds of cores
+  double stolen_;  // of all cores, at construction
 };
 
 }  // namespace ghostrank::report
