@@ -1,5 +1,5 @@
-// ghostrank bench: one collective over sizes with nccl-tests' letters and columns, or a pattern of
-// flows. What is played and how is in bench/collective.cpp and bench/pattern.cpp.
+// ghostrank bench: one collective over sizes, with nccl-tests' letters and columns, or a pattern of
+// flows. bench/collective.cpp and bench/pattern.cpp play them.
 #include <CLI/CLI.hpp>
 
 #include "profiles/error.h"
@@ -46,7 +46,7 @@ void add_call_flags(CLI::App& app, BenchFlags& f) {
   group(app.add_option_function<std::string>(
                "--imbalance",
                [&f](const std::string& text) {
-                 f.imbalance = parse_number(text);  // which nan is not
+                 f.imbalance = parse_number(text);  // rejects nan
                  if (!f.imbalance || *f.imbalance < 0 || *f.imbalance > 1)
                    throw Error("--imbalance: '" + text + "' is no number from 0 to 1");
                },
@@ -127,7 +127,7 @@ void add_cluster_flags(CLI::App& app, BenchFlags& f) {
   add_seed(app, f.seed, "seed of everything random")->group("Cluster");
 }
 
-// A pattern has no type and no algorithm: what would be ignored is refused.
+// A pattern has no type and no algorithm, so these flags would be ignored: refuse them.
 void check_pattern_flags(const CLI::App& app) {
   for (const char* name :
        {"--datatype", "--op", "--root", "--imbalance", "--check", "--agg_iters", "--run_cycles",

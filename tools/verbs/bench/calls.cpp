@@ -1,4 +1,4 @@
-// What bench measures: see bench/table.h.
+// The sizes, counts, types and bandwidths of bench: see bench/table.h.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -61,7 +61,7 @@ const std::vector<BenchType>& bench_types() {
 constexpr std::uint64_t kBlockBytes = 16;  // nccl-tests keeps blocks aligned for the GPU
 constexpr std::size_t kMostSizes = 10'000;
 
-// The words that `text` asks for: itself, or all of them.
+// The values that `text` asks for: itself, or all of them.
 std::vector<std::string> asked_for(const std::string& text, const std::vector<std::string>& all) {
   return text == "all" ? all : std::vector<std::string>{text};
 }
@@ -122,7 +122,7 @@ std::vector<std::uint64_t> sizes_of(const SizeRange& range) {
                   " sizes; use a larger step");
     }
     const std::uint64_t next = range.factor > 1 ? size * range.factor : size + range.increment;
-    if (next <= size) break;  // one size, or the end of the numbers
+    if (next <= size) break;  // one size, or the sum has overflowed
     size = next;
   }
   return sizes;

@@ -1,6 +1,6 @@
-// One collective over sizes, as nccl-tests measures it: per size a warm-up, then calls back to back
-// without a barrier between them, and with -c more calls with real data that are checked. All sizes
-// are phases of one session.
+// One collective over sizes, measured as nccl-tests does: per size a warm-up, then calls back to
+// back without a barrier, and with -c further calls with real data that are checked. All sizes are
+// phases of one session.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -26,10 +26,10 @@
 namespace ghostrank {
 namespace {
 
-// Without -n a size gets no more messages than this, but at least one call.
 constexpr int kWidthOfBothHalves = 118;  // of a row, in columns
+// Without -n, a size gets as many calls as stay below this number of messages, but at least one.
 constexpr double kMostMessages = 4e6;
-constexpr double kImbalance = 0.5;  // of the v-variants
+constexpr double kImbalance = 0.5;  // default of --imbalance
 
 struct Test {  // a line of the table
   BenchCall call;
@@ -45,14 +45,14 @@ struct Plan {  // the same on every process
   Workload workload;  // a phase per test
 };
 
-// A call's messages by the closed form of its algorithm: an estimate, as channels and slices are
-// not in it.
+// Messages of one call by the closed form of its algorithm, times the channels: an estimate,
+// because it leaves out slices.
 double messages_of(const JobSpec& spec, const Workload& workload, std::size_t phase) {
   const Op& op = workload.roles[0].iterations[phase].streams[0][0];
   if (op.kind != Op::Kind::collective) return workload.ranks;  // one each
   const Collective c = collective_of(workload, op, workload.ranks);
   const Algorithm* row = spec.collectives.row(c.func, workload.group_names[op.group]);
-  if (row == nullptr || !row->cost) return 0;  // refused later, or a user's own
+  if (row == nullptr || !row->cost) return 0;  // refused later, or a plug-in's
   return static_cast<double>(row->cost(c).messages) * std::max(1, spec.collectives.channels);
 }
 
@@ -80,7 +80,7 @@ void check_values(const BenchFlags& flags, Func func, const std::vector<BenchCal
   }
 }
 
-// NCCL_TESTS_MIN_BW, by which scripts around nccl-tests set a least average bus bandwidth.
+// NCCL_TESTS_MIN_BW: scripts around nccl-tests set it to the least average bus bandwidth, in GB/s.
 std::optional<double> demanded_GBps() {
   const char* text = std::getenv("NCCL_TESTS_MIN_BW");
   if (text == nullptr || *text == '\0') return std::nullopt;
@@ -125,7 +125,7 @@ Plan plan_of(const BenchFlags& flags, Func func, const World& world) {
   check_values(flags, func, calls, spec.collectives.library);
 
   std::vector<std::uint64_t> sizes = sizes_of(plan.head.sizes);
-  if (func == Func::barrier) sizes.resize(1);  // has no size
+  if (func == Func::barrier) sizes.resize(1);  // a barrier has no size
   plan.sizes = sizes.size();
   CollectivePhases phases{func, ranks, {}, 0, spec.run.seed};
   if (is_ragged(func)) phases.imbalance = flags.imbalance.value_or(kImbalance);
@@ -165,7 +165,7 @@ std::vector<std::string> facts_of(const Plan& plan, const Result& started) {
   return facts;
 }
 
-// The calls of every iteration, as the mean of them.
+// For each iteration, the mean seconds of its `aggregated` calls.
 std::vector<double> seconds_of_each(const std::vector<IterationReport>& calls, int aggregated) {
   std::vector<double> each;
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -212,8 +212,8 @@ void dry_run(const Plan& plan) {
   std::fputs(render(table).c_str(), stdout);
 }
 
-// The phases to play, in order: all sizes of a kind of call, as often as there are cycles, then
-// those of the next kind. No phase: the end.
+// The order of the phases: all sizes of one kind of call, repeated once per cycle, then those of
+// the next kind. next() returns nothing at the end.
 class Agenda {
  public:
   Agenda(const Plan& plan, int cycles)
@@ -236,7 +236,7 @@ class Agenda {
   int cycles_, cycle_ = 0;  // 0 cycles: for ever
 };
 
-// One line of the table; none when the run was stopped meanwhile.
+// One row of the table; nothing when the run was stopped meanwhile.
 std::optional<BenchRow> play_test(const Plan& plan, const BenchFlags& flags, std::size_t phase,
                                   Session& session, const Control& control) {
   const Test& test = plan.tests[phase];
@@ -254,7 +254,7 @@ std::optional<BenchRow> play_test(const Plan& plan, const BenchFlags& flags, std
   return row;
 }
 
-// Plays everything; on process 0 prints rows as they end. Returns what was completed.
+// Plays all tests; process 0 prints each row when it ends. Returns the completed rows.
 std::vector<BenchRow> play_tests(Plan& plan, const BenchFlags& flags, bool table, Control& control,
                                  BenchIdentity& identity) {
   const bool first = control.world().rank == 0;

@@ -14,12 +14,12 @@ namespace ghostrank {
 namespace {
 
 constexpr int kFewestRanks = 8;
-constexpr int kIterations = 20, kWarmup = 1;  // those of nccl-tests
+constexpr int kIterations = 20, kWarmup = 1;  // the defaults of nccl-tests
 
-// One GPU and one NIC per node: what is measured is the network between nodes.
+// One GPU and one NIC per node, because the network between nodes is measured.
 constexpr const char* kStandard = "cluster: {gpus_per_node: 1, nics_per_node: 1}";
 
-// Overrides in order, later ones win, and which flag each key's value came from.
+// Overrides in order (later ones win), and the flag that set each key.
 struct Overrides {
   std::vector<std::string> texts;
   std::map<std::string, std::string> origins;
@@ -34,7 +34,7 @@ struct Overrides {
     if (value) add(path, std::to_string(*value), origin);
   }
 
-  // What is wrong is said of the flag that was typed, not of the key that it stands for.
+  // Names the flag that was typed in the error, not the key that it stands for.
   LoadedJob load(const std::string& base) const {
     try {
       return load_cluster_job(base, texts);
@@ -53,7 +53,7 @@ struct Overrides {
   }
 };
 
-// As YAML takes any path.
+// Quotes a path for YAML.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
@@ -63,7 +63,7 @@ std::string quoted(const std::string& text) {
 Overrides overrides_of(const BenchFlags& flags, std::optional<Func> func, int processes) {
   Overrides o;
   const std::string fabric = flags.fabric.empty() && processes > 1 ? "ofi" : flags.fabric;
-  if (!func && fabric == "ofi") {  // the real hosts are what a pattern asks about there
+  if (!func && fabric == "ofi") {  // a pattern over libfabric measures the real hosts
     o.add("cluster.nic.rate", "0", "default");
     o.add("scale.dilation", "1", "default");
   }
@@ -143,7 +143,8 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   const std::string base = flags.cluster.empty() ? kStandard : "{}";
   Overrides overrides = overrides_of(flags, func, processes);
   const LoadedJob sized = overrides.load(base);
-  // Of real hosts every pair is wanted, and none that shares a process.
+  // A pattern over several processes measures the network between real hosts, so by default each
+  // process plays one node.
   const bool hosts_alone = !func && processes > 1;
   const bool in_virtual_time = sized.spec.fabric.kind == FabricKind::virtual_time;
   const int gpus = sized.spec.cluster.gpus_per_node;
@@ -163,7 +164,7 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   }
   const auto calls = [&](const char* key, const std::optional<int>& given, int standard,
                          const char* flag) {
-    if (!given && sized.spec.places.contains(key)) return;  // by -s, say
+    if (!given && sized.spec.places.contains(key)) return;  // set by -s
     overrides.add(key, std::to_string(given.value_or(standard)), given ? flag : "default");
   };
   calls("run.warmup", flags.warmup, in_virtual_time ? 0 : kWarmup, "--warmup_iters");

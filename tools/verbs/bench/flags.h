@@ -1,4 +1,4 @@
-// What the user asked `ghostrank bench` for, and the job that follows.
+// The flags of `ghostrank bench`, and the job made from them.
 //
 // Threading: plain values.
 #pragma once
@@ -25,35 +25,35 @@ struct BenchFlags {
   int checks = 0;
   std::string type = "float", redop = "sum", root = "0";
   bool timestamps = false, per_iteration = false;
-  int skipped = 0;                  // of per_iteration
-  int timeout_s = 0;                // of one size, on the wall's clock; 0: none
-  std::optional<double> imbalance;  // of the v-variants
-  std::optional<int> average;       // time of rank 0, mean, least, greatest over ranks
+  int skipped = 0;                  // leading iterations that per_iteration leaves out
+  int timeout_s = 0;                // wall seconds per size; 0: none
+  std::optional<double> imbalance;  // of all_gather_v and all_to_all_v
+  std::optional<int> average;       // 0: rank 0, 1: mean, 2: least, 3: greatest over ranks
   // The emulated cluster.
   std::optional<int> ranks, gpus_per_node, nics_per_node, channels, max_channels;
   std::optional<double> latency_us;
   std::string cluster, nic_rate, library, algorithm, protocol, node, fabric, dilation;
   std::vector<std::string> overrides, plugins;
   std::optional<std::uint64_t> seed;
-  // What comes out.
+  // Output.
   std::string json, csv, svg;
   bool quiet = false, allow_unfaithful = false, dry_run = false, print_config = false;
 };
 
-// GPUs of a node by -t and -g, which multiply; none: neither was given.
+// GPUs per node, -t times -g; empty when neither was given.
 std::optional<int> gpus_of_a_process(const BenchFlags& flags);
 
-// -b, -e, -f, -i; without -b and -e those of `standard`.
+// The range of -b, -e, -f and -i; `standard` replaces a missing -b or -e.
 SizeRange range_of(const BenchFlags& flags, const SizeRange& standard);
 
-// The cluster with --ranks on it (-t and -g: so many in one node per process), the fabric, and
-// everything else a job says; of a collective, its algorithm too. run.iterations and run.warmup are
-// -n and -w or nccl-tests' own, but without a warm-up in virtual time, where nothing warms up.
-// Several processes mean fabric ofi unless the flags say otherwise, and a pattern runs there as
-// fast as the hosts can. Throws Error(usage).
+// The job to play: the cluster (with -t and -g one node per process, else --ranks ranks), the
+// fabric, every other key, and the algorithm of a collective. run.iterations and run.warmup come
+// from -n and -w, else from nccl-tests' defaults, except that virtual time has no warm-up because
+// nothing warms up there. Several processes mean fabric ofi unless a flag names another; a pattern
+// then runs as fast as the hosts can. Throws Error(usage).
 LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int processes);
 
-// The lines that say what is played on what: for people, above a table.
+// The lines above a table: ranks, nodes, NICs, processes and transport.
 std::vector<std::string> bench_facts(const LoadedJob& job, const Result& started);
 
 }  // namespace ghostrank

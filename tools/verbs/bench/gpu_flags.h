@@ -1,5 +1,5 @@
-// Flags of nccl-tests that say something about GPUs, CUDA or NCCL's own buffers, which ghost ranks
-// do not have: accepted with the value that changes nothing, refused with the reason otherwise.
+// Flags of nccl-tests about GPUs, CUDA or NCCL's own buffers, which ghost ranks do not have. A flag
+// is accepted with the value that changes nothing, and refused with the reason otherwise.
 //
 // Threading: called once, from main.
 #pragma once

@@ -1,6 +1,6 @@
-// The JSON of bench. Of collectives it is nccl-tests', form by form: truths are strings, the root
-// is text of six characters, times are microseconds. Patterns have a form of their own, schema
-// ghostrank/bench/1. See bench/table.h and bench/pattern.h.
+// The JSON of bench. For collectives it has exactly nccl-tests' form: booleans are strings, the
+// root is a text of six characters, times are microseconds. Patterns use schema ghostrank/bench/1.
+// See bench/table.h and bench/pattern.h.
 #include <array>
 #include <cstdio>
 
@@ -18,7 +18,7 @@ constexpr int kJsonVersion = 2;
 
 std::string truth(bool value) { return value ? "true" : "false"; }
 
-// NCCL's own number of the release whose schedules are played; null: another library's.
+// The version number of the NCCL release whose schedules are played; null for other libraries.
 Json nccl_version(const std::string& library) {
   if (library == "nccl-2.28") return 22809;
   if (library == "nccl-2.30") return 23007;
@@ -61,7 +61,7 @@ Json config_json_of(const BenchIdentity& identity, const BenchHead& head) {
   return config;
 }
 
-// What -I adds.
+// The members that -I adds, in microseconds.
 Json each_json(const BenchHead& head, const BenchRow& row) {
   const IterationStats stats = stats_of(head, row);
   Json times = Json::array();

@@ -1,5 +1,5 @@
-// Plays the patterns of `ghostrank bench`: builds the flows, plays them phase by phase and reads
-// the times off the receivers' traces.
+// Plays the patterns of `ghostrank bench`: builds the flows, plays them phase by phase, and takes
+// the times from the receivers' traces.
 #include "tools/verbs/bench/pattern.h"
 
 #include <algorithm>
@@ -27,11 +27,11 @@ namespace ghostrank {
 namespace {
 
 constexpr int kMostPairRanks = 256;
-constexpr int kMostRoles = 65536;              // ranks with a role each
-constexpr std::uint64_t kMostSpans = 500'000;  // that travel to process 0 after a phase
+constexpr int kMostRoles = 65536;              // each rank has its own role
+constexpr std::uint64_t kMostSpans = 500'000;  // process 0 receives them after a phase
 
-// Which flows a pattern is about: on libfabric what two ranks of one process exchange stays in that
-// process, and says nothing of the network.
+// Tells which flows cross the network. On libfabric, two ranks of one process exchange messages
+// inside that process, which says nothing of the network.
 class OnNetwork {
  public:
   OnNetwork(const JobSpec& spec, const Workload& workload, int processes) {
@@ -45,13 +45,13 @@ class OnNetwork {
   }
 
  private:
-  std::vector<int> process_;  // of every rank; empty: all flows
+  std::vector<int> process_;  // per rank; empty: all flows cross the network
 };
 
 constexpr char kWithinProcess[] =
     "left out: what stays within one process, and never reaches the network";
 
-// What one pattern plays and how a phase of it becomes rows.
+// The phases of one pattern, and `read`, which turns a phase's result into rows.
 struct Pattern {
   LoadedJob job;
   Workload workload;
@@ -62,7 +62,7 @@ struct Pattern {
   bool traced = true;
 };
 
-// When the last message of each rank's flow was there, since the start; by receiving rank.
+// Seconds from the start to the arrival of each flow's last message, by receiving rank.
 std::map<Rank, double> ends_of_flows(const Result& result) {
   std::map<Rank, double> ends;
   for (const Span& span : result.spans) {
@@ -75,7 +75,7 @@ std::map<Rank, double> ends_of_flows(const Result& result) {
 
 double rate_GBps(double bytes, double seconds) { return seconds > 0 ? bytes / seconds * 1e-9 : 0; }
 
-// Without -e there is one size, without -b too it is 1 MiB.
+// Without -e there is one size: -b, or 1 MiB.
 SizeRange pattern_range(const BenchFlags& flags) {
   const std::uint64_t size = flags.first_bytes.value_or(1u << 20);
   return range_of(flags, {size, size, 1, 1u << 20});
@@ -117,7 +117,7 @@ Pattern pairs(const BenchFlags& flags, LoadedJob job, int processes) {
     const auto k = static_cast<Rank>(phase / 2 + 1);
     const bool bandwidth = phase % 2 == 0;
     for (const auto& [rank, end] : ends_of_flows(result)) {
-      // A flow is timed where it arrives, a round trip where it began.
+      // A flow is timed at its receiver, a round trip at the rank that began it.
       const Rank from = bandwidth ? (rank - k + ranks) % ranks : rank;
       const Rank to = (from + k) % ranks;
       if (!on_network(from, to)) continue;
@@ -249,7 +249,7 @@ Pattern build(const BenchFlags& flags, int processes) {
                 "); lower -n or --ranks");
   }
   for (std::size_t i = 0; i < p.phase_names.size(); ++i) {
-    // A traced phase has all its messages in one iteration.
+    // A traced phase plays all its messages in one iteration.
     p.phases.push_back({static_cast<int>(i), run.warmup, p.traced ? 1 : run.iterations, false});
   }
   p.report.pattern = flags.what;
@@ -300,7 +300,7 @@ int outcome(const BenchFlags& flags, const Pattern& p, const Control& control, i
                 remedy_for(p.report.reason, "--dilation"));
 }
 
-// Pairs that were not played have no row.
+// Drops the rows of pairs that were not played.
 void drop_empty_rows(Numbers& numbers) {
   std::erase_if(numbers.rows, [](const std::vector<double>& row) { return row.empty(); });
 }

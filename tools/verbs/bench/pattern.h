@@ -1,9 +1,9 @@
-// What the patterns of `ghostrank bench` find, and its forms: text, CSV, JSON, SVG.
+// The findings of `ghostrank bench`'s patterns and their forms: text, CSV, JSON, SVG.
 //
 //   pairs        every ordered pair of ranks: bandwidth, and latency (half of a round trip)
 //   permutation  every rank sends to another one, all at once
-//   bisection    every rank exchanges with the one half the ranks away
-//   incast       1, 2, 4, ... ranks answer one at the same time
+//   bisection    rank r and rank r + half of the ranks send to each other
+//   incast       1, 2, 4, ... ranks answer rank 0 at the same time
 //
 // Units are in the names of the columns. Threading: pure functions.
 #pragma once
@@ -44,8 +44,8 @@ struct Spread {
 };
 Spread spread_of(std::vector<double> values);
 
-// Names the pairs (columns src, dst, GBps, latency_us) that are more than kOutlier off the median,
-// for the worse: as remarks, the worst first.
+// Remarks on the pairs (columns src, dst, GBps, latency_us) that are worse than the median by more
+// than kOutlier: at most ten, the worst first.
 inline constexpr double kOutlier = 0.2;
 std::vector<std::string> outliers(const Numbers& pairs);
 

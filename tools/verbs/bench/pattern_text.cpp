@@ -15,7 +15,7 @@ constexpr std::size_t kMostNamed = 10;  // outliers
 
 std::string rank_name(double rank) { return std::to_string(static_cast<int>(rank)); }
 
-// How a person reads a column's number, and its name without the unit.
+// Formats a column's number with its unit.
 std::string shown(const std::string& column, double value) {
   if (column == "size_bytes") return humane_bytes(value);
   if (column.ends_with("_us")) return humane_seconds(value * 1e-6);
@@ -50,7 +50,7 @@ std::vector<double> column(const Numbers& numbers, std::size_t index) {
   return values;
 }
 
-// One square of a quantity of all pairs: rows send, columns receive.
+// One quantity of all pairs as a square: rows send, columns receive.
 std::string matrix_text(const PatternReport& report, std::size_t index) {
   Table table{{{"from \\ to", Align::right}}, {}};
   const auto n = static_cast<std::size_t>(report.ranks);

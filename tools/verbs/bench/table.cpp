@@ -1,4 +1,4 @@
-// What bench prints of a collective: see bench/table.h.
+// The output of bench for a collective: see bench/table.h.
 #include "tools/verbs/bench/table.h"
 
 #include <algorithm>
@@ -35,7 +35,8 @@ std::string measured(const BenchHead& head, const BenchRow& row) {
                         fitted(stats.cv_percent(), 7).c_str());
 }
 
-// A line of the table's head: what stands over a measurement stands there twice.
+// A line of the table's head; the columns of a measurement appear twice (out-of-place, in-place)
+// unless the table is narrow.
 using Words = std::array<const char*, 8>;
 std::string head_line(const BenchHead& head, const std::array<const char*, 5>& call,
                       const Words& measured, const char* timestamp) {

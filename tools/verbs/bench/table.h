@@ -1,14 +1,13 @@
-// What nccl-tests prints and writes, so that whatever reads its output reads ours: which sizes are
-// measured, how they become counts, bandwidths, columns, footer and JSON keys. Derived from
-// nccl-tests 2.19.6.
+// The output of nccl-tests, so that programs that read it can read ours: sizes, counts, bandwidths,
+// columns, footer and JSON keys. Derived from nccl-tests 2.19.6.
 //
 //   size    B   bytes of the larger buffer of a rank (send or receive)
 //   count       elements, as the NCCL call's argument counts them
 //   time    us  of one call; algbw = size / time, busbw = algbw x the collective's factor, GB/s
 //               (10^9 bytes)
-//   #wrong      elements that were not as they should be; N/A when nothing was checked
+//   #wrong      elements that differ from the expected result; N/A when nothing was checked
 //
-// Times in the values here are seconds. Threading: pure functions.
+// Times in the values below are seconds. Threading: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@
 
 namespace ghostrank {
 
-// A type by the name that nccl-tests gives it, and what is played instead: a type of equal size.
+// A type by nccl-tests' name, and the type of the same size that is played instead.
 struct BenchType {
   std::string name;
   DataType played = DataType::float32;
@@ -31,32 +30,32 @@ struct BenchType {
 bool has_root(Func func);
 BenchType bench_type(const std::string& name);  // throws Error(usage)
 
-// What a call is besides its size.
+// A kind of call: everything but its size.
 struct BenchCall {
   std::string type = "float", redop = "sum";
   Rank root = 0;
 };
-// -d, -o, -r, of which each may be "all": types first, then operations, then roots. What has no
-// operation or no root has one of them. Throws Error(usage).
+// All kinds of call for -d, -o and -r, each of which may be "all": types vary slowest, roots
+// fastest. A collective without operation or root gets one kind per type. Throws Error(usage).
 std::vector<BenchCall> bench_calls(Func func, int ranks, const std::string& types,
                                    const std::string& redops, const std::string& roots);
 
 // -b, -e, -f, -i.
 struct SizeRange {
   std::uint64_t first = 32u << 20, last = 32u << 20;
-  std::uint64_t factor = 1;            // > 1: each size is so many times the one before
-  std::uint64_t increment = 1u << 20;  // else so many bytes more
+  std::uint64_t factor = 1;            // > 1: each size is `factor` times the one before
+  std::uint64_t increment = 1u << 20;  // else: `increment` bytes larger
 };
 std::vector<std::uint64_t> sizes_of(const SizeRange& range);  // throws Error(usage)
 
 struct BenchSize {
   std::uint64_t size = 0, count = 0;
 };
-// What nccl-tests makes of so many bytes: collectives whose buffer has one block per rank get
-// blocks of whole 16 bytes, so the size may come out smaller, even 0.
+// The size and count that nccl-tests makes of `bytes`. A buffer with one block per rank gets blocks
+// that are multiples of 16 bytes, so the size may come out smaller, even 0.
 BenchSize bench_size(Func func, std::uint64_t bytes, std::uint32_t element_bytes, int ranks);
 
-// "all_reduce_perf", "AllReduce", "alltoall": throws Error(usage) for what is no collective.
+// Accepts "all_reduce_perf", "AllReduce", "alltoall"; throws Error(usage) for other names.
 Func bench_func(const std::string& name);
 std::string perf_name(Func func);  // "all_reduce_perf"
 
@@ -64,8 +63,8 @@ struct BenchRow {
   BenchCall call;
   BenchSize size;
   double seconds = 0;        // of one call
-  std::vector<double> each;  // of every iteration's calls, their mean; where asked for
-  std::string timestamp;     // when it was measured; where asked for
+  std::vector<double> each;  // mean call of each iteration
+  std::string timestamp;     // local time at the end of the measurement
   double algbw_GBps = 0, busbw_GBps = 0;
   std::optional<std::uint64_t> wrong;  // absent: not checked
   int iterations = 0;
@@ -83,15 +82,14 @@ struct BenchHead {
   int threads = 1, gpus = 1;
   int warmup = 1, iterations = 20, aggregated = 1, checks = 0;
   bool per_iteration = false, timestamps = false;
-  bool narrow = false;  // what is in both halves once, no redop, no root: 80 columns suffice
-  int skipped = 0;      // leading iterations that per-iteration statistics leave out
-  std::optional<double> demanded_GBps;  // average bus bandwidth that the run shall have
+  bool narrow = false;                  // one half, no redop, no root: fits 80 columns
+  int skipped = 0;                      // leading iterations that -I leaves out
+  std::optional<double> demanded_GBps;  // least average bus bandwidth; absent: none
   std::vector<std::string> facts;       // one per line, after nccl-tests' own header
 };
 
 std::string bench_header(const BenchHead& head);
-std::string bench_row(const BenchHead& head, const BenchRow& row);  // with comments on lines of
-                                                                    // their own
+std::string bench_row(const BenchHead& head, const BenchRow& row);  // adds comment lines
 std::string bench_footer(const BenchHead& head, const std::vector<BenchRow>& rows);
 std::string bench_csv(const BenchHead& head, const std::vector<BenchRow>& rows);
 
@@ -100,23 +98,24 @@ struct BenchIdentity {
   std::string version, library, start_time, end_time, config_json;
   std::vector<HostReport> hosts;
 };
-// nccl-tests' JSON (its version 2), with what only an emulator knows under "ghostrank"; written in
+// nccl-tests' JSON (its version 2), with the emulator's own facts under "ghostrank"; written in
 // bench/json.cpp.
 std::string bench_json(const BenchIdentity& identity, const BenchHead& head,
                        const std::vector<BenchRow>& rows);
 
-// Of all rows, as the footer counts them.
+// Over all rows, as in the footer.
 std::uint64_t wrong_elements(const std::vector<BenchRow>& rows);
 double average_busbw(const std::vector<BenchRow>& rows);
-// Whether that is what was demanded; nccl-tests allows a tenth less. Absent: nothing was demanded.
+// Whether average_busbw() reaches demanded_GBps, with nccl-tests' tolerance of a tenth. Absent: no
+// bandwidth was demanded.
 std::optional<bool> fast_enough(const BenchHead& head, const std::vector<BenchRow>& rows);
-// Why the first row that is not faithful is not; empty: all are.
+// The reason of the first row that is not faithful; empty when all are.
 std::string unfaithful_reason(const std::vector<BenchRow>& rows);
 
-// What a row says for redop and root: "none" and -1 where there is none.
+// The redop and root of a row; "none" and -1 for a collective without.
 std::string shown_redop(Func func, const BenchCall& call);
 int shown_root(Func func, const BenchCall& call);
-// Of the iterations that count.
+// Statistics of the iterations after the skipped ones.
 IterationStats stats_of(const BenchHead& head, const BenchRow& row);
 
 // `value` in at most `width` characters: two decimals, fewer where it is large, then an exponent.

@@ -1,5 +1,5 @@
-// Watches the phases of a bench: says once what has been assembled, and shows on a terminal how far
-// it is. Silent elsewhere. Ends the run when a phase takes too long.
+// Watches the phases of a bench: reports once that the session is assembled, shows progress on a
+// terminal (nothing elsewhere), and fails the run when a phase takes too long.
 //
 // Threading: called from the thread that plays the session.
 #pragma once
@@ -14,10 +14,10 @@ namespace ghostrank {
 
 class BenchWatch final : public Observer {
  public:
-  // `started` is called once, on process 0, before the first phase is played. Live: stderr is a
-  // terminal and progress is wanted there.
+  // `started` is called once, on process 0, before the first phase. `live`: stderr is a terminal
+  // and shows progress.
   BenchWatch(std::size_t phases, bool live, std::function<void(const Result&)> started);
-  // A phase that takes more wall time than that fails the run. Process 0 asks for it.
+  // Fails the run when a phase takes more than `seconds` of wall time. Called on process 0.
   void set_timeout(int seconds, Control& control);
   ~BenchWatch() override { clear(); }
   BenchWatch(const BenchWatch&) = delete;
