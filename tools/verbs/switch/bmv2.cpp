@@ -69,7 +69,7 @@ std::string compiled_program(int elements, const TemporaryFolder& folder) {
   throw Error("the P4 sources are missing; name a --program", ErrorKind::environment);
 }
 
-// A TCP port that nobody has: bmv2 is told commands there.
+// A free TCP port, where bmv2 will take commands.
 int free_port() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -94,7 +94,7 @@ bool listens(int port) {
   return connected;
 }
 
-// bmv2 reads X_in.pcap and writes X_out.pcap. Returns X of every port.
+// bmv2 reads X_in.pcap and writes X_out.pcap for port X. Returns the X of every port.
 std::vector<std::string> link_files(const std::vector<PortName>& ports,
                                     const TemporaryFolder& folder) {
   std::vector<std::string> names;
@@ -111,7 +111,7 @@ std::vector<std::string> link_files(const std::vector<PortName>& ports,
   return names;
 }
 
-// From the first frame of all files to the last.
+// Time from the first frame of all files to the last.
 std::chrono::nanoseconds length_of(const std::vector<PortName>& ports) {
   std::uint64_t first = std::numeric_limits<std::uint64_t>::max(), last = 0;
   for (const PortName& port : ports) {
@@ -125,7 +125,7 @@ std::chrono::nanoseconds length_of(const std::vector<PortName>& ports) {
   return std::chrono::nanoseconds(last > first ? last - first : 0);
 }
 
-// bmv2 says of its files that they hold loopback frames.
+// Sets the link type to Ethernet, because bmv2 writes its files as loopback captures.
 void name_link_type(const std::string& path) {
   if (path.empty()) return;
   constexpr std::streamoff kLinkType = 20;
@@ -166,7 +166,7 @@ class CommandLine {
   std::string program_, port_, input_;
 };
 
-// The plan's jobs as they lie in the program.
+// The tables of the plan's jobs, with their places in the program.
 std::vector<Tables> tables_of_jobs(const SwitchPlan& plan, int elements) {
   switchml::Allocation allocation(elements, elements == 256 ? kSlotsOf256 : kSlots);
   std::vector<Tables> jobs;
@@ -179,7 +179,8 @@ std::vector<Tables> tables_of_jobs(const SwitchPlan& plan, int elements) {
   return jobs;
 }
 
-// Reads what it prints, so that it never waits for us, until `enough` says so or it ends.
+// Reads the child's output, so that a full pipe never blocks it, until `enough` returns true. False
+// when the child ended before.
 template <typename Enough>
 bool watch(Child& child, Enough enough) {
   while (!enough()) {
@@ -200,8 +201,8 @@ switchml::SwitchCounters run_on_bmv2(const std::string& program, const std::vect
   const std::vector<std::string> commands = bmv2::commands_of(plan, jobs);
   const int tcp = free_port();
   const CommandLine cli(folder, tcp);
-  // It begins with the files so long after it has started; until then it takes a few hundred
-  // commands a second.
+  // simple_switch starts to read the files so long after its start; until then it takes a few
+  // hundred commands per second.
   const std::chrono::seconds wait(3 + commands.size() / 200);
   std::vector<std::string> words{program_named("simple_switch", "p4lang's bmv2"), "--use-files",
                                  std::to_string(wait.count()), "--thrift-port",

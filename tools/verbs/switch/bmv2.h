@@ -1,5 +1,5 @@
 // The bmv2 target: p4lang's simple_switch on pcap files, with our v1model program and the entries
-// of a plan. simple_switch, its CLI and p4c-bm2-ss are looked for on PATH.
+// of a plan. Looks for simple_switch, its CLI and p4c-bm2-ss on PATH.
 //
 // Threading: main thread.
 #pragma once
@@ -14,9 +14,9 @@
 
 namespace ghostrank {
 
-// Plays the files, at the pace of their time stamps, and returns what the switch has counted. A
-// program that is empty is made from our sources. Throws Error: environment where something is
-// missing or does not start, usage where the plan does not fit the program.
+// Plays the files at the pace of their time stamps, and returns the switch's counters. If `program`
+// is empty, compiles our sources. Throws Error(environment) when a program is missing or does not
+// start, Error(usage) when the plan does not fit the program.
 switchml::SwitchCounters run_on_bmv2(const std::string& program,
                                      const std::vector<switchml::PortName>& ports,
                                      const switchml::SwitchPlan& plan,

@@ -18,7 +18,7 @@ extern char** environ;
 namespace ghostrank {
 namespace {
 
-constexpr int kLine = 3;  // over there
+constexpr int kLine = 3;  // descriptor in the child
 
 }  // namespace
 
@@ -28,7 +28,8 @@ Child::Child(std::vector<std::string> words, const std::string& input) {
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line.data()) != 0)
     throw Error(std::string("no pipe can be made: ") + std::strerror(errno),
                 ErrorKind::environment);
-  // A descriptor that is duplicated onto itself would keep its close-on-exec flag.
+  // dup2 of a descriptor onto itself would keep its close-on-exec flag, so duplicate it above kLine
+  // first.
   const int theirs = fcntl(line[1], F_DUPFD_CLOEXEC, kLine + 1);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -67,7 +68,7 @@ Child::~Child() {
 void Child::send(std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::send(line_, text.data(), text.size(), MSG_NOSIGNAL);
-    if (n < 0 && errno != EINTR) return;  // its end is noticed by whoever waits for an answer
+    if (n < 0 && errno != EINTR) return;  // receive() reports the end
     if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
   }
 }

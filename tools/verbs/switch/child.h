@@ -1,5 +1,5 @@
-// Another program of ours, started by the command: what it prints is kept, and a line of text leads
-// to it and back (descriptor 3 over there).
+// Runs another program of ours: keeps its output, and exchanges lines of text with it over a socket
+// (descriptor 3 in the child).
 //
 // Errors are Error(environment). Threading: one owner.
 #pragma once
@@ -14,28 +14,28 @@ namespace ghostrank {
 
 class Child {
  public:
-  // words[0]: the program's path. `input`: a file that it reads, else ours.
+  // words[0] is the program's path. The child reads `input` as its stdin; empty: it inherits ours.
   explicit Child(std::vector<std::string> words, const std::string& input = {});
-  ~Child();  // ends it
+  ~Child();  // ends the child
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Sends a line, or several.
+  // Sends one line or more, each with its end.
   void send(std::string_view text);
-  // The next line that comes back, without its end; empty where the child has closed.
+  // The next line from the child, without its end; empty when the child has closed the socket.
   std::string receive();
 
-  // Readable when it has printed, or ended.
+  // Readable when the child has printed or ended.
   int output_fd() const { return output_; }
-  // True when there is something to read; waits so long at most.
+  // Waits for at most `patience`; true when there is output to read or the child has closed it.
   bool wait_output(std::chrono::milliseconds patience) const;
-  // Takes what it has printed; false when it will print no more.
+  // Appends new output to output(); false at the end of the output.
   bool read_output();
   const std::string& output() const { return printed_; }
 
-  // Ends it with SIGTERM, if it has not ended.
+  // Sends SIGTERM and waits for the end; does nothing if status() was called before.
   void end();
-  // Waits for its end; as waitpid(2) gives it.
+  // Waits for the child's end; returns the status of waitpid(2).
   int status();
 
  private:

@@ -1,4 +1,4 @@
-// The compiled switch as a RunningSwitch, and its run.
+// The compiled switch as a RunningSwitch.
 //
 // Threading: main thread.
 #pragma once

@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kPatienceMs = 10'000;  // of a client, for the switch to say something
+constexpr int kPatienceMs = 10'000;  // a client waits so long for each part of an answer
 
 std::string refused(const std::string& why) {
   return ordered_json{{"ok", false}, {"error", why}}.dump();
@@ -44,8 +44,8 @@ const sockaddr* generic(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
-// A client waits for its answer. A line, without its end; what came when the switch closed or fell
-// silent.
+// Reads one line (without its end) as a client that waits for its answer. Returns the bytes so far
+// when the switch closes the connection or says nothing for kPatienceMs.
 std::string read_line(int fd) {
   std::string text;
   std::array<char, 4096> buffer;
@@ -70,7 +70,7 @@ void write_line(int fd, std::string line) {
   line += '\n';
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t n = send(fd, line.data() + done, line.size() - done, MSG_NOSIGNAL);
-    if (n <= 0) return;  // the switch is gone, and gives no answer
+    if (n <= 0) return;  // the switch is gone: read_line() will return nothing
     done += static_cast<std::size_t>(n);
   }
 }
@@ -138,7 +138,7 @@ SwitchControl::SwitchControl(std::string path, RunningSwitch& sw,
 
 void SwitchControl::listen_at_path() {
   const sockaddr_un address = address_of(path_);
-  // EAGAIN: it listens, and so many wait already.
+  // EAGAIN: another switch listens there, with a full backlog.
   const Descriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (connect(probe.get(), generic(address), sizeof address) == 0 || errno == EAGAIN)
     throw Error("a switch listens at " + path_ + " already; give this one another --socket",
@@ -158,7 +158,8 @@ void SwitchControl::listen_at_path() {
                 ErrorKind::environment);
 }
 
-// The path goes while it is still this switch's: no other switch can have taken it.
+// Removes the path before closing the socket: while this switch listens, no other one can have
+// taken it.
 SwitchControl::~SwitchControl() {
   if (!is_another_file(path_)) unlink(path_.c_str());
   listener_.close();
@@ -174,7 +175,7 @@ void SwitchControl::watch_for(int operation, int fd, unsigned events) {
   epoll_ctl(ready_.get(), operation, fd, &event);
 }
 
-// One request at a time: the frames have their turn before the next.
+// Serves one request at a time, so that frames get their turn before the next one.
 void SwitchControl::serve() {
   accept_clients();
   for (Client& client : clients_) {
@@ -228,7 +229,7 @@ void SwitchControl::answer(Client& client, const std::string& request) {
   deliver(client);
 }
 
-// What it says behind its request is not read.
+// Closes the client's socket when the answer has been sent; bytes after the request are not read.
 void SwitchControl::deliver(Client& client) {
   if (client.lines.flush() && client.lines.unsent_bytes() > 0) return;
   if (client.stops && !stopper_.is_open()) {
@@ -238,7 +239,8 @@ void SwitchControl::deliver(Client& client) {
   client.socket.close();
 }
 
-// A client may have done its part while others were answered: it is looked at once more.
+// A client may have sent its line or taken its answer while others were served, so advance it once
+// more before dropping it.
 void SwitchControl::drop_late_clients() {
   for (Client& client : clients_) {
     if (Clock::now() < client.until) continue;

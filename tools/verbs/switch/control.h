@@ -1,20 +1,20 @@
-// The control of a running switch over a Unix socket: a request is a line of JSON, so is the
+// Controls a running switch over a Unix socket. A request is one line of JSON, and so is its
 // answer.
 //
 //   {"do": "admit", "job": {...}}     the job as in a plan (docs/switch.md), or as YAML text
 //   {"do": "remove", "job": "NAME"}   {"do": "reset", "job": "NAME"}
 //   {"do": "counters"}                {"do": "stop"}
 //
-// Answers: {"ok": true, ...} or {"ok": false, "error": "what; what to do"}. The socket is reachable
-// for its owner only (mode 0600).
+// Answers: {"ok": true, ...} or {"ok": false, "error": "what; what to do"}. Only the socket's owner
+// can connect (mode 0600).
 //
-// No client holds up the switch: requests are taken in as they come, carried out when they are
-// whole, one between two batches of frames, and answers leave as they are taken. A client has
-// `patience` to say its line, and as long again to take the answer; then it is dropped. A line has
-// at most kMostRequest bytes. kMostClients are heard at once; further ones wait until there is
-// room.
+// No client holds up the switch: it reads requests as bytes arrive, carries out whole ones between
+// two batches of frames, one at a time, and sends answers as clients take them. A client has
+// `patience` to send its line and as long again to take the answer; then the switch drops it. A
+// line has at most kMostRequest bytes. At most kMostClients are connected at once; others wait in
+// the backlog.
 //
-// Threading: everything on the switch's thread.
+// Threading: all calls on the switch's thread, except ask_switch(), which clients call.
 #pragma once
 
 #include <chrono>
@@ -45,7 +45,7 @@ class SwitchControl {
   SwitchControl(const SwitchControl&) = delete;
   SwitchControl& operator=(const SwitchControl&) = delete;
 
-  // Ready whenever a client wants something.
+  // Becomes ready when a client needs service.
   switchml::Watch watch();
 
  private:
@@ -79,7 +79,7 @@ class SwitchControl {
   void listen_at_path();
   void serve();
   void accept_clients();
-  // True when it carried out a request; closes the client's socket when it is over.
+  // True when it carried out a request. Closes the client's socket when the client is done.
   bool advance(Client& client);
   void answer(Client& client, const std::string& request);
   void deliver(Client& client);
@@ -91,15 +91,15 @@ class SwitchControl {
   RunningSwitch& switch_;
   std::chrono::milliseconds patience_;
   Descriptor listener_;
-  Descriptor alarm_;  // a timer: the first client is late
-  Descriptor ready_;  // an epoll: of the others and of all clients
+  Descriptor alarm_;  // timerfd: fires at the first client's deadline
+  Descriptor ready_;  // epoll over listener_, alarm_ and all clients
   std::vector<Client> clients_;
-  bool full_ = false;       // nobody is accepted
-  Descriptor stopper_{-1};  // of who asked to stop: it stays open until the end
+  bool full_ = false;       // kMostClients are connected: accept no more
+  Descriptor stopper_{-1};  // the client that asked to stop; stays open until the end
 };
 
-// What ask_switch() waits for: the answer, or that the switch carries no more and that another can
-// listen at `path`.
+// What ask_switch() waits for: `answered`: the answer; `stopped`: also the end of the switch, so
+// that another can listen at `path`.
 enum class Until { answered, stopped };
 
 // Sends a request to the switch at `path` and returns its answer. Throws Error(environment) when

@@ -65,7 +65,7 @@ void SwitchOnCores::work(Core& core, const std::vector<switchml::Watch>& watches
                  }});
   try {
     switchml::run(core.sw, *core.frames, all, stop_);
-  } catch (const std::system_error&) {  // an interface is gone: of all cores
+  } catch (const std::system_error&) {  // an interface is gone, for all cores
     core.ended_by = std::current_exception();
     stop_ = true;
   }
@@ -94,7 +94,7 @@ void SwitchOnCores::on_each(const std::function<void(CompiledSwitch&)>& task) {
       eventfd_write(core.bell, 1);
       core.done.wait(false);
     }
-    if (core.task) core.task();  // it has ended without hearing the bell, or does not run
+    if (core.task) core.task();  // the core ended before the bell, or does not run
     core.task = nullptr;
   }
 }

@@ -1,8 +1,8 @@
-// The compiled switch on several cores: a switch of its own on each, and a slot's packets always to
-// the same one (open_interfaces in switch/frame_ports.h), so that no sum is ever shared.
+// The compiled switch on several cores. Each core has its own switch and gets all packets of its
+// slots (open_interfaces() in switch/frame_ports.h), so that cores share no sums.
 //
-// Threading: made, asked and run on the main thread, which is also the first core; the others are
-// threads that it starts and joins. A request is carried out by each core between two batches.
+// Threading: made, asked and run on the main thread, which is also the first core; run() starts and
+// joins a thread for each other core. Each core carries out a request between two batches.
 #pragma once
 
 #include <atomic>
@@ -22,13 +22,14 @@ namespace ghostrank {
 
 class SwitchOnCores final : public RunningSwitch {
  public:
-  // Opens the interfaces. Throws std::system_error where that fails, and std::invalid_argument
-  // where a job is refused or the plan has losses on purpose: their order is that of one core.
+  // Opens the interfaces. Throws std::system_error when that fails, std::invalid_argument when a
+  // job is refused or the plan loses packets on purpose, because the order of such losses needs one
+  // core.
   SwitchOnCores(const switchml::SwitchPlan& plan, const std::vector<switchml::PortName>& ports,
                 int cores, std::atomic<bool>& stop);
   ~SwitchOnCores() override;
 
-  // Until told to stop.
+  // Runs until stop().
   void run(const std::vector<switchml::Watch>& watches);
 
   const switchml::SwitchPlan& plan() const override { return cores_[0]->sw.plan(); }
@@ -43,13 +44,13 @@ class SwitchOnCores final : public RunningSwitch {
     explicit Core(const switchml::SwitchPlan& plan) : sw(plan) {}
     switchml::CompiledSwitch sw;
     std::unique_ptr<switchml::FramePorts> frames;
-    int bell = -1;               // an eventfd: there is something to do
-    std::function<void()> task;  // set before the bell rings, empty when it is done
+    int bell = -1;               // eventfd: `task` is set
+    std::function<void()> task;  // set before the bell rings, reset after it has run
     std::atomic<bool> done{true};
-    std::atomic<bool> ended{false};  // the core does nothing any more
-    std::exception_ptr ended_by;     // what its ports threw; null: it was stopped
+    std::atomic<bool> ended{false};  // the core's loop has returned
+    std::exception_ptr ended_by;     // thrown by its ports; null: it was stopped
   };
-  // On every core, one after the other; while they do not run, here.
+  // Runs `task` for each core in turn: on the core while it runs, else on the caller's thread.
   void on_each(const std::function<void(switchml::CompiledSwitch&)>& task);
   void work(Core& core, const std::vector<switchml::Watch>& watches);
 

@@ -24,7 +24,7 @@ using switchml::SwitchPlan;
 
 constexpr int kPatienceMs = 100;  // between looks at `stop`
 
-// Beside the command in a build, in libexec where it was installed.
+// The path of ghostrank-dpdk: beside the command in a build, in libexec when installed.
 std::string runner() {
   const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
   for (const fs::path& path : {here / "ghostrank-dpdk", here / "../libexec/ghostrank-dpdk"}) {
@@ -56,7 +56,7 @@ bool loses_results(const SwitchPlan& plan) {
                      [](const switchml::PortLoss& loss) { return loss.egress != 0; });
 }
 
-// `said`: "error WHAT", where it could still say so.
+// `said` is "error WHAT" if the runner could still report why it ended.
 [[noreturn]] void fail_ended(int status, std::string said) {
   constexpr std::string_view kError = "error ";
   const bool environment = WIFEXITED(status) && WEXITSTATUS(status) == 3;
@@ -100,7 +100,7 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
   words.push_back(has_jobs_ ? made.path() : run.entries);
   words.insert(words.end(), run.ports.begin(), run.ports.end());
   child_ = std::make_unique<Child>(std::move(words));
-  // Answered when it has read the file: when the switch is at work, or has failed.
+  // The runner answers once it has read the file of entries: the switch then works, or has failed.
   child_->send("commit\n");
   if (child_->receive().empty()) {
     while (child_->read_output()) {

@@ -1,5 +1,5 @@
 // The DPDK target: starts ghostrank-dpdk with a program and the table entries of a plan, and
-// changes them while it runs. Any other program runs with entries of its own.
+// changes the entries while it runs. Other programs run with a file of entries.
 //
 // Threading: main thread.
 #pragma once
@@ -20,21 +20,23 @@ class Child;
 
 struct DpdkRun {
   std::string program;  // .spec; empty: ours for the plan's number of elements
-  std::string entries;  // file of table entries, in place of a plan
+  std::string entries;  // file of table entries, instead of a plan
   std::vector<std::string> ports;
-  int cores = 1;            // more: on interfaces, with a plan without losses; slots are dealt out
-  bool in_order = false;    // one packet at a time; always so on files where the plan loses results
-  bool as_written = false;  // every instruction of the program
+  int cores = 1;            // > 1 needs interfaces and a plan without losses
+  bool in_order = false;    // one packet at a time; always on files when the plan loses results
+  bool as_written = false;  // play every instruction of the program unchanged
 };
 
 class DpdkSwitch final : public RunningSwitch {
  public:
-  // Starts it. Without a plan, it has the entries of a file, and no jobs. Throws Error: usage where
-  // the plan does not fit the program, environment where ghostrank was built without DPDK.
+  // Starts the runner. Without a plan it plays run.entries and has no jobs. Throws Error(usage)
+  // when the plan does not fit the program, Error(environment) when ghostrank was built without
+  // DPDK.
   DpdkSwitch(const DpdkRun& run, std::optional<switchml::SwitchPlan> plan);
   ~DpdkSwitch() override;
 
-  // Until the files end, or `stop`. Throws Error where it ends by itself.
+  // Runs until the files end or `stop` is set. Throws Error when the runner ends by itself with a
+  // failure.
   void run(const std::vector<switchml::Watch>& watches, const std::atomic<bool>& stop);
   double processor_seconds() const { return processor_seconds_; }
 
@@ -46,7 +48,7 @@ class DpdkSwitch final : public RunningSwitch {
   void stop() override;
 
  private:
-  // Empty when the runner has done so, else why not.
+  // Sends commands to the runner; returns "" when it has carried them out, else the reason.
   std::string command(const std::vector<std::string>& lines);
   void forget_sums(const switchml::JobPlan& job, const switchml::Placement& place,
                    std::vector<std::string>& lines) const;
@@ -57,7 +59,7 @@ class DpdkSwitch final : public RunningSwitch {
   switchml::Allocation allocation_;
   std::vector<switchml::Placement> places_;  // of plan_.jobs
   std::unique_ptr<Child> child_;
-  std::string last_;  // counters, when it has ended
+  std::string last_;  // the final counters, once the runner has ended
   double processor_seconds_ = 0;
 };
 

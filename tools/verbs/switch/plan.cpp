@@ -19,7 +19,7 @@ using switchml::SwitchPlan;
 
 constexpr std::string_view kSchema = "ghostrank/switch/1";
 
-// A mapping with a known set of keys.
+// A mapping that allows only known keys.
 class Fields {
  public:
   Fields(const YamlValue& value, std::string_view what,
@@ -60,7 +60,7 @@ class Fields {
                        std::to_string(high) + ", not " + description(v));
     return number;
   }
-  // Of 32 bits, decimal or hexadecimal.
+  // A number of 32 bits, decimal or hexadecimal.
   std::uint32_t number32(std::string_view name) const {
     const YamlValue& v = at(name);
     const bool hex = v.text.starts_with("0x");
@@ -105,7 +105,7 @@ class Fields {
            std::string(name) + " is an IPv4 address such as 10.0.0.1, not " + description(v));
     return ntohl(address.s_addr);
   }
-  // Children of a list that may be missing.
+  // The items of a list; none if the key is missing.
   const std::vector<YamlValue>& list(std::string_view name) const {
     static const std::vector<YamlValue> kNone;
     const YamlValue* v = find(name);

@@ -1,5 +1,5 @@
-// A switch's plan as YAML (schema ghostrank/switch/1), and a job of it as the control socket gets
-// it: JSON, which is YAML. docs/switch.md describes the form.
+// Reads a switch's plan from YAML (schema ghostrank/switch/1), and one job of it as the control
+// socket gets it: as JSON, which is YAML. docs/switch.md describes the form.
 //
 // Threading: pure functions.
 #pragma once

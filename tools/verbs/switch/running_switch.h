@@ -1,4 +1,4 @@
-// A switch at work, whichever target it is: what can be asked of it while it runs.
+// A running switch of any target, and the requests that it takes while it runs.
 //
 // Threading: everything on the thread that runs the switch.
 #pragma once
@@ -13,14 +13,14 @@ namespace ghostrank {
 class RunningSwitch {
  public:
   virtual ~RunningSwitch() = default;
-  // With the jobs that it has now.
+  // The plan, with the jobs admitted now.
   virtual const switchml::SwitchPlan& plan() const = 0;
-  // Empty when admitted, else why not.
+  // Empty when admitted, else the reason against it.
   virtual std::string admit(const switchml::JobPlan& job) = 0;
-  // False where there is no such job.
+  // Both return false when there is no such job.
   virtual bool remove(const std::string& job) = 0;
   virtual bool reset(const std::string& job) = 0;
-  // Since it started; of jobs: since they were admitted.
+  // Counted since the start; for jobs since they were admitted.
   virtual switchml::SwitchCounters counters() = 0;
   virtual void stop() = 0;
 };

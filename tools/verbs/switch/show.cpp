@@ -37,13 +37,13 @@ Kind kind_of(const Seen& seen, Packet& packet) {
              : switchml::parse(seen.bytes, packet);
 }
 
-// What all copies of a result have in common.
+// True for two copies of one result: same time, same bytes after the receiver's headers.
 bool same_result(const Seen& a, const Seen& b) {
   Packet p, q;
   if (!a.out || !b.out || a.time_ns != b.time_ns || kind_of(a, p) != Kind::switchml ||
       kind_of(b, q) != Kind::switchml)
     return false;
-  constexpr std::size_t kCommon = 42;  // Ethernet, IPv4 and UDP are the receiver's
+  constexpr std::size_t kCommon = 42;  // Ethernet, IPv4 and UDP differ by receiver
   return a.bytes.size() == b.bytes.size() &&
          std::memcmp(a.bytes.data() + kCommon, b.bytes.data() + kCommon,
                      a.bytes.size() - kCommon) == 0;
@@ -84,8 +84,8 @@ std::string elements_of(const std::byte* values, int elements) {
   return text + ".. " + element(elements - 1);
 }
 
-// An RDMA write. Only the first packet of a message to a switch says where it belongs; of one to a
-// worker none does.
+// An RDMA write. Only the first packet of a message to the switch names its slot and set; packets
+// to a worker name none.
 std::vector<std::string> row_of(const switchml::RocePacket& packet, bool out) {
   const bool first = begins(packet.opcode), last = ends(packet.opcode);
   std::vector<std::string> row{std::string(out ? "sum" : "chunk") + (first && last ? ""
@@ -104,7 +104,7 @@ std::vector<std::string> row_of(const switchml::RocePacket& packet, bool out) {
   return row;
 }
 
-using Identity = std::tuple<std::uint32_t, int, int, std::uint32_t>;  // who, slot, set, packet
+using Identity = std::tuple<std::uint32_t, int, int, std::uint32_t>;  // source, slot, set, packet
 
 std::vector<std::string> row_of(const Seen& seen, std::uint64_t began_ns,
                                 std::set<Identity>& chunks) {

@@ -1,5 +1,5 @@
-// What goes into a switch and what comes out, from the pcap files of its ports, for a person to
-// read.
+// The frames that enter and leave a switch, read from the pcap files of its ports, as a table for
+// people.
 //
 // Threading: pure function of files.
 #pragma once
@@ -11,9 +11,9 @@
 
 namespace ghostrank {
 
-// One line a frame, in the order of time: at `ports[p]`, `in` has what came in at port p, `out`
-// what left there (either may be empty). Copies of one result are one line. At most `most` lines.
-// Throws std::runtime_error naming the file that cannot be read.
+// One line per frame, in order of time. At port p, ports[p].in holds the frames that came in and
+// ports[p].out those that left (either may be empty). Copies of one result share a line. At most
+// `most` lines. Throws std::runtime_error that names the file it cannot read.
 std::string switch_show(const std::vector<switchml::PortName>& ports, std::size_t most);
 
 }  // namespace ghostrank

@@ -86,7 +86,8 @@ bool read_run_flags(const Argv& argv, RunFlags& flags) {
   return parse(app, argv);
 }
 
-// What is written must be read by nobody, and written once; an interface is one port.
+// Checks that no output is also an input or another port's output, and that each interface is one
+// port.
 void check_ports(const std::vector<PortName>& ports) {
   std::set<std::filesystem::path> in, out;
   std::set<std::string> interfaces;
@@ -163,7 +164,7 @@ double seconds_since(std::chrono::steady_clock::time_point began) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
-// The control socket, where one is wanted.
+// The control socket, if --socket names one.
 class ControlSocket {
  public:
   ControlSocket(const RunFlags& flags, RunningSwitch& sw) {
@@ -191,13 +192,13 @@ void run_dpdk_switch(const RunFlags& flags) {
   ControlSocket control(flags, sw);
   sw.run(control.watches(), stop_requested);
   sw.counters();
-  // On xdp: it spins; how long says nothing of the packets.
+  // On xdp: the runner polls, so its processor time says nothing of the packets.
   const bool spins = switchml::port_named(flags.ports[0]).xdp;
   write_counters(flags, "P4 switch on DPDK", sw,
                  {seconds_since(began), spins ? 0 : sw.processor_seconds()});
 }
 
-// Returns why it ended where it was not stopped; what it has counted by then is still shown.
+// Returns the error that ended play(), if any, so that the caller can still show the counters.
 std::optional<Error> play_until_gone(const std::function<void()>& play) {
   try {
     play();
@@ -317,7 +318,7 @@ int show(const Argv& argv) {
   return 0;
 }
 
-// A request to a running switch; prints its answer.
+// Sends a request to a running switch and prints its answer.
 int ask(const Argv& argv, const std::string& verb) {
   std::string socket, argument;
   CLI::App app("Talk to a running switch.", "ghostrank switch " + verb);

@@ -42,7 +42,7 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
            std::fputc('\n', out) != EOF;
   }
   int why = errno;
-  if (out != nullptr && std::fclose(out) != 0 && done) {  // which writes the rest
+  if (out != nullptr && std::fclose(out) != 0 && done) {  // fclose writes the rest
     done = false;
     why = errno;
   }

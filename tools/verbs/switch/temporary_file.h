@@ -1,7 +1,8 @@
-// What another program is to read while this one runs: a file or a folder among the temporary ones
-// (TMPDIR), gone when its owner is.
+// A temporary file or folder (below TMPDIR) that another program reads while this one runs; its
+// owner's destructor removes it.
 //
-// Errors are Error(environment): nobody may read half of what was meant. Threading: one owner.
+// Errors are Error(environment), also for a file that is written only in part. Threading: one
+// owner.
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@
 
 namespace ghostrank {
 
-// Writes lines to a new file, or over an old one.
+// Writes lines to a file, replacing its content.
 void write_lines(const std::string& path, const std::vector<std::string>& lines);
 
 class TemporaryFile {
