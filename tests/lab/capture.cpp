@@ -9,7 +9,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// tcpdump drops what it has not read yet when it is told to end: wait until its file rests.
+// tcpdump drops packets that it has not yet read when it is told to end, so wait until its file has
+// not grown for a second.
 void wait_until_written(const std::string& path) {
   std::uintmax_t size = 0;
   for (int same = 0, i = 0; same < 20 && i < 600; ++i) {
@@ -26,7 +27,7 @@ Capture::Capture(Lab& lab, int host)
     : lab_(lab),
       file_(lab.file("pcap" + std::to_string(host))),
       log_("tcpdump" + std::to_string(host)) {
-  std::filesystem::remove(lab.file(log_));  // of an earlier one
+  std::filesystem::remove(lab.file(log_));  // left by an earlier capture
   tcpdump_ =
       lab.start(lab.in("sw", "tcpdump -Z root -i " + Lab::port(host) + " -s 96 -B 65536 -w " +
                                  file_ + " tcp and src host " + Lab::address(host)),

@@ -1,6 +1,6 @@
-// A packet capture of what one host of a lab sends, headers only, while it lives.
+// A packet capture (headers only) of the traffic that one host of a lab sends.
 //
-// Threading: one thread, that of the lab.
+// Threading: the lab's thread.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ class Capture {
   // Returns once tcpdump listens.
   Capture(Lab& lab, int host);
 
-  // Ends it once everything is in the file; false: packets were lost.
+  // Waits until all packets are in the file and ends tcpdump. False when packets were lost.
   bool stop();
   std::string file() const { return file_; }
 

@@ -19,8 +19,8 @@ void must(const std::string& command) {
   if (shell(command) != 0) throw std::runtime_error("failed: " + command);
 }
 
-// What is still in a namespace of the lab was started there, whatever session it is in now. It may
-// be starting something itself, so look again.
+// Kills the processes in a namespace of the lab: the lab started them, whatever session they are
+// in. One of them may just have started another, so look again.
 void end_processes_of(const std::string& space) {
   for (int i = 0; i < 100; ++i) {
     const std::string kill_them = "ip netns pids " + space + " | xargs -r kill -KILL";
@@ -92,7 +92,7 @@ void Lab::shape(const LinkShape& link) {
     rate.precision(0);
     rate << link.bits_per_second << "bit burst " << link.burst_bytes << "b cburst "
          << link.burst_bytes << "b quantum 65536";
-    // Fails where it is there already, and needs no change then.
+    // Fails, harmlessly, when the qdisc is there already.
     shell(in(where, "tc qdisc add dev " + device + " root handle 1: htb default 1"));
     must(in(where,
             "tc class replace dev " + device + " parent 1: classid 1:1 htb rate " + rate.str()));
@@ -100,7 +100,8 @@ void Lab::shape(const LinkShape& link) {
   for (int h = 0; h < hosts_; ++h) {
     limit(h, "eth0");
     limit("sw", port(h));
-    // Not every kernel lets a namespace have it as the default; the routes have it in any case.
+    // Not every kernel lets a namespace have cubic as its default; set_routes() sets it in any
+    // case.
     shell(in(h, "sysctl -w net.ipv4.tcp_congestion_control=cubic"));
   }
   set_routes();
@@ -112,7 +113,7 @@ void Lab::keep_windows() {
     must(in(h, "sysctl -w net.ipv4.tcp_rmem='4096 4194304 6291456'"));
     must(in(h, "sysctl -w net.ipv4.tcp_no_metrics_save=1"));
   }
-  first_window_ = 200;  // 290 kB: twelve milliseconds of a link of 200 Mbit/s
+  first_window_ = 200;  // 290 kB: 12 ms of a link of 200 Mbit/s
   set_routes();
 }
 
@@ -147,7 +148,7 @@ pid_t Lab::start(const std::string& command, const std::string& output) {
   const pid_t pid = fork();
   if (pid == 0) {
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // nothing outlives a test that was killed
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child does not outlive a killed test
     execl("/bin/sh", "sh", "-c", ("exec " + command + " >" + file(output) + " 2>&1").c_str(),
           nullptr);
     _exit(127);

@@ -29,10 +29,10 @@ std::string dotted(const unsigned char* p) {
 }
 
 struct Sequence {
-  std::uint32_t first = 0, end = 0;  // first payload byte; one past the last seen
+  std::uint32_t first = 0, end = 0;  // first payload byte; one past the last byte seen
 };
 
-// One TCP segment as the capture has it.
+// One TCP segment in the capture.
 struct Seen {
   double seconds = 0;
   Flow flow;
@@ -40,8 +40,8 @@ struct Seen {
   unsigned flags = 0;
 };
 
-// Short frames are padded: then the header is right. A segment that the NIC is to cut may be longer
-// than its own length field can say: then the frame is.
+// Short frames are padded, so the length in the header counts. A segment that the NIC will cut may
+// be too long for the header's length field, so the frame's length counts.
 std::uint32_t payload_of(std::uint32_t frame, std::size_t headers, std::uint32_t in_header) {
   if (frame <= 60) return in_header - static_cast<std::uint32_t>(headers);
   return static_cast<std::uint32_t>(std::max<std::size_t>(frame, kEthernet + headers) - kEthernet -

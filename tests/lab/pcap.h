@@ -1,6 +1,6 @@
-// What a packet capture (headers are enough) says of TCP: payload bytes per flow, counted by
-// sequence numbers, so that retransmissions count once and a packet that the capture missed in
-// mid-flow counts all the same.
+// TCP traffic in a packet capture (headers suffice): payload bytes per flow, counted by sequence
+// numbers, so that a retransmission counts once and a packet that the capture missed in mid-flow
+// counts, too.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct Flow {
   auto operator<=>(const Flow&) const = default;
 };
 
-// Payload bytes of every TCP flow whose SYN is in the file. Flows of 2 GiB and more are beyond it.
+// Payload bytes of every TCP flow whose SYN is in the file. Flows must have less than 2 GiB.
 std::map<Flow, std::uint64_t> tcp_payload(const std::string& pcap_file);
 
-// Segments with payload, in the order of the capture; retransmissions are in it.
+// Segments with payload in the order of the capture, including retransmissions.
 struct TcpSegment {
   double seconds = 0;  // since 1970
   Flow flow;
-  std::uint32_t bytes = 0;  // of payload
+  std::uint32_t bytes = 0;  // payload
 };
 std::vector<TcpSegment> tcp_segments(const std::string& pcap_file);
 

@@ -16,8 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
-// LAB stands for the lab's directory, NODES for the list of nodes; Slurm itself writes a node's
-// name where %n stands.
+// LAB stands for the lab's directory, NODES for the list of nodes; Slurm replaces %n by a node's
+// name.
 constexpr char kConfiguration[] =
     "ClusterName=ghostrank\n"
     "SlurmctldHost=s1\n"
@@ -27,7 +27,7 @@ constexpr char kConfiguration[] =
     "AuthInfo=socket=LAB/munge.socket\n"
     "StateSaveLocation=LAB/state\n"
     "SlurmdSpoolDir=LAB/%n\n"
-    // Where PMIx puts its sockets; both nodes would meet in /tmp.
+    // PMIx puts its sockets there; in /tmp those of both nodes would clash.
     "TmpFS=LAB/%n/tmp\n"
     "SlurmctldPidFile=LAB/slurmctld.pid\n"
     "SlurmdPidFile=LAB/%n.pid\n"
@@ -35,14 +35,14 @@ constexpr char kConfiguration[] =
     "TaskPlugin=task/none\n"
     "ReturnToService=2\n"
     "KillWait=2\n"
-    // The nodes have the processors that are said here, not those of the machine.
+    // Use the CPUs given below, not the machine's.
     "SlurmdParameters=config_overrides\n"
     "SelectType=select/cons_tres\n"
     "SelectTypeParameters=CR_Core\n"
     "NodeName=NODES CPUs=4\n"
     "PartitionName=all Nodes=ALL Default=YES State=UP\n";
 
-// Read even where nothing uses cgroups, and looked for in /sys/fs/cgroup unless it says so.
+// Slurm reads this file even when nothing uses cgroups, and without it looks in /sys/fs/cgroup.
 constexpr char kCgroups[] =
     "CgroupPlugin=cgroup/v1\n"
     "CgroupMountpoint=LAB/cgroup\n";
@@ -98,7 +98,7 @@ void Slurm::write_files() const {
   write_key(lab_.file("munge.key"));
 }
 
-// A mount namespace comes with the network namespace, and is private to the command.
+// `ip netns exec` also makes a mount namespace, so the bind mount is private to the command.
 std::string Slurm::at(int host, const std::string& command) const {
   const std::string directory = fs::path(lab_.file("hosts")).parent_path();
   const std::string enter = "cd " + directory + " && hostname " + node(host) +
@@ -126,7 +126,7 @@ void Slurm::start_daemons() {
 }
 
 bool Slurm::ready() const {
-  // The shell counts: sinfo prints a line for each idle node.
+  // The test runs in the shell: sinfo prints one line per idle node.
   return shell("test $(" + at(0, "sinfo -h -N -t idle -o %n") +
                " | wc -l) = " + std::to_string(nodes_)) == 0;
 }

@@ -1,12 +1,12 @@
-// A Slurm of a lab's own: munged, slurmctld and a slurmd for each of its first hosts, which are the
-// nodes s1, s2, .. of one partition. Every node has a hostname, an /etc/hosts and a network of its
-// own (namespaces of the kernel); configuration, keys, state and sockets lie in the lab's
-// directory. Nothing of the machine's own Slurm, munge or names is read or touched.
+// Slurm inside a lab: munged, slurmctld, and a slurmd for each of the lab's first hosts, which are
+// the nodes s1, s2, .. of one partition. Every node has its own hostname, /etc/hosts and network
+// (kernel namespaces); configuration, keys, state and sockets are in the lab's directory. Slurm,
+// munge and names of the machine itself are neither read nor touched.
 //
 //   host 0 = s1: slurmctld, slurmd, munged      host 1 = s2: slurmd      ..
 //
-// No cgroups: steps are followed by their processes' parents. It ends with the lab. Threading: that
-// of the lab.
+// No cgroups: Slurm tracks steps by their processes' parents. Ends with the lab. Threading: the
+// lab's thread.
 #pragma once
 
 #include <string>
@@ -18,18 +18,18 @@ namespace ghostrank::testing {
 
 class Slurm {
  public:
-  // What a Slurm needs and is not installed, by name; empty where one can be started.
+  // The missing programs, by name; empty when a Slurm can be started.
   static std::string missing();
 
-  // Returns when every node is idle; throws std::runtime_error, with what the daemons say, when
-  // that takes longer than half a minute. `lab` must outlive this.
+  // Returns when every node is idle. Throws std::runtime_error with the daemons' output when that
+  // takes more than 30 s. `lab` must outlive this object.
   Slurm(Lab& lab, int nodes);
 
   static std::string node(int host) { return "s" + std::to_string(host + 1); }
-  // `command` as a user gives it at a node, in the lab's directory and without variables of another
-  // launcher.
+  // `command` prefixed so that it runs on a node as if a user typed it: in the lab's directory and
+  // without another launcher's variables.
   std::string at(int host, const std::string& command) const;
-  // Jobs that have not ended, as squeue lists them; empty when there is none.
+  // Jobs that have not ended, as squeue lists them; empty when there are none.
   std::string queue() const;
 
  private:
