@@ -1,6 +1,6 @@
-// The comparisons, one per file: cases.cpp's table names them.
+// The comparisons, one per file; the table in main.cpp names them.
 //
-// Units: seconds, bits per second. Threading: one thread; each makes the lab that it needs.
+// Units: seconds, bits per second. Threading: one thread; each comparison makes its lab.
 #pragma once
 
 #include "tests/fidelity/report.h"
@@ -9,8 +9,8 @@
 namespace ghostrank::fidelity {
 
 struct Options {
-  bool quick = false;    // for a look, not for the tables: one pair in place of three, small sizes
-  int ranks = 0;         // collectives, time: so many ranks only, for a look; 0: all
+  bool quick = false;    // for a look, not for the tables: one pair instead of three, small sizes
+  int ranks = 0;         // only this number of ranks, for a look; 0: all (collectives, time)
   bool longer = false;   // `time`: every row takes ten minutes
   std::string pictures;  // folder for SVG
 };
@@ -21,10 +21,11 @@ Findings compare_mpi(const Options& options);
 Findings compare_dilations(const Options& options);
 Findings measure_time(const Options& options);
 
-// Frames of 1,514 bytes carry 1,448 of a TCP stream: what is left of a shaped rate.
+// A frame of 1,514 bytes carries 1,448 bytes of a TCP stream: the share of a shaped rate left for
+// them.
 inline constexpr double kGoodput = 1448.0 / 1514.0;
 inline constexpr double kSlow = 200e6, kFast = 1e9;
 inline constexpr int kBurst = 65536;       // bytes that an idle link passes at once
-inline constexpr double kLatency_us = 50;  // of the lab, one way; a step has a few dozen of them
+inline constexpr double kLatency_us = 50;  // of the lab, one way; a step has dozens of them
 
 }  // namespace ghostrank::fidelity

@@ -17,20 +17,21 @@ using testing::Lab;
 
 constexpr std::uint64_t kMiB = 1 << 20, kWarmBytes = 16 * kMiB;
 constexpr int kBarriers = 200;
-// Medians of them are compared: TCP may lose a packet at the end of a call, which then lasts 200 ms
-// longer, and ranks that lost step are slower until the connections rest.
+// Medians of the rounds are compared, because TCP may lose a packet at the end of a call, which
+// then takes 200 ms longer, and ranks that lost step are slower until their connections have been
+// idle.
 constexpr int kRounds = 3;
-// A round in which the hypervisor took more than this share of the machine's cores is played again
-// when it takes less, whatever was found, but not more often than so many times in a row.
+// A round in which the hypervisor took more than this share of the cores is played again after a
+// quieter second, whatever its result, but at most kMostReplays times in a row.
 constexpr double kMostStolen = 0.01;
 constexpr int kMostReplays = 2;
 
-// Of calls whose ranks begin apart more, since they differ more.
+// Number of timed calls. More when ranks begin apart, because those calls vary more.
 int timed(const Call& call, std::uint64_t size) {
   return (size > 4 * kMiB ? 2 : size > kMiB ? 3 : 9) * (call.apart_ms > 0 ? 3 : 1);
 }
 
-// Calls that are not timed: until TCP's windows have grown to what the call takes, on both sides.
+// Calls that are not timed: they let TCP's windows grow to the size of the call, on both sides.
 int warmups(std::uint64_t size) { return size == 0 ? 1 : static_cast<int>(kWarmBytes / size); }
 
 std::uint64_t elements(const Call& call, std::uint64_t size, int n) {
@@ -46,8 +47,8 @@ std::string order(const Call& call, std::uint64_t size, int untimed, int calls, 
          std::to_string(calls) + (last.empty() ? "" : " " + last);
 }
 
-// Seconds per call of the rank that took longest: a sender is done when the kernel or the library
-// has its bytes, and when the fabric has taken the message with ghostrank.
+// Seconds per call on the slowest rank. A sender is done when the kernel or the library has its
+// bytes, in ghostrank when the fabric has taken the message.
 double most_seconds(const std::vector<json>& answers) {
   double most = 0;
   for (const json& answer : answers) most = std::max(most, answer["seconds"].get<double>());
@@ -69,8 +70,8 @@ double bench(Lab& lab, int n, const Library& library, const Call& call, std::uin
   return result["results"][0]["out_of_place"]["time"].get<double>() * 1e-6;
 }
 
-// The same as a job in which ranks meet before each call, and rank r then computes for as long as
-// it is to be late.
+// Like bench(), as a job in which the ranks meet before each call and rank r then computes for r
+// times apart_ms.
 double run_apart(Lab& lab, int n, const Library& library, const Call& call, std::uint64_t size,
                  int calls) {
   const std::string last = std::to_string(n - 1), file = lab.file("apart.yaml");
@@ -92,7 +93,7 @@ double run_apart(Lab& lab, int n, const Library& library, const Call& call, std:
   return result["step_time"]["mean"].get<double>();
 }
 
-// Of each call, of the rank that took longest.
+// Seconds of each call, on its slowest rank.
 std::vector<double> calls_of(const std::vector<json>& answers) {
   std::vector<double> calls(answers.front()["calls"].size());
   for (const json& answer : answers)
@@ -106,11 +107,11 @@ std::string named(const Call& call) {
          (call.apart_ms == 0 ? "" : ", " + std::to_string(call.apart_ms) + " ms apart");
 }
 
-// What a round of one side took for a call of one size.
+// The result of one side's round, for a call of one size.
 struct Round {
-  double seconds = 0;            // a call
-  std::vector<double> calls;     // the library's
-  std::uint64_t sent_again = 0;  // segments, by TCP
+  double seconds = 0;            // per call
+  std::vector<double> calls;     // of each of the library's calls
+  std::uint64_t sent_again = 0;  // segments that TCP retransmitted
 };
 
 Round play_library(Lab& lab, Workers& workers, const Library& library, const Call& call,
@@ -132,7 +133,7 @@ Round play_ours(Lab& lab, int n, const Library& library, const Call& call, std::
   return {seconds, {}, lab.segments_sent_again() - again};
 }
 
-// What TCP carries for so many rounds of the library, by the schedule.
+// The TCP payload of so many rounds of the library, by the schedule.
 Bytes expected_bytes(int n, const Library& library, const Call& call, std::uint64_t size,
                      int rounds) {
   const int between = library.separate ? timed(call, size) - 1 : 0;
@@ -144,14 +145,15 @@ Bytes expected_bytes(int n, const Library& library, const Call& call, std::uint6
   return expected;
 }
 
-// What both sides took in the rounds that count.
+// The results of both sides in the rounds that count.
 struct Taken {
-  std::vector<double> theirs, calls, ours;  // seconds a call; of the library's single calls
+  std::vector<double> theirs, calls, ours;  // seconds per call; `calls`: the library's single calls
   std::uint64_t theirs_again = 0, ours_again = 0;
-  double stolen = 0;  // of the cores, in the worst round
+  double stolen = 0;  // share of the cores, in the worst round
 };
 
-// Until the hypervisor leaves the cores alone for a second; not for ever.
+// Waits until the hypervisor takes no more than kMostStolen of the cores for a second, at most 20
+// s.
 void await_quiet() {
   for (int i = 0; i < 20; ++i) {
     const StolenTime stolen;

@@ -1,5 +1,6 @@
-// Collectives of a real library beside ghostrank's of the same name, on the same links: time of a
-// call, and the bytes of every ordered pair. Both take turns, in rounds, and medians are compared.
+// Compares a real library's collectives with ghostrank's of the same name on the same links: the
+// time of a call, and the bytes of every ordered pair. Both sides take turns in rounds; medians are
+// compared.
 //
 // Units: bytes, seconds. Threading: one thread.
 #pragma once
@@ -16,10 +17,10 @@ namespace ghostrank::fidelity {
 struct Call {
   std::string name;
   Func func;
-  bool blocks = false;      // a Collective's count is of one rank's block, and `size` of all blocks
-  std::string algorithm{};  // a row's name; empty: the library's own choice
-  // Ranks meet before each call, and rank r begins it r times so many milliseconds later, so that
-  // who is first is no matter of chance; 0: they begin when their last one has ended.
+  bool blocks = false;      // a Collective counts one rank's block, `size` is all blocks
+  std::string algorithm{};  // a row's name; empty: the library's choice
+  // Ranks meet before each call, and rank r begins it r * apart_ms later, so that chance does not
+  // decide which is first. 0: each rank begins when its last call has ended.
   int apart_ms = 0;
 };
 
@@ -29,21 +30,21 @@ struct Library {
   Workers (*start)(testing::Lab& lab, int ranks);
   std::vector<Call> calls;
   std::vector<std::uint64_t> sizes;
-  // What TCP carries for one call of an algorithm (empty: its own choice), headers included.
+  // TCP payload of one call of an algorithm (empty: the library's choice), headers included.
   std::function<Bytes(const Collective&, const std::string& algorithm)> payload;
-  int barriers;  // calls without elements that each order puts around those that are timed
-  double most;   // distance in time
-  // Why a time is not bounded; empty where it is.
+  int barriers;  // barriers that each order adds around the timed calls
+  double most;   // bound on the relative distance in time
+  // The reason why the time of a call has no bound; empty: it has one.
   std::function<std::string(const Call&, int ranks)> unbounded;
-  // Calls are not back to back but begin together: the library's after a barrier each, of which the
-  // median counts, and one of ghostrank's in a round.
+  // Calls begin together instead of back to back: each of the library's after a barrier (their
+  // median counts), and one of ghostrank's per round.
   bool separate = false;
 };
 
-// Times every call among `ranks` on links as they are, each row with workers of its own, so that
-// its connections are new, as ghostrank's are. They understand `collective NAME BYTES WARMUPS CALLS
-// [ALGORITHM]`, `separate` for it where the library's calls are, and `apart` with the milliseconds
-// in place of the algorithm where a call's ranks are. Returns what they say of themselves.
+// Times every call among `ranks` ranks on the lab's links. Each row starts new workers, so that its
+// connections are as new as ghostrank's. Workers understand `collective NAME BYTES WARMUPS CALLS
+// [ALGORITHM]`, `separate` with the same arguments for a separate library, and `apart` with
+// milliseconds instead of the algorithm for calls with apart_ms. Returns the workers' hello.
 json compare_calls(testing::Lab& lab, int ranks, const Library& library, std::vector<Row>& rows,
                    Findings& out);
 Row heading(const Library& library);

@@ -1,8 +1,9 @@
-// PyTorch's DistributedDataParallel over gloo beside ghostrank's plan of it, on the same links.
+// PyTorch's DistributedDataParallel over gloo, compared with ghostrank's plan of it on the same
+// links.
 //
-// PyTorch's own cost (its autograd, the copies into buckets, its sleeps' lateness) is measured by
-// PyTorch alone, layer by layer, and is part of the profile that ghostrank plays: what is compared
-// is the communication and how it overlaps.
+// A run of PyTorch alone measures its own cost per layer (autograd, copies into buckets, late
+// wake-ups), and ghostrank plays a profile with these times. So the comparison covers the
+// communication and its overlap with compute.
 #include "profiles/planners/ddp.h"
 
 #include <fstream>
@@ -41,7 +42,7 @@ double median_of(const json& steps, const std::function<double(const json&)>& pi
   return median(values);
 }
 
-// The profile that PyTorch alone measures: how long each layer really took.
+// The profile with the layer times that PyTorch alone measured.
 SleepingModel measured(const SleepingModel& nominal, const json& steps) {
   SleepingModel m = nominal;
   for (std::size_t i = 0; i < m.layers.size(); ++i) {
@@ -99,7 +100,7 @@ struct Case {
   double rate;
 };
 
-// Bytes of training steps and of single calls, as TCP counts them, against the schedules.
+// Compares the bytes of training steps and of single calls, as TCP counts them, with the schedules.
 void compare_bytes(const Case& c, const SleepingModel& m, const json& played, Findings& out) {
   const int n = c.torch.size();
   const auto all_reduce = [&](std::uint64_t bytes) {
@@ -122,8 +123,8 @@ void compare_bytes(const Case& c, const SleepingModel& m, const json& played, Fi
   }
   expect("a training step, n=" + std::to_string(n), sent("steps 1"), step);
   for (const std::uint64_t bytes : {std::uint64_t{4000}, buckets_of(m)[1].bytes}) {
-    Bytes call = gloo_bytes({Func::barrier, n}).payload;  // which the worker puts before it
-    add(call, all_reduce(bytes).payload, 2);              // and one that is not timed
+    Bytes call = gloo_bytes({Func::barrier, n}).payload;  // the worker's barrier before the call
+    add(call, all_reduce(bytes).payload, 2);              // the call, and one that is not timed
     expect("all-reduce of " + std::to_string(bytes) + " bytes, n=" + std::to_string(n),
            sent("collective all_reduce " + std::to_string(bytes) + " 1 1"), call);
   }
@@ -135,7 +136,7 @@ void compare_bytes(const Case& c, const SleepingModel& m, const json& played, Fi
   expect("ghostrank's ledger, n=" + std::to_string(n), ledger, data);
 }
 
-// Pairs of PyTorch and ghostrank, interleaved.
+// Plays PyTorch and ghostrank in turns.
 Row compare_steps(const Case& c, int pairs, json& played, Findings& out) {
   const int n = c.torch.size();
   c.lab.shape({c.rate, kBurst});

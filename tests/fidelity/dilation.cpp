@@ -1,5 +1,6 @@
-// One shaped job at several dilations: links D times slower, compute D times longer, and the same
-// emulated step time. TCP's window rests with the connection, as no timer of the kernel's dilates.
+// One shaped job at several dilations: with links D times slower and compute D times longer the
+// emulated step time must stay the same. TCP keeps its windows while idle, because the kernel's
+// timers do not dilate.
 #include <fstream>
 
 #include "tests/fidelity/cases.h"

@@ -6,13 +6,13 @@
 namespace ghostrank::fidelity {
 namespace {
 
-// More than ranks leave a barrier apart.
+// More than the time by which ranks leave a barrier apart.
 constexpr int kApart_ms = 3;
 
-// Whether two ranks send each other whole blocks over the connection that they share. Then gloo
-// races: what says that a message may come waits behind data that has left already, so a call takes
-// between one and two times what the link needs, as its ranks happen to begin it. With ranks that
-// begin one after the other nothing is left to chance.
+// Calls in which two ranks send each other whole blocks over one shared connection. There gloo
+// races: its notification that a receive is posted waits behind data that has left already, so a
+// call takes one to two times what the link needs, depending on which rank happens to begin first.
+// When ranks begin one after the other, chance has no part.
 std::string races(const Call& call, int n) {
   const bool race = call.func == Func::all_to_all || (call.func == Func::all_gather && n == 2);
   return race && call.apart_ms == 0 ? "gloo races" : "";

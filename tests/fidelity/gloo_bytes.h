@@ -1,5 +1,5 @@
-// What a call of gloo's must have put on every connection, from our schedules and the rules of its
-// TCP transport (collectives/gloo/gloo.h).
+// The bytes that a gloo call must put on every connection, from our schedules and the rules of
+// gloo's TCP transport (collectives/gloo/gloo.h).
 //
 // Units: bytes, by (source, target) host; rank r is host r. Threading: pure functions.
 #pragma once
@@ -11,7 +11,7 @@ namespace ghostrank::fidelity {
 
 struct GlooBytes {
   Bytes data;     // of the collective's messages
-  Bytes payload;  // with preambles and notifications: what TCP carries
+  Bytes payload;  // TCP payload: data, preambles and notifications
 };
 GlooBytes gloo_bytes(const Collective& call);
 

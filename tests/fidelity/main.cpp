@@ -1,6 +1,6 @@
-// `fidelity [--quick] [--ranks N] [--long] [CASE...]`: plays comparisons with the real thing and
-// writes what they found into docs/accuracy.md. Exit 0 when every bound held, 1 when one did not, 2
-// for wrong arguments, 3 where there can be no lab.
+// `fidelity [--quick] [--ranks N] [--long] [CASE...]`: compares ghostrank with real libraries and
+// writes the results into docs/accuracy.md. Exit 0 when every bound held, 1 when one did not, 2 for
+// wrong arguments, 3 when no lab can be made.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Open MPI's collectives over its TCP transport, every message eager: its rendezvous would make
-// ranks that exchange messages take turns, which is a matter of the transport below a schedule.
+// Open MPI's collectives over its TCP transport, with every message eager: with rendezvous, ranks
+// that exchange messages would take turns, which depends on the transport and not on the schedule.
 #include <thread>
 
 #include "tests/fidelity/cases.h"
@@ -9,7 +9,7 @@
 namespace ghostrank::fidelity {
 namespace {
 
-// What Open MPI 4.1 puts before an eager message: 8 bytes of its TCP transport, 14 to match it by.
+// Open MPI 4.1's header of an eager message: 8 bytes of its TCP transport, 14 for matching.
 constexpr double kHeader = 22;
 
 Bytes payload_of(const Collective& call, const std::string& algorithm) {
@@ -50,8 +50,8 @@ Findings compare_mpi(const Options& options) {
   std::vector<Row> rows{heading(openmpi)};
   for (const int n : {2, 4, 8}) {
     if (options.ranks != 0 && options.ranks != n) continue;
-    // They spin: of more than two a core some are late by milliseconds. Calls then begin together,
-    // and take twice as long.
+    // Open MPI's ranks spin, so with more than two per core some are late by milliseconds. Then
+    // calls begin together, on links of half the rate.
     openmpi.separate = n > 2 * static_cast<int>(std::thread::hardware_concurrency());
     testing::Lab lab(n);
     lab.shape({openmpi.separate ? kSlow / 2 : kSlow, kBurst});

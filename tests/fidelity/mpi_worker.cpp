@@ -1,15 +1,15 @@
-// One rank of Open MPI that does what it is told, line by line.
+// One rank of Open MPI that obeys orders, line by line.
 //
-//   collective NAME BYTES W N [ALGORITHM]   N calls back to back, after W that are not timed
+//   collective NAME BYTES W N [ALGORITHM]   N calls back to back, after W calls that are not timed
 //   separate NAME BYTES W N [ALGORITHM]     the same, with a barrier before each, not timed
 //   quit
 //
-// `mpi_worker ORDERS REPLIES`, each with the rank as its last letters: a pipe and a file. BYTES are
-// of the larger buffer of a rank, ALGORITHM is our name for it, without one Open MPI chooses. Every
-// order is answered by one line of JSON, in seconds; the first line says what the process is.
+// `mpi_worker ORDERS REPLIES`: a pipe and a file, to whose names it adds its rank. BYTES is the
+// size of a rank's larger buffer. ALGORITHM is our name for it; without one Open MPI chooses. Every
+// order is answered by one line of JSON, in seconds; the first line of REPLIES has the version.
 //
-// A barrier before and one after the calls: a rank that waits for an order moves no messages, and
-// eager ones may be left when its call has ended.
+// Barriers before and after the calls: a rank that waits for an order moves no messages, and eager
+// messages may be left over when its call has ended.
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -28,11 +28,11 @@ void demand(bool holds, const std::string& what) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-// Open MPI's numbers of the algorithms of an all-reduce; 0: its own choice.
+// Open MPI's numbers for the algorithms of an all-reduce; 0: its own choice.
 const std::map<std::string, int> kAllReduces{
     {"", 0}, {"recursive_doubling", 3}, {"ring", 4}, {"rabenseifner", 6}};
 
-// For communicators that are made from now on.
+// Applies to communicators made after it.
 void choose_all_reduce(const std::string& algorithm) {
   const auto chosen = kAllReduces.find(algorithm);
   demand(chosen != kAllReduces.end(), "there is no algorithm " + algorithm);
@@ -45,7 +45,7 @@ void choose_all_reduce(const std::string& algorithm) {
   MPI_T_cvar_handle_free(&handle);
 }
 
-// A communicator for every algorithm, made at the start: making one sends messages.
+// One communicator per algorithm, made at the start because making one sends messages.
 std::map<std::string, MPI_Comm> communicators() {
   std::map<std::string, MPI_Comm> made;
   for (const auto& [name, number] : kAllReduces) {
@@ -55,7 +55,8 @@ std::map<std::string, MPI_Comm> communicators() {
   return made;
 }
 
-// A connection is made, and says whose it is, at the first message between two ranks.
+// Opens all connections: Open MPI opens one, and introduces itself, at the first message between
+// two ranks.
 void connect_all() {
   int n = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &n);
@@ -87,7 +88,7 @@ std::function<void()> collective(const std::string& name, std::size_t bytes, MPI
   };
 }
 
-// Seconds per call, and of each call.
+// Seconds per call on average, and of each call.
 std::string timed(const std::function<void()>& call, int warmups, int calls, bool separate) {
   for (int i = 0; i < warmups; ++i) call();
   MPI_Barrier(MPI_COMM_WORLD);
@@ -138,7 +139,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   demand(argc == 3, "mpi_worker ORDERS REPLIES");
   obey(argv[1] + std::to_string(rank), argv[2] + std::to_string(rank));
-  MPI_T_finalize();  // the other way round 4.1.4 crashes
+  MPI_T_finalize();  // before MPI_Finalize: in the other order 4.1.4 crashes
   MPI_Finalize();
   return 0;
 }

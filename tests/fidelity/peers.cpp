@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 using testing::Lab;
 using testing::read_file;
 
-constexpr seconds kLongest{120};  // one order
+constexpr seconds kLongest{120};  // per order
 [[maybe_unused]] constexpr int kMpiEagerBytes =
     40 << 20;  // above any message of a case, with its header
 
@@ -50,10 +50,11 @@ double number_after(const std::string& line, const std::string& key) {
 
 struct Counted {
   Bytes bytes;
-  bool resting = true;  // nothing is under way
+  bool resting = true;  // no connection has unacknowledged bytes
 };
 
-// `ss -tinHO` prints a line per connection: state, two queues, local, peer, and what TCP knows.
+// `ss -tinHO` prints one line per connection: the two queues, local and peer address, and TCP's
+// counters.
 Counted count(Lab& lab, int size, int except) {
   Counted counted;
   for (int h = 0; h < size; ++h) {
@@ -99,7 +100,7 @@ Workers::Workers(Lab& lab, int size, const std::function<std::vector<pid_t>()>& 
     std::filesystem::remove(pipe);
     std::filesystem::remove(replies(lab, h));
     if (mkfifo(pipe.c_str(), 0600) != 0) throw std::runtime_error("cannot make " + pipe);
-    // Open for both: neither side waits for the other, and the worker sees no end of file.
+    // O_RDWR: open() does not block, and the worker never sees the end of the file.
     orders_.push_back(open(pipe.c_str(), O_RDWR | O_CLOEXEC));
   }
   processes_ = launch();
@@ -108,7 +109,7 @@ Workers::Workers(Lab& lab, int size, const std::function<std::vector<pid_t>()>& 
 
 Workers::~Workers() {
   for (const int orders : orders_)
-    if (write(orders, "quit\n", 5) != 5) continue;  // it is killed with the lab
+    if (write(orders, "quit\n", 5) != 5) continue;  // it ends with the lab
   for (const pid_t pid : processes_) lab_.finish(pid, seconds(10));
   for (const int orders : orders_) close(orders);
 }
@@ -162,8 +163,8 @@ Workers torch_workers(Lab& lab, int size, const SleepingModel& model) {
 #ifdef GHOSTRANK_MPI_WORKER
 namespace {
 
-// What mpirun starts its daemons with in place of ssh: `AGENT ADDRESS COMMAND..` at the host of
-// that address, with a host name of its own.
+// Writes the program that mpirun uses instead of ssh: `AGENT ADDRESS COMMAND..` runs the command on
+// the host with that address, under a hostname of its own.
 std::string write_agent(Lab& lab, int size) {
   const std::string agent = lab.file("agent");
   std::ofstream out(agent);

@@ -1,9 +1,9 @@
-// The two sides of a comparison on one lab: the real thing (PyTorch over gloo, or Open MPI), told
-// what to do while it lives, and ghostrank, started anew for every play. Both run as one process
-// per host.
+// The two sides of a comparison on one lab: a real library (PyTorch over gloo, or Open MPI), which
+// lives on and takes orders, and ghostrank, started anew for every play. Both run one process per
+// host.
 //
-// Units: seconds, bytes. Threading: one thread. What goes wrong is thrown as std::runtime_error
-// with what the process said.
+// Units: seconds, bytes. Threading: one thread. Errors are std::runtime_error with the process's
+// output.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ namespace ghostrank::fidelity {
 
 using nlohmann::json;
 
-// Layers whose compute is a sleep; times in microseconds, as ghostrank's `kind: layers` has them.
+// Layers whose compute is a sleep; times in microseconds, as in ghostrank's `kind: layers`.
 struct SleepingLayer {
   std::vector<int> parameters;
   double forward_us = 0, backward_us = 0;
@@ -31,13 +31,13 @@ struct SleepingModel {
   double optimizer_us = 0;
   double bucket_cap_mb = 25;
 };
-json to_json(const SleepingModel& model);  // what torch_worker.py reads; layers as a job has them
+json to_json(const SleepingModel& model);  // for torch_worker.py; "layers" has a job's form
 
-// Real processes, one on each of the hosts 0 .. size-1, that are told what to do line by line and
-// answer every line with one of JSON; before the first order each says hello.
+// Real processes, one on each of the hosts 0 .. size-1. They take orders line by line and answer
+// each with a line of JSON; before the first order each sends a hello.
 class Workers {
  public:
-  // `launch` starts the processes; orders and replies are where each reads and writes.
+  // `launch` starts the processes, which read from orders() and write to replies().
   Workers(testing::Lab& lab, int size, const std::function<std::vector<pid_t>()>& launch);
   ~Workers();
   Workers(const Workers&) = delete;
@@ -62,28 +62,28 @@ class Workers {
   json hello_;
 };
 
-// PyTorch, training the model under DistributedDataParallel: torch_worker.py, whose hello has
+// PyTorch training the model under DistributedDataParallel: torch_worker.py, whose hello has
 // `torch` and `buckets`.
 Workers torch_workers(testing::Lab& lab, int size, const SleepingModel& model);
 // Open MPI, started by its own mpirun, over TCP with every message eager: mpi_worker.cpp, whose
-// hello has `version`. Throws std::runtime_error where it was not built.
+// hello has `version`. Throws std::runtime_error when mpi_worker was not built.
 Workers mpi_workers(testing::Lab& lab, int size);
 
-// Where ghostrank's processes meet: PyTorch's processes hold testing::kPort all the while.
+// The port where ghostrank's processes meet, because PyTorch's hold testing::kPort all the while.
 inline constexpr int kPlayPort = testing::kPort + 1;
 
-// `ghostrank VERB ARGUMENTS --json ..` on hosts 0 .. size-1, or on host 0 alone with size 1: what
-// process 0 wrote.
+// Runs `ghostrank ARGUMENTS --json ..` on hosts 0 .. size-1 (size 1: as one process on host 0) and
+// returns the JSON that process 0 wrote.
 inline constexpr std::chrono::seconds kLongestPlay{120};
 json play(testing::Lab& lab, int size, const std::string& arguments,
           std::chrono::seconds longest = kLongestPlay);
 
-// TCP payload acknowledged so far, by (source, target) host, without that of the port `except`,
-// where processes meet. Waits until what was sent has been acknowledged.
+// TCP payload acknowledged so far, by (source, target) host, without connections of the port
+// `except`, where processes meet. Waits until all bytes sent have been acknowledged.
 using Bytes = std::map<std::pair<int, int>, double>;
 Bytes payload_sent(testing::Lab& lab, int size, int except = testing::kPort);
 
-// From now on SIGINT and SIGTERM make who waits for a process throw, so that labs are removed.
+// From now on SIGINT and SIGTERM make waits for a process throw, so that the lab is removed.
 void end_on_signals();
 
 double median(std::vector<double> values);

@@ -1,4 +1,4 @@
-// What a case found: a section of docs/accuracy.md between markers, and whether every bound held.
+// The result of a case: a section of docs/accuracy.md, and the bounds that did not hold.
 //
 // Threading: pure functions.
 #pragma once
@@ -13,7 +13,7 @@ namespace ghostrank::fidelity {
 
 struct Findings {
   std::string markdown;
-  std::string section;              // of the document; empty: the one named like the case
+  std::string section;              // of the document; empty: the case's name
   std::vector<std::string> misses;  // bounds that did not hold, as sentences
 };
 
@@ -25,10 +25,11 @@ std::string milliseconds(double seconds);  // "12.3 ms"
 std::string percent(double share);         // "+0.12 %"
 std::string megabits(double bits_per_second);
 
-// A bound on the distance of two figures; adds a miss where it does not hold. Returns the distance.
+// Bounds the relative distance |ours / theirs - 1| by `most`; adds a miss if it is larger. Returns
+// ours / theirs - 1.
 double hold(Findings& findings, const std::string& what, double ours, double theirs, double most);
 
-// Bytes of every ordered pair, which must be equal.
+// The bytes of every ordered pair must be equal; adds a miss for each that is not.
 void hold_bytes(Findings& findings, const std::string& what, const Bytes& ours,
                 const Bytes& theirs);
 

@@ -1,8 +1,8 @@
-// Time itself: how late delays are, how true paced rates are and how far the clock drifts, with few
+// Time itself: the lateness of delays, the rate of paced sends and the drift of the clock, with few
 // and many ranks on two hosts, alone and beside a program that takes a whole core.
 //
-// Drift is what a longer run takes more than a shorter one, against what it should take more: what
-// starting and ending cost is in both.
+// Drift compares the difference in wall time of a longer and a shorter run with the difference that
+// it should have, so that the cost of starting and ending cancels out.
 #include <cstdio>
 #include <fstream>
 #include <numeric>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::Lab;
 
-constexpr int kShort = 5, kLong = 15;  // iterations of a second or so
+constexpr int kShort = 5, kLong = 15;  // iterations of about one second
 constexpr double kTenMinutes = 600;    // seconds
 constexpr int kRanks[] = {10, 1000, 10000};
 
@@ -37,17 +37,18 @@ double emulated_seconds(const json& result) {
 }
 
 json play_ranks(Lab& lab, int ranks, int iterations) {
-  return play(lab, 2,
-              "run " + lab.file("time.yaml") + " -s cluster.nodes=" + std::to_string(ranks) +
-                  " -s run.iterations=" + std::to_string(iterations),
-              kLongestPlay + std::chrono::seconds(3 * iterations));  // twice what they take
+  return play(
+      lab, 2,
+      "run " + lab.file("time.yaml") + " -s cluster.nodes=" + std::to_string(ranks) +
+          " -s run.iterations=" + std::to_string(iterations),
+      kLongestPlay + std::chrono::seconds(3 * iterations));  // twice the time that they take
 }
 
 std::string microseconds(const json& value) {
   return std::to_string(static_cast<int>(value.get<double>() + 0.5)) + " µs";
 }
 
-// Each of the lab's hosts does nothing else; the neighbour is somewhere on the machine.
+// The lab's hosts run nothing else; the neighbour runs somewhere on the machine.
 Row measure(Lab& lab, int ranks, bool neighbour, bool longer) {
   pid_t busy = -1;
   if (neighbour) busy = lab.start("sh -c 'while :; do :; done'", "neighbour");

@@ -17,10 +17,10 @@ namespace {
 using testing::Lab;
 using testing::TcpSegment;
 
-constexpr double kPause = 0.02;  // a forward pass sends nothing for longer
+constexpr double kPause = 0.02;  // seconds; a forward pass sends nothing for longer
 constexpr int kWidth = 1000, kHeight = 160, kMargin = 40;
 
-// Payload bytes of host 0 by millisecond of a step, from its first byte.
+// Payload bytes that host 0 sends in each millisecond of a step, from the step's first byte.
 using Bins = std::vector<double>;
 
 bool is_control(const testing::Flow& flow) {

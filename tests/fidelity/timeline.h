@@ -1,5 +1,5 @@
-// What host 0 sends in one training step, millisecond by millisecond, of PyTorch and of ghostrank,
-// one above the other.
+// A picture of the bytes that host 0 sends in each millisecond of a training step: PyTorch's above
+// ghostrank's.
 //
 // Threading: one thread.
 #pragma once
@@ -11,7 +11,8 @@
 
 namespace ghostrank::fidelity {
 
-// Each of the two plays several steps while the wire is captured; the last but one is drawn.
+// `torch` and `ghostrank` each play several steps while the wire is captured; the last but one is
+// drawn.
 void draw_timeline(testing::Lab& lab, const std::function<void()>& torch,
                    const std::function<void()>& ghostrank, const std::string& svg);
 

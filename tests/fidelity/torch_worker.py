@@ -1,15 +1,16 @@
-"""One rank of PyTorch over gloo that does what it is told, line by line on standard input.
+"""One rank of PyTorch over gloo that obeys orders, line by line on standard input.
 
     steps N                       N training steps of the model under DistributedDataParallel
-    collective NAME BYTES W N     N calls back to back, after W that are not timed
-    apart NAME BYTES W N MS       the same; before each a barrier, from which rank r sleeps r times MS
-                                  milliseconds, both timed
+    collective NAME BYTES W N     N calls back to back, after W calls that are not timed
+    apart NAME BYTES W N MS       the same, but before each call a barrier, then rank r sleeps r * MS
+                                  milliseconds; both are timed
     quit
 
 The model is a list of layers, each a sleep forward, a sleep backward and its parameters:
 `{"bucket_cap_mb": .., "layers": [{"parameters": [..], "forward_us": .., "backward_us": ..}, ..],
-"optimizer_us": ..}`. Every command is answered by one line of JSON in the file REPLIES; the first
-line says what the process is. Seconds everywhere. Started with torchrun's variables.
+"optimizer_us": ..}`. Answers every command with one line of JSON in the file REPLIES; the first line
+has PyTorch's version and the sizes of the buckets. All times are seconds. Started with torchrun's
+variables.
 """
 
 import json
@@ -23,14 +24,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 class Times:
-    """When the sleeps of the step under way began, and when they ended."""
+    """The time at which each sleep of the current step began, by pass and layer."""
 
     def __init__(self):
         self.began = {}
 
 
 class Layer(torch.autograd.Function):
-    """Sleeps both ways; its gradients are constants that are there already."""
+    """Sleeps forward and backward; its gradients are constants made beforehand."""
 
     @staticmethod
     def forward(ctx, x, module, *parameters):
@@ -59,12 +60,13 @@ class SleepingLayer(torch.nn.Module):
         self.gradients = [torch.zeros_like(weights) for weights in reversed(self.weights)]
 
     def forward(self, x):
-        # Gradients of one node are ready in the order of its inputs: the last registered one first.
+        # The gradients of one node become ready in the order of its inputs: put the last parameter
+        # first.
         return Layer.apply(x, self, *reversed(self.weights))
 
 
 class Training:
-    """The model under DDP, past the two steps after which its buckets stay."""
+    """The model under DDP, after three steps: DDP rebuilds its buckets in the first two."""
 
     def __init__(self, model):
         self.times = Times()
@@ -79,7 +81,7 @@ class Training:
             self.step()
 
     def step(self):
-        """Seconds of each layer forward and backward, of the rest, and of all."""
+        """Plays one step. Seconds of each layer forward and backward, of the optimizer, and in all."""
         began = time.monotonic()
         out = self.ddp(self.input)
         out.backward()
@@ -103,7 +105,7 @@ class Training:
 
 
 def collective(name, size):
-    """A call without arguments; `size` is of the larger buffer of a rank."""
+    """Returns the call as a function; `size` is the bytes of a rank's larger buffer."""
     n = dist.get_world_size()
     count = size // 4
     if name == "barrier":
@@ -134,7 +136,7 @@ def late(call, seconds):
 
 
 def timed(call, warmups, calls):
-    """Seconds per call, and of each call."""
+    """Seconds per call on average, and of each call."""
     for _ in range(warmups):
         call()
     dist.barrier()
