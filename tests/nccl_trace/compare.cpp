@@ -12,7 +12,7 @@ std::multiset<std::pair<Rank, Messages>> as_set(const std::multimap<Rank, Messag
   return {sent.begin(), sent.end()};
 }
 
-// "message 3 of 12 has 7 bytes"; past the end: "ends after 12".
+// "message 3 of 12 has 7 bytes"; past the end: "ends after 12 messages".
 std::string message(const Messages& messages, std::size_t i) {
   const std::string all = std::to_string(messages.size());
   if (i >= messages.size()) return "ends after " + all + " messages";
@@ -20,7 +20,7 @@ std::string message(const Messages& messages, std::size_t i) {
          " bytes";
 }
 
-// Where a connection of theirs and one of ours that is to be the same part.
+// The first difference between a connection of NCCL's and the one of ours that should equal it.
 std::string parting(const Messages& theirs, const Messages& ours) {
   const auto at = std::mismatch(theirs.begin(), theirs.end(), ours.begin(), ours.end()).first;
   const auto i = static_cast<std::size_t>(at - theirs.begin());
@@ -67,7 +67,7 @@ void check_together(std::span<const RankTrace> traces) {
 }  // namespace
 
 std::multimap<Rank, Messages> scheduled(const Schedule& schedule, Rank rank) {
-  std::map<std::tuple<int, Rank>, Messages> by_connection;  // channel and target
+  std::map<std::tuple<int, Rank>, Messages> by_connection;  // key: channel and target
   for (int a = 0; a < schedule.actors(rank); ++a) {
     const Actor actor = schedule.actor(rank, a);
     for (int k = 0; k < actor.steps; ++k) {

@@ -1,5 +1,5 @@
-// `nccl_trace_compare TRACE...`: the traces of all ranks of one job against our schedules. A line
-// per call; exit 0 when all are equal, 1 when one differs, 2 for what is no trace.
+// `nccl_trace_compare TRACE...`: compares the traces of all ranks of one job with our schedules.
+// Prints a line per call; exit 0 when all are equal, 1 when one differs, 2 for an invalid trace.
 #include <cstdio>
 #include <exception>
 #include <fstream>

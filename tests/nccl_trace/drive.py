@@ -22,7 +22,7 @@ COUNTS = (1, 1000, 25_000, 262_144, 6_553_600)  # elements of 4 bytes, as NCCL's
 
 
 def call_of(func, count, device, n):
-    """The collective as PyTorch has it, with `count` in NCCL's sense."""
+    """PyTorch's function for the collective; `count` is NCCL's argument."""
     import torch
     import torch.distributed as dist
 
@@ -49,7 +49,7 @@ def rank_main(options):
     def rest():
         torch.cuda.synchronize()
         dist.barrier(group=beside)
-        time.sleep(0.2)  # proxies may still send what the kernels left behind
+        time.sleep(0.2)  # proxies may still send data that the kernels left
 
     for func, count in itertools.product(FUNCS, COUNTS):
         call = call_of(func, count, "cuda:0", dist.get_world_size())

@@ -1,5 +1,5 @@
-// The tracing plugin as NCCL would call it, without NCCL; and the comparison on traces made up from
-// our own schedules, and damaged.
+// The tracing plugin, called as NCCL would but without NCCL; and the comparison, on traces made
+// from our own schedules, intact and damaged.
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ constexpr char kCall[] =
     R"({"library": "nccl-2.28", "func": "allreduce", "algorithm": "ring", "count": 100000, )"
     R"("protocol": "Simple", "channels": 2})";
 
-// What the plugin would have written on `rank`.
+// The trace that the plugin would have written on `rank`.
 std::string made_up(Rank rank) {
   const Call call = parse_call(kCall, kRanks);
   const auto schedule = find_algorithm(call.library, call.collective.func, call.algorithm)

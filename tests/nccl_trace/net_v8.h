@@ -1,8 +1,8 @@
-// NCCL's interface to network plugins, version 8, as far as a plugin without GPU memory and without
-// a collective network needs it: NCCL 2.20 and later look for the symbol `ncclNetPlugin_v8`.
-// Declared from its documentation; layouts must stay as they are.
+// NCCL's interface to network plugins, version 8: the part that a plugin without GPU memory and
+// without a collective network needs. NCCL 2.20 and later look for the symbol `ncclNetPlugin_v8`.
+// Declared from NCCL's documentation; the layouts must not change.
 //
-// Results: 0 is success. A call that cannot go on yet succeeds and leaves its object null.
+// Results: 0 is success. A call that cannot proceed yet succeeds and leaves its object null.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@ namespace ghostrank::nccl_trace {
 
 inline constexpr int kSuccess = 0, kSystemError = 2, kInternalError = 3;
 inline constexpr int kHostMemory = 1;     // bit of NetProperties::memory
-inline constexpr int kHandleBytes = 128;  // of what listen() fills for connect()
-inline constexpr int kMaxRequests = 32;   // of one connection under way, at most
+inline constexpr int kHandleBytes = 128;  // size of the handle that listen() fills for connect()
+inline constexpr int kMaxRequests = 32;   // in flight per connection
 
 struct NetProperties {
   char* name;
-  char* pci_path;  // null: of no PCI device
+  char* pci_path;  // null: no PCI device
   std::uint64_t guid;
-  int memory;         // kinds that may be sent from
+  int memory;         // kinds of memory that a send may use
   int global_memory;  // whether a registration holds for every connection
   int megabits;
   int port;
   float latency;
   int max_connections;
-  int max_receives;  // of one irecv
+  int max_receives;  // per irecv
   int device_type;   // 0: the host moves the data
   int device_version;
 };

@@ -1,9 +1,9 @@
-// A network plugin of NCCL's that carries messages over TCP and writes down every send: with it,
-// one machine with one GPU can say what NCCL sends over a network (README.md).
+// A network plugin for NCCL that carries messages over TCP and writes down every send. With it, one
+// machine with one GPU can record what NCCL sends over a network (README.md).
 //
-//   GHOSTRANK_TRACE          folder; the file in it is trace.RANK (form: trace.h)
+//   GHOSTRANK_TRACE          folder for the file trace.RANK (form: trace.h)
 //   RANK, WORLD_SIZE         as torchrun sets them
-//   GHOSTRANK_TRACE_ADDRESS  to listen on; 127.0.0.1 unless set
+//   GHOSTRANK_TRACE_ADDRESS  address to listen on; 127.0.0.1 unless set
 //
 // Threading: NCCL uses a connection from one thread at a time; the file has a lock.
 #include <cstdio>
@@ -69,7 +69,7 @@ TraceFile& trace() {
   return file;
 }
 
-struct Handle {  // what listen() tells connect(), by way of NCCL
+struct Handle {  // listen() passes it to connect() through NCCL
   sockaddr_in address;
   int rank;
 };
@@ -77,7 +77,7 @@ static_assert(sizeof(Handle) <= kHandleBytes);
 
 struct Endpoint {
   Connection connection;
-  int number;  // in the trace; of a receiver -1
+  int number;  // in the trace; -1 for a receiver
 };
 
 struct Pending {
@@ -205,7 +205,7 @@ int close_listener(void* listener) {
 
 }  // namespace
 
-// The caller's words between what was sent before and after.
+// Lets the caller write a mark between the sends before and after it.
 extern "C" __attribute__((visibility("default"))) void ghostrank_trace_mark(const char* text) {
   trace().line(std::string("mark ") + text);
   trace().flush();

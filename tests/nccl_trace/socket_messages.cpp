@@ -90,7 +90,7 @@ Request* Connection::receive(void* data, std::size_t room) {
   return add(std::move(request));
 }
 
-// One message's header and data in turn; false: the socket has had enough.
+// Moves one message's header, then its data; false when the socket would block.
 bool Connection::progress(Request& r) {
   while (r.moved < kHeader + (r.sends || r.moved >= kHeader ? r.size : 0)) {
     const bool in_header = r.moved < kHeader;

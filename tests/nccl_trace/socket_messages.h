@@ -1,5 +1,5 @@
-// Messages over TCP sockets that never block: a header with the size, then the bytes. One
-// connection goes one way and keeps its order.
+// Messages over TCP sockets that never block: a header with the size, then the bytes. A connection
+// goes one way and keeps the order of messages.
 //
 // Threading: an object belongs to one thread at a time. Errors: std::system_error.
 #pragma once
@@ -25,17 +25,17 @@ class Socket {
   int fd_ = -1;
 };
 
-// Listens on a free port of the address, which is written to `bound`.
+// Listens on a free port of `address`; writes address and port to `bound`.
 Socket listen_on(const char* address, sockaddr_in& bound);
 Socket connect_to(const sockaddr_in& address);
-Socket accept_from(const Socket& listener);  // fd() < 0: nobody is there yet
+Socket accept_from(const Socket& listener);  // fd() < 0: no connection is waiting
 
 struct Request {
   bool sends = false, done = false;
   std::byte* data = nullptr;
-  std::uint64_t size = 0;  // of a receive: room, then what came
+  std::uint64_t size = 0;  // a receive: the room, then the message's size
   std::uint64_t header = 0;
-  std::size_t moved = 0;  // of header and data together
+  std::size_t moved = 0;  // bytes of header and data together
 };
 
 class Connection {
@@ -44,7 +44,8 @@ class Connection {
 
   Request* send(void* data, std::size_t size);
   Request* receive(void* data, std::size_t room);
-  // Moves what the socket takes or has; true when the request has ended, which is then gone.
+  // Moves as many bytes as the socket allows. When the request has ended, returns true, sets `size`
+  // and frees the request.
   bool test(Request* request, std::uint64_t* size);
   std::size_t under_way() const { return requests_.size(); }
 

@@ -14,7 +14,7 @@ constexpr char kEnd[] = "end";
 
 struct Connection {
   Rank target = 0;
-  Messages sent;  // in the call that is open
+  Messages sent;  // in the open call
 };
 
 class Reader {

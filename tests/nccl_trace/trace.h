@@ -1,12 +1,12 @@
-// The form in which plugin.cpp writes down what one rank sent, and reading it.
+// The form in which plugin.cpp writes the sends of one rank, and its reader.
 //
 //   rank 0 of 4
 //   connect 3 1                        connection 3 goes to rank 1
-//   mark {"func": "all_reduce", ..}    a call follows (drive.py writes marks; CallOf reads them)
-//   send 3 524288                      a message of so many bytes on connection 3
-//   mark end                           everything of the call has been sent
+//   mark {"func": "allreduce", ..}     a call follows (drive.py writes marks; parse_call() reads
+//   them) send 3 524288                      a message of so many bytes on connection 3 mark end
+//   everything of the call has been sent
 //
-// What is sent outside of calls is left out. Units: bytes. Threading: pure functions.
+// Sends outside of calls are left out. Units: bytes. Threading: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@
 
 namespace ghostrank::nccl_trace {
 
-using Messages = std::vector<std::uint64_t>;  // of one connection in their order
+using Messages = std::vector<std::uint64_t>;  // of one connection, in order
 
-// One call as one rank saw it: its connections by target, in no order.
+// One rank's sends in one call: its connections by target, in no order.
 struct RankCall {
   std::string call;  // the mark
   std::multimap<Rank, Messages> sent;
@@ -33,13 +33,13 @@ struct RankTrace {
   std::vector<RankCall> calls;
 };
 
-// Throws std::runtime_error with `name` and the line of what is no such trace.
+// Throws std::runtime_error that names `name` and the line when the text is not a trace.
 RankTrace read_trace(std::istream& in, const std::string& name);
 
-// What a mark describes.
+// The call that a mark describes.
 struct Call {
   std::string library, algorithm;
-  Collective collective;  // its size is not in the mark: that of the job
+  Collective collective;  // its size is the job's; marks have none
   Communicator communicator;
 };
 Call parse_call(const std::string& mark, int size);
