@@ -1,5 +1,4 @@
-// What really crosses the network, seen by a packet capture at every host's port, against what the
-// job says of itself.
+// The bytes that cross the network, captured at every host's port, against the job's own ledger.
 #include "tests/lab/capture.h"
 
 #include <chrono>
@@ -37,7 +36,7 @@ constexpr char kShortJob[] =
     "scale: {dilation: 20}\n"
     "run: {iterations: 3, warmup: 0, probe_ms: 0}\n";
 
-// Payload bytes and messages per ordered pair of hosts, all measured iterations together. Host h
+// Payload bytes and messages per ordered pair of hosts, summed over the measured iterations. Host h
 // plays node h.
 struct Sent {
   double bytes = 0, messages = 0;
@@ -58,34 +57,34 @@ using HostPair = std::pair<int, int>;
 
 struct Captured {
   std::map<HostPair, double> bytes;  // TCP payload of the data path, by ordered pair of hosts
-  std::map<HostPair, int> flows;     // distinct 5-tuples of it, likewise
+  std::map<HostPair, int> flows;     // distinct 5-tuples of the data path, likewise
   bool complete = true;              // false: the capture itself lost packets
   json result;
 };
 
-// Starts a process per host.
+// Starts one process per host.
 std::vector<pid_t> start_hosts(Lab& lab, const std::string& arguments) {
   std::vector<pid_t> hosts;
   for (int h = 0; h < kHosts; ++h) hosts.push_back(lab.start_host(h, kHosts, arguments));
   return hosts;
 }
 
-// Starts one process that plays all hosts, outside of all of them.
+// Starts one process that plays all hosts, outside of their namespaces.
 std::vector<pid_t> start_one(Lab& lab, const std::string& arguments) {
   return {lab.start(std::string(GHOSTRANK_BINARY) + " run " + arguments, "host0")};
 }
 
 constexpr int kLauncherPort = 29600;
 
-// Starts the line that the job prints for its hosts. What stands in for ssh enters the namespace of
-// the host that it is given. Open MPI 4.1 shares its view of the machine at an address that it
-// finds free, now and then too near its own stack, and then ends by a fault: nothing here needs
-// that view.
+// Starts the line that the job prints for its hosts. The agent, in place of ssh, enters the
+// namespace of the host that it is given. Open MPI 4.1 maps its view of the machine's topology at
+// an address that it finds free; sometimes that is too near its own stack, and it crashes. Nothing
+// here needs the view, so OMPI_MCA_rtc=^hwloc leaves it out.
 std::vector<pid_t> start_by_mpirun(Lab& lab, const std::string& arguments) {
   const std::string agent = lab.file("agent"), line = lab.file("line");
   std::string space = lab.pattern();
   space.replace(space.find("{node}"), 6, "$((${1##*.} - 1))");
-  // A TMPDIR of its own: daemons of one would take each other's session directory away.
+  // A TMPDIR per daemon, because daemons that share one remove each other's session directory.
   std::ofstream(agent) << "#!/bin/sh\nspace=" << space << "\nexport TMPDIR=" << lab.file("daemon")
                        << "$1\nmkdir -p $TMPDIR"
                        << "\nshift\nexec ip netns exec $space sh -c \"$*\"\n";
@@ -118,7 +117,7 @@ Captured play_and_capture(Lab& lab, const std::string& job, Start start) {
       const auto is_port = [&, f = flow](int port) {
         return f.source_port == port || f.target_port == port;
       };
-      if (is_port(kPort) || is_port(kLauncherPort)) continue;  // the control plane, mpirun's own
+      if (is_port(kPort) || is_port(kLauncherPort)) continue;  // control plane, mpirun's own
       const int target = std::stoi(flow.target.substr(flow.target.rfind('.') + 1)) - 1;
       captured.bytes[{h, target}] += static_cast<double>(bytes);
       ++captured.flows[{h, target}];
@@ -131,15 +130,15 @@ Captured play_and_capture(Lab& lab, const std::string& job, Start start) {
 Captured capture_completely(Lab& lab, const std::string& job, Start start = start_hosts) {
   Captured captured = play_and_capture(lab, job, start);
   for (int again = 0; !captured.complete && again < 3; ++again) {
-    captured = play_and_capture(lab, job, start);  // a loaded machine drops captured packets
+    captured = play_and_capture(lab, job, start);  // a busy machine drops captured packets
   }
   return captured;
 }
 
-// Each message carries our 64-byte header and the provider's own, the same for all; so does the
-// greeting of each flow, and a credit for every message where the library gives credits. Opening a
-// connection costs a few bytes more. Before the start three messages prove the way from each
-// address to each other one.
+// Each message carries our 64-byte header and the provider's own, which has the same size for all
+// messages. So do each flow's greeting and, with `credits`, the credit that the library sends for
+// each message. Opening a connection costs a few bytes more. Before the start three messages prove
+// the path from each address to each other one.
 void expect_capture_matches_ledger(Captured& captured, bool credits = false) {
   ASSERT_EQ(captured.result["iterations"].size(), 3u);
   auto sent = sent_by_host(captured.result);
@@ -206,7 +205,7 @@ TEST_F(Namespaces, ACaptureSeesAsManyConnectionsAsTheJobSays) {
   std::map<std::string, double> bytes;
   std::map<std::string, int> neighbours;
   for (const std::string kind : {"process", "nic", "connection"}) {
-    // Without frames: the ledger counts messages, and frames carry several.
+    // Without frames, because the ledger counts messages and a frame carries several.
     Captured captured =
         capture_completely(*lab, job + " -s fabric.frames=off -s fabric.flows=" + kind);
     if (!captured.complete) GTEST_SKIP() << "the machine is too busy to capture";
@@ -242,7 +241,7 @@ TEST_F(Namespaces, MpirunStartsTheJobOnItsHostsAndACaptureSeesTheLedgersBytes) {
   expect_capture_matches_ledger(captured);
 }
 
-// Bytes that a host sent through a device while the measured iterations were played.
+// Bytes that a host sent through a device during the measured iterations.
 double sent_through(const json& result, int host, const std::string& device) {
   for (const json& i : result["interfaces"])
     if (i["host"] == host && i["device"] == device) return i["tx_bytes"].get<double>();
@@ -323,8 +322,8 @@ TEST_F(Namespaces, AProcessOnAnotherHostThanItsEntryIsRefused) {
 
 // ---- Colocated nodes on the wire
 
-// Node h's interface in its own namespace counted what the ledger says it sent, iteration by
-// iteration; what it counted never went through an interface of the process.
+// The interface of node h, in its namespace, counted the bytes that the ledger says it sent,
+// iteration by iteration, and a few for headers.
 void expect_interfaces_of_namespaces(const Lab& lab, const json& result,
                                      const std::map<int, double>& sent) {
   ASSERT_EQ(result["interfaces"].size(), static_cast<std::size_t>(kHosts));
@@ -366,7 +365,7 @@ TEST_F(Namespaces, OneProcessSendsEveryNodesTrafficThroughTheNodesOwnInterface) 
       const auto counted =
           static_cast<double>(lab->sent_by(h) - before[static_cast<std::size_t>(h)]);
       EXPECT_GT(counted, bytes[h]);
-      EXPECT_LT(counted, bytes[h] * 1.05 + 1e5) << "node " << h;  // and headers
+      EXPECT_LT(counted, bytes[h] * 1.05 + 1e5) << "node " << h;  // headers included
     }
     expect_interfaces_of_namespaces(*lab, captured.result, bytes);
   }

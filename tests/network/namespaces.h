@@ -1,4 +1,4 @@
-// A test with a lab of its own (tests/lab/lab.h), skipped where there can be none.
+// A test with its own lab (tests/lab/lab.h); skipped when none can be made.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What happens to a job of four hosts when one of them, or the way to it, fails.
+// A job of four hosts when one of them, or the path to it, fails.
 #include "tests/network/namespaces.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ void expect_partial_result(Lab& lab) {
 
 TEST_F(Namespaces, AKilledHostEndsTheRunEverywhereAndWhatWasMeasuredIsKept) {
   const auto hosts = start_long_job(*lab);
-  // The process in the namespace is the child itself: ip and env replace themselves.
+  // The process in the namespace is the child itself, because ip and env exec it.
   ASSERT_EQ(kill(hosts[2], SIGKILL), 0);
   const auto began = steady_clock::now();
   for (int h : {0, 1, 3}) {
@@ -87,7 +87,7 @@ TEST_F(Namespaces, ACablePulledForTwoSecondsIsReportedAsAStall) {
   for (const pid_t pid : hosts) EXPECT_EQ(lab->finish(pid, std::chrono::seconds(40)), 0);
   const json result = json::parse(read_file(lab->file("result.json")));
   EXPECT_EQ(result["iterations"].size(), 100u);
-  // One stall, or several while TCP finds its way back connection by connection.
+  // TCP may recover connection by connection, which gives one stall or several.
   ASSERT_GE(result["stalls"].size(), 1u);
   EXPECT_GT(result["stalls"][0]["wall_seconds"].get<double>(), 1.5);
   EXPECT_EQ(result["stalls"][0]["iterations"].size(), 1u);
@@ -142,7 +142,7 @@ TEST_F(Namespaces, AProviderThatDoesNotExistEndsTheRunWithExitThree) {
   EXPECT_NE(lab->output(0).find("infinitesimal"), std::string::npos) << lab->output(0);
 }
 
-// A switch that drops large frames says nothing; what is small, like all before the start, passes.
+// A switch drops large frames silently, and the small ones before the start pass.
 TEST_F(Namespaces, APathThatDropsLargeFramesIsNamedBeforeTheStart) {
   ASSERT_EQ(shell(lab->in("sw", "ip link set " + Lab::port(1) + " mtu 600")), 0);
   const std::string job = lab->write_job(kLongJob);
@@ -177,7 +177,7 @@ TEST_F(Namespaces, AShapedLinkIsNoFasterThanItsRate) {
   for (const pid_t pid : hosts)
     EXPECT_EQ(lab->finish(pid, std::chrono::seconds(60)), 0) << lab->output(0);
   const json result = json::parse(read_file(lab->file("result.json")));
-  // A ring over eight ranks, two a host: the busiest link carries 2 (8-1)/8 of 8 MB.
+  // A ring over eight ranks, two per host: the busiest link carries 2 (8-1)/8 of 8 MB.
   const double bytes = 14.0 / 8 * 8e6;
   for (const json& i : result["iterations"]) EXPECT_GT(i["seconds"], 0.95 * bytes * 8 / kRate);
 }

@@ -1,5 +1,5 @@
-// Packets of schemes between hosts that are network namespaces: over links that are slow, too
-// narrow, and between the nodes of one process.
+// Packets of schemes between hosts that are network namespaces: over slow links, over links with
+// too small an MTU, and between the nodes of one process.
 #include <csignal>
 #include <string>
 #include <vector>
@@ -17,8 +17,8 @@ using testing::Lab;
 using testing::read_file;
 using Namespaces = testing::Namespaces;
 
-// Sums of 20,000 elements at a server beside the ranks of node 0, verified. Ranks send again what
-// was not answered for half a second of this machine.
+// Sums of 20,000 elements at a server beside the ranks of node 0, verified. Ranks retransmit
+// packets that were not answered for 0.5 s of wall time.
 std::string packets_job(const Lab& lab, const std::string& settings) {
   return lab.write_job(std::string("model: {kind: layers, name: one, dtype: float32, layers: "
                                    "[{name: a, parameters: [20000]}]}\n"
@@ -37,7 +37,7 @@ std::vector<pid_t> start_hosts(Lab& lab, const std::string& arguments) {
   return hosts;
 }
 
-// 79 packets of each of six ranks to the server, and as many to each of them; in all iterations.
+// 79 packets from each of six ranks to the server, and as many back to each, in every iteration.
 void expect_summed_without_loss(const Lab& lab) {
   const json result = json::parse(read_file(lab.file("result.json")));
   EXPECT_GE(result["verify"]["checked_elements"], 3 * 8 * 20'000);
@@ -49,8 +49,8 @@ void expect_summed_without_loss(const Lab& lab) {
     EXPECT_EQ(packets[none], 0) << none;
 }
 
-// A rank hands over its packets at once, more than the buffer of a socket holds: they wait, and
-// none is lost.
+// A rank hands over all its packets at once, more than a socket's buffer holds: they must wait, and
+// none may be lost.
 TEST_F(Namespaces, PacketsWaitForALinkThatIsSlowerThanTheirSender) {
   lab->shape({50e6, 65536});
   for (const pid_t pid :

@@ -1,4 +1,4 @@
-// The command under srun of a real Slurm: two nodes with hostnames and networks of their own.
+// The command under srun of a real Slurm, on two nodes with their own hostnames and networks.
 #include "tests/lab/slurm.h"
 
 #include <chrono>
@@ -25,7 +25,7 @@ using testing::read_file;
 constexpr int kNodes = 2;
 constexpr char kCommand[] = GHOSTRANK_BINARY " run ";
 
-// One Slurm for all tests: it takes seconds to come up.
+// One Slurm for all tests, because it takes seconds to start.
 class Srun : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -45,7 +45,7 @@ class Srun : public ::testing::Test {
     if (pmix_version().empty()) GTEST_SKIP() << "built without PMIx";
   }
 
-  // A verified job of four nodes whose iterations all send the same.
+  // A verified job of four nodes whose iterations all send the same bytes.
   static std::string write_job(const std::string& rest = "") {
     return lab->write_job(
         "model: {kind: layers, dtype: int32, layers: [{parameters: [30000], forward_us: 100, "
@@ -55,7 +55,7 @@ class Srun : public ::testing::Test {
         "run: {iterations: 2, warmup: 3, probe_ms: 0, verify: true}\n" +
         rest);
   }
-  // Exit status of `command`, given at the first node.
+  // Exit status of `command`, run on the first node.
   static int play(const std::string& command) {
     const pid_t pid = lab->start(slurm->at(0, command), "said");
     const int status = lab->finish(pid, std::chrono::seconds(60));
@@ -72,8 +72,8 @@ class Srun : public ::testing::Test {
   inline static std::unique_ptr<testing::Slurm> slurm;
 };
 
-// The job was played by one process on each of these nodes, in this order, sent what the plan of
-// the job says between each pair of NICs, and computed what it must.
+// One process on each of these nodes, in this order, played the job, sent the bytes that its plan
+// says between each pair of NICs, and computed correct sums.
 void expect_played_as_planned(const json& result, const json& plan,
                               const std::vector<std::string>& nodes) {
   ASSERT_TRUE(result.is_object());
@@ -114,7 +114,7 @@ TEST_F(Srun, OverPmixTwoTasksOfANodeMeetToo) {
   expect_played_as_planned(result(), plan_of(*lab, job), {"s1", "s1"});
 }
 
-// Slurm would sort the nodes; the printed line keeps the order of the job's hosts.
+// srun sorts the nodes; the printed line must keep the order of the job's hosts.
 TEST_F(Srun, TakesTheLineThatTheJobPrintsForItsHosts) {
   const std::string job = write_job("hosts: [{name: s2}, {name: s1}]\n");
   ASSERT_EQ(play((kCommand + job) + result_flags() + " --print-launch srun"), 0) << said();
@@ -134,15 +134,15 @@ TEST_F(Srun, RefusesNodesThatAreNotTheJobsHosts) {
       << said();
 }
 
-// A rank that is killed ends its step on all nodes, and Slurm says so.
+// A killed rank ends its step on all nodes, and Slurm reports it.
 TEST_F(Srun, AFailingRankEndsTheStep) {
   const std::string job = lab->write_job(
       "model: {kind: layers, layers: [{parameters: [100000], forward_us: 20000, backward_us: "
       "20000}]}\n"
       "scale: {dilation: 1}\n"
       "run: {iterations: 3000, warmup: 0, probe_ms: 0}\n");
-  // The second task ends itself by force once the first has seen iterations; as a shell it keeps
-  // its process when it becomes the command.
+  // The second task kills itself once process 0 has written iterations. `exec` replaces the shell
+  // by the command, so $$ stays its process id.
   const std::string partial = lab->file("result.json.partial.jsonl");
   std::ofstream(lab->file("task")) << "if [ $SLURM_PROCID = 1 ]; then\n"
                                       "  (until [ \"$(wc -l < "
@@ -155,13 +155,14 @@ TEST_F(Srun, AFailingRankEndsTheStep) {
     if (mpi == "pmix" && pmix_version().empty()) continue;
     EXPECT_EQ(play("srun --mpi=" + mpi + " -N2 -n2 sh task"), 128 + SIGKILL) << said();
     EXPECT_NE(said().find("task 1: Killed"), std::string::npos) << said();
-    // Slurm may end the step before it passes on what the first task says; its file says it, too.
+    // Slurm may end the step before it forwards the first task's output, but the result file has
+    // the reason.
     const json partly = result();
     ASSERT_TRUE(partly.is_object());
     EXPECT_NE(partly["interrupted"].dump().find("(s2) was lost"), std::string::npos) << said();
     EXPECT_GE(partly["iterations"].size(), 3u);
     EXPECT_LT(partly["iterations"].size(), 3000u);
-    for (int i = 0; i < 100 && !slurm->queue().empty(); ++i)  // it ends the job in its own time
+    for (int i = 0; i < 100 && !slurm->queue().empty(); ++i)  // Slurm ends the job later
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     EXPECT_EQ(slurm->queue(), "");
     std::filesystem::remove(lab->file("result.json"));
