@@ -1,5 +1,5 @@
-// Schemes with agents in the engine: real sums on every fabric, what the ledger counts, helpers
-// beside ranks and on servers, losses, and calls that do not fit.
+// Schemes with agents in the engine: real sums on every fabric, the ledger's counts, helpers beside
+// ranks and on servers, losses, and calls that do not fit.
 #include <gtest/gtest.h>
 
 #include "collectives/routing.h"
@@ -12,7 +12,7 @@ namespace {
 
 using testing::SmallJob;
 
-// Loaded, and so proved, once.
+// Loaded once, because loading also proves the plug-in.
 std::shared_ptr<const Algorithms> agents_plugin() {
   static const auto kOwn = [] {
     auto own = std::make_shared<Algorithms>();
@@ -57,29 +57,29 @@ TEST(Agents, SumRealDataAndSendWhatThePlanSays) {
         EXPECT_EQ(result.verify->checked_elements, 3u * 6u * (1001u + 1u + 50u));
         EXPECT_EQ(result.verify->wrong_elements, 0u);
         if (std::string(scheme) != "in-packets" || kind == FabricKind::virtual_time) {
-          EXPECT_EQ(testing::ledger_text(result), plan_text(job));  // else late timers send again
+          EXPECT_EQ(testing::ledger_text(result), plan_text(job));  // else late timers retransmit
         }
       }
     }
   }
 }
 
-// Two ranks of a node each; what is there at the same time waits at the server's NIC and processor.
+// Four nodes of one rank. Notes that arrive together queue at the server's NIC and processor.
 TEST(Agents, TakeTheTimeOfTheirLinksAndProcessors) {
   SmallJob job = agents_job("at-server", FabricKind::virtual_time, 4, 1);
   job.spec.run.iterations = 1;
   job.collective(Func::all_reduce, 1'000'000);
   const double bytes = 4e6 + 16, out = bytes * 8 / 100e9, in = bytes * 8 / 200e9;
   const double latency = 4e-6, add = 4e6 * 50e-12;
-  // The first is in after its rank's egress; to add one takes longer than the next one's ingress;
-  // the sum leaves once for all, and a rank's NIC is slower than the server's.
+  // The first note arrives after its rank's egress. Adding one takes longer than the next one's
+  // ingress. The sum leaves once for all ranks, and a rank's NIC is slower than the server's.
   ASSERT_GT(add, in);
   const double expected = out + latency + 4 * add + out + latency;
   EXPECT_NEAR(job.run().iterations.at(0).seconds, expected, expected * 1e-3);
 }
 
-// The server tells eight ranks in one copy, which takes its NIC once: the plan's least is not above
-// what is played, and not below what the ranks themselves send.
+// The server answers eight ranks with one copy, which takes its NIC once. The plan's lower bound
+// must not exceed the time played, nor fall below the time of the ranks' own sends.
 TEST(Agents, TakeNoLessThanThePlanSays) {
   SmallJob job = agents_job("at-server", FabricKind::virtual_time, 8, 1);
   job.spec.run.iterations = 1;
@@ -117,7 +117,8 @@ TEST(Agents, SurviveLossesMadeOnPurpose) {
   }
 }
 
-// Each node on a leaf of its own: what a server tells all ranks goes up once and down to each.
+// Each node is on its own leaf: the server's answer to all ranks goes up once and down to each
+// leaf.
 TEST(Agents, TellManyWithOneCopyOnTheLinksThatAreCommon) {
   SmallJob job = agents_job("at-server", FabricKind::virtual_time, 4, 1);
   job.spec.cluster.servers.count = 1;

@@ -1,4 +1,4 @@
-// Background traffic in virtual time: what it costs a step.
+// Background traffic in virtual time: its cost to a step.
 #include <gtest/gtest.h>
 
 #include "profiles/load/load.h"
@@ -10,8 +10,8 @@
 namespace ghostrank {
 namespace {
 
-// Two GPUs on nodes of their own train 10 ms a step and reduce 4 bytes; a storage node. Everybody
-// has a NIC of 1 GB/s without latency.
+// Two nodes of one GPU that train 10 ms per step and reduce 4 bytes, and one storage node. Each has
+// a NIC of 1 GB/s without latency.
 LoadedJob job(const std::string& background, const std::string& storage = "1") {
   return test::load_text(
       "schema: ghostrank/job/1\n"
@@ -61,7 +61,7 @@ TEST(Checkpoint, OverTwoStepsHidesBehindBoth) {
                {10, 10, 10, 10, 10, 10});
 }
 
-// Each rank hands 10 chunks of 1 MB over, one every 4 ms: the last begins after 36 ms.
+// Each rank hands over 10 chunks of 1 MB, one every 4 ms: the last begins after 36 ms.
 TEST(Checkpoint, KeepsItsPace) {
   expect_steps("[{pattern: checkpoint, every: 3, bytes: 20000000, chunk: 1000000, rate: 2Gbps}]",
                {10, 38, 10, 10, 38, 10});
@@ -83,8 +83,8 @@ TEST(Background, IsInTheLedgerToTheByte) {
   const Result result = play(job("[{pattern: checkpoint, every: 2, bytes: 20000001}]"));
   double bytes = 0;
   for (const PairTraffic& pair : result.pairs)
-    if (pair.target_nic == 2) bytes += pair.bytes;  // the storage node's
-  EXPECT_DOUBLE_EQ(bytes, 2 * 10000001 / 2.0);      // per iteration, in every other
+    if (pair.target_nic == 2) bytes += pair.bytes;  // into the storage node
+  EXPECT_DOUBLE_EQ(bytes, 2 * 10000001 / 2.0);      // per iteration; only every other one
 }
 
 TEST(Background, SurvivesAProgramFile) {

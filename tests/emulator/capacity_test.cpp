@@ -1,4 +1,4 @@
-// The dilation that `auto` starts with: found from the plan, before anything is played.
+// The dilation that `auto` starts with, derived from the plan before anything is played.
 #include "emulator/assemble/capacity.h"
 
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@ namespace {
 
 using testing::SmallJob;
 
-constexpr double kMessage = 1e-7;  // seconds that the engine takes for one
+constexpr double kMessage = 1e-7;  // seconds of engine time per message
 
-// Two nodes in one process; steps of one second, of which `messages` leave within `burst_seconds`.
+// Two nodes in one process; steps of one second, in which `messages` leave within `burst_seconds`.
 double dilation_of(std::uint64_t messages, double burst_seconds, std::uint64_t credits = 0,
                    int threads = 1) {
   JobSpec spec;
@@ -31,7 +31,7 @@ double dilation_of(std::uint64_t messages, double burst_seconds, std::uint64_t c
 TEST(AutoDilation, IsOneWhereTheMachineHasTimeEnough) { EXPECT_EQ(dilation_of(1'000'000, 1), 1); }
 
 TEST(AutoDilation, IsThatOfTheBusiestPartNotOfTheMeanOfTheStep) {
-  // 100 ms of work in 10 ms; 2.5 ms of a second may be late.
+  // 100 ms of work in 10 ms; `auto` accepts a delay of 2.5 ms in a step of one second.
   EXPECT_EQ(dilation_of(1'000'000, 0.01), 8);
 }
 
@@ -55,7 +55,7 @@ TEST(AutoDilation, KnowsWhatTheWireAloneNeeds) {
   plan.wire_messages = 20'000'000;
   plan.pairs = {{0, spec.cluster.nics_per_node, 1e6, 20e6}};
   plan.step_seconds_at_least = 1;
-  // A NIC sends 1 GB/s where the wire carries 0.5 GB/s, half of which is used.
+  // A NIC sends 1 GB/s but the wire carries 0.5 GB/s, of which the plan may use half.
   const Capacity c = needs_of(spec, plan, 2, 1, 0.5e9, 1e-6);
   EXPECT_EQ(c.wire_dilation, 4);
   EXPECT_GT(c.dilation_needed, 4);  // for the messages

@@ -1,5 +1,5 @@
-// A job whose communication outlives the step that calls for it: an all-reduce of `count` elements
-// after the backward pass, under the next forward pass.
+// A job whose communication outlives its step: an all-reduce of `count` elements after the backward
+// pass, which runs under the next forward pass.
 #pragma once
 
 #include "profiles/workload/program_builder.h"
@@ -11,7 +11,7 @@ namespace ghostrank::testing {
 struct CarriedStep {
   Picoseconds forward = 0, backward = 0;
   std::uint64_t count = 0;
-  bool waits = true;  // the backward pass, for the all-reduce of the step before
+  bool waits = true;  // the backward pass waits for the all-reduce of the step before
   std::uint8_t workers = 1;
 };
 

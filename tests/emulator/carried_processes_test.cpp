@@ -1,5 +1,5 @@
-// Streams that outlive their iteration, as two processes over libfabric: real data, and the ledger
-// of virtual time.
+// Streams that outlive their iteration, as two processes over libfabric: real data, and the same
+// ledger as in virtual time.
 #include <gtest/gtest.h>
 
 #include "tests/emulator/carried_job.h"

@@ -1,4 +1,4 @@
-// Streams that outlive their iteration, against closed forms: C of compute and K of communication
+// Streams that outlive their iteration, against closed forms: C of compute, and K of communication
 // that runs under the next step's compute.
 #include <algorithm>
 #include <map>
@@ -20,7 +20,7 @@ constexpr auto kVirtual = FabricKind::virtual_time;
 // A ring of four: six hops of a quarter each.
 constexpr double kRing = 6 * (5e-6 + 10'000 * 4 * 8 / 100e9);
 
-// Of one all-reduce alone, in seconds.
+// Seconds of one all-reduce alone.
 double communication() {
   SmallJob job = carried_job(kVirtual, {0, 0, kCount});
   const double alone = job.run().iterations.at(0).seconds;
@@ -70,7 +70,7 @@ TEST(Carried, AWaitBeforeTheBackwardPassOverlapsTheForwardPassAlone) {
   }
 }
 
-// What is played alone carries nothing: a segment ends with everything at rest.
+// An iteration played alone carries nothing over, because a segment ends when everything rests.
 TEST(Carried, TheOnlyStepOfASegmentHasAllOfItsCommunication) {
   const double k = communication();
   const std::vector<IterationReport> steps =
@@ -79,7 +79,7 @@ TEST(Carried, TheOnlyStepOfASegmentHasAllOfItsCommunication) {
   EXPECT_NEAR(steps[0].exposed_comm_seconds, k, 1e-11);
 }
 
-// Of two programs in turn one communicates; the other has twice the time for it.
+// Of two programs in turn only one communicates, so its communication has two iterations' time.
 TEST(Carried, IterationsMayDifferInWhatTheyCarryOver) {
   const double k = communication();
   const Picoseconds compute = 20 * kPicosPerMicro;
@@ -99,8 +99,8 @@ TEST(Carried, IterationsMayDifferInWhatTheyCarryOver) {
     EXPECT_NEAR(steps[i].seconds, expected[i], 1e-11) << i;
 }
 
-// The events of three iterations are alive: the copy waits for its own of the iteration before, in
-// an iteration that the rank has left.
+// The events of three iterations are alive: the copy waits for the event of its own previous
+// iteration while the rank has moved on to a later one.
 TEST(Carried, AStreamThatIsBehindWaitsForTheIterationBeforeItsOwn) {
   ProgramBuilder out({"compute", "copy", "write"});
   out.outlives(1);
@@ -117,7 +117,7 @@ TEST(Carried, AStreamThatIsBehindWaitsForTheIterationBeforeItsOwn) {
   job.program() = out.take();
   check_workload(job.workload);
   const std::vector<IterationReport> steps = played(job, 0, 6);
-  // A copy and its write exclude the next ones; iteration i + 1 ends with the write of i.
+  // A copy and its write exclude the next ones, so iteration i + 1 ends with the write of i.
   const double expected[] = {10e-6, 80e-6, 80e-6, 80e-6, 80e-6, 160e-6};
   for (std::size_t i = 0; i < steps.size(); ++i)
     EXPECT_NEAR(steps[i].seconds, expected[i], 1e-11) << i;
@@ -175,7 +175,7 @@ TEST(Carried, SpansLieUnderTheNextStepWithTheNamesOfTheirOwn) {
   EXPECT_EQ(calls[0].start, 20 * kPicosPerMicro);
   for (std::size_t i = 1; i < calls.size(); ++i)
     EXPECT_EQ(calls[i].start, calls[i - 1].start + calls[i - 1].duration);
-  // Compute, compute and a wait, compute and the wait for the end of all.
+  // By iteration: a compute; a compute and a wait; a compute and the wait for the end of all.
   std::vector<std::string> labels;
   for (const Span& s : steps) labels.push_back(s.label);
   EXPECT_EQ(labels,
@@ -183,7 +183,7 @@ TEST(Carried, SpansLieUnderTheNextStepWithTheNamesOfTheirOwn) {
   EXPECT_EQ(steps[3].start, calls[0].start + calls[0].duration);
 }
 
-// A delay is drawn for the iteration that it belongs to, not for the one that the rank has reached.
+// A delay is drawn for its own iteration, not for the one that the rank has reached meanwhile.
 TEST(Carried, JitterDoesNotDependOnWhoIsBehind) {
   std::vector<Picoseconds> durations[2];
   for (const bool behind : {false, true}) {
@@ -203,7 +203,7 @@ TEST(Carried, JitterDoesNotDependOnWhoIsBehind) {
 
 TEST(Carried, ADeadlockNamesTheEventOfTheIterationBefore) {
   SmallJob job = carried_job(kVirtual, {0, 10 * kPicosPerMicro, kCount});
-  for (Program& program : job.workload.roles[0].iterations) {  // nobody checks this
+  for (Program& program : job.workload.roles[0].iterations) {  // skips the check of programs
     OpList ops;
     for (const Op& op : program.streams[1])
       if (op.kind != Op::Kind::record) ops.push_back(op);

@@ -1,5 +1,5 @@
-// Jobs that compress gradients: what is exchanged, real payloads on every fabric, the time they
-// cost, and where compression does not go.
+// Jobs that compress gradients: the bytes exchanged, real payloads on every fabric, the time of
+// compression, and the tensors that are not compressed.
 #include <gtest/gtest.h>
 
 #include "emulator/control/control.h"
@@ -53,7 +53,7 @@ TEST(Compression, OfEveryMethodGivesTheSumWithinItsErrorOnEveryFabric) {
         }
 }
 
-// Of 8,020 elements: as many halves, or 80 values and places.
+// A buffer of 8,020 elements becomes as many halves, or 80 values and indices.
 TEST(Compression, ExchangesPayloadsInPlaceOfGradients) {
   const auto traffic = [](const std::string& compression) {
     const LoadedJob loaded = test::load_text(job(compression));

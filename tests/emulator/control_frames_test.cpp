@@ -1,5 +1,5 @@
-// What the control plane keeps of frames: what waits to be sent has a bound, and receiving a few
-// bytes takes no more memory than they do.
+// Memory that the control plane holds for frames: the send queue has a bound, and receiving a few
+// bytes takes no more memory than they need.
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -14,9 +14,9 @@
 #include "emulator/control/frames.h"
 #include "emulator/control/meet.h"
 
-// Of this thread, since the test began to look.
+// Bytes that this thread has allocated.
 static thread_local std::size_t allocated_bytes = 0;
-// Threads other than the test's get no memory.
+// While set, allocation fails in threads other than the test's.
 static std::atomic<bool> others_starve{false};
 static thread_local bool is_other = true;
 
@@ -54,7 +54,7 @@ Bytes frame_of(FrameType type, std::size_t bytes) {
   return std::make_shared<const std::string>(encode(type, std::string(bytes, 'x')));
 }
 
-// The frames are one in memory: pushing them costs nothing.
+// All frames share one buffer, so pushing them costs nothing.
 std::size_t fill(SendQueue& queue, const Bytes& frame) {
   std::size_t pushed = 0;
   while (pushed < 100'000'000 && queue.push(frame)) ++pushed;
@@ -98,7 +98,7 @@ TEST(SendQueue, TakesTheEndOfTheRunAndARoundThatIsOwedWhenItIsFull) {
   EXPECT_TRUE(queue.push(frame_of(FrameType::publish, kMaxFrameBytes - 1)));
 }
 
-// Both control threads are starved; the one whose heartbeat is due first ends the run.
+// Both control threads are starved; the first whose heartbeat comes due ends the run.
 TEST(Control, EndsTheRunWhenItsThreadGetsNoMemory) {
   is_other = false;
   World world;

@@ -30,7 +30,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// A connection to the meeting by something that is no process of the job. Retries until it listens.
+// Connects to the meeting as a stranger to the job. Retries until somebody listens.
 int knock(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -49,7 +49,7 @@ void say(int fd, const std::string& bytes) {
   EXPECT_EQ(send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
 }
 
-bool ends(int fd) {  // the other side closes without a word
+bool ends(int fd) {  // true when the other side closes without a message
   pollfd p{fd, POLLIN, 0};
   char byte = 0;
   return poll(&p, 1, 3000) == 1 && recv(fd, &byte, 1, 0) <= 0;
@@ -71,7 +71,7 @@ std::string exchange(const World& world) {
   const auto control = Control::meet(world);
   for (int round = 0; round < 50; ++round) {
     const auto blob = [&](int r) {
-      // Sizes from nothing to beyond what a socket buffer takes at once.
+      // Sizes from 0 to more than a socket buffer holds.
       const std::size_t bytes = round == 7 ? 3u << 20 : static_cast<std::size_t>(round * r);
       return std::to_string(r) + ":" + std::string(bytes, static_cast<char>('a' + r));
     };
@@ -105,7 +105,7 @@ TEST(Publish, ReachesProcessZeroCompletelyAndInOrder) {
   expect_all_ok(run_processes(4, [](const World& world) {
     const auto control = Control::meet(world);
     for (int i = 0; i < 100; ++i) control->publish(std::to_string(i));
-    control->all_gather("");  // what was published before a barrier has come after it
+    control->all_gather("");  // messages published before a barrier arrive before it ends
     if (world.rank == 0) {
       std::vector<int> next(4, 0);
       for (const auto& [rank, blob] : control->take_published())
@@ -133,7 +133,7 @@ TEST(Publish, EndsTheRunWhenProcessZeroDoesNotFetch) {
     }
     EXPECT_EQ(control->stop(), Stop::failed);
     const std::string reason = control->stop_reason();
-    // What was taken until then is there.
+    // The messages taken until then are there.
     EXPECT_EQ(control->take_published().size(),
               world.rank == 0 ? kMaxPublishedBytes / kBlob - 1 : 0);
     control->close();
@@ -155,7 +155,8 @@ TEST(Publish, GoesOnAsLongAsProcessZeroFetches) {
   control->close();
 }
 
-// Two processes that tell each other how far they are, beside the control plane. Made before them.
+// Lets two processes tell each other their progress, beside the control plane. Made before the
+// fork.
 class Steps {
  public:
   Steps() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_), 0); }
@@ -172,7 +173,7 @@ class Steps {
   int ends_[2];
 };
 
-// The first process by hand: welcomes the second.
+// Plays process 0 by hand: welcomes one process.
 int welcome_one(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -195,7 +196,7 @@ TEST(Publish, EndsTheRunWhenProcessZeroDoesNotRead) {
     if (world.rank == 0) {
       const int fd = welcome_one(world.master_port);
       steps.wait(0);
-      // Late, but not too late: what was sent before the end, and the end.
+      // Reads late, but not too late: both the messages before the end and the end must arrive.
       FrameBuffer in(kMaxFrameBytes);
       std::size_t published = 0;
       std::string end;
@@ -259,7 +260,7 @@ TEST(AllGather, EndsTheRunWhenSomebodyTakesPartWithoutReading) {
 // ---- clocks
 
 TEST(ClockOffset, IsMeasuredWhereTheKernelsDiffer) {
-  // Two "kernels" that share a clock: the estimate must come out near nothing.
+  // Two "kernels" that share a clock: the estimate must be close to 0.
   expect_all_ok(run_processes(3, [](World world) {
     world.boot_id = "kernel " + std::to_string(world.rank);
     const auto control = Control::meet(world);
@@ -272,7 +273,7 @@ TEST(ClockOffset, IsMeasuredWhereTheKernelsDiffer) {
 }
 
 TEST(ClockOffset, TrustsTheShortestRoundTrip) {
-  ClockEstimate estimate;  // this clock is 1000 ahead
+  ClockEstimate estimate;  // this clock is 1000 ns ahead
   estimate.add(2000, 1900, 3000);
   estimate.add(5000, 4050, 5100);
   estimate.add(9000, 8900, 9900);
@@ -324,7 +325,7 @@ TEST(RequestStop, FromASignalReachesEverybodyWithinASecond) {
       control->all_gather("");
       const auto start = std::chrono::steady_clock::now();
       if (world.rank == interrupted) raise(SIGTERM);
-      EXPECT_TRUE(control->all_gather("").empty());  // blocks where the signal has not yet come
+      EXPECT_TRUE(control->all_gather("").empty());  // blocks until the signal has come
       EXPECT_EQ(control->stop(), Stop::interrupted);
       EXPECT_TRUE(eventually([&] { return woken > 0; }, 1000ms));
       EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
@@ -476,7 +477,8 @@ TEST(Meeting, RefusesTheWrongOnesWithAReasonAndGoesOn) {
       local_world(2, 3, port),
   };
   const auto outcomes = run_worlds(worlds, [](const World& world) {
-    // The wrong ones first, then twice rank 1, and the last one late, so that all find a listener.
+    // The wrong ones come first, then rank 1 twice, and the last one late, so that all find a
+    // listener.
     if (world.rank == 1 && world.token.empty() && world.job_id == "ghostrank" &&
         world.build.empty() && world.size == 3)
       std::this_thread::sleep_for(300ms);
@@ -516,20 +518,20 @@ TEST(Meeting, IsNotDisturbedByStrangers) {
       const int oversized = knock(port);
       say(oversized, std::string("\xff\xff\xff\xff\x01", 5));
       EXPECT_TRUE(ends(oversized));
-      const int large = knock(port);  // within a frame's limit later, not for a greeting
+      const int large = knock(port);  // allowed for later frames, not for a greeting
       say(large, encode(FrameType::hello, std::string(5000, 'x')).substr(0, 100));
       EXPECT_TRUE(ends(large));
       const int cut = knock(port);
       say(cut, encode(FrameType::hello, "cut").substr(0, 6));
       close(cut);
-      slow = knock(port);  // says half a word and waits
+      slow = knock(port);  // sends half a frame and waits
       say(*slow, std::string("\x20\x00", 2));
       for (const int fd : {garbage, oversized, large}) close(fd);
     }
     const auto start = std::chrono::steady_clock::now();
     const auto control = Control::meet(world);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 4s);  // not kept by the slow one
-    // Of the cut and the slow one process 0 may not have taken note when all had met.
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 4s);  // not delayed by the slow one
+    // Process 0 may not have noticed the cut and the slow connection by the end of the meeting.
     EXPECT_GE(control->strays(), world.rank == 0 ? 3u : 0u);
     EXPECT_EQ(control->all_gather("x").size(), 2u);
     control->close();
@@ -539,12 +541,12 @@ TEST(Meeting, IsNotDisturbedByStrangers) {
   expect_all_ok(outcomes);
 }
 
-// Whoever was admitted may still talk nonsense: it is lost, by name, and nobody waits.
+// An admitted process may still send nonsense: it is lost, by name, and nobody waits for it.
 TEST(Meeting, LosesAnAdmittedProcessThatTalksNonsense) {
   const std::string nonsense[] = {
-      encode(static_cast<FrameType>(99), "?"),                            // no such frame
-      encode(FrameType::welcome),                                         // not from there
-      encode(FrameType::gathered, Writer().u32(7).text("x").take()),      // likewise
+      encode(static_cast<FrameType>(99), "?"),                        // no such type
+      encode(FrameType::welcome),                                     // only process 0 sends these
+      encode(FrameType::gathered, Writer().u32(7).text("x").take()),  // likewise
       encode(FrameType::stop, Writer().u32(0).text("no reason").take()),  // no such stop
       encode(FrameType::stop, Writer().u32(1).u32(~0u).take()),           // text beyond its end
       encode(FrameType::ping, "1"),                                       // too short

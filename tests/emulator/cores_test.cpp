@@ -1,5 +1,5 @@
-// Cores of engine threads: which are chosen, and that the mask a process was given is never
-// widened.
+// Cores of engine threads: the choice of cores, and that a run never widens the affinity mask of
+// its process.
 #include "emulator/host/cores.h"
 
 #include <algorithm>

@@ -77,7 +77,7 @@ TEST_F(InterfaceCounters, IncludeThoseOfTheRdmaDeviceBehindTheInterfaceAlone) {
   set("class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", 90);
   set("class/infiniband/mlx5_1/ports/1/hw_counters/out_of_sequence", 9);
   const InterfaceReport report = log.end(0);
-  EXPECT_EQ(report.counters.size(), 5u);  // four that are always told, and the one that grew
+  EXPECT_EQ(report.counters.size(), 5u);  // four that are always listed, and the one that grew
   EXPECT_EQ(report.counters.at(0), (Grown::value_type{"rdma.1.port_xmit_data", 40}));
 }
 
@@ -124,7 +124,7 @@ TEST(CountedInterfaces, OfThisNamespaceAreNamedWithoutOne) {
 
 TEST(InterfacesOf, AnAddressAreThoseThatHaveIt) {
   EXPECT_EQ(interfaces_of("127.0.0.1"), std::vector<std::string>{"lo"});
-  EXPECT_GE(interfaces_of("203.0.113.77").size(), 1u);  // nobody's: all there are
+  EXPECT_GE(interfaces_of("203.0.113.77").size(), 1u);  // no interface has it: all of them
 }
 
 TEST(SysfsRoot, IsTheKernelsUnlessTheEnvironmentSaysOtherwise) {

@@ -1,5 +1,5 @@
-// A fabric that takes everything, brings nothing and never fails, for a test to change; and a shard
-// that plays over it.
+// A fabric that accepts every message, delivers none and never fails, for tests to override; and a
+// shard that plays over it.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ class FabricDouble : public Fabric {
   std::string failure_;
 };
 
-// Plays what host 0 of two has of a job; returns why it failed, if it did.
+// Plays host 0's part of a job of two hosts; returns the error, or "" if there was none.
 inline std::string play_first_of_two_hosts(const SmallJob& job, Fabric& fabric) {
   const Cluster cluster(job.spec, job.workload, 2);
   const Flows flows(job.spec, job.workload, cluster);

@@ -18,8 +18,8 @@ namespace ghostrank::testing {
 
 inline constexpr std::uint64_t kNonce = 0x1234'5678'9abc'def0;
 
-// Providers to test with. None of this machine demands registered memory; over rxm the other end
-// reads large messages out of the very regions that were registered.
+// Providers to test with. None on this machine requires registered memory; "registered" tests it
+// all the same: over rxm the peer reads large messages from the registered regions.
 inline constexpr const char kRegistered[] = " registered";
 inline const auto kProviders =
     ::testing::Values("net", "tcp;ofi_rxm", "sockets", "net registered", "tcp;ofi_rxm registered");
@@ -38,7 +38,7 @@ struct Joined {
   std::unique_ptr<Control> control;
   std::unique_ptr<NetworkFabric> fabric;
 
-  // Nobody may close its endpoint while others still send to it.
+  // Meets the others first, because no endpoint may close while others still send to it.
   void leave() {
     control->all_gather("");
     fabric.reset();
@@ -46,7 +46,7 @@ struct Joined {
   }
 };
 
-// Flow h leads to host h; at the other end it is the flow to us.
+// Flow h leads to host h, whose flow to us has our number.
 inline std::vector<FabricFlow> flows_to(const std::vector<std::string>& addresses, int self) {
   std::vector<FabricFlow> flows;
   for (std::size_t h = 0; h < addresses.size(); ++h)
@@ -86,7 +86,7 @@ inline void send_all(NetworkFabric& fabric, int host, Message message,
   while (fabric.failure().empty() && !fabric.try_send(host, message)) fabric.poll(arrived);
 }
 
-// Polls until `count` messages are there and everything has left; false after ten seconds.
+// Polls until `count` messages have arrived and all sends have left; false after 10 s.
 inline bool finish(NetworkFabric& fabric, std::size_t count, std::vector<Message>& arrived) {
   return eventually(
       [&] {

@@ -1,4 +1,4 @@
-// Which flows a job has, and which one a message takes.
+// The flows of a job, and the flow that each message takes.
 #include "emulator/traffic/flows.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ SmallJob job_with(FlowKind kind, const char* algorithm = "ring") {
   return job;
 }
 
-// Two numbers for one flow, or one number for two, would put messages in the wrong place.
+// Each flow must have one number; otherwise messages would arrive in the wrong place.
 void expect_consistent(const Flows& flows, int hosts) {
   std::set<std::pair<int, int>> joined;
   for (const Flow& f : flows.flows()) {
@@ -117,7 +117,7 @@ TEST(Flows, NeedFewEndpointsForManyConnections) {
   SmallJob job = job_with(FlowKind::connection);
   job.spec.cluster.nics_per_node = 1;
   job.spec.collectives.channels = 16;
-  const FlowsOf f(job, 2);  // nodes 1 and 2, 3 and 0 are neighbours on different hosts
+  const FlowsOf f(job, 2);  // nodes 1 and 2, and 3 and 0, are neighbours on different hosts
   EXPECT_EQ(f.flows.flows().size(), 32u);
   EXPECT_EQ(f.flows.endpoints().size(), 4u * 4);  // four lanes have sixteen pairs
 }

@@ -1,4 +1,4 @@
-// Frames: small messages that travel together, on their own and over every provider.
+// Frames, in which small messages travel together: alone, and over every provider.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -109,7 +109,7 @@ TEST(Frame, ThatComesBeforeItsTurnWaits) {
   h.offset = pack({0, 1, 0});
   EXPECT_EQ(inbox.accept(h, sizeof h + h.bytes, frame.bytes.data(), ready),
             Reassembly::Verdict::taken);
-  std::fill(frame.bytes.begin(), frame.bytes.end(), std::byte{});  // its place is used again
+  std::fill(frame.bytes.begin(), frame.bytes.end(), std::byte{});  // the receive buffer is reused
   Header first = make_message(0, 0, 0).header;
   first.nonce = kNonce;
   first.offset = pack({0, 0, 0});
@@ -123,7 +123,7 @@ TEST(Frame, ThatComesBeforeItsTurnWaits) {
 class EveryProvidersFrames : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Ofi, EveryProvidersFrames, kProviders, name_of_provider);
 
-// Both sides send small messages in bursts, a large one now and then.
+// Both sides send bursts of small messages, and a large one now and then.
 std::string exchange_small(const World& world, const char* provider, bool keep) {
   OfiOptions options = options_for(provider, keep);
   options.frame_bytes = 4096;

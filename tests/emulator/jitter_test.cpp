@@ -13,7 +13,7 @@ struct Moments {
   double mean = 0, deviation = 0, least = 1;
 };
 
-// Draws are a function of their arguments: this is the same every time.
+// Draws are a function of their arguments, so the moments are the same in every run.
 Moments moments_of(double deviation) {
   constexpr int kRanks = 64, kIterations = 512, kOps = 128;
   Moments m;
@@ -32,8 +32,8 @@ Moments moments_of(double deviation) {
   return m;
 }
 
-// The tolerances are some four standard errors of four million draws; the tail of a large deviation
-// is heavy.
+// The tolerances are about four standard errors of four million draws; large deviations have a
+// heavy tail.
 TEST(Jitter, HasTheMeanAndTheDeviationAskedForAndIsAlwaysPositive) {
   for (const double asked : {0.02, 0.1, 0.3, 0.5, 1.0, 2.0}) {
     const Moments m = moments_of(asked);

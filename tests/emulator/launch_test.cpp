@@ -1,5 +1,5 @@
-// The command as launchers start it and end it. mpirun of Open MPI tells each process over PMIx
-// which one it is and where process 0 listens: no MASTER_ADDR, no port. (srun: tests/network.)
+// The command under launchers, from start to end. mpirun of Open MPI tells each process its rank
+// and process 0's address over PMIx: no MASTER_ADDR, no port. (srun: tests/network.)
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -42,7 +42,7 @@ Outcome shell(const std::string& command) {
   return outcome;
 }
 
-// Launchers end a step by signals, and look at how its processes ended.
+// Launchers end a step by signals and look at the exit statuses of its processes.
 TEST(Signal, EndsAProcessThatStillWaitsForOthers) {
   const std::string job = ::testing::TempDir() + "ghostrank_signal.yaml";
   std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
@@ -60,7 +60,7 @@ TEST(Signal, EndsAProcessThatStillWaitsForOthers) {
   std::filesystem::remove(job);
 }
 
-// A process of a job, started as from a terminal: it may be interrupted from its first moment.
+// A process of a job, started as from a terminal, that may be interrupted from its first moment on.
 class Started {
  public:
   Started(const std::string& job, int rank, int port) {
@@ -75,7 +75,7 @@ class Started {
     _exit(127);
   }
   void signal(int number) const { kill(process_, number); }
-  // As a shell gives it: 128 and the signal's number where one ended the process.
+  // The status as a shell gives it: 128 plus the signal's number if a signal ended the process.
   int status() const {
     int status = 0;
     waitpid(process_, &status, 0);
@@ -86,8 +86,8 @@ class Started {
   pid_t process_;
 };
 
-// As a terminal does it: to all processes at once, whatever they are doing. They are stopped first,
-// so that none sees the other gone before its own signal, however busy the machine is.
+// A terminal signals all processes at once, whatever they are doing. The test stops them first, so
+// that none sees the other end before it has its own signal, however busy the machine is.
 TEST(Signal, AtAnyMomentOfTheStartGivesItsStatus) {
   const std::string job = ::testing::TempDir() + "ghostrank_signal_early.yaml";
   std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
@@ -106,7 +106,7 @@ TEST(Signal, AtAnyMomentOfTheStartGivesItsStatus) {
   std::filesystem::remove(job);
 }
 
-// What it says of the network is not left unread.
+// Even one process alone must check the network part of its job.
 TEST(OneProcessOfAJobOverLibfabric, HasAProviderAndAnAddressThatThereAre) {
   const std::string job = ::testing::TempDir() + "ghostrank_alone.yaml";
   std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
@@ -122,7 +122,7 @@ TEST(OneProcessOfAJobOverLibfabric, HasAProviderAndAnAddressThatThereAre) {
   std::filesystem::remove(job);
 }
 
-// It would die of four random datagrams.
+// The provider would crash on four random datagrams.
 TEST(AnUnsafeProvider, IsNotOffered) {
   if (shell(GHOSTRANK_BINARY " doctor").said.find("udp;ofi_rxd") == std::string::npos)
     GTEST_SKIP() << "libfabric has none here";
@@ -167,8 +167,8 @@ class Mpirun : public ::testing::Test {
     std::ifstream in(result_file());
     return json::parse(in, nullptr, false);
   }
-  // Variables of a launcher around this test must not be seen; of Open MPI's view of the machine,
-  // see tests/network/capture_test.cpp.
+  // Removes the variables of a launcher around this test. For OMPI_MCA_rtc see
+  // tests/network/capture_test.cpp.
   Outcome run(int processes, const std::string& before, const std::string& arguments = "") const {
     return start(processes, before, "run " + job() + " " + arguments);
   }
@@ -237,7 +237,7 @@ TEST_F(Mpirun, PatternsAreOfTheFlowsThatReachTheNetwork) {
 TEST_F(Mpirun, SaysWhyProcessZeroCannotListenWhicheverProcessEndsFirst) {
   const Outcome outcome = run(2, "GHOSTRANK_ADDRESS=nowhere9");
   EXPECT_EQ(outcome.status, 3) << outcome.said;
-  // mpirun ends the others as soon as the first has ended, so one of them may be silent.
+  // mpirun ends the other process as soon as one has ended, so one may say nothing.
   const std::string problem =
       "GHOSTRANK_ADDRESS: 'nowhere9' is neither an interface nor an address of this host; there "
       "are ";

@@ -1,4 +1,4 @@
-// What a library decides, as a run reports it: the algorithm of every call, and the NICs of its
+// The choices of a library as a run reports them: the algorithm of every call, and the NICs of its
 // channels.
 #include <map>
 #include <set>
@@ -66,8 +66,8 @@ Pairs pairs_of(const std::vector<PairTraffic>& traffic) {
   return pairs;
 }
 
-// Rings of such nodes leave by the NIC of the GPU at which they entered; what is sent is the same
-// on every fabric and in the plan.
+// A ring leaves such a node by the NIC of the GPU at which it entered; all fabrics and the plan
+// agree on the bytes.
 TEST(Libraries, ARingLeavesItsNodeByTheNicOfItsChannel) {
   Pairs first;
   for (const FabricKind kind : {FabricKind::virtual_time, FabricKind::memory}) {

@@ -1,5 +1,5 @@
-// Links between switches: closed forms, what goes over them, routings, and that results know
-// nothing of shards.
+// Links between switches: closed forms, bytes per link, routings, and results that do not depend on
+// the number of shards.
 #include "emulator/network/links.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ SmallJob job_on(const TopologySpec& topology, int nodes, int gpus = 1,
   return job;
 }
 
-// Every pair is one send, all of them at the same time; a rank receives one after the other.
+// One send per pair, all at the same time; a rank receives one after the other.
 SmallJob& with_sends(SmallJob& job, const std::vector<std::pair<Rank, Rank>>& pairs,
                      std::uint64_t count = kCount) {
   const auto ranks = static_cast<std::size_t>(job.workload.ranks);
@@ -77,7 +77,7 @@ TEST(Links, OfMoreThanEnoughRateCostNothing) {
   }
 }
 
-// Nodes 0 and 1 on one leaf send to 2 and 3 on the other.
+// Nodes 0 and 1 on one leaf send to nodes 2 and 3 on the other.
 TEST(Links, TwoFlowsOnOneLinkTakeTurns) {
   SmallJob shared = job_on(leaf_spine(2, 1, 2), 4);
   const Result result = with_sends(shared, {{0, 2}, {1, 3}}).run();
@@ -91,12 +91,12 @@ TEST(Links, TwoFlowsOnOneLinkTakeTurns) {
 TEST(Links, TwiceAsFastAsNicsTwoFlowsDoNotMeet) {
   SmallJob job = job_on(leaf_spine(2, 1), 4);
   EXPECT_NEAR(seconds_of(with_sends(job, {{0, 2}, {1, 3}})), kLatency + kSerial, 1e-12);
-  SmallJob three = job_on(leaf_spine(2, 1, 1.5), 6);  // a link of two NICs' rate for three
+  SmallJob three = job_on(leaf_spine(2, 1, 1.5), 6);  // a link of two NICs' rate, shared by three
   EXPECT_NEAR(seconds_of(with_sends(three, {{0, 3}, {1, 4}, {2, 5}})), kLatency + 1.5 * kSerial,
               1e-12);
 }
 
-// It is slower than the NICs up and down, and its message passes both at once.
+// The link is slower than the NICs, and a message passes all three at once.
 TEST(Links, CutThrough) {
   SmallJob job = job_on(leaf_spine(2, 1, 4), 2);
   EXPECT_NEAR(seconds_of(with_sends(job, {{0, 1}})), kLatency + 4 * kSerial, 1e-12);
@@ -118,7 +118,7 @@ TEST(Links, AddTheirLatencyToTheNics) {
   EXPECT_NEAR(seconds_of(with_sends(beside, {{0, 1}})), kLatency + kSerial, 1e-12);
 }
 
-// n senders of one leaf to the other: by as many links as the oversubscription leaves them.
+// n nodes of one leaf send to the other leaf: `oversubscription` NICs' worth of traffic per link.
 TEST(Links, APermutationTakesTheTimeOfTheBusiestLink) {
   for (const double oversubscription : {1.0, 2.0, 4.0, 8.0}) {
     SmallJob job = job_on(leaf_spine(2, 1, oversubscription), 16);
@@ -138,7 +138,7 @@ TEST(Links, AnIncastFromAnotherLeafIsServedAtTheSlowerOfLinkAndNic) {
   }
 }
 
-// Both edges between leaves are four times as slow as the others: they set the pace.
+// Both edges between the leaves are four times as slow as the others and set the pace.
 TEST(Links, ARingTakesTheTimeOfItsSlowestEdge) {
   SmallJob job = job_on(leaf_spine(2, 1, 16), 8);  // a link of a quarter of a NIC's rate
   job.spec.cluster.nic.latency = 3;
@@ -164,7 +164,7 @@ TEST(Links, OfARailCarryWhatChangesRails) {
   spec.kind = TopologySpec::Kind::rail_optimised;
   SmallJob job = job_on(spec, 4, 2);
   job.spec.fabric.inside_node = InsideNode::messages;
-  // Rank 2r+i has rail i.
+  // Rank 2r + i is on rail i.
   const Result result = with_sends(job, {{0, 2}, {1, 3}, {4, 7}}).run();
   EXPECT_EQ(result.network->tiers[0].messages, 1);
   EXPECT_EQ(result.network->tiers[1].messages, 1);
@@ -173,7 +173,7 @@ TEST(Links, OfARailCarryWhatChangesRails) {
 
 // ---- What goes over links ----
 
-// Bytes of pairs whose NICs are on different leaves.
+// Bytes of the pairs whose NICs are on different leaves.
 double between_leaves(const Result& result, const SmallJob& job) {
   const Topology topology(job.spec);
   double bytes = 0;
@@ -200,7 +200,7 @@ TEST(Links, CarryWhatTheLedgerSaysAndThePlanForesees) {
       EXPECT_EQ(plan.network->tiers[tier].bytes, expected) << name;
       EXPECT_EQ(result.network->tiers[tier].messages, plan.network->tiers[tier].messages);
     }
-    if (spec.routing->per_message) continue;  // of a plan each way has its share
+    if (spec.routing->per_message) continue;  // a plan spreads them evenly over all ways
     double run = 0, planned = 0;
     for (const LinkLoad& l : result.network->hottest) run = std::max(run, l.bytes);
     for (const LinkLoad& l : plan.network->hottest) planned = std::max(planned, l.bytes);
@@ -219,7 +219,7 @@ TEST(Links, ThatAreTooSlowAreInTheLeastTimeOfAStep) {
 
 // ---- Routings ----
 
-// Eight flows from leaf to leaf, and eight spines.
+// Eight flows from one leaf to the other, over eight spines.
 SmallJob permutation_over_spines(const char* name) {
   TopologySpec spec = leaf_spine(2, 8);
   spec.routing = routing(name);
@@ -242,10 +242,10 @@ TEST(Routing, ByHashCollidesWhereByTargetDoesNot) {
   double sum = 0;
   for (const double flows : times) sum += flows;
   EXPECT_GE(*std::max_element(times.begin(), times.end()), 3);
-  EXPECT_NEAR(sum / 20, 2.6, 0.5);  // of the fullest of 8 boxes with 8 balls
+  EXPECT_NEAR(sum / 20, 2.6, 0.5);  // expected load of the fullest of 8 bins with 8 balls
 }
 
-// One connection of many messages: by turns over both spines it has twice the rate of one.
+// One connection with many messages: alternating over both spines gives it twice the rate.
 TEST(Routing, MessageByMessageUsesEveryWayAndKeepsTheOrder) {
   const auto step = [](const char* name) {
     TopologySpec spec = leaf_spine(2, 2);
@@ -278,7 +278,7 @@ TEST(Routing, ThatChoosesAWayThereIsNotIsNamed) {
   }
 }
 
-// Messages 1 to 4 of a connection come in another order.
+// Messages 1 to 4 of a connection arrive in another order.
 TEST(InOrder, GivesOnWhatCameInTheOrderInWhichItWasSent) {
   InOrder connections;
   const RoutedConnection c{1, 2, 3, 4}, other{1, 2, 3, 5};

@@ -1,5 +1,5 @@
 // The fabric over libfabric between real processes on this host, over every software provider that
-// can block, and the reassembly of fragments on its own.
+// can block; and the reassembly of fragments alone.
 #include "emulator/fabric/ofi.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::uint64_t seed_of(int source, int target, std::uint32_t ordinal) {
          ordinal;
 }
 
-// Everybody sends every size several times to everybody else, interleaved at random.
+// Every process sends every size several times to every other, interleaved at random.
 std::string exchange(const World& world, const std::string& provider) {
   Joined j = join(world, options_for(provider, true));
   std::mt19937 random(static_cast<unsigned>(world.rank));
@@ -75,7 +75,7 @@ std::string exchange(const World& world, const std::string& provider) {
   const FabricStats stats = j.fabric->stats();
   EXPECT_EQ(stats.messages_sent, order.size());
   EXPECT_EQ(stats.messages_received, order.size());
-  EXPECT_EQ(stats.bytes_sent, stats.bytes_received);  // the same sizes went both ways
+  EXPECT_EQ(stats.bytes_sent, stats.bytes_received);  // both sides sent the same sizes
   EXPECT_EQ(stats.strays, 0u);
   j.leave();
   return "";
@@ -126,7 +126,7 @@ TEST_P(EveryProvider, SaysWhenThereIsNoRoomAndLeavesTheMessageAlone) {
       std::vector<Message> none;
       EXPECT_TRUE(finish(*j.fabric, 0, none));
     } else {
-      const auto taken = j.control->all_gather("");  // the other side runs full before we read
+      const auto taken = j.control->all_gather("");  // the other side's queue fills before we read
       std::vector<Message> arrived;
       EXPECT_TRUE(finish(*j.fabric, std::stoul(taken.at(0)), arrived));
     }
@@ -161,10 +161,10 @@ TEST_P(EveryProvider, DropsAndCountsWhatHasAnotherNonce) {
   }));
 }
 
-// Sends bytes of any kind to an endpoint, without our header.
+// Sends arbitrary bytes, without our header, to an endpoint.
 void send_garbage(const std::string& provider, const std::string& address) {
   OfiOptions options = options_for(provider);
-  options.registered = false;  // a stranger may do as it likes
+  options.registered = false;  // a stranger need not register its memory
   OfiOpened bare = open_ofi(options);
   fi_addr_t to = FI_ADDR_UNSPEC;
   const std::string raw = address.substr(address.find('\n') + 1);
@@ -225,8 +225,8 @@ TEST_P(EveryProvider, CountsGarbageAsStrayAndGoesOn) {
   }));
 }
 
-// Connections of plain TCP to the port of provider net: what is no word of its protocol, half a
-// word, nothing at all.
+// Opens plain TCP connections to the port of provider net, and sends bytes that are not of its
+// protocol, half a header, or nothing.
 void knock_at_data_port(const std::string& address) {
   sockaddr_in port{};
   const std::string raw = address.substr(address.find('\n') + 1);
@@ -242,7 +242,7 @@ void knock_at_data_port(const std::string& address) {
     if (bytes == 100) garbage.assign(bytes, '\xff');
     send(fd, garbage.data(), garbage.size(), MSG_NOSIGNAL);
     std::this_thread::sleep_for(50ms);
-    if (bytes != 4) close(fd);  // one stays, and says no more
+    if (bytes != 4) close(fd);  // one stays open and silent
   }
 }
 
@@ -276,7 +276,7 @@ TEST(Ofi, StrangersAtTheDataPortLeaveTheRunRightOrEndItWithAnError) {
     return fabric->failure();
   });
   expect_all_ok(outcomes);
-  EXPECT_EQ(outcomes[0].said, "");  // that is how net 1.17 has it: right
+  EXPECT_EQ(outcomes[0].said, "");  // net 1.17 behaves that way, and correctly
 }
 
 // ---- waiting and failing
@@ -287,14 +287,14 @@ TEST_P(EveryProvider, WaitsForTimeWakeAndArrival) {
     Joined j = join(world, options_for(GetParam()));
     NetworkFabric& fabric = *j.fabric;
     std::vector<Message> arrived;
-    // Connect both ways first, so that nothing but our own doing ends a wait.
+    // Connect both ways first, so that only our own actions end a wait.
     send_all(fabric, 1 - world.rank, make_message(0, world.rank, 0), arrived);
     EXPECT_TRUE(finish(fabric, 1, arrived));
     j.control->all_gather("");
     while (fabric.poll(arrived) > 0) {
     }
 
-    const auto blocked = [&](std::chrono::nanoseconds timeout) {  // until the time has passed
+    const auto blocked = [&](std::chrono::nanoseconds timeout) {  // until the timeout
       const auto start = Clock::now();
       while (Clock::now() < start + timeout) {
         fabric.wait(start + timeout - Clock::now(), 0ns);
@@ -321,7 +321,8 @@ TEST_P(EveryProvider, WaitsForTimeWakeAndArrival) {
       waker.join();
     }
 
-    const int other = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // what else its owner waits for
+    // Another descriptor that the fabric's owner waits for.
+    const int other = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     fabric.watch(other);
     for (const auto spin : {0ns, 1'000'000'000ns}) {
       std::thread writer([&] {
@@ -467,7 +468,7 @@ TEST(Ofi, ListsProvidersWithoutOpeningThem) {
 
 class Fragments : public ::testing::Test {
  protected:
-  // A fragment as it would arrive; its payload is `number` all over.
+  // Delivers a fragment whose payload bytes all have the value `number`.
   Reassembly::Verdict arrive(std::uint32_t source, std::uint32_t number, std::uint32_t index,
                              std::uint64_t message_bytes, std::uint32_t ordinal) {
     Header h = make_message(message_bytes, static_cast<int>(source), ordinal).header;
@@ -486,7 +487,7 @@ class Fragments : public ::testing::Test {
 };
 
 TEST_F(Fragments, PutsBackInOrderWhatOvertook) {
-  EXPECT_EQ(arrive(1, 3, 0, 10, 1), kTaken);  // a small message before the large one sent earlier
+  EXPECT_EQ(arrive(1, 3, 0, 10, 1), kTaken);  // a small message overtakes a large one
   EXPECT_EQ(arrive(1, 2, 2, kThree, 0), kTaken);
   EXPECT_EQ(arrive(1, 1, 1, kThree, 0), kTaken);
   EXPECT_TRUE(ready.empty());
@@ -514,7 +515,7 @@ TEST_F(Fragments, AreTakenOnce) {
 TEST_F(Fragments, AreDroppedWhenTheyMakeNoSense) {
   EXPECT_EQ(arrive(2, 0, 0, 10, 0), kStray);                    // no such process
   EXPECT_EQ(arrive(0, kAhead, 0, 10, 0), kStray);               // far ahead
-  EXPECT_EQ(arrive(0, kNumbers - 1, 0, 10, 0), kStray);         // behind
+  EXPECT_EQ(arrive(0, kNumbers - 1, 0, 10, 0), kStray);         // already received
   EXPECT_EQ(arrive(0, 0, 1, kThree, 0), kStray);                // its beginning never came
   EXPECT_EQ(arrive(0, 0, 0, kMaxMessageBytes + 1, 0), kStray);  // too large
   Header h = make_message(10, 0, 0).header;
@@ -528,7 +529,7 @@ TEST_F(Fragments, AreDroppedWhenTheyMakeNoSense) {
   h.offset = pack({0, 0, 1});
   EXPECT_EQ(inbox.accept(h, sizeof h, payload, ready), kStray);  // no second fragment
   EXPECT_TRUE(ready.empty());
-  EXPECT_EQ(arrive(0, 0, 0, 10, 0), kTaken);  // none of them left a trace
+  EXPECT_EQ(arrive(0, 0, 0, 10, 0), kTaken);  // the rejected ones left no trace
   EXPECT_EQ(ready.size(), 1u);
 }
 
@@ -549,7 +550,7 @@ TEST_F(Fragments, ForgedAtRandomNeverHarm) {
     std::uint64_t words[8];
     for (std::uint64_t& w : words) w = random();
     std::memcpy(static_cast<void*>(&h), words, sizeof h);
-    if (i % 2 == 0) {  // as close as it gets
+    if (i % 2 == 0) {  // nearly valid
       h.nonce = kNonce;
       h.bytes = random() % 256;
       h.offset = pack({static_cast<std::uint32_t>(random() % 3),

@@ -1,4 +1,4 @@
-// Messages leave a connection in the order of their turns at the NIC, also when the thread is late.
+// Messages leave a connection in the order of their turns at the NIC, even when the thread is late.
 #include <cstdint>
 #include <map>
 #include <numeric>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr Rank kHoldsUp = 1;
 
-// Notes what leaves; what rank 1 sends holds the thread up for 100 ms.
+// Records the messages that leave; each send of rank 1 delays the thread by 100 ms.
 class Recorder final : public testing::FabricDouble {
  public:
   bool try_send(int flow, Message& m) override {
@@ -52,9 +52,9 @@ Op send_two_ranks_on(std::uint64_t count) {
   return op;
 }
 
-// Of rank 0's three messages, each 10 ms long, the second waits for its turn at 10 ms when rank 1
-// holds the thread up, from 5 ms on. Late is then the third, of a stream that computes until 8 ms;
-// its turn, at 20 ms, has passed as well.
+// Rank 0 sends three messages of 10 ms each. The second waits for its turn at 10 ms when rank 1
+// delays the thread, from 5 ms on. The third, of a stream that computes until 8 ms, is then late;
+// its turn at 20 ms has passed as well.
 TEST(Order, AMessageThatIsLateDoesNotOvertakeOneThatWaitsForItsTurn) {
   testing::SmallJob job(2, 2, FabricKind::ofi);
   job.spec.cluster.nic.rate_bps = 8'000'000;
@@ -75,7 +75,7 @@ TEST(Order, AMessageThatIsLateDoesNotOvertakeOneThatWaitsForItsTurn) {
   EXPECT_EQ(fabric.sent, in_turn);
 }
 
-// Has room for three messages at a time; notes the sequence numbers of what every rank sends.
+// Has room for three messages at a time; records the sequence numbers that every rank sends.
 class Narrow final : public testing::FabricDouble {
  public:
   bool try_send(int, Message& m) override {
@@ -95,8 +95,8 @@ class Narrow final : public testing::FabricDouble {
   int room_ = 0;
 };
 
-// Ranks without a rate share a flow that is full most of the time: who was held sends a few past
-// the others, and every rank's messages stay in order.
+// Ranks without a rate share a flow that is full most of the time. A retried sender may post a few
+// messages ahead of others, but each rank's own messages stay in order.
 TEST(Order, ARanksMessagesStayInOrderThroughAFullFabric) {
   constexpr int kRanks = 4;
   constexpr std::uint32_t kSends = 300;

@@ -1,4 +1,4 @@
-// A run that this machine cannot keep up with says so, every time.
+// A run that this machine cannot keep up with reports that, every time.
 #include <gtest/gtest.h>
 
 #include "tests/emulator/support.h"
@@ -10,7 +10,7 @@ using testing::SmallJob;
 
 constexpr int kTimes = 3;
 
-// Emulated ranks that exchange far more small messages than a core can move in that time.
+// The emulated ranks exchange far more small messages than a core can move in that time.
 TEST(AnOverloadedHost, IsNotFaithfulWhenMessagesAreMoreThanItCanMove) {
   SmallJob job(64, 1, FabricKind::memory);
   job.spec.dilation = 1;
@@ -25,7 +25,7 @@ TEST(AnOverloadedHost, IsNotFaithfulWhenMessagesAreMoreThanItCanMove) {
   }
 }
 
-// Delays of a microsecond, each after the other: no machine wakes up so exactly.
+// Delays of 1 us, one after the other: no machine wakes up so precisely.
 TEST(AnOverloadedHost, IsNotFaithfulWhenDelaysAreShorterThanItCanWait) {
   SmallJob job(1000, 1, FabricKind::memory);
   job.spec.dilation = 1;
@@ -34,7 +34,7 @@ TEST(AnOverloadedHost, IsNotFaithfulWhenDelaysAreShorterThanItCanWait) {
   for (int time = 0; time < kTimes; ++time) EXPECT_FALSE(job.run().fidelity.faithful);
 }
 
-// The same work with time enough is not called unfaithful for what it sends.
+// A job with enough time for its work is not called unfaithful because of its messages.
 TEST(AnOverloadedHost, IsNotBlamedOnWorkThatIsLight) {
   SmallJob job(4, 1, FabricKind::memory);
   job.spec.dilation = 1;

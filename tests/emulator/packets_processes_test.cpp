@@ -1,5 +1,5 @@
-// Jobs whose schemes send packets, as several processes over UDP on loopback: real sums, the ledger
-// of the plan, losses made on purpose, and what the result says of packets.
+// Jobs whose schemes send packets, as several processes over UDP on loopback: real sums, the plan's
+// ledger, losses on purpose, and the packet counts of the result.
 #include <gtest/gtest.h>
 
 #include "emulator/control/control.h"
@@ -12,7 +12,7 @@ namespace {
 
 using testing::SmallJob;
 
-// Loaded, and so proved, once.
+// Loaded once, because loading also proves the plug-in.
 std::shared_ptr<const Algorithms> agents_plugin() {
   static const auto kOwn = [] {
     auto own = std::make_shared<Algorithms>();
@@ -22,7 +22,7 @@ std::shared_ptr<const Algorithms> agents_plugin() {
   return kOwn;
 }
 
-// All-reduces at a server, which is on the last node.
+// All-reduces at a server on the last node.
 SmallJob packets_job(const std::string& scheme) {
   SmallJob job(2, 2, FabricKind::ofi);
   job.spec.collectives.own = agents_plugin();
@@ -45,7 +45,7 @@ std::string plan_text(const SmallJob& job) {
   return testing::ledger_text(planned);
 }
 
-// Plays the job; process 0 looks at its result.
+// Plays the job; process 0 passes its result to `look`.
 void play(const SmallJob& job, int processes, const std::function<void(const Result&)>& look) {
   const auto outcomes = testing::run_processes(processes, [&](const World& world) {
     const auto control = Control::meet(world);
@@ -81,8 +81,8 @@ TEST(PacketsOfProcesses, SumRealDataAndAreThoseOfThePlan) {
   }
 }
 
-// At the rate of its NIC a rank takes 1.639 ms for the 20 packets of its larger call; another
-// thread for each node.
+// At the rate of its NIC, a rank takes 1.639 ms for the 20 packets of its larger call. Each node
+// has its own thread.
 TEST(PacketsOfProcesses, TakeTheirTurnAtTheNic) {
   SmallJob job = packets_job("with-words");
   job.spec.cluster.nic = {100e6, 5 * kPicosPerMicro};
@@ -108,11 +108,11 @@ TEST(PacketsOfProcesses, ThatAreLostDoubledOrLateOnPurposeAreSurvived) {
     EXPECT_GT(p.delayed_on_purpose, p.sent / 20);
     const std::uint64_t leaving = p.sent - p.lost_on_purpose + p.doubled_on_purpose;
     EXPECT_LE(p.received, leaving);
-    EXPECT_GE(p.received, leaving - leaving / 10);  // some of the last ones come behind the end
+    EXPECT_GE(p.received, leaving - leaving / 10);  // some of the last arrive after the end
   });
 }
 
-// No element is real, but what they say in words is.
+// Without verification the elements are not real, but the packets' words are.
 TEST(PacketsOfProcesses, CarryTheirWordsWithoutVerification) {
   SmallJob job = packets_job("with-words");
   job.spec.run.verify = false;
@@ -124,7 +124,7 @@ TEST(PacketsOfProcesses, CarryTheirWordsWithoutVerification) {
 
 TEST(PacketsOfProcesses, AreRefusedWhereTheirHeaderDoesNotFitTheMtu) {
   SmallJob job = packets_job("with-words");
-  // 256 elements, two words, the scheme's header, that of ghostrank, UDP, IP.
+  // 256 elements, two words, and the headers: the scheme's, ghostrank's, UDP, IP.
   job.spec.fabric.packets.mtu = 1024 + 8 + 16 + 64 + 28;
   play(job, 2, [](const Result& result) { EXPECT_EQ(result.verify->wrong_elements, 0u); });
   --job.spec.fabric.packets.mtu;
@@ -139,7 +139,7 @@ TEST(PacketsOfProcesses, AreRefusedWhereTheirHeaderDoesNotFitTheMtu) {
     EXPECT_NE(o.said.find("beside its headers 1047 fit"), std::string::npos) << o.said;
 }
 
-// The example whose packets a switch could read: big-endian, without a word of ghostrank's in them.
+// The example whose packets a switch could read: big-endian, without a ghostrank header.
 TEST(PacketsOfProcesses, CrossInAFormatOfTheirScheme) {
   Algorithms algorithms;
   algorithms.load_plugin(GHOSTRANK_SLOTS_PLUGIN, ".");

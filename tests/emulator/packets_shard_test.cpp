@@ -1,5 +1,5 @@
-// How a shard sends and takes packets: in the order of their turns, with a bound where there is no
-// room, and only those of its segment.
+// How a shard sends and takes packets: in the order of their turns, with a bound on packets that
+// find no room, and only packets of its segment.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -16,7 +16,7 @@ namespace {
 
 using testing::SmallJob;
 
-// Loaded, and so proved, once.
+// Loaded once, because loading also proves the plug-in.
 std::shared_ptr<const Algorithms> agents_plugin() {
   static const auto kOwn = [] {
     auto own = std::make_shared<Algorithms>();
@@ -26,7 +26,7 @@ std::shared_ptr<const Algorithms> agents_plugin() {
   return kOwn;
 }
 
-// Sends nowhere; a test says when there is room and what arrives.
+// Sends nowhere; a test decides when there is room and which packets arrive.
 class PacketsDouble final : public Packets {
  public:
   bool try_send(int way, Message& datagram) override {
@@ -55,7 +55,7 @@ class PacketsDouble final : public Packets {
 
 constexpr std::uint64_t kSegment = 3;
 
-// The two ranks are on host 0, the server on host 1, which the test plays.
+// The two ranks are on host 0; the test plays the server on host 1.
 SmallJob ranks_and_server(const std::string& scheme, std::uint64_t blocks) {
   SmallJob job(2, 1, FabricKind::ofi);
   job.spec.collectives.own = agents_plugin();
@@ -65,7 +65,7 @@ SmallJob ranks_and_server(const std::string& scheme, std::uint64_t blocks) {
   return job;
 }
 
-// Plays host 0 until on_poll() sets `shared.stop`, which it is told before.
+// Plays host 0 until on_poll() sets `shared.stop`. `before` gets `shared` before the start.
 struct Played {
   explicit Played(const SmallJob& job, PacketsDouble& packets,
                   const std::function<void(ShardShared&)>& before)
@@ -90,7 +90,7 @@ struct Played {
 Message answer_to(const Message& m) {
   Message answer;
   answer.header = m.header;
-  answer.header.source = 2;  // behind the ranks
+  answer.header.source = 2;  // the server's rank follows the ranks'
   answer.header.target = m.header.source;
   answer.header.channel = static_cast<std::uint16_t>((m.header.channel & 0xff00) | 2);
   return answer;
@@ -114,7 +114,7 @@ TEST(PacketsOfAShard, WaitForRoomInTheOrderOfTheirTurnsAndThenAllLeave) {
   std::vector<Picoseconds> last(2, -1);
   for (const Message& m : packets.sent) {
     Picoseconds& before = last.at(static_cast<std::size_t>(m.header.source));
-    EXPECT_GT(m.header.start, before);  // each rank has a NIC of its own
+    EXPECT_GT(m.header.start, before);  // each rank has its own NIC
     before = m.header.start;
     EXPECT_EQ(m.header.offset, kSegment);
     EXPECT_EQ(m.header.kind, MessageKind::note);
@@ -124,7 +124,7 @@ TEST(PacketsOfAShard, WaitForRoomInTheOrderOfTheirTurnsAndThenAllLeave) {
   EXPECT_EQ(played.shared.notes_open, 0);
 }
 
-// Both ranks have 3,000 to send, and a way holds 1,024.
+// Both ranks have 3,000 packets to send, and a way's outbox holds 1,024.
 TEST(PacketsOfAShard, AreNoMoreThanTheirOutboxHolds) {
   constexpr std::uint64_t kBlocks = 3000;
   SmallJob job = ranks_and_server("with-words", kBlocks);
@@ -170,7 +170,7 @@ TEST(PacketsOfAShard, ThatAreNotOfItsSegmentOrNotForItAreStrays) {
       }
     };
   });
-  EXPECT_EQ(played.shared.failure, "");  // both ranks were done
+  EXPECT_EQ(played.shared.failure, "");  // both ranks have ended
   EXPECT_EQ(played.shard.stats().packets.strays, 8u);
   EXPECT_EQ(played.shard.stats().packets.received, 2u);
   EXPECT_EQ(played.shared.packets_received, 2u);

@@ -1,5 +1,5 @@
-// Datagrams over UDP on loopback. What the kernel takes is decided here where a test wants it: the
-// program's own sendmmsg stands before the C library's.
+// Datagrams over UDP on loopback. A test can replace the kernel: this program's sendmmsg shadows
+// the C library's.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -22,7 +22,7 @@
 
 namespace {
 
-// How many of `count` messages the kernel takes, or an error number below 0. Empty: as it likes.
+// Returns how many of `count` messages the kernel takes, or a negated errno. Empty: the real call.
 std::function<int(const mmsghdr*, int count)> kernel_takes;
 std::atomic<int> calls{0};
 
@@ -81,7 +81,7 @@ class PacketsOverUdp : public ::testing::Test {
     here->connect({{0, there->address(0), "host 1"}});
     there->connect({{0, here->address(0), "host 0"}});
   }
-  // What has come to `there` when `count` datagrams are expected; waits for them, not for more.
+  // Waits for `count` datagrams and returns all that have arrived at `there`.
   std::vector<Message> arrivals(std::size_t count) {
     std::vector<Message> arrived;
     testing::eventually(
@@ -99,7 +99,7 @@ class PacketsOverUdp : public ::testing::Test {
 };
 
 TEST_F(PacketsOverUdp, AllOfABurstArriveWholeWithTheirContent) {
-  constexpr std::uint32_t kCount = 200;  // several batches, sizes that can be joined and not
+  constexpr std::uint32_t kCount = 200;  // several batches; some sizes can be joined into one send
   const auto size = [](std::uint32_t n) { return n < 100 ? 1000 : n * 7 % 1300; };
   for (std::uint32_t n = 0; n < kCount; ++n) {
     Message m = note(n, size(n));
@@ -214,14 +214,14 @@ TEST_F(PacketsOverUdp, AFullSocketBufferIsNoRoomAndNoError) {
 }
 
 TEST_F(PacketsOverUdp, WhatTheKernelTakesOnlyInPartGoesOnFromThere) {
-  bool full = false;  // takes one message, then none until it is asked again
+  bool full = false;  // takes one message, then none until the next call
   kernel_takes = [&](const mmsghdr*, int) {
     full = !full;
     return full ? 1 : -EAGAIN;
   };
   constexpr std::uint32_t kCount = 40;
   for (std::uint32_t n = 0; n < kCount; ++n) {
-    Message m = note(n, n % 2 == 0 ? 100 : 200);  // no two can be joined but a pair
+    Message m = note(n, n % 2 == 0 ? 100 : 200);  // sizes alternate: no two can be joined
     ASSERT_TRUE(here->try_send(0, m));
   }
   const std::vector<Message> arrived = arrivals(kCount);
@@ -289,7 +289,7 @@ TEST_F(PacketsOverUdp, AnArrivalMakesTheDescriptorReadable) {
 }
 
 TEST_F(PacketsOverUdp, WhatFindsNoRoomAtTheReceiverIsCountedThere) {
-  constexpr std::uint32_t kCount = 2000;  // of 60 kB each: more than any receive buffer
+  constexpr std::uint32_t kCount = 2000;  // 60 kB each: more than any receive buffer
   open(options_for(65535));
   for (std::uint32_t n = 0; n < kCount; ++n) {
     Message m = note(n, 60'000, false);
@@ -337,7 +337,7 @@ TEST(PacketSockets, AreBoundToTheChosenAddressAndNoOther) {
 
 // ---- Set-up
 
-// Opens the packets of two processes; returns what was wrong, or what the first packet said.
+// Opens the packets of two processes; returns the error, or the content of the first packet.
 std::string opened(const World& world, std::uint32_t mtu = 9000) {
   testing::SmallJob job(2, 1, FabricKind::ofi);
   job.spec.fabric.packets.mtu = mtu;

@@ -26,7 +26,7 @@
 namespace ghostrank {
 namespace {
 
-struct Numbered {  // what the queue asks of an event, and which one it is
+struct Numbered {  // the members that the queue needs, and a number
   Moment t;
   std::uint32_t rank = 0, order = 0;
   int number = 0;
@@ -70,7 +70,7 @@ TEST(TimerQueue, KeepsItsOrderWhilePushesAndPopsAlternate) {
   }
 }
 
-// Also when it was the last of its block, and when so much is pushed that more blocks are needed.
+// Holds even for the last of a block, and when pushes allocate further blocks.
 TEST(TimerQueue, WhatWasPoppedStaysAsItIsUntilTheNextPop) {
   std::mt19937 random(13);
   TimerQueue<Numbered> queue;
@@ -155,7 +155,7 @@ TEST(Port, SerialisesWhatLeavesAndWhatArrives) {
   EXPECT_EQ(port.take_egress(100, 50), 100);
   EXPECT_EQ(port.take_egress(100, 50), 150);
   EXPECT_EQ(port.take_egress(1000, 50), 1000);
-  EXPECT_EQ(port.take_ingress(500, 50), 500);  // idle: in when its last byte is
+  EXPECT_EQ(port.take_ingress(500, 50), 500);  // idle: in when its last byte arrives
   EXPECT_EQ(port.take_ingress(510, 50), 550);  // behind the other
   EXPECT_EQ(LinkSpeed::from_rate(0, 0).serialise(1 << 20), 0);
 }
@@ -185,7 +185,7 @@ TEST(Ledger, SpillsPartialSumsWhenItOutgrowsItsBound) {
   std::remove(path.c_str());
 }
 
-// /dev/full takes what is written and fails when it is to be kept.
+// /dev/full accepts writes and fails when they are flushed.
 TEST(Ledger, CountsOnWhenItsFileCannotBeWrittenAndSaysSoOnce) {
   Ledger ledger(4, "/dev/full");
   int thrown = 0;
@@ -349,7 +349,7 @@ TEST(Judge, CongestionIsValidOnlyUndilatedOnARealFabric) {
   EXPECT_FALSE(valid(FabricKind::virtual_time, 1));
 }
 
-// What the ranks of an all-reduce hold, and what the first has when all have been added to it.
+// The contributions of the ranks of an all-reduce, and the first rank's sum of all of them.
 class AllReduce {
  public:
   AllReduce(int size, std::uint64_t count, DataType type)
@@ -368,7 +368,7 @@ class AllReduce {
     data.read(whole_, bytes.data());
     return bytes;
   }
-  // In messages of so many elements.
+  // Adds in messages of `each` elements.
   void add(Rank rank, std::uint64_t each) {
     const std::vector<std::byte> theirs = copy(*of(rank));
     for (std::uint64_t at = 0; at < whole_.count; at += each)
@@ -403,7 +403,7 @@ TEST(Verify, NoticesEveryWrongElement) {
       std::vector<std::byte> sum = call.copy(call.first());
       const auto other = call.of(0, 6);
       call.put(*other, sum);
-      EXPECT_GT(other->check().wrong, 2900u);  // of another call
+      EXPECT_GT(other->check().wrong, 2900u);  // from another call
       for (const std::size_t element : {0, 63, 64, 1023, 1024, 2999}) {
         std::byte& last = sum[element * bytes_of(type)];
         last ^= std::byte{1};
@@ -414,13 +414,13 @@ TEST(Verify, NoticesEveryWrongElement) {
         EXPECT_EQ(call.first().check().wrong, 0u) << element;
       }
       if (size != 2 && size != 7) continue;
-      call.add(size - 1, 7);  // the last rank's share twice
+      call.add(size - 1, 7);  // add the last rank's share twice
       EXPECT_GT(call.first().check().wrong, 1500u);
     }
   }
 }
 
-// A row that is right is looked at again when somebody has written to a part of it.
+// A row found right is checked again when a part of it has been written.
 TEST(Verify, NoticesWhatIsSpoiledLater) {
   AllReduce call(3, 5000, DataType::float32);
   call.add_others(5000);

@@ -19,7 +19,7 @@ double seconds_of_elements(std::uint64_t count) {
   return static_cast<double>(count) * 4 * 8 / kRate;
 }
 
-// Two roles, so that rank 0 and the others can begin at different times.
+// Two roles, so that rank 0 and the other ranks can begin at different times.
 SmallJob gloo_job(int nodes, FabricKind kind = FabricKind::virtual_time) {
   SmallJob job(nodes, 1, kind);
   job.spec.collectives.library = "gloo";
@@ -66,7 +66,7 @@ TEST(Permissions, RanksThatBeginTogetherExchangeTheirBlocksAtTheSameTime) {
   EXPECT_NEAR(seconds_of(job), calls * call, 1e-9);
 }
 
-// Seconds of a call, of several back to back of which rank 1 begins the first one late.
+// Seconds per call, for several calls back to back whose first one rank 1 begins 8 us late.
 double with_a_late_start(Func func, std::uint64_t count) {
   SmallJob job = gloo_job(2);
   const int calls = 3;
@@ -75,23 +75,23 @@ double with_a_late_start(Func func, std::uint64_t count) {
   return (seconds_of(job) - 8e-6) / calls;
 }
 
-// Rank 1 finds rank 0's permission when it begins: its data goes ahead of its own permission, on
-// the connection that both share. Rank 0, which has received all then, begins the next call while
-// its data is still to come, and so on.
+// Rank 1 finds rank 0's permission when it begins, so on their shared connection its data goes
+// ahead of its own permission. Rank 0 then has received everything and begins the next call while
+// its data is still on its way, and so on.
 TEST(Permissions, RanksTakeTurnsWhenOneBeginsAfterTheOthersPermissionCame) {
   EXPECT_NEAR(with_a_late_start(Func::all_to_all, 100'000),
               2 * (seconds_of_elements(100'000) + kLatency) + kWake, 1e-9);
 }
 
-// Of two halves the second one leaves in one direction while the first one does in the other.
+// While the second half leaves in one direction, the first one leaves in the other.
 TEST(Permissions, HalvesOfAnAllGatherTakeTurnsToo) {
   EXPECT_NEAR(with_a_late_start(Func::all_gather, 100'000),
               3 * seconds_of_elements(50'000) + 2 * kLatency + kWake, 1e-9);
 }
 
 TEST(Permissions, DataForOthersDoesNotHoldThemUp) {
-  // Rank 0's two blocks leave one behind the other. What it tells rank 1 stays behind the first
-  // one, not behind the second one too, which goes to rank 2.
+  // Rank 0's two blocks leave one after the other. Its permission for rank 1 waits behind the first
+  // block only, not behind the second, which goes to rank 2.
   SmallJob job = gloo_job(3);
   job.collective(Func::broadcast, 100'000).collective(Func::gather, 100'000);
   const double block = seconds_of_elements(100'000);
@@ -99,7 +99,7 @@ TEST(Permissions, DataForOthersDoesNotHoldThemUp) {
   EXPECT_NEAR(seconds_of(job), 2 * kLatency + 2 * block + kWake + block + kLatency + kWake, 1e-9);
 }
 
-// Two iterations of each phase, both posted at once, of segments of half a chunk.
+// Both phases have two iterations, posted at once, with segments of half a chunk.
 TEST(Permissions, ARingOfTwoPostsTwoSegmentsAhead) {
   SmallJob job = gloo_job(2);
   job.collective(Func::all_reduce, 400'000);
@@ -129,7 +129,7 @@ TEST(Permissions, AreNoMessagesOfTheLedger) {
   EXPECT_EQ(result.wire_bytes_per_iteration, 4 * 3 * 4000);
 }
 
-// All four ranks of two processes, over connections of their own or shared, with a rate or without.
+// Two processes of two ranks each, over separate or shared connections.
 TEST(Permissions, TravelOverLibfabric) {
   for (const FlowKind flows : {FlowKind::nic, FlowKind::connection}) {
     const auto outcomes = testing::run_processes(2, [&](const World& world) {

@@ -11,12 +11,12 @@ namespace {
 
 using testing::SmallJob;
 
-// Of all parts of a stage and one micro-batch.
+// Times of one micro-batch in all parts of a stage.
 struct Times {
   Picoseconds forward = 1000 * kPicosPerMicro, input = 1200 * kPicosPerMicro,
               weight = 800 * kPicosPerMicro;
 
-  std::vector<int> layers;  // by part, where they are not alike: how often it takes the time
+  std::vector<int> layers;  // by part, if unequal: factor of the times
 
   Picoseconds of(Pass pass) const {
     switch (pass) {
@@ -33,14 +33,14 @@ struct Times {
   }
 };
 
-// What a pass of one part takes.
+// The time of one pass of one part.
 Picoseconds time_of(const Pipeline& pipeline, int stage, const Slot& slot, const Times& times) {
   if (times.layers.empty()) return times.of(slot.pass) / (pipeline.parts() / pipeline.stages);
   return times.of(slot.pass) *
          times.layers[static_cast<std::size_t>(pipeline.part(stage, slot.chunk))];
 }
 
-// The slots of one stage as a program: one byte from part to part, no time on the network.
+// The slots of one stage as a program: one byte from part to part, so the network takes no time.
 Program program_of(const Pipeline& pipeline, int stage, const Times& times) {
   ProgramBuilder out({"compute"});
   const std::vector<Slot> slots = pipeline_slots(pipeline, stage);
@@ -77,7 +77,7 @@ double step_us(const Pipeline& pipeline, const Times& times) {
   return job.run().iterations.at(0).seconds * 1e6;
 }
 
-// Iteration time without what every stage computes anyway.
+// Iteration time less the compute that every stage has.
 double bubble_us(const Pipeline& pipeline, const Times& times = {}) {
   const Picoseconds busy = pipeline.micro_batches * (times.forward + times.input + times.weight);
   return step_us(pipeline, times) - seconds(busy) * 1e6;
@@ -96,7 +96,7 @@ TEST(PipelineBubble, ShrinksWithTheChunksOfAnInterleavedSchedule) {
                   (stages - 1) * 3000.0 / chunks, 1e-3);
 }
 
-// Qi et al. (2024): the weights' products fill what they can of the bubble.
+// Qi et al. (2024): the weight passes fill as much of the bubble as they can.
 TEST(PipelineBubble, OfZeroBubbleH1IsAsMuchSmallerAsTheWeightsTake) {
   for (const int stages : {2, 4, 8})
     EXPECT_NEAR(bubble_us({"zb-h1", stages, 1, 4 * stages}), (stages - 1) * (1000 + 1200 - 800),
@@ -111,8 +111,8 @@ TEST(PipelineBubble, OfTheVIsSmallerThanThatOfH1) {
   }
 }
 
-// Qi et al. (2024): where all three passes take alike nothing is left of the bubble but the way
-// down the stages before the last of them begins, a chunk's forward each.
+// Qi et al. (2024): when all three passes take equally long, the bubble is only the way down to the
+// last stage, one forward of a chunk per stage.
 TEST(PipelineBubble, OfTheVIsTheWayToItsLastStage) {
   constexpr Picoseconds kPass = 1000 * kPicosPerMicro;
   for (const int stages : {2, 4, 8})
@@ -121,9 +121,9 @@ TEST(PipelineBubble, OfTheVIsTheWayToItsLastStage) {
                   (stages - 1) * 500, 1e-3);
 }
 
-// Stages of unequal length: where the last is the longest it never waits once it began, and before
-// and after it there is the way there and back. A first stage so much longer that the way through
-// all others takes less than its warm-up never waits at all.
+// Stages of unequal length. A longest last stage never waits once it has begun; the bubble is the
+// way there and back. A first stage never waits when it is so long that the way through all other
+// stages takes less than its warm-up.
 TEST(PipelineBubble, OfUnequalStagesFollowsTheLongest) {
   for (const int micro_batches : {4, 9, 32}) {
     const auto step = [&](std::vector<int> layers) {
@@ -138,8 +138,9 @@ TEST(PipelineBubble, OfUnequalStagesFollowsTheLongest) {
   }
 }
 
-// DeepSeek-AI (2024): (P/2 - 1)(F&B + B - 3W), here with F&B one after the other, so F + 2B - 3W;
-// all three passes of a micro-batch take alike. dualpipev has as many stages on half the ranks.
+// DeepSeek-AI (2024): (P/2 - 1)(F&B + B - 3W). Here F&B run one after the other, so F + 2B - 3W;
+// all three passes of a micro-batch take equally long. dualpipev has as many stages on half the
+// ranks.
 TEST(PipelineBubble, OfDualPipeIsThatOfHalfTheStages) {
   constexpr Picoseconds kPass = 1000 * kPicosPerMicro;
   const Times alike{kPass, kPass, kPass};

@@ -1,7 +1,7 @@
-// Plays a job of several processes inside a test: forks them, gives each its World, collects what
-// they said. EXPECT_* work inside a process: a failure is printed and makes it not ok.
+// Plays a job of several processes inside a test: forks them, gives each its World and collects
+// their results. EXPECT_* work inside a process: a failure is printed and makes its outcome not ok.
 //
-// Fork before the test program starts threads of its own; what needs threads belongs in a process.
+// Fork before the test program starts threads; code that needs threads belongs in a process.
 #pragma once
 
 #include <arpa/inet.h>
@@ -24,10 +24,10 @@
 namespace ghostrank::testing {
 
 struct Outcome {
-  bool ok = false;  // exited by itself, no expectation failed, nothing thrown
+  bool ok = false;  // exited normally; no failure, no exception
   bool timed_out = false;
-  int signal = 0;    // that ended it
-  std::string said;  // what the body returned, or "error: " and what it threw
+  int signal = 0;    // the signal that ended it
+  std::string said;  // the body's result, or "error: " and the exception's text
 };
 
 inline int free_port() {
@@ -53,7 +53,7 @@ inline World local_world(int rank, int size, int port) {
 
 using Body = std::function<std::string(const World&)>;
 
-// Never returns: the forked half.
+// The forked half; never returns.
 [[noreturn]] inline void play(const Body& body, const World& world, int out) {
   std::string said;
   bool ok = true;
@@ -99,7 +99,7 @@ inline std::vector<Outcome> run_worlds(const std::vector<World>& worlds, const B
   std::vector<Outcome> outcomes;
   for (const Child& child : children) {
     Outcome outcome;
-    for (;;) {  // its end of the pipe closes when it ends, killed or not
+    for (;;) {  // its end of the pipe closes when it ends, even if killed
       const auto left =
           std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       pollfd fd{child.pipe, POLLIN, 0};
@@ -137,7 +137,7 @@ inline void expect_all_ok(const std::vector<Outcome>& outcomes) {
                                 << " (signal " << outcomes[i].signal << "): " << outcomes[i].said;
 }
 
-// Waits until `condition` holds; false when it did not within `limit`.
+// Waits until `condition` holds; false if it does not within `limit`.
 inline bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!condition()) {

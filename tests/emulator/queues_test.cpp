@@ -1,5 +1,5 @@
-// Streams that several workers serve, as a process group of gloo's: collectives start in order,
-// several run together and share the NICs.
+// Streams that several workers serve, as in a process group of gloo: collectives start in order;
+// several run at the same time and share the NICs.
 #include <gtest/gtest.h>
 
 #include "profiles/workload/program_builder.h"
@@ -12,7 +12,7 @@ using testing::SmallJob;
 
 constexpr std::uint64_t kBig = 4 << 20, kSmall = 1 << 18;  // elements
 
-// Rank 0's spans of two nodes whose queue holds a big collective and two small ones.
+// Rank 0's spans on two nodes, for a queue of one big collective and two small ones.
 std::vector<Span> spans_of(std::uint8_t workers) {
   ProgramBuilder out({"compute", "comm"});
   out.at_once(1, workers);
@@ -60,7 +60,7 @@ TEST(AQueueOfOneWorker, RunsItsCollectivesOneAfterTheOther) {
 }
 
 TEST(AQueueOfTwoWorkers, KeepsBothCollectivesBusyOnOneLink) {
-  // The link is the limit either way, so together they take as long as one after the other.
+  // The link is the limit either way, so running together takes as long as running in sequence.
   const std::vector<Span> two = spans_of(2), one = spans_of(1);
   EXPECT_NEAR(static_cast<double>(two[3].start), static_cast<double>(one[3].start),
               0.02 * static_cast<double>(one[3].start));

@@ -1,6 +1,6 @@
 // Random small jobs with real data, as several processes over libfabric on loopback, at paces that
-// this machine keeps and at some that it does not: the sums are right, and what was sent is what
-// the same job sends in virtual time. GHOSTRANK_RANDOM_JOBS=N plays so many (default 12).
+// this machine keeps and at some that it does not. The sums are right, and the ledger equals that
+// of virtual time. GHOSTRANK_RANDOM_JOBS=N plays N jobs (default 12).
 #include <cstdlib>
 #include <random>
 #include <sstream>
@@ -28,9 +28,9 @@ struct RandomJob {
   int processes;
 };
 
-// All-reduces are summed at servers, which have nodes of their own or not.
+// Sums all-reduces at servers, colocated or on their own nodes.
 void add_agents(std::mt19937& random, SmallJob& job) {
-  static const auto kOwn = [] {  // loaded, and so proved, once
+  static const auto kOwn = [] {  // once: loading also proves the plug-ins
     auto own = std::make_shared<Algorithms>();
     own->load_plugin(GHOSTRANK_AGENTS_PLUGIN, ".");
     own->load_plugin(GHOSTRANK_SPARSE_PLUGIN, ".");
@@ -40,7 +40,7 @@ void add_agents(std::mt19937& random, SmallJob& job) {
   spec.collectives.own = kOwn;
   spec.collectives.algorithm(Func::all_reduce) =
       one_of<const char*>(random, {"test/at-server", "mine/sparse-server", "switchml"});
-  // Patient, so that nothing is sent twice.
+  // A long timeout, so that nothing is retransmitted.
   spec.collectives.in_switch = {one_of(random, {4, 64}), one_of(random, {32, 256}),
                                 kPicosPerSecond};
   spec.cluster.servers.count = one_of(random, {1, 2});
@@ -48,7 +48,7 @@ void add_agents(std::mt19937& random, SmallJob& job) {
   spec.cluster.servers.nic = {one_of(random, {0.0, 1e10}), 2 * kPicosPerMicro};
 }
 
-// Of virtual time alone: a real network has its own.
+// For virtual time alone: a real network has its own links.
 void add_links(std::mt19937& random, ClusterSpec& cluster) {
   TopologySpec& spec = cluster.topology;
   spec.kind = random() % 2 ? TopologySpec::Kind::leaf_spine : TopologySpec::Kind::rail_optimised;
@@ -57,7 +57,7 @@ void add_links(std::mt19937& random, ClusterSpec& cluster) {
   spec.routing = &routings()[random() % routings().size()];
 }
 
-// Of the tensors that all-reduces name.
+// The sparsity of the tensors that all-reduces name.
 Sparsity random_sparsity(std::mt19937& random, int ranks) {
   const Sparsity drawn{one_of(random, {0.01, 0.1, 0.5}),
                        one_of(random, {std::uint64_t{1}, std::uint64_t{100}, std::uint64_t{256}}),
@@ -90,7 +90,7 @@ RandomJob random_job(unsigned seed) {
   const bool compressed = random() % 3 == 0;
   for (int ops = 1 + static_cast<int>(random() % 4); ops > 0; --ops) {
     const std::uint64_t drawn = one_of(random, {1, 1000, 30'000, 65'536, 200'003});
-    // Every rank compresses what all have, to compare.
+    // Verification makes every rank compress the tensors of all ranks: keep them small.
     const std::uint64_t count = compressed ? std::min<std::uint64_t>(drawn, 5'000) : drawn;
     const Func func =
         one_of(random, {Func::all_reduce, Func::all_reduce, Func::all_gather, Func::broadcast});
@@ -154,7 +154,7 @@ TEST(RandomJobs, ReduceRealDataRightAndSendWhatVirtualTimeSends) {
     EXPECT_EQ(modelled.interrupted, "");
     EXPECT_EQ(modelled.verify->wrong_elements, 0u);
     EXPECT_EQ(outcomes[0].said, testing::ledger_text(modelled));
-    if (HasFailure()) return;  // one job is enough to look into
+    if (HasFailure()) return;  // one failing job is enough to look into
   }
 }
 

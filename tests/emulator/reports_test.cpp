@@ -1,5 +1,5 @@
-// What processes tell each other beside the data: may be larger than a control message, and lets
-// all of them draw the same conclusions.
+// Reports between processes may be larger than a control message, and lead all processes to the
+// same conclusions.
 #include <sstream>
 #include <string>
 
@@ -14,7 +14,7 @@ namespace {
 
 using testing::SmallJob;
 
-// More than a frame of the control plane holds: configurations are compared by their hashes.
+// Larger than a frame of the control plane: processes compare the hashes of configurations.
 TEST(Agreement, AConfigurationMayBeLargerThanAControlMessage) {
   const auto outcomes = testing::run_processes(2, [](const World& world) {
     const auto control = Control::meet(world);
@@ -32,7 +32,7 @@ TEST(Agreement, AConfigurationMayBeLargerThanAControlMessage) {
   EXPECT_EQ(outcomes[0].said, "");
 }
 
-// Each process's report is larger than a frame: spans of its delays have labels of half a mebibyte.
+// Each process's report is larger than a frame: the labels of its spans have 512 KiB.
 TEST(Reports, ATraceMayBeLargerThanAControlMessage) {
   static constexpr std::size_t kLabel = 512 << 10, kSpans = 130;
   static_assert(kLabel * kSpans > kMaxFrameBytes);
@@ -63,7 +63,7 @@ TEST(Reports, ATraceMayBeLargerThanAControlMessage) {
   EXPECT_EQ(outcomes[0].said, "");
 }
 
-// Process 0, whose ledger fits into memory, learns that the other's did not.
+// Process 0's ledger fits into memory; it must learn that the other's did not.
 TEST(Reports, ALedgerThatOutgrowsMemoryOnOneHostSendsTheOthersToTheirFilesToo) {
   const testing::Folder folder;
   RunOptions options;
@@ -90,7 +90,7 @@ TEST(Reports, ALedgerThatOutgrowsMemoryOnOneHostSendsTheOthersToTheirFilesToo) {
   EXPECT_EQ(pairs.size(), static_cast<std::size_t>(testing::kUnevenPairs));
 }
 
-// What `auto` makes of a warm-up must be the same everywhere.
+// All processes must judge a warm-up for `auto` alike.
 TEST(Reports, AllProcessesJudgeByTheSameSummary) {
   const auto outcomes = testing::run_processes(3, [](const World& world) {
     SmallJob job(3, 1, FabricKind::ofi);

@@ -1,5 +1,5 @@
-// Whole jobs as several processes over libfabric on loopback: real data, the same ledger as
-// everywhere else, and what happens when a process dies, fails or is interrupted.
+// Whole jobs as several processes over libfabric on loopback: real data, the same ledger as on
+// other fabrics, and the death, failure and interruption of a process.
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Loopback, OverLibfabric,
                          ::testing::Values(Case{"net", 2, 1}, Case{"net", 4, 1}, Case{"net", 2, 2},
                                            Case{"tcp;ofi_rxm", 2, 1}, Case{"sockets", 2, 1}));
 
-// As two processes: every result is right, and `elements` of them are compared.
+// Plays two processes: every result is right, and `elements` elements are compared.
 void expect_reduced_right(const SmallJob& job, std::uint64_t elements) {
   const auto outcomes = testing::run_processes(2, [&](const World& world) {
     const auto control = Control::meet(world);
@@ -100,7 +100,7 @@ void expect_reduced_right(const SmallJob& job, std::uint64_t elements) {
   testing::expect_all_ok(outcomes);
 }
 
-// Two processes of two ranks each; the servers are on the third.
+// Two processes of two ranks each; a third has the servers.
 TEST(OverLibfabric, AgentsSumRealDataWithTheirHelpersOnAHostOfTheirOwn) {
   for (const char* scheme : {"at-server", "in-packets"}) {
     for (const FlowKind flows : {FlowKind::process, FlowKind::nic, FlowKind::connection}) {
@@ -131,7 +131,7 @@ TEST(OverLibfabric, AgentsSumRealDataWithTheirHelpersOnAHostOfTheirOwn) {
         return ledger_text(result);
       });
       testing::expect_all_ok(outcomes);
-      if (std::string(scheme) == "in-packets") continue;  // sends again what was late or lost
+      if (std::string(scheme) == "in-packets") continue;  // retransmits late packets
       job.spec.fabric.kind = FabricKind::virtual_time;
       job.spec.dilation = 0;
       EXPECT_EQ(outcomes[0].said, ledger_text(job.run()));
@@ -166,7 +166,7 @@ TEST(OverLibfabric, CreditsAndSlicesTravelToo) {
   expect_reduced_right(job, 4u * (2'000'000u + 4u * 50'000u));
 }
 
-// Channels share NICs whose turns are often late: what waits for its turn keeps its place.
+// Channels share NICs whose turns are often late; waiting messages keep their places.
 TEST(OverLibfabric, MessagesThatWaitForTheirTurnAreReducedRight) {
   SmallJob job(4, 2, FabricKind::ofi);
   job.spec.cluster.nic.rate_bps = 10'000'000'000;
@@ -178,8 +178,8 @@ TEST(OverLibfabric, MessagesThatWaitForTheirTurnAreReducedRight) {
   expect_reduced_right(job, 500u * 8u * 30'000u);
 }
 
-// As in virtual time: a root that has sent goes on while its slices wait for their turn at a NIC
-// that is slow. The last begins a second after the first.
+// As in virtual time, a root that has posted its sends goes on while slices wait for their turn at
+// a slow NIC. The last slice begins a second after the first.
 TEST(OverLibfabric, ASenderDoesNotWaitForItsTurnAtTheNic) {
   const auto outcomes = testing::run_processes(2, [](const World& world) {
     SmallJob job(2, 1, FabricKind::ofi);
@@ -199,8 +199,8 @@ TEST(OverLibfabric, ASenderDoesNotWaitForItsTurnAtTheNic) {
   testing::expect_all_ok(outcomes);
 }
 
-// A million messages that nothing paces: those that have not gone are few, also when the segment
-// begins and nothing may leave yet.
+// A million messages that nothing paces: few of them may be in memory, even at the start of the
+// segment, when nothing may leave yet.
 TEST(OverLibfabric, ASenderWithoutARateHasFewMessagesUnderWay) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "resident memory is the sanitizer's";
@@ -229,7 +229,7 @@ TEST(OverLibfabric, ASenderWithoutARateHasFewMessagesUnderWay) {
   testing::expect_all_ok(outcomes);
 }
 
-// A job long enough to be disturbed.
+// A job long enough for a test to disturb it.
 SmallJob long_job() {
   SmallJob job(2, 1, FabricKind::ofi);
   job.spec.dilation = 1;
@@ -238,7 +238,7 @@ SmallJob long_job() {
   return job;
 }
 
-// Calls back on process 0 when an iteration has ended: the tenth, or the one that is named.
+// Calls `act` on process 0 at the end of iteration `when`, by default the tenth.
 struct AtTheTenth : Observer {
   std::function<void()> act;
   int when;
@@ -339,8 +339,8 @@ TEST(OverLibfabric, AStallEndsTheRunNamingWhoWaitsForWhom) {
   EXPECT_NE(outcomes[0].said.find("waits for rank"), std::string::npos) << outcomes[0].said;
 }
 
-// Stops this process when `begin` says so, and lets it go on after two seconds, or kills it when
-// `end` says so. A process of its own: the stopped one can do nothing.
+// Stops this process when `begin` is readable. Then resumes it after 2 s, or kills it when `end` is
+// readable. It forks a process for that, because a stopped one can do nothing.
 void stop_me(int begin, std::optional<int> end) {
   const pid_t me = getpid();
   if (fork() != 0) return;
@@ -480,7 +480,7 @@ TEST(OverLibfabric, AProcessThatIsStoppedForGoodEndsTheRunWithinTheStallTimeout)
     EXPECT_NE(outcomes[0].said.find(part), std::string::npos) << part << ": " << outcomes[0].said;
 }
 
-// Host 1 computes for three seconds while host 0 waits for it.
+// Host 1 computes for 3 s while host 0 waits for it.
 TEST(OverLibfabric, ALongDelayIsNoStall) {
   const auto outcomes = testing::run_processes(2, [](const World& world) {
     const auto control = Control::meet(world);
@@ -546,7 +546,7 @@ TEST(OverLibfabric, ProcessesWithDifferentJobsSayWhichKeysDiffer) {
         << o.said;
 }
 
-// An all-reduce whose threadblocks wait for each other, from a file.
+// An all-reduce, read from a file, whose threadblocks wait for each other.
 SmallJob with_file(const std::string& xml) {
   const testing::TemporaryFile file("algo.xml", xml);
   Algorithms algorithms;

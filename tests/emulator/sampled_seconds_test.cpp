@@ -1,4 +1,4 @@
-// How long calls took: all of few, a fair share of many.
+// The durations of calls: all of them while they are few, a fair sample of many.
 #include "emulator/result/sampled_seconds.h"
 
 #include <algorithm>
@@ -44,7 +44,8 @@ TEST(SampledSeconds, MedianIsThatOfAllWithinTwoPerCentOfTheirRanks) {
   EXPECT_NEAR(median_of(rising), 150'000, 0.02 * 300'000);
 }
 
-// 64 groups in turns, each with a time of its own: one call in 64 would only ever see one of them.
+// 64 groups in turns, each with its own duration: taking every 64th call would see only one of
+// them.
 TEST(SampledSeconds, SeeEveryGroupWhereGroupsTakeTurns) {
   SampledSeconds sampled;
   for (std::size_t i = 0; i < 64 * 4096; ++i) sampled.add(static_cast<double>(i % 64));

@@ -54,12 +54,12 @@ TEST(ReadyQueue, WhatIsSetFreeGoesBeforeWhoSetItFree) {
 TEST(ReadyQueue, HasARankOnceAndGoesOnWhereItStood) {
   ReadyQueue queue(2);
   queue.push_rank_again(1, 3);
-  queue.push_rank(1);  // what its stream 3 started has ended at once
+  queue.push_rank(1);  // an operation of its stream 3 has ended at once
   queue.push_rank(0);
   EXPECT_EQ(queue.pop().index, 0u);
   EXPECT_EQ(queue.pop().stream, 3);
   EXPECT_TRUE(queue.empty());
-  queue.push_rank(1);  // it is out, and may come again
+  queue.push_rank(1);  // the rank has left the queue and may come again
   const Ready again = queue.pop();
   EXPECT_EQ(again.stream, 0);
   EXPECT_FALSE(again.started);
@@ -67,7 +67,7 @@ TEST(ReadyQueue, HasARankOnceAndGoesOnWhereItStood) {
 
 // ---- Outboxes ----
 
-// Keeps parcels whose event's sequence numbers them, for lanes with so much room.
+// Keeps parcels, numbered by their events' sequences, for lanes with limited room.
 class OutboxesTest : public ::testing::Test {
  protected:
   OutboxesTest() { boxes_.resize(3); }
@@ -98,7 +98,7 @@ class OutboxesTest : public ::testing::Test {
   std::map<int, int> room_;
   std::map<int, Numbers> left_;
   Numbers gone_;
-  std::uint32_t more_ = 0;  // that senders keep when something of theirs has gone
+  std::uint32_t more_ = 0;  // parcels that a sender posts when one of its own has left
   int more_lane_ = 0;
 };
 
@@ -184,7 +184,7 @@ TEST(EarlyMessages, AreTakenOutInTheOrderInWhichTheyCame) {
   using Sequences = std::vector<std::uint32_t>;
   EXPECT_EQ(take_of(0, 2), Sequences({0, 2}));  // the head, and one in the middle
   EXPECT_EQ(take_of(1, 9), Sequences({1, 5}));  // the tail among them
-  early.push(list, event_from(0, 6));           // behind what is the tail now
+  early.push(list, event_from(0, 6));           // behind the new tail
   EXPECT_EQ(take_of(0, 9), Sequences({4, 6}));
   EXPECT_TRUE(list.empty());
   EXPECT_FALSE(other.empty());
@@ -192,7 +192,7 @@ TEST(EarlyMessages, AreTakenOutInTheOrderInWhichTheyCame) {
   EXPECT_EQ(take_of(1, 9), Sequences({7}));
 }
 
-// A rank's list gives to its actors' ones while it is gone through.
+// Parcels move from a rank's list to its actors' lists while the list is traversed.
 TEST(EarlyMessages, WhatIsTakenMayGoToAnotherList) {
   EarlyMessages early;
   EarlyList rank, actor;
@@ -273,7 +273,7 @@ TEST_F(NodeMeetingsTest, TheLastMemberOfACallMeetsTheOthers) {
     EXPECT_TRUE(f->group == 1 && f->sequence == 0);
   EXPECT_EQ(members, 3);
   EXPECT_EQ(met->first, &flights_.back());
-  met = come(1, 1, {2, 0});  // what else is open has stayed
+  met = come(1, 1, {2, 0});  // the other meetings are unchanged
   ASSERT_NE(met, nullptr);
   EXPECT_EQ(met->last.at, 800);
 }
@@ -295,7 +295,7 @@ TEST(Pacing, ErrorIsHowMuchLatenessGrowsWithinBusyPeriods) {
   pacing.note(0, 20, 10, 3);
   pacing.note(1, 5, 10, 7);  // another NIC
   EXPECT_EQ(pacing.error(), 2);
-  pacing.note(0, 31, 10, 9);  // a new period: a pause costs no rate
+  pacing.note(0, 31, 10, 9);  // new period: a pause costs no rate
   EXPECT_EQ(pacing.error(), 2);
   pacing.note(0, 41, 10, 8);
   EXPECT_EQ(pacing.error(), 1);
@@ -335,7 +335,7 @@ TEST(QuietWatch, TellsOnceThatItIsQuietAndOnceThatItIsNoMore) {
   EXPECT_FALSE(watch.note_progress(511));
   EXPECT_FALSE(watch.note_rest(900, 800));
   EXPECT_EQ(watch.note_rest(900, 1001), std::optional<Picoseconds>(900));
-  watch.begin(100);  // another segment: nothing has been told
+  watch.begin(100);  // another segment: nothing is known of it yet
   EXPECT_FALSE(watch.note_progress(1));
   EXPECT_TRUE(watch.gaps().empty());
 }
@@ -417,7 +417,7 @@ TEST(Misfortune, IsTheSameForEveryRunAndTakesTheSharesThatAreAsked) {
   for (int i = 0; i < kPackets; ++i) {
     const auto copies = one.next(1, 7, kLatency, counts);
     ASSERT_EQ(same.next(1, 7, kLatency, ignored), copies);
-    same.next(0, 6, kLatency, ignored);  // another sender's are its own
+    same.next(0, 6, kLatency, ignored);  // other connections have their own sequence
     differ += other.next(1, 7, kLatency, ignored) != copies;
     for (const Picoseconds copy : copies) {
       EXPECT_LT(copy, 8 * kLatency);

@@ -1,4 +1,4 @@
-// Where threads meet: rings, wake-ups, windows. Also built with ThreadSanitizer.
+// The meeting points of threads: rings, wake-ups, windows. Also built with ThreadSanitizer.
 #include <stdexcept>
 #include <thread>
 
@@ -90,7 +90,8 @@ TEST(Shards, NameADeadlockLongBeforeTheStallTimeout) {
   }
 }
 
-// The others wait at the barrier of virtual time, or asleep for what does not come.
+// The other threads wait at the barrier of virtual time, or sleep until messages come that never
+// do.
 void expect_end(Throws what, std::size_t iterations, const std::string& reason) {
   for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time}) {
     for (const int shards : {1, 2, 4}) {
@@ -117,7 +118,7 @@ TEST(Shards, WantOfMemoryEndsTheRunSayingWhatToDo) {
   expect_end(Throws::of_memory, 1, "out of memory: ");
 }
 
-// Of the thread that watches: it goes on to the caller when the engine's threads have ended.
+// The observer's thread passes the exception to the caller after the engine's threads have ended.
 TEST(Shards, AnExceptionOfTheObserverEndsTheThreadsAndReachesTheCaller) {
   struct Throwing : Observer {
     void on_iteration(int, const IterationReport&) override { throw std::runtime_error("enough"); }

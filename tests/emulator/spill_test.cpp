@@ -1,4 +1,4 @@
-// Ledgers that outgrow memory: what a run then says, and what it leaves on disk.
+// Ledgers that outgrow memory: the run's report, and the files it leaves on disk.
 #include <string>
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ using testing::Folder;
 using testing::Pairs;
 using testing::SmallJob;
 
-// More pairs than a ledger holds: 1,208,900, of 64 bytes each.
+// 1,208,900 pairs of 64 bytes each: more than a ledger holds.
 constexpr int kRanks = 1100;
 
 SmallJob large_all_to_all() {
@@ -23,7 +23,7 @@ SmallJob large_all_to_all() {
 TEST(Spill, LeavesTheTotalsRightAndEveryPairInItsFile) {
   const Folder folder;
   SmallJob job = large_all_to_all();
-  job.spec.run.warmup = 1;  // is not in the file
+  job.spec.run.warmup = 1;  // not in the file
   job.spec.run.iterations = 2;
   RunOptions options;
   options.spill_path = folder / "pairs.csv";
@@ -46,7 +46,7 @@ TEST(Spill, LeavesTheTotalsRightAndEveryPairInItsFile) {
   EXPECT_EQ(wrong, 0u);
 }
 
-// The other shard's ledger would fit into memory.
+// The other shard's ledger would fit into memory, but must go to its file, too.
 TEST(Spill, OfOneShardSendsTheOthersToTheirFilesToo) {
   const Folder folder;
   SmallJob job = testing::uneven_job(FabricKind::virtual_time);

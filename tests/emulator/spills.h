@@ -1,4 +1,4 @@
-// Ledgers that outgrow memory: a job for it, and what they leave on disk.
+// Ledgers that outgrow memory: a job that makes one, and the files it leaves on disk.
 #pragma once
 
 #include <cstdio>
@@ -17,7 +17,7 @@ namespace ghostrank::testing {
 
 using Pairs = std::map<std::pair<int, int>, LedgerCell>;
 
-// A folder that lives as long as the test.
+// A temporary folder, removed by the destructor.
 class Folder {
  public:
   Folder() {
@@ -33,7 +33,7 @@ class Folder {
   std::string path_;
 };
 
-// Adds up the rows of a file that a ledger has left.
+// Adds the rows of a ledger's file to `pairs`.
 inline void add_rows(const std::string& path, Pairs& pairs) {
   std::FILE* file = std::fopen(path.c_str(), "r");
   ASSERT_NE(file, nullptr) << path;
@@ -52,8 +52,8 @@ inline void add_rows(const std::string& path, Pairs& pairs) {
   std::fclose(file);
 }
 
-// Two halves of nodes that have nothing to do with each other. The pairs of the second outgrow a
-// ledger, those of the first do not.
+// Two halves of the nodes that exchange nothing with each other. The second half's pairs outgrow a
+// ledger, the first half's do not.
 constexpr int kHalf = 1010;
 constexpr int kUnevenPairs = kHalf * (kHalf - 1) + kHalf - 1;
 

@@ -1,4 +1,5 @@
-// Messages that no process of the same job would send: each ends the run with what is wrong.
+// Messages that no process of the same job would send: each ends the run with an error that
+// describes it.
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,7 @@
 namespace ghostrank {
 namespace {
 
-// Brings one message, and then nothing.
+// Delivers one message, then nothing.
 class OneMessage final : public testing::FabricDouble {
  public:
   explicit OneMessage(const Header& header) { message_.header = header; }
@@ -27,8 +28,8 @@ class OneMessage final : public testing::FabricDouble {
   bool gone_ = false;
 };
 
-// What process 0 of two, with one rank each, says about a message while it waits for its peer's, or
-// while it still computes.
+// The error of process 0 (of two, one rank each) about a message that arrives while it waits for
+// its peer, or while it still computes.
 std::string said_about(const Header& header, Picoseconds computes = 0) {
   testing::SmallJob job(2, 1, FabricKind::ofi);
   job.spec.collectives.channels = 2;

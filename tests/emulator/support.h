@@ -54,7 +54,7 @@ struct SmallJob {
     return *this;
   }
 
-  // A v-variant.
+  // A collective of a v-variant.
   SmallJob& collective(Func func, Counts counts, DataType type = DataType::float32) {
     Op op;
     op.kind = Op::Kind::collective;
@@ -78,7 +78,7 @@ struct SmallJob {
     return run(*control, observer, options);
   }
 
-  // As one of several processes.
+  // Plays the job as one of several processes.
   Result run(Control& control, Observer* observer = nullptr, const RunOptions& options = {}) const {
     Observer nobody;
     LoadedJob job;
@@ -87,7 +87,7 @@ struct SmallJob {
   }
 };
 
-// What every pair of NICs sent in an iteration, and what stayed in the nodes.
+// The bytes and messages of every NIC pair per iteration, and those inside nodes.
 inline std::string ledger_text(const Result& result) {
   std::ostringstream text;
   for (const PairTraffic& p : result.pairs) {
@@ -98,7 +98,7 @@ inline std::string ledger_text(const Result& result) {
   return text.str();
 }
 
-// What links carried, and how long they were taken.
+// The load of the links.
 inline std::string network_text(const Result& result) {
   std::ostringstream text;
   text.precision(17);
@@ -113,7 +113,7 @@ inline std::string network_text(const Result& result) {
   return text.str();
 }
 
-// In virtual time: the same run, to the last bit, as with one.
+// In virtual time, a run with several shards equals the run with one, to the last bit.
 inline void expect_alike_with_shards(SmallJob job, std::initializer_list<int> numbers) {
   const Result one = job.run();
   for (const int shards : numbers) {

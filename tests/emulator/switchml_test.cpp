@@ -1,4 +1,4 @@
-// SwitchML in the engine: a switch in the modelled network, real sums, and the time that it takes.
+// SwitchML in the engine: a switch in the modelled network, real sums, and their time.
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
@@ -32,7 +32,8 @@ TEST(SwitchMlInTheNetwork, SumsRealDataWithinItsBoundAsPlanned) {
       EXPECT_EQ(result.verify->wrong_elements, 0u);
       const TrafficPlan plan = plan_traffic(job.spec, job.workload);
       EXPECT_EQ(result.messages_per_iteration, static_cast<double>(plan.wire_messages));
-      // Twelve packets and one, of floats as many again; up and down, of three ranks.
+      // Thirteen packets, the last one partly filled; for floats as many again. Up and down, three
+      // ranks.
       EXPECT_EQ(plan.wire_messages, (type == DataType::int32 ? 1u : 2u) * 13u * 6u);
     }
 }
@@ -49,7 +50,8 @@ TEST(SwitchMlInTheNetwork, LossesChangeNoSum) {
   EXPECT_GT(result.packets->lost_on_purpose, 100u);
 }
 
-// S at the rate of a NIC, header and all, however many ranks: that of a ring grows to twice S.
+// S at the rate of a NIC, headers included, for any number of ranks; a ring's time grows to twice
+// that.
 TEST(SwitchMlInTheNetwork, TakesTheTimeOfOneTensor) {
   constexpr std::uint64_t kElements = 4'000'000, kPackets = kElements / 256;
   const double wire = static_cast<double>(kPackets) * (1024 + 10) * 8 / kRate;
@@ -67,7 +69,7 @@ TEST(SwitchMlInTheNetwork, TakesTheTimeOfOneTensor) {
   }
 }
 
-// As many bits under way as the slots hold; a round trip is two halves of the way up and down.
+// The slots limit the bits in flight; a round trip is the way up and the way down.
 TEST(SwitchMlInTheNetwork, IsAsFastAsItsSlotsAllow) {
   SmallJob job = switch_job(FabricKind::virtual_time, 2);
   job.spec.collectives.in_switch.slots = 4;

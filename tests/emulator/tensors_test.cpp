@@ -1,5 +1,5 @@
-// Jobs whose tensors are sparse: real sums of them by every algorithm that reduces, on every
-// fabric; a scheme that leaves out zeros sends what was drawn; what a result says of it.
+// Jobs with sparse tensors: real sums by every algorithm that reduces, on every fabric; a scheme
+// that leaves out zeros sends the blocks that were drawn; the result reports the sparsity.
 #include <gtest/gtest.h>
 
 #include "emulator/verify/call_content.h"
@@ -51,7 +51,7 @@ TEST(Tensors, AreSummedUpRightByEveryAlgorithmThatReduces) {
   }
 }
 
-// Of one call in each of two iterations, the second one counted.
+// One call in each of two iterations; only the second is measured.
 TEST(Tensors, ASchemeThatLeavesOutZerosSendsTheBlocksThatWereDrawn) {
   for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time})
     for (const Overlap overlap : {Overlap::random, Overlap::all, Overlap::none}) {
@@ -77,7 +77,7 @@ TEST(Tensors, ASchemeThatLeavesOutZerosSendsTheBlocksThatWereDrawn) {
       for (const PairTraffic& pair : result.pairs) {
         const bool up = pair.target_nic == 4;
         const Rank r = up ? pair.source_nic : pair.target_nic;
-        std::uint64_t blocks = 1;  // the end is one
+        std::uint64_t blocks = 1;  // 1: the end note
         for (std::uint64_t b = 0; b < 41; ++b) blocks += drawn.nonzero(r, b);
         const std::uint64_t notes = up ? blocks : somewhere;
         const std::uint64_t bytes = (up ? drawn.nonzero_elements(r) : elements) * 4 + notes * 16;
@@ -106,7 +106,7 @@ TEST(Tensors, ThatNobodyNamesAreDenseToASchemeAndToVerify) {
       .collective(Func::all_reduce, 1000);
   const Result result = job.run();
   EXPECT_EQ(result.verify->wrong_elements, 0u);
-  // Of the first call only ends, of the second four blocks each way, too.
+  // The first call sends only end notes; the second also four blocks each way.
   for (const PairTraffic& pair : result.pairs) {
     EXPECT_EQ(pair.messages, 1 + 4 + 1);
     EXPECT_EQ(pair.bytes, 6 * 16 + 4000);

@@ -1,5 +1,4 @@
-// Jobs that throw in an engine thread, by the plugin that is built from
-// plugins/throws.cpp.
+// Jobs that throw in an engine thread, by the plug-in built from plugins/throws.cpp.
 #pragma once
 
 #include <memory>
@@ -10,10 +9,10 @@
 
 namespace ghostrank::testing {
 
-// What the thread of the last rank throws, and when; the numbers are those of plugins/throws.cpp.
+// The last rank's exception and when it is thrown; the numbers are those in plugins/throws.cpp.
 enum class Throws : std::uint64_t { at_once = 1200, halfway, of_memory, something };
 
-// Four nodes. The first iteration is well and the second throws; at_once the first does.
+// Four nodes. The first iteration passes and the second throws; with at_once the first one throws.
 inline SmallJob throwing_job(FabricKind kind, Throws what) {
   Algorithms algorithms;
   algorithms.load_plugin(GHOSTRANK_THROWS_PLUGIN, ".");

@@ -1,5 +1,5 @@
-// Events that fall on the same picosecond: a connection keeps its order, and in virtual time they
-// fall alike for every number of shards.
+// Events on the same picosecond: a connection keeps its order, and in virtual time their order does
+// not depend on the number of shards.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ Op transfer(Op::Kind kind, std::int32_t peer, std::uint64_t count) {
   return op;
 }
 
-// An all-reduce of every second rank of 4 nodes of 8, whose rings share few NICs: its last chunks
-// are empty, and pass the NIC with full ones of other channels.
+// An all-reduce of every second rank of 4 nodes of 8, whose rings share few NICs. Its last chunks
+// are empty and pass the NIC among full ones of other channels.
 TEST(Ties, EmptyMessagesKeepTheirPlaceOnASharedNic) {
   for (const FabricKind kind : {FabricKind::virtual_time, FabricKind::memory}) {
     for (const int nics : {1, 2, 4}) {
@@ -49,8 +49,8 @@ TEST(Ties, EmptyMessagesKeepTheirPlaceOnASharedNic) {
   }
 }
 
-// Ranks 1 and 7 send the same to rank 6 at the same time; who comes first lets a stream of it go on
-// with work that takes 80 us.
+// Ranks 1 and 7 send the same bytes to rank 6 at the same time; the first to arrive lets a stream
+// of it continue with work of 80 us.
 TEST(Ties, EqualSendsToOneRankFallAlikeForEveryNumberOfShards) {
   SmallJob job(8, 1, FabricKind::virtual_time);
   job.spec.cluster.nic = {10e9, 5 * kPicosPerMicro};
@@ -67,7 +67,7 @@ TEST(Ties, EqualSendsToOneRankFallAlikeForEveryNumberOfShards) {
   testing::expect_alike_with_shards(job, {2, 4, 8});
 }
 
-// Leaves and spines, or neither; links as fast as NICs, faster or slower.
+// Leaves and spines, rails, or no topology; links as fast as the NICs, faster or slower.
 void draw_topology(std::mt19937& random, ClusterSpec& cluster) {
   using Kind = TopologySpec::Kind;
   TopologySpec& spec = cluster.topology;
@@ -82,7 +82,7 @@ void draw_topology(std::mt19937& random, ClusterSpec& cluster) {
   spec.routing = &routings()[random() % routings().size()];
 }
 
-// Many ranks at the same time: no jitter, equal sizes, NICs of several ranks.
+// Many ranks act at the same time: no jitter, equal sizes, several ranks per NIC.
 SmallJob symmetric_job(unsigned seed) {
   std::mt19937 random(seed);
   const auto one_of = [&](std::initializer_list<std::uint64_t> choices) {

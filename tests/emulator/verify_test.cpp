@@ -1,5 +1,5 @@
-// Real bytes through memory: every algorithm of the registry, reduced for real and checked element
-// by element, and the ledger against what the plan says.
+// Real bytes through memory: every algorithm of the registry reduces for real, every element is
+// checked, and the ledger equals the plan.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -40,8 +40,8 @@ struct Shape {
   int nodes, gpus;
 };
 
-// NCCL's PAT wants one rank per node, its NVLSTree several and no single bytes; both refuse
-// anything else.
+// NCCL's PAT requires one rank per node; its NVLSTree requires several, and elements larger than a
+// byte. Both refuse anything else.
 bool fits(const Algorithm& row, Shape shape, DataType type) {
   if (row.name == "pat") return shape.gpus == 1;
   return row.name != "nvlstree" || (shape.gpus > 1 && bytes_of(type) > 1);
@@ -54,7 +54,7 @@ struct Trial {
   std::uint64_t count;
 };
 
-// Every shape and count in virtual time, every data type on both fabrics, few runs in real time.
+// All shapes and counts in virtual time, all data types on both fabrics, few runs in real time.
 std::vector<Trial> trials() {
   constexpr FabricKind kVirtual = FabricKind::virtual_time, kMemory = FabricKind::memory;
   std::vector<Trial> all;
@@ -100,7 +100,7 @@ TEST_P(EveryAlgorithm, ReducesRealDataRightInMemoryAndInVirtualTime) {
   }
 }
 
-// Jobs that together play every row; one of each function fits into a job.
+// Jobs that together play every row of the registry; a job holds one row of each function.
 std::vector<std::vector<const Algorithm*>> rows_by_job() {
   std::vector<std::vector<const Algorithm*>> jobs;
   for (const Algorithm& row : registry()) {
@@ -117,7 +117,7 @@ std::vector<std::vector<const Algorithm*>> rows_by_job() {
   return jobs;
 }
 
-// One pair of processes plays them all, one after the other.
+// One pair of processes plays all of them, one after the other.
 TEST(EveryAlgorithmOverLibfabric, ReducesRealDataRight) {
   const auto outcomes = testing::run_processes(
       2,
@@ -177,7 +177,7 @@ TEST(Verify, HolesInAMessageTravelAndTouchNothing) {
   EXPECT_EQ(result.verify->wrong_elements, 0u);
   double bytes = 0;
   for (const auto& pair : result.pairs) bytes += pair.bytes;
-  EXPECT_EQ(bytes, 5u * 7u * 400u);  // 4 blocks of every rank, and 3 places of blocks that are none
+  EXPECT_EQ(bytes, 5u * 7u * 400u);  // 4 blocks of every rank; 3 list entries refer to no block
 }
 
 TEST(Verify, ReductionsOfALaterCallDoNotPassForThoseOfAnEarlierOne) {
@@ -235,7 +235,7 @@ TEST(Memory, PlaysTheSameMessagesAsVirtualTimeAndNearlyTheSameStep) {
   expect_ledger_as_planned(job, modelled);
   expect_ledger_as_planned(job, played);
   ASSERT_EQ(played.iterations.size(), 3u);
-  // The step may be late, never early: modelled delays are only ever re-anchored later.
+  // A step may be late, but never early: delays are only ever re-anchored later.
   for (std::size_t i = 0; i < 3; ++i)
     EXPECT_GE(played.iterations[i].seconds, modelled.iterations[i].seconds * 0.98);
 }
@@ -248,7 +248,8 @@ TEST(Memory, CopiedPayloadChangesNoCount) {
 }
 
 TEST(Memory, AHostThatCannotKeepUpIsFoundOut) {
-  // At dilation 1, 64 ranks exchange tiny messages faster than one core can: the run must say so.
+  // At dilation 1 the 64 ranks exchange tiny messages faster than one core can: the run must report
+  // it.
   SmallJob job(32, 2, FabricKind::memory);
   job.spec.dilation = 1;
   job.spec.cluster.nic.latency = 1000;
@@ -264,7 +265,7 @@ TEST(Memory, ComputeDelaysEndWhenTheyShouldAndChainWithoutDrift) {
   job.spec.dilation = 1;
   for (int i = 0; i < 100; ++i) job.compute(kPicosPerMilli);
   const Result result = job.run();
-  EXPECT_DOUBLE_EQ(result.iterations.at(0).seconds, 0.1);  // ideal time: lateness does not add up
+  EXPECT_DOUBLE_EQ(result.iterations.at(0).seconds, 0.1);  // lateness does not accumulate
   EXPECT_GE(result.wall_seconds, 0.1);
 }
 

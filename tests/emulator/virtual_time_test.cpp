@@ -1,4 +1,4 @@
-// Virtual time against closed forms, and against itself.
+// Virtual time against closed forms and against itself.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(VirtualTime, RingAllReduceTakesTwoNMinusOneLatenciesAndChunks) {
   }
 }
 
-// A NIC at wire rate carries the headers, too; the ledger counts messages alone.
+// A NIC at wire rate carries the headers, too; the ledger counts only the messages.
 TEST(VirtualTime, FramingTakesTimeAndNoBytes) {
   for (const Framing framing : {Framing{}, Framing{1448, 90, 0}, Framing{4096, 82, 16}}) {
     SmallJob job = one_gpu_nodes(2);
@@ -65,9 +65,9 @@ TEST(VirtualTime, RecursiveDoublingExchangesTheWholeBufferLogNTimes) {
 }
 
 TEST(VirtualTime, BinomialBroadcastIsBoundByItsLongestChain) {
-  // The root sends to n/2, n/4, ..., one after the other through its egress; the last receiver of
-  // the last send waits log2(n) serialisations and one latency, a relay chain as long waits for its
-  // hops instead.
+  // The root sends to n/2, n/4, ..., one after the other through its egress. The last send's
+  // receiver waits log2(n) serialisations and one latency; a relay chain of the same length waits
+  // log2(n) of each.
   SmallJob job = one_gpu_nodes(2);
   job.collective(Func::broadcast, 1'000'000);
   expect_close(seconds_of(job), 5e-6 + 4e6 * 8 / 100e9);
@@ -89,8 +89,8 @@ TEST(VirtualTime, BarrierTakesLogNLatencies) {
 }
 
 TEST(VirtualTime, NodesOfSeveralGpusPipelineThroughNvlinkAndEveryNic) {
-  // 4 nodes of 4 GPUs: four rings share the data; each crosses every node boundary through a NIC of
-  // its own.
+  // 4 nodes of 4 GPUs: four rings share the data; each crosses every node boundary through its own
+  // NIC.
   SmallJob job(4, 4, FabricKind::virtual_time);
   job.spec.cluster.nic = {100e9, 5 * kPicosPerMicro};
   job.collective(Func::all_reduce, 16 * 4 * 100'000);
@@ -151,7 +151,7 @@ TEST(VirtualTime, SendAndRecvMeetAndTheReceiversWaitIsBubble) {
   const IterationReport i = job.run().iterations.at(0);
   expect_close(i.seconds, 5e-6 + 1e6 * 8 / 100e9);
   EXPECT_NEAR(i.bubble_seconds * 2, i.seconds,
-              1e-9);  // the mean of a sender that waits for nothing and the receiver
+              1e-9);  // mean of a sender that does not wait and the receiver
 }
 
 TEST(VirtualTime, TheSameSeedGivesTheSameRunToTheLastBit) {
@@ -266,7 +266,7 @@ TEST(Collectives, AnUnknownAlgorithmIsRefusedWithTheChoices) {
   }
 }
 
-// Two computes of 1 ms: the first begins beside an all-reduce, the second after it.
+// Two computes of 1 ms: the first begins during an all-reduce, the second after it.
 TEST(VirtualTime, SlowsComputesThatBeginBesideCommunication) {
   const auto step = [](double slowdown) {
     SmallJob job(2, 1, FabricKind::virtual_time);
@@ -286,7 +286,7 @@ TEST(VirtualTime, SlowsComputesThatBeginBesideCommunication) {
   EXPECT_NEAR(step(0.25) - alone, 250e-6, 1e-9 + 0.25e-6);
 }
 
-// A tensor that three ranks hand on: two calls, whoever begins.
+// Three ranks hand on a tensor: two transfers.
 TEST(VirtualTime, CountsATransferOnce) {
   SmallJob job(3, 1, FabricKind::virtual_time);
   job.workload.roles.clear();

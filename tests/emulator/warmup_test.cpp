@@ -1,4 +1,4 @@
-// The policy behind `scale.dilation: auto`, against machines that answer a dilation with a
+// The policy behind `scale.dilation: auto`, against simulated machines that map a dilation to a
 // fidelity.
 #include "emulator/warmup.h"
 
@@ -14,8 +14,8 @@
 namespace ghostrank {
 namespace {
 
-// What a machine is like: its loads at dilation 1. Busy time and waiting for a core are so much per
-// piece of work, and work becomes rarer with dilation; lateness falls faster.
+// A simulated machine by its loads at dilation 1. Busy time and waiting for a core are proportional
+// to the work per second, which falls with dilation; lateness falls faster.
 struct Machine {
   double busy = 0.01, late = 1e-4, waits = 0, others_take = 0;
   double step_seconds = 0.02;
@@ -87,7 +87,7 @@ TEST(AutoDilation, SpeedsUpWhereThereIsALotOfRoom) {
 }
 
 TEST(AutoDilation, GoesBackUpWhereASmallerDilationWasNotFaithful) {
-  // Bursts that come through at half the dilation not at all, without any sign before.
+  // Bursts that fail completely at half the dilation, without any sign before.
   const Found found = find(20, kFewSeconds, 0.02, [](double dilation, std::size_t) {
     return Machine{.busy = 1, .late = dilation < 20 ? 10.0 : 1e-4}.at(dilation);
   });
@@ -114,14 +114,14 @@ TEST(AutoDilation, DoesNotSpeedUpWhatIsOverSoonerThanAnotherWarmUp) {
 }
 
 TEST(AutoDilation, LooksAgainForLongerAfterAShortWarmUp) {
-  // A moment's trouble in the first 20 ms.
+  // Trouble only in the first 20 ms.
   const Found found = find(1, kFewSeconds, 0.02, [](double dilation, std::size_t time) {
     return Machine{.late = time == 0 ? 0.3 : 1e-4}.at(dilation);
   });
   EXPECT_EQ(found.dilation, 1);
   ASSERT_EQ(found.played.size(), 2u);
   EXPECT_GE(found.played[1].wall_seconds(), 1);
-  // And the other way round: 20 ms without trouble are no proof.
+  // And the reverse: 20 ms without trouble prove nothing.
   const Found late = find(1, kFewSeconds, 0.02, [](double dilation, std::size_t time) {
     return Machine{.late = time == 0 ? 1e-4 : 0.1}.at(dilation);
   });
@@ -176,7 +176,7 @@ TEST(AutoDilation, LeavesADilationOfTheJobAlone) {
   const Machine late{.late = 0.3};
   EXPECT_EQ(find(3, window, late).played.size(), 1u);
   EXPECT_EQ(find(3, window, late).dilation, 3);
-  window.min_seconds = 2;  // then a step's time is looked at for a while
+  window.min_seconds = 2;  // then the run looks at steps for a while
   EXPECT_EQ(find(3, window, late).played.size(), 2u);
   EXPECT_EQ(find(3, window, late).dilation, 3);
 }
@@ -193,7 +193,7 @@ TEST(MeasuredIterations, AreNoFewerThanAskedFor) {
   EXPECT_EQ(iterations_to_measure({1, 5, 1e6, 1, false}, 1e-6), 100'000);
 }
 
-// What a run plays, in order.
+// Records the phases that a run plays, in order.
 class Plays final : public Observer {
  public:
   void on_play(int iterations, bool measured) override { plays.emplace_back(iterations, measured); }
@@ -238,7 +238,7 @@ TEST(ARun, WithoutWarmUpTakesTheLeastTimeThatAStepCanTake) {
   EXPECT_EQ(job.run().iterations.size(), 20u);
 }
 
-// DDP's first iteration, say, has no overlap: what it teaches is nothing about the others.
+// The first iteration of DDP, for example, has no overlap, so it says nothing about the others.
 TEST(ARun, LooksAtEveryProgramThatItWillMeasureBeforeItSettles) {
   testing::SmallJob job = steps_of_a_millisecond(FabricKind::memory);
   job.spec.run.jitter = 0;
@@ -254,7 +254,7 @@ TEST(ARun, LooksAtEveryProgramThatItWillMeasureBeforeItSettles) {
   EXPECT_EQ(plays.plays, expected);
 }
 
-// The same delays, drawn by the iteration's number.
+// The delays are the same, because they are drawn by the iteration's number.
 TEST(ARun, MeasuresTheSameIterationsHoweverManyWarmUpsItTook) {
   testing::SmallJob job = steps_of_a_millisecond(FabricKind::memory);
   job.spec.run.min_seconds = 0.2;

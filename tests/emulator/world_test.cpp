@@ -1,4 +1,5 @@
-// Which process this is: what launchers put into the environment, PMIx apart (launch_test.cpp).
+// The rank and size of this process from launchers' environment variables; for PMIx see
+// launch_test.cpp.
 #include <cstdlib>
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // Schemes for the engine's tests: sums at servers.
 //
 //   at-server   one server adds up; reliable notes; each rank's whole contribution in one
-//   in-packets  two servers share the blocks; packets, which ranks send again after a while
-//   with-words  as in-packets by one server, but patient; says in words, too, what a note is
-//   announced   as at-server; an empty note of the same size goes ahead of each contribution
+//   in-packets  two servers share the blocks; packets, which ranks retransmit after 200 us
+//   with-words  like in-packets with one server and a timeout of 250 ms; notes carry words, too
+//   announced   like at-server; an empty note of the same size precedes each contribution
 //   greedy      sends without end until there is no room, then goes on
 #include <algorithm>
 #include <array>
@@ -25,7 +25,7 @@ using namespace ghostrank;
 constexpr Picoseconds kAgain = 200'000'000;          // 200 us
 constexpr Picoseconds kPatiently = 250'000'000'000;  // 250 ms
 constexpr Picoseconds kPerByte = 50;                 // 20 GB/s
-constexpr std::uint32_t kCalls = 16;                 // nobody is so many behind
+constexpr std::uint32_t kCalls = 16;                 // no rank is so many calls behind
 enum Tag : std::uint8_t { part = 1, sum, ahead };
 
 struct Options {
@@ -36,10 +36,10 @@ struct Options {
   bool announces = false;
 };
 
-// Eight bytes that say what the note is.
+// Eight bytes that identify the note.
 std::array<std::uint32_t, 2> words_of(const Note& note) { return {~note.call, note.index * 7}; }
 
-// Whether a note says in words what it says elsewhere, if it is to have any.
+// True when the note's words, if it must have any, match its other fields.
 bool says_as_much(const Options& o, const Note& note) {
   const auto words = words_of(note);
   return o.with_words ? note.words.size() == sizeof words &&
@@ -131,7 +131,7 @@ class Server final : public Agent {
     if (slot.heard[f] && slot.count < size_) return;
     Note out = note;
     out.tag = sum;
-    if (slot.heard[f]) return tell(io, {from}, out, slot);  // it has missed the sum
+    if (slot.heard[f]) return tell(io, {from}, out, slot);  // it has missed the sum: send it again
     slot.heard[f] = true;
     slot.sum.add(note);
     io.spend(kPerByte * static_cast<Picoseconds>(note.elements * bytes_of(note.type)));
@@ -169,7 +169,7 @@ class Server final : public Agent {
   const Options o_;
   const int size_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Slot> slots_;
-  std::deque<Untold> untold_;  // for want of room
+  std::deque<Untold> untold_;  // there was no room for them
   bool deceived_ = false;      // an announcement had content
 };
 

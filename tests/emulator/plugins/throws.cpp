@@ -1,6 +1,6 @@
-// A plugin that is right until it is played: a broadcast along a chain, in 600 pieces, more than
-// are worked out beforehand. Where the count is one of kThrows, the last rank throws in the thread
-// that plays it, not in the one that made the schedule, which also proves and plans it.
+// A plug-in that works until it is played: a broadcast along a chain in 600 pieces, more than are
+// computed in advance. If the count is one of kThrows, the last rank throws in the engine thread
+// that plays it, not in the thread that makes, proves and plans the schedule.
 #include <algorithm>
 #include <memory>
 #include <new>
