@@ -1,4 +1,4 @@
-// Background traffic as programs: who moves how many bytes in which steps.
+// Background traffic as programs: ranks, bytes and steps.
 #include "profiles/planners/background.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 using test::load_error;
 using test::load_text;
 
-// Two tensors of 1,000,003 parameters together, on four GPUs of two nodes, and one storage node.
+// Two tensors with 1,000,003 parameters in all, on four GPUs of two nodes, and one storage node.
 std::string ddp_job(const std::string& background) {
   return "schema: ghostrank/job/1\n"
          "model: {kind: layers, name: two, layers: [{parameters: [1000000, 3], forward_us: 100, "
@@ -31,7 +31,7 @@ std::uint16_t kind_of(const Workload& workload, const std::string& group) {
   return static_cast<std::uint16_t>(std::find(names.begin(), names.end(), group) - names.begin());
 }
 
-// Bytes that a rank moves in an iteration, requests left out.
+// Bytes that a rank moves in an iteration, without requests.
 std::uint64_t moved(const Workload& workload, Rank rank, std::size_t iteration,
                     const std::string& group) {
   const Role& role = workload.roles[workload.role_of[static_cast<std::size_t>(rank)]];
@@ -84,7 +84,7 @@ TEST(Checkpoint, LeavesDdpItsFirstIterations) {
         .calls[Func::broadcast];
   };
   EXPECT_EQ(gradients(0), 0U);
-  EXPECT_EQ(gradients(1), 2U);  // the buckets are rebuilt, and it writes
+  EXPECT_EQ(gradients(1), 2U);  // the buckets are rebuilt; it writes
   EXPECT_EQ(gradients(2), 0U);
   EXPECT_GT(moved(w, 0, 1, "checkpoint"), 0U);
   EXPECT_EQ(moved(w, 0, 2, "checkpoint"), 0U);

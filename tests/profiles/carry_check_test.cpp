@@ -1,4 +1,5 @@
-// What programs carry from one iteration into the next, checked before it is played.
+// The check of events that programs carry from one iteration into the next, before the programs are
+// played.
 #include "profiles/workload/carry_check.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +60,7 @@ TEST(CarryCheck, NamesAWaitForWhatTheIterationBeforeDoesNotRecord) {
       "times; record it once, and wait for it once";
   EXPECT_EQ(verdict({program({.records = false})}), text);
   EXPECT_EQ(verdict({program({.records = false}), program({})}), text);
-  // By order, the iteration that does not record comes last and then again and again.
+  // By `order`, the iteration that does not record is the last one and repeats.
   EXPECT_EQ(verdict({program({}), program({.records = false, .waits = false})}, {0, 0, 1}), "");
   const std::vector<Program> programs{program({}), program({.records = false})};
   EXPECT_NE(verdict(programs, {0, 0, 1}).find("waits in iteration 3 for event 0"),
@@ -101,7 +102,7 @@ TEST(CarryCheck, WantsTheSameStreamsMarkedInAllIterations) {
   EXPECT_EQ(verdict({program({}), program({.outliving = 2})}), text);
 }
 
-// Calls of an iteration and of the next could overtake each other in one rank and not in another.
+// Calls of one iteration could overtake calls of the next on one rank but not on another.
 TEST(CarryCheck, KeepsAGroupToOneStream) {
   EXPECT_EQ(verdict({program({.compute_calls = 0})}),
             "role all: group dp is used by stream comm, which outlives its iteration, and by "
@@ -109,7 +110,7 @@ TEST(CarryCheck, KeepsAGroupToOneStream) {
             "in the same order");
 }
 
-// Whatever is waited for beyond an iteration lies in an earlier one: each must only end alone.
+// A wait across iterations is for an earlier iteration, so each iteration need only end by itself.
 TEST(CarryCheck, FindsWhatWouldWaitForEverWithinAnIteration) {
   Program stuck = program({});
   Op wait;

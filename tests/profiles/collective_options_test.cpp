@@ -1,4 +1,4 @@
-// Keys of `collectives` with a form of their own, from the file to the specification.
+// Keys of `collectives` that have their own syntax, from the file to the specification.
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"

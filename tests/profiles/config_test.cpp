@@ -1,4 +1,4 @@
-// Where values come from, and how they are written out again.
+// The origins of values, and writing them out again.
 #include "profiles/load/config.h"
 
 #include <algorithm>

@@ -173,7 +173,8 @@ TEST(Ddp, ClosesSeveralBucketsInsideOneLayer) {
                                     "wait 2", "bucket 3 allreduce 1000 int32", "record 3"}));
 }
 
-// ResNet-50 has 53 batch norms of 26,560 channels together; a network without any broadcasts none.
+// ResNet-50 has 53 batch norms with 26,560 channels in all; a network without batch norms
+// broadcasts nothing.
 TEST(Ddp, BroadcastsTheBuffersOfBatchNormsBeforeEveryForward) {
   const auto workload = [](const std::string& model) {
     return plan_workload(
@@ -202,7 +203,7 @@ TEST(Ddp, PutsEveryGpuIntoOneGroupInRankOrder) {
   ASSERT_EQ(workload.groups.size(), 1u);
   EXPECT_EQ(workload.groups[0].members, (std::vector<Rank>{0, 1, 2, 3}));
   EXPECT_EQ(workload.samples_per_iteration, 4);
-  EXPECT_EQ(workload.flops_per_iteration, 0);  // measured layers say nothing of FLOPs
+  EXPECT_EQ(workload.flops_per_iteration, 0);  // measured layers have no FLOPs
 }
 
 TEST(Ddp, ProgramsAlwaysEnd) {
@@ -236,7 +237,7 @@ TEST(MainJob, ReducesGpt2XlOn64RanksIn145Buckets) {
   for (const Op& op : steady.streams[0]) computes += op.kind == Kind::compute;
   EXPECT_EQ(buckets, 145);
   EXPECT_EQ(reduced, 1557611200u);
-  EXPECT_EQ(computes, 49 + 49 + 1);  // embeddings cost nothing to look up
+  EXPECT_EQ(computes, 49 + 49 + 1);  // the lookup of embeddings costs nothing
 }
 
 TEST(ComputeTime, IsFlopsOverPeakAndEfficiency) {

@@ -1,5 +1,5 @@
-// Routing limited to groups and deduplicated dispatch: every choice counted one by one, draws
-// against what they should be on average, and the bytes of plans against closed forms.
+// Group-limited routing and deduplicated dispatch: closed forms against a count of every choice,
+// draws against their means, and the bytes of plans against closed forms.
 #include "profiles/planners/shared/expert_choice.h"
 
 #include <cmath>
@@ -30,8 +30,8 @@ Experts experts_of(std::uint64_t count, std::uint64_t top_k, std::uint64_t group
   return out;
 }
 
-// The share of choices that touch experts 0 .. neighbours-1, every set of groups and every set of
-// experts in them counted once.
+// The share of choices that touch experts 0 .. neighbours-1, counted over every set of groups and
+// every set of experts in them.
 double counted_reach(const Experts& experts, std::uint64_t neighbours) {
   const std::uint64_t each = experts.count / experts.groups;
   std::uint64_t all = 0, touched = 0;
@@ -109,9 +109,9 @@ Plan two_nodes(const std::string& experts, const std::string& more) {
   return plan;
 }
 
-// By layer and micro-batch a row crosses forward and backward, there and back: to a node if it has
-// any expert of the token, and on to the ranks inside; with the weights of six experts there and
-// back once.
+// Per layer and micro-batch, a row crosses to a node, forward and backward, out and back, if the
+// node has any of the token's experts, and then goes to the ranks inside. The weights of six
+// experts cross out and back once.
 TEST(DeduplicatedDispatch, SendsARowOnceToEveryNodeAndRank) {
   constexpr double kTokens = 4096;
   for (const char* groups :
@@ -134,7 +134,7 @@ TEST(DeduplicatedDispatch, SendsARowOnceToEveryNodeAndRank) {
     EXPECT_EQ(sums_of(program, workload, "ep").bytes[Func::all_to_all], 3 * 2 * (4 + 1) * 4u);
     EXPECT_EQ(sums_of(program, workload, "tp_ep").calls[Func::all_gather], 0u);
   }
-  // Two groups of which a token sees one: it reaches one of two nodes.
+  // Two groups, and a token uses one of them: it reaches one of two nodes.
   const Plan half = two_nodes("groups: 2, group_top_k: 1", "");
   const JobSpec spec = half.spec();
   EXPECT_EQ(rows_to_each(megatron_plan(spec), 2), 2048u);
@@ -153,8 +153,9 @@ TEST(DeduplicatedDispatch, HasRailsBetweenNodes) {
   EXPECT_EQ(nodes[1], (std::vector<Rank>{8, 9, 10, 11, 12, 13, 14, 15}));
 }
 
-// Between nodes everybody sends what a node's tokens need; inside a node a rank hands on what came
-// from all, and no rank gets more rows than its experts have visits.
+// Between nodes a rank sends the rows that the target node's experts need. Inside a node a rank
+// hands on the rows that came from all nodes, and no rank gets more rows than its experts have
+// visits.
 TEST(DeduplicatedDispatch, FollowsUnequalLoads) {
   const Plan plan = two_nodes("groups: 8, group_top_k: 2", ", expert_imbalance: 0.8");
   const Workload workload = plan.workload();
@@ -175,11 +176,11 @@ TEST(DeduplicatedDispatch, FollowsUnequalLoads) {
     ASSERT_EQ(node.size(), 64u);
     EXPECT_EQ(rail, first_list(0, "ep.rail"));
     EXPECT_LE(rail[0] + rail[1], 2 * kTokens * kWidth);
-    EXPECT_GE(rail[0] + rail[1], kTokens * kWidth);  // every token reaches one node at least
+    EXPECT_GE(rail[0] + rail[1], kTokens * kWidth);  // every token reaches at least one node
     std::uint64_t handed_on = 0;
     for (std::size_t to = 0; to < 8; ++to) handed_on += node[to];
-    EXPECT_GE(handed_on, 2 * rail[role / 8]);      // a row that crossed is wanted by some rank
-    EXPECT_LE(handed_on, 6 * 2 * rail[role / 8]);  // and by as many as it has experts
+    EXPECT_GE(handed_on, 2 * rail[role / 8]);      // some rank needs each row that crossed
+    EXPECT_LE(handed_on, 6 * 2 * rail[role / 8]);  // and at most one per expert of the token
   }
   EXPECT_NE(first_list(0, "ep.node"), first_list(8, "ep.node"));
 }
@@ -196,7 +197,7 @@ TEST(LimitedRouting, MovesLoadsToWhatWholeGroupsAllow) {
     return rows;
   };
   const auto any = arriving("groups: 1"), limited = arriving("groups: 2, group_top_k: 1");
-  // Shares of 36 to 4; two of the same group are as likely as their group.
+  // Shares of 36 to 4; with groups, a choice of two in one group is as likely as the group.
   EXPECT_NEAR(static_cast<double>(any[0] + any[1]) / static_cast<double>(any[2] + any[3]), 9, 0.02);
   EXPECT_EQ(std::accumulate(any.begin(), any.end(), std::uint64_t{0}),
             std::accumulate(limited.begin(), limited.end(), std::uint64_t{0}));

@@ -1,4 +1,4 @@
-// Horovod's fusion against what its rule gives by hand, and against the sums that any cut keeps.
+// Horovod's fusion against results of its rule by hand, and against sums that no cut changes.
 #include "profiles/planners/horovod.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr Picoseconds kMilli = 1000 * kPicosPerMicro;
 
-// Three layers; the last is ready first.
+// Three layers; the gradients of the last are ready first.
 Model three() {
   Model model;
   model.layers = {{"a", {{"w", 1000}}}, {"b", {{"w", 6}, {"v", 1}}}, {"c", {{"w", 10}}}};
@@ -29,11 +29,11 @@ TEST(HorovodCycles, FuseWhatIsReadyWhenACycleComes) {
   ASSERT_EQ(cycles.size(), 2u);
   EXPECT_EQ(cycles[0].layer, 1u);
   EXPECT_EQ(cycles[0].number, 4u);
-  EXPECT_EQ(cycles[0].buffers, (Buffers{12 + 4 + 8}));  // 10, 1 and 6, in 16 bytes each
+  EXPECT_EQ(cycles[0].buffers, (Buffers{12 + 4 + 8}));  // 10, 1 and 6, padded to 16 bytes
   EXPECT_EQ(cycles[1].layer, 0u);
   EXPECT_EQ(cycles[1].number, 6u);
-  EXPECT_EQ(cycles[1].buffers, (Buffers{1000}));  // alone, and so not padded
-  // With a longer cycle all are ready in one; a cycle at the very moment finds the layer.
+  EXPECT_EQ(cycles[1].buffers, (Buffers{1000}));  // alone, so without padding
+  // A longer cycle finds all ready at once; a cycle at the very moment finds the layer.
   EXPECT_EQ(horovod_cycles(three(), times, 4, 1 << 20, 6 * kMilli)[0].buffers,
             (Buffers{12 + 4 + 8 + 1000}));
   const HorovodCycle at_once = horovod_cycles(three(), times, 4, 1 << 20, 39 * kMilli / 10)[0];
@@ -82,7 +82,7 @@ TEST(Horovod, ReducesEveryGradientOnceHoweverItIsCut) {
             1u);
 }
 
-// A step's forward and backward last that long; the last gradients are found at the next tick.
+// Compute forward and backward lasts that long; the last gradients are found at the next tick.
 TEST(Horovod, AsksInEveryCycleWhetherAnythingIsReady) {
   for (const int cycle_us : {500, 1000, 5000, 1'000'000}) {
     const Workload workload = plan_of(", cycle_ms: " + std::to_string(cycle_us / 1e3));

@@ -1,4 +1,4 @@
-// What users get to read when a job is wrong: each text in full, because it is the product.
+// The texts that users read when a job is wrong, in full, because they are the product.
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"

@@ -1,5 +1,5 @@
-// Unequal pipeline stages against what Megatron-core's and TorchTitan's rules give by hand, and
-// multi-token prediction against closed forms written apart from the planner.
+// Unequal pipeline stages against results of Megatron-core's and TorchTitan's rules by hand, and
+// multi-token prediction against closed forms that do not use the planner.
 #include "profiles/planners/shared/layer_split.h"
 
 #include <numeric>
@@ -32,7 +32,7 @@ Layers layers_of(const std::vector<Part>& parts) {
 // ---- Megatron's keys ----
 
 TEST(LayerSplit, CountsEmbeddingAndLossAsLayersWhereAsked) {
-  // Llama-3 405B: 126 layers in 16 stages, or in 128 parts of which the outer two are none.
+  // Llama-3 405B: 126 layers in 16 stages, that is in 128 parts whose outer two hold no layer.
   Plan plan{.model = "llama3.1-405b", .tp = 8, .pp = 16, .micro_batches = 16};
   const std::string both =
       "account_for_embedding_in_pipeline_split: true, account_for_loss_in_pipeline_split: true";
@@ -57,7 +57,7 @@ TEST(LayerSplit, GivesTheEndsTheLayersThatTheyAreToHave) {
                                "decoder_first_pipeline_num_layers: 3, "
                                "decoder_last_pipeline_num_layers: 2")),
             expected);
-  // Chunks of a stage share its layers; a chunk's layers follow those of the stage before.
+  // The chunks of a stage share its layers; a chunk continues after the previous stage's chunk.
   const auto parts = parts_of({.pp = 4, .micro_batches = 8},
                               "decoder_first_pipeline_num_layers: 4, "
                               "decoder_last_pipeline_num_layers: 12, schedule: interleaved, "
@@ -185,7 +185,7 @@ TEST(LayerSplit, SpreadsLayersAsTorchTitanDoes) {
     model.layers = layers;
     return layers_of(split_as_torchtitan(spec, model, {"interleaved", stages, chunks, 1}));
   };
-  // 32 layers and the two ends are 34 places: 9, 9, 8, 8.
+  // 32 layers and the two ends take 34 places: 9, 9, 8, 8.
   EXPECT_EQ(split(32, 4, 1), (Layers{8, 9, 8, 7}));
   EXPECT_EQ(split(32, 2, 2), (Layers{8, 9, 8, 7}));
   EXPECT_EQ(split(6, 4, 1), (Layers{1, 2, 2, 1}));
@@ -195,9 +195,9 @@ TEST(LayerSplit, SpreadsLayersAsTorchTitanDoes) {
 
 // ---- Multi-token prediction ----
 
-// By module and micro-batch under sequence parallelism: its layer; the embedding as the model's
-// own; the product of two widths gathers them forward and again backward and scatters them, and
-// gathers its output's width; a head of its own, without what the embedding takes.
+// Per module and micro-batch under sequence parallelism: its layer; the embedding like the model's
+// own; the projection of two widths, which gathers them forward and again backward, scatters them,
+// and gathers its output's width; a head of its own, without the embedding's part.
 TEST(MultiTokenPrediction, MovesTheBytesOfTheClosedForm) {
   constexpr std::uint64_t kLayers = 32, kHidden = 4096, kTokens = 8192, kM = kTokens * kHidden * 2;
   for (const int depth : {1, 2})
@@ -240,7 +240,8 @@ TEST(MultiTokenPrediction, KeepsACopyOfTheEmbeddingAlike) {
     const Program& program = workload.roles[stage].iterations[0];
     EXPECT_EQ(sums_of(program, workload, "embedding").bytes[Func::all_reduce],
               stage == 0 || stage == 3 ? kTable * 4 : 0);
-    // The last stage: the copy, its layers, a layer with a product and three norms, norm and head.
+    // The last stage holds the copy of the embedding, its layers, a layer with a projection and
+    // three norms, norm and head.
     const std::uint64_t held =
         8 * kLayer + (stage == 0   ? kTable
                       : stage == 3 ? 2 * kTable + kLayer + 2 * 4096u * 4096u + 4 * 4096u
@@ -248,7 +249,7 @@ TEST(MultiTokenPrediction, KeepsACopyOfTheEmbeddingAlike) {
     EXPECT_EQ(sums_of(program, workload, "dp").bytes[Func::all_reduce],
               held * 4 + (stage == 3 ? 8 : 0));
   }
-  // One stage has both: on its own, or because the pipeline is a V.
+  // One stage holds both ends, alone or because the pipeline is a V.
   for (const char* more : {"", ", schedule: zbv"}) {
     Plan together{.model = "{base: llama3-8b, mtp_layers: 1}", .dp = 2, .micro_batches = 4};
     if (*more != 0) together.pp = 4;
@@ -258,8 +259,8 @@ TEST(MultiTokenPrediction, KeepsACopyOfTheEmbeddingAlike) {
   }
 }
 
-// Apart from the head it hands on the hidden states of all depths, and every message is preceded by
-// its shape.
+// A module apart from the head hands on the hidden states of all depths, and each message follows
+// one with its shape.
 TEST(MultiTokenPrediction, SendsEveryDepthToAHeadElsewhere) {
   constexpr std::uint64_t kM = 8192u * 4096 * 2, kShape = 24;
   Plan plan{.model = "{base: llama3-8b, mtp_layers: 1}", .pp = 4, .micro_batches = 4};
@@ -296,8 +297,8 @@ TEST(MultiTokenPrediction, PlaysWithEverySchedule) {
     }
 }
 
-// The weights that are published beyond the model's own: one more layer, the product of two widths
-// and three norms.
+// The published weights beyond the model's own: one more layer, the projection of two widths and
+// three norms.
 TEST(MultiTokenPrediction, AddsItsLayerToTheModel) {
   const auto parameters = [](const char* model) {
     return Plan{.model = model}.spec().model->parameters();

@@ -1,4 +1,4 @@
-// Leaves and spines where a job leaves open how many there are and how fast their links.
+// The defaults for leaves and spines: their number and the rate of their links.
 #include "profiles/job/leaf_spine.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(LeafSpine, HasALeafForEveryRailOfThirtyTwoNodes) {
   EXPECT_EQ(s.ports, 25);
 }
 
-// All links up of a leaf together carry what its NICs do, divided by the oversubscription.
+// All uplinks of a leaf together carry the rate of its NICs, divided by the oversubscription.
 TEST(LeafSpine, DividesTheRateOfTheLargestLeafAmongItsLinks) {
   ClusterSpec cluster = cluster_of(10, 2, Kind::leaf_spine);
   cluster.topology.leaves = 4;
@@ -55,7 +55,7 @@ TEST(LeafSpine, DividesTheRateOfTheLargestLeafAmongItsLinks) {
   EXPECT_EQ(leaf_spine_of(cluster).uplink_bps, 1e9);
 }
 
-// Servers have nodes behind the others, unless they are beside the GPUs.
+// Servers take nodes after the others, unless they are colocated with the GPUs.
 TEST(LeafSpine, HasPlaceForServers) {
   ClusterSpec cluster = cluster_of(32, 8, Kind::leaf_spine);
   cluster.servers.count = 8;

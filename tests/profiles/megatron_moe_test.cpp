@@ -1,5 +1,4 @@
-// Uneven experts, latent attention and dualpipe against closed forms written apart from the
-// planner.
+// Uneven experts, latent attention and dualpipe against closed forms that do not use the planner.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -23,7 +22,7 @@ using Plan = test::MegatronJob;
 
 // ---- Uneven routing ----
 
-// The lists that the ops of one kind of group use, by how often.
+// The count lists that the ops of one kind of group use, each with its number of uses.
 std::map<std::uint32_t, int> lists_of(const Workload& workload, const Program& program,
                                       const std::string& group) {
   std::map<std::uint32_t, int> lists;
@@ -47,7 +46,7 @@ TEST(ExpertLoad, DecidesWhatEveryRankSendsToEveryOther) {
   Plan plan{.model = "mixtral-8x7b", .dp = 4, .micro_batches = 3};
   plan.more = ", ep: 4, expert_load: [1, 1, 2, 0, 3, 1, 0, 0]";
   const Workload workload = plan.workload();
-  ASSERT_EQ(workload.roles.size(), 4u);  // experts with different work
+  ASSERT_EQ(workload.roles.size(), 4u);  // experts with different amounts of work
   const std::uint64_t rows[] = {kRows * 2 / 8, kRows * 2 / 8, kRows * 4 / 8, 0};
   const Program& program = workload.roles[0].iterations[0];
   std::uint64_t there = 0, back = 0, weights = 0;
@@ -67,7 +66,7 @@ TEST(ExpertLoad, DecidesWhatEveryRankSendsToEveryOther) {
                              : back) += static_cast<std::uint64_t>(calls);
     EXPECT_TRUE(width == 1 || width == kHidden);
   }
-  // By layer and micro-batch: rows there and back, forward and backward, and probabilities.
+  // Per layer and micro-batch: rows out and back, forward and backward, and probabilities.
   EXPECT_EQ(there, 3 * 32 * 2u);
   EXPECT_EQ(back, 3 * 32 * 2u);
   EXPECT_EQ(weights, 3 * 32 * 2u);
@@ -110,7 +109,7 @@ TEST(ExpertLoad, IsDrawnFromTheSeedLayerByLayer) {
   for (std::size_t i = 0; i < drawn.size(); i += 4)
     EXPECT_EQ(std::accumulate(drawn[i].begin(), drawn[i].begin() + 8, std::uint64_t{0}),
               kRows * kHidden);
-  // The spread of 64 loads, eight to a rank, is about the one asked for.
+  // The spread of the loads of 64 experts, eight per rank, is about the one asked for.
   double square = 0;
   for (std::size_t i = 0; i < drawn.size(); i += 4)
     for (std::size_t to = 0; to < 8; ++to) {
@@ -161,8 +160,8 @@ TEST(ExpertLoad, IsRefusedWhereItDoesNotFit) {
 
 // ---- Latent attention ----
 
-// DeepSeek-V3 as published, without its multi-token prediction; the router's biases are no
-// parameters that are reduced.
+// DeepSeek-V3 as published, without its multi-token prediction. The router's biases are not
+// reduced, so they do not count as parameters.
 TEST(LatentAttention, HasTheParametersOfDeepSeek) {
   struct Published {
     const char* model;
@@ -180,9 +179,9 @@ TEST(LatentAttention, HasTheParametersOfDeepSeek) {
   }
 }
 
-// By layer and micro-batch, under sequence parallelism: forward the rotary part, both latents (or
-// the hidden states where queries have none) are gathered and the output scattered; backward the
-// output's gradient is gathered, each product's input again, and its gradient scattered.
+// Per layer and micro-batch under sequence parallelism. Forward: gather the rotary part and both
+// latents (the hidden states where queries have no latent), scatter the output. Backward: gather
+// the output's gradient and each projection's input again, scatter its gradient.
 TEST(LatentAttention, GathersLatentsInPlaceOfHiddenStates) {
   for (const char* model : {"deepseek-v3", "deepseek-v2-lite"})
     for (const int tp : {2, 4}) {
@@ -205,7 +204,8 @@ TEST(LatentAttention, GathersLatentsInPlaceOfHiddenStates) {
       const auto ways = static_cast<std::uint64_t>(tp);
       EXPECT_EQ(sums.bytes[Func::all_gather] * ways, 3 * 2 * tokens * gathered) << model;
       EXPECT_EQ(sums.bytes[Func::reduce_scatter] * ways, 3 * 2 * tokens * scattered) << model;
-      // What every rank has whole: both norms, the products down and the latents' norms.
+      // Tensors that every rank holds whole: both norms, the down-projections and the latents'
+      // norms.
       const std::uint64_t down =
           (m.latent.q_lora + m.latent.kv_lora + rope) * h + m.latent.q_lora + m.latent.kv_lora;
       EXPECT_EQ(sums.bytes[Func::all_reduce],
@@ -239,7 +239,7 @@ TEST(DualPipePlans, ReduceEveryPartOverTheTwoStagesThatHoldIt) {
     const bool ends = stage == 0 || stage == 3;
     EXPECT_EQ(sums_of(program, workload, "dp").bytes[Func::all_reduce],
               4 * (4 * kLayer + (ends ? 2 * kTable + 4096 : 0)) + (ends ? 8 : 0));
-    // Half of the micro-batches each way: activations on, and the other half's back.
+    // Half of the micro-batches run each way: activations forward, and the other half's gradients.
     const CallSums forward = sums_of(program, workload, "pp.forward");
     const std::uint64_t tensor = 8192 * 4096 * 2;
     EXPECT_EQ(forward.sent, (ends ? 4 : 8) * tensor);

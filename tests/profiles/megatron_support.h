@@ -1,4 +1,4 @@
-// A Megatron plan in figures, for jobs and for the closed forms that tests hold against them.
+// A Megatron plan in figures, for jobs and for the closed forms that tests compare them with.
 #pragma once
 
 #include <string>

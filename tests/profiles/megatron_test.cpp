@@ -1,5 +1,5 @@
-// Megatron plans against closed forms written apart from the planner, and against volumes that were
-// measured on real runs.
+// Megatron plans against closed forms that do not use the planner, and against volumes measured on
+// real runs.
 #include "profiles/planners/megatron/megatron.h"
 
 #include <algorithm>
@@ -36,9 +36,9 @@ std::uint64_t hidden_bytes(const Plan& plan, std::uint64_t sequence, std::uint64
 class TensorParallel : public testing::TestWithParam<std::tuple<int, int, int, int, const char*>> {
 };
 
-// Calls per layer and micro-batch of the hidden states: 2 forward and 2 backward without sequence
-// parallelism; with it each half of a layer gathers once and scatters once forward, and gathers
-// twice and scatters once backward. Full recomputation adds a forward.
+// Calls per layer and micro-batch on hidden states. Without sequence parallelism: 2 forward and 2
+// backward. With it each half of a layer gathers once and scatters once forward, and gathers twice
+// and scatters once backward. Full recomputation adds a forward.
 TEST_P(TensorParallel, MovesTheBytesOfTheClosedForm) {
   const auto [tp, pp, cp, micro_batches, recompute] = GetParam();
   constexpr std::uint64_t kLayers = 32, kHidden = 4096, kSequence = 8192;
@@ -63,7 +63,8 @@ TEST_P(TensorParallel, MovesTheBytesOfTheClosedForm) {
     }
     const std::uint64_t loss = 3 * kSequence / static_cast<std::uint64_t>(cp) * 4 * batches;
     if (sequence) {
-      // The head gathers forward and backward and scatters backward; the embedding the other way.
+      // The head gathers forward and backward and scatters backward; the embedding does the
+      // reverse.
       EXPECT_EQ(gathered, ((6 + 2 * again) * kLayers + 3) * m * batches);
       EXPECT_EQ(scattered, ((4 + 2 * again) * kLayers + 2) * m * batches);
       EXPECT_EQ(reduced, loss + (2 * kLayers + 1) * kHidden * 4);  // norms once per step
@@ -81,8 +82,8 @@ INSTANTIATE_TEST_SUITE_P(Sweep, TensorParallel,
 
 // ---- Measured volumes ----
 
-// Reported by CCL-Bench (arXiv 2605.06544) for Llama-3.1-8B on four-way data parallelism: an
-// all-gather is counted as the shard, a reduce-scatter as its input. Norms have biases there.
+// Reported by CCL-Bench (arXiv 2605.06544) for Llama-3.1-8B with four-way data parallelism. It
+// counts an all-gather as the shard and a reduce-scatter as its input. Its norms have biases.
 TEST(MegatronVolumes, AreThoseMeasuredOnLlama3) {
   struct Measured {
     int tp, dp;
@@ -107,7 +108,7 @@ TEST(MegatronVolumes, AreThoseMeasuredOnLlama3) {
   }
 }
 
-// AICB's description of GPT-13B with tp 8: fp32 gradients and bf16 parameters of one rank, and the
+// AICB's description of GPT-13B with tp 8: one rank's fp32 gradients and bf16 parameters, and the
 // hidden states of a micro-batch.
 TEST(MegatronVolumes, AreThoseOfAicbForGpt13B) {
   Plan plan{.model = "{base: gpt3-13b, vocabulary: 32000}", .tp = 8, .dp = 1};
@@ -168,8 +169,8 @@ TEST(MegatronDataParallel, GathersWhatItScattered) {
   }
 }
 
-// Buckets grow with dp, not with the context-parallel ranks that reduce together with it: 48 x 2
-// ranks have buckets of 48,000,000 elements. A closed form of the layout, parameter by parameter.
+// Buckets grow with dp, not with the context-parallel ranks that reduce with it: 48 x 2 ranks have
+// buckets of 48,000,000 elements. A closed form of the layout, parameter by parameter.
 TEST(MegatronDataParallel, SizesBucketsByDpAlone) {
   Plan plan{.model = "megatron-1.7b", .cp = 2, .dp = 48, .sharded = true};
   const Workload workload = plan.workload();
@@ -202,7 +203,7 @@ TEST(MegatronDataParallel, CutsBucketsOnTheFirstStageOnly) {
   Plan plan{.model = "megatron-18.4b", .pp = 2, .dp = 2, .micro_batches = 2, .sharded = true};
   const Workload workload = plan.workload();
   EXPECT_GT(sums_of(workload.roles[0].iterations[0], workload, "dp").calls[Func::all_gather], 50u);
-  // One bucket, and one for the tied embedding.
+  // One bucket, and one more for the tied embedding.
   EXPECT_EQ(sums_of(workload.roles[1].iterations[0], workload, "dp").calls[Func::all_gather], 2u);
 }
 
@@ -232,7 +233,7 @@ TEST(ContextParallel, SharesKeysAndValuesAsItsKindDoes) {
       const Workload workload = plan.workload();
       return sums_of(workload.roles[0].iterations[0], workload, "cp");
     };
-    // Forward cp-1 steps; backward again, and the gradients once round.
+    // Forward cp-1 steps; backward again cp-1, and cp steps for the gradients.
     EXPECT_EQ(sums("p2p").sent, 3 * kLayers * kv * (2 * (ways - 1) + ways));
     CallSums gathered = sums("all_gather");
     EXPECT_EQ(gathered.bytes[Func::all_gather], 3 * kLayers * 2 * kv);
@@ -242,8 +243,8 @@ TEST(ContextParallel, SharesKeysAndValuesAsItsKindDoes) {
   }
 }
 
-// Ulysses among neighbours, who then have so many times the tokens of a part of the heads: blocks
-// of the ring between their groups are as large as without, and there are fewer of them.
+// Ulysses among neighbours, which then hold the tokens of all of them for a share of the heads. The
+// ring between their groups has blocks of the same size, but fewer of them.
 TEST(ContextParallel, HasTwoLevels) {
   constexpr std::uint64_t kLayers = 32, kKeys = 1024, kQueries = 4096, kSequence = 8192;
   for (const int inner : {2, 4}) {
@@ -283,7 +284,7 @@ TEST(ExpertParallel, MovesRowsToExpertsAndBack) {
       const Program& program = workload.roles[0].iterations[0];
       const std::uint64_t rows = kSequence * kTopK / static_cast<std::uint64_t>(tp);
       CallSums sums = sums_of(program, workload, "ep");
-      // Rows there and back, forward and backward, in bf16; probabilities there and back in fp32.
+      // Rows out and back, forward and backward, in bf16; probabilities out and back in fp32.
       EXPECT_EQ(sums.bytes[Func::all_to_all] * static_cast<std::uint64_t>(ep),
                 3 * kLayers * rows * (4 * kHidden * 2 + 2 * 4));
       EXPECT_EQ(sums.calls[Func::all_to_all], 3 * kLayers * 6);

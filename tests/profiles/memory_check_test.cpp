@@ -1,4 +1,4 @@
-// What does not fit a device is refused by every framework, with what would fit.
+// Every framework refuses a model that does not fit the device and says what would fit.
 #include <gtest/gtest.h>
 
 #include "tests/profiles/support.h"
@@ -14,7 +14,8 @@ std::string error(const std::string& framework, const std::string& model, int no
                           ", gpus_per_node: 8}\nparallel: {framework: " + framework + more + "}\n");
 }
 
-// 80 GiB. Llama-3 8B has 8.03e9 parameters: 16 bytes each whole, 2 + 2 + 4 + 8 under ZeRO.
+// A device has 80 GiB. Llama-3 8B has 8.03e9 parameters: 16 bytes each whole, 2 + 2 + 4 + 8 under
+// ZeRO.
 TEST(Memory, OfWholeModelsHasNoNodesThatHelp) {
   for (const char* framework : {"ddp", "horovod"}) {
     EXPECT_EQ(error(framework, "llama3-8b", 100),

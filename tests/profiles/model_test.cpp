@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// Tables of papers give sizes in billions only.
+// The tables of papers give sizes only in billions.
 TEST(ShippedModels, HaveTheSizesOfTheirPapers) {
   struct Size {
     const char* model;

@@ -1,4 +1,4 @@
-// Graph dumps of NCCL: what they give, and what is said of those that are wrong. The dumps here are
+// NCCL's graph dumps: the graphs read from them, and the errors for wrong ones. The dumps here are
 // written by hand in the documented form.
 #include "profiles/load/nccl_graph_file.h"
 
@@ -63,7 +63,7 @@ TEST(NcclGraphFile, GivesTheRingThatTheDumpedNodesFormTogether) {
     for (int i = 0; i < 8; ++i) ranks.push_back(order.rank_at(i));
     return ranks;
   };
-  // The second node takes the other channel's list, so that rails are kept.
+  // The second node uses the other channel's list, so that channels keep their rails.
   EXPECT_EQ(ring(0), (std::vector<Rank>{0, 3, 2, 1, 5, 6, 7, 4}));
   EXPECT_EQ(ring(1), (std::vector<Rank>{1, 2, 3, 0, 4, 7, 6, 5}));
   EXPECT_EQ(ring(2), ring(0));
@@ -112,7 +112,7 @@ TEST(NcclGraphFile, GivesSchedulesThatAreRight) {
 
 TEST(NcclGraphFile, TellsGpusApartByTheirRanks) {
   std::string text = kFour;
-  for (int gpu = 0; gpu < 4; ++gpu) {  // devices in another order than ranks
+  for (int gpu = 0; gpu < 4; ++gpu) {  // devices in another order than the ranks
     const std::string from = "<gpu dev=\"" + std::to_string(gpu) + "\"/>";
     const std::string to = "<gpu dev=\"0x" + std::to_string(16 - gpu) + "\" rank=\"" +
                            std::to_string(8 + gpu) + "\"/>";
@@ -167,7 +167,7 @@ TEST(NcclGraphFile, IsFoundNextToTheJobAndKeptInItsConfiguration) {
   const LoadedJob loaded = load_job(job, {});
   ASSERT_NE(loaded.spec.collectives.graphs, nullptr);
   EXPECT_EQ(loaded.spec.collectives.graphs->node.gpus, 4);
-  const test::Folder elsewhere;  // without the dump
+  const test::Folder elsewhere;  // a folder without the dump
   const LoadedJob again = load_job(elsewhere.write("again.json", loaded.config_json), {});
   ASSERT_NE(again.spec.collectives.graphs, nullptr);
   EXPECT_EQ(again.config_json, loaded.config_json);

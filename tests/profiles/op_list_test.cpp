@@ -1,4 +1,4 @@
-// Lists of ops keep what is put into them, once.
+// A list of ops returns the ops that were put into it, and stores equal ones once.
 #include <gtest/gtest.h>
 
 #include "profiles/workload/op.h"
@@ -22,7 +22,7 @@ TEST(OpList, IsTheListThatWasWritten) {
     op.event = i % 11;
     written.push_back(op);
     list.push_back(op);
-    if (i == 2500) list.shrink_to_fit();  // and goes on
+    if (i == 2500) list.shrink_to_fit();  // further ops may follow
   }
   ASSERT_EQ(list.size(), written.size());
   std::size_t i = 0;

@@ -74,7 +74,7 @@ TEST(DualPipeV, AlternatesForwardsOfOneChunkWithBackwardsOfTheOther) {
             "F0 F0.1 F1 F1.1 F2 B0.1 F2.1 B0 F3 B1.1 F3.1 B1 B2.1 B2 I3.1 I3 W3.1 W3");
 }
 
-// torch.distributed.pipelining makes equal rounds of a number that the stages do not divide.
+// torch.distributed.pipelining makes equal rounds when the stages do not divide the micro-batches.
 TEST(Interleaved, PassesChunksInRoundsOfTheLengthGiven) {
   Pipeline three{"interleaved", 2, 2, 3};
   three.round = 3;

@@ -1,5 +1,5 @@
-// Programs as files: what is written is read back as it was, and what is wrong in a file is named
-// with its line.
+// Programs as files: reading returns the program that was written, and an error names the line of
+// the file.
 #include "profiles/load/program_file.h"
 
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "distributed_optimizer: true",
                     "framework: megatron, cp: 2, pp: 2, global_batch: 8, schedule: zbv"));
 
-// A file whose ops nobody planned: the v-variants, a root, odd labels.
+// A file with ops that no planner makes: v-variants, a root, odd labels.
 constexpr const char* kByHand = R"(schema: ghostrank/job/1
 cluster: {nodes: 2, gpus_per_node: 2}
 program:
@@ -148,7 +148,7 @@ TEST(ProgramFile, MayStandInAFileOfItsOwn) {
   EXPECT_NE(loaded.config_json.find(folder.path("step.yaml")), std::string::npos);
 }
 
-// A stream that outlives its iteration, before one that does not.
+// A stream that outlives its iteration, listed before one that does not.
 constexpr const char* kCarried = R"(schema: ghostrank/job/1
 cluster: {nodes: 1, gpus_per_node: 2}
 program:

@@ -1,4 +1,4 @@
-// What a program sends, and whether programs fit together, for the tests of planners.
+// The sends of a program, and whether programs fit together, for the tests of planners.
 #pragma once
 
 #include <map>
@@ -8,19 +8,19 @@
 
 namespace ghostrank::test {
 
-struct CallSums {                              // of one rank and one kind of group
-  std::map<Func, std::uint64_t> calls, bytes;  // bytes: count x element, as the call has it
+struct CallSums {                              // one rank, one kind of group
+  std::map<Func, std::uint64_t> calls, bytes;  // bytes: count x element size
   std::uint64_t sent = 0, received = 0;        // bytes of sends and receives
 };
 CallSums sums_of(const Program& program, const Workload& workload, const std::string& group);
 
-// Runs the streams against each other as the engine does, communication taking no time, a wait
-// using its event up; false: they wait for each other for ever, or record an event that still
-// holds.
+// Runs the streams of a program against each other as the engine does, with communication that
+// takes no time; a wait uses up its event. False when they wait for each other for ever, or record
+// an event that is still set.
 bool streams_end(const Program& program);
 
-// Empty when every member of every group sends to each other member exactly what that one receives
-// from it, in the same order; else the first difference.
+// Compares, in every group, each member's sends to each other member with that one's receives from
+// it, in order. Empty when all match, else the first difference.
 std::string unmatched_transfers(const Workload& workload);
 
 }  // namespace ghostrank::test

@@ -29,8 +29,8 @@ CallSums sums(const Workload& workload) {
   return test::sums_of(workload.roles[0].iterations[0], workload, "dp");
 }
 
-// CCL-Bench (arXiv 2605.06544), Llama-3.1-8B under TorchTitan: an all-gather is counted as the
-// shard, a reduce-scatter as its input.
+// CCL-Bench (arXiv 2605.06544), Llama-3.1-8B under TorchTitan. It counts an all-gather as the shard
+// and a reduce-scatter as its input.
 TEST(Fsdp, MovesTheVolumesMeasuredOnLlama3) {
   CallSums always = sums(plan_of("fsdp", 4, "llama3-8b"));
   EXPECT_NEAR(static_cast<double>(always.bytes[Func::all_gather]) / 8.03026e9, 1, 1e-5);
@@ -84,14 +84,16 @@ TEST(Fsdp, GathersAsFarAheadAsAsked) {
       if (name == "gather head") began = true;
       if (began) backward.push_back(name);
     }
-    // The head's forward and backward; then so many units before its gradients are scattered.
+    // The head's forward and backward come first; then `prefetch` units before its gradients are
+    // scattered.
     const auto scatter = std::find(backward.begin(), backward.end(), "scatter head");
     EXPECT_EQ(scatter - backward.begin(), 2 + prefetch);
     EXPECT_EQ(sums(workload).calls[Func::all_gather], 28u);
   }
 }
 
-// Each copy of the model moves what FSDP over its own ranks does; copies all-reduce their shards.
+// Each copy of the model moves the bytes of FSDP over its ranks; the copies all-reduce their
+// shards.
 TEST(Fsdp, ReducesShardsBetweenCopiesOfTheModel) {
   constexpr std::uint64_t kParameters = 124439808;
   const Workload workload = plan_of("fsdp", 8, "gpt2", ", dp_replicate: 2");
@@ -99,7 +101,7 @@ TEST(Fsdp, ReducesShardsBetweenCopiesOfTheModel) {
   EXPECT_TRUE(test::streams_end(program));
   CallSums shards = test::sums_of(program, workload, "dp_shard");
   CallSums copies = test::sums_of(program, workload, "dp_replicate");
-  // 50,257 words are 12,565 for each of four ranks; all else is cut evenly.
+  // 50,257 words are 12,565 per rank on four ranks; all other dimensions divide evenly.
   constexpr std::uint64_t kShard = (kParameters + 3 * 768) / 4;
   EXPECT_EQ(shards.bytes[Func::all_gather], 2 * kShard * 2);
   EXPECT_EQ(shards.bytes[Func::reduce_scatter], kShard * 4);
@@ -118,8 +120,8 @@ TEST(Fsdp, ReducesShardsBetweenCopiesOfTheModel) {
       std::string::npos);
 }
 
-// CCL-Bench, Llama-3.1-8B under TorchTitan with tensor parallelism, 4 samples of 512 tokens:
-// without FSDP activations are fp32, with it bf16.
+// CCL-Bench, Llama-3.1-8B under TorchTitan with tensor parallelism, 4 samples of 512 tokens.
+// Activations are fp32 without FSDP and bf16 with it.
 TEST(TorchTitan, MovesTheVolumesMeasuredWithTensorParallelism) {
   const auto plan = [](int gpus, const std::string& precision, const std::string& more) {
     return plan_workload(
@@ -144,7 +146,7 @@ TEST(TorchTitan, MovesTheVolumesMeasuredWithTensorParallelism) {
   EXPECT_EQ(total(both, Func::all_reduce, 1, 1), 65 * 4096 * 2 + 3 * 2048 * 4 + 2 * 4 * 291 + 8);
 }
 
-// Norm gradients stay partial sums where nothing is sharded: three times in fp32.
+// Without shards, norm gradients stay partial sums: three times in fp32.
 TEST(TorchTitan, SumsNormGradientsThreeTimesWithoutShards) {
   for (const int tp : {2, 4, 8}) {
     const Workload workload = plan_of("torchtitan", tp, "{base: llama3-8b, sequence: 512}",
@@ -155,8 +157,8 @@ TEST(TorchTitan, SumsNormGradientsThreeTimesWithoutShards) {
   }
 }
 
-// Shards are of rows: 50,257 words on 8 ranks are 6,283 each, on 3 ranks 16,753; GPT-2's qkv has
-// 768 rows, its biases one element per row.
+// Shards consist of rows: 50,257 words are 6,283 rows per rank on 8 ranks, 16,753 on 3. GPT-2's qkv
+// has 768 rows, its biases one element per row.
 TEST(Fsdp, PadsTheFirstDimension) {
   const auto up = [](std::uint64_t n, std::uint64_t ways) { return (n + ways - 1) / ways; };
   for (const int ranks : {3, 5, 7, 8, 11}) {
@@ -170,7 +172,7 @@ TEST(Fsdp, PadsTheFirstDimension) {
   }
 }
 
-// Llama: linear layers have their outputs as rows.
+// Llama: the rows of a linear layer are its outputs.
 TEST(Fsdp, PadsLlamasRows) {
   const auto up = [](std::uint64_t n, std::uint64_t ways) { return (n + ways - 1) / ways; };
   for (const std::uint64_t n : {6, 12, 24}) {
@@ -203,7 +205,7 @@ TEST(Zero, StagesOneAndTwoAllReduceGradientsAndGatherParameters) {
     CallSums one = sums(workload);
     EXPECT_EQ(one.bytes[Func::all_reduce], 2 * kParameters + 4);  // and the norm
     EXPECT_EQ(one.bytes[Func::all_gather], 2 * kParameters / 8);
-    // No bucket above the limit but that of the token embedding alone.
+    // No bucket exceeds the limit, except that of the token embedding alone.
     for (const Op& op : workload.roles[0].iterations[0].streams[1])
       if (op.kind == Op::Kind::collective && op.func == Func::all_reduce) {
         EXPECT_TRUE(op.count <= 30000000 || op.count == 50257 * 768) << op.count;
@@ -211,8 +213,8 @@ TEST(Zero, StagesOneAndTwoAllReduceGradientsAndGatherParameters) {
   }
 }
 
-// Layers from whose forward to whose backward fewer elements lie than the reuse distance (1e9 by
-// default) are gathered once, others twice; gradients are scattered once.
+// Layers with fewer elements than the reuse distance (1e9 by default) between their forward and
+// their backward are gathered once, others twice. Gradients are scattered once.
 TEST(Zero, StageThreeKeepsWhatItUsesAgainSoon) {
   const Model model = test::shipped_model("gpt2-xl");
   for (const std::uint64_t distance :
@@ -254,8 +256,8 @@ TEST(Zero, StageThreePersistsSmallTensors) {
   }
 }
 
-// What one fetch gathers ahead: layers until the bucket is full, in one call; nothing while as much
-// is live as may be.
+// Each fetch also gathers layers ahead until the bucket is full, in one call, or none while the
+// live parameters are at their limit.
 TEST(Zero, StageThreeFillsThePrefetchBucketAtEveryLayer) {
   const auto labels = [](const std::string& more) {
     const Workload workload =
@@ -280,7 +282,8 @@ TEST(Zero, StageThreeFillsThePrefetchBucketAtEveryLayer) {
   EXPECT_EQ(none[2], "gather h.1");
 }
 
-// Flat parameters in partitions of 1/8 (padded to 16): every rank gets the gradients of its own.
+// Flat parameters in partitions of 1/8 (padded to 16): every rank gets the gradients of its own
+// partition.
 TEST(Zero, ReducesToEveryRankWhatItKeeps) {
   const Workload workload = plan_of("zero2", 8, "gpt2",
                                     ", bucket_size: 30000000, use_multi_rank_bucket_allreduce: "
@@ -297,7 +300,7 @@ TEST(Zero, ReducesToEveryRankWhatItKeeps) {
   EXPECT_EQ(sums(workload).calls[Func::all_reduce], 1u);  // the norm
 }
 
-// With overlap the backward waits for the bucket before, without for every one.
+// With overlap the backward waits for the previous bucket, without overlap for every bucket.
 TEST(Zero, WaitsForBucketsAsToldTo) {
   const auto last_wait = [](const char* overlap) {
     const Program program =

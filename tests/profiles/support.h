@@ -11,7 +11,7 @@
 
 namespace ghostrank::test {
 
-// A folder of its own for one test, removed afterwards.
+// A folder for one test; the destructor removes it.
 class Folder {
  public:
   Folder();
@@ -19,14 +19,14 @@ class Folder {
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
 
-  std::string write(const std::string& name, const std::string& text) const;  // its path
+  std::string write(const std::string& name, const std::string& text) const;  // returns the path
   std::string path(const std::string& name) const { return root_ + "/" + name; }
 
  private:
   std::string root_;
 };
 
-// An environment variable for the length of a scope.
+// Sets an environment variable for the length of a scope.
 class Environment {
  public:
   Environment(const char* name, const char* value);
@@ -38,10 +38,10 @@ class Environment {
   const char* name_;
 };
 
-// What the Error thrown by `action` says, the folder's path removed; "" when nothing is thrown.
+// The text of the Error that `action` throws, without the folder's path; "" when it throws nothing.
 std::string error_of(const std::function<void()>& action);
 
-// A job from text; errors call it "job.yaml".
+// Loads a job from text; errors call it "job.yaml".
 LoadedJob load_text(const std::string& text, const std::vector<std::string>& overrides = {});
 std::string load_error(const std::string& text, const std::vector<std::string>& overrides = {});
 

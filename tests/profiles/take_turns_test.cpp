@@ -1,4 +1,4 @@
-// Two passes that share a GPU: one computes while the other's call is under way.
+// Two passes share a GPU: one computes while the other's call is in flight.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kCompute = 0, kComm = 1;
 
-// So many computes with an exchange between them: "a0" -a- "a1".
+// `computes` computes with an exchange between each two: "a0" -a- "a1".
 ProgramBuilder::Script pass(ProgramBuilder& out, const std::string& name, int computes) {
   out.begin_script();
   for (int i = 0; i < computes; ++i) {
@@ -59,8 +59,8 @@ TEST(TakeTurns, EndsWithTheLongerOneAlone) {
   EXPECT_TRUE(test::streams_end(of_two(4, 2)));
 }
 
-// A wait for one's own call, not for what the other has called since: with b's exchange behind it
-// on the stream, a1 only waits for a's.
+// A pass waits for its own call, not for later calls of the other: with b's exchange behind a's on
+// the stream, a1 waits only for a's.
 TEST(TakeTurns, WaitForTheirOwnCallsOnly) {
   const Program program = of_two(2, 2);
   std::vector<std::uint32_t> recorded;  // events after a's and b's exchanges, in their order
@@ -84,8 +84,7 @@ Workload with_experts(const std::string& parallel) {
                            .spec);
 }
 
-// How often a forward computes after a backward, or the other way round; by the first letter of
-// labels.
+// How often the compute stream changes between forward and backward, by the first letter of labels.
 int changes_of(const Program& program) {
   int changes = 0;
   char before = ' ';
@@ -104,9 +103,9 @@ std::ptrdiff_t joined_slots(const Pipeline& pipeline) {
   return std::count_if(slots.begin(), slots.end(), [](const Slot& slot) { return slot.joined; });
 }
 
-// Two stages, four layers with experts in a pass. One after the other, a joined pair would change
-// places twice, when each of the two begins; in turns it does at every layer's way to the experts
-// and back.
+// Two stages, four layers with experts in a pass. In sequence, a joined pair would change between
+// forward and backward twice, at the start of each. In turns it changes at every dispatch to the
+// experts and every return.
 TEST(TakeTurns, OverlapPassesOfDualPipeWithExperts) {
   const Workload workload = with_experts("framework: megatron, schedule: dualpipe");
   for (const Role& role : workload.roles) EXPECT_TRUE(test::streams_end(role.iterations[0]));

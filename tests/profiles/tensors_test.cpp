@@ -1,4 +1,4 @@
-// What jobs say of their tensors, and which tensors the planners' collectives name.
+// The keys of jobs that describe tensors, and the tensors that the planners' collectives name.
 #include <map>
 #include <set>
 
@@ -19,7 +19,7 @@ std::string job(const std::string& parallel, const std::string& more = "") {
          parallel + "}\n" + more;
 }
 
-// Without the folder of the job.
+// The error of planning a job, without the job's folder.
 std::string plan_error(const std::string& text) {
   const std::string error = test::error_of([&] { plan_workload(test::load_text(text).spec); });
   return error.empty() ? error : error.substr(error.find("job.yaml"));

@@ -1,4 +1,4 @@
-// Jobs of TorchTitan for tests: Llama-3 8B unless said, on nodes of one GPU each.
+// Jobs of TorchTitan for tests: Llama-3 8B by default, on nodes of one GPU each.
 #pragma once
 
 #include <set>

@@ -32,7 +32,7 @@ struct Plan {
   }
 };
 
-// Elements of the v-variants of a group, own blocks left out, by call in the order of the program.
+// Elements of a group's v-variant calls without own blocks, in program order.
 std::vector<std::uint64_t> travelling(const Workload& workload, const std::string& group) {
   std::vector<std::uint64_t> out;
   for (const auto& stream : workload.roles[0].iterations[0].streams)
@@ -60,8 +60,8 @@ TEST(Dlrm, HasTheParametersOfItsBenchmark) {
   EXPECT_EQ(dot.parameters(), kRows * 128 + bottom + top(128 + 27 * 26 / 2));
 }
 
-// Every pooled row goes to its sample's rank, unless it is there already: (n-1)/n of 26 tables,
-// and their gradients back. All ids: 214 of a sample.
+// Every pooled row goes to its sample's rank unless it is there already: (n-1)/n of 26 tables, and
+// their gradients back. Each sample has 214 ids.
 TEST(Torchrec, ExchangesRowsOfWholeTables) {
   for (const int ranks : {2, 7, 8, 64})
     for (const char* placement : {"greedy", "random"}) {
@@ -77,7 +77,8 @@ TEST(Torchrec, ExchangesRowsOfWholeTables) {
     }
 }
 
-// Six tables have more than a million rows (3,067,956 and five of 40 million); 20 are whole.
+// Six tables have more than a million rows (3,067,956 and five of 40 million) and are split; 20
+// stay whole.
 TEST(Torchrec, ReducesAndScattersTheRowsOfSplitTables) {
   for (const int ranks : {4, 6, 32}) {
     const Workload workload =
@@ -85,12 +86,12 @@ TEST(Torchrec, ReducesAndScattersTheRowsOfSplitTables) {
     const Program& program = workload.roles[0].iterations[0];
     const auto n = static_cast<std::uint64_t>(ranks);
     CallSums split = test::sums_of(program, workload, "embeddings");
-    EXPECT_EQ(split.bytes[Func::reduce_scatter], 12 * 128 * 6 * 2u);  // bf16, what a rank gets
+    EXPECT_EQ(split.bytes[Func::reduce_scatter], 12 * 128 * 6 * 2u);  // bf16, a rank's share
     EXPECT_EQ(split.bytes[Func::all_gather], 12 * 128 * 6 * 2u);
     EXPECT_EQ(travelling(workload, "embeddings")[0], (n - 1) * 12 * 20 * 128);
-    // Every rank hears how many ids each of the six has; whole tables ask their rank alone.
+    // Every rank learns the number of ids for each of the six; whole tables ask only their rank.
     EXPECT_EQ(travelling(workload, "ids")[0], (n - 1) * 12 * (20 + n * 6));
-    // No id is lost: with those that stay, 214 of each sample.
+    // No id is lost: 214 per sample, including those that stay.
     for (const Op& op : program.streams[3]) {
       if (op.kind != Op::Kind::collective || program.labels[op.label] != "ids") continue;
       const auto& list = *workload.counts[op.counts];
@@ -128,7 +129,7 @@ TEST(TablePlacement, IsDrawnFromTheSeed) {
   EXPECT_GT(std::set<int>(drawn.begin(), drawn.end()).size(), 8u);
 }
 
-// Who has more rows to look up has a role of its own, and takes longer.
+// A rank with more rows to look up has its own role and takes longer.
 TEST(Torchrec, TakesTimeForEveryRowLookedUp) {
   const Workload workload = Plan{.ranks = 2}.workload();
   ASSERT_EQ(workload.roles.size(), 1u);  // 107 ids each

@@ -1,5 +1,5 @@
-// TorchTitan's activation checkpointing and context parallelism against closed forms written apart
-// from the planner.
+// TorchTitan's activation checkpointing and context parallelism against closed forms that do not
+// use the planner.
 #include <set>
 #include <string>
 #include <tuple>
@@ -34,7 +34,8 @@ Picoseconds computed(const Workload& workload, const std::string& label) {
 
 // ---- Activation checkpointing ----
 
-// A layer gathers and scatters twice each way; played again, all of it or its gathers alone.
+// A layer gathers and scatters twice each way. Recomputation repeats all of its forward, or only
+// its gathers.
 TEST(TorchTitanRecompute, PlaysAForwardAgainBeforeItsBackward) {
   for (const std::uint64_t micro_batches : {1, 3}) {
     Titan titan{.gpus = 4, .global_batch = static_cast<int>(2 * micro_batches)};
@@ -54,7 +55,7 @@ TEST(TorchTitanRecompute, PlaysAForwardAgainBeforeItsBackward) {
       };
       EXPECT_EQ(sums.bytes[Func::all_gather], calls(gathers) * part) << recompute;
       EXPECT_EQ(sums.bytes[Func::reduce_scatter], calls(scatters) * part) << recompute;
-      // Parameters are there for the backward already.
+      // The backward finds the parameters gathered already.
       EXPECT_EQ(sums_of(program, workload, "dp").bytes, sharded.bytes) << recompute;
     }
   }
@@ -66,13 +67,13 @@ TEST(TorchTitanRecompute, TakesTheTimeOfTheForwardOrHalfOfIt) {
   titan.more = ", recompute: full";
   const Workload full = titan.workload();
   EXPECT_EQ(computed(full, "again layers."), forward);
-  EXPECT_EQ(computed(full, "again "), forward);  // neither embedding nor head
+  EXPECT_EQ(computed(full, "again "), forward);  // no embedding, no head
   titan.more = ", recompute: selective";
   EXPECT_NEAR(static_cast<double>(computed(titan.workload(), "again ")),
               static_cast<double>(forward) / 2, kLayers);
 }
 
-// Rows there and back, twice; where rows that came are kept they are not sent again.
+// Rows go out and back, twice; kept rows are not sent again.
 TEST(TorchTitanRecompute, RoutesRowsAgainUnlessTheyAreKept) {
   constexpr std::uint64_t kMixtralTokens = 4096, kTopK = 2;
   for (const auto& [recompute, exchanges, counts] :
@@ -109,9 +110,9 @@ TEST(TorchTitanRecompute, GoesWithPipelinesOfOnePassBackward) {
 
 // ---- Context parallelism ----
 
-// Keys and values of a rank's tokens: gathered forward and backward, or sent on cp - 1 times; their
-// gradients sent on cp times in fp32. A forward that is played again does so, too, where attention
-// is not kept.
+// Keys and values of a rank's tokens are gathered forward and backward, or sent on cp - 1 times;
+// their gradients are sent on cp times in fp32. A recomputed forward repeats this unless attention
+// is kept.
 TEST(TorchTitanContext, SharesKeysAndValues) {
   for (const std::uint64_t cp : {2, 4, 8})
     for (const std::uint64_t tp : {1, 2})
@@ -132,8 +133,8 @@ TEST(TorchTitanContext, SharesKeysAndValues) {
         }
 }
 
-// All other volumes: tokens are a part of the sequence, parameters are shared by all ranks with the
-// same part of tp.
+// All other volumes: a rank has a part of the sequence, and all ranks with the same part of tp
+// share the parameters.
 TEST(TorchTitanContext, SplitsTheSequenceAndSharesTheParameters) {
   Titan titan{.gpus = 16, .global_batch = 8};
   titan.more = ", pp: 2, cp: 4, reshard_after_forward: never";

@@ -1,5 +1,5 @@
-// TorchTitan's pipelines and expert parallelism against closed forms written apart from the
-// planner, and against a volume that was measured.
+// TorchTitan's pipelines and expert parallelism against closed forms that do not use the planner,
+// and against a measured volume.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -26,7 +26,7 @@ constexpr std::uint64_t kTable = 128'256 * 4096u, kLayer = 218'112'000, kM = 819
 // ---- Pipelines ----
 
 // CCL-Bench (arXiv 2605.06544), Llama-3.1-8B, tp 2 pp 2, 4 samples of 512 tokens in fp32: rank 0
-// has 16 layers and the embedding. An all-gather is counted as the shard, a reduce-scatter as its
+// has 16 layers and the embedding. It counts an all-gather as the shard and a reduce-scatter as its
 // input.
 TEST(TorchTitanPipeline, MovesTheVolumesMeasuredOnTwoStages) {
   const Workload workload = plan_workload(
@@ -39,7 +39,7 @@ TEST(TorchTitanPipeline, MovesTheVolumesMeasuredOnTwoStages) {
   EXPECT_NEAR(static_cast<double>(sums.bytes[Func::reduce_scatter]) * 2 / 2.18104e9, 1, 1e-5);
 }
 
-// Stages of 32 layers and two ends: 8, 9, 8 and 7 layers.
+// 32 layers and two ends in four stages: 8, 9, 8 and 7 layers.
 TEST(TorchTitanPipeline, GathersWhatTheForwardGaveUpAndScattersOnce) {
   constexpr std::uint64_t kLayers[] = {8, 9, 8, 7}, kShards = 2, kMicroBatches = 6;
   for (const char* policy : {"default", "always", "never"}) {
@@ -47,7 +47,7 @@ TEST(TorchTitanPipeline, GathersWhatTheForwardGaveUpAndScattersOnce) {
     titan.more = std::string(", pp: 4, reshard_after_forward: ") + policy;
     const Workload workload = titan.workload();
     expect_sound(workload, policy);
-    // Where it is given up every forward gathers it, and the first backward after.
+    // With "always", every forward gathers the parameters, and so does the first backward.
     const std::uint64_t times = std::string(policy) == "always" ? kMicroBatches + 1 : 1;
     for (std::size_t stage = 0; stage < 4; ++stage) {
       const Program& program = workload.roles[stage].iterations[0];
@@ -72,7 +72,7 @@ TEST(TorchTitanPipeline, ReducesGradientsBehindTheLastBackward) {
   Titan titan{.gpus = 4, .global_batch = 8};
   titan.more = ", pp: 2, schedule: interleaved";
   const Program program = titan.workload().roles[0].iterations[0];
-  // Of a chunk when its last backward has ended: the later chunk's first.
+  // A chunk is scattered when its last backward has ended: the later chunk first.
   std::vector<std::string> scattered;
   for (const Op& op : program.streams[1])
     if (op.kind == Op::Kind::collective && op.func == Func::reduce_scatter)
@@ -84,8 +84,8 @@ TEST(TorchTitanPipeline, ReducesGradientsBehindTheLastBackward) {
 }
 
 TEST(TorchTitanPipeline, KeepsTheParametersOfThreeChunks) {
-  // A part of the pipeline after the other is used for rounds of two micro-batches, so with more
-  // chunks than three some are gathered again; with three all stay.
+  // A stage plays rounds of two micro-batches per chunk, so with more than three chunks some are
+  // gathered again; with three all stay.
   const auto gathers = [](int chunks) {
     Titan titan{.model = "{base: llama3-8b, layers: 22}", .gpus = 4, .global_batch = 8};
     titan.more = ", pp: 2, schedule: interleaved, interleave: " + std::to_string(chunks);
@@ -96,8 +96,8 @@ TEST(TorchTitanPipeline, KeepsTheParametersOfThreeChunks) {
   EXPECT_GT(gathers(6), 12u);
 }
 
-// With a backward in two passes the first part of the model has nothing to do in the first: it has
-// no input whose gradient anybody waits for.
+// With a split backward, the first part of the model has no input-gradient pass, because nobody
+// waits for the gradient of its input.
 TEST(TorchTitanPipeline, LeavesTheFirstPartsBackwardToTheWeightsPass) {
   Titan titan{.gpus = 4, .global_batch = 8};
   titan.more = ", pp: 2, tp: 2, schedule: zbv";
@@ -130,7 +130,8 @@ TEST(TorchTitanPipeline, PlaysEverySchedule) {
       }
 }
 
-// Two stages of 16 layers have the bubble of the closed form; of four the outer ones have fewer.
+// Two stages of 16 layers have the bubble of the closed form; of four stages the outer ones have
+// fewer layers.
 TEST(TorchTitanPipeline, KnowsItsBubbleWhereStagesAreAlike) {
   const auto bubble = [](int pp) {
     const JobSpec spec = test::load_text(
@@ -158,7 +159,7 @@ TEST(TorchTitanPipeline, AccumulatesWithoutStagesToo) {
 
 // ---- Expert parallelism ----
 
-// Rows there and back, forward and backward, in bf16; counts once per layer, one per expert.
+// Rows out and back, forward and backward, in bf16; counts once per layer, one per expert.
 TEST(TorchTitanExperts, MoveRowsAndTheirCounts) {
   constexpr std::uint64_t kLayers = 32, kHidden = 4096, kSequence = 4096, kTopK = 2;
   for (const int ep : {2, 4, 8})
@@ -180,8 +181,9 @@ TEST(TorchTitanExperts, MoveRowsAndTheirCounts) {
     }
 }
 
-// A layer's routed experts, 3 x 14336 x 4096 each, are sharded by the ranks that hold the same; all
-// else by all data-parallel ranks, a router's 8 rows as if they were 16.
+// A layer's routed experts, 3 x 14336 x 4096 each, are sharded over the ranks that hold the same
+// experts. All other parameters are sharded over all data-parallel ranks, where a router's 8 rows
+// count as 16.
 TEST(TorchTitanExperts, AreShardedOverAMeshOfTheirOwn) {
   constexpr std::uint64_t kExpert = 3 * 14336u * 4096u,
                           kOthers = 46702792704 - 32 * 8 * kExpert + 32 * 8 * 4096;
@@ -207,7 +209,7 @@ TEST(TorchTitanExperts, TakeTheirRanksFromTensorAndDataParallelNeighbours) {
   const Workload workload = titan.workload();
   expect_sound(workload, titan.more);
   const auto members = [&](const char* name) { return test::groups_named(workload, name); };
-  // Eight ranks to a replica of a stage: tp in pairs, ep in fours.
+  // Eight ranks per replica of a stage: tp in pairs, ep in fours.
   EXPECT_EQ(members("tp").count({2, 3}), 1u);
   EXPECT_EQ(members("ep").count({0, 1, 2, 3}), 1u);
   EXPECT_EQ(members("efsdp").count({1, 5}), 1u);
@@ -219,8 +221,8 @@ TEST(TorchTitanExperts, TakeTheirRanksFromTensorAndDataParallelNeighbours) {
   EXPECT_EQ(workload.role_of[16], 1);
 }
 
-// Shared experts are a half of their own, and the router sees a part of the sequence only: its
-// gradient is summed with the norms'. By layer and micro-batch the attention and the shared experts
+// Shared experts form a half of the layer, and the router sees only a part of the sequence, so its
+// gradient is summed with the norms'. Per layer and micro-batch, attention and the shared experts
 // gather and scatter once each way.
 TEST(TorchTitanExperts, GatherTheSequenceForAttentionAndSharedExperts) {
   constexpr std::uint64_t kLayers = 4, kHidden = 4096, kHiddenStates = 4096 * kHidden * 2;
@@ -236,7 +238,8 @@ TEST(TorchTitanExperts, GatherTheSequenceForAttentionAndSharedExperts) {
   EXPECT_EQ(sums.bytes[Func::reduce_scatter] * 2, (4 * kLayers + 2) * kHiddenStates);
   const std::uint64_t whole = kLayers * (2 * kHidden + 8 * kHidden) + kHidden;
   const std::uint64_t loss = 3 * 4096 * 4, counts = kLayers * 8 * 4;
-  // Tensors: four of attention, router, three of the shared expert, two norms; the ends' three.
+  // Tensors: four of attention, the router, three of the shared expert, two norms; three of the
+  // ends.
   const std::uint64_t norms = (kLayers * 10 + 3) * 4;
   EXPECT_EQ(sums.bytes[Func::all_reduce], whole * 2 + loss + counts + norms);
   CallSums data = sums_of(program, workload, "dp");

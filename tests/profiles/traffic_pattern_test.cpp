@@ -1,4 +1,4 @@
-// Patterns of traffic: who sends to whom.
+// Patterns of traffic: the senders and receivers.
 #include "profiles/workload/traffic_pattern.h"
 
 #include <gtest/gtest.h>

@@ -49,7 +49,8 @@ TEST(WorkloadCheck, NamesTheCallThatNobodyJoins) {
             "all) on stream compute; change the order of the calls so that their partners come");
 }
 
-// Two communicators entered in opposite orders: each call has its partners, none ever starts.
+// The ranks enter two communicators in opposite orders: every call has its partners, but none ever
+// starts.
 TEST(WorkloadCheck, FindsGroupsThatAreEnteredInDifferentOrders) {
   const auto program = [](std::uint16_t first) {
     ProgramBuilder out({"compute"});
@@ -94,7 +95,7 @@ TEST(WorkloadCheck, NamesTheSendThatNobodyReceives) {
             "receives 1 of 2; add the receive, or leave out the send");
 }
 
-// Each waits for what the other sends only afterwards.
+// Each waits for the other's send, which follows that wait.
 TEST(WorkloadCheck, FindsReceivesThatWaitForEachOther) {
   const auto program = [] {
     ProgramBuilder out({"compute"});
@@ -149,7 +150,7 @@ TEST(WorkloadCheck, SaysWhereAProgramStands) {
       << text;
 }
 
-// A collective between two stages' receives: the first stage enters it before it sends.
+// A collective between a send and its receive: the first stage enters it before it sends.
 TEST(WorkloadCheck, FindsACollectiveBetweenASendAndItsReceive) {
   ProgramBuilder early({"compute"}), late({"compute"});
   early.collective(0, "norm", Func::all_reduce, 0, DataType::float32, 1);
