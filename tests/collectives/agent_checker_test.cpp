@@ -1,4 +1,4 @@
-// The agent checker passes right schemes and names what is wrong with others.
+// The agent checker passes right schemes and names the mistake of wrong ones.
 #include "collectives/check/agent_checker.h"
 
 #include <gtest/gtest.h>
@@ -27,12 +27,12 @@ std::vector<Call> all_reduces(int size, int calls, DataType type = DataType::int
   return calls_like(call_of(Func::all_reduce, size, 10), type, calls);
 }
 
-// What is found in a play of three all-reduces.
+// The checker's error in one play of three all-reduces; empty if there is none.
 std::string found(const Ends& ends, AgentCheckOptions options = {}) {
   return check(ends, all_reduces(ends.size(), 3), options).error;
 }
 
-// What is found in the first of many plays that finds something.
+// The first error in up to 99 plays with different seeds.
 std::string found_soon(const Ends& ends, AgentCheckOptions options) {
   for (options.seed = 1; options.seed < 100; ++options.seed)
     if (const std::string error = found(ends, options); !error.empty()) return error;

@@ -1,4 +1,4 @@
-// Schemes to check the agent checker with, right ones unless told to make a mistake.
+// Schemes for the tests of the agent checker: right ones unless told to make a mistake.
 #pragma once
 
 #include <algorithm>
@@ -40,9 +40,9 @@ enum class Mistake {
   refuses_zeros,
 };
 
-// Every rank sends what it has to those who need it, as reliable notes; serves every function.
+// Every rank sends its data to the ranks that need it, as reliable notes; serves every function.
 //
-//   transfer   from, to   where the elements lie there and here; added or put there
+//   transfer   from, to   places of the elements at sender and receiver; added or put there
 class Direct final : public Ends {
  public:
   Direct(int size, Mistake mistake = Mistake::none) : Ends(size), mistake_(mistake) {}
@@ -175,7 +175,7 @@ class Direct final : public Ends {
       for (const std::uint32_t number : open) advance(io, number);
     }
 
-    // Takes what has arrived, but not into a tensor that is still to be sent.
+    // Takes notes that have arrived, but not into a tensor that is still to be sent.
     void advance(Io& io, std::uint32_t number) {
       Part& part = parts_[number];
       const bool sending = std::any_of(out_.begin(), out_.end(),
@@ -240,7 +240,8 @@ class Direct final : public Ends {
   Mistake mistake_;
 };
 
-// All-reduce by packets through a server: what is lost is sent again after a while, and answered.
+// All-reduce by packets through a server. Ranks retransmit after a timeout, and the server answers
+// again.
 class Asking final : public Ends {
  public:
   Asking(int size, Survives survives, Mistake mistake = Mistake::none)
@@ -299,7 +300,7 @@ class Asking final : public Ends {
       if (mistake_ == Mistake::chatters) io.arm(0, 1000);
       if (mistake_ == Mistake::helper_says_done) io.done(note.call);
       io.spend(100'000);
-      // One slot for all calls takes a late packet of one call for one of another.
+      // With one slot for all calls, a late packet of one call counts for another.
       Slot& slot = slots_[mistake_ == Mistake::mixes_up_calls ? 0 : note.call];
       if (mistake_ == Mistake::mixes_up_calls && slot.complete && note.call != slot.call) slot = {};
       slot.call = note.call;
@@ -334,7 +335,7 @@ class Asking final : public Ends {
   Mistake mistake_;
 };
 
-// Rank 0 counts aloud, rank 1 wants to hear the numbers in order: what a scheme may rely on.
+// Rank 0 sends numbers and rank 1 expects them in order: tests the guarantees that schemes rely on.
 class Counting final : public Ends {
  public:
   static constexpr std::uint32_t kNumbers = 20;

@@ -1,4 +1,4 @@
-// Every row of the textbook, Open MPI and gloo, proved by the checker and held against its
+// Every row of the textbook, Open MPI and gloo, proved by the checker and compared with its
 // closed-form cost.
 #include <memory>
 #include <set>
@@ -32,7 +32,7 @@ std::string describe(const Algorithm& row, const Collective& c, const Communicat
          std::to_string(comm.slice_bytes) + ", credits " + std::to_string(comm.flow.credits);
 }
 
-// Each made of the one before, as whoever walks from step to step gets them.
+// Computes each step from the one before, as callers do that walk from step to step.
 bool walks_the_same_steps(const Schedule& schedule) {
   for (Rank r = 0; r < schedule.collective().size; ++r)
     for (int a = 0; a < schedule.actors(r); ++a) {
@@ -45,7 +45,7 @@ bool walks_the_same_steps(const Schedule& schedule) {
   return true;
 }
 
-// Proved right, and its bytes are the closed form's.
+// The schedule is proved right, and its bytes equal the closed form.
 CheckReport prove(const Algorithm& row, const Collective& c, const Communicator& comm) {
   const auto schedule = row.make(c, comm);
   const CheckReport report = check(*schedule);
@@ -55,13 +55,13 @@ CheckReport prove(const Algorithm& row, const Collective& c, const Communicator&
   return report;
 }
 
-bool has_blocks(Func func) {  // whose length is `count`, rather than one buffer that is cut
+bool has_blocks(Func func) {  // `count` is a block's length, not a buffer to cut
   return func != Func::all_reduce && func != Func::reduce && func != Func::broadcast &&
          func != Func::send_recv;
 }
 
-// Where a buffer is cut into one piece per rank: fewer elements than ranks, as many, more. Blocks
-// are cut at most by channel and slice, whatever the group's size.
+// For functions that cut a buffer into one piece per rank: fewer elements than ranks, as many,
+// more. Blocks are cut only by channel and slice, whatever the group's size.
 std::set<std::uint64_t> counts_for(Func func, int size) {
   const auto n = static_cast<std::uint64_t>(size);
   if (has_blocks(func)) return {0, 1, 2, 3, 13};
@@ -98,7 +98,7 @@ TEST_P(EveryAlgorithm, SendsNothingInAGroupOfOne) {
   EXPECT_EQ(prove(GetParam(), c, {}).messages, 0U);
 }
 
-// Those that take channels, slices and credits from the communicator, and nodes.
+// Algorithms that take channels, slices, credits and nodes from the communicator.
 class EveryTextbookAlgorithm : public ::testing::TestWithParam<Algorithm> {};
 
 TEST_P(EveryTextbookAlgorithm, WorksOnChannelsSlicesAndCreditsOfAnyNumber) {
@@ -140,7 +140,7 @@ TEST_P(EveryTextbookAlgorithm, WorksOnNodesOfManyRanksEvenUnequalOrScatteredOnes
   }
 }
 
-// Those of libraries that have channels, slices and credits of their own, or none.
+// Algorithms of libraries that choose their own channels, slices and credits, or have none.
 class EveryAlgorithmOfALibrary : public ::testing::TestWithParam<Algorithm> {};
 
 // Every step of every rank as text.
@@ -219,7 +219,7 @@ TEST(Registry, NamesEveryRowOnce) {
                     .second);
 }
 
-// The cost of algorithms as textbooks give it, in numbers worked out by hand.
+// Textbook costs of algorithms, in numbers worked out by hand.
 TEST(Costs, AreThoseOfTheTextbooks) {
   const auto cost = [](Func func, const char* name, int size, std::uint64_t count) {
     return find_algorithm("generic", func, name)->cost({func, size, count, 4, 0});
@@ -257,7 +257,7 @@ TEST(RingAllReduce, SendsItsLeftNeighboursChunkFirst) {
   EXPECT_EQ(schedule->actor(0, 0).steps, 7);
 }
 
-// Which local ranks of each node exchange data with other nodes.
+// The local ranks of each node that exchange data with other nodes.
 std::set<Rank> gateways(const Communicator& comm, int size) {
   const Collective c{Func::all_reduce, size, 1000, 4, 0};
   const auto schedule = find_algorithm("generic", c.func, "ring")->make(c, comm);

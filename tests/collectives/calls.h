@@ -1,5 +1,5 @@
 // Collectives to try algorithms on. The v-variants get ragged counts: some blocks are empty, others
-// longer or shorter than `count`.
+// are longer or shorter than `count`.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The checker must find what is wrong, and say what; and accept what is unusual but right.
+// The checker must find and name mistakes, and accept unusual but right schedules.
 #include "collectives/check/checker.h"
 
 #include <string>
@@ -40,7 +40,7 @@ TEST(Checker, AcceptsTheUnbrokenRing) { EXPECT_EQ(error_of(Script(kAllReduce, ri
 
 TEST(Checker, FindsAWrongBlock) {
   Script::Actors actors = ring();
-  step_of(actors, 1, 0).send.offset = 3;  // [3, 6) instead of [0, 3): as long, but not the same
+  step_of(actors, 1, 0).send.offset = 3;  // [3, 6) instead of [0, 3): same length, other elements
   EXPECT_TRUE(contains(error_of(Script(kAllReduce, actors)), "reduces unlike elements"));
 }
 
@@ -144,7 +144,8 @@ TEST(Checker, FindsAWriteToTheInput) {
   EXPECT_TRUE(contains(error_of(script), "writes its input buffer"));
 }
 
-// Bruck's all-gather of three ranks: in its second round nothing is contiguous around the end.
+// Bruck's all-gather of three ranks: its second round wraps around the end, so its blocks are not
+// contiguous.
 const Collective kAllGather{Func::all_gather, 3, 2, 4, 0};
 Script::Actors bruck() {
   return Script::copy_of(
@@ -157,7 +158,7 @@ TEST(Checker, AcceptsMessagesPutTogetherFromSeveralPlaces) {
 
 TEST(Checker, FindsPiecesInAWrongPlaceOrOrder) {
   Script::Actors elsewhere = bruck();
-  elsewhere[1][0].recv_pieces[1][0].offset = 2;  // over its own block
+  elsewhere[1][0].recv_pieces[1][0].offset = 2;  // overwrites its own block
   EXPECT_TRUE(contains(error_of(Script(kAllGather, elsewhere)), "ends with wrong content"));
   const Collective gather{Func::gather, 4, 2, 4, 0};
   Script::Actors swapped =
@@ -206,8 +207,9 @@ TEST(Checker, FindsAReceiverThatIsNotTheOneNamed) {
   EXPECT_TRUE(contains(error_of(script), "but receiver() names actor 0"));
 }
 
-// Rank 1 forwards with one actor what another receives: right only if it happens to be late. Played
-// in one order the content is right, in the other it is not; neither may pass.
+// Rank 1 forwards with one actor the data that another actor receives: right only if the first
+// happens to be late. Played in one order the content is right, in the other it is wrong; the
+// checker must reject both.
 TEST(Checker, FindsActorsOfARankThatRaceForAnElement) {
   const Collective c{Func::broadcast, 3, 1, 4, 2};
   const ScriptedActor receives{0, {receive_from(2, {0, 1}, Combine::copy)}};
@@ -220,8 +222,8 @@ TEST(Checker, FindsActorsOfARankThatRaceForAnElement) {
   EXPECT_TRUE(contains(early, "undefined content"));
 }
 
-// Two ranks exchange, each sending with one actor and reducing with the other: if a rank's partner
-// is quick, it sends what it has already reduced.
+// Two ranks exchange, each sending with one actor and reducing with the other: if its partner is
+// quick, a rank sends data that it has already reduced.
 TEST(Checker, FindsAReductionThatMayOvertakeTheSendOfTheSameElement) {
   const Collective c{Func::all_reduce, 2, 1, 4, 0};
   const auto sends = [](Rank peer) { return ScriptedActor{0, {send_to(peer, {0, 1})}}; };
@@ -233,7 +235,7 @@ TEST(Checker, FindsAReductionThatMayOvertakeTheSendOfTheSameElement) {
 }
 
 // The tree of a real library: one actor sums towards the root, another spreads the result, and the
-// root does both at once, with three peers.
+// root does both at once with three peers.
 //
 //           0
 //         / | \        every rank but the root has two actors on channel 0; the elements they

@@ -1,4 +1,5 @@
-// Compressors keep to what they say of themselves, and what does not is found; halves of floats.
+// Compressors keep their claims, and the checker finds those that do not; conversion of floats to
+// halves.
 #include "collectives/compressor.h"
 
 #include <algorithm>
@@ -76,12 +77,12 @@ TEST(TopK, KeepsTheLargestAndOfEqualOnesTheFirst) {
 TEST(TopK, SendsAValueAndAPlaceForEachOfItsElements) {
   const Compressor& top = method("topk");
   EXPECT_EQ(payload_bytes(top, 25'000'000, {0.01}), 2'000'000u);
-  EXPECT_EQ(payload_bytes(top, 99, {0.01}), 8u);  // one at least
+  EXPECT_EQ(payload_bytes(top, 99, {0.01}), 8u);  // at least one element
   EXPECT_EQ(payload_bytes(top, 10, {1}), 80u);
   EXPECT_EQ(payload_bytes(method("fp16"), 10, {0.01}), 20u);
 }
 
-// What is wrong with fp16 or topk where something of it is another.
+// The checker's finding on fp16 or topk after `change`.
 std::string wrong(const char* name, void (*change)(Compressor&)) {
   Compressor m = method(name);
   change(m);

@@ -1,4 +1,5 @@
-// What single textbook algorithms promise besides a right result: who talks to whom, and how much.
+// Properties of single textbook algorithms besides a right result: the pairs that communicate, and
+// their bytes.
 #include <map>
 #include <set>
 #include <utility>
@@ -46,7 +47,7 @@ TEST(DoubleTree, TakesLogarithmicallyManySteps) {
 }
 
 TEST(TwoLevel, CrossesNodesWithOneChunkPerRankInFewSteps) {
-  // 4 nodes of 8: of every rank's eighth of 25600 bytes, 2 * 3/4 leave the node, to the same local
+  // 4 nodes of 8: of each rank's eighth of 25,600 bytes, 2 * 3/4 leave the node, to the same local
   // rank of the next node.
   const CheckReport report =
       proved({Func::all_reduce, 32, 6400, 4, 0}, "two_level", {nodes_of(32, 8), 1, 0, {}});
@@ -80,7 +81,7 @@ TEST(Rabenseifner, SendsHalfAQuarterAnEighthToEverNearerRanks) {
   std::vector<std::pair<Rank, std::uint64_t>> sent;
   for (const PairBytes& pair : proved({Func::all_reduce, 8, 800, 4, 0}, "rabenseifner").pairs)
     if (pair.source == 0) sent.emplace_back(pair.destination, pair.bytes);
-  // There and back.
+  // Both directions.
   EXPECT_EQ(sent, (std::vector<std::pair<Rank, std::uint64_t>>{{1, 800}, {2, 1600}, {4, 3200}}));
 }
 

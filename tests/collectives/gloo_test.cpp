@@ -1,5 +1,5 @@
-// Gloo's schedules against the numbers that its own formulas give, and that byte counters of its
-// connections have shown.
+// Gloo's schedules against numbers from its own formulas, and against byte counters of its
+// connections.
 #include "collectives/gloo/gloo.h"
 
 #include <vector>
@@ -68,7 +68,7 @@ TEST(GlooAllReduce, TakesMoreSegmentsPerRankBeyondOneMiBEach) {
 }
 
 TEST(GlooAllReduce, LeavesOutSegmentsBeyondTheBuffer) {
-  // 10 elements on 4 ranks: 8 segments of 2 elements, of which 5 have any.
+  // 10 elements on 4 ranks: 8 segments of 2 elements, of which 5 are not empty.
   const CheckReport report = proved({Func::all_reduce, 4, 10, 4, 0});
   EXPECT_EQ(report.messages, 2U * 3 * 5);
   EXPECT_EQ(report.bytes, 2U * 3 * 40);
@@ -80,8 +80,8 @@ TEST(GlooAllReduce, StartsItsSecondOperationBeforeTheFirstHasArrived) {
   EXPECT_EQ(schedule->flow().posting.sends, 2);
   for (const int k : {0, 1}) EXPECT_TRUE(schedule->step(0, 0, k).recv_from.empty());
   const Step third = schedule->step(0, 0, 2);
-  EXPECT_EQ(third.recv.offset, 4 * kMiB / 8);  // chunk 2, of rank 1
-  EXPECT_EQ(third.send.offset, 4 * kMiB / 8);  // what has just come, goes on
+  EXPECT_EQ(third.recv.offset, 4 * kMiB / 8);  // chunk 2, which is rank 1's
+  EXPECT_EQ(third.send.offset, 4 * kMiB / 8);  // sends on the chunk that just came
   EXPECT_EQ(schedule->actor(0, 0).steps, 2 * (6 + 2));
 }
 
@@ -96,7 +96,7 @@ TEST(GlooAllGather, SendsEveryBlockInTwoHalvesToRankPlus1) {
 }
 
 TEST(GlooReduce, IsProvedWithManySegmentsPerRankFromEveryRoot) {
-  // Elements as large as a segment, so that few of them make many segments.
+  // Elements as large as a segment, so that a few of them make many segments.
   for (const int size : {2, 3, 4, 7})
     for (const std::uint64_t count : {1, 5, 14, 16, 33, 100})
       for (Rank root = 0; root < size; ++root) {
@@ -112,7 +112,7 @@ TEST(GlooReduce, IsProvedWithManySegmentsPerRankFromEveryRoot) {
 }
 
 TEST(GlooReduce, GoesOnAfterTheReduceScatterIsComplete) {
-  // 4 ranks, 40 segments: 30 iterations would do, 38 are played; then 3 chunks go to the root.
+  // 4 ranks, 40 segments: 30 iterations would suffice, gloo plays 38; then 3 chunks go to the root.
   const Collective c{Func::reduce, 4, 40, static_cast<std::uint32_t>(kMiB), 0};
   EXPECT_EQ(proved(c).messages, 4U * 38 + 3);
 }
@@ -127,7 +127,7 @@ TEST(GlooBroadcast, ReachesTheNearestRanksFirst) {
 }
 
 TEST(GlooFraming, AccountsForWhatItsConnectionsCarryBesidesThePayload) {
-  // 4 MiB on two ranks: 4 messages leave and 4 arrive over the one connection; 4 194 880 bytes
+  // 4 MiB on two ranks: 4 messages leave and 4 arrive over the one connection, and 4,194,880 bytes
   // leave.
   const std::uint64_t messages = 4;
   const std::uint64_t sent =
@@ -142,7 +142,7 @@ std::unique_ptr<Schedule> halving(int size, std::uint64_t count) {
 }
 
 TEST(GlooHalvingDoubling, HalvesWithTheNearestRankFirstAndAnswersEveryWindow) {
-  // 10 elements in chunks of 3, 3, 3, 1: rank 1 gives away 0 .. 5, then the last chunk.
+  // 10 elements in chunks of 3, 3, 3, 1: rank 1 gives away elements 0 to 5, then the last chunk.
   const auto schedule = halving(4, 10);
   EXPECT_EQ(sent_by(*schedule, 1),
             (Sent{{0, 6}, {0, 1}, {3, 1}, {3, 1}, {3, 3}, {3, 1}, {0, 4}, {0, 1}}));
@@ -159,7 +159,7 @@ TEST(GlooHalvingDoubling, ScattersTheWindowsOfASmallerBlockToTheNextLargerOne) {
 }
 
 TEST(GlooHalvingDoubling, AnswersEvenWhereThereIsNothingToSend) {
-  // One element: only the lower half of every window has it.
+  // One element: only the lower half of every window contains it.
   EXPECT_EQ(sent_by(*halving(4, 1), 3), (Sent{{2, 1}, {2, 1}, {1, 1}, {1, 1}, {2, 1}}));
 }
 

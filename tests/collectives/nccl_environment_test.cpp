@@ -1,5 +1,5 @@
-// NCCL's environment variables: what is taken, what is refused, and what they change. Sizes are
-// drawn at random and compared with closed forms that are written down here again.
+// NCCL's environment variables: the values accepted, those refused, and their effects. Sizes are
+// drawn at random and compared with closed forms that are restated here.
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -84,7 +84,7 @@ TEST(NcclEnvironment, NvlsTreeIsPlayedOverTheChannelsThatTheCtasLeave) {
         ->make({Func::all_reduce, 32, 1 << 26, 4, 0}, comm)
         ->actors(0);
   };
-  EXPECT_EQ(actors({}), 2 * 16);  // up and down of every channel
+  EXPECT_EQ(actors({}), 2 * 16);  // up and down in every channel
   EXPECT_EQ(actors({{"NCCL_MAX_NCHANNELS", "4"}}), 2 * 16);
   EXPECT_EQ(actors({{"NCCL_MAX_CTAS", "4"}}), 2 * 4);
 }
@@ -95,7 +95,7 @@ TEST(NcclEnvironment, SizesOfFifosGiveTheSizesOfChunks) {
     const std::uint64_t bytes = (16 + random() % 4000) * 4096;
     NcclBuffers buffers{bytes, bytes, bytes};
     EXPECT_EQ(nccl_step_bytes(Protocol::simple, buffers) * 8, bytes);
-    // Of 16 bytes on the wire 8 are data; of 128 there are 120.
+    // LL has 8 bytes of data in 16 bytes on the wire, LL128 has 120 in 128.
     EXPECT_EQ(nccl_step_bytes(Protocol::ll, buffers) * 16, bytes);
     EXPECT_EQ(nccl_step_bytes(Protocol::ll128, buffers) * 8 * 16, bytes * 15);
     const NcclPlan plan = plan_with({{"NCCL_BUFFSIZE", std::to_string(bytes)}});
@@ -103,8 +103,8 @@ TEST(NcclEnvironment, SizesOfFifosGiveTheSizesOfChunks) {
   }
 }
 
-// An all-reduce of S bytes over n ranks puts 2(n-1) S on the wire, whatever the sizes of the FIFOs
-// and however many channels.
+// An all-reduce of S bytes over n ranks puts 2(n-1) S on the wire, for all sizes of the FIFOs and
+// all numbers of channels.
 TEST(NcclEnvironment, ChangesMessagesButNotBytes) {
   std::mt19937_64 random(2);
   std::map<std::string, std::uint64_t> seen;
@@ -129,7 +129,7 @@ TEST(NcclEnvironment, ThreadsDecideWhenSmallCallsDropChannels) {
     const std::uint64_t threads = 64 + 32 * (random() % 15), count = 1 + random() % 400000;
     const NcclPlan plan =
         plan_with({{"NCCL_NTHREADS", std::to_string(threads)}}, Func::all_reduce, count);
-    // 64 bytes for every thread of every channel, or one channel less.
+    // 64 bytes per thread and channel; a channel with less is dropped.
     const std::uint64_t enough = count * 4 / (threads * 64);
     EXPECT_EQ(plan.task.max_channels, std::clamp<std::uint64_t>(enough, 1, 16)) << threads;
   }
@@ -148,7 +148,7 @@ TEST(NcclEnvironment, SetsChannelsAndMessagesOfPointToPoint) {
   EXPECT_EQ(with({{"NCCL_NCHANNELS_PER_NET_PEER", "8"}}).max_per_peer, 8);
   const NcclP2pChannels large = with({{"NCCL_P2P_NET_CHUNKSIZE", "262144"}});
   EXPECT_EQ(nccl_p2p_split(8 << 20, large, false, true).message_bytes, 262144U);
-  EXPECT_EQ(with({{"NCCL_P2P_NET_CHUNKSIZE", "1048576"}}).chunk_bytes, 524288U);  // of the FIFO
+  EXPECT_EQ(with({{"NCCL_P2P_NET_CHUNKSIZE", "1048576"}}).chunk_bytes, 524288U);  // the FIFO's
 }
 
 TEST(NcclEnvironment, CrossNicMustBeWhatTheTemplateWasFoundWith) {
@@ -178,7 +178,8 @@ TEST(NcclEnvironment, OneSizeForAllMessagesOfPointToPointLeavesTheirPartsAlone) 
 }
 
 TEST(NcclEnvironment, SmallerGroupsGoThroughRoundsOfTheirOwn) {
-  // Two nodes of 4 as groups of 2: rank 0 meets its own pair, then those 1, 3 and 2 groups on.
+  // Two nodes of 4 as groups of 2: rank 0 meets its own pair, then the pairs 1, 3 and 2 groups
+  // further on.
   const NcclRounds rounds(NcclNodes(8, nodes_of(8, 4)),
                           nccl_settings({{"NCCL_P2P_SCHEDULE_GROUP_SIZE", "2"}}).p2p_group);
   EXPECT_EQ(rounds.group(), 2);
@@ -195,7 +196,7 @@ TEST(NcclEnvironment, SmallerGroupsGoThroughRoundsOfTheirOwn) {
   }
 }
 
-// The NIC by which rank 0 sends to the rank of local number 3 of another node.
+// The NIC by which rank 0 sends to local rank 3 of another node.
 int nic_to_another_number(const Environment& environment) {
   Communicator comm;
   comm.channels = 0;
@@ -224,7 +225,7 @@ TEST(NcclEnvironment, WithoutPxnPointToPointLeavesByTheSendersOwnNic) {
 TEST(NcclEnvironment, PxnMustBeWhatTheTemplateWasFoundWith) {
   EXPECT_NO_THROW(plan_with({{"NCCL_PXN_DISABLE", "0"}}));
   EXPECT_THROW(plan_with({{"NCCL_PXN_DISABLE", "1"}}), std::invalid_argument);
-  Communicator comm;  // one GPU per node has no other's NIC to use
+  Communicator comm;  // one GPU per node: there is no other GPU's NIC to use
   comm.channels = 0;
   comm.environment = {{"NCCL_PXN_DISABLE", "1"}};
   EXPECT_NO_THROW(nccl_plan(NcclVersion::v2_30, NcclAlgorithm::ring,

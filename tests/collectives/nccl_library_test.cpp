@@ -1,4 +1,4 @@
-// What is common to the rows of NCCL's libraries.
+// Properties that the rows of NCCL's libraries share.
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -47,7 +47,7 @@ TEST(NcclTuned, SaysWhatItTook) {
   comm.environment["NCCL_PROTO"] = "Simple";
   EXPECT_EQ(played(Func::all_reduce, 1 << 26), "ring/Simple");
   EXPECT_EQ(played(Func::all_gather, 1000), "ring/Simple");
-  comm.environment["NCCL_ALGO"] = "tree";  // which a broadcast cannot use
+  comm.environment["NCCL_ALGO"] = "tree";  // a broadcast cannot use it
   EXPECT_THROW(played(Func::broadcast, 1000), std::invalid_argument);
 }
 

@@ -1,4 +1,4 @@
-// NCCL's point-to-point operations, proved by the checker and held against their channels.
+// NCCL's point-to-point operations, proved by the checker and compared with their channels.
 #include <map>
 #include <memory>
 #include <set>
@@ -87,7 +87,7 @@ TEST(NcclP2p, SendRecvIsRight) {
   EXPECT_EQ(prove("nccl-2.30", "p2p", {Func::send_recv, 1, 5, 4, 0}, communicator(1)).messages, 0U);
 }
 
-// Some blocks of many parts, some of one, some empty.
+// Some blocks have many parts, some one, and some are empty.
 TEST(NcclP2p, AllToAllVIsRightForBlocksOfAllSizes) {
   for (const char* library : kLibraries)
     for (int size = 1; size <= 24; ++size)
@@ -104,7 +104,7 @@ TEST(NcclP2p, AllToAllVIsRightForBlocksOfAllSizes) {
       }
 }
 
-// With equal counts a group of sends and receives is the all-to-all.
+// With equal counts, a group of sends and receives equals the all-to-all.
 TEST(NcclP2p, AllToAllVOfEqualBlocksSendsWhatAnAllToAllSends) {
   for (const int per_node : {1, 4}) {
     Communicator comm = communicator(16);
@@ -174,11 +174,11 @@ TEST(NcclP2p, CountsWholeGigabytesOfAllNicsOfAGpu) {
     node.nics_per_gpu = nics;
     return nccl_p2p_channels(NcclVersion::v2_30, node, NcclNodes(2, {}), 16).max_per_peer;
   };
-  EXPECT_EQ(channels(28, 1), 2);  // 14 GB/s a channel
+  EXPECT_EQ(channels(28, 1), 2);  // 14 GB/s per channel
   EXPECT_EQ(channels(28.9, 1), 2);
   EXPECT_EQ(channels(29, 1), 4);
   EXPECT_EQ(channels(28, 2), 4);
-  EXPECT_EQ(channels(4, 2), 2);  // one for every NIC at least
+  EXPECT_EQ(channels(4, 2), 2);  // at least one per NIC
 }
 
 }  // namespace

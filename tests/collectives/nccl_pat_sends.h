@@ -1,4 +1,4 @@
-// What a rank sends in an all-gather or reduce-scatter by PAT, in the form of the files of known
+// The sends of a rank in an all-gather or reduce-scatter by PAT, in the form of the files of known
 // answers: a list of [peer, bytes].
 #pragma once
 

@@ -1,4 +1,4 @@
-// NCCL's PAT, proved by the checker and held against patterns worked out by hand.
+// NCCL's PAT, proved by the checker and compared with patterns worked out by hand.
 #include <set>
 #include <string>
 #include <vector>
@@ -44,7 +44,7 @@ TEST(NcclPat, IsRightWithMoreDataThanFitsAMessage) {
       }
 }
 
-// Every pattern delivers every block once, whatever fits into a chunk.
+// Every pattern delivers every block once, however many blocks fit into a chunk.
 TEST(NcclPat, IsCompleteForEveryDepthOfAggregation) {
   for (const Func func : {Func::all_gather, Func::reduce_scatter})
     for (int n = 2; n <= 130; ++n)
@@ -72,7 +72,7 @@ TEST(NcclPat, SendsHolesWhereRanksAreNoPowerOfTwo) {
     return blocks;
   };
   EXPECT_EQ(blocks_sent(Func::reduce_scatter, 16), 15U);
-  EXPECT_EQ(blocks_sent(Func::reduce_scatter, 17), 31U);  // of 32 places, 16 are needed
+  EXPECT_EQ(blocks_sent(Func::reduce_scatter, 17), 31U);  // of 32 places; 16 would suffice
   EXPECT_EQ(blocks_sent(Func::all_gather, 17), 16U);
 }
 

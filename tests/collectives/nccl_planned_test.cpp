@@ -1,7 +1,7 @@
-// What NCCL's own planning code decides, against ours: data/nccl_planned.json holds the answers of
-// the functions that split calls over channels, size chunks, choose algorithms and build trees and
-// PAT's steps, of 2.28.9 and 2.30.7 compiled for a host without a GPU, to questions drawn at
-// random.
+// The decisions of NCCL's own planning code against ours. data/nccl_planned.json holds answers to
+// questions drawn at random, from the functions of 2.28.9 and 2.30.7 (compiled for a host without a
+// GPU) that split calls over channels, size chunks, choose algorithms, and build trees and PAT's
+// steps.
 #include <fstream>
 #include <map>
 #include <memory>
@@ -52,7 +52,7 @@ NcclTask task_of(const Json& j, int ranks) {
           j["max_channels"]};
 }
 
-// NCCL counts an all-gather and a broadcast in bytes.
+// NCCL counts an all-gather and a broadcast in bytes, other functions in elements.
 std::uint64_t units(const NcclTask& task) {
   return task.func == Func::all_gather || task.func == Func::broadcast ? task.element_bytes : 1;
 }

@@ -1,5 +1,5 @@
-// NCCL's rings, proved by the checker over sizes, nodes, protocols and counts, and held against
-// what is known of their traffic.
+// NCCL's rings, proved by the checker over sizes, nodes, protocols and counts, and compared with
+// known figures of their traffic.
 #include <map>
 #include <set>
 #include <vector>
@@ -37,7 +37,7 @@ TEST(NcclRing, IsRightForTypesOfEverySize) {
 }
 
 TEST(NcclRing, IsRightOverManyLoopsAndRaggedEnds) {
-  // One channel holds 32 KiB (LL) to 2 MiB (Simple) a chunk.
+  // A chunk of one channel holds 32 KiB (LL) to 2 MiB (Simple).
   for (const Func func : kRingFuncs)
     for (const Protocol protocol : kProtocols)
       for (const int size : {2, 3}) {
@@ -118,12 +118,12 @@ TEST(NcclRing, LeavesAndEntersByTheNicsThatTheSearchGaveItsChannel) {
   EXPECT_EQ(nic("hgx-h100-400g", 2, 2), 2);
   EXPECT_EQ(nic("hgx-h100-400g", 2, 3), 3);
   EXPECT_EQ(nic("hgx-h100-200g", 2, 2), 2);
-  EXPECT_EQ(nic("hgx-h100-200g", 2, 3), 2);  // by way of GPU 2
+  EXPECT_EQ(nic("hgx-h100-200g", 2, 3), 2);  // through GPU 2
   EXPECT_EQ(nic("hgx-h100-4nic", 3, 7), 3);
   EXPECT_EQ(nic("dgx-a100", 3, 2), 3);
-  // A group that does not fill its nodes was not searched for.
+  // NCCL's search did not cover a group that does not fill its nodes.
   EXPECT_EQ(nccl_ring_nic(nccl_node("hgx-h100-400g", 8), 2, 1, 4), Schedule::kOwnNic);
-  // The only GPU of its node in the communicator, which need not be the node's first.
+  // One GPU per node takes part, which need not be the node's first.
   EXPECT_EQ(nccl_ring_nic(nccl_node("auto", 1), 0, 0, 1), Schedule::kOwnNic);
   EXPECT_EQ(nccl_tree_nic(nccl_node("auto", 1), 0, 0, 1), Schedule::kOwnNic);
 }
@@ -147,7 +147,7 @@ TEST(NcclRing, OfHgxNodesKeepsToItsRail) {
   EXPECT_EQ(crossings, 4 * 16);
 }
 
-// Counts worked out apart from this code.
+// Counts that were worked out without this code.
 TEST(NcclRing, OfALargeAllReduceSendsWholeChunksAndEmptySlices) {
   const auto messages = [](int size, std::uint64_t bytes) {
     const Collective c{Func::all_reduce, size, bytes / 4, 4, 0};

@@ -1,4 +1,4 @@
-// How NCCL cuts its work, in numbers worked out by hand from its rules.
+// NCCL's cuts of calls, in numbers worked out by hand from its rules.
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(NcclSplit, GivesEveryChannelTheSameOfALargeTask) {
 }
 
 TEST(NcclSplit, GivesTheLastChannelWhatIsLeft) {
-  // 100,000 bytes: cells of 16 KiB, two for a channel's 50,000 bytes of traffic (2.30).
+  // 100,000 bytes: cells of 16 KiB, two of them for a channel's 50,000 bytes of traffic (2.30).
   const NcclSplit split = alone(all_reduce(25000, 4), 4);
   EXPECT_EQ(split, (NcclSplit{0, 4, 8192, 8192, 424}));
 }
@@ -87,7 +87,7 @@ TEST(NcclSplit, PacksTheTasksOfAGroupBehindEachOther) {
 }
 
 TEST(NcclSplit, LetsNeighboursShareAChannel) {
-  // 3 x 128 KiB of traffic on 2 channels: 192 KiB each, so the second task is cut.
+  // 3 x 128 KiB of traffic on 2 channels: 192 KiB each, so the second task is split.
   const std::vector<NcclTask> tasks(3, all_reduce(16384, 2));
   const auto splits = nccl_split(tasks, 2, NcclVersion::v2_30);
   EXPECT_EQ(splits[0], (NcclSplit{0, 1, 16384, 0, 0}));
@@ -96,7 +96,8 @@ TEST(NcclSplit, LetsNeighboursShareAChannel) {
 }
 
 TEST(NcclSplit, CountsAnUnfilledCellAsFull) {
-  // 4097 elements are two cells of 4096: more than a channel's share, though their traffic is less.
+  // 4097 elements are two cells of 4096: more than a channel's share, although their traffic is
+  // less.
   const std::vector<NcclTask> tasks(2, all_reduce(4097, 2));
   const auto splits = nccl_split(tasks, 2, NcclVersion::v2_30);
   EXPECT_EQ(splits[0], (NcclSplit{0, 1, 4097, 0, 0}));
@@ -128,7 +129,7 @@ TEST(NcclGroupOrder, SortsByKindAndSizeAndPutsTheLargestKindFirst) {
       task(Func::broadcast, 1 << 20), task(Func::all_reduce, 1001)};
   const NcclGroupOrder order = nccl_group_order(tasks);
   EXPECT_EQ(order.order, (std::vector<std::size_t>{0, 3, 2, 4, 1}));
-  // 5000 is more than four times 1000, and so are the two broadcasts.
+  // 5000 is more than four times 1000, so they go apart; so do the two broadcasts.
   EXPECT_EQ(order.run, (std::vector<int>{0, 1, 2, 2, 3}));
 }
 
@@ -157,8 +158,8 @@ TEST(NcclChunks, ShrinkWithTheDataForTreesOfLl128AndPat) {
     return nccl_chunk_bytes(NcclAlgorithm::tree, ll128, bytes / 4, {8, 1});
   };
   EXPECT_EQ(tree(1 << 30), 576000U);
-  EXPECT_EQ(tree(64 << 20), 144000U);  // 233 of 288,000 are fewer than 4.1 x 64
-  EXPECT_EQ(tree(1 << 20), 17280U);    // 18,000 in units of 1920: 36,000 are fewer than 4.1 x 16
+  EXPECT_EQ(tree(64 << 20), 144000U);  // 233 of 288,000: fewer than 4.1 x 64
+  EXPECT_EQ(tree(1 << 20), 17280U);  // 18,000 in units of 1920; 36,000 would be fewer than 4.1 x 16
   const auto pat = [](Func func, std::uint64_t block_bytes) {
     return nccl_chunk_bytes(NcclAlgorithm::pat, {func, 8, 1, 1, Protocol::simple, 1}, block_bytes,
                             {8, 1});

@@ -1,4 +1,4 @@
-// What the tests of NCCL's schedules share: communicators, and the proof of a row.
+// Communicators and the proof of a row, for the tests of NCCL's schedules.
 #pragma once
 
 #include <stdexcept>
@@ -37,7 +37,7 @@ inline std::string describe(const Schedule& s, const Communicator& comm) {
          std::string(name_of(s.protocol())) + ", node " + comm.node;
 }
 
-// Proved right; with the protocol Simple the bytes are the closed form's.
+// The row is proved right; with protocol Simple its bytes equal the closed form.
 inline CheckReport prove(const char* library, const char* name, const Collective& c,
                          const Communicator& comm, bool pairs = false) {
   const Algorithm* row = find_algorithm(library, c.func, name);
@@ -54,7 +54,8 @@ inline CheckReport prove(const char* library, const char* name, const Collective
   return report;
 }
 
-// Elements of 8 bytes that occupy 16 channels with LL, which needs the least data for that.
+// Number of elements of 8 bytes that occupy 16 channels with LL, the protocol that needs the least
+// data for that.
 inline std::uint64_t enough_for_16_channels(Func func, int size) {
   const bool by_rank = func == Func::reduce_scatter || func == Func::all_gather;
   if (by_rank) return 16384 / static_cast<std::uint64_t>(size);

@@ -1,4 +1,4 @@
-// NCCL's double binary tree and NVLSTree, proved by the checker and held against the shape of the
+// NCCL's double binary tree and NVLSTree, proved by the checker and compared with the shape of the
 // trees.
 #include <algorithm>
 #include <vector>
@@ -68,7 +68,7 @@ TEST(NcclTree, IsRightOverManyChunks) {
 TEST(NcclTree, CrossesNodesOnlyAlongTheDoubleTree) {
   Communicator comm = communicator(16, Protocol::ll);
   comm.node_of = nodes_of(64, 8);
-  const std::uint64_t count = 8192, wire_bytes = 16 * count;  // LL doubles what it sends
+  const std::uint64_t count = 8192, wire_bytes = 16 * count;  // LL doubles the bytes
   const CheckReport report =
       prove("nccl-2.30", "tree", {Func::all_reduce, 64, count, 8, 0}, comm, true);
   std::vector<std::uint64_t> egress(8);
@@ -80,8 +80,8 @@ TEST(NcclTree, CrossesNodesOnlyAlongTheDoubleTree) {
     total += pair.bytes;
   }
   EXPECT_EQ(total, 2 * 7 * wire_bytes);
-  // Every node is a leaf of at least one tree (1 edge) and has at most 3 edges in the other, each
-  // of half the data.
+  // Every node is a leaf of at least one tree (1 edge) and has at most 3 edges in the other; each
+  // edge carries half the data.
   for (const std::uint64_t bytes : egress) {
     EXPECT_GE(bytes, wire_bytes);
     EXPECT_LE(bytes, 2 * wire_bytes);

@@ -1,4 +1,4 @@
-// NCCL's choices, against sizes at which they change that were worked out apart from this code.
+// NCCL's choices, against the sizes of changes that were worked out without this code.
 #include <stdexcept>
 #include <string>
 
@@ -71,7 +71,7 @@ TEST(NcclTuner, CorrectsATreesBandwidthBelow512MiB) {
     return nccl_time_us({Func::all_reduce, bytes, 16, 16, 4, &nccl_node("one-gpu", 1)},
                         NcclAlgorithm::tree, Protocol::simple);
   };
-  // Twice the bytes at the full bandwidth instead of nine tenths of it.
+  // Twice the bytes take less than twice the time: the full bandwidth instead of nine tenths of it.
   EXPECT_NEAR(tree_us(1 << 29) / tree_us(1 << 28), 2 * 0.9, 0.01);
   EXPECT_NEAR(tree_us(1 << 30) / tree_us(1 << 29), 2, 0.01);
 }
@@ -108,7 +108,7 @@ TEST(NcclTuner, FollowsOverrides) {
   EXPECT_EQ(choose("ring;allreduce:tree", "simple"), "tree/Simple");
   EXPECT_EQ(choose("tree;allgather:ring", "^LL,LL128"), "tree/Simple");
   EXPECT_EQ(choose("allreduce:ring", "allreduce:^ll,ll128;allgather:ll"), "ring/Simple");
-  EXPECT_EQ(choose("Broadcast:Ring", "ReduceScatter:Simple"), "tree/LL");  // of others
+  EXPECT_EQ(choose("Broadcast:Ring", "ReduceScatter:Simple"), "tree/LL");  // of other functions
 }
 
 TEST(NcclTuner, RefusesOverridesThatAreNoneOrLeaveNothing) {
@@ -125,13 +125,13 @@ TEST(NcclTuner, DropsChannelsThatWouldHaveTooLittleForTheirThreads) {
     return nccl_max_channels({Func::all_reduce, bytes, 16, 16, 16, &nccl_node("one-gpu-400g", 1)},
                              algorithm, protocol);
   };
-  // Simple: 512 threads x 64 bytes for every channel.
+  // Simple: 512 threads x 64 bytes per channel.
   EXPECT_EQ(channels(0, NcclAlgorithm::ring, Protocol::simple), 1);
   EXPECT_EQ(channels(3 * 32768, NcclAlgorithm::ring, Protocol::simple), 3);
   EXPECT_EQ(channels(4 * 32768 - 1, NcclAlgorithm::tree, Protocol::simple), 3);
   EXPECT_EQ(channels(1 << 30, NcclAlgorithm::ring, Protocol::simple), 16);
-  EXPECT_EQ(channels(1, NcclAlgorithm::pat, Protocol::simple), 16);  // never drops any
-  // LL: 512 x 8, for a ring once for every rank; LL128: 640 x 8.
+  EXPECT_EQ(channels(1, NcclAlgorithm::pat, Protocol::simple), 16);  // drops none
+  // LL: 512 x 8 bytes, in a ring once per rank; LL128: 640 x 8 bytes.
   EXPECT_EQ(channels(16384, NcclAlgorithm::tree, Protocol::ll), 4);
   EXPECT_EQ(channels(4 * 16 * 4096, NcclAlgorithm::ring, Protocol::ll), 4);
   EXPECT_EQ(channels(5 * 5120, NcclAlgorithm::ring, Protocol::ll128), 5);

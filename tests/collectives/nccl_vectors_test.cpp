@@ -1,7 +1,7 @@
-// NCCL's schedules against numbers worked out apart from this code, from the same rules:
+// NCCL's schedules against numbers worked out from the same rules without this code:
 // data/nccl_vectors.json.
 //
-// Rings: what the rank at position 1 sends, as runs of equal messages by channel.
+// Rings: the sends of the rank at position 1, as runs of equal messages by channel.
 #include <fstream>
 #include <map>
 #include <string>
@@ -36,7 +36,7 @@ void add_run(Json& runs, std::uint64_t bytes) {
     runs.push_back({bytes, 1});
 }
 
-// [channel, [[bytes, repeat], ...]] for all channels on which the rank sends.
+// [channel, [[bytes, repeat], ...]] for every channel on which the rank sends.
 Json sends_of(const Schedule& schedule, Rank rank) {
   std::map<int, Json> by_channel;
   const Collective& c = schedule.collective();

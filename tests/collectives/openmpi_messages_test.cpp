@@ -1,5 +1,5 @@
-// Open MPI's schedules against what the real one sent: data/openmpi_messages.txt, which
-// tests/openmpi/record.sh writes. A line is a call, and of every rank its messages in order:
+// Open MPI's schedules against a recording of the real one: data/openmpi_messages.txt, written by
+// tests/openmpi/record.sh. A line holds a call and, for every rank, its messages in order:
 //
 //   allreduce ring n=3 count=3 root=1 | 1x4*4 | 2x4*4 | 0x4*4
 #include <fstream>
@@ -40,7 +40,7 @@ std::vector<Recorded> recorded() {
   return all;
 }
 
-// As tests/openmpi/record.cpp fills them.
+// Counts as tests/openmpi/record.cpp makes them.
 Counts counts_of(Func func, int size, int count) {
   std::vector<std::uint64_t> counts;
   const int rows = func == Func::all_to_all_v ? size : 1;
@@ -57,7 +57,7 @@ Collective collective(const Recorded& call, Func func) {
   return c;
 }
 
-// What a rank sends, as in the file.
+// The sends of a rank, in the file's form.
 std::string sent_by(const Schedule& schedule, Rank r) {
   std::string text, last;
   int equal = 0;

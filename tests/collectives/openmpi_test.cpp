@@ -1,4 +1,4 @@
-// Open MPI's schedules and its choice among them.
+// Open MPI's schedules, and its choice among them.
 #include "collectives/openmpi/openmpi.h"
 
 #include <memory>
@@ -104,7 +104,7 @@ TEST(OpenMpiReduce, IsLinearFromTheLastRankOn) {
 TEST(OpenMpiButterfly, SendsBlocksToTheMirroredSurvivor) {
   const auto schedule =
       row(Func::reduce_scatter, "butterfly").make({Func::reduce_scatter, 6, 10, 4, 0}, {});
-  // Survivors 1, 3, 4, 5 stand for blocks 0 1, 2 3, 4, 5.
+  // Survivors 1, 3, 4, 5 take blocks 0 1, 2 3, 4, 5.
   EXPECT_EQ(sent_by(*schedule, 2), (std::vector<Message>{{3, {0, 60}}}));
   EXPECT_EQ(sent_by(*schedule, 3),
             (std::vector<Message>{{1, {0, 40}}, {5, {50, 10}}, {4, {40, 10}}}));
@@ -254,14 +254,14 @@ TEST(OpenMpiFixed, PlaysWhatTheRulesChoose) {
 }
 
 TEST(OpenMpiFixed, CountsAllBlocksOfAReduceScatterButOneOfAnAllGather) {
-  // 8 ranks, 32 KiB each: 256 KiB in all make a ring; 40 ranks, 1 KiB each: neighbours.
+  // 8 ranks with 32 KiB each, 256 KiB in all: a ring. 40 ranks with 1 KiB each: neighbour exchange.
   const Collective scatter{Func::reduce_scatter, 8, 8192, 4, 0};
   EXPECT_EQ(row(scatter.func, "fixed").cost(scatter).steps, 7);
   const Collective gather{Func::all_gather, 40, 256, 4, 0};
   EXPECT_EQ(row(gather.func, "fixed").cost(gather).steps, 20);
 }
 
-// The sizes of the rules' groups, and counts on both sides of every power of two.
+// Group sizes around the rules' limits, and counts on both sides of every power of two.
 TEST(OpenMpiFixed, PlaysWhateverTheRulesMayChoose) {
   const int sizes[] = {1,   2,   3,   4,   7,   8,   15,   16,   31,   32,   63,   64,
                        127, 128, 255, 256, 511, 512, 1023, 1024, 2047, 2048, 4095, 4096};
@@ -282,7 +282,7 @@ TEST(OpenMpiFixed, PlaysWhateverTheRulesMayChoose) {
 
 TEST(OpenMpi, SendsNothingForNoElements) {
   for (const Algorithm& r : openmpi_rows()) {
-    if (r.func == Func::barrier || is_ragged(r.func)) continue;  // empty messages are messages
+    if (r.func == Func::barrier || is_ragged(r.func)) continue;  // their empty messages count
     const CheckReport report = check(*r.make({r.func, 8, 0, 4, 0}, {}));
     EXPECT_TRUE(report.ok) << report.error;
     EXPECT_EQ(report.messages, 0U) << r.name;
@@ -296,7 +296,7 @@ TEST(OpenMpiBarrier, OfRecursiveDoublingExchangesWithTheRankAPowerOfTwoBelow) {
   ASSERT_TRUE(report.ok) << report.error;
   EXPECT_EQ(report.messages, 12U);
   EXPECT_EQ(schedule->step(4, 0, 0).send_to[0], 0);
-  EXPECT_EQ(schedule->step(1, 0, 1).send_to[0], 0);  // after it has heard of rank 5
+  EXPECT_EQ(schedule->step(1, 0, 1).send_to[0], 0);  // after rank 5's message
   EXPECT_EQ(schedule->step(1, 0, 3).send_to[0], 5);
 }
 

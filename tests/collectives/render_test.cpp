@@ -1,4 +1,4 @@
-// Golden renderings of schedules small enough to be worked out by hand.
+// Golden renderings of schedules that are small enough to check by hand.
 #include "collectives/exchange/render.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A schedule spelled out step by step: for tests that need one which no formula would give.
+// A schedule given step by step, for tests that need one that no formula gives.
 #pragma once
 
 #include <utility>
@@ -11,7 +11,7 @@ namespace ghostrank {
 struct ScriptedActor {
   int channel = 0;
   std::vector<Step> steps;
-  std::vector<std::vector<Block>> recv_pieces, send_pieces;  // by step, where any is scattered
+  std::vector<std::vector<Block>> recv_pieces, send_pieces;  // by step, if any is scattered
 };
 
 class Script final : public Schedule {
@@ -20,7 +20,7 @@ class Script final : public Schedule {
   Script(const Collective& c, Actors actors, FlowControl flow = {})
       : Schedule(c, flow), actors_(std::move(actors)) {}
 
-  // Every step of another schedule, for a test to change.
+  // Copies every step of another schedule, for a test to change.
   static Actors copy_of(const Schedule& schedule) {
     Actors copy;
     for (Rank r = 0; r < schedule.collective().size; ++r) {
@@ -49,7 +49,7 @@ class Script final : public Schedule {
     const auto& by_step = way == Way::recv ? of(r, a).recv_pieces : of(r, a).send_pieces;
     if (static_cast<std::size_t>(k) < by_step.size()) out = by_step[static_cast<std::size_t>(k)];
   }
-  // The first actor that ever receives from `src` on the channel.
+  // The first actor with a receive from `src` on the channel.
   int receiver(Rank dst, int channel, Rank src) const override {
     for (int a = 0; a < actors(dst); ++a)
       if (of(dst, a).channel == channel)
@@ -82,7 +82,7 @@ inline Step send_to(Peers peers, Block block) {
   return step;
 }
 
-// Receives a block and passes it on.
+// Receives a block and sends it on.
 inline Step relay(Peers from, Combine combine, Peers to, Block block) {
   Step step = receive_from(from, block, combine);
   step.send_to = to;

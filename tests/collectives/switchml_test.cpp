@@ -1,4 +1,4 @@
-// SwitchML's agents: proved for what they claim, and wrong where they do not.
+// SwitchML's agents: proved for their claims, and wrong beyond them.
 #include "collectives/schemes/switchml.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ TEST(SwitchMl, HoldsThreeClaimsAndIsWrongWherePacketsOvertake) {
       EXPECT_EQ(claim.holds(), claim.misfortune != "reordering") << claim.text();
       EXPECT_EQ(claim.claimed, claim.holds());
     }
-    // The hazard is real: with a claim of more some play ends with a wrong sum.
+    // The hazard is real: with a larger claim, some play ends with a wrong sum.
     const Overtaken overtaken(switchml_ends(4, kSmall));
     AgentCheckOptions options{.misfortunes = {.loss = 0.1, .reordering = 0.3}};
     bool wrong = false;
@@ -60,7 +60,7 @@ TEST(SwitchMl, HoldsThreeClaimsAndIsWrongWherePacketsOvertake) {
 }
 
 TEST(SwitchMl, AFloatMayBeOffByItsBoundAndNoMore) {
-  // A rank's numbers are up to 2^24 / 8: an exponent of 22, and 8 ranks.
+  // A rank's numbers are up to 2^24 / 8, so the exponent is 22, with 8 ranks.
   const Call call{0, all_reduce(8, 100), DataType::float32};
   EXPECT_NEAR(switchml_ends(8, kSmall)->error_bound(call, 0x1p21), 64 * 0x1p22 / 0x1p32, 1e-9);
   EXPECT_EQ(switchml_ends(8, kSmall)->error_bound({0, call.collective, DataType::int32}, 1), 0);
@@ -79,7 +79,7 @@ TEST(SwitchMl, PacketsAreThoseOfItsWire) {
                   .words = words};
   std::vector<std::byte> packet(note_bytes(note, ends->overhead_bytes())), store;
   ends->wire_format()->encode(note, packet);
-  // Type and size, job, packet id, set and slot, exponents, the first element.
+  // The header: type and size, job, packet id, set and slot, exponents; then the first element.
   const std::vector<unsigned> head{0x10, 7, 0, 0, 1, 2, 0x80, 3, 0xfe, 0, 1, 2, 3, 4};
   ASSERT_EQ(packet.size(), 10u + 128u);
   for (std::size_t i = 0; i < head.size(); ++i)

@@ -1,4 +1,5 @@
-// Content of tensors: densities as stated, overlaps as named, any block by itself, exact sums.
+// The content of tensors: density as stated, overlap as named, each block computed alone, exact
+// sums.
 #include "collectives/tensor_content.h"
 
 #include <algorithm>
@@ -47,7 +48,7 @@ TEST(TensorContent, HasSoManyBlocksOnEveryRankAsTheDensitySays) {
 TEST(TensorContent, OverlapsAsItIsNamed) {
   const TensorContent all = content(0.2, Overlap::all, 4, 100'000);
   for (Rank r = 1; r < 4; ++r) EXPECT_EQ(bitmap(all, r), bitmap(all, 0));
-  // Four times 0.22 of 391 blocks is 344.08, of which no rank has one of another's.
+  // Four times 0.22 of 391 blocks is 344.08; no two ranks share a block.
   const TensorContent none = content(0.22, Overlap::none, 4, 100'000);
   EXPECT_EQ(ones(united(none)), 344u);
   std::uint64_t sum = 0;

@@ -1,4 +1,4 @@
-// Splitting, ordering and cutting, apart from any algorithm.
+// Splitting, ordering and cutting, without any algorithm.
 #include "collectives/generic/textbook.h"
 
 #include <algorithm>
@@ -82,7 +82,7 @@ TEST(Textbook, NeverCutsAMessageLargerThanASlice) {
 }
 
 TEST(Textbook, KeepsTheWindowFullButNoFuller) {
-  // Pieces of 8 slices, 3 credits: 3 leave at once, then one for every one received.
+  // Pieces of 8 slices, 3 credits: 3 slices leave at once, then one per slice received.
   const Textbook schedule(kRingAllReduce, {Func::all_reduce, 2, 16, 4, 0}, {{}, 1, 4, {3}});
   EXPECT_EQ(schedule.actor(0, 0).steps, 5);
   const Step first = schedule.step(0, 0, 0), second = schedule.step(0, 0, 1);
