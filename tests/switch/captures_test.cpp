@@ -1,5 +1,6 @@
-// The captures of tests/switch/captures on every target: what leaves each port is what the model
-// that made them says, byte for byte and in order. Targets that are not here are skipped by name.
+// Plays the captures of tests/switch/captures on every target: each port's output equals, byte for
+// byte and in order, the output of the model that made them. Targets that are missing are skipped
+// by name.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -34,7 +35,7 @@ std::vector<std::string> captures() {
   return names;
 }
 
-// "dpdk_as_written": the P4 program without what the loader shortens.
+// "dpdk_as_written": the P4 program without the loader's shortenings.
 bool present(const std::string& target) {
   if (target.starts_with("dpdk"))
     return fs::exists(fs::path(GHOSTRANK_BINARY).parent_path() / "ghostrank-dpdk");
@@ -84,7 +85,8 @@ TEST_P(SwitchCaptures, LeaveAsTheModelSays) {
   fs::remove_all(out);
 }
 
-// Half of a job's entries would be another job. The shell's limit stands for a full disk.
+// Half of a job's entries would be another job. The shell's file size limit stands in for a full
+// disk.
 TEST(SwitchEntries, ThatCannotBeWrittenAreSaidAndNotPlayed) {
   if (!present("dpdk")) GTEST_SKIP() << "built without DPDK";
   const fs::path in = fs::path(GHOSTRANK_SWITCH_CAPTURES) / "four_workers";

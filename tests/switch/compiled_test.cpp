@@ -1,5 +1,5 @@
 // The compiled switch: results, multicast and rewriting; several jobs; two levels; ordinary frames;
-// hostile ones; loss on purpose.
+// hostile frames; losses on purpose.
 #include "switch/compiled.h"
 
 #include <algorithm>
@@ -121,7 +121,7 @@ TEST(CompiledSwitch, SumsOverALeafAndASpine) {
   plan.mac = spine_mac;
   CompiledSwitch spine(plan);
 
-  // What reaches the workers, by number, after one chunk of worker w.
+  // The results that reach the workers, by number, after one chunk of worker w.
   const auto play = [&](int w, std::int32_t first) {
     std::map<int, std::vector<std::int32_t>> got;
     const std::size_t leaf = static_cast<std::size_t>(w / 2);
@@ -164,7 +164,7 @@ TEST(CompiledSwitch, ForwardsOrdinaryFrames) {
 
 TEST(CompiledSwitch, LosesAboutAsManyAsItIsAskedTo) {
   SwitchPlan plan = plan_of({job_of(1, 32)}, 1);
-  plan.loss = {{6554, 0}};  // a tenth
+  plan.loss = {{6554, 0}};  // a tenth, in 65536ths
   CompiledSwitch sw(plan);
   int answered = 0;
   for (int i = 0; i < 10'000; ++i) answered += !answers(sw, 0, chunk(0, 0, i % 2, i, 32)).empty();
@@ -172,8 +172,8 @@ TEST(CompiledSwitch, LosesAboutAsManyAsItIsAskedTo) {
   EXPECT_EQ(sw.port(0).lost, static_cast<std::uint64_t>(10'000 - answered));
 }
 
-// Whatever one worker sends, no round that the others complete among themselves in another job
-// changes, and nothing crashes.
+// No frame of one worker changes a round that the workers of another job complete, and nothing
+// crashes.
 TEST(CompiledSwitch, SurvivesHostileFramesWithoutTouchingAnotherJob) {
   JobPlan victim = job_of(2, 32), evil;
   evil.name = "evil";

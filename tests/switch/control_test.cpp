@@ -1,5 +1,5 @@
-// A running switch on veth, changed over its control socket: the same on every target. Skipped
-// without root.
+// A running switch on veth pairs, changed over its control socket, the same on every target.
+// Skipped without root.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -103,7 +103,7 @@ class SwitchControl : public testing::TestWithParam<std::string> {
     ASSERT_EQ(::write(fd_[static_cast<std::size_t>(w)], frame.data(), frame.size()),
               std::ssize(frame));
   }
-  // To the control socket.
+  // Connects to the control socket.
   int connected() const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -112,7 +112,7 @@ class SwitchControl : public testing::TestWithParam<std::string> {
     EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     return fd;
   }
-  // The first element of what comes to a worker; nothing: -1.
+  // The first element of the next result for worker w; -1 if none comes.
   int answer(int w, int patience_ms = 5'000) const {
     const Bytes frame = receive(fd_[static_cast<std::size_t>(w)], patience_ms);
     return frame.size() == frame_bytes(256) ? element(frame, 0) : -1;
@@ -159,7 +159,7 @@ TEST_P(SwitchControl, AdmitsCountsResetsAndRemovesJobs) {
           R"({"job":"a","received":2,"collected":1,"duplicates":0,"broadcasts":1,"retransmissions":0,"results":0,"gaps":0,"sent":2})"));
   EXPECT_THAT(counters, HasSubstr(R"({"job":"b","received":4,"collected":3,)"));
 
-  // A sum that is forgotten begins anew.
+  // After a reset, a sum begins anew.
   send(0, 1, 0, 5);
   EXPECT_EQ(answer(0, kSilence), -1);
   EXPECT_EQ(ask("reset", "a").status, 0);
@@ -172,7 +172,7 @@ TEST_P(SwitchControl, AdmitsCountsResetsAndRemovesJobs) {
   send(0, 0, 1, 10);
   send(1, 0, 1, 20);
   EXPECT_EQ(answer(0, kSilence), -1) << "of a job that was removed";
-  // What it had is free again, and remembers nothing.
+  // The removed job's slots are free again and hold no old sums.
   ASSERT_EQ(admit("c", 2, 0, 4).status, 0);
   send(0, 0, 0, 1);
   send(1, 0, 0, 2);
@@ -193,7 +193,7 @@ TEST_P(SwitchControl, RefusesWhatDoesNotFitAndSaysWhy) {
   EXPECT_EQ(admit("b", 2, 4, 8).status, 0);
 }
 
-// Two requests that dawdle: one comes a byte at a time, the other's answer is never read.
+// Two slow clients: one sends its request byte by byte, the other never reads its answer.
 TEST_P(SwitchControl, SumsOnWhileClientsDawdle) {
   ASSERT_EQ(admit("a", 2, 0, 4).status, 0);
   const int slow = connected(), deaf = connected();
@@ -204,7 +204,7 @@ TEST_P(SwitchControl, SumsOnWhileClientsDawdle) {
     while (!over && ::send(slow, " ", 1, MSG_NOSIGNAL) == 1)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(kSilence));  // until it is listened to
+  std::this_thread::sleep_for(std::chrono::milliseconds(kSilence));  // until it is served
   for (int set = 0; set < 2; ++set) {
     send(0, 0, set, 10);
     send(1, 0, set, 20);

@@ -1,4 +1,5 @@
-// The Wireshark dissector reads what the C++ writes. Skipped where tshark is missing.
+// The Wireshark dissector reads the packets that the C++ code writes. Skipped where tshark is
+// missing.
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -44,7 +45,7 @@ TEST(SwitchmlDissector, ReadsEveryFieldThatThePacketHas) {
       expected += "\n";
     }
     Bytes bad = chunk(0, 0, 0, 0, 64);
-    bad[42] = std::byte{0x13};  // claims more than it has
+    bad[42] = std::byte{0x13};  // claims more elements than it has
     std::memcpy(writer.frame(0, bad.size()), bad.data(), bad.size());
     expected += "1,0,3,,,,,,,\n";
   }

@@ -1,5 +1,5 @@
-// A switch on pcap files: scenarios of workers that lose, repeat and come late, written as
-// captures, played by the switch, and held packet by packet against the reference.
+// A switch on pcap files: workers that lose, repeat and delay chunks, written as captures, played
+// by the switch, and compared packet by packet with the reference.
 #include <deque>
 #include <filesystem>
 #include <random>
@@ -18,13 +18,13 @@ namespace fs = std::filesystem;
 
 struct Scenario {
   int workers = 4, elements = 64, slots = 4, rounds = 20;
-  double repeat = 0;  // probability that a chunk is sent again, at once or later
+  double repeat = 0;  // probability that a chunk is repeated, at once or later
   int first_slot = 0;
   unsigned seed = 1;
 };
 
-// What each worker sends, in the order in which it arrives at the switch: nobody starts the next
-// round of a slot before the round was complete, repetitions stay in order.
+// The chunks of all workers in the order of their arrival at the switch: no worker starts the next
+// round of a slot before the round is complete, and repetitions stay in order.
 struct Arrival {
   int worker, slot, set;
   std::int32_t first;
@@ -44,7 +44,7 @@ std::vector<Arrival> arrivals_of(const Scenario& s) {
       }
       std::shuffle(now.begin(), now.end(), random);
       for (const Arrival& a : now) {
-        // A retransmission of the round before, by a worker that has not gone on yet.
+        // A worker that has not gone on retransmits the round before.
         for (const Arrival& old : previous[static_cast<std::size_t>(slot)]) {
           if (old.worker == a.worker && chance(s.repeat)) all.push_back(old);
         }
@@ -100,8 +100,8 @@ class SwitchOnFiles : public testing::Test {
   }
 
   void compare(const Scenario& s, const std::vector<Arrival>& arrivals) {
-    // Element i is the first one plus i times the number of summands, modulo 2^32: the reference
-    // carries the first and the last one.
+    // Element i of a sum is the first one plus i times the number of summands, modulo 2^32, so the
+    // reference computes only the first and the last.
     Reference first(s.workers), last(s.workers);
     const auto step = static_cast<std::uint32_t>(s.elements - 1);
     std::vector<std::deque<std::pair<std::uint32_t, std::uint32_t>>> expected(

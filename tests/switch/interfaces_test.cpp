@@ -1,5 +1,5 @@
-// The compiled switch on real interfaces: four namespaces, a veth pair each, the switch at the
-// other ends. Workers are packet sockets of this process. Skipped without root.
+// The compiled switch on real interfaces: four namespaces with a veth pair each, whose other ends
+// the switch holds. Workers are packet sockets of this process. Skipped without root.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -23,7 +23,7 @@ TEST(SwitchOnInterfaces, SumsForFourWorkersInNamespaces) {
   if (!net.made()) GTEST_SKIP() << "network namespaces cannot be made here";
   CompiledSwitch sw(plan_of({job_of(kWorkers, 256)}, kWorkers));
   std::atomic<bool> stop{false}, started{false};
-  const int bell = eventfd(1, EFD_CLOEXEC);  // rings at once: the first thing that the loop hears
+  const int bell = eventfd(1, EFD_CLOEXEC);  // rings at once
   const Watch watch{bell, [&] {
                       eventfd_t rung = 0;
                       eventfd_read(bell, &rung);
@@ -65,7 +65,7 @@ TEST(SwitchOnInterfaces, SumsForFourWorkersInNamespaces) {
   EXPECT_EQ(sw.counters("a")->broadcasts, static_cast<std::uint64_t>(kRounds));
 }
 
-// Down is not gone: it may come up again.
+// An interface that is down is not gone: it may come up again.
 TEST(SwitchOnInterfaces, EndWithTheNameOfOneThatIsGone) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
   const Namespaces net;

@@ -1,4 +1,4 @@
-// Jumps of a program: which lead elsewhere, and which must not.
+// Jumps of a program: those that are redirected, and those that must stay.
 #include "switch/dpdk/jumps.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// A program with these instructions, before tx.
+// Shortens a program of these instructions followed by tx.
 std::vector<std::string> shortened(const std::vector<std::string>& lines, int jumps) {
   Spec spec;
   spec.instructions = lines;

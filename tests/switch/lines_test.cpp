@@ -1,4 +1,4 @@
-// Lines over a socket, and the runner's line of control, which carries them: nobody is waited for.
+// Lines over a socket, and the runner's control line, which uses them: neither ever blocks.
 #include "switch/lines.h"
 
 #include <array>
@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::EndsWith;
 using testing::StartsWith;
 
-// Two ends of a line: ours, and the other side's, which says and hears what the test lets it.
+// Both ends of a line: ours, and the other side's, which sends and receives when the test wants it.
 class Lines : public testing::Test {
  protected:
   Lines() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()), 0); }
@@ -132,7 +132,7 @@ TEST_F(RunnerControl, CarriesOutWholeCommitsOnly) {
 TEST_F(RunnerControl, GoesOnWhileItsAnswerIsNotTaken) {
   counters_ = std::string(4 << 20, '7');
   say("counters\ntable a\ncommit\n");
-  control_.serve();  // returns, though nobody reads
+  control_.serve();  // returns although the other side does not read
   control_.serve();
   EXPECT_FALSE(readable(control_.fd())) << "it does not spin until there is room";
   EXPECT_TRUE(obeyed_.empty()) << "the next request has its turn after the answer";

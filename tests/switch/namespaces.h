@@ -1,5 +1,5 @@
-// A network for tests of switches on interfaces: a namespace for the switch and one per worker, a
-// veth pair between them. Needs root.
+// A network for tests of switches on interfaces: a namespace for the switch and one per worker,
+// with a veth pair between them. Needs root.
 #pragma once
 
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@ inline bool shell(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-// The switch's namespace and one per worker; all of them are removed at the end.
+// The switch's namespace and one per worker; the destructor removes all of them.
 class Namespaces {
  public:
   Namespaces() : prefix_("grsw" + std::to_string(getpid() % 10'000)) {
@@ -46,7 +46,7 @@ class Namespaces {
   bool made() const { return made_; }
   std::string name(int w) const { return prefix_ + (w < 0 ? "s" : "w" + std::to_string(w)); }
 
-  // Runs `f` in a namespace: what it opens stays there.
+  // Runs `f` in a namespace; sockets that it opens stay there.
   template <typename F>
   auto inside(int w, F f) const {
     const int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);

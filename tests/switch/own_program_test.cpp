@@ -1,5 +1,5 @@
-// A program of the user's own on DPDK: any .spec, with its table entries from a file. Skipped where
-// ghostrank was built without DPDK.
+// A user's program on DPDK: any .spec, with its table entries from a file. Skipped where ghostrank
+// was built without DPDK.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Sends a frame where its target's entry says, rewritten by a number from a register; drops others.
+// Sends a frame to the port of its target's entry, with a number from a register written into it;
+// drops other frames.
 constexpr const char* kProgram = R"(struct ethernet_t {
 	bit<48> dst
 	bit<48> src
@@ -78,7 +79,7 @@ class OwnProgram : public testing::Test {
 
   std::string file(const std::string& name) const { return (folder_ / name).string(); }
 
-  // Its exit status; what it says is in file("log").
+  // Returns the exit status; the output is in file("log").
   int play(const std::string& entries) const {
     std::ofstream(file("entries")) << entries;
     const int status = std::system(

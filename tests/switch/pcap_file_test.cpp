@@ -1,4 +1,4 @@
-// pcap files: what is written is read; foreign byte order and microseconds; damaged files.
+// pcap files: reading back what was written, foreign byte order, microseconds, damaged files.
 #include "switch/pcap_file.h"
 
 #include <cstring>
@@ -34,7 +34,7 @@ class PcapFile : public testing::Test {
 };
 
 TEST_F(PcapFile, ReadsWhatItWrote) {
-  constexpr int kFrames = 5000;  // more than a buffer
+  constexpr int kFrames = 5000;  // more than one buffer
   {
     PcapWriter writer(path());
     for (int i = 0; i < kFrames; ++i) {
@@ -82,7 +82,7 @@ TEST_F(PcapFile, SaysWhatIsWrongWithADamagedOne) {
   using testing::HasSubstr;
   EXPECT_EQ(why(), "");
   for (std::size_t size = 0; size < good.size(); ++size) {
-    if (size == 24) continue;  // a file without frames
+    if (size == 24) continue;  // a valid file without frames
     write(good.substr(0, size));
     EXPECT_NE(why(), "") << size;
   }

@@ -1,4 +1,4 @@
-// Which jobs a switch refuses, and with what words.
+// The jobs that a switch refuses, and its reasons.
 #include "switch/plan.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// SwitchML's state machine: a trace worked out by hand, and random rounds against plain sums.
+// SwitchML's state machine: a trace worked out by hand, and random rounds compared with plain sums.
 #include "switch/pool.h"
 
 #include <random>
@@ -22,7 +22,7 @@ TEST(Pool, FollowsTheTraceOfTwoWorkersOnOneSlot) {
     int worker, set;
     std::int32_t data;
     Verdict verdict;
-    std::int32_t result;  // where there is one
+    std::int32_t result;  // if there is one
   };
   const Row trace[] = {
       {0, 0, 5, Verdict::collect, 0},       {0, 0, 5, Verdict::duplicate, 0},
@@ -39,12 +39,12 @@ TEST(Pool, FollowsTheTraceOfTwoWorkersOnOneSlot) {
     SCOPED_TRACE(++line);
     ASSERT_EQ(give(pool, row.worker, 0, row.set, row.data), row.verdict);
     if (row.result == 0) continue;
-    // Element i of each of the two chunks is its first plus i.
+    // Element i of both chunks is the chunk's first element plus i.
     for (int i = 0; i < 32; ++i) EXPECT_EQ(pool.values(0, row.set)[i], row.result + 2 * i);
   }
 }
 
-// In every build, release builds too.
+// Holds in release builds, too.
 TEST(PoolDeathTest, AbortsWhenItIsMadeForWhatItCannotSum) {
   EXPECT_DEATH(Pool(0, 1, 32), "assertion failed: workers");
   EXPECT_DEATH(Pool(kMaxWorkers + 1, 1, 32), "assertion failed: workers");
@@ -83,8 +83,8 @@ TEST(Pool, KeepsTheLargerExponent) {
   EXPECT_EQ(pool.e0(0, 1), -90);
 }
 
-// Workers in any order, in step only as the protocol keeps them: nobody starts round r + 1 before
-// round r was answered. Chunks are repeated at random.
+// Workers act in any order that the protocol allows: none starts round r + 1 before its answer to
+// round r. Chunks are repeated at random.
 TEST(Pool, SumsRandomRoundsWithRetransmissionsForEveryNumberOfWorkers) {
   std::mt19937 random(7);
   for (int workers = 1; workers <= kMaxWorkers; ++workers) {

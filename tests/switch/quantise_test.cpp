@@ -1,4 +1,4 @@
-// Floats that are added as whole numbers: within the stated bound, whatever they are.
+// Floats added as integers: the error stays within the stated bound for all inputs.
 #include "switch/quantise.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// The sum of a block of every worker, as a switch makes it.
+// The sum of a block over all workers, as a switch computes it.
 std::vector<float> summed(const std::vector<std::vector<float>>& blocks, int& exponent) {
   const auto workers = static_cast<int>(blocks.size());
   exponent = kLeastExponent;
@@ -50,7 +50,7 @@ TEST(Quantise, SumsOfAnyNumbersOfUpTo256WorkersAreWithinTheBound) {
                                              std::vector<float>(64));
       for (auto& block : blocks)
         for (float& x : block) x = static_cast<float>(std::ldexp(any(random), magnitude));
-      // The largest there are, all of one sign: no sum may overflow.
+      // The largest numbers, all of one sign: no sum may overflow.
       for (auto& block : blocks) block[0] = std::ldexp(1.0f - 0x1p-24f, magnitude);
       for (auto& block : blocks) block[1] = -block[0];
       int exponent = 0;

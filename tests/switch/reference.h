@@ -1,5 +1,5 @@
-// SwitchML's rules once more, as its authors state them (two bitmaps, a counter that counts down),
-// on single numbers: what every target is held against.
+// SwitchML's rules restated as its authors give them (two bitmaps, a counter that counts down), on
+// single numbers: the reference for every target.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The compiled switch over RoCEv2: messages are summed packet by packet, results are messages in
-// order on the workers' own queue pairs, and nobody touches what is not theirs.
+// The compiled switch over RoCEv2: it sums messages packet by packet, sends results as messages in
+// order on the workers' queue pairs, and lets no worker touch another job.
 #include <array>
 
 #include <gmock/gmock.h>
@@ -18,7 +18,8 @@ constexpr std::uint32_t kLength = 4 * 1024;
 constexpr std::array kMessage{RoceOpcode::first, RoceOpcode::middle, RoceOpcode::middle,
                               RoceOpcode::last_immediate};
 
-// Worker w has `queues` queue pairs, 0x1000 * w + 1 and on, whose numbers start at 0xfffffe - w.
+// Worker w has `queues` queue pairs, numbered from 0x1000 * w + 1, whose sequence numbers start at
+// 0xfffffe - w.
 JobPlan roce_job(int workers, int queues = 1, int slots = 8) {
   JobPlan job = job_of(workers, kRoceElements, slots);
   job.format = Format::roce;
@@ -140,7 +141,7 @@ TEST(RoceSums, TakeNothingAfterAGapUntilTheMessageIsSentAgain) {
   CompiledSwitch sw(plan_of({roce_job(2)}, 2));
   for (std::size_t n = 0; n < kMessage.size(); ++n) answers(sw, 1, write_of(1, n, 0, 100, 10));
   ASSERT_EQ(answers(sw, 0, write_of(0, 0, 0, 1, 10)).size(), 2u);
-  // The second packet is lost on the way.
+  // The second packet is lost.
   EXPECT_TRUE(answers(sw, 0, write_of(0, 2, 0, 1, 10)).empty());
   EXPECT_TRUE(answers(sw, 0, write_of(0, 3, 0, 1, 10)).empty());
   EXPECT_EQ(sw.counters("a")->gaps, 2u);
@@ -154,7 +155,7 @@ TEST(RoceSums, TakeNothingAfterAGapUntilTheMessageIsSentAgain) {
 
 TEST(RoceSums, OfSeveralQueuePairsFollowTheirOwnMessages) {
   CompiledSwitch sw(plan_of({roce_job(2, 2)}, 2));
-  for (std::size_t n = 0; n < kMessage.size(); ++n) {  // in turns on both
+  for (std::size_t n = 0; n < kMessage.size(); ++n) {  // alternating between both
     for (int q = 0; q < 2; ++q) answers(sw, 0, write_of(0, n, 4 * q, 10 * q, 1, q));
   }
   for (int q = 0; q < 2; ++q) {

@@ -1,5 +1,5 @@
-// SwitchML over RoCEv2: what is written is read again, here and by tshark; what is misshapen is
-// not; and a queue pair's packets find their slots.
+// SwitchML over RoCEv2: packets that were written are read back, here and by tshark; malformed ones
+// are refused; the packets of a queue pair find their slots.
 #include "switch/roce.h"
 
 #include <array>
@@ -71,8 +71,8 @@ TEST(RocePacket, IsReadAsItWasWritten) {
   }
 }
 
-// The sizes that SwitchML's rates are computed from: 1,024 bytes in 1,106 on the wire, the
-// preamble, the gap and the FCS (24 bytes) included.
+// The sizes behind SwitchML's published rates: 1,024 bytes of data take 1,106 on the wire,
+// including preamble, gap and FCS (24 bytes).
 TEST(RocePacket, HasTheSizesOfTheFormat) {
   EXPECT_EQ(roce_frame_bytes(RoceOpcode::middle) + 24, 1106u);
   EXPECT_EQ(roce_frame_bytes(RoceOpcode::only_immediate) + 24, 1126u);

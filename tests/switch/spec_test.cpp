@@ -1,5 +1,5 @@
-// The loader of .spec files: what it reads, and what it refuses before DPDK would go wrong
-// silently.
+// The loader of .spec files: the programs that it reads, and those that it refuses because DPDK
+// would misplay them silently.
 #include "switch/dpdk/spec.h"
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Sums in registers: what is shortened, and what must not be.
+// Sums in registers: those that are shortened, and those that must stay.
 #include "switch/dpdk/sums.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// A program with these instructions between rx and tx.
+// Shortens a program of these instructions between rx and tx.
 std::vector<std::string> shortened(const std::string& body, int sums) {
   Spec spec = parse_spec(
       "struct h_t {\n bit<32> a\n bit<32> b\n bit<64> wide\n}\nheader h instanceof h_t\n"
@@ -63,7 +63,7 @@ TEST(ShortenSums, LeavesOtherCellsAndOtherFields) {
   shortened("regrd m.old r m.at\nadd m.old 0x1\nregwr r m.at m.old\n", 0);
 }
 
-// A cell holds 64 bits; a wider field would see the carry.
+// A cell holds 64 bits, so a wider field would see the carry.
 TEST(ShortenSums, LeavesRegistersThatFieldsOfSeveralWidthsSee) {
   shortened(std::string(kCollect) + "regrd m.wide r m.at\n", 0);
   shortened("regrd m.old r m.at\nadd m.old h.h.wide\nregwr r m.at m.old\n", 0);

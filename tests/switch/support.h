@@ -63,7 +63,7 @@ inline std::int32_t element(const Bytes& frame, int i) {
   return static_cast<std::int32_t>(load32(frame.data() + kHeaderBytes + 4 * i));
 }
 
-// Keeps what leaves, by port.
+// Keeps the frames that leave, with their ports.
 class Tray final : public Transmitter {
  public:
   std::byte* frame(int port, std::size_t bytes) override {

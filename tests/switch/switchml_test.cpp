@@ -1,4 +1,4 @@
-// The packet format: what is written is read, and what is not of the form is turned away.
+// The packet format: packets that were written are read back, and other forms are refused.
 #include "switch/switchml.h"
 
 #include <random>
@@ -31,7 +31,7 @@ TEST(SwitchmlPacket, HasTheDocumentedBytes) {
                                0x13, 0x5a, 1,    2,    3,    4,    0x92, 0x34, 0xfe, 7};
   static_assert(sizeof expected / sizeof *expected == kHeaderBytes);
   for (std::size_t i = 0; i < kHeaderBytes; ++i) {
-    if (i == 24 || i == 25) continue;  // the checksum, below
+    if (i == 24 || i == 25) continue;  // the checksum: checked below
     EXPECT_EQ(std::to_integer<unsigned>(frame[i]), expected[i]) << "byte " << i;
   }
   EXPECT_EQ(ipv4_checksum(frame.data() + 14), 0);

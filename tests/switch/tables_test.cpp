@@ -1,4 +1,4 @@
-// A plan as table entries: ranges of slots, registers side by side, groups of receivers.
+// A plan as table entries: ranges of slots, adjacent registers, groups of receivers.
 #include "switch/tables.h"
 
 #include <map>
@@ -19,7 +19,7 @@ TEST(SwitchTables, LayJobsSideBySideInTheRegisters) {
   b.name = "b";
   b.first_slot = 100;
   Allocation program(64, 1024);
-  std::map<std::uint32_t, int> uses;  // by row: number of workers that may write it
+  std::map<std::uint32_t, int> uses;  // by row: number of workers that may write to it
   for (const JobPlan& job : {a, b}) {
     for (const Tables::Source& s : tables_of(job, program.admit(job)).sources) ++uses[s.row];
   }

@@ -1,5 +1,5 @@
-// The P4 program on DPDK against the compiled switch: the same captures in, the same frames out,
-// byte for byte and port by port. Skipped where ghostrank was built without DPDK.
+// The P4 program on DPDK against the compiled switch: the same captures give the same frames, byte
+// for byte and port by port. Skipped where ghostrank was built without DPDK.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -44,7 +44,7 @@ class SwitchTargets : public testing::TestWithParam<int> {
 
   std::string file(const std::string& name) const { return (folder_ / name).string(); }
 
-  // Frames to come in, in their order over all ports.
+  // Writes the frames to come in, in order over all ports.
   void input(const std::vector<std::pair<int, Bytes>>& frames) const {
     std::vector<std::unique_ptr<PcapWriter>> writers;
     for (int p = 0; p < kPorts; ++p)
@@ -79,7 +79,7 @@ class SwitchTargets : public testing::TestWithParam<int> {
     return text;
   }
 
-  // What leaves, by port.
+  // Plays the captures; returns the frames that leave, by port.
   std::vector<std::vector<Bytes>> play(const std::string& target) const {
     std::string ports;
     for (int p = 0; p < kPorts; ++p) {
@@ -103,7 +103,7 @@ class SwitchTargets : public testing::TestWithParam<int> {
     return out;
   }
 
-  // DPDK has several frames in hand: one that needs fewer passes may overtake another.
+  // DPDK works on several frames at once, so one that needs fewer passes may overtake another.
   static std::multiset<std::string> unordered(const std::vector<Bytes>& frames) {
     std::multiset<std::string> all;
     for (const Bytes& f : frames) all.emplace(reinterpret_cast<const char*>(f.data()), f.size());
@@ -162,13 +162,13 @@ void spoil(Bytes& frame, std::mt19937& random) {
     std::memcpy(frame.data(), worker(static_cast<int>(random() % 5), 0).mac.data(), 6);
   };
   switch (random() % 9) {
-    case 0:  // a field of the headers that are looked at
+    case 0:  // a header field that the switch reads
       frame[12 + random() % 32] = static_cast<std::byte>(random());
       break;
     case 1:
       frame.resize(random() % frame.size());
       break;
-    case 2:  // ordinary: to a worker, to nobody, to everybody
+    case 2:  // ordinary: for a worker, for nobody, for everybody
       frame[36] = std::byte{1};
       to_worker();
       break;
@@ -179,14 +179,14 @@ void spoil(Bytes& frame, std::mt19937& random) {
     case 4:  // trailing bytes
       frame.resize(frame.size() + 1 + random() % 50, std::byte{0xaa});
       break;
-    case 5: {  // a short IPv4 packet, whose lengths are right
+    case 5: {  // a short IPv4 packet with right lengths
       const auto packet = static_cast<std::uint16_t>(20 + random() % 40);
       store16(frame.data() + 16, packet);
       frame.resize(14 + packet);
       to_worker();
       break;
     }
-    case 6: {  // a VLAN's tag
+    case 6: {  // a VLAN tag
       const std::byte tag[] = {std::byte{0x81}, std::byte{0}, std::byte{0}, std::byte{5}};
       frame.insert(frame.begin() + 12, std::begin(tag), std::end(tag));
       to_worker();
@@ -213,7 +213,7 @@ TEST_P(SwitchTargets, TreatHostileAndOrdinaryFramesAlike) {
   expect_alike(100);
 }
 
-// A leaf: sums go up, results come down.
+// A leaf switch: sums go up, results come down.
 TEST_P(SwitchTargets, ActAsALeafAlike) {
   const int elements = GetParam();
   plan(job("a", elements, 0, {0, 1},

@@ -1,6 +1,6 @@
-// Forty workers, more than a switch takes: two leaves sum for twenty each, a spine for the leaves,
-// and what the spine sends comes down through the leaves. On every target, on captures: the leaves'
-// sums go into the spine's files, the spine's results into the leaves'.
+// Forty workers, more than one switch takes: two leaves sum for twenty each, a spine sums for the
+// leaves, and its results come down through the leaves. On every target, by captures: the leaves'
+// sums become the spine's input, the spine's results the leaves' input.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -40,7 +40,7 @@ class TwoLevels : public testing::TestWithParam<std::string> {
     return file(sw + ".out" + std::to_string(p) + ".pcap");
   }
 
-  // Plan of a switch: its address ends in `own`.
+  // The plan of a switch whose addresses end in `own`.
   void plan(const std::string& sw, int own, const std::string& job) const {
     std::ofstream(file(sw + ".yaml"))
         << "schema: ghostrank/switch/1\nmac: 02:00:00:00:ff:0" << own << "\nip: 10.0.1." << own

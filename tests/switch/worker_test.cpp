@@ -1,4 +1,4 @@
-// SwitchML's worker against the switch's slots, with losses; what leaves when, and where.
+// SwitchML's worker against the switch's slots, with losses: the time and place of every packet.
 #include "switch/worker.h"
 
 #include <deque>
@@ -36,7 +36,7 @@ TEST(Worker, LetsAWindowLeaveAndThenOneForEachResult) {
   EXPECT_EQ(next->slot, 2);
   EXPECT_EQ(next->set, 1);
   EXPECT_FALSE(worker.next());
-  EXPECT_FALSE(worker.result(2, 0));  // again
+  EXPECT_FALSE(worker.result(2, 0));  // a repeated result
   ASSERT_TRUE(worker.under_way(2));
   EXPECT_EQ(worker.under_way(2)->packet, 6u);
 }
@@ -67,7 +67,7 @@ TEST(Worker, SendsExponentsAWindowAheadOfTheirValues) {
   worker.start(3, true);
   std::vector<Chunk> left;
   while (const auto chunk = worker.next()) left.push_back(*chunk);
-  ASSERT_EQ(left.size(), 3u);  // the fourth brings values, whose exponent nobody knows yet
+  ASSERT_EQ(left.size(), 3u);  // the fourth would bring values, whose exponent is not known yet
   EXPECT_EQ(left[2].exponent, 2);
   EXPECT_EQ(left[2].values, Worker::kNone);
   worker.result(1, 0);
@@ -80,8 +80,8 @@ TEST(Worker, SendsExponentsAWindowAheadOfTheirValues) {
   EXPECT_EQ(third->exponent, Worker::kNone);
 }
 
-// Workers, a switch, and ways between them that keep their order but lose a share of what they
-// carry. Every chunk of every job is summed exactly once for every worker.
+// Workers, a switch, and links between them that keep their order but lose a share of their
+// packets. Every chunk of every job is summed exactly once for every worker.
 class Play {
  public:
   Play(int workers, int window, double loss, unsigned seed)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the captures beside it: what enters a switch at each port, and what must leave.
+"""Makes the captures beside it: frames that enter a switch at each port, and frames that must leave.
 
-Each folder holds plan.yaml, inN.pcap (what enters port N) and outN.pcap (what must leave there, in
-this order). SwitchML's rules are written here once more, apart from the C++ and the P4, the way its
-authors state them: bitmaps and a counter that counts down. Run it after changing a scenario:
+Each folder holds plan.yaml, inN.pcap (the frames that enter port N) and outN.pcap (those that must
+leave there, in this order). This script restates SwitchML's rules without the C++ and the P4, as its
+authors give them: bitmaps and a counter that counts down. Run it after changing a scenario:
 
     python3 tests/switch/captures/make.py
 
-Every frame that enters has a time of its own; what leaves has the time of the frame that caused it.
+Every frame that enters has its own time; one that leaves has the time of the frame that caused it.
 """
 import random
 import shutil
@@ -42,7 +42,7 @@ def checksum(header):
 
 
 def frame(source, target, slot, version, packet, exponents, values):
-    """source, target: (MAC, IPv4 address, UDP port); values: int32, as unsigned numbers or not."""
+    """source, target: (MAC, IPv4 address, UDP port); values: int32, signed or unsigned."""
     payload = b"".join(struct.pack(">I", v & 0xFFFFFFFF) for v in values)
     udp_length = 8 + 8 + 2 + len(payload)
     ip = struct.pack(">BBHHHBBHII", 0x45, 0, 20 + udp_length, 0, 0, 64, 17, 0, source[1], target[1])
@@ -54,7 +54,7 @@ def frame(source, target, slot, version, packet, exponents, values):
 
 @dataclass
 class Chunk:
-    """What worker `worker` sends; `port`: where it enters, its own unless it is a stranger there."""
+    """A chunk that worker `worker` sends; `port`: where it enters, by default the worker's."""
 
     worker: int
     slot: int
@@ -94,7 +94,7 @@ class Job:
     state: dict = field(default_factory=dict)
 
     def receive(self, chunk):
-        """The workers that get a result, and the result."""
+        """Returns the workers that get a result, and the result."""
         n = len(self.workers)
         bit = 1 << self.workers.index(chunk.worker)
         s = self.state.setdefault(
@@ -151,14 +151,14 @@ class Capture:
         self.egress = [Dice(self.loss.get(p, (0, 0))[1], p, 1) for p in range(ports)]
 
     def raw(self, port, data, out=()):
-        """A frame that is not summed; leaves at the ports `out`."""
+        """Adds a frame that is not summed; it leaves at the ports `out`."""
         self.time_ns += 1_000_000
         self.enters[port].append((self.time_ns, data))
         for p in out:
             self.leaves[p].append((self.time_ns, data))
 
     def chunk(self, chunk, spoil=lambda frame: frame):
-        """Returns the workers that get a result."""
+        """Adds a chunk; returns the workers that get a result."""
         port = chunk.entry()
         self.raw(port, spoil(chunk.frame()))
         if self.ingress[port].lost():
@@ -226,7 +226,7 @@ def ramp(first, elements):
 
 
 def four_workers():
-    """What `tools/dev run switch` shows: a chunk that is lost on the way and a result that is."""
+    """The captures of `tools/dev run switch`: a chunk is lost, and so is a result."""
     job = Job("a", [0, 1, 2, 3], 64, slots=2)
     capture = Capture("four_workers", 4, [job])
 
@@ -236,7 +236,7 @@ def four_workers():
 
     for worker in range(4):
         send(worker, 0)
-    for worker in (0, 1, 3):  # that of worker 2 is lost before it gets here
+    for worker in (0, 1, 3):  # worker 2's is lost on the way
         send(worker, 1)
     for worker in range(4):  # nobody has a result: all repeat
         send(worker, 1)
@@ -268,8 +268,8 @@ def trace():
 def rounds(capture, jobs, count, seed, twice=0.0, late=0.0, wide=False):
     """Rounds of random numbers; `twice`: repeated at once, `late`: after the round is complete.
 
-    A worker that gets no result repeats until it has one; nobody starts the next round of a slot
-    before. So the captures are what workers that follow the rules would send."""
+    A worker repeats its chunk until it has a result, and starts the next round of a slot only then,
+    so the captures hold frames as workers that follow the rules would send them."""
     rng = random.Random(seed)
     for number in range(count):
         for job in jobs:
@@ -363,14 +363,14 @@ def hostile():
     no_udp = bytearray(good[:38])
     no_udp[16:18] = struct.pack(">H", 24)  # an IPv4 packet without room for the UDP header it claims
     capture.raw(1, bytes(no_udp))
-    for tag in (b"\x81\x00\x00\x05", b"\x88\xa8\x00\x05"):  # VLANs: not the switch's, and of no port here
+    for tag in (b"\x81\x00\x00\x05", b"\x88\xa8\x00\x05"):  # VLAN tags: not the switch's frames, nor any port's
         capture.raw(1, good[:12] + tag + good[12:])
     options = bytearray(good[:34] + bytes(4) + good[34:])
     options[14] = 0x46
     options[16:18] = struct.pack(">H", len(options) - 14)
     capture.raw(1, bytes(options))
-    # The last one has a wrong IPv4 checksum, which switches do not look at, and trailing bytes,
-    # which do not get through.
+    # The last one has a wrong IPv4 checksum, which switches do not check, and trailing bytes, which
+    # they cut off.
     capture.chunk(Chunk(1, 1, 0, 9, ramp(20, 32)), spoil=lambda f: f[:24] + b"\xde\xad" + f[26:] + b"spoiled")
     ordinary = worker_mac(2) + worker_mac(0) + b"\x08\x06" + bytes(46)
     capture.raw(0, ordinary, out=[2])
@@ -404,8 +404,8 @@ def roce_frame(source, target, opcode, pair, sequence, key, message, exponents, 
 
 
 class RoceCapture(Capture):
-    """Over RoCEv2: a register per queue pair knows the next sequence number and the next place; a
-    gap is an error that stays until a message begins."""
+    """Over RoCEv2: a register per queue pair holds the next sequence number and the next place; an
+    error after a gap lasts until the next message begins."""
 
     ERROR = 0x80000000
 
