@@ -1,4 +1,4 @@
-// The forms of patterns: outliers named, pictures well-formed.
+// The output of patterns: outliers are named, pictures are well-formed.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ PatternReport three_pairs() {
   return report;
 }
 
-// Empty when every element is closed in turn and every text is escaped.
+// Empty when every element is closed in order and every text is escaped.
 std::string what_is_wrong(const std::string& xml) {
   std::vector<std::string> open;
   for (std::size_t at = 0; (at = xml.find('<', at)) != std::string::npos;) {

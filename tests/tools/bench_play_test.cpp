@@ -1,5 +1,5 @@
-// Collectives and patterns played in virtual time, against what can be said of them with a pencil:
-// a step takes the latency and its bytes at the NIC's rate.
+// Collectives and patterns played in virtual time, against results by hand: a step takes the
+// latency and its bytes at the NIC's rate.
 #include <algorithm>
 #include <numeric>
 
@@ -15,7 +15,7 @@ namespace ghostrank {
 namespace {
 
 constexpr double kLatency = 2e-6, kBytesPerSecond = 50e9;  // 400 Gb/s
-constexpr double kTiny = 1e-9;                             // of rounding to picoseconds
+constexpr double kTiny = 1e-9;                             // rounding to picoseconds
 
 LoadedJob virtual_job(int nodes, const std::vector<std::string>& more = {}) {
   std::vector<std::string> overrides{"fabric.kind=virtual",
@@ -24,7 +24,7 @@ LoadedJob virtual_job(int nodes, const std::vector<std::string>& more = {}) {
   return load_cluster_job("cluster: {gpus_per_node: 1, nics_per_node: 1}", overrides);
 }
 
-// The last of the phases.
+// Plays the phases; returns the last one's result.
 Result play(const LoadedJob& job, const Workload& workload, const std::vector<Phase>& phases,
             const RunOptions& options = {}) {
   const auto control = Control::meet(World{});
@@ -66,7 +66,7 @@ TEST(BenchInVirtualTime, ABarrierTakesTheLatencyOfItsRounds) {
 }
 
 TEST(BenchInVirtualTime, TheTimeOfACallIsThatOfTheRanksAskedFor) {
-  // One level of a binomial tree: the root is done when it has sent, the other rank a message
+  // One level of a binomial tree: the root is done when it has sent, the other rank one message
   // later.
   const LoadedJob job = virtual_job(2);
   const Workload w = collective_phases({Func::broadcast, 2, {{250'000}}});
@@ -123,7 +123,7 @@ TEST(BenchPatterns, InAnIncastOneNicReceivesWhatAllSend) {
   const LoadedJob job = virtual_job(9);
   const Workload w = incast_phases(9, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 8}, 1'000'000);
   const Result result = play(job, w, {{1, 0, 3, false}});
-  // Requests leave one after the other, the first answer fills its latency, then they queue.
+  // Requests leave one after the other; the first answer takes its latency, then the answers queue.
   const double expected = 2 * kLatency + 8 * 1e6 / kBytesPerSecond;
   for (const IterationReport& i : result.iterations) EXPECT_NEAR(i.rank0_seconds, expected, kTiny);
 }
@@ -145,7 +145,7 @@ TEST(BenchPatterns, AFlowRunsAtTheRateOfItsNics) {
 }
 
 TEST(BenchPatterns, APairBouncesAByteThereAndBackThoughItIsItsOwnOpposite) {
-  // Of two ranks the one further on is also the one before: asks and answers must not mix.
+  // In a pair, the next rank is also the previous one: requests and answers must not mix.
   const LoadedJob job = virtual_job(2);
   const Workload w = pair_phases(2, 1 << 20, 5);
   RunOptions options;

@@ -1,4 +1,4 @@
-// What `ghostrank bench` prints of a collective, read the way scripts read nccl-tests.
+// The output of `ghostrank bench` for a collective, read as scripts read nccl-tests.
 #include <regex>
 
 #include <gtest/gtest.h>
@@ -153,7 +153,7 @@ TEST(IterationStats, AreThoseOfNcclTests) {
   const IterationStats stats = iteration_stats(hundred);
   EXPECT_EQ(stats.min, 1);
   EXPECT_EQ(stats.max, 200);
-  EXPECT_EQ(stats.p50, 101);  // of an even number the upper one
+  EXPECT_EQ(stats.p50, 101);  // the upper one of an even number
   EXPECT_EQ(stats.p95, 190);
   EXPECT_EQ(stats.p99, 198);
   EXPECT_DOUBLE_EQ(stats.mean, 100.5);

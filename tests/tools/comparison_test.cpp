@@ -25,7 +25,7 @@ TEST(Comparison, FindsLedgersEqualPairByPair) {
 
 TEST(Comparison, CountsPairsThatDifferOrAreMissing) {
   StoredResult other = stored("b", 1);
-  other.pairs.begin()->second.second = 7;        // another number of messages
+  other.pairs.begin()->second.second = 7;        // other number of messages
   other.pairs[{"n5.nic0", "n6.nic0"}] = {1, 1};  // only here
   const LedgerComparison comparison = compare_ledgers(stored("a", 1), other);
   EXPECT_EQ(comparison.outcome, Ledgers::different);

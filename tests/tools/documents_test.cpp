@@ -1,5 +1,5 @@
-// What documents point at exists: every relative link of a Markdown file, and every path of a
-// source file that a README or a comment names in full.
+// The targets of links exist: every relative link of a Markdown file, and every source path that a
+// README or a comment gives in full.
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -30,7 +30,7 @@ TEST(Expectation, OnWhatWasNotMeasuredIsMissed) {
 
 TEST(Expectation, NamesAPathOfTheResultOrIsRefused) {
   EXPECT_THROW(parse_expectation("step_time.middle<1"), Error);
-  EXPECT_THROW(parse_expectation("fidelity<1"), Error);  // no number
+  EXPECT_THROW(parse_expectation("fidelity<1"), Error);  // not a number
   EXPECT_THROW(parse_expectation("step_time.median=1"), Error);
   EXPECT_THROW(parse_expectation("step_time.median<soon"), Error);
   EXPECT_THROW(parse_expectation("<1"), Error);

@@ -1,4 +1,5 @@
-// The command on a machine that has not enough: one clear error, whatever gives out first.
+// The command on a machine with too little memory: one clear error, whichever thread runs out
+// first.
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -14,7 +15,7 @@ namespace {
 using test::Scratch;
 
 struct Outcome {
-  int status = -1;   // as a shell has it
+  int status = -1;   // exit status as a shell reports it
   std::string said;  // on stderr
 };
 
@@ -30,14 +31,14 @@ Outcome shell(const std::string& command) {
 }
 
 const std::string kSmall = GHOSTRANK_TRANSCRIPTS "/small.yaml";
-// Whether the main thread, an engine thread or the control thread asks in vain.
+// The main thread, an engine thread or the control thread may be the one whose allocation fails.
 TEST(WantOfMemory, IsOneErrorAndStatusThree) {
   int refused = 0;
   for (const int kib : {20'000, 28'000, 36'000, 44'000, 48'000}) {
     const Outcome o = shell("ulimit -v " + std::to_string(kib) + "; " GHOSTRANK_BINARY " run " +
                             kSmall + " -s cluster.nodes=256 --quiet");
     if (o.status == 0) continue;
-    if (o.status == 127) continue;  // the program's own libraries did not fit
+    if (o.status == 127) continue;  // the program's libraries did not fit
     ++refused;
     EXPECT_EQ(o.status, 3) << kib << ": " << o.said;
     const bool clear = o.said.find("out of memory") != std::string::npos ||

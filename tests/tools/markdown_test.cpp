@@ -1,4 +1,4 @@
-// Tables that measuring programs write into documents: what stands around them stays.
+// Tables that measuring programs write into documents: the text around them stays.
 #include "tools/measure/markdown.h"
 
 #include <filesystem>

@@ -44,7 +44,7 @@ TEST(WholeFiles, TouchNothingElse) {
   EXPECT_EQ(contents(scratch / "target"), "new");
 }
 
-// By whatever name.
+// Under any name.
 TEST(WholeFiles, NeverReplaceAnInput) {
   const Scratch scratch;
   put(scratch / "job", "schema");

@@ -46,7 +46,7 @@ inline Result sample() {
   return r;
 }
 
-// A directory that lives as long as the test.
+// A directory that the destructor removes.
 class Scratch {
  public:
   Scratch() {

@@ -1,5 +1,5 @@
-// The control socket of a switch and its clients: quick ones, slow ones, too many, and none of them
-// waited for. The test serves the socket by hand, as the switch does between two batches.
+// The control socket of a switch and its clients: quick ones, slow ones and too many; the switch
+// waits for none. The test serves the socket by hand, as the switch does between two batches.
 #include <array>
 #include <atomic>
 #include <filesystem>
@@ -29,7 +29,7 @@ using testing::StartsWith;
 constexpr const char* kCounters = R"({"do": "counters"})";
 constexpr int kLongMs = 20'000;  // until a test gives up
 
-// Has as many jobs as the test wants.
+// A switch with as many jobs as the test wants.
 class QuietSwitch final : public RunningSwitch {
  public:
   const switchml::SwitchPlan& plan() const override { return plan_; }
@@ -47,7 +47,7 @@ class QuietSwitch final : public RunningSwitch {
   void stop() override { stopped = true; }
 
   int jobs = 0;
-  std::function<void()> busy = [] {};  // with a reset
+  std::function<void()> busy = [] {};  // runs during a reset
   std::atomic<bool> stopped{false};
 
  private:
@@ -68,12 +68,12 @@ class SwitchClient {
   SwitchClient(const SwitchClient&) = delete;
   SwitchClient& operator=(const SwitchClient&) = delete;
 
-  // False: the switch has closed.
+  // False when the switch has closed the connection.
   bool say(std::string_view text) const {
     return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == std::ssize(text);
   }
   void say_no_more() const { shutdown(fd_, SHUT_WR); }
-  // All that it was told until now.
+  // All bytes received so far.
   const std::string& heard() {
     std::array<char, 65536> buffer;
     ssize_t n = 0;
@@ -86,7 +86,7 @@ class SwitchClient {
     heard();
     return ended_;
   }
-  // The same, of a client that does not read.
+  // The same for a client that does not read.
   bool is_closed() const {
     pollfd polled{fd_, POLLRDHUP, 0};
     return poll(&polled, 1, 0) > 0;
@@ -107,12 +107,12 @@ class ControlSocket : public testing::Test {
     pollfd polled{control_->watch().fd, POLLIN, 0};
     return poll(&polled, 1, patience_ms) > 0;
   }
-  // Until nobody wants anything.
+  // Serves until no client needs service.
   void serve() {
     for (int i = 0; i < 1000 && ready(0); ++i) control_->watch().ready();
     EXPECT_FALSE(ready(0)) << "the switch would spin";
   }
-  // Until it has come to that, by time.
+  // Serves until `condition` holds, at most kLongMs.
   void serve_until(const std::function<bool()>& condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kLongMs);
     while (!condition() && std::chrono::steady_clock::now() < end && ready(kLongMs))
@@ -165,7 +165,7 @@ TEST_F(ControlSocket, TellsWhoAskedToStopWhenAnotherCanListen) {
   std::atomic<bool> listens{true};
   std::thread serving([&] {
     serve_until([&] { return switch_.stopped.load(); });
-    std::this_thread::sleep_for(100ms);  // the switch's last words
+    std::this_thread::sleep_for(100ms);  // the switch still writes its results
     listens = false;
     control_.reset();
   });
@@ -227,7 +227,7 @@ TEST_F(ControlSocket, GoesOnWhileAnAnswerIsNotTaken) {
   open();
   SwitchClient idle(path_);
   idle.say(std::string(kCounters) + "\n");
-  serve();  // returns, though nobody reads
+  serve();  // returns although the client does not read
   SwitchClient quick(path_);
   quick.say("{}\n");
   serve();
@@ -252,7 +252,7 @@ TEST_F(ControlSocket, RefusesALineWithoutEnd) {
   EXPECT_TRUE(client.ended());
 }
 
-// One that falls silent and one that never ends: patience is for the whole line.
+// One client falls silent, the other sends without end: patience covers the whole line.
 TEST_F(ControlSocket, DropsAClientThatDoesNotEndItsLine) {
   open(20ms);
   for (const bool talks : {false, true}) {
@@ -276,12 +276,12 @@ TEST_F(ControlSocket, DropsAClientThatDoesNotTakeItsAnswer) {
   EXPECT_THAT(idle.heard(), testing::Not(EndsWith("\n")));
 }
 
-// Its line may have come while another's request was carried out.
+// A client's line may arrive while another's request is carried out.
 TEST_F(ControlSocket, DropsNobodyWhoWaitedForAnother) {
   std::optional<SwitchClient> waiting;
   switch_.busy = [&] {
     waiting->say(std::string(kCounters) + "\n");
-    std::this_thread::sleep_for(60ms);  // longer than its patience
+    std::this_thread::sleep_for(60ms);  // longer than the client's patience
   };
   open(50ms);
   SwitchClient first(path_);

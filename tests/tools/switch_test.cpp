@@ -149,7 +149,7 @@ TEST_F(SwitchPlanFile, IsTakenOverTheSocketJobByJob) {
   EXPECT_TRUE(stop);
 }
 
-// Of a capture of tests/switch/captures.
+// The ports of a capture in tests/switch/captures.
 std::vector<switchml::PortName> ports_of(const std::string& capture, int ports) {
   std::vector<switchml::PortName> names;
   for (int p = 0; p < ports; ++p) {

@@ -31,7 +31,7 @@ TEST(Table, ListsFactsUnderOneMargin) {
             "job        j\nwall time  1 s\n");
 }
 
-// mpirun gives its processes terminals, and what they print goes into a pipe all the same.
+// mpirun gives its processes terminals but forwards their output through a pipe.
 TEST(Paint, TrustsNoTerminalOfMpirun) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   ASSERT_GE(terminal, 0);

@@ -18,7 +18,7 @@ using test::contents;
 using test::Scratch;
 using testing::HasSubstr;
 
-// TMPDIR is this folder.
+// Sets TMPDIR to a scratch folder.
 class TemporaryFiles : public testing::Test {
  protected:
   TemporaryFiles() { setenv("TMPDIR", folder().c_str(), 1); }
@@ -40,7 +40,7 @@ class TemporaryFiles : public testing::Test {
   Scratch scratch_;
 };
 
-// A full disk, as far as files of this process go.
+// Limits the size of files of this process, like a full disk.
 class SmallFiles {
  public:
   explicit SmallFiles(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -72,7 +72,7 @@ TEST_F(TemporaryFiles, HoldTheirLinesWhileTheirOwnerLives) {
   EXPECT_TRUE(std::filesystem::is_empty(folder()));
 }
 
-// Both where the beginning does not fit and where only what is written when it closes does not.
+// Covers lines that do not fit at once, and lines that fail only when the file is closed.
 TEST_F(TemporaryFiles, ThatDoNotFitAreAnErrorAndLeaveNothing) {
   for (const std::size_t lines : {std::size_t{10}, std::size_t{100'000}}) {
     std::string why;

@@ -1,4 +1,4 @@
-// Golden transcripts of the command: transcripts/*.txt hold commands and what they print.
+// Golden transcripts of the command: transcripts/*.txt hold commands and their output.
 //
 //   $ ghostrank sweep
 //   ghostrank: sweep is not available yet
@@ -6,8 +6,7 @@
 //
 // A line "$ ..." runs in the transcripts' folder, where $PACKET_SERVER is the example of a scheme;
 // stderr is shown with stdout; "[N]" is an exit status other than 0. In expected lines "{*}" stands
-// for any text. With GHOSTRANK_UPDATE_TRANSCRIPTS set, lines that no longer match are rewritten in
-// place.
+// for any text. GHOSTRANK_UPDATE_TRANSCRIPTS=1 rewrites lines that no longer match in place.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -48,7 +47,7 @@ bool matches(const std::string& actual, const std::string& expected) {
   }
 }
 
-// A fixed environment: nothing of the caller's job or taste gets in.
+// A fixed environment, without the caller's job and settings.
 Lines run(std::string command) {
   for (std::size_t at = 0; (at = command.find('\'', at)) != std::string::npos; at += 4) {
     command.replace(at, 1, "'\\''");
@@ -77,7 +76,7 @@ TEST_P(Transcripts, AreWhatTheCommandPrints) {
     if (command.rfind("$ ", 0) != 0) continue;  // prose between commands
     Lines expected;
     while (i < golden.size() && !golden[i].empty()) expected.push_back(golden[i++]);
-    // Blank lines of the output are written as "~", so that a real one ends the expectation.
+    // Blank lines of the output are written as "~", because a blank line ends the expectation.
     Lines actual = run(command.substr(2));
     std::replace(actual.begin(), actual.end(), std::string(), std::string("~"));
     const auto rest = std::max(actual.size(), expected.size());
