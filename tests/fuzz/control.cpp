@@ -1,6 +1,5 @@
-// What comes in through the rendezvous port: greetings and frames, damaged, and cut into pieces as
-// a network may cut them (the first byte says how long). What is understood is what its own
-// encoding says again.
+// Input of the rendezvous port: greetings and frames, damaged, and cut into pieces as a network may
+// cut them (the first byte gives their length). Decoded frames must encode to the same bytes.
 #include <optional>
 #include <string>
 

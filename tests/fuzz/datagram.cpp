@@ -1,4 +1,4 @@
-// What arrives at the socket of packets: three datagrams that the kernel has joined, damaged.
+// Input of the socket for packets: three datagrams that the kernel has joined, damaged.
 #include "emulator/packets/datagram.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr std::uint64_t kNonce = 0x74736f6867;  // "ghost"
 constexpr std::uint64_t kPayload = 100;
 constexpr std::size_t kSegment = sizeof(Header) + kPayload;
 
-// With words; without; shorter, as the last may be.
+// One piece with words, one without, and a last one that is shorter.
 std::string sample() {
   std::string piece;
   for (const std::uint64_t bytes : {kPayload, kPayload, kPayload / 2}) {

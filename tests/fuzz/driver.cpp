@@ -1,10 +1,10 @@
-// A fuzz target without libFuzzer: replays the files of the seed corpus as they are, then seeded
-// mutations of them, the same ones every time. GHOSTRANK_FUZZ_ROUNDS says how many.
+// A fuzz target without libFuzzer: replays the files of the seed corpus unchanged, then mutations
+// of them with a fixed seed. GHOSTRANK_FUZZ_ROUNDS sets their number.
 //
 //   fuzz_NAME -rounds=N [-dict=FILE] CORPUS
 //
-// An input on which the target crashes, or takes longer than kPatience, is left in ./crash-NAME; a
-// file that is given in place of the folder is replayed alone. Threading: one thread.
+// An input on which the target crashes or takes longer than kPatience is written to ./crash-NAME. A
+// file instead of the folder is replayed alone. Threading: one thread.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -32,11 +32,11 @@ constexpr unsigned kPatience = 20;  // seconds for one input, also under sanitiz
 constexpr rlim_t kMemory = 2u << 30;
 constexpr std::size_t kLongest = 64 << 10;
 
-std::string current;  // the input at work, for the handler
+std::string current;  // the current input, for the handler
 double slowest_seconds = 0;
-std::string crash_file;  // where it then goes
+std::string crash_file;  // the handler writes it there
 
-// Only what is safe in a signal handler.
+// Calls only async-signal-safe functions.
 void keep_input(int signal) {
   const int fd = open(crash_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   ssize_t written = fd < 0 ? -1 : write(fd, current.data(), current.size());
@@ -66,7 +66,7 @@ std::vector<std::string> read_corpus(const fs::path& path) {
   return seeds;
 }
 
-// libFuzzer's form: a line "..." with \xAB, \\ and \", or a remark after #.
+// libFuzzer's form: a line "..." with \xAB, \\ and \", or a comment after #.
 std::vector<std::string> read_dictionary(const std::string& path) {
   std::vector<std::string> words;
   std::ifstream file(path);
@@ -145,7 +145,7 @@ void play(std::string input) {
   slowest_seconds = std::max(slowest_seconds, took.count());
 }
 
-// What a sanitizer reserves is no memory in use.
+// Not with sanitizers, because they reserve address space that is not memory in use.
 void bound_memory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   const rlimit limit{kMemory, kMemory};

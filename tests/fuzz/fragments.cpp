@@ -1,5 +1,5 @@
-// What arrives at the data endpoint, from strangers as from the job's own processes: the fragments
-// of some messages as records (header, number of bytes that arrived), damaged.
+// Input of the data endpoint, from strangers as from the job's own processes: the fragments of some
+// messages as records (header, number of bytes that arrived), damaged.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -23,8 +23,8 @@ struct Arrival {
   std::uint64_t bytes = 0;
 };
 
-// From each process a message of two fragments and one without payload; the first two fragments
-// change places.
+// Each process sends a message of two fragments and one without payload; the first two fragments
+// are swapped.
 std::string sample() {
   std::vector<Arrival> arrivals;
   for (std::uint32_t source = 0; source < kProcesses; ++source) {

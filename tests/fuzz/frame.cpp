@@ -1,5 +1,4 @@
-// What arrives as a frame: three small messages in one, damaged, on its own and as the fragment
-// that the data endpoint takes.
+// A frame of three small messages, damaged: alone, and as a fragment that the data endpoint takes.
 #include <cstring>
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
-// What every fuzz target shares. A target is one file with an LLVMFuzzerTestOneInput that feeds one
-// parser of outside input: it accepts what it is given or refuses it as documented, and nothing
-// else may happen (no crash, no undefined behaviour, no hang, no memory beyond all proportion).
-// Linked with libFuzzer where the preset is `fuzz`, else with driver.cpp.
+// Shared by all fuzz targets. A target is one file with an LLVMFuzzerTestOneInput that feeds one
+// parser of outside input: it must accept the input or refuse it as documented, and nothing else
+// (no crash, undefined behaviour, hang, or disproportionate memory). Linked with libFuzzer in the
+// preset `fuzz`, else with driver.cpp.
 //
 // Threading: one thread.
 #pragma once
@@ -17,20 +17,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace ghostrank::fuzz {
 
-// Inputs that their target found good. The driver wants some, and some others: mutations that are
-// all refused (or never) show nothing.
+// Number of inputs that the target accepted. The driver requires some accepted and some refused
+// inputs, because mutations that are all accepted or all refused test nothing.
 inline std::uint64_t accepted = 0;
 
 inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Holds when the target found something that must never be: aborts, so that the input is kept.
+// Aborts when the target finds a violation, so that the input is kept.
 inline void require(bool holds) {
   if (!holds) __builtin_trap();
 }
 
-// A file in memory, for parsers that want a path.
+// A file in memory, for parsers that take a path.
 class MemoryFile {
  public:
   MemoryFile() : fd_(memfd_create("input", MFD_CLOEXEC)) { require(fd_ >= 0); }
@@ -38,7 +38,7 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  // Its path, once it holds `text`.
+  // Writes `text` to the file and returns its path.
   std::string with(std::string_view text) const {
     require(ftruncate(fd_, 0) == 0);
     require(pwrite(fd_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));

@@ -1,4 +1,4 @@
-// A job file: load it, and plan what is small enough to plan quickly.
+// A job file: loads it, and plans it if it is small enough to plan quickly.
 #include "profiles/job/job.h"
 
 #include "profiles/error.h"

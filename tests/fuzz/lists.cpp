@@ -1,5 +1,5 @@
-// Short texts that stand for many things: Slurm's lists of nodes, and what the command line has of
-// the kind: counts of the v-variants, expectations.
+// Short texts that stand for many things: Slurm's node lists, counts of the v-variants and
+// expectations of the command line.
 #include <string>
 
 #include "emulator/control/node_list.h"
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::require(names->size() <= kMaxListedNodes);
     ++fuzz::accepted;
   }
-  static const fuzz::MemoryFile file;  // parse_counts() takes what is no list for a path
+  static const fuzz::MemoryFile file;  // parse_counts() takes a text that is no list for a path
   constexpr int kRanks = 8;
   for (const Func func : {Func::all_gather_v, Func::all_to_all_v}) {
     try {

@@ -1,5 +1,5 @@
-// An MSCCL file: XML to an algorithm, and its proof. What is proved computes right for other
-// counts, and what is written from it is read again.
+// An MSCCL file: XML to an algorithm, and its proof. A proved algorithm must be right for other
+// counts, and its export must be readable again.
 #include <memory>
 
 #include "collectives/check/checker.h"
@@ -9,7 +9,7 @@
 
 namespace {
 
-// The proof is exact whatever its cost; the fuzzer's time is not worth more than this.
+// The proof is exact at any cost, but the fuzzer's time is limited.
 bool is_small(const ghostrank::MscclAlgorithm& algorithm) {
   std::uint64_t work = 0;
   for (const auto& rank : algorithm.ranks) {

@@ -1,4 +1,4 @@
-// Flags of the form -s path=value, one a line, over a small job.
+// Flags of the form -s path=value, one per line, on a small job.
 #include <sstream>
 #include <string>
 #include <vector>

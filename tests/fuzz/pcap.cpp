@@ -1,4 +1,4 @@
-// Captures: every frame lies inside the file, and what is damaged is refused with words.
+// Captures: every frame lies inside the file; damaged files are refused with an error.
 #include <stdexcept>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Numbers, sizes, rates and lists of ranks as people write them. What is read and written out again
-// is the same.
+// Numbers, sizes, rates and lists of ranks as people write them. A value that is read and written
+// out reads back as the same.
 #include "profiles/input/quantity.h"
 
 #include <string>

@@ -1,5 +1,5 @@
-// What the processes of a job tell each other about a segment: a report of everything, damaged. A
-// blob that is understood says as much again.
+// The report of a segment that processes send each other, with all its parts, damaged. A blob that
+// decodes must encode to the same content.
 #include "emulator/segment.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,4 +1,4 @@
-// A result file: the job to be played again, and the numbers to be compared.
+// A result file: the job to play again, and the numbers to compare.
 #include <string>
 
 #include "profiles/error.h"

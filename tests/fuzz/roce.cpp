@@ -1,5 +1,5 @@
-// Packets over RoCEv2: a length (two bytes, big-endian) and so many bytes, again and again, on one
-// queue pair. What is read lies within its frame, and is read again as it was written.
+// Packets over RoCEv2 on one queue pair: repeatedly a length (two bytes, big-endian) and that many
+// bytes. A packet that is read lies within its frame, and reads back as written.
 #include "switch/roce.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     at += 2;
     const std::size_t bytes = std::min(asked, size - at);
     const auto* begin = reinterpret_cast<const std::byte*>(data + at);
-    check({begin, begin + bytes}, queue);  // a copy, so that reading beyond it is seen
+    check({begin, begin + bytes}, queue);  // a copy, so that reading past its end is seen
     at += bytes;
   }
   return 0;

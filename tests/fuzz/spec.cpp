@@ -1,4 +1,4 @@
-// Pipelines as text: a .spec is read, or refused with its line.
+// Pipelines as text: a .spec is read, or refused with its line number.
 #include "switch/dpdk/spec.h"
 
 #include <stdexcept>

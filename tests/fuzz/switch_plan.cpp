@@ -1,4 +1,4 @@
-// A switch's plan, and a job as its control socket gets it. The jobs of a plan that is accepted fit
+// A switch's plan, and a job as its control socket gets it. The jobs of an accepted plan fit
 // together in any order.
 #include <vector>
 

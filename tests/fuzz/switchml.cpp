@@ -1,5 +1,5 @@
-// Frames for the compiled switch: a port, a length (two bytes, big-endian) and so many bytes, again
-// and again. Whatever comes, frames that leave are whole and go to ports that exist.
+// Frames for the compiled switch: repeatedly a port, a length (two bytes, big-endian) and that many
+// bytes. For all inputs, frames that leave are whole and go to existing ports.
 #include <algorithm>
 #include <vector>
 
@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const int port = data[at] % kPorts;
     const std::size_t asked = static_cast<std::size_t>(data[at + 1] << 8 | data[at + 2]);
     at += 3;
-    // A copy of its own, so that reading beyond it is seen.
+    // A copy, so that reading past its end is seen.
     const std::size_t bytes = std::min(asked, size - at);
     const auto* begin = reinterpret_cast<const std::byte*>(data + at);
     const std::vector<std::byte> frame(begin, begin + bytes);

@@ -1,5 +1,5 @@
 // A trace of the format TRACE_FORMAT, as the only file of a job of eight ranks: read, ordered, made
-// into programs and checked as those of a job are.
+// into programs, and checked as a job's programs are.
 #include <algorithm>
 
 #include "profiles/error.h"
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     ++fuzz::accepted;
     const int ranks = knows_ranks(trace) ? ranks_named(trace) : 8;
     summary_of(trace, ranks);
-    if (ranks > 4096) return 0;  // a short text may stand for millions of ranks: slow, not wrong
+    if (ranks > 4096) return 0;  // a short text may stand for millions of ranks: slow, but right
     const auto cost = [](double flops, double bytes) {
       return static_cast<Picoseconds>(std::clamp(flops + bytes, 0.0, 1e15));
     };
