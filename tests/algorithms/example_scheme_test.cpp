@@ -1,4 +1,4 @@
-// The examples of schemes with agents, proved for more than a plugin is when it is loaded.
+// The example schemes with agents, proved further than the loader of plug-ins does.
 #include <functional>
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(PacketServer, AnswersInOneCopyThoseThatAskMeanwhile) {
     lost += report.lost;
     packets += report.packets;
   }
-  // Nobody's loss makes others receive again: 2 x 8 packets a block, and about two for each lost.
+  // A loss makes only its own rank receive again: 2 x 8 packets per block, and about two per loss.
   EXPECT_GT(lost, 1000U);
   EXPECT_LT(packets, 20 * 3 * 12 * 16 + 3 * lost);
 }
@@ -99,7 +99,7 @@ TEST(SparseServer, SendsWhatIsNotZeroAlone) {
     EXPECT_TRUE(report.ok) << report.error;
     return report.events;
   };
-  // A call and an end for each rank each way; up n d blocks, down n u blocks.
+  // A call and an end per rank and direction; n d blocks up, n u blocks down.
   EXPECT_EQ(events({0.1, 256, Overlap::all}), 4u + 8u + 4 * 10 + 4 * 10);
   EXPECT_EQ(events({0.1, 256, Overlap::none}), 4u + 8u + 4 * 10 + 4 * 40);
   EXPECT_EQ(events({}), 4u + 8u + 4 * 100 + 4 * 100);
@@ -119,7 +119,7 @@ TEST(SlotSum, SumsRightAndHoldsItsClaims) {
   }
 }
 
-// Its packets as on the wire: big-endian.
+// Its packets are big-endian on the wire.
 TEST(SlotSum, WritesWhatASwitchReads) {
   const auto ends = example("slot-sum", 2);
   const WireFormat& format = *ends->wire_format();
@@ -139,7 +139,7 @@ TEST(SlotSum, WritesWhatASwitchReads) {
   EXPECT_FALSE(format.decode(packet, store));
 }
 
-// The same scheme with a wire format that makes a mistake.
+// The same scheme, with a wire format that makes a mistake.
 class Careless final : public Ends, private WireFormat {
  public:
   using Spoil = std::function<void(Note&)>;

@@ -1,6 +1,6 @@
-// GOAL text of every schedule and of whole jobs, read back by a reader of its own: sends and
-// receives match in number, order and bytes, dependencies lead to an end, and everybody's data gets
-// where it must.
+// The GOAL text of every schedule and of whole jobs, read back by a separate reader: sends and
+// receives match in number, order and bytes, dependencies do not deadlock, and every rank's data
+// reach the ranks that must have them.
 #include "collectives/exchange/goal.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct Operation {
   int peer = -1, tag = 0;
   std::vector<int> after;
   bool done = false;
-  Ranks knows;  // whose data has had a way to get here
+  Ranks knows;  // ranks whose data have had a way to get here
 };
 using Goal = std::vector<std::vector<Operation>>;  // by rank; label l1 is operation 0
 
@@ -97,7 +97,7 @@ struct Played {
   std::vector<Ranks> knows;  // by rank, at its end
 };
 
-// Runs what can run until nothing can.
+// Runs all operations that can run until none can.
 Played play(Goal& goal) {
   std::map<std::tuple<int, int, int>, std::deque<const Operation*>> wires;  // from, to, tag
   Played out;
@@ -139,7 +139,7 @@ Played play(Goal& goal) {
   return out;
 }
 
-// Whether a rank that ends with this has what the collective promises it.
+// True when a rank that ends with this knowledge has all data that the collective promises it.
 bool complete(const Collective& c, int rank, const Ranks& knows) {
   const auto root = static_cast<std::size_t>(c.root);
   switch (c.func) {
@@ -218,7 +218,8 @@ TEST(Goal, SaysWhatARankDoesInLogGopSimsWords) {
             "}\n");
 }
 
-// Two transformer layers on 8 ranks, cut every way, and layers over gloo, two calls at a time.
+// A transformer of four layers on 8 ranks, split by tp, pp and dp; and layers over gloo, two calls
+// at a time.
 const char* const kMegatron = R"(schema: ghostrank/job/1
 model: {kind: transformer, name: tiny, layers: 4, hidden: 64, heads: 4, ffn: 128, sequence: 32, vocabulary: 128}
 device: {base: h100-sxm, memory_bytes: 0}
@@ -235,7 +236,7 @@ collectives: {library: gloo}
 fabric: {kind: virtual}
 )";
 
-// Streams of which some have workers, and one outlives its iteration.
+// Streams, some with workers, one of which outlives its iteration.
 const char* const kCarried = R"(schema: ghostrank/job/1
 cluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}
 fabric: {kind: virtual}

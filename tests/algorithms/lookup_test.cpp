@@ -1,4 +1,4 @@
-// What a name of an algorithm stands for, and what is said when it stands for nothing.
+// The algorithm that a name stands for, and the error for a name that stands for none.
 #include <gtest/gtest.h>
 
 #include "profiles/algorithms/algorithms.h"

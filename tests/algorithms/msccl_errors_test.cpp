@@ -1,4 +1,4 @@
-// MSCCL files that are wrong: refused with the line and what is wrong, whatever the bytes are.
+// Wrong MSCCL files: each is refused with the line and the reason, whatever its bytes are.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(WrongMscclFile, IsRefusedWithWhatTheCheckerFound) {
                "test.xml:", "deadlock");
 }
 
-// Deterministic: one seed, so a failure can be looked at again.
+// One fixed seed, so that a failure can be reproduced.
 TEST(WrongMscclFile, NeverCrashesOrGetsThroughWithWrongResults) {
   const std::vector<std::string> seeds{all_pairs_xml(3, true), all_pairs_xml(2, false),
                                        fused_ring_xml(3, 2)};
@@ -102,7 +102,7 @@ TEST(WrongMscclFile, NeverCrashesOrGetsThroughWithWrongResults) {
         case 3:
           xml.resize(at + 1);
           break;
-        default: {  // a number for another
+        default: {  // another number
           const std::size_t digit = xml.find_first_of("0123456789", at);
           if (digit != std::string::npos) xml[digit] = static_cast<char>('0' + draw(10));
         }

@@ -1,4 +1,4 @@
-// Every schedule of the registry, written as an MSCCL file and read again, sends the same messages
+// Every schedule of the registry, written as an MSCCL file and read back, sends the same messages
 // on every connection and is still proved.
 #include <algorithm>
 #include <iterator>
@@ -25,7 +25,7 @@ void expect_the_same(const Schedule& schedule, const std::string& what) {
   EXPECT_TRUE(report.ok) << what << ": " << report.error;
 }
 
-// Null for a size that the row refuses; some NCCL algorithms want whole nodes of eight.
+// Null for a size that the row refuses; some of NCCL's algorithms need whole nodes of eight.
 std::unique_ptr<Schedule> make(const Algorithm& row, const Collective& c) {
   Communicator comm;
   if (c.size == 16)

@@ -1,4 +1,4 @@
-// MSCCL files that are right: what they send, that they are proved, that they compute.
+// Right MSCCL files: their messages, their proofs, their results.
 #include "collectives/exchange/msccl.h"
 
 #include <stdexcept>
@@ -34,7 +34,7 @@ TEST(MscclFile, WithFusedStepsIsProved) {
 }
 
 TEST(MscclFile, SendsItsChunksWithTheirPadding) {
-  const auto schedule = schedule_of(all_pairs_xml(4, true), 10);  // chunks of 3, the last has 1
+  const auto schedule = schedule_of(all_pairs_xml(4, true), 10);  // chunks of 3; the last has 1
   const auto messages = messages_of(*schedule);
   EXPECT_EQ(messages.size(), 12u);
   for (const auto& [connection, bytes] : messages)

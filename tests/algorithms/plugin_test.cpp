@@ -38,7 +38,7 @@ TEST(Plugin, ReducesRealDataRightInTheEngine) {
   job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
   job.spec.collectives.library = "mine";
   job.spec.run.verify = true;
-  // The broadcast is generic's: the plugin has none.
+  // The broadcast is generic's, because the plug-in has none.
   const Result result =
       job.collective(Func::all_reduce, 1001).collective(Func::broadcast, 10).run();
   EXPECT_EQ(result.verify->checked_elements, 6066u);
@@ -108,7 +108,7 @@ TEST(Plugin, BringsARouting) {
   algorithms.load_plugin(GHOSTRANK_ROUTING_PLUGIN, ".");
   const Routing& row = *algorithms.routings().back();
   EXPECT_EQ(row.name, "by-source");
-  // Seven nodes, a NIC each, on three leaves with two spines: a shift of one.
+  // Seven nodes with a NIC each, on seven leaves with two spines: a shift by one.
   testing::SmallJob job(7, 1, FabricKind::virtual_time);
   job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
   job.spec.cluster.topology.leaves = 7;

@@ -1,4 +1,4 @@
-// MSCCL files written by hand, and what a schedule sends.
+// MSCCL files written by hand, and the messages of a schedule.
 #pragma once
 
 #include <atomic>
@@ -48,8 +48,8 @@ inline std::string algo_xml(const std::string& coll, int ranks, int chunks, bool
          "\" inplace=\"" + (in_place ? "1" : "0") + "\">\n" + gpus + "</algo>\n";
 }
 
-// All-reduce of n ranks: everybody sends chunk j to rank j, which adds all of them up in scratch
-// and in its threadblock 0, and sends the sum back to everybody. Threadblocks wait for each other.
+// All-reduce of n ranks: every rank sends chunk j to rank j. Rank j adds all of them in scratch, in
+// its threadblock 0, and sends the sum to all ranks. Threadblocks wait for each other.
 inline std::string all_pairs_xml(int n, bool in_place) {
   const std::string result = in_place ? "i" : "o";
   std::string gpus;
@@ -81,7 +81,7 @@ inline std::string all_pairs_xml(int n, bool in_place) {
   return algo_xml("allreduce", n, n, in_place, gpus);
 }
 
-// All-reduce of n ranks along a chain and on around: one threadblock each, fused steps only.
+// All-reduce of n ranks along a chain and around again: one threadblock per rank, only fused steps.
 inline std::string fused_ring_xml(int n, int chunks) {
   std::string gpus;
   for (int r = 0; r < n; ++r) {
@@ -102,7 +102,7 @@ inline std::shared_ptr<const MscclAlgorithm> parsed(const std::string& xml) {
   return std::make_shared<const MscclAlgorithm>(parse_msccl(xml, "test.xml"));
 }
 
-// The bytes of all messages in their order, by channel, source and destination.
+// The bytes of all messages, in order, by channel, source and destination.
 using Messages = std::map<std::tuple<int, Rank, Rank>, std::vector<std::uint64_t>>;
 inline Messages messages_of(const Schedule& schedule) {
   Messages out;
@@ -121,7 +121,7 @@ inline Messages messages_of(const Schedule& schedule) {
   return out;
 }
 
-// A file in a folder of its own, both gone when the test is over.
+// A file in its own folder; the destructor removes both.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& name, const std::string& text) : name_(name) {

@@ -1,4 +1,4 @@
-// A routing that says another way each time.
+// A routing that returns another way at each call.
 #include "collectives/plugin.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// A routing whose name is a built-in one's.
+// A routing with the name of a built-in one.
 #include "collectives/plugin.h"
 
 namespace {

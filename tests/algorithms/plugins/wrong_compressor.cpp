@@ -1,5 +1,5 @@
-// A plugin whose compressor says that it loses nothing, and keeps the first element alone; beside
-// an algorithm's table, which is empty.
+// A plug-in whose compressor claims to be lossless but keeps only the first element; its table of
+// algorithms is empty.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,4 +1,4 @@
-// A placement on the nodes of servers that have none of their own.
+// A placement on nodes of servers, of which there are none.
 #include "collectives/plugin.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// A plugin whose server counts packets in place of ranks: one that comes twice is added twice.
+// A plug-in whose server counts packets instead of ranks, so that it adds a duplicate twice.
 #include <map>
 #include <memory>
 #include <vector>
