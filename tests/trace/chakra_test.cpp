@@ -1,4 +1,4 @@
-// Chakra: what is on the wire, what nodes mean, and what is refused.
+// Chakra: the wire format, the meaning of nodes, and refusals.
 #include <gtest/gtest.h>
 
 #include "profiles/trace/readers/chakra_file.h"
@@ -21,7 +21,7 @@ class Chakra : public testing::Test {
     if (!can_read_chakra()) GTEST_SKIP() << "built without protobuf";
   }
 
-  // What is said of a trace of one rank, its folder left out.
+  // The error for a trace of one rank, without its folder.
   std::string refused(const std::string& text) {
     folder.write("t.0.et", text);
     return test::error_in(folder, [&] { test::played({folder.path("t.0.et")}, 4); });

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts what is in a trace, from the formats' own rules and nothing of ghostrank's.
+"""Counts the operations of a trace by the formats' own rules, without any code of ghostrank.
 
     decode.py FORMAT FILE...      {"ops": {"allreduce": 3, ...}, "bytes": {"allreduce": 1024, ...}}
 

@@ -1,4 +1,4 @@
-// The formats in text: what their rows mean, and what is refused.
+// The text formats: the meaning of their rows, and refusals.
 #include <gtest/gtest.h>
 
 #include "tests/trace/traces.h"
@@ -154,7 +154,7 @@ TEST_F(Formats, JsonErrorsHaveLineAndColumn) {
             "0.json:1:74: nested too deep; no trace is");
 }
 
-// A line of the Inspector: one collective of a communicator of two.
+// A line of the Inspector: one collective in a communicator of two ranks.
 std::string line(int rank, const std::string& version, const std::string& body) {
   return R"({"header": {"id": "0xa", "rank": )" + std::to_string(rank) +
          R"(, "n_ranks": 2, "nnodes": 1}, "metadata": {"inspector_output_format_version": ")" +
@@ -212,7 +212,7 @@ TEST_F(Formats, InspectorTakesTheHeaderOfTheDumpBefore) {
             "h-0.log:1:1: a record before any header: v4.3 has it in the dump_stats line before");
 }
 
-// A kernel of the device in Kineto's form; `more` are its args.
+// A kernel on the device in Kineto's form; `more` are further args.
 std::string kernel(const std::string& name, int stream, double start, double duration,
                    const std::string& more = "") {
   return R"({"ph": "X", "cat": "kernel", "name": ")" + name + R"(", "ts": )" +
@@ -223,8 +223,8 @@ const char* const kReduce =
     R"(, "Collective name": "allreduce", "dtype": "BFloat16", "In msg nelems": 8, "Out msg nelems": 8,
        "Group size": 2, "Process Group Name": "0", "Process Group Ranks": "[0, 1]")";
 
-// Backward on stream 7; the all-reduce of what its first kernel made runs beside the second; the
-// optimizer waits for it.
+// The backward runs on stream 7; the all-reduce of its first kernel's output runs beside the second
+// kernel; the optimizer waits for the all-reduce.
 TEST_F(Formats, KinetoRebuildsWhatStreamsWaitedFor) {
   for (const int rank : {0, 1})
     folder.write("k" + std::to_string(rank) + ".json",

@@ -34,7 +34,7 @@ class ReplayOfTraces : public testing::Test {
 };
 
 TEST_F(ReplayOfTraces, TagsThatOvertakeGetLanesOfTheirOwn) {
-  // Rank 0 sends tag 1, then 2; rank 1 takes them the other way round.
+  // Rank 0 sends tag 1, then 2; rank 1 receives them in the other order.
   const Replay replay = play({chakra({send(1, 0, 1, 1, {}), send(2, 0, 1, 2, {1})}),
                               chakra({receive(1, 0, 1, 2, {}), receive(2, 0, 1, 1, {1})})});
   EXPECT_EQ(test::program_of(replay.workload, 0),

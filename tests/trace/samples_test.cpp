@@ -1,5 +1,5 @@
-// Real traces of other projects: what is imported is what an independent decoder (decode.py)
-// counts, and every one of them plays. Skipped without the data.
+// Real traces of other projects: the import has the operations that an independent decoder
+// (decode.py) counts, and every trace plays. Skipped without the data.
 #include <cstdlib>
 #include <filesystem>
 
@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Data as tests/README.md says, else beside the checkout.
+// The data folder as tests/README.md describes it, else the one beside the checkout.
 std::string data() {
   const char* named = std::getenv("GHOSTRANK_TEST_DATA");
   return std::string(named ? named : GHOSTRANK_SOURCE_DIR "/../shared/data") + "/traces/";
@@ -35,7 +35,7 @@ Output run(const std::string& command) {
 
 struct Sample {
   const char *name, *format, *files;
-  int ranks;              // 0: the trace says
+  int ranks;              // 0: the trace has the number
   const char* more = "";  // keys of the job
 };
 void PrintTo(const Sample& sample, std::ostream* out) { *out << sample.files; }
@@ -45,7 +45,7 @@ class Samples : public testing::TestWithParam<Sample> {
   void SetUp() override {
     if (!fs::exists(data())) GTEST_SKIP() << "there is no " << data();
   }
-  // Of an archive, what is in it.
+  // For an archive, the path of the trace inside it.
   std::string files() {
     const std::string path = data() + GetParam().files;
     if (!path.ends_with(".tar.gz")) return path;
@@ -97,7 +97,8 @@ INSTANTIATE_TEST_SUITE_P(
         Sample{"gpt_13b_csv", "aicb", "aicb/G13B-M1-C01_GPT13B_megatron_tp8_pp1_mbs1.csv", 128}),
     [](const auto& of) { return std::string(of.param.name); });
 
-// Out as messages, in again: the same bytes at the same times, but for GOAL's whole nanoseconds.
+// A program exported as messages and imported again has the same bytes and times, up to GOAL's
+// whole nanoseconds.
 TEST(TracesThroughGoal, ComeBackAsTheyWere) {
   const test::Folder folder;
   const std::string job =

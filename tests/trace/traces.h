@@ -1,4 +1,4 @@
-// Traces made by hand, and what becomes of them.
+// Traces made by hand, and the programs made from them.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,7 @@ inline std::string chakra(const std::vector<ChakraText>& nodes) {
   return out;
 }
 
-// The program of a rank, one stream after the other: "compute: ..." and so on.
+// The program of a rank as text, stream by stream: "compute: ..." and so on.
 inline std::string program_of(const Workload& workload, Rank rank) {
   const Program& program =
       workload.roles[workload.role_of[static_cast<std::size_t>(rank)]].iterations.front();
@@ -89,7 +89,7 @@ inline std::string program_of(const Workload& workload, Rank rank) {
   return out;
 }
 
-// What the Error thrown by `action` says, without the folder's path.
+// The text of the Error that `action` throws, without the folder's path.
 inline std::string error_in(const Folder& folder, const std::function<void()>& action) {
   std::string error = error_of(action);
   const std::string prefix = folder.path("");
