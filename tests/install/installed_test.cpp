@@ -1,4 +1,4 @@
-// An installation in a folder of its own: a user's algorithms are built against it, out of tree and
+// An installation in its own folder: a user's algorithms are built against it, out of tree and
 // offline, and the installed command loads, proves, plays and verifies them.
 #include <cstdio>
 #include <filesystem>
@@ -19,7 +19,7 @@ struct Ended {
   std::string text;
 };
 
-// Without the caller's environment, but for what finds the compiler.
+// Without the caller's environment, except PATH.
 Ended shell(const std::string& command) {
   Ended ended;
   std::FILE* pipe = popen(("env -i PATH=\"$PATH\" " + command + " 2>&1").c_str(), "r");
@@ -47,7 +47,8 @@ class Installed : public ::testing::Test {
     const Ended built = shell(GHOSTRANK_CMAKE " --build " + examples().string());
     ASSERT_EQ(built.status, 0) << built.text;
   }
-  // Plays a small job with these lines in it, verified, and looks for a text in its result.
+  // Plays a small job that includes these lines, with verification, and looks for a text in its
+  // result.
   static void play(const std::string& lines, const std::string& expected,
                    const std::string& in_cluster = "") {
     const fs::path job = root_ / "job.yaml";
@@ -99,7 +100,7 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
       "scale: {dilation: 50}\n",
       "two-way-ring");
 
-  // Loading it proves it.
+  // Loading the plug-in proves it.
   const std::string server = (examples() / "packet_server.so").string();
   const Ended shown = shell(command() + " schemes --library mine --plugin " + server);
   EXPECT_EQ(shown.status, 0) << shown.text;
