@@ -1,14 +1,13 @@
-// What the real Open MPI 4.1 sends: plays every collective by every algorithm of its component
-// "tuned", on the first 2, 3, ... ranks, and notes each message where collectives hand it to the
-// point-to-point layer below them. Rank 0 writes one line a call: of every rank the destinations
-// and bytes of its messages, in order, equal ones that follow each other with their number.
+// Records the messages of the real Open MPI 4.1: plays every collective with every algorithm of its
+// component "tuned" on the first 2, 3, ... ranks, and notes each message at the point where
+// collectives hand it to the point-to-point layer. Rank 0 writes one line per call: for every rank
+// the destinations and bytes of its messages, in order; runs of equal ones carry their number.
 //
 //   allreduce ring n=3 count=3 root=1 | 1x4*4 | 2x4*4 | 0x4*4
 //
 // Algorithm "fixed" is Open MPI's own choice. Elements are 4-byte integers, counts are as in
-// collectives/schedule.h. An argument names the only operation, in
-// Open MPI's word. record.sh compiles and plays this; tests compare its output with our
-// schedules.
+// collectives/schedule.h. An argument selects one operation by Open MPI's name. record.sh compiles
+// and runs this program; tests compare its output with our schedules.
 #include <cstdio>
 #include <dlfcn.h>
 #include <map>
@@ -29,7 +28,7 @@ void demand(bool holds, const std::string& what) {
 static_assert(OMPI_MAJOR_VERSION == 4 && OMPI_MINOR_VERSION == 1,
               "the layer's table is that of 4.1");
 
-// Open MPI's table of functions of that layer: where its ways to send are.
+// Indices of the ways to send in Open MPI's table of functions of that layer.
 constexpr int kIsendInit = 9, kIsend = 10, kSend = 11, kStart = 14;
 using Isend = int (*)(const void*, std::size_t, MPI_Datatype, int, int, int, MPI_Comm,
                       MPI_Request*);
@@ -46,7 +45,7 @@ struct Message {
 
 bool noting = false;
 std::vector<int> noted;                   // destination, bytes, destination, bytes, ...
-std::map<MPI_Request, Message> prepared;  // sent whenever its request is started
+std::map<MPI_Request, Message> prepared;  // sent when the request is started
 
 Message message(std::size_t count, MPI_Datatype type, int to) {
   int size = 0;
@@ -100,8 +99,8 @@ void stand_in_between() {
   table[kStart] = reinterpret_cast<void*>(noted_start);
 }
 
-// For communicators that are made from now on. False where the variable can only be set at the
-// start and was set to something else.
+// Applies to communicators made after it. False where the variable can only be set at the start and
+// has another value.
 bool choose(const std::string& operation, int algorithm) {
   const std::string name = "coll_tuned_" + operation + "_algorithm";
   int index = 0, count = 0, value = -1;
@@ -184,7 +183,8 @@ void scatter(Call& c) {
   MPI_Scatter(c.a.data(), c.count, MPI_INT, c.b.data(), c.count, MPI_INT, c.root, c.comm);
 }
 
-// An operation by our name and Open MPI's, and its algorithms by number; "-": not recorded.
+// An operation by our name and Open MPI's, and the names of its algorithms by number; "-": not
+// recorded.
 struct Operation {
   const char *name, *tuned;
   void (*call)(Call&);
@@ -237,7 +237,7 @@ std::string text_of(const int* sent, int numbers) {
   return text;
 }
 
-// Gathers what all ranks noted and writes the line.
+// Gathers the notes of all ranks and writes the line.
 void print(const Operation& operation, const std::string& algorithm, const Call& c) {
   const int numbers = static_cast<int>(noted.size());
   std::vector<int> lengths(static_cast<std::size_t>(c.n));
@@ -293,7 +293,7 @@ int main(int argc, char** argv) {
       choose(operation.tuned, 0);
     }
   }
-  MPI_T_finalize();  // the other way round 4.1.4 crashes
+  MPI_T_finalize();  // before MPI_Finalize: in the other order 4.1.4 crashes
   MPI_Finalize();
   return 0;
 }
