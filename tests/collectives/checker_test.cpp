@@ -68,7 +68,7 @@ TEST(Checker, FindsEndsThatDisagreeAboutASize) {
 
 TEST(Checker, NamesRanksAndStepsOfADeadlock) {
   Script::Actors actors = ring();
-  for (auto& rank : actors) rank[0].steps.erase(rank[0].steps.begin());  // nobody starts
+  for (auto& rank : actors) rank[0].steps.erase(rank[0].steps.begin());  // no rank starts
   const std::string error = error_of(Script(kAllReduce, actors));
   EXPECT_TRUE(contains(error, "deadlock: rank 0 actor 0 step 0 waits for a message from rank 3"));
   EXPECT_TRUE(contains(error, "rank 3 actor 0 step 0 waits for a message from rank 2"));

@@ -191,7 +191,7 @@ void send_garbage(const std::string& provider, const std::string& address) {
         },
         5s));
   }
-  std::this_thread::sleep_for(200ms);  // what is sent is still on its way when it is "complete"
+  std::this_thread::sleep_for(200ms);  // a "complete" send may still be on its way
 }
 
 TEST_P(EveryProvider, CountsGarbageAsStrayAndGoesOn) {

@@ -1,5 +1,6 @@
 // Damages a well-formed binary sample as the input says, so that fuzzing gets past the first checks
 // and seeds stay valid when a format changes. The input is a list of records of four bytes:
+//
 //   what | position (2 bytes, modulo the size of the sample) | value
 //
 //   0 overwrite a byte with `value`    3 cut off everything from here

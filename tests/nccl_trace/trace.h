@@ -1,10 +1,12 @@
 // The form in which plugin.cpp writes the sends of one rank, and its reader.
 //
+// clang-format off
 //   rank 0 of 4
 //   connect 3 1                        connection 3 goes to rank 1
-//   mark {"func": "allreduce", ..}     a call follows (drive.py writes marks; parse_call() reads
-//   them) send 3 524288                      a message of so many bytes on connection 3 mark end
-//   everything of the call has been sent
+//   mark {"func": "allreduce", ..}     a call follows (drive.py writes it, parse_call() reads it)
+//   send 3 524288                      a message of 524,288 bytes on connection 3
+//   mark end                           all messages of the call have been sent
+// clang-format on
 //
 // Sends outside of calls are left out. Units: bytes. Threading: pure functions.
 #pragma once

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Writes tests/collectives/data/openmpi_messages.txt anew: what the Open MPI installed here sends.
+# Writes tests/collectives/data/openmpi_messages.txt anew: a recording of the Open MPI installed here.
 # Needs mpic++ (Debian: libopenmpi-dev), Open MPI 4.1; 13 processes share this machine.
 set -euo pipefail
 cd "$(dirname "$0")"
