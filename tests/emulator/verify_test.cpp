@@ -104,7 +104,7 @@ TEST_P(EveryAlgorithm, ReducesRealDataRightInMemoryAndInVirtualTime) {
 std::vector<std::vector<const Algorithm*>> rows_by_job() {
   std::vector<std::vector<const Algorithm*>> jobs;
   for (const Algorithm& row : registry()) {
-    if (row.ends) continue;  // agents: schemes_test.cpp
+    if (row.ends) continue;  // agents: agents_test.cpp
     const auto takes = [&](const std::vector<const Algorithm*>& job) {
       return std::all_of(job.begin(), job.end(), [&](const Algorithm* other) {
         return other->library == row.library && other->func != row.func &&
