@@ -1,4 +1,6 @@
 // Jobs for the benchmarks: programs of one collective on an emulated cluster of one-GPU nodes.
+//
+// Threading: one thread; in_child() forks, so call it where no other thread runs.
 #pragma once
 
 #include <functional>
