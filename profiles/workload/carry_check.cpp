@@ -27,7 +27,7 @@ class Check {
       check_streams(program);
       check_groups(program);
     }
-    // After the end of its order a workload repeats what has been looked at by then.
+    // Beyond `last`, pairs of iterations repeat, because the order is cyclic past its end.
     const std::size_t last = std::max(workload_.order.size(), role_.iterations.size());
     std::set<std::pair<std::size_t, std::size_t>> checked;
     for (std::size_t i = 0; i < last; ++i)
@@ -47,7 +47,8 @@ class Check {
     return "event " + std::to_string(event) + " of the previous iteration";
   }
 
-  // A stream that is still in one iteration must be there, and go on, in the next.
+  // All programs of a role must mark the same streams as outliving, because such a stream may still
+  // run one iteration when the next begins.
   void check_streams(const Program& program) const {
     if (outlives(program, 0))
       fail(": stream " + program.stream_names[0] +
@@ -60,8 +61,8 @@ class Check {
              " outlives some of its iterations and not others; mark it alike in all of them");
   }
 
-  // Members of a group must make their calls in one order. Streams that are in the same iteration
-  // could be tied by events; one that may be in another cannot.
+  // Members of a group must make their calls in the same order. Events can order two streams of one
+  // iteration, but not a stream that may still be in the previous one.
   void check_groups(const Program& program) const {
     std::map<std::uint16_t, std::set<std::size_t>> users;
     for (std::size_t s = 0; s < program.streams.size(); ++s)
@@ -94,7 +95,7 @@ class Check {
     }
   }
 
-  // Events that the role waits for: of the previous iteration, or of the same.
+  // Events that the role waits for: recorded by the previous iteration, or by the same one.
   std::set<std::uint32_t> awaited(bool previous) const {
     std::set<std::uint32_t> events;
     for (const Program& program : role_.iterations)
@@ -104,7 +105,7 @@ class Check {
     return events;
   }
 
-  // What iteration `next` waits for, the one before it records.
+  // Iteration `before` must record once each event for which iteration `next` waits (Op::previous).
   void check_events(std::size_t before, std::size_t next) const {
     std::map<std::uint32_t, std::size_t> recorded, waits;
     for (const OpList& stream : role_.iterations[number_at(before)].streams)

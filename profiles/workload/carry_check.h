@@ -1,9 +1,9 @@
-// Whether what programs carry from an iteration into the next one (Program::outlives, Op::previous)
-// fits together, whichever iterations follow each other. Part of check_workload().
+// Checks that what programs carry from one iteration into the next (Program::outlives,
+// Op::previous) fits together for every pair of successive iterations. Part of check_workload().
 //
-// Of a job whose iterations each come to an end alone (workload_check.h), nothing more can wait for
-// ever: with one order for the calls of a group, whatever an op waits for beyond its own iteration
-// lies in an earlier one.
+// If each iteration ends when played alone (workload_check.h), carrying cannot cause a deadlock: a
+// group's calls have one order, so whatever an op awaits outside its own iteration lies in an
+// earlier one.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace ghostrank {
 
-// Throws Error(usage) that begins with `place`, where there is one.
+// Throws Error(usage); its text begins with `place` unless that is empty.
 void check_carried(const Workload& workload, const std::string& place);
 
 }  // namespace ghostrank

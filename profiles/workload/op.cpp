@@ -22,7 +22,7 @@ std::uint64_t hash_of(const Op& op) {
   return mixed(hash, static_cast<std::uint64_t>(op.duration));
 }
 
-// Where an op is, or is to go, in a table that has room.
+// Slot of `op`, or the free slot where it belongs; `slots` must have a free one.
 std::size_t slot_of(const Op& op, const std::vector<std::uint32_t>& slots,
                     const std::vector<Op>& distinct) {
   std::size_t slot = hash_of(op) & (slots.size() - 1);
@@ -50,7 +50,7 @@ std::uint32_t OpList::intern(const Op& op) {
 void OpList::shrink_to_fit() {
   distinct_.shrink_to_fit();
   at_.shrink_to_fit();
-  slots_ = std::vector<std::uint32_t>();  // {} would keep its room
+  slots_ = std::vector<std::uint32_t>();  // {} would keep the capacity
 }
 
 std::size_t OpList::occupied_bytes() const {

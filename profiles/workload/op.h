@@ -1,11 +1,11 @@
-// What a rank does at a time, and lists of it.
+// One operation of a rank (compute, collective, send, receive, event), and lists of operations.
 //
-// Programs repeat themselves: the ops of one micro-batch are those of the next. So a list keeps
-// every distinct op once, and 4 bytes for each place where it stands.
+// Programs repeat: each micro-batch runs the ops of the one before. A list therefore stores every
+// distinct op once and 4 bytes per position.
 //
 // Units: counts are elements of `dtype`, following the collective's convention
-// (collectives/schedule.h). Threading: a list may be read by any number of threads once nobody
-// appends to it; what operator[] refers to then stays where it is.
+// (collectives/schedule.h). Threading: once appending has ended, any number of threads may read a
+// list, and references from operator[] stay valid.
 #pragma once
 
 #include <cstddef>
@@ -25,23 +25,23 @@ struct Op {
   enum class Kind : std::uint8_t {
     compute,     // `duration`
     collective,  // `func`, `group`, `count` or `counts`, `dtype`, `peer` as the root, `tensor`
-    send,    // `count` of `dtype` to the member `peer` places after this rank in `group` (wraps)
-    recv,    // likewise, from the member `peer` places after (negative: before)
+    send,    // `count` of `dtype` to the member `peer` positions after this rank in `group` (wraps)
+    recv,    // likewise, from the member `peer` positions after (negative: before)
     record,  // `event`
     wait,    // `event`, of this iteration or the `previous` one
   };
   Kind kind = Kind::compute;
   Func func = Func::all_reduce;
   DataType dtype = DataType::float32;
-  bool previous = false;     // wait: for what the iteration before this one recorded
+  bool previous = false;     // wait: the previous iteration recorded the event
   std::uint16_t group = 0;   // index into Workload::group_names
   std::uint32_t label = 0;   // index into Program::labels: "forward", "bucket 12"
   std::uint32_t event = 0;   // record, wait
   std::int32_t peer = 0;     // send, recv: offset in the group; broadcast, reduce, ...: root
   std::uint32_t counts = 0;  // all_gather_v, all_to_all_v: index into Workload::counts
-  // A collective that reduces: the tensor that it sums up, of those of its communicator, from 1
-  // on; 0: none is named. What ranks hold of it is drawn (JobSpec::tensors). Where it exchanges
-  // payloads, the tensor that they are of (Workload::compressed).
+  // Of a collective that reduces: the tensor that it sums, numbered from 1 in its communicator; 0:
+  // none is named. Its content per rank is drawn (JobSpec::tensors). Of a collective that exchanges
+  // compressed payloads: the tensor that they encode (Workload::compressed).
   std::uint32_t tensor = 0;
   std::uint64_t count = 0;
   Picoseconds duration = 0;
@@ -94,7 +94,7 @@ class OpList {
   Iterator begin() const { return {this, 0}; }
   Iterator end() const { return {this, at_.size()}; }
 
-  // Gives back the room that appending left over; what may still be appended takes it again.
+  // Releases spare capacity; later appends allocate again.
   void shrink_to_fit();
   std::size_t occupied_bytes() const;
 
@@ -103,7 +103,7 @@ class OpList {
 
   std::vector<Op> distinct_;
   std::vector<std::uint32_t> slots_;  // hash table of 1 + index into distinct_; 0: free
-  std::vector<std::uint32_t> at_;     // by place: index into distinct_
+  std::vector<std::uint32_t> at_;     // by position: index into distinct_
 };
 
 }  // namespace ghostrank

@@ -1,27 +1,29 @@
-// What one rank does in one training step, op by op: the interchange form between planners,
-// importers and the engine. Immutable and shared: ranks of one role run the same Program.
+// What one rank does in one training step, op by op: the form in which planners and importers hand
+// work to the engine. Immutable and shared: all ranks of a role run the same Program.
 //
-// A Program has one op list per stream. Ops of a stream run in order, streams run concurrently, and
-// events tie them together as in CUDA: `record` marks a point of one stream, `wait` holds another
-// until it is reached. A wait uses its event up: one wait per record, and after the wait the event
-// may be recorded again. Events are forgotten between iterations. A stream may be a queue that
-// several workers serve (`at_once`): then its collectives start in order, as many together as there
-// are workers, and anything else of it but a wait comes after all of them have ended. An iteration
-// of a rank ends when all its streams have ended; stream 0 is the compute stream.
+// A Program has one op list per stream. Ops of one stream run in order; streams run concurrently.
+// Events order ops across streams, as in CUDA: `record` marks a point of one stream, and `wait`
+// blocks another stream until the first reaches that point. A wait consumes its event: each record
+// has one wait, and after that wait the event may be recorded again. Events do not survive their
+// iteration, except for `previous` waits (below). Several workers may serve one stream (`at_once`):
+// its collectives then start in order, at most one per worker at a time; any other op except a wait
+// starts after all of them have ended. A rank's iteration ends when all its streams have ended;
+// stream 0 is the compute stream.
 //
-// A stream may outlive its iteration (`outlives`), as DeAR, ByteScheduler and asynchronous
-// checkpoints communicate under the next forward pass: it does not hold up the end of the
-// iteration. Its ops of the next one start after that end and after all its own of this one, and it
-// falls behind by one iteration at most: iteration i + 1 does not end before its ops of iteration i
-// have. A wait may be for what the `previous` iteration recorded, once, wherever:
+// A stream may outlive its iteration (`outlives`), because DeAR, ByteScheduler and asynchronous
+// checkpoints communicate during the next forward pass: the iteration then ends without that
+// stream. Its ops of iteration i + 1 start after iteration i has ended and after its own ops of
+// iteration i. It lags by one iteration at most: iteration i + 1 does not end before the stream's
+// ops of iteration i. A wait may name an event of the `previous` iteration: once per iteration, on
+// any stream.
 //
 //   compute   F0 | B0 |        F1 | wait | B1 |        F2 |       wait of e: previous, after F
 //   comm                 K0 ------->          K1 ------->         outlives; records e after K
 //   iteration  0            1                    2
 //
-// Iterations are played in segments: the warm-up, those that are measured. Before the first of a
-// segment nothing is carried over, and its waits for the previous one pass at once; the last one
-// ends when every stream has ended.
+// The engine plays iterations in segments: the warm-up, then the measured ones. The first iteration
+// of a segment inherits nothing, so its `previous` waits pass at once; the last one ends when every
+// stream has ended.
 //
 // Units: counts are elements of `dtype`, following the collective's convention
 // (collectives/schedule.h). Threading: immutable after construction.
@@ -43,8 +45,8 @@ struct Program {
   std::vector<OpList> streams;
   std::vector<std::string> labels;
   std::uint32_t events = 0;
-  std::vector<std::uint8_t> at_once;  // workers by stream, at most kMaxAtOnce; left out: one
-  std::vector<bool> outlives;         // by stream, never the first; left out: does not
+  std::vector<std::uint8_t> at_once;  // workers by stream, at most kMaxAtOnce; missing: 1
+  std::vector<bool> outlives;         // by stream, never stream 0; missing: false
 };
 inline constexpr std::uint8_t kMaxAtOnce = 4;
 
@@ -54,12 +56,12 @@ inline std::uint8_t workers(const Program& program, std::size_t stream) {
 inline bool outlives(const Program& program, std::size_t stream) {
   return stream < program.outlives.size() && program.outlives[stream];
 }
-bool carries_over(const Program& program);  // whether any of its streams outlives the iteration
+bool carries_over(const Program& program);  // true if any of its streams outlives the iteration
 
-// Iteration i plays iterations[min(n, size-1)], where n is i or what Workload::order says: DDP's
-// first iterations differ from the steady state, which comes last. Or one of them is played for a
-// while, by number.
-inline constexpr int kInOrder = -1;  // in place of such a number
+// Iteration i plays iterations[min(n, size - 1)], where n is i or Workload::order's entry for i:
+// DDP's first iterations differ from the steady state, which comes last. A caller may instead name
+// one number to be played for a while.
+inline constexpr int kInOrder = -1;  // no such number: play in order
 struct Role {
   std::string name;
   std::vector<Program> iterations;
@@ -81,16 +83,16 @@ struct CompressedTensor {
 
 struct Workload {
   int ranks = 0;
-  int servers = 0;  // the last so many of them store and load for the others, and do not train
+  int servers = 0;  // the last `servers` ranks store and load for the others, and do not train
   std::vector<Role> roles;
   std::vector<std::uint16_t> role_of;    // by rank
   std::vector<std::string> group_names;  // "dp", "tp", ...
   std::vector<Group> groups;             // every rank is in at most one group of each kind
-  std::vector<Counts> counts;            // of the v-variants, as Collective::counts
-  // Kinds of groups whose calls are plain transfers to and from a server, in no library's hands.
+  std::vector<Counts> counts;            // per member, of the v-variants, as Collective::counts
+  // Kinds of groups whose calls are plain transfers to and from a server, outside any library.
   std::vector<std::uint16_t> services;
-  // Which of their programs the roles play in iteration i; after the end of the list its last
-  // `cycle` entries again and again. Empty: program i.
+  // order[i] is the number of the programs that the roles play in iteration i; past its end the
+  // last `cycle` entries repeat. Empty: iteration i plays program i.
   std::vector<std::uint32_t> order;
   std::uint32_t cycle = 1;
   std::vector<CompressedTensor> compressed;
@@ -98,14 +100,14 @@ struct Workload {
   double flops_per_iteration = 0;    // model FLOPs of the whole job; 0 = unknown
 };
 
-// The number of the programs that an iteration plays; a role with fewer plays its last.
+// Number of the programs that an iteration plays; a role with fewer programs plays its last.
 std::size_t program_number(const Workload& workload, std::size_t iteration);
-bool carries_over(const Workload& workload);  // any of its programs
-// Null: what the op exchanges is not compressed.
+bool carries_over(const Workload& workload);  // true if any of its programs does
+// The compressed tensor whose payloads the op exchanges; null if they are not compressed.
 const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op);
 bool is_service(const Workload& workload, std::uint16_t kind);
 
-// `count` of an op; of a v-variant all its counts together.
+// Elements: `count` of an op; for a v-variant, the sum of its counts.
 std::uint64_t elements_of(const Workload& workload, const Op& op);
 
 }  // namespace ghostrank

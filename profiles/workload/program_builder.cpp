@@ -5,7 +5,7 @@
 namespace ghostrank {
 namespace {
 
-// What every op that sends has; how much, and to whom, differs.
+// Fields common to all communication ops; callers add the size and the peer.
 Op message_op(Op::Kind kind, std::uint32_t label, Func func, std::uint16_t group, DataType dtype) {
   Op op;
   op.kind = kind;
@@ -93,13 +93,13 @@ void ProgramBuilder::recv(std::size_t stream, std::uint32_t label, std::uint16_t
   transfer(Op::Kind::recv, stream, label, group, offset, dtype, count);
 }
 
-// Whether that wait is over whenever `stream` gets here.
+// True if that wait lies before the point that `stream` has reached.
 bool ProgramBuilder::passed(const Spent& spent, std::size_t stream) const {
   return spent.stream == stream || known_[stream][spent.stream] > spent.work;
 }
 
-// An event that nobody waits for any more, or a new one. The waiter must know it too: it may be at
-// its wait before the recorder is at its record.
+// An event whose wait has passed, or a new one. The wait must have passed for the waiter too,
+// because the waiter may reach its new wait before the recorder reaches its record.
 std::uint32_t ProgramBuilder::free_event(std::size_t recorder, std::size_t waiter) {
   const auto at = std::find_if(spent_.begin(), spent_.end(), [&](const Spent& spent) {
     return passed(spent, recorder) && passed(spent, waiter);
@@ -145,7 +145,7 @@ void ProgramBuilder::wait_previous(std::size_t stream, std::uint32_t event) {
   program_.streams.at(stream).push_back(op);
 }
 
-// Whether `other` holds anything that `stream` does not come after already.
+// True if `other` holds ops that `stream` does not already come after.
 bool ProgramBuilder::has_news(std::size_t stream, std::size_t other) const {
   for (std::size_t s = 0; s < known_[other].size(); ++s)
     if (known_[other][s] > known_[stream][s]) return true;
@@ -157,14 +157,14 @@ void ProgramBuilder::after(std::size_t stream, std::size_t other) {
   if (has_news(stream, other)) wait(mark(other, stream));
 }
 
-// Where a script of two stands, and what it waits for.
+// Progress of one script in take_turns(), and the wait at which it stopped.
 struct ProgramBuilder::Turn {
   const Script& script;
   std::size_t at = 0;
   std::optional<Mark> until;
 };
 
-// True where it stopped to wait, false at its end.
+// True if it stopped at a wait, false at its end.
 bool ProgramBuilder::play_until_wait(Turn& turn, std::size_t stream, std::size_t other) {
   if (turn.until) wait(*std::exchange(turn.until, std::nullopt));
   while (turn.at < turn.script.entries.size()) {

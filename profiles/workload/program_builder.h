@@ -1,8 +1,9 @@
-// Writes a Program the way a planner thinks of it: append to a stream, and let another stream come
-// after it.
+// Builds a Program in a planner's terms: append ops to a stream, and let one stream come after
+// another.
 //
-// Labels are interned. The builder knows what each stream has already waited for, so it leaves out
-// waits that say nothing new and uses an event again once its wait is certain to have passed: a
+// The builder interns labels. It tracks what each stream has already waited for, so it omits
+// redundant waits and reuses an event once the event's wait has certainly passed: a program has as
+// many events as are pending at once, not as many as it records. Threading: one thread.
 // program has as many events as are open at once, not as many as it records. Threading: one thread.
 #pragma once
 
@@ -19,23 +20,23 @@ namespace ghostrank {
 
 class ProgramBuilder {
  public:
-  // Streams get their numbers in the order of the names.
+  // Numbers the streams in the order of the names.
   explicit ProgramBuilder(std::vector<std::string> stream_names);
 
-  // Collectives of the stream that run together; one unless said.
+  // Sets how many collectives of the stream run together; default 1.
   void at_once(std::size_t stream, std::uint8_t workers) { program_.at_once.at(stream) = workers; }
 
-  // The stream may end after its iteration.
+  // Lets the stream end after its iteration (Program::outlives).
   void outlives(std::size_t stream);
 
   std::uint32_t label(const std::string& text);
 
-  // Delays of zero are left out: they would only cost the engine an event.
+  // Omits delays of 0, because they would only cost the engine an event.
   void compute(std::size_t stream, std::uint32_t label, Picoseconds duration);
   void compute(std::size_t stream, const std::string& text, Picoseconds duration) {
     compute(stream, label(text), duration);
   }
-  // `count` as the collective's convention has it (collectives/schedule.h); `tensor` as Op::tensor.
+  // `count` follows the collective's convention (collectives/schedule.h); `tensor` is Op::tensor.
   void collective(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,
                   DataType dtype, std::uint64_t count, std::int32_t root = 0,
                   std::size_t tensor = 0);
@@ -44,57 +45,57 @@ class ProgramBuilder {
                   std::size_t tensor = 0) {
     collective(stream, label(text), func, group, dtype, count, root, tensor);
   }
-  // A v-variant, with list `counts` of the workload.
+  // A v-variant; `counts` is an index into Workload::counts.
   void ragged(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,
               DataType dtype, std::uint32_t counts);
-  // To and from the member `offset` places after this rank in the group.
+  // To and from the member `offset` positions after this rank in the group (wraps).
   void send(std::size_t stream, std::uint32_t label, std::uint16_t group, std::int32_t offset,
             DataType dtype, std::uint64_t count);
   void recv(std::size_t stream, std::uint32_t label, std::uint16_t group, std::int32_t offset,
             DataType dtype, std::uint64_t count);
 
-  // What is appended to `stream` from here on starts after all that `other` holds so far.
+  // Ops appended to `stream` from here on start after all ops that `other` holds so far.
   void after(std::size_t stream, std::size_t other);
 
-  // The same with the wait at another place: the point of `other` is now, `stream` waits at wait().
+  // after() in two halves: mark() fixes the point of `other` now, wait() adds the wait to `stream`.
   struct Mark {
     std::uint32_t event = 0;
-    std::size_t stream = 0;            // that waits
-    std::vector<std::uint32_t> known;  // work of every stream that lies before the point
+    std::size_t stream = 0;            // the waiting stream
+    std::vector<std::uint32_t> known;  // by stream: its ops before the point
   };
   Mark mark(std::size_t other, std::size_t stream);
   void wait(const Mark& mark);
 
-  // Across iterations: what is appended to a stream from wait_previous() on starts after all that
-  // another one had before record() in the iteration before. One record() and one wait_previous()
-  // for each event from carried_event(), in either order.
+  // Across iterations: ops appended to a stream after wait_previous() start after all ops that
+  // another stream had before record() in the previous iteration. Each event from carried_event()
+  // takes one record() and one wait_previous(), in either order.
   std::uint32_t carried_event() { return program_.events++; }
   void record(std::size_t stream, std::uint32_t event);
   void wait_previous(std::size_t stream, std::uint32_t event);
 
-  // What is appended between begin_script() and end_script() is kept apart; it may hold anything
-  // but marks and what is across iterations.
+  // Ops appended between begin_script() and end_script() go to a script instead of the program. A
+  // script may hold anything except marks and events across iterations.
   struct Script {
     struct Entry {
       std::size_t stream = 0;
-      std::optional<std::size_t> after;  // such an `after`; empty: the op
+      std::optional<std::size_t> after;  // wait for this stream, as after(); empty: append `op`
       Op op;
     };
     std::vector<Entry> entries;
   };
   void begin_script() { script_.emplace(); }
   Script end_script() { return *std::exchange(script_, std::nullopt); }
-  // Two scripts that take turns: where one has `stream` wait for `other` the other one goes on
-  // until it does the same, so that either computes while what the other called for is under way.
+  // Appends two scripts in turns: when one makes `stream` wait for `other`, the other script
+  // continues until it does the same. Each thus computes while the other's call is in flight.
   void take_turns(const Script& one, const Script& two, std::size_t stream, std::size_t other);
 
   Program take();
 
  private:
-  struct Spent {  // an event whose wait has been written
+  struct Spent {  // an event whose wait has been appended
     std::uint32_t event = 0;
-    std::size_t stream = 0;  // that waits
-    std::uint32_t work = 0;  // of that stream before the wait
+    std::size_t stream = 0;  // the waiting stream
+    std::uint32_t work = 0;  // ops of that stream before the wait
   };
 
   struct Turn;
@@ -108,9 +109,9 @@ class ProgramBuilder {
 
   Program program_;
   std::unordered_map<std::string, std::uint32_t> label_of_;
-  std::vector<std::vector<std::uint32_t>> known_;  // [s][t]: work of t that ends before s goes on
+  std::vector<std::vector<std::uint32_t>> known_;  // [s][t]: ops of t that end before s continues
   std::vector<Spent> spent_;
-  std::optional<Script> script_;  // that is being written
+  std::optional<Script> script_;  // the script being written
 };
 
 }  // namespace ghostrank

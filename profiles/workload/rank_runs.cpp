@@ -6,7 +6,7 @@
 namespace ghostrank {
 namespace {
 
-// Takes a number off the front of `text`.
+// Removes a number from the front of `text`; empty if there is none.
 std::optional<Rank> take_number(std::string_view& text) {
   Rank value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -29,7 +29,7 @@ std::string runs_of(std::span<const Rank> ranks) {
     const Rank stride = first + 1 < ranks.size() ? ranks[first + 1] - ranks[first] : 0;
     std::size_t last = first;
     while (stride > 0 && last + 1 < ranks.size() && ranks[last + 1] - ranks[last] == stride) ++last;
-    // Two that are far apart may each begin a run of their own.
+    // Two ranks further apart than 1 are written singly, because the second may begin a longer run.
     if (last == first + 1 && stride > 1 && last + 1 < ranks.size()) last = first;
     text += (text.empty() ? "" : " ") + std::to_string(ranks[first]);
     if (last > first) text += "-" + std::to_string(ranks[last]);

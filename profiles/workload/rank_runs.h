@@ -1,5 +1,5 @@
-// Lists of ranks as short text: runs "first", "first-last" or "first-last/stride", with blanks
-// between them, in the order of the list.
+// Lists of ranks as short text: runs "first", "first-last" or "first-last/stride", separated by
+// blanks, in the order of the list.
 //
 //   0 1 2 3 8 16 24      0-3 8-24/8
 //
@@ -18,7 +18,7 @@ namespace ghostrank {
 
 std::string runs_of(std::span<const Rank> ranks);
 
-// Empty when the text is no such list, names a rank beyond `ranks` - 1 or has more than `ranks`
+// Empty if the text is not such a list, names a rank above `ranks` - 1, or has more than `ranks`
 // members.
 std::optional<std::vector<Rank>> parse_runs(std::string_view text, int ranks);
 

@@ -9,8 +9,8 @@
 namespace ghostrank {
 namespace {
 
-// Group kinds of the patterns. Requests and answers have their own, so that both may go between the
-// same two ranks without being taken for each other.
+// Group kinds of the patterns. Requests have a group of their own, so that a request and an answer
+// between the same two ranks cannot be mistaken for each other.
 constexpr std::uint16_t kWorld = 0, kRequests = 1;
 
 Workload empty_workload(int ranks, std::vector<std::string> group_names) {
@@ -25,7 +25,7 @@ Workload empty_workload(int ranks, std::vector<std::string> group_names) {
   return w;
 }
 
-// All ranks play the same.
+// All ranks play the same programs.
 void set_role(Workload& w, std::vector<Program> programs) {
   w.roles.push_back({"all", std::move(programs)});
   w.role_of.assign(static_cast<std::size_t>(w.ranks), 0);
@@ -83,8 +83,8 @@ Counts uneven_counts(const CollectivePhases& phases, std::uint64_t count) {
   return std::make_shared<const std::vector<std::uint64_t>>(std::move(counts));
 }
 
-// A flow to the rank `to` places further on, and one from the rank `from` places further on. They
-// have streams of their own: neither waits for the other.
+// A flow to the rank `to` positions after this one, and a flow from the rank `from` positions
+// after. Each has its own stream, so neither waits for the other.
 Program flows(std::int32_t to, std::int32_t from, std::uint64_t bytes, int messages) {
   Program p = program_of(2);
   for (int i = 0; i < messages; ++i) {
@@ -94,7 +94,7 @@ Program flows(std::int32_t to, std::int32_t from, std::uint64_t bytes, int messa
   return p;
 }
 
-// Asks the rank k further on, and answers the one k before.
+// Asks the rank `k` positions after this one, and answers the rank `k` positions before.
 Program bounces(std::int32_t k, int messages) {
   Program p = program_of(2);
   p.stream_names = {"ask", "answer"};
@@ -178,7 +178,7 @@ std::vector<Rank> random_cycle(int ranks, std::uint64_t seed) {
   std::vector<Rank> target(static_cast<std::size_t>(ranks));
   std::iota(target.begin(), target.end(), 0);
   std::uint64_t state = seed;
-  // Sattolo's shuffle: every element moves to a place before its own, which leaves a single cycle.
+  // Sattolo's shuffle: every element swaps with one of a lower index, which leaves a single cycle.
   for (std::size_t i = target.size(); i-- > 1;) {
     std::swap(target[i], target[next_random(state) % i]);
   }
@@ -194,7 +194,8 @@ std::vector<Rank> opposite(int ranks) {
 Workload incast_phases(int ranks, const std::vector<Rank>& sources, const std::vector<int>& fan_ins,
                        std::uint64_t bytes) {
   Workload w = empty_workload(ranks, {"world", "requests"});
-  std::vector<int> turn(static_cast<std::size_t>(ranks), ranks);  // in `sources`; ranks: never
+  // index in `sources`; `ranks`: not a source
+  std::vector<int> turn(static_cast<std::size_t>(ranks), ranks);
   for (std::size_t i = 0; i < sources.size(); ++i)
     turn[static_cast<std::size_t>(sources[i])] = static_cast<int>(i);
   for (Rank r = 0; r < ranks; ++r) {

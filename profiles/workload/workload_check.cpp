@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kShown = 3;  // ops that an error names
 
-// The roles of a communicator by position; its sends and receives so far by pair of positions.
+// The roles of a communicator by position, and its sends and receives so far by pair of positions.
+// Communicators with the same roles share one pattern.
 struct Pattern {
   std::uint16_t kind = 0;
   std::vector<std::uint16_t> roles;
@@ -24,11 +25,11 @@ struct Pattern {
 struct RoleState {
   const Program* program = nullptr;
   std::vector<std::size_t> at;    // by stream
-  std::vector<bool> entered;      // by stream: the op there is a collective that was entered
-  std::vector<std::size_t> call;  // by stream: its number among the calls of its kind
+  std::vector<bool> entered;      // by stream: it has entered the collective at its current op
+  std::vector<std::size_t> call;  // by stream: its current call's number in its group kind
   std::vector<bool> fired;        // by event
   std::vector<std::vector<const Op*>> calls;    // by kind: collectives entered, in order
-  std::vector<std::vector<std::size_t>> seats;  // by kind: patterns with this role
+  std::vector<std::vector<std::size_t>> seats;  // by kind: patterns that contain this role
 };
 
 bool same_call(const Op& a, const Op& b) {
@@ -86,7 +87,7 @@ class Check {
     }
   }
 
-  // Plays the next op of a stream; false: it waits, or the stream has ended.
+  // Plays the next op of a stream. False: the op must wait, or the stream has ended.
   bool step(std::size_t role, std::size_t s) {
     RoleState& state = states_[role];
     const auto& ops = state.program->streams[s];
@@ -102,7 +103,7 @@ class Check {
         state.fired[op.event] = true;
         break;
       case Op::Kind::wait:
-        if (op.previous) break;  // that was recorded, see carry_check.h
+        if (op.previous) break;  // carry_check.h checks that it is recorded
         if (!state.fired[op.event]) return false;
         state.fired[op.event] = false;
         break;
@@ -150,7 +151,8 @@ class Check {
     return true;
   }
 
-  // Visits (from, to) of the op in every pattern that the role sits in; false: a visit said so.
+  // Calls visit(pattern, from, to) for every position of the role in every pattern; false as soon
+  // as a visit returns false.
   template <typename Visit>
   bool for_each_pair(std::size_t role, const Op& op, Visit visit) {
     for (const std::size_t p : states_[role].seats[op.group]) {

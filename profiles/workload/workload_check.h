@@ -1,11 +1,11 @@
-// Whether the programs of a job fit together, found out before it starts: no communicator entered
-// in different orders by two ranks, nothing received that nobody sends, nor sent that nobody
-// receives, nobody waiting for ever.
+// Checks before a job starts that its programs fit together: all members of a communicator make its
+// calls in the same order, every send has a receive, every receive has a send, and no stream waits
+// for ever.
 //
-// Ranks of one role behave alike, so the check plays roles, not ranks: one copy of every role and
-// one of every pattern of roles that some communicator has. Collectives wait for all members, sends
-// go ahead, receives wait for their send; nothing takes time. Every iteration is played alone; what
-// it leaves to the next one is looked at apart (carry_check.h). Threading: pure.
+// Ranks of one role behave alike, so the check plays roles instead of ranks: one copy of each role,
+// and one of each pattern of roles that a communicator has. Collectives wait for all members, sends
+// do not block, receives wait for their send; nothing takes time. The check plays each iteration
+// alone; carry_check.h checks what one leaves to the next. Threading: pure.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@
 
 namespace ghostrank {
 
-// Throws Error(usage) that names the roles and ops in question; `place` is where the programs were
-// written ("FILE:LINE:COL"), empty for a planner's.
+// Throws Error(usage) that names the roles and ops in question. `place` says where the programs
+// were written ("FILE:LINE:COL"); it is empty for a planner's.
 void check_workload(const Workload& workload, const std::string& place = "");
 
 }  // namespace ghostrank
