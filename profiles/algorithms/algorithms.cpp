@@ -31,7 +31,7 @@ std::string read_whole(const std::string& path) {
   return text;
 }
 
-// What a call of it costs: every step that sends is one message.
+// Cost of one call: each step that sends is one message.
 Cost cost_of(const MscclAlgorithm& algorithm, int rounds, const Collective& c) {
   const std::uint64_t chunks = chunks_per_block(algorithm);
   const std::uint64_t chunk_elements = (c.count + chunks - 1) / chunks;
@@ -49,7 +49,7 @@ Cost cost_of(const MscclAlgorithm& algorithm, int rounds, const Collective& c) {
 
 Algorithm row_of(const std::shared_ptr<const MscclAlgorithm>& algorithm, const std::string& name,
                  int rounds) {
-  // The row lives as long as its name: both are in one node of the map, see load_file().
+  // The row's `name` refers to the key of its map node, so both live equally long; see load_file().
   Algorithm row;
   row.library = "msccl";
   row.func = algorithm->func;
@@ -65,7 +65,7 @@ Algorithm row_of(const std::shared_ptr<const MscclAlgorithm>& algorithm, const s
   return row;
 }
 
-// The built-in rows and then those of plugins.
+// The built-in rows, then those of plugins.
 template <typename Row>
 std::vector<const Row*> with_own(std::span<const Row> built_in,
                                  const std::vector<const Row*>& plugins) {
@@ -75,7 +75,7 @@ std::vector<const Row*> with_own(std::span<const Row> built_in,
   return all;
 }
 
-// Takes a plugin's rows of one kind, whose names must be free.
+// Adds a plugin's rows of one kind; throws Error if a name is taken.
 template <typename Row>
 void take_rows(const std::string& file, const char* kind, std::span<const Row> built_in,
                std::span<const Row> rows, std::vector<const Row*>& out) {

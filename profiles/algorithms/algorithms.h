@@ -1,13 +1,13 @@
-// From an algorithm's name to its row, for every verb and for the emulator. A name is one of
+// Resolves an algorithm's name to its row, for every verb and for the emulator. A name is one of
 //
-//   ring                 a row of the library that is asked for; "auto": its first
-//   mine/my-ring         a row of the library that is named, "mine" perhaps being a plugin's
-//   my-ring.xml          an MSCCL file: as given, or else in the folder of the job
+//   ring                 a row of the library asked for; "auto": its first row
+//   mine/my-ring         a row of the named library, which may be a plugin's
+//   my-ring.xml          an MSCCL file: the path as given, else in the job's folder
 //
-// Files and plugins are loaded and proved here, before anything may use them. Errors are
+// Files and plugins are loaded and proved here before anything may use them. Errors are
 // Error(usage), with file and line where there is one.
 //
-// Threading: loading is for one thread; what is loaded may be read by any number.
+// Threading: one thread loads; any number may read the loaded rows.
 #pragma once
 
 #include <map>
@@ -23,39 +23,41 @@
 
 namespace ghostrank {
 
-// A path as given or, where there is no such file, in `folder`. Throws Error.
+// Returns `path` if that file exists, else `folder`/`path`. Throws Error if neither exists.
 std::string find_file(const std::string& path, const std::string& folder);
 
 class Algorithms {
  public:
   Algorithms() = default;
-  Algorithms(Algorithms&&) = default;  // no copies: rows are named by the keys of a map
+  Algorithms(Algorithms&&) = default;  // no copies: rows refer to keys of files_
 
   static bool names_file(std::string_view name) { return name.ends_with(".xml"); }
 
-  // What a shared object brings (collectives/plugin.h). It stays for the process's life.
+  // Loads and proves the rows of a shared object (collectives/plugin.h), which stays loaded until
+  // the process ends.
   void load_plugin(const std::string& path, const std::string& folder);
-  // An MSCCL file, under the name that was given. A second time does nothing.
+  // Loads and proves an MSCCL file under the name as given; does nothing if it is loaded already.
   void load_file(const std::string& name, const std::string& folder);
 
-  // Null when there is no such row, or the file was not loaded.
+  // Null if there is no such row, or the file is not loaded.
   const Algorithm* find(std::string_view library, Func func, std::string_view name) const;
-  // The same, but a file is loaded if need be, and what is missing is an Error with what there is.
+  // Like find(), but loads a file if necessary; throws Error with the known names if there is no
+  // such row.
   const Algorithm& resolve(const std::string& library, Func func, const std::string& name,
                            const std::string& folder = ".");
 
-  // Those that are built in, and then plugins'.
+  // The built-in rows, then those of plugins.
   std::vector<const Compressor*> compressors() const;
   std::vector<const Routing*> routings() const;
   std::vector<const ServerPlacement*> placements() const;
 
   bool is_plugin(std::string_view library) const;
-  // The libraries with rows here, the built-in ones first.
+  // The libraries that have rows, the built-in ones first.
   std::vector<std::string> libraries() const;
   // "auto" and the names that `find` knows.
   std::vector<std::string> names(std::string_view library, Func func) const;
 
-  // One line for every file and plugin, with a hash of its content: all processes of a job must
+  // One line per file and plugin with a hash of its content, because all processes of a job must
   // agree on it.
   const std::string& contents() const { return contents_; }
 

@@ -20,10 +20,10 @@ using tinyxml2::XMLElement;
 
 constexpr std::size_t kMostBytes = 64u << 20;
 constexpr std::int64_t kMostRanks = 4096, kMostChannels = 1024;
-constexpr std::int64_t kMostThreadblocks = 8192;  // of all ranks
+constexpr std::int64_t kMostThreadblocks = 8192;  // sum over all ranks
 constexpr std::int64_t kMostSteps = 1 << 20;
-constexpr std::int64_t kMostChunks = 1 << 24;  // of all buffers; moved by all steps
-constexpr std::int64_t kMostCells = 1 << 26;   // chunks x threadblocks, what the checker remembers
+constexpr std::int64_t kMostChunks = 1 << 24;  // sum over all buffers; moved by all steps
+constexpr std::int64_t kMostCells = 1 << 26;   // chunks x threadblocks: the checker's memory
 
 std::string quoted(std::string_view text) { return "'" + std::string(text.substr(0, 80)) + "'"; }
 
@@ -201,7 +201,7 @@ void Reader::read_threadblock(const XMLElement& tb, MscclRank& rank, std::map<in
   out.send = static_cast<Rank>(number(tb, "send", -1, last));
   out.recv = static_cast<Rank>(number(tb, "recv", -1, last));
   if (out.send == self || out.recv == self) fail(tb, "a gpu cannot be its own peer");
-  // -1: no channel, for a threadblock without peers.
+  // -1 means no channel; a threadblock without peers may have none.
   out.channel = static_cast<int>(std::max<std::int64_t>(
       0, number(tb, "chan", out.send < 0 && out.recv < 0 ? -1 : 0, out_.channels - 1)));
   for (const XMLElement* step = tb.FirstChildElement(); step; step = step->NextSiblingElement())
@@ -255,7 +255,7 @@ void Reader::check_place(int line, const MscclRank& rank, const MscclPlace& plac
                    std::to_string(held));
 }
 
-// What can only be seen with the whole rank there; threadblock ids become indices.
+// Checks that need the whole rank. Turns threadblock ids into indices.
 void Reader::check_rank(const XMLElement& gpu, MscclRank& rank,
                         const std::map<int, int>& index) const {
   std::set<std::pair<int, Rank>> sending, receiving;  // (channel, peer)
@@ -282,7 +282,7 @@ void Reader::check_rank(const XMLElement& gpu, MscclRank& rank,
   }
 }
 
-// The innermost element that holds what the checker points at.
+// Line of the innermost element that the checker's report points at.
 int line_of(const MscclAlgorithm& algorithm, const CheckReport::Where& at) {
   if (at.rank < 0) return 1;
   const MscclRank& rank = algorithm.ranks[static_cast<std::size_t>(at.rank)];

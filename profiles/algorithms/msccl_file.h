@@ -1,11 +1,11 @@
-// MSCCL's XML files: read, checked and proved before anything else may use them. What they mean is
-// told in collectives/exchange/msccl.h.
+// Reads, checks and proves MSCCL's XML files before anything else may use them.
+// collectives/exchange/msccl.h explains what they mean.
 //
-// A file comes from somewhere else and is not trusted: its size, depth, ranks, threadblocks, steps
-// and chunks are bounded. Attributes that nothing here knows are ignored (generators add their
-// own), elements are not. Errors are "FILE:LINE: what; what to do".
+// Files are not trusted: their size, depth, ranks, threadblocks, steps and chunks are bounded.
+// Unknown attributes are ignored, because generators add their own; unknown elements are errors.
+// Errors are "FILE:LINE: what; what to do".
 //
-// Threading: reads the file, keeps no state.
+// Threading: keeps no state.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,12 @@
 
 namespace ghostrank {
 
-// Well-formed, but not yet proved. `file` is for messages. Throws Error(usage).
+// Parses and checks the file's text, but does not prove it. `file` is for messages. Throws
+// Error(usage).
 MscclAlgorithm parse_msccl(std::string_view text, const std::string& file);
 
-// Plays the algorithm through the symbolic checker, with one element per chunk and with padding.
-// Throws Error(usage) with the line of what is wrong.
+// Plays the algorithm through the symbolic checker, once with one element per chunk and once with
+// padding. Throws Error(usage) with the line of the fault.
 struct MscclProof {
   int rounds = 0;  // communication steps on the longest chain
 };

@@ -22,7 +22,7 @@ std::string shape_of(const Collective& c) {
          std::to_string(c.root);
 }
 
-// Blocks of unequal size, where the function has such.
+// Unequal counts for a v-variant; null for other functions.
 Counts counts_of(const Collective& c) {
   if (!is_ragged(c.func)) return nullptr;
   std::vector<std::uint64_t> counts(counts_needed(c.func, c.size), c.count);
@@ -30,7 +30,7 @@ Counts counts_of(const Collective& c) {
   return std::make_shared<const std::vector<std::uint64_t>>(std::move(counts));
 }
 
-// Of one call. `refused` is why it is; else it stays as it is.
+// Outcome of one call. `refused`: why the row refused it; empty if it did not.
 struct Proof {
   bool made = false;
   std::string error, refused;
@@ -42,8 +42,8 @@ Proof prove_schedule(const Algorithm& row, const Collective& c) {
   return {true, check(*schedule).error, ""};
 }
 
-// Some of them with the misfortunes that the scheme claims to survive; each is another data type,
-// another order of events.
+// Each play uses another data type and another order of events; some include the faults that the
+// scheme claims to survive.
 constexpr int kPlays = 20;
 
 Proof prove_scheme(const Algorithm& row, const Collective& c) {
@@ -61,7 +61,7 @@ Proof prove_call(const Algorithm& row, const Collective& c) {
   }
 }
 
-// A row may refuse what it was not made for, but not everything.
+// A row may refuse some calls, but not all of them.
 void prove_row(const std::string& file, const Algorithm& row) {
   const std::string name = file + ": " + std::string(row.library) + "/" + std::string(row.name);
   std::string refused;
@@ -69,7 +69,7 @@ void prove_row(const std::string& file, const Algorithm& row) {
   for (const int size : {1, 2, 3, 4, 5, 8}) {
     for (const std::uint64_t count : {1, 7, 64, 1000}) {
       if (row.func == Func::send_recv && size < 2) continue;
-      if (row.make && count > 64) continue;  // the rest repeats
+      if (row.make && count > 64) continue;  // larger counts repeat the schedule
       Collective c{row.func, size, count, 4, size - 1};
       c.counts = counts_of(c);
       const Proof proof = prove_call(row, c);
@@ -109,7 +109,7 @@ void prove_compressor(const std::string& file, const Compressor& row) {
     throw Error(file + ": the compressor '" + std::string(row.name) + "' is wrong: " + wrong);
 }
 
-// The name and function of a row that is no algorithm's.
+// Checks that a row of another kind than an algorithm has a name and a function.
 template <typename Function>
 void check_named(const std::string& file, const char* kind, std::string_view name,
                  Function* function) {
@@ -118,7 +118,7 @@ void check_named(const std::string& file, const char* kind, std::string_view nam
                 "' needs a name and a function");
 }
 
-// Asked twice, it says the same, and it is one of the ways.
+// The way chosen must be below `ways`, and the same when asked twice.
 void prove_routing(const std::string& file, const Routing& row) {
   check_named(file, "routing", row.name, row.choose);
   for (std::uint32_t n = 0; n < 64; ++n) {
@@ -154,7 +154,7 @@ void prove_placement(const std::string& file, const ServerPlacement& row) {
 }  // namespace
 
 const Plugin& load_plugin_file(const std::string& file) {
-  // With a slash in it, so that dlopen() does not look elsewhere.
+  // An absolute path has a slash, so dlopen() does not search elsewhere.
   void* object = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!object)
     throw Error(file + ": cannot be loaded: " + dlerror() + "; is it a shared object, built here?");

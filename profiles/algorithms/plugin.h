@@ -1,6 +1,6 @@
-// Loading a plugin: the shared object, the comparison of its ABI, the proof of its rows.
+// Loads a plugin: opens the shared object, compares its ABI, proves its rows.
 //
-// Threading: for one thread.
+// Threading: one thread.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace ghostrank {
 
-// What the shared object brings. Its algorithms are proved for a few sizes and counts; those with
-// agents also for a few data types and orders of events, with the misfortunes they claim to
-// survive; compressors are tried on a few tensors, routings and placements asked about a few flows
-// and helpers. All stays valid for the process's life: it is never unloaded. Throws Error.
+// Returns the rows of the shared object `file`. Proves algorithms for a few sizes and counts; those
+// with agents also for a few data types and orders of events, with the faults that they claim to
+// survive. Tries compressors on a few tensors, routings on a few flows and placements on a few
+// helpers. The rows stay valid until the process ends, because the object is never unloaded. Throws
+// Error.
 const Plugin& load_plugin_file(const std::string& file);
 
 }  // namespace ghostrank
