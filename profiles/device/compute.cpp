@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kLongestDelay = 1e6;  // seconds; beyond it the job's units are wrong
 
-// Bytes per parameter of the optimizer step in fp32: Adam reads parameter, gradient and two moments
-// and writes back all but the gradient; SGD has one moment.
+// Bytes per parameter that an fp32 optimizer step moves: Adam reads parameter, gradient and two
+// moments, and writes all but the gradient; SGD has one moment.
 double optimizer_bytes(const std::string& optimizer) { return optimizer == "sgd" ? 20 : 28; }
 
 }  // namespace

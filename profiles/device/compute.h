@@ -1,8 +1,8 @@
-// How long a GPU computes: matrix products take FLOPs / (peak of the type * efficiency), what is
-// bound by memory takes bytes / bandwidth.
+// How long a GPU computes: matrix products take FLOPs / (peak of the type * efficiency),
+// memory-bound work takes bytes / bandwidth.
 //
-// Units: FLOPs (a multiply-add is two), bytes, picoseconds. Errors: usage, where the device cannot
-// do what is asked or would take absurdly long. Threading: plain values.
+// Units: FLOPs (a multiply-add is 2), bytes, picoseconds. Errors: Error(usage) if the device lacks
+// the data type, or if the work would take more than 1e6 s. Threading: plain values.
 #pragma once
 
 #include <string>

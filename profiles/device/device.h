@@ -1,6 +1,6 @@
-// The compute of one GPU. Until layers are measured, a layer takes
+// The compute profile of one GPU. A layer without measured times takes
 //   FLOPs / (peak of the type * efficiency)
-// and the optimizer takes the bytes it moves through memory / memory bandwidth.
+// and the optimizer takes the bytes that it moves through memory / memory bandwidth.
 //
 // Units: TFLOP/s dense, GB/s (1e9). Threading: plain values.
 #pragma once
@@ -16,8 +16,8 @@ std::span<const Key> device_keys();
 DeviceProfile make_device(const YamlValue& description);
 
 // Peak in TFLOP/s of matrix products whose operands are `type`: bfloat16 runs at the bf16 peak
-// (fp16 where a device has no bf16), float32 at tf32 where there is such a thing. 0: the device
-// cannot.
+// (fp16 if the device has no bf16), float32 at the tf32 peak (fp32 if it has no tf32). 0: the
+// device does not support the type.
 double matmul_peak_tflops(const DeviceProfile& device, DataType type);
 
 }  // namespace ghostrank
