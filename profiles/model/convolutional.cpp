@@ -1,10 +1,9 @@
-// Convolutional networks for images, from what their papers' tables vary: the blocks of a
-// bottleneck ResNet and the list of convolutions of a VGG.
+// Convolutional networks for images, described by what their papers' tables vary: the blocks of a
+// bottleneck ResNet, the convolutions of a VGG.
 //
-// One layer per convolution (with its batch norm) or fully connected part. Forward FLOPs per
-// sample: convolution 2 k k c_in c_out h_out w_out, fully connected 2 in out; norms and pooling are
-// left out. The stride of a ResNet stage is in the 3x3 convolution of its first block, as
-// torchvision has it.
+// One layer per convolution (with its batch norm) or fully connected layer. Forward FLOPs per
+// sample: convolution 2 k k c_in c_out h_out w_out, fully connected 2 in out; norms and pooling
+// count 0. As in torchvision, the 3x3 convolution of a stage's first block has the stride.
 #include <array>
 
 #include "profiles/model/model.h"
@@ -37,7 +36,7 @@ class Network {
   }
   void pool(std::uint64_t factor) { width_ = (width_ + factor - 1) / factor; }
 
-  // `size` x `size` convolution with padding that keeps the width, then divided by the stride.
+  // `size` x `size` convolution; padding keeps the width, which the stride then divides.
   void convolution(const std::string& name, std::uint64_t out, std::uint64_t size,
                    std::uint64_t stride, bool bias) {
     pool(stride);
@@ -108,9 +107,9 @@ void vgg(Network& net, const std::vector<std::int64_t>& convolutions, std::uint6
     }
     net.convolution("features." + std::to_string(index), static_cast<std::uint64_t>(channels), 3, 1,
                     true);
-    index += 2;  // the activation counts as a module of its own
+    index += 2;  // the activation is a module too
   }
-  // Pooled to 7x7 whatever the image.
+  // VGG pools to 7x7 for every image size.
   net.linear("classifier.0", 4096, net.channels() * 7 * 7);
   net.linear("classifier.3", 4096, 4096);
   net.linear("classifier.6", classes, 4096);

@@ -13,7 +13,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr double kMaxMicros = 1e9;  // a layer of more than 1000 s is a slip of units
+constexpr double kMaxMicros = 1e9;  // a layer of more than 1000 s means wrong units
 constexpr double kMaxNumel = 1e12;
 constexpr std::size_t kMaxLayers = 100'000;
 
@@ -51,7 +51,7 @@ YamlValue collection(YamlValue::Kind kind, std::string key, const Mark& mark) {
   return value;
 }
 
-// One field of a row, blanks around it removed.
+// `field` without blanks around it.
 std::string trimmed(const std::string& field) {
   constexpr const char* kBlank = " \t\r";
   const auto first = field.find_first_not_of(kBlank);
@@ -76,7 +76,7 @@ std::string micros_text(const std::string& nanos, const char* column, const Mark
 constexpr std::array<std::string_view, 4> kColumns{"layer_index", "numel", "forward_pass_ns",
                                                    "backward_pass_ns"};
 constexpr const char* kWriteColumns = "write layer_index,numel,forward_pass_ns,backward_pass_ns";
-using Places = std::array<std::size_t, kColumns.size()>;  // of the columns, in a row
+using Places = std::array<std::size_t, kColumns.size()>;  // index in a row, by column of kColumns
 
 bool is_header(const std::vector<std::string>& row) {
   return std::any_of(row.begin(), row.end(), [](const std::string& field) {
@@ -149,7 +149,8 @@ YamlValue read_layer_csv(const std::string& text, const std::string& file,
                          const std::string& name) {
   const auto source = std::make_shared<Source>(Source{file, file, true});
   YamlValue layers = collection(YamlValue::Kind::list, "layers", {source, 1, 1});
-  constexpr std::string_view kByteOrder = "\xef\xbb\xbf";  // spreadsheets begin a file with it
+  constexpr std::string_view kByteOrder = "\xef\xbb\xbf";  // byte order mark, which spreadsheets
+                                                           // write first
   std::istringstream stream(text.starts_with(kByteOrder) ? text.substr(kByteOrder.size()) : text);
   Places places{0, 1, 2, 3};
   int number = 0;

@@ -1,16 +1,17 @@
 // A model as training sees it: layers in forward order, each with its parameter tensors in
-// registration order and what it costs to compute. A model file is a description (a dozen keys);
-// the tensors are generated from it.
+// registration order and its compute cost. A model file is a description of about a dozen keys,
+// from which the tensors are generated.
 //
 //   kind: transformer     architecture gpt2 | llama | bert            (model/transformer.cpp)
 //   kind: convolutional   architecture resnet | vgg                   (model/convolutional.cpp)
-//   kind: recommendation  tables of embeddings between products     (model/recommendation.cpp)
+//   kind: recommendation  embedding tables between two MLPs           (model/recommendation.cpp)
 //   kind: layers          measured or plainly listed layers, or a CSV (model/layers.cpp)
 //
-// Backward runs through the layers in reverse. The parameters of a layer are ready together, when
-// its backward has ended, and in the listed order reversed.
+// Backward runs through the layers in reverse. All parameters of a layer become ready when its
+// backward ends, in reverse registration order.
 //
-// Units: parameters are elements; FLOPs are per sample (a multiply-add is two); backward costs
+// Units: parameters are elements; FLOPs are per sample (a multiply-add is 2); backward costs twice
+// the forward. Threading: plain values.
 // twice the forward. Threading: plain values.
 #pragma once
 
@@ -30,7 +31,7 @@ namespace ghostrank {
 struct ParameterTensor {
   std::string name;  // within the layer: "attn.qkv.w"
   std::uint64_t numel = 0;
-  std::uint64_t rows = 0;  // its first dimension; 0: it has one dimension only
+  std::uint64_t rows = 0;  // first dimension; 0: the tensor has only one
   std::uint64_t first_dimension() const { return rows > 0 ? rows : numel; }
 };
 
@@ -38,28 +39,28 @@ struct Layer {
   std::string name;  // "h.3"
   std::vector<ParameterTensor> parameters;
   double forward_flops = 0;               // per sample; 0 when measured
-  Picoseconds forward = 0, backward = 0;  // measured, for the batch that was measured
+  Picoseconds forward = 0, backward = 0;  // of the measured batch
 };
 
-struct Experts {                  // a mixture of experts in place of the feed-forward part
+struct Experts {                  // a mixture of experts instead of the feed-forward layer
   std::uint64_t count = 0;        // routed experts of a layer; 0: dense layers only
   std::uint64_t top_k = 0;        // experts that a token visits
-  std::uint64_t groups = 1;       // of neighbouring experts
-  std::uint64_t group_top_k = 1;  // groups that a token's experts lie in, at most
+  std::uint64_t groups = 1;       // groups of neighbouring experts
+  std::uint64_t group_top_k = 1;  // most groups that a token's experts may lie in
   std::uint64_t ffn = 0;          // inner width of one expert
-  std::uint64_t shared = 0;       // experts that every token visits besides
-  std::uint64_t every = 1;        // one layer of so many has experts
+  std::uint64_t shared = 0;       // experts that every token also visits
+  std::uint64_t every = 1;        // one layer in `every` has experts
   std::uint64_t first_dense = 0;  // layers before the first with experts
-  bool router_bias = false;       // one per expert, balanced without a loss of its own
+  bool router_bias = false;       // one bias per expert balances the routing without a loss
 };
 
-struct LatentAttention {      // keys and values from a narrow latent (DeepSeek's MLA)
+struct LatentAttention {      // keys and values from a low-rank latent (DeepSeek's MLA)
   std::uint64_t kv_lora = 0;  // width of the latent; 0: ordinary attention
-  std::uint64_t q_lora = 0;   // of that of the queries; 0: they come from the hidden state
-  std::uint64_t nope = 0, rope = 0, value = 0;  // widths of a head's parts
+  std::uint64_t q_lora = 0;   // width of the queries' latent; 0: they come from the hidden state
+  std::uint64_t nope = 0, rope = 0, value = 0;  // per head: without, with rotary positions; value
 };
 
-// What a transformer is made of, for planners that cut it.
+// Sizes of a transformer, for planners that split it.
 struct Transformer {
   std::uint64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_width = 0, ffn = 0,
                 sequence = 0, positions = 0, vocabulary = 0;
@@ -68,29 +69,30 @@ struct Transformer {
   Experts experts;
   LatentAttention latent;
 
-  // A module of multi-token prediction counts as a layer behind the last, whose kind it has.
+  // A multi-token prediction module counts as a layer after the last, and is of the last one's
+  // kind.
   bool has_experts(std::uint64_t layer) const {
     const std::uint64_t kind = layer < layers ? layer : layers - 1;
     return experts.count > 0 && kind >= experts.first_dense &&
            (kind - experts.first_dense) % experts.every == 0;
   }
   bool is_latent() const { return latent.kv_lora > 0; }
-  // Widths of all heads together, as the output projection and the keys see them.
+  // Widths of all heads together: the input of the output projection, and the keys.
   std::uint64_t query_width() const { return heads * head_width; }
   std::uint64_t key_width() const { return kv_heads * head_width; }
 };
 
 struct EmbeddingTable {
   std::uint64_t rows = 0;
-  std::uint64_t lookups = 1;  // ids of one sample; their rows are added up
+  std::uint64_t lookups = 1;  // ids per sample; their rows are summed
 };
 
-// What a recommendation model is made of. Its layers: the tables, the bottom products, the
-// interaction's and the top's; the tables' layer has no FLOPs.
+// Sizes of a recommendation model. Its layers: the tables (no FLOPs), the bottom MLP's, the
+// interaction, the top MLP's.
 struct Recommendation {
-  std::uint64_t width = 0;  // of a row
+  std::uint64_t width = 0;  // elements of a table's row
   std::vector<EmbeddingTable> tables;
-  std::size_t bottom = 0;  // layers of products before the interaction
+  std::size_t bottom = 0;  // layers of the bottom MLP
 };
 
 struct Model {
@@ -99,12 +101,13 @@ struct Model {
   int sequence = 0;  // tokens per sample; 0: samples are not token sequences
   std::uint64_t vocabulary = 0;
   std::vector<Layer> layers;
-  bool measured = false;          // durations are given; FLOPs are not known
+  bool measured = false;          // durations are given; FLOPs are unknown
   Picoseconds optimizer = 0;      // measured
-  std::optional<DataType> dtype;  // of a measured model's parameters
+  std::optional<DataType> dtype;  // parameters' type in a measured model
   std::optional<Transformer> transformer;
   std::optional<Recommendation> recommendation;
-  // Of batch norms, which are no parameters: running means and variances, counters of batches.
+  // Buffers of batch norms, not parameters: elements of running means and variances; batch
+  // counters.
   std::uint64_t running_statistics = 0, batch_counters = 0;
 
   std::size_t tensors() const;
@@ -117,7 +120,7 @@ inline constexpr std::uint64_t kMaxTensors = 1'000'000;
 // Builds the model from a resolved description (profiles/load/locate.h).
 Model make_model(const YamlValue& description);
 
-// The builders behind make_model, one per kind; `settings` are checked against their table.
+// The builders behind make_model(), one per kind; `settings` must be checked against its table.
 std::span<const Key> transformer_keys();
 std::span<const Key> convolutional_keys();
 std::span<const Key> recommendation_keys();
@@ -128,8 +131,8 @@ Model make_convolutional(const Settings& settings, const Mark& mark);
 Model make_recommendation(const Settings& settings, const Mark& mark);
 Model make_layers(const Settings& settings, const Mark& mark);
 
-// `layer_index, numel, forward_pass_ns, backward_pass_ns`, one row per layer, as the description of
-// a `kind: layers` model.
+// Reads `layer_index, numel, forward_pass_ns, backward_pass_ns`, one row per layer, into the
+// description of a `kind: layers` model.
 YamlValue read_layer_csv(const std::string& text, const std::string& file, const std::string& name);
 
 // "fp32", "float32", … -> DataType.

@@ -1,13 +1,13 @@
-// Deep learning recommendation models (DLRM) from what their papers' tables vary: tables of
-// embeddings for what is sparse, products at the bottom for what is dense, something that lets them
-// interact, and products at the top.
+// Deep learning recommendation models (DLRM), described by what their papers' tables vary:
+// embedding tables for sparse features, a bottom MLP for dense features, an interaction of both,
+// and a top MLP.
 //
-//   dot   every pair of the tables' vectors and the bottom's output gives a number (DLRM, 2019)
-//   dcn   layers of a low-rank cross network on all of them side by side (DCN-V2, MLPerf from v3)
+//   dot   one number per pair of vectors: the tables' and the bottom MLP's output (DLRM, 2019)
+//   dcn   layers of a low-rank cross network on all vectors side by side (DCN-V2, MLPerf from v3)
 //
-// Layers: the tables; each product of the bottom; the cross network; each product of the top.
-// Tensors are in the order of TorchRec's DLRM. Forward FLOPs per sample: a product 2 in out, a
-// cross layer 4 in rank, the dots 2 n n width with n vectors; looking rows up costs none.
+// Layers: the tables; each layer of the bottom MLP; the interaction; each layer of the top MLP.
+// Tensors are in the order of TorchRec's DLRM. Forward FLOPs per sample: an MLP layer 2 in out, a
+// cross layer 4 in rank, the dots 2 n n width with n vectors; lookups 0.
 #include <array>
 
 #include "profiles/model/model.h"
@@ -67,7 +67,7 @@ std::vector<EmbeddingTable> tables_of(const Settings& settings) {
 
 double real(std::uint64_t n) { return static_cast<double>(n); }
 
-// A product for each width, from `in`; returns the last width.
+// Appends one MLP layer per width, the first with `in` inputs; returns the last width.
 std::uint64_t add_products(Model& model, const std::string& name, std::uint64_t in,
                            const Widths& outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -82,7 +82,7 @@ std::uint64_t add_products(Model& model, const std::string& name, std::uint64_t 
   return in;
 }
 
-// Returns the width of what comes out.
+// Returns the width of the interaction's output.
 std::uint64_t add_interaction(Model& model, const Settings& settings) {
   const std::uint64_t width = model.recommendation->width;
   const std::uint64_t vectors = model.recommendation->tables.size() + 1, in = vectors * width;

@@ -1,15 +1,15 @@
-// Transformers from the keys of a paper's table: which tensors, in which order, and what a layer
-// costs. The three architectures differ in the order in which the reference implementations
-// register their tensors:
+// Transformers from the keys of a paper's table: their tensors in registration order and the cost
+// of each layer. The three architectures differ in the order in which the reference implementations
+// register tensors:
 //
 //   gpt2    embeddings; per layer norm, fused qkv, projection, norm, ffn; final norm
 //   llama   embedding; per layer q k v o, ffn, two norms; final norm, output
 //   bert    embeddings and norm; per layer q k v, output, norm, ffn, norm; pooler, heads
 //
-// Forward FLOPs of a layer and sample (s tokens, h hidden, k width of the keys, f of the ffn):
+// Forward FLOPs of a layer per sample (s tokens, h hidden, k width of the keys, f of the ffn):
 //   2 s h (h + 2k) + 2 s h h + 4 s s h + 2 s h f (2, gated 3)
 // which is 24 s h h + 4 s s h where k = h and f = 4h; logits cost 2 s h V (Narayanan et al.,
-// SC'21). A token pays for the experts that it visits, not for those that a layer has.
+// SC'21). A token costs the experts that it visits, not all experts of the layer.
 #include <array>
 #include <limits>
 
@@ -78,7 +78,7 @@ constexpr std::array kKeys{
         kMaxWidth},
     Key{"latent.value", KeyType::integer, "128", "width of a head's value", 1, kMaxWidth}};
 
-// Appends tensors to one layer after another.
+// Appends layers and their tensors to a model.
 class Writer {
  public:
   Writer(Model& model, const Transformer& shape) : model_(model), shape_(shape) {}
@@ -96,7 +96,7 @@ class Writer {
     matrix(name + ".w", out, in);
     if (shape_.bias) vector(name + ".b", out);
   }
-  // GPT-2's linear layers have their weights the other way round.
+  // GPT-2's linear layers store their weights transposed.
   void transposed(const std::string& name, std::uint64_t out, std::uint64_t in) {
     matrix(name + ".w", in, out);
     if (shape_.bias) vector(name + ".b", out);
@@ -113,7 +113,7 @@ class Writer {
 
 double real(std::uint64_t n) { return static_cast<double>(n); }
 
-// Parameters of the matrices that every token passes in the attention of a layer.
+// Elements of the matrices that every token passes in one layer's attention.
 double attention_weights(const Transformer& shape) {
   const double h = real(shape.hidden), heads = real(shape.heads);
   if (!shape.is_latent())
@@ -126,7 +126,7 @@ double attention_weights(const Transformer& shape) {
          heads * real(latent.value) * h;
 }
 
-// Likewise of its feed-forward part: the experts that the token visits.
+// Likewise in its feed-forward part: the router and the experts that the token visits.
 double ffn_weights(const Transformer& shape, std::uint64_t layer) {
   const double h = real(shape.hidden), matrices = shape.gated ? 3 : 2;
   if (!shape.has_experts(layer)) return matrices * h * real(shape.ffn);
@@ -221,7 +221,7 @@ void write_llama_layer(Writer& out, const Transformer& shape, std::uint64_t laye
   out.norm("ln2");
 }
 
-// Embedding and head are the model's own.
+// Embedding and head are shared with the model.
 void write_mtp_module(Writer& out, const Transformer& shape, std::uint64_t module) {
   const double h = real(shape.hidden);
   const std::uint64_t layer = shape.layers + module;
@@ -270,7 +270,7 @@ void write_bert(Writer& out, const Transformer& shape, std::uint64_t types, bool
   out.layer("pooler", 2 * hidden * hidden);
   out.linear("pooler", h, h);
   if (!heads) return;
-  // The decoder of the masked-language head is the word embedding with a bias of its own.
+  // The masked-language head's decoder shares the word embedding and has its own bias.
   out.layer("heads", 2 * static_cast<double>(shape.sequence) * hidden * hidden +
                          logits_flops(shape) + 4 * hidden);
   out.vector("predictions.bias", shape.vocabulary);
@@ -323,7 +323,7 @@ Experts experts_of(const Settings& settings, std::uint64_t ffn) {
   return out;
 }
 
-// Experts and latent attention are known in the order of Llama's tensors alone.
+// Only the llama architecture has experts, multi-token prediction and latent attention.
 void refuse_elsewhere(const Settings& settings, const Transformer& shape,
                       const std::string& architecture) {
   if (architecture == "llama") return;
