@@ -1,4 +1,4 @@
-// FNV-1a: tells versions of a content apart where nobody forges them, nothing more. Threading: pure
+// FNV-1a hash: tells versions of a content apart, but does not resist forgery. Threading: pure
 // function.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The files that this process has read as its input: nothing may be written over them.
+// Files that this process has read as input: it must not write over them.
 //
 // Threading: set-up, one thread.
 #pragma once
@@ -9,7 +9,7 @@ namespace ghostrank {
 
 void note_read(const std::string& path);
 
-// Whether writing `path` would replace one of them, by whatever name.
+// True if writing `path` would replace one of them, under any name.
 bool was_read(const std::string& path);
 
 }  // namespace ghostrank

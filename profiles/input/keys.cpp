@@ -146,7 +146,7 @@ void read_integers(const Key& key, const YamlValue& value, Setting& out) {
   out.text += '[' + join(numbers, ", ") + ']';
 }
 
-// The single values that are numbers at heart; `accept` refuses and checks the range.
+// Single values that become numbers. `accept` refuses malformed ones and checks the range.
 void read_numeric(const Key& key, const YamlValue& value, Setting& out) {
   const auto accept = [&](const auto& parsed) {
     if (!parsed) refuse(key, value.mark, description(value));
@@ -234,7 +234,7 @@ Setting setting_of(const Key& key, const YamlValue& root, std::string_view what)
   out.mark = value->mark;
   out.raw = value;
   if (!key.available) {
-    // The message about availability comes before any complaint about the value's form.
+    // Report availability before any complaint about the value's form.
     Setting standard = default_of(key, root, what);
     const bool same = value->is_scalar() ? value->text == key.standard
                                          : value->children.empty() && key.type == KeyType::any &&
@@ -292,7 +292,7 @@ std::string nearest(std::string_view name, std::span<const std::string> names) {
 std::string suggestion(std::string_view path, std::span<const Key> table) {
   std::vector<std::string> names;
   for (const Key& key : table) {
-    // The right name in the wrong group is the likeliest slip of all.
+    // The likeliest slip is the right name in the wrong group.
     if (last_part(key.path) == last_part(path) && key.available)
       return "; did you mean " + std::string(key.path) + "?";
     names.emplace_back(key.path);

@@ -1,9 +1,9 @@
-// Tables of keys: what may stand in a job, model, device or cluster file. One table gives the
-// checks, the defaults, the error messages, --print-config, the reference in docs/ and the JSON
-// schema, so these cannot disagree.
+// Tables of keys: what a job, model, device or cluster file may hold. One table gives the checks,
+// the defaults, the error messages, --print-config, the reference in docs/ and the JSON schema, so
+// these cannot disagree.
 //
-// A Settings object holds one checked value for every key of a table. Errors name the place and
-// what to do. Threading: plain values.
+// A Settings object holds one checked value for every key of a table. Errors are Error(usage) and
+// say where and what to do. Threading: plain values.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,10 @@ enum class KeyType : std::uint8_t {
   any,           // a list or mapping with a form of its own
 };
 
-// Why a key cannot be left out, in place of a default.
+// Instead of a default: the key must be given.
 inline constexpr std::string_view kRequired = "<required>";
-// No default: the key is simply absent. Its Setting is not `given` and has an empty text.
+// Instead of a default: the key may be absent. Its Setting is then not `given`, and its text is
+// empty.
 inline constexpr std::string_view kAbsent = "<absent>";
 
 struct Key {
@@ -50,17 +51,17 @@ struct Key {
 
 struct Setting {
   const Key* key = nullptr;
-  bool given = false;              // not the default
-  Mark mark;                       // without a source: the default
+  bool given = false;              // false: `text` is the default
+  Mark mark;                       // without a source for a default
   std::string text;                // canonical
   double number = 0;               // every numeric type and boolean; rate: bits/s; size: bytes
-  const YamlValue* raw = nullptr;  // as written; null: the default. Valid as long as the tree
+  const YamlValue* raw = nullptr;  // as written; null for a default. Valid while the tree lives
 };
 
 class Settings {
  public:
-  // Checks the mapping `root` against `table`; keys of `table` that `root` does not have get their
-  // default. `what` says what is being read ("job"), for messages.
+  // Checks the mapping `root` against `table`; keys that `root` lacks get their default. `what`
+  // names what is being read ("job") in messages.
   Settings(const YamlValue& root, std::span<const Key> table, std::string_view what);
 
   const std::vector<Setting>& all() const { return settings_; }  // in the table's order
@@ -84,7 +85,7 @@ class Settings {
 // "; did you mean cluster.nodes?" or, when nothing is near, "; known here: nodes, nic.rate".
 std::string suggestion(std::string_view path, std::span<const Key> table);
 
-// The nearest of `names` within a third of the length in edits; empty: none.
+// The nearest of `names` within 2 edits or a third of the length of `name`; empty: none.
 std::string nearest(std::string_view name, std::span<const std::string> names);
 
 std::vector<std::string> words(std::string_view text);  // split at blanks

@@ -49,7 +49,7 @@ std::optional<double> scaled(std::string_view text, const std::array<Unit, n>& u
   return std::nullopt;
 }
 
-// As rates are read: never with an exponent.
+// Without an exponent, because parse_rate() reads none.
 std::string fixed_text(double value) {
   std::array<char, 512> buffer{};
   const auto [end, error] =
@@ -136,7 +136,7 @@ std::string number_text(double value) {
 std::string rate_text(double bits_per_second) {
   if (bits_per_second == 0) return "unlimited";
   for (const Unit& unit : kRateUnits) {
-    // Links are sold in Gb/s whatever their size.
+    // Links are rated in Gb/s whatever their speed.
     if (unit.name == "Tbps" || bits_per_second < unit.factor) continue;
     std::string text = fixed_text(bits_per_second / unit.factor) + std::string(unit.name);
     if (parse_rate(text) == bits_per_second) return text;

@@ -23,7 +23,7 @@ class TreeBuilder : public YAML::EventHandler {
   explicit TreeBuilder(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
 
   YamlValue take() { return std::move(root_); }
-  const Mark& latest() const { return latest_; }  // of what has been read last
+  const Mark& latest() const { return latest_; }  // of the value read last
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -216,7 +216,8 @@ YamlValue parse_yaml(std::string_view text, std::shared_ptr<const Source> source
   const Mark whole{source, 1, 1};
   if (text.size() > kMaxYamlBytes)
     fail(whole, "larger than " + std::to_string(kMaxYamlBytes >> 20) + " MiB; make it smaller");
-  // yaml-cpp lets the end of the text close a quote. The end of the document may not stand in one.
+  // yaml-cpp closes an open quote at the end of the text, but refuses the end of a document inside
+  // one.
   constexpr std::string_view kEnd = "\n...\n";
   const bool whole_lines = text.empty() || text.ends_with('\n');
   TreeBuilder builder(source);

@@ -1,9 +1,9 @@
-// YAML as plain values that remember where they were written. JSON is YAML, so result files come in
-// this way too.
+// YAML as plain values that remember where they were written. JSON is YAML, so result files are
+// read here too.
 //
-// Input is not trusted: size, nesting and the number of nodes (aliases expanded) are bounded,
-// duplicate keys and tags are refused, and whatever is malformed gives
-// Error(usage) "FILE:LINE:COL: what is wrong; what to do". yaml-cpp is seen by yaml.cpp only.
+// Input is not trusted: size, nesting and the number of nodes (aliases expanded) are bounded;
+// duplicate keys, tags and malformed input give Error(usage) "FILE:LINE:COL: what is wrong; what to
+// do". Only yaml.cpp sees yaml-cpp.
 //
 // Threading: plain values; parsing keeps no state.
 #pragma once
@@ -63,7 +63,7 @@ std::string quote(std::string_view text);
 
 YamlValue parse_yaml(std::string_view text, std::shared_ptr<const Source> source);
 
-// The bytes of a file, at most kMaxYamlBytes of them, or an Error.
+// Content of a file, at most kMaxYamlBytes; throws Error(usage) if it is larger or unreadable.
 std::string read_text(const std::string& path);
 YamlValue parse_yaml_file(const std::string& path);
 
