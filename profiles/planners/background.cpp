@@ -49,7 +49,8 @@ const char* name_of(Background::Pattern pattern) {
 
 std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-// Bytes of a parameter's weight and of what the optimizer keeps of it.
+// Bytes per parameter of the fp32 weight and the optimizer's moments, and of a weight in another
+// type.
 std::uint64_t state_bytes(const Precision& precision) {
   const std::uint64_t product =
       precision.parameters == DataType::float32 ? 0 : bytes_of(precision.parameters);
@@ -62,7 +63,8 @@ std::vector<std::uint64_t> ranks_by_role(const Workload& workload) {
   return ranks;
 }
 
-// Bytes of a checkpoint by role of a Megatron job: each stage has its own parameters.
+// Bytes per rank of a checkpoint, by role of a Megatron job, because each stage has its own
+// parameters.
 std::vector<std::uint64_t> megatron_checkpoint(const JobSpec& spec, const Workload& workload) {
   const MegatronPlan plan = megatron_plan(spec);
   const std::vector<std::uint64_t> ranks = ranks_by_role(workload);
@@ -101,7 +103,7 @@ std::vector<std::uint64_t> data_bytes(const JobSpec& spec, const Workload& workl
                 "known; add bytes, as in {pattern: data, bytes: 110KiB}");
   const auto samples = static_cast<std::uint64_t>(workload.samples_per_iteration);
   const std::vector<std::uint64_t> ranks = ranks_by_role(workload);
-  std::size_t readers = workload.roles.size();  // the first so many roles
+  std::size_t readers = workload.roles.size();  // the first `readers` roles read
   if (spec.parallel.framework == "megatron")
     readers = static_cast<std::size_t>(megatron_plan(spec).roles_per_stage());
   const std::uint64_t among = std::accumulate(
@@ -111,12 +113,12 @@ std::vector<std::uint64_t> data_bytes(const JobSpec& spec, const Workload& workl
   return bytes;
 }
 
-// ---- Groups: a server with those of its clients that move alike ----
+// ---- Groups: a server with those of its clients that move equal amounts ----
 
 struct Service {
   std::size_t background = 0;
   std::uint16_t kind = 0;
-  std::uint64_t bytes = 0;  // of a client, each time
+  std::uint64_t bytes = 0;  // per client and transfer
   std::vector<bool> roles;  // of clients
   std::vector<bool> servers;
 };
@@ -161,7 +163,7 @@ std::vector<Service> make_services(const JobSpec& spec, Workload& workload) {
 
 // ---- Steps ----
 
-// Which of its parts a background plays in an iteration; none: it rests.
+// Which of its `over` parts a background transfers in an iteration; empty: none.
 std::optional<int> part_in(const Background& background, std::uint64_t iteration) {
   const auto every = static_cast<std::uint64_t>(background.every);
   if (iteration + 1 < every) return std::nullopt;
@@ -175,7 +177,8 @@ struct Variant {
   auto operator<=>(const Variant&) const = default;
 };
 
-// The distinct programs of a job with background, the commonest of the steady state last.
+// The distinct programs of a job with background; the one most frequent in the steady state is
+// last.
 std::vector<Variant> order_variants(const JobSpec& spec, Workload& workload) {
   std::size_t bases = 1;
   for (const Role& role : workload.roles) bases = std::max(bases, role.iterations.size());
@@ -222,9 +225,9 @@ std::uint64_t bytes_until(std::uint64_t bytes, int parts, int over) {
   return bytes / all * p + bytes % all * p / all;
 }
 
-// The chunks of one service in one step. A server answers a request for them all, or says when it
-// has them all: it keeps step with those that train, and they with it. With a rate the sender hands
-// a chunk over no earlier than those before it have had their time.
+// The chunks of one service in one step. The server answers one request for all chunks (data), or
+// confirms when it has received them all (checkpoint), so that servers and clients keep in step.
+// With a rate, the sender holds each chunk back until the earlier ones have had their time.
 Program transfers(const Background& background, const Service& service, int part, bool serves) {
   constexpr std::size_t kChunks = 0, kControl = 1;
   const bool loads = background.pattern == Background::Pattern::data;
@@ -254,7 +257,7 @@ Program transfers(const Background& background, const Service& service, int part
                 static_cast<Picoseconds>(seconds * static_cast<double>(kPicosPerSecond)));
     out.after(kChunks, kControl);
   }
-  if (!loads) {  // members of a group make their calls in one order, so a client's waits in line
+  if (!loads) {  // a client's call queues behind its chunks, because a group's calls have one order
     const std::size_t stream = serves ? kControl : kChunks;
     out.after(stream, kChunks);
     out.collective(stream, "written", Func::scatter, service.kind, DataType::uint8, 0);
@@ -262,7 +265,7 @@ Program transfers(const Background& background, const Service& service, int part
   return out.take();
 }
 
-// Streams of `extra` beside those of `program`; `blocking`: after all of its compute stream.
+// Adds the streams of `extra` to `program`; `blocking`: they start after its whole compute stream.
 void append(Program& program, Program extra, bool blocking) {
   const auto labels = static_cast<std::uint32_t>(program.labels.size());
   program.at_once.resize(program.streams.size(), 1);
@@ -318,7 +321,7 @@ std::vector<Program> all_variants(const Role& plain, const JobSpec& spec,
   return programs;
 }
 
-// Servers of the same services are one role.
+// Servers with the same services share a role.
 void add_servers(const JobSpec& spec, Workload& workload, const std::vector<Service>& services,
                  const std::vector<Variant>& variants) {
   const Role idle{"storage", {Program{{"compute"}, {{}}, {}, 0, {}}}};

@@ -1,19 +1,19 @@
-// Traffic beside the training's own, on the same fabric: checkpoints that ranks write to storage
-// nodes, and samples that they read from there.
+// Traffic beside training on the same fabric: checkpoints that ranks write to storage nodes, and
+// samples that ranks read from them.
 //
-// A storage node follows the nodes that train and has as many ranks, its servers. Rank r uses
-// server r modulo their number, so ranks of a rail keep to it while servers are a multiple of a
-// node's ranks. A server and its clients form a group; a checkpoint is a gather to its server and
-// data a scatter from there, cut into chunks, on a stream of its own. Clients that move other
-// amounts are a kind of group of their own.
+// Storage nodes follow the training nodes in rank order and have as many ranks each; these ranks
+// are the servers. Rank r uses server r modulo the number of servers, so ranks stay on their rail
+// if that number is a multiple of a node's ranks. A server and its clients form a group: a
+// checkpoint is a gather to the server, data is a scatter from it, both cut into chunks, on a
+// stream of its own. Clients that move different amounts are in groups of different kinds.
 //
-//   checkpoint   with every = 3, over = 2, in steps 3 and 4, 6 and 7, ...: half of it in each
-//   data         likewise; what a step needs travels beside the step before
+//   checkpoint   with every = 3 and over = 2, steps 3 and 4, 6 and 7, ... carry half of it each
+//   data         likewise; a step's samples travel during the step before
 //
-// An iteration ends when all its streams have ended, so a transfer that takes longer than its step
-// makes the step longer.
+// An iteration ends when all its streams have ended, so a transfer that outlasts its step prolongs
+// the step.
 //
-// Units: bytes; rates in bits per second. Errors: usage. Threading: plain values.
+// Units: bytes; rates in bits per second. Errors: Error(usage). Threading: plain values.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +29,15 @@ std::span<const Key> background_keys();  // of an entry of `background`
 
 std::vector<Background> read_background(const Setting& setting);
 
-// Bytes that a rank of each role moves each time, in the order of the workload's roles.
+// Bytes that a rank of each role moves per transfer, in the order of the workload's roles, rounded
+// up to whole bytes per rank.
 //
-//   checkpoint   weights and the optimizer's state: with Adam 4 B of weight and 8 B of moments per
-//                parameter, with SGD 4 B less, and the weights in the type of the products where
-//                that is not fp32. Each pipeline stage's on its ranks, experts' on those that hold
-//                them, all else on all ranks evenly
-//   data         the samples of a step, on all ranks evenly; of a pipeline on its first stage
-//
-// Rounded up to whole bytes per rank.
+//   checkpoint   weights and optimizer state: with Adam 4 B of weight and 8 B of moments per
+//                parameter, with SGD 4 B less, plus the weights in the parameters' type unless that
+//                is fp32. Megatron's stages each spread theirs evenly over their own ranks;
+//                otherwise, or if the job gives the bytes, all ranks share evenly
+//   data         the samples of a step, spread evenly over all ranks; with Megatron over the ranks
+//                of the first stage
 std::vector<std::uint64_t> background_bytes(const JobSpec& spec, const Workload& workload,
                                             const Background& background);
 

@@ -13,7 +13,7 @@ namespace {
 
 Picoseconds picos(double nanoseconds) { return std::llround(nanoseconds * 1e3); }
 
-// One role's program.
+// The pass over one role's program.
 class Pass {
  public:
   Pass(const JobSpec& spec, Workload& workload, Program& program)

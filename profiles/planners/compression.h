@@ -1,12 +1,14 @@
-// Compression of gradients: `compression:` of a job, and the pass over a plan that puts it there.
+// Compression of gradients: a job's `compression:` keys, and the pass that inserts it into a plan.
 //
-//   all-reduce of bucket 3   ->   compute: compress | all-gather of 8 k bytes | compute: decompress
-//   n
-//                            or   compute: compress | all-reduce of payloads  | compute: decompress
+// clang-format off
+//   all-reduce of bucket 3   ->   compress | all-gather of 8 k bytes | decompress n payloads
+//                            or   compress | all-reduce of payloads  | decompress
+// clang-format on
 //
-// A call that names a tensor becomes those three on its own stream, as a communication hook's do.
-// It takes plans whose gradients are all-reduced whole: DDP's and Horovod's. Where they are
-// scattered every rank gets another part of the sum, which no payload of a whole tensor has.
+// A collective that names a tensor becomes these three ops on its own stream (compress and
+// decompress are computes), as with a DDP communication hook. The pass takes plans that all-reduce
+// whole gradients: DDP's and Horovod's. After a reduce-scatter every rank has another part of the
+// sum, which the payload of a whole tensor does not offer.
 //
 // Threading: pure functions.
 #pragma once
@@ -20,13 +22,16 @@ namespace ghostrank {
 
 class Algorithms;
 
-// Empty: none.
+// Empty if the job asks for none. Throws Error(usage) for an unknown method or a communicator that
+// does not suit it.
 std::optional<CompressionSpec> read_compression(const Settings& in, const Algorithms& own);
 
-// Throws Error(usage) where it does not compose.
+// Does nothing without spec.compression. Throws Error(usage) if the framework does not all-reduce
+// whole gradients, or if their type cannot be compressed.
 void compress(const JobSpec& spec, Workload& workload);
 
-// Of programs that were compressed before: that the job still says how.
+// For a job with a given program: throws Error(usage) unless compressed tensors and `compression`
+// occur together.
 void check_compressed(const JobSpec& spec, const Workload& workload);
 
 }  // namespace ghostrank

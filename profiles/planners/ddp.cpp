@@ -19,7 +19,7 @@ struct Plan {
   std::uint8_t at_once = 1;  // collectives that the process group runs together
 };
 
-// ProcessGroupGloo's threads, if nobody asks for another number.
+// ProcessGroupGloo's default number of threads.
 constexpr std::uint8_t kGlooThreads = 2;
 
 ProgramBuilder start(const Plan& plan) {
@@ -28,8 +28,7 @@ ProgramBuilder start(const Plan& plan) {
   return out;
 }
 
-// Batch norms everywhere have what rank 0 has seen: one message per type, in the order of the
-// buffers.
+// Broadcasts rank 0's batch-norm buffers: one call per type, in the order of the buffers.
 void broadcast_buffers(ProgramBuilder& out, const Model& model) {
   if (model.batch_counters == 0) return;
   out.collective(kComm, "running statistics", Func::broadcast, kDataParallel, DataType::float32,
@@ -60,7 +59,7 @@ void optimizer_after_comm(ProgramBuilder& out, const Plan& plan) {
   out.compute(kCompute, "optimizer", plan.times.optimizer);
 }
 
-// A backward pass that launches no bucket before its end; then all of them, or one for all.
+// A backward without overlap; after it all buckets, or one call for all gradients.
 void reduce_after_backward(ProgramBuilder& out, const Plan& plan, bool one_for_all) {
   for (std::size_t layer = plan.model.layers.size(); layer-- > 0;) backward(out, plan, layer);
   out.after(kComm, kCompute);

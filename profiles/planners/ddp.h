@@ -1,22 +1,23 @@
 // PyTorch's DistributedDataParallel as Programs: every rank computes the whole model on its own
-// samples and all-reduces gradients in buckets, as far as possible while the backward runs.
+// samples and all-reduces gradients in buckets, overlapped with the backward where possible.
 //
-//   iteration 0    one bucket holds everything, reduced after the whole backward: the order in
-//   which
-//                  gradients become ready is not known yet
-//   iteration 1    starts with the rebuild: rank 0 broadcasts which tensors go where (the indices
-//                  and their count, then the bucket sizes), and everyone waits for it
-//   afterwards     buckets in gradient-ready order, launched strictly in index order
+// clang-format off
+//   iteration 0   one bucket holds all gradients and is reduced after the backward, because the order
+//                 in which gradients become ready is not known yet
+//   iteration 1   begins with the rebuild: rank 0 broadcasts the buckets' assignment (tensor indices
+//                 and their count, then bucket sizes), and every rank waits for it
+//   afterwards    buckets in gradient-ready order, launched strictly in index order
 //
 //   compute | fwd .. fwd | bwd n | bwd n-1 | .. | bwd 0 |            | optimizer |
 //   comm                 |       [ bucket 0 ][ bucket 1 ] .. [ last ]|
+// clang-format on
 //
-// Over gloo, two all-reduces run at a time: PyTorch gives a gloo process group two threads, which
-// serve a queue.
+// Over gloo two all-reduces run at a time, because PyTorch gives a gloo process group two threads
+// that serve one queue.
 //
-// The rule is that of torch/csrc/distributed/c10d/reducer.cpp; reverse registration order stands in
-// for the order in which gradients become ready. The gradients of a layer are ready together, when
-// the layer's backward has ended. Threading: pure functions.
+// The rules follow torch/csrc/distributed/c10d/reducer.cpp, with reverse registration order in
+// place of the order in which gradients become ready. All gradients of a layer become ready when
+// its backward ends. Threading: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +33,11 @@ struct Bucket {
   std::uint64_t numel = 0;
   std::uint64_t bytes = 0;
   std::size_t tensors = 0;
-  std::size_t last_layer = 0;  // the bucket is full when this layer's backward has ended
+  std::size_t last_layer = 0;  // the bucket is complete when this layer's backward ends
 };
 
-// Tensors in reverse registration order; a bucket closes as soon as it holds `first_bytes` (the
-// first) or `cap_bytes` (the others), so it may exceed its limit by its last tensor.
+// Assigns tensors in reverse registration order. A bucket closes as soon as it holds `first_bytes`
+// (bucket 0) or `cap_bytes` (the others), so its last tensor may exceed the limit.
 std::vector<Bucket> ddp_buckets(const Model& model, std::uint32_t element_bytes,
                                 std::uint64_t first_bytes, std::uint64_t cap_bytes);
 

@@ -11,18 +11,18 @@ namespace {
 
 constexpr std::size_t kCompute = 0, kClock = 1, kCycles = 2, kComm = 3;
 constexpr std::uint16_t kController = kDataParallel + 1;
-constexpr std::uint64_t kAlignment = 16;  // bytes of a tensor in a fused buffer
-constexpr std::uint64_t kAtomicUnit =
-    8 * 64;                                   // the buffer is a multiple of it for every local rank
-constexpr std::uint64_t kStatusBits = 4;      // shut down, uncached, invalid, joined
-constexpr std::size_t kCacheCapacity = 1024;  // responses
+constexpr std::uint64_t kAlignment = 16;  // bytes; tensors in a fused buffer are rounded up to it
+// Bytes; the fusion buffer is a multiple of this times the local ranks.
+constexpr std::uint64_t kAtomicUnit = 8 * 64;
+constexpr std::uint64_t kStatusBits = 4;          // shut down, uncached, invalid, joined
+constexpr std::size_t kCacheCapacity = 1024;      // responses
 constexpr std::uint64_t kMostCycles = 1'000'000;  // of a step
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Cuts tensors, in their order, into buffers.
+// Packs tensors, in their order, into fused buffers; returns the elements of each.
 std::vector<std::uint64_t> fused(const std::vector<std::uint64_t>& tensors,
                                  std::uint32_t element_bytes, std::uint64_t threshold) {
   std::vector<std::uint64_t> buffers;

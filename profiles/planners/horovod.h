@@ -1,4 +1,4 @@
-// Horovod as Programs: a background thread looks every cycle for gradients that are ready on all
+// Horovod as Programs: in every cycle a background thread looks for gradients that are ready on all
 // ranks, fuses them in the order in which they became ready, and all-reduces one fused buffer after
 // the other.
 //
@@ -7,14 +7,16 @@
 //   cycles       |bits|bits|bits|bits|bits|
 //   comm                             [ fused ]    [ fused ][ rest ]
 //
-// In every cycle ranks first agree on what is ready, even if it is nothing: an all-reduce of one
-// bit per cached tensor and of the status bits, on the controller's communicator. Cycles are
-// counted from the start of the forward; what a rank finds in one follows from the layers' computed
-// times, so cycles and buffers are the same in every step. A tensor joins a buffer while the sum,
-// each tensor rounded up to 16 bytes, fits; one that is larger goes alone.
+// In every cycle the ranks first agree on the ready tensors, even if there are none: an all-reduce
+// of one bit per cached tensor and of the status bits, on the controller's communicator. Cycles
+// count from the start of the forward. The layers' computed times decide what a cycle finds, so
+// cycles and buffers are the same in every step. A tensor joins a buffer while the sum fits, each
+// tensor rounded up to 16 bytes; a larger tensor goes alone.
 //
-// The rule is that of horovod/common (controller.cc, tensor fusion on GPUs). Not played: cycles
-// after the one that finds the last gradients, as many as the network leaves time for; and the
+// The rules follow horovod/common (controller.cc, tensor fusion on GPUs). Not played: the cycles
+// after the one that finds the last gradients, whose number the network decides; and the
+// negotiation of the first step, before responses are cached. A model with more tensors than the
+// cache holds would negotiate in every step, and is refused. Threading: pure functions.
 // negotiation of the first step, before anything is cached. A model of more tensors than the cache
 // holds, which would negotiate in every step, is refused. Threading: pure functions.
 #pragma once
@@ -29,12 +31,14 @@
 
 namespace ghostrank {
 
-struct HorovodCycle {                  // one that finds gradients
-  std::uint64_t number = 0;            // the first comes one cycle's time after the step's start
-  std::size_t layer = 0;               // its backward is the last to have ended before
+struct HorovodCycle {                  // a cycle that finds gradients
+  std::uint64_t number = 0;            // cycle 1 comes one cycle time after the step's start
+  std::size_t layer = 0;               // the last layer whose backward has ended before it
   std::vector<std::uint64_t> buffers;  // elements of each all-reduce, padding included
 };
 
+// The cycles of a step that find gradients. `threshold`: bytes of the fusion buffer; `cycle`: time
+// from one cycle to the next.
 std::vector<HorovodCycle> horovod_cycles(const Model& model, std::span<const LayerTime> times,
                                          std::uint32_t element_bytes, std::uint64_t threshold,
                                          Picoseconds cycle);

@@ -11,7 +11,7 @@ namespace ghostrank {
 namespace {
 
 struct State {
-  double whole = 0, shared = 0;  // bytes that every rank has; that ranks share among them
+  double whole = 0, shared = 0;  // bytes: per rank; divided among the ranks that shard
 };
 
 State state_of(const JobSpec& spec) {
@@ -22,7 +22,7 @@ State state_of(const JobSpec& spec) {
                gradient = bytes_of(spec.precision.gradients),
                moments = spec.precision.optimizer == "sgd" ? 4 : 8,
                master = spec.precision.parameters == DataType::float32 ? 0 : 4;
-  double whole = 0, shared = 0;  // of a parameter
+  double whole = 0, shared = 0;  // per parameter
   if (framework == "ddp" || framework == "horovod") {
     whole = 4 + gradient + moments;
   } else if (!framework.starts_with("zero")) {
@@ -41,7 +41,8 @@ State state_of(const JobSpec& spec) {
     largest = std::max(largest, numel);
   }
   const bool experts = spec.model->transformer && spec.model->transformer->experts.count > 0;
-  if (!experts) state.whole = largest * weight / spec.parallel.tp;  // units of experts are smaller
+  // with experts, units are smaller
+  if (!experts) state.whole = largest * weight / spec.parallel.tp;
   return state;
 }
 

@@ -1,21 +1,25 @@
-// Whether what a rank keeps of its model fits its device, for frameworks that share a whole model
-// among data-parallel ranks; Megatron's and TorchRec's plans have checks of their own.
+// Checks that a rank's share of the model fits its device, for frameworks that spread a whole model
+// over data-parallel ranks; the Megatron and TorchRec planners have checks of their own.
 //
-// Weights, gradients, the optimizer's state, and the largest unit gathered at a time; activations
-// are left out, so a plan that passes may still not fit. Bytes of a parameter, with weights of the
-// products' type w (fp32 ones too where that is another: m = 4, else 0), gradients g, moments o:
+// Counts weights, gradients, optimizer state and the largest unit gathered at a time, but no
+// activations, so a plan that passes may still not fit. Bytes per parameter, with w: a weight in
+// the parameters' type, m: its fp32 copy (4 if that type is not fp32, else 0), g: a gradient, o:
+// moments:
 //
-//   ddp, horovod, fsdp, torchtitan   4 + g + o, the last two shared by those that shard
-//   zero1, zero2, zero3              w + w + m + o, of which the last two, three, all are shared
+//   ddp, horovod         4 + g + o
+//   fsdp, torchtitan     4 + g + o, all sharded
+//   zero1, zero2, zero3  w + w + m + o, of which the last two, the last three, all terms are
+//   sharded
 //
-// Errors: usage, with what fits. Threading: pure functions.
+// Errors: Error(usage), with a change that fits. Threading: pure functions.
 #pragma once
 
 #include "profiles/job/job.h"
 
 namespace ghostrank {
 
-// Does nothing where the device's memory, or what the model is made of, is not known.
+// Does nothing for a device without memory_bytes, for a measured model, and for frameworks with
+// their own check.
 void check_state_memory(const JobSpec& spec);
 
 }  // namespace ghostrank

@@ -1,5 +1,4 @@
-// From a job to what its ranks do: one planner per framework. Every plan is checked before anybody
-// plays it.
+// Selects the planner of a job's framework, and checks every plan before anybody plays it.
 #include "profiles/planners/plan.h"
 
 #include "profiles/error.h"

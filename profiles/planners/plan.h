@@ -8,11 +8,11 @@
 
 namespace ghostrank {
 
-// The programs, roles and groups of the job. Throws Error(usage) when the plan does not fit the
+// The programs, roles and groups of the job. Throws Error(usage) if the plan does not fit the
 // cluster.
 Workload plan_workload(const JobSpec& spec);
 
-// Of a job that has stages. Throws Error(usage) when the plan does not fit.
+// The pipeline of the job; empty if it has one stage. Throws Error(usage) if the plan does not fit.
 std::optional<Pipeline> pipeline_of(const JobSpec& spec);
 
 }  // namespace ghostrank

@@ -1,4 +1,4 @@
-// What a job says of the content of its tensors: `tensors:`.
+// A job's `tensors:` keys, which describe the content of its tensors: reading and checking them.
 //
 // Threading: pure functions.
 #pragma once
@@ -11,11 +11,11 @@
 
 namespace ghostrank {
 
-// Empty where no block is zero.
+// Empty if no block is zero.
 std::optional<Sparsity> read_tensors(const Settings& in);
 
-// Throws Error(usage) where the job has `tensors:` and its programs name none, or the ranks of a
-// communicator cannot hold them as is said.
+// Throws Error(usage) if the job has `tensors:` but its programs name no tensor, or if the ranks of
+// a communicator cannot hold tensors of that density and overlap.
 void check_tensors(const JobSpec& spec, const Workload& workload);
 
 }  // namespace ghostrank

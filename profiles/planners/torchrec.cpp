@@ -16,18 +16,18 @@ namespace ghostrank {
 namespace {
 
 constexpr std::size_t kCompute = 0, kComm = 1, kGrads = 2, kInput = 3;
-constexpr std::uint64_t kRowBytes = 4;        // fp32, as tables are kept
-constexpr std::uint64_t kOptimizerBytes = 4;  // of a row: row-wise Adagrad
+constexpr std::uint64_t kRowBytes = 4;        // tables are fp32
+constexpr std::uint64_t kOptimizerBytes = 4;  // per row: row-wise Adagrad
 constexpr int kMostRanks = 4096;              // an all-to-all has a count for every pair
 
-// Kinds of groups, all of all ranks: who works beside others has a communicator of its own.
+// Kinds of groups, each of all ranks: streams that run concurrently need separate communicators.
 constexpr std::uint16_t kIds = kDataParallel + 1, kRows = kDataParallel + 2;
 
 struct Sharding {
   std::vector<int> rank_of;                    // by table
-  std::vector<std::uint64_t> tables, lookups;  // by rank: whole tables, their ids of one sample
+  std::vector<std::uint64_t> tables, lookups;  // by rank: whole tables, their ids per sample
   std::uint64_t split = 0, split_lookups = 0;  // likewise, of the row-wise tables
-  std::vector<std::uint64_t> split_of;         // lookups of each of them
+  std::vector<std::uint64_t> split_of;         // lookups of each row-wise table
 };
 
 Sharding shard(const JobSpec& spec) {
@@ -51,7 +51,7 @@ Sharding shard(const JobSpec& spec) {
   return out;
 }
 
-// Rank `i`'s part of `total` things that are spread evenly, as whole things.
+// Rank `i`'s share when `total` items are spread evenly over `ranks`, as whole items.
 std::uint64_t part(std::uint64_t total, std::size_t i, std::size_t ranks) {
   return total * (i + 1) / ranks - total * i / ranks;
 }
@@ -70,7 +70,7 @@ void check_memory(const JobSpec& spec, const Sharding& sharding) {
   }
   const auto fullest = std::max_element(bytes.begin(), bytes.end());
   if (have == 0 || static_cast<double>(*fullest) <= have) return;
-  std::uint64_t largest = 0;  // rows of a whole table there
+  std::uint64_t largest = 0;  // rows of the largest whole table there
   for (std::size_t t = 0; t < model.tables.size(); ++t)
     if (sharding.rank_of[t] == fullest - bytes.begin())
       largest = std::max(largest, model.tables[t].rows);
@@ -83,7 +83,8 @@ void check_memory(const JobSpec& spec, const Sharding& sharding) {
       "more GPUs (device.memory_bytes=0: no check)");
 }
 
-// Lists of the all-to-alls, from rank i to rank j at i n + j; an index into Workload::counts each.
+// Count lists of the all-to-alls, as indices into Workload::counts. The count from rank i to rank j
+// is at i n + j.
 struct Lists {
   std::uint32_t lengths = 0, ids = 0, rows = 0, gradients = 0;
 };
@@ -110,7 +111,7 @@ Lists add_lists(const JobSpec& spec, const Sharding& sharding, Workload& workloa
           add(std::move(gradients))};
 }
 
-// One rank's step. `read` is how many rows it looks up.
+// Writes one rank's step; `read` is the number of rows that the rank looks up.
 class TorchrecWriter {
  public:
   TorchrecWriter(const JobSpec& spec, const Sharding& sharding, const Lists& lists,
@@ -152,7 +153,7 @@ class TorchrecWriter {
   }
 
  private:
-  // Of the next batch: how many ids each feature of each sample has, then the ids.
+  // For the next batch: the number of ids per feature and sample, then the ids.
   void fetch_ids() {
     if (ranks_ == 1) return;
     out_.ragged(kInput, out_.label("counts of ids"), Func::all_to_all_v, kIds, DataType::int64,
@@ -160,7 +161,7 @@ class TorchrecWriter {
     out_.ragged(kInput, out_.label("ids"), Func::all_to_all_v, kIds, DataType::int64, lists_.ids);
   }
 
-  // Of the whole tables by all-to-all, of the split ones by `split`.
+  // Exchanges rows of table-wise tables by all-to-all, of row-wise ones by `split`.
   void exchange(const char* what, std::uint32_t list, Func split) {
     if (ranks_ == 1) return;
     const DataType type = spec_.precision.parameters;
@@ -199,7 +200,7 @@ class TorchrecWriter {
   const std::uint64_t ranks_;
   Model dense_;  // without its tables
   std::vector<Bucket> buckets_;
-  std::size_t next_ = 0;  // bucket to be reduced
+  std::size_t next_ = 0;  // next bucket to reduce
   ProgramBuilder out_;
 };
 

@@ -1,22 +1,26 @@
-// TorchRec's hybrid parallelism for recommendation models as Programs: tables of embeddings are
+// TorchRec's hybrid parallelism for recommendation models as Programs: embedding tables are
 // sharded, everything else is data parallel.
 //
-//   table-wise   a whole table is on one rank: pooled rows go to the samples' ranks by all-to-all
-//   row-wise     every rank has a share of a table's rows: partial sums are reduced and scattered
+// clang-format off
+//   table-wise   one rank holds a whole table and sends pooled rows to the samples' ranks (all-to-all)
+//   row-wise     every rank holds a share of a table's rows; partial sums are reduce-scattered
 //
 //   compute | lookup | bottom |       | interaction, top, and back |        | bottom back | update
-//   | comm             | rows to samples |                           | gradients to rows | grads [
-//   bucket 0 ] ..                  [ last ] input   | how many ids, ids of the next batch |
+//   comm             | rows to samples |                           | gradients to rows |
+//   grads                                  [ bucket 0 ] ..                  [ last ]
+//   input   | how many ids, ids of the next batch |
+// clang-format on
 //
-// Samples are spread evenly. Per step, b samples a rank, n ranks, width D: ids of a rank's tables
-// come from everybody (b x lookups int64, and as many counts as it has tables); of the table-wise
-// tables rank i sends b D values per table to every rank, and gets as many gradients; of the
-// row-wise ones n b D values per table go into a reduce-scatter and the gradients come back by
-// all-gather. Rows and their gradients have the type of the products. Ids fall evenly on the shares
-// of a row-wise table, by whole ids. As TorchRec's pipeline does it, a step fetches the ids of the
-// next one. Dense gradients are reduced in DDP's buckets.
+// Samples are spread evenly. Per step, with b samples per rank, n ranks and width D: every rank
+// sends a rank the ids of its tables (b x lookups int64, and b counts per table). For each
+// table-wise table its rank sends b D values to every rank and receives as many gradients. For each
+// row-wise table n b D values go into a reduce-scatter, and the gradients come back by all-gather.
+// Rows and their gradients have the parameters' type. Ids fall evenly, as whole ids, on the shares
+// of a row-wise table. As in TorchRec's pipeline, a step fetches the ids of the next one. DDP's
+// buckets reduce the dense gradients.
 //
-// Looking up and updating rows takes memory time: each is read in fp32, and for the update also
+// Lookups and updates of rows take memory time: both read fp32 rows, and the update also writes
+// them. Derived from TorchRec's own description, not traced. Threading: pure functions.
 // written. Derived from how TorchRec describes itself, not traced. Threading: pure functions.
 #pragma once
 
@@ -28,10 +32,11 @@
 
 namespace ghostrank {
 
-inline constexpr int kRowWise = -1;  // in place of a table's rank
+inline constexpr int kRowWise = -1;  // instead of a rank: the table is row-wise
 
-// The rank of every table. Greedy: tables with more lookups first, each to the rank with the fewest
-// so far; of equals the first.
+// The rank of every table, or kRowWise for tables of more than parallel.row_wise_above rows.
+// Greedy: tables with more lookups first, each to the rank with the fewest so far, the first of
+// equals; with parallel.random_tables to a rank drawn by `seed`.
 std::vector<int> place_tables(const Recommendation& model, int ranks, const ParallelPlan& parallel,
                               std::uint64_t seed);
 

@@ -42,13 +42,13 @@ class ZeroWriter {
 
  private:
   struct Unit {
-    std::uint64_t numel = 0;   // sharded
-    std::uint64_t padded = 0;  // likewise, each tensor to a multiple of the ranks
-    std::uint64_t held = 0;    // all, sharded or not
+    std::uint64_t numel = 0;   // sharded elements
+    std::uint64_t padded = 0;  // likewise, each tensor rounded up to a multiple of the ranks
+    std::uint64_t held = 0;    // all elements, sharded or not
     bool available = false;
-    std::size_t batch = 0;  // that gathers it
+    std::size_t batch = 0;  // the gather that fetches it
   };
-  struct Slice {  // of the flat parameters
+  struct Slice {  // a range of the flat parameters
     std::uint64_t start = 0, numel = 0;
   };
 
@@ -71,17 +71,17 @@ class ZeroWriter {
   const std::uint64_t ranks_, bucket_size_, partition_;
   const StepTimes times_;
   std::vector<Unit> units_;            // by layer
-  std::vector<std::uint64_t> starts_;  // of the layers among the flat parameters
-  // zero3: the gathers so far; layers in the order of their use, forward then backward, of which
-  // so many were considered; elements that are gathered.
+  std::vector<std::uint64_t> starts_;  // start of each layer in the flat parameters
+  // zero3: marks of the gathers so far; how many uses (layers in forward, then backward order) the
+  // prefetch has considered; elements gathered now.
   std::vector<std::optional<ProgramBuilder::Mark>> batches_;
   std::size_t considered_ = 0;
   std::uint64_t live_ = 0;
-  // The open bucket, and when the one before is reduced.
+  // The open bucket; where the previous one is reduced.
   std::vector<Slice> bucket_;
   std::uint64_t open_ = 0, open_padded_ = 0;
   std::optional<ProgramBuilder::Mark> reduced_;
-  std::size_t tensors_ = 0;  // that were named
+  std::size_t tensors_ = 0;  // tensors named so far
   ProgramBuilder out_;
 };
 
@@ -112,7 +112,7 @@ ZeroWriter::ZeroWriter(const JobSpec& spec)
 
 // ---- Parameters (zero3) ----
 
-// In one call.
+// Gathers the parameters of `layers` in one call.
 void ZeroWriter::gather(const std::vector<std::size_t>& layers) {
   std::uint64_t padded = 0;
   for (const std::size_t layer : layers) {
@@ -131,7 +131,8 @@ void ZeroWriter::gather(const std::vector<std::size_t>& layers) {
   batches_.push_back(out_.mark(kComm, kCompute));
 }
 
-// Before a use: the parameters are here; then the prefetch bucket is filled with what comes next.
+// Before a use: waits for the layer's parameters, then fills the prefetch bucket with those of the
+// next uses.
 void ZeroWriter::fetch(std::size_t use) {
   if (!sharded_) return;
   const std::size_t layer = layer_at(use);
@@ -156,14 +157,14 @@ void ZeroWriter::fetch(std::size_t use) {
   if (!next.empty()) gather(next);
 }
 
-// Whether the elements between a forward and its layer's backward are fewer than the reuse
-// distance.
+// True if fewer elements than the reuse distance lie between a layer's forward and its backward, or
+// if the prefetch relies on the layer.
 bool ZeroWriter::is_used_soon(std::size_t use) const {
   if (use >= units_.size()) return false;
   std::uint64_t between = 0;
   for (std::size_t later = use + 1; later < units_.size(); ++later)
     between += 2 * units_[later].held;
-  // Gathering ahead has found it still there.
+  // The prefetch has found the layer still gathered.
   const bool was_considered = considered_ > 2 * units_.size() - 1 - use;
   return between < parallel_.max_reuse || was_considered;
 }
@@ -177,7 +178,8 @@ void ZeroWriter::release(std::size_t use) {
 
 // ---- Gradients ----
 
-// A bucket that the next tensor does not fit into is reduced first.
+// Adds a layer's gradients to the open bucket, and reduces the bucket before a tensor that does not
+// fit.
 void ZeroWriter::collect(const Layer& layer, std::uint64_t start) {
   for (const ParameterTensor& tensor : layer.parameters) start += tensor.numel;
   for (std::size_t i = layer.parameters.size(); i-- > 0;) {
@@ -211,7 +213,8 @@ void ZeroWriter::reduce() {
   open_ = open_padded_ = 0;
 }
 
-// What the bucket has of each rank's partition, in the order in which ranks first have any of it.
+// Reduces each rank's part of the bucket to it, in the order in which the ranks' partitions first
+// occur.
 void ZeroWriter::reduce_to_owners() {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> owners;  // rank, elements
   for (Slice slice : bucket_)
@@ -229,7 +232,8 @@ void ZeroWriter::reduce_to_owners() {
                     numel, static_cast<std::int32_t>(rank), ++tensors_);
 }
 
-// The norm of the gradients, the optimizer on the shards; stages 1 and 2 gather what it changed.
+// The norm of the gradients, then the optimizer on the shards; stages 1 and 2 gather the new
+// parameters.
 void ZeroWriter::finish() {
   out_.after(kComm, kCompute);
   out_.collective(kComm, "gradient norm", Func::all_reduce, kDataParallel, DataType::float32, 1);

@@ -1,20 +1,23 @@
 // DeepSpeed's ZeRO as Programs.
 //
-//   zero1, zero2   gradients are collected in buckets in backward order and all-reduced, each rank
-//                  keeping its slice (DeepSpeed's default, use_multi_rank_bucket_allreduce), or the
-//                  slice of every rank is reduced to it; after the step the parameters are gathered
-//                  once. Without overlap_comm, DeepSpeed's default for these stages, the backward
-//                  waits for every bucket; with it for the bucket before.
-//   zero3          parameters are sharded tensor by tensor; a layer's are gathered before its
-//                  forward and its backward, and behind that as many of the next layers' as fill
-//                  the prefetch bucket, unless too many are live; a layer that is used again within
-//                  the reuse distance stays; small tensors always do; gradients are reduced and
-//                  scattered bucket by bucket beside the backward
 //
-// Gradients travel in the type of the parameters. The rules are those of deepspeed/runtime/zero
-// (stage_1_and_2.py, partitioned_param_coordinator.py); `parallel.bucket_size` is
-// reduce_bucket_size. Layers stand where DeepSpeed has modules, so it makes more and smaller calls.
-// One micro-batch per step, so stages 1 and 2 send the same. Units: elements. Threading: pure.
+//   zero1, zero2   Buckets collect gradients in backward order. Each bucket is all-reduced, and
+//   every
+//                  rank keeps its slice (DeepSpeed's default, use_multi_rank_bucket_allreduce), or
+//                  each rank's slice is reduced to that rank. After the step one all-gather brings
+//                  the parameters. Without overlap_comm, these stages' default, the backward waits
+//                  for every bucket; with it only for the bucket before.
+//   zero3          Parameters are sharded tensor by tensor. A layer's parameters are gathered
+//   before
+//                  its forward and its backward, and then those of the next layers until the
+//                  prefetch bucket is full or too many are live. A layer that is used again within
+//                  the reuse distance stays; small tensors always do. Gradients are
+//                  reduce-scattered bucket by bucket during the backward.
+//
+// Gradients have the parameters' type. The rules follow deepspeed/runtime/zero (stage_1_and_2.py,
+// partitioned_param_coordinator.py); `parallel.bucket_size` is reduce_bucket_size. Parameters are
+// gathered by layer here but by module in DeepSpeed, which therefore makes more and smaller calls.
+// A step has one micro-batch, so stages 1 and 2 send the same. Units: elements. Threading: pure.
 #pragma once
 
 #include "profiles/job/job.h"

@@ -10,13 +10,13 @@
 
 namespace ghostrank {
 
-inline constexpr std::uint16_t kDataParallel = 0;  // the kind of group of all ranks
+inline constexpr std::uint16_t kDataParallel = 0;  // kind of the group of all ranks
 
 struct LayerTime {
   Picoseconds forward = 0, backward = 0;
 };
 
-// What a rank computes in one step; the optimizer steps over all parameters.
+// Compute times of a rank in one step; the optimizer steps over all parameters.
 struct StepTimes {
   std::vector<LayerTime> layers;
   Picoseconds optimizer = 0;
@@ -26,7 +26,7 @@ StepTimes step_times(const JobSpec& spec);
 // Throws Error(usage) unless parallel.dp is all GPUs.
 void check_data_parallel(const JobSpec& spec);
 
-// One role that all ranks play, and the group.
+// A workload with one role, which all ranks play, and the group of all ranks.
 Workload data_parallel_workload(const JobSpec& spec, Role role);
 
 }  // namespace ghostrank

@@ -9,7 +9,7 @@
 namespace ghostrank {
 namespace {
 
-// C(n - without, k) / C(n, k): none of k drawn from n is among `without`.
+// C(n - without, k) / C(n, k): the probability that k draws from n miss all of `without`.
 double none_of(std::uint64_t n, std::uint64_t without, std::uint64_t k) {
   double p = 1;
   for (std::uint64_t i = 0; i < k; ++i)
@@ -25,8 +25,8 @@ double choose(std::uint64_t n, std::uint64_t k) {
   return out;
 }
 
-// Draws without replacement in proportion to weights: who comes first in a race of exponential
-// times. The first `wanted` of `who` are the drawn; what weighs nothing comes last.
+// Draws without replacement in proportion to weights: a race of exponential times. After run() the
+// first `wanted` of `who` are drawn; zero weights come last.
 class Race {
  public:
   explicit Race(std::uint64_t seed) : random_(seed) {}
@@ -69,7 +69,7 @@ Choices drawn_choices(const Experts& experts, const std::vector<double>& loads, 
   Choices out{std::vector<double>(count), std::vector<double>(ranks), std::vector<double>(nodes)};
   const double share = 1 / static_cast<double>(tokens);
   std::vector<std::size_t> groups(experts.groups), open;
-  std::vector<std::size_t> last_of_rank(ranks), last_of_node(nodes);  // token that was there last
+  std::vector<std::size_t> last_of_rank(ranks), last_of_node(nodes);  // last token that visited
   Race race(seed);
   for (std::size_t token = 1; token <= tokens; ++token) {
     std::iota(groups.begin(), groups.end(), std::size_t{0});

@@ -1,11 +1,11 @@
-// Which experts tokens choose, and so how many ranks and nodes a token reaches.
+// Which experts tokens choose, and thus how many ranks and nodes a token reaches.
 //
-// Experts stand in `groups` of neighbours; a token chooses `group_top_k` of the groups, then its
-// experts in these alone (DeepSeek's device- and node-limited routing; one group: no limit). Here
-// groups, then experts, are drawn without replacement in proportion to their loads: for equal loads
-// every choice is as likely as every other, and how many neighbours a token reaches has a closed
-// form. A trained router picks groups by their best experts' scores, and so leaves fewer of them
-// unused. Threading: pure functions.
+// Experts form `groups` of neighbours. A token chooses `group_top_k` of the groups, then its
+// experts only in these (DeepSeek's device- and node-limited routing; one group: no limit). This
+// model draws groups, then experts, without replacement in proportion to their loads: with equal
+// loads all choices are equally likely, and the number of neighbours that a token reaches has a
+// closed form. A trained router picks groups by their best experts' scores, and so leaves fewer
+// chosen groups unused. Threading: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,15 @@
 
 namespace ghostrank {
 
-// The probability that a token of equal loads visits any of so many neighbouring experts, which lie
-// in one group or are whole groups:
-//   sum over j chosen of the c groups   C(c,j) C(G-c,M-j) / C(G,M)  (1 - C(Me-je,k) / C(Me,k))
-// and for s experts of one group   M/G (1 - C(Me-s,k) / C(Me,k)),   with e experts to a group.
+// With equal loads, the probability that a token visits any of `neighbours` neighbouring experts,
+// which lie in one group or form whole groups. With G groups of e experts, M = group_top_k, k =
+// top_k:
+//   c whole groups           sum over j  C(c,j) C(G-c,M-j) / C(G,M) (1 - C(Me-je,k) / C(Me,k))
+//   s experts of one group   M/G (1 - C(Me-s,k) / C(Me,k))
 double reach(const Experts& experts, std::uint64_t neighbours);
 
-// Of a token on average, from so many draws: visits by expert, and whether it visits each rank (so
-// many neighbouring experts) and each node.
+// Averages per token over `tokens` draws: visits to each expert, and the share of tokens that visit
+// each rank and each node (both hold equal runs of neighbouring experts).
 struct Choices {
   std::vector<double> experts, ranks, nodes;
 };

@@ -19,8 +19,8 @@ constexpr const char* kLast = "parallel.decoder_last_pipeline_num_layers";
 
 std::string number(int value) { return std::to_string(value); }
 
-// Embedding, head, final norm and modules of mtp where they are without a layout, and where each
-// part's layers begin.
+// Sets each part's first layer, and puts embedding, head, final norm and mtp modules where they are
+// without a layout.
 std::vector<Part> with_ends(const Transformer& model, const std::vector<int>& layers) {
   std::vector<Part> out(layers.size());
   int next = 0;
@@ -43,7 +43,7 @@ std::string repeated(const std::string& piece, int times) {
   return out;
 }
 
-// "*12" at `at`, which moves behind it; 1 where there is no such thing, 0 where it is too large.
+// Reads "*12" at `at` and moves `at` behind it. Returns 1 if there is none, 0 if it is too large.
 int times_at(const std::string& text, std::size_t& at) {
   if (at + 1 >= text.size() || text[at] != '*' ||
       std::isdigit(static_cast<unsigned char>(text[at + 1])) == 0)
@@ -54,7 +54,7 @@ int times_at(const std::string& text, std::size_t& at) {
   return times > kLongestLayout ? 0 : static_cast<int>(times);
 }
 
-// What a letter of a part stands for: how often each comes in one part.
+// How often each letter occurs in one part.
 struct Letters {
   int embedding = 0, layers = 0, mtp = 0, head = 0;
 };
@@ -62,7 +62,7 @@ struct Letters {
 Letters letters_of(const JobSpec& spec, const std::string& part) {
   Letters out;
   for (const char letter : part) {
-    // The order inside a part follows from what the letters are.
+    // The order inside a part does not matter, because the kinds of the letters determine it.
     if (letter == 'E')
       ++out.embedding;
     else if (letter == 't')
@@ -137,7 +137,7 @@ std::vector<Part> by_layout(const JobSpec& spec, const Transformer& model,
     all.head += one.head;
   }
   check_letters(spec, model, unrolled, all);
-  // With modules of mtp the final norm stays with the last layer, wherever the head is.
+  // With mtp modules the final norm stays with the last layer, wherever the head is.
   std::size_t norm = out.size() - 1;
   while (model.mtp > 0 && out[norm].layers == 0) --norm;
   out[norm].final_norm = true;
@@ -157,7 +157,7 @@ std::vector<Part> by_layout(const JobSpec& spec, const Transformer& model,
 
 // ---- Unequal ends ----
 
-// Layers of the first, the other and the last stages.
+// Layers by stage, where the job sets those of the first or the last stage.
 std::vector<int> layers_of_stages(const JobSpec& spec, const Transformer& model) {
   const ParallelPlan& p = spec.parallel;
   const int layers = static_cast<int>(model.layers);
@@ -204,7 +204,7 @@ std::vector<int> by_stages(const JobSpec& spec, const Transformer& model,
 
 // ---- An even split ----
 
-// A number of layers for the last stage that leaves the others as many each, near the even share.
+// Layers for the last stage, near the even share, that leave the others equally many; 0: none.
 int fitting_last_stage(int layers, int stages, int chunks) {
   for (int last = (layers + stages - 1) / stages; last > 0; --last)
     if ((layers - last) % ((stages - 1) * chunks) == 0 && last % chunks == 0) return last;

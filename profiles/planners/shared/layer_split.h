@@ -1,16 +1,19 @@
-// Which layers each part of a pipeline holds, where the stages need not divide them.
+// Which layers each part of a pipeline holds, also if the stages do not divide the layers.
 //
-//   Megatron-core, the first of these that the job names:
-//     pipeline_model_parallel_layout              every part letter by letter: "Ettt|(tt|)*14,mL"
-//     decoder_first_, decoder_last_pipeline_num_layers   so many in the first and last stage, the
-//                                                 others alike
-//     account_for_embedding_, account_for_loss_in_pipeline_split   embedding and head count as
-//                                                 layers of an even split
-//   TorchTitan: as even as can be with embedding and head counted as layers, the first parts one
-//   more.
+// clang-format off
+//   Megatron-core: the first of these that the job sets
+//     pipeline_model_parallel_layout
+//         every part letter by letter: "Ettt|(tt|)*14,mL"
+//     decoder_first_pipeline_num_layers, decoder_last_pipeline_num_layers
+//         layers of the first and the last stage; the other stages have equally many
+//     account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split
+//         the embedding, the head count as layers of an even split
+//   TorchTitan
+//         as even as possible with embedding and head counted as layers; the first parts get one more
+// clang-format on
 //
-// Parts are in the order of the model; the chunks of a stage are its parts (pipeline.h). Errors:
-// usage, with what does not fit and a split that does. Threading: pure functions.
+// Parts are in the order of the model; a stage's chunks are its parts (shared/pipeline.h). Errors:
+// Error(usage), with what does not fit and a split that does. Threading: pure functions.
 #pragma once
 
 #include <string>
@@ -22,7 +25,7 @@
 
 namespace ghostrank {
 
-// Consecutive layers, with the embedding before the first and the head after the last; modules of
+// Consecutive layers. The embedding precedes the first layer, the head follows the last; modules of
 // multi-token prediction come between the last layer and the head.
 struct Part {
   int first_layer = 0, layers = 0, mtp = 0;
@@ -32,17 +35,17 @@ struct Part {
   int units() const { return layers + mtp + (embedding ? 1 : 0) + (head ? 1 : 0); }
 };
 
-// `pipeline` says how many parts there are.
+// `pipeline` gives the number of parts. Throws Error(usage).
 std::vector<Part> split_as_megatron(const JobSpec& spec, const Transformer& model,
                                     const Pipeline& pipeline);
 std::vector<Part> split_as_torchtitan(const JobSpec& spec, const Transformer& model,
                                       const Pipeline& pipeline);
 
-// Parts that the job's layout has; 0: it has none.
+// Parts in the job's layout; 0: it has none.
 int parts_of_layout(const JobSpec& spec);
 
-// A layout with repetitions written out: "E(t|)*2L" is "Et|t|L". Empty: it is not one, or has more
-// than 100,000 letters.
+// A layout with its repetitions written out: "E(t|)*2L" is "Et|t|L". Empty: it has no letters, or
+// more than 100,000.
 std::string unrolled_layout(const std::string& layout);
 
 }  // namespace ghostrank

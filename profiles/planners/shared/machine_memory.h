@@ -1,7 +1,7 @@
-// What this machine has left, held against what is about to be made: a slip of a number is refused
-// before it takes all of it.
+// Compares this machine's free memory with what is about to be allocated, so that a mistyped number
+// is refused before it takes all memory.
 //
-// Threading: reads the kernel's tables.
+// Threading: reads /proc/meminfo and the process's limits.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace ghostrank {
 
-// What may still be taken: of the machine, or of this process's limit where that is less. 0:
-// unknown.
+// Bytes that this process may still allocate: the machine's available memory, or the process's
+// address space limit if that is less. 0: unknown.
 std::uint64_t available_memory_bytes();
 
-// Throws Error(usage) "WHAT needs about 24 GB of memory, available are 15 GB; REMEDY" where that is
-// so.
+// Throws Error(usage) "WHAT needs about 24 GB of memory, available are 15 GB; REMEDY" if `bytes`
+// are more than available.
 void need_memory(double bytes, const std::string& what, const std::string& remedy);
 
 }  // namespace ghostrank

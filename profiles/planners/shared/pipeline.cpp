@@ -6,7 +6,7 @@
 namespace ghostrank {
 namespace {
 
-// One forward, one backward, behind `warmup` forwards.
+// `warmup` forwards, then a forward and a backward in turn, then the remaining backwards.
 template <typename Forward, typename Backward>
 std::vector<Slot> one_by_one(int total, int warmup, Forward forward, Backward backward) {
   std::vector<Slot> out;
@@ -32,7 +32,7 @@ std::vector<Slot> plain(const Pipeline& p, int stage) {
 
 int round_of(const Pipeline& p) { return p.round > 0 ? p.round : p.stages; }
 
-// The micro-batches of a round pass chunk after chunk.
+// Each round of micro-batches passes chunk after chunk.
 Slot interleaved_forward(const Pipeline& p, int i) {
   const int round = round_of(p), block = round * p.chunks;
   return {Pass::forward, i / block * round + i % round, i % block / round};
@@ -49,8 +49,8 @@ std::vector<Slot> interleaved(const Pipeline& p, int stage) {
       });
 }
 
-// Hands out the passes of one stage, each kind and chunk in the order of its micro-batches. Passes
-// of micro-batches that do not exist, which some schedules count with, are left out.
+// Deals the passes of one stage, each kind and chunk in the order of its micro-batches. Some
+// schedules count with micro-batches that do not exist; the dealer omits their passes.
 class Dealer {
  public:
   Dealer(int micro_batches, int chunks)
@@ -61,7 +61,7 @@ class Dealer {
     const int micro_batch = next_[index(pass, chunk)]++;
     if (micro_batch < micro_batches_) out_.push_back({pass, micro_batch, chunk});
   }
-  // Weights whose input gradients are done.
+  // The weight passes whose input passes have been dealt.
   void rest_of_weights(int chunk) {
     while (dealt(Pass::weight_backward, chunk) < dealt(Pass::input_backward, chunk))
       deal(Pass::weight_backward, chunk);
@@ -128,8 +128,9 @@ std::vector<Slot> zero_bubble_v(const Pipeline& p, int stage) {
   return out.take();
 }
 
-// One stage of dualpipe or dualpipev. `far` is how many stages away it is from where the two
-// chunks meet, of `half` on that way; each chunk passes `each` micro-batches.
+// One stage of dualpipe or dualpipev. `far` is its distance in stages from the end of the pipeline,
+// `half` the number of stages from that end to where the two chunks meet; each chunk passes `each`
+// micro-batches.
 class DualStage {
  public:
   DualStage(int half, int far, int each, int first_of_chunk_0, int first_of_chunk_1)
@@ -158,7 +159,7 @@ class DualStage {
       backward(1, false);
       both(1, true);
     }
-    // From half way on, input gradients hurry ahead of the weights'.
+    // From half way on, input gradients run ahead of weight gradients.
     for (int i = 0; i < 2 * from_end; ++i) backward(1 - i % 2, i >= from_end);
     for (int i = 0; i < to_meet; ++i) {
       weight();
@@ -186,8 +187,8 @@ class DualStage {
   void weight() { out_.push_back(owed_[paid_++]); }
 
   int half_, far_, each_;
-  std::array<std::array<int, 2>, 2> next_;  // micro-batch, forward and backward, by chunk
-  std::vector<Slot> owed_;                  // weight gradients, in the order of their inputs'
+  std::array<std::array<int, 2>, 2> next_;  // next micro-batch, forward and backward, by chunk
+  std::vector<Slot> owed_;                  // weight passes, in the order of their input passes
   std::size_t paid_ = 0;
   std::vector<Slot> out_;
 };
@@ -195,7 +196,7 @@ class DualStage {
 std::vector<Slot> dual(const Pipeline& p, int stage) {
   if (p.is_v()) return DualStage(p.stages, stage, p.micro_batches, 0, 0).deal();
   const int each = p.micro_batches / 2;
-  const bool up = stage < p.stages / 2;  // chunk 0 holds micro-batches that began at stage 0
+  const bool up = stage < p.stages / 2;  // chunk 0 passes micro-batches that entered at stage 0
   const int far = std::min(stage, p.stages - 1 - stage);
   return DualStage(p.stages / 2, far, each, up ? 0 : each, up ? each : 0).deal();
 }
@@ -232,7 +233,7 @@ std::optional<double> pipeline_bubble(const Pipeline& p) {
   const double waits = p.stages - 1, passes = p.micro_batches;
   if (p.schedule == "1f1b") return waits / passes;
   if (p.schedule == "interleaved" && round_of(p) == p.stages) return waits / (p.chunks * passes);
-  // Fewer micro-batches leave stages without weight gradients to fill their waits with.
+  // With fewer micro-batches some stages lack weight gradients to fill their waits.
   if (p.schedule == "zb-h1" && p.micro_batches >= p.stages) return waits / (3 * passes);
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// Pipeline schedules: in which order a stage passes its micro-batches forward and backward.
+// Pipeline schedules: the order in which a stage runs its micro-batches forward and backward.
 //
 //   1f1b, 4 stages, 4 micro-batches (stage 0 above)
 //     F0 F1 F2 F3 .. .. .. B0 B1 B2 B3
@@ -6,27 +6,27 @@
 //           F0 F1 .. B0 F2 B1 F3 B2 B3
 //              F0 B0 F1 B1 F2 B2 F3 B3
 //
-// A stage holds `chunks` parts of the model; a part is known by its place in the model, 0 ..
-// parts-1: what leaves one part forward enters the next, what leaves it backward enters the one
+// A stage holds `chunks` parts of the model. Parts are numbered in the order of the model, 0 ..
+// parts-1: what leaves a part forward enters the next part, what leaves it backward enters the one
 // before.
 //
 //   1f1b          one chunk; part = stage
 //   interleaved   chunk c of stage p is part c P + p (Narayanan et al., SC'21); micro-batches pass
-//                 a chunk in rounds of one per stage, or of as many as torch.distributed.pipelining
-//                 makes of a number that the stages do not divide
-//   zb-h1         one chunk; the backward in two passes: gradients of the input, which the stage
-//                 before waits for, and of the weights, which fill what would be a bubble
+//   a
+//                 chunk in rounds of P, or, if P does not divide their number, of the size that
+//                 torch.distributed.pipelining chooses
+//   zb-h1         one chunk; the backward has two passes: input gradients, which the stage before
+//                 awaits, and weight gradients, which fill bubbles
 //   zbv           likewise with two chunks in a V: part p and, on the way back, part 2P-1-p
 //   dualpipev     the same V; forwards of one chunk alternate with backwards of the other
-//   dualpipe      P parts, held twice: half of the micro-batches run through the stages in either
-//                 direction. Stages s and P-1-s hold the same two parts, of which chunk 0 is the
-//                 earlier one, and so reduce their gradients together
+//   dualpipe      P parts, each held twice: half of the micro-batches run through the stages in
+//                 each direction. Stages s and P-1-s hold the same two parts, of which chunk 0 is
+//                 the earlier one, so they reduce their gradients together
 //
-// The first two orders are derived from Megatron-core's schedules.py, the zero-bubble ones (Qi et
-// al., 2024) and dualpipev from torch.distributed.pipelining, dualpipe (DeepSeek-AI, 2024) from its
-// dualpipe.py.
-// A forward and a backward that may overlap there are joined in one slot: their planner decides how
-// they share the GPU. Threading: pure functions.
+// 1f1b and interleaved are derived from Megatron-core's schedules.py; zb-h1, zbv (Qi et al., 2024)
+// and dualpipev from torch.distributed.pipelining; dualpipe (DeepSeek-AI, 2024) from its
+// dualpipe.py. A forward and a backward that may overlap there are joined slots: the planner
+// decides how they share the GPU. Threading: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -42,36 +42,36 @@ struct Slot {
   Pass pass = Pass::forward;
   int micro_batch = 0;
   int chunk = 0;
-  bool joined =
-      false;  // with the slot after it: both receive before the first, send after the last
+  // With the next slot: both receive before the first, and send after the last.
+  bool joined = false;
   bool operator==(const Slot&) const = default;
 };
 
 struct Pipeline {
   std::string schedule = "1f1b";
   int stages = 1, chunks = 1, micro_batches = 1;
-  bool alike = true;  // all parts have as many layers
-  int round = 0;      // interleaved: micro-batches that pass a chunk in a row; 0: one per stage
+  bool alike = true;  // all parts have equally many layers
+  int round = 0;      // interleaved: micro-batches per round; 0: one per stage
 
   bool is_v() const { return schedule == "zbv" || schedule == "dualpipev"; }
   bool is_bidirectional() const { return schedule == "dualpipe"; }
   int parts() const { return is_bidirectional() ? stages : stages * chunks; }
   int part(int stage, int chunk) const;
-  int stage_of(int part) const;  // the first of the two that hold it, with dualpipe
+  int stage_of(int part) const;  // with dualpipe, the first of the two that hold it
   // The stage that holds what comes after a chunk's part (step 1), or before it (step -1), on the
   // way of its micro-batches; empty at the ends of the model.
   std::optional<int> neighbour(int stage, int chunk, int step) const;
-  // Whether a stage has both the first part and the last.
+  // True if one stage has both the first part and the last.
   bool ends_meet() const { return part(0, chunks - 1) == parts() - 1; }
 };
 
-// Chunks per stage of a schedule when `interleave` is asked for.
+// Chunks per stage of a schedule; only interleaved uses `interleave`.
 int pipeline_chunks(const std::string& schedule, int interleave);
 
-// How much longer than its compute alone a step takes through an idle network, as a share of that
-// compute, where all parts take alike (`alike`: as far as their layers say) and the two passes of a
-// split backward take as long as the forward: (P-1)/M for 1f1b, (P-1)/(vM) interleaved, (P-1)/(3M)
-// for zb-h1. Empty: no closed form.
+// The pipeline bubble: idle time of a step over an ideal network as a share of its compute, if all
+// parts take equally long (`alike`: as far as their layers say) and each pass of a split backward
+// takes as long as the forward: (P-1)/M for 1f1b, (P-1)/(vM) interleaved, (P-1)/(3M) for zb-h1.
+// Empty: no closed form.
 std::optional<double> pipeline_bubble(const Pipeline& pipeline);
 
 std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage);

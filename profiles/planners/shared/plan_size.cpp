@@ -8,11 +8,11 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kFewRounds = 4;                   // of micro-batches: every schedule takes as many
-constexpr std::int64_t kWorthLooking = 20'000;  // slots; fewer are written in a moment
-// To check the programs, and to count what they send.
+constexpr int kFewRounds = 4;  // rounds of micro-batches; every schedule accepts so many
+constexpr std::int64_t kWorthLooking = 20'000;  // slots; smaller plans are written in a moment
+// Factor for the memory that checking the programs and counting their traffic takes.
 constexpr double kBesideThePrograms = 1.3;
-// Where its label tells a micro-batch from others: text, places in tables.
+// Per label, because labels name micro-batches: text, entries in tables.
 constexpr double kBytesPerLabel = 150;
 
 double bytes_of(const Program& program) {

@@ -1,6 +1,7 @@
-// How large the programs of a job will be, before they are written: every micro-batch adds its ops.
+// Estimates the memory of a job's programs before they are written, because every micro-batch adds
+// its ops.
 //
-// Threading: pure, but for what the machine has.
+// Threading: pure, except that it reads this machine's free memory.
 #pragma once
 
 #include <functional>
@@ -11,8 +12,8 @@
 
 namespace ghostrank {
 
-// `write` writes the program of one of `roles` for fewer micro-batches, as many as it is told.
-// Throws Error(usage) where those of all micro-batches do not fit into this machine.
+// `write(n)` writes the program of one of `roles` for n micro-batches. Throws Error(usage) if the
+// programs for all micro-batches do not fit into this machine's memory.
 void check_plan_size(const JobSpec& spec, const Pipeline& pipeline, std::size_t roles,
                      const std::function<Program(int micro_batches)>& write);
 

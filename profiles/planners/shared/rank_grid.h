@@ -27,8 +27,10 @@ class RankGrid {
 
   int ranks() const;
   int coordinate(Rank rank, std::string_view dimension) const;
-  // The rank as far from the other end of a dimension as this one is from its beginning.
+  // The rank with coordinate size - 1 - c in `dimension`, if this one has c, and otherwise the
+  // same.
   Rank mirrored(Rank rank, std::string_view dimension) const;
+  // The groups of ranks that differ only in the dimensions `along`.
   std::vector<std::vector<Rank>> groups(std::initializer_list<std::string_view> along) const;
 
  private:
