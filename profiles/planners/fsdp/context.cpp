@@ -1,12 +1,13 @@
-// Context parallelism in TorchTitan: attention's core with keys and values of all ranks, as
-// torch.distributed.tensor.experimental has it.
+// Context parallelism in TorchTitan: the attention core over keys and values of all
+// context-parallel ranks, as in torch.distributed.tensor.experimental.
 //
 //   all_gather   compute | own keys | all others |        gathered beside the first block
 //                cp      |---AG---|
 //   p2p          compute | own keys | the neighbour's | ...
 //                cp      |---->-----|------>----------|
 //
-// Backward: keys and values once more, and their gradients, in fp32, follow them round the ring and
+// Backward: keys and values travel once more, and their fp32 gradients follow them round the ring
+// and return home after the last block. Blocks take equal time because of head-and-tail balancing.
 // return home after the last block. Blocks take equal time, as head-and-tail balancing makes them.
 #include "profiles/model/model.h"
 #include "profiles/planners/fsdp/layers.h"
@@ -18,7 +19,7 @@ constexpr std::size_t kCompute = 0;
 
 double real(std::uint64_t n) { return static_cast<double>(n); }
 
-// Of the scores' product with a head's keys, and with its values.
+// Width of the scores' product with a head's keys plus that with its values.
 double scores_width(const Transformer& model) {
   const LatentAttention& latent = model.latent;
   return model.is_latent() ? real(latent.nope + latent.rope + latent.value)
@@ -27,14 +28,15 @@ double scores_width(const Transformer& model) {
 
 }  // namespace
 
-// Of a layer's products.
+// The attention core's share of a layer's FLOPs.
 double FsdpLayers::core_share(std::size_t layer) const {
   const Transformer& model = *model_.transformer;
   return 2 * real(model.sequence) * real(model.sequence) * real(model.heads) * scores_width(model) /
          model_.layers[layer].forward_flops;
 }
 
-// Keys and values of a rank's tokens: what every head needs where they come from a latent.
+// Elements of the keys and values of a rank's tokens; those of every head if they come from a
+// latent.
 std::uint64_t FsdpLayers::key_elements() const {
   const Transformer& model = *model_.transformer;
   const LatentAttention& latent = model.latent;

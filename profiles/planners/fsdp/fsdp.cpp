@@ -18,9 +18,9 @@ namespace ghostrank {
 namespace {
 
 constexpr std::size_t kCompute = 0, kComm = 1;
-constexpr std::size_t kChunksAtOnce = 3;  // whose parameters torch's pipeline runtime keeps
+constexpr std::size_t kChunksAtOnce = 3;  // chunks whose parameters torch's pipeline runtime keeps
 
-using Layers = std::vector<std::size_t>;  // of the model, in the order of their use
+using Layers = std::vector<std::size_t>;  // layers of the model in the order of their use
 
 struct Streams {
   std::size_t replicate = 0, tp = 0, ep = 0, cp = 0;
@@ -67,7 +67,7 @@ class FsdpWriter {
   }
 
  private:
-  // Where the parameters of a layer are. Those on their way are waited for by their next user.
+  // State of a layer's gathered parameters. The next user waits for a gather in flight.
   struct Parameters {
     bool here = false;
     std::optional<ProgramBuilder::Mark> coming;
@@ -107,12 +107,12 @@ class FsdpWriter {
   ProgramBuilder out_;
   FsdpLayers layers_;
   std::vector<Parameters> parameters_;  // by layer of the model
-  std::vector<int> kept_;               // chunks whose parameters the pipeline runtime asked for
+  std::vector<int> kept_;               // chunks whose parameters the pipeline runtime has gathered
 };
 
 // ---- Passes ----
 
-// Gradients are reduced layer by layer beside the backward, in every micro-batch.
+// Reduces gradients layer by layer during the backward of every micro-batch.
 void FsdpWriter::one_micro_batch() {
   const Layers& forward = chunks_.front();
   const Layers backward(forward.rbegin(), forward.rend());
@@ -129,8 +129,8 @@ void FsdpWriter::one_micro_batch() {
   }
 }
 
-// Slots in order, sends after both of a joined pair. Gradients are reduced behind the last backward
-// of a chunk.
+// Plays slots in order; a joined pair sends after both of its slots. Reduces a chunk's gradients
+// after the chunk's last backward.
 void FsdpWriter::pipelined() {
   const std::vector<Slot> slots = pipeline_slots(mesh_.pipeline, stage_);
   std::vector<int> left(chunks_.size(), mesh_.pipeline.micro_batches);
@@ -157,8 +157,8 @@ void FsdpWriter::pipelined() {
   }
 }
 
-// Parameters stay after a backward, so that the next forward finds them. The first part of the
-// model has no input to find the gradient of: its whole backward waits for the weights' pass.
+// Keeps parameters after a backward, so that the next forward finds them. The first part of the
+// model has no input gradient, so its whole backward runs in the weight pass.
 void FsdpWriter::run(const Slot& slot) {
   const Layers& forward = chunks_[static_cast<std::size_t>(slot.chunk)];
   if (slot.pass == Pass::forward) {
@@ -179,8 +179,8 @@ void FsdpWriter::run(const Slot& slot) {
   }
 }
 
-// A forward and a backward, one of which computes while rows of the other's experts are under way.
-// All their parameters are here before.
+// Alternates a forward and a backward: each computes while rows of the other's experts are in
+// flight. Gathers all their parameters first.
 void FsdpWriter::run_in_turns(const Slot& one, const Slot& two) {
   for (const Slot* slot : {&one, &two}) {
     const Layers& layers = chunks_[static_cast<std::size_t>(slot->chunk)];
@@ -196,7 +196,7 @@ void FsdpWriter::run_in_turns(const Slot& one, const Slot& two) {
   out_.take_turns(first, second, kCompute, streams_.ep);
 }
 
-// Hidden states to the next part and their gradients back.
+// Passes hidden states to the next part, or their gradients to the one before.
 void FsdpWriter::pass_on(const Slot& slot, bool receives) {
   if (slot.pass == Pass::weight_backward) return;
   const bool forward = slot.pass == Pass::forward;
@@ -215,8 +215,8 @@ void FsdpWriter::pass_on(const Slot& slot, bool receives) {
     out_.send(kCompute, label, group, *other - stage_, spec_.precision.parameters, elements);
 }
 
-// Where a stage has several chunks, torch's runtime gathers the parameters of those that come next,
-// a chunk at a time, and gives up the others'.
+// If a stage has several chunks, torch's runtime gathers the parameters of the next kChunksAtOnce
+// of them, a chunk at a time, and frees those of the others.
 void FsdpWriter::keep_chunks(std::span<const Slot> ahead) {
   if (chunks_.size() == 1) return;
   std::vector<int> next;
@@ -244,7 +244,7 @@ bool FsdpWriter::keeps(std::size_t layer) const {
          (mesh_.pipeline.stages > 1 || layer + 1 == units_.size());
 }
 
-// Layers without parameters, of a measured model, are no units.
+// A layer without parameters, as in a measured model, needs no gather.
 void FsdpWriter::gather(std::size_t layer) {
   Parameters& parameters = parameters_[layer];
   if (parameters.here) return;
@@ -264,7 +264,7 @@ void FsdpWriter::gather(std::size_t layer) {
   parameters.coming = out_.mark(kComm, kCompute);
 }
 
-// Before a use: the parameters are here, and those of the next uses are on their way.
+// Before a use: makes the layer's parameters available, and starts the gathers of the next uses.
 void FsdpWriter::fetch(const Layers& order, std::size_t at) {
   gather(order[at]);
   if (auto& coming = parameters_[order[at]].coming; coming) {
@@ -304,12 +304,12 @@ void FsdpWriter::reduce(std::size_t stream, const char* what, std::uint16_t grou
   out_.after(kCompute, stream);
 }
 
-// What every rank of a tensor-parallel group has whole; the norm of every tensor's gradient, over
-// each dimension, and that of all over the stages; rows per expert, for the routers' biases; the
-// optimizer on the shards; the loss, averaged and largest.
+// In this order: gradients of tensors that every tensor-parallel rank has whole; the norm of every
+// tensor's gradient over each dimension, and the total norm over the stages; rows per expert for
+// the routers' biases; the optimizer on the shards; the loss, once its mean and once its maximum.
 void FsdpWriter::finish() {
   const std::uint64_t norms = sum(&FsdpUnit::tensors), experts = sum(&FsdpUnit::experts_tensors);
-  // Without FSDP they stay partial sums: the norm, its clipping and the optimizer each add them.
+  // Without FSDP they stay partial sums, so the norm, its clipping and the optimizer each sum them.
   const bool shards = mesh_.shard > 1;
   for (int i = 0; mesh_.tp > 1 && i < (shards ? 1 : 3); ++i)
     reduce(streams_.tp, "norm gradients", mesh_.tensor_group,
@@ -330,7 +330,7 @@ void FsdpWriter::finish() {
   for (int i = 0; i < 2; ++i) reduce(kComm, "loss", mesh_.data_group, DataType::float32, 1);
 }
 
-// Blocking, as TorchTitan has it.
+// Blocks the compute stream, as in TorchTitan.
 void FsdpWriter::balance_experts() {
   if (!model_.transformer || !model_.transformer->experts.router_bias ||
       spec_.parallel.framework != "torchtitan")
@@ -345,14 +345,14 @@ void FsdpWriter::balance_experts() {
     reduce(kComm, "rows per expert", mesh_.data_group, DataType::float32, counts);
 }
 
-// On what this rank holds of all parameters.
+// Time for this rank's share of all parameters.
 Picoseconds FsdpWriter::optimizer_time() const {
   const double held = static_cast<double>(sum(&FsdpUnit::shard) + sum(&FsdpUnit::experts_shard));
   const double all = static_cast<double>(std::max<std::uint64_t>(model_.parameters(), 1));
   return static_cast<Picoseconds>(static_cast<double>(times_.optimizer) * held / all);
 }
 
-// The layers of a stage's chunks, the embedding being the first of the model and the head the last.
+// The layers of a stage's chunks. Layer 0 of the model is the embedding, the last one is the head.
 std::vector<Layers> chunks_of(const JobSpec& spec, const Pipeline& pipeline, int stage) {
   const std::size_t count = spec.model->layers.size();
   if (pipeline.stages == 1) {

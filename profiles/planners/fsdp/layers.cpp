@@ -36,7 +36,7 @@ FsdpLayers::Shares FsdpLayers::shares(std::size_t layer) const {
   return {1 - routed - shared, routed, shared};
 }
 
-// On the hidden states of all tokens, each rank's part of the sequence in or out.
+// A call on the hidden states of all tokens; each rank gives or keeps its part of the sequence.
 void FsdpLayers::tensor_call(Func func) {
   if (mesh_.tp == 1) return;
   out_.after(streams_.tp, kCompute);
@@ -52,7 +52,7 @@ void FsdpLayers::exchange(const char* label, DataType type, std::uint64_t count)
   out_.after(kCompute, streams_.ep);
 }
 
-// The embedding has nothing to gather forward, the head nothing to scatter; backward the ends swap.
+// Forward, the embedding gathers nothing and the head scatters nothing; backward, the reverse.
 void FsdpLayers::half(std::size_t layer, const std::string& label, Picoseconds time,
                       Picoseconds core_time, const Way& way) {
   const bool gathers = !(way.forward ? is_first(layer) : is_last(layer)),
@@ -83,8 +83,8 @@ void FsdpLayers::routed_experts(const std::string& label, Picoseconds time, cons
   if (way.others) move();
 }
 
-// Forward: attention, then the feed-forward part, or the routed experts and after them the shared
-// ones. Backward in reverse.
+// Forward: attention, then the feed-forward layer, or the routed experts and then the shared ones.
+// Backward in reverse.
 void FsdpLayers::pass(std::size_t layer, Picoseconds time, const Way& way) {
   const std::string label = way.label + model_.layers[layer].name;
   const Picoseconds here = time / mesh_.tp / mesh_.cp;
@@ -108,7 +108,7 @@ void FsdpLayers::pass(std::size_t layer, Picoseconds time, const Way& way) {
   way.forward ? shared() : rest();
 }
 
-// Largest logit, logit of the target, sum of exponentials of every token.
+// Three values per token: the largest logit, the target's logit, the sum of exponentials.
 void FsdpLayers::parallel_loss() {
   if (mesh_.tp == 1) return;
   out_.after(streams_.tp, kCompute);
@@ -132,7 +132,7 @@ void FsdpLayers::play_again(std::size_t layer) {
     pass(layer, whole / 2, {"again ", true, true, false});
 }
 
-// Either pass of a backward in two takes half of it.
+// Each pass of a backward in two passes takes half of its time.
 void FsdpLayers::backward(std::size_t layer, Pass which) {
   const Picoseconds whole = times_.layers[layer].backward;
   if (which == Pass::weight_backward)

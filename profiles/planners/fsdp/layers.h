@@ -1,5 +1,5 @@
-// The forward and the backward of a layer under TorchTitan's tensor and expert parallelism, as ops;
-// without either a layer is one compute.
+// The forward and the backward of a layer under TorchTitan's tensor, context and expert
+// parallelism, as ops; without any of these a layer is one compute.
 //
 //   half of a layer, tensor parallel   compute |    |...|    |
 //                                      tp      |-AG-|   |-RS-|        backward the same
@@ -7,20 +7,21 @@
 //                                      ep      |counts rows|      |rows|
 //
 // DTensor's sequence parallelism gathers the sequence before a half's first product and scatters
-// the sums after its second, and the other way round backward; nothing is gathered again for the
-// weights. The embedding scatters, the head gathers. Under expert parallelism a tensor-parallel
-// rank routes its part of the sequence, the shared experts being a half of their own.
+// the sums after its second; the backward does the reverse, and gathers nothing again for the
+// weights. The embedding only scatters, the head only gathers. Under expert parallelism a
+// tensor-parallel rank routes its part of the sequence, and the shared experts are a half of their
+// own.
 //
-// A backward in two passes: all that leads to the input's gradient, then the products for the
-// weights alone.
+// A backward in two passes: first everything that leads to the input's gradient, then only the
+// products for the weights.
 //
-// Recompute (`parallel.recompute`): before its backward a layer's forward is played again, all of
-// it (full), or its all-gathers and half of its products (selective: TorchTitan keeps every other
-// product, attention, and what was reduced and scattered or exchanged; those of embedding and head
-// are never played again).
+// Recompute (`parallel.recompute`): before a layer's backward its forward runs again, with all
+// calls (full), or its all-gathers and half of its products (selective: TorchTitan keeps every
+// other product, attention, and the results of reduce-scatters and exchanges). Embedding and head
+// are never recomputed.
 //
-// Context parallelism (fsdp/context.cpp): a rank has a part of the sequence, and keys and values of
-// the others are gathered or passed round while attention goes on.
+// Context parallelism (fsdp/context.cpp): a rank has a part of the sequence; the others' keys and
+// values are gathered or passed round during attention.
 //
 // Derived from torchtitan/models/common (moe.py, moe_sharding.py, token_dispatcher.py),
 // torchtitan/distributed/activation_checkpoint.py and torch/distributed/tensor/experimental
@@ -36,7 +37,7 @@ namespace ghostrank {
 
 class FsdpLayers {
  public:
-  // Streams of tensor, expert and context parallelism, where there is any.
+  // Streams of tensor, expert and context parallelism; 0 (compute) where there is none.
   struct Streams {
     std::size_t tp = 0, ep = 0, cp = 0;
   };
@@ -52,21 +53,21 @@ class FsdpLayers {
   bool is_last(std::size_t layer) const { return layer + 1 == model_.layers.size(); }
   bool is_block(std::size_t layer) const { return !is_first(layer) && !is_last(layer); }
   bool routes(std::size_t layer) const { return mesh_.ep > 1 && has_experts(layer); }
-  // Parts of a layer's compute: routed experts, shared ones, all else.
+  // Shares of a layer's compute: routed experts, shared experts, everything else.
   struct Shares {
     double rest = 1, routed = 0, shared = 0;
   };
   Shares shares(std::size_t layer) const;
   double core_share(std::size_t layer) const;
 
-  // How a layer is passed through, and what is called on the way.
+  // How to traverse a layer, and which calls to make on the way.
   struct Way {
     const char* label;
-    bool forward, gathers, others;  // the all-gathers of the sequence; all else
+    bool forward, gathers, others;  // all-gathers of the sequence; all other calls
   };
   void pass(std::size_t layer, Picoseconds time, const Way& way);
   void play_again(std::size_t layer);
-  // With attention's core, which takes `core_time` of the time, or without.
+  // The attention core takes `core_time` of `time`; 0: this half has none.
   void half(std::size_t layer, const std::string& label, Picoseconds time, Picoseconds core_time,
             const Way& way);
   void core(const std::string& label, Picoseconds time, bool forward);
@@ -84,7 +85,7 @@ class FsdpLayers {
   const StepTimes& times_;
   ProgramBuilder& out_;
   const Streams streams_;
-  std::uint64_t tokens_ = 0;  // of a micro-batch, at a context-parallel rank
+  std::uint64_t tokens_ = 0;  // per micro-batch, on a context-parallel rank
 };
 
 }  // namespace ghostrank

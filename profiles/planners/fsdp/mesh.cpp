@@ -21,7 +21,7 @@ std::string nearest_legal(int wanted, int most, const std::function<bool(int)>& 
   return text.empty() ? "none" : text;
 }
 
-// What TorchTitan's parallelisms beyond FSDP know of models.
+// Checks that the model is one that TorchTitan's parallelisms beyond FSDP support here.
 void check_model(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   const auto& shape = spec.model->transformer;
@@ -79,7 +79,7 @@ void check_context_parallel(const JobSpec& spec) {
                 " GPUs; use parallel.cp=" + nearest_legal(p.cp, gpus, legal));
 }
 
-// The backward in two passes of these schedules has no place for a second forward here.
+// With these schedules the backward has two passes, into which no second forward is placed yet.
 void check_recompute(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   if (p.recompute == Recompute::none || p.pp == 1 || p.schedule == "1f1b" ||
@@ -128,7 +128,7 @@ void check_data_ranks(const JobSpec& spec, int ranks) {
                 "; use parallel.dp=" + legal);
   }
   const int replicas = p.dp_replicate;
-  const int most = p.cp > 1 ? ranks : ranks - 1;  // somebody has to share the parameters
+  const int most = p.cp > 1 ? ranks : ranks - 1;  // at least two ranks must share the parameters
   const auto fits = [&](int value) { return value == 1 || (ranks % value == 0 && value <= most); };
   if (!fits(replicas))
     throw Error(spec.place("parallel.dp_replicate") + ": parallel.dp_replicate is " +
@@ -151,7 +151,8 @@ int data_ranks(const JobSpec& spec) {
               " or smaller dimensions");
 }
 
-// What a schedule asks of the number of micro-batches, in torch.distributed.pipelining.
+// What torch.distributed.pipelining's schedules require of the number of micro-batches. `unit`:
+// samples of one micro-batch on all data-parallel ranks.
 void check_micro_batches(const JobSpec& spec, const Pipeline& pipeline, int unit) {
   const int count = pipeline.micro_batches, stages = pipeline.stages;
   const auto refuse = [&](const std::string& what, int fit) {
@@ -208,7 +209,7 @@ std::uint16_t add(Workload& workload, const char* name, std::vector<std::vector<
   return kind;
 }
 
-// Groups along the mesh of the routed experts.
+// Groups in the mesh of the routed experts.
 void add_expert_groups(Workload& workload, FsdpMesh& mesh) {
   if (mesh.ep == 1) return;
   const RankGrid grid({{"ep", mesh.ep},

@@ -1,13 +1,13 @@
-// The device mesh of PyTorch's sharded data parallelism: pipeline stages of replicas of groups that
-// share a model, and inside them context- and tensor-parallel neighbours. A rank's shard of the
-// parameters is one of its context-parallel neighbours', too. Routed experts see the ranks of a
-// replica by a mesh of their own, in which expert parallelism takes the place of tp and of a part
-// of the shards.
+// The device mesh of PyTorch's sharded data parallelism. A pipeline stage consists of replicas, a
+// replica of ranks that shard the model, and these of context- and tensor-parallel neighbours.
+// Context-parallel neighbours shard the parameters too. The routed experts have a mesh of their own
+// over a replica's ranks, in which expert parallelism takes the place of tp and of a part of the
+// shards.
 //
 //   rank = t + tp (c + cp (s + shard / cp (r + replicate p)))   t: tp, c: cp, s: shard, r: replica,
 //   rank = e + ep (x + experts_shard (r + ...))                 p: stage, e: ep, x: expert's shard
 //
-// Errors: usage, with the nearest values that fit. Threading: plain values.
+// Errors: Error(usage), with the nearest values that fit. Threading: plain values.
 #pragma once
 
 #include "profiles/job/job.h"
@@ -18,26 +18,26 @@ namespace ghostrank {
 
 struct FsdpMesh {
   int tp = 1, cp = 1, replicate = 1, ep = 1;
-  int shard = 1;          // ranks that share the parameters: cp of them with the same samples
-  int experts_shard = 1;  // ranks that share the routed experts' parameters
+  int shard = 1;          // ranks that shard the parameters; cp of them have the same samples
+  int experts_shard = 1;  // ranks that shard the routed experts' parameters
   Pipeline pipeline;
-  // Kinds of groups; one that has no use here is not made. Without replicas the data group is that
-  // of the shards.
+  // Kinds of groups; unused ones are not made. Without replicas the shard group is the data group.
   std::uint16_t data_group = 0, shard_group = 0, replica_group = 0, tensor_group = 0,
                 context_group = 0, expert_group = 0, experts_shard_group = 0, forward_group = 0,
                 backward_group = 0;
 };
 
-// Checks that job, model and cluster fit, and fills in all of the workload but its programs.
+// Checks that job, model and cluster fit, and fills in all of the workload but its programs. Throws
+// Error(usage).
 FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload);
 
-// Elements that one of `ways` ranks holds of a tensor: PyTorch shards the first dimension and pads
-// every shard to the largest. Tensor parallelism has split it before, columns of the second product
-// of each half of a layer, rows elsewhere.
+// Elements that one of `ways` ranks holds of a tensor. PyTorch shards the first dimension and pads
+// every shard to the largest. Tensor parallelism has split the tensor before: by columns for the
+// second product of each half of a layer, by rows elsewhere.
 std::uint64_t shard_elements(const JobSpec& spec, const ParameterTensor& tensor,
                              std::uint64_t ways);
 
-// Whether tensor parallelism leaves the tensor whole: norms and routers.
+// True if tensor parallelism leaves the tensor whole: norms and routers.
 bool is_replicated(const JobSpec& spec, const ParameterTensor& tensor);
 
 }  // namespace ghostrank

@@ -9,7 +9,7 @@ namespace {
 
 std::uint64_t split(std::uint64_t numel, std::uint64_t ways) { return (numel + ways - 1) / ways; }
 
-// The number in "e12.w1"; others are no experts.
+// The number in "e12.w1"; empty for a tensor that is no expert's.
 std::optional<std::uint64_t> expert_of(const ParameterTensor& tensor) {
   if (tensor.name.size() < 2 || tensor.name[0] != 'e' ||
       std::isdigit(static_cast<unsigned char>(tensor.name[1])) == 0)
@@ -17,7 +17,7 @@ std::optional<std::uint64_t> expert_of(const ParameterTensor& tensor) {
   return std::stoull(tensor.name.substr(1));
 }
 
-// The matrices of the routed experts that a rank has a part of.
+// Adds what a rank holds of the routed experts' matrices.
 void add_experts(const Transformer& model, const FsdpMesh& mesh, FsdpUnit& out) {
   const auto ep = static_cast<std::uint64_t>(mesh.ep);
   const auto ways = static_cast<std::uint64_t>(mesh.experts_shard);
@@ -47,7 +47,7 @@ FsdpUnit unit_of(const JobSpec& spec, const FsdpMesh& mesh, const Layer& layer) 
     }
     ++out.tensors;
     const bool whole = is_replicated(spec, tensor);
-    // With expert parallelism a tensor-parallel rank routes its part of the sequence only.
+    // Under expert parallelism a tensor-parallel rank routes only its part of the sequence.
     if (mesh.tp > 1 && whole && (tensor.name != "router" || mesh.ep > 1)) out.whole += tensor.numel;
     out.shard += shard_elements(spec, tensor, ways);
   }

@@ -1,10 +1,10 @@
-// What FSDP gathers and scatters together: the shards of a layer's parameters at one rank, those of
-// its routed experts apart where expert parallelism gives them a mesh of their own.
+// What FSDP gathers and scatters together: one rank's shards of a layer's parameters. Those of the
+// routed experts count apart if expert parallelism gives them a mesh of their own.
 //
-// Tensors are padded to a multiple of the ranks that share them, where PyTorch pads the first
-// dimension. TorchTitan keeps the routed experts of a layer as one tensor per matrix, cut between
-// experts, or between rows where there are more ranks than experts; a router's bias is a buffer of
-// its, no parameter. Units: elements. Threading: plain values.
+// Shards are padded along the first dimension, as PyTorch's are. TorchTitan keeps the routed
+// experts of a layer as one tensor per matrix, sharded by expert, or by row if there are more ranks
+// than experts. A router's bias is a buffer, not a parameter. Units: elements. Threading: plain
+// values.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 namespace ghostrank {
 
 struct FsdpUnit {
-  std::uint64_t shard = 0, experts_shard = 0;  // of a rank
-  std::uint64_t whole = 0;  // elements whose gradients tensor-parallel ranks have to add up
+  std::uint64_t shard = 0, experts_shard = 0;  // per rank
+  std::uint64_t whole = 0;  // elements whose gradients tensor-parallel ranks must sum
   std::uint64_t tensors = 0, experts_tensors = 0;
 };
 

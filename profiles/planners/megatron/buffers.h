@@ -1,12 +1,12 @@
-// Megatron's gradient buffer: parameters laid out in reverse registration order and cut in buckets,
-// each reduced (and its parameters gathered) by one call.
+// Megatron's gradient buffer: parameters in reverse registration order, cut into buckets. One call
+// reduces a bucket's gradients, and one gathers its parameters.
 //
-//   distributed optimizer   every parameter starts at a multiple of 64 elements, every bucket ends
-//                           at a multiple of lcm(dp, 128), so that it can be sharded; a tied word
-//                           embedding has a bucket of its own
+//   distributed optimizer   every parameter starts at a multiple of 64 elements; every bucket ends
+//                           at a multiple of lcm(shards, 128), so that it can be sharded; a tied
+//                           word embedding has a bucket of its own
 //   otherwise               no padding
 //
-// The rule is that of megatron/core/distributed. Units: elements. Threading: pure functions.
+// The rules follow megatron/core/distributed. Units: elements. Threading: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace ghostrank {
 
 struct GradientBucket {
   std::uint64_t numel = 0;  // with padding
-  int first_unit = 0;       // its forward needs the bucket's parameters first; its backward
-                            // completes the bucket's gradients
+  int first_unit = 0;  // the first unit whose forward needs the bucket; its backward completes the
+                       // bucket's gradients
 };
 
 struct BufferLayout {

@@ -1,5 +1,5 @@
-// Whether a Megatron plan fits its model, its cluster and its device; what does not is refused with
-// the nearest values that do.
+// Checks that a Megatron plan fits its model, its cluster and its device; errors name the nearest
+// values that fit.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -90,7 +90,7 @@ void check_context_parallel(const JobSpec& spec, const Transformer& m) {
            cp, level);
 }
 
-// What a schedule needs of stages and chunks; how layers fall on them is split_as_megatron's.
+// What a schedule requires of stages and chunks; split_as_megatron() spreads the layers.
 void check_schedule(const JobSpec& spec, const Transformer& m) {
   const ParallelPlan& p = spec.parallel;
   if (p.schedule != "1f1b" && p.pp == 1)
@@ -115,7 +115,7 @@ void check_schedule(const JobSpec& spec, const Transformer& m) {
            per_stage, [&](int value) { return value > 1 && per_stage % value == 0; });
 }
 
-// A layout says by itself how many chunks a stage has.
+// A layout determines the number of chunks per stage.
 Pipeline pipeline_shape(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   Pipeline out;
@@ -249,7 +249,7 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
            });
 }
 
-// What a rank of `stage` holds, in bytes.
+// Memory of one rank of `stage`, in bytes.
 struct Memory {
   double states = 0, activations = 0;
   double total() const { return states + activations; }
@@ -273,11 +273,11 @@ Memory memory_of(const MegatronPlan& plan, int stage, bool sharded, Recompute re
                                           12.0 / (sharded ? plan.holders(p.expert) : 1));
     layers += part.layers + part.mtp;
   }
-  int open = 0, most = 0;        // passes forward whose backward is still to come
-  Pipeline few = plan.pipeline;  // further rounds repeat themselves
+  int open = 0, most = 0;        // forward passes whose backward is still to come
+  Pipeline few = plan.pipeline;  // further rounds repeat
   few.micro_batches = std::min(few.micro_batches, 4 * few.stages);
   for (const Slot& slot : pipeline_slots(few, stage)) {
-    if (slot.pass == Pass::input_backward) continue;  // the weights still need them
+    if (slot.pass == Pass::input_backward) continue;  // the weight pass still needs the activations
     open += slot.pass == Pass::forward ? 1 : -1;
     most = std::max(most, open);
   }
@@ -299,8 +299,8 @@ std::string gigabytes(double bytes) {
 
 }  // namespace
 
-// The estimate is that of Korthikanti et al. (2022) without the attention's scores, which fused
-// kernels do not keep; fp32 parameters and two moments belong to the optimizer.
+// The estimate follows Korthikanti et al. (2022), without the attention scores, because fused
+// kernels do not keep them. fp32 parameters and two moments belong to the optimizer.
 void check_memory(const MegatronPlan& plan) {
   const JobSpec& spec = *plan.spec;
   const double have = spec.device.memory_bytes;

@@ -1,10 +1,10 @@
-// Context parallelism of the attention's core: every rank has a part of the sequence and needs the
+// Context parallelism of the attention core: every rank has a part of the sequence and needs the
 // keys and values of all others.
 //
-//   p2p          a ring: the next block travels while this one is attended to
-//   all_gather   keys and values gathered before, their gradients scattered after
-//   a2a          Ulysses: heads against sequence, there and back
-//   a2a+p2p      heads against sequence among neighbours, whose groups form the ring
+//   p2p          a ring: the next block travels during attention to this one
+//   all_gather   keys and values are gathered before, their gradients scattered after
+//   a2a          Ulysses: all-to-alls swap heads for sequence, and back
+//   a2a+p2p      the same swap among neighbours, whose groups form the ring
 #include "profiles/planners/megatron/passes.h"
 
 namespace ghostrank {

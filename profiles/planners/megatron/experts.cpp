@@ -1,12 +1,12 @@
-// A layer's experts in place of its feed-forward part, as Megatron's all-to-all dispatcher serves
-// them: counts are gathered first, then rows and their probabilities go to the experts and rows
-// come back. Either every rank routes the same number of rows to every other, or the layer has a
-// routing of its own (megatron/routing.h).
+// A layer's experts instead of its feed-forward layer, after Megatron's all-to-all dispatcher:
+// ranks first gather the counts, then rows and their probabilities go to the experts, and rows come
+// back. Either every rank routes the same number of rows to every other, or the layer has a routing
+// of its own (megatron/routing.h).
 //
-// Deduplicated dispatch, after DeepEP: a token's row goes once to every node with experts of it, to
-// the rank there at its own place (a rail), and from that rank once to every rank with experts of
-// it; back the same way. The two steps follow each other, where DeepEP's kernels overlap them; how
-// many counts are exchanged before is recalled.
+// Deduplicated dispatch, after DeepEP: a token's row goes once to every node with experts of the
+// token, to the rank at the sender's own position there (a rail), and from that rank once to every
+// rank with experts of the token; back the same way. The two steps follow each other, where
+// DeepEP's kernels overlap them. The number of counts exchanged before is recalled, not read.
 #include "profiles/planners/megatron/passes.h"
 
 namespace ghostrank {
@@ -18,7 +18,7 @@ void PassWriter::route(Func func, std::uint16_t group, DataType type, std::uint6
   out_.after(streams_.compute, streams_.ep);
 }
 
-// By a list of counts, or as many elements to each.
+// By the counts of `list`, or without a list `even` elements to each member.
 void PassWriter::move_rows(std::uint16_t group, DataType type, const std::uint32_t* list,
                            std::uint64_t even) {
   if (!list) return route(Func::all_to_all, group, type, even);
@@ -37,8 +37,8 @@ void PassWriter::exchange(const Routing* routing, Cargo cargo, bool back) {
             lists ? &lists->way(back) : nullptr, rows * (hidden ? plan_.model.hidden : 1));
 }
 
-// To every node that has experts of a token, along rails; from there to its ranks. A row carries
-// the weights of all of its token's experts.
+// A row goes along rails to every node with experts of its token, and from there to the node's
+// ranks. It carries the weights of all experts of its token.
 void PassWriter::exchange_once(const Routing* routing, Cargo cargo, bool back) {
   const bool hidden = cargo == Cargo::hidden;
   const DataType type = hidden ? plan_.activations : DataType::float32;
@@ -62,7 +62,7 @@ const Routing* PassWriter::routing_of(int layer) const {
   return routing_.empty() ? nullptr : &routing_[static_cast<std::size_t>(layer)];
 }
 
-// That this rank's experts work on.
+// Rows that this rank's experts process.
 std::uint64_t PassWriter::arriving_rows(const Routing* routing) const {
   if (!routing) return plan_.routed_rows();
   return routing->rows[static_cast<std::size_t>(ep_rank_)] * static_cast<std::uint64_t>(plan_.ep);

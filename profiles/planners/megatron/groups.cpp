@@ -9,7 +9,7 @@
 namespace ghostrank {
 namespace {
 
-// The dimensions `known` in the job's order.
+// The dimensions `known`, in the job's order.
 RankGrid grid_of(const MegatronPlan& plan, const std::vector<Dimension>& known) {
   const JobSpec& spec = *plan.spec;
   std::vector<Dimension> order;
@@ -44,8 +44,8 @@ std::uint16_t add(Workload& workload, const std::string& name,
   return kind;
 }
 
-// The groups of ranks that hold the same parameters: where every part is held by two stages, those
-// of both together.
+// The groups of ranks that hold the same parameters: if two stages hold every part, a group has the
+// ranks of both.
 std::vector<std::vector<Rank>> holders(const MegatronPlan& plan, const RankGrid& grid,
                                        std::vector<std::vector<Rank>> groups) {
   if (!plan.pipeline.is_bidirectional()) return groups;
@@ -59,7 +59,7 @@ std::vector<std::vector<Rank>> holders(const MegatronPlan& plan, const RankGrid&
   return out;
 }
 
-// Nodes and rails of the ep groups: on each node as many neighbours of a group as on every other.
+// Node groups and rails of the ep groups. Every node must have equally many members of a group.
 void add_node_groups(const MegatronPlan& plan, const std::vector<std::vector<Rank>>& groups,
                      Workload& workload, MegatronGroups& out) {
   const int per_node = plan.spec->cluster.gpus_per_node;

@@ -1,39 +1,41 @@
-// Which ranks Megatron puts together: the communicators of a plan and the stage of every rank.
+// The communicators of a Megatron plan, and the stage of every rank.
 //
+// clang-format off
 //   tp            along tp                        activations
 //   cp            along cp                        keys and values
-//   cp.a2a        neighbours along cp             heads, where context parallelism has two levels
-//   cp.p2p        every so many along cp          keys and values between those groups
+//   cp.a2a        neighbours along cp             heads, if context parallelism has two levels
+//   cp.p2p        every cp_a2a-th rank along cp   keys and values between those neighbours' groups
 //   dp            along dp and cp                 gradients and parameters
 //   pp.forward    along pp                        activations from stage to stage
 //   pp.backward   along pp                        their gradients; a communicator of its own, so
-//   that
-//                                                 two stages can exchange both at once
+//                                                 that two stages can exchange both at once
 //   ep            along ep of the expert grid     rows on their way to experts and back
-//   ep.rail       the ep ranks at one place of     rows to nodes, where dispatch is deduplicated
-//                 each node
-//   ep.node       those on one node               rows on to the ranks of a node
-//   etp           along its tp                    rows of an expert that several ranks share
-//   tp_ep         along both                      how many rows each expert gets
-//   edp           along its dp                    gradients and parameters of experts
+//   ep.rail       ep ranks at the same position   rows to nodes, if dispatch is deduplicated
+//                 on each node
+//   ep.node       ep ranks on one node            rows on to the ranks of a node
+//   etp           along expert_tp                 rows of an expert that several ranks share
+//   tp_ep         along expert_tp and ep          how many rows each expert gets
+//   edp           along dp of the expert grid     gradients and parameters of experts
 //   replicas      along tp, cp and dp             rows per expert, for the router's bias
-//   embedding     first and last stage, or that   gradients of the embedding, where it is tied
-//                 of multi-token prediction       or has a copy
+//   embedding     first stage and the last, or    gradients of the embedding, if it is tied or
+//                 multi-token prediction's        has a copy
 //   world, mp     all ranks, or along tp and pp   norm of the gradients
+// clang-format on
 //
-// With dualpipe two stages hold the same parts, and dp, edp and replicas have the ranks of both.
+// With dualpipe two stages hold the same parts, so dp, edp and replicas have the ranks of both.
 //
 // The expert grid numbers the same ranks by expert_tp, ep, dp and pp; stages are the same in both.
 //
-// The order of ranks is the job's `order`, the leftmost dimension innermost. Threading: pure.
+// The job's `order` gives the order of ranks, the leftmost dimension innermost. Threading: pure.
 #pragma once
 
 #include "profiles/planners/megatron/passes.h"
 
 namespace ghostrank {
 
-// Adds groups and the ranks' roles (one per stage, or MegatronPlan::roles_per_stage) to the
-// workload; a group of one rank is left out.
+// Adds groups and the ranks' roles to the workload: one role per stage, or
+// MegatronPlan::roles_per_stage(). A group of one rank is left out (kNoGroup). Throws Error(usage)
+// if the job's order or dispatch does not fit.
 MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload);
 
 }  // namespace ghostrank

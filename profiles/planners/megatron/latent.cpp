@@ -1,11 +1,11 @@
-// Multi-head latent attention (DeepSeek's MLA) as Megatron-core has it: products down to the
-// latents that every tensor-parallel rank takes whole, for its part of the sequence; then
-// column-parallel products up to heads, each behind a gathering of its latent.
+// Multi-head latent attention (DeepSeek's MLA) as in Megatron-core: every tensor-parallel rank
+// computes the whole down projections to the latents for its part of the sequence, then
+// column-parallel up projections to heads, each after an all-gather of its latent.
 //
 //   forward    compute |down |    |q_up|    |kv_up core proj|    |
 //              tp           |- AG -|   |- AG -|             |- RS -|
 //
-// The keys' rotary part comes with the latents and is gathered by itself.
+// The keys' rotary part comes with the latents, but has an all-gather of its own.
 #include "profiles/planners/megatron/passes.h"
 
 namespace ghostrank {
@@ -36,7 +36,7 @@ void PassWriter::latent_backward(std::uint32_t label) {
   out_.compute(streams_.compute, label, (inputs() + weights()) * times_.down);
 }
 
-// What the product up to the queries starts from.
+// Input width of the product up to the queries.
 std::uint64_t PassWriter::latent_queries() const {
   const std::uint64_t latent = plan_.model.latent.q_lora;
   return latent > 0 ? latent : plan_.model.hidden;

@@ -13,7 +13,7 @@
 namespace ghostrank {
 namespace {
 
-// What a rank of one stage holds and does.
+// A gradient bucket of a stage, of dense or of expert parameters.
 struct StageBucket : GradientBucket {
   bool expert = false;
   std::size_t tensor = 0;  // as Op::tensor
@@ -40,7 +40,8 @@ class StageWriter {
   Program write() {
     if (gathers_early()) launch_next_gather();
     const std::vector<Slot> slots = pipeline_slots(plan_.pipeline, stage_);
-    std::vector<const Slot*> first(chunks_.size()), last(chunks_.size());  // that touch the weights
+    // slots that touch the weights
+    std::vector<const Slot*> first(chunks_.size()), last(chunks_.size());
     for (const Slot& slot : slots) {
       const auto chunk = static_cast<std::size_t>(slot.chunk);
       if (!first[chunk]) first[chunk] = &slot;
@@ -94,7 +95,7 @@ class StageWriter {
   std::uint16_t group_of(const StageBucket& bucket) const {
     return bucket.expert ? groups_.edp : groups_.dp;
   }
-  // The layer that a module of multi-token prediction counts as.
+  // The number of the layer that a multi-token prediction module counts as.
   int mtp_layer(int module) const { return static_cast<int>(plan_.model.layers) + module; }
   std::size_t stream_of(const StageBucket& bucket) const {
     return bucket.expert ? streams_.edp : streams_.dp;
@@ -108,8 +109,8 @@ class StageWriter {
   const MegatronStreams streams_;
   ProgramBuilder out_;
   PassWriter passes_;
-  // Buckets whose parameters are gathered, in the order in which the forward needs them: so many
-  // launched, so many awaited.
+  // Buckets whose parameters are gathered, in the order in which the forward needs them: how many
+  // are launched, how many awaited.
   std::size_t launched_ = 0, awaited_ = 0;
 };
 
@@ -127,7 +128,8 @@ std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
         if (p.expert == expert) parameters.push_back(p);
       const auto ways = static_cast<std::uint64_t>(plan.holders(expert));
       BufferLayout layout{parallel.distributed_optimizer, 0, ways};
-      // The first part of the model finishes last; the others have time for one bucket.
+      // Only the first part of the model is cut into buckets: its backward ends last, so that the
+      // others have time for one bucket.
       if (parallel.overlap_grad_reduce && plan.pipeline.part(stage, c) == 0)
         layout.bucket_size = parallel.bucket_size > 0
                                  ? parallel.bucket_size
@@ -167,8 +169,8 @@ std::vector<std::string> StageWriter::names_of(const MegatronStreams& streams) {
 
 // ---- Passes ----
 
-// What enters a part before a pass, or leaves it after. A stage waits for what it receives where it
-// needs it; what it sends it leaves to the network.
+// Receives what enters a part before a pass, or sends what leaves it after. A stage waits for a
+// receive where it needs the data; it does not wait for its sends.
 void StageWriter::pass_on(const Slot& slot, bool receives) {
   if (slot.pass == Pass::weight_backward) return;
   const bool forward = slot.pass == Pass::forward;
@@ -176,7 +178,8 @@ void StageWriter::pass_on(const Slot& slot, bool receives) {
   if (!other || *other == stage_) return;
   const int offset = *other - stage_;
   const int part = plan_.pipeline.part(stage_, slot.chunk);
-  const int before = forward == receives ? part - 1 : part;  // of the two parts that it passes
+  const int before = forward == receives ? part - 1 : part;  // the earlier of the two parts between
+                                                             // which it passes
   const std::uint64_t tensors =
       plan_.mtp_stands_alone() && before >= plan_.mtp_part() ? 1 + plan_.model.mtp : 1;
   const std::uint64_t elements =
@@ -189,7 +192,7 @@ void StageWriter::pass_on(const Slot& slot, bool receives) {
     receives ? out_.recv(streams_.compute, what, group, offset, type, count)
              : out_.send(streams_.compute, what, group, offset, type, count);
   };
-  // Lengths that differ are told before, as three sizes.
+  // If lengths differ, three sizes go first.
   if (plan_.mtp_stands_alone()) pass(out_.label("shape"), DataType::int64, 3);
   pass(label, plan_.activations, elements);
 }
@@ -228,7 +231,7 @@ void StageWriter::backward(const Slot& slot, bool last) {
   }
 }
 
-// Two passes, one of which computes while rows of the other's experts are under way.
+// Alternates two passes: each computes while rows of the other's experts are in flight.
 void StageWriter::overlap(const std::function<void()>& one, const std::function<void()>& two) {
   const auto script_of = [&](const std::function<void()>& pass) {
     out_.begin_script();
@@ -257,7 +260,7 @@ void StageWriter::gather(const StageBucket& bucket) {
                   plan_.activations, shard(bucket.numel, bucket.expert));
 }
 
-// Forward order: chunk after chunk, the buckets from the last to the first.
+// Forward order: chunk by chunk, the buckets from the last to the first.
 void StageWriter::launch_next_gather() {
   std::size_t index = launched_++;
   for (const Chunk& chunk : chunks_) {
@@ -267,8 +270,8 @@ void StageWriter::launch_next_gather() {
   }
 }
 
-// Before the first forward of a unit: its buckets are here. Whoever waits for one launches the
-// next.
+// Before the first forward of a unit: waits for the unit's buckets, and after each wait launches
+// the next gather.
 void StageWriter::await_parameters(const Slot& slot, int unit) {
   if (!gathers_early()) return;
   std::size_t before = 0;  // buckets of earlier chunks
@@ -286,8 +289,8 @@ void StageWriter::await_parameters(const Slot& slot, int unit) {
   }
 }
 
-// The order of finalize_model_grads: data parallel, what sequence parallelism left partial, the
-// tied embedding; then the optimizer's norm.
+// In the order of Megatron's finalize_model_grads: data-parallel gradients, gradients that sequence
+// parallelism left partial, the tied embedding, rows per expert; then the optimizer's norm.
 void StageWriter::finish_gradients() {
   std::uint64_t partial = 0, tied = 0, routed_layers = 0;
   for (const Chunk& chunk : chunks_) {
@@ -332,7 +335,7 @@ void StageWriter::await_data_parallel() {
     if (stream != streams_.compute) out_.after(streams_.compute, stream);
 }
 
-// Loss and number of tokens, on the last stage.
+// Averages the loss and the number of tokens, on the last stage.
 void StageWriter::average_loss() {
   const bool last = std::any_of(chunks_.begin(), chunks_.end(),
                                 [](const Chunk& chunk) { return chunk.part.head; });

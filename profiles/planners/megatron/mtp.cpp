@@ -1,14 +1,14 @@
-// Multi-token prediction (DeepSeek-V3) as Megatron-core has it: behind the last layer a chain of
-// modules, each with an embedding of the tokens one further on, a product of it and the hidden
-// states before, both normed, down to their width, and a layer like the last one. Every module's
-// hidden states go to the head for a loss of their own.
+// Multi-token prediction (DeepSeek-V3) as in Megatron-core: a chain of modules after the last
+// layer. Each module embeds the tokens one position further on, norms this embedding and the hidden
+// states before it, projects both together to the hidden width, and runs a layer like the last one.
+// The head computes a loss from every module's hidden states.
 //
 //   forward    compute |      |    |proj|    | a layer
 //              tp      |- RS -|- AG -|  |- AG -|
 //
-// The second gathering is along the width: the product is column-parallel and its output whole.
-// The embedding is that of the model; where it is on another stage the module has a copy, whose
-// gradients are summed with the first one's once per step. Derived from
+// The second all-gather is along the width, because the projection is column-parallel but its
+// output must be whole. The embedding is the model's. If it is on another stage, the module has a
+// copy, and the gradients of both are summed once per step. Derived from
 // megatron/core/transformer/multi_token_prediction.py.
 #include "profiles/planners/megatron/passes.h"
 
@@ -31,12 +31,14 @@ void PassWriter::mtp_forward(int layer) {
 void PassWriter::mtp_backward(int layer) {
   if (inputs() && plan_.spec->parallel.recompute == Recompute::full) mtp_project(labels_.again);
   layer_backward(layer);
-  if (inputs()) gather(plan_.hidden_states());  // of the gradient of its part of the sequence
+  if (inputs())
+    gather(plan_.hidden_states());  // the gradient, of which this rank has its part of
+                                    // the sequence
   column_backward(labels_.mtp, times_.mtp, 2 * plan_.hidden_states());
   embedding_backward();
 }
 
-// How often the module is right: the largest logit of every part of the vocabulary, and where.
+// The module's accuracy: the largest logit of every part of the vocabulary, and its index.
 void PassWriter::mtp_accuracy() {
   if (plan_.tp == 1) return;
   exposed_tp(Func::all_gather, best_label_, plan_.activations, plan_.tokens);

@@ -61,7 +61,7 @@ void PassWriter::exposed_tp(Func func, std::uint32_t label, DataType type, std::
   out_.after(streams_.compute, streams_.tp);
 }
 
-// A call on the whole tensor of so many elements, beside what is computed next.
+// A call on a tensor of `elements` in total; it overlaps the next compute.
 void PassWriter::launch_tp(Func func, std::uint32_t label, std::uint64_t elements) {
   const std::uint64_t count =
       func == Func::all_reduce ? elements : elements / static_cast<std::uint64_t>(plan_.tp);
@@ -69,14 +69,15 @@ void PassWriter::launch_tp(Func func, std::uint32_t label, std::uint64_t element
   out_.collective(streams_.tp, label, func, groups_.tp, plan_.activations, count);
 }
 
-// Before a column-parallel product: the sequence in full.
+// Before a column-parallel product: gathers the whole sequence.
 void PassWriter::gather(std::uint64_t elements) {
   if (!plan_.sequence_parallel) return;
   launch_tp(Func::all_gather, gather_label_, elements);
   out_.after(streams_.compute, streams_.tp);
 }
 
-// After a row-parallel product, or the embedding: the sum, or this rank's part of it.
+// After a row-parallel product or the embedding: the sum, or under sequence parallelism this rank's
+// part of it.
 void PassWriter::reduce_hidden() {
   if (plan_.tp == 1) return;
   if (plan_.sequence_parallel)
@@ -86,7 +87,7 @@ void PassWriter::reduce_hidden() {
   out_.after(streams_.compute, streams_.tp);
 }
 
-// The gradients of the input, then of the weight.
+// The input's gradient, then the weight's.
 void PassWriter::column_backward(std::uint32_t label, Picoseconds product, std::uint64_t elements) {
   if (!inputs()) return out_.compute(streams_.compute, label, product);
   if (plan_.sequence_parallel) launch_tp(Func::all_gather, gather_label_, elements);
@@ -115,9 +116,10 @@ void PassWriter::half_forward(const Half& half) {
   reduce_hidden();
 }
 
-// The row-parallel product and the attention's core, back from the gradient of the half's output.
+// From the gradient of the half's output back through the row-parallel product and the attention
+// core.
 void PassWriter::row_and_core_backward(const Half& half) {
-  if (inputs()) gather(plan_.hidden_states());  // of the output's gradient
+  if (inputs()) gather(plan_.hidden_states());  // the output's gradient
   out_.compute(streams_.compute, half.label, (inputs() + weights()) * half.row);
   if (inputs() && half.core > 0) {
     if (plan_.spec->parallel.recompute == Recompute::selective) {
@@ -169,8 +171,8 @@ void PassWriter::embedding_backward() {
   if (weights()) gather(plan_.hidden_states());
 }
 
-// Logits, then the loss over the parts of the vocabulary: largest logit, logit of the target, sum
-// of exponentials. Modules of multi-token prediction come before the model itself.
+// Logits, then the loss over the parts of the vocabulary: the largest logit, the target's logit,
+// the sum of exponentials. Modules of multi-token prediction come before the model's own head.
 void PassWriter::head_forward() {
   for (std::uint64_t k = 0; k <= plan_.model.mtp; ++k) {
     gather(plan_.hidden_states());

@@ -7,16 +7,16 @@
 //   backward   compute |     |proj, core|dgrad qkv|wgrad qkv|
 //              tp      |- AG -|          |-- AG --|-- RS ---|
 //
-// Without sequence parallelism the forward ends, and the backward of the column-parallel product is
-// followed, by an all-reduce. An all-gather that only the weight gradient needs runs beside the
-// product for the input; what carries the input's gradient on runs beside that of the weight. The
-// order is that of megatron/core/tensor_parallel/layers.py.
+// Without sequence parallelism an all-reduce ends the forward, and one follows the backward of the
+// column-parallel product. An all-gather that only the weight gradient needs overlaps the product
+// for the input gradient; the call that carries the input gradient on overlaps the product for the
+// weight gradient. The order is that of megatron/core/tensor_parallel/layers.py.
 //
-// A zero-bubble schedule takes the backward in two passes: all that leads to the gradient of the
-// input, communication included, then the products for the weights alone.
+// A zero-bubble schedule splits the backward into two passes: first everything that leads to the
+// input's gradient, communication included, then only the products for the weights.
 //
-// Context parallelism belongs to the attention's core. A communicator is used from one stream only,
-// so every rank enters its calls in the same order. Threading: one thread.
+// Context parallelism belongs to the attention core. Only one stream uses a communicator, so every
+// rank enters its calls in the same order. Threading: one thread.
 #pragma once
 
 #include <initializer_list>
@@ -30,14 +30,14 @@
 
 namespace ghostrank {
 
-// Streams and kinds of groups, by their index; a group of one rank has no index and no ops.
+// Kinds of groups and streams, by index. A group of one rank has no index, and no op uses it.
 inline constexpr std::uint16_t kNoGroup = 0xffff;
 struct MegatronGroups {
   std::uint16_t tp = kNoGroup, cp = kNoGroup, cp_a2a = kNoGroup, cp_p2p = kNoGroup, dp = kNoGroup,
                 forward = kNoGroup, backward = kNoGroup, embedding = kNoGroup, norm = kNoGroup,
                 ep = kNoGroup, etp = kNoGroup, tp_ep = kNoGroup, edp = kNoGroup,
                 replicas = kNoGroup, ep_rail = kNoGroup, ep_node = kNoGroup;
-  int ep_nodes = 1;  // that an ep group lies on, with deduplicated dispatch
+  int ep_nodes = 1;  // nodes that an ep group spans, with deduplicated dispatch
 };
 struct MegatronStreams {
   std::size_t compute = 0, tp = 0, cp = 0, dp = 0, ep = 0, edp = 0;
@@ -45,26 +45,25 @@ struct MegatronStreams {
 
 class PassWriter {
  public:
-  // `routing` is by layer, empty where it is even; `ep_rank` is this one's place among the ranks
-  // that share experts.
+  // `routing`: by layer, empty if it is even. `ep_rank`: this rank's position in its ep group.
   PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
              const MegatronStreams& streams, std::span<const Routing> routing, int ep_rank);
 
-  // What follows belongs to this pass: "F3" is the forward of micro-batch 3.
+  // Ops from here on belong to this pass: "F3" is the forward of micro-batch 3.
   void begin(Pass pass, int micro_batch);
 
   void embedding_forward();
   void embedding_backward();
   void layer_forward(int layer);
   void layer_backward(int layer);
-  void mtp_forward(int layer);  // a module of multi-token prediction, by the layer it counts as
+  void mtp_forward(int layer);  // a multi-token prediction module, by the layer it counts as
   void mtp_backward(int layer);
-  void head_forward();  // of the model, and of every such module
+  void head_forward();  // of the model, and of every multi-token prediction module
   void head_backward();
 
  private:
-  // A column-parallel product, the attention's core (0 elsewhere) and a row-parallel product;
-  // forward times.
+  // A column-parallel product, the attention core (0 in other halves) and a row-parallel product,
+  // as forward times.
   struct Half {
     std::uint32_t label = 0;
     Picoseconds column = 0, core = 0, row = 0;
@@ -88,7 +87,7 @@ class PassWriter {
   void experts_forward(std::uint32_t label, int layer);
   void experts_backward(std::uint32_t label, int layer);
   void route(Func func, std::uint16_t group, DataType type, std::uint64_t count);
-  // Rows on their way to experts or back: hidden states, or the weights of a token's experts.
+  // What travels to experts or back: hidden states, or the weights of a token's experts.
   enum class Cargo : std::uint8_t { hidden, weights };
   void exchange(const Routing* routing, Cargo cargo, bool back);
   void exchange_once(const Routing* routing, Cargo cargo, bool back);
@@ -108,7 +107,7 @@ class PassWriter {
   bool inputs() const { return pass_ != Pass::weight_backward; }
   bool weights() const { return pass_ != Pass::input_backward; }
   void column_backward(std::uint32_t label, Picoseconds product, std::uint64_t elements);
-  // Context parallelism: a ring of so many ranks, or heads against sequence among so many.
+  // Context parallelism: a ring of `ranks`, or a swap of heads for sequence among `ranks`.
   void ring_step(std::uint16_t group, std::uint32_t label, std::uint64_t elements);
   void ring_forward(std::uint16_t group, int ranks, const Half& half);
   void ring_backward(std::uint16_t group, int ranks, const Half& half);
@@ -127,7 +126,7 @@ class PassWriter {
   const Picoseconds head_time_;
   const std::span<const Routing> routing_;
   const int ep_rank_;
-  // Of a rank: queries, keys, values, and what the attention's core makes of them.
+  // Elements per rank: queries, keys, values, and the attention core's output.
   std::uint64_t q_elements_ = 0, k_elements_ = 0, v_elements_ = 0, o_elements_ = 0;
   std::uint32_t gather_label_, scatter_label_, reduce_label_, loss_label_, kv_label_, dkv_label_,
       heads_label_, rows_label_, best_label_;

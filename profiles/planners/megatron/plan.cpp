@@ -1,4 +1,4 @@
-// Sizes, parts, parameters and times. What does not fit is refused in megatron/check.cpp.
+// Sizes, parts, parameters and times. megatron/check.cpp refuses what does not fit.
 #include "profiles/planners/megatron/plan.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class Registration {
     if (model_.learned_positions) add(model_.positions * model_.hidden, {.whole = true});
   }
 
-  // What follows belongs to this unit.
+  // Parameters from here on belong to this unit.
   void unit(int unit) { unit_ = unit; }
 
   void layer(bool has_experts) {
@@ -46,7 +46,7 @@ class Registration {
     norm();
   }
 
-  // The products down to the latents and the latents' norms are whole on every rank.
+  // The down projections to the latents, and the latents' norms, are whole on every rank.
   void latent_attention() {
     const LatentAttention& latent = model_.latent;
     const std::uint64_t h = model_.hidden, q = model_.heads * (latent.nope + latent.rope);
@@ -161,7 +161,8 @@ LayerTimes megatron_layer_times(const MegatronPlan& plan) {
   if (m.is_latent()) {
     const LatentAttention& l = m.latent;
     const double heads = real(m.heads), q_lora = real(l.q_lora), q = heads * real(l.nope + l.rope);
-    // Every rank takes the latents of its part of the sequence, or of all of it.
+    // Every rank computes the latents of its part of the sequence, or without sequence parallelism
+    // all.
     const double whole = plan.sequence_parallel ? 1 : ways;
     times.down = product(whole * h, q_lora + real(l.kv_lora + l.rope));
     times.q_up = product(l.q_lora > 0 ? q_lora : h, q);
@@ -177,7 +178,7 @@ LayerTimes megatron_layer_times(const MegatronPlan& plan) {
   times.fc1 = product(h, (m.gated ? 2 : 1) * real(m.ffn));
   times.fc2 = product(real(m.ffn), h);
   if (m.experts.count == 0) return times;
-  // A tensor-parallel rank routes its part of the sequence; as many rows come back to its experts.
+  // A tensor-parallel rank routes its part of the sequence; its experts get equally many rows back.
   const double gates = m.gated ? 2 : 1, ffn = real(m.experts.ffn),
                shared = real(m.experts.shared) * ffn, top_k = real(m.experts.top_k);
   times.router = product(h, real(m.experts.count));

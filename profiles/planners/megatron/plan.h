@@ -1,8 +1,8 @@
-// What Megatron-core makes of a job: sizes of the parallel dimensions, which layers a part of the
-// pipeline holds, which parameters a rank has of them and how long their products take.
+// What Megatron-core derives from a job: sizes of the parallel dimensions, the layers of each
+// pipeline part, a rank's parameters of them, and the times of their products.
 //
-// Everything is seen from one rank, tensor-parallel pieces included: `numel` is what the rank
-// holds. Errors: usage, with what does not fit and the nearest values that do. Threading: plain
+// All sizes are those of one rank, after tensor parallelism: `numel` is what the rank holds.
+// Errors: Error(usage), with what does not fit and the nearest values that do. Threading: plain
 // values.
 #pragma once
 
@@ -21,28 +21,28 @@ struct MegatronPlan {
   const JobSpec* spec = nullptr;
   Transformer model;
   Pipeline pipeline;
-  std::vector<Part> parts;  // of the pipeline, in the order of the model
+  std::vector<Part> parts;  // parts of the pipeline in the order of the model
   int tp = 1, cp = 1, dp = 1, pp = 1;
-  int ep = 1, etp = 1;  // ranks that share a layer's experts; that share one expert
+  int ep = 1, etp = 1;  // ranks that share a layer's experts; ranks that share one expert
   int micro_batch = 1;
-  bool sequence_parallel = false;  // only where tp > 1
+  bool sequence_parallel = false;  // only if tp > 1
   DataType activations = DataType::bfloat16, gradients = DataType::float32;
   std::uint64_t vocabulary = 0;  // padded
-  std::uint64_t tokens = 0;      // of one micro-batch at a rank, not split by tp
+  std::uint64_t tokens = 0;      // of one micro-batch on a rank, not divided by tp
 
   int ranks() const { return tp * cp * dp * pp; }
-  // The embedding and the head are on one stage: nothing to keep alike where they are tied.
+  // Embedding and head are on one stage, so tied embeddings need no reduction.
   bool ends_meet() const { return pipeline.ends_meet(); }
-  // A module of multi-token prediction is on a stage without the embedding and has a copy.
+  // The multi-token prediction modules are on a stage without the embedding, and have a copy of it.
   bool has_embedding_copy() const {
     return model.mtp > 0 && pipeline.stage_of(mtp_part()) != pipeline.stage_of(0);
   }
-  // The part that has the modules of multi-token prediction; there is one.
+  // The part that holds the multi-token prediction modules; there is only one.
   int mtp_part() const;
-  // They are apart from the head, so stages send hidden states of several lengths.
+  // The modules are apart from the head, so stages send hidden states of different lengths.
   bool mtp_stands_alone() const { return model.mtp > 0 && parts.back().mtp == 0; }
   int expert_dp() const { return tp * cp * dp / (ep * etp); }
-  // Ranks that hold the same parameters, and reduce their gradients together.
+  // Ranks that hold the same parameters and reduce their gradients together.
   int holders(bool expert) const {
     return (expert ? expert_dp() : dp * cp) * (pipeline.is_bidirectional() ? 2 : 1);
   }
@@ -52,47 +52,49 @@ struct MegatronPlan {
   bool is_uneven() const {
     return spec->parallel.expert_imbalance > 0 || !spec->parallel.expert_load.empty();
   }
-  // Programs of a stage: ranks whose experts have more to do are roles of their own.
+  // Roles of a stage: with uneven routing every ep rank is a role, because its experts' load
+  // differs.
   int roles_per_stage() const { return is_uneven() ? ep : 1; }
-  // Tokens that a rank routes per layer and micro-batch; rows of hidden states that it sends to
-  // experts, one for each that a token visits.
+  // Per layer and micro-batch: tokens that a rank routes, and rows of hidden states that it sends,
+  // one for each expert that a token visits.
   std::uint64_t routed_tokens() const { return tokens / static_cast<std::uint64_t>(tp); }
   std::uint64_t routed_rows() const {
     return tokens * model.experts.top_k / static_cast<std::uint64_t>(tp);
   }
-  // Elements of the hidden states of a micro-batch, all that a tensor-parallel group works on.
+  // Elements of a micro-batch's hidden states on a whole tensor-parallel group.
   std::uint64_t hidden_states() const { return tokens * model.hidden; }
 };
 
-// Checks that the plan fits the model and the cluster.
+// Throws Error(usage) unless the plan fits the model, the cluster and the device.
 MegatronPlan megatron_plan(const JobSpec& spec);
 
 struct Parameter {
   std::uint64_t numel = 0;
-  int unit = 0;          // of the part
-  bool partial = false;  // under sequence parallelism each tp rank has a part of its gradient
-  bool whole = false;    // not split by tp, as all that is partial
+  int unit = 0;          // of its part
+  bool partial = false;  // under sequence parallelism each tp rank has a partial gradient
+  bool whole = false;    // not split by tp; `partial` implies it
   bool expert = false;   // reduced over the ranks that hold the same experts
-  bool tied = false;     // the word embedding, where the head uses it too
+  bool tied = false;     // the word embedding, if the head uses it too
 };
 // In registration order.
 std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part& part);
-// Elements of all parameters of a stage, whatever ranks share them; a head that is the embedding
-// does not count. Of a bidirectional pipeline two stages have the same.
+// Elements of all parameters of a stage, over all ranks that share them. A copy of the embedding,
+// and a head that is the embedding, do not count. In a bidirectional pipeline two stages hold the
+// same parameters.
 std::uint64_t megatron_stored(const MegatronPlan& plan, int stage);
 
 // Forward times of the products of one layer, or of the head.
 struct LayerTimes {
   Picoseconds qkv = 0, core = 0, projection = 0, fc1 = 0, fc2 = 0;
-  Picoseconds down = 0, q_up = 0, kv_up = 0;  // latent attention, in place of qkv
-  Picoseconds mtp = 0;                        // what a module of multi-token prediction projects
+  Picoseconds down = 0, q_up = 0, kv_up = 0;  // latent attention, instead of qkv
+  Picoseconds mtp = 0;                        // projection of a multi-token prediction module
   Picoseconds router = 0, expert1 = 0, expert2 = 0, shared1 = 0, shared2 = 0;
 };
 LayerTimes megatron_layer_times(const MegatronPlan& plan);
 Picoseconds megatron_head_time(const MegatronPlan& plan);
 
-// Throws Error(usage) when parameters, gradients, optimizer and activations of some rank are more
-// than the device holds; a device without memory_bytes holds everything.
+// Throws Error(usage) if parameters, gradients, optimizer state and activations of some rank exceed
+// the device's memory. A device without memory_bytes is not checked.
 void check_memory(const MegatronPlan& plan);
 
 }  // namespace ghostrank

@@ -12,8 +12,8 @@
 namespace ghostrank {
 namespace {
 
-// Log-normal loads with a mean of 1 and the given standard deviation; Box and Muller's normals, so
-// that every library draws the same.
+// Log-normal loads with a mean of 1 and the given standard deviation. The normals are Box and
+// Muller's, because the standard library's distributions differ between implementations.
 std::vector<double> drawn_loads(std::size_t experts, double deviation, std::uint64_t seed,
                                 std::uint64_t layer) {
   std::mt19937_64 random(seed * 1'000'003 + layer);
@@ -76,7 +76,7 @@ Lists add_both(Workload& workload, const std::vector<std::uint64_t>& rows, std::
   return {add(workload, rows, width, false), add(workload, rows, width, true)};
 }
 
-// Rows that the experts of each rank get from every rank.
+// Rows that each rank's experts receive from every rank.
 std::vector<std::uint64_t> rows_of_ranks(const MegatronPlan& plan,
                                          const std::vector<double>& loads) {
   const std::vector<std::uint64_t> rows = apportioned(plan.routed_rows(), loads);
@@ -92,7 +92,8 @@ void add_lists(const MegatronPlan& plan, Workload& workload, Routing& out) {
   out.weights_lists = add_both(workload, out.rows, 1);
 }
 
-// Between nodes a row for each that a token reaches; inside one those from all nodes are handed on.
+// Between nodes: a row per token and node that it reaches. Inside a node: the rows from all nodes,
+// handed on.
 void add_lists_once(const MegatronPlan& plan, const Choices& choices, Workload& workload,
                     Routing& out) {
   const auto whole = [&](double share, std::size_t times) {
@@ -123,7 +124,7 @@ std::vector<std::uint64_t> apportioned(std::uint64_t total, const std::vector<do
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const double exact = static_cast<double>(total) * (shares[i] / sum);
     const double whole = std::floor(exact);
-    rests.emplace_back(whole - exact, i);  // the largest remainder first, then the first of equals
+    rests.emplace_back(whole - exact, i);  // largest remainder first, then lowest index
     out.push_back(static_cast<std::uint64_t>(whole));
     given += out.back();
   }
