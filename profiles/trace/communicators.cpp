@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint16_t kNoKind = 0xffff;
 
-// What names of one kind have in common: "pp" of "pp_0" and "pp_1".
+// The common part of names of one kind: "pp" of "pp_0" and "pp_1".
 std::string stem(std::string name) {
   for (char& c : name)
     if (static_cast<unsigned char>(c) <= ' ' || c == '\\') c = '_';
@@ -79,7 +79,7 @@ Communicators::Communicators(const Trace& trace, const TraceOrder& order, int ra
     out.groups.push_back({add_kind(lane == 0 ? "p2p" : "p2p." + std::to_string(lane), out), all});
 }
 
-// Ranks that no communicator of the kind has get one like those that there are.
+// Adds communicators like the given one of the kind, for ranks that none of the kind contains.
 void Communicators::infer_missing(const Trace& trace, std::uint16_t kind, Workload& out) {
   const auto model = std::find_if(out.groups.begin(), out.groups.end(),
                                   [&](const Group& group) { return group.kind == kind; });

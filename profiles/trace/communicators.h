@@ -1,9 +1,9 @@
-// The communicators of a trace as the groups of a Workload: which of them are of one kind, and
-// where those of ranks lie that the trace does not have.
+// The communicators of a trace as the groups of a Workload: which of them share a kind, and where
+// the communicators of ranks without a trace lie.
 //
-// A kind is found by first fit: a communicator joins the first kind that has its size and none of
-// its members. Communicators of missing ranks are those of the given ones moved along: members
-// a, a + s, a + 2 s, ... tile the job in blocks of n s ranks. Threading: plain values.
+// First fit: a communicator joins the first kind that has its size and none of its members. The
+// communicators of missing ranks repeat a given one, shifted: n members a, a + s, a + 2 s, ... tile
+// the job in blocks of n s ranks. Errors: Error(usage). Threading: plain values.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ namespace ghostrank {
 
 class Communicators {
  public:
-  // Adds the groups that the events of `order` use to `out`, also one kind for every lane of
-  // messages, which holds all ranks.
+  // Adds to `out` the groups that the events of `order` use, and for every lane of messages one
+  // kind of group that holds all ranks.
   Communicators(const Trace& trace, const TraceOrder& order, int ranks, Workload& out);
 
   std::uint16_t kind(std::uint32_t group) const;  // kNoIndex: all ranks
@@ -30,11 +30,11 @@ class Communicators {
   void place(std::uint32_t group, const std::vector<Rank>& members, Workload& out);
   void infer_missing(const Trace& trace, std::uint16_t kind, Workload& out);
 
-  std::vector<std::uint16_t> kind_;       // by group, the last one of all ranks
-  std::vector<std::vector<bool>> taken_;  // by kind and rank
+  std::vector<std::uint16_t> kind_;       // by group; the last entry is the group of all ranks
+  std::vector<std::vector<bool>> taken_;  // by kind and rank: a group of the kind has the rank
   std::vector<std::size_t> size_;         // by kind
   std::uint16_t first_lane_ = 0;
-  std::uint64_t inferred_ = 0;  // communicators that were moved along
+  std::uint64_t inferred_ = 0;  // communicators added for missing ranks
 };
 
 }  // namespace ghostrank

@@ -79,8 +79,8 @@ std::string names() {
   return out;
 }
 
-// Files that a name stands for: itself; of "a*b" those that fit; of a folder those of one format,
-// which is found out here if nobody said it.
+// Files that a name stands for: itself; for a pattern "a*b" the files that match; for a folder the
+// files of one format, which this function recognizes if `format` is null.
 std::vector<std::string> trace_files(const std::string& name, const TraceFormat*& format) {
   std::error_code ignored;
   const bool folder = fs::is_directory(name, ignored);
@@ -125,7 +125,7 @@ Trace import_trace(const std::vector<std::string>& given, const std::string& nam
     const auto more = trace_files(one, format);
     files.insert(files.end(), more.begin(), more.end());
   }
-  // Communicators of Chakra may come first; the others say what they are.
+  // Chakra's communicators may come first; the other files decide the format.
   for (std::size_t i = 0; i < files.size() && !format; ++i) format = format_of(files[i]);
   if (format) return format->read(files, ranks);
   throw Error(files.front() + ": the format is none that is known; name it with --format (" +

@@ -62,7 +62,7 @@ Wanted wanted_in(YamlValue& value) {
   return out;
 }
 
-// As given, else next to the job.
+// An absolute path: as given if it exists, else from `near`, the job's folder.
 std::string located(const std::string& path, const std::string& near) {
   std::error_code ignored;
   const bool pattern = path.find('*') != std::string::npos;
@@ -73,7 +73,7 @@ std::string located(const std::string& path, const std::string& near) {
   return fs::absolute(at).lexically_normal().string();
 }
 
-// "program" or "model" for a file that is one; empty: a trace.
+// "program" or "model" if the file is such a profile; empty: a trace.
 std::string profile_kind(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return "";

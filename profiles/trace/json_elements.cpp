@@ -11,7 +11,7 @@ constexpr std::size_t kMostValue = 64 << 20;
 
 bool is_blank(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Finds where values begin and end; what is in them is the parser's business.
+// Finds where values begin and end; the parser checks what is inside them.
 class Scanner {
  public:
   explicit Scanner(const std::string& path) : file_(path), buffer_(1 << 20) {}
@@ -50,7 +50,7 @@ class Scanner {
     next();
   }
 
-  // A whole value into value_, with the slack that the parser needs.
+  // Copies a whole value to value_ and adds the slack that the parser needs.
   void take_value() {
     value_.clear();
     const int first = next_word();

@@ -1,5 +1,5 @@
-// The elements of one array of a large JSON file, one after the other: what is kept is a value, not
-// the file. Errors as json_stream.h. Threading: one thread.
+// Reads the elements of one array of a large JSON file one by one, so that memory holds one value,
+// not the file. Errors as in json_stream.h. Threading: one thread.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,9 @@
 
 namespace ghostrank {
 
-// The file is an array, or an object with the array under `key`. Of an object, other values go to
-// `other` (with their key); `element` is called in the file's order, with the line it begins in.
+// The file is an array, or an object with the array under `key`. Calls `element` in the order of
+// the file with the line in which the element begins, and `other` for every other key of the
+// object.
 void for_each_element(const std::string& path, std::string_view key,
                       const std::function<void(const JsonTape&, std::uint64_t line)>& element,
                       const std::function<void(std::string_view key, const JsonTape&)>& other);

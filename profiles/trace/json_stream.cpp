@@ -26,7 +26,7 @@ namespace {
 #ifdef GHOSTRANK_WITH_RAPIDJSON
 constexpr std::size_t kDeepest = 64;
 
-// RapidJSON's handler: appends to the tape. False from a callback ends the parse.
+// RapidJSON's handler: appends to the tape. A callback that returns false ends the parse.
 class TapeWriter {
  public:
   explicit TapeWriter(std::vector<JsonNode>& nodes) : nodes_(nodes) {}
@@ -119,7 +119,7 @@ void JsonTape::parse(char* text, std::size_t size, const std::string& path, std:
   if (!result.IsError() && result.Offset() >= size) return;
   if (!result.IsError() && stream.Tell() >= size) return;
   const std::size_t offset = std::min(result.IsError() ? result.Offset() : stream.Tell(), size);
-  // What was parsed is written over, but its newlines outside of strings are still there.
+  // Parsing overwrites the text, but keeps its newlines outside of strings.
   const auto lines = static_cast<std::uint64_t>(std::count(text, text + offset, '\n'));
   std::size_t column = 1;
   for (std::size_t at = offset; at > 0 && text[at - 1] != '\n'; --at) ++column;

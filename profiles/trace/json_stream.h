@@ -1,7 +1,8 @@
-// JSON as a flat list of values, without a copy of its strings; the only place that sees RapidJSON.
+// JSON as a flat list of values, the tape, without copies of its strings. Only json_stream.cpp sees
+// RapidJSON.
 //
-// What is read is not trusted: nesting is bounded, and what is malformed gives
-// Error(usage) "FILE:LINE:COL: what". Threading: one thread for one tape.
+// Input is not trusted: nesting is bounded, and malformed input gives Error(usage) "FILE:LINE:COL:
+// what". Threading: one thread per tape.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,15 @@
 
 namespace ghostrank {
 
-// Bytes behind a text that is parsed in its place, which the parser may read; the first one is 0.
+// Bytes behind a text parsed in place that the parser may read; the first one must be 0.
 inline constexpr std::size_t kJsonSlack = 17;
 
 struct JsonNode {
   enum class Kind : std::uint8_t { null, boolean, integer, number, string, array, object };
   Kind kind = Kind::null;
   std::uint32_t size = 0;  // array, object: children
-  std::uint32_t at = 0;    // own place on the tape
-  std::uint32_t end = 0;   // place behind the last descendant
+  std::uint32_t at = 0;    // own index on the tape
+  std::uint32_t end = 0;   // index behind the last descendant
   std::string_view key;    // of an object's child
   std::string_view text;   // string
   std::int64_t integer = 0;
@@ -61,13 +62,12 @@ class JsonTape {
   };
 
   const JsonNode& root() const { return nodes_.front(); }
-  Children children(const JsonNode& of) const { return {&nodes_, of}; }  // none of a scalar
+  Children children(const JsonNode& of) const { return {&nodes_, of}; }  // a scalar has none
   // Child of an object by key; null: there is none.
   const JsonNode* find(const JsonNode& object, std::string_view key) const;
 
-  // Parses text[0, size), which has kJsonSlack bytes behind it and is written over; the tape refers
-  // to it.
-  // `line` is that of its beginning.
+  // Parses text[0, size) in place: overwrites it, and the tape refers to it. kJsonSlack bytes must
+  // follow the text. `line` is the line in which it begins, for errors.
   void parse(char* text, std::size_t size, const std::string& path, std::uint64_t line);
 
  private:
@@ -78,7 +78,7 @@ class JsonTape {
 
 JsonTape parse_json(std::string_view text, const std::string& path);
 
-// A file of one value a line; empty lines are skipped.
+// A file with one value per line; skips empty lines.
 class JsonLines {
  public:
   explicit JsonLines(const std::string& path) : file_(path) {}
@@ -91,7 +91,7 @@ class JsonLines {
 
   TraceFile file_;
   std::vector<char> buffer_;
-  std::size_t from_ = 0, to_ = 0;  // of what is left in the buffer
+  std::size_t from_ = 0, to_ = 0;  // unread part of the buffer
   bool ended_ = false;
   std::uint64_t line_ = 0;
 };

@@ -17,7 +17,7 @@ using Heap = std::priority_queue<Place, std::vector<Place>, std::greater<>>;
 
 constexpr std::size_t kMostLanes = 1000;
 
-// Successors of events, and how many dependencies each has left.
+// Successors of events, and each event's number of unfinished dependencies.
 struct Graph {
   explicit Graph(const TraceRank& rank) : left(rank.events.size()), first(rank.events.size() + 1) {
     for (const std::uint32_t dep : rank.deps) ++first[dep + 1];
@@ -33,7 +33,7 @@ struct Graph {
   std::vector<std::uint32_t> left, first, next;
 };
 
-// Dependencies first, then start times, then places; what is in a cycle is left out.
+// Orders by dependencies, then start times, then file order; omits events of cycles.
 void sort_alone(const TraceRank& rank, const Graph& graph, std::vector<std::uint32_t>& order) {
   using Entry = std::pair<Picoseconds, std::uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
@@ -50,7 +50,7 @@ void sort_alone(const TraceRank& rank, const Graph& graph, std::vector<std::uint
   }
 }
 
-// Whether the file has the order of sort_alone() already.
+// True if the file is already in the order of sort_alone().
 bool is_sorted(const TraceRank& rank) {
   for (std::uint32_t i = 0; i < rank.events.size(); ++i) {
     const TraceEvent& event = rank.events[i];
@@ -61,7 +61,7 @@ bool is_sorted(const TraceRank& rank) {
   return true;
 }
 
-// One collective: who came to it so far.
+// One collective: its members' events, and how many members have arrived.
 struct Call {
   std::uint32_t arrived = 0;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> who;  // given rank, event
@@ -80,8 +80,8 @@ class Ordering {
     match_calls();
   }
 
-  // Ranks go on together, each event at its place in its rank's own order if nothing holds it up:
-  // so ranks that do the same get the same sequence.
+  // Advances all ranks together. An event keeps its position in its rank's own order unless
+  // something holds it up, so ranks that do the same get the same sequence.
   TraceOrder run() {
     out_.sequence.resize(trace_.given.size());
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r) {
@@ -115,7 +115,7 @@ class Ordering {
     return group >= trace_.groups.size() ? "of all ranks" : quote(trace_.groups[group].name);
   }
 
-  // The order of a rank by itself: dependencies, then start times, then places.
+  // Orders a rank by itself: dependencies, then start times, then file order.
   void order_alone(std::uint32_t r) {
     const TraceRank& rank = trace_.given[r];
     const auto events = static_cast<std::uint32_t>(rank.events.size());
@@ -132,7 +132,7 @@ class Ordering {
     for (std::uint32_t i = 0; i < events; ++i) position[order[i]] = i;
   }
 
-  // Goes back along dependencies that are not done until an event comes again.
+  // Follows unfinished dependencies back until an event repeats.
   [[noreturn]] void report_cycle(std::uint32_t r, const std::vector<std::uint32_t>& order) const {
     const TraceRank& rank = trace_.given[r];
     std::vector<std::uint8_t> state(rank.events.size());  // 1: done, 2: seen
@@ -152,7 +152,7 @@ class Ordering {
              " depends on itself through others; a trace has no cycles, convert it again");
   }
 
-  // Given members by communicator; the last one is that of all ranks.
+  // Number of given members by communicator; the last entry is that of all ranks.
   void count_members() {
     const std::size_t groups = trace_.groups.size();
     members_.assign(groups + 1, 0);
@@ -232,7 +232,7 @@ class Ordering {
              "); give the traces of one step of one job");
   }
 
-  // Sends with their receives, among the given ranks.
+  // Matches sends with receives among the given ranks.
   void match_messages() {
     using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // from, to, tag
     std::map<Key, std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>> messages;
@@ -274,7 +274,7 @@ class Ordering {
     }
   }
 
-  // All that an event depends on in its own rank is done.
+  // Called when all that an event depends on in its own rank is done.
   void reach(std::uint32_t r, std::uint32_t event) {
     const TraceEvent& one = at(r, event);
     if (one.kind == Kind::collective) {
@@ -318,7 +318,7 @@ class Ordering {
     throw Error(trace_.given[r].file + ": not every event can be played");
   }
 
-  // First fit: a message goes to the first lane whose messages before it are received before it.
+  // First fit: a message takes the first lane whose earlier messages are all received before it.
   void give_lanes() {
     std::vector<std::vector<std::uint32_t>> place(trace_.given.size());
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r) {
@@ -355,13 +355,14 @@ class Ordering {
   const Trace& trace_;
   const int ranks_;
   std::vector<std::uint32_t> given_of_;                       // by rank
-  std::vector<Graph> graphs_;                                 // by given rank, as all that follow
-  std::vector<std::vector<std::uint32_t>> alone_, position_;  // order of the rank by itself
+  std::vector<Graph> graphs_;                                 // by given rank, as the next four
+  std::vector<std::vector<std::uint32_t>> alone_, position_;  // each rank's own order, and its
+                                                              // inverse
   std::vector<std::vector<std::uint32_t>> partner_;  // by event: the other end; empty: no messages
   std::vector<std::vector<std::uint32_t>> call_of_;  // by event: number of the call in its group
-  std::vector<std::uint32_t> members_;               // by group: those that are given
+  std::vector<std::uint32_t> members_;               // by group: number of given members
   std::vector<std::vector<Call>> calls_;             // by group
-  Heap ready_;                                       // place in its rank's own order, rank
+  Heap ready_;                                       // position in its rank's own order, given rank
   TraceOrder out_;
 };
 

@@ -1,9 +1,9 @@
-// The order in which the events of a trace can be played: no dependency contradicts it, the members
-// of a communicator make its calls in the same order, and nothing is received before it was sent.
+// An order in which the events of a trace can be played: it respects all dependencies, the members
+// of a communicator make its calls in the same order, and nothing is received before it is sent.
 //
-// Which call is which: the k-th of a rank in a communicator is the k-th of every other member, by
-// each rank's own order (dependencies first, then start times, then the order of the file). The
-// k-th send from one rank to another with a tag is the k-th receive of that tag. Threading: pure.
+// Matching: the k-th call of a rank in a communicator is the k-th call of every other member, in
+// each rank's own order (dependencies, then start times, then file order). The k-th send from one
+// rank to another with a tag is the k-th receive with that tag. Threading: pure.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 namespace ghostrank {
 
 struct TraceOrder {
-  std::vector<std::vector<std::uint32_t>> sequence;  // by given rank: events
-  // By given rank and event: messages of one lane between two ranks are received in the order in
-  // which they are sent. Empty: all are of lane 0.
+  std::vector<std::vector<std::uint32_t>> sequence;  // by given rank: indices of events
+  // By given rank and event. Between two ranks, the messages of a lane are received in the order in
+  // which they are sent. Empty: all are in lane 0.
   std::vector<std::vector<std::uint16_t>> lane;
   std::uint16_t lanes = 1;
   // By given rank and event: number of a collective in its communicator.
@@ -24,10 +24,10 @@ struct TraceOrder {
 };
 
 // Throws Error(usage) with file and event for cycles, calls that do not match, and messages that
-// nobody sends or receives. Only what ranks of the trace do with each other is matched.
+// nobody sends or receives. Matches only what ranks of the trace do with each other.
 TraceOrder order_of(const Trace& trace, int ranks);
 
-// Whether the events of a rank depend on themselves.
+// True if the dependencies of the rank's events form a cycle.
 bool has_cycle(const TraceRank& rank);
 
 }  // namespace ghostrank

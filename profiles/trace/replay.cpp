@@ -27,7 +27,7 @@ bool same(const Program& a, const Program& b) {
   return true;
 }
 
-// Of what same() compares, enough to tell most programs apart.
+// Hashes part of what same() compares, enough to tell most programs apart.
 std::uint64_t fingerprint(const Program& program) {
   std::uint64_t hash = program.events;
   const auto mix = [&](std::uint64_t value) {
@@ -88,7 +88,7 @@ class Replaying {
     throw Error(place_of(trace_, rank, event) + ": " + what);
   }
 
-  // Ranks and roots lie within the job.
+  // Checks that ranks, peers, roots, splits and members fit the job.
   void check_places() const {
     std::set<Rank> seen;
     for (const TraceRank& rank : trace_.given) {
@@ -126,7 +126,8 @@ class Replaying {
                       std::to_string(ranks_) + " ranks");
   }
 
-  // Rows of the members of every all_to_all_v; a missing member's is the first one's.
+  // Collects the rows of all members of every all_to_all_v; a missing member gets the first row
+  // given.
   void gather_splits() {
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::vector<std::uint64_t>>>
         calls;
@@ -173,7 +174,8 @@ class Replaying {
     return options_.cost(event.flops, static_cast<double>(event.stated));
   }
 
-  // Lanes by name, the device's busiest first; what each lane of the rank becomes.
+  // Names of the lanes that compute, the device's before the host's, the busiest first. `lane`: by
+  // lane of the rank, its new index.
   std::vector<std::string> lanes_of(const TraceRank& rank, std::vector<std::size_t>& lane) const {
     std::vector<double> busy(rank.lanes.size());
     for (const TraceEvent& event : rank.events)
@@ -196,7 +198,8 @@ class Replaying {
     return names;
   }
 
-  // Places to go round the ranks, the shorter way, so that equal patterns are equal programs.
+  // Offset from `rank` to `peer` round the ranks, the shorter way, so that equal patterns give
+  // equal programs.
   std::int32_t offset(Rank peer, Rank rank) const {
     const std::int32_t forward = ((peer - rank) % ranks_ + ranks_) % ranks_;
     return forward > ranks_ / 2 ? forward - ranks_ : forward;
@@ -206,7 +209,7 @@ class Replaying {
     const TraceRank& rank = trace_.given[r];
     std::vector<std::size_t> lane;
     TraceStreams streams(lanes_of(rank, lane), rank.events.size());
-    // In the order of the file, which ranks that do the same share.
+    // In the order of the file, because ranks that do the same share it.
     std::vector<std::string> labels;
     std::vector<std::uint32_t> label_of(trace_.names.size(), kNoIndex);
     for (const TraceEvent& event : rank.events) {
@@ -253,8 +256,8 @@ class Replaying {
     return streams.take(std::move(labels));
   }
 
-  // A rank that the trace does not have plays as the given one with which it shares most
-  // communicators; as the first one where it shares none.
+  // A rank without a trace plays as the given rank with which it shares most communicators, or as
+  // the first given rank if it shares none.
   void fill_missing() {
     Workload& workload = out_.workload;
     if (trace_.given.size() == static_cast<std::size_t>(ranks_)) return;

@@ -1,10 +1,10 @@
-// A trace as programs: what `trace:` in a job plays.
+// Turns a trace into programs: what a job's `trace:` plays.
 //
-// Every rank of the trace gets the streams that its graph needs, so that whatever fans out runs
-// side by side: one for each lane of computations and each communicator, whose calls take turns,
-// and for messages as many as run side by side, up to kMostMessageStreams. Events tie them
-// together; an edge that other edges imply is left out. Ranks that the trace does not have play as
-// one that it has. Threading: pure.
+// Every rank of the trace gets the streams that its graph needs, so that independent events run
+// concurrently: one per lane of computations, one per communicator, whose calls take turns, and for
+// messages as many as run concurrently, up to kMostMessageStreams. Events tie streams together; an
+// edge that other edges imply is left out. Ranks without a trace play as one that has a trace.
+// Threading: pure.
 #pragma once
 
 #include <functional>
@@ -20,24 +20,24 @@ inline constexpr std::size_t kMostMessageStreams = 64;
 inline constexpr int kMaxReplayRanks = 1 << 20;
 
 struct ReplayOptions {
-  int ranks = 0;  // of the job; 0: as many as the trace says or names
-  // Time of a computation of which only FLOPs and bytes through memory are known; empty: refused.
+  int ranks = 0;  // of the job; 0: as the trace says or names
+  // Time of a computation with only FLOPs and bytes through memory known; empty: such are refused.
   std::function<Picoseconds(double flops, double bytes)> cost;
 };
 
 struct Replay {
   Workload workload;
-  std::vector<std::string> notes;  // what was assumed, for people
+  std::vector<std::string> notes;  // assumptions, for people
 };
 
-// Throws Error(usage) where the trace does not fit together or does not say of how many ranks it
-// is.
+// Throws Error(usage) if the trace contradicts itself, or if neither it nor `options` says how many
+// ranks the job had.
 Replay replay(const Trace& trace, const ReplayOptions& options);
 
-// Ranks that the trace says or names: one more than the highest.
+// The number of ranks that the trace gives, or one more than the highest rank that it names.
 int ranks_named(const Trace& trace);
 
-// Whether the trace says of how many ranks the job was.
+// True if the trace says how many ranks the job had.
 bool knows_ranks(const Trace& trace);
 
 }  // namespace ghostrank

@@ -9,7 +9,7 @@
 namespace ghostrank {
 namespace {
 
-// The engine numbers streams by a byte; the last of those places is left for messages.
+// The engine numbers streams with one byte; kMostMessageStreams of them are kept free for messages.
 constexpr std::size_t kMostStreams = 250;
 constexpr std::size_t kMostLanes = kMostStreams - kMostMessageStreams - 100;
 
@@ -33,7 +33,7 @@ std::uint32_t TraceStreams::add_stream(std::string name, std::uint32_t kind) {
   return static_cast<std::uint32_t>(streams_.size() - 1);
 }
 
-// How much of a stream has ended when that place of another has.
+// How many items of stream `of` have ended when the point `at` is reached.
 std::uint32_t TraceStreams::known(const Point& at, std::uint32_t of) const {
   if (at.first == of) return at.second;
   const auto& learnt = streams_[at.first].learnt[of];
@@ -43,7 +43,7 @@ std::uint32_t TraceStreams::known(const Point& at, std::uint32_t of) const {
   return after == learnt.begin() ? 0 : std::prev(after)->known;
 }
 
-// Into after_: one point for each stream, without those that another implies.
+// Fills after_ with at most one point per stream, and without points that another one implies.
 void TraceStreams::collect(const std::uint32_t* deps, std::size_t count) {
   after_.clear();
   const auto add = [&](const Point& point) {
@@ -80,7 +80,7 @@ void TraceStreams::join(std::uint32_t event, const std::uint32_t* deps, std::siz
   joins_.push_back(after_);
 }
 
-// The stream comes after that point from its next item on, and after all that the point implies.
+// From its next item on, the stream comes after `from` and after all that `from` implies.
 void TraceStreams::learn(std::uint32_t stream, const Point& from) {
   Stream& to = streams_[stream];
   const auto place = static_cast<std::uint32_t>(to.items.size() + 1);
@@ -127,7 +127,8 @@ void TraceStreams::on_communicator(std::uint32_t event, std::uint16_t kind, cons
   append(event, at->second, op);
 }
 
-// On a stream whose last message ends before this one may start; else on a new one.
+// Takes a stream whose last message ends before this one may start, else a new stream, else shares
+// one.
 void TraceStreams::on_message_stream(std::uint32_t event, const Op& op, const std::uint32_t* deps,
                                      std::size_t count) {
   collect(deps, count);
@@ -144,8 +145,8 @@ void TraceStreams::on_message_stream(std::uint32_t event, const Op& op, const st
   append(event, messages_[next_message_++ % messages_.size()], op);
 }
 
-// Lanes, communicators by kind, messages by their first event: the same for ranks that do the same,
-// in whatever order they came to it.
+// Lanes, then communicators by kind, then messages by their first event: ranks that do the same get
+// the same order, however they came to it.
 std::vector<std::uint32_t> TraceStreams::final_order() const {
   std::vector<std::uint32_t> order(streams_.size());
   std::iota(order.begin(), order.end(), 0);
@@ -163,7 +164,7 @@ Program TraceStreams::take(std::vector<std::string> labels) {
   Program out;
   out.labels = std::move(labels);
   out.events = events_;
-  std::vector<std::uint32_t> number(events_, kNoIndex);  // of events, by where they first stand
+  std::vector<std::uint32_t> number(events_, kNoIndex);  // of events, in the order of first use
   std::uint32_t numbered = 0, messages = 0;
   for (const std::uint32_t at : final_order()) {
     Stream& stream = streams_[at];

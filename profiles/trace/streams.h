@@ -1,8 +1,8 @@
 // The program of one rank of a trace: its events on streams, tied together by records and waits.
 //
-// Events come in an order that no dependency contradicts. For every stream is known up to which
-// place of every other it has waited, and what that implies; a wait that says nothing new is left
-// out. Threading: one thread.
+// Events must be appended in an order that respects all dependencies. The class tracks up to which
+// item of every other stream a stream has waited, and what that implies, so it omits redundant
+// waits. Threading: one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ class TraceStreams {
  public:
   TraceStreams(std::vector<std::string> lanes, std::size_t events);
 
-  // What the event comes after, as dependencies of its own rank.
+  // Each takes an event and its `deps`, the events of the same rank that it comes after. A join is
+  // no op.
   void join(std::uint32_t event, const std::uint32_t* deps, std::size_t count);
   void on_lane(std::uint32_t event, std::size_t lane, const Op& op, const std::uint32_t* deps,
                std::size_t count);
@@ -33,21 +34,23 @@ class TraceStreams {
   std::uint64_t crowded() const { return crowded_; }  // messages that had to share a stream
 
  private:
-  using Point = std::pair<std::uint32_t, std::uint32_t>;  // stream, place + 1 of an item of it
+  using Point = std::pair<std::uint32_t, std::uint32_t>;  // stream, number of its items up to the
+                                                          // point
   struct Item {
     Op op;
     std::uint32_t event = 0;
     std::uint32_t first_wait = 0, waits = 0;  // in waits_
   };
-  struct Learnt {  // from this place on the stream comes after so much of another
+  struct Learnt {  // from item `place` on, the stream comes after `known` items of another
     std::uint32_t place = 0, known = 0;
   };
   struct Stream {
     std::string name;
-    std::uint32_t kind = 0;  // of its communicator; kLane, kMessages
+    std::uint32_t kind = 0;  // its communicator's kind, kLane or kMessages
     std::vector<Item> items;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> records;  // place + 1, event
-    std::vector<std::vector<Learnt>> learnt;                       // by stream
+    // number of items before it, event
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> records;
+    std::vector<std::vector<Learnt>> learnt;  // by stream
   };
 
   static constexpr std::uint32_t kLane = 0x10000, kMessages = 0x10001;
@@ -60,13 +63,13 @@ class TraceStreams {
   void learn(std::uint32_t stream, const Point& from);
 
   std::vector<Stream> streams_;
-  std::vector<std::uint32_t> messages_;  // streams of them
+  std::vector<std::uint32_t> messages_;  // streams of messages
   std::size_t next_message_ = 0;
   std::unordered_map<std::uint16_t, std::uint32_t> of_kind_;
-  std::vector<Point> done_;                // by event; stream kNoIndex: entry of joins_
-  std::vector<std::vector<Point>> joins_;  // each stream once
-  std::vector<Point> after_;               // of the event that is appended
-  std::vector<std::uint32_t> waits_;       // events
+  std::vector<Point> done_;                // by event; stream kNoIndex: index into joins_
+  std::vector<std::vector<Point>> joins_;  // each with at most one point per stream
+  std::vector<Point> after_;               // points that the event being appended comes after
+  std::vector<std::uint32_t> waits_;       // events, by item
   std::uint32_t events_ = 0;
   std::uint64_t crowded_ = 0;
 };

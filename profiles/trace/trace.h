@@ -2,11 +2,11 @@
 // vocabulary. A reader counts each thing of its file once: as used, or under a reason in
 // `left_out`.
 //
-//   FILE ── a reader (chakra.cpp, ...) ──► Trace ── replay.h ──► Workload
+//   FILE ── a reader (readers/chakra.cpp, ...) ──► Trace ── replay.h ──► Workload
 //
-// An event starts when the events that it depends on have ended; computations of one lane (a host
-// thread, a device stream) also take turns, and so do the collectives of one communicator. What a
-// format calls the size of a call is kept as `stated`; sized() makes of it the count that Op wants.
+// An event starts when the events that it depends on have ended. Computations of one lane (a host
+// thread, a device stream) also take turns, and so do the collectives of one communicator. `stated`
+// is what a format calls the size of a call; sized() converts it into the count of an Op.
 //
 // Units: bytes, picoseconds. Threading: plain values.
 #pragma once
@@ -30,32 +30,32 @@ namespace ghostrank {
 inline constexpr std::uint32_t kNoIndex = 0xffffffff;
 
 struct TraceEvent {
-  enum class Kind : std::uint8_t { join, compute, collective, send, recv };  // join: no time of own
+  enum class Kind : std::uint8_t { join, compute, collective, send, recv };  // join: takes no time
   Kind kind = Kind::join;
   Func func = Func::all_reduce;
-  DataType dtype = DataType::uint8;  // what the elements are played as
-  bool blocks = false;               // `stated` is one rank's block, not that of the whole group
-  bool counted = true;               // as an operation of its kind; else only its time is used
+  DataType dtype = DataType::uint8;  // type with which the elements are played
+  bool blocks = false;               // `stated` is one rank's block, not the whole group's
+  bool counted = true;               // false: only its time is used, not counted as an operation
   std::uint16_t lane = 0;            // compute: index into TraceRank::lanes
   std::int32_t peer = 0;             // send, recv: global rank; collective: position of the root
   std::uint32_t group = kNoIndex;    // collective: index into Trace::groups; kNoIndex: all ranks
   std::uint32_t name = 0;            // index into Trace::names
-  std::uint32_t tag = 0;             // send, recv: matched among those of the same tag
+  std::uint32_t tag = 0;             // send, recv: match only the same tag
   std::uint32_t splits = kNoIndex;   // all_to_all_v: index into Trace::splits
   std::uint32_t first_dep = 0, deps = 0;  // in TraceRank::deps
-  std::uint64_t stated = 0;  // bytes as the file has them; compute: moved through memory
-  Picoseconds start = -1, duration = 0;  // as traced; -1: not known
-  double flops = 0;                      // of a computation whose duration is not known
-  std::uint64_t place = 0;               // line, byte or number of the node in the file
+  std::uint64_t stated = 0;               // bytes as in the file; compute: moved through memory
+  Picoseconds start = -1, duration = 0;   // as traced; -1: unknown
+  double flops = 0;                       // of a computation of unknown duration
+  std::uint64_t place = 0;                // line, byte or number of the node in the file
 };
 
 struct TraceRank {
   Rank rank = 0;
-  std::vector<Rank> also;  // ranks of which the file says that they do the same
+  std::vector<Rank> also;  // ranks that do the same according to the file
   std::string file;
   std::vector<TraceEvent> events;
   std::vector<std::uint32_t> deps;  // indices into `events`
-  std::vector<std::string> lanes;   // the first one is the device's own computation
+  std::vector<std::string> lanes;   // the first is the device's own computation
 };
 
 struct TraceGroup {
@@ -64,44 +64,45 @@ struct TraceGroup {
 };
 
 struct Trace {
-  std::string format;  // as --format has it
+  std::string format;  // as in --format
   std::string unit;    // of the file's times and their clock: "microseconds, no common clock"
   std::string place = "line";  // what TraceEvent::place counts
   int ranks = 0;               // of the whole job; 0: the file does not say
   std::vector<TraceRank> given;
   std::vector<TraceGroup> groups;
   std::vector<std::string> names;
-  std::vector<std::vector<std::uint64_t>> splits;  // elements to each member
-  std::map<std::string, std::uint64_t> left_out;   // things of the file by reason
+  std::vector<std::vector<std::uint64_t>> splits;  // by list: elements to each member
+  std::map<std::string, std::uint64_t> left_out;   // number of things left out, by reason
   std::uint64_t used = 0;
-  std::vector<std::string> notes;  // what was assumed
-  std::optional<YamlValue> model;  // the format describes layers: a model in place of events
+  std::vector<std::string> notes;  // assumptions
+  std::optional<YamlValue> model;  // for formats that describe layers: a model instead of events
 
-  std::uint32_t name(std::string_view text);  // its index, the same for the same text
+  std::uint32_t name(std::string_view text);  // index of a text in `names`, added if new
   std::unordered_map<std::string, std::uint32_t> name_of;
 };
 
 // Appends an event that comes after `after` (indices into the rank's events); returns its index.
 std::uint32_t add_event(TraceRank& rank, const TraceEvent& event,
                         const std::vector<std::uint32_t>& after);
+// Index of the lane `name`, which is added if new.
 std::uint16_t lane_named(TraceRank& rank, const std::string& name);
 
-// Ranks that a group has in a job of `ranks`.
+// Number of ranks in a group, in a job of `ranks`.
 int size_of(const Trace& trace, std::uint32_t group, int ranks);
 
-// What one rank hands in and gets, and the count as Op has it, of a collective of `size` ranks. A
-// whole that does not divide evenly is rounded up.
+// Bytes that one rank of a collective of `size` ranks hands in and gets, and the count for its Op.
+// A whole that does not divide evenly is rounded up.
 struct CallSize {
   std::uint64_t in = 0, out = 0, count = 0;
 };
 CallSize sized(const Trace& trace, const TraceEvent& event, int size);
 
-// "FILE: node 12": where an event stands, for errors.
+// "FILE: node 12" or "FILE:LINE:1": the position of an event, for errors.
 std::string place_of(const Trace& trace, const TraceRank& rank, const TraceEvent& event);
 
-// What was read, for people and for --json: events by kind of all files together.
+// What was read, for people and for --json: events by kind, over all files.
 struct TraceSummary {
-  std::map<std::string, std::uint64_t> ops, stated, in, out;  // by kind; the last three bytes
+  std::map<std::string, std::uint64_t> ops, stated, in, out;  // by kind; the last three in bytes
   std::map<std::string, std::uint64_t> group_bytes;           // stated, by group
   Picoseconds compute = 0;
   double flops = 0;

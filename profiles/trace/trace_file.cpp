@@ -14,7 +14,7 @@ TraceFile::TraceFile(const std::string& path) : path_(path) {
     throw Error(path + ": is a folder; name the files in it");
   gzFile file = gzopen(path.c_str(), "rb");
   if (!file) throw Error(path + ": cannot be read; check the path");
-  gzbuffer(file, 128 << 10);  // reads of twice as much and more are not copied
+  gzbuffer(file, 128 << 10);  // reads of at least twice this size are not copied
   file_ = file;
 }
 

@@ -1,4 +1,4 @@
-// The bytes of a trace, gzip or not; the only place of the profiles that sees zlib.
+// The bytes of a trace, gzip or not. In profiles/ only trace_file.cpp sees zlib.
 //
 // Input is not trusted: a file that ends too early, or that unpacks to more than kMaxUnpackedBytes,
 // is refused. Threading: one thread.
@@ -19,7 +19,7 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  // Up to `size` bytes; 0: the end. Throws Error(usage) with the place.
+  // Reads up to `size` bytes; 0: the end. Throws Error(usage) with the byte.
   std::size_t read(char* to, std::size_t size);
 
   const std::string& path() const { return path_; }
@@ -30,9 +30,10 @@ class TraceFile {
   std::size_t taken_ = 0;
 };
 
+// The whole file, unpacked. Throws Error(usage).
 std::string read_trace_file(const std::string& path);
 
-// The first bytes, as many as there are up to `size`.
+// The first bytes, unpacked, at most `size`. Throws Error(usage).
 std::string trace_head(const std::string& path, std::size_t size);
 
 }  // namespace ghostrank

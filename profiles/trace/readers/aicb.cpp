@@ -1,12 +1,12 @@
-// AICB's logs of calls, CSV: what a rank of a stage does, row by row, for all ranks or by stage.
+// AICB's CSV logs of calls: what a rank of a stage does, row by row, for all ranks or by stage.
 //
 //   [rank0 ~ rank127]                              or  [ pp_stage0: [rank0, rank1, ...] ]
 //   comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,...
 //   CommType.all_reduce,CommGroup.tp_group,8,20971520,forward.MegatronRowLinear,None,None,,...
 //
-// Rows follow each other; isend alone does not block. Columns are found by name. Ranks are numbered
-// as Megatron does, tp-cp-ep-dp-pp. An all-gather's size is its whole output, a reduce-scatter's
-// its whole input. Computations with an elapsed time (milliseconds) take it.
+// Rows run one after the other; only isend does not block. Columns are found by name. Ranks are
+// numbered as in Megatron, tp-cp-ep-dp-pp. An all-gather's size is its whole output, a
+// reduce-scatter's its whole input. A computation lasts its elapsed time (milliseconds).
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -40,7 +40,7 @@ constexpr Call kCalls[] = {
     {"computation", TraceEvent::Kind::compute, Func::all_reduce},
     {"epoch_end", TraceEvent::Kind::join, Func::all_reduce}};
 
-// Fields of a line; quotes hold commas together.
+// Fields of a line; commas inside quotes do not separate.
 std::vector<std::string> fields_of(const std::string& line) {
   std::vector<std::string> out(1);
   bool quoted = false;
@@ -112,7 +112,7 @@ class Importer {
     if (sections_.empty()) fail(1, "there are no rows");
   }
 
-  // Numbers behind "rank"; "rank0 ~ rank127" is a range.
+  // Numbers after "rank"; "rank0 ~ rank127" is a range.
   std::vector<Rank> ranks_of(const std::string& line, std::uint64_t number) {
     std::vector<Rank> out;
     for (std::size_t at = 0; (at = line.find("rank", at)) != std::string::npos;) {
@@ -141,7 +141,7 @@ class Importer {
 
   static std::string after_dot(const std::string& text) { return text.substr(text.find('.') + 1); }
 
-  // Sizes of the dimensions: as the rows say, or what the number of ranks leaves.
+  // Sizes of the dimensions: as the rows say, or as the number of ranks leaves them.
   void find_sizes() {
     for (const Section& section : sections_)
       for (const auto& [line, row] : section.rows) {
@@ -169,7 +169,7 @@ class Importer {
     if (world_ == 0) world_ = static_cast<int>(tp_ * dp_);
   }
 
-  // The communicator of `rank`, by AICB's name of it.
+  // The communicator of `rank` that AICB calls `name`.
   std::uint32_t group_of(const std::string& name, Rank rank, std::uint64_t line) {
     if (name == "all" || name.empty()) return kNoIndex;
     struct Shape {
@@ -239,7 +239,7 @@ class Importer {
     }
   }
 
-  // False: nothing to play.
+  // False: the row has no time, so there is nothing to play.
   bool take_time(const Section& section, const std::vector<std::string>& row, std::uint64_t line,
                  TraceEvent& event) {
     const std::string text = field(section, row, "_elapsed_time");

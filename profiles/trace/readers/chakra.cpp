@@ -1,10 +1,10 @@
-// Chakra traces, one file a rank (PREFIX.RANK.et), with the JSON of their communicators beside
-// them: nodes become events.
+// Chakra traces, one file per rank (PREFIX.RANK.et), and the JSON file of their communicators:
+// nodes become events.
 //
-// A node of a device is played as it is. A node of the host takes its time on its thread and
-// nothing else: the collectives that PyTorch's converter types COMM_COLL on the host have a kernel
-// on the device, which is played. Sizes are those that ASTRA-sim gives them (an all-gather's is the
-// shard, a reduce-scatter's and an all-to-all's what a rank hands in).
+// Device nodes are played as they are. Host nodes only take their time on their thread, because a
+// collective that PyTorch's converter types COMM_COLL on the host also has a kernel on the device,
+// which is played. Sizes are ASTRA-sim's: of an all-gather the shard, of a reduce-scatter and an
+// all-to-all what a rank hands in.
 #include <algorithm>
 #include <filesystem>
 
@@ -98,7 +98,7 @@ class Importer {
     for (const TraceGroup& known : trace_.groups) {
       if (known.name != group.name) continue;
       if (known.members == group.members) return;
-      // PyTorch numbers its process groups on every rank alike, so other members are a
+      // PyTorch numbers its process groups alike on every rank, so other members are a
       // contradiction.
       throw Error(path + ": communicator " + quote(group.name) +
                   " has other members than before; give the files of one job");
@@ -265,24 +265,25 @@ class Importer {
     event.peer = node.has & ChakraNode::root ? static_cast<std::int32_t>(node.values[7]) : 0;
   }
 
-  // Ids of dependencies into indices. PyTorch's converter keeps the tree of calls as control
-  // dependencies, and these may form cycles with the others: then the data's are played alone.
+  // Turns ids of dependencies into indices. PyTorch's converter writes the tree of calls as control
+  // dependencies, which may form cycles with the data dependencies; then only the data dependencies
+  // count.
   void resolve() {
     waiting_.push_back({control_.size(), data_.size()});
     std::uint64_t missing = tie(true);
     if (!control_.empty() && has_cycle(*rank_)) {
       missing = tie(false);
       if (has_cycle(*rank_))
-        tie(true);  // to be named with all of them
+        tie(true);  // order_of() names the cycle with all of them
       else
         trace_.left_out["control dependencies that form cycles"] += control_.size();
     }
-    // Of nodes that the converter removed.
+    // The converter removed those nodes.
     if (missing > 0)
       trace_.left_out["dependencies on nodes that the file does not have"] += missing;
   }
 
-  // Returns how many name no node.
+  // Returns how many dependencies name no node.
   std::uint64_t tie(bool control) {
     std::uint64_t missing = 0;
     rank_->deps.clear();
@@ -312,7 +313,7 @@ class Importer {
   Trace& trace_;
   TraceRank* rank_ = nullptr;
   std::unordered_map<std::uint64_t, std::uint32_t> index_;
-  std::vector<Waiting> waiting_;               // by event, and one more
+  std::vector<Waiting> waiting_;               // by event, and one for the end
   std::vector<std::uint64_t> control_, data_;  // ids
 };
 

@@ -18,7 +18,7 @@ using google::protobuf::io::CodedInputStream;
 // Wire types.
 constexpr std::uint32_t kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5;
 
-// Numbers of fields, as et_def.proto has them.
+// Field numbers of et_def.proto.
 constexpr std::uint32_t kLastNodeField = 10;
 
 class Reader {
@@ -80,7 +80,8 @@ class Reader {
     return reinterpret_cast<const std::uint8_t*>(text_.data()) + at;
   }
 
-  // Hands every field of a message to `take`; false: the schema has no such field.
+  // Calls `take` for every field of a message; `take` returns false if the schema has no such
+  // field.
   template <typename Take>
   void fields(std::string_view message, Take take) const {
     CodedInputStream in(reinterpret_cast<const std::uint8_t*>(message.data()),
@@ -159,7 +160,7 @@ class Reader {
     return true;
   }
 
-  // The value of an AttributeProto as a number, whichever of its types it has.
+  // Reads an AttributeProto's value as a number, whichever of the types it has.
   void attribute(ChakraNode& out, std::string_view message) const {
     std::string_view name, text;
     std::uint32_t kind = 0;
@@ -260,7 +261,8 @@ bool can_read_chakra() { return false; }
 
 #endif
 
-// A length, then field 1 or 2 of GlobalMetadata or nothing, then a node with one of its fields.
+// Expects a length, then field 1 or 2 of GlobalMetadata or nothing, then a node with one of its
+// fields.
 bool looks_like_chakra(std::string_view head) {
   const auto varint = [&](std::size_t& at) {
     std::uint64_t value = 0;

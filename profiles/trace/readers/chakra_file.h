@@ -1,8 +1,8 @@
 // Chakra execution traces on the wire: messages of mlcommons/chakra's et_def.proto, versions 0.0.4
 // and 1.0.0, each behind its length. Only chakra_file.cpp sees protobuf.
 //
-// What older schemas wrote under the same ending is told apart by fields that these do not have,
-// and refused. Units: as in the file (microseconds, bytes). Threading: one thread.
+// Older schemas have the same file ending; files with fields that these versions lack are refused.
+// Units: as in the file (microseconds, bytes). Threading: one thread.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace ghostrank {
 struct ChakraNode {
   enum Type : std::uint8_t { invalid, metadata, load, store, comp, send, recv, coll };
   std::uint64_t id = 0;
-  std::string_view name;  // of the file's text
+  std::string_view name;  // a view of the file's text
   Type type = invalid;
   bool host = false;
   std::uint64_t start_us = 0, duration_us = 0;
   std::vector<std::uint64_t> control, data;  // dependencies
-  // Attributes; `has` tells which were there.
+  // Attributes; `has` tells which are present.
   enum Has : std::uint32_t {
     comm_type = 1,
     comm_size = 2,
@@ -45,13 +45,13 @@ struct ChakraHead {
   std::string version;
 };
 
-// Calls `node` for each, in the order of the file; the node is valid during the call. `offset` is
-// that of its message. Throws Error(usage) with the byte.
+// Calls `node` for every node in the order of the file; the node is valid during the call, and
+// `offset` is the byte at which its message begins. Throws Error(usage) with the byte.
 ChakraHead read_chakra(const std::string& text, const std::string& path,
                        const std::function<void(const ChakraNode&, std::uint64_t offset)>& node);
 
-// Whether a file that begins like this is one. `head` may be cut anywhere.
+// True if a file that begins like this is a Chakra trace. `head` may be cut anywhere.
 bool looks_like_chakra(std::string_view head);
-bool can_read_chakra();  // built with protobuf
+bool can_read_chakra();  // true if built with protobuf
 
 }  // namespace ghostrank

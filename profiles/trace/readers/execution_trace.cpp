@@ -1,15 +1,15 @@
-// PyTorch's execution traces (JSON, schemas 1.0.1 to 1.1.x-chakra), one a rank: the collectives
-// that its record_param_comms nodes describe.
+// PyTorch's execution traces (JSON, schemas 1.0.1 to 1.1.x-chakra), one file per rank: the
+// collectives of their record_param_comms nodes.
 //
 //   "values": [[[3235, 3218, 0, 2049000, 4, "cuda:1"]], 35, ["0", "default_pg"], 1, "allreduce",
 //              [], [], 0, 1, 2]
 //             tensors, number, process group, rank, call, splits in and out, first rank, stride,
 //             size
 //
-// Positions count from the first text, the call: without tensors everything stands one to the left.
-// The rank is that of the root or peer in the process group where the call has one. A call that a
-// later `wait` of its group and number names overlaps until then. The trace has no times of
-// devices, so there are no delays between calls; all other nodes are left out.
+// Positions count from the first text, the name of the call, because without tensors everything
+// moves one to the left. For a call with a root or peer, `rank` is its position in the process
+// group. A call overlaps until a later `wait` names its group and number; other calls block. The
+// trace has no device times, so there are no delays between calls; all other nodes are left out.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -72,7 +72,7 @@ class Importer {
  private:
   using Request = std::pair<std::string, std::int64_t>;  // process group and number
 
-  // What record_param_comms says, by position.
+  // The values of a record_param_comms node, by position.
   struct Values {
     std::vector<const JsonNode*> all;
     std::size_t call = 0;  // position of its name
@@ -98,7 +98,7 @@ class Importer {
     return name_of(node).starts_with("record_param_comms");
   }
 
-  // "inputs" is {"values": [...]}, in schema 1.0.1 the list itself.
+  // "inputs" is {"values": [...]}; in schema 1.0.1 it is the list itself.
   const JsonNode* values_in(const JsonNode& node, std::string_view key) const {
     const JsonNode* part = json_->find(node, key);
     if (part && part->kind == JsonNode::Kind::object) part = json_->find(*part, "values");
@@ -124,7 +124,7 @@ class Importer {
     return group && group->is_integer() ? std::to_string(group->integer) : "";
   }
 
-  // The number of the call; [number, is p2p] in some versions.
+  // Process group and number of the call; the number is [number, is p2p] in some versions.
   std::optional<Request> request(const Values& values) const {
     const JsonNode* number = values.at(-3);
     if (number && number->kind == JsonNode::Kind::array && number->size > 0)
@@ -227,7 +227,7 @@ class Importer {
     after_ = {add_event(*rank_, join, deps)};
   }
 
-  // [id, storage, offset, elements, bytes of one, device], or lists of them.
+  // Adds tensors [id, storage, offset, elements, bytes of one, device], or lists of them.
   void add_tensors(const JsonNode& value, Tensors& out) const {
     if (value.kind != JsonNode::Kind::array) return;
     std::vector<const JsonNode*> parts;
@@ -262,7 +262,8 @@ class Importer {
     return value && value->is_integer() ? value->integer : otherwise;
   }
 
-  // Members: as the trace defines the process group, else by first rank, stride and size.
+  // Members come from the trace's definition of the process group, else from first rank, stride and
+  // size.
   std::uint32_t group_of(const Values& values) {
     TraceGroup group{group_name(values), {}};
     const auto defined = members_of_.find(group.name);

@@ -1,7 +1,7 @@
-// The readers of traces, one per format. Each takes the files of one job, in any order, and throws
-// Error(usage) with file and place for whatever is malformed. `ranks` is the size of the job as far
-// as the user has said it (0: not), for formats that do not say it themselves. Threading: pure but
-// for reading.
+// The readers of traces, one per format. Each takes the files of one job in any order, and throws
+// Error(usage) with file and position for malformed input. `ranks` is the size of the job if the
+// user gives it (0: not given), for formats that lack it. Threading: pure, except that they read
+// files.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace ghostrank {
 
-// Bounds on what is not trusted.
+// Bounds on untrusted input.
 inline constexpr std::int64_t kMostTraceRanks = 1 << 24;
-inline constexpr std::size_t kMostTraceEvents = std::size_t{1} << 27;     // of a rank
-inline constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 44;  // of a call
+inline constexpr std::size_t kMostTraceEvents = std::size_t{1} << 27;     // per rank
+inline constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 44;  // per call
 
 Trace import_execution_trace(const std::vector<std::string>& files, int ranks);
 Trace import_kineto(const std::vector<std::string>& files, int ranks);

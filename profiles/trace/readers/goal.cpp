@@ -7,9 +7,10 @@
 //   l2 requires l1
 //   }
 //
-// A calc takes nanoseconds on its cpu, on which they take turns. `a irequires b`: a starts when b
-// has started, which is when all that b requires has ended. Receives from anybody, or of any tag,
-// are refused: who they were from is not in the text. NICs are left to the cluster.
+// A calc takes nanoseconds on its cpu; the calcs of a cpu take turns. `a irequires b`: a starts
+// when b starts, which is when all that b requires has ended. Receives from any rank or with any
+// tag are refused, because the text does not name the sender. The cluster, not the text, assigns
+// NICs.
 #include <cctype>
 #include <limits>
 #include <optional>
@@ -213,11 +214,11 @@ class Reader {
     }
   }
 
-  // `a irequires b`: a comes after all that b comes after.
+  // Resolves dependencies. `a irequires b`: a comes after all that b comes after.
   void resolve() {
     const auto events = static_cast<std::uint32_t>(rank_->events.size());
     std::vector<std::vector<std::uint32_t>> deps(events);
-    std::vector<std::uint32_t> gate(events, kNoIndex);  // a join that is the start of an event
+    std::vector<std::uint32_t> gate(events, kNoIndex);  // by event: the join that marks its start
     for (const Later& one : later_) {
       if (!one.on_start) {
         deps[one.event].push_back(one.on);
@@ -249,7 +250,7 @@ class Reader {
   Trace& trace_;
   const std::string text_;
   std::size_t at_ = 0, line_begin_ = 0;
-  std::uint64_t next_line_ = 1;          // of at_
+  std::uint64_t next_line_ = 1;          // line of at_
   std::uint64_t line_ = 1, column_ = 1;  // of the last word
   TraceRank* rank_ = nullptr;
   std::unordered_map<std::string, std::uint32_t> labels_;

@@ -5,14 +5,15 @@
 //                  "coll_exec_time_us": 61974, "event_trace_ts": {"kernel_events": [...]}, ...}}
 //
 // Up to v4.2 every line has header and metadata; in v4.3 a dump_stats line has them for the lines
-// behind it. The communicator with most ranks is the job, and a rank's place in it its number; the
-// members of others are found by the processes that are in both. Sizes are NCCL's counts: of an
-// all-gather what a rank sends, of a reduce-scatter what it receives.
+// after it. The communicator with most ranks is the job, whose ranks it numbers. The members of
+// other communicators are found through the processes that are in both. Sizes are NCCL's counts: of
+// an all-gather what a rank sends, of a reduce-scatter what it receives.
 //
-// With event traces (NCCL_INSPECTOR_DUMP_VERBOSE=1) calls are ordered by their kernels' start, and
-// the time in which nothing is under way before a call is a computation that follows all calls
-// before it; where the call before is still under way, what lies between the two starts is one that
-// runs beside it. Without, calls have the order of the file and there are no delays.
+// With event traces (NCCL_INSPECTOR_DUMP_VERBOSE=1) calls are ordered by the start of their
+// kernels. Time before a call with no call in flight becomes a computation that follows all earlier
+// calls. If the previous call is still in flight, the time between the two starts becomes a
+// computation that runs beside it. Without event traces calls keep the order of the file, and there
+// are no delays.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -51,13 +52,13 @@ class Importer {
   }
 
  private:
-  // The job is the largest communicator; of equal ones the first.
+  // The job is the largest communicator, the first of equal ones.
   void choose_world() {
     std::size_t world = 0;
     for (std::size_t c = 1; c < in_.comms.size(); ++c)
       if (in_.comms[c].ranks > in_.comms[world].ranks) world = c;
     trace_.ranks = in_.comms[world].ranks;
-    std::map<std::uint32_t, std::set<Rank>> ranks_of;  // of processes
+    std::map<std::uint32_t, std::set<Rank>> ranks_of;  // by process: its ranks in the job
     for (const InspectorSeat& seat : in_.seats)
       if (seat.comm == world) ranks_of[seat.process].insert(seat.rank);
     for (std::size_t c = 0; c < in_.comms.size(); ++c) {
@@ -84,7 +85,7 @@ class Importer {
     for (std::size_t c = 0; c < in_.comms.size(); ++c) complete(trace_.groups[c], in_.comms[c]);
   }
 
-  // Members without a file follow the stride of those with one.
+  // Members without a file continue the stride of those with one.
   void complete(TraceGroup& group, const InspectorComm& comm) {
     auto& members = group.members;
     std::vector<std::size_t> known;
@@ -123,8 +124,8 @@ class Importer {
         std::stable_sort(records.begin(), records.end(), earlier);
   }
 
-  // What not every member with a file has (rings that overflow, sizes below the bound) cannot be
-  // played: left out, by the number of the call.
+  // Leaves out calls, by their number, that some member with a file lacks (rings overflow, or sizes
+  // are below the bound), because they cannot be played.
   void drop_incomplete() {
     using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // comm, call, number
     const auto key = [](const InspectorRecord& record) {
@@ -152,9 +153,10 @@ class Importer {
     rank.file = records.empty() ? path_ : in_.seats[records.front().seat].file;
     rank.lanes = {"compute"};
     rank.events.reserve(2 * records.size());
-    std::vector<std::uint32_t> ended, before;  // calls that ended before the next; its computation
+    std::vector<std::uint32_t> ended, before;  // calls that nothing follows yet; what the next call
+                                               // follows
     std::int64_t last_start = -1, last_stop = -1;
-    bool messages = false;  // the record before is one
+    bool messages = false;  // the previous record is a message
     for (const InspectorRecord& record : records) {
       const bool timed = record.start_us >= 0;
       untimed_ += !timed;
@@ -171,7 +173,7 @@ class Importer {
         compute.place = record.line;
         before = {add_event(rank, compute, before)};
       }
-      // Untimed messages that follow each other are one group of NCCL's and start together.
+      // Consecutive untimed messages are one NCCL group and start together.
       const bool grouped = record.call >= kInspectorSend && messages;
       if (!timed && !grouped) {
         before.insert(before.end(), ended.begin(), ended.end());

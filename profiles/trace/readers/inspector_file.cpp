@@ -70,7 +70,7 @@ class Reader {
       fail("rank " + std::to_string(rank) + " of n_ranks " + std::to_string(ranks));
     const std::string_view host = text(tape, metadata, "hostname");
     const auto pid = integer(tape, metadata, "pid", std::int64_t{1} << 40);
-    // Lines of one seat follow each other.
+    // Consecutive lines mostly have one seat.
     if (seat_ && last_id_ == id && last_rank_ == rank && last_pid_ == pid && last_host_ == host)
       return *seat_;
     last_id_ = id;
@@ -118,7 +118,7 @@ class Reader {
       if (const JsonNode* value = tape.find(stats, key);
           value && value->is_integer() && value->integer > 0)
         dropped += static_cast<std::uint64_t>(value->integer);
-    out_.dropped[*seat_] = dropped;  // of the communicator so far
+    out_.dropped[*seat_] = dropped;  // replaces the communicator's earlier total
     ++out_.markers;
   }
 
@@ -136,7 +136,7 @@ class Reader {
     return record;
   }
 
-  // From the first channel's start to the last one's end.
+  // From the start of the first channel's kernel to the end of the last one's.
   void take_times(const JsonTape& tape, const JsonNode& times, InspectorRecord& record) const {
     const JsonNode* events = tape.find(times, "kernel_events");
     if (!events) return;
@@ -173,7 +173,7 @@ class Reader {
   const std::string& path_;
   InspectorRecords& out_;
   std::uint64_t line_ = 0;
-  std::optional<std::uint32_t> seat_;  // of the lines that come
+  std::optional<std::uint32_t> seat_;  // of the lines that follow
   std::string last_id_, last_host_;
   std::int64_t last_rank_ = -1, last_pid_ = -1;
 };

@@ -1,5 +1,5 @@
-// NCCL Inspector's records as its lines have them, before anything is made of them. Threading:
-// plain values; reading keeps no state between calls but what is in them.
+// NCCL Inspector's records as its lines have them, not yet interpreted. Threading: plain values;
+// reading keeps state only in InspectorRecords.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace ghostrank {
 struct InspectorCall {
   std::string_view name;
   Func func;
-  bool blocks;  // the size is that of one rank's block
+  bool blocks;  // the size is one rank's block
 };
 inline constexpr InspectorCall kInspectorCalls[] = {{"AllReduce", Func::all_reduce, false},
                                                     {"AllGather", Func::all_gather, true},
@@ -32,9 +32,9 @@ inline constexpr std::uint32_t kInspectorSend = 100, kInspectorRecv = 101;
 struct InspectorRecord {
   std::uint32_t call = 0;  // index into kInspectorCalls, kInspectorSend or kInspectorRecv
   std::uint32_t comm = 0, seat = 0;
-  std::int32_t peer = 0;  // in the communicator
+  std::int32_t peer = 0;  // position in the communicator
   std::uint64_t number = 0, bytes = 0, line = 0;
-  std::int64_t start_us = -1, stop_us = -1;  // of the kernels; -1: not known
+  std::int64_t start_us = -1, stop_us = -1;  // of the kernels; -1: unknown
 };
 
 struct InspectorComm {
@@ -61,7 +61,7 @@ struct InspectorRecords {
   std::map<std::pair<std::uint32_t, std::int32_t>, std::uint32_t> seat_at;   // communicator, rank
 };
 
-// Appends what a file has. Throws Error(usage) with the line.
+// Appends a file's records. Throws Error(usage) with the line.
 void read_inspector(const std::string& path, InspectorRecords& out);
 
 }  // namespace ghostrank

@@ -1,18 +1,19 @@
-// Kineto's traces (Chrome JSON), one a rank: kernels of the device as they ran.
+// Kineto's traces (Chrome JSON), one file per rank: kernels of the device as they ran.
 //
+// clang-format off
 //   {"traceEvents": [{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_...",
-//   "ts": 10.5,
-//     "dur": 7, "args": {"stream": 22, "Collective name": "allreduce", "dtype": "Float",
-//     "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2, "Process Group Name": "0",
-//     "Process Group Ranks": "[0, 1]", ...}}, ...],
+//     "ts": 10.5, "dur": 7, "args": {"stream": 22, "Collective name": "allreduce",
+//     "dtype": "Float", "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2,
+//     "Process Group Name": "0", "Process Group Ranks": "[0, 1]", ...}}, ...],
 //    "distributedInfo": {"rank": 0, "world_size": 2, ...}}
+// clang-format on
 //
-// Times are those of kernels, never of their launch. Kernels of a stream follow each other; what
-// ties streams together is not in the file and is rebuilt:
+// Times are those of kernels, never of their launch. Kernels of a stream run one after the other.
+// The file does not say what ties streams together; it is rebuilt:
 //
 //   a collective, send or receive comes after the last kernel of every other stream that had ended
-//   a computation comes after a call that ended while its stream was idle: it waited for it
-//   what else a stream was idle before a kernel is a computation of that length
+//   a computation comes after a call that ended while its own stream was idle: it waited for the
+//   call other idle time of a stream before a computation is itself a computation of that length
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -98,7 +99,8 @@ class Importer {
       return;
     }
     Kernel kernel;
-    // Nanoseconds, so that large time stamps lose nothing.
+    // Rounded to nanoseconds as doubles, then exact in integers, so that large time stamps lose
+    // nothing.
     kernel.start = std::llround(micros(json, "ts") * 1e3) * kPicosPerNano;
     kernel.end = kernel.start + std::llround(micros(json, "dur") * 1e3) * kPicosPerNano;
     const JsonNode* name = json.find(json.root(), "name");
@@ -138,7 +140,7 @@ class Importer {
                                                  : std::to_string(value->integer);
   }
 
-  // "[0, 1]", or a list; cut with "..." where there are many.
+  // "[0, 1]", or a list; Kineto cuts long ones short with "...".
   std::vector<std::int64_t> numbers(const JsonTape& json, const JsonNode& args,
                                     const char* key) const {
     std::vector<std::int64_t> out;
@@ -248,9 +250,10 @@ class Importer {
     trace_.splits.push_back(std::move(counts));
   }
 
-  // Of a stream: its last kernel, and the ends of all so far.
+  // The kernels of a stream so far, and whether any is a call.
   struct Stream {
-    std::vector<std::pair<Picoseconds, std::uint32_t>> ends;  // in the order of their starts
+    std::vector<std::pair<Picoseconds, std::uint32_t>> ends;  // end and event, in the order of the
+                                                              // starts
     bool calls = false;
   };
 
@@ -285,8 +288,8 @@ class Importer {
     }
   }
 
-  // The last kernel of another stream that had ended when this one began, if this one waited for
-  // it.
+  // Adds the last kernel of another stream that had ended when this kernel began, if this kernel
+  // waited for it.
   void tie(const Kernel& kernel, const Stream& other, Picoseconds idle_from,
            std::vector<std::uint32_t>& after, Picoseconds& ready) const {
     auto at = other.ends.rbegin();

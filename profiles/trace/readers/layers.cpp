@@ -1,4 +1,4 @@
-// SwitchML's dnn_benchmark: layers with their times, which are a model (profiles/model/model.h).
+// SwitchML's dnn_benchmark: layers with their times, which make a model (profiles/model/model.h).
 #include <filesystem>
 
 #include "profiles/error.h"

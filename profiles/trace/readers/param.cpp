@@ -1,5 +1,5 @@
-// PARAM's basic comms traces: a JSON list per rank (rank0.json or 0.json), calls and products in
-// their order.
+// PARAM's basic comms traces: a JSON list per rank (rank0.json or 0.json) of calls and
+// computations, in their order.
 //
 //   [{"comms": "init", "pg_id": 0, "global_ranks": [0, 1], "world_size": 2, "req": 0},
 //    {"compute": "gemm", "count": 4, "mm_dim": 2048, "dtype": "float"},
@@ -7,9 +7,10 @@
 //     "req": 35, "pg_id": 0, "world_size": 2, "startTime_ns": 1000},
 //    {"comms": "wait", "req": 35, "pg_id": 0}]
 //
-// Elements follow each other. A call that a later `wait` names does not block until then; all
-// others block. Sends and receives with use_batch start together and end at batch_isend_irecv.
-// Products take their FLOPs on a device, look-ups their bytes. Sizes are elements of one rank's
+// Elements run one after the other. A call that a later `wait` names does not block until then; all
+// others block. Sends and receives with use_batch start together and end at batch_isend_irecv. On a
+// device a GEMM costs its FLOPs, an embedding look-up its bytes. Sizes are elements of one rank's
+// buffers.
 // buffers.
 #include <algorithm>
 #include <filesystem>
@@ -187,7 +188,7 @@ class Importer {
     for (const TraceGroup& known : trace_.groups) {
       if (known.name != group.name) continue;
       if (known.members == group.members) return;
-      // Groups of the same number on different ranks are different communicators.
+      // Groups with one number on different ranks are different communicators.
       if (!group.members.empty() && !known.members.empty()) continue;
       fail("process group " + quote(group.name) + " is defined twice, with other members");
     }
@@ -203,7 +204,7 @@ class Importer {
           std::find(group.members.begin(), group.members.end(), rank_->rank) != group.members.end();
       if (group.name == name && member) return static_cast<std::uint32_t>(i);
     }
-    // Traces without an init say how many ranks take part.
+    // Traces without an init give the number of participating ranks.
     const std::int64_t size = integer(element, "world_size", kMostTraceRanks, 0);
     if (!name.empty() && name != "0" && size == 0)
       fail("process group " + quote(name) + " has no init before it and no world_size");
@@ -338,10 +339,10 @@ class Importer {
   const JsonTape* json_ = nullptr;
   TraceRank* rank_ = nullptr;
   std::uint64_t number_ = 0;                                // of the element
-  std::set<Request> waited_;                                // that some wait names
-  std::map<Request, std::vector<std::uint32_t>> requests_;  // calls under way
+  std::set<Request> waited_;                                // requests that some wait names
+  std::map<Request, std::vector<std::uint32_t>> requests_;  // calls in flight
   std::vector<std::uint32_t> after_;                        // what the next element comes after
-  std::vector<std::uint32_t> batch_;                        // messages that a batch has yet to end
+  std::vector<std::uint32_t> batch_;  // messages that the next batch_isend_irecv ends
 };
 
 }  // namespace

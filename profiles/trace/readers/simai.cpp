@@ -1,15 +1,15 @@
-// SimAI's workloads, the text that AICB writes and astra-sim's older form: one table of layers that
-// every rank plays.
+// SimAI's workloads, in the text that AICB writes and in astra-sim's older form: one table of
+// layers, which every rank plays.
 //
 //   HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 8 ep: 1 pp: 1 ... all_gpus: 64 ...
 //   92                                                       rows
 //   NAME -1 FWD_NS COMM BYTES INPUT_NS COMM BYTES WEIGHT_NS COMM BYTES UPDATE_NS
 //
-// One pass: the rows forward, each computation followed by its collective, which blocks; then
-// backward, the gradients of inputs likewise, those of weights without blocking. Rows at which a
-// recomputation starts first play forward from the last checkpoint before them up to themselves.
-// After a collective its result takes UPDATE_NS to process. An all-gather's bytes are its whole
-// output, a reduce-scatter's and an all-to-all's what a rank hands in.
+// One pass: the rows forward, each computation followed by its collective, which blocks; then the
+// rows in reverse, where collectives of input gradients block and those of weight gradients do not.
+// A row at which a recomputation starts first repeats the forwards from the last checkpoint up to
+// itself. After a collective its result takes UPDATE_NS to process. An all-gather's bytes are its
+// whole output, a reduce-scatter's and an all-to-all's what a rank hands in.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -26,12 +26,12 @@ namespace {
 
 constexpr std::size_t kMostRows = 1'000'000;
 
-// Who takes part in the collectives of a pass that has no suffix.
+// Which ranks take part in a pass's collectives that have no suffix.
 enum class Who : std::uint8_t { nobody, all, tp, dp };
 struct Policy {
   std::string_view name;
   Who forward, input, weight;
-  bool only_weights = false;  // a micro-benchmark plays nothing else
+  bool only_weights = false;  // a micro-benchmark plays no other collectives
 };
 constexpr Policy kPolicies[] = {{"MICRO", Who::nobody, Who::nobody, Who::all, true},
                                 {"DATA", Who::nobody, Who::nobody, Who::all},
@@ -63,7 +63,7 @@ struct Row {
 struct Head {
   std::int64_t tp = 1, ep = 1, pp = 1, ga = 1, gpus = 0;
   std::vector<std::int64_t> checkpoints, initiates;
-  bool sends = false;  // pp_comm
+  bool sends = false;  // pp_comm is above 0
 };
 
 class Importer {
@@ -247,8 +247,7 @@ class Importer {
     fail(comm.at, quote(comm.kind) + " is no collective of SimAI");
   }
 
-  // Members of the communicators that rank 0 is in. Those among data-parallel ranks are unknown
-  // where nobody says how many GPUs there are.
+  // Adds the communicators of rank 0. Data-parallel members are unknown without the number of GPUs.
   void add_groups() {
     trace_.ranks = static_cast<int>(head_.gpus);
     const std::int64_t dp = head_.gpus == 0 ? 0 : head_.gpus / (head_.tp * head_.pp);
@@ -292,7 +291,7 @@ class Importer {
     return add_event(*rank_, event, after ? std::vector{*after} : std::vector<std::uint32_t>{});
   }
 
-  // Returns whether there is a collective; `last` is its end, with what its result takes.
+  // Returns whether there is a collective; `last` becomes its end, after its result is processed.
   bool communicate(const Row& row, std::size_t pass, std::uint16_t lane,
                    std::optional<std::uint32_t>& last) {
     const Comm& comm = row.passes[pass].comm;
@@ -321,7 +320,7 @@ class Importer {
 
   void play() {
     if (policy_->only_weights) {
-      // Rows one after the other; what they compute besides is a placeholder.
+      // Rows run one after the other; their computations are placeholders.
       for (const Row& row : rows_) communicate(row, 2, 0, last_);
       trace_.notes.emplace_back(
           "MICRO: the collectives of the rows one after the other, nothing else");
@@ -360,7 +359,7 @@ class Importer {
   static constexpr std::array kPassNames{" forward", " input gradient", " weight gradient"};
 
   const std::string& path_;
-  const int ranks_;  // of the job, where the file does not say
+  const int ranks_;  // of the job, if the file does not say
   Trace& trace_;
   const std::string text_;
   std::vector<std::vector<Word>> lines_;

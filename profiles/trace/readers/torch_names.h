@@ -1,4 +1,4 @@
-// PyTorch's names of collectives and of element types, as they stand in traces. Threading: pure.
+// PyTorch's names of calls and of element types, as traces have them. Threading: pure.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct TorchName {
   TorchCall call = TorchCall::collective;
   Func func = Func::all_reduce;
 };
-// "all_reduce", "_allgather_base", "isend", ...; in any case.
+// "all_reduce", "_allgather_base", "isend", ... in upper or lower case; empty: unknown.
 std::optional<TorchName> torch_call(std::string_view name);
 
-// Bytes of an element of "float", "BFloat16", "torch.float8_e4m3fn", ...; none: no such type.
+// Bytes of an element of "float", "BFloat16", "torch.float8_e4m3fn", ...; empty: unknown.
 std::optional<std::uint32_t> torch_bytes(std::string_view type);
 
-// What elements of so many bytes are played as: traffic depends on their width only.
+// The type with which elements of `bytes` are played, because traffic depends only on their width.
 DataType played_as(std::uint32_t bytes);
 
 }  // namespace ghostrank
