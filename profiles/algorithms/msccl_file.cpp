@@ -63,7 +63,7 @@ class Reader {
 
   std::string file_;
   MscclAlgorithm out_;
-  std::vector<bool> seen_;  // ranks
+  std::vector<bool> seen_;  // by rank: its <gpu> has been read
   std::int64_t threadblocks_ = 0, steps_ = 0, chunks_ = 0, moved_ = 0, cells_ = 0;
 };
 

@@ -78,7 +78,7 @@ std::string range_text(const Key& key) {
   return " from " + number_text(key.min) + " to " + number_text(key.max);
 }
 
-// What a value of this key looks like, for messages.
+// The expected form of the key's value, for messages.
 std::string expected(const Key& key) {
   switch (key.type) {
     case KeyType::integer:

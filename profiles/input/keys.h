@@ -61,7 +61,7 @@ struct Setting {
 class Settings {
  public:
   // Checks the mapping `root` against `table`; keys that `root` lacks get their default. `what`
-  // names what is being read ("job") in messages.
+  // names the kind of file ("job") in messages.
   Settings(const YamlValue& root, std::span<const Key> table, std::string_view what);
 
   const std::vector<Setting>& all() const { return settings_; }  // in the table's order
@@ -85,7 +85,7 @@ class Settings {
 // "; did you mean cluster.nodes?" or, when nothing is near, "; known here: nodes, nic.rate".
 std::string suggestion(std::string_view path, std::span<const Key> table);
 
-// The nearest of `names` within 2 edits or a third of the length of `name`; empty: none.
+// The nearest of `names` within max(2, name.size() / 3) edits; empty: none.
 std::string nearest(std::string_view name, std::span<const std::string> names);
 
 std::vector<std::string> words(std::string_view text);  // split at blanks

@@ -2,8 +2,8 @@
 // read here too.
 //
 // Input is not trusted: size, nesting and the number of nodes (aliases expanded) are bounded;
-// duplicate keys, tags and malformed input give Error(usage) "FILE:LINE:COL: what is wrong; what to
-// do". Only yaml.cpp sees yaml-cpp.
+// duplicate keys, tags and malformed input give an Error(usage) of the form
+// "FILE:LINE:COL: what is wrong; what to do". Only yaml.cpp sees yaml-cpp.
 //
 // Threading: plain values; parsing keeps no state.
 #pragma once
@@ -17,7 +17,7 @@
 namespace ghostrank {
 
 inline constexpr std::size_t kMaxYamlBytes = 64 << 20;
-inline constexpr std::size_t kMaxYamlNodes = 500'000;  // aliases count as what they stand for
+inline constexpr std::size_t kMaxYamlNodes = 500'000;  // aliases count expanded
 inline constexpr std::size_t kMaxYamlText = 64 << 20;  // bytes of all scalars, aliases expanded
 inline constexpr int kMaxYamlDepth = 32;
 
@@ -39,7 +39,7 @@ std::string origin(const Mark& mark);    // "job.yaml:3", "-s"
 struct YamlValue {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
-  bool quoted = false;  // a scalar written in quotes: a string whatever it looks like
+  bool quoted = false;  // a scalar written in quotes is a string
   std::string text;     // scalar
   Mark mark;
   std::string key;  // of a map's child
@@ -53,7 +53,7 @@ struct YamlValue {
   YamlValue* find(std::string_view name);
 };
 
-// What a value is, for messages: "a list", "a mapping", "nothing", "'text'".
+// Describes a value for messages: "a list", "a mapping", "nothing", "'text'".
 std::string description(const YamlValue& value);
 // 'text' fit for a message: cut when long, control characters replaced.
 std::string quote(std::string_view text);

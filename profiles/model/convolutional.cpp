@@ -1,5 +1,5 @@
-// Convolutional networks for images, described by what their papers' tables vary: the blocks of a
-// bottleneck ResNet, the convolutions of a VGG.
+// Convolutional networks for images, described by the numbers in their papers' tables: the blocks
+// of a bottleneck ResNet, the convolutions of a VGG.
 //
 // One layer per convolution (with its batch norm) or fully connected layer. Forward FLOPs per
 // sample: convolution 2 k k c_in c_out h_out w_out, fully connected 2 in out; norms and pooling

@@ -149,8 +149,8 @@ YamlValue read_layer_csv(const std::string& text, const std::string& file,
                          const std::string& name) {
   const auto source = std::make_shared<Source>(Source{file, file, true});
   YamlValue layers = collection(YamlValue::Kind::list, "layers", {source, 1, 1});
-  constexpr std::string_view kByteOrder = "\xef\xbb\xbf";  // byte order mark, which spreadsheets
-                                                           // write first
+  // The byte order mark, which spreadsheets write first.
+  constexpr std::string_view kByteOrder = "\xef\xbb\xbf";
   std::istringstream stream(text.starts_with(kByteOrder) ? text.substr(kByteOrder.size()) : text);
   Places places{0, 1, 2, 3};
   int number = 0;

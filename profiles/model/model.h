@@ -12,7 +12,6 @@
 //
 // Units: parameters are elements; FLOPs are per sample (a multiply-add is 2); backward costs twice
 // the forward. Threading: plain values.
-// twice the forward. Threading: plain values.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Deep learning recommendation models (DLRM), described by what their papers' tables vary:
+// Deep learning recommendation models (DLRM), described by the numbers in their papers' tables:
 // embedding tables for sparse features, a bottom MLP for dense features, an interaction of both,
 // and a top MLP.
 //

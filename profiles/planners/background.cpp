@@ -49,8 +49,8 @@ const char* name_of(Background::Pattern pattern) {
 
 std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-// Bytes per parameter of the fp32 weight and the optimizer's moments, and of a weight in another
-// type.
+// Bytes per parameter: the fp32 weight, the optimizer's moments and, if the parameters' type is not
+// fp32, the weight in that type.
 std::uint64_t state_bytes(const Precision& precision) {
   const std::uint64_t product =
       precision.parameters == DataType::float32 ? 0 : bytes_of(precision.parameters);

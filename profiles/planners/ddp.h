@@ -2,10 +2,10 @@
 // samples and all-reduces gradients in buckets, overlapped with the backward where possible.
 //
 // clang-format off
-//   iteration 0   one bucket holds all gradients and is reduced after the backward, because the order
-//                 in which gradients become ready is not known yet
-//   iteration 1   begins with the rebuild: rank 0 broadcasts the buckets' assignment (tensor indices
-//                 and their count, then bucket sizes), and every rank waits for it
+//   iteration 0   one bucket holds all gradients and is reduced after the backward, because the
+//                 order in which gradients become ready is not known yet
+//   iteration 1   begins with the rebuild: rank 0 broadcasts the buckets' assignment (indices of
+//                 tensors and their count, then bucket sizes), and every rank waits for it
 //   afterwards    buckets in gradient-ready order, launched strictly in index order
 //
 //   compute | fwd .. fwd | bwd n | bwd n-1 | .. | bwd 0 |            | optimizer |

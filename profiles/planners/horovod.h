@@ -17,8 +17,6 @@
 // after the one that finds the last gradients, whose number the network decides; and the
 // negotiation of the first step, before responses are cached. A model with more tensors than the
 // cache holds would negotiate in every step, and is refused. Threading: pure functions.
-// negotiation of the first step, before anything is cached. A model of more tensors than the cache
-// holds, which would negotiate in every step, is refused. Threading: pure functions.
 #pragma once
 
 #include <cstdint>

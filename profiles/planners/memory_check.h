@@ -8,8 +8,9 @@
 //
 //   ddp, horovod         4 + g + o
 //   fsdp, torchtitan     4 + g + o, all sharded
-//   zero1, zero2, zero3  w + w + m + o, of which the last two, the last three, all terms are
-//   sharded
+//   zero1                w + w + m + o, the last two sharded
+//   zero2                w + w + m + o, the last three sharded
+//   zero3                w + w + m + o, all sharded
 //
 // Errors: Error(usage), with a change that fits. Threading: pure functions.
 #pragma once

@@ -1,18 +1,18 @@
 // DeepSpeed's ZeRO as Programs.
 //
-//
+// clang-format off
 //   zero1, zero2   Buckets collect gradients in backward order. Each bucket is all-reduced, and
-//   every
-//                  rank keeps its slice (DeepSpeed's default, use_multi_rank_bucket_allreduce), or
-//                  each rank's slice is reduced to that rank. After the step one all-gather brings
-//                  the parameters. Without overlap_comm, these stages' default, the backward waits
-//                  for every bucket; with it only for the bucket before.
+//                  every rank keeps its slice (DeepSpeed's default,
+//                  use_multi_rank_bucket_allreduce), or each rank's slice is reduced to that rank.
+//                  After the step one all-gather brings the parameters. Without overlap_comm,
+//                  these stages' default, the backward waits for every bucket; with it only for
+//                  the bucket before.
 //   zero3          Parameters are sharded tensor by tensor. A layer's parameters are gathered
-//   before
-//                  its forward and its backward, and then those of the next layers until the
-//                  prefetch bucket is full or too many are live. A layer that is used again within
-//                  the reuse distance stays; small tensors always do. Gradients are
-//                  reduce-scattered bucket by bucket during the backward.
+//                  before its forward and its backward; then the next layers' parameters are
+//                  gathered until the prefetch bucket is full or too many are live. A layer that
+//                  is used again within the reuse distance stays; small tensors always do.
+//                  Gradients are reduce-scattered bucket by bucket during the backward.
+// clang-format on
 //
 // Gradients have the parameters' type. The rules follow deepspeed/runtime/zero (stage_1_and_2.py,
 // partitioned_param_coordinator.py); `parallel.bucket_size` is reduce_bucket_size. Parameters are

@@ -37,7 +37,7 @@ void replay_in_job(const JobTrace& trace, bool has_device, JobSpec& spec);
 std::function<Picoseconds(double flops, double bytes)> cost_on_device(const JobSpec& spec,
                                                                       bool has_device);
 
-// What was read and assumed, as lines for people.
+// Lines for people: the events read and the assumptions made.
 std::vector<std::string> trace_notes(const Trace& trace, const Replay& replay);
 
 }  // namespace ghostrank

@@ -11,7 +11,7 @@ constexpr std::size_t kMostValue = 64 << 20;
 
 bool is_blank(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Finds where values begin and end; the parser checks what is inside them.
+// Finds where values begin and end; the parser checks their content.
 class Scanner {
  public:
   explicit Scanner(const std::string& path) : file_(path), buffer_(1 << 20) {}

@@ -1,8 +1,8 @@
 // JSON as a flat list of values, the tape, without copies of its strings. Only json_stream.cpp sees
 // RapidJSON.
 //
-// Input is not trusted: nesting is bounded, and malformed input gives Error(usage) "FILE:LINE:COL:
-// what". Threading: one thread per tape.
+// Input is not trusted: nesting is bounded, and malformed input gives Error(usage) with file,
+// line and column. Threading: one thread per tape.
 #pragma once
 
 #include <cstdint>

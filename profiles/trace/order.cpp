@@ -356,8 +356,7 @@ class Ordering {
   const int ranks_;
   std::vector<std::uint32_t> given_of_;                       // by rank
   std::vector<Graph> graphs_;                                 // by given rank, as the next four
-  std::vector<std::vector<std::uint32_t>> alone_, position_;  // each rank's own order, and its
-                                                              // inverse
+  std::vector<std::vector<std::uint32_t>> alone_, position_;  // own order, and its inverse
   std::vector<std::vector<std::uint32_t>> partner_;  // by event: the other end; empty: no messages
   std::vector<std::vector<std::uint32_t>> call_of_;  // by event: number of the call in its group
   std::vector<std::uint32_t> members_;               // by group: number of given members

@@ -24,7 +24,7 @@ struct TraceOrder {
 };
 
 // Throws Error(usage) with file and event for cycles, calls that do not match, and messages that
-// nobody sends or receives. Matches only what ranks of the trace do with each other.
+// nobody sends or receives. Matches only calls and messages between ranks of the trace.
 TraceOrder order_of(const Trace& trace, int ranks);
 
 // True if the dependencies of the rank's events form a cycle.

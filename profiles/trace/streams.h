@@ -1,7 +1,7 @@
 // The program of one rank of a trace: its events on streams, tied together by records and waits.
 //
 // Events must be appended in an order that respects all dependencies. The class tracks up to which
-// item of every other stream a stream has waited, and what that implies, so it omits redundant
+// item of every other stream a stream has waited, directly or through others, so it omits redundant
 // waits. Threading: one thread.
 #pragma once
 
@@ -34,8 +34,7 @@ class TraceStreams {
   std::uint64_t crowded() const { return crowded_; }  // messages that had to share a stream
 
  private:
-  using Point = std::pair<std::uint32_t, std::uint32_t>;  // stream, number of its items up to the
-                                                          // point
+  using Point = std::pair<std::uint32_t, std::uint32_t>;  // stream, number of its items so far
   struct Item {
     Op op;
     std::uint32_t event = 0;

@@ -1,6 +1,6 @@
-// What every reader of traces produces: events of some ranks with their dependencies, in one
-// vocabulary. A reader counts each thing of its file once: as used, or under a reason in
-// `left_out`.
+// The common form of traces, which every reader produces: events of some ranks with their
+// dependencies, in one vocabulary. A reader counts each thing of its file once: as used, or under a
+// reason in `left_out`.
 //
 //   FILE ── a reader (readers/chakra.cpp, ...) ──► Trace ── replay.h ──► Workload
 //
@@ -66,7 +66,7 @@ struct TraceGroup {
 struct Trace {
   std::string format;  // as in --format
   std::string unit;    // of the file's times and their clock: "microseconds, no common clock"
-  std::string place = "line";  // what TraceEvent::place counts
+  std::string place = "line";  // unit of TraceEvent::place: line, node, ...
   int ranks = 0;               // of the whole job; 0: the file does not say
   std::vector<TraceRank> given;
   std::vector<TraceGroup> groups;
@@ -100,7 +100,7 @@ CallSize sized(const Trace& trace, const TraceEvent& event, int size);
 // "FILE: node 12" or "FILE:LINE:1": the position of an event, for errors.
 std::string place_of(const Trace& trace, const TraceRank& rank, const TraceEvent& event);
 
-// What was read, for people and for --json: events by kind, over all files.
+// Totals for people and for --json: events by kind, over all files.
 struct TraceSummary {
   std::map<std::string, std::uint64_t> ops, stated, in, out;  // by kind; the last three in bytes
   std::map<std::string, std::uint64_t> group_bytes;           // stated, by group

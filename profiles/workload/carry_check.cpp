@@ -105,7 +105,7 @@ class Check {
     return events;
   }
 
-  // Iteration `before` must record once each event for which iteration `next` waits (Op::previous).
+  // Iteration `before` must record once, and iteration `next` await once, each carried event.
   void check_events(std::size_t before, std::size_t next) const {
     std::map<std::uint32_t, std::size_t> recorded, waits;
     for (const OpList& stream : role_.iterations[number_at(before)].streams)

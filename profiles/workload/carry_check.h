@@ -1,9 +1,8 @@
-// Checks that what programs carry from one iteration into the next (Program::outlives,
-// Op::previous) fits together for every pair of successive iterations. Part of check_workload().
+// Checks that work carried from one iteration into the next (Program::outlives, Op::previous) fits
+// together for every pair of successive iterations. Part of check_workload().
 //
 // If each iteration ends when played alone (workload_check.h), carrying cannot cause a deadlock: a
-// group's calls have one order, so whatever an op awaits outside its own iteration lies in an
-// earlier one.
+// group's calls have one order, so outside its own iteration an op awaits only earlier ones.
 #pragma once
 
 #include <string>

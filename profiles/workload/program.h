@@ -1,5 +1,5 @@
-// What one rank does in one training step, op by op: the form in which planners and importers hand
-// work to the engine. Immutable and shared: all ranks of a role run the same Program.
+// The work of one rank in one training step, op by op: the form in which planners and importers
+// hand work to the engine. Immutable and shared: all ranks of a role run the same Program.
 //
 // A Program has one op list per stream. Ops of one stream run in order; streams run concurrently.
 // Events order ops across streams, as in CUDA: `record` marks a point of one stream, and `wait`

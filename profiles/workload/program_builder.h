@@ -1,10 +1,9 @@
 // Builds a Program in a planner's terms: append ops to a stream, and let one stream come after
 // another.
 //
-// The builder interns labels. It tracks what each stream has already waited for, so it omits
-// redundant waits and reuses an event once the event's wait has certainly passed: a program has as
-// many events as are pending at once, not as many as it records. Threading: one thread.
-// program has as many events as are open at once, not as many as it records. Threading: one thread.
+// The builder interns labels. It tracks the work that each stream has already waited for, so it
+// omits redundant waits and reuses an event once the event's wait has certainly passed: a program
+// has as many events as are pending at once, not as many as it records. Threading: one thread.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,8 @@ inline constexpr std::string_view kFlowLabel = "flow";
 
 // One collective of all ranks per phase; `count` follows NCCL's arguments (collectives/schedule.h).
 // A send_recv is nccl-tests' pattern: every rank sends to the next rank and receives from the
-// previous one. In a v-variant each block has its count times a factor drawn uniformly from 1 -
-// imbalance .. 1 + imbalance; a seed gives the same draws everywhere.
+// previous one. In a v-variant each block has its count times a factor drawn uniformly within
+// `imbalance` of 1; a seed gives the same draws everywhere.
 struct CollectiveCall {
   std::uint64_t count = 0;
   DataType dtype = DataType::float32;

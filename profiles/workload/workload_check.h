@@ -5,7 +5,7 @@
 // Ranks of one role behave alike, so the check plays roles instead of ranks: one copy of each role,
 // and one of each pattern of roles that a communicator has. Collectives wait for all members, sends
 // do not block, receives wait for their send; nothing takes time. The check plays each iteration
-// alone; carry_check.h checks what one leaves to the next. Threading: pure.
+// alone; carry_check.h checks waits between iterations. Threading: pure.
 #pragma once
 
 #include <string>

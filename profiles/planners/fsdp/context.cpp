@@ -8,7 +8,6 @@
 //
 // Backward: keys and values travel once more, and their fp32 gradients follow them round the ring
 // and return home after the last block. Blocks take equal time because of head-and-tail balancing.
-// return home after the last block. Blocks take equal time, as head-and-tail balancing makes them.
 #include "profiles/model/model.h"
 #include "profiles/planners/fsdp/layers.h"
 

@@ -30,7 +30,6 @@
 // Shards are of a tensor's first dimension, padded to the largest of them. Without a pipeline every
 // micro-batch reduces its gradients. One call computes the norm of the gradients of all tensors.
 // Threading: pure.
-// tensors. Threading: pure.
 #pragma once
 
 #include "profiles/job/job.h"

@@ -151,8 +151,8 @@ int data_ranks(const JobSpec& spec) {
               " or smaller dimensions");
 }
 
-// What torch.distributed.pipelining's schedules require of the number of micro-batches. `unit`:
-// samples of one micro-batch on all data-parallel ranks.
+// Checks the rules of torch.distributed.pipelining's schedules for the number of micro-batches.
+// `unit`: samples of one micro-batch on all data-parallel ranks.
 void check_micro_batches(const JobSpec& spec, const Pipeline& pipeline, int unit) {
   const int count = pipeline.micro_batches, stages = pipeline.stages;
   const auto refuse = [&](const std::string& what, int fit) {

@@ -1,8 +1,8 @@
-// The device mesh of PyTorch's sharded data parallelism. A pipeline stage consists of replicas, a
-// replica of ranks that shard the model, and these of context- and tensor-parallel neighbours.
-// Context-parallel neighbours shard the parameters too. The routed experts have a mesh of their own
-// over a replica's ranks, in which expert parallelism takes the place of tp and of a part of the
-// shards.
+// The device mesh of PyTorch's sharded data parallelism. A pipeline stage has replicas of its part
+// of the model; the ranks of a replica shard it, and among them are context- and tensor-parallel
+// neighbours. Context-parallel neighbours shard the parameters too. The routed experts have a mesh
+// of their own over a replica's ranks, in which expert parallelism takes the place of tp and of a
+// part of the shards.
 //
 //   rank = t + tp (c + cp (s + shard / cp (r + replicate p)))   t: tp, c: cp, s: shard, r: replica,
 //   rank = e + ep (x + experts_shard (r + ...))                 p: stage, e: ep, x: expert's shard

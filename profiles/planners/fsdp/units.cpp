@@ -17,7 +17,7 @@ std::optional<std::uint64_t> expert_of(const ParameterTensor& tensor) {
   return std::stoull(tensor.name.substr(1));
 }
 
-// Adds what a rank holds of the routed experts' matrices.
+// Adds a rank's shards of the routed experts' matrices.
 void add_experts(const Transformer& model, const FsdpMesh& mesh, FsdpUnit& out) {
   const auto ep = static_cast<std::uint64_t>(mesh.ep);
   const auto ways = static_cast<std::uint64_t>(mesh.experts_shard);

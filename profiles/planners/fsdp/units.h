@@ -1,5 +1,6 @@
-// What FSDP gathers and scatters together: one rank's shards of a layer's parameters. Those of the
-// routed experts count apart if expert parallelism gives them a mesh of their own.
+// FSDP's units: one rank's shards of a layer's parameters, which are gathered and scattered
+// together. Shards of the routed experts count apart if expert parallelism gives them a mesh of
+// their own.
 //
 // Shards are padded along the first dimension, as PyTorch's are. TorchTitan keeps the routed
 // experts of a layer as one tensor per matrix, sharded by expert, or by row if there are more ranks

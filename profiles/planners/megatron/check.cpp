@@ -90,7 +90,7 @@ void check_context_parallel(const JobSpec& spec, const Transformer& m) {
            cp, level);
 }
 
-// What a schedule requires of stages and chunks; split_as_megatron() spreads the layers.
+// Checks a schedule's rules for stages and chunks; split_as_megatron() spreads the layers.
 void check_schedule(const JobSpec& spec, const Transformer& m) {
   const ParallelPlan& p = spec.parallel;
   if (p.schedule != "1f1b" && p.pp == 1)

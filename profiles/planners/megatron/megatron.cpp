@@ -169,8 +169,8 @@ std::vector<std::string> StageWriter::names_of(const MegatronStreams& streams) {
 
 // ---- Passes ----
 
-// Receives what enters a part before a pass, or sends what leaves it after. A stage waits for a
-// receive where it needs the data; it does not wait for its sends.
+// Receives a part's input before a pass, or sends its output after. A stage waits for a receive
+// where it needs the data; it does not wait for its sends.
 void StageWriter::pass_on(const Slot& slot, bool receives) {
   if (slot.pass == Pass::weight_backward) return;
   const bool forward = slot.pass == Pass::forward;
@@ -178,8 +178,8 @@ void StageWriter::pass_on(const Slot& slot, bool receives) {
   if (!other || *other == stage_) return;
   const int offset = *other - stage_;
   const int part = plan_.pipeline.part(stage_, slot.chunk);
-  const int before = forward == receives ? part - 1 : part;  // the earlier of the two parts between
-                                                             // which it passes
+  // The earlier of the two parts.
+  const int before = forward == receives ? part - 1 : part;
   const std::uint64_t tensors =
       plan_.mtp_stands_alone() && before >= plan_.mtp_part() ? 1 + plan_.model.mtp : 1;
   const std::uint64_t elements =

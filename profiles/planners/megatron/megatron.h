@@ -7,7 +7,7 @@
 // overlap_param_gather the gather runs beside the next step's first forward; the program of the
 // very first step gathers too, where Megatron broadcasts.
 //
-// Not played: the broadcasts of the batch inside a tensor-parallel group, and what precedes the
+// Not played: the broadcasts of the batch inside a tensor-parallel group, and everything before the
 // first step. Threading: pure functions.
 #pragma once
 

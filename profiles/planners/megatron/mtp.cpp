@@ -31,9 +31,8 @@ void PassWriter::mtp_forward(int layer) {
 void PassWriter::mtp_backward(int layer) {
   if (inputs() && plan_.spec->parallel.recompute == Recompute::full) mtp_project(labels_.again);
   layer_backward(layer);
-  if (inputs())
-    gather(plan_.hidden_states());  // the gradient, of which this rank has its part of
-                                    // the sequence
+  // The rank holds the gradient of its part of the sequence only.
+  if (inputs()) gather(plan_.hidden_states());
   column_backward(labels_.mtp, times_.mtp, 2 * plan_.hidden_states());
   embedding_backward();
 }

@@ -87,7 +87,7 @@ class PassWriter {
   void experts_forward(std::uint32_t label, int layer);
   void experts_backward(std::uint32_t label, int layer);
   void route(Func func, std::uint16_t group, DataType type, std::uint64_t count);
-  // What travels to experts or back: hidden states, or the weights of a token's experts.
+  // Payload of an exchange with experts: hidden states, or the weights of a token's experts.
   enum class Cargo : std::uint8_t { hidden, weights };
   void exchange(const Routing* routing, Cargo cargo, bool back);
   void exchange_once(const Routing* routing, Cargo cargo, bool back);

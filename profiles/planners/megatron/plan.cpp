@@ -1,4 +1,4 @@
-// Sizes, parts, parameters and times. megatron/check.cpp refuses what does not fit.
+// Sizes, parts, parameters and times. megatron/check.cpp refuses values that do not fit.
 #include "profiles/planners/megatron/plan.h"
 
 #include <algorithm>
@@ -161,7 +161,7 @@ LayerTimes megatron_layer_times(const MegatronPlan& plan) {
   if (m.is_latent()) {
     const LatentAttention& l = m.latent;
     const double heads = real(m.heads), q_lora = real(l.q_lora), q = heads * real(l.nope + l.rope);
-    // Every rank computes the latents of its part of the sequence, or without sequence parallelism
+    // Under sequence parallelism a rank computes the latents of its part of the sequence, else of
     // all.
     const double whole = plan.sequence_parallel ? 1 : ways;
     times.down = product(whole * h, q_lora + real(l.kv_lora + l.rope));

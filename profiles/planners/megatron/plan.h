@@ -1,8 +1,8 @@
-// What Megatron-core derives from a job: sizes of the parallel dimensions, the layers of each
+// Megatron-core's plan of a job: sizes of the parallel dimensions, the layers of each
 // pipeline part, a rank's parameters of them, and the times of their products.
 //
 // All sizes are those of one rank, after tensor parallelism: `numel` is what the rank holds.
-// Errors: Error(usage), with what does not fit and the nearest values that do. Threading: plain
+// Errors: Error(usage), with the offending value and the nearest values that do. Threading: plain
 // values.
 #pragma once
 

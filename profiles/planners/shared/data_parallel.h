@@ -1,5 +1,5 @@
-// What the data-parallel planners share: every rank computes the whole model on its own samples,
-// and all ranks are one group.
+// Common parts of the data-parallel planners: every rank computes the whole model on its own
+// samples, and all ranks are one group.
 //
 // Threading: pure functions.
 #pragma once

@@ -16,8 +16,8 @@
 namespace ghostrank {
 
 // With equal loads, the probability that a token visits any of `neighbours` neighbouring experts,
-// which lie in one group or form whole groups. With G groups of e experts, M = group_top_k, k =
-// top_k:
+// which lie in one group or form whole groups. G groups have e experts each, M is group_top_k and k
+// is top_k in:
 //   c whole groups           sum over j  C(c,j) C(G-c,M-j) / C(G,M) (1 - C(Me-je,k) / C(Me,k))
 //   s experts of one group   M/G (1 - C(Me-s,k) / C(Me,k))
 double reach(const Experts& experts, std::uint64_t neighbours);

@@ -1,4 +1,4 @@
-// Which layers each part of a pipeline holds, also if the stages do not divide the layers.
+// The layers of each pipeline part, also if the stages do not divide the layers.
 //
 // clang-format off
 //   Megatron-core: the first of these that the job sets
@@ -9,11 +9,11 @@
 //     account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split
 //         the embedding, the head count as layers of an even split
 //   TorchTitan
-//         as even as possible with embedding and head counted as layers; the first parts get one more
+//         as even as possible, embedding and head counted as layers; the first parts get one more
 // clang-format on
 //
 // Parts are in the order of the model; a stage's chunks are its parts (shared/pipeline.h). Errors:
-// Error(usage), with what does not fit and a split that does. Threading: pure functions.
+// Error(usage), with a split that fits. Threading: pure functions.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Compares this machine's free memory with what is about to be allocated, so that a mistyped number
+// Compares this machine's free memory with a planned allocation, so that a mistyped number
 // is refused before it takes all memory.
 //
 // Threading: reads /proc/meminfo and the process's limits.

@@ -7,13 +7,12 @@
 //              F0 B0 F1 B1 F2 B2 F3 B3
 //
 // A stage holds `chunks` parts of the model. Parts are numbered in the order of the model, 0 ..
-// parts-1: what leaves a part forward enters the next part, what leaves it backward enters the one
-// before.
+// parts-1: the output of a part's forward enters the next part, the output of its backward enters
+// the part before.
 //
 //   1f1b          one chunk; part = stage
 //   interleaved   chunk c of stage p is part c P + p (Narayanan et al., SC'21); micro-batches pass
-//   a
-//                 chunk in rounds of P, or, if P does not divide their number, of the size that
+//                 a chunk in rounds of P, or, if P does not divide their number, of the size that
 //                 torch.distributed.pipelining chooses
 //   zb-h1         one chunk; the backward has two passes: input gradients, which the stage before
 //                 awaits, and weight gradients, which fill bubbles
@@ -58,7 +57,7 @@ struct Pipeline {
   int parts() const { return is_bidirectional() ? stages : stages * chunks; }
   int part(int stage, int chunk) const;
   int stage_of(int part) const;  // with dualpipe, the first of the two that hold it
-  // The stage that holds what comes after a chunk's part (step 1), or before it (step -1), on the
+  // The stage that holds the part after a chunk's part (step 1), or before it (step -1), on the
   // way of its micro-batches; empty at the ends of the model.
   std::optional<int> neighbour(int stage, int chunk, int step) const;
   // True if one stage has both the first part and the last.

@@ -1,4 +1,4 @@
-// AICB's CSV logs of calls: what a rank of a stage does, row by row, for all ranks or by stage.
+// AICB's CSV logs of calls: the rows of one rank in their order, for all ranks or by stage.
 //
 //   [rank0 ~ rank127]                              or  [ pp_stage0: [rank0, rank1, ...] ]
 //   comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,...

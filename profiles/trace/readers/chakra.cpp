@@ -4,7 +4,7 @@
 // Device nodes are played as they are. Host nodes only take their time on their thread, because a
 // collective that PyTorch's converter types COMM_COLL on the host also has a kernel on the device,
 // which is played. Sizes are ASTRA-sim's: of an all-gather the shard, of a reduce-scatter and an
-// all-to-all what a rank hands in.
+// all-to-all the rank's input.
 #include <algorithm>
 #include <filesystem>
 

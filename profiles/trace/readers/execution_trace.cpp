@@ -7,9 +7,10 @@
 //             size
 //
 // Positions count from the first text, the name of the call, because without tensors everything
-// moves one to the left. For a call with a root or peer, `rank` is its position in the process
-// group. A call overlaps until a later `wait` names its group and number; other calls block. The
-// trace has no device times, so there are no delays between calls; all other nodes are left out.
+// moves one to the left. If a call has a root or a peer, `rank` is the root's or the peer's
+// position in the process group. A call overlaps until a later `wait` names its group and number;
+// other calls block. The trace has no device times, so there are no delays between calls; all other
+// nodes are left out.
 #include <algorithm>
 #include <filesystem>
 #include <map>

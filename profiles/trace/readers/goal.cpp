@@ -1,4 +1,4 @@
-// GOAL text (LogGOPSim): sends, receives and computations of every rank, and what they wait for.
+// GOAL text (LogGOPSim): sends, receives and computations of every rank, and their dependencies.
 //
 //   num_ranks 2
 //   rank 0 {

@@ -5,9 +5,9 @@
 //                  "coll_exec_time_us": 61974, "event_trace_ts": {"kernel_events": [...]}, ...}}
 //
 // Up to v4.2 every line has header and metadata; in v4.3 a dump_stats line has them for the lines
-// after it. The communicator with most ranks is the job, whose ranks it numbers. The members of
-// other communicators are found through the processes that are in both. Sizes are NCCL's counts: of
-// an all-gather what a rank sends, of a reduce-scatter what it receives.
+// after it. The communicator with most ranks is the job, and its ranks are the job's. The members
+// of other communicators are found through the processes that are in both. Sizes are NCCL's counts:
+// of an all-gather the rank's input, of a reduce-scatter its output.
 //
 // With event traces (NCCL_INSPECTOR_DUMP_VERBOSE=1) calls are ordered by the start of their
 // kernels. Time before a call with no call in flight becomes a computation that follows all earlier
@@ -153,8 +153,8 @@ class Importer {
     rank.file = records.empty() ? path_ : in_.seats[records.front().seat].file;
     rank.lanes = {"compute"};
     rank.events.reserve(2 * records.size());
-    std::vector<std::uint32_t> ended, before;  // calls that nothing follows yet; what the next call
-                                               // follows
+    // Calls that nothing follows yet; events that the next call follows.
+    std::vector<std::uint32_t> ended, before;
     std::int64_t last_start = -1, last_stop = -1;
     bool messages = false;  // the previous record is a message
     for (const InspectorRecord& record : records) {

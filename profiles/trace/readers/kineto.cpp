@@ -9,11 +9,11 @@
 // clang-format on
 //
 // Times are those of kernels, never of their launch. Kernels of a stream run one after the other.
-// The file does not say what ties streams together; it is rebuilt:
+// The file lacks the dependencies between streams; three rules rebuild them:
 //
 //   a collective, send or receive comes after the last kernel of every other stream that had ended
-//   a computation comes after a call that ended while its own stream was idle: it waited for the
-//   call other idle time of a stream before a computation is itself a computation of that length
+//   a computation comes after a call that ended while the computation's stream was idle
+//   other idle time of a stream before a computation becomes a computation of that length
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -252,8 +252,7 @@ class Importer {
 
   // The kernels of a stream so far, and whether any is a call.
   struct Stream {
-    std::vector<std::pair<Picoseconds, std::uint32_t>> ends;  // end and event, in the order of the
-                                                              // starts
+    std::vector<std::pair<Picoseconds, std::uint32_t>> ends;  // end, event; ordered by start
     bool calls = false;
   };
 

@@ -11,7 +11,6 @@
 // others block. Sends and receives with use_batch start together and end at batch_isend_irecv. On a
 // device a GEMM costs its FLOPs, an embedding look-up its bytes. Sizes are elements of one rank's
 // buffers.
-// buffers.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -341,7 +340,7 @@ class Importer {
   std::uint64_t number_ = 0;                                // of the element
   std::set<Request> waited_;                                // requests that some wait names
   std::map<Request, std::vector<std::uint32_t>> requests_;  // calls in flight
-  std::vector<std::uint32_t> after_;                        // what the next element comes after
+  std::vector<std::uint32_t> after_;  // events that the next element comes after
   std::vector<std::uint32_t> batch_;  // messages that the next batch_isend_irecv ends
 };
 

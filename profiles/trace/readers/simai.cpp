@@ -9,7 +9,7 @@
 // rows in reverse, where collectives of input gradients block and those of weight gradients do not.
 // A row at which a recomputation starts first repeats the forwards from the last checkpoint up to
 // itself. After a collective its result takes UPDATE_NS to process. An all-gather's bytes are its
-// whole output, a reduce-scatter's and an all-to-all's what a rank hands in.
+// whole output, a reduce-scatter's and an all-to-all's the rank's input.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -367,7 +367,7 @@ class Importer {
   Head head_;
   std::vector<Row> rows_;
   TraceRank* rank_ = nullptr;
-  std::optional<std::uint32_t> last_;  // what the next computation comes after
+  std::optional<std::uint32_t> last_;  // event that the next computation comes after
 };
 
 }  // namespace
