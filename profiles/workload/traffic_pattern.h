@@ -52,7 +52,7 @@ std::vector<Rank> random_cycle(int ranks, std::uint64_t seed);
 std::vector<Rank> opposite(int ranks);
 
 // One phase per fan-in f: rank 0 asks each of the first f `sources` for `bytes` with a 1-byte
-// message, and has received them all at the end of the iteration.
+// message, and holds all answers at the end of the iteration.
 Workload incast_phases(int ranks, const std::vector<Rank>& sources, const std::vector<int>& fan_ins,
                        std::uint64_t bytes);
 

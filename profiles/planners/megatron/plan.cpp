@@ -178,7 +178,7 @@ LayerTimes megatron_layer_times(const MegatronPlan& plan) {
   times.fc1 = product(h, (m.gated ? 2 : 1) * real(m.ffn));
   times.fc2 = product(real(m.ffn), h);
   if (m.experts.count == 0) return times;
-  // A tensor-parallel rank routes its part of the sequence; its experts get equally many rows back.
+  // A tensor-parallel rank routes its part of the sequence; its experts receive as many rows.
   const double gates = m.gated ? 2 : 1, ffn = real(m.experts.ffn),
                shared = real(m.experts.shared) * ffn, top_k = real(m.experts.top_k);
   times.router = product(h, real(m.experts.count));

@@ -7,7 +7,7 @@
 //     decoder_first_pipeline_num_layers, decoder_last_pipeline_num_layers
 //         layers of the first and the last stage; the other stages have equally many
 //     account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split
-//         the embedding, the head count as layers of an even split
+//         embedding or head counts as a layer of an even split
 //   TorchTitan
 //         as even as possible, embedding and head counted as layers; the first parts get one more
 // clang-format on
