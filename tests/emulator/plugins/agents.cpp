@@ -142,8 +142,9 @@ class Server final : public Agent {
   }
   void on_room(Io& io) override {
     for (; !untold_.empty(); untold_.pop_front()) {
-      auto& [to, note, content] = untold_.front();
+      auto& [to, note, content, words] = untold_.front();
       note.content = content;
+      note.words = words;
       if (!io.send(to, note, o_.carriage)) return;
     }
   }
@@ -157,12 +158,15 @@ class Server final : public Agent {
   struct Untold {
     std::vector<Party> to;
     Note note;
-    std::vector<std::byte> content;
+    std::vector<std::byte> content, words;  // what the note refers to
   };
 
   void tell(Io& io, std::vector<Party> to, const Note& note, const Slot& slot) {
     const auto content = slot.sum.content();
-    untold_.push_back({std::move(to), note, {content.begin(), content.end()}});
+    untold_.push_back({std::move(to),
+                       note,
+                       {content.begin(), content.end()},
+                       {note.words.begin(), note.words.end()}});
     if (untold_.size() == 1) on_room(io);
   }
 
