@@ -250,8 +250,10 @@ TEST(ARun, LooksAtEveryProgramThatItWillMeasureBeforeItSettles) {
   iterations.push_back(iterations.front());
   Plays plays;
   job.run(&plays);
-  const std::vector<std::pair<int, bool>> expected{{1, false}, {1, false}, {1, true}};
-  EXPECT_EQ(plays.plays, expected);
+  ASSERT_GE(plays.plays.size(), 3u);  // one look at each program; a busy machine takes more
+  EXPECT_EQ(plays.plays.back(), std::pair(1, true));
+  plays.plays.pop_back();
+  for (const auto& look : plays.plays) EXPECT_EQ(look, std::pair(1, false));
 }
 
 // The delays are the same, because they are drawn by the iteration's number.
