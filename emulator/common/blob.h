@@ -1,35 +1,58 @@
-// Flat binary blobs for the control plane: plain values, strings and vectors in the order in which
-// they were put. Both ends run the same build. A Reader never reads past its end and allocates no
-// more than what is there can fill: it goes bad instead.
+// Plain values, strings and vectors as bytes, in the order in which they were put: what processes
+// tell each other over the control plane, in its frames and in the blobs that they carry.
+//
+//   value    = its bytes in memory: both ends have the same byte order
+//   text     = length (4 bytes) | bytes
+//   vector   = count (4 bytes) | elements
+//
+// Invariant: a reader never reads past its end, and allocates no more than the bytes that are there
+// can fill, whatever length they claim. It goes bad instead, and gives empty values from there on.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "emulator/common/assert.h"
+
 namespace ghostrank {
+
+// Arrays and pointers are not: text in quotes would go out as one, without its length.
+template <typename T>
+concept BlobValue = std::is_trivially_copyable_v<T> && !std::is_array_v<T> && !std::is_pointer_v<T>;
 
 class BlobWriter {
  public:
-  template <typename T>
-  requires std::is_trivially_copyable_v<T>
-  void put(const T& value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
-  void put(std::string_view text) {
-    put(static_cast<std::uint64_t>(text.size()));
-    bytes_.append(text);
+  template <BlobValue T>
+  BlobWriter& put(const T& value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
   }
-  void put(const std::string& text) { put(std::string_view(text)); }
+  BlobWriter& put(std::string_view text) {
+    put_size(text.size());
+    bytes_.append(text);
+    return *this;
+  }
+  BlobWriter& put(const std::string& text) { return put(std::string_view(text)); }
+  BlobWriter& put(const char* text) { return put(std::string_view(text)); }
   template <typename T>
-  void put(const std::vector<T>& values) {
-    put(static_cast<std::uint64_t>(values.size()));
+  BlobWriter& put(const std::vector<T>& values) {
+    put_size(values.size());
     for (const T& v : values) put(v);
+    return *this;
   }
   const std::string& bytes() const { return bytes_; }
 
  private:
+  void put_size(std::size_t size) {
+    GHOSTRANK_ASSERT(size <= std::numeric_limits<std::uint32_t>::max());
+    put(static_cast<std::uint32_t>(size));
+  }
+
   std::string bytes_;
 };
 
@@ -37,8 +60,7 @@ class BlobReader {
  public:
   explicit BlobReader(std::string_view bytes) : rest_(bytes) {}
 
-  template <typename T>
-  requires std::is_trivially_copyable_v<T>
+  template <BlobValue T>
   void get(T& value) {
     if (rest_.size() < sizeof value) return go_bad();
     std::memcpy(static_cast<void*>(&value), rest_.data(), sizeof value);
@@ -51,24 +73,30 @@ class BlobReader {
     value = byte == 1;
   }
   void get(std::string& text) {
-    const std::uint64_t size = get_size(1);
+    const std::size_t size = get_size(1);
     text.assign(rest_.substr(0, size));
     rest_.remove_prefix(size);
   }
   template <typename T>
   void get(std::vector<T>& values) {
-    values.resize(get_size(std::is_trivially_copyable_v<T> ? sizeof(T) : sizeof(std::uint64_t)));
+    values.resize(get_size(std::is_trivially_copyable_v<T> ? sizeof(T) : sizeof(std::uint32_t)));
     for (T& v : values) {
       get(v);
       if (bad_) return;
     }
   }
+  template <typename T>
+  T get() {
+    T value{};
+    get(value);
+    return value;
+  }
   bool bad() const { return bad_; }
   bool complete() const { return !bad_ && rest_.empty(); }
 
  private:
-  std::uint64_t get_size(std::uint64_t least_bytes) {
-    std::uint64_t size = 0;
+  std::size_t get_size(std::size_t least_bytes) {
+    std::uint32_t size = 0;
     get(size);
     if (size > rest_.size() / least_bytes) {
       go_bad();

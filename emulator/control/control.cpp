@@ -60,7 +60,7 @@ void Star::nudge() const noexcept { eventfd_write(alarm_.get(), 1); }
 
 void Star::estimate_clock() {
   Lock lock(mutex_);
-  send(connections_.front(), encode(FrameType::ping, Writer().i64(monotonic_ns()).take()));
+  send(connections_.front(), encode(FrameType::ping, BlobWriter().put(monotonic_ns()).bytes()));
   nudge();
   changed_.wait_for(lock, kPingPatience,
                     [&] { return estimate_.rounds() >= kPings || stop() != Stop::none; });
@@ -115,7 +115,7 @@ std::vector<std::pair<int, std::string>> Star::take_published() {
 void Star::tell(std::uint32_t word) {
   const Lock lock(mutex_);
   told_.store(word, std::memory_order_release);
-  broadcast(encode(FrameType::told, Writer().u32(word).take()));
+  broadcast(encode(FrameType::told, BlobWriter().put(word).bytes()));
   nudge();
 }
 
@@ -225,8 +225,9 @@ void Star::complete_gather() {
   std::vector<std::string> all;
   for (std::size_t r = 0; r < gathering_.size(); ++r) {
     if (world_.rank == 0)
-      broadcast(encode(FrameType::gathered,
-                       Writer().u32(static_cast<std::uint32_t>(r)).text(*gathering_[r]).take()));
+      broadcast(
+          encode(FrameType::gathered,
+                 BlobWriter().put(static_cast<std::uint32_t>(r)).put(*gathering_[r]).bytes()));
     all.push_back(std::move(*gathering_[r]));
     gathering_[r].reset();
   }

@@ -15,25 +15,6 @@ namespace {
 constexpr std::string_view kMagic = "ghostrank-control";
 constexpr std::size_t kChunk = 64 << 10;
 
-template <class T>
-void append(std::string& bytes, T value) {
-  char raw[sizeof value];
-  std::memcpy(raw, &value, sizeof value);
-  bytes.append(raw, sizeof value);
-}
-
-template <class T>
-T consume(std::string_view& rest, bool& ok) {
-  T value = 0;
-  if (rest.size() < sizeof value) {
-    ok = false;
-    return 0;
-  }
-  std::memcpy(&value, rest.data(), sizeof value);
-  rest.remove_prefix(sizeof value);
-  return value;
-}
-
 // Behind the length; see encode().
 FrameType type_of(std::string_view frame) {
   return static_cast<FrameType>(frame[sizeof(std::uint32_t)]);
@@ -41,78 +22,47 @@ FrameType type_of(std::string_view frame) {
 
 }  // namespace
 
-Writer& Writer::u32(std::uint32_t value) {
-  append(bytes_, value);
-  return *this;
-}
-Writer& Writer::i64(std::int64_t value) {
-  append(bytes_, value);
-  return *this;
-}
-Writer& Writer::text(std::string_view value) {
-  append(bytes_, static_cast<std::uint32_t>(value.size()));
-  bytes_ += value;
-  return *this;
-}
-
-std::uint32_t Reader::u32() { return consume<std::uint32_t>(rest_, ok_); }
-std::int64_t Reader::i64() { return consume<std::int64_t>(rest_, ok_); }
-std::string Reader::text() {
-  const std::size_t size = u32();
-  if (!ok_ || rest_.size() < size) {
-    ok_ = false;
-    return {};
-  }
-  std::string value(rest_.substr(0, size));
-  rest_.remove_prefix(size);
-  return value;
-}
-
 std::string encode(FrameType type, std::string_view payload) {
+  const auto length = static_cast<std::uint32_t>(payload.size() + 1);
   std::string bytes;
-  bytes.reserve(payload.size() + 5);
-  append(bytes, static_cast<std::uint32_t>(payload.size() + 1));
+  bytes.reserve(sizeof length + length);
+  bytes.append(reinterpret_cast<const char*>(&length), sizeof length);
   bytes += static_cast<char>(type);
   bytes += payload;
   return bytes;
 }
 
 std::string encode(const Hello& h) {
-  Writer w;
-  w.text(kMagic).u32(h.protocol).text(h.build).text(h.job_id).text(h.token);
-  w.text(h.hostname).text(h.boot_id).u32(h.rank).u32(h.size);
-  return encode(FrameType::hello, w.take());
+  BlobWriter w;
+  w.put(kMagic).put(h.protocol).put(h.build).put(h.job_id).put(h.token);
+  w.put(h.hostname).put(h.boot_id).put(h.rank).put(h.size);
+  return encode(FrameType::hello, w.bytes());
 }
 
 // Another protocol may go on differently behind its number: that much is enough to refuse it.
 std::optional<Hello> decode_hello(const Frame& frame) {
-  Reader r(frame.payload);
-  if (frame.type != FrameType::hello || r.text() != kMagic) return std::nullopt;
+  BlobReader r(frame.payload);
+  if (frame.type != FrameType::hello || r.get<std::string>() != kMagic) return std::nullopt;
   Hello h;
-  h.protocol = r.u32();
-  if (r.ok() && h.protocol != kControlProtocol) return h;
-  h.build = r.text();
-  h.job_id = r.text();
-  h.token = r.text();
-  h.hostname = r.text();
-  h.boot_id = r.text();
-  h.rank = r.u32();
-  h.size = r.u32();
+  r.get(h.protocol);
+  if (!r.bad() && h.protocol != kControlProtocol) return h;
+  r.get(h.build), r.get(h.job_id), r.get(h.token);
+  r.get(h.hostname), r.get(h.boot_id), r.get(h.rank), r.get(h.size);
   if (!r.complete()) return std::nullopt;
   return h;
 }
 
 std::string encode(const Welcome& welcome) {
-  return encode(FrameType::welcome,
-                Writer().text(kMagic).text(welcome.hostname).text(welcome.boot_id).take());
+  BlobWriter w;
+  w.put(kMagic).put(welcome.hostname).put(welcome.boot_id);
+  return encode(FrameType::welcome, w.bytes());
 }
 
 std::optional<Welcome> decode_welcome(const Frame& frame) {
-  Reader r(frame.payload);
-  if (frame.type != FrameType::welcome || r.text() != kMagic) return std::nullopt;
+  BlobReader r(frame.payload);
+  if (frame.type != FrameType::welcome || r.get<std::string>() != kMagic) return std::nullopt;
   Welcome w;
-  w.hostname = r.text();
-  w.boot_id = r.text();
+  r.get(w.hostname), r.get(w.boot_id);
   if (!r.complete()) return std::nullopt;
   return w;
 }

@@ -1,8 +1,9 @@
 // Frames of the control plane and the sockets that carry them. Private to control*.
 //
 //   frame    = length (4 bytes: of what follows) | type (1 byte) | payload
-//   number   = 4 or 8 bytes, host byte order (the magic of a greeting tells other orders apart)
-//   text     = length (4 bytes) | bytes
+//
+// A payload is put and taken as a blob (emulator/common/blob.h); the magic of a greeting tells
+// other byte orders apart.
 //
 // Invariant: nothing is allocated by a length that a peer claims; what has arrived is kept, and a
 // claim beyond the limit of the connection ends it.
@@ -16,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include "emulator/common/blob.h"
 #include "emulator/control/control.h"
 
 namespace ghostrank {
@@ -51,31 +53,6 @@ struct Hello {
 };
 struct Welcome {
   std::string hostname, boot_id;
-};
-
-// A payload in the making, and one being taken apart; `ok` turns false at the first shortage.
-class Writer {
- public:
-  Writer& u32(std::uint32_t value);
-  Writer& i64(std::int64_t value);
-  Writer& text(std::string_view value);
-  std::string take() { return std::move(bytes_); }
-
- private:
-  std::string bytes_;
-};
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
-  std::uint32_t u32();
-  std::int64_t i64();
-  std::string text();
-  bool ok() const { return ok_; }
-  bool complete() const { return ok_ && rest_.empty(); }
-
- private:
-  std::string_view rest_;
-  bool ok_ = true;
 };
 
 std::string encode(FrameType type, std::string_view payload = {});

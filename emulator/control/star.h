@@ -95,7 +95,7 @@ class Star final : public Control {
   void lose(Connection& lost, const std::string& how);
   void take_frames(Connection& from);
   bool handle(Connection& from, Frame frame);
-  bool handle_pong(Connection& from, Reader& payload);
+  bool handle_pong(Connection& from, BlobReader& payload);
 
   const World world_;
   const std::string hostname_ = this_hostname();

@@ -88,7 +88,7 @@ void Star::announce_stop(Lock& lock) {
     if (reason_.empty())
       reason_ = (why == Stop::interrupted ? "interrupted on " : "stopped on ") + here();
     broadcast(encode(FrameType::stop,
-                     Writer().u32(static_cast<std::uint32_t>(why)).text(reason_).take()));
+                     BlobWriter().put(static_cast<std::uint32_t>(why)).put(reason_).bytes()));
     changed_.notify_all();
   }
   if (!std::exchange(wake_due_, false)) return;
@@ -147,13 +147,13 @@ void Star::lose(Connection& lost, const std::string& how) {
 // False: not a frame that this peer may send.
 bool Star::handle(Connection& from, Frame frame) {
   const bool first = world_.rank == 0;
-  Reader r(frame.payload);
+  BlobReader r(frame.payload);
   switch (frame.type) {
     case FrameType::heartbeat:
       return true;
     case FrameType::ping: {
-      const std::int64_t sent = r.i64();
-      send(from, encode(FrameType::pong, Writer().i64(sent).i64(monotonic_ns()).take()));
+      const auto sent = r.get<std::int64_t>();
+      send(from, encode(FrameType::pong, BlobWriter().put(sent).put(monotonic_ns()).bytes()));
       return r.complete();
     }
     case FrameType::pong:
@@ -167,8 +167,8 @@ bool Star::handle(Connection& from, Frame frame) {
       return true;
     }
     case FrameType::gathered: {
-      const std::size_t rank = r.u32();
-      std::string blob = r.text();
+      const std::size_t rank = r.get<std::uint32_t>();
+      auto blob = r.get<std::string>();
       if (first || !r.complete() || rank >= gathering_.size()) return false;
       gathering_[rank] = std::move(blob);
       complete_gather();
@@ -178,15 +178,15 @@ bool Star::handle(Connection& from, Frame frame) {
       if (first) keep_published(from.rank, std::move(frame.payload));
       return first;
     case FrameType::stop: {
-      const std::uint32_t why = r.u32();
-      const std::string reason = r.text();
+      const auto why = r.get<std::uint32_t>();
+      const auto reason = r.get<std::string>();
       if (!r.complete() || why == 0 || why > static_cast<std::uint32_t>(Stop::machine))
         return false;
       stop_with(static_cast<Stop>(why), reason);
       return true;
     }
     case FrameType::told:
-      told_.store(r.u32(), std::memory_order_release);
+      told_.store(r.get<std::uint32_t>(), std::memory_order_release);
       return !first && r.complete();
     case FrameType::goodbye:
       from.said_goodbye = true;
@@ -202,12 +202,12 @@ bool Star::handle(Connection& from, Frame frame) {
   }
 }
 
-bool Star::handle_pong(Connection& from, Reader& r) {
-  const std::int64_t sent = r.i64(), answered = r.i64();
+bool Star::handle_pong(Connection& from, BlobReader& r) {
+  const auto sent = r.get<std::int64_t>(), answered = r.get<std::int64_t>();
   if (!r.complete()) return false;
   estimate_.add(sent, answered, monotonic_ns());
   if (estimate_.rounds() < kPings)
-    send(from, encode(FrameType::ping, Writer().i64(monotonic_ns()).take()));
+    send(from, encode(FrameType::ping, BlobWriter().put(monotonic_ns()).bytes()));
   else
     changed_.notify_all();
   return true;

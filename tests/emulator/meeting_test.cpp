@@ -168,12 +168,12 @@ TEST(Meeting, IsNotDisturbedByStrangers) {
 // An admitted process may still send nonsense: it is lost, by name, and nobody waits for it.
 TEST(Meeting, LosesAnAdmittedProcessThatTalksNonsense) {
   const std::string nonsense[] = {
-      encode(static_cast<FrameType>(99), "?"),                        // no such type
-      encode(FrameType::welcome),                                     // only process 0 sends these
-      encode(FrameType::gathered, Writer().u32(7).text("x").take()),  // likewise
-      encode(FrameType::stop, Writer().u32(0).text("no reason").take()),  // no such stop
-      encode(FrameType::stop, Writer().u32(1).u32(~0u).take()),           // text beyond its end
-      encode(FrameType::ping, "1"),                                       // too short
+      encode(static_cast<FrameType>(99), "?"),  // no such type
+      encode(FrameType::welcome),               // only process 0 sends these
+      encode(FrameType::gathered, BlobWriter().put(7u).put("x").bytes()),      // likewise
+      encode(FrameType::stop, BlobWriter().put(0u).put("no reason").bytes()),  // no such stop
+      encode(FrameType::stop, BlobWriter().put(1u).put(~0u).bytes()),  // text beyond its end
+      encode(FrameType::ping, "1"),                                    // too short
       std::string("\xff\xff\xff\xff\x06", 5),
       std::string("\0\0\0\0", 4),  // lengths
   };

@@ -253,6 +253,49 @@ TEST(Blob, GivesBackWhatWasPutAndNeverReadsPastItsEnd) {
   }
 }
 
+TEST(Blob, OfTextIsItsLengthAndItsBytesWhateverHoldsIt) {
+  const std::string wanted("\4\0\0\0text", 8);
+  EXPECT_EQ(BlobWriter().put("text").bytes(), wanted);
+  EXPECT_EQ(BlobWriter().put(std::string("text")).bytes(), wanted);
+  EXPECT_EQ(BlobWriter().put(std::string_view("text")).bytes(), wanted);
+  EXPECT_EQ(BlobReader(wanted).get<std::string>(), "text");
+}
+
+TEST(Blob, TakesNoMemoryForWhatItsLengthsClaim) {
+  constexpr std::uint32_t kClaimed = ~0u;  // a reader that believed it would take 4 to 128 GiB
+  for (const std::string& behind : {std::string(), std::string(100, 'x')}) {
+    const std::string claim = BlobWriter().put(kClaimed).bytes() + behind;
+    std::string text = "before";
+    std::vector<double> values;
+    std::vector<std::string> texts;
+    const auto goes_bad = [&](auto& into) {
+      BlobReader r(claim);
+      r.get(into);
+      EXPECT_TRUE(r.bad());
+      EXPECT_FALSE(r.complete());
+      EXPECT_TRUE(into.empty());
+      EXPECT_LE(into.capacity(), 100u);
+      EXPECT_EQ(r.template get<std::uint8_t>(), 0)
+          << "bytes behind what was malformed are not read";
+    };
+    goes_bad(text), goes_bad(values), goes_bad(texts);
+  }
+  // Two texts, the second of which has no length.
+  std::vector<std::string> texts;
+  BlobReader r(std::string_view("\2\0\0\0\1\0\0\0\1\0\0\0", 12));
+  r.get(texts);
+  EXPECT_TRUE(r.bad());
+}
+
+TEST(Blob, ReadsNoTruthButZeroAndOne) {
+  for (const int byte : {0, 1, 2, 255}) {
+    const std::string bytes(1, static_cast<char>(byte));
+    BlobReader r(bytes);
+    EXPECT_EQ(r.get<bool>(), byte == 1);
+    EXPECT_EQ(r.bad(), byte > 1);
+  }
+}
+
 TEST(SegmentReport, SurvivesItsJourney) {
   SegmentReport report;
   report.host = {3, "node3", "net", "tcp-cubic", 32, 1000, 1.5};

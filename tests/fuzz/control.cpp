@@ -21,7 +21,7 @@ std::string sample() {
   hello.rank = 1;
   hello.size = 2;
   return encode(hello) + encode(Welcome{"node0", "boot"}) + encode(FrameType::heartbeat) +
-         encode(FrameType::stop, Writer().u32(1).text("why").take());
+         encode(FrameType::stop, BlobWriter().put(1u).put("why").bytes());
 }
 
 template <typename Decode>
@@ -49,8 +49,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     while (const std::optional<Frame> frame = buffer.next()) {
       fuzz::require(frame->payload.size() < kMaxHelloBytes);
       known += understood(*frame, decode_hello) + understood(*frame, decode_welcome);
-      Reader r(frame->payload);
-      while (r.ok() && !r.complete()) r.text();
+      BlobReader r(frame->payload);
+      while (!r.bad() && !r.complete()) r.get<std::string>();
     }
   }
   fuzz::accepted += known >= 2;
