@@ -15,8 +15,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <system_error>
-#include <unistd.h>
 
+#include "switch/fd.h"
 #include "switch/frame_ports.h"
 #include "switch/switchml.h"
 
@@ -58,35 +58,29 @@ class Interface {
   explicit Interface(const std::string& name)
       : name_(name),
         fd_(socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, htons(ETH_P_ALL))) {
-    if (fd_ < 0) fail("a packet socket cannot be opened (it takes CAP_NET_RAW)");
+    if (!fd_.is_open()) fail("a packet socket cannot be opened (it takes CAP_NET_RAW)");
     sockaddr_ll address{};
     address.sll_family = AF_PACKET;
     address.sll_protocol = htons(ETH_P_ALL);
     address.sll_ifindex = static_cast<int>(if_nametoindex(name.c_str()));
     if (address.sll_ifindex == 0) fail("there is no interface '" + name + "'");
     // Best effort: the kernel grants what its limits allow.
-    setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &kSocketBuffer, sizeof kSocketBuffer);
-    setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &kSocketBuffer, sizeof kSocketBuffer);
+    setsockopt(fd(), SOL_SOCKET, SO_RCVBUF, &kSocketBuffer, sizeof kSocketBuffer);
+    setsockopt(fd(), SOL_SOCKET, SO_SNDBUF, &kSocketBuffer, sizeof kSocketBuffer);
     const int yes = 1;
-    setsockopt(fd_, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
+    setsockopt(fd(), SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
     packet_mreq promiscuous{};
     promiscuous.mr_ifindex = address.sll_ifindex;
     promiscuous.mr_type = PACKET_MR_PROMISC;
-    setsockopt(fd_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous);
-    if (bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    setsockopt(fd(), SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous);
+    if (bind(fd(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
       fail("interface '" + name + "' cannot be bound");
     for (unsigned i = 0; i < kBatch; ++i) {
       point(in_, i, kMostFrame);
       point(out_, i, 0);
     }
   }
-  ~Interface() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Interface(const Interface&) = delete;
-  Interface& operator=(const Interface&) = delete;
-
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
 
   // Joins the sockets that share the frames of this interface. `group` identifies them; the first
   // one passes a value below 0 and sets it.
@@ -94,14 +88,14 @@ class Interface {
     const bool first = group < 0;
     const int type = PACKET_FANOUT_CBPF | (first ? PACKET_FANOUT_FLAG_UNIQUEID : 0);
     int wanted = (first ? 0 : group) | type << 16;
-    if (setsockopt(fd_, SOL_PACKET, PACKET_FANOUT, &wanted, sizeof wanted) != 0)
+    if (setsockopt(fd(), SOL_PACKET, PACKET_FANOUT, &wanted, sizeof wanted) != 0)
       fail("packets cannot be shared among cores");
     if (!first) return;
     socklen_t size = sizeof wanted;
     Dealing dealing(shards);
     const sock_fprog program = dealing.program();
-    if (getsockopt(fd_, SOL_PACKET, PACKET_FANOUT, &wanted, &size) != 0 ||
-        setsockopt(fd_, SOL_PACKET, PACKET_FANOUT_DATA, &program, sizeof program) != 0)
+    if (getsockopt(fd(), SOL_PACKET, PACKET_FANOUT, &wanted, &size) != 0 ||
+        setsockopt(fd(), SOL_PACKET, PACKET_FANOUT_DATA, &program, sizeof program) != 0)
       fail("packets cannot be dealt out by slot");
     group = wanted & 0xffff;
   }
@@ -109,7 +103,7 @@ class Interface {
   // Receives at most a batch; returns how many frames. Throws std::system_error if the interface is
   // gone; one that is only down may come up again.
   unsigned receive() {
-    const int n = recvmmsg(fd_, in_.messages.data(), kBatch, MSG_DONTWAIT, nullptr);
+    const int n = recvmmsg(fd(), in_.messages.data(), kBatch, MSG_DONTWAIT, nullptr);
     // The kernel reports going down once and does not report removal, so ask after every later
     // failure.
     down_ = n < 0 && (down_ || errno == ENETDOWN);
@@ -128,7 +122,7 @@ class Interface {
   }
   void flush() {
     for (unsigned sent = 0; sent < waiting_;) {
-      const int n = sendmmsg(fd_, out_.messages.data() + sent, waiting_ - sent, MSG_DONTWAIT);
+      const int n = sendmmsg(fd(), out_.messages.data() + sent, waiting_ - sent, MSG_DONTWAIT);
       if (n <= 0 && errno != EINTR) break;
       if (n > 0) sent += static_cast<unsigned>(n);
     }
@@ -149,18 +143,15 @@ class Interface {
   bool is_gone() const {
     sockaddr_ll address{};
     socklen_t size = sizeof address;
-    return getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+    return getsockname(fd(), reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
            address.sll_ifindex <= 0;
   }
   [[noreturn]] void fail(const std::string& what) {
-    const int why = errno;
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-    throw std::system_error(why, std::generic_category(), what);
+    throw std::system_error(errno, std::generic_category(), what);
   }
 
   std::string name_;
-  int fd_ = -1;
+  Fd fd_;
   Batch in_, out_;
   unsigned waiting_ = 0;
   bool down_ = false;

@@ -31,23 +31,17 @@ std::uint32_t reversed(std::uint32_t v) { return __builtin_bswap32(v); }
 }  // namespace
 
 PcapReader::PcapReader(const std::string& path) : path_(path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat facts {};
-  if (fd < 0 || fstat(fd, &facts) != 0) {
-    const int why = errno;
-    if (fd >= 0) close(fd);
-    errno = why;
-    fail_with_errno(path, "cannot be opened");
-  }
+  if (!file.is_open() || fstat(file.get(), &facts) != 0) fail_with_errno(path, "cannot be opened");
   size_ = static_cast<std::size_t>(facts.st_size);
   if (size_ >= kFileHeader) {
-    void* map = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
+    void* map = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
     if (map != MAP_FAILED) {
       data_ = static_cast<const std::byte*>(map);
       madvise(map, size_, MADV_SEQUENTIAL);
     }
   }
-  close(fd);
   if (S_ISDIR(facts.st_mode)) fail("is a folder, not a pcap file");
   if (data_ == nullptr) fail("is no pcap file: it is shorter than a header");
   const std::uint32_t magic = field(0);
@@ -110,14 +104,14 @@ PcapWriter::PcapWriter(const std::string& path)
     : path_(path),
       fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)),
       buffer_(kBuffer) {
-  if (fd_ < 0) fail_with_errno(path, "cannot be written");
+  if (!fd_.is_open()) fail_with_errno(path, "cannot be written");
   const std::uint32_t header[6] = {kNanoseconds, 2 | 4 << 16, 0, 0, kMaxFrame, kEthernet};
   std::memcpy(buffer_.data(), header, sizeof header);
   used_ = sizeof header;
 }
 
 PcapWriter::~PcapWriter() {
-  if (fd_ < 0) return;
+  if (!fd_.is_open()) return;
   try {
     finish();
   } catch (const std::runtime_error&) {
@@ -138,7 +132,7 @@ std::byte* PcapWriter::frame(std::uint64_t time_ns, std::size_t bytes) {
 
 void PcapWriter::flush() {
   for (std::size_t done = 0; done < used_;) {
-    const ssize_t n = write(fd_, buffer_.data() + done, used_ - done);
+    const ssize_t n = write(fd_.get(), buffer_.data() + done, used_ - done);
     if (n < 0 && errno != EINTR) fail_with_errno(path_, "cannot be written");
     if (n > 0) done += static_cast<std::size_t>(n);
   }
@@ -147,9 +141,7 @@ void PcapWriter::flush() {
 
 void PcapWriter::finish() {
   flush();
-  const int fd = fd_;
-  fd_ = -1;
-  if (close(fd) != 0) fail_with_errno(path_, "cannot be closed");
+  if (!fd_.close_written()) fail_with_errno(path_, "cannot be closed");
 }
 
 }  // namespace ghostrank

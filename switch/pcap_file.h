@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "switch/fd.h"
+
 namespace ghostrank {
 
 struct PcapFrame {
@@ -60,7 +62,7 @@ class PcapWriter {
   void flush();
 
   std::string path_;
-  int fd_ = -1;
+  Fd fd_;
   std::vector<std::byte> buffer_;
   std::size_t used_ = 0;
   std::uint64_t frames_ = 0;

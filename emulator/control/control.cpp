@@ -6,6 +6,7 @@
 #include <cstring>
 #include <sys/eventfd.h>
 
+#include "emulator/common/require_fd.h"
 #include "emulator/control/signals_blocked.h"
 #include "emulator/control/star.h"
 #include "profiles/error.h"
@@ -21,12 +22,8 @@ constexpr std::chrono::milliseconds kPingPatience{5'000};
 
 Star::Star(const World& world)
     : world_(world),
-      alarm_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      alarm_(require_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
       gathering_(static_cast<std::size_t>(world.size)) {
-  if (!alarm_.is_open())
-    throw Error(std::string("cannot open a file descriptor: ") + std::strerror(errno) +
-                    "; raise the limit (ulimit -n)",
-                ErrorKind::environment);
   if (world.size == 1) return;
   Meeting meeting = meet_others(world);
   strays_ = meeting.strays;

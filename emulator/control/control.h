@@ -23,7 +23,7 @@
 
 namespace ghostrank {
 
-class Socket;
+class Fd;
 
 // Which process this is and where it meets the others (world.cpp). Read from the first that speaks:
 //   RANK, WORLD_SIZE                               torchrun's form, or by hand
@@ -46,7 +46,7 @@ struct World {
   std::string boot_id;  // of the kernel; empty: this one's. Equal ids share a clock
   // Told about once a second while process 0 waits for others: which, and for how long.
   std::function<void(const std::string& waits_for, double seconds)> on_wait;
-  std::shared_ptr<Socket> listener;  // process 0, where the kernel chose the port: listens already
+  std::shared_ptr<Fd> listener;  // process 0, where the kernel chose the port: listens already
 };
 // Throws Error(usage) on half-set or malformed variables. Under PMIx a barrier of all processes,
 // and Error(environment) when the server fails.

@@ -67,10 +67,6 @@ std::optional<Welcome> decode_welcome(const Frame& frame) {
   return w;
 }
 
-void Socket::close() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-}
-
 bool FrameBuffer::receive(int fd) {
   std::array<char, kChunk> arrived;  // not cleared: a heartbeat has five bytes
   const std::size_t most = std::min(arrived.size(), limit_ + sizeof(std::uint32_t));

@@ -15,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "emulator/common/blob.h"
 #include "emulator/control/control.h"
@@ -60,23 +59,6 @@ std::string encode(const Hello& hello);
 std::string encode(const Welcome& welcome);
 std::optional<Hello> decode_hello(const Frame& frame);  // empty: not one
 std::optional<Welcome> decode_welcome(const Frame& frame);
-
-class Socket {
- public:
-  explicit Socket(int fd = -1) : fd_(fd) {}
-  ~Socket() { close(); }
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  void close();
-
- private:
-  int fd_;
-};
 
 // What has arrived on one connection and was not yet taken.
 class FrameBuffer {

@@ -19,8 +19,8 @@
 namespace ghostrank {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kHelloPatience{5'000};  // for a greeting, once connected
 constexpr milliseconds kTell{1'000};
@@ -40,7 +40,7 @@ int poll_ms(Clock::duration left) {
   return static_cast<int>(std::clamp<long>(ms, 0, 1000));
 }
 
-void set_up(const Socket& socket) {
+void set_up(const Fd& socket) {
   const int on = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
@@ -77,7 +77,7 @@ Hello greeting_of(const World& world) {
   return h;
 }
 
-void send_briefly(const Socket& socket, const std::string& frame) {
+void send_briefly(const Fd& socket, const std::string& frame) {
   send(socket.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -87,7 +87,7 @@ struct LocalEnd {
   sockaddr_storage address{};
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
 };
-LocalEnd local_end(const Socket& socket) {
+LocalEnd local_end(const Fd& socket) {
   LocalEnd end;
   socklen_t size = sizeof end.address;
   getsockname(socket.get(), reinterpret_cast<sockaddr*>(&end.address), &size);
@@ -148,7 +148,7 @@ class Host {
 
  private:
   struct Guest {
-    Socket socket;
+    Fd socket;
     FrameBuffer in{kMaxHelloBytes};
     Clock::time_point until;
     bool done = false;
@@ -190,7 +190,7 @@ class Host {
 
   void accept_all() {
     for (;;) {
-      Socket s(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      Fd s(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!s.is_open()) {
         if (errno == EMFILE || errno == ENFILE)
           throw environment_error("no file descriptor left for process 0 of " +
@@ -286,7 +286,7 @@ class Host {
   const World& world_;
   const Hello own_;
   const Clock::time_point deadline_;
-  Socket listener_;
+  Fd listener_;
   std::vector<Guest> guests_;
   std::vector<std::optional<Link>> members_;  // by rank; [0] stays empty
   std::uint64_t strays_ = 0;
@@ -296,7 +296,7 @@ class Host {
 
 // On one host, a port that nobody listens on yet can be given to the very socket that connects to
 // it.
-bool is_connected_to_itself(const Socket& socket) {
+bool is_connected_to_itself(const Fd& socket) {
   sockaddr_storage own{}, peer{};
   socklen_t own_size = sizeof own, peer_size = sizeof peer;
   getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &own_size);
@@ -305,11 +305,11 @@ bool is_connected_to_itself(const Socket& socket) {
 }
 
 // A connected socket, or the reason why not.
-Socket try_connect(const World& world, Clock::time_point deadline, std::string& problem) {
+Fd try_connect(const World& world, Clock::time_point deadline, std::string& problem) {
   const Addresses addresses(world);
   problem = addresses.problem();
   for (const addrinfo* a = addresses.list; a != nullptr; a = a->ai_next) {
-    Socket s(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    Fd s(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     int error = 0;
     if (connect(s.get(), a->ai_addr, a->ai_addrlen) != 0) error = errno;
     if (error == EINPROGRESS) {
@@ -323,11 +323,11 @@ Socket try_connect(const World& world, Clock::time_point deadline, std::string& 
     if (error == 0 && !is_connected_to_itself(s)) return s;
     problem = std::strerror(error == 0 ? ECONNREFUSED : error);
   }
-  return Socket();
+  return Fd();
 }
 
 // Greets and waits for the answer; empty, with the reason, when there was none of ours.
-std::optional<Link> greet(const World& world, Socket socket, Clock::time_point deadline,
+std::optional<Link> greet(const World& world, Fd socket, Clock::time_point deadline,
                           std::string& problem) {
   set_up(socket);
   Link link;
@@ -362,7 +362,7 @@ Meeting meet_first(const World& world) {
   const auto deadline = Clock::now() + world.timeout;
   std::string problem;
   while (Clock::now() < deadline) {
-    Socket socket = try_connect(world, deadline, problem);
+    Fd socket = try_connect(world, deadline, problem);
     if (socket.is_open()) {
       if (std::optional<Link> link =
               greet(world, std::move(socket), deadline + kVerdict, problem)) {
@@ -389,13 +389,13 @@ std::string boot_id_of(const World& world) {
   return world.boot_id.empty() ? this_boot_id() : world.boot_id;
 }
 
-Socket listen_at(const World& world) {
+Fd listen_at(const World& world) {
   const Addresses addresses(world);
   if (addresses.status != 0)
     throw environment_error("MASTER_ADDR " + world.master_address + ": " + addresses.problem());
   int error = EADDRNOTAVAIL;
   for (const addrinfo* a = addresses.list; a != nullptr; a = a->ai_next) {
-    Socket s(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    Fd s(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int on = 1;
     setsockopt(s.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (s.is_open() && bind(s.get(), a->ai_addr, a->ai_addrlen) == 0 &&
@@ -406,7 +406,7 @@ Socket listen_at(const World& world) {
   throw_unlistenable(world, error);
 }
 
-int port_of(const Socket& socket) {
+int port_of(const Fd& socket) {
   const LocalEnd end = local_end(socket);
   return ntohs(end.get()->sa_family == AF_INET6
                    ? reinterpret_cast<const sockaddr_in6*>(end.get())->sin6_port

@@ -9,12 +9,13 @@
 
 #include "emulator/control/control.h"
 #include "emulator/control/frames.h"
+#include "switch/fd.h"
 
 namespace ghostrank {
 
 struct Link {  // a connection to another process of the job
   int rank = 0;
-  Socket socket;
+  Fd socket;
   FrameBuffer in{kMaxHelloBytes};
   std::string hostname, boot_id;
 };
@@ -26,8 +27,8 @@ struct Meeting {
 
 // Listens at the address and port of `world`; port 0: one that the kernel chooses. Throws
 // Error(environment) when it cannot.
-Socket listen_at(const World& world);
-int port_of(const Socket& socket);
+Fd listen_at(const World& world);
+int port_of(const Fd& socket);
 
 // Throws Error(environment) when somebody is missing or this process is refused.
 Meeting meet_others(const World& world);

@@ -22,6 +22,7 @@
 #include "emulator/control/control.h"
 #include "emulator/control/frames.h"
 #include "emulator/control/meet.h"
+#include "switch/fd.h"
 
 namespace ghostrank::control {
 
@@ -101,7 +102,7 @@ class Star final : public Control {
   const std::string hostname_ = this_hostname();
   std::int64_t clock_offset_ = 0;
   std::uint64_t strays_ = 0;
-  Socket alarm_;  // an eventfd: makes the thread look
+  Fd alarm_;  // an eventfd: makes the thread look
   std::atomic<std::uint32_t> told_{0};
   std::atomic<Stop> stop_{Stop::none};
   static_assert(std::atomic<Stop>::is_always_lock_free);

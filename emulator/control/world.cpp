@@ -170,7 +170,7 @@ void take_pmix(World& world) {
     try {
       world.master_address = address_to_publish(session);
       world.master_port = port_from_environment().value_or(0);
-      world.listener = std::make_shared<Socket>(listen_at(world));
+      world.listener = std::make_shared<Fd>(listen_at(world));
       said = std::to_string(port_of(*world.listener)) + " " + world.master_address;
     } catch (const Error& error) {
       problem = error;

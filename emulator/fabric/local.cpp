@@ -1,31 +1,17 @@
 #include "emulator/fabric/local.h"
 
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "emulator/common/assert.h"
-#include "profiles/error.h"
+#include "emulator/common/require_fd.h"
 
 namespace ghostrank {
 namespace {
 
 class LocalFabric final : public Fabric {
  public:
-  LocalFabric() : wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-    if (wake_fd_ < 0) {
-      throw Error(std::string("eventfd: ") + std::strerror(errno) +
-                      "; raise the limit on open files (ulimit -n)",
-                  ErrorKind::environment);
-    }
-  }
-  ~LocalFabric() override { close(wake_fd_); }
-  LocalFabric(const LocalFabric&) = delete;
-  LocalFabric& operator=(const LocalFabric&) = delete;
-
   bool try_send(int, Message&) override {
     GHOSTRANK_ASSERT(!"a process alone has no other host");
     return false;
@@ -39,25 +25,25 @@ class LocalFabric final : public Fabric {
       while (!woken_.load(std::memory_order_relaxed) && Clock::now() < deadline) {
       }
     } else {
-      pollfd fd{wake_fd_, POLLIN, 0};
+      pollfd fd{wake_fd_.get(), POLLIN, 0};
       const auto ns = timeout.count();
       const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
       if (ppoll(&fd, 1, &limit, nullptr) > 0) woken_.store(true, std::memory_order_relaxed);
     }
     if (!woken_.exchange(false, std::memory_order_acquire)) return;
     eventfd_t count = 0;
-    eventfd_read(wake_fd_, &count);
+    eventfd_read(wake_fd_.get(), &count);
   }
   void watch(int) override { GHOSTRANK_ASSERT(!"a process alone hears nobody"); }
   void wake() override {
-    if (!woken_.exchange(true, std::memory_order_release)) eventfd_write(wake_fd_, 1);
+    if (!woken_.exchange(true, std::memory_order_release)) eventfd_write(wake_fd_.get(), 1);
   }
   bool idle() const override { return true; }
   const std::string& failure() const override { return failure_; }
   FabricStats stats() const override { return {}; }
 
  private:
-  int wake_fd_;
+  const Fd wake_fd_ = require_fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   std::atomic<bool> woken_{false};
   std::string failure_;
 };

@@ -24,9 +24,9 @@
 #include <deque>
 #include <string>
 #include <sys/mman.h>
-#include <unistd.h>
 #include <vector>
 
+#include "emulator/common/require_fd.h"
 #include "emulator/fabric/ofi_fragments.h"
 #include "emulator/fabric/ofi_open.h"
 #include "profiles/error.h"
@@ -93,23 +93,6 @@ class Pages {
  private:
   std::size_t bytes_;
   void* memory_;
-};
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {
-    if (fd_ < 0)
-      throw Error(std::string("cannot open a file descriptor: ") + std::strerror(errno) +
-                      "; raise the limit (ulimit -n)",
-                  ErrorKind::environment);
-  }
-  ~Descriptor() { ::close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
 };
 
 class Endpoints final : public NetworkFabric {
@@ -188,8 +171,8 @@ class Endpoints final : public NetworkFabric {
   FabricStats stats_;
   std::uint64_t moved_before_ = 0;  // stats_.moved at the last wait
   Clock::time_point moved_at_;      // when a wait last found that it had grown
-  Descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
-  Descriptor alarm_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  Fd epoll_ = require_fd(epoll_create1(EPOLL_CLOEXEC));
+  Fd alarm_ = require_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   int watched_ = -1;
   std::atomic<bool> woken_{false};
 };

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "emulator/host/interfaces.h"
 #include "emulator/host/network_namespace.h"
+#include "switch/fd.h"
 
 namespace ghostrank {
 namespace {
@@ -81,10 +81,8 @@ void add_driver_counters(int fd, const std::string& device, Counters& out) {
 }
 
 void add_driver_counters(const std::string& device, Counters& out) {
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return;
-  add_driver_counters(fd, device, out);
-  close(fd);
+  const Fd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (any.is_open()) add_driver_counters(any.get(), device, out);
 }
 
 void add_rdma_counters(const fs::path& rdma_device, Counters& out) {

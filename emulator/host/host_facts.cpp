@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "switch/fd.h"
+
 namespace ghostrank {
 namespace {
 
@@ -46,19 +48,18 @@ std::string local_address_towards(const std::string& remote) {
   addrinfo* found = nullptr;
   if (getaddrinfo(remote.c_str(), "9", &hints, &found) != 0 || !found) return "";
   std::string address;
-  const int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const Fd probe(socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_storage local{};
   socklen_t length = sizeof local;
   // Connecting a datagram socket sends nothing; it only asks the routing table.
-  if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
-      getsockname(fd, reinterpret_cast<sockaddr*>(&local), &length) == 0) {
+  if (connect(probe.get(), found->ai_addr, found->ai_addrlen) == 0 &&
+      getsockname(probe.get(), reinterpret_cast<sockaddr*>(&local), &length) == 0) {
     std::array<char, NI_MAXHOST> text{};
     if (getnameinfo(reinterpret_cast<sockaddr*>(&local), length, text.data(), text.size(), nullptr,
                     0, NI_NUMERICHOST) == 0) {
       address = text.data();
     }
   }
-  if (fd >= 0) close(fd);
   freeaddrinfo(found);
   return address;
 }

@@ -17,28 +17,21 @@ InNamespace::InNamespace(const std::string& name) {
   if (name.empty()) return;
   const std::string path = name.find('/') == std::string::npos ? "/run/netns/" + name : name;
   const auto fail = [&](const std::string& what) {
-    const std::string why = std::strerror(errno);
-    if (home_ >= 0) close(home_);
-    throw Error("network namespace '" + name + "' " + what + ": " + why +
+    throw Error("network namespace '" + name + "' " + what + ": " + std::strerror(errno) +
                     "; make it (ip netns add " + name +
                     "), give it an interface, and run as root or with CAP_SYS_ADMIN",
                 ErrorKind::environment);
   };
-  const int target = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (target < 0) fail("cannot be opened (" + path + ")");
-  home_ = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-  const bool entered = home_ >= 0 && setns(target, CLONE_NEWNET) == 0;
-  const int error = errno;
-  close(target);
-  errno = error;
-  if (!entered) fail("cannot be entered");
+  const Fd target(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!target.is_open()) fail("cannot be opened (" + path + ")");
+  home_ = Fd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+  if (!home_.is_open() || setns(target.get(), CLONE_NEWNET) != 0) fail("cannot be entered");
 }
 
 InNamespace::~InNamespace() {
-  if (home_ < 0) return;
+  if (!home_.is_open()) return;
   // A thread that cannot get home would open its next sockets in the wrong place.
-  GHOSTRANK_ASSERT(setns(home_, CLONE_NEWNET) == 0);
-  close(home_);
+  GHOSTRANK_ASSERT(setns(home_.get(), CLONE_NEWNET) == 0);
 }
 
 std::string namespace_of_node(const std::string& pattern, int node) {

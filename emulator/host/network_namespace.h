@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "switch/fd.h"
+
 namespace ghostrank {
 
 // The calling thread is inside from construction to destruction. An empty name stays where it is;
@@ -18,7 +20,7 @@ class InNamespace {
   InNamespace& operator=(const InNamespace&) = delete;
 
  private:
-  int home_ = -1;
+  Fd home_;
 };
 
 // "gr{node}" and 3 make "gr3".

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <utility>
 
+#include "emulator/common/require_fd.h"
 #include "emulator/packets/datagram.h"
 #include "emulator/packets/udp_socket.h"
 #include "profiles/error.h"
@@ -22,17 +23,8 @@ constexpr int kReadySockets = 32;
 class Udp final : public UdpPackets {
  public:
   explicit Udp(const UdpOptions& options)
-      : options_(options), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-    if (epoll_ < 0)
-      throw Error(std::string("epoll_create1: ") + std::strerror(errno) +
-                      "; raise the limit on open files (ulimit -n)",
-                  ErrorKind::environment);
-    try {
-      for (const EndpointBinding& binding : options.sockets) add(binding);
-    } catch (...) {
-      close(epoll_);
-      throw;
-    }
+      : options_(options), epoll_(require_fd(epoll_create1(EPOLL_CLOEXEC))) {
+    for (const EndpointBinding& binding : options.sockets) add(binding);
     bool joins = false;
     for (const auto& s : sockets_) {
       most_bytes_ = std::min(most_bytes_, s->most_bytes());
@@ -41,9 +33,6 @@ class Udp final : public UdpPackets {
     // One byte more than a datagram may have, so that a longer one shows.
     landing_.emplace(joins ? kJoinedBytes : std::size_t{options.mtu} + 1);
   }
-  ~Udp() override { close(epoll_); }
-  Udp(const Udp&) = delete;
-  Udp& operator=(const Udp&) = delete;
 
   std::string address(int socket) const override { return at(socket).address(); }
   std::string trouble(int socket) const override {
@@ -92,7 +81,7 @@ class Udp final : public UdpPackets {
       receive(*sockets_.front(), arrived);
     } else {
       std::array<epoll_event, kReadySockets> ready;
-      const int count = epoll_wait(epoll_, ready.data(), kReadySockets, 0);
+      const int count = epoll_wait(epoll_.get(), ready.data(), kReadySockets, 0);
       for (int i = 0; i < count; ++i)
         receive(*sockets_[ready[static_cast<std::size_t>(i)].data.u64], arrived);
     }
@@ -101,7 +90,7 @@ class Udp final : public UdpPackets {
     return static_cast<int>(count);
   }
 
-  int wait_fd() const override { return epoll_; }
+  int wait_fd() const override { return epoll_.get(); }
   bool idle() const override {
     return std::all_of(pending_.begin(), pending_.end(), [&](int way) {
       return at(ways_[static_cast<std::size_t>(way)].socket).empty();
@@ -133,7 +122,7 @@ class Udp final : public UdpPackets {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = sockets_.size() - 1;
-    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, sockets_.back()->fd(), &event) != 0)
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, sockets_.back()->fd(), &event) != 0)
       throw Error(
           std::string("epoll_ctl: ") + std::strerror(errno) + "; raise fs.epoll.max_user_watches",
           ErrorKind::environment);
@@ -161,7 +150,7 @@ class Udp final : public UdpPackets {
   }
 
   const UdpOptions options_;
-  const int epoll_;
+  const Fd epoll_;
   std::vector<std::unique_ptr<udp::Socket>> sockets_;
   std::optional<udp::Landing> landing_;
   std::map<std::string, udp::Address> addresses_;

@@ -113,21 +113,16 @@ Socket::Socket(const EndpointBinding& binding, std::uint32_t mtu) {
       std::min<std::uint64_t>(mtu - (family == AF_INET6 ? kOverIpv6 : kOverIpv4), kMostPayload) -
       sizeof(Header);
   const InNamespace inside(binding.network_namespace);
-  fd_ = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd_ < 0) throw_unusable(where, "no socket");
-  try {
-    set_up(family, where);
-    if (bind(fd_, reinterpret_cast<const sockaddr*>(&wanted.bytes), wanted.size) != 0)
-      throw_unusable(where, "it cannot be bound");
-    Address bound;
-    bound.size = sizeof bound.bytes;
-    if (getsockname(fd_, reinterpret_cast<sockaddr*>(&bound.bytes), &bound.size) != 0)
-      throw_unusable(where, "it does not tell its port");
-    address_ = bound.text();
-  } catch (...) {
-    close(fd_);
-    throw;
-  }
+  fd_ = Fd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd_.is_open()) throw_unusable(where, "no socket");
+  set_up(family, where);
+  if (bind(fd(), reinterpret_cast<const sockaddr*>(&wanted.bytes), wanted.size) != 0)
+    throw_unusable(where, "it cannot be bound");
+  Address bound;
+  bound.size = sizeof bound.bytes;
+  if (getsockname(fd(), reinterpret_cast<sockaddr*>(&bound.bytes), &bound.size) != 0)
+    throw_unusable(where, "it does not tell its port");
+  address_ = bound.text();
 }
 
 // Sets don't-fragment and ignores routers' path MTU, because the job sets the MTU.
@@ -135,20 +130,20 @@ void Socket::set_up(int family, const std::string& where) {
   const int probe = IP_PMTUDISC_PROBE;
   static_assert(IP_PMTUDISC_PROBE == IPV6_PMTUDISC_PROBE);
   const bool v6 = family == AF_INET6;
-  if (setsockopt(fd_, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
+  if (setsockopt(fd(), v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
                  &probe, sizeof probe) != 0)
     throw_unusable(where, "don't-fragment cannot be set");
-  if (setsockopt(fd_, SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer, sizeof kReceiveBuffer) != 0)
-    set(fd_, SOL_SOCKET, SO_RCVBUF, kReceiveBuffer);
+  if (setsockopt(fd(), SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer, sizeof kReceiveBuffer) != 0)
+    set(fd(), SOL_SOCKET, SO_RCVBUF, kReceiveBuffer);
   const int off = 0, on = 1;
-  gso_ = setsockopt(fd_, SOL_UDP, UDP_SEGMENT, &off, sizeof off) == 0;
-  gro_ = setsockopt(fd_, SOL_UDP, UDP_GRO, &on, sizeof on) == 0;
+  gso_ = setsockopt(fd(), SOL_UDP, UDP_SEGMENT, &off, sizeof off) == 0;
+  gro_ = setsockopt(fd(), SOL_UDP, UDP_GRO, &on, sizeof on) == 0;
 }
 
 std::optional<std::uint32_t> Socket::dropped() const {
   std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
   socklen_t size = sizeof info;
-  if (getsockopt(fd_, SOL_SOCKET, SO_MEMINFO, info.data(), &size) != 0 ||
+  if (getsockopt(fd(), SOL_SOCKET, SO_MEMINFO, info.data(), &size) != 0 ||
       size <= SK_MEMINFO_DROPS * sizeof info[0])
     return std::nullopt;
   return info[SK_MEMINFO_DROPS];
@@ -214,7 +209,7 @@ Socket::Sent Socket::flush(PacketStats& stats) {
   while (gone < count_ && sent == Sent::well) {
     const std::size_t messages = describe(gone);
     const int taken =
-        sendmmsg(fd_, messages_.data(), static_cast<unsigned>(messages), MSG_DONTWAIT);
+        sendmmsg(fd(), messages_.data(), static_cast<unsigned>(messages), MSG_DONTWAIT);
     if (taken > 0) {
       std::size_t datagrams = 0;
       for (int m = 0; m < taken; ++m) datagrams += joined_[static_cast<std::size_t>(m)];

@@ -14,11 +14,11 @@
 #include <span>
 #include <string>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <vector>
 
 #include "emulator/fabric/open.h"
 #include "emulator/packets/packets.h"
+#include "switch/fd.h"
 
 namespace ghostrank::udp {
 
@@ -62,11 +62,8 @@ class Socket {
  public:
   // Binds to the address and a port that the kernel chooses. Throws Error(environment).
   Socket(const EndpointBinding& binding, std::uint32_t mtu);
-  ~Socket() { close(fd_); }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
 
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
   const std::string& address() const { return address_; }
   std::uint64_t most_bytes() const { return most_bytes_; }
   bool joins_arrivals() const { return gro_; }
@@ -99,7 +96,7 @@ class Socket {
   Sent go_on_after(int error, std::size_t datagrams, PacketStats& stats);
   void forget(std::size_t datagrams);
 
-  int fd_ = -1;
+  Fd fd_;
   std::string address_;
   std::uint64_t most_bytes_ = 0;
   bool gso_ = false, gro_ = false;

@@ -5,7 +5,6 @@
 #include <stdexcept>
 #include <sys/epoll.h>
 #include <system_error>
-#include <unistd.h>
 #include <utility>
 
 namespace ghostrank::dpdk {
@@ -20,13 +19,10 @@ Control::Control(int fd, std::function<void(const std::vector<std::string>&)> ob
       stop_(std::move(stop)) {
   epoll_event event{};
   event.events = EPOLLIN;
-  if (ready_ >= 0 && epoll_ctl(ready_, EPOLL_CTL_ADD, fd_, &event) == 0) return;
-  const int why = errno;
-  if (ready_ >= 0) close(ready_);
-  throw std::system_error(why, std::generic_category(), "the line of control cannot be watched");
+  if (!ready_.is_open() || epoll_ctl(ready_.get(), EPOLL_CTL_ADD, fd_, &event) != 0)
+    throw std::system_error(errno, std::generic_category(),
+                            "the line of control cannot be watched");
 }
-
-Control::~Control() { close(ready_); }
 
 // Takes no further request while an answer is unsent: the other end must read it first.
 void Control::serve() {
@@ -51,7 +47,7 @@ void Control::watch_for(bool room) {
   watches_room_ = room;
   epoll_event event{};
   event.events = room ? EPOLLOUT : EPOLLIN;
-  epoll_ctl(ready_, EPOLL_CTL_MOD, fd_, &event);
+  epoll_ctl(ready_.get(), EPOLL_CTL_MOD, fd_, &event);
 }
 
 // Empty for a command: "commit" answers for all commands before it.

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "switch/fd.h"
 #include "switch/lines.h"
 
 namespace ghostrank::dpdk {
@@ -32,12 +33,9 @@ class Control {
   // the runner. Throws std::system_error.
   Control(int fd, std::function<void(const std::vector<std::string>&)> obey,
           std::function<std::string()> counters, std::function<void()> stop);
-  ~Control();
-  Control(const Control&) = delete;
-  Control& operator=(const Control&) = delete;
 
   // A descriptor that is readable when serve() has work.
-  int fd() const { return ready_; }
+  int fd() const { return ready_.get(); }
 
   // Takes received requests and sends answers. Does not wait.
   void serve();
@@ -48,7 +46,7 @@ class Control {
   void watch_for(bool room);
 
   int fd_;
-  int ready_;  // an epoll set: fd_, for requests or for room for an answer
+  Fd ready_;  // an epoll set: fd_, for requests or for room for an answer
   bool watches_room_ = false;
   switchml::LineSocket lines_;
   std::function<void(const std::vector<std::string>&)> obey_;

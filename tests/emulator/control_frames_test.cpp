@@ -103,7 +103,7 @@ TEST(Control, EndsTheRunWhenItsThreadGetsNoMemory) {
   is_other = false;
   World world;
   world.size = 2;
-  world.listener = std::make_shared<Socket>(listen_at(world));
+  world.listener = std::make_shared<Fd>(listen_at(world));
   world.master_port = port_of(*world.listener);
   World second = world;
   second.rank = 1;

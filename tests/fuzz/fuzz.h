@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "switch/fd.h"
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace ghostrank::fuzz {
@@ -33,20 +35,17 @@ inline void require(bool holds) {
 // A file in memory, for parsers that take a path.
 class MemoryFile {
  public:
-  MemoryFile() : fd_(memfd_create("input", MFD_CLOEXEC)) { require(fd_ >= 0); }
-  ~MemoryFile() { close(fd_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
+  MemoryFile() : fd_(memfd_create("input", MFD_CLOEXEC)) { require(fd_.is_open()); }
 
   // Writes `text` to the file and returns its path.
   std::string with(std::string_view text) const {
-    require(ftruncate(fd_, 0) == 0);
-    require(pwrite(fd_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
-    return "/proc/self/fd/" + std::to_string(fd_);
+    require(ftruncate(fd_.get(), 0) == 0);
+    require(pwrite(fd_.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+    return "/proc/self/fd/" + std::to_string(fd_.get());
   }
 
  private:
-  int fd_;
+  Fd fd_;
 };
 
 }  // namespace ghostrank::fuzz

@@ -114,7 +114,7 @@ int listen(int, void* handle, void** listener) {
     Handle h{};
     h.rank = own_rank();
     *listener =
-        new Socket(listen_on(variable("GHOSTRANK_TRACE_ADDRESS", "127.0.0.1").c_str(), h.address));
+        new Fd(listen_on(variable("GHOSTRANK_TRACE_ADDRESS", "127.0.0.1").c_str(), h.address));
     std::memcpy(handle, &h, sizeof h);
     return kSuccess;
   });
@@ -134,8 +134,8 @@ int connect(int, void* handle, void** sender, void**) {
 int accept(void* listener, void** receiver, void**) {
   return guarded([&] {
     *receiver = nullptr;
-    Socket s = accept_from(*static_cast<Socket*>(listener));
-    if (s.fd() >= 0) *receiver = new Endpoint{Connection(std::move(s)), -1};
+    Fd s = accept_from(*static_cast<Fd*>(listener));
+    if (s.is_open()) *receiver = new Endpoint{Connection(std::move(s)), -1};
     return kSuccess;
   });
 }
@@ -199,7 +199,7 @@ int close_endpoint(void* endpoint) {
 }
 
 int close_listener(void* listener) {
-  delete static_cast<Socket*>(listener);
+  delete static_cast<Fd*>(listener);
   return kSuccess;
 }
 

@@ -7,7 +7,6 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <system_error>
-#include <unistd.h>
 #include <utility>
 
 namespace ghostrank::nccl_trace {
@@ -21,26 +20,22 @@ void must(bool good, const char* what) {
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
-Socket tcp_socket() {
-  Socket s(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  must(s.fd() >= 0, "socket");
+Fd tcp_socket() {
+  Fd s(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  must(s.is_open(), "socket");
   return s;
 }
 
-void never_block(const Socket& s) {
+void never_block(const Fd& s) {
   const int on = 1;
-  must(fcntl(s.fd(), F_SETFL, O_NONBLOCK) == 0, "fcntl");
-  setsockopt(s.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  must(fcntl(s.get(), F_SETFL, O_NONBLOCK) == 0, "fcntl");
+  setsockopt(s.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 }  // namespace
 
-Socket::~Socket() {
-  if (fd_ >= 0) close(fd_);
-}
-
-Socket listen_on(const char* address, sockaddr_in& bound) {
-  Socket s = tcp_socket();
+Fd listen_on(const char* address, sockaddr_in& bound) {
+  Fd s = tcp_socket();
   bound = {};
   bound.sin_family = AF_INET;
   if (inet_pton(AF_INET, address, &bound.sin_addr) != 1) {
@@ -49,24 +44,24 @@ Socket listen_on(const char* address, sockaddr_in& bound) {
   }
   socklen_t length = sizeof bound;
   auto* plain = reinterpret_cast<sockaddr*>(&bound);
-  must(bind(s.fd(), plain, length) == 0, "bind");
-  must(listen(s.fd(), SOMAXCONN) == 0, "listen");
-  must(getsockname(s.fd(), plain, &length) == 0, "getsockname");
+  must(bind(s.get(), plain, length) == 0, "bind");
+  must(listen(s.get(), SOMAXCONN) == 0, "listen");
+  must(getsockname(s.get(), plain, &length) == 0, "getsockname");
   never_block(s);
   return s;
 }
 
-Socket connect_to(const sockaddr_in& address) {
-  Socket s = tcp_socket();
-  must(connect(s.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0,
+Fd connect_to(const sockaddr_in& address) {
+  Fd s = tcp_socket();
+  must(connect(s.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0,
        "connect");
   never_block(s);
   return s;
 }
 
-Socket accept_from(const Socket& listener) {
-  Socket s(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (s.fd() < 0)
+Fd accept_from(const Fd& listener) {
+  Fd s(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!s.is_open())
     must(would_block(), "accept");
   else
     never_block(s);
@@ -97,8 +92,8 @@ bool Connection::progress(Request& r) {
     std::byte* at = in_header ? reinterpret_cast<std::byte*>(&r.header) + r.moved
                               : r.data + (r.moved - kHeader);
     const std::size_t left = in_header ? kHeader - r.moved : kHeader + r.size - r.moved;
-    const ssize_t n =
-        r.sends ? ::send(socket_.fd(), at, left, MSG_NOSIGNAL) : ::recv(socket_.fd(), at, left, 0);
+    const ssize_t n = r.sends ? ::send(socket_.get(), at, left, MSG_NOSIGNAL)
+                              : ::recv(socket_.get(), at, left, 0);
     if (n < 0 && would_block()) return false;
     if (n == 0) errno = ECONNRESET;
     must(n > 0, r.sends ? "send" : "recv");

@@ -9,26 +9,16 @@
 #include <deque>
 #include <memory>
 #include <netinet/in.h>
+#include <utility>
+
+#include "switch/fd.h"
 
 namespace ghostrank::nccl_trace {
 
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int fd) : fd_(fd) {}
-  ~Socket();
-  Socket(Socket&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Socket& operator=(Socket&&) = delete;
-  int fd() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
-
 // Listens on a free port of `address`; writes address and port to `bound`.
-Socket listen_on(const char* address, sockaddr_in& bound);
-Socket connect_to(const sockaddr_in& address);
-Socket accept_from(const Socket& listener);  // fd() < 0: no connection is waiting
+Fd listen_on(const char* address, sockaddr_in& bound);
+Fd connect_to(const sockaddr_in& address);
+Fd accept_from(const Fd& listener);  // not open: no connection is waiting
 
 struct Request {
   bool sends = false, done = false;
@@ -40,7 +30,7 @@ struct Request {
 
 class Connection {
  public:
-  explicit Connection(Socket socket) : socket_(std::move(socket)) {}
+  explicit Connection(Fd socket) : socket_(std::move(socket)) {}
 
   Request* send(void* data, std::size_t size);
   Request* receive(void* data, std::size_t room);
@@ -53,7 +43,7 @@ class Connection {
   bool progress(Request& request);
   Request* add(std::unique_ptr<Request> request);
 
-  Socket socket_;
+  Fd socket_;
   std::deque<std::unique_ptr<Request>> requests_;
 };
 

@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "switch/fd.h"
 #include "tools/verbs/switch/control.h"
 
 namespace ghostrank {
@@ -62,22 +63,19 @@ class SwitchClient {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof address.sun_path - 1);
-    EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   }
-  ~SwitchClient() { close(fd_); }
-  SwitchClient(const SwitchClient&) = delete;
-  SwitchClient& operator=(const SwitchClient&) = delete;
 
   // False when the switch has closed the connection.
   bool say(std::string_view text) const {
-    return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == std::ssize(text);
+    return send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL) == std::ssize(text);
   }
-  void say_no_more() const { shutdown(fd_, SHUT_WR); }
+  void say_no_more() const { shutdown(fd_.get(), SHUT_WR); }
   // All bytes received so far.
   const std::string& heard() {
     std::array<char, 65536> buffer;
     ssize_t n = 0;
-    while ((n = recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0)
+    while ((n = recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0)
       heard_.append(buffer.data(), static_cast<std::size_t>(n));
     ended_ = ended_ || n == 0;
     return heard_;
@@ -88,12 +86,12 @@ class SwitchClient {
   }
   // The same for a client that does not read.
   bool is_closed() const {
-    pollfd polled{fd_, POLLRDHUP, 0};
+    pollfd polled{fd_.get(), POLLRDHUP, 0};
     return poll(&polled, 1, 0) > 0;
   }
 
  private:
-  int fd_;
+  Fd fd_;
   std::string heard_;
   bool ended_ = false;
 };

@@ -14,6 +14,7 @@
 #include <rdma/fi_errno.h>
 
 #include "emulator/fabric/ofi_open.h"
+#include "switch/fd.h"
 
 namespace ghostrank::bench {
 namespace {
@@ -86,13 +87,14 @@ struct Side {
 }  // namespace
 
 double bare_stream_seconds(const std::string& provider, std::uint64_t bytes, std::uint64_t count) {
-  std::array<int, 2> ends{};
-  check(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0, "socketpair");
+  std::array<int, 2> pair{};
+  check(socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) == 0, "socketpair");
+  std::array<Fd, 2> ends{Fd(pair[0]), Fd(pair[1])};
   const pid_t child = fork();
   check(child >= 0, "fork");
   const bool sends = child > 0;
-  const int fd = ends[sends ? 0 : 1];
-  close(ends[sends ? 1 : 0]);
+  const int fd = ends[sends ? 0 : 1].get();
+  ends[sends ? 1 : 0].close();
   double seconds = 0;
   {
     Side side(provider, bytes, fd);
@@ -103,7 +105,6 @@ double bare_stream_seconds(const std::string& provider, std::uint64_t bytes, std
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     traded(fd, "end");
   }
-  close(fd);
   if (!sends) _exit(0);
   waitpid(child, nullptr, 0);
   return seconds;

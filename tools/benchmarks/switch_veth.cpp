@@ -21,6 +21,7 @@
 #include <benchmark/benchmark.h>
 
 #include "switch/compiled.h"
+#include "switch/fd.h"
 #include "switch/live.h"
 #include "tools/benchmarks/found.h"
 
@@ -54,21 +55,23 @@ bool make_network() {
   return made;
 }
 
-int socket_on(const std::string& interface) {
-  const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_IP));
+Fd socket_on(const std::string& interface) {
+  Fd fd(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_IP)));
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
   address.sll_protocol = htons(ETH_P_IP);
   address.sll_ifindex = static_cast<int>(if_nametoindex(interface.c_str()));
   const int yes = 1;
-  setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
-  return bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ? fd : -1;
+  setsockopt(fd.get(), SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
+  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fd.close();
+  return fd;
 }
 
 // Sends one chunk per slot, and a slot's next chunk when the answer has come. After 20 ms without
 // an answer it sends the chunks of all slots again. `answered` counts new answers.
 void send(int w, const std::atomic<bool>& stop, std::atomic<std::uint64_t>& answered) {
-  const int fd = socket_on("q" + std::to_string(w));
+  const Fd line = socket_on("q" + std::to_string(w));
+  const int fd = line.get();
   std::array<std::byte, frame_bytes(kElements)> frame{}, answer{};
   Packet p;
   p.source = {worker(w).mac, worker(w).ip, kWorkerPort};
@@ -96,7 +99,6 @@ void send(int w, const std::atomic<bool>& stop, std::atomic<std::uint64_t>& answ
     answered.fetch_add(1, std::memory_order_relaxed);
     post(slot);
   }
-  close(fd);
 }
 
 void reflect(FramePorts& ports, const std::atomic<bool>& stop) {

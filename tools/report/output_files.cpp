@@ -13,6 +13,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/files_read.h"
+#include "switch/fd.h"
 
 namespace ghostrank {
 namespace {
@@ -42,11 +43,8 @@ std::string new_file_beside(const std::string& path) {
   constexpr int kMostTries = 1000;  // names that others or killed runs may have left
   for (int i = 1; i <= kMostTries; ++i) {
     std::string name = path + ".unfinished" + (i > 1 ? std::to_string(i) : "");
-    const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) {
-      close(fd);
+    if (Fd(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)).is_open())
       return name;
-    }
     if (errno != EEXIST) break;
   }
   return "";

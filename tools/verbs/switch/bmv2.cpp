@@ -17,6 +17,7 @@
 
 #include "profiles/error.h"
 #include "switch/bmv2/entries.h"
+#include "switch/fd.h"
 #include "switch/pcap_file.h"
 #include "switch/tables.h"
 #include "tools/verbs/switch/child.h"
@@ -71,27 +72,24 @@ std::string compiled_program(int elements, const TemporaryFolder& folder) {
 
 // A free TCP port, where bmv2 will take commands.
 int free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
-  const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  close(fd);
+  const bool bound = bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0;
   if (!bound) throw Error("no TCP port can be had on 127.0.0.1", ErrorKind::environment);
   return ntohs(address.sin_port);
 }
 
 bool listens(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<std::uint16_t>(port));
-  const bool connected = connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  close(fd);
-  return connected;
+  return connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
 }
 
 // bmv2 reads X_in.pcap and writes X_out.pcap for port X. Returns the X of every port.

@@ -24,33 +24,29 @@ constexpr int kLine = 3;  // descriptor in the child
 
 Child::Child(std::vector<std::string> words, const std::string& input) {
   std::array<int, 2> out{-1, -1}, line{-1, -1};
-  if (pipe2(out.data(), O_CLOEXEC) != 0 ||
-      socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line.data()) != 0)
+  const bool made = pipe2(out.data(), O_CLOEXEC) == 0 &&
+                    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line.data()) == 0;
+  output_ = Fd(out[0]), line_ = Fd(line[0]);
+  const Fd printed(out[1]), other_end(line[1]);
+  if (!made)
     throw Error(std::string("no pipe can be made: ") + std::strerror(errno),
                 ErrorKind::environment);
   // dup2 of a descriptor onto itself would keep its close-on-exec flag, so duplicate it above kLine
   // first.
-  const int theirs = fcntl(line[1], F_DUPFD_CLOEXEC, kLine + 1);
+  const Fd theirs(fcntl(other_end.get(), F_DUPFD_CLOEXEC, kLine + 1));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (!input.empty())
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input.c_str(), O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, theirs, kLine);
+  posix_spawn_file_actions_adddup2(&actions, printed.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, theirs.get(), kLine);
   std::vector<char*> arguments;
   for (std::string& w : words) arguments.push_back(w.data());
   arguments.push_back(nullptr);
   const int error = posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  close(out[1]);
-  close(line[1]);
-  close(theirs);
-  output_ = out[0];
-  line_ = line[0];
-  if (error == 0) return;
-  close(output_);
-  close(line_);
-  throw Error(words[0] + " cannot be started: " + std::strerror(error), ErrorKind::environment);
+  if (error != 0)
+    throw Error(words[0] + " cannot be started: " + std::strerror(error), ErrorKind::environment);
 }
 
 void Child::end() {
@@ -59,15 +55,11 @@ void Child::end() {
   status();
 }
 
-Child::~Child() {
-  end();
-  close(output_);
-  close(line_);
-}
+Child::~Child() { end(); }
 
 void Child::send(std::string_view text) {
   while (!text.empty()) {
-    const ssize_t n = ::send(line_, text.data(), text.size(), MSG_NOSIGNAL);
+    const ssize_t n = ::send(line_.get(), text.data(), text.size(), MSG_NOSIGNAL);
     if (n < 0 && errno != EINTR) return;  // receive() reports the end
     if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
   }
@@ -77,7 +69,7 @@ std::string Child::receive() {
   std::size_t end;
   while ((end = received_.find('\n')) == std::string::npos) {
     std::array<char, 65536> buffer{};
-    const ssize_t n = recv(line_, buffer.data(), buffer.size(), 0);
+    const ssize_t n = recv(line_.get(), buffer.data(), buffer.size(), 0);
     if (n == 0 || (n < 0 && errno != EINTR)) return {};
     if (n > 0) received_.append(buffer.data(), static_cast<std::size_t>(n));
   }
@@ -87,13 +79,13 @@ std::string Child::receive() {
 }
 
 bool Child::wait_output(std::chrono::milliseconds patience) const {
-  pollfd polled{output_, POLLIN, 0};
+  pollfd polled{output_.get(), POLLIN, 0};
   return poll(&polled, 1, static_cast<int>(patience.count())) > 0;
 }
 
 bool Child::read_output() {
   std::array<char, 65536> buffer{};
-  const ssize_t n = read(output_, buffer.data(), buffer.size());
+  const ssize_t n = read(output_.get(), buffer.data(), buffer.size());
   if (n > 0) printed_.append(buffer.data(), static_cast<std::size_t>(n));
   return n > 0 || (n < 0 && errno == EINTR);
 }

@@ -10,6 +10,8 @@
 #include <sys/types.h>
 #include <vector>
 
+#include "switch/fd.h"
+
 namespace ghostrank {
 
 class Child {
@@ -26,7 +28,7 @@ class Child {
   std::string receive();
 
   // Readable when the child has printed or ended.
-  int output_fd() const { return output_; }
+  int output_fd() const { return output_.get(); }
   // Waits for at most `patience`; true when there is output to read or the child has closed it.
   bool wait_output(std::chrono::milliseconds patience) const;
   // Appends new output to output(); false at the end of the output.
@@ -40,7 +42,7 @@ class Child {
 
  private:
   pid_t pid_ = -1;
-  int output_ = -1, line_ = -1;
+  Fd output_, line_;
   std::string printed_, received_;
 };
 

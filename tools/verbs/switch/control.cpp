@@ -116,10 +116,6 @@ std::string answer_switch(RunningSwitch& sw, std::string_view request) {
                  "'; known are admit, remove, reset, counters, stop");
 }
 
-void SwitchControl::Descriptor::close() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-}
-
 SwitchControl::SwitchControl(std::string path, RunningSwitch& sw,
                              std::chrono::milliseconds patience)
     : path_(std::move(path)),
@@ -139,7 +135,7 @@ SwitchControl::SwitchControl(std::string path, RunningSwitch& sw,
 void SwitchControl::listen_at_path() {
   const sockaddr_un address = address_of(path_);
   // EAGAIN: another switch listens there, with a full backlog.
-  const Descriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const Fd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (connect(probe.get(), generic(address), sizeof address) == 0 || errno == EAGAIN)
     throw Error("a switch listens at " + path_ + " already; give this one another --socket",
                 ErrorKind::environment);
@@ -192,7 +188,7 @@ void SwitchControl::serve() {
 
 void SwitchControl::accept_clients() {
   while (clients_.size() < kMostClients) {
-    Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.is_open()) return;
     watch_for(EPOLL_CTL_ADD, socket.get(), EPOLLIN);
     const int fd = socket.get();
@@ -267,18 +263,14 @@ void SwitchControl::set_alarm() {
 
 std::string ask_switch(const std::string& path, const std::string& request, Until until) {
   const sockaddr_un address = address_of(path);
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (connect(fd, generic(address), sizeof address) != 0) {
-    const int why = errno;
-    close(fd);
-    throw Error("no switch answers at " + path + ": " + std::strerror(why) +
+  const Fd line(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (connect(line.get(), generic(address), sizeof address) != 0)
+    throw Error("no switch answers at " + path + ": " + std::strerror(errno) +
                     "; start one with: ghostrank switch run --socket " + path,
                 ErrorKind::environment);
-  }
-  write_line(fd, request);
-  const std::string answer = read_line(fd);
-  if (until == Until::stopped) read_line(fd);
-  close(fd);
+  write_line(line.get(), request);
+  const std::string answer = read_line(line.get());
+  if (until == Until::stopped) read_line(line.get());
   if (answer.empty())
     throw Error("the switch at " + path + " gave no answer", ErrorKind::environment);
   return answer;

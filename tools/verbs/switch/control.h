@@ -21,9 +21,9 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "switch/fd.h"
 #include "switch/lines.h"
 #include "switch/live.h"
 #include "tools/verbs/switch/running_switch.h"
@@ -51,25 +51,8 @@ class SwitchControl {
  private:
   using Clock = std::chrono::steady_clock;
 
-  class Descriptor {
-   public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    ~Descriptor() { close(); }
-    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-      std::swap(fd_, other.fd_);
-      return *this;
-    }
-    int get() const { return fd_; }
-    bool is_open() const { return fd_ >= 0; }
-    void close();
-
-   private:
-    int fd_;
-  };
-
   struct Client {
-    Descriptor socket;
+    Fd socket;
     switchml::LineSocket lines;
     Clock::time_point until;
     bool answered = false;
@@ -90,12 +73,12 @@ class SwitchControl {
   std::string path_;
   RunningSwitch& switch_;
   std::chrono::milliseconds patience_;
-  Descriptor listener_;
-  Descriptor alarm_;  // timerfd: fires at the first client's deadline
-  Descriptor ready_;  // epoll over listener_, alarm_ and all clients
+  Fd listener_;
+  Fd alarm_;  // timerfd: fires at the first client's deadline
+  Fd ready_;  // epoll over listener_, alarm_ and all clients
   std::vector<Client> clients_;
-  bool full_ = false;       // kMostClients are connected: accept no more
-  Descriptor stopper_{-1};  // the client that asked to stop; stays open until the end
+  bool full_ = false;  // kMostClients are connected: accept no more
+  Fd stopper_;         // the client that asked to stop; stays open until the end
 };
 
 // What ask_switch() waits for: `answered`: the answer; `stopped`: also the end of the switch, so

@@ -3,7 +3,6 @@
 #include <stdexcept>
 #include <sys/eventfd.h>
 #include <system_error>
-#include <unistd.h>
 
 namespace ghostrank {
 namespace {
@@ -45,19 +44,15 @@ SwitchOnCores::SwitchOnCores(const switchml::SwitchPlan& plan,
   for (auto& shard : shards) {
     cores_.push_back(std::make_unique<Core>(plan));
     cores_.back()->frames = std::move(shard);
-    cores_.back()->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    cores_.back()->bell = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   }
-}
-
-SwitchOnCores::~SwitchOnCores() {
-  for (const auto& core : cores_) close(core->bell);
 }
 
 void SwitchOnCores::work(Core& core, const std::vector<switchml::Watch>& watches) {
   std::vector<switchml::Watch> all = watches;
-  all.push_back({core.bell, [&core] {
+  all.push_back({core.bell.get(), [&core] {
                    eventfd_t rung = 0;
-                   if (eventfd_read(core.bell, &rung) != 0) return;
+                   if (eventfd_read(core.bell.get(), &rung) != 0) return;
                    core.task();
                    core.task = nullptr;
                    core.done = true;
@@ -91,7 +86,7 @@ void SwitchOnCores::on_each(const std::function<void(CompiledSwitch&)>& task) {
     core.task = [&] { task(core.sw); };
     core.done = false;
     if (!threads_.empty() && !core.ended) {
-      eventfd_write(core.bell, 1);
+      eventfd_write(core.bell.get(), 1);
       core.done.wait(false);
     }
     if (core.task) core.task();  // the core ended before the bell, or does not run

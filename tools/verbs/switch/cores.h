@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "switch/compiled.h"
+#include "switch/fd.h"
 #include "switch/frame_ports.h"
 #include "switch/live.h"
 #include "tools/verbs/switch/running_switch.h"
@@ -27,7 +28,6 @@ class SwitchOnCores final : public RunningSwitch {
   // core.
   SwitchOnCores(const switchml::SwitchPlan& plan, const std::vector<switchml::PortName>& ports,
                 int cores, std::atomic<bool>& stop);
-  ~SwitchOnCores() override;
 
   // Runs until stop().
   void run(const std::vector<switchml::Watch>& watches);
@@ -44,7 +44,7 @@ class SwitchOnCores final : public RunningSwitch {
     explicit Core(const switchml::SwitchPlan& plan) : sw(plan) {}
     switchml::CompiledSwitch sw;
     std::unique_ptr<switchml::FramePorts> frames;
-    int bell = -1;               // eventfd: `task` is set
+    Fd bell;                     // eventfd: `task` is set
     std::function<void()> task;  // set before the bell rings, reset after it has run
     std::atomic<bool> done{true};
     std::atomic<bool> ended{false};  // the core's loop has returned

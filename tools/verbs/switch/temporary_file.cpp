@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "profiles/error.h"
+#include "switch/fd.h"
 
 namespace ghostrank {
 namespace {
@@ -53,9 +54,7 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
 }
 
 TemporaryFile::TemporaryFile(const std::vector<std::string>& lines) : path_(pattern()) {
-  const int fd = mkstemp(path_.data());
-  if (fd < 0) cannot_make("file", path_);
-  close(fd);
+  if (!Fd(mkstemp(path_.data())).is_open()) cannot_make("file", path_);
   try {
     write_lines(path_, lines);
   } catch (...) {

@@ -1,0 +1,43 @@
+// A file descriptor and its owner: closed when the owner is gone. The one place that closes any.
+//
+// Threading: one owner.
+#pragma once
+
+#include <cerrno>
+#include <unistd.h>
+#include <utility>
+
+namespace ghostrank {
+
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}  // negative: none, as system calls give where they fail
+  ~Fd() { close(); }
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) {
+      close();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+
+  // What failed before is still in errno afterwards. Where a file was written, close_written() asks
+  // whether all of it is kept.
+  void close() {
+    const int before = errno;
+    if (is_open()) ::close(std::exchange(fd_, -1));
+    errno = before;
+  }
+  // Not of one that is closed. False, with errno: what was written may be lost.
+  [[nodiscard]] bool close_written() { return ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace ghostrank
