@@ -14,6 +14,7 @@
 #include "emulator/assemble/core_setup.h"
 #include "emulator/assemble/ensemble.h"
 #include "emulator/common/clock.h"
+#include "emulator/common/median.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
 #include "emulator/player.h"

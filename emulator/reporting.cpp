@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "emulator/common/median.h"
+
 namespace ghostrank {
 namespace {
 
@@ -89,14 +91,6 @@ void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& w
 }
 
 }  // namespace
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 void report_segment(const Segment& segment, const Workload& workload,
                     const std::vector<Schedules::Row>& rows, const SegmentReport& sum,

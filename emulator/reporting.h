@@ -11,8 +11,6 @@
 
 namespace ghostrank {
 
-double median(std::vector<double> values);  // 0 if empty
-
 // Fills every field of `result` that comes from `reports` (one per host) and their sum `sum`.
 // `result.iterations` and the facts known before the start must already be there. Traffic is per
 // iteration.

@@ -8,17 +8,11 @@
 
 #include <chrono>
 #include <cstdint>
-#include <ctime>
 
+#include "emulator/common/monotonic.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
-
-inline std::int64_t monotonic_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
-}
 
 class Clock {
  public:

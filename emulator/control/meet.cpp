@@ -20,7 +20,7 @@ namespace ghostrank {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
+using std::chrono::steady_clock;
 
 constexpr milliseconds kHelloPatience{5'000};  // for a greeting, once connected
 constexpr milliseconds kTell{1'000};
@@ -35,7 +35,7 @@ std::string where(const World& world) {
 
 Error environment_error(const std::string& text) { return Error(text, ErrorKind::environment); }
 
-int poll_ms(Clock::duration left) {
+int poll_ms(steady_clock::duration left) {
   const auto ms = std::chrono::ceil<milliseconds>(left).count();
   return static_cast<int>(std::clamp<long>(ms, 0, 1000));
 }
@@ -119,15 +119,15 @@ bool is_loopback(const sockaddr* address) {
 class Host {
  public:
   explicit Host(const World& world)
-      : world_(world), own_(greeting_of(world)), deadline_(Clock::now() + world.timeout) {
+      : world_(world), own_(greeting_of(world)), deadline_(steady_clock::now() + world.timeout) {
     listener_ = world.listener ? std::move(*world.listener) : listen_at(world);
     members_.resize(static_cast<std::size_t>(world.size));
   }
 
   Meeting meet() {
-    const auto began = Clock::now();
+    const auto began = steady_clock::now();
     for (auto next = began + kTell; missing() > 0;) {
-      const auto now = Clock::now();
+      const auto now = steady_clock::now();
       if (now >= deadline_) give_up();
       if (world_.on_wait && now >= next) {
         world_.on_wait(missing_text(), std::chrono::duration<double>(now - began).count());
@@ -150,7 +150,7 @@ class Host {
   struct Guest {
     Fd socket;
     FrameBuffer in{kMaxHelloBytes};
-    Clock::time_point until;
+    steady_clock::time_point until;
     bool done = false;
   };
 
@@ -170,7 +170,7 @@ class Host {
     }
     auto until = deadline_;
     for (const Guest& g : guests_) until = std::min(until, g.until);
-    poll(fds.data(), fds.size(), poll_ms(until - Clock::now()));
+    poll(fds.data(), fds.size(), poll_ms(until - steady_clock::now()));
 
     // A member says nothing before the welcome: what comes is its end, and it may come again.
     const std::size_t greeting = guests_.size();
@@ -178,7 +178,7 @@ class Host {
       if (fds[1 + greeting + i].revents != 0) members_[ranks[i]].reset();
     for (std::size_t i = 0; i < greeting; ++i)
       if (fds[1 + i].revents != 0) hear(guests_[i]);
-    const auto now = Clock::now();
+    const auto now = steady_clock::now();
     for (Guest& g : guests_) {
       if (g.done || now < g.until) continue;
       ++strays_;
@@ -202,7 +202,8 @@ class Host {
         guests_.erase(guests_.begin());
       }
       set_up(s);
-      guests_.push_back({std::move(s), FrameBuffer{kMaxHelloBytes}, Clock::now() + kHelloPatience});
+      guests_.push_back(
+          {std::move(s), FrameBuffer{kMaxHelloBytes}, steady_clock::now() + kHelloPatience});
     }
   }
 
@@ -285,7 +286,7 @@ class Host {
 
   const World& world_;
   const Hello own_;
-  const Clock::time_point deadline_;
+  const steady_clock::time_point deadline_;
   Fd listener_;
   std::vector<Guest> guests_;
   std::vector<std::optional<Link>> members_;  // by rank; [0] stays empty
@@ -305,7 +306,7 @@ bool is_connected_to_itself(const Fd& socket) {
 }
 
 // A connected socket, or the reason why not.
-Fd try_connect(const World& world, Clock::time_point deadline, std::string& problem) {
+Fd try_connect(const World& world, steady_clock::time_point deadline, std::string& problem) {
   const Addresses addresses(world);
   problem = addresses.problem();
   for (const addrinfo* a = addresses.list; a != nullptr; a = a->ai_next) {
@@ -314,8 +315,9 @@ Fd try_connect(const World& world, Clock::time_point deadline, std::string& prob
     if (connect(s.get(), a->ai_addr, a->ai_addrlen) != 0) error = errno;
     if (error == EINPROGRESS) {
       pollfd fd{s.get(), POLLOUT, 0};
-      const auto until = std::min(deadline, Clock::now() + kAttempt);
-      while (fd.revents == 0 && Clock::now() < until) poll(&fd, 1, poll_ms(until - Clock::now()));
+      const auto until = std::min(deadline, steady_clock::now() + kAttempt);
+      while (fd.revents == 0 && steady_clock::now() < until)
+        poll(&fd, 1, poll_ms(until - steady_clock::now()));
       error = ETIMEDOUT;
       socklen_t size = sizeof error;
       if (fd.revents != 0) getsockopt(s.get(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -327,16 +329,16 @@ Fd try_connect(const World& world, Clock::time_point deadline, std::string& prob
 }
 
 // Greets and waits for the answer; empty, with the reason, when there was none of ours.
-std::optional<Link> greet(const World& world, Fd socket, Clock::time_point deadline,
+std::optional<Link> greet(const World& world, Fd socket, steady_clock::time_point deadline,
                           std::string& problem) {
   set_up(socket);
   Link link;
   link.socket = std::move(socket);
   send_briefly(link.socket, encode(greeting_of(world)));
   problem = "it did not say welcome: some process is missing";
-  while (Clock::now() < deadline) {
+  while (steady_clock::now() < deadline) {
     pollfd fd{link.socket.get(), POLLIN, 0};
-    if (poll(&fd, 1, poll_ms(deadline - Clock::now())) <= 0) continue;
+    if (poll(&fd, 1, poll_ms(deadline - steady_clock::now())) <= 0) continue;
     const bool open = link.in.receive(link.socket.get());
     const std::optional<Frame> frame = link.in.next();
     const bool answered = frame.has_value();
@@ -359,9 +361,9 @@ std::optional<Link> greet(const World& world, Fd socket, Clock::time_point deadl
 }
 
 Meeting meet_first(const World& world) {
-  const auto deadline = Clock::now() + world.timeout;
+  const auto deadline = steady_clock::now() + world.timeout;
   std::string problem;
-  while (Clock::now() < deadline) {
+  while (steady_clock::now() < deadline) {
     Fd socket = try_connect(world, deadline, problem);
     if (socket.is_open()) {
       if (std::optional<Link> link =

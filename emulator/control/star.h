@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/common/monotonic.h"
 #include "emulator/control/control.h"
 #include "emulator/control/frames.h"
 #include "emulator/control/meet.h"
@@ -26,20 +27,16 @@
 
 namespace ghostrank::control {
 
-using Clock = std::chrono::steady_clock;
+using std::chrono::steady_clock;
 
 inline constexpr int kPings = 16;
-
-inline std::int64_t monotonic_ns() {
-  return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
-}
 
 struct Connection : Link {
   explicit Connection(Link&& link) : Link(std::move(link)) { in.set_limit(kMaxFrameBytes); }
   bool alive() const { return socket.is_open(); }
 
   SendQueue out;
-  Clock::time_point heard = Clock::now();
+  steady_clock::time_point heard = steady_clock::now();
   bool said_goodbye = false;  // they to us
   bool acknowledged = false;  // they our goodbye
 };
@@ -119,7 +116,7 @@ class Star final : public Control {
   // What the thread looks at; with room for all, so that it can end a run without memory.
   std::vector<pollfd> fds_;
   std::vector<Connection*> polled_;
-  Clock::time_point next_heartbeat_ = Clock::now();
+  steady_clock::time_point next_heartbeat_ = steady_clock::now();
   std::vector<std::optional<std::string>> gathering_;  // by rank
   std::optional<std::vector<std::string>> gathered_;
   std::vector<std::pair<int, std::string>> published_;

@@ -60,14 +60,15 @@ void Star::serve(Lock& lock) {
       fds_.push_back({c.socket.get(), static_cast<short>(events), 0});
       polled_.push_back(&c);
     }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_heartbeat_ - Clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(next_heartbeat_ - steady_clock::now());
     const int timeout = polled_.empty() ? -1 : std::max(0, static_cast<int>(left.count()));
     lock.unlock();
     poll(fds_.data(), fds_.size(), timeout);
     lock.lock();
     eventfd_t count = 0;
     if (fds_[0].revents != 0) eventfd_read(alarm_.get(), &count);
-    const auto now = Clock::now();
+    const auto now = steady_clock::now();
     for (std::size_t i = 0; i < polled_.size(); ++i) {
       Connection& c = *polled_[i];
       if ((fds_[i + 1].revents & ~POLLOUT) != 0)
@@ -101,7 +102,7 @@ void Star::announce_stop(Lock& lock) {
 }
 
 void Star::heartbeat() {
-  const auto now = Clock::now();
+  const auto now = steady_clock::now();
   if (now < next_heartbeat_) return;
   next_heartbeat_ = now + kHeartbeat;
   for (Connection& c : connections_)
@@ -122,7 +123,7 @@ void Star::write_to(Connection& to) {
 
 void Star::read_from(Connection& from) {
   const bool open = from.in.receive(from.socket.get());
-  from.heard = Clock::now();
+  from.heard = steady_clock::now();
   take_frames(from);
   if (!open) lose(from, "its connection closed");
 }

@@ -19,10 +19,10 @@ class LocalFabric final : public Fabric {
   int poll(std::vector<Message>&) override { return 0; }
 
   void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) override {
-    using Clock = std::chrono::steady_clock;
+    using std::chrono::steady_clock;
     if (timeout <= spin) {
-      const auto deadline = Clock::now() + timeout;
-      while (!woken_.load(std::memory_order_relaxed) && Clock::now() < deadline) {
+      const auto deadline = steady_clock::now() + timeout;
+      while (!woken_.load(std::memory_order_relaxed) && steady_clock::now() < deadline) {
       }
     } else {
       pollfd fd{wake_fd_.get(), POLLIN, 0};

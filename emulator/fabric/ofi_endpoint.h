@@ -96,8 +96,6 @@ class Pages {
 };
 
 class Endpoints final : public NetworkFabric {
-  using Clock = std::chrono::steady_clock;
-
  public:
   Endpoints(const OfiOptions& options, OfiOpened opened);
 
@@ -136,7 +134,8 @@ class Endpoints final : public NetworkFabric {
   bool post_next(int flow);
   ssize_t post(FlowState& flow, const fi_msg& posting);
 
-  Clock::time_point awake_until(Clock::time_point now, std::chrono::nanoseconds spin);
+  std::chrono::steady_clock::time_point awake_until(std::chrono::steady_clock::time_point now,
+                                                    std::chrono::nanoseconds spin);
   void sleep(std::chrono::nanoseconds timeout);
   bool take_wake();
   bool watched_ready() const;
@@ -169,8 +168,8 @@ class Endpoints final : public NetworkFabric {
 
   std::string provider_, transport_, failure_;
   FabricStats stats_;
-  std::uint64_t moved_before_ = 0;  // stats_.moved at the last wait
-  Clock::time_point moved_at_;      // when a wait last found that it had grown
+  std::uint64_t moved_before_ = 0;                  // stats_.moved at the last wait
+  std::chrono::steady_clock::time_point moved_at_;  // when a wait last found that it had grown
   Fd epoll_ = require_fd(epoll_create1(EPOLL_CLOEXEC));
   Fd alarm_ = require_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   int watched_ = -1;

@@ -17,6 +17,8 @@
 namespace ghostrank::ofi {
 namespace {
 
+using std::chrono::steady_clock;
+
 constexpr std::size_t kBatch = 64;                    // completions read at once
 constexpr auto kNap = std::chrono::microseconds(50);  // between looks at a queue without descriptor
 constexpr auto kTransfer =
@@ -355,8 +357,8 @@ bool Endpoints::watched_ready() const {
 
 // Returns until when a wait spins. A large fragment takes longer than `spin`, and waking up for
 // each fragment of a stream costs a quarter of its rate.
-Endpoints::Clock::time_point Endpoints::awake_until(Clock::time_point now,
-                                                    std::chrono::nanoseconds spin) {
+steady_clock::time_point Endpoints::awake_until(steady_clock::time_point now,
+                                                std::chrono::nanoseconds spin) {
   if (spin.count() == 0) return now;
   if (std::exchange(moved_before_, stats_.moved) != stats_.moved) moved_at_ = now;
   return std::max(now + spin, moved_at_ + kTransfer);
@@ -364,18 +366,18 @@ Endpoints::Clock::time_point Endpoints::awake_until(Clock::time_point now,
 
 void Endpoints::wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) {
   close_all_open();
-  auto now = Clock::now();
+  auto now = steady_clock::now();
   const auto deadline = now + timeout;
   const auto spin_until = std::min(awake_until(now, spin), deadline);
   do {
     if (!ready_.empty() || take_wake() || drive() || watched_ready()) return;
-    now = Clock::now();
+    now = steady_clock::now();
   } while (now < spin_until);
 
   while (now < deadline && domain_.wait_fd < 0) {
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kNap, deadline - now));
     if (take_wake() || drive() || watched_ready()) return;
-    now = Clock::now();
+    now = steady_clock::now();
   }
   if (now < deadline) sleep(deadline - now);
 }

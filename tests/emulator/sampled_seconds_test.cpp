@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/reporting.h"
+#include "emulator/common/median.h"
 
 namespace ghostrank {
 namespace {

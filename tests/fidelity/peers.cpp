@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
+
+#include "emulator/common/median.h"
 
 namespace ghostrank::fidelity {
 namespace {
@@ -248,9 +251,7 @@ void end_on_signals() {
 
 double median(std::vector<double> values) {
   if (values.empty()) throw std::runtime_error("no samples");
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+  return ghostrank::median(std::move(values));
 }
 
 }  // namespace ghostrank::fidelity

@@ -86,6 +86,6 @@ Bytes payload_sent(testing::Lab& lab, int size, int except = testing::kPort);
 // From now on SIGINT and SIGTERM make waits for a process throw, so that the lab is removed.
 void end_on_signals();
 
-double median(std::vector<double> values);
+double median(std::vector<double> values);  // throws where there are none
 
 }  // namespace ghostrank::fidelity

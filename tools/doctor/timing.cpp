@@ -8,6 +8,7 @@
 #include <set>
 #include <time.h>
 
+#include "emulator/common/monotonic.h"
 #include "emulator/fabric/open.h"
 #include "profiles/error.h"
 #include "tools/doctor/findings.h"
@@ -20,21 +21,15 @@ constexpr int kSleeps = 200;
 constexpr std::int64_t kSleepNs = 500'000;
 constexpr double kWeakLatenessSeconds = 500e-6;  // p99; an idle machine wakes up within 100 µs
 
-std::int64_t nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000LL + t.tv_nsec; }
-
 // How late each of kSleeps sleeps of 0.5 ms ended, in nanoseconds, sorted.
 std::array<std::int64_t, kSleeps> measured_lateness() {
   std::array<std::int64_t, kSleeps> lateness{};
   for (std::int64_t& late : lateness) {
-    timespec until{};
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    const std::int64_t at = nanoseconds(until) + kSleepNs;
-    until = {at / 1'000'000'000, at % 1'000'000'000};
+    const std::int64_t at = monotonic_ns() + kSleepNs;
+    const timespec until{at / 1'000'000'000, at % 1'000'000'000};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0) {
     }
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    late = nanoseconds(now) - at;
+    late = monotonic_ns() - at;
   }
   std::sort(lateness.begin(), lateness.end());
   return lateness;
@@ -63,7 +58,8 @@ Finding clock_finding() {
   const bool weak = source != "tsc" && available.find("tsc") != std::string::npos;
   return {"timing", "clock",
           (source.empty() ? "unknown source" : source) + ", resolution " +
-              humane_seconds(static_cast<double>(nanoseconds(resolution)) * 1e-9),
+              humane_seconds(static_cast<double>(resolution.tv_sec) +
+                             static_cast<double>(resolution.tv_nsec) * 1e-9),
           weak, weak ? "echo tsc | sudo tee " + base + "current_clocksource" : ""};
 }
 

@@ -7,15 +7,12 @@
 #include <numeric>
 #include <vector>
 
+#include "emulator/common/median.h"
+
 namespace ghostrank {
 namespace {
 
 constexpr std::size_t kSamplesForP99 = 100;
-
-double median_of(const std::vector<double>& sorted) {
-  const std::size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-}
 
 }  // namespace
 
@@ -42,7 +39,7 @@ Summary summarize(std::span<const double> samples) {
   std::sort(sorted.begin(), sorted.end());
   const auto n = static_cast<double>(sorted.size());
   const double mean = std::accumulate(sorted.begin(), sorted.end(), 0.0) / n;
-  summary.median = median_of(sorted);
+  summary.median = median(sorted);
   summary.mean = mean;
   if (sorted.size() >= 2) {
     double squares = 0;

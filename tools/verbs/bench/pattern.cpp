@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "emulator/engine.h"
-#include "emulator/reporting.h"
 #include "emulator/segment.h"
 #include "emulator/traffic/cluster.h"
 #include "emulator/traffic/traffic.h"

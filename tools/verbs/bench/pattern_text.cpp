@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "emulator/reporting.h"
+#include "emulator/common/median.h"
 #include "tools/text/humane.h"
 #include "tools/text/svg.h"
 #include "tools/verbs/bench/pattern.h"

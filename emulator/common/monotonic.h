@@ -1,0 +1,16 @@
+// The time of this machine, in nanoseconds: CLOCK_MONOTONIC, which is that of steady_clock, too.
+// Processes on one kernel share it.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+namespace ghostrank {
+
+inline std::int64_t monotonic_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
+}
+
+}  // namespace ghostrank
