@@ -1,7 +1,6 @@
 #include "emulator/host/counters.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -105,11 +104,6 @@ std::optional<std::uint64_t> moved(const std::optional<std::uint64_t>& from,
 }
 
 }  // namespace
-
-std::string sysfs_root() {
-  const char* given = std::getenv("GHOSTRANK_SYSFS");
-  return given && *given ? given : "/sys";
-}
 
 std::vector<std::string> interfaces_of(const std::string& address) {
   std::vector<std::string> all, bound;

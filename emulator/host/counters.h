@@ -22,9 +22,6 @@
 
 namespace ghostrank {
 
-// Where the kernel's sysfs is: $GHOSTRANK_SYSFS, else /sys.
-std::string sysfs_root();
-
 // The interfaces whose address is `address`; all there are when none has it.
 std::vector<std::string> interfaces_of(const std::string& address);
 
@@ -42,7 +39,8 @@ std::vector<CountedInterface> counted_interfaces(const std::string& network_name
 class InterfaceLog {
  public:
   // Throws Error(environment) for a namespace that cannot be entered.
-  explicit InterfaceLog(CountedInterface interface, std::string sysfs = sysfs_root());
+  // `sysfs`: where the kernel's is mounted.
+  explicit InterfaceLog(CountedInterface interface, std::string sysfs = "/sys");
 
   void begin();                   // before the first iteration
   void mark();                    // an iteration has ended; two short reads

@@ -127,13 +127,5 @@ TEST(InterfacesOf, AnAddressAreThoseThatHaveIt) {
   EXPECT_GE(interfaces_of("203.0.113.77").size(), 1u);  // no interface has it: all of them
 }
 
-TEST(SysfsRoot, IsTheKernelsUnlessTheEnvironmentSaysOtherwise) {
-  unsetenv("GHOSTRANK_SYSFS");
-  EXPECT_EQ(sysfs_root(), "/sys");
-  setenv("GHOSTRANK_SYSFS", "/fake", 1);
-  EXPECT_EQ(sysfs_root(), "/fake");
-  unsetenv("GHOSTRANK_SYSFS");
-}
-
 }  // namespace
 }  // namespace ghostrank
