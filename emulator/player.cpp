@@ -332,8 +332,9 @@ void Player::end_a_stall() {
   // This process itself was held up and has not read the other processes' pulses yet.
   if (seconds(away) * segment_.dilation > kLongestLookAway) return;
   const double stood = seconds(now - *since) * segment_.dilation;
-  // In one process without a network nobody else can move anything.
-  const bool alone = spec_.fabric.kind == FabricKind::memory && control_.world().size == 1;
+  // In one process without a network nobody else can move anything, except agents that send again.
+  const bool alone =
+      spec_.fabric.kind == FabricKind::memory && control_.world().size == 1 && !serves_;
   if (stood < (alone ? std::min(kDeadlock, spec_.run.stall_timeout_s) : spec_.run.stall_timeout_s))
     return;
   report_stall({*since, now});

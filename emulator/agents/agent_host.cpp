@@ -35,6 +35,7 @@ class AgentHost::Lent final : public Io {
       return false;
     }
     host_.carrier_.carry(leaving);
+    host_.progress_ += carriage == Carriage::reliable;
     return true;
   }
 
@@ -108,19 +109,25 @@ class AgentHost::Lent final : public Io {
   AgentHost& host_;
   State& state_;
   Moment now_;
-  RankTensor nothing_{nullptr, Func::all_reduce, 1, 0, std::nullopt};
+  RankTensor nothing_{nullptr, Func::all_reduce, 1, 0, std::nullopt, host_.progress_};
 };
 
 AgentHost::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t element, Rank position,
-                                  const std::optional<TensorContent>& content)
+                                  const std::optional<TensorContent>& content,
+                                  std::uint64_t& progress)
     : data_(data),
       input_(func == Func::all_to_all || func == Func::all_to_all_v ? Buffer::input : Buffer::work),
       element_(element),
       position_(position),
-      content_(content) {}
+      content_(content),
+      progress_(progress) {}
 
 std::span<const std::byte> AgentHost::RankTensor::read(std::uint64_t first,
                                                        std::uint64_t elements) {
+  if (first + elements > read_to_) {
+    read_to_ = first + elements;
+    ++progress_;
+  }
   if (!data_) return {};
   copy_.resize(elements * element_);
   data_->read({first, elements, input_}, copy_.data());
@@ -128,6 +135,7 @@ std::span<const std::byte> AgentHost::RankTensor::read(std::uint64_t first,
 }
 
 void AgentHost::RankTensor::write(std::uint64_t first, std::span<const std::byte> elements) {
+  ++progress_;
   if (!data_ || elements.empty()) return;
   data_->write({first, elements.size() / element_, Buffer::work}, elements.data(), Combine::copy);
 }
@@ -193,7 +201,8 @@ void AgentHost::on_call(AgentAddress who, const Collective& collective, DataType
   const Call call{s.calls++, collective, type, content ? content->sparsity() : Sparsity{}};
   s.open.push_back(std::make_unique<OpenCall>(
       OpenCall{call.number, &flight,
-               RankTensor(data, collective.func, collective.element_bytes, s.position, content)}));
+               RankTensor(data, collective.func, collective.element_bytes, s.position, content,
+                          progress_)}));
   tell(s, at, [&](Io& io) { s.agent->on_call(io, call); });
 }
 

@@ -73,6 +73,10 @@ class AgentHost {
 
   void clear();  // between segments
   bool serves() const { return !cluster_.schemes().empty(); }
+  // Grows while calls get on: with reliable notes, and where a rank reads elements of its tensor
+  // that lie behind all that it has read, or writes some. Timers, and packets that are sent again,
+  // leave it as it is.
+  std::uint64_t progress() const { return progress_; }
 
   // Call when a rank's program comes to a call of a scheme. `content`: of the tensor to reduce,
   // where it is known; `data`: the rank's buffers, null outside verify mode.
@@ -89,7 +93,7 @@ class AgentHost {
   class RankTensor final : public Tensor {
    public:
     RankTensor(RankData* data, Func func, std::uint32_t element, Rank position,
-               const std::optional<TensorContent>& content);
+               const std::optional<TensorContent>& content, std::uint64_t& progress);
     std::span<const std::byte> read(std::uint64_t first, std::uint64_t elements) override;
     void write(std::uint64_t first, std::span<const std::byte> elements) override;
     bool nonzero(std::uint64_t first, std::uint64_t elements) override;
@@ -100,6 +104,8 @@ class AgentHost {
     std::uint32_t element_;
     Rank position_;
     std::optional<TensorContent> content_;
+    std::uint64_t& progress_;
+    std::uint64_t read_to_ = 0;
     std::vector<std::byte> copy_;
   };
   struct OpenCall {
@@ -140,6 +146,7 @@ class AgentHost {
   std::unordered_map<std::uint64_t, State*> index_;
   std::vector<State*> waiting_;
   std::uint64_t armed_ = 0;  // timers armed so far
+  std::uint64_t progress_ = 0;
 };
 
 }  // namespace ghostrank

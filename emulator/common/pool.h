@@ -42,6 +42,7 @@ class Pool {
   void drop(std::uint32_t i) { free_.push_back(i); }
 
   T& operator[](std::uint32_t i) { return chunks_[i / kChunk][i % kChunk]; }
+  const T& operator[](std::uint32_t i) const { return chunks_[i / kChunk][i % kChunk]; }
 
  private:
   static constexpr std::uint32_t kChunk = 64;

@@ -43,6 +43,14 @@ class EventHeap {
     return events_[event];
   }
 
+  // Whether one of those that are in is such.
+  template <typename Is>
+  bool any(const Is& is) const {
+    for (const Slot& slot : slots_)
+      if (is(events_[slot.event])) return true;
+    return false;
+  }
+
   // Removes the first event and returns its slot, which stays valid until the next pop().
   Event& pop() {
     if (popped_ != kNil) events_.drop(popped_);

@@ -192,10 +192,12 @@ void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds sta
   p.event.kind = Event::Kind::post;
   p.event.t = {start, note.ready.slip};
   p.event.rank = note.sender.local;
-  if (packet)  // a packet is under way in this process until it leaves
+  if (packet) {  // it is under way in this process until it leaves
+    p.event.message = MessageKind::note;
     shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
-  else
+  } else {
     shared_->notes_sent.fetch_add(1, std::memory_order_relaxed);
+  }
   if (start <= now_ && !outboxes_.has_turns(lane)) return hand_over(lane, std::move(p));
   outboxes_.add_turn(lane, false);
   Event e = p.event;

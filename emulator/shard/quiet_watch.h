@@ -37,6 +37,9 @@ class QuietWatch {
     return since();
   }
 
+  // Whether nothing has happened for so long that it may soon be told.
+  bool lasts(Picoseconds now) const { return now - progressed_ > threshold_ / 4; }
+
   // From `now` on no other shard waits for this one.
   void note_end(Picoseconds now) { gaps_.push_back({now, kEndless}); }
 

@@ -119,6 +119,9 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   if (players_ == 0) shared_->ended.fetch_add(1);
   now_ = kBeforeAll;  // no message to the fabric is due before the start
   quiet_.begin(stall_threshold(spec_, segment_.dilation));
+  of_agents_ = 0;
+  got_on_at_ = window_ = 0;
+  suspects_agents_ = false;
   for (RankState& r : ranks_) {
     r.nvlink = {};
     if (r.local >= players_) continue;

@@ -36,7 +36,10 @@ void Shard::run_real() {
     busy |= fire_due();
     busy |= flush();
     if (agents_.wants_room()) agents_.give_room({now_, 0});
-    busy ? note_progress() : sleep();
+    if (!busy)
+      sleep();
+    else
+      got_on() ? note_progress() : note_rest();
   }
   note_end();
 }
@@ -53,14 +56,16 @@ void Shard::run_virtual() {
       for (Parcel& p : shared_->mail[from * shards + self]) take_over(std::move(p));
       shared_->mail[from * shards + self].clear();
     }
+    if (agents_.serves()) tell_whether_it_got_on();
     shared_->next[self] = stopped() ? kStopped : timers_.empty() ? kNever : timers_.next();
     shared_->window.arrive_and_wait();
     Picoseconds first = kNever;
     for (const auto& n : shared_->next) first = std::min(first, n.load(std::memory_order_relaxed));
     if (first == kNever || first == kStopped) break;
+    if (agents_.serves() && agents_repeat_themselves(first)) break;
     const Picoseconds end = first < kNever - lookahead ? first + lookahead : kNever;
     for (std::uint32_t n = 0; !timers_.empty() && timers_.next() < end; ++n) {
-      if (n % 65536 == 65535 && stopped()) break;
+      if (n % 65536 == 65535 && (stopped() || agents_.serves())) break;
       now_ = timers_.next();
       Event& event = pop();
       timers_.first_is_at(now_, event.rank) ? fire_tied(event) : fire(event);
@@ -267,14 +272,19 @@ void Shard::fire(Event& event) {
       return advance(r);
     }
     case Event::Kind::link:
+      of_agents_ += event.message == MessageKind::note;
       return pass_link(event);
     case Event::Kind::landing:
-      if (!land(rank(), event)) return;
+      if (!land(rank(), event)) {
+        of_agents_ += event.message == MessageKind::note;
+        return;
+      }
       [[fallthrough]];
     case Event::Kind::ingress: {
       RankState& r = rank();
       const std::size_t nic = nic_of(r, event);
       const bool note = event.message == MessageKind::note;
+      of_agents_ += note;
       const LinkSpeed& speed = note ? cluster_.topology().nic(static_cast<int>(nic)) : nic_;
       const Picoseconds d = speed.serialise(event.bytes());
       Port& port = nics_[nic];
@@ -287,16 +297,20 @@ void Shard::fire(Event& event) {
       return note ? note_arrived(event) : arrive(r, event);
     }
     case Event::Kind::arrival:
-      if (event.message == MessageKind::note) [[unlikely]]
+      if (event.message == MessageKind::note) [[unlikely]] {
+        ++of_agents_;
         return note_arrived(event);
+      }
       return arrive(rank(), event);
     case Event::Kind::delivery:
       return arrive(rank(), event);
     case Event::Kind::timer:
+      ++of_agents_;
       return agents_.on_timer({event.rank, event.group}, event.sequence, event.bytes(), event.t);
     case Event::Kind::call_done:
       return end_calls(event.flight, event.t);
     case Event::Kind::post: {
+      of_agents_ += event.message == MessageKind::note;
       Parcel parcel = held_.take(event.held);
       const int lane = cluster_.shards() + parcel.flow;
       outboxes_.end_turn(lane, event.flight != nullptr);

@@ -133,6 +133,10 @@ class Shard final : private NoteCarrier {
   bool try_hand_to_shard(int shard, Parcel& parcel);
 
   // shard/standstill.cpp
+  bool got_on();
+  bool awaits_more_than_agents() const;
+  void tell_whether_it_got_on();
+  bool agents_repeat_themselves(Picoseconds first);
   void note_progress();
   void note_rest();
   void note_end();
@@ -321,6 +325,10 @@ class Shard final : private NoteCarrier {
   PacketStats packets_before_;  // at the start of the segment
   Spans spans_;
   QuietWatch quiet_;
+  std::uint64_t of_agents_ = 0;   // among stats_.events: timers of agents, and their notes
+  std::uint64_t got_so_far_ = 0;  // what got_on() saw last
+  Picoseconds got_on_at_ = 0, window_ = 0;  // virtual time: that of the last progress; of a window
+  bool suspects_agents_ = false;            // virtual time: of repeating themselves
   std::uint32_t handed_ = 0;  // messages handed to the fabric, to time the reads of the clock
   const std::chrono::nanoseconds spin_;  // how long the loop spins before it blocks; 0: shared core
   std::vector<std::byte> scratch_;

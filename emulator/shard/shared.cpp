@@ -12,6 +12,7 @@ ShardShared::ShardShared(int count)
     : shards(count),
       window(count),
       next(static_cast<std::size_t>(count)),
+      got_on(static_cast<std::size_t>(count)),
       mail(static_cast<std::size_t>(count * count)),
       quiet(static_cast<std::size_t>(count)) {
   for (int i = 0; i < count; ++i) asleep.push_back(std::make_unique<std::atomic<bool>>(false));

@@ -71,6 +71,7 @@ struct ShardShared {
   int shards;
   std::barrier<> window;
   std::vector<std::atomic<Picoseconds>> next;            // virtual time: next event of each shard
+  std::vector<std::atomic<Picoseconds>> got_on;          // virtual time: when each last got on
   std::vector<std::unique_ptr<SpscRing<Parcel>>> rings;  // from * shards + to
   std::vector<std::vector<Parcel>> mail;                 // virtual time: from * shards + to
   struct Quiet {

@@ -1,6 +1,8 @@
 // When a shard stands still: since when, as stalls.h defines it, and which ranks wait for which.
 // See shard.h.
 #include <algorithm>
+#include <cstdio>
+#include <utility>
 
 #include "emulator/shard/carried.h"
 #include "emulator/shard/shard.h"
@@ -18,14 +20,60 @@ std::string event_text(const RankState& r, const StreamState& s) {
 
 }  // namespace
 
+// Whether ranks, calls or messages have come further since it was last asked. Agents alone may do
+// something for ever and get nowhere: timers that fire and packets that are sent again count for
+// nothing, while what AgentHost::progress() counts does.
+bool Shard::got_on() {
+  if (!agents_.serves()) return true;
+  const std::uint64_t now = stats_.events - of_agents_ + agents_.progress() + moved_;
+  return std::exchange(got_so_far_, now) != now;
+}
+
+// Whether anything is pending but what agents may do again and again.
+bool Shard::awaits_more_than_agents() const {
+  return timers_.any([this](const Event& e) {
+    const bool packet = e.message == MessageKind::note && e.bytes() <= spec_.fabric.packets.mtu;
+    return e.kind != Event::Kind::timer && !packet;
+  });
+}
+
+// In virtual time nobody watches from outside: before every window each shard says when it got on
+// last. While some shard waits for more than agents, nothing stands still.
+void Shard::tell_whether_it_got_on() {
+  if (got_on() || (suspects_agents_ && awaits_more_than_agents()))
+    got_on_at_ = std::max(window_, now_);
+  shared_->got_on[static_cast<std::size_t>(index_)] = got_on_at_;
+}
+
+// Whether the run ends here, before the window that begins at `first`. All shards draw the same
+// conclusion: the first time that they suspect it, each looks what it waits for.
+bool Shard::agents_repeat_themselves(Picoseconds first) {
+  window_ = first;
+  Picoseconds last = 0;
+  for (const auto& t : shared_->got_on) last = std::max(last, t.load(std::memory_order_relaxed));
+  const bool too_long = seconds(first - last) > spec_.run.stall_timeout_s;
+  if (!std::exchange(suspects_agents_, too_long) || !too_long) return false;
+  char text[96];
+  std::snprintf(text, sizeof text, "stalled for %.1f s of emulated time (run.stall_timeout_s): ",
+                seconds(first - last));
+  if (ranks_left_ > 0)
+    fail(text + what_is_stuck());
+  else if (shared_->ended == shared_->shards)
+    fail(std::string(text) + "agents do not come to rest after the last iteration");
+  return true;
+}
+
 // Call after every pass that moved something. Does not read the clock.
 void Shard::note_progress() {
   if (quiet_.note_progress(now_)) tell_quiet(false, 0, "");
 }
 
-// Call before every sleep.
+// Call before every sleep, and after every pass in which only agents repeated themselves.
 void Shard::note_rest() {
-  const auto since = quiet_.note_rest(timers_.empty() ? 0 : timers_.next(), clock_.now());
+  const Picoseconds now = clock_.now();
+  Picoseconds next = timers_.empty() ? 0 : timers_.next();
+  if (agents_.serves() && quiet_.lasts(now) && !awaits_more_than_agents()) next = 0;
+  const auto since = quiet_.note_rest(next, now);
   if (since) tell_quiet(true, *since, what_is_stuck());
 }
 

@@ -95,6 +95,24 @@ class TimerQueue {
     return n < here ? &run.head[n] : &run.blocks[1]->events[n - here];
   }
 
+  // Whether an event that is pending is such; looks at all of them until it has found one.
+  template <typename Is>
+  bool any(const Is& is) const {
+    for (const Run& run : runs_) {
+      const Event* at = run.head;
+      const Event* end = run.head_end;
+      std::size_t block = 0;
+      for (std::size_t left = run.size; left > 0; --left) {
+        if (at == end) {
+          at = run.blocks[++block]->events.data();
+          end = at + kBlock;
+        }
+        if (is(*at++)) return true;
+      }
+    }
+    return heaps_[0].any(is) || heaps_[1].any(is);
+  }
+
   // Frees the blocks that hold no pending event. Call it when there is time.
   void trim() { spare_.clear(); }
 

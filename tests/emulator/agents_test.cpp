@@ -117,6 +117,74 @@ TEST(Agents, SurviveLossesMadeOnPurpose) {
   }
 }
 
+// Timers fire, packets leave, and come, for ever.
+TEST(Agents, ThatOnlySendAgainEndTheRunWithTheReasonAfterTheTimeOfAStall) {
+  for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time}) {
+    for (const bool lost : {true, false}) {
+      for (const int shards : {1, 3}) {
+        SCOPED_TRACE((kind == FabricKind::memory ? "memory " : "virtual ") +
+                     std::to_string(shards) + (lost ? " lost" : " unheard"));
+        SmallJob job = agents_job(lost ? "in-packets" : "deaf", kind, 3, 1);
+        job.spec.run.stall_timeout_s = 0.3;
+        job.spec.run.shards = shards;
+        if (lost) job.spec.fabric.packets.loss = 1;  // more than a job may ask for
+        job.collective(Func::all_reduce, 78 * 256).compute(kPicosPerMicro);
+        const Result result = job.run();
+        EXPECT_EQ(result.iterations.size(), 0u);
+        EXPECT_NE(result.interrupted.find("stalled for "), std::string::npos) << result.interrupted;
+        EXPECT_NE(result.interrupted.find("on host 0 in all_reduce #0 'op' of group all (" +
+                                          std::string(lost ? "in-packets" : "deaf") +
+                                          ") waits for its agents"),
+                  std::string::npos)
+            << result.interrupted;
+      }
+    }
+  }
+}
+
+// Of ten packets nine are lost: the last blocks of a call are sent some hundred times.
+TEST(Agents, MaySendAgainForAsLongAsTheyGetOn) {
+  SmallJob job = agents_job("in-packets", FabricKind::virtual_time, 3, 1);
+  job.spec.run.iterations = 40;
+  job.spec.run.stall_timeout_s = 0.4;
+  job.spec.fabric.packets.loss = 0.9;
+  job.collective(Func::all_reduce, 78 * 256);
+  for (const int shards : {1, 3}) {
+    job.spec.run.shards = shards;
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    ASSERT_EQ(result.iterations.size(), 40u);
+    double whole = 0;
+    for (const IterationReport& i : result.iterations) whole += i.seconds;
+    EXPECT_GT(whole, 3 * job.spec.run.stall_timeout_s);
+  }
+}
+
+// Two ranks send again and again until the third one has computed, too.
+TEST(Agents, MaySendAgainForAsLongAsSomebodyComputes) {
+  constexpr Picoseconds kLong = 700 * kPicosPerMilli;
+  for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time}) {
+    for (const int shards : {1, 3}) {
+      SCOPED_TRACE((kind == FabricKind::memory ? "memory " : "virtual ") + std::to_string(shards));
+      SmallJob job = agents_job("in-packets", kind, 3, 1);
+      job.spec.run.iterations = 1;
+      job.spec.run.stall_timeout_s = 0.2;
+      job.spec.run.shards = shards;
+      job.spec.dilation = kind == FabricKind::memory ? 1 : 0;
+      job.collective(Func::all_reduce, 1000);
+      SmallJob late(3, 1, kind);
+      late.compute(kLong).collective(Func::all_reduce, 1000);
+      job.workload.roles.push_back(late.workload.roles[0]);
+      job.workload.role_of[2] = 1;
+      const Result result = job.run();
+      EXPECT_EQ(result.interrupted, "");
+      ASSERT_EQ(result.iterations.size(), 1u);
+      EXPECT_GE(result.iterations[0].seconds, 0.7);
+      EXPECT_TRUE(result.stalls.empty());
+    }
+  }
+}
+
 // Each node is on its own leaf: the server's answer to all ranks goes up once and down to each
 // leaf.
 TEST(Agents, TellManyWithOneCopyOnTheLinksThatAreCommon) {

@@ -176,6 +176,32 @@ TEST(PacketsOfAShard, ThatAreNotOfItsSegmentOrNotForItAreStrays) {
   EXPECT_EQ(played.shared.packets_received, 2u);
 }
 
+// One block is answered, again and again, the other never: ranks and packets are busy for ever.
+TEST(PacketsOfAShard, ThatTellNothingNewDoNotKeepItFromBeingQuiet) {
+  SmallJob job = ranks_and_server("in-packets", 2);
+  job.spec.run.stall_timeout_s = 0.2;
+  PacketsDouble packets;
+  ShardShared::Quiet told;
+  const std::int64_t began = monotonic_ns();
+  Played played(job, packets, [&](ShardShared& shared) {
+    packets.on_poll = [&](std::vector<Message>& arrived) {
+      for (Message& m : packets.sent)
+        if (m.header.actor == 0) arrived.push_back(answer_to(m));
+      packets.sent.clear();
+      const std::lock_guard lock(shared.mutex);
+      told = shared.quiet.at(0);
+      if (told.is || monotonic_ns() - began > 10'000'000'000) shared.stop = true;
+    };
+  });
+  EXPECT_EQ(played.shared.failure, "");
+  EXPECT_TRUE(told.is);
+  EXPECT_NE(told.stuck.find("rank 0 on host 0 in all_reduce #0 'op' of group all (in-packets) "
+                            "waits for its agents"),
+            std::string::npos)
+      << told.stuck;
+  EXPECT_LT(told.since, 100 * kPicosPerMilli);
+}
+
 TEST(PacketsOfAShard, ThatCannotBeSentAnyMoreEndTheRun) {
   SmallJob job = ranks_and_server("in-packets", 1);
   PacketsDouble packets;

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <memory>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
@@ -67,6 +68,33 @@ TEST(TimerQueue, KeepsItsOrderWhilePushesAndPopsAlternate) {
       ASSERT_GE(at, now);
       now = at;
     }
+  }
+}
+
+// Sorted runs of several blocks, and both heaps.
+TEST(TimerQueue, FindsWhatIsPendingAndNothingElse) {
+  std::mt19937 random(17);
+  TimerQueue<Numbered> queue;
+  std::set<int> pending;
+  Picoseconds now = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const bool grows = i / 500 % 2 == 0;
+    if (queue.empty() || random() % 8 < (grows ? 6 : 2)) {
+      const Picoseconds at = now + static_cast<Picoseconds>(random() % 1000);
+      (random() % 8 ? queue.push(at, 0) : queue.push_far(at, 0)).number = i;
+      pending.insert(i);
+    } else {
+      const Numbered& popped = queue.pop();
+      now = popped.t.at;
+      pending.erase(popped.number);
+    }
+    if (i % 50 != 0) continue;
+    std::set<int> seen;
+    EXPECT_FALSE(queue.any([&](const Numbered& e) { return !seen.insert(e.number).second; }));
+    ASSERT_EQ(seen, pending);
+    if (pending.empty()) continue;
+    const int last = *pending.rbegin();
+    EXPECT_TRUE(queue.any([&](const Numbered& e) { return e.number == last; }));
   }
 }
 

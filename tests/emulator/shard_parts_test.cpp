@@ -340,6 +340,17 @@ TEST(QuietWatch, TellsOnceThatItIsQuietAndOnceThatItIsNoMore) {
   EXPECT_TRUE(watch.gaps().empty());
 }
 
+TEST(QuietWatch, LastsWhenAQuarterOfTheThresholdHasPassed) {
+  QuietWatch watch;
+  watch.begin(100);
+  watch.note_progress(10);
+  watch.note_rest(30, 20);  // a timer of an agent, which may be nothing
+  EXPECT_FALSE(watch.lasts(35));
+  EXPECT_TRUE(watch.lasts(36));
+  watch.note_progress(36);
+  EXPECT_FALSE(watch.lasts(37));
+}
+
 // ---- TiedEvents ----
 
 TEST(TiedEvents, FallBySenderAndOfASenderAsTheyWereSent) {

@@ -4,6 +4,7 @@
 //   in-packets  two servers share the blocks; packets, which ranks retransmit after 200 us
 //   with-words  like in-packets with one server and a timeout of 250 ms; notes carry words, too
 //   announced   like at-server; an empty note of the same size precedes each contribution
+//   deaf        like in-packets, but the servers ignore block 77 of a call: it is sent for ever
 //   greedy      sends without end until there is no room, then goes on
 #include <algorithm>
 #include <array>
@@ -25,6 +26,7 @@ using namespace ghostrank;
 constexpr Picoseconds kAgain = 200'000'000;          // 200 us
 constexpr Picoseconds kPatiently = 250'000'000'000;  // 250 ms
 constexpr Picoseconds kPerByte = 50;                 // 20 GB/s
+constexpr std::uint32_t kUnheardBlock = 77;          // of larger calls than a scheme is proved with
 constexpr std::uint32_t kCalls = 16;                 // no rank is so many calls behind
 enum Tag : std::uint8_t { part = 1, sum, ahead };
 
@@ -34,6 +36,7 @@ struct Options {
   Carriage carriage = Carriage::reliable;
   bool with_words = false;
   bool announces = false;
+  std::uint32_t unheard = ~0u;  // block
 };
 
 // Eight bytes that identify the note.
@@ -118,7 +121,7 @@ class Server final : public Agent {
  public:
   Server(const Options& o, int size) : o_(o), size_(size) {}
   void on_note(Io& io, Party from, const Note& note) override {
-    if (!says_as_much(o_, note)) return;
+    if (!says_as_much(o_, note) || note.index == o_.unheard) return;
     if (note.tag == ahead) {
       deceived_ |= !note.content.empty();
       return;
@@ -234,6 +237,8 @@ const Algorithm kRows[]{
     row("in-packets", {.block = 256, .servers = 2, .carriage = Carriage::packet}),
     row("with-words", {.block = 256, .carriage = Carriage::packet, .with_words = true}),
     row("announced", {.with_words = true, .announces = true}),
+    row("deaf",
+        {.block = 256, .servers = 2, .carriage = Carriage::packet, .unheard = kUnheardBlock}),
     row("greedy", {.block = 1}),
 };
 
