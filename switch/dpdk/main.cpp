@@ -29,6 +29,8 @@
 #include <sys/resource.h>
 #include <system_error>
 
+#include <nlohmann/json.hpp>
+
 #include "switch/dpdk/control.h"
 #include "switch/dpdk/cores.h"
 #include "switch/dpdk/jumps.h"
@@ -38,6 +40,8 @@
 
 namespace ghostrank::dpdk {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 std::atomic<bool> stop_requested{false};
 
@@ -86,31 +90,26 @@ void start_dpdk(int megabytes, const std::vector<std::string>& more) {
   sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
-std::string ports_json(const std::vector<PortCounters>& ports) {
-  std::ostringstream json;
+Json ports_json(const std::vector<PortCounters>& ports) {
+  Json list = Json::array();
   for (std::size_t p = 0; p < ports.size(); ++p) {
     const PortCounters& c = ports[p];
-    json << (p == 0 ? "[" : ",") << "{\"port\":" << p << ",\"received\":" << c.received
-         << ",\"received_bytes\":" << c.received_bytes << ",\"sent\":" << c.sent
-         << ",\"sent_bytes\":" << c.sent_bytes << ",\"short\":" << c.short_frames
-         << ",\"overlong\":" << c.overlong << "}";
+    list.push_back({{"port", p},
+                    {"received", c.received},
+                    {"received_bytes", c.received_bytes},
+                    {"sent", c.sent},
+                    {"sent_bytes", c.sent_bytes},
+                    {"short", c.short_frames},
+                    {"overlong", c.overlong}});
   }
-  return json.str() + "]";
+  return list;
 }
 
 // {"NAME": [cells]}
-std::string registers_json(const std::vector<SpecRegisters>& shown, Cores& cores) {
-  std::ostringstream json;
-  for (const SpecRegisters& r : shown) {
-    json << (json.tellp() == 0 ? "\"" : ",\"") << r.name << "\":";
-    const char* before = "[";
-    for (const std::uint64_t cell : cores.cells(r)) {
-      json << before << cell;
-      before = ",";
-    }
-    json << ']';
-  }
-  return "{" + json.str() + "}";
+Json registers_json(const std::vector<SpecRegisters>& shown, Cores& cores) {
+  Json json = Json::object();
+  for (const SpecRegisters& r : shown) json[r.name] = cores.cells(r);
+  return json;
 }
 
 std::vector<SpecRegisters> registers_named(const std::vector<std::string>& names,
@@ -177,10 +176,11 @@ int play(const Arguments& wanted) {
   const auto shown = registers_named(wanted.show, program);
   const auto counters = [&] {
     const Spent now = spent();
-    return "{\"processor_seconds\":" + std::to_string(now.processor - began.processor) +
-           ",\"user_seconds\":" + std::to_string(now.user - began.user) +
-           ",\"ports\":" + ports_json(cores.counters()) +
-           ",\"registers\":" + registers_json(shown, cores) + "}";
+    return Json{{"processor_seconds", now.processor - began.processor},
+                {"user_seconds", now.user - began.user},
+                {"ports", ports_json(cores.counters())},
+                {"registers", registers_json(shown, cores)}}
+        .dump();
   };
   Control control(
       kControlFd, [&](const auto& lines) { cores.obey(lines); }, counters,

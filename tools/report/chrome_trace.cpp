@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cinttypes>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -11,11 +10,15 @@
 #include <utility>
 #include <zlib.h>
 
+#include <nlohmann/json.hpp>
+
 #include "profiles/error.h"
 #include "tools/report/output_files.h"
 
 namespace ghostrank {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr int kStreamsPerRank = 16;  // thread ids: (rank * 16 + stream) * lanes + lane
 constexpr std::array<std::string_view, 4> kCategories{"compute", "collective", "p2p", "wait"};
@@ -25,30 +28,14 @@ struct CloseGz {
 };
 using GzFile = std::unique_ptr<gzFile_s, CloseGz>;
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      std::array<char, 8> code{};
-      std::snprintf(code.data(), code.size(), "\\u%04x", static_cast<unsigned>(c));
-      result += code.data();
-    } else {
-      result += c;
-    }
-  }
-  return result;
+// Shortest form that reads back as the same double: exact for the first 1,000 emulated seconds, as
+// modelled time is whole picoseconds and a trace counts microseconds.
+double microseconds(Picoseconds t) {
+  return static_cast<double>(t) / static_cast<double>(kPicosPerMicro);
 }
 
-// Exact: Chrome traces count microseconds, and six decimals hold every picosecond.
-std::string microseconds(Picoseconds t) {
-  std::array<char, 40> text{};
-  const Picoseconds size = t < 0 ? -t : t;
-  std::snprintf(text.data(), text.size(), "%s%" PRId64 ".%06" PRId64, t < 0 ? "-" : "",
-                size / kPicosPerMicro, size % kPicosPerMicro);
-  return text.data();
+std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string name_of_stream(const Workload& workload, const Span& span) {
@@ -71,8 +58,8 @@ std::string thread_name(const Workload& workload, const Span& span) {
 }
 
 std::string metadata(const char* what, int pid, int tid, const std::string& name) {
-  return std::string(R"({"name":")") + what + R"(","ph":"M","pid":)" + std::to_string(pid) +
-         R"(,"tid":)" + std::to_string(tid) + R"(,"args":{"name":")" + escaped(name) + "\"}}";
+  return line_of(
+      {{"name", what}, {"ph", "M"}, {"pid", pid}, {"tid", tid}, {"args", {{"name", name}}}});
 }
 
 int thread_of(const Span& span) {
@@ -80,13 +67,15 @@ int thread_of(const Span& span) {
 }
 
 std::string event(const Span& span) {
-  std::string text = R"({"name":")" + escaped(span.label) + R"(","cat":")" +
-                     std::string(kCategories[span.kind & 3u]) + R"(","ph":"X","pid":)" +
-                     std::to_string(span.host) + R"(,"tid":)" + std::to_string(thread_of(span)) +
-                     R"(,"ts":)" + microseconds(span.start) + R"(,"dur":)" +
-                     microseconds(span.duration);
-  if (span.bytes > 0) text += R"(,"args":{"bytes":)" + std::to_string(span.bytes) + "}";
-  return text + "}";
+  Json json{{"name", span.label},
+            {"cat", kCategories[span.kind & 3u]},
+            {"ph", "X"},
+            {"pid", span.host},
+            {"tid", thread_of(span)},
+            {"ts", microseconds(span.start)},
+            {"dur", microseconds(span.duration)}};
+  if (span.bytes > 0) json["args"] = {{"bytes", span.bytes}};
+  return line_of(json);
 }
 
 }  // namespace

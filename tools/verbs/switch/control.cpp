@@ -26,6 +26,8 @@ using nlohmann::ordered_json;
 
 constexpr int kPatienceMs = 10'000;  // a client waits so long for each part of an answer
 
+std::string done() { return ordered_json{{"ok", true}}.dump(); }
+
 std::string refused(const std::string& why) {
   return ordered_json{{"ok", false}, {"error", why}}.dump();
 }
@@ -83,8 +85,8 @@ std::string answer_switch(RunningSwitch& sw, std::string_view request) {
     return refused(
         "a request is a JSON object with \"do\": admit, remove, reset, counters or stop");
   const std::string verb = json["do"];
-  const auto done = [](bool found, const std::string& job) {
-    return found ? std::string(R"({"ok":true})") : refused("there is no job '" + job + "'");
+  const auto found_or_refused = [](bool found, const std::string& job) {
+    return found ? done() : refused("there is no job '" + job + "'");
   };
   if (verb == "counters") {
     ordered_json all = ordered_json::parse(switch_json(sw.counters()));
@@ -93,7 +95,7 @@ std::string answer_switch(RunningSwitch& sw, std::string_view request) {
   }
   if (verb == "stop") {
     sw.stop();
-    return R"({"ok":true})";
+    return done();
   }
   if (verb == "admit") {
     if (!json.contains("job")) return refused("admit needs a \"job\"");
@@ -101,7 +103,7 @@ std::string answer_switch(RunningSwitch& sw, std::string_view request) {
       const ordered_json& job = json["job"];
       const std::string text = job.is_string() ? job.get<std::string>() : job.dump();
       const std::string why = sw.admit(read_switch_job(text, "job"));
-      return why.empty() ? R"({"ok":true})" : refused(why);
+      return why.empty() ? done() : refused(why);
     } catch (const Error& error) {
       return refused(error.what());
     }
@@ -110,7 +112,7 @@ std::string answer_switch(RunningSwitch& sw, std::string_view request) {
     if (!json.contains("job") || !json["job"].is_string())
       return refused(verb + " needs a \"job\": its name");
     const std::string job = json["job"];
-    return done(verb == "remove" ? sw.remove(job) : sw.reset(job), job);
+    return found_or_refused(verb == "remove" ? sw.remove(job) : sw.reset(job), job);
   }
   return refused("there is no request '" + verb +
                  "'; known are admit, remove, reset, counters, stop");
