@@ -14,6 +14,7 @@
 #include "emulator/assemble/core_setup.h"
 #include "emulator/assemble/ensemble.h"
 #include "emulator/common/clock.h"
+#include "emulator/common/log.h"
 #include "emulator/common/median.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
@@ -109,7 +110,15 @@ class Session::Play {
       if (const HostEntry* entry = host_entry(spec_, host.index, cluster_.hosts()))
         host.name = entry->name;
     }
-    describe_cores(cores_, ensemble_.hosts[static_cast<std::size_t>(host_)]);
+    HostReport& here = ensemble_.hosts[static_cast<std::size_t>(host_)];
+    describe_cores(cores_, here);
+    here.cpu = cpu_model();
+    here.kernel = kernel_version();
+    log_info("engine threads (", cluster_.shards(), ") use cores ", here.cores,
+             here.bound ? ", bound" : ", not bound", here.cores_note.empty() ? "" : ": ",
+             here.cores_note);
+    log_info("assembled in ", seconds_since(began_ns_), " s: ", here.ranks, " of ", workload.ranks,
+             " ranks are here");
   }
 
   Result play(const Phase& phase) {
@@ -134,6 +143,8 @@ class Session::Play {
     // arenas of their own.
     malloc_trim(0);
     note_limits();
+    log_info("dilation ", result_.dilation, " at first, needed are ",
+             result_.capacity.dilation_needed);
     if (host_ == 0) observer_.on_start(result_);
     played_from_ns_ = monotonic_ns();
     if (phase_.warmup > 0 && control_.stop() == Stop::none) warm_up();
@@ -278,6 +289,7 @@ class Session::Play {
       step_seconds_ = seconds(sum.end.at) / count;
       played.push_back({result_.dilation, count, step_seconds_,
                         judge(sum, spec_, result_.dilation, step_seconds_)});
+      log_warm_up(played.back());
       NextPlay next = after_warm_ups(played, window());
       if (const int unseen = iterations_unseen(measured_from, seen);
           unseen > 0 && spec_.dilation == 0) {
@@ -286,10 +298,19 @@ class Session::Play {
       }
       if (host_ == 0 && next.dilation != result_.dilation)
         observer_.on_dilation(result_.dilation, next.dilation, next.reason);
+      if (next.dilation != result_.dilation)
+        log_info("dilation ", result_.dilation, " becomes ", next.dilation,
+                 next.reason.empty() ? "" : ": ", next.reason);
       result_.dilation = next.dilation;
       if (!next.again) return;
       count = next.iterations;
     }
+  }
+
+  static void log_warm_up(const WarmUp& w) {
+    log_info("warm-up of ", w.iterations, " iterations at dilation ", w.dilation, ": step ",
+             w.step_seconds, " s, loop busy ", w.fidelity.loop_busy, ", ",
+             w.fidelity.faithful ? "faithful" : "not faithful: ", w.fidelity.reason);
   }
 
   // Notes the stalls of a warm-up, because the result lists only those of measured iterations.
@@ -326,6 +347,9 @@ class Session::Play {
     const auto played = static_cast<double>(std::max<std::size_t>(1, result_.iterations.size()));
     result_.network = network_report(cluster_.topology(), sum.links, played, seconds(sum.end.at));
     note_cores();
+    log_info("measured ", result_.iterations.size(), " of ", count, " iterations in ",
+             result_.played_wall_seconds, " s",
+             result_.fidelity.reason.empty() ? "" : "; not faithful: ", result_.fidelity.reason);
   }
 
   // Callbacks for `count` iterations; tells the observer that they begin.
@@ -341,6 +365,8 @@ class Session::Play {
     const double all = before + each * count + after;
     return {[this, count, measured](int index, const IterationReport& report) {
               if (measured) result_.iterations.push_back(report);
+              log_debug(measured ? "iteration " : "warm-up iteration ", index, ": ", report.seconds,
+                        " s");
               observer_.on_iteration(measured ? index : index - count, report);
             },
             [this, all, before, each](double iterations) {
@@ -351,6 +377,7 @@ class Session::Play {
 
   void note_stop() {
     result_.interrupted = control_.stop_reason();
+    log_warn("the run stops: ", result_.interrupted);
     if (result_.interrupted.empty()) result_.interrupted = "stopped";
     result_.fidelity.faithful = false;
     result_.fidelity.reason = result_.interrupted;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "emulator/common/blob.h"
+#include "emulator/common/log.h"
 #include "emulator/engine_threads.h"
 #include "emulator/host/host_facts.h"
 
@@ -84,6 +85,9 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   stalls_.clear();
   arriving_.assign(static_cast<std::size_t>(control_.world().size), {});
   const double cpu = cpu_seconds();
+  log_info("segment ", segment_.number, " begins: iterations ", segment_.first, " to ",
+           segment_.first + segment_.count - 1, ", dilation ", segment_.dilation,
+           segment_.verify ? ", verified" : "");
   looked_ = pulsed_ = 0;
   watch_.reset();
   if (host_ == 0 && !virtual_) {
@@ -355,6 +359,8 @@ void Player::report_stall(const Gap& gap) {
     const Picoseconds end = i < ends_.size() ? ends_[i] : kEndless;
     if (gap.from < end && gap.to > begin) stall.iterations.push_back(static_cast<int>(i));
   }
+  log_warn("stall: nothing moved for ", stall.wall_seconds, " s, from ", stall.wall_start_s,
+           " s after the start of segment ", segment_.number);
   stalls_.push_back(std::move(stall));
 }
 
@@ -376,6 +382,8 @@ void Player::read_reports() {
       continue;
     }
     report->host.index = static_cast<int>(h);
+    log_debug("process ", h, " reports ", report->events, " events, ", report->messages,
+              " messages");
     reports_.push_back(*std::move(report));
   }
 }
@@ -414,10 +422,13 @@ SegmentReport Player::gather(SegmentReport mine) {
   // After a stop, the reports that have arrived are all there is.
   if (host_ == 0) take_published();
   if (host_ == 0 && whole) read_reports();
+  log_info("segment ", segment_.number, " ends: ", reports_.size(), " of ", control_.world().size,
+           " reports are here");
   SegmentReport sum;
   for (SegmentReport& r : reports_) sum.merge(r);
   if (!alone && whole) whole = share(sum);
   if (sum.spilled > 0) {
+    log_warn("the counts of ", sum.spilled, " engine threads outgrew memory and go to files");
     complete_spills(!alone && whole);
     sum.spills_whole = control_.stop() == Stop::none;
   }

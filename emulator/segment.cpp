@@ -24,6 +24,7 @@ void exchange(Archive&& field, Report& r) {
   field(r.host.index), field(r.host.hostname), field(r.host.provider), field(r.host.transport);
   field(r.host.ranks), field(r.host.rss_bytes), field(r.host.cpu_seconds);
   field(r.host.name), field(r.host.cores), field(r.host.bound), field(r.host.cores_note);
+  field(r.host.cpu), field(r.host.kernel), field(r.host.libfabric);
   field(r.lateness_ns), field(r.end), field(r.wall_behind), field(r.run_queue_wait),
       field(r.loop_busy);
   field(r.paced), field(r.pace_error), field(r.events), field(r.messages), field(r.checked),

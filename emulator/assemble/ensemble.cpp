@@ -6,6 +6,7 @@
 #include "emulator/assemble/capacity.h"
 #include "emulator/assemble/flow_setup.h"
 #include "emulator/common/blob.h"
+#include "emulator/common/log.h"
 #include "emulator/fabric/local.h"
 #include "emulator/fabric/open.h"
 #include "emulator/host/cores.h"
@@ -87,6 +88,7 @@ class Assembly {
     }
     for (std::size_t h = 0; h < configs.size(); ++h)
       if (configs[h] != config0) refuse(h, out_.hosts[h].hostname, differing_keys(h));
+    log_info("all processes (", hosts_, ") play the same job");
   }
 
   [[noreturn]] static void refuse(std::size_t host, const std::string& name,
@@ -144,6 +146,7 @@ class Assembly {
                                           static_cast<int>(nic)),
                              ""});
     open_fabric(spec_.fabric.kind, o);
+    log_info("one process: provider ", spec_.fabric.provider, " opens, nothing will cross it");
   }
 
   void open_fabrics() {
@@ -159,7 +162,11 @@ class Assembly {
     for (std::size_t h = 0; h < out_.hosts.size(); ++h) {
       out_.hosts[h].provider = opened.providers[h];
       out_.hosts[h].transport = opened.transports[h];
+      log_info("process ", h, " on ", out_.hosts[h].hostname, ": provider ", opened.providers[h],
+               ", transport ", opened.transports[h]);
     }
+    out_.hosts[static_cast<std::size_t>(host_)].libfabric =
+        fabric_library_version(spec_.fabric.kind);
   }
 
   // Measures the capacity of the slowest process, so that all draw the same conclusions.
@@ -185,6 +192,9 @@ class Assembly {
       require_whole(r, h);
       out_.seconds_per_message = std::max(out_.seconds_per_message, theirs);
     }
+    log_info("measured: the slowest engine needs ", out_.seconds_per_message * 1e9,
+             " ns per message");
+    if (probe) log_info("measured: the wire carries ", out_.wire_bytes_per_second * 1e-9, " GB/s");
   }
 
   const JobSpec& spec_;

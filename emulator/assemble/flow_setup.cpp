@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <set>
 #include <sys/resource.h>
+#include <tuple>
 
 #include "emulator/common/blob.h"
 #include "emulator/common/clock.h"
+#include "emulator/common/log.h"
 #include "emulator/host/counters.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
@@ -50,6 +52,8 @@ class FlowSetup {
     say_hello(1);
     for (const std::uint64_t bytes : kMuch) say_much(bytes);
     if (flows_.with_packets()) open_packet_ways();
+    log_info("all flows of the job (", flows_.flows().size(), ") are open, large messages pass; ",
+             static_cast<double>(monotonic_ns() - began_ns_) * 1e-9, " s");
     return std::move(out_);
   }
 
@@ -136,10 +140,21 @@ class FlowSetup {
       position_[i] = static_cast<int>(o.endpoints.size());
       o.endpoints.push_back(binding_of(e));
       bindings_[i] = o.endpoints.back();
+      log_binding(e, bindings_[i]);
     }
     if (o.endpoints.empty()) o.endpoints.push_back(binding_of({host_, shard, -1, -1, 0}));
     for (const EndpointBinding& b : o.endpoints) note_interfaces(b);
     out_.fabrics.push_back(open_fabric(spec_.fabric.kind, o));
+  }
+
+  // A rail once, however many emulated nodes use it.
+  void log_binding(const FlowEndpoint& e, const EndpointBinding& binding) {
+    const std::string& inside = binding.network_namespace;
+    const int rail = std::max(0, e.nic) % spec_.cluster.nics_per_node;
+    if (!logged_.insert({rail, inside, binding.address}).second) return;
+    log_info("rail ", rail, ": address ", binding.address.empty() ? "any" : binding.address,
+             inside.empty() ? "" : " in namespace ", inside, ", provider ", spec_.fabric.provider,
+             " asked for");
   }
 
   void note_interfaces(const EndpointBinding& binding) {
@@ -363,6 +378,8 @@ class FlowSetup {
   const std::uint64_t nonce_;
   const int host_, shards_;
   const bool wire_;
+  const std::int64_t began_ns_ = monotonic_ns();
+  std::set<std::tuple<int, std::string, std::string>> logged_;  // rail, namespace, address
   std::vector<int> position_;  // index of a local endpoint in its fabric, by global endpoint
   std::vector<EndpointBinding> bindings_;  // by global endpoint
   std::vector<Bound> bound_;               // by global endpoint

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <sys/eventfd.h>
 
+#include "emulator/common/log.h"
 #include "emulator/common/require_fd.h"
 #include "emulator/control/signals_blocked.h"
 #include "emulator/control/star.h"
@@ -30,6 +31,9 @@ Star::Star(const World& world)
   for (Link& link : meeting.links) connections_.emplace_back(std::move(link));
   start_thread();
   if (world.rank != 0 && connections_.front().boot_id != boot_id_of(world)) estimate_clock();
+  if (clock_offset_ != 0)
+    log_info("this clock is ", static_cast<double>(clock_offset_) * 1e-6,
+             " ms ahead of process 0's");
 }
 
 Star::~Star() { end_thread(); }
@@ -179,7 +183,9 @@ std::string Star::name_of(const Connection& c) {
 // The first reason stays.
 void Star::stop_with(Stop why, const std::string& reason) {
   Stop none = Stop::none;
-  if (stop_.compare_exchange_strong(none, why, std::memory_order_acq_rel)) reason_ = reason;
+  if (!stop_.compare_exchange_strong(none, why, std::memory_order_acq_rel)) return;
+  reason_ = reason;
+  log_error("stop: ", reason);
 }
 
 void Star::send(Connection& to, std::string frame) {

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <thread>
 
+#include "emulator/common/log.h"
 #include "profiles/error.h"
 
 #ifndef GHOSTRANK_VERSION
@@ -126,6 +127,7 @@ class Host {
 
   Meeting meet() {
     const auto began = steady_clock::now();
+    log_info("waiting for ", missing(), " processes at ", where(world_));
     for (auto next = began + kTell; missing() > 0;) {
       const auto now = steady_clock::now();
       if (now >= deadline_) give_up();
@@ -137,6 +139,8 @@ class Host {
     }
     Meeting met;
     met.strays = strays_;
+    log_info("all have met within ", std::chrono::duration<double>(Clock::now() - began).count(),
+             " s; ", strays_, " strays turned away");
     const std::string welcome = encode(Welcome{own_.hostname, own_.boot_id});
     for (std::optional<Link>& member : members_) {
       if (!member) continue;
@@ -218,9 +222,11 @@ class Host {
     if (hello && refusal.empty()) {
       members_[hello->rank] = Link{static_cast<int>(hello->rank), std::move(guest.socket),
                                    std::move(guest.in), hello->hostname, hello->boot_id};
+      log_info("process ", hello->rank, " on ", hello->hostname, " has come");
       return;
     }
     ++strays_;
+    log_warn("a stray was turned away: ", refusal.empty() ? "no greeting of ours" : refusal);
     if (!refusal.empty()) send_briefly(guest.socket, encode(FrameType::refused, refusal));
   }
 
@@ -368,6 +374,7 @@ Meeting meet_first(const World& world) {
     if (socket.is_open()) {
       if (std::optional<Link> link =
               greet(world, std::move(socket), deadline + kVerdict, problem)) {
+        log_info("met process 0 on ", link->hostname, " at ", where(world));
         Meeting met;
         met.links.push_back(std::move(*link));
         return met;

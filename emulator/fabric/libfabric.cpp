@@ -1,4 +1,4 @@
-// Loads libfabric when something first calls it: the five functions that it exports (the others are
+// Loads libfabric when something first calls it: the six functions that it exports (the others are
 // inline) load the library and forward to it. A linked libfabric would be loaded by every command,
 // and on some systems it brings the library of the first InfiniPath adapters, which measures the
 // clock for 0.2 s and sets signal handlers when it is loaded.
@@ -82,6 +82,11 @@ fi_info* fi_dupinfo(const fi_info* info) {
 int fi_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) {
   static auto* const there = find<decltype(fi_fabric)>("fi_fabric");
   return there(attr, fabric, context);
+}
+
+std::uint32_t fi_version() {
+  static auto* const there = find<decltype(fi_version)>("fi_version");
+  return there();
 }
 
 const char* fi_strerror(int error) {

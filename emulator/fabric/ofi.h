@@ -25,5 +25,6 @@ struct OfiOptions : FabricOptions {
 
 std::unique_ptr<NetworkFabric> open_ofi_fabric(const OfiOptions& options);
 std::vector<FabricProvider> list_ofi_providers();
+std::string ofi_version();
 
 }  // namespace ghostrank

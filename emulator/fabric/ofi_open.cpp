@@ -270,6 +270,11 @@ int register_memory(const OfiDomain& domain, const void* memory, std::size_t byt
   return status;
 }
 
+std::string ofi_version() {
+  const std::uint32_t version = fi_version();
+  return std::to_string(FI_MAJOR(version)) + "." + std::to_string(FI_MINOR(version));
+}
+
 std::vector<FabricProvider> list_ofi_providers() {
   std::vector<FabricProvider> found;
   int status = 0;

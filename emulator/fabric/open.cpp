@@ -13,11 +13,12 @@ struct Maker {
   FabricKind kind;
   std::unique_ptr<NetworkFabric> (*open)(const FabricOptions& options);
   std::vector<FabricProvider> (*providers)();
+  std::string (*version)();
 };
 
 constexpr Maker kMakers[] = {
     {FabricKind::ofi, [](const FabricOptions& o) { return open_ofi_fabric({o}); },
-     list_ofi_providers},
+     list_ofi_providers, ofi_version},
 };
 
 static_assert(std::all_of(std::begin(kMakers), std::end(kMakers),
@@ -45,5 +46,7 @@ std::unique_ptr<NetworkFabric> open_fabric(FabricKind kind, const FabricOptions&
 std::vector<FabricProvider> list_fabric_providers(FabricKind kind) {
   return maker_of(kind).providers();
 }
+
+std::string fabric_library_version(FabricKind kind) { return maker_of(kind).version(); }
 
 }  // namespace ghostrank

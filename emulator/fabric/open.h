@@ -64,4 +64,7 @@ struct FabricProvider {
 };
 std::vector<FabricProvider> list_fabric_providers(FabricKind kind);
 
+// The version of the library behind it: "1.17" for libfabric.
+std::string fabric_library_version(FabricKind kind);
+
 }  // namespace ghostrank

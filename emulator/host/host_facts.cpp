@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sstream>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "switch/fd.h"
@@ -26,7 +27,29 @@ std::uint64_t kib_field(const char* file, const std::string& key) {
   return 0;
 }
 
+// "model name\t: AMD EPYC 7B13" -> "AMD EPYC 7B13"
+std::string after_colon(const std::string& line) {
+  const std::size_t colon = line.find(':');
+  if (colon == std::string::npos) return "";
+  const std::size_t begin = line.find_first_not_of(" \t", colon + 1);
+  return begin == std::string::npos ? "" : line.substr(begin);
+}
+
 }  // namespace
+
+std::string cpu_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    for (const char* key : {"model name", "cpu model", "cpu\t"})  // x86, MIPS, POWER
+      if (line.starts_with(key)) return after_colon(line);
+  return "";
+}
+
+std::string kernel_version() {
+  utsname names{};
+  if (uname(&names) != 0) return "";
+  return std::string(names.sysname) + " " + names.release + " " + names.machine;
+}
 
 std::string host_name() {
   std::array<char, 256> name{};

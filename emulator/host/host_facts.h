@@ -10,6 +10,8 @@
 namespace ghostrank {
 
 std::string host_name();
+std::string cpu_model();       // as /proc/cpuinfo names it: "Intel(R) Xeon(R) Platinum 8481C"
+std::string kernel_version();  // "Linux 6.1.0-18-amd64 x86_64"
 std::uint64_t resident_bytes();
 int usable_cores();  // of the inherited affinity mask
 

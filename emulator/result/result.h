@@ -28,6 +28,9 @@ struct HostReport {
   std::string cores = {};       // CPUs of the engine threads, "0-3": bound to or allowed
   bool bound = false;           // whether each engine thread was bound to CPUs of its own
   std::string cores_note = {};  // why not bound, although it should be
+  std::string cpu = {};         // "AMD EPYC 7B13"; empty: /proc/cpuinfo does not say
+  std::string kernel = {};      // "Linux 6.1.0-18-amd64 x86_64"
+  std::string libfabric = {};   // "1.17"; empty: not loaded, as nothing crossed a real network
 };
 
 struct IterationReport {
@@ -198,8 +201,16 @@ struct Span {  // for the Chrome trace; emulated time
   std::uint8_t lane = 0;  // which of the stream's concurrent collectives
 };
 
+// The program that played a run.
+struct BuildFacts {
+  std::string commit;    // "1a2b3c4d5e6f", "...-dirty"; "unknown": built without git
+  std::string compiler;  // "GNU 12.2.0"
+  std::string type;      // "Release"
+};
+
 struct Result {
   std::string version;
+  BuildFacts build = {};
   std::vector<std::string> argv;
   std::string config_json;
   std::string job_name, started_utc;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "emulator/common/log.h"
 #include "profiles/error.h"
 #include "profiles/input/files_read.h"
 #include "switch/fd.h"
@@ -101,9 +102,9 @@ Replacement::~Replacement() {
 }
 
 void Replacement::keep() {
-  if (name_.empty()) return;
-  if (std::rename(name_.c_str(), path_.c_str()) != 0) cannot_write(path_, errno);
+  if (!name_.empty() && std::rename(name_.c_str(), path_.c_str()) != 0) cannot_write(path_, errno);
   name_.clear();
+  log_info("written: ", path_);
 }
 
 void write_whole(const std::string& path, const std::string& text) {
