@@ -2,13 +2,14 @@
 #include "tools/arguments.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdio>
-#include <regex>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
 
+#include "emulator/common/log.h"
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/load.h"
@@ -16,6 +17,10 @@
 
 namespace ghostrank {
 namespace {
+
+// In the order of LogLevel.
+constexpr std::array<std::string_view, 6> kLogLevels{"trace", "debug", "info",
+                                                     "warn",  "error", "off"};
 
 int parse_rank(const std::string& text, const std::string& whole, int ranks) {
   const std::optional<std::int64_t> rank = parse_integer(text);
@@ -29,45 +34,97 @@ int parse_rank(const std::string& text, const std::string& whole, int ranks) {
   return static_cast<int>(*rank);
 }
 
-// "--latency: Value slow not in range 0.000000 to 5.000000" -> "--latency: 'slow' is no number from
-// 0 to 5"; empty: `what` is something else.
-std::string outside(const std::string& what) {
-  static const std::regex form("(.*): Value (.*) not in range (.*) to (.*)");
-  std::smatch parts;
-  if (!std::regex_match(what, parts, form)) return "";
-  const auto bound = [](const std::string& text) {
-    const std::optional<double> number = parse_number(text);
-    return number && text.find('.') != std::string::npos ? significant(*number, 9) : text;
-  };
-  return parts[1].str() + ": '" + parts[2].str() + "' is no number from " + bound(parts[3]) +
-         " to " + bound(parts[4]);
+// Names of our validators, by which `command_facts` finds them again.
+constexpr const char* kOneOf = "one of";
+
+std::string words_of(const std::vector<std::string>& words, const char* between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+  return text;
 }
 
-// What CLI11 refused, in our words where its own leave the reader guessing.
+// The option that CLI11 could not convert, or null: it calls the options back in their order and
+// stops there, so that it is the last one called back.
+const CLI::Option* unconverted(const CLI::App& app) {
+  const CLI::Option* last = nullptr;
+  for (const CLI::Option* option : app.get_options())
+    if (option->get_callback_run() && option->count() > 0) last = option;
+  return last;
+}
+
+const CLI::Option* given_too_often(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const auto most = static_cast<std::size_t>(std::max(0, option->get_items_expected_max()));
+    if (most > 0 && option->count() > most) return option;
+  }
+  return nullptr;
+}
+
+// What CLI11 refused: in our words where its own leave the reader guessing. Its texts are shown,
+// never read.
 std::string refusal(const CLI::App& app, const CLI::ParseError& error) {
-  const std::string what = error.what(), kind = error.get_name();
-  if (kind == "ArgumentMismatch" && what.find("At Most 1 required") != std::string::npos)
-    return what.substr(0, what.find(':')) + " is given more than once; give it once";
-  if (kind == "ConversionError") {  // "Could not convert: --latency = x"
-    const std::size_t name = what.find(": ") + 2, value = what.find(" = ");
-    if (name < value && value != std::string::npos) {
-      return what.substr(name, value - name) + ": '" + what.substr(value + 3) +
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
+    const std::vector<std::string> extras = app.remaining();
+    return (extras.size() == 1 ? "the following argument was not expected: "
+                               : "the following arguments were not expected: ") +
+           words_of(extras, " ");
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
+    if (const CLI::Option* option = given_too_often(app))
+      return option->get_name() + " is given more than once; give it once";
+  }
+  if (dynamic_cast<const CLI::ConversionError*>(&error)) {
+    if (const CLI::Option* option = unconverted(app))
+      return option->get_name() + ": '" + words_of(option->results(), " ") +
              "' is not what it takes";
-    }
   }
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
-    std::string extras;
-    const std::vector<std::string> remaining = app.remaining();
-    for (const std::string& extra : remaining) extras += " " + extra;
-    return (remaining.size() == 1 ? "the following argument was not expected:"
-                                  : "the following arguments were not expected:") +
-           extras;
-  }
-  if (const std::string bounds = outside(what); !bounds.empty()) return bounds;
-  std::string text = what;
+  std::string text = error.what();
   if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
   return text;
 }
+
+OptionFacts option_facts(CLI::Option& option) {
+  OptionFacts facts;
+  for (const std::string& name : option.get_snames()) facts.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) facts.names.push_back("--" + name);
+  facts.positional = facts.names.empty();
+  if (facts.positional) facts.names.push_back(option.get_name(true));
+  facts.takes_value = option.get_items_expected_max() > 0;
+  facts.value_optional = facts.takes_value && option.get_expected_min() == 0;
+  facts.required = option.get_required();
+  facts.repeatable = option.get_items_expected_max() > 1;
+  if (facts.takes_value) facts.type = option.get_type_name();
+  facts.what = option.get_description();
+  facts.standard = option.get_default_str();
+  facts.group = option.get_group();
+  for (int i = 0;; ++i) {
+    try {
+      const CLI::Validator& validator = *option.get_validator(i);
+      if (validator.get_name() != kOneOf) continue;
+      std::istringstream words(validator.get_description());  // as one_of() wrote it
+      words.ignore();
+      for (std::string word; std::getline(words, word, ',');)
+        facts.choices.push_back(word.substr(0, word.find('}')));
+    } catch (const CLI::OptionNotFound&) {
+      return facts;
+    }
+  }
+}
+
+CommandFacts command_facts(CLI::App& app) {
+  CommandFacts facts;
+  std::istringstream words(app.get_name());
+  words >> facts.program;
+  for (std::string word; words >> word;) facts.words.push_back(word);
+  facts.what = app.get_description();
+  facts.footer = app.get_footer();
+  for (CLI::Option* option : app.get_options())
+    if (!option->get_group().empty()) facts.options.push_back(option_facts(*option));
+  return facts;
+}
+
+// Where a command line is described instead of parsed (described()); null: it is parsed.
+CommandFacts* description = nullptr;
 
 // A shell variable that was never set makes such arguments.
 void check_nothing_is_empty(const CLI::App& app) {
@@ -83,6 +140,10 @@ void check_nothing_is_empty(const CLI::App& app) {
 
 bool parse(CLI::App& app, const Argv& argv) {
   app.get_formatter()->column_width(34);
+  if (description != nullptr) {
+    *description = command_facts(app);
+    return false;
+  }
   std::vector<std::string> reversed(argv.begin() + std::min<std::ptrdiff_t>(2, std::ssize(argv)),
                                     argv.end());
   std::reverse(reversed.begin(), reversed.end());  // as CLI11 wants them
@@ -96,6 +157,54 @@ bool parse(CLI::App& app, const Argv& argv) {
   }
   check_nothing_is_empty(app);
   return true;
+}
+
+CommandFacts described(int (*play)(const Argv&), const Argv& command) {
+  CommandFacts facts;
+  description = &facts;
+  play(command);  // as far as parse(), as for --help
+  description = nullptr;
+  return facts;
+}
+
+CLI::Validator between(std::int64_t least, std::int64_t most) {
+  const std::string from = std::to_string(least), to = std::to_string(most);
+  return {[least, most, from, to](std::string& text) -> std::string {
+            const std::optional<std::int64_t> number = parse_integer(text);
+            if (number && *number >= least && *number <= most) return "";
+            return "'" + text + "' is no number from " + from + " to " + to;
+          },
+          from + ".." + to, "between"};
+}
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  return {[words](std::string& text) -> std::string {
+            if (std::find(words.begin(), words.end(), text) != words.end()) return "";
+            return "'" + text + "' is none of " + words_of(words, ", ");
+          },
+          "{" + words_of(words, ",") + "}", kOneOf};
+}
+
+void add_log_flags(CLI::App& app, LogFlags& flags) {
+  app.add_option("--log-level", flags.level,
+                 "say on stderr what goes on: debug says most; default off, with --log-file info")
+      ->check(one_of({kLogLevels.begin(), kLogLevels.end()}))
+      ->type_name("LEVEL")
+      ->envname("GHOSTRANK_LOG_LEVEL")
+      ->group("Output");
+  app.add_option("--log-file", flags.file,
+                 "write that to a file; processes other than 0 write to FILE.RANK")
+      ->type_name("FILE")
+      ->group("Output");
+}
+
+void start_log(const LogFlags& flags, int rank) {
+  const std::string level = !flags.level.empty() ? flags.level
+                            : flags.file.empty() ? "off"
+                                                 : "info";
+  const auto* const found = std::find(kLogLevels.begin(), kLogLevels.end(), level);
+  const std::string beside = rank == 0 || flags.file.empty() ? "" : "." + std::to_string(rank);
+  start_log(static_cast<LogLevel>(found - kLogLevels.begin()), flags.file + beside, rank);
 }
 
 void add_job_flags(CLI::App& app, JobFlags& flags) {

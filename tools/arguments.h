@@ -15,6 +15,7 @@
 namespace CLI {
 class App;
 class Option;
+class Validator;
 }  // namespace CLI
 
 namespace ghostrank {
@@ -23,6 +24,40 @@ using Argv = std::vector<std::string>;  // the whole command line: program, verb
 
 // False when help was asked for and printed. Throws Error(usage) on anything CLI11 refuses.
 bool parse(CLI::App& app, const Argv& argv);
+
+// An option of a command line, as --help shows it. Those without effect and those that are not
+// available yet are not among them where --help hides them.
+struct OptionFacts {
+  std::vector<std::string> names;  // "-s", "--set"; of an argument by its place, its name: "job"
+  bool positional = false, required = false, repeatable = false;
+  bool takes_value = false, value_optional = false;
+  std::string type;                  // "FILE|-", "INT:1..64"
+  std::vector<std::string> choices;  // the only values; none: others too
+  std::string what, standard, group;
+};
+
+// A command: `ghostrank run`.
+struct CommandFacts {
+  std::string program;             // "ghostrank"
+  std::vector<std::string> words;  // "profile", "show"
+  std::string what, footer;
+  std::vector<OptionFacts> options;
+};
+
+// What a verb takes, from the CLI::App with which it would parse its command line. Such a verb
+// does nothing before parse() and returns when that is false.
+CommandFacts described(int (*play)(const Argv&), const Argv& command);
+
+// Checks of a value, in our words: "'x' is no number from 1 to 64", "'x' is none of a, b".
+CLI::Validator between(std::int64_t least, std::int64_t most);
+CLI::Validator one_of(const std::vector<std::string>& words);
+
+// --log-level and --log-file (emulator/common/log.h).
+struct LogFlags {
+  std::string level, file;
+};
+void add_log_flags(CLI::App& app, LogFlags& flags);
+void start_log(const LogFlags& flags, int rank);  // Throws Error(environment)
 
 // A job and what overrides it.
 struct JobFlags {

@@ -1,10 +1,33 @@
-// The verbs of the command, one file each (verb_NAME.cpp). A verb gets the whole command line and
-// returns the exit status; what is wrong before anything has started is thrown as an Error.
+// The verbs of the command: a table (verbs.cpp), and one file each in verbs/. A verb gets the whole
+// command line and returns the exit status; what is wrong before anything has started is thrown as
+// an Error.
+//
+// Threading: main thread.
 #pragma once
+
+#include <span>
+#include <string_view>
 
 #include "tools/arguments.h"
 
 namespace ghostrank {
+
+struct Verb {
+  std::string_view name, synopsis;
+  int (*play)(const Argv& argv);     // null: known by name, not available yet
+  std::span<const Verb> verbs = {};  // its own, as in `ghostrank profile show`
+};
+
+std::span<const Verb> all_verbs();
+std::span<const Verb> profile_verbs();
+std::span<const Verb> switch_verbs();
+
+// Plays the verb that argv[1] names.
+int play_verb(const Argv& argv);
+
+// For a verb that has verbs: plays the one that argv[2] names, which gets {program, its name, ...}.
+// With --help it prints `intro` and what there is.
+int play_verb_of(std::span<const Verb> verbs, const Argv& argv, std::string_view intro);
 
 int verb_run(const Argv& argv);
 int verb_plan(const Argv& argv);
@@ -15,5 +38,6 @@ int verb_compare(const Argv& argv);
 int verb_profile(const Argv& argv);
 int verb_doctor(const Argv& argv);
 int verb_switch(const Argv& argv);
+int verb_help(const Argv& argv);
 
 }  // namespace ghostrank

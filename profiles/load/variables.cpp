@@ -23,6 +23,7 @@ constexpr std::array kVariables{
              "listens"},
     Variable{"GHOSTRANK_JOB_ID", "alike in all processes of a job; keeps others out"},
     Variable{"GHOSTRANK_TOKEN", "likewise, and told to nobody"},
+    Variable{"GHOSTRANK_LOG_LEVEL", "`--log-level` where that is not given"},
     Variable{"RANK", "which process this is, with `WORLD_SIZE`; goes before every launcher"},
     Variable{"WORLD_SIZE", "how many processes there are, with `RANK`"},
     Variable{"MASTER_ADDR", "where process 0 listens"},

@@ -39,7 +39,13 @@ TEST(ResultJson, HasTheNamesAndNestingOfItsSchema) {
                                  {"transport", "tcp-cubic"},
                                  {"ranks", 2},
                                  {"rss_bytes", 2000},
-                                 {"cpu_seconds", 2.5}}));
+                                 {"cpu_seconds", 2.5},
+                                 {"cpu", "Fast 9000"},
+                                 {"kernel", "Linux 6.1 x86_64"},
+                                 {"libfabric", "1.17"}}));
+  EXPECT_TRUE(j["hosts"][0]["libfabric"].is_null());
+  EXPECT_EQ(j["build"],
+            (json{{"commit", "1a2b3c4d5e6f"}, {"compiler", "GNU 12.2.0"}, {"type", "Release"}}));
   EXPECT_EQ(j["ranks"], 4);
   EXPECT_EQ(j["dilation"], 8);
   EXPECT_EQ(j["wall_seconds"], 12.5);
@@ -196,6 +202,7 @@ TEST(ResultJson, PartialLinesAreCompleteDocuments) {
   const json header = json::parse(partial_header(sample()));
   EXPECT_EQ(header["schema"], "ghostrank/partial/1");
   EXPECT_EQ(header["config"]["model"], "tiny");
+  EXPECT_EQ(header["build"]["commit"], "1a2b3c4d5e6f");
   const json line = json::parse(partial_iteration(7, {0.5, 0.3, 0.2, 0}));
   EXPECT_EQ(line["iteration"], 7);
   EXPECT_EQ(line["seconds"], 0.5);

@@ -15,12 +15,14 @@ namespace ghostrank::test {
 inline Result sample() {
   Result r;
   r.version = "9.8.7";
+  r.build = {"1a2b3c4d5e6f", "GNU 12.2.0", "Release"};
   r.argv = {"ghostrank", "run", "job.yaml"};
   r.config_json = R"({"model": "tiny", "fabric": {"kind": "ofi"}})";
   r.job_name = "job";
   r.started_utc = "2024-01-02T03:04:05Z";
   r.hosts = {{0, "alpha", "net", "tcp-cubic", 2, 1000, 1.5},
-             {1, "beta", "net", "tcp-cubic", 2, 2000, 2.5, "s2", "0-3", true, ""}};
+             {1, "beta", "net", "tcp-cubic", 2, 2000, 2.5, "s2", "0-3", true, "", "Fast 9000",
+              "Linux 6.1 x86_64", "1.17"}};
   r.ranks = 4;
   r.nics_per_node = 2;
   r.dilation = 8;

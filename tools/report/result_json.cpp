@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/report/machine_json.h"
 #include "tools/report/network_json.h"
 #include "tools/report/tensor_report.h"
 #include "tools/text/statistics.h"
@@ -40,6 +41,7 @@ Json hosts_json(const Result& result) {
                     {"ranks", h.ranks},
                     {"rss_bytes", h.rss_bytes},
                     {"cpu_seconds", h.cpu_seconds}});
+    add_machine(list.back(), h);
   }
   return list;
 }
@@ -219,6 +221,7 @@ Json config_json(const Result& result) {
 Json to_json(const Result& result) {
   Json json{{"schema", "ghostrank/result/1"},
             {"version", result.version},
+            {"build", build_json(result.build)},
             {"argv", result.argv},
             {"job", result.job_name},
             {"started_utc", result.started_utc},
@@ -297,6 +300,7 @@ std::optional<double> model_flops_utilization(const Result& result, double step_
 std::string partial_header(const Result& started) {
   return Json{{"schema", "ghostrank/partial/1"},
               {"version", started.version},
+              {"build", build_json(started.build)},
               {"argv", started.argv},
               {"job", started.job_name},
               {"started_utc", started.started_utc},

@@ -47,7 +47,7 @@ int verb_plan(const Argv& argv) {
       ->type_name("FILE|-")
       ->group("Output");
   app.add_option("--export", form, "goal: an iteration, message by message, for LogGOPSim")
-      ->check(CLI::IsMember({"goal"}))
+      ->check(one_of({"goal"}))
       ->group("Output");
   app.add_option("--output", output, "where --export goes; - is stdout")
       ->type_name("FILE|-")

@@ -1,5 +1,6 @@
 // ghostrank profile: what a model is made of, whether a file is well-formed, a new model from a
 // known one.
+#include <array>
 #include <cstdio>
 #include <unistd.h>
 
@@ -167,7 +168,7 @@ int generate(const Argv& argv) {
   app.add_option("--device", device,
                  "list the layers one by one, with the times that this device would take in bf16");
   app.add_option("--micro-batch", micro_batch, "samples that those times are for")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(between(1, 1'000'000))
       ->capture_default_str();
   app.add_option("-o", out, "where to; - is stdout")->type_name("FILE|-")->capture_default_str();
   app.footer(
@@ -190,27 +191,20 @@ int generate(const Argv& argv) {
 
 }  // namespace
 
+std::span<const Verb> profile_verbs() {
+  static constexpr std::array kVerbs{
+      Verb{"show", "draw what a model is made of", show},
+      Verb{"validate", "check models, devices, clusters and jobs", validate},
+      Verb{"generate", "write a model from a known one", generate},
+      Verb{"import", "read a trace of a real run, write it as a profile", profile_import},
+      Verb{"capture", "", nullptr},
+      Verb{"export", "", nullptr},
+  };
+  return kVerbs;
+}
+
 int verb_profile(const Argv& argv) {
-  const std::string verb = argv.size() > 2 ? argv[2] : "";
-  Argv rest = argv;
-  if (argv.size() > 2) rest.erase(rest.begin() + 1);
-  if (verb == "show") return show(rest);
-  if (verb == "validate") return validate(rest);
-  if (verb == "generate") return generate(rest);
-  if (verb == "import") return profile_import(rest);
-  if (verb == "capture" || verb == "export")
-    throw Error("profile " + verb + " is not available yet");
-  if (verb == "--help" || verb == "-h") {
-    std::puts(
-        "Models and other profiles.\n\n"
-        "  ghostrank profile show MODEL            draw what a model is made of\n"
-        "  ghostrank profile validate FILE...      check models, devices, clusters and jobs\n"
-        "  ghostrank profile generate MODEL ...    write a model from a known one\n"
-        "  ghostrank profile import FILE...        a trace of a real run as a profile\n\n"
-        "Each has --help.");
-    return 0;
-  }
-  throw Error("profile what? write show, validate, generate or import; 'ghostrank profile --help'");
+  return play_verb_of(profile_verbs(), argv, "Models and other profiles.");
 }
 
 }  // namespace ghostrank

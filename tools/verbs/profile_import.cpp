@@ -16,6 +16,7 @@
 #include "profiles/trace/import.h"
 #include "profiles/trace/job_trace.h"
 #include "profiles/workload/workload_check.h"
+#include "tools/arguments.h"
 #include "tools/report/output_files.h"
 #include "tools/report/profile_report.h"
 #include "tools/text/humane.h"
@@ -122,10 +123,10 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->type_name("FILE|-");
   app.add_option("--json", flags.json, "what was read, counted; - is stdout")->type_name("FILE|-");
   app.add_option("--ranks", flags.ranks, "of the job, where the trace does not say")
-      ->check(CLI::Range(1, kMaxReplayRanks));
+      ->check(between(1, kMaxReplayRanks));
   app.add_option("--device", flags.device, "that does what the trace gives in FLOPs");
   app.add_option("--precision", flags.precision, "of those products")
-      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->check(one_of({"fp32", "bf16"}))
       ->capture_default_str();
   app.footer("Formats:\n" + formats +
              "\nExamples:\n"

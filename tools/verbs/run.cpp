@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "emulator/common/log.h"
 #include "emulator/engine.h"
 #include "emulator/segment.h"
 #include "profiles/error.h"
@@ -23,6 +24,7 @@
 #include "tools/text/table.h"
 #include "tools/verbs.h"
 #include "tools/verbs/launch_line.h"
+#include "tools/version.h"
 #include "tools/watch/outcome.h"
 #include "tools/watch/run_watch.h"
 #include "tools/watch/signals.h"
@@ -36,6 +38,7 @@ struct RunFlags {
   JobFlags job;
   std::string json, csv, trace, trace_ranks, launch;
   std::vector<std::string> expect;
+  LogFlags log;
   bool quiet = false, print_config = false, dry_run = false, allow_unfaithful = false;
 };
 
@@ -55,6 +58,7 @@ bool read_flags(const Argv& argv, RunFlags& flags) {
   file("--trace-ranks", flags.trace_ranks,
        "ranks to trace: 0,8-15; default: the first of each node, at most 16", "RANKS");
   flag("-q,--quiet", flags.quiet, "no progress, no tables", "Output");
+  add_log_flags(app, flags.log);
   flag("--print-config", flags.print_config, "print every key, its value and origin; do not run",
        "Job");
   flag("--dry-run", flags.dry_run, "say what would be sent; do not run", "Job");
@@ -70,7 +74,7 @@ bool read_flags(const Argv& argv, RunFlags& flags) {
                  "default), srun, torchrun, env")
       ->expected(0, 1)
       ->default_str("mpirun")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kLaunchers), std::end(kLaunchers))))
+      ->check(one_of({std::begin(kLaunchers), std::end(kLaunchers)}))
       ->type_name("[LAUNCHER]")
       ->group("Job");
   app.footer(
@@ -155,6 +159,7 @@ int outcome(const RunFlags& flags, const std::vector<Expectation>& expectations,
 Result identity_of(const Argv& argv, const LoadedJob& job) {
   Result identity;
   identity.version = GHOSTRANK_VERSION;
+  identity.build = build_facts();
   identity.argv = argv;
   identity.config_json = job.config_json;
   identity.job_name = std::filesystem::path(job.spec.file).stem();
@@ -164,6 +169,7 @@ Result identity_of(const Argv& argv, const LoadedJob& job) {
 
 void sign(Result& result, const Result& identity) {
   result.version = identity.version;
+  result.build = identity.build;
   result.argv = identity.argv;
   result.config_json = identity.config_json;
   result.job_name = identity.job_name;
@@ -203,12 +209,18 @@ int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
   std::vector<Expectation> expectations;
   for (const std::string& text : flags.expect) expectations.push_back(parse_expectation(text));
   if (world.rank == 0)
-    check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--trace", flags.trace}});
+    check_outputs({{"--json", flags.json},
+                   {"--csv", flags.csv},
+                   {"--trace", flags.trace},
+                   {"--log-file", flags.log.file}});
   RunOptions options;
   options.trace_ranks = ranks_to_trace(flags, job, workload.ranks);
   if (!flags.json.empty() && flags.json != "-") options.spill_path = flags.json + ".pairs.csv";
   check_processes(job.spec, workload, world.size);
 
+  start_log(flags.log, world.rank);
+  log_info("ghostrank " GHOSTRANK_VERSION " (", build_facts().commit, "): job ", job.spec.file,
+           ", ", workload.ranks, " ranks, process ", world.rank, " of ", world.size);
   const std::unique_ptr<Control> control = meet(world, job.spec.run);
   StopOnSignal signals(*control);
   const int status = unless_interrupted(*control, signals, [&] {

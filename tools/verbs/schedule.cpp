@@ -81,7 +81,7 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
       ->type_name("FILE");
   app.add_option("--ranks", flags.ranks, "size of the group")
       ->required()
-      ->check(CLI::Range(1, 1 << 24));
+      ->check(between(1, 1 << 24));
   app.add_option("--rank", flags.rank, "whose schedule")->capture_default_str();
   app.add_option("--root", flags.root, "where there is one")->capture_default_str();
   add_size(app, "--count", flags.count, "elements, as NCCL counts them (default 1M)");
@@ -92,13 +92,13 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
       ->type_name("5,0,7,...|FILE");
   app.add_option("--element-bytes", flags.element_bytes, "bytes of one element")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+      ->check(between(1, 1024));
   app.add_option("--channels", flags.channels,
                  "channels the data is split over (default: 1, or those of an nccl node)")
-      ->check(CLI::Range(1, 1024));
+      ->check(between(1, 1024));
   app.add_option("--max-channels", flags.max_channels,
                  "nccl: at most so many of them (default: the tuner's choice)")
-      ->check(CLI::Range(1, 1024));
+      ->check(between(1, 1024));
   app.add_option("--protocol", flags.protocol,
                  "nccl: Simple, LL or LL128; auto: the tuner's choice")
       ->capture_default_str();
@@ -108,10 +108,10 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   app.add_option("--env", flags.environment, "nccl: one of its environment variables")
       ->type_name("NAME=VALUE");
   app.add_option("--ranks-per-node", flags.ranks_per_node, "consecutive ranks on one node")
-      ->check(CLI::Range(1, 1 << 24));
+      ->check(between(1, 1 << 24));
   add_size(app, "--slice", flags.slice, "cut blocks into messages of at most this many bytes");
   app.add_option("--credits", flags.credits, "messages in flight per connection; 0: any number")
-      ->check(CLI::Range(0, 1'000'000));
+      ->check(between(0, 1'000'000));
   app.add_flag("--check", flags.check, "prove that every rank ends with every contribution once")
       ->group("Output");
   app.add_option("--json", flags.json, "messages per channel and peer; - is stdout")
@@ -119,7 +119,7 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
       ->group("Output");
   app.add_option("--export", flags.form,
                  "the collective of all ranks: goal (LogGOPSim) or msccl (XML)")
-      ->check(CLI::IsMember({"goal", "msccl"}))
+      ->check(one_of({"goal", "msccl"}))
       ->type_name("goal|msccl")
       ->group("Output");
   app.add_option("--output", flags.output, "where --export goes; - is stdout")

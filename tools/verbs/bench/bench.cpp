@@ -31,7 +31,7 @@ void add_size_flags(CLI::App& app, BenchFlags& f) {
   size("-e,--maxbytes", f.last_bytes, "last size");
   size("-i,--stepbytes", f.increment, "added from size to size (default 1M)");
   app.add_option("-f,--stepfactor", f.factor, "times from size to size; over 1 it replaces -i")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(between(1, 1 << 20))
       ->group(kAsNcclTests);
 }
 
@@ -54,49 +54,49 @@ void add_call_flags(CLI::App& app, BenchFlags& f) {
                "(default 0.5), drawn from --seed")
             ->type_name("SHARE"));
   group(app.add_option("-t,--nthreads", f.threads, "threads of a process, each with -g GPUs")
-            ->check(CLI::Range(1, 1024)));
+            ->check(between(1, 1024)));
   group(app.add_option("-g,--ngpus", f.gpus,
                        "GPUs of a thread: with -t those of a node, one node per process")
-            ->check(CLI::Range(1, 1024)));
+            ->check(between(1, 1024)));
 }
 
 void add_measuring_flags(CLI::App& app, BenchFlags& f) {
   const auto group = [](CLI::Option* option) { option->group(kAsNcclTests); };
   group(app.add_option("-n,--iters", f.iterations,
                        "calls per size (default 20, fewer of a call with very many messages)")
-            ->check(CLI::Range(1, 1'000'000)));
+            ->check(between(1, 1'000'000)));
   group(app.add_option("-w,--warmup_iters", f.warmup, "calls before them (default 1; virtual 0)")
-            ->check(CLI::Range(0, 1'000'000)));
+            ->check(between(0, 1'000'000)));
   group(app.add_option("-c,--check", f.checks,
                        "calls with real data, checked element by element after the others")
-            ->check(CLI::Range(0, 1'000'000))
+            ->check(between(0, 1'000'000))
             ->capture_default_str());
   group(app.add_option("-m,--agg_iters", f.aggregated,
                        "calls of an iteration, one after the other; not with NCCL's libraries")
-            ->check(CLI::Range(1, 10'000)));
+            ->check(between(1, 10'000)));
   group(app.add_option("-N,--run_cycles", f.cycles,
                        "times that all sizes are measured; 0: until stopped")
-            ->check(CLI::Range(0, 1'000'000)));
+            ->check(between(0, 1'000'000)));
   group(app.add_option("-a,--average", f.average,
                        "time of 0: rank 0, 1: the mean over ranks, 2: the least, 3: the greatest "
                        "(default 1; 3 of gather, which is over for its senders before the root has "
                        "their data)")
-            ->check(CLI::Range(0, 3)));
+            ->check(between(0, 3)));
   group(app.add_option("-I,--per_iter_timing", f.per_iteration,
                        "1: least, greatest, 99th percentile and variation of the iterations, too"));
   group(app.add_option("-K,--per_iter_skip", f.skipped, "leading iterations that -I leaves out")
-            ->check(CLI::Range(0, 1'000'000)));
+            ->check(between(0, 1'000'000)));
   group(app.add_option("-S,--report_timestamps", f.timestamps, "1: the time of day in every row"));
   group(app.add_option("-T,--timeout", f.timeout_s,
                        "a size may take so many seconds, or the run fails; 0: as long as it takes")
-            ->check(CLI::Range(0, 1'000'000)));
+            ->check(between(0, 1'000'000)));
 }
 
 void add_cluster_flags(CLI::App& app, BenchFlags& f) {
   const auto option = [&](const char* name, auto& value, const char* what) {
     return app.add_option(name, value, what)->group("Cluster");
   };
-  option("--ranks", f.ranks, "default 8, or one node per process")->check(CLI::Range(1, 1 << 24));
+  option("--ranks", f.ranks, "default 8, or one node per process")->check(between(1, 1 << 24));
   option("--fabric", f.fabric, "memory, ofi or virtual (default memory; several processes: ofi)");
   option("--library", f.library, "family of algorithms (default generic)");
   option("--algorithm", f.algorithm, "of the collective (default: the library's first)");
@@ -106,9 +106,8 @@ void add_cluster_flags(CLI::App& app, BenchFlags& f) {
   option("--max-channels", f.max_channels, "nccl: at most so many of them");
   option("--node", f.node, "nccl: kind of node, such as hgx-h100-400g");
   option("--cluster", f.cluster, "cluster profile: a name in profiles/clusters or a file");
-  option("--gpus-per-node", f.gpus_per_node, "default 1")->check(CLI::Range(1, 1024));
-  option("--nics-per-node", f.nics_per_node, "default: as many as GPUs")
-      ->check(CLI::Range(1, 1024));
+  option("--gpus-per-node", f.gpus_per_node, "default 1")->check(between(1, 1024));
+  option("--nics-per-node", f.nics_per_node, "default: as many as GPUs")->check(between(1, 1024));
   option("--nic-rate", f.nic_rate, "as 400Gbps; 0: unlimited");
   app.add_option_function<std::string>(
          "--latency",
@@ -156,6 +155,7 @@ bool read_flags(const Argv& argv, BenchFlags& f) {
   file("-J,--json,--output_file", f.json, "collectives: nccl-tests' JSON; - is stdout");
   file("--csv", f.csv, "one line per row; - is stdout");
   file("--svg", f.svg, "patterns: a picture");
+  add_log_flags(app, f.log);
   app.add_flag("-q,--quiet", f.quiet, "no table, no progress")->group("Output");
   app.add_flag("--print-config", f.print_config, "print every key and its origin; do not play");
   app.add_flag("--dry-run", f.dry_run, "say what would be sent; do not play");

@@ -20,6 +20,7 @@
 #include "tools/text/table.h"
 #include "tools/verbs/bench/play.h"
 #include "tools/verbs/bench/watch.h"
+#include "tools/version.h"
 #include "tools/watch/outcome.h"
 #include "tools/watch/signals.h"
 
@@ -329,12 +330,15 @@ int bench_collective(const Argv& argv, const BenchFlags& flags, Func func, const
   BenchIdentity identity;
   identity.argv = argv;
   identity.version = GHOSTRANK_VERSION;
+  identity.build = build_facts();
   identity.library = plan.job.spec.collectives.library;
   identity.config_json = plan.job.config_json;
   identity.start_time = utc_now();
 
-  if (first) check_outputs({{"--json", flags.json}, {"--csv", flags.csv}});
+  if (first)
+    check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--log-file", flags.log.file}});
   check_processes(plan.job.spec, plan.workload, world.size);
+  start_log(flags.log, world.rank);
   const std::unique_ptr<Control> control = meet(world, plan.job.spec.run);
   StopOnSignal signals(*control);
   const int status = unless_interrupted(*control, signals, [&] {

@@ -10,6 +10,7 @@
 #include "emulator/control/control.h"
 #include "profiles/job/job.h"
 #include "profiles/load/load.h"
+#include "tools/arguments.h"
 #include "tools/verbs/bench/table.h"
 
 namespace ghostrank {
@@ -37,6 +38,7 @@ struct BenchFlags {
   std::optional<std::uint64_t> seed;
   // Output.
   std::string json, csv, svg;
+  LogFlags log;
   bool quiet = false, allow_unfaithful = false, dry_run = false, print_config = false;
 };
 

@@ -6,8 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/report/machine_json.h"
 #include "tools/verbs/bench/pattern.h"
 #include "tools/verbs/bench/table.h"
+#include "tools/version.h"
 
 namespace ghostrank {
 namespace {
@@ -23,6 +25,16 @@ Json nccl_version(const std::string& library) {
   if (library == "nccl-2.28") return 22809;
   if (library == "nccl-2.30") return 23007;
   return nullptr;
+}
+
+Json host_json(const HostReport& host) {
+  Json json{{"index", host.index},
+            {"hostname", host.hostname},
+            {"provider", host.provider},
+            {"transport", host.transport},
+            {"ranks", host.ranks}};
+  add_machine(json, host);
+  return json;
 }
 
 Json config_json_of(const BenchIdentity& identity, const BenchHead& head) {
@@ -120,11 +132,7 @@ std::string bench_json(const BenchIdentity& identity, const BenchHead& head,
   const std::string reason = unfaithful_reason(rows);
   Json hosts = Json::array();
   for (const HostReport& host : identity.hosts) {
-    hosts.push_back({{"index", host.index},
-                     {"hostname", host.hostname},
-                     {"provider", host.provider},
-                     {"transport", host.transport},
-                     {"ranks", host.ranks}});
+    hosts.push_back(host_json(host));
   }
   const Json json{
       {"version", kJsonVersion},
@@ -140,6 +148,7 @@ std::string bench_json(const BenchIdentity& identity, const BenchHead& head,
       {"errors", reason.empty() ? Json::array() : Json::array({"not faithful: " + reason})},
       {"ghostrank",
        {{"version", identity.version},
+        {"build", build_json(identity.build)},
         {"config", Json::parse(identity.config_json)},
         {"hosts", std::move(hosts)}}},
       {"end_time", identity.end_time}};
@@ -147,6 +156,8 @@ std::string bench_json(const BenchIdentity& identity, const BenchHead& head,
 }
 
 std::string pattern_json(const PatternReport& report, const std::string& config_json) {
+  Json hosts = Json::array();
+  for (const HostReport& host : report.hosts) hosts.push_back(host_json(host));
   const Json json{{"schema", "ghostrank/bench/1"},
                   {"pattern", report.pattern},
                   {"ranks", report.ranks},
@@ -163,6 +174,8 @@ std::string pattern_json(const PatternReport& report, const std::string& config_
                     {"unfaithful_phases", report.unfaithful},
                     {"reason", report.reason}}},
                   {"version", GHOSTRANK_VERSION},
+                  {"build", build_json(build_facts())},
+                  {"hosts", std::move(hosts)},
                   {"config", Json::parse(config_json)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -318,8 +318,13 @@ int bench_pattern(const BenchFlags& flags, const World& world) {
   }
   const bool table =
       first && !flags.quiet && flags.json != "-" && flags.csv != "-" && flags.svg != "-";
-  if (first) check_outputs({{"--json", flags.json}, {"--csv", flags.csv}, {"--svg", flags.svg}});
+  if (first)
+    check_outputs({{"--json", flags.json},
+                   {"--csv", flags.csv},
+                   {"--svg", flags.svg},
+                   {"--log-file", flags.log.file}});
   check_processes(p.job.spec, p.workload, world.size);
+  start_log(flags.log, world.rank);
   const std::unique_ptr<Control> control = meet(world, p.job.spec.run);
   StopOnSignal signals(*control);
   const int status = unless_interrupted(*control, signals, [&] {

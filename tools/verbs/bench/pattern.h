@@ -32,7 +32,8 @@ struct PatternReport {
   bool modelled = false;
   std::string reason;  // of the first phase that was not faithful
   double least_dilation = 0, greatest_dilation = 0;
-  double messages = 0, bytes = 0;  // all measured phases together
+  double messages = 0, bytes = 0;      // all measured phases together
+  std::vector<HostReport> hosts = {};  // of the last phase
 };
 
 // Counts a phase's fidelity, dilation and traffic.

@@ -125,6 +125,7 @@ std::string flows_svg(const PatternReport& report) {
 }  // namespace
 
 void add_phase(PatternReport& report, const Result& result) {
+  report.hosts = result.hosts;
   const bool first = report.phases++ == 0;
   report.modelled = result.fidelity.modelled;
   if (!result.fidelity.faithful && report.unfaithful++ == 0) report.reason = result.fidelity.reason;

@@ -96,6 +96,7 @@ std::string bench_csv(const BenchHead& head, const std::vector<BenchRow>& rows);
 struct BenchIdentity {
   std::vector<std::string> argv;
   std::string version, library, start_time, end_time, config_json;
+  BuildFacts build = {};
   std::vector<HostReport> hosts;
 };
 // nccl-tests' JSON (its version 2), with the emulator's own facts under "ghostrank"; written in

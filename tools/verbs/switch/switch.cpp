@@ -1,6 +1,7 @@
 // ghostrank switch: starts a programmable switch on named interfaces or pcap files, and talks to
 // one that runs.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -74,7 +75,7 @@ bool read_run_flags(const Argv& argv, RunFlags& flags) {
                "dpdk: plays every instruction of the program, without shortening sums and jumps");
   app.add_option("--cores", flags.cores, "not bmv2; on interfaces: slots are dealt out to so many")
       ->capture_default_str()
-      ->check(CLI::Range(1, 64));
+      ->check(between(1, 64));
   app.add_option("--socket", flags.socket, "control socket, with interfaces")->type_name("PATH");
   app.add_option("--json", flags.json, "all counters at the end; - is stdout")
       ->type_name("FILE|-")
@@ -319,7 +320,8 @@ int show(const Argv& argv) {
 }
 
 // Sends a request to a running switch and prints its answer.
-int ask(const Argv& argv, const std::string& verb) {
+int ask(const Argv& argv) {
+  const std::string& verb = argv.at(1);
   std::string socket, argument;
   CLI::App app("Talk to a running switch.", "ghostrank switch " + verb);
   app.add_option("--socket", socket, "its control socket")->required()->type_name("PATH");
@@ -345,30 +347,22 @@ int ask(const Argv& argv, const std::string& verb) {
 
 }  // namespace
 
+std::span<const Verb> switch_verbs() {
+  static constexpr std::array kVerbs{
+      Verb{"run", "start one, on interfaces or on pcap files", run_switch},
+      Verb{"show", "what went in and came out on pcap files, frame by frame", show},
+      Verb{"admit", "one that runs: take in a job", ask},
+      Verb{"remove", "one that runs: forget a job", ask},
+      Verb{"reset", "one that runs: forget a job's sums", ask},
+      Verb{"counters", "one that runs: those of jobs and ports, as JSON", ask},
+      Verb{"stop", "one that runs: end it", ask},
+  };
+  return kVerbs;
+}
+
 int verb_switch(const Argv& argv) {
-  const std::string verb = argv.size() > 2 ? argv[2] : "--help";
-  Argv rest{argv.front()};
-  rest.insert(rest.end(), argv.begin() + std::min<std::ptrdiff_t>(2, std::ssize(argv)), argv.end());
-  if (verb == "run") return run_switch(rest);
-  if (verb == "show") return show(rest);
-  for (const char* known : {"admit", "remove", "reset", "counters", "stop"}) {
-    if (verb == known) return ask(rest, verb);
-  }
-  if (verb != "--help" && verb != "-h")
-    throw Error("there is no 'switch " + verb +
-                "'; known are run, show, admit, remove, reset, counters and stop");
-  std::puts(
-      "A programmable switch that sums what passes through it (docs/switch.md).\n"
-      "Usage: ghostrank switch VERB [OPTIONS]; each has a --help\n\n"
-      "  run       starts one, on interfaces or on pcap files\n"
-      "  show      what went in and came out on pcap files, packet by packet\n\n"
-      "One that runs, through its control socket:\n"
-      "  admit     a job\n"
-      "  remove    a job\n"
-      "  reset     forgets a job's sums\n"
-      "  counters  of jobs and ports, as JSON\n"
-      "  stop      ends it");
-  return 0;
+  return play_verb_of(switch_verbs(), argv,
+                      "A programmable switch that sums what passes through it (docs/switch.md).");
 }
 
 }  // namespace ghostrank

@@ -1,0 +1,100 @@
+#include "emulator/common/log.h"
+
+#include <cstdio>
+#include <regex>
+#include <sys/wait.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "tests/tools/sample.h"
+
+namespace ghostrank {
+namespace {
+
+using test::contents;
+using test::Scratch;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Silence {  // for what runs after this test
+  ~Silence() { start_log(LogLevel::off, "", 0); }
+};
+
+TEST(Log, WritesItsLevelAndThoseAfterItWithTimeAndRank) {
+  const Scratch scratch;
+  const Silence after;
+  start_log(LogLevel::info, scratch / "log", 3);
+  log_debug("not this");
+  log_info("met ", 7, " processes in ", 0.25, " s");
+  log_error("late");
+  std::istringstream lines(contents(scratch / "log"));
+  std::string line;
+  const std::string time = R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z process 3 )";
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_TRUE(std::regex_match(line, std::regex(time + R"(info: met 7 processes in 0\.25 s)")))
+      << line;
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_TRUE(std::regex_match(line, std::regex(time + "error: late"))) << line;
+  EXPECT_FALSE(std::getline(lines, line)) << line;
+}
+
+TEST(Log, WhoseTextHasBracesIsWrittenAsItIs) {
+  const Scratch scratch;
+  const Silence after;
+  start_log(LogLevel::warn, scratch / "log", 0);
+  log_warn("hosts: [{name: s1}] {} %v");
+  EXPECT_THAT(contents(scratch / "log"), HasSubstr("hosts: [{name: s1}] {} %v\n"));
+}
+
+TEST(Log, IsOffUntilItIsStarted) {
+  EXPECT_FALSE(logs(LogLevel::error));
+  log_error("nowhere to go");
+}
+
+TEST(Log, ThatCannotBeWrittenIsAnError) {
+  EXPECT_THROW(start_log(LogLevel::info, "/proc/none/log", 0), Error);
+  EXPECT_FALSE(logs(LogLevel::error));
+}
+
+// What a run says is in its log, and nothing of it elsewhere.
+struct Ended {
+  int status = -1;
+  std::string text;
+};
+Ended play(const std::string& arguments) {
+  const std::string command = "cd '" GHOSTRANK_TRANSCRIPTS "' && " GHOSTRANK_BINARY
+                              " run small.yaml " +
+                              arguments + " 2>&1 >/dev/null";
+  Ended ended;
+  std::FILE* pipe = popen(command.c_str(), "r");
+  for (int c; (c = std::fgetc(pipe)) != EOF;) ended.text += static_cast<char>(c);
+  ended.status = WEXITSTATUS(pclose(pipe));
+  return ended;
+}
+
+TEST(Log, OfARunSaysWhatItDid) {
+  const Scratch scratch;
+  const Ended ended = play("-s fabric.kind=memory -q --allow-unfaithful --log-file " +
+                           (scratch / "log") + " --json " + (scratch / "result.json"));
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_EQ(ended.text, "");
+  const std::string log = contents(scratch / "log");
+  for (const char* said :
+       {"job small.yaml", "engine threads (", "assembled in ", "segment 1 begins", "warm-up of ",
+        "segment 2 ends: 1 of 1 reports", "measured ", "/result.json\n"})
+    EXPECT_THAT(log, HasSubstr(said));
+  EXPECT_THAT(log, Not(HasSubstr("debug:")));
+}
+
+TEST(Log, GoesToStderrWhereItsLevelIsGivenAlone) {
+  const Ended ended = play("-q --allow-unfaithful --log-level debug");
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.text, HasSubstr("process 0 info: segment 1 begins"));
+  EXPECT_THAT(ended.text, HasSubstr("process 0 debug: iteration 0: "));
+  EXPECT_EQ(play("-q --allow-unfaithful --log-level off").text, "");
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,122 @@
+// See verbs.h.
+#include "tools/verbs.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "profiles/error.h"
+#include "profiles/load/variables.h"
+#include "tools/text/table.h"
+#include "tools/version.h"
+
+namespace ghostrank {
+namespace {
+
+const Verb* find_verb(std::span<const Verb> verbs, const std::string& name) {
+  const auto found =
+      std::find_if(verbs.begin(), verbs.end(), [&](const Verb& v) { return v.name == name; });
+  return found == verbs.end() ? nullptr : &*found;
+}
+
+std::string names_of(std::span<const Verb> verbs, bool available) {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs)
+    if ((verb.play != nullptr) == available) names.emplace_back(verb.name);
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const char* before = i == 0 ? "" : i + 1 == names.size() && available ? " and " : ", ";
+    text += before + names[i];
+  }
+  return text;
+}
+
+std::string synopses(std::span<const Verb> verbs) {
+  std::vector<Fact> lines;
+  for (const Verb& verb : verbs)
+    if (verb.play != nullptr) lines.push_back({std::string(verb.name), std::string(verb.synopsis)});
+  return render(lines, 2);
+}
+
+void print_help() {
+  std::printf(
+      "ghostrank: emulate the training of a large model on a few ordinary servers\n\n"
+      "Usage: ghostrank VERB [ARGUMENTS]\n\n"
+      "Verbs:\n%s\n"
+      "Not available yet: %s\n\n"
+      "Examples:\n"
+      "  ghostrank run profiles/jobs/gpt2-xl-ddp.yaml\n"
+      "  ghostrank run JOB.yaml -s fabric.kind=virtual -s cluster.nodes=64 --json out.json\n"
+      "  ghostrank schedule allreduce --library generic --algorithm ring --ranks 4 --count 1M\n"
+      "  ghostrank doctor\n\n"
+      "'ghostrank VERB --help' shows the flags of a verb.\n",
+      synopses(all_verbs()).c_str(), names_of(all_verbs(), false).c_str());
+}
+
+void print_version() {
+  const BuildFacts build = build_facts();
+  std::printf("ghostrank " GHOSTRANK_VERSION "\ncommit %s, compiler %s, %s\n", build.commit.c_str(),
+              build.compiler.c_str(), build.type.c_str());
+}
+
+}  // namespace
+
+std::span<const Verb> all_verbs() {
+  static const std::array verbs{
+      Verb{"run", "play a job: real messages at the right time, or all of it in virtual time",
+           verb_run},
+      Verb{"plan", "say what a job would send, without sending it", verb_plan},
+      Verb{"schedule", "show the messages of one rank in one collective", verb_schedule},
+      Verb{"schemes", "what can play which collective, and why not", verb_schemes},
+      Verb{"bench", "measure a collective over sizes as nccl-tests does, or a pattern of flows",
+           verb_bench},
+      Verb{"compare", "hold results side by side", verb_compare},
+      Verb{"profile", "draw, check or write what is trained: models and other profiles",
+           verb_profile, profile_verbs()},
+      Verb{"doctor", "say what is present here, and what would make runs better", verb_doctor},
+      Verb{"switch", "start a programmable switch, or talk to one", verb_switch, switch_verbs()},
+      Verb{"help", "show the flags of a verb, its man page, or completion for a shell", verb_help},
+      Verb{"sweep", "", nullptr},
+      Verb{"calibrate", "", nullptr},
+      Verb{"report", "", nullptr},
+  };
+  return verbs;
+}
+
+int play_verb(const Argv& argv) {
+  if (argv.size() < 2) throw Error("which verb? 'ghostrank --help' lists them");
+  const std::string& name = argv[1];
+  if (name == "--help" || name == "-h" || (name == "help" && argv.size() == 2)) {
+    print_help();
+    return 0;
+  }
+  if (name == "--version" || name == "-V") {
+    print_version();
+    return 0;
+  }
+  const Verb* const verb = find_verb(all_verbs(), name);
+  if (verb == nullptr)
+    throw Error("there is no verb '" + name + "'; 'ghostrank --help' lists them");
+  if (verb->play == nullptr) throw Error(name + " is not available yet");
+  check_variables();
+  return verb->play(argv);
+}
+
+int play_verb_of(std::span<const Verb> verbs, const Argv& argv, std::string_view intro) {
+  const std::string parent = argv.at(1), name = argv.size() > 2 ? argv[2] : "";
+  if (name == "--help" || name == "-h") {
+    std::printf("%s\n\nUsage: ghostrank %s VERB [ARGUMENTS]; each VERB has --help\n\n%s",
+                std::string(intro).c_str(), parent.c_str(), synopses(verbs).c_str());
+    return 0;
+  }
+  const std::string known = "known are " + names_of(verbs, true);
+  if (name.empty()) throw Error(parent + " what? " + known);
+  const Verb* const verb = find_verb(verbs, name);
+  if (verb == nullptr) throw Error("there is no '" + parent + " " + name + "'; " + known);
+  if (verb->play == nullptr) throw Error(parent + " " + name + " is not available yet");
+  Argv rest = argv;
+  rest.erase(rest.begin() + 1);
+  return verb->play(rest);
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,18 @@
+# cmake -DSOURCE=... -DCOMPILER=... -DBUILD_TYPE=... -DFROM=version.cpp.in -DTO=version.cpp -P version.cmake
+# Writes TO anew only where it would differ.
+set(COMMIT "unknown")
+find_package(Git QUIET)
+if(GIT_FOUND)
+  set(ENV{GIT_OPTIONAL_LOCKS} 0)  # others may be at work in the repository
+  execute_process(COMMAND ${GIT_EXECUTABLE} rev-parse --show-toplevel WORKING_DIRECTORY ${SOURCE}
+                  OUTPUT_VARIABLE top OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  file(REAL_PATH "${SOURCE}" source)
+  if(top STREQUAL source)  # not that of a repository in which a source archive was unpacked
+    execute_process(COMMAND ${GIT_EXECUTABLE} describe --always --dirty --tags --abbrev=12 WORKING_DIRECTORY ${SOURCE}
+                    OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    if(described)
+      set(COMMIT ${described})
+    endif()
+  endif()
+endif()
+configure_file(${FROM} ${TO} @ONLY)
