@@ -86,6 +86,22 @@ TEST_F(Installed, CommandFindsTheProfilesBesideIt) {
   EXPECT_EQ(planned.status, 0) << planned.text;
 }
 
+TEST_F(Installed, ManPagesAndCompletionAreWhereTheyAreLookedFor) {
+  const auto first_line = [](const fs::path& file) {
+    std::string line;
+    std::ifstream in(prefix() / "share" / file);
+    std::getline(in, line);
+    return line;
+  };
+  EXPECT_EQ(first_line("man/man1/ghostrank.1").substr(0, 13), ".TH GHOSTRANK");
+  EXPECT_EQ(first_line("man/man1/ghostrank-profile-show.1").substr(0, 13), ".TH GHOSTRANK");
+  EXPECT_EQ(first_line("bash-completion/completions/ghostrank"),
+            "# Completion of ghostrank for bash; made by 'ghostrank help --completion bash'.");
+  EXPECT_EQ(first_line("zsh/site-functions/_ghostrank"), "#compdef ghostrank");
+  EXPECT_EQ(first_line("fish/vendor_completions.d/ghostrank.fish"),
+            "# Completion of ghostrank for fish; made by 'ghostrank help --completion fish'.");
+}
+
 TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
   build_examples();
   if (HasFatalFailure()) return;
