@@ -160,10 +160,13 @@ bool parse(CLI::App& app, const Argv& argv) {
 }
 
 CommandFacts described(int (*play)(const Argv&), const Argv& command) {
+  struct Describing {
+    explicit Describing(CommandFacts& facts) { description = &facts; }
+    ~Describing() { description = nullptr; }
+  };
   CommandFacts facts;
-  description = &facts;
+  const Describing these(facts);
   play(command);  // as far as parse(), as for --help
-  description = nullptr;
   return facts;
 }
 
