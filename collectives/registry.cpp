@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "collectives/libraries.h"
+#include "collectives/library.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank {
@@ -38,11 +39,11 @@ const Algorithm* find_algorithm(std::string_view library, Func func, std::string
 
 std::string_view why_absent(std::string_view library, Func func) {
   if (find_algorithm(library, func, "auto") != nullptr) return {};
-  if (library.starts_with("nccl-") && func == Func::barrier)
+  if (library_named(library) == Library::nccl && func == Func::barrier)
     return "PyTorch's barrier on NCCL is an allreduce of one element";
-  if (library.starts_with("nccl-") && func == Func::all_gather_v)
+  if (library_named(library) == Library::nccl && func == Func::all_gather_v)
     return "PyTorch's all_gather_v on NCCL is one broadcast per rank";
-  if (library == "gloo" && func == Func::reduce_scatter)
+  if (library_named(library) == Library::gloo && func == Func::reduce_scatter)
     return "use allreduce, or reduce and scatter";
   return {};
 }

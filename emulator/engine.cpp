@@ -9,6 +9,7 @@
 #include <malloc.h>
 #include <set>
 
+#include "collectives/library.h"
 #include "collectives/nccl/environment.h"
 #include "emulator/assemble/capacity.h"
 #include "emulator/assemble/core_setup.h"
@@ -216,10 +217,10 @@ class Session::Play {
       result_.notes.push_back(
           "streams outlive their iterations: the first measured one has nothing carried into it, "
           "and the last one lasts until all is over");
-    if (spec_.collectives.library == "generic") {
+    if (library_named(spec_.collectives.library) == Library::generic) {
       result_.notes.push_back("library generic: textbook schedules, not those of a named library");
     }
-    if (spec_.collectives.library.starts_with("nccl-")) {
+    if (library_named(spec_.collectives.library) == Library::nccl) {
       for (const std::string& name : nccl_variables())
         if (std::getenv(name.c_str()))
           result_.notes.push_back(name +

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "collectives/library.h"
 #include "emulator/common/assert.h"
 #include "emulator/fabric/wire.h"
 #include "emulator/traffic/call_traffic.h"
@@ -182,8 +183,9 @@ std::unique_ptr<Schedule> Schedules::make(const Key& key, const Op& op, int size
   Communicator comm;
   comm.node_of = cluster_.nodes_of_shape(key.shape);
   comm.channels = wanted.channels;
-  if (algorithm.library.starts_with("nccl-")) {       // 0 channels: the default of the kind of node
-    comm.protocol = protocol_named(wanted.protocol);  // "auto" gives no protocol: the tuner chooses
+  if (library_named(algorithm.library) == Library::nccl) {
+    // 0 channels: the default of the kind of node. "auto" gives no protocol: the tuner chooses.
+    comm.protocol = protocol_named(wanted.protocol);
     comm.max_channels = wanted.max_channels;
     comm.node = wanted.node_template;
     comm.graphs = wanted.graphs;

@@ -2,6 +2,12 @@
 
 namespace ghostrank {
 
+std::string_view name_of(Framework framework) {
+  for (const auto& [known, word] : kFrameworks)
+    if (known == framework) return word;
+  return "";
+}
+
 std::string_view name_of(FabricKind kind) {
   for (const auto& [known, word] : kFabricKinds)
     if (known == kind) return word;

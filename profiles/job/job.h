@@ -63,13 +63,35 @@ struct ClusterSpec {
   int all_nodes() const { return rank_nodes() + (servers.colocated ? 0 : servers.count); }
 };
 
+enum class Framework : std::uint8_t {
+  ddp,
+  megatron,
+  fsdp,
+  torchtitan,
+  zero1,
+  zero2,
+  zero3,
+  horovod,
+  torchrec
+};
+inline constexpr std::pair<Framework, std::string_view> kFrameworks[] = {
+    {Framework::ddp, "ddp"},          {Framework::megatron, "megatron"},
+    {Framework::fsdp, "fsdp"},        {Framework::torchtitan, "torchtitan"},
+    {Framework::zero1, "zero1"},      {Framework::zero2, "zero2"},
+    {Framework::zero3, "zero3"},      {Framework::horovod, "horovod"},
+    {Framework::torchrec, "torchrec"}};
+std::string_view name_of(Framework framework);
+constexpr bool is_zero(Framework framework) {
+  return framework >= Framework::zero1 && framework <= Framework::zero3;
+}
+
 enum class Launch : std::uint8_t { overlap, after_backward, flat };
 
 enum class Recompute : std::uint8_t { none, selective, full };
 enum class ContextComm : std::uint8_t { p2p, all_gather, a2a, hierarchical };
 
 struct ParallelPlan {
-  std::string framework = "ddp";
+  Framework framework = Framework::ddp;
   int dp = 0;                 // 0: all GPUs that the other dimensions leave
   double bucket_cap_mb = 25;  // MiB, as PyTorch counts them
   double first_bucket_mb = 1;

@@ -95,11 +95,11 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
                                              : Recompute::none;
   const std::string& comm = in.text("parallel.cp_comm");
   out.cp_a2a = in.small("parallel.cp_a2a");
-  out.cp_comm = comm == "a2a"                                  ? ContextComm::a2a
-                : comm == "a2a+p2p"                            ? ContextComm::hierarchical
-                : comm == "all_gather"                         ? ContextComm::all_gather
-                : comm == "p2p" || out.framework == "megatron" ? ContextComm::p2p
-                                                               : ContextComm::all_gather;
+  out.cp_comm = comm == "a2a"                                           ? ContextComm::a2a
+                : comm == "a2a+p2p"                                     ? ContextComm::hierarchical
+                : comm == "all_gather"                                  ? ContextComm::all_gather
+                : comm == "p2p" || out.framework == Framework::megatron ? ContextComm::p2p
+                                                                        : ContextComm::all_gather;
   out.order = in.text("parallel.order");
   out.embedding_in_split = in.boolean("parallel.account_for_embedding_in_pipeline_split");
   out.loss_in_split = in.boolean("parallel.account_for_loss_in_pipeline_split");
@@ -113,7 +113,7 @@ void read_zero(const Settings& in, ParallelPlan& out) {
     return static_cast<std::uint64_t>(in.integer(key));
   };
   const std::string& overlap = in.text("parallel.overlap_comm");
-  out.overlap_comm = overlap == "auto" ? out.framework == "zero3" : overlap == "true";
+  out.overlap_comm = overlap == "auto" ? out.framework == Framework::zero3 : overlap == "true";
   out.multi_rank_allreduce = in.boolean("parallel.use_multi_rank_bucket_allreduce");
   out.prefetch_bucket = elements("parallel.stage3_prefetch_bucket_size");
   out.persistence = elements("parallel.stage3_param_persistence_threshold");
@@ -125,7 +125,8 @@ void read_zero(const Settings& in, ParallelPlan& out) {
 
 ParallelPlan read_parallel(const Settings& in) {
   ParallelPlan out;
-  out.framework = in.text("parallel.framework");
+  for (const auto& [framework, word] : kFrameworks)
+    if (word == in.text("parallel.framework")) out.framework = framework;
   out.dp = in.small("parallel.dp");
   out.bucket_cap_mb = in.number("parallel.bucket_cap_mb");
   out.first_bucket_mb = in.number("parallel.first_bucket_mb");
@@ -141,7 +142,7 @@ ParallelPlan read_parallel(const Settings& in) {
   out.row_wise_above = static_cast<std::uint64_t>(in.integer("parallel.row_wise_above"));
   out.fusion_mb = in.number("parallel.fusion_mb");
   out.cycle_ms = in.number("parallel.cycle_ms");
-  refuse_foreign_parallel(in, out.framework);
+  refuse_foreign_parallel(in, in.text("parallel.framework"));
   read_megatron(in, out);
   read_zero(in, out);
   return out;

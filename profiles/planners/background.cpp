@@ -86,7 +86,7 @@ std::vector<std::uint64_t> megatron_checkpoint(const JobSpec& spec, const Worklo
 
 std::vector<std::uint64_t> checkpoint_bytes(const JobSpec& spec, const Workload& workload,
                                             std::uint64_t given) {
-  if (given == 0 && spec.parallel.framework == "megatron")
+  if (given == 0 && spec.parallel.framework == Framework::megatron)
     return megatron_checkpoint(spec, workload);
   const std::uint64_t all =
       given > 0 ? given : spec.model->parameters() * state_bytes(spec.precision);
@@ -104,7 +104,7 @@ std::vector<std::uint64_t> data_bytes(const JobSpec& spec, const Workload& workl
   const auto samples = static_cast<std::uint64_t>(workload.samples_per_iteration);
   const std::vector<std::uint64_t> ranks = ranks_by_role(workload);
   std::size_t readers = workload.roles.size();  // the first `readers` roles read
-  if (spec.parallel.framework == "megatron")
+  if (spec.parallel.framework == Framework::megatron)
     readers = static_cast<std::size_t>(megatron_plan(spec).roles_per_stage());
   const std::uint64_t among = std::accumulate(
       ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(readers), std::uint64_t{0});

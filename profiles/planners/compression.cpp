@@ -108,11 +108,11 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
 
 void compress(const JobSpec& spec, Workload& workload) {
   if (!spec.compression) return;
-  const std::string& framework = spec.parallel.framework;
-  if (framework != "ddp" && framework != "horovod")
+  const Framework framework = spec.parallel.framework;
+  if (framework != Framework::ddp && framework != Framework::horovod)
     throw Error(
         spec.place("compression.method") + ": " + std::string(spec.compression->method->name) +
-        " does not go with framework " + framework +
+        " does not go with framework " + std::string(name_of(framework)) +
         ", which scatters sums of gradients or reduces parts of them: payloads are of whole "
         "tensors; use parallel.framework=ddp or horovod, or compression.method=none");
   for (Role& role : workload.roles)

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "collectives/library.h"
 #include "profiles/planners/shared/data_parallel.h"
 #include "profiles/workload/program_builder.h"
 
@@ -141,7 +142,7 @@ Workload plan_ddp(const JobSpec& spec) {
       *spec.model, step_times(spec), spec.precision.gradients,
       ddp_buckets(*spec.model, bytes_of(spec.precision.gradients),
                   mebibytes(parallel.first_bucket_mb), mebibytes(parallel.bucket_cap_mb)),
-      spec.collectives.library == "gloo" ? kGlooThreads : std::uint8_t{1}};
+      library_named(spec.collectives.library) == Library::gloo ? kGlooThreads : std::uint8_t{1}};
   Role role{"ddp", {}};
   role.iterations.push_back(first_iteration(plan));
   if (parallel.launch != Launch::flat) {

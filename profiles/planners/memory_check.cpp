@@ -15,7 +15,7 @@ struct State {
 };
 
 State state_of(const JobSpec& spec) {
-  const std::string& framework = spec.parallel.framework;
+  const Framework framework = spec.parallel.framework;
   const double parameters =
       static_cast<double>(spec.model->parameters()) / spec.parallel.tp / spec.parallel.pp;
   const double weight = bytes_of(spec.precision.parameters),
@@ -23,12 +23,12 @@ State state_of(const JobSpec& spec) {
                moments = spec.precision.optimizer == "sgd" ? 4 : 8,
                master = spec.precision.parameters == DataType::float32 ? 0 : 4;
   double whole = 0, shared = 0;  // per parameter
-  if (framework == "ddp" || framework == "horovod") {
+  if (framework == Framework::ddp || framework == Framework::horovod) {
     whole = 4 + gradient + moments;
-  } else if (!framework.starts_with("zero")) {
+  } else if (!is_zero(framework)) {
     shared = 4 + gradient + moments;
   } else {
-    whole = framework == "zero1" ? 2 * weight : framework == "zero2" ? weight : 0;
+    whole = framework == Framework::zero1 ? 2 * weight : framework == Framework::zero2 ? weight : 0;
     shared = 2 * weight + master + moments - whole;
   }
   State state{whole * parameters, shared * parameters};
@@ -52,8 +52,8 @@ std::string gigabytes(double bytes) { return std::to_string(std::llround(bytes /
 
 void check_state_memory(const JobSpec& spec) {
   const double have = spec.device.memory_bytes;
-  const bool checked_by_planner =
-      spec.parallel.framework == "megatron" || spec.parallel.framework == "torchrec";
+  const bool checked_by_planner = spec.parallel.framework == Framework::megatron ||
+                                  spec.parallel.framework == Framework::torchrec;
   if (have <= 0 || spec.model->measured || checked_by_planner) return;
   const ParallelPlan& p = spec.parallel;
   const double ways = static_cast<double>(p.tp) * p.pp * p.dp_replicate;
@@ -68,9 +68,9 @@ void check_state_memory(const JobSpec& spec) {
              " or more";
   }
   throw Error(spec.place("model") + ": a rank has at least " + gigabytes(need) +
-              " of weights, gradients and optimizer state under " + p.framework +
-              " and the device " + spec.device.name + " has " + gigabytes(have) + "; " + remedy +
-              " (device.memory_bytes=0: no check)");
+              " of weights, gradients and optimizer state under " +
+              std::string(name_of(p.framework)) + " and the device " + spec.device.name + " has " +
+              gigabytes(have) + "; " + remedy + " (device.memory_bytes=0: no check)");
 }
 
 }  // namespace ghostrank

@@ -21,29 +21,37 @@ namespace ghostrank {
 namespace {
 
 Workload plan(const JobSpec& spec) {
-  if (spec.model->recommendation && spec.parallel.framework != "torchrec")
+  const Framework framework = spec.parallel.framework;
+  if (spec.model->recommendation && framework != Framework::torchrec)
     throw Error(spec.place("parallel.framework") + ": the tables of " + spec.model->name +
-                " have no dense gradients for framework " + spec.parallel.framework +
+                " have no dense gradients for framework " + std::string(name_of(framework)) +
                 "; use parallel.framework=torchrec");
-  if (spec.parallel.framework == "megatron") return plan_megatron(spec);
-  if (spec.parallel.framework == "torchrec") return plan_torchrec(spec);
-  if (spec.parallel.framework == "ddp") return plan_ddp(spec);
-  if (spec.parallel.framework == "fsdp" || spec.parallel.framework == "torchtitan")
-    return plan_fsdp(spec);
-  if (spec.parallel.framework.starts_with("zero")) return plan_zero(spec);
-  if (spec.parallel.framework == "horovod") return plan_horovod(spec);
-  throw Error(spec.place("parallel.framework") +
-              ": parallel.framework: " + spec.parallel.framework +
-              " is not available yet; use one of ddp, horovod, megatron, fsdp, torchtitan, zero1, "
-              "zero2, zero3, torchrec");
+  switch (framework) {
+    case Framework::megatron:
+      return plan_megatron(spec);
+    case Framework::torchrec:
+      return plan_torchrec(spec);
+    case Framework::fsdp:
+    case Framework::torchtitan:
+      return plan_fsdp(spec);
+    case Framework::zero1:
+    case Framework::zero2:
+    case Framework::zero3:
+      return plan_zero(spec);
+    case Framework::horovod:
+      return plan_horovod(spec);
+    case Framework::ddp:
+      break;
+  }
+  return plan_ddp(spec);
 }
 
 }  // namespace
 
 std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
   if (spec.program || spec.parallel.pp == 1) return std::nullopt;
-  if (spec.parallel.framework == "megatron") return megatron_plan(spec).pipeline;
-  if (spec.parallel.framework != "torchtitan") return std::nullopt;
+  if (spec.parallel.framework == Framework::megatron) return megatron_plan(spec).pipeline;
+  if (spec.parallel.framework != Framework::torchtitan) return std::nullopt;
   Workload unused;
   return fsdp_mesh(spec, unused).pipeline;
 }

@@ -89,7 +89,7 @@ ZeroWriter::ZeroWriter(const JobSpec& spec)
     : spec_(spec),
       parallel_(spec.parallel),
       model_(*spec.model),
-      sharded_(spec.parallel.framework == "zero3"),
+      sharded_(spec.parallel.framework == Framework::zero3),
       ranks_(static_cast<std::uint64_t>(spec.cluster.gpus())),
       bucket_size_(spec.parallel.bucket_size > 0 ? spec.parallel.bucket_size : kBucket),
       partition_(round_up(model_.parameters(), 2 * ranks_) / ranks_),
@@ -250,7 +250,8 @@ void ZeroWriter::finish() {
 
 Workload plan_zero(const JobSpec& spec) {
   check_data_parallel(spec);
-  return data_parallel_workload(spec, {spec.parallel.framework, {ZeroWriter(spec).write()}});
+  return data_parallel_workload(
+      spec, {std::string(name_of(spec.parallel.framework)), {ZeroWriter(spec).write()}});
 }
 
 }  // namespace ghostrank

@@ -70,7 +70,8 @@ std::string size_line(const LoadedJob& job, const Result& result) {
 
 void add_job_facts(std::vector<Fact>& facts, const LoadedJob& job, const Result& result) {
   facts.push_back({"job", job.spec.file});
-  std::string model = job.spec.model_name + ", " + job.spec.parallel.framework + ", " +
+  std::string model = job.spec.model_name + ", " +
+                      std::string(name_of(job.spec.parallel.framework)) + ", " +
                       std::string(name_of(job.spec.precision.gradients)) + " gradients";
   if (job.spec.program)
     model = (job.spec.model_name.empty() ? "" : job.spec.model_name + ", ") +

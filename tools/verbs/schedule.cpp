@@ -13,6 +13,7 @@
 #include "collectives/exchange/goal.h"
 #include "collectives/exchange/msccl.h"
 #include "collectives/exchange/render.h"
+#include "collectives/library.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/load/nccl_graph_file.h"
@@ -160,7 +161,7 @@ void check_graph_fits(const NcclGraphs& graphs, const ScheduleFlags& flags) {
 // What the algorithm's library does not know of is refused.
 Communicator communicator(const ScheduleFlags& flags, const std::string& library) {
   Communicator comm;
-  const bool nccl = library.starts_with("nccl");
+  const bool nccl = library_named(library) == Library::nccl;
   if (!nccl && (flags.max_channels > 0 || flags.protocol != "auto" || flags.node != "auto" ||
                 !flags.environment.empty())) {
     throw Error(
@@ -169,7 +170,7 @@ Communicator communicator(const ScheduleFlags& flags, const std::string& library
         library + "'");
   }
   const bool file = library == "msccl";
-  const bool rules = library == "gloo" || library.starts_with("openmpi-");
+  const bool rules = has_own_rules(library_named(library));
   if ((nccl || rules || file) && (flags.slice > 0 || (flags.credits > 0 && !file))) {
     throw Error("library '" + library +
                 "' has slices and credits of its own; leave out "

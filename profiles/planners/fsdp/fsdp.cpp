@@ -240,7 +240,7 @@ void FsdpWriter::keep_chunks(std::span<const Slot> ahead) {
 bool FsdpWriter::keeps(std::size_t layer) const {
   const std::string& policy = spec_.parallel.reshard;
   if (policy != "default") return policy == "never";
-  return spec_.parallel.framework == "torchtitan" &&
+  return spec_.parallel.framework == Framework::torchtitan &&
          (mesh_.pipeline.stages > 1 || layer + 1 == units_.size());
 }
 
@@ -333,7 +333,7 @@ void FsdpWriter::finish() {
 // Blocks the compute stream, as in TorchTitan.
 void FsdpWriter::balance_experts() {
   if (!model_.transformer || !model_.transformer->experts.router_bias ||
-      spec_.parallel.framework != "torchtitan")
+      spec_.parallel.framework != Framework::torchtitan)
     return;
   std::uint64_t layers = 0;
   for (const Layers& chunk : chunks_)

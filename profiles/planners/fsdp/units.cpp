@@ -34,7 +34,7 @@ void add_experts(const Transformer& model, const FsdpMesh& mesh, FsdpUnit& out) 
 }
 
 FsdpUnit unit_of(const JobSpec& spec, const FsdpMesh& mesh, const Layer& layer) {
-  const bool titan = spec.parallel.framework == "torchtitan" && spec.model->transformer;
+  const bool titan = spec.parallel.framework == Framework::torchtitan && spec.model->transformer;
   const auto ways = static_cast<std::uint64_t>(mesh.shard);
   FsdpUnit out;
   bool routed = false;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <unistd.h>
 
+#include "collectives/library.h"
 #include "emulator/engine.h"
 #include "emulator/segment.h"
 #include "emulator/traffic/schedules.h"
@@ -64,7 +65,7 @@ void check_values(const BenchFlags& flags, Func func, const std::vector<BenchCal
     throw Error("--imbalance belongs to all_gather_v and all_to_all_v; all blocks of a " +
                 std::string(name_of(func)) + " are alike");
   }
-  if (flags.aggregated > 1 && library.starts_with("nccl-")) {
+  if (flags.aggregated > 1 && library_named(library) == Library::nccl) {
     throw Error(
         "--agg_iters: NCCL plans the calls of a group together, which is not available; use -m 1, "
         "or another library, which makes the calls one after the other");
