@@ -29,6 +29,7 @@
 #include "emulator/warmup.h"
 #include "profiles/device/device.h"
 #include "profiles/error.h"
+#include "profiles/load/idle_keys.h"
 #include "profiles/load/load.h"
 #include "profiles/planners/tensors.h"
 
@@ -198,7 +199,7 @@ class Session::Play {
   }
 
   void note_limits() {
-    result_.notes.insert(result_.notes.end(), spec_.notes.begin(), spec_.notes.end());
+    for (std::string& note : notes_of(spec_, workload_)) result_.notes.push_back(std::move(note));
     if (is_network(spec_.fabric.kind)) {
       if (flows_.flows().empty()) {
         result_.notes.push_back(
@@ -209,10 +210,6 @@ class Session::Play {
             "its own");
       }
     }
-    if (is_network(spec_.fabric.kind) &&
-        spec_.cluster.topology.kind != TopologySpec::Kind::nonblocking)
-      result_.notes.push_back(
-          "cluster.topology is recorded, not modelled: the real fabric has its own");
     if (carries_over(workload_))
       result_.notes.push_back(
           "streams outlive their iterations: the first measured one has nothing carried into it, "

@@ -1,7 +1,7 @@
 // What the job says of its real machines, held against the machine this process runs on.
 //
 // Process h of a job plays entry h of `hosts`. The list belongs to fabric ofi; a run of one process
-// (memory, virtual) ignores a list of several.
+// (memory, virtual) ignores a list of several, as a note of the job says.
 //
 // Threading: set-up, one thread.
 #pragma once

@@ -6,6 +6,7 @@
 // say where and what to do. Threading: plain values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -38,6 +39,12 @@ inline constexpr std::string_view kRequired = "<required>";
 // empty.
 inline constexpr std::string_view kAbsent = "<absent>";
 
+// Another key of the table, and those of its values beside which a key means something.
+struct Beside {
+  std::string_view key = "", values = "";  // separated by blanks
+  bool others = false;                     // all values but these
+};
+
 struct Key {
   std::string_view path;  // "cluster.nic.rate"
   KeyType type = KeyType::string;
@@ -47,7 +54,56 @@ struct Key {
   std::string_view allowed = "";        // choices, separated by blanks
   std::string_view later = "";          // choices that are not available yet
   bool available = true;                // false: only the default is accepted
+
+  // Where it means something, in words separated by blanks; empty: everywhere.
+  std::string_view frameworks = "", libraries = "", fabrics = "";
+  std::array<Beside, 2> beside{};  // all of them hold
+  bool schemes = false;            // only where a scheme plays a collective
+
+  // The same key, for some of them only: Key{...}.of("megatron").where("parallel.cp", ...).
+  constexpr Key of(std::string_view frameworks_with_it) const;
+  constexpr Key in(std::string_view libraries_with_it) const;
+  constexpr Key on(std::string_view fabrics_with_it) const;
+  constexpr Key where(std::string_view other, std::string_view values) const;
+  constexpr Key unless(std::string_view other, std::string_view values) const;
+  constexpr Key with_schemes() const;
 };
+
+constexpr Key Key::of(std::string_view frameworks_with_it) const {
+  Key key = *this;
+  key.frameworks = frameworks_with_it;
+  return key;
+}
+
+constexpr Key Key::in(std::string_view libraries_with_it) const {
+  Key key = *this;
+  key.libraries = libraries_with_it;
+  return key;
+}
+
+constexpr Key Key::on(std::string_view fabrics_with_it) const {
+  Key key = *this;
+  key.fabrics = fabrics_with_it;
+  return key;
+}
+
+constexpr Key Key::where(std::string_view other, std::string_view values) const {
+  Key key = *this;
+  key.beside[key.beside[0].key.empty() ? 0 : 1] = {other, values, false};
+  return key;
+}
+
+constexpr Key Key::unless(std::string_view other, std::string_view values) const {
+  Key key = *this;
+  key.beside[key.beside[0].key.empty() ? 0 : 1] = {other, values, true};
+  return key;
+}
+
+constexpr Key Key::with_schemes() const {
+  Key key = *this;
+  key.schemes = true;
+  return key;
+}
 
 struct Setting {
   const Key* key = nullptr;

@@ -96,54 +96,10 @@ void read_groups(const Setting& groups, const std::string& near, Algorithms& own
   }
 }
 
-bool uses_schemes(const CollectiveSpec& spec) {
-  const auto by_agents = [&](Func func, const std::string& group) {
-    const Algorithm* row = spec.row(func, group);
-    return row && row->ends;
-  };
-  for (int f = 0; f < kFuncs; ++f) {
-    if (by_agents(static_cast<Func>(f), "")) return true;
-    for (const auto& [group, named] : spec.groups)
-      if (by_agents(static_cast<Func>(f), group)) return true;
-  }
-  return false;
-}
-
 void read_switch(const Settings& in, CollectiveSpec& out) {
   out.in_switch.slots = in.small("switch.slots");
   out.in_switch.packet_elements = std::stoi(in.text("switch.packet_elements"));
   out.in_switch.timeout_ps = in.micros("switch.timeout_us");
-  if (uses_schemes(out)) return;
-  const InSwitch usual;
-  const auto refuse = [&](const char* key, bool changed) {
-    if (changed)
-      fail(in.at(key).mark, std::string(key) +
-                                " means nothing here: no collective is played by a scheme with a "
-                                "switch; name one (collectives: {allreduce: switchml}), or leave "
-                                "it out");
-  };
-  refuse("switch.slots", out.in_switch.slots != usual.slots);
-  refuse("switch.packet_elements", out.in_switch.packet_elements != usual.packet_elements);
-  refuse("switch.timeout_us", out.in_switch.timeout_ps != usual.timeout_ps);
-}
-
-// What a library does not know of is refused, not ignored.
-void refuse_foreign_settings(const Settings& in, const CollectiveSpec& spec) {
-  const bool nccl = spec.library.starts_with("nccl-");
-  const bool rules = spec.library == "gloo" || spec.library.starts_with("openmpi-");
-  const auto refuse = [&](const char* key, bool given, const std::string& why) {
-    if (given)
-      fail(in.at(key).mark, std::string(key) + " means nothing to library " + spec.library + why);
-  };
-  const std::string only_nccl = ": it belongs to nccl-2.28 and nccl-2.30; leave it out";
-  const std::string own_rules = ", which has rules of its own for it; leave it out";
-  refuse("collectives.protocol", !nccl && spec.protocol != "auto", only_nccl);
-  refuse("collectives.max_channels", !nccl && spec.max_channels != 0, only_nccl);
-  refuse("collectives.node_template", !nccl && spec.node_template != "auto", only_nccl);
-  refuse("collectives.environment", !nccl && !spec.environment.empty(), only_nccl);
-  refuse("collectives.slice", (nccl || rules) && spec.slice_bytes != 0, own_rules);
-  refuse("collectives.credits", (nccl || rules) && spec.credits != 0, own_rules);
-  refuse("collectives.channels", rules && spec.channels != 0, own_rules);
 }
 
 }  // namespace
@@ -171,7 +127,6 @@ CollectiveSpec read_collectives(const Settings& in, const std::string& near) {
   out.node_template = in.text("collectives.node_template");
   read_library_environment(in.at("collectives.environment"), out);
   read_nccl_graphs(in.at("collectives.node_template"), near, out);
-  refuse_foreign_settings(in, out);
   return out;
 }
 

@@ -1,5 +1,5 @@
-// The `collectives` section of a job: names become rows, and what a library does not know of is
-// refused.
+// The `collectives` section of a job: names become rows. What its library does not know of is
+// refused by load/idle_keys.h.
 //
 // Threading: reads plugins and MSCCL files, keeps no state.
 #pragma once

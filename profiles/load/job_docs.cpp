@@ -87,11 +87,26 @@ Json default_json(const Key& key) {
   return std::string(key.standard);
 }
 
+// "megatron, torchtitan: pipeline stages", as the row's columns say.
+std::string meaning(const Key& key) {
+  std::vector<std::string> whose;
+  for (const std::string_view column : {key.frameworks, key.libraries, key.fabrics})
+    for (std::string& word : words(column)) whose.push_back(std::move(word));
+  std::vector<std::string> only;
+  for (const Beside& one : key.beside)
+    if (!one.key.empty())
+      only.push_back((one.others ? "not with " : "only with ") + std::string(one.key) + ": " +
+                     join(words(one.values), " or "));
+  if (key.schemes) only.emplace_back("only with schemes");
+  return join(whose, ", ") + (whose.empty() ? "" : ": ") + std::string(key.doc) +
+         (only.empty() ? "" : " (" + join(only, "; ") + ")");
+}
+
 Json schema_of(const Key& key) {
   const bool fixed = !key.available && key.type != KeyType::any;
   Json schema = fixed ? Json{{"const", default_json(key)}} : form_of(key);
   schema["description"] =
-      std::string(key.doc) + (key.available ? "" : " (not available yet: leave at the default)");
+      meaning(key) + (key.available ? "" : " (not available yet: leave at the default)");
   if (has_default(key)) schema["default"] = default_json(key);
   return schema;
 }
@@ -212,7 +227,7 @@ std::string table_markdown(std::span<const Key> table) {
   for (const Key& key : table)
     if (key.available)
       out += "| " + code(key.path) + " | " + type_text(key) + " | " + default_text(key) + " | " +
-             std::string(key.doc) + " |\n";
+             meaning(key) + " |\n";
   return out;
 }
 
@@ -222,7 +237,7 @@ std::string reserved_markdown(std::span<const Key> table) {
     if (!key.available)
       out += "| " + code(key.path) + " | " +
              (has_default(key) ? default_text(key) : std::string("nothing")) + " | " +
-             std::string(key.doc) + " |\n";
+             meaning(key) + " |\n";
   return out;
 }
 

@@ -58,45 +58,67 @@ constexpr std::array kKeys{
         "where helpers go: dedicated: a node for each server; colocated: beside the GPUs of the "
         "nodes in turn, with their NICs; mixed: the dedicated ones, then one beside the GPUs of "
         "every node; or a plugin's"},
-    Key{"servers.nics", KeyType::integer, "1", "NICs of a dedicated server", 1, 1024},
+    Key{"servers.nics", KeyType::integer, "1", "NICs of a dedicated server", 1, 1024}
+        .unless("servers.count", "0")
+        .unless("servers.placement", "colocated"),
     Key{"servers.nic.rate", KeyType::rate, "400Gbps", "rate of a server's NIC, each direction", 0,
-        kMaxRate},
+        kMaxRate}
+        .unless("servers.count", "0")
+        .unless("servers.placement", "colocated"),
     Key{"servers.nic.latency_us", KeyType::number, "2",
         "one way from NIC to NIC between servers; between a server and a GPU's node, the mean of "
         "both",
-        0, kMaxMicros},
+        0, kMaxMicros}
+        .unless("servers.count", "0")
+        .unless("servers.placement", "colocated"),
     Key{"switch.target", KeyType::choice, "model",
         "what sums for schemes with a switch, such as switchml: a model of it in the network of "
         "memory and virtual; on ofi software on one of the servers",
         0, 0, "model", "compiled dpdk bmv2 external"},
     Key{"switch.slots", KeyType::integer, "512",
-        "of each communicator; as many packets of a rank are under way at most", 1, 16384},
-    Key{"switch.packet_elements", KeyType::choice, "256", "elements of a packet", 0, 0,
-        "32 64 256"},
+        "of each communicator; as many packets of a rank are under way at most", 1, 16384}
+        .with_schemes(),
+    Key{"switch.packet_elements", KeyType::choice, "256", "elements of a packet", 0, 0, "32 64 256"}
+        .with_schemes(),
     Key{"switch.timeout_us", KeyType::number, "10000",
-        "after which a packet that has no answer is sent again", 1, kMaxMicros},
+        "after which a packet that has no answer is sent again", 1, kMaxMicros}
+        .with_schemes(),
     Key{"cluster.topology.kind", KeyType::choice, "nonblocking",
-        "the fabric between nodes, where it is modelled; only recorded on ofi: one that never "
-        "blocks; or leaves and spines, each node on one leaf, or its NIC i on a leaf of rail i",
+        "the modelled fabric between nodes: one that never blocks; or leaves and spines, each node "
+        "on "
+        "one leaf, or its NIC i on a leaf of rail i; a real one is as it is",
         0, 0, "nonblocking leaf_spine rail_optimised",
-        "none single_switch rail_only fat_tree dragonfly torus"},
+        "none single_switch rail_only fat_tree dragonfly torus"}
+        .on("memory virtual"),
     Key{"cluster.topology.leaves", KeyType::integer, "0",
         "leaf switches, which neighbouring nodes share; 0: leaf_spine: one for every 32 NICs, two "
         "at least; rail_optimised: one a rail for every 32 nodes",
-        0, 1e6},
+        0, 1e6}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "leaf_spine rail_optimised"),
     Key{"cluster.topology.spines", KeyType::integer, "0",
         "spine switches, with a link to every leaf; 0: so many that a link has a NIC's rate, at "
         "most 64",
-        0, 1e6},
+        0, 1e6}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "leaf_spine rail_optimised"),
     Key{"cluster.topology.oversubscription", KeyType::number, "1",
-        "rates of a leaf's NICs to those of its up-links", 0.001, 1e6},
+        "rates of a leaf's NICs to those of its up-links", 0.001, 1e6}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "leaf_spine rail_optimised"),
     Key{"cluster.topology.uplink_rate", KeyType::string, "auto",
-        "rate of a link between a leaf and a spine, each direction; auto: by oversubscription"},
+        "rate of a link between a leaf and a spine, each direction; auto: by oversubscription"}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "leaf_spine rail_optimised"),
     Key{"cluster.topology.link_latency_us", KeyType::number, "0",
-        "what a link between switches adds to cluster.nic.latency_us", 0, kMaxMicros},
+        "what a link between switches adds to cluster.nic.latency_us", 0, kMaxMicros}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "leaf_spine rail_optimised"),
     Key{"cluster.topology.routing", KeyType::string, "ecmp",
         "which spine: ecmp: by a hash of the connection; static: the target's NIC modulo spines; "
-        "spray: message by message in turn; or a plugin's"},
+        "spray: message by message in turn; or a plugin's"}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "leaf_spine rail_optimised"),
 
     Key{"parallel.framework", KeyType::choice, "ddp", "whose plan the ranks follow", 0, 0,
         "ddp megatron fsdp torchtitan zero1 zero2 zero3 horovod torchrec", "dear byteps kfac"},
@@ -104,114 +126,156 @@ constexpr std::array kKeys{
         "data-parallel ranks; 0: all GPUs that tp, cp and pp leave", 0, 1e9},
     Key{"parallel.micro_batch", KeyType::integer, "1", "samples per GPU and micro-batch", 1, 1e6},
     Key{"parallel.global_batch", KeyType::integer, "0",
-        "megatron, torchtitan: samples per step of the whole job; 0: one micro-batch per "
-        "data-parallel rank",
-        0, 1e9},
-    Key{"parallel.bucket_cap_mb", KeyType::number, "25", "ddp: gradient bucket size in MiB", 0,
-        1e6},
-    Key{"parallel.first_bucket_mb", KeyType::number, "1", "ddp: size of the first bucket in MiB", 0,
-        1e6},
+        "samples per step of the whole job; 0: one micro-batch per data-parallel rank", 0, 1e9}
+        .of("megatron torchtitan"),
+    Key{"parallel.bucket_cap_mb", KeyType::number, "25", "gradient bucket size in MiB", 0, 1e6}
+        .of("ddp torchrec")
+        .unless("parallel.launch", "flat"),
+    Key{"parallel.first_bucket_mb", KeyType::number, "1", "size of the first bucket in MiB", 0, 1e6}
+        .of("ddp torchrec")
+        .unless("parallel.launch", "flat"),
     Key{"parallel.launch", KeyType::choice, "overlap",
-        "ddp: reduce buckets as they fill, all after backward, or everything in one", 0, 0,
-        "overlap after_backward flat"},
-    Key{"parallel.tp", KeyType::integer, "1", "megatron, torchtitan: tensor-parallel ranks", 1,
-        kMaxWays},
-    Key{"parallel.pp", KeyType::integer, "1", "megatron, torchtitan: pipeline stages", 1, kMaxWays},
-    Key{"parallel.cp", KeyType::integer, "1", "megatron, torchtitan: context-parallel ranks", 1,
-        kMaxWays},
-    Key{"parallel.ep", KeyType::integer, "1", "megatron, torchtitan: expert-parallel ranks", 1,
-        kMaxWays},
-    Key{"parallel.expert_tp", KeyType::integer, "0",
-        "megatron: tensor-parallel ranks of an expert; 0: tp", 0, kMaxWays},
+        "reduce buckets as they fill, all after backward, or everything in one", 0, 0,
+        "overlap after_backward flat"}
+        .of("ddp"),
+    Key{"parallel.tp", KeyType::integer, "1", "tensor-parallel ranks", 1, kMaxWays}.of(
+        "megatron torchtitan"),
+    Key{"parallel.pp", KeyType::integer, "1", "pipeline stages", 1, kMaxWays}.of(
+        "megatron torchtitan"),
+    Key{"parallel.cp", KeyType::integer, "1", "context-parallel ranks", 1, kMaxWays}.of(
+        "megatron torchtitan"),
+    Key{"parallel.ep", KeyType::integer, "1", "expert-parallel ranks", 1, kMaxWays}.of(
+        "megatron torchtitan"),
+    Key{"parallel.expert_tp", KeyType::integer, "0", "tensor-parallel ranks of an expert; 0: tp", 0,
+        kMaxWays}
+        .of("megatron"),
     Key{"parallel.expert_dispatch", KeyType::choice, "alltoall",
-        "megatron: a row travels to every expert of its token, or once to every node and from "
-        "there "
-        "once to every rank, as with DeepEP",
-        0, 0, "alltoall deduplicated"},
+        "a row travels to every expert of its token, or once to every node and from there once to "
+        "every rank, as with DeepEP",
+        0, 0, "alltoall deduplicated"}
+        .of("megatron")
+        .unless("parallel.ep", "1"),
     Key{"parallel.expert_imbalance", KeyType::number, "0",
-        "megatron: relative standard deviation of the experts' loads, drawn from run.seed for "
-        "every layer; 0: tokens are routed evenly",
-        0, 100},
+        "relative standard deviation of the experts' loads, drawn from run.seed for every layer; "
+        "0: "
+        "tokens are routed evenly",
+        0, 100}
+        .of("megatron")
+        .unless("parallel.ep", "1"),
     Key{"parallel.expert_load", KeyType::any, "[]",
-        "megatron: loads of a layer's experts, relative to each other, as in [1, 1, 2.5, 0.5]; or "
-        "a "
-        "list of such lists, one for every layer with experts"},
+        "loads of a layer's experts, relative to each other, as in [1, 1, 2.5, 0.5]; or a list of "
+        "such lists, one for every layer with experts"}
+        .of("megatron")
+        .unless("parallel.ep", "1"),
     Key{"parallel.sequence_parallel", KeyType::boolean, "false",
-        "megatron: split what tp replicates along the sequence"},
+        "split what tp replicates along the sequence"}
+        .of("megatron")
+        .unless("parallel.tp", "1"),
     Key{"parallel.schedule", KeyType::choice, "1f1b",
-        "megatron: pipeline schedule; torchtitan: 1f1b, interleaved, zbv, dualpipev", 0, 0,
-        "1f1b interleaved zb-h1 zbv dualpipe dualpipev"},
+        "pipeline schedule; torchtitan: 1f1b, interleaved, zbv, dualpipev", 0, 0,
+        "1f1b interleaved zb-h1 zbv dualpipe dualpipev"}
+        .of("megatron torchtitan"),
     Key{"parallel.interleave", KeyType::integer, "1",
-        "model chunks per pipeline stage, for schedule: interleaved; torchtitan: 1 means 2", 1,
-        kMaxWays},
+        "model chunks per pipeline stage; torchtitan: 1 means 2", 1, kMaxWays}
+        .of("megatron torchtitan")
+        .where("parallel.schedule", "interleaved"),
     Key{"parallel.distributed_optimizer", KeyType::boolean, "false",
-        "megatron: shard the optimizer over dp: reduce-scatter gradients, all-gather parameters"},
+        "shard the optimizer over dp: reduce-scatter gradients, all-gather parameters"}
+        .of("megatron"),
     Key{"parallel.overlap_grad_reduce", KeyType::boolean, "true",
-        "megatron: reduce buckets while the last backward runs"},
+        "reduce buckets while the last backward runs"}
+        .of("megatron"),
     Key{"parallel.overlap_param_gather", KeyType::boolean, "true",
-        "megatron: gather parameters while the next forward runs"},
+        "gather parameters while the next forward runs"}
+        .of("megatron")
+        .where("parallel.distributed_optimizer", "true"),
     Key{"parallel.bucket_size", KeyType::integer, "0",
         "elements of a gradient bucket; 0: megatron: the larger of 40,000,000 and 1,000,000 dp; "
         "zero: 500,000,000",
-        0, 1e12},
+        0, 1e12}
+        .of("megatron zero1 zero2 zero3")
+        .where("parallel.overlap_grad_reduce", "true"),
     Key{"parallel.recompute", KeyType::choice, "none",
-        "megatron, torchtitan: what the backward computes again: nothing; the attention core "
-        "(megatron), all but half of the products, attention and what calls left (torchtitan); "
-        "whole layers",
-        0, 0, "none selective full"},
+        "what the backward computes again: nothing; the attention core (megatron), all but half of "
+        "the products, attention and what calls left (torchtitan); whole layers",
+        0, 0, "none selective full"}
+        .of("megatron torchtitan"),
     Key{"parallel.cp_comm", KeyType::choice, "auto",
         "how context-parallel ranks share keys and values: in a ring, gathered, heads against "
         "sequence (Ulysses), or that among neighbours and a ring between them; auto: megatron: "
         "p2p; torchtitan: all_gather",
-        0, 0, "auto p2p all_gather a2a a2a+p2p"},
-    Key{"parallel.cp_a2a", KeyType::integer, "1",
-        "megatron: neighbours that exchange heads under cp_comm: a2a+p2p", 1, kMaxWays},
+        0, 0, "auto p2p all_gather a2a a2a+p2p"}
+        .of("megatron torchtitan")
+        .unless("parallel.cp", "1"),
+    Key{"parallel.cp_a2a", KeyType::integer, "1", "neighbours that exchange heads", 1, kMaxWays}
+        .of("megatron")
+        .where("parallel.cp_comm", "a2a+p2p"),
     Key{"parallel.order", KeyType::string, "tp-cp-ep-dp-pp",
-        "megatron: dimensions of parallelism, the innermost first"},
+        "dimensions of parallelism, the innermost first"}
+        .of("megatron"),
     Key{"parallel.account_for_embedding_in_pipeline_split", KeyType::boolean, "false",
-        "megatron: the embedding takes the place of a layer in the first stage"},
+        "the embedding takes the place of a layer in the first stage"}
+        .of("megatron")
+        .unless("parallel.pp", "1"),
     Key{"parallel.account_for_loss_in_pipeline_split", KeyType::boolean, "false",
-        "megatron: the head takes the place of a layer in the last stage"},
+        "the head takes the place of a layer in the last stage"}
+        .of("megatron")
+        .unless("parallel.pp", "1"),
     Key{"parallel.decoder_first_pipeline_num_layers", KeyType::integer, "0",
-        "megatron: layers of the first stage, the others share the rest; 0: as the others", 0, 1e6},
+        "layers of the first stage, the others share the rest; 0: as the others", 0, 1e6}
+        .of("megatron"),
     Key{"parallel.decoder_last_pipeline_num_layers", KeyType::integer, "0",
-        "megatron: layers of the last stage, likewise", 0, 1e6},
+        "layers of the last stage, likewise", 0, 1e6}
+        .of("megatron"),
     Key{"parallel.pipeline_model_parallel_layout", KeyType::string, "",
-        "megatron: what every part of the pipeline holds, as in Ettt|(tt|)*14,tL: E the embedding, "
-        "t a layer, m a module of multi-token prediction, L head and loss; empty: an even split"},
+        "what every part of the pipeline holds, as in Ettt|(tt|)*14,tL: E the embedding, t a "
+        "layer, "
+        "m a module of multi-token prediction, L head and loss; empty: an even split"}
+        .of("megatron"),
 
     Key{"parallel.dp_replicate", KeyType::integer, "1",
-        "fsdp, torchtitan: hybrid sharding, so many groups of neighbouring ranks that hold a whole "
-        "model each",
-        1, kMaxWays},
+        "hybrid sharding, so many groups of neighbouring ranks that hold a whole model each", 1,
+        kMaxWays}
+        .of("fsdp torchtitan"),
     Key{"parallel.reshard_after_forward", KeyType::choice, "default",
-        "fsdp, torchtitan: whether parameters are given back after the forward and gathered again: "
-        "default: fsdp all units, torchtitan all but the last, and none of a pipeline",
-        0, 0, "default always never"},
+        "whether parameters are given back after the forward and gathered again: default: fsdp all "
+        "units, torchtitan all but the last, and none of a pipeline",
+        0, 0, "default always never"}
+        .of("fsdp torchtitan"),
     Key{"parallel.prefetch", KeyType::integer, "1",
-        "fsdp, torchtitan: units whose parameters are gathered ahead of the one computed", 0, 1000},
+        "units whose parameters are gathered ahead of the one computed", 0, 1000}
+        .of("fsdp torchtitan"),
     Key{"parallel.overlap_comm", KeyType::choice, "auto",
-        "zero: the backward goes on beside a reduction; auto: in stage 3", 0, 0, "auto true false"},
+        "the backward goes on beside a reduction; auto: in stage 3", 0, 0, "auto true false"}
+        .of("zero1 zero2 zero3"),
     Key{"parallel.use_multi_rank_bucket_allreduce", KeyType::boolean, "true",
-        "zero1, zero2: all-reduce a bucket; else reduce what belongs to a rank's partition to it"},
+        "all-reduce a bucket; else reduce what belongs to a rank's partition to it"}
+        .of("zero1 zero2"),
     Key{"parallel.stage3_prefetch_bucket_size", KeyType::integer, "50000000",
-        "zero3: elements that are gathered ahead at a time", 0, 1e15},
+        "elements that are gathered ahead at a time", 0, 1e15}
+        .of("zero3"),
     Key{"parallel.stage3_param_persistence_threshold", KeyType::integer, "100000",
-        "zero3: tensors of so many elements or fewer are not sharded", 0, 1e15},
+        "tensors of so many elements or fewer are not sharded", 0, 1e15}
+        .of("zero3"),
     Key{"parallel.stage3_max_live_parameters", KeyType::integer, "1000000000",
-        "zero3: gathered elements beyond which nothing is gathered ahead", 0, 1e15},
+        "gathered elements beyond which nothing is gathered ahead", 0, 1e15}
+        .of("zero3"),
     Key{"parallel.stage3_max_reuse_distance", KeyType::integer, "1000000000",
-        "zero3: parameters used again within so many elements stay gathered", 0, 1e15},
+        "parameters used again within so many elements stay gathered", 0, 1e15}
+        .of("zero3"),
     Key{"parallel.table_placement", KeyType::choice, "greedy",
-        "torchrec: where embedding tables go: greedy: the one with most lookups first, to the rank "
+        "where embedding tables go: greedy: the one with most lookups first, to the rank "
         "with least; random: drawn from run.seed",
-        0, 0, "greedy random"},
+        0, 0, "greedy random"}
+        .of("torchrec"),
     Key{"parallel.row_wise_above", KeyType::integer, "0",
-        "torchrec: tables with more rows are split by rows over all ranks; 0: none", 0, 1e12},
-    Key{"parallel.fusion_mb", KeyType::number, "128", "horovod: size of the fusion buffer in MiB",
-        0, 1e6},
+        "tables with more rows are split by rows over all ranks; 0: none", 0, 1e12}
+        .of("torchrec"),
+    Key{"parallel.fusion_mb", KeyType::number, "128", "size of the fusion buffer in MiB", 0, 1e6}
+        .of("horovod"),
     Key{"parallel.cycle_ms", KeyType::number, "1",
-        "horovod: time between two looks for gradients that are ready", 0.001, 1e6},
+        "time between two looks for gradients that are ready", 0.001, 1e6}
+        .of("horovod"),
 
     Key{"collectives.library", KeyType::string, "generic",
         "whose algorithms and schedules: generic, gloo, openmpi-4.1, nccl-2.28, nccl-2.30, or a "
@@ -235,22 +299,29 @@ constexpr std::array kKeys{
     Key{"collectives.all_gather_v", KeyType::string, "auto", "likewise"},
     Key{"collectives.all_to_all_v", KeyType::string, "auto", "likewise"},
     Key{"collectives.channels", KeyType::integer, "0",
-        "rings (or trees) that share the data; 0: one per NIC of a node", 0, 64},
+        "rings (or trees) that share the data; 0: one per NIC of a node", 0, 64}
+        .in("generic nccl plugin"),
     Key{"collectives.slice", KeyType::size, "0",
         "largest message, the rest of a block follows in more; 0: one message per block", 0,
-        kMaxSize},
+        kMaxSize}
+        .in("generic plugin"),
     Key{"collectives.credits", KeyType::integer, "0",
-        "messages of a connection that may be under way; 0: unlimited", 0, 1e6},
-    Key{"collectives.protocol", KeyType::choice, "auto",
-        "nccl: how messages are framed; auto: tuned", 0, 0, "auto Simple LL LL128"},
+        "messages of a connection that may be under way; 0: unlimited", 0, 1e6}
+        .in("generic plugin"),
+    Key{"collectives.protocol", KeyType::choice, "auto", "how messages are framed; auto: tuned", 0,
+        0, "auto Simple LL LL128"}
+        .in("nccl"),
     Key{"collectives.max_channels", KeyType::integer, "0",
-        "nccl: channels that one call may use; 0: the tuner's limit", 0, 64},
+        "channels that one call may use; 0: the tuner's limit", 0, 64}
+        .in("nccl"),
     Key{"collectives.node_template", KeyType::string, "auto",
-        "nccl: kind of node that its rings and trees were found on, such as hgx-h100-400g, or the "
-        "path of a graph dump (.xml)"},
+        "kind of node that its rings and trees were found on, such as hgx-h100-400g, or the path "
+        "of a "
+        "graph dump (.xml)"}
+        .in("nccl"),
     Key{"collectives.environment", KeyType::any, "{}",
-        "nccl: its environment variables, as in {NCCL_ALGO: Ring}; those of the process are not "
-        "followed"},
+        "its environment variables, as in {NCCL_ALGO: Ring}; those of the process are not followed"}
+        .in("nccl"),
     Key{"collectives.groups", KeyType::any, "{}",
         "algorithms for some kinds of group, as in {dp: {allreduce: ring}}"},
 
@@ -259,37 +330,45 @@ constexpr std::array kKeys{
         "* B), drawn for every step from run.seed; schemes may leave out the others, and "
         "run.verify sums up real data like that",
         0, 1},
-    Key{"tensors.block", KeyType::integer, "256", "elements of such a block", 1, 1e12},
+    Key{"tensors.block", KeyType::integer, "256", "elements of such a block", 1, 1e12}.unless(
+        "tensors.density", "1"),
     Key{"tensors.overlap", KeyType::choice, "random",
         "how the blocks of ranks coincide: each draws its own, all have the same, or no two the "
         "same one",
-        0, 0, "random all none", "measured"},
+        0, 0, "random all none", "measured"}
+        .unless("tensors.density", "1"),
     Key{"tensors.distribution", KeyType::string, kAbsent, "of the values of gradients", 0, 0, "",
         "", kLater},
     Key{"compression.method", KeyType::string, "none",
         "what gradients become before ranks exchange them: none, fp16 (halves, all-reduced), topk "
         "(the largest values and their places, gathered), or a plugin's; ddp, horovod"},
     Key{"compression.ratio", KeyType::number, "0.01",
-        "share of a tensor's elements that is sent, by methods that leave out some", 1e-9, 1},
+        "share of a tensor's elements that is sent, by methods that leave out some", 1e-9, 1}
+        .unless("compression.method", "none"),
     Key{"compression.communicator", KeyType::choice, "auto",
         "how payloads are exchanged; auto: as the method has it", 0, 0,
-        "auto all_reduce all_gather", "broadcast all_to_all"},
+        "auto all_reduce all_gather", "broadcast all_to_all"}
+        .unless("compression.method", "none"),
     Key{"compression.memory", KeyType::choice, "none", "what ranks keep of what was not sent", 0, 0,
         "none", "residual efsignsgd dgc powersgd"},
     Key{"compression.merge", KeyType::choice, "bucket",
         "what is one tensor to a method: a bucket of ddp's, a fused buffer of horovod's", 0, 0,
         "bucket", "tensor model"},
     Key{"hosts", KeyType::any, "[]",
-        "ofi: the real machines, one process each, in rank order; empty: as launched"},
+        "the real machines of ofi, one process each, in rank order; empty: as launched; elsewhere "
+        "only "
+        "the cores of a single one count"},
     Key{"placement", KeyType::any, "blocked",
-        "ofi: which process plays which emulated node; a file or list has lines of NODES HOST", 0,
-        0, "blocked cyclic PATH"},
+        "which process plays which emulated node; a file or list has lines of NODES HOST", 0, 0,
+        "blocked cyclic PATH"}
+        .on("ofi"),
     Key{"scale.mode", KeyType::choice, "dilate",
         "how a large cluster fits few hosts: time is stretched", 0, 0, "dilate", "slice"},
     Key{"scale.dilation", KeyType::auto_number, "auto",
         "how much slower than real time; auto: the least that this machine keeps up with, as "
         "measured before the run and in its warm-ups",
-        1, 1e9},
+        1, 1e9}
+        .on("memory ofi"),
     Key{"scale.nodes", KeyType::string, kAbsent, "slice: nodes that are played", 0, 0, "", "",
         kLater},
 
@@ -297,40 +376,48 @@ constexpr std::array kKeys{
         "what carries messages: memory inside one process, libfabric, or a modelled network in "
         "virtual time",
         0, 0, "memory ofi virtual"},
-    Key{"fabric.provider", KeyType::string, "auto", "ofi: libfabric provider"},
-    Key{"fabric.bind", KeyType::string, "", "ofi: local address or interface; empty: chosen"},
+    Key{"fabric.provider", KeyType::string, "auto", "libfabric provider"}.on("ofi"),
+    Key{"fabric.bind", KeyType::string, "", "local address or interface; empty: chosen"}.on("ofi"),
     Key{"fabric.flows", KeyType::choice, "process",
-        "ofi: what has a connection, and so a 5-tuple, of its own on the wire: a pair of "
-        "processes, "
-        "of NICs, or a library's connection (communicator, channel, source, target)",
-        0, 0, "process nic connection"},
+        "what has a connection, and so a 5-tuple, of its own on the wire: a pair of processes, of "
+        "NICs, or a library's connection (communicator, channel, source, target)",
+        0, 0, "process nic connection"}
+        .on("ofi"),
     Key{"fabric.colocated", KeyType::choice, "memory",
         "emulated nodes that share a process: messages move in memory, are only timed, or leave "
         "through the network (ofi)",
         0, 0, "memory model wire"},
     Key{"fabric.frames", KeyType::string, "auto",
-        "ofi: small messages of a flow leave together, in frames of up to so many bytes; auto: "
-        "64KiB "
-        "for flows: process, else off; off: every message by itself"},
+        "small messages of a flow leave together, in frames of up to so many bytes; auto: 64KiB "
+        "for "
+        "flows: process, else off; off: every message by itself"}
+        .on("ofi"),
     Key{"fabric.namespaces", KeyType::string, "",
-        "colocated: wire: network namespace of each emulated node, as in gr{node} (a name in "
-        "/run/netns, or a path); empty: that of the process"},
+        "network namespace of each emulated node, as in gr{node} (a name in "
+        "/run/netns, or a path); empty: that of the process"}
+        .on("ofi")
+        .where("fabric.colocated", "wire"),
     Key{"fabric.inside_node", KeyType::choice, "model",
         "a call of a group wholly inside a node: one modelled delay, or message by message (verify "
         "always plays messages)",
         0, 0, "model messages"},
     Key{"fabric.payload", KeyType::choice, "untouched",
-        "memory: hand over the descriptor, or copy every byte", 0, 0, "untouched copied"},
+        "what stays inside a process: hand over the descriptor, or copy every byte", 0, 0,
+        "untouched copied"}
+        .on("memory ofi"),
     Key{"fabric.framing", KeyType::choice, "none",
         "what a modelled link carries besides a message's bytes: none, or the headers, checksums "
         "and gaps of its packets",
         0, 0, "none ethernet tcp udp rocev2"},
     Key{"fabric.packets.loss", KeyType::number, "0",
         "share of schemes' packets between nodes that are lost on purpose, drawn from run.seed", 0,
-        0.99},
-    Key{"fabric.packets.duplicates", KeyType::number, "0", "share that comes twice", 0, 0.99},
+        0.99}
+        .with_schemes(),
+    Key{"fabric.packets.duplicates", KeyType::number, "0", "share that comes twice", 0, 0.99}
+        .with_schemes(),
     Key{"fabric.packets.reordering", KeyType::number, "0",
-        "share that comes late, behind packets sent after it; on ofi they are sent late", 0, 0.99},
+        "share that comes late, behind packets sent after it; on ofi they are sent late", 0, 0.99}
+        .with_schemes(),
     Key{"fabric.packets.mtu", KeyType::integer, "9000",
         "bytes of the largest IP packet: of schemes' packets, and of fabric.framing", 576, 65535},
     Key{"fabric.qps_per_connection", KeyType::integer, "1", "RDMA queue pairs", 0, 0, "", "",
@@ -345,8 +432,9 @@ constexpr std::array kKeys{
     Key{"run.warmup", KeyType::integer, "1", "training steps before", 0, 1e6},
     Key{"run.min_seconds", KeyType::number, "0",
         "wall seconds that the measured steps last at least, as far as the warm-up tells: where "
-        "run.iterations are over sooner, more are played, up to 100,000; not in virtual time",
-        0, 1e6},
+        "run.iterations are over sooner, more are played, up to 100,000",
+        0, 1e6}
+        .on("memory ofi"),
     Key{"run.verify", KeyType::boolean, "false", "give ranks real data and check every sum"},
     Key{"run.seed", KeyType::integer, "1", "of everything random", 0, kMaxSeed},
     Key{"run.jitter", KeyType::number, "0",
@@ -358,14 +446,16 @@ constexpr std::array kKeys{
         "its rank is under way, which takes some of the GPU: 0.1 is a tenth",
         0, 10},
     Key{"run.stall_timeout_s", KeyType::number, "60", "give up when nothing moves for so long",
-        0.001, 1e6},
+        0.001, 1e6}
+        .on("memory ofi"),
     Key{"run.shards", KeyType::auto_integer, "auto",
         "engine threads of a process; auto: memory: one for every core, at most four; else one", 1,
         256},
     Key{"run.probe_ms", KeyType::integer, "200",
         "how long to load the fabric before the start to see what it carries; 0: not at all, and "
         "then several hosts need scale.dilation",
-        0, 60000},
+        0, 60000}
+        .on("ofi"),
     Key{"run.duration", KeyType::string, kAbsent, "run for so long", 0, 0, "", "", kLater},
     Key{"run.until", KeyType::any, kAbsent, "run until the mean is known well enough", 0, 0, "", "",
         kLater},

@@ -14,6 +14,7 @@
 #include "profiles/load/collectives.h"
 #include "profiles/load/config.h"
 #include "profiles/load/hosts.h"
+#include "profiles/load/idle_keys.h"
 #include "profiles/load/job_schema.h"
 #include "profiles/load/locate.h"
 #include "profiles/load/network.h"
@@ -119,20 +120,6 @@ Framing framing_named(const std::string& name, std::uint32_t mtu) {
   return {};
 }
 
-// Names of the settings that contradict each other.
-void check_fabric(const Settings& in, const FabricSpec& spec) {
-  const auto refuse = [&](const char* key, bool wrong, const std::string& why) {
-    if (wrong) fail(in.at(key).mark, std::string(key) + ": " + why);
-  };
-  refuse("fabric.colocated", spec.colocated == Colocated::wire && !is_network(spec.kind),
-         "wire sends through a real network, which needs fabric.kind: ofi");
-  refuse("fabric.namespaces", !spec.namespaces.empty() && spec.colocated != Colocated::wire,
-         "only fabric.colocated: wire opens namespaces; set it, or leave them out");
-  refuse("fabric.namespaces",
-         !spec.namespaces.empty() && spec.namespaces.find("{node}") == std::string::npos,
-         "needs {node} in it, as in gr{node}: every emulated node has a namespace of its own");
-}
-
 void read_fabric(const Settings& in, FabricSpec& out) {
   for (const auto& [kind, word] : kFabricKinds)
     if (word == in.text("fabric.kind")) out.kind = kind;
@@ -143,12 +130,15 @@ void read_fabric(const Settings& in, FabricSpec& out) {
               : flows == "connection" ? FlowKind::connection
                                       : FlowKind::process;
   const std::string& colocated = in.text("fabric.colocated");
-  out.colocated = colocated == "wire"    ? Colocated::wire
-                  : colocated == "model" ? Colocated::model
-                                         : Colocated::memory;
+  out.colocated = colocated == "wire" && is_network(out.kind) ? Colocated::wire
+                  : colocated == "model"                      ? Colocated::model
+                                                              : Colocated::memory;
   out.frame_bytes = read_frames(in, out.flows);
   out.namespaces = in.text("fabric.namespaces");
-  check_fabric(in, out);
+  if (!out.namespaces.empty() && out.namespaces.find("{node}") == std::string::npos)
+    fail(in.at("fabric.namespaces").mark,
+         "fabric.namespaces: needs {node} in it, as in gr{node}: every emulated node has a "
+         "namespace of its own");
   out.inside_node =
       in.text("fabric.inside_node") == "messages" ? InsideNode::messages : InsideNode::model;
   out.payload =
@@ -221,6 +211,7 @@ int gpus_of(const Settings& in) {
 void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   read_cluster(in, spec.cluster);
   spec.collectives = read_collectives(in, near);
+  spec.notes = idle_keys(in, spec);
   read_server_placement(in, *spec.collectives.own, spec.cluster.servers);
   read_topology(in, *spec.collectives.own, spec.cluster);
   spec.tensors = read_tensors(in);

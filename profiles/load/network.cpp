@@ -43,20 +43,6 @@ double uplink_rate(const Settings& in) {
   return *bps;
 }
 
-// A network that never blocks has none of the things that these keys describe.
-void refuse_without_links(const Settings& in) {
-  for (const char* key : {"cluster.topology.leaves", "cluster.topology.spines",
-                          "cluster.topology.oversubscription", "cluster.topology.uplink_rate",
-                          "cluster.topology.link_latency_us", "cluster.topology.routing"}) {
-    const Setting& setting = in.at(key);
-    if (setting.given && setting.text != setting.key->standard)
-      fail(setting.mark,
-           std::string(key) +
-               " means nothing to a nonblocking network; set "
-               "cluster.topology.kind: leaf_spine or rail_optimised, or leave it out");
-  }
-}
-
 void check_leaves(const Settings& in, const ClusterSpec& cluster) {
   const Setting& leaves = in.at("cluster.topology.leaves");
   const int wanted = cluster.topology.leaves, nics = cluster.nics_per_node;
@@ -88,7 +74,7 @@ void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec
 void read_topology(const Settings& in, const Algorithms& own, ClusterSpec& out) {
   TopologySpec& spec = out.topology;
   const std::string& kind = in.text("cluster.topology.kind");
-  if (kind == "nonblocking") return refuse_without_links(in);
+  if (kind == "nonblocking") return;
   spec.kind = kind == "rail_optimised" ? TopologySpec::Kind::rail_optimised
                                        : TopologySpec::Kind::leaf_spine;
   spec.leaves = in.small("cluster.topology.leaves");

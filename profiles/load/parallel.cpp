@@ -1,76 +1,11 @@
 #include "profiles/load/parallel.h"
 
-#include <algorithm>
-#include <array>
 #include <string>
-#include <string_view>
 
 #include "profiles/planners/megatron/routing.h"
 
 namespace ghostrank {
 namespace {
-
-// Keys of `parallel` that only some frameworks know; the others are common to all.
-struct FrameworkKey {
-  const char* path;
-  std::string_view frameworks;  // separated by blanks
-};
-constexpr std::array kFrameworkKeys{
-    FrameworkKey{"parallel.bucket_cap_mb", "ddp torchrec"},
-    FrameworkKey{"parallel.first_bucket_mb", "ddp torchrec"},
-    FrameworkKey{"parallel.launch", "ddp"},
-    FrameworkKey{"parallel.tp", "megatron torchtitan"},
-    FrameworkKey{"parallel.pp", "megatron torchtitan"},
-    FrameworkKey{"parallel.cp", "megatron torchtitan"},
-    FrameworkKey{"parallel.ep", "megatron torchtitan"},
-    FrameworkKey{"parallel.expert_tp", "megatron"},
-    FrameworkKey{"parallel.expert_dispatch", "megatron"},
-    FrameworkKey{"parallel.expert_imbalance", "megatron"},
-    FrameworkKey{"parallel.expert_load", "megatron"},
-    FrameworkKey{"parallel.sequence_parallel", "megatron"},
-    FrameworkKey{"parallel.schedule", "megatron torchtitan"},
-    FrameworkKey{"parallel.interleave", "megatron torchtitan"},
-    FrameworkKey{"parallel.global_batch", "megatron torchtitan"},
-    FrameworkKey{"parallel.distributed_optimizer", "megatron"},
-    FrameworkKey{"parallel.overlap_grad_reduce", "megatron"},
-    FrameworkKey{"parallel.overlap_param_gather", "megatron"},
-    FrameworkKey{"parallel.bucket_size", "megatron zero1 zero2 zero3"},
-    FrameworkKey{"parallel.overlap_comm", "zero1 zero2 zero3"},
-    FrameworkKey{"parallel.use_multi_rank_bucket_allreduce", "zero1 zero2"},
-    FrameworkKey{"parallel.stage3_prefetch_bucket_size", "zero3"},
-    FrameworkKey{"parallel.stage3_param_persistence_threshold", "zero3"},
-    FrameworkKey{"parallel.stage3_max_live_parameters", "zero3"},
-    FrameworkKey{"parallel.stage3_max_reuse_distance", "zero3"},
-    FrameworkKey{"parallel.recompute", "megatron torchtitan"},
-    FrameworkKey{"parallel.cp_comm", "megatron torchtitan"},
-    FrameworkKey{"parallel.cp_a2a", "megatron"},
-    FrameworkKey{"parallel.order", "megatron"},
-    FrameworkKey{"parallel.account_for_embedding_in_pipeline_split", "megatron"},
-    FrameworkKey{"parallel.account_for_loss_in_pipeline_split", "megatron"},
-    FrameworkKey{"parallel.decoder_first_pipeline_num_layers", "megatron"},
-    FrameworkKey{"parallel.decoder_last_pipeline_num_layers", "megatron"},
-    FrameworkKey{"parallel.pipeline_model_parallel_layout", "megatron"},
-    FrameworkKey{"parallel.dp_replicate", "fsdp torchtitan"},
-    FrameworkKey{"parallel.reshard_after_forward", "fsdp torchtitan"},
-    FrameworkKey{"parallel.prefetch", "fsdp torchtitan"},
-    FrameworkKey{"parallel.table_placement", "torchrec"},
-    FrameworkKey{"parallel.row_wise_above", "torchrec"},
-    FrameworkKey{"parallel.fusion_mb", "horovod"},
-    FrameworkKey{"parallel.cycle_ms", "horovod"},
-};
-
-// What a framework does not know of is refused, not ignored; its default may stand there.
-void refuse_foreign_parallel(const Settings& in, const std::string& framework) {
-  for (const FrameworkKey& one : kFrameworkKeys) {
-    const Setting& setting = in.at(one.path);
-    const auto known = words(one.frameworks);
-    if (!setting.given || setting.text == setting.key->standard ||
-        std::find(known.begin(), known.end(), framework) != known.end())
-      continue;
-    fail(setting.mark, std::string(one.path) + " means nothing to framework " + framework +
-                           "; leave it out, or use parallel.framework: " + join(known, " or "));
-  }
-}
 
 void read_megatron(const Settings& in, ParallelPlan& out) {
   out.tp = in.small("parallel.tp");
@@ -142,7 +77,6 @@ ParallelPlan read_parallel(const Settings& in) {
   out.row_wise_above = static_cast<std::uint64_t>(in.integer("parallel.row_wise_above"));
   out.fusion_mb = in.number("parallel.fusion_mb");
   out.cycle_ms = in.number("parallel.cycle_ms");
-  refuse_foreign_parallel(in, in.text("parallel.framework"));
   read_megatron(in, out);
   read_zero(in, out);
   return out;

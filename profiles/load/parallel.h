@@ -1,6 +1,6 @@
 // The `parallel` part of a job: whose plan the ranks follow, and its keys.
 //
-// Errors: usage, also for a key that the job's framework does not know. Threading: pure.
+// Errors: usage. Threading: pure.
 #pragma once
 
 #include "profiles/input/keys.h"

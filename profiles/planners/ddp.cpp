@@ -140,8 +140,10 @@ Workload plan_ddp(const JobSpec& spec) {
   const ParallelPlan& parallel = spec.parallel;
   const Plan plan{
       *spec.model, step_times(spec), spec.precision.gradients,
-      ddp_buckets(*spec.model, bytes_of(spec.precision.gradients),
-                  mebibytes(parallel.first_bucket_mb), mebibytes(parallel.bucket_cap_mb)),
+      parallel.launch == Launch::flat
+          ? std::vector<Bucket>{}
+          : ddp_buckets(*spec.model, bytes_of(spec.precision.gradients),
+                        mebibytes(parallel.first_bucket_mb), mebibytes(parallel.bucket_cap_mb)),
       library_named(spec.collectives.library) == Library::gloo ? kGlooThreads : std::uint8_t{1}};
   Role role{"ddp", {}};
   role.iterations.push_back(first_iteration(plan));

@@ -142,7 +142,7 @@ void replay_in_job(const JobTrace& job, bool has_device, JobSpec& spec) {
                        std::to_string(cluster) +
                        " GPUs; they must be as many (cluster.nodes, cluster.gpus_per_node)");
   Replay played = replay(job.trace, {named, cost_on_device(spec, has_device)});
-  spec.notes = trace_notes(job.trace, played);
+  for (std::string& note : trace_notes(job.trace, played)) spec.notes.push_back(std::move(note));
   spec.program = std::make_shared<const Workload>(std::move(played.workload));
 }
 

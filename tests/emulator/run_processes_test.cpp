@@ -133,7 +133,7 @@ TEST(OverLibfabric, AgentsSumRealDataWithTheirHelpersOnAHostOfTheirOwn) {
   }
 }
 
-TEST(OverLibfabric, LinksOfTheClusterAreRecordedAndTheRunSaysSo) {
+TEST(OverLibfabric, LinksOfTheClusterAreNotModelled) {
   SmallJob job(4, 1, FabricKind::ofi);
   job.spec.cluster.topology.kind = TopologySpec::Kind::leaf_spine;
   job.spec.cluster.topology.oversubscription = 100;
@@ -142,13 +142,10 @@ TEST(OverLibfabric, LinksOfTheClusterAreRecordedAndTheRunSaysSo) {
     const auto control = Control::meet(world);
     const Result result = job.run(*control);
     control->close();
-    std::string said = result.network ? "links " : "no links ";
-    for (const std::string& note : result.notes)
-      if (note.starts_with("cluster.topology is recorded")) said += "noted";
-    return said;
+    return std::string(result.network ? "links" : "no links");
   });
   testing::expect_all_ok(outcomes);
-  EXPECT_EQ(outcomes[0].said, "no links noted");
+  EXPECT_EQ(outcomes[0].said, "no links");
 }
 
 TEST(OverLibfabric, CreditsAndSlicesTravelToo) {

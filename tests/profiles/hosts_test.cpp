@@ -16,17 +16,20 @@ const std::string kHead =
     "model: {kind: layers, layers: [{parameters: [5]}]}\n"
     "cluster: {nodes: 8, nics_per_node: 2}\n";
 
+const std::vector<std::string> kSeveral{"fabric.kind=ofi"};  // in one process nothing is placed
+
 std::vector<int> placed(const std::string& rest) {
-  return load_text(kHead + rest).spec.placement.host_of_node;
+  return load_text(kHead + rest, kSeveral).spec.placement.host_of_node;
 }
 
 TEST(Hosts, AreReadWithCoresAndRails) {
   const JobSpec job = load_text(kHead +
-                                "hosts:\n"
-                                "- {name: s1, cores: 0-3}\n"
-                                "- {name: s2, cores: '0-1,6', nics: [{device: eth1, rail: 1}, "
-                                "{device: eth0, rail: 0}]}\n"
-                                "- {name: s3, cores: 4, nics: [{device: a}, {device: b}]}\n")
+                                    "hosts:\n"
+                                    "- {name: s1, cores: 0-3}\n"
+                                    "- {name: s2, cores: '0-1,6', nics: [{device: eth1, rail: 1}, "
+                                    "{device: eth0, rail: 0}]}\n"
+                                    "- {name: s3, cores: 4, nics: [{device: a}, {device: b}]}\n",
+                                kSeveral)
                           .spec;
   ASSERT_EQ(job.hosts.size(), 3u);
   EXPECT_EQ(job.hosts[0].name, "s1");
@@ -83,7 +86,7 @@ TEST(Placement, IsWrittenOutInTheResolvedJobSoThatAReplayNeedsNoFile) {
   const test::Folder folder;
   const std::string file = folder.write("nodes.txt", "0-2,7 s1\n3-6 s2\n");
   const std::string hosts = "hosts: [{name: s1, cores: 0-3, nics: [{device: eth0}]}, {name: s2}]\n";
-  const LoadedJob first = load_text(kHead + hosts + "placement: " + file + "\n");
+  const LoadedJob first = load_text(kHead + hosts + "placement: " + file + "\n", kSeveral);
   EXPECT_EQ(first.config_json.find("nodes.txt"), std::string::npos);
   const LoadedJob again = load_text(first.config_json);
   EXPECT_EQ(again.config_json, first.config_json);
@@ -97,7 +100,8 @@ TEST(Placement, SaysWhichLineIsWrong) {
   const test::Folder folder;
   const auto text = [&](const std::string& lines, const std::string& hosts = "") {
     const std::string file = folder.write("nodes.txt", lines);
-    return test::error_of([&] { load_text(kHead + hosts + "placement: " + file + "\n"); });
+    return test::error_of(
+        [&] { load_text(kHead + hosts + "placement: " + file + "\n", kSeveral); });
   };
   const auto has = [](const std::string& said, const std::string& part) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
@@ -112,7 +116,7 @@ TEST(Placement, SaysWhichLineIsWrong) {
   has(text("0-7 twin\n", hosts), "nodes.txt:1:1: hosts has 2 entries called 'twin'");
   has(text("0-7 3\n", hosts), "nodes.txt:1:1: there is no host '3'");
   has(text("0-7 s1\n"), "nodes.txt:1:1: there is no host 's1'; write the number of a process");
-  EXPECT_EQ(load_error(kHead + "placement: nowhere.txt\n"),
+  EXPECT_EQ(load_error(kHead + "placement: nowhere.txt\n", kSeveral),
             "job.yaml:3:12: placement is 'nowhere.txt'; write blocked, cyclic, or the path of a "
             "file with lines of NODES HOST (there is no such file)");
 }

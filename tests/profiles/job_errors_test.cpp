@@ -54,11 +54,11 @@ TEST(JobErrors, SayWhatWasFoundAndWhatIsAllowed) {
 TEST(JobErrors, SayWhatTheWireNeeds) {
   EXPECT_EQ(
       load_error(kHead, {"fabric.colocated=wire"}),
-      "-s 'fabric.colocated=wire': fabric.colocated: wire sends through a real network, which "
-      "needs fabric.kind: ofi");
-  EXPECT_EQ(load_error(kHead, {"fabric.namespaces=gr{node}"}),
-            "-s 'fabric.namespaces=gr{node}': fabric.namespaces: only fabric.colocated: wire opens "
-            "namespaces; set it, or leave them out");
+      "-s 'fabric.colocated=wire': fabric.colocated means nothing to fabric memory; leave it out, "
+      "or use fabric.kind: ofi");
+  EXPECT_EQ(load_error(kHead, {"fabric.kind=ofi", "fabric.namespaces=gr{node}"}),
+            "-s 'fabric.namespaces=gr{node}': fabric.namespaces means nothing where "
+            "fabric.colocated is memory; leave it out, or use fabric.colocated: wire");
 }
 
 TEST(JobErrors, NameWhatIsNotAvailableYet) {
@@ -96,8 +96,9 @@ TEST(JobErrors, SayWhatNetworksNeed) {
             "");
   EXPECT_EQ(text("kind: rail_optimised, leaves: 4, uplink_rate: 800Gbps"), "");
   EXPECT_EQ(text("leaves: 3"),
-            "job.yaml:4:58: cluster.topology.leaves means nothing to a nonblocking network; set "
-            "cluster.topology.kind: leaf_spine or rail_optimised, or leave it out");
+            "job.yaml:4:58: cluster.topology.leaves means nothing where cluster.topology.kind is "
+            "nonblocking; leave it out, or use cluster.topology.kind: leaf_spine or "
+            "rail_optimised");
   EXPECT_EQ(text("kind: leaf_spine, leaves: 7"),
             "job.yaml:4:76: cluster.topology.leaves: 7 are more than 6 nodes can be connected to; "
             "take fewer");
@@ -130,12 +131,13 @@ TEST(JobErrors, RefuseWhatMeansNothingToTheLibrary) {
   const auto text = [](const std::string& collectives) {
     return load_error(kHead + "collectives: {" + collectives + "}\n");
   };
-  EXPECT_EQ(text("protocol: LL"),
-            "job.yaml:4:25: collectives.protocol means nothing to library generic: it belongs to "
-            "nccl-2.28 and nccl-2.30; leave it out");
+  EXPECT_EQ(
+      text("protocol: LL"),
+      "job.yaml:4:25: collectives.protocol means nothing to library generic; leave it out, or "
+      "use collectives.library: nccl-2.28 or nccl-2.30");
   EXPECT_EQ(text("library: nccl-2.28, slice: 1MiB"),
-            "job.yaml:4:42: collectives.slice means nothing to library nccl-2.28, which has rules "
-            "of its own for it; leave it out");
+            "job.yaml:4:42: collectives.slice means nothing to library nccl-2.28; leave it out, or "
+            "use collectives.library: generic");
   EXPECT_NE(text("library: gloo, channels: 4").find("collectives.channels"), std::string::npos);
   EXPECT_EQ(
       text("library: nccl-2.30, protocol: LL128, max_channels: 4, channels: 8, node_template: "

@@ -144,16 +144,16 @@ TEST(ExpertLoad, IsRefusedWhereItDoesNotFit) {
   };
   EXPECT_EQ(error("ep: 4, expert_load: [1, 2, 3]"),
             "parallel.expert_load: a list has 3 loads but the model 8 experts; give one for each");
-  EXPECT_EQ(error("expert_load: [[1, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1, 1]]"),
+  EXPECT_EQ(error("ep: 4, expert_load: [[1, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1, 1]]"),
             "parallel.expert_load: there are 2 lists but the model has 32 layers with experts; "
             "give one list, or one for each of them");
-  EXPECT_EQ(error("expert_load: [0, 0, 0, 0, 0, 0, 0, 0]"),
+  EXPECT_EQ(error("ep: 4, expert_load: [0, 0, 0, 0, 0, 0, 0, 0]"),
             "parallel.expert_load: all loads of a list are 0; some expert has to work");
-  EXPECT_EQ(error("expert_imbalance: 1, expert_load: [1, 1, 1, 1, 1, 1, 1, 1]"),
+  EXPECT_EQ(error("ep: 4, expert_imbalance: 1, expert_load: [1, 1, 1, 1, 1, 1, 1, 1]"),
             "parallel.expert_load: the loads are given, so there is nothing to draw; leave out "
             "parallel.expert_imbalance");
   EXPECT_NE(test::error_of([&] {
-              Plan{.dp = 4, .more = ", expert_imbalance: 1"}.workload();
+              Plan{.dp = 4, .more = ", ep: 4, expert_imbalance: 1"}.workload();
             }).find("the model has no experts to spread"),
             std::string::npos);
 }

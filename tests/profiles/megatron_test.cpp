@@ -472,14 +472,19 @@ TEST(MegatronErrors, SayWhatDoesNotFitAndWhatWould) {
             "the model has no experts to spread; leave it out, or use a model with experts");
   EXPECT_EQ(error("tp: 2", "nodes: 1", "mixtral-8x7b"),
             "experts with tp need sequence parallelism; use parallel.sequence_parallel=true");
-  EXPECT_EQ(error("interleave: 2"), "parallel.interleave needs parallel.schedule: interleaved");
+  EXPECT_EQ(
+      error("interleave: 2"),
+      "parallel.interleave means nothing where parallel.schedule is 1f1b; leave it out, or use "
+      "parallel.schedule: interleaved");
   EXPECT_EQ(error("cp: 3, tp: 1", "nodes: 3"),
             "parallel.cp is 3 but 2 cp does not divide the sequence of 8192; use parallel.cp=2 or "
             "4");
   EXPECT_EQ(error("cp: 8, cp_comm: a2a+p2p, cp_a2a: 3"),
             "parallel.cp_a2a is 3 but must divide cp 8 in groups of two or more; use "
             "parallel.cp_a2a=2 or 4");
-  EXPECT_EQ(error("cp: 8, cp_a2a: 2"), "parallel.cp_a2a needs parallel.cp_comm: a2a+p2p");
+  EXPECT_EQ(error("cp: 8, cp_a2a: 2"),
+            "parallel.cp_a2a means nothing where parallel.cp_comm is auto; leave it out, or use "
+            "parallel.cp_comm: a2a+p2p");
   EXPECT_EQ(error("tp: 4, cp: 8, cp_comm: a2a+p2p, cp_a2a: 4"),
             "parallel.cp_a2a is 4 but does not divide the 2 kv_heads of a tp rank; use "
             "parallel.cp_a2a=2");

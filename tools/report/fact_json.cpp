@@ -125,7 +125,8 @@ std::string plan_json(const PlanFacts& facts) {
                {"flops_per_iteration", facts.flops > 0 ? Json(facts.flops) : Json(nullptr)},
                {"mfu_at_most", or_null(facts.mfu_at_most)},
                {"compute_seconds", facts.traffic.compute_seconds},
-               {"step_seconds_at_least", facts.traffic.step_seconds_at_least}});
+               {"step_seconds_at_least", facts.traffic.step_seconds_at_least},
+               {"notes", facts.notes}});
 }
 
 std::string model_json(const Model& model) {

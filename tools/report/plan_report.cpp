@@ -7,6 +7,7 @@
 
 #include "emulator/verify/tensor_use.h"
 #include "profiles/device/device.h"
+#include "profiles/load/idle_keys.h"
 #include "profiles/load/load.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/plan.h"
@@ -280,6 +281,7 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   facts.flops = workload.flops_per_iteration;
   facts.peak_flops = matmul_peak_tflops(job.spec.device, job.spec.precision.parameters) * 1e12;
   facts.pipeline = pipeline_of(job.spec);
+  facts.notes = notes_of(job.spec, workload);
   const double possible = facts.peak_flops * facts.ranks * facts.traffic.step_seconds_at_least;
   if (facts.flops > 0 && possible > 0) facts.mfu_at_most = facts.flops / possible;
   return facts;
@@ -303,7 +305,10 @@ std::string plan_text(const PlanFacts& facts, const Paint& paint) {
   if (!facts.traffic.collectives.empty()) text += "\n" + traffic_table(facts);
   if (!facts.background.empty()) text += "\n" + background_table(facts);
   if (!facts.traffic.pairs.empty()) text += "\n" + pairs_table(facts);
-  return text + "\n" + render(closing_facts(facts));
+  text += "\n" + render(closing_facts(facts));
+  if (!facts.notes.empty()) text += "\nnotes\n";
+  for (const std::string& note : facts.notes) text += "  - " + note + "\n";
+  return text;
 }
 
 void show_plan(const LoadedJob& job, const Workload& workload, const std::string& json) {

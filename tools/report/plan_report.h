@@ -54,6 +54,7 @@ struct PlanFacts {
   TrafficPlan traffic;
   std::optional<TensorUse> tensors;  // of the steady state
   std::optional<CompressionUse> compression;
+  std::vector<std::string> notes;  // what a reader must know
 };
 
 PlanFacts plan_facts(const LoadedJob& job, const Workload& workload);

@@ -184,12 +184,14 @@ std::vector<std::string> bench_facts(const LoadedJob& job, const Result& started
   const ClusterSpec& c = job.spec.cluster;
   const auto processes = static_cast<double>(std::max<std::size_t>(1, started.hosts.size()));
   const std::string rate = c.nic.rate_bps > 0 ? humane_bits(c.nic.rate_bps) : "unlimited rate";
-  return {humane_count(started.ranks, "rank") + " on " + humane_count(c.nodes, "emulated node") +
-              " (" + humane_count(c.gpus_per_node, "GPU") + ", " +
-              humane_count(c.nics_per_node, "NIC") + " of " + rate + " each, " +
-              humane_seconds(seconds(c.nic.latency)) + " between nodes), played by " +
-              humane_count(processes, "process", "processes"),
-          transport_line(job, started)};
+  std::vector<std::string> facts{
+      humane_count(started.ranks, "rank") + " on " + humane_count(c.nodes, "emulated node") + " (" +
+          humane_count(c.gpus_per_node, "GPU") + ", " + humane_count(c.nics_per_node, "NIC") +
+          " of " + rate + " each, " + humane_seconds(seconds(c.nic.latency)) +
+          " between nodes), played by " + humane_count(processes, "process", "processes"),
+      transport_line(job, started)};
+  facts.insert(facts.end(), job.spec.notes.begin(), job.spec.notes.end());
+  return facts;
 }
 
 }  // namespace ghostrank

@@ -1,0 +1,248 @@
+#include "profiles/load/idle_keys.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "collectives/library.h"
+#include "profiles/algorithms/algorithms.h"
+
+namespace ghostrank {
+namespace {
+
+bool is_among(std::string_view list, std::string_view word) {
+  const auto all = words(list);
+  return std::find(all.begin(), all.end(), word) != all.end();
+}
+
+bool is_changed(const Setting& setting) {
+  return setting.given && setting.text != setting.key->standard;
+}
+
+std::string alternatives(std::string_view list) { return join(words(list), " or "); }
+
+bool is_among(std::string_view families, const std::string& library, const Algorithms& own) {
+  return own.is_plugin(library) ? is_among(families, "plugin")
+                                : is_among(families, name_of(library_named(library)));
+}
+
+// The libraries that a row's words stand for, as "nccl-2.28 or nccl-2.30".
+std::string libraries_named(std::string_view families, const Algorithms& own) {
+  std::vector<std::string> names = own.libraries();
+  std::erase_if(names, [&](const std::string& name) { return !is_among(families, name, own); });
+  return join(names, " or ");
+}
+
+bool names_schemes(const CollectiveSpec& spec) {
+  const auto is_scheme = [&](Func func, const std::string& group) {
+    const Algorithm* row = spec.row(func, group);
+    return row && row->ends;
+  };
+  for (int f = 0; f < kFuncs; ++f) {
+    if (is_scheme(static_cast<Func>(f), "")) return true;
+    for (const auto& [group, named] : spec.groups)
+      if (is_scheme(static_cast<Func>(f), group)) return true;
+  }
+  return false;
+}
+
+// One line for all keys that idle for the same reason.
+class Notes {
+ public:
+  void add(const std::string& reason, const std::string& key) {
+    const auto known = std::find_if(lines_.begin(), lines_.end(),
+                                    [&](const auto& line) { return line.first == reason; });
+    if (known == lines_.end())
+      lines_.emplace_back(reason, key);
+    else
+      known->second += ", " + key;
+  }
+
+  std::vector<std::string> lines() const {
+    std::vector<std::string> out;
+    for (const auto& [reason, keys] : lines_) out.push_back("no effect" + reason + ": " + keys);
+    return out;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> lines_;
+};
+
+class Search {
+ public:
+  Search(const Settings& in, const JobSpec& spec)
+      : in_(in), spec_(spec), schemes_(names_schemes(spec.collectives)) {}
+
+  std::vector<std::string> run() {
+    for (const Setting& setting : in_.all())
+      if (is_changed(setting)) look_at(setting);
+    return notes_.lines();
+  }
+
+ private:
+  void look_at(const Setting& setting) {
+    const Key& key = *setting.key;
+    refuse_of_others(setting);
+    if (is_of_plan(key.path) && plays_program())
+      return notes_.add(" on a program or trace, which is played as it is", std::string(key.path));
+    if (!plays_here(setting))
+      return idle(setting, " on fabric " + in_.text("fabric.kind"),
+                  std::string(key.path) + " means nothing to fabric " + in_.text("fabric.kind") +
+                      "; leave it out, or use fabric.kind: " + alternatives(fabrics_of(setting)),
+                  in_.given("fabric.kind"));
+    for (const Beside& one : key.beside)
+      if (!one.key.empty() && !stands_alone(setting) &&
+          is_among(one.values, in_.text(one.key)) == one.others)
+        return idle_beside(setting, one);
+    const bool only_for_schemes = key.schemes || is_for_packets_alone(setting);
+    if (only_for_schemes && !schemes_)
+      return idle(setting, " where no collective is played by a scheme",
+                  std::string(key.path) +
+                      " means nothing here: no collective is played by a scheme; name one "
+                      "(collectives: {allreduce: switchml}), or leave it out",
+                  chooses_algorithms());
+    if (key.path == "compression.ratio" && sends_whole_tensors())
+      notes_.add(" where compression.method is " + in_.text("compression.method"),
+                 std::string(key.path));
+  }
+
+  // What another framework or library knows is a slip: one does not play the other's settings.
+  void refuse_of_others(const Setting& setting) const {
+    const Key& key = *setting.key;
+    const std::string what = std::string(key.path) + " means nothing to ";
+    if (!key.frameworks.empty() && !is_among(key.frameworks, in_.text("parallel.framework")))
+      fail(setting.mark,
+           what + "framework " + in_.text("parallel.framework") +
+               "; leave it out, or use parallel.framework: " + alternatives(key.frameworks));
+    if (!key.libraries.empty() &&
+        !is_among(key.libraries, spec_.collectives.library, *spec_.collectives.own))
+      fail(setting.mark, what + "library " + spec_.collectives.library +
+                             "; leave it out, or use collectives.library: " +
+                             libraries_named(key.libraries, *spec_.collectives.own));
+  }
+
+  void idle_beside(const Setting& setting, const Beside& one) {
+    const std::string key(one.key), value = in_.text(one.key);
+    const std::string where = " where " + key + " is " + value;
+    idle(setting, where,
+         std::string(setting.key->path) + " means nothing" + where + "; leave it out, or " +
+             (one.others ? "change " + key : "use " + key + ": " + alternatives(one.values)),
+         in_.given(one.key));
+  }
+
+  void idle(const Setting& setting, const std::string& reason, const std::string& error,
+            bool chosen) {
+    if (!chosen) fail(setting.mark, error);
+    notes_.add(reason, std::string(setting.key->path));
+  }
+
+  // Some values of a key need more than the key itself.
+  std::string_view fabrics_of(const Setting& setting) const {
+    if (setting.key->path == "fabric.colocated")
+      return setting.text == "wire" ? "ofi" : "memory ofi";
+    const bool list = setting.key->path == "hosts" && setting.raw && setting.raw->is_list();
+    if (list && setting.raw->children.size() > 1) return "ofi";
+    return setting.key->fabrics;
+  }
+
+  bool plays_here(const Setting& setting) const {
+    const std::string_view fabrics = fabrics_of(setting);
+    return fabrics.empty() || is_among(fabrics, in_.text("fabric.kind"));
+  }
+
+  // Where no two ranks may have the same blocks, not even all blocks will do.
+  static bool stands_alone(const Setting& setting) {
+    return setting.key->path == "tensors.overlap" && setting.text == "none";
+  }
+
+  bool is_for_packets_alone(const Setting& setting) const {
+    return setting.key->path == "fabric.packets.mtu" && in_.text("fabric.framing") == "none";
+  }
+
+  bool chooses_algorithms() const {
+    const auto is_chosen = [&](Func func) { return in_.given(algorithm_key(func)); };
+    for (int f = 0; f < kFuncs; ++f)
+      if (is_chosen(static_cast<Func>(f))) return true;
+    return in_.given("collectives.groups");
+  }
+
+  bool sends_whole_tensors() const {
+    for (const Compressor* method : spec_.collectives.own->compressors())
+      if (method->name == in_.text("compression.method")) return !method->kept;
+    return false;
+  }
+
+  bool plays_program() const { return is_given("program") || is_given("trace"); }
+
+  // A job of a cluster alone has no such keys.
+  bool is_given(std::string_view path) const {
+    return std::any_of(in_.all().begin(), in_.all().end(), [&](const Setting& setting) {
+      return setting.key->path == path && setting.given;
+    });
+  }
+
+  // What only planners read. The device and the type of its products also say what the peak is.
+  static bool is_of_plan(std::string_view path) {
+    return path.starts_with("parallel.") || path == "model" || path == "background" ||
+           path == "precision.gradients" || path == "precision.optimizer";
+  }
+
+  const Settings& in_;
+  const JobSpec& spec_;
+  const bool schemes_;
+  Notes notes_;
+};
+
+using Calls = std::array<bool, kFuncs>;  // which functions are called
+
+// Of libraries, by kind of group.
+std::map<std::string, Calls> calls_of(const Workload& workload) {
+  std::vector<Calls> calls(workload.group_names.size());
+  for (const Role& role : workload.roles)
+    for (const Program& program : role.iterations)
+      for (const OpList& stream : program.streams)
+        for (const Op& op : stream) {
+          if (op.kind == Op::Kind::collective)
+            calls[op.group][static_cast<std::size_t>(op.func)] = true;
+          else if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv)
+            calls[op.group][static_cast<std::size_t>(Func::send_recv)] = true;
+        }
+  std::map<std::string, Calls> named;
+  for (std::size_t kind = 0; kind < calls.size(); ++kind)
+    if (!is_service(workload, static_cast<std::uint16_t>(kind)))
+      named[workload.group_names[kind]] = calls[kind];
+  return named;
+}
+
+}  // namespace
+
+std::vector<std::string> idle_keys(const Settings& in, const JobSpec& spec) {
+  return Search(in, spec).run();
+}
+
+std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload) {
+  const std::map<std::string, Calls> calls = calls_of(workload);
+  Notes unused;
+  const std::string reason = ", as the job makes no such call";
+  for (std::size_t f = 0; f < kFuncs; ++f) {
+    const auto func = static_cast<Func>(f);
+    const bool called =
+        std::any_of(calls.begin(), calls.end(), [&](const auto& kind) { return kind.second[f]; });
+    if (!called && spec.collectives.algorithm(func) != "auto")
+      unused.add(reason, algorithm_key(func));
+  }
+  for (const auto& [group, named] : spec.collectives.groups) {
+    const auto kind = calls.find(group);
+    if (kind == calls.end()) continue;  // refused where the job is played
+    for (const auto& [func, algorithm] : named)
+      if (algorithm != "auto" && !kind->second[static_cast<std::size_t>(func)])
+        unused.add(reason, "collectives.groups." + group + "." + std::string(name_of(func)));
+  }
+  std::vector<std::string> notes = spec.notes;
+  for (std::string& note : unused.lines()) notes.push_back(std::move(note));
+  return notes;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,201 @@
+// What the loader says of a key in virtual time, held against what the run does: a key that it
+// notes as without effect changes nothing, and every other one changes something. Runs in virtual
+// time are alike to the picosecond, so this is no matter of luck.
+#include <algorithm>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "emulator/engine.h"
+#include "profiles/load/job_schema.h"
+#include "profiles/load/load.h"
+#include "profiles/planners/plan.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+using Overrides = std::vector<std::string>;
+
+// Three layers on four nodes, whose gradients the network holds up.
+constexpr const char* kJob = R"(
+model:
+  kind: layers
+  name: three-layers
+  dtype: float32
+  layers:
+    - {name: first, parameters: [40000], forward_us: 10, backward_us: 10}
+    - {name: inner, parameters: [100], forward_us: 10, backward_us: 10}
+    - {name: second, parameters: [30000], forward_us: 10, backward_us: 10}
+  optimizer_us: 5
+cluster: {nodes: 4, gpus_per_node: 2, nics_per_node: 2}
+parallel: {bucket_cap_mb: 0.1, first_bucket_mb: 0.1}
+fabric: {kind: virtual}
+run: {iterations: 3}
+)";
+
+struct Probe {
+  std::string key, value;
+  Overrides beside = {};
+};
+
+const Overrides kScheme{"collectives.allreduce=switchml"};
+const Overrides kLossy{"collectives.allreduce=switchml", "fabric.packets.loss=0.1"};
+const Overrides kLeaves{"cluster.topology.kind=leaf_spine", "cluster.topology.leaves=2"};
+const Overrides kNarrow{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64"};
+const Overrides kSpines{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
+                        "cluster.topology.spines=3"};
+const Overrides kNccl{"collectives.library=nccl-2.28"};
+
+const std::vector<Probe> kProbes{
+    {"cluster.nodes", "2"},
+    {"cluster.gpus_per_node", "4"},
+    {"cluster.nics_per_node", "1"},
+    {"cluster.nic.rate", "10Gbps"},
+    {"cluster.nic.latency_us", "9"},
+    {"cluster.intra_node.rate", "10Gbps"},
+    {"cluster.intra_node.latency_us", "9"},
+    {"cluster.topology.kind", "leaf_spine", {"cluster.topology.oversubscription=8"}},
+    {"cluster.topology.leaves", "4", kNarrow},
+    {"cluster.topology.spines", "3", kNarrow},
+    {"cluster.topology.oversubscription", "8", kLeaves},
+    {"cluster.topology.uplink_rate", "1Gbps", kLeaves},
+    {"cluster.topology.link_latency_us", "3", kLeaves},
+    {"cluster.topology.link_latency_us", "3", {"cluster.topology.kind=nonblocking"}},
+    {"cluster.topology.routing", "spray", kSpines},
+    {"servers.nics", "2", {"servers.count=0"}},
+    {"servers.nic.rate", "1Gbps", {"servers.count=0"}},
+    {"servers.nic.latency_us", "9", {"servers.count=0"}},
+    {"switch.slots", "1", kScheme},
+    {"switch.slots", "1", {"collectives.allreduce=ring"}},
+    {"switch.packet_elements", "32", kScheme},
+    {"switch.timeout_us", "500", kLossy},
+    {"collectives.library", "nccl-2.28"},
+    {"collectives.allreduce", "recursive_doubling"},
+    {"collectives.channels", "1"},
+    {"collectives.slice", "1KiB"},
+    {"collectives.credits", "1", {"collectives.slice=1KiB"}},
+    {"collectives.protocol", "Simple", kNccl},
+    {"collectives.max_channels", "1", kNccl},
+    {"collectives.environment", "{NCCL_PROTO: Simple}", kNccl},
+    {"collectives.groups", "{dp: {allreduce: recursive_doubling}}"},
+    {"compression.method", "fp16"},
+    {"compression.ratio", "0.5", {"compression.method=topk"}},
+    {"compression.ratio", "0.5", {"compression.method=fp16"}},
+    {"placement", "cyclic"},
+    {"scale.dilation", "5"},
+    {"fabric.provider", "tcp"},
+    {"fabric.bind", "lo"},
+    {"fabric.flows", "nic"},
+    {"fabric.colocated", "model"},
+    {"fabric.colocated", "wire"},
+    {"fabric.frames", "off"},
+    {"fabric.namespaces", "gr{node}", {"fabric.colocated=wire"}},
+    {"fabric.inside_node", "messages", {"cluster.nodes=1"}},
+    {"fabric.payload", "copied"},
+    {"fabric.framing", "udp"},
+    {"fabric.packets.loss", "0.1", kScheme},
+    {"fabric.packets.loss", "0.1", {"collectives.allreduce=ring"}},
+    {"fabric.packets.duplicates", "0.1", kScheme},
+    {"fabric.packets.reordering", "0.1", kScheme},
+    {"fabric.packets.mtu", "1500", {"fabric.framing=udp"}},
+    {"fabric.packets.mtu", "1500", {"collectives.allreduce=ring"}},
+    {"run.iterations", "2"},
+    {"run.warmup", "0"},
+    {"run.min_seconds", "1"},
+    {"run.verify", "true"},
+    {"run.seed", "9", {"run.jitter=0.3"}},
+    {"run.jitter", "0.3"},
+    {"run.compute_slowdown", "0.5"},
+    {"run.stall_timeout_s", "5"},
+    {"run.probe_ms", "0"},
+};
+
+// Everything that a run in virtual time finds out.
+std::string ledger(const LoadedJob& job) {
+  const Workload workload = plan_workload(job.spec);
+  const auto control = Control::meet(World{});
+  Observer nobody;
+  const Result result = run_job(job, workload, *control, {}, nobody);
+  std::ostringstream text;
+  text.precision(17);
+  text << result.dilation << ' ' << result.ranks << '\n';
+  for (const IterationReport& i : result.iterations)
+    text << i.seconds << ' ' << i.compute_seconds << ' ' << i.exposed_comm_seconds << '\n';
+  for (const CollectiveReport& c : result.collectives)
+    text << c.op << ' ' << c.algorithm << ' ' << c.bytes << ' ' << c.seconds_median << '\n';
+  text << result.intra_node_messages_per_iteration << '\n';
+  for (const PairTraffic& p : result.pairs)
+    text << p.source_nic << ' ' << p.target_nic << ' ' << p.bytes << ' ' << p.messages << '\n';
+  if (result.packets) text << result.packets->sent << ' ' << result.packets->received << '\n';
+  if (result.network) text << "links\n";
+  if (result.verify) text << result.verify->checked_elements << '\n';
+  return text.str();
+}
+
+bool notes_idle(const LoadedJob& job, const std::string& key) {
+  return std::any_of(job.spec.notes.begin(), job.spec.notes.end(), [&](const std::string& note) {
+    const bool listed = note.ends_with(": " + key) || note.ends_with(", " + key) ||
+                        note.find(" " + key + ",") != std::string::npos;
+    return note.starts_with("no effect") && listed;
+  });
+}
+
+TEST(IdleKeysInVirtualTime, AreThoseThatChangeNothing) {
+  for (const Probe& probe : kProbes) {
+    SCOPED_TRACE(probe.key + "=" + probe.value + " beside " +
+                 (probe.beside.empty() ? "nothing" : probe.beside.front()));
+    Overrides with = probe.beside;
+    with.push_back(probe.key + "=" + probe.value);
+    const LoadedJob job = test::load_text(kJob, with);
+    // What a job needs to have the key at all may itself need the key.
+    const bool alone = probe.key == "cluster.topology.kind";
+    const std::string plain = ledger(test::load_text(kJob, alone ? Overrides{} : probe.beside));
+    if (notes_idle(job, probe.key)) {
+      EXPECT_EQ(ledger(job), plain);
+    } else {
+      EXPECT_NE(ledger(job), plain);
+    }
+  }
+}
+
+// Keys whose effect is not in these figures, or that need files of their own.
+bool is_elsewhere(const Key& key) {
+  for (const char* path : {"schema",
+                           "model",
+                           "program",
+                           "trace",
+                           "device",
+                           "cluster.base",
+                           "cluster.storage_nodes",
+                           "servers.count",
+                           "servers.placement",
+                           "switch.target",
+                           "collectives.plugins",
+                           "collectives.node_template",
+                           "compression.communicator",
+                           "compression.memory",
+                           "compression.merge",
+                           "hosts",
+                           "scale.mode",
+                           "fabric.kind",
+                           "run.shards",
+                           "background"})
+    if (key.path == path) return true;
+  if (key.path.starts_with("collectives."))  // other calls than the job's
+    for (int f = 0; f < kFuncs; ++f)
+      if (key.path == algorithm_key(static_cast<Func>(f))) return true;
+  return key.path.starts_with("parallel.") || key.path.starts_with("precision.") ||
+         key.path.starts_with("tensors.") || !key.available;
+}
+
+TEST(IdleKeysInVirtualTime, AreLookedForAmongAllKeys) {
+  for (const Key& key : job_keys()) {
+    const auto is_of_key = [&](const Probe& probe) { return probe.key == key.path; };
+    EXPECT_TRUE(is_elsewhere(key) || std::any_of(kProbes.begin(), kProbes.end(), is_of_key))
+        << key.path;
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank
