@@ -250,15 +250,15 @@ struct Actor {
 
 class Schedule {
  public:
-  explicit Schedule(const Collective& c, FlowControl flow = {},
+  explicit Schedule(const Collective& c, FlowControl flow_control = {},
                     Protocol protocol = Protocol::simple)
-      : collective_(c), flow_(flow), protocol_(protocol) {}
+      : collective_(c), flow_control_(flow_control), protocol_(protocol) {}
   virtual ~Schedule() = default;
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
   const Collective& collective() const { return collective_; }
-  FlowControl flow() const { return flow_; }
+  FlowControl flow_control() const { return flow_control_; }
   // A message of n elements has message_bytes(protocol(), n, element_bytes) bytes.
   Protocol protocol() const { return protocol_; }
   // The algorithm that the schedule really plays, if that says more than the row's name, such as
@@ -297,7 +297,7 @@ class Schedule {
 
  private:
   Collective collective_;
-  FlowControl flow_;
+  FlowControl flow_control_;
   Protocol protocol_;
   std::string played_;
 };
@@ -321,7 +321,7 @@ struct Communicator {
   std::vector<std::int32_t> node_of;  // emulated node of each group rank; empty: one rank per node
   int channels = 1;                   // wanted channels; the data is split evenly over them
   std::uint64_t slice_bytes = 0;  // cut every block into messages of at most this; 0: whole blocks
-  FlowControl flow;
+  FlowControl flow_control;
 
   // For the libraries "nccl-*" only: they cut slices and grant credits by their own rules. If
   // `channels` is less than 1, they use the node's own number of channels.

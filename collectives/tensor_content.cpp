@@ -72,7 +72,7 @@ std::uint64_t TensorContent::order_of(Rank rank) const {
 
 // The index of a block in a random order of all blocks. Each pass permutes the numbers 0 .. mask_;
 // a result that is no block is permuted again until it is one (cycle walking).
-std::uint64_t TensorContent::place(std::uint64_t key, std::uint64_t block) const {
+std::uint64_t TensorContent::shuffled_index(std::uint64_t key, std::uint64_t block) const {
   do {
     std::uint64_t drawn = key;
     for (int round = 0; round < kRounds; ++round) {
@@ -89,7 +89,7 @@ bool TensorContent::nonzero(Rank rank, std::uint64_t block) const {
   const Share mine = share(rank);
   if (mine.first == mine.end) return false;
   if (mine.end - mine.first == blocks_) return true;
-  const std::uint64_t at = place(order_of(rank), block);
+  const std::uint64_t at = shuffled_index(order_of(rank), block);
   return at >= mine.first && at < mine.end;
 }
 

@@ -74,7 +74,7 @@ class TensorContent {
     std::uint64_t first = 0, end = 0;
   };
   Share share(Rank rank) const;
-  std::uint64_t place(std::uint64_t key, std::uint64_t block) const;
+  std::uint64_t shuffled_index(std::uint64_t key, std::uint64_t block) const;
   std::uint64_t order_of(Rank rank) const;
   void add_block(Rank rank, std::uint64_t block, std::uint64_t first, std::uint64_t count,
                  std::int16_t* out) const;

@@ -31,7 +31,7 @@ std::string CompiledSwitch::admit(const JobPlan& job) {
       std::make_unique<Job>(Job{job,
                                 Pool(static_cast<int>(job.workers.size()), job.slots, job.elements),
                                 {},
-                                flows_of(job)}));
+                                queue_pairs_of(job)}));
   plan_.jobs.push_back(job);
   index_sources();
   return {};
@@ -50,7 +50,7 @@ bool CompiledSwitch::reset(const std::string& name) {
     if (job->plan.name != name) continue;
     job->pool.reset();
     for (auto& flows : job->flows) {
-      for (Flow& flow : flows) flow.in = {};  // outgoing sequence numbers continue
+      for (QueuePairState& flow : flows) flow.in = {};  // outgoing sequence numbers continue
     }
     return true;
   }

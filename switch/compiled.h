@@ -39,7 +39,7 @@ class CompiledSwitch {
  private:
   // Over RoCEv2: a queue pair of the switch, and the next sequence number that the switch sends to
   // the worker's queue pair of the same index.
-  struct Flow {
+  struct QueuePairState {
     RoceQueue in;
     std::uint32_t out_sequence = 0;
   };
@@ -47,7 +47,7 @@ class CompiledSwitch {
     JobPlan plan;
     Pool pool;
     JobCounters counters;
-    std::vector<std::vector<Flow>> flows;  // by worker and queue; empty over UDP
+    std::vector<std::vector<QueuePairState>> flows;  // by worker and queue; empty over UDP
   };
   struct Source {  // a sender at one ingress port, and its slots
     std::uint32_t ip = 0;
@@ -63,7 +63,7 @@ class CompiledSwitch {
   void send_result(Job& job, const Worker& worker, const Packet& result, Transmitter& out);
   void send_up(Job& job, const Packet& packet, Transmitter& out);
   // In compiled_roce.cpp:
-  static std::vector<std::vector<Flow>> flows_of(const JobPlan& job);
+  static std::vector<std::vector<QueuePairState>> queue_pairs_of(const JobPlan& job);
   void receive_roce(int port, const RocePacket& packet, Transmitter& out);
   void sum_roce(int port, const Source& source, const RocePacket& packet, Transmitter& out);
   void send_roce(Job& job, int worker, const RocePacket& result, Transmitter& out);

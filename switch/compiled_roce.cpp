@@ -18,7 +18,7 @@ namespace {
 // leaves the maximum of their slot unchanged.
 constexpr std::int8_t kNoExponent = -128;
 
-Packet chunk_of(const RocePacket& packet, RocePlace place) {
+Packet chunk_of(const RocePacket& packet, RoceSlot place) {
   Packet chunk;
   chunk.slot = place.slot;
   chunk.set = place.set;
@@ -31,9 +31,10 @@ Packet chunk_of(const RocePacket& packet, RocePlace place) {
 
 }  // namespace
 
-std::vector<std::vector<CompiledSwitch::Flow>> CompiledSwitch::flows_of(const JobPlan& job) {
+std::vector<std::vector<CompiledSwitch::QueuePairState>> CompiledSwitch::queue_pairs_of(
+    const JobPlan& job) {
   if (job.format != Format::roce) return {};
-  std::vector<std::vector<Flow>> flows;
+  std::vector<std::vector<QueuePairState>> flows;
   for (const Worker& worker : job.workers) {
     flows.emplace_back();
     for (const QueuePair& pair : worker.queue_pairs)
@@ -60,13 +61,13 @@ void CompiledSwitch::receive_roce(int port, const RocePacket& packet, Transmitte
 void CompiledSwitch::sum_roce(int port, const Source& source, const RocePacket& packet,
                               Transmitter& out) {
   Job& job = *source.job;
-  std::vector<Flow>& flows = job.flows[static_cast<std::size_t>(source.worker)];
+  std::vector<QueuePairState>& flows = job.flows[static_cast<std::size_t>(source.worker)];
   const auto queue = static_cast<std::size_t>(queue_of(packet.queue_pair));
   if (queue >= flows.size()) {
     ++ports_[static_cast<std::size_t>(port)].strangers;
     return;
   }
-  Flow& flow = flows[queue];
+  QueuePairState& flow = flows[queue];
   const auto place = follow(flow.in, packet);
   if (!place) {
     ++job.counters.gaps;
@@ -101,7 +102,7 @@ void CompiledSwitch::sum_roce(int port, const Source& source, const RocePacket& 
 void CompiledSwitch::send_roce(Job& job, int w, const RocePacket& result, Transmitter& out) {
   const Worker& worker = job.plan.workers[static_cast<std::size_t>(w)];
   const auto queue = static_cast<std::size_t>(queue_of(result.queue_pair));
-  Flow& flow = job.flows[static_cast<std::size_t>(w)][queue];
+  QueuePairState& flow = job.flows[static_cast<std::size_t>(w)][queue];
   RocePacket packet = result;
   packet.source = {plan_.mac, plan_.ip, result.source.udp};
   packet.target = {worker.mac, worker.ip, kRocePort};

@@ -93,14 +93,14 @@ void write_roce_header(const RocePacket& packet, std::byte* f) {
   at[3] = static_cast<std::byte>(packet.e1);
 }
 
-std::optional<RocePlace> follow(RoceQueue& queue, const RocePacket& packet) {
+std::optional<RoceSlot> follow(RoceQueue& queue, const RocePacket& packet) {
   if (begins(packet.opcode)) {
-    queue = {packet.sequence, place_of(packet.remote_key), false};
+    queue = {packet.sequence, slot_of(packet.remote_key), false};
   } else if (queue.broken || packet.sequence != queue.next_sequence) {
     queue.broken = true;
     return std::nullopt;
   }
-  const RocePlace place = queue.next;
+  const RoceSlot place = queue.next;
   queue.next_sequence = next_sequence(packet.sequence);
   queue.next.slot = static_cast<std::uint16_t>((place.slot + 1) & 0x7fff);
   if (ends(packet.opcode)) queue.broken = true;  // no packet of this message follows

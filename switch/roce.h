@@ -67,14 +67,14 @@ inline constexpr int queue_of(std::uint32_t queue_pair) {
 }
 
 // The slot and set of a packet's elements, and the remote key that encodes them.
-struct RocePlace {
+struct RoceSlot {
   std::uint16_t slot = 0;  // below 2^15
   std::uint8_t set = 0;    // 0 or 1
 };
-inline constexpr std::uint32_t remote_key_of(RocePlace place) {
+inline constexpr std::uint32_t remote_key_of(RoceSlot place) {
   return static_cast<std::uint32_t>(place.slot << 1 | place.set);
 }
-inline constexpr RocePlace place_of(std::uint32_t remote_key) {
+inline constexpr RoceSlot slot_of(std::uint32_t remote_key) {
   return {static_cast<std::uint16_t>(remote_key >> 1 & 0x7fff),
           static_cast<std::uint8_t>(remote_key & 1)};
 }
@@ -107,14 +107,14 @@ void write_roce_header(const RocePacket& packet, std::byte* frame);
 // The receiving state of a switch's queue pair.
 struct RoceQueue {
   std::uint32_t next_sequence = 0;
-  RocePlace next;
+  RoceSlot next;
   bool broken = true;  // no message has begun, or the current one has a gap
 };
 
 // The slot and set of this packet's elements. Empty: drop it, because an earlier packet is missing.
 // After a gap all packets are dropped until a message begins, since the worker sends the message
 // again as a whole.
-std::optional<RocePlace> follow(RoceQueue& queue, const RocePacket& packet);
+std::optional<RoceSlot> follow(RoceQueue& queue, const RocePacket& packet);
 
 inline constexpr std::uint32_t next_sequence(std::uint32_t sequence) {
   return (sequence + 1) & 0xffffff;

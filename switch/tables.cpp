@@ -62,21 +62,21 @@ void add_sources(const JobPlan& job, int slot, int set, std::uint32_t first_row,
 
 }  // namespace
 
-Tables tables_of(const JobPlan& job, const Placement& place) {
+Tables tables_of(const JobPlan& job, const JobResources& resources) {
   Tables tables;
-  tables.job = place.job;
+  tables.job = resources.job;
   tables.elements = job.elements;
-  const auto first_own = static_cast<std::uint32_t>(kFirstOwnGroup + place.first_group);
+  const auto first_own = static_cast<std::uint32_t>(kFirstOwnGroup + resources.first_group);
   add_groups(job, first_own, tables);
   for (int set = 0; set < 2; ++set) {
     for (int i = 0; i < job.slots; ++i)
       add_sources(job, job.first_slot + i, set,
-                  2 * static_cast<std::uint32_t>(place.first_slot + i), first_own, tables);
+                  2 * static_cast<std::uint32_t>(resources.first_slot + i), first_own, tables);
   }
   return tables;
 }
 
-Placement Allocation::admit(const JobPlan& job) {
+JobResources Allocation::admit(const JobPlan& job) {
   const std::string who = "job '" + job.name + "'";
   if (job.format != Format::udp)
     throw std::invalid_argument(who +
@@ -88,27 +88,27 @@ Placement Allocation::admit(const JobPlan& job) {
   std::vector<std::pair<int, int>> numbers, slots, groups;
   std::size_t sources = sources_of(job);
   for (const auto& [name, other] : admitted_) {
-    numbers.emplace_back(other.place.job, 1);
-    slots.emplace_back(other.place.first_slot, other.job.slots);
-    groups.emplace_back(other.place.first_group, own_groups_of(other.job));
+    numbers.emplace_back(other.resources.job, 1);
+    slots.emplace_back(other.resources.first_slot, other.job.slots);
+    groups.emplace_back(other.resources.first_group, own_groups_of(other.job));
     sources += sources_of(other.job);
   }
-  const Placement place{first_free(0, kMostJobs - 1, 1, numbers),
-                        first_free(0, slots_ - 1, job.slots, slots),
-                        first_free(1, kMostGroups, own_groups_of(job), groups)};
-  if (place.first_slot < 0)
+  const JobResources resources{first_free(0, kMostJobs - 1, 1, numbers),
+                               first_free(0, slots_ - 1, job.slots, slots),
+                               first_free(1, kMostGroups, own_groups_of(job), groups)};
+  if (resources.first_slot < 0)
     throw std::invalid_argument(who + " wants " + std::to_string(job.slots) +
                                 " slots; so many in a row are not free of the program's " +
                                 std::to_string(slots_));
   if (sources > kMostSources)
     throw std::invalid_argument(who + ": slots times workers of all jobs are over " +
                                 std::to_string(kMostSources / 2) + "; give the jobs fewer slots");
-  if (place.job < 0 || place.first_group < 1)
+  if (resources.job < 0 || resources.first_group < 1)
     throw std::invalid_argument(who + ": the program has room for " + std::to_string(kMostJobs) +
                                 " jobs and " + std::to_string(kMostGroups) +
                                 " groups of receivers, and they are taken; remove a job first");
-  admitted_.insert({job.name, {job, place}});
-  return place;
+  admitted_.insert({job.name, {job, resources}});
+  return resources;
 }
 
 }  // namespace ghostrank::switchml

@@ -62,13 +62,13 @@ struct Tables {
 };
 
 // The numbers that a job has been given.
-struct Placement {
+struct JobResources {
   int job = 0;          // 0 .. kMostJobs - 1
   int first_slot = 0;   // in the registers
   int first_group = 1;  // the job uses as many groups as it needs from here
 };
 
-Tables tables_of(const JobPlan& job, const Placement& place);
+Tables tables_of(const JobPlan& job, const JobResources& resources);
 
 // Which job has which numbers, in a program for `elements` elements and `slots` slots.
 class Allocation {
@@ -78,13 +78,13 @@ class Allocation {
   // Gives a job its numbers and remembers them under its name. Throws std::invalid_argument if the
   // program cannot hold the job: it has another number of elements, or no slots, sources, groups or
   // counters are left.
-  Placement admit(const JobPlan& job);
+  JobResources admit(const JobPlan& job);
   void remove(const std::string& job) { admitted_.erase(job); }
 
  private:
   struct Admitted {
     JobPlan job;
-    Placement place;
+    JobResources resources;
   };
 
   int elements_, slots_;

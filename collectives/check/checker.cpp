@@ -153,9 +153,9 @@ void Play::report_deadlock() const {
     }
     const Peers& peers = actor.sending ? actor.step.send_to : actor.step.recv_from;
     text += where(actor) + " waits for " +
-            (!actor.sending                      ? "a message from rank "
-             : schedule_.flow().posting.needed() ? "a receive to be posted by rank "
-                                                 : "a credit from rank ") +
+            (!actor.sending                              ? "a message from rank "
+             : schedule_.flow_control().posting.needed() ? "a receive to be posted by rank "
+                                                         : "a credit from rank ") +
             str(peers[actor.peer]);
   }
   fail(text, first);

@@ -139,7 +139,7 @@ bool Play::receive(int a) {
 
 // Grants permissions for all receives that the actor posts in its step.
 void Play::post_receives(int a) {
-  const Posting& posting = schedule_.flow().posting;
+  const Posting& posting = schedule_.flow_control().posting;
   if (!posting.needed()) return;
   ActorState& actor = actors_[static_cast<std::size_t>(a)];
   const int end = std::min(actor.actor.steps, actor.k + posting.receives + 1);
@@ -220,8 +220,8 @@ std::vector<Value> Play::content(const ActorState& actor, const Block& block) {
 bool Play::send(int a) {
   ActorState& actor = actors_[static_cast<std::size_t>(a)];
   const Block slice = slice_of(actor.step.send, actor.step, actor.slice);
-  const std::uint32_t credits = schedule_.flow().credits;
-  const bool needs_permission = schedule_.flow().posting.needed();
+  const std::uint32_t credits = schedule_.flow_control().credits;
+  const bool needs_permission = schedule_.flow_control().posting.needed();
   for (; actor.peer < actor.step.send_to.size(); ++actor.peer) {
     const Rank target = actor.step.send_to[actor.peer];
     Connection& link = connection(actor.actor.channel, actor.rank, target);

@@ -25,26 +25,26 @@ std::uint64_t size(std::uint64_t elements, const CompressionOptions& options) {
 // Indices of the elements, ordered so that the first `sorted` are those of largest magnitude, in
 // any order. Compares the bits of floats, which sort like their magnitudes; NaNs count as largest.
 std::vector<std::uint32_t> largest_first(std::span<const float> tensor, std::uint64_t sorted) {
-  std::vector<std::uint32_t> places(tensor.size());
-  std::iota(places.begin(), places.end(), 0u);
+  std::vector<std::uint32_t> indices(tensor.size());
+  std::iota(indices.begin(), indices.end(), 0u);
   const auto larger = [&](std::uint32_t a, std::uint32_t b) {
     const std::uint32_t x = std::bit_cast<std::uint32_t>(tensor[a]) << 1,
                         y = std::bit_cast<std::uint32_t>(tensor[b]) << 1;
     return x != y ? x > y : a < b;
   };
-  if (sorted < places.size())
-    std::nth_element(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(sorted),
-                     places.end(), larger);
-  return places;
+  if (sorted < indices.size())
+    std::nth_element(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(sorted),
+                     indices.end(), larger);
+  return indices;
 }
 
 void compress(std::span<const float> tensor, const CompressionOptions& options,
               std::byte* payload) {
   const std::uint64_t k = kept(tensor.size(), options);
-  std::vector<std::uint32_t> places = largest_first(tensor, k);
-  std::sort(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(k));
-  for (std::uint64_t i = 0; i < k; ++i) std::memcpy(payload + 4 * i, &tensor[places[i]], 4);
-  std::memcpy(payload + 4 * k, places.data(), 4 * k);
+  std::vector<std::uint32_t> indices = largest_first(tensor, k);
+  std::sort(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(k));
+  for (std::uint64_t i = 0; i < k; ++i) std::memcpy(payload + 4 * i, &tensor[indices[i]], 4);
+  std::memcpy(payload + 4 * k, indices.data(), 4 * k);
 }
 
 void decompress(const std::byte* payload, const CompressionOptions& options,
@@ -52,9 +52,9 @@ void decompress(const std::byte* payload, const CompressionOptions& options,
   const std::uint64_t k = kept(tensor.size(), options);
   std::fill(tensor.begin(), tensor.end(), 0.0f);
   for (std::uint64_t i = 0; i < k; ++i) {
-    std::uint32_t place;
-    std::memcpy(&place, payload + 4 * (k + i), 4);
-    if (place < tensor.size()) std::memcpy(&tensor[place], payload + 4 * i, 4);
+    std::uint32_t index;
+    std::memcpy(&index, payload + 4 * (k + i), 4);
+    if (index < tensor.size()) std::memcpy(&tensor[index], payload + 4 * i, 4);
   }
 }
 

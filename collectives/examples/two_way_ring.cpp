@@ -62,7 +62,7 @@ class TwoWayRing final : public Schedule {
 
 std::unique_ptr<Schedule> make(const Collective& c, const Communicator& comm) {
   if (comm.slice_bytes > 0) throw std::invalid_argument("two-way-ring knows no slices");
-  return std::make_unique<TwoWayRing>(c, comm.flow);
+  return std::make_unique<TwoWayRing>(c, comm.flow_control);
 }
 
 // Optional; the command prints it with the schedule.

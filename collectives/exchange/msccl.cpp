@@ -2,7 +2,7 @@
 // See msccl.h.
 //
 //   chunk j of the input or output      elements of the work buffer (out of place: of the input
-//                                       buffer), padded at the end of a block; see places()
+//                                       buffer), padded at the end of a block; see append_blocks()
 //   scratch                             s_chunks chunks, then per threadblock room for the largest
 //                                       sum that one of its `rrs` steps does not store
 //
@@ -77,11 +77,11 @@ class MscclSchedule final : public Schedule {
   }
   static std::vector<std::uint64_t> rooms_of(const MscclRank& rank);
   static std::vector<Receiver> receivers_of(const MscclRank& rank);
-  MscclPlace received_at(Rank r, int a, const MscclStep& step) const;
-  Block chunk(Rank r, MscclPlace place) const;
-  bool in_one_place(const MscclPlace& place, std::uint32_t count) const;
-  Block whole(Rank r, const MscclPlace& place, std::uint32_t count) const;
-  void places(Rank r, MscclPlace place, std::uint32_t count, std::vector<Block>& out) const;
+  MscclChunkRef received_at(Rank r, int a, const MscclStep& step) const;
+  Block chunk(Rank r, MscclChunkRef ref) const;
+  bool in_one_block(const MscclChunkRef& ref, std::uint32_t count) const;
+  Block whole(Rank r, const MscclChunkRef& ref, std::uint32_t count) const;
+  void append_blocks(Rank r, MscclChunkRef ref, std::uint32_t count, std::vector<Block>& out) const;
 
   std::shared_ptr<const MscclAlgorithm> algorithm_;
   std::uint32_t chunks_;  // per block
@@ -122,43 +122,43 @@ int MscclSchedule::receiver(Rank dst, int channel, Rank src) const {
 }
 
 // The place of the received data; the sum of an `rrs` goes to the threadblock's own room.
-MscclPlace MscclSchedule::received_at(Rank r, int a, const MscclStep& step) const {
+MscclChunkRef MscclSchedule::received_at(Rank r, int a, const MscclStep& step) const {
   if (step.op != MscclOp::rrs) return step.destination;
   const std::uint64_t room = rooms_[static_cast<std::size_t>(r)][static_cast<std::size_t>(a)];
   return {MscclBuffer::scratch, static_cast<std::uint32_t>(room)};
 }
 
 // The elements of one chunk, without padding.
-Block MscclSchedule::chunk(Rank r, MscclPlace place) const {
-  if (place.buffer == MscclBuffer::scratch)
-    return {place.chunk * chunk_elements_, chunk_elements_, Buffer::scratch};
-  const bool input = place.buffer == MscclBuffer::input;
+Block MscclSchedule::chunk(Rank r, MscclChunkRef ref) const {
+  if (ref.buffer == MscclBuffer::scratch)
+    return {ref.chunk * chunk_elements_, chunk_elements_, Buffer::scratch};
+  const bool input = ref.buffer == MscclBuffer::input;
   const std::uint32_t held = input ? rank(r).input_chunks : rank(r).output_chunks;
-  std::uint64_t in_block = place.chunk / chunks_;
+  std::uint64_t in_block = ref.chunk / chunks_;
   // A buffer that holds one block out of many holds the rank's own block.
   const bool own = held == chunks_ && algorithm_->chunks_per_loop != chunks_;
   if (own) in_block = static_cast<std::uint64_t>(r);
   const std::uint64_t count = collective().count;
-  const std::uint64_t begin = std::min(count, place.chunk % chunks_ * chunk_elements_);
+  const std::uint64_t begin = std::min(count, ref.chunk % chunks_ * chunk_elements_);
   const bool apart = input && (!algorithm_->in_place || collective().func == Func::all_to_all);
   return {in_block * count + begin, std::min(chunk_elements_, count - begin),
           apart ? Buffer::input : Buffer::work};
 }
 
-bool MscclSchedule::in_one_place(const MscclPlace& place, std::uint32_t count) const {
-  return !padded_ || place.buffer == MscclBuffer::scratch || count == 0;
+bool MscclSchedule::in_one_block(const MscclChunkRef& ref, std::uint32_t count) const {
+  return !padded_ || ref.buffer == MscclBuffer::scratch || count == 0;
 }
 
-Block MscclSchedule::whole(Rank r, const MscclPlace& place, std::uint32_t count) const {
+Block MscclSchedule::whole(Rank r, const MscclChunkRef& ref, std::uint32_t count) const {
   if (count == 0) return {};
-  Block block = chunk(r, place);
+  Block block = chunk(r, ref);
   block.count = count * chunk_elements_;  // includes the padding; the step is then scattered
   return block;
 }
 
 // Appends the chunks' elements to `out`, padding as Buffer::none, and joins adjacent blocks.
-void MscclSchedule::places(Rank r, MscclPlace place, std::uint32_t count,
-                           std::vector<Block>& out) const {
+void MscclSchedule::append_blocks(Rank r, MscclChunkRef ref, std::uint32_t count,
+                                  std::vector<Block>& out) const {
   const auto add = [&](const Block& block) {
     if (block.count == 0) return;
     Block* last = out.empty() ? nullptr : &out.back();
@@ -169,8 +169,8 @@ void MscclSchedule::places(Rank r, MscclPlace place, std::uint32_t count,
       out.push_back(block);
     }
   };
-  for (const std::uint32_t end = place.chunk + count; place.chunk < end; ++place.chunk) {
-    const Block block = chunk(r, place);
+  for (const std::uint32_t end = ref.chunk + count; ref.chunk < end; ++ref.chunk) {
+    const Block block = chunk(r, ref);
     add(block);
     add({0, chunk_elements_ - block.count, Buffer::none});
   }
@@ -181,11 +181,11 @@ Step MscclSchedule::step(Rank r, int a, int k) const {
   const MscclStep& from = at(r, a, k);
   Step step;
   step.depends = from.depends_on >= 0;
-  const MscclPlace into = received_at(r, a, from);
+  const MscclChunkRef into = received_at(r, a, from);
   if (receives(from.op)) {
     step.recv_from = tb.recv;
     step.recv = whole(r, into, from.count);
-    step.scattered = !in_one_place(into, from.count);
+    step.scattered = !in_one_block(into, from.count);
     // Reduced in place: the common case, which needs no local work.
     const bool here = reduces_received(from.op) && from.source == into;
     step.on_recv = here ? Combine::reduce : Combine::copy;
@@ -194,10 +194,10 @@ Step MscclSchedule::step(Rank r, int a, int k) const {
     step.local = from.op == MscclOp::cpy || from.op == MscclOp::re;
   }
   if (sends(from.op)) {
-    const MscclPlace out = receives(from.op) ? into : from.source;
+    const MscclChunkRef out = receives(from.op) ? into : from.source;
     step.send_to = tb.send;
     step.send = whole(r, out, from.count);
-    step.scattered = step.scattered || !in_one_place(out, from.count);
+    step.scattered = step.scattered || !in_one_block(out, from.count);
   }
   return step;
 }
@@ -207,7 +207,7 @@ void MscclSchedule::pieces(Rank r, int a, int k, Way way, std::vector<Block>& ou
   const bool received = way == Way::recv || receives(from.op);
   if (!(way == Way::recv ? receives(from.op) : sends(from.op))) return;
   out.clear();
-  places(r, received ? received_at(r, a, from) : from.source, from.count, out);
+  append_blocks(r, received ? received_at(r, a, from) : from.source, from.count, out);
 }
 
 // One chunk at a time, because padding lies at different offsets in the two buffers.
@@ -215,7 +215,7 @@ void MscclSchedule::locals(Rank r, int a, int k, std::vector<Local>& out) const 
   const MscclStep& from = at(r, a, k);
   out.clear();
   const Combine how = from.op == MscclOp::cpy ? Combine::copy : Combine::reduce;
-  MscclPlace source = from.source, into = received_at(r, a, from);
+  MscclChunkRef source = from.source, into = received_at(r, a, from);
   for (std::uint32_t i = 0; i < from.count; ++i, ++source.chunk, ++into.chunk) {
     Local local{chunk(r, source), chunk(r, into), how};
     local.from.count = local.to.count = std::min(local.from.count, local.to.count);
@@ -280,7 +280,7 @@ std::unique_ptr<Schedule> msccl_schedule(std::shared_ptr<const MscclAlgorithm> a
            ", not for root " + std::to_string(c.root));
   if (comm.slice_bytes > 0)
     refuse("'" + algorithm->name + "' says itself how large its messages are; leave out slice");
-  return std::make_unique<MscclSchedule>(std::move(algorithm), c, comm.flow);
+  return std::make_unique<MscclSchedule>(std::move(algorithm), c, comm.flow_control);
 }
 
 }  // namespace ghostrank

@@ -45,15 +45,15 @@ bool writes_destination(MscclOp op);
 
 enum class MscclBuffer : std::uint8_t { input, output, scratch };
 
-struct MscclPlace {
+struct MscclChunkRef {
   MscclBuffer buffer = MscclBuffer::input;
   std::uint32_t chunk = 0;
-  bool operator==(const MscclPlace&) const = default;
+  bool operator==(const MscclChunkRef&) const = default;
 };
 
 struct MscclStep {
   MscclOp op = MscclOp::nop;
-  MscclPlace source, destination;
+  MscclChunkRef source, destination;
   std::uint32_t count = 0;
   int depends_on = -1, depends_step = -1;  // index of a threadblock, or -1
   int line = 0;                            // of the file it was read from

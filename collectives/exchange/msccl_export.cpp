@@ -95,7 +95,7 @@ class RankExport {
 
   // The schedule's block as a place. A buffer with one block is counted from the begin of that
   // block.
-  MscclPlace place(const Block& block) const {
+  MscclChunkRef chunk_ref(const Block& block) const {
     if (block.count == 0) return {};
     if (block.buffer == Buffer::scratch) return {MscclBuffer::scratch, chunks(block.offset)};
     const bool apart = schedule_.out_of_place() || algorithm_.func == Func::all_to_all;
@@ -192,7 +192,7 @@ class RankExport {
   }
 
   MscclStep block_step(MscclOp op, const Block& block) const {
-    return {op, place(block), place(block), chunks(block.count)};
+    return {op, chunk_ref(block), chunk_ref(block), chunks(block.count)};
   }
 
   std::vector<Block> pieces(int a, int k, Way way) const {
@@ -206,7 +206,7 @@ class RankExport {
     schedule_.locals(rank_, a, k, locals);
     const int t = std::max(last_.threadblock, base_);
     for (const auto& [from, to, how] : locals)
-      emit(t, {how == Combine::copy ? MscclOp::cpy : MscclOp::re, place(from), place(to),
+      emit(t, {how == Combine::copy ? MscclOp::cpy : MscclOp::re, chunk_ref(from), chunk_ref(to),
                chunks(from.count)});
   }
 
@@ -228,9 +228,10 @@ class RankExport {
     emit(t, receive);
     std::uint64_t passed = 0;
     for (const Block& piece : list) {
-      const MscclPlace from{MscclBuffer::scratch, at + chunks(passed)};
+      const MscclChunkRef from{MscclBuffer::scratch, at + chunks(passed)};
       if (piece.buffer != Buffer::none && piece.count > 0)
-        emit(t, {reduces ? MscclOp::re : MscclOp::cpy, from, place(piece), chunks(piece.count)});
+        emit(t,
+             {reduces ? MscclOp::re : MscclOp::cpy, from, chunk_ref(piece), chunks(piece.count)});
       passed += piece.count;
     }
   }
@@ -239,9 +240,9 @@ class RankExport {
     const std::uint32_t at = room(t, elements);
     std::uint64_t passed = 0;
     for (const Block& piece : list) {
-      const MscclPlace to{MscclBuffer::scratch, at + chunks(passed)};
+      const MscclChunkRef to{MscclBuffer::scratch, at + chunks(passed)};
       if (piece.buffer != Buffer::none && piece.count > 0)
-        emit(t, {MscclOp::cpy, place(piece), to, chunks(piece.count)});
+        emit(t, {MscclOp::cpy, chunk_ref(piece), to, chunks(piece.count)});
       passed += piece.count;
     }
     emit(t, {MscclOp::s, {MscclBuffer::scratch, at}, {}, chunks(elements)});
@@ -281,10 +282,10 @@ class RankExport {
   std::size_t written_ = 0;
 };
 
-std::string place_xml(const char* buffer, const char* offset, const MscclPlace& place) {
+std::string ref_xml(const char* buffer, const char* offset, const MscclChunkRef& ref) {
   static constexpr std::string_view kLetters = "ios";
-  return std::string(" ") + buffer + "=\"" + kLetters[static_cast<std::size_t>(place.buffer)] +
-         "\" " + offset + "=\"" + std::to_string(place.chunk) + '"';
+  return std::string(" ") + buffer + "=\"" + kLetters[static_cast<std::size_t>(ref.buffer)] +
+         "\" " + offset + "=\"" + std::to_string(ref.chunk) + '"';
 }
 
 // Escapes a name, which may contain any character.
@@ -307,8 +308,8 @@ void append_threadblock(std::string& text, const MscclThreadblock& tb, std::size
     const MscclStep& step = tb.steps[s];
     text +=
         "      <step" + attribute("s", static_cast<int>(s)) + " type=\"" +
-        std::string(name_of(step.op)) + '"' + place_xml("srcbuf", "srcoff", step.source) +
-        place_xml("dstbuf", "dstoff", step.destination) + attribute("cnt", step.count) +
+        std::string(name_of(step.op)) + '"' + ref_xml("srcbuf", "srcoff", step.source) +
+        ref_xml("dstbuf", "dstoff", step.destination) + attribute("cnt", step.count) +
         attribute("depid", step.depends_on) + attribute("deps", step.depends_step) +
         attribute("hasdep", awaited.contains({static_cast<int>(id), static_cast<int>(s)}) ? 1 : 0) +
         "/>\n";

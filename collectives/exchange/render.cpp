@@ -64,8 +64,9 @@ std::string headline(const Schedule& schedule, Rank rank) {
     text += ", root " + std::to_string(c.root);
   if (schedule.protocol() != Protocol::simple)
     text += ", protocol " + std::string(name_of(schedule.protocol()));
-  if (schedule.flow().credits > 0) text += ", credits " + std::to_string(schedule.flow().credits);
-  if (schedule.flow().posting.needed()) text += ", data leaves for posted receives";
+  if (schedule.flow_control().credits > 0)
+    text += ", credits " + std::to_string(schedule.flow_control().credits);
+  if (schedule.flow_control().posting.needed()) text += ", data leaves for posted receives";
   return text + '\n';
 }
 

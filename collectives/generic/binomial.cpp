@@ -31,7 +31,7 @@ struct Node {
   int children;  // at distances 1, 2, 4, ...
 };
 
-Node node(const Shape& s, int position) {
+Node node(const ChannelView& s, int position) {
   const int v = s.wrap(position - s.root);
   const int low = v == 0 ? s.size : v & -v;
   const auto reach = static_cast<unsigned>(std::min(low - 1, s.size - 1 - v));
@@ -39,34 +39,34 @@ Node node(const Shape& s, int position) {
 }
 
 bool is_root(const Node& n) { return n.v == 0; }
-int parent(const Shape& s, const Node& n) { return s.wrap(s.root + n.v - n.low); }
-int child(const Shape& s, const Node& n, int i) { return s.wrap(s.root + n.v + (1 << i)); }
+int parent(const ChannelView& s, const Node& n) { return s.wrap(s.root + n.v - n.low); }
+int child(const ChannelView& s, const Node& n, int i) { return s.wrap(s.root + n.v + (1 << i)); }
 
-int rounds(const Shape& s, int position) {
+int rounds(const ChannelView& s, int position) {
   const Node n = node(s, position);
   return n.children + (is_root(n) ? 0 : 1);
 }
 
-Transfer broadcast_recv(const Shape& s, int position, int k) {
+Transfer broadcast_recv(const ChannelView& s, int position, int k) {
   const Node n = node(s, position);
   if (is_root(n) || k > 0) return {};
   return {parent(s, n), s.share};
 }
 
-Transfer broadcast_send(const Shape& s, int position, int k) {
+Transfer broadcast_send(const ChannelView& s, int position, int k) {
   const Node n = node(s, position);
   const int told = is_root(n) ? k : k - 1;
   if (told < 0) return {};
   return {child(s, n, n.children - 1 - told), s.share};
 }
 
-Transfer reduce_recv(const Shape& s, int position, int k) {
+Transfer reduce_recv(const ChannelView& s, int position, int k) {
   const Node n = node(s, position);
   if (k >= n.children) return {};
   return {child(s, n, k), s.share, Combine::reduce};
 }
 
-Transfer reduce_send(const Shape& s, int position, int k) {
+Transfer reduce_send(const ChannelView& s, int position, int k) {
   const Node n = node(s, position);
   if (k < n.children) return {};
   return {parent(s, n), s.share};
@@ -74,32 +74,33 @@ Transfer reduce_send(const Shape& s, int position, int k) {
 
 // Scatter and gather: the number of positions in the subtree of v, whose blocks travel between v
 // and its parent.
-int subtree(const Shape& s, int v) { return std::min(v & -v, s.size - v); }
+int subtree(const ChannelView& s, int v) { return std::min(v & -v, s.size - v); }
 
-int between(const Shape& s, int position, int peer) {
+int between(const ChannelView& s, int position, int peer) {
   return std::max(s.wrap(position - s.root), s.wrap(peer - s.root));
 }
 
-Transfer blocks_with(const Shape& s, int position, const Transfer& t) {
+Transfer blocks_with(const ChannelView& s, int position, const Transfer& t) {
   if (t.peer == kNoRank) return {};
   return {t.peer, s.blocks(subtree(s, between(s, position, t.peer)))};
 }
 
-Transfer scatter_send(const Shape& s, int position, int k) {
+Transfer scatter_send(const ChannelView& s, int position, int k) {
   return blocks_with(s, position, broadcast_send(s, position, k));
 }
-Transfer scatter_recv(const Shape& s, int position, int k) {
+Transfer scatter_recv(const ChannelView& s, int position, int k) {
   return blocks_with(s, position, broadcast_recv(s, position, k));
 }
-Transfer gather_send(const Shape& s, int position, int k) {
+Transfer gather_send(const ChannelView& s, int position, int k) {
   return blocks_with(s, position, reduce_send(s, position, k));
 }
-Transfer gather_recv(const Shape& s, int position, int k) {
+Transfer gather_recv(const ChannelView& s, int position, int k) {
   return blocks_with(s, position, reduce_recv(s, position, k));
 }
 
-template <Transfer (*kSend)(const Shape&, int, int), Transfer (*kRecv)(const Shape&, int, int)>
-void subtree_pieces(const Shape& s, int position, int k, Way way, std::vector<Block>& out) {
+template <Transfer (*kSend)(const ChannelView&, int, int),
+          Transfer (*kRecv)(const ChannelView&, int, int)>
+void subtree_pieces(const ChannelView& s, int position, int k, Way way, std::vector<Block>& out) {
   const Transfer t = way == Way::send ? kSend(s, position, k) : kRecv(s, position, k);
   if (t.peer == kNoRank) return;
   const int v = between(s, position, t.peer);

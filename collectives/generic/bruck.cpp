@@ -30,22 +30,22 @@
 namespace ghostrank {
 namespace {
 
-int rounds(const Shape& s, int) {
+int rounds(const ChannelView& s, int) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(s.size - 1)));
 }
 
-int gathered(const Shape& s, int k) { return std::min(1 << k, s.size - (1 << k)); }
+int gathered(const ChannelView& s, int k) { return std::min(1 << k, s.size - (1 << k)); }
 
-Transfer gather_send(const Shape& s, int p, int k) {
+Transfer gather_send(const ChannelView& s, int p, int k) {
   return {s.wrap(p - (1 << k)), s.blocks(p, gathered(s, k))};
 }
 
-Transfer gather_recv(const Shape& s, int p, int k) {
+Transfer gather_recv(const ChannelView& s, int p, int k) {
   const int from = s.wrap(p + (1 << k));
   return {from, s.blocks(from, gathered(s, k))};
 }
 
-void gather_pieces(const Shape& s, int p, int k, Way way, std::vector<Block>& out) {
+void gather_pieces(const ChannelView& s, int p, int k, Way way, std::vector<Block>& out) {
   const int first = way == Way::send ? p : p + (1 << k);
   for (int i = 0; i < gathered(s, k); ++i) out.push_back(s.block(s.wrap(first + i)));
 }
@@ -55,15 +55,15 @@ int with_bit(int n, int k) {
   return (n >> (k + 1) << k) + std::max(0, (n & ((2 << k) - 1)) - (1 << k));
 }
 
-Transfer exchange_send(const Shape& s, int p, int k) {
+Transfer exchange_send(const ChannelView& s, int p, int k) {
   return {s.wrap(p + (1 << k)), s.blocks(with_bit(s.size, k))};
 }
 
-Transfer exchange_recv(const Shape& s, int p, int k) {
+Transfer exchange_recv(const ChannelView& s, int p, int k) {
   return {s.wrap(p - (1 << k)), s.blocks(with_bit(s.size, k))};
 }
 
-void exchange_pieces(const Shape& s, int p, int k, Way way, std::vector<Block>& out) {
+void exchange_pieces(const ChannelView& s, int p, int k, Way way, std::vector<Block>& out) {
   for (int i = 1 << k; i < s.size; ++i) {
     if ((i >> k & 1) == 0) continue;
     const bool first_time = way == Way::send && (i & ((1 << k) - 1)) == 0;

@@ -10,29 +10,29 @@
 namespace ghostrank {
 namespace {
 
-int from_root(const Shape& s, int p) { return s.wrap(p - s.root); }
-bool is_last(const Shape& s, int p) { return from_root(s, p) == s.size - 1; }
+int from_root(const ChannelView& s, int p) { return s.wrap(p - s.root); }
+bool is_last(const ChannelView& s, int p) { return from_root(s, p) == s.size - 1; }
 
-int rounds(const Shape& s, int p) {
+int rounds(const ChannelView& s, int p) {
   return (from_root(s, p) > 0 ? 1 : 0) + (is_last(s, p) ? 0 : 1);
 }
 
-Transfer broadcast_recv(const Shape& s, int p, int k) {
+Transfer broadcast_recv(const ChannelView& s, int p, int k) {
   if (from_root(s, p) == 0 || k > 0) return {};
   return {s.wrap(p - 1), s.share};
 }
 
-Transfer broadcast_send(const Shape& s, int p, int k) {
+Transfer broadcast_send(const ChannelView& s, int p, int k) {
   if (is_last(s, p) || k < (from_root(s, p) > 0 ? 1 : 0)) return {};
   return {s.wrap(p + 1), s.share};
 }
 
-Transfer reduce_recv(const Shape& s, int p, int k) {
+Transfer reduce_recv(const ChannelView& s, int p, int k) {
   if (is_last(s, p) || k > 0) return {};
   return {s.wrap(p + 1), s.share, Combine::reduce};
 }
 
-Transfer reduce_send(const Shape& s, int p, int k) {
+Transfer reduce_send(const ChannelView& s, int p, int k) {
   if (from_root(s, p) == 0 || k < (is_last(s, p) ? 0 : 1)) return {};
   return {s.wrap(p - 1), s.share};
 }

@@ -17,15 +17,15 @@
 namespace ghostrank {
 namespace {
 
-int rounds(const Shape& s, int) {
+int rounds(const ChannelView& s, int) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(s.size - 1)));
 }
 
-Transfer send(const Shape& s, int position, int k) {
+Transfer send(const ChannelView& s, int position, int k) {
   return {s.wrap(position + (1 << k)), s.share};
 }
 
-Transfer recv(const Shape& s, int position, int k) {
+Transfer recv(const ChannelView& s, int position, int k) {
   return {s.wrap(position - (1 << k)), s.share};
 }
 

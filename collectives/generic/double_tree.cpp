@@ -53,7 +53,7 @@ class DoubleTree final : public Schedule {
  public:
   DoubleTree(const Collective& c, const Communicator& comm);
 
-  int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }
+  int actors(Rank) const override { return 2 * static_cast<int>(shares_.size()); }
   Actor actor(Rank r, int a) const override;
   Step step(Rank r, int a, int k) const override;
   int receiver(Rank dst, int channel, Rank src) const override {
@@ -91,18 +91,19 @@ class DoubleTree final : public Schedule {
     return both;
   }
 
-  std::vector<Block> lanes_;
+  std::vector<Block> shares_;
   std::uint64_t slice_elements_ = 0;
   std::uint32_t slices_ = 1;
 };
 
-DoubleTree::DoubleTree(const Collective& c, const Communicator& comm) : Schedule(c, comm.flow) {
+DoubleTree::DoubleTree(const Collective& c, const Communicator& comm)
+    : Schedule(c, comm.flow_control) {
   const auto wanted = 2 * static_cast<std::uint64_t>(std::max(1, comm.channels));
-  const int lanes = static_cast<int>(std::min(wanted, std::max<std::uint64_t>(1, c.count)));
-  for (int l = 0; l < lanes; ++l) lanes_.push_back(near_equal(c.count, l, lanes));
+  const int channels = static_cast<int>(std::min(wanted, std::max<std::uint64_t>(1, c.count)));
+  for (int l = 0; l < channels; ++l) shares_.push_back(near_equal(c.count, l, channels));
   if (comm.slice_bytes == 0) return;
   slice_elements_ = std::max<std::uint64_t>(1, comm.slice_bytes / c.element_bytes);
-  const std::uint64_t slices = (lanes_[0].count + slice_elements_ - 1) / slice_elements_;
+  const std::uint64_t slices = (shares_[0].count + slice_elements_ - 1) / slice_elements_;
   if (slices > std::numeric_limits<std::int32_t>::max())
     throw std::invalid_argument("slices are too small to count");
   slices_ = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, slices));
@@ -125,7 +126,7 @@ Step DoubleTree::step(Rank r, int a, int) const {
   const int channel = a / 2;
   const Rank above = parent(channel, r);
   Step step;
-  step.recv = step.send = lanes_[static_cast<std::size_t>(channel)];
+  step.recv = step.send = shares_[static_cast<std::size_t>(channel)];
   step.slices = slices_;
   step.slice_elements = slice_elements_;
   if (a % 2 == 1) {

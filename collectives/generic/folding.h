@@ -22,7 +22,7 @@ struct Folding {
   bool has_folded = false;  // whether the left neighbour folds into this one
   int number = 0;           // survivors only
 
-  Folding(const Shape& s, int position) {
+  Folding(const ChannelView& s, int position) {
     const auto m = std::bit_floor(static_cast<unsigned>(s.size));
     extra = s.size - static_cast<int>(m);
     levels = static_cast<int>(std::bit_width(m)) - 1;

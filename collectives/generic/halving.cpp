@@ -52,12 +52,12 @@ Exchange redouble(const Folding& f, int level) {
 
 // ---- All-reduce
 
-int all_reduce_rounds(const Shape& s, int p) {
+int all_reduce_rounds(const ChannelView& s, int p) {
   const Folding f(s, p);
   return f.rounds(2 * f.levels);
 }
 
-Transfer all_reduce_send(const Shape& s, int p, int k) {
+Transfer all_reduce_send(const ChannelView& s, int p, int k) {
   const Folding f(s, p);
   if (f.folded) return k == 0 ? Transfer{p + 1, s.share} : Transfer{};
   const int own = f.own_round(k);
@@ -67,7 +67,7 @@ Transfer all_reduce_send(const Shape& s, int p, int k) {
   return {f.position(e.partner), s.range(e.sent.first, e.sent.n, f.survivors())};
 }
 
-Transfer all_reduce_recv(const Shape& s, int p, int k) {
+Transfer all_reduce_recv(const ChannelView& s, int p, int k) {
   const Folding f(s, p);
   if (f.folded) return k == 1 ? Transfer{p + 1, s.share} : Transfer{};
   const int own = f.own_round(k);
@@ -80,7 +80,7 @@ Transfer all_reduce_recv(const Shape& s, int p, int k) {
 
 // ---- Reduce-scatter and all-gather
 
-int one_way_rounds(const Shape& s, int p) {
+int one_way_rounds(const ChannelView& s, int p) {
   const Folding f(s, p);
   return f.rounds(f.levels);
 }
@@ -108,7 +108,7 @@ Part survivors_part(const Folding& f, int level, Way way, Combine combine) {
   return {f.position(e.partner), of_survivors(f, way == Way::send ? e.sent : e.received), combine};
 }
 
-Part reduce_scatter_part(const Shape& s, int p, int k, Way way) {
+Part reduce_scatter_part(const ChannelView& s, int p, int k, Way way) {
   const Folding f(s, p);
   const bool sends = way == Way::send;
   if (f.folded) {
@@ -121,7 +121,7 @@ Part reduce_scatter_part(const Shape& s, int p, int k, Way way) {
   return survivors_part<halve>(f, own, way, Combine::reduce);
 }
 
-Part all_gather_part(const Shape& s, int p, int k, Way way) {
+Part all_gather_part(const ChannelView& s, int p, int k, Way way) {
   const Folding f(s, p);
   const bool sends = way == Way::send;
   if (f.folded) {
@@ -134,20 +134,20 @@ Part all_gather_part(const Shape& s, int p, int k, Way way) {
   return survivors_part<redouble>(f, own, way, Combine::copy);
 }
 
-template <Part (*kPart)(const Shape&, int, int, Way)>
-Transfer send(const Shape& s, int p, int k) {
+template <Part (*kPart)(const ChannelView&, int, int, Way)>
+Transfer send(const ChannelView& s, int p, int k) {
   const Part part = kPart(s, p, k, Way::send);
   return {part.peer, s.blocks(part.blocks.n)};
 }
 
-template <Part (*kPart)(const Shape&, int, int, Way)>
-Transfer recv(const Shape& s, int p, int k) {
+template <Part (*kPart)(const ChannelView&, int, int, Way)>
+Transfer recv(const ChannelView& s, int p, int k) {
   const Part part = kPart(s, p, k, Way::recv);
   return {part.peer, s.blocks(part.blocks.n), part.combine};
 }
 
-template <Part (*kPart)(const Shape&, int, int, Way)>
-void pieces(const Shape& s, int p, int k, Way way, std::vector<Block>& out) {
+template <Part (*kPart)(const ChannelView&, int, int, Way)>
+void pieces(const ChannelView& s, int p, int k, Way way, std::vector<Block>& out) {
   const Part part = kPart(s, p, k, way);
   for (int i = 0; i < part.blocks.n; ++i) out.push_back(s.block(s.wrap(part.blocks.first + i)));
 }

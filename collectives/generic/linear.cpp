@@ -15,49 +15,49 @@ namespace ghostrank {
 namespace {
 
 // The k-th position other than the root.
-int other(const Shape& s, int k) { return k < s.root ? k : k + 1; }
+int other(const ChannelView& s, int k) { return k < s.root ? k : k + 1; }
 
-int rounds(const Shape& s, int p) { return p == s.root ? s.size - 1 : 1; }
+int rounds(const ChannelView& s, int p) { return p == s.root ? s.size - 1 : 1; }
 
-Transfer gather_send(const Shape& s, int p, int) {
+Transfer gather_send(const ChannelView& s, int p, int) {
   return p == s.root ? Transfer{} : Transfer{s.root, s.block(p)};
 }
 
-Transfer gather_recv(const Shape& s, int p, int k) {
+Transfer gather_recv(const ChannelView& s, int p, int k) {
   return p == s.root ? Transfer{other(s, k), s.block(other(s, k))} : Transfer{};
 }
 
-Transfer scatter_send(const Shape& s, int p, int k) {
+Transfer scatter_send(const ChannelView& s, int p, int k) {
   return p == s.root ? Transfer{other(s, k), s.block(other(s, k))} : Transfer{};
 }
 
-Transfer scatter_recv(const Shape& s, int p, int) {
+Transfer scatter_recv(const ChannelView& s, int p, int) {
   return p == s.root ? Transfer{} : Transfer{s.root, s.block(p)};
 }
 
-Transfer broadcast_send(const Shape& s, int p, int k) {
+Transfer broadcast_send(const ChannelView& s, int p, int k) {
   return p == s.root ? Transfer{other(s, k), s.share} : Transfer{};
 }
 
-Transfer broadcast_recv(const Shape& s, int p, int) {
+Transfer broadcast_recv(const ChannelView& s, int p, int) {
   return p == s.root ? Transfer{} : Transfer{s.root, s.share};
 }
 
-int all_rounds(const Shape& s, int) { return s.size - 1; }
+int all_rounds(const ChannelView& s, int) { return s.size - 1; }
 
-Transfer exchange_send(const Shape& s, int p, int k) {
+Transfer exchange_send(const ChannelView& s, int p, int k) {
   const int to = s.wrap(p + k + 1);
   return {to, s.outgoing(p, to)};
 }
 
-Transfer exchange_recv(const Shape& s, int p, int k) {
+Transfer exchange_recv(const ChannelView& s, int p, int k) {
   const int from = s.wrap(p - k - 1);
   return {from, s.incoming(from, p)};
 }
 
-Transfer spread_send(const Shape& s, int p, int k) { return {s.wrap(p + k + 1), s.block(p)}; }
+Transfer spread_send(const ChannelView& s, int p, int k) { return {s.wrap(p + k + 1), s.block(p)}; }
 
-Transfer spread_recv(const Shape& s, int p, int k) {
+Transfer spread_recv(const ChannelView& s, int p, int k) {
   const int from = s.wrap(p - k - 1);
   return {from, s.block(from)};
 }

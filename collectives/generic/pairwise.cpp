@@ -14,14 +14,14 @@
 namespace ghostrank {
 namespace {
 
-int rounds(const Shape& s, int) { return s.size - 1; }
+int rounds(const ChannelView& s, int) { return s.size - 1; }
 
-Transfer send(const Shape& s, int position, int k) {
+Transfer send(const ChannelView& s, int position, int k) {
   const int to = s.wrap(position + k + 1);
   return {to, s.outgoing(position, to)};
 }
 
-Transfer recv(const Shape& s, int position, int k) {
+Transfer recv(const ChannelView& s, int position, int k) {
   const int from = s.wrap(position - k - 1);
   return {from, s.incoming(from, position)};
 }

@@ -17,7 +17,7 @@
 namespace ghostrank {
 namespace {
 
-int rounds(const Shape& s, int position) {
+int rounds(const ChannelView& s, int position) {
   const Folding f(s, position);
   return f.rounds(f.levels);
 }
@@ -25,7 +25,7 @@ int rounds(const Shape& s, int position) {
 // The position whose number differs in bit `level`.
 int partner(const Folding& f, int level) { return f.position(f.number ^ (1 << level)); }
 
-Transfer send(const Shape& s, int position, int k) {
+Transfer send(const ChannelView& s, int position, int k) {
   const Folding f(s, position);
   if (f.folded) return k == 0 ? Transfer{position + 1, s.share} : Transfer{};
   const int level = f.own_round(k);
@@ -33,7 +33,7 @@ Transfer send(const Shape& s, int position, int k) {
   return {level < f.levels ? partner(f, level) : position - 1, s.share};
 }
 
-Transfer recv(const Shape& s, int position, int k) {
+Transfer recv(const ChannelView& s, int position, int k) {
   const Folding f(s, position);
   if (f.folded) return k == 1 ? Transfer{position + 1, s.share} : Transfer{};
   const int level = f.own_round(k);

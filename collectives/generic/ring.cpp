@@ -21,32 +21,36 @@
 namespace ghostrank {
 namespace {
 
-int left(const Shape& s, int p) { return s.wrap(p - 1); }
-int right(const Shape& s, int p) { return s.wrap(p + 1); }
-int half(const Shape& s, int) { return s.size - 1; }
-int both(const Shape& s, int) { return 2 * (s.size - 1); }
+int left(const ChannelView& s, int p) { return s.wrap(p - 1); }
+int right(const ChannelView& s, int p) { return s.wrap(p + 1); }
+int half(const ChannelView& s, int) { return s.size - 1; }
+int both(const ChannelView& s, int) { return 2 * (s.size - 1); }
 
-int chunk_sent(const Shape& s, int p, int k) { return s.wrap(p - 1 - k); }
-int chunk_received(const Shape& s, int p, int k) { return s.wrap(p - 2 - k); }
-Combine on_receive(const Shape& s, int k) {
+int chunk_sent(const ChannelView& s, int p, int k) { return s.wrap(p - 1 - k); }
+int chunk_received(const ChannelView& s, int p, int k) { return s.wrap(p - 2 - k); }
+Combine on_receive(const ChannelView& s, int k) {
   return k < s.size - 1 ? Combine::reduce : Combine::copy;
 }
 
-Transfer send_piece(const Shape& s, int p, int k) {
+Transfer send_piece(const ChannelView& s, int p, int k) {
   return {right(s, p), s.piece(chunk_sent(s, p, k))};
 }
-Transfer recv_piece(const Shape& s, int p, int k) {
+Transfer recv_piece(const ChannelView& s, int p, int k) {
   return {left(s, p), s.piece(chunk_received(s, p, k)), on_receive(s, k)};
 }
-Transfer send_block(const Shape& s, int p, int k) {
+Transfer send_block(const ChannelView& s, int p, int k) {
   return {right(s, p), s.block(chunk_sent(s, p, k))};
 }
-Transfer recv_block(const Shape& s, int p, int k) {
+Transfer recv_block(const ChannelView& s, int p, int k) {
   return {left(s, p), s.block(chunk_received(s, p, k)), on_receive(s, k)};
 }
 // All-gather: the rounds after the bar.
-Transfer send_gathered(const Shape& s, int p, int k) { return send_block(s, p, k + s.size - 1); }
-Transfer recv_gathered(const Shape& s, int p, int k) { return recv_block(s, p, k + s.size - 1); }
+Transfer send_gathered(const ChannelView& s, int p, int k) {
+  return send_block(s, p, k + s.size - 1);
+}
+Transfer recv_gathered(const ChannelView& s, int p, int k) {
+  return recv_block(s, p, k + s.size - 1);
+}
 
 }  // namespace
 

@@ -6,13 +6,13 @@
 namespace ghostrank {
 namespace {
 
-int rounds(const Shape& s, int position) { return s.size > 1 && position < 2 ? 1 : 0; }
+int rounds(const ChannelView& s, int position) { return s.size > 1 && position < 2 ? 1 : 0; }
 
-Transfer send(const Shape& s, int position, int) {
+Transfer send(const ChannelView& s, int position, int) {
   return position == 0 ? Transfer{1, s.share} : Transfer{};
 }
 
-Transfer recv(const Shape& s, int position, int) {
+Transfer recv(const ChannelView& s, int position, int) {
   return position == 1 ? Transfer{0, s.share} : Transfer{};
 }
 

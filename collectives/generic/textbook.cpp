@@ -80,7 +80,7 @@ Block Ragged::share_of(const Block& block) const {
 }
 
 Textbook::Textbook(const Form& form, const Collective& c, const Communicator& comm)
-    : Schedule(c, comm.flow), form_(form) {
+    : Schedule(c, comm.flow_control), form_(form) {
   check_arguments(c, comm);
   const Nodes nodes = form.ranks == Form::Ranks::rotated ? Nodes(comm.node_of) : Nodes();
   layout_ = std::make_shared<const Layout>(c);
@@ -88,43 +88,44 @@ Textbook::Textbook(const Form& form, const Collective& c, const Communicator& co
   const auto wanted = static_cast<std::uint64_t>(std::max(1, comm.channels));
   const int channels = static_cast<int>(std::min(wanted, std::max<std::uint64_t>(1, elements)));
   for (int channel = 0; channel < channels; ++channel)
-    lanes_.push_back(make_lane(comm, nodes, channel, channels));
+    plans_.push_back(plan_channel(comm, nodes, channel, channels));
 }
 
-Textbook::Lane Textbook::make_lane(const Communicator& comm, const Nodes& nodes, int channel,
-                                   int channels) const {
+Textbook::ChannelPlan Textbook::plan_channel(const Communicator& comm, const Nodes& nodes,
+                                             int channel, int channels) const {
   const Collective& c = collective();
   const auto size = static_cast<std::uint64_t>(c.size);
   const std::uint64_t elements = c.func == Func::barrier ? 0 : layout_->longest();
 
-  Lane lane;
-  Shape& shape = lane.shape;
-  shape.size = c.size;
-  shape.order = Order(nodes, channel);
-  shape.ranks_a_node = nodes.ranks_each();
-  shape.root = shape.order.position_of(c.root);
-  shape.share = near_equal(elements, channel, channels);
-  shape.block_stride = elements;
-  shape.piece_elements = shape.share.count / size;
-  shape.long_pieces = shape.share.count % size;
-  if (is_ragged(c.func)) shape.ragged = make_ragged(shape.order, channel, channels);
+  ChannelPlan plan;
+  ChannelView& view = plan.view;
+  view.size = c.size;
+  view.order = Order(nodes, channel);
+  view.ranks_a_node = nodes.ranks_each();
+  view.root = view.order.position_of(c.root);
+  view.share = near_equal(elements, channel, channels);
+  view.block_stride = elements;
+  view.piece_elements = view.share.count / size;
+  view.long_pieces = view.share.count % size;
+  if (is_ragged(c.func)) view.ragged = make_ragged(view.order, channel, channels);
 
-  lane.in_parts = form_.pace == Form::Pace::eager;
+  plan.in_parts = form_.pace == Form::Pace::eager;
   if (comm.slice_bytes > 0 && form_.pieces == nullptr) {
     const std::uint64_t largest =
-        form_.unit == Form::Unit::piece ? shape.piece(0).count : shape.share.count;
+        form_.unit == Form::Unit::piece ? view.piece(0).count : view.share.count;
     const std::uint64_t elements_per_slice =
         std::max<std::uint64_t>(1, comm.slice_bytes / c.element_bytes);
     const std::uint64_t slices = (largest + elements_per_slice - 1) / elements_per_slice;
     demand(slices <= std::numeric_limits<std::int32_t>::max(), "slices are too small to count");
     if (slices > 1) {
-      lane.slices = static_cast<std::uint32_t>(slices);
-      lane.slice_elements = elements_per_slice;
-      lane.in_parts |= form_.pace == Form::Pace::uneven;
+      plan.slices = static_cast<std::uint32_t>(slices);
+      plan.slice_elements = elements_per_slice;
+      plan.in_parts |= form_.pace == Form::Pace::uneven;
     }
   }
-  lane.window = comm.flow.credits == 0 ? lane.slices : std::min(comm.flow.credits, lane.slices);
-  return lane;
+  plan.window = comm.flow_control.credits == 0 ? plan.slices
+                                               : std::min(comm.flow_control.credits, plan.slices);
+  return plan;
 }
 
 std::shared_ptr<const Ragged> Textbook::make_ragged(const Order& order, int channel,
@@ -139,94 +140,94 @@ std::shared_ptr<const Ragged> Textbook::make_ragged(const Order& order, int chan
   return ragged;
 }
 
-int Textbook::actors(Rank) const { return static_cast<int>(lanes_.size()); }
+int Textbook::actors(Rank) const { return static_cast<int>(plans_.size()); }
 
 Actor Textbook::actor(Rank r, int a) const {
-  const Lane& lane = lanes_[static_cast<std::size_t>(a)];
-  const int rounds = form_.rounds(lane.shape, lane.shape.order.position_of(r));
+  const ChannelPlan& plan = plans_[static_cast<std::size_t>(a)];
+  const int rounds = form_.rounds(plan.view, plan.view.order.position_of(r));
   if (rounds == 0) return {a, 0};
-  if (lane.in_parts) return {a, (lane.slice_elements > 0 ? 4 : 2) * rounds};
-  return {a, lane.window < lane.slices ? 2 * rounds + 1 : rounds + 1};
+  if (plan.in_parts) return {a, (plan.slice_elements > 0 ? 4 : 2) * rounds};
+  return {a, plan.window < plan.slices ? 2 * rounds + 1 : rounds + 1};
 }
 
 int Textbook::receiver(Rank, int channel, Rank) const { return channel; }
 
 Step Textbook::step(Rank r, int a, int k) const {
-  const Lane& lane = lanes_[static_cast<std::size_t>(a)];
-  const int position = lane.shape.order.position_of(r);
-  if (lane.in_parts) return part_step(lane, position, k);
-  return lane.window < lane.slices ? windowed_step(lane, position, k)
-                                   : fused_step(lane, position, k);
+  const ChannelPlan& plan = plans_[static_cast<std::size_t>(a)];
+  const int position = plan.view.order.position_of(r);
+  if (plan.in_parts) return part_step(plan, position, k);
+  return plan.window < plan.slices ? windowed_step(plan, position, k)
+                                   : fused_step(plan, position, k);
 }
 
 // If a position forwards every block it receives, only the blocks and on_recv change from step to
 // step.
 void Textbook::next_step(Rank r, int a, int k, Step& step) const {
-  const Lane& lane = lanes_[static_cast<std::size_t>(a)];
-  const int position = lane.shape.order.position_of(r);
-  const bool passes_on = form_.passes_on && !lane.in_parts && lane.window == lane.slices;
-  if (!passes_on || k < 2 || k >= form_.rounds(lane.shape, position))
+  const ChannelPlan& plan = plans_[static_cast<std::size_t>(a)];
+  const int position = plan.view.order.position_of(r);
+  const bool passes_on = form_.passes_on && !plan.in_parts && plan.window == plan.slices;
+  if (!passes_on || k < 2 || k >= form_.rounds(plan.view, position))
     return Schedule::next_step(r, a, k, step);
-  const Transfer in = form_.recv(lane.shape, position, k - 1);
+  const Transfer in = form_.recv(plan.view, position, k - 1);
   assign(step.recv, in.block);
   assign(step.send, in.block);
   step.on_recv = in.combine;
 }
 
-Step Textbook::fused_step(const Lane& lane, int position, int k) const {
-  const Shape& shape = lane.shape;
+Step Textbook::fused_step(const ChannelPlan& plan, int position, int k) const {
+  const ChannelView& view = plan.view;
   Step step;
   step.scattered = form_.pieces != nullptr;
-  step.slices = lane.slices;
-  step.slice_elements = lane.slice_elements;
-  const bool sends = k<form_.rounds(shape, position), receives = k> 0;
+  step.slices = plan.slices;
+  step.slice_elements = plan.slice_elements;
+  const bool sends = k<form_.rounds(view, position), receives = k> 0;
   if (receives) {
-    const Transfer in = form_.recv(shape, position, k - 1);
+    const Transfer in = form_.recv(view, position, k - 1);
     if (in.peer != kNoRank) {
-      step.recv_from.push(shape.order.rank_at(in.peer));
+      step.recv_from.push(view.order.rank_at(in.peer));
       assign(step.recv, in.block);
       step.on_recv = in.combine;
     }
   }
   if (sends && receives && form_.passes_on) {
-    step.send_to.push(shape.order.rank_at(form_.passes_on(shape, position)));
+    step.send_to.push(view.order.rank_at(form_.passes_on(view, position)));
     assign(step.send, step.recv);
   } else if (sends) {
-    const Transfer out = form_.send(shape, position, k);
+    const Transfer out = form_.send(view, position, k);
     if (out.peer != kNoRank) {
-      step.send_to.push(shape.order.rank_at(out.peer));
+      step.send_to.push(view.order.rank_at(out.peer));
       assign(step.send, out.block);
     }
   }
   return step;
 }
 
-Step Textbook::windowed_step(const Lane& lane, int position, int k) const {
+Step Textbook::windowed_step(const ChannelPlan& plan, int position, int k) const {
   // Even steps receive the end of round k/2 - 1 and send the begin of round k/2; odd steps stay in
   // round k/2.
   const bool between_rounds = k % 2 == 0;
-  const std::uint32_t rest = lane.slices - lane.window;
-  Step step = fused_step(lane, position, k / 2);
+  const std::uint32_t rest = plan.slices - plan.window;
+  Step step = fused_step(plan, position, k / 2);
   if (between_rounds) {
-    step.slices = lane.window;
-    step.recv = slices_of(step.recv, lane.slice_elements, rest, lane.window);
-    step.send = slices_of(step.send, lane.slice_elements, 0, lane.window);
+    step.slices = plan.window;
+    step.recv = slices_of(step.recv, plan.slice_elements, rest, plan.window);
+    step.send = slices_of(step.send, plan.slice_elements, 0, plan.window);
     return step;
   }
-  const Step next = fused_step(lane, position, k / 2 + 1);
+  const Step next = fused_step(plan, position, k / 2 + 1);
   step.slices = rest;
   step.recv_from = next.recv_from;
   step.on_recv = next.on_recv;
-  step.recv = slices_of(next.recv, lane.slice_elements, 0, rest);
-  step.send = slices_of(step.send, lane.slice_elements, lane.window, rest);
+  step.recv = slices_of(next.recv, plan.slice_elements, 0, rest);
+  step.send = slices_of(step.send, plan.slice_elements, plan.window, rest);
   return step;
 }
 
 // Maps step k to a round and to one of its four parts.
-Step Textbook::part_step(const Lane& lane, int position, int k) const {
+Step Textbook::part_step(const ChannelPlan& plan, int position, int k) const {
   enum { first, both, rest_out, rest_in };
-  const int rounds = form_.rounds(lane.shape, position);
-  const bool cut = lane.slice_elements > 0, eager = form_.pace == Form::Pace::eager;
+  const int rounds = form_.rounds(plan.view, position);
+  const bool cut = plan.slice_elements > 0, eager = form_.pace == Form::Pace::eager;
   const int parts = cut ? 4 : 2;
   int round = k / parts, part = k % parts;
   if (eager && k < rounds) {
@@ -239,29 +240,29 @@ Step Textbook::part_step(const Lane& lane, int position, int k) const {
   const auto slices = [&](const Transfer& t) -> std::uint64_t {
     if (t.peer == kNoRank) return 0;
     if (!cut) return 1;
-    const std::uint64_t n = (t.block.count + lane.slice_elements - 1) / lane.slice_elements;
+    const std::uint64_t n = (t.block.count + plan.slice_elements - 1) / plan.slice_elements;
     return std::max<std::uint64_t>(1, n);
   };
-  const Transfer in = form_.recv(lane.shape, position, round);
-  const Transfer out = form_.send(lane.shape, position, round);
+  const Transfer in = form_.recv(plan.view, position, round);
+  const Transfer out = form_.send(plan.view, position, round);
   const std::uint64_t coming = slices(in), going = slices(out);
-  const std::uint64_t ahead = std::min<std::uint64_t>(going, lane.window);
+  const std::uint64_t ahead = std::min<std::uint64_t>(going, plan.window);
   const std::uint64_t together = std::min(going - ahead, coming);
 
   Step step;
-  step.slice_elements = lane.slice_elements;
+  step.slice_elements = plan.slice_elements;
   const auto receives = [&](std::uint64_t begin, std::uint64_t end) {
     step.slices = static_cast<std::uint32_t>(end - begin);
     if (begin == end) return;
-    step.recv_from.push(lane.shape.order.rank_at(in.peer));
-    step.recv = cut ? slices_of(in.block, lane.slice_elements, begin, end - begin) : in.block;
+    step.recv_from.push(plan.view.order.rank_at(in.peer));
+    step.recv = cut ? slices_of(in.block, plan.slice_elements, begin, end - begin) : in.block;
     step.on_recv = in.combine;
   };
   const auto sends = [&](std::uint64_t begin, std::uint64_t end) {
     step.slices = static_cast<std::uint32_t>(end - begin);
     if (begin == end) return;
-    step.send_to.push(lane.shape.order.rank_at(out.peer));
-    step.send = cut ? slices_of(out.block, lane.slice_elements, begin, end - begin) : out.block;
+    step.send_to.push(plan.view.order.rank_at(out.peer));
+    step.send = cut ? slices_of(out.block, plan.slice_elements, begin, end - begin) : out.block;
   };
   if (part == first) sends(0, ahead);
   if (part == both) receives(0, together), sends(ahead, ahead + together);
@@ -272,12 +273,12 @@ Step Textbook::part_step(const Lane& lane, int position, int k) const {
 
 void Textbook::pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const {
   if (form_.pieces == nullptr) return;
-  const Shape& shape = lanes_[static_cast<std::size_t>(a)].shape;
+  const ChannelView& view = plans_[static_cast<std::size_t>(a)].view;
   out.clear();
   const int round = way == Way::recv ? k - 1 : k;
   // This step has no message in this direction.
-  if (round < 0 || round >= form_.rounds(shape, shape.order.position_of(r))) return;
-  form_.pieces(shape, shape.order.position_of(r), round, way, out);
+  if (round < 0 || round >= form_.rounds(view, view.order.position_of(r))) return;
+  form_.pieces(view, view.order.position_of(r), round, way, out);
 }
 
 }  // namespace ghostrank

@@ -100,7 +100,7 @@ struct Ragged {
 };
 
 // What a Form may know of one channel of a collective.
-struct Shape {
+struct ChannelView {
   int size = 1;
   int root = 0;          // position of the collective's root
   int ranks_a_node = 1;  // 1 if nodes differ in size or are scattered
@@ -183,16 +183,17 @@ struct Form {
   Unit unit = Unit::share;
   Ranks ranks = Ranks::rotated;
   Pace pace = Pace::even;
-  int (*rounds)(const Shape&, int position) = nullptr;
-  Transfer (*send)(const Shape&, int position, int round) = nullptr;
-  Transfer (*recv)(const Shape&, int position, int round) = nullptr;
+  int (*rounds)(const ChannelView&, int position) = nullptr;
+  Transfer (*send)(const ChannelView&, int position, int round) = nullptr;
+  Transfer (*recv)(const ChannelView&, int position, int round) = nullptr;
   // Set only if the position receives from the same peer in every round, and sends in every round
   // the block that it received in the round before (a ring): returns the peer it sends to. An
   // optimisation; must agree with `send`.
-  int (*passes_on)(const Shape&, int position) = nullptr;
+  int (*passes_on)(const ChannelView&, int position) = nullptr;
   // Appends the blocks of a scattered message to `out`, as many elements as the transfer's block
   // says; null: no message is scattered.
-  void (*pieces)(const Shape&, int position, int round, Way, std::vector<Block>& out) = nullptr;
+  void (*pieces)(const ChannelView&, int position, int round, Way,
+                 std::vector<Block>& out) = nullptr;
 };
 
 // Block j of `count` elements cut into `pieces` near-equal parts.
@@ -217,22 +218,23 @@ class Textbook final : public Schedule {
   void pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const override;
 
  private:
-  struct Lane {
-    Shape shape;
+  struct ChannelPlan {
+    ChannelView view;
     std::uint32_t slices = 1;
     std::uint32_t window = 1;          // slices sent before the first one is received
     std::uint64_t slice_elements = 0;  // 0: one slice
     bool in_parts = false;             // a round is four steps; two if no message is cut
   };
-  Lane make_lane(const Communicator& comm, const Nodes& nodes, int channel, int channels) const;
+  ChannelPlan plan_channel(const Communicator& comm, const Nodes& nodes, int channel,
+                           int channels) const;
   std::shared_ptr<const Ragged> make_ragged(const Order& order, int channel, int channels) const;
-  Step fused_step(const Lane& lane, int position, int k) const;
-  Step windowed_step(const Lane& lane, int position, int k) const;
-  Step part_step(const Lane& lane, int position, int k) const;
+  Step fused_step(const ChannelPlan& plan, int position, int k) const;
+  Step windowed_step(const ChannelPlan& plan, int position, int k) const;
+  Step part_step(const ChannelPlan& plan, int position, int k) const;
 
   Form form_;
   std::shared_ptr<const Layout> layout_;
-  std::vector<Lane> lanes_;
+  std::vector<ChannelPlan> plans_;
 };
 
 }  // namespace ghostrank

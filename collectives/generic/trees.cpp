@@ -19,7 +19,7 @@ int four_nomial_parent(int v) {
 }
 
 template <TreeChild kChild>
-int rounds(const Shape& s, int p) {
+int rounds(const ChannelView& s, int p) {
   const int v = s.wrap(p - s.root);
   int children = 0;
   while (kChild(s.size, v, children) != kNoRank) ++children;
@@ -27,28 +27,28 @@ int rounds(const Shape& s, int p) {
 }
 
 template <TreeChild kChild>
-Transfer send(const Shape& s, int p, int k) {
+Transfer send(const ChannelView& s, int p, int k) {
   const int v = s.wrap(p - s.root), i = v > 0 ? k - 1 : k;
   if (i < 0) return {};
   return {s.wrap(s.root + kChild(s.size, v, i)), s.share};
 }
 
 template <TreeChild kChild>
-Transfer reduce_recv(const Shape& s, int p, int k) {
+Transfer reduce_recv(const ChannelView& s, int p, int k) {
   const int child = kChild(s.size, s.wrap(p - s.root), k);
   if (child == kNoRank) return {};
   return {s.wrap(s.root + child), s.share, Combine::reduce};
 }
 
 template <TreeChild kChild, int (*kParent)(int)>
-Transfer reduce_send(const Shape& s, int p, int k) {
+Transfer reduce_send(const ChannelView& s, int p, int k) {
   const int v = s.wrap(p - s.root);
   if (kChild(s.size, v, k) != kNoRank) return {};
   return {s.wrap(s.root + kParent(v)), s.share};
 }
 
 template <int (*kParent)(int)>
-Transfer recv(const Shape& s, int p, int k) {
+Transfer recv(const ChannelView& s, int p, int k) {
   const int v = s.wrap(p - s.root);
   if (v == 0 || k > 0) return {};
   return {s.wrap(s.root + kParent(v)), s.share};

@@ -28,39 +28,39 @@
 namespace ghostrank {
 namespace {
 
-struct Place {
+struct NodeCoords {
   int locals, nodes;  // L, N
   int local, node;
 };
 
-Place place(const Shape& s, int p) {
+NodeCoords coords(const ChannelView& s, int p) {
   const int locals = s.ranks_a_node;
   return {locals, s.size / locals, p % locals, p / locals};
 }
 
 int around(int i, int n) { return (i % n + n) % n; }
 
-int position(const Place& at, int node, int local) {
+int position(const NodeCoords& at, int node, int local) {
   return around(node, at.nodes) * at.locals + around(local, at.locals);
 }
 
-Block chunk(const Shape& s, const Place& at, int local) {
+Block chunk(const ChannelView& s, const NodeCoords& at, int local) {
   return s.range(around(local, at.locals) * at.nodes, at.nodes, s.size);
 }
 
-Block piece(const Shape& s, const Place& at, int node) {
+Block piece(const ChannelView& s, const NodeCoords& at, int node) {
   return s.piece(at.local * at.nodes + around(node, at.nodes));
 }
 
-int rounds(const Shape& s, int p) {
-  const Place at = place(s, p);
+int rounds(const ChannelView& s, int p) {
+  const NodeCoords at = coords(s, p);
   return 2 * (at.locals - 1) + 2 * (at.nodes - 1);
 }
 
 // As in ring.cpp: in round k of a ring a position sends the chunk k+1 positions to its left, and in
 // the final all-gather the chunk k positions to its left.
-Transfer send(const Shape& s, int p, int k) {
-  const Place at = place(s, p);
+Transfer send(const ChannelView& s, int p, int k) {
+  const NodeCoords at = coords(s, p);
   const int inside = at.locals - 1, across = 2 * (at.nodes - 1);
   if (k < inside) return {position(at, at.node, at.local + 1), chunk(s, at, at.local - 1 - k)};
   k -= inside;
@@ -69,8 +69,8 @@ Transfer send(const Shape& s, int p, int k) {
   return {position(at, at.node, at.local + 1), chunk(s, at, at.local - k)};
 }
 
-Transfer recv(const Shape& s, int p, int k) {
-  const Place at = place(s, p);
+Transfer recv(const ChannelView& s, int p, int k) {
+  const NodeCoords at = coords(s, p);
   const int inside = at.locals - 1, across = 2 * (at.nodes - 1);
   if (k < inside)
     return {position(at, at.node, at.local - 1), chunk(s, at, at.local - 2 - k), Combine::reduce};
@@ -84,8 +84,8 @@ Transfer recv(const Shape& s, int p, int k) {
 
 // ---- Reduce-scatter and all-gather
 
-int one_way_rounds(const Shape& s, int p) {
-  const Place at = place(s, p);
+int one_way_rounds(const ChannelView& s, int p) {
+  const NodeCoords at = coords(s, p);
   return at.locals - 1 + at.nodes - 1;
 }
 
@@ -98,45 +98,45 @@ struct Blocks {
 
 // A ring's message in one round: sends the blocks `back` positions to the left and receives those
 // one further.
-Blocks inside(const Place& at, int back, Way way) {
+Blocks inside(const NodeCoords& at, int back, Way way) {
   const bool sends = way == Way::send;
   return {position(at, at.node, at.local + (sends ? 1 : -1)),
           around(at.local - back - (sends ? 0 : 1), at.locals), 0, true};
 }
 
-Blocks across(const Place& at, int back, Way way) {
+Blocks across(const NodeCoords& at, int back, Way way) {
   const bool sends = way == Way::send;
   return {position(at, at.node + (sends ? 1 : -1), at.local), at.local,
           around(at.node - back - (sends ? 0 : 1), at.nodes), false};
 }
 
-Blocks scattering(const Shape& s, int p, int k, Way way) {
-  const Place at = place(s, p);
+Blocks scattering(const ChannelView& s, int p, int k, Way way) {
+  const NodeCoords at = coords(s, p);
   const int first = at.locals - 1;
   return k < first ? inside(at, k + 1, way) : across(at, k - first + 1, way);
 }
 
-Blocks gathering(const Shape& s, int p, int k, Way way) {
-  const Place at = place(s, p);
+Blocks gathering(const ChannelView& s, int p, int k, Way way) {
+  const NodeCoords at = coords(s, p);
   const int first = at.nodes - 1;
   return k < first ? across(at, k, way) : inside(at, k - first, way);
 }
 
-template <Blocks (*kBlocks)(const Shape&, int, int, Way)>
-Transfer send_blocks(const Shape& s, int p, int k) {
+template <Blocks (*kBlocks)(const ChannelView&, int, int, Way)>
+Transfer send_blocks(const ChannelView& s, int p, int k) {
   const Blocks b = kBlocks(s, p, k, Way::send);
-  return {b.peer, s.blocks(b.all_nodes ? place(s, p).nodes : 1)};
+  return {b.peer, s.blocks(b.all_nodes ? coords(s, p).nodes : 1)};
 }
 
-template <Blocks (*kBlocks)(const Shape&, int, int, Way), Combine kCombine>
-Transfer recv_blocks(const Shape& s, int p, int k) {
+template <Blocks (*kBlocks)(const ChannelView&, int, int, Way), Combine kCombine>
+Transfer recv_blocks(const ChannelView& s, int p, int k) {
   const Blocks b = kBlocks(s, p, k, Way::recv);
-  return {b.peer, s.blocks(b.all_nodes ? place(s, p).nodes : 1), kCombine};
+  return {b.peer, s.blocks(b.all_nodes ? coords(s, p).nodes : 1), kCombine};
 }
 
-template <Blocks (*kBlocks)(const Shape&, int, int, Way)>
-void pieces(const Shape& s, int p, int k, Way way, std::vector<Block>& out) {
-  const Place at = place(s, p);
+template <Blocks (*kBlocks)(const ChannelView&, int, int, Way)>
+void pieces(const ChannelView& s, int p, int k, Way way, std::vector<Block>& out) {
+  const NodeCoords at = coords(s, p);
   const Blocks b = kBlocks(s, p, k, way);
   for (int node = 0; node < at.nodes; ++node)
     if (b.all_nodes || node == b.node) out.push_back(s.block(position(at, node, b.local)));
@@ -155,10 +155,10 @@ struct Branch {
 
 // A rank with the root's local rank is in the tree of the nodes and is the root of its node's tree.
 struct Branches {
-  Place at;
+  NodeCoords at;
   Branch node, local;
-  Branches(const Shape& s, int p)
-      : at(place(s, p)),
+  Branches(const ChannelView& s, int p)
+      : at(coords(s, p)),
         node(around(at.node - s.root / at.locals, at.nodes), at.nodes),
         local(around(at.local - s.root % at.locals, at.locals), at.locals) {
     if (local.v > 0) node.children = 0;
@@ -177,28 +177,28 @@ struct Branches {
   }
 };
 
-int tree_rounds(const Shape& s, int p) {
+int tree_rounds(const ChannelView& s, int p) {
   const Branches b(s, p);
   return b.children() + (b.is_root() ? 0 : 1);
 }
 
-Transfer broadcast_send(const Shape& s, int p, int k) {
+Transfer broadcast_send(const ChannelView& s, int p, int k) {
   const Branches b(s, p);
   const int told = b.is_root() ? k : k - 1;
   return told < 0 ? Transfer{} : Transfer{b.child(b.children() - 1 - told), s.share};
 }
 
-Transfer broadcast_recv(const Shape& s, int p, int k) {
+Transfer broadcast_recv(const ChannelView& s, int p, int k) {
   const Branches b(s, p);
   return b.is_root() || k > 0 ? Transfer{} : Transfer{b.parent(), s.share};
 }
 
-Transfer reduce_send(const Shape& s, int p, int k) {
+Transfer reduce_send(const ChannelView& s, int p, int k) {
   const Branches b(s, p);
   return k < b.children() ? Transfer{} : Transfer{b.parent(), s.share};
 }
 
-Transfer reduce_recv(const Shape& s, int p, int k) {
+Transfer reduce_recv(const ChannelView& s, int p, int k) {
   const Branches b(s, p);
   return k < b.children() ? Transfer{b.child(k), s.share, Combine::reduce} : Transfer{};
 }

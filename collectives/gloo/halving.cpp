@@ -42,12 +42,12 @@ int lowest_bits_reversed(int number, int bits) {
 }
 
 // The block of a rank and the neighbouring blocks; a neighbour of size 0 does not exist.
-struct Place {
+struct BlockMember {
   int size, first, levels;
   int smaller, larger;
   int number;  // in the block
 
-  Place(int n, Rank r)
+  BlockMember(int n, Rank r)
       : size(static_cast<int>(std::bit_floor(static_cast<unsigned>(n ^ r)))),
         first(r & ~(size - 1)),
         levels(log2_of(size)),
@@ -76,9 +76,9 @@ class GlooHalving final : public Schedule {
  private:
   // The window that a member of a block holds after `level` halvings.
   Block window(int number, int level) const;
-  Step scatter_step(const Place& place, int k) const;
-  Step to_larger_step(const Place& place, int k) const;
-  Step gather_step(const Place& place, int k) const;
+  Step scatter_step(const BlockMember& place, int k) const;
+  Step to_larger_step(const BlockMember& place, int k) const;
+  Step gather_step(const BlockMember& place, int k) const;
   Block notification() const { return {0, cut_.notification, Buffer::none}; }
 
   GlooHalvingCut cut_;
@@ -98,7 +98,9 @@ void send(Step& step, Rank to, const Block& block) {
   step.send = block;
 }
 
-Rank partner(const Place& place, int level) { return place.first + (place.number ^ (1 << level)); }
+Rank partner(const BlockMember& place, int level) {
+  return place.first + (place.number ^ (1 << level));
+}
 
 Block GlooHalving::window(int number, int level) const {
   const std::uint64_t elements = cut_.elements << (levels_ - level), count = collective().count;
@@ -110,13 +112,13 @@ Block GlooHalving::window(int number, int level) const {
 Actor GlooHalving::actor(Rank r, int) const {
   const Collective& c = collective();
   if (c.size == 1 || c.count == 0) return {};
-  const Place place(c.size, r);
+  const BlockMember place(c.size, r);
   const int back_and_forth = place.smaller > 0 ? 2 : 0, scattered = 2 * place.parts();
   return {0, 5 * place.levels + back_and_forth + scattered};
 }
 
 Step GlooHalving::step(Rank r, int, int k) const {
-  const Place place(collective().size, r);
+  const BlockMember place(collective().size, r);
   if (k < 2 * place.levels) return scatter_step(place, k);
   k -= 2 * place.levels;
   const Block kept = window(place.number, place.levels);
@@ -139,7 +141,7 @@ Step GlooHalving::step(Rank r, int, int k) const {
 
 // Two steps per level: send the half that the partner keeps; receive and reduce the own half, and
 // acknowledge it.
-Step GlooHalving::scatter_step(const Place& place, int k) const {
+Step GlooHalving::scatter_step(const BlockMember& place, int k) const {
   const int level = k / 2, other = place.number ^ (1 << level);
   const Rank peer = partner(place, level);
   Step step;
@@ -153,7 +155,7 @@ Step GlooHalving::scatter_step(const Place& place, int k) const {
   return step;
 }
 
-Step GlooHalving::to_larger_step(const Place& place, int k) const {
+Step GlooHalving::to_larger_step(const BlockMember& place, int k) const {
   const int number = place.in_larger(k % place.parts());
   const Rank peer = place.first - place.larger + number;
   const Block part = window(number, log2_of(place.larger));
@@ -166,7 +168,7 @@ Step GlooHalving::to_larger_step(const Place& place, int k) const {
 }
 
 // Two steps per level on the way back, then one per level for the second acknowledgement.
-Step GlooHalving::gather_step(const Place& place, int k) const {
+Step GlooHalving::gather_step(const BlockMember& place, int k) const {
   const bool last = k >= 2 * place.levels;
   const int level = place.levels - 1 - (last ? k - 2 * place.levels : k / 2);
   const Rank peer = partner(place, level);

@@ -17,7 +17,7 @@
 namespace ghostrank {
 namespace {
 
-int no_rounds(const Shape&, int) { return 0; }
+int no_rounds(const ChannelView&, int) { return 0; }
 constexpr Form kNothing{.rounds = no_rounds};
 
 std::uint64_t all_counts(const Collective& c) {
@@ -33,7 +33,7 @@ std::unique_ptr<Schedule> posted(const Form& form, Posting posting, const Collec
                                  const Communicator& comm) {
   check_arguments(c, comm);
   if (posting.receives == kOfEveryPeer) posting.receives = c.size - 1;
-  return std::make_unique<Textbook>(form, c, Communicator{.flow = {.posting = posting}});
+  return std::make_unique<Textbook>(form, c, Communicator{.flow_control = {.posting = posting}});
 }
 
 template <const Form& kForm, int kReceives>

@@ -37,7 +37,9 @@ struct NcclPlan {
   // Elements of a chunk, for a channel that holds `elements` elements.
   std::uint64_t chunk_elements(std::uint64_t elements) const;
   NcclSlices slices(std::uint64_t elements) const { return nccl_slices(algorithm, task, elements); }
-  FlowControl flow() const { return nccl_flow(algorithm, task.func, task.protocol); }
+  FlowControl flow_control() const {
+    return nccl_flow_control(algorithm, task.func, task.protocol);
+  }
   std::string name() const;  // "ring/Simple"
 };
 
@@ -51,12 +53,12 @@ NcclTunerInput nccl_tuner_input(const NcclPlan& plan, const Communicator& comm);
 
 // One channel's part of a task: the elements [offset, offset + count) of the task, moved in chunks
 // of `chunk` elements.
-struct NcclLane {
+struct NcclChannelPart {
   int channel = 0;
   std::uint64_t offset = 0, count = 0;
   std::uint64_t chunk = 1;
 };
-std::vector<NcclLane> nccl_lanes(const NcclPlan& plan);
+std::vector<NcclChannelPart> nccl_channel_parts(const NcclPlan& plan);
 // Schedules of the algorithms. Throw std::invalid_argument for a call or communicator that NCCL, or
 // this algorithm of NCCL, cannot serve.
 

@@ -221,16 +221,16 @@ NcclTreeLinks nccl_tree_links(const NcclNodes& nodes, const NcclNode& node, int 
     return second ? std::min(1, nodes.ranks_of(n) - 1) : 0;
   };
   const int n = nodes.node_of(r), position = list_of(n).position_of(nodes.local_of(r));
-  const NcclTreeNode place = nccl_double_tree(nodes.nodes(), n, tree);
+  const NcclTreeNode vertex = nccl_double_tree(nodes.nodes(), n, tree);
 
   NcclTreeLinks links;
   if (position > 0)
     links.up = rank_at(n, position - 1);
-  else if (place.up >= 0)
-    links.up = rank_at(place.up, attach(place.up, place.child_type));
+  else if (vertex.up >= 0)
+    links.up = rank_at(vertex.up, attach(vertex.up, vertex.child_type));
   if (position + 1 < nodes.ranks_of(n)) links.down.push(rank_at(n, position + 1));
   for (int type = 0; type < 2; ++type) {
-    const int child = place.child[static_cast<std::size_t>(type)];
+    const int child = vertex.child[static_cast<std::size_t>(type)];
     if (child >= 0 && attach(n, type) == position) links.down.push(rank_at(child, 0));
   }
   return links;

@@ -35,27 +35,27 @@ namespace {
 class NcclNvlsTree final : public Schedule {
  public:
   NcclNvlsTree(const Collective& c, NcclPlan plan)
-      : Schedule(c, plan.flow()),
+      : Schedule(c, plan.flow_control()),
         plan_(std::move(plan)),
-        lanes_(nccl_lanes(plan_)),
+        parts_(nccl_channel_parts(plan_)),
         heads_(plan_.nodes.ranks_per_node()) {
     set_played(plan_.name());
   }
 
   // The actors `up` and `down` of every channel.
-  int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }
+  int actors(Rank) const override { return 2 * static_cast<int>(parts_.size()); }
   Actor actor(Rank r, int a) const override {
-    const NcclLane& lane = lane_of(a);
-    const std::uint64_t loop = lane.chunk * static_cast<std::uint64_t>(heads_);
-    const auto loops = static_cast<int>((lane.count + loop - 1) / loop);
-    return {lane.channel, loops * steps_per_loop(links(r, lane), a)};
+    const NcclChannelPart& part = part_of(a);
+    const std::uint64_t loop = part.chunk * static_cast<std::uint64_t>(heads_);
+    const auto loops = static_cast<int>((part.count + loop - 1) / loop);
+    return {part.channel, loops * steps_per_loop(links(r, part), a)};
   }
   Step step(Rank r, int a, int k) const override;
   int receiver(Rank dst, int channel, Rank src) const override {
-    const int lane = channel - plan_.split.first;
-    const Links tree = links(dst, lanes_[static_cast<std::size_t>(lane)]);
+    const int part = channel - plan_.split.first;
+    const Links tree = links(dst, parts_[static_cast<std::size_t>(part)]);
     const bool from_above = src == tree.parent || src == neighbour(dst, 1);
-    return 2 * lane + (from_above && !tree.alone ? 1 : 0);
+    return 2 * part + (from_above && !tree.alone ? 1 : 0);
   }
 
  private:
@@ -64,8 +64,8 @@ class NcclNvlsTree final : public Schedule {
     Peers children;
     bool alone = false;  // the `up` actor does all the work
   };
-  const NcclLane& lane_of(int a) const { return lanes_[static_cast<std::size_t>(a / 2)]; }
-  Links links(Rank r, const NcclLane& lane) const;
+  const NcclChannelPart& part_of(int a) const { return parts_[static_cast<std::size_t>(a / 2)]; }
+  Links links(Rank r, const NcclChannelPart& part) const;
   // The steps of the ring inside the node, plus those of the tree.
   int steps_per_loop(const Links& tree, int a) const {
     if (a % 2 == 1) return tree.alone ? 0 : 1 + heads_;
@@ -75,18 +75,18 @@ class NcclNvlsTree final : public Schedule {
     const int local = (plan_.nodes.local_of(r) + distance + heads_) % heads_;
     return plan_.nodes.rank_at(plan_.nodes.node_of(r), local);
   }
-  Block part(const NcclLane& lane, int loop, int head) const;
-  Step around(Rank r, const NcclLane& lane, int loop, int i, int direction) const;
+  Block block_of(const NcclChannelPart& part, int loop, int head) const;
+  Step around(Rank r, const NcclChannelPart& part, int loop, int i, int direction) const;
 
   NcclPlan plan_;
-  std::vector<NcclLane> lanes_;
+  std::vector<NcclChannelPart> parts_;
   int heads_;
 };
 
-NcclNvlsTree::Links NcclNvlsTree::links(Rank r, const NcclLane& lane) const {
+NcclNvlsTree::Links NcclNvlsTree::links(Rank r, const NcclChannelPart& part) const {
   const int local = plan_.nodes.local_of(r);
   const NcclTreeNode tree =
-      nccl_double_tree(plan_.nodes.nodes(), plan_.nodes.node_of(r), lane.channel % 2);
+      nccl_double_tree(plan_.nodes.nodes(), plan_.nodes.node_of(r), part.channel % 2);
   Links links;
   if (tree.up >= 0) links.parent = plan_.nodes.rank_at(tree.up, local);
   for (const int child : tree.child)
@@ -96,25 +96,26 @@ NcclNvlsTree::Links NcclNvlsTree::links(Rank r, const NcclLane& lane) const {
 }
 
 // Part `head` of a loop; the last loop splits the remaining elements evenly.
-Block NcclNvlsTree::part(const NcclLane& lane, int loop, int head) const {
+Block NcclNvlsTree::block_of(const NcclChannelPart& part, int loop, int head) const {
   const auto heads = static_cast<std::uint64_t>(heads_);
-  const std::uint64_t begin = static_cast<std::uint64_t>(loop) * heads * lane.chunk;
-  const std::uint64_t rest = lane.count - begin;
-  std::uint64_t length = lane.chunk;
+  const std::uint64_t begin = static_cast<std::uint64_t>(loop) * heads * part.chunk;
+  const std::uint64_t rest = part.count - begin;
+  std::uint64_t length = part.chunk;
   if (rest < heads * length) {
     const std::uint64_t line = 16 / collective().element_bytes;
     length = ((rest + heads - 1) / heads + line - 1) / line * line;
   }
   const std::uint64_t from = std::min(rest, static_cast<std::uint64_t>(head) * length);
-  return {lane.offset + begin + from, std::min(length, rest - from), Buffer::work};
+  return {part.offset + begin + from, std::min(length, rest - from), Buffer::work};
 }
 
 // Step i of the ring inside the node: direction 1 reduces upwards, -1 copies downwards.
-Step NcclNvlsTree::around(Rank r, const NcclLane& lane, int loop, int i, int direction) const {
+Step NcclNvlsTree::around(Rank r, const NcclChannelPart& part, int loop, int i,
+                          int direction) const {
   const int local = plan_.nodes.local_of(r);
   const int head = direction > 0 ? local - 1 - i + heads_ : local + i;
   Step step;
-  step.send = step.recv = part(lane, loop, head % heads_);
+  step.send = step.recv = block_of(part, loop, head % heads_);
   step.on_recv = direction > 0 ? Combine::reduce : Combine::copy;
   if (i > 0) step.recv_from = neighbour(r, -direction);
   if (i + 1 < heads_) step.send_to = neighbour(r, direction);
@@ -122,14 +123,14 @@ Step NcclNvlsTree::around(Rank r, const NcclLane& lane, int loop, int i, int dir
 }
 
 Step NcclNvlsTree::step(Rank r, int a, int k) const {
-  const NcclLane& lane = lane_of(a);
-  const Links tree = links(r, lane);
+  const NcclChannelPart& part = part_of(a);
+  const Links tree = links(r, part);
   const int per_loop = steps_per_loop(tree, a), loop = k / per_loop;
   int i = k % per_loop;
   Step step;
-  step.send = step.recv = part(lane, loop, plan_.nodes.local_of(r));
+  step.send = step.recv = block_of(part, loop, plan_.nodes.local_of(r));
   if (a % 2 == 0) {
-    if (i < heads_) return around(r, lane, loop, i, 1);
+    if (i < heads_) return around(r, part, loop, i, 1);
     if (i == heads_) {
       step.recv_from = tree.children;
       step.on_recv = Combine::reduce;
@@ -138,7 +139,7 @@ Step NcclNvlsTree::step(Rank r, int a, int k) const {
     }
     i -= heads_ + (tree.parent == kNoRank ? 0 : 1);
   }
-  if (i > 0) return around(r, lane, loop, i - 1, -1);
+  if (i > 0) return around(r, part, loop, i - 1, -1);
   step.recv_from = tree.parent;
   step.send_to = tree.children;
   return step;

@@ -14,7 +14,7 @@
 
 namespace ghostrank {
 
-inline constexpr int kNcclPlaces = 8;  // operations per batch
+inline constexpr int kNcclBatchOps = 8;  // operations per batch
 
 struct NcclOperations {
   NcclRounds rounds;

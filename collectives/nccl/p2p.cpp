@@ -2,21 +2,21 @@
 //
 // NCCL cuts every operation into parts, each on a channel of its own. On a channel, the operations
 // of up to 8 neighbouring rounds form a batch and run at the same time; the next batch follows.
-// Round r is in batch r/8, in place r%8, so a channel has up to 8 places, and every place has one
-// actor that sends and one that receives:
+// Round r is in batch r/8, in batch slot r%8, so a channel has up to 8 batch slots, and every
+// batch slot has one actor that sends and one that receives:
 //
-//   channel 0   place 0   round 0 (self)   round 128   ...       one after the other
-//               place 1   round 1          round 129
+//   channel 0   slot  0   round 0 (self)   round 128   ...       one after the other
+//               slot  1   round 1          round 129
 //               ...
-//               place 7   round 7          round 135
-//   channel 8   place 0   round 8          round 136   ...       (nodes of 8, 16 channels)
+//               slot  7   round 7          round 135
+//   channel 8   slot  0   round 8          round 136   ...       (nodes of 8, 16 channels)
 //
-// Approximation: here an operation follows the previous one of its own place, whereas NCCL starts a
-// batch after all 16 halves of the previous batch have ended. Sizes, peers, channels and the order
-// on every connection are the same; the overlap of neighbouring batches on a channel is not. Inside
-// a node NCCL may use LL for small operations; this is left out here, because it never enters a
-// network. 2.28 starts the operations of a batch in another order than 2.30; no connection sees the
-// difference.
+// Approximation: here an operation follows the previous one of its own batch slot, whereas NCCL
+// starts a batch after all 16 halves of the previous batch have ended. Sizes, peers, channels and
+// the order on every connection are the same; the overlap of neighbouring batches on a channel is
+// not. Inside a node NCCL may use LL for small operations; this is left out here, because it never
+// enters a network. 2.28 starts the operations of a batch in another order than 2.30; no connection
+// sees the difference.
 //
 // Messages: one per 128 KiB of a large operation between nodes, 64 or 32 KiB for smaller ones.
 #include <algorithm>
@@ -49,67 +49,69 @@ class NcclAllToAll final : public Schedule {
   NcclAllToAll(const Collective& c, Operations operations)
       : Schedule(c, {static_cast<std::uint32_t>(kNcclSteps)}), ops_(std::move(operations)) {
     const int repeat = ops_.rounds.rounds_per_base() * ops_.channels.channels;
-    period_ = std::max(1, repeat / kNcclPlaces);
+    period_ = std::max(1, repeat / kNcclBatchOps);
     index_.assign(static_cast<std::size_t>(ops_.channels.channels), {});
     if (c.size < 2) return;
     for (int channel = 0; channel < ops_.channels.channels; ++channel)
-      for (int place = 0; place < kNcclPlaces; ++place) add_lane(channel, place);
+      for (int batch_slot = 0; batch_slot < kNcclBatchOps; ++batch_slot)
+        add_slot(channel, batch_slot);
   }
 
-  int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }
+  int actors(Rank) const override { return 2 * static_cast<int>(work_.size()); }
   Actor actor(Rank, int a) const override {
-    const Lane& lane = lanes_[static_cast<std::size_t>(a / 2)];
-    return {lane.channel, lane.steps};
+    const SlotWork& work = work_[static_cast<std::size_t>(a / 2)];
+    return {work.channel, work.steps};
   }
   Step step(Rank r, int a, int k) const override;
   int receiver(Rank dst, int channel, Rank src) const override {
-    const int place = ops_.rounds.round_of(src, dst) % kNcclPlaces;
-    return 2 * index_[static_cast<std::size_t>(channel)][static_cast<std::size_t>(place)] + 1;
+    const int batch_slot = ops_.rounds.round_of(src, dst) % kNcclBatchOps;
+    return 2 * index_[static_cast<std::size_t>(channel)][static_cast<std::size_t>(batch_slot)] + 1;
   }
   int nic(Rank, Rank to, int, Way way) const override { return ops_.nic(to, way); }
   int nics() const override { return ops_.node.nics; }
 
  private:
-  // A place of a channel, and the batches, modulo the period, in which it has an operation.
-  struct Lane {
-    int channel = 0, place = 0, steps = 0;
+  // A batch slot of a channel, and the batches, modulo the period, in which it has an operation.
+  struct SlotWork {
+    int channel = 0, batch_slot = 0, steps = 0;
     std::vector<int> batches;
   };
-  void add_lane(int channel, int place);
+  void add_slot(int channel, int batch_slot);
 
   Operations ops_;
   int period_ = 1;  // number of batches after which the rounds use the same channels again
-  std::vector<Lane> lanes_;
-  std::vector<std::array<int, kNcclPlaces>> index_;  // index of the lane, by channel and place
+  std::vector<SlotWork> work_;
+  std::vector<std::array<int, kNcclBatchOps>>
+      index_;  // index of the work, by channel and batch slot
 };
 
-void NcclAllToAll::add_lane(int channel, int place) {
-  Lane lane{channel, place, 0, {}};
+void NcclAllToAll::add_slot(int channel, int batch_slot) {
+  SlotWork work{channel, batch_slot, 0, {}};
   for (int batch = 0; batch < period_; ++batch)
-    if (ops_.part_of(kNcclPlaces * batch + place, channel) < ops_.outside.parts)
-      lane.batches.push_back(batch);
-  const int batches = (collective().size - place + kNcclPlaces - 1) / kNcclPlaces;
-  const auto in_last_period = std::count_if(lane.batches.begin(), lane.batches.end(),
+    if (ops_.part_of(kNcclBatchOps * batch + batch_slot, channel) < ops_.outside.parts)
+      work.batches.push_back(batch);
+  const int batches = (collective().size - batch_slot + kNcclBatchOps - 1) / kNcclBatchOps;
+  const auto in_last_period = std::count_if(work.batches.begin(), work.batches.end(),
                                             [&](int b) { return b < batches % period_; });
-  lane.steps =
-      batches / period_ * static_cast<int>(lane.batches.size()) + static_cast<int>(in_last_period);
-  if (lane.steps <= 0) return;
-  index_[static_cast<std::size_t>(channel)][static_cast<std::size_t>(place)] =
-      static_cast<int>(lanes_.size());
-  lanes_.push_back(std::move(lane));
+  work.steps =
+      batches / period_ * static_cast<int>(work.batches.size()) + static_cast<int>(in_last_period);
+  if (work.steps <= 0) return;
+  index_[static_cast<std::size_t>(channel)][static_cast<std::size_t>(batch_slot)] =
+      static_cast<int>(work_.size());
+  work_.push_back(std::move(work));
 }
 
 Step NcclAllToAll::step(Rank r, int a, int k) const {
-  const Lane& lane = lanes_[static_cast<std::size_t>(a / 2)];
-  const auto per_period = static_cast<int>(lane.batches.size());
+  const SlotWork& work = work_[static_cast<std::size_t>(a / 2)];
+  const auto per_period = static_cast<int>(work.batches.size());
   const int batch =
-      k / per_period * period_ + lane.batches[static_cast<std::size_t>(k % per_period)];
-  const int round = kNcclPlaces * batch + lane.place;
+      k / per_period * period_ + work.batches[static_cast<std::size_t>(k % per_period)];
+  const int round = kNcclBatchOps * batch + work.batch_slot;
   if (round == 0) return {};  // to itself: a copy, which the player of the schedule makes
   const bool sends = a % 2 == 0;
   const Rank peer = sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
   const Collective& c = collective();
-  Step step = ops_.part(c, r, peer, ops_.part_of(round, lane.channel));
+  Step step = ops_.part(c, r, peer, ops_.part_of(round, work.channel));
   (sends ? step.send_to : step.recv_from) = peer;
   step.send.offset += static_cast<std::uint64_t>(peer) * c.count;
   step.recv.offset = step.send.offset;

@@ -1,15 +1,15 @@
 // Groups of NCCL's sends and receives that differ from pair to pair: all-to-all-v, gather and
-// scatter. Rounds, batches, places and channels are those of nccl/p2p.cpp. Here a rank has a list
-// of rounds per channel and place, because the number of an operation's parts depends on its size,
-// and in a gather or scatter most pairs have no operation.
+// scatter. Rounds, batches, batch slots and channels are those of nccl/p2p.cpp. Here a rank has a
+// list of rounds per channel and batch slot, because the number of an operation's parts depends on
+// its size, and in a gather or scatter most pairs have no operation.
 //
-//   rank 3, channel 0, place 1    sends in rounds 1, 17, 33    receives in rounds 1, 33
+//   rank 3, channel 0, slot 1     sends in rounds 1, 17, 33    receives in rounds 1, 33
 //
 // An operation without elements is one empty message, like ncclSend with count 0; callers that omit
 // such calls (PyTorch does) send fewer messages. A gather or scatter without elements sends none.
 //
-// Memory: one number per part of an operation, and one per channel and place of every rank that
-// receives. Threading: immutable.
+// Memory: one number per part of an operation, and one per channel and batch slot of every rank
+// that receives. Threading: immutable.
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -30,10 +30,10 @@ class NcclGroup final : public Schedule {
     for (Rank r = 0; r < c.size; ++r) make_plan(r);
   }
 
-  int actors(Rank r) const override { return static_cast<int>(plan(r).lanes.size()); }
+  int actors(Rank r) const override { return static_cast<int>(plan(r).work.size()); }
   Actor actor(Rank r, int a) const override {
-    const Lane& lane = plan(r).lanes[static_cast<std::size_t>(a)];
-    return {lane.channel, static_cast<int>(lane.rounds.size())};
+    const SlotWork& work = plan(r).work[static_cast<std::size_t>(a)];
+    return {work.channel, static_cast<int>(work.rounds.size())};
   }
   Step step(Rank r, int a, int k) const override;
   int receiver(Rank dst, int channel, Rank src) const override {
@@ -43,23 +43,23 @@ class NcclGroup final : public Schedule {
   int nics() const override { return ops_.node.nics; }
 
  private:
-  // The rounds in which a rank sends, or receives, in one place of a channel, in order.
-  struct Lane {
+  // The rounds in which a rank sends, or receives, in one batch slot of a channel, in order.
+  struct SlotWork {
     int channel = 0;
     bool sends = false;
     std::vector<std::int32_t> rounds;
   };
   struct Plan {
-    std::vector<Lane> lanes;
-    // Index of the lane, by channel and place; empty: receives nothing.
+    std::vector<SlotWork> work;
+    // Index of the work, by channel and batch slot; empty: receives nothing.
     std::vector<std::int32_t> receivers;
   };
   const Plan& plan(Rank r) const { return plans_[static_cast<std::size_t>(r)]; }
   std::size_t slot(int channel, int round) const {
-    return static_cast<std::size_t>(channel * kNcclPlaces + round % kNcclPlaces);
+    return static_cast<std::size_t>(channel * kNcclBatchOps + round % kNcclBatchOps);
   }
   void make_plan(Rank r);
-  void add(Rank r, int round, bool sends, std::vector<std::int32_t>& lane_of);
+  void add(Rank r, int round, bool sends, std::vector<std::int32_t>& work_of);
   Block sent(Rank from, Rank to) const {
     return collective().func == Func::all_to_all_v ? layout_.input(from, to)
            : collective().func == Func::gather     ? layout_.work(from, from)
@@ -77,7 +77,7 @@ class NcclGroup final : public Schedule {
 // Starts with round 1, because round 0 is a copy of the rank to itself.
 void NcclGroup::make_plan(Rank r) {
   const Collective& c = collective();
-  const std::size_t slots = static_cast<std::size_t>(ops_.channels.channels * kNcclPlaces);
+  const std::size_t slots = static_cast<std::size_t>(ops_.channels.channels * kNcclBatchOps);
   std::vector<std::int32_t> senders(slots, -1), receivers(slots, -1);
   const bool gather = c.func == Func::gather, scatter = c.func == Func::scatter;
   if ((gather || scatter) && r != c.root) {
@@ -93,7 +93,7 @@ void NcclGroup::make_plan(Rank r) {
   if (receives) plans_[static_cast<std::size_t>(r)].receivers = std::move(receivers);
 }
 
-void NcclGroup::add(Rank r, int round, bool sends, std::vector<std::int32_t>& lane_of) {
+void NcclGroup::add(Rank r, int round, bool sends, std::vector<std::int32_t>& work_of) {
   Plan& plan = plans_[static_cast<std::size_t>(r)];
   const Rank peer = sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
   const std::uint64_t count = (sends ? sent(r, peer) : received(peer, r)).count;
@@ -102,24 +102,24 @@ void NcclGroup::add(Rank r, int round, bool sends, std::vector<std::int32_t>& la
   const int base = ops_.rounds.base(round, ops_.channels.channels);
   for (int p = 0; p < split.parts; ++p) {
     const int channel = (base + p) % ops_.channels.channels;
-    std::int32_t& lane = lane_of[slot(channel, round)];
-    if (lane < 0) {
-      lane = static_cast<std::int32_t>(plan.lanes.size());
-      plan.lanes.push_back({channel, sends, {}});
+    std::int32_t& work = work_of[slot(channel, round)];
+    if (work < 0) {
+      work = static_cast<std::int32_t>(plan.work.size());
+      plan.work.push_back({channel, sends, {}});
     }
-    plan.lanes[static_cast<std::size_t>(lane)].rounds.push_back(round);
+    plan.work[static_cast<std::size_t>(work)].rounds.push_back(round);
   }
 }
 
 Step NcclGroup::step(Rank r, int a, int k) const {
-  const Lane& lane = plan(r).lanes[static_cast<std::size_t>(a)];
-  const int round = lane.rounds[static_cast<std::size_t>(k)];
-  const Rank peer = lane.sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
-  const Block block = lane.sends ? sent(r, peer) : received(peer, r);
+  const SlotWork& work = plan(r).work[static_cast<std::size_t>(a)];
+  const int round = work.rounds[static_cast<std::size_t>(k)];
+  const Rank peer = work.sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
+  const Block block = work.sends ? sent(r, peer) : received(peer, r);
   const std::uint32_t element_bytes = collective().element_bytes;
   const NcclP2pSplit split = ops_.split(block.count * element_bytes, ops_.over_network(r, peer));
-  Step step = nccl_part(block, split, element_bytes, ops_.part_of(round, lane.channel));
-  (lane.sends ? step.send_to : step.recv_from) = peer;
+  Step step = nccl_part(block, split, element_bytes, ops_.part_of(round, work.channel));
+  (work.sends ? step.send_to : step.recv_from) = peer;
   return step;
 }
 

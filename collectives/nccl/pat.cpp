@@ -17,22 +17,24 @@ namespace {
 class NcclPat final : public Schedule {
  public:
   NcclPat(const Collective& c, NcclPlan plan)
-      : Schedule(c, plan.flow()), plan_(std::move(plan)), lanes_(nccl_lanes(plan_)) {
-    for (const NcclLane& lane : lanes_) {
-      const bool same = !pattern_of_.empty() && lane.count == lanes_[pattern_of_.size() - 1].count;
+      : Schedule(c, plan.flow_control()),
+        plan_(std::move(plan)),
+        parts_(nccl_channel_parts(plan_)) {
+    for (const NcclChannelPart& part : parts_) {
+      const bool same = !pattern_of_.empty() && part.count == parts_[pattern_of_.size() - 1].count;
       if (!same)
-        patterns_.push_back(nccl_pat_pattern(c.func, c.size, lane.count * c.element_bytes,
-                                             lane.chunk * c.element_bytes));
+        patterns_.push_back(nccl_pat_pattern(c.func, c.size, part.count * c.element_bytes,
+                                             part.chunk * c.element_bytes));
       pattern_of_.push_back(patterns_.size() - 1);
     }
     set_played(plan_.name());
   }
 
-  int actors(Rank) const override { return static_cast<int>(lanes_.size()); }
+  int actors(Rank) const override { return static_cast<int>(parts_.size()); }
   Actor actor(Rank, int a) const override {
-    const NcclLane& lane = lanes_[static_cast<std::size_t>(a)];
-    const std::uint64_t chunks = (lane.count + lane.chunk - 1) / lane.chunk;
-    return {lane.channel, static_cast<int>(chunks * pattern(a).steps.size())};
+    const NcclChannelPart& part = parts_[static_cast<std::size_t>(a)];
+    const std::uint64_t chunks = (part.count + part.chunk - 1) / part.chunk;
+    return {part.channel, static_cast<int>(chunks * pattern(a).steps.size())};
   }
   Step step(Rank r, int a, int k) const override;
   int receiver(Rank, int channel, Rank) const override { return channel - plan_.split.first; }
@@ -48,19 +50,19 @@ class NcclPat final : public Schedule {
     std::uint64_t offset = 0, count = 0;
   };
   Chunk chunk_at(int a, int k) const {
-    const NcclLane& lane = lanes_[static_cast<std::size_t>(a)];
+    const NcclChannelPart& part = parts_[static_cast<std::size_t>(a)];
     const auto& steps = pattern(a).steps;
     const std::size_t i = static_cast<std::size_t>(k) / steps.size();
-    const std::uint64_t begin = i * lane.chunk;
-    return {steps[static_cast<std::size_t>(k) - i * steps.size()], lane.offset + begin,
-            std::min(lane.chunk, lane.count - begin)};
+    const std::uint64_t begin = i * part.chunk;
+    return {steps[static_cast<std::size_t>(k) - i * steps.size()], part.offset + begin,
+            std::min(part.chunk, part.count - begin)};
   }
   bool gathers() const { return collective().func == Func::all_gather; }
 
   NcclPlan plan_;
-  std::vector<NcclLane> lanes_;
+  std::vector<NcclChannelPart> parts_;
   std::vector<NcclPatPattern> patterns_;
-  std::vector<std::size_t> pattern_of_;  // by lane
+  std::vector<std::size_t> pattern_of_;  // by part
 };
 
 Step NcclPat::step(Rank r, int a, int k) const {

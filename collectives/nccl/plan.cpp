@@ -151,14 +151,14 @@ NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collectiv
   return plan;
 }
 
-std::vector<NcclLane> nccl_lanes(const NcclPlan& plan) {
-  std::vector<NcclLane> lanes;
+std::vector<NcclChannelPart> nccl_channel_parts(const NcclPlan& plan) {
+  std::vector<NcclChannelPart> parts;
   for (int i = 0; i < plan.split.channels; ++i) {
     const std::uint64_t count = plan.split.count(i);
-    lanes.push_back(
+    parts.push_back(
         {plan.split.first + i, plan.split.offset(i), count, plan.chunk_elements(count)});
   }
-  return lanes;
+  return parts;
 }
 
 }  // namespace ghostrank

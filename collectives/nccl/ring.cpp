@@ -35,19 +35,20 @@ namespace {
 class NcclRingSchedule final : public Schedule {
  public:
   NcclRingSchedule(const Collective& c, NcclPlan plan)
-      : Schedule(c, plan.flow(), plan.task.protocol),
+      : Schedule(c, plan.flow_control(), plan.task.protocol),
         plan_(std::move(plan)),
-        lanes_(nccl_lanes(plan_)) {
-    for (const NcclLane& lane : lanes_) rings_.emplace_back(plan_.nodes, *plan_.node, lane.channel);
+        parts_(nccl_channel_parts(plan_)) {
+    for (const NcclChannelPart& part : parts_)
+      rings_.emplace_back(plan_.nodes, *plan_.node, part.channel);
     set_played(plan_.name());
   }
 
-  int actors(Rank) const override { return static_cast<int>(lanes_.size()); }
+  int actors(Rank) const override { return static_cast<int>(parts_.size()); }
   Actor actor(Rank, int a) const override {
-    const NcclLane& lane = lanes_[static_cast<std::size_t>(a)];
-    const std::uint64_t loop = chunks_per_loop() * lane.chunk;
-    const std::uint64_t loops = (lane.count + loop - 1) / loop;
-    return {lane.channel, static_cast<int>(loops) * steps_per_loop()};
+    const NcclChannelPart& part = parts_[static_cast<std::size_t>(a)];
+    const std::uint64_t loop = chunks_per_loop() * part.chunk;
+    const std::uint64_t loops = (part.count + loop - 1) / loop;
+    return {part.channel, static_cast<int>(loops) * steps_per_loop()};
   }
   Step step(Rank r, int a, int k) const override;
   int receiver(Rank, int channel, Rank) const override { return channel - plan_.split.first; }
@@ -68,11 +69,11 @@ class NcclRingSchedule final : public Schedule {
     if (c.func == Func::all_reduce) return 2 * c.size - 1;
     return c.func == Func::broadcast || c.func == Func::reduce ? 1 : c.size;
   }
-  Block chunk_of(const NcclLane& lane, std::uint64_t loop, int chunk) const;
+  Block chunk_of(const NcclChannelPart& part, std::uint64_t loop, int chunk) const;
 
   NcclPlan plan_;
-  std::vector<NcclLane> lanes_;
-  std::vector<NcclRing> rings_;  // by lane
+  std::vector<NcclChannelPart> parts_;
+  std::vector<NcclRing> rings_;  // by part
 };
 
 // The chunk (or the position whose block it is) of step p of a loop, and what the step does with
@@ -113,13 +114,13 @@ Primitive primitive(Func func, int size, int position, int root, int p) {
 }
 
 // The elements of a chunk; the last loop of an all-reduce splits the remaining elements evenly.
-Block NcclRingSchedule::chunk_of(const NcclLane& lane, std::uint64_t loop, int chunk) const {
+Block NcclRingSchedule::chunk_of(const NcclChannelPart& part, std::uint64_t loop, int chunk) const {
   const Collective& c = collective();
   const auto i = static_cast<std::uint64_t>(chunk);
-  const std::uint64_t begin = loop * chunks_per_loop() * lane.chunk, rest = lane.count - begin;
-  if (c.func != Func::all_reduce) return {begin, std::min(lane.chunk, rest), Buffer::work};
+  const std::uint64_t begin = loop * chunks_per_loop() * part.chunk, rest = part.count - begin;
+  if (c.func != Func::all_reduce) return {begin, std::min(part.chunk, rest), Buffer::work};
   const auto n = static_cast<std::uint64_t>(c.size);
-  std::uint64_t length = lane.chunk;
+  std::uint64_t length = part.chunk;
   if (rest < n * length) {
     const std::uint64_t line = 16 / c.element_bytes;
     length = ((rest + n - 1) / n + line - 1) / line * line;
@@ -130,15 +131,15 @@ Block NcclRingSchedule::chunk_of(const NcclLane& lane, std::uint64_t loop, int c
 
 Step NcclRingSchedule::step(Rank r, int a, int k) const {
   const Collective& c = collective();
-  const NcclLane& lane = lanes_[static_cast<std::size_t>(a)];
+  const NcclChannelPart& part = parts_[static_cast<std::size_t>(a)];
   const NcclRing& ring = rings_[static_cast<std::size_t>(a)];
   const int position = ring.position_of(r), per_loop = steps_per_loop();
   const bool rooted = c.func == Func::broadcast || c.func == Func::reduce;
   const Primitive does =
       primitive(c.func, c.size, position, rooted ? ring.position_of(c.root) : 0, k % per_loop);
 
-  Block block = chunk_of(lane, static_cast<std::uint64_t>(k / per_loop), does.chunk);
-  block.offset += lane.offset;
+  Block block = chunk_of(part, static_cast<std::uint64_t>(k / per_loop), does.chunk);
+  block.offset += part.offset;
   if (c.func == Func::all_gather || c.func == Func::reduce_scatter)
     block.offset += static_cast<std::uint64_t>(ring.rank_at(does.chunk)) * c.count;
 

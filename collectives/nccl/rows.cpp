@@ -79,7 +79,7 @@ Cost p2p_all_to_all_v(const Collective& c) {
   return {c.size > 1 ? 1 : 0, elements * c.element_bytes, n * (n - 1)};
 }
 
-// To or from the root, which handles different places and channels at the same time.
+// To or from the root, which handles different batch slots and channels at the same time.
 Cost p2p_root(const Collective& c) {
   if (nothing_to_do(c)) return {};
   return {1, (ranks(c) - 1) * bytes(c), ranks(c) - 1};

@@ -133,9 +133,9 @@ std::uint64_t size_class(const NcclTask& task) {
 }
 
 // NVLSTree on sm90: chunks small enough to keep several per head in flight on the channel.
-std::uint64_t nvls_tree_chunk(std::uint64_t bytes, std::uint64_t most, const NcclShape& shape) {
-  std::uint64_t chunk = most > 0 ? most : shape.nodes >= 4 ? 64 * kKiB : 128 * kKiB;
-  const auto heads = static_cast<std::uint64_t>(shape.heads);
+std::uint64_t nvls_tree_chunk(std::uint64_t bytes, std::uint64_t most, const NcclCommSize& comm) {
+  std::uint64_t chunk = most > 0 ? most : comm.nodes >= 4 ? 64 * kKiB : 128 * kKiB;
+  const auto heads = static_cast<std::uint64_t>(comm.heads);
   struct Rule {
     std::uint64_t chunks, limit;
   };
@@ -145,10 +145,10 @@ std::uint64_t nvls_tree_chunk(std::uint64_t bytes, std::uint64_t most, const Ncc
   return chunk;
 }
 
-std::uint64_t tree_ll128_chunk(std::uint64_t chunk, std::uint64_t bytes, const NcclShape& shape) {
-  const double steps = 1 + std::floor(std::log2(shape.nodes)) + 0.1 * shape.ranks_per_node;
+std::uint64_t tree_ll128_chunk(std::uint64_t chunk, std::uint64_t bytes, const NcclCommSize& comm) {
+  const double steps = 1 + std::floor(std::log2(comm.nodes)) + 0.1 * comm.ranks_per_node;
   const auto enough = [&](double factor) {
-    return static_cast<double>(bytes / chunk) >= steps * factor / shape.ranks_per_node;
+    return static_cast<double>(bytes / chunk) >= steps * factor / comm.ranks_per_node;
   };
   while (!enough(64) && chunk > 131072) chunk /= 2;
   while (!enough(16) && chunk > 32768) chunk /= 2;
@@ -241,20 +241,20 @@ NcclGroupOrder nccl_group_order(std::span<const NcclGroupTask> tasks) {
 }
 
 std::uint64_t nccl_chunk_bytes(NcclAlgorithm algorithm, const NcclTask& task,
-                               std::uint64_t elements, const NcclShape& shape) {
+                               std::uint64_t elements, const NcclCommSize& comm) {
   const bool by_rank = task.func == Func::all_gather || task.func == Func::reduce_scatter;
   const std::uint64_t bytes =
       elements * task.element_bytes * (by_rank ? static_cast<std::uint64_t>(task.ranks) : 1);
   std::uint64_t chunk = nccl_step_bytes(task.protocol, task.buffers);
   if (in_slices(algorithm, task.func, task.protocol)) chunk *= 4;
   if (algorithm == NcclAlgorithm::tree && task.protocol == Protocol::ll128)
-    chunk = tree_ll128_chunk(chunk, bytes, shape);
+    chunk = tree_ll128_chunk(chunk, bytes, comm);
   if (algorithm == NcclAlgorithm::pat) {
     const std::uint64_t factor = task.func == Func::all_gather ? 32 : 16;
     while (chunk * factor > bytes && chunk > 64 * kKiB) chunk /= 2;
   }
   if (algorithm == NcclAlgorithm::nvls_tree)
-    chunk = std::min(chunk, nvls_tree_chunk(bytes, task.buffers.nvls_tree_chunk, shape));
+    chunk = std::min(chunk, nvls_tree_chunk(bytes, task.buffers.nvls_tree_chunk, comm));
   const std::uint64_t grain = task.protocol == Protocol::simple ? 512
                               : task.protocol == Protocol::ll   ? 16
                                                                 : 1920;
@@ -269,7 +269,7 @@ NcclSlices nccl_slices(NcclAlgorithm algorithm, const NcclTask& task, std::uint6
   return {2, std::max(ceil_div(units, 32) * 16, least) / units_per_element};
 }
 
-FlowControl nccl_flow(NcclAlgorithm algorithm, Func func, Protocol protocol) {
+FlowControl nccl_flow_control(NcclAlgorithm algorithm, Func func, Protocol protocol) {
   return {in_slices(algorithm, func, protocol) ? 4U : 8U};
 }
 

@@ -79,7 +79,7 @@ struct NcclGroupTask {
 NcclGroupOrder nccl_group_order(std::span<const NcclGroupTask> tasks);
 
 // What the chunk size depends on besides the amount of data.
-struct NcclShape {
+struct NcclCommSize {
   int nodes = 1;
   int ranks_per_node = 1;
   int heads = 8;  // NVLSTree: GPUs of a node with a NIC of their own
@@ -87,7 +87,7 @@ struct NcclShape {
 
 // Bytes of a chunk on a channel that holds `elements` elements of the task.
 std::uint64_t nccl_chunk_bytes(NcclAlgorithm algorithm, const NcclTask& task,
-                               std::uint64_t elements, const NcclShape& shape);
+                               std::uint64_t elements, const NcclCommSize& comm);
 
 // The messages of one primitive: their number, and the elements of each but the last.
 struct NcclSlices {
@@ -97,6 +97,6 @@ struct NcclSlices {
 NcclSlices nccl_slices(NcclAlgorithm algorithm, const NcclTask& task, std::uint64_t elements);
 
 // Credits of a connection: messages sent and not yet consumed.
-FlowControl nccl_flow(NcclAlgorithm algorithm, Func func, Protocol protocol);
+FlowControl nccl_flow_control(NcclAlgorithm algorithm, Func func, Protocol protocol);
 
 }  // namespace ghostrank

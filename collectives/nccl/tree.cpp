@@ -21,25 +21,25 @@ namespace {
 class NcclTreeSchedule final : public Schedule {
  public:
   NcclTreeSchedule(const Collective& c, NcclPlan plan)
-      : Schedule(c, plan.flow(), plan.task.protocol),
+      : Schedule(c, plan.flow_control(), plan.task.protocol),
         plan_(std::move(plan)),
-        lanes_(nccl_lanes(plan_)) {
+        parts_(nccl_channel_parts(plan_)) {
     set_played(plan_.name());
   }
 
   // The root uses only the first of its channel's two actors; the second has no steps.
-  int actors(Rank) const override { return 2 * static_cast<int>(lanes_.size()); }
+  int actors(Rank) const override { return 2 * static_cast<int>(parts_.size()); }
   Actor actor(Rank r, int a) const override {
-    const NcclLane& lane = lane_of(a);
-    const auto chunks = static_cast<int>((lane.count + lane.chunk - 1) / lane.chunk);
-    const bool idle = a % 2 == 1 && links(lane, r).up == kNoRank;
-    return {lane.channel, idle ? 0 : chunks};
+    const NcclChannelPart& part = part_of(a);
+    const auto chunks = static_cast<int>((part.count + part.chunk - 1) / part.chunk);
+    const bool idle = a % 2 == 1 && links(part, r).up == kNoRank;
+    return {part.channel, idle ? 0 : chunks};
   }
   Step step(Rank r, int a, int k) const override;
   int receiver(Rank dst, int channel, Rank src) const override {
-    const int lane = channel - plan_.split.first;
-    const bool from_above = links(lanes_[static_cast<std::size_t>(lane)], dst).up == src;
-    return 2 * lane + (from_above ? 1 : 0);
+    const int part = channel - plan_.split.first;
+    const bool from_above = links(parts_[static_cast<std::size_t>(part)], dst).up == src;
+    return 2 * part + (from_above ? 1 : 0);
   }
   int nic(Rank from, Rank to, int channel, Way way) const override {
     const Rank r = way == Way::send ? from : to;
@@ -49,20 +49,20 @@ class NcclTreeSchedule final : public Schedule {
   int nics() const override { return plan_.node->nics; }
 
  private:
-  const NcclLane& lane_of(int a) const { return lanes_[static_cast<std::size_t>(a / 2)]; }
-  NcclTreeLinks links(const NcclLane& lane, Rank r) const {
-    return nccl_tree_links(plan_.nodes, *plan_.node, lane.channel, r);
+  const NcclChannelPart& part_of(int a) const { return parts_[static_cast<std::size_t>(a / 2)]; }
+  NcclTreeLinks links(const NcclChannelPart& part, Rank r) const {
+    return nccl_tree_links(plan_.nodes, *plan_.node, part.channel, r);
   }
 
   NcclPlan plan_;
-  std::vector<NcclLane> lanes_;
+  std::vector<NcclChannelPart> parts_;
 };
 
 Step NcclTreeSchedule::step(Rank r, int a, int k) const {
-  const NcclLane& lane = lane_of(a);
-  const NcclTreeLinks tree = links(lane, r);
-  const std::uint64_t begin = static_cast<std::uint64_t>(k) * lane.chunk;
-  const Block block{lane.offset + begin, std::min(lane.chunk, lane.count - begin), Buffer::work};
+  const NcclChannelPart& part = part_of(a);
+  const NcclTreeLinks tree = links(part, r);
+  const std::uint64_t begin = static_cast<std::uint64_t>(k) * part.chunk;
+  const Block block{part.offset + begin, std::min(part.chunk, part.count - begin), Buffer::work};
   Step step;
   step.recv = step.send = block;
   if (a % 2 == 0) {

@@ -25,35 +25,35 @@
 namespace ghostrank {
 namespace {
 
-int place(const Shape& s, int p) { return s.wrap(p - s.root); }
-int position(const Shape& s, int v) { return s.wrap(s.root + v); }
+int virtual_rank(const ChannelView& s, int p) { return s.wrap(p - s.root); }
+int position(const ChannelView& s, int v) { return s.wrap(s.root + v); }
 
 // ---- Split binary tree
 
-Block half(const Shape& s, bool first) {
+Block half(const ChannelView& s, bool first) {
   const std::uint64_t longer = s.share.count - s.share.count / 2;
   return first ? Block{s.share.offset, longer}
                : Block{s.share.offset + longer, s.share.count - longer};
 }
 
 // The half that place v receives down the tree.
-Block own_half(const Shape& s, int v) { return half(s, v % 2 == 1); }
+Block own_half(const ChannelView& s, int v) { return half(s, v % 2 == 1); }
 
-int children(const Shape& s, int v) {
+int children(const ChannelView& s, int v) {
   return (binary_child(s.size, v, 0) != kNoRank ? 1 : 0) +
          (binary_child(s.size, v, 1) != kNoRank ? 1 : 0);
 }
 
-bool without_partner(const Shape& s, int v) { return s.size % 2 == 0 && v == s.size - 1; }
+bool without_partner(const ChannelView& s, int v) { return s.size % 2 == 0 && v == s.size - 1; }
 
-int split_rounds(const Shape& s, int p) {
-  const int v = place(s, p);
+int split_rounds(const ChannelView& s, int p) {
+  const int v = virtual_rank(s, p);
   if (s.size == 1) return 0;
   return children(s, v) + (v > 0 ? 2 : s.size % 2 == 0 ? 1 : 0);
 }
 
-Transfer split_send(const Shape& s, int p, int k) {
-  const int v = place(s, p), told = v > 0 ? k - 1 : k;
+Transfer split_send(const ChannelView& s, int p, int k) {
+  const int v = virtual_rank(s, p), told = v > 0 ? k - 1 : k;
   if (told < 0) return {};
   if (told < children(s, v)) {
     const int child = binary_child(s.size, v, told);
@@ -64,8 +64,8 @@ Transfer split_send(const Shape& s, int p, int k) {
   return {position(s, v % 2 == 1 ? v + 1 : v - 1), own_half(s, v)};
 }
 
-Transfer split_recv(const Shape& s, int p, int k) {
-  const int v = place(s, p);
+Transfer split_recv(const ChannelView& s, int p, int k) {
+  const int v = virtual_rank(s, p);
   if (v == 0) return {};
   if (k == 0) return {position(s, binary_parent(v)), own_half(s, v)};
   if (k < 1 + children(s, v)) return {};
@@ -76,7 +76,7 @@ Transfer split_recv(const Shape& s, int p, int k) {
 // ---- Scatter
 
 // The blocks of places [first, end), cut at the end of the buffer.
-Block blocks_between(const Shape& s, int first, int end) {
+Block blocks_between(const ChannelView& s, int first, int end) {
   const auto n = static_cast<std::uint64_t>(s.size);
   const std::uint64_t block = (s.share.count + n - 1) / n;
   const auto edge = [&](int v) {
@@ -85,27 +85,27 @@ Block blocks_between(const Shape& s, int first, int end) {
   return {s.share.offset + edge(first), edge(end) - edge(first)};
 }
 
-Block blocks_of_subtree(const Shape& s, int v) {
+Block blocks_of_subtree(const ChannelView& s, int v) {
   return blocks_between(s, v, std::min(v + (v & -v), s.size));
 }
 
 Transfer unless_empty(const Transfer& t) { return t.block.count == 0 ? Transfer{} : t; }
 
-int scatter_children(const Shape& s, int v) {
+int scatter_children(const ChannelView& s, int v) {
   const int reach = v == 0 ? s.size - 1 : std::min((v & -v) - 1, s.size - 1 - v);
   return static_cast<int>(std::bit_width(static_cast<unsigned>(reach)));
 }
 
-int scatter_rounds(const Shape& s, int v) { return scatter_children(s, v) + (v > 0 ? 1 : 0); }
+int scatter_rounds(const ChannelView& s, int v) { return scatter_children(s, v) + (v > 0 ? 1 : 0); }
 
-Transfer scatter_send(const Shape& s, int v, int k) {
+Transfer scatter_send(const ChannelView& s, int v, int k) {
   const int told = v > 0 ? k - 1 : k;
   if (told < 0) return {};
   const int child = v + (1 << (scatter_children(s, v) - 1 - told));
   return unless_empty({position(s, child), blocks_of_subtree(s, child)});
 }
 
-Transfer scatter_recv(const Shape& s, int v, int k) {
+Transfer scatter_recv(const ChannelView& s, int v, int k) {
   if (v == 0 || k > 0) return {};
   return unless_empty({position(s, v - (v & -v)), blocks_of_subtree(s, v)});
 }
@@ -122,7 +122,7 @@ struct Turn {
   }
 };
 
-int doubling_rounds(const Shape& s) {
+int doubling_rounds(const ChannelView& s) {
   const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(s.size - 1)));
   return levels * (levels + 1) / 2;
 }
@@ -132,7 +132,7 @@ struct Doubled {
   int sent = kNoRank, received = kNoRank;  // the subtree, named by its first place
 };
 
-Doubled doubled(const Shape& s, int v, const Turn& turn) {
+Doubled doubled(const ChannelView& s, int v, const Turn& turn) {
   const int width = 1 << turn.level, own = v & -width, sibling = own ^ width;
   if (turn.passed == 0) {
     const int peer = v ^ width;
@@ -146,16 +146,16 @@ Doubled doubled(const Shape& s, int v, const Turn& turn) {
   return {};
 }
 
-Block subtree(const Shape& s, int first, int level) {
+Block subtree(const ChannelView& s, int first, int level) {
   return blocks_between(s, first, std::min(first + (1 << level), s.size));
 }
 
-int gather_rounds(const Shape& s, int p) {
-  return s.size == 1 ? 0 : scatter_rounds(s, place(s, p)) + doubling_rounds(s);
+int gather_rounds(const ChannelView& s, int p) {
+  return s.size == 1 ? 0 : scatter_rounds(s, virtual_rank(s, p)) + doubling_rounds(s);
 }
 
-Transfer gather_send(const Shape& s, int p, int k) {
-  const int v = place(s, p), before = scatter_rounds(s, v);
+Transfer gather_send(const ChannelView& s, int p, int k) {
+  const int v = virtual_rank(s, p), before = scatter_rounds(s, v);
   if (k < before) return scatter_send(s, v, k);
   const Turn turn(k - before);
   const Doubled d = doubled(s, v, turn);
@@ -163,8 +163,8 @@ Transfer gather_send(const Shape& s, int p, int k) {
                            : Transfer{position(s, d.peer), subtree(s, d.sent, turn.level)};
 }
 
-Transfer gather_recv(const Shape& s, int p, int k) {
-  const int v = place(s, p), before = scatter_rounds(s, v);
+Transfer gather_recv(const ChannelView& s, int p, int k) {
+  const int v = virtual_rank(s, p), before = scatter_rounds(s, v);
   if (k < before) return scatter_recv(s, v, k);
   const Turn turn(k - before);
   const Doubled d = doubled(s, v, turn);
@@ -174,19 +174,19 @@ Transfer gather_recv(const Shape& s, int p, int k) {
 
 // ---- All-gather by a ring
 
-int ring_rounds(const Shape& s, int p) {
-  return s.size == 1 ? 0 : scatter_rounds(s, place(s, p)) + s.size - 1;
+int ring_rounds(const ChannelView& s, int p) {
+  return s.size == 1 ? 0 : scatter_rounds(s, virtual_rank(s, p)) + s.size - 1;
 }
 
-Transfer ring_send(const Shape& s, int p, int k) {
-  const int v = place(s, p), before = scatter_rounds(s, v);
+Transfer ring_send(const ChannelView& s, int p, int k) {
+  const int v = virtual_rank(s, p), before = scatter_rounds(s, v);
   if (k < before) return scatter_send(s, v, k);
   const int block = s.wrap(v - (k - before));
   return {s.wrap(p + 1), blocks_between(s, block, block + 1)};
 }
 
-Transfer ring_recv(const Shape& s, int p, int k) {
-  const int v = place(s, p), before = scatter_rounds(s, v);
+Transfer ring_recv(const ChannelView& s, int p, int k) {
+  const int v = virtual_rank(s, p), before = scatter_rounds(s, v);
   if (k < before) return scatter_recv(s, v, k);
   const int block = s.wrap(v - 1 - (k - before));
   return {s.wrap(p - 1), blocks_between(s, block, block + 1)};

@@ -25,67 +25,73 @@ namespace {
 
 // ---- Ring all-reduce
 
-int ring_rounds(const Shape& s, int) { return 2 * (s.size - 1); }
+int ring_rounds(const ChannelView& s, int) { return 2 * (s.size - 1); }
 
-Transfer ring_send(const Shape& s, int p, int k) { return {s.wrap(p + 1), s.piece(s.wrap(p - k))}; }
+Transfer ring_send(const ChannelView& s, int p, int k) {
+  return {s.wrap(p + 1), s.piece(s.wrap(p - k))};
+}
 
-Transfer ring_recv(const Shape& s, int p, int k) {
+Transfer ring_recv(const ChannelView& s, int p, int k) {
   return {s.wrap(p - 1), s.piece(s.wrap(p - 1 - k)),
           k < s.size - 1 ? Combine::reduce : Combine::copy};
 }
 
 // ---- Linear all-reduce
 
-int linear_rounds(const Shape& s, int p) {
+int linear_rounds(const ChannelView& s, int p) {
   if (s.size == 1) return 0;
   return p == 0 ? 2 * (s.size - 1) : 2;
 }
 
-Transfer linear_send(const Shape& s, int p, int k) {
+Transfer linear_send(const ChannelView& s, int p, int k) {
   if (p > 0) return k == 0 ? Transfer{0, s.share} : Transfer{};
   return k < s.size - 1 ? Transfer{} : Transfer{k - (s.size - 1) + 1, s.share};
 }
 
-Transfer linear_recv(const Shape& s, int p, int k) {
+Transfer linear_recv(const ChannelView& s, int p, int k) {
   if (p > 0) return k == 1 ? Transfer{0, s.share} : Transfer{};
   return k < s.size - 1 ? Transfer{s.size - 1 - k, s.share, Combine::reduce} : Transfer{};
 }
 
 // ---- Neighbour exchange
 
-int neighbor_rounds(const Shape& s, int) { return s.size / 2; }
+int neighbor_rounds(const ChannelView& s, int) { return s.size / 2; }
 
 // Even ranks begin with their right neighbour, odd ranks with their left one.
-int neighbor(const Shape& s, int p, int k) { return s.wrap((p + k) % 2 == 0 ? p + 1 : p - 1); }
+int neighbor(const ChannelView& s, int p, int k) {
+  return s.wrap((p + k) % 2 == 0 ? p + 1 : p - 1);
+}
 
 // The first block of the pair that arrives in round k; in each later round it lies further away, on
 // the side it comes from.
-int pair_received(const Shape& s, int p, int k) {
+int pair_received(const ChannelView& s, int p, int k) {
   const int ahead = (k + 1) / 2 * 2;
   return s.wrap(p - p % 2 + ((p + k) % 2 == 0 ? ahead : -ahead));
 }
 
-Block pair(const Shape& s, int first) { return {s.block(first).offset, s.blocks(first, 2).count}; }
+Block pair(const ChannelView& s, int first) {
+  return {s.block(first).offset, s.blocks(first, 2).count};
+}
 
-Transfer neighbor_send(const Shape& s, int p, int k) {
+Transfer neighbor_send(const ChannelView& s, int p, int k) {
   return {neighbor(s, p, k), k == 0 ? s.block(p) : pair(s, pair_received(s, p, k - 1))};
 }
 
-Transfer neighbor_recv(const Shape& s, int p, int k) {
+Transfer neighbor_recv(const ChannelView& s, int p, int k) {
   const int from = neighbor(s, p, k);
   return {from, k == 0 ? s.block(from) : pair(s, pair_received(s, p, k))};
 }
 
 // ---- Linear all-to-all
 
-int exchange_rounds(const Shape& s, int) { return s.size - 1; }
+int exchange_rounds(const ChannelView& s, int) { return s.size - 1; }
 
-Transfer exchange_send(const Shape& s, int p, int k) {
+Transfer exchange_send(const ChannelView& s, int p, int k) {
   const int to = s.wrap(p - k - 1);
   return {to, s.outgoing(p, to)};
 }
 
-Transfer exchange_recv(const Shape& s, int p, int k) {
+Transfer exchange_recv(const ChannelView& s, int p, int k) {
   const int from = s.wrap(p + k + 1);
   return {from, s.incoming(from, p)};
 }

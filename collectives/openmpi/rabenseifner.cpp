@@ -27,7 +27,7 @@ struct Survivor {
   bool paired;  // one of the first 2x ranks
   bool folded;  // an odd one of these
   int number;
-  explicit Survivor(const Shape& s, int p) {
+  explicit Survivor(const ChannelView& s, int p) {
     const auto m = std::bit_floor(static_cast<unsigned>(s.size));
     extra = s.size - static_cast<int>(m);
     levels = static_cast<int>(std::bit_width(m)) - 1;
@@ -57,13 +57,13 @@ Window halved(const Block& all, int number, int level) {
 // The exchange of halves before the halving takes two rounds.
 constexpr int kPairRounds = 2;
 
-Transfer pair_send(const Shape& s, const Survivor& v, int p, int k) {
+Transfer pair_send(const ChannelView& s, const Survivor& v, int p, int k) {
   const Window halves = halved(s.share, 0, 0);
   if (v.folded) return {p - 1, k == 0 ? halves.kept : halves.given};
   return k == 0 ? Transfer{p + 1, halves.given} : Transfer{};
 }
 
-Transfer pair_recv(const Shape& s, const Survivor& v, int p, int k) {
+Transfer pair_recv(const ChannelView& s, const Survivor& v, int p, int k) {
   const Window halves = halved(s.share, 0, 0);
   if (v.folded) return k == 0 ? Transfer{p - 1, halves.given, Combine::reduce} : Transfer{};
   return k == 0 ? Transfer{p + 1, halves.kept, Combine::reduce} : Transfer{p + 1, halves.given};
@@ -71,12 +71,12 @@ Transfer pair_recv(const Shape& s, const Survivor& v, int p, int k) {
 
 // ---- All-reduce
 
-int all_reduce_rounds(const Shape& s, int p) {
+int all_reduce_rounds(const ChannelView& s, int p) {
   const Survivor v(s, p);
   return v.folded ? kPairRounds + 1 : 2 * v.levels + (v.paired ? kPairRounds + 1 : 0);
 }
 
-Transfer all_reduce_send(const Shape& s, int p, int k) {
+Transfer all_reduce_send(const ChannelView& s, int p, int k) {
   const Survivor v(s, p);
   if (v.paired && k < kPairRounds) return pair_send(s, v, p, k);
   if (v.folded) return {};
@@ -87,7 +87,7 @@ Transfer all_reduce_send(const Shape& s, int p, int k) {
   return {v.position(v.number ^ (1 << level)), own < v.levels ? w.given : w.kept};
 }
 
-Transfer all_reduce_recv(const Shape& s, int p, int k) {
+Transfer all_reduce_recv(const ChannelView& s, int p, int k) {
   const Survivor v(s, p);
   if (v.paired && k < kPairRounds) return pair_recv(s, v, p, k);
   if (v.folded) return {p - 1, s.share};
@@ -107,7 +107,8 @@ struct Gatherer {
   Survivor self;
   int root;  // number of the survivor that ends with the whole vector
   bool root_folded, is_root;
-  Gatherer(const Shape& s, int p) : self(s, p), root(0), root_folded(false), is_root(p == s.root) {
+  Gatherer(const ChannelView& s, int p)
+      : self(s, p), root(0), root_folded(false), is_root(p == s.root) {
     const Survivor r(s, s.root);
     root_folded = r.folded;
     root = root_folded ? 0 : r.number;
@@ -115,7 +116,7 @@ struct Gatherer {
   }
   bool replaced() const { return root_folded && !is_root && !self.folded && self.number == 0; }
   bool gathers() const { return is_root || (!self.folded && !replaced()); }
-  int position(const Shape& s, int v) const {
+  int position(const ChannelView& s, int v) const {
     return v == 0 && root_folded ? s.root : self.position(v);
   }
   // Number of windows that it receives, that of the last halving first, before it sends its own.
@@ -136,9 +137,9 @@ struct ReduceRounds {
   int all() const { return pairs + halvings + handed_over + gather; }
 };
 
-int reduce_rounds(const Shape& s, int p) { return ReduceRounds(Gatherer(s, p)).all(); }
+int reduce_rounds(const ChannelView& s, int p) { return ReduceRounds(Gatherer(s, p)).all(); }
 
-Transfer reduce_send(const Shape& s, int p, int k) {
+Transfer reduce_send(const ChannelView& s, int p, int k) {
   const Gatherer g(s, p);
   const ReduceRounds rounds(g);
   const Survivor& v = g.self;
@@ -154,7 +155,7 @@ Transfer reduce_send(const Shape& s, int p, int k) {
   return {g.position(s, v.number ^ (1 << level)), halved(s.share, v.number, level).kept};
 }
 
-Transfer reduce_recv(const Shape& s, int p, int k) {
+Transfer reduce_recv(const ChannelView& s, int p, int k) {
   const Gatherer g(s, p);
   const ReduceRounds rounds(g);
   const Survivor& v = g.self;

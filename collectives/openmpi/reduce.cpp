@@ -26,13 +26,15 @@ namespace {
 
 // ---- Linear reduce
 
-int linear_rounds(const Shape& s, int p) { return s.size == 1 ? 0 : p == s.root ? s.size - 1 : 1; }
+int linear_rounds(const ChannelView& s, int p) {
+  return s.size == 1 ? 0 : p == s.root ? s.size - 1 : 1;
+}
 
-Transfer linear_send(const Shape& s, int p, int) {
+Transfer linear_send(const ChannelView& s, int p, int) {
   return p == s.root ? Transfer{} : Transfer{s.root, s.share};
 }
 
-Transfer linear_recv(const Shape& s, int p, int k) {
+Transfer linear_recv(const ChannelView& s, int p, int k) {
   if (p != s.root) return {};
   const int from = s.size - 1 - k;
   return {from > s.root ? from : from - 1, s.share, Combine::reduce};
@@ -62,18 +64,18 @@ struct InOrder {
 };
 
 // Rounds for the children and the parent, and one more if the top must send the result to the root.
-int in_order_rounds(const Shape& s, int p) {
+int in_order_rounds(const ChannelView& s, int p) {
   const bool at_top = p == s.size - 1, away = s.root != s.size - 1;
   return InOrder(s.size, p).degree + (at_top ? 0 : 1) + (away && (at_top || p == s.root) ? 1 : 0);
 }
 
-Transfer in_order_send(const Shape& s, int p, int k) {
+Transfer in_order_send(const ChannelView& s, int p, int k) {
   const InOrder tree(s.size, p);
   if (k != tree.degree) return {};
   return {tree.parent == kNoRank ? s.root : tree.parent, s.share};
 }
 
-Transfer in_order_recv(const Shape& s, int p, int k) {
+Transfer in_order_recv(const ChannelView& s, int p, int k) {
   const InOrder tree(s.size, p);
   if (k < tree.degree) return {tree.children[k], s.share, Combine::reduce};
   return k > tree.degree ? Transfer{s.size - 1, s.share} : Transfer{};
@@ -88,25 +90,25 @@ int mirrored(int number, int bits) {
 }
 
 // The blocks of survivors [first, first + n).
-Block of_survivors(const Shape& s, const Folding& f, int first, int n) {
+Block of_survivors(const ChannelView& s, const Folding& f, int first, int n) {
   const int begin = f.span(first), end = f.span(first + n);
   return {s.block(begin).offset, s.blocks(end - begin).count};
 }
 
 // The blocks that survivor `number` keeps after `halvings` halvings.
-Block butterfly_window(const Shape& s, const Folding& f, int number, int halvings) {
+Block butterfly_window(const ChannelView& s, const Folding& f, int number, int halvings) {
   const int n = f.survivors() >> halvings;
   return of_survivors(s, f, mirrored(number, halvings) * n, n);
 }
 
 // The fold, the halvings, the folded rank's block, the own block.
-int butterfly_rounds(const Shape& s, int p) {
+int butterfly_rounds(const ChannelView& s, int p) {
   const Folding f(s, p);
   if (s.size == 1) return 0;
   return f.folded ? 2 : (f.has_folded ? 1 : 0) + f.levels + 2;
 }
 
-Transfer butterfly_send(const Shape& s, int p, int k) {
+Transfer butterfly_send(const ChannelView& s, int p, int k) {
   const Folding f(s, p);
   if (f.folded) return k == 0 ? Transfer{p + 1, s.blocks(s.size)} : Transfer{};
   k -= f.has_folded ? 1 : 0;
@@ -121,7 +123,7 @@ Transfer butterfly_send(const Shape& s, int p, int k) {
   return target == f.number ? Transfer{} : Transfer{position, s.block(position)};
 }
 
-Transfer butterfly_recv(const Shape& s, int p, int k) {
+Transfer butterfly_recv(const ChannelView& s, int p, int k) {
   const Folding f(s, p);
   const int source = mirrored(f.number, f.levels);
   if (f.folded) return k == 0 ? Transfer{} : Transfer{f.position(source), s.block(p)};

@@ -29,17 +29,17 @@ int other(int r, int k) { return k < r ? k : k + 1; }
 
 // ---- Barriers
 
-int linear_rounds(const Shape& s, int p) {
+int linear_rounds(const ChannelView& s, int p) {
   if (s.size == 1) return 0;
   return p == 0 ? 2 * (s.size - 1) : 1;
 }
 
-Transfer linear_send(const Shape& s, int p, int k) {
+Transfer linear_send(const ChannelView& s, int p, int k) {
   if (p > 0) return {0, kEmpty};
   return k < s.size - 1 ? Transfer{} : Transfer{k - s.size + 2, kEmpty};
 }
 
-Transfer linear_recv(const Shape& s, int p, int k) {
+Transfer linear_recv(const ChannelView& s, int p, int k) {
   if (p > 0) return {0, kEmpty};
   return k < s.size - 1 ? Transfer{k + 1, kEmpty} : Transfer{};
 }
@@ -47,19 +47,19 @@ Transfer linear_recv(const Shape& s, int p, int k) {
 struct Doubling {
   int m, levels;
   bool above, has_above;
-  Doubling(const Shape& s, int p)
+  Doubling(const ChannelView& s, int p)
       : m(static_cast<int>(std::bit_floor(static_cast<unsigned>(s.size)))),
         levels(static_cast<int>(std::bit_width(static_cast<unsigned>(m))) - 1),
         above(p >= m),
         has_above(p < s.size - m) {}
 };
 
-int doubling_rounds(const Shape& s, int p) {
+int doubling_rounds(const ChannelView& s, int p) {
   const Doubling d(s, p);
   return d.above ? 1 : d.levels + (d.has_above ? 2 : 0);
 }
 
-Transfer doubling_send(const Shape& s, int p, int k) {
+Transfer doubling_send(const ChannelView& s, int p, int k) {
   const Doubling d(s, p);
   if (d.above) return {p - d.m, kEmpty};
   const int level = d.has_above ? k - 1 : k;
@@ -67,7 +67,7 @@ Transfer doubling_send(const Shape& s, int p, int k) {
   return {level < d.levels ? p ^ (1 << level) : p + d.m, kEmpty};
 }
 
-Transfer doubling_recv(const Shape& s, int p, int k) {
+Transfer doubling_recv(const ChannelView& s, int p, int k) {
   const Doubling d(s, p);
   if (d.above) return {p - d.m, kEmpty};
   const int level = d.has_above ? k - 1 : k;
@@ -76,22 +76,22 @@ Transfer doubling_recv(const Shape& s, int p, int k) {
 }
 
 // Children of p at distances 1, 2, 4, ...
-int children(const Shape& s, int p) {
+int children(const ChannelView& s, int p) {
   const int reach = std::min(p == 0 ? s.size : p & -p, s.size - p);
   return static_cast<int>(std::bit_width(static_cast<unsigned>(reach - 1)));
 }
 
 // The children up, an exchange with the parent, the children down.
-int tree_rounds(const Shape& s, int p) { return 2 * children(s, p) + (p > 0 ? 1 : 0); }
+int tree_rounds(const ChannelView& s, int p) { return 2 * children(s, p) + (p > 0 ? 1 : 0); }
 
-Transfer tree_send(const Shape& s, int p, int k) {
+Transfer tree_send(const ChannelView& s, int p, int k) {
   const int below = children(s, p);
   if (k < below) return {};
   if (p > 0 && k == below) return {p - (p & -p), kEmpty};
   return {p + (1 << (tree_rounds(s, p) - 1 - k)), kEmpty};
 }
 
-Transfer tree_recv(const Shape& s, int p, int k) {
+Transfer tree_recv(const ChannelView& s, int p, int k) {
   const int below = children(s, p);
   if (k < below) return {p + (1 << k), kEmpty};
   return p > 0 && k == below ? Transfer{p - (p & -p), kEmpty} : Transfer{};
@@ -99,44 +99,44 @@ Transfer tree_recv(const Shape& s, int p, int k) {
 
 // ---- Gathers
 
-int signalled_rounds(const Shape& s, int p) {
+int signalled_rounds(const ChannelView& s, int p) {
   if (s.size == 1) return 0;
   return p == s.root ? 2 * (s.size - 1) : 3;
 }
 
-Transfer signalled_send(const Shape& s, int p, int k) {
+Transfer signalled_send(const ChannelView& s, int p, int k) {
   if (p == s.root) return k < s.size - 1 ? Transfer{other(p, k), kEmpty} : Transfer{};
   return k == 0 ? Transfer{} : Transfer{s.root, k == 1 ? s.block(p) : kEmpty};
 }
 
-Transfer signalled_recv(const Shape& s, int p, int k) {
+Transfer signalled_recv(const ChannelView& s, int p, int k) {
   if (p != s.root) return k == 0 ? Transfer{s.root, kEmpty} : Transfer{};
   const bool first = k < s.size - 1;
   const int from = other(p, first ? k : k - (s.size - 1));
   return {from, first ? s.block(from) : kEmpty};
 }
 
-int gather_v_rounds(const Shape& s, int p) { return p == 0 ? s.size - 1 : 1; }
+int gather_v_rounds(const ChannelView& s, int p) { return p == 0 ? s.size - 1 : 1; }
 
 Transfer unless_empty(const Transfer& t) { return t.block.count == 0 ? Transfer{} : t; }
 
-Transfer gather_v_send(const Shape& s, int p, int) {
+Transfer gather_v_send(const ChannelView& s, int p, int) {
   return p == 0 ? Transfer{} : unless_empty({0, s.block(p)});
 }
 
-Transfer gather_v_recv(const Shape& s, int p, int k) {
+Transfer gather_v_recv(const ChannelView& s, int p, int k) {
   return p == 0 ? unless_empty({k + 1, s.block(k + 1)}) : Transfer{};
 }
 
 // ---- All-to-all-v
 
-int exchange_rounds(const Shape& s, int) { return s.size - 1; }
+int exchange_rounds(const ChannelView& s, int) { return s.size - 1; }
 
-Transfer exchange_send(const Shape& s, int p, int k) {
+Transfer exchange_send(const ChannelView& s, int p, int k) {
   return {other(p, k), s.outgoing(p, other(p, k))};
 }
 
-Transfer exchange_recv(const Shape& s, int p, int k) {
+Transfer exchange_recv(const ChannelView& s, int p, int k) {
   return {other(p, k), s.incoming(other(p, k), p)};
 }
 

@@ -187,7 +187,7 @@ bool nothing_to_do(const Collective& c) {
   return c.count == 0 && c.func != Func::barrier && !is_ragged(c.func);
 }
 
-int no_rounds(const Shape&, int) { return 0; }
+int no_rounds(const ChannelView&, int) { return 0; }
 constexpr Form kNothing{.rounds = no_rounds};
 
 // A collective that is composed of two.

@@ -158,7 +158,7 @@ AgentHost::AgentHost(const Cluster& cluster, const std::vector<Rank>& ranks,
   std::map<std::int32_t, std::size_t> of_node;  // by node: the processor that its helpers share
   for (const Rank helper : helpers) {
     const auto next = ranks.size() + of_node.size();
-    processor_of_.push_back(of_node.try_emplace(cluster.place(helper).node, next).first->second);
+    processor_of_.push_back(of_node.try_emplace(cluster.location(helper).node, next).first->second);
   }
   free_.resize(ranks.size() + of_node.size());
 }

@@ -162,7 +162,7 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
   c.wire_bytes_per_second = wire_bytes_per_second;
   c.seconds_per_message = seconds_per_message;
   c.step_seconds_at_least = plan.step_seconds_at_least;
-  const std::vector<int> host_of = place_nodes(spec, processes);
+  const std::vector<int> host_of = host_of_nodes(spec, processes);
   const auto host_of_nic = [&](int nic) {  // a switch of a modelled network is in its only process
     const auto node = static_cast<std::size_t>(nic / spec.cluster.nics_per_node);
     return node < host_of.size() ? host_of[node] : 0;

@@ -69,7 +69,7 @@ ProcessCores settle_cores(const JobSpec& spec, int threads, Control& control) {
     return mine;
   }
   try {
-    mine.usable = usable_cpus(wish.cores, spec.place("hosts") + ": host " +
+    mine.usable = usable_cpus(wish.cores, spec.source_of("hosts") + ": host " +
                                               (entry ? entry->name : std::to_string(world.rank)));
   } catch (const Error& error) {
     control.fail(error.what());

@@ -46,7 +46,7 @@ Topology load_topology() {
 }
 
 // CPUs at the place where the device is plugged in; null: not known, as of a virtual interface.
-hwloc_const_bitmap_t place_of(hwloc_topology_t topology, const std::string& device) {
+hwloc_const_bitmap_t cpus_near(hwloc_topology_t topology, const std::string& device) {
   for (hwloc_obj_t o = nullptr; (o = hwloc_get_next_osdev(topology, o)) != nullptr;) {
     if (!o->name || device != o->name) continue;
     const hwloc_obj_t holder = hwloc_get_non_io_ancestor_obj(topology, o);
@@ -58,8 +58,8 @@ hwloc_const_bitmap_t place_of(hwloc_topology_t topology, const std::string& devi
 void ask_hwloc(std::vector<Cpu>& cpus, const std::vector<std::string>& devices) {
   const Topology topology = load_topology();
   if (!topology) return;
-  std::vector<hwloc_const_bitmap_t> places;
-  for (const std::string& device : devices) places.push_back(place_of(topology.get(), device));
+  std::vector<hwloc_const_bitmap_t> near_sets;
+  for (const std::string& device : devices) near_sets.push_back(cpus_near(topology.get(), device));
   for (Cpu& cpu : cpus) {
     const hwloc_obj_t pu =
         hwloc_get_pu_obj_by_os_index(topology.get(), static_cast<unsigned>(cpu.number));
@@ -67,8 +67,8 @@ void ask_hwloc(std::vector<Cpu>& cpus, const std::vector<std::string>& devices) 
     if (const hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology.get(), HWLOC_OBJ_CORE, pu))
       cpu.core = static_cast<int>(core->logical_index);
     cpu.numa_node = hwloc_bitmap_first(pu->nodeset);
-    for (std::size_t d = 0; d < places.size(); ++d)
-      cpu.near[d] = !places[d] || hwloc_bitmap_isset(places[d], pu->os_index);
+    for (std::size_t d = 0; d < near_sets.size(); ++d)
+      cpu.near[d] = !near_sets[d] || hwloc_bitmap_isset(near_sets[d], pu->os_index);
   }
 }
 

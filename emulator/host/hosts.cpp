@@ -28,14 +28,14 @@ void check_placement(const JobSpec& spec, int processes) {
   std::vector<int> nodes(static_cast<std::size_t>(processes));
   for (const int host : spec.placement.host_of_node) {
     if (host >= processes)
-      throw Error(spec.place("placement") + ": placement names host " + std::to_string(host) +
+      throw Error(spec.source_of("placement") + ": placement names host " + std::to_string(host) +
                   ", but the job was started as " + std::to_string(processes) +
                   " processes (WORLD_SIZE), numbered from 0; start more, or change the placement");
     ++nodes[static_cast<std::size_t>(host)];
   }
   const auto idle = std::find(nodes.begin(), nodes.end(), 0);
   if (!spec.placement.host_of_node.empty() && idle != nodes.end())
-    throw Error(spec.place("placement") + ": placement gives host " +
+    throw Error(spec.source_of("placement") + ": placement gives host " +
                 std::to_string(idle - nodes.begin()) + " of " + std::to_string(processes) +
                 " no node; give it one, or start fewer processes");
 }
@@ -46,14 +46,15 @@ void check_hosts(const JobSpec& spec, int processes) {
   if (!is_network(spec.fabric.kind)) return;
   const auto listed = static_cast<int>(spec.hosts.size());
   if (listed > 0 && listed != processes)
-    throw Error(spec.place("hosts") + ": hosts lists " + std::to_string(listed) +
+    throw Error(spec.source_of("hosts") + ": hosts lists " + std::to_string(listed) +
                 ", but the job was started as " + std::to_string(processes) +
                 (processes == 1 ? " process" : " processes") +
                 " (WORLD_SIZE); start one process per host, '--print-launch' shows how");
   for (const HostEntry& host : spec.hosts) {
     if (host.nics.size() > 1 && spec.fabric.flows == FlowKind::process)
       throw Error(
-          spec.place("hosts") + ": host " + host.name + " has " + std::to_string(host.nics.size()) +
+          spec.source_of("hosts") + ": host " + host.name + " has " +
+          std::to_string(host.nics.size()) +
           " rails, but with fabric.flows: process each process has one endpoint, on rail 0; "
           "set fabric.flows=nic or connection, or give one NIC");
   }
@@ -68,7 +69,7 @@ const HostEntry* host_entry(const JobSpec& spec, int process, int processes) {
 void check_this_host(const JobSpec& spec, int process, int processes) {
   const HostEntry* entry = host_entry(spec, process, processes);
   if (!entry || same_host(entry->name, host_name()) || is_address_here(entry->name)) return;
-  throw Error(spec.place("hosts") + ": hosts says that process " + std::to_string(process) +
+  throw Error(spec.source_of("hosts") + ": hosts says that process " + std::to_string(process) +
                   " runs on " + entry->name + ", but it was started on " + host_name() +
                   "; start the processes in the order of the list, or correct the name",
               ErrorKind::environment);
@@ -79,11 +80,11 @@ std::string data_address(const JobSpec& spec, int process, int processes,
   const HostEntry* entry = host_entry(spec, process, processes);
   if (entry && !entry->nics.empty())
     return address_of_device(entry->nics[static_cast<std::size_t>(nic) % entry->nics.size()].device,
-                             spec.place("hosts") + ": host " + entry->name);
+                             spec.source_of("hosts") + ": host " + entry->name);
   const std::string& bind = spec.fabric.bind;
   if (bind.empty()) return local_address_towards(master_address);
   for (const Interface& i : list_interfaces()) {
-    if (i.name == bind) return address_of_device(bind, spec.place("fabric.bind"));
+    if (i.name == bind) return address_of_device(bind, spec.source_of("fabric.bind"));
   }
   return bind;
 }

@@ -72,11 +72,11 @@ Landing::Landing(std::size_t bytes)
     : bytes_(bytes),
       memory_(kLandings * bytes),
       messages_(kLandings),
-      places_(kLandings),
+      iovecs_(kLandings),
       controls_(kLandings) {
   for (std::size_t i = 0; i < kLandings; ++i) {
-    places_[i] = {memory_.data() + i * bytes, bytes};
-    messages_[i].msg_hdr.msg_iov = &places_[i];
+    iovecs_[i] = {memory_.data() + i * bytes, bytes};
+    messages_[i].msg_hdr.msg_iov = &iovecs_[i];
     messages_[i].msg_hdr.msg_iovlen = 1;
     messages_[i].msg_hdr.msg_control = controls_[i].bytes.data();
   }

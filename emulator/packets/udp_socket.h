@@ -54,7 +54,7 @@ class Landing {
   std::size_t bytes_;
   std::vector<std::byte> memory_;
   std::vector<mmsghdr> messages_;
-  std::vector<iovec> places_;
+  std::vector<iovec> iovecs_;
   std::vector<Control> controls_;
 };
 

@@ -198,7 +198,7 @@ struct Span {  // for the Chrome trace; emulated time
   std::string label;
   Picoseconds start = 0, duration = 0;
   std::uint64_t bytes = 0;
-  std::uint8_t lane = 0;  // which of the stream's concurrent collectives
+  std::uint8_t slot = 0;  // which of the stream's concurrent collectives
 };
 
 // The program that played a run.

@@ -38,7 +38,8 @@ void Shard::control_arrived(RankState& r, Flight* f, const Event& e) {
   }
   const auto& members = workload_.groups[e.group & ~kPointToPoint].members;
   const Rank source = members[static_cast<std::size_t>(e.source)];
-  if (e.kind == Event::Kind::arrival && cluster_.place(source).node != cluster_.place(r.id).node) {
+  if (e.kind == Event::Kind::arrival &&
+      cluster_.location(source).node != cluster_.location(r.id).node) {
     // A permission stays behind the data that came in before it.
     const Picoseconds in = nics_[nic_of(r, e)].ingress_free;
     if (in > e.t.at) return deliver(e, in);
@@ -60,11 +61,11 @@ void Shard::deliver(const Event& e, Picoseconds at) {
 // Takes one credit of every peer of the step, or none. With permissions it posts the step's
 // receives and does its sends itself. Returns false when the actor must wait.
 bool Shard::take_credit(RankState& r, Flight& f, ActorState& a) {
-  if (f.schedule->flow().posting.needed()) return exchange(r, f, a);
+  if (f.schedule->flow_control().posting.needed()) return exchange(r, f, a);
   std::vector<CreditLine>& lines = a.credits->lines;
   for (const Rank peer : a.step->send_to) {
     const CreditLine* line = line_of(lines, peer);
-    if (!line) line = &lines.emplace_back(CreditLine{peer, f.schedule->flow().credits});
+    if (!line) line = &lines.emplace_back(CreditLine{peer, f.schedule->flow_control().credits});
     if (line->left == 0) return false;
   }
   for (const Rank peer : a.step->send_to) --line_of(lines, peer)->left;
@@ -98,7 +99,7 @@ void Shard::credit_arrived(RankState& r, Flight& f, const Event& e) {
 // then calls it again.
 bool Shard::exchange(RankState& r, Flight& f, ActorState& a) {
   Credits& c = *a.credits;
-  const Posting& posting = f.schedule->flow().posting;
+  const Posting& posting = f.schedule->flow_control().posting;
   if (!c.sent && posting.sends > 0 && !a.step->send_to.empty() &&
       c.waiting.size() >= static_cast<std::size_t>(posting.sends))
     return false;
@@ -121,7 +122,7 @@ bool Shard::exchange(RankState& r, Flight& f, ActorState& a) {
 // holds the actor.
 bool Shard::post_receives(RankState& r, Flight& f, ActorState& a) {
   int& posted = a.credits->posted;
-  const int end = std::min(a.steps, a.k + f.schedule->flow().posting.receives + 1);
+  const int end = std::min(a.steps, a.k + f.schedule->flow_control().posting.receives + 1);
   for (; posted < end; ++posted) {
     if (a.unposted > 0) return hold(a);
     const Step step = f.schedule->step(f.position, static_cast<int>(f.index_of(a)), posted);
@@ -149,7 +150,7 @@ void Shard::permission_arrived(RankState& r, Flight& f, const Event& e) {
 // Gives the permission to the oldest send that waits for it, or keeps it for a later send. A stray
 // permission ends the run; returns false then.
 bool Shard::keep_permission(Flight& f, const Event& e) {
-  if (!f.schedule->flow().posting.needed()) {
+  if (!f.schedule->flow_control().posting.needed()) {
     fail("a permission from rank " + std::to_string(e.source) + " of group " +
          std::to_string(e.group & ~kPointToPoint) +
          " came for a call that needs none; do all processes run the same job?");

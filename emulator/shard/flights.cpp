@@ -41,10 +41,10 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
   const Step* row = nullptr;  // this rank's steps in the schedule's step table; null: none is kept
   StreamState& s = r.streams[stream];
   f.start = f.end = s.now;
-  f.lane = 0;
+  f.slot = 0;
   if (s.at_once > 1) {
-    f.lane = static_cast<std::uint8_t>(std::countr_one(s.lanes));
-    s.lanes = static_cast<std::uint8_t>(s.lanes | 1u << f.lane);
+    f.slot = static_cast<std::uint8_t>(std::countr_one(s.busy_slots));
+    s.busy_slots = static_cast<std::uint8_t>(s.busy_slots | 1u << f.slot);
   }
   if (op.kind == Op::Kind::collective) {
     const Schedules::Play& play = schedules_.get(group, op);
@@ -85,7 +85,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
 Shard::Started Shard::start_actors(RankState& r, Flight& f, const Step* row) {
   const int actors = f.schedule->actors(f.position);
   f.actors_left = actors;
-  f.lone = actors == 1 && !f.schedule->flow().posting.needed();
+  f.lone = actors == 1 && !f.schedule->flow_control().posting.needed();
   f.waiting = 0;
   if (f.actors.size() < static_cast<std::size_t>(actors))
     f.actors.resize(static_cast<std::size_t>(actors));
@@ -128,7 +128,7 @@ void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
 void Shard::begin_actor(Flight& f, int index, const Step*& row) {
   ActorState& a = f.actors[static_cast<std::size_t>(index)];
   const Actor actor = f.schedule->actor(f.position, index);
-  const FlowControl flow = f.schedule->flow();
+  const FlowControl flow = f.schedule->flow_control();
   a.k = 0;
   a.steps = actor.steps;
   a.channel = static_cast<std::uint16_t>(actor.channel);
@@ -217,11 +217,11 @@ void Shard::finish_flight(RankState& r, Flight& f) {
   }
   StreamState& s = r.streams[f.stream];
   if (f.stream == 0) (f.peer == kNoRank ? r.exposed : r.bubble) += f.end.at - s.now.at;
-  trace(r, f.stream, *f.op, f.start.at, f.end.at, f.lane);
+  trace(r, f.stream, *f.op, f.start.at, f.end.at, f.slot);
   if (s.at_once > 1) {
-    s.lanes = static_cast<std::uint8_t>(s.lanes & ~(1u << f.lane));
+    s.busy_slots = static_cast<std::uint8_t>(s.busy_slots & ~(1u << f.slot));
     s.ended = later(s.ended, f.end);
-    if (s.phase == StreamState::Phase::busy) {  // the stream waited for a free lane
+    if (s.phase == StreamState::Phase::busy) {  // the stream waited for a free slot
       s.now = later(s.now, f.end);
       s.phase = StreamState::Phase::ready;
     }

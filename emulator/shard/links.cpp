@@ -92,7 +92,7 @@ void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving&
 void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, Rank party, Picoseconds start,
                           Picoseconds duration) {
   const Topology& topology = cluster_.topology();
-  const int from = cluster_.place(note.party).nic, to = cluster_.place(party).nic;
+  const int from = cluster_.location(note.party).nic, to = cluster_.location(party).nic;
   const bool ordered = topology.per_message() && note.carriage == Carriage::reliable;
   RoutedConnection connection{note.sender.scheme | kSchemeFlows, 0, note.party, party};
   std::uint32_t number = ordered ? in_turn_.number(connection) : 0;
@@ -156,8 +156,8 @@ std::uint32_t Shard::next_link(const Parcel& p) const {
 
 // Returns the NIC by which a message comes in at a party.
 int Shard::nic_to(const Event& e, Rank party) const {
-  const Place& place = cluster_.place(party);
-  return e.via == 0 ? place.nic : place.node * cluster_.nics_per_node() + e.via - 1;
+  const Location& location = cluster_.location(party);
+  return e.via == 0 ? location.nic : location.node * cluster_.nics_per_node() + e.via - 1;
 }
 
 void Shard::pass_link(const Event& event) {
@@ -179,7 +179,7 @@ void Shard::pass_link(const Event& event) {
   }
   p.event.t.at = out.tail + way;
   p.event.kind = Event::Kind::landing;
-  const int shard = cluster_.place(p.message.header.target).shard;
+  const int shard = cluster_.location(p.message.header.target).shard;
   if (shard != index_) return hand_over(shard, std::move(p));
   Event landing = p.event;
   landing.held = held_.put(std::move(p));

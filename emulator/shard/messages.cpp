@@ -20,7 +20,7 @@ std::uint32_t to_ns(Picoseconds t) {
 // Calls visit(Block) for each place where elements of the slice lie: one, or several where the step
 // is scattered.
 template <typename F>
-void for_each_place(const Flight& f, const ActorState& a, const Block& slice, Way way,
+void for_each_block(const Flight& f, const ActorState& a, const Block& slice, Way way,
                     const F& visit) {
   if (!a.step->scattered) return visit(slice);
   std::vector<Block> pieces;
@@ -54,7 +54,7 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bo
   const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
   route = {.peer = peer, .number = route.number};
   route.target = members[static_cast<std::size_t>(peer)];
-  const Place &from = cluster_.place(r.id), &to = cluster_.place(route.target);
+  const Location &from = cluster_.location(r.id), &to = cluster_.location(route.target);
   route.rank = static_cast<std::uint32_t>(to.local);
   route.shard = to.shard;
   if (to.node == from.node) return;
@@ -69,9 +69,9 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bo
   Header h;
   h.group = f.group;
   h.channel = static_cast<std::uint16_t>(channel);
-  h.kind = !back                                 ? MessageKind::data
-           : f.schedule->flow().posting.needed() ? MessageKind::permission
-                                                 : MessageKind::credit;
+  h.kind = !back                                         ? MessageKind::data
+           : f.schedule->flow_control().posting.needed() ? MessageKind::permission
+                                                         : MessageKind::credit;
   route.flow = flows_.index_of(r.id, route.target, h, route.nics);
   if (route.flow >= 0) return;
   fail("rank " + std::to_string(r.id) + " sends to rank " + std::to_string(route.target) +
@@ -97,9 +97,9 @@ void Shard::leave_with_content(RankState& r, Flight& f, ActorState& a, const Lea
   const std::uint32_t element = f.schedule->collective().element_bytes;
   Payload content = spare_.take(m.bytes);
   std::byte* to = content.get();
-  for_each_place(f, a, slice, Way::send, [&](const Block& place) {
-    if (place.buffer != Buffer::none) f.data->read(place, to);
-    to += place.count * element;
+  for_each_block(f, a, slice, Way::send, [&](const Block& block) {
+    if (block.buffer != Buffer::none) f.data->read(block, to);
+    to += block.count * element;
   });
   leave(r, f, a.route, m, &content);
 }
@@ -176,12 +176,13 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
                              .start = start,
                              .slip_ns = to_ns(m.ready.slip)}};
   if (content) message.payload = std::move(*content);
-  const int lane = cluster_.shards() + route.flow;
-  const bool due = start <= now_ && !outboxes_.has_turns(lane);
+  const int outbox = cluster_.shards() + route.flow;
+  const bool due = start <= now_ && !outboxes_.has_turns(outbox);
   const bool passes =
-      may_pass_ > 0 && m.kind == MessageKind::data && !f.schedule->flow().posting.needed();
+      may_pass_ > 0 && m.kind == MessageKind::data && !f.schedule->flow_control().posting.needed();
   may_pass_ -= passes;
-  if (due && (passes || outboxes_.empty(lane)) && try_send(route.flow, route.nics.source, message))
+  if (due && (passes || outboxes_.empty(outbox)) &&
+      try_send(route.flow, route.nics.source, message))
     return;
   Parcel p{.message = std::move(message), .flow = route.flow, .nic = route.nics.source};
   p.event.kind = Event::Kind::post;
@@ -189,13 +190,13 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
   p.event.rank = r.local;
   p.event.actor = m.actor;
   p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
-  if (due) return keep(lane, std::move(p));
+  if (due) return keep(outbox, std::move(p));
   // With a NIC rate the message has a turn at the NIC, and its sender goes on, as inside a process.
   // Without a rate there are no turns, so the sender waits: for example at the start of a segment,
   // when nothing may leave yet.
   if (nic_.limited() || m.kind != MessageKind::data) p.event.flight = nullptr;
   if (p.event.flight) ++f.actors[m.actor].unposted;
-  outboxes_.add_turn(lane, p.event.flight != nullptr);
+  outboxes_.add_turn(outbox, p.event.flight != nullptr);
   Event e = p.event;
   e.held = held_.put(std::move(p));
   schedule(e);
@@ -216,8 +217,8 @@ void Shard::do_locals(Flight& f, ActorState& a) {
 void Shard::arrive_from_wire(Message m) {
   const Header& h = m.header;
   if (h.kind == MessageKind::note) return note_from_wire(std::move(m));
-  if (h.target < 0 || h.target >= workload_.ranks || cluster_.place(h.target).host != host_ ||
-      cluster_.place(h.target).shard != index_) {
+  if (h.target < 0 || h.target >= workload_.ranks || cluster_.location(h.target).host != host_ ||
+      cluster_.location(h.target).shard != index_) {
     return fail("a message for rank " + std::to_string(h.target) + " came to host " +
                 std::to_string(host_) +
                 ", which does not play it; do all processes run the same job?");
@@ -231,7 +232,7 @@ void Shard::arrive_from_wire(Message m) {
     return fail("a message came from rank " + std::to_string(h.source) + " of group " +
                 std::to_string(group) +
                 ", which this job does not have; do all processes run the same job?");
-  const Place& p = cluster_.place(h.target);
+  const Location& p = cluster_.location(h.target);
   const Picoseconds floor = h.start + nic_.serialise(h.bytes);
   Event e;
   e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
@@ -260,7 +261,7 @@ void Shard::arrive(RankState& r, const Event& e) {
   Flight* f = e.flight && e.flight->expects(e) ? e.flight : r.flights.find(e);
   if (e.message != MessageKind::data) return control_arrived(r, f, e);
   if (!f) return early_.push(r.early, e);
-  if (!f->lone && e.kind == Event::Kind::arrival && f->schedule->flow().posting.needed())
+  if (!f->lone && e.kind == Event::Kind::arrival && f->schedule->flow_control().posting.needed())
     return deliver(e, e.t.at + kCallerWakes);
   const std::uint32_t actor = receiver_of(*f, e);
   if (actor >= f->actors.size()) return fail(stray(e));
@@ -301,15 +302,15 @@ void Shard::accept(RankState& r, Flight& f, ActorState& a, int bit, const Event&
   if (e.held != kNil) {
     Payload payload = held_.take(e.held).message.payload;
     const std::byte* from = payload.get();
-    for_each_place(f, a, slice, Way::recv, [&](const Block& place) {
-      if (f.data && place.buffer != Buffer::none) f.data->write(place, from, a.step->on_recv);
-      from += place.count * element;
+    for_each_block(f, a, slice, Way::recv, [&](const Block& block) {
+      if (f.data && block.buffer != Buffer::none) f.data->write(block, from, a.step->on_recv);
+      from += block.count * element;
     });
     spare_.give(e.bytes(), std::move(payload));
   }
   a.ready = later(a.ready, e.t);
   a.awaiting = static_cast<std::uint8_t>(a.awaiting & ~(1u << bit));
-  if (a.credits && f.schedule->flow().credits > 0) return_credit(r, f, a, e);
+  if (a.credits && f.schedule->flow_control().credits > 0) return_credit(r, f, a, e);
 }
 
 // Accepts early messages that the current step awaits. Returns true when the step awaits nothing

@@ -53,17 +53,17 @@ bool Shard::has_room(const LeavingNote& note) {
   if (!wired_) return true;
   const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
   for (const Party to : note.to) {
-    const int lane = lane_of(note, cluster_.party(use, to));
-    if (lane < 0) continue;
-    if (outboxes_.load(lane) >= kMostWaitingNotes) return false;
+    const int outbox = outbox_of(note, cluster_.party(use, to));
+    if (outbox < 0) continue;
+    if (outboxes_.load(outbox) >= kMostWaitingNotes) return false;
   }
   return true;
 }
 
-// Returns the outbox lane of a note to party `to`; -1: the note stays in the process, or the plan
+// Returns the outbox of a note to party `to`; -1: the note stays in the process, or the plan
 // opened no flow (for a packet: no way) for it.
-int Shard::lane_of(const LeavingNote& note, Rank to) const {
-  const Place &here = cluster_.place(note.party), &there = cluster_.place(to);
+int Shard::outbox_of(const LeavingNote& note, Rank to) const {
+  const Location &here = cluster_.location(note.party), &there = cluster_.location(to);
   if (!flows_.carries(here, there)) return -1;
   Header h;
   h.group = note.sender.scheme | kSchemeFlows;
@@ -77,14 +77,14 @@ int Shard::lane_of(const LeavingNote& note, Rank to) const {
 
 void Shard::carry(const LeavingNote& note) {
   const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
-  const Place& from = cluster_.place(note.party);
+  const Location& from = cluster_.location(note.party);
   RankState& sender = ranks_[note.sender.local];
   const LinkSpeed& speed = cluster_.topology().nic(from.nic);
   Picoseconds started = kNotYet;  // at the NIC; one start for all receivers on the modelled network
   NoteTree tree;
   for (const Party position : note.to) {
     const Rank party = cluster_.party(use, position);
-    const Place& to = cluster_.place(party);
+    const Location& to = cluster_.location(party);
     const bool inside = to.node == from.node, wire = !inside && flows_.carries(from, to);
     ++stats_.messages;
     if (inside) {
@@ -133,7 +133,7 @@ void Shard::carry(const LeavingNote& note) {
 // Returns the event that brings the note to its receiver; the caller sets time and kind.
 Event Shard::event_for(const LeavingNote& note, Rank party) const {
   Event e;
-  e.rank = static_cast<std::uint32_t>(cluster_.place(party).local);
+  e.rank = static_cast<std::uint32_t>(cluster_.location(party).local);
   e.set_size(note.bytes, static_cast<std::uint16_t>(note.note.words.size()));
   e.group = note.sender.scheme;
   e.sequence = note.note.call;
@@ -146,7 +146,7 @@ Event Shard::event_for(const LeavingNote& note, Rank party) const {
 
 // Delivers a note within the process, to this shard or another one.
 void Shard::deliver_note(const LeavingNote& note, Rank party, Moment at, Event::Kind kind) {
-  const Place& to = cluster_.place(party);
+  const Location& to = cluster_.location(party);
   Event e = event_for(note, party);
   e.t = at;
   e.kind = kind;
@@ -159,9 +159,9 @@ void Shard::deliver_note(const LeavingNote& note, Rank party, Moment at, Event::
 }
 
 void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds start) {
-  const int lane = lane_of(note, party);
+  const int outbox = outbox_of(note, party);
   const bool packet = note.carriage == Carriage::packet;
-  if (lane < 0)
+  if (outbox < 0)
     return fail("party " + std::to_string(note.party) + " sends a " + (packet ? "packet" : "note") +
                 " to party " + std::to_string(party) + ", for which the plan opened no " +
                 (packet ? "way" : "flow") + ": Ends::traffic() of " +
@@ -175,8 +175,8 @@ void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds sta
                                   .bytes = note.bytes & kMostBytes,
                                   .start = start,
                                   .offset = packet ? segment_.number : 0}},
-           .flow = lane - cluster_.shards(),
-           .nic = cluster_.place(note.party).nic};
+           .flow = outbox - cluster_.shards(),
+           .nic = cluster_.location(note.party).nic};
   Header& h = p.message.header;
   const WireFormat* format = cluster_.schemes()[note.sender.scheme].ends->wire_format();
   if (packet && format) {
@@ -198,8 +198,8 @@ void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds sta
   } else {
     shared_->notes_sent.fetch_add(1, std::memory_order_relaxed);
   }
-  if (start <= now_ && !outboxes_.has_turns(lane)) return hand_over(lane, std::move(p));
-  outboxes_.add_turn(lane, false);
+  if (start <= now_ && !outboxes_.has_turns(outbox)) return hand_over(outbox, std::move(p));
+  outboxes_.add_turn(outbox, false);
   Event e = p.event;
   e.held = held_.put(std::move(p));
   schedule(e);
@@ -266,10 +266,11 @@ void Shard::count_packets() {
 
 // Returns whether a note from another process belongs to this job and to a party of this shard.
 bool Shard::belongs_here(const Header& h) const {
-  const bool known =
-      h.group < cluster_.schemes().size() && h.target >= 0 && h.target < cluster_.parties() &&
-      h.source >= 0 && cluster_.place(h.target).host == host_ &&
-      cluster_.place(h.target).shard == index_ && static_cast<int>(type_of(h.channel)) < kDataTypes;
+  const bool known = h.group < cluster_.schemes().size() && h.target >= 0 &&
+                     h.target < cluster_.parties() && h.source >= 0 &&
+                     cluster_.location(h.target).host == host_ &&
+                     cluster_.location(h.target).shard == index_ &&
+                     static_cast<int>(type_of(h.channel)) < kDataTypes;
   if (!known) return false;
   const SchemeUse& use = cluster_.schemes()[h.group];
   return h.source < use.ends->size() + static_cast<Party>(use.helpers.size()) &&
@@ -294,7 +295,7 @@ void Shard::schedule_note(Message m) {
   const Header& h = m.header;
   shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
   Event e;
-  const Place& to = cluster_.place(h.target);
+  const Location& to = cluster_.location(h.target);
   const Picoseconds floor = h.start + cluster_.topology().nic(to.nic).serialise(h.bytes);
   e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
   if (now_ > floor) {

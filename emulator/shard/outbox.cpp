@@ -17,19 +17,19 @@ constexpr std::uint32_t kMaxHeldPerActor = 4096;
 
 // Hands the parcel to another shard or to a flow: at once or, when there is no room, from the
 // outbox.
-void Shard::hand_over(int lane, Parcel&& parcel) {
-  if (outboxes_.empty(lane) && try_hand_over(lane, parcel)) return;
-  keep(lane, std::move(parcel));
+void Shard::hand_over(int outbox, Parcel&& parcel) {
+  if (outboxes_.empty(outbox) && try_hand_over(outbox, parcel)) return;
+  keep(outbox, std::move(parcel));
 }
 
 // Keeps the parcel in the outbox. Its actor, if it has one, waits until the parcel has left, so an
 // actor has few messages in outboxes.
-void Shard::keep(int lane, Parcel&& parcel) {
+void Shard::keep(int outbox, Parcel&& parcel) {
   if (parcel.event.flight) {
     const std::uint32_t held = ++parcel.event.flight->actors[parcel.event.actor].unposted;
     GHOSTRANK_ASSERT(held <= kMaxHeldPerActor);
   }
-  outboxes_.keep(lane, std::move(parcel));
+  outboxes_.keep(outbox, std::move(parcel));
 }
 
 bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
@@ -45,9 +45,9 @@ bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
   return true;
 }
 
-bool Shard::try_hand_over(int lane, Parcel& parcel) {
-  if (lane < cluster_.shards()) return try_hand_to_shard(lane, parcel);
-  return try_send(lane - cluster_.shards(), parcel.nic, parcel.message);
+bool Shard::try_hand_over(int outbox, Parcel& parcel) {
+  if (outbox < cluster_.shards()) return try_hand_to_shard(outbox, parcel);
+  return try_send(outbox - cluster_.shards(), parcel.nic, parcel.message);
 }
 
 // Sends through the fabric or as a packet. Returns false when there is no room; the caller keeps
@@ -76,7 +76,7 @@ bool Shard::try_send(int flow, int nic, Message& message) {
 // anything left.
 bool Shard::flush() {
   const bool any =
-      outboxes_.flush([this](int lane, Parcel& parcel) { return try_hand_over(lane, parcel); },
+      outboxes_.flush([this](int outbox, Parcel& parcel) { return try_hand_over(outbox, parcel); },
                       [this](Flight* flight, std::uint32_t actor) {
                         if (!flight) return;
                         may_pass_ = nic_.limited() ? 0 : kSendsInARow;

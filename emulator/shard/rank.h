@@ -108,7 +108,7 @@ struct Flight {
   std::unique_ptr<Schedule> transfer;  // owns the schedule of a send or recv
   int actors_left = 0;
   std::uint16_t row = 0;
-  std::uint8_t stream = 0, lane = 0;
+  std::uint8_t stream = 0, slot = 0;
   bool inside_node = false;
   bool by_agents = false;
   bool kept = false;  // its steps lie in the schedule's StepTable
@@ -136,9 +136,9 @@ class FlightList {
   bool empty() const { return first_ == nullptr; }
   void append(Flight* f) {
     f->next = nullptr;
-    *place_of(nullptr) = f;
+    *link_to(nullptr) = f;
   }
-  void remove(const Flight* f) { *place_of(f) = f->next; }
+  void remove(const Flight* f) { *link_to(f) = f->next; }
   // Returns the flight that a message is for; null: none.
   Flight* find(const Event& e) const {
     for (Flight* f = first_; f != nullptr; f = f->next) {
@@ -160,10 +160,10 @@ class FlightList {
   Iterator end() const { return {nullptr}; }
 
  private:
-  Flight** place_of(const Flight* f) {
-    Flight** place = &first_;
-    while (*place != f) place = &(*place)->next;
-    return place;
+  Flight** link_to(const Flight* f) {
+    Flight** link = &first_;
+    while (*link != f) link = &(*link)->next;
+    return link;
   }
 
   Flight* first_ = nullptr;
@@ -176,10 +176,10 @@ struct StreamState {
   Phase phase = Phase::ready;
   Op::Kind last = Op::Kind::compute;  // of the op that ended last
   std::uint8_t at_once = 1;           // most collectives in flight together
-  std::uint8_t lanes = 0;  // bit i: a collective in flight has lane i; 0 while at_once is 1
-  bool behind = false;     // still plays the iteration before the rank's
+  std::uint8_t busy_slots = 0;  // bit i: a collective in flight has slot i; 0 while at_once is 1
+  bool behind = false;          // still plays the iteration before the rank's
   Moment now;
-  Moment ended;  // with lanes: end of the collective that ended last
+  Moment ended;  // with slots: end of the collective that ended last
 };
 
 struct EventState {

@@ -72,8 +72,8 @@ void Shard::advance(RankState& r, std::size_t stream, bool moved) {
 // Returns whether the stream's collectives in flight let its next op (null: its end) start.
 bool Shard::has_room(StreamState& s, const Op* next) const {
   if (s.at_once == 1 || (next && next->kind == Op::Kind::wait)) return true;
-  if (next && next->kind == Op::Kind::collective) return std::popcount(s.lanes) < s.at_once;
-  if (s.lanes != 0) return false;
+  if (next && next->kind == Op::Kind::collective) return std::popcount(s.busy_slots) < s.at_once;
+  if (s.busy_slots != 0) return false;
   s.now = later(s.now, s.ended);
   return true;
 }
@@ -99,7 +99,7 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
     ++s.pc;
     const Started started = start_op(r, stream, op);
     if (started == Started::in_queue) return false;
-    if (started == Started::busy && s.lanes == 0) {
+    if (started == Started::busy && s.busy_slots == 0) {
       s.phase = StreamState::Phase::busy;
       return true;
     }
@@ -180,15 +180,15 @@ Picoseconds Shard::with_jitter(const RankState& r, std::uint8_t stream, const Op
 }
 
 void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
-                  Picoseconds end, std::uint8_t lane) {
+                  Picoseconds end, std::uint8_t slot) {
   if (!r.traced || end <= start) return;
-  Span* const place = spans_.add();
-  if (!place) return;
-  Span& span = *place;
+  Span* const added = spans_.add();
+  if (!added) return;
+  Span& span = *added;
   span.rank = r.id;
   span.host = host_;
   span.stream = stream;
-  span.lane = lane;
+  span.slot = slot;
   span.start = start;
   span.duration = end - start;
   const bool transfer = op.kind == Op::Kind::send || op.kind == Op::Kind::recv;

@@ -73,7 +73,7 @@ Shard::Shard(const Setup& setup)
     RankState& r = ranks_[players_ + i];
     r.id = helpers[i];
     r.local = static_cast<std::uint32_t>(players_ + i);
-    r.nic = cluster_.place(r.id).nic;
+    r.nic = cluster_.location(r.id).nic;
   }
   for (const SchemeUse& use : cluster_.schemes()) scheme_row_.push_back(schedules_.row_of(use));
   sequences_.resize(mine.size() * workload_.group_names.size());
@@ -84,7 +84,7 @@ Shard::Shard(const Setup& setup)
     r.id = mine[i];
     r.local = static_cast<std::uint32_t>(i);
     r.role = &workload_.roles[workload_.role_of[static_cast<std::size_t>(r.id)]];
-    r.nic = cluster_.place(r.id).nic;
+    r.nic = cluster_.location(r.id).nic;
     r.traced = traced[static_cast<std::size_t>(r.id)];
   }
   nics_.resize(static_cast<std::size_t>(cluster_.nics()));

@@ -176,7 +176,8 @@ void Shard::schedule(const Event& event) {
 // Returns the NIC by which a message comes in, numbered over the whole cluster.
 std::size_t Shard::nic_of(const RankState& r, const Event& e) const {
   if (e.via == 0) return static_cast<std::size_t>(r.nic);
-  return static_cast<std::size_t>(cluster_.place(r.id).node * cluster_.nics_per_node() + e.via - 1);
+  return static_cast<std::size_t>(cluster_.location(r.id).node * cluster_.nics_per_node() + e.via -
+                                  1);
 }
 
 // Takes a parcel that another shard of the process sent.
@@ -312,9 +313,9 @@ void Shard::fire(Event& event) {
     case Event::Kind::post: {
       of_agents_ += event.message == MessageKind::note;
       Parcel parcel = held_.take(event.held);
-      const int lane = cluster_.shards() + parcel.flow;
-      outboxes_.end_turn(lane, event.flight != nullptr);
-      hand_over(lane, std::move(parcel));
+      const int outbox = cluster_.shards() + parcel.flow;
+      outboxes_.end_turn(outbox, event.flight != nullptr);
+      hand_over(outbox, std::move(parcel));
       if (event.flight) posted(*event.flight, event.flight->actors[event.actor]);
       return;
     }

@@ -126,9 +126,9 @@ class Shard final : private NoteCarrier {
 
   // shard/outbox.cpp
   bool flush();
-  void hand_over(int lane, Parcel&& parcel);
-  void keep(int lane, Parcel&& parcel);
-  bool try_hand_over(int lane, Parcel& parcel);
+  void hand_over(int outbox, Parcel&& parcel);
+  void keep(int outbox, Parcel&& parcel);
+  bool try_hand_over(int outbox, Parcel& parcel);
   bool try_send(int flow, int nic, Message& message);
   bool try_hand_to_shard(int shard, Parcel& parcel);
 
@@ -159,7 +159,7 @@ class Shard final : private NoteCarrier {
   Picoseconds slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const;
   Picoseconds with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const;
   void trace(const RankState& r, std::uint8_t stream, const Op& op, Picoseconds start,
-             Picoseconds end, std::uint8_t lane = 0);
+             Picoseconds end, std::uint8_t slot = 0);
 
   // shard/flights.cpp
   Started start_flight(RankState& r, std::uint8_t stream, const Op& op);
@@ -260,7 +260,7 @@ class Shard final : private NoteCarrier {
   void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) override;
   void end_call(Flight& flight, Moment at) override;
   void refuse(const std::string& what) override { fail(what); }
-  int lane_of(const LeavingNote& note, Rank to) const;
+  int outbox_of(const LeavingNote& note, Rank to) const;
   void deliver_note(const LeavingNote& note, Rank party, Moment at, Event::Kind kind);
   Event event_for(const LeavingNote& note, Rank party) const;
   static Payload payload_of(const Note& note, std::uint64_t bytes);

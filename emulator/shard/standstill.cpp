@@ -139,7 +139,8 @@ std::string Shard::what_is_awaited(const Flight& f, const ActorState& a) const {
   const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
   const auto named = [&](Rank position) {
     const Rank rank = members[static_cast<std::size_t>(position)];
-    return "rank " + std::to_string(rank) + " on host " + std::to_string(cluster_.place(rank).host);
+    return "rank " + std::to_string(rank) + " on host " +
+           std::to_string(cluster_.location(rank).host);
   };
   std::string text;
   for (int i = 0; i < a.step->recv_from.size(); ++i) {

@@ -120,7 +120,7 @@ class TimerQueue {
 
  private:
   // An event is in one of the runs or heaps; all of them are numbered as places.
-  static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kPlaces = kRuns + 2;
+  static constexpr std::size_t kRuns = 4, kNear = kRuns, kFar = kRuns + 1, kQueues = kRuns + 2;
   static constexpr std::size_t kBlock = 32;  // events per block; more than callers look ahead
 
   struct alignas(64) Block {
@@ -149,13 +149,13 @@ class TimerQueue {
   }
 
   // Notes that the event about to enter this run or heap becomes its first.
-  void note_first(EventKey key, std::size_t place) {
-    first_of_[place] = key;
-    if (key.before(first_of_[first_])) first_ = place;
+  void note_first(EventKey key, std::size_t queue) {
+    first_of_[queue] = key;
+    if (key.before(first_of_[first_])) first_ = queue;
   }
 
   void find_first() {
-    static_assert(kPlaces == 6);
+    static_assert(kQueues == 6);
     const auto earlier = [this](std::size_t a, std::size_t b) {
       return first_of_[b].before(first_of_[a]) ? b : a;
     };
@@ -185,10 +185,10 @@ class TimerQueue {
     }
   }
 
-  [[gnu::noinline]] Event& push_to_heap(std::size_t place, EventKey key, std::uint32_t rank) {
-    if (key.before(first_of_[place])) note_first(key, place);
+  [[gnu::noinline]] Event& push_to_heap(std::size_t queue, EventKey key, std::uint32_t rank) {
+    if (key.before(first_of_[queue])) note_first(key, queue);
     ++size_;
-    return marked(heaps_[place - kRuns].push(key), key.at, rank);
+    return marked(heaps_[queue - kRuns].push(key), key.at, rank);
   }
 
   [[gnu::noinline]] Event& pop_from_heap() {
@@ -200,8 +200,8 @@ class TimerQueue {
   }
 
   std::size_t size_ = 0;
-  std::size_t first_ = 0;                      // place of the first event of all
-  std::array<EventKey, kPlaces> first_of_ = {  // first key of every place
+  std::size_t first_ = 0;                      // queue of the first event of all
+  std::array<EventKey, kQueues> first_of_ = {  // first key of every queue
       kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll, kLastOfAll};
   std::array<Run, kRuns> runs_;
   std::array<EventHeap<Event>, 2> heaps_;

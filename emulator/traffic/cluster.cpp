@@ -19,7 +19,7 @@ constexpr int kMostByAuto = 4;
 
 }  // namespace
 
-std::vector<int> place_nodes(const JobSpec& spec, int processes) {
+std::vector<int> host_of_nodes(const JobSpec& spec, int processes) {
   if (processes > 1 && !spec.placement.host_of_node.empty()) return spec.placement.host_of_node;
   const int nodes = spec.cluster.all_nodes();
   std::vector<int> host(static_cast<std::size_t>(nodes));
@@ -37,7 +37,7 @@ int usable_shards(const JobSpec& spec, int hosts) {
                      : alone             ? std::min(usable_cores(), kMostByAuto)
                                          : 1;
   std::vector<int> nodes(static_cast<std::size_t>(hosts));
-  for (const int host : place_nodes(spec, hosts)) ++nodes[static_cast<std::size_t>(host)];
+  for (const int host : host_of_nodes(spec, hosts)) ++nodes[static_cast<std::size_t>(host)];
   return std::max(1, std::min(wanted, *std::min_element(nodes.begin(), nodes.end())));
 }
 
@@ -49,7 +49,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
       nics_(spec.cluster.all_nodes() * spec.cluster.nics_per_node),
       nics_per_node_(spec.cluster.nics_per_node),
       kinds_(workload.group_names.size()),
-      host_of_node_(place_nodes(spec, hosts)) {
+      host_of_node_(host_of_nodes(spec, hosts)) {
   std::vector<int> nodes_on(static_cast<std::size_t>(hosts));
   for (const int host : host_of_node_)  // number of each node among the nodes of its host
     shard_of_node_.push_back(nodes_on[static_cast<std::size_t>(host)]++);
@@ -65,7 +65,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
   helpers_.resize(ranks_.size());
   const int gpus = spec.cluster.gpus_per_node;
   for (Rank rank = 0; rank < workload.ranks; ++rank) {
-    Place p;
+    Location p;
     p.node = rank / gpus;
     const auto node = static_cast<std::size_t>(p.node);
     p.nic = p.node * spec.cluster.nics_per_node + rank % gpus * spec.cluster.nics_per_node / gpus;
@@ -74,34 +74,34 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     auto& mates = ranks_[static_cast<std::size_t>(p.host * shards_ + p.shard)];
     p.local = static_cast<std::int32_t>(mates.size());
     mates.push_back(rank);
-    places_.push_back(p);
+    locations_.push_back(p);
   }
 
-  seats_.resize(places_.size() * kinds_);
-  std::map<std::vector<std::int32_t>, std::uint32_t> known;  // nodes, NICs -> shape
+  seats_.resize(locations_.size() * kinds_);
+  std::map<std::vector<std::int32_t>, std::uint32_t> known;  // nodes, NICs -> layout
   for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
     const Group& group = workload.groups[g];
-    Shape shape;
+    GroupLayout layout;
     std::map<int, std::int32_t> number;
     std::map<int, std::set<int>> nics;
     for (std::size_t i = 0; i < group.members.size(); ++i) {
       const Rank rank = group.members[i];
       seats_[static_cast<std::size_t>(rank) * kinds_ + group.kind] = {static_cast<std::int32_t>(g),
                                                                       static_cast<Rank>(i)};
-      const Place& p = place(rank);
-      shape.nodes.push_back(number.try_emplace(p.node, number.size()).first->second);
+      const Location& p = location(rank);
+      layout.nodes.push_back(number.try_emplace(p.node, number.size()).first->second);
       nics[p.node].insert(p.nic);
     }
     for (const auto& [node, used] : nics)
-      shape.nics = std::max(shape.nics, static_cast<int>(used.size()));
-    shape.one_node = number.size() == 1;
-    if (shape.one_node) shape.nics = 1;  // its messages never leave the node
-    std::vector<std::int32_t> key = shape.nodes;
-    key.push_back(shape.nics);
+      layout.nics = std::max(layout.nics, static_cast<int>(used.size()));
+    layout.one_node = number.size() == 1;
+    if (layout.one_node) layout.nics = 1;  // its messages never leave the node
+    std::vector<std::int32_t> key = layout.nodes;
+    key.push_back(layout.nics);
     const auto [it, fresh] =
-        known.try_emplace(std::move(key), static_cast<std::uint32_t>(shapes_.size()));
-    if (fresh) shapes_.push_back(std::move(shape));
-    shape_of_.push_back(it->second);
+        known.try_emplace(std::move(key), static_cast<std::uint32_t>(layouts_.size()));
+    if (fresh) layouts_.push_back(std::move(layout));
+    layout_of_.push_back(it->second);
   }
   add_schemes(spec);
 }
@@ -146,7 +146,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   };
   SchemeUse use{group, row.library, row.name, nullptr, {}, parties()};
   Communicator comm;
-  comm.node_of = nodes_of_shape(shape(group));
+  comm.node_of = nodes_of_layout(layout(group));
   comm.in_switch = spec.collectives.in_switch;
   const auto size = static_cast<int>(members_of(group).size());
   try {
@@ -164,62 +164,63 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
       refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +
              std::string(name_of(use.helpers[i].kind)) +
              ") for each communicator, and the job has no servers; add  servers: {count: 1}");
-    Place place = in_network ? add_switch(use) : place_of(spec, use, i);
-    const auto owner = static_cast<std::size_t>(place.host * shards_ + place.shard);
-    place.local = static_cast<std::int32_t>(ranks_[owner].size() + helpers_[owner].size());
+    Location location = in_network ? add_switch(use) : helper_location(spec, use, i);
+    const auto owner = static_cast<std::size_t>(location.host * shards_ + location.shard);
+    location.local = static_cast<std::int32_t>(ranks_[owner].size() + helpers_[owner].size());
     helpers_[owner].push_back(parties());
-    places_.push_back(place);
+    locations_.push_back(location);
   }
   scheme_of_[{group, row.name}] = static_cast<int>(schemes_.size());
   schemes_.push_back(std::move(use));
 }
 
 // The switch's place: near the communicator's first rank, whose shard plays it.
-Place Cluster::add_switch(const SchemeUse& use) {
-  Place place = this->place(members_of(use.group).front());
-  place.nic = topology_.add_switch(place.nic);
-  place.node = place.nic / nics_per_node_;
-  nics_ = place.nic + nics_per_node_;
-  return place;
+Location Cluster::add_switch(const SchemeUse& use) {
+  Location location = this->location(members_of(use.group).front());
+  location.nic = topology_.add_switch(location.nic);
+  location.node = location.nic / nics_per_node_;
+  nics_ = location.nic + nics_per_node_;
+  return location;
 }
 
 // The helper's place: with the rank that it is beside, else where the job's placement of servers
 // puts it.
-Place Cluster::place_of(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const {
+Location Cluster::helper_location(const JobSpec& spec, const SchemeUse& use,
+                                  std::size_t helper) const {
   const Rank beside = use.helpers[helper].beside;
-  Place place;
+  Location location;
   if (beside != kNoRank) {
-    place = this->place(members_of(use.group).at(static_cast<std::size_t>(beside)));
+    location = this->location(members_of(use.group).at(static_cast<std::size_t>(beside)));
   } else {
     const ServerSpec& servers = spec.cluster.servers;
     const auto built_in = server_placements().subspan(servers.colocated ? 1 : 0);
     const ServerPlacement& row = servers.placement ? *servers.placement : built_in.front();
     const ServerSites sites{spec.cluster.rank_nodes(), nics_per_node_, servers.count, servers.nics};
     std::vector<std::int32_t> nodes;
-    for (const Rank rank : members_of(use.group)) nodes.push_back(this->place(rank).node);
+    for (const Rank rank : members_of(use.group)) nodes.push_back(this->location(rank).node);
     const ServerSeat seat = row.place(
         {use.helpers[helper].kind, parties() - workload_.ranks, static_cast<int>(helper), nodes},
         sites);
     if (const std::string wrong = why_no_seat(seat, row, sites); !wrong.empty())
       throw Error("servers.placement: " + std::string(row.name) + " " + wrong);
-    place.node = seat.node;
-    place.nic = seat.node * nics_per_node_ + seat.nic;
+    location.node = seat.node;
+    location.nic = seat.node * nics_per_node_ + seat.nic;
   }
-  const auto node = static_cast<std::size_t>(place.node);
-  place.host = host_of_node_[node];
-  place.shard = shard_of_node_[node];
-  return place;
+  const auto node = static_cast<std::size_t>(location.node);
+  location.host = host_of_node_[node];
+  location.shard = shard_of_node_[node];
+  return location;
 }
 
 NicPair nics_of(const Cluster& cluster, const Schedule& schedule, const std::vector<Rank>& members,
                 Rank from, Rank to, int channel) {
   const auto pick = [&](Rank member, Way way) {
-    const Place& place = cluster.place(members[static_cast<std::size_t>(member)]);
+    const Location& location = cluster.location(members[static_cast<std::size_t>(member)]);
     const int chosen =
         schedule.nics() > 0 ? schedule.nic(from, to, channel, way) : Schedule::kOwnNic;
-    if (chosen == Schedule::kOwnNic) return place.nic;
+    if (chosen == Schedule::kOwnNic) return location.nic;
     const int per_node = cluster.nics_per_node();
-    return place.node * per_node + chosen * per_node / schedule.nics();
+    return location.node * per_node + chosen * per_node / schedule.nics();
   };
   return {pick(from, Way::send), pick(to, Way::recv)};
 }

@@ -21,7 +21,7 @@
 
 namespace ghostrank {
 
-struct Place {  // of one party
+struct Location {  // of one party
   std::int32_t node = 0;
   std::int32_t nic = 0;    // node * nics_per_node + the NIC of its GPU
   std::int32_t host = 0;   // process of the job
@@ -49,7 +49,7 @@ class Cluster {
   // lacks.
   Cluster(const JobSpec& spec, const Workload& workload, int hosts);
 
-  const Place& place(Rank party) const { return places_[static_cast<std::size_t>(party)]; }
+  const Location& location(Rank party) const { return locations_[static_cast<std::size_t>(party)]; }
   const Seat& seat(Rank rank, std::uint16_t kind) const {
     return seats_[static_cast<std::size_t>(rank) * kinds_ + kind];
   }
@@ -60,7 +60,7 @@ class Cluster {
   const std::vector<Rank>& helpers_of(int host, int shard) const {
     return helpers_[static_cast<std::size_t>(host * shards_ + shard)];
   }
-  int parties() const { return static_cast<int>(places_.size()); }
+  int parties() const { return static_cast<int>(locations_.size()); }
   PartyKind kind(Rank party) const;
 
   // The schemes of all communicators; an index into this list names one scheme of one communicator.
@@ -87,18 +87,18 @@ class Cluster {
   int nics() const { return nics_; }
   int nics_per_node() const { return nics_per_node_; }
 
-  // Groups of one shape play the same schedules. The shape is the size, which members share a node,
-  // and how many NICs one node's members use.
-  std::uint32_t shape(std::uint32_t group) const { return shape_of_[group]; }
-  const std::vector<std::int32_t>& nodes_of_shape(std::uint32_t shape) const {
-    return shapes_[shape].nodes;
+  // Groups of one layout play the same schedules. The layout is the size, which members share a
+  // node, and how many NICs one node's members use.
+  std::uint32_t layout(std::uint32_t group) const { return layout_of_[group]; }
+  const std::vector<std::int32_t>& nodes_of_layout(std::uint32_t layout) const {
+    return layouts_[layout].nodes;
   }
-  bool inside_node(std::uint32_t group) const { return shapes_[shape_of_[group]].one_node; }
+  bool inside_node(std::uint32_t group) const { return layouts_[layout_of_[group]].one_node; }
   // The most NICs that one node's members of such a group use; 1 if the group is inside a node.
-  int nics_of_shape(std::uint32_t shape) const { return shapes_[shape].nics; }
+  int nics_of_layout(std::uint32_t layout) const { return layouts_[layout].nics; }
 
  private:
-  struct Shape {
+  struct GroupLayout {
     std::vector<std::int32_t> nodes;  // by position, in order of appearance from 0
     int nics = 1;
     bool one_node = false;
@@ -109,21 +109,21 @@ class Cluster {
   }
   void add_schemes(const JobSpec& spec);
   void add_scheme(const JobSpec& spec, std::uint32_t group, const Algorithm& row);
-  Place place_of(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const;
-  Place add_switch(const SchemeUse& use);
+  Location helper_location(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const;
+  Location add_switch(const SchemeUse& use);
 
   const Workload& workload_;
   Topology topology_;
   int hosts_, shards_, nics_, nics_per_node_;
   std::size_t kinds_;
   std::vector<std::int32_t> host_of_node_, shard_of_node_, shard_of_link_;
-  std::vector<Place> places_;
+  std::vector<Location> locations_;
   std::vector<Seat> seats_;
   std::vector<std::vector<Rank>> ranks_, helpers_;  // by host and shard
   std::vector<SchemeUse> schemes_;
   std::map<std::pair<std::uint32_t, std::string_view>, int> scheme_of_;  // group, name of the row
-  std::vector<std::uint32_t> shape_of_;
-  std::vector<Shape> shapes_;
+  std::vector<std::uint32_t> layout_of_;
+  std::vector<GroupLayout> layouts_;
 };
 
 // The NICs through which a message between members of a group leaves its node and enters the other.

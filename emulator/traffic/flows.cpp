@@ -40,25 +40,25 @@ Flows::Flows(const JobSpec& spec, const Workload& workload, const Cluster& clust
 }
 
 // A rank's place, with the NIC that the message takes.
-Place Flows::at(Rank rank, int nic) const {
-  Place place = cluster_.place(rank);
-  place.nic = nic;
-  return place;
+Location Flows::at(Rank rank, int nic) const {
+  Location location = cluster_.location(rank);
+  location.nic = nic;
+  return location;
 }
 
 // The shard, node or NIC that has an endpoint of its own.
-int Flows::owner(const Place& place) const {
-  if (kind_ != FlowKind::process) return place.nic;
-  return wire_ ? place.node : place.host * shards_ + place.shard;
+int Flows::owner(const Location& location) const {
+  if (kind_ != FlowKind::process) return location.nic;
+  return wire_ ? location.node : location.host * shards_ + location.shard;
 }
 
-int Flows::endpoint_for(const Place& place, int owner, int lane) {
-  const auto [it, fresh] = endpoint_of_.try_emplace({joined(owner, lane), 0},
+int Flows::endpoint_for(const Location& location, int owner, int index) {
+  const auto [it, fresh] = endpoint_of_.try_emplace({joined(owner, index), 0},
                                                     static_cast<std::int32_t>(endpoints_.size()));
   if (fresh) {
     const bool nic = kind_ != FlowKind::process;
-    endpoints_.push_back(
-        {place.host, place.shard, nic || wire_ ? place.node : -1, nic ? place.nic : -1, lane});
+    endpoints_.push_back({location.host, location.shard, nic || wire_ ? location.node : -1,
+                          nic ? location.nic : -1, index});
   }
   return it->second;
 }
@@ -72,9 +72,9 @@ void Flows::add(Key key, int opens, int other) {
 // Joins every shard (or node) with every other, used or not: they are few, and any collective can
 // then be played.
 void Flows::add_all_pairs(int parties) {
-  std::map<int, Place> owners;
+  std::map<int, Location> owners;
   for (Rank party = 0; party < parties; ++party) {
-    owners.emplace(owner(cluster_.place(party)), cluster_.place(party));
+    owners.emplace(owner(cluster_.location(party)), cluster_.location(party));
   }
   for (const auto& [a, from] : owners) {
     for (const auto& [b, to] : owners) {
@@ -87,7 +87,7 @@ void Flows::add_all_pairs(int parties) {
 
 void Flows::add_nics(const std::vector<Connection>& used) {
   for (const Connection& c : used) {
-    Place from = at(c.from, c.nics.source), to = at(c.to, c.nics.target);
+    Location from = at(c.from, c.nics.source), to = at(c.to, c.nics.target);
     if (!carries(from, to)) continue;
     if (from.nic > to.nic) std::swap(from, to);
     const Key key{joined(from.nic, to.nic), 0};
@@ -106,18 +106,18 @@ void Flows::add_connections(std::vector<Connection> used) {
   const auto nics = [](const Connection& c) { return std::minmax({c.nics.source, c.nics.target}); };
   std::map<std::pair<int, int>, int> count, next;  // flows per pair of NICs
   for (const Connection& c : used) {
-    if (carries(cluster_.place(c.from), cluster_.place(c.to))) ++count[nics(c)];
+    if (carries(cluster_.location(c.from), cluster_.location(c.to))) ++count[nics(c)];
   }
   for (const Connection& c : used) {
-    const Place from = at(c.from, c.nics.source), to = at(c.to, c.nics.target);
+    const Location from = at(c.from, c.nics.source), to = at(c.to, c.nics.target);
     if (!carries(from, to)) continue;
     const auto pair = nics(c);
-    const int lanes = static_cast<int>(std::ceil(std::sqrt(count[pair])));
+    const int endpoints = static_cast<int>(std::ceil(std::sqrt(count[pair])));
     const int i = next[pair]++;
     const bool rising = from.nic == pair.first;
-    const int opens = endpoint_for(from, from.nic, rising ? i / lanes : i % lanes);
+    const int opens = endpoint_for(from, from.nic, rising ? i / endpoints : i % endpoints);
     add({joined(c.from, c.to), named(c.group, c.channel)}, opens,
-        endpoint_for(to, to.nic, rising ? i % lanes : i / lanes));
+        endpoint_for(to, to.nic, rising ? i % endpoints : i / endpoints));
   }
 }
 

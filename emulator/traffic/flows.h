@@ -3,7 +3,7 @@
 //
 //   flows:       process      an endpoint per shard                 a flow per pair of shards
 //                nic          an endpoint per NIC                   a flow per pair of NICs
-//                connection   a few endpoints ("lanes") per NIC     a flow per (communicator,
+//                connection   a few endpoints per NIC              a flow per (communicator,
 //                                                                   channel, source, target)
 //   colocated: wire           an endpoint per node at least
 //
@@ -13,8 +13,8 @@
 // direction if there is one, else it goes as a credit.
 //
 // A provider joins two endpoints by one connection only. So n flows between two NICs need n pairs
-// of endpoints: L = ceil(sqrt(n)) lanes on either side. Flow i joins lane i / L of one NIC with
-// lane i mod L of the other.
+// of endpoints: L = ceil(sqrt(n)) endpoints on either side. Flow i joins endpoint i / L of one NIC
+// with endpoint i mod L of the other.
 //
 // Threading: immutable after construction; shared by all shards.
 #pragma once
@@ -34,7 +34,7 @@ struct FlowEndpoint {
   std::int32_t host = 0, shard = 0;  // process and shard that own it
   std::int32_t node = -1;            // -1: all nodes of the shard
   std::int32_t nic = -1;             // -1: all NICs of the node
-  std::int32_t lane = 0;
+  std::int32_t index = 0;
 };
 
 struct Flow {
@@ -55,7 +55,7 @@ class Flows {
   bool with_notes() const { return !cluster_.schemes().empty(); }
 
   // Whether a message from `from` to `to` goes through the fabric.
-  bool carries(const Place& from, const Place& to) const {
+  bool carries(const Location& from, const Location& to) const {
     return from.node != to.node && (from.host != to.host || wire_);
   }
   // Whether schemes send packets beside the flows.
@@ -92,9 +92,9 @@ class Flows {
   };
 
   int index_at(const Key& key, std::size_t end) const;
-  Place at(Rank rank, int nic) const;
-  int owner(const Place& place) const;
-  int endpoint_for(const Place& place, int owner, int lane);
+  Location at(Rank rank, int nic) const;
+  int owner(const Location& location) const;
+  int endpoint_for(const Location& location, int owner, int index);
   void add_all_pairs(int parties);
   void add_nics(const std::vector<Connection>& used);
   void add_connections(std::vector<Connection> used);
@@ -110,7 +110,7 @@ class Flows {
   std::vector<Flow> flows_;
   std::vector<std::vector<FlowEnd>> ends_;
   std::unordered_map<Key, std::int32_t, Hash> known_;
-  std::unordered_map<Key, std::int32_t, Hash> endpoint_of_;  // by (owner, lane)
+  std::unordered_map<Key, std::int32_t, Hash> endpoint_of_;  // by (owner, index)
 };
 
 }  // namespace ghostrank

@@ -28,11 +28,11 @@ void Ledger::enter() {
   for (std::size_t i = 0; i < gathered_count_; ++i) {
     const auto& [key, count] = gathered_[i];
     if (count.messages == 0) continue;
-    LedgerRow* row = &place_of(key);
+    LedgerRow* row = &find_slot(key);
     if (row->count.messages == 0) {
       if (used_ >= limit_) {
         spill();
-        row = &place_of(key);
+        row = &find_slot(key);
       }
       ++used_;
       row->key = key;
@@ -50,7 +50,7 @@ void Ledger::enter_and_tell() {
 }
 
 // The row of the key, or the free row where it belongs.
-LedgerRow& Ledger::place_of(const LedgerKey& key) {
+LedgerRow& Ledger::find_slot(const LedgerKey& key) {
   const std::size_t mask = table_.size() - 1;
   std::size_t i = hash(key) & mask;
   while (table_[i].count.messages > 0 && table_[i].key != key) i = (i + 1) & mask;
@@ -61,7 +61,7 @@ void Ledger::grow() {
   const std::vector<LedgerRow> old =
       std::exchange(table_, std::vector<LedgerRow>(std::max(kSmallest, 2 * table_.size())));
   for (const LedgerRow& row : old)
-    if (row.count.messages > 0) place_of(row.key) = row;
+    if (row.count.messages > 0) find_slot(row.key) = row;
 }
 
 std::vector<LedgerRow> Ledger::rows() {

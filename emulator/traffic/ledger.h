@@ -81,7 +81,7 @@ class Ledger {
  private:
   void enter();
   void enter_and_tell();
-  LedgerRow& place_of(const LedgerKey& key);
+  LedgerRow& find_slot(const LedgerKey& key);
   std::vector<LedgerRow> used_rows() const;
   void grow();
   void spill();

@@ -69,18 +69,18 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
     if (std::find(known.begin(), known.end(), group) != known.end()) continue;
     std::string names;
     for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
-    throw Error(spec.place("collectives.groups") + ": the job has no group '" + group +
+    throw Error(spec.source_of("collectives.groups") + ": the job has no group '" + group +
                 "'; it has: " + names);
   }
-  // For each role: of its ranks' groups, one per kind and shape stands for all of them.
+  // For each role: of its ranks' groups, one per kind and layout stands for all of them.
   std::vector<GroupsByKind> groups_of(workload.roles.size(), GroupsByKind(known_kinds));
   for (Rank rank = 0; rank < workload.ranks; ++rank)
     for (std::uint16_t kind = 0; kind < known_kinds; ++kind) {
       const std::int32_t group = cluster.seat(rank, kind).group;
       if (group < 0) continue;
       auto& groups = groups_of[workload.role_of[static_cast<std::size_t>(rank)]][kind];
-      const std::uint32_t shape = cluster.shape(static_cast<std::uint32_t>(group));
-      const auto same = [&](std::uint32_t g) { return cluster.shape(g) == shape; };
+      const std::uint32_t layout = cluster.layout(static_cast<std::uint32_t>(group));
+      const auto same = [&](std::uint32_t g) { return cluster.layout(g) == layout; };
       if (std::none_of(groups.begin(), groups.end(), same))
         groups.push_back(static_cast<std::uint32_t>(group));
     }
@@ -160,7 +160,7 @@ const Algorithm& Schedules::find(Func func, std::uint16_t kind) const {
 
 std::size_t Schedules::Hash::operator()(const Key& k) const {
   std::uint64_t h = k.count * 0x9e3779b97f4a7c15ULL;
-  h ^= (static_cast<std::uint64_t>(k.shape) << 32 | k.element_bytes << 8 |
+  h ^= (static_cast<std::uint64_t>(k.layout) << 32 | k.element_bytes << 8 |
         static_cast<unsigned>(k.func)) *
        0xc2b2ae3d27d4eb4fULL;
   h ^= (static_cast<std::uint64_t>(k.kind) << 32 | static_cast<std::uint32_t>(k.root)) *
@@ -170,7 +170,7 @@ std::size_t Schedules::Hash::operator()(const Key& k) const {
 
 Schedules::Key Schedules::key_of(std::uint32_t group, const Op& op) const {
   return {is_ragged(op.func) ? op.counts : op.count,
-          cluster_.shape(group),
+          cluster_.layout(group),
           bytes_of(op.dtype),
           op.peer,
           op.func,
@@ -181,7 +181,7 @@ std::unique_ptr<Schedule> Schedules::make(const Key& key, const Op& op, int size
   const CollectiveSpec& wanted = spec_.collectives;
   const Algorithm& algorithm = find(key.func, key.kind);
   Communicator comm;
-  comm.node_of = cluster_.nodes_of_shape(key.shape);
+  comm.node_of = cluster_.nodes_of_layout(key.layout);
   comm.channels = wanted.channels;
   if (library_named(algorithm.library) == Library::nccl) {
     // 0 channels: the default of the kind of node. "auto" gives no protocol: the tuner chooses.
@@ -191,13 +191,13 @@ std::unique_ptr<Schedule> Schedules::make(const Key& key, const Op& op, int size
     comm.graphs = wanted.graphs;
     comm.environment = wanted.environment;
   } else if (wanted.channels == 0) {
-    comm.channels = cluster_.nics_of_shape(key.shape);
+    comm.channels = cluster_.nics_of_layout(key.layout);
   }
   if (is_service(workload_, key.kind)) {
     comm.channels = 1;
   } else {
     comm.slice_bytes = wanted.slice_bytes;
-    comm.flow.credits = wanted.credits;
+    comm.flow_control.credits = wanted.credits;
   }
   try {
     return algorithm.make(collective_of(workload_, op, size), comm);

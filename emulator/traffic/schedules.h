@@ -1,4 +1,4 @@
-// The schedules of a job's collectives, made once per distinct (group shape, kind of group,
+// The schedules of a job's collectives, made once per distinct (group layout, kind of group,
 // function, count or counts, element size, root) and shared by every rank that plays them. All are
 // made at the start, because the algorithm that a library chooses for a size decides which rows the
 // report has, and every shard of every process must number the rows alike.
@@ -95,7 +95,7 @@ class Schedules {
  private:
   struct Key {
     std::uint64_t count;  // of a v-variant: index of its counts
-    std::uint32_t shape, element_bytes;
+    std::uint32_t layout, element_bytes;
     std::int32_t root;
     Func func;
     std::uint16_t kind;

@@ -26,9 +26,9 @@ struct OpTimes {
 // In the order of first appearance. An OpList stores every distinct op once.
 std::vector<OpTimes> distinct_ops(const OpList& ops) {
   std::vector<OpTimes> distinct;
-  std::unordered_map<const Op*, std::size_t> place;
+  std::unordered_map<const Op*, std::size_t> index_of;
   for (const Op& op : ops) {
-    const auto [at, is_new] = place.try_emplace(&op, distinct.size());
+    const auto [at, is_new] = index_of.try_emplace(&op, distinct.size());
     if (is_new) distinct.push_back({&op, 0});
     ++distinct[at->second].times;
   }
@@ -124,7 +124,7 @@ class Planner {
   }
 
   const CallTraffic& traffic_of(const Call& call) {
-    const auto key = std::make_tuple(cluster_.shape(call.group), call.func, call.element_bytes,
+    const auto key = std::make_tuple(cluster_.layout(call.group), call.func, call.element_bytes,
                                      call.count, call.root);
     auto& known = walked_[key];
     if (!known)
@@ -149,7 +149,7 @@ class Planner {
     } else if (call.from != kNoRank) {
       const std::uint64_t bytes = call.count * call.element_bytes;
       row.buffer_bytes += times * bytes;
-      const NicPair own{place(call, call.from).nic, place(call, call.root).nic};
+      const NicPair own{location(call, call.from).nic, location(call, call.root).nic};
       add_edge(row, call, {call.from, call.root, 0, bytes, 1}, own, times);
     } else {
       const CallTraffic& traffic = traffic_of(call);
@@ -159,7 +159,7 @@ class Planner {
       for (const auto& edge : traffic.edges)
         add_edge(row, call, edge,
                  nics_of(cluster_, schedule, members, edge.from, edge.to, edge.channel), times);
-      if (schedule.flow().credits > 0 || schedule.flow().posting.needed())
+      if (schedule.flow_control().credits > 0 || schedule.flow_control().posting.needed())
         row.wire_credits += row.wire_messages - sent_before;
     }
     const std::uint64_t members = workload_.groups[call.group].members.size();
@@ -196,8 +196,8 @@ class Planner {
     const Sparsity sparsity = call.sparse ? *tensors_ : Sparsity{};
     const std::vector<Ends::Edge> edges = use.ends->traffic({0, c, op.dtype, sparsity});
     const auto leaves = [&](const Ends::Edge& edge) {
-      return cluster_.place(cluster_.party(use, edge.from)).node !=
-             cluster_.place(cluster_.party(use, edge.to)).node;
+      return cluster_.location(cluster_.party(use, edge.from)).node !=
+             cluster_.location(cluster_.party(use, edge.to)).node;
     };
     // Bytes that each sender's NIC sends. A modelled network copies a note to many, so it uses the
     // NIC once. The edges do not tell which notes go to many, so the largest edge is the lower
@@ -209,7 +209,7 @@ class Planner {
     }
     for (const Ends::Edge& edge : edges) {
       const Rank from = cluster_.party(use, edge.from), to = cluster_.party(use, edge.to);
-      const NicPair nics{cluster_.place(from).nic, cluster_.place(to).nic};
+      const NicPair nics{cluster_.location(from).nic, cluster_.location(to).nic};
       const std::uint64_t egress = leaves(edge) ? std::exchange(takes[edge.from], 0) : 0;
       add_between(row, {index | kSchemeFlows, 0, from, to}, nics, {edge.bytes, edge.messages},
                   egress, times);
@@ -228,7 +228,7 @@ class Planner {
                                     : Cost{.steps = 1};
       if (!cost.most_steps) steps = cost.steps;
     }
-    const auto& node_of = cluster_.nodes_of_shape(cluster_.shape(call.group));
+    const auto& node_of = cluster_.nodes_of_layout(cluster_.layout(call.group));
     const std::set<std::int32_t> nodes(node_of.begin(), node_of.end());
     const Picoseconds hop = nodes.size() == node_of.size() ? nic_.latency
                             : nodes.size() == 1            ? intra_latency_
@@ -236,8 +236,9 @@ class Planner {
     return steps * seconds(hop);
   }
 
-  const Place& place(const Call& call, Rank member) const {
-    return cluster_.place(workload_.groups[call.group].members[static_cast<std::size_t>(member)]);
+  const Location& location(const Call& call, Rank member) const {
+    return cluster_.location(
+        workload_.groups[call.group].members[static_cast<std::size_t>(member)]);
   }
 
   void add_edge(CollectiveTraffic& row, const Call& call, const CallTraffic::Edge& edge,
@@ -254,7 +255,8 @@ class Planner {
   // `egress`: bytes that occupy the sender's NIC.
   void add_between(CollectiveTraffic& row, const RoutedConnection& connection, const NicPair& nics,
                    const LedgerCell& call, std::uint64_t egress, std::uint64_t times) {
-    const Place &from = cluster_.place(connection.from), &to = cluster_.place(connection.to);
+    const Location &from = cluster_.location(connection.from),
+                   &to = cluster_.location(connection.to);
     const std::uint64_t bytes = call.bytes * times, messages = call.messages * times;
     row.bytes += bytes;
     row.messages += messages;

@@ -75,6 +75,6 @@ std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& wo
 void check_schedules(const JobSpec& spec, const Workload& workload);
 
 // The process of each emulated node.
-std::vector<int> place_nodes(const JobSpec& spec, int processes);
+std::vector<int> host_of_nodes(const JobSpec& spec, int processes);
 
 }  // namespace ghostrank

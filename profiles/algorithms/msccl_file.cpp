@@ -56,10 +56,10 @@ class Reader {
   std::uint32_t read_chunks(const XMLElement& gpu, const char* name);
   void read_threadblock(const XMLElement& tb, MscclRank& rank, std::map<int, int>& index);
   MscclStep read_step(const XMLElement& at, const MscclThreadblock& tb, std::size_t position);
-  MscclPlace read_place(const XMLElement& at, const char* buffer, const char* offset) const;
+  MscclChunkRef read_ref(const XMLElement& at, const char* buffer, const char* offset) const;
   void check_rank(const XMLElement& gpu, MscclRank& rank, const std::map<int, int>& index) const;
-  void check_place(int line, const MscclRank& rank, const MscclPlace& place, std::uint32_t count,
-                   const char* which) const;
+  void check_ref(int line, const MscclRank& rank, const MscclChunkRef& ref, std::uint32_t count,
+                 const char* which) const;
 
   std::string file_;
   MscclAlgorithm out_;
@@ -208,7 +208,7 @@ void Reader::read_threadblock(const XMLElement& tb, MscclRank& rank, std::map<in
     out.steps.push_back(read_step(*step, out, out.steps.size()));
 }
 
-MscclPlace Reader::read_place(const XMLElement& at, const char* buffer, const char* offset) const {
+MscclChunkRef Reader::read_ref(const XMLElement& at, const char* buffer, const char* offset) const {
   const std::string_view name = text(at, buffer);
   const std::size_t which = std::string_view("ios").find(name);
   if (name.size() != 1 || which == std::string_view::npos)
@@ -234,8 +234,8 @@ MscclStep Reader::read_step(const XMLElement& at, const MscclThreadblock& tb,
   step.op = static_cast<MscclOp>(op);
   if (sends(step.op) && tb.send < 0) fail(at, "a step that sends in a <tb> with send=\"-1\"");
   if (receives(step.op) && tb.recv < 0) fail(at, "a step that receives in a <tb> with recv=\"-1\"");
-  if (reads_source(step.op)) step.source = read_place(at, "srcbuf", "srcoff");
-  if (writes_destination(step.op)) step.destination = read_place(at, "dstbuf", "dstoff");
+  if (reads_source(step.op)) step.source = read_ref(at, "srcbuf", "srcoff");
+  if (writes_destination(step.op)) step.destination = read_ref(at, "dstbuf", "dstoff");
   if (step.op != MscclOp::nop)
     step.count = static_cast<std::uint32_t>(number(at, "cnt", 0, kMostChunks));
   count(at, moved_, step.count, kMostChunks, "moved chunks");
@@ -244,14 +244,14 @@ MscclStep Reader::read_step(const XMLElement& at, const MscclThreadblock& tb,
   return step;
 }
 
-void Reader::check_place(int line, const MscclRank& rank, const MscclPlace& place,
-                         std::uint32_t count, const char* which) const {
-  const std::uint32_t held = place.buffer == MscclBuffer::input    ? rank.input_chunks
-                             : place.buffer == MscclBuffer::output ? rank.output_chunks
-                                                                   : rank.scratch_chunks;
-  if (place.chunk > held || count > held - place.chunk)
+void Reader::check_ref(int line, const MscclRank& rank, const MscclChunkRef& ref,
+                       std::uint32_t count, const char* which) const {
+  const std::uint32_t held = ref.buffer == MscclBuffer::input    ? rank.input_chunks
+                             : ref.buffer == MscclBuffer::output ? rank.output_chunks
+                                                                 : rank.scratch_chunks;
+  if (ref.chunk > held || count > held - ref.chunk)
     fail(line, std::string(which) + " ends at chunk " +
-                   std::to_string(std::uint64_t{place.chunk} + count) + " of a buffer of " +
+                   std::to_string(std::uint64_t{ref.chunk} + count) + " of a buffer of " +
                    std::to_string(held));
 }
 
@@ -264,9 +264,9 @@ void Reader::check_rank(const XMLElement& gpu, MscclRank& rank,
                        (tb.recv >= 0 && !receiving.emplace(tb.channel, tb.recv).second);
     if (twice) fail(tb.line, "another <tb> of this gpu has this peer on this channel already");
     for (MscclStep& step : tb.steps) {
-      if (reads_source(step.op)) check_place(step.line, rank, step.source, step.count, "source");
+      if (reads_source(step.op)) check_ref(step.line, rank, step.source, step.count, "source");
       if (writes_destination(step.op))
-        check_place(step.line, rank, step.destination, step.count, "destination");
+        check_ref(step.line, rank, step.destination, step.count, "destination");
       if (step.depends_on < 0) continue;
       const auto found = index.find(step.depends_on);
       if (found == index.end())

@@ -22,13 +22,13 @@ ComputeModel::ComputeModel(const JobSpec& spec)
                         spec.device.efficiency),
       bytes_per_second_(spec.device.memory_GBps * 1e9) {
   if (flops_per_second_ <= 0)
-    throw Error(spec.place("device") + ": the device has no peak_tflops for " +
+    throw Error(spec.source_of("device") + ": the device has no peak_tflops for " +
                 std::string(name_of(spec.precision.parameters)) + "; choose another device");
 }
 
 Picoseconds ComputeModel::checked(double time, const std::string& what) const {
   if (!(time <= kLongestDelay))
-    throw Error(spec_.place("device") + ": " + what + " would take more than " +
+    throw Error(spec_.source_of("device") + ": " + what + " would take more than " +
                 std::to_string(static_cast<long>(kLongestDelay)) +
                 " s; check the device's peak_tflops and memory_GBps and the model's sizes");
   return std::llround(time * static_cast<double>(kPicosPerSecond));

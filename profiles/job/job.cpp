@@ -23,9 +23,9 @@ const std::string& CollectiveSpec::algorithm(Func func, const std::string& group
   return named == of_group->second.end() ? algorithm(func) : named->second;
 }
 
-const std::string& JobSpec::place(const std::string& key) const {
-  const auto at = places.find(key);
-  return at == places.end() ? file : at->second;
+const std::string& JobSpec::source_of(const std::string& key) const {
+  const auto at = sources.find(key);
+  return at == sources.end() ? file : at->second;
 }
 
 }  // namespace ghostrank

@@ -309,12 +309,12 @@ struct JobSpec {
   std::vector<Background> background;
   std::shared_ptr<const struct Model>
       model;  // resolved (profiles/model/model.h); null: only `program`
-  std::shared_ptr<const Workload> program;    // played in place of a plan; null: there is a plan
-  std::vector<std::string> notes;             // what loading assumed, for reports
-  std::map<std::string, std::string> places;  // of the keys that were given: "FILE:LINE:COL"
+  std::shared_ptr<const Workload> program;     // played in place of a plan; null: there is a plan
+  std::vector<std::string> notes;              // what loading assumed, for reports
+  std::map<std::string, std::string> sources;  // of the keys that were given: "FILE:LINE:COL"
 
   // Where to point in an error about a key: its place, or the job file when it is a default.
-  const std::string& place(const std::string& key) const;
+  const std::string& source_of(const std::string& key) const;
 };
 
 }  // namespace ghostrank

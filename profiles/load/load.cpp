@@ -222,7 +222,7 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   read_fabric(in, spec.fabric);
   read_run(in, spec.run);
   for (const Setting& setting : in.all())
-    if (setting.given) spec.places.emplace(std::string(setting.key->path), location(setting.mark));
+    if (setting.given) spec.sources.emplace(std::string(setting.key->path), location(setting.mark));
 }
 
 JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const YamlValue* device,

@@ -76,7 +76,7 @@ std::string micros_text(const std::string& nanos, const char* column, const Mark
 constexpr std::array<std::string_view, 4> kColumns{"layer_index", "numel", "forward_pass_ns",
                                                    "backward_pass_ns"};
 constexpr const char* kWriteColumns = "write layer_index,numel,forward_pass_ns,backward_pass_ns";
-using Places = std::array<std::size_t, kColumns.size()>;  // index in a row, by column of kColumns
+using Columns = std::array<std::size_t, kColumns.size()>;  // index in a row, by column of kColumns
 
 bool is_header(const std::vector<std::string>& row) {
   return std::any_of(row.begin(), row.end(), [](const std::string& field) {
@@ -84,20 +84,20 @@ bool is_header(const std::vector<std::string>& row) {
   });
 }
 
-Places places_of(const std::vector<std::string>& header, const Mark& mark) {
-  Places places{};
+Columns columns_of(const std::vector<std::string>& header, const Mark& mark) {
+  Columns columns{};
   for (std::size_t c = 0; c < kColumns.size(); ++c) {
     const auto at = std::find(header.begin(), header.end(), kColumns[c]);
     if (at == header.end())
       fail(mark, "there is no column " + std::string(kColumns[c]) + "; " + kWriteColumns);
-    places[c] = static_cast<std::size_t>(at - header.begin());
+    columns[c] = static_cast<std::size_t>(at - header.begin());
   }
   if (header.size() > kColumns.size())
     fail(mark, "a header has " + std::to_string(header.size()) + " columns; " + kWriteColumns);
-  return places;
+  return columns;
 }
 
-YamlValue csv_layer(const std::vector<std::string>& row, const Places& at, const Mark& mark) {
+YamlValue csv_layer(const std::vector<std::string>& row, const Columns& at, const Mark& mark) {
   if (row.size() != kColumns.size())
     fail(mark, "a row has " + std::to_string(row.size()) + " fields; " + kWriteColumns);
   YamlValue layer = collection(YamlValue::Kind::map, "", mark);
@@ -152,19 +152,19 @@ YamlValue read_layer_csv(const std::string& text, const std::string& file,
   // The byte order mark, which spreadsheets write first.
   constexpr std::string_view kByteOrder = "\xef\xbb\xbf";
   std::istringstream stream(text.starts_with(kByteOrder) ? text.substr(kByteOrder.size()) : text);
-  Places places{0, 1, 2, 3};
+  Columns columns{0, 1, 2, 3};
   int number = 0;
   for (std::string line; std::getline(stream, line);) {
     const Mark mark{source, ++number, 1};
     const auto row = fields_of(line);
     if (row.empty() || (row.size() == 1 && row[0].empty())) continue;
     if (number == 1 && is_header(row)) {
-      places = places_of(row, mark);
+      columns = columns_of(row, mark);
       continue;
     }
     if (layers.children.size() == kMaxLayers)
       fail(mark, "more than " + std::to_string(kMaxLayers) + " layers; list fewer");
-    layers.children.push_back(csv_layer(row, places, mark));
+    layers.children.push_back(csv_layer(row, columns, mark));
   }
   const Mark top{source, 1, 1};
   YamlValue model = collection(YamlValue::Kind::map, "", top);

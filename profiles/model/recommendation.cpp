@@ -114,20 +114,20 @@ Model make_recommendation(const Settings& settings, const Mark&) {
   Model model;
   model.name = settings.text("name");
   model.architecture = settings.text("interaction");
-  Recommendation& shape = model.recommendation.emplace();
-  shape.width = static_cast<std::uint64_t>(settings.integer("embedding_width"));
-  shape.tables = tables_of(settings);
+  Recommendation& config = model.recommendation.emplace();
+  config.width = static_cast<std::uint64_t>(settings.integer("embedding_width"));
+  config.tables = tables_of(settings);
   Layer tables{"tables", {}, 0, 0, 0};
-  for (std::size_t t = 0; t < shape.tables.size(); ++t)
+  for (std::size_t t = 0; t < config.tables.size(); ++t)
     tables.parameters.push_back(
-        {"t" + std::to_string(t), shape.tables[t].rows * shape.width, shape.tables[t].rows});
+        {"t" + std::to_string(t), config.tables[t].rows * config.width, config.tables[t].rows});
   model.layers.push_back(std::move(tables));
   const Widths bottom = widths(settings, "bottom");
-  if (bottom.back() != shape.width)
+  if (bottom.back() != config.width)
     fail(settings.at("bottom").mark, "the bottom ends with " + std::to_string(bottom.back()) +
-                                         " but embeddings are " + std::to_string(shape.width) +
+                                         " but embeddings are " + std::to_string(config.width) +
                                          " wide; both must be alike");
-  shape.bottom = bottom.size();
+  config.bottom = bottom.size();
   add_products(model, "bottom", static_cast<std::uint64_t>(settings.integer("dense_features")),
                bottom);
   const std::uint64_t width = add_interaction(model, settings);

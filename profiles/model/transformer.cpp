@@ -81,7 +81,7 @@ constexpr std::array kKeys{
 // Appends layers and their tensors to a model.
 class Writer {
  public:
-  Writer(Model& model, const Transformer& shape) : model_(model), shape_(shape) {}
+  Writer(Model& model, const Transformer& config) : model_(model), config_(config) {}
 
   void layer(std::string name, double forward_flops) {
     model_.layers.push_back({std::move(name), {}, forward_flops, 0, 0});
@@ -94,31 +94,31 @@ class Writer {
   }
   void linear(const std::string& name, std::uint64_t out, std::uint64_t in) {
     matrix(name + ".w", out, in);
-    if (shape_.bias) vector(name + ".b", out);
+    if (config_.bias) vector(name + ".b", out);
   }
   // GPT-2's linear layers store their weights transposed.
   void transposed(const std::string& name, std::uint64_t out, std::uint64_t in) {
     matrix(name + ".w", in, out);
-    if (shape_.bias) vector(name + ".b", out);
+    if (config_.bias) vector(name + ".b", out);
   }
   void norm(const std::string& name) {
-    vector(name + ".w", shape_.hidden);
-    if (shape_.norm_bias) vector(name + ".b", shape_.hidden);
+    vector(name + ".w", config_.hidden);
+    if (config_.norm_bias) vector(name + ".b", config_.hidden);
   }
 
  private:
   Model& model_;
-  const Transformer& shape_;
+  const Transformer& config_;
 };
 
 double real(std::uint64_t n) { return static_cast<double>(n); }
 
 // Elements of the matrices that every token passes in one layer's attention.
-double attention_weights(const Transformer& shape) {
-  const double h = real(shape.hidden), heads = real(shape.heads);
-  if (!shape.is_latent())
-    return h * real(shape.query_width() + 2 * shape.key_width()) + real(shape.query_width()) * h;
-  const LatentAttention& latent = shape.latent;
+double attention_weights(const Transformer& config) {
+  const double h = real(config.hidden), heads = real(config.heads);
+  if (!config.is_latent())
+    return h * real(config.query_width() + 2 * config.key_width()) + real(config.query_width()) * h;
+  const LatentAttention& latent = config.latent;
   const double q = heads * real(latent.nope + latent.rope);
   const double queries = latent.q_lora > 0 ? real(latent.q_lora) * (h + q) : h * q;
   const double kv = real(latent.kv_lora);
@@ -127,69 +127,69 @@ double attention_weights(const Transformer& shape) {
 }
 
 // Likewise in its feed-forward part: the router and the experts that the token visits.
-double ffn_weights(const Transformer& shape, std::uint64_t layer) {
-  const double h = real(shape.hidden), matrices = shape.gated ? 3 : 2;
-  if (!shape.has_experts(layer)) return matrices * h * real(shape.ffn);
-  const Experts& experts = shape.experts;
+double ffn_weights(const Transformer& config, std::uint64_t layer) {
+  const double h = real(config.hidden), matrices = config.gated ? 3 : 2;
+  if (!config.has_experts(layer)) return matrices * h * real(config.ffn);
+  const Experts& experts = config.experts;
   return h * real(experts.count) +
          matrices * h * real(experts.ffn) * real(experts.top_k + experts.shared);
 }
 
-double layer_flops(const Transformer& shape, std::uint64_t layer) {
-  const double s = real(shape.sequence);
-  const LatentAttention& latent = shape.latent;
-  const double scores = shape.is_latent() ? real(latent.nope + latent.rope + latent.value)
-                                          : 2 * real(shape.head_width);
-  return 2 * s * (attention_weights(shape) + ffn_weights(shape, layer)) +
-         2 * s * s * real(shape.heads) * scores;
+double layer_flops(const Transformer& config, std::uint64_t layer) {
+  const double s = real(config.sequence);
+  const LatentAttention& latent = config.latent;
+  const double scores = config.is_latent() ? real(latent.nope + latent.rope + latent.value)
+                                           : 2 * real(config.head_width);
+  return 2 * s * (attention_weights(config) + ffn_weights(config, layer)) +
+         2 * s * s * real(config.heads) * scores;
 }
 
-double logits_flops(const Transformer& shape) {
-  return 2 * static_cast<double>(shape.sequence) * static_cast<double>(shape.hidden) *
-         static_cast<double>(shape.vocabulary);
+double logits_flops(const Transformer& config) {
+  return 2 * static_cast<double>(config.sequence) * static_cast<double>(config.hidden) *
+         static_cast<double>(config.vocabulary);
 }
 
-void write_ffn(Writer& out, const Transformer& shape) {
-  if (shape.gated) out.linear("mlp.gate", shape.ffn, shape.hidden);
-  out.linear("mlp.up", shape.ffn, shape.hidden);
-  out.linear("mlp.down", shape.hidden, shape.ffn);
+void write_ffn(Writer& out, const Transformer& config) {
+  if (config.gated) out.linear("mlp.gate", config.ffn, config.hidden);
+  out.linear("mlp.up", config.ffn, config.hidden);
+  out.linear("mlp.down", config.hidden, config.ffn);
 }
 
-void write_gpt2(Writer& out, const Transformer& shape) {
-  const std::uint64_t h = shape.hidden;
+void write_gpt2(Writer& out, const Transformer& config) {
+  const std::uint64_t h = config.hidden;
   out.layer("embeddings", 0);
-  out.matrix("wte", shape.vocabulary, h);
-  if (shape.learned_positions) out.matrix("wpe", shape.positions, h);
-  for (std::uint64_t i = 0; i < shape.layers; ++i) {
-    out.layer("h." + std::to_string(i), layer_flops(shape, i));
+  out.matrix("wte", config.vocabulary, h);
+  if (config.learned_positions) out.matrix("wpe", config.positions, h);
+  for (std::uint64_t i = 0; i < config.layers; ++i) {
+    out.layer("h." + std::to_string(i), layer_flops(config, i));
     out.norm("ln_1");
-    out.transposed("attn.qkv", shape.query_width() + 2 * shape.key_width(), h);
-    out.transposed("attn.proj", h, shape.query_width());
+    out.transposed("attn.qkv", config.query_width() + 2 * config.key_width(), h);
+    out.transposed("attn.proj", h, config.query_width());
     out.norm("ln_2");
-    if (shape.gated) out.transposed("mlp.gate", shape.ffn, h);
-    out.transposed("mlp.up", shape.ffn, h);
-    out.transposed("mlp.down", h, shape.ffn);
+    if (config.gated) out.transposed("mlp.gate", config.ffn, h);
+    out.transposed("mlp.up", config.ffn, h);
+    out.transposed("mlp.down", h, config.ffn);
   }
-  out.layer("head", logits_flops(shape));
+  out.layer("head", logits_flops(config));
   out.norm("ln_f");
-  if (!shape.tied) out.matrix("lm_head", shape.vocabulary, h);
+  if (!config.tied) out.matrix("lm_head", config.vocabulary, h);
 }
 
-void write_experts(Writer& out, const Transformer& shape) {
-  const std::uint64_t h = shape.hidden, f = shape.experts.ffn;
-  out.matrix("router", shape.experts.count, h);
-  if (shape.experts.router_bias) out.vector("router_bias", shape.experts.count);
-  for (std::uint64_t e = 0; e < shape.experts.count + shape.experts.shared; ++e) {
+void write_experts(Writer& out, const Transformer& config) {
+  const std::uint64_t h = config.hidden, f = config.experts.ffn;
+  out.matrix("router", config.experts.count, h);
+  if (config.experts.router_bias) out.vector("router_bias", config.experts.count);
+  for (std::uint64_t e = 0; e < config.experts.count + config.experts.shared; ++e) {
     const std::string name = "e" + std::to_string(e);
     out.matrix(name + ".w1", f, h);
     out.matrix(name + ".w2", h, f);
-    if (shape.gated) out.matrix(name + ".w3", f, h);
+    if (config.gated) out.matrix(name + ".w3", f, h);
   }
 }
 
-void write_latent_attention(Writer& out, const Transformer& shape) {
-  const LatentAttention& latent = shape.latent;
-  const std::uint64_t h = shape.hidden, q = shape.heads * (latent.nope + latent.rope);
+void write_latent_attention(Writer& out, const Transformer& config) {
+  const LatentAttention& latent = config.latent;
+  const std::uint64_t h = config.hidden, q = config.heads * (latent.nope + latent.rope);
   if (latent.q_lora > 0) {
     out.matrix("q_a", latent.q_lora, h);
     out.vector("q_a_norm", latent.q_lora);
@@ -199,81 +199,81 @@ void write_latent_attention(Writer& out, const Transformer& shape) {
   }
   out.matrix("kv_a", latent.kv_lora + latent.rope, h);
   out.vector("kv_a_norm", latent.kv_lora);
-  out.matrix("kv_b", shape.heads * (latent.nope + latent.value), latent.kv_lora);
-  out.matrix("o", h, shape.heads * latent.value);
+  out.matrix("kv_b", config.heads * (latent.nope + latent.value), latent.kv_lora);
+  out.matrix("o", h, config.heads * latent.value);
 }
 
-void write_llama_layer(Writer& out, const Transformer& shape, std::uint64_t layer) {
-  const std::uint64_t h = shape.hidden;
-  if (shape.is_latent()) {
-    write_latent_attention(out, shape);
+void write_llama_layer(Writer& out, const Transformer& config, std::uint64_t layer) {
+  const std::uint64_t h = config.hidden;
+  if (config.is_latent()) {
+    write_latent_attention(out, config);
   } else {
-    out.linear("q", shape.query_width(), h);
-    out.linear("k", shape.key_width(), h);
-    out.linear("v", shape.key_width(), h);
-    out.linear("o", h, shape.query_width());
+    out.linear("q", config.query_width(), h);
+    out.linear("k", config.key_width(), h);
+    out.linear("v", config.key_width(), h);
+    out.linear("o", h, config.query_width());
   }
-  if (shape.has_experts(layer))
-    write_experts(out, shape);
+  if (config.has_experts(layer))
+    write_experts(out, config);
   else
-    write_ffn(out, shape);
+    write_ffn(out, config);
   out.norm("ln1");
   out.norm("ln2");
 }
 
 // Embedding and head are shared with the model.
-void write_mtp_module(Writer& out, const Transformer& shape, std::uint64_t module) {
-  const double h = real(shape.hidden);
-  const std::uint64_t layer = shape.layers + module;
-  out.layer("mtp." + std::to_string(module),
-            layer_flops(shape, layer) + logits_flops(shape) + 2 * real(shape.sequence) * 2 * h * h);
+void write_mtp_module(Writer& out, const Transformer& config, std::uint64_t module) {
+  const double h = real(config.hidden);
+  const std::uint64_t layer = config.layers + module;
+  out.layer("mtp." + std::to_string(module), layer_flops(config, layer) + logits_flops(config) +
+                                                 2 * real(config.sequence) * 2 * h * h);
   out.norm("enorm");
   out.norm("hnorm");
-  out.matrix("eh_proj", shape.hidden, 2 * shape.hidden);
-  write_llama_layer(out, shape, layer);
+  out.matrix("eh_proj", config.hidden, 2 * config.hidden);
+  write_llama_layer(out, config, layer);
   out.norm("norm");
 }
 
-void write_llama(Writer& out, const Transformer& shape) {
-  const std::uint64_t h = shape.hidden;
+void write_llama(Writer& out, const Transformer& config) {
+  const std::uint64_t h = config.hidden;
   out.layer("embeddings", 0);
-  out.matrix("embed", shape.vocabulary, h);
-  if (shape.learned_positions) out.matrix("positions", shape.positions, h);
-  for (std::uint64_t i = 0; i < shape.layers; ++i) {
-    out.layer("layers." + std::to_string(i), layer_flops(shape, i));
-    write_llama_layer(out, shape, i);
+  out.matrix("embed", config.vocabulary, h);
+  if (config.learned_positions) out.matrix("positions", config.positions, h);
+  for (std::uint64_t i = 0; i < config.layers; ++i) {
+    out.layer("layers." + std::to_string(i), layer_flops(config, i));
+    write_llama_layer(out, config, i);
   }
-  for (std::uint64_t i = 0; i < shape.mtp; ++i) write_mtp_module(out, shape, i);
-  out.layer("head", logits_flops(shape));
+  for (std::uint64_t i = 0; i < config.mtp; ++i) write_mtp_module(out, config, i);
+  out.layer("head", logits_flops(config));
   out.norm("norm");
-  if (!shape.tied) out.matrix("lm_head", shape.vocabulary, h);
+  if (!config.tied) out.matrix("lm_head", config.vocabulary, h);
 }
 
-void write_bert(Writer& out, const Transformer& shape, std::uint64_t types, bool heads) {
-  const std::uint64_t h = shape.hidden;
+void write_bert(Writer& out, const Transformer& config, std::uint64_t types, bool heads) {
+  const std::uint64_t h = config.hidden;
   const auto hidden = static_cast<double>(h);
   out.layer("embeddings", 0);
-  out.matrix("word", shape.vocabulary, h);
-  if (shape.learned_positions) out.matrix("position", shape.positions, h);
+  out.matrix("word", config.vocabulary, h);
+  if (config.learned_positions) out.matrix("position", config.positions, h);
   out.matrix("token_type", types, h);
   out.norm("ln");
-  for (std::uint64_t i = 0; i < shape.layers; ++i) {
-    out.layer("layer." + std::to_string(i), layer_flops(shape, i));
+  for (std::uint64_t i = 0; i < config.layers; ++i) {
+    out.layer("layer." + std::to_string(i), layer_flops(config, i));
     out.linear("attn.q", h, h);
-    out.linear("attn.k", shape.key_width(), h);
-    out.linear("attn.v", shape.key_width(), h);
+    out.linear("attn.k", config.key_width(), h);
+    out.linear("attn.v", config.key_width(), h);
     out.linear("attn.out", h, h);
     out.norm("attn.ln");
-    write_ffn(out, shape);
+    write_ffn(out, config);
     out.norm("ln");
   }
   out.layer("pooler", 2 * hidden * hidden);
   out.linear("pooler", h, h);
   if (!heads) return;
   // The masked-language head's decoder shares the word embedding and has its own bias.
-  out.layer("heads", 2 * static_cast<double>(shape.sequence) * hidden * hidden +
-                         logits_flops(shape) + 4 * hidden);
-  out.vector("predictions.bias", shape.vocabulary);
+  out.layer("heads", 2 * static_cast<double>(config.sequence) * hidden * hidden +
+                         logits_flops(config) + 4 * hidden);
+  out.vector("predictions.bias", config.vocabulary);
   out.linear("predictions.transform", h, h);
   out.norm("predictions.ln");
   out.linear("next_sentence", 2, h);
@@ -283,13 +283,13 @@ std::uint64_t positive(const Settings& settings, std::string_view path, std::uin
   return settings.given(path) ? static_cast<std::uint64_t>(settings.integer(path)) : otherwise;
 }
 
-void check_heads(const Settings& settings, const Transformer& shape) {
-  if (!settings.given("head_width") && shape.hidden % shape.heads != 0)
+void check_heads(const Settings& settings, const Transformer& config) {
+  if (!settings.given("head_width") && config.hidden % config.heads != 0)
     fail(settings.at("heads").mark, "heads does not divide hidden; choose a divisor of " +
-                                        std::to_string(shape.hidden) + " or give head_width");
-  if (shape.heads % shape.kv_heads != 0)
+                                        std::to_string(config.hidden) + " or give head_width");
+  if (config.heads % config.kv_heads != 0)
     fail(settings.at("kv_heads").mark,
-         "kv_heads does not divide heads; choose a divisor of " + std::to_string(shape.heads));
+         "kv_heads does not divide heads; choose a divisor of " + std::to_string(config.heads));
 }
 
 Experts experts_of(const Settings& settings, std::uint64_t ffn) {
@@ -324,46 +324,46 @@ Experts experts_of(const Settings& settings, std::uint64_t ffn) {
 }
 
 // Only the llama architecture has experts, multi-token prediction and latent attention.
-void refuse_elsewhere(const Settings& settings, const Transformer& shape,
+void refuse_elsewhere(const Settings& settings, const Transformer& config,
                       const std::string& architecture) {
   if (architecture == "llama") return;
-  if (shape.experts.count > 0)
+  if (config.experts.count > 0)
     fail(settings.at("experts.count").mark,
          "architecture " + architecture + " has no experts; use architecture: llama");
-  if (shape.mtp > 0)
+  if (config.mtp > 0)
     fail(settings.at("mtp_layers").mark, "architecture " + architecture +
                                              " has no multi-token prediction; use architecture: "
                                              "llama");
-  if (shape.is_latent())
+  if (config.is_latent())
     fail(settings.at("latent.kv_lora").mark,
          "architecture " + architecture + " has no latent attention; use architecture: llama");
 }
 
-Transformer shape_of(const Settings& settings) {
+Transformer config_of(const Settings& settings) {
   const auto get = [&](std::string_view path) {
     return static_cast<std::uint64_t>(settings.integer(path));
   };
-  Transformer shape;
-  shape.layers = get("layers");
-  shape.mtp = get("mtp_layers");
-  shape.hidden = get("hidden");
-  shape.heads = get("heads");
-  shape.kv_heads = positive(settings, "kv_heads", shape.heads);
-  check_heads(settings, shape);
-  shape.head_width = positive(settings, "head_width", shape.hidden / shape.heads);
-  shape.ffn = positive(settings, "ffn", 4 * shape.hidden);
-  shape.sequence = get("sequence");
-  shape.positions = positive(settings, "positions", shape.sequence);
-  shape.vocabulary = get("vocabulary");
-  shape.gated = settings.boolean("gated_ffn");
-  shape.bias = settings.boolean("bias");
-  shape.norm_bias = settings.text("norm") == "layernorm";
-  shape.tied = settings.boolean("tied_embeddings");
-  shape.learned_positions = settings.text("position_embeddings") == "learned";
-  shape.experts = experts_of(settings, shape.ffn);
-  shape.latent = {get("latent.kv_lora"), get("latent.q_lora"), get("latent.nope"),
-                  get("latent.rope"), get("latent.value")};
-  return shape;
+  Transformer config;
+  config.layers = get("layers");
+  config.mtp = get("mtp_layers");
+  config.hidden = get("hidden");
+  config.heads = get("heads");
+  config.kv_heads = positive(settings, "kv_heads", config.heads);
+  check_heads(settings, config);
+  config.head_width = positive(settings, "head_width", config.hidden / config.heads);
+  config.ffn = positive(settings, "ffn", 4 * config.hidden);
+  config.sequence = get("sequence");
+  config.positions = positive(settings, "positions", config.sequence);
+  config.vocabulary = get("vocabulary");
+  config.gated = settings.boolean("gated_ffn");
+  config.bias = settings.boolean("bias");
+  config.norm_bias = settings.text("norm") == "layernorm";
+  config.tied = settings.boolean("tied_embeddings");
+  config.learned_positions = settings.text("position_embeddings") == "learned";
+  config.experts = experts_of(settings, config.ffn);
+  config.latent = {get("latent.kv_lora"), get("latent.q_lora"), get("latent.nope"),
+                   get("latent.rope"), get("latent.value")};
+  return config;
 }
 
 }  // namespace
@@ -371,22 +371,22 @@ Transformer shape_of(const Settings& settings) {
 std::span<const Key> transformer_keys() { return kKeys; }
 
 Model make_transformer(const Settings& settings, const Mark&) {
-  const Transformer shape = shape_of(settings);
+  const Transformer config = config_of(settings);
   Model model;
   model.name = settings.text("name");
   model.sequence = settings.small("sequence");
-  model.vocabulary = shape.vocabulary;
+  model.vocabulary = config.vocabulary;
   model.architecture = settings.text("architecture");
-  if (model.architecture.empty()) model.architecture = shape.norm_bias ? "gpt2" : "llama";
-  refuse_elsewhere(settings, shape, model.architecture);
-  model.transformer = shape;
-  Writer out(model, shape);
+  if (model.architecture.empty()) model.architecture = config.norm_bias ? "gpt2" : "llama";
+  refuse_elsewhere(settings, config, model.architecture);
+  model.transformer = config;
+  Writer out(model, config);
   if (model.architecture == "gpt2")
-    write_gpt2(out, shape);
+    write_gpt2(out, config);
   else if (model.architecture == "llama")
-    write_llama(out, shape);
+    write_llama(out, config);
   else
-    write_bert(out, shape, static_cast<std::uint64_t>(settings.integer("type_vocabulary")),
+    write_bert(out, config, static_cast<std::uint64_t>(settings.integer("type_vocabulary")),
                settings.boolean("pretraining_heads"));
   return model;
 }

@@ -382,7 +382,7 @@ void add_background(const JobSpec& spec, Workload& workload) {
   const int storage = spec.cluster.storage_nodes;
   if (spec.background.empty() && storage == 0) return;
   if (spec.background.empty())
-    throw Error(spec.place("cluster.storage_nodes") + ": cluster.storage_nodes is " +
+    throw Error(spec.source_of("cluster.storage_nodes") + ": cluster.storage_nodes is " +
                 std::to_string(storage) + " but nothing is stored; add background, as in " +
                 "[{pattern: checkpoint, every: 100}], or leave it out");
   if (storage == 0)

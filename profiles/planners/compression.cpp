@@ -37,7 +37,7 @@ class Pass {
     if (op.kind != Op::Kind::collective || op.tensor == 0 || op.count == 0)
       return out.push_back(op);
     if (op.dtype != DataType::float32 && op.dtype != DataType::bfloat16)
-      throw Error(spec_.place("precision.gradients") + ": gradients of " +
+      throw Error(spec_.source_of("precision.gradients") + ": gradients of " +
                   std::string(name_of(op.dtype)) +
                   " cannot be compressed; use fp32 or bf16, or compression.method=none");
     const CompressedTensor tensor{op.tensor, op.dtype, op.count};
@@ -111,7 +111,7 @@ void compress(const JobSpec& spec, Workload& workload) {
   const Framework framework = spec.parallel.framework;
   if (framework != Framework::ddp && framework != Framework::horovod)
     throw Error(
-        spec.place("compression.method") + ": " + std::string(spec.compression->method->name) +
+        spec.source_of("compression.method") + ": " + std::string(spec.compression->method->name) +
         " does not go with framework " + std::string(name_of(framework)) +
         ", which scatters sums of gradients or reduces parts of them: payloads are of whole "
         "tensors; use parallel.framework=ddp or horovod, or compression.method=none");
@@ -122,10 +122,10 @@ void compress(const JobSpec& spec, Workload& workload) {
 void check_compressed(const JobSpec& spec, const Workload& workload) {
   if (spec.compression.has_value() == !workload.compressed.empty()) return;
   if (spec.compression)
-    throw Error(spec.place("compression.method") +
+    throw Error(spec.source_of("compression.method") +
                 ": the program is played as it is, and exchanges nothing compressed; leave "
                 "compression out, or give the model in place of the program");
-  throw Error(spec.place("program") +
+  throw Error(spec.source_of("program") +
               ": the program exchanges compressed tensors, but the job does not say how; give it "
               "the compression that it was planned with");
 }

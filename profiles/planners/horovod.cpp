@@ -68,7 +68,7 @@ Workload plan_horovod(const JobSpec& spec) {
   check_data_parallel(spec);
   const Model& model = *spec.model;
   if (model.tensors() > kCacheCapacity)
-    throw Error(spec.place("model") + ": the model has " + std::to_string(model.tensors()) +
+    throw Error(spec.source_of("model") + ": the model has " + std::to_string(model.tensors()) +
                 " tensors and Horovod's cache holds " + std::to_string(kCacheCapacity) +
                 " responses; what ranks negotiate then is not available, use a smaller model");
   const StepTimes times = step_times(spec);
@@ -83,8 +83,8 @@ Workload plan_horovod(const JobSpec& spec) {
 
   const std::uint64_t last = cycles.empty() ? 0 : cycles.back().number;
   if (last > kMostCycles)
-    throw Error(spec.place("parallel.cycle_ms") + ": a step would have " + std::to_string(last) +
-                " cycles, at most " + std::to_string(kMostCycles) +
+    throw Error(spec.source_of("parallel.cycle_ms") + ": a step would have " +
+                std::to_string(last) + " cycles, at most " + std::to_string(kMostCycles) +
                 " are played; use a larger parallel.cycle_ms");
 
   ProgramBuilder out({"compute", "clock", "cycles", "comm"});

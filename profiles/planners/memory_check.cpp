@@ -67,7 +67,7 @@ void check_state_memory(const JobSpec& spec) {
              std::to_string(std::llround(std::ceil(sharers * ways / spec.cluster.gpus_per_node))) +
              " or more";
   }
-  throw Error(spec.place("model") + ": a rank has at least " + gigabytes(need) +
+  throw Error(spec.source_of("model") + ": a rank has at least " + gigabytes(need) +
               " of weights, gradients and optimizer state under " +
               std::string(name_of(p.framework)) + " and the device " + spec.device.name + " has " +
               gigabytes(have) + "; " + remedy + " (device.memory_bytes=0: no check)");

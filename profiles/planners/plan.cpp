@@ -23,7 +23,7 @@ namespace {
 Workload plan(const JobSpec& spec) {
   const Framework framework = spec.parallel.framework;
   if (spec.model->recommendation && framework != Framework::torchrec)
-    throw Error(spec.place("parallel.framework") + ": the tables of " + spec.model->name +
+    throw Error(spec.source_of("parallel.framework") + ": the tables of " + spec.model->name +
                 " have no dense gradients for framework " + std::string(name_of(framework)) +
                 "; use parallel.framework=torchrec");
   switch (framework) {
@@ -58,7 +58,8 @@ std::optional<Pipeline> pipeline_of(const JobSpec& spec) {
 
 Workload plan_workload(const JobSpec& spec) {
   if (spec.program) {
-    check_workload(*spec.program, spec.place(spec.places.contains("trace") ? "trace" : "program"));
+    check_workload(*spec.program,
+                   spec.source_of(spec.sources.contains("trace") ? "trace" : "program"));
     check_tensors(spec, *spec.program);
     check_compressed(spec, *spec.program);
     return *spec.program;

@@ -38,7 +38,7 @@ std::optional<Sparsity> read_tensors(const Settings& in) {
 
 void check_tensors(const JobSpec& spec, const Workload& workload) {
   if (!spec.tensors) return;
-  const std::string& place = spec.place("tensors.density");
+  const std::string& place = spec.source_of("tensors.density");
   const std::set<std::uint16_t> kinds = kinds_with_tensors(workload);
   if (kinds.empty())
     throw Error(place +

@@ -76,9 +76,10 @@ void check_memory(const JobSpec& spec, const Sharding& sharding) {
       largest = std::max(largest, model.tables[t].rows);
   const auto gigabytes = [](double n) { return std::to_string(std::llround(n / 1e9)) + " GB"; };
   throw Error(
-      spec.place("parallel.row_wise_above") + ": rank " + std::to_string(fullest - bytes.begin()) +
-      " has tables of " + gigabytes(static_cast<double>(*fullest)) + " and the device " +
-      spec.device.name + " has " + gigabytes(have) + "; use " +
+      spec.source_of("parallel.row_wise_above") + ": rank " +
+      std::to_string(fullest - bytes.begin()) + " has tables of " +
+      gigabytes(static_cast<double>(*fullest)) + " and the device " + spec.device.name + " has " +
+      gigabytes(have) + "; use " +
       (largest > 0 ? "parallel.row_wise_above=" + std::to_string(largest - 1) + " or " : "") +
       "more GPUs (device.memory_bytes=0: no check)");
 }
@@ -207,15 +208,15 @@ class TorchrecWriter {
 void check(const JobSpec& spec) {
   check_data_parallel(spec);
   if (!spec.model->recommendation)
-    throw Error(spec.place("model") + ": framework torchrec trains models of kind " +
+    throw Error(spec.source_of("model") + ": framework torchrec trains models of kind " +
                 "recommendation, and " + spec.model->name +
                 " is none; use dlrm-dcnv2, or another "
                 "parallel.framework");
   if (spec.precision.parameters == DataType::int32)
-    throw Error(spec.place("precision.parameters") +
+    throw Error(spec.source_of("precision.parameters") +
                 ": recommendation models do not train in int32; use bf16 or fp32");
   if (spec.cluster.gpus() > kMostRanks)
-    throw Error(spec.place("cluster.nodes") + ": framework torchrec is planned for at most " +
+    throw Error(spec.source_of("cluster.nodes") + ": framework torchrec is planned for at most " +
                 std::to_string(kMostRanks) + " GPUs, here are " +
                 std::to_string(spec.cluster.gpus()) + "; lower cluster.nodes");
 }

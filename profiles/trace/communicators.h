@@ -17,12 +17,12 @@ namespace ghostrank {
 
 class Communicators {
  public:
-  // Adds to `out` the groups that the events of `order` use, and for every lane of messages one
+  // Adds to `out` the groups that the events of `order` use, and for every tag of messages one
   // kind of group that holds all ranks.
   Communicators(const Trace& trace, const TraceOrder& order, int ranks, Workload& out);
 
   std::uint16_t kind(std::uint32_t group) const;  // kNoIndex: all ranks
-  std::uint16_t messages(std::uint16_t lane) const { return first_lane_ + lane; }
+  std::uint16_t messages(std::uint16_t tag) const { return first_lane_ + tag; }
   std::uint64_t inferred() const { return inferred_; }
 
  private:

@@ -12,10 +12,10 @@ namespace ghostrank {
 namespace {
 
 using Kind = TraceEvent::Kind;
-using Place = std::pair<std::uint32_t, std::uint32_t>;
-using Heap = std::priority_queue<Place, std::vector<Place>, std::greater<>>;
+using EventKey = std::pair<std::uint32_t, std::uint32_t>;
+using Heap = std::priority_queue<EventKey, std::vector<EventKey>, std::greater<>>;
 
-constexpr std::size_t kMostLanes = 1000;
+constexpr std::size_t kMostTags = 1000;
 
 // Successors of events, and each event's number of unfinished dependencies.
 struct Graph {
@@ -104,7 +104,7 @@ class Ordering {
  private:
   [[noreturn]] void fail(std::uint32_t r, std::uint32_t event, const std::string& what) const {
     const TraceRank& rank = trace_.given[r];
-    throw Error(place_of(trace_, rank, rank.events[event]) + ": " + what);
+    throw Error(position_text(trace_, rank, rank.events[event]) + ": " + what);
   }
 
   const TraceEvent& at(std::uint32_t r, std::uint32_t event) const {
@@ -210,7 +210,7 @@ class Ordering {
     };
     fail(r, event,
          "call " + std::to_string(k + 1) + " of communicator " + name_of_group(group) + " is " +
-             text(b) + " but " + place_of(trace_, trace_.given[r0], a) + " has " + text(a) +
+             text(b) + " but " + position_text(trace_, trace_.given[r0], a) + " has " + text(a) +
              "; give the traces of one step of one job");
   }
 
@@ -267,7 +267,8 @@ class Ordering {
           fail(to, receives[i],
                "a message of " + std::to_string(at(to, receives[i]).stated) +
                    " bytes is received, but " + std::to_string(at(from, sends[i]).stated) +
-                   " were sent by " + place_of(trace_, trace_.given[from], at(from, sends[i])));
+                   " were sent by " +
+                   position_text(trace_, trace_.given[from], at(from, sends[i])));
         partner_[from][sends[i]] = receives[i];
         partner_[to][receives[i]] = sends[i];
       }
@@ -318,7 +319,7 @@ class Ordering {
     throw Error(trace_.given[r].file + ": not every event can be played");
   }
 
-  // First fit: a message takes the first lane whose earlier messages are all received before it.
+  // First fit: a message takes the first tag whose earlier messages are all received before it.
   void give_lanes() {
     std::vector<std::vector<std::uint32_t>> place(trace_.given.size());
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r) {
@@ -327,26 +328,26 @@ class Ordering {
       for (std::uint32_t i = 0; i < out_.sequence[r].size(); ++i) place[r][out_.sequence[r][i]] = i;
     }
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> last;
-    out_.lane.resize(trace_.given.size());
+    out_.tag.resize(trace_.given.size());
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r)
       for (const std::uint32_t event : out_.sequence[r]) {
         if (at(r, event).kind != Kind::send || partner_[r][event] == kNoIndex) continue;
         const std::uint32_t to = given_of_[static_cast<std::size_t>(at(r, event).peer)];
         const std::uint32_t received = place[to][partner_[r][event]];
-        auto& lanes = last[{r, to}];
-        std::size_t lane = 0;
-        while (lane < lanes.size() && lanes[lane] > received) ++lane;
-        if (lane == kMostLanes)
+        auto& tags = last[{r, to}];
+        std::size_t tag = 0;
+        while (tag < tags.size() && tags[tag] > received) ++tag;
+        if (tag == kMostTags)
           fail(r, event,
                "messages to rank " + std::to_string(at(r, event).peer) +
                    " are received in too different an order from that in which they are sent");
-        if (lane == lanes.size()) lanes.push_back(0);
-        lanes[lane] = received;
-        if (lane == 0) continue;
-        out_.lane[r].resize(trace_.given[r].events.size());
-        out_.lane[to].resize(trace_.given[to].events.size());
-        out_.lane[r][event] = out_.lane[to][partner_[r][event]] = static_cast<std::uint16_t>(lane);
-        out_.lanes = std::max(out_.lanes, static_cast<std::uint16_t>(lane + 1));
+        if (tag == tags.size()) tags.push_back(0);
+        tags[tag] = received;
+        if (tag == 0) continue;
+        out_.tag[r].resize(trace_.given[r].events.size());
+        out_.tag[to].resize(trace_.given[to].events.size());
+        out_.tag[r][event] = out_.tag[to][partner_[r][event]] = static_cast<std::uint16_t>(tag);
+        out_.tags = std::max(out_.tags, static_cast<std::uint16_t>(tag + 1));
       }
   }
 

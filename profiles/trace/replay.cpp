@@ -85,7 +85,7 @@ class Replaying {
  private:
   [[noreturn]] void fail(const TraceRank& rank, const TraceEvent& event,
                          const std::string& what) const {
-    throw Error(place_of(trace_, rank, event) + ": " + what);
+    throw Error(position_text(trace_, rank, event) + ": " + what);
   }
 
   // Checks that ranks, peers, roots, splits and members fit the job.
@@ -174,25 +174,25 @@ class Replaying {
     return options_.cost(event.flops, static_cast<double>(event.stated));
   }
 
-  // Names of the lanes that compute, the device's before the host's, the busiest first. `lane`: by
-  // lane of the rank, its new index.
-  std::vector<std::string> lanes_of(const TraceRank& rank, std::vector<std::size_t>& lane) const {
-    std::vector<double> busy(rank.lanes.size());
+  // Names of the tracks that compute, the device's before the host's, the busiest first. `track`:
+  // by track of the rank, its new index.
+  std::vector<std::string> tracks_of(const TraceRank& rank, std::vector<std::size_t>& track) const {
+    std::vector<double> busy(rank.tracks.size());
     for (const TraceEvent& event : rank.events)
       if (event.kind == Kind::compute)
-        busy[event.lane] += 1 + static_cast<double>(event.duration) + event.flops;
-    std::vector<std::size_t> by(rank.lanes.size());
+        busy[event.track] += 1 + static_cast<double>(event.duration) + event.flops;
+    std::vector<std::size_t> by(rank.tracks.size());
     std::iota(by.begin(), by.end(), 0);
     std::erase_if(by, [&](std::size_t i) { return busy[i] == 0; });
-    const auto host = [&](std::size_t i) { return rank.lanes[i].starts_with("host"); };
+    const auto host = [&](std::size_t i) { return rank.tracks[i].starts_with("host"); };
     std::stable_sort(by.begin(), by.end(), [&](std::size_t a, std::size_t b) {
       return host(a) != host(b) ? host(b) : busy[a] > busy[b];
     });
     std::vector<std::string> names;
-    lane.assign(rank.lanes.size(), 0);
+    track.assign(rank.tracks.size(), 0);
     for (const std::size_t i : by) {
-      lane[i] = names.size();
-      names.push_back(rank.lanes[i]);
+      track[i] = names.size();
+      names.push_back(rank.tracks[i]);
     }
     if (names.empty()) names.emplace_back("compute");
     return names;
@@ -207,8 +207,8 @@ class Replaying {
 
   Program program_of(std::size_t r) {
     const TraceRank& rank = trace_.given[r];
-    std::vector<std::size_t> lane;
-    TraceStreams streams(lanes_of(rank, lane), rank.events.size());
+    std::vector<std::size_t> track;
+    TraceStreams streams(tracks_of(rank, track), rank.events.size());
     // In the order of the file, because ranks that do the same share it.
     std::vector<std::string> labels;
     std::vector<std::uint32_t> label_of(trace_.names.size(), kNoIndex);
@@ -232,7 +232,7 @@ class Replaying {
       }
       op.label = label_of[event.name];
       if (event.kind == Kind::compute) {
-        streams.on_lane(i, lane[event.lane], op, deps, event.deps);
+        streams.on_track(i, track[event.track], op, deps, event.deps);
         continue;
       }
       op.count = sized(trace_, event, size).count;
@@ -249,7 +249,7 @@ class Replaying {
       op.kind = event.kind == Kind::send ? Op::Kind::send : Op::Kind::recv;
       op.peer = offset(event.peer, rank.rank);
       op.group =
-          communicators_->messages(order_.lane[r].empty() ? std::uint16_t{0} : order_.lane[r][i]);
+          communicators_->messages(order_.tag[r].empty() ? std::uint16_t{0} : order_.tag[r][i]);
       streams.on_message_stream(i, op, deps, event.deps);
     }
     crowded_ += streams.crowded();
@@ -306,9 +306,9 @@ class Replaying {
     note(crowded_, "messages share a stream with others that they need not follow: more than " +
                        std::to_string(kMostMessageStreams) + " would run side by side");
     note(alone_, "collectives of a communicator of one rank move nothing");
-    if (order_.lanes > 1)
-      note(order_.lanes,
-           "lanes of messages keep apart those that are received in another order "
+    if (order_.tags > 1)
+      note(order_.tags,
+           "tags of messages keep apart those that are received in another order "
            "than they are sent");
   }
 

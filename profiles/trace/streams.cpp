@@ -11,13 +11,13 @@ namespace {
 
 // The engine numbers streams with one byte; kMostMessageStreams of them are kept free for messages.
 constexpr std::size_t kMostStreams = 250;
-constexpr std::size_t kMostLanes = kMostStreams - kMostMessageStreams - 100;
+constexpr std::size_t kMostTracks = kMostStreams - kMostMessageStreams - 100;
 
 }  // namespace
 
-TraceStreams::TraceStreams(std::vector<std::string> lanes, std::size_t events) : done_(events) {
-  if (lanes.size() > kMostLanes) lanes.resize(kMostLanes);
-  for (std::string& lane : lanes) add_stream(std::move(lane), kLane);
+TraceStreams::TraceStreams(std::vector<std::string> tracks, std::size_t events) : done_(events) {
+  if (tracks.size() > kMostTracks) tracks.resize(kMostTracks);
+  for (std::string& track : tracks) add_stream(std::move(track), kTrack);
 }
 
 std::uint32_t TraceStreams::add_stream(std::string name, std::uint32_t kind) {
@@ -37,9 +37,9 @@ std::uint32_t TraceStreams::add_stream(std::string name, std::uint32_t kind) {
 std::uint32_t TraceStreams::known(const Point& at, std::uint32_t of) const {
   if (at.first == of) return at.second;
   const auto& learnt = streams_[at.first].learnt[of];
-  const auto after =
-      std::upper_bound(learnt.begin(), learnt.end(), at.second,
-                       [](std::uint32_t place, const Learnt& one) { return place < one.place; });
+  const auto after = std::upper_bound(
+      learnt.begin(), learnt.end(), at.second,
+      [](std::uint32_t position, const Learnt& one) { return position < one.position; });
   return after == learnt.begin() ? 0 : std::prev(after)->known;
 }
 
@@ -83,15 +83,15 @@ void TraceStreams::join(std::uint32_t event, const std::uint32_t* deps, std::siz
 // From its next item on, the stream comes after `from` and after all that `from` implies.
 void TraceStreams::learn(std::uint32_t stream, const Point& from) {
   Stream& to = streams_[stream];
-  const auto place = static_cast<std::uint32_t>(to.items.size() + 1);
+  const auto position = static_cast<std::uint32_t>(to.items.size() + 1);
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
     const std::uint32_t now = known(from, s);
     auto& learnt = to.learnt[s];
     if (s == stream || now == 0 || (!learnt.empty() && learnt.back().known >= now)) continue;
-    if (!learnt.empty() && learnt.back().place == place)
+    if (!learnt.empty() && learnt.back().position == position)
       learnt.back().known = now;
     else
-      learnt.push_back({place, now});
+      learnt.push_back({position, now});
   }
 }
 
@@ -110,10 +110,10 @@ void TraceStreams::append(std::uint32_t event, std::uint32_t stream, const Op& o
   done_[event] = {stream, static_cast<std::uint32_t>(streams_[stream].items.size())};
 }
 
-void TraceStreams::on_lane(std::uint32_t event, std::size_t lane, const Op& op,
-                           const std::uint32_t* deps, std::size_t count) {
+void TraceStreams::on_track(std::uint32_t event, std::size_t track, const Op& op,
+                            const std::uint32_t* deps, std::size_t count) {
   collect(deps, count);
-  append(event, static_cast<std::uint32_t>(std::min(lane, kMostLanes - 1)), op);
+  append(event, static_cast<std::uint32_t>(std::min(track, kMostTracks - 1)), op);
 }
 
 void TraceStreams::on_communicator(std::uint32_t event, std::uint16_t kind, const std::string& name,
@@ -152,7 +152,7 @@ std::vector<std::uint32_t> TraceStreams::final_order() const {
   std::iota(order.begin(), order.end(), 0);
   const auto key = [&](std::uint32_t at) {
     const Stream& stream = streams_[at];
-    const std::uint32_t part = stream.kind == kLane ? 0 : stream.kind == kMessages ? 2 : 1;
+    const std::uint32_t part = stream.kind == kTrack ? 0 : stream.kind == kMessages ? 2 : 1;
     return std::tuple(part, part == 1 ? stream.kind : part == 2 ? stream.items.front().event : at);
   };
   std::sort(order.begin(), order.end(),

@@ -18,13 +18,13 @@ namespace ghostrank {
 
 class TraceStreams {
  public:
-  TraceStreams(std::vector<std::string> lanes, std::size_t events);
+  TraceStreams(std::vector<std::string> tracks, std::size_t events);
 
   // Each takes an event and its `deps`, the events of the same rank that it comes after. A join is
   // no op.
   void join(std::uint32_t event, const std::uint32_t* deps, std::size_t count);
-  void on_lane(std::uint32_t event, std::size_t lane, const Op& op, const std::uint32_t* deps,
-               std::size_t count);
+  void on_track(std::uint32_t event, std::size_t track, const Op& op, const std::uint32_t* deps,
+                std::size_t count);
   void on_communicator(std::uint32_t event, std::uint16_t kind, const std::string& name,
                        const Op& op, const std::uint32_t* deps, std::size_t count);
   void on_message_stream(std::uint32_t event, const Op& op, const std::uint32_t* deps,
@@ -40,19 +40,19 @@ class TraceStreams {
     std::uint32_t event = 0;
     std::uint32_t first_wait = 0, waits = 0;  // in waits_
   };
-  struct Learnt {  // from item `place` on, the stream comes after `known` items of another
-    std::uint32_t place = 0, known = 0;
+  struct Learnt {  // from item `position` on, the stream comes after `known` items of another
+    std::uint32_t position = 0, known = 0;
   };
   struct Stream {
     std::string name;
-    std::uint32_t kind = 0;  // its communicator's kind, kLane or kMessages
+    std::uint32_t kind = 0;  // its communicator's kind, kTrack or kMessages
     std::vector<Item> items;
     // number of items before it, event
     std::vector<std::pair<std::uint32_t, std::uint32_t>> records;
     std::vector<std::vector<Learnt>> learnt;  // by stream
   };
 
-  static constexpr std::uint32_t kLane = 0x10000, kMessages = 0x10001;
+  static constexpr std::uint32_t kTrack = 0x10000, kMessages = 0x10001;
 
   std::uint32_t add_stream(std::string name, std::uint32_t kind);
   std::vector<std::uint32_t> final_order() const;

@@ -23,12 +23,12 @@ std::uint32_t add_event(TraceRank& rank, const TraceEvent& event,
   return static_cast<std::uint32_t>(rank.events.size() - 1);
 }
 
-std::uint16_t lane_named(TraceRank& rank, const std::string& name) {
-  auto at = std::find(rank.lanes.begin(), rank.lanes.end(), name);
-  if (at == rank.lanes.end()) at = rank.lanes.insert(at, name);
-  if (rank.lanes.size() > 0xffff)
+std::uint16_t track_named(TraceRank& rank, const std::string& name) {
+  auto at = std::find(rank.tracks.begin(), rank.tracks.end(), name);
+  if (at == rank.tracks.end()) at = rank.tracks.insert(at, name);
+  if (rank.tracks.size() > 0xffff)
     throw Error(rank.file + ": more than 65,535 threads and streams; is this one rank's trace?");
-  return static_cast<std::uint16_t>(at - rank.lanes.begin());
+  return static_cast<std::uint16_t>(at - rank.tracks.begin());
 }
 
 int size_of(const Trace& trace, std::uint32_t group, int ranks) {
@@ -66,9 +66,9 @@ CallSize sized(const Trace& trace, const TraceEvent& event, int size) {
   return {gathers ? block : whole, gathers || keeps ? whole : block, elements(block)};
 }
 
-std::string place_of(const Trace& trace, const TraceRank& rank, const TraceEvent& event) {
-  if (trace.place == "line") return rank.file + ":" + std::to_string(event.place) + ":1";
-  return rank.file + ": " + trace.place + " " + std::to_string(event.place);
+std::string position_text(const Trace& trace, const TraceRank& rank, const TraceEvent& event) {
+  if (trace.position_unit == "line") return rank.file + ":" + std::to_string(event.position) + ":1";
+  return rank.file + ": " + trace.position_unit + " " + std::to_string(event.position);
 }
 
 namespace {

@@ -4,7 +4,7 @@
 //
 //   FILE ── a reader (readers/chakra.cpp, ...) ──► Trace ── replay.h ──► Workload
 //
-// An event starts when the events that it depends on have ended. Computations of one lane (a host
+// An event starts when the events that it depends on have ended. Computations of one track (a host
 // thread, a device stream) also take turns, and so do the collectives of one communicator. `stated`
 // is what a format calls the size of a call; sized() converts it into the count of an Op.
 //
@@ -36,7 +36,7 @@ struct TraceEvent {
   DataType dtype = DataType::uint8;  // type with which the elements are played
   bool blocks = false;               // `stated` is one rank's block, not the whole group's
   bool counted = true;               // false: only its time is used, not counted as an operation
-  std::uint16_t lane = 0;            // compute: index into TraceRank::lanes
+  std::uint16_t track = 0;           // compute: index into TraceRank::tracks
   std::int32_t peer = 0;             // send, recv: global rank; collective: position of the root
   std::uint32_t group = kNoIndex;    // collective: index into Trace::groups; kNoIndex: all ranks
   std::uint32_t name = 0;            // index into Trace::names
@@ -46,7 +46,7 @@ struct TraceEvent {
   std::uint64_t stated = 0;               // bytes as in the file; compute: moved through memory
   Picoseconds start = -1, duration = 0;   // as traced; -1: unknown
   double flops = 0;                       // of a computation of unknown duration
-  std::uint64_t place = 0;                // line, byte or number of the node in the file
+  std::uint64_t position = 0;             // line, byte or number of the node in the file
 };
 
 struct TraceRank {
@@ -55,7 +55,7 @@ struct TraceRank {
   std::string file;
   std::vector<TraceEvent> events;
   std::vector<std::uint32_t> deps;  // indices into `events`
-  std::vector<std::string> lanes;   // the first is the device's own computation
+  std::vector<std::string> tracks;  // the first is the device's own computation
 };
 
 struct TraceGroup {
@@ -66,8 +66,8 @@ struct TraceGroup {
 struct Trace {
   std::string format;  // as in --format
   std::string unit;    // of the file's times and their clock: "microseconds, no common clock"
-  std::string place = "line";  // unit of TraceEvent::place: line, node, ...
-  int ranks = 0;               // of the whole job; 0: the file does not say
+  std::string position_unit = "line";  // unit of TraceEvent::position: line, node, ...
+  int ranks = 0;                       // of the whole job; 0: the file does not say
   std::vector<TraceRank> given;
   std::vector<TraceGroup> groups;
   std::vector<std::string> names;
@@ -84,8 +84,8 @@ struct Trace {
 // Appends an event that comes after `after` (indices into the rank's events); returns its index.
 std::uint32_t add_event(TraceRank& rank, const TraceEvent& event,
                         const std::vector<std::uint32_t>& after);
-// Index of the lane `name`, which is added if new.
-std::uint16_t lane_named(TraceRank& rank, const std::string& name);
+// Index of the track `name`, which is added if new.
+std::uint16_t track_named(TraceRank& rank, const std::string& name);
 
 // Number of ranks in a group, in a job of `ranks`.
 int size_of(const Trace& trace, std::uint32_t group, int ranks);
@@ -98,7 +98,7 @@ struct CallSize {
 CallSize sized(const Trace& trace, const TraceEvent& event, int size);
 
 // "FILE: node 12" or "FILE:LINE:1": the position of an event, for errors.
-std::string place_of(const Trace& trace, const TraceRank& rank, const TraceEvent& event);
+std::string position_text(const Trace& trace, const TraceRank& rank, const TraceEvent& event);
 
 // Totals for people and for --json: events by kind, over all files.
 struct TraceSummary {

@@ -140,7 +140,7 @@ TEST(Plugin, BringsAPlacementOfServers) {
     const Cluster cluster(job.spec, job.collective(Func::all_reduce, 7).workload, 1);
     std::vector<int> nodes;
     for (const SchemeUse& use : cluster.schemes())
-      nodes.push_back(cluster.place(use.first_helper).node);
+      nodes.push_back(cluster.location(use.first_helper).node);
     return nodes;
   };
   EXPECT_EQ(beside("dedicated"), (std::vector<int>{4, 4}));

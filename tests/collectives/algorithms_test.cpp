@@ -29,7 +29,8 @@ std::string describe(const Algorithm& row, const Collective& c, const Communicat
   return std::string(row.name) + ' ' + std::string(name_of(row.func)) + ", size " +
          std::to_string(c.size) + ", count " + std::to_string(c.count) + ", root " +
          std::to_string(c.root) + ", channels " + std::to_string(comm.channels) + ", slice bytes " +
-         std::to_string(comm.slice_bytes) + ", credits " + std::to_string(comm.flow.credits);
+         std::to_string(comm.slice_bytes) + ", credits " +
+         std::to_string(comm.flow_control.credits);
 }
 
 // Computes each step from the one before, as callers do that walk from step to step.
@@ -168,7 +169,7 @@ TEST_P(EveryAlgorithmOfALibrary, IsTheSameWhateverTheCommunicatorSays) {
     const auto plain = GetParam().make(c, {});
     const auto set_up = GetParam().make(c, {nodes_of(size, 4), 8, 16, {1}});
     EXPECT_EQ(steps_of(*set_up), steps_of(*plain)) << describe(GetParam(), c, {});
-    EXPECT_EQ(set_up->flow().credits, plain->flow().credits);
+    EXPECT_EQ(set_up->flow_control().credits, plain->flow_control().credits);
   }
 }
 

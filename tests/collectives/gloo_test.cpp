@@ -76,8 +76,8 @@ TEST(GlooAllReduce, LeavesOutSegmentsBeyondTheBuffer) {
 
 TEST(GlooAllReduce, StartsItsSecondOperationBeforeTheFirstHasArrived) {
   const auto schedule = make_gloo_ring({Func::all_reduce, 4, kMiB, 4, 0}, {});
-  EXPECT_EQ(schedule->flow().posting.receives, 2);
-  EXPECT_EQ(schedule->flow().posting.sends, 2);
+  EXPECT_EQ(schedule->flow_control().posting.receives, 2);
+  EXPECT_EQ(schedule->flow_control().posting.sends, 2);
   for (const int k : {0, 1}) EXPECT_TRUE(schedule->step(0, 0, k).recv_from.empty());
   const Step third = schedule->step(0, 0, 2);
   EXPECT_EQ(third.recv.offset, 4 * kMiB / 8);  // chunk 2, which is rank 1's

@@ -63,7 +63,7 @@ TEST(NcclP2p, PutsTheRoundsOfANodeOfEightOnOneChannel) {
   comm.node_of = nodes_of(32, 8);
   const Collective c{Func::all_to_all, 32, 64, 4, 0};
   const auto schedule = find_algorithm("nccl-2.30", c.func, "p2p")->make(c, comm);
-  ASSERT_EQ(schedule->actors(3), 2 * 32);  // four channels, eight places each
+  ASSERT_EQ(schedule->actors(3), 2 * 32);  // four channels, eight batch slots each
   std::map<int, std::set<int>> nodes_by_channel;
   for (int a = 0; a < schedule->actors(3); a += 2) {
     ASSERT_EQ(schedule->actor(3, a).steps, 1);

@@ -181,7 +181,7 @@ TEST(NcclRing, HasFourSlicesInFlightWithSimpleAndEightOtherwise) {
     const Collective c{func, 4, 100, 4, 0};
     return find_algorithm("nccl-2.30", func, "ring")
         ->make(c, communicator(1, protocol))
-        ->flow()
+        ->flow_control()
         .credits;
   };
   EXPECT_EQ(credits(Func::all_reduce, Protocol::simple), 4U);

@@ -51,8 +51,8 @@ TEST(NcclTree, IsAsDeepAsItsClosedFormSaysAndHasNoNodeInsideBothTrees) {
     }
     for (int node = 0; node < nodes && nodes % 2 == 0; ++node) {
       const auto inside = [&](int tree) {
-        const NcclTreeNode place = nccl_double_tree(nodes, node, tree);
-        return place.child[0] >= 0 || place.child[1] >= 0;
+        const NcclTreeNode vertex = nccl_double_tree(nodes, node, tree);
+        return vertex.child[0] >= 0 || vertex.child[1] >= 0;
       };
       EXPECT_FALSE(inside(0) && inside(1)) << nodes << ", " << node;
     }

@@ -12,10 +12,10 @@
 namespace ghostrank {
 namespace {
 
-TEST(Shape, PiecesAreNearEqualAndTileTheShare) {
+TEST(ChannelView, PiecesAreNearEqualAndTileTheShare) {
   for (const int size : {1, 3, 4, 7})
     for (const std::uint64_t count : {0U, 1U, 3U, 6U, 7U, 100U}) {
-      Shape shape;
+      ChannelView shape;
       shape.size = size;
       shape.share = {50, count};
       shape.piece_elements = count / static_cast<std::uint64_t>(size);

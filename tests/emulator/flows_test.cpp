@@ -72,7 +72,7 @@ TEST(Flows, JoinThePairsOfNicsThatTheJobUses) {
   const FlowsOf f(job, 4);
   std::set<std::pair<int, int>> pairs;
   for (const Connection& c : plan_connections(job.spec, job.workload)) {
-    const Place &from = f.cluster.place(c.from), &to = f.cluster.place(c.to);
+    const Location &from = f.cluster.location(c.from), &to = f.cluster.location(c.to);
     if (from.node != to.node) pairs.insert(std::minmax({from.nic, to.nic}));
   }
   EXPECT_GT(pairs.size(), 0u);
@@ -85,7 +85,7 @@ TEST(Flows, GiveEveryConnectionOfTheLibraryOneOfItsOwn) {
   std::size_t between = 0;
   std::set<std::pair<int, int>> taken;  // flow index by sending shard
   for (const Connection& c : plan_connections(job.spec, job.workload)) {
-    const Place &from = f.cluster.place(c.from), &to = f.cluster.place(c.to);
+    const Location &from = f.cluster.location(c.from), &to = f.cluster.location(c.to);
     if (!f.flows.carries(from, to)) continue;
     ++between;
     Header data;
@@ -119,7 +119,7 @@ TEST(Flows, NeedFewEndpointsForManyConnections) {
   job.spec.collectives.channels = 16;
   const FlowsOf f(job, 2);  // nodes 1 and 2, and 3 and 0, are neighbours on different hosts
   EXPECT_EQ(f.flows.flows().size(), 32u);
-  EXPECT_EQ(f.flows.endpoints().size(), 4u * 4);  // four lanes have sixteen pairs
+  EXPECT_EQ(f.flows.endpoints().size(), 4u * 4);  // four endpoints have sixteen pairs
 }
 
 TEST(Flows, JoinNodesOfOneProcessOnTheWire) {
@@ -128,8 +128,8 @@ TEST(Flows, JoinNodesOfOneProcessOnTheWire) {
   EXPECT_EQ(FlowsOf(job, 1).flows.flows().size(), 6u);
   const FlowsOf two(job, 2);
   EXPECT_EQ(two.flows.flows().size(), 6u);
-  EXPECT_TRUE(two.flows.carries(two.cluster.place(0), two.cluster.place(kGpus)));
-  EXPECT_FALSE(two.flows.carries(two.cluster.place(0), two.cluster.place(1)));
+  EXPECT_TRUE(two.flows.carries(two.cluster.location(0), two.cluster.location(kGpus)));
+  EXPECT_FALSE(two.flows.carries(two.cluster.location(0), two.cluster.location(1)));
   const std::vector<std::array<int, 3>> per_pair = two.flows.per_host_pair();
   EXPECT_EQ(per_pair, (std::vector<std::array<int, 3>>{{0, 0, 1}, {0, 1, 4}, {1, 1, 1}}));
 }

@@ -538,10 +538,10 @@ TEST(Cluster, SpreadsNodesOverHostsAndShardsWithoutSplittingOne) {
     }
     EXPECT_EQ(ranks, 14u);
     for (Rank r = 0; r < 14; r += 2) {
-      EXPECT_EQ(cluster.place(r).host, cluster.place(r + 1).host);
-      EXPECT_EQ(cluster.place(r).shard, cluster.place(r + 1).shard);
+      EXPECT_EQ(cluster.location(r).host, cluster.location(r + 1).host);
+      EXPECT_EQ(cluster.location(r).shard, cluster.location(r + 1).shard);
     }
-    EXPECT_EQ(cluster.place(2).host, cyclic ? 1 : 0);
+    EXPECT_EQ(cluster.location(2).host, cyclic ? 1 : 0);
   }
 }
 

@@ -32,7 +32,7 @@ std::vector<Span> spans_of(std::uint8_t workers) {
   for (Span& span : job.run(*control, nullptr, options).spans)
     if (span.kind != 3) (span.kind == 1 ? collectives : computes).push_back(std::move(span));
   std::sort(collectives.begin(), collectives.end(), [](const Span& a, const Span& b) {
-    return std::pair(a.start, a.lane) < std::pair(b.start, b.lane);
+    return std::pair(a.start, a.slot) < std::pair(b.start, b.slot);
   });
   collectives.insert(collectives.end(), computes.begin(), computes.end());
   return collectives;
@@ -46,9 +46,9 @@ TEST(AQueueOfTwoWorkers, StartsTheNextCollectiveWhenEitherOfTwoHasEnded) {
   const auto& [big, first, second, after] = std::tie(spans[0], spans[1], spans[2], spans[3]);
   EXPECT_EQ(big.label, std::to_string(kBig));
   EXPECT_EQ(first.start, big.start);
-  EXPECT_NE(first.lane, big.lane);
+  EXPECT_NE(first.slot, big.slot);
   EXPECT_EQ(second.start, end_of(first));
-  EXPECT_EQ(second.lane, first.lane);
+  EXPECT_EQ(second.slot, first.slot);
   EXPECT_LT(end_of(second), end_of(big));
   EXPECT_EQ(after.start, end_of(big)) << "what comes after the queue waits for all of it";
 }

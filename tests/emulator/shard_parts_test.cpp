@@ -67,29 +67,29 @@ TEST(ReadyQueue, HasARankOnceAndGoesOnWhereItStood) {
 
 // ---- Outboxes ----
 
-// Keeps parcels, numbered by their events' sequences, for lanes with limited room.
+// Keeps parcels, numbered by their events' sequences, for outboxes with limited room.
 class OutboxesTest : public ::testing::Test {
  protected:
   OutboxesTest() { boxes_.resize(3); }
 
-  void keep(int lane, std::uint32_t number, Flight* sender = nullptr) {
+  void keep(int outbox, std::uint32_t number, Flight* sender = nullptr) {
     Parcel p;
     p.event.sequence = number;
     p.event.flight = sender;
     p.event.actor = number;
-    boxes_.keep(lane, std::move(p));
+    boxes_.keep(outbox, std::move(p));
   }
   bool flush() {
     return boxes_.flush(
-        [this](int lane, const Parcel& parcel) {
-          if (room_[lane] == 0) return false;
-          --room_[lane];
-          left_[lane].push_back(parcel.event.sequence);
+        [this](int outbox, const Parcel& parcel) {
+          if (room_[outbox] == 0) return false;
+          --room_[outbox];
+          left_[outbox].push_back(parcel.event.sequence);
           return true;
         },
         [this](Flight* sender, std::uint32_t actor) {
           if (sender) gone_.push_back(actor);
-          if (sender && more_ > 0) keep(more_lane_, 100 + more_--);
+          if (sender && more_ > 0) keep(more_outbox_, 100 + more_--);
         });
   }
 
@@ -99,7 +99,7 @@ class OutboxesTest : public ::testing::Test {
   std::map<int, Numbers> left_;
   Numbers gone_;
   std::uint32_t more_ = 0;  // parcels that a sender posts when one of its own has left
-  int more_lane_ = 0;
+  int more_outbox_ = 0;
 };
 
 TEST_F(OutboxesTest, ALaneLeavesInOrderAndAFullOneHoldsUpNoOther) {
@@ -120,18 +120,18 @@ TEST_F(OutboxesTest, ALaneLeavesInOrderAndAFullOneHoldsUpNoOther) {
 
 TEST_F(OutboxesTest, ASenderThatIsToldMayKeepMoreInThisLaneOrAnother) {
   Flight sender;
-  for (const int lane : {0, 1}) {
+  for (const int outbox : {0, 1}) {
     room_ = {{0, 2}, {1, 2}};
     left_.clear();
     more_ = 2;
-    more_lane_ = lane;
+    more_outbox_ = outbox;
     keep(0, 5, &sender);
     keep(0, 6, &sender);
     flush();
     while (flush()) {
     }
     const Numbers more = {102, 101};
-    if (lane == 0) {
+    if (outbox == 0) {
       EXPECT_EQ(left_[0], Numbers({5, 6}));
       EXPECT_EQ(boxes_.kept(), 2u);
       room_[0] = 2;

@@ -102,9 +102,9 @@ TEST(RocePacket, OfAnotherFormIsMalformed) {
 }
 
 TEST(RocePacket, SaysInItsRemoteKeyWhereItBelongs) {
-  for (const RocePlace place : {RocePlace{0, 0}, RocePlace{1, 0}, RocePlace{0x7fff, 1}}) {
-    EXPECT_EQ(place_of(remote_key_of(place)).slot, place.slot);
-    EXPECT_EQ(place_of(remote_key_of(place)).set, place.set);
+  for (const RoceSlot place : {RoceSlot{0, 0}, RoceSlot{1, 0}, RoceSlot{0x7fff, 1}}) {
+    EXPECT_EQ(slot_of(remote_key_of(place)).slot, place.slot);
+    EXPECT_EQ(slot_of(remote_key_of(place)).set, place.set);
   }
   EXPECT_EQ(remote_key_of({3, 1}), 7u) << "the set in bit 0, the slot above it";
 }

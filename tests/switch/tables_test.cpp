@@ -105,14 +105,14 @@ TEST(Allocation, GivesWhatARemovedJobHadToTheNext) {
   d.name = "d";
   d.first_slot = 24;
   program.admit(a);
-  const Placement second = program.admit(b);
-  const Placement third = program.admit(c);
+  const JobResources second = program.admit(b);
+  const JobResources third = program.admit(c);
   EXPECT_EQ(second.first_slot, 8);
   EXPECT_EQ(second.first_group, 4);
   EXPECT_EQ(third.job, 2);
   EXPECT_THROW(program.admit(d), std::invalid_argument);
   program.remove("b");
-  const Placement again = program.admit(d);
+  const JobResources again = program.admit(d);
   EXPECT_EQ(again.first_slot, 8);
   EXPECT_EQ(again.first_group, 4);
   EXPECT_EQ(again.job, 1);

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kStreamsPerRank = 16;  // thread ids: (rank * 16 + stream) * lanes + lane
+constexpr int kStreamsPerRank = 16;  // thread ids: (rank * 16 + stream) * slots + slot
 constexpr std::array<std::string_view, 4> kCategories{"compute", "collective", "p2p", "wait"};
 
 struct CloseGz {
@@ -50,11 +50,11 @@ std::string name_of_stream(const Workload& workload, const Span& span) {
 }
 
 // Chrome traces forbid overlapping spans on one thread, so each operation that a stream has in
-// flight takes a lane, and each lane is a thread.
+// flight takes a slot, and each slot is a thread.
 std::string thread_name(const Workload& workload, const Span& span) {
   const std::string name =
       "rank " + std::to_string(span.rank) + " " + name_of_stream(workload, span);
-  return span.lane == 0 ? name : name + " (" + std::to_string(span.lane + 1) + ")";
+  return span.slot == 0 ? name : name + " (" + std::to_string(span.slot + 1) + ")";
 }
 
 std::string metadata(const char* what, int pid, int tid, const std::string& name) {
@@ -63,7 +63,7 @@ std::string metadata(const char* what, int pid, int tid, const std::string& name
 }
 
 int thread_of(const Span& span) {
-  return (span.rank * kStreamsPerRank + span.stream) * kMaxAtOnce + span.lane;
+  return (span.rank * kStreamsPerRank + span.stream) * kMaxAtOnce + span.slot;
 }
 
 std::string event(const Span& span) {

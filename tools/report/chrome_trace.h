@@ -1,5 +1,5 @@
 // Writes the spans of a run as a Chrome trace (JSON object format, for Perfetto or
-// chrome://tracing): one process per real host, one thread per (rank, stream, lane), one complete
+// chrome://tracing): one process per real host, one thread per (rank, stream, slot), one complete
 // event per span. Times are microseconds of the emulated cluster.
 //
 // Threading: any thread; touches nothing but its arguments and the file.

@@ -92,7 +92,7 @@ std::string launch_lines(const std::string& launcher, const JobSpec& spec,
                 ": --print-launch needs the job's hosts; list them, as in "
                 "-s 'hosts=[{name: s1}, {name: s2}]'");
   if (!is_network(spec.fabric.kind) && spec.hosts.size() > 1)
-    throw Error(spec.place("fabric.kind") +
+    throw Error(spec.source_of("fabric.kind") +
                 ": fabric.kind: memory and virtual run in one process, which needs no launcher; "
                 "for several hosts set fabric.kind=ofi");
   const std::string line = shell_quoted(command);

@@ -195,7 +195,7 @@ Communicator communicator(const ScheduleFlags& flags, const std::string& library
   }
   comm.channels = flags.channels;
   comm.slice_bytes = flags.slice;
-  comm.flow.credits = flags.credits;
+  comm.flow_control.credits = flags.credits;
   if (flags.ranks_per_node > 0) {
     for (int r = 0; r < flags.ranks; ++r) comm.node_of.push_back(r / flags.ranks_per_node);
   }

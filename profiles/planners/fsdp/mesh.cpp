@@ -31,7 +31,7 @@ void check_model(const JobSpec& spec) {
                           : p.ep > 1 ? "parallel.ep"
                                      : "parallel.cp";
   const auto refuse = [&](const std::string& what) {
-    throw Error(spec.place(key) + ": " + key + " with framework torchtitan is available for " +
+    throw Error(spec.source_of(key) + ": " + key + " with framework torchtitan is available for " +
                 what + "; use " + key + "=1, or framework: megatron");
   };
   if (!shape || spec.model->architecture != "llama") refuse("models of architecture llama only");
@@ -51,7 +51,7 @@ void check_tensor_parallel(const JobSpec& spec) {
            shape->vocabulary % n == 0;
   };
   if (!legal(tp))
-    throw Error(spec.place("parallel.tp") + ": parallel.tp is " + std::to_string(tp) +
+    throw Error(spec.source_of("parallel.tp") + ": parallel.tp is " + std::to_string(tp) +
                 " but must divide the " + std::to_string(gpus) +
                 " GPUs and the model's heads, kv_heads, ffn, sequence and vocabulary; use "
                 "parallel.tp=" +
@@ -63,7 +63,7 @@ void check_context_parallel(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   if (p.cp == 1) return;
   if (p.cp_comm != ContextComm::all_gather && p.cp_comm != ContextComm::p2p)
-    throw Error(spec.place("parallel.cp_comm") +
+    throw Error(spec.source_of("parallel.cp_comm") +
                 ": torchtitan gathers keys and values or passes them round; use "
                 "parallel.cp_comm=all_gather or p2p");
   const auto sequence = static_cast<int>(spec.model->transformer->sequence);
@@ -73,7 +73,7 @@ void check_context_parallel(const JobSpec& spec) {
     return sequence % (2 * ranks) == 0 && gpus % (ranks * p.pp) == 0;
   };
   if (!legal(p.cp))
-    throw Error(spec.place("parallel.cp") + ": parallel.cp is " + std::to_string(p.cp) +
+    throw Error(spec.source_of("parallel.cp") + ": parallel.cp is " + std::to_string(p.cp) +
                 " but 2 x cp x tp must divide the model's sequence of " + std::to_string(sequence) +
                 " tokens, and cp x tp x pp the " + std::to_string(gpus) +
                 " GPUs; use parallel.cp=" + nearest_legal(p.cp, gpus, legal));
@@ -85,7 +85,7 @@ void check_recompute(const JobSpec& spec) {
   if (p.recompute == Recompute::none || p.pp == 1 || p.schedule == "1f1b" ||
       p.schedule == "interleaved")
     return;
-  throw Error(spec.place("parallel.recompute") + ": recompute with torchtitan and schedule " +
+  throw Error(spec.source_of("parallel.recompute") + ": recompute with torchtitan and schedule " +
               p.schedule + " is not available yet; use parallel.schedule=1f1b or interleaved, or " +
               "parallel.recompute=none");
 }
@@ -96,7 +96,7 @@ void check_experts(const JobSpec& spec, int ranks) {
   if (ep == 1) return;
   const Transformer& model = *spec.model->transformer;
   if (model.experts.count == 0)
-    throw Error(spec.place("parallel.ep") +
+    throw Error(spec.source_of("parallel.ep") +
                 ": the model has no experts to spread; leave it out, or use a model with experts");
   const std::uint64_t rows =
       static_cast<std::uint64_t>(spec.parallel.micro_batch) * model.sequence /
@@ -106,7 +106,7 @@ void check_experts(const JobSpec& spec, int ranks) {
     return ranks % value == 0 && model.experts.count % n == 0 && rows % n == 0;
   };
   if (!legal(ep))
-    throw Error(spec.place("parallel.ep") + ": parallel.ep is " + std::to_string(ep) +
+    throw Error(spec.source_of("parallel.ep") + ": parallel.ep is " + std::to_string(ep) +
                 " but must divide the " + std::to_string(ranks) + " ranks of a replica's stage, " +
                 std::to_string(model.experts.count) + " experts and " + std::to_string(rows) +
                 " rows that a rank routes; use parallel.ep=" +
@@ -120,7 +120,7 @@ void check_data_ranks(const JobSpec& spec, int ranks) {
     const std::int64_t gpus = std::int64_t{p.dp} * p.tp * p.pp * p.cp,
                        per_node = spec.cluster.gpus_per_node;
     if (gpus % per_node == 0) legal += ", or cluster.nodes=" + std::to_string(gpus / per_node);
-    throw Error(spec.place("parallel.dp") + ": parallel.dp is " + std::to_string(p.dp) +
+    throw Error(spec.source_of("parallel.dp") + ": parallel.dp is " + std::to_string(p.dp) +
                 " but the cluster has " + std::to_string(spec.cluster.gpus()) + " GPUs" +
                 (p.tp > 1 ? " with tp " + std::to_string(p.tp) : "") +
                 (p.pp > 1 ? " with pp " + std::to_string(p.pp) : "") +
@@ -131,7 +131,7 @@ void check_data_ranks(const JobSpec& spec, int ranks) {
   const int most = p.cp > 1 ? ranks : ranks - 1;  // at least two ranks must share the parameters
   const auto fits = [&](int value) { return value == 1 || (ranks % value == 0 && value <= most); };
   if (!fits(replicas))
-    throw Error(spec.place("parallel.dp_replicate") + ": parallel.dp_replicate is " +
+    throw Error(spec.source_of("parallel.dp_replicate") + ": parallel.dp_replicate is " +
                 std::to_string(replicas) + " but must divide the " + std::to_string(ranks) +
                 " data-parallel ranks into groups of two or more; use parallel.dp_replicate=" +
                 nearest_legal(replicas, ranks, fits));
@@ -144,7 +144,7 @@ int data_ranks(const JobSpec& spec) {
   const std::int64_t ways = std::int64_t{p.tp} * p.pp * p.cp;
   if (gpus % ways == 0) return static_cast<int>(gpus / ways);
   const std::int64_t per_node = spec.cluster.gpus_per_node, unit = std::lcm(ways, per_node);
-  throw Error(spec.place("cluster.nodes") + ": " + std::to_string(gpus) +
+  throw Error(spec.source_of("cluster.nodes") + ": " + std::to_string(gpus) +
               " GPUs are no multiple of tp " + std::to_string(p.tp) + " x pp " +
               std::to_string(p.pp) + (p.cp > 1 ? " x cp " + std::to_string(p.cp) : "") +
               "; use cluster.nodes=" + std::to_string((gpus + unit - 1) / unit * unit / per_node) +
@@ -156,7 +156,7 @@ int data_ranks(const JobSpec& spec) {
 void check_micro_batches(const JobSpec& spec, const Pipeline& pipeline, int unit) {
   const int count = pipeline.micro_batches, stages = pipeline.stages;
   const auto refuse = [&](const std::string& what, int fit) {
-    throw Error(spec.place("parallel.global_batch") + ": schedule " + pipeline.schedule +
+    throw Error(spec.source_of("parallel.global_batch") + ": schedule " + pipeline.schedule +
                 " takes " + what + ", here " + std::to_string(count) + " with pp " +
                 std::to_string(stages) +
                 "; use parallel.global_batch=" + std::to_string(fit * unit));
@@ -179,17 +179,17 @@ Pipeline pipeline_for(const JobSpec& spec, int ranks) {
   out.micro_batches = std::max(1, p.global_batch / unit);
   if (p.global_batch % unit != 0)
     throw Error(
-        spec.place("parallel.global_batch") + ": parallel.global_batch is " +
+        spec.source_of("parallel.global_batch") + ": parallel.global_batch is " +
         std::to_string(p.global_batch) + " but micro_batch " + std::to_string(p.micro_batch) +
         " x dp " + std::to_string(ranks) + " does not divide it; use parallel.global_batch=" +
         (p.global_batch > unit ? std::to_string(p.global_batch / unit * unit) + " or " : "") +
         std::to_string((p.global_batch / unit + 1) * unit));
   if (p.schedule == "zb-h1" || p.schedule == "dualpipe")
-    throw Error(spec.place("parallel.schedule") + ": schedule " + p.schedule +
+    throw Error(spec.source_of("parallel.schedule") + ": schedule " + p.schedule +
                 " is none that torchtitan has here; use 1f1b, interleaved, zbv or dualpipev");
   if (p.pp == 1) {
     if (p.schedule != "1f1b")
-      throw Error(spec.place("parallel.schedule") + ": schedule " + p.schedule +
+      throw Error(spec.source_of("parallel.schedule") + ": schedule " + p.schedule +
                   " needs pipeline stages; use parallel.pp=2 or more");
     return out;
   }

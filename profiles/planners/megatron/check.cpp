@@ -31,7 +31,7 @@ std::string nearest_legal(int wanted, int most, const std::function<bool(int)>& 
 // Says "FILE:LINE:COL: KEY is VALUE but WHY; use KEY=4 or 8".
 [[noreturn]] void refuse(const JobSpec& spec, const std::string& key, int value,
                          const std::string& why, int most, const std::function<bool(int)>& legal) {
-  throw Error(spec.place(key) + ": " + key + " is " + std::to_string(value) + " but " + why +
+  throw Error(spec.source_of(key) + ": " + key + " is " + std::to_string(value) + " but " + why +
               "; use " + key + "=" + nearest_legal(value, most, legal));
 }
 
@@ -73,10 +73,10 @@ void check_context_parallel(const JobSpec& spec, const Transformer& m) {
            static_cast<int>(m.sequence), legal);
   }
   if (hierarchical && cp < 4)
-    throw Error(spec.place("parallel.cp_comm") +
+    throw Error(spec.source_of("parallel.cp_comm") +
                 ": parallel.cp_comm: a2a+p2p has two levels; use parallel.cp=4 or more");
   if (!hierarchical && inner != 1)
-    throw Error(spec.place("parallel.cp_a2a") +
+    throw Error(spec.source_of("parallel.cp_a2a") +
                 ": parallel.cp_a2a needs parallel.cp_comm: a2a+p2p");
   const auto level = [&](int value) {
     return value > 1 && value < cp && cp % value == 0 &&
@@ -94,7 +94,7 @@ void check_context_parallel(const JobSpec& spec, const Transformer& m) {
 void check_schedule(const JobSpec& spec, const Transformer& m) {
   const ParallelPlan& p = spec.parallel;
   if (p.schedule != "1f1b" && p.pp == 1)
-    throw Error(spec.place("parallel.schedule") + ": schedule " + p.schedule +
+    throw Error(spec.source_of("parallel.schedule") + ": schedule " + p.schedule +
                 " needs pipeline stages; use parallel.pp=2 or more");
   const auto places = static_cast<int>(m.layers) + p.embedding_in_split + p.loss_in_split;
   if (p.schedule == "dualpipe" && p.pp % 2 != 0)
@@ -102,7 +102,7 @@ void check_schedule(const JobSpec& spec, const Transformer& m) {
            [&](int value) { return value % 2 == 0 && places % value == 0; });
   if (p.schedule != "interleaved") {
     if (p.interleave != 1)
-      throw Error(spec.place("parallel.interleave") +
+      throw Error(spec.source_of("parallel.interleave") +
                   ": parallel.interleave needs parallel.schedule: interleaved");
     return;
   }
@@ -116,7 +116,7 @@ void check_schedule(const JobSpec& spec, const Transformer& m) {
 }
 
 // A layout determines the number of chunks per stage.
-Pipeline pipeline_shape(const JobSpec& spec) {
+Pipeline pipeline_for(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   Pipeline out;
   out.schedule = p.schedule;
@@ -137,15 +137,15 @@ void check_world(const JobSpec& spec) {
     const std::int64_t per_node = spec.cluster.gpus_per_node;
     const std::int64_t unit = std::lcm(model_ways, per_node);
     const std::int64_t fitting = (gpus + unit - 1) / unit * unit;
-    throw Error(spec.place("cluster.nodes") + ": " + std::to_string(gpus) +
+    throw Error(spec.source_of("cluster.nodes") + ": " + std::to_string(gpus) +
                 " GPUs are no multiple of " + what + "; use cluster.nodes=" +
                 std::to_string(fitting / per_node) + " or smaller dimensions");
   }
   const auto dp = static_cast<int>(gpus / model_ways);
   if (p.dp != 0 && p.dp != dp)
-    throw Error(spec.place("parallel.dp") + ": parallel.dp is " + std::to_string(p.dp) + " but " +
-                std::to_string(gpus) + " GPUs with " + what + " leave " + std::to_string(dp) +
-                "; use parallel.dp=" + std::to_string(dp));
+    throw Error(spec.source_of("parallel.dp") + ": parallel.dp is " + std::to_string(p.dp) +
+                " but " + std::to_string(gpus) + " GPUs with " + what + " leave " +
+                std::to_string(dp) + "; use parallel.dp=" + std::to_string(dp));
 }
 
 void check_batch(const JobSpec& spec) {
@@ -155,7 +155,7 @@ void check_batch(const JobSpec& spec) {
   if (p.global_batch == 0 && !p.schedule.starts_with("dualpipe")) return;
   if (p.global_batch % unit != 0) {
     const std::int64_t below = p.global_batch / unit * unit;
-    throw Error(spec.place("parallel.global_batch") + ": parallel.global_batch is " +
+    throw Error(spec.source_of("parallel.global_batch") + ": parallel.global_batch is " +
                 std::to_string(p.global_batch) + " but micro_batch " +
                 std::to_string(p.micro_batch) + " x dp " + std::to_string(dp) +
                 " does not divide it; use parallel.global_batch=" +
@@ -166,14 +166,14 @@ void check_batch(const JobSpec& spec) {
   if (p.schedule.starts_with("dualpipe") &&
       (micro_batches < 2 * p.pp || micro_batches % even != 0)) {
     const std::int64_t fit = std::max<std::int64_t>(2 * p.pp, micro_batches + micro_batches % even);
-    throw Error(spec.place("parallel.global_batch") + ": schedule " + p.schedule + " takes " +
+    throw Error(spec.source_of("parallel.global_batch") + ": schedule " + p.schedule + " takes " +
                 (even > 1 ? "an even number of micro-batches, " : "") + "2 pp or more, here " +
                 std::to_string(micro_batches) + " with pp " + std::to_string(p.pp) +
                 "; use parallel.global_batch=" + std::to_string(fit * unit));
   }
   if (p.schedule == "interleaved" && micro_batches % p.pp != 0) {
     const std::int64_t fit = (micro_batches + p.pp - 1) / p.pp * p.pp * unit;
-    throw Error(spec.place("parallel.global_batch") +
+    throw Error(spec.source_of("parallel.global_batch") +
                 ": schedule interleaved takes micro-batches " + "in blocks of pp, here " +
                 std::to_string(micro_batches) + " with pp " + std::to_string(p.pp) +
                 "; use parallel.global_batch=" + std::to_string(fit));
@@ -183,13 +183,14 @@ void check_batch(const JobSpec& spec) {
 void check_model(const JobSpec& spec) {
   const Model& model = *spec.model;
   if (!model.transformer || model.architecture == "bert")
-    throw Error(spec.place("model") + ": framework megatron trains decoders, and " + model.name +
+    throw Error(spec.source_of("model") + ": framework megatron trains decoders, and " +
+                model.name +
                 " is none; use a model of kind transformer, architecture gpt2 or llama");
   if (spec.precision.parameters == DataType::int32)
-    throw Error(spec.place("precision.parameters") +
+    throw Error(spec.source_of("precision.parameters") +
                 ": transformers do not train in int32; use bf16 or fp32");
   if (model.transformer->mtp > 0 && model.transformer->tied)
-    throw Error(spec.place("model") +
+    throw Error(spec.source_of("model") +
                 ": multi-token prediction with tied embeddings is not available; use " +
                 "tied_embeddings: false, or mtp_layers: 0");
 }
@@ -203,11 +204,11 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
     if (p.ep == 1 && p.expert_tp == 0 && !p.deduplicated && p.expert_imbalance == 0 &&
         p.expert_load.empty())
       return;
-    throw Error(spec.place(p.ep != 1               ? "parallel.ep"
-                           : p.expert_tp != 0      ? "parallel.expert_tp"
-                           : p.deduplicated        ? "parallel.expert_dispatch"
-                           : p.expert_load.empty() ? "parallel.expert_imbalance"
-                                                   : "parallel.expert_load") +
+    throw Error(spec.source_of(p.ep != 1               ? "parallel.ep"
+                               : p.expert_tp != 0      ? "parallel.expert_tp"
+                               : p.deduplicated        ? "parallel.expert_dispatch"
+                               : p.expert_load.empty() ? "parallel.expert_imbalance"
+                                                       : "parallel.expert_load") +
                 ": the model has no experts to spread; leave it out, or use a model with experts");
   }
   if (count % p.ep != 0)
@@ -232,10 +233,11 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
            "does not divide the experts' ffn of " + std::to_string(m.experts.ffn), p.tp,
            [&](int value) { return m.experts.ffn % static_cast<std::uint64_t>(value) == 0; });
   if (p.tp > 1 && !p.sequence_parallel)
-    throw Error(spec.place("parallel.tp") + ": experts with tp need sequence parallelism; use " +
+    throw Error(spec.source_of("parallel.tp") +
+                ": experts with tp need sequence parallelism; use " +
                 "parallel.sequence_parallel=true");
   if (p.deduplicated && expert_tp(p) != 1)
-    throw Error(spec.place("parallel.expert_dispatch") +
+    throw Error(spec.source_of("parallel.expert_dispatch") +
                 ": parallel.expert_dispatch: deduplicated has whole experts on a rank; use " +
                 "parallel.expert_tp=1");
   if (p.deduplicated || p.expert_imbalance > 0 || !p.expert_load.empty()) return;
@@ -314,7 +316,7 @@ void check_memory(const MegatronPlan& plan) {
     remedy = "use parallel.recompute=full";
   else if (worst(plan, true, Recompute::full) <= have)
     remedy = "use parallel.distributed_optimizer=true and parallel.recompute=full";
-  throw Error(spec.place("parallel.pp") + ": a rank needs about " +
+  throw Error(spec.source_of("parallel.pp") + ": a rank needs about " +
               gigabytes(worst(plan, sharded, recompute)) + " and the device " + spec.device.name +
               " has " + gigabytes(have) + "; " + remedy + " (device.memory_bytes=0: no check)");
 }
@@ -325,7 +327,7 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   check_context_parallel(spec, model);
   check_tensor_parallel(spec, model);
   check_schedule(spec, model);
-  const Pipeline shape = pipeline_shape(spec);
+  const Pipeline shape = pipeline_for(spec);
   std::vector<Part> parts = split_as_megatron(spec, model, shape);
   check_world(spec);
   check_batch(spec);

@@ -15,7 +15,7 @@ RankGrid grid_of(const MegatronPlan& plan, const std::vector<Dimension>& known) 
   std::vector<Dimension> order;
   std::istringstream names(spec.parallel.order);
   const auto refuse = [&](const std::string& what) {
-    throw Error(spec.place("parallel.order") + ": parallel.order is '" + spec.parallel.order +
+    throw Error(spec.source_of("parallel.order") + ": parallel.order is '" + spec.parallel.order +
                 "'; " + what + ", as in tp-cp-ep-dp-pp");
   };
   for (std::string name; std::getline(names, name, '-');) {
@@ -74,7 +74,7 @@ void add_node_groups(const MegatronPlan& plan, const std::vector<std::vector<Ran
     const std::size_t each = members.size() / own.size();
     for (const std::vector<Rank>& node : own)
       if (node.size() != each || own.size() != groups.front().size() / each)
-        throw Error(plan.spec->place("parallel.expert_dispatch") +
+        throw Error(plan.spec->source_of("parallel.expert_dispatch") +
                     ": parallel.expert_dispatch: deduplicated needs as many neighbours of an ep " +
                     "group on each of its nodes; use an ep that nodes of " +
                     std::to_string(per_node) + " GPUs divide, or alltoall");
@@ -95,7 +95,7 @@ void add_expert_groups(const MegatronPlan& plan, const RankGrid& dense, Workload
       {{"tp", plan.etp}, {"cp", 1}, {"ep", plan.ep}, {"dp", plan.expert_dp()}, {"pp", plan.pp}});
   for (Rank rank = 0; rank < workload.ranks; ++rank)
     if (grid.coordinate(rank, "pp") != dense.coordinate(rank, "pp"))
-      throw Error(plan.spec->place("parallel.order") + ": order " + plan.spec->parallel.order +
+      throw Error(plan.spec->source_of("parallel.order") + ": order " + plan.spec->parallel.order +
                   " puts experts on other stages than their layers; name pp last");
   if (plan.is_uneven())
     for (Rank rank = 0; rank < workload.ranks; ++rank) {

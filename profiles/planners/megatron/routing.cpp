@@ -41,7 +41,7 @@ void check_table(const MegatronPlan& plan) {
   const JobSpec& spec = *plan.spec;
   const auto& table = spec.parallel.expert_load;
   const auto refuse = [&](const std::string& what) {
-    throw Error(spec.place("parallel.expert_load") + ": parallel.expert_load: " + what);
+    throw Error(spec.source_of("parallel.expert_load") + ": parallel.expert_load: " + what);
   };
   if (!table.empty() && spec.parallel.expert_imbalance > 0)
     refuse("the loads are given, so there is nothing to draw; leave out parallel.expert_imbalance");

@@ -33,7 +33,7 @@ void check_data_parallel(const JobSpec& spec) {
   if (const int nodes = dp / spec.cluster.gpus_per_node, per_node = spec.cluster.gpus_per_node;
       nodes * per_node == dp)
     legal += ", or cluster.nodes=" + std::to_string(nodes);
-  throw Error(spec.place("parallel.dp") + ": parallel.dp is " + std::to_string(dp) +
+  throw Error(spec.source_of("parallel.dp") + ": parallel.dp is " + std::to_string(dp) +
               " but the cluster has " + std::to_string(gpus) + " GPUs; use parallel.dp=" + legal);
 }
 

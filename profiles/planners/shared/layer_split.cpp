@@ -14,7 +14,7 @@ constexpr const char* kFirst = "parallel.decoder_first_pipeline_num_layers";
 constexpr const char* kLast = "parallel.decoder_last_pipeline_num_layers";
 
 [[noreturn]] void refuse(const JobSpec& spec, const std::string& key, const std::string& what) {
-  throw Error(spec.place(key) + ": " + key + ": " + what);
+  throw Error(spec.source_of(key) + ": " + key + ": " + what);
 }
 
 std::string number(int value) { return std::to_string(value); }
@@ -237,7 +237,7 @@ int fitting_last_stage(int layers, int stages, int chunks) {
               "account_for_loss_in_pipeline_split or pipeline_model_parallel_layout";
   else
     uneven += kLayout;
-  throw Error(spec.place("parallel.pp") + ": parallel.pp is " + number(pipeline.stages) +
+  throw Error(spec.source_of("parallel.pp") + ": parallel.pp is " + number(pipeline.stages) +
               " but does not divide " + what +
               (unit > 1 ? " into " + number(unit) + " parts per stage" : "") +
               "; use parallel.pp=" + (nearest.empty() ? "1" : nearest) + uneven);
@@ -304,7 +304,7 @@ std::vector<Part> split_as_torchtitan(const JobSpec& spec, const Transformer& mo
     const std::string key = by_chunks ? "parallel.interleave" : "parallel.pp";
     const std::string each =
         pipeline.chunks > 1 ? " of " + number(pipeline.chunks) + " chunks each" : "";
-    throw Error(spec.place(key) + ": " + number(pipeline.stages) + " stages" + each + " make " +
+    throw Error(spec.source_of(key) + ": " + number(pipeline.stages) + " stages" + each + " make " +
                 number(parts) + " parts of " + number(places) +
                 " places (layers, embedding, head); use " + key + "=" +
                 number(places / (by_chunks         ? pipeline.stages

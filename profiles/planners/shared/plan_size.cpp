@@ -34,7 +34,7 @@ void check_plan_size(const JobSpec& spec, const Pipeline& pipeline, std::size_t 
   const double bytes = kBesideThePrograms * each * static_cast<double>(roles) *
                        static_cast<double>(pipeline.micro_batches);
   need_memory(bytes,
-              spec.place("parallel.global_batch") + ": parallel.global_batch: a plan of " +
+              spec.source_of("parallel.global_batch") + ": parallel.global_batch: a plan of " +
                   std::to_string(pipeline.micro_batches) + " micro-batches per replica",
               "give it in samples, not in tokens, or raise parallel.micro_batch");
 }

@@ -206,7 +206,7 @@ class Importer {
     rank.rank = section.ranks.empty() ? 0 : section.ranks.front();
     if (!section.ranks.empty()) rank.also.assign(section.ranks.begin() + 1, section.ranks.end());
     rank.file = path_;
-    rank.lanes = {"compute"};
+    rank.tracks = {"compute"};
     std::vector<std::uint32_t> after;
     for (const auto& [line, row] : section.rows) {
       const std::string name = after_dot(field(section, row, "comm_type"));
@@ -218,7 +218,7 @@ class Importer {
       TraceEvent event;
       event.kind = call->kind;
       event.func = call->func;
-      event.place = line;
+      event.position = line;
       const std::string stage = field(section, row, "stage");
       event.name = trace_.name(stage.empty() ? name : stage);
       if (call->kind == TraceEvent::Kind::join) {

@@ -71,7 +71,7 @@ class Importer {
     rank_ = &trace_.given.emplace_back();
     rank_->rank = rank;
     rank_->file = path;
-    rank_->lanes = {"compute"};
+    rank_->tracks = {"compute"};
     index_.clear();
     waiting_.clear();
     control_.clear();
@@ -156,7 +156,7 @@ class Importer {
       fail(node, "more than 2^27 nodes; cut the trace into smaller ones");
     TraceEvent event;
     event.name = trace_.name(node.name);
-    event.place = node.id;
+    event.position = node.id;
     event.start = node.start_us > 0 ? micros(node, node.start_us) : -1;
     waiting_.push_back({control_.size(), data_.size()});
     control_.insert(control_.end(), node.control.begin(), node.control.end());
@@ -221,14 +221,14 @@ class Importer {
       if (node.has & ChakraNode::tensor_size)
         event.stated = static_cast<std::uint64_t>(node.values[6]);
     }
-    const std::string number = node.lane >= 0 ? " " + std::to_string(node.lane) : "";
+    const std::string number = node.track >= 0 ? " " + std::to_string(node.track) : "";
     const bool memory = node.type != ChakraNode::comp;
     if (node.host)
-      event.lane = lane_named(*rank_, "host" + number);
+      event.track = track_named(*rank_, "host" + number);
     else if (memory)
-      event.lane = lane_named(*rank_, "memory");
-    else if (node.lane >= 0)
-      event.lane = lane_named(*rank_, "stream" + number);
+      event.track = track_named(*rank_, "memory");
+    else if (node.track >= 0)
+      event.track = track_named(*rank_, "stream" + number);
   }
 
   void transfer(const ChakraNode& node, TraceEvent& event) {
@@ -323,7 +323,7 @@ Trace import_chakra(const std::vector<std::string>& files, int) {
   Trace trace;
   trace.format = "chakra";
   trace.unit = "microseconds; every rank has a clock of its own";
-  trace.place = "node";
+  trace.position_unit = "node";
   Importer importer(trace);
   std::vector<std::pair<int, std::string>> ranks;
   for (const std::string& file : files) {

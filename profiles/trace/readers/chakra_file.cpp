@@ -67,7 +67,7 @@ class Reader {
     out.control.clear();
     out.data.clear();
     out.has = out.tag = 0;
-    out.lane = -1;
+    out.track = -1;
     fields(message,
            [&](std::uint32_t field, std::uint32_t wire, std::uint64_t number,
                std::string_view bytes) { return node_field(out, field, wire, number, bytes); });
@@ -199,7 +199,7 @@ class Reader {
       }
       if (name == "is_cpu_op") out.host = value != 0;
       if (name == "comm_tag") out.tag = static_cast<std::uint32_t>(value);
-      if (name == "stream" || (name == "tid" && out.lane < 0)) out.lane = value;
+      if (name == "stream" || (name == "tid" && out.track < 0)) out.track = value;
     }
     if (kind == 29 && (name == "pg_name" || name == "comm_group")) {
       out.pg_name = text;

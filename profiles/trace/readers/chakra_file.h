@@ -37,7 +37,7 @@ struct ChakraNode {
   std::int64_t values[8] = {};  // by bit number
   std::string_view pg_name;
   std::uint32_t tag = 0;
-  std::int64_t lane = -1;         // stream of a device, thread of a host
+  std::int64_t track = -1;        // stream of a device, thread of a host
   std::string_view input_values;  // JSON
 };
 

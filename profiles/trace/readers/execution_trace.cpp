@@ -56,7 +56,7 @@ class Importer {
       throw Error(path + ":1:1: an execution trace has a list of nodes");
     rank_ = &trace_.given.emplace_back();
     rank_->file = path;
-    rank_->lanes = {"compute"};
+    rank_->tracks = {"compute"};
     own_ = rank;
     find_waits(*nodes);
     members_of_.clear();
@@ -67,7 +67,7 @@ class Importer {
     for (TraceEvent& event : rank_->events)
       if (event.kind == TraceEvent::Kind::send || event.kind == TraceEvent::Kind::recv)
         if (event.peer == rank_->rank)
-          throw Error(place_of(trace_, *rank_, event) + ": a message of a rank to itself");
+          throw Error(position_text(trace_, *rank_, event) + ": a message of a rank to itself");
   }
 
  private:
@@ -200,7 +200,7 @@ class Importer {
     if (known->call == TorchCall::wait) return wait(of);
     TraceEvent event;
     event.name = trace_.name(values.name());
-    event.place = id_;
+    event.position = id_;
     if (known->call == TorchCall::collective)
       collective(node, values, known->func, event);
     else
@@ -221,7 +221,7 @@ class Importer {
     }
     TraceEvent join;
     join.name = trace_.name("wait");
-    join.place = id_;
+    join.position = id_;
     std::vector<std::uint32_t> deps = at->second;
     deps.insert(deps.end(), after_.begin(), after_.end());
     requests_.erase(at);
@@ -359,7 +359,7 @@ Trace import_execution_trace(const std::vector<std::string>& files, int) {
   Trace trace;
   trace.format = "pytorch-et";
   trace.unit = "none: execution traces have no times of devices";
-  trace.place = "node";
+  trace.position_unit = "node";
   Importer importer(trace);
   for (const std::string& file : files) importer.read(file, rank_in_name(file));
   std::sort(trace.given.begin(), trace.given.end(),

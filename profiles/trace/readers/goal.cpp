@@ -123,7 +123,7 @@ class Reader {
     rank_ = &trace_.given.emplace_back();
     rank_->rank = number;
     rank_->file = path_;
-    rank_->lanes = {"compute"};
+    rank_->tracks = {"compute"};
     labels_.clear();
     later_.clear();
     expect("{");
@@ -160,7 +160,7 @@ class Reader {
 
   std::uint32_t operation(std::string_view word) {
     TraceEvent event;
-    event.place = line_;
+    event.position = line_;
     event.name = trace_.name(word);
     if (rank_->events.size() >= kMostTraceEvents) fail("more than 2^27 operations of a rank");
     if (word == "calc") {
@@ -203,7 +203,7 @@ class Reader {
         event.tag = static_cast<std::uint32_t>(number_in(tag, "the tag", 0xffffffff));
       } else if (word == "cpu") {
         const std::uint64_t cpu = number("the cpu", 255);
-        if (computes && cpu > 0) event.lane = lane_named(*rank_, "cpu " + std::to_string(cpu));
+        if (computes && cpu > 0) event.track = track_named(*rank_, "cpu " + std::to_string(cpu));
       } else if (word == "nic") {
         nics_ |= number("the nic", 255) > 0;
       } else {
@@ -229,7 +229,7 @@ class Reader {
         deps.emplace_back();
         TraceEvent join;
         join.name = rank_->events[one.on].name;
-        join.place = rank_->events[one.on].place;
+        join.position = rank_->events[one.on].position;
         rank_->events.push_back(join);
       }
       deps[one.event].push_back(gate[one.on]);

@@ -151,7 +151,7 @@ class Importer {
     TraceRank& rank = trace_.given.emplace_back();
     rank.rank = number;
     rank.file = records.empty() ? path_ : in_.seats[records.front().seat].file;
-    rank.lanes = {"compute"};
+    rank.tracks = {"compute"};
     rank.events.reserve(2 * records.size());
     // Calls that nothing follows yet; events that the next call follows.
     std::vector<std::uint32_t> ended, before;
@@ -170,7 +170,7 @@ class Importer {
         compute.duration = gap * kPicosPerMicro;
         compute.counted = false;
         compute.name = trace_.name("between calls");
-        compute.place = record.line;
+        compute.position = record.line;
         before = {add_event(rank, compute, before)};
       }
       // Consecutive untimed messages are one NCCL group and start together.
@@ -193,7 +193,7 @@ class Importer {
   TraceEvent join_at(const InspectorRecord& record) {
     TraceEvent join;
     join.name = trace_.name("between calls");
-    join.place = record.line;
+    join.position = record.line;
     return join;
   }
 
@@ -201,7 +201,7 @@ class Importer {
     TraceEvent event;
     event.group = record.comm;
     event.stated = record.bytes;
-    event.place = record.line;
+    event.position = record.line;
     if (record.start_us >= 0) event.duration = (record.stop_us - record.start_us) * kPicosPerMicro;
     if (record.call >= kInspectorSend) {
       const auto& members = trace_.groups[record.comm].members;

@@ -57,11 +57,12 @@ class Importer {
     rank_ = &trace_.given.emplace_back();
     rank_->rank = static_cast<Rank>(own_.value_or(0));
     rank_->file = path;
-    rank_->lanes = {"compute"};
+    rank_->tracks = {"compute"};
     for (const Kernel& kernel : kernels_)
       if (kernel.event.peer == rank_->rank && kernel.call &&
           kernel.event.kind != TraceEvent::Kind::collective)
-        throw Error(place_of(trace_, *rank_, kernel.event) + ": a message of a rank to itself");
+        throw Error(position_text(trace_, *rank_, kernel.event) +
+                    ": a message of a rank to itself");
     add_events();
   }
 
@@ -108,7 +109,7 @@ class Importer {
     if (const JsonNode* stream = args ? json.find(*args, "stream") : nullptr)
       kernel.stream = stream->integer;
     kernel.event.name = trace_.name(name ? name->text : "kernel");
-    kernel.event.place = line;
+    kernel.event.position = line;
     const JsonNode* call = args ? json.find(*args, "Collective name") : nullptr;
     const bool nccl = name && name->text.starts_with("nccl");
     if (nccl && !call)
@@ -269,17 +270,17 @@ class Importer {
       if (!own.ends.empty()) after.push_back(own.ends.back().second);
       for (const auto& [number, other] : streams)
         if (number != kernel.stream) tie(kernel, other, idle_from, after, ready);
-      kernel.event.lane = lane_named(*rank_, "stream " + std::to_string(kernel.stream));
+      kernel.event.track = track_named(*rank_, "stream " + std::to_string(kernel.stream));
       kernel.event.start = kernel.start;
       if (!kernel.call && kernel.start > ready) {
         TraceEvent idle;
         idle.kind = TraceEvent::Kind::compute;
         idle.counted = false;
-        idle.lane = kernel.event.lane;
+        idle.track = kernel.event.track;
         idle.start = ready;
         idle.duration = kernel.start - ready;
         idle.name = trace_.name("idle");
-        idle.place = kernel.event.place;
+        idle.position = kernel.event.position;
         after = {add_event(*rank_, idle, after)};
       }
       own.ends.emplace_back(kernel.end, add_event(*rank_, kernel.event, after));

@@ -46,7 +46,7 @@ class Importer {
     rank_ = &trace_.given.emplace_back();
     rank_->rank = rank;
     rank_->file = path;
-    rank_->lanes = {"compute"};
+    rank_->tracks = {"compute"};
     requests_.clear();
     after_.clear();
     batch_.clear();
@@ -135,7 +135,7 @@ class Importer {
   TraceEvent event_of(std::string_view name) {
     TraceEvent event;
     event.name = trace_.name(name);
-    event.place = number_;
+    event.position = number_;
     return event;
   }
 
@@ -350,7 +350,7 @@ Trace import_param(const std::vector<std::string>& files, int) {
   Trace trace;
   trace.format = "param";
   trace.unit = "nanoseconds (startTime_ns), of each rank's clock";
-  trace.place = "element";
+  trace.position_unit = "element";
   trace.notes.emplace_back(
       "times between calls hold communication as well as computation: no delays are made of them");
   Importer importer(trace);

@@ -80,7 +80,7 @@ class Importer {
     read_rows();
     rank_ = &trace_.given.emplace_back();
     rank_->file = path_;
-    rank_->lanes = {"compute", "update"};
+    rank_->tracks = {"compute", "update"};
     add_groups();
     play();
     trace_.used = rows_.size();
@@ -275,15 +275,15 @@ class Importer {
     return who == Who::tp ? kTp : kDp;
   }
 
-  void compute(const std::string& name, const Row& row, std::uint64_t nanos, std::uint16_t lane,
+  void compute(const std::string& name, const Row& row, std::uint64_t nanos, std::uint16_t track,
                std::optional<std::uint32_t>& last) {
     if (nanos == 0) return;
     TraceEvent event;
     event.kind = TraceEvent::Kind::compute;
-    event.lane = lane;
+    event.track = track;
     event.duration = static_cast<Picoseconds>(nanos) * kPicosPerNano;
     event.name = trace_.name(name);
-    event.place = row.line;
+    event.position = row.line;
     last = add(event, last);
   }
 
@@ -292,7 +292,7 @@ class Importer {
   }
 
   // Returns whether there is a collective; `last` becomes its end, after its result is processed.
-  bool communicate(const Row& row, std::size_t pass, std::uint16_t lane,
+  bool communicate(const Row& row, std::size_t pass, std::uint16_t track,
                    std::optional<std::uint32_t>& last) {
     const Comm& comm = row.passes[pass].comm;
     const auto func = func_of(comm);
@@ -307,9 +307,9 @@ class Importer {
     event.stated = comm.bytes;
     event.group = group_of(comm, pass);
     event.name = trace_.name(row.name + kPassNames[pass]);
-    event.place = row.line;
+    event.position = row.line;
     last = add(event, last);
-    compute(row.name + " update", row, row.update_ns, lane, last);
+    compute(row.name + " update", row, row.update_ns, track, last);
     return true;
   }
 

@@ -36,7 +36,7 @@ class OnNetwork {
   OnNetwork(const JobSpec& spec, const Workload& workload, int processes) {
     if (!is_network(spec.fabric.kind) || spec.fabric.colocated == Colocated::wire) return;
     const Cluster cluster(spec, workload, processes);
-    for (Rank r = 0; r < workload.ranks; ++r) process_.push_back(cluster.place(r).host);
+    for (Rank r = 0; r < workload.ranks; ++r) process_.push_back(cluster.location(r).host);
   }
   bool operator()(Rank a, Rank b) const {
     return process_.empty() ||

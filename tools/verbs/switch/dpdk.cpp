@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using switchml::JobPlan;
-using switchml::Placement;
+using switchml::JobResources;
 using switchml::SwitchPlan;
 
 constexpr int kPatienceMs = 100;  // between looks at `stop`
@@ -83,8 +83,8 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
   try {
     if (has_jobs_) append(lines, dpdk::entries_of_plan(plan_));
     for (const JobPlan& job : plan_.jobs) {
-      places_.push_back(allocation_.admit(job));
-      append(lines, dpdk::entries_of_job(plan_, switchml::tables_of(job, places_.back())));
+      resources_.push_back(allocation_.admit(job));
+      append(lines, dpdk::entries_of_job(plan_, switchml::tables_of(job, resources_.back())));
     }
   } catch (const std::invalid_argument& error) {
     throw Error(std::string("the plan does not fit the P4 program: ") + error.what());
@@ -140,10 +140,10 @@ std::string DpdkSwitch::command(const std::vector<std::string>& lines) {
   return answer.starts_with("error ") ? answer.substr(6) : "the DPDK switch has ended";
 }
 
-void DpdkSwitch::forget_sums(const JobPlan& job, const Placement& place,
+void DpdkSwitch::forget_sums(const JobPlan& job, const JobResources& resources,
                              std::vector<std::string>& lines) const {
   const std::string rows =
-      " " + std::to_string(2 * place.first_slot) + " " + std::to_string(2 * job.slots);
+      " " + std::to_string(2 * resources.first_slot) + " " + std::to_string(2 * job.slots);
   lines.push_back("clear marks_marks" + rows);
 }
 
@@ -151,17 +151,19 @@ std::string DpdkSwitch::admit(const JobPlan& job) {
   if (!has_jobs_) return "this switch runs table entries of its own, not jobs";
   if (std::string why = reason_to_refuse(plan_, job); !why.empty()) return why;
   try {
-    const Placement place = allocation_.admit(job);
-    std::vector<std::string> lines = dpdk::entries_of_job(plan_, switchml::tables_of(job, place));
-    forget_sums(job, place, lines);
-    lines.push_back("clear job_counters_0 " + std::to_string(place.job * switchml::kJobCounterRow) +
-                    " " + std::to_string(switchml::kJobCounterRow));
+    const JobResources resources = allocation_.admit(job);
+    std::vector<std::string> lines =
+        dpdk::entries_of_job(plan_, switchml::tables_of(job, resources));
+    forget_sums(job, resources, lines);
+    lines.push_back("clear job_counters_0 " +
+                    std::to_string(resources.job * switchml::kJobCounterRow) + " " +
+                    std::to_string(switchml::kJobCounterRow));
     if (std::string why = command(lines); !why.empty()) {
       allocation_.remove(job.name);
       return why;
     }
     plan_.jobs.push_back(job);
-    places_.push_back(place);
+    resources_.push_back(resources);
     return {};
   } catch (const std::invalid_argument& error) {
     return error.what();
@@ -172,12 +174,12 @@ bool DpdkSwitch::remove(const std::string& name) {
   for (std::size_t j = 0; j < plan_.jobs.size(); ++j) {
     if (plan_.jobs[j].name != name) continue;
     std::vector<std::string> lines;
-    append(lines, dpdk::entries_of_job(plan_, switchml::tables_of(plan_.jobs[j], places_[j])),
+    append(lines, dpdk::entries_of_job(plan_, switchml::tables_of(plan_.jobs[j], resources_[j])),
            "delete ");
     if (!command(lines).empty()) return false;
     allocation_.remove(name);
     plan_.jobs.erase(plan_.jobs.begin() + static_cast<std::ptrdiff_t>(j));
-    places_.erase(places_.begin() + static_cast<std::ptrdiff_t>(j));
+    resources_.erase(resources_.begin() + static_cast<std::ptrdiff_t>(j));
     return true;
   }
   return false;
@@ -187,7 +189,7 @@ bool DpdkSwitch::reset(const std::string& name) {
   for (std::size_t j = 0; j < plan_.jobs.size(); ++j) {
     if (plan_.jobs[j].name != name) continue;
     std::vector<std::string> lines;
-    forget_sums(plan_.jobs[j], places_[j], lines);
+    forget_sums(plan_.jobs[j], resources_[j], lines);
     return command(lines).empty();
   }
   return false;
@@ -227,7 +229,7 @@ switchml::SwitchCounters DpdkSwitch::counters() {
   }
   for (std::size_t j = 0; j < plan_.jobs.size(); ++j) {
     const auto counted = [&](int k) {
-      return cell("job_counters_0", places_[j].job * switchml::kJobCounterRow + k);
+      return cell("job_counters_0", resources_[j].job * switchml::kJobCounterRow + k);
     };
     switchml::JobCounters c;
     c.collected = counted(0);

@@ -50,14 +50,14 @@ class DpdkSwitch final : public RunningSwitch {
  private:
   // Sends commands to the runner; returns "" when it has carried them out, else the reason.
   std::string command(const std::vector<std::string>& lines);
-  void forget_sums(const switchml::JobPlan& job, const switchml::Placement& place,
+  void forget_sums(const switchml::JobPlan& job, const switchml::JobResources& resources,
                    std::vector<std::string>& lines) const;
 
   bool has_jobs_ = false;  // the program is ours, or one with our tables
   int elements_ = 0;
   switchml::SwitchPlan plan_;
   switchml::Allocation allocation_;
-  std::vector<switchml::Placement> places_;  // of plan_.jobs
+  std::vector<switchml::JobResources> resources_;  // of plan_.jobs
   std::unique_ptr<Child> child_;
   std::string last_;  // the final counters, once the runner has ended
   double processor_seconds_ = 0;

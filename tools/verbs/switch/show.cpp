@@ -93,7 +93,7 @@ std::vector<std::string> row_of(const switchml::RocePacket& packet, bool out) {
                                                                      : last        ? ", last"
                                                                                    : ", middle"),
                                switchml::text_of_ip(packet.source.ip)};
-  const switchml::RocePlace place = switchml::place_of(packet.remote_key);
+  const switchml::RoceSlot place = switchml::slot_of(packet.remote_key);
   const bool placed = first && !out, exponents = has_immediate(packet.opcode);
   row.push_back(placed ? std::to_string(place.slot) : "");
   row.push_back(placed ? std::to_string(place.set) : "");
