@@ -93,9 +93,10 @@ class Worker final : public Agent {
     Call call;
     std::vector<bool> left;
     std::uint64_t missing = 0, next = 0;
+    std::uint64_t announced = 0;  // blocks
   };
 
-  bool send(Io& io, const Open& o, std::size_t b) {
+  bool send(Io& io, Open& o, std::size_t b) {
     const std::uint64_t first = b * o_.block;
     Note note{.tag = part, .call = o.call.number, .index = static_cast<std::uint32_t>(b)};
     note.type = o.call.type;
@@ -103,11 +104,12 @@ class Worker final : public Agent {
     note.content = io.tensor(o.call.number).read(first, note.elements);
     const auto words = words_of(note);
     if (o_.with_words) note.words = std::as_bytes(std::span(words));
-    if (o_.announces) {
+    if (o_.announces && o.announced == b) {
       Note announcement = note;
       announcement.tag = ahead;
       announcement.content = {};
-      io.send(size_, announcement, o_.carriage);
+      if (!io.send(size_, announcement, o_.carriage)) return false;
+      ++o.announced;
     }
     return io.send(size_ + static_cast<Party>(b) % o_.servers, note, o_.carriage);
   }
