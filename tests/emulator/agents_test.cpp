@@ -132,7 +132,7 @@ TEST(Agents, ThatOnlySendAgainEndTheRunWithTheReasonAfterTheTimeOfAStall) {
         const Result result = job.run();
         EXPECT_EQ(result.iterations.size(), 0u);
         EXPECT_NE(result.interrupted.find("stalled for "), std::string::npos) << result.interrupted;
-        EXPECT_NE(result.interrupted.find("on host 0 in all_reduce #0 'op' of group all (" +
+        EXPECT_NE(result.interrupted.find("on host 0 in allreduce #0 'op' of group all (" +
                                           std::string(lost ? "in-packets" : "deaf") +
                                           ") waits for its agents"),
                   std::string::npos)

@@ -195,7 +195,7 @@ TEST(PacketsOfAShard, ThatTellNothingNewDoNotKeepItFromBeingQuiet) {
   });
   EXPECT_EQ(played.shared.failure, "");
   EXPECT_TRUE(told.is);
-  EXPECT_NE(told.stuck.find("rank 0 on host 0 in all_reduce #0 'op' of group all (in-packets) "
+  EXPECT_NE(told.stuck.find("rank 0 on host 0 in allreduce #0 'op' of group all (in-packets) "
                             "waits for its agents"),
             std::string::npos)
       << told.stuck;
