@@ -1,13 +1,13 @@
 // Keys that a job gives and that have no effect in it: nothing is silently ignored. The columns of
 // a key's row (load/job_schema.cpp) say where it means something:
 //
-//   of another framework or library                      refused
-//   of another fabric, or beside another key's value     refused where that is a default that
-//   nobody
-//                                                        chose; a note where the job chose it,
-//                                                        since one file is played on several
-//                                                        fabrics, and with and without what a
-//                                                        setting is for
+// clang-format off
+//   of another framework or library                    refused
+//   of another fabric, or beside another key's value   refused where that is a default that nobody
+//                                                      chose; a note where the job chose it, because
+//                                                      one file is played on several fabrics, and
+//                                                      with and without what a setting is for
+// clang-format on
 //
 // A key at its default may stand anywhere. Threading: pure functions.
 #pragma once
