@@ -260,7 +260,7 @@ std::vector<Fact> closing_facts(const PlanFacts& facts) {
 PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   PlanFacts facts;
   facts.job = job.spec.file;
-  facts.model = job.spec.places.contains("trace") ? "a trace" : job.spec.model_name;
+  facts.model = job.spec.sources.contains("trace") ? "a trace" : job.spec.model_name;
   facts.ranks = workload.ranks - workload.servers;
   facts.nodes = job.spec.cluster.nodes;
   facts.storage_nodes = job.spec.cluster.storage_nodes;

@@ -75,7 +75,7 @@ void add_job_facts(std::vector<Fact>& facts, const LoadedJob& job, const Result&
                       std::string(name_of(job.spec.precision.gradients)) + " gradients";
   if (job.spec.program)
     model = (job.spec.model_name.empty() ? "" : job.spec.model_name + ", ") +
-            (job.spec.places.contains("trace") ? "a trace" : "programs of a file");
+            (job.spec.sources.contains("trace") ? "a trace" : "programs of a file");
   if (!job.spec.device.name.empty()) model += ", on " + job.spec.device.name;
   facts.push_back({"model", model});
   facts.push_back({"ranks", size_line(job, result)});

@@ -149,7 +149,7 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   const bool in_virtual_time = sized.spec.fabric.kind == FabricKind::virtual_time;
   const int gpus = sized.spec.cluster.gpus_per_node;
   const bool alone = hosts_alone || gpus_of_a_process(flags);
-  const bool nodes_given = sized.spec.places.contains("cluster.nodes") && !flags.ranks;
+  const bool nodes_given = sized.spec.sources.contains("cluster.nodes") && !flags.ranks;
   const int ranks = nodes_given
                         ? sized.spec.cluster.gpus()
                         : flags.ranks.value_or(alone ? processes * gpus
@@ -164,7 +164,7 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   }
   const auto calls = [&](const char* key, const std::optional<int>& given, int standard,
                          const char* flag) {
-    if (!given && sized.spec.places.contains(key)) return;  // set by -s
+    if (!given && sized.spec.sources.contains(key)) return;  // set by -s
     overrides.add(key, std::to_string(given.value_or(standard)), given ? flag : "default");
   };
   calls("run.warmup", flags.warmup, in_virtual_time ? 0 : kWarmup, "--warmup_iters");
