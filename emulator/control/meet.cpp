@@ -139,8 +139,9 @@ class Host {
     }
     Meeting met;
     met.strays = strays_;
-    log_info("all have met within ", std::chrono::duration<double>(steady_clock::now() - began).count(),
-             " s; ", strays_, " strays turned away");
+    log_info("all have met within ",
+             std::chrono::duration<double>(steady_clock::now() - began).count(), " s; ", strays_,
+             " strays turned away");
     const std::string welcome = encode(Welcome{own_.hostname, own_.boot_id});
     for (std::optional<Link>& member : members_) {
       if (!member) continue;

@@ -1,9 +1,9 @@
 // Turns a trace into programs: what a job's `trace:` plays.
 //
 // Every rank of the trace gets the streams that its graph needs, so that independent events run
-// concurrently: one per track of computations, one per communicator, whose calls take turns, and for
-// messages as many as run concurrently, up to kMostMessageStreams. Events tie streams together; an
-// edge that other edges imply is left out. Ranks without a trace play as one that has a trace.
+// concurrently: one per track of computations, one per communicator, whose calls take turns, and
+// for messages as many as run concurrently, up to kMostMessageStreams. Events tie streams together;
+// an edge that other edges imply is left out. Ranks without a trace play as one that has a trace.
 // Threading: pure.
 #pragma once
 
