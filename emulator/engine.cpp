@@ -17,6 +17,7 @@
 #include "emulator/common/clock.h"
 #include "emulator/common/log.h"
 #include "emulator/common/median.h"
+#include "emulator/fabric/open.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
 #include "emulator/player.h"
@@ -59,6 +60,7 @@ void check_processes(const JobSpec& spec, const Workload& workload, int processe
   }
   check_hosts(spec, processes);
   check_tensors(spec, workload);
+  if (is_network(spec.fabric.kind)) check_fabric_built(spec.fabric.kind);
   if (!spec.run.verify) return;
   if (spec.fabric.colocated == Colocated::model) {
     throw Error(

@@ -1,10 +1,10 @@
 #include "emulator/fabric/open.h"
 
 #include <algorithm>
-#include <iterator>
+#include <array>
 
-#include "emulator/common/assert.h"
 #include "emulator/fabric/ofi.h"
+#include "profiles/error.h"
 
 namespace ghostrank {
 namespace {
@@ -16,19 +16,26 @@ struct Maker {
   std::string (*version)();
 };
 
-constexpr Maker kMakers[] = {
+#ifdef GHOSTRANK_WITH_LIBFABRIC
+constexpr std::array<Maker, 1> kMakers{{
     {FabricKind::ofi, [](const FabricOptions& o) { return open_ofi_fabric({o}); },
      list_ofi_providers, ofi_version},
-};
+}};
+#else
+constexpr std::array<Maker, 0> kMakers{};
+#endif
 
-static_assert(std::all_of(std::begin(kMakers), std::end(kMakers),
+static_assert(std::all_of(kMakers.begin(), kMakers.end(),
                           [](const Maker& m) { return is_network(m.kind); }));
 
 const Maker& maker_of(FabricKind kind) {
-  const auto* const row = std::find_if(std::begin(kMakers), std::end(kMakers),
-                                       [&](const Maker& m) { return m.kind == kind; });
-  GHOSTRANK_ASSERT(row != std::end(kMakers));
-  return *row;
+  const auto* const row =
+      std::find_if(kMakers.begin(), kMakers.end(), [&](const Maker& m) { return m.kind == kind; });
+  if (row != kMakers.end()) return *row;
+  throw Error(
+      "fabric.kind: ofi is not in this ghostrank, which was built without libfabric; install "
+      "libfabric-dev and build again, or play in one process with fabric.kind=memory or virtual",
+      ErrorKind::environment);
 }
 
 }  // namespace
@@ -38,6 +45,8 @@ std::vector<FabricKind> network_kinds() {
   for (const Maker& m : kMakers) kinds.push_back(m.kind);
   return kinds;
 }
+
+void check_fabric_built(FabricKind kind) { maker_of(kind); }
 
 std::unique_ptr<NetworkFabric> open_fabric(FabricKind kind, const FabricOptions& options) {
   return maker_of(kind).open(options);

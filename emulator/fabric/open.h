@@ -50,8 +50,11 @@ class NetworkFabric : public Fabric {
   virtual void connect(const std::vector<FabricFlow>& flows) = 0;
 };
 
-// Returns all kinds for which is_network() is true.
+// Returns the kinds that this build has, of those for which is_network() is true.
 std::vector<FabricKind> network_kinds();
+
+// Throws Error(environment) where this build does not have the kind, as open_fabric() does.
+void check_fabric_built(FabricKind kind);
 
 // Opens the endpoints and makes them ready to receive.
 std::unique_ptr<NetworkFabric> open_fabric(FabricKind kind, const FabricOptions& options);

@@ -127,6 +127,9 @@ void look_at_fabrics_of(FabricKind kind, Findings& findings) {
 
 Findings look_at_fabric() {
   Findings findings;
+  if (network_kinds().empty())
+    findings.push_back({"fabric", "libfabric", "built without: a job is one process here, too",
+                        true, "sudo apt-get install libfabric-dev   # and build again"});
   for (const FabricKind kind : network_kinds()) look_at_fabrics_of(kind, findings);
   return findings;
 }
