@@ -2,6 +2,8 @@
 // are not UTF-8 replaced, null for an unknown value. Threading: pure functions.
 #pragma once
 
+#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,6 +15,12 @@ using Json = nlohmann::ordered_json;
 
 inline std::string dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Writes a whole number as an integer: 1234, not 1234.0.
+inline Json count_json(double value) {
+  const bool whole = value == std::floor(value) && std::abs(value) < 9e15;
+  return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
 inline Json or_null(const std::optional<double>& value) {

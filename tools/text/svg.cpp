@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "tools/text/humane.h"
 
@@ -120,6 +121,12 @@ Axis axis_of(SvgScale scale, const std::vector<double>& values) {
   return axis;
 }
 
+std::string line(double x1, double y1, double x2, double y2, const std::string& stroke, int width) {
+  return "<line x1=\"" + number(x1) + "\" y1=\"" + number(y1) + "\" x2=\"" + number(x2) +
+         "\" y2=\"" + number(y2) + "\" stroke=\"" + stroke + "\" stroke-width=\"" +
+         std::to_string(width) + "\"/>\n";
+}
+
 }  // namespace
 
 std::string svg_heat_map(const SvgHeatMap& map) {
@@ -182,6 +189,52 @@ std::string svg_curves(const SvgCurves& curves) {
     if (line.name.empty()) continue;
     text += text_at(kLeft + kWidth + 10, kTop + 16 + 18.0 * static_cast<double>(i), "start",
                     line.name, " fill=\"" + stroke + "\"");
+  }
+  return text + "</svg>\n";
+}
+
+std::string svg_dots(const SvgDots& dots) {
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  const auto span = [&](double value) {
+    least = std::min(least, value);
+    most = std::max(most, value);
+  };
+  for (const SvgDotColumn& c : dots.columns) {
+    for (const double value : c.values) span(value);
+    if (c.low && c.high) span(*c.low), span(*c.high);
+  }
+  if (least > most) least = most = 0;
+  const double margin = most > least ? (most - least) * 0.08 : std::max(std::abs(most) * 0.1, 1e-9);
+  least -= margin, most += margin;
+  const auto y_of = [&](double y) { return kTop + kHeight * (1 - (y - least) / (most - least)); };
+  std::string text = opening(dots.title, "one dot is one run; bar: median, box: 95 % interval",
+                             dots.up + (least > 0 ? " (not from 0)" : ""));
+  text += line(kLeft, kTop, kLeft, kTop + kHeight, "black", 1);
+  const double step = tick_of(most - least);
+  for (double y = std::ceil(least / step) * step; y <= most; y += step) {
+    text += line(kLeft, y_of(y), kLeft + kWidth, y_of(y), "#dddddd", 1);
+    text += text_at(kLeft - 6, y_of(y) + 4, "end", significant(y));
+  }
+  const double width = kWidth / std::max<double>(1, static_cast<double>(dots.columns.size()));
+  for (std::size_t i = 0; i < dots.columns.size(); ++i) {
+    const SvgDotColumn& c = dots.columns[i];
+    const double middle = kLeft + width * (static_cast<double>(i) + 0.5), half = width * 0.3;
+    text += text_at(middle, kTop + kHeight + 18, "middle", c.name);
+    if (c.values.empty()) continue;
+    if (c.low && c.high) {
+      text += rectangle(middle - half, y_of(*c.high), 2 * half, y_of(*c.low) - y_of(*c.high),
+                        "#c6dbef", significant(*c.low) + " to " + significant(*c.high));
+    }
+    text += line(middle - half, y_of(c.median), middle + half, y_of(c.median), "#08306b", 3);
+    for (std::size_t k = 0; k < c.values.size(); ++k) {
+      // Spread over the width in the order of the runs, so that a drift shows.
+      const double x =
+          middle +
+          half * (2 * (static_cast<double>(k) + 0.5) / static_cast<double>(c.values.size()) - 1);
+      text += "<circle cx=\"" + number(x) + "\" cy=\"" + number(y_of(c.values[k])) +
+              "\" r=\"4\" fill=\"#d95f02\" fill-opacity=\"0.8\"><title>" +
+              significant(c.values[k], 6) + "</title></circle>\n";
+    }
   }
   return text + "</svg>\n";
 }

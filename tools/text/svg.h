@@ -1,8 +1,9 @@
-// Two kinds of picture as self-contained SVG: a square heat map, and curves over common axes.
+// Pictures as self-contained SVG: a square heat map, curves over common axes, and columns of dots.
 //
 // Threading: pure functions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,5 +30,18 @@ struct SvgCurves {
   SvgScale scale = SvgScale::from_zero;  // of both axes
 };
 std::string svg_curves(const SvgCurves& curves);
+
+// A column of dots for each sample, with its median and an interval around that.
+struct SvgDotColumn {
+  std::string name;
+  std::vector<double> values;
+  double median = 0;
+  std::optional<double> low, high;
+};
+struct SvgDots {
+  std::string title, up;  // name of the axis; it spans the values and need not begin at 0
+  std::vector<SvgDotColumn> columns;
+};
+std::string svg_dots(const SvgDots& dots);
 
 }  // namespace ghostrank

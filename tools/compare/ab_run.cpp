@@ -1,0 +1,325 @@
+#include "tools/compare/ab_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <set>
+
+#include "profiles/error.h"
+#include "tools/compare/ab_statistics.h"
+#include "tools/text/humane.h"
+
+namespace ghostrank {
+namespace {
+
+// Shares above which a resource counts as what limits the step.
+constexpr double kSaturated = 0.9;
+constexpr double kExplains = 0.8;  // of the exposed communication
+
+double number_or(const Json& json, const char* key, double otherwise) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+std::optional<double> number_in(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+double median_over(const Json& iterations, const char* key) {
+  std::vector<double> values;
+  for (const Json& i : iterations) values.push_back(number_or(i, key, 0));
+  return median_of(std::move(values));
+}
+
+std::optional<double> collective_seconds(const Json& collectives) {
+  double seconds = 0;
+  bool timed = false;
+  for (const Json& c : collectives) {
+    const std::optional<double> one = number_in(c, "seconds_median");
+    if (!one) continue;
+    seconds += *one * number_or(c, "calls", 0);
+    timed = true;
+  }
+  return timed ? std::optional(seconds) : std::nullopt;
+}
+
+// "allreduce ring, 2 channels, slices of 64KiB": what a reader needs to tell a strawman.
+std::string schemes_of(const Json& result) {
+  std::string text;
+  std::set<std::string> named;
+  for (const Json& c : result.at("collectives")) {
+    const std::string one =
+        c.at("op").get<std::string>() + " " + c.at("algorithm").get<std::string>();
+    if (named.insert(one).second) text += (text.empty() ? "" : ", ") + one;
+  }
+  const Json& config = result.at("config").at("collectives");
+  if (const double channels = number_or(config, "channels", 0); channels > 0)
+    text += ", " + humane_count(channels, "channel");
+  const std::string slice = config.at("slice").get<std::string>();
+  if (slice != "0") text += ", slices of " + slice;
+  return text;
+}
+
+// Packets of all messages between nodes, and their bytes with headers, as the framing has them. A
+// pair's messages count as equally large, so that the last packets of messages are averages.
+struct Framed {
+  double packets = 0, bytes = 0;
+};
+Framed framed(const Framing& framing, double bytes, double messages) {
+  if (messages <= 0) return {};
+  const auto size = static_cast<std::uint64_t>(std::ceil(bytes / messages));
+  const std::uint64_t per_message =
+      framing.packet_payload == 0 || size == 0
+          ? 1
+          : (size + framing.packet_payload - 1) / framing.packet_payload;
+  const double packets = messages * static_cast<double>(per_message);
+  return {packets, bytes + packets * framing.per_packet + messages * framing.per_message};
+}
+
+int node_of(const std::string& nic) {  // "n12.nic0"
+  return std::atoi(nic.c_str() + 1);
+}
+
+void read_nics(AbRun& run, const Json& traffic, const JobSpec& spec) {
+  const double ranks_bps = spec.cluster.nic.rate_bps, step = run.step_seconds;
+  const double helpers_bps = spec.cluster.servers.nic.rate_bps;
+  for (const Json& nic : traffic.at("nics")) {
+    const bool helper = node_of(nic.at("nic").get<std::string>()) >= spec.cluster.rank_nodes();
+    for (const char* way : {"tx", "rx"}) {
+      const double bytes = number_or(nic, (std::string(way) + "_bytes").c_str(), 0);
+      const double messages = number_or(nic, (std::string(way) + "_messages").c_str(), 0);
+      const double wire = framed(spec.fabric.framing, bytes, messages).bytes;
+      const double bps = helper ? helpers_bps : ranks_bps;
+      std::optional<double>& busy = helper ? run.helper_busy : run.nic_busy;
+      if (bps > 0 && step > 0) busy = std::max(busy.value_or(0), wire * 8 / bps / step);
+      if (helper || bytes < run.busiest_nic_bytes) continue;
+      run.busiest_nic_bytes = bytes;
+      if (!spec.fabric.framing.none()) run.busiest_nic_wire_bytes = wire;
+    }
+  }
+}
+
+// Bytes that left by the machines' interfaces in an iteration; nothing if one cannot be read or is
+// the loopback, which every other program of the machine uses, too. Several processes of one
+// machine may report the same interface.
+std::optional<double> interface_bytes(const Json& result, int iterations) {
+  std::set<std::string> seen;
+  double bytes = 0;
+  for (const Json& i : result.at("interfaces")) {
+    const auto host = static_cast<std::size_t>(number_or(i, "host", 0));
+    const Json& hosts = result.at("hosts");
+    const std::string machine =
+        host < hosts.size() ? hosts[host].at("hostname").get<std::string>() : "";
+    const std::string name = machine + " " + i.at("namespace").get<std::string>() + " " +
+                             i.at("device").get<std::string>();
+    if (!seen.insert(name).second) continue;
+    const std::optional<double> sent = number_in(i, "tx_bytes");
+    if (!sent || i.at("loopback").get<bool>()) return std::nullopt;
+    bytes += *sent;
+  }
+  if (seen.empty() || iterations == 0) return std::nullopt;
+  return bytes / iterations;
+}
+
+void read_packets(AbRun& run, const Json& result, const JobSpec& spec) {
+  const Framing& framing = spec.fabric.framing;
+  if (!framing.none()) {
+    Framed all;
+    for (const Json& nic : result.at("traffic").at("nics")) {
+      const Framed one =
+          framed(framing, number_or(nic, "tx_bytes", 0), number_or(nic, "tx_messages", 0));
+      all.packets += one.packets;
+      all.bytes += one.bytes;
+    }
+    run.packets = all.packets;
+    if (all.bytes > 0) {
+      run.header_share = 1 - run.bytes / all.bytes;
+      run.header_basis = "modelled";
+    }
+  } else if (run.fabric == "ofi") {
+    const std::optional<double> sent = interface_bytes(result, run.iterations);
+    if (sent && *sent >= run.bytes && *sent > 0) {
+      run.header_share = 1 - run.bytes / *sent;
+      run.header_basis = "interfaces";
+    }
+  }
+  const Json& packets = result.at("packets");
+  if (!packets.is_object() || run.iterations == 0) return;
+  if (!run.packets) run.packets = number_or(packets, "sent", 0) / run.iterations;
+  // At least: a scheme sends again what was lost, and what its timer gave up too early.
+  run.retransmissions =
+      (number_or(packets, "lost_on_purpose", 0) + number_or(packets, "dropped", 0)) /
+      run.iterations;
+}
+
+void read_links(AbRun& run, const Json& network) {
+  if (!network.is_object() || network.at("hottest").empty()) return;
+  const Json& hottest = network.at("hottest").front();
+  run.link_busy = number_in(hottest, "utilisation");
+  run.hottest_link = hottest.at("link").get<std::string>();
+}
+
+void read_hosts(AbRun& run, const Json& result) {
+  double cpu = 0;
+  std::set<std::string> transports;
+  for (const Json& host : result.at("hosts")) {
+    cpu += number_or(host, "cpu_seconds", 0);
+    const std::string provider = host.at("provider").get<std::string>();
+    const std::string transport = host.at("transport").get<std::string>();
+    transports.insert(provider == transport ? transport : transport + " (" + provider + ")");
+  }
+  for (const std::string& t : transports) run.transport += (run.transport.empty() ? "" : ", ") + t;
+  if (run.fabric == "ofi" && result.at("packets").is_object()) run.transport += " + UDP";
+  const double bytes = run.bytes * run.iterations;
+  if (!run.modelled && bytes > 0) run.cpu_seconds_per_GB = cpu / (bytes * 1e-9);
+}
+
+// What limits the step, as far as shares of it tell. The host's CPU comes first: what it delays
+// looks like any other resource.
+std::string bottleneck_of(const AbRun& run) {
+  if (!run.faithful && !run.modelled) return "host-cpu";
+  const double step = run.step_seconds;
+  if (step <= 0) return "";
+  const double compute = run.compute_seconds / step;
+  const double nic = std::max(run.nic_busy.value_or(0), run.link_busy.value_or(0));
+  const double helper = run.helper_busy.value_or(0);
+  const double exposed = (run.exposed_seconds + run.bubble_seconds) / step;
+  const double link = std::max(nic, helper);
+  const std::string resource = helper > nic ? "switch" : "link";
+  if (link >= kSaturated && link >= compute) return resource;
+  if (compute >= kSaturated) return "compute";
+  return link >= kExplains * exposed ? resource : "latency";
+}
+
+AbRun read(const Json& result, const JobSpec& spec) {
+  AbRun run;
+  const Json& fidelity = result.at("fidelity");
+  run.fabric = std::string(name_of(spec.fabric.kind));
+  run.step_seconds = result.at("step_time").at("median").get<double>();
+  // Chance is in a virtual run with misfortunes, too, although a seed repeats it.
+  const PacketSpec& packets = spec.fabric.packets;
+  run.deterministic = result.at("step_time").at("deterministic").get<bool>() && packets.loss == 0 &&
+                      packets.duplicates == 0 && packets.reordering == 0;
+  run.nic_bps = spec.cluster.nic.rate_bps;
+  run.iterations = static_cast<int>(result.at("iterations").size());
+  run.compute_seconds = median_over(result.at("iterations"), "compute_seconds");
+  run.exposed_seconds = median_over(result.at("iterations"), "exposed_comm_seconds");
+  run.bubble_seconds = median_over(result.at("iterations"), "bubble_seconds");
+  run.collective_seconds = collective_seconds(result.at("collectives"));
+  const Json& traffic = result.at("traffic");
+  run.bytes = traffic.at("wire_bytes_per_iteration").get<double>();
+  run.messages = traffic.at("messages_per_iteration").get<double>();
+  run.dilation = result.at("dilation").get<double>();
+  run.wall_seconds = result.at("wall_seconds").get<double>();
+  run.faithful = fidelity.at("faithful").get<bool>();
+  run.modelled = fidelity.at("modelled").get<bool>();
+  run.reason = fidelity.at("reason").get<std::string>();
+  run.critical_lateness = number_or(fidelity, "critical_lateness", 0);
+  run.schemes = schemes_of(result);
+  read_nics(run, traffic, spec);
+  read_packets(run, result, spec);
+  read_links(run, result.at("network"));
+  read_hosts(run, result);
+  run.bottleneck = bottleneck_of(run);
+  return run;
+}
+
+std::optional<double> optional_in(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+}
+
+}  // namespace
+
+AbRun read_ab_run(const std::string& file, const JobSpec& spec) {
+  std::ifstream in(file, std::ios::binary);
+  try {
+    return read(Json::parse(in), spec);
+  } catch (const Json::exception& error) {
+    throw Error(
+        file + ": not what a run writes: " + error.what() + "; look whether the disk is full",
+        ErrorKind::environment);
+  }
+}
+
+Json to_json(const AbRun& r) {
+  return {{"variant", r.variant},
+          {"block", r.block},
+          {"seed", r.seed},
+          {"file", r.file.empty() ? Json(nullptr) : Json(r.file)},
+          {"step_seconds", r.step_seconds},
+          {"iterations", r.iterations},
+          {"compute_seconds", r.compute_seconds},
+          {"exposed_comm_seconds", r.exposed_seconds},
+          {"bubble_seconds", r.bubble_seconds},
+          {"collective_seconds", or_null(r.collective_seconds)},
+          {"bytes", count_json(r.bytes)},
+          {"messages", count_json(r.messages)},
+          {"packets", or_null(r.packets)},
+          {"header_share", or_null(r.header_share)},
+          {"header_basis", r.header_basis},
+          {"retransmissions", or_null(r.retransmissions)},
+          {"busiest_nic_bytes", count_json(r.busiest_nic_bytes)},
+          {"busiest_nic_wire_bytes", or_null(r.busiest_nic_wire_bytes)},
+          {"nic_bits_per_second", count_json(r.nic_bps)},
+          {"nic_busy", or_null(r.nic_busy)},
+          {"helper_busy", or_null(r.helper_busy)},
+          {"link_busy", or_null(r.link_busy)},
+          {"hottest_link", r.hottest_link},
+          {"cpu_seconds_per_GB", or_null(r.cpu_seconds_per_GB)},
+          {"dilation", count_json(r.dilation)},
+          {"critical_lateness", r.critical_lateness},
+          {"wall_seconds", r.wall_seconds},
+          {"transport", r.transport},
+          {"schemes", r.schemes},
+          {"fabric", r.fabric},
+          {"faithful", r.faithful},
+          {"modelled", r.modelled},
+          {"deterministic", r.deterministic},
+          {"reason", r.reason},
+          {"bottleneck", r.bottleneck}};
+}
+
+AbRun ab_run_from(const Json& j) {
+  AbRun r;
+  r.variant = j.at("variant").get<std::size_t>();
+  r.block = j.at("block").get<std::size_t>();
+  r.seed = j.at("seed").get<std::uint64_t>();
+  if (!j.at("file").is_null()) r.file = j.at("file").get<std::string>();
+  r.step_seconds = j.at("step_seconds").get<double>();
+  r.iterations = j.at("iterations").get<int>();
+  r.compute_seconds = j.at("compute_seconds").get<double>();
+  r.exposed_seconds = j.at("exposed_comm_seconds").get<double>();
+  r.bubble_seconds = j.at("bubble_seconds").get<double>();
+  r.collective_seconds = optional_in(j, "collective_seconds");
+  r.bytes = j.at("bytes").get<double>();
+  r.messages = j.at("messages").get<double>();
+  r.packets = optional_in(j, "packets");
+  r.header_share = optional_in(j, "header_share");
+  r.header_basis = j.at("header_basis").get<std::string>();
+  r.retransmissions = optional_in(j, "retransmissions");
+  r.busiest_nic_bytes = j.at("busiest_nic_bytes").get<double>();
+  r.busiest_nic_wire_bytes = optional_in(j, "busiest_nic_wire_bytes");
+  r.nic_bps = j.at("nic_bits_per_second").get<double>();
+  r.nic_busy = optional_in(j, "nic_busy");
+  r.helper_busy = optional_in(j, "helper_busy");
+  r.link_busy = optional_in(j, "link_busy");
+  r.hottest_link = j.at("hottest_link").get<std::string>();
+  r.cpu_seconds_per_GB = optional_in(j, "cpu_seconds_per_GB");
+  r.dilation = j.at("dilation").get<double>();
+  r.critical_lateness = j.at("critical_lateness").get<double>();
+  r.wall_seconds = j.at("wall_seconds").get<double>();
+  r.transport = j.at("transport").get<std::string>();
+  r.schemes = j.at("schemes").get<std::string>();
+  r.fabric = j.at("fabric").get<std::string>();
+  r.faithful = j.at("faithful").get<bool>();
+  r.modelled = j.at("modelled").get<bool>();
+  r.deterministic = j.at("deterministic").get<bool>();
+  r.reason = j.at("reason").get<std::string>();
+  r.bottleneck = j.at("bottleneck").get<std::string>();
+  return r;
+}
+
+}  // namespace ghostrank
