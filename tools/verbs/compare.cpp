@@ -1,4 +1,4 @@
-// ghostrank compare: results side by side.
+// ghostrank compare: results side by side, or variants of one job (compare_job.h).
 #include <cstdio>
 #include <unistd.h>
 
@@ -8,25 +8,42 @@
 #include "tools/compare/comparison.h"
 #include "tools/report/output_files.h"
 #include "tools/verbs.h"
+#include "tools/verbs/compare_job.h"
 
 namespace ghostrank {
 
 int verb_compare(const Argv& argv) {
   std::vector<std::string> files;
   std::string json;
-  CLI::App app("Hold results of 'run --json' side by side; ratios are to the first.",
-               "ghostrank compare");
-  app.add_option("results", files, "result files")->required()->type_name("RESULT.json");
+  CompareJobFlags of_job;
+  CLI::App app(
+      "Hold results of 'run --json' side by side, or play variants of one job in turns (A/B); "
+      "ratios are to the first.",
+      "ghostrank compare");
+  app.add_option("results", files, "result files, or one job with --a, --b or --variant")
+      ->type_name("RESULT.json|JOB.yaml");
   app.add_option("--json", json, "the same as JSON; - is stdout")
       ->type_name("FILE|-")
       ->group("Output");
-  for (const char* name : {"--a", "--b", "--variant"}) add_reserved_flag(app, name);
+  add_compare_job_flags(app, of_job);
   app.footer(
       "Example:\n"
       "  ghostrank run job.yaml -s fabric.kind=virtual --json virtual.json\n"
       "  ghostrank run job.yaml -s fabric.kind=memory --json memory.json\n"
-      "  ghostrank compare memory.json virtual.json");
+      "  ghostrank compare memory.json virtual.json\n"
+      "  ghostrank compare job.yaml --a collectives.allreduce=ring \\\n"
+      "      --b collectives.allreduce=double_tree --runs 12 --margin 1% --bundle ab\n\n"
+      "Exit status: 0 ok; 1 a run failed or was not faithful, or an --expect was missed; 2 usage "
+      "or\n"
+      "job; 3 environment; 130, 143 stopped by a signal.");
   if (!parse(app, argv)) return 0;
+  if (compares_job(of_job)) return compare_job(argv, of_job, files, json);
+  for (const char* name :
+       {"--csv", "--picture", "--bundle", "--until", "--expect", "--runs", "--set", "--margin",
+        "--max-runs", "--processes", "--seed", "--quiet", "--allow-unfaithful"}) {
+    if (app.count(name) > 0)
+      throw Error(std::string(name) + " goes with variants of a job; give --a and --b, too");
+  }
   if (files.size() < 2) throw Error("compare needs two results or more");
 
   std::vector<StoredResult> results;
