@@ -1,7 +1,7 @@
 """NCCL's rules for cutting calls into messages, written down a second time for the tests.
 
-This is on purpose a plain transcription without a line of ghostrank's: what it computes is compared
-with the schedules message by message. It covers what nccl_vectors.py needs of 2.28.9 and 2.30.7.
+This calls nothing of ghostrank: what it computes is compared with the schedules message by message.
+It covers what nccl_vectors.py needs of 2.28.9 and 2.30.7.
 """
 
 KIB = 1024
