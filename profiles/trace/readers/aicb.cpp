@@ -97,7 +97,9 @@ class Importer {
       Section& section = sections_.back();
       std::vector<std::string> fields = fields_of(line);
       if (section.column.empty()) {
-        for (std::size_t i = 0; i < fields.size(); ++i) section.column[fields[i]] = i;
+        for (std::size_t i = 0; i < fields.size(); ++i)
+          if (!section.column.emplace(fields[i], i).second)
+            fail(number, "the header has column " + quote(fields[i]) + " twice");
         for (const char* needed : {"comm_type", "comm_group", "msg_size"})
           if (!section.column.contains(needed))
             fail(number, "the header has no column " + std::string(needed));
