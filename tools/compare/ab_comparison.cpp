@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "emulator/common/median.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {
@@ -38,7 +39,7 @@ std::size_t whole_blocks(const std::vector<Runs>& by) {
 double median_over(const Runs& runs, double AbRun::*figure) {
   std::vector<double> values;
   for (const AbRun* run : runs) values.push_back(run->*figure);
-  return median_of(std::move(values));
+  return median(std::move(values));
 }
 
 std::optional<double> median_over(const Runs& runs, std::optional<double> AbRun::*figure) {
@@ -46,7 +47,7 @@ std::optional<double> median_over(const Runs& runs, std::optional<double> AbRun:
   for (const AbRun* run : runs) {
     if (const auto& value = run->*figure) values.push_back(*value);
   }
-  return values.size() == runs.size() ? std::optional(median_of(std::move(values))) : std::nullopt;
+  return values.size() == runs.size() ? std::optional(median(std::move(values))) : std::nullopt;
 }
 
 // The word that most runs have; the first of equals.
@@ -87,7 +88,7 @@ VariantSummary summarize_variant(const Runs& all, std::size_t blocks, std::uint6
   const Runs runs(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(v.runs));
   for (std::size_t b = 0; b < blocks; ++b)
     v.samples.push_back(runs[v.deterministic ? 0 : b]->step_seconds);
-  v.median = median_of(v.samples);
+  v.median = median(v.samples);
   if (!v.deterministic) v.ci95 = median_interval(v.samples, seed);
   v.typical = typical_of(runs, v.mixed);
   for (const AbRun* run : runs) {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 
+#include "emulator/common/median.h"
 #include "profiles/error.h"
 #include "tools/compare/ab_statistics.h"
 #include "tools/text/humane.h"
@@ -30,7 +31,7 @@ std::optional<double> number_in(const Json& json, const char* key) {
 double median_over(const Json& iterations, const char* key) {
   std::vector<double> values;
   for (const Json& i : iterations) values.push_back(number_or(i, key, 0));
-  return median_of(std::move(values));
+  return median(std::move(values));
 }
 
 std::optional<double> collective_seconds(const Json& collectives) {

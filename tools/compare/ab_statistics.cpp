@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "emulator/common/median.h"
 #include "emulator/common/random.h"
 #include "tools/text/humane.h"
 #include "tools/text/statistics.h"
@@ -21,14 +22,6 @@ double tail_of(std::size_t n) {
   const auto size = static_cast<double>(n);
   const double z = std::sqrt(size / (size - 1)) * student_t95(static_cast<int>(n) - 1);
   return 0.5 * std::erfc(z / std::sqrt(2.0));
-}
-
-double median_in_place(std::vector<double>& values) {
-  if (values.empty()) return 0;
-  const auto half = values.begin() + std::ssize(values) / 2;
-  std::nth_element(values.begin(), half, values.end());
-  if (values.size() % 2 == 1) return *half;
-  return (*std::max_element(values.begin(), half) + *half) / 2;
 }
 
 // Percentiles of `statistic` over draws of n blocks with replacement. `statistic` gets the numbers
@@ -52,15 +45,13 @@ Interval bootstrap(std::size_t n, RandomBits random, const Statistic& statistic)
 
 }  // namespace
 
-double median_of(std::vector<double> values) { return median_in_place(values); }
-
 std::optional<Interval> median_interval(std::span<const double> samples, std::uint64_t seed) {
   if (samples.size() < 2) return std::nullopt;
   std::vector<double> values(samples.size());
   return bootstrap(samples.size(), RandomBits{seed, kForMedian}, [&](const auto& drawn) {
     std::transform(drawn.begin(), drawn.end(), values.begin(),
                    [&](std::size_t block) { return samples[block]; });
-    return median_in_place(values);
+    return median(values);
   });
 }
 
@@ -73,7 +64,7 @@ RatioEstimate ratio_of_medians(std::span<const double> of, std::span<const doubl
                                std::uint64_t seed) {
   RatioEstimate estimate;
   estimate.blocks = of.size();
-  estimate.value = median_of({of.begin(), of.end()}) / median_of({to.begin(), to.end()});
+  estimate.value = median({of.begin(), of.end()}) / median({to.begin(), to.end()});
   if (of.size() < 2) return estimate;
   std::vector<double> upper(of.size()), lower(of.size());
   estimate.ci95 = bootstrap(of.size(), RandomBits{seed, kForRatio}, [&](const auto& drawn) {
@@ -81,7 +72,7 @@ RatioEstimate ratio_of_medians(std::span<const double> of, std::span<const doubl
       upper[i] = of[drawn[i]];
       lower[i] = to[drawn[i]];
     }
-    return median_in_place(upper) / median_in_place(lower);
+    return median(upper) / median(lower);
   });
   return estimate;
 }

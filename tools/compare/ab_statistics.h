@@ -29,8 +29,6 @@ struct Interval {
   double low = 0, high = 0;
 };
 
-double median_of(std::vector<double> values);  // 0 if empty
-
 // 95 % interval of the median; empty with fewer than two samples.
 std::optional<Interval> median_interval(std::span<const double> samples, std::uint64_t seed);
 

@@ -283,18 +283,18 @@ void add_compare_job_flags(CLI::App& app, CompareJobFlags& f) {
   add_seed(app, f.seed, "seed of the first block, the order and the intervals (run.seed)")
       ->group("Runs");
   app.add_option("--runs", f.runs, "runs of each variant; default 8")
-      ->check(CLI::Range(1, kMostRuns))
+      ->check(between(1, kMostRuns))
       ->type_name("N")
       ->group("Runs");
   app.add_option("--until", f.until, "more runs until half of every interval is below: 'ci<1%'")
       ->type_name("ci<SHARE")
       ->group("Runs");
   app.add_option("--max-runs", f.max_runs, "--until gives up; default 8 times --runs")
-      ->check(CLI::Range(1, kMostRuns))
+      ->check(between(1, kMostRuns))
       ->type_name("N")
       ->group("Runs");
   app.add_option("--processes", f.processes, "processes of a run on this machine (fabric ofi)")
-      ->check(CLI::Range(1, kMostProcesses))
+      ->check(between(1, kMostProcesses))
       ->type_name("N")
       ->group("Runs");
   app.add_option("--csv", f.csv, "one row per run; - is stdout")

@@ -14,6 +14,7 @@
 
 #include "emulator/common/random.h"
 #include "profiles/error.h"
+#include "switch/fd.h"
 
 extern char** environ;
 
@@ -36,15 +37,13 @@ int free_port() {
                     static_cast<std::uint64_t>(getpid())};
   for (int i = 0; i < kTries; ++i) {
     const auto port = static_cast<std::uint16_t>(20000 + random.next() % 12000);
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) cannot_start(errno);
+    const Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd.is_open()) cannot_start(errno);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_ANY);
-    const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-    close(fd);
-    if (free) return port;
+    if (bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return port;
   }
   throw Error("no free port on 127.0.0.1 from 20000 to 31999; end what listens there",
               ErrorKind::environment);
@@ -99,13 +98,11 @@ pid_t start(const std::vector<std::string>& words, int rank, int processes, int 
   std::vector<std::string> variables = environment_of(rank, processes, port);
   const std::vector<char*> argv = pointers_to(arguments), envp = pointers_to(variables);
   const cpu_set_t cores = cores_of(rank, processes);
-  const int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (in < 0 || out < 0) {
-    const int error = errno;
-    if (in >= 0) close(in);
-    throw Error("cannot write " + log + ": " + std::strerror(error), ErrorKind::environment);
-  }
+  const Fd in(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!in.is_open()) cannot_start(errno);
+  const Fd out(open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!out.is_open())
+    throw Error("cannot write " + log + ": " + std::strerror(errno), ErrorKind::environment);
   const pid_t parent = getpid(), pid = fork();
   if (pid == 0) {   // only what is safe after fork() from here on
     setpgid(0, 0);  // the terminal's Ctrl-C reaches the parent alone, which passes it on
@@ -115,16 +112,13 @@ pid_t start(const std::vector<std::string>& words, int rank, int processes, int 
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &mask, nullptr);
-    dup2(in, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    dup2(out, STDERR_FILENO);
+    dup2(in.get(), STDIN_FILENO);
+    dup2(out.get(), STDOUT_FILENO);
+    dup2(out.get(), STDERR_FILENO);
     execve(argv[0], argv.data(), envp.data());
     _exit(127);
   }
-  const int error = errno;
-  close(in);
-  close(out);
-  if (pid < 0) cannot_start(error);
+  if (pid < 0) cannot_start(errno);
   return pid;
 }
 
