@@ -1,4 +1,5 @@
-// We are wrong: an always-on assertion that aborts with the expression and its place.
+// An always-on assertion against mistakes of our own: prints the expression, file and line, and
+// aborts.
 #pragma once
 
 #include <cstdio>

@@ -1,12 +1,13 @@
-// Plain values, strings and vectors as bytes, in the order in which they were put: what processes
-// tell each other over the control plane, in its frames and in the blobs that they carry.
+// Plain values, strings and vectors as bytes, in the order of put(). Processes exchange them over
+// the control plane, in its frames and in the blobs that these carry.
 //
 //   value    = its bytes in memory: both ends have the same byte order
 //   text     = length (4 bytes) | bytes
 //   vector   = count (4 bytes) | elements
 //
-// Invariant: a reader never reads past its end, and allocates no more than the bytes that are there
-// can fill, whatever length they claim. It goes bad instead, and gives empty values from there on.
+// Invariant: a reader never reads past its end, and whatever length a peer claims, it allocates no
+// more than the remaining bytes can fill. After such a claim the reader is bad and returns empty
+// values.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@
 
 namespace ghostrank {
 
-// Arrays and pointers are not: text in quotes would go out as one, without its length.
+// No arrays or pointers: a string literal would lose its length.
 template <typename T>
 concept BlobValue = std::is_trivially_copyable_v<T> && !std::is_array_v<T> && !std::is_pointer_v<T>;
 
@@ -66,7 +67,7 @@ class BlobReader {
     std::memcpy(static_cast<void*>(&value), rest_.data(), sizeof value);
     rest_.remove_prefix(sizeof value);
   }
-  void get(bool& value) {  // not every byte is one
+  void get(bool& value) {  // no byte but 0 and 1 is a bool
     std::uint8_t byte = 0;
     get(byte);
     if (byte > 1) go_bad();

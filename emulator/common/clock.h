@@ -2,8 +2,8 @@
 // dilation is a property of the clock alone: at dilation D, D nanoseconds of this machine are one
 // emulated nanosecond.
 //
-// Real: runs with CLOCK_MONOTONIC from `zero_ns`. Virtual: stands where the loop puts it.
-// Threading: a value per shard; re-anchored only between segments.
+// Real: runs with CLOCK_MONOTONIC from `zero_ns`. Virtual: stands still until the loop advances it.
+// Threading: each shard has its own copy; it changes only between segments.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ class Clock {
   }
   void advance_to(Picoseconds t) { virtual_now_ = t; }
 
-  // Wall time that an emulated duration takes here.
+  // Wall time of an emulated duration on this machine.
   std::chrono::nanoseconds wall(Picoseconds t) const {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(t) / ps_per_ns_));
   }

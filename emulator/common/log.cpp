@@ -17,7 +17,7 @@ namespace ghostrank {
 namespace {
 
 std::atomic<LogLevel> least_level{LogLevel::off};
-std::shared_ptr<spdlog::logger> logger;  // set before least_level, and then kept
+std::shared_ptr<spdlog::logger> logger;  // set once, before least_level
 
 spdlog::level::level_enum level_of(LogLevel level) {
   constexpr std::array kLevels{spdlog::level::trace, spdlog::level::debug, spdlog::level::info,
@@ -35,7 +35,7 @@ spdlog::sink_ptr sink_of(const std::string& file) {
   }
 }
 
-// On a terminal the line that shows progress may stand where the cursor is: erase it first.
+// The cursor may stand on the terminal's progress line: erase it first.
 std::string pattern_of(const std::string& file, int rank) {
   const bool shows_progress = file.empty() && isatty(STDERR_FILENO) != 0;
   return std::string(shows_progress ? "\r\033[K" : "") + "%Y-%m-%dT%H:%M:%S.%eZ process " +
@@ -51,7 +51,7 @@ void start_log(LogLevel least, const std::string& file, int rank) {
   logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(
       pattern_of(file, rank), spdlog::pattern_time_type::utc));
   logger->set_level(level_of(least));
-  logger->flush_on(spdlog::level::trace);  // a run that is killed has said all that it had to say
+  logger->flush_on(spdlog::level::trace);  // a killed run has written every line so far
   least_level.store(least);
 }
 

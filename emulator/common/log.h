@@ -1,8 +1,7 @@
-// The log: what a long run says of itself. Who met, what was chosen, when segments begin and end,
-// what stood still. Off until start_log() is called, and never on a message's way.
+// The log of a long run: which processes met, which settings were chosen, when segments begin and
+// end, what stood still. Off until start_log(); never used per message.
 //
-// Threading: any thread may log; start_log() is called by the main thread. Only log.cpp sees
-// spdlog.
+// Threading: any thread may log; the main thread calls start_log(). Only log.cpp sees spdlog.
 #pragma once
 
 #include <concepts>
@@ -11,10 +10,10 @@
 
 namespace ghostrank {
 
-enum class LogLevel : int { trace, debug, info, warn, error, off };  // a level and those after it
+enum class LogLevel : int { trace, debug, info, warn, error, off };  // each includes those after it
 
-// Writes lines of `least` and above to `file`, which it empties; to stderr when `file` is empty.
-// Every line has the time in UTC and the rank of this process. Throws Error(environment) when the
+// Writes lines of `least` and above to `file`, which it empties; to stderr if `file` is empty.
+// Every line has the time in UTC and the rank of this process. Throws Error(environment) if the
 // file cannot be opened.
 void start_log(LogLevel least, const std::string& file, int rank);
 
@@ -37,8 +36,8 @@ void log(LogLevel level, const Parts&... parts) {
 
 }  // namespace logging
 
-// A line made of texts and numbers: log_info("met ", count, " processes"). Costs one load when the
-// level is off.
+// Logs one line that joins texts and numbers: log_info("met ", count, " processes"). Costs one load
+// while the level is off.
 template <typename... Parts>
 void log_debug(const Parts&... parts) {
   logging::log(LogLevel::debug, parts...);

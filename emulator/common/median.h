@@ -1,4 +1,4 @@
-// The middle of some samples; of an even number the mean of the two in the middle; 0 of none.
+// The middle sample; the mean of the two middle ones if their number is even; 0 without samples.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// A point of emulated time and how much of it is this machine's fault.
+// A point of emulated time, and how much of it this machine's lateness caused.
 //
 // `at` is ideal: a modelled delay starts when its predecessor ideally ended, not when a thread woke
-// up, so lateness does not accumulate. Only a real arrival re-anchors a chain, and then the part of
-// it that the machine (not the network) caused is added to `slip`. What the last rank's chain has
-// gathered at the end of an iteration is the lateness on the critical path.
+// up, so lateness does not accumulate. Only a real arrival re-anchors a chain; then `slip` grows by
+// the part that the machine, not the network, caused. The slip of the last rank's chain at the end
+// of an iteration is the lateness on the critical path.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Moment {
   Picoseconds slip = 0;
 };
 
-// Of two things that must both have happened, the one that happened last.
+// The later of two moments; of two at the same time, the one with more slip.
 inline Moment later(const Moment& a, const Moment& b) {
   if (a.at != b.at) return a.at > b.at ? a : b;
   return a.slip > b.slip ? a : b;

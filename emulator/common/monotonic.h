@@ -1,5 +1,5 @@
-// The time of this machine, in nanoseconds: CLOCK_MONOTONIC, which is that of steady_clock, too.
-// Processes on one kernel share it.
+// This machine's time in nanoseconds: CLOCK_MONOTONIC, which steady_clock reads, too. All processes
+// on one kernel share it.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// Values at small indices that stay theirs until they are taken out; places are used anew, the last
-// one left first. Values stay where they are: a reference holds until the value is taken out.
+// Values at small indices. An index and every reference to its value hold until the value is taken
+// out; the index that became free last is used first.
 //
-// Bound: 2^32 - 1 values; memory grows, by chunks, to the most that were in at one time and is
-// kept. Threading: one owner.
+// Bound: 2^32 - 1 values. Memory grows to the largest number of values held at one time and is
+// never given back. Threading: one owner.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Pool {
     return i;
   }
 
-  // A place with whatever was there before.
+  // Returns an index whose value is left from its last use, or new.
   std::uint32_t put_as_it_is() {
     if (!free_.empty()) {
       const std::uint32_t i = free_.back();
@@ -47,7 +47,7 @@ class Pool {
  private:
   static constexpr std::uint32_t kChunk = 64;
   std::vector<std::unique_ptr<T[]>> chunks_;
-  std::uint32_t size_ = 0;  // places that were ever taken
+  std::uint32_t size_ = 0;  // indices ever used
   std::vector<std::uint32_t> free_;
 };
 

@@ -1,7 +1,7 @@
-// Random numbers that are a pure function of what they are for: the same on every fabric, host and
-// number of threads.
+// Random numbers that are a pure function of the names given: the same on every fabric, on every
+// host and with any number of threads.
 //
-// Threading: values.
+// Threading: plain values.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline std::uint64_t mix_bits(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Draws in a row, from what names them.
+// A sequence of draws; `names` seed it.
 class RandomBits {
  public:
   RandomBits(std::initializer_list<std::uint64_t> names) {

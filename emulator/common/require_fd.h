@@ -1,4 +1,4 @@
-// A descriptor that one cannot do without.
+// Turns a failed open into an error.
 #pragma once
 
 #include <cerrno>
@@ -10,8 +10,8 @@
 
 namespace ghostrank {
 
-// `fd`: as eventfd(2) and the like give it. Throws Error(environment) with the remedy where that is
-// none.
+// Takes the result of eventfd(2) or a similar call. Throws Error(environment) with the remedy if
+// the call failed.
 inline Fd require_fd(int fd) {
   if (fd < 0)
     throw Error(std::string("cannot open a file descriptor: ") + std::strerror(errno) +

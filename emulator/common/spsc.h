@@ -1,6 +1,6 @@
-// A bounded single-producer single-consumer ring: the only way in which two shards of a process
-// meet. Threading: one thread pushes, one other pops. Capacity is fixed, a power of two; a full
-// ring says so.
+// A bounded single-producer single-consumer ring, the only connection between two shards of a
+// process. Capacity is a power of two; try_push() returns false when the ring is full. Threading:
+// one thread pushes, one other thread pops.
 #pragma once
 
 #include <atomic>
