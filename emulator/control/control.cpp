@@ -1,4 +1,4 @@
-// What the owner of a Control calls. See control/star.h.
+// The calls of a Control's owner. See control/star.h.
 #include "emulator/control/control.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace ghostrank::control {
 namespace {
 
 constexpr std::chrono::milliseconds kGoodbyePatience{5'000};
-constexpr std::chrono::milliseconds kStoppedPatience{1'000};  // who caused the stop may not answer
+constexpr std::chrono::milliseconds kStoppedPatience{1'000};  // its cause may not answer
 constexpr std::chrono::milliseconds kPingPatience{5'000};
 
 }  // namespace
@@ -43,7 +43,7 @@ Star::~Star() { end_thread(); }
 void Star::start_thread() {
   polled_.reserve(connections_.size());
   fds_.reserve(connections_.size() + 1);
-  const SignalsBlocked of_the_thread;  // they are for threads that look what to do about them
+  const SignalsBlocked of_the_thread;  // the control thread cannot handle signals
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
 }
 
@@ -69,7 +69,7 @@ void Star::estimate_clock() {
 }
 
 bool Star::fits(std::string_view blob) {
-  constexpr std::size_t kRoom = 64;  // for what frames add
+  constexpr std::size_t kRoom = 64;  // for the fields that frames add
   if (blob.size() + kRoom <= kMaxFrameBytes) return true;
   fail("a control message of " + std::to_string(blob.size()) + " bytes exceeds the limit of " +
            std::to_string(kMaxFrameBytes),
@@ -180,7 +180,7 @@ std::string Star::name_of(const Connection& c) {
   return "host " + std::to_string(c.rank) + " (" + c.hostname + ")";
 }
 
-// The first reason stays.
+// The first reason wins.
 void Star::stop_with(Stop why, const std::string& reason) {
   Stop none = Stop::none;
   if (!stop_.compare_exchange_strong(none, why, std::memory_order_acq_rel)) return;
@@ -197,8 +197,8 @@ void Star::broadcast(std::string frame) {
   for (Connection& c : connections_) queue(c, shared);
 }
 
-// What a peer does not read ends the run; that it ends is queued all the same: the peer may read
-// yet.
+// A peer that does not read ends the run. The stop is queued for it all the same: it may still
+// read.
 void Star::queue(Connection& to, const Bytes& frame) {
   if (!to.alive() || to.out.push(frame)) return;
   if (!to.said_goodbye && !closing_)
@@ -216,7 +216,7 @@ void Star::keep_published(int rank, std::string blob) {
   published_.emplace_back(rank, std::move(blob));
 }
 
-// Once everybody's blob is there; process 0 gives all to everybody.
+// When everybody's blob is there, process 0 sends all of them to everybody.
 void Star::complete_gather() {
   const auto there = [](const std::optional<std::string>& blob) { return blob.has_value(); };
   if (!std::all_of(gathering_.begin(), gathering_.end(), there)) return;
@@ -238,7 +238,7 @@ void Star::complete_gather() {
   changed_.notify_all();
 }
 
-// Whoever said goodbye takes no more part: waiting for it would be for ever.
+// A process that said goodbye takes part in no further gather: waiting for it would never end.
 void Star::check_departures() {
   const bool begun = world_.rank == 0
                          ? std::any_of(gathering_.begin(), gathering_.end(),

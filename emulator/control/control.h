@@ -2,11 +2,11 @@
 // failure. A small TCP star around process 0, apart from the data path. With one process it opens
 // no socket.
 //
-// The listener binds only to MASTER_ADDR, admits only peers that present the job id and token,
-// bounds every frame (kMaxFrameBytes), what waits until a peer reads it (kMaxUnsentBytes) or
-// process 0 fetches it (kMaxPublishedBytes), and every wait. A peer whose connection closes before
-// it said goodbye is lost: everybody else learns it within a second. A token keeps strays and
-// mistakes out, not an attacker on the path.
+// The listener binds only to MASTER_ADDR and admits only peers with the job id and token. Every
+// wait has a limit, and so has every frame (kMaxFrameBytes), the bytes that a peer has not read yet
+// (kMaxUnsentBytes) and those that process 0 has not fetched yet (kMaxPublishedBytes). A peer whose
+// connection closes before its goodbye is lost: all others learn it within a second. A token keeps
+// strays and mistakes out, not an attacker on the path.
 //
 // Threading: one owner thread calls everything but request_stop() and stop_reason(), which are safe
 // from any thread (request_stop also from a signal handler). The control thread is internal.
@@ -25,14 +25,15 @@ namespace ghostrank {
 
 class Fd;
 
-// Which process this is and where it meets the others (world.cpp). Read from the first that speaks:
+// Which process this is and where it meets the others (world.cpp). The first of these that is set
+// counts:
 //   RANK, WORLD_SIZE                               torchrun's form, or by hand
 //   a PMIx server                                  mpirun of Open MPI, srun --mpi=pmix
 //   OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE     mpirun without PMIx
 //   SLURM_PROCID, SLURM_NTASKS, SLURM_NODELIST     srun
 //   PMI_RANK, PMI_SIZE                             mpiexec of MPICH
-// else one process alone. PMIx tells the others where process 0 is; srun knows its host; otherwise
-// MASTER_ADDR and MASTER_PORT (GHOSTRANK_PORT where that one is taken) say so.
+// If none is set, this is a process alone. PMIx tells the others where process 0 is, and srun knows
+// its host; otherwise MASTER_ADDR and MASTER_PORT (GHOSTRANK_PORT where that port is taken) say so.
 struct World {
   int rank = 0;
   int size = 1;
@@ -41,80 +42,83 @@ struct World {
   std::string job_id = "ghostrank";
   std::string token;
   std::chrono::seconds timeout{30};           // for the rendezvous to complete
-  std::chrono::milliseconds silence{20'000};  // a peer not heard of for so long is lost
-  std::string build;    // of which program; empty: this library's version. Must be alike everywhere
-  std::string boot_id;  // of the kernel; empty: this one's. Equal ids share a clock
-  // Told about once a second while process 0 waits for others: which, and for how long.
+  std::chrono::milliseconds silence{20'000};  // a peer that sends nothing for so long is lost
+  std::string build;    // of the program, equal on all processes; empty: this library's version
+  std::string boot_id;  // of the kernel; empty: this kernel's. Equal ids share a clock
+  // Called about once a second while process 0 waits for others: for which, and since when.
   std::function<void(const std::string& waits_for, double seconds)> on_wait;
-  std::shared_ptr<Fd> listener;  // process 0, where the kernel chose the port: listens already
+  std::shared_ptr<Fd> listener;  // process 0: already listens, because the kernel chose the port
 };
-// Throws Error(usage) on half-set or malformed variables. Under PMIx a barrier of all processes,
-// and Error(environment) when the server fails.
+// Throws Error(usage) on incomplete or malformed variables. Under PMIx this is a barrier of all
+// processes, and it throws Error(environment) when the server fails.
 World world_from_environment();
 
 enum class Stop : int {
   none = 0,
   interrupted,  // SIGINT or SIGTERM, here or on another host
   peer_lost,    // a process died
-  failed,       // a process said so: verification, stall, fabric
-  machine,      // a process did not get what it needs of its machine: memory, threads
+  failed,       // a process reported it: verification, stall, fabric
+  machine,      // a process lacks something of its machine: memory, threads
 };
 
-// The reason of a run that ended because a process got no more memory.
+// The reason of a run that ended for lack of memory.
 inline constexpr char kOutOfMemory[] =
     "out of memory: give this host fewer ranks or more memory, or send longer messages "
     "(collectives.slice)";
 
 class Control {
  public:
-  // Process 0 listens, the others connect; returns when all have met. Throws Error(environment)
-  // within world.timeout: who is missing, where it listened, what to check.
+  // Process 0 listens, the others connect; returns when all have met. Otherwise throws
+  // Error(environment) within world.timeout that says who is missing, where process 0 listened and
+  // what to check.
   static std::unique_ptr<Control> meet(const World& world);
   virtual ~Control() = default;
 
   virtual const World& world() const = 0;
 
-  // Every process gives a blob and gets everybody's, by rank. A barrier too. Returns an empty
-  // vector when the run was stopped meanwhile (see stop()); throws nothing.
+  // Every process gives a blob and gets everybody's, by rank. Also a barrier. Returns an empty
+  // vector if the run was stopped meanwhile (see stop()); throws nothing.
   virtual std::vector<std::string> all_gather(std::string_view blob) = 0;
 
-  // Local CLOCK_MONOTONIC minus that of process 0, estimated at meet(); 0 on the same kernel (boot
-  // id).
+  // Local CLOCK_MONOTONIC minus that of process 0, estimated at meet(); 0 on the same kernel (equal
+  // boot ids).
   virtual std::int64_t clock_offset_ns() const = 0;
 
-  // Gives process 0 a blob at any time (results stream); process 0 fetches what has come, its own
-  // included. Beyond kMaxPublishedBytes that it did not fetch, the run fails and names process 0.
+  // Sends process 0 a blob at any time, so that results stream; process 0 fetches what has arrived,
+  // its own blobs included. If more than kMaxPublishedBytes wait there, the run fails and names
+  // process 0.
   virtual void publish(std::string_view blob) = 0;
   virtual std::vector<std::pair<int, std::string>> take_published() = 0;
 
-  // Process 0 tells all a number, the last of which told() gives everywhere, process 0 included.
+  // Process 0 sends everybody a number; told() returns the latest one, on process 0 too.
   virtual void tell(std::uint32_t word) = 0;
   virtual std::uint32_t told() const noexcept = 0;
 
   // Stops the run everywhere: each process sees stop() != none within a second. Async-signal-safe.
   virtual void request_stop(Stop why) noexcept = 0;
-  // request_stop with words.
+  // request_stop with a reason.
   virtual void fail(std::string reason, Stop why = Stop::failed) = 0;
   virtual Stop stop() const noexcept = 0;
   virtual std::string stop_reason() const = 0;  // "host 2 (node7) was lost"
-  // Called once from the control thread when the run stops (or has stopped): wakes what blocks.
-  // Another call replaces it; when on_stop({}) returns, it is not and will not be called.
+  // `wake` is called once, from the control thread, when the run stops (or if it has stopped
+  // already), to wake a thread that blocks. Another call replaces it. After on_stop({}) has
+  // returned, no `wake` is running and none will be called.
   virtual void on_stop(std::function<void()> wake) = 0;
 
-  // Connections and greetings that the meeting turned away (process 0).
+  // Connections and greetings that the rendezvous turned away (process 0).
   virtual std::uint64_t strays() const { return 0; }
 
-  // Says goodbye: from here on a closed connection is no loss. A Control destroyed without it is
-  // lost to the others.
+  // Says goodbye: a connection that closes later is no loss. If a Control is destroyed without
+  // close(), the others take its process for lost.
   virtual void close() = 0;
 };
 
 inline constexpr std::size_t kMaxFrameBytes = 64u << 20;
 
-// What waits for one peer to read it, in bytes, and 64 more for each frame; beside it at most one
-// round of all_gather. Where a peer lets more wait, the run fails and names it.
+// Bytes that may wait for one peer to read them, each frame counted with 64 more; beside them at
+// most one round of all_gather. If more wait for a peer, the run fails and names it.
 inline constexpr std::size_t kMaxUnsentBytes = 4 * kMaxFrameBytes;
-// What is published and waits for process 0 to fetch it, in bytes, and 64 more for each blob.
+// Published bytes that may wait for process 0 to fetch them, each blob counted with 64 more.
 inline constexpr std::size_t kMaxPublishedBytes = 4 * kMaxFrameBytes;
 
 }  // namespace ghostrank

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kMagic = "ghostrank-control";
 constexpr std::size_t kChunk = 64 << 10;
 
-// Behind the length; see encode().
+// The type follows the length; see encode().
 FrameType type_of(std::string_view frame) {
   return static_cast<FrameType>(frame[sizeof(std::uint32_t)]);
 }
@@ -39,7 +39,8 @@ std::string encode(const Hello& h) {
   return encode(FrameType::hello, w.bytes());
 }
 
-// Another protocol may go on differently behind its number: that much is enough to refuse it.
+// Another version of the protocol may have other fields after its number; the number alone is
+// enough to refuse it.
 std::optional<Hello> decode_hello(const Frame& frame) {
   BlobReader r(frame.payload);
   if (frame.type != FrameType::hello || r.get<std::string>() != kMagic) return std::nullopt;
@@ -68,7 +69,7 @@ std::optional<Welcome> decode_welcome(const Frame& frame) {
 }
 
 bool FrameBuffer::receive(int fd) {
-  std::array<char, kChunk> arrived;  // not cleared: a heartbeat has five bytes
+  std::array<char, kChunk> arrived;  // not initialised: a heartbeat has five bytes
   const std::size_t most = std::min(arrived.size(), limit_ + sizeof(std::uint32_t));
   const ssize_t count = recv(fd, arrived.data(), most, MSG_DONTWAIT);
   if (count > 0) add(std::string_view(arrived.data(), static_cast<std::size_t>(count)));
@@ -126,7 +127,7 @@ void SendQueue::sent(std::size_t bytes) {
   offset_ = 0;
 }
 
-void SendQueue::clear() {  // which takes no memory: it is called for want of it
+void SendQueue::clear() {  // allocates nothing: it is called when memory has run out
   frames_.clear();
   offset_ = gathered_ = waiting_bytes_ = 0;
 }
@@ -139,7 +140,7 @@ void ClockEstimate::add(std::int64_t sent, std::int64_t answered, std::int64_t r
 }
 
 bool equal_in_constant_time(std::string_view a, std::string_view b) {
-  // Time depends on the length of what is offered, not on where it differs.
+  // The time depends on the length of the offered token, not on where it differs.
   unsigned difference = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const char other = b.empty() ? '\0' : b[i % b.size()];

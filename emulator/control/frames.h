@@ -1,12 +1,12 @@
-// Frames of the control plane and the sockets that carry them. Private to control*.
+// Frames of the control plane and the sockets that carry them. Private to control/.
 //
-//   frame    = length (4 bytes: of what follows) | type (1 byte) | payload
+//   frame    = length (4 bytes, of the rest) | type (1 byte) | payload
 //
-// A payload is put and taken as a blob (emulator/common/blob.h); the magic of a greeting tells
-// other byte orders apart.
+// A payload is a blob (emulator/common/blob.h). A peer with another byte order sends another magic
+// number in its greeting.
 //
-// Invariant: nothing is allocated by a length that a peer claims; what has arrived is kept, and a
-// claim beyond the limit of the connection ends it.
+// Invariant: a length that a peer claims allocates nothing; only bytes that have arrived are kept,
+// and a claim beyond the connection's limit ends it.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,19 @@
 namespace ghostrank {
 
 enum class FrameType : std::uint8_t {
-  hello = 1,    // other -> 0: Hello
-  welcome,      // 0 -> other: Welcome, when all have come
-  refused,      // 0 -> other: text, why
-  ping,         // other -> 0: its clock
-  pong,         // 0 -> other: the clock of the ping, own clock
-  gather,       // other -> 0: blob
-  gathered,     // 0 -> other: rank, blob; one frame per rank
-  publish,      // other -> 0: blob
-  stop,         // both ways: Stop, text
-  heartbeat,    // both ways, every second
-  goodbye,      // both ways: last frame but acknowledgements
-  goodbye_ack,  // both ways
-  told,         // 0 -> other: number
+  hello = 1,    // others -> 0: Hello
+  welcome,      // 0 -> others: Welcome, when all have come
+  refused,      // 0 -> others: text, the reason
+  ping,         // others -> 0: own clock
+  pong,         // 0 -> others: the clock of the ping, own clock
+  gather,       // others -> 0: blob
+  gathered,     // 0 -> others: rank, blob; one frame per rank
+  publish,      // others -> 0: blob
+  stop,         // in both directions: Stop, text
+  heartbeat,    // in both directions, every second
+  goodbye,      // in both directions: the last frame except acknowledgements
+  goodbye_ack,  // in both directions
+  told,         // 0 -> others: number
 };
 
 struct Frame {
@@ -57,21 +57,21 @@ struct Welcome {
 std::string encode(FrameType type, std::string_view payload = {});
 std::string encode(const Hello& hello);
 std::string encode(const Welcome& welcome);
-std::optional<Hello> decode_hello(const Frame& frame);  // empty: not one
+std::optional<Hello> decode_hello(const Frame& frame);  // empty: no greeting
 std::optional<Welcome> decode_welcome(const Frame& frame);
 
-// What has arrived on one connection and was not yet taken.
+// Bytes that have arrived on one connection and were not yet taken.
 class FrameBuffer {
  public:
   explicit FrameBuffer(std::size_t limit) : limit_(limit) {}
   void set_limit(std::size_t limit) { limit_ = limit; }
 
-  // Reads what is there, at most once; false: the connection has ended.
+  // Reads available bytes, at most once. False: the connection has ended.
   bool receive(int fd);
   void add(std::string_view arrived);
-  // The next whole frame, if any.
+  // The next whole frame, if there is one.
   std::optional<Frame> next();
-  bool broken() const { return broken_; }  // a length beyond the limit
+  bool broken() const { return broken_; }  // a claimed length exceeds the limit
 
  private:
   std::size_t limit_;
@@ -82,19 +82,19 @@ class FrameBuffer {
 
 using Bytes = std::shared_ptr<const std::string>;
 
-// A frame or a blob that waits costs about so much more than its bytes.
+// What a waiting frame or blob costs besides its bytes, about.
 inline constexpr std::size_t kWaitingBytes = 64;
 
-// Frames that wait until a peer reads, in order. Bounds: kMaxUnsentBytes and, beside them, what is
-// bounded by its sender: stop and goodbye come once, of gathered frames one round (who takes part
-// in the next all_gather has read the round before).
+// Frames that wait until a peer reads them, in order. Bound: kMaxUnsentBytes, plus frames that
+// their senders bound: one stop, one goodbye and one round of gathered frames (a process joins the
+// next all_gather only after it has read the round before).
 class SendQueue {
  public:
-  // False, and not queued: the peer lets too much wait.
+  // False: not queued, because too much waits for the peer already.
   [[nodiscard]] bool push(Bytes frame);
   bool empty() const { return frames_.empty(); }
   bool holds_gathered() const { return gathered_ > 0; }
-  // Of the first frame, what is still to be sent; not of an empty queue.
+  // The unsent part of the first frame; the queue must not be empty.
   std::string_view front() const;
   void sent(std::size_t bytes);
   void clear();
@@ -103,16 +103,17 @@ class SendQueue {
   static bool counts(FrameType type);
 
   std::deque<Bytes> frames_;
-  std::size_t offset_ = 0;  // of the first
+  std::size_t offset_ = 0;  // bytes of the first frame that were sent
   std::size_t gathered_ = 0;
-  std::size_t waiting_bytes_ = 0;  // of frames that count
+  std::size_t waiting_bytes_ = 0;  // of frames that count towards kMaxUnsentBytes
 };
 
-// The difference of two clocks from pings: the round with the shortest way there and back counts
-// (half of its length bounds the error).
+// The difference of two clocks, estimated from pings. The ping with the shortest round-trip time
+// counts; half of that time bounds the error.
 class ClockEstimate {
  public:
-  // Sent at `sent` and answered at `answered` of the other clock, back at `received`.
+  // One ping: sent at `sent`, received at `received`, both on this clock; answered at `answered` on
+  // the other.
   void add(std::int64_t sent, std::int64_t answered, std::int64_t received);
   int rounds() const { return rounds_; }
   std::int64_t offset_ns() const { return offset_; }  // this clock minus the other

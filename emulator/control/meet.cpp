@@ -23,12 +23,12 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kHelloPatience{5'000};  // for a greeting, once connected
+constexpr milliseconds kHelloPatience{5'000};  // from the connection to the greeting
 constexpr milliseconds kTell{1'000};
 constexpr milliseconds kRetry{100};
-constexpr milliseconds kAttempt{5'000};    // for one attempt to connect
-constexpr milliseconds kVerdict{2'000};    // process 0 may have begun to wait later than this one
-constexpr std::size_t kMaxGreeting = 256;  // connections at once that have not greeted yet
+constexpr milliseconds kAttempt{5'000};  // to connect once
+constexpr milliseconds kVerdict{2'000};  // process 0 may have begun to wait later than this process
+constexpr std::size_t kMaxGreeting = 256;  // connections that have not greeted yet
 
 std::string where(const World& world) {
   return world.master_address + ":" + std::to_string(world.master_port);
@@ -177,7 +177,8 @@ class Host {
     for (const Guest& g : guests_) until = std::min(until, g.until);
     poll(fds.data(), fds.size(), poll_ms(until - steady_clock::now()));
 
-    // A member says nothing before the welcome: what comes is its end, and it may come again.
+    // A member sends nothing before the welcome, so anything readable is its end; it may connect
+    // again.
     const std::size_t greeting = guests_.size();
     for (std::size_t i = 0; i < ranks.size(); ++i)
       if (fds[1 + greeting + i].revents != 0) members_[ranks[i]].reset();
@@ -231,7 +232,7 @@ class Host {
     if (!refusal.empty()) send_briefly(guest.socket, encode(FrameType::refused, refusal));
   }
 
-  // Who died after its greeting may be started again, and come before its end was noticed.
+  // A process that died after its greeting may be restarted and greet before we notice its end.
   static void drop_if_ended(std::optional<Link>& member) {
     char byte = 0;
     if (member && (recv(member->socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
@@ -239,7 +240,7 @@ class Host {
       member.reset();
   }
 
-  // Who does not know the token learns nothing else.
+  // A peer without the token learns nothing else.
   std::string refusal_of(const Hello& h) const {
     if (h.protocol != kControlProtocol)
       return "it speaks version " + std::to_string(h.protocol) + " of the control protocol, here " +
@@ -302,8 +303,8 @@ class Host {
 
 // ---- the others
 
-// On one host, a port that nobody listens on yet can be given to the very socket that connects to
-// it.
+// The kernel may give a connecting socket the very port that it connects to, if nobody on this host
+// listens there yet.
 bool is_connected_to_itself(const Fd& socket) {
   sockaddr_storage own{}, peer{};
   socklen_t own_size = sizeof own, peer_size = sizeof peer;
@@ -312,7 +313,7 @@ bool is_connected_to_itself(const Fd& socket) {
   return own_size == peer_size && std::memcmp(&own, &peer, own_size) == 0;
 }
 
-// A connected socket, or the reason why not.
+// A connected socket, or an empty one and the reason in `problem`.
 Fd try_connect(const World& world, steady_clock::time_point deadline, std::string& problem) {
   const Addresses addresses(world);
   problem = addresses.problem();
@@ -335,7 +336,7 @@ Fd try_connect(const World& world, steady_clock::time_point deadline, std::strin
   return Fd();
 }
 
-// Greets and waits for the answer; empty, with the reason, when there was none of ours.
+// Greets and waits for the answer. Empty, with the reason in `problem`, without a valid answer.
 std::optional<Link> greet(const World& world, Fd socket, steady_clock::time_point deadline,
                           std::string& problem) {
   set_up(socket);

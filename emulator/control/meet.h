@@ -1,6 +1,6 @@
-// The meeting: process 0 listens, the others greet it, until all have come or the time is over.
-// For control*, world.cpp and core_setup.cpp. Strays (wrong greetings, garbage, silence) are turned
-// away and counted.
+// The rendezvous: process 0 listens and the others greet it, until all have come or the time is
+// over. Used by control/ and assemble/core_setup.cpp. Turns strays (wrong greetings, garbage,
+// silence) away and counts them.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ struct Link {  // a connection to another process of the job
 };
 
 struct Meeting {
-  std::vector<Link> links;  // on process 0 one per other process, by rank; elsewhere one, to 0
+  std::vector<Link> links;  // on process 0 to each other process, by rank; elsewhere to 0 alone
   std::uint64_t strays = 0;
 };
 
-// Listens at the address and port of `world`; port 0: one that the kernel chooses. Throws
-// Error(environment) when it cannot.
+// Listens at the address and port of `world`; with port 0 the kernel chooses one. Throws
+// Error(environment) if that fails.
 Fd listen_at(const World& world);
 int port_of(const Fd& socket);
 
-// Throws Error(environment) when somebody is missing or this process is refused.
+// Throws Error(environment) if a process is missing or this one is refused.
 Meeting meet_others(const World& world);
 
 std::string build_of(const World& world);

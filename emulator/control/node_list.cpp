@@ -51,7 +51,7 @@ bool append_each(Names& names, const Names& endings) {
   return true;
 }
 
-// One name or one pattern, which may have several brackets; takes it from the front of `text`.
+// Takes one name or pattern, which may have several brackets, from the front of `text`.
 bool expand_one(std::string_view& text, Names& out) {
   Names names{""};
   bool any = false;

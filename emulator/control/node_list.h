@@ -13,8 +13,8 @@ namespace ghostrank {
 
 inline constexpr std::size_t kMaxListedNodes = 1 << 20;
 
-// The names in order; leading zeros of a range are kept. Empty where the text has not that form, or
-// stands for more than kMaxListedNodes names.
+// The names in order, with the leading zeros of ranges. Empty if `text` has another form or stands
+// for more than kMaxListedNodes names.
 std::optional<std::vector<std::string>> expand_node_list(std::string_view text);
 
 }  // namespace ghostrank

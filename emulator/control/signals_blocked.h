@@ -1,5 +1,6 @@
-// For the length of a scope no SIGINT or SIGTERM comes to the calling thread, nor ever to a thread
-// that it starts meanwhile: what comes waits for the end of the scope, or goes to another thread.
+// Blocks SIGINT and SIGTERM in the calling thread for the length of a scope. Threads started
+// meanwhile inherit the block for good. A blocked signal goes to another thread or waits for the
+// end of the scope.
 #pragma once
 
 #include <csignal>

@@ -1,6 +1,7 @@
-// The control plane once all have met: one thread moves the frames, the owner gives and takes under
-// one mutex. The thread holds it but while it waits in poll(). Private to control*: what the owner
-// calls is in control.cpp, the thread in control/thread.cpp.
+// The control plane after the rendezvous. One thread moves the frames; the owner's calls and the
+// thread share the state under one mutex, which the thread releases only while it waits in poll().
+// Private to control/: the owner's calls are in control/control.cpp, the thread in
+// control/thread.cpp.
 #pragma once
 
 #include <atomic>
@@ -37,8 +38,8 @@ struct Connection : Link {
 
   SendQueue out;
   steady_clock::time_point heard = steady_clock::now();
-  bool said_goodbye = false;  // they to us
-  bool acknowledged = false;  // they our goodbye
+  bool said_goodbye = false;  // the peer, to us
+  bool acknowledged = false;  // the peer, our goodbye
 };
 
 class Star final : public Control {
@@ -64,14 +65,14 @@ class Star final : public Control {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  // Owner.
+  // On the owner's thread.
   void start_thread();
   void end_thread();
   void nudge() const noexcept;
   void estimate_clock();
   bool fits(std::string_view blob);
 
-  // Either, under the mutex.
+  // On either thread, under the mutex.
   void stop_with(Stop why, const std::string& reason);
   void send(Connection& to, std::string frame);
   void broadcast(std::string frame);
@@ -82,7 +83,7 @@ class Star final : public Control {
   std::string here() const;
   static std::string name_of(const Connection& c);
 
-  // Control thread.
+  // On the control thread.
   void run();
   void serve(Lock& lock);
   void end_for_want_of_memory() noexcept;
@@ -99,7 +100,7 @@ class Star final : public Control {
   const std::string hostname_ = this_hostname();
   std::int64_t clock_offset_ = 0;
   std::uint64_t strays_ = 0;
-  Fd alarm_;  // an eventfd: makes the thread look
+  Fd alarm_;  // eventfd: wakes the thread from poll()
   std::atomic<std::uint32_t> told_{0};
   std::atomic<Stop> stop_{Stop::none};
   static_assert(std::atomic<Stop>::is_always_lock_free);
@@ -108,12 +109,13 @@ class Star final : public Control {
   std::condition_variable changed_;
   std::deque<Connection> connections_;
   std::string reason_;
-  bool announced_ = false;  // the stop, to the others
+  bool announced_ = false;  // told the others about the stop
   bool wake_due_ = false;
-  bool waiting_ = false;  // the owner, for a gather
+  bool waiting_ = false;  // the owner waits for a gather
   bool closing_ = false, quit_ = false;
-  bool starved_ = false;  // the thread got no memory before
-  // What the thread looks at; with room for all, so that it can end a run without memory.
+  bool starved_ = false;  // the thread ran out of memory before
+  // Arguments of poll(). Reserved for all connections, so that the thread can end a run without
+  // memory.
   std::vector<pollfd> fds_;
   std::vector<Connection*> polled_;
   steady_clock::time_point next_heartbeat_ = steady_clock::now();
@@ -123,7 +125,7 @@ class Star final : public Control {
   std::size_t published_bytes_ = 0;  // at most kMaxPublishedBytes
   ClockEstimate estimate_;
 
-  std::mutex wake_mutex_;  // held while wake_ is called; never together with mutex_
+  std::mutex wake_mutex_;  // held during wake_(); never together with mutex_
   std::function<void()> wake_;
 
   std::thread thread_;

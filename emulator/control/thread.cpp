@@ -28,8 +28,8 @@ void Star::run() {
   }
 }
 
-// What waits goes, so that there is room to tell the others why; when that fails, too, the others
-// see connections that close.
+// Frees the queued frames, so that there is memory to send the others the reason. If that fails
+// too, closes the connections, which the others see.
 void Star::end_for_want_of_memory() noexcept {
   for (Connection& c : connections_) {
     c.out.clear();
@@ -40,14 +40,14 @@ void Star::end_for_want_of_memory() noexcept {
   if (stop_.compare_exchange_strong(none, Stop::machine, std::memory_order_acq_rel)) {
     try {
       reason_ = here() + ": " + kOutOfMemory;
-    } catch (const std::bad_alloc&) {  // stop_reason() says where
+    } catch (const std::bad_alloc&) {  // stop_reason() falls back to the host's name
     }
   }
   changed_.notify_all();
 }
 
 void Star::serve(Lock& lock) {
-  for (Connection& c : connections_) take_frames(c);  // what came right behind the greeting
+  for (Connection& c : connections_) take_frames(c);  // those that came with the greeting
   while (!quit_) {
     announce_stop(lock);
     heartbeat();
@@ -109,7 +109,7 @@ void Star::heartbeat() {
     if (c.out.empty()) send(c, encode(FrameType::heartbeat));
 }
 
-// An error shows when reading: what the peer said before it closed is still to be read.
+// Ignores errors: the next read reports them, after the bytes that the peer sent before it closed.
 void Star::write_to(Connection& to) {
   while (to.alive() && !to.out.empty()) {
     const std::string_view rest = to.out.front();
@@ -145,7 +145,7 @@ void Star::lose(Connection& lost, const std::string& how) {
   changed_.notify_all();
 }
 
-// False: not a frame that this peer may send.
+// False: this peer may not send such a frame.
 bool Star::handle(Connection& from, Frame frame) {
   const bool first = world_.rank == 0;
   BlobReader r(frame.payload);

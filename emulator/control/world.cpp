@@ -1,5 +1,5 @@
-// Which process of the job this is, read from the launcher. The only place that reads its
-// variables; PMIx itself is in world_pmix.cpp.
+// Which process of the job this is, according to the launcher. No other file reads the launchers'
+// variables; world_pmix.cpp speaks PMIx.
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -17,7 +17,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kMaxName = 1024;  // a greeting must fit its frame
+constexpr std::size_t kMaxName = 1024;  // bytes; a greeting must fit its frame
 constexpr int kMost = std::numeric_limits<int>::max();
 
 // An empty variable counts as unset.
@@ -56,7 +56,7 @@ constexpr LauncherVariables kOpenMpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SI
 constexpr LauncherVariables kSlurm{"SLURM_PROCID", "SLURM_NTASKS"};
 constexpr LauncherVariables kMpich{"PMI_RANK", "PMI_SIZE"};
 
-// Takes rank and size if this launcher speaks.
+// Takes rank and size from this launcher's variables, if they are set.
 bool take(const LauncherVariables& l, World& world) {
   const std::optional<int> rank = number_of(l.rank, 0, kMost);
   const std::optional<int> size = number_of(l.size, 1, kMost);

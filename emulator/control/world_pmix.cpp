@@ -27,7 +27,7 @@ pmix_proc_t process(const std::string& name, pmix_rank_t rank) {
   return proc;
 }
 
-// What the server knows of `proc`; a null pointer when it does not.
+// The server's value of `key` for `proc`; a null pointer if it has none.
 class Value {
  public:
   Value(const pmix_proc_t& proc, const char* key) {

@@ -1,6 +1,6 @@
-// PMIx: what the launcher (Open MPI's mpirun, srun --mpi=pmix) tells a process, and a way to tell
-// the others something before any connection exists. The only place, with world_pmix.cpp, that
-// knows PMIx; a build without it finds no server.
+// PMIx: what the launcher (Open MPI's mpirun, srun --mpi=pmix) tells a process, and a text that
+// process 0 can give the others before any connection exists. Only these two files know PMIx; a
+// build without it finds no server.
 //
 // Threading: one thread, before the job starts.
 #pragma once
@@ -11,17 +11,17 @@
 
 namespace ghostrank {
 
-// The version of the library this was built with; empty: built without.
+// The version of the library at build time; empty: built without it.
 std::string pmix_version();
 
-// True when the launcher of this process runs a PMIx server and this build can speak to it.
+// True if this process's launcher runs a PMIx server and this build has PMIx.
 bool pmix_present();
 
-// A process's membership of its launcher's job; at most one at a time. All processes of the job
-// make one and call share() once.
+// A process's membership of its launcher's job; at most one at a time. Every process of the job
+// makes one and calls share() once.
 class PmixSession {
  public:
-  // Throws Error(environment) when the server does not answer.
+  // Throws Error(environment) if the server does not answer.
   explicit PmixSession(std::chrono::seconds timeout);
   ~PmixSession();
   PmixSession(const PmixSession&) = delete;
@@ -30,13 +30,13 @@ class PmixSession {
   int rank() const { return rank_; }
   int size() const { return size_; }
   bool one_host() const { return local_size_ == size_; }
-  const std::string& name() const { return name_; }  // of the job, unique at the launcher
+  const std::string& name() const { return name_; }  // of the job, unique at its launcher
 
-  // As the launcher calls the hosts of the processes other than `rank`, each once.
+  // The hosts of all processes but `rank`, by the launcher's names, each once.
   std::vector<std::string> other_hosts() const;
 
-  // Gives `text` of process 0 to everybody; the others' is not looked at. A barrier; throws
-  // Error(environment) when the server says that it failed or took longer than `timeout`.
+  // Returns process 0's `text` on every process; the others' texts are ignored. A barrier. Throws
+  // Error(environment) if the server reports a failure or takes longer than `timeout`.
   std::string share(const std::string& text) const;
 
  private:
