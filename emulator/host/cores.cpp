@@ -17,7 +17,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kMaxCpus = 8192;  // what Linux can be built for
+constexpr int kMaxCpus = 8192;  // the most that Linux supports
 
 using Mask = std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)>;
 const std::size_t kMaskBytes = CPU_ALLOC_SIZE(kMaxCpus);
@@ -37,15 +37,15 @@ Topology load_topology() {
   if (hwloc_topology_init(&raw) != 0) return {nullptr, &hwloc_topology_destroy};
   Topology topology(raw, &hwloc_topology_destroy);
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-  // Cores and NICs are enough, and sysfs knows them. What asks drivers of GPUs and displays takes
-  // long; libpciaccess, behind "pci", leaks.
+  // Leave out components that we need nothing from: those that ask GPU and display drivers are
+  // slow, and libpciaccess, behind "pci", leaks. sysfs knows cores and NICs.
   for (const char* component : {"pci", "opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"})
     hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   if (hwloc_topology_load(raw) != 0) topology.reset();
   return topology;
 }
 
-// CPUs at the place where the device is plugged in; null: not known, as of a virtual interface.
+// The CPUs next to the device; null: unknown, for instance for a virtual interface.
 hwloc_const_bitmap_t cpus_near(hwloc_topology_t topology, const std::string& device) {
   for (hwloc_obj_t o = nullptr; (o = hwloc_get_next_osdev(topology, o)) != nullptr;) {
     if (!o->name || device != o->name) continue;
@@ -131,7 +131,7 @@ std::vector<Cpu> look_at_cpus(const std::vector<int>& numbers,
   std::map<int, int> seen;
   for (Cpu& cpu : cpus) cpu.sibling = seen[cpu.core]++;
   for (std::size_t d = 0; d < devices.size(); ++d) {
-    // Near to none of those that may be used: distance decides nothing.
+    // No usable CPU is near the device, so distance decides nothing.
     if (!near_device(cpus, d).empty()) continue;
     for (Cpu& cpu : cpus) cpu.near[d] = true;
   }
@@ -144,7 +144,8 @@ std::vector<int> choose_cpus(const std::vector<Cpu>& cpus, int threads, int devi
   std::vector<bool> taken(cpus.size());
   for (int t = 0; t < threads; ++t) {
     const auto device = static_cast<std::size_t>(devices > 0 ? t % devices : 0);
-    // A core of its own comes before nearness: siblings slow each other down more than a hop does.
+    // Prefer a core of its own to a near one: hyper-threads slow each other down more than a hop
+    // does.
     const auto rank = [&](const Cpu& cpu) {
       return 2 * cpu.sibling + (devices > 0 && !cpu.near[device] ? 1 : 0);
     };

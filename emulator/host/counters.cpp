@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kStatistics[] = {"tx_bytes",   "rx_bytes",   "tx_packets", "rx_packets",
                                        "tx_dropped", "rx_dropped", "tx_errors",  "rx_errors"};
-// Drivers count thousands of things; these words mark what tells about a network in trouble.
+// Drivers have thousands of counters; names with these words tell about a network in trouble.
 constexpr std::string_view kTelling[] = {"drop",    "discard", "err",  "pause", "ecn",    "cnp",
                                          "retrans", "timeout", "cong", "crc",   "out_of", "missed"};
 constexpr std::uint32_t kMostDriverCounters = 1u << 16;
@@ -42,7 +42,7 @@ void add_statistics(const std::string& device, const std::string& sysfs, Counter
   }
 }
 
-// One of ethtool's requests that fill a buffer after a fixed head.
+// An ethtool request that fills a buffer after a fixed head.
 template <typename Head>
 bool ask_driver(int fd, const std::string& device, Head* request) {
   ifreq ask{};
@@ -57,7 +57,7 @@ void add_driver_counters(int fd, const std::string& device, Counters& out) {
   if (!ask_driver(fd, device, &info) || info.n_stats == 0 || info.n_stats > kMostDriverCounters)
     return;
   const std::size_t count = info.n_stats;
-  // In 64-bit words: both replies begin with a head of one or more of them.
+  // 64-bit words: both replies begin with a whole number of them.
   std::vector<std::uint64_t> name_words(2 + count * ETH_GSTRING_LEN / sizeof(std::uint64_t));
   std::vector<std::uint64_t> value_words(1 + count);
   auto* names = reinterpret_cast<ethtool_gstrings*>(name_words.data());
@@ -183,7 +183,7 @@ InterfaceReport InterfaceLog::end(int host) {
   for (const auto& [name, value] : all()) {
     const auto then = before_.find(name);
     if (then == before_.end()) continue;
-    // The common ones always: that nothing was dropped is news, too.
+    // Reports the common counters even at 0: that nothing was dropped is news, too.
     const bool common = name.find('.') == std::string::npos;
     if (common || value != then->second) report.counters.emplace_back(name, value - then->second);
   }

@@ -74,7 +74,7 @@ std::string local_address_towards(const std::string& remote) {
   const Fd probe(socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_storage local{};
   socklen_t length = sizeof local;
-  // Connecting a datagram socket sends nothing; it only asks the routing table.
+  // Connecting a datagram socket only asks the routing table; it sends nothing.
   if (connect(probe.get(), found->ai_addr, found->ai_addrlen) == 0 &&
       getsockname(probe.get(), reinterpret_cast<sockaddr*>(&local), &length) == 0) {
     std::array<char, NI_MAXHOST> text{};

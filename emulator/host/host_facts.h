@@ -1,4 +1,4 @@
-// Facts about the machine this process runs on. Linux only; what cannot be read is empty, never
+// Facts about the machine of this process. Linux only; a fact that cannot be read is empty, never
 // invented.
 #pragma once
 
@@ -10,13 +10,12 @@
 namespace ghostrank {
 
 std::string host_name();
-std::string cpu_model();       // as /proc/cpuinfo names it: "Intel(R) Xeon(R) Platinum 8481C"
+std::string cpu_model();       // from /proc/cpuinfo: "Intel(R) Xeon(R) Platinum 8481C"
 std::string kernel_version();  // "Linux 6.1.0-18-amd64 x86_64"
 std::uint64_t resident_bytes();
-int usable_cores();  // of the inherited affinity mask
+int usable_cores();  // in the inherited affinity mask
 
-// The local address from which `remote` (a name or an address) is reached; empty if it cannot be
-// told.
+// The local address from which packets to `remote` (a name or an address) leave; empty: unknown.
 std::string local_address_towards(const std::string& remote);
 
 }  // namespace ghostrank

@@ -17,7 +17,7 @@ bool same_name(std::string_view a, std::string_view b) {
   });
 }
 
-// One of them may be short: "s1" and "s1.example.org".
+// One of the two names may be short: "s1" and "s1.example.org".
 bool same_host(std::string_view a, std::string_view b) {
   const bool one_is_short = a.find('.') == a.npos || b.find('.') == b.npos;
   return same_name(a, b) ||

@@ -17,7 +17,7 @@
 namespace ghostrank {
 namespace {
 
-// Empty for what is neither IPv4 nor IPv6 of more than one link.
+// Empty for address families other than IPv4 and IPv6, and for link-local addresses.
 std::string numeric(const sockaddr* address) {
   socklen_t length = 0;
   if (!address) return "";
@@ -129,7 +129,7 @@ bool is_address_here(const std::string& name) {
   const std::vector<Interface> all = list_interfaces();
   for (const addrinfo* a = raw; a != nullptr; a = a->ai_next) {
     const std::string text = numeric(a->ai_addr);
-    if (text.starts_with("127.")) return true;  // the whole network is this machine
+    if (text.starts_with("127.")) return true;  // all of 127/8 is this machine
     for (const Interface& i : all) {
       if (std::find(i.addresses.begin(), i.addresses.end(), text) != i.addresses.end()) return true;
     }

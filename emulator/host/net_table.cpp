@@ -1,7 +1,7 @@
-// See net_table.h. After two lines of heads, a device is a line of 16 numbers:
+// See net_table.h. After two heading lines the table has a line of 16 numbers per device:
 //
 //     eth0:  bytes packets errs drop fifo frame compressed multicast   bytes packets errs drop …
-//            what it received                                          what it sent
+//            received                                                  sent
 #include "emulator/host/net_table.h"
 
 #include <array>

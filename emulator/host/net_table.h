@@ -1,7 +1,7 @@
-// The kernel's table of a network namespace's interfaces (/proc/net/dev), with what each has
-// counted. sysfs shows the namespace that it was mounted in, whoever looks; this table is that of
-// the thread that opened it, wherever that thread goes then: so a namespace is entered once, and
-// its interfaces are read every iteration.
+// The kernel's table of a network namespace's interfaces and their counters (/proc/net/dev). sysfs
+// always shows the namespace that it was mounted in. This table belongs to the namespace of the
+// thread that opened it, even after that thread has left: so one visit to a namespace is enough to
+// read its interfaces every iteration.
 //
 // Units: bytes, packets. Threading: one owner.
 #pragma once
@@ -17,10 +17,10 @@ using Counters = std::map<std::string, std::uint64_t>;
 
 class NetTable {
  public:
-  // Of the namespace that the calling thread is in.
+  // The table of the calling thread's namespace.
   explicit NetTable(const std::string& file = "/proc/thread-self/net/dev") : file_(file) {}
 
-  // tx_bytes, rx_packets, … of a device, named as sysfs does; empty when it is not there.
+  // tx_bytes, rx_packets, … of a device, by sysfs's names; empty if there is no such device.
   Counters of(const std::string& device);
 
  private:

@@ -30,7 +30,7 @@ InNamespace::InNamespace(const std::string& name) {
 
 InNamespace::~InNamespace() {
   if (!home_.is_open()) return;
-  // A thread that cannot get home would open its next sockets in the wrong place.
+  // A thread that did not return would open its next sockets in the wrong namespace.
   GHOSTRANK_ASSERT(setns(home_.get(), CLONE_NEWNET) == 0);
 }
 
@@ -54,7 +54,7 @@ std::string only_address_here() {
               ErrorKind::environment);
 }
 
-// The source that the kernel chooses for a local destination is that destination.
+// For a destination on this machine the kernel chooses the destination itself as the source.
 bool is_short_cut(const std::string& address) {
   const std::string source = local_address_towards(address);
   if (source.empty())
