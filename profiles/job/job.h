@@ -1,6 +1,6 @@
-// A job as the user wrote it, resolved: every key has its value and remembers where it came from.
-// The loader checks against one table of keys (profiles/load/job_schema.cpp), which also drives
-// --print-config, docs/job-format.md and profiles/schema/job.schema.json.
+// A job, resolved: every key has its value and remembers its origin. The loader checks jobs against
+// one table of keys (profiles/load/job_schema.cpp), from which --print-config, docs/job-format.md
+// and profiles/schema/job.schema.json come, too.
 //
 // Threading: plain values.
 #pragma once
@@ -24,29 +24,30 @@
 namespace ghostrank {
 
 struct NicSpec {
-  double rate_bps = 400e9;  // 0 = unlimited
+  double rate_bps = 400e9;  // 0: unlimited
   Picoseconds latency = 2 * kPicosPerMicro;
 };
 
-// Machines beside the GPUs' nodes, for helpers of schemes: each a node of its own behind all
-// others, or beside the GPUs of a node (colocated).
+// Machines for the helpers of schemes: nodes of their own, numbered after all others, or, if
+// `colocated`, shared with the GPUs of a node.
 struct ServerSpec {
   int count = 0;
   bool colocated = false;                             // no nodes of their own
-  const struct ServerPlacement* placement = nullptr;  // null: the built-in one, dedicated or not
+  const struct ServerPlacement* placement = nullptr;  // null: the built-in placement
   int nics = 1;
   NicSpec nic;
 };
 
-// What lies between NICs. Where links are modelled, between leaves and spines (leaf_spine.h).
+// The network between NICs. Kinds other than nonblocking model the links between leaves and spines
+// (leaf_spine.h).
 struct TopologySpec {
   enum class Kind : std::uint8_t { nonblocking, leaf_spine, rail_optimised };
   Kind kind = Kind::nonblocking;
-  int leaves = 0, spines = 0;    // 0: by the size of the cluster
-  double oversubscription = 1;   // rates of a leaf's NICs to those of its up-links
-  double uplink_bps = -1;        // negative: what the oversubscription leaves; 0: unlimited
-  Picoseconds link_latency = 0;  // that each link adds to the NIC's
-  const struct Routing* routing = nullptr;  // null: the usual one
+  int leaves = 0, spines = 0;               // 0: derived from the size of the cluster
+  double oversubscription = 1;              // rates of a leaf's NICs over those of its up-links
+  double uplink_bps = -1;                   // < 0: from the oversubscription; 0: unlimited
+  Picoseconds link_latency = 0;             // per link, in addition to the NIC's
+  const struct Routing* routing = nullptr;  // null: the topology's default
 };
 
 struct ClusterSpec {
@@ -55,7 +56,8 @@ struct ClusterSpec {
   int nics_per_node = 8;
   NicSpec nic;
   NicSpec intra_node{3600e9, 1 * kPicosPerMicro};
-  int storage_nodes = 0;  // behind the others, with NICs as theirs; they do not train
+  // Numbered after the GPUs' nodes, with the same NICs; their ranks do not train.
+  int storage_nodes = 0;
   ServerSpec servers;
   TopologySpec topology;
   int gpus() const { return nodes * gpus_per_node; }
@@ -92,7 +94,7 @@ enum class ContextComm : std::uint8_t { p2p, all_gather, a2a, hierarchical };
 
 struct ParallelPlan {
   Framework framework = Framework::ddp;
-  int dp = 0;                 // 0: all GPUs that the other dimensions leave
+  int dp = 0;                 // 0: all GPUs that remain beside the other dimensions
   double bucket_cap_mb = 25;  // MiB, as PyTorch counts them
   double first_bucket_mb = 1;
   Launch launch = Launch::overlap;
@@ -101,37 +103,37 @@ struct ParallelPlan {
   // megatron
   int tp = 1, pp = 1, cp = 1, ep = 1;
   int expert_tp = 0;            // 0: tp
-  bool deduplicated = false;    // a row crosses to a node once, and is handed on inside it
-  double expert_imbalance = 0;  // relative standard deviation of the experts' loads, drawn
-  std::vector<std::vector<double>> expert_load;  // or given: one list for all layers, or by layer
+  bool deduplicated = false;    // a token's row goes to a node once and is copied inside it
+  double expert_imbalance = 0;  // relative standard deviation of the experts' random loads
+  // Given loads: one list for all layers, or one per layer.
+  std::vector<std::vector<double>> expert_load;
   bool sequence_parallel = false;
   std::string schedule = "1f1b";
-  int interleave = 1;    // model chunks per stage
+  int interleave = 1;    // model chunks per pipeline stage
   int global_batch = 0;  // samples of the whole job per step; 0: one micro-batch per dp rank
   bool distributed_optimizer = false;
   bool overlap_grad_reduce = true, overlap_param_gather = true;
   std::uint64_t bucket_size = 0;  // elements; 0: Megatron's default
   Recompute recompute = Recompute::none;
   ContextComm cp_comm = ContextComm::p2p;
-  int cp_a2a = 1;  // hierarchical: ranks that exchange heads; their groups form the ring
+  int cp_a2a = 1;  // hierarchical: ranks that exchange heads; such groups form the ring
   std::string order = "tp-cp-ep-dp-pp";
-  bool embedding_in_split = false, loss_in_split = false;  // count as layers of the split
-  int first_layers = 0, last_layers = 0;                   // of these stages; 0: as the others
-  std::string
-      pipeline_layout;  // every part letter by letter (profiles/planners/shared/layer_split.h)
+  bool embedding_in_split = false, loss_in_split = false;  // counted as layers of the split
+  int first_layers = 0, last_layers = 0;                   // on those stages; 0: like the others
+  std::string pipeline_layout;  // in Megatron's letters (planners/shared/layer_split.h)
 
   // fsdp, torchtitan
-  int dp_replicate = 1;             // hybrid sharding: so many copies of the sharded model
+  int dp_replicate = 1;             // hybrid sharding: copies of the sharded model
   std::string reshard = "default";  // after_forward: default | always | never
-  int prefetch = 1;                 // units gathered ahead of the one computed
+  int prefetch = 1;                 // units gathered ahead of the one that computes
 
   // zero1, zero2, zero3; elements
-  bool overlap_comm = false;  // the backward goes on beside a reduction
-  bool multi_rank_allreduce =
-      true;  // a bucket is all-reduced; or a part of it reduced to each rank
+  bool overlap_comm = false;         // the backward pass continues during a reduction
+  bool multi_rank_allreduce = true;  // per bucket; else a reduce of a part to each rank
   std::uint64_t prefetch_bucket = 0, persistence = 0, max_live = 0, max_reuse = 0;  // zero3
   // torchrec
-  bool random_tables = false;        // where tables go: drawn, or each to who has least to do
+  // Tables go to random ranks; else each to the least loaded rank.
+  bool random_tables = false;
   std::uint64_t row_wise_above = 0;  // tables with more rows are split over all ranks; 0: none
 
   // horovod
@@ -147,42 +149,42 @@ inline std::array<std::string, kFuncs> for_every_function(const std::string& val
 
 struct CollectiveSpec {
   std::string library = "generic";
-  std::array<std::string, kFuncs> algorithms = for_every_function("auto");  // "auto": the
-                                                                            // library's first row
-  int channels = 0;                    // 0: one per NIC of a node that the group uses
-  std::uint64_t slice_bytes = 0;       // 0: one message per block
-  std::uint32_t credits = 0;           // 0: unlimited
-  std::string protocol = "auto";       // nccl: auto | Simple | LL | LL128
-  int max_channels = 0;                // nccl: 0: the tuner's limit
-  std::string node_template = "auto";  // nccl: kind of a node (collectives/nccl/node.h)
-  std::shared_ptr<const class Algorithms>
-      own;                                   // plugins and files (profiles/algorithms/algorithms.h)
-  std::shared_ptr<const NcclGraphs> graphs;  // nccl: of a dump in place of a kind; else null
-  Environment environment;                   // nccl: its variables (nccl/environment.h)
-  InSwitch in_switch;                        // of schemes that sum in a switch
-  std::map<std::string, std::map<Func, std::string>> groups;  // algorithms of some kinds of group
-  // What the name of a kind of group's algorithm stands for; null: there is none.
+  // "auto": the library's first row.
+  std::array<std::string, kFuncs> algorithms = for_every_function("auto");
+  int channels = 0;                             // 0: one per NIC of a node that the group uses
+  std::uint64_t slice_bytes = 0;                // 0: one message per block
+  std::uint32_t credits = 0;                    // 0: unlimited
+  std::string protocol = "auto";                // nccl: auto | Simple | LL | LL128
+  int max_channels = 0;                         // nccl; 0: the tuner's limit
+  std::string node_template = "auto";           // nccl: a kind of node (collectives/nccl/node.h)
+  std::shared_ptr<const class Algorithms> own;  // plugins and files (profiles/algorithms)
+  // For nccl: a graph dump instead of a kind of node; else null.
+  std::shared_ptr<const NcclGraphs> graphs;
+  Environment environment;  // nccl: its variables (nccl/environment.h)
+  InSwitch in_switch;       // for schemes that sum in a switch
+  std::map<std::string, std::map<Func, std::string>> groups;  // by kind of group, where it differs
+  // The algorithm that plays `func` in a kind of group; null: the library has none of that name.
   const Algorithm* row(Func func, const std::string& group) const;
   const std::string& algorithm(Func func) const {
     return algorithms[static_cast<std::size_t>(func)];
   }
   std::string& algorithm(Func func) { return algorithms[static_cast<std::size_t>(func)]; }
-  // As above, unless `groups` has one for this kind of group.
+  // The same, unless `groups` names another one for this kind of group.
   const std::string& algorithm(Func func, const std::string& group) const;
 };
 
 struct CompressionSpec {
-  const Compressor* method = nullptr;  // built in, or a plugin's, which stays
+  const Compressor* method = nullptr;  // built in or of a plugin, which stays loaded
   CompressionOptions options;
 };
 
-// The job file's key that names the algorithm: "collectives.allreduce".
+// The job key that names the algorithm: "collectives.allreduce".
 std::string algorithm_key(Func func);
 
-// Bytes that a link carries besides a message: what is modelled at a rate counts them.
+// Bytes that a link carries besides the messages; they count wherever a rate is modelled.
 struct Framing {
-  std::uint32_t packet_payload = 0;  // bytes of a message in one packet; 0: a message is one packet
-  std::uint32_t per_packet = 0;      // bytes that each packet adds
+  std::uint32_t packet_payload = 0;  // message bytes per packet; 0: one packet per message
+  std::uint32_t per_packet = 0;      // bytes
   std::uint32_t per_message = 0;
 
   bool none() const { return per_packet == 0 && per_message == 0; }
@@ -193,10 +195,10 @@ struct Framing {
   }
 };
 
-// What befalls packets of schemes on their way between nodes, on purpose. Shares of all packets.
+// Faults injected into the schemes' packets between nodes, as shares of all packets.
 struct PacketSpec {
   double loss = 0, duplicates = 0, reordering = 0;
-  std::uint32_t mtu = 9000;  // bytes of the largest packet, of IP
+  std::uint32_t mtu = 9000;  // bytes of the largest IP packet
 };
 
 enum class FabricKind : std::uint8_t { memory, ofi, virtual_time };
@@ -217,43 +219,44 @@ enum class PayloadMode : std::uint8_t { untouched, copied };
 struct FabricSpec {
   FabricKind kind = FabricKind::memory;
   std::string provider = "auto";
-  std::string bind;  // local address of the data path; empty: chosen
+  std::string bind;  // local address of the data path; empty: chosen automatically
   FlowKind flows = FlowKind::process;
   Colocated colocated = Colocated::memory;
-  std::uint64_t frame_bytes = 0;  // small messages of a flow share frames of this size; 0: off
-  std::string namespaces;  // of emulated nodes: a name with {node} in it; empty: the process's own
-  InsideNode inside_node = InsideNode::model;  // groups wholly inside a node
+  std::uint64_t frame_bytes = 0;  // size of the frames that small messages of a flow share; 0: off
+  // Of emulated nodes: a name with {node}; empty: the process's own namespace.
+  std::string namespaces;
+  InsideNode inside_node = InsideNode::model;  // for groups wholly inside a node
   PayloadMode payload =
-      PayloadMode::untouched;  // memory: copy every payload byte, or hand over the descriptor
+      PayloadMode::untouched;  // memory: copy every payload byte or only its descriptor
   Framing framing;
   PacketSpec packets;
 };
 
-// Traffic beside the training's own: between ranks that train and those of storage nodes.
+// Traffic besides the training's own, between ranks that train and ranks of storage nodes.
 struct Background {
   enum class Pattern : std::uint8_t { checkpoint, data };
   Pattern pattern = Pattern::checkpoint;
-  int every = 1;            // steps; in the last of so many
-  int over = 1;             // steps that share the bytes: that one and those after it
-  std::uint64_t bytes = 0;  // of a checkpoint, all ranks together; of a sample. 0: the model's
+  int every = 1;            // steps; it begins in the last of them
+  int over = 1;             // steps that share the bytes, from that one on
+  std::uint64_t bytes = 0;  // per checkpoint of all ranks together, or per sample; 0: the model's
   double rate_bps = 0;      // at which a rank hands its bytes over; 0: unlimited
   std::uint64_t chunk = 4 << 20;  // bytes of one transfer
-  int at_once = 1;                // transfers of a rank that are under way together
-  bool blocking = false;          // begins when the step's compute has ended, not beside it
+  int at_once = 1;                // transfers of a rank in flight
+  bool blocking = false;          // begins after the step's compute, not beside it
   std::string place;              // "FILE:LINE:COL"
 };
 
 struct RunSpec {
   int iterations = 5;
   int warmup = 1;
-  double min_seconds = 0;  // wall: more iterations where those are over sooner
+  double min_seconds = 0;  // wall time; more iterations are played if they end sooner
   bool verify = false;
   std::uint64_t seed = 1;
   double jitter = 0;            // relative standard deviation of compute delays, lognormal
-  double compute_slowdown = 0;  // share that a compute takes longer beside communication
+  double compute_slowdown = 0;  // share by which communication beside it prolongs compute
   double stall_timeout_s = 60;
-  int probe_ms = 200;  // load the fabric so long before the start; 0: do not
-  int shards = 1;      // engine threads in this process; 0: auto
+  int probe_ms = 200;  // load the fabric so long before the start; 0: not at all
+  int shards = 1;      // engine threads of this process; 0: auto
 };
 
 struct Precision {
@@ -262,33 +265,33 @@ struct Precision {
   std::string optimizer = "adam";  // adam | sgd
 };
 
-// Calibrated compute of one GPU; a simple FLOPs model until layers are measured.
+// Compute of one GPU: a FLOPs model, used for layers without measured times.
 struct DeviceProfile {
   std::string name;
-  std::map<std::string, double>
-      peak_tflops;  // dense: bfloat16, float16, tfloat32, float32; what is missing cannot be done
-  double efficiency = 0.4;  // share of the peak that a training step reaches
-  double memory_GBps = 0;   // HBM; the optimizer's cost
+  std::map<std::string, double> peak_tflops;  // dense, by type; a missing type is not supported
+  double efficiency = 0.4;                    // share of the peak that training reaches
+  double memory_GBps = 0;                     // HBM, for the optimizer
   double memory_bytes = 0;
-  std::string source;  // where the numbers come from
+  std::string source;  // origin of the numbers
 };
 
-// A network interface of a real host. Emulated NIC n of a node uses rail n modulo the host's rails.
+// A network interface of a real host. Emulated NIC n of a node uses rail n modulo the host's number
+// of rails.
 struct HostNic {
   std::string device;  // "eth0"
   int rail = 0;        // 0, 1, ... without gaps
 };
 
-// A real machine (or a part of it), played by the process of the same number.
+// A real machine or a part of it; process i plays entry i.
 struct HostEntry {
   std::string name;
-  std::string cores;          // "0-7,16-23"; empty: those that the process was started on
-  std::vector<HostNic> nics;  // by rail; empty: the interface is chosen
+  std::string cores;          // "0-7,16-23"; empty: all CPUs of the inherited mask
+  std::vector<HostNic> nics;  // by rail; empty: chosen automatically
 };
 
 struct Placement {
-  bool cyclic = false;            // blocked | cyclic over the processes
-  std::vector<int> host_of_node;  // not empty: the process of every emulated node
+  bool cyclic = false;            // else in blocks of neighbouring nodes
+  std::vector<int> host_of_node;  // the process of every emulated node; empty: blocked or cyclic
 };
 
 struct JobSpec {
@@ -299,21 +302,20 @@ struct JobSpec {
   ClusterSpec cluster;
   ParallelPlan parallel;
   CollectiveSpec collectives;
-  std::optional<Sparsity> tensors;             // of those that ops name; empty: they are dense
-  std::optional<CompressionSpec> compression;  // of those that ops name; empty: none
-  std::vector<HostEntry> hosts;                // empty: as launched
+  std::optional<Sparsity> tensors;             // content of the ops' tensors; empty: dense
+  std::optional<CompressionSpec> compression;  // of the ops' tensors; empty: none
+  std::vector<HostEntry> hosts;                // empty: one process per launched host
   Placement placement;
   double dilation = 0;  // 0: auto
   FabricSpec fabric;
   RunSpec run;
   std::vector<Background> background;
-  std::shared_ptr<const struct Model>
-      model;  // resolved (profiles/model/model.h); null: only `program`
-  std::shared_ptr<const Workload> program;     // played in place of a plan; null: there is a plan
-  std::vector<std::string> notes;              // what loading assumed, for reports
-  std::map<std::string, std::string> sources;  // of the keys that were given: "FILE:LINE:COL"
+  std::shared_ptr<const struct Model> model;   // null: only `program`
+  std::shared_ptr<const Workload> program;     // played instead of a plan; null: there is a plan
+  std::vector<std::string> notes;              // assumptions of the loader, for reports
+  std::map<std::string, std::string> sources;  // "FILE:LINE:COL" of every given key
 
-  // Where to point in an error about a key: its place, or the job file when it is a default.
+  // Where an error about a key points: to its place, or to the job file if the key has its default.
   const std::string& source_of(const std::string& key) const;
 };
 

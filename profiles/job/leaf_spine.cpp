@@ -6,9 +6,9 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kPortsDown = 32;     // of a leaf: half of a switch with 64 ports
-constexpr int kMostSpines = 64;    // where the job does not say how many
-constexpr int kNodesOfARail = 32;  // that share the leaves of their rails
+constexpr int kPortsDown = 32;     // of a leaf: half of a 64-port switch
+constexpr int kMostSpines = 64;    // where the job gives no number
+constexpr int kNodesOfARail = 32;  // nodes that share the leaves of their rails
 
 int ceiling(std::int64_t a, std::int64_t b) { return static_cast<int>((a + b - 1) / b); }
 
@@ -20,7 +20,7 @@ LeafSpine leaf_spine_of(const ClusterSpec& cluster) {
   const int nodes = cluster.all_nodes();
   LeafSpine out;
   out.rails = rail ? cluster.nics_per_node : 1;
-  // One leaf alone would have no use for spines.
+  // A single leaf has no use for spines.
   const int usual =
       rail ? ceiling(nodes, kNodesOfARail)
            : std::max(2, ceiling(std::int64_t{nodes} * cluster.nics_per_node, kPortsDown));
