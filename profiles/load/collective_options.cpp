@@ -16,7 +16,7 @@ bool names_an_algorithm(const CollectiveSpec& spec, Func func) {
   return false;
 }
 
-// A variable that another key makes void would be ignored in silence.
+// Refuses variables that would have no effect beside another key.
 void refuse_collisions(const Setting& environment, const CollectiveSpec& spec) {
   const auto refuse = [&](const char* variable, bool collides, const std::string& other) {
     if (collides && spec.environment.contains(variable))
@@ -58,7 +58,7 @@ void read_library_environment(const Setting& environment, CollectiveSpec& out) {
     out.environment[entry.key] = entry.text;
   }
   try {
-    nccl_settings(out.environment);  // and what they say together
+    nccl_settings(out.environment);  // checks the variables against each other
   } catch (const std::invalid_argument& error) {
     fail(environment.mark, error.what());
   }

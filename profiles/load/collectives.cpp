@@ -33,7 +33,7 @@ void check_library(const Setting& library, const Algorithms& own) {
            (near.empty() ? "; allowed: " + join(known, ", ") : "; did you mean " + near + "?"));
 }
 
-// The library that a name is looked up in.
+// The library that a name belongs to.
 std::string library_of(const std::string& name, const std::string& library) {
   const std::size_t slash = name.find('/');
   return slash == std::string::npos ? library : name.substr(0, slash);
@@ -49,7 +49,7 @@ void check_algorithm(const Setting& name, const std::string& library, Func func,
     }
     return;
   }
-  // A library may lack the function altogether; that matters only to jobs that call it.
+  // A library may lack a function; only jobs that call it care.
   if (name.text == "auto" || own.find(library, func, name.text)) return;
   std::vector<std::string> known = own.names(library_of(name.text, library), func);
   for (const std::string& scheme : own.names(kSchemes, func))
@@ -134,7 +134,7 @@ const Algorithm* CollectiveSpec::row(Func func, const std::string& group) const 
   const std::string& name = algorithm(func, group);
   if (!own) return find_algorithm(library, func, name);
   const Algorithm* found = own->find(library, func, name);
-  // A plugin need not bring every function that a job calls.
+  // A plugin may lack functions, even some that a job calls.
   const bool lacks = !found && name == "auto" && own->is_plugin(library);
   return lacks ? find_algorithm("generic", func, "auto") : found;
 }

@@ -1,5 +1,5 @@
-// The `collectives` section of a job: names become rows. What its library does not know of is
-// refused by load/idle_keys.h.
+// The `collectives` section of a job: turns names into rows of algorithms. load/idle_keys.h refuses
+// keys that the job's library does not know.
 //
 // Threading: reads plugins and MSCCL files, keeps no state.
 #pragma once

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 bool is_profile(std::string_view top) { return top == "model" || top == "device"; }
 
-// Keys that may be one name as well as a mapping with a base.
+// Keys whose value may be a name instead of a mapping with a base.
 bool may_be_name(std::string_view top) { return is_profile(top) || top == "cluster"; }
 
 void refuse_unknown_path(const std::string& path, const Mark& mark) {
@@ -59,7 +59,7 @@ void put(YamlValue& parent, const std::string& path, YamlValue value) {
   *present = std::move(value);
 }
 
-// A scalar as JSON that reads back as the very same text.
+// A scalar as JSON that reads back as the same text.
 Json scalar_json(const YamlValue& value) {
   if (value.quoted) return value.text;
   if (const auto flag = parse_boolean(value.text)) return *flag;
@@ -117,7 +117,7 @@ Json setting_json(const Setting& setting) {
   }
 }
 
-// Text that came from a file may hold bytes that are not UTF-8.
+// Text from files may hold bytes that are not UTF-8.
 std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
@@ -208,7 +208,7 @@ std::string make_config_json(const Settings& settings,
   Json root = Json::object();
   for (const Setting& setting : settings.all()) {
     const std::string path(setting.key->path);
-    // Its values are written out, so the base has nothing to add.
+    // All values are written out, so the base adds nothing.
     if (!setting.key->available || path == "cluster.base") continue;
     if (const auto at = resolved.find(path); at != resolved.end())
       put_json(root, path, value_json(at->second));

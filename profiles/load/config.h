@@ -1,5 +1,5 @@
-// Between a job file and its settings: environment and -s flags merged into the tree, and the
-// settings written out again as entries and JSON.
+// The step from a job file to its settings: merges environment and -s flags into the tree, and
+// writes the settings as entries and JSON.
 //
 // Threading: reads the environment; keeps no state.
 #pragma once
@@ -14,23 +14,23 @@
 
 namespace ghostrank {
 
-// Sets `path` in a job tree. A mapping is merged into one that is there; `model` and `device` are
-// replaced as a whole, but a key inside them ("device.efficiency") changes that key only.
+// Sets `path` in a job tree. A mapping is merged into an existing mapping, but `model` and `device`
+// are replaced whole; a key inside them ("device.efficiency") changes only that key.
 void set_path(YamlValue& root, const std::string& path, YamlValue value);
 
-// GHOSTRANK_RUN_SEED=7 sets run.seed, and so on for every key.
+// Applies variables such as GHOSTRANK_RUN_SEED=7, which sets run.seed.
 void apply_environment(YamlValue& root);
 std::string environment_name(std::string_view path);
 
-// "path=value", the value in YAML.
+// Applies "path=value"; the value is YAML.
 void apply_override(YamlValue& root, const std::string& text);
 
-// {base: NAME} in place of a name.
+// {base: NAME} instead of a name.
 YamlValue with_base(const YamlValue& name);
 
 std::vector<ConfigEntry> make_entries(const Settings& settings);
 
-// `resolved` holds the descriptions that stand for the keys of type `profile`.
+// `resolved` holds the mappings that replace the keys of type `profile`.
 std::string make_config_json(const Settings& settings,
                              const std::map<std::string, YamlValue>& resolved);
 

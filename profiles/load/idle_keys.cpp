@@ -28,7 +28,7 @@ bool is_among(std::string_view families, const std::string& library, const Algor
                                 : is_among(families, name_of(library_named(library)));
 }
 
-// The libraries that a row's words stand for, as "nccl-2.28 or nccl-2.30".
+// The libraries that a row's families stand for, as "nccl-2.28 or nccl-2.30".
 std::string libraries_named(std::string_view families, const Algorithms& own) {
   std::vector<std::string> names = own.libraries();
   std::erase_if(names, [&](const std::string& name) { return !is_among(families, name, own); });
@@ -48,7 +48,7 @@ bool names_schemes(const CollectiveSpec& spec) {
   return false;
 }
 
-// One line for all keys that idle for the same reason.
+// Collects one line per reason, with all keys that it applies to.
 class Notes {
  public:
   void add(const std::string& reason, const std::string& key) {
@@ -108,7 +108,7 @@ class Search {
                  std::string(key.path));
   }
 
-  // What another framework or library knows is a slip: one does not play the other's settings.
+  // A key of another framework or library is a mistake: no job plays two of them.
   void refuse_of_others(const Setting& setting) const {
     const Key& key = *setting.key;
     const std::string what = std::string(key.path) + " means nothing to ";
@@ -138,7 +138,7 @@ class Search {
     notes_.add(reason, std::string(setting.key->path));
   }
 
-  // Some values of a key need more than the key itself.
+  // For some keys the fabrics depend on the value.
   std::string_view fabrics_of(const Setting& setting) const {
     if (setting.key->path == "fabric.colocated")
       return setting.text == "wire" ? "ofi" : "memory ofi";
@@ -152,7 +152,7 @@ class Search {
     return fabrics.empty() || is_among(fabrics, in_.text("fabric.kind"));
   }
 
-  // Where no two ranks may have the same blocks, not even all blocks will do.
+  // With overlap `none` no two ranks share a block, so even the other key's standard value counts.
   static bool stands_alone(const Setting& setting) {
     return setting.key->path == "tensors.overlap" && setting.text == "none";
   }
@@ -176,14 +176,15 @@ class Search {
 
   bool plays_program() const { return is_given("program") || is_given("trace"); }
 
-  // A job of a cluster alone has no such keys.
+  // False, too, for keys that a job of a cluster alone does not have.
   bool is_given(std::string_view path) const {
     return std::any_of(in_.all().begin(), in_.all().end(), [&](const Setting& setting) {
       return setting.key->path == path && setting.given;
     });
   }
 
-  // What only planners read. The device and the type of its products also say what the peak is.
+  // Keys that only planners read. Keys that also decide the peak FLOPs (the device and the
+  // products' type) are not among them.
   static bool is_of_plan(std::string_view path) {
     return path.starts_with("parallel.") || path == "model" || path == "background" ||
            path == "precision.gradients" || path == "precision.optimizer";
@@ -195,9 +196,9 @@ class Search {
   Notes notes_;
 };
 
-using Calls = std::array<bool, kFuncs>;  // which functions are called
+using Calls = std::array<bool, kFuncs>;  // by function: whether it is called
 
-// Of libraries, by kind of group.
+// The calls of collectives, by kind of group.
 std::map<std::string, Calls> calls_of(const Workload& workload) {
   std::vector<Calls> calls(workload.group_names.size());
   for (const Role& role : workload.roles)
@@ -235,7 +236,7 @@ std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload)
   }
   for (const auto& [group, named] : spec.collectives.groups) {
     const auto kind = calls.find(group);
-    if (kind == calls.end()) continue;  // refused where the job is played
+    if (kind == calls.end()) continue;  // the engine refuses such a job
     for (const auto& [func, algorithm] : named)
       if (algorithm != "auto" && !kind->second[static_cast<std::size_t>(func)])
         unused.add(reason, "collectives.groups." + group + "." + std::string(name_of(func)));

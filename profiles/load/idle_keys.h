@@ -1,15 +1,15 @@
-// Keys that a job gives and that have no effect in it: nothing is silently ignored. The columns of
-// a key's row (load/job_schema.cpp) say where it means something:
+// Keys that a job gives but that have no effect in it: nothing is silently ignored. The columns of
+// a key's row (load/job_schema.cpp) say where it has an effect:
 //
 // clang-format off
 //   of another framework or library                    refused
-//   of another fabric, or beside another key's value   refused where that is a default that nobody
-//                                                      chose; a note where the job chose it, because
+//   of another fabric, or beside another key's value   refused if that is a default that nobody
+//                                                      chose; a note if the job chose it, because
 //                                                      one file is played on several fabrics, and
-//                                                      with and without what a setting is for
+//                                                      with and without the feature of a setting
 // clang-format on
 //
-// A key at its default may stand anywhere. Threading: pure functions.
+// A key with its default value is always accepted. Threading: pure functions.
 #pragma once
 
 #include <string>
@@ -20,11 +20,12 @@
 
 namespace ghostrank {
 
-// Notes for JobSpec::notes. `spec` has its framework and its collectives. Throws Error(usage).
+// Returns notes for JobSpec::notes. `spec` must have its framework and collectives. Throws
+// Error(usage).
 std::vector<std::string> idle_keys(const Settings& in, const JobSpec& spec);
 
-// What a reader of this job's plan or result must know of the job: its notes, and the algorithms
-// that it names for calls which it never makes.
+// The notes for a job's plan or result: its own, and the algorithms that it names for calls that it
+// never makes.
 std::vector<std::string> notes_of(const JobSpec& spec, const Workload& workload);
 
 }  // namespace ghostrank

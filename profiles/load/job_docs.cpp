@@ -1,5 +1,5 @@
-// The tables of keys as JSON Schemas and as Markdown. The files in profiles/schema/ and the
-// reference in docs/job-format.md are exactly what these functions return.
+// The tables of keys as JSON Schemas and as Markdown. Tests hold the files in profiles/schema/ and
+// the reference in docs/job-format.md to the output of these functions.
 #include <nlohmann/json.hpp>
 
 #include "profiles/device/device.h"
@@ -72,8 +72,8 @@ Json form_of(const Key& key) {
     case KeyType::any:
       break;
   }
-  if (key.available) return Json::object();  // its form is given where the table is used
-  // An empty list or mapping is all that the reserved ones accept.
+  if (key.available) return Json::object();  // the table of this key's mapping gives its form
+  // Reserved keys accept only an empty list or mapping.
   if (key.standard == "{}") return {{"type", "object"}, {"maxProperties", 0}};
   return {{"type", "array"}, {"maxItems", 0}};
 }
@@ -87,7 +87,7 @@ Json default_json(const Key& key) {
   return std::string(key.standard);
 }
 
-// "megatron, torchtitan: pipeline stages", as the row's columns say.
+// "megatron, torchtitan: pipeline stages", from the columns of the key's row.
 std::string meaning(const Key& key) {
   std::vector<std::string> whose;
   for (const std::string_view column : {key.frameworks, key.libraries, key.fabrics})

@@ -6,12 +6,13 @@ namespace ghostrank {
 namespace {
 
 constexpr double kMaxMicros = 1e9;
-constexpr double kMaxSeed = 9007199254740991;  // every JSON reader keeps integers up to here
+// 2^53 - 1: every JSON reader keeps integers up to it exactly.
+constexpr double kMaxSeed = 9007199254740991;
 constexpr double kMaxSize = 1LL << 40;
 constexpr double kMaxRate = 1e18;
-constexpr double kMaxWays = 1e6;  // of one dimension of parallelism
+constexpr double kMaxWays = 1e6;  // for one dimension of parallelism
 
-constexpr auto kLater = false;  // as Key::available
+constexpr auto kLater = false;  // for Key::available
 
 constexpr std::array kKeys{
     Key{"schema", KeyType::choice, kJobSchema, "form of the file", 0, 0, kJobSchema},

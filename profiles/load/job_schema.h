@@ -1,5 +1,5 @@
-// The one table of a job file's keys. The loader, --print-config, docs/job-format.md and
-// profiles/schema/job.schema.json all come from it.
+// The table of a job file's keys. The loader, --print-config, docs/job-format.md and
+// profiles/schema/job.schema.json all read it.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ inline constexpr std::string_view kResultSchema = "ghostrank/result/1";
 
 std::span<const Key> job_keys();
 
-// JSON Schemas (draft-07), as the files of profiles/schema/ hold them.
+// JSON Schemas (draft-07), equal to the files in profiles/schema/.
 std::string job_json_schema();
 std::string model_json_schema();
 std::string device_json_schema();

@@ -1,5 +1,5 @@
-// Loading a job: file, then environment, then -s flags, each merged over the one before; profiles
-// resolved; every key checked; the result as values, as entries with origins and as JSON.
+// Loads a job: merges environment over file and -s flags over both, resolves profiles, checks every
+// key, and returns values, entries with origins, and JSON.
 #include "profiles/load/load.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@
 namespace ghostrank {
 namespace {
 
-// The ranks of a job are numbered and held in lists; far above any cluster, far below overflow.
+// Far above any cluster, far below overflow of a rank's number.
 constexpr std::int64_t kMaxRanks = 1 << 24;
 
 constexpr const char* kStandardInput = "standard input";
@@ -39,7 +39,7 @@ YamlValue read_standard_input() {
   char block[1 << 16];
   while (std::cin.read(block, sizeof block) || std::cin.gcount() > 0) {
     text.append(block, static_cast<std::size_t>(std::cin.gcount()));
-    if (text.size() > kMaxYamlBytes) break;  // which the parser refuses
+    if (text.size() > kMaxYamlBytes) break;  // the parser will refuse it
   }
   return parse_yaml(text, std::make_shared<Source>(Source{kStandardInput, kStandardInput, true}));
 }
@@ -55,7 +55,7 @@ YamlValue read_job_tree(const std::string& path) {
   return job;
 }
 
-// A group given as one name ("cluster: hgx-h100-400g") is the base of an empty mapping.
+// A cluster given as one name ("cluster: hgx-h100-400g") becomes a mapping with that base.
 void expand_cluster(YamlValue& root, const std::string& near) {
   YamlValue* cluster = root.find("cluster");
   if (!cluster) return;
@@ -93,8 +93,7 @@ void read_cluster(const Settings& in, ClusterSpec& out) {
                                           " are supported, lower nodes");
 }
 
-// Where every flow is to be as the library's own, its messages stay apart unless frames are asked
-// for.
+// With flows like the library's own, messages are not joined to frames unless the job asks for it.
 std::uint64_t read_frames(const Settings& in, FlowKind flows) {
   const Setting& frames = in.at("fabric.frames");
   if (frames.text == "off") return 0;
@@ -106,16 +105,16 @@ std::uint64_t read_frames(const Settings& in, FlowKind flows) {
   return *bytes;
 }
 
-// By name: what Ethernet with its gap, and the protocols on it, add to what they carry.
+// Bytes that Ethernet (with its gap) and the protocols on it add, by the name of the framing.
 Framing framing_named(const std::string& name, std::uint32_t mtu) {
   constexpr std::uint32_t kEthernet = 38;  // preamble 8, header 14, checksum 4, gap 12
   constexpr std::uint32_t kIp = 20, kUdp = 8, kTcp = 32;
   if (name == "ethernet") return {mtu, kEthernet, 0};
   if (name == "tcp") return {mtu - kIp - kTcp, kEthernet + kIp + kTcp, 0};
-  // Of a path MTU that is a power of two: IP, UDP, base header 12 and checksum 4; a write adds its
-  // address, 16, once.
+  // The path MTU is a power of two. A packet has IP, UDP, a base header of 12 and a checksum of 4;
+  // a write adds its address, 16, once.
   if (name == "rocev2") return {mtu > 4200 ? 4096u : 1024u, kEthernet + kIp + kUdp + 16, 16};
-  // Everything a packet carries beyond its elements is in its notes' own header.
+  // A packet's notes have a header of their own for everything but the elements.
   if (name == "udp") return {mtu - kIp - kUdp, kEthernet + kIp + kUdp, 0};
   return {};
 }
@@ -168,7 +167,7 @@ void read_precision(const Settings& in, Precision& out) {
   out.optimizer = in.text("precision.optimizer");
 }
 
-// A model that is described by its FLOPs needs a device that can do them.
+// A model described by its FLOPs needs a device that has a peak for its type.
 void check_device(const JobSpec& spec, const Settings& in) {
   if (spec.model->measured) return;
   const Setting& device = in.at("device");
@@ -190,7 +189,7 @@ void check_program_size(const JobSpec& spec, const Settings& in) {
                                   " GPUs; they must be as many");
 }
 
-// Gradients have the type of a measured model unless the job says otherwise.
+// Takes the gradients' type from a measured model unless the job gives one.
 bool take_dtype(YamlValue& root, const Model& model, const Settings& in) {
   if (!model.dtype || in.given("precision.gradients")) return false;
   YamlValue type;
@@ -207,7 +206,7 @@ int gpus_of(const Settings& in) {
   return cluster.rank_nodes() * cluster.gpus_per_node;
 }
 
-// What a job has whatever it plays.
+// The keys of every job, whatever it plays.
 void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   read_cluster(in, spec.cluster);
   spec.collectives = read_collectives(in, near);
@@ -239,7 +238,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   return spec;
 }
 
-// Entries and JSON of a job whose spec is read.
+// Writes entries and JSON of a job whose spec has been read.
 void write_config(const Settings& in, std::map<std::string, YamlValue> resolved, LoadedJob& job) {
   job.entries = make_entries(in);
   if (!job.spec.placement.host_of_node.empty())
@@ -248,7 +247,7 @@ void write_config(const Settings& in, std::map<std::string, YamlValue> resolved,
   job.config_json = make_config_json(in, resolved);
 }
 
-// The keys that describe what is trained.
+// True for keys that describe what is trained.
 bool is_about_training(const Key& key) {
   for (const std::string_view group : {"model", "trace", "program", "device", "precision.",
                                        "parallel.", "compression.", "background"}) {

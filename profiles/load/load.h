@@ -1,5 +1,5 @@
-// From a job file to the values of a JobSpec: file, environment and -s flags merged, profiles
-// resolved, every key checked.
+// From a job file to a JobSpec: merges file, environment and -s flags, resolves profiles, checks
+// every key.
 //
 // Errors: Error(usage) "FILE:LINE:COL: what; what to do". Threading: pure functions of the files
 // and the environment.
@@ -12,31 +12,31 @@
 
 namespace ghostrank {
 
-// One resolved key, for --print-config and the result's `config`: path "cluster.nic.rate", the
-// value as YAML would write it, and its origin: "FILE:LINE", "-s", "GHOSTRANK_SEED", "default".
+// One resolved key, for --print-config and the result's `config`: path ("cluster.nic.rate"), value
+// in YAML, and origin ("FILE:LINE", "-s", "GHOSTRANK_SEED", "default").
 struct ConfigEntry {
   std::string path, value, origin;
 };
 
 struct LoadedJob {
   JobSpec spec;
-  std::vector<ConfigEntry> entries;  // every key, in the schema's order
-  std::string config_json;  // the resolved job as a JSON object (a job file again: JSON is YAML)
+  std::vector<ConfigEntry> entries;  // every key, in the table's order
+  std::string config_json;           // the resolved job as a JSON object, itself a valid job file
 };
 
 // Loads a job file, or the `config` of a result file (schema ghostrank/result/1). `overrides` are
-// "path=value", later ones win; GHOSTRANK_<PATH WITH _> variables come before them. Profiles are
-// looked up by path, next to the job file, then in profile_directories(). Throws Error(usage)
-// "FILE:LINE:COL: what; what to do".
+// "path=value", of which later ones win; variables GHOSTRANK_<PATH WITH _> are applied before them.
+// Profiles are looked up by path, next to the job file, then in profile_directories(). Throws
+// Error(usage) "FILE:LINE:COL: what; what to do".
 LoadedJob load_job(const std::string& path, const std::vector<std::string>& overrides);
 
-// A job without a model, for whoever brings a workload of his own: cluster, collectives, fabric,
-// run. `base` is what a file would say, in YAML; environment and overrides come over it. Throws
-// Error(usage), also for a key that describes what is trained.
+// A job without a model, for callers with a workload of their own: cluster, collectives, fabric,
+// run. `base` is YAML that takes the place of a file; environment and overrides are applied to it.
+// Throws Error(usage), also for a key that describes what is trained.
 LoadedJob load_cluster_job(const std::string& base, const std::vector<std::string>& overrides);
 
-// $GHOSTRANK_PROFILES (colon-separated), those installed with this program, the source tree this
-// was built from, the installed share directory.
+// In order: $GHOSTRANK_PROFILES (colon-separated), the profiles installed with this program, the
+// source tree it was built from, the installed share directory.
 std::vector<std::string> profile_directories();
 
 }  // namespace ghostrank

@@ -58,7 +58,7 @@ std::string find_file(const YamlValue& given, const ProfileKind& kind, const std
     fail(given.mark,
          "there is no " + std::string(kind.name) + " file " + quote(name) + "; check the path");
   }
-  // A profile may name its neighbour; a job may bring a folder of profiles.
+  // A profile may name its neighbour, and a job may bring a folder of profiles.
   const fs::path beside = fs::path(near) / (name + ".yaml");
   const fs::path below = fs::path(near) / kind.folder / (name + ".yaml");
   if (fs::path(near).filename() == kind.folder && is_file(beside)) return beside.string();
@@ -171,7 +171,7 @@ std::vector<std::string> profile_directories() {
     for (std::string one; std::getline(stream, one, ':');)
       if (!one.empty()) directories.push_back(one);
   }
-  // An installed program knows its own before those it was built from.
+  // An installed program prefers its own profiles to those of its source tree.
   std::error_code unknown;
   const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
   const fs::path own = program.parent_path().parent_path() / "share/ghostrank/profiles";

@@ -1,8 +1,8 @@
-// Finding profiles: a name, a path or a mapping in place becomes one mapping.
+// Finds profiles: turns a name, a path or an inline mapping into one mapping.
 //
 //   gpt2-xl                        models/gpt2-xl.yaml of the first profile directory that has it
 //   ./mine.yaml, mine.csv          a path: as given, else next to the file that names it
-//   {kind: layers, …}              in place
+//   {kind: layers, …}              inline
 //   {base: gpt2-xl, layers: 12}    a profile with some keys replaced
 //
 // Threading: reads the environment and files, keeps no state.
@@ -25,14 +25,14 @@ inline constexpr ProfileKind kModelProfile{"model", "models", "ghostrank/model/1
 inline constexpr ProfileKind kDeviceProfile{"device", "devices", "ghostrank/device/1"};
 inline constexpr ProfileKind kClusterProfile{"cluster", "clusters", "ghostrank/cluster/1"};
 
-// The mapping that `given` stands for, without `schema` and `base`. A profile read from a file and
-// without a name of its own is called after the file. `near` is the folder of the naming file.
+// The mapping that `given` stands for, without `schema` and `base`. A profile file without a `name`
+// is named after the file. `near` is the folder of the file that names the profile.
 YamlValue resolve_profile(const YamlValue& given, const ProfileKind& kind, const std::string& near);
 
-// Keys of `over` replace those of `under`; mappings are merged key by key.
+// Keys of `over` replace those of `under`; mappings merge key by key.
 void merge_into(YamlValue& under, const YamlValue& over);
 
-// `path` itself, or the job of this name in the profile directories.
+// `path` itself, or the job named `path` in the profile directories.
 std::string find_job_file(const std::string& path);
 
 std::string folder_of(const std::string& path);

@@ -74,7 +74,7 @@ struct Reader {
   }
 };
 
-// A channel as written: GPUs and NICs by the numbers of the dump.
+// A channel as written; GPUs and NICs have the dump's numbers.
 struct RawChannel {
   int line = 0;
   std::vector<std::int64_t> gpus, nics;
@@ -135,7 +135,7 @@ RawGraph read_graph(const Reader& in, const XMLElement& e) {
   return graph;
 }
 
-// How far NICs may be for NCCL to trust LL128; the farther path is for Hopper.
+// Whether NCCL trusts LL128 over the distance to the NICs; Hopper may be farther from them.
 bool trusts_ll128(const RawGraph& graph, bool hopper) {
   const auto at_most = [](int type, std::string_view limit) {
     return type <= std::find(kPathTypes.begin(), kPathTypes.end(), limit) - kPathTypes.begin();
@@ -143,7 +143,7 @@ bool trusts_ll128(const RawGraph& graph, bool hopper) {
   return at_most(graph.type_between, hopper ? "PXN" : "PXB") && at_most(graph.type_inside, "NVB");
 }
 
-// Position of a number among those that occur.
+// The index of a number in the sorted set.
 int place_of(const std::set<std::int64_t>& numbers, std::int64_t number) {
   return static_cast<int>(std::distance(numbers.begin(), numbers.find(number)));
 }
@@ -238,7 +238,7 @@ std::shared_ptr<const NcclGraphs> parse_nccl_graphs(std::string_view text,
   graphs.node.nvlinks = hopper ? 18 : 12;
   graphs.node.swap_odd_nodes = raw.ring.cross_nic == 2;
   graphs.node.tree = tree_of(raw.tree.pattern);
-  // A NIC's rate is not in the dump; the ring's channels are taken to fill the NICs.
+  // The dump does not give a NIC's rate; assume that the ring's channels fill the NICs.
   graphs.node.nic_GBps = raw.ring.links.between_GBps * raw.ring.links.channels /
                          static_cast<double>(std::max<std::size_t>(1, nics.size()));
   graphs.node.nics_per_gpu =

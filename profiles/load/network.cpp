@@ -11,10 +11,10 @@
 namespace ghostrank {
 namespace {
 
-// Of both directions together; each has a queue of its own.
+// Links of both directions; each has its own queue.
 constexpr std::int64_t kMostLinks = 1 << 22;
 
-// The row that a setting names.
+// The row with the name that a setting gives.
 template <typename Row>
 const Row& row_named(const Setting& name, const std::vector<const Row*>& rows) {
   std::vector<std::string> known;
@@ -28,7 +28,7 @@ const Row& row_named(const Setting& name, const std::vector<const Row*>& rows) {
            (near.empty() ? "; allowed: " + join(known, ", ") : "; did you mean " + near + "?"));
 }
 
-// Negative: the oversubscription says how fast.
+// Negative: derive it from the oversubscription.
 double uplink_rate(const Settings& in) {
   const Setting& rate = in.at("cluster.topology.uplink_rate");
   if (rate.text == "auto") return -1;

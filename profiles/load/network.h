@@ -1,5 +1,5 @@
-// What lies between the nodes of a job (`cluster.topology`), and where its servers are
-// (`servers.placement`): names become rows, and what does not fit together is refused.
+// The network between a job's nodes (`cluster.topology`) and the placement of its servers
+// (`servers.placement`): turns names into rows and refuses combinations that do not fit.
 //
 // Threading: pure functions.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace ghostrank {
 
-// `own`: what plugins bring. The cluster's other values are there already. Throws Error(usage).
+// `own`: the plugins' rows. `out` must have the cluster's other values. Throws Error(usage).
 void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec& out);
 void read_topology(const Settings& in, const Algorithms& own, ClusterSpec& out);
 

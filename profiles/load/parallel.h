@@ -1,6 +1,6 @@
-// The `parallel` part of a job: whose plan the ranks follow, and its keys.
+// The `parallel` section of a job: the framework whose plan the ranks follow, and its keys.
 //
-// Errors: usage. Threading: pure.
+// Errors: Error(usage). Threading: pure.
 #pragma once
 
 #include "profiles/input/keys.h"

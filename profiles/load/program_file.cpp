@@ -145,7 +145,8 @@ const YamlValue* list_in(const YamlValue& program, const char* key, const char* 
   return list;
 }
 
-// Who stores and loads for the others, and in which iterations (profiles/planners/background.h).
+// Which ranks store and load for the others, and in which iterations
+// (profiles/planners/background.h).
 void read_background_part(const YamlValue& program, Workload& out) {
   if (const YamlValue* servers = program.find("servers"))
     out.servers = static_cast<int>(
@@ -187,7 +188,7 @@ void read_compressed(const YamlValue& program, Workload& out) {
   }
 }
 
-// What the ops ask of their communicators, which a line alone does not show.
+// Checks of the ops against their communicators, for which one line is not enough.
 class OpCheck {
  public:
   OpCheck(const Workload& workload, const Mark& mark)
@@ -244,7 +245,7 @@ class OpCheck {
 
   const Workload& workload_;
   const Mark& mark_;
-  std::vector<std::set<int>> sizes_;               // of the communicators of a kind
+  std::vector<std::set<int>> sizes_;               // of the communicators of each kind
   std::vector<std::vector<std::size_t>> members_;  // by kind and role
   std::vector<std::size_t> players_;               // by role
 };

@@ -40,18 +40,17 @@ namespace ghostrank {
 
 enum class ProgramForm : std::uint8_t { yaml, json };
 
-// A whole job: the resolved one, with these programs in it.
+// A whole job: `job`, resolved, with these programs.
 std::string program_job(const LoadedJob& job, const Workload& workload, ProgramForm form);
 
-// A file of these programs alone, for `program` or `trace` of a job. `comments` are lines at its
-// top.
+// A file of these programs alone, for a job's `program` or `trace`. Its first lines are `comments`.
 std::string program_profile(const Workload& workload, const std::vector<std::string>& comments);
 
-// Checks everything that an index or a number can get wrong, but not whether the programs fit
-// together (workload_check.h). Throws Error(usage) with the line.
+// Checks every index and number, but not whether the programs fit together (workload_check.h does).
+// Throws Error(usage) with the line.
 Workload read_program(const YamlValue& program);
 
-// Takes `program` out of a job's tree and leaves the path of its file there; null: there is none.
+// Takes `program` out of a job's tree and leaves the path of its file there; null if there is none.
 // `file` is the job's, `near` its folder.
 std::shared_ptr<const Workload> take_program(YamlValue& job, const std::string& file,
                                              const std::string& near);

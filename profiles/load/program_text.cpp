@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kMaxCount = 1ULL << 44;
 constexpr std::uint64_t kMaxDuration = 1'000'000'000'000'000'000;  // 1e6 s
 constexpr std::uint64_t kMaxEvents = 1 << 20;
-constexpr std::uint64_t kMaxPlaces = 1 << 24;  // of an offset or a root
+constexpr std::uint64_t kMaxPlaces = 1 << 24;  // for an offset or a root
 constexpr std::uint64_t kMaxTensors = 1 << 24;
 constexpr std::size_t kMaxLists = std::numeric_limits<std::uint32_t>::max();
 
@@ -264,7 +264,7 @@ std::string text_of_ops(const Program& program, std::size_t stream,
 void read_ops(std::string_view text, const Mark& mark, std::span<const std::string> group_names,
               Program& program, std::size_t stream) {
   Reader reader(mark, group_names, program, stream);
-  // The lines of a block begin after the one of its key.
+  // The block begins on the line after its key.
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     if (const auto op = reader.line(text.substr(0, end), number))

@@ -1,5 +1,5 @@
-// Programs into a job's text: the JSON form through nlohmann-json, the YAML form by hand, since
-// JSON has no blocks of lines.
+// Programs as a job's text: JSON through nlohmann-json; YAML by hand, because JSON has no blocks of
+// lines.
 #include <nlohmann/json.hpp>
 
 #include "profiles/load/load.h"
@@ -24,7 +24,7 @@ std::string players_of(const Workload& workload, std::size_t role) {
   return runs_of(players);
 }
 
-// All but the roles.
+// Everything but the roles.
 Json head_of(const Workload& workload) {
   Json head{{"ranks", workload.ranks},
             {"samples_per_iteration", workload.samples_per_iteration},

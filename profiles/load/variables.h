@@ -1,5 +1,5 @@
-// The environment variables that ghostrank reads beside those of a job's keys (config.h), and those
-// of its tests. One that begins with GHOSTRANK_ and is none of them is a slip of the pen.
+// The environment variables that ghostrank reads besides those of a job's keys (config.h), and
+// those of its tests. Any other variable that begins with GHOSTRANK_ counts as a typing error.
 //
 // Threading: reads the environment.
 #pragma once
@@ -18,7 +18,7 @@ std::span<const Variable> variables();
 // As Markdown, for docs/job-format.md.
 std::string variables_markdown();
 
-// Throws Error(usage) that names an unknown variable and the nearest one that is known.
+// Throws Error(usage) that names an unknown variable and the most similar known one.
 void check_variables();
 
 }  // namespace ghostrank
