@@ -34,7 +34,7 @@ int parse_rank(const std::string& text, const std::string& whole, int ranks) {
   return static_cast<int>(*rank);
 }
 
-// Names of our validators, by which `command_facts` finds them again.
+// Names of our validators; `command_facts` finds them by these.
 constexpr const char* kOneOf = "one of";
 
 std::string words_of(const std::vector<std::string>& words, const char* between) {
@@ -43,8 +43,8 @@ std::string words_of(const std::vector<std::string>& words, const char* between)
   return text;
 }
 
-// The option that CLI11 could not convert, or null: it calls the options back in their order and
-// stops there, so that it is the last one called back.
+// The option whose value CLI11 could not convert, or null. CLI11 calls the options' callbacks in
+// order and stops at the failure, so it is the last one called.
 const CLI::Option* unconverted(const CLI::App& app) {
   const CLI::Option* last = nullptr;
   for (const CLI::Option* option : app.get_options())
@@ -60,8 +60,8 @@ const CLI::Option* given_too_often(const CLI::App& app) {
   return nullptr;
 }
 
-// What CLI11 refused: in our words where its own leave the reader guessing. Its texts are shown,
-// never read.
+// The text of an error: ours where CLI11's would leave the reader guessing. CLI11's texts are
+// shown, never parsed.
 std::string refusal(const CLI::App& app, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
     const std::vector<std::string> extras = app.remaining();
@@ -101,7 +101,7 @@ OptionFacts option_facts(CLI::Option& option) {
     try {
       const CLI::Validator& validator = *option.get_validator(i);
       if (validator.get_name() != kOneOf) continue;
-      std::istringstream words(validator.get_description());  // as one_of() wrote it
+      std::istringstream words(validator.get_description());  // written by one_of()
       words.ignore();
       for (std::string word; std::getline(words, word, ',');)
         facts.choices.push_back(word.substr(0, word.find('}')));
@@ -123,10 +123,10 @@ CommandFacts command_facts(CLI::App& app) {
   return facts;
 }
 
-// Where a command line is described instead of parsed (described()); null: it is parsed.
+// Receives the description of a command line (see described()); null: command lines are parsed.
 CommandFacts* description = nullptr;
 
-// A shell variable that was never set makes such arguments.
+// An unset shell variable gives an empty argument.
 void check_nothing_is_empty(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     const bool may_be = option->get_expected_min() == 0;
@@ -146,7 +146,7 @@ bool parse(CLI::App& app, const Argv& argv) {
   }
   std::vector<std::string> reversed(argv.begin() + std::min<std::ptrdiff_t>(2, std::ssize(argv)),
                                     argv.end());
-  std::reverse(reversed.begin(), reversed.end());  // as CLI11 wants them
+  std::reverse(reversed.begin(), reversed.end());  // CLI11 wants the last argument first
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
@@ -166,7 +166,7 @@ CommandFacts described(int (*play)(const Argv&), const Argv& command) {
   };
   CommandFacts facts;
   const Describing these(facts);
-  play(command);  // as far as parse(), as for --help
+  play(command);  // returns from parse(), as for --help
   return facts;
 }
 
@@ -223,7 +223,7 @@ void add_job_flags(CLI::App& app, JobFlags& flags) {
 }
 
 CLI::Option* add_seed(CLI::App& app, std::optional<std::uint64_t>& seed, const std::string& what) {
-  constexpr std::int64_t kGreatest = (std::int64_t{1} << 53) - 1;  // that of run.seed
+  constexpr std::int64_t kGreatest = (std::int64_t{1} << 53) - 1;  // like run.seed
   return app
       .add_option_function<std::string>(
           "--seed",
@@ -252,7 +252,8 @@ LoadedJob load(const JobFlags& flags) {
 }
 
 void print_config(const LoadedJob& job) {
-  constexpr std::size_t kWidest = 60;  // longer entries do not push the origins of the others away
+  // Columns; longer entries do not move the origins of the others.
+  constexpr std::size_t kWidest = 60;
   std::size_t width = 0;
   std::vector<std::string> lines;
   for (const ConfigEntry& entry : job.entries) {
@@ -272,7 +273,7 @@ void add_reserved_flag(CLI::App& app, const std::string& name) {
          "not available yet")
       ->expected(0, 1)
       ->trigger_on_parse()
-      ->group("");  // not in the help: it cannot be used
+      ->group("");  // hidden from the help, because it cannot be used
 }
 
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& value,

@@ -1,5 +1,5 @@
-// What the verbs share on their command lines: parsing with one form of error, the flags that name
-// a job, lists of ranks, sizes.
+// What the verbs' command lines share: parsing with one form of error, the flags that name a job,
+// lists of ranks, sizes.
 //
 // Threading: main thread, before anything starts.
 #pragma once
@@ -22,17 +22,16 @@ namespace ghostrank {
 
 using Argv = std::vector<std::string>;  // the whole command line: program, verb, arguments
 
-// False when help was asked for and printed. Throws Error(usage) on anything CLI11 refuses.
+// False if help was asked for and printed. Throws Error(usage) on anything that CLI11 refuses.
 bool parse(CLI::App& app, const Argv& argv);
 
-// An option of a command line, as --help shows it. Those without effect and those that are not
-// available yet are not among them where --help hides them.
+// An option of a command line, as --help shows it; options that --help hides are left out.
 struct OptionFacts {
-  std::vector<std::string> names;  // "-s", "--set"; of an argument by its place, its name: "job"
+  std::vector<std::string> names;  // "-s", "--set"; of a positional argument: "job"
   bool positional = false, required = false, repeatable = false;
   bool takes_value = false, value_optional = false;
   std::string type;                  // "FILE|-", "INT:1..64"
-  std::vector<std::string> choices;  // the only values; none: others too
+  std::vector<std::string> choices;  // the allowed values; empty: any
   std::string what, standard, group;
 };
 
@@ -44,11 +43,11 @@ struct CommandFacts {
   std::vector<OptionFacts> options;
 };
 
-// What a verb takes, from the CLI::App with which it would parse its command line. Such a verb
-// does nothing before parse() and returns when that is false.
+// The options of a verb, taken from the CLI::App that would parse its command line. The verb must
+// do nothing before parse(), and return if that is false.
 CommandFacts described(int (*play)(const Argv&), const Argv& command);
 
-// Checks of a value, in our words: "'x' is no number from 1 to 64", "'x' is none of a, b".
+// Validators with our texts: "'x' is no number from 1 to 64", "'x' is none of a, b".
 CLI::Validator between(std::int64_t least, std::int64_t most);
 CLI::Validator one_of(const std::vector<std::string>& words);
 
@@ -57,9 +56,9 @@ struct LogFlags {
   std::string level, file;
 };
 void add_log_flags(CLI::App& app, LogFlags& flags);
-void start_log(const LogFlags& flags, int rank);  // Throws Error(environment)
+void start_log(const LogFlags& flags, int rank);  // throws Error(environment)
 
-// A job and what overrides it.
+// A job and its overrides.
 struct JobFlags {
   std::string path;
   std::vector<std::string> overrides;  // "path=value"
@@ -68,13 +67,13 @@ struct JobFlags {
 void add_job_flags(CLI::App& app, JobFlags& flags);
 LoadedJob load(const JobFlags& flags);
 
-// --print-config: every key, its value and where it came from, on stdout.
+// --print-config: prints every key, its value and its origin to stdout.
 void print_config(const LoadedJob& job);
 
-// A flag of the contract that this version only knows by name: using it is an Error(usage).
+// A flag that this version reserves: using it is an Error(usage).
 void add_reserved_flag(CLI::App& app, const std::string& name);
 
-// --seed: what run.seed takes.
+// --seed, with the range of run.seed.
 CLI::Option* add_seed(CLI::App& app, std::optional<std::uint64_t>& seed, const std::string& what);
 
 // An option that reads a size: "8", "4K", "128M", "8GiB".

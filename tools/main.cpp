@@ -1,4 +1,4 @@
-// The ghostrank command: plays the verb, catches errors once, returns the exit status.
+// The ghostrank command: plays the verb, catches all errors here, returns the exit status.
 //
 //   0 ok;  1 the run failed, missed an expectation, or was not faithful;  2 usage, job or profile;
 //   3 environment;  130, 143 signals
@@ -19,9 +19,10 @@
 namespace ghostrank {
 namespace {
 
-// Given back when memory has run out, so that there is some to say so with, in whatever thread.
+// Freed when an allocation fails in any thread, so that there is memory to report it.
 std::atomic<void*> reserve{nullptr};
-constexpr std::size_t kReserveBytes = 8u << 20;  // of address space: it is not touched
+// Of address space; never written, so it costs no memory.
+constexpr std::size_t kReserveBytes = 8u << 20;
 
 void give_reserve_back() {
   std::free(reserve.exchange(nullptr));
@@ -38,7 +39,7 @@ void keep_memory_for_the_end() {
 
 int main(int argc, char** argv) {
   ghostrank::keep_memory_for_the_end();
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails, and says so
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the file size limit fails with an error
   try {
     const int status = ghostrank::play_verb(ghostrank::Argv(argv, argv + argc));
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -1,6 +1,6 @@
 // The verbs of the command: a table (verbs.cpp), and one file each in verbs/. A verb gets the whole
-// command line and returns the exit status; what is wrong before anything has started is thrown as
-// an Error.
+// command line and returns the exit status. It throws Error for mistakes that it finds before
+// anything has started.
 //
 // Threading: main thread.
 #pragma once
@@ -14,8 +14,8 @@ namespace ghostrank {
 
 struct Verb {
   std::string_view name, synopsis;
-  int (*play)(const Argv& argv);     // null: known by name, not available yet
-  std::span<const Verb> verbs = {};  // its own, as in `ghostrank profile show`
+  int (*play)(const Argv& argv);     // null: reserved, not available yet
+  std::span<const Verb> verbs = {};  // sub-verbs, as in `ghostrank profile show`
 };
 
 std::span<const Verb> all_verbs();
@@ -25,8 +25,8 @@ std::span<const Verb> switch_verbs();
 // Plays the verb that argv[1] names.
 int play_verb(const Argv& argv);
 
-// For a verb that has verbs: plays the one that argv[2] names, which gets {program, its name, ...}.
-// With --help it prints `intro` and what there is.
+// For a verb with sub-verbs: plays the one that argv[2] names, with {program, its name, ...}. With
+// --help it prints `intro` and the list of sub-verbs.
 int play_verb_of(std::span<const Verb> verbs, const Argv& argv, std::string_view intro);
 
 int verb_run(const Argv& argv);

@@ -1,5 +1,5 @@
-// Which build of ghostrank this is. The commit is looked up whenever something is built, and stands
-// in version.cpp (made of version.cpp.in) alone, so that another commit compiles one small file.
+// Which build of ghostrank this is. Every build looks the commit up. Only version.cpp (made of
+// version.cpp.in) contains it, so another commit recompiles one small file.
 //
 // Threading: pure.
 #pragma once
