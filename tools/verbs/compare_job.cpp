@@ -22,10 +22,10 @@ namespace ghostrank {
 namespace {
 
 constexpr int kRuns = 8;
-constexpr int kMaxRunsFactor = 8;  // --until without --max-runs: so many times --runs
+constexpr int kMaxRunsFactor = 8;  // without --max-runs, --until stops at this multiple of --runs
 constexpr int kMostRuns = 10'000, kMostProcesses = 1024;
 
-// The plan of a comparison; everything is checked before the first run.
+// The plan of a comparison, checked whole before the first run.
 struct Plan {
   AbComparison comparison;
   std::vector<LoadedJob> jobs;  // of the variants
@@ -129,8 +129,8 @@ std::vector<std::string> words_of_run(const Plan& plan, std::size_t variant, std
   return words;
 }
 
-// Plays blocks and keeps what they gave: in the bundle after every block, in FILE.partial.jsonl
-// after every run.
+// Plays blocks of runs. Saves them in the bundle after every block, and in FILE.partial.jsonl after
+// every run.
 class Player {
  public:
   Player(Plan& plan, const CompareJobFlags& flags, const std::string& json)
@@ -153,7 +153,7 @@ class Player {
   Player(const Player&) = delete;
   Player& operator=(const Player&) = delete;
 
-  // Returns the exit status: 0, or that of the run that failed or of the signal.
+  // Returns the exit status: 0, or that of a failed run or of the signal.
   int play() {
     AbComparison& c = plan_.comparison;
     int status = 0;
@@ -174,7 +174,7 @@ class Player {
     return status;
   }
 
-  // The whole result is written: the runs kept on the way are no longer needed.
+  // The whole result has been written: removes the runs saved on the way.
   void result_saved() const {
     if (partial_ != nullptr) std::remove(partial_path_.c_str());
   }
@@ -186,7 +186,7 @@ class Player {
       const bool played = std::any_of(c.runs.begin(), c.runs.end(), [&](const AbRun& run) {
         return run.variant == variant && run.deterministic;
       });
-      if (played) continue;  // it would give the same again
+      if (played) continue;  // another run would give the same result
       if (const int status = play_one(block, variant); status != 0) return status;
     }
     return 0;
@@ -238,7 +238,7 @@ class Player {
   Interruption interruption_;
 };
 
-// Prints what the comparison missed; returns the exit status.
+// Prints the expectations that the comparison missed; returns the exit status.
 int outcome_of(const Plan& plan, const CompareJobFlags& flags, const AbSummary& summary) {
   int status = 0;
   if (!summary.faithful && !flags.allow_unfaithful)

@@ -1,5 +1,5 @@
-// `ghostrank compare JOB --a ... --b ...`: plays variants of one job in turns and says what
-// differs.
+// `ghostrank compare JOB --a ... --b ...`: plays variants of one job in turn and says in what they
+// differ.
 //
 // Threading: main thread.
 #pragma once
@@ -22,10 +22,10 @@ struct CompareJobFlags {
 };
 void add_compare_job_flags(CLI::App& app, CompareJobFlags& flags);
 
-// Whether the flags ask for a job to be compared, or drawn again, and not for results.
+// True if the flags ask to play or draw a comparison of a job; false: to compare results.
 bool compares_job(const CompareJobFlags& flags);
 
-// `files` and `json` are what compare takes in both forms. Returns the exit status.
+// `files` and `json` are flags of both forms of compare. Returns the exit status.
 int compare_job(const Argv& argv, const CompareJobFlags& flags,
                 const std::vector<std::string>& files, const std::string& json);
 

@@ -30,7 +30,7 @@ constexpr std::chrono::seconds kGrace{20};
               ErrorKind::environment);
 }
 
-// A port on which nothing listens, below the range from which the kernel takes its own.
+// A TCP port with no listener, below the range from which the kernel assigns ports.
 int free_port() {
   constexpr int kTries = 100;
   RandomBits random{static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()),
@@ -49,7 +49,7 @@ int free_port() {
               ErrorKind::environment);
 }
 
-// This process's environment, with the variables by which the run's processes meet.
+// This process's environment, plus the variables through which a run's processes meet.
 std::vector<std::string> environment_of(int rank, int processes, int port) {
   static constexpr std::string_view kOwn[] = {
       "RANK=", "WORLD_SIZE=", "MASTER_ADDR=", "MASTER_PORT=", "GHOSTRANK_PORT="};
@@ -75,8 +75,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-// The CPUs of one of several processes: an equal part of ours each, because two engine threads on
-// one CPU would wait for each other. All of ours where there are fewer than processes.
+// The CPUs of one of several processes: an equal share of ours, because two engine threads on one
+// CPU would wait for each other. All of ours if there are fewer CPUs than processes.
 cpu_set_t cores_of(int rank, int processes) {
   cpu_set_t ours, part;
   CPU_ZERO(&part);
@@ -104,8 +104,8 @@ pid_t start(const std::vector<std::string>& words, int rank, int processes, int 
   if (!out.is_open())
     throw Error("cannot write " + log + ": " + std::strerror(errno), ErrorKind::environment);
   const pid_t parent = getpid(), pid = fork();
-  if (pid == 0) {   // only what is safe after fork() from here on
-    setpgid(0, 0);  // the terminal's Ctrl-C reaches the parent alone, which passes it on
+  if (pid == 0) {   // until exec, call only functions that are safe after fork()
+    setpgid(0, 0);  // the terminal's Ctrl-C then reaches only the parent, which passes it on
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);
     if (CPU_COUNT(&cores) > 0) sched_setaffinity(0, sizeof cores, &cores);
@@ -132,7 +132,7 @@ std::string last_line(const std::string& file) {
   return last.starts_with(kName) ? last.substr(kName.size()) : last;
 }
 
-// The processes of a run; the destructor kills those that live.
+// The processes of a run; the destructor kills those that still run.
 class Processes {
  public:
   ~Processes() { end_all(SIGKILL, true); }
@@ -143,7 +143,7 @@ class Processes {
       if (pid > 0) return true;
     return false;
   }
-  // Takes note of those that have ended.
+  // Records the processes that have ended.
   void collect() {
     for (std::size_t i = 0; i < pids_.size(); ++i) {
       int status = 0;
@@ -185,7 +185,7 @@ Interruption::Interruption() {
 }
 
 Interruption::~Interruption() {
-  received();  // what has come was heeded
+  received();  // takes signals that the caller has already acted on
   sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 

@@ -1,4 +1,4 @@
-// Plays runs as child processes of this program: one run is all processes of a job on this machine.
+// Plays runs as child processes of this program. A run is all processes of a job, on this machine.
 //
 // Threading: main thread; one Interruption at a time.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace ghostrank {
 
-// Holds SIGINT and SIGTERM back while it lives, so that they arrive where play_run() asks for them.
+// Blocks SIGINT and SIGTERM while it lives; play_run() receives them.
 class Interruption {
  public:
   Interruption();
@@ -18,8 +18,8 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  int received();  // the first signal that came; 0 if none did
-  // Waits for a signal, a child's end or a moment.
+  int received();  // the first signal received; 0: none
+  // Waits for a signal, a child's end or a short time.
   void wait();
   const sigset_t& mask_before() const { return before_; }
 
@@ -31,14 +31,14 @@ class Interruption {
 
 struct RunOutcome {
   int status = 0;     // exit status of process 0; 128 + N if signal N ended it
-  std::string words;  // the last line that it wrote to stderr
+  std::string words;  // its last line on stderr
 };
 
-// Starts `words` (a program and its arguments) as `processes` processes of one job, found by
-// MASTER_ADDR=127.0.0.1 and a free MASTER_PORT where there are several, and waits for their end.
-// They read nothing; what they print goes to `log`, each process to its own file (".1", ".2", ...
-// beyond the first). Where process 0 fails, the others are ended. A signal is passed on to them;
-// 20 s later they are killed. Throws Error(environment) when they cannot be started.
+// Starts `words` (a program and its arguments) as `processes` processes of one job and waits for
+// their end. Several processes meet at MASTER_ADDR=127.0.0.1 and a free MASTER_PORT. Their stdin is
+// empty; their output goes to `log`, one file per process (".1", ".2", ... after the first). If
+// process 0 fails, the others are terminated. A signal is passed on to all; 20 s later they are
+// killed. Throws Error(environment) if they cannot be started.
 RunOutcome play_run(const std::vector<std::string>& words, int processes, const std::string& log,
                     Interruption& interruption);
 

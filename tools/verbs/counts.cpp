@@ -17,7 +17,7 @@ namespace ghostrank {
 namespace {
 
 constexpr std::string_view kBetween = ", \t\r\n";
-constexpr std::uint64_t kMostElements = 1ULL << 40;  // of one block
+constexpr std::uint64_t kMostElements = 1ULL << 40;  // per block
 
 bool is_list(const std::string& text) {
   return text.find_first_not_of("0123456789, ") == std::string::npos;

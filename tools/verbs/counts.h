@@ -8,12 +8,12 @@
 
 namespace ghostrank {
 
-// "5,0,7", or the name of a file that holds such a list: as many counts as a group of so many ranks
-// needs; for an all-to-all-v row by row, row i what rank i sends. Null for functions without
-// counts. Throws Error(usage) for anything else, an empty text included.
+// "5,0,7", or the name of a file with such a list. The number of counts must be what a group of
+// `ranks` ranks needs; for an all-to-all-v they come row by row: row i is what rank i sends. Null
+// for functions without counts. Throws Error(usage) for anything else, even an empty text.
 Counts parse_counts(const std::string& text, Func func, int ranks);
 
-// The same blocks, empty ones still empty, but none longer than `most`.
+// The same counts, each cut to `most`; empty blocks stay empty.
 Counts shrink(const Counts& counts, std::uint64_t most);
 
 }  // namespace ghostrank

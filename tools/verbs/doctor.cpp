@@ -1,4 +1,4 @@
-// ghostrank doctor: what is present here, and what would make runs better.
+// ghostrank doctor: what this machine has, and what would improve runs.
 #include <cstdio>
 #include <unistd.h>
 

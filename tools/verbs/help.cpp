@@ -1,4 +1,4 @@
-// ghostrank help: the flags of a verb, man pages, and completion for shells.
+// ghostrank help: a verb's flags, man pages, and shell completion.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -35,7 +35,7 @@ const Command& find_command(const std::vector<Command>& commands,
   throw Error("there is no verb '" + name + "'; 'ghostrank --help' lists them");
 }
 
-// As an installation has them: FOLDER/man/man1/*.1 and the places where shells look.
+// Writes an installation's layout: FOLDER/man/man1/*.1 and the directories that shells search.
 void write_manual(const std::filesystem::path& folder, const std::vector<Command>& commands) {
   const auto write = [&](const std::filesystem::path& file, const std::string& text) {
     std::error_code failed;

@@ -8,7 +8,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr char kPort[] = "29500", kOwnPort[] = "29501";  // torchrun holds the first
+constexpr char kPort[] = "29500", kOwnPort[] = "29501";  // torchrun takes the first
 
 std::string quoted(const std::string& word) {
   constexpr char kPlain[] =
@@ -25,8 +25,8 @@ std::string names_joined(const std::vector<HostEntry>& hosts, const char* separa
   return text;
 }
 
-// One application context per host: only they keep the order. Given one list of hosts, mpirun
-// begins with the one it is started on.
+// One application context per host, because only contexts keep the order: given one list of hosts,
+// mpirun begins with its own.
 std::string mpirun(const std::vector<HostEntry>& hosts, const std::string& command) {
   std::string text = "mpirun --bind-to none";
   if (geteuid() == 0) text += " --allow-run-as-root";
@@ -41,8 +41,8 @@ std::string mpirun(const std::vector<HostEntry>& hosts, const std::string& comma
   return text + "\n";
 }
 
-// Slurm sorts its nodes; a file of hosts and an arbitrary distribution keep the order of the
-// processes, but not of Slurm's list of nodes, so the line says where process 0 is.
+// Slurm sorts its nodes. A host file with an arbitrary distribution keeps the processes in order,
+// but not Slurm's list of nodes, so the line also says where process 0 is.
 std::string srun(const std::vector<HostEntry>& hosts, const std::string& command) {
   std::vector<std::string> names;
   for (const HostEntry& host : hosts) names.push_back(host.name);

@@ -1,5 +1,5 @@
-// The commands that start a job on its hosts, one process per entry of `hosts`, in their order:
-// what `ghostrank run JOB --print-launch` prints.
+// The commands that start a job on its hosts, one process per entry of `hosts` in order, as
+// `ghostrank run JOB --print-launch` prints them.
 //
 // Threading: plain functions.
 #pragma once
@@ -13,12 +13,12 @@ namespace ghostrank {
 
 inline constexpr const char* kLaunchers[] = {"mpirun", "srun", "torchrun", "env"};
 
-// `command` is what each process runs. Lines that start with # are remarks. Throws Error(usage)
-// for a job without hosts, or one that runs in one process.
+// `command` is the command of each process. Lines that begin with # are remarks. Throws
+// Error(usage) for a job without hosts or of one process.
 std::string launch_lines(const std::string& launcher, const JobSpec& spec,
                          const std::vector<std::string>& command);
 
-// As a shell reads it back.
+// `words` as one line that a shell splits into the same words.
 std::string shell_quoted(const std::vector<std::string>& words);
 
 }  // namespace ghostrank

@@ -1,5 +1,4 @@
-// ghostrank profile: what a model is made of, whether a file is well-formed, a new model from a
-// known one.
+// ghostrank profile: shows a model, validates files, derives a new model from a known one.
 #include <array>
 #include <cstdio>
 #include <unistd.h>
@@ -65,9 +64,10 @@ int show(const Argv& argv) {
   return 0;
 }
 
-// What a file holds, once it has passed every check.
+// Describes a file that has passed every check.
 std::string checked(const std::string& file) {
-  const std::string path = file.find('/') == std::string::npos ? "./" + file : file;  // no name
+  // A path, not a profile's name.
+  const std::string path = file.find('/') == std::string::npos ? "./" + file : file;
   const YamlValue root = path.ends_with(".csv") ? YamlValue{} : parse_yaml_file(path);
   const YamlValue* schema = root.find("schema");
   const std::string kind = schema ? schema->text : std::string(kModelProfile.schema);
@@ -101,7 +101,7 @@ int validate(const Argv& argv) {
   for (const std::string& file : files) {
     try {
       std::printf("%s: %s\n", file.c_str(), checked(file).c_str());
-    } catch (const Error& error) {  // the others are worth a look, too
+    } catch (const Error& error) {  // check the other files, too
       std::fflush(stdout);
       std::fprintf(stderr, "ghostrank: %s\n", error.what());
       status = error.exit_code();
@@ -119,8 +119,7 @@ YamlValue text_child(const char* key, const std::string& text, bool quoted = fal
   return value;
 }
 
-// The layers of a model one by one, with the times that a device would take: the form that measured
-// times are written in.
+// The layers of a model one by one, with their times on a device: the form for measured times.
 YamlValue layers_of(const std::shared_ptr<const Model>& model, const DeviceProfile& device,
                     int micro_batch) {
   JobSpec spec;

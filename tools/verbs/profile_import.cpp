@@ -94,7 +94,7 @@ JobSpec device_spec(const Flags& flags) {
   return spec;
 }
 
-// Layers are a model; everything else the programs of the ranks.
+// Writes layers as a model, any other trace as the programs of the ranks.
 void write_profile(const Flags& flags, const Trace& trace, const std::vector<std::string>& notes,
                    const std::optional<Replay>& played) {
   if (trace.model) {

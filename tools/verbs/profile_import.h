@@ -1,4 +1,4 @@
-// ghostrank profile import: traces of real runs as profiles. Threading: main thread.
+// ghostrank profile import: turns traces of real runs into profiles. Threading: main thread.
 #pragma once
 
 #include "tools/arguments.h"

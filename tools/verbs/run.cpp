@@ -1,6 +1,6 @@
-// ghostrank run: plays a job, watches it, writes what was found.
+// ghostrank run: plays a job, watches it, writes the result.
 //
-// Every process of a job runs this; process 0 speaks and writes, the others only report errors.
+// Every process of a job runs this. Process 0 prints and writes; the others only report errors.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -115,7 +115,7 @@ WatchOptions watch_options(const RunFlags& flags) {
   return options;
 }
 
-// Returns the exit status; the iterations that were kept go once the whole result is there.
+// Writes the result's files, then removes the iterations saved on the way. Returns the exit status.
 int write_files(const RunFlags& flags, Result& result, const Workload& workload, RunWatch& watch) {
   std::vector<std::function<void()>> writes;
   if (!flags.json.empty()) {
@@ -135,7 +135,7 @@ int write_files(const RunFlags& flags, Result& result, const Workload& workload,
   return write_each(writes);
 }
 
-// The exit status of process 0, and on stderr why it is not 0.
+// Returns the exit status of process 0 and prints to stderr why it is not 0.
 int outcome(const RunFlags& flags, const std::vector<Expectation>& expectations,
             const Result& result, const Control& control, int signal) {
   const std::string first = verdict(result);
@@ -155,7 +155,7 @@ int outcome(const RunFlags& flags, const std::vector<Expectation>& expectations,
   return status;
 }
 
-// What a result says of its run besides what the engine found.
+// The facts about a run that the engine does not know.
 Result identity_of(const Argv& argv, const LoadedJob& job) {
   Result identity;
   identity.version = GHOSTRANK_VERSION;
@@ -176,7 +176,7 @@ void sign(Result& result, const Result& identity) {
   result.started_utc = identity.started_utc;
 }
 
-// With all processes met.
+// Plays the job once all processes have met.
 int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Workload& workload,
          const RunOptions& options, const std::vector<Expectation>& expectations, Control& control,
          StopOnSignal& signals) {

@@ -1,5 +1,5 @@
-// ghostrank schedule: the messages of one rank in one collective, as a picture or as JSON, and the
-// symbolic proof that the collective does what it says.
+// ghostrank schedule: shows the messages of one rank in one collective as a picture or as JSON, and
+// proves with symbols that the collective is correct.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -28,7 +28,7 @@
 namespace ghostrank {
 namespace {
 
-// The checker's cost grows with every element; what it proves repeats from chunk to chunk.
+// The checker's cost grows with the number of elements, and its proof repeats from chunk to chunk.
 constexpr std::uint64_t kMaxCheckedCount = 4096;
 
 struct ScheduleFlags {
@@ -44,7 +44,7 @@ struct ScheduleFlags {
   bool check = false, count_given = false, root_given = false;
 };
 
-// all-reduce, AllReduce, all_reduce and allreduce are one word.
+// all-reduce, AllReduce, all_reduce and allreduce mean the same function.
 std::string plain(std::string_view name) {
   std::string text;
   for (const char c : name) {
@@ -149,7 +149,7 @@ std::optional<Protocol> parse_protocol(const std::string& name) {
   throw Error("there is no protocol '" + name + "'; known are Simple, LL, LL128 and auto");
 }
 
-// A dump would be left aside in silence.
+// Refuses a dump that does not fit: the library would silently ignore it.
 void check_graph_fits(const NcclGraphs& graphs, const ScheduleFlags& flags) {
   const int per_node = std::max(1, flags.ranks_per_node), gpus = graphs.node.gpus;
   if (per_node != gpus || flags.ranks % gpus != 0)
@@ -158,7 +158,7 @@ void check_graph_fits(const NcclGraphs& graphs, const ScheduleFlags& flags) {
                 " and a multiple of it as --ranks");
 }
 
-// What the algorithm's library does not know of is refused.
+// Refuses flags that the algorithm's library does not know.
 Communicator communicator(const ScheduleFlags& flags, const std::string& library) {
   Communicator comm;
   const bool nccl = library_named(library) == Library::nccl;
@@ -202,7 +202,7 @@ Communicator communicator(const ScheduleFlags& flags, const std::string& library
   return comm;
 }
 
-// A user's own row need not have one.
+// A user's own algorithm may have no formula.
 std::string formula(std::string_view text) { return text.empty() ? "" : " = " + std::string(text); }
 
 std::string element_count(const Collective& c) {
@@ -210,7 +210,7 @@ std::string element_count(const Collective& c) {
   return humane_count(static_cast<double>(count)) + " elements";
 }
 
-// What the elements are of, where blocks differ.
+// What the elements belong to, for calls with unequal blocks.
 std::string extent(const Collective& c) {
   if (c.func == Func::all_gather_v) return " in all";
   return c.func == Func::all_to_all_v ? " from a rank on average" : "";
@@ -218,7 +218,7 @@ std::string extent(const Collective& c) {
 
 void show(const Algorithm& row, const Schedule& schedule, Rank rank) {
   const Collective& c = schedule.collective();
-  // Where the row chooses, the formulas are those of what it chose.
+  // For a row that chooses an algorithm, show the formulas of its choice.
   const Algorithm& shown = played_row(row, schedule);
   const std::string name = schedule.played().empty() ? std::string(row.name) : schedule.played();
   const Paint paint = paint_for(STDOUT_FILENO);
@@ -239,7 +239,7 @@ void show(const Algorithm& row, const Schedule& schedule, Rank rank) {
   std::fputs(picture(schedule, rank).c_str(), stdout);
 }
 
-// What a library cannot do is the user's to change.
+// Turns a library's refusal into a usage error.
 std::unique_ptr<Schedule> make(const Algorithm& row, const Collective& c,
                                const Communicator& comm) {
   try {
@@ -249,9 +249,11 @@ std::unique_ptr<Schedule> make(const Algorithm& row, const Collective& c,
   }
 }
 
-constexpr double kBytesPerExportedStep = 150;    // as text and as what it is made from
-constexpr double kBytesPerCheckedElement = 220;  // of a rank: what it holds, sums that pass it
-constexpr double kWorthSaying = 1e9;             // bytes: it takes a while, too
+// Of the text and of the objects that it is made from.
+constexpr double kBytesPerExportedStep = 150;
+// Per rank: the symbols that it holds and the sums that it receives.
+constexpr double kBytesPerCheckedElement = 220;
+constexpr double kWorthSaying = 1e9;  // bytes; so much also takes time
 
 void say_need(double bytes, const std::string& what) {
   need_memory(bytes, what, "give fewer --ranks");
@@ -279,10 +281,10 @@ bool stdout_is_taken(const ScheduleFlags& flags) {
   return flags.json == "-" || (!flags.form.empty() && flags.output == "-");
 }
 
-// Returns the exit status; says what was proved on stdout, or on stderr where JSON has stdout.
+// Prints what was proved, to stderr if JSON has stdout. Returns the exit status.
 int prove(const Algorithm& row, Collective c, const Communicator& comm, std::FILE* out) {
   if (c.count > kMaxCheckedCount) {
-    // Fewer elements, but the same remainder, so that ragged chunks stay ragged.
+    // Lower the count but keep its remainder, so that ragged chunks stay ragged.
     const auto unit =
         static_cast<std::uint64_t>(c.size) * static_cast<std::uint64_t>(std::max(1, comm.channels));
     c.count = kMaxCheckedCount / 2 + c.count % unit;

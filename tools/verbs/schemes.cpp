@@ -1,5 +1,5 @@
-// ghostrank schemes: what can play which collective: every algorithm with a schedule and every
-// scheme with agents, by operation, element type and fabric, and why not where it is refused.
+// ghostrank schemes: what can play each collective. Lists every algorithm with a schedule and every
+// scheme with agents, by operation, element type and fabric, with the reasons of refusals.
 #include <array>
 #include <cstdio>
 #include <map>
@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kRanks = 8;  // of the communicator that is asked about
+constexpr int kRanks = 8;  // of the communicator that we ask about
 constexpr std::array<std::string_view, 3> kFabrics{"memory", "virtual", "ofi"};
 
 struct Operation {
@@ -36,11 +36,12 @@ struct Scheme {
   bool agents = false;
   std::vector<Operation> operations;
   std::size_t helpers = 0;
-  std::string wire_format, p4_program;  // of its packets, of its switches; empty: none of its own
-  std::optional<Survives> survives;     // of schemes that send packets
+  // Of a scheme's packets and switches; empty: none of its own.
+  std::string wire_format, p4_program;
+  std::optional<Survives> survives;  // only of schemes that send packets
 };
 
-// What the agents of a communicator make of a call with every type.
+// How the agents of a communicator answer a call of every type.
 Operation ask(const Ends& ends, Func func) {
   Operation operation{func, {}, {}};
   for (int t = 0; t < kDataTypes; ++t) {
@@ -64,7 +65,7 @@ bool sends_packets(const Ends& ends, const Operation& operation) {
   return false;
 }
 
-// Why there is no such schedule, neither with a rank on every node nor with several.
+// Why the row makes no schedule, neither with one rank per node nor with several.
 std::string why_no_schedule(const Algorithm& row, DataType type) {
   std::string why;
   for (const int per_node : {1, kRanks}) {
@@ -74,7 +75,7 @@ std::string why_no_schedule(const Algorithm& row, DataType type) {
       c.counts = std::make_shared<const std::vector<std::uint64_t>>(counts_needed(row.func, ranks),
                                                                     c.count);
     Communicator comm;
-    comm.channels = 0;  // the library's own number
+    comm.channels = 0;  // as many as the library chooses
     for (int r = 0; r < ranks; ++r) comm.node_of.push_back(r / per_node);
     try {
       row.make(c, comm);
