@@ -28,7 +28,7 @@ struct ServerSites {
   int server_nics = 1;  // of each server's own node
 };
 
-struct ServerSeat {
+struct ServerLocation {
   int node = 0;
   int nic = 0;  // number of the NIC on that node
 };
@@ -36,13 +36,13 @@ struct ServerSeat {
 struct ServerPlacement {
   std::string_view name;
   // A pure function; must return a node and a NIC that exist.
-  ServerSeat (*place)(const PlacedHelper&, const ServerSites&) = nullptr;
+  ServerLocation (*place)(const PlacedHelper&, const ServerSites&) = nullptr;
   bool machines = true;  // true: servers have nodes of their own
 };
 
-// What is wrong with a seat that the row returned; empty: nothing.
-std::string why_no_seat(const ServerSeat& seat, const ServerPlacement& row,
-                        const ServerSites& sites);
+// What is wrong with a location that the row returned; empty: nothing.
+std::string why_no_location(const ServerLocation& location, const ServerPlacement& row,
+                            const ServerSites& sites);
 
 // The built-in rows, the default first.
 std::span<const ServerPlacement> server_placements();

@@ -13,7 +13,7 @@ namespace {
 
 using namespace ghostrank;
 
-ServerSeat near(const PlacedHelper& helper, const ServerSites& sites) {
+ServerLocation near(const PlacedHelper& helper, const ServerSites& sites) {
   const auto turn = static_cast<std::size_t>(helper.number);
   return {helper.nodes[turn % helper.nodes.size()], helper.index % sites.nics_per_node};
 }

@@ -26,16 +26,16 @@ std::uint64_t salt_of(const Flight& f) {
 
 // Starts a collective, send or recv of rank r on one of its streams.
 Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
-  const Seat& seat = cluster_.seat(r.id, op.group);
-  GHOSTRANK_ASSERT(seat.group >= 0);
-  const auto group = static_cast<std::uint32_t>(seat.group);
+  const Membership& membership = cluster_.membership(r.id, op.group);
+  GHOSTRANK_ASSERT(membership.group >= 0);
+  const auto group = static_cast<std::uint32_t>(membership.group);
   const auto size = static_cast<int>(workload_.groups[group].members.size());
   Flight& f = flights_.take();
   f.op = &op;
   f.rank = r.local;
   f.stream = stream;
   f.group = group;
-  f.position = seat.position;
+  f.position = membership.position;
   f.peer = kNoRank;
   f.inside_node = f.by_agents = false;
   const Step* row = nullptr;  // this rank's steps in the schedule's step table; null: none is kept

@@ -77,7 +77,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     locations_.push_back(p);
   }
 
-  seats_.resize(locations_.size() * kinds_);
+  memberships_.resize(locations_.size() * kinds_);
   std::map<std::vector<std::int32_t>, std::uint32_t> known;  // nodes, NICs -> layout
   for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
     const Group& group = workload.groups[g];
@@ -86,8 +86,8 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     std::map<int, std::set<int>> nics;
     for (std::size_t i = 0; i < group.members.size(); ++i) {
       const Rank rank = group.members[i];
-      seats_[static_cast<std::size_t>(rank) * kinds_ + group.kind] = {static_cast<std::int32_t>(g),
-                                                                      static_cast<Rank>(i)};
+      memberships_[static_cast<std::size_t>(rank) * kinds_ + group.kind] = {
+          static_cast<std::int32_t>(g), static_cast<Rank>(i)};
       const Location& p = location(rank);
       layout.nodes.push_back(number.try_emplace(p.node, number.size()).first->second);
       nics[p.node].insert(p.nic);
@@ -198,13 +198,13 @@ Location Cluster::helper_location(const JobSpec& spec, const SchemeUse& use,
     const ServerSites sites{spec.cluster.rank_nodes(), nics_per_node_, servers.count, servers.nics};
     std::vector<std::int32_t> nodes;
     for (const Rank rank : members_of(use.group)) nodes.push_back(this->location(rank).node);
-    const ServerSeat seat = row.place(
+    const ServerLocation chosen = row.place(
         {use.helpers[helper].kind, parties() - workload_.ranks, static_cast<int>(helper), nodes},
         sites);
-    if (const std::string wrong = why_no_seat(seat, row, sites); !wrong.empty())
+    if (const std::string wrong = why_no_location(chosen, row, sites); !wrong.empty())
       throw Error("servers.placement: " + std::string(row.name) + " " + wrong);
-    location.node = seat.node;
-    location.nic = seat.node * nics_per_node_ + seat.nic;
+    location.node = chosen.node;
+    location.nic = chosen.node * nics_per_node_ + chosen.nic;
   }
   const auto node = static_cast<std::size_t>(location.node);
   location.host = host_of_node_[node];

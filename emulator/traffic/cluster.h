@@ -29,7 +29,7 @@ struct Location {  // of one party
   std::int32_t local = 0;  // index among the shard's parties; ranks come before helpers
 };
 
-struct Seat {               // of one rank in one kind of group
+struct Membership {         // of one rank in one kind of group
   std::int32_t group = -1;  // index into Workload::groups; -1: member of none
   Rank position = kNoRank;
 };
@@ -50,8 +50,8 @@ class Cluster {
   Cluster(const JobSpec& spec, const Workload& workload, int hosts);
 
   const Location& location(Rank party) const { return locations_[static_cast<std::size_t>(party)]; }
-  const Seat& seat(Rank rank, std::uint16_t kind) const {
-    return seats_[static_cast<std::size_t>(rank) * kinds_ + kind];
+  const Membership& membership(Rank rank, std::uint16_t kind) const {
+    return memberships_[static_cast<std::size_t>(rank) * kinds_ + kind];
   }
   const std::vector<Rank>& ranks_of(int host, int shard) const {
     return ranks_[static_cast<std::size_t>(host * shards_ + shard)];
@@ -76,7 +76,7 @@ class Cluster {
 
   // The position of `rank` in `group`, of which it must be a member.
   Party position(Rank rank, std::uint32_t group) const {
-    return seat(rank, workload_.groups[group].kind).position;
+    return membership(rank, workload_.groups[group].kind).position;
   }
 
   const Topology& topology() const { return topology_; }
@@ -118,7 +118,7 @@ class Cluster {
   std::size_t kinds_;
   std::vector<std::int32_t> host_of_node_, shard_of_node_, shard_of_link_;
   std::vector<Location> locations_;
-  std::vector<Seat> seats_;
+  std::vector<Membership> memberships_;
   std::vector<std::vector<Rank>> ranks_, helpers_;  // by host and shard
   std::vector<SchemeUse> schemes_;
   std::map<std::pair<std::uint32_t, std::string_view>, int> scheme_of_;  // group, name of the row

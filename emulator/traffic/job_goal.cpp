@@ -104,9 +104,9 @@ class RankOfJob {
   }
 
   void write_collective(const Op& op, StreamAt& at) {
-    const Seat& seat = cluster_.seat(rank_, op.group);
-    if (seat.group < 0) return;
-    const auto group = static_cast<std::uint32_t>(seat.group);
+    const Membership& membership = cluster_.membership(rank_, op.group);
+    if (membership.group < 0) return;
+    const auto group = static_cast<std::uint32_t>(membership.group);
     const Schedule& schedule = *schedules_.get(group, op).schedule;
     const int channels = channels_of(schedule), first = 1 + calls_[op.group];
     calls_[op.group] += channels;
@@ -114,18 +114,18 @@ class RankOfJob {
     Labels after = at.gate;
     append(after, worker);
     worker = goal_.call(
-        schedule, seat.position, workload_.groups[group].members,
+        schedule, membership.position, workload_.groups[group].members,
         [&](int channel) { return tag_of(op.group, first + channel); }, after);
   }
 
   void write_transfer(const Op& op, StreamAt& at) {
-    const Seat& seat = cluster_.seat(rank_, op.group);
-    if (seat.group < 0) return;
+    const Membership& membership = cluster_.membership(rank_, op.group);
+    if (membership.group < 0) return;
     const std::vector<Rank>& members =
-        workload_.groups[static_cast<std::size_t>(seat.group)].members;
+        workload_.groups[static_cast<std::size_t>(membership.group)].members;
     const auto size = static_cast<int>(members.size());
     const Rank peer =
-        members[static_cast<std::size_t>(((seat.position + op.peer) % size + size) % size)];
+        members[static_cast<std::size_t>(((membership.position + op.peer) % size + size) % size)];
     const std::uint64_t bytes = op.count * bytes_of(op.dtype);
     const int tag = tag_of(op.group, 0);
     at.set({op.kind == Op::Kind::send ? goal_.send(bytes, peer, tag, at.end())

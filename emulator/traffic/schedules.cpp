@@ -76,7 +76,7 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
   std::vector<GroupsByKind> groups_of(workload.roles.size(), GroupsByKind(known_kinds));
   for (Rank rank = 0; rank < workload.ranks; ++rank)
     for (std::uint16_t kind = 0; kind < known_kinds; ++kind) {
-      const std::int32_t group = cluster.seat(rank, kind).group;
+      const std::int32_t group = cluster.membership(rank, kind).group;
       if (group < 0) continue;
       auto& groups = groups_of[workload.role_of[static_cast<std::size_t>(rank)]][kind];
       const std::uint32_t layout = cluster.layout(static_cast<std::uint32_t>(group));

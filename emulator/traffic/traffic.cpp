@@ -104,11 +104,11 @@ class Planner {
   }
 
   void count_op(Rank rank, const Op& op, std::uint64_t times) {
-    const Seat& seat = cluster_.seat(rank, op.group);
-    if (seat.group < 0) return;
-    const auto group = static_cast<std::uint32_t>(seat.group);
+    const Membership& membership = cluster_.membership(rank, op.group);
+    if (membership.group < 0) return;
+    const auto group = static_cast<std::uint32_t>(membership.group);
     if (op.kind == Op::Kind::collective) {
-      if (seat.position != 0) return;
+      if (membership.position != 0) return;
       const std::uint64_t count = is_ragged(op.func) ? op.counts : op.count;
       const bool sparse = tensors_ && op.tensor != 0;
       const Call call{group, op.func, bytes_of(op.dtype), count, op.peer, kNoRank, sparse};
@@ -117,8 +117,8 @@ class Planner {
       return;
     }
     const auto size = static_cast<int>(workload_.groups[group].members.size());
-    const Rank from = ((seat.position + op.peer) % size + size) % size;
-    const Call call{group, Func::send_recv, bytes_of(op.dtype), op.count, seat.position, from,
+    const Rank from = ((membership.position + op.peer) % size + size) % size;
+    const Call call{group, Func::send_recv, bytes_of(op.dtype), op.count, membership.position, from,
                     false};
     calls_[call] += times;
   }
@@ -385,8 +385,9 @@ void check_schedules(const JobSpec& spec, const Workload& workload) {
   }
   for (Rank rank = 0; rank < workload.ranks; ++rank)
     for (const Op* op : of_role[workload.role_of[static_cast<std::size_t>(rank)]]) {
-      const Seat& seat = cluster.seat(rank, op->group);
-      if (seat.position == 0) schedules.get(static_cast<std::uint32_t>(seat.group), *op);
+      const Membership& membership = cluster.membership(rank, op->group);
+      if (membership.position == 0)
+        schedules.get(static_cast<std::uint32_t>(membership.group), *op);
     }
 }
 

@@ -145,7 +145,7 @@ void prove_placement(const std::string& file, const ServerPlacement& row) {
   for (int n = 0; n < 64; ++n) {
     const ServerSites sites{3 + n % 3, 1 + n % 4, 1 + n % 5, 1 + n % 2};
     const PlacedHelper helper{.number = n, .index = n % 3, .nodes = nodes};
-    const std::string wrong = why_no_seat(row.place(helper, sites), row, sites);
+    const std::string wrong = why_no_location(row.place(helper, sites), row, sites);
     if (!wrong.empty())
       throw Error(file + ": the placement '" + std::string(row.name) + "' " + wrong);
   }

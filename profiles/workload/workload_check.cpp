@@ -28,8 +28,8 @@ struct RoleState {
   std::vector<bool> entered;      // by stream: it has entered the collective at its current op
   std::vector<std::size_t> call;  // by stream: its current call's number in its group kind
   std::vector<bool> fired;        // by event
-  std::vector<std::vector<const Op*>> calls;    // by kind: collectives entered, in order
-  std::vector<std::vector<std::size_t>> seats;  // by kind: patterns that contain this role
+  std::vector<std::vector<const Op*>> calls;       // by kind: collectives entered, in order
+  std::vector<std::vector<std::size_t>> patterns;  // by kind: patterns that contain this role
 };
 
 bool same_call(const Op& a, const Op& b) {
@@ -51,10 +51,10 @@ class Check {
       state.call.resize(state.at.size());
       state.fired.resize(state.program->events);
       state.calls.resize(workload.group_names.size());
-      state.seats.resize(workload.group_names.size());
+      state.patterns.resize(workload.group_names.size());
       for (std::size_t p = 0; p < patterns_.size(); ++p)
         if (patterns_[p].members.count(static_cast<std::uint16_t>(role)) > 0)
-          state.seats[patterns_[p].kind].push_back(p);
+          state.patterns[patterns_[p].kind].push_back(p);
       states_.push_back(std::move(state));
     }
   }
@@ -133,7 +133,7 @@ class Check {
     state.entered[s] = true;
     state.call[s] = calls.size();
     calls.push_back(&op);
-    for (const std::size_t p : state.seats[op.group])
+    for (const std::size_t p : state.patterns[op.group])
       for (const std::uint16_t other : patterns_[p].members) {
         const auto& theirs = states_[other].calls[op.group];
         if (theirs.size() < calls.size() || same_call(*theirs[calls.size() - 1], op)) continue;
@@ -145,7 +145,7 @@ class Check {
   }
 
   bool everybody_there(std::size_t role, const Op& op, std::size_t call) const {
-    for (const std::size_t p : states_[role].seats[op.group])
+    for (const std::size_t p : states_[role].patterns[op.group])
       for (const std::uint16_t other : patterns_[p].members)
         if (states_[other].calls[op.group].size() <= call) return false;
     return true;
@@ -155,7 +155,7 @@ class Check {
   // as a visit returns false.
   template <typename Visit>
   bool for_each_pair(std::size_t role, const Op& op, Visit visit) {
-    for (const std::size_t p : states_[role].seats[op.group]) {
+    for (const std::size_t p : states_[role].patterns[op.group]) {
       Pattern& pattern = patterns_[p];
       const auto size = static_cast<int>(pattern.roles.size());
       for (int i = 0; i < size; ++i) {
@@ -205,8 +205,8 @@ class Check {
     for (const Pattern& pattern : patterns_)
       for (const auto& [ends, counts] : pattern.sent_received) {
         if (counts.first == counts.second) continue;
-        const auto role_at = [&](int seat) {
-          return pattern.roles[static_cast<std::size_t>(seat)];
+        const auto role_at = [&](int position) {
+          return pattern.roles[static_cast<std::size_t>(position)];
         };
         fail(text(role_at(ends.first), *pattern.sends.at(ends)[counts.second]) +
              " is received by nobody: role " + name(role_at(ends.second)) + " receives " +

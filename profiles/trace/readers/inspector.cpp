@@ -40,7 +40,7 @@ class Importer {
     add_ranks();
     drop_incomplete();
     for (auto& [rank, records] : by_rank_) add_events(rank, records);
-    for (const auto& [seat, dropped] : in_.dropped)
+    for (const auto& [membership, dropped] : in_.dropped)
       if (dropped > 0) trace_.left_out["operations that the plugin dropped"] += dropped;
     if (roots_ > 0)
       trace_.notes.push_back(std::to_string(roots_) +
@@ -59,28 +59,28 @@ class Importer {
       if (in_.comms[c].ranks > in_.comms[world].ranks) world = c;
     trace_.ranks = in_.comms[world].ranks;
     std::map<std::uint32_t, std::set<Rank>> ranks_of;  // by process: its ranks in the job
-    for (const InspectorSeat& seat : in_.seats)
-      if (seat.comm == world) ranks_of[seat.process].insert(seat.rank);
+    for (const InspectorMembership& membership : in_.memberships)
+      if (membership.comm == world) ranks_of[membership.process].insert(membership.rank);
     for (std::size_t c = 0; c < in_.comms.size(); ++c) {
       TraceGroup group{in_.comms[c].name.empty() ? in_.comms[c].id : in_.comms[c].name, {}};
       if (in_.comms[c].ranks < trace_.ranks)
         group.members.assign(static_cast<std::size_t>(in_.comms[c].ranks), -1);
       trace_.groups.push_back(std::move(group));
     }
-    for (std::size_t s = 0; s < in_.seats.size(); ++s) {
-      const InspectorSeat& seat = in_.seats[s];
-      const auto& members = trace_.groups[seat.comm].members;
-      Rank rank = seat.rank;
+    for (std::size_t s = 0; s < in_.memberships.size(); ++s) {
+      const InspectorMembership& membership = in_.memberships[s];
+      const auto& members = trace_.groups[membership.comm].members;
+      Rank rank = membership.rank;
       if (!members.empty()) {
-        const auto& own = ranks_of[seat.process];
+        const auto& own = ranks_of[membership.process];
         if (own.size() != 1)
           throw Error(path_ + ": a process with " + std::to_string(own.size()) +
-                      " ranks of the job in communicator " + in_.comms[seat.comm].id +
+                      " ranks of the job in communicator " + in_.comms[membership.comm].id +
                       ": which of them? record one process a GPU");
         rank = *own.begin();
-        trace_.groups[seat.comm].members[static_cast<std::size_t>(seat.rank)] = rank;
+        trace_.groups[membership.comm].members[static_cast<std::size_t>(membership.rank)] = rank;
       }
-      rank_of_seat_.push_back(rank);
+      rank_of_membership_.push_back(rank);
     }
     for (std::size_t c = 0; c < in_.comms.size(); ++c) complete(trace_.groups[c], in_.comms[c]);
   }
@@ -115,7 +115,7 @@ class Importer {
 
   void add_ranks() {
     for (const InspectorRecord& record : in_.records)
-      by_rank_[rank_of_seat_[record.seat]].push_back(record);
+      by_rank_[rank_of_membership_[record.membership]].push_back(record);
     const auto earlier = [](const InspectorRecord& a, const InspectorRecord& b) {
       return a.start_us < b.start_us;
     };
@@ -132,9 +132,10 @@ class Importer {
       return Key{record.comm, record.call, record.number};
     };
     std::vector<Key> seen;  // sorted
-    std::vector<std::ptrdiff_t> seats(in_.comms.size());
-    for (const InspectorSeat& seat : in_.seats) ++seats[seat.comm];
-    if (std::all_of(seats.begin(), seats.end(), [](auto count) { return count < 2; })) return;
+    std::vector<std::ptrdiff_t> memberships(in_.comms.size());
+    for (const InspectorMembership& membership : in_.memberships) ++memberships[membership.comm];
+    if (std::all_of(memberships.begin(), memberships.end(), [](auto count) { return count < 2; }))
+      return;
     for (const InspectorRecord& record : in_.records)
       if (record.call < kInspectorSend) seen.push_back(key(record));
     std::sort(seen.begin(), seen.end());
@@ -142,7 +143,7 @@ class Importer {
     for (auto& [rank, records] : by_rank_)
       lacking += std::erase_if(records, [&](const InspectorRecord& record) {
         const auto [from, to] = std::equal_range(seen.begin(), seen.end(), key(record));
-        return record.call < kInspectorSend && to - from < seats[record.comm];
+        return record.call < kInspectorSend && to - from < memberships[record.comm];
       });
     if (lacking > 0) trace_.left_out["calls that other members of the communicator lack"] = lacking;
   }
@@ -150,7 +151,7 @@ class Importer {
   void add_events(Rank number, const std::vector<InspectorRecord>& records) {
     TraceRank& rank = trace_.given.emplace_back();
     rank.rank = number;
-    rank.file = records.empty() ? path_ : in_.seats[records.front().seat].file;
+    rank.file = records.empty() ? path_ : in_.memberships[records.front().membership].file;
     rank.tracks = {"compute"};
     rank.events.reserve(2 * records.size());
     // Calls that nothing follows yet; events that the next call follows.
@@ -222,7 +223,7 @@ class Importer {
   const InspectorRecords& in_;
   const std::string& path_;  // of the first file, for errors
   Trace& trace_;
-  std::vector<Rank> rank_of_seat_;
+  std::vector<Rank> rank_of_membership_;
   std::map<Rank, std::vector<InspectorRecord>> by_rank_;
   std::uint64_t untimed_ = 0, roots_ = 0;
 };

@@ -49,7 +49,7 @@ class Reader {
     const JsonNode* metadata = tape.find(root, "metadata");
     if (header) {
       if (!metadata) fail("a header without metadata");
-      seat_ = seat_of(tape, *header, *metadata);
+      membership_ = membership_of(tape, *header, *metadata);
     }
     if (const JsonNode* stats = tape.find(root, "dump_stats")) return take_stats(tape, *stats);
     if (const JsonNode* perf = tape.find(root, "coll_perf")) return take_call(tape, *perf);
@@ -61,7 +61,8 @@ class Reader {
     fail("neither coll_perf nor p2p_perf, dump_stats or proxy_trace");
   }
 
-  std::uint32_t seat_of(const JsonTape& tape, const JsonNode& header, const JsonNode& metadata) {
+  std::uint32_t membership_of(const JsonTape& tape, const JsonNode& header,
+                              const JsonNode& metadata) {
     check_version(tape, metadata);
     const std::string_view id = text(tape, header, "id");
     const auto rank = integer(tape, header, "rank", kMostTraceRanks - 1);
@@ -70,9 +71,10 @@ class Reader {
       fail("rank " + std::to_string(rank) + " of n_ranks " + std::to_string(ranks));
     const std::string_view host = text(tape, metadata, "hostname");
     const auto pid = integer(tape, metadata, "pid", std::int64_t{1} << 40);
-    // Consecutive lines mostly have one seat.
-    if (seat_ && last_id_ == id && last_rank_ == rank && last_pid_ == pid && last_host_ == host)
-      return *seat_;
+    // Consecutive lines mostly belong to one membership.
+    if (membership_ && last_id_ == id && last_rank_ == rank && last_pid_ == pid &&
+        last_host_ == host)
+      return *membership_;
     last_id_ = id;
     last_host_ = host;
     last_rank_ = rank;
@@ -91,15 +93,15 @@ class Reader {
         out_.process_of
             .try_emplace({last_host_, pid}, static_cast<std::uint32_t>(out_.process_of.size()))
             .first->second;
-    const auto [seat, first] =
-        out_.seat_at.try_emplace({comm->second, static_cast<std::int32_t>(rank)},
-                                 static_cast<std::uint32_t>(out_.seats.size()));
+    const auto [membership, first] =
+        out_.membership_at.try_emplace({comm->second, static_cast<std::int32_t>(rank)},
+                                       static_cast<std::uint32_t>(out_.memberships.size()));
     if (first)
-      out_.seats.push_back({comm->second, process, static_cast<std::int32_t>(rank), path_});
-    if (out_.seats[seat->second].process != process)
+      out_.memberships.push_back({comm->second, process, static_cast<std::int32_t>(rank), path_});
+    if (out_.memberships[membership->second].process != process)
       fail("rank " + std::to_string(rank) + " of communicator " + quote(id) +
            " is another process before; give the files of one job");
-    return seat->second;
+    return membership->second;
   }
 
   void check_version(const JsonTape& tape, const JsonNode& metadata) const {
@@ -112,22 +114,22 @@ class Reader {
   }
 
   void take_stats(const JsonTape& tape, const JsonNode& stats) {
-    if (!seat_) fail("dump_stats without a header");
+    if (!membership_) fail("dump_stats without a header");
     std::uint64_t dropped = 0;
     for (const char* key : {"coll_dropped_total", "p2p_dropped_total"})
       if (const JsonNode* value = tape.find(stats, key);
           value && value->is_integer() && value->integer > 0)
         dropped += static_cast<std::uint64_t>(value->integer);
-    out_.dropped[*seat_] = dropped;  // replaces the communicator's earlier total
+    out_.dropped[*membership_] = dropped;  // replaces the communicator's earlier total
     ++out_.markers;
   }
 
   InspectorRecord record_of(const JsonTape& tape, const JsonNode& perf, const char* sn,
                             const char* bytes) const {
-    if (!seat_) fail("a record before any header: v4.3 has it in the dump_stats line before");
+    if (!membership_) fail("a record before any header: v4.3 has it in the dump_stats line before");
     InspectorRecord record;
-    record.seat = *seat_;
-    record.comm = out_.seats[*seat_].comm;
+    record.membership = *membership_;
+    record.comm = out_.memberships[*membership_].comm;
     record.number = static_cast<std::uint64_t>(integer(tape, perf, sn, std::int64_t{1} << 62));
     record.bytes = static_cast<std::uint64_t>(
         integer(tape, perf, bytes, static_cast<std::int64_t>(kMostTraceBytes)));
@@ -173,7 +175,7 @@ class Reader {
   const std::string& path_;
   InspectorRecords& out_;
   std::uint64_t line_ = 0;
-  std::optional<std::uint32_t> seat_;  // of the lines that follow
+  std::optional<std::uint32_t> membership_;  // of the lines that follow
   std::string last_id_, last_host_;
   std::int64_t last_rank_ = -1, last_pid_ = -1;
 };

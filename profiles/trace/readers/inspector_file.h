@@ -31,7 +31,7 @@ inline constexpr std::uint32_t kInspectorSend = 100, kInspectorRecv = 101;
 
 struct InspectorRecord {
   std::uint32_t call = 0;  // index into kInspectorCalls, kInspectorSend or kInspectorRecv
-  std::uint32_t comm = 0, seat = 0;
+  std::uint32_t comm = 0, membership = 0;
   std::int32_t peer = 0;  // position in the communicator
   std::uint64_t number = 0, bytes = 0, line = 0;
   std::int64_t start_us = -1, stop_us = -1;  // of the kernels; -1: unknown
@@ -43,7 +43,7 @@ struct InspectorComm {
 };
 
 // A communicator as one process sees it.
-struct InspectorSeat {
+struct InspectorMembership {
   std::uint32_t comm = 0, process = 0;
   std::int32_t rank = 0;
   std::string file;
@@ -52,13 +52,14 @@ struct InspectorSeat {
 struct InspectorRecords {
   std::vector<InspectorRecord> records;  // in the order of the files
   std::vector<InspectorComm> comms;
-  std::vector<InspectorSeat> seats;
-  std::map<std::uint32_t, std::uint64_t> dropped;  // by seat: operations that the plugin lost
+  std::vector<InspectorMembership> memberships;
+  std::map<std::uint32_t, std::uint64_t> dropped;  // by membership: operations that the plugin lost
   std::uint64_t markers = 0, proxy = 0;            // lines of dump_stats, of proxy traces
 
   std::map<std::string, std::uint32_t> comm_of;                              // by id
   std::map<std::pair<std::string, std::int64_t>, std::uint32_t> process_of;  // host and pid
-  std::map<std::pair<std::uint32_t, std::int32_t>, std::uint32_t> seat_at;   // communicator, rank
+  std::map<std::pair<std::uint32_t, std::int32_t>, std::uint32_t>
+      membership_at;  // communicator, rank
 };
 
 // Appends a file's records. Throws Error(usage) with the line.

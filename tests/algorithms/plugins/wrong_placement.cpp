@@ -7,7 +7,7 @@ using namespace ghostrank;
 
 const ServerPlacement kPlacements[]{{"nowhere",
                                      [](const PlacedHelper&, const ServerSites& sites) {
-                                       return ServerSeat{sites.nodes, 0};
+                                       return ServerLocation{sites.nodes, 0};
                                      },
                                      /*machines=*/false}};
 
