@@ -4,17 +4,17 @@ namespace ghostrank {
 namespace {
 
 std::uint32_t by_hash(const RoutedFlow& flow) {
-  return static_cast<std::uint32_t>(flow.hash % flow.ways);
+  return static_cast<std::uint32_t>(flow.hash % flow.paths);
 }
 
 // Round robin over the paths, starting at the path that the hash gives.
 std::uint32_t in_turn(const RoutedFlow& flow) {
-  return static_cast<std::uint32_t>((flow.hash % flow.ways + flow.message) % flow.ways);
+  return static_cast<std::uint32_t>((flow.hash % flow.paths + flow.message) % flow.paths);
 }
 
-// Destination modulo ways: messages to neighbouring NICs never share an uplink.
+// Destination modulo paths: messages to neighbouring NICs never share an uplink.
 std::uint32_t by_target(const RoutedFlow& flow) {
-  return static_cast<std::uint32_t>(flow.target_nic) % flow.ways;
+  return static_cast<std::uint32_t>(flow.target_nic) % flow.paths;
 }
 
 constexpr Routing kRows[]{

@@ -21,13 +21,13 @@ struct RoutedFlow {
   // hash that a switch computes of the packet's addresses and ports.
   std::uint64_t hash = 0;
   std::uint64_t message = 0;  // its number on the connection, from 1; 0: one choice for all
-  std::uint32_t ways = 1;     // number of paths, spines for example
+  std::uint32_t paths = 1;    // spines, for example
 };
 
 struct Routing {
   std::string_view name;
-  // Returns a number below `ways`. Must be pure, because every thread and the plan call it on their
-  // own.
+  // Returns a number below `paths`. Must be pure, because every thread and the plan call it on
+  // their own.
   std::uint32_t (*choose)(const RoutedFlow&) = nullptr;
   // True: called for each message. Messages may then overtake others of their connection, and the
   // receiver reorders them. False: called once per connection.

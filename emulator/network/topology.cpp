@@ -98,13 +98,13 @@ std::uint32_t Topology::choose(const RoutedConnection& connection, int from, int
   RandomBits hash({seed_, connection.group, connection.channel,
                    static_cast<std::uint64_t>(connection.from),
                    static_cast<std::uint64_t>(connection.to)});
-  const RoutedFlow flow{from, to, nics_per_node_, hash.next(), message, ways(from, to)};
-  const std::uint32_t way = routing_->choose(flow);
-  if (way >= flow.ways)
-    throw Error("cluster.topology.routing: " + std::string(routing_->name) + " chose way " +
-                std::to_string(way) + " of " + std::to_string(flow.ways) +
+  const RoutedFlow flow{from, to, nics_per_node_, hash.next(), message, paths(from, to)};
+  const std::uint32_t chosen = routing_->choose(flow);
+  if (chosen >= flow.paths)
+    throw Error("cluster.topology.routing: " + std::string(routing_->name) + " chose path " +
+                std::to_string(chosen) + " of " + std::to_string(flow.paths) +
                 "; they are counted from 0");
-  return way;
+  return chosen;
 }
 
 }  // namespace ghostrank

@@ -92,12 +92,12 @@ class Topology {
 
   // Returns how many paths of equal length lead from one NIC to another; 0: no links lie between
   // them.
-  std::uint32_t ways(int from, int to) const {
+  std::uint32_t paths(int from, int to) const {
     return links_ == 0 || leaf_of_[at(from)] == leaf_of_[at(to)] ? 0 : spines_;
   }
-  Path path(int from, int to, std::uint32_t way) const {
-    const std::uint32_t up = leaf_of_[at(from)] * spines_ + way;
-    return {{up, links_ / 2 + leaf_of_[at(to)] * spines_ + way}, 2};
+  Path path(int from, int to, std::uint32_t number) const {
+    const std::uint32_t up = leaf_of_[at(from)] * spines_ + number;
+    return {{up, links_ / 2 + leaf_of_[at(to)] * spines_ + number}, 2};
   }
   // Returns the path of a connection or, for routings that choose per message, of its message
   // number `message`, from 1. Throws Error(usage) when the routing chooses a path that does not
@@ -114,7 +114,7 @@ class Topology {
     return latency(from, to) - links * stretch(from, to, links);
   }
   // Returns the latency from end to end of a path with `links` links, including theirs.
-  Picoseconds way_latency(int from, int to, int links) const {
+  Picoseconds path_latency(int from, int to, int links) const {
     return latency(from, to) + links * link_.latency;
   }
 

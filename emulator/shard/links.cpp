@@ -42,9 +42,9 @@ RoutedConnection Shard::connection_of(const Event& e, Rank target) const {
 
 // Makes a route inside the process cross links where its NICs have links between them. Chooses the
 // path here, once, unless the routing chooses for every message.
-void Shard::find_way(const RankState& r, const Flight& f, int channel, Route& route) const {
+void Shard::find_path(const RankState& r, const Flight& f, int channel, Route& route) const {
   const Topology& topology = cluster_.topology();
-  if (topology.ways(route.nics.source, route.nics.target) == 0) return;
+  if (topology.paths(route.nics.source, route.nics.target) == 0) return;
   route.hop = Route::Hop::links;
   if (topology.per_message()) return;
   route.flow = static_cast<std::int32_t>(
@@ -69,7 +69,7 @@ void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving&
   if (m.kind == MessageKind::credit) {
     p.event.kind = Event::Kind::arrival;
     const Picoseconds latency =
-        topology.way_latency(route.nics.source, route.nics.target, Path::kMost);
+        topology.path_latency(route.nics.source, route.nics.target, Path::kMost);
     p.event.t = {m.ready.at + duration + latency, m.ready.slip};
     return route.shard == index_ ? schedule(p.event) : hand_over(route.shard, std::move(p));
   }
@@ -99,11 +99,11 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, Rank party, P
   if (tree.number == 0) {
     tree.number = next_on_links(note.sender.local);
     const std::uint64_t message = ordered ? number : tree.number;
-    tree.way = topology.choose(connection, from, to, topology.per_message() ? message : 0);
+    tree.path = topology.choose(connection, from, to, topology.per_message() ? message : 0);
   }
   Parcel p{.event = event_for(note, party),
            .message = {{}, payload_of(note.note, note.bytes)},
-           .flow = static_cast<std::int32_t>(tree.way),
+           .flow = static_cast<std::int32_t>(tree.path),
            .nic = from};
   Header& h = p.message.header;
   h.target = party;
@@ -170,14 +170,14 @@ void Shard::pass_link(const Event& event) {
   p.event.flight = nullptr;  // its sender's; it went on when the message left there
   const int to = nic_to(p.event, p.message.header.target);
   const bool last = ++passed_by(p) == Path::kMost;
-  const Picoseconds way = speed.latency + (last ? topology.last_stretch(p.nic, to, Path::kMost)
+  const Picoseconds hop = speed.latency + (last ? topology.last_stretch(p.nic, to, Path::kMost)
                                                 : topology.stretch(p.nic, to, Path::kMost));
   if (!last) {
-    p.event.t.at = out.head + way;
-    tail_of(p) = out.tail + way;
+    p.event.t.at = out.head + hop;
+    tail_of(p) = out.tail + hop;
     return go_to_link(std::move(p));
   }
-  p.event.t.at = out.tail + way;
+  p.event.t.at = out.tail + hop;
   p.event.kind = Event::Kind::landing;
   const int shard = cluster_.location(p.message.header.target).shard;
   if (shard != index_) return hand_over(shard, std::move(p));

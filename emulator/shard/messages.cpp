@@ -65,7 +65,7 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bo
   if (route.nics.target != to.nic)
     route.comes_in =
         static_cast<std::uint8_t>(route.nics.target - to.node * cluster_.nics_per_node() + 1);
-  if (route.hop == Route::Hop::process) return find_way(r, f, channel, route);
+  if (route.hop == Route::Hop::process) return find_path(r, f, channel, route);
   Header h;
   h.group = f.group;
   h.channel = static_cast<std::uint16_t>(channel);

@@ -118,7 +118,7 @@ void Shard::carry(const LeavingNote& note) {
       Moment t{started + behind + cluster_.topology().latency(from.nic, to.nic) + late,
                note.ready.slip};
       stats_.packets.received += packet;
-      if (cluster_.topology().ways(from.nic, to.nic) > 0) {
+      if (cluster_.topology().paths(from.nic, to.nic) > 0) {
         note_by_links(note, tree, party, started + late, behind);
         continue;
       }

@@ -235,13 +235,13 @@ class Shard final : private NoteCarrier {
   // shard/links.cpp
   std::uint64_t next_on_links(std::uint32_t local);
   RoutedConnection connection_of(const Event& e, Rank target) const;
-  void find_way(const RankState& r, const Flight& f, int channel, Route& route) const;
+  void find_path(const RankState& r, const Flight& f, int channel, Route& route) const;
   void leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m, Picoseconds start,
                       Picoseconds duration, Payload* content);
   // What all copies of a note to many share.
   struct NoteTree {
     std::uint64_t number = 0;
-    std::uint32_t way = 0;
+    std::uint32_t path = 0;
   };
   void note_by_links(const LeavingNote& note, NoteTree& tree, Rank party, Picoseconds start,
                      Picoseconds duration);

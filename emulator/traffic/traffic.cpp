@@ -285,19 +285,20 @@ class Planner {
   void add_to_links(const RoutedConnection& connection, const NicPair& nics, std::uint64_t bytes,
                     std::uint64_t messages) {
     const Topology& topology = cluster_.topology();
-    const std::uint32_t ways = topology.ways(nics.source, nics.target);
-    const auto add = [&](std::uint32_t way, std::uint64_t b, std::uint64_t m) {
-      const Path path = topology.path(nics.source, nics.target, way);
+    const std::uint32_t paths = topology.paths(nics.source, nics.target);
+    const auto add = [&](std::uint32_t number, std::uint64_t b, std::uint64_t m) {
+      const Path path = topology.path(nics.source, nics.target, number);
       for (int i = 0; i < path.links; ++i) {
         const std::uint32_t link = path.link[static_cast<std::size_t>(i)];
         links_[link].merge({b, m, topology.link(link).serialise(b), 0});
       }
     };
-    if (ways == 0) return;
+    if (paths == 0) return;
     if (!topology.per_message())
       return add(topology.choose(connection, nics.source, nics.target), bytes, messages);
-    for (std::uint32_t way = 0; way < ways; ++way)
-      add(way, bytes / ways + (way < bytes % ways), messages / ways + (way < messages % ways));
+    for (std::uint32_t number = 0; number < paths; ++number)
+      add(number, bytes / paths + (number < bytes % paths),
+          messages / paths + (number < messages % paths));
   }
 
   void finish() {

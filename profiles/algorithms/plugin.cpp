@@ -118,7 +118,7 @@ void check_named(const std::string& file, const char* kind, std::string_view nam
                 "' needs a name and a function");
 }
 
-// The way chosen must be below `ways`, and the same when asked twice.
+// The path chosen must be below `paths`, and the same when asked twice.
 void prove_routing(const std::string& file, const Routing& row) {
   check_named(file, "routing", row.name, row.choose);
   for (std::uint32_t n = 0; n < 64; ++n) {
@@ -127,15 +127,15 @@ void prove_routing(const std::string& file, const Routing& row) {
                     .nics_per_node = 4,
                     .hash = n * 0x9e3779b97f4a7c15ULL,
                     .message = row.per_message ? n + 1 : 0,
-                    .ways = n % 8 + 1};
-    const std::uint32_t way = row.choose(flow);
-    if (way >= flow.ways)
-      throw Error(file + ": the routing '" + std::string(row.name) + "' chose way " +
-                  std::to_string(way) + " of " + std::to_string(flow.ways) +
+                    .paths = n % 8 + 1};
+    const std::uint32_t chosen = row.choose(flow);
+    if (chosen >= flow.paths)
+      throw Error(file + ": the routing '" + std::string(row.name) + "' chose path " +
+                  std::to_string(chosen) + " of " + std::to_string(flow.paths) +
                   "; they are counted from 0");
-    if (row.choose(flow) != way)
+    if (row.choose(flow) != chosen)
       throw Error(file + ": the routing '" + std::string(row.name) +
-                  "' chose two ways for the same flow; it must be a pure function of it");
+                  "' chose two paths for the same flow; it must be a pure function of it");
   }
 }
 

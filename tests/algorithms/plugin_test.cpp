@@ -151,11 +151,11 @@ TEST(Plugin, BringsAPlacementOfServers) {
 
 TEST(Plugin, WithAWrongRoutingOrPlacementIsRefusedWithWhatItChose) {
   EXPECT_NE(
-      error_of(GHOSTRANK_WRONG_ROUTING_PLUGIN).find("the routing 'from-one' chose way 1 of 1"),
+      error_of(GHOSTRANK_WRONG_ROUTING_PLUGIN).find("the routing 'from-one' chose path 1 of 1"),
       std::string::npos)
       << error_of(GHOSTRANK_WRONG_ROUTING_PLUGIN);
   EXPECT_NE(error_of(GHOSTRANK_FICKLE_ROUTING_PLUGIN)
-                .find("the routing 'fickle' chose two ways for the same flow"),
+                .find("the routing 'fickle' chose two paths for the same flow"),
             std::string::npos)
       << error_of(GHOSTRANK_FICKLE_ROUTING_PLUGIN);
   EXPECT_NE(error_of(GHOSTRANK_TAKEN_ROUTING_PLUGIN)

@@ -178,7 +178,7 @@ double between_leaves(const Result& result, const SmallJob& job) {
   const Topology topology(job.spec);
   double bytes = 0;
   for (const PairTraffic& pair : result.pairs)
-    if (topology.ways(pair.source_nic, pair.target_nic) > 0) bytes += pair.bytes;
+    if (topology.paths(pair.source_nic, pair.target_nic) > 0) bytes += pair.bytes;
   return bytes;
 }
 
@@ -200,7 +200,7 @@ TEST(Links, CarryWhatTheLedgerSaysAndThePlanForesees) {
       EXPECT_EQ(plan.network->tiers[tier].bytes, expected) << name;
       EXPECT_EQ(result.network->tiers[tier].messages, plan.network->tiers[tier].messages);
     }
-    if (spec.routing->per_message) continue;  // a plan spreads them evenly over all ways
+    if (spec.routing->per_message) continue;  // a plan spreads them evenly over all paths
     double run = 0, planned = 0;
     for (const LinkLoad& l : result.network->hottest) run = std::max(run, l.bytes);
     for (const LinkLoad& l : plan.network->hottest) planned = std::max(planned, l.bytes);
@@ -263,7 +263,7 @@ TEST(Routing, MessageByMessageUsesEveryWayAndKeepsTheOrder) {
 }
 
 TEST(Routing, ThatChoosesAWayThereIsNotIsNamed) {
-  static constexpr Routing kWrong{"wrong", [](const RoutedFlow& flow) { return flow.ways; }};
+  static constexpr Routing kWrong{"wrong", [](const RoutedFlow& flow) { return flow.paths; }};
   TopologySpec spec = leaf_spine(2, 2);
   spec.routing = &kWrong;
   SmallJob job = job_on(spec, 2);
@@ -271,7 +271,7 @@ TEST(Routing, ThatChoosesAWayThereIsNotIsNamed) {
     with_sends(job, {{0, 1}}).run();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("cluster.topology.routing: wrong chose way 2 of 2"),
+    EXPECT_NE(std::string(error.what()).find("cluster.topology.routing: wrong chose path 2 of 2"),
               std::string::npos)
         << error.what();
     EXPECT_EQ(error.exit_code(), 2);

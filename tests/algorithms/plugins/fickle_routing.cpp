@@ -1,4 +1,4 @@
-// A routing that returns another way at each call.
+// A routing that returns another path at each call.
 #include "collectives/plugin.h"
 
 namespace {
@@ -7,7 +7,7 @@ using namespace ghostrank;
 
 const Routing kRoutings[]{{"fickle", [](const RoutedFlow& flow) {
                              static std::uint32_t asked = 0;
-                             return ++asked % flow.ways;
+                             return ++asked % flow.paths;
                            }}};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A routing that counts its ways from 1.
+// A routing that counts its paths from 1.
 #include "collectives/plugin.h"
 
 namespace {
@@ -6,7 +6,7 @@ namespace {
 using namespace ghostrank;
 
 const Routing kRoutings[]{{"from-one", [](const RoutedFlow& flow) {
-                             return static_cast<std::uint32_t>(flow.hash % flow.ways) + 1;
+                             return static_cast<std::uint32_t>(flow.hash % flow.paths) + 1;
                            }}};
 
 }  // namespace
