@@ -51,7 +51,7 @@ class FlowSetup {
     say_hello(0);
     say_hello(1);
     for (const std::uint64_t bytes : kMuch) say_much(bytes);
-    if (flows_.with_packets()) open_packet_ways();
+    if (flows_.with_packets()) open_packet_flows();
     log_info("all flows of the job (", flows_.flows().size(), ") are open, large messages pass; ",
              static_cast<double>(monotonic_ns() - began_ns_) * 1e-9, " s");
     return std::move(out_);
@@ -247,7 +247,7 @@ class FlowSetup {
   }
 
   // Packet sockets also end the wait of the fabric, so that one wait covers both.
-  void open_packet_ways() {
+  void open_packet_flows() {
     out_.packets = open_packets(spec_, flows_, control_, nonce_, bindings_);
     for (std::size_t s = 0; s < out_.packets.size(); ++s)
       out_.fabrics[s]->watch(out_.packets[s]->wait_fd());

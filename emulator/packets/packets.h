@@ -1,7 +1,7 @@
 // The seam between the engine and a network that may lose messages: datagrams, beside Fabric
 // (fabric/fabric.h), which never loses any. Non-blocking, one owner.
 //
-// Datagrams leave over ways, which are numbered from 0 and set up before the first datagram. A
+// Datagrams leave over flows, which are numbered from 0 and set up before the first datagram. A
 // datagram arrives whole or not at all; it may arrive twice, and may overtake an earlier one. The
 // network never fragments it: with its own and the network's headers it fits the MTU. Arrivals
 // carry the nonce of the run; all others are dropped and counted. Datagrams taken between two calls
@@ -38,7 +38,7 @@ class Packets {
 
   // Takes the datagram (moves it out), to leave at the next flush() or before. Returns false when
   // there is no room now; the caller keeps the datagram, unchanged. A null payload is synthetic.
-  virtual bool try_send(int way, Message& datagram) = 0;
+  virtual bool try_send(int flow, Message& datagram) = 0;
 
   // Hands the taken datagrams to the kernel. Those that find no room stay for the next call.
   virtual void flush() = 0;

@@ -109,25 +109,25 @@ class PacketSetup {
   }
 
   void connect(int shard) {
-    std::vector<UdpWay> ways;
+    std::vector<PacketFlow> opened;
     for (const FlowEnd& e : flows_.of(host_, shard)) {
       const Flow& flow = flows_.flows()[static_cast<std::size_t>(e.flow)];
       const auto near = static_cast<std::size_t>(flow.end[static_cast<std::size_t>(e.end)]);
       const auto far = static_cast<std::size_t>(flow.end[static_cast<std::size_t>(1 - e.end)]);
       const Pair out{names_[near], names_[far]};
-      ways_.try_emplace(out, shard, static_cast<int>(ways.size()));
+      packet_flows_.try_emplace(out, shard, static_cast<int>(opened.size()));
       awaited_[{out.to, out.from}] = false;
-      ways.push_back(
+      opened.push_back(
           {socket_of_[near], addresses_[far], "host " + std::to_string(endpoint(far).host)});
     }
-    packets_[static_cast<std::size_t>(shard)]->connect(ways);
+    packets_[static_cast<std::size_t>(shard)]->connect(opened);
   }
 
   // ---- Hello
 
   void say_hello() {
     std::vector<Missing> missing;
-    for (const auto& [pair, way] : ways_) missing.push_back({pair});
+    for (const auto& [pair, flow] : packet_flows_) missing.push_back({pair});
     std::int64_t round_ns = kFirstRoundNs;
     std::size_t fewest = SIZE_MAX;
     for (int fruitless = 0; !missing.empty();) {
@@ -141,13 +141,13 @@ class PacketSetup {
     }
   }
 
-  // Sends a hello of the largest size over each way in `missing` that starts here; with `kinds` 2
-  // also a small one, which shows whether size is the problem.
+  // Sends a hello of the largest size over each packet flow in `missing` that starts here; with
+  // `kinds` 2 also a small one, which shows whether size is the problem.
   void send_hellos(const std::vector<Missing>& missing, int kinds) {
     for (const Missing& m : missing) {
-      const auto found = ways_.find(m.pair);
-      if (found == ways_.end()) continue;
-      const auto [shard, way] = found->second;
+      const auto found = packet_flows_.find(m.pair);
+      if (found == packet_flows_.end()) continue;
+      const auto [shard, flow] = found->second;
       UdpPackets& packets = *packets_[static_cast<std::size_t>(shard)];
       for (int kind = 0; kind < kinds; ++kind) {
         Message hello;
@@ -155,7 +155,7 @@ class PacketSetup {
         hello.header.source = m.pair.from;
         hello.header.target = m.pair.to;
         hello.header.bytes = (kind == 0 ? packets.most_bytes() : 0) & kMostBytes;
-        while (!packets.try_send(way, hello) && packets.failure().empty()) look();
+        while (!packets.try_send(flow, hello) && packets.failure().empty()) look();
       }
       look();
     }
@@ -269,11 +269,11 @@ class PacketSetup {
   const std::vector<EndpointBinding>& bindings_;
   std::vector<int> socket_of_;  // by endpoint, for ours
   std::vector<std::unique_ptr<UdpPackets>> packets_;
-  std::vector<std::string> addresses_;        // by endpoint: address of its socket
-  std::vector<std::int32_t> names_;           // by endpoint: name of its socket
-  std::map<Pair, std::pair<int, int>> ways_;  // that start here: shard, way
-  std::map<Pair, bool> awaited_;              // that end here: whether a full-size hello came
-  std::set<Pair> small_;                      // that end here: a small hello came
+  std::vector<std::string> addresses_;                // by endpoint: address of its socket
+  std::vector<std::int32_t> names_;                   // by endpoint: name of its socket
+  std::map<Pair, std::pair<int, int>> packet_flows_;  // that start here: shard, flow
+  std::map<Pair, bool> awaited_;  // that end here: whether a full-size hello came
+  std::set<Pair> small_;          // that end here: a small hello came
 };
 
 }  // namespace

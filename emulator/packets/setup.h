@@ -1,7 +1,7 @@
-// Opens the ways of a job's packets: a socket on every address that the fabric binds to, in that
-// address's namespace, and beside each flow of the fabric a way with the flow's number. Then both
-// ends of every way exchange hellos of the largest packet that the job may send, so that a path
-// that carries no UDP, or no packets so large, is reported before the start.
+// Opens the packet flows of a job: a socket on every address that the fabric binds to, in that
+// address's namespace, and beside each flow of the fabric a packet flow with its number. Then both
+// ends of every packet flow exchange hellos of the largest packet that the job may send, so that a
+// path that carries no UDP, or no packets so large, is reported before the start.
 //
 //   round:  ends not heard yet send  ->  all listen  ->  all report whom they have not heard
 //

@@ -39,38 +39,39 @@ class Udp final : public UdpPackets {
     return at(socket).error() == 0 ? "" : std::strerror(at(socket).error());
   }
 
-  void connect(const std::vector<UdpWay>& ways) override {
-    for (const UdpWay& way : ways) {
-      auto [it, fresh] = addresses_.try_emplace(way.address);
-      if (fresh) it->second = udp::Address::from(way.address);
-      ways_.push_back({way.socket, &it->second, way.name + " (" + way.address + ")"});
+  void connect(const std::vector<PacketFlow>& flows) override {
+    for (const PacketFlow& flow : flows) {
+      auto [it, fresh] = addresses_.try_emplace(flow.address);
+      if (fresh) it->second = udp::Address::from(flow.address);
+      flows_.push_back({flow.socket, &it->second, flow.name + " (" + flow.address + ")"});
     }
   }
 
-  bool try_send(int way, Message& datagram) override {
+  bool try_send(int flow, Message& datagram) override {
     if (!failure_.empty()) return false;
-    const auto w = static_cast<std::size_t>(way);
-    if (w >= ways_.size() || datagram.header.bytes > most_bytes_) {
+    const auto f = static_cast<std::size_t>(flow);
+    if (f >= flows_.size() || datagram.header.bytes > most_bytes_) {
       failure_ = "asked to send a packet of " + std::to_string(datagram.header.bytes) +
-                 " bytes over way " + std::to_string(way) + " of " + std::to_string(ways_.size()) +
-                 "; at most " + std::to_string(most_bytes_) + " bytes fit fabric.packets.mtu";
+                 " bytes over flow " + std::to_string(flow) + " of " +
+                 std::to_string(flows_.size()) + "; at most " + std::to_string(most_bytes_) +
+                 " bytes fit fabric.packets.mtu";
       return false;
     }
-    udp::Socket& socket = at(ways_[w].socket);
-    if (socket.full()) flush(socket, ways_[w].name);
+    udp::Socket& socket = at(flows_[f].socket);
+    if (socket.full()) flush(socket, flows_[f].name);
     if (socket.full() || !failure_.empty()) return false;
     datagram.header.nonce = options_.nonce;
-    if (socket.empty()) pending_.push_back(way);
-    socket.put(*ways_[w].to, std::move(datagram));
+    if (socket.empty()) pending_.push_back(flow);
+    socket.put(*flows_[f].to, std::move(datagram));
     return true;
   }
 
-  // `pending_` names each socket that has a batch by a way that leaves from it, perhaps twice.
+  // `pending_` names each socket that has a batch by a flow that leaves from it, perhaps twice.
   void flush() override {
-    std::erase_if(pending_, [&](int way) {
-      const Way& w = ways_[static_cast<std::size_t>(way)];
-      udp::Socket& socket = at(w.socket);
-      if (!socket.empty() && failure_.empty()) flush(socket, w.name);
+    std::erase_if(pending_, [&](int flow) {
+      const Flow& f = flows_[static_cast<std::size_t>(flow)];
+      udp::Socket& socket = at(f.socket);
+      if (!socket.empty() && failure_.empty()) flush(socket, f.name);
       return socket.empty();
     });
   }
@@ -92,8 +93,8 @@ class Udp final : public UdpPackets {
 
   int wait_fd() const override { return epoll_.get(); }
   bool idle() const override {
-    return std::all_of(pending_.begin(), pending_.end(), [&](int way) {
-      return at(ways_[static_cast<std::size_t>(way)].socket).empty();
+    return std::all_of(pending_.begin(), pending_.end(), [&](int flow) {
+      return at(flows_[static_cast<std::size_t>(flow)].socket).empty();
     });
   }
   std::uint64_t most_bytes() const override { return most_bytes_; }
@@ -111,9 +112,9 @@ class Udp final : public UdpPackets {
   }
 
  private:
-  struct Way {
+  struct Flow {
     int socket;
-    const udp::Address* to;  // in addresses_; ways to one socket share it
+    const udp::Address* to;  // in addresses_; flows to one socket share it
     std::string name;
   };
 
@@ -154,7 +155,7 @@ class Udp final : public UdpPackets {
   std::vector<std::unique_ptr<udp::Socket>> sockets_;
   std::optional<udp::Landing> landing_;
   std::map<std::string, udp::Address> addresses_;
-  std::vector<Way> ways_;
+  std::vector<Flow> flows_;
   std::vector<int> pending_;
   std::uint64_t most_bytes_ = udp::kMostPayload;
   std::string failure_;

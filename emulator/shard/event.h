@@ -65,7 +65,7 @@ static_assert(std::is_trivially_copyable_v<Event> && sizeof(Event) == 64);
 struct Parcel {
   Event event;
   Message message;
-  // Number of the shard's flow that takes the message or, behind the flows, of the packet way; on
+  // Number of the shard's flow that takes the message or, behind the flows, of the packet flow; on
   // links which of the equal paths.
   std::int32_t flow = 0;
   std::int32_t nic = 0;  // the NIC by which it leaves

@@ -15,7 +15,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kMostWaitingNotes = 1024;  // per flow or packet way; then has_room() says no
+constexpr std::size_t kMostWaitingNotes = 1024;  // per flow or packet flow; then has_room() says no
 
 // Bit 15 of a note's `channel`: the sender had real elements. Without it the payload holds zeros in
 // their place, which nobody may take for data.
@@ -61,7 +61,7 @@ bool Shard::has_room(const LeavingNote& note) {
 }
 
 // Returns the outbox of a note to party `to`; -1: the note stays in the process, or the plan
-// opened no flow (for a packet: no way) for it.
+// opened no flow (for a packet: no packet flow) for it.
 int Shard::outbox_of(const LeavingNote& note, Rank to) const {
   const Location &here = cluster_.location(note.party), &there = cluster_.location(to);
   if (!flows_.carries(here, there)) return -1;
@@ -164,7 +164,7 @@ void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds sta
   if (outbox < 0)
     return fail("party " + std::to_string(note.party) + " sends a " + (packet ? "packet" : "note") +
                 " to party " + std::to_string(party) + ", for which the plan opened no " +
-                (packet ? "way" : "flow") + ": Ends::traffic() of " +
+                (packet ? "packet flow" : "flow") + ": Ends::traffic() of " +
                 std::string(cluster_.schemes()[note.sender.scheme].name) + " does not list " +
                 (packet ? "any" : "it"));
   Parcel p{.message = {.header = {.nonce = nonce_,
@@ -206,8 +206,8 @@ void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds sta
 }
 
 // Returns false when there is no room; the caller keeps the datagram.
-bool Shard::try_send_packet(int way, Message& message) {
-  if (!packets_->try_send(way, message)) return false;
+bool Shard::try_send_packet(int flow, Message& message) {
+  if (!packets_->try_send(flow, message)) return false;
   shared_->packets_sent.fetch_add(1, std::memory_order_relaxed);
   shared_->notes_open.fetch_sub(1, std::memory_order_relaxed);
   return true;

@@ -33,12 +33,12 @@ void Shard::keep(int outbox, Parcel&& parcel) {
 }
 
 bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
-  const auto way = static_cast<std::size_t>(index_ * shared_->shards + shard);
+  const auto ring = static_cast<std::size_t>(index_ * shared_->shards + shard);
   if (virtual_) {
-    shared_->mail[way].push_back(std::move(parcel));
+    shared_->mail[ring].push_back(std::move(parcel));
     return true;
   }
-  if (!shared_->rings[way]->try_push(parcel)) return false;
+  if (!shared_->rings[ring]->try_push(parcel)) return false;
   if (shared_->asleep[static_cast<std::size_t>(shard)]->exchange(false)) {
     shared_->fabrics[static_cast<std::size_t>(shard)]->wake();
   }

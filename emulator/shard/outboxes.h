@@ -1,5 +1,5 @@
 // Parcels that a full ring or network has not taken yet, by outbox: first one per shard of the
-// process, then one per flow of this shard, then one per packet way. Parcels of an outbox leave in
+// process, then one per flow of this shard, then one per packet flow. Parcels of an outbox leave in
 // the order in which they came; between outboxes there is no order.
 //
 // An outbox also counts the messages that wait for their turn at the NIC. Those lie in the shard's

@@ -265,7 +265,7 @@ class Shard final : private NoteCarrier {
   Event event_for(const LeavingNote& note, Rank party) const;
   static Payload payload_of(const Note& note, std::uint64_t bytes);
   void note_to_process(const LeavingNote& note, Rank party, Picoseconds start);
-  bool try_send_packet(int way, Message& message);
+  bool try_send_packet(int flow, Message& message);
   bool take_packets();
   bool read_format(Message& m) const;
   void count_packets();

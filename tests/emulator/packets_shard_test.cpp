@@ -29,9 +29,9 @@ std::shared_ptr<const Algorithms> agents_plugin() {
 // Sends nowhere; a test decides when there is room and which packets arrive.
 class PacketsDouble final : public Packets {
  public:
-  bool try_send(int way, Message& datagram) override {
+  bool try_send(int flow, Message& datagram) override {
     if (!room()) return false;
-    EXPECT_EQ(way, 0);
+    EXPECT_EQ(flow, 0);
     sent.push_back(std::move(datagram));
     return true;
   }
@@ -124,7 +124,7 @@ TEST(PacketsOfAShard, WaitForRoomInTheOrderOfTheirTurnsAndThenAllLeave) {
   EXPECT_EQ(played.shared.notes_open, 0);
 }
 
-// Both ranks have 3,000 packets to send, and a way's outbox holds 1,024.
+// Both ranks have 3,000 packets to send, and the outbox of a packet flow holds 1,024.
 TEST(PacketsOfAShard, AreNoMoreThanTheirOutboxHolds) {
   constexpr std::uint64_t kBlocks = 3000;
   SmallJob job = ranks_and_server("with-words", kBlocks);
