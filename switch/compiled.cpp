@@ -13,8 +13,8 @@ CompiledSwitch::CompiledSwitch(SwitchPlan plan)
   plan_.loss.resize(ports_.size());
   for (int p = 0; p < plan_.ports; ++p) {
     const PortLoss& loss = plan_.loss[static_cast<std::size_t>(p)];
-    loss_in_.emplace_back(loss.ingress, loss_seed(plan_.seed, p, Way::ingress));
-    loss_out_.emplace_back(loss.egress, loss_seed(plan_.seed, p, Way::egress));
+    loss_in_.emplace_back(loss.ingress, loss_seed(plan_.seed, p, Direction::ingress));
+    loss_out_.emplace_back(loss.egress, loss_seed(plan_.seed, p, Direction::egress));
   }
   std::vector<JobPlan> wanted;
   wanted.swap(plan_.jobs);

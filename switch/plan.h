@@ -95,9 +95,10 @@ class LossDice {
 };
 
 // The seed of the generator of one port and direction.
-enum class Way : std::uint8_t { ingress, egress };
-inline std::uint32_t loss_seed(std::uint32_t seed, int port, Way way) {
-  return seed * 0x9e3779b9u + 2 * static_cast<std::uint32_t>(port) + (way == Way::egress) + 1;
+enum class Direction : std::uint8_t { ingress, egress };
+inline std::uint32_t loss_seed(std::uint32_t seed, int port, Direction direction) {
+  return seed * 0x9e3779b9u + 2 * static_cast<std::uint32_t>(port) +
+         (direction == Direction::egress) + 1;
 }
 
 // Empty if the switch can admit the job beside those of the plan, else the reason: a port that does

@@ -62,13 +62,13 @@ std::optional<Worker::Chunk> Worker::next() {
   return chunk;
 }
 
-std::optional<Worker::Chunk> Worker::under_way(std::uint16_t slot) const {
+std::optional<Worker::Chunk> Worker::in_flight(std::uint16_t slot) const {
   if (slot >= window_ || !slots_[slot].busy) return std::nullopt;
   return chunk_of(slots_[slot].packet);
 }
 
 std::optional<Worker::Chunk> Worker::result(std::uint16_t slot, std::uint8_t set) {
-  const std::optional<Chunk> chunk = under_way(slot);
+  const std::optional<Chunk> chunk = in_flight(slot);
   if (!chunk || chunk->set != set) return std::nullopt;
   slots_[slot].busy = false;
   done_[chunk->packet] = true;

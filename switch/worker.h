@@ -44,7 +44,7 @@ class Worker {
   // flight.
   std::optional<Chunk> result(std::uint16_t slot, std::uint8_t set);
   // The chunk in flight in a slot, to be sent again; empty: none.
-  std::optional<Chunk> under_way(std::uint16_t slot) const;
+  std::optional<Chunk> in_flight(std::uint16_t slot) const;
   bool ended() const { return ended_ == packets_; }
   std::uint64_t packets() const { return packets_; }  // of the job
 

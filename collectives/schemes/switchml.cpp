@@ -151,7 +151,7 @@ class Member final : public Agent {
   // Resends the packet of a slot after kTicks * slower_ ticks without a result.
   void on_timer(Io& io, std::uint32_t) override {
     for (std::uint16_t slot = 0; slot < options_.slots; ++slot) {
-      const auto chunk = worker_.under_way(slot);
+      const auto chunk = worker_.in_flight(slot);
       if (!chunk || ++ticks_[slot] < kTicks * slower_) continue;
       send(io, *chunk);
       if (++time_outs_ % kPatience == 0 && slower_ < kSlowest) slower_ *= 2;
@@ -161,7 +161,7 @@ class Member final : public Agent {
 
   void on_room(Io& io) override {
     for (const std::uint16_t slot : std::exchange(refused_, {}))
-      if (const auto chunk = worker_.under_way(slot)) send(io, *chunk);
+      if (const auto chunk = worker_.in_flight(slot)) send(io, *chunk);
   }
 
  private:

@@ -8,10 +8,10 @@
 namespace ghostrank::bmv2 {
 namespace {
 
+using switchml::Direction;
 using switchml::Mac;
 using switchml::SwitchPlan;
 using switchml::Tables;
-using switchml::Way;
 
 constexpr int kLeaving = 256;  // MOST_PORTS in p4/headers.p4: the way out of port 0
 constexpr std::uint64_t kOneMissing = 1ull << 32;  // ONE_MISSING in p4/headers.p4
@@ -31,15 +31,15 @@ std::string text_of(const Mac& mac) {
   return number(n);
 }
 
-void add_die(const SwitchPlan& plan, int port, Way way, std::uint16_t probability,
+void add_die(const SwitchPlan& plan, int port, Direction direction, std::uint16_t probability,
              std::vector<std::string>& lines) {
   if (probability == 0) return;
-  const std::string control = way == Way::egress ? "Copy" : "Switch";
-  const std::string die = std::to_string(port + (way == Way::egress ? kLeaving : 0));
+  const std::string control = direction == Direction::egress ? "Copy" : "Switch";
+  const std::string die = std::to_string(port + (direction == Direction::egress ? kLeaving : 0));
   lines.push_back("register_write " + control + ".probability " + std::to_string(port) + " " +
                   std::to_string(probability));
   lines.push_back("register_write " + control + ".loss.dice " + die + " " +
-                  number(switchml::loss_seed(plan.seed, port, way)));
+                  number(switchml::loss_seed(plan.seed, port, direction)));
 }
 
 // Multicast groups, with one node per receiver.
@@ -100,8 +100,8 @@ std::vector<std::string> commands_of(const SwitchPlan& plan, const std::vector<T
     every_port += (p == 0 ? "" : " ") + std::to_string(p);
     if (p >= std::ssize(plan.loss)) continue;
     const switchml::PortLoss& loss = plan.loss[static_cast<std::size_t>(p)];
-    add_die(plan, p, Way::ingress, loss.ingress, lines);
-    add_die(plan, p, Way::egress, loss.egress, lines);
+    add_die(plan, p, Direction::ingress, loss.ingress, lines);
+    add_die(plan, p, Direction::egress, loss.egress, lines);
   }
   groups.begin(kEveryPort);
   groups.add(0, every_port);

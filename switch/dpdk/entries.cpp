@@ -7,11 +7,11 @@
 namespace ghostrank::dpdk {
 namespace {
 
+using switchml::Direction;
 using switchml::Mac;
 using switchml::Receiver;
 using switchml::SwitchPlan;
 using switchml::Tables;
-using switchml::Way;
 
 constexpr int kLeaving = 256;  // MOST_PORTS in p4/headers.p4: the way out of port 0
 constexpr std::uint64_t kOneMissing = 1ull << 32;  // ONE_MISSING in p4/headers.p4
@@ -29,15 +29,15 @@ std::uint64_t number_of(const Mac& mac) {
   return n;
 }
 
-void add_die(const SwitchPlan& plan, int port, Way way, std::uint16_t probability,
+void add_die(const SwitchPlan& plan, int port, Direction direction, std::uint16_t probability,
              std::vector<std::string>& lines) {
   if (probability == 0) return;
-  const std::string die = std::to_string(port + (way == Way::egress ? kLeaving : 0));
+  const std::string die = std::to_string(port + (direction == Direction::egress ? kLeaving : 0));
   // The egress probability is in the entries of the receivers.
-  if (way == Way::ingress)
+  if (direction == Direction::ingress)
     lines.push_back("register probability_0 " + die + " " + std::to_string(probability));
   lines.push_back("register loss_dice " + die + " " +
-                  std::to_string(switchml::loss_seed(plan.seed, port, way)));
+                  std::to_string(switchml::loss_seed(plan.seed, port, direction)));
 }
 
 // The checksum of the IPv4 header of a result for `r`.
@@ -100,8 +100,8 @@ std::vector<std::string> entries_of_plan(const SwitchPlan& plan) {
   std::vector<std::string> lines;
   for (int p = 0; p < plan.ports && p < std::ssize(plan.loss); ++p) {
     const switchml::PortLoss& loss = plan.loss[static_cast<std::size_t>(p)];
-    add_die(plan, p, Way::ingress, loss.ingress, lines);
-    add_die(plan, p, Way::egress, loss.egress, lines);
+    add_die(plan, p, Direction::ingress, loss.ingress, lines);
+    add_die(plan, p, Direction::egress, loss.egress, lines);
   }
   for (const switchml::Forward& f : plan.forward)
     lines.push_back("forwarding match " + hex(number_of(f.mac)) + " action forward port " +

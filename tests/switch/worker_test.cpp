@@ -37,8 +37,8 @@ TEST(Worker, LetsAWindowLeaveAndThenOneForEachResult) {
   EXPECT_EQ(next->set, 1);
   EXPECT_FALSE(worker.next());
   EXPECT_FALSE(worker.result(2, 0));  // a repeated result
-  ASSERT_TRUE(worker.under_way(2));
-  EXPECT_EQ(worker.under_way(2)->packet, 6u);
+  ASSERT_TRUE(worker.in_flight(2));
+  EXPECT_EQ(worker.in_flight(2)->packet, 6u);
 }
 
 TEST(Worker, GoesOnWithTheOtherSetInTheNextJob) {
@@ -131,7 +131,7 @@ class Play {
         while (const auto chunk = workers_[w].next()) send(w, *chunk);
         break;
       case 1:  // any time-out
-        if (const auto chunk = workers_[w].under_way(
+        if (const auto chunk = workers_[w].in_flight(
                 static_cast<std::uint16_t>(random_() % static_cast<unsigned>(pool_.slots()))))
           send(w, *chunk);
         break;
