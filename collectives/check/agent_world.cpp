@@ -217,8 +217,8 @@ bool AgentWorld::disturbed() const {
   return timer_fired_ && (o.pause > 0 || o.overlap > 1 || o.slow > 0 || o.no_room > 0);
 }
 
-std::map<AgentWorld::Way, AgentWorld::Sent> AgentWorld::promised() const {
-  std::map<Way, Sent> sums;
+std::map<AgentWorld::Connection, AgentWorld::Sent> AgentWorld::promised() const {
+  std::map<Connection, Sent> sums;
   for (const Call& call : calls_)
     for (const Ends::Edge& edge : ends_.traffic(call)) {
       const auto exists = [&](Party p) {
@@ -235,20 +235,20 @@ std::map<AgentWorld::Way, AgentWorld::Sent> AgentWorld::promised() const {
 }
 
 void AgentWorld::check_traffic() const {
-  const std::map<Way, Sent> said = promised();
+  const std::map<Connection, Sent> said = promised();
   if (!ends_.exact() || disturbed()) return;
-  const auto compare = [&](const Way& way) {
-    const auto was = sent_.find(way), is = said.find(way);
+  const auto compare = [&](const Connection& connection) {
+    const auto was = sent_.find(connection), is = said.find(connection);
     const Sent sent = was == sent_.end() ? Sent{} : was->second;
     const Sent wanted = is == said.end() ? Sent{} : is->second;
     if (sent == wanted) return;
-    const auto& [from, to, carriage] = way;
+    const auto& [from, to, carriage] = connection;
     fail(named(from) + " sent " + str(sent.messages) + " " + std::string(word_for(carriage)) +
          " of " + str(sent.bytes) + " B in all to " + named(to) + ", traffic() says " +
          str(wanted.messages) + " of " + str(wanted.bytes) + " B");
   };
-  for (const auto& [way, sent] : sent_) compare(way);
-  for (const auto& [way, sent] : said) compare(way);
+  for (const auto& [connection, sent] : sent_) compare(connection);
+  for (const auto& [connection, sent] : said) compare(connection);
 }
 
 }  // namespace ghostrank::checking

@@ -120,7 +120,7 @@ class AgentWorld final : public Io {
     std::uint64_t bytes = 0, messages = 0;
     bool operator==(const Sent&) const = default;
   };
-  using Way = std::tuple<Party, Party, Carriage>;  // from, to
+  using Connection = std::tuple<Party, Party, Carriage>;  // from, to
 
   [[noreturn]] void fail(const std::string& what, std::int64_t call = -1) const;
   PartyState& current() { return parties_[static_cast<std::size_t>(current_)]; }
@@ -138,7 +138,7 @@ class AgentWorld final : public Io {
   std::string who_waits() const;
   void check_traffic() const;
   bool disturbed() const;
-  std::map<Way, Sent> promised() const;
+  std::map<Connection, Sent> promised() const;
 
   // agent_io.cpp
   void check_note(std::span<const Party> to, const Note& note, Carriage carriage) const;
@@ -171,8 +171,8 @@ class AgentWorld final : public Io {
   Party current_ = -1;   // -1: between events
   const Event* event_ = nullptr;
   bool timer_fired_ = false;
-  std::map<Way, Picoseconds> last_;  // arrival of the last note that keeps its order
-  std::map<Way, Sent> sent_;
+  std::map<Connection, Picoseconds> last_;  // arrival of the last note that keeps its order
+  std::map<Connection, Sent> sent_;
 };
 
 }  // namespace ghostrank::checking

@@ -79,8 +79,10 @@ class CallGoal {
   std::vector<std::pair<int, StepOf>> awaited_;  // operations that wait for a step of another actor
 };
 
-std::string message(const char* verb, std::uint64_t bytes, const char* way, Rank peer, int tag) {
-  return verb + std::to_string(bytes) + way + std::to_string(peer) + " tag " + std::to_string(tag);
+std::string message(const char* verb, std::uint64_t bytes, const char* direction, Rank peer,
+                    int tag) {
+  return verb + std::to_string(bytes) + direction + std::to_string(peer) + " tag " +
+         std::to_string(tag);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ constexpr double kMaxMicros = 1e9;
 constexpr double kMaxSeed = 9007199254740991;
 constexpr double kMaxSize = 1LL << 40;
 constexpr double kMaxRate = 1e18;
-constexpr double kMaxWays = 1e6;  // for one dimension of parallelism
+constexpr double kMaxDegree = 1e6;  // for one dimension of parallelism
 
 constexpr auto kLater = false;  // for Key::available
 
@@ -139,16 +139,16 @@ constexpr std::array kKeys{
         "reduce buckets as they fill, all after backward, or everything in one", 0, 0,
         "overlap after_backward flat"}
         .of("ddp"),
-    Key{"parallel.tp", KeyType::integer, "1", "tensor-parallel ranks", 1, kMaxWays}.of(
+    Key{"parallel.tp", KeyType::integer, "1", "tensor-parallel ranks", 1, kMaxDegree}.of(
         "megatron torchtitan"),
-    Key{"parallel.pp", KeyType::integer, "1", "pipeline stages", 1, kMaxWays}.of(
+    Key{"parallel.pp", KeyType::integer, "1", "pipeline stages", 1, kMaxDegree}.of(
         "megatron torchtitan"),
-    Key{"parallel.cp", KeyType::integer, "1", "context-parallel ranks", 1, kMaxWays}.of(
+    Key{"parallel.cp", KeyType::integer, "1", "context-parallel ranks", 1, kMaxDegree}.of(
         "megatron torchtitan"),
-    Key{"parallel.ep", KeyType::integer, "1", "expert-parallel ranks", 1, kMaxWays}.of(
+    Key{"parallel.ep", KeyType::integer, "1", "expert-parallel ranks", 1, kMaxDegree}.of(
         "megatron torchtitan"),
     Key{"parallel.expert_tp", KeyType::integer, "0", "tensor-parallel ranks of an expert; 0: tp", 0,
-        kMaxWays}
+        kMaxDegree}
         .of("megatron"),
     Key{"parallel.expert_dispatch", KeyType::choice, "alltoall",
         "a row travels to every expert of its token, or once to every node and from there once to "
@@ -177,7 +177,7 @@ constexpr std::array kKeys{
         "1f1b interleaved zb-h1 zbv dualpipe dualpipev"}
         .of("megatron torchtitan"),
     Key{"parallel.interleave", KeyType::integer, "1",
-        "model chunks per pipeline stage; torchtitan: 1 means 2", 1, kMaxWays}
+        "model chunks per pipeline stage; torchtitan: 1 means 2", 1, kMaxDegree}
         .of("megatron torchtitan")
         .where("parallel.schedule", "interleaved"),
     Key{"parallel.distributed_optimizer", KeyType::boolean, "false",
@@ -208,7 +208,7 @@ constexpr std::array kKeys{
         0, 0, "auto p2p all_gather a2a a2a+p2p"}
         .of("megatron torchtitan")
         .unless("parallel.cp", "1"),
-    Key{"parallel.cp_a2a", KeyType::integer, "1", "neighbours that exchange heads", 1, kMaxWays}
+    Key{"parallel.cp_a2a", KeyType::integer, "1", "neighbours that exchange heads", 1, kMaxDegree}
         .of("megatron")
         .where("parallel.cp_comm", "a2a+p2p"),
     Key{"parallel.order", KeyType::string, "tp-cp-ep-dp-pp",
@@ -236,7 +236,7 @@ constexpr std::array kKeys{
 
     Key{"parallel.dp_replicate", KeyType::integer, "1",
         "hybrid sharding, so many groups of neighbouring ranks that hold a whole model each", 1,
-        kMaxWays}
+        kMaxDegree}
         .of("fsdp torchtitan"),
     Key{"parallel.reshard_after_forward", KeyType::choice, "default",
         "whether parameters are given back after the forward and gathered again: default: fsdp all "

@@ -96,13 +96,13 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
   }
   const Compressor& method = **found;
   const Setting& communicator = in.at("compression.communicator");
-  const char* own_way = method.exchange == Func::all_reduce ? "all_reduce" : "all_gather";
-  if (communicator.text != "auto" && communicator.text != own_way)
+  const char* own_exchange = method.exchange == Func::all_reduce ? "all_reduce" : "all_gather";
+  if (communicator.text != "auto" && communicator.text != own_exchange)
     fail(communicator.mark,
          "compression.communicator: payloads of " + name.text +
              (method.exchange == Func::all_reduce ? " are added up, and so all-reduced"
                                                   : " cannot be added up, and so are gathered") +
-             "; use " + own_way + " or auto");
+             "; use " + own_exchange + " or auto");
   return CompressionSpec{&method, {in.number("compression.ratio")}};
 }
 

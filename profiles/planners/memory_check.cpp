@@ -56,16 +56,17 @@ void check_state_memory(const JobSpec& spec) {
                                   spec.parallel.framework == Framework::torchrec;
   if (have <= 0 || spec.model->measured || checked_by_planner) return;
   const ParallelPlan& p = spec.parallel;
-  const double ways = static_cast<double>(p.tp) * p.pp * p.dp_replicate;
+  const double groups = static_cast<double>(p.tp) * p.pp * p.dp_replicate;
   const State state = state_of(spec);
-  const double need = state.whole + state.shared / std::max(1.0, spec.cluster.gpus() / ways);
+  const double need = state.whole + state.shared / std::max(1.0, spec.cluster.gpus() / groups);
   if (need <= have) return;
   std::string remedy = "use parallel.framework=zero3 or fsdp, or a device with more memory";
   if (state.shared > 0 && state.whole < have) {
     const double sharers = std::ceil(state.shared / (have - state.whole));
-    remedy = "use cluster.nodes=" +
-             std::to_string(std::llround(std::ceil(sharers * ways / spec.cluster.gpus_per_node))) +
-             " or more";
+    remedy =
+        "use cluster.nodes=" +
+        std::to_string(std::llround(std::ceil(sharers * groups / spec.cluster.gpus_per_node))) +
+        " or more";
   }
   throw Error(spec.source_of("model") + ": a rank has at least " + gigabytes(need) +
               " of weights, gradients and optimizer state under " +

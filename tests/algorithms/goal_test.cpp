@@ -32,7 +32,7 @@ struct Operation {
   int peer = -1, tag = 0;
   std::vector<int> after;
   bool done = false;
-  Ranks knows;  // ranks whose data have had a way to get here
+  Ranks knows;  // ranks whose data have had a path to get here
 };
 using Goal = std::vector<std::vector<Operation>>;  // by rank; label l1 is operation 0
 
@@ -50,12 +50,12 @@ int label(std::string text) {
 
 void read_line(const std::string& line, std::vector<Operation>& rank) {
   std::istringstream in(line);
-  std::string first, word, size, way, tag;
+  std::string first, word, size, direction, tag;
   in >> first >> word;
   if (word == "requires") {
-    in >> way;
-    ASSERT_LT(label(way), static_cast<int>(rank.size()));
-    return rank.at(static_cast<std::size_t>(label(first))).after.push_back(label(way));
+    in >> direction;
+    ASSERT_LT(label(direction), static_cast<int>(rank.size()));
+    return rank.at(static_cast<std::size_t>(label(first))).after.push_back(label(direction));
   }
   ASSERT_EQ(label(first), static_cast<int>(rank.size())) << line;
   Operation op;
@@ -65,8 +65,8 @@ void read_line(const std::string& line, std::vector<Operation>& rank) {
     op.nanoseconds = std::stoull(size);
   } else {
     op.bytes = number(size, 'b');
-    in >> way >> op.peer >> tag >> op.tag;
-    ASSERT_EQ(way, word == "send" ? "to" : "from") << line;
+    in >> direction >> op.peer >> tag >> op.tag;
+    ASSERT_EQ(direction, word == "send" ? "to" : "from") << line;
     ASSERT_EQ(tag, "tag") << line;
   }
   ASSERT_FALSE(in.fail()) << line;

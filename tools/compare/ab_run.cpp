@@ -88,9 +88,9 @@ void read_nics(AbRun& run, const Json& traffic, const JobSpec& spec) {
   const double helpers_bps = spec.cluster.servers.nic.rate_bps;
   for (const Json& nic : traffic.at("nics")) {
     const bool helper = node_of(nic.at("nic").get<std::string>()) >= spec.cluster.rank_nodes();
-    for (const char* way : {"tx", "rx"}) {
-      const double bytes = number_or(nic, (std::string(way) + "_bytes").c_str(), 0);
-      const double messages = number_or(nic, (std::string(way) + "_messages").c_str(), 0);
+    for (const char* direction : {"tx", "rx"}) {
+      const double bytes = number_or(nic, (std::string(direction) + "_bytes").c_str(), 0);
+      const double messages = number_or(nic, (std::string(direction) + "_messages").c_str(), 0);
       const double wire = framed(spec.fabric.framing, bytes, messages).bytes;
       const double bps = helper ? helpers_bps : ranks_bps;
       std::optional<double>& busy = helper ? run.helper_busy : run.nic_busy;

@@ -279,11 +279,11 @@ void FsdpWriter::fetch(const Layers& order, std::size_t at) {
 
 void FsdpWriter::scatter(std::size_t layer) {
   const std::string& name = model_.layers[layer].name;
-  const auto reduce_shard = [&](const std::string& what, int ways, std::uint16_t group,
+  const auto reduce_shard = [&](const std::string& what, int shards, std::uint16_t group,
                                 std::uint64_t shard, std::size_t tensor) {
     if (shard == 0) return;
     out_.after(kComm, kCompute);
-    if (ways > 1)
+    if (shards > 1)
       out_.collective(kComm, "scatter " + what, Func::reduce_scatter, group,
                       spec_.precision.gradients, shard, 0, tensor);
     if (mesh_.replicate == 1) return;

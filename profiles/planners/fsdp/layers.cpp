@@ -54,58 +54,58 @@ void FsdpLayers::exchange(const char* label, DataType type, std::uint64_t count)
 
 // Forward, the embedding gathers nothing and the head scatters nothing; backward, the reverse.
 void FsdpLayers::half(std::size_t layer, const std::string& label, Picoseconds time,
-                      Picoseconds core_time, const Way& way) {
-  const bool gathers = !(way.forward ? is_first(layer) : is_last(layer)),
-             scatters = !(way.forward ? is_last(layer) : is_first(layer));
-  if (way.gathers && gathers) tensor_call(Func::all_gather);
-  if (mesh_.cp > 1 && core_time > 0 && way.others) {
+                      Picoseconds core_time, const Traversal& how) {
+  const bool gathers = !(how.forward ? is_first(layer) : is_last(layer)),
+             scatters = !(how.forward ? is_last(layer) : is_first(layer));
+  if (how.gathers && gathers) tensor_call(Func::all_gather);
+  if (mesh_.cp > 1 && core_time > 0 && how.others) {
     const Picoseconds before = (time - core_time) / 2;
     out_.compute(kCompute, label, before);
-    core(label, core_time, way.forward);
+    core(label, core_time, how.forward);
     out_.compute(kCompute, label, time - core_time - before);
   } else {
     out_.compute(kCompute, label, time);
   }
-  if (way.others && scatters) tensor_call(Func::reduce_scatter);
+  if (how.others && scatters) tensor_call(Func::reduce_scatter);
 }
 
-void FsdpLayers::routed_experts(const std::string& label, Picoseconds time, const Way& way) {
+void FsdpLayers::routed_experts(const std::string& label, Picoseconds time, const Traversal& how) {
   const Transformer& model = *model_.transformer;
   const auto ep = static_cast<std::uint64_t>(mesh_.ep), tp = static_cast<std::uint64_t>(mesh_.tp);
   const std::uint64_t rows = tokens_ / tp * model.experts.top_k / ep;
   const auto move = [&] {
     exchange("rows of experts", spec_.precision.parameters, rows * model.hidden);
   };
-  if (way.forward && way.others)
+  if (how.forward && how.others)
     exchange("rows per expert", DataType::int64, model.experts.count / ep);
-  if (way.others) move();
+  if (how.others) move();
   out_.compute(kCompute, label, time);
-  if (way.others) move();
+  if (how.others) move();
 }
 
 // Forward: attention, then the feed-forward layer, or the routed experts and then the shared ones.
 // Backward in reverse.
-void FsdpLayers::pass(std::size_t layer, Picoseconds time, const Way& way) {
-  const std::string label = way.label + model_.layers[layer].name;
+void FsdpLayers::pass(std::size_t layer, Picoseconds time, const Traversal& how) {
+  const std::string label = how.label + model_.layers[layer].name;
   const Picoseconds here = time / mesh_.tp / mesh_.cp;
   const Picoseconds core = mesh_.cp > 1 && is_block(layer) ? part(here, core_share(layer)) : 0;
   if (!routes(layer)) {
     if ((mesh_.tp == 1 && mesh_.cp == 1) || !is_block(layer))
-      return half(layer, label, here, 0, way);
+      return half(layer, label, here, 0, how);
     const Picoseconds feed_forward = (here - core) / 2, attention = here - feed_forward;
-    way.forward ? half(layer, label, attention, core, way)
-                : half(layer, label, feed_forward, 0, way);
-    return way.forward ? half(layer, label, feed_forward, 0, way)
-                       : half(layer, label, attention, core, way);
+    how.forward ? half(layer, label, attention, core, how)
+                : half(layer, label, feed_forward, 0, how);
+    return how.forward ? half(layer, label, feed_forward, 0, how)
+                       : half(layer, label, attention, core, how);
   }
   const Shares share = shares(layer);
-  const auto rest = [&] { half(layer, label, part(here, share.rest), core, way); };
+  const auto rest = [&] { half(layer, label, part(here, share.rest), core, how); };
   const auto shared = [&] {
-    if (share.shared > 0) half(layer, label, part(here, share.shared), 0, way);
+    if (share.shared > 0) half(layer, label, part(here, share.shared), 0, how);
   };
-  way.forward ? rest() : shared();
-  routed_experts(label + " experts", part(here, share.routed), way);
-  way.forward ? shared() : rest();
+  how.forward ? rest() : shared();
+  routed_experts(label + " experts", part(here, share.routed), how);
+  how.forward ? shared() : rest();
 }
 
 // Three values per token: the largest logit, the target's logit, the sum of exponentials.

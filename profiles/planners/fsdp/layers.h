@@ -60,21 +60,21 @@ class FsdpLayers {
   Shares shares(std::size_t layer) const;
   double core_share(std::size_t layer) const;
 
-  // How to traverse a layer, and which calls to make on the way.
-  struct Way {
+  // How to traverse a layer, and which calls to make meanwhile.
+  struct Traversal {
     const char* label;
     bool forward, gathers, others;  // all-gathers of the sequence; all other calls
   };
-  void pass(std::size_t layer, Picoseconds time, const Way& way);
+  void pass(std::size_t layer, Picoseconds time, const Traversal& how);
   void play_again(std::size_t layer);
   // The attention core takes `core_time` of `time`; 0: this half has none.
   void half(std::size_t layer, const std::string& label, Picoseconds time, Picoseconds core_time,
-            const Way& way);
+            const Traversal& how);
   void core(const std::string& label, Picoseconds time, bool forward);
   void gather_keys();
   void pass_round(const char* what, DataType type);
   std::uint64_t key_elements() const;
-  void routed_experts(const std::string& label, Picoseconds time, const Way& way);
+  void routed_experts(const std::string& label, Picoseconds time, const Traversal& how);
   void tensor_call(Func func);
   void exchange(const char* label, DataType type, std::uint64_t count);
   void parallel_loss();

@@ -141,9 +141,9 @@ void check_data_ranks(const JobSpec& spec, int ranks) {
 int data_ranks(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   const int gpus = spec.cluster.gpus();
-  const std::int64_t ways = std::int64_t{p.tp} * p.pp * p.cp;
-  if (gpus % ways == 0) return static_cast<int>(gpus / ways);
-  const std::int64_t per_node = spec.cluster.gpus_per_node, unit = std::lcm(ways, per_node);
+  const std::int64_t model_ranks = std::int64_t{p.tp} * p.pp * p.cp;
+  if (gpus % model_ranks == 0) return static_cast<int>(gpus / model_ranks);
+  const std::int64_t per_node = spec.cluster.gpus_per_node, unit = std::lcm(model_ranks, per_node);
   throw Error(spec.source_of("cluster.nodes") + ": " + std::to_string(gpus) +
               " GPUs are no multiple of tp " + std::to_string(p.tp) + " x pp " +
               std::to_string(p.pp) + (p.cp > 1 ? " x cp " + std::to_string(p.cp) : "") +
@@ -268,7 +268,7 @@ FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload) {
 }
 
 std::uint64_t shard_elements(const JobSpec& spec, const ParameterTensor& tensor,
-                             std::uint64_t ways) {
+                             std::uint64_t shards) {
   const auto tp = static_cast<std::uint64_t>(spec.parallel.tp);
   std::uint64_t rows = tensor.first_dimension(), columns = tensor.numel / rows;
   if (!is_replicated(spec, tensor)) {
@@ -277,7 +277,7 @@ std::uint64_t shard_elements(const JobSpec& spec, const ParameterTensor& tensor,
     std::uint64_t& cut = by_columns ? columns : rows;
     cut = (cut + tp - 1) / tp;
   }
-  return (rows + ways - 1) / ways * columns;
+  return (rows + shards - 1) / shards * columns;
 }
 
 bool is_replicated(const JobSpec& spec, const ParameterTensor& tensor) {

@@ -31,11 +31,11 @@ struct FsdpMesh {
 // Error(usage).
 FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload);
 
-// Elements that one of `ways` ranks holds of a tensor. PyTorch shards the first dimension and pads
-// every shard to the largest. Tensor parallelism has split the tensor before: by columns for the
-// second product of each half of a layer, by rows elsewhere.
+// Elements that one of `shards` ranks holds of a tensor. PyTorch shards the first dimension and
+// pads every shard to the largest. Tensor parallelism has split the tensor before: by columns for
+// the second product of each half of a layer, by rows elsewhere.
 std::uint64_t shard_elements(const JobSpec& spec, const ParameterTensor& tensor,
-                             std::uint64_t ways);
+                             std::uint64_t shards);
 
 // True if tensor parallelism leaves the tensor whole: norms and routers.
 bool is_replicated(const JobSpec& spec, const ParameterTensor& tensor);

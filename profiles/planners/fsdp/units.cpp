@@ -7,7 +7,9 @@
 namespace ghostrank {
 namespace {
 
-std::uint64_t split(std::uint64_t numel, std::uint64_t ways) { return (numel + ways - 1) / ways; }
+std::uint64_t split(std::uint64_t numel, std::uint64_t shards) {
+  return (numel + shards - 1) / shards;
+}
 
 // The number in "e12.w1"; empty for a tensor that is no expert's.
 std::optional<std::uint64_t> expert_of(const ParameterTensor& tensor) {
@@ -20,13 +22,13 @@ std::optional<std::uint64_t> expert_of(const ParameterTensor& tensor) {
 // Adds a rank's shards of the routed experts' matrices.
 void add_experts(const Transformer& model, const FsdpMesh& mesh, FsdpUnit& out) {
   const auto ep = static_cast<std::uint64_t>(mesh.ep);
-  const auto ways = static_cast<std::uint64_t>(mesh.experts_shard);
+  const auto shards = static_cast<std::uint64_t>(mesh.experts_shard);
   const auto tp = static_cast<std::uint64_t>(mesh.ep > 1 ? 1 : mesh.tp);
   const std::uint64_t here = model.experts.count / ep, f = model.experts.ffn / tp;
   const auto matrix = [&](std::uint64_t rows, std::uint64_t columns) {
-    const bool by_rows = ways * ep > model.experts.count;
+    const bool by_rows = shards * ep > model.experts.count;
     (mesh.ep > 1 ? out.experts_shard : out.shard) +=
-        by_rows ? here * split(rows, ways) * columns : split(here, ways) * rows * columns;
+        by_rows ? here * split(rows, shards) * columns : split(here, shards) * rows * columns;
     ++(mesh.ep > 1 ? out.experts_tensors : out.tensors);
   };
   for (int up = 0; up < (model.gated ? 2 : 1); ++up) matrix(f, model.hidden);
@@ -35,7 +37,7 @@ void add_experts(const Transformer& model, const FsdpMesh& mesh, FsdpUnit& out) 
 
 FsdpUnit unit_of(const JobSpec& spec, const FsdpMesh& mesh, const Layer& layer) {
   const bool titan = spec.parallel.framework == Framework::torchtitan && spec.model->transformer;
-  const auto ways = static_cast<std::uint64_t>(mesh.shard);
+  const auto shards = static_cast<std::uint64_t>(mesh.shard);
   FsdpUnit out;
   bool routed = false;
   for (const ParameterTensor& tensor : layer.parameters) {
@@ -49,7 +51,7 @@ FsdpUnit unit_of(const JobSpec& spec, const FsdpMesh& mesh, const Layer& layer) 
     const bool whole = is_replicated(spec, tensor);
     // Under expert parallelism a tensor-parallel rank routes only its part of the sequence.
     if (mesh.tp > 1 && whole && (tensor.name != "router" || mesh.ep > 1)) out.whole += tensor.numel;
-    out.shard += shard_elements(spec, tensor, ways);
+    out.shard += shard_elements(spec, tensor, shards);
   }
   if (routed) add_experts(*spec.model->transformer, mesh, out);
   return out;

@@ -130,18 +130,18 @@ Pipeline pipeline_for(const JobSpec& spec) {
 void check_world(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   const int gpus = spec.cluster.gpus();
-  const std::int64_t model_ways = std::int64_t{p.tp} * p.cp * p.pp;
+  const std::int64_t model_ranks = std::int64_t{p.tp} * p.cp * p.pp;
   const std::string what = "tp " + std::to_string(p.tp) + " x cp " + std::to_string(p.cp) +
                            " x pp " + std::to_string(p.pp);
-  if (gpus % model_ways != 0) {
+  if (gpus % model_ranks != 0) {
     const std::int64_t per_node = spec.cluster.gpus_per_node;
-    const std::int64_t unit = std::lcm(model_ways, per_node);
+    const std::int64_t unit = std::lcm(model_ranks, per_node);
     const std::int64_t fitting = (gpus + unit - 1) / unit * unit;
     throw Error(spec.source_of("cluster.nodes") + ": " + std::to_string(gpus) +
                 " GPUs are no multiple of " + what + "; use cluster.nodes=" +
                 std::to_string(fitting / per_node) + " or smaller dimensions");
   }
-  const auto dp = static_cast<int>(gpus / model_ways);
+  const auto dp = static_cast<int>(gpus / model_ranks);
   if (p.dp != 0 && p.dp != dp)
     throw Error(spec.source_of("parallel.dp") + ": parallel.dp is " + std::to_string(p.dp) +
                 " but " + std::to_string(gpus) + " GPUs with " + what + " leave " +

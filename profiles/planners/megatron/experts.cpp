@@ -35,7 +35,7 @@ void PassWriter::exchange(const Routing* routing, Cargo cargo, bool back) {
   const std::uint64_t rows = plan_.routed_rows() / static_cast<std::uint64_t>(plan_.ep);
   const Lists* lists = !routing ? nullptr : hidden ? &routing->rows_lists : &routing->weights_lists;
   move_rows(groups_.ep, hidden ? plan_.activations : DataType::float32,
-            lists ? &lists->way(back) : nullptr, rows * (hidden ? plan_.model.hidden : 1));
+            lists ? &lists->list(back) : nullptr, rows * (hidden ? plan_.model.hidden : 1));
 }
 
 // A row goes along rails to every node with experts of its token, and from there to the node's
@@ -47,12 +47,12 @@ void PassWriter::exchange_once(const Routing* routing, Cargo cargo, bool back) {
   const std::size_t node = static_cast<std::size_t>(ep_rank_ / (plan_.ep / groups_.ep_nodes));
   const auto along_rail = [&] {
     const Lists* lists = !routing ? nullptr : hidden ? &routing->rail : &routing->rail_weights;
-    move_rows(groups_.ep_rail, type, lists ? &lists->way(back) : nullptr,
+    move_rows(groups_.ep_rail, type, lists ? &lists->list(back) : nullptr,
               rows_to_each(plan_, groups_.ep_nodes) * width);
   };
   const auto inside_node = [&] {
     const auto* lists = !routing ? nullptr : hidden ? &routing->node : &routing->node_weights;
-    move_rows(groups_.ep_node, type, lists ? &(*lists)[node].way(back) : nullptr,
+    move_rows(groups_.ep_node, type, lists ? &(*lists)[node].list(back) : nullptr,
               rows_to_each(plan_, plan_.ep) * static_cast<std::uint64_t>(groups_.ep_nodes) * width);
   };
   back ? inside_node() : along_rail();

@@ -126,8 +126,8 @@ std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
       std::vector<Parameter> parameters;
       for (const Parameter& p : chunk.parameters)
         if (p.expert == expert) parameters.push_back(p);
-      const auto ways = static_cast<std::uint64_t>(plan.holders(expert));
-      BufferLayout layout{parallel.distributed_optimizer, 0, ways};
+      const auto shards = static_cast<std::uint64_t>(plan.holders(expert));
+      BufferLayout layout{parallel.distributed_optimizer, 0, shards};
       // Only the first part of the model is cut into buckets: its backward ends last, so that the
       // others have time for one bucket.
       if (parallel.overlap_grad_reduce && plan.pipeline.part(stage, c) == 0)

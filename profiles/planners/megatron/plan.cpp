@@ -61,11 +61,12 @@ class Registration {
 
   void experts() {
     const std::uint64_t h = model_.hidden, f = model_.experts.ffn;
-    const auto ways = static_cast<std::uint64_t>(plan_.etp);
+    const auto shards = static_cast<std::uint64_t>(plan_.etp);
     add(model_.experts.count * h, {.partial = true});
     for (std::uint64_t e = 0; e < plan_.experts_here(); ++e)
-      add((model_.gated ? 2 : 1) * f / ways * h, {.expert = true});
-    for (std::uint64_t e = 0; e < plan_.experts_here(); ++e) add(h * (f / ways), {.expert = true});
+      add((model_.gated ? 2 : 1) * f / shards * h, {.expert = true});
+    for (std::uint64_t e = 0; e < plan_.experts_here(); ++e)
+      add(h * (f / shards), {.expert = true});
     if (model_.experts.shared > 0) feed_forward(model_.experts.shared * f);
   }
 
@@ -153,9 +154,9 @@ std::uint64_t megatron_stored(const MegatronPlan& plan, int stage) {
 LayerTimes megatron_layer_times(const MegatronPlan& plan) {
   const ComputeModel device(*plan.spec);
   const Transformer& m = plan.model;
-  const double ways = plan.tp, tokens = real(plan.tokens), h = real(m.hidden);
+  const double tp = plan.tp, tokens = real(plan.tokens), h = real(m.hidden);
   const auto product = [&](double in, double out) {
-    return device.products(2 * tokens * in * out / ways, "a layer");
+    return device.products(2 * tokens * in * out / tp, "a layer");
   };
   LayerTimes times;
   if (m.is_latent()) {
@@ -163,7 +164,7 @@ LayerTimes megatron_layer_times(const MegatronPlan& plan) {
     const double heads = real(m.heads), q_lora = real(l.q_lora), q = heads * real(l.nope + l.rope);
     // Under sequence parallelism a rank computes the latents of its part of the sequence, else of
     // all.
-    const double whole = plan.sequence_parallel ? 1 : ways;
+    const double whole = plan.sequence_parallel ? 1 : tp;
     times.down = product(whole * h, q_lora + real(l.kv_lora + l.rope));
     times.q_up = product(l.q_lora > 0 ? q_lora : h, q);
     times.kv_up = product(real(l.kv_lora), heads * real(l.nope + l.value));

@@ -18,7 +18,7 @@ namespace ghostrank {
 
 struct Lists {  // indices into Workload::counts; counts are elements
   std::uint32_t there = 0, back = 0;
-  const std::uint32_t& way(bool home) const { return home ? back : there; }
+  const std::uint32_t& list(bool home) const { return home ? back : there; }
 };
 
 struct Routing {                    // of one layer
