@@ -79,8 +79,8 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   segment_.number = ++played_;
   callbacks_ = std::move(callbacks);
   reported_ = 0;
-  open_parts_.clear();
-  whole_parts_.clear();
+  open_sums_.clear();
+  whole_sums_.clear();
   ends_.clear();
   stalls_.clear();
   arriving_.assign(static_cast<std::size_t>(control_.world().size), {});
@@ -148,7 +148,7 @@ void Player::play_shards(ShardShared& shared) {
   threads.go(clock_);
   for (std::unique_lock lock(shared.mutex); shared.running > 0;) {
     shared.changed.wait_for(lock, serves_ && shared.ended == shared.shards ? kLookAtEnd : kLook,
-                            [&] { return shared.running == 0 || !shared.parts.empty(); });
+                            [&] { return shared.running == 0 || !shared.finished.empty(); });
     lock.unlock();
     look(shared, false);
     if (serves_) let_rest(shared);
@@ -210,18 +210,18 @@ void Player::let_rest(ShardShared& shared) {
 
 // One round of the main thread: passes on finished iterations, failures and pulses.
 void Player::look(ShardShared& shared, bool ended) {
-  std::vector<IterationPart> parts;
+  std::vector<IterationSums> finished;
   std::string failure;
   bool of_fabric = false, of_machine = false;
   {
     const std::lock_guard lock(shared.mutex);
-    parts.swap(shared.parts);
+    finished.swap(shared.finished);
     failure = shared.failure;
     shared.failure.clear();  // clear() keeps the capacity, which a failure without memory needs
     of_fabric = shared.of_fabric;
     of_machine = shared.of_machine;
   }
-  publish(parts);  // before fail(): the other processes stop as soon as they hear of it
+  publish(finished);  // before fail(): the other processes stop as soon as they hear of it
   if (!failure.empty()) {
     if (of_fabric) let_control_speak();
     control_.fail(failure, of_machine ? Stop::machine : Stop::failed);
@@ -243,11 +243,11 @@ void Player::let_control_speak() const {
     std::this_thread::sleep_for(kLookAtEnd);
 }
 
-void Player::publish(const std::vector<IterationPart>& parts) {
-  for (const IterationPart& part : parts) {
-    IterationPart& sum = open_parts_[part.iteration];
-    sum.iteration = part.iteration;
-    sum.merge(part);
+void Player::publish(const std::vector<IterationSums>& finished) {
+  for (const IterationSums& one : finished) {
+    IterationSums& sum = open_sums_[one.iteration];
+    sum.iteration = one.iteration;
+    sum.merge(one);
     if (sum.ranks < local_ranks_) continue;
     for (InterfaceLog& log : interface_logs_) log.mark();
     BlobWriter w;
@@ -276,13 +276,13 @@ void Player::publish_pulse(ShardShared& shared, bool ended) {
   control_.publish(w.bytes() + pulse.to_blob());
 }
 
-bool Player::take_part(BlobReader& r) {
-  IterationPart part;
-  r.get(part);
-  if (!r.complete() || part.iteration - segment_.first >= segment_.count) return false;
-  IterationPart& sum = whole_parts_[part.iteration];
-  sum.iteration = part.iteration;
-  sum.merge(part);
+bool Player::take_iteration(BlobReader& r) {
+  IterationSums one;
+  r.get(one);
+  if (!r.complete() || one.iteration - segment_.first >= segment_.count) return false;
+  IterationSums& sum = whole_sums_[one.iteration];
+  sum.iteration = one.iteration;
+  sum.merge(one);
   return true;
 }
 
@@ -302,27 +302,27 @@ void Player::take_published() {
       arriving_[static_cast<std::size_t>(host)].append(blob, sizeof kind);
       continue;
     }
-    const bool taken = kind == Published::iteration ? take_part(r)
+    const bool taken = kind == Published::iteration ? take_iteration(r)
                        : kind == Published::pulse   ? take_pulse(host, r)
                                                     : false;
     if (!taken) return control_.fail(malformed(host, "message during the run"));
   }
   // Reports in order: an iteration is over when every rank of the job has ended it.
   for (; reported_ < segment_.count; ++reported_) {
-    const auto found = whole_parts_.find(segment_.first + reported_);
-    if (found == whole_parts_.end()) return;
-    const IterationPart& part = found->second;
-    if (part.ranks < static_cast<std::uint32_t>(workload_.ranks)) return;
+    const auto found = whole_sums_.find(segment_.first + reported_);
+    if (found == whole_sums_.end()) return;
+    const IterationSums& sums = found->second;
+    if (sums.ranks < static_cast<std::uint32_t>(workload_.ranks)) return;
     const double ranks = workload_.ranks, trainers = workload_.ranks - workload_.servers;
     IterationReport i;
-    i.seconds = seconds(part.end.at - (ends_.empty() ? 0 : ends_.back()));
-    i.compute_seconds = seconds(part.compute) / trainers;
-    i.exposed_comm_seconds = seconds(part.exposed) / trainers;
-    i.bubble_seconds = seconds(part.bubble) / trainers;
-    i.rank_seconds = seconds(part.lasted) / ranks;
-    i.rank0_seconds = seconds(part.rank0);
-    i.earliest_end = seconds(part.earliest);
-    ends_.push_back(part.end.at);
+    i.seconds = seconds(sums.end.at - (ends_.empty() ? 0 : ends_.back()));
+    i.compute_seconds = seconds(sums.compute) / trainers;
+    i.exposed_comm_seconds = seconds(sums.exposed) / trainers;
+    i.bubble_seconds = seconds(sums.bubble) / trainers;
+    i.rank_seconds = seconds(sums.lasted) / ranks;
+    i.rank0_seconds = seconds(sums.rank0);
+    i.earliest_end = seconds(sums.earliest);
+    ends_.push_back(sums.end.at);
     callbacks_.iteration(static_cast<int>(reported_), i);
   }
 }

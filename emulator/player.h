@@ -50,9 +50,9 @@ class Player {
   void let_rest(ShardShared& shared);
   void look(ShardShared& shared, bool ended);
   void let_control_speak() const;
-  void publish(const std::vector<IterationPart>& parts);
+  void publish(const std::vector<IterationSums>& finished);
   void publish_pulse(ShardShared& shared, bool ended);
-  bool take_part(BlobReader& blob);
+  bool take_iteration(BlobReader& blob);
   bool take_pulse(int host, BlobReader& blob);
   void end_a_stall();
   void report_stall(const Gap& gap);
@@ -84,9 +84,9 @@ class Player {
   std::uint64_t played_ = 0;  // segments so far
   Callbacks callbacks_;
   std::uint32_t reported_ = 0;
-  std::map<std::uint32_t, IterationPart> open_parts_;   // sums over this process
-  std::map<std::uint32_t, IterationPart> whole_parts_;  // sums over the job, process 0 only
-  std::vector<Picoseconds> ends_;                       // of the job's iterations, process 0 only
+  std::map<std::uint32_t, IterationSums> open_sums_;   // sums over this process
+  std::map<std::uint32_t, IterationSums> whole_sums_;  // sums over the job, process 0 only
+  std::vector<Picoseconds> ends_;                      // of the job's iterations, process 0 only
   Clock clock_ = Clock::virtual_time();
   std::optional<StallWatch> watch_;  // real time, process 0 only
   Picoseconds looked_ = 0;           // when process 0 last asked watch_

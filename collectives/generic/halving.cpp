@@ -96,60 +96,61 @@ Blocks of_survivors(const Folding& f, Span span) {
 }
 
 // A message of one round: its peer and its blocks.
-struct Part {
+struct Message {
   int peer = kNoRank;
   Blocks blocks;
   Combine combine = Combine::copy;
 };
 
 template <Exchange (*kExchange)(const Folding&, int)>
-Part survivors_part(const Folding& f, int level, Way way, Combine combine) {
+Message survivors_message(const Folding& f, int level, Way way, Combine combine) {
   const Exchange e = kExchange(f, level);
   return {f.position(e.partner), of_survivors(f, way == Way::send ? e.sent : e.received), combine};
 }
 
-Part reduce_scatter_part(const ChannelView& s, int p, int k, Way way) {
+Message reduce_scatter_message(const ChannelView& s, int p, int k, Way way) {
   const Folding f(s, p);
   const bool sends = way == Way::send;
   if (f.folded) {
     if (sends != (k == 0)) return {};
-    return sends ? Part{p + 1, {0, s.size}} : Part{p + 1, {p, 1}};
+    return sends ? Message{p + 1, {0, s.size}} : Message{p + 1, {p, 1}};
   }
   const int own = f.own_round(k);
-  if (own < 0) return sends ? Part{} : Part{p - 1, {0, s.size}, Combine::reduce};
-  if (own == f.levels) return sends ? Part{p - 1, {p - 1, 1}} : Part{};
-  return survivors_part<halve>(f, own, way, Combine::reduce);
+  if (own < 0) return sends ? Message{} : Message{p - 1, {0, s.size}, Combine::reduce};
+  if (own == f.levels) return sends ? Message{p - 1, {p - 1, 1}} : Message{};
+  return survivors_message<halve>(f, own, way, Combine::reduce);
 }
 
-Part all_gather_part(const ChannelView& s, int p, int k, Way way) {
+Message all_gather_message(const ChannelView& s, int p, int k, Way way) {
   const Folding f(s, p);
   const bool sends = way == Way::send;
   if (f.folded) {
     if (sends != (k == 0)) return {};
-    return sends ? Part{p + 1, {p, 1}} : Part{p + 1, {p + 1, s.size - 1}};
+    return sends ? Message{p + 1, {p, 1}} : Message{p + 1, {p + 1, s.size - 1}};
   }
   const int own = f.own_round(k);
-  if (own < 0) return sends ? Part{} : Part{p - 1, {p - 1, 1}};
-  if (own == f.levels) return sends ? Part{p - 1, {p, s.size - 1}} : Part{};
-  return survivors_part<redouble>(f, own, way, Combine::copy);
+  if (own < 0) return sends ? Message{} : Message{p - 1, {p - 1, 1}};
+  if (own == f.levels) return sends ? Message{p - 1, {p, s.size - 1}} : Message{};
+  return survivors_message<redouble>(f, own, way, Combine::copy);
 }
 
-template <Part (*kPart)(const ChannelView&, int, int, Way)>
+template <Message (*kMessage)(const ChannelView&, int, int, Way)>
 Transfer send(const ChannelView& s, int p, int k) {
-  const Part part = kPart(s, p, k, Way::send);
-  return {part.peer, s.blocks(part.blocks.n)};
+  const Message message = kMessage(s, p, k, Way::send);
+  return {message.peer, s.blocks(message.blocks.n)};
 }
 
-template <Part (*kPart)(const ChannelView&, int, int, Way)>
+template <Message (*kMessage)(const ChannelView&, int, int, Way)>
 Transfer recv(const ChannelView& s, int p, int k) {
-  const Part part = kPart(s, p, k, Way::recv);
-  return {part.peer, s.blocks(part.blocks.n), part.combine};
+  const Message message = kMessage(s, p, k, Way::recv);
+  return {message.peer, s.blocks(message.blocks.n), message.combine};
 }
 
-template <Part (*kPart)(const ChannelView&, int, int, Way)>
+template <Message (*kMessage)(const ChannelView&, int, int, Way)>
 void pieces(const ChannelView& s, int p, int k, Way way, std::vector<Block>& out) {
-  const Part part = kPart(s, p, k, way);
-  for (int i = 0; i < part.blocks.n; ++i) out.push_back(s.block(s.wrap(part.blocks.first + i)));
+  const Message message = kMessage(s, p, k, way);
+  for (int i = 0; i < message.blocks.n; ++i)
+    out.push_back(s.block(s.wrap(message.blocks.first + i)));
 }
 
 }  // namespace
@@ -159,12 +160,12 @@ const Form kRabenseifnerAllReduce{.pace = Form::Pace::uneven,
                                   .send = all_reduce_send,
                                   .recv = all_reduce_recv};
 const Form kRecursiveHalvingReduceScatter{.rounds = one_way_rounds,
-                                          .send = send<reduce_scatter_part>,
-                                          .recv = recv<reduce_scatter_part>,
-                                          .pieces = pieces<reduce_scatter_part>};
+                                          .send = send<reduce_scatter_message>,
+                                          .recv = recv<reduce_scatter_message>,
+                                          .pieces = pieces<reduce_scatter_message>};
 const Form kRecursiveDoublingAllGather{.rounds = one_way_rounds,
-                                       .send = send<all_gather_part>,
-                                       .recv = recv<all_gather_part>,
-                                       .pieces = pieces<all_gather_part>};
+                                       .send = send<all_gather_message>,
+                                       .recv = recv<all_gather_message>,
+                                       .pieces = pieces<all_gather_message>};
 
 }  // namespace ghostrank

@@ -6,7 +6,7 @@
 // Several of Open MPI's names mean one algorithm if messages are not cut: the segmented ring is the
 // ring, the chain is the pipeline. `two_proc` is what every algorithm does with two ranks, and
 // `linear_sync` is `linear` if the number of requests is not limited. Three names are two
-// collectives, each of which makes its own choice: see parts().
+// collectives, each of which makes its own choice: see two_calls().
 //
 // In the formulas for people, n is the number of ranks, S the bytes of `count` elements, m the
 // largest power of two <= n, x = n - m, b(n) the set bits in 0 .. n-1, T the bytes of all `counts`.
@@ -191,36 +191,36 @@ int no_rounds(const ChannelView&, int) { return 0; }
 constexpr Form kNothing{.rounds = no_rounds};
 
 // A collective that is composed of two.
-struct Parts {
+struct TwoCalls {
   Collective first;
   std::string_view first_name;
   Collective second;
   std::string_view second_name;
 };
 
-std::optional<Parts> parts(const Collective& c, std::string_view name) {
+std::optional<TwoCalls> two_calls(const Collective& c, std::string_view name) {
   const auto at_rank_0 = [&](Func func, std::uint64_t count) {
     return Collective{func, c.size, count, c.element_bytes, 0};
   };
   if (c.func == Func::all_gather_v && name == "default") {
     const Collective all = at_rank_0(Func::broadcast, all_counts(c));
-    return Parts{c, kGatherV, all, fixed_name(all)};
+    return TwoCalls{c, kGatherV, all, fixed_name(all)};
   }
   if (c.func == Func::all_reduce && name == "nonoverlapping") {
     const Collective up = at_rank_0(Func::reduce, c.count);
     const Collective down = at_rank_0(Func::broadcast, c.count);
-    return Parts{up, fixed_name(up), down, fixed_name(down)};
+    return TwoCalls{up, fixed_name(up), down, fixed_name(down)};
   }
   if (c.func == Func::reduce_scatter && name == "non-overlapping") {
     const Collective up = at_rank_0(Func::reduce, c.count * ranks(c));
-    return Parts{up, fixed_name(up), at_rank_0(Func::scatter, c.count), "linear"};
+    return TwoCalls{up, fixed_name(up), at_rank_0(Func::scatter, c.count), "linear"};
   }
   return std::nullopt;
 }
 
 std::unique_ptr<Schedule> play(const Collective& c, std::string_view name) {
   if (nothing_to_do(c)) return std::make_unique<Textbook>(kNothing, c, Communicator{});
-  if (const auto two = parts(c, name))
+  if (const auto two = two_calls(c, name))
     return std::make_unique<Sequence>(c, play(two->first, two->first_name),
                                       play(two->second, two->second_name));
   return std::make_unique<Textbook>(*played(c, name).form, c, Communicator{});
@@ -228,7 +228,7 @@ std::unique_ptr<Schedule> play(const Collective& c, std::string_view name) {
 
 Cost cost_of(const Collective& c, std::string_view name) {
   if (nothing_to_do(c)) return {};
-  if (const auto two = parts(c, name)) {
+  if (const auto two = two_calls(c, name)) {
     const Cost first = cost_of(two->first, two->first_name),
                second = cost_of(two->second, two->second_name);
     return {first.steps + second.steps, first.bytes + second.bytes,

@@ -105,19 +105,19 @@ Reassembly::Verdict Reassembly::take(Incoming& flow, const Header& header, std::
 Reassembly::Verdict Reassembly::take_frame(Incoming& flow, const Header& header,
                                            std::uint32_t index, const std::byte* payload,
                                            std::vector<Message>& ready) {
-  if (index != 0 || !parse_frame({payload, header.bytes}, parts_)) return Verdict::stray;
+  if (index != 0 || !parse_frame({payload, header.bytes}, framed_)) return Verdict::stray;
   const std::size_t before = ready.size();
-  for (const FramePart& part : parts_) {
-    Message& message = ready.emplace_back(part.header(), nullptr);
+  for (const FramedMessage& framed : framed_) {
+    Message& message = ready.emplace_back(framed.header(), nullptr);
     message.header.nonce = nonce_;
     message.header.offset = 0;
-    if (!keep_payload_ || part.bytes == 0) continue;
-    message.payload.reset(new (std::nothrow) std::byte[part.bytes]);
+    if (!keep_payload_ || framed.bytes == 0) continue;
+    message.payload.reset(new (std::nothrow) std::byte[framed.bytes]);
     if (!message.payload) {
       ready.resize(before);
       return Verdict::no_memory;
     }
-    std::memcpy(message.payload.get(), part.payload().data(), part.bytes);
+    std::memcpy(message.payload.get(), framed.payload().data(), framed.bytes);
   }
   flow.expected = (flow.expected + 1) % kNumbers;
   return Verdict::taken;

@@ -77,7 +77,7 @@ class Reassembly {
   std::uint64_t nonce_;
   bool keep_payload_;
   std::uint64_t frame_bytes_;
-  std::vector<FramePart> parts_;  // of the current frame
+  std::vector<FramedMessage> framed_;  // of the current frame
   std::vector<Incoming> flows_;
 };
 

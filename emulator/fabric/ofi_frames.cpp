@@ -12,30 +12,30 @@ bool may_be_framed(MessageKind kind) {
 
 }  // namespace
 
-Header FramePart::header() const {
+Header FramedMessage::header() const {
   Header header;
   std::memcpy(static_cast<void*>(&header), at, sizeof header);
   return header;
 }
 
-bool parse_frame(std::span<const std::byte> frame, std::vector<FramePart>& parts) {
-  parts.clear();
+bool parse_frame(std::span<const std::byte> frame, std::vector<FramedMessage>& messages) {
+  messages.clear();
   while (!frame.empty()) {
-    FramePart part{frame.data(), 0};
+    FramedMessage framed{frame.data(), 0};
     bool good = frame.size() >= sizeof(Header);
     if (good) {
-      const Header header = part.header();
-      part.bytes = header.bytes;
-      good = part.bytes <= frame.size() - sizeof(Header) && may_be_framed(header.kind);
+      const Header header = framed.header();
+      framed.bytes = header.bytes;
+      good = framed.bytes <= frame.size() - sizeof(Header) && may_be_framed(header.kind);
     }
     if (!good) {
-      parts.clear();
+      messages.clear();
       return false;
     }
-    frame = frame.subspan(sizeof(Header) + part.bytes);
-    parts.push_back(part);
+    frame = frame.subspan(sizeof(Header) + framed.bytes);
+    messages.push_back(framed);
   }
-  return !parts.empty();
+  return !messages.empty();
 }
 
 std::size_t append_to_frame(std::byte* frame, std::size_t used, std::size_t room,

@@ -28,7 +28,7 @@ inline constexpr std::uint64_t most_in_frame(std::uint64_t frame_bytes) {
 }
 
 // A message inside a frame; points into the frame.
-struct FramePart {
+struct FramedMessage {
   const std::byte* at;
   std::uint64_t bytes;  // of its payload, from its header
 
@@ -36,9 +36,9 @@ struct FramePart {
   std::span<const std::byte> payload() const { return {at + sizeof(Header), bytes}; }
 };
 
-// Finds the messages in a frame (without the frame's own header). Returns false, with `parts`
+// Finds the messages in a frame (without the frame's own header). Returns false, with `messages`
 // empty, when the frame is malformed.
-bool parse_frame(std::span<const std::byte> frame, std::vector<FramePart>& parts);
+bool parse_frame(std::span<const std::byte> frame, std::vector<FramedMessage>& messages);
 
 // Appends a message at offset `used` if it fits in `room` bytes in all. Returns how many bytes are
 // then used, or `used` when it does not fit. A synthetic payload leaves the frame's old bytes in

@@ -14,22 +14,22 @@ class OpenIterations {
   void begin(std::uint32_t first, std::uint32_t count, std::size_t ranks) {
     first_ = first;
     ranks_ = ranks;
-    parts_.assign(count, {});
-    for (std::uint32_t i = 0; i < count; ++i) parts_[i].iteration = first + i;
+    sums_.assign(count, {});
+    for (std::uint32_t i = 0; i < count; ++i) sums_[i].iteration = first + i;
   }
 
-  // Adds the part of a rank that has ended `one.iteration`. Returns the sum when it was the last
+  // Adds the numbers of a rank that has ended `one.iteration`. Returns the sum when it was the last
   // rank; else null.
-  const IterationPart* add(const IterationPart& one) {
-    IterationPart& part = parts_[one.iteration - first_];
-    part.merge(one);
-    return part.ranks == ranks_ ? &part : nullptr;
+  const IterationSums* add(const IterationSums& one) {
+    IterationSums& sum = sums_[one.iteration - first_];
+    sum.merge(one);
+    return sum.ranks == ranks_ ? &sum : nullptr;
   }
 
  private:
   std::uint32_t first_ = 0;
   std::size_t ranks_ = 0;
-  std::vector<IterationPart> parts_;
+  std::vector<IterationSums> sums_;
 };
 
 }  // namespace ghostrank

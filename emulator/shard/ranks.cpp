@@ -31,13 +31,13 @@ void Shard::end_iteration(RankState& r) {
     trace(r, 0, {.kind = Op::Kind::wait}, own.at, end.at);
   }
   const Picoseconds lasted = end.at - r.began;
-  const IterationPart* whole = iterations_.add({r.iteration, 1, end, r.compute, r.exposed, r.bubble,
+  const IterationSums* whole = iterations_.add({r.iteration, 1, end, r.compute, r.exposed, r.bubble,
                                                 lasted, r.id == 0 ? lasted : 0, end.at});
   stats_.end = later(stats_.end, end);
   shared_->steps.fetch_add(1, std::memory_order_relaxed);
   if (whole) {
     const std::lock_guard lock(shared_->mutex);
-    shared_->parts.push_back(*whole);
+    shared_->finished.push_back(*whole);
     shared_->changed.notify_one();
   }
   if (++r.iteration == r.stop_at) {

@@ -33,8 +33,8 @@ struct Segment {
   std::uint64_t number = 0;  // of this segment in the run, from 1; packets carry it
 };
 
-// What one shard (then one process) knows of the end of one iteration; merge() sums parts.
-struct IterationPart {
+// What one shard (then one process) knows of the end of one iteration.
+struct IterationSums {
   std::uint32_t iteration = 0;
   std::uint32_t ranks = 0;
   Moment end;
@@ -43,7 +43,7 @@ struct IterationPart {
   Picoseconds rank0 = 0;   // duration at rank 0 alone
   Picoseconds earliest = std::numeric_limits<Picoseconds>::max();  // end of the first rank
 
-  void merge(const IterationPart& other) {
+  void merge(const IterationSums& other) {
     ranks += other.ranks;
     end = later(end, other.end);
     compute += other.compute;
@@ -60,13 +60,13 @@ struct ShardShared {
 
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> steps{0};  // iterations ended by ranks here, for the progress line
-  std::mutex mutex;                     // guards the members from `parts` to `running`
-  std::condition_variable changed;      // notified when `parts` grows or a shard ends
-  std::vector<IterationPart> parts;
-  std::string failure;      // of the run; the first one stays
-  bool of_fabric = false;   // the fabric caused the failure
-  bool of_machine = false;  // a lack of memory or threads caused it
-  int running = 0;          // shards that have not ended
+  std::mutex mutex;                     // guards the members from `finished` to `running`
+  std::condition_variable changed;      // notified when `finished` grows or a shard ends
+  std::vector<IterationSums> finished;  // iterations; the main thread takes them
+  std::string failure;                  // of the run; the first one stays
+  bool of_fabric = false;               // the fabric caused the failure
+  bool of_machine = false;              // a lack of memory or threads caused it
+  int running = 0;                      // shards that have not ended
 
   int shards;
   std::barrier<> window;

@@ -34,14 +34,14 @@ TEST(Frame, GivesBackWhatWasPutInInOrder) {
     if (i % 2 == 0) m.payload = random_bytes(m.header.bytes, i);
     ASSERT_TRUE(frame.append(m));
   }
-  std::vector<FramePart> parts;
-  ASSERT_TRUE(parse_frame(frame.span(), parts));
-  ASSERT_EQ(parts.size(), 10u);
+  std::vector<FramedMessage> messages;
+  ASSERT_TRUE(parse_frame(frame.span(), messages));
+  ASSERT_EQ(messages.size(), 10u);
   for (std::uint32_t i = 0; i < 10; ++i) {
-    EXPECT_EQ(parts[i].header().sequence, i);
-    ASSERT_EQ(parts[i].payload().size(), i * 7);
+    EXPECT_EQ(messages[i].header().sequence, i);
+    ASSERT_EQ(messages[i].payload().size(), i * 7);
     if (i % 2 == 0 && i > 0) {
-      EXPECT_EQ(std::memcmp(parts[i].payload().data(), random_bytes(i * 7, i).get(), i * 7), 0);
+      EXPECT_EQ(std::memcmp(messages[i].payload().data(), random_bytes(i * 7, i).get(), i * 7), 0);
     }
   }
 }
@@ -59,19 +59,19 @@ TEST(Frame, IsRefusedAsAWholeWhenAnythingIsWrong) {
   Buffer frame;
   frame.append(make_message(10, 0, 0));
   frame.append(make_message(20, 0, 1));
-  std::vector<FramePart> parts;
+  std::vector<FramedMessage> messages;
   for (std::size_t cut = 0; cut <= frame.used; ++cut) {
     const bool whole = cut == frame.used || cut == sizeof(Header) + 10;
-    EXPECT_EQ(parse_frame(frame.span().first(cut), parts), whole) << cut;
-    EXPECT_EQ(parts.empty(), !whole);
+    EXPECT_EQ(parse_frame(frame.span().first(cut), messages), whole) << cut;
+    EXPECT_EQ(messages.empty(), !whole);
   }
   Message nested = make_message(0, 0, 2);
   nested.header.kind = kFrameKind;
   Buffer other;
   other.append(make_message(10, 0, 0));
   other.append(nested);
-  EXPECT_FALSE(parse_frame(other.span(), parts));
-  EXPECT_TRUE(parts.empty());
+  EXPECT_FALSE(parse_frame(other.span(), messages));
+  EXPECT_TRUE(messages.empty());
 }
 
 TEST(Frame, ThatIsMalformedIsAStrayAndLeavesNoTrace) {

@@ -393,7 +393,7 @@ TEST(OpenIterations, AreWholeWhenTheLastRankHasEndedThem) {
   };
   EXPECT_EQ(ended(5, 30), nullptr);
   EXPECT_EQ(ended(6, 70), nullptr);  // the same rank is ahead
-  const IterationPart* whole = ended(5, 20);
+  const IterationSums* whole = ended(5, 20);
   ASSERT_NE(whole, nullptr);
   EXPECT_EQ(whole->iteration, 5u);
   EXPECT_EQ(whole->end.at, 30);

@@ -35,13 +35,13 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::vector<std::byte> frame(reinterpret_cast<const std::byte*>(bytes.data()),
                                      reinterpret_cast<const std::byte*>(bytes.data()) +
                                          bytes.size());  // on the heap: its end is guarded
-  std::vector<FramePart> parts;
-  const bool good = parse_frame(frame, parts);
-  fuzz::require(good != parts.empty());
+  std::vector<FramedMessage> messages;
+  const bool good = parse_frame(frame, messages);
+  fuzz::require(good != messages.empty());
   std::size_t covered = 0;
-  for (const FramePart& part : parts) {
-    fuzz::require(part.bytes == part.header().bytes && part.header().kind != kFrameKind);
-    covered += sizeof(Header) + part.payload().size();
+  for (const FramedMessage& framed : messages) {
+    fuzz::require(framed.bytes == framed.header().bytes && framed.header().kind != kFrameKind);
+    covered += sizeof(Header) + framed.payload().size();
   }
   fuzz::require(!good || covered == frame.size());
 
@@ -55,8 +55,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     h.offset = pack({0, 0, 0});
     const auto verdict = reassembly.accept(h, sizeof h + frame.size(), frame.data(), ready);
     fuzz::require((verdict == Reassembly::Verdict::taken) == good);
-    fuzz::require(ready.size() == parts.size());
+    fuzz::require(ready.size() == messages.size());
   }
-  fuzz::accepted += good && parts.size() == 3;
+  fuzz::accepted += good && messages.size() == 3;
   return 0;
 }

@@ -28,7 +28,7 @@ void demand(bool holds, const std::string& what) {
 static_assert(OMPI_MAJOR_VERSION == 4 && OMPI_MINOR_VERSION == 1,
               "the layer's table is that of 4.1");
 
-// Indices of the ways to send in Open MPI's table of functions of that layer.
+// Indices of the send functions in Open MPI's table of functions of that layer.
 constexpr int kIsendInit = 9, kIsend = 10, kSend = 11, kStart = 14;
 using Isend = int (*)(const void*, std::size_t, MPI_Datatype, int, int, int, MPI_Comm,
                       MPI_Request*);

@@ -201,9 +201,9 @@ TEST(LatentAttention, GathersLatentsInPlaceOfHiddenStates) {
           + layers * 3 * h                         // feed-forward
           + 3 * h;                                 // embedding and head
       const std::uint64_t scattered = layers * (h + latents + rope) + layers * 2 * h + 2 * h;
-      const auto ways = static_cast<std::uint64_t>(tp);
-      EXPECT_EQ(sums.bytes[Func::all_gather] * ways, 3 * 2 * tokens * gathered) << model;
-      EXPECT_EQ(sums.bytes[Func::reduce_scatter] * ways, 3 * 2 * tokens * scattered) << model;
+      const auto shards = static_cast<std::uint64_t>(tp);
+      EXPECT_EQ(sums.bytes[Func::all_gather] * shards, 3 * 2 * tokens * gathered) << model;
+      EXPECT_EQ(sums.bytes[Func::reduce_scatter] * shards, 3 * 2 * tokens * scattered) << model;
       // Tensors that every rank holds whole: both norms, the down-projections and the latents'
       // norms.
       const std::uint64_t down =

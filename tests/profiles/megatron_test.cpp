@@ -224,8 +224,8 @@ TEST(MegatronDataParallel, ReducesTheTiedEmbeddingBetweenTheEndsOfThePipeline) {
 TEST(ContextParallel, SharesKeysAndValuesAsItsKindDoes) {
   constexpr std::uint64_t kLayers = 32, kKeys = 1024, kQueries = 4096, kSequence = 8192;
   for (const int cp : {2, 4}) {
-    const auto ways = static_cast<std::uint64_t>(cp);
-    const std::uint64_t tokens = kSequence / ways / 1;
+    const auto shards = static_cast<std::uint64_t>(cp);
+    const std::uint64_t tokens = kSequence / shards / 1;
     const std::uint64_t kv = 2 * tokens * kKeys * 2, q = tokens * kQueries * 2;  // bytes
     Plan plan{.cp = cp, .dp = 1, .micro_batches = 3};
     const auto sums = [&](const char* kind) {
@@ -234,12 +234,12 @@ TEST(ContextParallel, SharesKeysAndValuesAsItsKindDoes) {
       return sums_of(workload.roles[0].iterations[0], workload, "cp");
     };
     // Forward cp-1 steps; backward again cp-1, and cp steps for the gradients.
-    EXPECT_EQ(sums("p2p").sent, 3 * kLayers * kv * (2 * (ways - 1) + ways));
+    EXPECT_EQ(sums("p2p").sent, 3 * kLayers * kv * (2 * (shards - 1) + shards));
     CallSums gathered = sums("all_gather");
     EXPECT_EQ(gathered.bytes[Func::all_gather], 3 * kLayers * 2 * kv);
     EXPECT_EQ(gathered.bytes[Func::reduce_scatter], 3 * kLayers * kv);
     // Queries, keys, values and output, and the gradients of all four.
-    EXPECT_EQ(sums("a2a").bytes[Func::all_to_all] * ways, 3 * kLayers * 2 * (2 * q + kv));
+    EXPECT_EQ(sums("a2a").bytes[Func::all_to_all] * shards, 3 * kLayers * 2 * (2 * q + kv));
   }
 }
 
@@ -255,11 +255,11 @@ TEST(ContextParallel, HasTwoLevels) {
     EXPECT_TRUE(test::streams_end(program));
     EXPECT_EQ(test::unmatched_transfers(workload), "");
     const std::uint64_t kv = 2 * kSequence / 8 * kKeys * 2, q = kSequence / 8 * kQueries * 2;
-    const auto ways = static_cast<std::uint64_t>(inner);
-    EXPECT_EQ(sums_of(program, workload, "cp.a2a").bytes[Func::all_to_all] * ways,
+    const auto shards = static_cast<std::uint64_t>(inner);
+    EXPECT_EQ(sums_of(program, workload, "cp.a2a").bytes[Func::all_to_all] * shards,
               3 * kLayers * 2 * (2 * q + kv));
     EXPECT_EQ(sums_of(program, workload, "cp.p2p").sent,
-              3 * kLayers * kv * (2 * (8 / ways - 1) + 8 / ways));
+              3 * kLayers * kv * (2 * (8 / shards - 1) + 8 / shards));
     EXPECT_EQ(sums_of(program, workload, "cp").sent, 0u);
     std::vector<Rank> neighbours, ring;
     for (const Group& group : workload.groups) {

@@ -160,7 +160,7 @@ TEST(TorchTitan, SumsNormGradientsThreeTimesWithoutShards) {
 // Shards consist of rows: 50,257 words are 6,283 rows per rank on 8 ranks, 16,753 on 3. GPT-2's qkv
 // has 768 rows, its biases one element per row.
 TEST(Fsdp, PadsTheFirstDimension) {
-  const auto up = [](std::uint64_t n, std::uint64_t ways) { return (n + ways - 1) / ways; };
+  const auto up = [](std::uint64_t n, std::uint64_t shards) { return (n + shards - 1) / shards; };
   for (const int ranks : {3, 5, 7, 8, 11}) {
     const auto n = static_cast<std::uint64_t>(ranks);
     const std::uint64_t h = 768, layer = up(h, n) * (3 * h + h + 4 * h) + up(4 * h, n) * h +
@@ -174,7 +174,7 @@ TEST(Fsdp, PadsTheFirstDimension) {
 
 // Llama: the rows of a linear layer are its outputs.
 TEST(Fsdp, PadsLlamasRows) {
-  const auto up = [](std::uint64_t n, std::uint64_t ways) { return (n + ways - 1) / ways; };
+  const auto up = [](std::uint64_t n, std::uint64_t shards) { return (n + shards - 1) / shards; };
   for (const std::uint64_t n : {6, 12, 24}) {
     const std::uint64_t h = 4096, layer = up(4096, n) * h * 2 + up(1024, n) * h * 2 +
                                           up(14336, n) * h * 2 + up(4096, n) * 14336 + 2 * up(h, n);

@@ -193,11 +193,11 @@ TEST(TorchTitanExperts, AreShardedOverAMeshOfTheirOwn) {
     const Workload workload = titan.workload();
     const Program& program = workload.roles[0].iterations[0];
     const auto here = static_cast<std::uint64_t>(8 / ep),
-               ways = static_cast<std::uint64_t>(16 / ep);
+               shards = static_cast<std::uint64_t>(16 / ep);
     CallSums experts = sums_of(program, workload, "efsdp"),
              dense = sums_of(program, workload, "dp");
-    EXPECT_EQ(experts.bytes[Func::all_gather], 32 * here * kExpert * 2 / ways);
-    EXPECT_EQ(experts.bytes[Func::reduce_scatter], 32 * here * kExpert * 4 / ways);
+    EXPECT_EQ(experts.bytes[Func::all_gather], 32 * here * kExpert * 2 / shards);
+    EXPECT_EQ(experts.bytes[Func::reduce_scatter], 32 * here * kExpert * 4 / shards);
     EXPECT_EQ(dense.bytes[Func::all_gather], kOthers * 2 / 16);
     EXPECT_EQ(dense.bytes[Func::reduce_scatter], kOthers * 4 / 16);
   }
