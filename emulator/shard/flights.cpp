@@ -38,7 +38,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
   f.position = membership.position;
   f.peer = kNoRank;
   f.inside_node = f.by_agents = false;
-  const Step* row = nullptr;  // this rank's steps in the schedule's step table; null: none is kept
+  const Step* steps = nullptr;  // this rank's, in the schedule's step table; null: none is kept
   StreamState& s = r.streams[stream];
   f.start = f.end = s.now;
   f.slot = 0;
@@ -59,7 +59,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
       meet_in_node(r, f);
       return Started::busy;
     }
-    row = schedules_.steps(play, f.position);
+    steps = schedules_.steps(play, f.position);
   } else {
     const bool receives = op.kind == Op::Kind::recv;
     f.row = schedules_.transfer_row(op.group);
@@ -76,21 +76,21 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
         *f.schedule, op.dtype, f.position, salt_of(f), spare_,
         content_of(spec_, workload_, op, group, iteration_of(r, s), f.schedule->collective()));
   r.flights.append(&f);
-  return start_actors(r, f, row);
+  return start_actors(r, f, steps);
 }
 
 // Puts all actors at their first steps, then queues those that wait for no other actor; actors that
-// wait are woken by the one they wait for. `row`: this rank's steps in the step table; null: none
+// wait are woken by the one they wait for. `steps`: this rank's in the step table; null: none
 // is kept.
-Shard::Started Shard::start_actors(RankState& r, Flight& f, const Step* row) {
+Shard::Started Shard::start_actors(RankState& r, Flight& f, const Step* steps) {
   const int actors = f.schedule->actors(f.position);
   f.actors_left = actors;
   f.lone = actors == 1 && !f.schedule->flow_control().posting.needed();
   f.waiting = 0;
   if (f.actors.size() < static_cast<std::size_t>(actors))
     f.actors.resize(static_cast<std::size_t>(actors));
-  f.kept = row != nullptr;
-  for (int i = 0; i < actors; ++i) begin_actor(f, i, row);
+  f.kept = steps != nullptr;
+  for (int i = 0; i < actors; ++i) begin_actor(f, i, steps);
   adopt_early(r, f);
   if (actors == 0) {
     finish_flight(r, f);
@@ -123,9 +123,9 @@ void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
   agents_.on_call({r.local, scheme}, c, f.op->dtype, content.tensor, f, f.data.get(), f.start);
 }
 
-// Puts actor `index` at its first step. `row`: its steps in the step table (null: none is kept);
+// Puts actor `index` at its first step. `steps`: its steps in the step table (null: none is kept);
 // advanced to the next actor's.
-void Shard::begin_actor(Flight& f, int index, const Step*& row) {
+void Shard::begin_actor(Flight& f, int index, const Step*& steps) {
   ActorState& a = f.actors[static_cast<std::size_t>(index)];
   const Actor actor = f.schedule->actor(f.position, index);
   const FlowControl flow = f.schedule->flow_control();
@@ -150,9 +150,9 @@ void Shard::begin_actor(Flight& f, int index, const Step*& row) {
   }
   a.step = &kNoStep;
   if (a.steps == 0) return;
-  if (row) {
-    a.step = row;
-    row += a.steps;
+  if (steps) {
+    a.step = steps;
+    steps += a.steps;
   } else {
     if (!a.own) a.own = std::make_unique<Step>();
     a.step = a.own.get();

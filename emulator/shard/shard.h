@@ -163,9 +163,9 @@ class Shard final : private NoteCarrier {
 
   // shard/flights.cpp
   Started start_flight(RankState& r, std::uint8_t stream, const Op& op);
-  Started start_actors(RankState& r, Flight& f, const Step* row);
+  Started start_actors(RankState& r, Flight& f, const Step* steps);
   void begin_agents(RankState& r, Flight& f, const Schedules::Play& play);
-  void begin_actor(Flight& f, int index, const Step*& row);
+  void begin_actor(Flight& f, int index, const Step*& steps);
   std::uint32_t next_of_pair(RankState& r, std::uint32_t group, Rank peer, bool receives);
   void finish_flight(RankState& r, Flight& f);
   void meet_in_node(RankState& r, Flight& f);

@@ -27,8 +27,8 @@ RankData::RankData(const Schedule& schedule, DataType type, Rank rank, std::uint
             bound},
       spare_(spare),
       elements_(work_elements(call_.collective, rank)),
-      by_rows_(!is_ragged(call_.collective.func) && !content_.compressed),
-      rows_((elements_ + kRowElements - 1) / kRowElements) {
+      by_tiles_(!is_ragged(call_.collective.func) && !content_.compressed),
+      tiles_((elements_ + kTileElements - 1) / kTileElements) {
   bytes_[index_of(Buffer::work)] = elements_;
   bytes_[index_of(Buffer::input)] = input_elements(schedule, rank);
   bytes_[index_of(Buffer::scratch)] = schedule.scratch_elements(rank);
@@ -37,10 +37,10 @@ RankData::RankData(const Schedule& schedule, DataType type, Rank rank, std::uint
     buffers_[b] = spare.take(bytes_[b]);
   }
   fill_input(call_, buffers_[index_of(Buffer::input)].get());
-  if (by_rows_) return;
+  if (by_tiles_) return;
   fill_work(call_, {0, elements_}, buffers_[index_of(Buffer::input)].get(),
             buffers_[index_of(Buffer::work)].get());
-  std::fill(rows_.begin(), rows_.end(), State::made);
+  std::fill(tiles_.begin(), tiles_.end(), State::made);
 }
 
 RankData::~RankData() {
@@ -54,8 +54,8 @@ void RankData::read(const Block& from, std::byte* to) {
     std::memcpy(to, data, from.count * element);
     return;
   }
-  for_each_row(from.offset, from.count, [&](std::uint64_t index, std::uint64_t n) {
-    make(row_at(index));
+  for_each_tile(from.offset, from.count, [&](std::uint64_t index, std::uint64_t n) {
+    make(tile_at(index));
     std::memcpy(to, data, n * element);
     to += n * element;
     data += n * element;
@@ -66,12 +66,12 @@ void RankData::write(const Block& to, const std::byte* from, Combine how) {
   std::byte* data = at(to);
   if (to.buffer != Buffer::work) return combine(data, from, to.count, how);
   const std::uint32_t element = call_.collective.element_bytes;
-  for_each_row(to.offset, to.count, [&](std::uint64_t index, std::uint64_t n) {
-    const Range row = row_at(index);
-    if (how == Combine::reduce || n < row.count) make(row);
+  for_each_tile(to.offset, to.count, [&](std::uint64_t index, std::uint64_t n) {
+    const Range tile = tile_at(index);
+    if (how == Combine::reduce || n < tile.count) make(tile);
     combine(data, from, n, how);
-    const bool ended = by_rows_ && index + n == row.first + row.count;
-    rows_[index / kRowElements] = ended && is_right(row) ? State::right : State::made;
+    const bool ended = by_tiles_ && index + n == tile.first + tile.count;
+    tiles_[index / kTileElements] = ended && is_right(tile) ? State::right : State::made;
     from += n * element;
     data += n * element;
   });
@@ -79,23 +79,23 @@ void RankData::write(const Block& to, const std::byte* from, Combine how) {
 
 void RankData::apply(const Local& local) {
   if (local.from.buffer == Buffer::work)
-    for_each_row(local.from.offset, local.from.count,
-                 [&](std::uint64_t index, std::uint64_t) { make(row_at(index)); });
+    for_each_tile(local.from.offset, local.from.count,
+                 [&](std::uint64_t index, std::uint64_t) { make(tile_at(index)); });
   write(local.to, at(local.from), local.combine);
 }
 
 Checked RankData::check() {
   const std::byte* work = buffers_[index_of(Buffer::work)].get();
-  if (!by_rows_) return check_work(call_, {0, elements_}, work);
+  if (!by_tiles_) return check_work(call_, {0, elements_}, work);
   Checked all;
-  for_each_row(0, elements_, [&](std::uint64_t index, std::uint64_t n) {
-    const Range row{index, n};
-    if (rows_[index / kRowElements] == State::right) {
-      all.elements += promised_elements(call_, row);
+  for_each_tile(0, elements_, [&](std::uint64_t index, std::uint64_t n) {
+    const Range tile{index, n};
+    if (tiles_[index / kTileElements] == State::right) {
+      all.elements += promised_elements(call_, tile);
       return;
     }
-    make(row);
-    const Checked checked = check_work(call_, row, work);
+    make(tile);
+    const Checked checked = check_work(call_, tile, work);
     all.elements += checked.elements;
     all.wrong += checked.wrong;
   });
@@ -106,25 +106,25 @@ std::byte* RankData::at(const Block& block) const {
   return buffers_[index_of(block.buffer)].get() + block.offset * call_.collective.element_bytes;
 }
 
-// The whole row of the work buffer with the element; the last row may be shorter.
-Range RankData::row_at(std::uint64_t element) const {
-  const std::uint64_t first = element - element % kRowElements;
-  return {first, std::min(kRowElements, elements_ - first)};
+// The whole tile of the work buffer with the element; the last tile may be shorter.
+Range RankData::tile_at(std::uint64_t element) const {
+  const std::uint64_t first = element - element % kTileElements;
+  return {first, std::min(kTileElements, elements_ - first)};
 }
 
-void RankData::make(Range row) {
-  State& state = rows_[row.first / kRowElements];
+void RankData::make(Range tile) {
+  State& state = tiles_[tile.first / kTileElements];
   if (state != State::unmade) return;
   state = State::made;
-  fill_work(call_, row, buffers_[index_of(Buffer::input)].get(),
+  fill_work(call_, tile, buffers_[index_of(Buffer::input)].get(),
             buffers_[index_of(Buffer::work)].get());
 }
 
-// Compares a few elements first: in a row that is not complete yet, they nearly always differ.
-bool RankData::is_right(Range row) const {
+// Compares a few elements first: in a tile that is not complete yet, they nearly always differ.
+bool RankData::is_right(Range tile) const {
   const std::byte* work = buffers_[index_of(Buffer::work)].get();
-  const Range glance{row.first, std::min(kGlance, row.count)};
-  const Range rest{row.first + glance.count, row.count - glance.count};
+  const Range glance{tile.first, std::min(kGlance, tile.count)};
+  const Range rest{tile.first + glance.count, tile.count - glance.count};
   return check_work(call_, glance, work).wrong == 0 && check_work(call_, rest, work).wrong == 0;
 }
 

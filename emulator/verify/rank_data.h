@@ -1,13 +1,13 @@
 // What a rank holds in one call of a collective, in verify mode: its buffers, and every access to
 // them.
 //
-// Memory bandwidth is the limit, so each row of the work buffer is touched as rarely as possible. A
-// row is filled when it is first accessed, and compared with what the collective promises as soon
-// as it has been written to its end, while it is cached. A row that is right then, and that nobody
-// writes to again, is not compared a second time. check() compares all other rows at the end of the
-// call.
+// Memory bandwidth is the limit, so each tile of the work buffer is touched as rarely as possible.
+// A tile is filled when it is first accessed, and compared with what the collective promises as
+// soon as it has been written to its end, while it is cached. A tile that is right then, and that
+// nobody writes to again, is not compared a second time. check() compares all other tiles at the
+// end of the call.
 //
-// Units: elements. Threading: one owner. Memory: the buffers, and a byte per row (kRowElements).
+// Units: elements. Threading: one owner. Memory: the buffers, and a byte per tile (kTileElements).
 #pragma once
 
 #include <array>
@@ -45,9 +45,9 @@ class RankData {
   enum class State : std::uint8_t { unmade, made, right };
 
   std::byte* at(const Block& block) const;
-  Range row_at(std::uint64_t element) const;
-  void make(Range row);
-  bool is_right(Range row) const;
+  Range tile_at(std::uint64_t element) const;
+  void make(Range tile);
+  bool is_right(Range tile) const;
   void combine(std::byte* into, const std::byte* from, std::uint64_t count, Combine how) const;
 
   const CallContent content_;
@@ -55,11 +55,11 @@ class RankData {
   SpareBuffers& spare_;
   const std::uint64_t elements_;  // of the work buffer
   // Otherwise the whole buffer is filled at once: in blocks of many sizes, finding the elements of
-  // a row takes longer than the row itself, and a compressed payload cannot be made in parts.
-  const bool by_rows_;
+  // a tile takes longer than the tile itself, and a compressed payload cannot be made in parts.
+  const bool by_tiles_;
   std::array<std::uint64_t, 3> bytes_;
   std::array<Payload, 3> buffers_;  // by Buffer
-  std::vector<State> rows_;         // of the work buffer
+  std::vector<State> tiles_;        // of the work buffer
 };
 
 }  // namespace ghostrank

@@ -12,13 +12,13 @@
 namespace ghostrank {
 namespace {
 
-// Writes values as elements; values(index, count, out) gives the values of a row.
+// Writes values as elements; values(index, count, out) gives the values of a tile.
 template <typename Values>
 void write(const RankCall& call, Range range, std::byte* buffer, const Values& values) {
-  ValueRow row;
-  for_each_row(range.first, range.count, [&](std::uint64_t index, std::uint64_t n) {
-    values(index, n, row.data());
-    put_values(call.type, buffer + index * call.collective.element_bytes, row.data(), n);
+  ValueTile tile;
+  for_each_tile(range.first, range.count, [&](std::uint64_t index, std::uint64_t n) {
+    values(index, n, tile.data());
+    put_values(call.type, buffer + index * call.collective.element_bytes, tile.data(), n);
   });
 }
 
@@ -38,11 +38,11 @@ template <typename Values>
 std::uint64_t count_wrong(const RankCall& call, Range range, std::uint64_t index,
                           const std::byte* buffer, const Values& values) {
   std::uint64_t wrong = 0;
-  ValueRow row;
+  ValueTile tile;
   const std::byte* elements = buffer + range.first * call.collective.element_bytes;
-  for_each_row(index, range.count, [&](std::uint64_t at, std::uint64_t n) {
-    values(at, n, row.data());
-    wrong += count_unequal(call.type, elements, row.data(), n);
+  for_each_tile(index, range.count, [&](std::uint64_t at, std::uint64_t n) {
+    values(at, n, tile.data());
+    wrong += count_unequal(call.type, elements, tile.data(), n);
     elements += n * call.collective.element_bytes;
   });
   return wrong;
@@ -66,12 +66,12 @@ std::uint64_t count_far(const RankCall& call, Range range, std::uint64_t index,
                         const std::byte* buffer, const Values& values) {
   const double rounding = call.type == DataType::bfloat16 ? 0x1p-8 : 0x1p-23;
   std::uint64_t near = 0;
-  ValueRow row;
+  ValueTile tile;
   const std::byte* element = buffer + range.first * call.collective.element_bytes;
-  for_each_row(index, range.count, [&](std::uint64_t at, std::uint64_t n) {
-    values(at, n, row.data());
+  for_each_tile(index, range.count, [&](std::uint64_t at, std::uint64_t n) {
+    values(at, n, tile.data());
     for (std::uint64_t i = 0; i < n; ++i, element += call.collective.element_bytes) {
-      const double right = row[i];
+      const double right = tile[i];
       const double off = std::abs(float_at(call.type, element) - right);
       near += off <= call.bound + std::abs(right) * rounding;  // false for NaN
     }

@@ -5,8 +5,8 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::size_t kStarts = 8192;  // offsets where a row may start; the table fits the cache
-using Table = std::array<std::uint16_t, kStarts + kRowElements>;
+constexpr std::size_t kStarts = 8192;  // offsets where a tile may start; the table fits the cache
+using Table = std::array<std::uint16_t, kStarts + kTileElements>;
 
 constexpr std::uint64_t mix(std::uint64_t x) {
   x ^= x >> 30;
@@ -25,8 +25,8 @@ constexpr Table make_table() {
 constexpr Table kTable = make_table();
 
 const std::uint16_t* random_row(std::uint64_t seed, std::uint64_t index) {
-  const std::uint64_t row = index / kRowElements;
-  return kTable.data() + mix(row * 0x9e3779b97f4a7c15ULL + seed) % kStarts + index % kRowElements;
+  const std::uint64_t tile = index / kTileElements;
+  return kTable.data() + mix(tile * 0x9e3779b97f4a7c15ULL + seed) % kStarts + index % kTileElements;
 }
 
 // Draws from 0 .. bound - 1. Both factors have 16 bits, because processors have an instruction for
@@ -66,7 +66,7 @@ GHOSTRANK_KERNEL void contributed_values(Rank rank, int size, std::uint64_t salt
                                          std::uint64_t index, std::uint64_t count, Value* out) {
   if (rank < size - 1) return own_values(rank, size, salt, index, count, out);
   sum_values(salt, index, count, out);
-  ValueRow theirs;
+  ValueTile theirs;
   if (size <= kLargestValue) {
     for (Rank r = 0; r < rank; ++r) {
       own_values(r, size, salt, index, count, theirs.data());

@@ -491,7 +491,7 @@ TEST(Verify, NoticesEveryWrongElement) {
   }
 }
 
-// A row found right is checked again when a part of it has been written.
+// A tile found right is checked again when a part of it has been written.
 TEST(Verify, NoticesWhatIsSpoiledLater) {
   AllReduce call(3, 5000, DataType::float32);
   call.add_others(5000);
