@@ -1,6 +1,6 @@
 // How notes of agents leave and arrive: inside a node over NVLink; between nodes through the
 // modelled NICs; to other processes as messages of the fabric or as packets, paced by the modelled
-// NIC. See shard.h and agents/agent_host.h.
+// NIC. See shard.h and agents/agent_runner.h.
 //
 // Where the network is modelled, a note to many takes its sender's NIC once, because the network
 // copies it; a real network gets one message per receiver. The ledger counts one per receiver in

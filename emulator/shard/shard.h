@@ -33,7 +33,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/agents/agent_host.h"
+#include "emulator/agents/agent_runner.h"
 #include "emulator/common/clock.h"
 #include "emulator/fabric/fabric.h"
 #include "emulator/network/links.h"
@@ -294,7 +294,7 @@ class Shard final : private NoteCarrier {
   // Ranks, then helpers; helpers play no program.
   std::vector<RankState> ranks_;
   std::size_t players_ = 0;  // number of ranks in ranks_
-  AgentHost agents_;
+  AgentRunner agents_;
   std::vector<std::uint16_t> scheme_row_;  // row of the report, by scheme
   Misfortune misfortune_;
   std::vector<std::uint32_t> sequences_;  // collectives started, by rank, then by kind of group

@@ -22,7 +22,7 @@ std::string event_text(const RankState& r, const StreamState& s) {
 
 // Whether ranks, calls or messages have come further since it was last asked. Agents alone may do
 // something for ever and get nowhere: timers that fire and packets that are sent again count for
-// nothing, while what AgentHost::progress() counts does.
+// nothing, while what AgentRunner::progress() counts does.
 bool Shard::got_on() {
   if (!agents_.serves()) return true;
   const std::uint64_t now = stats_.events - of_agents_ + agents_.progress() + moved_;

@@ -1,4 +1,4 @@
-#include "emulator/agents/agent_host.h"
+#include "emulator/agents/agent_runner.h"
 
 #include <algorithm>
 #include <map>
@@ -17,9 +17,9 @@ std::string text_of(const SchemeUse& use, Party party) {
 }  // namespace
 
 // The Io that an agent is lent during one event.
-class AgentHost::Lent final : public Io {
+class AgentRunner::Lent final : public Io {
  public:
-  Lent(AgentHost& host, State& state, Moment now) : host_(host), state_(state), now_(now) {}
+  Lent(AgentRunner& runner, State& state, Moment now) : runner_(runner), state_(state), now_(now) {}
 
   Moment now() const { return now_; }
 
@@ -30,20 +30,20 @@ class AgentHost::Lent final : public Io {
     if (!may_send(to, note, carriage, bytes)) return true;
     const LeavingNote leaving{state_.address, state_.party, state_.position, to,
                               note,           bytes,        carriage,        now_};
-    if (!host_.carrier_.has_room(leaving)) {
-      if (!std::exchange(state_.waits_for_room, true)) host_.waiting_.push_back(&state_);
+    if (!runner_.carrier_.has_room(leaving)) {
+      if (!std::exchange(state_.waits_for_room, true)) runner_.waiting_.push_back(&state_);
       return false;
     }
-    host_.carrier_.carry(leaving);
-    host_.progress_ += carriage == Carriage::reliable;
+    runner_.carrier_.carry(leaving);
+    runner_.progress_ += carriage == Carriage::reliable;
     return true;
   }
 
   void arm(std::uint32_t timer, Picoseconds after) override {
     GHOSTRANK_ASSERT(after >= 0);
-    const std::uint64_t armed = ++host_.armed_;
+    const std::uint64_t armed = ++runner_.armed_;
     timer_named(timer).armed = armed;
-    host_.carrier_.wake(state_.address, timer, armed, {now_.at + after, now_.slip});
+    runner_.carrier_.wake(state_.address, timer, armed, {now_.at + after, now_.slip});
   }
   void disarm(std::uint32_t timer) override { timer_named(timer).armed = 0; }
 
@@ -56,7 +56,7 @@ class AgentHost::Lent final : public Io {
     const auto open = find(call);
     if (open == state_.open.end())
       return refuse("is done with call " + std::to_string(call) + ", which is not open");
-    host_.carrier_.end_call(*(*open)->flight, now_);
+    runner_.carrier_.end_call(*(*open)->flight, now_);
     state_.open.erase(open);
   }
 
@@ -82,17 +82,17 @@ class AgentHost::Lent final : public Io {
              " bytes of words in one note; at most " + std::to_string(kMostWords) + " are allowed");
       return false;
     }
-    if (carriage == Carriage::packet && bytes > host_.most_in_packet_) {
+    if (carriage == Carriage::packet && bytes > runner_.most_in_packet_) {
       refuse("sends a packet of " + std::to_string(bytes) + " bytes, which fabric.packets.mtu (" +
-             std::to_string(host_.mtu_) + ") does not let pass: beside its headers " +
-             std::to_string(host_.most_in_packet_) + " fit; raise it, or send smaller ones");
+             std::to_string(runner_.mtu_) + ") does not let pass: beside its headers " +
+             std::to_string(runner_.most_in_packet_) + " fit; raise it, or send smaller ones");
       return false;
     }
     return !to.empty();
   }
 
   void refuse(const std::string& what) {
-    host_.carrier_.refuse("the agent of " + text_of(*state_.use, state_.position) + " " + what);
+    runner_.carrier_.refuse("the agent of " + text_of(*state_.use, state_.position) + " " + what);
   }
 
   Timer& timer_named(std::uint32_t name) {
@@ -106,15 +106,15 @@ class AgentHost::Lent final : public Io {
                         [call](const auto& open) { return open->number == call; });
   }
 
-  AgentHost& host_;
+  AgentRunner& runner_;
   State& state_;
   Moment now_;
-  RankTensor nothing_{nullptr, Func::all_reduce, 1, 0, std::nullopt, host_.progress_};
+  RankTensor nothing_{nullptr, Func::all_reduce, 1, 0, std::nullopt, runner_.progress_};
 };
 
-AgentHost::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t element, Rank position,
-                                  const std::optional<TensorContent>& content,
-                                  std::uint64_t& progress)
+AgentRunner::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t element, Rank position,
+                                    const std::optional<TensorContent>& content,
+                                    std::uint64_t& progress)
     : data_(data),
       input_(func == Func::all_to_all || func == Func::all_to_all_v ? Buffer::input : Buffer::work),
       element_(element),
@@ -122,8 +122,8 @@ AgentHost::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t eleme
       content_(content),
       progress_(progress) {}
 
-std::span<const std::byte> AgentHost::RankTensor::read(std::uint64_t first,
-                                                       std::uint64_t elements) {
+std::span<const std::byte> AgentRunner::RankTensor::read(std::uint64_t first,
+                                                         std::uint64_t elements) {
   if (first + elements > read_to_) {
     read_to_ = first + elements;
     ++progress_;
@@ -134,19 +134,19 @@ std::span<const std::byte> AgentHost::RankTensor::read(std::uint64_t first,
   return copy_;
 }
 
-void AgentHost::RankTensor::write(std::uint64_t first, std::span<const std::byte> elements) {
+void AgentRunner::RankTensor::write(std::uint64_t first, std::span<const std::byte> elements) {
   ++progress_;
   if (!data_ || elements.empty()) return;
   data_->write({first, elements.size() / element_, Buffer::work}, elements.data(), Combine::copy);
 }
 
-bool AgentHost::RankTensor::nonzero(std::uint64_t first, std::uint64_t elements) {
+bool AgentRunner::RankTensor::nonzero(std::uint64_t first, std::uint64_t elements) {
   return content_ ? content_->nonzero(position_, first, elements) : elements > 0;
 }
 
-AgentHost::AgentHost(const Cluster& cluster, const std::vector<Rank>& ranks,
-                     const std::vector<Rank>& helpers, std::uint32_t mtu,
-                     std::uint64_t most_in_packet, NoteCarrier& carrier)
+AgentRunner::AgentRunner(const Cluster& cluster, const std::vector<Rank>& ranks,
+                         const std::vector<Rank>& helpers, std::uint32_t mtu,
+                         std::uint64_t most_in_packet, NoteCarrier& carrier)
     : cluster_(cluster),
       ranks_(ranks),
       helpers_(helpers),
@@ -163,14 +163,14 @@ AgentHost::AgentHost(const Cluster& cluster, const std::vector<Rank>& ranks,
   free_.resize(ranks.size() + of_node.size());
 }
 
-void AgentHost::clear() {
+void AgentRunner::clear() {
   index_.clear();
   states_.clear();
   waiting_.clear();
   std::fill(free_.begin(), free_.end(), Moment{});
 }
 
-AgentHost::State& AgentHost::state_of(AgentAddress who) {
+AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
   State*& state = index_[std::uint64_t{who.local} << 32 | who.scheme];
   if (state) return *state;
   state = &states_.emplace_back();
@@ -188,15 +188,15 @@ AgentHost::State& AgentHost::state_of(AgentAddress who) {
 }
 
 template <typename Tell>
-void AgentHost::tell(State& s, Moment at, const Tell& what) {
+void AgentRunner::tell(State& s, Moment at, const Tell& what) {
   Lent io(*this, s, later(at, free_[s.processor]));
   what(io);
   free_[s.processor] = io.now();
 }
 
-void AgentHost::on_call(AgentAddress who, const Collective& collective, DataType type,
-                        const std::optional<TensorContent>& content, Flight& flight, RankData* data,
-                        Moment at) {
+void AgentRunner::on_call(AgentAddress who, const Collective& collective, DataType type,
+                          const std::optional<TensorContent>& content, Flight& flight,
+                          RankData* data, Moment at) {
   State& s = state_of(who);
   const Call call{s.calls++, collective, type, content ? content->sparsity() : Sparsity{}};
   s.open.push_back(std::make_unique<OpenCall>(
@@ -206,12 +206,12 @@ void AgentHost::on_call(AgentAddress who, const Collective& collective, DataType
   tell(s, at, [&](Io& io) { s.agent->on_call(io, call); });
 }
 
-void AgentHost::on_note(AgentAddress who, Party from, const Note& note, Moment at) {
+void AgentRunner::on_note(AgentAddress who, Party from, const Note& note, Moment at) {
   State& s = state_of(who);
   tell(s, at, [&](Io& io) { s.agent->on_note(io, from, note); });
 }
 
-void AgentHost::on_timer(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) {
+void AgentRunner::on_timer(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) {
   State& s = state_of(who);
   for (Timer& t : s.timers) {
     if (t.name != timer || t.armed != armed) continue;  // it was armed again or disarmed since
@@ -220,7 +220,7 @@ void AgentHost::on_timer(AgentAddress who, std::uint32_t timer, std::uint64_t ar
   }
 }
 
-void AgentHost::give_room(Moment at) {
+void AgentRunner::give_room(Moment at) {
   for (State* s : std::exchange(waiting_, {})) {
     s->waits_for_room = false;
     tell(*s, at, [&](Io& io) { s->agent->on_room(io); });

@@ -6,9 +6,9 @@
 // processor is free; Io::spend() moves the time at which the agent goes on. Each rank has a
 // processor of its own; the helpers on one node share one.
 //
-// Life: the host makes an agent at its first event and drops it between segments. Errors: a request
-// that a scheme must not make goes to NoteCarrier::refuse() and ends the run. Threading: owned by
-// one shard.
+// Life: the runner makes an agent at its first event and drops it between segments. Errors: a
+// request that a scheme must not make goes to NoteCarrier::refuse() and ends the run. Threading:
+// owned by one shard.
 #pragma once
 
 #include <cstdint>
@@ -53,23 +53,23 @@ struct LeavingNote {
 class NoteCarrier {
  public:
   virtual ~NoteCarrier() = default;
-  // Returns false when an outbox to a receiver is full; call AgentHost::give_room() when it may
+  // Returns false when an outbox to a receiver is full; call AgentRunner::give_room() when it may
   // have room again.
   virtual bool has_room(const LeavingNote& note) = 0;
   virtual void carry(const LeavingNote& note) = 0;
-  // Schedules AgentHost::on_timer(who, timer, armed) at `at`.
+  // Schedules AgentRunner::on_timer(who, timer, armed) at `at`.
   virtual void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) = 0;
   virtual void end_call(Flight& flight, Moment at) = 0;
   virtual void refuse(const std::string& what) = 0;  // ends the run
 };
 
-class AgentHost {
+class AgentRunner {
  public:
   // `ranks`, `helpers`: the shard's, by local index, as numbers over the job. `most_in_packet`: the
   // most bytes of a packet that `mtu` allows.
-  AgentHost(const Cluster& cluster, const std::vector<Rank>& ranks,
-            const std::vector<Rank>& helpers, std::uint32_t mtu, std::uint64_t most_in_packet,
-            NoteCarrier& carrier);
+  AgentRunner(const Cluster& cluster, const std::vector<Rank>& ranks,
+              const std::vector<Rank>& helpers, std::uint32_t mtu, std::uint64_t most_in_packet,
+              NoteCarrier& carrier);
 
   void clear();  // between segments
   bool serves() const { return !cluster_.schemes().empty(); }
