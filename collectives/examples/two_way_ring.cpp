@@ -2,7 +2,7 @@
 // data goes around to the right, the other half to the left, so both directions of every link are
 // in use.
 //
-//   size 3, half 0     step 0   1   2   3   4      the number is the chunk; "<" is received,
+//   size 3, half 0     step 0   1   2   3   4      the number is the piece; "<" is received,
 //   rank 0                 0>  <2> <1> <0> <2      ">" is sent. Up to step 2 the receiver reduces,
 //   rank 1                 1>  <0> <2> <1> <0      then it copies; half 1 is the mirror image
 //   rank 2                 2>  <1> <0> <2> <1
@@ -35,8 +35,8 @@ class TwoWayRing final : public Schedule {
     const int n = collective().size, last = 2 * (n - 1);
     const int right = (r + 1) % n, left = (r + n - 1) % n;
     const int position = a == 0 ? r : n - 1 - r;  // position along the ring's direction
-    // A step sends on the chunk that it receives.
-    const Block block = chunk(a, (position - k % n + n) % n);
+    // A step sends on the piece that it receives.
+    const Block block = piece(a, (position - k % n + n) % n);
     Step step;
     if (k > 0) step.recv_from = a == 0 ? left : right;
     if (k < last) step.send_to = a == 0 ? right : left;
@@ -46,8 +46,8 @@ class TwoWayRing final : public Schedule {
   }
 
  private:
-  // Chunk `j` of a half that is cut into n near-equal chunks.
-  Block chunk(int half, int j) const {
+  // Piece `j` of a half that is cut into n near-equal pieces.
+  Block piece(int half, int j) const {
     const auto n = static_cast<std::uint64_t>(collective().size);
     const std::uint64_t middle = collective().count / 2;
     const std::uint64_t begin = half == 0 ? 0 : middle;

@@ -1,15 +1,15 @@
-// Ring all-reduce and its two halves, in NCCL's order: the first chunk that a position sends is its
+// Ring all-reduce and its two halves, in NCCL's order: the first piece that a position sends is its
 // left neighbour's.
 //
 //   size 4       round 0    1    2  |  3    4    5     every position sends to the right and
 //   position 0         3>   2>   1> |  0>   3>   2>    receives from the left; the number is the
-//   position 1         0>   3>   2> |  1>   0>   3>    chunk it sends. Left of the bar the receiver
+//   position 1         0>   3>   2> |  1>   0>   3>    piece it sends. Left of the bar the receiver
 //   position 2         1>   0>   3> |  2>   1>   0>    reduces; right of it, it copies. At the bar
-//   position 3         2>   1>   0> |  3>   2>   1>    position p holds chunk p complete.
+//   position 3         2>   1>   0> |  3>   2>   1>    position p holds piece p complete.
 //
-// A position sends in round k+1 the chunk that it received in round k. In NCCL's primitives the
+// A position sends in round k+1 the piece that it received in round k. In NCCL's primitives the
 // 2n-1 steps are: send, n-2 times recvReduceSend, recvReduceCopySend, n-2 times recvCopySend, recv.
-// Reduce-scatter is the part left of the bar, all-gather the part right of it; there a chunk is the
+// Reduce-scatter is the part left of the bar, all-gather the part right of it; there a piece is the
 // block of one rank.
 //
 //   all-reduce       2(n-1) steps, every rank sends 2(n-1)/n of the buffer: 2(n-1) S in total
@@ -26,23 +26,23 @@ int right(const ChannelView& s, int p) { return s.wrap(p + 1); }
 int half(const ChannelView& s, int) { return s.size - 1; }
 int both(const ChannelView& s, int) { return 2 * (s.size - 1); }
 
-int chunk_sent(const ChannelView& s, int p, int k) { return s.wrap(p - 1 - k); }
-int chunk_received(const ChannelView& s, int p, int k) { return s.wrap(p - 2 - k); }
+int piece_sent(const ChannelView& s, int p, int k) { return s.wrap(p - 1 - k); }
+int piece_received(const ChannelView& s, int p, int k) { return s.wrap(p - 2 - k); }
 Combine on_receive(const ChannelView& s, int k) {
   return k < s.size - 1 ? Combine::reduce : Combine::copy;
 }
 
 Transfer send_piece(const ChannelView& s, int p, int k) {
-  return {right(s, p), s.piece(chunk_sent(s, p, k))};
+  return {right(s, p), s.piece(piece_sent(s, p, k))};
 }
 Transfer recv_piece(const ChannelView& s, int p, int k) {
-  return {left(s, p), s.piece(chunk_received(s, p, k)), on_receive(s, k)};
+  return {left(s, p), s.piece(piece_received(s, p, k)), on_receive(s, k)};
 }
 Transfer send_block(const ChannelView& s, int p, int k) {
-  return {right(s, p), s.block(chunk_sent(s, p, k))};
+  return {right(s, p), s.block(piece_sent(s, p, k))};
 }
 Transfer recv_block(const ChannelView& s, int p, int k) {
-  return {left(s, p), s.block(chunk_received(s, p, k)), on_receive(s, k)};
+  return {left(s, p), s.block(piece_received(s, p, k)), on_receive(s, k)};
 }
 // All-gather: the rounds after the bar.
 Transfer send_gathered(const ChannelView& s, int p, int k) {

@@ -5,8 +5,8 @@
 //   2 nodes of 2     inside the node   across nodes      inside the node
 //   ranks 0 1 | 2 3  0 <> 1   2 <> 3   0 <> 2   1 <> 3   0 <> 1   2 <> 3
 //
-// The buffer is cut into L chunks, one per local rank, and every chunk into N pieces, one per node.
-// Each rank sends 2 (N-1)/N of its chunk to another node. Per node that is about as many bytes as
+// The buffer is cut into L runs, one per local rank, and every run into N pieces, one per node.
+// Each rank sends 2 (N-1)/N of its run to another node. Per node that is about as many bytes as
 // in a ring over all ranks, but in 2(N-1) instead of 2(n-1) steps. If nodes differ in size or are
 // scattered over the group, every rank counts as a node, and the result is a plain ring.
 //
@@ -44,7 +44,7 @@ int position(const NodeCoords& at, int node, int local) {
   return around(node, at.nodes) * at.locals + around(local, at.locals);
 }
 
-Block chunk(const ChannelView& s, const NodeCoords& at, int local) {
+Block run(const ChannelView& s, const NodeCoords& at, int local) {
   return s.range(around(local, at.locals) * at.nodes, at.nodes, s.size);
 }
 
@@ -57,29 +57,29 @@ int rounds(const ChannelView& s, int p) {
   return 2 * (at.locals - 1) + 2 * (at.nodes - 1);
 }
 
-// As in ring.cpp: in round k of a ring a position sends the chunk k+1 positions to its left, and in
-// the final all-gather the chunk k positions to its left.
+// As in ring.cpp: in round k of a ring a position sends the run k+1 positions to its left, and in
+// the final all-gather the run k positions to its left.
 Transfer send(const ChannelView& s, int p, int k) {
   const NodeCoords at = coords(s, p);
   const int inside = at.locals - 1, across = 2 * (at.nodes - 1);
-  if (k < inside) return {position(at, at.node, at.local + 1), chunk(s, at, at.local - 1 - k)};
+  if (k < inside) return {position(at, at.node, at.local + 1), run(s, at, at.local - 1 - k)};
   k -= inside;
   if (k < across) return {position(at, at.node + 1, at.local), piece(s, at, at.node - 1 - k)};
   k -= across;
-  return {position(at, at.node, at.local + 1), chunk(s, at, at.local - k)};
+  return {position(at, at.node, at.local + 1), run(s, at, at.local - k)};
 }
 
 Transfer recv(const ChannelView& s, int p, int k) {
   const NodeCoords at = coords(s, p);
   const int inside = at.locals - 1, across = 2 * (at.nodes - 1);
   if (k < inside)
-    return {position(at, at.node, at.local - 1), chunk(s, at, at.local - 2 - k), Combine::reduce};
+    return {position(at, at.node, at.local - 1), run(s, at, at.local - 2 - k), Combine::reduce};
   k -= inside;
   if (k < across)
     return {position(at, at.node - 1, at.local), piece(s, at, at.node - 2 - k),
             k < at.nodes - 1 ? Combine::reduce : Combine::copy};
   k -= across;
-  return {position(at, at.node, at.local - 1), chunk(s, at, at.local - 1 - k)};
+  return {position(at, at.node, at.local - 1), run(s, at, at.local - 1 - k)};
 }
 
 // ---- Reduce-scatter and all-gather

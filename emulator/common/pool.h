@@ -30,7 +30,7 @@ class Pool {
       free_.pop_back();
       return i;
     }
-    if (size_ % kChunk == 0) chunks_.push_back(std::make_unique<T[]>(kChunk));
+    if (size_ % kSlab == 0) slabs_.push_back(std::make_unique<T[]>(kSlab));
     return size_++;
   }
 
@@ -41,12 +41,12 @@ class Pool {
 
   void drop(std::uint32_t i) { free_.push_back(i); }
 
-  T& operator[](std::uint32_t i) { return chunks_[i / kChunk][i % kChunk]; }
-  const T& operator[](std::uint32_t i) const { return chunks_[i / kChunk][i % kChunk]; }
+  T& operator[](std::uint32_t i) { return slabs_[i / kSlab][i % kSlab]; }
+  const T& operator[](std::uint32_t i) const { return slabs_[i / kSlab][i % kSlab]; }
 
  private:
-  static constexpr std::uint32_t kChunk = 64;
-  std::vector<std::unique_ptr<T[]>> chunks_;
+  static constexpr std::uint32_t kSlab = 64;
+  std::vector<std::unique_ptr<T[]>> slabs_;
   std::uint32_t size_ = 0;  // indices ever used
   std::vector<std::uint32_t> free_;
 };

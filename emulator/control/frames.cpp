@@ -13,7 +13,7 @@ namespace ghostrank {
 namespace {
 
 constexpr std::string_view kMagic = "ghostrank-control";
-constexpr std::size_t kChunk = 64 << 10;
+constexpr std::size_t kReadBytes = 64 << 10;
 
 // The type follows the length; see encode().
 FrameType type_of(std::string_view frame) {
@@ -69,7 +69,7 @@ std::optional<Welcome> decode_welcome(const Frame& frame) {
 }
 
 bool FrameBuffer::receive(int fd) {
-  std::array<char, kChunk> arrived;  // not initialised: a heartbeat has five bytes
+  std::array<char, kReadBytes> arrived;  // not initialised: a heartbeat has five bytes
   const std::size_t most = std::min(arrived.size(), limit_ + sizeof(std::uint32_t));
   const ssize_t count = recv(fd, arrived.data(), most, MSG_DONTWAIT);
   if (count > 0) add(std::string_view(arrived.data(), static_cast<std::size_t>(count)));

@@ -147,7 +147,7 @@ JsonTape parse_json(std::string_view text, const std::string& path) {
 }
 
 bool JsonLines::next_line(char*& text, std::size_t& size) {
-  constexpr std::size_t kChunk = 1 << 20, kLongest = 256 << 20;
+  constexpr std::size_t kReadBytes = 1 << 20, kLongest = 256 << 20;
   std::size_t looked = from_;
   for (;;) {
     void* end = looked < to_ ? std::memchr(buffer_.data() + looked, '\n', to_ - looked) : nullptr;
@@ -169,7 +169,7 @@ bool JsonLines::next_line(char*& text, std::size_t& size) {
     looked = have;
     from_ = 0;
     to_ = have;
-    buffer_.resize(std::max(buffer_.size(), std::max(2 * have, kChunk) + kJsonSlack));
+    buffer_.resize(std::max(buffer_.size(), std::max(2 * have, kReadBytes) + kJsonSlack));
     const std::size_t got = file_.read(buffer_.data() + to_, buffer_.size() - kJsonSlack - to_);
     ended_ = got == 0;
     to_ += got;

@@ -43,10 +43,10 @@ std::string read_trace_file(const std::string& path) {
   std::string text;
   const std::uintmax_t bytes = std::filesystem::file_size(path, ignored);
   if (!ignored && bytes < kMaxUnpackedBytes) text.reserve(bytes + 1);
-  for (std::size_t chunk = 64 << 10;; chunk = std::min<std::size_t>(2 * chunk, 16 << 20)) {
+  for (std::size_t step = 64 << 10;; step = std::min<std::size_t>(2 * step, 16 << 20)) {
     const std::size_t before = text.size();
-    text.resize(before + chunk);
-    const std::size_t got = file.read(text.data() + before, chunk);
+    text.resize(before + step);
+    const std::size_t got = file.read(text.data() + before, step);
     text.resize(before + got);
     if (got == 0) return text;
   }

@@ -250,7 +250,7 @@ TEST(RingAllReduce, LoadsEveryRankAlike) {
   }
 }
 
-TEST(RingAllReduce, SendsItsLeftNeighboursChunkFirst) {
+TEST(RingAllReduce, SendsItsLeftNeighboursPieceFirst) {
   const Collective c{Func::all_reduce, 4, 40, 4, 0};
   const auto schedule = find_algorithm("generic", c.func, "ring")->make(c, {});
   EXPECT_EQ(schedule->step(1, 0, 0).send, (Block{0, 10}));
