@@ -16,7 +16,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr int kPatience = 6;  // rounds in a row in which no further end is heard
+constexpr int kPatience = 6;  // successive rounds in which no further end is heard
 // Each round takes twice as long as the one before, at most kLongestRoundNs.
 constexpr std::int64_t kFirstRoundNs = 20'000'000;
 constexpr std::int64_t kLongestRoundNs = 320'000'000;

@@ -5,7 +5,7 @@
 //
 //   round:  ends not heard yet send  ->  all listen  ->  all report whom they have not heard
 //
-// It gives up after kPatience rounds in a row in which no further end was heard.
+// It gives up after kPatience successive rounds in which no further end was heard.
 //
 // Errors: Error(environment). Threading: the owner of `control` calls it; afterwards each Packets
 // belongs to its shard's thread.

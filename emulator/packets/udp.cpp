@@ -17,7 +17,7 @@ namespace ghostrank {
 namespace {
 
 constexpr std::size_t kJoinedBytes = 65535;  // largest piece of joined datagrams
-constexpr int kLooks = 4;                    // reads of one socket in a row; then the others follow
+constexpr int kLooks = 4;  // successive reads of one socket; then the others follow
 constexpr int kReadySockets = 32;
 
 class Udp final : public UdpPackets {

@@ -1,8 +1,8 @@
 // One UDP socket: a batch of datagrams to send, and buffers for arrivals. Private to udp*.
 //
 // Where the kernel supports it, several datagrams of one size to one address leave as one message
-// that the kernel cuts (GSO), and several that arrive in a row come as one (GRO). Bounds: kBatch
-// datagrams taken and not yet sent.
+// that the kernel cuts (GSO), and several that follow each other arrive as one (GRO). Bounds:
+// kBatch datagrams taken and not yet sent.
 #pragma once
 
 #include <array>
