@@ -44,17 +44,20 @@ constexpr std::array kKeys{
     Key{"cluster.nics_per_node", KeyType::integer, "8", "NICs of a node", 1, 1024},
     Key{"cluster.nic.rate", KeyType::rate, "400Gbps", "rate of a NIC, each direction", 0, kMaxRate},
     Key{"cluster.nic.latency_us", KeyType::number, "2",
-        "one way from NIC to NIC through an idle fabric; only recorded on ofi", 0, kMaxMicros},
+        "one-way latency from NIC to NIC through an idle fabric; only recorded on ofi", 0,
+        kMaxMicros},
     Key{"cluster.intra_node.rate", KeyType::rate, "3600Gbps",
         "rate of a GPU's links inside its node", 0, kMaxRate},
     Key{"cluster.intra_node.latency_us", KeyType::number, "1", "one way inside a node", 0,
         kMaxMicros},
     Key{"cluster.storage_nodes", KeyType::integer, "0",
-        "emulated nodes behind the others, with NICs as theirs, that store and load for background",
+        "storage nodes for background traffic, numbered after the other nodes and with the same "
+        "NICs",
         0, 1e6},
     Key{"servers.count", KeyType::integer, "0",
-        "machines for the helpers of schemes (collectives/agent.h), behind the nodes of GPUs", 0,
-        1e6},
+        "machines for the helpers of schemes (collectives/agent.h), numbered after the nodes of "
+        "GPUs",
+        0, 1e6},
     Key{"servers.placement", KeyType::string, "dedicated",
         "where helpers go: dedicated: a node for each server; colocated: beside the GPUs of the "
         "nodes in turn, with their NICs; mixed: the dedicated ones, then one beside the GPUs of "
@@ -67,22 +70,22 @@ constexpr std::array kKeys{
         .unless("servers.count", "0")
         .unless("servers.placement", "colocated"),
     Key{"servers.nic.latency_us", KeyType::number, "2",
-        "one way from NIC to NIC between servers; between a server and a GPU's node, the mean of "
-        "both",
+        "one-way latency from NIC to NIC between servers; between a server and a GPU's node, the "
+        "mean of both",
         0, kMaxMicros}
         .unless("servers.count", "0")
         .unless("servers.placement", "colocated"),
     Key{"switch.target", KeyType::choice, "model",
-        "what sums for schemes with a switch, such as switchml: a model of it in the network of "
-        "memory and virtual; on ofi software on one of the servers",
+        "what plays the switch of schemes such as switchml: a model in the network of memory and "
+        "virtual; on ofi software on one of the servers",
         0, 0, "model", "compiled dpdk bmv2 external"},
     Key{"switch.slots", KeyType::integer, "512",
-        "of each communicator; as many packets of a rank are under way at most", 1, 16384}
+        "slots of each communicator, and so the most packets that a rank has in flight", 1, 16384}
         .with_schemes(),
     Key{"switch.packet_elements", KeyType::choice, "256", "elements of a packet", 0, 0, "32 64 256"}
         .with_schemes(),
     Key{"switch.timeout_us", KeyType::number, "10000",
-        "after which a packet that has no answer is sent again", 1, kMaxMicros}
+        "time without an answer after which a packet is sent again", 1, kMaxMicros}
         .with_schemes(),
     Key{"cluster.topology.kind", KeyType::choice, "nonblocking",
         "the modelled fabric between nodes: one that never blocks; or leaves and spines, each node "
@@ -112,7 +115,7 @@ constexpr std::array kKeys{
         .on("memory virtual")
         .where("cluster.topology.kind", "leaf_spine rail_optimised"),
     Key{"cluster.topology.link_latency_us", KeyType::number, "0",
-        "what a link between switches adds to cluster.nic.latency_us", 0, kMaxMicros}
+        "latency that each link between switches adds to cluster.nic.latency_us", 0, kMaxMicros}
         .on("memory virtual")
         .where("cluster.topology.kind", "leaf_spine rail_optimised"),
     Key{"cluster.topology.routing", KeyType::string, "ecmp",
@@ -121,7 +124,7 @@ constexpr std::array kKeys{
         .on("memory virtual")
         .where("cluster.topology.kind", "leaf_spine rail_optimised"),
 
-    Key{"parallel.framework", KeyType::choice, "ddp", "whose plan the ranks follow", 0, 0,
+    Key{"parallel.framework", KeyType::choice, "ddp", "framework whose plan the ranks follow", 0, 0,
         "ddp megatron fsdp torchtitan zero1 zero2 zero3 horovod torchrec", "dear byteps kfac"},
     Key{"parallel.dp", KeyType::integer, "0",
         "data-parallel ranks; 0: all GPUs that tp, cp and pp leave", 0, 1e9},
@@ -223,7 +226,7 @@ constexpr std::array kKeys{
         .of("megatron")
         .unless("parallel.pp", "1"),
     Key{"parallel.decoder_first_pipeline_num_layers", KeyType::integer, "0",
-        "layers of the first stage, the others share the rest; 0: as the others", 0, 1e6}
+        "layers of the first stage; the others share the rest; 0: like the others", 0, 1e6}
         .of("megatron"),
     Key{"parallel.decoder_last_pipeline_num_layers", KeyType::integer, "0",
         "layers of the last stage, likewise", 0, 1e6}
@@ -235,28 +238,27 @@ constexpr std::array kKeys{
         .of("megatron"),
 
     Key{"parallel.dp_replicate", KeyType::integer, "1",
-        "hybrid sharding, so many groups of neighbouring ranks that hold a whole model each", 1,
-        kMaxDegree}
+        "hybrid sharding: groups of neighbouring ranks that hold a whole model each", 1, kMaxDegree}
         .of("fsdp torchtitan"),
     Key{"parallel.reshard_after_forward", KeyType::choice, "default",
-        "whether parameters are given back after the forward and gathered again: default: fsdp all "
-        "units, torchtitan all but the last, and none of a pipeline",
+        "whether parameters are freed after the forward pass and gathered again for the backward "
+        "pass; default: fsdp all units, torchtitan all but the last, and none of a pipeline",
         0, 0, "default always never"}
         .of("fsdp torchtitan"),
     Key{"parallel.prefetch", KeyType::integer, "1",
         "units whose parameters are gathered ahead of the one computed", 0, 1000}
         .of("fsdp torchtitan"),
     Key{"parallel.overlap_comm", KeyType::choice, "auto",
-        "the backward goes on beside a reduction; auto: in stage 3", 0, 0, "auto true false"}
+        "the backward pass continues during a reduction; auto: in stage 3", 0, 0, "auto true false"}
         .of("zero1 zero2 zero3"),
     Key{"parallel.use_multi_rank_bucket_allreduce", KeyType::boolean, "true",
-        "all-reduce a bucket; else reduce what belongs to a rank's partition to it"}
+        "all-reduce a bucket; else reduce each rank's partition of it to that rank"}
         .of("zero1 zero2"),
     Key{"parallel.stage3_prefetch_bucket_size", KeyType::integer, "50000000",
-        "elements that are gathered ahead at a time", 0, 1e15}
+        "elements gathered ahead at a time", 0, 1e15}
         .of("zero3"),
     Key{"parallel.stage3_param_persistence_threshold", KeyType::integer, "100000",
-        "tensors of so many elements or fewer are not sharded", 0, 1e15}
+        "tensors with at most so many elements are not sharded", 0, 1e15}
         .of("zero3"),
     Key{"parallel.stage3_max_live_parameters", KeyType::integer, "1000000000",
         "gathered elements beyond which nothing is gathered ahead", 0, 1e15}
@@ -274,15 +276,16 @@ constexpr std::array kKeys{
         .of("torchrec"),
     Key{"parallel.fusion_mb", KeyType::number, "128", "size of the fusion buffer in MiB", 0, 1e6}
         .of("horovod"),
-    Key{"parallel.cycle_ms", KeyType::number, "1",
-        "time between two looks for gradients that are ready", 0.001, 1e6}
+    Key{"parallel.cycle_ms", KeyType::number, "1", "time between two checks for ready gradients",
+        0.001, 1e6}
         .of("horovod"),
 
     Key{"collectives.library", KeyType::string, "generic",
-        "whose algorithms and schedules: generic, gloo, openmpi-4.1, nccl-2.28, nccl-2.30, or a "
+        "library whose algorithms and schedules are played: generic, gloo, openmpi-4.1, nccl-2.28, "
+        "nccl-2.30, or a "
         "plugin's (what that lacks is generic's)"},
     Key{"collectives.plugins", KeyType::any, "[]",
-        "shared objects with algorithms, routings and placements of one's own: a list of paths, as "
+        "shared objects with your own algorithms, routings and placements: a list of paths, as "
         "given or next to the job"},
     Key{"collectives.allreduce", KeyType::string, "auto",
         "algorithm, as `ghostrank schedule` names it; auto: the library's own "
@@ -303,11 +306,10 @@ constexpr std::array kKeys{
         "rings (or trees) that share the data; 0: one per NIC of a node", 0, 64}
         .in("generic nccl plugin"),
     Key{"collectives.slice", KeyType::size, "0",
-        "largest message, the rest of a block follows in more; 0: one message per block", 0,
-        kMaxSize}
+        "largest message, into which blocks are cut; 0: one message per block", 0, kMaxSize}
         .in("generic plugin"),
     Key{"collectives.credits", KeyType::integer, "0",
-        "messages of a connection that may be under way; 0: unlimited", 0, 1e6}
+        "messages of a connection that may be in flight; 0: unlimited", 0, 1e6}
         .in("generic plugin"),
     Key{"collectives.protocol", KeyType::choice, "auto", "how messages are framed; auto: tuned", 0,
         0, "auto Simple LL LL128"}
@@ -321,7 +323,8 @@ constexpr std::array kKeys{
         "graph dump (.xml)"}
         .in("nccl"),
     Key{"collectives.environment", KeyType::any, "{}",
-        "its environment variables, as in {NCCL_ALGO: Ring}; those of the process are not followed"}
+        "NCCL's environment variables, as in {NCCL_ALGO: Ring}; those of the process have no "
+        "effect"}
         .in("nccl"),
     Key{"collectives.groups", KeyType::any, "{}",
         "algorithms for some kinds of group, as in {dp: {allreduce: ring}}"},
@@ -338,20 +341,22 @@ constexpr std::array kKeys{
         "same one",
         0, 0, "random all none", "measured"}
         .unless("tensors.density", "1"),
-    Key{"tensors.distribution", KeyType::string, kAbsent, "of the values of gradients", 0, 0, "",
-        "", kLater},
+    Key{"tensors.distribution", KeyType::string, kAbsent, "distribution of the gradients' values",
+        0, 0, "", "", kLater},
     Key{"compression.method", KeyType::string, "none",
-        "what gradients become before ranks exchange them: none, fp16 (halves, all-reduced), topk "
+        "how gradients are compressed before ranks exchange them: none, fp16 (halves, "
+        "all-reduced), topk "
         "(the largest values and their places, gathered), or a plugin's; ddp, horovod"},
     Key{"compression.ratio", KeyType::number, "0.01",
         "share of a tensor's elements that is sent, by methods that leave out some", 1e-9, 1}
         .unless("compression.method", "none"),
     Key{"compression.communicator", KeyType::choice, "auto",
-        "how payloads are exchanged; auto: as the method has it", 0, 0,
+        "how payloads are exchanged; auto: as the method demands", 0, 0,
         "auto all_reduce all_gather", "broadcast all_to_all"}
         .unless("compression.method", "none"),
-    Key{"compression.memory", KeyType::choice, "none", "what ranks keep of what was not sent", 0, 0,
-        "none", "residual efsignsgd dgc powersgd"},
+    Key{"compression.memory", KeyType::choice, "none",
+        "what ranks keep of elements that were not sent", 0, 0, "none",
+        "residual efsignsgd dgc powersgd"},
     Key{"compression.merge", KeyType::choice, "bucket",
         "what is one tensor to a method: a bucket of ddp's, a fused buffer of horovod's", 0, 0,
         "bucket", "tensor model"},
@@ -380,7 +385,8 @@ constexpr std::array kKeys{
     Key{"fabric.provider", KeyType::string, "auto", "libfabric provider"}.on("ofi"),
     Key{"fabric.bind", KeyType::string, "", "local address or interface; empty: chosen"}.on("ofi"),
     Key{"fabric.flows", KeyType::choice, "process",
-        "what has a connection, and so a 5-tuple, of its own on the wire: a pair of processes, of "
+        "what has its own connection, and so its own 5-tuple, on the wire: a pair of "
+        "processes, of "
         "NICs, or a library's connection (communicator, channel, source, target)",
         0, 0, "process nic connection"}
         .on("ofi"),
@@ -403,7 +409,7 @@ constexpr std::array kKeys{
         "always plays messages)",
         0, 0, "model messages"},
     Key{"fabric.payload", KeyType::choice, "untouched",
-        "what stays inside a process: hand over the descriptor, or copy every byte", 0, 0,
+        "messages inside a process: hand over the descriptor, or copy every byte", 0, 0,
         "untouched copied"}
         .on("memory ofi"),
     Key{"fabric.framing", KeyType::choice, "none",
@@ -430,23 +436,23 @@ constexpr std::array kKeys{
     Key{"fabric.path_mtu", KeyType::integer, kAbsent, "RDMA path MTU", 0, 0, "", "", kLater},
 
     Key{"run.iterations", KeyType::integer, "5", "training steps that are measured", 1, 1e6},
-    Key{"run.warmup", KeyType::integer, "1", "training steps before", 0, 1e6},
+    Key{"run.warmup", KeyType::integer, "1", "training steps before the measured ones", 0, 1e6},
     Key{"run.min_seconds", KeyType::number, "0",
         "wall seconds that the measured steps last at least, as far as the warm-up tells: where "
         "run.iterations are over sooner, more are played, up to 100,000",
         0, 1e6}
         .on("memory ofi"),
     Key{"run.verify", KeyType::boolean, "false", "give ranks real data and check every sum"},
-    Key{"run.seed", KeyType::integer, "1", "of everything random", 0, kMaxSeed},
+    Key{"run.seed", KeyType::integer, "1", "seed of all random draws", 0, kMaxSeed},
     Key{"run.jitter", KeyType::number, "0",
         "relative standard deviation of compute delays: each is multiplied by a lognormal draw of "
         "mean 1 and this deviation, from run.seed, the same on every fabric",
         0, 1},
     Key{"run.compute_slowdown", KeyType::number, "0",
-        "how much longer a compute takes that begins while a collective, a send or a receive of "
-        "its rank is under way, which takes some of the GPU: 0.1 is a tenth",
+        "by how much a compute is longer if it begins while a collective, a send or a receive of "
+        "its rank is in flight and uses the GPU, too: 0.1 is a tenth",
         0, 10},
-    Key{"run.stall_timeout_s", KeyType::number, "60", "give up when nothing moves for so long",
+    Key{"run.stall_timeout_s", KeyType::number, "60", "end the run when nothing moves for so long",
         0.001, 1e6}
         .on("memory ofi"),
     Key{"run.shards", KeyType::auto_integer, "auto",
@@ -464,8 +470,8 @@ constexpr std::array kKeys{
     Key{"events", KeyType::any, "[]", "marks and faults in time", 0, 0, "", "", kLater},
     Key{"background", KeyType::any, "[]",
         "traffic beside the training's: checkpoints and data, between the GPUs and storage nodes"},
-    Key{"safety.max_rate_per_nic", KeyType::string, "none", "upper bound of what is sent", 0, 0, "",
-        "", kLater}};
+    Key{"safety.max_rate_per_nic", KeyType::string, "none",
+        "upper bound of the rate at which a NIC sends", 0, 0, "", "", kLater}};
 
 }  // namespace
 

@@ -24,8 +24,8 @@ constexpr std::array kKeys{
         "checkpoint: ranks write weights and optimizer state; data: ranks read samples", 0, 0,
         "checkpoint data", "incast permutation bisection"},
     Key{"every", KeyType::integer, "1",
-        "steps; it happens in the last of so many, counted from the first one played, warm-up "
-        "included",
+        "period in steps; it happens in the last step of each, counted from the first one played, "
+        "warm-up included",
         1, 1e5},
     Key{"over", KeyType::integer, "1", "steps that share the bytes: that one and those after it", 1,
         1e5},
@@ -37,10 +37,9 @@ constexpr std::array kKeys{
     Key{"rate", KeyType::rate, "0", "at which a rank writes or is served; 0: as fast as the fabric",
         0, 1e18},
     Key{"chunk", KeyType::size, "4MiB", "largest message", 1, 1LL << 40},
-    Key{"at_once", KeyType::integer, "1", "chunks of a rank that are under way together", 1,
-        kMaxAtOnce},
+    Key{"at_once", KeyType::integer, "1", "messages of a rank in flight at once", 1, kMaxAtOnce},
     Key{"blocking", KeyType::boolean, "false",
-        "whether it begins when the step's compute has ended; if not, it travels beside the step"},
+        "whether it begins only after the step's compute; if not, it overlaps the step"},
 };
 
 const char* name_of(Background::Pattern pattern) {
