@@ -219,7 +219,7 @@ void add_job_flags(CLI::App& app, JobFlags& flags) {
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)
       ->group("Job");
-  add_seed(app, flags.seed, "seed of everything random (run.seed)")->group("Job");
+  add_seed(app, flags.seed, "seed of all random draws (run.seed)")->group("Job");
 }
 
 CLI::Option* add_seed(CLI::App& app, std::optional<std::uint64_t>& seed, const std::string& what) {

@@ -55,8 +55,7 @@ int verb_help(const Argv& argv) {
   bool man = false;
   CLI::App app("Show the flags of a verb, its man page, or completion for a shell.",
                "ghostrank help");
-  app.add_option("verb", words, "a verb, and one of its own where it has some")
-      ->type_name("VERB...");
+  app.add_option("verb", words, "a verb, and one of its sub-verbs")->type_name("VERB...");
   app.add_flag("--man", man, "the man page, as roff");
   app.add_option("--completion", shell, "a script that the shell loads")
       ->check(one_of({"bash", "zsh", "fish"}))

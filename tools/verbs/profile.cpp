@@ -166,7 +166,7 @@ int generate(const Argv& argv) {
       ->allow_extra_args(false);
   app.add_option("--device", device,
                  "list the layers one by one, with the times that this device would take in bf16");
-  app.add_option("--micro-batch", micro_batch, "samples that those times are for")
+  app.add_option("--micro-batch", micro_batch, "samples per micro-batch for those times")
       ->check(between(1, 1'000'000))
       ->capture_default_str();
   app.add_option("-o", out, "where to; - is stdout")->type_name("FILE|-")->capture_default_str();

@@ -122,10 +122,10 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("-o", flags.out, "the profile, for `trace` of a job; - is stdout")
       ->type_name("FILE|-");
   app.add_option("--json", flags.json, "what was read, counted; - is stdout")->type_name("FILE|-");
-  app.add_option("--ranks", flags.ranks, "of the job, where the trace does not say")
+  app.add_option("--ranks", flags.ranks, "ranks of the job, if the trace does not say")
       ->check(between(1, kMaxReplayRanks));
-  app.add_option("--device", flags.device, "that does what the trace gives in FLOPs");
-  app.add_option("--precision", flags.precision, "of those products")
+  app.add_option("--device", flags.device, "device for computations that the trace gives in FLOPs");
+  app.add_option("--precision", flags.precision, "type of those computations")
       ->check(one_of({"fp32", "bf16"}))
       ->capture_default_str();
   app.footer("Formats:\n" + formats +

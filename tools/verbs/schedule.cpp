@@ -83,8 +83,9 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   app.add_option("--ranks", flags.ranks, "size of the group")
       ->required()
       ->check(between(1, 1 << 24));
-  app.add_option("--rank", flags.rank, "whose schedule")->capture_default_str();
-  app.add_option("--root", flags.root, "where there is one")->capture_default_str();
+  app.add_option("--rank", flags.rank, "rank whose schedule is shown")->capture_default_str();
+  app.add_option("--root", flags.root, "root of a broadcast, reduce, gather or scatter")
+      ->capture_default_str();
   add_size(app, "--count", flags.count, "elements, as NCCL counts them (default 1M)");
   app.add_option(
          "--counts", flags.counts,

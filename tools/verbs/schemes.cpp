@@ -229,8 +229,8 @@ int verb_schemes(const Argv& argv) {
   CLI::App app(
       "Say what can play which collective: algorithms with a schedule and schemes with agents.",
       "ghostrank schemes");
-  app.add_option("--library", library, "of this library alone");
-  app.add_option("--plugin", plugins, "a shared object with rows of one's own")->type_name("FILE");
+  app.add_option("--library", library, "only those of this library");
+  app.add_option("--plugin", plugins, "a shared object with rows of your own")->type_name("FILE");
   app.add_option("--json", json, "the same as JSON; - is stdout")
       ->type_name("FILE|-")
       ->group("Output");

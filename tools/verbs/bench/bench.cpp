@@ -123,7 +123,7 @@ void add_cluster_flags(CLI::App& app, BenchFlags& f) {
   option("-s,--set", f.overrides, "any other key of a job: -s run.shards=2; repeatable")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
-  add_seed(app, f.seed, "seed of everything random")->group("Cluster");
+  add_seed(app, f.seed, "seed of all random draws")->group("Cluster");
 }
 
 // A pattern has no type and no algorithm, so these flags would be ignored: refuse them.
