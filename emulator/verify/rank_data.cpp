@@ -80,7 +80,7 @@ void RankData::write(const Block& to, const std::byte* from, Combine how) {
 void RankData::apply(const Local& local) {
   if (local.from.buffer == Buffer::work)
     for_each_tile(local.from.offset, local.from.count,
-                 [&](std::uint64_t index, std::uint64_t) { make(tile_at(index)); });
+                  [&](std::uint64_t index, std::uint64_t) { make(tile_at(index)); });
   write(local.to, at(local.from), local.combine);
 }
 
