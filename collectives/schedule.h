@@ -42,7 +42,7 @@ enum class Func : std::uint8_t {
   broadcast,
   reduce,
   all_to_all,
-  send_recv,  // group of two or more: rank 0 sends to rank 1
+  send_recv,  // group of two or more: the root sends to the target
   barrier,
   gather,
   scatter,
@@ -65,8 +65,9 @@ struct Collective {
   int size = 1;  // ranks in the group
   std::uint64_t count = 0;
   std::uint32_t element_bytes = 4;
-  Rank root = 0;
+  Rank root = 0;  // of a send_recv: the sender
   Counts counts{};
+  Rank target = 1;  // send_recv: the receiver
 };
 
 // True if the function's blocks differ in size; such a function needs `counts`.
@@ -92,7 +93,7 @@ std::size_t counts_needed(Func func, int size);
 //   reduce          work: own contribution                       work of the root: sum of all
 //   all_to_all      input, block j: data for rank j;             work, block j: data from rank j
 //                   work, own block: copied from the input
-//   send_recv       work of rank 0: its data                     work of rank 1: the same
+//   send_recv       work of the root: its data                   work of the target: the same
 //   barrier         nothing                                      every rank has heard of every rank
 //   gather          work, own block: own data                    work of the root, block j: data of
 //                                                                rank j

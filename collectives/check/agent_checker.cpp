@@ -78,6 +78,7 @@ std::vector<Call> calls_like(const Collective& c, DataType type, int calls, std:
     Call& call =
         list.emplace_back(Call{first + static_cast<std::uint32_t>(i), of_type(c, type), type});
     call.collective.root = (c.root + i) % c.size;
+    call.collective.target = (c.target + i) % c.size;
   }
   return list;
 }

@@ -34,9 +34,8 @@ Value Contract::before(Rank r, std::uint64_t element) const {
       return layout_.block_at(r, element) == r ? exchanged(r, r, element) : Value{};
     case Func::broadcast:
     case Func::scatter:
-      return r == c_.root ? own : Value{};
     case Func::send_recv:
-      return r == 0 ? own : Value{};
+      return r == c_.root ? own : Value{};
     case Func::barrier:
       break;
   }
@@ -80,7 +79,7 @@ std::optional<Value> Contract::required(Rank r, std::uint64_t element) const {
     case Func::all_to_all_v:
       return exchanged(layout_.block_at(r, element), r, element);
     case Func::send_recv:
-      if (r < 2) return from(0, element);
+      if (r == c_.root || r == c_.target) return from(c_.root, element);
       break;
     case Func::barrier:
       break;

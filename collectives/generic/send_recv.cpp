@@ -1,19 +1,21 @@
-// Send/receive: rank 0 of the group sends its buffer to rank 1; all other ranks do nothing.
+// Send/receive: the root sends its buffer to the target; all other ranks do nothing.
 //
-//   rank 0 ------> rank 1      1 step, S bytes
+//   root ------> target      1 step, S bytes
 #include "collectives/generic/generic.h"
 
 namespace ghostrank {
 namespace {
 
-int rounds(const ChannelView& s, int position) { return s.size > 1 && position < 2 ? 1 : 0; }
+int rounds(const ChannelView& s, int position) {
+  return s.size > 1 && (position == s.root || position == s.target) ? 1 : 0;
+}
 
 Transfer send(const ChannelView& s, int position, int) {
-  return position == 0 ? Transfer{1, s.share} : Transfer{};
+  return position == s.root ? Transfer{s.target, s.share} : Transfer{};
 }
 
 Transfer recv(const ChannelView& s, int position, int) {
-  return position == 1 ? Transfer{0, s.share} : Transfer{};
+  return position == s.target ? Transfer{s.root, s.share} : Transfer{};
 }
 
 }  // namespace

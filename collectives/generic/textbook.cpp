@@ -64,6 +64,9 @@ Nodes::Nodes(const std::vector<std::int32_t>& node_of) {
 void check_arguments(const Collective& c, const Communicator& comm) {
   demand(c.size >= 1, "a collective needs at least one rank");
   demand(c.root >= 0 && c.root < c.size, "the root is not a rank of the group");
+  demand(c.func != Func::send_recv || c.size < 2 ||
+             (c.target >= 0 && c.target < c.size && c.target != c.root),
+         "the receiver of a send_recv is another rank of the group");
   demand(c.element_bytes >= 1, "elements have at least one byte");
   demand(comm.node_of.empty() || comm.node_of.size() == static_cast<std::size_t>(c.size),
          "node_of must name a node for every rank of the group");
@@ -103,6 +106,7 @@ Textbook::ChannelPlan Textbook::plan_channel(const Communicator& comm, const Nod
   view.order = Order(nodes, channel);
   view.ranks_a_node = nodes.ranks_each();
   view.root = view.order.position_of(c.root);
+  if (c.func == Func::send_recv && c.size > 1) view.target = view.order.position_of(c.target);
   view.share = near_equal(elements, channel, channels);
   view.block_stride = elements;
   view.piece_elements = view.share.count / size;

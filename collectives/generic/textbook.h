@@ -103,6 +103,7 @@ struct Ragged {
 struct ChannelView {
   int size = 1;
   int root = 0;          // position of the collective's root
+  int target = 1;        // of a send_recv: position of its receiver
   int ranks_a_node = 1;  // 1 if nodes differ in size or are scattered
   Order order;
   Block share;  // this channel's part of elements 0 .. count-1
@@ -157,12 +158,12 @@ struct ChannelView {
 
  private:
   Block exchanged(int from, int to, Buffer buffer) const {
-    const Rank source = order.rank_at(from), target = order.rank_at(to);
+    const Rank sender = order.rank_at(from), receiver = order.rank_at(to);
     const bool leaves = buffer == Buffer::input;
     if (ragged)
-      return ragged->share_of(leaves ? ragged->layout->input(source, target)
-                                     : ragged->layout->work(target, source));
-    const auto block = static_cast<std::uint64_t>(leaves ? target : source);
+      return ragged->share_of(leaves ? ragged->layout->input(sender, receiver)
+                                     : ragged->layout->work(receiver, sender));
+    const auto block = static_cast<std::uint64_t>(leaves ? receiver : sender);
     return {block * block_stride + share.offset, share.count, buffer};
   }
 };

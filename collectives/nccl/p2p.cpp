@@ -125,15 +125,18 @@ class NcclSendRecv final : public Schedule {
   NcclSendRecv(const Collective& c, Operations operations)
       : Schedule(c, {static_cast<std::uint32_t>(kNcclSteps)}), ops_(std::move(operations)) {
     if (c.size < 2) return;
-    const bool same_node = ops_.nodes.node_of(0) == ops_.nodes.node_of(1);
-    parts_ = (same_node ? ops_.inside : ops_.outside).parts;
-    base_ = ops_.rounds.base(ops_.rounds.round_of(0, 1), ops_.channels.channels);
+    parts_ = (ops_.over_network(c.root, c.target) ? ops_.outside : ops_.inside).parts;
+    base_ = ops_.rounds.base(ops_.rounds.round_of(c.root, c.target), ops_.channels.channels);
   }
-  int actors(Rank r) const override { return r < 2 ? parts_ : 0; }
+  int actors(Rank r) const override {
+    return r == collective().root || r == collective().target ? parts_ : 0;
+  }
   Actor actor(Rank, int a) const override { return {(base_ + a) % ops_.channels.channels, 1}; }
   Step step(Rank r, int a, int) const override {
-    Step step = ops_.part(collective(), r, 1 - r, a);
-    (r == 0 ? step.send_to : step.recv_from) = 1 - r;
+    const bool sends = r == collective().root;
+    const Rank peer = sends ? collective().target : collective().root;
+    Step step = ops_.part(collective(), r, peer, a);
+    (sends ? step.send_to : step.recv_from) = peer;
     return step;
   }
   int receiver(Rank, int channel, Rank) const override {

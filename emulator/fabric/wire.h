@@ -32,11 +32,12 @@ enum class MessageKind : std::uint8_t {
 };
 
 struct Header {
-  std::uint64_t nonce = 0;     // of the run; a message with another one is a stray
-  std::uint32_t group = 0;     // index into Workload::groups; kPointToPoint set for send/recv
-  std::uint32_t sequence = 0;  // number of the collective in its group, or of the pair's send
-  std::int32_t source = 0;     // rank in the group
-  std::int32_t target = 0;     // global rank
+  std::uint64_t nonce = 0;  // of the run; a message with another one is a stray
+  std::uint32_t group = 0;  // index into Workload::groups; kPointToPoint set for send/recv
+  // Number of the collective in its group; of a send or receive, see transfer_sequence().
+  std::uint32_t sequence = 0;
+  std::int32_t source = 0;  // rank in the group
+  std::int32_t target = 0;  // global rank
   std::uint16_t channel = 0;
   MessageKind kind = MessageKind::data;
   // The NIC by which it comes into the target's node, from 1; 0: the NIC of the target's GPU.
@@ -52,6 +53,13 @@ struct Header {
   std::uint64_t offset = 0;   // of this fragment; the fabric sets it
 };
 static_assert(sizeof(Header) == 64);
+
+// The `number`-th transfer from one member of a group to another. The lowest bit is its direction,
+// because credits for what a rank sends to a peer travel among the data that the peer sends.
+constexpr std::uint32_t transfer_sequence(std::uint32_t number, std::int32_t source,
+                                          std::int32_t target) {
+  return number << 1 | (source > target);
+}
 
 inline constexpr int kMostChosenNics = 254;  // NICs that Header::nic can name
 

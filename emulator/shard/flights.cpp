@@ -62,13 +62,12 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
     steps = schedules_.steps(play, f.position);
   } else {
     const bool receives = op.kind == Op::Kind::recv;
-    f.row = schedules_.transfer_row(op.group);
     f.peer = ((f.position + op.peer) % size + size) % size;
+    const Rank source = receives ? f.peer : f.position, target = receives ? f.position : f.peer;
+    f.row = schedules_.transfer_row(op.group);
     f.group |= kPointToPoint;
-    f.sequence = next_of_pair(r, group, f.peer, receives);
-    f.transfer =
-        std::make_unique<Transfer>(size, op.count, bytes_of(op.dtype),
-                                   receives ? f.peer : f.position, receives ? f.position : f.peer);
+    f.sequence = transfer_sequence(next_of_pair(r, group, f.peer, receives), source, target);
+    f.transfer = schedules_.transfer(group, op, source, target);
     f.schedule = f.transfer.get();
   }
   if (segment_.verify)
@@ -198,7 +197,7 @@ std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, Rank peer, 
 void Shard::finish_flight(RankState& r, Flight& f) {
   const Collective& c = f.schedule->collective();
   const bool bystander =
-      f.op->kind == Op::Kind::collective && c.func == Func::send_recv && f.position > 1;
+      c.func == Func::send_recv && f.position != c.root && f.position != c.target;
   if (f.data && f.op->kind != Op::Kind::send && !bystander) {
     const Checked checked = f.data->check();
     stats_.checked += checked.elements;

@@ -105,7 +105,7 @@ struct Flight {
   bool lone = false;
   std::vector<ActorState> actors;
   const Op* op = nullptr;
-  std::unique_ptr<Schedule> transfer;  // owns the schedule of a send or recv
+  std::shared_ptr<const Schedule> transfer;  // of a send or recv: its schedule
   int actors_left = 0;
   std::uint16_t row = 0;
   std::uint8_t stream = 0, slot = 0;

@@ -18,6 +18,11 @@ std::string event_text(const RankState& r, const StreamState& s) {
   return std::to_string(op.event) + (op.previous ? " of the iteration before" : "");
 }
 
+// The number of the call among those of its group or, of a transfer, of its pair.
+std::uint32_t number_of(const Flight& f) {
+  return f.peer == kNoRank ? f.sequence : f.sequence >> 1;
+}
+
 }  // namespace
 
 // Whether ranks, calls or messages have come further since it was last asked. Agents alone may do
@@ -105,7 +110,7 @@ std::string Shard::what_is_stuck() const {
     };
     for (const Flight* f : r.flights) {
       const Schedules::Row& row = rows()[f->row];
-      const std::string call = rank + " in " + row.op + " #" + std::to_string(f->sequence) +
+      const std::string call = rank + " in " + row.op + " #" + std::to_string(number_of(*f)) +
                                label(*f) + " of group " + row.group;
       if (f->inside_node) {
         add(call + " inside its node waits for the other members");

@@ -44,6 +44,8 @@ struct StreamAt {
   }
 };
 
+constexpr int kTransferTags = 64;  // the most channels of a transfer
+
 class RankOfJob {
  public:
   RankOfJob(const Workload& workload, const Cluster& cluster, const Schedules& schedules, Rank rank)
@@ -98,7 +100,7 @@ class RankOfJob {
     }
   }
 
-  // Tags of a kind of group: the first for transfers, then, call by call, one per channel.
+  // Tags of a kind of group: one per channel for transfers, then, call by call, one per channel.
   int tag_of(std::uint16_t kind, int number) const {
     return static_cast<int>(kind) + static_cast<int>(calls_.size()) * number;
   }
@@ -108,7 +110,7 @@ class RankOfJob {
     if (membership.group < 0) return;
     const auto group = static_cast<std::uint32_t>(membership.group);
     const Schedule& schedule = *schedules_.get(group, op).schedule;
-    const int channels = channels_of(schedule), first = 1 + calls_[op.group];
+    const int channels = channels_of(schedule), first = kTransferTags + calls_[op.group];
     calls_[op.group] += channels;
     Labels& worker = at.workers[at.next++ % at.workers.size()];
     Labels after = at.gate;
@@ -121,15 +123,16 @@ class RankOfJob {
   void write_transfer(const Op& op, StreamAt& at) {
     const Membership& membership = cluster_.membership(rank_, op.group);
     if (membership.group < 0) return;
-    const std::vector<Rank>& members =
-        workload_.groups[static_cast<std::size_t>(membership.group)].members;
+    const auto group = static_cast<std::uint32_t>(membership.group);
+    const std::vector<Rank>& members = workload_.groups[group].members;
     const auto size = static_cast<int>(members.size());
-    const Rank peer =
-        members[static_cast<std::size_t>(((membership.position + op.peer) % size + size) % size)];
-    const std::uint64_t bytes = op.count * bytes_of(op.dtype);
-    const int tag = tag_of(op.group, 0);
-    at.set({op.kind == Op::Kind::send ? goal_.send(bytes, peer, tag, at.end())
-                                      : goal_.receive(bytes, peer, tag, at.end())});
+    const Rank peer = ((membership.position + op.peer) % size + size) % size;
+    const bool sends = op.kind == Op::Kind::send;
+    const auto schedule = schedules_.transfer(group, op, sends ? membership.position : peer,
+                                              sends ? peer : membership.position);
+    at.set(goal_.call(
+        *schedule, membership.position, members,
+        [&](int channel) { return tag_of(op.group, channel); }, at.end()));
   }
 
   const Workload& workload_;

@@ -45,19 +45,6 @@ Collective collective_of(const Workload& workload, const Op& op, int size) {
   return c;
 }
 
-Step Transfer::step(Rank r, int, int) const {
-  Step s;
-  const Block all{0, collective().count, Buffer::work};
-  if (r == source_) {
-    s.send_to = target_;
-    s.send = all;
-  } else {
-    s.recv_from = source_;
-    s.recv = all;
-  }
-  return s;
-}
-
 Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluster& cluster)
     : spec_(spec),
       workload_(workload),
@@ -111,7 +98,7 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
       check_served(group, op, row);
       continue;
     }
-    play.schedule = make(key, op, size);
+    play.schedule = make(key, find(op.func, op.group), collective_of(workload_, op, size));
     if (play.schedule->nics() > 0 && cluster_.nics_per_node() > kMostChosenNics)
       throw Error("cluster.nics_per_node: library " + spec_.collectives.library +
                   " chooses among at most " + std::to_string(kMostChosenNics) +
@@ -165,6 +152,7 @@ std::size_t Schedules::Hash::operator()(const Key& k) const {
        0xc2b2ae3d27d4eb4fULL;
   h ^= (static_cast<std::uint64_t>(k.kind) << 32 | static_cast<std::uint32_t>(k.root)) *
        0x165667b19e3779f9ULL;
+  h += static_cast<std::uint32_t>(k.target) * 0x27d4eb2f165667c5ULL;
   return h ^ (h >> 29);
 }
 
@@ -173,13 +161,13 @@ Schedules::Key Schedules::key_of(std::uint32_t group, const Op& op) const {
           cluster_.layout(group),
           bytes_of(op.dtype),
           op.peer,
+          kNoRank,
           op.func,
           op.group};
 }
 
-std::unique_ptr<Schedule> Schedules::make(const Key& key, const Op& op, int size) const {
+Communicator Schedules::communicator(const Key& key, const Algorithm& algorithm) const {
   const CollectiveSpec& wanted = spec_.collectives;
-  const Algorithm& algorithm = find(key.func, key.kind);
   Communicator comm;
   comm.node_of = cluster_.nodes_of_layout(key.layout);
   comm.channels = wanted.channels;
@@ -199,8 +187,13 @@ std::unique_ptr<Schedule> Schedules::make(const Key& key, const Op& op, int size
     comm.slice_bytes = wanted.slice_bytes;
     comm.flow_control.credits = wanted.credits;
   }
+  return comm;
+}
+
+std::unique_ptr<Schedule> Schedules::make(const Key& key, const Algorithm& algorithm,
+                                          const Collective& c) const {
   try {
-    return algorithm.make(collective_of(workload_, op, size), comm);
+    return algorithm.make(c, communicator(key, algorithm));
   } catch (const std::invalid_argument& error) {  // the user can change the job
     throw Error("collectives: " + std::string(error.what()));
   }
@@ -210,6 +203,27 @@ const Schedules::Play& Schedules::get(std::uint32_t group, const Op& op) const {
   const auto made = made_.find(key_of(group, op));
   GHOSTRANK_ASSERT(made != made_.end());
   return made->second;
+}
+
+std::shared_ptr<const Schedule> Schedules::transfer(std::uint32_t group, const Op& op, Rank source,
+                                                    Rank target) const {
+  const Key key{
+      op.count, cluster_.layout(group), bytes_of(op.dtype), source, target, Func::send_recv,
+      op.group};
+  if (const auto found = transfers_.find(key); found != transfers_.end()) return found->second;
+  if (transfers_.size() >= kMostTransfers) transfers_.clear();
+  const Collective c{.func = Func::send_recv,
+                     .size = static_cast<int>(workload_.groups[group].members.size()),
+                     .count = op.count,
+                     .element_bytes = bytes_of(op.dtype),
+                     .root = source,
+                     .target = target};
+  const Algorithm& algorithm = find(c.func, op.group);
+  std::shared_ptr<const Schedule> made =
+      library_named(algorithm.library) == Library::nccl
+          ? make(key, algorithm, c)
+          : find_algorithm("generic", c.func, "direct")->make(c, {});
+  return transfers_[key] = std::move(made);
 }
 
 const Algorithm& Schedules::algorithm(std::uint32_t group, const Op& op) const {

@@ -3,6 +3,9 @@
 // made at the start, because the algorithm that a library chooses for a size decides which rows the
 // report has, and every shard of every process must number the rows alike.
 //
+// Sends and receives have one row per kind of group, so their schedules are made when played. NCCL
+// cuts a transfer into messages on several channels; with every other library it is one message.
+//
 // Threading: one instance per shard; not shared.
 #pragma once
 
@@ -23,22 +26,6 @@ namespace ghostrank {
 // The collective that `op` is in a group of `size` members. Throws Error(usage) if the op's counts
 // are missing or do not fit the group.
 Collective collective_of(const Workload& workload, const Op& op, int size);
-
-// A send/recv between two members of a group, seen from both ends.
-class Transfer final : public Schedule {
- public:
-  Transfer(int size, std::uint64_t count, std::uint32_t element_bytes, Rank source, Rank target)
-      : Schedule({Func::send_recv, size, count, element_bytes, source}),
-        source_(source),
-        target_(target) {}
-  int actors(Rank r) const override { return r == source_ || r == target_ ? 1 : 0; }
-  Actor actor(Rank, int) const override { return {0, 1}; }
-  Step step(Rank r, int, int) const override;
-  int receiver(Rank, int, Rank) const override { return 0; }
-
- private:
-  Rank source_, target_;
-};
 
 // A call that agents play; it has no steps.
 class CallOfAgents final : public Schedule {
@@ -71,6 +58,9 @@ class Schedules {
   };
   // The schedule of a collective of the workload.
   const Play& get(std::uint32_t group, const Op& op) const;
+  // The schedule of a send or receive between two members of the group (positions).
+  std::shared_ptr<const Schedule> transfer(std::uint32_t group, const Op& op, Rank source,
+                                           Rank target) const;
   // The steps of a position, actor by actor; null if the schedule is too large for the table.
   const Step* steps(const Play& play, Rank position) {
     return play.steps.of(*play.schedule, position, steps_left_);
@@ -93,10 +83,13 @@ class Schedules {
   std::uint16_t transfer_row(std::uint16_t kind) const { return transfer_row_[kind]; }
 
  private:
+  static constexpr std::size_t kMostTransfers = 4096;
+
   struct Key {
     std::uint64_t count;  // of a v-variant: index of its counts
     std::uint32_t layout, element_bytes;
     std::int32_t root;
+    Rank target;  // of a transfer, whose source is the root; else kNoRank
     Func func;
     std::uint16_t kind;
     bool operator==(const Key&) const = default;
@@ -107,7 +100,9 @@ class Schedules {
   Key key_of(std::uint32_t group, const Op& op) const;
   const Algorithm& find(Func func, std::uint16_t kind) const;
   void check_served(std::uint32_t group, const Op& op, const Algorithm& row) const;
-  std::unique_ptr<Schedule> make(const Key& key, const Op& op, int size) const;
+  Communicator communicator(const Key& key, const Algorithm& algorithm) const;
+  std::unique_ptr<Schedule> make(const Key& key, const Algorithm& algorithm,
+                                 const Collective& c) const;
   using GroupsByKind = std::vector<std::vector<std::uint32_t>>;
   void add(const Op& op, const GroupsByKind& groups_of);
   std::uint16_t row_for(Func func, std::uint16_t kind, const std::string& algorithm);
@@ -118,6 +113,8 @@ class Schedules {
   std::vector<Row> rows_;
   std::vector<std::uint16_t> transfer_row_;  // by group kind
   std::unordered_map<Key, Play, Hash> made_;
+  // The transfers played last; emptied when it has kMostTransfers.
+  mutable std::unordered_map<Key, std::shared_ptr<const Schedule>, Hash> transfers_;
   std::size_t steps_left_ = StepTable::kMostSteps;
 };
 

@@ -75,7 +75,7 @@ class Planner {
     Func func;
     std::uint32_t element_bytes;
     std::uint64_t count;  // of a v-variant: index of its counts
-    Rank root, from;      // of a transfer: target and source; else `from` is kNoRank
+    Rank root, target;    // of a transfer: from root to target; else `target` is kNoRank
     bool sparse;          // the reduced tensor may be sparse
     auto operator<=>(const Call&) const = default;
   };
@@ -118,24 +118,29 @@ class Planner {
     }
     const auto size = static_cast<int>(workload_.groups[group].members.size());
     const Rank from = ((membership.position + op.peer) % size + size) % size;
-    const Call call{group, Func::send_recv, bytes_of(op.dtype), op.count, membership.position, from,
+    const Call call{group, Func::send_recv, bytes_of(op.dtype), op.count, from, membership.position,
                     false};
+    if (!ops_.contains(call)) ops_[call] = &op;
     calls_[call] += times;
   }
 
   const CallTraffic& traffic_of(const Call& call) {
     const auto key = std::make_tuple(cluster_.layout(call.group), call.func, call.element_bytes,
-                                     call.count, call.root);
+                                     call.count, call.root, call.target);
     auto& known = walked_[key];
-    if (!known)
-      known =
-          std::make_unique<CallTraffic>(walk(*schedules_.get(call.group, *ops_.at(call)).schedule));
+    if (!known) known = std::make_unique<CallTraffic>(walk(*schedule_of(call)));
     return *known;
+  }
+
+  std::shared_ptr<const Schedule> schedule_of(const Call& call) const {
+    const Op& op = *ops_.at(call);
+    if (call.target != kNoRank) return schedules_.transfer(call.group, op, call.root, call.target);
+    return {std::shared_ptr<const Schedule>(), schedules_.get(call.group, op).schedule.get()};
   }
 
   void add_call(const Call& call, std::uint64_t times) {
     const auto kind = workload_.groups[call.group].kind;
-    const std::uint16_t index = call.from != kNoRank
+    const std::uint16_t index = call.target != kNoRank
                                     ? schedules_.transfer_row(kind)
                                     : schedules_.get(call.group, *ops_.at(call)).row;
     CollectiveTraffic& row = plan_.collectives[index];
@@ -146,15 +151,11 @@ class Planner {
     const std::uint64_t inside_before = plan_.intra_messages, sent_before = row.wire_messages;
     if (const Algorithm* scheme = scheme_of(call)) {
       add_notes(row, call, *scheme, times);
-    } else if (call.from != kNoRank) {
-      const std::uint64_t bytes = call.count * call.element_bytes;
-      row.buffer_bytes += times * bytes;
-      const NicPair own{location(call, call.from).nic, location(call, call.root).nic};
-      add_edge(row, call, {call.from, call.root, 0, bytes, 1}, own, times);
     } else {
       const CallTraffic& traffic = traffic_of(call);
       row.buffer_bytes += times * traffic.call_bytes;
-      const Schedule& schedule = *schedules_.get(call.group, *ops_.at(call)).schedule;
+      const std::shared_ptr<const Schedule> made = schedule_of(call);
+      const Schedule& schedule = *made;
       const auto& members = workload_.groups[call.group].members;
       for (const auto& edge : traffic.edges)
         add_edge(row, call, edge,
@@ -163,7 +164,7 @@ class Planner {
         row.wire_credits += row.wire_messages - sent_before;
     }
     const std::uint64_t members = workload_.groups[call.group].members.size();
-    const bool one_delay = models_nodes_ && call.from == kNoRank && members > 1 &&
+    const bool one_delay = models_nodes_ && call.target == kNoRank && members > 1 &&
                            cluster_.inside_node(call.group) && !scheme_of(call);
     plan_.work_inside_nodes += one_delay ? times * members : plan_.intra_messages - inside_before;
     double serial = 0;
@@ -181,7 +182,7 @@ class Planner {
 
   // Null if the call has a schedule.
   const Algorithm* scheme_of(const Call& call) const {
-    return call.from == kNoRank ? schedules_.get(call.group, *ops_.at(call)).scheme : nullptr;
+    return call.target == kNoRank ? schedules_.get(call.group, *ops_.at(call)).scheme : nullptr;
   }
 
   // Adds what the agents of a scheme send if nothing is lost.
@@ -221,7 +222,7 @@ class Planner {
   // However small, a call lasts at least as long as its longest chain of messages.
   double chain_seconds(const Call& call) {
     int steps = 1;
-    if (call.from == kNoRank) {
+    if (call.target == kNoRank) {
       const auto& closed_form = schedules_.algorithm(call.group, *ops_.at(call)).cost;
       const auto size = static_cast<int>(workload_.groups[call.group].members.size());
       const Cost cost = closed_form ? closed_form(collective_of(workload_, *ops_.at(call), size))
@@ -236,15 +237,10 @@ class Planner {
     return steps * seconds(hop);
   }
 
-  const Location& location(const Call& call, Rank member) const {
-    return cluster_.location(
-        workload_.groups[call.group].members[static_cast<std::size_t>(member)]);
-  }
-
   void add_edge(CollectiveTraffic& row, const Call& call, const CallTraffic::Edge& edge,
                 const NicPair& nics, std::uint64_t times) {
     const auto& members = workload_.groups[call.group].members;
-    const std::uint32_t pair = call.from == kNoRank ? 0 : kPointToPoint;
+    const std::uint32_t pair = call.target == kNoRank ? 0 : kPointToPoint;
     const RoutedConnection c{call.group | pair, static_cast<std::uint16_t>(edge.channel),
                              members[static_cast<std::size_t>(edge.from)],
                              members[static_cast<std::size_t>(edge.to)]};
@@ -336,7 +332,7 @@ class Planner {
   TrafficPlan plan_;
   std::map<Call, std::uint64_t> calls_;
   std::map<Call, const Op*> ops_;
-  std::map<std::tuple<std::uint32_t, Func, std::uint32_t, std::uint64_t, Rank>,
+  std::map<std::tuple<std::uint32_t, Func, std::uint32_t, std::uint64_t, Rank, Rank>,
            std::unique_ptr<CallTraffic>>
       walked_;
   std::map<std::pair<int, int>, LedgerCell> pairs_;

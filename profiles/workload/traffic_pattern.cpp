@@ -114,8 +114,8 @@ Workload collective_phases(const CollectivePhases& phases) {
   Workload w = empty_workload(phases.ranks, {"world"});
   std::vector<Program> programs;
   for (const CollectiveCall& call : phases.calls) {
-    Program p = program_of(1);
-    p.stream_names = {"nccl"};
+    Program p = program_of(func == Func::send_recv ? 2 : 1);
+    p.stream_names.front() = "nccl";
     p.labels = {std::string(name_of(func))};
     Op op;
     op.func = func;
@@ -127,9 +127,9 @@ Workload collective_phases(const CollectivePhases& phases) {
       w.counts.push_back(uneven_counts(phases, call.count));
     }
     if (func == Func::send_recv) {
-      op.kind = Op::Kind::send;
+      op.kind = Op::Kind::send;  // at the same time as the receive
       op.peer = 1;
-      p.streams[0].push_back(op);
+      p.streams[1].push_back(op);
       op.kind = Op::Kind::recv;
       op.peer = -1;
     } else {

@@ -52,7 +52,8 @@ void FsdpLayers::gather_keys() {
 
 void FsdpLayers::pass_round(const char* what, DataType type) {
   const std::uint32_t label = out_.label(what);
-  out_.send(streams_.cp, label, mesh_.context_group, 1, type, key_elements());
+  out_.after(streams_.cp_send, kCompute);
+  out_.send(streams_.cp_send, label, mesh_.context_group, 1, type, key_elements());
   out_.recv(streams_.cp, label, mesh_.context_group, -1, type, key_elements());
 }
 
@@ -67,11 +68,13 @@ void FsdpLayers::core(const std::string& label, Picoseconds time, bool forward) 
     if (!forward && block > 0) pass_round(kGradients, DataType::float32);
     out_.compute(kCompute, label, time / mesh_.cp);
     out_.after(kCompute, streams_.cp);
+    out_.after(kCompute, streams_.cp_send);
   }
   if (forward) return;
   out_.after(streams_.cp, kCompute);
   pass_round(kGradients, DataType::float32);
   out_.after(kCompute, streams_.cp);
+  out_.after(kCompute, streams_.cp_send);
 }
 
 }  // namespace ghostrank

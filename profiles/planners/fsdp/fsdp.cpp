@@ -11,6 +11,7 @@
 #include "profiles/planners/fsdp/units.h"
 #include "profiles/planners/shared/data_parallel.h"
 #include "profiles/planners/shared/layer_split.h"
+#include "profiles/planners/shared/pipeline_sends.h"
 #include "profiles/planners/shared/plan_size.h"
 #include "profiles/workload/program_builder.h"
 
@@ -23,7 +24,7 @@ constexpr std::size_t kChunksAtOnce = 3;  // chunks whose parameters torch's pip
 using Layers = std::vector<std::size_t>;  // layers of the model in the order of their use
 
 struct Streams {
-  std::size_t replicate = 0, tp = 0, ep = 0, cp = 0;
+  std::size_t replicate = 0, tp = 0, ep = 0, cp = 0, cp_send = 0;
   std::vector<std::string> names{"compute", "comm"};
 };
 
@@ -37,6 +38,7 @@ Streams streams_of(const FsdpMesh& mesh) {
   out.tp = add(mesh.tp > 1, "tp");
   out.ep = add(mesh.ep > 1, "ep");
   out.cp = add(mesh.cp > 1, "cp");
+  out.cp_send = add(mesh.cp > 1, "cp send");
   return out;
 }
 
@@ -51,8 +53,11 @@ class FsdpWriter {
         times_(step_times(spec)),
         units_(fsdp_units(spec, mesh)),
         streams_(streams_of(mesh)),
-        out_(streams_.names),
-        layers_(spec, mesh, times_, out_, {streams_.tp, streams_.ep, streams_.cp}),
+        stream_names_(streams_.names),
+        sends_(mesh.pipeline, stage, stream_names_),
+        out_(stream_names_),
+        layers_(spec, mesh, times_, out_,
+                {streams_.tp, streams_.ep, streams_.cp, streams_.cp_send}),
         parameters_(units_.size()) {}
 
   Program write() {
@@ -104,6 +109,8 @@ class FsdpWriter {
   const StepTimes times_;
   const std::vector<FsdpUnit> units_;
   const Streams streams_;
+  std::vector<std::string> stream_names_;
+  const PipelineSends sends_;
   ProgramBuilder out_;
   FsdpLayers layers_;
   std::vector<Parameters> parameters_;  // by layer of the model
@@ -209,10 +216,12 @@ void FsdpWriter::pass_on(const Slot& slot, bool receives) {
   const std::uint16_t group = forward ? mesh_.forward_group : mesh_.backward_group;
   const std::uint32_t label = out_.label((forward ? "activations of " : "gradients of ") +
                                          std::to_string(slot.micro_batch));
+  const int offset = *other - stage_;
   if (receives)
-    out_.recv(kCompute, label, group, *other - stage_, spec_.precision.parameters, elements);
-  else
-    out_.send(kCompute, label, group, *other - stage_, spec_.precision.parameters, elements);
+    return out_.recv(kCompute, label, group, offset, spec_.precision.parameters, elements);
+  const std::size_t stream = sends_.stream(forward, *other);
+  out_.after(stream, kCompute);
+  out_.send(stream, label, group, offset, spec_.precision.parameters, elements);
 }
 
 // If a stage has several chunks, torch's runtime gathers the parameters of the next kChunksAtOnce

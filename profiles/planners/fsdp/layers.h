@@ -39,7 +39,7 @@ class FsdpLayers {
  public:
   // Streams of tensor, expert and context parallelism; 0 (compute) where there is none.
   struct Streams {
-    std::size_t tp = 0, ep = 0, cp = 0;
+    std::size_t tp = 0, ep = 0, cp = 0, cp_send = 0;
   };
   FsdpLayers(const JobSpec& spec, const FsdpMesh& mesh, const StepTimes& times, ProgramBuilder& out,
              const Streams& streams);

@@ -9,17 +9,24 @@
 
 namespace ghostrank {
 
+// Sends and receives at the same time, after what is computed now; await_ring() waits for both.
 void PassWriter::ring_step(std::uint16_t group, std::uint32_t label, std::uint64_t elements) {
-  out_.send(streams_.cp, label, group, 1, plan_.activations, elements);
+  out_.after(streams_.cp_send, streams_.compute);
+  out_.send(streams_.cp_send, label, group, 1, plan_.activations, elements);
+  out_.after(streams_.cp, streams_.compute);
   out_.recv(streams_.cp, label, group, -1, plan_.activations, elements);
+}
+
+void PassWriter::await_ring() {
+  out_.after(streams_.compute, streams_.cp);
+  out_.after(streams_.compute, streams_.cp_send);
 }
 
 void PassWriter::ring_forward(std::uint16_t group, int ranks, const Half& half) {
   for (int step = 0; step < ranks; ++step) {
-    out_.after(streams_.cp, streams_.compute);
     if (step + 1 < ranks) ring_step(group, kv_label_, k_elements_ + v_elements_);
     out_.compute(streams_.compute, half.label, half.core / ranks);
-    out_.after(streams_.compute, streams_.cp);
+    await_ring();
   }
 }
 
@@ -27,15 +34,13 @@ void PassWriter::ring_forward(std::uint16_t group, int ranks, const Half& half) 
 void PassWriter::ring_backward(std::uint16_t group, int ranks, const Half& half) {
   const std::uint64_t kv = k_elements_ + v_elements_;
   for (int step = 0; step < ranks; ++step) {
-    out_.after(streams_.cp, streams_.compute);
     if (step + 1 < ranks) ring_step(group, kv_label_, kv);
     if (step > 0) ring_step(group, dkv_label_, kv);
     out_.compute(streams_.compute, half.label, 2 * half.core / ranks);
-    out_.after(streams_.compute, streams_.cp);
+    await_ring();
   }
-  out_.after(streams_.cp, streams_.compute);
   ring_step(group, dkv_label_, kv);
-  out_.after(streams_.compute, streams_.cp);
+  await_ring();
 }
 
 void PassWriter::cp_call(std::uint16_t group, Func func, std::uint64_t count) {

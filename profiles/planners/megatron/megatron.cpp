@@ -8,6 +8,7 @@
 #include "profiles/planners/megatron/buffers.h"
 #include "profiles/planners/megatron/groups.h"
 #include "profiles/planners/megatron/passes.h"
+#include "profiles/planners/shared/pipeline_sends.h"
 #include "profiles/planners/shared/plan_size.h"
 
 namespace ghostrank {
@@ -34,7 +35,9 @@ class StageWriter {
         stage_(stage),
         chunks_(chunks_of(plan, stage)),
         streams_(streams_of(groups)),
-        out_(names_of(streams_)),
+        stream_names_(names_of(streams_)),
+        sends_(plan.pipeline, stage, stream_names_),
+        out_(stream_names_),
         passes_(out_, plan, groups, streams_, routing, ep_rank) {}
 
   Program write() {
@@ -107,6 +110,8 @@ class StageWriter {
   const int stage_;
   const std::vector<Chunk> chunks_;
   const MegatronStreams streams_;
+  std::vector<std::string> stream_names_;
+  const PipelineSends sends_;
   ProgramBuilder out_;
   PassWriter passes_;
   // Buckets whose parameters are gathered, in the order in which the forward needs them: how many
@@ -150,7 +155,10 @@ MegatronStreams StageWriter::streams_of(const MegatronGroups& groups) {
   MegatronStreams streams;
   std::size_t next = 1;
   if (groups.tp != kNoGroup) streams.tp = next++;
-  if (groups.cp != kNoGroup) streams.cp = next++;
+  if (groups.cp != kNoGroup) {
+    streams.cp = next++;
+    streams.cp_send = next++;
+  }
   if (groups.dp != kNoGroup) streams.dp = next++;
   if (groups.tp_ep != kNoGroup) streams.ep = next++;
   if (groups.edp != kNoGroup) streams.edp = next++;
@@ -160,7 +168,7 @@ MegatronStreams StageWriter::streams_of(const MegatronGroups& groups) {
 std::vector<std::string> StageWriter::names_of(const MegatronStreams& streams) {
   std::vector<std::string> names{"compute"};
   if (streams.tp > 0) names.emplace_back("tp");
-  if (streams.cp > 0) names.emplace_back("cp");
+  if (streams.cp > 0) names.insert(names.end(), {"cp", "cp send"});
   if (streams.dp > 0) names.emplace_back("dp");
   if (streams.ep > 0) names.emplace_back("ep");
   if (streams.edp > 0) names.emplace_back("edp");
@@ -188,9 +196,11 @@ void StageWriter::pass_on(const Slot& slot, bool receives) {
   const std::uint16_t group = forward ? groups_.forward : groups_.backward;
   const std::uint32_t label = out_.label((forward ? "activations of " : "gradients of ") +
                                          std::to_string(slot.micro_batch));
+  const std::size_t stream = receives ? streams_.compute : sends_.stream(forward, *other);
+  out_.after(stream, streams_.compute);
   const auto pass = [&](std::uint32_t what, DataType type, std::uint64_t count) {
-    receives ? out_.recv(streams_.compute, what, group, offset, type, count)
-             : out_.send(streams_.compute, what, group, offset, type, count);
+    receives ? out_.recv(stream, what, group, offset, type, count)
+             : out_.send(stream, what, group, offset, type, count);
   };
   // If lengths differ, three sizes go first.
   if (plan_.mtp_stands_alone()) pass(out_.label("shape"), DataType::int64, 3);

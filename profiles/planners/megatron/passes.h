@@ -40,7 +40,7 @@ struct MegatronGroups {
   int ep_nodes = 1;  // nodes that an ep group spans, with deduplicated dispatch
 };
 struct MegatronStreams {
-  std::size_t compute = 0, tp = 0, cp = 0, dp = 0, ep = 0, edp = 0;
+  std::size_t compute = 0, tp = 0, cp = 0, cp_send = 0, dp = 0, ep = 0, edp = 0;
 };
 
 class PassWriter {
@@ -111,6 +111,7 @@ class PassWriter {
   void ring_step(std::uint16_t group, std::uint32_t label, std::uint64_t elements);
   void ring_forward(std::uint16_t group, int ranks, const Half& half);
   void ring_backward(std::uint16_t group, int ranks, const Half& half);
+  void await_ring();
   void cp_call(std::uint16_t group, Func func, std::uint64_t count);
   void exchange_heads(std::uint16_t group, int ranks, std::initializer_list<std::uint64_t> tensors);
   Half attention(std::uint32_t label) const;
