@@ -31,7 +31,6 @@
 namespace ghostrank {
 
 using Picoseconds = std::int64_t;
-using Party = std::int32_t;
 
 enum class PartyKind : std::uint8_t { rank, server, aggregator, network_switch };
 std::string_view name_of(PartyKind kind);  // "rank", "server", "aggregator", "switch"
@@ -87,8 +86,8 @@ class Io {
   virtual ~Io() = default;
   // Sends to other parties. One copy leaves if the network can copy it. Returns false and sends
   // nothing if there is no room; on_room() then tells when to retry. Copies content and words.
-  virtual bool send(std::span<const Party> to, const Note& note, Carriage carriage) = 0;
-  bool send(Party to, const Note& note, Carriage carriage) {
+  virtual bool send(std::span<const GroupParty> to, const Note& note, Carriage carriage) = 0;
+  bool send(GroupParty to, const Note& note, Carriage carriage) {
     return send(std::span(&to, 1), note, carriage);
   }
   // Calls on_timer(timer) after this time, unless the timer is re-armed or disarmed before.
@@ -110,7 +109,7 @@ class Agent {
   // For ranks: the rank's program has reached the call. Calls may overlap if the program overlaps
   // them.
   virtual void on_call(Io&, const Call&) {}
-  virtual void on_note(Io&, Party /*from*/, const Note&) {}
+  virtual void on_note(Io&, GroupParty /*from*/, const Note&) {}
   virtual void on_timer(Io&, std::uint32_t /*timer*/) {}
   virtual void on_room(Io&) {}
 };
@@ -122,7 +121,7 @@ struct Survives {
 
 struct Helper {
   PartyKind kind = PartyKind::server;
-  Rank beside = kNoRank;  // on the node of this rank; kNoRank: on a server of the job
+  GroupRank beside = kNoRank;  // on the node of this rank; kNoRank: on a server of the job
 };
 
 class WireFormat;  // wire_format.h
@@ -137,12 +136,12 @@ class Ends {
 
   int size() const { return size_; }  // ranks
   virtual std::vector<Helper> helpers() const { return {}; }
-  virtual std::unique_ptr<Agent> agent(Party party) const = 0;
+  virtual std::unique_ptr<Agent> agent(GroupParty party) const = 0;
 
   // Traffic of one call if no packet is lost, per sender and receiver: messages, and their bytes as
   // note_bytes() counts them. A note to many counts once per receiver.
   struct Edge {
-    Party from = 0, to = 0;
+    GroupParty from = 0, to = 0;
     std::uint64_t bytes = 0, messages = 0;
     Carriage carriage = Carriage::reliable;
   };

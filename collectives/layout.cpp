@@ -34,7 +34,7 @@ Layout::Layout(const Collective& c)
     }
 }
 
-Block Layout::work(Rank r, Rank j) const {
+Block Layout::work(GroupRank r, GroupRank j) const {
   const auto block = static_cast<std::size_t>(j);
   if (kind_ == Kind::equal) return {block * count_, count_};
   if (kind_ == Kind::by_owner) return between(work_, block, Buffer::work);
@@ -42,7 +42,7 @@ Block Layout::work(Rank r, Rank j) const {
                  Buffer::work);
 }
 
-Block Layout::input(Rank r, Rank j) const {
+Block Layout::input(GroupRank r, GroupRank j) const {
   const auto block = static_cast<std::size_t>(j);
   if (kind_ != Kind::by_pair) return {block * count_, count_, Buffer::input};
   return between(input_,
@@ -50,11 +50,11 @@ Block Layout::input(Rank r, Rank j) const {
                  Buffer::input);
 }
 
-Rank Layout::block_at(Rank r, std::uint64_t element) const {
-  if (kind_ == Kind::equal) return static_cast<Rank>(element / count_);
+GroupRank Layout::block_at(GroupRank r, std::uint64_t element) const {
+  if (kind_ == Kind::equal) return static_cast<GroupRank>(element / count_);
   const auto row = kind_ == Kind::by_owner ? 0 : r * (static_cast<std::ptrdiff_t>(size_) + 1);
   const auto begin = work_.begin() + row, end = begin + size_ + 1;
-  return static_cast<Rank>(std::upper_bound(begin, end, element) - begin) - 1;
+  return static_cast<GroupRank>(std::upper_bound(begin, end, element) - begin) - 1;
 }
 
 }  // namespace ghostrank

@@ -19,10 +19,10 @@ class Layout {
   explicit Layout(const Collective& c);
 
   // Block j of rank r's work buffer, and of its input buffer (the data that r has for j).
-  Block work(Rank r, Rank j) const;
-  Block input(Rank r, Rank j) const;
+  Block work(GroupRank r, GroupRank j) const;
+  Block input(GroupRank r, GroupRank j) const;
   // The block of r's work buffer that holds `element`.
-  Rank block_at(Rank r, std::uint64_t element) const;
+  GroupRank block_at(GroupRank r, std::uint64_t element) const;
   std::uint64_t longest() const { return longest_; }
 
  private:

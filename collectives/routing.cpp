@@ -14,7 +14,7 @@ std::uint32_t in_turn(const RoutedFlow& flow) {
 
 // Destination modulo paths: messages to neighbouring NICs never share an uplink.
 std::uint32_t by_target(const RoutedFlow& flow) {
-  return static_cast<std::uint32_t>(flow.target_nic) % flow.paths;
+  return static_cast<std::uint32_t>(flow.target_nic.index() % flow.paths);
 }
 
 constexpr Routing kRows[]{

@@ -9,13 +9,15 @@
 #include <span>
 #include <string_view>
 
+#include "collectives/number.h"
+
 namespace ghostrank {
 
 // A connection, or one message of it, that needs a path.
 struct RoutedFlow {
   // NIC numbers in the whole cluster: node * nics_per_node + NIC of the node. For a message to
   // many, target_nic is the NIC of its first receiver.
-  std::int32_t source_nic = 0, target_nic = 0;
+  Nic source_nic, target_nic;
   std::int32_t nics_per_node = 1;
   // Hash of the connection (communicator, channel, sender, receiver) and run.seed: stands for the
   // hash that a switch computes of the packet's addresses and ports.

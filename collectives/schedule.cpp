@@ -13,8 +13,7 @@ namespace {
 // Sums n counts, starting at index `first`, `stride` apart.
 std::uint64_t sum_of(const Collective& c, std::ptrdiff_t first, std::ptrdiff_t stride, int n) {
   std::uint64_t sum = 0;
-  for (std::ptrdiff_t i = 0; i < n; ++i)
-    sum += (*c.counts)[static_cast<std::size_t>(first + i * stride)];
+  for (std::ptrdiff_t i = 0; i < n; ++i) sum += (*c.counts)[first + i * stride];
   return sum;
 }
 
@@ -45,7 +44,7 @@ std::size_t counts_needed(Func func, int size) {
   return func == Func::all_gather_v ? n : 0;
 }
 
-std::uint64_t work_elements(const Collective& c, Rank rank) {
+std::uint64_t work_elements(const Collective& c, GroupRank rank) {
   switch (c.func) {
     case Func::all_reduce:
     case Func::broadcast:
@@ -68,7 +67,7 @@ std::uint64_t work_elements(const Collective& c, Rank rank) {
   return 0;
 }
 
-std::uint64_t input_elements(const Collective& c, Rank rank) {
+std::uint64_t input_elements(const Collective& c, GroupRank rank) {
   if (c.func == Func::all_to_all_v)
     return sum_of(c, static_cast<std::ptrdiff_t>(rank) * c.size, 1, c.size);
   return c.func == Func::all_to_all ? work_elements(c, rank) : 0;
@@ -80,7 +79,7 @@ std::uint64_t call_elements(const Collective& c) {
   return (std::accumulate(c.counts->begin(), c.counts->end(), std::uint64_t{0}) + n - 1) / n;
 }
 
-std::uint64_t input_elements(const Schedule& schedule, Rank r) {
+std::uint64_t input_elements(const Schedule& schedule, GroupRank r) {
   const Collective& c = schedule.collective();
   const std::uint64_t own = input_elements(c, r);
   return own == 0 && schedule.out_of_place() ? work_elements(c, r) : own;

@@ -30,10 +30,9 @@
 #include <utility>
 #include <vector>
 
-namespace ghostrank {
+#include "collectives/number.h"
 
-using Rank = std::int32_t;
-inline constexpr Rank kNoRank = -1;
+namespace ghostrank {
 
 enum class Func : std::uint8_t {
   all_reduce,
@@ -65,9 +64,9 @@ struct Collective {
   int size = 1;  // ranks in the group
   std::uint64_t count = 0;
   std::uint32_t element_bytes = 4;
-  Rank root = 0;  // of a send_recv: the sender
+  GroupRank root = 0;  // of a send_recv: the sender
   Counts counts{};
-  Rank target = 1;  // send_recv: the receiver
+  GroupRank target = 1;  // send_recv: the receiver
 };
 
 // True if the function's blocks differ in size; such a function needs `counts`.
@@ -112,8 +111,8 @@ std::size_t counts_needed(Func func, int size);
 // Elements of a rank's work buffer (size * count for all-gather, reduce-scatter, and so on), and of
 // the separate input buffer that an in-place all-to-all or all-to-all-v has (0 for the other
 // functions). Only in an all-to-all-v do these differ between ranks.
-std::uint64_t work_elements(const Collective& c, Rank rank);
-std::uint64_t input_elements(const Collective& c, Rank rank);
+std::uint64_t work_elements(const Collective& c, GroupRank rank);
+std::uint64_t input_elements(const Collective& c, GroupRank rank);
 // The size of a call as nccl-tests counts it: the larger of a rank's buffers; for an all-to-all-v,
 // the elements that a rank sends on average, rounded up.
 std::uint64_t call_elements(const Collective& c);
@@ -137,15 +136,15 @@ inline constexpr int kMaxPeers = 3;
 class Peers {
  public:
   constexpr Peers() = default;
-  constexpr Peers(Rank r) { push(r); }  // NOLINT: one peer is the common case; kNoRank is none
-  constexpr void push(Rank r) {
-    if (r != kNoRank) rank_[static_cast<std::size_t>(size_++)] = r;
+  constexpr Peers(GroupRank r) { push(r); }  // NOLINT: one peer is the common case; kNoRank is none
+  constexpr void push(GroupRank r) {
+    if (r != kNoRank) rank_[size_++] = r;
   }
   constexpr int size() const { return size_; }
   constexpr bool empty() const { return size_ == 0; }
-  constexpr Rank operator[](int i) const { return rank_[static_cast<std::size_t>(i)]; }
-  constexpr const Rank* begin() const { return rank_.data(); }
-  constexpr const Rank* end() const { return rank_.data() + size_; }
+  constexpr GroupRank operator[](int i) const { return rank_[i]; }
+  constexpr const GroupRank* begin() const { return rank_.data(); }
+  constexpr const GroupRank* end() const { return rank_.data() + size_; }
   // Inline and branch-free, because every walk of a schedule compares peers at each step.
   constexpr bool operator==(const Peers& other) const {
     return ((size_ ^ other.size_) | (rank_[0] ^ other.rank_[0]) | (rank_[1] ^ other.rank_[1]) |
@@ -154,7 +153,7 @@ class Peers {
 
  private:
   static_assert(kMaxPeers == 3);
-  std::array<Rank, kMaxPeers> rank_{kNoRank, kNoRank, kNoRank};
+  std::array<GroupRank, kMaxPeers> rank_{kNoRank, kNoRank, kNoRank};
   std::int32_t size_ = 0;
 };
 
@@ -268,33 +267,36 @@ class Schedule {
   const std::string& played() const { return played_; }
   void set_played(std::string name) { played_ = std::move(name); }
 
-  virtual int actors(Rank r) const = 0;
-  virtual Actor actor(Rank r, int a) const = 0;
-  virtual Step step(Rank r, int a, int k) const = 0;
+  virtual int actors(GroupRank r) const = 0;
+  virtual Actor actor(GroupRank r, int a) const = 0;
+  virtual Step step(GroupRank r, int a, int k) const = 0;
   // Replaces `step` by step k; `step` must hold step k-1 or, for the first step of a walk,
   // anything. Faster than step(r, a, k) for a caller that walks all steps. It advances in place,
   // because copying the step would stall on store forwarding.
-  virtual void next_step(Rank r, int a, int k, Step& step) const {
+  virtual void next_step(GroupRank r, int a, int k, Step& step) const {
     ::new (&step) Step(this->step(r, a, k));
   }
   // Returns the actor of rank `dst` that receives the messages `src` sends to it on `channel`.
-  virtual int receiver(Rank dst, int channel, Rank src) const = 0;
+  virtual int receiver(GroupRank dst, int channel, GroupRank src) const = 0;
   // Sets `out` to the blocks that a scattered step gathers its message from (Way::send) or scatters
   // it to (Way::recv), in the message's order. Leaves `out` as it is if the step is not scattered.
-  virtual void pieces(Rank, int /*a*/, int /*k*/, Way, std::vector<Block>& /*out*/) const {}
+  virtual void pieces(GroupRank, int /*a*/, int /*k*/, Way, std::vector<Block>& /*out*/) const {}
   // Returns the NIC through which a message from rank `from` to rank `to`, on another node, leaves
   // the sender's node (Way::send) or enters the receiver's node (Way::recv): a number below nics(),
   // or kOwnNic for the NIC of the rank's GPU.
   static constexpr int kOwnNic = -1;
-  virtual int nic(Rank /*from*/, Rank /*to*/, int /*channel*/, Way) const { return kOwnNic; }
+  virtual int nic(GroupRank /*from*/, GroupRank /*to*/, int /*channel*/, Way) const {
+    return kOwnNic;
+  }
   // NICs of the node for which the library laid out its channels; 0: it laid them out for no NICs.
   virtual int nics() const { return 0; }
 
   // Features that few schedules have; see Step and the table above.
   virtual bool out_of_place() const { return false; }
-  virtual std::uint64_t scratch_elements(Rank) const { return 0; }
-  virtual StepOf dependency(Rank, int /*a*/, int /*k*/) const { return {}; }
-  virtual void locals(Rank, int /*a*/, int /*k*/, std::vector<Local>& /*out*/) const {}  // sets out
+  virtual std::uint64_t scratch_elements(GroupRank) const { return 0; }
+  virtual StepOf dependency(GroupRank, int /*a*/, int /*k*/) const { return {}; }
+  virtual void locals(GroupRank, int /*a*/, int /*k*/, std::vector<Local>& /*out*/) const {
+  }  // sets out
 
  private:
   Collective collective_;
@@ -304,7 +306,7 @@ class Schedule {
 };
 
 // Elements of a rank's input buffer, that of an out-of-place schedule included.
-std::uint64_t input_elements(const Schedule& schedule, Rank r);
+std::uint64_t input_elements(const Schedule& schedule, GroupRank r);
 // Environment variables that a library reads, by name ("NCCL_ALGO").
 using Environment = std::map<std::string, std::string>;
 

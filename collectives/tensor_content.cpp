@@ -59,13 +59,13 @@ TensorContent::TensorContent(const Sparsity& sparsity, std::uint64_t key, int ra
       mask_(std::bit_ceil(std::max<std::uint64_t>(2, blocks_)) - 1),
       shift_(std::max(1, static_cast<int>(std::bit_width(mask_)) / 2)) {}
 
-TensorContent::Share TensorContent::share(Rank rank) const {
+TensorContent::Share TensorContent::share(GroupRank rank) const {
   const double each = sparsity_.density * static_cast<double>(blocks_);
   if (sparsity_.overlap != Overlap::none) return {0, rounded(each, blocks_)};
   return {rounded(rank * each, blocks_), rounded((rank + 1) * each, blocks_)};
 }
 
-std::uint64_t TensorContent::order_of(Rank rank) const {
+std::uint64_t TensorContent::order_of(GroupRank rank) const {
   const bool own = sparsity_.overlap == Overlap::random;
   return mix(key_ + (own ? static_cast<std::uint64_t>(rank) + 1 : 0) * kGolden);
 }
@@ -85,7 +85,7 @@ std::uint64_t TensorContent::shuffled_index(std::uint64_t key, std::uint64_t blo
   return block;
 }
 
-bool TensorContent::nonzero(Rank rank, std::uint64_t block) const {
+bool TensorContent::nonzero(GroupRank rank, std::uint64_t block) const {
   const Share mine = share(rank);
   if (mine.first == mine.end) return false;
   if (mine.end - mine.first == blocks_) return true;
@@ -93,7 +93,7 @@ bool TensorContent::nonzero(Rank rank, std::uint64_t block) const {
   return at >= mine.first && at < mine.end;
 }
 
-bool TensorContent::nonzero(Rank rank, std::uint64_t first, std::uint64_t elements) const {
+bool TensorContent::nonzero(GroupRank rank, std::uint64_t first, std::uint64_t elements) const {
   if (elements == 0) return false;
   const std::uint64_t last = (first + elements - 1) / sparsity_.block;
   for (std::uint64_t block = first / sparsity_.block; block <= last; ++block)
@@ -101,7 +101,7 @@ bool TensorContent::nonzero(Rank rank, std::uint64_t first, std::uint64_t elemen
   return false;
 }
 
-std::uint64_t TensorContent::nonzero_elements(Rank rank) const {
+std::uint64_t TensorContent::nonzero_elements(GroupRank rank) const {
   const Share mine = share(rank);
   const std::uint64_t full = (mine.end - mine.first) * sparsity_.block;
   const std::uint64_t missing = blocks_ * sparsity_.block - elements_;  // of the last block
@@ -109,8 +109,9 @@ std::uint64_t TensorContent::nonzero_elements(Rank rank) const {
 }
 
 // Adds the rank's elements [first, first + count), all in one block, to `out`.
-GHOSTRANK_KERNEL void TensorContent::add_block(Rank rank, std::uint64_t block, std::uint64_t first,
-                                               std::uint64_t count, std::int16_t* out) const {
+GHOSTRANK_KERNEL void TensorContent::add_block(GroupRank rank, std::uint64_t block,
+                                               std::uint64_t first, std::uint64_t count,
+                                               std::int16_t* out) const {
   if (ranks_ > kLargestSum) {
     const auto every = static_cast<std::uint64_t>((ranks_ + kLargestSum - 1) / kLargestSum);
     std::uint64_t turn = (first + static_cast<std::uint64_t>(rank)) % every;
@@ -134,7 +135,7 @@ GHOSTRANK_KERNEL void TensorContent::add_block(Rank rank, std::uint64_t block, s
   }
 }
 
-void TensorContent::values(Rank rank, std::uint64_t first, std::uint64_t count,
+void TensorContent::values(GroupRank rank, std::uint64_t first, std::uint64_t count,
                            std::int16_t* out) const {
   std::fill_n(out, count, std::int16_t{0});
   for (const std::uint64_t end = first + count; first < end;) {
@@ -151,7 +152,7 @@ void TensorContent::sums(std::uint64_t first, std::uint64_t count, std::int16_t*
   for (const std::uint64_t end = first + count; first < end;) {
     const std::uint64_t block = first / sparsity_.block;
     const std::uint64_t n = std::min(end, (block + 1) * sparsity_.block) - first;
-    for (Rank rank = 0; rank < ranks_; ++rank)
+    for (GroupRank rank = 0; rank < ranks_; ++rank)
       if (nonzero(rank, block)) add_block(rank, block, first, n, out);
     first += n;
     out += n;

@@ -57,15 +57,15 @@ class TensorContent {
   std::uint64_t elements() const { return elements_; }
   std::uint64_t blocks() const { return blocks_; }
 
-  bool nonzero(Rank rank, std::uint64_t block) const;
+  bool nonzero(GroupRank rank, std::uint64_t block) const;
   // True if any of these elements lies in a nonzero block.
-  bool nonzero(Rank rank, std::uint64_t first, std::uint64_t elements) const;
+  bool nonzero(GroupRank rank, std::uint64_t first, std::uint64_t elements) const;
   // Number of elements in nonzero blocks.
-  std::uint64_t nonzero_elements(Rank rank) const;
+  std::uint64_t nonzero_elements(GroupRank rank) const;
 
   // The elements [first, first + count) of one rank, and their sums over all ranks; writes `count`
   // numbers to `out`.
-  void values(Rank rank, std::uint64_t first, std::uint64_t count, std::int16_t* out) const;
+  void values(GroupRank rank, std::uint64_t first, std::uint64_t count, std::int16_t* out) const;
   void sums(std::uint64_t first, std::uint64_t count, std::int16_t* out) const;
 
  private:
@@ -73,10 +73,10 @@ class TensorContent {
   struct Share {
     std::uint64_t first = 0, end = 0;
   };
-  Share share(Rank rank) const;
+  Share share(GroupRank rank) const;
   std::uint64_t shuffled_index(std::uint64_t key, std::uint64_t block) const;
-  std::uint64_t order_of(Rank rank) const;
-  void add_block(Rank rank, std::uint64_t block, std::uint64_t first, std::uint64_t count,
+  std::uint64_t order_of(GroupRank rank) const;
+  void add_block(GroupRank rank, std::uint64_t block, std::uint64_t first, std::uint64_t count,
                  std::int16_t* out) const;
 
   Sparsity sparsity_;

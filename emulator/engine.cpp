@@ -100,7 +100,7 @@ class Session::Play {
         control_(control),
         options_(options),
         observer_(observer),
-        host_(control.world().rank),
+        host_(control.world().host()),
         began_ns_(monotonic_ns()),
         cluster_(spec_, workload, control.world().size),
         flows_(spec_, workload, cluster_),
@@ -114,7 +114,7 @@ class Session::Play {
       if (const HostEntry* entry = host_entry(spec_, host.index, cluster_.hosts()))
         host.name = entry->name;
     }
-    HostReport& here = ensemble_.hosts[static_cast<std::size_t>(host_)];
+    HostReport& here = ensemble_.hosts[host_.index()];
     describe_cores(cores_, here);
     here.cpu = cpu_model();
     here.kernel = kernel_version();
@@ -132,7 +132,7 @@ class Session::Play {
     result_.hosts = ensemble_.hosts;
     result_.ranks = workload_.ranks - workload_.servers;
     result_.nics_per_node = spec_.cluster.nics_per_node;
-    for (const auto& [a, b, count] : flows_.per_host_pair()) result_.flows.push_back({a, b, count});
+    result_.flows = flows_.per_host_pair();
     result_.samples_per_iteration = workload_.samples_per_iteration;
     result_.flops_per_iteration = workload_.flops_per_iteration;
     result_.peak_flops = matmul_peak_tflops(spec_.device, spec_.precision.parameters) * 1e12;
@@ -149,7 +149,7 @@ class Session::Play {
     note_limits();
     log_info("dilation ", result_.dilation, " at first, needed are ",
              result_.capacity.dilation_needed);
-    if (host_ == 0) observer_.on_start(result_);
+    if (host_ == Host(0)) observer_.on_start(result_);
     played_from_ns_ = monotonic_ns();
     if (phase_.warmup > 0 && control_.stop() == Stop::none) warm_up();
     if (control_.stop() == Stop::none) measure();
@@ -170,15 +170,12 @@ class Session::Play {
     const bool alone = cluster_.hosts() * count == 1;
     for (int s = 0; s < count; ++s) {
       std::string spill = options_.spill_path.empty() ? "ghostrank-pairs.csv" : options_.spill_path;
-      if (!alone) spill += "." + std::to_string(host_ * count + s);
+      if (!alone) spill += "." + std::to_string(host_.value() * count + s);
       shards.push_back(std::make_unique<Shard>(Shard::Setup{
-          spec_, workload_, cluster_, host_, s, flows_,
-          *ensemble_.fabrics[static_cast<std::size_t>(s)], ensemble_.nonce, options_.trace_ranks,
-          options_.max_spans / static_cast<std::size_t>(count), spill,
-          cores_.plan.of_thread.empty() ? std::vector<int>{}
-                                        : cores_.plan.of_thread[static_cast<std::size_t>(s)],
-          ensemble_.packets.empty() ? nullptr
-                                    : ensemble_.packets[static_cast<std::size_t>(s)].get()}));
+          spec_, workload_, cluster_, host_, s, flows_, *ensemble_.fabrics[s], ensemble_.nonce,
+          options_.trace_ranks, options_.max_spans / static_cast<std::size_t>(count), spill,
+          cores_.plan.of_thread.empty() ? std::vector<int>{} : cores_.plan.of_thread[s],
+          ensemble_.packets.empty() ? nullptr : ensemble_.packets[s].get()}));
     }
     return shards;
   }
@@ -231,7 +228,7 @@ class Session::Play {
   void note_cores() {
     for (const HostReport& host : result_.hosts) {
       if (!host.cores_note.empty())
-        result_.notes.push_back("host " + std::to_string(host.index) +
+        result_.notes.push_back("host " + to_string(host.index) +
                                 ": engine threads are not bound to cores, " + host.cores_note);
     }
   }
@@ -296,7 +293,7 @@ class Session::Play {
         next.iterations = std::max(next.again ? next.iterations : 0, unseen);
         next.again = true;
       }
-      if (host_ == 0 && next.dilation != result_.dilation)
+      if (host_ == Host(0) && next.dilation != result_.dilation)
         observer_.on_dilation(result_.dilation, next.dilation, next.reason);
       if (next.dilation != result_.dilation)
         log_info("dilation ", result_.dilation, " becomes ", next.dilation,
@@ -339,7 +336,7 @@ class Session::Play {
     std::vector<double> steps;
     for (const IterationReport& i : result_.iterations) steps.push_back(i.seconds);
     result_.fidelity = judge(sum, spec_, result_.dilation, median(steps));
-    if (host_ == 0)
+    if (host_ == Host(0))
       report_segment(segment, workload_, player_.rows(), sum, player_.reports(), result_);
     result_.tensors = tensor_use(spec_, workload_, segment.first);
     result_.compression = compression_use(spec_, workload_, segment.first);
@@ -354,7 +351,7 @@ class Session::Play {
 
   // Callbacks for `count` iterations; tells the observer that they begin.
   Player::Callbacks callbacks(int count, bool measured) {
-    if (host_ == 0) observer_.on_play(count, measured);
+    if (host_ == Host(0)) observer_.on_play(count, measured);
     // Progress is in wall seconds. In virtual time a step's wall time is unknown, so it counts
     // iterations.
     const double each = virtual_ ? 1 : std::max(step_seconds_ * result_.dilation, 1e-9);
@@ -389,7 +386,7 @@ class Session::Play {
   Control& control_;
   const RunOptions& options_;
   Observer& observer_;
-  const int host_;
+  const Host host_;
   const bool virtual_ = spec_.fabric.kind == FabricKind::virtual_time;
   std::int64_t began_ns_;  // start of set-up and the first phase, then of each phase
   std::int64_t played_from_ns_ = 0;

@@ -18,7 +18,7 @@
 namespace ghostrank {
 
 struct RunOptions {
-  std::vector<Rank> trace_ranks;  // record spans of these ranks; empty: none
+  std::vector<WorldRank> trace_ranks;  // record spans of these ranks; empty: none
   // File for a ledger that outgrows memory; a job of several shards appends ".N" for shard N.
   // Empty: ghostrank-pairs.csv. Each phase overwrites the files of the phase before.
   std::string spill_path;

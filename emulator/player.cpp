@@ -41,15 +41,14 @@ static_assert(2 * kPieceBytes < kMaxFrameBytes);
 
 // All processes run the same build and job, so a malformed message means a mismatched binary or
 // tampering.
-std::string malformed(int host, const std::string& what) {
-  return "host " + std::to_string(host) + " sent a malformed " + what +
+std::string malformed(Host host, const std::string& what) {
+  return "host " + to_string(host) + " sent a malformed " + what +
          "; check that every host runs the same ghostrank";
 }
 
 bool could_be_of_this_job(const SegmentReport& report, std::size_t rows, int nics) {
-  const auto known = [&](int nic) { return nic >= 0 && nic < nics; };
-  return report.rows.size() <= rows &&
-         report.spilled_by_nic.size() <= static_cast<std::size_t>(nics) &&
+  const auto known = [&](Nic nic) { return nic >= Nic(0) && nic.value() < nics; };
+  return report.rows.size() <= rows && report.spilled_by_nic.size() <= nics &&
          std::all_of(report.ledger.begin(), report.ledger.end(), [&](const LedgerRow& row) {
            return known(row.key.source_nic) && known(row.key.target_nic);
          });
@@ -63,7 +62,7 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
       workload_(workload),
       ensemble_(ensemble),
       control_(control),
-      host_(control.world().rank),
+      host_(control.world().host()),
       virtual_(spec.fabric.kind == FabricKind::virtual_time),
       serves_(!cluster.schemes().empty()),
       nics_(cluster.nics()),
@@ -83,14 +82,14 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   whole_sums_.clear();
   ends_.clear();
   stalls_.clear();
-  arriving_.assign(static_cast<std::size_t>(control_.world().size), {});
+  arriving_.assign(control_.world().size, {});
   const double cpu = cpu_seconds();
   log_info("segment ", segment_.number, " begins: iterations ", segment_.first, " to ",
            segment_.first + segment_.count - 1, ", dilation ", segment_.dilation,
            segment_.verify ? ", verified" : "");
   looked_ = pulsed_ = 0;
   watch_.reset();
-  if (host_ == 0 && !virtual_) {
+  if (host_ == Host(0) && !virtual_) {
     watch_.emplace(segment_.first, control_.world().size,
                    static_cast<Picoseconds>(kSilence / segment_.dilation));
   }
@@ -110,7 +109,7 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
 // This process's report.
 SegmentReport Player::report(double cpu_before) {
   SegmentReport mine;
-  mine.host = ensemble_.hosts[static_cast<std::size_t>(host_)];
+  mine.host = ensemble_.hosts[host_.index()];
   for (std::size_t s = 0; s < shards_.size(); ++s) {
     mine.add(*shards_[s], shards_[s]->take_spans());
     mine.strays += ensemble_.fabrics[s]->stats().strays;
@@ -170,7 +169,7 @@ void Player::play_shards(ShardShared& shared) {
 void Player::let_rest(ShardShared& shared) {
   if (virtual_ || shared.at_rest || shared.ended < shared.shards) return;
   const std::uint32_t end = segment_.first + segment_.count;
-  if (host_ == 0 && reported_ == segment_.count && control_.told() != end) control_.tell(end);
+  if (host_ == Host(0) && reported_ == segment_.count && control_.told() != end) control_.tell(end);
   if (control_.told() != end) return;
   struct Notes {
     std::uint64_t sent, received;
@@ -228,7 +227,7 @@ void Player::look(ShardShared& shared, bool ended) {
   }
   const bool due = seconds(clock_.now() - pulsed_) * segment_.dilation >= kPulseSeconds;
   if (!virtual_ && (ended || due)) publish_pulse(shared, ended);
-  if (host_ != 0) return;
+  if (host_ != Host(0)) return;
   take_published();
   if (watch_) end_a_stall();
   const auto steps = static_cast<double>(shared.steps.load(std::memory_order_relaxed));
@@ -286,7 +285,7 @@ bool Player::take_iteration(BlobReader& r) {
   return true;
 }
 
-bool Player::take_pulse(int host, BlobReader& r) {
+bool Player::take_pulse(Host host, BlobReader& r) {
   Pulse pulse;
   if (!pulse.read(r)) return false;
   if (watch_) watch_->note(host, pulse, clock_.now());
@@ -299,13 +298,13 @@ void Player::take_published() {
     Published kind{};
     r.get(kind);
     if (kind == Published::report) {
-      arriving_[static_cast<std::size_t>(host)].append(blob, sizeof kind);
+      arriving_[host].append(blob, sizeof kind);
       continue;
     }
     const bool taken = kind == Published::iteration ? take_iteration(r)
-                       : kind == Published::pulse   ? take_pulse(host, r)
+                       : kind == Published::pulse   ? take_pulse(Host(host), r)
                                                     : false;
-    if (!taken) return control_.fail(malformed(host, "message during the run"));
+    if (!taken) return control_.fail(malformed(Host(host), "message during the run"));
   }
   // Reports in order: an iteration is over when every rank of the job has ended it.
   for (; reported_ < segment_.count; ++reported_) {
@@ -378,10 +377,10 @@ void Player::read_reports() {
   for (std::size_t h = 1; h < arriving_.size(); ++h) {
     std::optional<SegmentReport> report = SegmentReport::from_blob(std::exchange(arriving_[h], {}));
     if (!report || !could_be_of_this_job(*report, rows().size(), nics_)) {
-      control_.fail(malformed(static_cast<int>(h), "report"));
+      control_.fail(malformed(Host(h), "report"));
       continue;
     }
-    report->host.index = static_cast<int>(h);
+    report->host.index = Host(h);
     log_debug("process ", h, " reports ", report->events, " events, ", report->messages,
               " messages");
     reports_.push_back(*std::move(report));
@@ -392,12 +391,12 @@ void Player::read_reports() {
 // run was stopped.
 bool Player::share(SegmentSummary& sum) {
   BlobWriter mine;
-  if (host_ == 0) mine.put(sum);
+  if (host_ == Host(0)) mine.put(sum);
   const std::vector<std::string> all = control_.all_gather(mine.bytes());
   if (all.empty()) return false;
   BlobReader r(all[0]);
   r.get(sum);
-  if (!r.complete()) control_.fail(malformed(0, "summary"));
+  if (!r.complete()) control_.fail(malformed(Host(0), "summary"));
   return r.complete();
 }
 
@@ -415,13 +414,13 @@ void Player::complete_spills(bool together) {
 // processes many.
 SegmentReport Player::gather(SegmentReport mine) {
   const bool alone = control_.world().size == 1;
-  if (host_ != 0 && control_.stop() == Stop::none) send(mine);
+  if (host_ != Host(0) && control_.stop() == Stop::none) send(mine);
   bool whole = alone ? control_.stop() == Stop::none : !control_.all_gather({}).empty();
   reports_.clear();
   reports_.push_back(std::move(mine));
   // After a stop, the reports that have arrived are all there is.
-  if (host_ == 0) take_published();
-  if (host_ == 0 && whole) read_reports();
+  if (host_ == Host(0)) take_published();
+  if (host_ == Host(0) && whole) read_reports();
   log_info("segment ", segment_.number, " ends: ", reports_.size(), " of ", control_.world().size,
            " reports are here");
   SegmentReport sum;

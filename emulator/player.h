@@ -53,7 +53,7 @@ class Player {
   void publish(const std::vector<IterationSums>& finished);
   void publish_pulse(ShardShared& shared, bool ended);
   bool take_iteration(BlobReader& blob);
-  bool take_pulse(int host, BlobReader& blob);
+  bool take_pulse(Host host, BlobReader& blob);
   void end_a_stall();
   void report_stall(const Gap& gap);
   void take_published();
@@ -68,7 +68,7 @@ class Player {
   const Workload& workload_;
   Ensemble& ensemble_;
   Control& control_;
-  const int host_;
+  const Host host_;
   const bool virtual_;
   const bool serves_;  // the job has agents, and a process of agents alone may have no program
   const int nics_;     // in the cluster

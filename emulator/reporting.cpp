@@ -25,15 +25,15 @@ double busbw_factor(Func func, double n) {
   }
 }
 
-NicTraffic per_iteration(std::size_t nic, const NicCount& count, double iterations) {
+NicTraffic per_iteration(Nic nic, const NicCount& count, double iterations) {
   const auto share = [&](std::uint64_t n) { return static_cast<double>(n) / iterations; };
-  return {static_cast<int>(nic), share(count.sent.bytes), share(count.received.bytes),
-          share(count.sent.messages), share(count.received.messages)};
+  return {nic, share(count.sent.bytes), share(count.received.bytes), share(count.sent.messages),
+          share(count.received.messages)};
 }
 
 void add_traffic(const SegmentReport& sum, double iterations, Result& result) {
-  std::map<std::pair<int, int>, LedgerCell> pairs;
-  std::vector<NicCount> nics = sum.spilled_by_nic;
+  std::map<std::pair<Nic, Nic>, LedgerCell> pairs;
+  VectorBy<Nic, NicCount> nics = sum.spilled_by_nic;
   for (const LedgerRow& row : sum.ledger) {
     count_at_nics(row, nics);
     // After a spill the files hold these pairs too; listing them here would look like a complete
@@ -44,7 +44,7 @@ void add_traffic(const SegmentReport& sum, double iterations, Result& result) {
     result.pairs.push_back({pair.first, pair.second, static_cast<double>(cell.bytes) / iterations,
                             static_cast<double>(cell.messages) / iterations});
   LedgerCell wire;
-  for (std::size_t nic = 0; nic < nics.size(); ++nic) {
+  for (const Nic nic : nics.keys()) {
     wire += nics[nic].sent;
     if (nics[nic].sent.messages + nics[nic].received.messages > 0)
       result.nics.push_back(per_iteration(nic, nics[nic], iterations));
@@ -96,7 +96,7 @@ void report_segment(const Segment& segment, const Workload& workload,
                     const std::vector<Schedules::Row>& rows, const SegmentReport& sum,
                     const std::vector<SegmentReport>& reports, Result& result) {
   for (const SegmentReport& r : reports) {
-    result.hosts[static_cast<std::size_t>(r.host.index)] = r.host;
+    result.hosts[r.host.index.index()] = r.host;
     result.interfaces.insert(result.interfaces.end(), r.interfaces.begin(), r.interfaces.end());
   }
   if (result.iterations.size() < segment.count) {

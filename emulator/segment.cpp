@@ -30,8 +30,8 @@ void exchange(Archive&& field, Report& r) {
   field(r.paced), field(r.pace_error), field(r.events), field(r.messages), field(r.checked),
       field(r.wrong);
   field(r.spans_dropped), field(r.strays), field(r.spilled), field(r.ledger);
-  field(r.spilled_by_nic), field(r.spill_paths), field(r.intra), field(r.packets), field(r.links),
-      field(r.gaps);
+  field(r.spilled_by_nic.rows()), field(r.spill_paths), field(r.intra), field(r.packets),
+      field(r.links), field(r.gaps);
 }
 
 void put(BlobWriter& w, const ByteCounts& counts) {
@@ -130,7 +130,7 @@ void SegmentReport::merge(SegmentReport& other) {
   spilled += other.spilled;
   if (spilled_by_nic.size() < other.spilled_by_nic.size())
     spilled_by_nic.resize(other.spilled_by_nic.size());
-  for (std::size_t i = 0; i < other.spilled_by_nic.size(); ++i) {
+  for (const Nic i : other.spilled_by_nic.keys()) {
     spilled_by_nic[i].sent += other.spilled_by_nic[i].sent;
     spilled_by_nic[i].received += other.spilled_by_nic[i].received;
   }

@@ -31,10 +31,10 @@ struct SegmentReport : SegmentSummary {
   HostReport host;
   std::vector<InterfaceReport> interfaces;
   std::vector<RowStats> rows;
-  std::vector<LedgerRow> ledger;         // rows that were not written to a file
-  std::vector<NicCount> spilled_by_nic;  // sums of the rows that were
-  std::vector<std::string> spill_paths;  // by shard, also of shards that did not spill
-  bool spills_whole = true;              // in a sum: the files hold all rows
+  std::vector<LedgerRow> ledger;           // rows that were not written to a file
+  VectorBy<Nic, NicCount> spilled_by_nic;  // sums of the rows that were
+  std::vector<std::string> spill_paths;    // by shard, also of shards that did not spill
+  bool spills_whole = true;                // in a sum: the files hold all rows
   LedgerCell intra;
   PacketCounts packets;
   std::vector<LinkCount> links;  // by link

@@ -12,7 +12,7 @@ CompiledSwitch::CompiledSwitch(SwitchPlan plan)
     : plan_(std::move(plan)), ports_(static_cast<std::size_t>(plan_.ports)) {
   plan_.loss.resize(ports_.size());
   for (int p = 0; p < plan_.ports; ++p) {
-    const PortLoss& loss = plan_.loss[static_cast<std::size_t>(p)];
+    const PortLoss& loss = plan_.loss[p];
     loss_in_.emplace_back(loss.ingress, loss_seed(plan_.seed, p, Direction::ingress));
     loss_out_.emplace_back(loss.egress, loss_seed(plan_.seed, p, Direction::egress));
   }
@@ -75,18 +75,17 @@ void CompiledSwitch::index_sources() {
   for (const auto& job : jobs_) {
     const JobPlan& p = job->plan;
     for (std::size_t w = 0; w < p.workers.size(); ++w) {
-      sources_[static_cast<std::size_t>(p.workers[w].port)].push_back(
+      sources_[p.workers[w].port].push_back(
           {p.workers[w].ip, p.first_slot, p.slots, static_cast<int>(w), job.get()});
     }
     if (p.uplink) {
-      sources_[static_cast<std::size_t>(p.uplink->port)].push_back(
-          {p.uplink->ip, p.first_slot, p.slots, kUpper, job.get()});
+      sources_[p.uplink->port].push_back({p.uplink->ip, p.first_slot, p.slots, kUpper, job.get()});
     }
   }
 }
 
 void CompiledSwitch::receive(int port, std::span<const std::byte> frame, Transmitter& out) {
-  PortCounters& counters = ports_[static_cast<std::size_t>(port)];
+  PortCounters& counters = ports_[port];
   ++counters.received;
   counters.received_bytes += frame.size();
   if (!whole(frame)) {
@@ -135,7 +134,7 @@ void CompiledSwitch::forward(int port, std::span<const std::byte> frame, Transmi
     if (std::memcmp(f.mac.data(), frame.data(), f.mac.size()) == 0)
       return copy_to(f.port, frame, out);
   }
-  ++ports_[static_cast<std::size_t>(port)].unknown;
+  ++ports_[port].unknown;
 }
 
 void CompiledSwitch::sum(const Source& source, const Packet& packet, Transmitter& out) {
@@ -165,13 +164,12 @@ void CompiledSwitch::sum(const Source& source, const Packet& packet, Transmitter
   store_lanes(wire, job.pool.values(slot, packet.set), job.plan.elements);
   result.values = wire;
   if (job.plan.uplink) return send_up(job, result, out);
-  if (!all)
-    return send_result(job, job.plan.workers[static_cast<std::size_t>(source.worker)], result, out);
+  if (!all) return send_result(job, job.plan.workers[source.worker], result, out);
   for (const Worker& worker : job.plan.workers) send_result(job, worker, result, out);
 }
 
 std::byte* CompiledSwitch::transmit(int port, std::size_t bytes, Transmitter& out) {
-  PortCounters& counters = ports_[static_cast<std::size_t>(port)];
+  PortCounters& counters = ports_[port];
   ++counters.sent;
   counters.sent_bytes += bytes;
   return out.frame(port, bytes);

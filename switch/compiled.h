@@ -34,7 +34,7 @@ class CompiledSwitch {
   const SwitchPlan& plan() const { return plan_; }
   SwitchCounters counters() const;
   const JobCounters* counters(const std::string& job) const;
-  const PortCounters& port(int p) const { return ports_[static_cast<std::size_t>(p)]; }
+  const PortCounters& port(int p) const { return ports_[p]; }
 
  private:
   // Over RoCEv2: a queue pair of the switch, and the next sequence number that the switch sends to

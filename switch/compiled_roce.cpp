@@ -61,10 +61,10 @@ void CompiledSwitch::receive_roce(int port, const RocePacket& packet, Transmitte
 void CompiledSwitch::sum_roce(int port, const Source& source, const RocePacket& packet,
                               Transmitter& out) {
   Job& job = *source.job;
-  std::vector<QueuePairState>& flows = job.flows[static_cast<std::size_t>(source.worker)];
+  std::vector<QueuePairState>& flows = job.flows[source.worker];
   const auto queue = static_cast<std::size_t>(queue_of(packet.queue_pair));
   if (queue >= flows.size()) {
-    ++ports_[static_cast<std::size_t>(port)].strangers;
+    ++ports_[port].strangers;
     return;
   }
   QueuePairState& flow = flows[queue];
@@ -76,7 +76,7 @@ void CompiledSwitch::sum_roce(int port, const Source& source, const RocePacket& 
   const int slot = place->slot - source.first_slot;
   if (slot < 0 || slot >= source.slots) {
     flow.in.broken = true;
-    ++ports_[static_cast<std::size_t>(port)].strangers;
+    ++ports_[port].strangers;
     return;
   }
   ++job.counters.received;
@@ -100,9 +100,9 @@ void CompiledSwitch::sum_roce(int port, const Source& source, const RocePacket& 
 }
 
 void CompiledSwitch::send_roce(Job& job, int w, const RocePacket& result, Transmitter& out) {
-  const Worker& worker = job.plan.workers[static_cast<std::size_t>(w)];
+  const Worker& worker = job.plan.workers[w];
   const auto queue = static_cast<std::size_t>(queue_of(result.queue_pair));
-  QueuePairState& flow = job.flows[static_cast<std::size_t>(w)][queue];
+  QueuePairState& flow = job.flows[w][queue];
   RocePacket packet = result;
   packet.source = {plan_.mac, plan_.ip, result.source.udp};
   packet.target = {worker.mac, worker.ip, kRocePort};

@@ -47,7 +47,7 @@ class Files final : public FramePorts {
   }
 
   std::byte* frame(int port, std::size_t bytes) override {
-    PcapWriter* writer = writers_[static_cast<std::size_t>(port)].get();
+    PcapWriter* writer = writers_[port].get();
     if (writer != nullptr) return writer->frame(now_ns_, bytes);
     if (nowhere_.size() < bytes) nowhere_.resize(bytes);
     return nowhere_.data();

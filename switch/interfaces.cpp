@@ -191,9 +191,7 @@ class Interfaces final : public FramePorts {
     return true;
   }
 
-  std::byte* frame(int port, std::size_t bytes) override {
-    return ports_[static_cast<std::size_t>(port)]->room(bytes);
-  }
+  std::byte* frame(int port, std::size_t bytes) override { return ports_[port]->room(bytes); }
 
   void flush() override {
     for (auto& port : ports_) port->flush();

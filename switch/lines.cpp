@@ -51,7 +51,7 @@ bool LineSocket::flush() {
     const ssize_t n =
         send(fd_, unsent_.data() + sent_, unsent_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0) return try_again();
-    sent_ += static_cast<std::size_t>(n);
+    sent_ += n;
   }
   unsent_.clear();
   sent_ = 0;

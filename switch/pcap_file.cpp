@@ -34,7 +34,7 @@ PcapReader::PcapReader(const std::string& path) : path_(path) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat facts {};
   if (!file.is_open() || fstat(file.get(), &facts) != 0) fail_with_errno(path, "cannot be opened");
-  size_ = static_cast<std::size_t>(facts.st_size);
+  size_ = facts.st_size;
   if (size_ >= kFileHeader) {
     void* map = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
     if (map != MAP_FAILED) {

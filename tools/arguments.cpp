@@ -233,7 +233,7 @@ CLI::Option* add_seed(CLI::App& app, std::optional<std::uint64_t>& seed, const s
               throw Error("--seed: '" + text + "' is no seed; write an integer from 0 to " +
                           std::to_string(kGreatest));
             }
-            seed = static_cast<std::uint64_t>(*number);
+            seed = *number;
           },
           what)
       ->type_name("N");
@@ -290,15 +290,15 @@ CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& val
       ->type_name("SIZE");
 }
 
-std::vector<Rank> parse_ranks(const std::string& text, int ranks) {
-  std::vector<Rank> list;
+std::vector<WorldRank> parse_ranks(const std::string& text, int ranks) {
+  std::vector<WorldRank> list;
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
     const std::size_t dash = part.find('-');
     const int first = parse_rank(part.substr(0, dash), text, ranks);
     const int last =
         dash == std::string::npos ? first : parse_rank(part.substr(dash + 1), text, ranks);
-    for (int rank = first; rank <= last; ++rank) list.push_back(rank);
+    for (int rank = first; rank <= last; ++rank) list.emplace_back(rank);
   }
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());

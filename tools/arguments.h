@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/number.h"
 #include "profiles/job/job.h"
 #include "profiles/load/load.h"
 
@@ -81,6 +82,6 @@ CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& val
                       const std::string& what);
 
 // "0,8-15" -> 0, 8, 9, ... 15; sorted, each once. Throws Error(usage) on a rank beyond `ranks`.
-std::vector<Rank> parse_ranks(const std::string& text, int ranks);
+std::vector<WorldRank> parse_ranks(const std::string& text, int ranks);
 
 }  // namespace ghostrank

@@ -52,7 +52,7 @@ struct AgentReport {
   // Location of the defect, as far as it has one; negative: unknown.
   struct Where {
     std::uint64_t seed = 0, event = 0;
-    Party party = -1;
+    GroupParty party = -1;
     std::int64_t call = -1;
   } at;
   std::uint64_t events = 0;

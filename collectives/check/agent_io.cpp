@@ -12,9 +12,10 @@ std::string str(std::uint64_t n) { return std::to_string(n); }
 
 }  // namespace
 
-void AgentWorld::check_note(std::span<const Party> to, const Note& note, Carriage carriage) const {
-  std::set<Party> seen;
-  for (const Party party : to) {
+void AgentWorld::check_note(std::span<const GroupParty> to, const Note& note,
+                            Carriage carriage) const {
+  std::set<GroupParty> seen;
+  for (const GroupParty party : to) {
     if (party < 0 || static_cast<std::size_t>(party) >= parties_.size())
       fail("sends to party " + std::to_string(party) + ", which there is not", note.call);
     if (party == current_) fail("sends to itself", note.call);
@@ -103,11 +104,11 @@ std::shared_ptr<const Parcel> AgentWorld::packed(const Note& note, Carriage carr
   return parcel;
 }
 
-bool AgentWorld::send(std::span<const Party> to, const Note& note, Carriage carriage) {
+bool AgentWorld::send(std::span<const GroupParty> to, const Note& note, Carriage carriage) {
   check_note(to, note, carriage);
   if (refuse()) return false;
   const auto parcel = packed(note, carriage);
-  for (const Party party : to) {
+  for (const GroupParty party : to) {
     Sent& sent = sent_[{current_, party, carriage}];
     sent.bytes += note_bytes(note, overhead_);
     ++sent.messages;
@@ -122,8 +123,8 @@ Picoseconds AgentWorld::long_time() {
   return least + random_time(least);
 }
 
-void AgentWorld::arrive(Party to, const std::shared_ptr<const Parcel>& parcel, Picoseconds after,
-                        bool in_order) {
+void AgentWorld::arrive(GroupParty to, const std::shared_ptr<const Parcel>& parcel,
+                        Picoseconds after, bool in_order) {
   Picoseconds at = now_ + after;
   if (in_order) {
     Picoseconds& last = last_[{parcel->from, to, parcel->carriage}];
@@ -132,7 +133,7 @@ void AgentWorld::arrive(Party to, const std::shared_ptr<const Parcel>& parcel, P
   push({.at = at, .party = to, .kind = Event::Kind::note, .parcel = parcel});
 }
 
-void AgentWorld::deliver(Party to, const std::shared_ptr<const Parcel>& parcel) {
+void AgentWorld::deliver(GroupParty to, const std::shared_ptr<const Parcel>& parcel) {
   if (parcel->carriage == Carriage::reliable) {
     const bool slow = dice_.happens(options_.slow);
     return arrive(to, parcel, latency() + (slow ? long_time() : 0), true);
@@ -206,8 +207,8 @@ void AgentWorld::done(std::uint32_t call) {
     if (!wrong.empty()) fail(wrong, call);
   }
   if (tensor.call().collective.func == Func::barrier)
-    for (Party r = 0; r < ends_.size(); ++r)
-      if (parties_[static_cast<std::size_t>(r)].begun <= i)
+    for (GroupParty r = 0; r < ends_.size(); ++r)
+      if (parties_[r].begun <= i)
         fail("leaves the barrier before " + named(r) + " has come to it", call);
   tensor.take_back();
   auto node = current().open.extract(call);
@@ -216,7 +217,7 @@ void AgentWorld::done(std::uint32_t call) {
 }
 
 AgentWorld::OpenTensor::OpenTensor(AgentWorld& world, const Call& call, const CallValues* values,
-                                   Rank rank)
+                                   GroupRank rank)
     : world_(world),
       call_(call),
       rank_(rank),

@@ -53,13 +53,13 @@ CallValues::CallValues(const Call& call, std::uint64_t seed, const Ends& ends)
                               static_cast<double>(exact_up_to(call.type)) / call.collective.size)),
       contract_(call.collective, false, contributions_),
       every_(contributions_.every(call.collective.size)) {
-  for (Rank r = 0; r < call.collective.size; ++r) {
+  for (GroupRank r = 0; r < call.collective.size; ++r) {
     set_of_.push_back(contributions_.only(r));
     only_[set_of_.back()] = r;
   }
 }
 
-std::uint64_t CallValues::value(Rank r, std::uint64_t element) const {
+std::uint64_t CallValues::value(GroupRank r, std::uint64_t element) const {
   if (content_) {
     std::int16_t value = 0;
     content_->values(r, element, 1, &value);
@@ -69,14 +69,14 @@ std::uint64_t CallValues::value(Rank r, std::uint64_t element) const {
   if (call_.type == DataType::uint8) return 1 + bits % 255;
   const std::uint64_t most = exact_up_to(call_.type);
   if (most == 0) return bits | 1;
-  return 1 + bits % (most / static_cast<std::uint64_t>(call_.collective.size));
+  return 1 + bits % (most / call_.collective.size);
 }
 
 std::uint64_t CallValues::value(const Value& v) const {
   if (const auto alone = only_.find(v.set); alone != only_.end())
     return value(alone->second, v.element);
   std::uint64_t sum = 0;
-  for (Rank r = 0; r < call_.collective.size; ++r) sum += value(r, v.element);
+  for (GroupRank r = 0; r < call_.collective.size; ++r) sum += value(r, v.element);
   return sum;
 }
 
@@ -102,7 +102,7 @@ void CallValues::put(const Value& v, std::byte* at) const {
   }
 }
 
-std::vector<std::byte> CallValues::work(Rank r) const {
+std::vector<std::byte> CallValues::work(GroupRank r) const {
   const std::uint32_t bytes = bytes_of(call_.type);
   std::vector<std::byte> buffer(work_elements(call_.collective, r) * bytes);
   for (std::uint64_t e = 0; e * bytes < buffer.size(); ++e)
@@ -110,7 +110,7 @@ std::vector<std::byte> CallValues::work(Rank r) const {
   return buffer;
 }
 
-std::vector<std::byte> CallValues::input(Rank r) const {
+std::vector<std::byte> CallValues::input(GroupRank r) const {
   const std::uint32_t bytes = bytes_of(call_.type);
   std::vector<std::byte> buffer(input_elements(call_.collective, r) * bytes);
   for (std::uint64_t e = 0; e * bytes < buffer.size(); ++e)
@@ -150,8 +150,8 @@ std::string CallValues::guess(const Value& v, const std::byte* is) const {
   if (v.set != every_) return {};
   const std::uint32_t bytes = bytes_of(call_.type);
   alignas(8) std::byte one[8], sum[8];
-  for (Rank r = 0; r < call_.collective.size; ++r) {
-    put({set_of_[static_cast<std::size_t>(r)], v.element}, one);
+  for (GroupRank r = 0; r < call_.collective.size; ++r) {
+    put({set_of_[r], v.element}, one);
     put(v, sum);
     add_elements(call_.type, sum, one, 1);
     if (std::memcmp(sum, is, bytes) == 0) return "; that of rank " + std::to_string(r) + " twice";
@@ -164,7 +164,7 @@ std::string CallValues::guess(const Value& v, const std::byte* is) const {
   return {};
 }
 
-std::string CallValues::wrong(Rank r, std::span<const std::byte> work) const {
+std::string CallValues::wrong(GroupRank r, std::span<const std::byte> work) const {
   const std::uint32_t bytes = bytes_of(call_.type);
   alignas(8) std::byte right[8];
   for (std::uint64_t e = 0; e * bytes < work.size(); ++e) {

@@ -30,13 +30,13 @@ class CallValues {
  public:
   CallValues(const Call& call, std::uint64_t seed, const Ends& ends);
 
-  std::vector<std::byte> work(Rank r) const;
-  std::vector<std::byte> input(Rank r) const;
+  std::vector<std::byte> work(GroupRank r) const;
+  std::vector<std::byte> input(GroupRank r) const;
   // What is wrong with the work buffer of a rank that reports done; empty: nothing.
-  std::string wrong(Rank r, std::span<const std::byte> work) const;
+  std::string wrong(GroupRank r, std::span<const std::byte> work) const;
 
  private:
-  std::uint64_t value(Rank r, std::uint64_t element) const;
+  std::uint64_t value(GroupRank r, std::uint64_t element) const;
   std::uint64_t value(const Value& v) const;
   void put(const Value& v, std::byte* at) const;
   bool close(const std::byte* is, const std::byte* right) const;
@@ -50,8 +50,8 @@ class CallValues {
   Contributions contributions_;
   Contract contract_;
   std::uint32_t every_;
-  std::vector<std::uint32_t> set_of_;             // by rank: the multiset {rank}
-  std::unordered_map<std::uint32_t, Rank> only_;  // the inverse of set_of_
+  std::vector<std::uint32_t> set_of_;                  // by rank: the multiset {rank}
+  std::unordered_map<std::uint32_t, GroupRank> only_;  // the inverse of set_of_
 };
 
 // Why sums over so many ranks would not be exact; empty: they are.

@@ -30,11 +30,10 @@ AgentWorld::AgentWorld(const Ends& ends, std::span<const Call> calls,
   options_.misfortunes = claimed(options.misfortunes, ends.survives());
 }
 
-std::string AgentWorld::named(Party party) const {
+std::string AgentWorld::named(GroupParty party) const {
   if (party < 0 || static_cast<std::size_t>(party) >= parties_.size())
     return "party " + std::to_string(party);
-  return std::string(name_of(parties_[static_cast<std::size_t>(party)].kind)) + " " +
-         std::to_string(party);
+  return std::string(name_of(parties_[party].kind)) + " " + std::to_string(party);
 }
 
 std::string AgentWorld::describe_event() const {
@@ -81,20 +80,20 @@ void AgentWorld::check_calls() const {
 void AgentWorld::set_up() {
   for (std::size_t i = 0; i < calls_.size(); ++i) index_[calls_[i].number] = i;
   check_calls();
-  parties_.resize(static_cast<std::size_t>(ends_.size()));
+  parties_.resize(ends_.size());
   for (const Helper& helper : ends_.helpers()) {
     if (helper.beside != kNoRank && (helper.beside < 0 || helper.beside >= ends_.size()))
       fail("a helper is beside rank " + std::to_string(helper.beside) + ", which there is not");
     parties_.emplace_back().kind = helper.kind;
   }
   for (std::size_t p = 0; p < parties_.size(); ++p) {
-    parties_[p].agent = ends_.agent(static_cast<Party>(p));
-    if (!parties_[p].agent) fail("there is no agent for " + named(static_cast<Party>(p)));
+    parties_[p].agent = ends_.agent(static_cast<GroupParty>(p));
+    if (!parties_[p].agent) fail("there is no agent for " + named(static_cast<GroupParty>(p)));
   }
   overhead_ = ends_.overhead_bytes();
   if (options_.real_data)
     for (const Call& call : calls_) values_.emplace_back(call, options_.seed, ends_);
-  for (Party p = 0; p < ends_.size(); ++p) plan_next_call(p);
+  for (GroupParty p = 0; p < ends_.size(); ++p) plan_next_call(p);
 }
 
 void AgentWorld::push(Event event) {
@@ -102,8 +101,8 @@ void AgentWorld::push(Event event) {
   events_.push(std::move(event));
 }
 
-void AgentWorld::plan_next_call(Party rank) {
-  PartyState& party = parties_[static_cast<std::size_t>(rank)];
+void AgentWorld::plan_next_call(GroupParty rank) {
+  PartyState& party = parties_[rank];
   if (party.about_to_begin || party.begun == calls_.size() ||
       party.open.size() >= static_cast<std::size_t>(std::max(1, options_.overlap)))
     return;
@@ -149,7 +148,7 @@ void AgentWorld::fire(const Event& event) {
 
 // Fires the event, or queues it while the party's processor is busy.
 void AgentWorld::take(Event event) {
-  PartyState& party = parties_[static_cast<std::size_t>(event.party)];
+  PartyState& party = parties_[event.party];
   if (event.kind == Event::Kind::awake) {
     const Picoseconds at = event.at;
     event = std::move(party.waiting.front());
@@ -186,8 +185,8 @@ void AgentWorld::run() {
 std::string AgentWorld::who_waits() const {
   std::string text;
   int listed = 0;
-  for (Party r = 0; r < ends_.size(); ++r)
-    for (const auto& [number, tensor] : parties_[static_cast<std::size_t>(r)].open) {
+  for (GroupParty r = 0; r < ends_.size(); ++r)
+    for (const auto& [number, tensor] : parties_[r].open) {
       if (++listed > 8) return text + " ...";
       text += (listed > 1 ? ", " : "") + named(r) + " waits in call " + str(number);
     }
@@ -195,8 +194,8 @@ std::string AgentWorld::who_waits() const {
 }
 
 void AgentWorld::check_end() const {
-  for (Party r = 0; r < ends_.size(); ++r) {
-    const PartyState& rank = parties_[static_cast<std::size_t>(r)];
+  for (GroupParty r = 0; r < ends_.size(); ++r) {
+    const PartyState& rank = parties_[r];
     if (rank.open.empty() && rank.begun == calls_.size()) continue;
     AgentReport::Where at = here();
     at.party = r;
@@ -221,7 +220,7 @@ std::map<AgentWorld::Connection, AgentWorld::Sent> AgentWorld::promised() const 
   std::map<Connection, Sent> sums;
   for (const Call& call : calls_)
     for (const Ends::Edge& edge : ends_.traffic(call)) {
-      const auto exists = [&](Party p) {
+      const auto exists = [&](GroupParty p) {
         return p >= 0 && static_cast<std::size_t>(p) < parties_.size();
       };
       if (!exists(edge.from) || !exists(edge.to) || edge.from == edge.to)

@@ -31,7 +31,7 @@ struct AgentFailure {
 };
 
 struct Parcel {
-  Party from = 0;
+  GroupParty from = 0;
   Note note;  // its spans refer to the two vectors below
   Carriage carriage{};
   std::vector<std::byte> content, words;
@@ -41,7 +41,7 @@ struct Event {
   enum class Kind : std::uint8_t { start, note, timer, room, awake };
   Picoseconds at = 0;
   std::uint64_t number = 0;
-  Party party = 0;
+  GroupParty party = 0;
   Kind kind{};
   std::uint32_t timer = 0;
   // Arming a timer gives it a new number; events of earlier armings are dropped.
@@ -61,10 +61,10 @@ class AgentWorld final : public Io {
   void run();
   AgentReport& report() { return report_; }
   AgentReport::Where here() const { return {options_.seed, report_.events, current_, -1}; }
-  std::string named(Party party) const;
+  std::string named(GroupParty party) const;
 
   using Io::send;
-  bool send(std::span<const Party> to, const Note& note, Carriage carriage) override;
+  bool send(std::span<const GroupParty> to, const Note& note, Carriage carriage) override;
   void arm(std::uint32_t timer, Picoseconds after) override;
   void disarm(std::uint32_t timer) override;
   void spend(Picoseconds time) override;
@@ -76,7 +76,7 @@ class AgentWorld final : public Io {
   class OpenTensor final : public Tensor {
    public:
     // `values` null: there is no real data.
-    OpenTensor(AgentWorld& world, const Call& call, const CallValues* values, Rank rank);
+    OpenTensor(AgentWorld& world, const Call& call, const CallValues* values, GroupRank rank);
     std::span<const std::byte> read(std::uint64_t first, std::uint64_t elements) override;
     void write(std::uint64_t first, std::span<const std::byte> elements) override;
     bool nonzero(std::uint64_t first, std::uint64_t elements) override;
@@ -91,7 +91,7 @@ class AgentWorld final : public Io {
 
     AgentWorld& world_;
     const Call& call_;
-    const Rank rank_;
+    const GroupRank rank_;
     const std::optional<TensorContent> content_;
     const bool real_;
     std::uint64_t readable_, writable_;  // elements
@@ -120,10 +120,10 @@ class AgentWorld final : public Io {
     std::uint64_t bytes = 0, messages = 0;
     bool operator==(const Sent&) const = default;
   };
-  using Connection = std::tuple<Party, Party, Carriage>;  // from, to
+  using Connection = std::tuple<GroupParty, GroupParty, Carriage>;  // from, to
 
   [[noreturn]] void fail(const std::string& what, std::int64_t call = -1) const;
-  PartyState& current() { return parties_[static_cast<std::size_t>(current_)]; }
+  PartyState& current() { return parties_[current_]; }
 
   // agent_world.cpp
   void set_up();
@@ -132,7 +132,7 @@ class AgentWorld final : public Io {
   void take(Event event);
   void fire(const Event& event);
   void start_call();
-  void plan_next_call(Party rank);
+  void plan_next_call(GroupParty rank);
   std::string describe_event() const;
   void check_end() const;
   std::string who_waits() const;
@@ -141,13 +141,13 @@ class AgentWorld final : public Io {
   std::map<Connection, Sent> promised() const;
 
   // agent_io.cpp
-  void check_note(std::span<const Party> to, const Note& note, Carriage carriage) const;
+  void check_note(std::span<const GroupParty> to, const Note& note, Carriage carriage) const;
   bool refuse();
   std::shared_ptr<const Parcel> packed(const Note& note, Carriage carriage) const;
   void through_wire_format(Parcel& parcel) const;
   void garble(std::span<const std::byte> packet) const;
-  void deliver(Party to, const std::shared_ptr<const Parcel>& parcel);
-  void arrive(Party to, const std::shared_ptr<const Parcel>& parcel, Picoseconds after,
+  void deliver(GroupParty to, const std::shared_ptr<const Parcel>& parcel);
+  void arrive(GroupParty to, const std::shared_ptr<const Parcel>& parcel, Picoseconds after,
               bool in_order);
   Picoseconds latency() { return kMicrosecond + random_time(kMicrosecond); }
   Picoseconds long_time();
@@ -167,8 +167,8 @@ class AgentWorld final : public Io {
   std::vector<PartyState> parties_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t pushed_ = 0, armings_ = 0;
-  Picoseconds now_ = 0;  // time at the current party, including the time it spent
-  Party current_ = -1;   // -1: between events
+  Picoseconds now_ = 0;      // time at the current party, including the time it spent
+  GroupParty current_ = -1;  // -1: between events
   const Event* event_ = nullptr;
   bool timer_fired_ = false;
   std::map<Connection, Picoseconds> last_;  // arrival of the last note that keeps its order

@@ -20,7 +20,7 @@ void Play::fail_at(const ActorState& actor, const std::string& what) {
   fail(where(actor) + what, {actor.rank, actor.index, actor.k});
 }
 
-Connection& Play::connection(int channel, Rank source, Rank destination) {
+Connection& Play::connection(int channel, GroupRank source, GroupRank destination) {
   const auto key = (static_cast<std::uint64_t>(channel) << 48) |
                    (static_cast<std::uint64_t>(source) << 24) |
                    static_cast<std::uint64_t>(destination);
@@ -29,7 +29,7 @@ Connection& Play::connection(int channel, Rank source, Rank destination) {
 
 void Play::set_up() {
   if (c_.size >= 1 << 24) fail("too many ranks to check");
-  for (Rank r = 0; r < c_.size; ++r) set_up_rank(r);
+  for (GroupRank r = 0; r < c_.size; ++r) set_up_rank(r);
   for (std::size_t a = 0; a < actors_.size(); ++a) {
     if (clocks_) {
       actors_[a].clock.assign(actors_.size(), 0);
@@ -40,7 +40,7 @@ void Play::set_up() {
   note_dependencies();
 }
 
-void Play::set_up_rank(Rank r) {
+void Play::set_up_rank(GroupRank r) {
   const std::uint64_t work = work_elements(c_, r), input = input_elements(schedule_, r);
   const std::uint64_t scratch = schedule_.scratch_elements(r);
   if (std::max({work, input, scratch}) > std::numeric_limits<std::uint32_t>::max())
@@ -68,7 +68,7 @@ void Play::set_up_rank(Rank r) {
 // Marks the steps that other actors depend on, because their end must be recorded when they end.
 void Play::note_dependencies() {
   for (ActorState& actor : actors_) {
-    const RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];
+    const RankState& rank = ranks_[actor.rank];
     for (actor.k = 0; actor.k < actor.actor.steps; ++actor.k) {
       if (!schedule_.step(actor.rank, actor.index, actor.k).depends) continue;
       const StepOf on = schedule_.dependency(actor.rank, actor.index, actor.k);
@@ -106,8 +106,8 @@ CheckReport Play::run() {
 }
 
 void Play::verify_result() const {
-  for (Rank r = 0; r < c_.size; ++r) {
-    const std::vector<Value>& work = ranks_[static_cast<std::size_t>(r)].work;
+  for (GroupRank r = 0; r < c_.size; ++r) {
+    const std::vector<Value>& work = ranks_[r].work;
     for (std::uint64_t e = 0; e < work.size(); ++e) {
       const std::optional<Value> required = contract_.required(r, e);
       if (required && work[e] != *required)
@@ -126,7 +126,7 @@ void Play::verify_barrier() const {
       bool heard = false;
       for (int a = rank.first_actor; a < rank.first_actor + rank.actors; ++a)
         for (int b = other.first_actor; b < other.first_actor + other.actors; ++b)
-          heard |= actors_[static_cast<std::size_t>(a)].clock[static_cast<std::size_t>(b)] > 0;
+          heard |= actors_[a].clock[b] > 0;
       if (!heard)
         fail("rank " + str(static_cast<int>(&rank - ranks_.data())) +
              " leaves the barrier without having heard of rank " +

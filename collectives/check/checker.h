@@ -27,7 +27,7 @@ struct CheckOptions {
 };
 
 struct PairBytes {
-  Rank source = 0, destination = 0;
+  GroupRank source = 0, destination = 0;
   std::uint64_t messages = 0, bytes = 0;
   bool operator==(const PairBytes&) const = default;
 };
@@ -37,7 +37,7 @@ struct CheckReport {
   std::string error;  // the first defect found; empty when ok
   // Location of the defect, as far as it has one; negative: unknown.
   struct Where {
-    Rank rank = kNoRank;
+    GroupRank rank = kNoRank;
     int actor = -1, step = -1;
   } at;
   std::uint64_t messages = 0, bytes = 0;

@@ -65,7 +65,7 @@ struct Ended {
 };
 
 struct ActorState {
-  Rank rank = 0;
+  GroupRank rank = 0;
   int index = 0;  // within the rank
   Actor actor;
   int k = 0, posted = 0;  // posted: receives of the steps before this one are posted
@@ -104,7 +104,7 @@ class Play {
  private:
   // checker.cpp
   void set_up();
-  void set_up_rank(Rank r);
+  void set_up_rank(GroupRank r);
   void note_dependencies();
   void verify_result() const;
   void verify_barrier() const;
@@ -130,7 +130,7 @@ class Play {
   std::vector<Value> content(const ActorState& actor, const Block& block);
   void touch(const ActorState& actor, const Block& touched, bool write);
   std::vector<Value>& buffer(const ActorState& actor, Buffer which);
-  Connection& connection(int channel, Rank source, Rank destination);
+  Connection& connection(int channel, GroupRank source, GroupRank destination);
 
   const Schedule& schedule_;
   const Collective& c_;
@@ -141,7 +141,7 @@ class Play {
   std::vector<RankState> ranks_;
   std::vector<ActorState> actors_;
   std::unordered_map<std::uint64_t, Connection> connections_;
-  std::map<std::pair<Rank, Rank>, PairBytes> pairs_;
+  std::map<std::pair<GroupRank, GroupRank>, PairBytes> pairs_;
   std::vector<int> runnable_;
   bool shares_elements_ = false;
   CheckReport report_;

@@ -62,7 +62,7 @@ void Play::load_locals(ActorState& actor) const {
 
 // Runs an actor until it ends or waits.
 void Play::advance(int a) {
-  ActorState& actor = actors_[static_cast<std::size_t>(a)];
+  ActorState& actor = actors_[a];
   while (actor.k < actor.actor.steps) {
     if (!actor.begun && !begin(a)) return;
     while (actor.slice < actor.step.slices) {
@@ -81,10 +81,10 @@ void Play::advance(int a) {
 
 // Starts the step if the step it depends on has ended; else returns false and waits for it.
 bool Play::begin(int a) {
-  ActorState& actor = actors_[static_cast<std::size_t>(a)];
-  const RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];
+  ActorState& actor = actors_[a];
+  const RankState& rank = ranks_[actor.rank];
   const StepOf on = schedule_.dependency(actor.rank, actor.index, actor.k);
-  Ended& ended = actors_[static_cast<std::size_t>(rank.first_actor + on.actor)].ended.at(on.step);
+  Ended& ended = actors_[rank.first_actor + on.actor].ended.at(on.step);
   if (!ended.done) {
     ended.waiting.push_back(a);
     return false;
@@ -96,24 +96,24 @@ bool Play::begin(int a) {
 }
 
 void Play::end_step(int a) {
-  ActorState& actor = actors_[static_cast<std::size_t>(a)];
+  ActorState& actor = actors_[a];
   const auto found = actor.ended.find(actor.k);
   if (found == actor.ended.end()) return;
   Ended& ended = found->second;
   ended.done = true;
   ended.clock = actor.clock;
   ended.received_until = actor.received_until;
-  if (clocks_) ++actor.clock[static_cast<std::size_t>(a)];  // later accesses are not covered
+  if (clocks_) ++actor.clock[a];  // later accesses are not covered
   runnable_.insert(runnable_.end(), ended.waiting.begin(), ended.waiting.end());
 }
 
 // Receives the current slice from every peer. Returns false if it must wait for a message.
 bool Play::receive(int a) {
-  ActorState& actor = actors_[static_cast<std::size_t>(a)];
+  ActorState& actor = actors_[a];
   const int channel = actor.actor.channel;
   const Block slice = slice_of(actor.step.recv, actor.step, actor.slice);
   for (; actor.peer < actor.step.recv_from.size(); ++actor.peer) {
-    const Rank source = actor.step.recv_from[actor.peer];
+    const GroupRank source = actor.step.recv_from[actor.peer];
     if (schedule_.receiver(actor.rank, channel, source) != actor.index)
       fail_at(actor, " receives from rank " + str(source) + " on channel " + str(channel) +
                          ", but receiver() names actor " +
@@ -141,11 +141,11 @@ bool Play::receive(int a) {
 void Play::post_receives(int a) {
   const Posting& posting = schedule_.flow_control().posting;
   if (!posting.needed()) return;
-  ActorState& actor = actors_[static_cast<std::size_t>(a)];
+  ActorState& actor = actors_[a];
   const int end = std::min(actor.actor.steps, actor.k + posting.receives + 1);
   for (; actor.posted < end; ++actor.posted) {
     const Step step = schedule_.step(actor.rank, actor.index, actor.posted);
-    for (const Rank source : step.recv_from) {
+    for (const GroupRank source : step.recv_from) {
       Connection& link = connection(actor.actor.channel, source, actor.rank);
       link.permitted += step.slices;
       if (link.waiting_sender >= 0) runnable_.push_back(std::exchange(link.waiting_sender, -1));
@@ -218,17 +218,16 @@ std::vector<Value> Play::content(const ActorState& actor, const Block& block) {
 // Sends the current slice to every peer. Returns false if it must wait for a credit or a
 // permission. Waiting for a permission is stricter than an engine that continues meanwhile.
 bool Play::send(int a) {
-  ActorState& actor = actors_[static_cast<std::size_t>(a)];
+  ActorState& actor = actors_[a];
   const Block slice = slice_of(actor.step.send, actor.step, actor.slice);
   const std::uint32_t credits = schedule_.flow_control().credits;
   const bool needs_permission = schedule_.flow_control().posting.needed();
   for (; actor.peer < actor.step.send_to.size(); ++actor.peer) {
-    const Rank target = actor.step.send_to[actor.peer];
+    const GroupRank target = actor.step.send_to[actor.peer];
     Connection& link = connection(actor.actor.channel, actor.rank, target);
     if (link.sender != a && link.sender != -1)
       fail_at(actor, " sends to rank " + str(target) + " on channel " + str(actor.actor.channel) +
-                         ", as actor " + str(actors_[static_cast<std::size_t>(link.sender)].index) +
-                         " does too");
+                         ", as actor " + str(actors_[link.sender].index) + " does too");
     link.sender = a;
     if (needs_permission ? link.permitted == 0 : credits > 0 && link.queue.size() >= credits) {
       link.waiting_sender = a;
@@ -239,7 +238,7 @@ bool Play::send(int a) {
     report_.rounds = std::max(report_.rounds, actor.sent_until);
     link.queue.push_back(
         {slice.count, content(actor, slice), actor.clock, actor.sent_until, actor.k});
-    if (clocks_) ++actor.clock[static_cast<std::size_t>(a)];
+    if (clocks_) ++actor.clock[a];
     const std::uint64_t bytes = message_bytes(schedule_.protocol(), slice.count, c_.element_bytes);
     ++report_.messages;
     report_.bytes += bytes;
@@ -255,7 +254,7 @@ bool Play::send(int a) {
 }
 
 std::vector<Value>& Play::buffer(const ActorState& actor, Buffer which) {
-  RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];
+  RankState& rank = ranks_[actor.rank];
   return which == Buffer::work ? rank.work : which == Buffer::input ? rank.input : rank.scratch;
 }
 
@@ -263,7 +262,7 @@ std::vector<Value>& Play::buffer(const ActorState& actor, Buffer which) {
 // these elements before this one. Scratch elements are numbered after those of the work buffer.
 void Play::touch(const ActorState& actor, const Block& touched, bool write) {
   if (touched.buffer == Buffer::input) return;  // nobody writes an input buffer
-  RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];
+  RankState& rank = ranks_[actor.rank];
   const bool scratch = touched.buffer == Buffer::scratch;
   const Block block{touched.offset + (scratch ? rank.work.size() : 0), touched.count};
   if (!clocks_) {
@@ -280,7 +279,7 @@ void Play::touch(const ActorState& actor, const Block& touched, bool write) {
 }
 
 void Play::check_block(const ActorState& actor, const Block& block, const char* what) const {
-  const RankState& rank = ranks_[static_cast<std::size_t>(actor.rank)];
+  const RankState& rank = ranks_[actor.rank];
   const std::uint64_t size = block.buffer == Buffer::work    ? rank.work.size()
                              : block.buffer == Buffer::input ? rank.input.size()
                                                              : rank.scratch.size();
@@ -296,7 +295,7 @@ void Play::check_block(const ActorState& actor, const Block& block, const char* 
 }
 
 void Play::check_peers(const ActorState& actor, const Peers& peers) const {
-  for (const Rank peer : peers)
+  for (const GroupRank peer : peers)
     if (peer < 0 || peer >= c_.size || peer == actor.rank)
       fail_at(actor, ": rank " + str(peer) + " cannot be its peer");
   if (!peers.empty() && actor.step.slices == 0) fail_at(actor, ": peers, but no slices");

@@ -5,20 +5,20 @@ namespace ghostrank {
 
 Contract::Contract(const Collective& c, bool out_of_place, Contributions& contributions)
     : c_(c), layout_(c), out_of_place_(out_of_place), every_(contributions.every(c.size)) {
-  for (Rank r = 0; r < c.size; ++r) only_.push_back(contributions.only(r));
+  for (GroupRank r = 0; r < c.size; ++r) only_.push_back(contributions.only(r));
 }
 
-Value Contract::from(Rank rank, std::uint64_t element) const {
-  return {only_[static_cast<std::size_t>(rank)], static_cast<std::uint32_t>(element)};
+Value Contract::from(GroupRank rank, std::uint64_t element) const {
+  return {only_[rank], static_cast<std::uint32_t>(element)};
 }
 
 // The data that `source` has for `target`, by its offset in the target's work buffer.
-Value Contract::exchanged(Rank source, Rank target, std::uint64_t element) const {
+Value Contract::exchanged(GroupRank source, GroupRank target, std::uint64_t element) const {
   const std::uint64_t into_block = element - layout_.work(target, source).offset;
   return from(source, layout_.input(source, target).offset + into_block);
 }
 
-Value Contract::before(Rank r, std::uint64_t element) const {
+Value Contract::before(GroupRank r, std::uint64_t element) const {
   const Value own = from(r, element);
   switch (c_.func) {
     case Func::all_reduce:
@@ -42,18 +42,18 @@ Value Contract::before(Rank r, std::uint64_t element) const {
   return {};
 }
 
-Value Contract::initial_work(Rank r, std::uint64_t element) const {
+Value Contract::initial_work(GroupRank r, std::uint64_t element) const {
   return out_of_place_ ? Value{} : before(r, element);
 }
 
-Value Contract::initial_input(Rank r, std::uint64_t element) const {
+Value Contract::initial_input(GroupRank r, std::uint64_t element) const {
   // An all-to-all has an input of its own. Other functions: the in-place content of the work
   // buffer.
   const bool own = c_.func == Func::all_to_all || c_.func == Func::all_to_all_v;
   return own ? from(r, element) : before(r, element);
 }
 
-std::optional<Value> Contract::required(Rank r, std::uint64_t element) const {
+std::optional<Value> Contract::required(GroupRank r, std::uint64_t element) const {
   const Value sum{every_, static_cast<std::uint32_t>(element)};
   switch (c_.func) {
     case Func::all_reduce:

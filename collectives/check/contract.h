@@ -18,16 +18,16 @@ class Contract {
  public:
   Contract(const Collective& c, bool out_of_place, Contributions& contributions);
 
-  Value initial_work(Rank r, std::uint64_t element) const;
-  Value initial_input(Rank r, std::uint64_t element) const;
+  Value initial_work(GroupRank r, std::uint64_t element) const;
+  Value initial_input(GroupRank r, std::uint64_t element) const;
   // Required content of the work buffer; nullopt: any content will do.
-  std::optional<Value> required(Rank r, std::uint64_t element) const;
+  std::optional<Value> required(GroupRank r, std::uint64_t element) const;
 
  private:
-  Value from(Rank rank, std::uint64_t element) const;
-  Value exchanged(Rank source, Rank target, std::uint64_t element) const;
+  Value from(GroupRank rank, std::uint64_t element) const;
+  Value exchanged(GroupRank source, GroupRank target, std::uint64_t element) const;
   // The table's first column, for the work buffer.
-  Value before(Rank r, std::uint64_t element) const;
+  Value before(GroupRank r, std::uint64_t element) const;
 
   Collective c_;
   Layout layout_;

@@ -21,11 +21,11 @@ std::uint32_t Contributions::intern(Multiset set) {
   return numbers_.emplace(hash, static_cast<std::uint32_t>(sets_.size() - 1))->second;
 }
 
-std::uint32_t Contributions::only(Rank r) { return intern({{r, 1}}); }
+std::uint32_t Contributions::only(GroupRank r) { return intern({{r, 1}}); }
 
 std::uint32_t Contributions::every(int size) {
   Multiset all;
-  for (Rank r = 0; r < size; ++r) all.emplace_back(r, 1);
+  for (GroupRank r = 0; r < size; ++r) all.emplace_back(r, 1);
   return intern(std::move(all));
 }
 

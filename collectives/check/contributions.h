@@ -27,8 +27,8 @@ class Contributions {
  public:
   Contributions();
 
-  std::uint32_t only(Rank r);     // {r}
-  std::uint32_t every(int size);  // {0, ..., size-1}
+  std::uint32_t only(GroupRank r);  // {r}
+  std::uint32_t every(int size);    // {0, ..., size-1}
   std::uint32_t sum(std::uint32_t a, std::uint32_t b);
 
   // "undefined content", "element 7 summed over ranks 3", "element 7 summed over ranks 0 1 2(x2)".
@@ -36,7 +36,7 @@ class Contributions {
 
  private:
   // (rank, how often), sorted by rank; counts saturate at kMany.
-  using Multiset = std::vector<std::pair<Rank, std::uint32_t>>;
+  using Multiset = std::vector<std::pair<GroupRank, std::uint32_t>>;
   static constexpr std::uint32_t kMany = 1000;
   std::uint32_t intern(Multiset set);
 

@@ -22,12 +22,12 @@ constexpr Picoseconds kMicrosecond = 1'000'000, kAdding = kMicrosecond / 10;
 
 class Member final : public Agent {
  public:
-  explicit Member(Party server) : server_(server) {}
+  explicit Member(GroupParty server) : server_(server) {}
   void on_call(Io& io, const Call& call) override {
     calls_.push_back(call);
     if (calls_.size() == 1) go_on(io);
   }
-  void on_note(Io& io, Party, const Note& sum) override {
+  void on_note(Io& io, GroupParty, const Note& sum) override {
     if (calls_.empty() || sum.index != block_) return;  // a sum it has already
     io.tensor(sum.call).write(first_, sum.content);
     ++block_;
@@ -52,7 +52,7 @@ class Member final : public Agent {
     io.arm(0, 100 * kMicrosecond + 4 * server_ * kAdding);
   }
 
-  Party server_;
+  GroupParty server_;
   std::deque<Call> calls_;   // open calls
   std::uint32_t block_ = 0;  // block number over all calls, the same on all ranks
   std::uint64_t first_ = 0;  // first element of the block
@@ -61,7 +61,7 @@ class Member final : public Agent {
 class Server final : public Agent {
  public:
   explicit Server(int size) : size_(size) {}
-  void on_note(Io& io, Party from, const Note& part) override {
+  void on_note(Io& io, GroupParty from, const Note& part) override {
     io.spend(kAdding);
     if (part.index == block_ && heard_.insert(from).second) {
       sum_.add(part);
@@ -76,7 +76,7 @@ class Server final : public Agent {
     }
   }
   void on_timer(Io& io, std::uint32_t) override {
-    const std::vector<Party> to(asking_.begin(), asking_.end());
+    const std::vector<GroupParty> to(asking_.begin(), asking_.end());
     if (!to.empty()) io.send(to, told_, Carriage::packet);  // no room: the ranks ask again
     asking_.clear();
   }
@@ -86,14 +86,14 @@ class Server final : public Agent {
   std::uint32_t block_ = 0;  // the block being summed
   Sum sum_, last_;
   Note told_;  // the sum of the block before it
-  std::set<Party> heard_, asking_;
+  std::set<GroupParty> heard_, asking_;
 };
 
 class PacketServer final : public Ends {
  public:
   using Ends::Ends;
   std::vector<Helper> helpers() const override { return {{PartyKind::server}}; }
-  std::unique_ptr<Agent> agent(Party party) const override {
+  std::unique_ptr<Agent> agent(GroupParty party) const override {
     if (party == size()) return std::make_unique<Server>(size());
     return std::make_unique<Member>(size());
   }
@@ -101,7 +101,7 @@ class PacketServer final : public Ends {
     const std::uint64_t bytes = call.collective.count * bytes_of(call.type);
     const std::uint64_t packets = (bytes + kData - 1) / kData, all = bytes + packets * kHeader;
     std::vector<Edge> edges;
-    for (Rank r = 0; r < size(); ++r)
+    for (GroupRank r = 0; r < size(); ++r)
       for (const auto& [from, to] : {std::pair(r, size()), std::pair(size(), r)})
         edges.push_back({from, to, all, packets, Carriage::packet});
     return edges;

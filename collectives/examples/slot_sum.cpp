@@ -67,7 +67,7 @@ class Packets final : public WireFormat {
 
 class Worker final : public Agent {
  public:
-  explicit Worker(Party to) : switch_(to) {}
+  explicit Worker(GroupParty to) : switch_(to) {}
   void on_call(Io& io, const Call& call) override {
     const std::uint64_t chunks = (call.collective.count + kData - 1) / kData;
     if (chunks == 0) return io.done(call.number);
@@ -75,7 +75,7 @@ class Worker final : public Agent {
     chunks_ += chunks;
     go_on(io);
   }
-  void on_note(Io& io, Party, const Note& sum) override {
+  void on_note(Io& io, GroupParty, const Note& sum) override {
     Slot& slot = slots_[sum.index / 2];
     if (!slot.busy || index_of(slot.chunk) != sum.index) return;  // a sum it has already
     const auto open = call_of(slot.chunk);
@@ -123,7 +123,7 @@ class Worker final : public Agent {
     io.arm(part.index / 2, 200 * kMicrosecond);
   }
 
-  Party switch_;
+  GroupParty switch_;
   std::deque<Open> open_;
   std::array<Slot, kSlots> slots_;
   std::uint64_t next_ = 0, chunks_ = 0;  // the next chunk to send; the chunks of all calls so far
@@ -132,9 +132,9 @@ class Worker final : public Agent {
 class Switch final : public Agent {
  public:
   explicit Switch(int size) : size_(size) {
-    for (Party p = 0; p < size; ++p) all_.push_back(p);
+    for (GroupParty p = 0; p < size; ++p) all_.push_back(p);
   }
-  void on_note(Io& io, Party from, const Note& part) override {
+  void on_note(Io& io, GroupParty from, const Note& part) override {
     Round &round = rounds_[part.index], &other = rounds_[part.index ^ 1];
     other.heard.erase(from);
     if (round.heard.empty()) round = {{}, size_, {}};
@@ -149,7 +149,7 @@ class Switch final : public Agent {
 
  private:
   struct Round {
-    std::set<Party> heard;
+    std::set<GroupParty> heard;
     int missing = 0;
     Sum sum;
   };
@@ -159,7 +159,7 @@ class Switch final : public Agent {
   }
 
   int size_;
-  std::vector<Party> all_;
+  std::vector<GroupParty> all_;
   std::array<Round, 2 * kSlots> rounds_;
 };
 
@@ -167,7 +167,7 @@ class SlotSum final : public Ends {
  public:
   using Ends::Ends;
   std::vector<Helper> helpers() const override { return {{PartyKind::network_switch}}; }
-  std::unique_ptr<Agent> agent(Party party) const override {
+  std::unique_ptr<Agent> agent(GroupParty party) const override {
     if (party == size()) return std::make_unique<Switch>(size());
     return std::make_unique<Worker>(size());
   }
@@ -175,7 +175,7 @@ class SlotSum final : public Ends {
     const std::uint64_t packets = (call.collective.count + kData - 1) / kData;
     const std::uint64_t all = call.collective.count * bytes_of(call.type) + packets * kHeader;
     std::vector<Edge> edges;
-    for (Rank r = 0; r < size(); ++r)
+    for (GroupRank r = 0; r < size(); ++r)
       for (const auto& [from, to] : {std::pair(r, size()), std::pair(size(), r)})
         edges.push_back({from, to, all, packets, Carriage::packet});
     return edges;

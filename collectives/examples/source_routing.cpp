@@ -16,7 +16,7 @@ namespace {
 using namespace ghostrank;
 
 std::uint32_t by_source(const RoutedFlow& flow) {
-  return static_cast<std::uint32_t>(flow.source_nic) % flow.paths;
+  return static_cast<std::uint32_t>(flow.source_nic.index() % flow.paths);
 }
 
 const Routing kRoutings[]{{"by-source", by_source}};

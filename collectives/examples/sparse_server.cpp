@@ -31,7 +31,7 @@ Note block_note(const Call& call, std::uint64_t b) {
 
 class Member final : public Agent {
  public:
-  explicit Member(Party server) : server_(server) {}
+  explicit Member(GroupParty server) : server_(server) {}
   void on_call(Io& io, const Call& call) override {
     calls_.push_back(call);
     on_room(io);
@@ -49,13 +49,13 @@ class Member final : public Agent {
       if (!io.send(server_, {.tag = kEnd, .call = call.number}, Carriage::reliable)) return;
     }
   }
-  void on_note(Io& io, Party, const Note& sum) override {
+  void on_note(Io& io, GroupParty, const Note& sum) override {
     if (sum.tag == kEnd) return io.done(sum.call);
     io.tensor(sum.call).write(sum.index * kBlock, sum.content);
   }
 
  private:
-  Party server_;
+  GroupParty server_;
   std::deque<Call> calls_;  // calls with blocks or an end note still to send
   std::uint64_t next_ = 0;  // next block of the first of these calls
 };
@@ -65,7 +65,7 @@ class Server final : public Agent {
   explicit Server(int size) : ranks_(static_cast<std::size_t>(size)) {
     std::iota(ranks_.begin(), ranks_.end(), 0);
   }
-  void on_note(Io& io, Party, const Note& part) override {
+  void on_note(Io& io, GroupParty, const Note& part) override {
     Open& open = open_[part.call];
     if (part.tag == kEnd) {
       if (++open.ended == ranks_.size()) complete_.push_back(part.call);
@@ -94,7 +94,7 @@ class Server final : public Agent {
     std::size_t ended = 0;  // ranks whose end note has arrived
     std::map<std::uint32_t, std::pair<Note, Sum>> blocks;
   };
-  std::vector<Party> ranks_;
+  std::vector<GroupParty> ranks_;
   std::map<std::uint32_t, Open> open_;  // by call
   std::deque<std::uint32_t> complete_;  // complete calls whose sums are not all sent
 };
@@ -103,14 +103,14 @@ class SparseServer final : public Ends {
  public:
   using Ends::Ends;
   std::vector<Helper> helpers() const override { return {{PartyKind::server}}; }
-  std::unique_ptr<Agent> agent(Party party) const override {
+  std::unique_ptr<Agent> agent(GroupParty party) const override {
     if (party == size()) return std::make_unique<Server>(size());
     return std::make_unique<Member>(size());
   }
   bool exact() const override { return false; }
   std::uint64_t overhead_bytes() const override { return kHeader; }
   std::vector<Edge> traffic(const Call& call) const override {
-    const auto edge = [&](Party from, Party to, double share) -> Edge {
+    const auto edge = [&](GroupParty from, GroupParty to, double share) -> Edge {
       const auto elements = static_cast<double>(call.collective.count) * share;
       const auto notes =
           static_cast<std::uint64_t>(static_cast<double>(blocks_of(call)) * share) + 1;
@@ -118,7 +118,7 @@ class SparseServer final : public Ends {
               static_cast<std::uint64_t>(elements) * bytes_of(call.type) + notes * kHeader, notes};
     };
     std::vector<Edge> edges;
-    for (Rank r = 0; r < size(); ++r) {
+    for (GroupRank r = 0; r < size(); ++r) {
       edges.push_back(edge(r, size(), call.sparsity.density));
       edges.push_back(edge(size(), r, call.sparsity.union_density(size())));
     }

@@ -27,11 +27,11 @@ class TwoWayRing final : public Schedule {
   explicit TwoWayRing(const Collective& c, FlowControl flow) : Schedule(c, flow) {}
 
   // One actor per direction, each on a channel of its own.
-  int actors(Rank) const override { return collective().size > 1 ? 2 : 0; }
-  Actor actor(Rank, int a) const override { return {a, 2 * collective().size - 1}; }
-  int receiver(Rank, int channel, Rank) const override { return channel; }
+  int actors(GroupRank) const override { return collective().size > 1 ? 2 : 0; }
+  Actor actor(GroupRank, int a) const override { return {a, 2 * collective().size - 1}; }
+  int receiver(GroupRank, int channel, GroupRank) const override { return channel; }
 
-  Step step(Rank r, int a, int k) const override {
+  Step step(GroupRank r, int a, int k) const override {
     const int n = collective().size, last = 2 * (n - 1);
     const int right = (r + 1) % n, left = (r + n - 1) % n;
     const int position = a == 0 ? r : n - 1 - r;  // position along the ring's direction

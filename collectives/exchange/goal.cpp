@@ -14,8 +14,8 @@ class CallGoal {
  public:
   using Labels = RankGoal::Labels;
 
-  CallGoal(RankGoal& goal, const Schedule& schedule, Rank position, std::span<const Rank> members,
-           const std::function<int(int)>& tag_of)
+  CallGoal(RankGoal& goal, const Schedule& schedule, GroupRank position,
+           std::span<const WorldRank> members, const std::function<int(int)>& tag_of)
       : goal_(goal),
         schedule_(schedule),
         position_(position),
@@ -29,9 +29,7 @@ class CallGoal {
       const Labels last = write_actor(static_cast<int>(a), after);
       if (!ends_[a].empty()) ends.insert(ends.end(), last.begin(), last.end());
     }
-    for (const auto& [label, on] : awaited_)
-      goal_.require(label,
-                    ends_[static_cast<std::size_t>(on.actor)][static_cast<std::size_t>(on.step)]);
+    for (const auto& [label, on] : awaited_) goal_.require(label, ends_[on.actor][on.step]);
     std::sort(ends.begin(), ends.end());
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
     return ends.empty() ? after : ends;
@@ -48,7 +46,7 @@ class CallGoal {
       }
       for (std::uint32_t s = 0; s < step.slices; ++s)
         write_slice(tag_of_(actor.channel), step, s, last);
-      ends_[static_cast<std::size_t>(a)].push_back(last);
+      ends_[a].push_back(last);
     }
     return last;
   }
@@ -57,12 +55,12 @@ class CallGoal {
     const std::uint64_t in = bytes(slice_of(step.recv, step, s).count);
     const std::uint64_t out = bytes(slice_of(step.send, step, s).count);
     Labels now;
-    for (const Rank peer : step.recv_from)
-      now.push_back(goal_.receive(in, members_[static_cast<std::size_t>(peer)], tag, last));
+    for (const GroupRank peer : step.recv_from)
+      now.push_back(goal_.receive(in, members_[peer], tag, last));
     if (!now.empty()) last = std::exchange(now, {});
     if (step.local) last = {goal_.calc(0, last)};
-    for (const Rank peer : step.send_to)
-      now.push_back(goal_.send(out, members_[static_cast<std::size_t>(peer)], tag, last));
+    for (const GroupRank peer : step.send_to)
+      now.push_back(goal_.send(out, members_[peer], tag, last));
     if (!now.empty()) last = std::move(now);
   }
 
@@ -72,17 +70,16 @@ class CallGoal {
 
   RankGoal& goal_;
   const Schedule& schedule_;
-  const Rank position_;
-  const std::span<const Rank> members_;
+  const GroupRank position_;
+  const std::span<const WorldRank> members_;
   const std::function<int(int)>& tag_of_;
   std::vector<std::vector<Labels>> ends_;        // by actor and step
   std::vector<std::pair<int, StepOf>> awaited_;  // operations that wait for a step of another actor
 };
 
-std::string message(const char* verb, std::uint64_t bytes, const char* direction, Rank peer,
+std::string message(const char* verb, std::uint64_t bytes, const char* direction, WorldRank peer,
                     int tag) {
-  return verb + std::to_string(bytes) + direction + std::to_string(peer) + " tag " +
-         std::to_string(tag);
+  return verb + std::to_string(bytes) + direction + to_string(peer) + " tag " + std::to_string(tag);
 }
 
 }  // namespace
@@ -91,11 +88,11 @@ int RankGoal::calc(std::uint64_t nanoseconds, const Labels& after) {
   return add("calc " + std::to_string(nanoseconds), after);
 }
 
-int RankGoal::send(std::uint64_t bytes, Rank to, int tag, const Labels& after) {
+int RankGoal::send(std::uint64_t bytes, WorldRank to, int tag, const Labels& after) {
   return add(message("send ", bytes, "b to ", to, tag), after);
 }
 
-int RankGoal::receive(std::uint64_t bytes, Rank from, int tag, const Labels& after) {
+int RankGoal::receive(std::uint64_t bytes, WorldRank from, int tag, const Labels& after) {
   return add(message("recv ", bytes, "b from ", from, tag), after);
 }
 
@@ -110,26 +107,25 @@ int RankGoal::add(const std::string& what, const Labels& after) {
   return labels_;
 }
 
-RankGoal::Labels RankGoal::call(const Schedule& schedule, Rank position,
-                                std::span<const Rank> members,
+RankGoal::Labels RankGoal::call(const Schedule& schedule, GroupRank position,
+                                std::span<const WorldRank> members,
                                 const std::function<int(int)>& tag_of, const Labels& after) {
   return CallGoal(*this, schedule, position, members, tag_of).write(after);
 }
 
-std::string RankGoal::text(Rank rank) const {
+std::string RankGoal::text(WorldRank rank) const {
   const std::string operations = labels_ == 0 ? "l1: calc 0\n" : operations_;
-  return "rank " + std::to_string(rank) + " {\n" + operations + dependencies_ + "}\n";
+  return "rank " + to_string(rank) + " {\n" + operations + dependencies_ + "}\n";
 }
 
 std::string to_goal(const Schedule& schedule) {
   const int ranks = schedule.collective().size;
-  std::vector<Rank> members(static_cast<std::size_t>(ranks));
-  std::iota(members.begin(), members.end(), 0);
+  const std::vector<WorldRank> members = world_ranks(ranks);
   std::string text = "num_ranks " + std::to_string(ranks) + "\n";
-  for (Rank r = 0; r < ranks; ++r) {
+  for (const WorldRank rank : members) {
     RankGoal goal;
-    goal.call(schedule, r, members, [](int channel) { return channel; }, {});
-    text += goal.text(r);
+    goal.call(schedule, rank.value(), members, [](int channel) { return channel; }, {});
+    text += goal.text(rank);
   }
   return text;
 }

@@ -34,16 +34,16 @@ class RankGoal {
   using Labels = std::vector<int>;  // numbers of operations, from 1
 
   int calc(std::uint64_t nanoseconds, const Labels& after);
-  int send(std::uint64_t bytes, Rank to, int tag, const Labels& after);
-  int receive(std::uint64_t bytes, Rank from, int tag, const Labels& after);
+  int send(std::uint64_t bytes, WorldRank to, int tag, const Labels& after);
+  int receive(std::uint64_t bytes, WorldRank from, int tag, const Labels& after);
   void require(int label, const Labels& after);
 
   // Adds the part of the member at `position` of a group in a call. Position p is rank members[p]
   // of the job. Returns the last operations of the part; `after` if the part has none.
-  Labels call(const Schedule& schedule, Rank position, std::span<const Rank> members,
+  Labels call(const Schedule& schedule, GroupRank position, std::span<const WorldRank> members,
               const std::function<int(int channel)>& tag_of, const Labels& after);
 
-  std::string text(Rank rank) const;  // "rank 3 {" ... "}"
+  std::string text(WorldRank rank) const;  // "rank 3 {" ... "}"
 
  private:
   int add(const std::string& what, const Labels& after);

@@ -49,39 +49,36 @@ class MscclSchedule final : public Schedule {
     for (const MscclRank& rank : algorithm_->ranks) receivers_.push_back(receivers_of(rank));
   }
 
-  int actors(Rank r) const override { return static_cast<int>(rank(r).threadblocks.size()); }
-  Actor actor(Rank r, int a) const override {
+  int actors(GroupRank r) const override { return static_cast<int>(rank(r).threadblocks.size()); }
+  Actor actor(GroupRank r, int a) const override {
     return {block(r, a).channel, static_cast<int>(block(r, a).steps.size())};
   }
-  Step step(Rank r, int a, int k) const override;
-  int receiver(Rank dst, int channel, Rank src) const override;
-  void pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const override;
+  Step step(GroupRank r, int a, int k) const override;
+  int receiver(GroupRank dst, int channel, GroupRank src) const override;
+  void pieces(GroupRank r, int a, int k, Way way, std::vector<Block>& out) const override;
   bool out_of_place() const override { return !algorithm_->in_place; }
-  std::uint64_t scratch_elements(Rank r) const override {
-    return rooms_[static_cast<std::size_t>(r)].back() * chunk_elements_;
+  std::uint64_t scratch_elements(GroupRank r) const override {
+    return rooms_[r].back() * chunk_elements_;
   }
-  StepOf dependency(Rank r, int a, int k) const override {
+  StepOf dependency(GroupRank r, int a, int k) const override {
     return {at(r, a, k).depends_on, at(r, a, k).depends_step};
   }
-  void locals(Rank r, int a, int k, std::vector<Local>& out) const override;
+  void locals(GroupRank r, int a, int k, std::vector<Local>& out) const override;
 
  private:
-  using Receiver = std::pair<std::pair<int, Rank>, int>;  // (channel, source) -> threadblock
+  using Receiver = std::pair<std::pair<int, GroupRank>, int>;  // (channel, source) -> threadblock
 
-  const MscclRank& rank(Rank r) const { return algorithm_->ranks[static_cast<std::size_t>(r)]; }
-  const MscclThreadblock& block(Rank r, int a) const {
-    return rank(r).threadblocks[static_cast<std::size_t>(a)];
-  }
-  const MscclStep& at(Rank r, int a, int k) const {
-    return block(r, a).steps[static_cast<std::size_t>(k)];
-  }
+  const MscclRank& rank(GroupRank r) const { return algorithm_->ranks[r]; }
+  const MscclThreadblock& block(GroupRank r, int a) const { return rank(r).threadblocks[a]; }
+  const MscclStep& at(GroupRank r, int a, int k) const { return block(r, a).steps[k]; }
   static std::vector<std::uint64_t> rooms_of(const MscclRank& rank);
   static std::vector<Receiver> receivers_of(const MscclRank& rank);
-  MscclChunkRef received_at(Rank r, int a, const MscclStep& step) const;
-  Block chunk(Rank r, MscclChunkRef ref) const;
+  MscclChunkRef received_at(GroupRank r, int a, const MscclStep& step) const;
+  Block chunk(GroupRank r, MscclChunkRef ref) const;
   bool in_one_block(const MscclChunkRef& ref, std::uint32_t count) const;
-  Block whole(Rank r, const MscclChunkRef& ref, std::uint32_t count) const;
-  void append_blocks(Rank r, MscclChunkRef ref, std::uint32_t count, std::vector<Block>& out) const;
+  Block whole(GroupRank r, const MscclChunkRef& ref, std::uint32_t count) const;
+  void append_blocks(GroupRank r, MscclChunkRef ref, std::uint32_t count,
+                     std::vector<Block>& out) const;
 
   std::shared_ptr<const MscclAlgorithm> algorithm_;
   std::uint32_t chunks_;  // per block
@@ -114,22 +111,22 @@ std::vector<MscclSchedule::Receiver> MscclSchedule::receivers_of(const MscclRank
   return list;
 }
 
-int MscclSchedule::receiver(Rank dst, int channel, Rank src) const {
-  const auto& list = receivers_[static_cast<std::size_t>(dst)];
+int MscclSchedule::receiver(GroupRank dst, int channel, GroupRank src) const {
+  const auto& list = receivers_[dst];
   const Receiver key{{channel, src}, 0};
   const auto found = std::lower_bound(list.begin(), list.end(), key);
   return found != list.end() && found->first == key.first ? found->second : 0;
 }
 
 // The place of the received data; the sum of an `rrs` goes to the threadblock's own room.
-MscclChunkRef MscclSchedule::received_at(Rank r, int a, const MscclStep& step) const {
+MscclChunkRef MscclSchedule::received_at(GroupRank r, int a, const MscclStep& step) const {
   if (step.op != MscclOp::rrs) return step.destination;
-  const std::uint64_t room = rooms_[static_cast<std::size_t>(r)][static_cast<std::size_t>(a)];
+  const std::uint64_t room = rooms_[r][a];
   return {MscclBuffer::scratch, static_cast<std::uint32_t>(room)};
 }
 
 // The elements of one chunk, without padding.
-Block MscclSchedule::chunk(Rank r, MscclChunkRef ref) const {
+Block MscclSchedule::chunk(GroupRank r, MscclChunkRef ref) const {
   if (ref.buffer == MscclBuffer::scratch)
     return {ref.chunk * chunk_elements_, chunk_elements_, Buffer::scratch};
   const bool input = ref.buffer == MscclBuffer::input;
@@ -149,7 +146,7 @@ bool MscclSchedule::in_one_block(const MscclChunkRef& ref, std::uint32_t count) 
   return !padded_ || ref.buffer == MscclBuffer::scratch || count == 0;
 }
 
-Block MscclSchedule::whole(Rank r, const MscclChunkRef& ref, std::uint32_t count) const {
+Block MscclSchedule::whole(GroupRank r, const MscclChunkRef& ref, std::uint32_t count) const {
   if (count == 0) return {};
   Block block = chunk(r, ref);
   block.count = count * chunk_elements_;  // includes the padding; the step is then scattered
@@ -157,7 +154,7 @@ Block MscclSchedule::whole(Rank r, const MscclChunkRef& ref, std::uint32_t count
 }
 
 // Appends the chunks' elements to `out`, padding as Buffer::none, and joins adjacent blocks.
-void MscclSchedule::append_blocks(Rank r, MscclChunkRef ref, std::uint32_t count,
+void MscclSchedule::append_blocks(GroupRank r, MscclChunkRef ref, std::uint32_t count,
                                   std::vector<Block>& out) const {
   const auto add = [&](const Block& block) {
     if (block.count == 0) return;
@@ -176,7 +173,7 @@ void MscclSchedule::append_blocks(Rank r, MscclChunkRef ref, std::uint32_t count
   }
 }
 
-Step MscclSchedule::step(Rank r, int a, int k) const {
+Step MscclSchedule::step(GroupRank r, int a, int k) const {
   const MscclThreadblock& tb = block(r, a);
   const MscclStep& from = at(r, a, k);
   Step step;
@@ -202,7 +199,7 @@ Step MscclSchedule::step(Rank r, int a, int k) const {
   return step;
 }
 
-void MscclSchedule::pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const {
+void MscclSchedule::pieces(GroupRank r, int a, int k, Way way, std::vector<Block>& out) const {
   const MscclStep& from = at(r, a, k);
   const bool received = way == Way::recv || receives(from.op);
   if (!(way == Way::recv ? receives(from.op) : sends(from.op))) return;
@@ -211,7 +208,7 @@ void MscclSchedule::pieces(Rank r, int a, int k, Way way, std::vector<Block>& ou
 }
 
 // One chunk at a time, because padding lies at different offsets in the two buffers.
-void MscclSchedule::locals(Rank r, int a, int k, std::vector<Local>& out) const {
+void MscclSchedule::locals(GroupRank r, int a, int k, std::vector<Local>& out) const {
   const MscclStep& from = at(r, a, k);
   out.clear();
   const Combine how = from.op == MscclOp::cpy ? Combine::copy : Combine::reduce;

@@ -60,7 +60,7 @@ struct MscclStep {
 };
 
 struct MscclThreadblock {
-  Rank send = kNoRank, recv = kNoRank;
+  GroupRank send = kNoRank, recv = kNoRank;
   int channel = 0;
   std::vector<MscclStep> steps;
   int line = 0;
@@ -79,7 +79,7 @@ struct MscclAlgorithm {
   int channels = 1;
   std::uint32_t chunks_per_loop = 1;
   bool in_place = true;
-  Rank root = 0;  // our own attribute, because MSCCL's files have none
+  GroupRank root = 0;  // our own attribute, because MSCCL's files have none
   std::vector<MscclRank> ranks;
 };
 

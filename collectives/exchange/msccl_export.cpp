@@ -26,7 +26,7 @@ template <typename Visit>
 void for_each_block(const Schedule& schedule, Visit visit) {
   std::vector<Block> pieces;
   std::vector<Local> locals;
-  for (Rank r = 0; r < schedule.collective().size; ++r) {
+  for (GroupRank r = 0; r < schedule.collective().size; ++r) {
     for (int a = 0; a < schedule.actors(r); ++a) {
       for (int k = 0; k < schedule.actor(r, a).steps; ++k) {
         const Step step = schedule.step(r, a, k);
@@ -60,7 +60,8 @@ std::uint64_t common_unit(const Schedule& schedule) {
 
 class RankExport {
  public:
-  RankExport(const Schedule& schedule, const MscclAlgorithm& algorithm, std::uint64_t unit, Rank r)
+  RankExport(const Schedule& schedule, const MscclAlgorithm& algorithm, std::uint64_t unit,
+             GroupRank r)
       : schedule_(schedule), algorithm_(algorithm), unit_(unit), rank_(r) {
     out_.scratch_chunks = chunks(schedule.scratch_elements(r));
   }
@@ -69,7 +70,7 @@ class RankExport {
     count_chunks();
     if (algorithm_.func == Func::all_to_all && !schedule_.out_of_place()) copy_own_block();
     const int actors = schedule_.actors(rank_);
-    ends_.resize(static_cast<std::size_t>(actors));
+    ends_.resize(actors);
     for (int a = 0; a < actors; ++a) write_actor(a);
     for (const auto& [at, on] : to_resolve_) resolve(at, on);
     return std::move(out_);
@@ -122,7 +123,7 @@ class RankExport {
 
   // Opens the threadblocks of an actor: a single one, or one per peer.
   void open_threadblocks(int a) {
-    std::set<Rank> senders, receivers;
+    std::set<GroupRank> senders, receivers;
     const Actor actor = schedule_.actor(rank_, a);
     for (int k = 0; k < actor.steps; ++k) {
       const Step step = schedule_.step(rank_, a, k);
@@ -130,7 +131,7 @@ class RankExport {
       senders.insert(step.recv_from.begin(), step.recv_from.end());
     }
     base_ = static_cast<int>(out_.threadblocks.size());
-    const auto open = [&](Rank send, Rank recv) {
+    const auto open = [&](GroupRank send, GroupRank recv) {
       MscclThreadblock& tb = out_.threadblocks.emplace_back();
       tb.send = send, tb.recv = recv, tb.channel = actor.channel;
       rooms_.resize(out_.threadblocks.size());
@@ -139,15 +140,15 @@ class RankExport {
     if (fused_)
       return open(receivers.empty() ? kNoRank : *receivers.begin(),
                   senders.empty() ? kNoRank : *senders.begin());
-    std::set<Rank> peers = senders;
+    std::set<GroupRank> peers = senders;
     peers.insert(receivers.begin(), receivers.end());
-    for (const Rank peer : peers)
+    for (const GroupRank peer : peers)
       open(receivers.contains(peer) ? peer : kNoRank, senders.contains(peer) ? peer : kNoRank);
   }
 
-  int threadblock_of(Rank peer, Way way) const {
+  int threadblock_of(GroupRank peer, Way way) const {
     for (int t = base_;; ++t) {
-      const MscclThreadblock& tb = out_.threadblocks.at(static_cast<std::size_t>(t));
+      const MscclThreadblock& tb = out_.threadblocks.at(t);
       if ((way == Way::send ? tb.send : tb.recv) == peer) return t;
     }
   }
@@ -164,7 +165,7 @@ class RankExport {
         to_resolve_.push_back({last_, schedule_.dependency(rank_, a, k)});
       }
       for (std::uint32_t s = 0; s < step.slices; ++s) write_slice(a, k, step, s);
-      ends_[static_cast<std::size_t>(a)].push_back(last_);
+      ends_[a].push_back(last_);
     }
   }
 
@@ -174,7 +175,7 @@ class RankExport {
     if (fused_ && step.recv_from.size() == 1 && step.send_to.size() == 1 && in == out &&
         !step.local && !step.scattered)
       return emit(base_, block_step(reduces ? MscclOp::rrcs : MscclOp::rcs, in));
-    for (const Rank peer : step.recv_from) {
+    for (const GroupRank peer : step.recv_from) {
       const int t = threadblock_of(peer, Way::recv);
       if (step.scattered)
         unpack(t, pieces(a, k, Way::recv), in.count, reduces);
@@ -182,7 +183,7 @@ class RankExport {
         emit(t, block_step(reduces ? MscclOp::rrc : MscclOp::r, in));
     }
     if (step.local) write_locals(a, k);
-    for (const Rank peer : step.send_to) {
+    for (const GroupRank peer : step.send_to) {
       const int t = threadblock_of(peer, Way::send);
       if (step.scattered)
         pack(t, pieces(a, k, Way::send), out.count);
@@ -213,7 +214,7 @@ class RankExport {
   // The begin of the threadblock's own scratch, made large enough for a message of `elements`
   // elements.
   std::uint32_t room(int t, std::uint64_t elements) {
-    auto& [begin, size] = rooms_[static_cast<std::size_t>(t)];
+    auto& [begin, size] = rooms_[t];
     if (chunks(elements) > size) {
       begin = out_.scratch_chunks;
       size = chunks(elements);
@@ -249,7 +250,7 @@ class RankExport {
   }
 
   void emit(int t, MscclStep step) {
-    std::vector<MscclStep>& steps = out_.threadblocks[static_cast<std::size_t>(t)].steps;
+    std::vector<MscclStep>& steps = out_.threadblocks[t].steps;
     if (last_.threadblock >= 0 && last_.threadblock != t) {
       step.depends_on = last_.threadblock;
       step.depends_step = last_.step;
@@ -261,9 +262,8 @@ class RankExport {
 
   // If the awaited step has produced no output step, the waiting one depends on nothing.
   void resolve(At at, StepOf on) {
-    const At end = ends_[static_cast<std::size_t>(on.actor)][static_cast<std::size_t>(on.step)];
-    MscclStep& step = out_.threadblocks[static_cast<std::size_t>(at.threadblock)]
-                          .steps[static_cast<std::size_t>(at.step)];
+    const At end = ends_[on.actor][on.step];
+    MscclStep& step = out_.threadblocks[at.threadblock].steps[at.step];
     step.depends_on = end.threadblock;
     step.depends_step = end.step;
   }
@@ -271,7 +271,7 @@ class RankExport {
   const Schedule& schedule_;
   const MscclAlgorithm& algorithm_;
   const std::uint64_t unit_;
-  const Rank rank_;
+  const GroupRank rank_;
   MscclRank out_;
   At first_, last_;  // first_: of the rank; last_: of the actor; the next item follows it
   int base_ = 0;     // the actor's first threadblock
@@ -334,9 +334,9 @@ MscclAlgorithm to_msccl(const Schedule& schedule, std::string name) {
   if (work_elements(c, 0) / unit > 1u << 30)
     throw std::invalid_argument("too many chunks: choose a count that divides evenly");
   out.chunks_per_loop = static_cast<std::uint32_t>(work_elements(c, 0) / unit);
-  out.ranks.resize(static_cast<std::size_t>(c.size));  // chunks_per_block() needs their number
-  for (Rank r = 0; r < c.size; ++r) {
-    MscclRank& rank = out.ranks[static_cast<std::size_t>(r)];
+  out.ranks.resize(c.size);  // chunks_per_block() needs their number
+  for (GroupRank r = 0; r < c.size; ++r) {
+    MscclRank& rank = out.ranks[r];
     rank = RankExport(schedule, out, unit, r).write();
     for (const MscclThreadblock& tb : rank.threadblocks)
       out.channels = std::max(out.channels, tb.channel + 1);

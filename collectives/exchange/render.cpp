@@ -16,7 +16,7 @@ using Row = std::array<std::string, kColumns>;
 
 std::string text_of(const Peers& peers) {
   std::string text;
-  for (const Rank peer : peers) {
+  for (const GroupRank peer : peers) {
     if (!text.empty()) text += ',';
     text += std::to_string(peer);
   }
@@ -54,7 +54,7 @@ Row row_of(const Schedule& schedule, int channel, int k, const Step& step) {
   return row;
 }
 
-std::string headline(const Schedule& schedule, Rank rank) {
+std::string headline(const Schedule& schedule, GroupRank rank) {
   const Collective& c = schedule.collective();
   std::string text = std::string(name_of(c.func)) + ", rank " + std::to_string(rank) + " of " +
                      std::to_string(c.size) +
@@ -86,7 +86,7 @@ std::string aligned(const std::vector<Row>& rows) {
 
 // The messages of one connection, run-length encoded: (bytes, repeat).
 using Runs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
-using Connections = std::map<std::pair<int, Rank>, Runs>;
+using Connections = std::map<std::pair<int, GroupRank>, Runs>;
 
 void add(Runs& runs, std::uint64_t bytes) {
   if (!runs.empty() && runs.back().first == bytes)
@@ -112,7 +112,7 @@ std::string json_of(const Connections& connections) {
 
 }  // namespace
 
-std::string picture(const Schedule& schedule, Rank rank) {
+std::string picture(const Schedule& schedule, GroupRank rank) {
   std::vector<Row> rows{
       {"channel", "step", "from", "does", "elements", "to", "elements", "bytes", "messages"}};
   for (int a = 0; a < schedule.actors(rank); ++a) {
@@ -126,7 +126,7 @@ std::string picture(const Schedule& schedule, Rank rank) {
   return headline(schedule, rank) + aligned(rows);
 }
 
-std::string to_json(const Schedule& schedule, Rank rank) {
+std::string to_json(const Schedule& schedule, GroupRank rank) {
   const auto bytes = [&](const Block& block) {
     return message_bytes(schedule.protocol(), block.count, schedule.collective().element_bytes);
   };
@@ -136,9 +136,9 @@ std::string to_json(const Schedule& schedule, Rank rank) {
     for (int k = 0; k < actor.steps; ++k) {
       const Step step = schedule.step(rank, a, k);
       for (std::uint32_t s = 0; s < step.slices; ++s) {
-        for (const Rank peer : step.recv_from)
+        for (const GroupRank peer : step.recv_from)
           add(recvs[{actor.channel, peer}], bytes(slice_of(step.recv, step, s)));
-        for (const Rank peer : step.send_to)
+        for (const GroupRank peer : step.send_to)
           add(sends[{actor.channel, peer}], bytes(slice_of(step.send, step, s)));
       }
     }

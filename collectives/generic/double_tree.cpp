@@ -53,37 +53,37 @@ class DoubleTree final : public Schedule {
  public:
   DoubleTree(const Collective& c, const Communicator& comm);
 
-  int actors(Rank) const override { return 2 * static_cast<int>(shares_.size()); }
-  Actor actor(Rank r, int a) const override;
-  Step step(Rank r, int a, int k) const override;
-  int receiver(Rank dst, int channel, Rank src) const override {
+  int actors(GroupRank) const override { return 2 * static_cast<int>(shares_.size()); }
+  Actor actor(GroupRank r, int a) const override;
+  Step step(GroupRank r, int a, int k) const override;
+  int receiver(GroupRank dst, int channel, GroupRank src) const override {
     return 2 * channel + (parent(channel, dst) == src ? 1 : 0);
   }
 
  private:
   bool rooted() const { return collective().func != Func::all_reduce; }
-  bool is_root(Rank r) const { return rooted() && r == collective().root; }
+  bool is_root(GroupRank r) const { return rooted() && r == collective().root; }
   int n() const { return collective().size - (rooted() ? 1 : 0); }  // positions in the trees
 
   // The label of a rank in the trees of even channels, and in those of odd channels.
-  int label(int channel, Rank r) const {
+  int label(int channel, GroupRank r) const {
     const int size = collective().size;
     const int position = rooted() ? (r - collective().root - 1 + size) % size : r;
     if (channel % 2 == 0) return position + 1;
     return n() % 2 == 0 ? n() - position : (position + 1) % n() + 1;
   }
-  Rank rank(int channel, int label) const {
+  GroupRank rank(int channel, int label) const {
     if (label == 0) return kNoRank;
     int position = label - 1;
     if (channel % 2 == 1) position = n() % 2 == 0 ? n() - label : (label + n() - 2) % n();
     return rooted() ? (collective().root + 1 + position) % collective().size : position;
   }
-  Rank parent(int channel, Rank r) const {
+  GroupRank parent(int channel, GroupRank r) const {
     if (is_root(r)) return kNoRank;
     const int above = parent_of(label(channel, r), n());
     return above == 0 && rooted() ? collective().root : rank(channel, above);
   }
-  Peers children(int channel, Rank r) const {
+  Peers children(int channel, GroupRank r) const {
     if (is_root(r))
       return rank(channel, static_cast<int>(std::bit_floor(static_cast<unsigned>(n()))));
     Peers both(rank(channel, left_of(label(channel, r))));
@@ -111,7 +111,7 @@ DoubleTree::DoubleTree(const Collective& c, const Communicator& comm)
 
 // Actor 2c goes up in channel c, and at the root of an all-reduce it also starts the way down;
 // actor 2c+1 goes down.
-Actor DoubleTree::actor(Rank r, int a) const {
+Actor DoubleTree::actor(GroupRank r, int a) const {
   const int channel = a / 2;
   const bool down = a % 2 == 1;
   bool idle = collective().size == 1;
@@ -122,11 +122,11 @@ Actor DoubleTree::actor(Rank r, int a) const {
   return {channel, idle ? 0 : 1};
 }
 
-Step DoubleTree::step(Rank r, int a, int) const {
+Step DoubleTree::step(GroupRank r, int a, int) const {
   const int channel = a / 2;
-  const Rank above = parent(channel, r);
+  const GroupRank above = parent(channel, r);
   Step step;
-  step.recv = step.send = shares_[static_cast<std::size_t>(channel)];
+  step.recv = step.send = shares_[channel];
   step.slices = slices_;
   step.slice_elements = slice_elements_;
   if (a % 2 == 1) {

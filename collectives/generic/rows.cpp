@@ -131,8 +131,7 @@ Cost bruck_all_gather(const Collective& c) {
 
 std::uint64_t bits_set_below(int n) {
   std::uint64_t bits = 0;
-  for (unsigned i = 0; i < static_cast<unsigned>(n); ++i)
-    bits += static_cast<std::uint64_t>(std::popcount(i));
+  for (unsigned i = 0; i < static_cast<unsigned>(n); ++i) bits += std::popcount(i);
   return bits;
 }
 

@@ -137,27 +137,27 @@ std::shared_ptr<const Ragged> Textbook::make_ragged(const Order& order, int chan
   auto ragged = std::make_shared<Ragged>(Ragged{layout_, channel, channels, {0}});
   if (collective().func != Func::all_gather_v) return ragged;
   for (int p = 0; p < collective().size; ++p) {
-    const Rank rank = order.rank_at(p);
+    const GroupRank rank = order.rank_at(p);
     const std::uint64_t share = ragged->share_of(layout_->work(rank, rank)).count;
     ragged->before.push_back(ragged->before.back() + share);
   }
   return ragged;
 }
 
-int Textbook::actors(Rank) const { return static_cast<int>(plans_.size()); }
+int Textbook::actors(GroupRank) const { return static_cast<int>(plans_.size()); }
 
-Actor Textbook::actor(Rank r, int a) const {
-  const ChannelPlan& plan = plans_[static_cast<std::size_t>(a)];
+Actor Textbook::actor(GroupRank r, int a) const {
+  const ChannelPlan& plan = plans_[a];
   const int rounds = form_.rounds(plan.view, plan.view.order.position_of(r));
   if (rounds == 0) return {a, 0};
   if (plan.in_parts) return {a, (plan.slice_elements > 0 ? 4 : 2) * rounds};
   return {a, plan.window < plan.slices ? 2 * rounds + 1 : rounds + 1};
 }
 
-int Textbook::receiver(Rank, int channel, Rank) const { return channel; }
+int Textbook::receiver(GroupRank, int channel, GroupRank) const { return channel; }
 
-Step Textbook::step(Rank r, int a, int k) const {
-  const ChannelPlan& plan = plans_[static_cast<std::size_t>(a)];
+Step Textbook::step(GroupRank r, int a, int k) const {
+  const ChannelPlan& plan = plans_[a];
   const int position = plan.view.order.position_of(r);
   if (plan.in_parts) return part_step(plan, position, k);
   return plan.window < plan.slices ? windowed_step(plan, position, k)
@@ -166,8 +166,8 @@ Step Textbook::step(Rank r, int a, int k) const {
 
 // If a position forwards every block it receives, only the blocks and on_recv change from step to
 // step.
-void Textbook::next_step(Rank r, int a, int k, Step& step) const {
-  const ChannelPlan& plan = plans_[static_cast<std::size_t>(a)];
+void Textbook::next_step(GroupRank r, int a, int k, Step& step) const {
+  const ChannelPlan& plan = plans_[a];
   const int position = plan.view.order.position_of(r);
   const bool passes_on = form_.passes_on && !plan.in_parts && plan.window == plan.slices;
   if (!passes_on || k < 2 || k >= form_.rounds(plan.view, position))
@@ -275,9 +275,9 @@ Step Textbook::part_step(const ChannelPlan& plan, int position, int k) const {
   return step;
 }
 
-void Textbook::pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const {
+void Textbook::pieces(GroupRank r, int a, int k, Way way, std::vector<Block>& out) const {
   if (form_.pieces == nullptr) return;
-  const ChannelView& view = plans_[static_cast<std::size_t>(a)].view;
+  const ChannelView& view = plans_[a].view;
   out.clear();
   const int round = way == Way::recv ? k - 1 : k;
   // This step has no message in this direction.

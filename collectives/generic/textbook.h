@@ -54,8 +54,8 @@ class Nodes {
  public:
   Nodes() = default;
   explicit Nodes(const std::vector<std::int32_t>& node_of);
-  NodeSpan of(Rank r) const {
-    return spans_ ? (*spans_)[static_cast<std::size_t>(r)] : NodeSpan{r - r % ranks_, ranks_};
+  NodeSpan of(GroupRank r) const {
+    return spans_ ? (*spans_)[r] : NodeSpan{r - r % ranks_, ranks_};
   }
   bool single_ranks() const { return !spans_ && ranks_ == 1; }
   // Ranks per node; 1 if nodes differ in size.
@@ -72,12 +72,12 @@ class Order {
   Order() = default;
   Order(Nodes nodes, int rotation)
       : nodes_(std::move(nodes)), rotation_(nodes_.single_ranks() ? 0 : rotation) {}
-  Rank rank_at(int position) const {
+  GroupRank rank_at(int position) const {
     if (rotation_ == 0) return position;
     const NodeSpan node = nodes_.of(position);
     return node.first + (position - node.first + rotation_) % node.ranks;
   }
-  int position_of(Rank rank) const {
+  int position_of(GroupRank rank) const {
     if (rotation_ == 0) return rank;
     const NodeSpan node = nodes_.of(rank);
     const int back = node.ranks - rotation_ % node.ranks;
@@ -147,7 +147,7 @@ struct ChannelView {
   }
   // This channel's share of the block that belongs to the rank at `position`.
   Block block(int position) const {
-    const Rank rank = order.rank_at(position);
+    const GroupRank rank = order.rank_at(position);
     if (ragged) return ragged->share_of(ragged->layout->work(rank, rank));
     return {static_cast<std::uint64_t>(rank) * block_stride + share.offset, share.count};
   }
@@ -158,7 +158,7 @@ struct ChannelView {
 
  private:
   Block exchanged(int from, int to, Buffer buffer) const {
-    const Rank sender = order.rank_at(from), receiver = order.rank_at(to);
+    const GroupRank sender = order.rank_at(from), receiver = order.rank_at(to);
     const bool leaves = buffer == Buffer::input;
     if (ragged)
       return ragged->share_of(leaves ? ragged->layout->input(sender, receiver)
@@ -211,12 +211,12 @@ class Textbook final : public Schedule {
  public:
   Textbook(const Form& form, const Collective& c, const Communicator& comm);
 
-  int actors(Rank r) const override;
-  Actor actor(Rank r, int a) const override;
-  Step step(Rank r, int a, int k) const override;
-  void next_step(Rank r, int a, int k, Step& step) const override;
-  int receiver(Rank dst, int channel, Rank src) const override;
-  void pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const override;
+  int actors(GroupRank r) const override;
+  Actor actor(GroupRank r, int a) const override;
+  Step step(GroupRank r, int a, int k) const override;
+  void next_step(GroupRank r, int a, int k, Step& step) const override;
+  int receiver(GroupRank dst, int channel, GroupRank src) const override;
+  void pieces(GroupRank r, int a, int k, Way way, std::vector<Block>& out) const override;
 
  private:
   struct ChannelPlan {

@@ -82,22 +82,22 @@ int binary_parent(int v) {
 }
 
 int tree_steps(TreeChild child, int n) {
-  std::vector<int> told(static_cast<std::size_t>(n), 0);
+  std::vector<int> told(n, 0);
   int last = 0;
   for (int v = 0; v < n; ++v)
     for (int i = 0, c = child(n, v, 0); c != kNoRank; c = child(n, v, ++i)) {
-      told[static_cast<std::size_t>(c)] = told[static_cast<std::size_t>(v)] + i + 1;
-      last = std::max(last, told[static_cast<std::size_t>(c)]);
+      told[c] = told[v] + i + 1;
+      last = std::max(last, told[c]);
     }
   return last;
 }
 
 int reduce_tree_steps(TreeChild child, int n) {
-  std::vector<int> done(static_cast<std::size_t>(n), 0);
+  std::vector<int> done(n, 0);
   for (int v = n - 1; v >= 0; --v)
     for (int i = 0, c = child(n, v, 0); c != kNoRank; c = child(n, v, ++i)) {
-      int& own = done[static_cast<std::size_t>(v)];
-      own = std::max(own, done[static_cast<std::size_t>(c)]) + 1;
+      int& own = done[v];
+      own = std::max(own, done[c]) + 1;
     }
   return done.front();
 }

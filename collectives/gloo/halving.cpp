@@ -47,7 +47,7 @@ struct BlockMember {
   int smaller, larger;
   int number;  // in the block
 
-  BlockMember(int n, Rank r)
+  BlockMember(int n, GroupRank r)
       : size(static_cast<int>(std::bit_floor(static_cast<unsigned>(n ^ r)))),
         first(r & ~(size - 1)),
         levels(log2_of(size)),
@@ -55,7 +55,7 @@ struct BlockMember {
         larger((n & -(2 * size)) & -(n & -(2 * size))),
         number(r - first) {}
   int parts() const { return larger / size; }
-  Rank in_smaller() const { return first + size + number % smaller; }
+  GroupRank in_smaller() const { return first + size + number % smaller; }
   int in_larger(int part) const {
     return lowest_bits_reversed(lowest_bits_reversed(number, levels) * parts() + part,
                                 log2_of(larger));
@@ -67,11 +67,11 @@ class GlooHalving final : public Schedule {
   explicit GlooHalving(const Collective& c)
       : Schedule(c), cut_(gloo_halving_cut(c)), levels_(log2_of(static_cast<int>(cut_.chunks))) {}
 
-  int actors(Rank) const override { return 1; }
-  Actor actor(Rank r, int) const override;
-  Step step(Rank r, int a, int k) const override;
-  int receiver(Rank, int, Rank) const override { return 0; }
-  void pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const override;
+  int actors(GroupRank) const override { return 1; }
+  Actor actor(GroupRank r, int) const override;
+  Step step(GroupRank r, int a, int k) const override;
+  int receiver(GroupRank, int, GroupRank) const override { return 0; }
+  void pieces(GroupRank r, int a, int k, Way way, std::vector<Block>& out) const override;
 
  private:
   // The window that a member of a block holds after `level` halvings.
@@ -85,20 +85,20 @@ class GlooHalving final : public Schedule {
   int levels_;
 };
 
-void receive(Step& step, Rank from, const Block& block, Combine combine = Combine::copy) {
+void receive(Step& step, GroupRank from, const Block& block, Combine combine = Combine::copy) {
   if (block.count == 0) return;
   step.recv_from = from;
   step.recv = block;
   step.on_recv = combine;
 }
 
-void send(Step& step, Rank to, const Block& block) {
+void send(Step& step, GroupRank to, const Block& block) {
   if (block.count == 0) return;
   step.send_to = to;
   step.send = block;
 }
 
-Rank partner(const BlockMember& place, int level) {
+GroupRank partner(const BlockMember& place, int level) {
   return place.first + (place.number ^ (1 << level));
 }
 
@@ -109,7 +109,7 @@ Block GlooHalving::window(int number, int level) const {
   return {offset, std::min(elements, count - offset)};
 }
 
-Actor GlooHalving::actor(Rank r, int) const {
+Actor GlooHalving::actor(GroupRank r, int) const {
   const Collective& c = collective();
   if (c.size == 1 || c.count == 0) return {};
   const BlockMember place(c.size, r);
@@ -117,14 +117,14 @@ Actor GlooHalving::actor(Rank r, int) const {
   return {0, 5 * place.levels + back_and_forth + scattered};
 }
 
-Step GlooHalving::step(Rank r, int, int k) const {
+Step GlooHalving::step(GroupRank r, int, int k) const {
   const BlockMember place(collective().size, r);
   if (k < 2 * place.levels) return scatter_step(place, k);
   k -= 2 * place.levels;
   const Block kept = window(place.number, place.levels);
   Step step;
   if (place.smaller > 0) {
-    const Rank peer = place.in_smaller();
+    const GroupRank peer = place.in_smaller();
     if (k == 0) {
       receive(step, peer, kept, Combine::reduce);
       return step;
@@ -143,7 +143,7 @@ Step GlooHalving::step(Rank r, int, int k) const {
 // acknowledge it.
 Step GlooHalving::scatter_step(const BlockMember& place, int k) const {
   const int level = k / 2, other = place.number ^ (1 << level);
-  const Rank peer = partner(place, level);
+  const GroupRank peer = partner(place, level);
   Step step;
   if (k % 2 == 0) {
     send(step, peer, window(other, level + 1));
@@ -157,7 +157,7 @@ Step GlooHalving::scatter_step(const BlockMember& place, int k) const {
 
 Step GlooHalving::to_larger_step(const BlockMember& place, int k) const {
   const int number = place.in_larger(k % place.parts());
-  const Rank peer = place.first - place.larger + number;
+  const GroupRank peer = place.first - place.larger + number;
   const Block part = window(number, log2_of(place.larger));
   Step step;
   if (k < place.parts())
@@ -171,7 +171,7 @@ Step GlooHalving::to_larger_step(const BlockMember& place, int k) const {
 Step GlooHalving::gather_step(const BlockMember& place, int k) const {
   const bool last = k >= 2 * place.levels;
   const int level = place.levels - 1 - (last ? k - 2 * place.levels : k / 2);
-  const Rank peer = partner(place, level);
+  const GroupRank peer = partner(place, level);
   Step step;
   step.scattered = true;
   if (last) {
@@ -186,7 +186,7 @@ Step GlooHalving::gather_step(const BlockMember& place, int k) const {
   return step;
 }
 
-void GlooHalving::pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const {
+void GlooHalving::pieces(GroupRank r, int a, int k, Way way, std::vector<Block>& out) const {
   const Step step = this->step(r, a, k);
   if (!step.scattered) return;
   const bool taken = way == Way::recv ? !step.recv_from.empty() : !step.send_to.empty();

@@ -54,20 +54,20 @@ class GlooRing final : public Schedule {
  public:
   explicit GlooRing(const Collective& c);
 
-  int actors(Rank) const override { return 1; }
-  Actor actor(Rank r, int) const override;
-  Step step(Rank r, int a, int k) const override;
-  int receiver(Rank, int, Rank) const override { return 0; }
+  int actors(GroupRank) const override { return 1; }
+  Actor actor(GroupRank r, int) const override;
+  Step step(GroupRank r, int a, int k) const override;
+  int receiver(GroupRank, int, GroupRank) const override { return 0; }
 
  private:
-  Step ring_step(Rank r, const Phase& phase, int k) const;
-  Step halves_step(Rank r, int k) const;
-  Step to_root_step(Rank r, int k) const;
+  Step ring_step(GroupRank r, const Phase& phase, int k) const;
+  Step halves_step(GroupRank r, int k) const;
+  Step to_root_step(GroupRank r, int k) const;
   Block segments(std::uint64_t first, std::uint64_t n) const;
-  Block chunk(Rank r) const {
+  Block chunk(GroupRank r) const {
     return segments(static_cast<std::uint64_t>(r) * cut_.per_rank, cut_.per_rank);
   }
-  Rank wrap(int r) const { return (r + collective().size) % collective().size; }
+  GroupRank wrap(int r) const { return (r + collective().size) % collective().size; }
 
   GlooSegments cut_;
   std::vector<Phase> phases_;
@@ -90,7 +90,7 @@ GlooRing::GlooRing(const Collective& c)
     phases_ = {{1, others, Combine::reduce}, {0, others, Combine::copy}};
 }
 
-Actor GlooRing::actor(Rank r, int) const {
+Actor GlooRing::actor(GroupRank r, int) const {
   if (phases_.empty()) return {};
   const Collective& c = collective();
   int steps = 0;
@@ -99,7 +99,7 @@ Actor GlooRing::actor(Rank r, int) const {
   return {0, steps};
 }
 
-Step GlooRing::step(Rank r, int, int k) const {
+Step GlooRing::step(GroupRank r, int, int k) const {
   if (collective().func == Func::all_gather) return halves_step(r, k);
   for (const Phase& phase : phases_) {
     if (k < phase.steps()) return ring_step(r, phase, k);
@@ -115,7 +115,7 @@ Block GlooRing::segments(std::uint64_t first, std::uint64_t n) const {
   return {offset, std::min(n * cut_.elements, count - offset)};
 }
 
-Step GlooRing::ring_step(Rank r, const Phase& phase, int k) const {
+Step GlooRing::ring_step(GroupRank r, const Phase& phase, int k) const {
   const auto segment = [&](std::uint64_t ahead, int i) {
     const std::uint64_t first = (static_cast<std::uint64_t>(r) + ahead) * cut_.per_rank;
     return segments(first + static_cast<std::uint64_t>(i), 1);
@@ -129,9 +129,9 @@ Step GlooRing::ring_step(Rank r, const Phase& phase, int k) const {
   return step;
 }
 
-Step GlooRing::halves_step(Rank r, int k) const {
+Step GlooRing::halves_step(GroupRank r, int k) const {
   const std::uint64_t count = collective().count;
-  const auto half = [&](Rank owner, int i) -> Block {
+  const auto half = [&](GroupRank owner, int i) -> Block {
     const std::uint64_t begin = static_cast<std::uint64_t>(owner) * count, first = count / 2;
     return i % 2 == 0 ? Block{begin, first} : Block{begin + first, count - first};
   };
@@ -147,8 +147,8 @@ Step GlooRing::halves_step(Rank r, int k) const {
   return step;
 }
 
-Step GlooRing::to_root_step(Rank r, int k) const {
-  const Rank root = collective().root, other = k < root ? k : k + 1;
+Step GlooRing::to_root_step(GroupRank r, int k) const {
+  const GroupRank root = collective().root, other = k < root ? k : k + 1;
   Step step;
   if (r == root) {
     step.recv = chunk(other);
@@ -166,7 +166,7 @@ GlooSegments gloo_all_reduce_segments(const Collective& c) {
   const std::uint64_t bytes = c.count * c.element_bytes;
   const std::uint64_t all = segments_for_all(c, div_up(bytes, max_segment_bytes(c)));
   const std::uint64_t segment = round_up(div_up(bytes, all), c.element_bytes);
-  return {segment / c.element_bytes, all / static_cast<std::uint64_t>(c.size), all};
+  return {segment / c.element_bytes, all / c.size, all};
 }
 
 GlooSegments gloo_reduce_segments(const Collective& c) {

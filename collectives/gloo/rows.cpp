@@ -102,8 +102,7 @@ Cost halving_doubling(const Collective& c) {
 Cost reduce(const Collective& c) {
   if (nothing_sent(c)) return {};
   const GlooSegments cut = gloo_reduce_segments(c);
-  const std::uint64_t n = ranks(c), full = filled(c, cut),
-                      root = static_cast<std::uint64_t>(c.root);
+  const std::uint64_t n = ranks(c), full = filled(c, cut), root = c.root;
   const auto elements_before = [&](std::uint64_t segment) {
     return std::min(c.count, segment * cut.elements);
   };

@@ -9,12 +9,12 @@ namespace {
 // highest NIC number plus 1.
 int finish(NcclGraph& graph, int channels) {
   int nics = 0;
-  graph.channels.resize(static_cast<std::size_t>(channels));
+  graph.channels.resize(channels);
   graph.links.channels = channels;
   for (NcclGraphChannel& channel : graph.channels) {
     channel.position.resize(channel.order.size());
     for (std::size_t i = 0; i < channel.order.size(); ++i)
-      channel.position[static_cast<std::size_t>(channel.order[i])] = static_cast<int>(i);
+      channel.position[channel.order[i]] = static_cast<int>(i);
     nics = std::max({nics, channel.first_nic + 1, channel.last_nic + 1});
   }
   return nics;

@@ -132,7 +132,7 @@ NcclNodes::NcclNodes(int size, const std::vector<std::int32_t>& node_of)
   auto tables = std::make_shared<Tables>();
   std::map<std::int32_t, int> number;
   std::vector<std::vector<std::int32_t>> members;
-  for (Rank r = 0; r < size; ++r) {
+  for (GroupRank r = 0; r < size; ++r) {
     const auto [it, is_new] = number.try_emplace(node_of[at(r)], static_cast<int>(number.size()));
     if (is_new) members.emplace_back();
     members[at(it->second)].push_back(r);
@@ -144,7 +144,7 @@ NcclNodes::NcclNodes(int size, const std::vector<std::int32_t>& node_of)
   for (const auto& ranks : members) {
     tables->first.push_back(static_cast<std::int32_t>(tables->rank.size()));
     largest_ = std::max(largest_, static_cast<int>(ranks.size()));
-    for (const Rank r : ranks) {
+    for (const GroupRank r : ranks) {
       tables->slot[at(r)] = static_cast<std::int32_t>(tables->rank.size());
       regular &= tables->slot[at(r)] == r;
       tables->rank.push_back(r);
@@ -207,7 +207,8 @@ NcclTreeNode nccl_double_tree(int nodes, int node, int tree) {
   return t;
 }
 
-NcclTreeLinks nccl_tree_links(const NcclNodes& nodes, const NcclNode& node, int channel, Rank r) {
+NcclTreeLinks nccl_tree_links(const NcclNodes& nodes, const NcclNode& node, int channel,
+                              GroupRank r) {
   const int within = channel % node.tree_channels();
   const int search = within % node.search_channels, tree = within / node.search_channels;
   const auto list_of = [&](int n) { return nccl_tree_list(node, search, nodes.ranks_of(n)); };

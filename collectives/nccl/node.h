@@ -101,15 +101,17 @@ class NcclNodes {
   // Ranks of the largest node.
   int ranks_per_node() const { return largest_; }
   bool uniform() const { return size_ == nodes_ * largest_; }
-  int node_of(Rank r) const { return tables_ ? tables_->node[at(r)] : r / largest_; }
-  int local_of(Rank r) const { return tables_ ? slot_of(r) - first(node_of(r)) : r % largest_; }
+  int node_of(GroupRank r) const { return tables_ ? tables_->node[at(r)] : r / largest_; }
+  int local_of(GroupRank r) const {
+    return tables_ ? slot_of(r) - first(node_of(r)) : r % largest_;
+  }
   int ranks_of(int node) const { return tables_ ? first(node + 1) - first(node) : largest_; }
-  Rank rank_at(int node, int local) const {
+  GroupRank rank_at(int node, int local) const {
     return tables_ ? tables_->rank[at(first(node) + local)] : node * largest_ + local;
   }
   // A slot is the index of a rank when the ranks are counted node by node.
-  int slot_of(Rank r) const { return tables_ ? tables_->slot[at(r)] : r; }
-  Rank rank_of_slot(int slot) const { return tables_ ? tables_->rank[at(slot)] : slot; }
+  int slot_of(GroupRank r) const { return tables_ ? tables_->slot[at(r)] : r; }
+  GroupRank rank_of_slot(int slot) const { return tables_ ? tables_->rank[at(slot)] : slot; }
   int first(int node) const { return tables_ ? tables_->first[at(node)] : node * largest_; }
   int node_at(int slot) const {
     return tables_ ? tables_->node[at(tables_->rank[at(slot)])] : slot / largest_;
@@ -135,11 +137,11 @@ struct NcclList {
   int ranks = 1;
   const std::vector<int>*order = nullptr, *position = nullptr;  // from a dump; else null
   int local_at(int at) const {
-    if (order) return (*order)[static_cast<std::size_t>(at)];
+    if (order) return (*order)[at];
     return wrap(up ? first + at : first - at + ranks);
   }
   int position_of(int local) const {
-    if (order) return (*position)[static_cast<std::size_t>(local)];
+    if (order) return (*position)[local];
     return wrap(up ? local - first + ranks : first - local + ranks);
   }
 
@@ -161,13 +163,13 @@ class NcclRing {
  public:
   NcclRing(const NcclNodes& nodes, const NcclNode& node, int channel)
       : nodes_(nodes), node_(&node), channel_(channel) {}
-  Rank rank_at(int position) const {
+  GroupRank rank_at(int position) const {
     if (nodes_.ranks_per_node() == 1) return nodes_.rank_at(position, 0);
     const int n = nodes_.node_at(position);
     const NcclList list = nccl_ring_list(*node_, channel_, n, nodes_.ranks_of(n));
     return nodes_.rank_at(n, list.local_at(position - nodes_.first(n)));
   }
-  int position_of(Rank r) const {
+  int position_of(GroupRank r) const {
     const int n = nodes_.node_of(r);
     if (nodes_.ranks_per_node() == 1) return n;
     const NcclList list = nccl_ring_list(*node_, channel_, n, nodes_.ranks_of(n));
@@ -193,9 +195,10 @@ NcclTreeNode nccl_double_tree(int nodes, int node, int tree);
 // A rank's neighbours in the tree of a communicator's channel. `down` lists the next rank of the
 // same node first, then ranks on the child nodes.
 struct NcclTreeLinks {
-  Rank up = kNoRank;
+  GroupRank up = kNoRank;
   Peers down;
 };
-NcclTreeLinks nccl_tree_links(const NcclNodes& nodes, const NcclNode& node, int channel, Rank r);
+NcclTreeLinks nccl_tree_links(const NcclNodes& nodes, const NcclNode& node, int channel,
+                              GroupRank r);
 
 }  // namespace ghostrank

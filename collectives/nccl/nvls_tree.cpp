@@ -43,47 +43,47 @@ class NcclNvlsTree final : public Schedule {
   }
 
   // The actors `up` and `down` of every channel.
-  int actors(Rank) const override { return 2 * static_cast<int>(parts_.size()); }
-  Actor actor(Rank r, int a) const override {
+  int actors(GroupRank) const override { return 2 * static_cast<int>(parts_.size()); }
+  Actor actor(GroupRank r, int a) const override {
     const NcclChannelPart& part = part_of(a);
     const std::uint64_t loop = part.chunk * static_cast<std::uint64_t>(heads_);
     const auto loops = static_cast<int>((part.count + loop - 1) / loop);
     return {part.channel, loops * steps_per_loop(links(r, part), a)};
   }
-  Step step(Rank r, int a, int k) const override;
-  int receiver(Rank dst, int channel, Rank src) const override {
+  Step step(GroupRank r, int a, int k) const override;
+  int receiver(GroupRank dst, int channel, GroupRank src) const override {
     const int part = channel - plan_.split.first;
-    const Links tree = links(dst, parts_[static_cast<std::size_t>(part)]);
+    const Links tree = links(dst, parts_[part]);
     const bool from_above = src == tree.parent || src == neighbour(dst, 1);
     return 2 * part + (from_above && !tree.alone ? 1 : 0);
   }
 
  private:
   struct Links {
-    Rank parent = kNoRank;
+    GroupRank parent = kNoRank;
     Peers children;
     bool alone = false;  // the `up` actor does all the work
   };
-  const NcclChannelPart& part_of(int a) const { return parts_[static_cast<std::size_t>(a / 2)]; }
-  Links links(Rank r, const NcclChannelPart& part) const;
+  const NcclChannelPart& part_of(int a) const { return parts_[a / 2]; }
+  Links links(GroupRank r, const NcclChannelPart& part) const;
   // The steps of the ring inside the node, plus those of the tree.
   int steps_per_loop(const Links& tree, int a) const {
     if (a % 2 == 1) return tree.alone ? 0 : 1 + heads_;
     return tree.alone ? 2 * heads_ + (tree.parent == kNoRank ? 1 : 2) : heads_ + 1;
   }
-  Rank neighbour(Rank r, int distance) const {
+  GroupRank neighbour(GroupRank r, int distance) const {
     const int local = (plan_.nodes.local_of(r) + distance + heads_) % heads_;
     return plan_.nodes.rank_at(plan_.nodes.node_of(r), local);
   }
   Block block_of(const NcclChannelPart& part, int loop, int head) const;
-  Step around(Rank r, const NcclChannelPart& part, int loop, int i, int direction) const;
+  Step around(GroupRank r, const NcclChannelPart& part, int loop, int i, int direction) const;
 
   NcclPlan plan_;
   std::vector<NcclChannelPart> parts_;
   int heads_;
 };
 
-NcclNvlsTree::Links NcclNvlsTree::links(Rank r, const NcclChannelPart& part) const {
+NcclNvlsTree::Links NcclNvlsTree::links(GroupRank r, const NcclChannelPart& part) const {
   const int local = plan_.nodes.local_of(r);
   const NcclTreeNode tree =
       nccl_double_tree(plan_.nodes.nodes(), plan_.nodes.node_of(r), part.channel % 2);
@@ -110,7 +110,7 @@ Block NcclNvlsTree::block_of(const NcclChannelPart& part, int loop, int head) co
 }
 
 // Step i of the ring inside the node: direction 1 reduces upwards, -1 copies downwards.
-Step NcclNvlsTree::around(Rank r, const NcclChannelPart& part, int loop, int i,
+Step NcclNvlsTree::around(GroupRank r, const NcclChannelPart& part, int loop, int i,
                           int direction) const {
   const int local = plan_.nodes.local_of(r);
   const int head = direction > 0 ? local - 1 - i + heads_ : local + i;
@@ -122,7 +122,7 @@ Step NcclNvlsTree::around(Rank r, const NcclChannelPart& part, int loop, int i,
   return step;
 }
 
-Step NcclNvlsTree::step(Rank r, int a, int k) const {
+Step NcclNvlsTree::step(GroupRank r, int a, int k) const {
   const NcclChannelPart& part = part_of(a);
   const Links tree = links(r, part);
   const int per_loop = steps_per_loop(tree, a), loop = k / per_loop;

@@ -36,11 +36,11 @@ struct NcclOperations {
   NcclP2pSplit split(std::uint64_t bytes, bool over_network) const {
     return nccl_p2p_split(bytes, channels, nodes.nodes() == 1, over_network);
   }
-  bool over_network(Rank a, Rank b) const { return nodes.node_of(a) != nodes.node_of(b); }
+  bool over_network(GroupRank a, GroupRank b) const { return nodes.node_of(a) != nodes.node_of(b); }
   // A message leaves the sender's node through the NIC of the GPU that has the receiver's local
   // rank (the receiver's rail), which it reaches over NVLink (PXN) or, if NICs may not be crossed,
   // over PCIe. It enters the receiver's node through the receiver's own NIC.
-  int nic(Rank to, Way way) const {
+  int nic(GroupRank to, Way way) const {
     const bool fills = nodes.uniform() && nodes.ranks_per_node() == node.gpus;
     if (way == Way::recv || !fills || !by_rail) return Schedule::kOwnNic;
     return nodes.local_of(to) * node.nics / node.gpus;

@@ -39,7 +39,7 @@ struct Operations : NcclOperations {
         inside(split(c.count * c.element_bytes, false)),
         outside(split(c.count * c.element_bytes, true)) {}
 
-  Step part(const Collective& c, Rank r, Rank peer, int p) const {
+  Step part(const Collective& c, GroupRank r, GroupRank peer, int p) const {
     return nccl_part({0, c.count}, over_network(r, peer) ? outside : inside, c.element_bytes, p);
   }
 };
@@ -50,24 +50,24 @@ class NcclAllToAll final : public Schedule {
       : Schedule(c, {static_cast<std::uint32_t>(kNcclSteps)}), ops_(std::move(operations)) {
     const int repeat = ops_.rounds.rounds_per_base() * ops_.channels.channels;
     period_ = std::max(1, repeat / kNcclBatchOps);
-    index_.assign(static_cast<std::size_t>(ops_.channels.channels), {});
+    index_.assign(ops_.channels.channels, {});
     if (c.size < 2) return;
     for (int channel = 0; channel < ops_.channels.channels; ++channel)
       for (int batch_slot = 0; batch_slot < kNcclBatchOps; ++batch_slot)
         add_slot(channel, batch_slot);
   }
 
-  int actors(Rank) const override { return 2 * static_cast<int>(work_.size()); }
-  Actor actor(Rank, int a) const override {
-    const SlotWork& work = work_[static_cast<std::size_t>(a / 2)];
+  int actors(GroupRank) const override { return 2 * static_cast<int>(work_.size()); }
+  Actor actor(GroupRank, int a) const override {
+    const SlotWork& work = work_[a / 2];
     return {work.channel, work.steps};
   }
-  Step step(Rank r, int a, int k) const override;
-  int receiver(Rank dst, int channel, Rank src) const override {
+  Step step(GroupRank r, int a, int k) const override;
+  int receiver(GroupRank dst, int channel, GroupRank src) const override {
     const int batch_slot = ops_.rounds.round_of(src, dst) % kNcclBatchOps;
-    return 2 * index_[static_cast<std::size_t>(channel)][static_cast<std::size_t>(batch_slot)] + 1;
+    return 2 * index_[channel][batch_slot] + 1;
   }
-  int nic(Rank, Rank to, int, Way way) const override { return ops_.nic(to, way); }
+  int nic(GroupRank, GroupRank to, int, Way way) const override { return ops_.nic(to, way); }
   int nics() const override { return ops_.node.nics; }
 
  private:
@@ -96,20 +96,18 @@ void NcclAllToAll::add_slot(int channel, int batch_slot) {
   work.steps =
       batches / period_ * static_cast<int>(work.batches.size()) + static_cast<int>(in_last_period);
   if (work.steps <= 0) return;
-  index_[static_cast<std::size_t>(channel)][static_cast<std::size_t>(batch_slot)] =
-      static_cast<int>(work_.size());
+  index_[channel][batch_slot] = static_cast<int>(work_.size());
   work_.push_back(std::move(work));
 }
 
-Step NcclAllToAll::step(Rank r, int a, int k) const {
-  const SlotWork& work = work_[static_cast<std::size_t>(a / 2)];
+Step NcclAllToAll::step(GroupRank r, int a, int k) const {
+  const SlotWork& work = work_[a / 2];
   const auto per_period = static_cast<int>(work.batches.size());
-  const int batch =
-      k / per_period * period_ + work.batches[static_cast<std::size_t>(k % per_period)];
+  const int batch = k / per_period * period_ + work.batches[k % per_period];
   const int round = kNcclBatchOps * batch + work.batch_slot;
   if (round == 0) return {};  // to itself: a copy, which the player of the schedule makes
   const bool sends = a % 2 == 0;
-  const Rank peer = sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
+  const GroupRank peer = sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
   const Collective& c = collective();
   Step step = ops_.part(c, r, peer, ops_.part_of(round, work.channel));
   (sends ? step.send_to : step.recv_from) = peer;
@@ -128,21 +126,21 @@ class NcclSendRecv final : public Schedule {
     parts_ = (ops_.over_network(c.root, c.target) ? ops_.outside : ops_.inside).parts;
     base_ = ops_.rounds.base(ops_.rounds.round_of(c.root, c.target), ops_.channels.channels);
   }
-  int actors(Rank r) const override {
+  int actors(GroupRank r) const override {
     return r == collective().root || r == collective().target ? parts_ : 0;
   }
-  Actor actor(Rank, int a) const override { return {(base_ + a) % ops_.channels.channels, 1}; }
-  Step step(Rank r, int a, int) const override {
+  Actor actor(GroupRank, int a) const override { return {(base_ + a) % ops_.channels.channels, 1}; }
+  Step step(GroupRank r, int a, int) const override {
     const bool sends = r == collective().root;
-    const Rank peer = sends ? collective().target : collective().root;
+    const GroupRank peer = sends ? collective().target : collective().root;
     Step step = ops_.part(collective(), r, peer, a);
     (sends ? step.send_to : step.recv_from) = peer;
     return step;
   }
-  int receiver(Rank, int channel, Rank) const override {
+  int receiver(GroupRank, int channel, GroupRank) const override {
     return (channel - base_ + ops_.channels.channels) % ops_.channels.channels;
   }
-  int nic(Rank, Rank to, int, Way way) const override { return ops_.nic(to, way); }
+  int nic(GroupRank, GroupRank to, int, Way way) const override { return ops_.nic(to, way); }
   int nics() const override { return ops_.node.nics; }
 
  private:

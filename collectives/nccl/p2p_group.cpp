@@ -27,19 +27,19 @@ class NcclGroup final : public Schedule {
         ops_(std::move(operations)),
         layout_(c),
         plans_(static_cast<std::size_t>(c.size)) {
-    for (Rank r = 0; r < c.size; ++r) make_plan(r);
+    for (GroupRank r = 0; r < c.size; ++r) make_plan(r);
   }
 
-  int actors(Rank r) const override { return static_cast<int>(plan(r).work.size()); }
-  Actor actor(Rank r, int a) const override {
-    const SlotWork& work = plan(r).work[static_cast<std::size_t>(a)];
+  int actors(GroupRank r) const override { return static_cast<int>(plan(r).work.size()); }
+  Actor actor(GroupRank r, int a) const override {
+    const SlotWork& work = plan(r).work[a];
     return {work.channel, static_cast<int>(work.rounds.size())};
   }
-  Step step(Rank r, int a, int k) const override;
-  int receiver(Rank dst, int channel, Rank src) const override {
+  Step step(GroupRank r, int a, int k) const override;
+  int receiver(GroupRank dst, int channel, GroupRank src) const override {
     return plan(dst).receivers[slot(channel, ops_.rounds.round_of(src, dst))];
   }
-  int nic(Rank, Rank to, int, Way way) const override { return ops_.nic(to, way); }
+  int nic(GroupRank, GroupRank to, int, Way way) const override { return ops_.nic(to, way); }
   int nics() const override { return ops_.node.nics; }
 
  private:
@@ -54,18 +54,18 @@ class NcclGroup final : public Schedule {
     // Index of the work, by channel and batch slot; empty: receives nothing.
     std::vector<std::int32_t> receivers;
   };
-  const Plan& plan(Rank r) const { return plans_[static_cast<std::size_t>(r)]; }
+  const Plan& plan(GroupRank r) const { return plans_[r]; }
   std::size_t slot(int channel, int round) const {
-    return static_cast<std::size_t>(channel * kNcclBatchOps + round % kNcclBatchOps);
+    return channel * kNcclBatchOps + round % kNcclBatchOps;
   }
-  void make_plan(Rank r);
-  void add(Rank r, int round, bool sends, std::vector<std::int32_t>& work_of);
-  Block sent(Rank from, Rank to) const {
+  void make_plan(GroupRank r);
+  void add(GroupRank r, int round, bool sends, std::vector<std::int32_t>& work_of);
+  Block sent(GroupRank from, GroupRank to) const {
     return collective().func == Func::all_to_all_v ? layout_.input(from, to)
            : collective().func == Func::gather     ? layout_.work(from, from)
                                                    : layout_.work(from, to);
   }
-  Block received(Rank from, Rank to) const {
+  Block received(GroupRank from, GroupRank to) const {
     return layout_.work(to, collective().func == Func::scatter ? to : from);
   }
 
@@ -75,7 +75,7 @@ class NcclGroup final : public Schedule {
 };
 
 // Starts with round 1, because round 0 is a copy of the rank to itself.
-void NcclGroup::make_plan(Rank r) {
+void NcclGroup::make_plan(GroupRank r) {
   const Collective& c = collective();
   const std::size_t slots = static_cast<std::size_t>(ops_.channels.channels * kNcclBatchOps);
   std::vector<std::int32_t> senders(slots, -1), receivers(slots, -1);
@@ -90,12 +90,12 @@ void NcclGroup::make_plan(Rank r) {
     }
   }
   const bool receives = gather ? r == c.root : !scatter || r != c.root;
-  if (receives) plans_[static_cast<std::size_t>(r)].receivers = std::move(receivers);
+  if (receives) plans_[r].receivers = std::move(receivers);
 }
 
-void NcclGroup::add(Rank r, int round, bool sends, std::vector<std::int32_t>& work_of) {
-  Plan& plan = plans_[static_cast<std::size_t>(r)];
-  const Rank peer = sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
+void NcclGroup::add(GroupRank r, int round, bool sends, std::vector<std::int32_t>& work_of) {
+  Plan& plan = plans_[r];
+  const GroupRank peer = sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
   const std::uint64_t count = (sends ? sent(r, peer) : received(peer, r)).count;
   const NcclP2pSplit split =
       ops_.split(count * collective().element_bytes, ops_.over_network(r, peer));
@@ -111,10 +111,11 @@ void NcclGroup::add(Rank r, int round, bool sends, std::vector<std::int32_t>& wo
   }
 }
 
-Step NcclGroup::step(Rank r, int a, int k) const {
-  const SlotWork& work = plan(r).work[static_cast<std::size_t>(a)];
-  const int round = work.rounds[static_cast<std::size_t>(k)];
-  const Rank peer = work.sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
+Step NcclGroup::step(GroupRank r, int a, int k) const {
+  const SlotWork& work = plan(r).work[a];
+  const int round = work.rounds[k];
+  const GroupRank peer =
+      work.sends ? ops_.rounds.send_to(r, round) : ops_.rounds.recv_from(r, round);
   const Block block = work.sends ? sent(r, peer) : received(peer, r);
   const std::uint32_t element_bytes = collective().element_bytes;
   const NcclP2pSplit split = ops_.split(block.count * element_bytes, ops_.over_network(r, peer));
@@ -127,10 +128,10 @@ Step NcclGroup::step(Rank r, int a, int k) const {
 class NothingToDo final : public Schedule {
  public:
   using Schedule::Schedule;
-  int actors(Rank) const override { return 0; }
-  Actor actor(Rank, int) const override { return {}; }
-  Step step(Rank, int, int) const override { return {}; }
-  int receiver(Rank, int, Rank) const override { return 0; }
+  int actors(GroupRank) const override { return 0; }
+  Actor actor(GroupRank, int) const override { return {}; }
+  Step step(GroupRank, int, int) const override { return {}; }
+  int receiver(GroupRank, int, GroupRank) const override { return 0; }
 };
 
 }  // namespace

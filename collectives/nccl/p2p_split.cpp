@@ -49,26 +49,26 @@ NcclRounds::NcclRounds(const NcclNodes& nodes, int most)
   }
   groups_ = nodes.size() / group_;
   const int modulus = power_of_two_above(groups_);
-  block_.resize(static_cast<std::size_t>(groups_));
+  block_.resize(groups_);
   for (int d = 0, k = 0; k < modulus; ++k, d = (d + k) % modulus) {
     if (d >= groups_) continue;
-    block_[static_cast<std::size_t>(d)] = static_cast<std::int32_t>(distance_.size());
+    block_[d] = static_cast<std::int32_t>(distance_.size());
     distance_.push_back(d);
   }
 }
 
-Rank NcclRounds::partner(Rank r, int round, int sign) const {
+GroupRank NcclRounds::partner(GroupRank r, int round, int sign) const {
   const int slot = nodes_.slot_of(r), q = slot / group_, l = slot % group_;
-  const int d = sign * distance_[static_cast<std::size_t>(round / group_)];
+  const int d = sign * distance_[round / group_];
   const int delta = sign * (round % group_);
   return nodes_.rank_of_slot((q + d + groups_) % groups_ * group_ + (l + delta + group_) % group_);
 }
 
-int NcclRounds::round_of(Rank source, Rank target) const {
+int NcclRounds::round_of(GroupRank source, GroupRank target) const {
   const int from = nodes_.slot_of(source), to = nodes_.slot_of(target);
   const int d = (to / group_ - from / group_ + groups_) % groups_;
   const int delta = (to % group_ - from % group_ + group_) % group_;
-  return block_[static_cast<std::size_t>(d)] * group_ + delta;
+  return block_[d] * group_ + delta;
 }
 
 int NcclRounds::base(int round, int channels) const {
@@ -102,7 +102,7 @@ NcclP2pChannels nccl_p2p_channels(NcclVersion version, const NcclNode& node, con
   const auto net_chunk = static_cast<std::uint64_t>(settings.net_chunk_bytes);
   result.chunk_bytes = std::min(several_nodes && net_chunk > 0 ? net_chunk : own,
                                 nccl_step_bytes(Protocol::simple, settings.buffers));
-  result.message_bytes = static_cast<std::uint64_t>(settings.p2p_message_bytes);
+  result.message_bytes = settings.p2p_message_bytes;
   if (result.message_bytes > result.chunk_bytes)
     throw std::invalid_argument("NCCL_CHUNK_SIZE=" + std::to_string(result.message_bytes) +
                                 ": a message has at most " + std::to_string(result.chunk_bytes) +

@@ -25,17 +25,17 @@ class NcclRounds {
   explicit NcclRounds(const NcclNodes& nodes, int most = 8);
 
   int group() const { return group_; }
-  Rank send_to(Rank r, int round) const { return partner(r, round, 1); }
-  Rank recv_from(Rank r, int round) const { return partner(r, round, -1); }
+  GroupRank send_to(GroupRank r, int round) const { return partner(r, round, 1); }
+  GroupRank recv_from(GroupRank r, int round) const { return partner(r, round, -1); }
   // The round in which `source` sends to `target`.
-  int round_of(Rank source, Rank target) const;
+  int round_of(GroupRank source, GroupRank target) const;
   // Consecutive rounds that share a base channel: one per rank of a group; 1 on a single node.
   int rounds_per_base() const { return single_node_ ? 1 : group_; }
   // The channel of a round's first part; `channels` is a power of two.
   int base(int round, int channels) const;
 
  private:
-  Rank partner(Rank r, int round, int sign) const;
+  GroupRank partner(GroupRank r, int round, int sign) const;
 
   NcclNodes nodes_;
   int group_ = 1, groups_ = 1;

@@ -30,27 +30,27 @@ class NcclPat final : public Schedule {
     set_played(plan_.name());
   }
 
-  int actors(Rank) const override { return static_cast<int>(parts_.size()); }
-  Actor actor(Rank, int a) const override {
-    const NcclChannelPart& part = parts_[static_cast<std::size_t>(a)];
+  int actors(GroupRank) const override { return static_cast<int>(parts_.size()); }
+  Actor actor(GroupRank, int a) const override {
+    const NcclChannelPart& part = parts_[a];
     const std::uint64_t chunks = (part.count + part.chunk - 1) / part.chunk;
     return {part.channel, static_cast<int>(chunks * pattern(a).steps.size())};
   }
-  Step step(Rank r, int a, int k) const override;
-  int receiver(Rank, int channel, Rank) const override { return channel - plan_.split.first; }
-  void pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const override;
+  Step step(GroupRank r, int a, int k) const override;
+  int receiver(GroupRank, int channel, GroupRank) const override {
+    return channel - plan_.split.first;
+  }
+  void pieces(GroupRank r, int a, int k, Way way, std::vector<Block>& out) const override;
 
  private:
-  const NcclPatPattern& pattern(int a) const {
-    return patterns_[pattern_of_[static_cast<std::size_t>(a)]];
-  }
+  const NcclPatPattern& pattern(int a) const { return patterns_[pattern_of_[a]]; }
   // The pattern's step that step k plays, and the part of every block that it moves.
   struct Chunk {
     NcclPatPattern::Step step;
     std::uint64_t offset = 0, count = 0;
   };
   Chunk chunk_at(int a, int k) const {
-    const NcclChannelPart& part = parts_[static_cast<std::size_t>(a)];
+    const NcclChannelPart& part = parts_[a];
     const auto& steps = pattern(a).steps;
     const std::size_t i = static_cast<std::size_t>(k) / steps.size();
     const std::uint64_t begin = i * part.chunk;
@@ -65,14 +65,14 @@ class NcclPat final : public Schedule {
   std::vector<std::size_t> pattern_of_;  // by part
 };
 
-Step NcclPat::step(Rank r, int a, int k) const {
+Step NcclPat::step(GroupRank r, int a, int k) const {
   const int n = collective().size;
   const Chunk chunk = chunk_at(a, k);
   Step step;
   step.scattered = true;
   step.on_recv = gathers() ? Combine::copy : Combine::reduce;
   const auto message = [&](int m) -> const NcclPatPattern::Message& {
-    return pattern(a).messages[static_cast<std::size_t>(m)];
+    return pattern(a).messages[m];
   };
   const auto ahead = [&](int m) { return (r + (1 << message(m).dimension)) % n; };
   const auto behind = [&](int m) { return (r - (1 << message(m).dimension) + n) % n; };
@@ -89,13 +89,13 @@ Step NcclPat::step(Rank r, int a, int k) const {
   return step;
 }
 
-void NcclPat::pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const {
+void NcclPat::pieces(GroupRank r, int a, int k, Way way, std::vector<Block>& out) const {
   const Collective& c = collective();
   const Chunk chunk = chunk_at(a, k);
   const int m = way == Way::recv ? chunk.step.recv : chunk.step.send;
   out.clear();
   if (m < 0) return;
-  const NcclPatPattern::Message& message = pattern(a).messages[static_cast<std::size_t>(m)];
+  const NcclPatPattern::Message& message = pattern(a).messages[m];
   // Blocks are numbered relative to the sender of the message.
   const int distance = 1 << message.dimension;
   const int origin = way == Way::send ? r : gathers() ? r + distance : r - distance + c.size;

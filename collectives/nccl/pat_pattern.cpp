@@ -76,9 +76,9 @@ class Walk {
   // are holes.
   void write(int a, int offset, int dimension, bool complete) {
     const int slot = a % post_;
-    if (slot == 0 || slot < static_cast<int>(open_.blocks.size())) open_.blocks.clear();
+    if (slot == 0 || slot < std::ssize(open_.blocks)) open_.blocks.clear();
     open_.dimension = dimension;
-    open_.blocks.resize(static_cast<std::size_t>(slot), NcclPatPattern::kHole);
+    open_.blocks.resize(slot, NcclPatPattern::kHole);
     open_.blocks.push_back(offset);
     if (!complete) return;
     events_.push_back({Event::Kind::send, 0, 0, static_cast<int>(messages_.size())});
@@ -156,8 +156,8 @@ class Walk {
         continue;
       }
       const int m = message_of.at({event.dimension, event.offset});
-      if (received[static_cast<std::size_t>(m)]) continue;
-      received[static_cast<std::size_t>(m)] = true;
+      if (received[m]) continue;
+      received[m] = true;
       result.steps.push_back({m, -1});
     }
     result.messages = std::move(messages_);

@@ -43,17 +43,19 @@ class NcclRingSchedule final : public Schedule {
     set_played(plan_.name());
   }
 
-  int actors(Rank) const override { return static_cast<int>(parts_.size()); }
-  Actor actor(Rank, int a) const override {
-    const NcclChannelPart& part = parts_[static_cast<std::size_t>(a)];
+  int actors(GroupRank) const override { return static_cast<int>(parts_.size()); }
+  Actor actor(GroupRank, int a) const override {
+    const NcclChannelPart& part = parts_[a];
     const std::uint64_t loop = chunks_per_loop() * part.chunk;
     const std::uint64_t loops = (part.count + loop - 1) / loop;
     return {part.channel, static_cast<int>(loops) * steps_per_loop()};
   }
-  Step step(Rank r, int a, int k) const override;
-  int receiver(Rank, int channel, Rank) const override { return channel - plan_.split.first; }
-  int nic(Rank from, Rank to, int channel, Way way) const override {
-    const Rank r = way == Way::send ? from : to;
+  Step step(GroupRank r, int a, int k) const override;
+  int receiver(GroupRank, int channel, GroupRank) const override {
+    return channel - plan_.split.first;
+  }
+  int nic(GroupRank from, GroupRank to, int channel, Way way) const override {
+    const GroupRank r = way == Way::send ? from : to;
     const NcclNodes& nodes = plan_.nodes;
     return nccl_ring_nic(*plan_.node, channel, nodes.local_of(r), nodes.ranks_of(nodes.node_of(r)));
   }
@@ -129,10 +131,10 @@ Block NcclRingSchedule::chunk_of(const NcclChannelPart& part, std::uint64_t loop
   return {begin + from, std::min(length, rest - from), Buffer::work};
 }
 
-Step NcclRingSchedule::step(Rank r, int a, int k) const {
+Step NcclRingSchedule::step(GroupRank r, int a, int k) const {
   const Collective& c = collective();
-  const NcclChannelPart& part = parts_[static_cast<std::size_t>(a)];
-  const NcclRing& ring = rings_[static_cast<std::size_t>(a)];
+  const NcclChannelPart& part = parts_[a];
+  const NcclRing& ring = rings_[a];
   const int position = ring.position_of(r), per_loop = steps_per_loop();
   const bool rooted = c.func == Func::broadcast || c.func == Func::reduce;
   const Primitive does =

@@ -63,7 +63,7 @@ Cells distribute(std::uint64_t cells, std::uint64_t traffic_per_cell,
   d.hi = rest % d.per_channel;
   const std::uint64_t wanted = (d.lo > 0 ? 1U : 0U) + d.mid + (d.hi > 0 ? 1U : 0U);
   if (static_cast<std::uint64_t>(at.channel) + wanted > static_cast<std::uint64_t>(channels)) {
-    d.mid = static_cast<std::uint64_t>(channels - at.channel - 2);
+    d.mid = channels - at.channel - 2;
     d.per_channel = rest / (d.mid + 1);
     d.hi = d.per_channel + rest % (d.mid + 1);
   }
@@ -171,8 +171,7 @@ std::uint64_t nccl_step_bytes(Protocol protocol, const NcclBuffers& buffers) {
 
 std::uint64_t nccl_traffic_per_byte(Func func, int ranks) {
   if (func == Func::all_reduce) return 2;
-  if (func == Func::all_gather || func == Func::reduce_scatter)
-    return static_cast<std::uint64_t>(ranks);
+  if (func == Func::all_gather || func == Func::reduce_scatter) return ranks;
   return 1;
 }
 
@@ -182,7 +181,7 @@ std::vector<NcclSplit> nccl_split(std::span<const NcclTask> tasks, int channels,
   for (const NcclTask& task : tasks) {
     if (task.count == 0) continue;
     total += std::max(min_traffic(version), traffic_bytes(task));
-    wanted += static_cast<std::uint64_t>(task.max_channels);
+    wanted += task.max_channels;
   }
   std::vector<NcclSplit> splits;
   if (wanted == 0) return std::vector<NcclSplit>(tasks.size());

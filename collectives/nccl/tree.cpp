@@ -28,29 +28,29 @@ class NcclTreeSchedule final : public Schedule {
   }
 
   // The root uses only the first of its channel's two actors; the second has no steps.
-  int actors(Rank) const override { return 2 * static_cast<int>(parts_.size()); }
-  Actor actor(Rank r, int a) const override {
+  int actors(GroupRank) const override { return 2 * static_cast<int>(parts_.size()); }
+  Actor actor(GroupRank r, int a) const override {
     const NcclChannelPart& part = part_of(a);
     const auto chunks = static_cast<int>((part.count + part.chunk - 1) / part.chunk);
     const bool idle = a % 2 == 1 && links(part, r).up == kNoRank;
     return {part.channel, idle ? 0 : chunks};
   }
-  Step step(Rank r, int a, int k) const override;
-  int receiver(Rank dst, int channel, Rank src) const override {
+  Step step(GroupRank r, int a, int k) const override;
+  int receiver(GroupRank dst, int channel, GroupRank src) const override {
     const int part = channel - plan_.split.first;
-    const bool from_above = links(parts_[static_cast<std::size_t>(part)], dst).up == src;
+    const bool from_above = links(parts_[part], dst).up == src;
     return 2 * part + (from_above ? 1 : 0);
   }
-  int nic(Rank from, Rank to, int channel, Way way) const override {
-    const Rank r = way == Way::send ? from : to;
+  int nic(GroupRank from, GroupRank to, int channel, Way way) const override {
+    const GroupRank r = way == Way::send ? from : to;
     const NcclNodes& nodes = plan_.nodes;
     return nccl_tree_nic(*plan_.node, channel, nodes.local_of(r), nodes.ranks_of(nodes.node_of(r)));
   }
   int nics() const override { return plan_.node->nics; }
 
  private:
-  const NcclChannelPart& part_of(int a) const { return parts_[static_cast<std::size_t>(a / 2)]; }
-  NcclTreeLinks links(const NcclChannelPart& part, Rank r) const {
+  const NcclChannelPart& part_of(int a) const { return parts_[a / 2]; }
+  NcclTreeLinks links(const NcclChannelPart& part, GroupRank r) const {
     return nccl_tree_links(plan_.nodes, *plan_.node, part.channel, r);
   }
 
@@ -58,7 +58,7 @@ class NcclTreeSchedule final : public Schedule {
   std::vector<NcclChannelPart> parts_;
 };
 
-Step NcclTreeSchedule::step(Rank r, int a, int k) const {
+Step NcclTreeSchedule::step(GroupRank r, int a, int k) const {
   const NcclChannelPart& part = part_of(a);
   const NcclTreeLinks tree = links(part, r);
   const std::uint64_t begin = static_cast<std::uint64_t>(k) * part.chunk;

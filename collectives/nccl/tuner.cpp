@@ -164,7 +164,7 @@ double nccl_time_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol 
   double latency = latency_us(in, algorithm, protocol);
   const int log_size = floor_log2(in.bytes / 64);
   if (algorithm == NcclAlgorithm::tree && log_size >= 0 && log_size < kCorrectedSizes)
-    bandwidth *= kTreeCorrection[column(protocol)][static_cast<std::size_t>(log_size)];
+    bandwidth *= kTreeCorrection[column(protocol)][log_size];
   const auto shares =
       static_cast<std::uint64_t>(in.channels) * static_cast<std::uint64_t>(in.ranks);
   if (algorithm == NcclAlgorithm::ring && protocol == Protocol::simple &&
@@ -183,8 +183,7 @@ int nccl_max_channels(const NcclTunerInput& in, NcclAlgorithm algorithm, Protoco
   const int own = protocol == Protocol::ll128 ? 640 : slow_ring ? 256 : 512;
   const auto threads = static_cast<std::uint64_t>(given > 0 ? given : own);
   std::uint64_t bytes_per_thread = protocol == Protocol::simple ? 64 : 8;
-  if (algorithm == NcclAlgorithm::ring && protocol == Protocol::ll)
-    bytes_per_thread *= static_cast<std::uint64_t>(in.ranks);
+  if (algorithm == NcclAlgorithm::ring && protocol == Protocol::ll) bytes_per_thread *= in.ranks;
   int channels = in.channels;
   while (channels >= 2 &&
          in.bytes < static_cast<std::uint64_t>(channels) * threads * bytes_per_thread)

@@ -77,8 +77,7 @@ Cost halving(const Collective& c) {
 Cost bruck_all_to_all(const Collective& c) {
   Cost cost = log_steps(c);
   std::uint64_t bits = 0;
-  for (unsigned i = 0; i < static_cast<unsigned>(c.size); ++i)
-    bits += static_cast<std::uint64_t>(std::popcount(i));
+  for (unsigned i = 0; i < static_cast<unsigned>(c.size); ++i) bits += std::popcount(i);
   cost.bytes = ranks(c) * bits * bytes(c);
   return cost;
 }
@@ -147,8 +146,7 @@ Cost signalled_gather(const Collective& c) {
 
 Cost binomial_blocks(const Collective& c) {
   std::uint64_t bits = 0;
-  for (unsigned i = 0; i < static_cast<unsigned>(c.size); ++i)
-    bits += static_cast<std::uint64_t>(std::popcount(i));
+  for (unsigned i = 0; i < static_cast<unsigned>(c.size); ++i) bits += std::popcount(i);
   return {ceil_log2(c.size), bits * bytes(c), ranks(c) - 1};
 }
 

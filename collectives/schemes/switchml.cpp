@@ -133,14 +133,13 @@ class Member final : public Agent {
     if (calls_.size() == 1) start(io);
   }
 
-  void on_note(Io& io, Party, const Note& sum) override {
+  void on_note(Io& io, GroupParty, const Note& sum) override {
     if (calls_.empty() || sum.call != job() || sum.elements != per_packet())
       return;  // the job has ended here, or the packet is malformed
     const auto chunk = worker_.result(static_cast<std::uint16_t>(sum.index & ~unsigned{kSetBit}),
                                       (sum.index & kSetBit) != 0);
     if (!chunk) return;
-    if (chunk->exponent != Worker::kNone)
-      exponents_[static_cast<std::size_t>(chunk->exponent)] = exponent_in(sum);
+    if (chunk->exponent != Worker::kNone) exponents_[chunk->exponent] = exponent_in(sum);
     if (chunk->values != Worker::kNone) take(io, static_cast<std::uint64_t>(chunk->values), sum);
     if (!worker_.ended()) return send_all(io);
     io.done(call().number);
@@ -226,8 +225,7 @@ class Member final : public Agent {
       std::memcpy(values.data(), block.data(), block.size());
       return;
     }
-    switchml::quantise(floats_of(call().type, block), exponents_[static_cast<std::size_t>(chunk)],
-                       ranks_, values.data());
+    switchml::quantise(floats_of(call().type, block), exponents_[chunk], ranks_, values.data());
   }
 
   void take(Io& io, std::uint64_t chunk, const Note& sum) {
@@ -262,13 +260,13 @@ class Switch final : public Agent {
     std::iota(all_.begin(), all_.end(), 0);
   }
 
-  void on_note(Io& io, Party from, const Note& note) override {
+  void on_note(Io& io, GroupParty from, const Note& note) override {
     // Without real data the pool need not store values: 32 elements are the least it takes.
     if (!pool_)
       pool_.emplace(static_cast<int>(all_.size()), options_.slots,
                     note.content.empty() ? 32 : options_.elements);
     const int slot = static_cast<int>(note.index & ~unsigned{kSetBit});
-    if (slot >= pool_->slots() || from >= static_cast<Party>(all_.size()) ||
+    if (slot >= pool_->slots() || from >= static_cast<GroupParty>(all_.size()) ||
         note.elements != static_cast<std::uint64_t>(options_.elements))
       return;  // not from a worker of this job
     lanes_.resize(4 * static_cast<std::size_t>(pool_->elements()));
@@ -293,13 +291,13 @@ class Switch final : public Agent {
     if (!note.content.empty())
       sum.content = std::as_bytes(std::span(pool_->values(slot, packet.set), note.elements));
     // If this send finds no room, the workers resend and so ask again.
-    io.send(one ? std::span<const Party>(&from, 1) : std::span<const Party>(all_), sum,
+    io.send(one ? std::span<const GroupParty>(&from, 1) : std::span<const GroupParty>(all_), sum,
             Carriage::packet);
   }
 
  private:
   const SwitchMlOptions options_;
-  std::vector<Party> all_;
+  std::vector<GroupParty> all_;
   std::optional<Pool> pool_;
   std::vector<std::byte> lanes_;  // one packet's elements, big-endian
 };
@@ -309,7 +307,7 @@ class SwitchMl final : public Ends {
   SwitchMl(int ranks, const SwitchMlOptions& options) : Ends(ranks), options_(options) {}
 
   std::vector<Helper> helpers() const override { return {{PartyKind::network_switch}}; }
-  std::unique_ptr<Agent> agent(Party party) const override {
+  std::unique_ptr<Agent> agent(GroupParty party) const override {
     if (party == size()) return std::make_unique<Switch>(size(), options_);
     return std::make_unique<Member>(size(), options_);
   }
@@ -319,7 +317,7 @@ class SwitchMl final : public Ends {
     const std::uint64_t packets = Worker::packets_of(chunks, is_float(call.type), options_.slots);
     const std::uint64_t bytes = packets * (kOverhead + kWords + 4 * elements);
     std::vector<Edge> edges;
-    for (Rank r = 0; r < size(); ++r)
+    for (GroupRank r = 0; r < size(); ++r)
       for (const auto& [from, to] : {std::pair(r, size()), std::pair(size(), r)})
         edges.push_back({from, to, bytes, packets, Carriage::packet});
     return edges;

@@ -9,7 +9,7 @@
 namespace ghostrank {
 namespace {
 
-std::string text_of(const SchemeUse& use, Party party) {
+std::string text_of(const SchemeUse& use, GroupParty party) {
   return std::string(use.library) + "/" + std::string(use.name) + ", party " +
          std::to_string(party) + " of group " + std::to_string(use.group);
 }
@@ -24,7 +24,7 @@ class AgentRunner::Lent final : public Io {
   Moment now() const { return now_; }
 
   using Io::send;
-  bool send(std::span<const Party> to, const Note& note, Carriage carriage) override {
+  bool send(std::span<const GroupParty> to, const Note& note, Carriage carriage) override {
     const SchemeUse& use = *state_.use;
     const std::uint64_t bytes = note_bytes(note, use.ends->overhead_bytes());
     if (!may_send(to, note, carriage, bytes)) return true;
@@ -68,11 +68,11 @@ class AgentRunner::Lent final : public Io {
   }
 
  private:
-  bool may_send(std::span<const Party> to, const Note& note, Carriage carriage,
+  bool may_send(std::span<const GroupParty> to, const Note& note, Carriage carriage,
                 std::uint64_t bytes) {
     const SchemeUse& use = *state_.use;
-    const auto parties = use.ends->size() + static_cast<Party>(use.helpers.size());
-    for (const Party party : to)
+    const auto parties = use.ends->size() + static_cast<GroupParty>(use.helpers.size());
+    for (const GroupParty party : to)
       if (party < 0 || party >= parties || party == state_.position) {
         refuse("sends to party " + std::to_string(party) + ", which is none of the others");
         return false;
@@ -112,8 +112,8 @@ class AgentRunner::Lent final : public Io {
   RankTensor nothing_{nullptr, Func::all_reduce, 1, 0, std::nullopt, runner_.progress_};
 };
 
-AgentRunner::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t element, Rank position,
-                                    const std::optional<TensorContent>& content,
+AgentRunner::RankTensor::RankTensor(RankData* data, Func func, std::uint32_t element,
+                                    GroupRank position, const std::optional<TensorContent>& content,
                                     std::uint64_t& progress)
     : data_(data),
       input_(func == Func::all_to_all || func == Func::all_to_all_v ? Buffer::input : Buffer::work),
@@ -144,8 +144,8 @@ bool AgentRunner::RankTensor::nonzero(std::uint64_t first, std::uint64_t element
   return content_ ? content_->nonzero(position_, first, elements) : elements > 0;
 }
 
-AgentRunner::AgentRunner(const Cluster& cluster, const std::vector<Rank>& ranks,
-                         const std::vector<Rank>& helpers, std::uint32_t mtu,
+AgentRunner::AgentRunner(const Cluster& cluster, const std::vector<WorldRank>& ranks,
+                         const std::vector<WorldParty>& helpers, std::uint32_t mtu,
                          std::uint64_t most_in_packet, NoteCarrier& carrier)
     : cluster_(cluster),
       ranks_(ranks),
@@ -155,8 +155,8 @@ AgentRunner::AgentRunner(const Cluster& cluster, const std::vector<Rank>& ranks,
       carrier_(carrier) {
   if (!serves()) return;
   for (std::size_t i = 0; i < ranks.size(); ++i) processor_of_.push_back(i);
-  std::map<std::int32_t, std::size_t> of_node;  // by node: the processor that its helpers share
-  for (const Rank helper : helpers) {
+  std::map<Node, std::size_t> of_node;  // by node: the processor that its helpers share
+  for (const WorldParty helper : helpers) {
     const auto next = ranks.size() + of_node.size();
     processor_of_.push_back(of_node.try_emplace(cluster.location(helper).node, next).first->second);
   }
@@ -176,11 +176,13 @@ AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
   state = &states_.emplace_back();
   state->address = who;
   state->use = &cluster_.schemes()[who.scheme];
-  const bool rank = who.local < ranks_.size();
-  state->party = rank ? ranks_[who.local] : helpers_[who.local - ranks_.size()];
-  state->position =
-      rank ? cluster_.position(state->party, state->use->group)
-           : static_cast<Party>(state->use->ends->size() + state->party - state->use->first_helper);
+  if (who.local < ranks_.size()) {
+    state->party = ranks_[who.local];
+    state->position = cluster_.group_rank(ranks_[who.local], state->use->group);
+  } else {
+    state->party = helpers_[who.local - ranks_.size()];
+    state->position = state->use->ends->size() + (state->party - state->use->first_helper);
+  }
   state->processor = processor_of_[who.local];
   state->agent = state->use->ends->agent(state->position);
   GHOSTRANK_ASSERT(state->agent != nullptr);
@@ -206,7 +208,7 @@ void AgentRunner::on_call(AgentAddress who, const Collective& collective, DataTy
   tell(s, at, [&](Io& io) { s.agent->on_call(io, call); });
 }
 
-void AgentRunner::on_note(AgentAddress who, Party from, const Note& note, Moment at) {
+void AgentRunner::on_note(AgentAddress who, GroupParty from, const Note& note, Moment at) {
   State& s = state_of(who);
   tell(s, at, [&](Io& io) { s.agent->on_note(io, from, note); });
 }

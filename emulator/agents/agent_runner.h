@@ -41,9 +41,9 @@ struct AgentAddress {
 // only.
 struct LeavingNote {
   AgentAddress sender;
-  Rank party = kNoRank;       // the sender, numbered over the job
-  Party position = 0;         // the sender, in its communicator
-  std::span<const Party> to;  // receivers, as positions in the communicator
+  WorldParty party;                // the sender
+  GroupParty position = 0;         // the sender, in its communicator
+  std::span<const GroupParty> to;  // receivers
   const Note& note;
   std::uint64_t bytes;  // on the wire
   Carriage carriage;
@@ -65,11 +65,11 @@ class NoteCarrier {
 
 class AgentRunner {
  public:
-  // `ranks`, `helpers`: the shard's, by local index, as numbers over the job. `most_in_packet`: the
+  // `ranks`, `helpers`: the shard's, by local index. `most_in_packet`: the
   // most bytes of a packet that `mtu` allows.
-  AgentRunner(const Cluster& cluster, const std::vector<Rank>& ranks,
-              const std::vector<Rank>& helpers, std::uint32_t mtu, std::uint64_t most_in_packet,
-              NoteCarrier& carrier);
+  AgentRunner(const Cluster& cluster, const std::vector<WorldRank>& ranks,
+              const std::vector<WorldParty>& helpers, std::uint32_t mtu,
+              std::uint64_t most_in_packet, NoteCarrier& carrier);
 
   void clear();  // between segments
   bool serves() const { return !cluster_.schemes().empty(); }
@@ -83,7 +83,7 @@ class AgentRunner {
   void on_call(AgentAddress who, const Collective& collective, DataType type,
                const std::optional<TensorContent>& content, Flight& flight, RankData* data,
                Moment at);
-  void on_note(AgentAddress who, Party from, const Note& note, Moment at);
+  void on_note(AgentAddress who, GroupParty from, const Note& note, Moment at);
   void on_timer(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at);
   // Outboxes may have room again: calls on_room() of the agents that wait for room.
   bool wants_room() const { return !waiting_.empty(); }
@@ -92,7 +92,7 @@ class AgentRunner {
  private:
   class RankTensor final : public Tensor {
    public:
-    RankTensor(RankData* data, Func func, std::uint32_t element, Rank position,
+    RankTensor(RankData* data, Func func, std::uint32_t element, GroupRank position,
                const std::optional<TensorContent>& content, std::uint64_t& progress);
     std::span<const std::byte> read(std::uint64_t first, std::uint64_t elements) override;
     void write(std::uint64_t first, std::span<const std::byte> elements) override;
@@ -102,7 +102,7 @@ class AgentRunner {
     RankData* data_;
     Buffer input_;  // the buffer with the rank's contribution
     std::uint32_t element_;
-    Rank position_;
+    GroupRank position_;
     std::optional<TensorContent> content_;
     std::uint64_t& progress_;
     std::uint64_t read_to_ = 0;
@@ -120,8 +120,8 @@ class AgentRunner {
   struct State {
     AgentAddress address;
     const SchemeUse* use = nullptr;
-    Rank party = kNoRank;
-    Party position = 0;
+    WorldParty party;
+    GroupParty position = 0;
     std::size_t processor = 0;
     std::unique_ptr<Agent> agent;
     std::uint32_t calls = 0;
@@ -136,7 +136,8 @@ class AgentRunner {
   void tell(State& s, Moment at, const Tell& tell);
 
   const Cluster& cluster_;
-  const std::vector<Rank>&ranks_, &helpers_;
+  const std::vector<WorldRank>& ranks_;
+  const std::vector<WorldParty>& helpers_;
   const std::uint32_t mtu_;
   const std::uint64_t most_in_packet_;
   NoteCarrier& carrier_;

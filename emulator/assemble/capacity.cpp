@@ -25,7 +25,7 @@ constexpr int kProbeBurst = 2;
 namespace {
 
 // Flows between shard 0 of `self` and shard 0 of `other`, numbered as `self` numbers them.
-std::vector<int> flows_between(const Flows& flows, int self, int other) {
+std::vector<int> flows_between(const Flows& flows, Host self, Host other) {
   std::vector<int> found;
   const std::vector<FlowEnd>& mine = flows.of(self, 0);
   for (std::size_t i = 0; i < mine.size(); ++i) {
@@ -40,8 +40,8 @@ std::vector<int> flows_between(const Flows& flows, int self, int other) {
 double measure_wire(Control& control, const Flows& flows, Fabric& fabric, std::uint64_t nonce,
                     int milliseconds, std::chrono::nanoseconds spin, double patience_s) {
   const int self = control.world().rank, size = control.world().size;
-  const std::vector<int> right = flows_between(flows, self, (self + 1) % size);
-  const std::size_t left = flows_between(flows, self, (self + size - 1) % size).size();
+  const std::vector<int> right = flows_between(flows, Host(self), Host((self + 1) % size));
+  const std::size_t left = flows_between(flows, Host(self), Host((self + size - 1) % size)).size();
   std::size_t turn = 0, ended = 0, heard_ends = 0;  // one end per flow: flows progress apart
   const std::int64_t began = monotonic_ns();
   const std::int64_t until = began + milliseconds * 1'000'000LL;
@@ -104,10 +104,8 @@ double measure_engine() {
   Workload w;
   w.ranks = spec.cluster.gpus();
   w.group_names = {"all"};
-  w.role_of.assign(static_cast<std::size_t>(w.ranks), 0);
-  Group all;
-  for (Rank r = 0; r < w.ranks; ++r) all.members.push_back(r);
-  w.groups.push_back(all);
+  w.role_of.assign(w.ranks, 0);
+  w.groups.push_back({0, world_ranks(w.ranks)});
   Program p;
   p.labels = {"probe"};
   Op op;
@@ -119,7 +117,7 @@ double measure_engine() {
   const Cluster cluster(spec, w, 1);
   const Flows flows(spec, w, cluster);
   const auto fabric = make_local_fabric();
-  Shard shard({spec, w, cluster, 0, 0, flows, *fabric, 0, {}, 0, "", {}});
+  Shard shard({spec, w, cluster, Host(0), 0, flows, *fabric, 0, {}, 0, "", {}});
   ShardShared shared(1);
   shared.fabrics = {fabric.get()};
   const std::int64_t began = monotonic_ns();
@@ -162,21 +160,21 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
   c.wire_bytes_per_second = wire_bytes_per_second;
   c.seconds_per_message = seconds_per_message;
   c.step_seconds_at_least = plan.step_seconds_at_least;
-  const std::vector<int> host_of = host_of_nodes(spec, processes);
-  const auto host_of_nic = [&](int nic) {  // a switch of a modelled network is in its only process
-    const auto node = static_cast<std::size_t>(nic / spec.cluster.nics_per_node);
-    return node < host_of.size() ? host_of[node] : 0;
+  const VectorBy<Node, Host> host_of = host_of_nodes(spec, processes);
+  const auto host_of_nic = [&](Nic nic) {  // a switch of a modelled network is in its only process
+    const Node node(nic.value() / spec.cluster.nics_per_node);
+    return node.value() < host_of.size() ? host_of[node] : Host(0);
   };
   struct Load {
     double out_bytes = 0, in_bytes = 0, out_messages = 0, in_messages = 0;
     double wired = 0;                 // messages between nodes of the process
     double inside = 0;                // work within nodes
-    std::set<int> out_nics, in_nics;  // NICs that exchange data with other processes
+    std::set<Nic> out_nics, in_nics;  // NICs that exchange data with other processes
   };
-  std::vector<Load> loads(static_cast<std::size_t>(processes));
+  VectorBy<Host, Load> loads(processes);
   for (const PairTraffic& pair : plan.pairs) {
-    const auto from = static_cast<std::size_t>(host_of_nic(pair.source_nic));
-    const auto to = static_cast<std::size_t>(host_of_nic(pair.target_nic));
+    const Host from = host_of_nic(pair.source_nic);
+    const Host to = host_of_nic(pair.target_nic);
     if (from == to && spec.fabric.colocated != Colocated::wire) {
       loads[from].wired += pair.messages;
       continue;

@@ -61,7 +61,7 @@ std::pair<int, int> sharers(const std::vector<Neighbour>& all, std::size_t self,
 
 ProcessCores settle_cores(const JobSpec& spec, int threads, Control& control) {
   const World& world = control.world();
-  const HostEntry* entry = host_entry(spec, world.rank, world.size);
+  const HostEntry* entry = host_entry(spec, world.host(), world.size);
   CoreWish wish{entry ? entry->cores : "", devices_of(spec, entry, world), threads};
   ProcessCores mine;
   if (spec.fabric.kind == FabricKind::virtual_time && wish.cores.empty()) {

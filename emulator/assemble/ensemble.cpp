@@ -37,7 +37,7 @@ class Assembly {
         cluster_(cluster),
         flows_(flows),
         control_(control),
-        host_(control.world().rank),
+        host_(control.world().host()),
         hosts_(control.world().size),
         virtual_(spec_.fabric.kind == FabricKind::virtual_time) {}
 
@@ -52,7 +52,7 @@ class Assembly {
  private:
   // Checks that all processes play the same job with the same files; process 0 draws the nonce.
   void agree() {
-    if (host_ == 0 && getrandom(&out_.nonce, sizeof out_.nonce, 0) != sizeof out_.nonce) {
+    if (host_ == Host(0) && getrandom(&out_.nonce, sizeof out_.nonce, 0) != sizeof out_.nonce) {
       throw Error("getrandom failed; the kernel's random source is needed for the run's nonce",
                   ErrorKind::environment);
     }
@@ -79,7 +79,7 @@ class Assembly {
       if (their_algorithms != algorithms0 && theirs == config0)
         refuse(h, host.hostname,
                "its plugins or algorithm files differ; give all processes the same files");
-      host.index = static_cast<int>(h);
+      host.index = Host(h);
       host.provider = host.transport = virtual_ ? "virtual" : "memory";
       for (int s = 0; s < cluster_.shards(); ++s) {
         host.ranks += static_cast<int>(cluster_.ranks_of(host.index, s).size());
@@ -165,8 +165,7 @@ class Assembly {
       log_info("process ", h, " on ", out_.hosts[h].hostname, ": provider ", opened.providers[h],
                ", transport ", opened.transports[h]);
     }
-    out_.hosts[static_cast<std::size_t>(host_)].libfabric =
-        fabric_library_version(spec_.fabric.kind);
+    out_.hosts[host_.index()].libfabric = fabric_library_version(spec_.fabric.kind);
   }
 
   // Measures the capacity of the slowest process, so that all draw the same conclusions.
@@ -202,7 +201,8 @@ class Assembly {
   const Cluster& cluster_;
   const Flows& flows_;
   Control& control_;
-  const int host_, hosts_;
+  const Host host_;
+  const int hosts_;
   const bool virtual_;
   Ensemble out_;
 };

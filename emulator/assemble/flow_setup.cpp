@@ -37,7 +37,7 @@ class FlowSetup {
         flows_(flows),
         control_(control),
         nonce_(nonce),
-        host_(control.world().rank),
+        host_(control.world().host()),
         shards_(flows.shards()),
         wire_(spec.fabric.colocated == Colocated::wire) {}
 
@@ -105,7 +105,7 @@ class FlowSetup {
   }
 
   std::string namespace_of(const FlowEndpoint& e) const {
-    return e.node < 0 || spec_.fabric.namespaces.empty()
+    return e.node < Node(0) || spec_.fabric.namespaces.empty()
                ? ""
                : namespace_of_node(spec_.fabric.namespaces, e.node);
   }
@@ -118,7 +118,7 @@ class FlowSetup {
     const World& world = control_.world();
     const HostEntry* entry = host_entry(spec_, host_, world.size);
     const bool named = !spec_.fabric.bind.empty() || (entry && !entry->nics.empty());
-    const int nic = std::max(0, e.nic) % spec_.cluster.nics_per_node;
+    const int nic = std::max(0, e.nic.value()) % spec_.cluster.nics_per_node;
     binding.address = named || binding.network_namespace.empty()
                           ? data_address(spec_, host_, world.size, world.master_address, nic)
                           : only_address_here();
@@ -142,7 +142,7 @@ class FlowSetup {
       bindings_[i] = o.endpoints.back();
       log_binding(e, bindings_[i]);
     }
-    if (o.endpoints.empty()) o.endpoints.push_back(binding_of({host_, shard, -1, -1, 0}));
+    if (o.endpoints.empty()) o.endpoints.push_back(binding_of({.host = host_, .shard = shard}));
     for (const EndpointBinding& b : o.endpoints) note_interfaces(b);
     out_.fabrics.push_back(open_fabric(spec_.fabric.kind, o));
   }
@@ -150,7 +150,7 @@ class FlowSetup {
   // A rail once, however many emulated nodes use it.
   void log_binding(const FlowEndpoint& e, const EndpointBinding& binding) {
     const std::string& inside = binding.network_namespace;
-    const int rail = std::max(0, e.nic) % spec_.cluster.nics_per_node;
+    const int rail = std::max(0, e.nic.value()) % spec_.cluster.nics_per_node;
     if (!logged_.insert({rail, inside, binding.address}).second) return;
     log_info("rail ", rail, ": address ", binding.address.empty() ? "any" : binding.address,
              inside.empty() ? "" : " in namespace ", inside, ", provider ", spec_.fabric.provider,
@@ -174,7 +174,7 @@ class FlowSetup {
     for (std::size_t i = 0; i < flows_.endpoints().size(); ++i) {
       const FlowEndpoint& e = flows_.endpoints()[i];
       if (e.host != host_) continue;
-      mine.put(out_.fabrics[static_cast<std::size_t>(e.shard)]->address(position_[i]));
+      mine.put(out_.fabrics[e.shard]->address(position_[i]));
       mine.put(bindings_[i].address);
     }
     const std::vector<std::string> all = gathered(mine.bytes());
@@ -193,8 +193,8 @@ class FlowSetup {
     }
     for (const FlowEndpoint& e : flows_.endpoints()) {
       Bound& bound = bound_.emplace_back();
-      readers[static_cast<std::size_t>(e.host)].get(bound.blob);
-      readers[static_cast<std::size_t>(e.host)].get(bound.plain);
+      readers[e.host.index()].get(bound.blob);
+      readers[e.host.index()].get(bound.plain);
     }
     for (std::size_t h = 0; h < all.size(); ++h) {
       if (readers[h].complete()) continue;
@@ -218,10 +218,9 @@ class FlowSetup {
         if (e.host != host_ || !asked.insert({inside, bound_[other].plain}).second) continue;
         const InNamespace entered(inside);
         if (!is_short_cut(bound_[other].plain)) continue;
-        throw Error("fabric.colocated: wire: what node " + std::to_string(e.node) + " (" +
+        throw Error("fabric.colocated: wire: what node " + to_string(e.node) + " (" +
                         bound_[mine].plain + ") sends to node " +
-                        std::to_string(flows_.endpoints()[other].node) + " (" +
-                        bound_[other].plain +
+                        to_string(flows_.endpoints()[other].node) + " (" + bound_[other].plain +
                         ") would not leave this machine, as both addresses are local " +
                         (inside.empty() ? "here" : "in namespace " + inside) +
                         "; give every emulated node a network namespace with an interface of its "
@@ -234,16 +233,16 @@ class FlowSetup {
   void connect(int shard) {
     std::vector<FabricFlow> list;
     for (const FlowEnd& e : flows_.of(host_, shard)) {
-      const Flow& flow = flows_.flows()[static_cast<std::size_t>(e.flow)];
+      const Flow& flow = flows_.flows()[e.flow];
       const auto near = static_cast<std::size_t>(e.end), far = 1 - near;
       const auto other = static_cast<std::size_t>(flow.end[far]);
       const FlowEndpoint& there = flows_.endpoints()[other];
-      std::string name = "host " + std::to_string(there.host);
-      if (there.nic >= 0) name += ", NIC " + std::to_string(there.nic);
-      list.push_back({position_[static_cast<std::size_t>(flow.end[near])], bound_[other].blob,
-                      std::move(name), static_cast<std::uint32_t>(flow.index[far])});
+      std::string name = "host " + to_string(there.host);
+      if (there.nic >= Nic(0)) name += ", NIC " + to_string(there.nic);
+      list.push_back({position_[flow.end[near]], bound_[other].blob, std::move(name),
+                      static_cast<std::uint32_t>(flow.index[far])});
     }
-    out_.fabrics[static_cast<std::size_t>(shard)]->connect(list);
+    out_.fabrics[shard]->connect(list);
   }
 
   // Packet sockets also end the wait of the fabric, so that one wait covers both.
@@ -257,18 +256,18 @@ class FlowSetup {
   // here. The opening end (0) goes first, then the other, so that both ends never open a flow at
   // once.
   void say_hello(int from) {
-    std::vector<std::size_t> awaited(static_cast<std::size_t>(shards_));
+    std::vector<std::size_t> awaited(shards_);
     for (int s = 0; s < shards_; ++s) {
       const std::vector<FlowEnd>& mine = flows_.of(host_, s);
       for (std::size_t i = 0; i < mine.size(); ++i) {
         if (mine[i].end != from) {
-          ++awaited[static_cast<std::size_t>(s)];
+          ++awaited[s];
           continue;
         }
         Message hello;
         hello.header.nonce = nonce_;
         hello.header.kind = MessageKind::probe;
-        while (!out_.fabrics[static_cast<std::size_t>(s)]->try_send(static_cast<int>(i), hello)) {
+        while (!out_.fabrics[s]->try_send(static_cast<int>(i), hello)) {
           poll(awaited);
         }
       }
@@ -285,14 +284,14 @@ class FlowSetup {
 
   // A pair of addresses. Whether large frames pass depends on it alone, not on the number of flows.
   struct Path {
-    int host = 0;  // the far end
+    Host host;  // the far end
     std::string from, to;
     auto operator<=>(const Path&) const = default;
   };
   Path path_of(const FlowEnd& mine, bool outward) const {
-    const Flow& flow = flows_.flows()[static_cast<std::size_t>(mine.flow)];
-    const auto near = static_cast<std::size_t>(flow.end[static_cast<std::size_t>(mine.end)]);
-    const auto far = static_cast<std::size_t>(flow.end[static_cast<std::size_t>(1 - mine.end)]);
+    const Flow& flow = flows_.flows()[mine.flow];
+    const auto near = static_cast<std::size_t>(flow.end[mine.end]);
+    const auto far = static_cast<std::size_t>(flow.end[1 - mine.end]);
     const std::string &here = bound_[near].plain, &there = bound_[far].plain;
     return {flows_.endpoints()[far].host, outward ? here : there, outward ? there : here};
   }
@@ -317,8 +316,7 @@ class FlowSetup {
         much.header.bytes = bytes & kMostBytes;
         much.header.source = mine[i].flow;
         much.header.target = mine[i].end;
-        while (!out_.fabrics[static_cast<std::size_t>(s)]->try_send(static_cast<int>(i), much))
-          hear_much();
+        while (!out_.fabrics[s]->try_send(static_cast<int>(i), much)) hear_much();
       }
     }
     const auto busy = [](const auto& fabric) { return !fabric->idle(); };
@@ -337,7 +335,7 @@ class FlowSetup {
     check_stop();
     if (monotonic_ns() < give_up_ns_) return;
     const Path& path = unheard_.empty() ? last_much_ : *unheard_.begin();
-    throw Error("between " + path.from + " and " + path.to + " (host " + std::to_string(path.host) +
+    throw Error("between " + path.from + " and " + path.to + " (host " + to_string(path.host) +
                     ") small frames pass, large ones do not: check the MTU of both interfaces and "
                     "of every switch between them ('ping -M do -s 1472 ADDRESS' finds 1500; "
                     "'ip link set DEVICE mtu 1500' sets it)",
@@ -376,7 +374,8 @@ class FlowSetup {
   const Flows& flows_;
   Control& control_;
   const std::uint64_t nonce_;
-  const int host_, shards_;
+  const Host host_;
+  const int shards_;
   const bool wire_;
   const std::int64_t began_ns_ = monotonic_ns();
   std::set<std::tuple<int, std::string, std::string>> logged_;  // rail, namespace, address

@@ -246,7 +246,7 @@ void Star::check_departures() {
                          : waiting_ && !gathered_;
   if (!begun || closing_) return;
   for (const Connection& c : connections_)
-    if (c.said_goodbye && !gathering_[static_cast<std::size_t>(c.rank)])
+    if (c.said_goodbye && !gathering_[c.rank])
       stop_with(Stop::failed, name_of(c) + " ended while others went on");
 }
 

@@ -21,6 +21,8 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/number.h"
+
 namespace ghostrank {
 
 class Fd;
@@ -35,8 +37,9 @@ class Fd;
 // If none is set, this is a process alone. PMIx tells the others where process 0 is, and srun knows
 // its host; otherwise MASTER_ADDR and MASTER_PORT (GHOSTRANK_PORT where that port is taken) say so.
 struct World {
-  int rank = 0;
+  int rank = 0;  // of this process, as launchers call it
   int size = 1;
+  Host host() const { return Host(rank); }
   std::string master_address = "127.0.0.1";
   int master_port = 0;
   std::string job_id = "ghostrank";

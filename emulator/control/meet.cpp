@@ -117,12 +117,12 @@ bool is_loopback(const sockaddr* address) {
   throw environment_error(text);
 }
 
-class Host {
+class Rendezvous {
  public:
-  explicit Host(const World& world)
+  explicit Rendezvous(const World& world)
       : world_(world), own_(greeting_of(world)), deadline_(steady_clock::now() + world.timeout) {
     listener_ = world.listener ? std::move(*world.listener) : listen_at(world);
-    members_.resize(static_cast<std::size_t>(world.size));
+    members_.resize(world.size);
   }
 
   Meeting meet() {
@@ -428,7 +428,7 @@ Meeting meet_others(const World& world) {
   if (world.master_port <= 0)
     throw Error("a job of " + std::to_string(world.size) +
                 " processes needs a port to meet at; set MASTER_PORT");
-  return world.rank == 0 ? Host(world).meet() : meet_first(world);
+  return world.rank == 0 ? Rendezvous(world).meet() : meet_first(world);
 }
 
 }  // namespace ghostrank

@@ -160,7 +160,7 @@ bool Star::handle(Connection& from, Frame frame) {
     case FrameType::pong:
       return handle_pong(from, r);
     case FrameType::gather: {
-      std::optional<std::string>& mine = gathering_[static_cast<std::size_t>(from.rank)];
+      std::optional<std::string>& mine = gathering_[from.rank];
       if (!first || mine) return false;
       mine = std::move(frame.payload);
       complete_gather();

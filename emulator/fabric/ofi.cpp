@@ -114,7 +114,7 @@ std::string Endpoints::identity() const {
 }
 
 std::string Endpoints::address(int endpoint) const {
-  fid* const handle = &endpoints_.at(static_cast<std::size_t>(endpoint)).handle->fid;
+  fid* const handle = &endpoints_.at(endpoint).handle->fid;
   std::size_t length = 256;
   std::string raw(length, '\0');
   int status = fi_getname(handle, raw.data(), &length);

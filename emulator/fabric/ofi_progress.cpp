@@ -99,7 +99,7 @@ bool Endpoints::join_open(FlowState& state, Message& message) {
 }
 
 void Endpoints::close_open(int flow) {
-  FlowState& state = flows_[static_cast<std::size_t>(flow)];
+  FlowState& state = flows_[flow];
   if (Outgoing* const out = std::exchange(state.open, nullptr)) enqueue(flow, *out);
 }
 
@@ -109,7 +109,7 @@ void Endpoints::close_all_open() {
 }
 
 void Endpoints::enqueue(int flow, Outgoing& out) {
-  FlowState& state = flows_[static_cast<std::size_t>(flow)];
+  FlowState& state = flows_[flow];
   (state.first ? state.last->next : state.first) = &out;
   state.last = &out;
   if (state.pending) return;
@@ -122,7 +122,7 @@ void Endpoints::enqueue(int flow, Outgoing& out) {
 void Endpoints::flush() {
   for (std::size_t n = pending_.size(); n > 0 && !free_slots_.empty() && failure_.empty(); --n) {
     const int flow = pending_.front();
-    FlowState& state = flows_[static_cast<std::size_t>(flow)];
+    FlowState& state = flows_[flow];
     pending_.pop_front();
     while (state.first && post_next(flow)) {
     }
@@ -133,7 +133,7 @@ void Endpoints::flush() {
 
 // Posts the flow's next fragment. Returns false when there is no room.
 bool Endpoints::post_next(int flow) {
-  FlowState& state = flows_[static_cast<std::size_t>(flow)];
+  FlowState& state = flows_[flow];
   if (free_slots_.empty() || state.next - state.oldest >= kWindow) return false;
   Outgoing& out = *state.first;
   SendSlot& slot = *free_slots_.back();
@@ -191,7 +191,7 @@ ssize_t Endpoints::post(FlowState& state, const fi_msg& posting) {
 
 void Endpoints::on_sent(SendSlot& slot) {
   ++stats_.moved;
-  FlowState& state = flows_[static_cast<std::size_t>(slot.flow)];
+  FlowState& state = flows_[slot.flow];
   state.finished |= std::uint64_t{1} << slot.number % kWindow;
   while (state.oldest != state.next && state.finished >> state.oldest % kWindow & 1)
     state.finished &= ~(std::uint64_t{1} << state.oldest++ % kWindow);
@@ -222,8 +222,8 @@ void Endpoints::post_receives() {
     posting.iov_count = slot.frame ? 3 : 2;
     posting.addr = FI_ADDR_UNSPEC;
     posting.context = static_cast<Slot*>(&slot);
-    const ssize_t status = fi_recvmsg(
-        endpoints_[static_cast<std::size_t>(slot.endpoint)].handle.get(), &posting, FI_COMPLETION);
+    const ssize_t status =
+        fi_recvmsg(endpoints_[slot.endpoint].handle.get(), &posting, FI_COMPLETION);
     if (status == -FI_EAGAIN) {
       ++stats_.again;
       provider_full_ = true;
@@ -283,7 +283,7 @@ bool Endpoints::read_completions() {
            " failed: " + fi_strerror(static_cast<int>(-count)));
     }
     for (ssize_t i = 0; i < count; ++i) {
-      const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
+      const fi_cq_msg_entry& entry = entries[i];
       Slot* const slot = static_cast<Slot*>(entry.op_context);
       if (slot->receives)
         on_received(static_cast<RecvSlot&>(*slot), entry.len);
@@ -309,7 +309,7 @@ void Endpoints::read_error() {
   if (slot == nullptr) return fail("provider " + provider_ + " reports: " + why);
   if (!slot->receives) {
     SendSlot& sent = static_cast<SendSlot&>(*slot);
-    fail("sending to " + flows_[static_cast<std::size_t>(sent.flow)].flow.name + " failed: " + why +
+    fail("sending to " + flows_[sent.flow].flow.name + " failed: " + why +
          "; check that its process is alive and that no firewall is in between");
     return on_sent(sent);
   }

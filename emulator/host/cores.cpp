@@ -140,7 +140,7 @@ std::vector<Cpu> look_at_cpus(const std::vector<int>& numbers,
 
 std::vector<int> choose_cpus(const std::vector<Cpu>& cpus, int threads, int devices) {
   std::vector<int> chosen;
-  if (static_cast<int>(cpus.size()) < threads) return chosen;
+  if (std::ssize(cpus) < threads) return chosen;
   std::vector<bool> taken(cpus.size());
   for (int t = 0; t < threads; ++t) {
     const auto device = static_cast<std::size_t>(devices > 0 ? t % devices : 0);
@@ -191,7 +191,7 @@ CorePlan plan_cores(const CoreWish& wish, const std::vector<int>& usable, int fi
     std::vector<std::vector<int>> near(threads);
     for (std::size_t t = 0; t < threads; ++t) near[t] = near_device(cpus, t % wish.devices.size());
     const auto too_few = [&](const auto& set) {
-      return static_cast<int>(set.size()) < all || set.size() == usable.size();
+      return std::ssize(set) < all || set.size() == usable.size();
     };
     if (std::none_of(near.begin(), near.end(), too_few)) plan.of_thread = near;
     return plan;

@@ -167,7 +167,7 @@ void InterfaceLog::begin() {
 
 void InterfaceLog::mark() { marks_.push_back(bytes()); }
 
-InterfaceReport InterfaceLog::end(int host) {
+InterfaceReport InterfaceLog::end(Host host) {
   InterfaceReport report;
   report.host = host;
   report.network_namespace = interface_.network_namespace;

@@ -42,9 +42,9 @@ class InterfaceLog {
   // entered.
   explicit InterfaceLog(CountedInterface interface, std::string sysfs = "/sys");
 
-  void begin();                   // before the first iteration
-  void mark();                    // at the end of an iteration; two short reads
-  InterfaceReport end(int host);  // after the last iteration
+  void begin();                    // before the first iteration
+  void mark();                     // at the end of an iteration; two short reads
+  InterfaceReport end(Host host);  // after the last iteration
 
  private:
   ByteCounts bytes();

@@ -25,13 +25,13 @@ bool same_host(std::string_view a, std::string_view b) {
 }
 
 void check_placement(const JobSpec& spec, int processes) {
-  std::vector<int> nodes(static_cast<std::size_t>(processes));
-  for (const int host : spec.placement.host_of_node) {
-    if (host >= processes)
-      throw Error(spec.source_of("placement") + ": placement names host " + std::to_string(host) +
+  VectorBy<Host, int> nodes(processes);
+  for (const Host host : spec.placement.host_of_node) {
+    if (host.value() >= processes)
+      throw Error(spec.source_of("placement") + ": placement names host " + to_string(host) +
                   ", but the job was started as " + std::to_string(processes) +
                   " processes (WORLD_SIZE), numbered from 0; start more, or change the placement");
-    ++nodes[static_cast<std::size_t>(host)];
+    ++nodes[host];
   }
   const auto idle = std::find(nodes.begin(), nodes.end(), 0);
   if (!spec.placement.host_of_node.empty() && idle != nodes.end())
@@ -61,23 +61,23 @@ void check_hosts(const JobSpec& spec, int processes) {
   if (processes > 1) check_placement(spec, processes);
 }
 
-const HostEntry* host_entry(const JobSpec& spec, int process, int processes) {
-  if (static_cast<int>(spec.hosts.size()) != processes) return nullptr;
-  return &spec.hosts[static_cast<std::size_t>(process)];
+const HostEntry* host_entry(const JobSpec& spec, Host host, int processes) {
+  if (std::ssize(spec.hosts) != processes) return nullptr;
+  return &spec.hosts[host.index()];
 }
 
-void check_this_host(const JobSpec& spec, int process, int processes) {
-  const HostEntry* entry = host_entry(spec, process, processes);
+void check_this_host(const JobSpec& spec, Host host, int processes) {
+  const HostEntry* entry = host_entry(spec, host, processes);
   if (!entry || same_host(entry->name, host_name()) || is_address_here(entry->name)) return;
-  throw Error(spec.source_of("hosts") + ": hosts says that process " + std::to_string(process) +
+  throw Error(spec.source_of("hosts") + ": hosts says that process " + to_string(host) +
                   " runs on " + entry->name + ", but it was started on " + host_name() +
                   "; start the processes in the order of the list, or correct the name",
               ErrorKind::environment);
 }
 
-std::string data_address(const JobSpec& spec, int process, int processes,
+std::string data_address(const JobSpec& spec, Host host, int processes,
                          const std::string& master_address, int nic) {
-  const HostEntry* entry = host_entry(spec, process, processes);
+  const HostEntry* entry = host_entry(spec, host, processes);
   if (entry && !entry->nics.empty())
     return address_of_device(entry->nics[static_cast<std::size_t>(nic) % entry->nics.size()].device,
                              spec.source_of("hosts") + ": host " + entry->name);

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "collectives/number.h"
 #include "profiles/job/job.h"
 
 namespace ghostrank {
@@ -16,16 +17,16 @@ namespace ghostrank {
 void check_hosts(const JobSpec& spec, int processes);
 
 // The entry of a process; null: the job has none for it.
-const HostEntry* host_entry(const JobSpec& spec, int process, int processes);
+const HostEntry* host_entry(const JobSpec& spec, Host host, int processes);
 
 // Throws Error(environment) if the entry of this process names another machine: the name must be
 // this machine's host name (short or full) or resolve to one of its addresses.
-void check_this_host(const JobSpec& spec, int process, int processes);
+void check_this_host(const JobSpec& spec, Host host, int processes);
 
-// The local address to which this process binds NIC `nic` of its emulated nodes: that of the
-// interface that its entry gives for the rail, else fabric.bind (an address or an interface), else
-// the address that routes to process 0.
-std::string data_address(const JobSpec& spec, int process, int processes,
+// The local address to which this process binds NIC number `nic` of each of its emulated nodes:
+// that of the interface that its entry gives for the rail, else fabric.bind (an address or an
+// interface), else the address that routes to process 0.
+std::string data_address(const JobSpec& spec, Host host, int processes,
                          const std::string& master_address, int nic);
 
 }  // namespace ghostrank

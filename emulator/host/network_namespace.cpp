@@ -34,11 +34,11 @@ InNamespace::~InNamespace() {
   GHOSTRANK_ASSERT(setns(home_.get(), CLONE_NEWNET) == 0);
 }
 
-std::string namespace_of_node(const std::string& pattern, int node) {
+std::string namespace_of_node(const std::string& pattern, Node node) {
   constexpr std::string_view kPlace = "{node}";
   std::string name = pattern;
   const std::size_t at = name.find(kPlace);
-  if (at != std::string::npos) name.replace(at, kPlace.size(), std::to_string(node));
+  if (at != std::string::npos) name.replace(at, kPlace.size(), to_string(node));
   return name;
 }
 

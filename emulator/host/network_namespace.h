@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "collectives/number.h"
 #include "switch/fd.h"
 
 namespace ghostrank {
@@ -25,7 +26,7 @@ class InNamespace {
 };
 
 // "gr{node}" and 3 make "gr3".
-std::string namespace_of_node(const std::string& pattern, int node);
+std::string namespace_of_node(const std::string& pattern, Node node);
 
 // The address of the only interface of this namespace that is up and not the loopback. Throws
 // Error(environment) if there is none, or several.

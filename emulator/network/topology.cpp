@@ -42,17 +42,17 @@ Topology::Topology(const JobSpec& spec)
   spines_ = static_cast<std::uint32_t>(switches.spines);
   links_ = static_cast<std::uint32_t>(switches.links());
   link_ = LinkSpeed::from_rate(switches.uplink_bps, spec_.link_latency, spec.fabric.framing);
-  leaf_of_.resize(at(nodes_ * nics_per_node_));
-  for (int nic = 0; nic < nodes_ * nics_per_node_; ++nic) {
-    const int node = nic / nics_per_node_, rail = nic % nics_per_node_;
+  leaf_of_.resize(nodes_ * nics_per_node_);
+  for (const Nic nic : leaf_of_.keys()) {
+    const int node = nic.value() / nics_per_node_, rail = nic.value() % nics_per_node_;
     const auto group = static_cast<std::uint32_t>(std::int64_t{node} * groups_ / nodes_);
-    leaf_of_[at(nic)] = group * rails_ + static_cast<std::uint32_t>(rail) % rails_;
+    leaf_of_[nic] = group * rails_ + static_cast<std::uint32_t>(rail) % rails_;
   }
 }
 
-int Topology::add_switch(int near) {
-  const int nic = first_switch_nic_ + switches_++ * nics_per_node_;
-  if (links_ > 0) leaf_of_.resize(at(nic + nics_per_node_), leaf_of_[at(near)]);
+Nic Topology::add_switch(Nic near) {
+  const Nic nic = first_switch_nic_ + switches_++ * nics_per_node_;
+  if (links_ > 0) leaf_of_.resize(nic.value() + nics_per_node_, leaf_of_[near]);
   return nic;
 }
 
@@ -69,9 +69,9 @@ std::string Topology::link_name(std::uint32_t link) const {
   return link < links_ / 2 ? leaf + "-" + spine : spine + "-" + leaf;
 }
 
-int Topology::node_of_link(std::uint32_t link) const {
+Node Topology::node_of_link(std::uint32_t link) const {
   const std::uint32_t leaf = link % (links_ / 2) / spines_;
-  return first_of_group(static_cast<int>(leaf / rails_), nodes_, groups_);
+  return Node(first_of_group(static_cast<int>(leaf / rails_), nodes_, groups_));
 }
 
 std::vector<Topology::Tier> Topology::tiers() const {
@@ -93,11 +93,10 @@ std::string Topology::description() const {
          ", links of " + rate.data();
 }
 
-std::uint32_t Topology::choose(const RoutedConnection& connection, int from, int to,
+std::uint32_t Topology::choose(const RoutedConnection& connection, Nic from, Nic to,
                                std::uint64_t message) const {
-  RandomBits hash({seed_, connection.group, connection.channel,
-                   static_cast<std::uint64_t>(connection.from),
-                   static_cast<std::uint64_t>(connection.to)});
+  RandomBits hash({seed_, connection.group, connection.channel, connection.from.index(),
+                   connection.to.index()});
   const RoutedFlow flow{from, to, nics_per_node_, hash.next(), message, paths(from, to)};
   const std::uint32_t chosen = routing_->choose(flow);
   if (chosen >= flow.paths)

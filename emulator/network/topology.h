@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/number.h"
 #include "collectives/routing.h"
 #include "emulator/network/port.h"
 #include "profiles/job/job.h"
@@ -44,7 +45,7 @@ struct Path {
 struct RoutedConnection {
   std::uint32_t group = 0;
   std::uint16_t channel = 0;
-  std::int32_t from = 0, to = 0;  // parties of the job
+  WorldParty from, to;
   auto operator<=>(const RoutedConnection&) const = default;
 };
 
@@ -55,7 +56,7 @@ class Topology {
   // own(): the speed of the NICs of ranks' nodes. nic(): the speed of any NIC, of dedicated servers
   // and switches too.
   const LinkSpeed& own() const { return own_; }
-  const LinkSpeed& nic(int nic) const {
+  const LinkSpeed& nic(Nic nic) const {
     return nic < first_server_nic_ ? own_ : nic < first_switch_nic_ ? server_ : switch_;
   }
 
@@ -63,11 +64,11 @@ class Topology {
   // it is at the leaf of NIC `near`. Returns its NIC, which stands for as many ports as the switch
   // needs: it is never busy, and lies halfway between any two other NICs. Call it before sharing
   // the topology.
-  int add_switch(int near);
-  bool is_switch(int nic) const { return nic >= first_switch_nic_; }
+  Nic add_switch(Nic near);
+  bool is_switch(Nic nic) const { return nic >= first_switch_nic_; }
 
   // Returns the one-way latency of an idle network without links; each NIC contributes half.
-  Picoseconds latency(int from, int to) const {
+  Picoseconds latency(Nic from, Nic to) const {
     const Picoseconds a = nic(from).latency, b = nic(to).latency;
     return a == b ? a : (a + b) / 2;
   }
@@ -81,7 +82,7 @@ class Topology {
   const LinkSpeed& link(std::uint32_t) const { return link_; }  // so far all links are alike
   std::string link_name(std::uint32_t link) const;              // "leaf0-spine1"
   // Returns a node near the link; that node's shard plays the link.
-  int node_of_link(std::uint32_t link) const;
+  Node node_of_link(std::uint32_t link) const;
   // Links of one kind, in order: those up, then those down.
   struct Tier {
     std::string name;
@@ -92,36 +93,35 @@ class Topology {
 
   // Returns how many paths of equal length lead from one NIC to another; 0: no links lie between
   // them.
-  std::uint32_t paths(int from, int to) const {
-    return links_ == 0 || leaf_of_[at(from)] == leaf_of_[at(to)] ? 0 : spines_;
+  std::uint32_t paths(Nic from, Nic to) const {
+    return links_ == 0 || leaf_of_[from] == leaf_of_[to] ? 0 : spines_;
   }
-  Path path(int from, int to, std::uint32_t number) const {
-    const std::uint32_t up = leaf_of_[at(from)] * spines_ + number;
-    return {{up, links_ / 2 + leaf_of_[at(to)] * spines_ + number}, 2};
+  Path path(Nic from, Nic to, std::uint32_t number) const {
+    const std::uint32_t up = leaf_of_[from] * spines_ + number;
+    return {{up, links_ / 2 + leaf_of_[to] * spines_ + number}, 2};
   }
   // Returns the path of a connection or, for routings that choose per message, of its message
   // number `message`, from 1. Throws Error(usage) when the routing chooses a path that does not
   // exist.
-  std::uint32_t choose(const RoutedConnection& connection, int from, int to,
+  std::uint32_t choose(const RoutedConnection& connection, Nic from, Nic to,
                        std::uint64_t message = 0) const;
   bool per_message() const { return routing_->per_message; }
   std::string_view routing() const { return routing_->name; }
 
   // Return, for a path with `links` links, the latency of each hop before a link, and of the hop
   // after the last link. All hops together make latency().
-  Picoseconds stretch(int from, int to, int links) const { return latency(from, to) / (links + 1); }
-  Picoseconds last_stretch(int from, int to, int links) const {
+  Picoseconds stretch(Nic from, Nic to, int links) const { return latency(from, to) / (links + 1); }
+  Picoseconds last_stretch(Nic from, Nic to, int links) const {
     return latency(from, to) - links * stretch(from, to, links);
   }
   // Returns the latency from end to end of a path with `links` links, including theirs.
-  Picoseconds path_latency(int from, int to, int links) const {
+  Picoseconds path_latency(Nic from, Nic to, int links) const {
     return latency(from, to) + links * link_.latency;
   }
 
  private:
-  static std::size_t at(int nic) { return static_cast<std::size_t>(nic); }
-
-  int first_server_nic_, first_switch_nic_, switches_ = 0;
+  Nic first_server_nic_, first_switch_nic_;
+  int switches_ = 0;
   LinkSpeed own_, server_, switch_{};
   bool servers_;
   std::uint64_t seed_;
@@ -131,7 +131,7 @@ class Topology {
   LinkSpeed link_;  // its latency is link_latency, which comes on top
   int nodes_ = 0, groups_ = 0;
   std::uint32_t rails_ = 1, spines_ = 1, links_ = 0;
-  std::vector<std::uint32_t> leaf_of_;  // by NIC; empty: no links
+  VectorBy<Nic, std::uint32_t> leaf_of_;  // empty: no links
 };
 
 }  // namespace ghostrank

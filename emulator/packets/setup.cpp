@@ -40,7 +40,7 @@ class PacketSetup {
         flows_(flows),
         control_(control),
         nonce_(nonce),
-        host_(control.world().rank),
+        host_(control.world().host()),
         bindings_(bindings),
         socket_of_(bindings.size()) {}
 
@@ -82,7 +82,7 @@ class PacketSetup {
   }
 
   UdpPackets& packets_of(std::size_t own_endpoint) {
-    return *packets_[static_cast<std::size_t>(endpoint(own_endpoint).shard)];
+    return *packets_[endpoint(own_endpoint).shard];
   }
 
   void exchange_addresses() {
@@ -93,7 +93,7 @@ class PacketSetup {
     std::vector<BlobReader> readers(all.begin(), all.end());
     std::map<std::string, std::int32_t> known;
     for (std::size_t i = 0; i < bindings_.size(); ++i) {
-      readers[static_cast<std::size_t>(endpoint(i).host)].get(addresses_.emplace_back());
+      readers[endpoint(i).host.index()].get(addresses_.emplace_back());
       names_.push_back(
           known.try_emplace(addresses_.back(), static_cast<std::int32_t>(i)).first->second);
     }
@@ -111,16 +111,16 @@ class PacketSetup {
   void connect(int shard) {
     std::vector<PacketFlow> opened;
     for (const FlowEnd& e : flows_.of(host_, shard)) {
-      const Flow& flow = flows_.flows()[static_cast<std::size_t>(e.flow)];
-      const auto near = static_cast<std::size_t>(flow.end[static_cast<std::size_t>(e.end)]);
-      const auto far = static_cast<std::size_t>(flow.end[static_cast<std::size_t>(1 - e.end)]);
+      const Flow& flow = flows_.flows()[e.flow];
+      const auto near = static_cast<std::size_t>(flow.end[e.end]);
+      const auto far = static_cast<std::size_t>(flow.end[1 - e.end]);
       const Pair out{names_[near], names_[far]};
       packet_flows_.try_emplace(out, shard, static_cast<int>(opened.size()));
       awaited_[{out.to, out.from}] = false;
       opened.push_back(
-          {socket_of_[near], addresses_[far], "host " + std::to_string(endpoint(far).host)});
+          {socket_of_[near], addresses_[far], "host " + to_string(endpoint(far).host)});
     }
-    packets_[static_cast<std::size_t>(shard)]->connect(opened);
+    packets_[shard]->connect(opened);
   }
 
   // ---- Hello
@@ -148,7 +148,7 @@ class PacketSetup {
       const auto found = packet_flows_.find(m.pair);
       if (found == packet_flows_.end()) continue;
       const auto [shard, flow] = found->second;
-      UdpPackets& packets = *packets_[static_cast<std::size_t>(shard)];
+      UdpPackets& packets = *packets_[shard];
       for (int kind = 0; kind < kinds; ++kind) {
         Message hello;
         hello.header.kind = MessageKind::probe;
@@ -228,7 +228,7 @@ class PacketSetup {
 
   std::string name(std::int32_t socket) const {
     const auto i = static_cast<std::size_t>(socket);
-    return "host " + std::to_string(endpoint(i).host) + " (" +
+    return "host " + to_string(endpoint(i).host) + " (" +
            addresses_[i].substr(0, addresses_[i].find(' ')) + ")";
   }
 
@@ -242,7 +242,7 @@ class PacketSetup {
                                           : std::string());
     const std::vector<std::string> all = gathered(mine.bytes());
     std::string said;
-    BlobReader(all[static_cast<std::size_t>(endpoint(from).host)]).get(said);
+    BlobReader(all[endpoint(from).host.index()]).get(said);
     if (!said.empty()) said = " (the sender's kernel says: " + said + ")";
     const std::string mtu = std::to_string(spec_.fabric.packets.mtu);
     std::string text = "the job sends packets over UDP, and ";
@@ -265,7 +265,7 @@ class PacketSetup {
   const Flows& flows_;
   Control& control_;
   const std::uint64_t nonce_;
-  const int host_;
+  const Host host_;
   const std::vector<EndpointBinding>& bindings_;
   std::vector<int> socket_of_;  // by endpoint, for ours
   std::vector<std::unique_ptr<UdpPackets>> packets_;

@@ -83,8 +83,7 @@ class Udp final : public UdpPackets {
     } else {
       std::array<epoll_event, kReadySockets> ready;
       const int count = epoll_wait(epoll_.get(), ready.data(), kReadySockets, 0);
-      for (int i = 0; i < count; ++i)
-        receive(*sockets_[ready[static_cast<std::size_t>(i)].data.u64], arrived);
+      for (int i = 0; i < count; ++i) receive(*sockets_[ready[i].data.u64], arrived);
     }
     const std::size_t count = arrived.size() - before;
     stats_.received += count;
@@ -129,7 +128,7 @@ class Udp final : public UdpPackets {
           ErrorKind::environment);
   }
 
-  udp::Socket& at(int socket) const { return *sockets_.at(static_cast<std::size_t>(socket)); }
+  udp::Socket& at(int socket) const { return *sockets_.at(socket); }
 
   void flush(udp::Socket& socket, const std::string& name) {
     if (socket.flush(stats_) != udp::Socket::Sent::failed) return;

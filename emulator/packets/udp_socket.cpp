@@ -98,7 +98,7 @@ std::size_t Landing::receive(int fd, int& error, const Take& take) {
     const std::size_t bytes = header.msg_flags & MSG_TRUNC ? 0 : messages_[i].msg_len;
     take({memory_.data() + i * bytes_, bytes}, static_cast<std::size_t>(std::max(segment, 0)));
   }
-  return static_cast<std::size_t>(count);
+  return count;
 }
 
 // ---- The socket
@@ -212,7 +212,7 @@ Socket::Sent Socket::flush(PacketStats& stats) {
         sendmmsg(fd(), messages_.data(), static_cast<unsigned>(messages), MSG_DONTWAIT);
     if (taken > 0) {
       std::size_t datagrams = 0;
-      for (int m = 0; m < taken; ++m) datagrams += joined_[static_cast<std::size_t>(m)];
+      for (int m = 0; m < taken; ++m) datagrams += joined_[m];
       stats.sent += datagrams;
       gone += datagrams;
       continue;

@@ -18,7 +18,7 @@
 namespace ghostrank {
 
 struct HostReport {
-  int index = 0;
+  Host index;
   // If nothing crosses a network, both `provider` and `transport` are "memory" or "virtual".
   std::string hostname, provider, transport;
   int ranks = 0;
@@ -52,18 +52,18 @@ struct CollectiveReport {
 };
 
 struct PairTraffic {  // payload that crossed NICs of different emulated nodes, per iteration
-  int source_nic = 0, target_nic = 0;  // node * nics_per_node + nic
+  Nic source_nic, target_nic;
   double bytes = 0, messages = 0;
 };
 
 struct NicTraffic {  // what crossed a NIC of the emulated cluster, per iteration
-  int nic = 0;       // node * nics_per_node + nic
+  Nic nic;
   double tx_bytes = 0, rx_bytes = 0, tx_messages = 0, rx_messages = 0;
 };
 
 // Connections of the provider between two processes of the job; over TCP one 5-tuple each way.
 struct FlowCount {
-  int host = 0, peer = 0;  // host <= peer; equal for colocated nodes on the wire
+  Host host, peer;  // host <= peer; equal for colocated nodes on the wire
   int flows = 0;
 };
 
@@ -121,7 +121,7 @@ struct NetworkReport {
 
 // What the machine counted on one interface of the data path, over the measured iterations.
 struct InterfaceReport {
-  int host = 0;
+  Host host;
   std::string network_namespace;  // of the interface; empty: that of the process
   std::string device;
   std::optional<std::uint64_t> tx_bytes, rx_bytes;
@@ -191,8 +191,8 @@ struct Capacity {
 };
 
 struct Span {  // for the Chrome trace; emulated time
-  std::int32_t rank = 0;
-  std::int32_t host = 0;
+  WorldRank rank;
+  Host host;
   std::uint8_t stream = 0;
   std::uint8_t kind = 0;  // 0 compute, 1 collective, 2 point-to-point, 3 wait
   std::string label;

@@ -19,7 +19,7 @@ class Connections {
  public:
   struct Key {
     std::uint32_t rank = 0, group = 0;  // the sender's local index; the communicator
-    Rank peer = kNoRank;                // position in the group
+    GroupRank peer = kNoRank;
     bool operator==(const Key&) const = default;
   };
 

@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::uint32_t kOnly = 0;  // a rank that needs permissions has one actor
 
-CreditLine* line_of(std::vector<CreditLine>& lines, Rank peer) {  // null: there is none
+CreditLine* line_of(std::vector<CreditLine>& lines, GroupRank peer) {  // null: there is none
   for (CreditLine& line : lines) {
     if (line.peer == peer) return &line;
   }
   return nullptr;
 }
 
-Connections::Key key_of(const RankState& r, const Flight& f, Rank peer) {
+Connections::Key key_of(const RankState& r, const Flight& f, GroupRank peer) {
   return {r.local, f.group & ~kPointToPoint, peer};
 }
 
@@ -37,9 +37,9 @@ void Shard::control_arrived(RankState& r, Flight* f, const Event& e) {
     return;
   }
   const auto& members = workload_.groups[e.group & ~kPointToPoint].members;
-  const Rank source = members[static_cast<std::size_t>(e.source)];
+  const WorldRank source = members[e.source];
   if (e.kind == Event::Kind::arrival &&
-      cluster_.location(source).node != cluster_.location(r.id).node) {
+      cluster_.location(source).node != cluster_.location(r.party).node) {
     // A permission stays behind the data that came in before it.
     const Picoseconds in = nics_[nic_of(r, e)].ingress_free;
     if (in > e.t.at) return deliver(e, in);
@@ -63,12 +63,12 @@ void Shard::deliver(const Event& e, Picoseconds at) {
 bool Shard::take_credit(RankState& r, Flight& f, ActorState& a) {
   if (f.schedule->flow_control().posting.needed()) return exchange(r, f, a);
   std::vector<CreditLine>& lines = a.credits->lines;
-  for (const Rank peer : a.step->send_to) {
+  for (const GroupRank peer : a.step->send_to) {
     const CreditLine* line = line_of(lines, peer);
     if (!line) line = &lines.emplace_back(CreditLine{peer, f.schedule->flow_control().credits});
     if (line->left == 0) return false;
   }
-  for (const Rank peer : a.step->send_to) --line_of(lines, peer)->left;
+  for (const GroupRank peer : a.step->send_to) --line_of(lines, peer)->left;
   return true;
 }
 
@@ -106,7 +106,7 @@ bool Shard::exchange(RankState& r, Flight& f, ActorState& a) {
   if (posting.receives_first && !post_receives(r, f, a)) return false;
   if (c.sent) return posting.receives_first || post_receives(r, f, a);
   c.sent = true;
-  for (const Rank peer : a.step->send_to) {
+  for (const GroupRank peer : a.step->send_to) {
     CreditLine* const line = line_of(c.lines, peer);
     if (!line || line->left == 0) {
       c.waiting.push_back({peer, false, a.step->send, a.ready});
@@ -126,12 +126,12 @@ bool Shard::post_receives(RankState& r, Flight& f, ActorState& a) {
   for (; posted < end; ++posted) {
     if (a.unposted > 0) return hold(a);
     const Step step = f.schedule->step(f.position, static_cast<int>(f.index_of(a)), posted);
-    for (const Rank source : step.recv_from) permit(r, f, a, source);
+    for (const GroupRank source : step.recv_from) permit(r, f, a, source);
   }
   return true;
 }
 
-void Shard::permit(RankState& r, Flight& f, ActorState& a, Rank source) {
+void Shard::permit(RankState& r, Flight& f, ActorState& a, GroupRank source) {
   Route& back = a.credits->back;
   if (back.peer != source) find_route(r, f, a.channel, source, true, back);
   Moment ready = a.ready;
@@ -191,13 +191,13 @@ bool Shard::send_permitted(RankState& r, Flight& f, ActorState& a) {
 
 // Sends a slice and marks its connection as taken, so that later permissions to the peer stay
 // behind it.
-void Shard::send_on_connection(RankState& r, Flight& f, ActorState& a, Rank peer,
+void Shard::send_on_connection(RankState& r, Flight& f, ActorState& a, GroupRank peer,
                                const Block& slice) {
   send_slice(r, f, a, peer, slice);
   const Route& route = a.route;
   const bool node = route.hop == Route::Hop::node;
   if (!(node ? intra_ : nic_).limited()) return;
-  const Port& port = node ? r.nvlink : nics_[static_cast<std::size_t>(route.nics.source)];
+  const Port& port = node ? r.nvlink : nics_[route.nics.source];
   connections_.take(key_of(r, f, peer), port.egress_free, now_);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "collectives/number.h"
 #include "emulator/common/moment.h"
 #include "emulator/common/pool.h"
 #include "emulator/fabric/wire.h"
@@ -68,7 +69,7 @@ struct Parcel {
   // Number of the shard's flow that takes the message or, behind the flows, of the packet flow; on
   // links which of the equal paths.
   std::int32_t flow = 0;
-  std::int32_t nic = 0;  // the NIC by which it leaves
+  Nic nic;  // by which it leaves
 };
 
 }  // namespace ghostrank

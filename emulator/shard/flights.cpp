@@ -26,9 +26,9 @@ std::uint64_t salt_of(const Flight& f) {
 
 // Starts a collective, send or recv of rank r on one of its streams.
 Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& op) {
-  const Membership& membership = cluster_.membership(r.id, op.group);
-  GHOSTRANK_ASSERT(membership.group >= 0);
-  const auto group = static_cast<std::uint32_t>(membership.group);
+  const Membership& membership = cluster_.membership(r.id(), op.group);
+  GHOSTRANK_ASSERT(membership.taken());
+  const std::uint32_t group = membership.group;
   const auto size = static_cast<int>(workload_.groups[group].members.size());
   Flight& f = flights_.take();
   f.op = &op;
@@ -63,7 +63,8 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
   } else {
     const bool receives = op.kind == Op::Kind::recv;
     f.peer = ((f.position + op.peer) % size + size) % size;
-    const Rank source = receives ? f.peer : f.position, target = receives ? f.position : f.peer;
+    const GroupRank source = receives ? f.peer : f.position,
+                    target = receives ? f.position : f.peer;
     f.row = schedules_.transfer_row(op.group);
     f.group |= kPointToPoint;
     f.sequence = transfer_sequence(next_of_pair(r, group, f.peer, receives), source, target);
@@ -86,8 +87,7 @@ Shard::Started Shard::start_actors(RankState& r, Flight& f, const Step* steps) {
   f.actors_left = actors;
   f.lone = actors == 1 && !f.schedule->flow_control().posting.needed();
   f.waiting = 0;
-  if (f.actors.size() < static_cast<std::size_t>(actors))
-    f.actors.resize(static_cast<std::size_t>(actors));
+  if (f.actors.size() < static_cast<std::size_t>(actors)) f.actors.resize(actors);
   f.kept = steps != nullptr;
   for (int i = 0; i < actors; ++i) begin_actor(f, i, steps);
   adopt_early(r, f);
@@ -125,7 +125,7 @@ void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
 // Puts actor `index` at its first step. `steps`: its steps in the step table (null: none is kept);
 // advanced to the next actor's.
 void Shard::begin_actor(Flight& f, int index, const Step*& steps) {
-  ActorState& a = f.actors[static_cast<std::size_t>(index)];
+  ActorState& a = f.actors[index];
   const Actor actor = f.schedule->actor(f.position, index);
   const FlowControl flow = f.schedule->flow_control();
   a.k = 0;
@@ -185,7 +185,8 @@ void Shard::end_call_of(RankState& r, Flight& f) {
   advance(r);
 }
 
-std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, Rank peer, bool receives) {
+std::uint32_t Shard::next_of_pair(RankState& r, std::uint32_t group, GroupRank peer,
+                                  bool receives) {
   for (PairCounter& c : r.pair_sequence) {
     if (c.group == group && c.peer == peer && c.receives == receives) return c.count++;
   }
@@ -255,7 +256,7 @@ void Shard::load_step(Flight& f, ActorState& a) {
 // Lets the actor's step begin if the step that it depends on has ended; returns whether it has.
 bool Shard::begin_step(Flight& f, ActorState& a) {
   const StepOf on = f.schedule->dependency(f.position, static_cast<int>(f.index_of(a)), a.k);
-  const ActorState& other = f.actors[static_cast<std::size_t>(on.actor)];
+  const ActorState& other = f.actors[on.actor];
   if (other.k <= on.step) return false;
   a.waits = false;
   --f.waiting;
@@ -296,7 +297,7 @@ bool Shard::walk_actor(RankState& r, Flight& f, ActorState& a) {
       if (a.step->local && segment_.verify) do_locals(f, a);
       if (!a.step->send_to.empty() && !(a.credits && a.credits->sent)) {
         const Block slice = slice_of(a.step->send, *a.step, a.slice);
-        for (Rank peer : a.step->send_to) send_slice(r, f, a, peer, slice);
+        for (const GroupRank peer : a.step->send_to) send_slice(r, f, a, peer, slice);
       }
       ++a.slice;
       a.awaiting = static_cast<std::uint8_t>((1u << a.step->recv_from.size()) - 1);

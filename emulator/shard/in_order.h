@@ -48,9 +48,7 @@ class InOrder {
  private:
   struct Hash {
     std::size_t operator()(const RoutedConnection& c) const {
-      return RandomBits({c.group, c.channel, static_cast<std::uint64_t>(c.from),
-                         static_cast<std::uint64_t>(c.to)})
-          .next();
+      return RandomBits({c.group, c.channel, c.from.index(), c.to.index()}).next();
     }
   };
   struct Waiting {

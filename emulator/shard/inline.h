@@ -37,7 +37,7 @@ void Shard::run_actor(RankState& r, Flight& f, ActorState& a) {
   ready_.push_rank(r.local);
 }
 
-void Shard::send_slice(RankState& r, Flight& f, ActorState& a, Rank peer, const Block& slice) {
+void Shard::send_slice(RankState& r, Flight& f, ActorState& a, GroupRank peer, const Block& slice) {
   if (a.route.peer != peer) find_route(r, f, a.channel, peer, false, a.route);
   const std::uint32_t element = f.schedule->collective().element_bytes;
   const std::uint64_t bytes = message_bytes(f.schedule->protocol(), slice.count, element);

@@ -30,11 +30,11 @@ std::uint32_t& passed_by(Parcel& p) { return p.message.header.actor; }
 // Returns a number that names the next message, of whatever kind, that a party of this shard sends
 // over links.
 std::uint64_t Shard::next_on_links(std::uint32_t local) {
-  return static_cast<std::uint64_t>(ranks_[local].id) << 36 | ++sent_on_links_[local];
+  return std::uint64_t{ranks_[local].party.index()} << 36 | ++sent_on_links_[local];
 }
 
 // Returns the connection as the routing and InOrder know it, the same at both ends.
-RoutedConnection Shard::connection_of(const Event& e, Rank target) const {
+RoutedConnection Shard::connection_of(const Event& e, WorldParty target) const {
   const bool note = e.message == MessageKind::note;
   return {note ? e.group | kSchemeFlows : e.group,
           note ? std::uint16_t{0} : static_cast<std::uint16_t>(e.channel), sender_of(e), target};
@@ -48,7 +48,7 @@ void Shard::find_path(const RankState& r, const Flight& f, int channel, Route& r
   route.hop = Route::Hop::links;
   if (topology.per_message()) return;
   route.flow = static_cast<std::int32_t>(
-      topology.choose({f.group, static_cast<std::uint16_t>(channel), r.id, route.target},
+      topology.choose({f.group, static_cast<std::uint16_t>(channel), r.party, route.target},
                       route.nics.source, route.nics.target));
 }
 
@@ -74,10 +74,10 @@ void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving&
     return route.shard == index_ ? schedule(p.event) : hand_over(route.shard, std::move(p));
   }
   Header& h = p.message.header;
-  h.target = route.target;
+  h.target = route.target.value();
   h.offset = next_on_links(r.local);
   if (topology.per_message()) {
-    const RoutedConnection connection{f.group, m.channel, r.id, route.target};
+    const RoutedConnection connection{f.group, m.channel, r.party, route.target};
     h.late_ns = in_turn_.number(connection);
     p.flow = static_cast<std::int32_t>(
         topology.choose(connection, route.nics.source, route.nics.target, h.late_ns));
@@ -89,10 +89,10 @@ void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving&
 
 // Sends one copy of a note from its NIC over links. All copies have the same `tree`, so that they
 // share links.
-void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, Rank party, Picoseconds start,
-                          Picoseconds duration) {
+void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty party,
+                          Picoseconds start, Picoseconds duration) {
   const Topology& topology = cluster_.topology();
-  const int from = cluster_.location(note.party).nic, to = cluster_.location(party).nic;
+  const Nic from = cluster_.location(note.party).nic, to = cluster_.location(party).nic;
   const bool ordered = topology.per_message() && note.carriage == Carriage::reliable;
   RoutedConnection connection{note.sender.scheme | kSchemeFlows, 0, note.party, party};
   std::uint32_t number = ordered ? in_turn_.number(connection) : 0;
@@ -106,7 +106,7 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, Rank party, P
            .flow = static_cast<std::int32_t>(tree.path),
            .nic = from};
   Header& h = p.message.header;
-  h.target = party;
+  h.target = party.value();
   h.offset = tree.number;
   h.late_ns = number;
   h.nonce = note.to.size() > 1 ? tree.number : 0;
@@ -118,11 +118,11 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, Rank party, P
 // later.
 void Shard::depart(Parcel&& p, Moment start, Picoseconds duration) {
   const Header& h = p.message.header;
-  const int to = nic_to(p.event, h.target);
+  const Nic to = nic_to(p.event, WorldParty(h.target));
   const Picoseconds stretch = cluster_.topology().stretch(p.nic, to, Path::kMost);
   p.event.t = {start.at + stretch, start.slip};
   if (reanchor_) {  // no sooner than handed over, and behind what the NIC sent before
-    Picoseconds& before = entered_[static_cast<std::size_t>(p.nic)];
+    Picoseconds& before = entered_[p.nic];
     const Picoseconds head = std::max({p.event.t.at, now_ - duration, before});
     p.event.t = {head, start.slip + (head - p.event.t.at)};
     before = head;
@@ -149,15 +149,15 @@ void Shard::put_before_link(Parcel&& p) {
 
 std::uint32_t Shard::next_link(const Parcel& p) const {
   const Header& h = p.message.header;
-  const Path path = cluster_.topology().path(p.nic, nic_to(p.event, h.target),
+  const Path path = cluster_.topology().path(p.nic, nic_to(p.event, WorldParty(h.target)),
                                              static_cast<std::uint32_t>(p.flow));
   return path.link[h.actor];
 }
 
 // Returns the NIC by which a message comes in at a party.
-int Shard::nic_to(const Event& e, Rank party) const {
+Nic Shard::nic_to(const Event& e, WorldParty party) const {
   const Location& location = cluster_.location(party);
-  return e.via == 0 ? location.nic : location.node * cluster_.nics_per_node() + e.via - 1;
+  return e.via == 0 ? location.nic : cluster_.nic(location.node, e.via - 1);
 }
 
 void Shard::pass_link(const Event& event) {
@@ -168,7 +168,8 @@ void Shard::pass_link(const Event& event) {
   const Passage out = links_[number].pass({event.t.at, tail_of(p)}, speed.serialise(event.bytes()),
                                           event.bytes(), p.message.header.nonce);
   p.event.flight = nullptr;  // its sender's; it went on when the message left there
-  const int to = nic_to(p.event, p.message.header.target);
+  const WorldParty target(p.message.header.target);
+  const Nic to = nic_to(p.event, target);
   const bool last = ++passed_by(p) == Path::kMost;
   const Picoseconds hop = speed.latency + (last ? topology.last_stretch(p.nic, to, Path::kMost)
                                                 : topology.stretch(p.nic, to, Path::kMost));
@@ -179,7 +180,7 @@ void Shard::pass_link(const Event& event) {
   }
   p.event.t.at = out.tail + hop;
   p.event.kind = Event::Kind::landing;
-  const int shard = cluster_.location(p.message.header.target).shard;
+  const int shard = cluster_.location(target).shard;
   if (shard != index_) return hand_over(shard, std::move(p));
   Event landing = p.event;
   landing.held = held_.put(std::move(p));
@@ -195,8 +196,8 @@ bool Shard::land(const RankState& r, Event& event) {
     held_.drop(event.held);
     event.held = kNil;
   }
-  const std::size_t nic = nic_of(r, event);
-  const LinkSpeed& speed = cluster_.topology().nic(static_cast<int>(nic));
+  const Nic nic = nic_of(r, event);
+  const LinkSpeed& speed = cluster_.topology().nic(nic);
   const bool port = speed.limited() && event.message != MessageKind::permission;
   if (port && number == 0) return true;
   if (port) {
@@ -206,7 +207,7 @@ bool Shard::land(const RankState& r, Event& event) {
   }
   event.kind = Event::Kind::arrival;
   if (number == 0) return schedule(event), false;
-  in_turn_.arrived(connection_of(event, r.id), number, event,
+  in_turn_.arrived(connection_of(event, r.party), number, event,
                    [this](const Event& next) { schedule(next); });
   return false;
 }

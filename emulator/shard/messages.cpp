@@ -48,14 +48,14 @@ std::string stray(const Event& e) {
 
 // Finds the route of messages from the flight's rank to `peer`. `back`: for credits and
 // permissions, which take the path of the peer's data in the other direction.
-void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bool back,
+void Shard::find_route(const RankState& r, Flight& f, int channel, GroupRank peer, bool back,
                        Route& route) {
   settle(f, route);
   const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
   route = {.peer = peer, .number = route.number};
-  route.target = members[static_cast<std::size_t>(peer)];
-  const Location &from = cluster_.location(r.id), &to = cluster_.location(route.target);
-  route.rank = static_cast<std::uint32_t>(to.local);
+  route.target = members[peer];
+  const Location &from = cluster_.location(r.party), &to = cluster_.location(route.target);
+  route.rank = to.local;
   route.shard = to.shard;
   if (to.node == from.node) return;
   route.hop = flows_.carries(from, to) ? Route::Hop::fabric : Route::Hop::process;
@@ -63,8 +63,7 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bo
                             : nics_of(cluster_, *f.schedule, members, f.position, peer, channel);
   route.nics = back ? NicPair{data.target, data.source} : data;
   if (route.nics.target != to.nic)
-    route.comes_in =
-        static_cast<std::uint8_t>(route.nics.target - to.node * cluster_.nics_per_node() + 1);
+    route.comes_in = static_cast<std::uint8_t>(route.nics.target - cluster_.nic(to.node, 0) + 1);
   if (route.hop == Route::Hop::process) return find_path(r, f, channel, route);
   Header h;
   h.group = f.group;
@@ -72,11 +71,10 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, Rank peer, bo
   h.kind = !back                                         ? MessageKind::data
            : f.schedule->flow_control().posting.needed() ? MessageKind::permission
                                                          : MessageKind::credit;
-  route.flow = flows_.index_of(r.id, route.target, h, route.nics);
+  route.flow = flows_.index_of(r.party, route.target, h, route.nics);
   if (route.flow >= 0) return;
-  fail("rank " + std::to_string(r.id) + " sends to rank " + std::to_string(route.target) +
-       " on channel " + std::to_string(channel) + " of group " +
-       std::to_string(f.group & ~kPointToPoint) +
+  fail("rank " + to_string(r.party) + " sends to rank " + to_string(route.target) + " on channel " +
+       std::to_string(channel) + " of group " + std::to_string(f.group & ~kPointToPoint) +
        ", for which the plan opened no flow; fabric.flows: process needs none");
 }
 
@@ -114,7 +112,7 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
   const Picoseconds d = link.serialise(m.bytes);
   Moment t = m.ready;
   if (link.limited() && (node || data)) {
-    Port& port = node ? r.nvlink : nics_[static_cast<std::size_t>(route.nics.source)];
+    Port& port = node ? r.nvlink : nics_[route.nics.source];
     t.at = port.take_egress(t.at, d);
   }
   if (route.hop >= Route::Hop::fabric)
@@ -166,7 +164,7 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
                              .group = f.group,
                              .sequence = f.sequence,
                              .source = f.position,
-                             .target = route.target,
+                             .target = route.target.value(),
                              .channel = m.channel,
                              .kind = m.kind,
                              .nic = route.comes_in,
@@ -217,11 +215,11 @@ void Shard::do_locals(Flight& f, ActorState& a) {
 void Shard::arrive_from_wire(Message m) {
   const Header& h = m.header;
   if (h.kind == MessageKind::note) return note_from_wire(std::move(m));
-  if (h.target < 0 || h.target >= workload_.ranks || cluster_.location(h.target).host != host_ ||
-      cluster_.location(h.target).shard != index_) {
+  const WorldRank target(h.target);
+  if (h.target < 0 || h.target >= workload_.ranks || cluster_.location(target).host != host_ ||
+      cluster_.location(target).shard != index_) {
     return fail("a message for rank " + std::to_string(h.target) + " came to host " +
-                std::to_string(host_) +
-                ", which does not play it; do all processes run the same job?");
+                to_string(host_) + ", which does not play it; do all processes run the same job?");
   }
   if (h.nic > cluster_.nics_per_node())
     return fail("a message came for NIC " + std::to_string(h.nic - 1) +
@@ -232,7 +230,7 @@ void Shard::arrive_from_wire(Message m) {
     return fail("a message came from rank " + std::to_string(h.source) + " of group " +
                 std::to_string(group) +
                 ", which this job does not have; do all processes run the same job?");
-  const Location& p = cluster_.location(h.target);
+  const Location& p = cluster_.location(target);
   const Picoseconds floor = h.start + nic_.serialise(h.bytes);
   Event e;
   e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
@@ -240,7 +238,7 @@ void Shard::arrive_from_wire(Message m) {
     const Picoseconds ours = static_cast<Picoseconds>(h.late_ns) * kPicosPerNano + poll_lag_;
     e.t = {now_, e.t.slip + std::min(now_ - floor, ours)};
   }
-  e.rank = static_cast<std::uint32_t>(p.local);
+  e.rank = p.local;
   e.set_size(h.bytes, h.number);
   e.group = h.group;
   e.sequence = h.sequence;
@@ -280,10 +278,10 @@ void Shard::arrive(RankState& r, const Event& e) {
 // Ends the run, because another message has overtaken this one.
 [[gnu::noinline, gnu::cold]] void Shard::refuse_overtaken(const RankState& r, const ActorState& a,
                                                           int bit, const Event& e) {
-  fail("rank " + std::to_string(r.id) + " got message " + std::to_string(e.number()) + " of rank " +
+  fail("rank " + to_string(r.party) + " got message " + std::to_string(e.number()) + " of rank " +
        std::to_string(e.source) + " in group " + std::to_string(e.group & ~kPointToPoint) +
        " on channel " + std::to_string(e.channel) + " after its message " +
-       std::to_string(a.numbers[static_cast<std::size_t>(bit)]) +
+       std::to_string(a.numbers[bit]) +
        ": a connection has changed their order; this is a defect of ghostrank or of the fabric");
 }
 
@@ -295,7 +293,7 @@ void Shard::accept(RankState& r, Flight& f, ActorState& a, int bit, const Event&
   const std::uint32_t element = f.schedule->collective().element_bytes;
   const std::uint64_t expected = message_bytes(f.schedule->protocol(), slice.count, element);
   if (e.bytes() != expected) [[unlikely]] {
-    return fail("rank " + std::to_string(r.id) + " got " + std::to_string(e.bytes()) +
+    return fail("rank " + to_string(r.party) + " got " + std::to_string(e.bytes()) +
                 " bytes where its schedule expects " + std::to_string(expected) +
                 "; do all processes run the same job?");
   }

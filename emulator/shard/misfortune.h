@@ -29,12 +29,12 @@ class Misfortune {
   }
 
   // Returns for each of two copies of the sender's next packet how much later than normal it
-  // arrives; kLost: no such copy arrives. `sender`: local index; `party`: the sender's number in
-  // the job; `latency`: between the two NICs. Counts in `counts` what it did.
-  std::array<Picoseconds, 2> next(std::size_t sender, Rank party, Picoseconds latency,
+  // arrives; kLost: no such copy arrives. `sender`: local index; `party`: the sender; `latency`:
+  // between the two NICs. Counts in `counts` what it did.
+  std::array<Picoseconds, 2> next(std::size_t sender, WorldParty party, Picoseconds latency,
                                   PacketCounts& counts) {
     std::array<Picoseconds, 2> copies{0, kLost};
-    RandomBits random({seed_, first_, static_cast<std::uint64_t>(party), ++sent_[sender]});
+    RandomBits random({seed_, first_, party.index(), ++sent_[sender]});
     if (random.unit() < spec_.loss) copies[0] = kLost;
     if (random.unit() < spec_.duplicates) copies[1] = 0;
     counts.lost_on_purpose += copies[0] < 0;

@@ -52,8 +52,8 @@ Payload Shard::payload_of(const Note& note, std::uint64_t bytes) {
 bool Shard::has_room(const LeavingNote& note) {
   if (!wired_) return true;
   const SchemeUse& use = cluster_.schemes()[note.sender.scheme];
-  for (const Party to : note.to) {
-    const int outbox = outbox_of(note, cluster_.party(use, to));
+  for (const GroupParty to : note.to) {
+    const int outbox = outbox_of(note, cluster_.world_party(use, to));
     if (outbox < 0) continue;
     if (outboxes_.load(outbox) >= kMostWaitingNotes) return false;
   }
@@ -62,7 +62,7 @@ bool Shard::has_room(const LeavingNote& note) {
 
 // Returns the outbox of a note to party `to`; -1: the note stays in the process, or the plan
 // opened no flow (for a packet: no packet flow) for it.
-int Shard::outbox_of(const LeavingNote& note, Rank to) const {
+int Shard::outbox_of(const LeavingNote& note, WorldParty to) const {
   const Location &here = cluster_.location(note.party), &there = cluster_.location(to);
   if (!flows_.carries(here, there)) return -1;
   Header h;
@@ -82,8 +82,8 @@ void Shard::carry(const LeavingNote& note) {
   const LinkSpeed& speed = cluster_.topology().nic(from.nic);
   Picoseconds started = kNotYet;  // at the NIC; one start for all receivers on the modelled network
   NoteTree tree;
-  for (const Party position : note.to) {
-    const Rank party = cluster_.party(use, position);
+  for (const GroupParty receiver : note.to) {
+    const WorldParty party = cluster_.world_party(use, receiver);
     const Location& to = cluster_.location(party);
     const bool inside = to.node == from.node, wire = !inside && flows_.carries(from, to);
     ++stats_.messages;
@@ -98,7 +98,7 @@ void Shard::carry(const LeavingNote& note) {
     }
     ledger_.add({from.nic, to.nic, scheme_row_[note.sender.scheme]}, {note.bytes, 1});
     const Picoseconds d = speed.serialise(note.bytes);
-    Port& port = nics_[static_cast<std::size_t>(from.nic)];
+    Port& port = nics_[from.nic];
     if (wire || started == kNotYet)
       started = speed.limited() ? port.take_egress(note.ready.at, d) : note.ready.at;
     const bool packet = note.carriage == Carriage::packet;
@@ -131,9 +131,9 @@ void Shard::carry(const LeavingNote& note) {
 }
 
 // Returns the event that brings the note to its receiver; the caller sets time and kind.
-Event Shard::event_for(const LeavingNote& note, Rank party) const {
+Event Shard::event_for(const LeavingNote& note, WorldParty party) const {
   Event e;
-  e.rank = static_cast<std::uint32_t>(cluster_.location(party).local);
+  e.rank = cluster_.location(party).local;
   e.set_size(note.bytes, static_cast<std::uint16_t>(note.note.words.size()));
   e.group = note.sender.scheme;
   e.sequence = note.note.call;
@@ -145,7 +145,7 @@ Event Shard::event_for(const LeavingNote& note, Rank party) const {
 }
 
 // Delivers a note within the process, to this shard or another one.
-void Shard::deliver_note(const LeavingNote& note, Rank party, Moment at, Event::Kind kind) {
+void Shard::deliver_note(const LeavingNote& note, WorldParty party, Moment at, Event::Kind kind) {
   const Location& to = cluster_.location(party);
   Event e = event_for(note, party);
   e.t = at;
@@ -158,19 +158,19 @@ void Shard::deliver_note(const LeavingNote& note, Rank party, Moment at, Event::
   schedule(e);
 }
 
-void Shard::note_to_process(const LeavingNote& note, Rank party, Picoseconds start) {
+void Shard::note_to_process(const LeavingNote& note, WorldParty party, Picoseconds start) {
   const int outbox = outbox_of(note, party);
   const bool packet = note.carriage == Carriage::packet;
   if (outbox < 0)
-    return fail("party " + std::to_string(note.party) + " sends a " + (packet ? "packet" : "note") +
-                " to party " + std::to_string(party) + ", for which the plan opened no " +
+    return fail("party " + to_string(note.party) + " sends a " + (packet ? "packet" : "note") +
+                " to party " + to_string(party) + ", for which the plan opened no " +
                 (packet ? "packet flow" : "flow") + ": Ends::traffic() of " +
                 std::string(cluster_.schemes()[note.sender.scheme].name) + " does not list " +
                 (packet ? "any" : "it"));
   Parcel p{.message = {.header = {.nonce = nonce_,
                                   .group = note.sender.scheme,
                                   .source = note.position,
-                                  .target = party,
+                                  .target = party.value(),
                                   .kind = MessageKind::note,
                                   .bytes = note.bytes & kMostBytes,
                                   .start = start,
@@ -268,12 +268,12 @@ void Shard::count_packets() {
 bool Shard::belongs_here(const Header& h) const {
   const bool known = h.group < cluster_.schemes().size() && h.target >= 0 &&
                      h.target < cluster_.parties() && h.source >= 0 &&
-                     cluster_.location(h.target).host == host_ &&
-                     cluster_.location(h.target).shard == index_ &&
+                     cluster_.location(WorldParty(h.target)).host == host_ &&
+                     cluster_.location(WorldParty(h.target)).shard == index_ &&
                      static_cast<int>(type_of(h.channel)) < kDataTypes;
   if (!known) return false;
   const SchemeUse& use = cluster_.schemes()[h.group];
-  return h.source < use.ends->size() + static_cast<Party>(use.helpers.size()) &&
+  return h.source < use.ends->size() + static_cast<GroupParty>(use.helpers.size()) &&
          h.number + use.ends->overhead_bytes() <= h.bytes;
 }
 
@@ -283,7 +283,7 @@ void Shard::note_from_wire(Message m) {
   const Header& h = m.header;
   if (!belongs_here(h)) {
     return fail("a note of scheme " + std::to_string(h.group) + " for party " +
-                std::to_string(h.target) + " came to host " + std::to_string(host_) +
+                std::to_string(h.target) + " came to host " + to_string(host_) +
                 ", where this job has no such; do all processes run the same job?");
   }
   shared_->notes_received.fetch_add(1, std::memory_order_relaxed);
@@ -295,7 +295,7 @@ void Shard::schedule_note(Message m) {
   const Header& h = m.header;
   shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
   Event e;
-  const Location& to = cluster_.location(h.target);
+  const Location& to = cluster_.location(WorldParty(h.target));
   const Picoseconds floor = h.start + cluster_.topology().nic(to.nic).serialise(h.bytes);
   e.t = {floor, static_cast<Picoseconds>(h.slip_ns) * kPicosPerNano};
   if (now_ > floor) {
@@ -303,7 +303,7 @@ void Shard::schedule_note(Message m) {
     e.t = {now_, e.t.slip + std::min(now_ - floor, ours)};
   }
   e.kind = cluster_.topology().nic(to.nic).limited() ? Event::Kind::ingress : Event::Kind::arrival;
-  e.rank = static_cast<std::uint32_t>(to.local);
+  e.rank = to.local;
   e.set_size(h.bytes, h.number);
   e.group = h.group;
   e.sequence = h.sequence;

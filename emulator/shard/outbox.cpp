@@ -39,8 +39,8 @@ bool Shard::try_hand_to_shard(int shard, Parcel& parcel) {
     return true;
   }
   if (!shared_->rings[ring]->try_push(parcel)) return false;
-  if (shared_->asleep[static_cast<std::size_t>(shard)]->exchange(false)) {
-    shared_->fabrics[static_cast<std::size_t>(shard)]->wake();
+  if (shared_->asleep[shard]->exchange(false)) {
+    shared_->fabrics[shard]->wake();
   }
   return true;
 }
@@ -52,7 +52,7 @@ bool Shard::try_hand_over(int outbox, Parcel& parcel) {
 
 // Sends through the fabric or as a packet. Returns false when there is no room; the caller keeps
 // the message.
-bool Shard::try_send(int flow, int nic, Message& message) {
+bool Shard::try_send(int flow, Nic nic, Message& message) {
   Header& h = message.header;
   // Handing over a large message takes as long as many reads of the clock and makes the next
   // message late, so read the clock for it.

@@ -82,8 +82,8 @@ class Outboxes {
     bool listed = false;  // is in waiting_, or in retried_ and goes back there
     std::uint32_t turns = 0;
   };
-  Box& box(int outbox) { return boxes_[static_cast<std::size_t>(outbox)]; }
-  const Box& box(int outbox) const { return boxes_[static_cast<std::size_t>(outbox)]; }
+  Box& box(int outbox) { return boxes_[outbox]; }
+  const Box& box(int outbox) const { return boxes_[outbox]; }
 
   std::deque<Box> boxes_;               // a deque, so that boxes never move
   std::vector<int> waiting_, retried_;  // outboxes that keep parcels; those of this pass

@@ -8,9 +8,7 @@
 // Units: emulated picoseconds. Threading: one owner (a shard).
 #pragma once
 
-#include <cstddef>
-#include <vector>
-
+#include "collectives/number.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
@@ -18,15 +16,15 @@ namespace ghostrank {
 class Pacing {
  public:
   // Begins a segment: nothing has been sent.
-  void begin(std::size_t nics) {
+  void begin(int nics) {
     nics_.assign(nics, {});
     paced_ = ended_error_ = 0;
   }
 
   // A message whose turn at the NIC lasts `duration` from `start` on really left `late` after
   // `start`.
-  void note(int nic, Picoseconds start, Picoseconds duration, Picoseconds late) {
-    Period& p = nics_[static_cast<std::size_t>(nic)];
+  void note(Nic nic, Picoseconds start, Picoseconds duration, Picoseconds late) {
+    Period& p = nics_[nic];
     if (start > p.free_at) {
       ended_error_ += p.last_late - p.first_late;
       p.first_late = late;
@@ -48,7 +46,7 @@ class Pacing {
   struct Period {
     Picoseconds first_late = 0, last_late = 0, free_at = -1;
   };
-  std::vector<Period> nics_;
+  VectorBy<Nic, Period> nics_;
   Picoseconds paced_ = 0, ended_error_ = 0;
 };
 

@@ -23,11 +23,11 @@ namespace ghostrank {
 struct Route {
   // Within the node; within the process; through the fabric; within the process over links.
   enum class Hop : std::uint8_t { node, process, fabric, links };
-  Rank peer = kNoRank;  // receiver, as position in the group; kNoRank: no route was found yet
+  GroupRank peer = kNoRank;  // the receiver; kNoRank: no route was found yet
   Hop hop = Hop::node;
   std::uint8_t comes_in = 0;  // NIC at the receiver, as Header::nic
   std::uint16_t number = 0;   // of its actor's next message, to any peer
-  std::int32_t target = 0;    // global rank
+  WorldRank target;           // the same
   std::uint32_t rank = 0;     // receiver's local index at its shard
   std::int32_t shard = 0;
   // Flow of the fabric, -1: the plan has none; over links: the path.
@@ -39,13 +39,13 @@ struct Route {
 
 // Messages that one connection (actor to peer) may still send.
 struct CreditLine {
-  Rank peer = kNoRank;
+  GroupRank peer = kNoRank;
   std::uint32_t left = 0;
 };
 
 // A message that waits for its receiver to post the receive.
 struct WaitingSend {
-  Rank peer = kNoRank;
+  GroupRank peer = kNoRank;
   bool permitted = false;  // now only a full fabric holds it
   Block slice;
   Moment ready;
@@ -84,7 +84,7 @@ struct ActorState {
   // Returns whether message `number` comes after the last one from step->recv_from[bit], and notes
   // it. False: another message has overtaken it.
   bool in_order(int bit, std::uint16_t number) {
-    std::uint16_t& last = numbers[static_cast<std::size_t>(bit)];
+    std::uint16_t& last = numbers[bit];
     if ((heard >> bit & 1) && static_cast<std::int16_t>(number - last) <= 0) [[unlikely]]
       return false;
     heard = static_cast<std::uint8_t>(heard | 1u << bit);
@@ -97,10 +97,10 @@ static_assert(sizeof(ActorState) == 128);
 // A collective, send or recv in flight at one rank. The fields that every message reads come first.
 struct Flight {
   const Schedule* schedule = nullptr;
-  std::uint32_t rank = 0;                    // local index
-  std::uint32_t group = kNil, sequence = 0;  // group: kNil while the flight is free
-  Rank position = kNoRank, peer = kNoRank;   // peer: of a send or recv; else kNoRank
-  int waiting = 0;                           // actors that wait for a step of another actor
+  std::uint32_t rank = 0;                        // local index
+  std::uint32_t group = kNil, sequence = 0;      // group: kNil while the flight is free
+  GroupRank position = kNoRank, peer = kNoRank;  // peer: of a send or recv; else kNoRank
+  int waiting = 0;                               // actors that wait for a step of another actor
   // Has one actor and needs no permissions: every message is for that actor, as soon as it is in.
   bool lone = false;
   std::vector<ActorState> actors;
@@ -200,15 +200,15 @@ struct CarriedOver {
 // Counts sends or receives between this rank and one peer of a group.
 struct PairCounter {
   std::uint32_t group = 0;
-  Rank peer = kNoRank;
+  GroupRank peer = kNoRank;
   bool receives = false;
   std::uint32_t count = 0;
 };
 
 struct RankState {
-  Rank id = 0;
-  std::uint32_t local = 0;  // index among the ranks of its shard
-  std::int32_t nic = 0;     // its own NIC, numbered over the whole cluster
+  WorldParty party;         // a helper's state has this, its NIC and NVLink only
+  std::uint32_t local = 0;  // index among the parties of its shard
+  Nic nic;                  // its own
   const Role* role = nullptr;
   const Program* program = nullptr;
   std::uint32_t iteration = 0, stop_at = 0;
@@ -223,6 +223,8 @@ struct RankState {
   Port nvlink;
   Picoseconds began = 0;                             // start of the current iteration
   Picoseconds compute = 0, exposed = 0, bubble = 0;  // of the current iteration
+
+  WorldRank id() const { return WorldRank(party.value()); }
 };
 
 }  // namespace ghostrank

@@ -31,8 +31,9 @@ void Shard::end_iteration(RankState& r) {
     trace(r, 0, {.kind = Op::Kind::wait}, own.at, end.at);
   }
   const Picoseconds lasted = end.at - r.began;
-  const IterationSums* whole = iterations_.add({r.iteration, 1, end, r.compute, r.exposed, r.bubble,
-                                                lasted, r.id == 0 ? lasted : 0, end.at});
+  const IterationSums* whole =
+      iterations_.add({r.iteration, 1, end, r.compute, r.exposed, r.bubble, lasted,
+                       r.id() == WorldRank(0) ? lasted : 0, end.at});
   stats_.end = later(stats_.end, end);
   shared_->steps.fetch_add(1, std::memory_order_relaxed);
   if (whole) {
@@ -173,9 +174,9 @@ Picoseconds Shard::slowed(const RankState& r, std::uint8_t stream, Picoseconds d
 
 Picoseconds Shard::with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const {
   if (spec_.run.jitter <= 0) return op.duration;
-  const double factor = jitter_factor(spec_.run.seed, static_cast<std::uint64_t>(r.id),
-                                      iteration_of(r, r.streams[stream]), stream,
-                                      r.streams[stream].pc, spec_.run.jitter);
+  const double factor =
+      jitter_factor(spec_.run.seed, r.party.index(), iteration_of(r, r.streams[stream]), stream,
+                    r.streams[stream].pc, spec_.run.jitter);
   return std::llround(static_cast<double>(op.duration) * factor);
 }
 
@@ -185,7 +186,7 @@ void Shard::trace(const RankState& r, std::uint8_t stream, const Op& op, Picosec
   Span* const added = spans_.add();
   if (!added) return;
   Span& span = *added;
-  span.rank = r.id;
+  span.rank = r.id();
   span.host = host_;
   span.stream = stream;
   span.slot = slot;

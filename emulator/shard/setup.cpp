@@ -65,29 +65,29 @@ Shard::Shard(const Setup& setup)
       ledger_(1'000'000, setup.spill_path),
       spans_(setup.max_spans),
       spin_(awake_before_sleep(cluster_.hosts() * cluster_.shards())) {
-  const std::vector<Rank>& mine = cluster_.ranks_of(host_, index_);
-  const std::vector<Rank>& helpers = cluster_.helpers_of(host_, index_);
+  const std::vector<WorldRank>& mine = cluster_.ranks_of(host_, index_);
+  const std::vector<WorldParty>& helpers = cluster_.helpers_of(host_, index_);
   players_ = mine.size();
   ranks_.resize(mine.size() + helpers.size());
   for (std::size_t i = 0; i < helpers.size(); ++i) {
     RankState& r = ranks_[players_ + i];
-    r.id = helpers[i];
+    r.party = helpers[i];
     r.local = static_cast<std::uint32_t>(players_ + i);
-    r.nic = cluster_.location(r.id).nic;
+    r.nic = cluster_.location(r.party).nic;
   }
   for (const SchemeUse& use : cluster_.schemes()) scheme_row_.push_back(schedules_.row_of(use));
   sequences_.resize(mine.size() * workload_.group_names.size());
-  std::vector<bool> traced(static_cast<std::size_t>(workload_.ranks));
-  for (const Rank rank : setup.trace_ranks) traced[static_cast<std::size_t>(rank)] = true;
+  VectorBy<WorldRank, bool> traced(workload_.ranks);
+  for (const WorldRank rank : setup.trace_ranks) traced[rank] = true;
   for (std::size_t i = 0; i < mine.size(); ++i) {
     RankState& r = ranks_[i];
-    r.id = mine[i];
+    r.party = mine[i];
     r.local = static_cast<std::uint32_t>(i);
-    r.role = &workload_.roles[workload_.role_of[static_cast<std::size_t>(r.id)]];
-    r.nic = cluster_.location(r.id).nic;
-    r.traced = traced[static_cast<std::size_t>(r.id)];
+    r.role = &workload_.roles[workload_.role_of[mine[i]]];
+    r.nic = cluster_.location(r.party).nic;
+    r.traced = traced[mine[i]];
   }
-  nics_.resize(static_cast<std::size_t>(cluster_.nics()));
+  nics_.resize(cluster_.nics());
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
 }
 

@@ -104,8 +104,7 @@ bool Shard::take_arrivals() {
   }
   for (int from = 0; from < shared_->shards; ++from) {
     if (from == index_) continue;
-    SpscRing<Parcel>& ring =
-        *shared_->rings[static_cast<std::size_t>(from * shared_->shards + index_)];
+    SpscRing<Parcel>& ring = *shared_->rings[from * shared_->shards + index_];
     Parcel p;
     for (int n = 0; n < kEventsPerPass && ring.try_pop(p); ++n, any = true) take_over(std::move(p));
   }
@@ -137,15 +136,14 @@ void Shard::sleep() {
   }
   note_rest();
   if (timeout > kLongRest) timers_.trim();
-  auto& asleep = *shared_->asleep[static_cast<std::size_t>(index_)];
+  auto& asleep = *shared_->asleep[index_];
   if (shared_->shards > 1) {
     // A shard that pushes to us swaps this flag after its push: either we find the event in the
     // ring below, or that shard wakes us.
     asleep.exchange(true);
     for (int from = 0; from < shared_->shards; ++from) {
       if (from == index_) continue;
-      SpscRing<Parcel>& ring =
-          *shared_->rings[static_cast<std::size_t>(from * shared_->shards + index_)];
+      SpscRing<Parcel>& ring = *shared_->rings[from * shared_->shards + index_];
       Parcel p;
       if (ring.try_pop(p)) {
         take_over(std::move(p));
@@ -173,11 +171,9 @@ void Shard::schedule(const Event& event) {
   e.order = order;
 }
 
-// Returns the NIC by which a message comes in, numbered over the whole cluster.
-std::size_t Shard::nic_of(const RankState& r, const Event& e) const {
-  if (e.via == 0) return static_cast<std::size_t>(r.nic);
-  return static_cast<std::size_t>(cluster_.location(r.id).node * cluster_.nics_per_node() + e.via -
-                                  1);
+// Returns the NIC by which a message comes in.
+Nic Shard::nic_of(const RankState& r, const Event& e) const {
+  return e.via == 0 ? r.nic : cluster_.nic(cluster_.location(r.party).node, e.via - 1);
 }
 
 // Takes a parcel that another shard of the process sent.
@@ -246,15 +242,16 @@ void Shard::go_on_with(const Ready& next) {
   }
 }
 
-// Returns the party that sent a message; kNoRank: the event is no message.
-Rank Shard::sender_of(const Event& e) const {
+// Returns the party that sent a message; kNoParty: the event is no message.
+WorldParty Shard::sender_of(const Event& e) const {
   const bool message = e.kind == Event::Kind::ingress || e.kind == Event::Kind::arrival ||
                        e.kind == Event::Kind::delivery || e.kind == Event::Kind::link ||
                        e.kind == Event::Kind::landing;
-  if (!message) return kNoRank;
-  if (e.message == MessageKind::note) return cluster_.party(cluster_.schemes()[e.group], e.source);
+  if (!message) return kNoParty;
+  if (e.message == MessageKind::note)
+    return cluster_.world_party(cluster_.schemes()[e.group], e.source);
   const auto& members = workload_.groups[e.group & ~kPointToPoint].members;
-  return members[static_cast<std::size_t>(e.source)];
+  return members[e.source];
 }
 
 void Shard::fire(Event& event) {
@@ -283,10 +280,10 @@ void Shard::fire(Event& event) {
       [[fallthrough]];
     case Event::Kind::ingress: {
       RankState& r = rank();
-      const std::size_t nic = nic_of(r, event);
+      const Nic nic = nic_of(r, event);
       const bool note = event.message == MessageKind::note;
       of_agents_ += note;
-      const LinkSpeed& speed = note ? cluster_.topology().nic(static_cast<int>(nic)) : nic_;
+      const LinkSpeed& speed = note ? cluster_.topology().nic(nic) : nic_;
       const Picoseconds d = speed.serialise(event.bytes());
       Port& port = nics_[nic];
       const Picoseconds in = port.take_ingress(event.t.at, d);

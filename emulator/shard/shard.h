@@ -72,12 +72,13 @@ class Shard final : private NoteCarrier {
     const JobSpec& spec;
     const Workload& workload;
     const Cluster& cluster;
-    int host = 0, index = 0;  // process of the job; shard in that process
+    Host host;
+    int index = 0;  // of the shard in its process
     const Flows& flows;
     Fabric& fabric;
     std::uint64_t nonce = 0;  // of the run
     // The ranks whose spans the trace shows, and how many spans to keep per segment.
-    std::vector<Rank> trace_ranks;
+    std::vector<WorldRank> trace_ranks;
     std::size_t max_spans = 0;
     // Where the ledger spills to; see traffic/ledger.h.
     std::string spill_path;
@@ -116,11 +117,11 @@ class Shard final : private NoteCarrier {
   void fire_at_once(Event& event);
   GHOSTRANK_ON_THE_WAY void go_on();
   void go_on_with(const Ready& next);
-  Rank sender_of(const Event& e) const;
+  WorldParty sender_of(const Event& e) const;
   GHOSTRANK_ON_THE_WAY Event& schedule(Event::Kind kind, Moment t, std::uint32_t rank,
                                        MessageKind message = MessageKind::data);
   void schedule(const Event& event);
-  std::size_t nic_of(const RankState& r, const Event& e) const;
+  Nic nic_of(const RankState& r, const Event& e) const;
   void take_over(Parcel parcel);
   void fail(const std::string& what, bool of_fabric = false);
 
@@ -129,7 +130,7 @@ class Shard final : private NoteCarrier {
   void hand_over(int outbox, Parcel&& parcel);
   void keep(int outbox, Parcel&& parcel);
   bool try_hand_over(int outbox, Parcel& parcel);
-  bool try_send(int flow, int nic, Message& message);
+  bool try_send(int flow, Nic nic, Message& message);
   bool try_hand_to_shard(int shard, Parcel& parcel);
 
   // shard/standstill.cpp
@@ -166,7 +167,7 @@ class Shard final : private NoteCarrier {
   Started start_actors(RankState& r, Flight& f, const Step* steps);
   void begin_agents(RankState& r, Flight& f, const Schedules::Play& play);
   void begin_actor(Flight& f, int index, const Step*& steps);
-  std::uint32_t next_of_pair(RankState& r, std::uint32_t group, Rank peer, bool receives);
+  std::uint32_t next_of_pair(RankState& r, std::uint32_t group, GroupRank peer, bool receives);
   void finish_flight(RankState& r, Flight& f);
   void meet_in_node(RankState& r, Flight& f);
   void end_calls(Flight* first, Moment t);
@@ -200,9 +201,10 @@ class Shard final : private NoteCarrier {
       e.held = kNil;
     }
   };
-  GHOSTRANK_ON_THE_WAY void send_slice(RankState& r, Flight& f, ActorState& a, Rank peer,
+  GHOSTRANK_ON_THE_WAY void send_slice(RankState& r, Flight& f, ActorState& a, GroupRank peer,
                                        const Block& slice);
-  void find_route(const RankState& r, Flight& f, int channel, Rank peer, bool back, Route& route);
+  void find_route(const RankState& r, Flight& f, int channel, GroupRank peer, bool back,
+                  Route& route);
   void settle(const Flight& f, Route& route);
   void leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload* content = nullptr);
   void leave_with_content(RankState& r, Flight& f, ActorState& a, const Leaving& m,
@@ -225,16 +227,17 @@ class Shard final : private NoteCarrier {
   void credit_arrived(RankState& r, Flight& f, const Event& e);
   bool exchange(RankState& r, Flight& f, ActorState& a);
   bool post_receives(RankState& r, Flight& f, ActorState& a);
-  void permit(RankState& r, Flight& f, ActorState& a, Rank source);
+  void permit(RankState& r, Flight& f, ActorState& a, GroupRank source);
   void permission_arrived(RankState& r, Flight& f, const Event& e);
   bool keep_permission(Flight& f, const Event& e);
   bool send_permitted(RankState& r, Flight& f, ActorState& a);
   void deliver(const Event& e, Picoseconds at);
-  void send_on_connection(RankState& r, Flight& f, ActorState& a, Rank peer, const Block& slice);
+  void send_on_connection(RankState& r, Flight& f, ActorState& a, GroupRank peer,
+                          const Block& slice);
 
   // shard/links.cpp
   std::uint64_t next_on_links(std::uint32_t local);
-  RoutedConnection connection_of(const Event& e, Rank target) const;
+  RoutedConnection connection_of(const Event& e, WorldParty target) const;
   void find_path(const RankState& r, const Flight& f, int channel, Route& route) const;
   void leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m, Picoseconds start,
                       Picoseconds duration, Payload* content);
@@ -243,13 +246,13 @@ class Shard final : private NoteCarrier {
     std::uint64_t number = 0;
     std::uint32_t path = 0;
   };
-  void note_by_links(const LeavingNote& note, NoteTree& tree, Rank party, Picoseconds start,
+  void note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty party, Picoseconds start,
                      Picoseconds duration);
   void depart(Parcel&& parcel, Moment start, Picoseconds duration);
   void go_to_link(Parcel&& parcel);
   void put_before_link(Parcel&& parcel);
   std::uint32_t next_link(const Parcel& parcel) const;
-  int nic_to(const Event& e, Rank party) const;
+  Nic nic_to(const Event& e, WorldParty party) const;
   void pass_link(const Event& event);
   bool land(const RankState& r, Event& event);
 
@@ -260,11 +263,11 @@ class Shard final : private NoteCarrier {
   void wake(AgentAddress who, std::uint32_t timer, std::uint64_t armed, Moment at) override;
   void end_call(Flight& flight, Moment at) override;
   void refuse(const std::string& what) override { fail(what); }
-  int outbox_of(const LeavingNote& note, Rank to) const;
-  void deliver_note(const LeavingNote& note, Rank party, Moment at, Event::Kind kind);
-  Event event_for(const LeavingNote& note, Rank party) const;
+  int outbox_of(const LeavingNote& note, WorldParty to) const;
+  void deliver_note(const LeavingNote& note, WorldParty party, Moment at, Event::Kind kind);
+  Event event_for(const LeavingNote& note, WorldParty party) const;
   static Payload payload_of(const Note& note, std::uint64_t bytes);
-  void note_to_process(const LeavingNote& note, Rank party, Picoseconds start);
+  void note_to_process(const LeavingNote& note, WorldParty party, Picoseconds start);
   bool try_send_packet(int flow, Message& message);
   bool take_packets();
   bool read_format(Message& m) const;
@@ -277,7 +280,8 @@ class Shard final : private NoteCarrier {
   const JobSpec& spec_;
   const Workload& workload_;
   const Cluster& cluster_;
-  const int host_, index_;
+  const Host host_;
+  const int index_;
   const Flows& flows_;
   const std::vector<int> cpus_;
   Fabric& fabric_;
@@ -304,10 +308,10 @@ class Shard final : private NoteCarrier {
   TimerQueue<Event> timers_;
   ReadyQueue ready_;
   TiedEvents tied_;
-  std::vector<Port> nics_;   // of the whole cluster; this shard uses its nodes' only
-  std::vector<Link> links_;  // of the whole cluster; this shard uses those that it plays
+  VectorBy<Nic, Port> nics_;  // of the whole cluster; this shard uses its nodes' only
+  std::vector<Link> links_;   // of the whole cluster; this shard uses those that it plays
   std::vector<std::uint64_t> sent_on_links_;  // by local index
-  std::vector<Picoseconds> entered_;          // by NIC: when it last sent a first byte to a link
+  VectorBy<Nic, Picoseconds> entered_;        // when it last sent a first byte to a link
   InOrder in_turn_;                           // connections whose messages take several paths
   // Of libraries that need permissions, where links have a rate.
   Connections connections_;

@@ -60,9 +60,9 @@ bool Pulse::read(BlobReader& r) {
   return r.complete();
 }
 
-void StallWatch::note(int host, const Pulse& pulse, Picoseconds now) {
+void StallWatch::note(Host host, const Pulse& pulse, Picoseconds now) {
   if (pulse.segment != segment_) return;  // a late one, of an earlier segment
-  hosts_[static_cast<std::size_t>(host)] = {pulse, now};
+  hosts_[host] = {pulse, now};
 }
 
 bool StallWatch::all_ended() const {
@@ -80,10 +80,10 @@ std::optional<Picoseconds> StallWatch::quiet_since(Picoseconds now) const {
 
 std::string StallWatch::who_is_stuck(Picoseconds now) const {
   std::string text;
-  for (std::size_t h = 0; h < hosts_.size(); ++h) {
+  for (const Host h : hosts_.keys()) {
     const Seen& seen = hosts_[h];
     if (silent(seen, now))
-      text += (text.empty() ? "" : "; ") + std::string("host ") + std::to_string(h) +
+      text += (text.empty() ? "" : "; ") + std::string("host ") + to_string(h) +
               " is not heard of: it is stopped or cannot be reached";
     else if (!seen.pulse.stuck.empty())
       text += (text.empty() ? "" : "; ") + seen.pulse.stuck;

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/number.h"
 #include "emulator/common/blob.h"
 #include "profiles/job/job.h"
 #include "profiles/units.h"
@@ -62,9 +63,9 @@ class StallWatch {
  public:
   // A process that sends no pulse for `silence` counts as quiet since its last one.
   StallWatch(std::uint32_t segment, int hosts, Picoseconds silence)
-      : segment_(segment), silence_(silence), hosts_(static_cast<std::size_t>(hosts)) {}
+      : segment_(segment), silence_(silence), hosts_(hosts) {}
 
-  void note(int host, const Pulse& pulse, Picoseconds now);
+  void note(Host host, const Pulse& pulse, Picoseconds now);
   bool all_ended() const;
   // Returns since when all processes are quiet; empty: one is not.
   std::optional<Picoseconds> quiet_since(Picoseconds now) const;
@@ -81,7 +82,7 @@ class StallWatch {
 
   std::uint32_t segment_;
   Picoseconds silence_;
-  std::vector<Seen> hosts_;
+  VectorBy<Host, Seen> hosts_;
 };
 
 }  // namespace ghostrank

@@ -14,7 +14,7 @@ constexpr int kMostNamed = 3;  // ranks named per shard; the others wait for the
 
 // Returns the event that a stream waits for, by its number in the program.
 std::string event_text(const RankState& r, const StreamState& s) {
-  const Op& op = program_of(r, s).streams[static_cast<std::size_t>(&s - r.streams.data())][s.pc];
+  const Op& op = program_of(r, s).streams[&s - r.streams.data()][s.pc];
   return std::to_string(op.event) + (op.previous ? " of the iteration before" : "");
 }
 
@@ -47,7 +47,7 @@ bool Shard::awaits_more_than_agents() const {
 void Shard::tell_whether_it_got_on() {
   if (got_on() || (suspects_agents_ && awaits_more_than_agents()))
     got_on_at_ = std::max(window_, now_);
-  shared_->got_on[static_cast<std::size_t>(index_)] = got_on_at_;
+  shared_->got_on[index_] = got_on_at_;
 }
 
 // Whether the run ends here, before the window that begins at `first`. All shards draw the same
@@ -91,7 +91,7 @@ void Shard::note_end() {
 
 void Shard::tell_quiet(bool quiet, Picoseconds since, std::string stuck) {
   const std::lock_guard lock(shared_->mutex);
-  shared_->quiet[static_cast<std::size_t>(index_)] = {quiet, since, std::move(stuck)};
+  shared_->quiet[index_] = {quiet, since, std::move(stuck)};
 }
 
 std::string Shard::what_is_stuck() const {
@@ -103,7 +103,7 @@ std::string Shard::what_is_stuck() const {
   };
   for (const RankState& r : ranks_) {
     if (r.local >= players_) break;  // helpers have no calls
-    const std::string rank = "rank " + std::to_string(r.id) + " on host " + std::to_string(host_);
+    const std::string rank = "rank " + to_string(r.party) + " on host " + to_string(host_);
     const auto label = [&](const Flight& f) {
       const auto& labels = program_of(r, r.streams[f.stream]).labels;
       return f.op->label < labels.size() ? " '" + labels[f.op->label] + "'" : "";
@@ -136,16 +136,15 @@ std::string Shard::what_is_stuck() const {
   }
   if (named > kMostNamed) text += "; and " + std::to_string(named - kMostNamed) + " more";
   if (named == 0 && (outboxes_.kept() > 0 || !fabric_.idle()))
-    return "what host " + std::to_string(host_) + " has sent does not leave it";
+    return "what host " + to_string(host_) + " has sent does not leave it";
   return text;
 }
 
 std::string Shard::what_is_awaited(const Flight& f, const ActorState& a) const {
   const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
-  const auto named = [&](Rank position) {
-    const Rank rank = members[static_cast<std::size_t>(position)];
-    return "rank " + std::to_string(rank) + " on host " +
-           std::to_string(cluster_.location(rank).host);
+  const auto named = [&](GroupRank position) {
+    const WorldRank rank = members[position];
+    return "rank " + to_string(rank) + " on host " + to_string(cluster_.location(rank).host);
   };
   std::string text;
   for (int i = 0; i < a.step->recv_from.size(); ++i) {

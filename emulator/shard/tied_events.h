@@ -18,15 +18,15 @@ namespace ghostrank {
 class TiedEvents {
  public:
   struct Tied {
-    Rank sender;
+    WorldParty sender;
     std::uint64_t number;
     Event event;
   };
 
   void clear() { tied_.clear(); }
-  // Adds an event; call in the order of the queue. `sender`: kNoRank for the rank's own events.
+  // Adds an event; call in the order of the queue. `sender`: kNoParty for the rank's own events.
   // `number`: of a message over links, among its sender's; else 0.
-  void add(Rank sender, const Event& event, std::uint64_t number = 0) {
+  void add(WorldParty sender, const Event& event, std::uint64_t number = 0) {
     tied_.push_back({sender, number, event});
   }
 

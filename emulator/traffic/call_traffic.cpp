@@ -41,15 +41,15 @@ CallTraffic walk(const Schedule& schedule) {
   CallTraffic call;
   const Collective& c = schedule.collective();
   call.call_bytes = call_elements(c) * c.element_bytes;
-  std::map<std::tuple<Rank, Rank, int>, LedgerCell> sums;
-  for (Rank r = 0; r < c.size; ++r) {
+  std::map<std::tuple<GroupRank, GroupRank, int>, LedgerCell> sums;
+  for (GroupRank r = 0; r < c.size; ++r) {
     for (int a = 0; a < schedule.actors(r); ++a) {
       const Actor actor = schedule.actor(r, a);
       LedgerCell* cell = nullptr;
-      Rank last = kNoRank;
+      GroupRank last = kNoRank;
       for (int k = 0; k < actor.steps; ++k) {
         const Step s = schedule.step(r, a, k);
-        for (Rank peer : s.send_to) {
+        for (GroupRank peer : s.send_to) {
           if (!cell || peer != last) cell = &sums[{r, last = peer, actor.channel}];
           cell->bytes += step_bytes(schedule, s);
           cell->messages += s.slices;
@@ -69,7 +69,7 @@ int longest_chain(const Algorithm& row, const Schedule& schedule) {
   if (const int rounds = rounds_of_least_call(row, schedule.collective()); rounds > 0)
     return rounds;
   int steps = 0;
-  for (Rank r = 0; r < schedule.collective().size; ++r)
+  for (GroupRank r = 0; r < schedule.collective().size; ++r)
     for (int a = 0; a < schedule.actors(r); ++a)
       steps = std::max(steps, schedule.actor(r, a).steps);
   return steps;

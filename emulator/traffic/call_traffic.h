@@ -1,8 +1,7 @@
 // What one call of a schedule sends between the members of its group, found by walking the
 // schedule.
 //
-// Units: bytes on the wire, messages; a Rank here is a position in the group. Threading: pure
-// functions.
+// Units: bytes on the wire, messages. Threading: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace ghostrank {
 
 struct CallTraffic {
   struct Edge {
-    Rank from, to;
+    GroupRank from, to;
     int channel;
     std::uint64_t bytes, messages;
   };

@@ -19,14 +19,12 @@ constexpr int kMostByAuto = 4;
 
 }  // namespace
 
-std::vector<int> host_of_nodes(const JobSpec& spec, int processes) {
+VectorBy<Node, Host> host_of_nodes(const JobSpec& spec, int processes) {
   if (processes > 1 && !spec.placement.host_of_node.empty()) return spec.placement.host_of_node;
   const int nodes = spec.cluster.all_nodes();
-  std::vector<int> host(static_cast<std::size_t>(nodes));
-  for (int n = 0; n < nodes; ++n) {
-    const auto blocked = static_cast<int>(static_cast<std::int64_t>(n) * processes / nodes);
-    host[static_cast<std::size_t>(n)] = spec.placement.cyclic ? n % processes : blocked;
-  }
+  VectorBy<Node, Host> host;
+  for (std::int64_t n = 0; n < nodes; ++n)
+    host.push_back(Host(spec.placement.cyclic ? n % processes : n * processes / nodes));
   return host;
 }
 
@@ -36,8 +34,8 @@ int usable_shards(const JobSpec& spec, int hosts) {
   const int wanted = spec.run.shards > 0 ? spec.run.shards
                      : alone             ? std::min(usable_cores(), kMostByAuto)
                                          : 1;
-  std::vector<int> nodes(static_cast<std::size_t>(hosts));
-  for (const int host : host_of_nodes(spec, hosts)) ++nodes[static_cast<std::size_t>(host)];
+  VectorBy<Host, int> nodes(hosts);
+  for (const Host host : host_of_nodes(spec, hosts)) ++nodes[host];
   return std::max(1, std::min(wanted, *std::min_element(nodes.begin(), nodes.end())));
 }
 
@@ -50,44 +48,39 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
       nics_per_node_(spec.cluster.nics_per_node),
       kinds_(workload.group_names.size()),
       host_of_node_(host_of_nodes(spec, hosts)) {
-  std::vector<int> nodes_on(static_cast<std::size_t>(hosts));
-  for (const int host : host_of_node_)  // number of each node among the nodes of its host
-    shard_of_node_.push_back(nodes_on[static_cast<std::size_t>(host)]++);
-  for (std::size_t n = 0; n < shard_of_node_.size(); ++n)
-    shard_of_node_[n] =
-        static_cast<std::int32_t>(static_cast<std::int64_t>(shard_of_node_[n]) * shards_ /
-                                  nodes_on[static_cast<std::size_t>(host_of_node_[n])]);
+  VectorBy<Host, int> nodes_on(hosts);
+  for (const Host host : host_of_node_)  // number of each node among the nodes of its host
+    shard_of_node_.push_back(nodes_on[host]++);
+  for (const Node node : shard_of_node_.keys())
+    shard_of_node_[node] = static_cast<std::int32_t>(std::int64_t{shard_of_node_[node]} * shards_ /
+                                                     nodes_on[host_of_node_[node]]);
 
   for (std::uint32_t link = 0; link < topology_.links(); ++link)
-    shard_of_link_.push_back(
-        shard_of_node_[static_cast<std::size_t>(topology_.node_of_link(link))]);
-  ranks_.resize(static_cast<std::size_t>(hosts * shards_));
-  helpers_.resize(ranks_.size());
+    shard_of_link_.push_back(shard_of_node_[topology_.node_of_link(link)]);
+  on_shard_.resize(hosts, std::vector<OnShard>(shards_));
   const int gpus = spec.cluster.gpus_per_node;
-  for (Rank rank = 0; rank < workload.ranks; ++rank) {
+  for (const WorldRank rank : each<WorldRank>(workload.ranks)) {
     Location p;
-    p.node = rank / gpus;
-    const auto node = static_cast<std::size_t>(p.node);
-    p.nic = p.node * spec.cluster.nics_per_node + rank % gpus * spec.cluster.nics_per_node / gpus;
-    p.host = host_of_node_[node];
-    p.shard = shard_of_node_[node];
-    auto& mates = ranks_[static_cast<std::size_t>(p.host * shards_ + p.shard)];
-    p.local = static_cast<std::int32_t>(mates.size());
+    p.node = Node(rank.value() / gpus);
+    p.nic = nic(p.node, rank.value() % gpus * nics_per_node_ / gpus);
+    p.host = host_of_node_[p.node];
+    p.shard = shard_of_node_[p.node];
+    auto& mates = on_shard_[p.host][p.shard].ranks;
+    p.local = static_cast<std::uint32_t>(mates.size());
     mates.push_back(rank);
     locations_.push_back(p);
   }
 
-  memberships_.resize(locations_.size() * kinds_);
+  memberships_.resize(locations_.rows().size() * kinds_);
   std::map<std::vector<std::int32_t>, std::uint32_t> known;  // nodes, NICs -> layout
   for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
     const Group& group = workload.groups[g];
     GroupLayout layout;
-    std::map<int, std::int32_t> number;
-    std::map<int, std::set<int>> nics;
-    for (std::size_t i = 0; i < group.members.size(); ++i) {
-      const Rank rank = group.members[i];
-      memberships_[static_cast<std::size_t>(rank) * kinds_ + group.kind] = {
-          static_cast<std::int32_t>(g), static_cast<Rank>(i)};
+    std::map<Node, std::int32_t> number;
+    std::map<Node, std::set<Nic>> nics;
+    for (GroupRank i = 0; i < std::ssize(group.members); ++i) {
+      const WorldRank rank = group.members[i];
+      memberships_[rank.index() * kinds_ + group.kind] = {g, i};
       const Location& p = location(rank);
       layout.nodes.push_back(number.try_emplace(p.node, number.size()).first->second);
       nics[p.node].insert(p.nic);
@@ -106,11 +99,11 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
   add_schemes(spec);
 }
 
-PartyKind Cluster::kind(Rank party) const {
-  if (party < workload_.ranks) return PartyKind::rank;
+PartyKind Cluster::kind(WorldParty party) const {
+  if (party.value() < workload_.ranks) return PartyKind::rank;
   for (const SchemeUse& use : schemes_) {
-    const auto helper = static_cast<std::size_t>(party - use.first_helper);
-    if (party >= use.first_helper && helper < use.helpers.size()) return use.helpers[helper].kind;
+    const int helper = party - use.first_helper;
+    if (helper >= 0 && helper < std::ssize(use.helpers)) return use.helpers[helper].kind;
   }
   return PartyKind::server;
 }
@@ -144,7 +137,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
     throw Error("collectives: " + std::string(row.library) + "/" + std::string(row.name) + " " +
                 why);
   };
-  SchemeUse use{group, row.library, row.name, nullptr, {}, parties()};
+  SchemeUse use{group, row.library, row.name, nullptr, {}, WorldParty(parties())};
   Communicator comm;
   comm.node_of = nodes_of_layout(layout(group));
   comm.in_switch = spec.collectives.in_switch;
@@ -165,10 +158,9 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
              std::string(name_of(use.helpers[i].kind)) +
              ") for each communicator, and the job has no servers; add  servers: {count: 1}");
     Location location = in_network ? add_switch(use) : helper_location(spec, use, i);
-    const auto owner = static_cast<std::size_t>(location.host * shards_ + location.shard);
-    location.local = static_cast<std::int32_t>(ranks_[owner].size() + helpers_[owner].size());
-    helpers_[owner].push_back(parties());
-    locations_.push_back(location);
+    OnShard& mates = on_shard_[location.host][location.shard];
+    location.local = static_cast<std::uint32_t>(mates.ranks.size() + mates.helpers.size());
+    mates.helpers.push_back(locations_.push_back(location));
   }
   scheme_of_[{group, row.name}] = static_cast<int>(schemes_.size());
   schemes_.push_back(std::move(use));
@@ -178,8 +170,8 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
 Location Cluster::add_switch(const SchemeUse& use) {
   Location location = this->location(members_of(use.group).front());
   location.nic = topology_.add_switch(location.nic);
-  location.node = location.nic / nics_per_node_;
-  nics_ = location.nic + nics_per_node_;
+  location.node = Node(location.nic.value() / nics_per_node_);
+  nics_ = location.nic.value() + nics_per_node_;
   return location;
 }
 
@@ -187,40 +179,39 @@ Location Cluster::add_switch(const SchemeUse& use) {
 // puts it.
 Location Cluster::helper_location(const JobSpec& spec, const SchemeUse& use,
                                   std::size_t helper) const {
-  const Rank beside = use.helpers[helper].beside;
+  const GroupRank beside = use.helpers[helper].beside;
   Location location;
   if (beside != kNoRank) {
-    location = this->location(members_of(use.group).at(static_cast<std::size_t>(beside)));
+    location = this->location(members_of(use.group).at(beside));
   } else {
     const ServerSpec& servers = spec.cluster.servers;
     const auto built_in = server_placements().subspan(servers.colocated ? 1 : 0);
     const ServerPlacement& row = servers.placement ? *servers.placement : built_in.front();
     const ServerSites sites{spec.cluster.rank_nodes(), nics_per_node_, servers.count, servers.nics};
     std::vector<std::int32_t> nodes;
-    for (const Rank rank : members_of(use.group)) nodes.push_back(this->location(rank).node);
+    for (const WorldRank rank : members_of(use.group))
+      nodes.push_back(this->location(rank).node.value());
     const ServerLocation chosen = row.place(
         {use.helpers[helper].kind, parties() - workload_.ranks, static_cast<int>(helper), nodes},
         sites);
     if (const std::string wrong = why_no_location(chosen, row, sites); !wrong.empty())
       throw Error("servers.placement: " + std::string(row.name) + " " + wrong);
-    location.node = chosen.node;
-    location.nic = chosen.node * nics_per_node_ + chosen.nic;
+    location.node = Node(chosen.node);
+    location.nic = nic(location.node, chosen.nic);
   }
-  const auto node = static_cast<std::size_t>(location.node);
-  location.host = host_of_node_[node];
-  location.shard = shard_of_node_[node];
+  location.host = host_of_node_[location.node];
+  location.shard = shard_of_node_[location.node];
   return location;
 }
 
-NicPair nics_of(const Cluster& cluster, const Schedule& schedule, const std::vector<Rank>& members,
-                Rank from, Rank to, int channel) {
-  const auto pick = [&](Rank member, Way way) {
-    const Location& location = cluster.location(members[static_cast<std::size_t>(member)]);
+NicPair nics_of(const Cluster& cluster, const Schedule& schedule,
+                const std::vector<WorldRank>& members, GroupRank from, GroupRank to, int channel) {
+  const auto pick = [&](GroupRank member, Way way) {
+    const Location& location = cluster.location(members[member]);
     const int chosen =
         schedule.nics() > 0 ? schedule.nic(from, to, channel, way) : Schedule::kOwnNic;
     if (chosen == Schedule::kOwnNic) return location.nic;
-    const int per_node = cluster.nics_per_node();
-    return location.node * per_node + chosen * per_node / schedule.nics();
+    return cluster.nic(location.node, chosen * cluster.nics_per_node() / schedule.nics());
   };
   return {pick(from, Way::send), pick(to, Way::recv)};
 }

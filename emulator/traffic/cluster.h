@@ -22,16 +22,18 @@
 namespace ghostrank {
 
 struct Location {  // of one party
-  std::int32_t node = 0;
-  std::int32_t nic = 0;    // node * nics_per_node + the NIC of its GPU
-  std::int32_t host = 0;   // process of the job
-  std::int32_t shard = 0;  // engine thread in that process
-  std::int32_t local = 0;  // index among the shard's parties; ranks come before helpers
+  Node node;
+  Nic nic;  // that of its GPU
+  Host host;
+  std::int32_t shard = 0;   // engine thread in that process
+  std::uint32_t local = 0;  // index among the shard's parties; ranks come before helpers
 };
 
-struct Membership {         // of one rank in one kind of group
-  std::int32_t group = -1;  // index into Workload::groups; -1: member of none
-  Rank position = kNoRank;
+struct Membership {  // of one rank in one kind of group
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  std::uint32_t group = kNone;  // index into Workload::groups; kNone: member of none
+  GroupRank position = kNoRank;
+  bool taken() const { return group != kNone; }
 };
 
 // A scheme with agents that serves a communicator.
@@ -40,7 +42,7 @@ struct SchemeUse {
   std::string_view library, name;
   std::shared_ptr<const Ends> ends;
   std::vector<Helper> helpers;
-  Rank first_helper = 0;  // its party number; the other helpers follow
+  WorldParty first_helper;  // the other helpers follow
 };
 
 class Cluster {
@@ -49,33 +51,32 @@ class Cluster {
   // lacks.
   Cluster(const JobSpec& spec, const Workload& workload, int hosts);
 
-  const Location& location(Rank party) const { return locations_[static_cast<std::size_t>(party)]; }
-  const Membership& membership(Rank rank, std::uint16_t kind) const {
-    return memberships_[static_cast<std::size_t>(rank) * kinds_ + kind];
+  const Location& location(WorldParty party) const { return locations_[party]; }
+  const Membership& membership(WorldRank rank, std::uint16_t kind) const {
+    return memberships_[rank.index() * kinds_ + kind];
   }
-  const std::vector<Rank>& ranks_of(int host, int shard) const {
-    return ranks_[static_cast<std::size_t>(host * shards_ + shard)];
+  const std::vector<WorldRank>& ranks_of(Host host, int shard) const {
+    return on_shard(host, shard).ranks;
   }
-  // The helpers on a shard, by party number.
-  const std::vector<Rank>& helpers_of(int host, int shard) const {
-    return helpers_[static_cast<std::size_t>(host * shards_ + shard)];
+  const std::vector<WorldParty>& helpers_of(Host host, int shard) const {
+    return on_shard(host, shard).helpers;
   }
-  int parties() const { return static_cast<int>(locations_.size()); }
-  PartyKind kind(Rank party) const;
+  int parties() const { return locations_.size(); }
+  PartyKind kind(WorldParty party) const;
 
   // The schemes of all communicators; an index into this list names one scheme of one communicator.
   const std::vector<SchemeUse>& schemes() const { return schemes_; }
   // Index into schemes(); -1: the row has no agents.
   int scheme(std::uint32_t group, const Algorithm& row) const;
-  // The party number of a communicator's party.
-  Rank party(const SchemeUse& use, Party position) const {
+  // A communicator's party, numbered over the job.
+  WorldParty world_party(const SchemeUse& use, GroupParty party) const {
     const int size = use.ends->size();
-    return position < size ? members_of(use.group)[static_cast<std::size_t>(position)]
-                           : use.first_helper + position - size;
+    return party < size ? WorldParty(members_of(use.group)[party])
+                        : use.first_helper + (party - size);
   }
 
-  // The position of `rank` in `group`, of which it must be a member.
-  Party position(Rank rank, std::uint32_t group) const {
+  // The group rank of `rank` in `group`, of which it must be a member.
+  GroupRank group_rank(WorldRank rank, std::uint32_t group) const {
     return membership(rank, workload_.groups[group].kind).position;
   }
 
@@ -86,6 +87,7 @@ class Cluster {
   int shards() const { return shards_; }
   int nics() const { return nics_; }
   int nics_per_node() const { return nics_per_node_; }
+  Nic nic(Node node, int number) const { return Nic(node.value() * nics_per_node_ + number); }
 
   // Groups of one layout play the same schedules. The layout is the size, which members share a
   // node, and how many NICs one node's members use.
@@ -104,7 +106,14 @@ class Cluster {
     bool one_node = false;
   };
 
-  const std::vector<Rank>& members_of(std::uint32_t group) const {
+  // The parties on a shard, in ascending order.
+  struct OnShard {
+    std::vector<WorldRank> ranks;
+    std::vector<WorldParty> helpers;
+  };
+  const OnShard& on_shard(Host host, int shard) const { return on_shard_[host][shard]; }
+
+  const std::vector<WorldRank>& members_of(std::uint32_t group) const {
     return workload_.groups[group].members;
   }
   void add_schemes(const JobSpec& spec);
@@ -116,10 +125,12 @@ class Cluster {
   Topology topology_;
   int hosts_, shards_, nics_, nics_per_node_;
   std::size_t kinds_;
-  std::vector<std::int32_t> host_of_node_, shard_of_node_, shard_of_link_;
-  std::vector<Location> locations_;
+  VectorBy<Node, Host> host_of_node_;
+  VectorBy<Node, std::int32_t> shard_of_node_;
+  std::vector<std::int32_t> shard_of_link_;
+  VectorBy<WorldParty, Location> locations_;
   std::vector<Membership> memberships_;
-  std::vector<std::vector<Rank>> ranks_, helpers_;  // by host and shard
+  VectorBy<Host, std::vector<OnShard>> on_shard_;  // by host, then shard
   std::vector<SchemeUse> schemes_;
   std::map<std::pair<std::uint32_t, std::string_view>, int> scheme_of_;  // group, name of the row
   std::vector<std::uint32_t> layout_of_;
@@ -130,11 +141,11 @@ class Cluster {
 // The library may choose NICs for a channel: then the cluster's nearest ones. Else those of the two
 // GPUs.
 struct NicPair {
-  std::int32_t source = 0, target = 0;  // numbered over the whole cluster
+  Nic source, target;
   auto operator<=>(const NicPair&) const = default;
 };
-NicPair nics_of(const Cluster& cluster, const Schedule& schedule, const std::vector<Rank>& members,
-                Rank from, Rank to, int channel);
+NicPair nics_of(const Cluster& cluster, const Schedule& schedule,
+                const std::vector<WorldRank>& members, GroupRank from, GroupRank to, int channel);
 
 // The number of shards per process that a job uses: at most the number of emulated nodes of any
 // host; 1 for a virtual run without latency between nodes, which has no lookahead.

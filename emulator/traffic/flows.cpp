@@ -24,7 +24,7 @@ Flows::Flows(const JobSpec& spec, const Workload& workload, const Cluster& clust
       kind_(spec.fabric.flows),
       wire_(spec.fabric.colocated == Colocated::wire),
       shards_(cluster.shards()),
-      ends_(static_cast<std::size_t>(cluster.hosts() * cluster.shards())) {
+      ends_(cluster.hosts(), std::vector<std::vector<FlowEnd>>(cluster.shards())) {
   if (!is_network(spec.fabric.kind) || (cluster.hosts() == 1 && !wire_)) return;
   if (kind_ == FlowKind::process) {
     add_all_pairs(cluster.parties());
@@ -39,17 +39,17 @@ Flows::Flows(const JobSpec& spec, const Workload& workload, const Cluster& clust
   with_packets_ = !cluster.schemes().empty() && sends_packets(spec, workload);
 }
 
-// A rank's place, with the NIC that the message takes.
-Location Flows::at(Rank rank, int nic) const {
-  Location location = cluster_.location(rank);
+// A party's place, with the NIC that the message takes.
+Location Flows::at(WorldParty party, Nic nic) const {
+  Location location = cluster_.location(party);
   location.nic = nic;
   return location;
 }
 
 // The shard, node or NIC that has an endpoint of its own.
 int Flows::owner(const Location& location) const {
-  if (kind_ != FlowKind::process) return location.nic;
-  return wire_ ? location.node : location.host * shards_ + location.shard;
+  if (kind_ != FlowKind::process) return location.nic.value();
+  return wire_ ? location.node.value() : location.host.value() * shards_ + location.shard;
 }
 
 int Flows::endpoint_for(const Location& location, int owner, int index) {
@@ -57,8 +57,8 @@ int Flows::endpoint_for(const Location& location, int owner, int index) {
                                                     static_cast<std::int32_t>(endpoints_.size()));
   if (fresh) {
     const bool nic = kind_ != FlowKind::process;
-    endpoints_.push_back({location.host, location.shard, nic || wire_ ? location.node : -1,
-                          nic ? location.nic : -1, index});
+    endpoints_.push_back({location.host, location.shard, nic || wire_ ? location.node : Node(-1),
+                          nic ? location.nic : Nic(-1), index});
   }
   return it->second;
 }
@@ -73,7 +73,7 @@ void Flows::add(Key key, int opens, int other) {
 // then be played.
 void Flows::add_all_pairs(int parties) {
   std::map<int, Location> owners;
-  for (Rank party = 0; party < parties; ++party) {
+  for (const WorldParty party : each<WorldParty>(parties)) {
     owners.emplace(owner(cluster_.location(party)), cluster_.location(party));
   }
   for (const auto& [a, from] : owners) {
@@ -90,10 +90,10 @@ void Flows::add_nics(const std::vector<Connection>& used) {
     Location from = at(c.from, c.nics.source), to = at(c.to, c.nics.target);
     if (!carries(from, to)) continue;
     if (from.nic > to.nic) std::swap(from, to);
-    const Key key{joined(from.nic, to.nic), 0};
+    const Key key{joined(from.nic.value(), to.nic.value()), 0};
     if (known_.contains(key)) continue;
-    const int opens = endpoint_for(from, from.nic, 0);
-    add(key, opens, endpoint_for(to, to.nic, 0));
+    const int opens = endpoint_for(from, from.nic.value(), 0);
+    add(key, opens, endpoint_for(to, to.nic.value(), 0));
   }
 }
 
@@ -104,7 +104,7 @@ void Flows::add_connections(std::vector<Connection> used) {
   };
   used.erase(std::unique(used.begin(), used.end(), same), used.end());
   const auto nics = [](const Connection& c) { return std::minmax({c.nics.source, c.nics.target}); };
-  std::map<std::pair<int, int>, int> count, next;  // flows per pair of NICs
+  std::map<std::pair<Nic, Nic>, int> count, next;  // flows per pair of NICs
   for (const Connection& c : used) {
     if (carries(cluster_.location(c.from), cluster_.location(c.to))) ++count[nics(c)];
   }
@@ -115,17 +115,17 @@ void Flows::add_connections(std::vector<Connection> used) {
     const int endpoints = static_cast<int>(std::ceil(std::sqrt(count[pair])));
     const int i = next[pair]++;
     const bool rising = from.nic == pair.first;
-    const int opens = endpoint_for(from, from.nic, rising ? i / endpoints : i % endpoints);
-    add({joined(c.from, c.to), named(c.group, c.channel)}, opens,
-        endpoint_for(to, to.nic, rising ? i % endpoints : i / endpoints));
+    const int opens = endpoint_for(from, from.nic.value(), rising ? i / endpoints : i % endpoints);
+    add({joined(c.from.value(), c.to.value()), named(c.group, c.channel)}, opens,
+        endpoint_for(to, to.nic.value(), rising ? i % endpoints : i / endpoints));
   }
 }
 
 void Flows::number_ends() {
   for (std::size_t f = 0; f < flows_.size(); ++f) {
     for (std::size_t end = 0; end < 2; ++end) {
-      const FlowEndpoint& e = endpoints_[static_cast<std::size_t>(flows_[f].end[end])];
-      auto& mine = ends_[static_cast<std::size_t>(e.host * shards_ + e.shard)];
+      const FlowEndpoint& e = endpoints_[flows_[f].end[end]];
+      auto& mine = ends_[e.host][e.shard];
       flows_[f].index[end] = static_cast<std::int32_t>(mine.size());
       mine.push_back({static_cast<std::int32_t>(f), static_cast<std::int32_t>(end)});
     }
@@ -136,29 +136,29 @@ void Flows::number_ends() {
 int Flows::index_at(const Key& key, std::size_t end) const {
   const auto found = known_.find(key);
   if (found == known_.end()) return -1;
-  return flows_[static_cast<std::size_t>(found->second)].index[end];
+  return flows_[found->second].index[end];
 }
 
-int Flows::index_of(Rank from, Rank to, const Header& h, const NicPair& nics) const {
+int Flows::index_of(WorldParty from, WorldParty to, const Header& h, const NicPair& nics) const {
   if (kind_ == FlowKind::connection) {
     const bool note = h.kind == MessageKind::note;  // its channel field says what the note is about
     const std::uint64_t connection = named(h.group, note ? 0 : h.channel);
-    const int with_data =
-        h.kind == MessageKind::credit ? -1 : index_at({joined(from, to), connection}, 0);
+    const int with_data = h.kind == MessageKind::credit
+                              ? -1
+                              : index_at({joined(from.value(), to.value()), connection}, 0);
     if (with_data >= 0 || note || h.kind == MessageKind::data) return with_data;
-    return index_at({joined(to, from), connection}, 1);  // back on the flow of its data
+    return index_at({joined(to.value(), from.value()), connection},
+                    1);  // back on the flow of its data
   }
   const int a = owner(at(from, nics.source)), b = owner(at(to, nics.target));
   return index_at({joined(std::min(a, b), std::max(a, b)), 0}, a < b ? 0 : 1);
 }
 
-std::vector<std::array<int, 3>> Flows::per_host_pair() const {
-  std::map<std::pair<int, int>, int> count;
-  for (const Flow& f : flows_) {
-    ++count[std::minmax({endpoints_[static_cast<std::size_t>(f.end[0])].host,
-                         endpoints_[static_cast<std::size_t>(f.end[1])].host})];
-  }
-  std::vector<std::array<int, 3>> pairs;
+std::vector<FlowCount> Flows::per_host_pair() const {
+  std::map<std::pair<Host, Host>, int> count;
+  for (const Flow& f : flows_)
+    ++count[std::minmax({endpoints_[f.end[0]].host, endpoints_[f.end[1]].host})];
+  std::vector<FlowCount> pairs;
   for (const auto& [hosts, flows] : count) pairs.push_back({hosts.first, hosts.second, flows});
   return pairs;
 }

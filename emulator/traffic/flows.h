@@ -31,9 +31,10 @@
 namespace ghostrank {
 
 struct FlowEndpoint {
-  std::int32_t host = 0, shard = 0;  // process and shard that own it
-  std::int32_t node = -1;            // -1: all nodes of the shard
-  std::int32_t nic = -1;             // -1: all NICs of the node
+  Host host;  // with the shard, its owner
+  std::int32_t shard = 0;
+  Node node{-1};  // -1: all nodes of the shard
+  Nic nic{-1};    // -1: all NICs of the node
   std::int32_t index = 0;
 };
 
@@ -62,22 +63,18 @@ class Flows {
   bool with_packets() const { return with_packets_; }
   // The flow of a message that the fabric carries, as its index among the flows of the sender's
   // shard; -1 if no flow was planned for it.
-  int index_of(Rank from, Rank to, const Header& header, const NicPair& nics) const;
+  int index_of(WorldParty from, WorldParty to, const Header& header, const NicPair& nics) const;
 
   int shards() const { return shards_; }  // per process
   const std::vector<FlowEndpoint>& endpoints() const { return endpoints_; }
   const std::vector<Flow>& flows() const { return flows_; }
   // The flow ends at one shard, in the order of their index.
-  const std::vector<FlowEnd>& of(int host, int shard) const {
-    return ends_[static_cast<std::size_t>(host * shards_ + shard)];
-  }
+  const std::vector<FlowEnd>& of(Host host, int shard) const { return ends_[host][shard]; }
   const FlowEndpoint& endpoint(const FlowEnd& e) const {
-    return endpoints_[static_cast<std::size_t>(
-        flows_[static_cast<std::size_t>(e.flow)].end[static_cast<std::size_t>(e.end)])];
+    return endpoints_[flows_[e.flow].end[e.end]];
   }
-  // Number of flows for each pair of hosts: {lower host, higher host, flows}. The hosts are equal
-  // for flows between colocated nodes.
-  std::vector<std::array<int, 3>> per_host_pair() const;
+  // Number of flows for each pair of hosts.
+  std::vector<FlowCount> per_host_pair() const;
 
  private:
   struct Key {
@@ -92,7 +89,7 @@ class Flows {
   };
 
   int index_at(const Key& key, std::size_t end) const;
-  Location at(Rank rank, int nic) const;
+  Location at(WorldParty party, Nic nic) const;
   int owner(const Location& location) const;
   int endpoint_for(const Location& location, int owner, int index);
   void add_all_pairs(int parties);
@@ -108,7 +105,7 @@ class Flows {
   bool with_packets_ = false;
   std::vector<FlowEndpoint> endpoints_;
   std::vector<Flow> flows_;
-  std::vector<std::vector<FlowEnd>> ends_;
+  VectorBy<Host, std::vector<std::vector<FlowEnd>>> ends_;  // by host, then shard
   std::unordered_map<Key, std::int32_t, Hash> known_;
   std::unordered_map<Key, std::int32_t, Hash> endpoint_of_;  // by (owner, index)
 };

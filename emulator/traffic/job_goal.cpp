@@ -19,7 +19,7 @@ void append(Labels& to, const Labels& more) { to.insert(to.end(), more.begin(), 
 
 int channels_of(const Schedule& schedule) {
   int channels = 1;
-  for (Rank r = 0; r < schedule.collective().size; ++r)
+  for (GroupRank r = 0; r < schedule.collective().size; ++r)
     for (int a = 0; a < schedule.actors(r); ++a)
       channels = std::max(channels, schedule.actor(r, a).channel + 1);
   return channels;
@@ -48,7 +48,8 @@ constexpr int kTransferTags = 64;  // the most channels of a transfer
 
 class RankOfJob {
  public:
-  RankOfJob(const Workload& workload, const Cluster& cluster, const Schedules& schedules, Rank rank)
+  RankOfJob(const Workload& workload, const Cluster& cluster, const Schedules& schedules,
+            WorldRank rank)
       : workload_(workload),
         cluster_(cluster),
         schedules_(schedules),
@@ -71,7 +72,7 @@ class RankOfJob {
     }
     for (std::size_t s = 0; s < streams.size(); ++s)
       if (streams[s].op < program.streams[s].size())
-        throw Error("rank " + std::to_string(rank_) + ": stream " + program.stream_names[s] +
+        throw Error("rank " + to_string(rank_) + ": stream " + program.stream_names[s] +
                     " waits for an event that nothing records; correct the program");
     return goal_.text(rank_);
   }
@@ -107,8 +108,8 @@ class RankOfJob {
 
   void write_collective(const Op& op, StreamAt& at) {
     const Membership& membership = cluster_.membership(rank_, op.group);
-    if (membership.group < 0) return;
-    const auto group = static_cast<std::uint32_t>(membership.group);
+    if (!membership.taken()) return;
+    const std::uint32_t group = membership.group;
     const Schedule& schedule = *schedules_.get(group, op).schedule;
     const int channels = channels_of(schedule), first = kTransferTags + calls_[op.group];
     calls_[op.group] += channels;
@@ -122,11 +123,11 @@ class RankOfJob {
 
   void write_transfer(const Op& op, StreamAt& at) {
     const Membership& membership = cluster_.membership(rank_, op.group);
-    if (membership.group < 0) return;
-    const auto group = static_cast<std::uint32_t>(membership.group);
-    const std::vector<Rank>& members = workload_.groups[group].members;
+    if (!membership.taken()) return;
+    const std::uint32_t group = membership.group;
+    const auto& members = workload_.groups[group].members;
     const auto size = static_cast<int>(members.size());
-    const Rank peer = ((membership.position + op.peer) % size + size) % size;
+    const GroupRank peer = ((membership.position + op.peer) % size + size) % size;
     const bool sends = op.kind == Op::Kind::send;
     const auto schedule = schedules_.transfer(group, op, sends ? membership.position : peer,
                                               sends ? peer : membership.position);
@@ -138,16 +139,16 @@ class RankOfJob {
   const Workload& workload_;
   const Cluster& cluster_;
   const Schedules& schedules_;
-  const Rank rank_;
+  const WorldRank rank_;
   RankGoal goal_;
   std::vector<int> calls_;                 // by kind of group: number of tags that calls have used
   std::map<std::uint32_t, int> recorded_;  // recorded and not yet consumed: event -> label
 };
 
-const Program& program_of(const Workload& workload, Rank rank, int iteration) {
-  const Role& role = workload.roles[workload.role_of[static_cast<std::size_t>(rank)]];
+const Program& program_of(const Workload& workload, WorldRank rank, int iteration) {
+  const Role& role = workload.roles[workload.role_of[rank]];
   const auto last = static_cast<int>(role.iterations.size()) - 1;
-  return role.iterations[static_cast<std::size_t>(std::min(iteration, last))];
+  return role.iterations[std::min(iteration, last)];
 }
 
 }  // namespace
@@ -163,7 +164,7 @@ void write_goal(std::ostream& out, const JobSpec& spec, const Workload& workload
   const Cluster cluster(spec, workload, 1);
   const Schedules schedules(spec, workload, cluster);
   out << "num_ranks " << workload.ranks << '\n';
-  for (Rank r = 0; r < workload.ranks; ++r)
+  for (const WorldRank r : each<WorldRank>(workload.ranks))
     out << RankOfJob(workload, cluster, schedules, r).write(program_of(workload, r, iteration));
 }
 

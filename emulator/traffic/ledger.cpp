@@ -12,8 +12,7 @@ namespace {
 constexpr std::size_t kSmallest = 16;
 
 std::size_t hash(const LedgerKey& k) {
-  std::uint64_t h = static_cast<std::uint64_t>(static_cast<std::uint32_t>(k.source_nic)) << 32 |
-                    static_cast<std::uint32_t>(k.target_nic);
+  std::uint64_t h = std::uint64_t{k.source_nic.index()} << 32 | k.target_nic.index();
   h = (h ^ static_cast<std::uint64_t>(k.row) << 17) * 0x9e3779b97f4a7c15ULL;
   return h ^ (h >> 31);
 }
@@ -107,9 +106,10 @@ void Ledger::write(const std::vector<LedgerRow>& rows) {
     written = std::fputs("source_nic,target_nic,row,bytes,messages\n", file) >= 0;
   for (std::size_t i = 0; written && i < rows.size(); ++i) {
     const auto& [key, count] = rows[i];
-    written = std::fprintf(file, "%d,%d,%u,%llu,%llu\n", key.source_nic, key.target_nic, key.row,
-                           static_cast<unsigned long long>(count.bytes),
-                           static_cast<unsigned long long>(count.messages)) > 0;
+    written =
+        std::fprintf(file, "%d,%d,%u,%llu,%llu\n", key.source_nic.value(), key.target_nic.value(),
+                     key.row, static_cast<unsigned long long>(count.bytes),
+                     static_cast<unsigned long long>(count.messages)) > 0;
   }
   int error = errno;
   if (file != nullptr && std::fclose(file) != 0 && written) {

@@ -17,10 +17,12 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/number.h"
+
 namespace ghostrank {
 
 struct LedgerKey {
-  std::int32_t source_nic = 0, target_nic = 0;
+  Nic source_nic, target_nic;
   std::uint16_t row = 0;
   bool operator==(const LedgerKey&) const = default;
 };
@@ -45,12 +47,11 @@ struct NicCount {
 };
 
 // Adds the row to both of its NICs; `nics` grows as needed.
-inline void count_at_nics(const LedgerRow& row, std::vector<NicCount>& nics) {
-  const auto source = static_cast<std::size_t>(row.key.source_nic);
-  const auto target = static_cast<std::size_t>(row.key.target_nic);
-  if (nics.size() <= std::max(source, target)) nics.resize(std::max(source, target) + 1);
-  nics[source].sent += row.count;
-  nics[target].received += row.count;
+inline void count_at_nics(const LedgerRow& row, VectorBy<Nic, NicCount>& nics) {
+  const int last = std::max(row.key.source_nic, row.key.target_nic).value();
+  if (nics.size() <= last) nics.resize(last + 1);
+  nics[row.key.source_nic].sent += row.count;
+  nics[row.key.target_nic].received += row.count;
 }
 
 class Ledger {
@@ -70,7 +71,7 @@ class Ledger {
   const LedgerCell& intra() const { return intra_; }
   bool spilled() const { return spilled_; }
   // Sums of the rows that rows() lacks.
-  const std::vector<NicCount>& spilled_by_nic() const { return spilled_by_nic_; }
+  const VectorBy<Nic, NicCount>& spilled_by_nic() const { return spilled_by_nic_; }
   const std::string& spill_path() const { return spill_path_; }
   // Spills the rest too, so that the file has every row.
   void spill_rest();
@@ -91,7 +92,7 @@ class Ledger {
   std::string spill_path_;
   bool spilled_ = false, told_ = false;
   std::string failure_;
-  std::vector<NicCount> spilled_by_nic_;
+  VectorBy<Nic, NicCount> spilled_by_nic_;
   std::size_t used_ = 0;
   std::vector<LedgerRow> table_;  // a power of two; a free row has no messages
   LedgerCell intra_;

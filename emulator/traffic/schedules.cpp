@@ -61,15 +61,14 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
   }
   // For each role: of its ranks' groups, one per kind and layout stands for all of them.
   std::vector<GroupsByKind> groups_of(workload.roles.size(), GroupsByKind(known_kinds));
-  for (Rank rank = 0; rank < workload.ranks; ++rank)
+  for (const WorldRank rank : each<WorldRank>(workload.ranks))
     for (std::uint16_t kind = 0; kind < known_kinds; ++kind) {
-      const std::int32_t group = cluster.membership(rank, kind).group;
-      if (group < 0) continue;
-      auto& groups = groups_of[workload.role_of[static_cast<std::size_t>(rank)]][kind];
-      const std::uint32_t layout = cluster.layout(static_cast<std::uint32_t>(group));
+      const std::uint32_t group = cluster.membership(rank, kind).group;
+      if (group == Membership::kNone) continue;
+      auto& groups = groups_of[workload.role_of[rank]][kind];
+      const std::uint32_t layout = cluster.layout(group);
       const auto same = [&](std::uint32_t g) { return cluster.layout(g) == layout; };
-      if (std::none_of(groups.begin(), groups.end(), same))
-        groups.push_back(static_cast<std::uint32_t>(group));
+      if (std::none_of(groups.begin(), groups.end(), same)) groups.push_back(group);
     }
   for (std::size_t r = 0; r < workload.roles.size(); ++r)
     for (const Program& program : workload.roles[r].iterations)
@@ -110,7 +109,7 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
 }
 
 void Schedules::check_served(std::uint32_t group, const Op& op, const Algorithm& row) const {
-  const SchemeUse& use = cluster_.schemes()[static_cast<std::size_t>(cluster_.scheme(group, row))];
+  const SchemeUse& use = cluster_.schemes()[cluster_.scheme(group, row)];
   const Sparsity sparsity = op.tensor != 0 && spec_.tensors ? *spec_.tensors : Sparsity{};
   const std::string why =
       use.ends->refuses({0, collective_of(workload_, op, use.ends->size()), op.dtype, sparsity});
@@ -205,8 +204,8 @@ const Schedules::Play& Schedules::get(std::uint32_t group, const Op& op) const {
   return made->second;
 }
 
-std::shared_ptr<const Schedule> Schedules::transfer(std::uint32_t group, const Op& op, Rank source,
-                                                    Rank target) const {
+std::shared_ptr<const Schedule> Schedules::transfer(std::uint32_t group, const Op& op,
+                                                    GroupRank source, GroupRank target) const {
   const Key key{
       op.count, cluster_.layout(group), bytes_of(op.dtype), source, target, Func::send_recv,
       op.group};
@@ -235,11 +234,11 @@ const Schedules::NodeCall& Schedules::inside_node(std::uint32_t group, const Op&
   Play& one = made_.at(key_of(group, op));
   if (one.call) return *one.call;
   const Collective& c = one.schedule->collective();
-  std::vector<std::uint64_t> out(static_cast<std::size_t>(c.size)), in(out.size());
+  std::vector<std::uint64_t> out(c.size), in(out.size());
   NodeCall call;
   for (const CallTraffic::Edge& edge : walk(*one.schedule).edges) {
-    out[static_cast<std::size_t>(edge.from)] += edge.bytes;
-    in[static_cast<std::size_t>(edge.to)] += edge.bytes;
+    out[edge.from] += edge.bytes;
+    in[edge.to] += edge.bytes;
     call.sent.bytes += edge.bytes;
     call.sent.messages += edge.messages;
   }

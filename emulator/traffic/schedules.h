@@ -31,10 +31,10 @@ Collective collective_of(const Workload& workload, const Op& op, int size);
 class CallOfAgents final : public Schedule {
  public:
   using Schedule::Schedule;
-  int actors(Rank) const override { return 0; }
-  Actor actor(Rank, int) const override { return {}; }
-  Step step(Rank, int, int) const override { return {}; }
-  int receiver(Rank, int, Rank) const override { return 0; }
+  int actors(GroupRank) const override { return 0; }
+  Actor actor(GroupRank, int) const override { return {}; }
+  Step step(GroupRank, int, int) const override { return {}; }
+  int receiver(GroupRank, int, GroupRank) const override { return 0; }
 };
 
 class Schedules {
@@ -59,10 +59,10 @@ class Schedules {
   // The schedule of a collective of the workload.
   const Play& get(std::uint32_t group, const Op& op) const;
   // The schedule of a send or receive between two members of the group (positions).
-  std::shared_ptr<const Schedule> transfer(std::uint32_t group, const Op& op, Rank source,
-                                           Rank target) const;
+  std::shared_ptr<const Schedule> transfer(std::uint32_t group, const Op& op, GroupRank source,
+                                           GroupRank target) const;
   // The steps of a position, actor by actor; null if the schedule is too large for the table.
-  const Step* steps(const Play& play, Rank position) {
+  const Step* steps(const Play& play, GroupRank position) {
     return play.steps.of(*play.schedule, position, steps_left_);
   }
   const NodeCall& inside_node(std::uint32_t group, const Op& op, const LinkSpeed& link);
@@ -89,7 +89,7 @@ class Schedules {
     std::uint64_t count;  // of a v-variant: index of its counts
     std::uint32_t layout, element_bytes;
     std::int32_t root;
-    Rank target;  // of a transfer, whose source is the root; else kNoRank
+    GroupRank target;  // of a transfer, whose source is the root; else kNoRank
     Func func;
     std::uint16_t kind;
     bool operator==(const Key&) const = default;

@@ -21,9 +21,9 @@ class StepTable {
 
   // The steps of the position, actor by actor; null: not cached. The first call decides, and takes
   // the steps from `left`, the shard's remaining budget. The pointer is valid as long as the table.
-  const Step* of(const Schedule& schedule, Rank position, std::size_t& left) {
+  const Step* of(const Schedule& schedule, GroupRank position, std::size_t& left) {
     if (!known_) keep(schedule, left);
-    return steps_.empty() ? nullptr : steps_.data() + first_[static_cast<std::size_t>(position)];
+    return steps_.empty() ? nullptr : steps_.data() + first_[position];
   }
 
  private:
@@ -32,16 +32,15 @@ class StepTable {
     const int size = schedule.collective().size;
     std::vector<std::uint32_t> first;
     std::size_t steps = 0;
-    for (Rank r = 0; r < size && steps <= left; ++r) {
+    for (GroupRank r = 0; r < size && steps <= left; ++r) {
       first.push_back(static_cast<std::uint32_t>(steps));
-      for (int a = 0; a < schedule.actors(r); ++a)
-        steps += static_cast<std::size_t>(schedule.actor(r, a).steps);
+      for (int a = 0; a < schedule.actors(r); ++a) steps += schedule.actor(r, a).steps;
     }
     if (steps > left) return;
     left -= steps;
     first_ = std::move(first);
     steps_.reserve(steps);
-    for (Rank r = 0; r < size; ++r)
+    for (GroupRank r = 0; r < size; ++r)
       for (int a = 0; a < schedule.actors(r); ++a)
         for (int k = 0; k < schedule.actor(r, a).steps; ++k)
           steps_.push_back(schedule.step(r, a, k));

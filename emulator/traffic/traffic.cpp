@@ -49,7 +49,7 @@ class Planner {
         nic_(cluster_.topology().own()),
         intra_latency_(spec.cluster.intra_node.latency),
         links_(cluster_.topology().links()),
-        egress_(static_cast<std::size_t>(cluster_.nics())),
+        egress_(cluster_.nics()),
         ingress_(egress_.size()) {
     for (const auto& row : schedules_.rows()) {
       CollectiveTraffic t;
@@ -74,9 +74,9 @@ class Planner {
     std::uint32_t group;
     Func func;
     std::uint32_t element_bytes;
-    std::uint64_t count;  // of a v-variant: index of its counts
-    Rank root, target;    // of a transfer: from root to target; else `target` is kNoRank
-    bool sparse;          // the reduced tensor may be sparse
+    std::uint64_t count;     // of a v-variant: index of its counts
+    GroupRank root, target;  // of a transfer: from root to target; else `target` is kNoRank
+    bool sparse;             // the reduced tensor may be sparse
     auto operator<=>(const Call&) const = default;
   };
 
@@ -86,7 +86,7 @@ class Planner {
       std::vector<OpTimes>& calls = of_role.emplace_back();
       const auto last = static_cast<int>(role.iterations.size()) - 1;
       if (last < 0) continue;  // no rank has this role
-      const Program& program = role.iterations[static_cast<std::size_t>(std::min(iteration, last))];
+      const Program& program = role.iterations[std::min(iteration, last)];
       for (std::size_t s = 0; s < program.streams.size(); ++s) {
         Picoseconds compute = 0;
         for (const OpTimes& t : distinct_ops(program.streams[s])) {
@@ -98,15 +98,14 @@ class Planner {
         if (s == 0) plan_.compute_seconds = std::max(plan_.compute_seconds, seconds(compute));
       }
     }
-    for (Rank rank = 0; rank < workload_.ranks; ++rank)
-      for (const OpTimes& t : of_role[workload_.role_of[static_cast<std::size_t>(rank)]])
-        count_op(rank, *t.op, t.times);
+    for (const WorldRank rank : each<WorldRank>(workload_.ranks))
+      for (const OpTimes& t : of_role[workload_.role_of[rank]]) count_op(rank, *t.op, t.times);
   }
 
-  void count_op(Rank rank, const Op& op, std::uint64_t times) {
+  void count_op(WorldRank rank, const Op& op, std::uint64_t times) {
     const Membership& membership = cluster_.membership(rank, op.group);
-    if (membership.group < 0) return;
-    const auto group = static_cast<std::uint32_t>(membership.group);
+    if (!membership.taken()) return;
+    const std::uint32_t group = membership.group;
     if (op.kind == Op::Kind::collective) {
       if (membership.position != 0) return;
       const std::uint64_t count = is_ragged(op.func) ? op.counts : op.count;
@@ -117,7 +116,7 @@ class Planner {
       return;
     }
     const auto size = static_cast<int>(workload_.groups[group].members.size());
-    const Rank from = ((membership.position + op.peer) % size + size) % size;
+    const GroupRank from = ((membership.position + op.peer) % size + size) % size;
     const Call call{group, Func::send_recv, bytes_of(op.dtype), op.count, from, membership.position,
                     false};
     if (!ops_.contains(call)) ops_[call] = &op;
@@ -176,7 +175,7 @@ class Planner {
     row.chained_seconds = std::max(row.chained_seconds, group.chained);
   }
 
-  double nic_seconds(int nic, std::uint64_t bytes) const {
+  double nic_seconds(Nic nic, std::uint64_t bytes) const {
     return seconds(cluster_.topology().nic(nic).serialise(bytes));
   }
 
@@ -197,19 +196,20 @@ class Planner {
     const Sparsity sparsity = call.sparse ? *tensors_ : Sparsity{};
     const std::vector<Ends::Edge> edges = use.ends->traffic({0, c, op.dtype, sparsity});
     const auto leaves = [&](const Ends::Edge& edge) {
-      return cluster_.location(cluster_.party(use, edge.from)).node !=
-             cluster_.location(cluster_.party(use, edge.to)).node;
+      return cluster_.location(cluster_.world_party(use, edge.from)).node !=
+             cluster_.location(cluster_.world_party(use, edge.to)).node;
     };
     // Bytes that each sender's NIC sends. A modelled network copies a note to many, so it uses the
     // NIC once. The edges do not tell which notes go to many, so the largest edge is the lower
     // bound.
-    std::map<Party, std::uint64_t> takes;
+    std::map<GroupParty, std::uint64_t> takes;
     for (const Ends::Edge& edge : edges) {
       std::uint64_t& bytes = takes[edge.from];
       if (leaves(edge)) bytes = copies_ ? std::max(bytes, edge.bytes) : bytes + edge.bytes;
     }
     for (const Ends::Edge& edge : edges) {
-      const Rank from = cluster_.party(use, edge.from), to = cluster_.party(use, edge.to);
+      const WorldParty from = cluster_.world_party(use, edge.from);
+      const WorldParty to = cluster_.world_party(use, edge.to);
       const NicPair nics{cluster_.location(from).nic, cluster_.location(to).nic};
       const std::uint64_t egress = leaves(edge) ? std::exchange(takes[edge.from], 0) : 0;
       add_between(row, {index | kSchemeFlows, 0, from, to}, nics, {edge.bytes, edge.messages},
@@ -242,8 +242,7 @@ class Planner {
     const auto& members = workload_.groups[call.group].members;
     const std::uint32_t pair = call.target == kNoRank ? 0 : kPointToPoint;
     const RoutedConnection c{call.group | pair, static_cast<std::uint16_t>(edge.channel),
-                             members[static_cast<std::size_t>(edge.from)],
-                             members[static_cast<std::size_t>(edge.to)]};
+                             members[edge.from], members[edge.to]};
     if (connections_) connections_->insert({c.group, c.channel, c.from, c.to, nics});
     add_between(row, c, nics, {edge.bytes, edge.messages}, edge.bytes, times);
   }
@@ -264,13 +263,12 @@ class Planner {
     row.wire_bytes += bytes;
     row.wire_messages += messages;
     if (const Topology& topology = cluster_.topology(); !topology.is_switch(nics.source)) {
-      egress_[static_cast<std::size_t>(nics.source)] += egress * times;
+      egress_[nics.source] += egress * times;
       touched_[nics.source] += egress;
     } else {  // a switch's NIC is never busy, but the receiver's is
       touched_[nics.target] += call.bytes;
     }
-    ingress_[static_cast<std::size_t>(nics.target)] +=
-        cluster_.topology().is_switch(nics.target) ? 0 : bytes;
+    ingress_[nics.target] += cluster_.topology().is_switch(nics.target) ? 0 : bytes;
     LedgerCell& pair = pairs_[{nics.source, nics.target}];
     pair.bytes += bytes;
     pair.messages += messages;
@@ -285,7 +283,7 @@ class Planner {
     const auto add = [&](std::uint32_t number, std::uint64_t b, std::uint64_t m) {
       const Path path = topology.path(nics.source, nics.target, number);
       for (int i = 0; i < path.links; ++i) {
-        const std::uint32_t link = path.link[static_cast<std::size_t>(i)];
+        const std::uint32_t link = path.link[i];
         links_[link].merge({b, m, topology.link(link).serialise(b), 0});
       }
     };
@@ -307,10 +305,10 @@ class Planner {
                              static_cast<double>(sum.messages)});
     }
     double busiest_nic = 0;
-    for (std::size_t i = 0; i < egress_.size(); ++i) {
-      const std::uint64_t bytes = std::max(egress_[i], ingress_[i]);
+    for (const Nic nic : egress_.keys()) {
+      const std::uint64_t bytes = std::max(egress_[nic], ingress_[nic]);
       plan_.busiest_nic_bytes = std::max(plan_.busiest_nic_bytes, bytes);
-      busiest_nic = std::max(busiest_nic, nic_seconds(static_cast<int>(i), bytes));
+      busiest_nic = std::max(busiest_nic, nic_seconds(nic, bytes));
     }
     Picoseconds busiest_link = 0;
     for (const LinkCount& link : links_) busiest_link = std::max(busiest_link, link.busy);
@@ -332,17 +330,17 @@ class Planner {
   TrafficPlan plan_;
   std::map<Call, std::uint64_t> calls_;
   std::map<Call, const Op*> ops_;
-  std::map<std::tuple<std::uint32_t, Func, std::uint32_t, std::uint64_t, Rank, Rank>,
+  std::map<std::tuple<std::uint32_t, Func, std::uint32_t, std::uint64_t, GroupRank, GroupRank>,
            std::unique_ptr<CallTraffic>>
       walked_;
-  std::map<std::pair<int, int>, LedgerCell> pairs_;
-  std::map<int, std::uint64_t> touched_;
+  std::map<std::pair<Nic, Nic>, LedgerCell> pairs_;
+  std::map<Nic, std::uint64_t> touched_;
   struct GroupSeconds {
     double serial = 0, chained = 0;
   };
   std::map<std::pair<std::uint16_t, std::uint32_t>, GroupSeconds> group_seconds_;  // by row, group
   std::vector<LinkCount> links_;
-  std::vector<std::uint64_t> egress_, ingress_;
+  VectorBy<Nic, std::uint64_t> egress_, ingress_;
 };
 
 }  // namespace
@@ -380,11 +378,10 @@ void check_schedules(const JobSpec& spec, const Workload& workload) {
         for (const OpTimes& t : distinct_ops(stream))
           if (t.op->kind == Op::Kind::collective) calls.push_back(t.op);
   }
-  for (Rank rank = 0; rank < workload.ranks; ++rank)
-    for (const Op* op : of_role[workload.role_of[static_cast<std::size_t>(rank)]]) {
+  for (const WorldRank rank : each<WorldRank>(workload.ranks))
+    for (const Op* op : of_role[workload.role_of[rank]]) {
       const Membership& membership = cluster.membership(rank, op->group);
-      if (membership.position == 0)
-        schedules.get(static_cast<std::uint32_t>(membership.group), *op);
+      if (membership.position == 0) schedules.get(membership.group, *op);
     }
 }
 

@@ -62,7 +62,7 @@ struct Connection {
   // with kSchemeFlows set.
   std::uint32_t group = 0;
   std::uint16_t channel = 0;
-  Rank from = 0, to = 0;  // parties of the job
+  WorldParty from, to;
   NicPair nics;
   auto operator<=>(const Connection&) const = default;
 };
@@ -75,6 +75,6 @@ std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& wo
 void check_schedules(const JobSpec& spec, const Workload& workload);
 
 // The process of each emulated node.
-std::vector<int> host_of_nodes(const JobSpec& spec, int processes);
+VectorBy<Node, Host> host_of_nodes(const JobSpec& spec, int processes);
 
 }  // namespace ghostrank

@@ -14,7 +14,7 @@ constexpr std::size_t index_of(Buffer buffer) { return static_cast<std::size_t>(
 
 }  // namespace
 
-RankData::RankData(const Schedule& schedule, DataType type, Rank rank, std::uint64_t salt,
+RankData::RankData(const Schedule& schedule, DataType type, GroupRank rank, std::uint64_t salt,
                    SpareBuffers& spare, const CallContent& content, double bound)
     : content_(content),
       call_{schedule.collective(),

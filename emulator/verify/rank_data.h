@@ -26,7 +26,7 @@ class RankData {
  public:
   // Takes its buffers from `spare` and returns them there; `spare` and `schedule` must outlive this
   // object. `content` describes the data that is reduced; `bound` is that of RankCall.
-  RankData(const Schedule& schedule, DataType type, Rank rank, std::uint64_t salt,
+  RankData(const Schedule& schedule, DataType type, GroupRank rank, std::uint64_t salt,
            SpareBuffers& spare, const CallContent& content = {}, double bound = 0);
   ~RankData();
   RankData(const RankData&) = delete;

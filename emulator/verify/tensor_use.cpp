@@ -36,7 +36,7 @@ std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workloa
     const Group& group = workload.groups[g];
     if (group.members.empty()) continue;
     const auto size = static_cast<int>(group.members.size());
-    for (const Op& op : of_role[workload.role_of[static_cast<std::size_t>(group.members[0])]]) {
+    for (const Op& op : of_role[workload.role_of[group.members[0]]]) {
       if (op.group != group.kind) continue;
       const Collective c = collective_of(workload, op, size);
       const CallContent drawn = content_of(spec, workload, op, g, iteration, c);
@@ -46,7 +46,8 @@ std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workloa
       const std::uint64_t bytes = content.elements() * element;
       ++use.calls;
       use.bytes += bytes * static_cast<std::uint64_t>(size);
-      for (Rank r = 0; r < size; ++r) use.nonzero_bytes += content.nonzero_elements(r) * element;
+      for (GroupRank r = 0; r < size; ++r)
+        use.nonzero_bytes += content.nonzero_elements(r) * element;
       somewhere += spec.tensors->union_density(size) * static_cast<double>(bytes);
       everywhere += bytes;
     }
@@ -62,7 +63,7 @@ std::optional<CompressionUse> compression_use(const JobSpec& spec, const Workloa
   CompressionUse use{std::string(method->name), 0, method->kept ? options.ratio : 1, 1};
   std::uint64_t elements = 0, kept = 0;
   const auto of_role = named_ops(workload, iteration);
-  for (const Op& op : of_role[workload.role_of[0]]) {
+  for (const Op& op : of_role[workload.role_of[WorldRank(0)]]) {
     const CompressedTensor* whole = compressed_tensor(workload, op);
     if (!whole) continue;
     use.payload_bytes += payload_bytes(*method, whole->elements, options);

@@ -80,7 +80,7 @@ std::uint64_t count_far(const RankCall& call, Range range, std::uint64_t index,
 }
 
 // The values of one rank of a call, in the form that write() and count_wrong() take.
-auto own_of(const RankCall& call, Rank rank) {
+auto own_of(const RankCall& call, GroupRank rank) {
   return [rank, size = call.collective.size, salt = call.salt](std::uint64_t index,
                                                                std::uint64_t count, Value* out) {
     own_values(rank, size, salt, index, count, out);
@@ -95,7 +95,7 @@ bool exchanges(const Collective& c) {
 // block, which comes from the input.
 void fill(const RankCall& call, Range range, std::byte* work) {
   const Collective& c = call.collective;
-  const Rank rank = call.rank;
+  const GroupRank rank = call.rank;
   if (call.compressed) return fill_compressed(call, work);
   switch (c.func) {
     case Func::all_reduce:
@@ -144,7 +144,7 @@ void for_each_promise(const RankCall& call, Range range, const Visit& visit) {
   const auto every_block = [&] {
     const Layout layout(c);
     const std::uint64_t end = range.first + range.count;
-    for (Rank owner = layout.block_at(call.rank, range.first); owner < c.size; ++owner) {
+    for (GroupRank owner = layout.block_at(call.rank, range.first); owner < c.size; ++owner) {
       const Block to = layout.work(call.rank, owner);
       if (to.offset >= end) return;
       part(to, exchanges(c) ? layout.input(owner, call.rank).offset : to.offset,

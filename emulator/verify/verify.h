@@ -22,7 +22,7 @@ namespace ghostrank {
 struct RankCall {
   const Collective& collective;
   DataType type;
-  Rank rank;
+  GroupRank rank;
   std::uint64_t salt;
   bool out_of_place;  // the input holds what an in-place call finds in the work buffer
   const TensorContent* content = nullptr;  // of the reduced data; null: verify_values.h draws it

@@ -22,7 +22,7 @@ struct Compressed {
   std::uint64_t payload_elements() const { return method.size(elements(), options); }
   std::uint64_t bytes() const { return payload_elements() * bytes_of(method.payload); }
 
-  std::vector<float> tensor(Rank rank) const {
+  std::vector<float> tensor(GroupRank rank) const {
     std::vector<std::int16_t> values(elements());
     content.values(rank, 0, elements(), values.data());
     return {values.begin(), values.end()};
@@ -88,7 +88,7 @@ Checked check_compressed(const RankCall& call, const std::byte* work) {
       c.payload_elements() * (gathers ? static_cast<std::uint64_t>(ranks) : 1) + c.elements(), 0};
   Sums truth(c.elements()), got(c.elements()), payloads(gathers ? 0 : c.payload_elements());
   double error = 0;
-  for (Rank r = 0; r < ranks; ++r) {
+  for (GroupRank r = 0; r < ranks; ++r) {
     const std::vector<float> tensor = c.tensor(r);
     const std::vector<std::byte> payload = c.payload(tensor);
     truth.add(tensor);

@@ -46,7 +46,7 @@ std::uint16_t every_of(int size) {
 
 }  // namespace
 
-GHOSTRANK_KERNEL void own_values(Rank rank, int size, std::uint64_t salt, std::uint64_t index,
+GHOSTRANK_KERNEL void own_values(GroupRank rank, int size, std::uint64_t salt, std::uint64_t index,
                                  std::uint64_t count, Value* out) {
   const auto r = static_cast<std::uint32_t>(rank);
   if (size <= kLargestValue)
@@ -62,13 +62,13 @@ GHOSTRANK_KERNEL void sum_values(std::uint64_t salt, std::uint64_t index, std::u
   draw(~salt, index, count, kLargestValue + 1, out);
 }
 
-GHOSTRANK_KERNEL void contributed_values(Rank rank, int size, std::uint64_t salt,
+GHOSTRANK_KERNEL void contributed_values(GroupRank rank, int size, std::uint64_t salt,
                                          std::uint64_t index, std::uint64_t count, Value* out) {
   if (rank < size - 1) return own_values(rank, size, salt, index, count, out);
   sum_values(salt, index, count, out);
   ValueTile theirs;
   if (size <= kLargestValue) {
-    for (Rank r = 0; r < rank; ++r) {
+    for (GroupRank r = 0; r < rank; ++r) {
       own_values(r, size, salt, index, count, theirs.data());
       for (std::uint64_t i = 0; i < count; ++i) out[i] = static_cast<Value>(out[i] - theirs[i]);
     }

@@ -28,8 +28,8 @@ inline constexpr Value kPoisonValue = 251;   // neither a value nor a sum
 
 // The data of `rank` of `size` in a collective without a reduction. All ranks' values sum to at
 // most kLargestValue.
-void own_values(Rank rank, int size, std::uint64_t salt, std::uint64_t index, std::uint64_t count,
-                Value* out);
+void own_values(GroupRank rank, int size, std::uint64_t salt, std::uint64_t index,
+                std::uint64_t count, Value* out);
 
 // The sum of all ranks' contributions.
 void sum_values(std::uint64_t salt, std::uint64_t index, std::uint64_t count, Value* out);
@@ -37,7 +37,7 @@ void sum_values(std::uint64_t salt, std::uint64_t index, std::uint64_t count, Va
 // A rank's contribution to a reduction: its own values, or for the last rank what is missing from
 // the sum. So a sum can be checked without drawing the values of every rank. No partial sum is
 // below -kLargestValue.
-void contributed_values(Rank rank, int size, std::uint64_t salt, std::uint64_t index,
+void contributed_values(GroupRank rank, int size, std::uint64_t salt, std::uint64_t index,
                         std::uint64_t count, Value* out);
 
 // Visits [first, first + count) tile by tile: visit(index, count).

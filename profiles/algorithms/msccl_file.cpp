@@ -139,11 +139,11 @@ void Reader::read_header(const XMLElement& algo) {
   out_.protocol = *protocol;
   out_.channels = static_cast<int>(number(algo, "nchannels", 1, kMostChannels));
   const std::int64_t ranks = number(algo, "ngpus", 1, kMostRanks);
-  out_.ranks.resize(static_cast<std::size_t>(ranks));
+  out_.ranks.resize(ranks);
   out_.chunks_per_loop =
       static_cast<std::uint32_t>(number(algo, "nchunksperloop", 1, kMostChunks / ranks));
   out_.in_place = number_or(algo, "inplace", 0, 0, 1) == 1;
-  out_.root = static_cast<Rank>(number_or(algo, "root", 0, 0, ranks - 1));
+  out_.root = static_cast<GroupRank>(number_or(algo, "root", 0, 0, ranks - 1));
   if (out_.func == Func::all_to_all && out_.in_place)
     fail(algo, "an all-to-all in place is not supported; use one with inplace=\"0\"");
   if (out_.func == Func::send_recv && ranks < 2) fail(algo, "send_recv needs two ranks or more");
@@ -197,9 +197,9 @@ void Reader::read_threadblock(const XMLElement& tb, MscclRank& rank, std::map<in
   MscclThreadblock& out = rank.threadblocks.emplace_back();
   out.line = tb.GetLineNum();
   const std::int64_t last = static_cast<std::int64_t>(out_.ranks.size()) - 1;
-  const Rank self = static_cast<Rank>(&rank - out_.ranks.data());
-  out.send = static_cast<Rank>(number(tb, "send", -1, last));
-  out.recv = static_cast<Rank>(number(tb, "recv", -1, last));
+  const GroupRank self = static_cast<GroupRank>(&rank - out_.ranks.data());
+  out.send = static_cast<GroupRank>(number(tb, "send", -1, last));
+  out.recv = static_cast<GroupRank>(number(tb, "recv", -1, last));
   if (out.send == self || out.recv == self) fail(tb, "a gpu cannot be its own peer");
   // -1 means no channel; a threadblock without peers may have none.
   out.channel = static_cast<int>(std::max<std::int64_t>(
@@ -258,7 +258,7 @@ void Reader::check_ref(int line, const MscclRank& rank, const MscclChunkRef& ref
 // Checks that need the whole rank. Turns threadblock ids into indices.
 void Reader::check_rank(const XMLElement& gpu, MscclRank& rank,
                         const std::map<int, int>& index) const {
-  std::set<std::pair<int, Rank>> sending, receiving;  // (channel, peer)
+  std::set<std::pair<int, GroupRank>> sending, receiving;  // (channel, peer)
   for (MscclThreadblock& tb : rank.threadblocks) {
     const bool twice = (tb.send >= 0 && !sending.emplace(tb.channel, tb.send).second) ||
                        (tb.recv >= 0 && !receiving.emplace(tb.channel, tb.recv).second);
@@ -272,7 +272,7 @@ void Reader::check_rank(const XMLElement& gpu, MscclRank& rank,
       if (found == index.end())
         fail(step.line, "depid is " + std::to_string(step.depends_on) + "; gpu " +
                             std::string(text(gpu, "id")) + " has no such <tb>");
-      const auto steps = rank.threadblocks[static_cast<std::size_t>(found->second)].steps.size();
+      const auto steps = rank.threadblocks[found->second].steps.size();
       if (step.depends_step < 0 || static_cast<std::size_t>(step.depends_step) >= steps)
         fail(step.line, "deps is " + std::to_string(step.depends_step) + "; <tb> " +
                             std::to_string(step.depends_on) + " has " + std::to_string(steps) +
@@ -285,9 +285,9 @@ void Reader::check_rank(const XMLElement& gpu, MscclRank& rank,
 // Line of the innermost element that the checker's report points at.
 int line_of(const MscclAlgorithm& algorithm, const CheckReport::Where& at) {
   if (at.rank < 0) return 1;
-  const MscclRank& rank = algorithm.ranks[static_cast<std::size_t>(at.rank)];
+  const MscclRank& rank = algorithm.ranks[at.rank];
   if (at.actor < 0) return rank.line;
-  const MscclThreadblock& tb = rank.threadblocks[static_cast<std::size_t>(at.actor)];
+  const MscclThreadblock& tb = rank.threadblocks[at.actor];
   const auto step = static_cast<std::size_t>(at.step);
   return at.step < 0 || step >= tb.steps.size() ? tb.line : tb.steps[step].line;
 }

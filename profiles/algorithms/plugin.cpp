@@ -122,8 +122,8 @@ void check_named(const std::string& file, const char* kind, std::string_view nam
 void prove_routing(const std::string& file, const Routing& row) {
   check_named(file, "routing", row.name, row.choose);
   for (std::uint32_t n = 0; n < 64; ++n) {
-    RoutedFlow flow{.source_nic = static_cast<std::int32_t>(n * 7 % 60),
-                    .target_nic = static_cast<std::int32_t>(n * 11 % 60),
+    RoutedFlow flow{.source_nic = Nic(n * 7 % 60),
+                    .target_nic = Nic(n * 11 % 60),
                     .nics_per_node = 4,
                     .hash = n * 0x9e3779b97f4a7c15ULL,
                     .message = row.per_message ? n + 1 : 0,

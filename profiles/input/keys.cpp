@@ -261,7 +261,7 @@ Settings::Settings(const YamlValue& root, std::span<const Key> table, std::strin
 const Setting& Settings::at(std::string_view path) const {
   const auto at = std::find_if(settings_.begin(), settings_.end(),
                                [&](const Setting& setting) { return setting.key->path == path; });
-  return settings_.at(static_cast<std::size_t>(at - settings_.begin()));
+  return settings_.at(at - settings_.begin());
 }
 
 Picoseconds Settings::micros(std::string_view path) const {

@@ -290,8 +290,9 @@ struct HostEntry {
 };
 
 struct Placement {
-  bool cyclic = false;            // else in blocks of neighbouring nodes
-  std::vector<int> host_of_node;  // the process of every emulated node; empty: blocked or cyclic
+  bool cyclic = false;  // else in blocks of neighbouring nodes
+  VectorBy<Node, Host>
+      host_of_node;  // the process of every emulated node; empty: blocked or cyclic
 };
 
 struct JobSpec {

@@ -82,16 +82,16 @@ HostEntry read_host(const YamlValue& value, int nics_per_node) {
   return host;
 }
 
-int host_of(const std::string& text, const std::vector<HostEntry>& hosts,
-            const NumberOfName& numbers, const Mark& mark) {
+Host host_of(const std::string& text, const std::vector<HostEntry>& hosts,
+             const NumberOfName& numbers, const Mark& mark) {
   if (const auto named = numbers.find(text); named != numbers.end()) {
-    if (named->second.size() == 1) return named->second.front();
+    if (named->second.size() == 1) return Host(named->second.front());
     fail(mark, "hosts has " + std::to_string(named->second.size()) + " entries called " +
                    quote(text) + "; write the number of one, from 0");
   }
   const auto number = parse_integer(text);
   const auto count = static_cast<std::int64_t>(hosts.empty() ? kMaxHosts : hosts.size());
-  if (number && *number >= 0 && *number < count) return static_cast<int>(*number);
+  if (number && *number >= 0 && *number < count) return Host(*number);
   std::vector<std::string> names;
   for (const HostEntry& host : hosts) names.push_back(host.name);
   if (const std::string near = nearest(text, names); !near.empty())
@@ -137,27 +137,28 @@ std::vector<Line> lines_of_list(const YamlValue& list) {
   return lines;
 }
 
-std::vector<int> hosts_of_nodes(const std::vector<Line>& lines, const Mark& end,
-                                const std::vector<HostEntry>& hosts, int nodes) {
+VectorBy<Node, Host> hosts_of_nodes(const std::vector<Line>& lines, const Mark& end,
+                                    const std::vector<HostEntry>& hosts, int nodes) {
   const NumberOfName numbers = numbers_of(hosts);
-  std::vector<int> host_of_node(static_cast<std::size_t>(nodes), -1);
+  constexpr Host kNone(-1);
+  VectorBy<Node, Host> host_of_node(nodes, kNone);
   for (const Line& line : lines) {
     const std::vector<std::string> fields = words(line.text);
     if (fields.empty()) continue;
     const auto list = fields.size() == 2 ? parse_number_list(fields[0], kMaxNode) : std::nullopt;
     if (!list) fail(line.mark, quote(line.text) + " is not NODES HOST; write for example 0-3,8 s1");
-    const int host = host_of(fields[1], hosts, numbers, line.mark);
+    const Host host = host_of(fields[1], hosts, numbers, line.mark);
     for (const int node : *list) {
       if (node >= nodes)
         fail(line.mark, "there is no node " + std::to_string(node) + ": cluster.nodes is " +
                             std::to_string(nodes) + ", and numbers begin at 0");
-      int& known = host_of_node[static_cast<std::size_t>(node)];
-      if (known >= 0)
+      Host& known = host_of_node[Node(node)];
+      if (known != kNone)
         fail(line.mark, "node " + std::to_string(node) + " has a host already; name it once");
       known = host;
     }
   }
-  const auto missing = std::find(host_of_node.begin(), host_of_node.end(), -1);
+  const auto missing = std::find(host_of_node.begin(), host_of_node.end(), kNone);
   if (missing != host_of_node.end())
     fail(end, "the placement gives node " + std::to_string(missing - host_of_node.begin()) +
                   " no host; every node from 0 to " + std::to_string(nodes - 1) + " needs one");
@@ -202,15 +203,15 @@ Placement read_placement(const Setting& placement, const std::vector<HostEntry>&
 YamlValue placement_lines(const Placement& placement, const std::vector<HostEntry>& hosts,
                           const Mark& mark) {
   const NumberOfName numbers = numbers_of(hosts);
-  const auto name_of_host = [&](int host) {
-    if (hosts.empty()) return std::to_string(host);
-    const std::string& name = hosts[static_cast<std::size_t>(host)].name;
-    return numbers.at(name).size() == 1 ? name : std::to_string(host);
+  const auto name_of_host = [&](Host host) {
+    if (hosts.empty()) return to_string(host);
+    const std::string& name = hosts[host.index()].name;
+    return numbers.at(name).size() == 1 ? name : to_string(host);
   };
   YamlValue list;
   list.kind = YamlValue::Kind::list;
   list.mark = mark;
-  const std::vector<int>& of = placement.host_of_node;
+  const std::vector<Host>& of = placement.host_of_node.rows();
   for (std::size_t first = 0, last = 0; first < of.size(); first = last + 1) {
     for (last = first; last + 1 < of.size() && of[last + 1] == of[first];) ++last;
     YamlValue line;

@@ -153,7 +153,7 @@ void read_run(const Settings& in, RunSpec& out) {
   out.warmup = in.small("run.warmup");
   out.min_seconds = in.number("run.min_seconds");
   out.verify = in.boolean("run.verify");
-  out.seed = static_cast<std::uint64_t>(in.integer("run.seed"));
+  out.seed = in.integer("run.seed");
   out.jitter = in.number("run.jitter");
   out.compute_slowdown = in.number("run.compute_slowdown");
   out.stall_timeout_s = in.number("run.stall_timeout_s");

@@ -128,7 +128,7 @@ RawGraph read_graph(const Reader& in, const XMLElement& e) {
                  std::string("a graph has <channel>, not <") + child->Name() + ">");
     graph.channels.push_back(read_channel(in, *child));
   }
-  if (static_cast<std::int64_t>(graph.channels.size()) != channels)
+  if (std::ssize(graph.channels) != channels)
     in.fail_at(e.GetLineNum(), "nchannels is " + std::to_string(channels) + ", but there are " +
                                    std::to_string(graph.channels.size()));
   graph.links.channels = static_cast<int>(channels);

@@ -23,7 +23,7 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
   out.distributed_optimizer = in.boolean("parallel.distributed_optimizer");
   out.overlap_grad_reduce = in.boolean("parallel.overlap_grad_reduce");
   out.overlap_param_gather = in.boolean("parallel.overlap_param_gather");
-  out.bucket_size = static_cast<std::uint64_t>(in.integer("parallel.bucket_size"));
+  out.bucket_size = in.integer("parallel.bucket_size");
   const std::string& recompute = in.text("parallel.recompute");
   out.recompute = recompute == "full"        ? Recompute::full
                   : recompute == "selective" ? Recompute::selective
@@ -44,9 +44,7 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
 }
 
 void read_zero(const Settings& in, ParallelPlan& out) {
-  const auto elements = [&](const char* key) {
-    return static_cast<std::uint64_t>(in.integer(key));
-  };
+  const auto elements = [&](const char* key) { return in.integer(key); };
   const std::string& overlap = in.text("parallel.overlap_comm");
   out.overlap_comm = overlap == "auto" ? out.framework == Framework::zero3 : overlap == "true";
   out.multi_rank_allreduce = in.boolean("parallel.use_multi_rank_bucket_allreduce");
@@ -74,7 +72,7 @@ ParallelPlan read_parallel(const Settings& in) {
   out.reshard = in.text("parallel.reshard_after_forward");
   out.prefetch = in.small("parallel.prefetch");
   out.random_tables = in.text("parallel.table_placement") == "random";
-  out.row_wise_above = static_cast<std::uint64_t>(in.integer("parallel.row_wise_above"));
+  out.row_wise_above = in.integer("parallel.row_wise_above");
   out.fusion_mb = in.number("parallel.fusion_mb");
   out.cycle_ms = in.number("parallel.cycle_ms");
   read_megatron(in, out);

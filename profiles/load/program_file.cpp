@@ -41,7 +41,7 @@ double amount(const YamlValue& program, const char* key) {
   return *number;
 }
 
-std::vector<Rank> ranks_of(const YamlValue& value, int ranks) {
+std::vector<WorldRank> ranks_of(const YamlValue& value, int ranks) {
   const auto list = parse_runs(value.text, ranks);
   if (!value.is_scalar() || !list)
     fail(value.mark, description(value) + " is no list of ranks below " + std::to_string(ranks) +
@@ -56,14 +56,14 @@ void read_groups(const YamlValue& groups, Workload& out) {
     if (kind.key.empty() || kind.key.find(' ') != std::string::npos)
       fail(kind.key_mark, quote(kind.key) + " cannot name a group; use a word without blanks");
     if (!kind.is_list()) fail(kind.mark, "a kind of group is a list of lists of ranks, as [0-7]");
-    std::vector<bool> seen(static_cast<std::size_t>(out.ranks));
+    VectorBy<WorldRank, bool> seen(out.ranks);
     for (const YamlValue& one : kind.children) {
       Group group{static_cast<std::uint16_t>(out.group_names.size()), ranks_of(one, out.ranks)};
-      for (const Rank rank : group.members) {
-        if (seen[static_cast<std::size_t>(rank)])
-          fail(one.mark, "rank " + std::to_string(rank) + " is in two places of group " + kind.key +
+      for (const WorldRank rank : group.members) {
+        if (seen[rank])
+          fail(one.mark, "rank " + to_string(rank) + " is in two places of group " + kind.key +
                              "; a rank is in one communicator of a kind");
-        seen[static_cast<std::size_t>(rank)] = true;
+        seen[rank] = true;
       }
       out.groups.push_back(std::move(group));
     }
@@ -104,15 +104,15 @@ Program read_streams(const YamlValue& streams, const Workload& workload) {
 void read_roles(const YamlValue& roles, Workload& out) {
   constexpr std::uint16_t kNone = 0xffff;
   if (roles.children.size() >= kMaxRoles) fail(roles.mark, "too many roles");
-  out.role_of.assign(static_cast<std::size_t>(out.ranks), kNone);
+  out.role_of.assign(out.ranks, kNone);
   for (const YamlValue& one : roles.children) {
     if (!one.is_map()) fail(one.mark, "a role is a mapping with name, ranks and iterations");
     refuse_unknown(one, {"name", "ranks", "iterations"});
     Role role{child(one, "name", YamlValue::Kind::scalar, "name: stage 0").text, {}};
     const YamlValue& players = child(one, "ranks", YamlValue::Kind::scalar, "ranks: 0-7");
-    for (const Rank rank : ranks_of(players, out.ranks)) {
-      std::uint16_t& of = out.role_of[static_cast<std::size_t>(rank)];
-      if (of != kNone) fail(players.mark, "rank " + std::to_string(rank) + " has a role already");
+    for (const WorldRank rank : ranks_of(players, out.ranks)) {
+      std::uint16_t& of = out.role_of[rank];
+      if (of != kNone) fail(players.mark, "rank " + to_string(rank) + " has a role already");
       of = static_cast<std::uint16_t>(out.roles.size());
     }
     const YamlValue& iterations =
@@ -199,8 +199,7 @@ class OpCheck {
         players_(workload.roles.size()) {
     for (const Group& group : workload.groups) {
       sizes_[group.kind].insert(static_cast<int>(group.members.size()));
-      for (const Rank rank : group.members)
-        ++members_[group.kind][workload.role_of[static_cast<std::size_t>(rank)]];
+      for (const WorldRank rank : group.members) ++members_[group.kind][workload.role_of[rank]];
     }
     for (const std::uint16_t role : workload.role_of) ++players_[role];
   }

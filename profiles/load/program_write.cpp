@@ -18,9 +18,9 @@ std::string dump(const Json& json, int indent = -1) {
 }
 
 std::string players_of(const Workload& workload, std::size_t role) {
-  std::vector<Rank> players;
-  for (Rank rank = 0; rank < workload.ranks; ++rank)
-    if (workload.role_of[static_cast<std::size_t>(rank)] == role) players.push_back(rank);
+  std::vector<WorldRank> players;
+  for (const WorldRank rank : each<WorldRank>(workload.ranks))
+    if (workload.role_of[rank] == role) players.push_back(rank);
   return runs_of(players);
 }
 

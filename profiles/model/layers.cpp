@@ -90,7 +90,7 @@ Columns columns_of(const std::vector<std::string>& header, const Mark& mark) {
     const auto at = std::find(header.begin(), header.end(), kColumns[c]);
     if (at == header.end())
       fail(mark, "there is no column " + std::string(kColumns[c]) + "; " + kWriteColumns);
-    columns[c] = static_cast<std::size_t>(at - header.begin());
+    columns[c] = at - header.begin();
   }
   if (header.size() > kColumns.size())
     fail(mark, "a header has " + std::to_string(header.size()) + " columns; " + kWriteColumns);

@@ -115,7 +115,7 @@ Model make_recommendation(const Settings& settings, const Mark&) {
   model.name = settings.text("name");
   model.architecture = settings.text("interaction");
   Recommendation& config = model.recommendation.emplace();
-  config.width = static_cast<std::uint64_t>(settings.integer("embedding_width"));
+  config.width = settings.integer("embedding_width");
   config.tables = tables_of(settings);
   Layer tables{"tables", {}, 0, 0, 0};
   for (std::size_t t = 0; t < config.tables.size(); ++t)

@@ -104,7 +104,7 @@ std::vector<std::uint64_t> data_bytes(const JobSpec& spec, const Workload& workl
   const std::vector<std::uint64_t> ranks = ranks_by_role(workload);
   std::size_t readers = workload.roles.size();  // the first `readers` roles read
   if (spec.parallel.framework == Framework::megatron)
-    readers = static_cast<std::size_t>(megatron_plan(spec).roles_per_stage());
+    readers = megatron_plan(spec).roles_per_stage();
   const std::uint64_t among = std::accumulate(
       ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(readers), std::uint64_t{0});
   std::vector<std::uint64_t> bytes(workload.roles.size());
@@ -124,7 +124,7 @@ struct Service {
 
 std::vector<Service> make_services(const JobSpec& spec, Workload& workload) {
   const auto servers = static_cast<std::size_t>(workload.servers);
-  const Rank first_server = workload.ranks - workload.servers;
+  const WorldRank first_server(workload.ranks - workload.servers);
   std::vector<Service> services;
   for (std::size_t b = 0; b < spec.background.size(); ++b) {
     const std::vector<std::uint64_t> bytes = background_bytes(spec, workload, spec.background[b]);
@@ -140,10 +140,10 @@ std::vector<Service> make_services(const JobSpec& spec, Workload& workload) {
                       std::move(alike), std::vector<bool>(servers)};
       std::vector<Group> groups(servers);
       for (std::size_t s = 0; s < servers; ++s)
-        groups[s] = {service.kind, {first_server + static_cast<Rank>(s)}};
-      for (Rank rank = 0; rank < first_server; ++rank)
-        if (service.roles[workload.role_of[static_cast<std::size_t>(rank)]])
-          groups[static_cast<std::size_t>(rank) % servers].members.push_back(rank);
+        groups[s] = {service.kind, {first_server + static_cast<int>(s)}};
+      for (const WorldRank rank : each<WorldRank>(first_server.value()))
+        if (service.roles[workload.role_of[rank]])
+          groups[rank.index() % servers].members.push_back(rank);
       for (std::size_t s = 0; s < servers; ++s) {
         service.servers[s] = groups[s].members.size() > 1;
         if (service.servers[s]) workload.groups.push_back(std::move(groups[s]));

@@ -35,7 +35,7 @@ Sharding shard(const JobSpec& spec) {
   const int ranks = spec.cluster.gpus();
   Sharding out;
   out.rank_of = place_tables(model, ranks, spec.parallel, spec.run.seed);
-  out.tables.resize(static_cast<std::size_t>(ranks));
+  out.tables.resize(ranks);
   out.lookups.resize(out.tables.size());
   for (std::size_t t = 0; t < model.tables.size(); ++t) {
     const std::uint64_t lookups = model.tables[t].lookups;
@@ -45,8 +45,8 @@ Sharding shard(const JobSpec& spec) {
       out.split_of.push_back(lookups);
       continue;
     }
-    ++out.tables[static_cast<std::size_t>(out.rank_of[t])];
-    out.lookups[static_cast<std::size_t>(out.rank_of[t])] += lookups;
+    ++out.tables[out.rank_of[t]];
+    out.lookups[out.rank_of[t]] += lookups;
   }
   return out;
 }
@@ -64,7 +64,7 @@ void check_memory(const JobSpec& spec, const Sharding& sharding) {
   std::vector<std::uint64_t> bytes(ranks);
   for (std::size_t t = 0; t < model.tables.size(); ++t) {
     const int rank = sharding.rank_of[t];
-    if (rank != kRowWise) bytes[static_cast<std::size_t>(rank)] += model.tables[t].rows * row;
+    if (rank != kRowWise) bytes[rank] += model.tables[t].rows * row;
     if (rank == kRowWise)
       for (std::uint64_t& one : bytes) one += (model.tables[t].rows + ranks - 1) / ranks * row;
   }
@@ -232,13 +232,12 @@ std::vector<int> place_tables(const Recommendation& model, int ranks, const Para
     return model.tables[a].lookups > model.tables[b].lookups;
   });
   std::mt19937_64 random(seed);
-  std::vector<std::uint64_t> load(static_cast<std::size_t>(ranks));
+  std::vector<std::uint64_t> load(ranks);
   for (const std::size_t t : order) {
     if (parallel.row_wise_above > 0 && model.tables[t].rows > parallel.row_wise_above) continue;
     const auto least = std::min_element(load.begin(), load.end());
-    const auto rank = parallel.random_tables
-                          ? static_cast<std::size_t>(random() % static_cast<std::uint64_t>(ranks))
-                          : static_cast<std::size_t>(least - load.begin());
+    const auto rank = parallel.random_tables ? static_cast<std::size_t>(random() % ranks)
+                                             : static_cast<std::size_t>(least - load.begin());
     rank_of[t] = static_cast<int>(rank);
     load[rank] += model.tables[t].lookups;
   }
@@ -266,7 +265,7 @@ Workload plan_torchrec(const JobSpec& spec) {
       read += n * part(static_cast<std::uint64_t>(spec.parallel.micro_batch) * lookups, rank, n);
     const auto [at, fresh] =
         roles.try_emplace(read, static_cast<std::uint16_t>(workload.roles.size()));
-    workload.role_of[rank] = at->second;
+    workload.role_of[WorldRank(rank)] = at->second;
     if (fresh)
       workload.roles.push_back({std::to_string(read) + " lookups",
                                 {TorchrecWriter(spec, sharding, lists, read).write()}});

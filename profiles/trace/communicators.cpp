@@ -1,7 +1,6 @@
 #include "profiles/trace/communicators.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "profiles/error.h"
@@ -32,28 +31,27 @@ std::uint16_t Communicators::add_kind(const std::string& name, Workload& out) {
        ++i)
     unique = name + "." + std::to_string(i);
   out.group_names.push_back(unique);
-  taken_.emplace_back(static_cast<std::size_t>(out.ranks));
+  taken_.emplace_back(out.ranks);
   size_.push_back(0);
   return static_cast<std::uint16_t>(out.group_names.size() - 1);
 }
 
-void Communicators::place(std::uint32_t group, const std::vector<Rank>& members, Workload& out) {
+void Communicators::place(std::uint32_t group, const std::vector<WorldRank>& members,
+                          Workload& out) {
   std::uint16_t& kind = kind_[group];
   for (std::uint16_t k = 0; k < taken_.size() && kind == kNoKind; ++k)
-    if (size_[k] == members.size() && std::none_of(members.begin(), members.end(), [&](Rank rank) {
-          return taken_[k][static_cast<std::size_t>(rank)];
-        }))
+    if (size_[k] == members.size() && std::none_of(members.begin(), members.end(),
+                                                   [&](WorldRank rank) { return taken_[k][rank]; }))
       kind = k;
   if (kind == kNoKind) return;
   size_[kind] = members.size();
-  for (const Rank rank : members) taken_[kind][static_cast<std::size_t>(rank)] = true;
+  for (const WorldRank rank : members) taken_[kind][rank] = true;
   out.groups.push_back({kind, members});
 }
 
 Communicators::Communicators(const Trace& trace, const TraceOrder& order, int ranks, Workload& out)
     : kind_(trace.groups.size() + 1, kNoKind) {
-  std::vector<Rank> all(static_cast<std::size_t>(ranks));
-  std::iota(all.begin(), all.end(), 0);
+  const std::vector<WorldRank> all = world_ranks(ranks);
   bool messages = false;
   for (std::size_t r = 0; r < trace.given.size(); ++r)
     for (const std::uint32_t at : order.sequence[r]) {
@@ -83,30 +81,30 @@ Communicators::Communicators(const Trace& trace, const TraceOrder& order, int ra
 void Communicators::infer_missing(const Trace& trace, std::uint16_t kind, Workload& out) {
   const auto model = std::find_if(out.groups.begin(), out.groups.end(),
                                   [&](const Group& group) { return group.kind == kind; });
-  const std::vector<Rank> members = model->members;
-  const auto size = static_cast<Rank>(members.size());
-  const Rank stride = size > 1 ? members[1] - members[0] : 1;
+  const std::vector<WorldRank> members = model->members;
+  const auto size = static_cast<int>(members.size());
+  const int stride = size > 1 ? members[1] - members[0] : 1;
   const auto refuse = [&](const std::string& why) {
     throw Error(trace.given.front().file + ": communicator " + out.group_names[kind] + " " + why +
                 "; give the traces of all ranks");
   };
-  std::set<Rank> missing;
-  for (Rank rank = 0; rank < out.ranks; ++rank)
-    if (!taken_[kind][static_cast<std::size_t>(rank)]) missing.insert(rank);
+  std::set<WorldRank> missing;
+  for (const WorldRank rank : each<WorldRank>(out.ranks))
+    if (!taken_[kind][rank]) missing.insert(rank);
   if (missing.empty()) return;
-  for (Rank i = 0; i < size; ++i)
-    if (stride <= 0 || members[static_cast<std::size_t>(i)] != members[0] + i * stride)
+  for (int i = 0; i < size; ++i)
+    if (stride <= 0 || members[i] != members[0] + i * stride)
       refuse("has no even stride, so those of other ranks cannot be inferred");
   while (!missing.empty()) {
-    const Rank rank = *missing.begin();
-    const Rank first = rank - rank / stride % size * stride;
-    std::vector<Rank> moved;
-    for (Rank i = 0; i < size; ++i) {
-      const Rank member = first + i * stride;
-      if (member >= out.ranks || missing.erase(member) == 0)
+    const WorldRank rank = *missing.begin();
+    const WorldRank first = rank - rank.value() / stride % size * stride;
+    std::vector<WorldRank> moved;
+    for (int i = 0; i < size; ++i) {
+      const WorldRank member = first + i * stride;
+      if (member.value() >= out.ranks || missing.erase(member) == 0)
         refuse("of " + std::to_string(size) + " ranks does not tile the " +
                std::to_string(out.ranks) + " ranks of the job");
-      taken_[kind][static_cast<std::size_t>(member)] = true;
+      taken_[kind][member] = true;
       moved.push_back(member);
     }
     out.groups.push_back({kind, std::move(moved)});

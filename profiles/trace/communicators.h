@@ -27,12 +27,12 @@ class Communicators {
 
  private:
   std::uint16_t add_kind(const std::string& name, Workload& out);
-  void place(std::uint32_t group, const std::vector<Rank>& members, Workload& out);
+  void place(std::uint32_t group, const std::vector<WorldRank>& members, Workload& out);
   void infer_missing(const Trace& trace, std::uint16_t kind, Workload& out);
 
-  std::vector<std::uint16_t> kind_;       // by group; the last entry is the group of all ranks
-  std::vector<std::vector<bool>> taken_;  // by kind and rank: a group of the kind has the rank
-  std::vector<std::size_t> size_;         // by kind
+  std::vector<std::uint16_t> kind_;  // by group; the last entry is the group of all ranks
+  std::vector<VectorBy<WorldRank, bool>> taken_;  // by kind: a group of the kind has the rank
+  std::vector<std::size_t> size_;                 // by kind
   std::uint16_t first_lane_ = 0;
   std::uint64_t inferred_ = 0;  // communicators added for missing ranks
 };

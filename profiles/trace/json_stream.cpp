@@ -157,7 +157,7 @@ bool JsonLines::next_line(char*& text, std::size_t& size) {
     }
     if (end) {
       text = buffer_.data() + from_;
-      size = static_cast<std::size_t>(static_cast<char*>(end) - text);
+      size = static_cast<char*>(end) - text;
       text[size] = '\0';
       from_ = std::min(to_, from_ + size + 1);
       ++line_;

@@ -70,9 +70,8 @@ struct Call {
 class Ordering {
  public:
   Ordering(const Trace& trace, int ranks) : trace_(trace), ranks_(ranks) {
-    given_of_.assign(static_cast<std::size_t>(ranks), kNoIndex);
-    for (std::uint32_t r = 0; r < trace.given.size(); ++r)
-      given_of_[static_cast<std::size_t>(trace.given[r].rank)] = r;
+    given_of_.assign(ranks, kNoIndex);
+    for (std::uint32_t r = 0; r < trace.given.size(); ++r) given_of_[trace.given[r].rank] = r;
     for (const TraceRank& rank : trace.given) graphs_.emplace_back(rank);
     for (std::uint32_t r = 0; r < trace.given.size(); ++r) order_alone(r);
     count_members();
@@ -159,8 +158,8 @@ class Ordering {
     for (std::size_t g = 0; g < groups; ++g) {
       if (trace_.groups[g].members.empty())
         members_[g] = static_cast<std::uint32_t>(trace_.given.size());
-      for (const Rank rank : trace_.groups[g].members)
-        members_[g] += given_of_[static_cast<std::size_t>(rank)] != kNoIndex;
+      for (const WorldRank rank : trace_.groups[g].members)
+        members_[g] += given_of_[rank] != kNoIndex;
     }
     members_[groups] = static_cast<std::uint32_t>(trace_.given.size());
   }
@@ -192,11 +191,11 @@ class Ordering {
   void check_member(std::uint32_t r, std::uint32_t event, std::uint32_t group) const {
     if (group == trace_.groups.size()) return;
     const auto& members = trace_.groups[group].members;
-    const Rank rank = trace_.given[r].rank;
+    const WorldRank rank = trace_.given[r].rank;
     if (!members.empty() && std::find(members.begin(), members.end(), rank) == members.end())
       fail(r, event,
-           "rank " + std::to_string(rank) + " is no member of communicator " +
-               name_of_group(group) + "; correct the communicators");
+           "rank " + to_string(rank) + " is no member of communicator " + name_of_group(group) +
+               "; correct the communicators");
   }
 
   void check_same(const Call& call, std::uint32_t group, std::uint32_t k) const {
@@ -220,14 +219,14 @@ class Ordering {
     std::uint32_t lacks = 0;
     for (std::uint32_t other = 0; other < count.size(); ++other) {
       const auto& members =
-          group < trace_.groups.size() ? trace_.groups[group].members : std::vector<Rank>{};
+          group < trace_.groups.size() ? trace_.groups[group].members : std::vector<WorldRank>{};
       const bool member = members.empty() || std::find(members.begin(), members.end(),
                                                        trace_.given[other].rank) != members.end();
       if (member && count[other] <= k) lacks = other;
     }
     fail(r, event,
          "call " + std::to_string(k + 1) + " of communicator " + name_of_group(group) +
-             ", but rank " + std::to_string(trace_.given[lacks].rank) + " makes " +
+             ", but rank " + to_string(trace_.given[lacks].rank) + " makes " +
              std::to_string(count[lacks]) + " of them (" + trace_.given[lacks].file +
              "); give the traces of one step of one job");
   }
@@ -242,7 +241,7 @@ class Ordering {
         const TraceEvent& one = at(r, event);
         if (one.kind != Kind::send && one.kind != Kind::recv) continue;
         partner_[r].resize(trace_.given[r].events.size(), kNoIndex);
-        const std::uint32_t other = given_of_[static_cast<std::size_t>(one.peer)];
+        const std::uint32_t other = given_of_[WorldRank(one.peer)];
         if (other == kNoIndex) continue;
         if (one.kind == Kind::send)
           messages[{r, other, one.tag}].first.push_back(event);
@@ -255,12 +254,11 @@ class Ordering {
       const std::size_t both = std::min(sends.size(), receives.size());
       if (sends.size() > both)
         fail(from, sends[both],
-             "rank " + std::to_string(trace_.given[to].rank) +
-                 " never receives this message (tag " + std::to_string(tag) +
-                 "); give the traces of one step of one job");
+             "rank " + to_string(trace_.given[to].rank) + " never receives this message (tag " +
+                 std::to_string(tag) + "); give the traces of one step of one job");
       if (receives.size() > both)
         fail(to, receives[both],
-             "rank " + std::to_string(trace_.given[from].rank) + " never sends this message (tag " +
+             "rank " + to_string(trace_.given[from].rank) + " never sends this message (tag " +
                  std::to_string(tag) + "); give the traces of one step of one job");
       for (std::size_t i = 0; i < both; ++i) {
         if (at(from, sends[i]).stated != at(to, receives[i]).stated)
@@ -287,7 +285,7 @@ class Ordering {
       return;
     }
     if (one.kind == Kind::recv && partner_[r][event] != kNoIndex) {
-      const std::uint32_t from = given_of_[static_cast<std::size_t>(one.peer)];
+      const std::uint32_t from = given_of_[WorldRank(one.peer)];
       if (graphs_[from].left[partner_[r][event]] != kDone) {
         graphs_[r].left[event] = kPosted;
         return;
@@ -295,7 +293,7 @@ class Ordering {
     }
     emit(r, event);
     if (one.kind != Kind::send || partner_[r][event] == kNoIndex) return;
-    const std::uint32_t to = given_of_[static_cast<std::size_t>(one.peer)];
+    const std::uint32_t to = given_of_[WorldRank(one.peer)];
     if (graphs_[to].left[partner_[r][event]] == kPosted) emit(to, partner_[r][event]);
   }
 
@@ -311,8 +309,7 @@ class Ordering {
     for (const std::uint32_t event : alone_[r]) {
       if (graphs_[r].left[event] == kDone) continue;
       fail(r, event,
-           quote(trace_.names[at(r, event).name]) + " of rank " +
-               std::to_string(trace_.given[r].rank) +
+           quote(trace_.names[at(r, event).name]) + " of rank " + to_string(trace_.given[r].rank) +
                " and events of other ranks wait for each other for ever; give the "
                "traces of one step of one job");
     }
@@ -332,7 +329,7 @@ class Ordering {
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r)
       for (const std::uint32_t event : out_.sequence[r]) {
         if (at(r, event).kind != Kind::send || partner_[r][event] == kNoIndex) continue;
-        const std::uint32_t to = given_of_[static_cast<std::size_t>(at(r, event).peer)];
+        const std::uint32_t to = given_of_[WorldRank(at(r, event).peer)];
         const std::uint32_t received = place[to][partner_[r][event]];
         auto& tags = last[{r, to}];
         std::size_t tag = 0;
@@ -355,7 +352,7 @@ class Ordering {
 
   const Trace& trace_;
   const int ranks_;
-  std::vector<std::uint32_t> given_of_;                       // by rank
+  VectorBy<WorldRank, std::uint32_t> given_of_;
   std::vector<Graph> graphs_;                                 // by given rank, as the next four
   std::vector<std::vector<std::uint32_t>> alone_, position_;  // own order, and its inverse
   std::vector<std::vector<std::uint32_t>> partner_;  // by event: the other end; empty: no messages

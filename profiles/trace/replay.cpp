@@ -58,7 +58,7 @@ class Replaying {
   Replay run() {
     Workload& workload = out_.workload;
     constexpr std::uint16_t kNone = 0xffff;
-    workload.role_of.assign(static_cast<std::size_t>(ranks_), kNone);
+    workload.role_of.assign(ranks_, kNone);
     std::multimap<std::uint64_t, std::uint16_t> roles;  // by fingerprint
     for (std::size_t r = 0; r < trace_.given.size(); ++r) {
       Program program = program_of(r);
@@ -72,10 +72,10 @@ class Replaying {
           throw Error("the trace has more than 65,534 ranks that do different things");
         roles.emplace(fingerprint(program), role);
         Role& added = workload.roles.emplace_back();
-        added.name = "rank " + std::to_string(trace_.given[r].rank);
+        added.name = "rank " + to_string(trace_.given[r].rank);
         added.iterations.push_back(std::move(program));
       }
-      workload.role_of[static_cast<std::size_t>(trace_.given[r].rank)] = role;
+      workload.role_of[trace_.given[r].rank] = role;
     }
     fill_missing();
     take_notes();
@@ -90,18 +90,18 @@ class Replaying {
 
   // Checks that ranks, peers, roots, splits and members fit the job.
   void check_places() const {
-    std::set<Rank> seen;
+    std::set<WorldRank> seen;
     for (const TraceRank& rank : trace_.given) {
-      if (rank.rank < 0 || rank.rank >= ranks_ || !seen.insert(rank.rank).second)
-        throw Error(rank.file + ": a trace of rank " + std::to_string(rank.rank) + " in a job of " +
+      if (rank.rank < WorldRank(0) || rank.rank.value() >= ranks_ || !seen.insert(rank.rank).second)
+        throw Error(rank.file + ": a trace of rank " + to_string(rank.rank) + " in a job of " +
                     std::to_string(ranks_) + " ranks; each rank has one trace");
-      for (const Rank also : rank.also)
-        if (also >= ranks_ || !seen.insert(also).second)
-          throw Error(rank.file + ": rank " + std::to_string(also) + " twice, or in a job of " +
+      for (const WorldRank also : rank.also)
+        if (also.value() >= ranks_ || !seen.insert(also).second)
+          throw Error(rank.file + ": rank " + to_string(also) + " twice, or in a job of " +
                       std::to_string(ranks_) + " ranks; each rank has one trace");
       for (const TraceEvent& event : rank.events) {
         const bool message = event.kind == Kind::send || event.kind == Kind::recv;
-        if (message && (event.peer < 0 || event.peer >= ranks_ || event.peer == rank.rank))
+        if (message && (event.peer < 0 || event.peer >= ranks_ || event.peer == rank.rank.value()))
           fail(rank, event,
                "there is no peer " + std::to_string(event.peer) + " in a job of " +
                    std::to_string(ranks_) + " ranks");
@@ -119,11 +119,11 @@ class Replaying {
       }
     }
     for (const TraceGroup& group : trace_.groups)
-      for (const Rank member : group.members)
-        if (member >= ranks_)
+      for (const WorldRank member : group.members)
+        if (member.value() >= ranks_)
           throw Error(trace_.given.front().file + ": communicator " + quote(group.name) +
-                      " has rank " + std::to_string(member) + " but the job " +
-                      std::to_string(ranks_) + " ranks");
+                      " has rank " + to_string(member) + " but the job " + std::to_string(ranks_) +
+                      " ranks");
   }
 
   // Collects the rows of all members of every all_to_all_v; a missing member gets the first row
@@ -136,7 +136,7 @@ class Replaying {
         const TraceEvent& event = trace_.given[r].events[i];
         if (event.kind != Kind::collective || event.splits == kNoIndex) continue;
         auto& rows = calls[{event.group, order_.call[r][i]}];
-        rows.resize(static_cast<std::size_t>(size_of(trace_, event.group, ranks_)));
+        rows.resize(size_of(trace_, event.group, ranks_));
         rows[position(event.group, trace_.given[r].rank)] = trace_.splits[event.splits];
       }
     std::map<std::vector<std::uint64_t>, std::uint32_t> known;
@@ -157,9 +157,8 @@ class Replaying {
     }
   }
 
-  std::size_t position(std::uint32_t group, Rank rank) const {
-    if (group == kNoIndex || trace_.groups[group].members.empty())
-      return static_cast<std::size_t>(rank);
+  std::size_t position(std::uint32_t group, WorldRank rank) const {
+    if (group == kNoIndex || trace_.groups[group].members.empty()) return rank.index();
     const auto& members = trace_.groups[group].members;
     return static_cast<std::size_t>(std::find(members.begin(), members.end(), rank) -
                                     members.begin());
@@ -200,7 +199,7 @@ class Replaying {
 
   // Offset from `rank` to `peer` round the ranks, the shorter way, so that equal patterns give
   // equal programs.
-  std::int32_t offset(Rank peer, Rank rank) const {
+  std::int32_t offset(WorldRank peer, WorldRank rank) const {
     const std::int32_t forward = ((peer - rank) % ranks_ + ranks_) % ranks_;
     return forward > ranks_ / 2 ? forward - ranks_ : forward;
   }
@@ -247,7 +246,7 @@ class Replaying {
         continue;
       }
       op.kind = event.kind == Kind::send ? Op::Kind::send : Op::Kind::recv;
-      op.peer = offset(event.peer, rank.rank);
+      op.peer = offset(WorldRank(event.peer), rank.rank);
       op.group =
           communicators_->messages(order_.tag[r].empty() ? std::uint16_t{0} : order_.tag[r][i]);
       streams.on_message_stream(i, op, deps, event.deps);
@@ -261,24 +260,21 @@ class Replaying {
   void fill_missing() {
     Workload& workload = out_.workload;
     if (trace_.given.size() == static_cast<std::size_t>(ranks_)) return;
-    std::vector<std::vector<std::size_t>> groups_of(static_cast<std::size_t>(ranks_));
+    VectorBy<WorldRank, std::vector<std::size_t>> groups_of(ranks_);
     for (std::size_t g = 0; g < workload.groups.size(); ++g)
       if (workload.groups[g].members.size() < static_cast<std::size_t>(ranks_))
-        for (const Rank rank : workload.groups[g].members)
-          groups_of[static_cast<std::size_t>(rank)].push_back(g);
+        for (const WorldRank rank : workload.groups[g].members) groups_of[rank].push_back(g);
     for (const TraceRank& one : trace_.given)
-      for (const Rank rank : one.also)
-        workload.role_of[static_cast<std::size_t>(rank)] =
-            workload.role_of[static_cast<std::size_t>(one.rank)];
-    std::map<Rank, std::vector<Rank>> filled;  // by donor
-    for (Rank rank = 0; rank < ranks_; ++rank) {
-      std::uint16_t& role = workload.role_of[static_cast<std::size_t>(rank)];
+      for (const WorldRank rank : one.also) workload.role_of[rank] = workload.role_of[one.rank];
+    std::map<WorldRank, std::vector<WorldRank>> filled;  // by donor
+    for (const WorldRank rank : each<WorldRank>(ranks_)) {
+      std::uint16_t& role = workload.role_of[rank];
       if (role != 0xffff) continue;
-      const auto& own = groups_of[static_cast<std::size_t>(rank)];
+      const auto& own = groups_of[rank];
       const TraceRank* donor = nullptr;
       std::ptrdiff_t most = -1;
       for (const TraceRank& one : trace_.given) {
-        const auto& theirs = groups_of[static_cast<std::size_t>(one.rank)];
+        const auto& theirs = groups_of[one.rank];
         const auto shared = std::count_if(own.begin(), own.end(), [&](std::size_t g) {
           return std::find(theirs.begin(), theirs.end(), g) != theirs.end();
         });
@@ -287,12 +283,12 @@ class Replaying {
           donor = &one;
         }
       }
-      role = workload.role_of[static_cast<std::size_t>(donor->rank)];
+      role = workload.role_of[donor->rank];
       filled[donor->rank].push_back(rank);
     }
     for (const auto& [donor, ranks] : filled)
       out_.notes.push_back("ranks " + runs_of(ranks) +
-                           " have no trace of their own and play as rank " + std::to_string(donor));
+                           " have no trace of their own and play as rank " + to_string(donor));
   }
 
   void take_notes() {
@@ -325,14 +321,14 @@ class Replaying {
 }  // namespace
 
 int ranks_named(const Trace& trace) {
-  Rank last = trace.ranks - 1;
+  int last = trace.ranks - 1;
   for (const TraceRank& rank : trace.given) {
-    last = std::max(last, rank.rank);
+    last = std::max(last, rank.rank.value());
     for (const TraceEvent& event : rank.events)
       if (event.kind == Kind::send || event.kind == Kind::recv) last = std::max(last, event.peer);
   }
   for (const TraceGroup& group : trace.groups)
-    for (const Rank member : group.members) last = std::max(last, member);
+    for (const WorldRank member : group.members) last = std::max(last, member.value());
   return std::max(last + 1, 1);
 }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "collectives/data_type.h"
+#include "collectives/number.h"
 #include "collectives/schedule.h"
 #include "profiles/input/yaml.h"
 #include "profiles/units.h"
@@ -50,8 +51,8 @@ struct TraceEvent {
 };
 
 struct TraceRank {
-  Rank rank = 0;
-  std::vector<Rank> also;  // ranks that do the same according to the file
+  WorldRank rank;
+  std::vector<WorldRank> also;  // ranks that do the same according to the file
   std::string file;
   std::vector<TraceEvent> events;
   std::vector<std::uint32_t> deps;  // indices into `events`
@@ -60,7 +61,7 @@ struct TraceRank {
 
 struct TraceGroup {
   std::string name;
-  std::vector<Rank> members;  // empty: all ranks
+  std::vector<WorldRank> members;  // empty: all ranks
 };
 
 struct Trace {

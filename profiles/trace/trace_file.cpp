@@ -31,10 +31,10 @@ std::size_t TraceFile::read(char* to, std::size_t size) {
                 std::to_string(taken_ + static_cast<std::size_t>(std::max(got, 0))) +
                 " unpacked: " + (status == Z_BUF_ERROR ? "the gzip data ends too early" : text) +
                 "; copy the file again");
-  taken_ += static_cast<std::size_t>(got);
+  taken_ += got;
   if (taken_ > kMaxUnpackedBytes)
     throw Error(path_ + ": unpacks to more than 8 GiB; cut the trace into smaller ones");
-  return static_cast<std::size_t>(got);
+  return got;
 }
 
 std::string read_trace_file(const std::string& path) {

@@ -34,6 +34,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/number.h"
 #include "collectives/schedule.h"
 #include "profiles/units.h"
 #include "profiles/workload/op.h"
@@ -69,8 +70,8 @@ struct Role {
 
 // One communicator: an instance of a symbolic group.
 struct Group {
-  std::uint16_t kind = 0;     // index into Workload::group_names
-  std::vector<Rank> members;  // global ranks in group order
+  std::uint16_t kind = 0;          // index into Workload::group_names
+  std::vector<WorldRank> members;  // by group rank
 };
 
 // A tensor whose calls exchange its compressed form (JobSpec::compression).
@@ -85,10 +86,10 @@ struct Workload {
   int ranks = 0;
   int servers = 0;  // the last `servers` ranks store and load for the others, and do not train
   std::vector<Role> roles;
-  std::vector<std::uint16_t> role_of;    // by rank
-  std::vector<std::string> group_names;  // "dp", "tp", ...
-  std::vector<Group> groups;             // every rank is in at most one group of each kind
-  std::vector<Counts> counts;            // per member, of the v-variants, as Collective::counts
+  VectorBy<WorldRank, std::uint16_t> role_of;  // by rank
+  std::vector<std::string> group_names;        // "dp", "tp", ...
+  std::vector<Group> groups;                   // every rank is in at most one group of each kind
+  std::vector<Counts> counts;  // per member, of the v-variants, as Collective::counts
   // Kinds of groups whose calls are plain transfers to and from a server, outside any library.
   std::vector<std::uint16_t> services;
   // order[i] is the number of the programs that the roles play in iteration i; past its end the

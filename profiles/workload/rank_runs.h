@@ -12,14 +12,14 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/schedule.h"
+#include "collectives/number.h"
 
 namespace ghostrank {
 
-std::string runs_of(std::span<const Rank> ranks);
+std::string runs_of(std::span<const WorldRank> ranks);
 
 // Empty if the text is not such a list, names a rank above `ranks` - 1, or has more than `ranks`
 // members.
-std::optional<std::vector<Rank>> parse_runs(std::string_view text, int ranks);
+std::optional<std::vector<WorldRank>> parse_runs(std::string_view text, int ranks);
 
 }  // namespace ghostrank

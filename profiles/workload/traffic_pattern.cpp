@@ -1,7 +1,6 @@
 #include "profiles/workload/traffic_pattern.h"
 
 #include <cmath>
-#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,18 +16,15 @@ Workload empty_workload(int ranks, std::vector<std::string> group_names) {
   Workload w;
   w.ranks = ranks;
   w.group_names = std::move(group_names);
-  for (std::uint16_t kind = 0; kind < w.group_names.size(); ++kind) {
-    Group all{kind, std::vector<Rank>(static_cast<std::size_t>(ranks))};
-    std::iota(all.members.begin(), all.members.end(), 0);
-    w.groups.push_back(std::move(all));
-  }
+  for (std::uint16_t kind = 0; kind < w.group_names.size(); ++kind)
+    w.groups.push_back({kind, world_ranks(ranks)});
   return w;
 }
 
 // All ranks play the same programs.
 void set_role(Workload& w, std::vector<Program> programs) {
   w.roles.push_back({"all", std::move(programs)});
-  w.role_of.assign(static_cast<std::size_t>(w.ranks), 0);
+  w.role_of.assign(w.ranks, 0);
 }
 
 Program program_of(std::size_t streams) {
@@ -154,67 +150,63 @@ Workload pair_phases(int ranks, std::uint64_t bytes, int messages) {
   return w;
 }
 
-Workload permutation_phases(const std::vector<Rank>& target,
+Workload permutation_phases(const VectorBy<WorldRank, WorldRank>& target,
                             const std::vector<std::uint64_t>& sizes, int messages) {
-  const auto ranks = static_cast<int>(target.size());
+  const int ranks = target.size();
   Workload w = empty_workload(ranks, {"world"});
-  std::vector<Rank> source(target.size());
-  for (Rank r = 0; r < ranks; ++r) {
-    source[static_cast<std::size_t>(target[static_cast<std::size_t>(r)])] = r;
-  }
-  for (Rank r = 0; r < ranks; ++r) {
-    const auto i = static_cast<std::size_t>(r);
-    Role role{"rank " + std::to_string(r), {}};
+  VectorBy<WorldRank, WorldRank> source(ranks);
+  for (const WorldRank r : target.keys()) source[target[r]] = r;
+  for (const WorldRank r : target.keys()) {
+    Role role{"rank " + to_string(r), {}};
     for (const std::uint64_t bytes : sizes) {
-      role.iterations.push_back(flows(target[i] - r, source[i] - r, bytes, messages));
+      role.iterations.push_back(flows(target[r] - r, source[r] - r, bytes, messages));
     }
+    w.role_of.push_back(static_cast<std::uint16_t>(w.roles.size()));
     w.roles.push_back(std::move(role));
-    w.role_of.push_back(static_cast<std::uint16_t>(r));
   }
   return w;
 }
 
-std::vector<Rank> random_cycle(int ranks, std::uint64_t seed) {
-  std::vector<Rank> target(static_cast<std::size_t>(ranks));
-  std::iota(target.begin(), target.end(), 0);
+VectorBy<WorldRank, WorldRank> random_cycle(int ranks, std::uint64_t seed) {
+  std::vector<WorldRank> target = world_ranks(ranks);
   std::uint64_t state = seed;
   // Sattolo's shuffle: every element swaps with one of a lower index, which leaves a single cycle.
   for (std::size_t i = target.size(); i-- > 1;) {
     std::swap(target[i], target[next_random(state) % i]);
   }
+  return VectorBy<WorldRank, WorldRank>(std::move(target));
+}
+
+VectorBy<WorldRank, WorldRank> opposite(int ranks) {
+  VectorBy<WorldRank, WorldRank> target;
+  for (int r = 0; r < ranks; ++r) target.push_back(WorldRank((r + ranks / 2) % ranks));
   return target;
 }
 
-std::vector<Rank> opposite(int ranks) {
-  std::vector<Rank> target;
-  for (Rank r = 0; r < ranks; ++r) target.push_back((r + ranks / 2) % ranks);
-  return target;
-}
-
-Workload incast_phases(int ranks, const std::vector<Rank>& sources, const std::vector<int>& fan_ins,
-                       std::uint64_t bytes) {
+Workload incast_phases(int ranks, const std::vector<WorldRank>& sources,
+                       const std::vector<int>& fan_ins, std::uint64_t bytes) {
   Workload w = empty_workload(ranks, {"world", "requests"});
+  constexpr WorldRank kAsks(0);
   // index in `sources`; `ranks`: not a source
-  std::vector<int> turn(static_cast<std::size_t>(ranks), ranks);
-  for (std::size_t i = 0; i < sources.size(); ++i)
-    turn[static_cast<std::size_t>(sources[i])] = static_cast<int>(i);
-  for (Rank r = 0; r < ranks; ++r) {
-    Role role{"rank " + std::to_string(r), {}};
+  VectorBy<WorldRank, int> turn(ranks, ranks);
+  for (int i = 0; i < std::ssize(sources); ++i) turn[sources[i]] = i;
+  for (const WorldRank r : each<WorldRank>(ranks)) {
+    Role role{"rank " + to_string(r), {}};
     for (const int fan_in : fan_ins) {
       Program p = program_of(1);
       auto& ops = p.streams[0];
-      const auto asked = std::span(sources).first(static_cast<std::size_t>(fan_in));
-      if (r == 0) {
-        for (const Rank from : asked) ops.push_back(send(from, 1, kRequests));
-        for (const Rank from : asked) ops.push_back(receive(from, bytes));
-      } else if (turn[static_cast<std::size_t>(r)] < fan_in) {
-        ops.push_back(receive(-r, 1, kOther, kRequests));
-        ops.push_back(send(-r, bytes));
+      const auto asked = std::span(sources).first(fan_in);
+      if (r == kAsks) {
+        for (const WorldRank from : asked) ops.push_back(send(from - r, 1, kRequests));
+        for (const WorldRank from : asked) ops.push_back(receive(from - r, bytes));
+      } else if (turn[r] < fan_in) {
+        ops.push_back(receive(kAsks - r, 1, kOther, kRequests));
+        ops.push_back(send(kAsks - r, bytes));
       }
       role.iterations.push_back(std::move(p));
     }
+    w.role_of.push_back(static_cast<std::uint16_t>(w.roles.size()));
     w.roles.push_back(std::move(role));
-    w.role_of.push_back(static_cast<std::uint16_t>(r));
   }
   return w;
 }

@@ -25,7 +25,7 @@ inline constexpr std::string_view kFlowLabel = "flow";
 struct CollectiveCall {
   std::uint64_t count = 0;
   DataType dtype = DataType::float32;
-  Rank root = 0;
+  GroupRank root = 0;
 };
 struct CollectivePhases {
   Func func = Func::all_reduce;
@@ -42,18 +42,18 @@ Workload collective_phases(const CollectivePhases& phases);
 Workload pair_phases(int ranks, std::uint64_t bytes, int messages);
 
 // Rank r sends to target[r]; `target` is a permutation without a fixed point. One phase per size.
-Workload permutation_phases(const std::vector<Rank>& target,
+Workload permutation_phases(const VectorBy<WorldRank, WorldRank>& target,
                             const std::vector<std::uint64_t>& sizes, int messages);
 
 // A permutation that is one cycle through all ranks; a seed gives the same one everywhere.
-std::vector<Rank> random_cycle(int ranks, std::uint64_t seed);
+VectorBy<WorldRank, WorldRank> random_cycle(int ranks, std::uint64_t seed);
 
 // Maps rank r to the rank `ranks` / 2 positions after it; `ranks` must be even.
-std::vector<Rank> opposite(int ranks);
+VectorBy<WorldRank, WorldRank> opposite(int ranks);
 
 // One phase per fan-in f: rank 0 asks each of the first f `sources` for `bytes` with a 1-byte
 // message, and holds all answers at the end of the iteration.
-Workload incast_phases(int ranks, const std::vector<Rank>& sources, const std::vector<int>& fan_ins,
-                       std::uint64_t bytes);
+Workload incast_phases(int ranks, const std::vector<WorldRank>& sources,
+                       const std::vector<int>& fan_ins, std::uint64_t bytes);
 
 }  // namespace ghostrank

@@ -79,8 +79,7 @@ class Check {
     std::set<std::pair<std::uint16_t, std::vector<std::uint16_t>>> known;
     for (const Group& group : workload_.groups) {
       std::vector<std::uint16_t> roles;
-      for (const Rank rank : group.members)
-        roles.push_back(workload_.role_of[static_cast<std::size_t>(rank)]);
+      for (const WorldRank rank : group.members) roles.push_back(workload_.role_of[rank]);
       if (!known.emplace(group.kind, roles).second) continue;
       std::set<std::uint16_t> members(roles.begin(), roles.end());
       patterns_.push_back({group.kind, std::move(roles), std::move(members), {}, {}});
@@ -159,7 +158,7 @@ class Check {
       Pattern& pattern = patterns_[p];
       const auto size = static_cast<int>(pattern.roles.size());
       for (int i = 0; i < size; ++i) {
-        if (pattern.roles[static_cast<std::size_t>(i)] != role) continue;
+        if (pattern.roles[i] != role) continue;
         const int other = ((i + op.peer) % size + size) % size;
         const bool sends = op.kind == Op::Kind::send;
         if (!visit(pattern, sends ? i : other, sends ? other : i)) return false;
@@ -179,8 +178,7 @@ class Check {
       const Op& sent = *pattern.sends[{from, to}][received++];
       if (sent.count * bytes_of(sent.dtype) != op.count * bytes_of(op.dtype))
         fail(text(role, op) + " in group " + workload_.group_names[op.group] + " but " +
-             text(pattern.roles[static_cast<std::size_t>(from)], sent) +
-             "; both ends must agree on the bytes");
+             text(pattern.roles[from], sent) + "; both ends must agree on the bytes");
       return true;
     });
   }

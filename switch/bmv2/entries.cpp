@@ -99,7 +99,7 @@ std::vector<std::string> commands_of(const SwitchPlan& plan, const std::vector<T
   for (int p = 0; p < plan.ports; ++p) {
     every_port += (p == 0 ? "" : " ") + std::to_string(p);
     if (p >= std::ssize(plan.loss)) continue;
-    const switchml::PortLoss& loss = plan.loss[static_cast<std::size_t>(p)];
+    const switchml::PortLoss& loss = plan.loss[p];
     add_die(plan, p, Direction::ingress, loss.ingress, lines);
     add_die(plan, p, Direction::egress, loss.egress, lines);
   }

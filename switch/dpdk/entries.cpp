@@ -55,8 +55,7 @@ std::string number_of(const Tables::Group& group, std::size_t n) {
 
 // The way out of a port, and in the high 16 bits the probability of loss there.
 std::uint32_t leaving(const SwitchPlan& plan, int port) {
-  const std::uint32_t loss =
-      port < std::ssize(plan.loss) ? plan.loss[static_cast<std::size_t>(port)].egress : 0;
+  const std::uint32_t loss = port < std::ssize(plan.loss) ? plan.loss[port].egress : 0;
   return loss << 16 | static_cast<std::uint32_t>(port + kLeaving);
 }
 
@@ -99,7 +98,7 @@ std::vector<std::string> entries_of_plan(const SwitchPlan& plan) {
                                 " ports, not " + std::to_string(plan.ports));
   std::vector<std::string> lines;
   for (int p = 0; p < plan.ports && p < std::ssize(plan.loss); ++p) {
-    const switchml::PortLoss& loss = plan.loss[static_cast<std::size_t>(p)];
+    const switchml::PortLoss& loss = plan.loss[p];
     add_die(plan, p, Direction::ingress, loss.ingress, lines);
     add_die(plan, p, Direction::egress, loss.egress, lines);
   }

@@ -66,7 +66,7 @@ void copy_out(End& end, const rte_swx_pkt& packet) {
     if (fits)
       end.set->send(p, frame);
     else
-      ++end.set->counters[static_cast<std::size_t>(p)].overlong;
+      ++end.set->counters[p].overlong;
   }
 }
 

@@ -7,7 +7,7 @@
 namespace ghostrank::dpdk {
 std::span<const std::byte> PortSet::receive(int port) {
   while (!waits_ && ports_.next(waiting_)) {
-    PortCounters& c = counters[static_cast<std::size_t>(waiting_.port)];
+    PortCounters& c = counters[waiting_.port];
     ++c.received;
     c.received_bytes += waiting_.frame.size();
     waits_ = switchml::whole(waiting_.frame) && waiting_.frame.size() <= kFrameRoom;
@@ -23,7 +23,7 @@ std::span<const std::byte> PortSet::receive(int port) {
 }
 
 void PortSet::send(int port, std::span<const std::byte> frame) {
-  PortCounters& c = counters[static_cast<std::size_t>(port)];
+  PortCounters& c = counters[port];
   ++c.sent;
   c.sent_bytes += frame.size();
   std::memcpy(ports_.frame(port, frame.size()), frame.data(), frame.size());

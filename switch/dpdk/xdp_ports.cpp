@@ -124,9 +124,7 @@ class XdpPorts final : public switchml::FramePorts {
     return false;
   }
 
-  std::byte* frame(int port, std::size_t bytes) override {
-    return ports_[static_cast<std::size_t>(port)]->room(bytes);
-  }
+  std::byte* frame(int port, std::size_t bytes) override { return ports_[port]->room(bytes); }
   void flush() override {
     for (auto& port : ports_) port->flush();
   }

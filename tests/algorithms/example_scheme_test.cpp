@@ -146,7 +146,7 @@ class Careless final : public Ends, private WireFormat {
   explicit Careless(Spoil spoil)
       : Ends(3), ends_(example("slot-sum", 3)), spoil_(std::move(spoil)) {}
   std::vector<Helper> helpers() const override { return ends_->helpers(); }
-  std::unique_ptr<Agent> agent(Party party) const override { return ends_->agent(party); }
+  std::unique_ptr<Agent> agent(GroupParty party) const override { return ends_->agent(party); }
   std::vector<Edge> traffic(const Call& call) const override { return ends_->traffic(call); }
   std::uint64_t overhead_bytes() const override { return ends_->overhead_bytes(); }
   const WireFormat* wire_format() const override { return this; }

@@ -55,7 +55,7 @@ void read_line(const std::string& line, std::vector<Operation>& rank) {
   if (word == "requires") {
     in >> direction;
     ASSERT_LT(label(direction), static_cast<int>(rank.size()));
-    return rank.at(static_cast<std::size_t>(label(first))).after.push_back(label(direction));
+    return rank.at(label(first)).after.push_back(label(direction));
   }
   ASSERT_EQ(label(first), static_cast<int>(rank.size())) << line;
   Operation op;
@@ -106,7 +106,7 @@ Played play(Goal& goal) {
     op.knows.reset();
     op.knows.set(static_cast<std::size_t>(r));
     for (const int a : op.after) {
-      const Operation& before = goal[static_cast<std::size_t>(r)][static_cast<std::size_t>(a)];
+      const Operation& before = goal[r][a];
       if (!before.done) return false;
       op.knows |= before.knows;
     }
@@ -155,9 +155,7 @@ bool complete(const Collective& c, int rank, const Ranks& knows) {
     case Func::all_to_all_v:  // an empty block need not come
       for (int from = 0; from < c.size; ++from) {
         const int block = c.func == Func::all_gather_v ? from : from * c.size + rank;
-        if ((*c.counts)[static_cast<std::size_t>(block)] > 0 &&
-            !knows.test(static_cast<std::size_t>(from)))
-          return false;
+        if ((*c.counts)[block] > 0 && !knows.test(static_cast<std::size_t>(from))) return false;
       }
       return true;
     default:

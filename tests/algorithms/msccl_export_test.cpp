@@ -29,7 +29,7 @@ void expect_the_same(const Schedule& schedule, const std::string& what) {
 std::unique_ptr<Schedule> make(const Algorithm& row, const Collective& c) {
   Communicator comm;
   if (c.size == 16)
-    for (Rank r = 0; r < c.size; ++r) comm.node_of.push_back(r / 8);
+    for (GroupRank r = 0; r < c.size; ++r) comm.node_of.push_back(r / 8);
   try {
     return row.make(c, comm);
   } catch (const std::invalid_argument&) {

@@ -6,6 +6,7 @@
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "tests/emulator/support.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -136,11 +137,11 @@ TEST(Plugin, BringsAPlacementOfServers) {
     job.spec.cluster.servers.count = 1;
     job.spec.collectives.own = std::make_shared<const Algorithms>(std::move(algorithms));
     job.spec.collectives.algorithm(Func::all_reduce) = "mine/packet-server";
-    job.workload.groups = {{0, {2, 3}}, {0, {0, 1}}};
+    job.workload.groups = {{0, world_ranks({2, 3})}, {0, world_ranks({0, 1})}};
     const Cluster cluster(job.spec, job.collective(Func::all_reduce, 7).workload, 1);
     std::vector<int> nodes;
     for (const SchemeUse& use : cluster.schemes())
-      nodes.push_back(cluster.location(use.first_helper).node);
+      nodes.push_back(cluster.location(use.first_helper).node.value());
     return nodes;
   };
   EXPECT_EQ(beside("dedicated"), (std::vector<int>{4, 4}));

@@ -103,16 +103,16 @@ inline std::shared_ptr<const MscclAlgorithm> parsed(const std::string& xml) {
 }
 
 // The bytes of all messages, in order, by channel, source and destination.
-using Messages = std::map<std::tuple<int, Rank, Rank>, std::vector<std::uint64_t>>;
+using Messages = std::map<std::tuple<int, GroupRank, GroupRank>, std::vector<std::uint64_t>>;
 inline Messages messages_of(const Schedule& schedule) {
   Messages out;
-  for (Rank r = 0; r < schedule.collective().size; ++r)
+  for (GroupRank r = 0; r < schedule.collective().size; ++r)
     for (int a = 0; a < schedule.actors(r); ++a) {
       const Actor actor = schedule.actor(r, a);
       for (int k = 0; k < actor.steps; ++k) {
         const Step step = schedule.step(r, a, k);
         for (std::uint32_t s = 0; s < step.slices; ++s)
-          for (const Rank peer : step.send_to)
+          for (const GroupRank peer : step.send_to)
             out[{actor.channel, r, peer}].push_back(
                 message_bytes(schedule.protocol(), slice_of(step.send, step, s).count,
                               schedule.collective().element_bytes));

@@ -48,15 +48,15 @@ class Direct final : public Ends {
   Direct(int size, Mistake mistake = Mistake::none) : Ends(size), mistake_(mistake) {}
 
   struct Transfer {
-    Rank from = 0, to = 0;
+    GroupRank from = 0, to = 0;
     std::uint64_t source = 0, target = 0, count = 0;
     bool adds = false;
   };
   static std::vector<Transfer> transfers(const Collective& c) {
     const Layout layout(c);
     std::vector<Transfer> list;
-    for (Rank s = 0; s < c.size; ++s)
-      for (Rank t = 0; t < c.size; ++t) {
+    for (GroupRank s = 0; s < c.size; ++s)
+      for (GroupRank t = 0; t < c.size; ++t) {
         if (s == t) continue;
         const Block whole{0, work_elements(c, t)}, mine = layout.work(t, s),
                                                    its = layout.work(t, t);
@@ -100,7 +100,7 @@ class Direct final : public Ends {
     return list;
   }
 
-  std::unique_ptr<Agent> agent(Party party) const override {
+  std::unique_ptr<Agent> agent(GroupParty party) const override {
     return std::make_unique<Member>(party, size(), mistake_);
   }
   std::vector<Edge> traffic(const Call& call) const override {
@@ -120,7 +120,8 @@ class Direct final : public Ends {
  private:
   class Member final : public Agent {
    public:
-    Member(Rank rank, int size, Mistake mistake) : rank_(rank), size_(size), mistake_(mistake) {}
+    Member(GroupRank rank, int size, Mistake mistake)
+        : rank_(rank), size_(size), mistake_(mistake) {}
 
     void on_call(Io& io, const Call& call) override {
       Part& part = parts_[call.number];
@@ -133,7 +134,7 @@ class Direct final : public Ends {
       blunder(io, call);
       flush(io);
     }
-    void on_note(Io& io, Party from, const Note& note) override {
+    void on_note(Io& io, GroupParty from, const Note& note) override {
       parts_[note.call].arrived[from].assign(note.content.begin(), note.content.end());
       advance(io, note.call);
     }
@@ -143,8 +144,8 @@ class Direct final : public Ends {
     struct Part {
       Call call;
       bool come = false;
-      std::map<Rank, Transfer> in;
-      std::map<Rank, std::vector<std::byte>> arrived;
+      std::map<GroupRank, Transfer> in;
+      std::map<GroupRank, std::vector<std::byte>> arrived;
     };
     struct Outgoing {
       std::uint32_t call;
@@ -191,7 +192,7 @@ class Direct final : public Ends {
       parts_.erase(number);
     }
 
-    void put(Io& io, Part& part, Rank from, const std::vector<std::byte>& content) {
+    void put(Io& io, Part& part, GroupRank from, const std::vector<std::byte>& content) {
       const Transfer t = part.in.at(from);
       part.in.erase(from);
       if (content.empty()) return;
@@ -211,8 +212,8 @@ class Direct final : public Ends {
       if (mistake_ == Mistake::sends_to_itself) io.send(rank_, note, Carriage::reliable);
       if (mistake_ == Mistake::sends_to_nobody_known) io.send(size_, note, Carriage::reliable);
       if (mistake_ == Mistake::sends_twice_at_once) {
-        const Party other = rank_ == 0 ? 1 : 0;
-        io.send(std::vector<Party>{other, other}, note, Carriage::reliable);
+        const GroupParty other = rank_ == 0 ? 1 : 0;
+        io.send(std::vector<GroupParty>{other, other}, note, Carriage::reliable);
       }
       if (mistake_ == Mistake::says_too_much) {
         note.words = words;
@@ -229,7 +230,7 @@ class Direct final : public Ends {
       if (mistake_ == Mistake::throws && rank_ == 1) throw std::runtime_error("out of ideas");
     }
 
-    Rank rank_;
+    GroupRank rank_;
     int size_;
     Mistake mistake_;
     std::map<std::uint32_t, Part> parts_;
@@ -248,14 +249,14 @@ class Asking final : public Ends {
       : Ends(size), survives_(survives), mistake_(mistake) {}
 
   std::vector<Helper> helpers() const override { return {{}}; }
-  std::unique_ptr<Agent> agent(Party party) const override {
+  std::unique_ptr<Agent> agent(GroupParty party) const override {
     if (party == size()) return std::make_unique<Server>(size(), mistake_);
     return std::make_unique<Member>(size(), mistake_);
   }
   std::vector<Edge> traffic(const Call& call) const override {
     std::vector<Edge> edges;
     const std::uint64_t bytes = call.collective.count * bytes_of(call.type);
-    for (Rank r = 0; r < size(); ++r) {
+    for (GroupRank r = 0; r < size(); ++r) {
       edges.push_back({r, size(), bytes, 1, Carriage::packet});
       edges.push_back({size(), r, bytes, 1, Carriage::packet});
     }
@@ -272,7 +273,7 @@ class Asking final : public Ends {
       ask(io, call.number);
     }
     void on_timer(Io& io, std::uint32_t number) override { ask(io, number); }
-    void on_note(Io& io, Party, const Note& note) override {
+    void on_note(Io& io, GroupParty, const Note& note) override {
       if (open_.erase(note.call) == 0) return;
       io.disarm(note.call);
       io.tensor(note.call).write(0, note.content);
@@ -296,7 +297,7 @@ class Asking final : public Ends {
    public:
     Server(int size, Mistake mistake) : size_(size), mistake_(mistake) {}
     void on_timer(Io& io, std::uint32_t timer) override { io.arm(timer, 1000); }
-    void on_note(Io& io, Party from, const Note& note) override {
+    void on_note(Io& io, GroupParty from, const Note& note) override {
       if (mistake_ == Mistake::chatters) io.arm(0, 1000);
       if (mistake_ == Mistake::helper_says_done) io.done(note.call);
       io.spend(100'000);
@@ -306,7 +307,7 @@ class Asking final : public Ends {
       slot.call = note.call;
       const bool again = !slot.from.insert(from).second;
       if (!again || (mistake_ == Mistake::adds_again && !slot.complete)) slot.sum.add(note);
-      if (static_cast<int>(slot.from.size()) < size_) return;
+      if (std::ssize(slot.from) < size_) return;
       Note answer{.call = note.call, .type = note.type, .elements = note.elements};
       answer.content = slot.sum.content();
       if (slot.complete) {
@@ -314,15 +315,15 @@ class Asking final : public Ends {
         return;
       }
       slot.complete = true;
-      std::vector<Party> all;
-      for (Rank r = 0; r < size_; ++r) all.push_back(r);
+      std::vector<GroupParty> all;
+      for (GroupRank r = 0; r < size_; ++r) all.push_back(r);
       io.send(all, answer, Carriage::packet);
     }
 
    private:
     struct Slot {
       std::uint32_t call = 0;
-      std::set<Party> from;
+      std::set<GroupParty> from;
       bool complete = false;
       Sum sum;
     };
@@ -342,7 +343,7 @@ class Counting final : public Ends {
   Counting(Carriage carriage, Survives survives)
       : Ends(2), carriage_(carriage), survives_(survives) {}
 
-  std::unique_ptr<Agent> agent(Party party) const override {
+  std::unique_ptr<Agent> agent(GroupParty party) const override {
     if (party == 0) return std::make_unique<Speaker>(carriage_);
     return std::make_unique<Listener>();
   }
@@ -370,7 +371,7 @@ class Counting final : public Ends {
       come_ = true;
       finish(io);
     }
-    void on_note(Io& io, Party, const Note& note) override {
+    void on_note(Io& io, GroupParty, const Note& note) override {
       if (note.index != heard_++) throw std::runtime_error("out of order");
       finish(io);
     }

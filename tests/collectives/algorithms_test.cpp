@@ -35,7 +35,7 @@ std::string describe(const Algorithm& row, const Collective& c, const Communicat
 
 // Computes each step from the one before, as callers do that walk from step to step.
 bool walks_the_same_steps(const Schedule& schedule) {
-  for (Rank r = 0; r < schedule.collective().size; ++r)
+  for (GroupRank r = 0; r < schedule.collective().size; ++r)
     for (int a = 0; a < schedule.actors(r); ++a) {
       Step walked;
       for (int k = 0; k < schedule.actor(r, a).steps; ++k) {
@@ -88,7 +88,7 @@ TEST_P(EveryAlgorithm, KeepsTheContractAndCostsWhatItsClosedFormSays) {
 
 TEST_P(EveryAlgorithm, WorksFromEveryRoot) {
   for (const int size : {1, 2, 6, 8, 11, 17})
-    for (Rank root = 0; root < size; ++root)
+    for (GroupRank root = 0; root < size; ++root)
       for (const int channels : {1, 4})
         prove(GetParam(), call(GetParam().func, size, 10, root),
               {nodes_of(size, 4), channels, 0, {}});
@@ -148,15 +148,15 @@ class EveryAlgorithmOfALibrary : public ::testing::TestWithParam<Algorithm> {};
 std::string steps_of(const Schedule& schedule) {
   std::ostringstream text;
   const auto block = [&](const Block& b) { text << ' ' << b.offset << '+' << b.count; };
-  for (Rank r = 0; r < schedule.collective().size; ++r)
+  for (GroupRank r = 0; r < schedule.collective().size; ++r)
     for (int a = 0; a < schedule.actors(r); ++a)
       for (int k = 0; k < schedule.actor(r, a).steps; ++k) {
         const Step step = schedule.step(r, a, k);
         text << r << ' ' << a << ' ' << k << ' ' << step.slices << " from";
-        for (const Rank from : step.recv_from) text << ' ' << from;
+        for (const GroupRank from : step.recv_from) text << ' ' << from;
         block(step.recv);
         text << " to";
-        for (const Rank to : step.send_to) text << ' ' << to;
+        for (const GroupRank to : step.send_to) text << ' ' << to;
         block(step.send);
         text << '\n';
       }
@@ -259,13 +259,13 @@ TEST(RingAllReduce, SendsItsLeftNeighboursPieceFirst) {
 }
 
 // The local ranks of each node that exchange data with other nodes.
-std::set<Rank> gateways(const Communicator& comm, int size) {
+std::set<GroupRank> gateways(const Communicator& comm, int size) {
   const Collective c{Func::all_reduce, size, 1000, 4, 0};
   const auto schedule = find_algorithm("generic", c.func, "ring")->make(c, comm);
   const CheckReport report = check(*schedule, {.pairs = true});
   EXPECT_TRUE(report.ok) << report.error;
-  const auto node = [&](Rank r) { return comm.node_of[static_cast<std::size_t>(r)]; };
-  std::set<Rank> senders;
+  const auto node = [&](GroupRank r) { return comm.node_of[r]; };
+  std::set<GroupRank> senders;
   for (const PairBytes& pair : report.pairs)
     if (node(pair.source) != node(pair.destination)) senders.insert(pair.source);
   return senders;
@@ -273,9 +273,10 @@ std::set<Rank> gateways(const Communicator& comm, int size) {
 
 TEST(Channels, OfARingUseAllNicsOfANode) {
   EXPECT_EQ(gateways({nodes_of(32, 8), 8, 0, {}}, 32).size(), 32U);
-  EXPECT_EQ(gateways({nodes_of(32, 8), 1, 0, {}}, 32), (std::set<Rank>{7, 15, 23, 31}));
-  EXPECT_EQ(gateways({nodes_of(16, 4), 2, 0, {}}, 16), (std::set<Rank>{0, 3, 4, 7, 8, 11, 12, 15}));
-  EXPECT_EQ(gateways({{0, 0, 0, 1, 1}, 6, 0, {}}, 5), (std::set<Rank>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(gateways({nodes_of(32, 8), 1, 0, {}}, 32), (std::set<GroupRank>{7, 15, 23, 31}));
+  EXPECT_EQ(gateways({nodes_of(16, 4), 2, 0, {}}, 16),
+            (std::set<GroupRank>{0, 3, 4, 7, 8, 11, 12, 15}));
+  EXPECT_EQ(gateways({{0, 0, 0, 1, 1}, 6, 0, {}}, 5), (std::set<GroupRank>{0, 1, 2, 3, 4}));
 }
 
 TEST(Channels, EnterANodeAtTheirLocalRankAndLeaveItOneBefore) {
@@ -283,7 +284,7 @@ TEST(Channels, EnterANodeAtTheirLocalRankAndLeaveItOneBefore) {
   const auto schedule =
       find_algorithm("generic", c.func, "ring")->make(c, {nodes_of(16, 4), 4, 0, {}});
   for (int channel = 0; channel < 4; ++channel) {
-    const Rank leaves = 4 + (channel + 3) % 4, enters = 8 + channel;
+    const GroupRank leaves = 4 + (channel + 3) % 4, enters = 8 + channel;
     EXPECT_EQ(schedule->step(leaves, channel, 0).send_to[0], enters);
     EXPECT_EQ(schedule->step(enters, channel, 1).recv_from[0], leaves);
   }

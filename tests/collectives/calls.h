@@ -18,7 +18,7 @@ inline Counts ragged_counts(Func func, int size, std::uint64_t count) {
   return std::make_shared<const std::vector<std::uint64_t>>(std::move(counts));
 }
 
-inline Collective call(Func func, int size, std::uint64_t count, Rank root = 0,
+inline Collective call(Func func, int size, std::uint64_t count, GroupRank root = 0,
                        std::uint32_t element_bytes = 4) {
   return {func, size, count, element_bytes, root, ragged_counts(func, size, count)};
 }

@@ -78,11 +78,11 @@ TEST(Checker, FindsADeadlockForWantOfCredits) {
   // Both send two slices before they receive any.
   const Collective c{Func::all_reduce, 2, 4, 4, 0};
   Script::Actors actors(2);
-  for (Rank r = 0; r < 2; ++r) {
+  for (GroupRank r = 0; r < 2; ++r) {
     Step send = send_to(1 - r, {0, 4}), receive = receive_from(1 - r, {0, 4}, Combine::reduce);
     send.slices = receive.slices = 2;
     send.slice_elements = receive.slice_elements = 2;
-    actors[static_cast<std::size_t>(r)] = {{0, {send, receive}}};
+    actors[r] = {{0, {send, receive}}};
   }
   EXPECT_EQ(error_of(Script(c, actors, {2})), "");
   EXPECT_TRUE(contains(error_of(Script(c, actors, {1})),
@@ -93,12 +93,12 @@ TEST(Checker, FindsADeadlockForWantOfAPostedReceive) {
   // Both send two messages before they receive any.
   const Collective c{Func::all_reduce, 2, 4, 4, 0};
   Script::Actors actors(2);
-  for (Rank r = 0; r < 2; ++r) {
+  for (GroupRank r = 0; r < 2; ++r) {
     const auto half = [](std::uint64_t first) { return Block{first, 2}; };
-    actors[static_cast<std::size_t>(r)] = {{0,
-                                            {send_to(1 - r, half(0)), send_to(1 - r, half(2)),
-                                             receive_from(1 - r, half(0), Combine::reduce),
-                                             receive_from(1 - r, half(2), Combine::reduce)}}};
+    actors[r] = {{0,
+                  {send_to(1 - r, half(0)), send_to(1 - r, half(2)),
+                   receive_from(1 - r, half(0), Combine::reduce),
+                   receive_from(1 - r, half(2), Combine::reduce)}}};
   }
   const auto posting = [](int receives) { return FlowControl{.posting = {.receives = receives}}; };
   EXPECT_EQ(error_of(Script(c, actors, posting(2))), "");
@@ -226,8 +226,8 @@ TEST(Checker, FindsActorsOfARankThatRaceForAnElement) {
 // quick, a rank sends data that it has already reduced.
 TEST(Checker, FindsAReductionThatMayOvertakeTheSendOfTheSameElement) {
   const Collective c{Func::all_reduce, 2, 1, 4, 0};
-  const auto sends = [](Rank peer) { return ScriptedActor{0, {send_to(peer, {0, 1})}}; };
-  const auto reduces = [](Rank peer) {
+  const auto sends = [](GroupRank peer) { return ScriptedActor{0, {send_to(peer, {0, 1})}}; };
+  const auto reduces = [](GroupRank peer) {
     return ScriptedActor{0, {receive_from(peer, {0, 1}, Combine::reduce)}};
   };
   const Script script(c, {{reduces(1), sends(1)}, {sends(0), reduces(0)}});

@@ -31,7 +31,7 @@ TEST(DoubleTree, GivesNoRankChildrenInBothTrees) {
     const auto schedule = find_algorithm("generic", Func::all_reduce, "double_tree")
                               ->make({Func::all_reduce, size, 1000, 4, 0}, {});
     int leaf_twice = 0;
-    for (Rank r = 0; r < size; ++r) {
+    for (GroupRank r = 0; r < size; ++r) {
       int inner = 0;
       for (const int up : {0, 2}) inner += schedule->step(r, up, 0).recv_from.empty() ? 0 : 1;
       EXPECT_LE(inner, 1) << "rank " << r << " of " << size;
@@ -69,7 +69,7 @@ TEST(TwoLevel, IsARingWhereNodesDifferInSize) {
 
 TEST(Bruck, TalksToLogarithmicallyManyRanks) {
   for (const Func func : {Func::all_gather, Func::all_to_all}) {
-    std::map<Rank, std::set<int>> distances;
+    std::map<GroupRank, std::set<int>> distances;
     for (const PairBytes& pair : proved({func, 13, 10, 4, 0}, "bruck").pairs)
       distances[pair.source].insert((pair.destination - pair.source + 13) % 13);
     const std::set<int> left{12, 11, 9, 5}, right{1, 2, 4, 8};
@@ -78,11 +78,12 @@ TEST(Bruck, TalksToLogarithmicallyManyRanks) {
 }
 
 TEST(Rabenseifner, SendsHalfAQuarterAnEighthToEverNearerRanks) {
-  std::vector<std::pair<Rank, std::uint64_t>> sent;
+  std::vector<std::pair<GroupRank, std::uint64_t>> sent;
   for (const PairBytes& pair : proved({Func::all_reduce, 8, 800, 4, 0}, "rabenseifner").pairs)
     if (pair.source == 0) sent.emplace_back(pair.destination, pair.bytes);
   // Both directions.
-  EXPECT_EQ(sent, (std::vector<std::pair<Rank, std::uint64_t>>{{1, 800}, {2, 1600}, {4, 3200}}));
+  EXPECT_EQ(sent,
+            (std::vector<std::pair<GroupRank, std::uint64_t>>{{1, 800}, {2, 1600}, {4, 3200}}));
 }
 
 TEST(Rabenseifner, CutsEveryMessageByItsOwnSize) {
@@ -105,10 +106,10 @@ TEST(LinearAllToAll, SendsEverythingBeforeItAwaitsAnything) {
 
 TEST(BinomialGather, HandsOnTheBlocksOfWholeSubtrees) {
   // Root 2 of 6: distance 4 (rank 0) brings two blocks, distance 2 (rank 4) two, distance 1 one.
-  std::map<std::pair<Rank, Rank>, std::uint64_t> bytes;
+  std::map<std::pair<GroupRank, GroupRank>, std::uint64_t> bytes;
   for (const PairBytes& pair : proved({Func::gather, 6, 10, 4, 2}, "binomial").pairs)
     bytes[{pair.source, pair.destination}] = pair.bytes;
-  const std::map<std::pair<Rank, Rank>, std::uint64_t> expected{
+  const std::map<std::pair<GroupRank, GroupRank>, std::uint64_t> expected{
       {{0, 2}, 80}, {{4, 2}, 80}, {{3, 2}, 40}, {{1, 0}, 40}, {{5, 4}, 40}};
   EXPECT_EQ(bytes, expected);
 }

@@ -21,12 +21,12 @@ CheckReport proved(const Collective& c) {
 }
 
 // The messages that a rank sends, in order, as elements and destination.
-std::vector<std::pair<Rank, std::uint64_t>> sent_by(const Schedule& schedule, Rank r) {
-  std::vector<std::pair<Rank, std::uint64_t>> sent;
+std::vector<std::pair<GroupRank, std::uint64_t>> sent_by(const Schedule& schedule, GroupRank r) {
+  std::vector<std::pair<GroupRank, std::uint64_t>> sent;
   for (int a = 0; a < schedule.actors(r); ++a)
     for (int k = 0; k < schedule.actor(r, a).steps; ++k) {
       const Step step = schedule.step(r, a, k);
-      for (const Rank to : step.send_to) sent.emplace_back(to, step.send.count);
+      for (const GroupRank to : step.send_to) sent.emplace_back(to, step.send.count);
     }
   return sent;
 }
@@ -34,7 +34,7 @@ std::vector<std::pair<Rank, std::uint64_t>> sent_by(const Schedule& schedule, Ra
 TEST(GlooAllReduce, Sends12SegmentsOf512KiBToRankMinus1For4MiBOnFourRanks) {
   const Collective c{Func::all_reduce, 4, kMiB, 4, 0};
   const auto schedule = make_gloo_ring(c, {});
-  for (Rank r = 0; r < 4; ++r) {
+  for (GroupRank r = 0; r < 4; ++r) {
     const auto sent = sent_by(*schedule, r);
     ASSERT_EQ(sent.size(), 12U);
     for (const auto& [to, elements] : sent) {
@@ -57,7 +57,7 @@ TEST(GlooAllReduce, Sends12SegmentsOf500BytesFor4000BytesOnFourRanks) {
 TEST(GlooAllReduce, Sends4MessagesOf1MiBFor4MiBOnTwoRanks) {
   const auto schedule = make_gloo_ring({Func::all_reduce, 2, kMiB, 4, 0}, {});
   const auto sent = sent_by(*schedule, 1);
-  EXPECT_EQ(sent, (std::vector<std::pair<Rank, std::uint64_t>>(4, {0, kMiB / 4})));
+  EXPECT_EQ(sent, (std::vector<std::pair<GroupRank, std::uint64_t>>(4, {0, kMiB / 4})));
 }
 
 TEST(GlooAllReduce, TakesMoreSegmentsPerRankBeyondOneMiBEach) {
@@ -99,7 +99,7 @@ TEST(GlooReduce, IsProvedWithManySegmentsPerRankFromEveryRoot) {
   // Elements as large as a segment, so that a few of them make many segments.
   for (const int size : {2, 3, 4, 7})
     for (const std::uint64_t count : {1, 5, 14, 16, 33, 100})
-      for (Rank root = 0; root < size; ++root) {
+      for (GroupRank root = 0; root < size; ++root) {
         const Collective c{Func::reduce, size, count, static_cast<std::uint32_t>(kMiB), root};
         const CheckReport report = proved(c);
         const Cost cost = find_algorithm("gloo", c.func, "ring")->cost(c);
@@ -120,7 +120,7 @@ TEST(GlooReduce, GoesOnAfterTheReduceScatterIsComplete) {
 TEST(GlooBroadcast, ReachesTheNearestRanksFirst) {
   const auto schedule =
       find_algorithm("gloo", Func::broadcast, "auto")->make({Func::broadcast, 6, 10, 4, 1}, {});
-  using Sent = std::vector<std::pair<Rank, std::uint64_t>>;
+  using Sent = std::vector<std::pair<GroupRank, std::uint64_t>>;
   EXPECT_EQ(sent_by(*schedule, 1), (Sent{{2, 10}, {3, 10}, {5, 10}}));
   EXPECT_EQ(sent_by(*schedule, 2), (Sent{{4, 10}, {0, 10}}));
   EXPECT_EQ(sent_by(*schedule, 3), (Sent{}));
@@ -135,7 +135,7 @@ TEST(GlooFraming, AccountsForWhatItsConnectionsCarryBesidesThePayload) {
   EXPECT_EQ(4 * kMiB + sent + messages * kGlooFraming.recv_ready_bytes, 4'194'880U);
 }
 
-using Sent = std::vector<std::pair<Rank, std::uint64_t>>;
+using Sent = std::vector<std::pair<GroupRank, std::uint64_t>>;
 
 std::unique_ptr<Schedule> halving(int size, std::uint64_t count) {
   return make_gloo_halving({Func::all_reduce, size, count, 4, 0}, {});

@@ -183,9 +183,9 @@ TEST(NcclEnvironment, SmallerGroupsGoThroughRoundsOfTheirOwn) {
   const NcclRounds rounds(NcclNodes(8, nodes_of(8, 4)),
                           nccl_settings({{"NCCL_P2P_SCHEDULE_GROUP_SIZE", "2"}}).p2p_group);
   EXPECT_EQ(rounds.group(), 2);
-  std::vector<Rank> targets;
+  std::vector<GroupRank> targets;
   for (int round = 0; round < 8; ++round) targets.push_back(rounds.send_to(0, round));
-  EXPECT_EQ(targets, (std::vector<Rank>{0, 1, 2, 3, 6, 7, 4, 5}));
+  EXPECT_EQ(targets, (std::vector<GroupRank>{0, 1, 2, 3, 6, 7, 4, 5}));
   Communicator comm;
   comm.channels = 0;
   comm.node_of = nodes_of(8, 4);
@@ -208,7 +208,7 @@ int nic_to_another_number(const Environment& environment) {
     const Actor actor = schedule->actor(0, a);
     for (int k = 0; k < actor.steps; ++k) {
       const Step step = schedule->step(0, a, k);
-      for (const Rank to : step.send_to)
+      for (const GroupRank to : step.send_to)
         if (to == 11) return schedule->nic(0, to, actor.channel, Way::send);
     }
   }

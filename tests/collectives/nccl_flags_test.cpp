@@ -81,7 +81,7 @@ Messages expected_messages(const Collective& c, Protocol protocol, int channels)
 Messages sent_messages(const Schedule& schedule) {
   const Collective& c = schedule.collective();
   Messages messages;
-  for (Rank r = 0; r < c.size; ++r)
+  for (GroupRank r = 0; r < c.size; ++r)
     for (int a = 0; a < schedule.actors(r); ++a) {
       const Actor actor = schedule.actor(r, a);
       for (int k = 0; k < actor.steps; ++k) {

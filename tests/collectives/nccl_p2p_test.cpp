@@ -116,11 +116,11 @@ TEST(NcclP2p, AllToAllVOfEqualBlocksSendsWhatAnAllToAllSends) {
     ragged.counts = std::make_shared<const std::vector<std::uint64_t>>(64, 90'000);
     const auto sent = [&](const Collective& c) {
       const auto schedule = find_algorithm("nccl-2.30", c.func, "p2p")->make(c, comm);
-      std::map<std::pair<int, Rank>, std::vector<Block>> by_connection;
+      std::map<std::pair<int, GroupRank>, std::vector<Block>> by_connection;
       for (int a = 0; a < schedule->actors(3); ++a)
         for (int k = 0; k < schedule->actor(3, a).steps; ++k) {
           const Step step = schedule->step(3, a, k);
-          for (const Rank peer : step.send_to)
+          for (const GroupRank peer : step.send_to)
             for (std::uint32_t slice = 0; slice < step.slices; ++slice)
               by_connection[{schedule->actor(3, a).channel, peer}].push_back(
                   slice_of(step.send, step, slice));
@@ -142,7 +142,7 @@ TEST(NcclP2p, GatherAndScatterAreRightFromEveryRoot) {
       for (const int size : {1, 2, 3, 7, 8, 16, 24})
         for (const std::uint64_t count : {0, 1, 300'000}) {
           if (count > 1000 && size > 3) continue;
-          for (Rank root = 0; root < size; ++root) {
+          for (GroupRank root = 0; root < size; ++root) {
             Communicator comm = communicator(16);
             comm.node_of = nodes_of(size, size % 8 == 0 ? 8 : 1);
             const CheckReport report = prove(library, "p2p", {func, size, count, 1, root}, comm);

@@ -98,15 +98,17 @@ TEST(NcclRing, OverTwoHgxNodesIsTheOneOfTheSearch) {
   const NcclNodes nodes(16, nodes_of(16, 8));
   const auto ring = [&](int channel) {
     const NcclRing order(nodes, nccl_node("hgx-h100-400g", 8), channel);
-    std::vector<Rank> ranks;
+    std::vector<GroupRank> ranks;
     for (int i = 0; i < 16; ++i) {
       ranks.push_back(order.rank_at(i));
       EXPECT_EQ(order.position_of(ranks.back()), i);
     }
     return ranks;
   };
-  EXPECT_EQ(ring(0), (std::vector<Rank>{0, 7, 6, 5, 4, 3, 2, 1, 9, 10, 11, 12, 13, 14, 15, 8}));
-  EXPECT_EQ(ring(1), (std::vector<Rank>{1, 2, 3, 4, 5, 6, 7, 0, 8, 15, 14, 13, 12, 11, 10, 9}));
+  EXPECT_EQ(ring(0),
+            (std::vector<GroupRank>{0, 7, 6, 5, 4, 3, 2, 1, 9, 10, 11, 12, 13, 14, 15, 8}));
+  EXPECT_EQ(ring(1),
+            (std::vector<GroupRank>{1, 2, 3, 4, 5, 6, 7, 0, 8, 15, 14, 13, 12, 11, 10, 9}));
   EXPECT_EQ(ring(8), ring(0));
 }
 
@@ -135,10 +137,10 @@ TEST(NcclRing, OfHgxNodesKeepsToItsRail) {
   const Collective c{Func::all_reduce, 32, 1 << 20, 4, 0};
   const auto ring = find_algorithm("nccl-2.30", c.func, "ring")->make(c, comm);
   int crossings = 0;
-  for (Rank r = 0; r < 32; ++r)
+  for (GroupRank r = 0; r < 32; ++r)
     for (int a = 0; a < ring->actors(r); ++a) {
       const int channel = ring->actor(r, a).channel;
-      const Rank to = ring->step(r, a, 0).send_to[0];
+      const GroupRank to = ring->step(r, a, 0).send_to[0];
       if (to / 8 == r / 8) continue;
       ++crossings;
       EXPECT_EQ(ring->nic(r, to, channel, Way::send), ring->nic(r, to, channel, Way::recv))

@@ -113,8 +113,8 @@ TEST(NcclSplit, KeepsAllTasksOfALargeGroupOnItsChannels) {
           tasks.push_back(all_reduce(static_cast<std::uint64_t>(1 + i * i * 997), channels));
         const auto splits = nccl_split(tasks, channels, version);
         for (int i = 0; i < n; ++i) {
-          const NcclSplit& split = splits[static_cast<std::size_t>(i)];
-          ASSERT_EQ(total(split), tasks[static_cast<std::size_t>(i)].count);
+          const NcclSplit& split = splits[i];
+          ASSERT_EQ(total(split), tasks[i].count);
           ASSERT_LE(split.first + split.channels, channels);
         }
       }

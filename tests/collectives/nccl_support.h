@@ -58,7 +58,7 @@ inline CheckReport prove(const char* library, const char* name, const Collective
 // data for that.
 inline std::uint64_t enough_for_16_channels(Func func, int size) {
   const bool by_rank = func == Func::reduce_scatter || func == Func::all_gather;
-  if (by_rank) return 16384 / static_cast<std::uint64_t>(size);
+  if (by_rank) return 16384 / size;
   return func == Func::all_reduce ? 8192 : 16384;
 }
 

@@ -76,7 +76,7 @@ TEST(NcclTree, CrossesNodesOnlyAlongTheDoubleTree) {
   for (const PairBytes& pair : report.pairs) {
     if (pair.source / 8 == pair.destination / 8) continue;
     EXPECT_EQ(pair.source % 8, pair.destination % 8);
-    egress[static_cast<std::size_t>(pair.source / 8)] += pair.bytes;
+    egress[pair.source / 8] += pair.bytes;
     total += pair.bytes;
   }
   EXPECT_EQ(total, 2 * 7 * wire_bytes);
@@ -116,7 +116,7 @@ TEST(NcclNvlsTree, SpreadsTheTreeEvenlyOverTheNicsOfANode) {
   for (const PairBytes& pair : report.pairs)
     if (pair.source / 8 != pair.destination / 8) {
       EXPECT_EQ(pair.source % 8, pair.destination % 8);
-      by_rail[static_cast<std::size_t>(pair.source % 8)] += pair.bytes;
+      by_rail[pair.source % 8] += pair.bytes;
     }
   for (const std::uint64_t bytes : by_rail) EXPECT_EQ(bytes, 2 * 3 * count * 8 / 8);
 }

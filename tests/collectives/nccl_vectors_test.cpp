@@ -37,7 +37,7 @@ void add_run(Json& runs, std::uint64_t bytes) {
 }
 
 // [channel, [[bytes, repeat], ...]] for every channel on which the rank sends.
-Json sends_of(const Schedule& schedule, Rank rank) {
+Json sends_of(const Schedule& schedule, GroupRank rank) {
   std::map<int, Json> by_channel;
   const Collective& c = schedule.collective();
   for (int a = 0; a < schedule.actors(rank); ++a) {
@@ -73,7 +73,7 @@ Protocol protocol_named(const std::string& name) {
 TEST(NcclVectors, OfRingsAreSentMessageByMessage) {
   ASSERT_EQ(vectors()["ring_v2_30"].size(), 540U);
   for (const Json& v : vectors()["ring_v2_30"]) {
-    const Rank rank = v["ring_index"];
+    const GroupRank rank = v["ring_index"];
     const Collective c{func_named(v["func"]), v["nranks"], v["count"], v["elt"], rank};
     Communicator comm;
     comm.channels = v["commChannels"];
@@ -105,7 +105,7 @@ TEST(NcclVectors, OfHgxRingsAreTheOrderOfLocalRanks) {
     const NcclList list =
         nccl_ring_list(nccl_node("hgx-h100-400g", 8), v["channel"], v["node_parity"], 8);
     for (int i = 0; i < 8; ++i) {
-      EXPECT_EQ(list.local_at(i), v["gpu_order"][static_cast<std::size_t>(i)]) << v;
+      EXPECT_EQ(list.local_at(i), v["gpu_order"][i]) << v;
       EXPECT_EQ(list.position_of(list.local_at(i)), i);
     }
   }
@@ -119,7 +119,7 @@ TEST(NcclVectors, OfPointToPointRoundsAreTheRounds) {
     for (int r = 0; r < size; ++r) node_of.push_back(r / per_node);
     const NcclRounds rounds(NcclNodes(size, node_of));
     EXPECT_EQ(rounds.group(), v["group"]);
-    const Rank rank = v["rank"];
+    const GroupRank rank = v["rank"];
     std::vector<int> sends, recvs, bases;
     for (int round = 0; round < size; ++round) {
       sends.push_back(rounds.send_to(rank, round));

@@ -21,16 +21,16 @@ const Algorithm& row(Func func, std::string_view name) {
 }
 
 struct Message {
-  Rank to;
+  GroupRank to;
   Block block;
   bool operator==(const Message&) const = default;
 };
 
-std::vector<Message> sent_by(const Schedule& schedule, Rank r) {
+std::vector<Message> sent_by(const Schedule& schedule, GroupRank r) {
   std::vector<Message> sent;
   for (int k = 0; k < schedule.actor(r, 0).steps; ++k) {
     const Step step = schedule.step(r, 0, k);
-    for (const Rank to : step.send_to) sent.push_back({to, step.send});
+    for (const GroupRank to : step.send_to) sent.push_back({to, step.send});
   }
   return sent;
 }
@@ -89,8 +89,8 @@ TEST(OpenMpiRabenseifner, HandsSurvivor0sWindowToARootThatWasFolded) {
 
 TEST(OpenMpiReduce, OverAnInOrderTreeEndsOnTheLastRankWhichTellsTheRoot) {
   const auto schedule = row(Func::reduce, "in-order_binary").make({Func::reduce, 9, 1, 4, 4}, {});
-  const Rank parents[] = {1, 3, 3, 8, 5, 7, 7, 8, 4};
-  for (Rank r = 0; r < 9; ++r)
+  const GroupRank parents[] = {1, 3, 3, 8, 5, 7, 7, 8, 4};
+  for (GroupRank r = 0; r < 9; ++r)
     EXPECT_EQ(sent_by(*schedule, r), (std::vector<Message>{{parents[r], {0, 1}}})) << r;
   EXPECT_EQ(schedule->step(8, 0, 1).recv_from[0], 7);  // the left child first
 }
@@ -250,7 +250,7 @@ TEST(OpenMpiFixed, PlaysWhatTheRulesChoose) {
   const Collective c{Func::all_reduce, 6, 3000, 4, 0};
   const auto schedule = row(c.func, "auto").make(c, {});
   const auto chosen = row(c.func, "rabenseifner").make(c, {});
-  for (Rank r = 0; r < c.size; ++r) EXPECT_EQ(sent_by(*schedule, r), sent_by(*chosen, r));
+  for (GroupRank r = 0; r < c.size; ++r) EXPECT_EQ(sent_by(*schedule, r), sent_by(*chosen, r));
 }
 
 TEST(OpenMpiFixed, CountsAllBlocksOfAReduceScatterButOneOfAnAllGather) {

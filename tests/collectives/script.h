@@ -23,7 +23,7 @@ class Script final : public Schedule {
   // Copies every step of another schedule, for a test to change.
   static Actors copy_of(const Schedule& schedule) {
     Actors copy;
-    for (Rank r = 0; r < schedule.collective().size; ++r) {
+    for (GroupRank r = 0; r < schedule.collective().size; ++r) {
       auto& actors = copy.emplace_back();
       for (int a = 0; a < schedule.actors(r); ++a) {
         const Actor actor = schedule.actor(r, a);
@@ -38,32 +38,28 @@ class Script final : public Schedule {
     return copy;
   }
 
-  int actors(Rank r) const override { return static_cast<int>(of(r).size()); }
-  Actor actor(Rank r, int a) const override {
+  int actors(GroupRank r) const override { return static_cast<int>(of(r).size()); }
+  Actor actor(GroupRank r, int a) const override {
     return {of(r, a).channel, static_cast<int>(of(r, a).steps.size())};
   }
-  Step step(Rank r, int a, int k) const override {
-    return of(r, a).steps[static_cast<std::size_t>(k)];
-  }
-  void pieces(Rank r, int a, int k, Way way, std::vector<Block>& out) const override {
+  Step step(GroupRank r, int a, int k) const override { return of(r, a).steps[k]; }
+  void pieces(GroupRank r, int a, int k, Way way, std::vector<Block>& out) const override {
     const auto& by_step = way == Way::recv ? of(r, a).recv_pieces : of(r, a).send_pieces;
-    if (static_cast<std::size_t>(k) < by_step.size()) out = by_step[static_cast<std::size_t>(k)];
+    if (static_cast<std::size_t>(k) < by_step.size()) out = by_step[k];
   }
   // The first actor with a receive from `src` on the channel.
-  int receiver(Rank dst, int channel, Rank src) const override {
+  int receiver(GroupRank dst, int channel, GroupRank src) const override {
     for (int a = 0; a < actors(dst); ++a)
       if (of(dst, a).channel == channel)
         for (const Step& step : of(dst, a).steps)
-          for (const Rank peer : step.recv_from)
+          for (const GroupRank peer : step.recv_from)
             if (peer == src) return a;
     return 0;
   }
 
  private:
-  const std::vector<ScriptedActor>& of(Rank r) const {
-    return actors_[static_cast<std::size_t>(r)];
-  }
-  const ScriptedActor& of(Rank r, int a) const { return of(r)[static_cast<std::size_t>(a)]; }
+  const std::vector<ScriptedActor>& of(GroupRank r) const { return actors_[r]; }
+  const ScriptedActor& of(GroupRank r, int a) const { return of(r)[a]; }
   Actors actors_;
 };
 

@@ -34,7 +34,7 @@ TEST(SwitchMl, HoldsThreeClaimsAndIsWrongWherePacketsOvertake) {
    public:
     explicit Overtaken(std::unique_ptr<Ends> ends) : Ends(ends->size()), ends_(std::move(ends)) {}
     std::vector<Helper> helpers() const override { return ends_->helpers(); }
-    std::unique_ptr<Agent> agent(Party party) const override { return ends_->agent(party); }
+    std::unique_ptr<Agent> agent(GroupParty party) const override { return ends_->agent(party); }
     std::vector<Edge> traffic(const Call& call) const override { return ends_->traffic(call); }
     std::uint64_t overhead_bytes() const override { return ends_->overhead_bytes(); }
     double error_bound(const Call& c, double l) const override { return ends_->error_bound(c, l); }

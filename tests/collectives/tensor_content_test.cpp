@@ -16,7 +16,7 @@ TensorContent content(double density, Overlap overlap, int ranks, std::uint64_t 
   return {{density, block, overlap}, tensor_key(1, 2, 3, iteration), ranks, elements};
 }
 
-std::vector<bool> bitmap(const TensorContent& c, Rank rank) {
+std::vector<bool> bitmap(const TensorContent& c, GroupRank rank) {
   std::vector<bool> bits;
   for (std::uint64_t b = 0; b < c.blocks(); ++b) bits.push_back(c.nonzero(rank, b));
   return bits;
@@ -28,7 +28,7 @@ std::uint64_t ones(const std::vector<bool>& bits) {
 
 std::vector<bool> united(const TensorContent& c) {
   std::vector<bool> any(c.blocks());
-  for (Rank r = 0; r < c.ranks(); ++r)
+  for (GroupRank r = 0; r < c.ranks(); ++r)
     for (std::uint64_t b = 0; b < c.blocks(); ++b) any[b] = any[b] || c.nonzero(r, b);
   return any;
 }
@@ -39,7 +39,7 @@ TEST(TensorContent, HasSoManyBlocksOnEveryRankAsTheDensitySays) {
       for (const Overlap overlap : {Overlap::random, Overlap::all}) {
         const TensorContent c = content(density, overlap, 3, blocks * 10 - 3, 10);
         ASSERT_EQ(c.blocks(), blocks);
-        for (Rank r = 0; r < 3; ++r)
+        for (GroupRank r = 0; r < 3; ++r)
           EXPECT_EQ(ones(bitmap(c, r)), static_cast<std::uint64_t>(
                                             std::llround(density * static_cast<double>(blocks))));
       }
@@ -47,12 +47,12 @@ TEST(TensorContent, HasSoManyBlocksOnEveryRankAsTheDensitySays) {
 
 TEST(TensorContent, OverlapsAsItIsNamed) {
   const TensorContent all = content(0.2, Overlap::all, 4, 100'000);
-  for (Rank r = 1; r < 4; ++r) EXPECT_EQ(bitmap(all, r), bitmap(all, 0));
+  for (GroupRank r = 1; r < 4; ++r) EXPECT_EQ(bitmap(all, r), bitmap(all, 0));
   // Four times 0.22 of 391 blocks is 344.08; no two ranks share a block.
   const TensorContent none = content(0.22, Overlap::none, 4, 100'000);
   EXPECT_EQ(ones(united(none)), 344u);
   std::uint64_t sum = 0;
-  for (Rank r = 0; r < 4; ++r) {
+  for (GroupRank r = 0; r < 4; ++r) {
     sum += ones(bitmap(none, r));
     EXPECT_NEAR(static_cast<double>(ones(bitmap(none, r))), 0.22 * 391, 1);
   }
@@ -92,7 +92,7 @@ TEST(TensorContent, OfAnyPartIsThatOfTheWhole) {
     const TensorContent c = content(0.4, Overlap::random, ranks, 1000, 37);
     std::vector<std::int16_t> whole(1000), sums(1000), part(1000);
     std::vector<int> added(1000);
-    for (Rank r = 0; r < ranks; ++r) {
+    for (GroupRank r = 0; r < ranks; ++r) {
       c.values(r, 0, 1000, whole.data());
       std::uint64_t held = 0;
       for (std::uint64_t e = 0; e < 1000; ++e) {

@@ -18,8 +18,8 @@ TEST(ChannelView, PiecesAreNearEqualAndTileTheShare) {
       ChannelView shape;
       shape.size = size;
       shape.share = {50, count};
-      shape.piece_elements = count / static_cast<std::uint64_t>(size);
-      shape.long_pieces = count % static_cast<std::uint64_t>(size);
+      shape.piece_elements = count / size;
+      shape.long_pieces = count % size;
       std::uint64_t next = 50;
       for (int j = 0; j < size; ++j) {
         EXPECT_EQ(shape.piece(j).offset, next);
@@ -30,8 +30,8 @@ TEST(ChannelView, PiecesAreNearEqualAndTileTheShare) {
     }
 }
 
-std::vector<Rank> ranks_of(const Order& order, int size) {
-  std::vector<Rank> ranks;
+std::vector<GroupRank> ranks_of(const Order& order, int size) {
+  std::vector<GroupRank> ranks;
   for (int p = 0; p < size; ++p) {
     ranks.push_back(order.rank_at(p));
     EXPECT_EQ(order.position_of(ranks.back()), p);
@@ -41,19 +41,19 @@ std::vector<Rank> ranks_of(const Order& order, int size) {
 
 TEST(Order, RotatesRanksInsideNodes) {
   const Nodes nodes({0, 0, 0, 0, 1, 1, 1, 1});
-  EXPECT_EQ(ranks_of(Order(nodes, 0), 8), (std::vector<Rank>{0, 1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_EQ(ranks_of(Order(nodes, 1), 8), (std::vector<Rank>{1, 2, 3, 0, 5, 6, 7, 4}));
-  EXPECT_EQ(ranks_of(Order(nodes, 6), 8), (std::vector<Rank>{2, 3, 0, 1, 6, 7, 4, 5}));
+  EXPECT_EQ(ranks_of(Order(nodes, 0), 8), (std::vector<GroupRank>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(ranks_of(Order(nodes, 1), 8), (std::vector<GroupRank>{1, 2, 3, 0, 5, 6, 7, 4}));
+  EXPECT_EQ(ranks_of(Order(nodes, 6), 8), (std::vector<GroupRank>{2, 3, 0, 1, 6, 7, 4, 5}));
 }
 
 TEST(Order, RotatesUnequalNodesEachByItsOwnSize) {
   const Nodes nodes({7, 7, 7, 2, 2, 5});
-  EXPECT_EQ(ranks_of(Order(nodes, 2), 6), (std::vector<Rank>{2, 0, 1, 3, 4, 5}));
-  EXPECT_EQ(ranks_of(Order(nodes, 1), 6), (std::vector<Rank>{1, 2, 0, 4, 3, 5}));
+  EXPECT_EQ(ranks_of(Order(nodes, 2), 6), (std::vector<GroupRank>{2, 0, 1, 3, 4, 5}));
+  EXPECT_EQ(ranks_of(Order(nodes, 1), 6), (std::vector<GroupRank>{1, 2, 0, 4, 3, 5}));
 }
 
 TEST(Order, LeavesScatteredNodesAlone) {
-  EXPECT_EQ(ranks_of(Order(Nodes({0, 1, 0, 1}), 1), 4), (std::vector<Rank>{0, 1, 2, 3}));
+  EXPECT_EQ(ranks_of(Order(Nodes({0, 1, 0, 1}), 1), 4), (std::vector<GroupRank>{0, 1, 2, 3}));
 }
 
 TEST(Textbook, DropsChannelsThatWouldBeEmptyButKeepsOne) {

@@ -6,6 +6,7 @@
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "tests/emulator/support.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -175,7 +176,7 @@ TEST(Agents, MaySendAgainForAsLongAsSomebodyComputes) {
       SmallJob late(3, 1, kind);
       late.compute(kLong).collective(Func::all_reduce, 1000);
       job.workload.roles.push_back(late.workload.roles[0]);
-      job.workload.role_of[2] = 1;
+      job.workload.role_of[WorldRank(2)] = 1;
       const Result result = job.run();
       EXPECT_EQ(result.interrupted, "");
       ASSERT_EQ(result.iterations.size(), 1u);
@@ -234,8 +235,8 @@ TEST(Agents, ServeFromBesideTheGpus) {
 TEST(Agents, ServeSeveralCommunicators) {
   SmallJob job = agents_job("at-server", FabricKind::memory, 4, 2);
   job.workload.groups.clear();
-  for (Rank half = 0; half < 2; ++half)
-    job.workload.groups.push_back({0, {half, 2 + half, 4 + half, 6 + half}});
+  for (const int half : {0, 1})
+    job.workload.groups.push_back({0, world_ranks({half, 2 + half, 4 + half, 6 + half})});
   job.spec.run.verify = true;
   job.collective(Func::all_reduce, 700);
   const Result result = job.run();

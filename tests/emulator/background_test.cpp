@@ -83,8 +83,8 @@ TEST(Background, IsInTheLedgerToTheByte) {
   const Result result = play(job("[{pattern: checkpoint, every: 2, bytes: 20000001}]"));
   double bytes = 0;
   for (const PairTraffic& pair : result.pairs)
-    if (pair.target_nic == 2) bytes += pair.bytes;  // into the storage node
-  EXPECT_DOUBLE_EQ(bytes, 2 * 10000001 / 2.0);      // per iteration; only every other one
+    if (pair.target_nic == Nic(2)) bytes += pair.bytes;  // into the storage node
+  EXPECT_DOUBLE_EQ(bytes, 2 * 10000001 / 2.0);           // per iteration; only every other one
 }
 
 TEST(Background, SurvivesAProgramFile) {

@@ -23,7 +23,7 @@ double dilation_of(std::uint64_t messages, double burst_seconds, std::uint64_t c
   row.wire_messages = plan.wire_messages = messages;
   row.wire_credits = credits;
   row.chained_seconds = burst_seconds;
-  plan.pairs = {{0, spec.cluster.nics_per_node, 1e6, static_cast<double>(messages)}};
+  plan.pairs = {{Nic(0), Nic(spec.cluster.nics_per_node), 1e6, static_cast<double>(messages)}};
   plan.step_seconds_at_least = 1;
   return needs_of(spec, plan, 1, threads, 0, kMessage).dilation_needed;
 }
@@ -53,7 +53,7 @@ TEST(AutoDilation, KnowsWhatTheWireAloneNeeds) {
   spec.fabric.kind = FabricKind::ofi;
   TrafficPlan plan;
   plan.wire_messages = 20'000'000;
-  plan.pairs = {{0, spec.cluster.nics_per_node, 1e6, 20e6}};
+  plan.pairs = {{Nic(0), Nic(spec.cluster.nics_per_node), 1e6, 20e6}};
   plan.step_seconds_at_least = 1;
   // A NIC sends 1 GB/s but the wire carries 0.5 GB/s, of which the plan may use half.
   const Capacity c = needs_of(spec, plan, 2, 1, 0.5e9, 1e-6);

@@ -149,7 +149,7 @@ TEST(Carried, TheLedgerIsThePlan) {
 
 std::vector<Span> spans_of(SmallJob job, std::uint8_t stream) {
   RunOptions options;
-  options.trace_ranks = {0};
+  options.trace_ranks = {WorldRank(0)};
   options.max_spans = 1000;
   const auto control = Control::meet(World{});
   std::vector<Span> spans = job.run(*control, nullptr, options).spans;

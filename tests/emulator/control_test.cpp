@@ -37,8 +37,7 @@ std::string exchange(const World& world) {
     };
     const auto all = control->all_gather(blob(world.rank));
     EXPECT_EQ(all.size(), static_cast<std::size_t>(world.size));
-    for (int r = 0; r < static_cast<int>(all.size()); ++r)
-      EXPECT_EQ(all[static_cast<std::size_t>(r)], blob(r)) << "round " << round;
+    for (int r = 0; r < std::ssize(all); ++r) EXPECT_EQ(all[r], blob(r)) << "round " << round;
   }
   EXPECT_EQ(control->stop(), Stop::none);
   EXPECT_EQ(control->clock_offset_ns(), 0);
@@ -69,7 +68,7 @@ TEST(Publish, ReachesProcessZeroCompletelyAndInOrder) {
     if (world.rank == 0) {
       std::vector<int> next(4, 0);
       for (const auto& [rank, blob] : control->take_published())
-        EXPECT_EQ(blob, std::to_string(next[static_cast<std::size_t>(rank)]++));
+        EXPECT_EQ(blob, std::to_string(next[rank]++));
       EXPECT_EQ(next, std::vector<int>(4, 100));
     }
     EXPECT_TRUE(control->take_published().empty());
@@ -340,7 +339,7 @@ TEST(LostPeer, KilledIsNamedEverywhereWithinTwoSeconds) {
       return reason;
     });
     for (int r = 0; r < 4; ++r) {
-      const Outcome& o = outcomes[static_cast<std::size_t>(r)];
+      const Outcome& o = outcomes[r];
       if (r == victim) {
         EXPECT_EQ(o.signal, SIGKILL);
         continue;

@@ -41,8 +41,8 @@ TEST_F(InterfaceCounters, AreReportedPerIterationAndInAll) {
   set("class/net/ghost0/statistics/rx_bytes", 1010);
   set("class/net/ghost0/statistics/rx_dropped", 1002);
   log.mark();
-  const InterfaceReport report = log.end(3);
-  EXPECT_EQ(report.host, 3);
+  const InterfaceReport report = log.end(Host(3));
+  EXPECT_EQ(report.host, Host(3));
   EXPECT_EQ(report.device, "ghost0");
   EXPECT_FALSE(report.loopback);
   EXPECT_EQ(report.tx_bytes, 700u);
@@ -60,7 +60,7 @@ TEST_F(InterfaceCounters, AreUnknownWhereTheyCannotBeRead) {
   InterfaceLog log({"", "ghost0"}, root);
   log.begin();
   log.mark();
-  const InterfaceReport report = log.end(0);
+  const InterfaceReport report = log.end(Host(0));
   EXPECT_EQ(report.tx_bytes, 0u);
   EXPECT_FALSE(report.rx_bytes.has_value());
   EXPECT_FALSE(report.iterations.at(0).rx_bytes.has_value());
@@ -76,7 +76,7 @@ TEST_F(InterfaceCounters, IncludeThoseOfTheRdmaDeviceBehindTheInterfaceAlone) {
   log.begin();
   set("class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", 90);
   set("class/infiniband/mlx5_1/ports/1/hw_counters/out_of_sequence", 9);
-  const InterfaceReport report = log.end(0);
+  const InterfaceReport report = log.end(Host(0));
   EXPECT_EQ(report.counters.size(), 5u);  // four that are always listed, and the one that grew
   EXPECT_EQ(report.counters.at(0), (Grown::value_type{"rdma.1.port_xmit_data", 40}));
 }

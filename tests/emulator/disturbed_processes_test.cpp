@@ -165,7 +165,7 @@ TEST(OverLibfabric, AProcessThatWasStoppedForTwoSecondsIsReportedAsAStall) {
         EXPECT_GT(stall.start_s, 0.2);
         EXPECT_EQ(stall.iterations.size(), 1u);
         EXPECT_GE(stall.iterations.at(0), 9);
-        EXPECT_GT(result.iterations.at(static_cast<std::size_t>(stall.iterations[0])).seconds, 1.5);
+        EXPECT_GT(result.iterations.at(stall.iterations[0]).seconds, 1.5);
       }
       control->close();
       return result.interrupted;
@@ -256,7 +256,7 @@ TEST(OverLibfabric, ALongDelayIsNoStall) {
     job.spec.dilation = 1;
     job.spec.run.stall_timeout_s = 1;
     job.workload.roles.push_back(job.workload.roles[0]);
-    job.workload.role_of[1] = 1;
+    job.workload.role_of[WorldRank(1)] = 1;
     job.collective(Func::all_reduce, 1000);
     Op op;
     op.duration = 3'000 * kPicosPerMilli;

@@ -35,7 +35,7 @@ class FabricDouble : public Fabric {
 inline std::string play_first_of_two_hosts(const SmallJob& job, Fabric& fabric) {
   const Cluster cluster(job.spec, job.workload, 2);
   const Flows flows(job.spec, job.workload, cluster);
-  Shard shard({job.spec, job.workload, cluster, 0, 0, flows, fabric, 0, {}, 0, "", {}});
+  Shard shard({job.spec, job.workload, cluster, Host(0), 0, flows, fabric, 0, {}, 0, "", {}});
   ShardShared shared(1);
   shared.fabrics = {&fabric};
   shard.prepare({}, shared);

@@ -33,13 +33,13 @@ void expect_consistent(const Flows& flows, int hosts) {
         << "a provider joins two endpoints once";
   }
   std::size_t ends = 0;
-  for (int h = 0; h < hosts; ++h) {
+  for (const Host h : each<Host>(hosts)) {
     for (int s = 0; s < flows.shards(); ++s) {
       const std::vector<FlowEnd>& mine = flows.of(h, s);
       ends += mine.size();
       for (std::size_t i = 0; i < mine.size(); ++i) {
-        const Flow& f = flows.flows()[static_cast<std::size_t>(mine[i].flow)];
-        EXPECT_EQ(f.index[static_cast<std::size_t>(mine[i].end)], static_cast<int>(i));
+        const Flow& f = flows.flows()[mine[i].flow];
+        EXPECT_EQ(f.index[mine[i].end], static_cast<int>(i));
         EXPECT_EQ(flows.endpoint(mine[i]).host, h);
         EXPECT_EQ(flows.endpoint(mine[i]).shard, s);
       }
@@ -70,7 +70,7 @@ TEST(Flows, JoinEveryPairOfShards) {
 TEST(Flows, JoinThePairsOfNicsThatTheJobUses) {
   const SmallJob job = job_with(FlowKind::nic);
   const FlowsOf f(job, 4);
-  std::set<std::pair<int, int>> pairs;
+  std::set<std::pair<Nic, Nic>> pairs;
   for (const Connection& c : plan_connections(job.spec, job.workload)) {
     const Location &from = f.cluster.location(c.from), &to = f.cluster.location(c.to);
     if (from.node != to.node) pairs.insert(std::minmax({from.nic, to.nic}));
@@ -83,7 +83,7 @@ TEST(Flows, GiveEveryConnectionOfTheLibraryOneOfItsOwn) {
   const SmallJob job = job_with(FlowKind::connection);
   const FlowsOf f(job, 4);
   std::size_t between = 0;
-  std::set<std::pair<int, int>> taken;  // flow index by sending shard
+  std::set<std::pair<Host, int>> taken;  // flow index by sending shard
   for (const Connection& c : plan_connections(job.spec, job.workload)) {
     const Location &from = f.cluster.location(c.from), &to = f.cluster.location(c.to);
     if (!f.flows.carries(from, to)) continue;
@@ -98,7 +98,7 @@ TEST(Flows, GiveEveryConnectionOfTheLibraryOneOfItsOwn) {
     credit.kind = MessageKind::credit;
     const int back = f.flows.index_of(c.to, c.from, credit, {c.nics.target, c.nics.source});
     ASSERT_GE(back, 0);
-    EXPECT_EQ(f.flows.of(from.host, 0)[static_cast<std::size_t>(flow)].flow,
+    EXPECT_EQ(f.flows.of(from.host, 0)[flow].flow,
               f.flows.of(to.host, 0)[static_cast<std::size_t>(back)].flow)
         << "a credit takes the flow of its data";
     Header permission = data;
@@ -128,9 +128,13 @@ TEST(Flows, JoinNodesOfOneProcessOnTheWire) {
   EXPECT_EQ(FlowsOf(job, 1).flows.flows().size(), 6u);
   const FlowsOf two(job, 2);
   EXPECT_EQ(two.flows.flows().size(), 6u);
-  EXPECT_TRUE(two.flows.carries(two.cluster.location(0), two.cluster.location(kGpus)));
-  EXPECT_FALSE(two.flows.carries(two.cluster.location(0), two.cluster.location(1)));
-  const std::vector<std::array<int, 3>> per_pair = two.flows.per_host_pair();
+  EXPECT_TRUE(two.flows.carries(two.cluster.location(WorldRank(0)),
+                                two.cluster.location(WorldRank(kGpus))));
+  EXPECT_FALSE(
+      two.flows.carries(two.cluster.location(WorldRank(0)), two.cluster.location(WorldRank(1))));
+  std::vector<std::array<int, 3>> per_pair;
+  for (const FlowCount& count : two.flows.per_host_pair())
+    per_pair.push_back({count.host.value(), count.peer.value(), count.flows});
   EXPECT_EQ(per_pair, (std::vector<std::array<int, 3>>{{0, 0, 1}, {0, 1, 4}, {1, 1, 1}}));
 }
 

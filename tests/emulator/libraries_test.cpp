@@ -58,7 +58,7 @@ TEST(Libraries, AnAlgorithmOfOneKindOfGroupBeatsTheJobs) {
   EXPECT_THROW(job.run(), Error);
 }
 
-using Pairs = std::map<std::pair<int, int>, double>;
+using Pairs = std::map<std::pair<Nic, Nic>, double>;
 
 Pairs pairs_of(const std::vector<PairTraffic>& traffic) {
   Pairs pairs;
@@ -82,7 +82,8 @@ TEST(Libraries, ARingLeavesItsNodeByTheNicOfItsChannel) {
     EXPECT_EQ(pairs, first);
   }
   EXPECT_EQ(first.size(), 16U);  // eight rails, both ways
-  for (const auto& [pair, bytes] : first) EXPECT_EQ(pair.first % 8, pair.second % 8);
+  for (const auto& [pair, bytes] : first)
+    EXPECT_EQ(pair.first.value() % 8, pair.second.value() % 8);
 }
 
 TEST(Libraries, AChannelsNicsShareTheClustersWhenItHasFewer) {
@@ -91,7 +92,8 @@ TEST(Libraries, AChannelsNicsShareTheClustersWhenItHasFewer) {
   job.spec.collectives.algorithm(Func::all_reduce) = "ring";
   job.collective(Func::all_reduce, 1 << 22);
   std::set<std::pair<int, int>> pairs;
-  for (const PairTraffic& pair : job.run().pairs) pairs.insert({pair.source_nic, pair.target_nic});
+  for (const PairTraffic& pair : job.run().pairs)
+    pairs.emplace(pair.source_nic.value(), pair.target_nic.value());
   EXPECT_EQ(pairs, (std::set<std::pair<int, int>>{{0, 2}, {1, 3}, {2, 0}, {3, 1}}));
 }
 
@@ -99,7 +101,7 @@ TEST(Libraries, PointToPointDataRidesTheRailOfItsReceiver) {
   SmallJob job = nccl_job("hgx-h100-400g", 2);
   job.collective(Func::all_to_all, 1000);
   for (const PairTraffic& pair : job.run().pairs)
-    EXPECT_EQ(pair.source_nic % 8, pair.target_nic % 8);
+    EXPECT_EQ(pair.source_nic.value() % 8, pair.target_nic.value() % 8);
 }
 
 }  // namespace

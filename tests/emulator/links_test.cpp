@@ -46,20 +46,20 @@ SmallJob job_on(const TopologySpec& topology, int nodes, int gpus = 1,
 }
 
 // One send per pair, all at the same time; a rank receives one after the other.
-SmallJob& with_sends(SmallJob& job, const std::vector<std::pair<Rank, Rank>>& pairs,
+SmallJob& with_sends(SmallJob& job, const std::vector<std::pair<int, int>>& pairs,
                      std::uint64_t count = kCount) {
-  const auto ranks = static_cast<std::size_t>(job.workload.ranks);
-  job.workload.roles.assign(ranks, job.workload.roles[0]);
-  for (std::size_t r = 0; r < ranks; ++r) job.workload.role_of[r] = static_cast<std::uint16_t>(r);
+  job.workload.roles.assign(job.workload.role_of.rows().size(), job.workload.roles[0]);
+  for (const WorldRank r : job.workload.role_of.keys())
+    job.workload.role_of[r] = static_cast<std::uint16_t>(r.value());
   for (const auto& [from, to] : pairs) {
     Op op;
     op.count = count;
     op.kind = Op::Kind::send;
     op.peer = to - from;
-    job.workload.roles[static_cast<std::size_t>(from)].iterations[0].streams[0].push_back(op);
+    job.workload.roles[from].iterations[0].streams[0].push_back(op);
     op.kind = Op::Kind::recv;
     op.peer = from - to;
-    job.workload.roles[static_cast<std::size_t>(to)].iterations[0].streams[0].push_back(op);
+    job.workload.roles[to].iterations[0].streams[0].push_back(op);
   }
   return job;
 }
@@ -122,8 +122,8 @@ TEST(Links, AddTheirLatencyToTheNics) {
 TEST(Links, APermutationTakesTheTimeOfTheBusiestLink) {
   for (const double oversubscription : {1.0, 2.0, 4.0, 8.0}) {
     SmallJob job = job_on(leaf_spine(2, 1, oversubscription), 16);
-    std::vector<std::pair<Rank, Rank>> pairs;
-    for (Rank r = 0; r < 8; ++r) pairs.push_back({r, 15 - r});
+    std::vector<std::pair<int, int>> pairs;
+    for (int r = 0; r < 8; ++r) pairs.push_back({r, 15 - r});
     EXPECT_NEAR(seconds_of(with_sends(job, pairs)), kLatency + oversubscription * kSerial, 1e-12);
   }
 }
@@ -131,8 +131,8 @@ TEST(Links, APermutationTakesTheTimeOfTheBusiestLink) {
 TEST(Links, AnIncastFromAnotherLeafIsServedAtTheSlowerOfLinkAndNic) {
   for (const double oversubscription : {1.0, 8.0, 16.0}) {
     SmallJob job = job_on(leaf_spine(2, 1, oversubscription), 16);
-    std::vector<std::pair<Rank, Rank>> pairs;
-    for (Rank r = 0; r < 8; ++r) pairs.push_back({r, 8});
+    std::vector<std::pair<int, int>> pairs;
+    for (int r = 0; r < 8; ++r) pairs.push_back({r, 8});
     const double each = std::max(1.0, oversubscription / 8) * kSerial;
     EXPECT_NEAR(seconds_of(with_sends(job, pairs)), kLatency + 8 * each, 1e-12);
   }
@@ -224,8 +224,8 @@ SmallJob permutation_over_spines(const char* name) {
   TopologySpec spec = leaf_spine(2, 8);
   spec.routing = routing(name);
   SmallJob job = job_on(spec, 16);
-  std::vector<std::pair<Rank, Rank>> pairs;
-  for (Rank r = 0; r < 8; ++r) pairs.push_back({r, r + 8});
+  std::vector<std::pair<int, int>> pairs;
+  for (int r = 0; r < 8; ++r) pairs.push_back({r, r + 8});
   return with_sends(job, pairs);
 }
 
@@ -281,7 +281,8 @@ TEST(Routing, ThatChoosesAWayThereIsNotIsNamed) {
 // Messages 1 to 4 of a connection arrive in another order.
 TEST(InOrder, GivesOnWhatCameInTheOrderInWhichItWasSent) {
   InOrder connections;
-  const RoutedConnection c{1, 2, 3, 4}, other{1, 2, 3, 5};
+  const RoutedConnection c{1, 2, WorldRank(3), WorldRank(4)};
+  const RoutedConnection other{1, 2, WorldRank(3), WorldRank(5)};
   EXPECT_EQ(connections.number(c), 1u);
   EXPECT_EQ(connections.number(c), 2u);
   EXPECT_EQ(connections.number(other), 1u);

@@ -44,13 +44,13 @@ std::string exchange(const World& world, const std::string& provider) {
     if (h != world.rank) order.insert(order.end(), kPerPair, h);
   std::shuffle(order.begin(), order.end(), random);
 
-  std::vector<std::uint32_t> sent(static_cast<std::size_t>(world.size), 0);
+  std::vector<std::uint32_t> sent(world.size, 0);
   std::vector<Message> arrived;
   const auto size_of = [](int source, std::uint32_t ordinal) {
     return kSizes[(ordinal * 5 + static_cast<std::uint32_t>(source)) % std::size(kSizes)];
   };
   for (const int host : order) {
-    const std::uint32_t ordinal = sent[static_cast<std::size_t>(host)]++;
+    const std::uint32_t ordinal = sent[host]++;
     Message m = make_message(size_of(world.rank, ordinal), world.rank, ordinal);
     m.payload = random_bytes(m.header.bytes, seed_of(world.rank, host, ordinal));
     send_all(*j.fabric, host, std::move(m), arrived);
@@ -59,10 +59,10 @@ std::string exchange(const World& world, const std::string& provider) {
   EXPECT_EQ(j.fabric->failure(), "");
   EXPECT_EQ(arrived.size(), order.size());
 
-  std::vector<std::uint32_t> next(static_cast<std::size_t>(world.size), 0);
+  std::vector<std::uint32_t> next(world.size, 0);
   for (const Message& m : arrived) {
     const int source = m.header.source;
-    EXPECT_EQ(m.header.sequence, next[static_cast<std::size_t>(source)]++) << "out of order";
+    EXPECT_EQ(m.header.sequence, next[source]++) << "out of order";
     EXPECT_EQ(m.header.bytes, size_of(source, m.header.sequence));
     EXPECT_EQ(m.header.offset, 0u);
     EXPECT_EQ(m.header.nonce, kNonce);

@@ -16,7 +16,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr Rank kHoldsUp = 1;
+constexpr GroupRank kHoldsUp = 1;
 
 // Records the messages that leave; each send of rank 1 delays the thread by 100 ms.
 class Recorder final : public testing::FabricDouble {
@@ -90,7 +90,7 @@ class Narrow final : public testing::FabricDouble {
     return 0;
   }
 
-  std::map<Rank, std::vector<std::uint32_t>> sent;
+  std::map<GroupRank, std::vector<std::uint32_t>> sent;
 
  private:
   int room_ = 0;

@@ -71,7 +71,19 @@ struct Played {
                   const std::function<void(ShardShared&)>& before)
       : cluster(job.spec, job.workload, 2),
         flows(job.spec, job.workload, cluster),
-        shard({job.spec, job.workload, cluster, 0, 0, flows, fabric, 0, {}, 0, "", {}, &packets}) {
+        shard({job.spec,
+               job.workload,
+               cluster,
+               Host(0),
+               0,
+               flows,
+               fabric,
+               0,
+               {},
+               0,
+               "",
+               {},
+               &packets}) {
     shared.fabrics = {&fabric};
     before(shared);
     Segment segment;
@@ -113,7 +125,7 @@ TEST(PacketsOfAShard, WaitForRoomInTheOrderOfTheirTurnsAndThenAllLeave) {
   ASSERT_EQ(packets.sent.size(), 2 * kBlocks);
   std::vector<Picoseconds> last(2, -1);
   for (const Message& m : packets.sent) {
-    Picoseconds& before = last.at(static_cast<std::size_t>(m.header.source));
+    Picoseconds& before = last.at(m.header.source);
     EXPECT_GT(m.header.start, before);  // each rank has its own NIC
     before = m.header.start;
     EXPECT_EQ(m.header.offset, kSegment);

@@ -120,7 +120,7 @@ TEST(TimerQueue, WhatWasPoppedStaysAsItIsUntilTheNextPop) {
 
 std::unique_ptr<Schedule> ring(int size) {
   Communicator comm;
-  comm.node_of.assign(static_cast<std::size_t>(size), 0);
+  comm.node_of.assign(size, 0);
   return find_algorithm("generic", Func::all_reduce, "ring")
       ->make({Func::all_reduce, size, 64}, comm);
 }
@@ -129,7 +129,7 @@ TEST(StepTable, HasTheStepsOfASmallScheduleAsItSaysThem) {
   const auto schedule = ring(16);
   StepTable table;
   std::size_t left = StepTable::kMostSteps;
-  for (Rank r = 0; r < 16; ++r) {
+  for (GroupRank r = 0; r < 16; ++r) {
     const Step* steps = table.of(*schedule, r, left);
     ASSERT_NE(steps, nullptr);
     EXPECT_EQ(left, StepTable::kMostSteps - 16u * 31u);
@@ -193,7 +193,7 @@ TEST(Ledger, SpillsPartialSumsWhenItOutgrowsItsBound) {
   std::remove(path.c_str());
   Ledger ledger(4, path);
   for (int round = 0; round < 3; ++round) {
-    for (int nic = 0; nic < 5; ++nic) ledger.add({nic, nic + 1, 0}, {100, 1});
+    for (int nic = 0; nic < 5; ++nic) ledger.add({Nic(nic), Nic(nic + 1), 0}, {100, 1});
   }
   const std::vector<LedgerRow> rest = ledger.rows();
   EXPECT_TRUE(ledger.spilled());
@@ -220,7 +220,7 @@ TEST(Ledger, CountsOnWhenItsFileCannotBeWrittenAndSaysSoOnce) {
   for (int round = 0; round < 30; ++round) {
     for (int nic = 0; nic < 5; ++nic) {
       try {
-        ledger.add({nic, nic + 1, 0}, {100, 1});
+        ledger.add({Nic(nic), Nic(nic + 1), 0}, {100, 1});
       } catch (const Error& error) {
         ++thrown;
         EXPECT_NE(std::string(error.what()).find("/dev/full: No space left on device"),
@@ -232,7 +232,7 @@ TEST(Ledger, CountsOnWhenItsFileCannotBeWrittenAndSaysSoOnce) {
   EXPECT_EQ(thrown, 1);
   EXPECT_NE(ledger.failure(), "");
   const std::vector<LedgerRow> rest = ledger.rows();
-  std::vector<NicCount> nics = ledger.spilled_by_nic();
+  VectorBy<Nic, NicCount> nics = ledger.spilled_by_nic();
   for (const LedgerRow& row : rest) count_at_nics(row, nics);
   LedgerCell sent;
   for (const NicCount& nic : nics) sent += nic.sent;
@@ -247,12 +247,12 @@ TEST(Ledger, CountsEachKeyApartHoweverManyThereAre) {
   for (int round = 0; round < 2; ++round)
     for (int nic = 0; nic < kNics; ++nic)
       for (std::uint16_t row = 0; row < 3; ++row)
-        ledger.add({nic, nic ^ 1, row}, {static_cast<std::uint64_t>(nic), 1});
+        ledger.add({Nic(nic), Nic(nic ^ 1), row}, {static_cast<std::uint64_t>(nic), 1});
   const std::vector<LedgerRow> rows = ledger.rows();
   EXPECT_EQ(rows.size(), 3u * kNics);
   for (const auto& [key, count] : rows) {
-    EXPECT_EQ(key.target_nic, key.source_nic ^ 1);
-    EXPECT_EQ(count.bytes, 2u * static_cast<std::uint64_t>(key.source_nic));
+    EXPECT_EQ(key.target_nic, Nic(key.source_nic.value() ^ 1));
+    EXPECT_EQ(count.bytes, 2u * key.source_nic.index());
     EXPECT_EQ(count.messages, 2u);
   }
   ledger.clear();
@@ -326,20 +326,20 @@ TEST(Blob, ReadsNoTruthButZeroAndOne) {
 
 TEST(SegmentReport, SurvivesItsJourney) {
   SegmentReport report;
-  report.host = {3, "node3", "net", "tcp-cubic", 32, 1000, 1.5};
+  report.host = {Host(3), "node3", "net", "tcp-cubic", 32, 1000, 1.5};
   report.lateness_ns.add(17);
   report.end = {5, 6};
   report.checked = 7;
   report.rows.push_back({2, 200, 0.5, {}});
   for (int i = 0; i < 2; ++i) report.rows.back().seconds.add(0.25);
-  report.ledger.push_back({{1, 2, 3}, {400, 4}});
+  report.ledger.push_back({{Nic(1), Nic(2), 3}, {400, 4}});
   report.interfaces.push_back(
-      {3, "gr3", "eth0", 10, std::nullopt, true, {{5, std::nullopt}}, {{"rx_dropped", 3}}});
+      {Host(3), "gr3", "eth0", 10, std::nullopt, true, {{5, std::nullopt}}, {{"rx_dropped", 3}}});
   report.spilled = 1;
   report.spilled_by_nic = {{{100, 1}, {200, 2}}};
   report.spill_paths = {"pairs.csv.0", "pairs.csv.1"};
   report.gaps = {{{1, 2}, {3, kEndless}}, {}};
-  report.spans.push_back({1, 3, 0, 1, "bucket 0", 10, 20, 4096});
+  report.spans.push_back({WorldRank(1), Host(3), 0, 1, "bucket 0", 10, 20, 4096});
   const SegmentReport copy = SegmentReport::from_blob(report.to_blob()).value();
   EXPECT_EQ(copy.host.hostname, "node3");
   EXPECT_EQ(copy.lateness_ns.max(), 17u);
@@ -354,7 +354,7 @@ TEST(SegmentReport, SurvivesItsJourney) {
   EXPECT_EQ(copy.interfaces.at(0).iterations.at(0).tx_bytes, 5u);
   EXPECT_EQ(copy.interfaces.at(0).counters.at(0).second, 3u);
   EXPECT_EQ(copy.spilled, 1u);
-  EXPECT_EQ(copy.spilled_by_nic.at(0).received.bytes, 200u);
+  EXPECT_EQ(copy.spilled_by_nic.at(Nic(0)).received.bytes, 200u);
   EXPECT_EQ(copy.spill_paths.at(1), "pairs.csv.1");
   EXPECT_EQ(copy.gaps.at(0).at(1).from, 3);
   EXPECT_EQ(copy.spans.at(0).label, "bucket 0");
@@ -430,7 +430,7 @@ class AllReduce {
     first_ = of(0);
   }
 
-  std::unique_ptr<RankData> of(Rank rank, std::uint64_t salt = 5) {
+  std::unique_ptr<RankData> of(GroupRank rank, std::uint64_t salt = 5) {
     return std::make_unique<RankData>(*schedule_, type_, rank, salt, spare_);
   }
   RankData& first() { return *first_; }
@@ -440,14 +440,14 @@ class AllReduce {
     return bytes;
   }
   // Adds in messages of `each` elements.
-  void add(Rank rank, std::uint64_t each) {
+  void add(GroupRank rank, std::uint64_t each) {
     const std::vector<std::byte> theirs = copy(*of(rank));
     for (std::uint64_t at = 0; at < whole_.count; at += each)
       first_->write({at, std::min(each, whole_.count - at), Buffer::work},
                     theirs.data() + at * bytes_of(type_), Combine::reduce);
   }
   void add_others(std::uint64_t each) {
-    for (Rank r = 1; r < schedule_->collective().size; ++r) add(r, each);
+    for (GroupRank r = 1; r < schedule_->collective().size; ++r) add(r, each);
   }
   void put(RankData& into, const std::vector<std::byte>& from, std::size_t by = 0) const {
     into.write(whole_, from.data() + by * bytes_of(type_), Combine::copy);
@@ -530,18 +530,18 @@ TEST(Cluster, SpreadsNodesOverHostsAndShardsWithoutSplittingOne) {
     job.spec.placement.cyclic = cyclic;
     const Cluster cluster(job.spec, job.workload, 3);
     std::size_t ranks = 0;
-    for (int h = 0; h < 3; ++h) {
+    for (const Host h : each<Host>(3)) {
       for (int s = 0; s < 2; ++s) {
         ranks += cluster.ranks_of(h, s).size();
         EXPECT_FALSE(cluster.ranks_of(h, s).empty());
       }
     }
     EXPECT_EQ(ranks, 14u);
-    for (Rank r = 0; r < 14; r += 2) {
+    for (WorldRank r; r < WorldRank(14); r = r + 2) {
       EXPECT_EQ(cluster.location(r).host, cluster.location(r + 1).host);
       EXPECT_EQ(cluster.location(r).shard, cluster.location(r + 1).shard);
     }
-    EXPECT_EQ(cluster.location(2).host, cyclic ? 1 : 0);
+    EXPECT_EQ(cluster.location(WorldRank(2)).host, Host(cyclic ? 1 : 0));
   }
 }
 

@@ -27,15 +27,14 @@ SmallJob gloo_job(int nodes, FabricKind kind = FabricKind::virtual_time) {
   return job;
 }
 
-void delay(SmallJob& job, Rank rank, Picoseconds duration) {
+void delay(SmallJob& job, int rank, Picoseconds duration) {
   Op compute;
   compute.duration = duration;
   Role late = job.workload.roles[0];
   OpList ops{compute};
   for (const Op& op : job.program().streams[0]) ops.push_back(op);
   late.iterations[0].streams[0] = std::move(ops);
-  job.workload.role_of[static_cast<std::size_t>(rank)] =
-      static_cast<std::uint16_t>(job.workload.roles.size());
+  job.workload.role_of[WorldRank(rank)] = static_cast<std::uint16_t>(job.workload.roles.size());
   job.workload.roles.push_back(std::move(late));
 }
 
@@ -168,7 +167,7 @@ TEST(Connections, AreTakenUntilWhatWasSentHasLeft) {
 
 TEST(Connections, ForgetsThoseThatAreFreeAgain) {
   Connections connections;
-  for (Rank peer = 0; peer < 100'000; ++peer) connections.take({0, 0, peer}, peer + 10, peer);
+  for (GroupRank peer = 0; peer < 100'000; ++peer) connections.take({0, 0, peer}, peer + 10, peer);
   EXPECT_LT(connections.size(), 2000u);
   EXPECT_EQ(connections.behind({0, 0, 99'999}, 0), 99'999 + 10);
 }

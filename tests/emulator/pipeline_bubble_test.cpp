@@ -36,8 +36,7 @@ struct Times {
 // The time of one pass of one part.
 Picoseconds time_of(const Pipeline& pipeline, int stage, const Slot& slot, const Times& times) {
   if (times.layers.empty()) return times.of(slot.pass) / (pipeline.parts() / pipeline.stages);
-  return times.of(slot.pass) *
-         times.layers[static_cast<std::size_t>(pipeline.part(stage, slot.chunk))];
+  return times.of(slot.pass) * times.layers[pipeline.part(stage, slot.chunk)];
 }
 
 // The slots of one stage as a program: one byte from part to part, so the network takes no time.
@@ -71,7 +70,7 @@ double step_us(const Pipeline& pipeline, const Times& times) {
   job.workload.groups[1].kind = 1;
   job.workload.roles.clear();
   for (int stage = 0; stage < pipeline.stages; ++stage) {
-    job.workload.role_of[static_cast<std::size_t>(stage)] = static_cast<std::uint16_t>(stage);
+    job.workload.role_of[WorldRank(stage)] = static_cast<std::uint16_t>(stage);
     job.workload.roles.push_back({std::to_string(stage), {program_of(pipeline, stage, times)}});
   }
   return job.run().iterations.at(0).seconds * 1e6;
@@ -190,7 +189,7 @@ TEST(CallsInsideANode, BeginWithTheLastMember) {
   first.duration = 100 * kPicosPerMicro;
   late.streams[0] = {first, late.streams[0][1]};
   job.workload.roles.push_back({"late", {late}});
-  job.workload.role_of[2] = 1;
+  job.workload.role_of[WorldRank(2)] = 1;
   const double all = one_node(Func::all_reduce, InsideNode::model, 4).run().iterations[0].seconds;
   EXPECT_NEAR(job.run().iterations[0].seconds, all + 93e-6, 1e-12);
 }
@@ -200,7 +199,7 @@ TEST(CallsInsideANode, SayWhoWaitsWhenAMemberNeverComes) {
   Program without = job.program();
   without.streams[0] = {without.streams[0][0]};
   job.workload.roles.push_back({"absent", {without}});
-  job.workload.role_of[3] = 1;
+  job.workload.role_of[WorldRank(3)] = 1;
   const Result result = job.run();
   EXPECT_NE(result.interrupted.find(
                 "rank 0 on host 0 in allreduce #0 'op' of group all inside its node waits"),

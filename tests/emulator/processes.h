@@ -67,7 +67,7 @@ using Body = std::function<std::string(const World&)>;
   while (written < said.size()) {
     const ssize_t n = write(out, said.data() + written, said.size() - written);
     if (n <= 0) break;
-    written += static_cast<std::size_t>(n);
+    written += n;
   }
   std::fflush(nullptr);
   _exit(ok && !::testing::Test::HasFailure() ? 0 : 1);

@@ -25,7 +25,7 @@ std::vector<Span> spans_of(std::uint8_t workers) {
   job.spec.cluster.nic.rate_bps = 10e9;
   job.program() = out.take();
   RunOptions options;
-  options.trace_ranks = {0};
+  options.trace_ranks = {WorldRank(0)};
   const auto control = Control::meet(World{});
   std::vector<Span> collectives;
   std::vector<Span> computes;

@@ -94,7 +94,7 @@ RandomJob random_job(unsigned seed) {
     const std::uint64_t count = compressed ? std::min<std::uint64_t>(drawn, 5'000) : drawn;
     const Func func =
         one_of(random, {Func::all_reduce, Func::all_reduce, Func::all_gather, Func::broadcast});
-    const Rank root = static_cast<Rank>(random() % static_cast<unsigned>(nodes * gpus));
+    const auto root = static_cast<GroupRank>(random() % static_cast<unsigned>(nodes * gpus));
     job.compute(one_of(random, {10, 100, 1000}) * kPicosPerMicro)
         .collective(func, func == Func::all_gather ? count / 8 + 1 : count,
                     compressed

@@ -43,7 +43,7 @@ TEST(Reports, ATraceMayBeLargerThanAControlMessage) {
     job.program().labels = {std::string(kLabel, 'x')};
     job.compute(kPicosPerMicro).collective(Func::barrier, 0);
     RunOptions options;
-    options.trace_ranks = {0, 1};
+    options.trace_ranks = world_ranks(2);
     const auto control = Control::meet(world);
     const Result result = job.run(*control, nullptr, options);
     if (world.rank == 0) {
@@ -51,7 +51,7 @@ TEST(Reports, ATraceMayBeLargerThanAControlMessage) {
       std::size_t of_rank[2] = {};
       for (const Span& span : result.spans) {
         EXPECT_EQ(span.label.size(), kLabel);
-        ++of_rank[span.rank];
+        ++of_rank[span.rank.index()];
       }
       EXPECT_GE(of_rank[0], kSpans);
       EXPECT_GE(of_rank[1], kSpans);

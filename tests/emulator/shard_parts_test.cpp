@@ -24,7 +24,7 @@
 namespace ghostrank {
 namespace {
 
-Event event_from(Rank source, std::uint32_t sequence = 0) {
+Event event_from(GroupRank source, std::uint32_t sequence = 0) {
   Event e;
   e.source = source;
   e.sequence = sequence;
@@ -169,7 +169,7 @@ TEST(EarlyMessages, AreTakenOutInTheOrderInWhichTheyCame) {
   for (std::uint32_t n = 0; n < 6; ++n)
     early.push(n == 3 ? other : list, event_from(n % 2 ? 1 : 0, n));
   std::vector<std::uint32_t> taken;
-  const auto take_of = [&](Rank source, std::size_t most) {
+  const auto take_of = [&](GroupRank source, std::size_t most) {
     taken.clear();
     early.take(
         list,
@@ -355,10 +355,10 @@ TEST(QuietWatch, LastsWhenAQuarterOfTheThresholdHasPassed) {
 
 TEST(TiedEvents, FallBySenderAndOfASenderAsTheyWereSent) {
   TiedEvents tied;
-  const auto add = [&](Rank sender, std::uint32_t number, MessageKind kind = MessageKind::data) {
+  const auto add = [&](int sender, std::uint32_t number, MessageKind kind = MessageKind::data) {
     Event e = event_from(sender, number);
     e.message = kind;
-    tied.add(sender, e);
+    tied.add(WorldParty(sender), e);
   };
   const auto order = [&] {
     std::vector<std::uint32_t> numbers;
@@ -378,7 +378,7 @@ TEST(TiedEvents, FallBySenderAndOfASenderAsTheyWereSent) {
   add(3, 1, MessageKind::credit);
   add(8, 2);
   add(3, 3);
-  add(kNoRank, 4);  // the rank's own
+  add(kNoParty.value(), 4);  // the rank's own
   EXPECT_EQ(order(), Numbers({4, 3, 1, 0, 2}));
 }
 

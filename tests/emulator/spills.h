@@ -63,9 +63,10 @@ inline SmallJob uneven_job(FabricKind kind) {
   w.group_names = {"first", "second"};
   w.groups.assign(2, Group{});
   w.groups[1].kind = 1;
-  for (Rank r = 0; r < 2 * kHalf; ++r) {
-    w.groups[r < kHalf ? 0 : 1].members.push_back(r);
-    w.role_of[static_cast<std::size_t>(r)] = r < kHalf ? 0 : 1;
+  for (const WorldRank r : w.role_of.keys()) {
+    const bool first = r < WorldRank(kHalf);
+    w.groups[first ? 0 : 1].members.push_back(r);
+    w.role_of[r] = first ? 0 : 1;
   }
   w.roles.push_back(w.roles[0]);
   job.collective(Func::broadcast, 16);

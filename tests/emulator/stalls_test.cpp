@@ -58,18 +58,18 @@ TEST(Silence, IsLongEnoughForProcess0ToNameWhoIsStuck) {
 
 TEST(StallWatch, SeesTheLastOfAllToBecomeQuiet) {
   StallWatch watch(0, 2, 100);
-  watch.note(0, quiet_since(50, "a"), 60);
-  watch.note(1, Pulse{}, 60);
+  watch.note(Host(0), quiet_since(50, "a"), 60);
+  watch.note(Host(1), Pulse{}, 60);
   EXPECT_FALSE(watch.quiet_since(70).has_value());
-  watch.note(1, quiet_since(65, "b"), 70);
+  watch.note(Host(1), quiet_since(65, "b"), 70);
   EXPECT_EQ(watch.quiet_since(75), 65);
   EXPECT_EQ(watch.who_is_stuck(75), "a; b");
 }
 
 TEST(StallWatch, TakesSilenceForQuietAndSaysSo) {
   StallWatch watch(0, 2, 100);
-  watch.note(0, quiet_since(50, "a"), 160);
-  watch.note(1, Pulse{}, 40);
+  watch.note(Host(0), quiet_since(50, "a"), 160);
+  watch.note(Host(1), Pulse{}, 40);
   EXPECT_FALSE(watch.quiet_since(140).has_value());
   EXPECT_EQ(watch.quiet_since(141), 50);
   EXPECT_EQ(watch.who_is_stuck(141),
@@ -80,7 +80,7 @@ TEST(StallWatch, WaitsForNobodyWhoHasEnded) {
   StallWatch watch(0, 1, 100);
   Pulse p = quiet_since(10, "");
   p.ended = true;
-  watch.note(0, p, 20);
+  watch.note(Host(0), p, 20);
   EXPECT_TRUE(watch.all_ended());
   EXPECT_EQ(watch.who_is_stuck(500), "no rank waits for anything");
 }
@@ -89,7 +89,7 @@ TEST(StallWatch, IgnoresPulsesOfAnotherSegment) {
   StallWatch watch(4, 1, 100);
   Pulse p;
   p.ended = true;
-  watch.note(0, p, 20);
+  watch.note(Host(0), p, 20);
   EXPECT_FALSE(watch.all_ended());
 }
 

@@ -32,17 +32,15 @@ struct SmallJob {
     spec.dilation = kind == FabricKind::virtual_time ? 0 : 20;
     workload.ranks = nodes * gpus;
     workload.group_names = {"all"};
-    workload.role_of.assign(static_cast<std::size_t>(workload.ranks), 0);
-    Group all;
-    for (Rank r = 0; r < workload.ranks; ++r) all.members.push_back(r);
-    workload.groups.push_back(all);
+    workload.role_of.assign(workload.ranks, 0);
+    workload.groups.push_back({0, world_ranks(workload.ranks)});
     workload.roles.push_back({"all", {Program{{"compute"}, {{}}, {"op"}, 0}}});
   }
 
   Program& program() { return workload.roles[0].iterations[0]; }
 
   SmallJob& collective(Func func, std::uint64_t count, DataType type = DataType::float32,
-                       Rank root = 0, std::uint32_t tensor = 0) {
+                       GroupRank root = 0, std::uint32_t tensor = 0) {
     Op op;
     op.kind = Op::Kind::collective;
     op.func = func;

@@ -69,14 +69,14 @@ TEST(Tensors, ASchemeThatLeavesOutZerosSendsTheBlocksThatWereDrawn) {
       std::uint64_t somewhere = 1, elements = 0;
       for (std::uint64_t b = 0; b < 41; ++b) {
         bool any = false;
-        for (Rank r = 0; r < 4; ++r) any = any || drawn.nonzero(r, b);
+        for (GroupRank r = 0; r < 4; ++r) any = any || drawn.nonzero(r, b);
         if (!any) continue;
         ++somewhere;
         elements += b == 40 ? 13 : 256;
       }
       for (const PairTraffic& pair : result.pairs) {
-        const bool up = pair.target_nic == 4;
-        const Rank r = up ? pair.source_nic : pair.target_nic;
+        const bool up = pair.target_nic == Nic(4);
+        const GroupRank r = (up ? pair.source_nic : pair.target_nic).value();
         std::uint64_t blocks = 1;  // 1: the end note
         for (std::uint64_t b = 0; b < 41; ++b) blocks += drawn.nonzero(r, b);
         const std::uint64_t notes = up ? blocks : somewhere;

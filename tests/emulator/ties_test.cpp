@@ -39,9 +39,9 @@ TEST(Ties, EmptyMessagesKeepTheirPlaceOnASharedNic) {
       job.spec.collectives.protocol = "Simple";
       job.spec.fabric.inside_node = InsideNode::messages;
       job.workload.groups[0].members.clear();
-      for (Rank r = 0; r < 32; r += 2) job.workload.groups[0].members.push_back(r);
+      for (int r = 0; r < 32; r += 2) job.workload.groups[0].members.emplace_back(r);
       job.workload.roles.push_back({"idle", {Program{{"compute"}, {{}}, {"op"}, 0}}});
-      for (std::size_t r = 1; r < 32; r += 2) job.workload.role_of[r] = 1;
+      for (int r = 1; r < 32; r += 2) job.workload.role_of[WorldRank(r)] = 1;
       job.collective(Func::all_reduce, 402'653'248);
       const Result result = job.run();
       EXPECT_EQ(result.interrupted, "") << nics << " NICs";

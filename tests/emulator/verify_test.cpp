@@ -84,7 +84,7 @@ TEST_P(EveryAlgorithm, ReducesRealDataRightInMemoryAndInVirtualTime) {
     job.spec.run.iterations = 2;
     job.spec.collectives.slice_bytes = count == 1001 ? 512 : 0;
     job.spec.collectives.credits = count == 7 ? 2 : 0;
-    const Rank last = job.workload.ranks - 1;
+    const GroupRank last = job.workload.ranks - 1;
     if (is_ragged(row.func))
       job.collective(row.func, testing::ragged_counts(row.func, job.workload.ranks, count), type);
     else

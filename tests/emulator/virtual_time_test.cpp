@@ -196,14 +196,13 @@ TEST(VirtualTime, AnIncastIsServedAtTheRateOfTheIngress) {
   // Seven ranks send to one at the same time: its NIC takes them one after the other.
   SmallJob job = one_gpu_nodes(8);
   job.workload.roles.assign(8, job.workload.roles[0]);
-  for (int r = 0; r < 8; ++r)
-    job.workload.role_of[static_cast<std::size_t>(r)] = static_cast<std::uint16_t>(r);
+  for (int r = 0; r < 8; ++r) job.workload.role_of[WorldRank(r)] = static_cast<std::uint16_t>(r);
   for (int r = 1; r < 8; ++r) {
     Op send;
     send.kind = Op::Kind::send;
     send.peer = -r;
     send.count = 250'000;
-    job.workload.roles[static_cast<std::size_t>(r)].iterations[0].streams[0] = {send};
+    job.workload.roles[r].iterations[0].streams[0] = {send};
     Op recv = send;
     recv.kind = Op::Kind::recv;
     recv.peer = r;
@@ -300,7 +299,7 @@ TEST(VirtualTime, CountsATransferOnce) {
     op.kind = Op::Kind::send;
     op.peer = 1;
     if (rank < 2) program.streams[0].push_back(op);
-    job.workload.role_of[static_cast<std::size_t>(rank)] = static_cast<std::uint16_t>(rank);
+    job.workload.role_of[WorldRank(rank)] = static_cast<std::uint16_t>(rank);
     job.workload.roles.push_back({std::to_string(rank), {program}});
   }
   const Result result = job.run();

@@ -167,7 +167,7 @@ Taken play_rounds(Lab& lab, Workers& workers, const Library& library, const Call
   Taken taken;
   Bytes sent;
   int played = 0;
-  for (int replays = 0; static_cast<int>(taken.ours.size()) < kRounds; ++played) {
+  for (int replays = 0; std::ssize(taken.ours) < kRounds; ++played) {
     const StolenTime stolen;
     const Round theirs = play_library(lab, workers, library, call, size,
                                       played == 0 ? warmups(size) : 0, sent),

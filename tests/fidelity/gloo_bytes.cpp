@@ -9,11 +9,11 @@ GlooBytes gloo_bytes(const Collective& call) {
   constexpr double kForward = kGlooFraming.preamble_bytes + kGlooFraming.send_ready_bytes,
                    kBack = kGlooFraming.recv_ready_bytes;
   GlooBytes sent;
-  for (Rank r = 0; r < call.size; ++r)
+  for (GroupRank r = 0; r < call.size; ++r)
     for (int a = 0; a < schedule->actors(r); ++a)
       for (int k = 0; k < schedule->actor(r, a).steps; ++k) {
         const Step step = schedule->step(r, a, k);
-        for (const Rank peer : step.send_to) {
+        for (const GroupRank peer : step.send_to) {
           const auto bytes = static_cast<double>(step.send.count * call.element_bytes);
           sent.data[{r, peer}] += bytes;
           sent.payload[{r, peer}] += bytes + step.slices * kForward;

@@ -16,11 +16,11 @@ Bytes payload_of(const Collective& call, const std::string& algorithm) {
   const std::string name = algorithm.empty() ? "auto" : algorithm;
   const auto schedule = find_algorithm("openmpi-4.1", call.func, name)->make(call, Communicator{});
   Bytes sent;
-  for (Rank r = 0; r < call.size; ++r)
+  for (GroupRank r = 0; r < call.size; ++r)
     for (int a = 0; a < schedule->actors(r); ++a)
       for (int k = 0; k < schedule->actor(r, a).steps; ++k) {
         const Step step = schedule->step(r, a, k);
-        for (const Rank peer : step.send_to)
+        for (const GroupRank peer : step.send_to)
           sent[{r, peer}] +=
               static_cast<double>(step.send.count * call.element_bytes) + step.slices * kHeader;
       }

@@ -60,7 +60,7 @@ std::map<std::string, MPI_Comm> communicators() {
 void connect_all() {
   int n = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &n);
-  std::vector<int> from(static_cast<std::size_t>(n)), to(from);
+  std::vector<int> from(n), to(from);
   MPI_Alltoall(from.data(), 1, MPI_INT, to.data(), 1, MPI_INT, MPI_COMM_WORLD);
   MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -82,7 +82,7 @@ std::function<void()> collective(const std::string& name, std::size_t bytes, MPI
     return
         [=] { MPI_Alltoall(from->data(), block, MPI_FLOAT, to->data(), block, MPI_FLOAT, comm); };
   demand(name == "reduce_scatter", "there is no collective " + name);
-  const std::vector<int> counts(static_cast<std::size_t>(n), block);
+  const std::vector<int> counts(n, block);
   return [=] {
     MPI_Reduce_scatter(from->data(), to->data(), counts.data(), MPI_FLOAT, MPI_SUM, comm);
   };

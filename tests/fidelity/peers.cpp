@@ -128,7 +128,7 @@ std::vector<json> Workers::ask(const std::string& order) {
 std::vector<json> Workers::await(std::size_t line) {
   std::vector<json> answers;
   const auto deadline = steady_clock::now() + kLongest;
-  while (static_cast<int>(answers.size()) < size_) {
+  while (std::ssize(answers) < size_) {
     const int h = static_cast<int>(answers.size());
     const auto lines = lines_of(read_file(replies(lab_, h)));
     if (lines.size() > line) {

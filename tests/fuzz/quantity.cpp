@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     constexpr int kRanks = 4096;
     const auto ranks = parse_ranks(text, kRanks);
-    fuzz::require(!ranks.empty() && ranks.front() >= 0 && ranks.back() < kRanks);
+    fuzz::require(!ranks.empty() && ranks.front() >= WorldRank(0) &&
+                  ranks.back() < WorldRank(kRanks));
     accepted = true;
   } catch (const Error& refused) {
     fuzz::require(*refused.what() != '\0');

@@ -9,18 +9,18 @@ namespace {
 std::string sample() {
   using namespace ghostrank;
   SegmentReport report;
-  report.host = {1, "node1", "net", "tcp-cubic", 8, 1 << 20, 0.5};
+  report.host = {Host(1), "node1", "net", "tcp-cubic", 8, 1 << 20, 0.5};
   report.end = {1000, 10};
   report.rows.push_back({2, 200, 0.5, {}});
   for (int i = 0; i < 2; ++i) report.rows.back().seconds.add(0.25);
-  report.ledger.push_back({{1, 2, 3}, {400, 4}});
+  report.ledger.push_back({{Nic(1), Nic(2), 3}, {400, 4}});
   report.spilled_by_nic.resize(4);
   report.spill_paths = {"pairs.csv.0", "pairs.csv.1"};
   report.interfaces.emplace_back().device = "eth0";
   report.interfaces.back().tx_bytes = 10;
   report.interfaces.back().iterations.push_back({5, std::nullopt});
   report.interfaces.back().counters.emplace_back("rx_dropped", 3);
-  report.spans.push_back({1, 1, 0, 1, "bucket 0", 10, 20, 4096});
+  report.spans.push_back({WorldRank(1), Host(1), 0, 1, "bucket 0", 10, 20, 4096});
   return report.to_blob();
 }
 

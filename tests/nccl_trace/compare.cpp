@@ -8,7 +8,8 @@
 namespace ghostrank::nccl_trace {
 namespace {
 
-std::multiset<std::pair<Rank, Messages>> as_set(const std::multimap<Rank, Messages>& sent) {
+std::multiset<std::pair<GroupRank, Messages>> as_set(
+    const std::multimap<GroupRank, Messages>& sent) {
   return {sent.begin(), sent.end()};
 }
 
@@ -27,10 +28,10 @@ std::string parting(const Messages& theirs, const Messages& ours) {
   return "NCCL's " + message(theirs, i) + ", ours " + message(ours, i);
 }
 
-std::string difference(Rank rank, const std::multimap<Rank, Messages>& theirs,
-                       const std::multimap<Rank, Messages>& ours) {
+std::string difference(GroupRank rank, const std::multimap<GroupRank, Messages>& theirs,
+                       const std::multimap<GroupRank, Messages>& ours) {
   const auto real = as_set(theirs), made = as_set(ours);
-  std::vector<std::pair<Rank, Messages>> only_real, only_made;
+  std::vector<std::pair<GroupRank, Messages>> only_real, only_made;
   std::set_difference(real.begin(), real.end(), made.begin(), made.end(),
                       std::back_inserter(only_real));
   std::set_difference(made.begin(), made.end(), real.begin(), real.end(),
@@ -49,7 +50,7 @@ std::string difference(Rank rank, const std::multimap<Rank, Messages>& theirs,
 void check_together(std::span<const RankTrace> traces) {
   std::set<int> ranks;
   for (const RankTrace& trace : traces) {
-    if (trace.size != static_cast<int>(traces.size()))
+    if (trace.size != std::ssize(traces))
       throw std::runtime_error("a trace is of a job of " + std::to_string(trace.size) +
                                " ranks, but there are " + std::to_string(traces.size()) +
                                " traces");
@@ -66,20 +67,20 @@ void check_together(std::span<const RankTrace> traces) {
 
 }  // namespace
 
-std::multimap<Rank, Messages> scheduled(const Schedule& schedule, Rank rank) {
-  std::map<std::tuple<int, Rank>, Messages> by_connection;  // key: channel and target
+std::multimap<GroupRank, Messages> scheduled(const Schedule& schedule, GroupRank rank) {
+  std::map<std::tuple<int, GroupRank>, Messages> by_connection;  // key: channel and target
   for (int a = 0; a < schedule.actors(rank); ++a) {
     const Actor actor = schedule.actor(rank, a);
     for (int k = 0; k < actor.steps; ++k) {
       const Step step = schedule.step(rank, a, k);
       for (std::uint32_t s = 0; s < step.slices; ++s)
-        for (const Rank peer : step.send_to)
+        for (const GroupRank peer : step.send_to)
           by_connection[{actor.channel, peer}].push_back(
               message_bytes(schedule.protocol(), slice_of(step.send, step, s).count,
                             schedule.collective().element_bytes));
     }
   }
-  std::multimap<Rank, Messages> sent;
+  std::multimap<GroupRank, Messages> sent;
   for (auto& [connection, messages] : by_connection)
     sent.emplace(std::get<1>(connection), std::move(messages));
   return sent;

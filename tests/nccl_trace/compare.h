@@ -19,7 +19,7 @@ struct Verdict {
 };
 
 // The messages that our schedule sends from `rank`, in the form of a trace.
-std::multimap<Rank, Messages> scheduled(const Schedule& schedule, Rank rank);
+std::multimap<GroupRank, Messages> scheduled(const Schedule& schedule, GroupRank rank);
 
 // Takes the traces of all ranks of a job, in any order. Throws std::runtime_error when they do not
 // belong together.

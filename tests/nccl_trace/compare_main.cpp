@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
                   v.difference.empty() ? "" : "\n        ", v.difference.c_str());
     }
     std::printf("%d of %zu calls are equal\n", equal, verdicts.size());
-    return equal == static_cast<int>(verdicts.size()) ? 0 : 1;
+    return equal == std::ssize(verdicts) ? 0 : 1;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "nccl_trace_compare: %s\n", e.what());
     return 2;

@@ -21,7 +21,7 @@ constexpr char kCall[] =
     R"("protocol": "Simple", "channels": 2})";
 
 // The trace that the plugin would have written on `rank`.
-std::string made_up(Rank rank) {
+std::string made_up(GroupRank rank) {
   const Call call = parse_call(kCall, kRanks);
   const auto schedule = find_algorithm(call.library, call.collective.func, call.algorithm)
                             ->make(call.collective, call.communicator);
@@ -54,7 +54,7 @@ std::vector<RankTrace> traces_of(const std::vector<std::string>& texts) {
 
 std::vector<std::string> all_ranks() {
   std::vector<std::string> texts;
-  for (Rank r = 0; r < kRanks; ++r) texts.push_back(made_up(r));
+  for (GroupRank r = 0; r < kRanks; ++r) texts.push_back(made_up(r));
   return texts;
 }
 

@@ -97,7 +97,7 @@ bool Connection::progress(Request& r) {
     if (n < 0 && would_block()) return false;
     if (n == 0) errno = ECONNRESET;
     must(n > 0, r.sends ? "send" : "recv");
-    r.moved += static_cast<std::size_t>(n);
+    r.moved += n;
     if (r.sends || r.moved != kHeader) continue;
     if (r.header > r.size) errno = EMSGSIZE;
     must(r.header <= r.size, "a message is larger than its receive");

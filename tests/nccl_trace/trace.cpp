@@ -13,7 +13,7 @@ namespace {
 constexpr char kEnd[] = "end";
 
 struct Connection {
-  Rank target = 0;
+  GroupRank target = 0;
   Messages sent;  // in the open call
 };
 
@@ -31,7 +31,7 @@ class Reader {
       in >> trace_.rank >> of >> trace_.size;
     } else if (verb == "connect") {
       int connection = 0;
-      Rank target = 0;
+      GroupRank target = 0;
       in >> connection >> target;
       connections_[connection].target = target;
     } else if (verb == "send") {
@@ -105,7 +105,7 @@ Call parse_call(const std::string& mark, int size) {
   call.communicator.protocol = protocol_named(json.at("protocol").get<std::string>());
   if (!call.communicator.protocol)
     throw std::runtime_error("a mark names a protocol that does not exist: " + mark);
-  for (Rank r = 0; r < size; ++r) call.communicator.node_of.push_back(r);
+  for (GroupRank r = 0; r < size; ++r) call.communicator.node_of.push_back(r);
   return call;
 }
 

@@ -27,7 +27,7 @@ using Messages = std::vector<std::uint64_t>;  // of one connection, in order
 // One rank's sends in one call: its connections by target, in no order.
 struct RankCall {
   std::string call;  // the mark
-  std::multimap<Rank, Messages> sent;
+  std::multimap<GroupRank, Messages> sent;
 };
 
 struct RankTrace {

@@ -111,7 +111,7 @@ Captured play_and_capture(Lab& lab, const std::string& job, Start start) {
   }
   Captured captured;
   for (int h = 0; h < kHosts; ++h) {
-    testing::Capture& capture = captures[static_cast<std::size_t>(h)];
+    testing::Capture& capture = captures[h];
     captured.complete &= capture.stop();
     for (const auto& [flow, bytes] : testing::tcp_payload(capture.file())) {
       const auto is_port = [&, f = flow](int port) {
@@ -263,8 +263,7 @@ TEST_F(Namespaces, EachRailIsCarriedByTheInterfaceThatItsHostGives) {
     const auto hosts = start_hosts(
         *lab, job + " -s fabric.flows=nic --allow-unfaithful --json " + lab->file("result.json"));
     for (int h = kHosts; h-- > 0;)
-      ASSERT_EQ(lab->finish(hosts[static_cast<std::size_t>(h)], std::chrono::seconds(60)), 0)
-          << lab->output(h);
+      ASSERT_EQ(lab->finish(hosts[h], std::chrono::seconds(60)), 0) << lab->output(h);
     const json result = json::parse(read_file(lab->file("result.json")));
     for (const json& i : result["interfaces"]) {
       double sum = 0;
@@ -328,7 +327,7 @@ void expect_interfaces_of_namespaces(const Lab& lab, const json& result,
                                      const std::map<int, double>& sent) {
   ASSERT_EQ(result["interfaces"].size(), static_cast<std::size_t>(kHosts));
   for (int h = 0; h < kHosts; ++h) {
-    const json& counted = result["interfaces"][static_cast<std::size_t>(h)];
+    const json& counted = result["interfaces"][h];
     std::string space = lab.pattern();
     space.replace(space.find("{node}"), 6, std::to_string(h));
     EXPECT_EQ(counted["namespace"], space);
@@ -362,8 +361,7 @@ TEST_F(Namespaces, OneProcessSendsEveryNodesTrafficThroughTheNodesOwnInterface) 
     std::map<int, double> bytes;
     for (const auto& [pair, sent] : sent_by_host(captured.result)) bytes[pair.first] += sent.bytes;
     for (int h = 0; h < kHosts; ++h) {
-      const auto counted =
-          static_cast<double>(lab->sent_by(h) - before[static_cast<std::size_t>(h)]);
+      const auto counted = static_cast<double>(lab->sent_by(h) - before[h]);
       EXPECT_GT(counted, bytes[h]);
       EXPECT_LT(counted, bytes[h] * 1.05 + 1e5) << "node " << h;  // headers included
     }

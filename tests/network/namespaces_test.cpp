@@ -59,8 +59,7 @@ TEST_F(Namespaces, AKilledHostEndsTheRunEverywhereAndWhatWasMeasuredIsKept) {
   ASSERT_EQ(kill(hosts[2], SIGKILL), 0);
   const auto began = steady_clock::now();
   for (int h : {0, 1, 3}) {
-    EXPECT_EQ(lab->finish(hosts[static_cast<std::size_t>(h)], std::chrono::seconds(10)), 1)
-        << lab->output(h);
+    EXPECT_EQ(lab->finish(hosts[h], std::chrono::seconds(10)), 1) << lab->output(h);
   }
   EXPECT_LT(steady_clock::now() - began, std::chrono::seconds(5));
   EXPECT_NE(lab->output(1).find("lost"), std::string::npos) << lab->output(1);
@@ -99,8 +98,7 @@ TEST_F(Namespaces, CtrlCStopsEveryHostWithinASecond) {
   const auto began = steady_clock::now();
   kill(hosts[0], SIGINT);
   EXPECT_EQ(lab->finish(hosts[0], std::chrono::seconds(5)), 130) << lab->output(0);
-  for (int h : {1, 2, 3})
-    EXPECT_NE(lab->finish(hosts[static_cast<std::size_t>(h)], std::chrono::seconds(5)), -1);
+  for (int h : {1, 2, 3}) EXPECT_NE(lab->finish(hosts[h], std::chrono::seconds(5)), -1);
   EXPECT_LT(steady_clock::now() - began,
             std::chrono::milliseconds(1500));  // a second, and the files
   expect_partial_result(*lab);

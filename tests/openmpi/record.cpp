@@ -148,7 +148,7 @@ void reduce(Call& c) {
   MPI_Reduce(c.a.data(), c.b.data(), c.count, MPI_INT, MPI_SUM, c.root, c.comm);
 }
 void reduce_scatter(Call& c) {
-  const std::vector<int> counts(static_cast<std::size_t>(c.n), c.count);
+  const std::vector<int> counts(c.n, c.count);
   MPI_Reduce_scatter(c.a.data(), c.b.data(), counts.data(), MPI_INT, MPI_SUM, c.comm);
 }
 void broadcast(Call& c) { MPI_Bcast(c.a.data(), c.count, MPI_INT, c.root, c.comm); }
@@ -240,10 +240,10 @@ std::string text_of(const int* sent, int numbers) {
 // Gathers the notes of all ranks and writes the line.
 void print(const Operation& operation, const std::string& algorithm, const Call& c) {
   const int numbers = static_cast<int>(noted.size());
-  std::vector<int> lengths(static_cast<std::size_t>(c.n));
+  std::vector<int> lengths(c.n);
   MPI_Gather(&numbers, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, c.comm);
   const std::vector<int> begin = offsets(lengths);
-  std::vector<int> all(static_cast<std::size_t>(begin.back() + lengths.back()));
+  std::vector<int> all(begin.back() + lengths.back());
   MPI_Gatherv(noted.data(), numbers, MPI_INT, all.data(), lengths.data(), begin.data(), MPI_INT, 0,
               c.comm);
   if (c.rank != 0) return;

@@ -7,6 +7,7 @@
 #include "profiles/workload/workload_check.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -32,9 +33,9 @@ std::uint16_t kind_of(const Workload& workload, const std::string& group) {
 }
 
 // Bytes that a rank moves in an iteration, without requests.
-std::uint64_t moved(const Workload& workload, Rank rank, std::size_t iteration,
+std::uint64_t moved(const Workload& workload, int rank, std::size_t iteration,
                     const std::string& group) {
-  const Role& role = workload.roles[workload.role_of[static_cast<std::size_t>(rank)]];
+  const Role& role = workload.roles[workload.role_of[WorldRank(rank)]];
   const std::size_t number =
       std::min(program_number(workload, iteration), role.iterations.size() - 1);
   std::uint64_t bytes = 0;
@@ -50,7 +51,7 @@ TEST(Checkpoint, HoldsWeightsAndOptimizerStateOfEveryParameterOnce) {
   EXPECT_EQ(w.ranks, 6);
   EXPECT_EQ(w.servers, 2);
   // fp32 weights and two fp32 moments, on four ranks, rounded up.
-  for (const Rank rank : {0, 1, 2, 3})
+  for (const int rank : {0, 1, 2, 3})
     EXPECT_EQ(moved(w, rank, 5, "checkpoint"), (1000003ULL * 12 + 3) / 4);
 }
 
@@ -94,8 +95,8 @@ TEST(Checkpoint, GoesToTheServerOfItsRail) {
   const Workload w = planned(ddp_job("[{pattern: checkpoint}]"));
   for (const Group& group : w.groups) {
     if (group.kind != kind_of(w, "checkpoint")) continue;
-    const Rank server = group.members[0];
-    EXPECT_EQ(group.members, (std::vector<Rank>{server, server - 4, server - 2}));
+    const WorldRank server = group.members[0];
+    EXPECT_EQ(group.members, (std::vector<WorldRank>{server, server - 4, server - 2}));
   }
 }
 

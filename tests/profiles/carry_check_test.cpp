@@ -7,6 +7,7 @@
 #include "profiles/workload/program_builder.h"
 #include "profiles/workload/workload_check.h"
 #include "tests/profiles/support.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -17,7 +18,7 @@ Workload one_role(std::vector<Program> iterations) {
   workload.roles = {{"all", std::move(iterations)}};
   workload.role_of = {0, 0};
   workload.group_names = {"dp", "tp"};
-  workload.groups = {{0, {0, 1}}, {1, {0, 1}}};
+  workload.groups = {{0, world_ranks({0, 1})}, {1, world_ranks({0, 1})}};
   return workload;
 }
 

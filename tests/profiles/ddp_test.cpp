@@ -9,6 +9,7 @@
 #include "profiles/planners/plan.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -198,10 +199,10 @@ TEST(Ddp, BroadcastsTheBuffersOfBatchNormsBeforeEveryForward) {
 TEST(Ddp, PutsEveryGpuIntoOneGroupInRankOrder) {
   const Workload workload = small();
   EXPECT_EQ(workload.ranks, 4);
-  EXPECT_EQ(workload.role_of, (std::vector<std::uint16_t>{0, 0, 0, 0}));
+  EXPECT_EQ(workload.role_of.rows(), (std::vector<std::uint16_t>{0, 0, 0, 0}));
   EXPECT_EQ(workload.group_names, (Ops{"dp"}));
   ASSERT_EQ(workload.groups.size(), 1u);
-  EXPECT_EQ(workload.groups[0].members, (std::vector<Rank>{0, 1, 2, 3}));
+  EXPECT_EQ(workload.groups[0].members, world_ranks({0, 1, 2, 3}));
   EXPECT_EQ(workload.samples_per_iteration, 4);
   EXPECT_EQ(workload.flops_per_iteration, 0);  // measured layers have no FLOPs
 }

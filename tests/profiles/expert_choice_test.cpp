@@ -12,6 +12,7 @@
 #include "profiles/planners/plan.h"
 #include "tests/profiles/megatron_support.h"
 #include "tests/profiles/programs.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -142,15 +143,15 @@ TEST(DeduplicatedDispatch, SendsARowOnceToEveryNodeAndRank) {
 
 TEST(DeduplicatedDispatch, HasRailsBetweenNodes) {
   const Workload workload = two_nodes("groups: 8, group_top_k: 2", "").workload();
-  std::vector<std::vector<Rank>> rails, nodes;
+  std::vector<std::vector<WorldRank>> rails, nodes;
   for (const Group& group : workload.groups) {
     if (workload.group_names[group.kind] == "ep.rail") rails.push_back(group.members);
     if (workload.group_names[group.kind] == "ep.node") nodes.push_back(group.members);
   }
   ASSERT_EQ(rails.size(), 8u);
-  EXPECT_EQ(rails[3], (std::vector<Rank>{3, 11}));
+  EXPECT_EQ(rails[3], world_ranks({3, 11}));
   ASSERT_EQ(nodes.size(), 2u);
-  EXPECT_EQ(nodes[1], (std::vector<Rank>{8, 9, 10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(nodes[1], world_ranks({8, 9, 10, 11, 12, 13, 14, 15}));
 }
 
 // Between nodes a rank sends the rows that the target node's experts need. Inside a node a rank

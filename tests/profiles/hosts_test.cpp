@@ -19,7 +19,10 @@ const std::string kHead =
 const std::vector<std::string> kSeveral{"fabric.kind=ofi"};  // in one process nothing is placed
 
 std::vector<int> placed(const std::string& rest) {
-  return load_text(kHead + rest, kSeveral).spec.placement.host_of_node;
+  std::vector<int> hosts;
+  for (const Host host : load_text(kHead + rest, kSeveral).spec.placement.host_of_node)
+    hosts.push_back(host.value());
+  return hosts;
 }
 
 TEST(Hosts, AreReadWithCoresAndRails) {

@@ -12,6 +12,7 @@
 #include "profiles/planners/plan.h"
 #include "tests/profiles/megatron_support.h"
 #include "tests/profiles/programs.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -229,13 +230,13 @@ TEST(DualPipePlans, ReduceEveryPartOverTheTwoStagesThatHoldIt) {
   Plan plan{.model = "{base: llama3-8b, layers: 8}", .pp = 4, .dp = 2, .micro_batches = 8};
   plan.more = ", schedule: dualpipe";
   const Workload workload = plan.workload();
-  std::set<std::vector<Rank>> holders;
+  std::set<std::vector<int>> holders;
   for (const Group& group : workload.groups)
-    if (workload.group_names[group.kind] == "dp") holders.insert(group.members);
-  EXPECT_EQ(holders, (std::set<std::vector<Rank>>{{0, 1, 6, 7}, {2, 3, 4, 5}}));
+    if (workload.group_names[group.kind] == "dp") holders.insert(numbers_of(group.members));
+  EXPECT_EQ(holders, (std::set<std::vector<int>>{{0, 1, 6, 7}, {2, 3, 4, 5}}));
   constexpr std::uint64_t kLayer = 218'112'000, kTable = 128'256 * 4096u;
   for (int stage = 0; stage < 4; ++stage) {
-    const Program& program = workload.roles[static_cast<std::size_t>(stage)].iterations[0];
+    const Program& program = workload.roles[stage].iterations[0];
     const bool ends = stage == 0 || stage == 3;
     EXPECT_EQ(sums_of(program, workload, "dp").bytes[Func::all_reduce],
               4 * (4 * kLayer + (ends ? 2 * kTable + 4096 : 0)) + (ends ? 8 : 0));

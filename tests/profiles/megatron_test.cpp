@@ -16,6 +16,7 @@
 #include "tests/profiles/megatron_support.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -29,8 +30,7 @@ using Plan = test::MegatronJob;
 
 // Bytes of hidden states per call: all tokens of a micro-batch, bf16.
 std::uint64_t hidden_bytes(const Plan& plan, std::uint64_t sequence, std::uint64_t hidden) {
-  return sequence / static_cast<std::uint64_t>(plan.cp) *
-         static_cast<std::uint64_t>(plan.micro_batch) * hidden * 2;
+  return sequence / plan.cp * static_cast<std::uint64_t>(plan.micro_batch) * hidden * 2;
 }
 
 class TensorParallel : public testing::TestWithParam<std::tuple<int, int, int, int, const char*>> {
@@ -61,7 +61,7 @@ TEST_P(TensorParallel, MovesTheBytesOfTheClosedForm) {
       scattered += sums.bytes[Func::reduce_scatter] * static_cast<std::uint64_t>(tp);
       reduced += sums.bytes[Func::all_reduce];
     }
-    const std::uint64_t loss = 3 * kSequence / static_cast<std::uint64_t>(cp) * 4 * batches;
+    const std::uint64_t loss = 3 * kSequence / cp * 4 * batches;
     if (sequence) {
       // The head gathers forward and backward and scatters backward; the embedding does the
       // reverse.
@@ -261,11 +261,11 @@ TEST(ContextParallel, HasTwoLevels) {
     EXPECT_EQ(sums_of(program, workload, "cp.p2p").sent,
               3 * kLayers * kv * (2 * (8 / shards - 1) + 8 / shards));
     EXPECT_EQ(sums_of(program, workload, "cp").sent, 0u);
-    std::vector<Rank> neighbours, ring;
+    std::vector<int> neighbours, ring;
     for (const Group& group : workload.groups) {
-      if (group.members.front() != 0) continue;
-      if (workload.group_names[group.kind] == "cp.a2a") neighbours = group.members;
-      if (workload.group_names[group.kind] == "cp.p2p") ring = group.members;
+      if (group.members.front() != WorldRank(0)) continue;
+      if (workload.group_names[group.kind] == "cp.a2a") neighbours = numbers_of(group.members);
+      if (workload.group_names[group.kind] == "cp.p2p") ring = numbers_of(group.members);
     }
     EXPECT_EQ(neighbours.back(), inner - 1);
     EXPECT_EQ(ring.at(1), inner);
@@ -282,7 +282,7 @@ TEST(ExpertParallel, MovesRowsToExpertsAndBack) {
       plan.more = ", ep: " + std::to_string(ep) + ", expert_tp: 1";
       const Workload workload = plan.workload();
       const Program& program = workload.roles[0].iterations[0];
-      const std::uint64_t rows = kSequence * kTopK / static_cast<std::uint64_t>(tp);
+      const std::uint64_t rows = kSequence * kTopK / tp;
       CallSums sums = sums_of(program, workload, "ep");
       // Rows out and back, forward and backward, in bf16; probabilities out and back in fp32.
       EXPECT_EQ(sums.bytes[Func::all_to_all] * static_cast<std::uint64_t>(ep),
@@ -328,7 +328,7 @@ TEST(PipelineParallel, SendsHiddenStatesAndTheirGradientsOncePerMicroBatchAndBou
       const Workload workload = plan.workload();
       const std::uint64_t tensor = 8192u * 4096 * 2 / (sequence ? 2 : 1);
       for (int stage = 0; stage < pp; ++stage) {
-        const Program& program = workload.roles[static_cast<std::size_t>(stage)].iterations[0];
+        const Program& program = workload.roles[stage].iterations[0];
         const CallSums forward = sums_of(program, workload, "pp.forward"),
                        backward = sums_of(program, workload, "pp.backward");
         EXPECT_EQ(forward.sent, stage + 1 < pp ? 6 * tensor : 0);
@@ -363,26 +363,26 @@ TEST(PipelineParallel, MovesAndReducesTheSameWithEverySchedule) {
 TEST(MegatronGroups, FollowTheOrderOfRanks) {
   Plan plan{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .micro_batches = 2};
   const auto members = [](const Workload& workload, const std::string& name) {
-    std::set<std::vector<Rank>> out;
+    std::set<std::vector<int>> out;
     for (const Group& group : workload.groups)
-      if (workload.group_names[group.kind] == name) out.insert(group.members);
+      if (workload.group_names[group.kind] == name) out.insert(numbers_of(group.members));
     return out;
   };
-  using Sets = std::set<std::vector<Rank>>;
+  using Sets = std::set<std::vector<int>>;
   const Workload usual = plan.workload();
   EXPECT_EQ(members(usual, "tp").count({4, 5}), 1u);
   EXPECT_EQ(members(usual, "cp").count({0, 2}), 1u);
   EXPECT_EQ(members(usual, "dp"),
             (Sets{{0, 2, 4, 6}, {1, 3, 5, 7}, {8, 10, 12, 14}, {9, 11, 13, 15}}));
   EXPECT_EQ(members(usual, "pp.forward").count({3, 11}), 1u);
-  EXPECT_EQ(usual.role_of[7], 0);
-  EXPECT_EQ(usual.role_of[8], 1);
+  EXPECT_EQ(usual.role_of[WorldRank(7)], 0);
+  EXPECT_EQ(usual.role_of[WorldRank(8)], 1);
 
   plan.more = ", order: pp-tp-cp-dp";
   const Workload pipeline_first = plan.workload();
   EXPECT_EQ(members(pipeline_first, "pp.forward").count({6, 7}), 1u);
   EXPECT_EQ(members(pipeline_first, "tp").count({0, 2}), 1u);
-  EXPECT_EQ(pipeline_first.role_of[5], 1);
+  EXPECT_EQ(pipeline_first.role_of[WorldRank(5)], 1);
 }
 
 TEST(MegatronPlans, AreBuiltPerStageNotPerRank) {

@@ -59,13 +59,13 @@ TEST(NcclGraphFile, GivesTheRingThatTheDumpedNodesFormTogether) {
   const NcclNodes nodes(8, comm.node_of);
   const auto ring = [&](int channel) {
     const NcclRing order(nodes, comm.graphs->node, channel);
-    std::vector<Rank> ranks;
+    std::vector<GroupRank> ranks;
     for (int i = 0; i < 8; ++i) ranks.push_back(order.rank_at(i));
     return ranks;
   };
   // The second node uses the other channel's list, so that channels keep their rails.
-  EXPECT_EQ(ring(0), (std::vector<Rank>{0, 3, 2, 1, 5, 6, 7, 4}));
-  EXPECT_EQ(ring(1), (std::vector<Rank>{1, 2, 3, 0, 4, 7, 6, 5}));
+  EXPECT_EQ(ring(0), (std::vector<GroupRank>{0, 3, 2, 1, 5, 6, 7, 4}));
+  EXPECT_EQ(ring(1), (std::vector<GroupRank>{1, 2, 3, 0, 4, 7, 6, 5}));
   EXPECT_EQ(ring(2), ring(0));
   EXPECT_EQ(comm.graphs->node.channels(2), 4);
 }
@@ -92,9 +92,9 @@ TEST(NcclGraphFile, GivesATreeWithItsPattern) {
     return std::pair{nccl_tree_links(nodes, comm.graphs->node, 0, 4).up,
                      nccl_tree_links(nodes, comm.graphs->node, 2, 0).up};
   };
-  EXPECT_EQ(up_of_second_node(kFour), (std::pair<Rank, Rank>{0, 4}));  // balanced
+  EXPECT_EQ(up_of_second_node(kFour), (std::pair<GroupRank, GroupRank>{0, 4}));  // balanced
   EXPECT_EQ(up_of_second_node(replaced(kFour, "pattern=\"1\"", "pattern=\"2\"")),
-            (std::pair<Rank, Rank>{1, 5}));  // split
+            (std::pair<GroupRank, GroupRank>{1, 5}));  // split
 }
 
 TEST(NcclGraphFile, GivesSchedulesThatAreRight) {

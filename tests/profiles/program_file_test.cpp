@@ -8,6 +8,7 @@
 #include "profiles/planners/plan.h"
 #include "profiles/workload/rank_runs.h"
 #include "tests/profiles/support.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -124,8 +125,8 @@ program:
 TEST(ProgramFile, MayBeWrittenByHand) {
   const LoadedJob job = test::load_text(kByHand);
   const Workload workload = plan_workload(job.spec);
-  EXPECT_EQ(workload.role_of, (std::vector<std::uint16_t>{0, 1, 0, 1}));
-  EXPECT_EQ(workload.groups[2].members, (std::vector<Rank>{1, 3}));
+  EXPECT_EQ(workload.role_of.rows(), (std::vector<std::uint16_t>{0, 1, 0, 1}));
+  EXPECT_EQ(workload.groups[2].members, world_ranks({1, 3}));
   const Program& even = workload.roles[0].iterations[0];
   EXPECT_EQ(even.labels[even.streams[0][0].label], "a label with \\ and \n");
   EXPECT_EQ(even.streams[0][2].peer, 3);
@@ -249,12 +250,14 @@ TEST(ProgramFile, NamesWhatDoesNotFitTogether) {
 }
 
 TEST(RankRuns, AreShortAndKeepTheOrder) {
-  const std::vector<std::vector<Rank>> lists{
+  const std::vector<std::vector<int>> lists{
       {0}, {0, 1, 2, 3}, {0, 8, 16}, {5, 3, 4}, {0, 1, 7, 9, 11, 20}, {3, 1000}, {9, 8, 7}};
   const char* texts[] = {"0", "0-3", "0-16/8", "5 3-4", "0-1 7-11/2 20", "3-1000/997", "9 8 7"};
   for (std::size_t i = 0; i < lists.size(); ++i) {
-    EXPECT_EQ(runs_of(lists[i]), texts[i]);
-    EXPECT_EQ(parse_runs(texts[i], 2000), lists[i]);
+    const auto ranks = parse_runs(texts[i], 2000);
+    ASSERT_TRUE(ranks) << texts[i];
+    EXPECT_EQ(numbers_of(*ranks), lists[i]);
+    EXPECT_EQ(runs_of(*ranks), texts[i]);
   }
   for (const char* wrong : {"", " ", "a", "3-1", "0-9/0", "0-8", "1,2", "0-", "-1", "0-3 4-7 0-3"})
     EXPECT_FALSE(parse_runs(wrong, 8)) << wrong;

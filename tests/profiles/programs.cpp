@@ -60,8 +60,7 @@ std::string unmatched_transfers(const Workload& workload) {
     const auto size = static_cast<int>(group.members.size());
     std::map<std::pair<int, int>, Sizes> sent, received;  // by (from, to)
     for (int i = 0; i < size; ++i) {
-      const auto rank = static_cast<std::size_t>(group.members[static_cast<std::size_t>(i)]);
-      const Program& program = workload.roles[workload.role_of[rank]].iterations.back();
+      const Program& program = workload.roles[workload.role_of[group.members[i]]].iterations.back();
       const auto other = [&](std::int32_t offset) { return ((i + offset) % size + size) % size; };
       for (const auto& [key, sizes] : transfers(program, Op::Kind::send))
         if (key.first == group.kind) sent[{i, other(key.second)}] = sizes;
@@ -70,7 +69,7 @@ std::string unmatched_transfers(const Workload& workload) {
     }
     if (sent != received)
       return "group " + workload.group_names[group.kind] + " of rank " +
-             std::to_string(group.members.front());
+             to_string(group.members.front());
   }
   return "";
 }

@@ -8,6 +8,7 @@
 #include "profiles/planners/plan.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -107,11 +108,11 @@ TEST(Fsdp, ReducesShardsBetweenCopiesOfTheModel) {
   EXPECT_EQ(shards.bytes[Func::reduce_scatter], kShard * 4);
   EXPECT_EQ(copies.bytes[Func::all_reduce], shards.bytes[Func::reduce_scatter]);
   EXPECT_EQ(sums(workload).bytes[Func::all_reduce], 8u);  // the loss
-  std::vector<std::vector<Rank>> groups;
+  std::vector<std::vector<WorldRank>> groups;
   for (const Group& group : workload.groups) groups.push_back(group.members);
-  EXPECT_EQ(groups[1], (std::vector<Rank>{0, 1, 2, 3}));
-  EXPECT_EQ(groups[2], (std::vector<Rank>{4, 5, 6, 7}));
-  EXPECT_EQ(groups[4], (std::vector<Rank>{1, 5}));
+  EXPECT_EQ(groups[1], world_ranks({0, 1, 2, 3}));
+  EXPECT_EQ(groups[2], world_ranks({4, 5, 6, 7}));
+  EXPECT_EQ(groups[4], world_ranks({1, 5}));
   const std::string message =
       test::error_of([] { plan_of("fsdp", 12, "gpt2", ", dp_replicate: 5"); });
   EXPECT_NE(

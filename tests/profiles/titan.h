@@ -10,6 +10,7 @@
 #include "profiles/planners/plan.h"
 #include "tests/profiles/programs.h"
 #include "tests/profiles/support.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank::test {
 
@@ -37,10 +38,10 @@ inline void expect_sound(const Workload& workload, const std::string& what) {
 }
 
 // The communicators of one kind.
-inline std::set<std::vector<Rank>> groups_named(const Workload& workload, const std::string& name) {
-  std::set<std::vector<Rank>> out;
+inline std::set<std::vector<int>> groups_named(const Workload& workload, const std::string& name) {
+  std::set<std::vector<int>> out;
   for (const Group& group : workload.groups)
-    if (workload.group_names[group.kind] == name) out.insert(group.members);
+    if (workload.group_names[group.kind] == name) out.insert(numbers_of(group.members));
   return out;
 }
 

@@ -175,8 +175,7 @@ TEST(TorchTitanExperts, MoveRowsAndTheirCounts) {
           if (op.kind == Op::Kind::collective && op.func == Func::all_to_all)
             (op.dtype == DataType::int64 ? counts : rows) +=
                 op.count * bytes_of(op.dtype) * static_cast<std::uint64_t>(ep);
-      EXPECT_EQ(rows, 3 * kLayers * 4 * (kSequence / static_cast<std::uint64_t>(tp) * kTopK) *
-                          kHidden * 2);
+      EXPECT_EQ(rows, 3 * kLayers * 4 * (kSequence / tp * kTopK) * kHidden * 2);
       EXPECT_EQ(counts, 3 * kLayers * 8 * 8);
     }
 }
@@ -217,8 +216,8 @@ TEST(TorchTitanExperts, TakeTheirRanksFromTensorAndDataParallelNeighbours) {
   EXPECT_EQ(members("dp_replicate").count({3, 11}), 1u);
   EXPECT_EQ(members("pp.forward").count({3, 19}), 1u);
   EXPECT_EQ(workload.roles.size(), 2u);
-  EXPECT_EQ(workload.role_of[15], 0);
-  EXPECT_EQ(workload.role_of[16], 1);
+  EXPECT_EQ(workload.role_of[WorldRank(15)], 0);
+  EXPECT_EQ(workload.role_of[WorldRank(16)], 1);
 }
 
 // Shared experts form a half of the layer, and the router sees only a part of the sequence, so its

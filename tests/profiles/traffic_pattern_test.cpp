@@ -6,19 +6,20 @@
 #include "profiles/error.h"
 #include "profiles/job/job.h"
 #include "profiles/load/load.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
 
 TEST(RandomCycle, PassesThroughAllRanksAndComesBack) {
   for (const int ranks : {2, 3, 17, 1000}) {
-    const std::vector<Rank> target = random_cycle(ranks, 42);
-    Rank at = 0;
+    const VectorBy<WorldRank, WorldRank> target = random_cycle(ranks, 42);
+    WorldRank at;
     int steps = 0;
     do {
-      at = target[static_cast<std::size_t>(at)];
+      at = target[at];
       ++steps;
-    } while (at != 0 && steps <= ranks);
+    } while (at != WorldRank(0) && steps <= ranks);
     EXPECT_EQ(steps, ranks);
   }
 }
@@ -29,28 +30,26 @@ TEST(RandomCycle, IsTheSameForASeedAndAnotherForAnother) {
 }
 
 TEST(Opposite, IsHalfTheRanksAwayBothWays) {
-  EXPECT_EQ(opposite(6), (std::vector<Rank>{3, 4, 5, 0, 1, 2}));
+  EXPECT_EQ(opposite(6).rows(), world_ranks({3, 4, 5, 0, 1, 2}));
 }
 
 TEST(TrafficPattern, EverySendHasItsReceive) {
-  const std::vector<Rank> target = random_cycle(9, 5);
+  const VectorBy<WorldRank, WorldRank> target = random_cycle(9, 5);
   const Workload w = permutation_phases(target, {8, 64}, 3);
   ASSERT_EQ(w.roles.size(), 9u);
-  std::vector<int> sent(81), received(81);
-  for (Rank r = 0; r < 9; ++r) {
-    for (const auto& stream : w.roles[static_cast<std::size_t>(r)].iterations[1].streams) {
+  std::map<std::pair<WorldRank, WorldRank>, int> sent, received;  // by source and target
+  for (const WorldRank r : each<WorldRank>(9)) {
+    for (const auto& stream : w.roles[r.index()].iterations[1].streams) {
       for (const Op& op : stream) {
-        const Rank peer = r + op.peer;
+        const WorldRank peer = r + op.peer;
         EXPECT_EQ(op.count, 64u);
-        if (op.kind == Op::Kind::send) ++sent[static_cast<std::size_t>(r * 9 + peer)];
-        if (op.kind == Op::Kind::recv) ++received[static_cast<std::size_t>(peer * 9 + r)];
+        if (op.kind == Op::Kind::send) ++sent[{r, peer}];
+        if (op.kind == Op::Kind::recv) ++received[{peer, r}];
       }
     }
   }
   EXPECT_EQ(sent, received);
-  for (Rank r = 0; r < 9; ++r) {
-    EXPECT_EQ(sent[static_cast<std::size_t>(r * 9 + target[static_cast<std::size_t>(r)])], 3);
-  }
+  for (const WorldRank r : target.keys()) EXPECT_EQ((sent[{r, target[r]}]), 3);
 }
 
 TEST(ClusterJob, TakesEverythingButWhatIsTrained) {

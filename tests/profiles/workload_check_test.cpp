@@ -6,6 +6,7 @@
 #include "profiles/planners/plan.h"
 #include "profiles/workload/program_builder.h"
 #include "tests/profiles/support.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -17,7 +18,7 @@ Workload pair_of(Program left, Program right) {
   workload.roles = {{"left", {std::move(left)}}, {"right", {std::move(right)}}};
   workload.role_of = {0, 1};
   workload.group_names = {"all"};
-  workload.groups = {{0, {0, 1}}};
+  workload.groups = {{0, world_ranks({0, 1})}};
   return workload;
 }
 
@@ -61,7 +62,7 @@ TEST(WorkloadCheck, FindsGroupsThatAreEnteredInDifferentOrders) {
   };
   Workload workload = pair_of(program(0), program(1));
   workload.group_names = {"one", "other"};
-  workload.groups = {{0, {0, 1}}, {1, {0, 1}}};
+  workload.groups = {{0, world_ranks({0, 1})}, {1, world_ranks({0, 1})}};
   const std::string text = verdict(workload);
   EXPECT_NE(text.find("role left: allreduce of 4 float32 (call, group one)"), std::string::npos);
   EXPECT_NE(text.find("role right: allreduce of 4 float32 (call, group other)"), std::string::npos);

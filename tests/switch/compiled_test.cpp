@@ -20,7 +20,7 @@ TEST(CompiledSwitch, SendsTheSumToEveryWorkerUnderItsAddress) {
   const auto out = answers(sw, 2, chunk(2, 2, 1, 30, 64, 77));
   ASSERT_EQ(out.size(), 3u);
   for (int w = 0; w < 3; ++w) {
-    const auto& [port, frame] = out[static_cast<std::size_t>(w)];
+    const auto& [port, frame] = out[w];
     EXPECT_EQ(port, w);
     Packet p;
     ASSERT_EQ(frame.size(), frame_bytes(64));

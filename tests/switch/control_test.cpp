@@ -64,8 +64,7 @@ class SwitchControl : public testing::TestWithParam<std::string> {
     for (int i = 0; i < 400 && !fs::exists(file("socket")) && runs(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ASSERT_TRUE(fs::exists(file("socket"))) << read_text(file("log"));
-    for (int w = 0; w < kWorkers; ++w)
-      fd_[static_cast<std::size_t>(w)] = net_.inside(w, packet_socket);
+    for (int w = 0; w < kWorkers; ++w) fd_[w] = net_.inside(w, packet_socket);
   }
   void TearDown() override {
     if (switch_ > 0) {
@@ -100,8 +99,7 @@ class SwitchControl : public testing::TestWithParam<std::string> {
   }
   void send(int w, int slot, int set, std::int32_t first) const {
     const Bytes frame = chunk(w, slot, set, first, 256);
-    ASSERT_EQ(::write(fd_[static_cast<std::size_t>(w)], frame.data(), frame.size()),
-              std::ssize(frame));
+    ASSERT_EQ(::write(fd_[w], frame.data(), frame.size()), std::ssize(frame));
   }
   // Connects to the control socket.
   int connected() const {
@@ -114,7 +112,7 @@ class SwitchControl : public testing::TestWithParam<std::string> {
   }
   // The first element of the next result for worker w; -1 if none comes.
   int answer(int w, int patience_ms = 5'000) const {
-    const Bytes frame = receive(fd_[static_cast<std::size_t>(w)], patience_ms);
+    const Bytes frame = receive(fd_[w], patience_ms);
     return frame.size() == frame_bytes(256) ? element(frame, 0) : -1;
   }
 

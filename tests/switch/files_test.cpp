@@ -34,7 +34,7 @@ std::vector<Arrival> arrivals_of(const Scenario& s) {
   std::mt19937 random(s.seed);
   const auto chance = [&](double p) { return static_cast<double>(random() % 10'000) < p * 10'000; };
   std::vector<Arrival> all;
-  std::vector<std::vector<Arrival>> previous(static_cast<std::size_t>(s.slots));
+  std::vector<std::vector<Arrival>> previous(s.slots);
   for (int round = 0; round < s.rounds; ++round) {
     for (int slot = 0; slot < s.slots; ++slot) {
       std::vector<Arrival> now;
@@ -45,7 +45,7 @@ std::vector<Arrival> arrivals_of(const Scenario& s) {
       std::shuffle(now.begin(), now.end(), random);
       for (const Arrival& a : now) {
         // A worker that has not gone on retransmits the round before.
-        for (const Arrival& old : previous[static_cast<std::size_t>(slot)]) {
+        for (const Arrival& old : previous[slot]) {
           if (old.worker == a.worker && chance(s.repeat)) all.push_back(old);
         }
         all.push_back(a);
@@ -54,7 +54,7 @@ std::vector<Arrival> arrivals_of(const Scenario& s) {
       for (const Arrival& a : now) {
         if (chance(s.repeat)) all.push_back(a);
       }
-      previous[static_cast<std::size_t>(slot)] = now;
+      previous[slot] = now;
     }
   }
   return all;
@@ -94,8 +94,7 @@ class SwitchOnFiles : public testing::Test {
     std::uint64_t time = 1'000;
     for (const Arrival& a : arrivals) {
       const Bytes frame = chunk(a.worker, a.slot, a.set, a.first, s.elements);
-      std::memcpy(writers[static_cast<std::size_t>(a.worker)]->frame(time++, frame.size()),
-                  frame.data(), frame.size());
+      std::memcpy(writers[a.worker]->frame(time++, frame.size()), frame.data(), frame.size());
     }
   }
 
@@ -113,12 +112,12 @@ class SwitchOnFiles : public testing::Test {
       ASSERT_EQ(answer, same);
       for (int w = 0; w < s.workers; ++w) {
         if (answer == Answer::everybody || (answer == Answer::sender && w == a.worker))
-          expected[static_cast<std::size_t>(w)].emplace_back(sum, end);
+          expected[w].emplace_back(sum, end);
       }
     }
     for (int w = 0; w < s.workers; ++w) {
       PcapReader reader(out(w));
-      for (const auto& [sum, end] : expected[static_cast<std::size_t>(w)]) {
+      for (const auto& [sum, end] : expected[w]) {
         const auto frame = reader.next();
         ASSERT_TRUE(frame) << "port " << w;
         ASSERT_EQ(frame->bytes.size(), frame_bytes(s.elements));

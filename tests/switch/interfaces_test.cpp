@@ -38,7 +38,7 @@ TEST(SwitchOnInterfaces, SumsForFourWorkersInNamespaces) {
     });
   });
   std::array<int, kWorkers> fd{};
-  for (int w = 0; w < kWorkers; ++w) fd[static_cast<std::size_t>(w)] = net.inside(w, packet_socket);
+  for (int w = 0; w < kWorkers; ++w) fd[w] = net.inside(w, packet_socket);
 
   while (!started) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 
@@ -47,11 +47,10 @@ TEST(SwitchOnInterfaces, SumsForFourWorkersInNamespaces) {
   for (int round = 0; round < kRounds; ++round) {
     for (int w = 0; w < kWorkers; ++w) {
       const Bytes frame = chunk(w, round % 4, round / 4 % 2, 1000 * round + w, 256);
-      ASSERT_EQ(write(fd[static_cast<std::size_t>(w)], frame.data(), frame.size()),
-                std::ssize(frame));
+      ASSERT_EQ(write(fd[w], frame.data(), frame.size()), std::ssize(frame));
     }
     for (int w = 0; w < kWorkers; ++w) {
-      const Bytes result = receive(fd[static_cast<std::size_t>(w)]);
+      const Bytes result = receive(fd[w]);
       ASSERT_EQ(result.size(), frame_bytes(256)) << "round " << round << ", worker " << w;
       for (int i = 0; i < 256; ++i) ASSERT_EQ(element(result, i), 4 * (1000 * round + i) + 6);
       ++answered;
@@ -111,7 +110,7 @@ TEST(SwitchOnInterfaces, DealsSlotsOutToCores) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   int chunks = 0, others = 0;
   for (int s = 0; s < kShards; ++s) {
-    for (Arrival arrival; shards[static_cast<std::size_t>(s)]->next(arrival);) {
+    for (Arrival arrival; shards[s]->next(arrival);) {
       Packet packet;
       if (parse(arrival.frame, packet) == Kind::switchml) {
         EXPECT_EQ(packet.slot % kShards, s);

@@ -92,16 +92,16 @@ TEST(Pool, SumsRandomRoundsWithRetransmissionsForEveryNumberOfWorkers) {
     for (int round = 0; round < 6; ++round) {
       for (int slot = 0; slot < 3; ++slot) {
         const int set = round % 2;
-        std::vector<int> order(static_cast<std::size_t>(workers));
-        for (int w = 0; w < workers; ++w) order[static_cast<std::size_t>(w)] = w;
+        std::vector<int> order(workers);
+        for (int w = 0; w < workers; ++w) order[w] = w;
         std::shuffle(order.begin(), order.end(), random);
         std::uint32_t sum = 0;
-        std::vector<std::int32_t> first(static_cast<std::size_t>(workers));
+        std::vector<std::int32_t> first(workers);
         for (auto& f : first)
           sum += static_cast<std::uint32_t>(f = static_cast<std::int32_t>(random()));
         for (int i = 0; i < workers; ++i) {
-          const int w = order[static_cast<std::size_t>(i)];
-          const auto mine = first[static_cast<std::size_t>(w)];
+          const int w = order[i];
+          const auto mine = first[w];
           const bool last = i == workers - 1;
           ASSERT_EQ(give(pool, w, slot, set, mine), last ? Verdict::broadcast : Verdict::collect);
           if (random() % 3 == 0) {

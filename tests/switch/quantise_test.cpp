@@ -46,8 +46,7 @@ TEST(Quantise, SumsOfAnyNumbersOfUpTo256WorkersAreWithinTheBound) {
   for (const int workers : {1, 2, 3, 7, 8, 32, 100, 256})
     for (int magnitude = -90; magnitude <= 126; magnitude += 12) {
       std::uniform_real_distribution<double> any(-1, 1);
-      std::vector<std::vector<float>> blocks(static_cast<std::size_t>(workers),
-                                             std::vector<float>(64));
+      std::vector<std::vector<float>> blocks(workers, std::vector<float>(64));
       for (auto& block : blocks)
         for (float& x : block) x = static_cast<float>(std::ldexp(any(random), magnitude));
       // The largest numbers, all of one sign: no sum may overflow.

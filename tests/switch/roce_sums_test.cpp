@@ -24,7 +24,7 @@ JobPlan roce_job(int workers, int queues = 1, int slots = 8) {
   JobPlan job = job_of(workers, kRoceElements, slots);
   job.format = Format::roce;
   for (int w = 0; w < workers; ++w) {
-    Worker& worker = job.workers[static_cast<std::size_t>(w)];
+    Worker& worker = job.workers[w];
     const auto n = static_cast<std::uint32_t>(w);
     worker.remote_key = 0xabc0 + n;
     for (int q = 0; q < queues; ++q)
@@ -76,7 +76,7 @@ TEST(RoceSums, AreWrittenToEveryWorkersOwnQueuePairInOrder) {
     const auto out = answers(sw, 2, write_of(2, n, 2, 20, 900));
     ASSERT_EQ(out.size(), 3u);
     for (int w = 0; w < 3; ++w) {
-      const auto& [port, frame] = out[static_cast<std::size_t>(w)];
+      const auto& [port, frame] = out[w];
       const auto who = static_cast<std::uint32_t>(w);
       const RocePacket p = read(frame);
       EXPECT_EQ(port, w);

@@ -51,8 +51,7 @@ class SwitchTargets : public testing::TestWithParam<int> {
       writers.push_back(std::make_unique<PcapWriter>(file("in" + std::to_string(p) + ".pcap")));
     std::uint64_t time = 1'000'000;
     for (const auto& [port, frame] : frames) {
-      std::memcpy(writers[static_cast<std::size_t>(port)]->frame(time++, frame.size()),
-                  frame.data(), frame.size());
+      std::memcpy(writers[port]->frame(time++, frame.size()), frame.data(), frame.size());
     }
   }
 

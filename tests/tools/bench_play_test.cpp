@@ -8,6 +8,7 @@
 #include "emulator/engine.h"
 #include "profiles/load/load.h"
 #include "profiles/workload/traffic_pattern.h"
+#include "tests/world_ranks.h"
 #include "tools/verbs/bench/play.h"
 #include "tools/verbs/bench/table.h"
 
@@ -121,7 +122,7 @@ TEST(BenchSession, APhaseIsVerifiedWhereItAsksForIt) {
 
 TEST(BenchPatterns, InAnIncastOneNicReceivesWhatAllSend) {
   const LoadedJob job = virtual_job(9);
-  const Workload w = incast_phases(9, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 8}, 1'000'000);
+  const Workload w = incast_phases(9, world_ranks({1, 2, 3, 4, 5, 6, 7, 8}), {1, 8}, 1'000'000);
   const Result result = play(job, w, {{1, 0, 3, false}});
   // Requests leave one after the other; the first answer takes its latency, then the answers queue.
   const double expected = 2 * kLatency + 8 * 1e6 / kBytesPerSecond;
@@ -132,12 +133,12 @@ TEST(BenchPatterns, AFlowRunsAtTheRateOfItsNics) {
   const LoadedJob job = virtual_job(8);
   const Workload w = permutation_phases(random_cycle(8, 3), {1'000'000}, 10);
   RunOptions options;
-  for (Rank r = 0; r < 8; ++r) options.trace_ranks.push_back(r);
+  options.trace_ranks = world_ranks(8);
   const Result result = play(job, w, {{0, 0, 1, false}}, options);
-  std::vector<double> end(8);
+  VectorBy<WorldRank, double> end(8);
   for (const Span& span : result.spans) {
     if (span.label == kFlowLabel) {
-      double& last = end[static_cast<std::size_t>(span.rank)];
+      double& last = end[span.rank];
       last = std::max(last, seconds(span.start + span.duration));
     }
   }
@@ -149,7 +150,7 @@ TEST(BenchPatterns, APairBouncesAByteThereAndBackThoughItIsItsOwnOpposite) {
   const LoadedJob job = virtual_job(2);
   const Workload w = pair_phases(2, 1 << 20, 5);
   RunOptions options;
-  options.trace_ranks = {0, 1};
+  options.trace_ranks = world_ranks(2);
   const Result result = play(job, w, {{1, 0, 1, false}}, options);
   double end = 0;
   for (const Span& span : result.spans) {

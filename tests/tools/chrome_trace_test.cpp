@@ -29,9 +29,9 @@ Workload two_streams() {
 
 Result with_spans() {
   Result result = test::sample();
-  result.spans = {{0, 0, 0, 0, "forward", 1, 2'500'000, 0},
-                  {3, 1, 1, 1, "bucket \"1\"", 2'000'000, 3'000'001, 4096},
-                  {3, 1, 1, 3, "wait", 9'000'000, 1, 0}};
+  result.spans = {{WorldRank(0), Host(0), 0, 0, "forward", 1, 2'500'000, 0},
+                  {WorldRank(3), Host(1), 1, 1, "bucket \"1\"", 2'000'000, 3'000'001, 4096},
+                  {WorldRank(3), Host(1), 1, 3, "wait", 9'000'000, 1, 0}};
   return result;
 }
 

@@ -20,8 +20,8 @@ inline Result sample() {
   r.config_json = R"({"model": "tiny", "fabric": {"kind": "ofi"}})";
   r.job_name = "job";
   r.started_utc = "2024-01-02T03:04:05Z";
-  r.hosts = {{0, "alpha", "net", "tcp-cubic", 2, 1000, 1.5},
-             {1, "beta", "net", "tcp-cubic", 2, 2000, 2.5, "s2", "0-3", true, "", "Fast 9000",
+  r.hosts = {{Host(0), "alpha", "net", "tcp-cubic", 2, 1000, 1.5},
+             {Host(1), "beta", "net", "tcp-cubic", 2, 2000, 2.5, "s2", "0-3", true, "", "Fast 9000",
               "Linux 6.1 x86_64", "1.17"}};
   r.ranks = 4;
   r.nics_per_node = 2;
@@ -33,9 +33,9 @@ inline Result sample() {
   r.messages_per_iteration = 12;
   r.intra_node_bytes_per_iteration = 1024.5;
   r.intra_node_messages_per_iteration = 4;
-  r.nics = {{0, 2048, 2048, 6, 6}, {3, 2048, 2048, 6, 6}};
-  r.pairs = {{0, 3, 2048, 6}, {3, 0, 2048, 6}};
-  r.interfaces = {{0, "", "eth0", 5000, 6000}, {1, "gr1", "eth1", {}, {}}};
+  r.nics = {{Nic(0), 2048, 2048, 6, 6}, {Nic(3), 2048, 2048, 6, 6}};
+  r.pairs = {{Nic(0), Nic(3), 2048, 6}, {Nic(3), Nic(0), 2048, 6}};
+  r.interfaces = {{Host(0), "", "eth0", 5000, 6000}, {Host(1), "gr1", "eth1", {}, {}}};
   r.fidelity.faithful = true;
   r.fidelity.valid_for = {"bytes", "order"};
   r.fidelity.lateness_us_p50 = 10;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "tests/world_ranks.h"
 #include "tools/arguments.h"
 #include "tools/text/humane.h"
 
@@ -77,7 +78,7 @@ TEST(Humane, CountsAreGroupedInThousands) {
 TEST(Humane, RatesAreDecimal) { EXPECT_EQ(humane_bits(400e9), "400 Gb/s"); }
 
 TEST(RankLists, AreRangesAndSinglesSortedOnce) {
-  EXPECT_EQ(parse_ranks("8-10,0,9", 16), (std::vector<Rank>{0, 8, 9, 10}));
+  EXPECT_EQ(parse_ranks("8-10,0,9", 16), world_ranks({0, 8, 9, 10}));
 }
 
 TEST(RankLists, RefuseRanksTheJobDoesNotHave) {

@@ -3,6 +3,7 @@
 
 #include "profiles/trace/readers/chakra_file.h"
 #include "tests/trace/traces.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -81,8 +82,8 @@ TEST_F(Chakra, ProcessGroupsAreReadFromTheTraceItself) {
                  chakra({}) + test::message(init) + all_reduce(1, 8, {}, "7").text());
   const Workload workload = test::played({folder.path("t.*.et")}, 4).workload;
   ASSERT_EQ(workload.groups.size(), 2U);
-  EXPECT_EQ(workload.groups[0].members, (std::vector<Rank>{0, 2}));
-  EXPECT_EQ(workload.groups[1].members, (std::vector<Rank>{1, 3})) << "moved along";
+  EXPECT_EQ(workload.groups[0].members, world_ranks({0, 2}));
+  EXPECT_EQ(workload.groups[1].members, world_ranks({1, 3})) << "moved along";
 }
 
 TEST_F(Chakra, ControlThatFormsCyclesIsLeftOut) {

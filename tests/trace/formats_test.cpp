@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trace/traces.h"
+#include "tests/world_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -40,8 +41,8 @@ TEST_F(Formats, SimaiRunsForwardThenBackwardWithWeightsBeside) {
             "reduce_scatter tp uint8 40 a input gradient\nrecord 4\n"
             "dp:\nwait 2\nallreduce dp uint8 64 b weight gradient\nrecord 5\n");
   ASSERT_EQ(replay.workload.groups.size(), 4U);
-  EXPECT_EQ(replay.workload.groups[1].members, (std::vector<Rank>{0, 2}));
-  EXPECT_EQ(replay.workload.groups[3].members, (std::vector<Rank>{1, 3}));
+  EXPECT_EQ(replay.workload.groups[1].members, world_ranks({0, 2}));
+  EXPECT_EQ(replay.workload.groups[3].members, world_ranks({1, 3}));
 }
 
 TEST_F(Formats, SimaiRecomputesFromTheCheckpoint) {

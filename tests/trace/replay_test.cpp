@@ -79,7 +79,7 @@ TEST_F(ReplayOfTraces, RanksWithoutATracePlayAsOneThatSharesACommunicator) {
   folder.write("t.0.et", chakra({compute(1, 5, {}), all_reduce(2, 64, {1}, "dp0")}));
   folder.write("t.1.et", chakra({compute(1, 9, {}), all_reduce(2, 32, {1}, "dp1")}));
   const Replay replay = test::played({groups, folder.path("t.*.et")});
-  EXPECT_EQ(replay.workload.role_of, (std::vector<std::uint16_t>{0, 1, 0, 1}));
+  EXPECT_EQ(replay.workload.role_of.rows(), (std::vector<std::uint16_t>{0, 1, 0, 1}));
   EXPECT_EQ(replay.notes,
             (std::vector<std::string>{"ranks 2 have no trace of their own and play as rank 0",
                                       "ranks 3 have no trace of their own and play as rank 1"}));

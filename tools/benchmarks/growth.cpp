@@ -75,7 +75,7 @@ void SizeOverLibfabric(benchmark::State& state) {
 // all on one flow.
 void Flows(benchmark::State& state, FlowKind kind) {
   const auto pairs = static_cast<int>(state.range(0));
-  const std::uint64_t each = 20'000 / static_cast<std::uint64_t>(pairs);
+  const std::uint64_t each = 20'000 / pairs;
   BenchJob job = stream_job(2 * pairs, each, 16 << 10);
   job.job.spec.fabric.flows = kind;
   const double messages = static_cast<double>(each) * pairs;

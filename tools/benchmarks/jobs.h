@@ -33,10 +33,10 @@ inline BenchJob collective_job(FabricKind kind, int ranks, int group, const Op& 
   spec.run.iterations = 1;
   b.workload.ranks = ranks;
   b.workload.group_names = {"dp"};
-  b.workload.role_of.assign(static_cast<std::size_t>(ranks), 0);
-  for (Rank first = 0; first < ranks; first += group) {
+  b.workload.role_of.assign(ranks, 0);
+  for (int first = 0; first < ranks; first += group) {
     Group g;
-    for (Rank r = first; r < std::min(ranks, first + group); ++r) g.members.push_back(r);
+    for (int r = first; r < std::min(ranks, first + group); ++r) g.members.emplace_back(r);
     b.workload.groups.push_back(g);
   }
   Program p{{"compute"}, {OpList(static_cast<std::size_t>(calls), op)}, {"op"}, 0};

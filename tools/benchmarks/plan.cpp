@@ -32,7 +32,7 @@ std::size_t bytes_of_programs(const Workload& workload) {
 }
 
 std::size_t bytes_of_groups(const Workload& workload) {
-  std::size_t bytes = workload.role_of.capacity() * sizeof workload.role_of[0];
+  std::size_t bytes = workload.role_of.rows().capacity() * sizeof workload.role_of.front();
   for (const Group& group : workload.groups)
     bytes += sizeof group + group.members.capacity() * sizeof group.members[0];
   return bytes;

@@ -80,7 +80,7 @@ void send(int w, const std::atomic<bool>& stop, std::atomic<std::uint64_t>& answ
   write_header(p, frame.data());
   std::array<int, kWindow> round{};
   const auto post = [&](int slot) {
-    const int set = round[static_cast<std::size_t>(slot)] % 2;
+    const int set = round[slot] % 2;
     store16(frame.data() + kIndex, static_cast<std::uint16_t>(set << 15 | slot));
     (void)!write(fd, frame.data(), frame.size());
   };
@@ -94,8 +94,8 @@ void send(int w, const std::atomic<bool>& stop, std::atomic<std::uint64_t>& answ
     if (read(fd, answer.data(), answer.size()) != std::ssize(answer)) continue;
     const std::uint16_t index = load16(answer.data() + kIndex);
     const int slot = index & 0x7fff;
-    if (slot >= kWindow || index >> 15 != round[static_cast<std::size_t>(slot)] % 2) continue;
-    ++round[static_cast<std::size_t>(slot)];
+    if (slot >= kWindow || index >> 15 != round[slot] % 2) continue;
+    ++round[slot];
     answered.fetch_add(1, std::memory_order_relaxed);
     post(slot);
   }

@@ -39,7 +39,8 @@ BenchJob stream_job(int ranks, std::uint64_t each, std::uint64_t bytes) {
   job.job.spec.collectives.slice_bytes = bytes;
   job.job.spec.fabric.frame_bytes = 64 << 10;  // the default of a job
   job.workload.groups.clear();
-  for (Rank r = 0; r < ranks / 2; ++r) job.workload.groups.push_back({0, {r, r + ranks / 2}});
+  for (WorldRank r; r < WorldRank(ranks / 2); ++r)
+    job.workload.groups.push_back({0, {r, r + ranks / 2}});
   return job;
 }
 

@@ -36,9 +36,7 @@ Interval bootstrap(std::size_t n, RandomBits random, const Statistic& statistic)
     values.push_back(statistic(drawn));
   }
   std::sort(values.begin(), values.end());
-  const auto at = [&](double share) {
-    return values[static_cast<std::size_t>(std::lround(share * (kResamples - 1)))];
-  };
+  const auto at = [&](double share) { return values[std::lround(share * (kResamples - 1))]; };
   const double tail = tail_of(n);
   return {at(tail), at(1 - tail)};
 }

@@ -39,9 +39,8 @@ std::string line_of(const Json& json) {
 }
 
 std::string name_of_stream(const Workload& workload, const Span& span) {
-  const auto rank = static_cast<std::size_t>(span.rank);
-  if (rank < workload.role_of.size()) {
-    const Role& role = workload.roles[workload.role_of[rank]];
+  if (span.rank.value() < workload.role_of.size()) {
+    const Role& role = workload.roles[workload.role_of[span.rank]];
     if (!role.iterations.empty() && span.stream < role.iterations.front().stream_names.size()) {
       return role.iterations.front().stream_names[span.stream];
     }
@@ -52,25 +51,27 @@ std::string name_of_stream(const Workload& workload, const Span& span) {
 // Chrome traces forbid overlapping spans on one thread, so each operation that a stream has in
 // flight takes a slot, and each slot is a thread.
 std::string thread_name(const Workload& workload, const Span& span) {
-  const std::string name =
-      "rank " + std::to_string(span.rank) + " " + name_of_stream(workload, span);
+  const std::string name = "rank " + to_string(span.rank) + " " + name_of_stream(workload, span);
   return span.slot == 0 ? name : name + " (" + std::to_string(span.slot + 1) + ")";
 }
 
-std::string metadata(const char* what, int pid, int tid, const std::string& name) {
-  return line_of(
-      {{"name", what}, {"ph", "M"}, {"pid", pid}, {"tid", tid}, {"args", {{"name", name}}}});
+std::string metadata(const char* what, Host host, int tid, const std::string& name) {
+  return line_of({{"name", what},
+                  {"ph", "M"},
+                  {"pid", host.value()},
+                  {"tid", tid},
+                  {"args", {{"name", name}}}});
 }
 
 int thread_of(const Span& span) {
-  return (span.rank * kStreamsPerRank + span.stream) * kMaxAtOnce + span.slot;
+  return (span.rank.value() * kStreamsPerRank + span.stream) * kMaxAtOnce + span.slot;
 }
 
 std::string event(const Span& span) {
   Json json{{"name", span.label},
             {"cat", kCategories[span.kind & 3u]},
             {"ph", "X"},
-            {"pid", span.host},
+            {"pid", span.host.value()},
             {"tid", thread_of(span)},
             {"ts", microseconds(span.start)},
             {"dur", microseconds(span.duration)}};
@@ -104,9 +105,9 @@ void write_chrome_trace(const std::string& path, const Result& result, const Wor
   put(R"({"displayTimeUnit":"ms","traceEvents":[)");
   for (const HostReport& host : result.hosts) {
     put_item(metadata("process_name", host.index, 0,
-                      "host " + std::to_string(host.index) + " " + host.hostname));
+                      "host " + to_string(host.index) + " " + host.hostname));
   }
-  std::set<std::pair<int, int>> named;
+  std::set<std::pair<Host, int>> named;
   for (const Span& span : result.spans) {
     if (named.emplace(span.host, thread_of(span)).second) {
       put_item(metadata("thread_name", span.host, thread_of(span), thread_name(workload, span)));

@@ -9,7 +9,7 @@
 namespace ghostrank {
 
 std::vector<NicTraffic> nic_traffic(std::span<const PairTraffic> pairs) {
-  std::map<int, NicTraffic> by_nic;
+  std::map<Nic, NicTraffic> by_nic;
   for (const PairTraffic& pair : pairs) {
     NicTraffic& source = by_nic[pair.source_nic];
     source.tx_bytes += pair.bytes;

@@ -99,11 +99,10 @@ BackgroundFacts service_facts(const Workload& workload, std::uint16_t kind) {
   facts.group = workload.group_names[kind];
   facts.cycle = workload.order.empty() ? 1 : workload.cycle;
   std::vector<std::uint64_t> clients(workload.roles.size());
-  const Rank servers_from = workload.ranks - workload.servers;
+  const WorldRank servers_from(workload.ranks - workload.servers);
   for (const Group& group : workload.groups)
-    for (const Rank rank : group.members)
-      if (group.kind == kind && rank < servers_from)
-        ++clients[workload.role_of[static_cast<std::size_t>(rank)]];
+    for (const WorldRank rank : group.members)
+      if (group.kind == kind && rank < servers_from) ++clients[workload.role_of[rank]];
   for (const std::uint64_t of_role : clients) facts.clients += of_role;
   for (std::size_t i = workload.order.size(); i < workload.order.size() + facts.cycle; ++i) {
     std::uint64_t bytes = 0;

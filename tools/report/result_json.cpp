@@ -31,7 +31,7 @@ Json or_null(const std::optional<T>& value) {
 Json hosts_json(const Result& result) {
   Json list = Json::array();
   for (const HostReport& h : result.hosts) {
-    list.push_back({{"index", h.index},
+    list.push_back({{"index", h.index.value()},
                     {"hostname", h.hostname},
                     {"name", h.name.empty() ? h.hostname : h.name},
                     {"cores", h.cores},
@@ -140,7 +140,7 @@ Json traffic_json(const Result& result) {
   json["nics"] = nics_json(result.nics, result.nics_per_node);
   Json flows = Json::array();
   for (const FlowCount& f : result.flows)
-    flows.push_back({{"hosts", {f.host, f.peer}}, {"count", f.flows}});
+    flows.push_back({{"hosts", {f.host.value(), f.peer.value()}}, {"count", f.flows}});
   json["flows"] = std::move(flows);
   return json;
 }
@@ -177,7 +177,7 @@ Json interfaces_json(const Result& result) {
     for (const ByteCounts& c : i.iterations)
       iterations.push_back({{"tx_bytes", or_null(c.tx_bytes)}, {"rx_bytes", or_null(c.rx_bytes)}});
     for (const auto& [name, grown] : i.counters) counters[name] = grown;
-    list.push_back({{"host", i.host},
+    list.push_back({{"host", i.host.value()},
                     {"namespace", i.network_namespace},
                     {"device", i.device},
                     {"loopback", i.loopback},
@@ -318,9 +318,10 @@ std::string partial_iteration(int index, const IterationReport& report) {
   return line.dump() + "\n";
 }
 
-std::string nic_name(int nic, int nics_per_node) {
+std::string nic_name(Nic nic, int nics_per_node) {
   const int per_node = nics_per_node > 0 ? nics_per_node : 1;
-  return "n" + std::to_string(nic / per_node) + ".nic" + std::to_string(nic % per_node);
+  return "n" + std::to_string(nic.value() / per_node) + ".nic" +
+         std::to_string(nic.value() % per_node);
 }
 
 }  // namespace ghostrank

@@ -35,7 +35,7 @@ std::string partial_header(const Result& started);
 std::string partial_iteration(int index, const IterationReport& report);
 
 // "n0.nic1", from a NIC's number in the cluster.
-std::string nic_name(int nic, int nics_per_node);
+std::string nic_name(Nic nic, int nics_per_node);
 
 // The pairs as CSV: src,dst,bytes,messages. Throws Error(environment).
 void write_pairs_csv(const std::string& path, const Result& result);

@@ -210,7 +210,7 @@ void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
   for (const InterfaceReport& i : result.interfaces) {
     if (!i.tx_bytes || !i.rx_bytes) continue;
     facts.push_back(
-        {"interface", "host " + std::to_string(i.host) + " " +
+        {"interface", "host " + to_string(i.host) + " " +
                           (i.network_namespace.empty() ? "" : i.network_namespace + ": ") +
                           i.device + (i.loopback ? " (loopback)" : "") + " sent " +
                           humane_bytes(static_cast<double>(*i.tx_bytes)) + ", received " +

@@ -149,7 +149,7 @@ std::string svg_heat_map(const SvgHeatMap& map) {
           text_at(kLeft + cell * r + cell / 2, kTop + kHeight + 18, "middle", std::to_string(r));
     }
     for (int c = 0; c < map.size; ++c) {
-      const double value = map.values[static_cast<std::size_t>(r * map.size + c)];
+      const double value = map.values[r * map.size + c];
       if (std::isnan(value)) continue;
       text += rectangle(kLeft + cell * c, y, cell, cell, colour(most > 0 ? value / most : 0),
                         std::to_string(r) + " to " + std::to_string(c) + ": " + significant(value));

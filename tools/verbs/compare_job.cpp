@@ -107,7 +107,7 @@ Plan plan_of(const Argv& argv, const CompareJobFlags& flags,
   check_processes_of(plan);
   if (flags.max_runs && !plan.until)
     throw Error("--max-runs bounds the runs of --until; give --until 'ci<1%', or --runs alone");
-  plan.runs = static_cast<std::size_t>(flags.runs.value_or(kRuns));
+  plan.runs = flags.runs.value_or(kRuns);
   plan.max_runs = plan.until ? static_cast<std::size_t>(flags.max_runs.value_or(
                                    static_cast<int>(plan.runs) * kMaxRunsFactor))
                              : plan.runs;

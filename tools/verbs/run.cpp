@@ -89,17 +89,16 @@ bool read_flags(const Argv& argv, RunFlags& flags) {
   return parse(app, argv);
 }
 
-std::vector<Rank> ranks_to_trace(const RunFlags& flags, const LoadedJob& job, int ranks) {
+std::vector<WorldRank> ranks_to_trace(const RunFlags& flags, const LoadedJob& job, int ranks) {
   if (flags.trace.empty()) {
     if (!flags.trace_ranks.empty()) throw Error("--trace-ranks needs --trace FILE");
     return {};
   }
   if (!flags.trace_ranks.empty()) return parse_ranks(flags.trace_ranks, ranks);
-  std::vector<Rank> first_of_nodes;
+  std::vector<WorldRank> first_of_nodes;
   for (int node = 0; node < std::min(job.spec.cluster.nodes, kDefaultTraceRanks); ++node) {
-    if (const Rank rank = node * job.spec.cluster.gpus_per_node; rank < ranks) {
-      first_of_nodes.push_back(rank);
-    }
+    if (const int rank = node * job.spec.cluster.gpus_per_node; rank < ranks)
+      first_of_nodes.emplace_back(rank);
   }
   return first_of_nodes;
 }

@@ -36,7 +36,7 @@ struct ScheduleFlags {
   std::string protocol = "auto", node = "auto";
   std::vector<std::string> environment;
   int ranks = 0, ranks_per_node = 0, channels = 0, max_channels = 0;
-  Rank rank = 0, root = 0;
+  GroupRank rank = 0, root = 0;
   std::uint64_t count = 1 << 20, slice = 0;
   std::uint32_t element_bytes = 4, credits = 0;
   std::vector<std::string> plugins;
@@ -217,7 +217,7 @@ std::string extent(const Collective& c) {
   return c.func == Func::all_to_all_v ? " from a rank on average" : "";
 }
 
-void show(const Algorithm& row, const Schedule& schedule, Rank rank) {
+void show(const Algorithm& row, const Schedule& schedule, GroupRank rank) {
   const Collective& c = schedule.collective();
   // For a row that chooses an algorithm, show the formulas of its choice.
   const Algorithm& shown = played_row(row, schedule);
@@ -293,7 +293,7 @@ int prove(const Algorithm& row, Collective c, const Communicator& comm, std::FIL
   c.counts = shrink(c.counts, kMaxCheckedCount / 2);
   const std::unique_ptr<Schedule> checked = make(row, c, comm);
   double elements = 0;
-  for (Rank r = 0; r < c.size; ++r) elements += static_cast<double>(work_elements(c, r));
+  for (GroupRank r = 0; r < c.size; ++r) elements += static_cast<double>(work_elements(c, r));
   say_need(elements * kBytesPerCheckedElement, "--check of " + humane_count(c.size, "rank"));
   const CheckReport report = check(*checked);
   if (!report.ok) {
@@ -314,7 +314,7 @@ int prove(const Algorithm& row, Collective c, const Communicator& comm, std::FIL
 int verb_schedule(const Argv& argv) {
   ScheduleFlags flags;
   if (!read_flags(argv, flags)) return 0;
-  const auto in_group = [&](const char* name, Rank rank) {
+  const auto in_group = [&](const char* name, GroupRank rank) {
     if (rank < 0 || rank >= flags.ranks) {
       throw Error(std::string(name) + " " + std::to_string(rank) +
                   " is not in the group: ranks are 0 to " + std::to_string(flags.ranks - 1));

@@ -142,7 +142,7 @@ std::string joined(const List& list, const Text& text) {
 }
 
 std::string type_text(const Operation& o) {
-  if (static_cast<int>(o.served.size()) == kDataTypes) return "all";
+  if (std::ssize(o.served) == kDataTypes) return "all";
   if (o.served.empty()) return "none";
   return joined(o.served, [](DataType t) { return name_of(t); });
 }

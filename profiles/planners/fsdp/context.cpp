@@ -42,7 +42,7 @@ std::uint64_t FsdpLayers::key_elements() const {
   const std::uint64_t width = model.is_latent()
                                   ? model.heads * (latent.nope + latent.rope + latent.value)
                                   : 2 * model.key_width();
-  return tokens_ * width / static_cast<std::uint64_t>(mesh_.tp);
+  return tokens_ * width / mesh_.tp;
 }
 
 void FsdpLayers::gather_keys() {

@@ -167,7 +167,7 @@ void FsdpWriter::pipelined() {
 // Keeps parameters after a backward, so that the next forward finds them. The first part of the
 // model has no input gradient, so its whole backward runs in the weight pass.
 void FsdpWriter::run(const Slot& slot) {
-  const Layers& forward = chunks_[static_cast<std::size_t>(slot.chunk)];
+  const Layers& forward = chunks_[slot.chunk];
   if (slot.pass == Pass::forward) {
     for (std::size_t i = 0; i < forward.size(); ++i) {
       fetch(forward, i);
@@ -190,7 +190,7 @@ void FsdpWriter::run(const Slot& slot) {
 // flight. Gathers all their parameters first.
 void FsdpWriter::run_in_turns(const Slot& one, const Slot& two) {
   for (const Slot* slot : {&one, &two}) {
-    const Layers& layers = chunks_[static_cast<std::size_t>(slot->chunk)];
+    const Layers& layers = chunks_[slot->chunk];
     for (std::size_t i = 0; i < layers.size(); ++i) fetch(layers, i);
     pass_on(*slot, true);
   }
@@ -236,11 +236,10 @@ void FsdpWriter::keep_chunks(std::span<const Slot> ahead) {
   }
   for (const int chunk : kept_)
     if (std::find(next.begin(), next.end(), chunk) == next.end())
-      for (const std::size_t layer : chunks_[static_cast<std::size_t>(chunk)])
-        parameters_[layer].here = false;
+      for (const std::size_t layer : chunks_[chunk]) parameters_[layer].here = false;
   for (const int chunk : next)
     if (std::find(kept_.begin(), kept_.end(), chunk) == kept_.end())
-      for (const std::size_t layer : chunks_[static_cast<std::size_t>(chunk)]) gather(layer);
+      for (const std::size_t layer : chunks_[chunk]) gather(layer);
   kept_ = std::move(next);
 }
 
@@ -372,7 +371,7 @@ std::vector<Layers> chunks_of(const JobSpec& spec, const Pipeline& pipeline, int
   const std::vector<Part> parts = split_as_torchtitan(spec, *spec.model->transformer, pipeline);
   std::vector<Layers> out;
   for (int chunk = 0; chunk < pipeline.chunks; ++chunk) {
-    const Part& part = parts[static_cast<std::size_t>(pipeline.part(stage, chunk))];
+    const Part& part = parts[pipeline.part(stage, chunk)];
     Layers layers;
     if (part.embedding) layers.push_back(0);
     for (int i = 0; i < part.layers; ++i)

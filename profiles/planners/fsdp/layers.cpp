@@ -42,7 +42,7 @@ void FsdpLayers::tensor_call(Func func) {
   out_.after(streams_.tp, kCompute);
   out_.collective(streams_.tp, func == Func::all_gather ? "tp all-gather" : "tp reduce-scatter",
                   func, mesh_.tensor_group, spec_.precision.parameters,
-                  tokens_ * model_.transformer->hidden / static_cast<std::uint64_t>(mesh_.tp));
+                  tokens_ * model_.transformer->hidden / mesh_.tp);
   out_.after(kCompute, streams_.tp);
 }
 

@@ -202,10 +202,12 @@ Pipeline pipeline_for(const JobSpec& spec, int ranks) {
   return out;
 }
 
-std::uint16_t add(Workload& workload, const char* name, std::vector<std::vector<Rank>> groups) {
+std::uint16_t add(Workload& workload, const char* name,
+                  std::vector<std::vector<WorldRank>> groups) {
   const auto kind = static_cast<std::uint16_t>(workload.group_names.size());
   workload.group_names.emplace_back(name);
-  for (std::vector<Rank>& members : groups) workload.groups.push_back({kind, std::move(members)});
+  for (std::vector<WorldRank>& members : groups)
+    workload.groups.push_back({kind, std::move(members)});
   return kind;
 }
 
@@ -245,7 +247,7 @@ FsdpMesh fsdp_mesh(const JobSpec& spec, Workload& workload) {
                        {"replicate", mesh.replicate},
                        {"pp", mesh.pipeline.stages}});
   workload.ranks = grid.ranks();
-  for (Rank rank = 0; rank < workload.ranks; ++rank)
+  for (const WorldRank rank : each<WorldRank>(workload.ranks))
     workload.role_of.push_back(static_cast<std::uint16_t>(grid.coordinate(rank, "pp")));
   if (mesh.shard * mesh.replicate > 1)
     mesh.data_group = add(workload, "dp", grid.groups({"cp", "shard", "replicate"}));

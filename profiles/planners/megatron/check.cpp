@@ -39,7 +39,7 @@ bool divides(std::uint64_t divisor, std::uint64_t number) { return number % divi
 
 void check_tensor_parallel(const JobSpec& spec, const Transformer& m) {
   const int tp = spec.parallel.tp;
-  const auto tokens = m.sequence / static_cast<std::uint64_t>(spec.parallel.cp);
+  const auto tokens = m.sequence / spec.parallel.cp;
   const auto legal = [&](int value) {
     const auto n = static_cast<std::uint64_t>(value);
     return divides(n, m.heads) && divides(n, m.kv_heads) && divides(n, m.ffn) &&
@@ -58,7 +58,7 @@ void check_context_parallel(const JobSpec& spec, const Transformer& m) {
   const int cp = spec.parallel.cp, inner = spec.parallel.cp_a2a;
   const bool hierarchical = spec.parallel.cp_comm == ContextComm::hierarchical;
   const bool by_heads = spec.parallel.cp_comm == ContextComm::a2a;
-  const std::uint64_t heads = m.kv_heads / static_cast<std::uint64_t>(spec.parallel.tp);
+  const std::uint64_t heads = m.kv_heads / spec.parallel.tp;
   // The sequence is cut in 2 cp pieces, so that causal attention is balanced.
   const auto legal = [&](int value) {
     const auto n = static_cast<std::uint64_t>(value);
@@ -218,20 +218,17 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
   if (dense % expert_tp(p) != 0)
     refuse(spec, "parallel.expert_tp", p.expert_tp,
            "does not divide the " + std::to_string(dense) + " ranks of a stage", dense,
-           [&](int value) {
-             return dense % (value * p.ep) == 0 &&
-                    m.experts.ffn % static_cast<std::uint64_t>(value) == 0;
-           });
+           [&](int value) { return dense % (value * p.ep) == 0 && m.experts.ffn % value == 0; });
   if (dense % (p.ep * expert_tp(p)) != 0)
     refuse(spec, "parallel.ep", p.ep,
            "a stage has " + std::to_string(dense) + " ranks, no multiple of ep x expert_tp " +
                std::to_string(expert_tp(p)),
            count,
            [&](int value) { return count % value == 0 && dense % (value * expert_tp(p)) == 0; });
-  if (m.experts.ffn % static_cast<std::uint64_t>(expert_tp(p)) != 0)
+  if (m.experts.ffn % expert_tp(p) != 0)
     refuse(spec, "parallel.expert_tp", expert_tp(p),
            "does not divide the experts' ffn of " + std::to_string(m.experts.ffn), p.tp,
-           [&](int value) { return m.experts.ffn % static_cast<std::uint64_t>(value) == 0; });
+           [&](int value) { return m.experts.ffn % value == 0; });
   if (p.tp > 1 && !p.sequence_parallel)
     throw Error(spec.source_of("parallel.tp") +
                 ": experts with tp need sequence parallelism; use " +
@@ -241,14 +238,12 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
                 ": parallel.expert_dispatch: deduplicated has whole experts on a rank; use " +
                 "parallel.expert_tp=1");
   if (p.deduplicated || p.expert_imbalance > 0 || !p.expert_load.empty()) return;
-  const std::uint64_t rows = m.sequence / static_cast<std::uint64_t>(p.cp) *
-                             static_cast<std::uint64_t>(p.micro_batch) * m.experts.top_k /
-                             static_cast<std::uint64_t>(p.tp);
-  if (rows % static_cast<std::uint64_t>(p.ep) != 0)
+  const std::uint64_t rows = m.sequence / p.cp * static_cast<std::uint64_t>(p.micro_batch) *
+                             m.experts.top_k / static_cast<std::uint64_t>(p.tp);
+  if (rows % p.ep != 0)
     refuse(spec, "parallel.ep", p.ep,
-           std::to_string(rows) + " rows per rank cannot be routed evenly", count, [&](int value) {
-             return count % value == 0 && rows % static_cast<std::uint64_t>(value) == 0;
-           });
+           std::to_string(rows) + " rows per rank cannot be routed evenly", count,
+           [&](int value) { return count % value == 0 && rows % value == 0; });
 }
 
 // Memory of one rank of `stage`, in bytes.
@@ -268,7 +263,7 @@ Memory memory_of(const MegatronPlan& plan, int stage, bool sharded, Recompute re
   Memory out;
   int layers = 0;
   for (int chunk = 0; chunk < plan.pipeline.chunks; ++chunk) {
-    const Part& part = plan.parts[static_cast<std::size_t>(plan.pipeline.part(stage, chunk))];
+    const Part& part = plan.parts[plan.pipeline.part(stage, chunk)];
     for (const Parameter& p : megatron_parameters(plan, part))
       out.states +=
           static_cast<double>(p.numel) * (bytes_of(plan.activations) + bytes_of(plan.gradients) +
@@ -349,8 +344,7 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   plan.gradients = spec.precision.gradients;
   const auto multiple = 128 * static_cast<std::uint64_t>(plan.tp);
   plan.vocabulary = (model.vocabulary + multiple - 1) / multiple * multiple;
-  plan.tokens = model.sequence / static_cast<std::uint64_t>(plan.cp) *
-                static_cast<std::uint64_t>(plan.micro_batch);
+  plan.tokens = model.sequence / plan.cp * static_cast<std::uint64_t>(plan.micro_batch);
   plan.pipeline = shape;
   plan.parts = std::move(parts);
   plan.pipeline.alike = std::all_of(plan.parts.begin(), plan.parts.end(), [&](const Part& part) {

@@ -52,8 +52,7 @@ void PassWriter::cp_call(std::uint16_t group, Func func, std::uint64_t count) {
 
 void PassWriter::exchange_heads(std::uint16_t group, int ranks,
                                 std::initializer_list<std::uint64_t> tensors) {
-  for (const std::uint64_t elements : tensors)
-    cp_call(group, Func::all_to_all, elements / static_cast<std::uint64_t>(ranks));
+  for (const std::uint64_t elements : tensors) cp_call(group, Func::all_to_all, elements / ranks);
 }
 
 void PassWriter::core_forward(const Half& half) {

@@ -32,7 +32,7 @@ void PassWriter::move_rows(std::uint16_t group, DataType type, const std::uint32
 void PassWriter::exchange(const Routing* routing, Cargo cargo, bool back) {
   if (plan_.spec->parallel.deduplicated && plan_.ep > 1) return exchange_once(routing, cargo, back);
   const bool hidden = cargo == Cargo::hidden;
-  const std::uint64_t rows = plan_.routed_rows() / static_cast<std::uint64_t>(plan_.ep);
+  const std::uint64_t rows = plan_.routed_rows() / plan_.ep;
   const Lists* lists = !routing ? nullptr : hidden ? &routing->rows_lists : &routing->weights_lists;
   move_rows(groups_.ep, hidden ? plan_.activations : DataType::float32,
             lists ? &lists->list(back) : nullptr, rows * (hidden ? plan_.model.hidden : 1));
@@ -60,13 +60,13 @@ void PassWriter::exchange_once(const Routing* routing, Cargo cargo, bool back) {
 }
 
 const Routing* PassWriter::routing_of(int layer) const {
-  return routing_.empty() ? nullptr : &routing_[static_cast<std::size_t>(layer)];
+  return routing_.empty() ? nullptr : &routing_[layer];
 }
 
 // Rows that this rank's experts process.
 std::uint64_t PassWriter::arriving_rows(const Routing* routing) const {
   if (!routing) return plan_.routed_rows();
-  return routing->rows[static_cast<std::size_t>(ep_rank_)] * static_cast<std::uint64_t>(plan_.ep);
+  return routing->rows[ep_rank_] * static_cast<std::uint64_t>(plan_.ep);
 }
 
 Picoseconds PassWriter::experts_time(const Routing* routing) const {

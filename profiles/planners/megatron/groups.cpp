@@ -36,21 +36,22 @@ RankGrid grid_of(const MegatronPlan& plan, const std::vector<Dimension>& known) 
 }
 
 std::uint16_t add(Workload& workload, const std::string& name,
-                  std::vector<std::vector<Rank>> groups) {
+                  std::vector<std::vector<WorldRank>> groups) {
   if (groups.empty() || groups.front().size() == 1) return kNoGroup;
   const auto kind = static_cast<std::uint16_t>(workload.group_names.size());
   workload.group_names.push_back(name);
-  for (std::vector<Rank>& members : groups) workload.groups.push_back({kind, std::move(members)});
+  for (std::vector<WorldRank>& members : groups)
+    workload.groups.push_back({kind, std::move(members)});
   return kind;
 }
 
 // The groups of ranks that hold the same parameters: if two stages hold every part, a group has the
 // ranks of both.
-std::vector<std::vector<Rank>> holders(const MegatronPlan& plan, const RankGrid& grid,
-                                       std::vector<std::vector<Rank>> groups) {
+std::vector<std::vector<WorldRank>> holders(const MegatronPlan& plan, const RankGrid& grid,
+                                            std::vector<std::vector<WorldRank>> groups) {
   if (!plan.pipeline.is_bidirectional()) return groups;
-  std::vector<std::vector<Rank>> out;
-  for (std::vector<Rank>& members : groups) {
+  std::vector<std::vector<WorldRank>> out;
+  for (std::vector<WorldRank>& members : groups) {
     if (grid.coordinate(members.front(), "pp") >= plan.pp / 2) continue;
     const std::size_t half = members.size();
     for (std::size_t i = 0; i < half; ++i) members.push_back(grid.mirrored(members[i], "pp"));
@@ -60,19 +61,20 @@ std::vector<std::vector<Rank>> holders(const MegatronPlan& plan, const RankGrid&
 }
 
 // Node groups and rails of the ep groups. Every node must have equally many members of a group.
-void add_node_groups(const MegatronPlan& plan, const std::vector<std::vector<Rank>>& groups,
+void add_node_groups(const MegatronPlan& plan, const std::vector<std::vector<WorldRank>>& groups,
                      Workload& workload, MegatronGroups& out) {
   const int per_node = plan.spec->cluster.gpus_per_node;
-  std::vector<std::vector<Rank>> rails, nodes;
-  for (const std::vector<Rank>& members : groups) {
-    std::vector<std::vector<Rank>> own;
-    for (const Rank rank : members) {
-      if (own.empty() || own.back().front() / per_node != rank / per_node) own.emplace_back();
+  std::vector<std::vector<WorldRank>> rails, nodes;
+  for (const std::vector<WorldRank>& members : groups) {
+    std::vector<std::vector<WorldRank>> own;
+    for (const WorldRank rank : members) {
+      if (own.empty() || own.back().front().value() / per_node != rank.value() / per_node)
+        own.emplace_back();
       own.back().push_back(rank);
     }
     out.ep_nodes = static_cast<int>(own.size());
     const std::size_t each = members.size() / own.size();
-    for (const std::vector<Rank>& node : own)
+    for (const std::vector<WorldRank>& node : own)
       if (node.size() != each || own.size() != groups.front().size() / each)
         throw Error(plan.spec->source_of("parallel.expert_dispatch") +
                     ": parallel.expert_dispatch: deduplicated needs as many neighbours of an ep " +
@@ -80,7 +82,7 @@ void add_node_groups(const MegatronPlan& plan, const std::vector<std::vector<Ran
                     std::to_string(per_node) + " GPUs divide, or alltoall");
     for (std::size_t place = 0; place < each; ++place) {
       rails.emplace_back();
-      for (const std::vector<Rank>& node : own) rails.back().push_back(node[place]);
+      for (const std::vector<WorldRank>& node : own) rails.back().push_back(node[place]);
     }
     nodes.insert(nodes.end(), own.begin(), own.end());
   }
@@ -93,13 +95,13 @@ void add_expert_groups(const MegatronPlan& plan, const RankGrid& dense, Workload
   const RankGrid grid = grid_of(
       plan,
       {{"tp", plan.etp}, {"cp", 1}, {"ep", plan.ep}, {"dp", plan.expert_dp()}, {"pp", plan.pp}});
-  for (Rank rank = 0; rank < workload.ranks; ++rank)
+  for (const WorldRank rank : each<WorldRank>(workload.ranks))
     if (grid.coordinate(rank, "pp") != dense.coordinate(rank, "pp"))
       throw Error(plan.spec->source_of("parallel.order") + ": order " + plan.spec->parallel.order +
                   " puts experts on other stages than their layers; name pp last");
   if (plan.is_uneven())
-    for (Rank rank = 0; rank < workload.ranks; ++rank) {
-      std::uint16_t& role = workload.role_of[static_cast<std::size_t>(rank)];
+    for (const WorldRank rank : each<WorldRank>(workload.ranks)) {
+      std::uint16_t& role = workload.role_of[rank];
       role = static_cast<std::uint16_t>(role * plan.ep + grid.coordinate(rank, "ep"));
     }
   out.ep = add(workload, "ep", grid.groups({"ep"}));
@@ -118,7 +120,7 @@ void add_expert_groups(const MegatronPlan& plan, const RankGrid& dense, Workload
 MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload) {
   const RankGrid grid = grid_of(
       plan, {{"tp", plan.tp}, {"cp", plan.cp}, {"ep", 1}, {"dp", plan.dp}, {"pp", plan.pp}});
-  for (Rank rank = 0; rank < workload.ranks; ++rank)
+  for (const WorldRank rank : each<WorldRank>(workload.ranks))
     workload.role_of.push_back(static_cast<std::uint16_t>(grid.coordinate(rank, "pp")));
 
   MegatronGroups out;
@@ -126,8 +128,8 @@ MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload) {
   out.cp = add(workload, "cp", grid.groups({"cp"}));
   if (plan.spec->parallel.cp_comm == ContextComm::hierarchical) {
     const auto inner = static_cast<std::size_t>(plan.spec->parallel.cp_a2a);
-    std::vector<std::vector<Rank>> neighbours, rings;
-    for (const std::vector<Rank>& members : grid.groups({"cp"})) {
+    std::vector<std::vector<WorldRank>> neighbours, rings;
+    for (const std::vector<WorldRank>& members : grid.groups({"cp"})) {
       for (std::size_t i = 0; i < members.size(); ++i) {
         if (i % inner == 0) neighbours.emplace_back();
         neighbours.back().push_back(members[i]);
@@ -148,9 +150,9 @@ MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload) {
   if ((plan.model.tied && !plan.ends_meet()) || plan.has_embedding_copy()) {
     const int other =
         plan.has_embedding_copy() ? plan.pipeline.stage_of(plan.mtp_part()) : plan.pp - 1;
-    std::vector<std::vector<Rank>> ends;
-    for (const std::vector<Rank>& stages : grid.groups({"pp"}))
-      ends.push_back({stages.front(), stages.at(static_cast<std::size_t>(other))});
+    std::vector<std::vector<WorldRank>> ends;
+    for (const std::vector<WorldRank>& stages : grid.groups({"pp"}))
+      ends.push_back({stages.front(), stages.at(other)});
     out.embedding = add(workload, "embedding", std::move(ends));
   }
   out.norm = plan.spec->parallel.distributed_optimizer

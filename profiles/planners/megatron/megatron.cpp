@@ -93,7 +93,7 @@ class StageWriter {
     return parallel_.distributed_optimizer && parallel_.overlap_param_gather;
   }
   std::uint64_t shard(std::uint64_t numel, bool expert) const {
-    return numel / static_cast<std::uint64_t>(plan_.holders(expert));
+    return numel / plan_.holders(expert);
   }
   std::uint16_t group_of(const StageBucket& bucket) const {
     return bucket.expert ? groups_.edp : groups_.dp;
@@ -125,7 +125,7 @@ std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
   std::size_t tensors = 0;
   for (int c = 0; c < plan.pipeline.chunks; ++c) {
     Chunk chunk;
-    chunk.part = plan.parts[static_cast<std::size_t>(plan.pipeline.part(stage, c))];
+    chunk.part = plan.parts[plan.pipeline.part(stage, c)];
     chunk.parameters = megatron_parameters(plan, chunk.part);
     for (const bool expert : {false, true}) {
       std::vector<Parameter> parameters;
@@ -208,7 +208,7 @@ void StageWriter::pass_on(const Slot& slot, bool receives) {
 }
 
 void StageWriter::forward(const Slot& slot, bool first) {
-  const Part& part = chunks_[static_cast<std::size_t>(slot.chunk)].part;
+  const Part& part = chunks_[slot.chunk].part;
   passes_.begin(Pass::forward, slot.micro_batch);
   for (int unit = 0; unit < part.units(); ++unit) {
     if (first) await_parameters(slot, unit);
@@ -224,7 +224,7 @@ void StageWriter::forward(const Slot& slot, bool first) {
 }
 
 void StageWriter::backward(const Slot& slot, bool last) {
-  const Chunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
+  const Chunk& chunk = chunks_[slot.chunk];
   passes_.begin(slot.pass, slot.micro_batch);
   for (int unit = chunk.part.units() - 1; unit >= 0; --unit) {
     if (chunk.part.head && unit == chunk.part.units() - 1)
@@ -285,9 +285,8 @@ void StageWriter::launch_next_gather() {
 void StageWriter::await_parameters(const Slot& slot, int unit) {
   if (!gathers_early()) return;
   std::size_t before = 0;  // buckets of earlier chunks
-  for (int c = 0; c < slot.chunk; ++c)
-    before += chunks_[static_cast<std::size_t>(c)].buckets.size();
-  const Chunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
+  for (int c = 0; c < slot.chunk; ++c) before += chunks_[c].buckets.size();
+  const Chunk& chunk = chunks_[slot.chunk];
   for (;;) {
     const std::size_t index = awaited_ - before;
     if (awaited_ < before || index >= chunk.buckets.size()) return;

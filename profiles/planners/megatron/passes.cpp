@@ -24,9 +24,7 @@ PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const Mega
       heads_label_(out.label("cp heads against sequence")),
       rows_label_(out.label("rows of experts")),
       best_label_(out.label("best logits")) {
-  const auto of_width = [&](std::uint64_t width) {
-    return plan.tokens * width / static_cast<std::uint64_t>(plan.tp);
-  };
+  const auto of_width = [&](std::uint64_t width) { return plan.tokens * width / plan.tp; };
   const Transformer& model = plan.model;
   if (model.is_latent()) {
     q_elements_ = k_elements_ = of_width(model.heads * (model.latent.nope + model.latent.rope));
@@ -63,8 +61,7 @@ void PassWriter::exposed_tp(Func func, std::uint32_t label, DataType type, std::
 
 // A call on a tensor of `elements` in total; it overlaps the next compute.
 void PassWriter::launch_tp(Func func, std::uint32_t label, std::uint64_t elements) {
-  const std::uint64_t count =
-      func == Func::all_reduce ? elements : elements / static_cast<std::uint64_t>(plan_.tp);
+  const std::uint64_t count = func == Func::all_reduce ? elements : elements / plan_.tp;
   out_.after(streams_.tp, streams_.compute);
   out_.collective(streams_.tp, label, func, groups_.tp, plan_.activations, count);
 }

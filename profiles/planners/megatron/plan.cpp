@@ -141,7 +141,7 @@ std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part&
 std::uint64_t megatron_stored(const MegatronPlan& plan, int stage) {
   std::uint64_t elements = 0;
   for (int c = 0; c < plan.pipeline.chunks; ++c) {
-    const Part& part = plan.parts[static_cast<std::size_t>(plan.pipeline.part(stage, c))];
+    const Part& part = plan.parts[plan.pipeline.part(stage, c)];
     for (const Parameter& p : megatron_parameters(plan, part)) {
       if (p.tied && !part.embedding) continue;  // a copy of the embedding
       const int pieces = p.expert ? plan.ep * plan.etp : p.partial || p.whole ? 1 : plan.tp;

@@ -46,9 +46,7 @@ struct MegatronPlan {
   int holders(bool expert) const {
     return (expert ? expert_dp() : dp * cp) * (pipeline.is_bidirectional() ? 2 : 1);
   }
-  std::uint64_t experts_here() const {
-    return model.experts.count / static_cast<std::uint64_t>(ep);
-  }
+  std::uint64_t experts_here() const { return model.experts.count / ep; }
   bool is_uneven() const {
     return spec->parallel.expert_imbalance > 0 || !spec->parallel.expert_load.empty();
   }
@@ -57,10 +55,8 @@ struct MegatronPlan {
   int roles_per_stage() const { return is_uneven() ? ep : 1; }
   // Per layer and micro-batch: tokens that a rank routes, and rows of hidden states that it sends,
   // one for each expert that a token visits.
-  std::uint64_t routed_tokens() const { return tokens / static_cast<std::uint64_t>(tp); }
-  std::uint64_t routed_rows() const {
-    return tokens * model.experts.top_k / static_cast<std::uint64_t>(tp);
-  }
+  std::uint64_t routed_tokens() const { return tokens / tp; }
+  std::uint64_t routed_rows() const { return tokens * model.experts.top_k / tp; }
   // Elements of a micro-batch's hidden states on a whole tensor-parallel group.
   std::uint64_t hidden_states() const { return tokens * model.hidden; }
 };

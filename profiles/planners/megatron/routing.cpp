@@ -135,7 +135,7 @@ std::vector<std::uint64_t> apportioned(std::uint64_t total, const std::vector<do
 
 std::uint64_t rows_to_each(const MegatronPlan& plan, int shares) {
   const Experts& experts = plan.model.experts;
-  const double reached = reach(experts, experts.count / static_cast<std::uint64_t>(shares));
+  const double reached = reach(experts, experts.count / shares);
   return static_cast<std::uint64_t>(
       std::ceil(static_cast<double>(plan.routed_tokens()) * reached - 1e-6));
 }

@@ -41,12 +41,9 @@ Workload data_parallel_workload(const JobSpec& spec, Role role) {
   Workload workload;
   workload.ranks = spec.cluster.gpus();
   workload.roles.push_back(std::move(role));
-  workload.role_of.assign(static_cast<std::size_t>(workload.ranks), 0);
+  workload.role_of.assign(workload.ranks, 0);
   workload.group_names = {"dp"};
-  Group all;
-  all.kind = kDataParallel;
-  for (Rank r = 0; r < workload.ranks; ++r) all.members.push_back(r);
-  workload.groups.push_back(std::move(all));
+  workload.groups.push_back({kDataParallel, world_ranks(workload.ranks)});
   workload.samples_per_iteration =
       static_cast<double>(spec.parallel.micro_batch) * static_cast<double>(workload.ranks);
   workload.flops_per_iteration = 3 * spec.model->forward_flops() * workload.samples_per_iteration;

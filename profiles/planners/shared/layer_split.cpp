@@ -176,7 +176,7 @@ std::vector<int> layers_of_stages(const JobSpec& spec, const Transformer& model)
            number(layers) + " layers without " + number(ends) + " leave " + number(rest) +
                " for the other " + number(others) + " stages, who must have as many each; change " +
                "it by " + number(others > 0 ? ((rest % others) + others) % others : rest));
-  std::vector<int> out(static_cast<std::size_t>(p.pp), others > 0 ? rest / others : 0);
+  std::vector<int> out(p.pp, others > 0 ? rest / others : 0);
   if (p.first_layers > 0) out.front() = p.first_layers;
   if (p.last_layers > 0) out.back() = p.last_layers;
   return out;
@@ -248,7 +248,7 @@ std::vector<int> evenly(const JobSpec& spec, const Transformer& model, const Pip
   const int places = static_cast<int>(model.layers) + p.embedding_in_split + p.loss_in_split;
   const int parts = pipeline.parts();
   if (places % parts != 0) refuse_stages(spec, model, pipeline, places);
-  std::vector<int> out(static_cast<std::size_t>(parts), places / parts);
+  std::vector<int> out(parts, places / parts);
   if (p.embedding_in_split) --out.front();
   if (p.loss_in_split) --out.back();
   return out;

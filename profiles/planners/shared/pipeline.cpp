@@ -170,11 +170,9 @@ class DualStage {
   }
 
  private:
-  void forward(int chunk) {
-    out_.push_back({Pass::forward, next_[0][static_cast<std::size_t>(chunk)]++, chunk});
-  }
+  void forward(int chunk) { out_.push_back({Pass::forward, next_[0][chunk]++, chunk}); }
   void backward(int chunk, bool weights_later) {
-    const int micro_batch = next_[1][static_cast<std::size_t>(chunk)]++;
+    const int micro_batch = next_[1][chunk]++;
     out_.push_back({weights_later ? Pass::input_backward : Pass::backward, micro_batch, chunk});
     if (weights_later) owed_.push_back({Pass::weight_backward, micro_batch, chunk});
   }

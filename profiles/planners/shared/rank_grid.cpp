@@ -10,41 +10,40 @@ int RankGrid::ranks() const {
   return product;
 }
 
-int RankGrid::coordinate(Rank rank, std::string_view dimension) const {
+int RankGrid::coordinate(WorldRank rank, std::string_view dimension) const {
+  int rest = rank.value();
   for (const Dimension& d : dimensions_) {
-    if (d.name == dimension) return rank % d.size;
-    rank /= d.size;
+    if (d.name == dimension) return rest % d.size;
+    rest /= d.size;
   }
   return 0;
 }
 
-Rank RankGrid::mirrored(Rank rank, std::string_view dimension) const {
+WorldRank RankGrid::mirrored(WorldRank rank, std::string_view dimension) const {
   int stride = 1;
   for (const Dimension& d : dimensions_) {
-    if (d.name == dimension) return rank + stride * (d.size - 1 - 2 * (rank / stride % d.size));
+    if (d.name == dimension)
+      return rank + stride * (d.size - 1 - 2 * (rank.value() / stride % d.size));
     stride *= d.size;
   }
   return rank;
 }
 
-std::vector<std::vector<Rank>> RankGrid::groups(
+std::vector<std::vector<WorldRank>> RankGrid::groups(
     std::initializer_list<std::string_view> along) const {
-  std::size_t size = 1;
+  int size = 1;
   for (const Dimension& d : dimensions_)
-    if (std::find(along.begin(), along.end(), d.name) != along.end())
-      size *= static_cast<std::size_t>(d.size);
-  const auto all = static_cast<std::size_t>(ranks());
-  std::vector<std::vector<Rank>> out(all / size);
-  for (Rank rank = 0; rank < static_cast<Rank>(all); ++rank) {
+    if (std::find(along.begin(), along.end(), d.name) != along.end()) size *= d.size;
+  std::vector<std::vector<WorldRank>> out(ranks() / size);
+  for (const WorldRank rank : each<WorldRank>(ranks())) {
     // The group's number: the rank's coordinates in the other dimensions.
-    std::size_t number = 0, stride = 1;
-    Rank rest = rank;
+    int number = 0, stride = 1, rest = rank.value();
     for (const Dimension& d : dimensions_) {
-      const auto at = static_cast<std::size_t>(rest % d.size);
+      const int at = rest % d.size;
       rest /= d.size;
       if (std::find(along.begin(), along.end(), d.name) != along.end()) continue;
       number += at * stride;
-      stride *= static_cast<std::size_t>(d.size);
+      stride *= d.size;
     }
     out[number].push_back(rank);
   }

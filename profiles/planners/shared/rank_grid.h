@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/schedule.h"
+#include "collectives/number.h"
 
 namespace ghostrank {
 
@@ -26,12 +26,12 @@ class RankGrid {
   explicit RankGrid(std::vector<Dimension> fastest_first) : dimensions_(std::move(fastest_first)) {}
 
   int ranks() const;
-  int coordinate(Rank rank, std::string_view dimension) const;
+  int coordinate(WorldRank rank, std::string_view dimension) const;
   // The rank with coordinate size - 1 - c in `dimension`, if this one has c, and otherwise the
   // same.
-  Rank mirrored(Rank rank, std::string_view dimension) const;
+  WorldRank mirrored(WorldRank rank, std::string_view dimension) const;
   // The groups of ranks that differ only in the dimensions `along`.
-  std::vector<std::vector<Rank>> groups(std::initializer_list<std::string_view> along) const;
+  std::vector<std::vector<WorldRank>> groups(std::initializer_list<std::string_view> along) const;
 
  private:
   std::vector<Dimension> dimensions_;

@@ -56,7 +56,7 @@ std::vector<std::string> fields_of(const std::string& line) {
 }
 
 struct Section {
-  std::vector<Rank> ranks;                                               // empty: all
+  std::vector<WorldRank> ranks;                                          // empty: all
   std::vector<std::pair<std::uint64_t, std::vector<std::string>>> rows;  // line, fields
   std::map<std::string, std::size_t> column;
 };
@@ -115,8 +115,8 @@ class Importer {
   }
 
   // Numbers after "rank"; "rank0 ~ rank127" is a range.
-  std::vector<Rank> ranks_of(const std::string& line, std::uint64_t number) {
-    std::vector<Rank> out;
+  std::vector<WorldRank> ranks_of(const std::string& line, std::uint64_t number) {
+    std::vector<WorldRank> out;
     for (std::size_t at = 0; (at = line.find("rank", at)) != std::string::npos;) {
       at += 4;
       const std::size_t end = std::min(line.find_first_not_of("0123456789", at), line.size());
@@ -124,13 +124,13 @@ class Importer {
       if (!rank || *rank < 0 || *rank >= kMostTraceRanks) fail(number, "a rank without a number");
       const bool range =
           out.size() == 1 && line.find('~') < at && line.find(',') == std::string::npos;
-      for (Rank r = range ? out.front() + 1 : static_cast<Rank>(*rank); r < *rank; ++r)
-        out.push_back(r);
-      out.push_back(static_cast<Rank>(*rank));
+      const WorldRank last(*rank);
+      for (WorldRank r = range ? out.front() + 1 : last; r < last; ++r) out.push_back(r);
+      out.push_back(last);
       at = end;
     }
     if (out.empty()) fail(number, "this line names no ranks, as [rank0 ~ rank7] does");
-    for (const Rank rank : out) said_ = std::max(said_, rank + 1);
+    for (const WorldRank rank : out) said_ = std::max(said_, rank.value() + 1);
     return out;
   }
 
@@ -158,7 +158,7 @@ class Importer {
                "comm_group_size is " + size + " here and " + std::to_string(known) + " before");
         if (ranks) known = *ranks;
       }
-    if (said_ > 0) world_ = static_cast<int>(said_);
+    if (said_ > 0) world_ = said_;
     const auto dimension = [&](const char* name) { return std::max<std::int64_t>(size_[name], 1); };
     tp_ = dimension("tp_group");
     ep_ = dimension("ep_group");
@@ -172,7 +172,7 @@ class Importer {
   }
 
   // The communicator of `rank` that AICB calls `name`.
-  std::uint32_t group_of(const std::string& name, Rank rank, std::uint64_t line) {
+  std::uint32_t group_of(const std::string& name, WorldRank rank, std::uint64_t line) {
     if (name == "all" || name.empty()) return kNoIndex;
     struct Shape {
       std::string_view name;
@@ -191,9 +191,10 @@ class Importer {
       if (size_[name] == 0 && name == "ep_group")
         fail(line, "comm_group_size of " + name + " is given nowhere");
       TraceGroup group{name.substr(0, name.rfind('_')), {}};
-      const auto first = static_cast<Rank>(rank - rank / shape.stride % shape.size * shape.stride);
+      const std::int64_t first =
+          rank.value() - rank.value() / shape.stride % shape.size * shape.stride;
       for (std::int64_t i = 0; i < shape.size; ++i)
-        group.members.push_back(static_cast<Rank>(first + i * shape.stride));
+        group.members.emplace_back(first + i * shape.stride);
       for (std::size_t i = 0; i < trace_.groups.size(); ++i)
         if (trace_.groups[i].name == group.name && trace_.groups[i].members == group.members)
           return static_cast<std::uint32_t>(i);
@@ -205,7 +206,7 @@ class Importer {
 
   void play(const Section& section) {
     TraceRank& rank = trace_.given.emplace_back();
-    rank.rank = section.ranks.empty() ? 0 : section.ranks.front();
+    rank.rank = section.ranks.empty() ? WorldRank(0) : section.ranks.front();
     if (!section.ranks.empty()) rank.also.assign(section.ranks.begin() + 1, section.ranks.end());
     rank.file = path_;
     rank.tracks = {"compute"};
@@ -267,7 +268,7 @@ class Importer {
     if (event.func == Func::broadcast || event.func == Func::reduce) event.peer = 0;
   }
 
-  Rank peer_of(const std::string& text, Rank rank, std::uint64_t line) const {
+  std::int32_t peer_of(const std::string& text, WorldRank rank, std::uint64_t line) const {
     const auto stride = static_cast<int>(tp_ * dp_);
     const bool next = text.ends_with("_next"), previous = text.ends_with("_prev");
     if (!next && !previous)
@@ -276,12 +277,12 @@ class Importer {
       fail(line,
            "a message between stages, but the ranks leave one stage only; say of how "
            "many ranks the job was");
-    return (rank + (next ? stride : world_ - stride)) % world_;
+    return (rank.value() + (next ? stride : world_ - stride)) % world_;
   }
 
   const std::string& path_;
   int world_;  // ranks; 0: not known
-  Rank said_ = 0;
+  int said_ = 0;
   Trace& trace_;
   std::vector<Section> sections_;
   std::map<std::string, std::int64_t> size_;  // of communicators, by AICB's name

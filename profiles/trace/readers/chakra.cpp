@@ -60,7 +60,7 @@ class Importer {
         if (!member.is_integer() || member.integer < 0 || member.integer >= kMostTraceRanks)
           throw Error(path + ":1:1: communicator " + quote(one.key) +
                       " has a member that is no rank");
-        group.members.push_back(static_cast<Rank>(member.integer));
+        group.members.emplace_back(member.integer);
       }
       define(std::move(group), path);
     }
@@ -69,7 +69,7 @@ class Importer {
   void read_rank(const std::string& path, int rank) {
     const std::string text = read_trace_file(path);
     rank_ = &trace_.given.emplace_back();
-    rank_->rank = rank;
+    rank_->rank = WorldRank(rank);
     rank_->file = path;
     rank_->tracks = {"compute"};
     index_.clear();
@@ -91,7 +91,7 @@ class Importer {
   }
 
   void define(TraceGroup group, const std::string& path) {
-    std::vector<Rank> sorted = group.members;
+    std::vector<WorldRank> sorted = group.members;
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
       throw Error(path + ": communicator " + quote(group.name) + " has a rank twice");
@@ -132,7 +132,7 @@ class Importer {
       for (const JsonNode& member : tape->children(*ranks)) {
         if (!member.is_integer() || member.integer < 0 || member.integer >= kMostTraceRanks)
           fail(node, "a process group with a member that is no rank");
-        group.members.push_back(static_cast<Rank>(member.integer));
+        group.members.emplace_back(member.integer);
       }
       define(std::move(group), rank_->file);
     }
@@ -218,8 +218,7 @@ class Importer {
     event.duration = micros(node, node.duration_us);
     if (event.duration == 0 && !node.host) {
       if (node.has & ChakraNode::num_ops) event.flops = static_cast<double>(node.values[5]);
-      if (node.has & ChakraNode::tensor_size)
-        event.stated = static_cast<std::uint64_t>(node.values[6]);
+      if (node.has & ChakraNode::tensor_size) event.stated = node.values[6];
     }
     const std::string number = node.track >= 0 ? " " + std::to_string(node.track) : "";
     const bool memory = node.type != ChakraNode::comp;
@@ -242,11 +241,10 @@ class Importer {
     if (!(node.has & (sends ? ChakraNode::comm_dst : ChakraNode::comm_src)))
       fail(node, sends ? "a send without comm_dst" : "a receive without comm_src");
     if (other >= static_cast<std::uint32_t>(kMostTraceRanks)) fail(node, "the peer is no rank");
-    if (own != static_cast<std::uint32_t>(-1) && own != static_cast<std::uint32_t>(rank_->rank))
-      fail(node, "comm_src and comm_dst do not name rank " + std::to_string(rank_->rank) +
+    if (own != static_cast<std::uint32_t>(-1) && own != rank_->rank.index())
+      fail(node, "comm_src and comm_dst do not name rank " + to_string(rank_->rank) +
                      ", whose file this is; name files PREFIX.RANK.et");
-    if (other == static_cast<std::uint32_t>(rank_->rank))
-      fail(node, "a message of a rank to itself");
+    if (other == rank_->rank.index()) fail(node, "a message of a rank to itself");
     event.peer = static_cast<std::int32_t>(other);
   }
 

@@ -44,9 +44,7 @@ class Reader {
     return std::string_view(text_).substr(from, length);
   }
 
-  std::uint64_t offset(std::string_view part) const {
-    return static_cast<std::uint64_t>(part.data() - text_.data());
-  }
+  std::uint64_t offset(std::string_view part) const { return part.data() - text_.data(); }
 
   ChakraHead head(std::string_view message) const {
     ChakraHead out;
@@ -172,7 +170,7 @@ class Reader {
       if (field > 32) return false;
       kind = field;
       text = bytes;
-      value = static_cast<std::int64_t>(number);
+      value = number;
       if (field == 15 || field == 17) value = static_cast<std::int64_t>(number >> 1) ^ -(value & 1);
       if (field == 7) value = static_cast<std::int32_t>(number);
       if (field == 23) value = static_cast<std::int32_t>(number);

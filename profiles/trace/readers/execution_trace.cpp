@@ -57,16 +57,17 @@ class Importer {
     rank_ = &trace_.given.emplace_back();
     rank_->file = path;
     rank_->tracks = {"compute"};
-    own_ = rank;
+    own_.reset();
+    if (rank) own_.emplace(*rank);
     find_waits(*nodes);
     members_of_.clear();
     requests_.clear();
     after_.clear();
     for (const JsonNode& node : json.children(*nodes)) take(node);
-    rank_->rank = own_.value_or(0);
+    rank_->rank = own_.value_or(WorldRank(0));
     for (TraceEvent& event : rank_->events)
       if (event.kind == TraceEvent::Kind::send || event.kind == TraceEvent::Kind::recv)
-        if (event.peer == rank_->rank)
+        if (event.peer == rank_->rank.value())
           throw Error(position_text(trace_, *rank_, event) + ": a message of a rank to itself");
   }
 
@@ -79,9 +80,7 @@ class Importer {
     std::size_t call = 0;  // position of its name
     const JsonNode* at(std::ptrdiff_t offset) const {
       const auto position = static_cast<std::ptrdiff_t>(call) + offset;
-      return position >= 0 && position < static_cast<std::ptrdiff_t>(all.size())
-                 ? all[static_cast<std::size_t>(position)]
-                 : nullptr;
+      return position >= 0 && position < std::ssize(all) ? all[position] : nullptr;
     }
     std::string_view name() const { return all[call]->text; }
   };
@@ -151,7 +150,7 @@ class Importer {
       id_ = 0;
       fail("a node without an id");
     }
-    id_ = static_cast<std::uint64_t>(id->integer);
+    id_ = id->integer;
   }
 
   void take(const JsonNode& node) {
@@ -178,11 +177,11 @@ class Importer {
         const JsonNode* name = groups.find(one, "pg_name");
         const JsonNode* ranks = groups.find(one, "ranks");
         if (!name || !ranks) continue;
-        std::vector<Rank> members;
+        std::vector<WorldRank> members;
         for (const JsonNode& rank : groups.children(*ranks)) {
           if (!rank.is_integer() || rank.integer < 0 || rank.integer >= kMostTraceRanks)
             fail("a process group with a member that is no rank");
-          members.push_back(static_cast<Rank>(rank.integer));
+          members.emplace_back(rank.integer);
         }
         members_of_[name->kind == JsonNode::Kind::string ? std::string(name->text)
                                                          : std::to_string(name->integer)] = members;
@@ -277,8 +276,7 @@ class Importer {
           first + (size - 1) * stride >= kMostTraceRanks || (stride == 0 && size > 1))
         fail("a process group of " + std::to_string(size) + " ranks from " + std::to_string(first) +
              ", stride " + std::to_string(stride));
-      for (std::int64_t i = 0; i < size; ++i)
-        group.members.push_back(static_cast<Rank>(first + i * stride));
+      for (std::int64_t i = 0; i < size; ++i) group.members.emplace_back(first + i * stride);
     }
     for (std::size_t i = 0; i < trace_.groups.size(); ++i)
       if (trace_.groups[i].name == group.name && trace_.groups[i].members == group.members)
@@ -297,8 +295,8 @@ class Importer {
                         func == Func::scatter;
     if (rooted)
       event.peer = static_cast<std::int32_t>(std::clamp<std::int64_t>(rank, -1, kMostTraceRanks));
-    else if (!own_ && rank >= 0 && rank < static_cast<std::int64_t>(members.size()))
-      own_ = static_cast<int>(members[static_cast<std::size_t>(rank)]);
+    else if (!own_ && rank >= 0 && rank < std::ssize(members))
+      own_ = members[rank];
     if (func == Func::barrier) return;
     const Tensors in = inputs(values), out = outputs(node);
     event.dtype = played_as(in.width);
@@ -335,19 +333,17 @@ class Importer {
     event.dtype = played_as(moved.width);
     const auto& members = trace_.groups[group_of(values)].members;
     const std::int64_t peer = integer(values.at(-1), -1);
-    if (peer < 0 || (!members.empty() && peer >= static_cast<std::int64_t>(members.size())) ||
-        peer >= kMostTraceRanks)
+    if (peer < 0 || (!members.empty() && peer >= std::ssize(members)) || peer >= kMostTraceRanks)
       fail("there is no peer " + std::to_string(peer) + " in the process group");
-    event.peer =
-        members.empty() ? static_cast<std::int32_t>(peer) : members[static_cast<std::size_t>(peer)];
+    event.peer = members.empty() ? static_cast<std::int32_t>(peer) : members[peer].value();
   }
 
   Trace& trace_;
   const JsonTape* json_ = nullptr;
   TraceRank* rank_ = nullptr;
-  std::optional<int> own_;  // rank, once it is known
+  std::optional<WorldRank> own_;  // rank, once it is known
   std::uint64_t id_ = 0;
-  std::map<std::string, std::vector<Rank>> members_of_;  // as the trace defines them
+  std::map<std::string, std::vector<WorldRank>> members_of_;  // as the trace defines them
   std::set<Request> waited_;
   std::map<Request, std::vector<std::uint32_t>> requests_;
   std::vector<std::uint32_t> after_;

@@ -40,7 +40,7 @@ class Reader {
       const std::uint64_t rank = number("the rank", ranks - 1);
       if (seen[rank]) fail("rank " + std::to_string(rank) + " for the second time");
       seen[rank] = true;
-      read_rank(static_cast<Rank>(rank));
+      read_rank(WorldRank(rank));
     }
     for (std::size_t rank = 0; rank < ranks; ++rank)
       if (!seen[rank]) fail("the file ends without rank " + std::to_string(rank));
@@ -119,7 +119,7 @@ class Reader {
     bool on_start = false;
   };
 
-  void read_rank(Rank number) {
+  void read_rank(WorldRank number) {
     rank_ = &trace_.given.emplace_back();
     rank_->rank = number;
     rank_->file = path_;
@@ -128,7 +128,7 @@ class Reader {
     later_.clear();
     expect("{");
     for (std::string_view word = next(); word != "}"; word = next()) {
-      if (word.empty()) fail("the file ends inside rank " + std::to_string(number));
+      if (word.empty()) fail("the file ends inside rank " + to_string(number));
       if (word == "send" || word == "recv" || word == "calc") {
         operation(word);
         continue;
@@ -153,8 +153,7 @@ class Reader {
   std::uint32_t labelled(std::string_view label) const {
     const auto at = labels_.find(std::string(label));
     if (at == labels_.end())
-      fail("label " + quote(label) + " is not defined above in rank " +
-           std::to_string(rank_->rank));
+      fail("label " + quote(label) + " is not defined above in rank " + to_string(rank_->rank));
     return at->second;
   }
 
@@ -180,7 +179,7 @@ class Reader {
         fail("a receive from anybody: the text does not say from whom; name the rank");
       event.peer = static_cast<std::int32_t>(
           number_in(peer, "the peer", static_cast<std::uint64_t>(trace_.ranks - 1)));
-      if (event.peer == rank_->rank) fail("a message of a rank to itself");
+      if (event.peer == rank_->rank.value()) fail("a message of a rank to itself");
       options(event, false);
     } else {
       fail("send, recv or calc is expected, found " + quote(word));

@@ -58,19 +58,18 @@ class Importer {
     for (std::size_t c = 1; c < in_.comms.size(); ++c)
       if (in_.comms[c].ranks > in_.comms[world].ranks) world = c;
     trace_.ranks = in_.comms[world].ranks;
-    std::map<std::uint32_t, std::set<Rank>> ranks_of;  // by process: its ranks in the job
+    std::map<std::uint32_t, std::set<WorldRank>> ranks_of;  // by process: its ranks in the job
     for (const InspectorMembership& membership : in_.memberships)
-      if (membership.comm == world) ranks_of[membership.process].insert(membership.rank);
+      if (membership.comm == world) ranks_of[membership.process].emplace(membership.rank);
     for (std::size_t c = 0; c < in_.comms.size(); ++c) {
       TraceGroup group{in_.comms[c].name.empty() ? in_.comms[c].id : in_.comms[c].name, {}};
-      if (in_.comms[c].ranks < trace_.ranks)
-        group.members.assign(static_cast<std::size_t>(in_.comms[c].ranks), -1);
+      if (in_.comms[c].ranks < trace_.ranks) group.members.assign(in_.comms[c].ranks, kUnknown);
       trace_.groups.push_back(std::move(group));
     }
     for (std::size_t s = 0; s < in_.memberships.size(); ++s) {
       const InspectorMembership& membership = in_.memberships[s];
       const auto& members = trace_.groups[membership.comm].members;
-      Rank rank = membership.rank;
+      WorldRank rank(membership.rank);
       if (!members.empty()) {
         const auto& own = ranks_of[membership.process];
         if (own.size() != 1)
@@ -78,7 +77,7 @@ class Importer {
                       " ranks of the job in communicator " + in_.comms[membership.comm].id +
                       ": which of them? record one process a GPU");
         rank = *own.begin();
-        trace_.groups[membership.comm].members[static_cast<std::size_t>(membership.rank)] = rank;
+        trace_.groups[membership.comm].members[membership.rank] = rank;
       }
       rank_of_membership_.push_back(rank);
     }
@@ -90,7 +89,7 @@ class Importer {
     auto& members = group.members;
     std::vector<std::size_t> known;
     for (std::size_t i = 0; i < members.size(); ++i)
-      if (members[i] >= 0) known.push_back(i);
+      if (members[i] != kUnknown) known.push_back(i);
     if (known.size() == members.size()) return;
     const auto refuse = [&] {
       throw Error(path_ + ": the members of communicator " + comm.id +
@@ -98,13 +97,13 @@ class Importer {
                   std::to_string(comm.ranks) + " have a file; give the files of all ranks");
     };
     if (known.size() < 2) refuse();
-    const auto span = static_cast<Rank>(known[1] - known[0]);
-    const Rank stride = (members[known[1]] - members[known[0]]) / span;
-    const Rank first = members[known[0]] - static_cast<Rank>(known[0]) * stride;
+    const auto span = static_cast<int>(known[1] - known[0]);
+    const int stride = (members[known[1]] - members[known[0]]) / span;
+    const WorldRank first = members[known[0]] - static_cast<int>(known[0]) * stride;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const Rank rank = first + static_cast<Rank>(i) * stride;
-      if (rank < 0 || rank >= trace_.ranks || stride == 0 ||
-          (members[i] >= 0 && members[i] != rank))
+      const WorldRank rank = first + static_cast<int>(i) * stride;
+      if (rank < WorldRank(0) || rank.value() >= trace_.ranks || stride == 0 ||
+          (members[i] != kUnknown && members[i] != rank))
         refuse();
       members[i] = rank;
     }
@@ -148,7 +147,7 @@ class Importer {
     if (lacking > 0) trace_.left_out["calls that other members of the communicator lack"] = lacking;
   }
 
-  void add_events(Rank number, const std::vector<InspectorRecord>& records) {
+  void add_events(WorldRank number, const std::vector<InspectorRecord>& records) {
     TraceRank& rank = trace_.given.emplace_back();
     rank.rank = number;
     rank.file = records.empty() ? path_ : in_.memberships[records.front().membership].file;
@@ -207,7 +206,7 @@ class Importer {
     if (record.call >= kInspectorSend) {
       const auto& members = trace_.groups[record.comm].members;
       event.kind = record.call == kInspectorSend ? TraceEvent::Kind::send : TraceEvent::Kind::recv;
-      event.peer = members.empty() ? record.peer : members[static_cast<std::size_t>(record.peer)];
+      event.peer = members.empty() ? record.peer : members[record.peer].value();
       event.name = trace_.name(record.call == kInspectorSend ? "Send" : "Recv");
       return event;
     }
@@ -220,11 +219,13 @@ class Importer {
     return event;
   }
 
+  static constexpr WorldRank kUnknown{-1};
+
   const InspectorRecords& in_;
   const std::string& path_;  // of the first file, for errors
   Trace& trace_;
-  std::vector<Rank> rank_of_membership_;
-  std::map<Rank, std::vector<InspectorRecord>> by_rank_;
+  std::vector<WorldRank> rank_of_membership_;
+  std::map<WorldRank, std::vector<InspectorRecord>> by_rank_;
   std::uint64_t untimed_ = 0, roots_ = 0;
 };
 

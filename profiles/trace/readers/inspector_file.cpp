@@ -119,7 +119,7 @@ class Reader {
     for (const char* key : {"coll_dropped_total", "p2p_dropped_total"})
       if (const JsonNode* value = tape.find(stats, key);
           value && value->is_integer() && value->integer > 0)
-        dropped += static_cast<std::uint64_t>(value->integer);
+        dropped += value->integer;
     out_.dropped[*membership_] = dropped;  // replaces the communicator's earlier total
     ++out_.markers;
   }

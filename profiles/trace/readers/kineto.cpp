@@ -55,11 +55,11 @@ class Importer {
       throw Error(path +
                   ":1:1: there are no kernels of a device; record with ProfilerActivity.CUDA");
     rank_ = &trace_.given.emplace_back();
-    rank_->rank = static_cast<Rank>(own_.value_or(0));
+    rank_->rank = WorldRank(own_.value_or(0));
     rank_->file = path;
     rank_->tracks = {"compute"};
     for (const Kernel& kernel : kernels_)
-      if (kernel.event.peer == rank_->rank && kernel.call &&
+      if (kernel.event.peer == rank_->rank.value() && kernel.call &&
           kernel.event.kind != TraceEvent::Kind::collective)
         throw Error(position_text(trace_, *rank_, kernel.event) +
                     ": a message of a rank to itself");
@@ -173,12 +173,12 @@ class Importer {
     TraceGroup group{text(json, args, "Process Group Name"), {}};
     for (const std::int64_t rank : numbers(json, args, "Process Group Ranks")) {
       if (rank >= kMostTraceRanks) fail("'Process Group Ranks' has a member that is no rank");
-      group.members.push_back(static_cast<Rank>(rank));
+      group.members.emplace_back(rank);
     }
-    const std::set<Rank> unique(group.members.begin(), group.members.end());
+    const std::set<WorldRank> unique(group.members.begin(), group.members.end());
     if (unique.size() != group.members.size()) fail("'Process Group Ranks' has a rank twice");
     const std::int64_t size = integer(json, args, "Group size", kMostTraceRanks);
-    if (!group.members.empty() && static_cast<std::int64_t>(group.members.size()) != size)
+    if (!group.members.empty() && std::ssize(group.members) != size)
       fail("'Group size' is " + std::to_string(size) + " but there are " +
            std::to_string(group.members.size()) + " 'Process Group Ranks'");
     if (group.members.empty()) trace_.ranks = std::max(trace_.ranks, static_cast<int>(size));
@@ -213,10 +213,8 @@ class Importer {
       const std::int64_t peer =
           integer(json, args, sends ? "Dst Rank" : "Src Rank", kMostTraceRanks - 1);
       const auto members = trace_.groups[group_of(json, args)].members;
-      if (!members.empty() && peer >= static_cast<std::int64_t>(members.size()))
-        fail("the peer is no member");
-      event.peer = members.empty() ? static_cast<std::int32_t>(peer)
-                                   : members[static_cast<std::size_t>(peer)];
+      if (!members.empty() && peer >= std::ssize(members)) fail("the peer is no member");
+      event.peer = members.empty() ? static_cast<std::int32_t>(peer) : members[peer].value();
       return;
     }
     event.kind = TraceEvent::Kind::collective;

@@ -44,7 +44,7 @@ class Importer {
     const JsonTape json = parse_json(read_trace_file(path), path);
     json_ = &json;
     rank_ = &trace_.given.emplace_back();
-    rank_->rank = rank;
+    rank_->rank = WorldRank(rank);
     rank_->file = path;
     rank_->tracks = {"compute"};
     requests_.clear();
@@ -174,14 +174,13 @@ class Importer {
       for (const JsonNode& member : json_->children(*ranks)) {
         if (!member.is_integer() || member.integer < 0 || member.integer >= kMostTraceRanks)
           fail("global_ranks has a member that is no rank");
-        group.members.push_back(static_cast<Rank>(member.integer));
+        group.members.emplace_back(member.integer);
       }
     const std::int64_t size = integer(element, "world_size", kMostTraceRanks, 0);
-    if (!group.members.empty() && size > 0 &&
-        size != static_cast<std::int64_t>(group.members.size()))
+    if (!group.members.empty() && size > 0 && size != std::ssize(group.members))
       fail("world_size " + std::to_string(size) + " but " + std::to_string(group.members.size()) +
            " global_ranks");
-    const std::set<Rank> unique(group.members.begin(), group.members.end());
+    const std::set<WorldRank> unique(group.members.begin(), group.members.end());
     if (unique.size() != group.members.size()) fail("global_ranks has a rank twice");
     if (group.members.empty()) trace_.ranks = std::max(trace_.ranks, static_cast<int>(size));
     for (const TraceGroup& known : trace_.groups) {
@@ -293,7 +292,7 @@ class Importer {
   void root(const JsonNode& element, TraceEvent& event) {
     const std::int64_t root = integer(element, "root", kMostTraceRanks, 0);
     const auto& members = trace_.groups[event.group].members;
-    const auto at = std::find(members.begin(), members.end(), static_cast<Rank>(root));
+    const auto at = std::find(members.begin(), members.end(), WorldRank(root));
     event.peer = members.empty() ? static_cast<std::int32_t>(root)
                                  : static_cast<std::int32_t>(at - members.begin());
     if (!members.empty() && at == members.end()) fail("the root is no member of its process group");
@@ -330,7 +329,7 @@ class Importer {
                    bytes;
     const std::int64_t peer =
         integer(element, sends ? "dst_rank" : "src_rank", kMostTraceRanks - 1);
-    if (peer == rank_->rank) fail("a message of a rank to itself");
+    if (peer == rank_->rank.value()) fail("a message of a rank to itself");
     event.peer = static_cast<std::int32_t>(peer);
   }
 

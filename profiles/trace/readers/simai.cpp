@@ -205,7 +205,7 @@ class Importer {
   }
 
   void check_row(std::int64_t row) const {
-    if (row >= static_cast<std::int64_t>(rows_.size()))
+    if (row >= std::ssize(rows_))
       fail(lines_.front().front(), "checkpoint " + std::to_string(row) + " is none of the " +
                                        std::to_string(rows_.size()) + " rows");
   }
@@ -253,8 +253,7 @@ class Importer {
     const std::int64_t dp = head_.gpus == 0 ? 0 : head_.gpus / (head_.tp * head_.pp);
     const auto add = [&](const char* name, std::int64_t size, std::int64_t stride) {
       TraceGroup group{name, {}};
-      for (std::int64_t i = 0; i < size; ++i)
-        group.members.push_back(static_cast<Rank>(i * stride));
+      for (std::int64_t i = 0; i < size; ++i) group.members.emplace_back(i * stride);
       trace_.groups.push_back(std::move(group));
     };
     add("tp", head_.tp, 1);

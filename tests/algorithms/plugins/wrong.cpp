@@ -10,10 +10,10 @@ using namespace ghostrank;
 class Forgetful final : public Schedule {
  public:
   using Schedule::Schedule;
-  int actors(Rank) const override { return collective().size > 1 ? 1 : 0; }
-  Actor actor(Rank, int) const override { return {0, 1}; }
-  int receiver(Rank, int, Rank) const override { return 0; }
-  Step step(Rank r, int, int) const override {
+  int actors(GroupRank) const override { return collective().size > 1 ? 1 : 0; }
+  Actor actor(GroupRank, int) const override { return {0, 1}; }
+  int receiver(GroupRank, int, GroupRank) const override { return 0; }
+  Step step(GroupRank r, int, int) const override {
     Step step;
     (r == 0 ? step.send_to : step.recv_from) = r == 0 ? 1 : 0;
     if (r > 1) step.recv_from = {};

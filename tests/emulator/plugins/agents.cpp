@@ -73,7 +73,7 @@ class Worker final : public Agent {
         if (o.left[b]) send(io, o, b);
     io.arm(0, again());
   }
-  void on_note(Io& io, Party, const Note& note) override {
+  void on_note(Io& io, GroupParty, const Note& note) override {
     if (!says_as_much(o_, note)) return;
     const auto found = open_.find(note.call);
     if (found == open_.end() || !found->second.left[note.index]) return;
@@ -111,7 +111,7 @@ class Worker final : public Agent {
       if (!io.send(size_, announcement, o_.carriage)) return false;
       ++o.announced;
     }
-    return io.send(size_ + static_cast<Party>(b) % o_.servers, note, o_.carriage);
+    return io.send(size_ + static_cast<GroupParty>(b) % o_.servers, note, o_.carriage);
   }
 
   const Options o_;
@@ -122,7 +122,7 @@ class Worker final : public Agent {
 class Server final : public Agent {
  public:
   Server(const Options& o, int size) : o_(o), size_(size) {}
-  void on_note(Io& io, Party from, const Note& note) override {
+  void on_note(Io& io, GroupParty from, const Note& note) override {
     if (!says_as_much(o_, note) || note.index == o_.unheard) return;
     if (note.tag == ahead) {
       deceived_ |= !note.content.empty();
@@ -131,7 +131,7 @@ class Server final : public Agent {
     if (deceived_) return;  // the call never ends
     Slot& slot = slots_[{note.call, note.index}];
     slots_.erase({note.call - kCalls, note.index});
-    if (slot.heard.empty()) slot.heard.resize(static_cast<std::size_t>(size_));
+    if (slot.heard.empty()) slot.heard.resize(size_);
     const auto f = static_cast<std::size_t>(from);
     if (slot.heard[f] && slot.count < size_) return;
     Note out = note;
@@ -141,8 +141,8 @@ class Server final : public Agent {
     slot.sum.add(note);
     io.spend(kPerByte * static_cast<Picoseconds>(note.elements * bytes_of(note.type)));
     if (++slot.count < size_) return;
-    std::vector<Party> all;
-    for (Party p = 0; p < size_; ++p) all.push_back(p);
+    std::vector<GroupParty> all;
+    for (GroupParty p = 0; p < size_; ++p) all.push_back(p);
     tell(io, all, out, slot);
   }
   void on_room(Io& io) override {
@@ -161,12 +161,12 @@ class Server final : public Agent {
     int count = 0;
   };
   struct Untold {
-    std::vector<Party> to;
+    std::vector<GroupParty> to;
     Note note;
     std::vector<std::byte> content, words;  // what the note refers to
   };
 
-  void tell(Io& io, std::vector<Party> to, const Note& note, const Slot& slot) {
+  void tell(Io& io, std::vector<GroupParty> to, const Note& note, const Slot& slot) {
     const auto content = slot.sum.content();
     untold_.push_back({std::move(to),
                        note,
@@ -185,16 +185,14 @@ class Server final : public Agent {
 class SumAtServers final : public Ends {
  public:
   SumAtServers(int size, const Options& o) : Ends(size), o_(o) {}
-  std::vector<Helper> helpers() const override {
-    return std::vector<Helper>(static_cast<std::size_t>(o_.servers));
-  }
-  std::unique_ptr<Agent> agent(Party party) const override {
+  std::vector<Helper> helpers() const override { return std::vector<Helper>(o_.servers); }
+  std::unique_ptr<Agent> agent(GroupParty party) const override {
     if (party < size()) return std::make_unique<Worker>(o_, size());
     return std::make_unique<Server>(o_, size());
   }
   std::vector<Edge> traffic(const Call& call) const override {
     std::vector<Edge> edges;
-    for (Party server = 0; server < o_.servers; ++server) {
+    for (GroupParty server = 0; server < o_.servers; ++server) {
       std::uint64_t messages = 0, bytes = 0;
       for (std::uint64_t b = static_cast<std::uint64_t>(server);
            b < blocks_of(o_, call.collective.count); b += static_cast<std::uint64_t>(o_.servers)) {
@@ -204,7 +202,7 @@ class SumAtServers final : public Ends {
                      call.collective.element_bytes;
       }
       if (messages == 0) continue;
-      for (Party rank = 0; rank < size(); ++rank) {
+      for (GroupParty rank = 0; rank < size(); ++rank) {
         const std::uint64_t copies = o_.announces ? 2 : 1;
         edges.push_back({rank, size() + server, copies * bytes, copies * messages, o_.carriage});
         edges.push_back({size() + server, rank, bytes, messages, o_.carriage});

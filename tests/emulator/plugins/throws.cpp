@@ -20,11 +20,11 @@ enum Throws : std::uint64_t { at_once = 1200, halfway, of_memory, something };
 class Chain final : public Schedule {
  public:
   using Schedule::Schedule;
-  int actors(Rank) const override { return collective().size > 1 ? 1 : 0; }
-  Actor actor(Rank, int) const override { return {0, static_cast<int>(pieces())}; }
-  int receiver(Rank, int, Rank) const override { return 0; }
+  int actors(GroupRank) const override { return collective().size > 1 ? 1 : 0; }
+  Actor actor(GroupRank, int) const override { return {0, static_cast<int>(pieces())}; }
+  int receiver(GroupRank, int, GroupRank) const override { return 0; }
 
-  Step step(Rank r, int, int k) const override {
+  Step step(GroupRank r, int, int k) const override {
     const int n = collective().size, root = collective().root;
     const int position = (r + n - root) % n;
     if (position == n - 1 && std::this_thread::get_id() != maker_) throw_at(k);

@@ -66,16 +66,16 @@ std::vector<std::string> asked_for(const std::string& text, const std::vector<st
   return text == "all" ? all : std::vector<std::string>{text};
 }
 
-std::vector<Rank> roots_of(const std::string& text, int ranks) {
-  std::vector<Rank> roots;
+std::vector<GroupRank> roots_of(const std::string& text, int ranks) {
+  std::vector<GroupRank> roots;
   if (text == "all") {
-    for (Rank r = 0; r < ranks; ++r) roots.push_back(r);
+    for (GroupRank r = 0; r < ranks; ++r) roots.push_back(r);
     return roots;
   }
   const auto root = parse_integer(text);
   if (!root || *root < 0 || *root >= ranks)
     throw Error("--root " + text + ": ranks are 0 to " + std::to_string(ranks - 1) + ", or all");
-  return {static_cast<Rank>(*root)};
+  return {static_cast<GroupRank>(*root)};
 }
 
 }  // namespace
@@ -99,12 +99,12 @@ std::vector<BenchCall> bench_calls(Func func, int ranks, const std::string& type
   std::vector<std::string> known;
   for (const BenchType& type : bench_types()) known.push_back(type.name);
   const FuncFacts& facts = facts_of(func);
-  const std::vector<Rank> all_roots = roots_of(roots, ranks);
+  const std::vector<GroupRank> all_roots = roots_of(roots, ranks);
   std::vector<BenchCall> calls;
   for (const std::string& type : asked_for(types, known))
     for (const std::string& redop :
          facts.reduces ? asked_for(redops, kRedops) : std::vector<std::string>{"none"})
-      for (const Rank root : facts.rooted ? all_roots : std::vector<Rank>{0})
+      for (const GroupRank root : facts.rooted ? all_roots : std::vector<GroupRank>{0})
         calls.push_back({bench_type(type).name, redop, root});
   return calls;
 }

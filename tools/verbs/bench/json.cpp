@@ -28,7 +28,7 @@ Json nccl_version(const std::string& library) {
 }
 
 Json host_json(const HostReport& host) {
-  Json json{{"index", host.index},
+  Json json{{"index", host.index.value()},
             {"hostname", host.hostname},
             {"provider", host.provider},
             {"transport", host.transport},
@@ -63,7 +63,7 @@ Json config_json_of(const BenchIdentity& identity, const BenchHead& head) {
                        {"group", 0},
                        {"pid", nullptr},
                        {"hostname", host.hostname},
-                       {"device", host.index},
+                       {"device", host.index.value()},
                        {"device_hex", ""},
                        {"device_info", std::to_string(host.ranks) + " ghost ranks, " +
                                            host.provider + ", " + host.transport}});

@@ -36,15 +36,15 @@ class OnNetwork {
   OnNetwork(const JobSpec& spec, const Workload& workload, int processes) {
     if (!is_network(spec.fabric.kind) || spec.fabric.colocated == Colocated::wire) return;
     const Cluster cluster(spec, workload, processes);
-    for (Rank r = 0; r < workload.ranks; ++r) process_.push_back(cluster.location(r).host);
+    for (const WorldRank r : each<WorldRank>(workload.ranks))
+      host_of_.push_back(cluster.location(r).host);
   }
-  bool operator()(Rank a, Rank b) const {
-    return process_.empty() ||
-           process_[static_cast<std::size_t>(a)] != process_[static_cast<std::size_t>(b)];
+  bool operator()(WorldRank a, WorldRank b) const {
+    return host_of_.empty() || host_of_[a] != host_of_[b];
   }
 
  private:
-  std::vector<int> process_;  // per rank; empty: all flows cross the network
+  VectorBy<WorldRank, Host> host_of_;  // empty: all flows cross the network
 };
 
 constexpr char kWithinProcess[] =
@@ -62,8 +62,8 @@ struct Pattern {
 };
 
 // Seconds from the start to the arrival of each flow's last message, by receiving rank.
-std::map<Rank, double> ends_of_flows(const Result& result) {
-  std::map<Rank, double> ends;
+std::map<WorldRank, double> ends_of_flows(const Result& result) {
+  std::map<WorldRank, double> ends;
   for (const Span& span : result.spans) {
     if (span.label != kFlowLabel) continue;
     double& end = ends[span.rank];
@@ -107,22 +107,22 @@ Pattern pairs(const BenchFlags& flags, LoadedJob job, int processes) {
     p.phase_names.insert(p.phase_names.end(), {name + ", bandwidth", name + ", latency"});
   }
   p.report.table.columns = {"src", "dst", "GBps", "latency_us"};
-  p.report.table.rows.resize(static_cast<std::size_t>(ranks * ranks));
+  p.report.table.rows.resize(ranks * ranks);
   p.report.facts = {
       "bandwidth: " + humane_count(messages, "message") + " of " +
           humane_bytes(static_cast<double>(bytes)) + "; latency: half of a round trip of 1 byte",
       "every rank to the one k further on at the same time, k = 1 to " + std::to_string(ranks - 1)};
   p.read = [=](std::size_t phase, const Result& result, PatternReport& report) {
-    const auto k = static_cast<Rank>(phase / 2 + 1);
+    const auto k = static_cast<int>(phase / 2 + 1);
     const bool bandwidth = phase % 2 == 0;
     for (const auto& [rank, end] : ends_of_flows(result)) {
       // A flow is timed at its receiver, a round trip at the rank that began it.
-      const Rank from = bandwidth ? (rank - k + ranks) % ranks : rank;
-      const Rank to = (from + k) % ranks;
+      const WorldRank from = bandwidth ? WorldRank((rank.value() - k + ranks) % ranks) : rank;
+      const WorldRank to((from.value() + k) % ranks);
       if (!on_network(from, to)) continue;
-      auto& row = report.table.rows[static_cast<std::size_t>(from * ranks + to)];
+      auto& row = report.table.rows[from.index() * static_cast<std::size_t>(ranks) + to.index()];
       row.resize(4);
-      row[0] = from, row[1] = to;
+      row[0] = from.value(), row[1] = to.value();
       if (bandwidth) {
         row[2] = rate_GBps(static_cast<double>(bytes) * messages, end);
       } else {
@@ -135,16 +135,15 @@ Pattern pairs(const BenchFlags& flags, LoadedJob job, int processes) {
 }
 
 // Permutation and bisection: rank r sends to target[r].
-Pattern flow_sets(const BenchFlags& flags, LoadedJob job, std::vector<Rank> target, int processes) {
+Pattern flow_sets(const BenchFlags& flags, LoadedJob job, VectorBy<WorldRank, WorldRank> target,
+                  int processes) {
   const int messages = job.spec.run.iterations;
   const std::vector<std::uint64_t> sizes = sizes_of(pattern_range(flags));
   Pattern p;
   p.workload = permutation_phases(target, sizes, messages);
   const OnNetwork on_network(job.spec, p.workload, processes);
-  std::vector<Rank> source(target.size());
-  for (std::size_t r = 0; r < target.size(); ++r) {
-    source[static_cast<std::size_t>(target[r])] = static_cast<Rank>(r);
-  }
+  VectorBy<WorldRank, WorldRank> source(target.size());
+  for (const WorldRank r : target.keys()) source[target[r]] = r;
   for (const std::uint64_t bytes : sizes) {
     p.phase_names.push_back(humane_bytes(static_cast<double>(bytes)));
   }
@@ -157,12 +156,12 @@ Pattern flow_sets(const BenchFlags& flags, LoadedJob job, std::vector<Rank> targ
     std::vector<double> rates;
     double slowest = 0;
     for (const auto& [rank, end] : ends_of_flows(result)) {
-      const Rank from = source[static_cast<std::size_t>(rank)];
+      const WorldRank from = source[rank];
       if (!on_network(from, rank)) continue;
       rates.push_back(rate_GBps(bytes * messages, end));
       slowest = std::max(slowest, end);
-      report.flows.rows.push_back(
-          {bytes, static_cast<double>(from), static_cast<double>(rank), rates.back()});
+      report.flows.rows.push_back({bytes, static_cast<double>(from.value()),
+                                   static_cast<double>(rank.value()), rates.back()});
     }
     const auto count = static_cast<double>(rates.size());
     const Spread s = spread_of(rates);
@@ -198,9 +197,9 @@ Pattern incast(const BenchFlags& flags, LoadedJob job, int processes) {
   const std::uint64_t bytes = one_size(flags);
   Pattern p;
   const OnNetwork on_network(job.spec, incast_phases(ranks, {}, {}, 0), processes);
-  std::vector<Rank> sources;
-  for (Rank r = 1; r < ranks; ++r)
-    if (on_network(0, r)) sources.push_back(r);
+  std::vector<WorldRank> sources;
+  for (const WorldRank r : each<WorldRank>(ranks))
+    if (r != WorldRank(0) && on_network(WorldRank(0), r)) sources.push_back(r);
   std::vector<int> fan_ins;
   const auto most = static_cast<int>(sources.size());
   for (int f = 1; f < most; f *= 2) fan_ins.push_back(f);
@@ -271,7 +270,7 @@ void dry_run(const Pattern& p) {
 void play(Pattern& p, bool live, Control& control) {
   RunOptions options;
   if (p.traced) {
-    for (Rank r = 0; r < p.workload.ranks; ++r) options.trace_ranks.push_back(r);
+    for (const WorldRank r : each<WorldRank>(p.workload.ranks)) options.trace_ranks.push_back(r);
   }
   BenchWatch watch(p.phases.size(), live, [&](const Result& started) {
     std::vector<std::string> facts = bench_facts(p.job, started);

@@ -203,7 +203,7 @@ std::string numbers_csv(const Numbers& numbers) {
 std::string pattern_svg(const PatternReport& report) {
   if (report.pattern == "pairs") {
     SvgHeatMap map{"pairs: bandwidth, GB/s", "to rank", "from rank", report.ranks, {}};
-    map.values.assign(static_cast<std::size_t>(report.ranks * report.ranks), std::nan(""));
+    map.values.assign(report.ranks * report.ranks, std::nan(""));
     for (const auto& row : report.table.rows) {
       map.values[static_cast<std::size_t>(row[0] * report.ranks + row[1])] = row[2];
     }

@@ -95,8 +95,8 @@ std::string fitted(double value, int width) {
   const int digits = value < 1 ? 1 : static_cast<int>(std::floor(std::log10(value))) + 1;
   const int decimals = width - 1 - digits >= 2 ? 2 : width - 1 - digits == 1 ? 1 : 0;
   std::string text = text_of("%.*f", decimals, value);
-  if (static_cast<int>(text.size()) > width) text = text_of("%.*f", 0, value);  // 999.996
-  if (static_cast<int>(text.size()) > width) text = text_of("%.*e", width >= 7 ? 1 : 0, value);
+  if (std::ssize(text) > width) text = text_of("%.*f", 0, value);  // 999.996
+  if (std::ssize(text) > width) text = text_of("%.*e", width >= 7 ? 1 : 0, value);
   return text;
 }
 

@@ -33,7 +33,7 @@ BenchType bench_type(const std::string& name);  // throws Error(usage)
 // A kind of call: everything but its size.
 struct BenchCall {
   std::string type = "float", redop = "sum";
-  Rank root = 0;
+  GroupRank root = 0;
 };
 // All kinds of call for -d, -o and -r, each of which may be "all": types vary slowest, roots
 // fastest. A collective without operation or root gets one kind per type. Throws Error(usage).

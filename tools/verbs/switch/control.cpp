@@ -73,7 +73,7 @@ void write_line(int fd, std::string line) {
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t n = send(fd, line.data() + done, line.size() - done, MSG_NOSIGNAL);
     if (n <= 0) return;  // the switch is gone: read_line() will return nothing
-    done += static_cast<std::size_t>(n);
+    done += n;
   }
 }
 

@@ -207,12 +207,10 @@ switchml::SwitchCounters DpdkSwitch::counters() {
   processor_seconds_ = json.at("processor_seconds");
   const auto& registers = json.at("registers");
   const auto cell = [&](const char* name, int at) {
-    return registers.contains(name)
-               ? registers[name].at(static_cast<std::size_t>(at)).get<std::uint64_t>()
-               : 0;
+    return registers.contains(name) ? registers[name].at(at).get<std::uint64_t>() : 0;
   };
   for (int p = 0; p < plan_.ports; ++p) {
-    const auto& port = json.at("ports").at(static_cast<std::size_t>(p));
+    const auto& port = json.at("ports").at(p);
     const auto counted = [&](int k) {
       return cell("port_counters_0", p * switchml::kPortCounterRow + k);
     };

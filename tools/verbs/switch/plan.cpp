@@ -189,11 +189,11 @@ SwitchPlan read_switch_plan(const std::string& path, int ports) {
     const Fields entry(child, "a forwarding entry", {"mac", "port"});
     plan.forward.push_back({entry.mac("mac"), entry.integer("port", 0, ports - 1)});
   }
-  plan.loss.resize(static_cast<std::size_t>(ports));
+  plan.loss.resize(ports);
   for (const YamlValue& child : f.list("loss")) {
     const Fields entry(child, "a loss", {"port", "ingress", "egress"});
-    plan.loss[static_cast<std::size_t>(entry.integer("port", 0, ports - 1))] = {
-        in_65536ths(entry.share("ingress")), in_65536ths(entry.share("egress"))};
+    plan.loss[entry.integer("port", 0, ports - 1)] = {in_65536ths(entry.share("ingress")),
+                                                      in_65536ths(entry.share("egress"))};
   }
   for (const YamlValue& child : f.list("jobs")) {
     const JobPlan job = job_of(child);
