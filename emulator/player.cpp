@@ -66,17 +66,35 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
       virtual_(spec.fabric.kind == FabricKind::virtual_time),
       serves_(!cluster.schemes().empty()),
       nics_(cluster.nics()),
+      ranks_of_role_(workload.roles.size()),
       shards_(std::move(shards)) {
   for (const CountedInterface& counted : ensemble.interfaces) interface_logs_.emplace_back(counted);
   for (int s = 0; s < cluster.shards(); ++s) {
     local_ranks_ += static_cast<std::uint32_t>(cluster.ranks_of(host_, s).size());
+    for (const WorldRank rank : cluster.ranks_of(host_, s)) ++ranks_of_role_[workload.role_of[rank]];
   }
+}
+
+double Player::ops_of(const Segment& segment) const {
+  double ops = 0;
+  for (std::uint32_t i = segment.first; i < segment.first + segment.count; ++i) {
+    const auto wanted = segment.program == kInOrder ? program_number(workload_, i)
+                                                    : static_cast<std::size_t>(segment.program);
+    for (std::size_t role = 0; role < ranks_of_role_.size(); ++role) {
+      if (ranks_of_role_[role] == 0) continue;
+      const auto& programs = workload_.roles[role].iterations;
+      for (const OpList& stream : programs[std::min(wanted, programs.size() - 1)].streams)
+        ops += static_cast<double>(stream.size()) * ranks_of_role_[role];
+    }
+  }
+  return ops;
 }
 
 SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   segment_ = segment;
   segment_.number = ++played_;
   callbacks_ = std::move(callbacks);
+  ops_ = ops_of(segment);
   reported_ = 0;
   open_sums_.clear();
   whole_sums_.clear();
@@ -230,8 +248,8 @@ void Player::look(ShardShared& shared, bool ended) {
   if (host_ != Host(0)) return;
   take_published();
   if (watch_) end_a_stall();
-  const auto steps = static_cast<double>(shared.steps.load(std::memory_order_relaxed));
-  callbacks_.progress(steps / std::max<std::uint32_t>(1, local_ranks_));
+  const auto ops = static_cast<double>(shared.ops.load(std::memory_order_relaxed));
+  callbacks_.progress(segment_.count * ops / std::max(1.0, ops_));
 }
 
 // When a host dies, the fabric reports a connection reset; the control plane reports the same and

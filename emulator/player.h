@@ -26,7 +26,8 @@ class Player {
     std::function<void(int index, const IterationReport&)>
         // With the index in the segment, 0 .. count-1, in order.
         iteration;
-    // With the mean number of iterations that a rank of this process has ended.
+    // With how many iterations of the segment this process's ranks have played: the share of their
+    // ops that have started, times the iterations.
     std::function<void(double iterations)> progress;
   };
 
@@ -51,6 +52,7 @@ class Player {
   void look(ShardShared& shared, bool ended);
   void let_control_speak() const;
   void publish(const std::vector<IterationSums>& finished);
+  double ops_of(const Segment& segment) const;
   void publish_pulse(ShardShared& shared, bool ended);
   bool take_iteration(BlobReader& blob);
   bool take_pulse(Host host, BlobReader& blob);
@@ -73,6 +75,8 @@ class Player {
   const bool serves_;  // the job has agents, and a process of agents alone may have no program
   const int nics_;     // in the cluster
   std::uint32_t local_ranks_ = 0;
+  std::vector<std::uint32_t> ranks_of_role_;  // in this process
+  double ops_ = 0;                            // of the segment, in this process
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<InterfaceLog> interface_logs_;
   std::vector<SegmentReport> reports_;

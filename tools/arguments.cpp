@@ -126,6 +126,51 @@ CommandFacts command_facts(CLI::App& app) {
 // Receives the description of a command line (see described()); null: command lines are parsed.
 CommandFacts* description = nullptr;
 
+// How messages name the flags of the command line, and how it gave them.
+struct TypedName {
+  std::string named, typed;
+};
+std::vector<TypedName> typed_names;
+
+bool is_of_a_flag(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+}
+
+// `text` with `from` replaced wherever it stands as a whole flag.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos;) {
+    const std::size_t end = at + from.size();
+    const bool whole = (at == 0 || !is_of_a_flag(text[at - 1])) &&
+                       (end == text.size() || !is_of_a_flag(text[end]));
+    if (whole) text.replace(at, from.size(), to);
+    at += whole ? to.size() : from.size();
+  }
+  return text;
+}
+
+bool is_given(const Argv& argv, const std::string& flag) {
+  return std::any_of(argv.begin(), argv.end(), [&](const std::string& argument) {
+    const bool is_short = !flag.starts_with("--");  // its value may follow at once
+    return argument == flag || argument.starts_with(is_short ? flag : flag + "=");
+  });
+}
+
+void remember_typed_names(const CLI::App& app, const Argv& argv) {
+  typed_names.clear();
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty() || option->get_snames().empty()) continue;
+    const std::string shorter = "-" + option->get_snames()[0], both = option->get_name(false, true);
+    for (const std::string& name : option->get_lnames()) {
+      const std::string longer = "--" + name;
+      if (is_given(argv, longer)) typed_names.push_back({both, longer});
+    }
+    if (!is_given(argv, shorter)) continue;
+    typed_names.push_back({both, shorter});
+    for (const std::string& name : option->get_lnames())
+      typed_names.push_back({"--" + name, shorter});
+  }
+}
+
 // An unset shell variable gives an empty argument.
 void check_nothing_is_empty(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
@@ -138,6 +183,12 @@ void check_nothing_is_empty(const CLI::App& app) {
 
 }  // namespace
 
+std::string as_typed(const std::string& message) {
+  std::string text = message;
+  for (const TypedName& name : typed_names) text = replaced(text, name.named, name.typed);
+  return text;
+}
+
 bool parse(CLI::App& app, const Argv& argv) {
   app.get_formatter()->column_width(34);
   if (description != nullptr) {
@@ -146,6 +197,7 @@ bool parse(CLI::App& app, const Argv& argv) {
   }
   std::vector<std::string> reversed(argv.begin() + std::min<std::ptrdiff_t>(2, std::ssize(argv)),
                                     argv.end());
+  remember_typed_names(app, reversed);
   std::reverse(reversed.begin(), reversed.end());  // CLI11 wants the last argument first
   try {
     app.parse(reversed);

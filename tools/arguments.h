@@ -26,6 +26,9 @@ using Argv = std::vector<std::string>;  // the whole command line: program, verb
 // False if help was asked for and printed. Throws Error(usage) on anything that CLI11 refuses.
 bool parse(CLI::App& app, const Argv& argv);
 
+// `message` with each flag named as the command line that was parsed last gave it: "-b" where
+// "--minbytes" or "-b,--minbytes" stands and -b was typed.
+std::string as_typed(const std::string& message);
 // An option of a command line, as --help shows it; options that --help hides are left out.
 struct OptionFacts {
   std::vector<std::string> names;  // "-s", "--set"; of a positional argument: "job"

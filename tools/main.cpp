@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "profiles/error.h"
+#include "tools/arguments.h"
 #include "tools/verbs.h"
 
 namespace ghostrank {
@@ -48,7 +49,7 @@ int main(int argc, char** argv) {
     }
     return status;
   } catch (const ghostrank::Error& error) {
-    std::fprintf(stderr, "ghostrank: %s\n", error.what());
+    std::fprintf(stderr, "ghostrank: %s\n", ghostrank::as_typed(error.what()).c_str());
     return error.exit_code();
   } catch (const std::bad_alloc&) {
     std::fputs("ghostrank: out of memory: ask for less, or give this machine more\n", stderr);

@@ -64,6 +64,7 @@ struct FabricProvider {
   std::string name, version, fabric, domain;
   bool waitable = false;  // a thread can block until a message arrives
   std::string unsafe;     // why it is not offered; empty: it is offered
+  std::string caution;    // what has been seen to go wrong with it; empty: nothing
 };
 std::vector<FabricProvider> list_fabric_providers(FabricKind kind);
 

@@ -35,7 +35,7 @@ void Shard::end_iteration(RankState& r) {
       iterations_.add({r.iteration, 1, end, r.compute, r.exposed, r.bubble, lasted,
                        r.id() == WorldRank(0) ? lasted : 0, end.at});
   stats_.end = later(stats_.end, end);
-  shared_->steps.fetch_add(1, std::memory_order_relaxed);
+  tell_ops();
   if (whole) {
     const std::lock_guard lock(shared_->mutex);
     shared_->finished.push_back(*whole);
@@ -47,6 +47,10 @@ void Shard::end_iteration(RankState& r) {
     return;
   }
   begin_iteration(r, end);
+}
+
+void Shard::tell_ops() {
+  shared_->ops.fetch_add(std::exchange(ops_untold_, 0), std::memory_order_relaxed);
 }
 
 // Advances the rank's streams in turn, from `stream` on, until none can move, because the `record`
@@ -98,6 +102,7 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
       return true;
     }
     ++s.pc;
+    if (++ops_untold_ == kOpsTold) tell_ops();
     const Started started = start_op(r, stream, op);
     if (started == Started::in_queue) return false;
     if (started == Started::busy && s.busy_slots == 0) {

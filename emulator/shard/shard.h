@@ -148,6 +148,7 @@ class Shard final : private NoteCarrier {
   // shard/ranks.cpp
   void begin_iteration(RankState& r, Moment t);
   void end_iteration(RankState& r);
+  void tell_ops();
   enum class Started : std::uint8_t {
     ended,    // at once
     busy,     // it ends with an event
@@ -326,6 +327,10 @@ class Shard final : private NoteCarrier {
   Pool<Parcel> held_;  // messages to be posted, payloads that have arrived; events hold indices
   Ledger ledger_;
   ShardStats stats_;
+  // Ops started since the last time that ShardShared::ops was raised. Raised for each, it would be
+  // a cache line that all shards write to.
+  static constexpr std::uint32_t kOpsTold = 64;
+  std::uint32_t ops_untold_ = 0;
   PacketStats packets_before_;  // at the start of the segment
   Spans spans_;
   QuietWatch quiet_;

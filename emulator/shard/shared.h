@@ -59,9 +59,9 @@ struct ShardShared {
   explicit ShardShared(int shards);
 
   std::atomic<bool> stop{false};
-  std::atomic<std::uint64_t> steps{0};  // iterations ended by ranks here, for the progress line
-  std::mutex mutex;                     // guards the members from `finished` to `running`
-  std::condition_variable changed;      // notified when `finished` grows or a shard ends
+  std::atomic<std::uint64_t> ops{0};  // started by ranks here, for the progress line; see kOpsTold
+  std::mutex mutex;                   // guards the members from `finished` to `running`
+  std::condition_variable changed;    // notified when `finished` grows or a shard ends
   std::vector<IterationSums> finished;  // iterations; the main thread takes them
   std::string failure;                  // of the run; the first one stays
   bool of_fabric = false;               // the fabric caused the failure

@@ -8,6 +8,7 @@
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
 #include "profiles/job/job.h"
+#include "profiles/load/job_schema.h"
 #include "profiles/load/load.h"
 #include "profiles/model/model.h"
 
@@ -160,6 +161,17 @@ std::string find_job_file(const std::string& path) {
   const auto names = names_in("jobs");
   throw Error(path + ": there is no such file; give the path of a job file or one of: " +
               join(names, ", "));
+}
+
+bool names_job(const std::string& text) {
+  if (text == "-") return true;
+  if (!looks_like_path(text))
+    return shipped_file(text, kModelProfile.folder).empty() && !shipped_file(text, "jobs").empty();
+  if (text.ends_with(".csv") || !is_file(text)) return false;
+  const YamlValue root = parse_yaml_file(text);
+  if (const YamlValue* schema = root.find("schema"))
+    return schema->text == kJobSchema || schema->text == kResultSchema;
+  return root.find("model") || root.find("trace") || root.find("program");
 }
 
 std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }

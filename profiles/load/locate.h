@@ -35,6 +35,10 @@ void merge_into(YamlValue& under, const YamlValue& over);
 // `path` itself, or the job named `path` in the profile directories.
 std::string find_job_file(const std::string& path);
 
+// True if `text` names a job, not a model: "-" (standard input), the path of a job file or of a
+// result, or a name that only jobs have.
+bool names_job(const std::string& text);
+
 std::string folder_of(const std::string& path);
 
 }  // namespace ghostrank

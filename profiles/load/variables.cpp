@@ -36,6 +36,10 @@ constexpr std::array kVariables{
     Variable{"NCCL_TESTS_MIN_BW",
              "`bench`: exit 1 where the mean bus bandwidth is less than nine tenths of so many "
              "GB/s"},
+    Variable{"NCCL_TESTS_SPLIT",
+             "`bench`: `AND`, `OR`, `MOD` or `DIV` and a number: the ranks are dealt out to groups "
+             "by what that makes of their numbers, and all groups make the calls at once"},
+    Variable{"NCCL_TESTS_SPLIT_MASK", "`bench`: hexadecimal, the same as `AND` and this number"},
     Variable{"NO_COLOR", "no colours"},
     Variable{"TMPDIR", "where temporary files go"}};
 

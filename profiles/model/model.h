@@ -64,7 +64,9 @@ struct Transformer {
   std::uint64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_width = 0, ffn = 0,
                 sequence = 0, positions = 0, vocabulary = 0;
   std::uint64_t mtp = 0;  // modules of multi-token prediction after the last layer
-  bool gated = false, bias = false, norm_bias = false, tied = false, learned_positions = false;
+  bool gated = false, norm_bias = false, tied = false, learned_positions = false;
+  bool bias = false;      // of linear layers other than the query, key and value projections
+  bool qkv_bias = false;  // of these
   Experts experts;
   LatentAttention latent;
 

@@ -45,6 +45,8 @@ constexpr std::array kKeys{
     Key{"norm", KeyType::choice, "layernorm", "layernorm has a bias, rmsnorm has none", 0, 0,
         "layernorm rmsnorm"},
     Key{"bias", KeyType::boolean, "true", "linear layers have biases"},
+    Key{"qkv_bias", KeyType::boolean, kAbsent,
+        "the projections to queries, keys and values have biases; without it as `bias`"},
     Key{"type_vocabulary", KeyType::integer, "2", "bert: rows of the token type table", 1, 1000},
     Key{"pretraining_heads", KeyType::boolean, "true",
         "bert: masked-language and next-sentence heads"},
@@ -95,6 +97,11 @@ class Writer {
   void linear(const std::string& name, std::uint64_t out, std::uint64_t in) {
     matrix(name + ".w", out, in);
     if (config_.bias) vector(name + ".b", out);
+  }
+  // A projection to queries, keys or values.
+  void projection(const std::string& name, std::uint64_t out, std::uint64_t in) {
+    matrix(name + ".w", out, in);
+    if (config_.qkv_bias) vector(name + ".b", out);
   }
   // GPT-2's linear layers store their weights transposed.
   void transposed(const std::string& name, std::uint64_t out, std::uint64_t in) {
@@ -163,7 +170,9 @@ void write_gpt2(Writer& out, const Transformer& config) {
   for (std::uint64_t i = 0; i < config.layers; ++i) {
     out.layer("h." + std::to_string(i), layer_flops(config, i));
     out.norm("ln_1");
-    out.transposed("attn.qkv", config.query_width() + 2 * config.key_width(), h);
+    const std::uint64_t qkv = config.query_width() + 2 * config.key_width();
+    out.matrix("attn.qkv.w", h, qkv);
+    if (config.qkv_bias) out.vector("attn.qkv.b", qkv);
     out.transposed("attn.proj", h, config.query_width());
     out.norm("ln_2");
     if (config.gated) out.transposed("mlp.gate", config.ffn, h);
@@ -208,9 +217,9 @@ void write_llama_layer(Writer& out, const Transformer& config, std::uint64_t lay
   if (config.is_latent()) {
     write_latent_attention(out, config);
   } else {
-    out.linear("q", config.query_width(), h);
-    out.linear("k", config.key_width(), h);
-    out.linear("v", config.key_width(), h);
+    out.projection("q", config.query_width(), h);
+    out.projection("k", config.key_width(), h);
+    out.projection("v", config.key_width(), h);
     out.linear("o", h, config.query_width());
   }
   if (config.has_experts(layer))
@@ -259,9 +268,9 @@ void write_bert(Writer& out, const Transformer& config, std::uint64_t types, boo
   out.norm("ln");
   for (std::uint64_t i = 0; i < config.layers; ++i) {
     out.layer("layer." + std::to_string(i), layer_flops(config, i));
-    out.linear("attn.q", h, h);
-    out.linear("attn.k", config.key_width(), h);
-    out.linear("attn.v", config.key_width(), h);
+    out.projection("attn.q", h, h);
+    out.projection("attn.k", config.key_width(), h);
+    out.projection("attn.v", config.key_width(), h);
     out.linear("attn.out", h, h);
     out.norm("attn.ln");
     write_ffn(out, config);
@@ -357,12 +366,16 @@ Transformer config_of(const Settings& settings) {
   config.vocabulary = get("vocabulary");
   config.gated = settings.boolean("gated_ffn");
   config.bias = settings.boolean("bias");
+  config.qkv_bias = settings.given("qkv_bias") ? settings.boolean("qkv_bias") : config.bias;
   config.norm_bias = settings.text("norm") == "layernorm";
   config.tied = settings.boolean("tied_embeddings");
   config.learned_positions = settings.text("position_embeddings") == "learned";
   config.experts = experts_of(settings, config.ffn);
   config.latent = {get("latent.kv_lora"), get("latent.q_lora"), get("latent.nope"),
                    get("latent.rope"), get("latent.value")};
+  if (config.is_latent() && settings.given("qkv_bias") && config.qkv_bias)
+    fail(settings.at("qkv_bias").mark,
+         "the projections of latent attention have no biases; leave qkv_bias out");
   return config;
 }
 

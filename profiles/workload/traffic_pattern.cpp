@@ -107,7 +107,10 @@ Program bounces(std::int32_t k, int messages) {
 
 Workload collective_phases(const CollectivePhases& phases) {
   const Func func = phases.func;
-  Workload w = empty_workload(phases.ranks, {"world"});
+  const int groups = phases.groups.empty() ? 1 : static_cast<int>(phases.groups.size());
+  Workload w = empty_workload(phases.ranks * groups, {"world"});
+  if (!phases.groups.empty()) w.groups.clear();
+  for (const std::vector<WorldRank>& members : phases.groups) w.groups.push_back({kWorld, members});
   std::vector<Program> programs;
   for (const CollectiveCall& call : phases.calls) {
     Program p = program_of(func == Func::send_recv ? 2 : 1);

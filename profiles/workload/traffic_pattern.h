@@ -18,10 +18,10 @@ namespace ghostrank {
 
 inline constexpr std::string_view kFlowLabel = "flow";
 
-// One collective of all ranks per phase; `count` follows NCCL's arguments (collectives/schedule.h).
-// A send_recv is nccl-tests' pattern: every rank sends to the next rank and receives from the
-// previous one. In a v-variant each block has its count times a factor drawn uniformly within
-// `imbalance` of 1; a seed gives the same draws everywhere.
+// One collective per phase, of all ranks or of each of some groups at once; `count` follows NCCL's
+// arguments (collectives/schedule.h). A send_recv is nccl-tests' pattern: every rank sends to the
+// next rank and receives from the previous one. In a v-variant each block has its count times a
+// factor drawn uniformly within `imbalance` of 1; a seed gives the same draws everywhere.
 struct CollectiveCall {
   std::uint64_t count = 0;
   DataType dtype = DataType::float32;
@@ -29,10 +29,12 @@ struct CollectiveCall {
 };
 struct CollectivePhases {
   Func func = Func::all_reduce;
-  int ranks = 1;
+  int ranks = 1;                      // of a group
   std::vector<CollectiveCall> calls;  // by phase
   double imbalance = 0;
   std::uint64_t seed = 1;
+  // Every group calls at the same time; each has `ranks` members. Empty: one, of ranks 0 on.
+  std::vector<std::vector<WorldRank>> groups{};
 };
 Workload collective_phases(const CollectivePhases& phases);
 

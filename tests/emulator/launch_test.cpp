@@ -122,6 +122,23 @@ TEST(OneProcessOfAJobOverLibfabric, HasAProviderAndAnAddressThatThereAre) {
   std::filesystem::remove(job);
 }
 
+// On a terminal, which script(1) is.
+TEST(ATerminal, ShowsTheErrorOnALineOfItsOwn) {
+  if (shell("script --version").status != 0) GTEST_SKIP() << "no script(1)";
+  const std::string job = ::testing::TempDir() + "ghostrank_waiting.yaml";
+  std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
+                        "[10]}]}\ncluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n"
+                        "fabric: {kind: ofi}\nrun: {iterations: 1}\n";
+  const std::string said =
+      shell("RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
+            std::to_string(30000 + getpid() % 2000) +
+            " GHOSTRANK_TIMEOUT_S=2 script -qec '" GHOSTRANK_BINARY " run " + job + "' /dev/null")
+          .said;
+  EXPECT_NE(said.find("waiting at 127.0.0.1:"), std::string::npos) << said;
+  EXPECT_NE(said.find("\r\033[Kghostrank: "), std::string::npos) << said;
+  std::filesystem::remove(job);
+}
+
 // The provider would crash on four random datagrams.
 TEST(AnUnsafeProvider, IsNotOffered) {
   if (shell(GHOSTRANK_BINARY " doctor").said.find("udp;ofi_rxd") == std::string::npos)
@@ -138,6 +155,12 @@ TEST(AnUnsafeProvider, IsNotOffered) {
     EXPECT_NE(outcome.said.find("is not offered"), std::string::npos) << outcome.said;
   }
   std::filesystem::remove(job);
+}
+
+TEST(AProviderThatDiedOnce, SaysSo) {
+  const std::string said = shell(GHOSTRANK_BINARY " doctor | grep 'tcp;ofi_rxm  '").said;
+  if (said.empty()) GTEST_SKIP() << "libfabric has none here";
+  EXPECT_NE(said.find("may end a process that was stopped for a minute"), std::string::npos);
 }
 
 class Mpirun : public ::testing::Test {

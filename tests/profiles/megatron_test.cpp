@@ -121,6 +121,14 @@ TEST(MegatronVolumes, AreThoseOfAicbForGpt13B) {
   EXPECT_EQ(facts.hidden_states() * 2, 20'971'520u);
 }
 
+TEST(MegatronParameters, HaveBiasesOfQueriesKeysAndValuesAlone) {
+  for (const int tp : {1, 2, 4}) {
+    Plan plan{.model = "qwen2.5-7b", .tp = tp, .dp = 1};
+    const JobSpec spec = plan.spec();
+    EXPECT_EQ(megatron_stored(megatron_plan(spec), 0), spec.model->parameters()) << tp;
+  }
+}
+
 // ---- Data parallelism ----
 
 std::uint64_t round_up(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }

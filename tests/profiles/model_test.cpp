@@ -38,8 +38,8 @@ INSTANTIATE_TEST_SUITE_P(
         Published{"llama2-13b", 363, 13015864320}, Published{"llama2-70b", 723, 68976648192},
         Published{"llama3-8b", 291, 8030261248}, Published{"llama3-70b", 723, 70553706496},
         Published{"llama3.1-405b", 1137, 405853388800}, Published{"llama3.2-1b", 146, 1235814400},
-        Published{"llama3.2-3b", 254, 3212749824}, Published{"mixtral-8x7b", 995, 46702792704},
-        Published{"mixtral-8x22b", 1739, 140620634112},
+        Published{"llama3.2-3b", 254, 3212749824}, Published{"qwen2.5-7b", 339, 7615616512},
+        Published{"mixtral-8x7b", 995, 46702792704}, Published{"mixtral-8x22b", 1739, 140620634112},
         Published{"deepseek-v3", 45395, 671026419200},
         Published{"deepseek-v2", 29279, 235741434880},
         Published{"deepseek-v2-lite", 5369, 15706484224}),
@@ -68,6 +68,18 @@ TEST(ShippedModels, HaveTheSizesOfTheirPapers) {
     EXPECT_NEAR(static_cast<double>(test::shipped_model(one.model).parameters()) / 1e9,
                 one.billions, one.within)
         << one.model;
+}
+
+TEST(Model, HasBiasesOfQueriesKeysAndValuesAlone) {
+  // Alike but for the biases: hidden 4096, key width 1024, 32 layers.
+  const auto parameters = [](const std::string& keys) {
+    return test::model_from("{base: llama3-8b" + keys + "}").parameters();
+  };
+  const std::uint64_t none = parameters(""), qkv = 32 * (4096 + 2 * 1024);
+  const std::uint64_t others = 32 * (4096 + 2 * 14336 + 4096);
+  EXPECT_EQ(parameters(", qkv_bias: true") - none, qkv);
+  EXPECT_EQ(parameters(", bias: true") - none, qkv + others);
+  EXPECT_EQ(parameters(", bias: true, qkv_bias: false") - none, others);
 }
 
 TEST(Model, IsADescriptionThatOtherSizesFollowFrom) {
@@ -217,6 +229,9 @@ TEST(Model, NamesWhatIsMissingOrUnfit) {
             "model:1:21: heads does not divide hidden; choose a divisor of 768 or give head_width");
   EXPECT_EQ(error("{base: gpt2, experts: {count: 8}}"),
             "model:1:31: architecture gpt2 has no experts; use architecture: llama");
+  EXPECT_NE(
+      error("{base: deepseek-v2-lite, qkv_bias: true}").find("latent attention have no biases"),
+      std::string::npos);
   EXPECT_EQ(error("{base: mixtral-8x7b, experts: {top_k: 9}}"),
             "model:1:39: experts.top_k is more than experts.count; use at most 8");
   EXPECT_EQ(error("{base: resnet50, blocks: [3, 4]}"),

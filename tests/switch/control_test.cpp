@@ -101,6 +101,18 @@ class SwitchControl : public testing::TestWithParam<std::string> {
     const Bytes frame = chunk(w, slot, set, first, 256);
     ASSERT_EQ(::write(fd_[w], frame.data(), frame.size()), std::ssize(frame));
   }
+  // The switch's exit status; -1 if it goes on for 10 s.
+  int exit_status() {
+    int status = 0;
+    for (int i = 0; i < 200; ++i) {
+      if (waitpid(switch_, &status, WNOHANG) == switch_) {
+        switch_ = -1;
+        return WEXITSTATUS(status);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return -1;
+  }
   // Connects to the control socket.
   int connected() const {
     sockaddr_un address{};
@@ -116,6 +128,8 @@ class SwitchControl : public testing::TestWithParam<std::string> {
     return frame.size() == frame_bytes(256) ? element(frame, 0) : -1;
   }
 
+  Namespaces net_;
+
  private:
   void start(const std::string& line) {
     switch_ = fork();
@@ -129,7 +143,6 @@ class SwitchControl : public testing::TestWithParam<std::string> {
     return switch_ > 0;
   }
 
-  Namespaces net_;
   fs::path folder_;
   pid_t switch_ = -1;
   std::array<int, kWorkers> fd_{-1, -1, -1, -1};
@@ -189,6 +202,14 @@ TEST_P(SwitchControl, RefusesWhatDoesNotFitAndSaysWhy) {
     EXPECT_THAT(admit("b", 2, 4, 5000).text, HasSubstr("are not free of the program's 4096"));
   }
   EXPECT_EQ(admit("b", 2, 4, 8).status, 0);
+}
+
+// The counters are still shown.
+TEST_P(SwitchControl, EndsWhenAnInterfaceIsGone) {
+  ASSERT_TRUE(shell("ip -n " + net_.name(-1) + " link del p2"));
+  EXPECT_EQ(exit_status(), 3) << read_text(file("log"));
+  EXPECT_THAT(read_text(file("log")), HasSubstr("interface 'p2' is gone"));
+  EXPECT_THAT(read_text(file("log")), HasSubstr("received"));
 }
 
 // Two slow clients: one sends its request byte by byte, the other never reads its answer.

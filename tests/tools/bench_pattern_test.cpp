@@ -103,6 +103,13 @@ TEST(Spread, OfNothingIsZero) {
   EXPECT_EQ(s.greatest, 3);
 }
 
+TEST(BenchPairs, LeavesOutSquaresThatATerminalWouldWrap) {
+  const std::string narrow = pattern_text(three_pairs(), Paint{}, 10);
+  EXPECT_EQ(narrow.find("from \\ to"), std::string::npos) << narrow;
+  EXPECT_NE(narrow.find("bandwidth, GB/s: a square of "), std::string::npos) << narrow;
+  EXPECT_NE(pattern_text(three_pairs(), Paint{}, 80).find("from \\ to"), std::string::npos);
+}
+
 TEST(Svg, IsWellFormedWhateverTheNamesAre) {
   EXPECT_EQ(what_is_wrong(pattern_svg(three_pairs())), "");
   const std::string curves = svg_curves({"a < b & \"c\"", "x", "y", {{"l>1", {{1, 2}, {3, 4}}}}});

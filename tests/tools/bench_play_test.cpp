@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "emulator/engine.h"
+#include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "profiles/workload/traffic_pattern.h"
 #include "tests/world_ranks.h"
 #include "tools/verbs/bench/play.h"
+#include "tools/verbs/bench/split.h"
 #include "tools/verbs/bench/table.h"
 
 namespace ghostrank {
@@ -157,6 +159,18 @@ TEST(BenchPatterns, APairBouncesAByteThereAndBackThoughItIsItsOwnOpposite) {
     if (span.label == kFlowLabel) end = std::max(end, seconds(span.start + span.duration));
   }
   EXPECT_NEAR(end, 5 * 2 * kLatency, 5 * kTiny);
+}
+
+TEST(Split, DealsRanksOutAsNcclTestsDoes) {
+  using Groups = std::vector<std::vector<WorldRank>>;
+  const Groups apart{{0, 2}, {1, 3}}, together{{0, 1}, {2, 3}};
+  for (const char* rule : {"MOD 2", "mod2", "%2", "AND 0x1", "&0b1", "AND 1"})
+    EXPECT_EQ(split_ranks(rule, 4), apart) << rule;
+  for (const char* rule : {"DIV 2", "/ 2", "OR 0x1", "|1"})
+    EXPECT_EQ(split_ranks(rule, 4), together) << rule;
+  for (const char* rule : {"", "MOD", "MOD 0", "DIV 0", "XOR 1", "AND 0x", "AND 1 2", "AND -1"})
+    EXPECT_THROW(split_ranks(rule, 4), Error) << rule;
+  EXPECT_THROW(split_ranks("MOD 3", 4), Error) << "groups of 2 and of 1";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tools/sample.h"
+#include "tools/watch/patience.h"
 
 namespace ghostrank {
 namespace {
@@ -41,6 +42,27 @@ TEST(Progress, OnATerminalRepaintsOneLineAndClearsItAtTheEnd) {
   EXPECT_EQ(log.find('\n'), std::string::npos);
   EXPECT_NE(log.find("iteration 2/2"), std::string::npos);
   EXPECT_EQ(log.substr(log.size() - 4), "\r\x1b[K");
+}
+
+std::string waited(std::chrono::milliseconds first, std::chrono::milliseconds lasts) {
+  const Scratch scratch;
+  std::FILE* out = std::fopen((scratch / "log").c_str(), "w");
+  {
+    Patience patience("planning", out, first, std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(lasts);
+  }
+  std::fclose(out);
+  return contents(scratch / "log");
+}
+
+TEST(Patience, SaysWhatTakesSoLongAndLeavesNothing) {
+  using std::chrono::milliseconds;
+  const std::string log = waited(milliseconds(1), milliseconds(100));
+  EXPECT_NE(log.find("\r\x1b[Kplanning, 0 s, "), std::string::npos) << log;
+  EXPECT_NE(log.find("iB of memory"), std::string::npos) << log;
+  EXPECT_EQ(log.find('\n'), std::string::npos);
+  EXPECT_EQ(log.substr(log.size() - 4), "\r\x1b[K");
+  EXPECT_EQ(waited(milliseconds(60'000), milliseconds(1)), "") << "of a short step";
 }
 
 TEST(Progress, CountsTheIterationsOfEveryWarmUpAndThoseThatAreMeasured) {

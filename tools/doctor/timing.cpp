@@ -115,6 +115,7 @@ void look_at_fabrics_of(FabricKind kind, Findings& findings) {
     domains.erase(found);
     if (!p.waitable) value += ", cannot block";
     if (!p.unsafe.empty()) value += "; not offered: " + p.unsafe;
+    if (!p.caution.empty()) value += "; " + p.caution;
     if (std::find(std::begin(kNeverRun), std::end(kNeverRun), p.name.substr(0, p.name.find(';'))) !=
         std::end(kNeverRun))
       value += ", never run with ghostrank";

@@ -194,14 +194,14 @@ std::string packet_line(const PacketCounts& p) {
 }
 
 void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
-  facts.push_back({"between nodes", humane_bytes(result.wire_bytes_per_iteration) + " in " +
-                                        humane_count(result.messages_per_iteration, "message") +
-                                        " per step"});
+  facts.push_back({"between nodes",
+                   humane_bytes(result.wire_bytes_per_iteration) + " in " +
+                       humane_mean_count(result.messages_per_iteration, "message") + " per step"});
   if (const std::string nics = nic_line(result.nics, result.nics_per_node); !nics.empty())
     facts.push_back({"per NIC", nics});
   facts.push_back(
       {"inside nodes", humane_bytes(result.intra_node_bytes_per_iteration) + " in " +
-                           humane_count(result.intra_node_messages_per_iteration, "message") +
+                           humane_mean_count(result.intra_node_messages_per_iteration, "message") +
                            " per step"});
   for (Fact& fact : network_facts(result.network)) facts.push_back(std::move(fact));
   if (result.tensors) facts.push_back({"tensors", tensor_line(*result.tensors)});

@@ -1,6 +1,7 @@
 // See humane.h.
 #include "tools/text/humane.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -92,6 +93,14 @@ std::string humane_count(double count) {
 std::string humane_count(double count, const std::string& noun, const std::string& plural) {
   const std::string many = plural.empty() ? noun + "s" : plural;
   return humane_count(count) + " " + (count == 1 ? noun : many);
+}
+
+std::string humane_mean_count(double mean, const std::string& noun) {
+  const double whole = std::round(mean);
+  if (std::abs(mean - whole) < 1e-9 * std::max(1.0, std::abs(mean)))
+    return humane_count(whole, noun);
+  if (mean < 1) return "less than 1 " + noun;
+  return "about " + humane_count(whole, noun);
 }
 
 std::string humane_percent(double share) { return significant(share * 100, 3) + " %"; }

@@ -51,15 +51,18 @@ std::string rectangle(double x, double y, double width, double height, const std
          "</title></rect>\n";
 }
 
-std::string opening(const std::string& title, const std::string& across, const std::string& down) {
-  const double width = kLeft + kWidth + kRight, height = kTop + kHeight + kBottom;
-  const double middle = kTop + kHeight / 2;
+std::string canvas(double width, double height, const std::string& title) {
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
          "viewBox=\"0 0 " +
          number(width) + " " + number(height) +
          "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
          "fill=\"white\"/>\n" +
-         text_at(kLeft, kTop - 16, "start", title, " font-size=\"15\"") +
+         text_at(kLeft, kTop - 16, "start", title, " font-size=\"15\"");
+}
+
+std::string opening(const std::string& title, const std::string& across, const std::string& down) {
+  const double middle = kTop + kHeight / 2;
+  return canvas(kLeft + kWidth + kRight, kTop + kHeight + kBottom, title) +
          text_at(kLeft + kWidth / 2, kTop + kHeight + 40, "middle", across) +
          text_at(18, middle, "middle", down,
                  " transform=\"rotate(-90 18 " + number(middle) + ")\"");
@@ -125,6 +128,47 @@ std::string line(double x1, double y1, double x2, double y2, const std::string& 
   return "<line x1=\"" + number(x1) + "\" y1=\"" + number(y1) + "\" x2=\"" + number(x2) +
          "\" y2=\"" + number(y2) + "\" stroke=\"" + stroke + "\" stroke-width=\"" +
          std::to_string(width) + "\"/>\n";
+}
+
+constexpr double kNode = 11;  // radius
+constexpr double kApart = 4;  // between the arrows of two directions
+constexpr double kHead = 7;   // length of an arrow's head
+constexpr int kPanelsAcross = 3;
+
+// From the rim of one node to the rim of the other, beside the arrow of the other direction.
+std::string arrow(SvgPoint from, SvgPoint to, const SvgArrow& edge) {
+  const double dx = to.x - from.x, dy = to.y - from.y;
+  const double length = std::max(1e-9, std::hypot(dx, dy)), ux = dx / length, uy = dy / length;
+  const auto at = [&](double along, double aside) {
+    return SvgPoint{from.x + ux * along - uy * aside, from.y + uy * along + ux * aside};
+  };
+  const SvgPoint tail = at(kNode, kApart), tip = at(length - kNode, kApart),
+                 neck = at(length - kNode - kHead, kApart),
+                 left = at(length - kNode - kHead, kApart - kHead / 2),
+                 right = at(length - kNode - kHead, kApart + kHead / 2);
+  const auto point = [](SvgPoint p) { return number(p.x) + "," + number(p.y); };
+  return "<g><title>" + escaped(edge.what) + "</title><path d=\"M" + point(tail) + " L" +
+         point(neck) + "\" stroke=\"#08306b\" stroke-width=\"" +
+         number(0.6 + 1.8 * std::clamp(edge.share, 0.0, 1.0)) + "\"/><path d=\"M" + point(tip) +
+         " L" + point(left) + " L" + point(right) + " Z\" fill=\"#08306b\"/></g>\n";
+}
+
+std::string graph(const SvgGraph& panel, double left, double top) {
+  constexpr std::array kFills{"#c6dbef", "#fdd0a2", "#c7e9c0", "#dadaeb", "#fcc5c0", "#d9d9d9"};
+  const auto place = [&](const SvgPoint& p) {
+    return SvgPoint{left + kWidth * p.x, top + kHeight * p.y};
+  };
+  std::string text = text_at(left, top - 24, "start", panel.title);
+  for (const SvgArrow& edge : panel.edges)
+    text += arrow(place(panel.nodes[static_cast<std::size_t>(edge.from)].at),
+                  place(panel.nodes[static_cast<std::size_t>(edge.to)].at), edge);
+  for (const SvgNode& node : panel.nodes) {
+    const SvgPoint at = place(node.at);
+    text += "<circle cx=\"" + number(at.x) + "\" cy=\"" + number(at.y) + "\" r=\"" + number(kNode) +
+            "\" fill=\"" + kFills[static_cast<std::size_t>(node.kind) % kFills.size()] +
+            "\" stroke=\"#08306b\"/>\n" + text_at(at.x, at.y + 4, "middle", node.name);
+  }
+  return text;
 }
 
 }  // namespace
@@ -236,6 +280,18 @@ std::string svg_dots(const SvgDots& dots) {
               significant(c.values[k], 6) + "</title></circle>\n";
     }
   }
+  return text + "</svg>\n";
+}
+
+std::string svg_graphs(const std::string& title, const std::vector<SvgGraph>& panels) {
+  const int count = static_cast<int>(panels.size());
+  const int across = std::clamp(count, 1, kPanelsAcross),
+            down = std::max(1, (count + kPanelsAcross - 1) / kPanelsAcross);
+  const double wide = kWidth + kLeft, high = kHeight + kTop + kBottom;
+  std::string text = canvas(kLeft + across * wide, kTop + down * high, title);
+  for (int i = 0; i < count; ++i)
+    text += graph(panels[static_cast<std::size_t>(i)], kLeft + i % kPanelsAcross * wide,
+                  kTop + kTop + i / kPanelsAcross * high);
   return text + "</svg>\n";
 }
 

@@ -1,4 +1,5 @@
-// Pictures as self-contained SVG: a square heat map, curves over common axes, and columns of dots.
+// Pictures as self-contained SVG: a square heat map, curves over common axes, columns of dots, and
+// graphs with arrows.
 //
 // Threading: pure functions.
 #pragma once
@@ -43,5 +44,23 @@ struct SvgDots {
   std::vector<SvgDotColumn> columns;
 };
 std::string svg_dots(const SvgDots& dots);
+
+// Nodes with arrows between them, in panels side by side.
+struct SvgNode {
+  SvgPoint at;  // from 0 to 1, y downwards
+  std::string name;
+  int kind = 0;  // nodes of one kind have one colour
+};
+struct SvgArrow {
+  int from = 0, to = 0;
+  double share = 1;  // of the widest arrow's width
+  std::string what;  // for who points at it
+};
+struct SvgGraph {
+  std::string title;
+  std::vector<SvgNode> nodes;
+  std::vector<SvgArrow> edges;
+};
+std::string svg_graphs(const std::string& title, const std::vector<SvgGraph>& panels);
 
 }  // namespace ghostrank

@@ -15,6 +15,7 @@
 #include "tools/report/output_files.h"
 #include "tools/report/plan_report.h"
 #include "tools/verbs.h"
+#include "tools/watch/patience.h"
 
 namespace ghostrank {
 namespace {
@@ -69,7 +70,9 @@ int verb_plan(const Argv& argv) {
   const LoadedJob job = load(flags);
   check_outputs(
       {{"--json", json}, {"--programs", programs}, {"--output", form.empty() ? "" : output}});
+  Patience planning("planning");
   const Workload workload = plan_workload(job.spec);
+  planning.end();
   if (!programs.empty()) {
     const bool is_json = programs.ends_with(".json");
     write_whole(programs,

@@ -52,15 +52,42 @@ YamlValue override_of(const std::string& text) {
   }
 }
 
+// The description of the model called `name`, with keys replaced.
+YamlValue described_model(const std::string& name, const std::vector<std::string>& overrides) {
+  YamlValue description = resolve_profile(named(name), kModelProfile, "");
+  for (const std::string& text : overrides) merge_into(description, override_of(text));
+  return description;
+}
+
+// The model that `name` says, or that the job of that name trains.
+std::shared_ptr<const Model> shown_model(const std::string& name,
+                                         const std::vector<std::string>& overrides) {
+  if (!names_job(name))
+    return std::make_shared<const Model>(make_model(described_model(name, overrides)));
+  const LoadedJob job = load_job(name, overrides);
+  if (!job.spec.model)
+    throw Error(job.spec.file + ": the job has no model: it plays a program or a trace");
+  return job.spec.model;
+}
+
 int show(const Argv& argv) {
   std::string name, json;
+  std::vector<std::string> overrides;
   CLI::App app("Draw what a model is made of.", "ghostrank profile show");
-  app.add_option("model", name, "a name in profiles/models, or a path")->required();
+  app.add_option("model", name,
+                 "a name in profiles/models, a path, or a job, whose model is shown; - is a job on "
+                 "stdin")
+      ->required()
+      ->type_name("MODEL|JOB");
+  app.add_option("-s,--set", overrides,
+                 "replace a key: -s layers=24, of a job: -s model.layers=24; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   app.add_option("--json", json, "the same facts as JSON; - is stdout")->type_name("FILE|-");
   if (!parse(app, argv)) return 0;
-  const Model model = make_model(resolve_profile(named(name), kModelProfile, ""));
-  if (!json.empty()) write_whole(json, model_json(model));
-  if (json != "-") std::fputs(model_text(model, paint_for(STDOUT_FILENO)).c_str(), stdout);
+  const auto model = shown_model(name, overrides);
+  if (!json.empty()) write_whole(json, model_json(*model));
+  if (json != "-") std::fputs(model_text(*model, paint_for(STDOUT_FILENO)).c_str(), stdout);
   return 0;
 }
 
@@ -175,8 +202,7 @@ int generate(const Argv& argv) {
       "  ghostrank profile generate gpt3-175b -s name=small -s layers=4 -o small.yaml\n"
       "  ghostrank profile generate resnet50 --device a100-sxm-80gb --micro-batch 64 -o r50.yaml");
   if (!parse(app, argv)) return 0;
-  YamlValue description = resolve_profile(named(base), kModelProfile, "");
-  for (const std::string& text : overrides) merge_into(description, override_of(text));
+  YamlValue description = described_model(base, overrides);
   const auto model = std::make_shared<const Model>(make_model(description));
   if (!device.empty()) {
     if (model->measured) throw Error("the layers of " + base + " have times; leave out --device");

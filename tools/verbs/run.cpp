@@ -26,6 +26,7 @@
 #include "tools/verbs/launch_line.h"
 #include "tools/version.h"
 #include "tools/watch/outcome.h"
+#include "tools/watch/patience.h"
 #include "tools/watch/run_watch.h"
 #include "tools/watch/signals.h"
 
@@ -103,8 +104,9 @@ std::vector<WorldRank> ranks_to_trace(const RunFlags& flags, const LoadedJob& jo
   return first_of_nodes;
 }
 
-WatchOptions watch_options(const RunFlags& flags) {
+WatchOptions watch_options(const RunFlags& flags, bool first) {
   WatchOptions options;
+  options.first = first;
   if (!flags.json.empty() && flags.json != "-")
     options.partial_path = flags.json + ".partial.jsonl";
   options.announce = !flags.quiet;
@@ -180,7 +182,7 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
          const RunOptions& options, const std::vector<Expectation>& expectations, Control& control,
          StopOnSignal& signals) {
   const Result identity = identity_of(argv, job);
-  RunWatch watch(job, identity, watch_options(flags));
+  RunWatch watch(job, identity, watch_options(flags, control.world().rank == 0));
   Result result = run_job(job, workload, control, options, watch);
   watch.ended();
   signals.run_ended();
@@ -263,7 +265,9 @@ int verb_run(const Argv& argv) {
     if (world.rank == 0) print_config(job);
     return 0;
   }
+  Patience planning("planning", !flags.quiet);
   const Workload workload = plan_workload(job.spec);
+  planning.end();
   if (flags.dry_run) {
     if (world.rank == 0) show_plan(job, workload, flags.json);
     return 0;

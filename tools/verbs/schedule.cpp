@@ -1,5 +1,5 @@
-// ghostrank schedule: shows the messages of one rank in one collective as a picture or as JSON, and
-// proves with symbols that the collective is correct.
+// ghostrank schedule: shows the messages of one rank in one collective as a table or as JSON, draws
+// all ranks, and proves with symbols that the collective is correct.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -19,6 +19,7 @@
 #include "profiles/load/nccl_graph_file.h"
 #include "profiles/planners/shared/machine_memory.h"
 #include "tools/report/output_files.h"
+#include "tools/report/schedule_picture.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs.h"
@@ -32,7 +33,7 @@ namespace {
 constexpr std::uint64_t kMaxCheckedCount = 4096;
 
 struct ScheduleFlags {
-  std::string collective, library = "generic", algorithm = "auto", json, counts;
+  std::string collective, library = "generic", algorithm = "auto", json, svg, counts;
   std::string protocol = "auto", node = "auto";
   std::vector<std::string> environment;
   int ranks = 0, ranks_per_node = 0, channels = 0, max_channels = 0;
@@ -119,6 +120,9 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   app.add_option("--json", flags.json, "messages per channel and peer; - is stdout")
       ->type_name("FILE|-")
       ->group("Output");
+  app.add_option("--picture", flags.svg, "who sends to whom, all ranks, as SVG; - is stdout")
+      ->type_name("FILE|-")
+      ->group("Output");
   app.add_option("--export", flags.form,
                  "the collective of all ranks: goal (LogGOPSim) or msccl (XML)")
       ->check(one_of({"goal", "msccl"}))
@@ -133,6 +137,7 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
       "  ghostrank schedule allreduce --algorithm ring --ranks 8 --rank 3 --count 1M\n"
       "  ghostrank schedule allreduce --library nccl-2.30 --protocol LL --ranks 8 --json -\n"
       "  ghostrank schedule all_gather --ranks 6 --count 1000 --check --json -\n"
+      "  ghostrank schedule allreduce --algorithm double_tree --ranks 16 --picture tree.svg\n"
       "  ghostrank schedule all_gather_v --ranks 3 --counts 5,0,7\n"
       "  ghostrank schedule allreduce --algorithm mine.xml --ranks 8 --check\n"
       "  ghostrank schedule allreduce --ranks 8 --count 8M --export msccl --output ring.xml");
@@ -217,11 +222,14 @@ std::string extent(const Collective& c) {
   return c.func == Func::all_to_all_v ? " from a rank on average" : "";
 }
 
+std::string title_of(const Algorithm& row, const Schedule& schedule) {
+  const std::string name = schedule.played().empty() ? std::string(row.name) : schedule.played();
+  return std::string(row.library) + " " + name + " " + std::string(name_of(row.func));
+}
 void show(const Algorithm& row, const Schedule& schedule, GroupRank rank) {
   const Collective& c = schedule.collective();
   // For a row that chooses an algorithm, show the formulas of its choice.
   const Algorithm& shown = played_row(row, schedule);
-  const std::string name = schedule.played().empty() ? std::string(row.name) : schedule.played();
   const Paint paint = paint_for(STDOUT_FILENO);
   std::vector<Fact> facts{{"group", std::to_string(c.size) + " ranks, " + element_count(c) +
                                         " of " + std::to_string(c.element_bytes) + " B" +
@@ -232,11 +240,7 @@ void show(const Algorithm& row, const Schedule& schedule, GroupRank rank) {
     facts.push_back({"steps", std::to_string(cost.steps) + formula(shown.steps_formula)});
     facts.push_back({"bytes sent", bytes + formula(shown.bytes_formula)});
   }
-  std::printf(
-      "%s\n%s\n",
-      paint.bold(std::string(row.library) + " " + name + " " + std::string(name_of(row.func)))
-          .c_str(),
-      render(facts).c_str());
+  std::printf("%s\n%s\n", paint.bold(title_of(row, schedule)).c_str(), render(facts).c_str());
   std::fputs(picture(schedule, rank).c_str(), stdout);
 }
 
@@ -279,7 +283,7 @@ void export_all(const Schedule& schedule, const std::string& form, const std::st
 }
 
 bool stdout_is_taken(const ScheduleFlags& flags) {
-  return flags.json == "-" || (!flags.form.empty() && flags.output == "-");
+  return flags.json == "-" || flags.svg == "-" || (!flags.form.empty() && flags.output == "-");
 }
 
 // Prints what was proved, to stderr if JSON has stdout. Returns the exit status.
@@ -322,7 +326,11 @@ int verb_schedule(const Argv& argv) {
   };
   in_group("--rank", flags.rank);
   in_group("--root", flags.root);
-  if (!flags.form.empty() && !flags.json.empty()) throw Error("give either --json or --export");
+  if (!flags.form.empty() + !flags.json.empty() + !flags.svg.empty() > 1)
+    throw Error("give one of --json, --export and --picture");
+  if (!flags.svg.empty() && flags.ranks > kMostDrawnRanks)
+    throw Error("--picture: at most " + std::to_string(kMostDrawnRanks) +
+                " ranks can be told apart; lower --ranks");
   if (flags.form.empty() && flags.output != "-")
     throw Error("--output is where --export goes; give --export goal or msccl, or use --json");
   const Func func = parse_func(flags.collective);
@@ -343,11 +351,17 @@ int verb_schedule(const Argv& argv) {
       func,       flags.ranks, is_ragged(func) ? 0 : flags.count, flags.element_bytes,
       flags.root, counts};
   const Communicator comm = communicator(flags, std::string(row.library));
-  check_outputs({{"--json", flags.json}, {"--output", flags.form.empty() ? "" : flags.output}});
+  check_outputs({{"--json", flags.json},
+                 {"--picture", flags.svg},
+                 {"--output", flags.form.empty() ? "" : flags.output}});
   const std::unique_ptr<Schedule> schedule = make(row, c, comm);
 
   if (!flags.form.empty()) {
     export_all(*schedule, flags.form, flags.output);
+  } else if (!flags.svg.empty()) {
+    const std::string title =
+        title_of(row, *schedule) + ", " + std::to_string(c.size) + " ranks, " + element_count(c);
+    write_whole(flags.svg, schedule_svg(*schedule, title, comm.node_of));
   } else if (flags.json.empty()) {
     show(row, *schedule, flags.rank);
   } else {

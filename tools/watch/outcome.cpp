@@ -22,19 +22,22 @@ constexpr double kSilentWaitSeconds = 5;
 std::unique_ptr<Control> meet(World world, const RunSpec& run) {
   world.silence = silence_of_the_lost(run);
   const std::string there = world.master_address + ":" + std::to_string(world.master_port);
-  bool told = false;
   // A terminal gets one line, repainted with the seconds waited; a log gets the line once.
-  const bool live = is_terminal(STDERR_FILENO);
+  struct Line {
+    const bool live = is_terminal(STDERR_FILENO);
+    bool told = false;
+    ~Line() {  // also when nobody came, before the error
+      if (live && told) std::fputs("\r\033[K", stderr);
+    }
+  } line;
   world.on_wait = [&](const std::string& whom, double seconds) {
-    if (!live && (told || seconds < kSilentWaitSeconds)) return;
-    std::fprintf(stderr, "%swaiting at %s for %s, %.0f s%s", live ? "\r\033[K" : "", there.c_str(),
-                 whom.c_str(), seconds, live ? "" : "\n");
+    if (!line.live && (line.told || seconds < kSilentWaitSeconds)) return;
+    std::fprintf(stderr, "%swaiting at %s for %s, %.0f s%s", line.live ? "\r\033[K" : "",
+                 there.c_str(), whom.c_str(), seconds, line.live ? "" : "\n");
     std::fflush(stderr);
-    told = true;
+    line.told = true;
   };
-  std::unique_ptr<Control> control = Control::meet(world);
-  if (live && told) std::fputs("\r\033[K", stderr);
-  return control;
+  return Control::meet(world);
 }
 
 int failed(const std::string& why) {

@@ -18,6 +18,8 @@ RunWatch::RunWatch(const LoadedJob& job, Result identity, WatchOptions options)
     : job_(job),
       identity_(std::move(identity)),
       options_(std::move(options)),
+      setting_up_("setting up the ranks",
+                  options_.first && options_.progress == Progress::Mode::live),
       progress_(stderr, options_.progress, job.spec.run.warmup, job.spec.run.iterations) {}
 
 RunWatch::~RunWatch() {
@@ -34,6 +36,7 @@ void RunWatch::keep(const std::string& line) {
 }
 
 void RunWatch::on_start(const Result& started) {
+  setting_up_.end();
   if (options_.announce) {
     std::fputs(announcement(job_, started, paint_for(STDERR_FILENO)).c_str(), stderr);
   }

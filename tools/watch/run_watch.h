@@ -10,6 +10,7 @@
 
 #include "emulator/engine.h"
 #include "profiles/load/load.h"
+#include "tools/watch/patience.h"
 #include "tools/watch/progress.h"
 
 namespace ghostrank {
@@ -18,6 +19,7 @@ struct WatchOptions {
   std::string partial_path;  // empty: nothing is kept
   Progress::Mode progress = Progress::Mode::plain;
   bool announce = true;  // the block before the start
+  bool first = true;     // process 0, which hears of the start
 };
 
 class RunWatch final : public Observer {
@@ -42,6 +44,7 @@ class RunWatch final : public Observer {
   const LoadedJob& job_;
   Result identity_;  // version, argv, config: for the header of the kept file
   WatchOptions options_;
+  Patience setting_up_;  // until the start
   Progress progress_;
   std::FILE* partial_ = nullptr;
   bool kept_ = false;  // the partial file has been created

@@ -29,7 +29,7 @@ class Registration {
       latent_attention();
     } else {
       row_parallel(h, q);
-      column_parallel(q + 2 * kv, h);
+      column_parallel(q + 2 * kv, h, model_.qkv_bias);
     }
     norm();
     if (has_experts)
@@ -84,16 +84,16 @@ class Registration {
     out_.push_back(kind);
   }
   void feed_forward(std::uint64_t ffn) {
-    column_parallel((model_.gated ? 2 : 1) * ffn, model_.hidden);
+    column_parallel((model_.gated ? 2 : 1) * ffn, model_.hidden, model_.bias);
     row_parallel(model_.hidden, ffn);
   }
   void norm(std::uint64_t width) {
     add(width, {.partial = true});
     if (model_.norm_bias) add(width, {.partial = true});
   }
-  void column_parallel(std::uint64_t out, std::uint64_t in) {
+  void column_parallel(std::uint64_t out, std::uint64_t in, bool bias) {
     add(out / tp() * in);
-    if (model_.bias) add(out / tp());
+    if (bias) add(out / tp());
   }
   void row_parallel(std::uint64_t out, std::uint64_t in) {
     add(out * (in / tp()));

@@ -82,6 +82,19 @@ void add_measuring_flags(CLI::App& app, BenchFlags& f) {
                        "(default 1; 3 of gather, which is over for its senders before the root has "
                        "their data)")
             ->check(between(0, 3)));
+  group(app.add_option_function<std::string>(
+               "-z,--blocking",
+               [&f](const std::string& text) {
+                 if (text == "1")
+                   throw Error(
+                       "--blocking 1: nccl-tests' time holds its CPUs' barriers there, which are "
+                       "not modelled; use 3, which leaves them out");
+                 if (text != "0" && text != "2" && text != "3")
+                   throw Error("--blocking: '" + text + "' is none of 0, 2, 3");
+                 f.apart = text == "3";
+               },
+               "3: a barrier between iterations, which is not counted; 0, 2: none (the default)")
+            ->type_name("{0,2,3}"));
   group(app.add_option("-I,--per_iter_timing", f.per_iteration,
                        "1: least, greatest, 99th percentile and variation of the iterations, too"));
   group(app.add_option("-K,--per_iter_skip", f.skipped, "leading iterations that -I leaves out")
@@ -128,10 +141,10 @@ void add_cluster_flags(CLI::App& app, BenchFlags& f) {
 
 // A pattern has no type and no algorithm, so these flags would be ignored: refuse them.
 void check_pattern_flags(const CLI::App& app) {
-  for (const char* name :
-       {"--datatype", "--op", "--root", "--imbalance", "--check", "--agg_iters", "--run_cycles",
-        "--average", "--per_iter_timing", "--per_iter_skip", "--report_timestamps", "--timeout",
-        "--library", "--algorithm", "--protocol", "--channels", "--max-channels", "--node"}) {
+  for (const char* name : {"--datatype", "--op", "--root", "--imbalance", "--check", "--agg_iters",
+                           "--run_cycles", "--blocking", "--average", "--per_iter_timing",
+                           "--per_iter_skip", "--report_timestamps", "--timeout", "--library",
+                           "--algorithm", "--protocol", "--channels", "--max-channels", "--node"}) {
     if (app.count(name) > 0)
       throw Error(std::string(name) + " belongs to collectives; leave it out");
   }

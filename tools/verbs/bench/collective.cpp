@@ -20,9 +20,11 @@
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
 #include "tools/verbs/bench/play.h"
+#include "tools/verbs/bench/split.h"
 #include "tools/verbs/bench/watch.h"
 #include "tools/version.h"
 #include "tools/watch/outcome.h"
+#include "tools/watch/patience.h"
 #include "tools/watch/signals.h"
 
 namespace ghostrank {
@@ -44,18 +46,22 @@ struct Plan {  // the same on every process
   LoadedJob job;
   std::vector<Test> tests;  // all sizes of the first kind of call, then those of the next
   std::size_t sizes = 0;
+  Split split;
+  int ranks = 0;      // that make a call together
   Workload workload;  // a phase per test
 };
 
-// Messages of one call by the closed form of its algorithm, times the channels: an estimate,
-// because it leaves out slices.
+// Messages of one call of all groups by the closed form of its algorithm, times the channels: an
+// estimate, because it leaves out slices.
 double messages_of(const JobSpec& spec, const Workload& workload, std::size_t phase) {
   const Op& op = workload.roles[0].iterations[phase].streams[0][0];
   if (op.kind != Op::Kind::collective) return workload.ranks;  // one each
-  const Collective c = collective_of(workload, op, workload.ranks);
+  const auto groups = static_cast<int>(workload.groups.size());
+  const Collective c = collective_of(workload, op, workload.ranks / groups);
   const Algorithm* row = spec.collectives.row(c.func, workload.group_names[op.group]);
   if (row == nullptr || !row->cost) return 0;  // refused later, or a plug-in's
-  return static_cast<double>(row->cost(c).messages) * std::max(1, spec.collectives.channels);
+  return static_cast<double>(row->cost(c).messages) * groups *
+         std::max(1, spec.collectives.channels);
 }
 
 void check_values(const BenchFlags& flags, Func func, const std::vector<BenchCall>& calls,
@@ -121,7 +127,10 @@ Plan plan_of(const BenchFlags& flags, Func func, const World& world) {
   plan.job = bench_job(flags, func, world.size);
   const JobSpec& spec = plan.job.spec;
   plan.head = head_of(flags, func, spec.run);
-  const int ranks = spec.cluster.gpus();
+  plan.split = split_from_environment(spec.cluster.gpus());
+  const int ranks = plan.ranks = plan.split.groups.empty()
+                                     ? spec.cluster.gpus()
+                                     : static_cast<int>(plan.split.groups[0].size());
   const std::vector<BenchCall> calls =
       bench_calls(func, ranks, flags.type, flags.redop, flags.root);
   check_values(flags, func, calls, spec.collectives.library);
@@ -129,7 +138,7 @@ Plan plan_of(const BenchFlags& flags, Func func, const World& world) {
   std::vector<std::uint64_t> sizes = sizes_of(plan.head.sizes);
   if (func == Func::barrier) sizes.resize(1);  // a barrier has no size
   plan.sizes = sizes.size();
-  CollectivePhases phases{func, ranks, {}, 0, spec.run.seed};
+  CollectivePhases phases{func, ranks, {}, 0, spec.run.seed, plan.split.groups};
   if (is_ragged(func)) phases.imbalance = flags.imbalance.value_or(kImbalance);
   for (const BenchCall& call : calls)
     for (const std::uint64_t bytes : sizes) {
@@ -162,8 +171,14 @@ std::vector<std::string> facts_of(const Plan& plan, const Result& started) {
   const Algorithm* row = c.row(func, plan.workload.group_names.front());
   facts.push_back("library " + c.library + ", algorithm " +
                   (func == Func::send_recv || row == nullptr ? "direct" : std::string(row->name)));
-  facts.push_back(
-      "out-of-place and in-place send the same messages: measured once, printed in both places");
+  if (!plan.split.groups.empty())
+    facts.push_back(plan.split.text + ": " +
+                    humane_count(static_cast<double>(plan.split.groups.size()), "group") + " of " +
+                    humane_count(plan.ranks, "rank") + " at once; bandwidths are of one group");
+  facts.push_back(plan.head.narrow
+                      ? "in-place calls send the same messages; a wider terminal shows them, too"
+                      : "out-of-place and in-place send the same messages: measured once, printed "
+                        "in both places");
   return facts;
 }
 
@@ -177,20 +192,28 @@ std::vector<double> seconds_of_each(const std::vector<IterationReport>& calls, i
   return each;
 }
 
-BenchRow row_of(const Plan& plan, const Test& test, const Result& result, int average) {
+// `plays`: what was played from one start of all ranks to the next; with -z 3 an iteration each,
+// else all of them at once.
+BenchRow row_of(const Plan& plan, const Test& test, const std::vector<Result>& plays, int average) {
   const int aggregated = plan.head.aggregated;
   BenchRow row;
   row.call = test.call;
   row.size = test.size;
-  row.seconds = call_seconds(result.iterations, average);
-  row.iterations = static_cast<int>(result.iterations.size()) / aggregated;
-  row.each = seconds_of_each(result.iterations, aggregated);
   row.timestamp = local_now();
-  row.dilation = result.dilation;
-  row.messages = result.messages_per_iteration + result.intra_node_messages_per_iteration;
-  row.bytes = result.wire_bytes_per_iteration + result.intra_node_bytes_per_iteration;
-  row.fidelity = result.fidelity;
-  add_bandwidths(plan.head.func, plan.workload.ranks, row);
+  for (const Result& play : plays) {
+    row.seconds += call_seconds(play.iterations, average) / static_cast<double>(plays.size());
+    row.iterations += static_cast<int>(play.iterations.size()) / aggregated;
+    const std::vector<double> each = seconds_of_each(play.iterations, aggregated);
+    row.each.insert(row.each.end(), each.begin(), each.end());
+    row.dilation = std::max(row.dilation, play.dilation);
+  }
+  const auto worst = std::find_if(plays.begin(), plays.end(),
+                                  [](const Result& play) { return !play.fidelity.faithful; });
+  const Result& shown = worst != plays.end() ? *worst : plays[0];
+  row.fidelity = shown.fidelity;
+  row.messages = shown.messages_per_iteration + shown.intra_node_messages_per_iteration;
+  row.bytes = shown.wire_bytes_per_iteration + shown.intra_node_bytes_per_iteration;
+  add_bandwidths(plan.head.func, plan.ranks, row);
   return row;
 }
 
@@ -243,11 +266,16 @@ std::optional<BenchRow> play_test(const Plan& plan, const BenchFlags& flags, std
                                   Session& session, const Control& control) {
   const Test& test = plan.tests[phase];
   const auto program = static_cast<int>(phase);
-  const Phase timed{program, plan.head.warmup, test.iterations * flags.aggregated, false};
-  const Result result = session.play(timed);
-  if (control.stop() != Stop::none) return std::nullopt;
+  const int starts = flags.apart ? test.iterations : 1;
+  const int each = test.iterations / starts * flags.aggregated;
+  std::vector<Result> plays;
+  for (int i = 0; i < starts; ++i) {
+    plays.push_back(session.play({program, i == 0 ? plan.head.warmup : 0, each, false}));
+    plays.back().pairs.clear();  // a row needs none
+    if (control.stop() != Stop::none) return std::nullopt;
+  }
   const int standard = plan.head.func == Func::gather ? 3 : 1;
-  BenchRow row = row_of(plan, test, result, flags.average.value_or(standard));
+  BenchRow row = row_of(plan, test, plays, flags.average.value_or(standard));
   if (flags.checks > 0) {
     const Result checked = session.play({program, 0, flags.checks, true});
     if (control.stop() != Stop::none) return std::nullopt;
@@ -260,12 +288,14 @@ std::optional<BenchRow> play_test(const Plan& plan, const BenchFlags& flags, std
 std::vector<BenchRow> play_tests(Plan& plan, const BenchFlags& flags, bool table, Control& control,
                                  BenchIdentity& identity) {
   const bool first = control.world().rank == 0;
+  const bool live = table && is_terminal(STDERR_FILENO);
+  Patience setting_up("setting up the ranks", live);
   const auto started = [&](const Result& result) {
+    setting_up.end();
     identity.hosts = result.hosts;
     plan.head.facts = facts_of(plan, result);
     if (table) std::fputs(bench_header(plan.head).c_str(), stdout);
   };
-  const bool live = table && is_terminal(STDERR_FILENO);
   BenchWatch watch(plan.tests.size(), live, started);
   if (first) watch.set_timeout(flags.timeout_s, control);
   Session session(plan.job, plan.workload, control, {}, watch);

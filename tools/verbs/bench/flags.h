@@ -26,6 +26,7 @@ struct BenchFlags {
   int checks = 0;
   std::string type = "float", redop = "sum", root = "0";
   bool timestamps = false, per_iteration = false;
+  bool apart = false;               // -z 3: iterations start on all ranks at once
   int skipped = 0;                  // leading iterations that per_iteration leaves out
   int timeout_s = 0;                // wall seconds per size; 0: none
   std::optional<double> imbalance;  // of all_gather_v and all_to_all_v

@@ -20,9 +20,6 @@ struct GpuFlag {
 
 constexpr std::array kGpuFlags{
     GpuFlag{"-p,--parallel_init", "0 ", "there are no communicators to set up"},
-    GpuFlag{"-z,--blocking", "0 2 ",
-            "a rank makes its next call when its part of the last one has ended, without a "
-            "barrier; for the time of a call alone use -n 1 -a 3"},
     GpuFlag{"-y,--stream_null", "0 ", "there are no CUDA streams"},
     GpuFlag{"-G,--cudagraph", "0 ", "there are no CUDA graphs"},
     GpuFlag{"-C,--report_cputime", "0 ", "no CPU of the emulated cluster makes the calls"},

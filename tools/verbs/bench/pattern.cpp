@@ -332,7 +332,10 @@ int bench_pattern(const BenchFlags& flags, const World& world) {
     if (!first) return stopped_status(*control, signals.received());
     drop_empty_rows(p.report.table);
     if (flags.what == "pairs") p.report.remarks = outliers(p.report.table);
-    if (table) std::fputs(pattern_text(p.report, paint_for(STDOUT_FILENO)).c_str(), stdout);
+    const int columns = is_terminal(STDOUT_FILENO) ? terminal_width(STDOUT_FILENO)
+                                                   : std::numeric_limits<int>::max();
+    if (table)
+      std::fputs(pattern_text(p.report, paint_for(STDOUT_FILENO), columns).c_str(), stdout);
     const int unwritten = write_each(std::vector<TextFile>{
         {flags.csv, [&] { return numbers_csv(p.report.table); }},
         {flags.json, [&] { return pattern_json(p.report, p.job.config_json); }},

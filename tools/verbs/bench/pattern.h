@@ -8,6 +8,7 @@
 // Units are in the names of the columns. Threading: pure functions.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,9 @@ Spread spread_of(std::vector<double> values);
 inline constexpr double kOutlier = 0.2;
 std::vector<std::string> outliers(const Numbers& pairs);
 
-std::string pattern_text(const PatternReport& report, const Paint& paint);
+// Squares that are wider than `columns` are left out, and it says so.
+std::string pattern_text(const PatternReport& report, const Paint& paint,
+                         int columns = std::numeric_limits<int>::max());
 std::string numbers_csv(const Numbers& numbers);
 std::string pattern_json(const PatternReport& report, const std::string& config_json);
 std::string pattern_svg(const PatternReport& report);

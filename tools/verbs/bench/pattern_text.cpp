@@ -1,6 +1,7 @@
 // The text, CSV and pictures of patterns. See bench/pattern.h; the JSON is in bench/json.cpp.
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "emulator/common/median.h"
 #include "tools/text/humane.h"
@@ -73,11 +74,23 @@ std::string spread_text(const PatternReport& report, std::size_t index, const st
          ", greatest " + shown(unit, s.greatest) + "\n";
 }
 
-std::string pairs_text(const PatternReport& report) {
+// The square under its title, or, if it is wider than `columns`, where to find every pair.
+std::string square_text(const PatternReport& report, std::size_t index, const std::string& title,
+                        int columns) {
+  const std::string square = matrix_text(report, index);
+  int width = 0;
+  std::istringstream lines(square);
+  for (std::string line; std::getline(lines, line);) width = std::max(width, display_width(line));
+  if (width <= columns) return title + "\n" + square + "\n";
+  return title + ": a square of " + std::to_string(width) +
+         " columns; --csv, --json or --svg have every pair\n";
+}
+
+std::string pairs_text(const PatternReport& report, int columns) {
   std::string text;
   if (report.ranks <= kWidestMatrix) {
-    text += "bandwidth, GB/s\n" + matrix_text(report, 2) + "\nlatency, us\n" +
-            matrix_text(report, 3) + "\n";
+    text += square_text(report, 2, "bandwidth, GB/s", columns) +
+            square_text(report, 3, "latency, us", columns);
   } else {
     text += "more than " + std::to_string(kWidestMatrix) +
             " ranks: --csv, --json or --svg have every pair\n";
@@ -178,10 +191,12 @@ std::vector<std::string> outliers(const Numbers& pairs) {
   return remarks;
 }
 
-std::string pattern_text(const PatternReport& report, const Paint& paint) {
+std::string pattern_text(const PatternReport& report, const Paint& paint, int columns) {
   std::string text = paint.bold("bench " + report.pattern) + "\n";
   for (const std::string& fact : report.facts) text += fact + "\n";
-  text += "\n" + (report.pattern == "pairs" ? pairs_text(report) : table_text(report.table)) + "\n";
+  text += "\n" +
+          (report.pattern == "pairs" ? pairs_text(report, columns) : table_text(report.table)) +
+          "\n";
   for (const std::string& remark : report.remarks) text += paint.bad(remark) + "\n";
   const std::string verdict = verdict_of(report);
   return text + traffic_text(report) +

@@ -1,11 +1,14 @@
 #include "tools/verbs/switch/dpdk.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <net/if.h>
 #include <poll.h>
 #include <stdexcept>
 #include <string_view>
 #include <sys/wait.h>
+#include <system_error>
 
 #include <nlohmann/json.hpp>
 
@@ -22,7 +25,7 @@ using switchml::JobPlan;
 using switchml::JobResources;
 using switchml::SwitchPlan;
 
-constexpr int kPatienceMs = 100;  // between looks at `stop`
+constexpr int kPatienceMs = 100;  // between looks at `stop` and at the interfaces
 
 // The path of ghostrank-dpdk: beside the command in a build, in libexec when installed.
 std::string runner() {
@@ -99,6 +102,10 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
   words.push_back(run.program.empty() ? own_program(elements_) : run.program);
   words.push_back(has_jobs_ ? made.path() : run.entries);
   words.insert(words.end(), run.ports.begin(), run.ports.end());
+  for (const std::string& port : run.ports) {
+    const std::string name = switchml::port_named(port).interface;
+    if (!name.empty()) interfaces_.push_back({name, if_nametoindex(name.c_str())});
+  }
   child_ = std::make_unique<Child>(std::move(words));
   // The runner answers once it has read the file of entries: the switch then works, or has failed.
   child_->send("commit\n");
@@ -112,12 +119,21 @@ DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
 
 DpdkSwitch::~DpdkSwitch() = default;
 
+const DpdkSwitch::Interface* DpdkSwitch::gone_interface() const {
+  for (const Interface& one : interfaces_)
+    if (if_nametoindex(one.name.c_str()) != one.index) return &one;
+  return nullptr;
+}
+
+// DPDK's ports on interfaces receive nothing from one that is gone, and say nothing of it.
 void DpdkSwitch::run(const std::vector<switchml::Watch>& watches, const std::atomic<bool>& stop) {
   std::vector<pollfd> polled{{child_->output_fd(), POLLIN, 0}};
   for (const switchml::Watch& watch : watches) polled.push_back({watch.fd, POLLIN, 0});
   bool told = false;
+  const Interface* gone = nullptr;
   while (last_.empty()) {
-    if (stop && !told) {
+    if (!told) gone = gone_interface();
+    if ((stop || gone != nullptr) && !told) {
       this->stop();
       told = true;
     }
@@ -129,6 +145,9 @@ void DpdkSwitch::run(const std::vector<switchml::Watch>& watches, const std::ato
     last_ = child_->output();
     if (const int status = child_->status(); status != 0) fail_ended(status, last_);
   }
+  if (gone != nullptr)
+    throw std::system_error(ENODEV, std::generic_category(),
+                            "interface '" + gone->name + "' is gone");
 }
 
 std::string DpdkSwitch::command(const std::vector<std::string>& lines) {

@@ -35,8 +35,8 @@ class DpdkSwitch final : public RunningSwitch {
   DpdkSwitch(const DpdkRun& run, std::optional<switchml::SwitchPlan> plan);
   ~DpdkSwitch() override;
 
-  // Runs until the files end or `stop` is set. Throws Error when the runner ends by itself with a
-  // failure.
+  // Runs until the files end or `stop` is set. Throws std::system_error when an interface is gone,
+  // after the final counters are in; Error when the runner ends by itself with a failure.
   void run(const std::vector<switchml::Watch>& watches, const std::atomic<bool>& stop);
   double processor_seconds() const { return processor_seconds_; }
 
@@ -48,6 +48,11 @@ class DpdkSwitch final : public RunningSwitch {
   void stop() override;
 
  private:
+  struct Interface {
+    std::string name;
+    unsigned index = 0;  // a new interface of the same name has another
+  };
+  const Interface* gone_interface() const;  // null: all are there
   // Sends commands to the runner; returns "" when it has carried them out, else the reason.
   std::string command(const std::vector<std::string>& lines);
   void forget_sums(const switchml::JobPlan& job, const switchml::JobResources& resources,
@@ -58,6 +63,7 @@ class DpdkSwitch final : public RunningSwitch {
   switchml::SwitchPlan plan_;
   switchml::Allocation allocation_;
   std::vector<switchml::JobResources> resources_;  // of plan_.jobs
+  std::vector<Interface> interfaces_;
   std::unique_ptr<Child> child_;
   std::string last_;  // the final counters, once the runner has ended
   double processor_seconds_ = 0;

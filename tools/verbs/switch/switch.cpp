@@ -179,6 +179,16 @@ class ControlSocket {
   std::optional<SwitchControl> control_;
 };
 
+// Returns the error that ended play(), if any, so that the caller can still show the counters.
+std::optional<Error> play_until_gone(const std::function<void()>& play) {
+  try {
+    play();
+  } catch (const std::system_error& error) {
+    return Error(error.what(), ErrorKind::environment);
+  }
+  return std::nullopt;
+}
+
 void run_dpdk_switch(const RunFlags& flags) {
   std::optional<switchml::SwitchPlan> plan;
   if (flags.entries.empty())
@@ -191,22 +201,14 @@ void run_dpdk_switch(const RunFlags& flags) {
       {flags.program, flags.entries, flags.ports, flags.cores, flags.in_order, flags.as_written},
       std::move(plan));
   ControlSocket control(flags, sw);
-  sw.run(control.watches(), stop_requested);
+  const std::optional<Error> ended =
+      play_until_gone([&] { sw.run(control.watches(), stop_requested); });
   sw.counters();
   // On xdp: the runner polls, so its processor time says nothing of the packets.
   const bool spins = switchml::port_named(flags.ports[0]).xdp;
   write_counters(flags, "P4 switch on DPDK", sw,
                  {seconds_since(began), spins ? 0 : sw.processor_seconds()});
-}
-
-// Returns the error that ended play(), if any, so that the caller can still show the counters.
-std::optional<Error> play_until_gone(const std::function<void()>& play) {
-  try {
-    play();
-  } catch (const std::system_error& error) {
-    return Error(error.what(), ErrorKind::environment);
-  }
-  return std::nullopt;
+  if (ended) throw Error(*ended);
 }
 
 void run_compiled_switch(const RunFlags& flags, const std::vector<PortName>& ports, bool files) {
