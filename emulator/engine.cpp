@@ -16,7 +16,6 @@
 #include "emulator/assemble/ensemble.h"
 #include "emulator/common/clock.h"
 #include "emulator/common/log.h"
-#include "emulator/common/median.h"
 #include "emulator/fabric/open.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
@@ -246,8 +245,12 @@ class Session::Play {
 
   RunWindow window() const {
     const bool keep = spec_.dilation > 0;
-    return {phase_.warmup, phase_.iterations, phase_.min_seconds, result_.capacity.wire_dilation,
-            keep};
+    return {phase_.warmup,
+            phase_.iterations,
+            phase_.min_seconds,
+            result_.capacity.wire_dilation,
+            keep,
+            is_network(spec_.fabric.kind)};
   }
 
   std::set<std::size_t> programs_of(std::uint32_t first, int count) const {
@@ -284,8 +287,8 @@ class Session::Play {
       note_warmup_stalls();
       if (virtual_ || control_.stop() != Stop::none) return;
       step_seconds_ = seconds(sum.end.at) / count;
-      played.push_back({result_.dilation, count, step_seconds_,
-                        judge(sum, spec_, result_.dilation, step_seconds_)});
+      played.push_back(
+          {result_.dilation, count, step_seconds_, judge(sum, spec_, result_.dilation)});
       log_warm_up(played.back());
       NextPlay next = after_warm_ups(played, window());
       if (const int unseen = iterations_unseen(measured_from, seen);
@@ -293,8 +296,12 @@ class Session::Play {
         next.iterations = std::max(next.again ? next.iterations : 0, unseen);
         next.again = true;
       }
-      if (host_ == Host(0) && next.dilation != result_.dilation)
-        observer_.on_dilation(result_.dilation, next.dilation, next.reason);
+      if (host_ == Host(0) && (next.dilation != result_.dilation || next.hopeless))
+        observer_.on_dilation(result_.dilation, next.dilation,
+                              next.hopeless ? "no dilation was faithful here, and the run will not "
+                                              "be: " +
+                                                  next.reason
+                                            : next.reason);
       if (next.dilation != result_.dilation)
         log_info("dilation ", result_.dilation, " becomes ", next.dilation,
                  next.reason.empty() ? "" : ": ", next.reason);
@@ -333,9 +340,7 @@ class Session::Play {
     const SegmentReport sum = player_.play(segment, callbacks(count, true));
     result_.played_wall_seconds = seconds_since(began);
     result_.stalls = player_.stalls();
-    std::vector<double> steps;
-    for (const IterationReport& i : result_.iterations) steps.push_back(i.seconds);
-    result_.fidelity = judge(sum, spec_, result_.dilation, median(steps));
+    result_.fidelity = judge(sum, spec_, result_.dilation);
     if (host_ == Host(0))
       report_segment(segment, workload_, player_.rows(), sum, player_.reports(), result_);
     result_.tensors = tensor_use(spec_, workload_, segment.first);

@@ -9,8 +9,12 @@
 
 #include "emulator/common/blob.h"
 #include "emulator/common/log.h"
+#include "emulator/common/median.h"
+#include "emulator/common/monotonic.h"
 #include "emulator/engine_threads.h"
+#include "emulator/host/cpu_quota.h"
 #include "emulator/host/host_facts.h"
+#include "emulator/result/figures.h"
 
 namespace ghostrank {
 namespace {
@@ -71,7 +75,8 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
   for (const CountedInterface& counted : ensemble.interfaces) interface_logs_.emplace_back(counted);
   for (int s = 0; s < cluster.shards(); ++s) {
     local_ranks_ += static_cast<std::uint32_t>(cluster.ranks_of(host_, s).size());
-    for (const WorldRank rank : cluster.ranks_of(host_, s)) ++ranks_of_role_[workload.role_of[rank]];
+    for (const WorldRank rank : cluster.ranks_of(host_, s))
+      ++ranks_of_role_[workload.role_of[rank]];
   }
 }
 
@@ -102,6 +107,10 @@ SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   stalls_.clear();
   arriving_.assign(control_.world().size, {});
   const double cpu = cpu_seconds();
+  began_ns_ = monotonic_ns();
+  throttled_before_ = throttled_seconds();
+  steps_.clear();
+  late_.clear();
   log_info("segment ", segment_.number, " begins: iterations ", segment_.first, " to ",
            segment_.first + segment_.count - 1, ", dilation ", segment_.dilation,
            segment_.verify ? ", verified" : "");
@@ -133,6 +142,11 @@ SegmentReport Player::report(double cpu_before) {
     mine.strays += ensemble_.fabrics[s]->stats().strays;
     if (const std::string& why = shards_[s]->ledger().failure(); !why.empty()) control_.fail(why);
   }
+  const std::optional<double> throttled = throttled_seconds();
+  mine.throttled = !throttled || !throttled_before_
+                       ? -1
+                       : (*throttled - *throttled_before_) /
+                             (static_cast<double>(monotonic_ns() - began_ns_) * 1e-9);
   mine.host.rss_bytes = resident_bytes();
   mine.host.cpu_seconds = cpu_seconds() - cpu_before;
   for (InterfaceLog& log : interface_logs_) mine.interfaces.push_back(log.end(host_));
@@ -332,14 +346,18 @@ void Player::take_published() {
     if (sums.ranks < static_cast<std::uint32_t>(workload_.ranks)) return;
     const double ranks = workload_.ranks, trainers = workload_.ranks - workload_.servers;
     IterationReport i;
-    i.seconds = seconds(sums.end.at - (ends_.empty() ? 0 : ends_.back()));
+    const Moment before = ends_.empty() ? Moment{} : ends_.back();
+    i.seconds = seconds(sums.end.at - before.at);
+    i.late_seconds = seconds(part.end.slip - before.slip);
     i.compute_seconds = seconds(sums.compute) / trainers;
     i.exposed_comm_seconds = seconds(sums.exposed) / trainers;
     i.bubble_seconds = seconds(sums.bubble) / trainers;
     i.rank_seconds = seconds(sums.lasted) / ranks;
     i.rank0_seconds = seconds(sums.rank0);
     i.earliest_end = seconds(sums.earliest);
-    ends_.push_back(sums.end.at);
+    ends_.push_back(sums.end);
+    steps_.push_back(i.seconds);
+    late_.push_back(i.late_seconds);
     callbacks_.iteration(static_cast<int>(reported_), i);
   }
 }
@@ -372,8 +390,8 @@ void Player::report_stall(const Gap& gap) {
   stall.wall_seconds = stall.seconds * segment_.dilation;
   // Iteration ends_.size() is still running: it follows the last one that ended.
   for (std::size_t i = 0; i <= ends_.size() && i < segment_.count; ++i) {
-    const Picoseconds begin = i == 0 ? 0 : ends_[i - 1];
-    const Picoseconds end = i < ends_.size() ? ends_[i] : kEndless;
+    const Picoseconds begin = i == 0 ? 0 : ends_[i - 1].at;
+    const Picoseconds end = i < ends_.size() ? ends_[i].at : kEndless;
     if (gap.from < end && gap.to > begin) stall.iterations.push_back(static_cast<int>(i));
   }
   log_warn("stall: nothing moved for ", stall.wall_seconds, " s, from ", stall.wall_start_s,
@@ -443,6 +461,8 @@ SegmentReport Player::gather(SegmentReport mine) {
            " reports are here");
   SegmentReport sum;
   for (SegmentReport& r : reports_) sum.merge(r);
+  sum.median_error = median_error(steps_, late_);
+  sum.median_seconds = median(steps_);
   if (!alone && whole) whole = share(sum);
   if (sum.spilled > 0) {
     log_warn("the counts of ", sum.spilled, " engine threads outgrew memory and go to files");

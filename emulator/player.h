@@ -90,7 +90,10 @@ class Player {
   std::uint32_t reported_ = 0;
   std::map<std::uint32_t, IterationSums> open_sums_;   // sums over this process
   std::map<std::uint32_t, IterationSums> whole_sums_;  // sums over the job, process 0 only
-  std::vector<Picoseconds> ends_;                      // of the job's iterations, process 0 only
+  std::vector<Moment> ends_;                           // of the job's iterations, process 0 only
+  std::vector<double> steps_, late_;  // of the job's iterations, seconds; process 0 only
+  std::int64_t began_ns_ = 0;
+  std::optional<double> throttled_before_;
   Clock clock_ = Clock::virtual_time();
   std::optional<StallWatch> watch_;  // real time, process 0 only
   Picoseconds looked_ = 0;           // when process 0 last asked watch_

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "emulator/common/median.h"
+#include "emulator/result/figures.h"
 
 namespace ghostrank {
 namespace {
@@ -86,6 +87,9 @@ void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& w
   c.seconds_median = median({stats.seconds.values().begin(), stats.seconds.values().end()});
   if (stats.total_seconds > 0)
     c.algbw_GBps = static_cast<double>(stats.bytes) / stats.total_seconds * 1e-9;
+  const auto& kept = stats.without_lateness.values();
+  c.seconds_error = error_of(c.seconds_median, median({kept.begin(), kept.end()}));
+  c.bandwidth_error = error_of(stats.total_seconds, stats.total_seconds - stats.total_late);
   c.busbw_GBps = c.algbw_GBps * busbw_factor(row.func, members);
   result.collectives.push_back(std::move(c));
 }
@@ -108,6 +112,7 @@ void report_segment(const Segment& segment, const Workload& workload,
   for (std::size_t i = 0; i < sum.rows.size(); ++i) {
     add_row(rows[i], sum.rows[i], workload, iterations, result);
   }
+  if (!result.fidelity.modelled) result.fidelity.figures = step_figures(result.iterations);
   if (segment.verify) result.verify = VerifyReport{sum.checked, sum.wrong};
   result.spans = sum.spans;
   result.spans_dropped = sum.spans_dropped;

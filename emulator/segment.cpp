@@ -1,6 +1,7 @@
 #include "emulator/segment.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <iterator>
@@ -10,9 +11,28 @@
 namespace ghostrank {
 namespace {
 
-constexpr const char* kWaiting = "waiting for a core";
-constexpr double kMostCritical = 0.01, kMostRateError = 0.01, kMostRunQueue = 0.01,
-                 kMostBusy = 0.80;
+constexpr double kMostCritical = 0.01, kMostRateError = 0.01, kMostHeldUp = 0.01, kMostBusy = 0.80;
+
+// What holds a thread up that has work to do, as reasons call it, and what helps.
+struct Cause {
+  std::string_view what;
+  const char* remedy;
+};
+constexpr std::array kCauses = {
+    Cause{"waiting for a core", "stop other programs on this machine"},
+    Cause{"out of its CPU quota", "give its control group more CPU time (cpu.max)"},
+    Cause{"stopped or frozen", "find what stops this process or this machine"},
+};
+
+// A quota's and a full machine's victims are both runnable, and so in the run queue; a stopped
+// thread is not.
+const Cause& cause_of(const SegmentSummary& sum) {
+  constexpr double kMostOf = 0.5;
+  if (sum.throttled > kMostOf * sum.held_up) return kCauses[1];
+  if (sum.queued >= 0 && sum.queued < kMostOf * sum.held_up) return kCauses[2];
+  return kCauses[0];
+}
+
 std::string percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, share < 0.1 ? "%.2f %%" : "%.0f %%", share * 100);
@@ -25,7 +45,8 @@ void exchange(Archive&& field, Report& r) {
   field(r.host.ranks), field(r.host.rss_bytes), field(r.host.cpu_seconds);
   field(r.host.name), field(r.host.cores), field(r.host.bound), field(r.host.cores_note);
   field(r.host.cpu), field(r.host.kernel), field(r.host.libfabric);
-  field(r.lateness_ns), field(r.end), field(r.wall_behind), field(r.run_queue_wait),
+  field(r.lateness_ns), field(r.end), field(r.wall_behind), field(r.held_up), field(r.taken),
+      field(r.queued), field(r.throttled), field(r.median_error), field(r.median_seconds),
       field(r.loop_busy);
   field(r.paced), field(r.pace_error), field(r.events), field(r.messages), field(r.checked),
       field(r.wrong);
@@ -81,7 +102,9 @@ void SegmentReport::add(Shard& shard, std::vector<Span> shard_spans) {
   part.end = s.end;
   part.wall_behind = s.wall_behind;
   const double wall = std::max(s.wall_seconds, 1e-9);
-  part.run_queue_wait = s.run_queue_seconds < 0 ? -1 : s.run_queue_seconds / wall;
+  part.held_up = s.held_up_seconds / wall;
+  part.taken = s.taken_seconds / wall;
+  part.queued = s.run_queue_seconds < 0 ? -1 : s.run_queue_seconds / wall;
   part.loop_busy = std::max(0.0, 1 - s.idle_seconds / wall);
   part.paced = s.paced;
   part.pace_error = s.pace_error;
@@ -107,9 +130,10 @@ void SegmentReport::merge(SegmentReport& other) {
   lateness_ns.merge(other.lateness_ns);
   end = later(end, other.end);
   wall_behind = std::max(wall_behind, other.wall_behind);
-  run_queue_wait = run_queue_wait < 0 || other.run_queue_wait < 0
-                       ? -1
-                       : std::max(run_queue_wait, other.run_queue_wait);
+  held_up = std::max(held_up, other.held_up);
+  taken = std::max(taken, other.taken);
+  for (double SegmentSummary::*share : {&SegmentSummary::queued, &SegmentSummary::throttled})
+    this->*share = this->*share < 0 || other.*share < 0 ? -1 : std::max(this->*share, other.*share);
   loop_busy = std::max(loop_busy, other.loop_busy);
   paced += other.paced;
   pace_error += other.pace_error;
@@ -124,7 +148,9 @@ void SegmentReport::merge(SegmentReport& other) {
     rows[i].calls += other.rows[i].calls;
     rows[i].bytes += other.rows[i].bytes;
     rows[i].total_seconds += other.rows[i].total_seconds;
+    rows[i].total_late += other.rows[i].total_late;
     rows[i].seconds.merge(other.rows[i].seconds);
+    rows[i].without_lateness.merge(other.rows[i].without_lateness);
   }
   move_to_end(other.ledger, ledger);  // no duplicate keys: a source NIC has one shard
   spilled += other.spilled;
@@ -148,8 +174,9 @@ std::string SegmentReport::to_blob() const {
   exchange([&](const auto& field) { w.put(field); }, *this);
   w.put(static_cast<std::uint64_t>(rows.size()));
   for (const RowStats& row : rows) {
-    w.put(row.calls), w.put(row.bytes), w.put(row.total_seconds);
-    SampledSeconds::exchange(row.seconds, [&](const auto& field) { w.put(field); });
+    w.put(row.calls), w.put(row.bytes), w.put(row.total_seconds), w.put(row.total_late);
+    for (const SampledSeconds* sample : {&row.seconds, &row.without_lateness})
+      SampledSeconds::exchange(*sample, [&](const auto& field) { w.put(field); });
   }
   w.put(static_cast<std::uint64_t>(interfaces.size()));
   for (const InterfaceReport& i : interfaces) {
@@ -175,9 +202,11 @@ std::optional<SegmentReport> SegmentReport::from_blob(std::string_view blob) {
   exchange([&](auto& field) { r.get(field); }, report);
   for (r.get(count); count > 0 && !r.bad(); --count) {
     RowStats row;
-    r.get(row.calls), r.get(row.bytes), r.get(row.total_seconds);
-    SampledSeconds::exchange(row.seconds, [&](auto& field) { r.get(field); });
-    if (!row.seconds.valid()) return std::nullopt;
+    r.get(row.calls), r.get(row.bytes), r.get(row.total_seconds), r.get(row.total_late);
+    for (SampledSeconds* sample : {&row.seconds, &row.without_lateness}) {
+      SampledSeconds::exchange(*sample, [&](auto& field) { r.get(field); });
+      if (!sample->valid()) return std::nullopt;
+    }
     report.rows.push_back(std::move(row));
   }
   for (r.get(count); count > 0 && !r.bad(); --count) {
@@ -194,15 +223,24 @@ std::optional<SegmentReport> SegmentReport::from_blob(std::string_view blob) {
 }
 
 std::string remedy_for(const std::string& reason, const std::string& dilation) {
-  const bool waits = reason.find(kWaiting) != std::string::npos;
-  const bool nothing_else = reason.starts_with(kWaiting) && reason.find("; ") == std::string::npos;
-  return std::string(waits ? "stop other programs on this machine" : "") +
-         (waits && !nothing_else ? ", or " : "") + (nothing_else ? "" : "raise " + dilation) +
-         ", or accept it with --allow-unfaithful";
+  std::string text;
+  const auto add = [&](const std::string& what) { text += (text.empty() ? "" : ", or ") + what; };
+  std::size_t causes = 0;
+  for (const Cause& cause : kCauses) {
+    if (reason.find(cause.what) == std::string::npos) continue;
+    add(cause.remedy);
+    ++causes;
+  }
+  const auto parts = static_cast<std::size_t>(std::count(reason.begin(), reason.end(), ';')) + 1;
+  const bool nothing_else =
+      causes == parts && std::any_of(kCauses.begin(), kCauses.end(), [&](const Cause& cause) {
+        return reason.starts_with(cause.what);
+      });
+  if (!nothing_else) add("raise " + dilation);
+  return text + ", or accept it with --allow-unfaithful";
 }
 
-Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
-               double median_step_seconds) {
+Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation) {
   Fidelity f;
   f.valid_for = {"bytes", "order"};
   if (spec.fabric.kind == FabricKind::virtual_time) {
@@ -218,16 +256,18 @@ Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
   f.lateness_us_p50 = static_cast<double>(sum.lateness_ns.quantile(0.5)) * 1e-3;
   f.lateness_us_p99 = static_cast<double>(sum.lateness_ns.quantile(0.99)) * 1e-3;
   f.lateness_us_max = static_cast<double>(sum.lateness_ns.max()) * 1e-3;
-  // Shares of a step: the slip of the critical chain is spread over all steps of the segment, while
-  // being behind at its end counts once.
-  const double whole = std::max(seconds(sum.end.at), 1e-12);
-  f.critical_lateness = seconds(sum.end.slip) / whole;
-  if (median_step_seconds > 0) {
+  const bool network = is_network(spec.fabric.kind);
+  // In memory every delay that a message met is known, so slip bounds the error. Over a network a
+  // host that is held up between two reads of its clock delays messages unseen.
+  f.critical_lateness = sum.median_error;
+  if (network) f.critical_lateness += sum.taken;
+  if (network && sum.median_seconds > 0)
     f.critical_lateness =
-        std::max(f.critical_lateness, seconds(sum.wall_behind) / median_step_seconds);
-  }
+        std::max(f.critical_lateness, seconds(sum.wall_behind) / sum.median_seconds);
   f.rate_error = sum.paced > 0 ? std::abs(seconds(sum.pace_error)) / seconds(sum.paced) : 0;
-  f.run_queue_wait = sum.run_queue_wait;
+  f.run_queue_wait = sum.held_up;
+  f.queued = sum.queued;
+  f.throttled = sum.throttled;
   f.loop_busy = sum.loop_busy;
   const auto say = [&](bool bad, const std::string& what, double value, double limit) {
     if (bad)
@@ -236,13 +276,16 @@ Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
   };
   say(f.critical_lateness > kMostCritical, "lateness on the critical path", f.critical_lateness,
       kMostCritical);
+  if (!f.reason.empty() && !network && sum.held_up > kMostHeldUp)
+    f.reason += ", " + std::string(cause_of(sum).what) + " " + percent(sum.held_up);
   say(f.rate_error > kMostRateError, "paced rate off by", f.rate_error, kMostRateError);
-  say(f.run_queue_wait > kMostRunQueue, kWaiting, f.run_queue_wait, kMostRunQueue);
+  say(network && sum.held_up > kMostHeldUp, std::string(cause_of(sum).what), sum.held_up,
+      kMostHeldUp);
   say(f.loop_busy > kMostBusy, "loop busy", f.loop_busy, kMostBusy);
   f.faithful = f.reason.empty();
   if (f.faithful) {
     f.valid_for.push_back("step_time");
-    if (is_network(spec.fabric.kind) && dilation <= 1) f.valid_for.push_back("congestion");
+    if (network && dilation <= 1) f.valid_for.push_back("congestion");
   }
   return f;
 }

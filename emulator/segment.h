@@ -19,7 +19,12 @@ struct SegmentSummary {
   Histogram lateness_ns;
   Moment end;  // when the last rank ended
   Picoseconds wall_behind = 0;
-  double run_queue_wait = 0;  // share of wall time; < 0: unreadable
+  // Shares of the wall time of the worst shard, as in ShardStats. queued, throttled < 0:
+  // unreadable.
+  double held_up = 0, taken = 0, queued = 0;
+  double throttled = 0;  // of the worst process, by its CPU quota
+  // Of the median step, and its duration, emulated; of process 0, which hears of every iteration.
+  double median_error = 0, median_seconds = 0;
   double loop_busy = 0;
   Picoseconds paced = 0, pace_error = 0;
   std::uint64_t events = 0, messages = 0, checked = 0, wrong = 0, spans_dropped = 0, strays = 0;
@@ -51,8 +56,7 @@ struct SegmentReport : SegmentSummary {
 // Advice for a `reason` of judge(); `dilation` is the user's name of the setting to raise.
 std::string remedy_for(const std::string& reason, const std::string& dilation);
 
-// Judges the run by the thresholds of docs/accuracy.md. `median_step_seconds`: emulated.
-Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation,
-               double median_step_seconds);
+// Judges the run by the thresholds of docs/accuracy.md.
+Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation);
 
 }  // namespace ghostrank

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kLookSeconds = 1;  // wall, of a warm-up; less says little about a shared machine
 constexpr double kLongLook = 10;    // wall: longer warm-ups are not repeated for a small gain
+constexpr double kMostSearch = 20;  // wall: warm-ups may last so long beyond what is measured
 constexpr std::size_t kMostLongWarmUps = 4;
 constexpr double kShortLook = 0.5;  // share of kLookSeconds, if a step was shorter than expected
 constexpr int kMostIterations = 100'000;  // limit for min_seconds
@@ -19,24 +20,33 @@ constexpr int kMostIterations = 100'000;  // limit for min_seconds
 // work can be three times as late in a slow minute of a shared machine.
 constexpr double kAimCritical = 0.004, kAimRateError = 0.004, kAimRunQueue = 0.005, kAimBusy = 0.7;
 constexpr double kCloseCritical = 0.005;  // a faithful warm-up above this is too close to the limit
+constexpr double kCloseBusy = 0.75;       // likewise
 constexpr double kSaturated = 0.95;  // share of the loop's time; beyond it the backlog is unknown
 constexpr double kLeastFactor = 1.25, kMostFactor = 4;
-constexpr double kMuchRoom = 0.5, kFill = 0.8;  // shares of the aim: speed up below 0.5, to 0.8
+constexpr double kNear = 1.2;   // a good dilation so near above one that was not is the least
+constexpr double kSpare = 1.1;  // what is then added, for slower moments
+constexpr double kLessHelp = 0.8;
 
 // How much of the aims a warm-up used; above 1 it is the factor by which to raise the dilation.
 // Lateness counts by its square root because it falls faster than the dilation grows: it is what
 // remains of one burst when the next one comes.
-double load_of(const Fidelity& f) {
+double load_of(const Fidelity& f, const RunWindow& window) {
   return std::max({std::sqrt(f.critical_lateness / kAimCritical), f.rate_error / kAimRateError,
-                   f.run_queue_wait / kAimRunQueue, f.loop_busy / kAimBusy,
+                   window.network ? f.run_queue_wait / kAimRunQueue : 0, f.loop_busy / kAimBusy,
                    f.loop_busy > kSaturated ? kMostFactor : 0});
 }
 
 bool close_to_the_limit(const Fidelity& f) {
-  return f.faithful && f.critical_lateness > kCloseCritical;
+  return f.faithful && (f.critical_lateness > kCloseCritical || f.loop_busy > kCloseBusy);
 }
 
 bool good(const WarmUp& w) { return w.fidelity.faithful && !close_to_the_limit(w.fidelity); }
+
+// Two digits are enough, and easy to read: 1.2, 9.6, 13, 240.
+double rounded_up(double dilation) {
+  const double unit = std::pow(10, std::floor(std::log10(std::max(1.0, dilation))) - 1);
+  return std::ceil(dilation / unit - 1e-9) * unit;
+}
 
 std::string percent(double share) {
   char text[32];
@@ -46,8 +56,10 @@ std::string percent(double share) {
 
 std::string why_slower(const Fidelity& f) {
   if (!f.faithful) return f.reason;
-  return "lateness on the critical path " + percent(f.critical_lateness) +
-         " in the warm-up, too close to the limit";
+  if (f.critical_lateness > kCloseCritical)
+    return "lateness on the critical path " + percent(f.critical_lateness) +
+           " in the warm-up, too close to the limit";
+  return "loop busy " + percent(f.loop_busy) + " in the warm-up, too close to the limit";
 }
 
 double planned_wall_seconds(const RunWindow& window, double step_wall_seconds) {
@@ -60,6 +72,10 @@ int look_iterations(const RunWindow& window, double step_wall_seconds) {
   const double wanted = std::ceil(kLookSeconds / step_wall_seconds);
   const int most = iterations_to_measure(window, step_wall_seconds);
   return std::max(window.warmup, static_cast<int>(std::min<double>(wanted, most)));
+}
+
+double look_wall_seconds(const RunWindow& window, double step_wall_seconds) {
+  return look_iterations(window, step_wall_seconds) * step_wall_seconds;
 }
 
 bool long_enough(const WarmUp& w, const RunWindow& window) {
@@ -75,26 +91,31 @@ const WarmUp* latest_at(std::span<const WarmUp> played, double dilation) {
   return found == played.rend() ? nullptr : &*found;
 }
 
-// The lowest dilation above `above` that was good; below it, the highest under `below` that was
-// not.
-std::optional<double> lowest_good(std::span<const WarmUp> played, double above) {
-  double lowest = std::numeric_limits<double>::infinity();
+// The least dilation that was good; below it, the largest that was not (0: none).
+const WarmUp* least_good(std::span<const WarmUp> played) {
+  const WarmUp* least = nullptr;
   for (const WarmUp& w : played)
-    if (w.dilation > above && good(*latest_at(played, w.dilation)))
-      lowest = std::min(lowest, w.dilation);
-  if (!std::isfinite(lowest)) return std::nullopt;
-  return lowest;
+    if (&w == latest_at(played, w.dilation) && good(w) &&
+        (least == nullptr || w.dilation < least->dilation))
+      least = &w;
+  return least;
 }
 
-double highest_bad(std::span<const WarmUp> played, double below) {
-  double highest = 0;
+double most_bad(std::span<const WarmUp> played, double below) {
+  double most = 0;
   for (const WarmUp& w : played)
     if (w.dilation < below && !good(*latest_at(played, w.dilation)))
-      highest = std::max(highest, w.dilation);
-  return highest;
+      most = std::max(most, w.dilation);
+  return most;
 }
 
-// Without the waiting for cores that other programs cause.
+double seconds_spent(std::span<const WarmUp> played) {
+  double sum = 0;
+  for (const WarmUp& w : played) sum += w.wall_seconds();
+  return sum;
+}
+
+// Without what other programs cause by taking cores.
 Fidelity alone(Fidelity f) {
   f.run_queue_wait = 0;
   return f;
@@ -107,62 +128,89 @@ bool waits_as_before(std::span<const WarmUp> played) {
   return std::any_of(played.begin(), played.end(), [&](const WarmUp& w) {
     const Fidelity& before = latest_at(played, w.dilation)->fidelity;
     return 4 * w.dilation <= last.dilation &&
-           last.fidelity.run_queue_wait > kFill * before.run_queue_wait;
+           last.fidelity.run_queue_wait > kLessHelp * before.run_queue_wait;
   });
 }
 
 // The warm-up to go by if none was good: a faithful one, else the least loaded; among about equally
 // loaded ones the smallest dilation.
-const WarmUp& best_of(std::span<const WarmUp> played) {
+const WarmUp& best_of(std::span<const WarmUp> played, const RunWindow& window) {
   const WarmUp* best = nullptr;
-  const auto better = [](const WarmUp& a, const WarmUp& b) {
+  const auto better = [&](const WarmUp& a, const WarmUp& b) {
     if (a.fidelity.faithful != b.fidelity.faithful) return a.fidelity.faithful;
-    const double of_a = load_of(a.fidelity), of_b = load_of(b.fidelity);
-    return a.dilation > b.dilation ? of_a < kFill * of_b : of_a * kFill <= of_b;
+    const double of_a = load_of(a.fidelity, window), of_b = load_of(b.fidelity, window);
+    return a.dilation > b.dilation ? of_a < kLessHelp * of_b : of_a * kLessHelp <= of_b;
   };
   for (const WarmUp& w : played)
     if (&w == latest_at(played, w.dilation) && (best == nullptr || better(w, *best))) best = &w;
   return *best;
 }
 
-double look_wall_seconds(const RunWindow& window, double step_wall_seconds) {
-  return look_iterations(window, step_wall_seconds) * step_wall_seconds;
+// A smaller dilation than that of `least`, the least good one, to try next; 0: there is none.
+// `bad`: the largest that was not good.
+double smaller(const WarmUp& least, double bad, const RunWindow& window) {
+  const double now = least.dilation, floor = std::max(window.least_dilation, 1.0);
+  if (now <= floor) return 0;
+  double target = now * std::max(load_of(least.fidelity, window), 1 / kMostFactor);
+  if (bad > 0) {
+    if (now <= kNear * bad) return 0;
+    target = std::max(target, std::sqrt(bad * now));
+  }
+  target = std::max(floor, rounded_up(target));
+  return target * kLeastFactor <= now || (target < now && bad > 0) || target == floor ? target : 0;
 }
 
-// A smaller dilation worth trying after the last warm-up, which was good; if none is, its own.
-double faster(std::span<const WarmUp> played, const RunWindow& window) {
+// Whether another warm-up at `dilation` is worth its time.
+bool affordable(std::span<const WarmUp> played, double dilation, const RunWindow& window) {
+  const double step = played.back().step_seconds;
+  return seconds_spent(played) + look_wall_seconds(window, step * dilation) <=
+         kMostSearch + planned_wall_seconds(window, step * dilation);
+}
+
+// Where a good dilation is known.
+NextPlay near_the_least(std::span<const WarmUp> played, const WarmUp& least,
+                        const RunWindow& window) {
   const WarmUp& last = played.back();
-  const double load = load_of(last.fidelity), bad = highest_bad(played, last.dilation);
-  if (load > kMuchRoom) return last.dilation;
-  double target = last.dilation * std::max(load / kFill, 1 / kMostFactor);
-  if (bad > 0) target = std::max(target, std::sqrt(bad * last.dilation));
-  target = std::max(std::ceil(target), window.least_dilation);
-  if (target * kLeastFactor > last.dilation) return last.dilation;
-  const double step = last.step_seconds;
-  const double cost = look_wall_seconds(window, step * target);
-  const double saved =
-      planned_wall_seconds(window, step * last.dilation) * (1 - target / last.dilation);
-  return saved > cost ? target : last.dilation;
+  const double bad = most_bad(played, least.dilation);
+  const double target = smaller(least, bad, window);
+  if (target > 0 && target < least.dilation && played.size() < kMostWarmUps &&
+      affordable(played, target, window))
+    return {
+        true, target, look_iterations(window, last.step_seconds * target),
+        target < last.dilation
+            ? "loop busy " + percent(last.fidelity.loop_busy) + ", lateness on the critical path " +
+                  percent(last.fidelity.critical_lateness) + " in the warm-up, far below the limits"
+            : why_slower(last.fidelity)};
+  const bool on_the_edge = bad > 0 && least.dilation <= kNear * bad;
+  const double taken = on_the_edge ? rounded_up(least.dilation * kSpare) : least.dilation;
+  return {false, taken, 0,
+          taken == last.dilation   ? ""
+          : !good(last)            ? why_slower(last.fidelity)
+          : taken > least.dilation ? "some room above the least that was faithful"
+                                   : ""};
 }
 
-// What to do after a last warm-up that was not good, with no better dilation known.
+// Where none is.
 NextPlay slower(std::span<const WarmUp> played, const RunWindow& window) {
   const WarmUp& last = played.back();
   const Fidelity& f = last.fidelity;
   const auto target_for = [&](const Fidelity& of) {
-    return std::ceil(last.dilation * std::clamp(load_of(of), kLeastFactor, kMostFactor));
+    return rounded_up(last.dilation * std::clamp(load_of(of, window), kLeastFactor, kMostFactor));
   };
   const auto costly = [&](double dilation) {
     return look_wall_seconds(window, last.step_seconds * dilation) > kLongLook;
   };
   double target = target_for(f);
-  const bool only_waits = !f.faithful && load_of(alone(f)) <= 1;
+  const bool only_waits = !f.faithful && load_of(alone(f), window) <= 1;
   if (only_waits && (costly(target) || waits_as_before(played))) target = last.dilation;
   if (costly(target)) target = std::min(target, target_for(alone(f)));
   if (target == last.dilation ||
       played.size() >= (costly(target) ? kMostLongWarmUps : kMostWarmUps)) {
-    const double best = best_of(played).dilation;
-    return {false, best, 0, best < last.dilation ? "slowing down does not help: " + f.reason : ""};
+    const WarmUp& best = best_of(played, window);
+    return {false, best.dilation, 0,
+            (best.dilation < last.dilation ? "slowing down does not help: " : "") +
+                why_slower(best.fidelity),
+            !best.fidelity.faithful};
   }
   // A little above a faithful dilation: not worth another long warm-up.
   if (f.faithful && costly(target)) return {false, target, 0, why_slower(f)};
@@ -179,24 +227,12 @@ int iterations_to_measure(const RunWindow& window, double step_wall_seconds) {
 
 NextPlay after_warm_ups(std::span<const WarmUp> played, const RunWindow& window) {
   const WarmUp& last = played.back();
-  const bool over = played.size() >= kMostWarmUps;
-  const auto again_at = [&](double dilation, const std::string& reason) {
-    return NextPlay{true, dilation, look_iterations(window, last.step_seconds * dilation), reason};
-  };
   const bool nothing_to_learn = window.keep_dilation && window.min_seconds <= 0;
-  if (!over && !nothing_to_learn && !long_enough(last, window)) return again_at(last.dilation, "");
+  if (played.size() < kMostWarmUps && !nothing_to_learn && !long_enough(last, window))
+    return {true, last.dilation, look_iterations(window, last.step_seconds * last.dilation), ""};
   if (window.keep_dilation) return {false, last.dilation, 0, ""};
-  const Fidelity& f = last.fidelity;
-  if (good(last)) {
-    const double target = over ? last.dilation : faster(played, window);
-    if (target == last.dilation) return {false, target, 0, ""};
-    return again_at(target, "loop busy " + percent(f.loop_busy) +
-                                ", lateness on the critical path " + percent(f.critical_lateness) +
-                                " in the warm-up, far below the limits");
-  }
-  if (const auto above = lowest_good(played, last.dilation))
-    return {false, *above, 0, why_slower(f)};
-  return slower(played, window);
+  const WarmUp* least = least_good(played);
+  return least ? near_the_least(played, *least, window) : slower(played, window);
 }
 
 }  // namespace ghostrank

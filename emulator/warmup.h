@@ -28,28 +28,32 @@ struct RunWindow {
   double min_seconds = 0;      // wall; the measured iterations last at least about as long
   double least_dilation = 1;   // lower bound of `auto`
   bool keep_dilation = false;  // the job gives the dilation
+  bool network = false;        // messages cross a real one, where being held up counts
 };
 
 // How many iterations to measure if a step takes `step_wall_seconds` of wall time: at least those
 // asked for. 0 s means unknown and gives exactly those.
 int iterations_to_measure(const RunWindow& window, double step_wall_seconds);
 
-// What to play after the warm-ups `played`, of which the last one is new. `auto`
-//   - raises the dilation if the machine did not or hardly keep up, because measured iterations may
-//     meet a slower moment;
-//   - lowers it if there was much room and the measured time saved repays another warm-up;
-//   - ends at a dilation whose warm-up was faithful, if there is one, or a little above it if
-//     warm-ups are long;
-//   - repeats a short warm-up with more iterations before it concludes anything.
+// What to play after the warm-ups `played`, of which the last one is new. `auto` searches the least
+// dilation that is good, that is faithful with some room, between one that was good and one that
+// was not:
+//   - while none was good it raises the dilation by what the worst figure asks for;
+//   - from a good one it goes down, until the next smaller one is known or sure not to be good;
+//   - it takes the good one, a little slower where one just below was not good, because measured
+//     iterations may meet a slower moment;
+//   - it repeats a short warm-up with more iterations before it concludes anything;
+//   - it spends no more on going down than kMostSearch and what is measured last.
 // Waiting for a core is caused by other programs but also becomes rarer with a larger dilation, so
 // larger ones are tried while that helps and warm-ups are short.
 struct NextPlay {
   bool again = false;  // play another warm-up; else measure
   double dilation = 1;
-  int iterations = 0;  // of the next warm-up
-  std::string reason;  // why the dilation changes; empty if it does not
+  int iterations = 0;     // of the next warm-up
+  std::string reason;     // why the dilation changes; empty if it does not
+  bool hopeless = false;  // no dilation was faithful: `reason` says why, and the run will say so
 };
-inline constexpr std::size_t kMostWarmUps = 6;
+inline constexpr std::size_t kMostWarmUps = 16;
 NextPlay after_warm_ups(std::span<const WarmUp> played, const RunWindow& window);
 
 }  // namespace ghostrank

@@ -397,6 +397,7 @@ void Endpoints::sleep(std::chrono::nanoseconds timeout) {
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
     count = epoll_wait(epoll_.get(), events, kEvents, static_cast<int>(std::min<long>(ms, 1000)));
   }
+  if (count < 0 && errno == EINTR) ++stats_.interrupted;
   for (int i = 0; i < count; ++i) {
     if (events[i].data.fd != alarm_.get()) continue;
     woken_.store(true, std::memory_order_relaxed);

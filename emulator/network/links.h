@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "emulator/common/moment.h"
 #include "profiles/units.h"
 
 namespace ghostrank {
@@ -36,9 +37,10 @@ struct LinkCount {  // of one link
   }
 };
 
-// When the first and the last byte of a message pass a point.
+// When the first and the last byte of a message pass a point, and the slip of what made it pass
+// then.
 struct Passage {
-  Picoseconds head = 0, tail = 0;
+  Picoseconds head = 0, tail = 0, slip = 0;
 };
 
 class Link {
@@ -47,13 +49,14 @@ class Link {
   // leaves. `note`: number of a note to many, whose copies cross the link once; 0: no such note.
   Passage pass(const Passage& in, Picoseconds duration, std::uint64_t bytes, std::uint64_t note) {
     if (note != 0 && note == note_ && in.head == note_head_) return out_;
-    free_ = std::max(in.head, free_) + duration;
+    const Moment start = later({in.head, in.slip}, free_);
+    free_ = {start.at + duration, start.slip};
     const Picoseconds alone = std::max(in.tail, in.head + duration);
-    const Picoseconds tail = std::max(in.tail, free_);
+    const Picoseconds tail = std::max(in.tail, free_.at);
     // A message is as long as it arrived or as the link makes it, whichever is longer, and never
     // overtakes the head of an earlier one.
     const Picoseconds head = tail - std::max(in.tail - in.head, duration);
-    out_ = {std::max(head, out_.head), tail};
+    out_ = {std::max(head, out_.head), tail, start.slip};
     count_.merge({bytes, 1, duration, tail - alone});
     note_ = note;
     note_head_ = in.head;
@@ -62,8 +65,8 @@ class Link {
   const LinkCount& count() const { return count_; }
 
  private:
-  Picoseconds free_ = 0;  // when everything that has arrived has had its time
-  Passage out_;           // of the last message
+  Moment free_;  // when everything that has arrived has had its time
+  Passage out_;  // of the last message
   std::uint64_t note_ = 0;
   Picoseconds note_head_ = 0;
   LinkCount count_;

@@ -4,12 +4,15 @@
 // the memory fabric and is the virtual network.
 //
 // Deadlines are absolute: a port remembers until when it is busy, so rounding and lateness never
-// add up. Units: emulated picoseconds, bytes. Threading: one owner (the shard of the port's node).
+// add up. What waits for a port takes over the slip of the message that keeps it busy, because that
+// message's lateness is then its own. Units: emulated picoseconds, bytes. Threading: one owner (the
+// shard of the port's node).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "emulator/common/moment.h"
 #include "profiles/job/job.h"
 #include "profiles/units.h"
 
@@ -35,22 +38,22 @@ struct LinkSpeed {
 };
 
 struct Port {
-  Picoseconds egress_free = 0;
-  Picoseconds ingress_free = 0;
+  Moment egress_free;
+  Moment ingress_free;
   // When the last message that had to queue for the ingress is in.
   Picoseconds queued_until = -1;
 
   // Takes the egress for `duration`, no earlier than `at`. Returns when the turn begins.
-  Picoseconds take_egress(Picoseconds at, Picoseconds duration) {
-    const Picoseconds start = std::max(at, egress_free);
-    egress_free = start + duration;
+  Moment take_egress(const Moment& at, Picoseconds duration) {
+    const Moment start = later(at, egress_free);
+    egress_free = {start.at + duration, start.slip};
     return start;
   }
 
   // Takes the ingress for a message whose last byte arrives at `tail`. Returns when the message is
   // in: `tail`, or later when the ingress is busy.
-  Picoseconds take_ingress(Picoseconds tail, Picoseconds duration) {
-    ingress_free = std::max(tail, ingress_free + duration);
+  Moment take_ingress(const Moment& tail, Picoseconds duration) {
+    ingress_free = later(tail, {ingress_free.at + duration, ingress_free.slip});
     return ingress_free;
   }
 

@@ -41,6 +41,7 @@ struct IterationReport {
   double rank_seconds = 0;   // mean over ranks, each since its own end of the previous iteration
   double rank0_seconds = 0;  // as rank_seconds, of rank 0
   double earliest_end = 0;   // of any rank, since the segment began
+  double late_seconds = 0;   // part of `seconds` that this machine may have added; < 0: made up for
 };
 
 struct CollectiveReport {
@@ -49,6 +50,7 @@ struct CollectiveReport {
   double bytes = 0;                  // buffer bytes per iteration, as nccl-tests counts a call
   double seconds_median = 0;         // of one call, seen by group rank 0
   double algbw_GBps = 0, busbw_GBps = 0;
+  double seconds_error = 0, bandwidth_error = 0;  // as Figure::error
 };
 
 struct PairTraffic {  // payload that crossed NICs of different emulated nodes, per iteration
@@ -138,19 +140,33 @@ struct StallReport {
   std::vector<int> iterations;                // that it affected, from 0
 };
 
+// How far a figure of a run in real time may be off because of this machine: the relative distance
+// from the same figure of times without the lateness that the machine may have added to them.
+struct Figure {
+  std::string name;  // its path in the JSON result
+  double error = 0;
+  bool valid() const { return error <= kMostError; }
+  static constexpr double kMostError = 0.01;
+};
+
 struct Fidelity {
   bool faithful = false;
   bool modelled = false;  // virtual time: no lateness to measure
   std::vector<std::string> valid_for;
   std::string level = "L2", basis = "derived";
   double lateness_us_p50 = 0, lateness_us_p99 = 0, lateness_us_max = 0;  // wall
-  // Share of a step by which this machine delayed the chain of events that the last rank ended
-  // with; at least how far the run was behind at its end, as a share of the median step.
+  // Error of the median step that this machine may have caused on the critical path, as a share of
+  // the step; over a network also what the hosts were held up, and how far the run was behind at
+  // its end.
   double critical_lateness = 0;
   double rate_error = 0;      // paced rate relative to the rate asked for
-  double run_queue_wait = 0;  // share of wall time spent runnable but not running; < 0: unreadable
+  double run_queue_wait = 0;  // share of wall time in which work was due and the thread did not run
   double loop_busy = 0;       // of the busiest shard
-  std::string reason;         // why it is not faithful, in words
+  double throttled = 0;  // share of wall time that the cgroup's CPU quota took; < 0: unreadable
+  double queued = 0;     // share of wall time in the kernel's run queue; < 0: unreadable
+  std::vector<Figure> figures;  // of a run in real time
+  std::string reason;           // why it is not faithful, in words
+  std::string advice;           // what may help; empty if it is faithful
 };
 
 // What ranks hold of the tensors that are reduced in an iteration, if the job's tensors are sparse

@@ -41,18 +41,18 @@ void Shard::control_arrived(RankState& r, Flight* f, const Event& e) {
   if (e.kind == Event::Kind::arrival &&
       cluster_.location(source).node != cluster_.location(r.party).node) {
     // A permission stays behind the data that came in before it.
-    const Picoseconds in = nics_[nic_of(r, e)].ingress_free;
-    if (in > e.t.at) return deliver(e, in);
+    const Moment& in = nics_[nic_of(r, e)].ingress_free;
+    if (in.at > e.t.at) return deliver(e, in);
   }
   if (!f) return early_.push(r.early, e);
   permission_arrived(r, *f, e);
 }
 
 // Schedules the same message again, at `at`.
-void Shard::deliver(const Event& e, Picoseconds at) {
+void Shard::deliver(const Event& e, const Moment& at) {
   Event later = e;
   later.kind = Event::Kind::delivery;
-  later.t.at = at;
+  later.t = at;
   schedule(later);
 }
 
@@ -198,7 +198,7 @@ void Shard::send_on_connection(RankState& r, Flight& f, ActorState& a, GroupRank
   const bool node = route.hop == Route::Hop::node;
   if (!(node ? intra_ : nic_).limited()) return;
   const Port& port = node ? r.nvlink : nics_[route.nics.source];
-  connections_.take(key_of(r, f, peer), port.egress_free, now_);
+  connections_.take(key_of(r, f, peer), port.egress_free.at, now_);
 }
 
 }  // namespace ghostrank

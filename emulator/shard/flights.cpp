@@ -214,6 +214,9 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     const double took = seconds(f.end.at - f.start.at);
     row.total_seconds += took;
     row.seconds.add(took);
+    const double late = seconds(f.end.slip - f.start.slip);
+    row.total_late += late;
+    row.without_lateness.add(std::max(0.0, took - late));
   }
   StreamState& s = r.streams[f.stream];
   if (f.stream == 0) (f.peer == kNoRank ? r.exposed : r.bubble) += f.end.at - s.now.at;

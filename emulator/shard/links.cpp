@@ -55,7 +55,7 @@ void Shard::find_path(const RankState& r, const Flight& f, int channel, Route& r
 // Sends a message that takes its NIC for `duration` from `start` on, over links. Credits skip the
 // links as they skip NIC ports, because they have a queue of their own.
 void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m,
-                           Picoseconds start, Picoseconds duration, Payload* content) {
+                           const Moment& start, Picoseconds duration, Payload* content) {
   const Topology& topology = cluster_.topology();
   Parcel p;
   p.flow = route.flow;
@@ -84,13 +84,13 @@ void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving&
   }
   p.event.flight = &f;  // a full ring holds its actor
   if (copy_payload_) copy_as_much(m.bytes);
-  depart(std::move(p), {start, m.ready.slip}, duration);
+  depart(std::move(p), start, duration);
 }
 
 // Sends one copy of a note from its NIC over links. All copies have the same `tree`, so that they
 // share links.
 void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty party,
-                          Picoseconds start, Picoseconds duration) {
+                          const Moment& start, Picoseconds duration) {
   const Topology& topology = cluster_.topology();
   const Nic from = cluster_.location(note.party).nic, to = cluster_.location(party).nic;
   const bool ordered = topology.per_message() && note.carriage == Carriage::reliable;
@@ -111,7 +111,7 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty pa
   h.late_ns = number;
   h.nonce = note.to.size() > 1 ? tree.number : 0;
   shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
-  depart(std::move(p), {start, note.ready.slip}, duration);
+  depart(std::move(p), start, duration);
 }
 
 // Sends a parcel whose first byte leaves the NIC at `start`, and whose last byte leaves `duration`
@@ -165,9 +165,11 @@ void Shard::pass_link(const Event& event) {
   const Topology& topology = cluster_.topology();
   const std::uint32_t number = next_link(p);
   const LinkSpeed& speed = topology.link(number);
-  const Passage out = links_[number].pass({event.t.at, tail_of(p)}, speed.serialise(event.bytes()),
-                                          event.bytes(), p.message.header.nonce);
+  const Passage out =
+      links_[number].pass({event.t.at, tail_of(p), event.t.slip}, speed.serialise(event.bytes()),
+                          event.bytes(), p.message.header.nonce);
   p.event.flight = nullptr;  // its sender's; it went on when the message left there
+  p.event.t.slip = out.slip;
   const WorldParty target(p.message.header.target);
   const Nic to = nic_to(p.event, target);
   const bool last = ++passed_by(p) == Path::kMost;
@@ -202,7 +204,7 @@ bool Shard::land(const RankState& r, Event& event) {
   if (port && number == 0) return true;
   if (port) {
     const Picoseconds tail = event.t.at;
-    event.t.at = nics_[nic].take_ingress(tail, speed.serialise(event.bytes()));
+    event.t = nics_[nic].take_ingress(event.t, speed.serialise(event.bytes()));
     nics_[nic].must_queue(tail, event.t.at);
   }
   event.kind = Event::Kind::arrival;

@@ -113,11 +113,11 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
   Moment t = m.ready;
   if (link.limited() && (node || data)) {
     Port& port = node ? r.nvlink : nics_[route.nics.source];
-    t.at = port.take_egress(t.at, d);
+    t = port.take_egress(t, d);
   }
   if (route.hop >= Route::Hop::fabric)
-    return route.hop == Route::Hop::fabric ? leave_process(r, f, route, m, t.at, content)
-                                           : leave_by_links(r, f, route, m, t.at, d, content);
+    return route.hop == Route::Hop::fabric ? leave_process(r, f, route, m, t, content)
+                                           : leave_by_links(r, f, route, m, t, d, content);
   t.at += d + link.latency;
   if (!node) {
     // A message arrives no sooner than it was handed over.
@@ -158,7 +158,7 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
 // message that is due stays behind the queue's messages for the same flow whose senders went on,
 // because receivers count on the order of a connection.
 void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
-                          Picoseconds start, Payload* content) {
+                          const Moment& start, Payload* content) {
   if (route.flow < 0) return;  // find_route has failed the run
   Message message{.header = {.nonce = nonce_,
                              .group = f.group,
@@ -171,11 +171,11 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
                              .actor = m.actor,
                              .bytes = m.bytes & kMostBytes,
                              .number = m.number,
-                             .start = start,
-                             .slip_ns = to_ns(m.ready.slip)}};
+                             .start = start.at,
+                             .slip_ns = to_ns(start.slip)}};
   if (content) message.payload = std::move(*content);
   const int outbox = cluster_.shards() + route.flow;
-  const bool due = start <= now_ && !outboxes_.has_turns(outbox);
+  const bool due = start.at <= now_ && !outboxes_.has_turns(outbox);
   const bool passes =
       may_pass_ > 0 && m.kind == MessageKind::data && !f.schedule->flow_control().posting.needed();
   may_pass_ -= passes;
@@ -184,7 +184,7 @@ void Shard::leave_process(RankState& r, Flight& f, const Route& route, const Lea
     return;
   Parcel p{.message = std::move(message), .flow = route.flow, .nic = route.nics.source};
   p.event.kind = Event::Kind::post;
-  p.event.t = {start, m.ready.slip};
+  p.event.t = start;
   p.event.rank = r.local;
   p.event.actor = m.actor;
   p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
@@ -260,7 +260,7 @@ void Shard::arrive(RankState& r, const Event& e) {
   if (e.message != MessageKind::data) return control_arrived(r, f, e);
   if (!f) return early_.push(r.early, e);
   if (!f->lone && e.kind == Event::Kind::arrival && f->schedule->flow_control().posting.needed())
-    return deliver(e, e.t.at + kCallerWakes);
+    return deliver(e, {e.t.at + kCallerWakes, e.t.slip});
   const std::uint32_t actor = receiver_of(*f, e);
   if (actor >= f->actors.size()) return fail(stray(e));
   ActorState& a = f->actors[actor];

@@ -80,7 +80,7 @@ void Shard::carry(const LeavingNote& note) {
   const Location& from = cluster_.location(note.party);
   RankState& sender = ranks_[note.sender.local];
   const LinkSpeed& speed = cluster_.topology().nic(from.nic);
-  Picoseconds started = kNotYet;  // at the NIC; one start for all receivers on the modelled network
+  Moment started{kNotYet, 0};  // at the NIC; one start for all receivers on the modelled network
   NoteTree tree;
   for (const GroupParty receiver : note.to) {
     const WorldParty party = cluster_.world_party(use, receiver);
@@ -91,7 +91,7 @@ void Shard::carry(const LeavingNote& note) {
       ledger_.add_intra({note.bytes, 1});
       Moment t = note.ready;
       const Picoseconds d = intra_.serialise(note.bytes);
-      if (intra_.limited()) t.at = sender.nvlink.take_egress(t.at, d);
+      if (intra_.limited()) t = sender.nvlink.take_egress(t, d);
       t.at += d + intra_.latency;
       deliver_note(note, party, t, Event::Kind::arrival);
       continue;
@@ -99,8 +99,8 @@ void Shard::carry(const LeavingNote& note) {
     ledger_.add({from.nic, to.nic, scheme_row_[note.sender.scheme]}, {note.bytes, 1});
     const Picoseconds d = speed.serialise(note.bytes);
     Port& port = nics_[from.nic];
-    if (wire || started == kNotYet)
-      started = speed.limited() ? port.take_egress(note.ready.at, d) : note.ready.at;
+    if (wire || started.at == kNotYet)
+      started = speed.limited() ? port.take_egress(note.ready, d) : note.ready;
     const bool packet = note.carriage == Carriage::packet;
     stats_.packets.sent += packet;
     std::array<Picoseconds, 2> copies{0, Misfortune::kLost};
@@ -110,16 +110,16 @@ void Shard::carry(const LeavingNote& note) {
     for (const Picoseconds late : copies) {
       if (late == Misfortune::kLost) continue;
       if (wire) {
-        note_to_process(note, party, started + late);
+        note_to_process(note, party, {started.at + late, started.slip});
         continue;
       }
       // The slower of the two NICs sets when the last byte arrives.
       const Picoseconds behind = std::max(d, cluster_.topology().nic(to.nic).serialise(note.bytes));
-      Moment t{started + behind + cluster_.topology().latency(from.nic, to.nic) + late,
-               note.ready.slip};
+      Moment t{started.at + behind + cluster_.topology().latency(from.nic, to.nic) + late,
+               started.slip};
       stats_.packets.received += packet;
       if (cluster_.topology().paths(from.nic, to.nic) > 0) {
-        note_by_links(note, tree, party, started + late, behind);
+        note_by_links(note, tree, party, {started.at + late, started.slip}, behind);
         continue;
       }
       if (reanchor_ && now_ > t.at) t = {now_, t.slip + (now_ - t.at)};
@@ -158,7 +158,7 @@ void Shard::deliver_note(const LeavingNote& note, WorldParty party, Moment at, E
   schedule(e);
 }
 
-void Shard::note_to_process(const LeavingNote& note, WorldParty party, Picoseconds start) {
+void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Moment& start) {
   const int outbox = outbox_of(note, party);
   const bool packet = note.carriage == Carriage::packet;
   if (outbox < 0)
@@ -173,7 +173,7 @@ void Shard::note_to_process(const LeavingNote& note, WorldParty party, Picosecon
                                   .target = party.value(),
                                   .kind = MessageKind::note,
                                   .bytes = note.bytes & kMostBytes,
-                                  .start = start,
+                                  .start = start.at,
                                   .offset = packet ? segment_.number : 0}},
            .flow = outbox - cluster_.shards(),
            .nic = cluster_.location(note.party).nic};
@@ -190,7 +190,7 @@ void Shard::note_to_process(const LeavingNote& note, WorldParty party, Picosecon
     p.message.payload = payload_of(note.note, note.bytes);
   }
   p.event.kind = Event::Kind::post;
-  p.event.t = {start, note.ready.slip};
+  p.event.t = start;
   p.event.rank = note.sender.local;
   if (packet) {  // it is under way in this process until it leaves
     p.event.message = MessageKind::note;
@@ -198,7 +198,7 @@ void Shard::note_to_process(const LeavingNote& note, WorldParty party, Picosecon
   } else {
     shared_->notes_sent.fetch_add(1, std::memory_order_relaxed);
   }
-  if (start <= now_ && !outboxes_.has_turns(outbox)) return hand_over(outbox, std::move(p));
+  if (start.at <= now_ && !outboxes_.has_turns(outbox)) return hand_over(outbox, std::move(p));
   outboxes_.add_turn(outbox, false);
   Event e = p.event;
   e.held = held_.put(std::move(p));

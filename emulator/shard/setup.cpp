@@ -1,9 +1,9 @@
 // Before and after a segment. See shard.h.
 #include <algorithm>
-#include <cstdio>
-#include <ctime>
 #include <limits>
+#include <optional>
 
+#include "emulator/common/monotonic.h"
 #include "emulator/host/cores.h"
 #include "emulator/shard/inline.h"
 
@@ -12,23 +12,6 @@ namespace {
 
 constexpr Picoseconds kBeforeAll = std::numeric_limits<Picoseconds>::min() / 2;
 constexpr std::size_t kScratchBytes = 256 << 10;  // copies stay in the cache
-
-double thread_cpu_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-// Returns the seconds that this thread was runnable but not running; -1 where the kernel does not
-// tell.
-double run_queue_seconds() {
-  std::FILE* file = std::fopen("/proc/thread-self/schedstat", "r");
-  if (!file) return -1;
-  unsigned long long ran = 0, waited = 0;
-  const int read = std::fscanf(file, "%llu %llu", &ran, &waited);
-  std::fclose(file);
-  return read == 2 ? static_cast<double>(waited) * 1e-9 : -1;
-}
 
 }  // namespace
 
@@ -137,14 +120,20 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
 
 void Shard::play(const Clock& clock) {
   clock_ = clock;
-  const double cpu = thread_cpu_seconds(), queued = run_queue_seconds();
-  const std::int64_t began = monotonic_ns();
-  looked_ns_ = began;
+  run_delay_ = std::make_unique<RunDelay>();
+  const std::optional<std::int64_t> queued = run_delay_->so_far_ns();
+  queued_ns_ = queued.value_or(0);
+  woke_ = false;
+  const HeldUp::Instant began = instant();
+  held_up_.begin(began);
+  looked_ns_ = began.wall_ns;
   if (virtual_) {
     run_virtual();
   } else {
     run_real();
   }
+  const HeldUp::Instant end = instant();
+  held_up_.rest(end);
   // After a stop, too, count what was sent.
   for (RankState& r : ranks_) {
     for (Flight* f : r.flights) {
@@ -157,9 +146,13 @@ void Shard::play(const Clock& clock) {
   stats_.pace_error = pacing_.error();
   stats_.spans_dropped = spans_.dropped();
   stats_.gaps = quiet_.gaps();
-  stats_.wall_seconds = static_cast<double>(monotonic_ns() - began) * 1e-9;
-  stats_.cpu_seconds = thread_cpu_seconds() - cpu;
-  stats_.run_queue_seconds = queued < 0 ? -1 : run_queue_seconds() - queued;
+  const auto in_seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
+  stats_.wall_seconds = in_seconds(end.wall_ns - began.wall_ns);
+  stats_.cpu_seconds = in_seconds(end.cpu_ns - began.cpu_ns);
+  const std::optional<std::int64_t> queued_since = run_delay_->so_far_ns();
+  stats_.run_queue_seconds = queued && queued_since ? in_seconds(*queued_since - *queued) : -1;
+  stats_.held_up_seconds = in_seconds(held_up_.total_ns());
+  stats_.taken_seconds = in_seconds(held_up_.taken_ns());
   if (!virtual_ && players_ > 0)  // agents may serve on after the last rank has ended
     stats_.wall_behind =
         std::max<Picoseconds>(0, (ranks_left_ == 0 ? ended_ : now_) - stats_.end.at);

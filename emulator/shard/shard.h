@@ -36,11 +36,13 @@
 #include "emulator/agents/agent_runner.h"
 #include "emulator/common/clock.h"
 #include "emulator/fabric/fabric.h"
+#include "emulator/host/run_delay.h"
 #include "emulator/network/links.h"
 #include "emulator/packets/packets.h"
 #include "emulator/shard/connections.h"
 #include "emulator/shard/early_messages.h"
 #include "emulator/shard/flights.h"
+#include "emulator/shard/held_up.h"
 #include "emulator/shard/in_order.h"
 #include "emulator/shard/misfortune.h"
 #include "emulator/shard/node_meetings.h"
@@ -107,8 +109,10 @@ class Shard final : private NoteCarrier {
   bool finished() const;
   bool stopped() const { return shared_->stop.load(std::memory_order_relaxed); }
   bool take_arrivals();
+  Picoseconds lag_of_wait();
   bool fire_due();
   void sleep();
+  HeldUp::Instant instant() const;
   // Force-inlined: out of line, GCC drops this call because it has no side effects.
   GHOSTRANK_ON_THE_WAY void prefetch() const;
   Event& pop();
@@ -211,7 +215,7 @@ class Shard final : private NoteCarrier {
   void leave_with_content(RankState& r, Flight& f, ActorState& a, const Leaving& m,
                           const Block& slice);
   void leave_process(RankState& r, Flight& f, const Route& route, const Leaving& m,
-                     Picoseconds start, Payload* content);
+                     const Moment& start, Payload* content);
   void copy_as_much(std::uint64_t bytes);
   void do_locals(Flight& f, ActorState& a);
   void arrive_from_wire(Message message);
@@ -232,7 +236,7 @@ class Shard final : private NoteCarrier {
   void permission_arrived(RankState& r, Flight& f, const Event& e);
   bool keep_permission(Flight& f, const Event& e);
   bool send_permitted(RankState& r, Flight& f, ActorState& a);
-  void deliver(const Event& e, Picoseconds at);
+  void deliver(const Event& e, const Moment& at);
   void send_on_connection(RankState& r, Flight& f, ActorState& a, GroupRank peer,
                           const Block& slice);
 
@@ -240,14 +244,14 @@ class Shard final : private NoteCarrier {
   std::uint64_t next_on_links(std::uint32_t local);
   RoutedConnection connection_of(const Event& e, WorldParty target) const;
   void find_path(const RankState& r, const Flight& f, int channel, Route& route) const;
-  void leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m, Picoseconds start,
+  void leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m, const Moment& start,
                       Picoseconds duration, Payload* content);
   // What all copies of a note to many share.
   struct NoteTree {
     std::uint64_t number = 0;
     std::uint32_t path = 0;
   };
-  void note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty party, Picoseconds start,
+  void note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty party, const Moment& start,
                      Picoseconds duration);
   void depart(Parcel&& parcel, Moment start, Picoseconds duration);
   void go_to_link(Parcel&& parcel);
@@ -268,7 +272,7 @@ class Shard final : private NoteCarrier {
   void deliver_note(const LeavingNote& note, WorldParty party, Moment at, Event::Kind kind);
   Event event_for(const LeavingNote& note, WorldParty party) const;
   static Payload payload_of(const Note& note, std::uint64_t bytes);
-  void note_to_process(const LeavingNote& note, WorldParty party, Picoseconds start);
+  void note_to_process(const LeavingNote& note, WorldParty party, const Moment& start);
   bool try_send_packet(int flow, Message& message);
   bool take_packets();
   bool read_format(Message& m) const;
@@ -345,6 +349,10 @@ class Shard final : private NoteCarrier {
   std::int64_t looked_ns_ = 0;  // when the loop last polled the fabric, or woke
   // Emulated: an arrival may have waited this long for us to poll.
   Picoseconds poll_lag_ = 0;
+  HeldUp held_up_;
+  std::unique_ptr<RunDelay> run_delay_;  // of the thread that plays
+  std::int64_t queued_ns_ = 0;           // what run_delay_ said last
+  bool woke_ = false;                    // no poll since the last wait that blocked
 };
 
 }  // namespace ghostrank

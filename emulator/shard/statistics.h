@@ -18,15 +18,19 @@ namespace ghostrank {
 
 struct RowStats {
   std::uint64_t calls = 0, bytes = 0;
-  double total_seconds = 0;
-  SampledSeconds seconds;  // of the calls seen by group rank 0
+  double total_seconds = 0, total_late = 0;
+  // Of the calls seen by group rank 0: their durations, and these without the lateness that this
+  // machine may have added. The same calls are kept of both.
+  SampledSeconds seconds, without_lateness;
 };
 
 struct ShardStats {
   Histogram lateness_ns;  // lateness of compute delays, wall time
   Moment end;             // of the last iteration of the last rank
   double wall_seconds = 0, idle_seconds = 0, cpu_seconds = 0;
-  double run_queue_seconds = 0;           // < 0: unreadable
+  double run_queue_seconds = 0;           // in the kernel's run queue; < 0: unreadable
+  double held_up_seconds = 0;             // work was due and the thread did not run
+  double taken_seconds = 0;               // of that, while it was at work
   Picoseconds wall_behind = 0;            // clock past the last rank's ideal end
   Picoseconds paced = 0, pace_error = 0;  // pace_error: signed growth of lateness in busy periods
   std::uint64_t events = 0, messages = 0;

@@ -180,11 +180,11 @@ TEST(Port, SerialisesWhatLeavesAndWhatArrives) {
   const LinkSpeed speed = LinkSpeed::from_rate(400e9, 0);
   EXPECT_EQ(speed.serialise(1), 20);
   Port port;
-  EXPECT_EQ(port.take_egress(100, 50), 100);
-  EXPECT_EQ(port.take_egress(100, 50), 150);
-  EXPECT_EQ(port.take_egress(1000, 50), 1000);
-  EXPECT_EQ(port.take_ingress(500, 50), 500);  // idle: in when its last byte arrives
-  EXPECT_EQ(port.take_ingress(510, 50), 550);  // behind the other
+  EXPECT_EQ(port.take_egress({100}, 50).at, 100);
+  EXPECT_EQ(port.take_egress({100}, 50).at, 150);
+  EXPECT_EQ(port.take_egress({1000}, 50).at, 1000);
+  EXPECT_EQ(port.take_ingress({500}, 50).at, 500);  // idle: in when its last byte arrives
+  EXPECT_EQ(port.take_ingress({510}, 50).at, 550);  // behind the other
   EXPECT_EQ(LinkSpeed::from_rate(0, 0).serialise(1 << 20), 0);
 }
 
@@ -332,6 +332,9 @@ TEST(SegmentReport, SurvivesItsJourney) {
   report.checked = 7;
   report.rows.push_back({2, 200, 0.5, {}});
   for (int i = 0; i < 2; ++i) report.rows.back().seconds.add(0.25);
+  report.rows.back().without_lateness.add(0.125);
+  report.held_up = 0.03;
+  report.throttled = -1;
   report.ledger.push_back({{Nic(1), Nic(2), 3}, {400, 4}});
   report.interfaces.push_back(
       {Host(3), "gr3", "eth0", 10, std::nullopt, true, {{5, std::nullopt}}, {{"rx_dropped", 3}}});
@@ -345,6 +348,9 @@ TEST(SegmentReport, SurvivesItsJourney) {
   EXPECT_EQ(copy.lateness_ns.max(), 17u);
   EXPECT_EQ(copy.lateness_ns.quantile(0.5), 17u);
   EXPECT_EQ(copy.end.slip, 6);
+  EXPECT_EQ(copy.held_up, report.held_up);
+  EXPECT_EQ(copy.throttled, -1);
+  EXPECT_EQ(copy.rows.at(0).without_lateness.values(), (std::vector{0.125f}));
   EXPECT_EQ(copy.rows.at(0).seconds.values(), (std::vector{0.25f, 0.25f}));
   EXPECT_EQ(copy.ledger.at(0).count.bytes, 400u);
   EXPECT_EQ(copy.interfaces.at(0).tx_bytes, 10u);
@@ -360,49 +366,99 @@ TEST(SegmentReport, SurvivesItsJourney) {
   EXPECT_EQ(copy.spans.at(0).label, "bucket 0");
 }
 
+// What a late message keeps waiting is late through it, although it was ready in time itself.
+TEST(Port, GivesItsSlipToWhatWaitsForIt) {
+  Port port;
+  EXPECT_EQ(port.take_egress({100, 40}, 50).slip, 40);
+  EXPECT_EQ(port.take_egress({120, 0}, 50).slip, 40);
+  EXPECT_EQ(port.take_egress({500, 7}, 50).slip, 7);
+  EXPECT_EQ(port.take_ingress({500, 30}, 50).slip, 30);
+  EXPECT_EQ(port.take_ingress({510, 0}, 50).slip, 30);
+  EXPECT_EQ(port.take_ingress({900, 0}, 50).slip, 0);
+}
+
 TEST(Judge, EachThresholdAloneMakesARunUnfaithful) {
   JobSpec spec;
+  spec.fabric.kind = FabricKind::ofi;
   SegmentReport good;
   good.end.at = kPicosPerSecond;
-  EXPECT_TRUE(judge(good, spec, 10, 0.1).faithful);
+  good.median_seconds = 0.1;
+  EXPECT_TRUE(judge(good, spec, 10).faithful);
   const auto reason = [&](auto spoil) {
     SegmentReport bad = good;
     spoil(bad);
-    const Fidelity f = judge(bad, spec, 10, 0.1);
+    const Fidelity f = judge(bad, spec, 10);
     EXPECT_FALSE(f.faithful);
     return f.reason;
   };
-  EXPECT_NE(reason([](auto& s) { s.end.slip = kPicosPerSecond / 50; }).find("critical path 2.00 %"),
+  EXPECT_NE(reason([](auto& s) { s.median_error = 0.02; }).find("critical path 2.00 %"),
             std::string::npos);
   EXPECT_NE(
       reason([](auto& s) { s.wall_behind = kPicosPerSecond / 500; }).find("critical path 2.00 %"),
       std::string::npos);
-  EXPECT_NE(reason([](auto& s) { s.run_queue_wait = 0.02; }).find("waiting for a core"),
+  EXPECT_NE(reason([](auto& s) { s.held_up = s.queued = 0.02; }).find("waiting for a core"),
             std::string::npos);
   EXPECT_NE(reason([](auto& s) { s.loop_busy = 0.9; }).find("loop busy"), std::string::npos);
   EXPECT_NE(reason([](auto& s) { s.paced = 1000, s.pace_error = 20; }).find("paced rate"),
             std::string::npos);
 }
 
+// A host that is held up at work may delay messages unseen; a wait that ends late shows.
+TEST(Judge, AddsWhatWasTakenFromAHostToTheLatenessThatItSaw) {
+  JobSpec spec;
+  spec.fabric.kind = FabricKind::ofi;
+  SegmentReport run;
+  run.end.at = kPicosPerSecond;
+  run.median_error = 0.006;
+  run.held_up = run.taken = 0.006;
+  EXPECT_FALSE(judge(run, spec, 10).faithful);
+  run.taken = 0.001;
+  EXPECT_TRUE(judge(run, spec, 10).faithful);
+}
+
+// In memory all lateness shows in the result's own times, so being held up alone spoils nothing.
+TEST(Judge, DoesNotHoldWaitingAgainstAResultThatIsExact) {
+  SegmentReport run;
+  run.end.at = kPicosPerSecond;
+  run.held_up = run.taken = run.queued = 0.018;
+  const Fidelity f = judge(run, {}, 10);
+  EXPECT_TRUE(f.faithful) << f.reason;
+  EXPECT_EQ(f.run_queue_wait, 0.018);
+}
+
 TEST(Judge, ARunInWhichNoTimePassedIsNotLate) {
   SegmentReport nothing;
   nothing.loop_busy = 1;
-  nothing.run_queue_wait = 0.5;
-  EXPECT_TRUE(judge(nothing, {}, 1, 0).faithful);
+  nothing.held_up = 0.5;
+  EXPECT_TRUE(judge(nothing, {}, 1).faithful);
 }
 
 TEST(Judge, AdvisesWhatHelpsAgainstTheReason) {
+  JobSpec network;
+  network.fabric.kind = FabricKind::ofi;
   SegmentReport run;
   run.end.at = kPicosPerSecond;
-  const auto advice = [&] { return remedy_for(judge(run, {}, 10, 0.1).reason, "scale.dilation"); };
-  run.run_queue_wait = 0.02;
-  EXPECT_EQ(advice(), "stop other programs on this machine, or accept it with --allow-unfaithful");
+  const auto advice = [&](const JobSpec& spec) {
+    return remedy_for(judge(run, spec, 10).reason, "scale.dilation");
+  };
+  const std::string accept = ", or accept it with --allow-unfaithful";
+  run.held_up = run.queued = 0.02;
+  EXPECT_EQ(advice(network), "stop other programs on this machine" + accept);
+  run.throttled = 0.02;
+  EXPECT_EQ(advice(network), "give its control group more CPU time (cpu.max)" + accept);
+  run.throttled = run.queued = 0;
+  EXPECT_EQ(advice(network), "find what stops this process or this machine" + accept);
+  run.queued = 0.02;
   run.loop_busy = 0.9;
-  EXPECT_EQ(advice(),
-            "stop other programs on this machine, or raise scale.dilation, or accept it with "
-            "--allow-unfaithful");
-  run.run_queue_wait = 0;
-  EXPECT_EQ(advice(), "raise scale.dilation, or accept it with --allow-unfaithful");
+  EXPECT_EQ(advice(network),
+            "stop other programs on this machine, or raise scale.dilation" + accept);
+  run.held_up = run.queued = 0;
+  EXPECT_EQ(advice(network), "raise scale.dilation" + accept);
+  run.loop_busy = 0;
+  run.median_error = 0.05;
+  EXPECT_EQ(advice({}), "raise scale.dilation" + accept);
+  run.held_up = run.queued = 0.1;  // that is where the lateness comes from
+  EXPECT_EQ(advice({}), "stop other programs on this machine, or raise scale.dilation" + accept);
 }
 
 TEST(Judge, CongestionIsValidOnlyUndilatedOnARealFabric) {
@@ -411,7 +467,7 @@ TEST(Judge, CongestionIsValidOnlyUndilatedOnARealFabric) {
   good.end.at = kPicosPerSecond;
   const auto valid = [&](FabricKind kind, double dilation) {
     spec.fabric.kind = kind;
-    const auto list = judge(good, spec, dilation, 0.1).valid_for;
+    const auto list = judge(good, spec, dilation).valid_for;
     return std::find(list.begin(), list.end(), "congestion") != list.end();
   };
   EXPECT_TRUE(valid(FabricKind::ofi, 1));

@@ -34,9 +34,10 @@ struct Machine {
 struct Found {
   std::vector<WarmUp> played;
   double dilation = 0;
+  // There, or just below.
   bool faithful_there() const {
     return std::any_of(played.begin(), played.end(), [&](const WarmUp& w) {
-      return w.dilation == dilation && w.fidelity.faithful;
+      return w.dilation <= dilation && 1.25 * w.dilation >= dilation && w.fidelity.faithful;
     });
   }
 };
@@ -64,7 +65,7 @@ Found find(double first, const RunWindow& window, const Machine& machine) {
               [&](double dilation, std::size_t) { return machine.at(dilation); });
 }
 
-const RunWindow kFewSeconds{1, 5, 3, 1, false};
+const RunWindow kFewSeconds{1, 5, 3, 1, false, true};
 
 TEST(AutoDilation, EndsWhereAWarmUpWasFaithfulAfterAFewWarmUps) {
   for (const double first : {1.0, 3.0, 20.0, 500.0})
@@ -91,9 +92,46 @@ TEST(AutoDilation, GoesBackUpWhereASmallerDilationWasNotFaithful) {
   const Found found = find(20, kFewSeconds, 0.02, [](double dilation, std::size_t) {
     return Machine{.busy = 1, .late = dilation < 20 ? 10.0 : 1e-4}.at(dilation);
   });
-  EXPECT_EQ(found.dilation, 20);
+  EXPECT_GE(found.dilation, 20);
+  EXPECT_LE(found.dilation, 22);
   EXPECT_TRUE(found.faithful_there());
   EXPECT_LT(found.played.back().dilation, 20);
+}
+
+// Bursts fail all at once below some dilation, and nothing above it tells where that is.
+TEST(AutoDilation, EndsCloseAboveTheLeastDilationThatKeepsUp) {
+  for (const double least : {1.0, 1.3, 2.5, 9.5, 23.0, 70.0, 300.0})
+    for (const double first : {1.0, 4.0, 9.0, 32.0, 400.0}) {
+      const Found found = find(first, kFewSeconds, 0.002, [&](double dilation, std::size_t) {
+        return Machine{.busy = 0.4, .late = dilation < least ? 0.6 * dilation * dilation : 0}.at(
+            dilation);
+      });
+      EXPECT_GE(found.dilation, least) << first;
+      EXPECT_LE(found.dilation, 1.5 * least) << first;
+      EXPECT_LE(found.played.size(), kMostWarmUps);
+    }
+}
+
+// Nothing real depends on when such a job's threads run, as long as they keep up.
+TEST(AutoDilation, IsNotSlowerForWaitingThatDoesNoHarm) {
+  RunWindow memory = kFewSeconds;
+  memory.network = false;
+  const Found found = find(1, memory, 0.02, [](double, std::size_t) {
+    Fidelity f;
+    f.faithful = true;
+    f.run_queue_wait = 0.3;
+    return f;
+  });
+  EXPECT_EQ(found.dilation, 1);
+}
+
+TEST(AutoDilation, SaysAtOnceThatNoDilationIsFaithful) {
+  const std::vector<WarmUp> played{{2, 50, 0.02, Machine{.others_take = 0.2}.at(2)},
+                                   {8, 50, 0.02, Machine{.others_take = 0.2}.at(8)}};
+  const NextPlay next = after_warm_ups(played, kFewSeconds);
+  EXPECT_TRUE(next.hopeless);
+  EXPECT_FALSE(next.again);
+  EXPECT_NE(next.reason.find("slowing down does not help"), std::string::npos);
 }
 
 TEST(AutoDilation, NeverGoesBelowWhatTheWireCarries) {
@@ -105,7 +143,7 @@ TEST(AutoDilation, NeverGoesBelowWhatTheWireCarries) {
 
 TEST(AutoDilation, DoesNotSpeedUpWhatIsOverSoonerThanAnotherWarmUp) {
   const RunWindow one_step{1, 1, 0, 1, false};
-  const Machine slow{.busy = 1, .step_seconds = 4};
+  const Machine slow{.busy = 1, .step_seconds = 40};
   const Found found = find(4, one_step, slow);
   EXPECT_EQ(found.played.size(), 1u);
   EXPECT_EQ(found.dilation, 4);

@@ -18,11 +18,10 @@ struct Case {
   std::string_view name;
   Findings (*compare)(const Options&);
 };
-constexpr Case kCases[] = {{"ddp", compare_ddp},
-                           {"gloo", compare_gloo},
-                           {"mpi", compare_mpi},
-                           {"dilation", compare_dilations},
-                           {"time", measure_time}};
+constexpr Case kCases[] = {{"ddp", compare_ddp},   {"gloo", compare_gloo},
+                           {"mpi", compare_mpi},   {"dilation", compare_dilations},
+                           {"time", measure_time}, {"auto", search_dilations},
+                           {"trust", try_trust}};
 constexpr char kDocs[] = GHOSTRANK_SOURCE_DIR "/docs/accuracy.md";
 
 int play(const Case& c, const Options& options) {

@@ -45,7 +45,28 @@ TEST(Report, NamesTheBusiestNicAndTheDilation) {
             std::string::npos);
   EXPECT_NE(text.find("8 (auto): 1 s of the emulated cluster takes 8 s here"), std::string::npos);
   EXPECT_NE(text.find("ofi: net, tcp-cubic"), std::string::npos);
-  EXPECT_NE(text.find("run queue wait unreadable"), std::string::npos);
+  EXPECT_NE(text.find("held up while work was due unreadable"), std::string::npos);
+}
+
+TEST(Report, LeavesOutFiguresThatTheMachineMayHavePutOff) {
+  LoadedJob job;
+  job.spec.fabric.kind = FabricKind::memory;
+  Result result = sample();
+  const std::string before = report(job, result, Paint{});
+  EXPECT_EQ(before.find("left out"), std::string::npos);
+  EXPECT_NE(before.find("2 ms "), std::string::npos) << before;  // time/call
+  result.collectives.at(0).seconds_error = 5.4;
+  result.fidelity.figures = {
+      {"step_time.median", 0.002}, {"step_time.mean", 0.02}, {"exposed_comm", 0.3}};
+  const std::string text = report(job, result, Paint{});
+  EXPECT_EQ(text.rfind("faithful", 0), 0u);
+  EXPECT_NE(text.find("left out"), std::string::npos) << text;
+  EXPECT_NE(text.find("step_time.mean (2 %)"), std::string::npos) << text;
+  EXPECT_NE(text.find("time/call of allreduce dp (540 %)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("exposed comm "), std::string::npos) << text;
+  EXPECT_EQ(text.find("2 ms "), std::string::npos) << text;
+  EXPECT_EQ(text.find(", mean "), std::string::npos) << text;
+  EXPECT_NE(text.find("1.5 GB/s"), std::string::npos) << text;  // it has its own validity
 }
 
 TEST(Report, CountsPacketsWhereSchemesSendThem) {

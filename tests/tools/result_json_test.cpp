@@ -60,7 +60,9 @@ TEST(ResultJson, HasTheNamesAndNestingOfItsSchema) {
                                        {"bytes", 3072},
                                        {"seconds_median", 0.002},
                                        {"algbw_GBps", 1.5},
-                                       {"busbw_GBps", 2.25}}));
+                                       {"busbw_GBps", 2.25},
+                                       {"seconds_valid", true},
+                                       {"bandwidth_valid", true}}));
   EXPECT_EQ(j["verify"], (json{{"checked_elements", 1000}, {"wrong_elements", 0}}));
 }
 

@@ -90,6 +90,9 @@ Json throughput_json(const Result& result) {
 
 Json collectives_json(const Result& result) {
   Json list = Json::array();
+  const auto timed_valid = [](const CollectiveReport& c, double error) {
+    return c.seconds_median > 0 ? Json(error <= Figure::kMostError) : nullptr;
+  };
   for (const CollectiveReport& c : result.collectives) {
     const auto timed = [&](double value) { return c.seconds_median > 0 ? Json(value) : nullptr; };
     list.push_back({{"op", c.op},
@@ -99,7 +102,9 @@ Json collectives_json(const Result& result) {
                     {"bytes", number(c.bytes)},
                     {"seconds_median", timed(c.seconds_median)},
                     {"algbw_GBps", timed(c.algbw_GBps)},
-                    {"busbw_GBps", timed(c.busbw_GBps)}});
+                    {"busbw_GBps", timed(c.busbw_GBps)},
+                    {"seconds_valid", timed_valid(c, c.seconds_error)},
+                    {"bandwidth_valid", timed_valid(c, c.bandwidth_error)}});
   }
   return list;
 }
@@ -189,6 +194,13 @@ Json interfaces_json(const Result& result) {
   return list;
 }
 
+Json figures_json(const Fidelity& f) {
+  Json figures = Json::object();
+  for (const Figure& figure : f.figures)
+    figures[figure.name] = {{"error", figure.error}, {"valid", figure.valid()}};
+  return figures;
+}
+
 Json fidelity_json(const Fidelity& f) {
   return {{"faithful", f.faithful},
           {"modelled", f.modelled},
@@ -200,6 +212,9 @@ Json fidelity_json(const Fidelity& f) {
           {"rate_error", f.rate_error},
           {"run_queue_wait", f.run_queue_wait < 0 ? Json(nullptr) : Json(f.run_queue_wait)},
           {"loop_busy", f.loop_busy},
+          {"queued", f.queued < 0 ? Json(nullptr) : Json(f.queued)},
+          {"throttled", f.throttled < 0 ? Json(nullptr) : Json(f.throttled)},
+          {"figures", figures_json(f)},
           {"reason", f.reason}};
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "emulator/result/figures.h"
 #include "profiles/load/load.h"
 #include "tools/report/network_text.h"
 #include "tools/report/nic_traffic.h"
@@ -84,6 +85,30 @@ void add_job_facts(std::vector<Fact>& facts, const LoadedJob& job, const Result&
   facts.push_back({"wall time", humane_seconds(result.wall_seconds)});
 }
 
+bool valid(const Result& result, std::string_view figure) {
+  const std::vector<Figure>& all = result.fidelity.figures;
+  return std::none_of(all.begin(), all.end(),
+                      [&](const Figure& f) { return f.name == figure && !f.valid(); });
+}
+
+// "p99 of the step (12 %), time/call of allreduce dp (540 %)": what the table leaves out
+// because this machine may have put it off by more than its limit, and by how much.
+std::string left_out(const Result& result) {
+  std::string text;
+  const auto add = [&](const std::string& what, double error) {
+    const std::string by = error >= kErrorUnknown ? "unknown" : humane_percent(error);
+    if (error > Figure::kMostError) text += (text.empty() ? "" : ", ") + what + " (" + by + ")";
+  };
+  for (const Figure& f : result.fidelity.figures)
+    if (f.name != "step_time.median") add(f.name, f.error);  // the first line judges that
+  for (const CollectiveReport& c : result.collectives) {
+    if (c.seconds_median <= 0) continue;
+    add("time/call of " + c.op + " " + c.group, c.seconds_error);
+    if (c.op != "send_recv") add("algbw of " + c.op + " " + c.group, c.bandwidth_error);
+  }
+  return text;
+}
+
 std::string step_line(const Result& result) {
   const std::vector<double> seconds = over(result, &IterationReport::seconds);
   const Summary s = result.deterministic ? summarize_exact(seconds) : summarize(seconds);
@@ -91,13 +116,14 @@ std::string step_line(const Result& result) {
   std::string text = "median " + humane_seconds(*s.median);
   const bool varies = s.cv.value_or(0) > 0;
   if (result.deterministic && varies) text += ", mean " + humane_seconds(*s.mean);
-  if (s.ci95) {
+  if (s.ci95 && valid(result, "step_time.mean") && valid(result, "step_time.cv")) {
     text += ", mean " + humane_seconds(*s.mean) + " [" + humane_seconds(s.ci95->first) + ", " +
             humane_seconds(s.ci95->second) + "] (95 %)";
   }
-  if (s.p99) text += ", p99 " + humane_seconds(*s.p99);
+  if (s.p99 && valid(result, "step_time.p99")) text += ", p99 " + humane_seconds(*s.p99);
   text += ", " + humane_count(static_cast<double>(seconds.size()), "iteration");
-  if (s.cv && (varies || !result.deterministic)) text += ", cv " + humane_percent(*s.cv);
+  if (s.cv && (varies || !result.deterministic) && valid(result, "step_time.cv"))
+    text += ", cv " + humane_percent(*s.cv);
   if (result.deterministic) text += ", deterministic";
   return text;
 }
@@ -124,15 +150,16 @@ void add_time_facts(std::vector<Fact>& facts, const Result& result) {
   if (const std::string text = throughput_line(result, *step); !text.empty()) {
     facts.push_back({"throughput", text});
   }
-  const auto part = [&](const char* name, double IterationReport::*field) {
+  const auto part = [&](const char* name, double IterationReport::*field,
+                        std::string_view figure = "") {
     const double seconds = summarize(over(result, field)).median.value_or(0);
-    if (seconds == 0) return;
+    if (seconds == 0 || !valid(result, figure)) return;
     facts.push_back(
         {name, humane_seconds(seconds) + " (" + humane_percent(seconds / *step) + " of the step)"});
   };
   part("compute", &IterationReport::compute_seconds);
-  part("exposed comm", &IterationReport::exposed_comm_seconds);
-  part("bubble", &IterationReport::bubble_seconds);
+  part("exposed comm", &IterationReport::exposed_comm_seconds, "exposed_comm");
+  part("bubble", &IterationReport::bubble_seconds, "bubble");
 }
 
 std::string collectives_table(const Result& result) {
@@ -150,15 +177,16 @@ std::string collectives_table(const Result& result) {
   for (const CollectiveReport& c : result.collectives) {
     // A receiver's time starts when it asks for the data: it is a wait, which gives no bandwidth.
     const bool transfer = c.op == "send_recv";
-    const bool timed = c.seconds_median > 0 && !transfer;
+    const bool timed = c.seconds_median > 0 && c.seconds_error <= Figure::kMostError;
+    const bool rated = c.seconds_median > 0 && !transfer && c.bandwidth_error <= Figure::kMostError;
     table.rows.push_back(
         {c.op, c.group, c.algorithm, humane_count(c.calls),
          c.calls > 0 ? humane_bytes(c.bytes / c.calls) : "-", humane_bytes(c.bytes),
          transfer && c.seconds_median == 0 ? "no wait"
+         : !timed                          ? "-"
          : transfer                        ? "waits " + humane_seconds(c.seconds_median)
-         : timed                           ? humane_seconds(c.seconds_median)
-                                           : "-",
-         timed ? gigabytes(c.algbw_GBps) : "-", timed ? gigabytes(c.busbw_GBps) : "-"});
+                                           : humane_seconds(c.seconds_median),
+         rated ? gigabytes(c.algbw_GBps) : "-", rated ? gigabytes(c.busbw_GBps) : "-"});
   }
   return "\n" + render(table);
 }
@@ -234,9 +262,11 @@ void add_fidelity_facts(std::vector<Fact>& facts, const Result& result) {
                                      humane_percent(f.critical_lateness) +
                                      " of the step on the critical path"});
     facts.push_back(
-        {"machine", "loop busy " + humane_percent(f.loop_busy) + ", run queue wait " +
+        {"machine", "loop busy " + humane_percent(f.loop_busy) + ", held up while work was due " +
                         (f.run_queue_wait < 0 ? "unreadable" : humane_percent(f.run_queue_wait)) +
                         ", rate error " + humane_percent(f.rate_error)});
+    if (const std::string what = left_out(result); !what.empty())
+      facts.push_back({"left out", what + ": this machine may have put it off by so much"});
   }
   for (const StallReport& s : result.stalls) {
     std::string hit;

@@ -69,9 +69,12 @@ void RunWatch::on_progress(double fraction, double wall_seconds) {
 void RunWatch::on_dilation(double from, double to, const std::string& why) {
   if (options_.progress == Progress::Mode::silent) return;
   progress_.clear();
-  std::fprintf(stderr, "dilation %s from %s to %s%s%s\n", to > from ? "raised" : "lowered",
-               significant(from).c_str(), significant(to).c_str(), why.empty() ? "" : ": ",
-               why.c_str());
+  if (to == from)
+    std::fprintf(stderr, "dilation stays at %s: %s\n", significant(to).c_str(), why.c_str());
+  else
+    std::fprintf(stderr, "dilation %s from %s to %s%s%s\n", to > from ? "raised" : "lowered",
+                 significant(from).c_str(), significant(to).c_str(), why.empty() ? "" : ": ",
+                 why.c_str());
 }
 
 void RunWatch::ended() { progress_.clear(); }

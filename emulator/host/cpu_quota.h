@@ -1,0 +1,17 @@
+// How long the CPU quota of this process's control group, or of one around it, has kept its threads
+// from running.
+//
+// Threading: pure functions of the files.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace ghostrank {
+
+// Seconds so far, of the group that was throttled longest; empty where no group has a quota's
+// statistics. `cgroups`: /proc/self/cgroup; `mounted`: where control groups lie.
+std::optional<double> throttled_seconds(const std::string& cgroups = "/proc/self/cgroup",
+                                        const std::string& mounted = "/sys/fs/cgroup");
+
+}  // namespace ghostrank

@@ -1,0 +1,87 @@
+#include "emulator/result/figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "emulator/common/median.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kSamplesForP99 = 100;
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double deviation(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  const double middle = mean(values);
+  double squares = 0;
+  for (const double v : values) squares += (v - middle) * (v - middle);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+double p99(std::vector<double> values) {
+  const auto rank = static_cast<std::size_t>(std::ceil(0.99 * static_cast<double>(values.size())));
+  std::sort(values.begin(), values.end());
+  return values[rank - 1];
+}
+
+std::vector<double> without(std::span<const double> played, std::span<const double> late) {
+  std::vector<double> values(played.begin(), played.end());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= late[i];
+  return values;
+}
+
+}  // namespace
+
+double error_of(double played, double without_lateness) {
+  if (played == without_lateness) return 0;
+  if (without_lateness <= 0) return kErrorUnknown;
+  return std::min(kErrorUnknown, std::abs(played - without_lateness) / without_lateness);
+}
+
+double error_of(const Statistic& statistic, std::span<const double> played,
+                std::span<const double> late) {
+  if (played.empty()) return 0;
+  return error_of(statistic({played.begin(), played.end()}), statistic(without(played, late)));
+}
+
+double median_error(std::span<const double> seconds, std::span<const double> late_seconds) {
+  return error_of(median, seconds, late_seconds);
+}
+
+std::vector<Figure> step_figures(const std::vector<IterationReport>& iterations) {
+  std::vector<double> played, late;
+  for (const IterationReport& i : iterations) {
+    played.push_back(i.seconds);
+    late.push_back(i.late_seconds);
+  }
+  if (played.empty()) return {};
+  const std::vector<double> clean = without(played, late);
+  std::vector<Figure> figures{{"step_time.median", median_error(played, late)},
+                              {"step_time.mean", error_of(mean, played, late)}};
+  // A spread is held against the step: that of steady steps is 0, of which no share can be told.
+  const double middle = mean(clean);
+  if (played.size() >= 2)
+    figures.push_back(
+        {"step_time.cv",
+         middle <= 0 ? kErrorUnknown : std::abs(deviation(played) - deviation(clean)) / middle});
+  if (played.size() >= kSamplesForP99)
+    figures.push_back({"step_time.p99", error_of(p99, played, late)});
+  // What the machine added to a step, its ranks waited for: in one part or the other.
+  const double added = std::abs(median(played) - median(clean));
+  for (const auto& [name, part] :
+       {std::pair("exposed_comm", &IterationReport::exposed_comm_seconds),
+        std::pair("bubble", &IterationReport::bubble_seconds)}) {
+    std::vector<double> values;
+    for (const IterationReport& i : iterations) values.push_back(i.*part);
+    const double value = median(values);
+    if (value > 0) figures.push_back({name, error_of(value, value - std::min(added, value))});
+  }
+  return figures;
+}
+
+}  // namespace ghostrank

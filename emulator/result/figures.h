@@ -1,0 +1,32 @@
+// How far the figures of a run in real time may be off because of this machine.
+//
+// Every step and every call carries the lateness that the machine may have added to it. A figure is
+// computed twice, with and without that lateness, and the distance is its error. So a figure has
+// the validity that its own samples give it: one late step spoils the mean and p99, not the median.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "emulator/result/result.h"
+
+namespace ghostrank {
+
+// |played - true| / true, at most kErrorUnknown, which also stands for a true figure of 0 or less.
+inline constexpr double kErrorUnknown = 1000;
+double error_of(double played, double without_lateness);
+
+using Statistic = std::function<double(const std::vector<double>&)>;
+double error_of(const Statistic& statistic, std::span<const double> played,
+                std::span<const double> late);
+
+// Of the median of steps with these durations and these shares of lateness.
+double median_error(std::span<const double> seconds, std::span<const double> late_seconds);
+
+// The figures of the measured iterations: those of step_time, and the parts of a step.
+std::vector<Figure> step_figures(const std::vector<IterationReport>& iterations);
+
+}  // namespace ghostrank
