@@ -283,8 +283,11 @@ class Schedule {
   virtual void pieces(GroupRank, int /*a*/, int /*k*/, Way, std::vector<Block>& /*out*/) const {}
   // Returns the NIC through which a message from rank `from` to rank `to`, on another node, leaves
   // the sender's node (Way::send) or enters the receiver's node (Way::recv): a number below nics(),
-  // or kOwnNic for the NIC of the rank's GPU.
+  // kOwnNic for the NIC of the rank's GPU, or nic_of(r) for that of a rank r of the same node.
   static constexpr int kOwnNic = -1;
+  static constexpr int nic_of(GroupRank r) { return -2 - r; }
+  static constexpr bool is_nic_of(int nic) { return nic < kOwnNic; }
+  static constexpr GroupRank rank_beside(int nic) { return -2 - nic; }
   virtual int nic(GroupRank /*from*/, GroupRank /*to*/, int /*channel*/, Way) const {
     return kOwnNic;
   }
@@ -310,7 +313,8 @@ std::uint64_t input_elements(const Schedule& schedule, GroupRank r);
 // Environment variables that a library reads, by name ("NCCL_ALGO").
 using Environment = std::map<std::string, std::string>;
 
-struct NcclGraphs;  // nccl/graphs.h
+struct NcclGraphs;   // nccl/graphs.h
+struct NcclMachine;  // nccl/machine.h
 
 // In-network aggregation: what the communicator may use of a switch that sums packets.
 struct InSwitch {
@@ -330,7 +334,11 @@ struct Communicator {
   // `channels` is less than 1, they use the node's own number of channels.
   std::optional<Protocol> protocol{};  // nullopt: the tuner chooses it for the algorithm
   int max_channels = 0;                // a task's limit (NCCL's nMaxChannels); 0: the tuner's
-  std::string node = "auto";           // template of a node, see nccl/node.h
+  std::string node = "auto";           // template of a node, see nccl/templates.h
+  // A described node, which replaces the template; null: none.
+  std::shared_ptr<const NcclMachine> machine{};
+  // The GPU of each rank, by number on its node; empty: a node's ranks are on its first GPUs.
+  std::vector<std::int32_t> gpu_of{};
   // A parsed graph dump, which replaces the template for groups that fill their nodes; null: none.
   std::shared_ptr<const NcclGraphs> graphs{};
   Environment environment{};  // see nccl/environment.h

@@ -82,6 +82,7 @@ void add_row(const Schedules::Row& row, const RowStats& stats, const Workload& w
   c.op = row.op;
   c.group = row.group;
   c.algorithm = row.algorithm;
+  c.exactness = row.exactness;
   c.calls = static_cast<double>(stats.calls) / iterations;
   c.bytes = static_cast<double>(stats.bytes) / iterations;
   c.seconds_median = median({stats.seconds.values().begin(), stats.seconds.values().end()});

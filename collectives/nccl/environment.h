@@ -18,8 +18,8 @@
 //                                              of the peer's rail (PXN)
 //   NCCL_NVLS_ENABLE, NCCL_PAT_ENABLE          0: without NVLSTree, without PAT
 //   NCCL_NVLSTREE_MAX_CHUNKSIZE                bytes of a chunk
-//   NCCL_CROSS_NIC, NCCL_PXN_DISABLE           restrict NCCL's topology search; accepted only if
-//                                              the node's template or dump was found with them
+//   NCCL_CROSS_NIC, NCCL_PXN_DISABLE           restrict NCCL's topology search (nccl/search.h); a
+//                                              graph dump is taken to have been found with them
 //
 // If NCCL would ignore or replace an invalid value, this refuses it.
 //

@@ -28,9 +28,8 @@ std::shared_ptr<const NcclGraphs> nccl_graphs(NcclGraphs graphs) {
       static_cast<int>(std::min(made->ring.channels.size(), made->tree.channels.size()));
   const int nics = std::max(finish(made->ring, channels), finish(made->tree, channels));
   NcclNode& node = made->node;
-  node.name = "graph dump";
   node.gpus = static_cast<int>(made->ring.channels.front().order.size());
-  node.nics = nics;
+  node.nics = std::max(node.nics, nics);
   node.search_channels = channels;
   node.graphs = made.get();
   return made;

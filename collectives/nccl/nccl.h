@@ -28,7 +28,7 @@ struct NcclPlan {
   NcclAlgorithm algorithm = NcclAlgorithm::ring;
   NcclNodes nodes;
   const NcclNode* node = nullptr;
-  std::shared_ptr<const NcclGraphs> graphs;  // keeps `node` alive if it belongs to a dump
+  std::shared_ptr<const NcclGraphs> graphs;  // holds `node`
   NcclSettings settings;
   int channels = 1;  // of the communicator
   NcclTask task;
@@ -66,6 +66,7 @@ std::unique_ptr<Schedule> nccl_ring(NcclVersion, const Collective&, const Commun
 std::unique_ptr<Schedule> nccl_tree(NcclVersion, const Collective&, const Communicator&);
 std::unique_ptr<Schedule> nccl_pat(NcclVersion, const Collective&, const Communicator&);
 std::unique_ptr<Schedule> nccl_nvls_tree(NcclVersion, const Collective&, const Communicator&);
+std::unique_ptr<Schedule> nccl_nvls(NcclVersion, const Collective&, const Communicator&);
 std::unique_ptr<Schedule> nccl_p2p(NcclVersion, const Collective&, const Communicator&);
 
 }  // namespace ghostrank

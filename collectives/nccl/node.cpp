@@ -1,5 +1,4 @@
-// See nccl/node.h. The templates were obtained by replaying NCCL's search for these nodes, not from
-// real ones; the graph dump of a real node is the better source.
+// See nccl/node.h.
 #include "collectives/nccl/node.h"
 
 #include <algorithm>
@@ -14,53 +13,23 @@
 namespace ghostrank {
 namespace {
 
-using Ring = NcclNode::Ring;
-using Tree = NcclNode::Tree;
-
-constexpr std::array kNodes{
-    NcclNode{"one-gpu", 1, 1, 1, 1, 1, Ring::down, false, false, Tree::plain, NcclGpu::hopper, 24,
-             25},
-    NcclNode{"one-gpu-400g", 1, 1, 1, 1, 2, Ring::down, false, false, Tree::plain},
-    NcclNode{"hgx-h100-400g", 8, 8, 8, 1, 8, Ring::alternating, true, false, Tree::plain,
-             NcclGpu::hopper, 48, 50, 1, 18, true, 40},
-    NcclNode{"hgx-h100-200g", 8, 8, 8, 1, 8, Ring::down, false, true, Tree::plain, NcclGpu::hopper,
-             24, 25},
-    NcclNode{"hgx-h100-4nic", 8, 4, 4, 2, 8, Ring::down, false, true, Tree::balanced},
-    NcclNode{"hgx-h100-1nic", 8, 1, 1, 1, 2, Ring::down, false, true, Tree::plain},
-    NcclNode{"dgx-a100", 8, 8, 8, 1, 8, Ring::alternating, false, true, Tree::balanced,
-             NcclGpu::ampere, 24, 25, 1, 12},
-};
-
 const NcclGraphChannel& channel_of(const NcclGraph& graph, int channel) {
   return graph.channels[static_cast<std::size_t>(channel) % graph.channels.size()];
 }
 
-NcclList list_of(const NcclGraph& graph, int channel, int ranks) {
+NcclList list_of(const NcclGraph& graph, int channel) {
   const NcclGraphChannel& found = channel_of(graph, channel);
-  return {found.order.front(), false, ranks, &found.order, &found.position};
+  return {&found.order, &found.position};
 }
 
-// True if a template gives the NICs through which a node's channels leave. The single-GPU templates
-// do not: in a node with more GPUs, of which the communicator has one, that GPU uses its own NIC.
-bool knows_nics(const NcclNode& node, int ranks) {
-  return ranks == node.gpus && (ranks > 1 || node.graphs);
+// The graphs of a node with so many ranks.
+const NcclGraphs& graphs_of(const NcclNode& node, int ranks) {
+  return ranks == node.gpus ? *node.graphs : *node.graphs->smaller.at(ranks);
 }
 
-// The NIC beside a GPU of a template.
-int nic_of_gpu(const NcclNode& node, int gpu) { return gpu * node.nics / node.gpus; }
-
-// The list of a channel in a node: its number, and whether the ring counts up.
-struct Choice {
-  int list = 0;
-  bool ring_up = false;
-};
-
-Choice choose(const NcclNode& node, int channel, bool swap, int ranks) {
-  // With fewer ranks than the template has GPUs, there are fewer lists.
-  const int lists = std::max(1, std::min(node.lists, ranks / node.stride));
-  int list = channel % node.search_channels % lists;
-  if (swap && lists % 2 == 0) list ^= 1;
-  return {list, node.ring == Ring::alternating && list % 2 == 1};
+int nic_of(const NcclGraph& graph, int channel, int local) {
+  const NcclGraphChannel& found = channel_of(graph, channel);
+  return found.order.front() == local ? found.first_nic : found.last_nic;
 }
 
 // The tree over nodes whose root is node 0: a node's parent has the node's lowest set bit cleared
@@ -96,34 +65,9 @@ int NcclNode::channels(int nodes) const {
 }
 
 NcclLinks nccl_links(const NcclNode& node, NcclAlgorithm algorithm) {
-  const bool nvls = algorithm == NcclAlgorithm::nvls_tree;
-  if (node.graphs) {
-    if (nvls) return node.graphs->nvls;
-    return algorithm == NcclAlgorithm::ring ? node.graphs->ring.links : node.graphs->tree.links;
-  }
-  NcclLinks links;
-  links.channels = nvls && node.nvls_GBps == 0 ? 0 : node.search_channels;
-  links.inside_GBps = nvls ? node.nvls_GBps : node.channel_GBps;
-  links.between_GBps = node.channel_GBps;
-  links.ll128 = node.ll128;
-  return links;
-}
-
-std::vector<std::string_view> nccl_node_names() {
-  std::vector<std::string_view> names;
-  for (const NcclNode& node : kNodes) names.push_back(node.name);
-  return names;
-}
-
-const NcclNode& nccl_node(std::string_view name, int ranks_per_node) {
-  if (name == "auto" || name.empty()) name = ranks_per_node == 1 ? "one-gpu" : "hgx-h100-400g";
-  std::string known;
-  for (const NcclNode& node : kNodes) {
-    if (node.name == name) return node;
-    known += ' ' + std::string(node.name);
-  }
-  throw std::invalid_argument("there is no node template '" + std::string(name) + "'; known are" +
-                              known);
+  const NcclGraphs& graphs = *node.graphs;
+  if (algorithm == NcclAlgorithm::nvls || algorithm == NcclAlgorithm::nvls_tree) return graphs.nvls;
+  return algorithm == NcclAlgorithm::ring ? graphs.ring.links : graphs.tree.links;
 }
 
 NcclNodes::NcclNodes(int size, const std::vector<std::int32_t>& node_of)
@@ -155,43 +99,24 @@ NcclNodes::NcclNodes(int size, const std::vector<std::int32_t>& node_of)
 }
 
 NcclList nccl_ring_list(const NcclNode& node, int channel, int node_index, int ranks) {
-  const bool swap = node.swap_odd_nodes && node_index % 2 == 1;
-  if (node.graphs) {
-    const int search = channel % node.search_channels;
-    const bool swapped = swap && node.search_channels % 2 == 0;
-    return list_of(node.graphs->ring, swapped ? search ^ 1 : search, ranks);
-  }
-  const Choice choice = choose(node, channel, swap, ranks);
-  return {choice.list * node.stride % ranks, choice.ring_up, ranks};
+  const NcclGraphs& graphs = graphs_of(node, ranks);
+  const int search = channel % node.search_channels;
+  const bool swap =
+      graphs.node.swap_odd_nodes && node_index % 2 == 1 && node.search_channels % 2 == 0;
+  return list_of(graphs.ring, swap ? search ^ 1 : search);
 }
 
 NcclList nccl_tree_list(const NcclNode& node, int channel, int ranks) {
-  if (node.graphs) return list_of(node.graphs->tree, channel, ranks);
-  const Choice choice = choose(node, channel, false, ranks);
-  // In a balanced tree the second rank shares the PCIe switch of the first one: on a DGX A100 that
-  // is the next lower neighbour of every odd GPU.
-  const bool up = node.tree == Tree::plain || !choice.ring_up;
-  return {choice.list * node.stride % ranks, up, ranks};
+  return list_of(graphs_of(node, ranks).tree, channel % node.search_channels);
 }
 
+// NCCL uses the channel's own list here, also on nodes that swapped their lists.
 int nccl_ring_nic(const NcclNode& node, int channel, int local, int ranks) {
-  if (!knows_nics(node, ranks)) return Schedule::kOwnNic;
-  // NCCL uses the channel's own list here, also on nodes that swapped their lists.
-  const bool first = nccl_ring_list(node, channel, 0, ranks).local_at(0) == local;
-  if (node.graphs) {
-    const NcclGraphChannel& found = channel_of(node.graphs->ring, channel);
-    return first ? found.first_nic : found.last_nic;
-  }
-  const int entry = nccl_ring_list(node, channel, 0, ranks).local_at(0);
-  return nic_of_gpu(node, first || node.leaves_by_entry_nic ? entry : local);
+  return nic_of(graphs_of(node, ranks).ring, channel % node.search_channels, local);
 }
 
 int nccl_tree_nic(const NcclNode& node, int channel, int local, int ranks) {
-  if (!knows_nics(node, ranks)) return Schedule::kOwnNic;
-  const int entry = nccl_tree_list(node, channel, ranks).local_at(0);
-  if (!node.graphs) return nic_of_gpu(node, entry);
-  const NcclGraphChannel& found = channel_of(node.graphs->tree, channel);
-  return entry == local ? found.first_nic : found.last_nic;
+  return nic_of(graphs_of(node, ranks).tree, channel % node.search_channels, local);
 }
 
 NcclTreeNode nccl_double_tree(int nodes, int node, int tree) {
@@ -210,19 +135,20 @@ NcclTreeNode nccl_double_tree(int nodes, int node, int tree) {
 NcclTreeLinks nccl_tree_links(const NcclNodes& nodes, const NcclNode& node, int channel,
                               GroupRank r) {
   const int within = channel % node.tree_channels();
-  const int search = within % node.search_channels, tree = within / node.search_channels;
+  const int search = within % node.search_channels, which = within / node.search_channels;
   const auto list_of = [&](int n) { return nccl_tree_list(node, search, nodes.ranks_of(n)); };
   const auto rank_at = [&](int n, int position) {
     return nodes.rank_at(n, list_of(n).local_at(position));
   };
   // The position in a node's list at which a child attaches.
   const auto attach = [&](int n, int child_type) {
+    const NcclNode::Tree tree = graphs_of(node, nodes.ranks_of(n)).node.tree;
     const bool second =
-        node.tree == Tree::split || (node.tree == Tree::balanced && child_type == 0);
+        tree == NcclNode::Tree::split || (tree == NcclNode::Tree::balanced && child_type == 0);
     return second ? std::min(1, nodes.ranks_of(n) - 1) : 0;
   };
   const int n = nodes.node_of(r), position = list_of(n).position_of(nodes.local_of(r));
-  const NcclTreeNode vertex = nccl_double_tree(nodes.nodes(), n, tree);
+  const NcclTreeNode vertex = nccl_double_tree(nodes.nodes(), n, which);
 
   NcclTreeLinks links;
   if (position > 0)

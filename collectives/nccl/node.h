@@ -1,24 +1,11 @@
 // Where NCCL's rings and trees run: the ranks of every node, the order in which a channel visits
 // them, and the tree over nodes.
 //
-// NCCL searches the topology of a node. This file keeps the search results for common nodes as
-// templates:
+// NCCL searches the topology of a node for every communicator, by the GPUs that it has there:
+// nccl/search.h does the same on the description of a node (nccl/templates.h), and a graph dump of
+// a real node (NCCL_GRAPH_DUMP_FILE) replaces the search for communicators that fill their nodes.
 //
-//   template            GPUs NICs    ring, search channel c             tree
-//   one-gpu             1    1       one channel                        one attach point
-//   one-gpu-400g        1    1       two channels                       the same
-//   hgx-h100-400g       8    8x400G  even c: c, c-1, ... c+1            c, c+1, ... c+7
-//                                    odd c:  c, c+1, ... c-1
-//                                    odd nodes: the list of channel c^1
-//   hgx-h100-200g       8    8x200G  c, c-1, ... c+1, out by NIC c      c, c+1, ... c+7
-//   hgx-h100-4nic       8    4x400G  2c, 2c-1, ... 2c+1  (4 lists)      2c, 2c+1, ... (balanced)
-//   hgx-h100-1nic       8    1x400G  0, 7, ... 1                        0, 1, ... 7
-//   dgx-a100            8    8x200G  even c: down, odd c: up from c     against the ring (balanced)
-//
-// Local ranks are modulo the GPUs of the node. If a node has another number of ranks than its
-// template, the same lists are used modulo that number; this is our generalisation, as are the tree
-// lists of the last four templates. "auto" selects one-gpu for one rank per node, else
-// hgx-h100-400g. The graph dump of a real node (nccl/graphs.h) is the better source.
+// Local ranks are the positions of a node's ranks in the communicator.
 //
 // Threading: immutable values.
 #pragma once
@@ -30,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/nccl/machine.h"
 #include "collectives/nccl/split.h"
 #include "collectives/schedule.h"
 
@@ -47,35 +35,28 @@ struct NcclLinks {
   bool nvlink = true;                        // NVLink from every GPU to the next
   bool ll128 = true;                         // NICs near enough to the GPUs for NCCL to trust LL128
   bool same_channels = true;
+  bool operator==(const NcclLinks&) const = default;
 };
 
 struct NcclNode {
-  enum class Ring : std::uint8_t { down, alternating };  // order of local ranks, by channel
   enum class Tree : std::uint8_t {  // to which of its node's first two ranks a child attaches
     plain,                          // both children attach to the first rank
     balanced,                       // the first child attaches to the second rank
     split,                          // both children attach to the second rank
   };
 
-  std::string_view name;
-  int gpus = 1;
-  int nics = 1;
-  int lists = 1;            // number of different GPU orders; channels repeat them
-  int stride = 1;           // distance between the first GPUs of two consecutive lists
-  int search_channels = 1;  // channels that the search found for the ring, or for the tree
-  Ring ring = Ring::down;
+  int gpus = 1;                 // of the communicator
+  int nics = 0;                 // of the node; 0: unknown
+  int search_channels = 1;      // channels that the search found for the ring, and for the tree
   bool swap_odd_nodes = false;  // odd nodes use the list of channel c^1
-  bool leaves_by_entry_nic = false;
   Tree tree = Tree::plain;
 
   NcclGpu gpu = NcclGpu::hopper;
-  double channel_GBps = 24;  // of one search channel, inside the node and between nodes
+  NcclCpu cpu = NcclCpu::intel;
   double nic_GBps = 50;
   int nics_per_gpu = 1;
   int nvlinks = 18;
-  bool ll128 = true;                   // NICs near enough to the GPUs for NCCL to trust LL128
-  double nvls_GBps = 0;                // of one channel; 0: the NVLink switch cannot reduce
-  const NcclGraphs* graphs = nullptr;  // of a dump; replaces the lists above
+  const NcclGraphs* graphs = nullptr;  // what holds this node
 
   // Two per search channel, one for each of the two trees.
   int tree_channels() const { return std::min(64, 2 * search_channels); }
@@ -84,11 +65,6 @@ struct NcclNode {
 };
 
 NcclLinks nccl_links(const NcclNode& node, NcclAlgorithm algorithm);
-
-std::vector<std::string_view> nccl_node_names();
-// "auto" and "" select by the number of ranks per node. Throws std::invalid_argument if there is no
-// such template.
-const NcclNode& nccl_node(std::string_view name, int ranks_per_node);
 
 // The nodes of a group, numbered in the order of their first ranks, and the local ranks inside
 // them, in group order.
@@ -132,29 +108,16 @@ class NcclNodes {
 
 // The order of a node's ranks on one search channel: maps positions 0 .. ranks-1 to local ranks.
 struct NcclList {
-  int first = 0;
-  bool up = false;
-  int ranks = 1;
-  const std::vector<int>*order = nullptr, *position = nullptr;  // from a dump; else null
-  int local_at(int at) const {
-    if (order) return (*order)[at];
-    return wrap(up ? first + at : first - at + ranks);
-  }
-  int position_of(int local) const {
-    if (order) return (*position)[local];
-    return wrap(up ? local - first + ranks : first - local + ranks);
-  }
-
- private:
-  int wrap(int i) const { return i >= ranks ? i - ranks : i; }
+  const std::vector<int>*order = nullptr, *position = nullptr;
+  int local_at(int at) const { return (*order)[at]; }
+  int position_of(int local) const { return (*position)[local]; }
 };
 NcclList nccl_ring_list(const NcclNode& node, int channel, int node_index, int ranks);
 NcclList nccl_tree_list(const NcclNode& node, int channel, int ranks);
 
-// The NIC that a rank uses to reach other nodes on a channel, below node.nics, or Schedule::kOwnNic
-// for its GPU's own. NCCL stores two NICs per channel: one for the first GPU of the channel's list
-// and one for all others. A rank without a NIC of its own, or with another GPU's NIC, reaches it
-// over PCIe or NVLink (PXN).
+// The NIC that a rank uses to reach other nodes on a channel; see NcclGraphChannel. NCCL stores two
+// NICs per channel: one for the first GPU of the channel's list and one for all others. A rank
+// without a NIC of its own, or with another GPU's NIC, reaches it over PCIe or NVLink (PXN).
 int nccl_ring_nic(const NcclNode& node, int channel, int local, int ranks);
 int nccl_tree_nic(const NcclNode& node, int channel, int local, int ranks);
 

@@ -1,6 +1,8 @@
-// NCCL's NVLSTree all-reduce: inside a node the NVLink switch reduces and multicasts; between nodes
-// the double binary tree connects GPUs of equal local rank. GPU h is head h of its node: in every
-// loop of g chunks (g GPUs per node) it handles part h for its whole node.
+// NCCL's NVLS and NVLSTree all-reduce: inside a node the NVLink switch reduces and multicasts;
+// between nodes the double binary tree connects GPUs of equal local rank. Some GPUs, those with a
+// NIC of their own, are heads of their node: in every loop of h chunks (h heads per node) each
+// handles one part for its whole node. Inside one node (NVLS) every GPU is a head, and there is no
+// tree.
 //
 //     node A           node B (root)    channel c: even channels use the first tree over the nodes,
 //     0  1  2  3       0  1  2  3       odd ones the second; a message is at most a chunk
@@ -8,10 +10,11 @@
 //     +--|--|--|------>+  |  |  |       head 0 to head 0, head 1 to head 1, ...
 //        +--|--|--------->+  |  |
 //
-// Each head sends S/g up over the network if it has a parent, and S/g down to every child. Inside a
+// Each head sends S/h up over the network if it has a parent, and S/h down to every child. Inside a
 // node, where the switch reduces and multicasts in one operation, the schedule plays a ring of
 // neighbours instead, which moves as many bytes. The ring stands for the NVLink traffic; its
-// messages are not NCCL's. In every loop, a rank with local rank l has two actors:
+// messages are not NCCL's. With fewer heads than GPUs, the steps of parts that do not exist are
+// empty. In every loop, a rank with local rank l has two actors:
 //
 //     up     reduces the parts around the node: send of part l-1, recvReduceSend of parts l-2 ..
 //            l+1, receives and reduces part l; then reduces the sums of the child nodes into part l
@@ -26,7 +29,9 @@
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
+#include "collectives/nccl/graphs.h"
 #include "collectives/nccl/nccl.h"
 
 namespace ghostrank {
@@ -38,7 +43,11 @@ class NcclNvlsTree final : public Schedule {
       : Schedule(c, plan.flow_control()),
         plan_(std::move(plan)),
         parts_(nccl_channel_parts(plan_)),
-        heads_(plan_.nodes.ranks_per_node()) {
+        ranks_(plan_.nodes.ranks_per_node()),
+        heads_(static_cast<int>(plan_.graphs->heads.size())),
+        head_(static_cast<std::size_t>(ranks_), kNoHead) {
+    for (int h = 0; h < heads_; ++h)
+      head_[static_cast<std::size_t>(plan_.graphs->heads[static_cast<std::size_t>(h)].local)] = h;
     set_played(plan_.name());
   }
 
@@ -62,25 +71,29 @@ class NcclNvlsTree final : public Schedule {
   struct Links {
     GroupRank parent = kNoRank;
     Peers children;
+    bool root = false;   // on the node at the top of the tree
     bool alone = false;  // the `up` actor does all the work
   };
   const NcclChannelPart& part_of(int a) const { return parts_[a / 2]; }
   Links links(GroupRank r, const NcclChannelPart& part) const;
   // The steps of the ring inside the node, plus those of the tree.
   int steps_per_loop(const Links& tree, int a) const {
-    if (a % 2 == 1) return tree.alone ? 0 : 1 + heads_;
-    return tree.alone ? 2 * heads_ + (tree.parent == kNoRank ? 1 : 2) : heads_ + 1;
+    if (a % 2 == 1) return tree.alone ? 0 : 1 + ranks_;
+    return tree.alone ? 2 * ranks_ + (tree.root ? 1 : 2) : ranks_ + 1;
   }
   GroupRank neighbour(GroupRank r, int distance) const {
-    const int local = (plan_.nodes.local_of(r) + distance + heads_) % heads_;
+    const int local = (plan_.nodes.local_of(r) + distance + ranks_) % ranks_;
     return plan_.nodes.rank_at(plan_.nodes.node_of(r), local);
   }
+  static constexpr int kNoHead = -1;
+  int head_of(int local) const { return head_[static_cast<std::size_t>(local)]; }
   Block block_of(const NcclChannelPart& part, int loop, int head) const;
   Step around(GroupRank r, const NcclChannelPart& part, int loop, int i, int direction) const;
 
   NcclPlan plan_;
   std::vector<NcclChannelPart> parts_;
-  int heads_;
+  int ranks_, heads_;      // of a node
+  std::vector<int> head_;  // by local rank: the number of its part, or kNoHead
 };
 
 NcclNvlsTree::Links NcclNvlsTree::links(GroupRank r, const NcclChannelPart& part) const {
@@ -88,10 +101,12 @@ NcclNvlsTree::Links NcclNvlsTree::links(GroupRank r, const NcclChannelPart& part
   const NcclTreeNode tree =
       nccl_double_tree(plan_.nodes.nodes(), plan_.nodes.node_of(r), part.channel % 2);
   Links links;
+  links.root = tree.up < 0;
+  links.alone = links.root || ranks_ == 2;
+  if (head_of(local) == kNoHead) return links;
   if (tree.up >= 0) links.parent = plan_.nodes.rank_at(tree.up, local);
   for (const int child : tree.child)
     if (child >= 0) links.children.push(plan_.nodes.rank_at(child, local));
-  links.alone = tree.up < 0 || heads_ == 2;
   return links;
 }
 
@@ -113,12 +128,13 @@ Block NcclNvlsTree::block_of(const NcclChannelPart& part, int loop, int head) co
 Step NcclNvlsTree::around(GroupRank r, const NcclChannelPart& part, int loop, int i,
                           int direction) const {
   const int local = plan_.nodes.local_of(r);
-  const int head = direction > 0 ? local - 1 - i + heads_ : local + i;
+  const int head = head_of((direction > 0 ? local - 1 - i + ranks_ : local + i) % ranks_);
   Step step;
-  step.send = step.recv = block_of(part, loop, head % heads_);
+  if (head == kNoHead) return step;
+  step.send = step.recv = block_of(part, loop, head);
   step.on_recv = direction > 0 ? Combine::reduce : Combine::copy;
   if (i > 0) step.recv_from = neighbour(r, -direction);
-  if (i + 1 < heads_) step.send_to = neighbour(r, direction);
+  if (i + 1 < ranks_) step.send_to = neighbour(r, direction);
   return step;
 }
 
@@ -128,16 +144,17 @@ Step NcclNvlsTree::step(GroupRank r, int a, int k) const {
   const int per_loop = steps_per_loop(tree, a), loop = k / per_loop;
   int i = k % per_loop;
   Step step;
-  step.send = step.recv = block_of(part, loop, plan_.nodes.local_of(r));
+  const int head = head_of(plan_.nodes.local_of(r));
+  if (head != kNoHead) step.send = step.recv = block_of(part, loop, head);
   if (a % 2 == 0) {
-    if (i < heads_) return around(r, part, loop, i, 1);
-    if (i == heads_) {
+    if (i < ranks_) return around(r, part, loop, i, 1);
+    if (i == ranks_) {
       step.recv_from = tree.children;
       step.on_recv = Combine::reduce;
       step.send_to = tree.parent == kNoRank ? tree.children : Peers(tree.parent);
       return step;
     }
-    i -= heads_ + (tree.parent == kNoRank ? 0 : 1);
+    i -= ranks_ + (tree.root ? 0 : 1);
   }
   if (i > 0) return around(r, part, loop, i - 1, -1);
   step.recv_from = tree.parent;
@@ -145,19 +162,38 @@ Step NcclNvlsTree::step(GroupRank r, int a, int k) const {
   return step;
 }
 
+std::unique_ptr<Schedule> make(NcclVersion version, NcclAlgorithm algorithm, const Collective& c,
+                               const Communicator& comm) {
+  const auto demand = [](bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(what);
+  };
+  demand(c.func == Func::all_reduce, "NVLS and NVLSTree are modelled for all-reduce only");
+  demand(c.element_bytes > 1, "NVLink switches reduce no 8-bit types: NVLS is not for them");
+  NcclPlan plan = nccl_plan(version, algorithm, c, comm);
+  const bool tree = algorithm == NcclAlgorithm::nvls_tree;
+  if (c.size > 1) {
+    demand(plan.nodes.ranks_per_node() > 1 && plan.nodes.uniform(),
+           "NCCL uses NVLS only with several ranks per node, as many on every node");
+    demand(tree == (plan.nodes.nodes() > 1), tree ? "NCCL uses NVLSTree only between nodes"
+                                                  : "NCCL uses NVLS only inside a node, where it "
+                                                    "has no CollNet plug-in");
+    demand(plan.graphs->nvls.channels > 1,
+           "NCCL has no NVLS here: it needs Hopper GPUs with an NVLink switch, and between nodes "
+           "two GPUs with NICs of their own");
+  }
+  return std::make_unique<NcclNvlsTree>(c, std::move(plan));
+}
+
 }  // namespace
 
 std::unique_ptr<Schedule> nccl_nvls_tree(NcclVersion version, const Collective& c,
                                          const Communicator& comm) {
-  if (c.func != Func::all_reduce)
-    throw std::invalid_argument("NCCL uses NVLSTree for all-reduce only");
-  if (c.element_bytes == 1)
-    throw std::invalid_argument("NVLink switches reduce no 8-bit types: NVLSTree is not for them");
-  NcclPlan plan = nccl_plan(version, NcclAlgorithm::nvls_tree, c, comm);
-  if (c.size > 1 && (plan.nodes.ranks_per_node() < 2 || !plan.nodes.uniform()))
-    throw std::invalid_argument(
-        "NCCL uses NVLSTree only with several ranks per node, as many on every node");
-  return std::make_unique<NcclNvlsTree>(c, std::move(plan));
+  return make(version, NcclAlgorithm::nvls_tree, c, comm);
+}
+
+std::unique_ptr<Schedule> nccl_nvls(NcclVersion version, const Collective& c,
+                                    const Communicator& comm) {
+  return make(version, NcclAlgorithm::nvls, c, comm);
 }
 
 }  // namespace ghostrank

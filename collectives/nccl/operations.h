@@ -40,10 +40,9 @@ struct NcclOperations {
   // A message leaves the sender's node through the NIC of the GPU that has the receiver's local
   // rank (the receiver's rail), which it reaches over NVLink (PXN) or, if NICs may not be crossed,
   // over PCIe. It enters the receiver's node through the receiver's own NIC.
-  int nic(GroupRank to, Way way) const {
-    const bool fills = nodes.uniform() && nodes.ranks_per_node() == node.gpus;
-    if (way == Way::recv || !fills || !by_rail) return Schedule::kOwnNic;
-    return nodes.local_of(to) * node.nics / node.gpus;
+  int nic(GroupRank from, Rank to, Way way) const {
+    if (way == Way::recv || !by_rail || !nodes.uniform()) return Schedule::kOwnNic;
+    return Schedule::nic_of(nodes.rank_at(nodes.node_of(from), nodes.local_of(to)));
   }
   // Index of the part of a round's operation that a channel carries.
   int part_of(int round, int channel) const {

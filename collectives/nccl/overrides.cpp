@@ -128,6 +128,8 @@ std::string_view name_of(NcclAlgorithm algorithm) {
       return "pat";
     case NcclAlgorithm::nvls_tree:
       return "nvlstree";
+    case NcclAlgorithm::nvls:
+      return "nvls";
   }
   return "";
 }

@@ -67,7 +67,9 @@ class NcclAllToAll final : public Schedule {
     const int batch_slot = ops_.rounds.round_of(src, dst) % kNcclBatchOps;
     return 2 * index_[channel][batch_slot] + 1;
   }
-  int nic(GroupRank, GroupRank to, int, Way way) const override { return ops_.nic(to, way); }
+  int nic(GroupRank from, GroupRank to, int, Way way) const override {
+    return ops_.nic(from, to, way);
+  }
   int nics() const override { return ops_.node.nics; }
 
  private:
@@ -140,7 +142,9 @@ class NcclSendRecv final : public Schedule {
   int receiver(GroupRank, int channel, GroupRank) const override {
     return (channel - base_ + ops_.channels.channels) % ops_.channels.channels;
   }
-  int nic(GroupRank, GroupRank to, int, Way way) const override { return ops_.nic(to, way); }
+  int nic(GroupRank from, GroupRank to, int, Way way) const override {
+    return ops_.nic(from, to, way);
+  }
   int nics() const override { return ops_.node.nics; }
 
  private:

@@ -39,7 +39,9 @@ class NcclGroup final : public Schedule {
   int receiver(GroupRank dst, int channel, GroupRank src) const override {
     return plan(dst).receivers[slot(channel, ops_.rounds.round_of(src, dst))];
   }
-  int nic(GroupRank, GroupRank to, int, Way way) const override { return ops_.nic(to, way); }
+  int nic(GroupRank from, GroupRank to, int, Way way) const override {
+    return ops_.nic(from, to, way);
+  }
   int nics() const override { return ops_.node.nics; }
 
  private:

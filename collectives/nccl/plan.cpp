@@ -4,6 +4,7 @@
 #include <string>
 
 #include "collectives/generic/textbook.h"
+#include "collectives/nccl/found.h"
 #include "collectives/nccl/graphs.h"
 #include "collectives/nccl/nccl.h"
 #include "collectives/nccl/tuner.h"
@@ -25,7 +26,8 @@ void demand_sense(NcclAlgorithm algorithm, const Collective& c, const Communicat
       "NCCL's types have 1, 2, 4 or 8 bytes, not " + std::to_string(c.element_bytes));
   demand(comm.channels <= kMaxChannels && comm.max_channels <= kMaxChannels,
          "NCCL has at most 64 channels");
-  const bool simple_only = algorithm == NcclAlgorithm::pat || algorithm == NcclAlgorithm::nvls_tree;
+  const bool simple_only = algorithm == NcclAlgorithm::pat || algorithm == NcclAlgorithm::nvls ||
+                           algorithm == NcclAlgorithm::nvls_tree;
   demand(!simple_only || !comm.protocol || *comm.protocol == Protocol::simple,
          "this algorithm of NCCL has only the protocol Simple");
 }
@@ -51,17 +53,6 @@ void tune(NcclPlan& plan, const Collective& c, const Communicator& comm) {
                                : nccl_max_channels(input, plan.algorithm, plan.task.protocol);
 }
 
-// A dump describes a node whose GPUs were all in the communicator. NCCL searches separately for a
-// group that does not fill its nodes, so such a group uses a template.
-const NcclNode& node_of(const Communicator& comm, const NcclNodes& nodes) {
-  const bool fills =
-      comm.graphs && nodes.uniform() && nodes.ranks_per_node() == comm.graphs->node.gpus;
-  if (!fills) return nccl_node(comm.node, nodes.ranks_per_node());
-  demand(nodes.nodes() == 1 || comm.graphs->node.nics > 0,
-         "the graph dump has no NICs: it is of a communicator inside one node");
-  return comm.graphs->node;
-}
-
 int channels_of(const NcclPlan& plan, const Communicator& comm) {
   const NcclSettings& settings = plan.settings;
   if (comm.channels > 0) {
@@ -69,8 +60,8 @@ int channels_of(const NcclPlan& plan, const Communicator& comm) {
            "the number of channels is given twice: as channels and in the environment");
     return comm.channels;
   }
-  // NVLSTree has its own number, which only the CTA variables limit.
-  if (plan.algorithm == NcclAlgorithm::nvls_tree) {
+  // NVLS has its own number, which only the CTA variables limit.
+  if (plan.algorithm == NcclAlgorithm::nvls || plan.algorithm == NcclAlgorithm::nvls_tree) {
     std::int64_t own = kNvlsChannels;
     if (settings.max_ctas > 0) own = std::min(own, settings.max_ctas);
     return static_cast<int>(std::max(own, settings.min_ctas));
@@ -81,38 +72,18 @@ int channels_of(const NcclPlan& plan, const Communicator& comm) {
   return std::max(channels, static_cast<int>(settings.min_channels));
 }
 
-// NCCL_CROSS_NIC restricts the search, so a template is valid only if its search used the same
-// value.
-void check_cross_nic(const NcclPlan& plan) {
-  const std::int64_t wanted = plan.settings.cross_nic;
-  const bool one_nic = plan.node->nics <= 1;
-  const bool found_without = !plan.node->swap_odd_nodes && plan.node->leaves_by_entry_nic;
-  const bool same = wanted < 0 || wanted == 2 || one_nic || (wanted == 0 && found_without);
-  demand(same || plan.node->graphs != nullptr,
-         "NCCL_CROSS_NIC=" + std::to_string(wanted) + ": node template '" +
-             std::string(plan.node->name) +
-             "' was found with 2; give the graph dump of a node that runs with it");
-}
-
-// Without PXN the search may give a GPU another NIC, and it finds slower trees.
-void check_pxn(const NcclPlan& plan) {
-  demand(plan.settings.pxn || plan.nodes.ranks_per_node() == 1 || plan.node->graphs != nullptr,
-         "NCCL_PXN_DISABLE=1: node template '" + std::string(plan.node->name) +
-             "' was found with PXN; give the graph dump of a node that runs without it, or set "
-             "NCCL_P2P_PXN_LEVEL=0 for point-to-point alone");
-}
-
 void check_enabled(NcclAlgorithm algorithm, const NcclSettings& settings) {
-  demand(algorithm != NcclAlgorithm::nvls_tree || settings.nvls,
-         "NCCL_NVLS_ENABLE=0 leaves no NVLSTree");
+  const bool nvls = algorithm == NcclAlgorithm::nvls || algorithm == NcclAlgorithm::nvls_tree;
+  demand(!nvls || settings.nvls, "NCCL_NVLS_ENABLE=0 leaves no NVLS and no NVLSTree");
   demand(algorithm != NcclAlgorithm::pat || settings.pat, "NCCL_PAT_ENABLE=0 leaves no PAT");
 }
 
 }  // namespace
 
 std::uint64_t NcclPlan::chunk_elements(std::uint64_t elements) const {
-  const int per_node = nodes.ranks_per_node();
-  return nccl_chunk_bytes(algorithm, task, elements, {nodes.nodes(), per_node, per_node}) /
+  const auto heads = static_cast<int>(graphs->heads.size());
+  return nccl_chunk_bytes(algorithm, task, elements,
+                          {nodes.nodes(), nodes.ranks_per_node(), std::max(1, heads)}) /
          task.element_bytes;
 }
 
@@ -138,10 +109,9 @@ NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collectiv
   demand_sense(algorithm, c, comm);
   NcclPlan plan{version, algorithm, NcclNodes(c.size, comm.node_of)};
   plan.settings = nccl_settings(comm.environment);
-  plan.graphs = comm.graphs;
-  plan.node = &node_of(comm, plan.nodes);
-  check_cross_nic(plan);
-  check_pxn(plan);
+  plan.graphs = nccl_graphs_of(comm, plan.nodes,
+                               nccl_search_options(plan.settings, version, plan.nodes.nodes() > 1));
+  plan.node = &plan.graphs->node;
   check_enabled(algorithm, plan.settings);
   plan.channels = channels_of(plan, comm);
   plan.task = {c.func, c.size, c.count, c.element_bytes};

@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/nccl/graphs.h"
 #include "collectives/nccl/nccl.h"
 
 namespace ghostrank {
@@ -57,7 +58,9 @@ class NcclRingSchedule final : public Schedule {
   int nic(GroupRank from, GroupRank to, int channel, Way way) const override {
     const GroupRank r = way == Way::send ? from : to;
     const NcclNodes& nodes = plan_.nodes;
-    return nccl_ring_nic(*plan_.node, channel, nodes.local_of(r), nodes.ranks_of(nodes.node_of(r)));
+    const int node = nodes.node_of(r);
+    const int nic = nccl_ring_nic(*plan_.node, channel, nodes.local_of(r), nodes.ranks_of(node));
+    return is_nic_beside(nic) ? nic_of(nodes.rank_at(node, local_beside(nic))) : nic;
   }
   int nics() const override { return plan_.node->nics; }
 

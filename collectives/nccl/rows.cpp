@@ -57,6 +57,13 @@ Cost nvls_tree_all_reduce(const Collective& c) {
           2 * n * (heads - 1) + 2 * heads * static_cast<std::uint64_t>(nodes - 1)};
 }
 
+// Those of the ring around the node that stands for the NVLink switch.
+Cost nvls_all_reduce(const Collective& c) {
+  if (nothing_to_do(c)) return {};
+  const std::uint64_t n = ranks(c);
+  return {2 * (c.size - 1), 2 * (n - 1) * bytes(c), 2 * n * (n - 1)};
+}
+
 // For little data and a power of two of ranks. Other sizes need more messages, and their
 // reduce-scatter also sends holes.
 Cost pat(const Collective& c) {
@@ -104,6 +111,8 @@ std::unique_ptr<Schedule> nccl_tuned(NcclVersion version, const Collective& c,
       return nccl_tree(version, c, comm);
     case NcclAlgorithm::pat:
       return nccl_pat(version, c, comm);
+    case NcclAlgorithm::nvls:
+      return nccl_nvls(version, c, comm);
     case NcclAlgorithm::nvls_tree:
       return nccl_nvls_tree(version, c, comm);
     case NcclAlgorithm::ring:
@@ -134,6 +143,8 @@ std::vector<Algorithm> rows(std::string_view library) {
           tree_all_reduce),
       row(Func::all_reduce, "nvlstree", "2 (7 + ceil(log2(n/8)))", "2(n-1) S",
           make<kVersion, nccl_nvls_tree>, nvls_tree_all_reduce),
+      row(Func::all_reduce, "nvls", "2(n-1)", "2(n-1) S", make<kVersion, nccl_nvls>,
+          nvls_all_reduce),
       tuned(Func::reduce_scatter, "n(n-1) S", ring_blocks),
       row(Func::reduce_scatter, "ring", "n-1", "n(n-1) S", kRing, ring_blocks),
       row(Func::reduce_scatter, "pat", "ceil(log2 n) at least", "n(n-1) S", kPat, pat),

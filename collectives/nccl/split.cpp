@@ -132,17 +132,31 @@ std::uint64_t size_class(const NcclTask& task) {
   return log * 4 + (x >> (log - 2)) % 4;
 }
 
+struct ChunkRule {
+  std::uint64_t chunks, limit;
+};
+
+// The rules of a table in turn: with less data than so many chunks per head, at most the limit.
+std::uint64_t fewer_bytes(std::uint64_t chunk, std::uint64_t bytes, int heads,
+                          std::span<const ChunkRule> rules) {
+  for (const ChunkRule& rule : rules)
+    if (bytes < rule.chunks * static_cast<std::uint64_t>(heads) * chunk && chunk > rule.limit)
+      chunk = rule.limit;
+  return chunk;
+}
+
+// NVLS inside a node.
+std::uint64_t nvls_chunk(std::uint64_t bytes, const NcclCommSize& comm) {
+  constexpr ChunkRule kRules[] = {{64, 64 * kKiB}, {8, 32 * kKiB}, {2, 16 * kKiB}};
+  return fewer_bytes(128 * kKiB, bytes, comm.heads, kRules);
+}
+
 // NVLSTree on sm90: chunks small enough to keep several per head in flight on the channel.
 std::uint64_t nvls_tree_chunk(std::uint64_t bytes, std::uint64_t most, const NcclCommSize& comm) {
-  std::uint64_t chunk = most > 0 ? most : comm.nodes >= 4 ? 64 * kKiB : 128 * kKiB;
-  const auto heads = static_cast<std::uint64_t>(comm.heads);
-  struct Rule {
-    std::uint64_t chunks, limit;
-  };
-  constexpr Rule kRules[] = {{32, 256 * kKiB}, {16, 128 * kKiB}, {4, 64 * kKiB}, {1, 32 * kKiB}};
-  for (const Rule& rule : kRules)
-    if (bytes < rule.chunks * heads * chunk && chunk > rule.limit) chunk = rule.limit;
-  return chunk;
+  constexpr ChunkRule kRules[] = {
+      {32, 256 * kKiB}, {16, 128 * kKiB}, {4, 64 * kKiB}, {1, 32 * kKiB}};
+  const std::uint64_t own = comm.nodes >= 4 ? 64 * kKiB : 128 * kKiB;
+  return fewer_bytes(most > 0 ? most : own, bytes, comm.heads, kRules);
 }
 
 std::uint64_t tree_ll128_chunk(std::uint64_t chunk, std::uint64_t bytes, const NcclCommSize& comm) {
@@ -252,6 +266,7 @@ std::uint64_t nccl_chunk_bytes(NcclAlgorithm algorithm, const NcclTask& task,
     const std::uint64_t factor = task.func == Func::all_gather ? 32 : 16;
     while (chunk * factor > bytes && chunk > 64 * kKiB) chunk /= 2;
   }
+  if (algorithm == NcclAlgorithm::nvls) chunk = std::min(chunk, nvls_chunk(bytes, comm));
   if (algorithm == NcclAlgorithm::nvls_tree)
     chunk = std::min(chunk, nvls_tree_chunk(bytes, task.buffers.nvls_tree_chunk, comm));
   const std::uint64_t grain = task.protocol == Protocol::simple ? 512

@@ -17,7 +17,7 @@ namespace ghostrank {
 
 enum class NcclVersion : std::uint8_t { v2_28, v2_30 };  // 2.28.9 and 2.30.7
 
-enum class NcclAlgorithm : std::uint8_t { ring, tree, pat, nvls_tree };
+enum class NcclAlgorithm : std::uint8_t { ring, tree, pat, nvls_tree, nvls };
 
 // Bytes of a connection's FIFO on the wire, flags included, and of the largest NVLSTree chunk (0:
 // depends on the number of nodes).

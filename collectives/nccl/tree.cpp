@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "collectives/nccl/graphs.h"
 #include "collectives/nccl/nccl.h"
 
 namespace ghostrank {
@@ -44,7 +45,9 @@ class NcclTreeSchedule final : public Schedule {
   int nic(GroupRank from, GroupRank to, int channel, Way way) const override {
     const GroupRank r = way == Way::send ? from : to;
     const NcclNodes& nodes = plan_.nodes;
-    return nccl_tree_nic(*plan_.node, channel, nodes.local_of(r), nodes.ranks_of(nodes.node_of(r)));
+    const int node = nodes.node_of(r);
+    const int nic = nccl_tree_nic(*plan_.node, channel, nodes.local_of(r), nodes.ranks_of(node));
+    return is_nic_beside(nic) ? nic_of(nodes.rank_at(node, local_beside(nic))) : nic;
   }
   int nics() const override { return plan_.node->nics; }
 

@@ -24,8 +24,9 @@ constexpr double kPatBase = 8;
 constexpr Row kTreeNvlink{.6, 1.25, 4}, kRingNvlink{.6, 1.9, 3.4};
 constexpr Row kTreePci{1, 1.9, 4}, kRingPci{1, 2.5, 5.7};
 constexpr Row kTreeNet{5, 8.5, 14}, kRingNet{2.7, 4, 14};
-constexpr double kNvlsTreeNvlink = 25, kNvlsTreeNet = 20.9, kPatNet = 14;
-constexpr double kNetOverhead = 1;  // us per ring step between nodes; times 3 with Simple
+constexpr double kNvlsNvlink = 25, kNvlsTreeNet = 20.9, kPatNet = 14;
+constexpr double kNetOverhead = 1, kNetOverheadOfAmd = 2;  // us per ring step between nodes; times
+                                                           // 3 with Simple
 
 // Upper bounds of a channel's bandwidth, and of LL's over all channels, in GB/s, per GPU
 // generation.
@@ -37,7 +38,7 @@ constexpr Generation kAmpere{
     {87.7, 22.5, 19}, {24, 23.6, 17.8}, {20, 20, 20}, {24, 23.6, 17.8}, 20, 0};
 constexpr Generation kHopper{
     {141, 45, 35}, {38.7, 41.4, 36}, {36.7, 36.7, 29}, {0, 57.7, 45.5}, 36.7, 0.85};
-constexpr Row kLlMaxBetweenNodes{39, 39, 20.4};  // Intel hosts
+constexpr Row kLlMaxOfIntel{39, 39, 20.4}, kLlMaxOfAmd{87.7, 22.5, 19};  // between nodes
 
 // Share of a tree's bandwidth that an all-reduce of 64 << i bytes reaches. NCCL's table also has an
 // entry for 512 MiB, which its code never reads.
@@ -69,6 +70,9 @@ bool possible(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protoc
       return in.func == Func::all_reduce;
     case NcclAlgorithm::pat:
       return in.pat && by_blocks && in.ranks == in.nodes && protocol == Protocol::simple;
+    case NcclAlgorithm::nvls:
+      return in.nvls && in.func == Func::all_reduce && in.nodes == 1 &&
+             nccl_links(*in.node, algorithm).channels > 1 && protocol == Protocol::simple;
     case NcclAlgorithm::nvls_tree:
       return in.nvls && in.func == Func::all_reduce && in.nodes > 1 && in.ranks > in.nodes &&
              nccl_links(*in.node, algorithm).channels > 1 && protocol == Protocol::simple;
@@ -84,7 +88,8 @@ double bandwidth_GBps(const NcclTunerInput& in, NcclAlgorithm algorithm, Protoco
   const std::size_t scale = in.nodes <= 2 ? static_cast<std::size_t>(in.nodes) - 1 : 2;
   const double channels = links.channels;
   const double bus = channels * (in.nodes <= 2 ? links.inside_GBps : links.between_GBps);
-  const double ll_max = in.nodes == 1 ? gpu.ll_max[scale] : kLlMaxBetweenNodes[scale];
+  const Row& between_nodes = node.cpu == NcclCpu::amd ? kLlMaxOfAmd : kLlMaxOfIntel;
+  const double ll_max = in.nodes == 1 ? gpu.ll_max[scale] : between_nodes[scale];
   const double by_steps = static_cast<double>(in.ranks) / steps(in);
   switch (algorithm) {
     case NcclAlgorithm::ring:
@@ -102,10 +107,13 @@ double bandwidth_GBps(const NcclTunerInput& in, NcclAlgorithm algorithm, Protoco
     }
     case NcclAlgorithm::pat:
       return bus * .75;
+    case NcclAlgorithm::nvls:
     case NcclAlgorithm::nvls_tree: {
+      const bool tree = algorithm == NcclAlgorithm::nvls_tree;
       const double inside = 2 * links.inside_GBps * gpu.nvls_efficiency * (channels - 1) / channels;
-      const double between = links.between_GBps * (in.nodes == 2 ? 2 : 1);
-      return channels * std::min({inside, between, gpu.nvls_tree[scale]}) * by_steps;
+      const double between = links.between_GBps * (tree && in.nodes == 2 ? 2 : 1);
+      const double least = std::min(inside, between);
+      return channels * (tree ? std::min(least, gpu.nvls_tree[scale]) : least) * by_steps;
     }
   }
   return 0;
@@ -133,7 +141,8 @@ double latency_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol pr
         return kRingBase[p] + steps(in) * (in.nodes > 1 ? chunk[p] : inside);
       }
       const bool simple = protocol == Protocol::simple;
-      if (in.nodes > 1) inner = std::max(inner, kNetOverhead * (simple ? 3 : 1));
+      const double overhead = in.node->cpu == NcclCpu::amd ? kNetOverheadOfAmd : kNetOverhead;
+      if (in.nodes > 1) inner = std::max(inner, overhead * (simple ? 3 : 1));
       const int between = (in.func == Func::all_reduce ? 2 : 1) * (in.nodes - 1);
       return kRingBase[p] + (steps(in) - between) * inner + between * net(kRingNet[p]);
     }
@@ -142,8 +151,10 @@ double latency_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol pr
                                  log_nodes * net(kTreeNet[p]));
     case NcclAlgorithm::pat:
       return kPatBase + log_nodes * net(kPatNet) / 3.5 + 2.8 * in.ranks;
+    case NcclAlgorithm::nvls:
+      return links.nvlink ? kNvlsNvlink : 0;
     case NcclAlgorithm::nvls_tree:
-      return (links.nvlink ? kNvlsTreeNvlink : 0) + 2 * log_nodes * net(kNvlsTreeNet);
+      return (links.nvlink ? kNvlsNvlink : 0) + 2 * log_nodes * net(kNvlsTreeNet);
   }
   return 0;
 }
@@ -174,7 +185,7 @@ double nccl_time_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol 
 }
 
 int nccl_max_channels(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {
-  if (algorithm == NcclAlgorithm::nvls_tree) return in.channels;
+  if (algorithm == NcclAlgorithm::nvls || algorithm == NcclAlgorithm::nvls_tree) return in.channels;
   if (algorithm == NcclAlgorithm::pat) return in.channels;  // PAT has no threshold of its own
   const NcclLinks links = nccl_links(*in.node, algorithm);
   const bool slow_ring = algorithm == NcclAlgorithm::ring && protocol == Protocol::simple &&

@@ -1,9 +1,10 @@
 // NCCL's choice of algorithm, protocol and number of channels for a call: the combination with the
 // least time by NCCL's own model, time = latency + bytes / bandwidth. Derived from the source of
-// NCCL 2.30.7 (its default tuner, Intel hosts), not yet compared with a trace.
+// NCCL 2.30.7 (its default tuner), not yet compared with a trace.
 //
-// Not modelled: tuner plug-ins, CollNet, NVLS inside one node, and the penalty for 8-bit floats on
-// rings of more than 8 ranks. The bandwidth of an NVLS graph is an estimate.
+// Not modelled: tuner plug-ins; CollNet; 8-bit floats, whose long rings NCCL avoids; NVLS for
+// all-gather and reduce-scatter, which the tuner does not prefer on these nodes. Every reduction is
+// taken for a sum: averages exclude NVLSTree, and PAT for reduce-scatter.
 //
 // Units: microseconds, 10^9 bytes per second. Threading: pure functions.
 #pragma once
@@ -17,8 +18,10 @@
 
 namespace ghostrank {
 
+// In NCCL's order: of two equal times the first wins.
 inline constexpr std::array kNcclAlgorithms{NcclAlgorithm::tree, NcclAlgorithm::ring,
-                                            NcclAlgorithm::nvls_tree, NcclAlgorithm::pat};
+                                            NcclAlgorithm::nvls, NcclAlgorithm::nvls_tree,
+                                            NcclAlgorithm::pat};
 
 struct NcclTunerInput {
   Func func = Func::all_reduce;
@@ -28,7 +31,8 @@ struct NcclTunerInput {
   int channels = 1;  // of the communicator
   const NcclNode* node = nullptr;
   NcclOverrides overrides{};
-  bool nvls = true;  // NVLSTree is allowed: nodes of one size, no 8-bit type
+  bool nvls = true;  // NVLS and NVLSTree are allowed: nodes of one size, a type and operator
+                     // that the switch reduces
   bool pat = true;   // PAT is allowed if there is one rank per node
 };
 

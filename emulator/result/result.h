@@ -5,6 +5,7 @@
 // Threading: plain values.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/exactness.h"
 #include "collectives/schedule.h"
 #include "profiles/units.h"
 
@@ -46,9 +48,10 @@ struct IterationReport {
 
 struct CollectiveReport {
   std::string op, group, algorithm;  // "allreduce", "dp", "ring"
-  double calls = 0;                  // per iteration, communicators summed
-  double bytes = 0;                  // buffer bytes per iteration, as nccl-tests counts a call
-  double seconds_median = 0;         // of one call, seen by group rank 0
+  Exactness exactness{};
+  double calls = 0;           // per iteration, communicators summed
+  double bytes = 0;           // buffer bytes per iteration, as nccl-tests counts a call
+  double seconds_median = 0;  // of one call, seen by group rank 0
   double algbw_GBps = 0, busbw_GBps = 0;
   double seconds_error = 0, bandwidth_error = 0;  // as Figure::error
 };
@@ -153,7 +156,6 @@ struct Fidelity {
   bool faithful = false;
   bool modelled = false;  // virtual time: no lateness to measure
   std::vector<std::string> valid_for;
-  std::string level = "L2", basis = "derived";
   double lateness_us_p50 = 0, lateness_us_p99 = 0, lateness_us_max = 0;  // wall
   // Error of the median step that this machine may have caused on the critical path, as a share of
   // the step; over a network also what the hosts were held up, and how far the run was behind at
@@ -264,5 +266,14 @@ struct Result {
   std::vector<std::string> notes;  // remarks a reader must know
   std::string interrupted;         // why the run ended early; empty if complete
 };
+
+// The lowest of the collectives' rows: what the whole job may claim.
+inline Exactness exactness_of(const Result& result) {
+  if (result.collectives.empty()) return {};
+  const auto less = [](const CollectiveReport& a, const CollectiveReport& b) {
+    return a.exactness < b.exactness;
+  };
+  return std::min_element(result.collectives.begin(), result.collectives.end(), less)->exactness;
+}
 
 }  // namespace ghostrank

@@ -41,6 +41,7 @@ int usable_shards(const JobSpec& spec, int hosts) {
 
 Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     : workload_(workload),
+      nccl_node_(spec),
       topology_(spec),
       hosts_(hosts),
       shards_(usable_shards(spec, hosts)),
@@ -72,25 +73,29 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
   }
 
   memberships_.resize(locations_.rows().size() * kinds_);
-  std::map<std::vector<std::int32_t>, std::uint32_t> known;  // nodes, NICs -> layout
+  std::map<std::vector<std::int32_t>, std::uint32_t> known;  // nodes, NICs, GPUs -> layout
   for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
     const Group& group = workload.groups[g];
     GroupLayout layout;
     std::map<Node, std::int32_t> number;
     std::map<Node, std::set<Nic>> nics;
+    std::vector<std::int32_t> on_gpu;
     for (GroupRank i = 0; i < std::ssize(group.members); ++i) {
       const WorldRank rank = group.members[i];
       memberships_[rank.index() * kinds_ + group.kind] = {g, i};
       const Location& p = location(rank);
       layout.nodes.push_back(number.try_emplace(p.node, number.size()).first->second);
       nics[p.node].insert(p.nic);
+      on_gpu.push_back(rank % gpus);
     }
     for (const auto& [node, used] : nics)
       layout.nics = std::max(layout.nics, static_cast<int>(used.size()));
     layout.one_node = number.size() == 1;
     if (layout.one_node) layout.nics = 1;  // its messages never leave the node
+    layout.gpus = nccl_node_.gpus_that_matter(layout.nodes, on_gpu);
     std::vector<std::int32_t> key = layout.nodes;
     key.push_back(layout.nics);
+    key.insert(key.end(), layout.gpus.begin(), layout.gpus.end());
     const auto [it, fresh] =
         known.try_emplace(std::move(key), static_cast<std::uint32_t>(layouts_.size()));
     if (fresh) layouts_.push_back(std::move(layout));
@@ -211,6 +216,8 @@ NicPair nics_of(const Cluster& cluster, const Schedule& schedule,
     const int chosen =
         schedule.nics() > 0 ? schedule.nic(from, to, channel, way) : Schedule::kOwnNic;
     if (chosen == Schedule::kOwnNic) return location.nic;
+    if (Schedule::is_nic_of(chosen))
+      return cluster.location(members[Schedule::rank_beside(chosen)]).nic;
     return cluster.nic(location.node, chosen * cluster.nics_per_node() / schedule.nics());
   };
   return {pick(from, Way::send), pick(to, Way::recv)};

@@ -17,6 +17,7 @@
 #include "collectives/agent.h"
 #include "collectives/schedule.h"
 #include "emulator/network/topology.h"
+#include "emulator/traffic/nccl_node.h"
 #include "profiles/job/job.h"
 
 namespace ghostrank {
@@ -90,18 +91,25 @@ class Cluster {
   Nic nic(Node node, int number) const { return Nic(node.value() * nics_per_node_ + number); }
 
   // Groups of one layout play the same schedules. The layout is the size, which members share a
-  // node, and how many NICs one node's members use.
+  // node, how many NICs one node's members use and, for NCCL, on which GPUs they are.
   std::uint32_t layout(std::uint32_t group) const { return layout_of_[group]; }
   const std::vector<std::int32_t>& nodes_of_layout(std::uint32_t layout) const {
     return layouts_[layout].nodes;
   }
   bool inside_node(std::uint32_t group) const { return layouts_[layout_of_[group]].one_node; }
+  // What NCCL has to know of such a group's GPUs (Communicator::gpu_of), and the node that they are
+  // on; null if the job plays nothing of NCCL.
+  const std::vector<std::int32_t>& gpus_of_layout(std::uint32_t layout) const {
+    return layouts_[layout].gpus;
+  }
+  const std::shared_ptr<const NcclMachine>& machine() const { return nccl_node_.machine(); }
   // The most NICs that one node's members of such a group use; 1 if the group is inside a node.
   int nics_of_layout(std::uint32_t layout) const { return layouts_[layout].nics; }
 
  private:
   struct GroupLayout {
     std::vector<std::int32_t> nodes;  // by position, in order of appearance from 0
+    std::vector<std::int32_t> gpus;   // by position; empty: any
     int nics = 1;
     bool one_node = false;
   };
@@ -122,6 +130,7 @@ class Cluster {
   Location add_switch(const SchemeUse& use);
 
   const Workload& workload_;
+  NcclNodeOfJob nccl_node_;
   Topology topology_;
   int hosts_, shards_, nics_, nics_per_node_;
   std::size_t kinds_;

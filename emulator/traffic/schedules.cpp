@@ -78,8 +78,9 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
 
 void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
   if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv) {
+    const Algorithm& row = find(Func::send_recv, op.group);
     transfer_row_[op.group] =
-        row_for(Func::send_recv, op.group, std::string(find(Func::send_recv, op.group).name));
+        row_for(Func::send_recv, op.group, std::string(row.name), exactness_of_transfer(row));
   }
   if (op.kind != Op::Kind::collective) return;
   for (const std::uint32_t group : groups_of[op.group]) {
@@ -93,7 +94,7 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
     if (const Algorithm& row = find(op.func, op.group); row.ends) {
       play.scheme = &row;
       play.schedule = std::make_unique<CallOfAgents>(collective_of(workload_, op, size));
-      play.row = row_for(op.func, op.group, std::string(row.name));
+      play.row = row_for(op.func, op.group, std::string(row.name), exactness_of(row));
       check_served(group, op, row);
       continue;
     }
@@ -103,8 +104,9 @@ void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
                   " chooses among at most " + std::to_string(kMostChosenNics) +
                   " NICs of a node; lower it");
     const std::string& played = play.schedule->played();
-    play.row = row_for(op.func, op.group,
-                       played.empty() ? std::string(find(op.func, op.group).name) : played);
+    const Algorithm& row = find(op.func, op.group);
+    play.row = row_for(op.func, op.group, played.empty() ? std::string(row.name) : played,
+                       exactness_of(played_row(row, *play.schedule)));
   }
 }
 
@@ -127,13 +129,18 @@ std::uint16_t Schedules::row_of(const SchemeUse& use) const {
   return 0;
 }
 
-std::uint16_t Schedules::row_for(Func func, std::uint16_t kind, const std::string& algorithm) {
+std::uint16_t Schedules::row_for(Func func, std::uint16_t kind, const std::string& algorithm,
+                                 Exactness exactness) {
   const auto same = [&](const Row& row) {
     return row.func == func && row.kind == kind && row.algorithm == algorithm;
   };
   const auto at = std::find_if(rows_.begin(), rows_.end(), same);
-  if (at != rows_.end()) return static_cast<std::uint16_t>(at - rows_.begin());
-  rows_.push_back({func, kind, std::string(name_of(func)), workload_.group_names[kind], algorithm});
+  if (at != rows_.end()) {
+    at->exactness = std::min(at->exactness, exactness);
+    return static_cast<std::uint16_t>(at - rows_.begin());
+  }
+  rows_.push_back(
+      {func, kind, std::string(name_of(func)), workload_.group_names[kind], algorithm, exactness});
   return static_cast<std::uint16_t>(rows_.size() - 1);
 }
 
@@ -174,7 +181,8 @@ Communicator Schedules::communicator(const Key& key, const Algorithm& algorithm)
     // 0 channels: the default of the kind of node. "auto" gives no protocol: the tuner chooses.
     comm.protocol = protocol_named(wanted.protocol);
     comm.max_channels = wanted.max_channels;
-    comm.node = wanted.node_template;
+    comm.machine = cluster_.machine();
+    comm.gpu_of = cluster_.gpus_of_layout(key.layout);
     comm.graphs = wanted.graphs;
     comm.environment = wanted.environment;
   } else if (wanted.channels == 0) {

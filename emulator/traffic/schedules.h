@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "collectives/exactness.h"
 #include "emulator/network/port.h"
 #include "emulator/traffic/cluster.h"
 #include "emulator/traffic/ledger.h"
@@ -75,6 +76,7 @@ class Schedules {
     Func func;
     std::uint16_t kind;
     std::string op, group, algorithm;
+    Exactness exactness;  // the lowest of the row's calls
   };
   const std::vector<Row>& rows() const { return rows_; }
   // The row that counts what a scheme sends: that of its first function.
@@ -105,7 +107,8 @@ class Schedules {
                                  const Collective& c) const;
   using GroupsByKind = std::vector<std::vector<std::uint32_t>>;
   void add(const Op& op, const GroupsByKind& groups_of);
-  std::uint16_t row_for(Func func, std::uint16_t kind, const std::string& algorithm);
+  std::uint16_t row_for(Func func, std::uint16_t kind, const std::string& algorithm,
+                        Exactness exactness);
 
   const JobSpec& spec_;
   const Workload& workload_;

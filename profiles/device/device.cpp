@@ -20,6 +20,10 @@ constexpr std::array kKeys{
     Key{"memory_GBps", KeyType::number, "0", "memory bandwidth; 0: the optimizer takes no time", 0,
         kMaxGBps},
     Key{"memory_bytes", KeyType::size, "0", "memory of one GPU"},
+    Key{"compute_capability", KeyType::number, "9",
+        "CUDA compute capability; NCCL's topology search is modelled for 8 and 9, and other GPUs "
+        "are taken for the nearest of these",
+        3, 20},
     Key{"source", KeyType::string, "", "where the numbers come from"}};
 
 }  // namespace
@@ -38,6 +42,7 @@ DeviceProfile make_device(const YamlValue& description) {
   device.efficiency = settings.number("efficiency");
   device.memory_GBps = settings.number("memory_GBps");
   device.memory_bytes = settings.number("memory_bytes");
+  device.compute_capability = settings.number("compute_capability");
   device.source = settings.text("source");
   return device;
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "collectives/compressor.h"
+#include "collectives/nccl/machine.h"
 #include "collectives/schedule.h"
 #include "collectives/tensor_content.h"
 #include "profiles/units.h"
@@ -160,8 +161,10 @@ struct CollectiveSpec {
   std::shared_ptr<const class Algorithms> own;  // plugins and files (profiles/algorithms)
   // For nccl: a graph dump instead of a kind of node; else null.
   std::shared_ptr<const NcclGraphs> graphs;
-  Environment environment;  // nccl: its variables (nccl/environment.h)
-  InSwitch in_switch;       // for schemes that sum in a switch
+  std::shared_ptr<const NcclMachine> machine;  // nccl: a described node; null: the template
+  std::optional<NcclCpu> node_cpu;             // nccl: in place of the template's
+  Environment environment;                     // nccl: its variables (nccl/environment.h)
+  InSwitch in_switch;                          // for schemes that sum in a switch
   std::map<std::string, std::map<Func, std::string>> groups;  // by kind of group, where it differs
   // The algorithm that plays `func` in a kind of group; null: the library has none of that name.
   const Algorithm* row(Func func, const std::string& group) const;
@@ -272,7 +275,8 @@ struct DeviceProfile {
   double efficiency = 0.4;                    // share of the peak that training reaches
   double memory_GBps = 0;                     // HBM, for the optimizer
   double memory_bytes = 0;
-  std::string source;  // origin of the numbers
+  double compute_capability = 9;  // CUDA's
+  std::string source;             // origin of the numbers
 };
 
 // A network interface of a real host. Emulated NIC n of a node uses rail n modulo the host's number

@@ -5,6 +5,7 @@
 #include "collectives/nccl/environment.h"
 #include "profiles/error.h"
 #include "profiles/load/nccl_graph_file.h"
+#include "profiles/load/nccl_topology_file.h"
 
 namespace ghostrank {
 namespace {
@@ -67,27 +68,32 @@ void read_library_environment(const Setting& environment, CollectiveSpec& out) {
 
 void read_nccl_graphs(const Setting& node_template, const std::string& near, CollectiveSpec& out) {
   const std::string& name = node_template.text;
-  if (is_nccl_graph_text(name)) {
-    out.graphs = parse_nccl_graphs(name, "the graph dump in " + location(node_template.mark));
-  } else if (is_nccl_graph_file(name)) {
-    out.graphs = parse_nccl_graphs(nccl_graph_in_place(node_template, near).text, name);
-  }
-  if (out.graphs) out.node_template = "auto";
+  const bool in_place = is_nccl_graph_text(name);
+  if (!in_place && !is_nccl_graph_file(name)) return;
+  const std::string text = nccl_graph_in_place(node_template, near).text;
+  const std::string file = in_place ? "the XML in " + location(node_template.mark) : name;
+  if (is_nccl_topology_text(text))
+    out.machine = parse_nccl_topology(text, file);
+  else
+    out.graphs = parse_nccl_graphs(text, file);
+  out.node_template = "auto";
 }
 
 void check_nccl_graphs(const Setting& node_template, const ClusterSpec& cluster,
                        const CollectiveSpec& collectives) {
-  if (!collectives.graphs) return;
-  const NcclNode& node = collectives.graphs->node;
+  if (!collectives.graphs && !collectives.machine) return;
+  const auto& graphs = collectives.graphs;
+  const auto& machine = collectives.machine;
+  const int gpus = graphs ? graphs->node.gpus : machine->gpu_count();
+  const int nics = graphs ? graphs->node.nics : machine->nic_count();
   const auto demand_same = [&](const char* key, int ours, int theirs, const char* what) {
     if (ours != theirs)
-      fail(node_template.mark, "the graph dump is of a node with " + std::to_string(theirs) + " " +
-                                   what + ", " + key + " is " + std::to_string(ours) +
+      fail(node_template.mark, "the XML is of a node with " + std::to_string(theirs) + " " + what +
+                                   ", " + key + " is " + std::to_string(ours) +
                                    "; make them agree");
   };
-  demand_same("cluster.gpus_per_node", cluster.gpus_per_node, node.gpus, "GPUs");
-  if (cluster.nodes > 1)
-    demand_same("cluster.nics_per_node", cluster.nics_per_node, node.nics, "NICs");
+  demand_same("cluster.gpus_per_node", cluster.gpus_per_node, gpus, "GPUs");
+  if (cluster.nodes > 1) demand_same("cluster.nics_per_node", cluster.nics_per_node, nics, "NICs");
 }
 
 YamlValue nccl_graph_in_place(const Setting& node_template, const std::string& near) {

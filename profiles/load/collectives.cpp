@@ -125,6 +125,8 @@ CollectiveSpec read_collectives(const Settings& in, const std::string& near) {
   out.protocol = in.text("collectives.protocol");
   out.max_channels = in.small("collectives.max_channels");
   out.node_template = in.text("collectives.node_template");
+  const std::string cpu = in.text("collectives.node_cpu");
+  if (cpu != "auto") out.node_cpu = cpu == "amd" ? NcclCpu::amd : NcclCpu::intel;
   read_library_environment(in.at("collectives.environment"), out);
   read_nccl_graphs(in.at("collectives.node_template"), near, out);
   return out;

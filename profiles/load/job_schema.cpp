@@ -320,7 +320,11 @@ constexpr std::array kKeys{
     Key{"collectives.node_template", KeyType::string, "auto",
         "kind of node that its rings and trees were found on, such as hgx-h100-400g, or the path "
         "of a "
-        "graph dump (.xml)"}
+        "graph dump or topology file of NCCL (.xml); auto: a node with the cluster's GPUs and NICs"}
+        .in("nccl"),
+    Key{"collectives.node_cpu", KeyType::choice, "auto",
+        "whose CPUs a node has: NCCL's rates differ; auto: Intel's, or a described node's own", 0,
+        0, "auto intel amd"}
         .in("nccl"),
     Key{"collectives.environment", KeyType::any, "{}",
         "NCCL's environment variables, as in {NCCL_ALGO: Ring}; those of the process have no "

@@ -296,7 +296,7 @@ LoadedJob load_job(const std::string& path, const std::vector<std::string>& over
     check_program_size(job.spec, *settings);
   else
     check_device(job.spec, *settings);
-  if (job.spec.collectives.graphs)
+  if (job.spec.collectives.graphs || job.spec.collectives.machine)
     resolved["collectives.node_template"] =
         nccl_graph_in_place(settings->at("collectives.node_template"), near);
   write_config(*settings, std::move(resolved), job);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <set>
 #include <tinyxml2.h>
@@ -11,6 +9,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/yaml.h"
+#include "profiles/load/nccl_xml.h"
 
 namespace ghostrank {
 namespace {
@@ -18,52 +17,12 @@ namespace {
 using tinyxml2::XMLElement;
 
 constexpr int kMaxChannels = 64, kMaxGpus = 1024;
-constexpr double kMaxSpeed = 1e6;  // 10^9 bytes per second
 
 // From the nearest to the farthest.
 constexpr std::array<std::string_view, 9> kPathTypes{"LOC", "NVL", "NVB", "PIX", "PXB",
                                                      "P2C", "PXN", "PHB", "SYS"};
 
-struct Reader {
-  std::string file;
-
-  [[noreturn]] void fail_at(int line, const std::string& what) const {
-    throw Error(file + ':' + std::to_string(line) + ": " + what +
-                "; give the file that NCCL_GRAPH_DUMP_FILE wrote");
-  }
-
-  std::string attribute(const XMLElement& e, const char* name) const {
-    const char* text = e.Attribute(name);
-    if (!text) fail_at(e.GetLineNum(), std::string("<") + e.Name() + "> has no attribute " + name);
-    return text;
-  }
-
-  std::int64_t integer(const XMLElement& e, const char* name, std::int64_t least, std::int64_t most,
-                       int base = 10) const {
-    const std::string text = attribute(e, name);
-    std::string_view digits = text;
-    if (base == 16 && (digits.starts_with("0x") || digits.starts_with("0X")))
-      digits.remove_prefix(2);
-    std::int64_t value = 0;
-    const char* end = digits.data() + digits.size();
-    const auto [stop, error] = std::from_chars(digits.data(), end, value, base);
-    if (error != std::errc{} || stop != end || value < least || value > most)
-      fail_at(e.GetLineNum(), std::string(name) + " is " + quote(text) + ", not a number from " +
-                                  std::to_string(least) + " to " + std::to_string(most));
-    return value;
-  }
-
-  double real(const XMLElement& e, const char* name) const {
-    const std::string text = attribute(e, name);
-    double value = 0;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || stop != text.data() + text.size() || !(value >= 0) ||
-        value > kMaxSpeed)
-      fail_at(e.GetLineNum(),
-              std::string(name) + " is " + quote(text) + ", not a number from 0 to 1e6");
-    return value;
-  }
-
+struct Reader : NcclXml {
   int path_type(const XMLElement& e, const char* name) const {
     const std::string text = attribute(e, name);
     const auto at = std::find(kPathTypes.begin(), kPathTypes.end(), text);
@@ -169,6 +128,22 @@ NcclGraph make_graph(const Reader& in, const RawGraph& raw, const std::set<std::
   return graph;
 }
 
+std::vector<NcclHead> make_heads(const Reader& in, const RawGraph& raw,
+                                 const std::set<std::int64_t>& gpus,
+                                 const std::set<std::int64_t>& nics) {
+  std::vector<NcclHead> heads;
+  for (const RawChannel& channel : raw.channels) {
+    if (channel.gpus.empty() || !gpus.contains(channel.gpus.front()))
+      in.fail_at(channel.line, "a channel of NVLS must name a GPU of the node");
+    const int local = place_of(gpus, channel.gpus.front());
+    const auto same = [&](const NcclHead& head) { return head.local == local; };
+    if (std::any_of(heads.begin(), heads.end(), same)) continue;
+    const bool known = !channel.nics.empty() && nics.contains(channel.nics.front());
+    heads.push_back({local, known ? place_of(nics, channel.nics.front()) : -1});
+  }
+  return heads;
+}
+
 struct RawGraphs {
   RawGraph ring, tree, nvls;
 };
@@ -210,16 +185,12 @@ NcclNode::Tree tree_of(int pattern) {
 
 std::shared_ptr<const NcclGraphs> parse_nccl_graphs(std::string_view text,
                                                     const std::string& file) {
-  const Reader in{file};
+  const Reader in{{file, "give the file that NCCL_GRAPH_DUMP_FILE wrote"}};
   if (text.size() > kMaxGraphBytes) in.fail_at(1, "the file is larger than 1 MiB");
   tinyxml2::XMLDocument document;
-  if (document.Parse(text.data(), text.size()) != tinyxml2::XML_SUCCESS)
-    in.fail_at(document.ErrorLineNum(), "this is not XML, or a tag before here is not closed");
-  const XMLElement* root = document.RootElement();
-  if (!root || std::string_view(root->Name()) != "graphs")
-    in.fail_at(1, "the outermost element is not <graphs>");
-  in.integer(*root, "version", 1, 1);
-  const RawGraphs raw = read_graphs(in, *root);
+  const XMLElement& root = in.parse(document, text, "graphs");
+  in.integer(root, "version", 1, 1);
+  const RawGraphs raw = read_graphs(in, root);
 
   std::set<std::int64_t> nics;
   for (const RawGraph* graph : {&raw.ring, &raw.tree})
@@ -234,6 +205,7 @@ std::shared_ptr<const NcclGraphs> parse_nccl_graphs(std::string_view text,
   graphs.ring = make_graph(in, raw.ring, gpus, nics, hopper);
   graphs.tree = make_graph(in, raw.tree, gpus, nics, hopper);
   graphs.nvls = raw.nvls.links;
+  graphs.heads = make_heads(in, raw.nvls, gpus, nics);
   graphs.node.gpu = hopper ? NcclGpu::hopper : NcclGpu::ampere;
   graphs.node.nvlinks = hopper ? 18 : 12;
   graphs.node.swap_odd_nodes = raw.ring.cross_nic == 2;
@@ -257,7 +229,7 @@ std::string read_nccl_graph_file(const std::string& name, const std::string& nea
   std::error_code ignored;
   for (const fs::path& path : {fs::path(name), fs::path(near) / name})
     if (fs::is_regular_file(path, ignored)) return read_text(path.string());
-  throw Error("there is no graph dump " + quote(name) + "; check the path");
+  throw Error("there is no graph dump or topology file " + quote(name) + "; check the path");
 }
 
 }  // namespace ghostrank

@@ -151,10 +151,20 @@ TEST(NcclEnvironment, SetsChannelsAndMessagesOfPointToPoint) {
   EXPECT_EQ(with({{"NCCL_P2P_NET_CHUNKSIZE", "1048576"}}).chunk_bytes, 524288U);  // the FIFO's
 }
 
-TEST(NcclEnvironment, CrossNicMustBeWhatTheTemplateWasFoundWith) {
-  EXPECT_NO_THROW(plan_with({{"NCCL_CROSS_NIC", "2"}}));
-  EXPECT_THROW(plan_with({{"NCCL_CROSS_NIC", "0"}}), std::invalid_argument);
-  EXPECT_THROW(plan_with({{"NCCL_CROSS_NIC", "1"}}), std::invalid_argument);
+TEST(NcclEnvironment, CrossNicRestrictsTheSearch) {
+  const auto crosses = [](const Environment& environment) {
+    Communicator comm;
+    comm.channels = 0;
+    comm.node_of = nodes_of(16, 8);
+    comm.environment = environment;
+    const NcclPlan plan = nccl_plan(NcclVersion::v2_30, NcclAlgorithm::ring,
+                                    {Func::all_reduce, 16, 1 << 20, 4, 0}, comm);
+    return plan.node->swap_odd_nodes;
+  };
+  EXPECT_TRUE(crosses({}));
+  EXPECT_TRUE(crosses({{"NCCL_CROSS_NIC", "2"}}));
+  EXPECT_FALSE(crosses({{"NCCL_CROSS_NIC", "0"}}));
+  EXPECT_FALSE(crosses({{"NCCL_CROSS_NIC", "1"}}));  // any NIC, but rings do not alternate
 }
 
 TEST(NcclEnvironment, OneSizeForAllMessagesOfPointToPointLeavesTheirPartsAlone) {
@@ -216,20 +226,25 @@ int nic_to_another_number(const Environment& environment) {
 }
 
 TEST(NcclEnvironment, WithoutPxnPointToPointLeavesByTheSendersOwnNic) {
-  EXPECT_EQ(nic_to_another_number({}), 3);
-  EXPECT_EQ(nic_to_another_number({{"NCCL_P2P_PXN_LEVEL", "2"}}), 3);
+  EXPECT_EQ(nic_to_another_number({}), Schedule::nic_of(3));
+  EXPECT_EQ(nic_to_another_number({{"NCCL_P2P_PXN_LEVEL", "2"}}), Schedule::nic_of(3));
   EXPECT_EQ(nic_to_another_number({{"NCCL_P2P_PXN_LEVEL", "0"}}), Schedule::kOwnNic);
   EXPECT_NE(refusal({{"NCCL_P2P_PXN_LEVEL", "1"}}).find("an even one"), std::string::npos);
 }
 
-TEST(NcclEnvironment, PxnMustBeWhatTheTemplateWasFoundWith) {
-  EXPECT_NO_THROW(plan_with({{"NCCL_PXN_DISABLE", "0"}}));
-  EXPECT_THROW(plan_with({{"NCCL_PXN_DISABLE", "1"}}), std::invalid_argument);
-  Communicator comm;  // one GPU per node: there is no other GPU's NIC to use
-  comm.channels = 0;
-  comm.environment = {{"NCCL_PXN_DISABLE", "1"}};
-  EXPECT_NO_THROW(nccl_plan(NcclVersion::v2_30, NcclAlgorithm::ring,
-                            {Func::all_reduce, 4, 1 << 20, 4, 0}, comm));
+TEST(NcclEnvironment, WithoutPxnARingMayNotLeaveThroughAnotherGpusNic) {
+  const auto trusts_ll128 = [](const Environment& environment) {
+    Communicator comm;
+    comm.channels = 0;
+    comm.node = "hgx-h100-200g";
+    comm.node_of = nodes_of(16, 8);
+    comm.environment = environment;
+    return nccl_plan(NcclVersion::v2_30, NcclAlgorithm::ring, {Func::all_reduce, 16, 1 << 20, 4, 0},
+                     comm)
+        .graphs->ring.links.ll128;
+  };
+  EXPECT_TRUE(trusts_ll128({{"NCCL_PXN_DISABLE", "0"}}));
+  EXPECT_FALSE(trusts_ll128({{"NCCL_PXN_DISABLE", "1"}}));  // the way crosses a CPU
 }
 
 TEST(NcclEnvironment, SwitchesOffNvlsTreeAndPat) {

@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/nccl/graphs.h"
 #include "collectives/nccl/nccl.h"
+#include "collectives/nccl/templates.h"
 #include "collectives/schedule.h"
 #include "tests/collectives/nccl_support.h"
 
@@ -50,13 +52,13 @@ TEST(NcclRing, IsRightOverManyLoopsAndRaggedEnds) {
 }
 
 TEST(NcclRing, IsRightOnEveryNodeTemplate) {
-  for (const std::string_view node : nccl_node_names())
+  for (const std::string_view node : nccl_template_names())
     for (const int per_node : {1, 2, 3, 8})
       for (const int nodes : {1, 2, 3})
         for (const Func func : kRingFuncs) {
           const int size = nodes * per_node;
           Communicator comm = communicator(16, Protocol::ll);
-          comm.node = node;
+          comm.node = per_node <= nccl_template(node).gpu_count() ? node : "auto";
           comm.node_of = nodes_of(size, per_node);
           const std::uint64_t count = enough_for_16_channels(func, size);
           prove("nccl-2.30", "ring", {func, size, count, 8, size - 1}, comm);
@@ -113,8 +115,8 @@ TEST(NcclRing, OverTwoHgxNodesIsTheOneOfTheSearch) {
 }
 
 TEST(NcclRing, LeavesAndEntersByTheNicsThatTheSearchGaveItsChannel) {
-  const auto nic = [](const char* node, int channel, int local) {
-    return nccl_ring_nic(nccl_node(node, 8), channel, local, 8);
+  const auto nic = [](const char* node, int channel, int local, int ranks = 8) {
+    return nccl_ring_nic(nccl_node(node, ranks), channel, local, ranks);
   };
   // Channel 2 enters by GPU 2 and leaves by GPU 3.
   EXPECT_EQ(nic("hgx-h100-400g", 2, 2), 2);
@@ -123,11 +125,25 @@ TEST(NcclRing, LeavesAndEntersByTheNicsThatTheSearchGaveItsChannel) {
   EXPECT_EQ(nic("hgx-h100-200g", 2, 3), 2);  // through GPU 2
   EXPECT_EQ(nic("hgx-h100-4nic", 3, 7), 3);
   EXPECT_EQ(nic("dgx-a100", 3, 2), 3);
-  // NCCL's search did not cover a group that does not fill its nodes.
-  EXPECT_EQ(nccl_ring_nic(nccl_node("hgx-h100-400g", 8), 2, 1, 4), Schedule::kOwnNic);
-  // One GPU per node takes part, which need not be the node's first.
-  EXPECT_EQ(nccl_ring_nic(nccl_node("auto", 1), 0, 0, 1), Schedule::kOwnNic);
-  EXPECT_EQ(nccl_tree_nic(nccl_node("auto", 1), 0, 0, 1), Schedule::kOwnNic);
+  // A communicator with fewer GPUs names the GPU that has the NIC: the one where the channel
+  // enters.
+  EXPECT_EQ(nic("hgx-h100-400g", 2, 2, 4), nccl_nic_beside(2));
+  EXPECT_EQ(nic("hgx-h100-400g", 2, 3, 4), nccl_nic_beside(2));
+  EXPECT_EQ(nic("hgx-h100-400g", 1, 0, 1), nccl_nic_beside(0));
+}
+
+TEST(NcclRing, LeavesThroughTheEntryGpusNicInASchedule) {
+  Communicator comm = communicator(0);
+  comm.channels = comm.max_channels = 0;
+  comm.node = "hgx-h100-400g";
+  comm.node_of = nodes_of(8, 2);
+  const Collective c{Func::all_reduce, 8, 1 << 24, 4, 0};
+  const auto ring = find_algorithm("nccl-2.30", c.func, "ring")->make(c, comm);
+  EXPECT_EQ(ring->actors(0), 8);
+  // Channel 0 visits ranks 0, 1, 2, ...; rank 1 leaves the node through the NIC of rank 0.
+  EXPECT_EQ(ring->nic(1, 2, 0, Way::send), Schedule::nic_of(0));
+  EXPECT_EQ(ring->nic(1, 2, 0, Way::recv), Schedule::nic_of(2));
+  EXPECT_EQ(ring->nic(0, 3, 1, Way::send), Schedule::nic_of(1));
 }
 
 TEST(NcclRing, OfHgxNodesKeepsToItsRail) {

@@ -1,13 +1,17 @@
 // Communicators and the proof of a row, for the tests of NCCL's schedules.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "collectives/check/checker.h"
+#include "collectives/nccl/found.h"
 #include "collectives/nccl/nccl.h"
 #include "collectives/schedule.h"
 
@@ -27,6 +31,21 @@ inline Communicator communicator(int channels, Protocol protocol = Protocol::sim
   comm.channels = comm.max_channels = channels;
   comm.protocol = protocol;
   return comm;
+}
+
+// The node of a communicator with so many ranks on each of so many nodes of a template's kind.
+inline const NcclNode& nccl_node(const std::string& name, int ranks_per_node, int nodes = 4) {
+  static std::map<std::tuple<std::string, int, int>, std::shared_ptr<const NcclGraphs>> found;
+  auto& graphs = found[{name, ranks_per_node, nodes}];
+  if (!graphs) {
+    const int size = nodes * ranks_per_node;
+    Communicator comm;
+    comm.node = name;
+    NcclSearchOptions options;
+    options.between = nodes > 1;
+    graphs = nccl_graphs_of(comm, NcclNodes(size, nodes_of(size, ranks_per_node)), options);
+  }
+  return graphs->node;
 }
 
 inline std::string describe(const Schedule& s, const Communicator& comm) {

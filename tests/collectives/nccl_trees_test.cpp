@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/nccl/templates.h"
 #include "collectives/schedule.h"
 #include "tests/collectives/nccl_support.h"
 
@@ -24,12 +25,12 @@ TEST(NcclTree, IsRightOverNodesOfOneGpu) {
 }
 
 TEST(NcclTree, IsRightOnEveryNodeTemplate) {
-  for (const std::string_view node : nccl_node_names())
+  for (const std::string_view node : nccl_template_names())
     for (const int per_node : {1, 2, 3, 8})
       for (const int nodes : {1, 2, 3, 4, 7, 8}) {
         const int size = nodes * per_node;
         Communicator comm = communicator(16, Protocol::ll);
-        comm.node = node;
+        comm.node = per_node <= nccl_template(node).gpu_count() ? node : "auto";
         comm.node_of = nodes_of(size, per_node);
         prove("nccl-2.30", "tree", {Func::all_reduce, size, 8192, 8, 0}, comm);
         if (HasFailure()) return;
@@ -95,9 +96,43 @@ TEST(NcclNvlsTree, IsRight) {
         for (const std::uint64_t count : {0, 1, 100, 9000}) {
           Communicator comm = communicator(2);
           comm.node_of = nodes_of(nodes * per_node, per_node);
-          prove(library, "nvlstree", {Func::all_reduce, nodes * per_node, count, 8, 0}, comm);
+          prove(library, nodes == 1 ? "nvls" : "nvlstree",
+                {Func::all_reduce, nodes * per_node, count, 8, 0}, comm);
           if (HasFailure()) return;
         }
+}
+
+// Four heads: GPUs 0, 2, 4 and 6. The others send nothing to other nodes.
+TEST(NcclNvlsTree, IsRightWithFewerHeadsThanGpus) {
+  for (const int nodes : {2, 3, 4}) {
+    Communicator comm = communicator(2);
+    comm.node = "hgx-h100-4nic";
+    comm.node_of = nodes_of(nodes * 8, 8);
+    const Collective c{Func::all_reduce, nodes * 8, 70'001, 8, 0};
+    const CheckReport report = prove("nccl-2.28", "nvlstree", c, comm, true);
+    for (const PairBytes& pair : report.pairs)
+      if (pair.source / 8 != pair.destination / 8) {
+        EXPECT_EQ(pair.source % 8, pair.destination % 8);
+        EXPECT_EQ(pair.source % 2, 0);
+      }
+  }
+}
+
+TEST(NcclNvlsTree, IsRefusedWhereNcclRefusesIt) {
+  const auto make = [](const char* name, const char* node, int nodes) {
+    Communicator comm = communicator(2);
+    comm.node = node;
+    comm.node_of = nodes_of(8 * nodes, 8);
+    return find_algorithm("nccl-2.28", Func::all_reduce, name)
+        ->make({Func::all_reduce, 8 * nodes, 1000, 4, 0}, comm);
+  };
+  EXPECT_NO_THROW(make("nvlstree", "hgx-h100-400g", 2));
+  EXPECT_NO_THROW(make("nvls", "hgx-h100-400g", 1));
+  EXPECT_THROW(make("nvlstree", "hgx-h100-400g", 1), std::invalid_argument);
+  EXPECT_THROW(make("nvls", "hgx-h100-400g", 2), std::invalid_argument);  // needs CollNet
+  EXPECT_THROW(make("nvlstree", "dgx-a100", 2), std::invalid_argument);   // its switch cannot
+  EXPECT_THROW(make("nvls", "dgx-a100", 1), std::invalid_argument);
+  EXPECT_THROW(make("nvlstree", "hgx-h100-1nic", 2), std::invalid_argument);  // one head
 }
 
 TEST(NcclNvlsTree, IsRightOverManyLoops) {

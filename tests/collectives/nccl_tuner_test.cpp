@@ -6,9 +6,12 @@
 
 #include "collectives/nccl/nccl.h"
 #include "collectives/nccl/tuner.h"
+#include "tests/collectives/nccl_support.h"
 
 namespace ghostrank {
 namespace {
+
+using nccl_testing::nccl_node;
 
 std::string humane(std::uint64_t bytes) {
   const char* units[] = {"K", "M", "G"};
@@ -91,6 +94,52 @@ TEST(NcclTuner, ChoosesOnNodesOfOneGpu) {
   EXPECT_EQ(on_single_gpus(Func::all_gather),
             "ring/LL pat/Simple@64K ring/LL128@4M ring/Simple@32M");
   EXPECT_EQ(on_single_gpus(Func::broadcast), "ring/LL ring/LL128@512K ring/Simple@4M");
+}
+
+// Of a node's graphs when all its GPUs take part.
+std::string on(const char* node, Func func, int nodes, int channels, int gpus = 8) {
+  return choices({func, 0, gpus * nodes, nodes, channels, &nccl_node(node, gpus, nodes)});
+}
+
+TEST(NcclTuner, BroadcastsOverSeveralNicsWaitForEveryHop) {
+  const std::string text = on("hgx-h100-400g", Func::broadcast, 16, 16);
+  EXPECT_EQ(text.substr(0, text.find("M")), "ring/LL ring/LL128@4");   // 1 MiB is still LL
+  EXPECT_EQ(text.find("ring/Simple@64M"), std::string::npos) << text;  // 64 MiB is LL128
+}
+
+TEST(NcclTuner, ChoosesNvlsInsideANodeFromAboutTwoMiB) {
+  const std::string text = on("hgx-h100-400g", Func::all_reduce, 1, 24);
+  EXPECT_NE(text.find("nvls/Simple@2M"), std::string::npos) << text;
+  EXPECT_EQ(on("dgx-a100", Func::all_reduce, 1, 24).find("nvls"), std::string::npos);
+  EXPECT_EQ(on("hgx-h100-400g", Func::all_gather, 1, 24).find("nvls"), std::string::npos);
+}
+
+TEST(NcclTuner, HasNvlsOnNodesWithFourNicsAndWithSlowNics) {
+  for (const char* node : {"hgx-h100-4nic", "hgx-h100-200g"})
+    EXPECT_NE(on(node, Func::all_reduce, 4, 16).find("nvlstree"), std::string::npos) << node;
+  for (const char* node : {"dgx-a100", "hgx-h100-1nic"})
+    EXPECT_EQ(on(node, Func::all_reduce, 4, 16).find("nvlstree"), std::string::npos) << node;
+}
+
+// A data-parallel group of a job with tensor parallelism over whole nodes.
+TEST(NcclTuner, PlaysRingsForLargeAllGathersOfOneGpuOnEveryNode) {
+  const std::string text = on("hgx-h100-400g", Func::all_gather, 64, 4, 1);
+  EXPECT_NE(text.find("pat/Simple"), std::string::npos) << text;
+  EXPECT_NE(text.rfind("ring/Simple"), std::string::npos) << text;
+  EXPECT_GT(text.rfind("ring/Simple"), text.rfind("pat/Simple")) << text;
+}
+
+TEST(NcclTuner, KnowsCpusOfAmd) {
+  NcclNode amd = nccl_node("hgx-h100-400g", 8);
+  amd.cpu = NcclCpu::amd;
+  const auto time = [](const NcclNode& node, Protocol protocol) {
+    return nccl_time_us({Func::all_gather, 1 << 20, 32, 4, 16, &node}, NcclAlgorithm::ring,
+                        protocol);
+  };
+  const NcclNode& intel = nccl_node("hgx-h100-400g", 8);
+  // 28 steps inside nodes take 2 us instead of NVLink's 1.9 us, and LL's bandwidth differs.
+  EXPECT_NEAR(time(amd, Protocol::ll128) - time(intel, Protocol::ll128), 28 * 0.1, 1e-9);
+  EXPECT_NE(time(amd, Protocol::ll), time(intel, Protocol::ll));
 }
 
 NcclTunerInput small(NcclOverrides overrides) {

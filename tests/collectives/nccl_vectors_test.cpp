@@ -14,9 +14,12 @@
 #include "collectives/nccl/p2p_split.h"
 #include "collectives/schedule.h"
 #include "tests/collectives/nccl_pat_sends.h"
+#include "tests/collectives/nccl_support.h"
 
 namespace ghostrank {
 namespace {
+
+using nccl_testing::nccl_node;
 
 using Json = nlohmann::json;
 

@@ -88,6 +88,10 @@ Json throughput_json(const Result& result) {
   return json;
 }
 
+Json exactness_json(const Exactness& exactness) {
+  return {{"level", name_of(exactness.level)}, {"basis", name_of(exactness.basis)}};
+}
+
 Json collectives_json(const Result& result) {
   Json list = Json::array();
   const auto timed_valid = [](const CollectiveReport& c, double error) {
@@ -98,6 +102,7 @@ Json collectives_json(const Result& result) {
     list.push_back({{"op", c.op},
                     {"group", c.group},
                     {"algorithm", c.algorithm},
+                    {"exactness", exactness_json(c.exactness)},
                     {"calls", number(c.calls)},
                     {"bytes", number(c.bytes)},
                     {"seconds_median", timed(c.seconds_median)},
@@ -200,12 +205,12 @@ Json figures_json(const Fidelity& f) {
     figures[figure.name] = {{"error", figure.error}, {"valid", figure.valid()}};
   return figures;
 }
-
-Json fidelity_json(const Fidelity& f) {
+Json fidelity_json(const Result& result) {
+  const Fidelity& f = result.fidelity;
   return {{"faithful", f.faithful},
           {"modelled", f.modelled},
           {"valid_for", f.valid_for},
-          {"exactness", {{"level", f.level}, {"basis", f.basis}}},
+          {"exactness", exactness_json(exactness_of(result))},
           {"lateness_us",
            {{"p50", f.lateness_us_p50}, {"p99", f.lateness_us_p99}, {"max", f.lateness_us_max}}},
           {"critical_lateness", f.critical_lateness},
@@ -257,7 +262,7 @@ Json to_json(const Result& result) {
   json["packets"] = packets_json(result.packets);
   json["interfaces"] = interfaces_json(result);
   json["stalls"] = stalls_json(result);
-  json["fidelity"] = fidelity_json(result.fidelity);
+  json["fidelity"] = fidelity_json(result);
   json["capacity"] = capacity_json(result.capacity);
   json["verify"] = result.verify ? Json{{"checked_elements", result.verify->checked_elements},
                                         {"wrong_elements", result.verify->wrong_elements}}

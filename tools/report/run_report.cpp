@@ -246,6 +246,22 @@ void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
   }
 }
 
+std::string text_of(const Exactness& exactness) {
+  return std::string(name_of(exactness.level)) + ", " + std::string(name_of(exactness.basis));
+}
+
+// The lowest of all rows, and which rows it is of if others are more exact.
+std::string exactness_text(const Result& result) {
+  const Exactness lowest = exactness_of(result);
+  std::string rows;
+  bool all = true;
+  for (const CollectiveReport& c : result.collectives) {
+    all &= c.exactness == lowest;
+    if (c.exactness == lowest) rows += (rows.empty() ? " (" : "; ") + c.op + " of " + c.group;
+  }
+  return text_of(lowest) + (all || rows.empty() ? "" : rows + ")");
+}
+
 void add_fidelity_facts(std::vector<Fact>& facts, const Result& result) {
   const Fidelity& f = result.fidelity;
   if (result.verify) {
@@ -276,7 +292,7 @@ void add_fidelity_facts(std::vector<Fact>& facts, const Result& result) {
                                   " after the start of the measured iterations, wall; iteration " +
                                   hit});
   }
-  facts.push_back({"exactness", f.level + ", " + f.basis});
+  facts.push_back({"exactness", exactness_text(result)});
 }
 
 }  // namespace

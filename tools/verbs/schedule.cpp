@@ -17,6 +17,7 @@
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/load/nccl_graph_file.h"
+#include "profiles/load/nccl_topology_file.h"
 #include "profiles/planners/shared/machine_memory.h"
 #include "tools/report/output_files.h"
 #include "tools/report/schedule_picture.h"
@@ -188,8 +189,13 @@ Communicator communicator(const ScheduleFlags& flags, const std::string& library
   comm.protocol = parse_protocol(flags.protocol);
   comm.max_channels = flags.max_channels;
   if (is_nccl_graph_file(flags.node)) {
-    comm.graphs = parse_nccl_graphs(read_nccl_graph_file(flags.node, ""), flags.node);
-    check_graph_fits(*comm.graphs, flags);
+    const std::string text = read_nccl_graph_file(flags.node, "");
+    if (is_nccl_topology_text(text)) {
+      comm.machine = parse_nccl_topology(text, flags.node);
+    } else {
+      comm.graphs = parse_nccl_graphs(text, flags.node);
+      check_graph_fits(*comm.graphs, flags);
+    }
   } else {
     comm.node = flags.node;
   }

@@ -65,11 +65,13 @@ bool sends_packets(const Ends& ends, const Operation& operation) {
   return false;
 }
 
-// Why the row makes no schedule, neither with one rank per node nor with several.
+// Why the row makes no schedule: neither with one rank per node, nor with several, nor inside
+// one node.
 std::string why_no_schedule(const Algorithm& row, DataType type) {
   std::string why;
-  for (const int per_node : {1, kRanks}) {
-    const int ranks = per_node == 1 ? kRanks : 2 * kRanks;
+  for (const auto& [nodes, per_node] :
+       {std::pair{kRanks, 1}, std::pair{1, kRanks}, std::pair{2, kRanks}}) {
+    const int ranks = nodes * per_node;
     Collective c{row.func, ranks, 1024, bytes_of(type), 0};
     if (is_ragged(row.func))
       c.counts = std::make_shared<const std::vector<std::uint64_t>>(counts_needed(row.func, ranks),

@@ -1,0 +1,70 @@
+// How far what is played equals what the imitated library sends, and how that is known.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+
+#include "collectives/library.h"
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+
+struct Exactness {
+  enum class Level : std::uint8_t {
+    none,      // imitates no library
+    bytes,     // L1: bytes per (source, destination) pair
+    messages,  // L2: the ordered messages of every connection
+  };
+  enum class Basis : std::uint8_t {
+    none,
+    derived,  // from the source of the library
+    traced,   // compared with a recording of the library
+  };
+  Level level = Level::none;
+  Basis basis = Basis::none;
+  auto operator<=>(const Exactness&) const = default;
+};
+
+constexpr std::string_view name_of(Exactness::Level level) {
+  return level == Exactness::Level::messages ? "L2"
+         : level == Exactness::Level::bytes  ? "L1"
+                                             : "none";
+}
+constexpr std::string_view name_of(Exactness::Basis basis) {
+  return basis == Exactness::Basis::traced    ? "traced"
+         : basis == Exactness::Basis::derived ? "derived"
+                                              : "imitates no library";
+}
+
+// Of a row of the registry. Files and plugins imitate nothing that we know of; the built-in schemes
+// with agents are made after the source of the systems that they are named for.
+constexpr Exactness exactness_of(const Algorithm& row) {
+  using Level = Exactness::Level;
+  using Basis = Exactness::Basis;
+  switch (library_named(row.library)) {
+    case Library::openmpi:
+      return {Level::messages, Basis::traced};
+    case Library::nccl:
+    case Library::gloo:
+      return {Level::messages, Basis::derived};
+    case Library::generic:
+    case Library::other:
+      break;
+  }
+  return row.library == kSchemes ? Exactness{Level::messages, Basis::derived} : Exactness{};
+}
+
+// Of a send or receive of a job: only its bytes are exact. NCCL's is cut as in its group's
+// communicator, where PyTorch gives an isend outside a batch one of its two ranks; every other
+// library's is one message.
+constexpr Exactness exactness_of_transfer(const Algorithm& row) {
+  Exactness exactness = exactness_of(row);
+  exactness.level = std::min(exactness.level, Exactness::Level::bytes);
+  return exactness;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,38 @@
+// The graphs of a communicator: its nodes, the GPUs that it has on each, and the described node
+// give what NCCL's search finds. Each distinct search runs once per process.
+//
+// Where nodes have different numbers of ranks, each has its own graphs, with as many channels and
+// as much speed as the least of them has; two nodes with the same number of ranks are taken to use
+// the same GPUs.
+//
+// Threading: any thread; the table of results is shared.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "collectives/nccl/graphs.h"
+#include "collectives/nccl/node.h"
+#include "collectives/nccl/search.h"
+
+namespace ghostrank {
+
+struct NcclSettings;  // nccl/environment.h
+
+// With a graph dump, for a communicator that fills its nodes: the dump. Throws
+// std::invalid_argument for an unknown template, or for more ranks per node than the node has GPUs.
+std::shared_ptr<const NcclGraphs> nccl_graphs_of(const Communicator& comm, const NcclNodes& nodes,
+                                                 const NcclSearchOptions& options);
+
+NcclSearchOptions nccl_search_options(const NcclSettings& settings, NcclVersion version,
+                                      bool between);
+
+// Does the search find the same for these GPUs as for the machine's first ones, apart from NICs
+// that are named by the GPUs beside them? `gpus` is ascending.
+bool nccl_like_first_gpus(const NcclMachine& machine, std::span<const int> gpus,
+                          const NcclSearchOptions& options);
+
+// The NIC nearest to a GPU of a machine, as jobs assign NICs to ranks.
+constexpr int nccl_own_nic(int gpu, int nics, int gpus) { return gpu * nics / gpus; }
+
+}  // namespace ghostrank

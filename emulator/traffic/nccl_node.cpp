@@ -1,0 +1,86 @@
+#include "emulator/traffic/nccl_node.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "collectives/library.h"
+#include "collectives/nccl/environment.h"
+#include "collectives/nccl/found.h"
+#include "collectives/nccl/templates.h"
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr double kBitsPerGB = 8e9;
+constexpr double kFastest = 1000;  // GB/s of a NIC without a limit: its PCIe link decides
+
+bool plays_nccl(const CollectiveSpec& spec) {
+  const auto is_nccl = [](const std::string& name) { return name.starts_with("nccl-"); };
+  if (library_named(spec.library) == Library::nccl) return true;
+  if (std::any_of(spec.algorithms.begin(), spec.algorithms.end(), is_nccl)) return true;
+  for (const auto& [group, named] : spec.groups)
+    for (const auto& [func, name] : named)
+      if (is_nccl(name)) return true;
+  return false;
+}
+
+NcclMachine described(const JobSpec& spec) {
+  const CollectiveSpec& wanted = spec.collectives;
+  if (wanted.machine) return *wanted.machine;
+  if (wanted.node_template != "auto") return nccl_template(wanted.node_template);
+  const ClusterSpec& cluster = spec.cluster;
+  const double rate = cluster.nic.rate_bps / kBitsPerGB;
+  // GPUs that the search does not cover are taken for the nearest that it does.
+  return nccl_machine({cluster.gpus_per_node, cluster.nics_per_node,
+                       rate > 0 ? std::min(rate, kFastest) : kFastest,
+                       spec.device.compute_capability < 9 ? 80 : 90});
+}
+
+}  // namespace
+
+NcclNodeOfJob::NcclNodeOfJob(const JobSpec& spec) : spec_(spec) {
+  if (!plays_nccl(spec.collectives)) return;
+  try {
+    NcclMachine machine = described(spec);
+    if (spec.collectives.node_cpu) machine.vendor = *spec.collectives.node_cpu;
+    machine_ = std::make_shared<const NcclMachine>(std::move(machine));
+  } catch (const std::invalid_argument& error) {
+    throw Error("collectives: " + std::string(error.what()));
+  }
+  if (machine_->gpu_count() < spec.cluster.gpus_per_node)
+    throw Error("collectives.node_template: node '" + machine_->name + "' has " +
+                std::to_string(machine_->gpu_count()) + " GPUs, cluster.gpus_per_node is " +
+                std::to_string(spec.cluster.gpus_per_node) +
+                "; choose another template, or auto for a node like the cluster's");
+}
+
+bool NcclNodeOfJob::like_first(const std::vector<int>& gpus, bool between) {
+  const auto [at, is_new] = like_first_.try_emplace({gpus, between});
+  if (!is_new) return at->second;
+  const NcclSettings settings = nccl_settings(spec_.collectives.environment);
+  at->second = true;
+  for (const NcclVersion version : {NcclVersion::v2_28, NcclVersion::v2_30})
+    at->second &=
+        nccl_like_first_gpus(*machine_, gpus, nccl_search_options(settings, version, between));
+  return at->second;
+}
+
+std::vector<std::int32_t> NcclNodeOfJob::gpus_that_matter(const std::vector<std::int32_t>& nodes,
+                                                          const std::vector<std::int32_t>& gpus) {
+  if (!machine_) return {};
+  std::map<std::int32_t, std::vector<int>> on_node;
+  for (std::size_t i = 0; i < nodes.size(); ++i) on_node[nodes[i]].push_back(gpus[i]);
+  try {
+    for (const auto& [node, own] : on_node)
+      if (!std::is_sorted(own.begin(), own.end()) || !like_first(own, on_node.size() > 1))
+        return gpus;
+  } catch (const std::invalid_argument& error) {
+    throw Error("collectives: " + std::string(error.what()));
+  }
+  return {};
+}
+
+}  // namespace ghostrank
