@@ -75,20 +75,40 @@ enum class Framework : std::uint8_t {
   zero2,
   zero3,
   horovod,
-  torchrec
+  torchrec,
+  dear,
+  wfbp,
+  mgwfbp,
+  bytescheduler
 };
 inline constexpr std::pair<Framework, std::string_view> kFrameworks[] = {
-    {Framework::ddp, "ddp"},          {Framework::megatron, "megatron"},
-    {Framework::fsdp, "fsdp"},        {Framework::torchtitan, "torchtitan"},
-    {Framework::zero1, "zero1"},      {Framework::zero2, "zero2"},
-    {Framework::zero3, "zero3"},      {Framework::horovod, "horovod"},
-    {Framework::torchrec, "torchrec"}};
+    {Framework::ddp, "ddp"},
+    {Framework::megatron, "megatron"},
+    {Framework::fsdp, "fsdp"},
+    {Framework::torchtitan, "torchtitan"},
+    {Framework::zero1, "zero1"},
+    {Framework::zero2, "zero2"},
+    {Framework::zero3, "zero3"},
+    {Framework::horovod, "horovod"},
+    {Framework::torchrec, "torchrec"},
+    {Framework::dear, "dear"},
+    {Framework::wfbp, "wfbp"},
+    {Framework::mgwfbp, "mgwfbp"},
+    {Framework::bytescheduler, "bytescheduler"}};
 std::string_view name_of(Framework framework);
 constexpr bool is_zero(Framework framework) {
   return framework >= Framework::zero1 && framework <= Framework::zero3;
 }
+// Every rank holds the whole model, its gradients and the optimizer's state.
+constexpr bool is_replicated(Framework framework) {
+  return framework == Framework::ddp || framework == Framework::horovod ||
+         (framework >= Framework::dear && framework <= Framework::bytescheduler);
+}
 
 enum class Launch : std::uint8_t { overlap, after_backward, flat };
+
+enum class Fusion : std::uint8_t { size, layers, waiting_time, none };
+enum class AllReduceCostModel : std::uint8_t { cluster, ethernet_10g, rdma_100g };
 
 enum class Recompute : std::uint8_t { none, selective, full };
 enum class ContextComm : std::uint8_t { p2p, all_gather, a2a, hierarchical };
@@ -140,6 +160,19 @@ struct ParallelPlan {
   // horovod
   double fusion_mb = 128;  // MiB of the fusion buffer
   double cycle_ms = 1;
+
+  // dear
+  Fusion fusion = Fusion::size;
+  double threshold_mb = 25;      // MiB of a group of modules
+  int nearby_layers = 4;         // modules of a group
+  double wait_ms = 5;            // from a group's first gradients to its last
+  bool decouple_reduce = false;  // reduce and broadcast in place of reduce-scatter and all-gather
+
+  bool tune = false;  // dear, horovod: sizes are searched for before the run (emulator/tuner)
+
+  // mgwfbp, bytescheduler
+  AllReduceCostModel allreduce_cost = AllReduceCostModel::cluster;
+  std::uint64_t partition_bytes = 4'000'000, credit_bytes = 16'000'000;  // bytescheduler
 };
 
 inline std::array<std::string, kFuncs> for_every_function(const std::string& value) {

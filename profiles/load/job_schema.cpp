@@ -125,7 +125,9 @@ constexpr std::array kKeys{
         .where("cluster.topology.kind", "leaf_spine rail_optimised"),
 
     Key{"parallel.framework", KeyType::choice, "ddp", "framework whose plan the ranks follow", 0, 0,
-        "ddp megatron fsdp torchtitan zero1 zero2 zero3 horovod torchrec", "dear byteps kfac"},
+        "ddp megatron fsdp torchtitan zero1 zero2 zero3 horovod torchrec dear wfbp mgwfbp "
+        "bytescheduler",
+        "byteps kfac"},
     Key{"parallel.dp", KeyType::integer, "0",
         "data-parallel ranks; 0: all GPUs that tp, cp and pp leave", 0, 1e9},
     Key{"parallel.micro_batch", KeyType::integer, "1", "samples per GPU and micro-batch", 1, 1e6},
@@ -279,6 +281,44 @@ constexpr std::array kKeys{
     Key{"parallel.cycle_ms", KeyType::number, "1", "time between two checks for ready gradients",
         0.001, 1e6}
         .of("horovod"),
+    Key{"parallel.fusion", KeyType::choice, "size",
+        "which modules share a call: as many as stay below threshold_mb; nearby_layers of them; "
+        "those whose gradients become ready within wait_ms; or none",
+        0, 0, "size layers waiting_time none"}
+        .of("dear"),
+    Key{"parallel.threshold_mb", KeyType::number, "25", "size of a group of modules in MiB", 0, 1e6}
+        .of("dear")
+        .where("parallel.fusion", "size"),
+    Key{"parallel.nearby_layers", KeyType::integer, "4", "modules of a group", 1, 1e6}
+        .of("dear")
+        .where("parallel.fusion", "layers"),
+    Key{"parallel.wait_ms", KeyType::number, "5", "time from a group's first gradients to its last",
+        0.001, 1e6}
+        .of("dear")
+        .where("parallel.fusion", "waiting_time"),
+    Key{"parallel.decouple", KeyType::choice, "reduce_scatter",
+        "the two halves of an all-reduce: reduce_scatter, then an all-gather; reduce, then a "
+        "broadcast",
+        0, 0, "reduce_scatter reduce"}
+        .of("dear"),
+    Key{"parallel.tune", KeyType::choice, "none",
+        "bo: `ghostrank run` first looks for the fastest parallel.threshold_mb (dear), or "
+        "parallel.fusion_mb and parallel.cycle_ms (horovod), by Bayesian optimisation over steps "
+        "that it plays",
+        0, 0, "none bo"}
+        .of("dear horovod")
+        .on("memory virtual"),
+    Key{"parallel.allreduce_cost", KeyType::choice, "cluster",
+        "what the scheduler takes a call to cost: a ring over the cluster's slowest link; or as "
+        "MG-WFBP's authors fitted it on two clusters of up to 64 GPUs",
+        0, 0, "cluster 10gbe 100gbrdma"}
+        .of("mgwfbp bytescheduler"),
+    Key{"parallel.partition_bytes", KeyType::integer, "4000000", "largest piece of a tensor", 4096,
+        kMaxSize}
+        .of("bytescheduler"),
+    Key{"parallel.credit_bytes", KeyType::integer, "16000000",
+        "pieces of so many bytes are handed over at a time, one at least", 0, kMaxSize}
+        .of("bytescheduler"),
 
     Key{"collectives.library", KeyType::string, "generic",
         "library whose algorithms and schedules are played: generic, gloo, openmpi-4.1, nccl-2.28, "

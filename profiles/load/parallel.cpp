@@ -54,6 +54,25 @@ void read_zero(const Settings& in, ParallelPlan& out) {
   out.max_reuse = elements("parallel.stage3_max_reuse_distance");
 }
 
+void read_schedulers(const Settings& in, ParallelPlan& out) {
+  const std::string& fusion = in.text("parallel.fusion");
+  out.fusion = fusion == "layers"         ? Fusion::layers
+               : fusion == "waiting_time" ? Fusion::waiting_time
+               : fusion == "none"         ? Fusion::none
+                                          : Fusion::size;
+  out.threshold_mb = in.number("parallel.threshold_mb");
+  out.nearby_layers = in.small("parallel.nearby_layers");
+  out.wait_ms = in.number("parallel.wait_ms");
+  out.decouple_reduce = in.text("parallel.decouple") == "reduce";
+  out.tune = in.text("parallel.tune") == "bo";
+  const std::string& cost = in.text("parallel.allreduce_cost");
+  out.allreduce_cost = cost == "10gbe"       ? AllReduceCostModel::ethernet_10g
+                       : cost == "100gbrdma" ? AllReduceCostModel::rdma_100g
+                                             : AllReduceCostModel::cluster;
+  out.partition_bytes = static_cast<std::uint64_t>(in.integer("parallel.partition_bytes"));
+  out.credit_bytes = static_cast<std::uint64_t>(in.integer("parallel.credit_bytes"));
+}
+
 }  // namespace
 
 ParallelPlan read_parallel(const Settings& in) {
@@ -77,6 +96,7 @@ ParallelPlan read_parallel(const Settings& in) {
   out.cycle_ms = in.number("parallel.cycle_ms");
   read_megatron(in, out);
   read_zero(in, out);
+  read_schedulers(in, out);
   return out;
 }
 

@@ -23,7 +23,7 @@ State state_of(const JobSpec& spec) {
                moments = spec.precision.optimizer == "sgd" ? 4 : 8,
                master = spec.precision.parameters == DataType::float32 ? 0 : 4;
   double whole = 0, shared = 0;  // per parameter
-  if (framework == Framework::ddp || framework == Framework::horovod) {
+  if (is_replicated(framework)) {
     whole = 4 + gradient + moments;
   } else if (!is_zero(framework)) {
     shared = 4 + gradient + moments;

@@ -12,6 +12,9 @@
 #include "profiles/planners/megatron/megatron.h"
 #include "profiles/planners/megatron/plan.h"
 #include "profiles/planners/memory_check.h"
+#include "profiles/planners/schedulers/bytescheduler.h"
+#include "profiles/planners/schedulers/dear.h"
+#include "profiles/planners/schedulers/wfbp.h"
 #include "profiles/planners/tensors.h"
 #include "profiles/planners/torchrec.h"
 #include "profiles/planners/zero.h"
@@ -40,6 +43,13 @@ Workload plan(const JobSpec& spec) {
       return plan_zero(spec);
     case Framework::horovod:
       return plan_horovod(spec);
+    case Framework::dear:
+      return plan_dear(spec);
+    case Framework::wfbp:
+    case Framework::mgwfbp:
+      return plan_wfbp(spec);
+    case Framework::bytescheduler:
+      return plan_bytescheduler(spec);
     case Framework::ddp:
       break;
   }

@@ -9,7 +9,9 @@
 
 #include "collectives/routing.h"
 #include "profiles/algorithms/algorithms.h"
+#include "profiles/model/model.h"
 #include "profiles/planners/compression.h"
+#include "profiles/planners/plan.h"
 #include "tests/emulator/processes.h"
 #include "tests/emulator/support.h"
 
@@ -65,6 +67,37 @@ Sparsity random_sparsity(std::mt19937& random, int ranks) {
   return drawn.refuses(ranks).empty() ? drawn : Sparsity{drawn.density, drawn.block};
 }
 
+// In place of single calls, the steps of a random model whose communication is scheduled under
+// compute.
+void plan_steps(std::mt19937& random, SmallJob& job) {
+  auto model = std::make_shared<Model>();
+  model->measured = true;
+  for (int layers = one_of(random, {1, 2, 5}); layers > 0; --layers) {
+    Layer layer;
+    layer.name = "layer" + std::to_string(layers);
+    for (const char* name : {"w", "b"})
+      layer.parameters.push_back({name, one_of<std::uint64_t>(random, {1, 1000, 30'000})});
+    layer.forward = one_of(random, {0, 10, 100}) * kPicosPerMicro;
+    layer.backward = one_of(random, {0, 20, 200}) * kPicosPerMicro;
+    model->layers.push_back(std::move(layer));
+  }
+  ParallelPlan& parallel = job.spec.parallel;
+  parallel.framework = one_of(random, {Framework::dear, Framework::dear, Framework::wfbp,
+                                       Framework::mgwfbp, Framework::bytescheduler});
+  parallel.fusion =
+      one_of(random, {Fusion::size, Fusion::layers, Fusion::waiting_time, Fusion::none});
+  parallel.threshold_mb = one_of(random, {0.01, 0.1, 25.0});
+  parallel.nearby_layers = 2;
+  parallel.wait_ms = 0.1;
+  parallel.decouple_reduce = random() % 3 == 0;
+  parallel.partition_bytes = one_of(random, {4096, 100'000});
+  parallel.credit_bytes = one_of(random, {0, 10'000, 1'000'000});
+  if (job.spec.collectives.library == "gloo")  // which has none
+    job.spec.collectives.algorithm(Func::reduce_scatter) = "generic/auto";
+  job.spec.model = std::move(model);
+  job.workload = plan_workload(job.spec);
+}
+
 RandomJob random_job(unsigned seed) {
   std::mt19937 random(seed);
   const int nodes = one_of(random, {2, 3, 4, 6}), gpus = one_of(random, {1, 2, 4});
@@ -108,6 +141,8 @@ RandomJob random_job(unsigned seed) {
   if (compressed) {
     spec.compression = CompressionSpec{&compressors()[random() % compressors().size()], {0.05}};
     compress(spec, job.workload);
+  } else if (random() % 2 == 0) {
+    plan_steps(random, job);
   }
   return {std::move(job), std::min(nodes, one_of(random, {2, 3}))};
 }
@@ -119,6 +154,7 @@ std::string name_of(const RandomJob& random) {
        << spec.collectives.algorithm(Func::all_reduce) << ", " << spec.cluster.nodes << " x "
        << spec.cluster.gpus_per_node << " ranks, NICs of " << spec.cluster.nic.rate_bps
        << " b/s, dilation " << spec.dilation << ", " << (spec.tensors ? "sparse, " : "")
+       << (spec.model ? std::string(name_of(spec.parallel.framework)) + ", " : "")
        << (spec.compression ? std::string(spec.compression->method->name) + ", " : "")
        << random.processes << " processes of " << spec.run.shards << " shards, "
        << spec.fabric.provider;

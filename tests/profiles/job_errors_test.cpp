@@ -67,9 +67,10 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   };
   refused("scale.mode=slice", "scale.mode: slice is not available yet; use dilate");
   refused(
-      "parallel.framework=dear",
-      "parallel.framework: dear is not available yet; use ddp or megatron or fsdp or torchtitan "
-      "or zero1 or zero2 or zero3 or horovod or torchrec");
+      "parallel.framework=byteps",
+      "parallel.framework: byteps is not available yet; use ddp or megatron or fsdp or torchtitan "
+      "or zero1 or zero2 or zero3 or horovod or torchrec or dear or wfbp or mgwfbp or "
+      "bytescheduler");
   refused("cluster.topology.kind=fat_tree",
           "cluster.topology.kind: fat_tree is not available yet; use nonblocking or leaf_spine or "
           "rail_optimised");
@@ -166,6 +167,7 @@ TEST(JobErrors, NameAMissingModelOrDevice) {
             "job.yaml:1:8: there is no model called 'gtp2'; did you mean gpt2?");
   EXPECT_EQ(load_error("model: gpt2\ndevice: tpu\n"),
             "job.yaml:2:9: there is no device called 'tpu'; known: a100-sxm-80gb, h100-sxm, "
+            "rtx2080ti, "
             "v100-sxm2");
   EXPECT_EQ(load_error("model: ./none.yaml\n"),
             "job.yaml:1:8: there is no model file './none.yaml'; check the path");
@@ -220,6 +222,7 @@ TEST(JobErrors, RefuseWhatMeansNothingToTheFramework) {
 TEST(JobErrors, NameTheFilesThatCouldHaveBeenMeant) {
   EXPECT_EQ(test::error_of([] { load_job("/no/such/job.yaml", {}); }),
             "/no/such/job.yaml: there is no such file; give the path of a job file or one of: "
+            "bert-large-ddp, bert-large-dear, bert-large-mgwfbp, "
             "deepseek-v3-671b, dlrm-dcnv2-torchrec, gpt2-xl-ddp, gpt2-xl-hgx-rails, "
             "gpt3-175b-megatron, gpt3-175b-megatron-cut, llama3-405b, llama3-8b-checkpoint, "
             "quickstart-resnet50, verify-small");

@@ -17,7 +17,7 @@ std::string error(const std::string& framework, const std::string& model, int no
 // A device has 80 GiB. Llama-3 8B has 8.03e9 parameters: 16 bytes each whole, 2 + 2 + 4 + 8 under
 // ZeRO.
 TEST(Memory, OfWholeModelsHasNoNodesThatHelp) {
-  for (const char* framework : {"ddp", "horovod"}) {
+  for (const char* framework : {"ddp", "horovod", "dear", "wfbp", "mgwfbp", "bytescheduler"}) {
     EXPECT_EQ(error(framework, "llama3-8b", 100),
               "job.yaml:1:8: a rank has at least 128 GB of weights, gradients and optimizer state "
               "under " +

@@ -47,8 +47,10 @@ TEST_P(EveryPlanner, NamesATensorWhereverGradientsAreSummedUp) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, EveryPlanner,
                          testing::Values("framework: ddp", "framework: ddp, launch: flat",
-                                         "framework: horovod", "framework: fsdp",
-                                         "framework: fsdp, dp_replicate: 2",
+                                         "framework: horovod", "framework: dear",
+                                         "framework: dear, decouple: reduce", "framework: wfbp",
+                                         "framework: mgwfbp", "framework: bytescheduler",
+                                         "framework: fsdp", "framework: fsdp, dp_replicate: 2",
                                          "framework: torchtitan", "framework: zero1",
                                          "framework: zero2, use_multi_rank_bucket_allreduce: false",
                                          "framework: zero3", "framework: megatron, tp: 2",

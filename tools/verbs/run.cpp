@@ -12,6 +12,7 @@
 #include "emulator/common/log.h"
 #include "emulator/engine.h"
 #include "emulator/segment.h"
+#include "emulator/tuner/tuner.h"
 #include "profiles/error.h"
 #include "profiles/load/load.h"
 #include "profiles/planners/plan.h"
@@ -205,6 +206,14 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
   return unwritten != 0 ? unwritten : status;
 }
 
+LoadedJob tuned_job(const LoadedJob& job, Control& control) {
+  const Tuned tuned = tune(job, control);
+  LoadedJob out = job;
+  out.spec.parallel = tuned.parallel;
+  if (!tuned.note.empty()) out.spec.notes.push_back(tuned.note);
+  return out;
+}
+
 int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
                   const Workload& workload, const World& world) {
   std::vector<Expectation> expectations;
@@ -225,7 +234,11 @@ int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
   const std::unique_ptr<Control> control = meet(world, job.spec.run);
   StopOnSignal signals(*control);
   const int status = unless_interrupted(*control, signals, [&] {
-    return play(argv, flags, job, workload, options, expectations, *control, signals);
+    if (!job.spec.parallel.tune)
+      return play(argv, flags, job, workload, options, expectations, *control, signals);
+    const LoadedJob tuned = tuned_job(job, *control);
+    return play(argv, flags, tuned, plan_workload(tuned.spec), options, expectations, *control,
+                signals);
   });
   control->close();
   return status;

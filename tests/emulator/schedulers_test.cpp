@@ -1,0 +1,137 @@
+// Communication scheduled under compute, as the engine plays it: step times against closed forms,
+// and random models whose sums are right and whose bytes are the same on every fabric.
+#include <algorithm>
+#include <random>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "emulator/engine.h"
+#include "profiles/planners/plan.h"
+#include "tests/emulator/support.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+Result play(const std::string& text) {
+  const LoadedJob loaded = test::load_text(text);
+  const auto control = Control::meet(World{});
+  Observer nobody;
+  return run_job(loaded, plan_workload(loaded.spec), *control, {}, nobody);
+}
+
+// Four single-GPU nodes, 10 Gb/s without latency, and one layer of 1,000,000 elements; a call of
+// all of it takes 2 x 3/4 x 4 MB / 1.25 GB/s = 4.8 ms.
+std::string one_layer(double forward_ms, double backward_ms, const std::string& parallel) {
+  std::ostringstream out;
+  out << "model: {kind: layers, layers: [{name: a, parameters: [1000000], forward_us: "
+      << forward_ms * 1e3 << ", backward_us: " << backward_ms * 1e3 << "}]}\n"
+      << "cluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 10Gbps, latency_us: "
+         "0}, intra_node: {rate: unlimited, latency_us: 0}}\n"
+      << "fabric: {kind: virtual}\nrun: {warmup: 2, iterations: 3}\n"
+      << "parallel: {" << parallel << "}\n";
+  return out.str();
+}
+
+// One step in the middle: the first inherits nothing, the last waits for all of its own.
+double step(const std::string& text) { return play(text).iterations.at(1).seconds; }
+
+TEST(Schedulers, OfOneLayerHideNothing) {
+  for (const char* parallel : {"framework: wfbp", "framework: mgwfbp", "framework: dear"})
+    EXPECT_NEAR(step(one_layer(3, 6, parallel)), 13.8e-3, 1e-7) << parallel;
+}
+
+// Two equal layers: the second half of one layer's gather goes under the other's forward.
+TEST(Schedulers, DearHidesTheGatherUnderTheForward) {
+  const auto two = [](const std::string& parallel) {
+    return "model: {kind: layers, layers: [{name: a, parameters: [1000000], forward_us: 5000, "
+           "backward_us: 5000}, {name: b, parameters: [1000000], forward_us: 5000, backward_us: "
+           "5000}]}\ncluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 10Gbps, "
+           "latency_us: 0}, intra_node: {rate: unlimited, latency_us: 0}}\nfabric: {kind: "
+           "virtual}\nrun: {warmup: 2, iterations: 3}\nparallel: {" +
+           parallel + "}\n";
+  };
+  // Compute takes 20 ms. One call of 4.8 ms is left after the backward, of the front layer.
+  EXPECT_NEAR(step(two("framework: wfbp")), 24.8e-3, 1e-7);
+  // Both halves of 2.4 ms of the front layer are left: its scatter, and its gather before the
+  // forward, which leaves room for that of the other layer.
+  EXPECT_NEAR(step(two("framework: dear, fusion: none")), 24.8e-3, 1e-6);
+  // Fused: nothing overlaps, neither under the backward nor under the forward.
+  EXPECT_NEAR(step(two("framework: dear")), 29.6e-3, 1e-6);
+}
+
+// Where communication takes longer than the backward, the forward hides what WFBP exposes.
+TEST(Schedulers, DearNeedsTheLongerOfEachHalf) {
+  const auto many = [](const std::string& parallel) {
+    std::string layers;
+    for (int i = 0; i < 20; ++i)
+      layers += std::string(i > 0 ? ", " : "") + "{name: l" + std::to_string(i) +
+                ", parameters: [100000], forward_us: 240, backward_us: 240}";
+    return "model: {kind: layers, layers: [" + layers +
+           "]}\ncluster: {nodes: 4, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 10Gbps, "
+           "latency_us: 0}, intra_node: {rate: unlimited, latency_us: 0}}\nfabric: {kind: "
+           "virtual}\nrun: {warmup: 2, iterations: 3}\nparallel: {" +
+           parallel + "}\n";
+  };
+  // A layer's call takes 480 us, its halves 240 us each, as do its forward and its backward.
+  EXPECT_NEAR(step(many("framework: wfbp")), (20 + 1 + 2 * 20) * 240e-6, 1e-6);
+  // Each half lies under its pass, but for one layer's.
+  EXPECT_NEAR(step(many("framework: dear, fusion: none")), (20 + 1 + 20 + 1) * 240e-6, 2e-6);
+  // In the backward's order the first layer's call is the last: priorities bring it forward, and
+  // the forward hides the rest.
+  const double byte = step(many("framework: bytescheduler, credit_bytes: 400000"));
+  EXPECT_LT(byte, (20 + 1 + 2 * 20) * 240e-6 - 4e-3);
+  EXPECT_GT(byte, 40 * 240e-6);
+}
+
+std::string random_text(std::mt19937& random, const std::string& fabric, int dilation,
+                        const std::string& parallel) {
+  std::ostringstream out;
+  out << "model: {kind: layers, layers: [";
+  const int layers = 1 + static_cast<int>(random() % 6);
+  for (int i = 0; i < layers; ++i) {
+    out << (i > 0 ? ", " : "") << "{name: l" << i << ", forward_us: " << random() % 300
+        << ", backward_us: " << random() % 600 << ", parameters: [";
+    for (unsigned t = i == 0 ? 1 : static_cast<unsigned>(random() % 4); t > 0; --t)
+      out << 1 + random() % 3000 << (t > 1 ? ", " : "");
+    out << "]}";
+  }
+  out << "], optimizer_us: " << random() % 50 << "}\n";
+  out << "cluster: {nodes: " << 1 + random() % 3 << ", gpus_per_node: " << 1 + random() % 3
+      << ", nics_per_node: 1, nic: {rate: 10Gbps}}\n"
+      << "fabric: {kind: " << fabric << "}\nrun: {warmup: 1, iterations: 3, verify: true}\n";
+  if (dilation > 0) out << "scale: {dilation: " << dilation << "}\n";
+  out << "parallel: {" << parallel << "}\n";
+  return out.str();
+}
+
+TEST(Schedulers, ReduceRandomModelsRightAndAlikeOnEveryFabric) {
+  const char* const plans[] = {"framework: dear, threshold_mb: 0.01",
+                               "framework: dear, fusion: none",
+                               "framework: dear, fusion: layers, nearby_layers: 2",
+                               "framework: dear, fusion: waiting_time, wait_ms: 0.4",
+                               "framework: dear, decouple: reduce, threshold_mb: 0.01",
+                               "framework: wfbp",
+                               "framework: mgwfbp",
+                               "framework: bytescheduler, partition_bytes: 4096",
+                               "framework: bytescheduler, partition_bytes: 4096, credit_bytes: 0"};
+  for (unsigned seed = 0; seed < 3; ++seed)
+    for (const char* plan : plans) {
+      SCOPED_TRACE(std::string(plan) + ", seed " + std::to_string(seed));
+      std::mt19937 one(seed), other(seed);
+      const Result modelled = play(random_text(one, "virtual", 0, plan));
+      const Result played = play(random_text(other, "memory", 20, plan));
+      for (const Result* result : {&modelled, &played}) {
+        EXPECT_EQ(result->interrupted, "");
+        EXPECT_EQ(result->verify->wrong_elements, 0u);
+      }
+      if (modelled.ranks > 1) {
+        EXPECT_GT(modelled.verify->checked_elements, 0u);
+      }
+      EXPECT_EQ(testing::ledger_text(modelled), testing::ledger_text(played));
+    }
+}
+
+}  // namespace
+}  // namespace ghostrank
