@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "emulator/common/blob.h"
+#include "profiles/device/compute.h"
 
 namespace ghostrank {
 namespace {
@@ -243,14 +244,20 @@ std::string remedy_for(const std::string& reason, const std::string& dilation) {
 Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation) {
   Fidelity f;
   f.valid_for = {"bytes", "order"};
+  f.assumed_compute = compute_calibration(spec) == Calibration::assumed;
+  if (spec.model && !spec.model->measured && !f.assumed_compute)
+    f.model_error = spec.device.step_time_error;
+  const auto valid_for_time = [&] {
+    if (!f.assumed_compute) f.valid_for.emplace_back("step_time");
+  };
   if (spec.fabric.kind == FabricKind::virtual_time) {
     f.modelled = f.faithful = true;
-    f.valid_for.push_back("step_time");
+    valid_for_time();
     return f;
   }
   if (sum.end.at == 0) {  // no time passed, so nothing could be late
     f.faithful = true;
-    f.valid_for.push_back("step_time");
+    valid_for_time();
     return f;
   }
   f.lateness_us_p50 = static_cast<double>(sum.lateness_ns.quantile(0.5)) * 1e-3;
@@ -284,7 +291,7 @@ Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation) 
   say(f.loop_busy > kMostBusy, "loop busy", f.loop_busy, kMostBusy);
   f.faithful = f.reason.empty();
   if (f.faithful) {
-    f.valid_for.push_back("step_time");
+    valid_for_time();
     if (network && dilation <= 1) f.valid_for.push_back("congestion");
   }
   return f;

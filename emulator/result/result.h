@@ -166,9 +166,11 @@ struct Fidelity {
   double loop_busy = 0;       // of the busiest shard
   double throttled = 0;  // share of wall time that the cgroup's CPU quota took; < 0: unreadable
   double queued = 0;     // share of wall time in the kernel's run queue; < 0: unreadable
-  std::vector<Figure> figures;  // of a run in real time
-  std::string reason;           // why it is not faithful, in words
-  std::string advice;           // what may help; empty if it is faithful
+  std::vector<Figure> figures;   // of a run in real time
+  std::string reason;            // why it is not faithful, in words
+  std::string advice;            // what may help; empty if it is faithful
+  bool assumed_compute = false;  // nothing of the device's compute times is fitted or measured
+  double model_error = 0;        // of step times, relative, where the device says; 0: unknown
 };
 
 // What ranks hold of the tensors that are reduced in an iteration, if the job's tensors are sparse
@@ -200,8 +202,9 @@ struct Capacity {
   double seconds_per_message = 0;    // measured through the engine
   // Of the busiest process in one iteration, sent or received, whichever is more.
   double wire_bytes = 0, wire_messages = 0;
-  double local_messages = 0;         // of the busiest process, one iteration
-  double step_seconds_at_least = 0;  // emulated: the longest of compute, NIC, link and latency
+  double local_messages = 0;  // of the busiest process, one iteration
+  double step_seconds_at_least =
+      0;  // emulated: the longest of compute with bubble, NIC, link, latency
   double dilation_needed = 1;
   // The part of dilation_needed that the wire alone needs: a wire that is too slow shows no
   // lateness.

@@ -160,7 +160,9 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
       const Moment until = later(s.now, e.when);
       const Picoseconds blocked = until.at - s.now.at;
       if (stream == 0 && blocked > 0) {
-        (e.cause == Op::Kind::send || e.cause == Op::Kind::recv ? r.bubble : r.exposed) += blocked;
+        // A stream without communication holds up the device: the host that launches its kernels.
+        const bool passed_on = e.cause == Op::Kind::send || e.cause == Op::Kind::recv;
+        (passed_on ? r.bubble : e.cause == Op::Kind::compute ? r.compute : r.exposed) += blocked;
         trace(r, stream, op, s.now.at, until.at);
       }
       s.now = until;

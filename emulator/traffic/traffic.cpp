@@ -312,8 +312,9 @@ class Planner {
     }
     Picoseconds busiest_link = 0;
     for (const LinkCount& link : links_) busiest_link = std::max(busiest_link, link.busy);
-    plan_.step_seconds_at_least = std::max(
-        {plan_.compute_seconds, busiest_nic, seconds(busiest_link), plan_.latency_seconds});
+    plan_.step_seconds_at_least =
+        std::max({plan_.compute_seconds, seconds(workload_.least), busiest_nic,
+                  seconds(busiest_link), plan_.latency_seconds});
     plan_.network =
         network_report(cluster_.topology(), links_, 1, plan_.step_seconds_at_least, true);
   }

@@ -14,6 +14,13 @@ constexpr double kLongestDelay = 1e6;  // seconds; beyond it the job's units are
 // moments, and writes all but the gradient; SGD has one moment.
 double optimizer_bytes(const std::string& optimizer) { return optimizer == "sgd" ? 20 : 28; }
 
+// What else touches every parameter: clearing its gradient; with mixed precision also the
+// gradient's norm, its scaling, and the parameter in its own type.
+double around_the_optimizer(DataType parameters) {
+  const double clearing = 4;
+  return parameters == DataType::float32 ? clearing : clearing + 4 + 8 + bytes_of(parameters);
+}
+
 }  // namespace
 
 ComputeModel::ComputeModel(const JobSpec& spec)
@@ -24,6 +31,8 @@ ComputeModel::ComputeModel(const JobSpec& spec)
   if (flops_per_second_ <= 0)
     throw Error(spec.source_of("device") + ": the device has no peak_tflops for " +
                 std::string(name_of(spec.precision.parameters)) + "; choose another device");
+  if (computes_by_kernels(spec))
+    kernels_.emplace(spec.device, matmul_peak_tflops(spec.device, spec.precision.parameters));
 }
 
 Picoseconds ComputeModel::checked(double time, const std::string& what) const {
@@ -42,8 +51,33 @@ Picoseconds ComputeModel::memory(double bytes, const std::string& what) const {
   return bytes_per_second_ > 0 ? checked(bytes / bytes_per_second_, what) : 0;
 }
 
+Picoseconds ComputeModel::on_device(const Kernels& kernels, const std::string& what) const {
+  return checked(kernels.seconds, what);
+}
+
+Picoseconds ComputeModel::on_host(const Kernels& kernels) const {
+  return checked(kernels.launches * spec_.device.kernels.host_us * 1e-6, "launching kernels");
+}
+
 Picoseconds ComputeModel::optimizer(double parameters) const {
+  if (kernels_)
+    return on_device(
+        kernels_->memory(parameters * (optimizer_bytes(spec_.precision.optimizer) +
+                                       around_the_optimizer(spec_.precision.parameters))),
+        "the optimizer");
   return memory(parameters * optimizer_bytes(spec_.precision.optimizer), "the optimizer");
+}
+
+bool computes_by_kernels(const JobSpec& spec) {
+  if (spec.device.multiprocessors == 0 || !spec.model || !spec.model->transformer) return false;
+  const Transformer& m = *spec.model->transformer;
+  return spec.model->architecture != "bert" && !m.is_latent() && m.mtp == 0;
+}
+
+Calibration compute_calibration(const JobSpec& spec) {
+  if (!spec.model || spec.model->measured) return Calibration::measured;
+  const bool by_kernels = computes_by_kernels(spec) && spec.model->transformer->experts.count == 0;
+  return by_kernels ? spec.device.calibration : Calibration::assumed;
 }
 
 }  // namespace ghostrank

@@ -1,13 +1,17 @@
 // How long a GPU computes: matrix products take FLOPs / (peak of the type * efficiency),
-// memory-bound work takes bytes / bandwidth.
+// memory-bound work takes bytes / bandwidth. The layers of dense transformers on a device with
+// multiprocessors are computed kernel by kernel instead (profiles/device/layer_kernels.h).
 //
 // Units: FLOPs (a multiply-add is 2), bytes, picoseconds. Errors: Error(usage) if the device lacks
 // the data type, or if the work would take more than 1e6 s. Threading: plain values.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "profiles/device/kernels.h"
 #include "profiles/job/job.h"
+#include "profiles/model/model.h"
 
 namespace ghostrank {
 
@@ -20,11 +24,26 @@ class ComputeModel {
   Picoseconds memory(double bytes, const std::string& what) const;
   Picoseconds optimizer(double parameters) const;
 
+  // Empty if the model is computed by FLOPs.
+  const std::optional<KernelModel>& kernels() const { return kernels_; }
+  // A kernel's or several kernels' time on the GPU; the host's time to launch them.
+  Picoseconds on_device(const Kernels& kernels, const std::string& what) const;
+  Picoseconds on_host(const Kernels& kernels) const;
+
  private:
   Picoseconds checked(double seconds, const std::string& what) const;
 
   const JobSpec& spec_;
   double flops_per_second_ = 0, bytes_per_second_ = 0;
+  std::optional<KernelModel> kernels_;
 };
+
+// Whether planners compute attention and dense feed-forward layers of this model kernel by kernel
+// on this device. Experts are computed by FLOPs.
+bool computes_by_kernels(const JobSpec& spec);
+
+// What grounds the compute times of a job have: those of a measured model, program or trace are
+// measured; FLOPs and an efficiency are assumed; kernels are as their device says.
+Calibration compute_calibration(const JobSpec& spec);
 
 }  // namespace ghostrank

@@ -24,7 +24,39 @@ constexpr std::array kKeys{
         "CUDA compute capability; NCCL's topology search is modelled for 8 and 9, and other GPUs "
         "are taken for the nearest of these",
         3, 20},
+    Key{"multiprocessors", KeyType::integer, "0",
+        "of one GPU; with them dense transformers are computed kernel by kernel, else by FLOPs and "
+        "efficiency",
+        0, 10'000},
+    Key{"kernels.matmul", KeyType::number, "0.9",
+        "share of the peak that matrix products reach, apart from tiles that do not fill the GPU",
+        0.001, 1},
+    Key{"kernels.memory", KeyType::number, "0.7",
+        "share of the memory bandwidth that other kernels reach", 0.001, 1},
+    Key{"kernels.launch_us", KeyType::number, "5", "the GPU's time to start a kernel", 0, 1e6},
+    Key{"kernels.host_us", KeyType::number, "0",
+        "the host's time to launch a kernel; 0: the host never holds the GPU up", 0, 1e6},
+    Key{"calibration", KeyType::choice, "assumed",
+        "where the compute times come from: assumed; fitted to step times of real runs; measured "
+        "kernel by kernel. A result is valid for step_time only if they are not assumed",
+        0, 0, "assumed fitted measured"},
+    Key{"step_time_error", KeyType::number, "0",
+        "mean distance of predicted from measured step times, as a share; 0: unknown", 0, 1},
     Key{"source", KeyType::string, "", "where the numbers come from"}};
+
+void read_kernels(const Settings& settings, DeviceProfile& device) {
+  device.multiprocessors = settings.small("multiprocessors");
+  if (device.multiprocessors > 0 && device.memory_GBps == 0)
+    fail(settings.at("multiprocessors").mark,
+         "a device with multiprocessors needs its memory_GBps; give it, as in memory_GBps: 3352");
+  device.kernels = {settings.number("kernels.matmul"), settings.number("kernels.memory"),
+                    settings.number("kernels.launch_us"), settings.number("kernels.host_us")};
+  const std::string& from = settings.text("calibration");
+  device.calibration = from == "fitted"     ? Calibration::fitted
+                       : from == "measured" ? Calibration::measured
+                                            : Calibration::assumed;
+  device.step_time_error = settings.number("step_time_error");
+}
 
 }  // namespace
 
@@ -43,6 +75,7 @@ DeviceProfile make_device(const YamlValue& description) {
   device.memory_GBps = settings.number("memory_GBps");
   device.memory_bytes = settings.number("memory_bytes");
   device.compute_capability = settings.number("compute_capability");
+  read_kernels(settings, device);
   device.source = settings.text("source");
   return device;
 }

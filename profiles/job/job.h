@@ -111,6 +111,7 @@ enum class Fusion : std::uint8_t { size, layers, waiting_time, none };
 enum class AllReduceCostModel : std::uint8_t { cluster, ethernet_10g, rdma_100g };
 
 enum class Recompute : std::uint8_t { none, selective, full };
+enum class Attention : std::uint8_t { fused, unfused };  // scores on the chip, or in memory
 enum class ContextComm : std::uint8_t { p2p, all_gather, a2a, hierarchical };
 
 struct ParallelPlan {
@@ -136,6 +137,9 @@ struct ParallelPlan {
   bool overlap_grad_reduce = true, overlap_param_gather = true;
   std::uint64_t bucket_size = 0;  // elements; 0: Megatron's default
   Recompute recompute = Recompute::none;
+  Attention attention = Attention::fused;
+  bool scatter_pipeline = false;  // tp ranks send a part each to the next stage, which gathers it
+  int vocabulary_multiple = 128;  // a tp rank's part of the vocabulary is padded to it
   ContextComm cp_comm = ContextComm::p2p;
   int cp_a2a = 1;  // hierarchical: ranks that exchange heads; such groups form the ring
   std::string order = "tp-cp-ep-dp-pp";
@@ -301,15 +305,29 @@ struct Precision {
   std::string optimizer = "adam";  // adam | sgd
 };
 
-// Compute of one GPU: a FLOPs model, used for layers without measured times.
+// What kernels reach of a device's peaks, and what starting them costs (profiles/device/kernels.h).
+struct KernelShares {
+  double matmul = 1, memory = 1;  // shares of the peak and of the memory's bandwidth
+  double launch_us = 0;           // the GPU's time to start a kernel
+  double host_us = 0;             // the host's time to launch one; 0: the host never holds it up
+};
+// Where a device's compute times come from.
+enum class Calibration : std::uint8_t { assumed, fitted, measured };
+
+// Compute of one GPU. With multiprocessors, dense transformers are computed kernel by kernel, else
+// by FLOPs and `efficiency`.
 struct DeviceProfile {
   std::string name;
   std::map<std::string, double> peak_tflops;  // dense, by type; a missing type is not supported
   double efficiency = 0.4;                    // share of the peak that training reaches
   double memory_GBps = 0;                     // HBM, for the optimizer
   double memory_bytes = 0;
+  int multiprocessors = 0;  // 0: no kernels
+  KernelShares kernels;
+  Calibration calibration = Calibration::assumed;
   double compute_capability = 9;  // CUDA's
-  std::string source;             // origin of the numbers
+  double step_time_error = 0;     // mean distance of predicted from measured step times; 0: unknown
+  std::string source;             // where the numbers come from
 };
 
 // A network interface of a real host. Emulated NIC n of a node uses rail n modulo the host's number

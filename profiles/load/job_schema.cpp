@@ -206,6 +206,23 @@ constexpr std::array kKeys{
         "the products, attention and what calls left (torchtitan); whole layers",
         0, 0, "none selective full"}
         .of("megatron torchtitan"),
+    Key{"parallel.attention", KeyType::choice, "fused",
+        "the attention core: one kernel that keeps scores on the chip (FlashAttention), or "
+        "products "
+        "and softmax of scores in memory, as Megatron-LM had it until 2022",
+        0, 0, "fused unfused"}
+        .of("megatron"),
+    Key{"parallel.scatter_gather_tensors_in_pipeline", KeyType::boolean, "false",
+        "without sequence parallelism tp ranks send a part each to the next stage, which gathers "
+        "it, "
+        "as Megatron-LM did until 2022, instead of all of it each",
+        0, 0}
+        .of("megatron")
+        .unless("parallel.pp", "1")
+        .unless("parallel.tp", "1"),
+    Key{"parallel.make_vocab_size_divisible_by", KeyType::integer, "128",
+        "the vocabulary is padded to a multiple of this times tp", 1, 1e6}
+        .of("megatron"),
     Key{"parallel.cp_comm", KeyType::choice, "auto",
         "how context-parallel ranks share keys and values: in a ring, gathered, heads against "
         "sequence (Ulysses), or that among neighbours and a ring between them; auto: megatron: "

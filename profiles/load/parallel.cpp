@@ -28,6 +28,10 @@ void read_megatron(const Settings& in, ParallelPlan& out) {
   out.recompute = recompute == "full"        ? Recompute::full
                   : recompute == "selective" ? Recompute::selective
                                              : Recompute::none;
+  out.attention =
+      in.text("parallel.attention") == "unfused" ? Attention::unfused : Attention::fused;
+  out.scatter_pipeline = in.boolean("parallel.scatter_gather_tensors_in_pipeline");
+  out.vocabulary_multiple = in.small("parallel.make_vocab_size_divisible_by");
   const std::string& comm = in.text("parallel.cp_comm");
   out.cp_a2a = in.small("parallel.cp_a2a");
   out.cp_comm = comm == "a2a"                                           ? ContextComm::a2a

@@ -99,6 +99,8 @@ struct Workload {
   std::vector<CompressedTensor> compressed;
   double samples_per_iteration = 0;  // whole job; 0 = unknown
   double flops_per_iteration = 0;    // model FLOPs of the whole job; 0 = unknown
+  // Compute alone takes at least so long, where passes wait for those of other stages; 0: unknown.
+  Picoseconds least = 0;
 };
 
 // Number of the programs that an iteration plays; a role with fewer programs plays its last.

@@ -22,6 +22,7 @@
 #include "emulator/traffic/step_table.h"
 #include "emulator/verify/rank_data.h"
 #include "profiles/error.h"
+#include "profiles/model/model.h"
 #include "tests/emulator/support.h"
 
 namespace ghostrank {
@@ -424,6 +425,36 @@ TEST(Judge, DoesNotHoldWaitingAgainstAResultThatIsExact) {
   const Fidelity f = judge(run, {}, 10);
   EXPECT_TRUE(f.faithful) << f.reason;
   EXPECT_EQ(f.run_queue_wait, 0.018);
+}
+
+TEST(Judge, StepTimesOfAssumedComputeAreNotValid) {
+  SegmentReport good;
+  good.end.at = kPicosPerSecond;
+  const auto model = std::make_shared<Model>();
+  model->transformer.emplace();
+  JobSpec spec;
+  spec.model = model;
+  spec.device.step_time_error = 0.05;
+  const auto judged = [&](const SegmentReport& sum, FabricKind kind) {
+    spec.fabric.kind = kind;
+    return judge(sum, spec, 10, 0.1);
+  };
+  for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time})
+    for (const SegmentReport& sum : {good, SegmentReport{}}) {
+      spec.device.multiprocessors = 0;
+      const Fidelity assumed = judged(sum, kind);
+      EXPECT_TRUE(assumed.faithful);
+      EXPECT_TRUE(assumed.assumed_compute);
+      EXPECT_EQ(assumed.model_error, 0);
+      EXPECT_EQ(assumed.valid_for, (std::vector<std::string>{"bytes", "order"}));
+      spec.device.multiprocessors = 108;
+      spec.device.calibration = Calibration::fitted;
+      const Fidelity fitted = judged(sum, kind);
+      EXPECT_FALSE(fitted.assumed_compute);
+      EXPECT_EQ(fitted.model_error, 0.05);
+      EXPECT_EQ(fitted.valid_for.back(), "step_time");
+      spec.device.calibration = Calibration::assumed;
+    }
 }
 
 TEST(Judge, ARunInWhichNoTimePassedIsNotLate) {

@@ -137,6 +137,32 @@ TEST(PipelineBubble, OfUnequalStagesFollowsTheLongest) {
   }
 }
 
+// What a plan says of the least time, without playing.
+TEST(PipelineBubble, IsKnownWithoutPlaying) {
+  const auto planned_us = [](const Pipeline& pipeline, const Times& times) {
+    const auto time = [&](int part, Pass pass) {
+      const int stage = pipeline.stage_of(part), chunk = pipeline.part(stage, 0) == part ? 0 : 1;
+      return time_of(pipeline, stage, {pass, 0, chunk}, times);
+    };
+    return seconds(pipeline_time(pipeline, time)) * 1e6;
+  };
+  Times even, uneven;
+  for (const int micro_batches : {4, 8, 20}) {
+    const Pipeline plain{"1f1b", 4, 1, micro_batches}, halves{"zb-h1", 4, 1, micro_batches},
+        chunks{"interleaved", 4, 2, micro_batches}, v{"zbv", 4, 2, micro_batches};
+    for (const Pipeline& pipeline : {plain, halves, chunks, v}) {
+      EXPECT_NEAR(planned_us(pipeline, even), step_us(pipeline, even), 1e-3) << pipeline.schedule;
+      uneven.layers = pipeline.chunks == 1 ? std::vector<int>{7, 8, 2, 9}
+                                           : std::vector<int>{7, 8, 2, 9, 1, 3, 3, 12};
+      EXPECT_NEAR(planned_us(pipeline, uneven), step_us(pipeline, uneven), 1e-3)
+          << pipeline.schedule;
+    }
+    const Pipeline joined{"dualpipev", 4, 2, micro_batches};
+    if (micro_batches < 2 * joined.stages) continue;
+    EXPECT_LE(planned_us(joined, even), step_us(joined, even) + 1e-3);
+  }
+}
+
 // DeepSeek-AI (2024): (P/2 - 1)(F&B + B - 3W). Here F&B run one after the other, so F + 2B - 3W;
 // all three passes of a micro-batch take equally long. dualpipev has as many stages on half the
 // ranks.

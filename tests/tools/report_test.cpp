@@ -102,6 +102,17 @@ TEST(Report, OfADeterministicRunSaysSoInPlaceOfAnInterval) {
   EXPECT_NE(text.find("median 500 ms, 3 iterations, deterministic\n"), std::string::npos) << text;
 }
 
+TEST(Report, SaysHowFarTheComputeModelIsOff) {
+  Result result = sample();
+  const auto text = [&] { return report(LoadedJob{}, result, Paint{}); };
+  EXPECT_EQ(text().find("compute model"), std::string::npos);
+  result.fidelity.model_error = 0.08;
+  EXPECT_NE(text().find("± 8 % of the compute model\n"), std::string::npos) << text();
+  result.fidelity.model_error = 0;
+  result.fidelity.assumed_compute = true;
+  EXPECT_NE(text().find("; compute is assumed, not calibrated\n"), std::string::npos) << text();
+}
+
 TEST(IterationsCsv, HasOneRowPerMeasuredIteration) {
   EXPECT_EQ(iterations_csv(sample()),
             "job,provider,transport,ranks,dilation,iteration,seconds,compute_seconds,"

@@ -117,6 +117,17 @@ TEST(ResultJson, SaysNullForWhatIsUnknown) {
   EXPECT_TRUE(j["interrupted"].is_null());
 }
 
+TEST(ResultJson, SaysHowFarTheComputeModelIsOff) {
+  Result result = sample();
+  const auto step = [&] { return json::parse(result_json(result))["step_time"]; };
+  EXPECT_TRUE(step()["model_error"].is_null());
+  EXPECT_EQ(step()["compute"], "calibrated");
+  result.fidelity.model_error = 0.05;
+  EXPECT_EQ(step()["model_error"], 0.05);
+  result.fidelity.assumed_compute = true;
+  EXPECT_EQ(step()["compute"], "assumed");
+}
+
 TEST(ResultJson, OfADeterministicRunSaysSoInPlaceOfAnInterval) {
   EXPECT_EQ(json::parse(result_json(sample()))["step_time"]["deterministic"], false);
   EXPECT_EQ(json::parse(result_json(sample()))["step_time"]["ci95"].size(), 2u);

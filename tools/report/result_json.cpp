@@ -67,7 +67,10 @@ Json step_time_json(const Result& result) {
             {"mean", or_null(s.mean)},
             {"cv", or_null(s.cv)},
             {"ci95", s.ci95 ? Json::array({s.ci95->first, s.ci95->second}) : Json(nullptr)},
-            {"deterministic", result.deterministic}};
+            {"deterministic", result.deterministic},
+            {"model_error",
+             result.fidelity.model_error > 0 ? Json(result.fidelity.model_error) : Json(nullptr)},
+            {"compute", result.fidelity.assumed_compute ? "assumed" : "calibrated"}};
   if (s.p99) json["p99"] = *s.p99;
   return json;
 }

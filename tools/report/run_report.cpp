@@ -125,6 +125,9 @@ std::string step_line(const Result& result) {
   if (s.cv && (varies || !result.deterministic) && valid(result, "step_time.cv"))
     text += ", cv " + humane_percent(*s.cv);
   if (result.deterministic) text += ", deterministic";
+  if (result.fidelity.model_error > 0)
+    text += ", ± " + humane_percent(result.fidelity.model_error) + " of the compute model";
+  if (result.fidelity.assumed_compute) text += "; compute is assumed, not calibrated";
   return text;
 }
 

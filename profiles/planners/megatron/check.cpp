@@ -90,6 +90,14 @@ void check_context_parallel(const JobSpec& spec, const Transformer& m) {
            cp, level);
 }
 
+void check_scatter(const JobSpec& spec) {
+  const ParallelPlan& p = spec.parallel;
+  if (p.scatter_pipeline && p.sequence_parallel)
+    throw Error(spec.source_of("parallel.scatter_gather_tensors_in_pipeline") +
+                ": parallel.scatter_gather_tensors_in_pipeline has no effect with sequence "
+                "parallelism, whose ranks send a part each anyway; leave it out");
+}
+
 // Checks a schedule's rules for stages and chunks; split_as_megatron() spreads the layers.
 void check_schedule(const JobSpec& spec, const Transformer& m) {
   const ParallelPlan& p = spec.parallel;
@@ -322,6 +330,7 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   check_context_parallel(spec, model);
   check_tensor_parallel(spec, model);
   check_schedule(spec, model);
+  check_scatter(spec);
   const Pipeline shape = pipeline_for(spec);
   std::vector<Part> parts = split_as_megatron(spec, model, shape);
   check_world(spec);
@@ -342,7 +351,8 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   plan.sequence_parallel = parallel.sequence_parallel && plan.tp > 1;
   plan.activations = spec.precision.parameters;
   plan.gradients = spec.precision.gradients;
-  const auto multiple = 128 * static_cast<std::uint64_t>(plan.tp);
+  const auto multiple = static_cast<std::uint64_t>(parallel.vocabulary_multiple) *
+                        static_cast<std::uint64_t>(plan.tp);
   plan.vocabulary = (model.vocabulary + multiple - 1) / multiple * multiple;
   plan.tokens = model.sequence / plan.cp * static_cast<std::uint64_t>(plan.micro_batch);
   plan.pipeline = shape;

@@ -8,6 +8,12 @@
 #include "profiles/planners/megatron/passes.h"
 
 namespace ghostrank {
+namespace {
+
+// A step of a ring launches all kernels, each on a part of the keys.
+Work part_of(const Work& work, int ranks) { return {work.time / ranks, work.launching}; }
+
+}  // namespace
 
 // Sends and receives at the same time, after what is computed now; await_ring() waits for both.
 void PassWriter::ring_step(std::uint16_t group, std::uint32_t label, std::uint64_t elements) {
@@ -25,7 +31,7 @@ void PassWriter::await_ring() {
 void PassWriter::ring_forward(std::uint16_t group, int ranks, const Half& half) {
   for (int step = 0; step < ranks; ++step) {
     if (step + 1 < ranks) ring_step(group, kv_label_, k_elements_ + v_elements_);
-    out_.compute(streams_.compute, half.label, half.core / ranks);
+    compute(half.label, part_of(half.core.forward, ranks));
     await_ring();
   }
 }
@@ -36,7 +42,7 @@ void PassWriter::ring_backward(std::uint16_t group, int ranks, const Half& half)
   for (int step = 0; step < ranks; ++step) {
     if (step + 1 < ranks) ring_step(group, kv_label_, kv);
     if (step > 0) ring_step(group, dkv_label_, kv);
-    out_.compute(streams_.compute, half.label, 2 * half.core / ranks);
+    compute(half.label, part_of(half.core.input, ranks));
     await_ring();
   }
   ring_step(group, dkv_label_, kv);
@@ -56,17 +62,17 @@ void PassWriter::exchange_heads(std::uint16_t group, int ranks,
 }
 
 void PassWriter::core_forward(const Half& half) {
-  if (plan_.cp == 1 || half.core == 0) return out_.compute(streams_.compute, half.label, half.core);
+  if (plan_.cp == 1 || !half.has_core()) return compute(half.label, half.core.forward);
   const int inner = plan_.spec->parallel.cp_a2a;
   switch (plan_.spec->parallel.cp_comm) {
     case ContextComm::p2p:
       return ring_forward(groups_.cp, plan_.cp, half);
     case ContextComm::all_gather:
       cp_call(groups_.cp, Func::all_gather, k_elements_ + v_elements_);
-      return out_.compute(streams_.compute, half.label, half.core);
+      return compute(half.label, half.core.forward);
     case ContextComm::a2a:
       exchange_heads(groups_.cp, plan_.cp, {q_elements_, k_elements_, v_elements_});
-      out_.compute(streams_.compute, half.label, half.core);
+      compute(half.label, half.core.forward);
       return exchange_heads(groups_.cp, plan_.cp, {o_elements_});
     case ContextComm::hierarchical:
       exchange_heads(groups_.cp_a2a, inner, {q_elements_, k_elements_, v_elements_});
@@ -76,19 +82,18 @@ void PassWriter::core_forward(const Half& half) {
 }
 
 void PassWriter::core_backward(const Half& half) {
-  const Picoseconds time = 2 * half.core;
-  if (plan_.cp == 1 || half.core == 0) return out_.compute(streams_.compute, half.label, time);
+  if (plan_.cp == 1 || !half.has_core()) return compute(half.label, half.core.input);
   const int inner = plan_.spec->parallel.cp_a2a;
   switch (plan_.spec->parallel.cp_comm) {
     case ContextComm::p2p:
       return ring_backward(groups_.cp, plan_.cp, half);
     case ContextComm::all_gather:
       cp_call(groups_.cp, Func::all_gather, k_elements_ + v_elements_);
-      out_.compute(streams_.compute, half.label, time);
+      compute(half.label, half.core.input);
       return cp_call(groups_.cp, Func::reduce_scatter, k_elements_ + v_elements_);
     case ContextComm::a2a:
       exchange_heads(groups_.cp, plan_.cp, {o_elements_});
-      out_.compute(streams_.compute, half.label, time);
+      compute(half.label, half.core.input);
       return exchange_heads(groups_.cp, plan_.cp, {k_elements_, v_elements_, q_elements_});
     case ContextComm::hierarchical:
       exchange_heads(groups_.cp_a2a, inner, {o_elements_});

@@ -80,7 +80,7 @@ Picoseconds PassWriter::experts_time(const Routing* routing) const {
 void PassWriter::experts_forward(std::uint32_t label, int layer) {
   const Routing* routing = routing_of(layer);
   const std::uint64_t rows = arriving_rows(routing), h = plan_.model.hidden;
-  out_.compute(streams_.compute, label, times_.router);
+  compute(label, times_.router);
   if (plan_.spec->parallel.deduplicated)
     route(Func::all_to_all, groups_.ep, DataType::int32, plan_.experts_here() + 1);
   else
@@ -89,7 +89,7 @@ void PassWriter::experts_forward(std::uint32_t label, int layer) {
   exchange(routing, Cargo::weights, false);
   route(Func::all_gather, groups_.etp, plan_.activations, rows * h);
   route(Func::all_gather, groups_.etp, DataType::float32, rows);
-  out_.compute(streams_.compute, label, experts_time(routing));
+  compute(label, experts_time(routing));
   route(Func::reduce_scatter, groups_.etp, plan_.activations, rows * h);
   exchange(routing, Cargo::hidden, true);
   if (plan_.model.experts.shared > 0)
@@ -105,14 +105,14 @@ void PassWriter::experts_backward(std::uint32_t label, int layer) {
     exchange(routing, Cargo::hidden, false);
     route(Func::all_gather, groups_.etp, plan_.activations, rows * h);
   }
-  out_.compute(streams_.compute, label, (inputs() + weights()) * experts_time(routing));
+  compute(label, (inputs() + weights()) * experts_time(routing));
   if (inputs()) {
     route(Func::reduce_scatter, groups_.etp, DataType::float32, rows);
     route(Func::reduce_scatter, groups_.etp, plan_.activations, rows * h);
     exchange(routing, Cargo::weights, true);
     exchange(routing, Cargo::hidden, true);
   }
-  out_.compute(streams_.compute, label, (inputs() + weights()) * times_.router);
+  compute(label, (inputs() + weights()) * times_.router);
 }
 
 }  // namespace ghostrank

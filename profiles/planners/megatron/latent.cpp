@@ -12,28 +12,28 @@ namespace ghostrank {
 
 void PassWriter::latent_forward(std::uint32_t label) {
   const LatentAttention& latent = plan_.model.latent;
-  const Half rest{label, 0, times_.core, times_.projection};
-  out_.compute(streams_.compute, label, times_.down);
+  const Half rest{label, {}, times_.core, times_.projection};
+  compute(label, times_.down);
   gather(plan_.tokens * latent.rope);
   gather(plan_.tokens * latent_queries());
-  out_.compute(streams_.compute, label, times_.q_up);
+  compute(label, times_.q_up.forward);
   gather(plan_.tokens * latent.kv_lora);
-  out_.compute(streams_.compute, label, times_.kv_up);
+  compute(label, times_.kv_up.forward);
   core_forward(rest);
-  out_.compute(streams_.compute, label, rest.row);
+  compute(label, rest.row.forward);
   reduce_hidden();
 }
 
 void PassWriter::latent_backward(std::uint32_t label) {
   const LatentAttention& latent = plan_.model.latent;
-  row_and_core_backward({label, 0, times_.core, times_.projection});
+  row_and_core_backward({label, {}, times_.core, times_.projection});
   column_backward(label, times_.kv_up, plan_.tokens * latent.kv_lora);
   column_backward(label, times_.q_up, plan_.tokens * latent_queries());
   if (inputs() && plan_.sequence_parallel) {
     launch_tp(Func::reduce_scatter, scatter_label_, plan_.tokens * latent.rope);
     out_.after(streams_.compute, streams_.tp);
   }
-  out_.compute(streams_.compute, label, (inputs() + weights()) * times_.down);
+  compute(label, (inputs() + weights()) * times_.down.time);
 }
 
 // Input width of the product up to the queries.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
+#include <map>
+#include <utility>
 
 #include "profiles/device/compute.h"
 #include "profiles/error.h"
@@ -34,7 +37,7 @@ class StageWriter {
         groups_(groups),
         stage_(stage),
         chunks_(chunks_of(plan, stage)),
-        streams_(streams_of(groups)),
+        streams_(streams_of(groups, is_host_bound(megatron_layer_times(plan)))),
         stream_names_(names_of(streams_)),
         sends_(plan.pipeline, stage, stream_names_),
         out_(stream_names_),
@@ -71,9 +74,20 @@ class StageWriter {
     return out_.take();
   }
 
+  // Compute of one pass of a chunk. Ends this writer's work.
+  Picoseconds time_of(const Slot& slot) {
+    slot.pass == Pass::forward ? forward(slot, false) : backward(slot, false);
+    const Program program = out_.take();
+    Picoseconds time = 0;
+    for (const Op& op : program.streams[streams_.compute])
+      if (op.kind == Op::Kind::compute) time += op.duration;
+    return time;
+  }
+  Picoseconds optimizer_time() const;
+
  private:
   static std::vector<Chunk> chunks_of(const MegatronPlan& plan, int stage);
-  static MegatronStreams streams_of(const MegatronGroups& groups);
+  static MegatronStreams streams_of(const MegatronGroups& groups, bool host_bound);
   static std::vector<std::string> names_of(const MegatronStreams& streams);
 
   void forward(const Slot& slot, bool first);
@@ -88,9 +102,11 @@ class StageWriter {
   void gather_all();
   void await_data_parallel();
   void average_loss();
-  Picoseconds optimizer_time() const;
   bool gathers_early() const {
     return parallel_.distributed_optimizer && parallel_.overlap_param_gather;
+  }
+  bool scatters() const {
+    return parallel_.scatter_pipeline && plan_.tp > 1 && !plan_.sequence_parallel;
   }
   std::uint64_t shard(std::uint64_t numel, bool expert) const {
     return numel / plan_.holders(expert);
@@ -151,7 +167,7 @@ std::vector<Chunk> StageWriter::chunks_of(const MegatronPlan& plan, int stage) {
   return out;
 }
 
-MegatronStreams StageWriter::streams_of(const MegatronGroups& groups) {
+MegatronStreams StageWriter::streams_of(const MegatronGroups& groups, bool host_bound) {
   MegatronStreams streams;
   std::size_t next = 1;
   if (groups.tp != kNoGroup) streams.tp = next++;
@@ -162,6 +178,7 @@ MegatronStreams StageWriter::streams_of(const MegatronGroups& groups) {
   if (groups.dp != kNoGroup) streams.dp = next++;
   if (groups.tp_ep != kNoGroup) streams.ep = next++;
   if (groups.edp != kNoGroup) streams.edp = next++;
+  if (host_bound) streams.host = next++;
   return streams;
 }
 
@@ -172,6 +189,7 @@ std::vector<std::string> StageWriter::names_of(const MegatronStreams& streams) {
   if (streams.dp > 0) names.emplace_back("dp");
   if (streams.ep > 0) names.emplace_back("ep");
   if (streams.edp > 0) names.emplace_back("edp");
+  if (streams.host > 0) names.emplace_back("host");
   return names;
 }
 
@@ -192,7 +210,8 @@ void StageWriter::pass_on(const Slot& slot, bool receives) {
       plan_.mtp_stands_alone() && before >= plan_.mtp_part() ? 1 + plan_.model.mtp : 1;
   const std::uint64_t elements =
       tensors * plan_.hidden_states() /
-      (plan_.sequence_parallel ? static_cast<std::uint64_t>(plan_.tp) : std::uint64_t{1});
+      (plan_.sequence_parallel || scatters() ? static_cast<std::uint64_t>(plan_.tp)
+                                             : std::uint64_t{1});
   const std::uint16_t group = forward ? groups_.forward : groups_.backward;
   const std::uint32_t label = out_.label((forward ? "activations of " : "gradients of ") +
                                          std::to_string(slot.micro_batch));
@@ -205,6 +224,11 @@ void StageWriter::pass_on(const Slot& slot, bool receives) {
   // If lengths differ, three sizes go first.
   if (plan_.mtp_stands_alone()) pass(out_.label("shape"), DataType::int64, 3);
   pass(label, plan_.activations, elements);
+  if (!receives || !scatters()) return;
+  out_.after(streams_.tp, streams_.compute);
+  out_.collective(streams_.tp, "parts of a stage", Func::all_gather, groups_.tp, plan_.activations,
+                  elements);
+  out_.after(streams_.compute, streams_.tp);
 }
 
 void StageWriter::forward(const Slot& slot, bool first) {
@@ -362,6 +386,25 @@ Picoseconds StageWriter::optimizer_time() const {
   return ComputeModel(*plan_.spec).optimizer(static_cast<double>(numel));
 }
 
+// Compute of the pipeline with its bubble, and of the optimizer. With uneven routing the ranks of a
+// stage differ, and nothing is said.
+Picoseconds least_time(const MegatronPlan& plan, const MegatronGroups& groups) {
+  if (plan.is_uneven()) return 0;
+  std::map<std::pair<int, Pass>, Picoseconds> times;
+  Picoseconds optimizer = std::numeric_limits<Picoseconds>::max();
+  for (int stage = 0; stage < plan.pp; ++stage) {
+    const auto writer = [&] { return StageWriter(plan, groups, {}, stage, 0); };
+    optimizer = std::min(optimizer, writer().optimizer_time());
+    for (const Slot& slot : pipeline_slots(plan.pipeline, stage)) {
+      const std::pair key{plan.pipeline.part(stage, slot.chunk), slot.pass};
+      if (!times.contains(key)) times[key] = writer().time_of(slot);
+    }
+  }
+  const auto time = [&](int part, Pass pass) { return times.at({part, pass}); };
+  const Picoseconds passes = pipeline_time(plan.pipeline, time);
+  return passes > 0 ? passes + optimizer : 0;
+}
+
 double model_flops(const MegatronPlan& plan, double samples) {
   return 3 * plan.spec->model->forward_flops() * samples;
 }
@@ -390,6 +433,7 @@ Workload plan_megatron(const JobSpec& spec) {
   workload.samples_per_iteration =
       static_cast<double>(plan.pipeline.micro_batches) * plan.micro_batch * plan.dp;
   workload.flops_per_iteration = model_flops(plan, workload.samples_per_iteration);
+  workload.least = least_time(plan, groups);
   return workload;
 }
 

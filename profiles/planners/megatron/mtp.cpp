@@ -16,7 +16,7 @@ namespace ghostrank {
 
 void PassWriter::mtp_project(std::uint32_t label) {
   gather(2 * plan_.hidden_states());
-  out_.compute(streams_.compute, label, times_.mtp);
+  compute(label, times_.mtp.forward);
   if (plan_.tp == 1) return;
   launch_tp(Func::all_gather, gather_label_, plan_.hidden_states());
   out_.after(streams_.compute, streams_.tp);

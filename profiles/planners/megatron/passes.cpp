@@ -12,7 +12,8 @@ PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const Mega
       groups_(groups),
       streams_(streams),
       times_(megatron_layer_times(plan)),
-      head_time_(megatron_head_time(plan)),
+      head_(megatron_head_times(plan)),
+      call_launching_(megatron_call_launching(plan)),
       routing_(routing),
       ep_rank_(ep_rank),
       gather_label_(out.label("tp all-gather")),
@@ -23,7 +24,8 @@ PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const Mega
       dkv_label_(out.label("cp gradients of keys and values")),
       heads_label_(out.label("cp heads against sequence")),
       rows_label_(out.label("rows of experts")),
-      best_label_(out.label("best logits")) {
+      best_label_(out.label("best logits")),
+      launches_label_(out.label("launches")) {
   const auto of_width = [&](std::uint64_t width) { return plan.tokens * width / plan.tp; };
   const Transformer& model = plan.model;
   if (model.is_latent()) {
@@ -39,6 +41,7 @@ void PassWriter::begin(Pass pass, int micro_batch) {
   constexpr std::array kLetters{"F", "B", "I", "W"};
   const std::string name = kLetters[static_cast<std::size_t>(pass)] + std::to_string(micro_batch);
   pass_ = pass;
+  if (streams_.host > 0 && plan_.pp > 1) out_.after(streams_.host, streams_.compute);
   labels_.attention = out_.label(name + " attention");
   labels_.ffn = out_.label(name + " ffn");
   labels_.head = out_.label(name + " head");
@@ -49,6 +52,12 @@ void PassWriter::begin(Pass pass, int micro_batch) {
 
 PassWriter::Half PassWriter::attention(std::uint32_t label) const {
   return {label, times_.qkv, times_.core, times_.projection};
+}
+
+void PassWriter::compute(std::uint32_t label, const Work& work) {
+  if (streams_.host > 0) out_.compute(streams_.host, launches_label_, work.launching);
+  out_.compute(streams_.compute, label, work.time);
+  if (streams_.host > 0) out_.after(streams_.compute, streams_.host);
 }
 
 // ---- Tensor parallelism ----
@@ -62,6 +71,7 @@ void PassWriter::exposed_tp(Func func, std::uint32_t label, DataType type, std::
 // A call on a tensor of `elements` in total; it overlaps the next compute.
 void PassWriter::launch_tp(Func func, std::uint32_t label, std::uint64_t elements) {
   const std::uint64_t count = func == Func::all_reduce ? elements : elements / plan_.tp;
+  if (streams_.host > 0) out_.compute(streams_.host, launches_label_, call_launching_);
   out_.after(streams_.tp, streams_.compute);
   out_.collective(streams_.tp, label, func, groups_.tp, plan_.activations, count);
 }
@@ -85,17 +95,18 @@ void PassWriter::reduce_hidden() {
 }
 
 // The input's gradient, then the weight's.
-void PassWriter::column_backward(std::uint32_t label, Picoseconds product, std::uint64_t elements) {
-  if (!inputs()) return out_.compute(streams_.compute, label, product);
+void PassWriter::column_backward(std::uint32_t label, const WorkTimes& product,
+                                 std::uint64_t elements) {
+  if (!inputs()) return compute(label, product.weight);
   if (plan_.sequence_parallel) launch_tp(Func::all_gather, gather_label_, elements);
-  out_.compute(streams_.compute, label, product);
+  compute(label, product.input);
   if (plan_.sequence_parallel) {
     out_.after(streams_.compute, streams_.tp);
     launch_tp(Func::reduce_scatter, scatter_label_, elements);
   } else if (plan_.tp > 1) {
     launch_tp(Func::all_reduce, reduce_label_, elements);
   }
-  if (weights()) out_.compute(streams_.compute, label, product);
+  if (weights()) compute(label, product.weight);
   if (plan_.tp > 1) out_.after(streams_.compute, streams_.tp);
 }
 
@@ -103,12 +114,12 @@ void PassWriter::column_backward(std::uint32_t label, Picoseconds product, std::
 
 void PassWriter::half_forward(const Half& half) {
   gather(plan_.hidden_states());
-  if (half.core > 0 && plan_.cp > 1) {
-    out_.compute(streams_.compute, half.label, half.column);
+  if (half.has_core() && plan_.cp > 1) {
+    compute(half.label, half.column.forward);
     core_forward(half);
-    out_.compute(streams_.compute, half.label, half.row);
+    compute(half.label, half.row.forward);
   } else {
-    out_.compute(streams_.compute, half.label, half.column + half.core + half.row);
+    compute(half.label, half.column.forward + half.core.forward + half.row.forward);
   }
   reduce_hidden();
 }
@@ -117,8 +128,8 @@ void PassWriter::half_forward(const Half& half) {
 // core.
 void PassWriter::row_and_core_backward(const Half& half) {
   if (inputs()) gather(plan_.hidden_states());  // the output's gradient
-  out_.compute(streams_.compute, half.label, (inputs() + weights()) * half.row);
-  if (inputs() && half.core > 0) {
+  compute(half.label, backward_of(half.row));
+  if (inputs() && half.has_core()) {
     if (plan_.spec->parallel.recompute == Recompute::selective) {
       Half again = half;
       again.label = labels_.again;
@@ -173,7 +184,7 @@ void PassWriter::embedding_backward() {
 void PassWriter::head_forward() {
   for (std::uint64_t k = 0; k <= plan_.model.mtp; ++k) {
     gather(plan_.hidden_states());
-    out_.compute(streams_.compute, labels_.head, head_time_);
+    compute(labels_.head, head_.forward);
     for (int i = 0; i < 3 && plan_.tp > 1; ++i)
       exposed_tp(Func::all_reduce, loss_label_, DataType::float32, plan_.tokens);
     if (k < plan_.model.mtp) mtp_accuracy();
@@ -182,7 +193,7 @@ void PassWriter::head_forward() {
 
 void PassWriter::head_backward() {
   for (std::uint64_t k = 0; k <= plan_.model.mtp; ++k)
-    column_backward(labels_.head, head_time_, plan_.hidden_states());
+    column_backward(labels_.head, head_, plan_.hidden_states());
 }
 
 }  // namespace ghostrank

@@ -15,6 +15,10 @@
 // A zero-bubble schedule splits the backward into two passes: first everything that leads to the
 // input's gradient, communication included, then only the products for the weights.
 //
+// Where the host's launches hold up the GPU they are a stream of their own: kernels wait for the
+// launches before them, a launch never for kernels, except where a pass needs what another stage
+// sends.
+//
 // Context parallelism belongs to the attention core. Only one stream uses a communicator, so every
 // rank enters its calls in the same order. Threading: one thread.
 #pragma once
@@ -40,7 +44,8 @@ struct MegatronGroups {
   int ep_nodes = 1;  // nodes that an ep group spans, with deduplicated dispatch
 };
 struct MegatronStreams {
-  std::size_t compute = 0, tp = 0, cp = 0, cp_send = 0, dp = 0, ep = 0, edp = 0;
+  std::size_t compute = 0, tp = 0, cp = 0, cp_send = 0, dp = 0, ep = 0, edp = 0,
+              host = 0;  // host: if not 0
 };
 
 class PassWriter {
@@ -62,16 +67,19 @@ class PassWriter {
   void head_backward();
 
  private:
-  // A column-parallel product, the attention core (0 in other halves) and a row-parallel product,
-  // as forward times.
+  // A column-parallel product, the attention core (nothing in other halves) and a row-parallel
+  // product.
   struct Half {
     std::uint32_t label = 0;
-    Picoseconds column = 0, core = 0, row = 0;
+    WorkTimes column, core, row;
+    bool has_core() const { return core.forward.time > 0; }
   };
   struct Labels {
     std::uint32_t attention = 0, ffn = 0, head = 0, mtp = 0, again = 0;
   };
 
+  void compute(std::uint32_t label, const Work& work);
+  void compute(std::uint32_t label, Picoseconds time) { compute(label, Work{time}); }
   void half_forward(const Half& half);
   void half_backward(const Half& half);
   void forward_of_layer(int layer, std::uint32_t attention, std::uint32_t ffn);
@@ -106,7 +114,11 @@ class PassWriter {
   void launch_tp(Func func, std::uint32_t label, std::uint64_t elements);
   bool inputs() const { return pass_ != Pass::weight_backward; }
   bool weights() const { return pass_ != Pass::input_backward; }
-  void column_backward(std::uint32_t label, Picoseconds product, std::uint64_t elements);
+  void column_backward(std::uint32_t label, const WorkTimes& product, std::uint64_t elements);
+  // What of a backward this pass does.
+  Work backward_of(const WorkTimes& product) const {
+    return (inputs() ? product.input : Work{}) + (weights() ? product.weight : Work{});
+  }
   // Context parallelism: a ring of `ranks`, or a swap of heads for sequence among `ranks`.
   void ring_step(std::uint16_t group, std::uint32_t label, std::uint64_t elements);
   void ring_forward(std::uint16_t group, int ranks, const Half& half);
@@ -115,8 +127,8 @@ class PassWriter {
   void cp_call(std::uint16_t group, Func func, std::uint64_t count);
   void exchange_heads(std::uint16_t group, int ranks, std::initializer_list<std::uint64_t> tensors);
   Half attention(std::uint32_t label) const;
-  static Half feed_forward(std::uint32_t label, Picoseconds fc1, Picoseconds fc2) {
-    return {label, fc1, 0, fc2};
+  static Half feed_forward(std::uint32_t label, const WorkTimes& fc1, const WorkTimes& fc2) {
+    return {label, fc1, {}, fc2};
   }
 
   ProgramBuilder& out_;
@@ -124,13 +136,14 @@ class PassWriter {
   const MegatronGroups groups_;
   const MegatronStreams streams_;
   const LayerTimes times_;
-  const Picoseconds head_time_;
+  const WorkTimes head_;
+  const Picoseconds call_launching_;
   const std::span<const Routing> routing_;
   const int ep_rank_;
   // Elements per rank: queries, keys, values, and the attention core's output.
   std::uint64_t q_elements_ = 0, k_elements_ = 0, v_elements_ = 0, o_elements_ = 0;
   std::uint32_t gather_label_, scatter_label_, reduce_label_, loss_label_, kv_label_, dkv_label_,
-      heads_label_, rows_label_, best_label_;
+      heads_label_, rows_label_, best_label_, launches_label_;
   Labels labels_;
   Pass pass_ = Pass::forward;
 };

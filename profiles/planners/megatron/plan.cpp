@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "profiles/device/compute.h"
+#include "profiles/device/layer_kernels.h"
 
 namespace ghostrank {
 namespace {
@@ -106,6 +107,99 @@ class Registration {
   std::vector<Parameter> out_;
 };
 
+// Launches take this share of the GPU's time, and the host is close to holding it up.
+constexpr double kHoldsUp = .5;
+
+// A call: its kernel, and what makes its stream and the compute stream wait for each other.
+constexpr int kLaunchesOfCall = 2;
+
+// A product whose two products backward take as long.
+WorkTimes like_forward(Picoseconds time) { return {{time}, {time}, {time}}; }
+
+WorkTimes played(const ComputeModel& device, const KernelTimes& kernels) {
+  const auto work = [&](const Kernels& some) -> Work {
+    return {device.on_device(some, "a layer"), device.on_host(some)};
+  };
+  return {work(kernels.forward), work(kernels.input), work(kernels.weight)};
+}
+
+LayerShape shape_of(const MegatronPlan& plan) {
+  const Transformer& m = plan.model;
+  const auto tp = static_cast<std::uint64_t>(plan.tp), cp = static_cast<std::uint64_t>(plan.cp);
+  LayerShape shape;
+  shape.tokens = plan.tokens;
+  shape.own_tokens = plan.sequence_parallel ? plan.tokens / tp : plan.tokens;
+  shape.hidden = m.hidden;
+  shape.query = m.query_width() / tp;
+  shape.key = m.key_width() / tp;
+  shape.ffn = m.ffn / tp;
+  shape.heads = m.heads / tp;
+  shape.head_width = m.head_width;
+  shape.queries = m.sequence / cp;
+  shape.keys = m.sequence;
+  shape.gated = m.gated;
+  shape.bias = m.bias;
+  shape.rotary = !m.learned_positions;
+  shape.fused_attention = plan.spec->parallel.attention == Attention::fused;
+  shape.element = bytes_of(plan.activations);
+  shape.gradient = bytes_of(plan.gradients);
+  return shape;
+}
+
+// Instead of times by FLOPs, where there are kernels.
+void add_kernels(const MegatronPlan& plan, const ComputeModel& device, LayerTimes& times) {
+  const LayerKernels kernels = layer_kernels(*device.kernels(), shape_of(plan));
+  times.qkv = played(device, kernels.qkv);
+  times.core = played(device, kernels.core);
+  times.projection = played(device, kernels.projection);
+  times.fc1 = played(device, kernels.fc1);
+  times.fc2 = played(device, kernels.fc2);
+}
+
+LayerTimes times_by_flops(const MegatronPlan& plan, const ComputeModel& device) {
+  const Transformer& m = plan.model;
+  const double tp = plan.tp, tokens = real(plan.tokens), h = real(m.hidden);
+  const auto time = [&](double in, double out) {
+    return device.products(2 * tokens * in * out / tp, "a layer");
+  };
+  const auto product = [&](double in, double out) { return like_forward(time(in, out)); };
+  // No weights: all of the backward is for the input.
+  const auto core = [&](double in, double out) -> WorkTimes {
+    const Picoseconds forward = time(in, out);
+    return {{forward}, {2 * forward}, {}};
+  };
+  LayerTimes times;
+  if (m.is_latent()) {
+    const LatentAttention& l = m.latent;
+    const double heads = real(m.heads), q_lora = real(l.q_lora), q = heads * real(l.nope + l.rope);
+    // Under sequence parallelism a rank computes the latents of its part of the sequence, else of
+    // all.
+    const double whole = plan.sequence_parallel ? 1 : tp;
+    times.down = {time(whole * h, q_lora + real(l.kv_lora + l.rope))};
+    times.q_up = product(l.q_lora > 0 ? q_lora : h, q);
+    times.kv_up = product(real(l.kv_lora), heads * real(l.nope + l.value));
+    times.core = core(real(m.sequence), q + heads * real(l.value));
+    times.projection = product(heads * real(l.value), h);
+  } else {
+    times.qkv = product(h, real(m.query_width() + 2 * m.key_width()));
+    times.core = core(2 * real(m.sequence), real(m.query_width()));
+    times.projection = product(real(m.query_width()), h);
+  }
+  if (m.mtp > 0) times.mtp = product(2 * h, h);
+  times.fc1 = product(h, (m.gated ? 2 : 1) * real(m.ffn));
+  times.fc2 = product(real(m.ffn), h);
+  if (m.experts.count == 0) return times;
+  // A tensor-parallel rank routes its part of the sequence; its experts receive as many rows.
+  const double gates = m.gated ? 2 : 1, ffn = real(m.experts.ffn),
+               shared = real(m.experts.shared) * ffn, top_k = real(m.experts.top_k);
+  times.router = time(h, real(m.experts.count));
+  times.expert1 = time(h, top_k * gates * ffn);
+  times.expert2 = time(top_k * ffn, h);
+  times.shared1 = product(h, gates * shared);
+  times.shared2 = product(shared, h);
+  return times;
+}
+
 }  // namespace
 
 int MegatronPlan::mtp_part() const {
@@ -153,47 +247,30 @@ std::uint64_t megatron_stored(const MegatronPlan& plan, int stage) {
 
 LayerTimes megatron_layer_times(const MegatronPlan& plan) {
   const ComputeModel device(*plan.spec);
-  const Transformer& m = plan.model;
-  const double tp = plan.tp, tokens = real(plan.tokens), h = real(m.hidden);
-  const auto product = [&](double in, double out) {
-    return device.products(2 * tokens * in * out / tp, "a layer");
-  };
-  LayerTimes times;
-  if (m.is_latent()) {
-    const LatentAttention& l = m.latent;
-    const double heads = real(m.heads), q_lora = real(l.q_lora), q = heads * real(l.nope + l.rope);
-    // Under sequence parallelism a rank computes the latents of its part of the sequence, else of
-    // all.
-    const double whole = plan.sequence_parallel ? 1 : tp;
-    times.down = product(whole * h, q_lora + real(l.kv_lora + l.rope));
-    times.q_up = product(l.q_lora > 0 ? q_lora : h, q);
-    times.kv_up = product(real(l.kv_lora), heads * real(l.nope + l.value));
-    times.core = product(real(m.sequence), q + heads * real(l.value));
-    times.projection = product(heads * real(l.value), h);
-  } else {
-    times.qkv = product(h, real(m.query_width() + 2 * m.key_width()));
-    times.core = product(2 * real(m.sequence), real(m.query_width()));
-    times.projection = product(real(m.query_width()), h);
-  }
-  if (m.mtp > 0) times.mtp = product(2 * h, h);
-  times.fc1 = product(h, (m.gated ? 2 : 1) * real(m.ffn));
-  times.fc2 = product(real(m.ffn), h);
-  if (m.experts.count == 0) return times;
-  // A tensor-parallel rank routes its part of the sequence; its experts receive as many rows.
-  const double gates = m.gated ? 2 : 1, ffn = real(m.experts.ffn),
-               shared = real(m.experts.shared) * ffn, top_k = real(m.experts.top_k);
-  times.router = product(h, real(m.experts.count));
-  times.expert1 = product(h, top_k * gates * ffn);
-  times.expert2 = product(top_k * ffn, h);
-  times.shared1 = product(h, gates * shared);
-  times.shared2 = product(shared, h);
+  LayerTimes times = times_by_flops(plan, device);
+  if (device.kernels()) add_kernels(plan, device, times);
   return times;
 }
 
-Picoseconds megatron_head_time(const MegatronPlan& plan) {
+WorkTimes megatron_head_times(const MegatronPlan& plan) {
+  const ComputeModel device(*plan.spec);
+  if (device.kernels())
+    return played(device, head_kernels(*device.kernels(), shape_of(plan),
+                                       plan.vocabulary / static_cast<std::uint64_t>(plan.tp)));
   const double flops =
       2 * real(plan.tokens) * real(plan.model.hidden) * real(plan.vocabulary) / plan.tp;
-  return ComputeModel(*plan.spec).products(flops, "the head");
+  return like_forward(device.products(flops, "the head"));
+}
+
+Picoseconds megatron_call_launching(const MegatronPlan& plan) {
+  return ComputeModel(*plan.spec).on_host({0, kLaunchesOfCall});
+}
+
+bool is_host_bound(const LayerTimes& times) {
+  Work layer;
+  for (const WorkTimes* part : {&times.qkv, &times.core, &times.projection, &times.fc1, &times.fc2})
+    layer += part->forward + part->input + part->weight;
+  return static_cast<double>(layer.launching) > kHoldsUp * static_cast<double>(layer.time);
 }
 
 }  // namespace ghostrank

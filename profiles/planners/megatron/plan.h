@@ -79,15 +79,35 @@ std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part&
 // same parameters.
 std::uint64_t megatron_stored(const MegatronPlan& plan, int stage);
 
-// Forward times of the products of one layer, or of the head.
+// Time on the GPU, and what launching its kernels takes the host.
+struct Work {
+  Picoseconds time = 0, launching = 0;
+  Work& operator+=(const Work& other) {
+    time += other.time;
+    launching += other.launching;
+    return *this;
+  }
+  friend Work operator+(Work a, const Work& b) { return a += b; }
+};
+struct WorkTimes {  // forward; backward: the gradient of the input, that of the weights
+  Work forward, input, weight;
+};
+
+// Times of one layer, or of the head.
 struct LayerTimes {
-  Picoseconds qkv = 0, core = 0, projection = 0, fc1 = 0, fc2 = 0;
-  Picoseconds down = 0, q_up = 0, kv_up = 0;  // latent attention, instead of qkv
-  Picoseconds mtp = 0;                        // projection of a multi-token prediction module
-  Picoseconds router = 0, expert1 = 0, expert2 = 0, shared1 = 0, shared2 = 0;
+  WorkTimes qkv, core, projection, fc1, fc2;
+  Work down;  // latent attention, instead of qkv; forward, and each half of the backward
+  WorkTimes q_up, kv_up;  // likewise
+  WorkTimes mtp;          // projection of a multi-token prediction module
+  Picoseconds router = 0, expert1 = 0, expert2 = 0;  // forward, and each half of the backward
+  WorkTimes shared1, shared2;
 };
 LayerTimes megatron_layer_times(const MegatronPlan& plan);
-Picoseconds megatron_head_time(const MegatronPlan& plan);
+WorkTimes megatron_head_times(const MegatronPlan& plan);
+// What a call of a tensor-parallel group takes the host.
+Picoseconds megatron_call_launching(const MegatronPlan& plan);
+// The host is slow enough to hold up the GPU, so that programs show its launches.
+bool is_host_bound(const LayerTimes& times);
 
 // Throws Error(usage) if parameters, gradients, optimizer state and activations of some rank exceed
 // the device's memory. A device without memory_bytes is not checked.

@@ -1,12 +1,66 @@
 #include "profiles/planners/shared/data_parallel.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "profiles/device/compute.h"
+#include "profiles/device/layer_kernels.h"
 #include "profiles/error.h"
 #include "profiles/model/model.h"
 
 namespace ghostrank {
+
+namespace {
+
+// What each layer's forward and backward launch; whichever of GPU and host takes longer counts.
+std::vector<LayerTime> times_by_kernels(const JobSpec& spec, const ComputeModel& device) {
+  const Transformer& m = *spec.model->transformer;
+  LayerShape shape;
+  shape.tokens = shape.own_tokens =
+      m.sequence * static_cast<std::uint64_t>(spec.parallel.micro_batch);
+  shape.hidden = m.hidden;
+  shape.query = m.query_width();
+  shape.key = m.key_width();
+  shape.ffn = m.ffn;
+  shape.heads = m.heads;
+  shape.head_width = m.head_width;
+  shape.queries = shape.keys = m.sequence;
+  shape.gated = m.gated;
+  shape.bias = m.bias;
+  shape.rotary = !m.learned_positions;
+  shape.fused_attention = true;
+  shape.element = bytes_of(spec.precision.parameters);
+  shape.gradient = bytes_of(spec.precision.gradients);
+  const auto time = [&](const Kernels& kernels) {
+    return std::max(device.on_device(kernels, "a layer"), device.on_host(kernels));
+  };
+  const LayerKernels layer = layer_kernels(*device.kernels(), shape);
+  Kernels forward, backward;
+  for (const KernelTimes* part :
+       {&layer.qkv, &layer.core, &layer.projection, &layer.fc1, &layer.fc2}) {
+    forward += part->forward;
+    backward += part->input + part->weight;
+  }
+  const double hidden = static_cast<double>(shape.tokens * m.hidden) * shape.element;
+  const Kernels lookup = device.kernels()->memory(2 * hidden);
+  const KernelTimes head = head_kernels(*device.kernels(), shape, m.vocabulary);
+  std::vector<LayerTime> times(spec.model->layers.size(), {time(forward), time(backward)});
+  times.front() = {time(lookup), time(lookup)};
+  times.back() = {time(head.forward), time(head.input + head.weight)};
+  return times;
+}
+
+std::vector<LayerTime> times_by_flops(const JobSpec& spec, const ComputeModel& device) {
+  std::vector<LayerTime> times;
+  for (const Layer& layer : spec.model->layers) {
+    const double flops = layer.forward_flops * spec.parallel.micro_batch;
+    times.push_back({device.products(flops, "the forward of " + layer.name),
+                     device.products(2 * flops, "the backward of " + layer.name)});
+  }
+  return times;
+}
+
+}  // namespace
 
 StepTimes step_times(const JobSpec& spec) {
   const Model& model = *spec.model;
@@ -17,11 +71,9 @@ StepTimes step_times(const JobSpec& spec) {
     return out;
   }
   const ComputeModel device(spec);
-  for (const Layer& layer : model.layers) {
-    const double flops = layer.forward_flops * spec.parallel.micro_batch;
-    out.layers.push_back({device.products(flops, "the forward of " + layer.name),
-                          device.products(2 * flops, "the backward of " + layer.name)});
-  }
+  const bool dense = model.transformer && model.transformer->experts.count == 0;
+  out.layers =
+      device.kernels() && dense ? times_by_kernels(spec, device) : times_by_flops(spec, device);
   out.optimizer = device.optimizer(static_cast<double>(model.parameters()));
   return out;
 }

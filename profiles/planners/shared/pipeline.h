@@ -29,9 +29,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "profiles/units.h"
 
 namespace ghostrank {
 
@@ -74,5 +77,10 @@ int pipeline_chunks(const std::string& schedule, int interleave);
 std::optional<double> pipeline_bubble(const Pipeline& pipeline);
 
 std::vector<Slot> pipeline_slots(const Pipeline& pipeline, int stage);
+
+// When the last stage is done if every pass takes its time and what one part passes to the next is
+// there at once: compute and bubble of uneven parts. `time` is of a part's pass. 0 for dualpipe.
+Picoseconds pipeline_time(const Pipeline& pipeline,
+                          const std::function<Picoseconds(int part, Pass pass)>& time);
 
 }  // namespace ghostrank

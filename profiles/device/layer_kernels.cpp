@@ -1,0 +1,154 @@
+#include "profiles/device/layer_kernels.h"
+
+namespace ghostrank {
+namespace {
+
+double real(std::uint64_t n) { return static_cast<double>(n); }
+
+constexpr double kMaskByte = 1;    // of dropout, per element
+constexpr double kFloat = 4;       // bytes; softmax and loss compute in float32
+constexpr double kMatrices = 4;    // the fused softmax takes score matrices in batches of so many
+constexpr double kBackward = 2.5;  // fused attention: products backward against forward
+
+class LayerWriter {
+ public:
+  LayerWriter(const KernelModel& device, const LayerShape& shape)
+      : device_(device),
+        shape_(shape),
+        e_(shape.element),
+        tokens_(real(shape.tokens)),
+        hidden_(real(shape.hidden)),
+        query_(real(shape.query)),
+        key_(real(shape.key)),
+        rows_(real(shape.own_tokens) * hidden_) {}
+
+  // A product of the tokens' rows, `in` wide, to rows `out` wide.
+  KernelTimes product(double in, double out) const {
+    KernelTimes times;
+    times.forward = device_.product(tokens_, out, in, 1, e_);
+    times.input = device_.product(tokens_, in, out, 1, e_);
+    times.weight = device_.product(out, in, tokens_, 1, e_) +
+                   device_.memory((e_ + 2 * shape_.gradient) * in * out);
+    return times;
+  }
+
+  // Norm, then a column-parallel product. Backward also adds the residual's gradient.
+  KernelTimes column(double out) const {
+    KernelTimes times = product(hidden_, out);
+    times.forward += device_.memory(2 * e_ * rows_);
+    times.input += device_.memory(3 * e_ * rows_) + device_.memory(3 * e_ * rows_);
+    times.weight += device_.memory(2 * e_ * rows_);
+    if (shape_.bias) times.weight += device_.memory(e_ * tokens_ * out);
+    return times;
+  }
+
+  // A row-parallel product, then bias, dropout and the residual in one kernel.
+  KernelTimes row(double in) const {
+    KernelTimes times = product(in, hidden_);
+    times.forward += device_.memory((3 * e_ + mask()) * rows_);
+    if (shape_.bias) {
+      times.input += device_.memory((2 * e_ + kMaskByte) * rows_);
+      times.weight += device_.memory(e_ * rows_);
+    }
+    return times;
+  }
+
+  KernelTimes qkv() const {
+    KernelTimes times = column(query_ + 2 * key_);
+    if (!shape_.rotary) return times;
+    const Kernels rotation = device_.memory(2 * e_ * tokens_ * (query_ + key_));
+    times.forward += rotation;
+    times.input += rotation;
+    return times;
+  }
+
+  KernelTimes fc1() const {
+    const double gates = shape_.gated ? 2 : 1, inner = tokens_ * real(shape_.ffn);
+    KernelTimes times = column(gates * real(shape_.ffn));
+    times.forward += device_.memory((1 + gates) * e_ * inner);
+    times.input += device_.memory((1 + 2 * gates) * e_ * inner);
+    return times;
+  }
+
+  KernelTimes core() const { return shape_.fused_attention ? fused_core() : unfused_core(); }
+
+  KernelTimes head(double vocabulary) const {
+    const double logits = tokens_ * vocabulary;
+    KernelTimes times = product(hidden_, vocabulary);
+    times.forward += device_.memory(2 * e_ * rows_);
+    // To float32; the largest; minus the largest; exponentials; their sum; divided by the sum.
+    for (const double bytes : {e_ + kFloat, kFloat, 2 * kFloat, 2 * kFloat, kFloat, 2 * kFloat})
+      times.forward += device_.memory(bytes * logits);
+    for (const double bytes : {2 * kFloat, kFloat + e_})
+      times.input += device_.memory(bytes * logits);
+    return times;
+  }
+
+ private:
+  double mask() const { return shape_.bias ? kMaskByte : 0; }
+  double samples() const { return tokens_ / real(shape_.queries); }
+
+  KernelTimes fused_core() const {
+    const double scores = samples() * real(shape_.heads) * real(shape_.queries) * real(shape_.keys);
+    const double flops = 4 * scores * real(shape_.head_width) / 2;
+    const double bytes = e_ * tokens_ * 2 * (query_ + key_);
+    KernelTimes times;
+    times.forward = device_.fused_attention(flops, bytes);
+    times.input = device_.fused_attention(kBackward * flops, 2 * bytes);
+    return times;
+  }
+
+  KernelTimes unfused_core() const {
+    const double matrices = samples() * real(shape_.heads), rows = real(shape_.queries),
+                 columns = real(shape_.keys), width = real(shape_.head_width);
+    const double scores = matrices * rows * columns;
+    const auto to_scores = device_.product(rows, columns, width, matrices, e_);
+    const auto from_scores = device_.product(rows, width, columns, matrices, e_);
+    const Kernels dropout = shape_.bias ? device_.memory((2 * e_ + kMaskByte) * scores) : Kernels{};
+    const Kernels move = device_.memory(2 * e_ * tokens_ * query_);
+    KernelTimes times;
+    times.forward = to_scores + softmax(scores, matrices) + dropout + from_scores + move;
+    times.input = move + to_scores + dropout + softmax_backward(scores, matrices) + from_scores +
+                  from_scores + from_scores +
+                  device_.memory(2 * e_ * tokens_ * (query_ + 2 * key_));
+    return times;
+  }
+
+  bool has_fused_softmax(double matrices) const {
+    return static_cast<std::uint64_t>(matrices) % static_cast<std::uint64_t>(kMatrices) == 0;
+  }
+  Kernels each(std::initializer_list<double> bytes, double elements) const {
+    Kernels kernels;
+    for (const double b : bytes) kernels += device_.memory(b * elements);
+    return kernels;
+  }
+  // Unfused: scale, mask, to float32, softmax, back.
+  Kernels softmax(double scores, double matrices) const {
+    if (has_fused_softmax(matrices)) return device_.memory(2 * e_ * scores);
+    return each({2 * e_, 2 * e_ + kMaskByte, e_ + kFloat, 2 * kFloat, kFloat + e_}, scores);
+  }
+  Kernels softmax_backward(double scores, double matrices) const {
+    if (has_fused_softmax(matrices)) return device_.memory(3 * e_ * scores);
+    return each({e_ + kFloat, 3 * kFloat, kFloat + e_, 2 * e_ + kMaskByte, 2 * e_}, scores);
+  }
+
+  const KernelModel& device_;
+  const LayerShape& shape_;
+  const double e_, tokens_, hidden_, query_, key_;
+  const double rows_;  // elements of the hidden states that this rank norms and adds
+};
+
+}  // namespace
+
+LayerKernels layer_kernels(const KernelModel& device, const LayerShape& shape) {
+  const LayerWriter layer(device, shape);
+  return {layer.qkv(), layer.core(), layer.row(real(shape.query)), layer.fc1(),
+          layer.row(real(shape.ffn))};
+}
+
+KernelTimes head_kernels(const KernelModel& device, const LayerShape& shape,
+                         std::uint64_t vocabulary) {
+  return LayerWriter(device, shape).head(real(vocabulary));
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,221 @@
+// Kernels of a GPU, the layers that are made of them, and what programs make of slow launches.
+#include <algorithm>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "profiles/device/compute.h"
+#include "profiles/device/device.h"
+#include "profiles/device/layer_kernels.h"
+#include "profiles/planners/plan.h"
+#include "profiles/planners/shared/pipeline.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+using test::load_error;
+using test::load_text;
+
+// Ten multiprocessors of 10 TFLOP/s each, memory of 10 TB/s, nothing to start a kernel.
+DeviceProfile ten() {
+  DeviceProfile device;
+  device.multiprocessors = 10;
+  device.memory_GBps = 10'000;
+  return device;
+}
+constexpr double kPeak = 100;  // TFLOP/s
+
+KernelModel model_of(const DeviceProfile& device) { return {device, kPeak}; }
+
+TEST(Kernels, AProductTakesWholeWavesOfTiles) {
+  const KernelModel device = model_of(ten());
+  const auto time = [&](double m) { return device.product(m, 128, 4096, 1, 2).seconds; };
+  // Ten tiles of 256 x 128 fill the GPU once; one more tile takes another wave.
+  const double wave = 2. * 256 * 128 * (4096 + 256) / 10e12;
+  EXPECT_NEAR(time(2560), wave, wave * 1e-9);
+  EXPECT_GT(time(2568), 1.4 * wave);
+  EXPECT_NEAR(time(5120), 2 * wave, wave * 1e-9);
+  // A batch of products shares the waves.
+  EXPECT_NEAR(device.product(256, 128, 4096, 10, 2).seconds, wave, wave * 1e-9);
+}
+
+TEST(Kernels, AProductNeverTakesLessThanItsBytes) {
+  DeviceProfile slow = ten();
+  slow.memory_GBps = 10;
+  const KernelModel device = model_of(slow);
+  const double m = 64, n = 4096, k = 8;
+  const double bytes = 2 * (m * k + k * n + m * n);
+  EXPECT_NEAR(device.product(m, n, k, 1, 2).seconds, bytes / 10e9, 1e-9);
+  EXPECT_NEAR(device.product(m, n, k, 1, 4).seconds, 2 * bytes / 10e9, 1e-9);
+}
+
+TEST(Kernels, SizesThatAreNoMultipleOfEightAreSlower) {
+  const KernelModel device = model_of(ten());
+  EXPECT_GT(device.product(1024, 50257, 1024, 1, 2).seconds,
+            2 * device.product(1024, 50304, 1024, 1, 2).seconds);
+}
+
+TEST(Kernels, SharesAndStartsComeFromTheDevice) {
+  DeviceProfile slow = ten();
+  slow.kernels = {.5, .25, 7, 0};
+  const KernelModel fast = model_of(ten()), device = model_of(slow);
+  EXPECT_NEAR(device.memory(1e9).seconds, 4 * fast.memory(1e9).seconds + 7e-6, 1e-12);
+  EXPECT_NEAR(device.product(4096, 4096, 4096, 1, 2).seconds,
+              2 * fast.product(4096, 4096, 4096, 1, 2).seconds + 7e-6, 1e-12);
+}
+
+LayerShape gpt() {
+  LayerShape shape;
+  shape.tokens = shape.own_tokens = 2 * 1024;
+  shape.hidden = shape.query = shape.key = 1024;
+  shape.ffn = 4096;
+  shape.heads = 16;
+  shape.head_width = 64;
+  shape.queries = shape.keys = 1024;
+  shape.bias = true;
+  return shape;
+}
+
+Kernels sum_of(const LayerKernels& layer, Kernels KernelTimes::*way) {
+  return layer.qkv.*way + layer.core.*way + layer.projection.*way + layer.fc1.*way + layer.fc2.*way;
+}
+
+TEST(LayerKernels, CountTheProductsOfALayer) {
+  DeviceProfile endless = ten();  // no bytes to wait for, no waves lost
+  endless.multiprocessors = 1;
+  endless.memory_GBps = 1e9;
+  const LayerKernels layer = layer_kernels(model_of(endless), gpt());
+  const double s = 1024, h = 1024, tokens = 2 * s;
+  const double flops = 24 * tokens * h * h + 4 * tokens * s * h;
+  const double forward = sum_of(layer, &KernelTimes::forward).seconds;
+  // kFill adds a quarter at k = 1024, and more to the scores, whose k is the width of a head.
+  EXPECT_GT(forward, flops / (kPeak * 1e12));
+  EXPECT_LT(forward, 2 * flops / (kPeak * 1e12));
+  const double backward =
+      sum_of(layer, &KernelTimes::input).seconds + sum_of(layer, &KernelTimes::weight).seconds;
+  EXPECT_NEAR(backward / forward, 2, .3);
+}
+
+TEST(LayerKernels, SoftmaxIsFusedForBatchesOfFourMatrices) {
+  const KernelModel device = model_of(ten());
+  LayerShape shape = gpt();
+  const int fused = layer_kernels(device, shape).core.forward.launches;
+  shape.tokens = shape.own_tokens = 1024;
+  shape.heads = 2;
+  EXPECT_EQ(layer_kernels(device, shape).core.forward.launches, fused + 4);
+  shape.fused_attention = true;
+  EXPECT_EQ(layer_kernels(device, shape).core.forward.launches, 1);
+}
+
+TEST(LayerKernels, FusedAttentionSparesMemoryAndTheMaskedHalf) {
+  const KernelModel device = model_of(ten());
+  LayerShape shape = gpt();
+  const Kernels unfused = layer_kernels(device, shape).core.forward;
+  shape.fused_attention = true;
+  EXPECT_LT(layer_kernels(device, shape).core.forward.seconds, unfused.seconds / 2);
+}
+
+TEST(LayerKernels, SequenceParallelismDividesNormsOnly) {
+  const KernelModel device = model_of(ten());
+  LayerShape shape = gpt();
+  const LayerKernels whole = layer_kernels(device, shape);
+  shape.own_tokens /= 8;
+  const LayerKernels part = layer_kernels(device, shape);
+  EXPECT_LT(part.qkv.forward.seconds, whole.qkv.forward.seconds);
+  EXPECT_EQ(part.core.forward.seconds, whole.core.forward.seconds);
+}
+
+std::string small_gpt(const std::string& device, const std::string& more = "") {
+  return "schema: ghostrank/job/1\nmodel: gpt2\ndevice: " + device +
+         "\nprecision: {parameters: bf16, gradients: bf16}\n"
+         "cluster: {nodes: 1, gpus_per_node: 4, nics_per_node: 1}\n"
+         "parallel: {framework: megatron, pp: 2, tp: 2, global_batch: 8" +
+         more + "}\n";
+}
+
+const std::vector<std::string>& streams_of(const Workload& workload) {
+  return workload.roles.at(0).iterations.at(0).stream_names;
+}
+
+TEST(Launches, AreAStreamOnlyWhereTheHostHoldsUpTheGpu) {
+  const auto streams = [](const char* host_us) {
+    const Workload workload =
+        plan_workload(load_text(small_gpt(std::string("{base: a100-sxm-80gb, kernels: {host_us: ") +
+                                          host_us + "}}"))
+                          .spec);
+    return streams_of(workload);
+  };
+  const auto slow = streams("60"), fast = streams("0.001");
+  EXPECT_NE(std::find(slow.begin(), slow.end(), "host"), slow.end());
+  EXPECT_EQ(std::find(fast.begin(), fast.end(), "host"), fast.end());
+}
+
+TEST(Calibration, IsThatOfTheDeviceOnlyWhereItsKernelsAreUsed) {
+  const auto of = [](const std::string& text) { return compute_calibration(load_text(text).spec); };
+  EXPECT_EQ(of(small_gpt("a100-sxm-80gb")), Calibration::fitted);
+  EXPECT_EQ(of(small_gpt("h200-sxm")), Calibration::assumed);
+  EXPECT_EQ(of(small_gpt("{base: a100-sxm-80gb, multiprocessors: 0}")), Calibration::assumed);
+  const std::string ddp = "schema: ghostrank/job/1\ncluster: {nodes: 2}\n";
+  EXPECT_EQ(of(ddp + "model: resnet50\ndevice: a100-sxm-80gb\n"), Calibration::assumed);
+  EXPECT_EQ(of(ddp + "model: {kind: layers, layers: [{parameters: [8], forward_us: 1}]}\n"),
+            Calibration::measured);
+}
+
+TEST(Device, KernelsNeedTheMemorysBandwidth) {
+  EXPECT_NE(load_error(small_gpt("{peak_tflops: {bf16: 100}, multiprocessors: 10}"))
+                .find("a device with multiprocessors needs its memory_GBps"),
+            std::string::npos);
+  EXPECT_NE(load_error(small_gpt("{base: a100-sxm-80gb, kernels: {matmul: 1.2}}"))
+                .find("write a number from 0.001 to 1"),
+            std::string::npos);
+}
+
+// ---- The bubble ----
+
+Pipeline pipeline_of(const char* schedule, int stages, int chunks, int micro_batches) {
+  Pipeline pipeline;
+  pipeline.schedule = schedule;
+  pipeline.stages = stages;
+  pipeline.chunks = chunks;
+  pipeline.micro_batches = micro_batches;
+  return pipeline;
+}
+
+TEST(PipelineTime, IsTheClosedFormForEvenParts) {
+  const auto time = [](int, Pass pass) -> Picoseconds { return pass == Pass::forward ? 10 : 20; };
+  for (const int stages : {1, 2, 4, 8})
+    for (const int rounds : {1, 2, 5}) {
+      const int micro_batches = rounds * stages;
+      EXPECT_EQ(pipeline_time(pipeline_of("1f1b", stages, 1, micro_batches), time),
+                (micro_batches + stages - 1) * 30);
+      if (stages == 1) continue;
+      EXPECT_EQ(pipeline_time(pipeline_of("interleaved", stages, 2, micro_batches), time),
+                (2 * micro_batches + stages - 1) * 30);
+    }
+}
+
+TEST(PipelineTime, ASlowPartHoldsUpAllOthers) {
+  const auto time = [](int part, Pass) -> Picoseconds { return part == 3 ? 20 : 10; };
+  const Picoseconds even = (16 + 3) * 20, slow = 16 * 40;
+  const Picoseconds whole = pipeline_time(pipeline_of("1f1b", 4, 1, 16), time);
+  EXPECT_GT(whole, slow);
+  EXPECT_GT(whole, even);
+  EXPECT_EQ(whole, 16 * 40 + 3 * 20);  // the last stage never waits once it has begun
+}
+
+TEST(PipelineTime, APlanIsBoundedByIt) {
+  const Workload workload = plan_workload(load_text(small_gpt("h100-sxm")).spec);
+  Picoseconds busiest = 0;
+  for (const Role& role : workload.roles) {
+    Picoseconds compute = 0;
+    for (const Op& op : role.iterations.at(0).streams.at(0))
+      if (op.kind == Op::Kind::compute) compute += op.duration;
+    busiest = std::max(busiest, compute);
+  }
+  EXPECT_GT(workload.least, busiest);  // a bubble of one pass in eight
+  EXPECT_LT(workload.least, 2 * busiest);
+}
+
+}  // namespace
+}  // namespace ghostrank
