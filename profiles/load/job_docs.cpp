@@ -256,6 +256,7 @@ std::string model_json_schema() {
   Json layers = object_of(layers_keys());
   layers["properties"]["layers"] = {
       {"type", "array"}, {"minItems", 1}, {"items", object_of(layer_keys())}};
+  layers["properties"]["capture"] = object_of(capture_keys());
   const std::string_view name = kModelProfile.schema;
   return document("ghostrank model",
                   {{"anyOf", Json::array({with_schema_key(object_of(transformer_keys()), name),
@@ -280,7 +281,8 @@ std::string job_format_markdown() {
          "\n### Model, `kind: convolutional`\n\n" + table_markdown(convolutional_keys()) +
          "\n### Model, `kind: recommendation`\n\n" + table_markdown(recommendation_keys()) +
          "\n### Model, `kind: layers`\n\n" + table_markdown(layers_keys()) + "\nEach layer:\n\n" +
-         table_markdown(layer_keys()) + "\n### Device\n\n" + table_markdown(device_keys()) +
+         table_markdown(layer_keys()) + "\nIts `capture`:\n\n" + table_markdown(capture_keys()) +
+         "\n### Device\n\n" + table_markdown(device_keys()) +
          "\n### Environment\n\nBeside the variables of the keys:\n\n" + variables_markdown();
 }
 

@@ -24,8 +24,24 @@ constexpr std::array kKeys{
         "float32 fp32 bfloat16 bf16 int32"},
     Key{"layers", KeyType::any, kRequired,
         "list of {name, parameters: [elements, ...], forward_us, backward_us} in forward order"},
-    Key{"optimizer_us", KeyType::number, "0", "measured time of the optimizer step", 0,
-        kMaxMicros}};
+    Key{"optimizer_us", KeyType::number, "0", "measured time of the optimizer step", 0, kMaxMicros},
+    Key{"before_us", KeyType::number, "0", "from a step's begin to its forward, as for its data", 0,
+        kMaxMicros},
+    Key{"loss_us", KeyType::number, "0", "from the forward to the backward", 0, kMaxMicros},
+    Key{"after_us", KeyType::number, "0", "from the last all-reduce to the optimizer", 0,
+        kMaxMicros},
+    Key{"float_buffers", KeyType::integer, "0",
+        "elements of fp32 buffers that DDP broadcasts before a forward", 0, kMaxNumel},
+    Key{"integer_buffers", KeyType::integer, "0", "elements of its int64 buffers", 0, kMaxNumel},
+    Key{"buckets", KeyType::integers, "[]",
+        "tensors in each of DDP's buckets, in the order in which gradients get ready; played where "
+        "the job gives no size of buckets",
+        1, kMaxNumel},
+    Key{"recorded_ns", KeyType::any, kAbsent,
+        "a list for each captured rank, in it a list for each step: before, forward by layer, "
+        "loss, "
+        "backward by layer, after, optimizer"},
+    Key{"capture", KeyType::any, kAbsent, "what `profile capture` found beside the layers"}};
 
 constexpr std::array kLayerKeys{
     Key{"name", KeyType::string, kAbsent, "how the layer is called"},
@@ -33,6 +49,21 @@ constexpr std::array kLayerKeys{
         kMaxNumel},
     Key{"forward_us", KeyType::number, "0", "measured forward time", 0, kMaxMicros},
     Key{"backward_us", KeyType::number, "0", "measured backward time", 0, kMaxMicros}};
+
+constexpr double kMaxNanos = 1e15;
+constexpr std::array kCaptureKeys{
+    Key{"ranks", KeyType::integer, kRequired, "processes of the captured run", 1, 65536},
+    Key{"backend", KeyType::string, "gloo", "its process group"},
+    Key{"torch", KeyType::string, "", "its version of PyTorch"},
+    Key{"bucket_cap_mb", KeyType::number, "25", "DDP's bucket_cap_mb", 0, 1e6},
+    Key{"nic_rate", KeyType::rate, "0", "at which its all-reduces moved their bytes; 0: unlimited",
+        0, 1e15},
+    Key{"nic_latency_us", KeyType::number, "0", "one way, between two ranks", 0, 1e6},
+    Key{"step_ns", KeyType::integers, "[]", "steps that were recorded", 0, kMaxNanos},
+    Key{"held_out_ns", KeyType::integers, "[]", "steps of the same run that were not", 0,
+        kMaxNanos},
+    Key{"bucket_ns", KeyType::integers, "[]",
+        "by bucket, the median from its last launch to its end", 0, kMaxNanos}};
 
 YamlValue scalar(std::string key, std::string text, const Mark& mark) {
   YamlValue value;
@@ -112,10 +143,85 @@ YamlValue csv_layer(const std::vector<std::string>& row, const Columns& at, cons
   return layer;
 }
 
+// What a recorded step holds besides the layers: before, loss, after, optimizer.
+constexpr std::size_t kBesideLayers = 4;
+
+// One list of `recorded_ns`. What lies beside the layers joins the delays next to it.
+StepTimes recorded_step(const YamlValue& row, std::size_t layers) {
+  const std::size_t fields = 2 * layers + kBesideLayers;
+  if (!row.is_list() || row.children.size() != fields)
+    fail(row.mark, "recorded_ns: a step is " + description(row) + "; list " +
+                       std::to_string(fields) +
+                       " delays: before, forward by layer, loss, backward by layer, after, "
+                       "optimizer");
+  std::vector<Picoseconds> times;
+  for (const YamlValue& field : row.children) {
+    const auto nanos = field.is_scalar() ? parse_integer(field.text) : std::nullopt;
+    if (!nanos || *nanos < 0 || static_cast<double>(*nanos) > kMaxMicros * 1e3)
+      fail(field.mark, "recorded_ns: " + description(field) + " are no nanoseconds from 0 to 1e12");
+    times.push_back(*nanos * 1000);
+  }
+  StepTimes out;
+  for (std::size_t i = 0; i < layers; ++i)
+    out.layers.push_back({times[1 + i], times[2 + layers + i]});
+  out.layers.front().forward += times.front();
+  out.layers.back().backward += times[1 + layers];
+  out.optimizer = times[fields - 2] + times[fields - 1];
+  return out;
+}
+
+std::vector<std::vector<StepTimes>> recorded_steps(const YamlValue& ranks, std::size_t layers) {
+  if (!ranks.is_list() || ranks.children.empty())
+    fail(ranks.mark, "recorded_ns is " + description(ranks) + "; list the ranks");
+  std::vector<std::vector<StepTimes>> out;
+  for (const YamlValue& steps : ranks.children) {
+    if (!steps.is_list() || steps.children.empty())
+      fail(steps.mark, "recorded_ns: a rank is " + description(steps) + "; list its steps");
+    std::vector<StepTimes> one;
+    for (const YamlValue& step : steps.children) one.push_back(recorded_step(step, layers));
+    if (!out.empty() && one.size() != out.front().size())
+      fail(steps.mark, "recorded_ns: a rank has " + std::to_string(one.size()) +
+                           " steps and the first " + std::to_string(out.front().size()) +
+                           "; give the same steps of all");
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+CaptureFacts capture_facts(const YamlValue& value) {
+  const Settings given(value, kCaptureKeys, "capture");
+  CaptureFacts out;
+  out.ranks = given.small("ranks");
+  out.backend = given.text("backend");
+  out.torch = given.text("torch");
+  out.bucket_cap_mb = given.number("bucket_cap_mb");
+  out.nic_rate_bps = given.number("nic_rate");
+  out.nic_latency = given.micros("nic_latency_us");
+  out.step = given.integers("step_ns");
+  out.held_out = given.integers("held_out_ns");
+  out.bucket = given.integers("bucket_ns");
+  return out;
+}
+
+std::vector<std::size_t> bucket_tensors(const Settings& settings, const Model& model,
+                                        const Mark& mark) {
+  std::vector<std::size_t> out;
+  std::size_t sum = 0;
+  for (const std::int64_t tensors : settings.integers("buckets")) {
+    out.push_back(static_cast<std::size_t>(tensors));
+    sum += out.back();
+  }
+  if (!out.empty() && sum != model.tensors())
+    fail(mark, "buckets hold " + std::to_string(sum) + " tensors and the layers " +
+                   std::to_string(model.tensors()) + "; they must be as many");
+  return out;
+}
+
 }  // namespace
 
 std::span<const Key> layers_keys() { return kKeys; }
 std::span<const Key> layer_keys() { return kLayerKeys; }
+std::span<const Key> capture_keys() { return kCaptureKeys; }
 
 Model make_layers(const Settings& settings, const Mark& mark) {
   const YamlValue& list = *settings.at("layers").raw;
@@ -142,6 +248,15 @@ Model make_layers(const Settings& settings, const Mark& mark) {
   }
   if (model.parameters() == 0)
     fail(mark, "the model has no parameters; there is nothing to reduce");
+  model.layers.front().forward += settings.micros("before_us");
+  model.layers.back().backward += settings.micros("loss_us");
+  model.optimizer += settings.micros("after_us");
+  model.running_statistics = static_cast<std::uint64_t>(settings.integer("float_buffers"));
+  model.batch_counters = static_cast<std::uint64_t>(settings.integer("integer_buffers"));
+  model.buckets = bucket_tensors(settings, model, mark);
+  if (const YamlValue* rows = settings.at("recorded_ns").raw)
+    model.recorded = recorded_steps(*rows, model.layers.size());
+  if (const YamlValue* facts = settings.at("capture").raw) model.capture = capture_facts(*facts);
   return model;
 }
 

@@ -96,6 +96,27 @@ struct Recommendation {
   std::size_t bottom = 0;  // layers of the bottom MLP
 };
 
+struct LayerTime {
+  Picoseconds forward = 0, backward = 0;
+};
+
+// Compute times of a rank in one step; the optimizer steps over all parameters.
+struct StepTimes {
+  std::vector<LayerTime> layers;
+  Picoseconds optimizer = 0;
+};
+
+// What `ghostrank profile capture` found beside the layers. Times are nanoseconds.
+struct CaptureFacts {
+  int ranks = 0;
+  std::string backend, torch;
+  double bucket_cap_mb = 25;
+  double nic_rate_bps = 0;  // at which the run's all-reduces moved their bytes
+  Picoseconds nic_latency = 0;
+  std::vector<std::int64_t> step, held_out;  // steps that were recorded, and that were not
+  std::vector<std::int64_t> bucket;          // by bucket: median from its last launch to its end
+};
+
 struct Model {
   std::string name;
   std::string kind, architecture;
@@ -105,10 +126,14 @@ struct Model {
   bool measured = false;          // durations are given; FLOPs are unknown
   Picoseconds optimizer = 0;      // measured
   std::optional<DataType> dtype;  // parameters' type in a measured model
+  std::vector<std::size_t>
+      buckets;  // measured: tensors in each of DDP's buckets, as they get ready
+  std::vector<std::vector<StepTimes>> recorded;  // by captured rank and step; empty: medians only
+  std::optional<CaptureFacts> capture;
   std::optional<Transformer> transformer;
   std::optional<Recommendation> recommendation;
-  // Buffers of batch norms, not parameters: elements of running means and variances; batch
-  // counters.
+  // Buffers that DDP broadcasts, not parameters: elements of floating-point ones (a batch norm's
+  // running means and variances) and of integers (its batch counters).
   std::uint64_t running_statistics = 0, batch_counters = 0;
 
   std::size_t tensors() const;
@@ -126,7 +151,8 @@ std::span<const Key> transformer_keys();
 std::span<const Key> convolutional_keys();
 std::span<const Key> recommendation_keys();
 std::span<const Key> layers_keys();
-std::span<const Key> layer_keys();  // of one entry of `layers`
+std::span<const Key> layer_keys();    // of one entry of `layers`
+std::span<const Key> capture_keys();  // of `capture`
 Model make_transformer(const Settings& settings, const Mark& mark);
 Model make_convolutional(const Settings& settings, const Mark& mark);
 Model make_recommendation(const Settings& settings, const Mark& mark);

@@ -1,5 +1,6 @@
 #include "profiles/planners/ddp.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "collectives/library.h"
@@ -14,7 +15,7 @@ constexpr std::size_t kCompute = 0, kComm = 1;
 // Everything that the programs of the iterations share.
 struct Plan {
   const Model& model;
-  StepTimes times;
+  StepTimes times;  // of the iteration that is being written
   DataType gradients;
   std::vector<Bucket> buckets;
   std::uint8_t at_once = 1;  // collectives that the process group runs together
@@ -29,13 +30,15 @@ ProgramBuilder start(const Plan& plan) {
   return out;
 }
 
-// Broadcasts rank 0's batch-norm buffers: one call per type, in the order of the buffers.
+// Broadcasts rank 0's buffers: one call per type, in the order of the buffers of a batch norm.
 void broadcast_buffers(ProgramBuilder& out, const Model& model) {
-  if (model.batch_counters == 0) return;
-  out.collective(kComm, "running statistics", Func::broadcast, kDataParallel, DataType::float32,
-                 model.running_statistics);
-  out.collective(kComm, "batch counters", Func::broadcast, kDataParallel, DataType::int64,
-                 model.batch_counters);
+  if (model.batch_counters == 0 && model.running_statistics == 0) return;
+  if (model.running_statistics > 0)
+    out.collective(kComm, "running statistics", Func::broadcast, kDataParallel, DataType::float32,
+                   model.running_statistics);
+  if (model.batch_counters > 0)
+    out.collective(kComm, "batch counters", Func::broadcast, kDataParallel, DataType::int64,
+                   model.batch_counters);
   out.after(kCompute, kComm);
 }
 
@@ -113,6 +116,70 @@ Program later_iteration(const Plan& plan, Launch launch, bool rebuilds) {
 
 std::uint64_t mebibytes(double value) { return static_cast<std::uint64_t>(value * (1 << 20)); }
 
+// Buckets that were measured, `tensors` in each.
+std::vector<Bucket> measured_buckets(const Model& model, std::uint32_t element_bytes) {
+  std::vector<Bucket> buckets(1);
+  for (std::size_t layer = model.layers.size(); layer-- > 0;) {
+    const auto& parameters = model.layers[layer].parameters;
+    for (auto tensor = parameters.rbegin(); tensor != parameters.rend(); ++tensor) {
+      if (buckets.back().tensors == model.buckets[buckets.size() - 1]) buckets.emplace_back();
+      buckets.back().numel += tensor->numel;
+      buckets.back().bytes += tensor->numel * element_bytes;
+      buckets.back().last_layer = layer;
+      ++buckets.back().tensors;
+    }
+  }
+  return buckets;
+}
+
+std::vector<Bucket> buckets_of(const JobSpec& spec) {
+  const ParallelPlan& parallel = spec.parallel;
+  if (parallel.launch == Launch::flat) return {};
+  const std::uint32_t bytes = bytes_of(spec.precision.gradients);
+  const bool asked = spec.sources.contains("parallel.bucket_cap_mb") ||
+                     spec.sources.contains("parallel.first_bucket_mb");
+  if (!spec.model->buckets.empty() && !asked) return measured_buckets(*spec.model, bytes);
+  return ddp_buckets(*spec.model, bytes, mebibytes(parallel.first_bucket_mb),
+                     mebibytes(parallel.bucket_cap_mb));
+}
+
+// The programs of a rank: the first iterations, then one for every recorded step, beginning with
+// step `first`.
+Role role_of(Plan plan, Launch launch, const std::vector<StepTimes>& recorded, std::size_t first) {
+  Role role{"ddp", {}};
+  role.iterations.push_back(first_iteration(plan));
+  if (launch != Launch::flat) role.iterations.push_back(later_iteration(plan, launch, true));
+  if (recorded.empty() && launch != Launch::flat)
+    role.iterations.push_back(later_iteration(plan, launch, false));
+  for (std::size_t i = 0; i < recorded.size(); ++i) {
+    plan.times = recorded[(first + i) % recorded.size()];
+    role.iterations.push_back(launch == Launch::flat ? first_iteration(plan)
+                                                     : later_iteration(plan, launch, false));
+  }
+  return role;
+}
+
+// Roles of a job that replays recorded steps. Where it has more ranks than were captured, those
+// that share a captured rank play its steps shifted against each other.
+constexpr std::size_t kMaxShifts = 16;
+
+Workload recorded_workload(const JobSpec& spec, const Plan& plan) {
+  const auto& recorded = spec.model->recorded;
+  const std::size_t steps = recorded.front().size(), ranks = recorded.size(),
+                    gpus = static_cast<std::size_t>(spec.cluster.gpus());
+  const std::size_t shifts = std::min({(gpus + ranks - 1) / ranks, kMaxShifts, steps});
+  std::vector<Role> roles;
+  for (std::size_t shift = 0; shift < shifts; ++shift)
+    for (const auto& rank : recorded)
+      roles.push_back(role_of(plan, spec.parallel.launch, rank, shift * steps / shifts));
+  if (roles.size() > gpus) roles.resize(gpus);
+  Workload workload = data_parallel_roles(spec, std::move(roles));
+  const auto programs = static_cast<std::uint32_t>(workload.roles.front().iterations.size());
+  for (std::uint32_t i = 0; i < programs; ++i) workload.order.push_back(i);
+  workload.cycle = static_cast<std::uint32_t>(steps);
+  return workload;
+}
+
 }  // namespace
 
 std::vector<Bucket> ddp_buckets(const Model& model, std::uint32_t element_bytes,
@@ -137,22 +204,11 @@ std::vector<Bucket> ddp_buckets(const Model& model, std::uint32_t element_bytes,
 
 Workload plan_ddp(const JobSpec& spec) {
   check_data_parallel(spec);
-  const ParallelPlan& parallel = spec.parallel;
   const Plan plan{
-      *spec.model, step_times(spec), spec.precision.gradients,
-      parallel.launch == Launch::flat
-          ? std::vector<Bucket>{}
-          : ddp_buckets(*spec.model, bytes_of(spec.precision.gradients),
-                        mebibytes(parallel.first_bucket_mb), mebibytes(parallel.bucket_cap_mb)),
+      *spec.model, step_times(spec), spec.precision.gradients, buckets_of(spec),
       library_named(spec.collectives.library) == Library::gloo ? kGlooThreads : std::uint8_t{1}};
-  Role role{"ddp", {}};
-  role.iterations.push_back(first_iteration(plan));
-  if (parallel.launch != Launch::flat) {
-    role.iterations.push_back(later_iteration(plan, parallel.launch, true));
-    role.iterations.push_back(later_iteration(plan, parallel.launch, false));
-  }
-
-  return data_parallel_workload(spec, std::move(role));
+  if (!spec.model->recorded.empty()) return recorded_workload(spec, plan);
+  return data_parallel_workload(spec, role_of(plan, spec.parallel.launch, {}, 0));
 }
 
 }  // namespace ghostrank

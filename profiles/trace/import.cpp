@@ -7,6 +7,7 @@
 #include "profiles/error.h"
 #include "profiles/trace/readers/chakra_file.h"
 #include "profiles/trace/readers/formats.h"
+#include "profiles/trace/readers/goal_rank.h"
 #include "profiles/trace/trace_file.h"
 
 namespace ghostrank {
@@ -51,7 +52,15 @@ bool is_inspector(std::string_view, std::string_view head) {
   return head.starts_with('{') &&
          (has(head, "coll_perf") || has(head, "p2p_perf") || has(head, "dump_stats"));
 }
-bool is_goal(std::string_view, std::string_view head) { return has(head, "num_ranks"); }
+bool is_flight_recorder(std::string_view, std::string_view head) {
+  return head.starts_with('\x80') ||
+         (head.starts_with('{') && (has(head, "\"pg_config\"") || has(head, "\"pg_status\"") ||
+                                    has(head, "\"collective_seq_id\"")));
+}
+bool is_nccl_log(std::string_view, std::string_view head) { return has(head, " NCCL INFO "); }
+bool is_goal(std::string_view, std::string_view head) {
+  return head.starts_with(kGoalMark) || has(head, "num_ranks");
+}
 
 constexpr TraceFormat kFormats[] = {
     {"pytorch-et", "PyTorch's execution trace, JSON", import_execution_trace, is_execution_trace},
@@ -62,7 +71,11 @@ constexpr TraceFormat kFormats[] = {
     {"simai", "workload text of SimAI and AICB", import_simai, is_simai},
     {"aicb", "log of AICB, CSV", import_aicb, is_aicb},
     {"inspector", "NCCL Inspector, JSON lines, v4.0 to v4.3", import_inspector, is_inspector},
-    {"goal", "GOAL text of LogGOPSim", import_goal, is_goal},
+    {"flight-recorder", "PyTorch's Flight Recorder, JSON", import_flight_recorder,
+     is_flight_recorder},
+    {"nccl-log", "NCCL's log, NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL", import_nccl_log,
+     is_nccl_log},
+    {"goal", "GOAL of LogGOPSim, text and binary", import_goal, is_goal},
     {"dnn_benchmark", "layers of SwitchML's dnn_benchmark, CSV", import_layers, is_layers}};
 
 const TraceFormat* format_of(const std::string& file) {

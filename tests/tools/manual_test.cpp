@@ -93,7 +93,7 @@ TEST(Manual, KnowsEveryVerbWithItsOwn) {
     EXPECT_EQ(lines.contains(std::string(verb.name)), verb.play != nullptr) << verb.name;
   EXPECT_TRUE(lines.contains("profile show"));
   EXPECT_TRUE(lines.contains("switch counters"));
-  EXPECT_FALSE(lines.contains("profile capture"));
+  EXPECT_TRUE(lines.contains("profile export"));
 }
 
 TEST(Manual, PagesHaveEveryOptionOfEveryVerb) {

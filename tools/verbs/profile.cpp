@@ -17,6 +17,9 @@
 #include "tools/report/profile_report.h"
 #include "tools/text/humane.h"
 #include "tools/verbs.h"
+#include "tools/verbs/profile_capture.h"
+#include "tools/verbs/profile_edit.h"
+#include "tools/verbs/profile_export.h"
 #include "tools/verbs/profile_import.h"
 
 namespace ghostrank {
@@ -222,8 +225,11 @@ std::span<const Verb> profile_verbs() {
       Verb{"validate", "check models, devices, clusters and jobs", validate},
       Verb{"generate", "write a model from a known one", generate},
       Verb{"import", "read a trace of a real run, write it as a profile", profile_import},
-      Verb{"capture", "", nullptr},
-      Verb{"export", "", nullptr},
+      Verb{"capture", "run a training script and write what it did as a profile", profile_capture},
+      Verb{"check", "hold a captured profile against the run that it comes from", profile_check},
+      Verb{"rescale", "the same run with more ranks or another network", profile_rescale},
+      Verb{"anonymise", "a profile without names, to share", profile_anonymise},
+      Verb{"export", "write programs as another project's traces", profile_export},
   };
   return kVerbs;
 }

@@ -90,10 +90,17 @@ void check_data_parallel(const JobSpec& spec) {
 }
 
 Workload data_parallel_workload(const JobSpec& spec, Role role) {
+  std::vector<Role> roles;
+  roles.push_back(std::move(role));
+  return data_parallel_roles(spec, std::move(roles));
+}
+
+Workload data_parallel_roles(const JobSpec& spec, std::vector<Role> roles) {
   Workload workload;
   workload.ranks = spec.cluster.gpus();
-  workload.roles.push_back(std::move(role));
-  workload.role_of.assign(workload.ranks, 0);
+  for (const WorldRank rank : each<WorldRank>(workload.ranks))
+    workload.role_of.push_back(static_cast<std::uint16_t>(rank.index() % roles.size()));
+  workload.roles = std::move(roles);
   workload.group_names = {"dp"};
   workload.groups.push_back({kDataParallel, world_ranks(workload.ranks)});
   workload.samples_per_iteration =

@@ -4,6 +4,7 @@
 // files.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,13 @@ Trace import_param(const std::vector<std::string>& files, int ranks);
 Trace import_simai(const std::vector<std::string>& files, int ranks);
 Trace import_aicb(const std::vector<std::string>& files, int ranks);
 Trace import_inspector(const std::vector<std::string>& files, int ranks);
+Trace import_flight_recorder(const std::vector<std::string>& files, int ranks);
+Trace import_nccl_log(const std::vector<std::string>& files, int ranks);
 Trace import_goal(const std::vector<std::string>& files, int ranks);
 Trace import_layers(const std::vector<std::string>& files, int ranks);
+
+// The number at the end of a file's name, before its extensions: the rank, for formats that have a
+// file for each.
+std::optional<int> rank_at_end(const std::string& path);
 
 }  // namespace ghostrank

@@ -17,6 +17,7 @@
 
 #include "profiles/error.h"
 #include "profiles/trace/readers/formats.h"
+#include "profiles/trace/readers/goal_rank.h"
 #include "profiles/trace/trace_file.h"
 
 namespace ghostrank {
@@ -114,11 +115,6 @@ class Reader {
     return number_in(next(), what, most);
   }
 
-  struct Later {  // a dependency, resolved at the end of the rank
-    std::uint32_t event = 0, on = 0;
-    bool on_start = false;
-  };
-
   void read_rank(WorldRank number) {
     rank_ = &trace_.given.emplace_back();
     rank_->rank = number;
@@ -147,7 +143,7 @@ class Reader {
         fail("an operation or a dependency is expected, found " + quote(word));
       }
     }
-    resolve();
+    add_goal_dependencies(*rank_, later_);
   }
 
   std::uint32_t labelled(std::string_view label) const {
@@ -213,38 +209,6 @@ class Reader {
     }
   }
 
-  // Resolves dependencies. `a irequires b`: a comes after all that b comes after.
-  void resolve() {
-    const auto events = static_cast<std::uint32_t>(rank_->events.size());
-    std::vector<std::vector<std::uint32_t>> deps(events);
-    std::vector<std::uint32_t> gate(events, kNoIndex);  // by event: the join that marks its start
-    for (const Later& one : later_) {
-      if (!one.on_start) {
-        deps[one.event].push_back(one.on);
-        continue;
-      }
-      if (gate[one.on] == kNoIndex) {
-        gate[one.on] = static_cast<std::uint32_t>(deps.size());
-        deps.emplace_back();
-        TraceEvent join;
-        join.name = rank_->events[one.on].name;
-        join.position = rank_->events[one.on].position;
-        rank_->events.push_back(join);
-      }
-      deps[one.event].push_back(gate[one.on]);
-    }
-    for (std::uint32_t i = 0; i < events; ++i)
-      if (gate[i] != kNoIndex) {
-        deps[gate[i]] = std::move(deps[i]);
-        deps[i] = {gate[i]};
-      }
-    for (std::size_t i = 0; i < deps.size(); ++i) {
-      rank_->events[i].first_dep = static_cast<std::uint32_t>(rank_->deps.size());
-      rank_->events[i].deps = static_cast<std::uint32_t>(deps[i].size());
-      rank_->deps.insert(rank_->deps.end(), deps[i].begin(), deps[i].end());
-    }
-  }
-
   const std::string& path_;
   Trace& trace_;
   const std::string text_;
@@ -253,7 +217,7 @@ class Reader {
   std::uint64_t line_ = 1, column_ = 1;  // of the last word
   TraceRank* rank_ = nullptr;
   std::unordered_map<std::string, std::uint32_t> labels_;
-  std::vector<Later> later_;
+  std::vector<GoalDependency> later_;
   bool nics_ = false;
 };
 
@@ -261,6 +225,8 @@ class Reader {
 
 Trace import_goal(const std::vector<std::string>& files, int) {
   if (files.size() != 1) throw Error(files[1] + ": a second GOAL file; one holds all ranks");
+  if (trace_head(files.front(), kGoalMark.size()) == kGoalMark)
+    return import_goal_binary(files.front());
   Trace trace;
   Reader(files.front(), trace).run();
   return trace;

@@ -33,9 +33,7 @@ class Importer {
 
   void run() {
     if (in_.records.empty())
-      throw Error(path_ +
-                  ":1:1: there are no collectives, sends or receives in it; were all of "
-                  "them below NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES?");
+      throw Error(path_ + ":1:1: there are no collectives, sends or receives in it");
     choose_world();
     add_ranks();
     drop_incomplete();
@@ -214,8 +212,10 @@ class Importer {
     event.func = kInspectorCalls[record.call].func;
     event.blocks = kInspectorCalls[record.call].blocks;
     event.name = trace_.name(kInspectorCalls[record.call].name);
-    roots_ += event.func == Func::broadcast || event.func == Func::reduce ||
-              event.func == Func::gather || event.func == Func::scatter;
+    event.peer = std::max(record.peer, 0);
+    const bool rooted = event.func == Func::broadcast || event.func == Func::reduce ||
+                        event.func == Func::gather || event.func == Func::scatter;
+    roots_ += rooted && record.peer < 0;
     return event;
   }
 
@@ -231,15 +231,23 @@ class Importer {
 
 }  // namespace
 
+void import_records(const InspectorRecords& records, const std::string& path, Trace& trace) {
+  Importer(records, path, trace).run();
+}
+
 Trace import_inspector(const std::vector<std::string>& files, int) {
   Trace trace;
   trace.format = "inspector";
   trace.unit = "microseconds since 1970, of each host's clock";
   InspectorRecords records;
   for (const std::string& file : files) read_inspector(file, records);
+  if (records.records.empty())
+    throw Error(files.front() +
+                ":1:1: there are no collectives, sends or receives in it; were all of them below "
+                "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES?");
   trace.used = records.markers;
   if (records.proxy > 0) trace.left_out["records of proxy steps and operations"] = records.proxy;
-  Importer(records, files.front(), trace).run();
+  import_records(records, files.front(), trace);
   return trace;
 }
 

@@ -1,5 +1,5 @@
-// NCCL Inspector's records as its lines have them, not yet interpreted. Threading: plain values;
-// reading keeps state only in InspectorRecords.
+// Calls of NCCL as the lines of its Inspector or of its log have them, not yet interpreted.
+// Threading: plain values; reading keeps state only in InspectorRecords.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectives/schedule.h"
+#include "profiles/trace/trace.h"
 
 namespace ghostrank {
 
@@ -32,7 +33,7 @@ inline constexpr std::uint32_t kInspectorSend = 100, kInspectorRecv = 101;
 struct InspectorRecord {
   std::uint32_t call = 0;  // index into kInspectorCalls, kInspectorSend or kInspectorRecv
   std::uint32_t comm = 0, membership = 0;
-  std::int32_t peer = 0;  // position in the communicator
+  std::int32_t peer = -1;  // position in the communicator; of a collective its root, -1: unknown
   std::uint64_t number = 0, bytes = 0, line = 0;
   std::int64_t start_us = -1, stop_us = -1;  // of the kernels; -1: unknown
 };
@@ -61,6 +62,9 @@ struct InspectorRecords {
   std::map<std::pair<std::uint32_t, std::int32_t>, std::uint32_t>
       membership_at;  // communicator, rank
 };
+
+// What the records say becomes `trace`, whose format and unit are set; `path` is for errors.
+void import_records(const InspectorRecords& records, const std::string& path, Trace& trace);
 
 // Appends a file's records. Throws Error(usage) with the line.
 void read_inspector(const std::string& path, InspectorRecords& out);

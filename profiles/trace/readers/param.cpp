@@ -23,11 +23,8 @@
 #include "profiles/trace/readers/torch_names.h"
 
 namespace ghostrank {
-namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 43;
-
-std::optional<int> rank_in_name(const std::string& path) {
+std::optional<int> rank_at_end(const std::string& path) {
   std::string stem = std::filesystem::path(path).filename().string();
   stem.resize(stem.find('.') == std::string::npos ? stem.size() : stem.find('.'));
   const auto digits = stem.find_last_not_of("0123456789") + 1;
@@ -35,6 +32,10 @@ std::optional<int> rank_in_name(const std::string& path) {
   if (!rank || *rank >= kMostTraceRanks) return std::nullopt;
   return static_cast<int>(*rank);
 }
+
+namespace {
+
+constexpr std::int64_t kMostElements = std::int64_t{1} << 43;
 
 class Importer {
  public:
@@ -355,7 +356,7 @@ Trace import_param(const std::vector<std::string>& files, int) {
   Importer importer(trace);
   std::map<int, std::string> ranks;
   for (const std::string& file : files) {
-    const auto rank = rank_in_name(file);
+    const auto rank = rank_at_end(file);
     if (!rank && files.size() > 1)
       throw Error(file +
                   ": which rank's trace is this? name the files rank0.json, rank1.json, ...");

@@ -1,0 +1,158 @@
+#include "profiles/capture/edit.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "profiles/error.h"
+#include "profiles/input/quantity.h"
+#include "profiles/model/model.h"
+#include "profiles/workload/workload_check.h"
+
+namespace ghostrank {
+namespace {
+
+void put(YamlValue& map, const char* key, const std::string& text, bool quoted = false) {
+  YamlValue* value = map.find(key);
+  if (!value) {
+    value = &map.children.emplace_back();
+    value->key = key;
+  }
+  value->kind = YamlValue::Kind::scalar;
+  value->text = text;
+  value->quoted = quoted;
+  value->children.clear();
+}
+
+void drop(YamlValue& map, std::string_view key) {
+  std::erase_if(map.children, [&](const YamlValue& child) { return child.key == key; });
+}
+
+// Elements of a call among `to` ranks that was one among `from`.
+std::uint64_t rescaled_count(const Op& op, std::uint64_t from, std::uint64_t to) {
+  switch (op.func) {
+    case Func::all_reduce:
+    case Func::broadcast:
+    case Func::reduce:
+    case Func::barrier:
+      return op.count;
+    case Func::all_gather:
+    case Func::reduce_scatter:
+      return (op.count * from + to - 1) / to;
+    default:
+      throw Error(std::string(name_of(op.func)) +
+                  ": what a rank exchanges with more ranks is not arithmetic; capture such a run");
+  }
+}
+
+// A kind of parallelism that splits the model changes what a rank computes.
+void check_groups(const Workload& program) {
+  for (const Group& group : program.groups)
+    if (static_cast<int>(group.members.size()) != program.ranks)
+      throw Error("group " + quote(program.group_names[group.kind]) + " has " +
+                  std::to_string(group.members.size()) + " of " + std::to_string(program.ranks) +
+                  " ranks: tensor, pipeline, context and expert parallelism change the shapes of "
+                  "kernels, and sub-groups of data parallelism their number; capture such a run");
+  if (!program.counts.empty() || !program.compressed.empty() || program.servers > 0)
+    throw Error(
+        "the programs have calls of uneven sizes, compressed tensors or servers; these do not "
+        "follow from the number of ranks: capture such a run");
+}
+
+}  // namespace
+
+void rescale_model(YamlValue& model, const Rescale& to, std::vector<std::string>& comments) {
+  YamlValue* capture = model.find("capture");
+  if (!capture || !capture->is_map())
+    fail(model.mark,
+         "there is no `capture` in it; rescale what 'profile capture' wrote, or give "
+         "the job more nodes: a plain model has no number of ranks");
+  const YamlValue* ranks = capture->find("ranks");
+  const std::string before = ranks ? ranks->text : "?";
+  if (to.ranks > 0) {
+    put(*capture, "ranks", std::to_string(to.ranks));
+    drop(*capture, "held_out_ns");
+    drop(*capture, "step_ns");
+    drop(*capture, "bucket_ns");
+    comments.push_back("measured: delays of " + before + " ranks");
+    comments.push_back("arithmetic: " + std::to_string(to.ranks) +
+                       " ranks with gradients of the same sizes");
+    comments.emplace_back(
+        "assumed: more ranks compute as those did, with their steps shifted against each other");
+  }
+  if (to.rate_bps) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.9gMbps", *to.rate_bps * 1e-6);
+    put(*capture, "nic_rate", text);
+    comments.emplace_back("assumed: the network's rate, as given");
+  }
+}
+
+Workload rescaled_program(const Workload& from, const Rescale& to,
+                          std::vector<std::string>& comments) {
+  if (to.rate_bps) throw Error("--nic: programs name no NIC; give the job another cluster.nic");
+  check_groups(from);
+  Workload out = from;
+  out.ranks = to.ranks;
+  out.role_of.clear();
+  for (std::size_t r = 0; r < static_cast<std::size_t>(to.ranks); ++r)
+    out.role_of.push_back(from.role_of[r % from.role_of.size()]);
+  for (Group& group : out.groups) {
+    group.members.clear();
+    for (const WorldRank r : each<WorldRank>(to.ranks)) group.members.push_back(r);
+  }
+  const auto before = static_cast<std::uint64_t>(from.ranks),
+             after = static_cast<std::uint64_t>(to.ranks);
+  for (Role& role : out.roles)
+    for (Program& program : role.iterations)
+      for (OpList& stream : program.streams) {
+        OpList scaled;
+        for (Op op : stream) {
+          if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv)
+            throw Error(
+                "the programs send messages between ranks, which do not follow from the "
+                "number of ranks; capture such a run");
+          if (op.kind == Op::Kind::collective) op.count = rescaled_count(op, before, after);
+          scaled.push_back(op);
+        }
+        stream = std::move(scaled);
+      }
+  const double grown = static_cast<double>(after) / static_cast<double>(before);
+  out.samples_per_iteration *= grown;
+  out.flops_per_iteration *= grown;
+  check_workload(out);
+  comments.push_back("measured: what " + std::to_string(from.ranks) + " ranks did");
+  comments.push_back("arithmetic: " + std::to_string(to.ranks) +
+                     " ranks; gradients keep their sizes, shards are the whole over the ranks");
+  comments.emplace_back("assumed: more ranks compute as those did");
+  return out;
+}
+
+void anonymise_model(YamlValue& model) {
+  put(model, "name", "model");
+  YamlValue* layers = model.find("layers");
+  if (!layers || !layers->is_list())
+    fail(model.mark, "the model lists no layers; a described model has no names but its own");
+  for (std::size_t i = 0; i < layers->children.size(); ++i)
+    if (layers->children[i].find("name"))
+      put(layers->children[i], "name", "layer" + std::to_string(i));
+}
+
+void anonymise_program(Workload& program) {
+  constexpr std::array<std::string_view, 8> kKinds{"dp", "tp",   "pp",    "cp",
+                                                   "ep", "fsdp", "world", "all"};
+  for (std::size_t g = 0; g < program.group_names.size(); ++g)
+    if (std::find(kKinds.begin(), kKinds.end(), program.group_names[g]) == kKinds.end())
+      program.group_names[g] = "group" + std::to_string(g);
+  for (std::size_t r = 0; r < program.roles.size(); ++r) {
+    program.roles[r].name = "role" + std::to_string(r);
+    for (Program& one : program.roles[r].iterations) {
+      for (std::size_t i = 0; i < one.labels.size(); ++i)
+        one.labels[i] = one.labels[i].empty() ? "" : "op" + std::to_string(i);
+      for (std::size_t s = 0; s < one.stream_names.size(); ++s)
+        one.stream_names[s] = "stream" + std::to_string(s);
+    }
+  }
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,334 @@
+"""Records what a training script does under DistributedDataParallel, without a change to the script.
+
+Every rank writes rankN.jsonl into the folder GHOSTRANK_CAPTURE: a header, then one line for each step;
+profiles/capture/records.h says what is in them. Times are nanoseconds of CLOCK_MONOTONIC. A step ends
+when its optimizer has stepped.
+
+The hooks are on for a block of steps and off for the next, so that one run shows what they cost and has
+steps that the profile does not use. The first step of a block only ends: hooks change within it. The
+communication hook stays in both, because DDP cannot give it up; GHOSTRANK_CAPTURE_MODE=plain leaves out
+everything but the ends of steps, for a second run that shows the cost of all.
+"""
+
+import atexit
+import functools
+import json
+import os
+import socket
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+now = time.monotonic_ns
+
+WARM_STEPS = 5  # DDP rebuilds its buckets in the first two, allocators and caches settle in the others
+BLOCK = int(os.environ.get("GHOSTRANK_CAPTURE_BLOCK", "10"))
+FOLDER = os.environ.get("GHOSTRANK_CAPTURE", "")
+PLAIN = os.environ.get("GHOSTRANK_CAPTURE_MODE") == "plain"
+
+CALLS = ("all_reduce", "all_gather", "all_gather_into_tensor", "_all_gather_base", "all_to_all", "all_to_all_single",
+         "barrier", "broadcast", "gather", "reduce", "reduce_scatter", "reduce_scatter_tensor", "_reduce_scatter_base",
+         "scatter", "send", "recv", "isend", "irecv")
+
+recorder = None  # of the process; a process has one DDP module
+
+
+def type_name(dtype):
+    return str(dtype).replace("torch.", "")
+
+
+class Reduced:
+    """Notes the end of an all-reduce, in a thread of gloo's; `call` is None in a step without hooks."""
+
+    alive = 0
+
+    def __init__(self, call):
+        self.call = call
+        Reduced.alive += 1
+
+    def __call__(self, future):
+        if self.call is not None:
+            self.call[3] = now()
+        return future.value()[0]
+
+    def __del__(self):
+        Reduced.alive -= 1
+
+
+def outlive_callbacks():
+    """Python ends a thread that wants its lock at exit, and C++ then aborts: let gloo's threads be done with theirs."""
+    deadline = time.monotonic() + 5
+    while Reduced.alive > 0 and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+class Recorder:
+    def __init__(self, ddp):
+        self.ddp = ddp
+        self.world = dist.get_world_size(ddp.process_group)
+        self.scale = 1.0 / self.world
+        self.step = 0
+        self.mode = "warm"
+        self.handles = []
+        self.lines = []
+        self.data = 0  # nanoseconds in the data loader, in this step
+        self.forwards = 0
+        self.buckets = None  # of a step whose buckets are written down
+        self.begin()
+        self.parameters = [(name, p) for name, p in ddp.module.named_parameters() if p.requires_grad]
+        self.index_of = {p: i for i, (_, p) in enumerate(self.parameters)}
+        os.makedirs(FOLDER, exist_ok=True)
+        self.file = open(os.path.join(FOLDER, f"rank{dist.get_rank(ddp.process_group)}.jsonl"), "w", encoding="utf-8")
+        self.write(self.header())
+        self.flush()
+        atexit.register(self.flush)
+        atexit.register(outlive_callbacks)
+
+    def header(self):
+        owners = {id(p): name for name, module in self.ddp.module.named_modules() for p in module._parameters.values()}
+        buffers = list(self.ddp.modules_buffers) if self.ddp.will_sync_module_buffers() else []
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
+            clock = boot.read().strip()
+        return {
+            "ghostrank_capture": 1, "mode": "plain" if PLAIN else "hooks",
+            "rank": dist.get_rank(self.ddp.process_group), "world": self.world, "host": socket.gethostname(),
+            "clock": clock, "torch": torch.__version__, "backend": dist.get_backend(self.ddp.process_group),
+            "device": next(iter(self.ddp.module.parameters())).device.type,
+            "model": type(self.ddp.module).__name__,
+            "bucket_cap_bytes": int(self.ddp.bucket_bytes_cap),
+            "parameters": [[name, owners.get(id(p), ""), p.numel(), type_name(p.dtype)] for name, p in self.parameters],
+            "buffers": [[type_name(b.dtype), b.numel()] for b in buffers],
+        }
+
+    def write(self, line):
+        self.lines.append(line)
+
+    def flush(self):
+        for line in self.lines:
+            self.file.write(json.dumps(line, separators=(",", ":")) + "\n")
+        self.lines.clear()
+        self.file.flush()
+
+    # What one step takes; `begin` starts anew.
+
+    def begin(self):
+        self.forward, self.modules, self.backward, self.gradients = [0, 0, 0], [], [0, 0], []
+        self.reduced, self.calls = [], []
+        self.data = self.forwards = 0
+
+    def on(self):
+        return self.mode == "on"
+
+    def register(self):
+        """Module and gradient hooks, for the steps that are recorded."""
+        for i, (_, p) in enumerate(self.parameters):
+            def ready(_, i=i):
+                self.gradients.append((i, now()))
+            self.handles.append(p.register_hook(ready))
+        for module in self.ddp.module.modules():
+            own = [self.index_of[p] for p in module._parameters.values() if p is not None and p in self.index_of]
+            if own:
+                def entered(_, __, first=own[0]):
+                    self.modules.append((first, now()))
+                self.handles.append(module.register_forward_pre_hook(entered))
+
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def ended(self, began, end):
+        """A step has ended: writes it down and decides what the next one is."""
+        if self.mode == "on":
+            self.write({"step": self.step, "mode": "on", "end": end, "forward": self.forward, "modules": self.modules,
+                        "backward": self.backward, "gradients": self.gradients, "buckets": self.reduced,
+                        "optimizer": [began, end], "data": self.data, "forwards": self.forwards, "calls": self.calls})
+        else:
+            self.write({"step": self.step, "mode": self.mode, "end": end})
+        if self.buckets:
+            self.write({"formed": self.buckets})
+        self.buckets = None
+        self.step += 1
+        self.begin()
+        if PLAIN:
+            self.mode = "off" if self.step >= WARM_STEPS else "warm"
+            return
+        at = self.step - WARM_STEPS
+        if at < 0:
+            return
+        if at % BLOCK:
+            self.mode = "on" if at // BLOCK % 2 == 0 else "off"
+            return
+        self.mode = "switch"
+        self.flush()
+        if at // BLOCK % 2 == 0:
+            self.register()
+            self.buckets = []  # this step's buckets are written down: it is not timed
+        else:
+            self.remove()
+
+    def all_reduce(self, _, bucket):
+        """DDP's communication hook: what DDP does without one, a sum of gradients that are divided before."""
+        tensor = bucket.buffer()
+        tensor.mul_(self.scale)
+        index = bucket.index()
+        if self.buckets is not None:
+            self.buckets.append([index, type_name(tensor.dtype), tensor.numel(),
+                                 [self.index_of[p] for p in bucket.parameters()]])
+        call = None
+        if self.on():
+            call = [index, tensor.numel() * tensor.element_size(), now(), 0]
+            self.reduced.append(call)
+        work = dist.all_reduce.untimed(tensor, group=self.ddp.process_group, async_op=True)
+        return work.get_future().then(Reduced(call))
+
+
+def recorder_of(ddp):
+    """The recorder, made at the module's first step; None for a second module."""
+    global recorder
+    if recorder is None:
+        recorder = Recorder(ddp)
+        if not PLAIN:
+            if ddp.__dict__.get("_ghostrank_own_hook"):
+                recorder.write({"refused": "the script registers a communication hook of its own: "
+                                           + ddp._ghostrank_own_hook})
+                recorder.flush()
+            else:
+                untimed_register(ddp, None, recorder.all_reduce)
+    if recorder.ddp is not ddp:
+        recorder.write({"refused": "the script has a second DistributedDataParallel module"})
+        recorder.flush()
+        return None
+    return recorder
+
+
+def register_comm_hook(ddp, state, hook):
+    ddp._ghostrank_own_hook = getattr(hook, "__qualname__", str(hook))
+    untimed_register(ddp, state, hook)
+
+
+def hooked_forward(forward):
+    @functools.wraps(forward)
+    def timed(ddp, *inputs, **keywords):
+        if not torch.is_grad_enabled():
+            return forward(ddp, *inputs, **keywords)
+        of = recorder_of(ddp)
+        if of is None:
+            return forward(ddp, *inputs, **keywords)
+        of.forwards += 1
+        of.forward[0] = of.forward[1] = now()
+        out = forward(ddp, *inputs, **keywords)
+        of.forward[2] = now()
+        return out
+
+    return timed
+
+
+def hooked_sync(sync):
+    """DDP broadcasts its buffers; the forward begins behind it."""
+    @functools.wraps(sync)
+    def timed(ddp, *arguments):
+        out = sync(ddp, *arguments)
+        if recorder is not None:
+            recorder.forward[1] = now()
+        return out
+
+    return timed
+
+
+def hooked_backward(backward):
+    @functools.wraps(backward)
+    def timed(*arguments, **keywords):
+        if recorder is None:
+            return backward(*arguments, **keywords)
+        recorder.backward[0] = now()
+        out = backward(*arguments, **keywords)
+        recorder.backward[1] = now()
+        return out
+
+    return timed
+
+
+def hooked_step(step):
+    @functools.wraps(step)
+    def timed(*arguments, **keywords):
+        if recorder is None or recorder.backward[1] == 0:
+            return step(*arguments, **keywords)
+        began = now()
+        out = step(*arguments, **keywords)
+        recorder.ended(began, now())
+        return out
+
+    timed.of_ghostrank = True
+    return timed
+
+
+def hooked_optimizer(init):
+    @functools.wraps(init)
+    def made(optimizer, *arguments, **keywords):
+        init(optimizer, *arguments, **keywords)
+        kind = type(optimizer)
+        if not getattr(kind.step, "of_ghostrank", False):
+            kind.step = hooked_step(kind.step)
+
+    return made
+
+
+def hooked_next(fetch):
+    @functools.wraps(fetch)
+    def timed(iterator):
+        began = now()
+        try:
+            return fetch(iterator)
+        finally:
+            if recorder is not None:
+                recorder.data += now() - began
+
+    return timed
+
+
+def hooked_call(name, call):
+    """A collective that the script calls itself."""
+    @functools.wraps(call)
+    def timed(*arguments, **keywords):
+        if recorder is None or not recorder.on():
+            return call(*arguments, **keywords)
+        began = now()
+        out = call(*arguments, **keywords)
+        size = sum(a.numel() * a.element_size() for a in arguments if isinstance(a, torch.Tensor))
+        recorder.calls.append([name, size, began, now()])
+        return out
+
+    timed.untimed = call
+    return timed
+
+
+def install():
+    """Patches torch; the script imports what is patched."""
+    global untimed_register
+    import torch.optim
+    import torch.utils.data.dataloader as loader
+
+    torch.optim.Optimizer.__init__ = hooked_optimizer(torch.optim.Optimizer.__init__)
+    torch.autograd.backward = hooked_backward(torch.autograd.backward)
+    DistributedDataParallel.forward = hooked_forward(DistributedDataParallel.forward)
+    untimed_register = DistributedDataParallel.register_comm_hook
+    for name in CALLS:
+        call = getattr(dist, name, None)
+        if call is not None:
+            wrapped = hooked_call(name, call)
+            setattr(dist, name, wrapped)
+            if hasattr(dist.distributed_c10d, name):
+                setattr(dist.distributed_c10d, name, wrapped)
+    if PLAIN:
+        return
+    DistributedDataParallel.register_comm_hook = register_comm_hook
+    DistributedDataParallel._sync_buffers = hooked_sync(DistributedDataParallel._sync_buffers)
+    loader._BaseDataLoaderIter.__next__ = hooked_next(loader._BaseDataLoaderIter.__next__)
+
+
+if not FOLDER:
+    sys.exit("ghostrank_hooks: GHOSTRANK_CAPTURE names no folder; start the script by 'ghostrank profile capture'")

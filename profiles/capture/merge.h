@@ -1,0 +1,82 @@
+// The records of all ranks become a profile: layers as gradients get ready, what every recorded
+// step took of each rank, DDP's buckets, and what the run says about its network.
+//
+// A layer of the profile is a run of parameters of one module that get ready one after the other
+// and lie in one bucket: its backward ends when the last of them is ready, or when their bucket is
+// launched. Time without a module of its own (functions, activations, the loss) belongs to what
+// comes before it in the forward, after it in the backward.
+//
+// Clocks: ranks of one machine share theirs. Another machine's is shifted to the middle of what the
+// all-reduces allow, because none ends before all its ranks have launched it; drift is not
+// modelled.
+//
+// Units: nanoseconds. Threading: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "profiles/capture/records.h"
+
+namespace ghostrank {
+
+struct CaptureLayer {
+  std::string name;
+  std::vector<std::uint64_t> parameters;  // elements, in the reverse of the order they get ready in
+};
+
+// One step of one rank.
+struct CaptureDelays {
+  Nanos before = 0, loss = 0, after = 0, optimizer = 0;
+  std::vector<Nanos> forward, backward;  // by layer, in forward order
+};
+
+// An all-reduce as the whole group saw it, in the common clock.
+struct CaptureReduction {
+  std::uint32_t bucket = 0;
+  std::uint64_t bytes = 0;
+  Nanos launched = 0, ended = 0;  // last launch, last end
+};
+
+struct Captured {
+  std::string model, torch, backend, type;  // type of the gradients
+  int ranks = 0;
+  std::uint64_t bucket_cap_bytes = 0, float_buffers = 0, integer_buffers = 0;
+  std::vector<CaptureLayer> layers;                       // in forward order
+  std::vector<std::size_t> buckets;                       // tensors in each
+  std::vector<std::vector<CaptureDelays>> delays;         // by rank and recorded step
+  std::vector<std::vector<CaptureReduction>> reductions;  // by recorded step
+  std::vector<Nanos> step, held_out;  // times of steps that were recorded, and that were not
+  Nanos data = 0;                     // median of a step in its data loader
+  Nanos clock_error = 0;  // half of the widest span that another machine's shift may lie in
+  std::map<std::string, std::uint64_t> left_out;  // what is not played, with its count
+};
+
+// Throws Error(usage) for records that do not belong together or cannot be played.
+Captured merge_capture(const std::vector<CapturedRank>& ranks);
+
+// Times of the steps of a run without hooks (mode `plain`), warm-up left out.
+std::vector<Nanos> plain_steps(const std::vector<CapturedRank>& ranks);
+
+// What a call of the group costs, by least squares over the spans in which calls were under way:
+// seconds = calls * per_call + bytes * per_byte. `bytes` are of the buffers.
+struct CallCost {
+  double per_call = 0, per_byte = 0;  // seconds
+  bool per_call_known = false;        // false: all spans have the same bytes for each call
+};
+CallCost call_cost(const std::vector<std::vector<CaptureReduction>>& reductions);
+
+// The middle value; 0 of none.
+Nanos median_of(std::vector<Nanos> values);
+
+// The network as the profile states it.
+struct CaptureNetwork {
+  double rate_bps = 0, latency_us = 0;
+};
+// The file, schema ghostrank/model/1. `comments` are lines at its top.
+std::string capture_profile(const Captured& captured, const CaptureNetwork& network,
+                            const std::string& name, const std::vector<std::string>& comments);
+
+}  // namespace ghostrank

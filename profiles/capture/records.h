@@ -1,0 +1,89 @@
+// What the hooks of `ghostrank profile capture` write (hooks/ghostrank_hooks.py): a file for each
+// rank, JSON lines.
+//
+//   {"ghostrank_capture": 1, "mode": "hooks", "rank", "world", "host", "clock", "torch", "backend",
+//    "device", "model", "bucket_cap_bytes", "parameters": [[name, module, elements, type], ...],
+//    "buffers": [[type, elements], ...]}                                        the first line
+//   {"step": 4, "mode": "warm" | "off" | "switch", "end": ns}                   not recorded
+//   {"step": 6, "mode": "on", "end": ns, "forward": [begin, begin behind the broadcast of buffers,
+//    end], "modules": [[first parameter, entered], ...], "backward": [begin, end],
+//    "gradients": [[parameter, ready], ...], "buckets": [[index, bytes, launched, ended], ...],
+//    "optimizer": [begin, end], "data": ns, "forwards": n,
+//    "calls": [[name, bytes, begin, end], ...]}                                 recorded
+//   {"formed": [[index, type, elements, [parameter, ...]], ...]}                DDP's buckets
+//   {"refused": why}
+//
+// Times are nanoseconds of the clock that the header names; equal names are one clock. A step ends
+// when its optimizer has stepped. Input is not trusted. Threading: plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ghostrank {
+
+using Nanos = std::int64_t;
+
+struct CapturedParameter {
+  std::string name, module, type;
+  std::uint64_t numel = 0;
+  bool operator==(const CapturedParameter&) const = default;
+};
+
+struct CapturedBucket {
+  std::string type;
+  std::uint64_t numel = 0;
+  std::vector<std::uint32_t> parameters;
+  bool operator==(const CapturedBucket&) const = default;
+};
+
+struct CapturedMoment {
+  std::uint32_t parameter = 0;
+  Nanos at = 0;
+};
+
+struct CapturedReduction {
+  std::uint32_t bucket = 0;
+  std::uint64_t bytes = 0;
+  Nanos launched = 0, ended = 0;
+};
+
+struct CapturedCall {
+  std::string name;
+  std::uint64_t bytes = 0;
+};
+
+struct CapturedStep {
+  enum class Mode : std::uint8_t { warm, off, change, on };
+  std::uint64_t number = 0, line = 0;
+  Mode mode = Mode::warm;
+  Nanos end = 0;
+  // Of a step that is on:
+  Nanos forward_begin = 0, forward_synced = 0, forward_end = 0;
+  Nanos backward_begin = 0, backward_end = 0, optimizer_begin = 0, data = 0;
+  std::vector<CapturedMoment> modules, gradients;
+  std::vector<CapturedReduction> buckets;
+  std::vector<CapturedCall> calls;
+};
+
+struct CapturedRank {
+  std::string file, clock, torch, backend, device, model;
+  bool plain = false;  // only the ends of steps
+  int rank = 0, world = 1;
+  std::uint64_t bucket_cap_bytes = 0;
+  std::uint64_t float_buffers = 0, integer_buffers = 0;  // elements
+  std::vector<CapturedParameter> parameters;
+  std::vector<CapturedBucket> formed;
+  std::vector<CapturedStep> steps;
+};
+
+inline constexpr std::uint64_t kMaxCapturedSteps = 1'000'000;
+
+// Throws Error(usage) "FILE:LINE:1: what; what to do".
+CapturedRank read_captured_rank(const std::string& path);
+
+// The files rank*.jsonl of a folder.
+std::vector<CapturedRank> read_capture(const std::string& folder);
+
+}  // namespace ghostrank

@@ -1,0 +1,24 @@
+// Programs as Chakra execution traces (schema 0.0.4): a node per op, one file per rank.
+//
+// Streams become dependencies: an op comes after the one before it on its stream, with several
+// workers after the one that many before, and after what it waits for. Times are whole
+// microseconds, rounded. Sizes are ASTRA-sim's, as the reader takes them (docs/traces.md).
+//
+// Threading: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "profiles/workload/program.h"
+
+namespace ghostrank {
+
+// The trace of one rank: what it plays in the iteration of this number (as in Role::iterations; a
+// role with fewer plays its last). Throws Error(usage) for what Chakra has no node for.
+std::string chakra_trace(const Workload& workload, WorldRank rank, std::size_t iteration);
+
+// {"dp.0": [0, 1, ...], ...}: the communicators that the traces name.
+std::string chakra_groups(const Workload& workload);
+
+}  // namespace ghostrank

@@ -1,0 +1,202 @@
+// From the records of a run to a profile, and from the profile to the same steps.
+#include <cstdio>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "profiles/capture/merge.h"
+#include "profiles/planners/ddp.h"
+#include "profiles/planners/plan.h"
+#include "tests/capture/records.h"
+#include "tests/profiles/support.h"
+
+namespace ghostrank {
+namespace {
+
+using nlohmann::json;
+
+struct Output {
+  std::string text;
+  int status = 0;
+};
+Output run(const std::string& command) {
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  Output out;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) out.text += static_cast<char>(c);
+  out.status = WEXITSTATUS(pclose(pipe));
+  return out;
+}
+
+class Capture : public testing::Test {
+ protected:
+  std::vector<CapturedRank> made(const test::MadeRun& of = {}) {
+    for (int rank : {0, 1})
+      folder.write("rank" + std::to_string(rank) + ".jsonl", test::made_records(rank, of));
+    return read_capture(folder.path(""));
+  }
+  std::string refusal(const std::string& from, const std::string& to) {
+    std::string text = test::made_records(0);
+    const auto at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    folder.write("rank1.jsonl", test::made_records(1));
+    folder.write("rank0.jsonl", text);
+    return test::error_of([&] { merge_capture(read_capture(folder.path(""))); });
+  }
+  test::Folder folder;
+};
+
+TEST_F(Capture, FindsTheDelaysOfEveryStepAndRank) {
+  const Captured found = merge_capture(made());
+  ASSERT_EQ(found.layers.size(), 2u);
+  EXPECT_EQ(found.layers[0].name, "a");
+  EXPECT_EQ(found.layers[1].parameters, (std::vector<std::uint64_t>{499900, 100}));
+  EXPECT_EQ(found.buckets, (std::vector<std::size_t>{2, 2}));
+  ASSERT_EQ(found.step.size(), 16u);  // 4 blocks of 5, the first step of each left out
+  ASSERT_EQ(found.held_out.size(), 16u);
+  EXPECT_EQ(found.step[1], test::step_of(7));
+  EXPECT_EQ(found.held_out[0], test::step_of(11));
+  for (const int rank : {0, 1}) {
+    const CaptureDelays& one = found.delays[static_cast<std::size_t>(rank)][1];
+    EXPECT_EQ(one.before, test::kBefore);
+    EXPECT_EQ(one.forward[0], test::kForwardA + (rank == 1 ? test::kLate : 0));
+    EXPECT_EQ(one.forward[1], test::kForwardB);
+    EXPECT_EQ(one.loss, test::kLoss);
+    EXPECT_EQ(one.backward[1], test::backward_of_last(7));
+    EXPECT_EQ(one.backward[0], test::kBackwardA);
+    EXPECT_EQ(one.after, test::kAfter);
+    EXPECT_EQ(one.optimizer, test::kOptimizer);
+  }
+}
+
+TEST_F(Capture, FindsTheCostOfCalls) {
+  const CallCost one = call_cost(merge_capture(made()).reductions);
+  EXPECT_FALSE(one.per_call_known);  // every span holds both buckets
+  EXPECT_NEAR(one.per_byte, 8e-9, 0.02 * 8e-9);
+
+  std::vector<std::vector<CaptureReduction>> apart;
+  for (int i = 0; i < 9; ++i)
+    apart.push_back({{0, 1'000'000, 0, 8'500'000}, {1, 100'000, 20'000'000, 21'300'000}});
+  const CallCost two = call_cost(apart);
+  EXPECT_TRUE(two.per_call_known);
+  EXPECT_NEAR(two.per_call, 0.5e-3, 1e-6);
+  EXPECT_NEAR(two.per_byte, 8e-9, 1e-11);
+}
+
+TEST_F(Capture, AlignsTheClocksOfMachines) {
+  const Captured here = merge_capture(made());
+  const Captured there = merge_capture(made({.clock_shift = 123'456'789'000}));
+  EXPECT_GT(there.clock_error, 0);
+  ASSERT_EQ(there.step.size(), here.step.size());
+  for (std::size_t i = 0; i < here.step.size(); ++i) EXPECT_EQ(there.step[i], here.step[i]);
+  EXPECT_EQ(there.delays[1][0].forward, here.delays[1][0].forward);
+}
+
+TEST_F(Capture, GivesAProfileThatPlaysEveryRecordedStep) {
+  const Captured found = merge_capture(made());
+  const std::string text = capture_profile(found, {1e9, 0}, "a \"net\"", {"one\ncomment"});
+  const Model model = test::model_from(text);
+  EXPECT_EQ(model.name, "a \"net\"");
+  EXPECT_EQ(model.recorded.size(), 2u);
+  EXPECT_EQ(model.recorded[1][1].layers[0].forward,
+            (test::kBefore + test::kForwardA + test::kLate) * 1000);
+  EXPECT_EQ(model.capture->held_out.size(), 16u);
+
+  folder.write("net.yaml", text);
+  const LoadedJob job = test::load_text(
+      "model: '" + folder.path("net.yaml") +
+      "'\ncluster: {nodes: 5, gpus_per_node: 1, nics_per_node: 1}\nparallel: {framework: ddp}");
+  const Workload workload = plan_workload(job.spec);
+  EXPECT_EQ(workload.roles.size(), 5u);  // two ranks, shifted three times
+  EXPECT_EQ(workload.cycle, 16u);
+  EXPECT_EQ(workload.roles[0].iterations.size(), 18u);
+  // Rank 2 plays what rank 0 does, a third of the steps later.
+  const auto longest = [&](std::size_t role, std::size_t program) {
+    const Program& one = workload.roles[role].iterations[program];
+    Picoseconds sum = 0;
+    for (const Op& op : one.streams[0])
+      if (op.kind == Op::Kind::compute) sum += op.duration;
+    return sum;
+  };
+  for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(longest(2, 2 + i), longest(0, 2 + (i + 5) % 16));
+}
+
+TEST_F(Capture, PlaysBucketsAsTheyWereUnlessTheJobSaysOtherwise) {
+  const std::string text = capture_profile(merge_capture(made()), {1e9, 0}, "net", {});
+  folder.write("net.yaml", text);
+  const std::string job = "model: '" + folder.path("net.yaml") +
+                          "'\ncluster: {nodes: 2, gpus_per_node: 1, nics_per_node: 1}\n";
+  const auto reductions = [&](const std::string& parallel) {
+    const LoadedJob loaded = test::load_text(job + "parallel: {framework: ddp" + parallel + "}");
+    const Workload workload = plan_workload(loaded.spec);
+    std::vector<std::uint64_t> counts;
+    for (const Op& op : workload.roles[0].iterations.back().streams[1])
+      if (op.kind == Op::Kind::collective) counts.push_back(op.count);
+    return counts;
+  };
+  EXPECT_EQ(reductions(""), (std::vector<std::uint64_t>{500000, 250000}));
+  EXPECT_EQ(reductions(", first_bucket_mb: 100"), (std::vector<std::uint64_t>{750000}));
+}
+
+TEST_F(Capture, RefusesWhatItCannotPlay) {
+  EXPECT_NE(refusal(R"("backend":"gloo")", R"("backend":"nccl")").find("gloo's is captured"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"("device":"cpu")", R"("device":"cuda")").find("launches and not kernels"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"("forwards":1)", R"("forwards":4)").find("accumulation"), std::string::npos);
+  EXPECT_NE(refusal(R"([1,"float32",250000,[1,0]])", R"([1,"float32",250000,[1,1]])").find("rank0"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"("world":2)", R"("world":3)").find("same run"), std::string::npos);
+  EXPECT_NE(refusal(R"({"step":7)", R"({"step":9)").find("step 9 where 7 is due"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"("modules":[[0,)", R"("modules":[[99,)").find("modules is no integer"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"step":0,"mode":"warm")", R"({"refused":"two models","mode":"warm")")
+                .find("/rank0.jsonl:2:1: not captured: 'two models'"),
+            std::string::npos);
+}
+
+TEST_F(Capture, IsHeldAgainstTheStepsThatItLeftOut) {
+  made();
+  const std::string profile = folder.path("net.profile.yaml");
+  const Output captured = run(GHOSTRANK_BINARY " profile capture --merge '" + folder.path("") +
+                              "' -o '" + profile + "'");
+  ASSERT_EQ(captured.status, 0) << captured.text;
+  EXPECT_NE(captured.text.find("16 held out"), std::string::npos) << captured.text;
+  const Output checked =
+      run(GHOSTRANK_BINARY " profile check --within 0.01 --json - '" + profile + "'");
+  ASSERT_EQ(checked.status, 0) << checked.text;
+  const json found = json::parse(checked.text);
+  EXPECT_LT(std::abs(found["rows"][0]["error"].get<double>()), 0.01);
+  EXPECT_NEAR(found["rows"][0]["measured"].get<double>(), 37.88e-3, 0.1e-3);
+  EXPECT_EQ(run(GHOSTRANK_BINARY " profile check --within 0.0000001 '" + profile + "'").status, 1);
+}
+
+// The script as it is, and with the hooks: the same training, and a profile of it.
+TEST_F(Capture, OfARealRunChangesNothingAndCanBePlayed) {
+  std::string python;
+  for (const char* one : {"python3", "/usr/bin/python3"})
+    if (python.empty() && run(std::string(one) + " -c 'import torch.distributed'").status == 0)
+      python = one;
+  if (python.empty()) GTEST_SKIP() << "there is no PyTorch (python3-torch)";
+  const std::string script = "'" GHOSTRANK_SOURCE_DIR "/tests/capture/two_ranks.sh' " + python +
+                             " '" GHOSTRANK_SOURCE_DIR "/tests/capture/train.py' ";
+  const Output alone = run(script + "'" + folder.path("alone.json") + "'");
+  ASSERT_EQ(alone.status, 0) << alone.text;
+  const std::string profile = folder.path("run.profile.yaml");
+  const Output captured = run(GHOSTRANK_BINARY " profile capture --block 4 -o '" + profile +
+                              "' -- " + script + "'" + folder.path("captured.json") + "'");
+  ASSERT_EQ(captured.status, 0) << captured.text;
+  EXPECT_EQ(test::read_file(folder.path("captured.json")),
+            test::read_file(folder.path("alone.json")));
+  const Output checked = run(GHOSTRANK_BINARY " profile check --json - '" + profile + "'");
+  ASSERT_EQ(checked.status, 0) << checked.text;
+  const json found = json::parse(checked.text);
+  EXPECT_EQ(found["ranks"], 2);
+  EXPECT_EQ(found["buckets_by_rule"], true);
+  EXPECT_GE(found["held_out_steps"].get<int>(), 6);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,75 @@
+// Records of a made-up run, as the hooks would write them: two ranks, two layers, two buckets, over
+// a network of 1 Gb/s without latency.
+#pragma once
+
+#include <string>
+
+namespace ghostrank::test {
+
+struct MadeRun {
+  int steps = 45, block = 5;
+  long long clock_shift = 0;  // of rank 1, which then is on another machine
+};
+
+// What each delay of step `step` is; nanoseconds.
+inline long long backward_of_last(int step) { return 4'000'000 + 40'000 * (step % 5); }
+inline constexpr long long kBefore = 1'000'000, kForwardA = 2'000'000, kForwardB = 3'000'000,
+                           kLoss = 500'000, kBackwardA = 2'000'000, kAfter = 1'000'000,
+                           kOptimizer = 2'000'000, kLate = 300'000, kReduce = 24'000'000;
+inline constexpr long long kFixed =
+    kBefore + kForwardA + kForwardB + kLoss + kReduce + kAfter + kOptimizer + kLate;
+// From one step's end to the next: both buckets share the network from the first launch on.
+inline long long step_of(int step) { return kFixed + backward_of_last(step); }
+
+inline std::string made_header(int rank, const std::string& clock) {
+  return R"({"ghostrank_capture":1,"mode":"hooks","rank":)" + std::to_string(rank) +
+         R"(,"world":2,"host":"h","clock":")" + clock +
+         R"(","torch":"1.13.0","backend":"gloo","device":"cpu","model":"Net","bucket_cap_bytes":26214400,)" +
+         R"("parameters":[["a.weight","a",249900,"float32"],["a.bias","a",100,"float32"],)" +
+         R"(["b.weight","b",499900,"float32"],["b.bias","b",100,"float32"]],"buffers":[]})" + "\n";
+}
+
+inline std::string made_step(int step, long long begin, int rank) {
+  const auto text = [](long long value) { return std::to_string(value); };
+  const long long late = rank == 1 ? kLate : 0;  // rank 1 takes longer for its first layer
+  const long long forward = begin + kBefore, b_entered = forward + kForwardA + late;
+  const long long forward_end = b_entered + kForwardB, backward = forward_end + kLoss;
+  const long long b_ready = backward + backward_of_last(step), a_ready = b_ready + kBackwardA;
+  const long long reduced = begin + kFixed - kAfter - kOptimizer + backward_of_last(step);
+  const long long stepping = reduced + kAfter, end = stepping + kOptimizer;
+  return R"({"step":)" + std::to_string(step) + R"(,"mode":"on","end":)" + text(end) +
+         R"(,"forward":[)" + text(forward) + "," + text(forward) + "," + text(forward_end) +
+         R"(],"modules":[[0,)" + text(forward) + "],[2," + text(b_entered) + R"(]],"backward":[)" +
+         text(backward) + "," + text(reduced) + R"(],"gradients":[[3,)" + text(b_ready - 1000) +
+         "],[2," + text(b_ready - 500) + "],[1," + text(a_ready - 1000) + "],[0," +
+         text(a_ready - 500) + R"(]],"buckets":[[0,2000000,)" + text(b_ready) + "," +
+         text(reduced - 4'000'000) + "],[1,1000000," + text(a_ready) + "," + text(reduced) +
+         R"(]],"optimizer":[)" + text(stepping) + "," + text(end) +
+         R"(],"data":400000,"forwards":1,"calls":[]})" + "\n";
+}
+
+inline std::string made_records(int rank, const MadeRun& run = {}) {
+  const bool elsewhere = rank == 1 && run.clock_shift != 0;
+  std::string out = made_header(rank, elsewhere ? "other" : "here");
+  long long at = 1'000'000'000 + (elsewhere ? run.clock_shift : 0);
+  constexpr int kWarm = 5;
+  for (int step = 0; step < run.steps; ++step) {
+    const int block = (step - kWarm) / run.block;
+    const bool changes = step >= kWarm && (step - kWarm) % run.block == 0;
+    const bool on = step >= kWarm && !changes && block % 2 == 0;
+    if (on) {
+      out += made_step(step, at, rank);
+    } else {
+      const char* mode = step < kWarm ? "warm" : changes ? "switch" : "off";
+      out += R"({"step":)" + std::to_string(step) + R"(,"mode":")" + mode + R"(","end":)" +
+             std::to_string(at + step_of(step)) + "}\n";
+    }
+    if (changes && block % 2 == 0)
+      out += R"({"formed":[[0,"float32",500000,[3,2]],[1,"float32",250000,[1,0]]]})"
+             "\n";
+    at += step_of(step);
+  }
+  return out;
+}
+
+}  // namespace ghostrank::test

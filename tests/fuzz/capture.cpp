@@ -1,0 +1,33 @@
+// Records of one rank of a captured run: read, merged, written as a profile, and that read as a
+// model.
+#include "profiles/capture/merge.h"
+#include "profiles/error.h"
+#include "profiles/model/model.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace ghostrank;
+  static const fuzz::MemoryFile file;
+  std::string profile;
+  try {
+    const CapturedRank rank = read_captured_rank(file.with(fuzz::text_of(data, size)));
+    const Captured captured = merge_capture({rank});
+    call_cost(captured.reductions);
+    profile = capture_profile(captured, {1e9, 5}, captured.model, {"fuzzed"});
+    ++fuzz::accepted;
+  } catch (const Error& refused) {
+    fuzz::require(*refused.what() != '\0');
+    return 0;
+  }
+  // What was merged is a profile, but for types and sizes that no model may have.
+  try {
+    YamlValue description =
+        parse_yaml(profile, std::make_shared<Source>(Source{"profile", "profile", true}));
+    std::erase_if(description.children,
+                  [](const YamlValue& child) { return child.key == "schema"; });
+    make_model(description);
+  } catch (const Error& refused) {
+    fuzz::require(*refused.what() != '\0');
+  }
+  return 0;
+}

@@ -1,0 +1,192 @@
+// Formats that only name calls: NCCL's log, PyTorch's Flight Recorder, and GOAL in binary form.
+#include <gtest/gtest.h>
+
+#include "tests/trace/traces.h"
+
+namespace ghostrank {
+namespace {
+
+using test::Folder;
+using test::program_of;
+
+class CallReaders : public testing::Test {
+ protected:
+  std::string refused(const std::string& name, const std::string& text) {
+    folder.write(name, text);
+    return test::error_in(folder, [&] { test::played({folder.path(name)}, 2); });
+  }
+  Folder folder;
+};
+
+std::string log_line(int pid, const std::string& text) {
+  return "h:" + std::to_string(pid) + ":9 [0] NCCL INFO " + text + "\n";
+}
+std::string log_init(int pid, const std::string& comm, int rank, int ranks, const std::string& id) {
+  return log_line(pid, "comm " + comm + " rank " + std::to_string(rank) + " nranks " +
+                           std::to_string(ranks) + " cudaDev 0 commId " + id + " - Init COMPLETE");
+}
+std::string log_call(int pid, const std::string& name, int count, const std::string& comm,
+                     int root = 0) {
+  return log_line(pid, name + ": opCount 1f sendbuff 0x7f recvbuff 0x7f count " +
+                           std::to_string(count) + " datatype 7 op 0 root " + std::to_string(root) +
+                           " comm " + comm + " [nranks=2] stream 0x1");
+}
+
+TEST_F(CallReaders, ReadCallsOfNcclsLog) {
+  std::string text = "not NCCL's\n" + log_line(10, "NET/IB : No device found.");
+  for (const int pid : {10, 11}) text += log_init(pid, "0xa", pid - 10, 2, "0xc0ffee");
+  for (const int pid : {10, 11})
+    text += log_call(pid, "AllReduce", 1000, "0xa") + log_call(pid, "ReduceScatter", 500, "0xa") +
+            log_call(pid, "Broadcast", 8, "0xa", 1);
+  text += log_call(10, "Send", 4, "0xa", 1) + log_call(11, "Recv", 4, "0xa", 0);
+  const std::string file = folder.write("nccl.log", text);
+  const Trace trace = import_trace({file}, "", 0);
+  EXPECT_EQ(trace.format, "nccl-log");
+  EXPECT_EQ(trace.used, 10u);  // two communicators' lines, eight calls
+  EXPECT_EQ(trace.left_out.at("lines that are not NCCL's"), 1u);
+  EXPECT_EQ(trace.left_out.at("lines of NCCL without a call or a communicator"), 1u);
+  const TraceSummary found = summary_of(trace, 2);
+  EXPECT_EQ(found.ops.at("allreduce"), 2u);
+  EXPECT_EQ(found.stated.at("allreduce"), 8000u);
+  EXPECT_EQ(found.in.at("reduce_scatter"), 8000u);  // the log has what a rank receives
+  EXPECT_EQ(found.out.at("reduce_scatter"), 4000u);
+  EXPECT_EQ(found.ops.at("send"), 1u);
+  const std::string program = program_of(test::played({file}).workload, 0);
+  EXPECT_NE(program.find("broadcast 0xc0ffee uint8 32@1 Broadcast"), std::string::npos) << program;
+}
+
+TEST_F(CallReaders, RefuseLogsThatDoNotSayWhoARankIs) {
+  EXPECT_EQ(refused("a.log", log_call(10, "AllReduce", 1, "0xa")),
+            "a.log:1:1: communicator '0xa' has no line before that says its rank; log with "
+            "NCCL_DEBUG_SUBSYS=INIT,COLL");
+  EXPECT_EQ(refused("b.log", log_init(1, "0xa", 2, 2, "0x1")), "b.log:1:1: rank 2 of nranks 2");
+  EXPECT_NE(refused("c.log", log_init(1, "0xa", 0, 2, "0x1") + log_init(2, "0xa", 0, 2, "0x1"))
+                .find("is another process before"),
+            std::string::npos);
+  EXPECT_NE(refused("d.log", log_init(1, "0xa", 0, 2, "0x1") +
+                                 log_line(1,
+                                          "AllReduce: opCount 0 count 99999999999999999999 "
+                                          "datatype 7 op 0 root 0 comm 0xa"))
+                .find("d.log:2:1: count is no integer"),
+            std::string::npos);
+}
+
+std::string entry(int sequence, const std::string& name, const std::string& in,
+                  const std::string& out, const std::string& state = "completed") {
+  return R"({"record_id": 1, "process_group": ["0", "default_pg"], "collective_seq_id": )" +
+         std::to_string(sequence) + R"(, "profiling_name": "nccl:)" + name +
+         R"(", "input_sizes": [)" + in + R"(], "input_dtypes": ["Float"], "output_sizes": [)" +
+         out + R"(], "output_dtypes": ["Float"], "state": ")" + state + "\"}";
+}
+std::string dump(const std::string& entries) {
+  return R"({"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg",)"
+         R"( "ranks": "[0, 1]"}}, "entries": [)" +
+         entries + "]}";
+}
+
+TEST_F(CallReaders, ReadCallsOfTheFlightRecorder) {
+  const std::string common = entry(7, "all_reduce", "[10, 100]", "[10, 100]") + "," +
+                             entry(8, "_allgather_base", "[50]", "[100]");
+  folder.write("fr_rank_0", dump(entry(6, "all_reduce", "[1]", "[1]") + "," + common + "," +
+                                 entry(8, "send 0->1", "[4]", "[4]") + "," +
+                                 entry(9, "all_reduce", "[1]", "[1]", "scheduled")));
+  folder.write("fr_rank_1", dump(common + "," + entry(8, "recv 1<-0", "[4]", "[4]")));
+  const std::vector<std::string> files{folder.path("fr_rank_0"), folder.path("fr_rank_1")};
+  const Trace trace = import_trace(files, "", 0);
+  EXPECT_EQ(trace.format, "flight-recorder");
+  EXPECT_EQ(trace.used, 6u);
+  EXPECT_EQ(trace.left_out.at("calls that other members of the process group lack"), 1u);
+  EXPECT_EQ(trace.left_out.at("calls that had not completed"), 1u);
+  const TraceSummary found = summary_of(trace, 2);
+  EXPECT_EQ(found.stated.at("allreduce"), 8000u);
+  EXPECT_EQ(found.out.at("all_gather"), 800u);
+  EXPECT_EQ(found.ops.at("recv"), 1u);
+  EXPECT_EQ(test::played(files).workload.ranks, 2);
+}
+
+TEST_F(CallReaders, RefuseDumpsThatWouldHaveToBeRun) {
+  EXPECT_NE(refused("p_rank_0", "\x80\x02}q").find("a pickle, and loading one runs"),
+            std::string::npos);
+  EXPECT_NE(refused("v_rank_0", R"({"version": "1.2", "pg_config": {}, "entries": []})")
+                .find("version '1.2' is not read"),
+            std::string::npos);
+  EXPECT_NE(refused("s_rank_0", dump(entry(1, "all_reduce", "[999999999, 999999999]", "[1]")))
+                .find("entry 0: a tensor of more than 2^44 bytes"),
+            std::string::npos);
+  EXPECT_NE(refused("m_rank_0", dump(entry(1, "send 0->7", "[1]", "[1]")))
+                .find("names no member of its process group"),
+            std::string::npos);
+}
+
+template <class T>
+std::string packed(T value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+struct GoalOp {
+  std::uint8_t type;
+  std::uint32_t peer;
+  std::uint64_t size;
+  std::uint32_t tag = 0, waits = 0;
+  std::vector<std::uint32_t> ends{}, starts{};  // operations that wait for its end, its start
+};
+std::string goal_rank(const std::vector<GoalOp>& ops) {
+  std::string out = packed(static_cast<std::uint32_t>(ops.size())) + packed(std::uint32_t{0});
+  std::string appendix;
+  const auto list = [&](const std::vector<std::uint32_t>& of) {
+    const std::string head = packed(static_cast<std::uint32_t>(of.size())) +
+                             packed(static_cast<std::uint32_t>(appendix.size() / 4));
+    for (const std::uint32_t one : of) appendix += packed(one);
+    return head;
+  };
+  for (const GoalOp& op : ops)
+    out += packed(op.waits) + packed(op.type) + packed(op.peer) + packed(op.size) + packed(op.tag) +
+           packed(std::uint8_t{0}) + packed(std::uint8_t{0}) + list(op.ends) + list(op.starts);
+  return out + appendix;
+}
+std::string goal_file(const std::vector<std::string>& ranks) {
+  std::string table, body;
+  const std::size_t head = 4 + 2 + 16 * ranks.size();
+  for (const std::string& rank : ranks) {
+    table += packed(std::uint64_t{head + body.size()});
+    body += rank;
+    table += packed(std::uint64_t{head + body.size()});
+  }
+  return packed(std::uint64_t{4223}) + packed(static_cast<std::uint32_t>(ranks.size())) +
+         packed(std::uint8_t{1}) + packed(std::uint8_t{1}) + table + body;
+}
+
+TEST_F(CallReaders, BinaryGoalIsWhatItsTextIs) {
+  const std::string text = folder.write(
+      "t.goal",
+      "num_ranks 2\nrank 0 {\na: calc 1500\nb: send 4096b to 1 tag 7\nc: calc 20\nb requires a\n"
+      "c irequires b\n}\nrank 1 {\na: recv 4096b from 0 tag 7\nb: calc 5\nb requires a\n}\n");
+  const std::string binary = folder.write(
+      "t.bin",
+      goal_file(
+          {goal_rank({{3, 0, 1500, 0, 0, {1}, {}}, {1, 1, 4096, 7, 1, {}, {2}}, {3, 0, 20, 0, 1}}),
+           goal_rank({{2, 0, 4096, 7, 0, {1}, {}}, {3, 0, 5, 0, 1}})}));
+  const Trace one = import_trace({text}, "", 0), two = import_trace({binary}, "", 0);
+  EXPECT_EQ(two.format, "goal");
+  EXPECT_EQ(two.used, one.used);
+  for (const WorldRank rank : {0, 1})
+    EXPECT_EQ(program_of(test::played({binary}).workload, rank),
+              program_of(test::played({text}).workload, rank));
+}
+
+TEST_F(CallReaders, RefuseDamagedBinaryGoal) {
+  const std::string good = goal_file({goal_rank({{3, 0, 1, 0, 0, {1}, {}}, {3, 0, 2, 0, 1}})});
+  EXPECT_EQ(refused("ok.bin", good), "");
+  EXPECT_NE(refused("short.bin", good.substr(0, good.size() - 6)).find("outside the file"),
+            std::string::npos);
+  EXPECT_NE(refused("waits.bin", goal_file({goal_rank({{3, 0, 1, 0, 3}})}))
+                .find("an operation waits for 3 others, and 0 have it in their lists"),
+            std::string::npos);
+  EXPECT_NE(refused("any.bin", goal_file({goal_rank({{2, 0xffffffff, 1}}), goal_rank({})}))
+                .find("a receive from anybody"),
+            std::string::npos);
+  EXPECT_NE(refused("type.bin", goal_file({goal_rank({{9, 0, 1}})})).find("type 9"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace ghostrank

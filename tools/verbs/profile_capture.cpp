@@ -1,0 +1,214 @@
+// See profile_capture.h; the records and the profile are profiles/capture's.
+#include "tools/verbs/profile_capture.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "profiles/capture/hooks_folder.h"
+#include "profiles/capture/merge.h"
+#include "profiles/error.h"
+#include "profiles/workload/traffic_pattern.h"
+#include "tools/report/output_files.h"
+#include "tools/text/humane.h"
+#include "tools/verbs/quiet_play.h"
+#include "tools/verbs/switch/temporary_file.h"
+
+namespace ghostrank {
+namespace {
+
+struct Flags {
+  std::string out = "run.profile.yaml", records, name, merge;
+  std::vector<std::string> command;
+  int block = 10;
+  bool plain = false;
+};
+
+double seconds_of(Nanos nanos) { return static_cast<double>(nanos) * 1e-9; }
+
+// Runs the command with the hooks on its path. Its input and output are ours.
+void run_hooked(const Flags& flags, const std::string& records, const char* mode) {
+  const char* path = std::getenv("PYTHONPATH");
+  const std::string paths =
+      capture_hooks_folder() + (path && *path ? ":" + std::string(path) : std::string());
+  std::vector<std::string> words = flags.command;
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0)
+    throw Error(std::string("cannot start the command: ") + std::strerror(errno),
+                ErrorKind::environment);
+  if (pid == 0) {
+    setenv("PYTHONPATH", paths.c_str(), 1);
+    setenv("GHOSTRANK_CAPTURE", records.c_str(), 1);
+    setenv("GHOSTRANK_CAPTURE_MODE", mode, 1);
+    setenv("GHOSTRANK_CAPTURE_BLOCK", std::to_string(flags.block).c_str(), 1);
+    execvp(argv[0], argv.data());
+    std::fprintf(stderr, "ghostrank: cannot start %s: %s\n", argv[0], std::strerror(errno));
+    _exit(127);
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  const std::string how = WIFEXITED(status) ? "with status " + std::to_string(WEXITSTATUS(status))
+                                            : "by signal " + std::to_string(WTERMSIG(status));
+  throw Error("the command ended " + how + "; nothing was written", ErrorKind::environment);
+}
+
+// Seconds of one all-reduce of gloo between `ranks` machines, as it is emulated.
+double emulated_call(int ranks, std::uint64_t bytes, double rate_bps, double latency_us) {
+  char base[256];
+  std::snprintf(base, sizeof base,
+                "{cluster: {nodes: %d, gpus_per_node: 1, nics_per_node: 1, "
+                "nic: {rate: %.6gMbps, latency_us: %.6g}}, collectives: {library: gloo}, "
+                "fabric: {kind: virtual}, run: {warmup: 1, iterations: 2}}",
+                ranks, rate_bps * 1e-6, latency_us);
+  CollectivePhases phases;
+  phases.ranks = ranks;
+  phases.calls = {{std::max<std::uint64_t>(1, bytes / 4), DataType::float32, 0}};
+  const Result result = play_quietly(load_cluster_job(base, {}), collective_phases(phases));
+  if (result.iterations.empty()) throw Error("the emulated all-reduce has no time");
+  return result.iterations.back().seconds;
+}
+
+// The rate and the latency at which gloo's schedule takes as long as the run's calls did.
+CaptureNetwork network_of(const Captured& captured, const CallCost& cost) {
+  constexpr double kRate = 1e9, kLatency = 100;
+  CaptureNetwork out;
+  if (captured.ranks < 2 || cost.per_byte <= 0) return out;
+  std::vector<Nanos> sizes;
+  for (const auto& step : captured.reductions)
+    for (const CaptureReduction& one : step) sizes.push_back(static_cast<Nanos>(one.bytes));
+  const auto bytes = static_cast<std::uint64_t>(std::max<Nanos>(4, median_of(sizes)));
+  const double size = static_cast<double>(bytes);
+  out.rate_bps = kRate * emulated_call(captured.ranks, bytes, kRate, 0) / (cost.per_byte * size);
+  if (!cost.per_call_known || cost.per_call <= 0) return out;
+  const double without = emulated_call(captured.ranks, bytes, out.rate_bps, 0);
+  const double with = emulated_call(captured.ranks, bytes, out.rate_bps, kLatency);
+  const double missing = cost.per_call + cost.per_byte * size - without;
+  if (with > without) out.latency_us = std::max(0.0, missing * kLatency / (with - without));
+  return out;
+}
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%+.2f %%", 100 * share);
+  return text;
+}
+
+double change(Nanos from, Nanos to) {
+  return from > 0 ? static_cast<double>(to) / static_cast<double>(from) - 1 : 0;
+}
+
+std::vector<std::string> facts_of(const Captured& captured, const CaptureNetwork& network,
+                                  const CallCost& cost, const std::vector<Nanos>& plain) {
+  std::vector<std::string> out;
+  out.push_back(captured.model + ": " + std::to_string(captured.layers.size()) + " layers, " +
+                std::to_string(captured.buckets.size()) + " buckets, " +
+                std::to_string(captured.ranks) + " ranks, torch " + captured.torch + ", " +
+                captured.backend);
+  const Nanos on = median_of(captured.step), off = median_of(captured.held_out);
+  out.push_back(std::to_string(captured.step.size()) + " steps recorded, median " +
+                humane_seconds(seconds_of(on)) + "; " + std::to_string(captured.held_out.size()) +
+                " held out, median " + humane_seconds(seconds_of(off)));
+  if (off > 0)
+    out.push_back("measured: hooks make a step " + percent(change(off, on)) +
+                  " longer (on and off in turns, in one run)");
+  if (!plain.empty())
+    out.push_back("measured: the hooked run's steps are " +
+                  percent(change(median_of(plain), off > 0 ? off : on)) +
+                  " longer than those of a run without any hook (median " +
+                  humane_seconds(seconds_of(median_of(plain))) + ")");
+  if (network.rate_bps > 0)
+    out.push_back("measured: all-reduces at " + humane_bits(network.rate_bps) + " and " +
+                  humane_seconds(network.latency_us * 1e-6) + " one way, by gloo's schedule" +
+                  (cost.per_call_known ? "" : "; calls of one size: start-up is in the rate"));
+  if (captured.data > 0)
+    out.push_back("measured: " + humane_seconds(seconds_of(captured.data)) +
+                  " of a step in the data loader (in before_us)");
+  if (captured.clock_error > 0)
+    out.push_back("clocks of machines are aligned within " +
+                  humane_seconds(seconds_of(captured.clock_error)));
+  out.push_back("assumed: every rank has a NIC of its own");
+  for (const auto& [what, count] : captured.left_out)
+    out.push_back("left out: " + what + " (" + std::to_string(count) + ")");
+  return out;
+}
+
+void write_profile(const Flags& flags, const std::string& records,
+                   const std::vector<Nanos>& plain) {
+  const Captured captured = merge_capture(read_capture(records));
+  const CallCost cost = call_cost(captured.reductions);
+  const CaptureNetwork network = network_of(captured, cost);
+  const auto facts = facts_of(captured, network, cost, plain);
+  std::vector<std::string> comments{
+      "Written by 'ghostrank profile capture'; for `model` or `trace` of a job."};
+  comments.insert(comments.end(), facts.begin(), facts.end());
+  write_whole(flags.out,
+              capture_profile(captured, network, flags.name.empty() ? captured.model : flags.name,
+                              comments));
+  if (flags.out == "-") return;
+  for (const std::string& fact : facts) std::printf("%s\n", fact.c_str());
+  std::printf("wrote %s; next: ghostrank profile check %s\n", flags.out.c_str(), flags.out.c_str());
+}
+
+}  // namespace
+
+int profile_capture(const Argv& argv) {
+  Flags flags;
+  CLI::App app(
+      "Run a training script, unchanged, and write what it did as a profile: PyTorch's "
+      "DistributedDataParallel on CPUs over gloo.",
+      "ghostrank profile capture");
+  app.add_option("command", flags.command, "the script with its launcher, behind --")
+      ->type_name("COMMAND...");
+  app.add_option("-o", flags.out, "the profile, for `model` or `trace` of a job; - is stdout")
+      ->type_name("FILE|-")
+      ->capture_default_str();
+  app.add_option("--name", flags.name, "of the model; default: its class");
+  app.add_option("--records", flags.records, "keep what each rank wrote here")->type_name("DIR");
+  app.add_option("--merge", flags.merge,
+                 "run nothing: make the profile of records that are there, as of several machines")
+      ->type_name("DIR");
+  app.add_option("--block", flags.block, "steps with hooks, then as many without")
+      ->check(between(2, 100'000))
+      ->capture_default_str();
+  app.add_flag("--plain-run", flags.plain,
+               "run the script once more before, without hooks, and say what all of them cost");
+  app.footer(
+      "Examples:\n"
+      "  ghostrank profile capture -- torchrun --nproc_per_node 2 train.py\n"
+      "  RANK=1 WORLD_SIZE=2 ghostrank profile capture --records shared/ -- python3 train.py\n"
+      "  ghostrank profile capture --merge shared/ -o run.profile.yaml");
+  if (!parse(app, argv)) return 0;
+  if (flags.command.empty() == flags.merge.empty())
+    throw Error("which script? write it behind --, or --merge DIR");
+  check_outputs({{"-o", flags.out}});
+  if (!flags.merge.empty()) {
+    write_profile(flags, flags.merge, {});
+    return 0;
+  }
+  const TemporaryFolder folder;
+  std::vector<Nanos> plain;
+  if (flags.plain) {
+    run_hooked(flags, folder.file("plain"), "plain");
+    plain = plain_steps(read_capture(folder.file("plain")));
+  }
+  const std::string records = flags.records.empty()
+                                  ? folder.file("records")
+                                  : std::filesystem::absolute(flags.records).string();
+  run_hooked(flags, records, "hooks");
+  write_profile(flags, records, plain);
+  return 0;
+}
+
+}  // namespace ghostrank
