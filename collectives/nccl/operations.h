@@ -40,7 +40,7 @@ struct NcclOperations {
   // A message leaves the sender's node through the NIC of the GPU that has the receiver's local
   // rank (the receiver's rail), which it reaches over NVLink (PXN) or, if NICs may not be crossed,
   // over PCIe. It enters the receiver's node through the receiver's own NIC.
-  int nic(GroupRank from, Rank to, Way way) const {
+  int nic(GroupRank from, GroupRank to, Way way) const {
     if (way == Way::recv || !by_rail || !nodes.uniform()) return Schedule::kOwnNic;
     return Schedule::nic_of(nodes.rank_at(nodes.node_of(from), nodes.local_of(to)));
   }

@@ -95,8 +95,8 @@ Workload rescaled_program(const Workload& from, const Rescale& to,
   Workload out = from;
   out.ranks = to.ranks;
   out.role_of.clear();
-  for (std::size_t r = 0; r < static_cast<std::size_t>(to.ranks); ++r)
-    out.role_of.push_back(from.role_of[r % from.role_of.size()]);
+  for (const WorldRank r : each<WorldRank>(to.ranks))
+    out.role_of.push_back(from.role_of[WorldRank(r.value() % from.role_of.size())]);
   for (Group& group : out.groups) {
     group.members.clear();
     for (const WorldRank r : each<WorldRank>(to.ranks)) group.members.push_back(r);
