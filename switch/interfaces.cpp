@@ -123,7 +123,10 @@ class Interface {
   void flush() {
     for (unsigned sent = 0; sent < waiting_;) {
       const int n = sendmmsg(fd(), out_.messages.data() + sent, waiting_ - sent, MSG_DONTWAIT);
-      if (n <= 0 && errno != EINTR) break;
+      if (n <= 0 && errno != EINTR) {
+        down_ = down_ || errno == ENETDOWN || errno == ENXIO;  // receive() hears of it no more
+        break;
+      }
       if (n > 0) sent += static_cast<unsigned>(n);
     }
     waiting_ = 0;

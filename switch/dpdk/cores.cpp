@@ -67,7 +67,7 @@ void Cores::work(Core& core, const std::atomic<bool>& stop, int bell,
   if (bell >= 0) watches.push_back({bell, serve});
   const auto idle = [&] { return core.ports.idle_polls() > core.ports.count(); };
   // After the last frame, packets inside need one more round to get out.
-  for (int rounds_left = 2; !stop && rounds_left > 0;) {
+  for (int rounds_left = 2; !stop && !broken_ && rounds_left > 0;) {
     while (pause_ && !stop) std::this_thread::sleep_for(kPause);
     {
       const std::lock_guard held(core.running);
@@ -84,11 +84,21 @@ void Cores::work(Core& core, const std::atomic<bool>& stop, int bell,
 }
 
 void Cores::run(const std::atomic<bool>& stop, int bell, const std::function<void()>& serve) {
+  const auto play = [&](Core& core, int rung_by, const std::function<void()>& then) {
+    try {
+      work(core, stop, rung_by, then);
+    } catch (...) {
+      core.ended_by = std::current_exception();
+      broken_ = true;
+    }
+  };
   std::vector<std::thread> threads;
   for (std::size_t c = 1; c < cores_.size(); ++c)
-    threads.emplace_back([&, c] { work(*cores_[c], stop, -1, [] {}); });
-  work(*cores_[0], stop, bell, serve);
+    threads.emplace_back([&, c] { play(*cores_[c], -1, [] {}); });
+  play(*cores_[0], bell, serve);
   for (std::thread& thread : threads) thread.join();
+  for (const auto& core : cores_)
+    if (core->ended_by) std::rethrow_exception(core->ended_by);
 }
 
 }  // namespace ghostrank::dpdk

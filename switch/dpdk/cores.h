@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -30,7 +31,9 @@ class Cores {
   std::vector<std::uint64_t> cells(const SpecRegisters& registers);
 
   // Runs until `stop`, or until all frames are handled. Calls `serve` between rounds and wakes up
-  // for it when the descriptor `bell` is readable. Never waits for ports without descriptors.
+  // for it when the descriptor `bell` is readable. Never waits for ports without descriptors. What
+  // one core throws, such as std::system_error for an interface that is gone, ends all of them and
+  // is thrown here.
   void run(const std::atomic<bool>& stop, int bell, const std::function<void()>& serve);
 
  private:
@@ -42,6 +45,7 @@ class Cores {
     PortSet ports;
     Pipeline pipeline;
     std::mutex running;  // held during a round
+    std::exception_ptr ended_by;
   };
   void work(Core& core, const std::atomic<bool>& stop, int bell,
             const std::function<void()>& serve);
@@ -49,7 +53,8 @@ class Cores {
   void on_each(const std::function<void(Core&)>& task);
 
   std::vector<std::unique_ptr<Core>> cores_;
-  std::atomic<bool> pause_{false};  // no core begins a round
+  std::atomic<bool> pause_{false};   // no core begins a round
+  std::atomic<bool> broken_{false};  // a core has thrown
 };
 
 }  // namespace ghostrank::dpdk

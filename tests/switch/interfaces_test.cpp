@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <sys/eventfd.h>
 #include <system_error>
@@ -87,6 +88,26 @@ TEST(SwitchOnInterfaces, EndWithTheNameOfOneThatIsGone) {
     EXPECT_NE(std::string(error.what()).find("interface 'p1' is gone"), std::string::npos)
         << error.what();
   }
+}
+
+// The kernel says once that an interface went down, to whoever asks first: here to a send.
+TEST(SwitchOnInterfaces, EndAlsoIfASendHeardOfIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+  const Namespaces net;
+  if (!net.made()) GTEST_SKIP() << "network namespaces cannot be made here";
+  const auto ports = net.inside(-1, [] {
+    return open_interfaces({{"p0", {}, {}}, {"p1", {}, {}}});
+  });
+  Arrival arrival;
+  ASSERT_TRUE(shell("ip -n " + net.name(-1) + " link del p1"));
+  std::memset(ports->frame(1, 64), 0, 64);
+  ports->flush();
+  EXPECT_THROW(
+      for (int naps = 0; naps < 1000; ++naps) {
+        ports->next(arrival);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      },
+      std::system_error);
 }
 
 TEST(SwitchOnInterfaces, DealsSlotsOutToCores) {
