@@ -1,11 +1,14 @@
 // The choices of a library as a run reports them: the algorithm of every call, and the NICs of its
 // channels.
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "tests/emulator/support.h"
 
@@ -64,6 +67,75 @@ Pairs pairs_of(const std::vector<PairTraffic>& traffic) {
   Pairs pairs;
   for (const PairTraffic& pair : traffic) pairs[{pair.source_nic, pair.target_nic}] += pair.bytes;
   return pairs;
+}
+
+// A communicator with two of a node's GPUs has channels of its own: each enters and leaves by the
+// NIC of its first GPU, also where the last GPU sends. (Two channels that cross on the way would
+// show as pairs of unequal NICs.)
+TEST(Libraries, ACommunicatorWithFewGpusOfANodeLeavesByTheNicOfTheEntryGpu) {
+  Pairs first;
+  for (const FabricKind kind : {FabricKind::virtual_time, FabricKind::memory}) {
+    SmallJob job(3, 2, kind);
+    job.spec.collectives.library = "nccl-2.28";
+    job.spec.collectives.channels = 0;
+    job.spec.collectives.node_template = "hgx-h100-400g";
+    job.spec.collectives.algorithm(Func::all_reduce) = "ring";
+    job.spec.cluster.nics_per_node = 2;
+    job.collective(Func::all_reduce, 1 << 20);
+    const Pairs pairs = pairs_of(job.run().pairs);
+    EXPECT_EQ(pairs.size(), 6U);
+    for (const auto& [pair, bytes] : pairs) EXPECT_EQ(pair.first % 2, pair.second % 2);
+    if (first.empty()) first = pairs;
+    EXPECT_EQ(pairs, first);
+  }
+}
+
+TEST(Libraries, AutoIsANodeLikeTheClusters) {
+  const auto channels = [](int gpus, int nics, double rate_bps) {
+    SmallJob job(4, gpus, FabricKind::virtual_time);
+    job.spec.collectives.library = "nccl-2.28";
+    job.spec.collectives.channels = 0;
+    job.spec.cluster.nics_per_node = nics;
+    job.spec.cluster.nic.rate_bps = rate_bps;
+    job.collective(Func::all_reduce, 1 << 22);
+    int most = 0;
+    for (const Connection& c : plan_connections(job.spec, job.workload))
+      most = std::max(most, c.channel + 1);
+    return most;
+  };
+  EXPECT_EQ(channels(8, 8, 400e9), 16);
+  EXPECT_EQ(channels(1, 1, 400e9), 4);
+  EXPECT_EQ(channels(1, 1, 200e9), 2);
+  EXPECT_EQ(channels(4, 4, 200e9), 16);  // NVLSTree has its own number
+}
+
+TEST(Libraries, ATemplateMustHaveTheClustersGpus) {
+  SmallJob job = nccl_job("one-gpu-400g", 2);
+  job.collective(Func::all_reduce, 100);
+  EXPECT_THROW(job.run(), Error);
+}
+
+TEST(Libraries, EveryRowSaysHowExactItIs) {
+  const auto exactness = [](const char* library) {
+    SmallJob job(2, 2, FabricKind::virtual_time);
+    job.spec.collectives.library = library;
+    job.collective(Func::all_reduce, 100);
+    const Result result = job.run();
+    EXPECT_EQ(result.collectives.front().exactness, exactness_of(result));
+    return exactness_of(result);
+  };
+  using Level = Exactness::Level;
+  using Basis = Exactness::Basis;
+  EXPECT_EQ(exactness("nccl-2.28"), (Exactness{Level::messages, Basis::derived}));
+  EXPECT_EQ(exactness("openmpi-4.1"), (Exactness{Level::messages, Basis::traced}));
+  EXPECT_EQ(exactness("generic"), (Exactness{Level::none, Basis::none}));
+  // One row of the textbook lowers the job.
+  SmallJob mixed(2, 2, FabricKind::virtual_time);
+  mixed.spec.collectives.library = "nccl-2.28";
+  mixed.spec.collectives.own = std::make_shared<Algorithms>();
+  mixed.spec.collectives.algorithm(Func::all_gather) = "generic/ring";
+  mixed.collective(Func::all_reduce, 100).collective(Func::all_gather, 100);
+  EXPECT_EQ(exactness_of(mixed.run()), Exactness{});
 }
 
 // A ring leaves such a node by the NIC of the GPU at which it entered; all fabrics and the plan
