@@ -12,6 +12,9 @@ namespace {
 
 constexpr NcclRate kLocal = 5'000'000;  // inside one device
 constexpr int kMostChannels = 64;
+// Of a node. The search nests by channels and GPUs, and the table of paths grows with the square of
+// the devices.
+constexpr int kMostGpus = 72, kMostNics = 128;
 
 using Type = NcclPathType;
 
@@ -35,6 +38,10 @@ NcclTopology::NcclTopology(const NcclMachine& machine, std::span<const int> gpus
         "NCCL's search is modelled for GPUs of compute capability 8.0 to 9.9, not " +
         std::to_string(machine.compute_capability / 10) + '.' +
         std::to_string(machine.compute_capability % 10));
+  if (this->gpus() > kMostGpus || nics() > kMostNics)
+    throw std::invalid_argument("NCCL's search is modelled for nodes of at most " +
+                                std::to_string(kMostGpus) + " GPUs and " +
+                                std::to_string(kMostNics) + " NICs");
   for (int i = 0; i < this->gpus(); ++i) add(Kind::gpu, i);
   for (int n = 0; n < nics(); ++n) add(Kind::nic, n);
   first_cpu_ = static_cast<int>(vertices_.size());

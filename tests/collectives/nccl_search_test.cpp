@@ -210,6 +210,11 @@ TEST(NcclSearch, RefusesWhatItDoesNotModel) {
   machine.nics.clear();
   EXPECT_THROW(nccl_search(machine, kAll, {}), std::invalid_argument);
   EXPECT_THROW(nccl_template("no-such-node"), std::invalid_argument);
+  std::vector<int> many(73);
+  for (int g = 0; g < 73; ++g) many[static_cast<std::size_t>(g)] = g;
+  EXPECT_THROW(nccl_search(nccl_machine({73, 8}), many, {}), std::invalid_argument);
+  many.pop_back();
+  EXPECT_NO_THROW(nccl_search(nccl_machine({73, 8}), many, {}));
 }
 
 Communicator on(const std::string& node, std::vector<std::int32_t> node_of,
