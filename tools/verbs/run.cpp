@@ -206,6 +206,11 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
   return unwritten != 0 ? unwritten : status;
 }
 
+// Elsewhere the loader has said that the key has no effect.
+bool is_tuned(const JobSpec& spec) {
+  return spec.parallel.tune && !spec.program && !is_network(spec.fabric.kind);
+}
+
 LoadedJob tuned_job(const LoadedJob& job, Control& control) {
   const Tuned tuned = tune(job, control);
   LoadedJob out = job;
@@ -234,7 +239,7 @@ int meet_and_play(const Argv& argv, const RunFlags& flags, const LoadedJob& job,
   const std::unique_ptr<Control> control = meet(world, job.spec.run);
   StopOnSignal signals(*control);
   const int status = unless_interrupted(*control, signals, [&] {
-    if (!job.spec.parallel.tune)
+    if (!is_tuned(job.spec))
       return play(argv, flags, job, workload, options, expectations, *control, signals);
     const LoadedJob tuned = tuned_job(job, *control);
     return play(argv, flags, tuned, plan_workload(tuned.spec), options, expectations, *control,
