@@ -407,7 +407,8 @@ constexpr std::array kKeys{
     Key{"compression.method", KeyType::string, "none",
         "how gradients are compressed before ranks exchange them: none, fp16 (halves, "
         "all-reduced), topk "
-        "(the largest values and their places, gathered), or a plugin's; ddp, horovod"},
+        "(the largest values and their places, gathered), or a plugin's; ddp, horovod, wfbp, "
+        "mgwfbp"},
     Key{"compression.ratio", KeyType::number, "0.01",
         "share of a tensor's elements that is sent, by methods that leave out some", 1e-9, 1}
         .unless("compression.method", "none"),
@@ -419,8 +420,9 @@ constexpr std::array kKeys{
         "what ranks keep of elements that were not sent", 0, 0, "none",
         "residual efsignsgd dgc powersgd"},
     Key{"compression.merge", KeyType::choice, "bucket",
-        "what is one tensor to a method: a bucket of ddp's, a fused buffer of horovod's", 0, 0,
-        "bucket", "tensor model"},
+        "what is one tensor to a method: a bucket of ddp's, a fused buffer of horovod's, "
+        "a call of wfbp's or mgwfbp's",
+        0, 0, "bucket", "tensor model"},
     Key{"hosts", KeyType::any, "[]",
         "the real machines of ofi, one process each, in rank order; empty: as launched; elsewhere "
         "only "

@@ -72,6 +72,11 @@ class Pass {
   Program& program_;
 };
 
+bool reduces_whole_tensors(Framework framework) {
+  return framework == Framework::ddp || framework == Framework::horovod ||
+         framework == Framework::wfbp || framework == Framework::mgwfbp;
+}
+
 std::vector<std::string> known_methods(const Algorithms& own) {
   std::vector<std::string> names{"none"};
   for (const Compressor* method : own.compressors()) names.emplace_back(method->name);
@@ -109,12 +114,12 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
 void compress(const JobSpec& spec, Workload& workload) {
   if (!spec.compression) return;
   const Framework framework = spec.parallel.framework;
-  if (framework != Framework::ddp && framework != Framework::horovod)
+  if (!reduces_whole_tensors(framework))
     throw Error(
         spec.source_of("compression.method") + ": " + std::string(spec.compression->method->name) +
         " does not go with framework " + std::string(name_of(framework)) +
         ", which scatters sums of gradients or reduces parts of them: payloads are of whole "
-        "tensors; use parallel.framework=ddp or horovod, or compression.method=none");
+        "tensors; use parallel.framework=ddp, horovod, wfbp or mgwfbp, or compression.method=none");
   for (Role& role : workload.roles)
     for (Program& program : role.iterations) Pass(spec, workload, program).run();
 }

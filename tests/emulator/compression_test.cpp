@@ -40,7 +40,7 @@ TEST(Compression, OfEveryMethodGivesTheSumWithinItsErrorOnEveryFabric) {
   for (const char* kind : {"memory", "virtual"})
     for (const char* method : {"fp16", "topk", "topk, ratio: 0.2"})
       for (const char* tensors : {"", "tensors: {density: 0.1, block: 100}\n"})
-        for (const char* framework : {"ddp", "horovod"}) {
+        for (const char* framework : {"ddp", "horovod", "wfbp", "mgwfbp"}) {
           SCOPED_TRACE(std::string(kind) + " " + method + " " + framework + " " + tensors);
           const Result result = play(test::load_text(
               job(std::string("fabric: {kind: ") + kind +
@@ -126,7 +126,7 @@ TEST(Compression, ThatDoesNotComposeIsRefusedWithWhatDoes) {
   EXPECT_EQ(refused("compression: {method: topk}\n", "zero2"),
             "job.yaml:12:23: topk does not go with framework zero2, which scatters sums of "
             "gradients or reduces parts of them: payloads are of whole tensors; use "
-            "parallel.framework=ddp or horovod, or compression.method=none");
+            "parallel.framework=ddp, horovod, wfbp or mgwfbp, or compression.method=none");
   EXPECT_EQ(refused("compression: {method: topk}\nprecision: {gradients: int32}\n"),
             "job.yaml:13:24: gradients of int32 cannot be compressed; use fp32 or bf16, or "
             "compression.method=none");
