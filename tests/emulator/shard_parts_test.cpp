@@ -290,14 +290,14 @@ TEST_F(NodeMeetingsTest, NothingIsLeftOfASegmentThatWasStopped) {
 TEST(Pacing, ErrorIsHowMuchLatenessGrowsWithinBusyPeriods) {
   Pacing pacing;
   pacing.begin(2);
-  pacing.note(0, 0, 10, 1);
-  pacing.note(0, 10, 10, 1);
-  pacing.note(0, 20, 10, 3);
-  pacing.note(1, 5, 10, 7);  // another NIC
+  pacing.note(Nic(0), 0, 10, 1);
+  pacing.note(Nic(0), 10, 10, 1);
+  pacing.note(Nic(0), 20, 10, 3);
+  pacing.note(Nic(1), 5, 10, 7);  // another NIC
   EXPECT_EQ(pacing.error(), 2);
-  pacing.note(0, 31, 10, 9);  // new period: a pause costs no rate
+  pacing.note(Nic(0), 31, 10, 9);  // new period: a pause costs no rate
   EXPECT_EQ(pacing.error(), 2);
-  pacing.note(0, 41, 10, 8);
+  pacing.note(Nic(0), 41, 10, 8);
   EXPECT_EQ(pacing.error(), 1);
   EXPECT_EQ(pacing.paced(), 60);
   pacing.begin(2);
@@ -405,11 +405,11 @@ TEST(OpenIterations, AreWholeWhenTheLastRankHasEndedThem) {
 TEST(Spans, CountWhatThereIsNoRoomFor) {
   Spans spans(2);
   for (int i = 0; i < 5; ++i)
-    if (Span* span = spans.add()) span->rank = i;
+    if (Span* span = spans.add()) span->rank = WorldRank(i);
   EXPECT_EQ(spans.dropped(), 3u);
   const std::vector<Span> taken = spans.take();
   ASSERT_EQ(taken.size(), 2u);
-  EXPECT_EQ(taken[1].rank, 1);
+  EXPECT_EQ(taken[1].rank, WorldRank(1));
   spans.begin();
   EXPECT_EQ(spans.dropped(), 0u);
   EXPECT_NE(spans.add(), nullptr);
@@ -421,15 +421,16 @@ TEST(Misfortune, IsTheSameForEveryRunAndTakesTheSharesThatAreAsked) {
   const PacketSpec spec{.loss = 0.2, .duplicates = 0.1, .reordering = 0.3};
   Misfortune one(spec, 1), same(spec, 1), other(spec, 2);
   constexpr int kPackets = 20'000;
+  constexpr WorldParty kSender(7), kOther(6);
   constexpr Picoseconds kLatency = 1'000'000;
   PacketCounts counts, ignored;
   int differ = 0, late = 0;
   for (Misfortune* m : {&one, &same, &other}) m->begin(3, 2);
   for (int i = 0; i < kPackets; ++i) {
-    const auto copies = one.next(1, 7, kLatency, counts);
-    ASSERT_EQ(same.next(1, 7, kLatency, ignored), copies);
-    same.next(0, 6, kLatency, ignored);  // other connections have their own sequence
-    differ += other.next(1, 7, kLatency, ignored) != copies;
+    const auto copies = one.next(1, kSender, kLatency, counts);
+    ASSERT_EQ(same.next(1, kSender, kLatency, ignored), copies);
+    same.next(0, kOther, kLatency, ignored);  // other connections have their own sequence
+    differ += other.next(1, kSender, kLatency, ignored) != copies;
     for (const Picoseconds copy : copies) {
       EXPECT_LT(copy, 8 * kLatency);
       late += copy > 0;
