@@ -348,7 +348,7 @@ void Player::take_published() {
     IterationReport i;
     const Moment before = ends_.empty() ? Moment{} : ends_.back();
     i.seconds = seconds(sums.end.at - before.at);
-    i.late_seconds = seconds(part.end.slip - before.slip);
+    i.late_seconds = seconds(sums.end.slip - before.slip);
     i.compute_seconds = seconds(sums.compute) / trainers;
     i.exposed_comm_seconds = seconds(sums.exposed) / trainers;
     i.bubble_seconds = seconds(sums.bubble) / trainers;

@@ -86,7 +86,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
       const Location& p = location(rank);
       layout.nodes.push_back(number.try_emplace(p.node, number.size()).first->second);
       nics[p.node].insert(p.nic);
-      on_gpu.push_back(rank % gpus);
+      on_gpu.push_back(rank.value() % gpus);
     }
     for (const auto& [node, used] : nics)
       layout.nics = std::max(layout.nics, static_cast<int>(used.size()));

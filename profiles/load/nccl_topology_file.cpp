@@ -44,11 +44,6 @@ int broadcom_generation(std::uint64_t id, int level) {
   return 0;
 }
 
-std::string_view class_of(const Element& pci) {
-  const char* text = pci.Attribute("class");
-  return text ? text : "";
-}
-
 class Reader {
  public:
   explicit Reader(const std::string& file)

@@ -60,7 +60,7 @@ int profile_export(const Argv& argv) {
                                  ? static_cast<std::size_t>(-1)
                                  : program_number(workload, static_cast<std::size_t>(iteration));
   for (const WorldRank rank : each<WorldRank>(workload.ranks))
-    write_whole(out + "." + std::to_string(rank) + ".et", chakra_trace(workload, rank, number));
+    write_whole(out + "." + to_string(rank) + ".et", chakra_trace(workload, rank, number));
   write_whole(out + ".groups.json", chakra_groups(workload));
   std::printf("wrote %s.0.et to %s.%d.et and %s.groups.json\n", out.c_str(), out.c_str(),
               workload.ranks - 1, out.c_str());

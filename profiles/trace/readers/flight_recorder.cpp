@@ -230,8 +230,8 @@ class Reader {
     if (position < 0 || (!members.empty() && position >= static_cast<std::int64_t>(members.size())))
       fail(quote(name) + " names no member of its process group");
     call.event.kind = sends ? TraceEvent::Kind::send : TraceEvent::Kind::recv;
-    call.event.peer = members.empty() ? static_cast<std::int32_t>(position)
-                                      : members[static_cast<std::size_t>(position)];
+    const WorldRank peer = members.empty() ? WorldRank(position) : members[position];
+    call.event.peer = peer.value();
     if (call.event.peer == out_.rank) fail("a message of a rank to itself");
     std::uint32_t width = 1;
     call.event.stated = sends ? bytes(entry, "input_sizes", "input_dtypes", width)
@@ -253,8 +253,8 @@ void drop_incomplete(const std::map<std::string, std::vector<WorldRank>>& groups
   std::map<std::string, std::uint64_t> given;
   for (const auto& [name, members] : groups)
     for (const RankCalls& one : ranks)
-      given[name] +=
-          members.empty() || std::find(members.begin(), members.end(), one.rank) != members.end();
+      given[name] += members.empty() || std::find(members.begin(), members.end(),
+                                                  WorldRank(one.rank)) != members.end();
   for (const RankCalls& one : ranks)
     for (const Call& call : one.calls)
       if (call.event.kind == TraceEvent::Kind::collective) ++seen[{call.group, call.sequence}];
@@ -274,12 +274,12 @@ void add_ranks(const std::map<std::string, std::vector<WorldRank>>& groups,
   for (const auto& [name, members] : groups) {
     index[name] = static_cast<std::uint32_t>(trace.groups.size());
     trace.groups.push_back({name, members});
-    for (const WorldRank member : members) trace.ranks = std::max(trace.ranks, member + 1);
+    for (const WorldRank member : members) trace.ranks = std::max(trace.ranks, member.value() + 1);
   }
   for (const RankCalls& one : ranks) {
     trace.ranks = std::max(trace.ranks, one.rank + 1);
     TraceRank& rank = trace.given.emplace_back();
-    rank.rank = one.rank;
+    rank.rank = WorldRank(one.rank);
     rank.file = one.file;
     rank.tracks = {"compute"};
     std::vector<std::uint32_t> after;

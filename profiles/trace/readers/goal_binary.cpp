@@ -69,7 +69,7 @@ class Reader {
   }
 
   void read_rank(WorldRank number) {
-    const std::uint64_t entry = kTable + 16 * static_cast<std::uint64_t>(number);
+    const std::uint64_t entry = kTable + 16 * number.index();
     const std::uint64_t begin = take<std::uint64_t>(entry), end = take<std::uint64_t>(entry + 8);
     if (begin > end || end > bytes_.size() - kBase) fail(entry, "a rank lies outside the file");
     const std::uint64_t at = kBase + begin;
@@ -125,7 +125,7 @@ class Reader {
       if (one.peer >= static_cast<std::uint32_t>(trace_.ranks))
         fail(where, "peer " + std::to_string(one.peer) + " is no rank of the file");
       event.peer = static_cast<std::int32_t>(one.peer);
-      if (event.peer == rank_->rank) fail(where, "a message of a rank to itself");
+      if (event.peer == rank_->rank.value()) fail(where, "a message of a rank to itself");
       event.stated = one.size;
     } else {
       fail(where, "an operation of type " + std::to_string(one.type) +

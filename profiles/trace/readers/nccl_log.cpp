@@ -132,9 +132,9 @@ class Reader {
     const std::string address(after(words, "comm"));
     std::string id(after(words, "commId"));
     // NCCL says it at the start and at the end of the initialization.
-    const auto known = seat_of_.find({process, address});
-    const bool again = known != seat_of_.end() && calls_of_[known->second].empty() &&
-                       out_.seats[known->second].rank == static_cast<std::int32_t>(rank);
+    const auto known = membership_of_.find({process, address});
+    const bool again = known != membership_of_.end() && calls_of_[known->second].empty() &&
+                       out_.memberships[known->second].rank == static_cast<std::int32_t>(rank);
     if (id.empty())
       id = std::to_string(ranks) + " ranks, communicator " +
            std::to_string(again ? made_[{process, ranks}] : ++made_[{process, ranks}]);
@@ -144,33 +144,33 @@ class Reader {
     if (fresh) out_.comms.push_back({id, "", static_cast<int>(ranks)});
     if (out_.comms[comm->second].ranks != static_cast<int>(ranks))
       fail("communicator " + quote(id) + " has another number of ranks than before");
-    const auto [seat, first] =
-        out_.seat_at.try_emplace({comm->second, static_cast<std::int32_t>(rank)},
-                                 static_cast<std::uint32_t>(out_.seats.size()));
+    const auto [membership, first] =
+        out_.membership_at.try_emplace({comm->second, static_cast<std::int32_t>(rank)},
+                                       static_cast<std::uint32_t>(out_.memberships.size()));
     if (first)
-      out_.seats.push_back({comm->second, process, static_cast<std::int32_t>(rank), path_});
-    if (out_.seats[seat->second].process != process)
+      out_.memberships.push_back({comm->second, process, static_cast<std::int32_t>(rank), path_});
+    if (out_.memberships[membership->second].process != process)
       fail("rank " + std::to_string(rank) + " of communicator " + quote(id) +
            " is another process before; give the logs of one job");
-    seat_of_[{process, address}] = seat->second;
+    membership_of_[{process, address}] = membership->second;
   }
 
   void take_call(std::string_view line, const std::vector<std::string_view>& words,
                  std::uint32_t call) {
     const std::string address(after(words, "comm"));
-    const auto seat = seat_of_.find({process_of(line), address});
-    if (seat == seat_of_.end())
+    const auto membership = membership_of_.find({process_of(line), address});
+    if (membership == membership_of_.end())
       fail("communicator " + quote(address) +
            " has no line before that says its rank; log with NCCL_DEBUG_SUBSYS=INIT,COLL");
     InspectorRecord record;
     record.call = call;
-    record.seat = seat->second;
-    record.comm = out_.seats[record.seat].comm;
+    record.membership = membership->second;
+    record.comm = out_.memberships[record.membership].comm;
     const std::uint64_t type = number(words, "datatype", kBytes.size() - 1);
     record.bytes = number(words, "count", kMostTraceBytes / kBytes[type]) * kBytes[type];
     record.peer = static_cast<std::int32_t>(
         number(words, "root", static_cast<std::uint64_t>(out_.comms[record.comm].ranks - 1)));
-    record.number = calls_of_[record.seat][call]++;
+    record.number = calls_of_[record.membership][call]++;
     record.line = line_;
     out_.records.push_back(record);
   }
@@ -179,9 +179,10 @@ class Reader {
   InspectorRecords& out_;
   Trace& trace_;
   std::uint64_t line_ = 0;
-  // By process and address: the seat there now.
-  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> seat_of_;
-  std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>> calls_of_;  // by seat and call
+  // By process and address: the membership there now.
+  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> membership_of_;
+  std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>>
+      calls_of_;                                                 // by membership and call
   std::map<std::pair<std::uint32_t, std::uint64_t>, int> made_;  // by process and number of ranks
 };
 

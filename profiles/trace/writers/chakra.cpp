@@ -91,7 +91,7 @@ class Writer {
  public:
   Writer(const Workload& workload, WorldRank rank, std::size_t iteration)
       : workload_(workload), rank_(rank) {
-    const Role& role = workload.roles[workload.role_of[static_cast<std::size_t>(rank)]];
+    const Role& role = workload.roles[workload.role_of[rank]];
     program_ = &role.iterations[std::min(iteration, role.iterations.size() - 1)];
     if (carries_over(*program_))
       throw Error("a stream goes on beside the next iteration, and a trace has one iteration");
@@ -222,8 +222,7 @@ class Writer {
           std::find(group.members.begin(), group.members.end(), rank_) != group.members.end())
         return g;
     }
-    throw Error("rank " + std::to_string(rank_) + " is in no group " +
-                workload_.group_names[op.group]);
+    throw Error("rank " + to_string(rank_) + " is in no group " + workload_.group_names[op.group]);
   }
 
   void write_call(std::string& node, const Op& op) const {
@@ -241,10 +240,10 @@ class Writer {
     const auto& members = workload_.groups[group_of(op)].members;
     const auto size = static_cast<std::int64_t>(members.size());
     const auto at = std::find(members.begin(), members.end(), rank_) - members.begin();
-    const auto peer = members[static_cast<std::size_t>(((at + op.peer) % size + size) % size)];
+    const WorldRank peer = members[((at + op.peer) % size + size) % size];
     const bool sends = op.kind == Op::Kind::send;
-    attribute(node, "comm_src", kInt64, static_cast<std::uint64_t>(sends ? rank_ : peer));
-    attribute(node, "comm_dst", kInt64, static_cast<std::uint64_t>(sends ? peer : rank_));
+    attribute(node, "comm_src", kInt64, std::uint64_t{(sends ? rank_ : peer).index()});
+    attribute(node, "comm_dst", kInt64, std::uint64_t{(sends ? peer : rank_).index()});
     attribute(node, "comm_size", kInt64, op.count * bytes_of(op.dtype));
     attribute(node, "comm_tag", kInt64, std::uint64_t{op.group});
   }
@@ -269,7 +268,7 @@ std::string chakra_groups(const Workload& workload) {
     out += std::string(g == 0 ? "" : ",\n ") + "\"" + group_name(workload, g) + "\": [";
     const auto& members = workload.groups[g].members;
     for (std::size_t i = 0; i < members.size(); ++i)
-      out += (i == 0 ? "" : ", ") + std::to_string(members[i]);
+      out += (i == 0 ? "" : ", ") + to_string(members[i]);
     out += "]";
   }
   return out + "}\n";
