@@ -28,7 +28,7 @@ Star::Star(const World& world)
   if (world.size == 1) return;
   Meeting meeting = meet_others(world);
   strays_ = meeting.strays;
-  for (Link& link : meeting.links) connections_.emplace_back(std::move(link));
+  for (ControlLink& link : meeting.links) connections_.emplace_back(std::move(link));
   start_thread();
   if (world.rank != 0 && connections_.front().boot_id != boot_id_of(world)) estimate_clock();
   if (clock_offset_ != 0)

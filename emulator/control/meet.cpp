@@ -143,7 +143,7 @@ class Rendezvous {
              std::chrono::duration<double>(steady_clock::now() - began).count(), " s; ", strays_,
              " strays turned away");
     const std::string welcome = encode(Welcome{own_.hostname, own_.boot_id});
-    for (std::optional<Link>& member : members_) {
+    for (std::optional<ControlLink>& member : members_) {
       if (!member) continue;
       send_briefly(member->socket, welcome);
       met.links.push_back(std::move(*member));
@@ -222,8 +222,8 @@ class Rendezvous {
     if (hello && hello->rank < members_.size()) drop_if_ended(members_[hello->rank]);
     const std::string refusal = hello ? refusal_of(*hello) : "";
     if (hello && refusal.empty()) {
-      members_[hello->rank] = Link{static_cast<int>(hello->rank), std::move(guest.socket),
-                                   std::move(guest.in), hello->hostname, hello->boot_id};
+      members_[hello->rank] = ControlLink{static_cast<int>(hello->rank), std::move(guest.socket),
+                                          std::move(guest.in), hello->hostname, hello->boot_id};
       log_info("process ", hello->rank, " on ", hello->hostname, " has come");
       return;
     }
@@ -233,7 +233,7 @@ class Rendezvous {
   }
 
   // A process that died after its greeting may be restarted and greet before we notice its end.
-  static void drop_if_ended(std::optional<Link>& member) {
+  static void drop_if_ended(std::optional<ControlLink>& member) {
     char byte = 0;
     if (member && (recv(member->socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
                    (errno != EAGAIN && errno != EINTR)))
@@ -280,7 +280,7 @@ class Rendezvous {
   [[noreturn]] void give_up() {
     std::string text = missing_text() + " did not come to " + where(world_) + " within " +
                        std::to_string(world_.timeout.count()) + " s";
-    for (const std::optional<Link>& member : members_)
+    for (const std::optional<ControlLink>& member : members_)
       if (member) send_briefly(member->socket, encode(FrameType::refused, text));
     text +=
         "; check that they run, with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and that "
@@ -297,7 +297,7 @@ class Rendezvous {
   const steady_clock::time_point deadline_;
   Fd listener_;
   std::vector<Guest> guests_;
-  std::vector<std::optional<Link>> members_;  // by rank; [0] stays empty
+  std::vector<std::optional<ControlLink>> members_;  // by rank; [0] stays empty
   std::uint64_t strays_ = 0;
 };
 
@@ -337,10 +337,10 @@ Fd try_connect(const World& world, steady_clock::time_point deadline, std::strin
 }
 
 // Greets and waits for the answer. Empty, with the reason in `problem`, without a valid answer.
-std::optional<Link> greet(const World& world, Fd socket, steady_clock::time_point deadline,
-                          std::string& problem) {
+std::optional<ControlLink> greet(const World& world, Fd socket, steady_clock::time_point deadline,
+                                 std::string& problem) {
   set_up(socket);
-  Link link;
+  ControlLink link;
   link.socket = std::move(socket);
   send_briefly(link.socket, encode(greeting_of(world)));
   problem = "it did not say welcome: some process is missing";
@@ -374,7 +374,7 @@ Meeting meet_first(const World& world) {
   while (steady_clock::now() < deadline) {
     Fd socket = try_connect(world, deadline, problem);
     if (socket.is_open()) {
-      if (std::optional<Link> link =
+      if (std::optional<ControlLink> link =
               greet(world, std::move(socket), deadline + kVerdict, problem)) {
         log_info("met process 0 on ", link->hostname, " at ", where(world));
         Meeting met;

@@ -13,7 +13,7 @@
 
 namespace ghostrank {
 
-struct Link {  // a connection to another process of the job
+struct ControlLink {  // a connection to another process of the job
   int rank = 0;
   Fd socket;
   FrameBuffer in{kMaxHelloBytes};
@@ -21,7 +21,8 @@ struct Link {  // a connection to another process of the job
 };
 
 struct Meeting {
-  std::vector<Link> links;  // on process 0 to each other process, by rank; elsewhere to 0 alone
+  std::vector<ControlLink>
+      links;  // on process 0 to each other process, by rank; elsewhere to 0 alone
   std::uint64_t strays = 0;
 };
 

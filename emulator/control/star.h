@@ -32,8 +32,10 @@ using std::chrono::steady_clock;
 
 inline constexpr int kPings = 16;
 
-struct Connection : Link {
-  explicit Connection(Link&& link) : Link(std::move(link)) { in.set_limit(kMaxFrameBytes); }
+struct Connection : ControlLink {
+  explicit Connection(ControlLink&& link) : ControlLink(std::move(link)) {
+    in.set_limit(kMaxFrameBytes);
+  }
   bool alive() const { return socket.is_open(); }
 
   SendQueue out;

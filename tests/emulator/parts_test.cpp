@@ -437,7 +437,7 @@ TEST(Judge, StepTimesOfAssumedComputeAreNotValid) {
   spec.device.step_time_error = 0.05;
   const auto judged = [&](const SegmentReport& sum, FabricKind kind) {
     spec.fabric.kind = kind;
-    return judge(sum, spec, 10, 0.1);
+    return judge(sum, spec, 10);
   };
   for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time})
     for (const SegmentReport& sum : {good, SegmentReport{}}) {

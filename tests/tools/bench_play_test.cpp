@@ -163,7 +163,8 @@ TEST(BenchPatterns, APairBouncesAByteThereAndBackThoughItIsItsOwnOpposite) {
 
 TEST(Split, DealsRanksOutAsNcclTestsDoes) {
   using Groups = std::vector<std::vector<WorldRank>>;
-  const Groups apart{{0, 2}, {1, 3}}, together{{0, 1}, {2, 3}};
+  const WorldRank zero(0), one(1), two(2), three(3);
+  const Groups apart{{zero, two}, {one, three}}, together{{zero, one}, {two, three}};
   for (const char* rule : {"MOD 2", "mod2", "%2", "AND 0x1", "&0b1", "AND 1"})
     EXPECT_EQ(split_ranks(rule, 4), apart) << rule;
   for (const char* rule : {"DIV 2", "/ 2", "OR 0x1", "|1"})

@@ -30,7 +30,7 @@ Totals totals(const Workload& workload) {
 }
 
 double compute_seconds(const Workload& workload, WorldRank rank) {
-  const std::uint16_t role = workload.role_of[static_cast<std::size_t>(rank)];
+  const std::uint16_t role = workload.role_of[rank];
   Picoseconds sum = 0;
   for (const OpList& stream : workload.roles[role].iterations.back().streams)
     for (const Op& op : stream)
@@ -51,7 +51,7 @@ TEST_P(Export, GivesTracesThatReadAsTheSameCalls) {
                         .spec);
   std::vector<std::string> files{folder.write("job.groups.json", chakra_groups(planned))};
   for (const WorldRank rank : each<WorldRank>(planned.ranks))
-    files.push_back(folder.write("job." + std::to_string(rank) + ".et",
+    files.push_back(folder.write("job." + to_string(rank) + ".et",
                                  chakra_trace(planned, rank, static_cast<std::size_t>(-1))));
   const Workload read = test::played(files).workload;
   check_workload(read);
@@ -77,8 +77,9 @@ TEST(ExportRefusals, NameWhatChakraLacks) {
   op.kind = Op::Kind::collective;
   op.func = Func::all_gather_v;
   program.streams[1].push_back(op);
-  EXPECT_NE(test::error_of([&] { chakra_trace(uneven, 0, 99); }).find("calls of uneven sizes"),
-            std::string::npos);
+  EXPECT_NE(
+      test::error_of([&] { chakra_trace(uneven, WorldRank(0), 99); }).find("calls of uneven sizes"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -168,7 +168,7 @@ TEST_F(CallReaders, BinaryGoalIsWhatItsTextIs) {
   const Trace one = import_trace({text}, "", 0), two = import_trace({binary}, "", 0);
   EXPECT_EQ(two.format, "goal");
   EXPECT_EQ(two.used, one.used);
-  for (const WorldRank rank : {0, 1})
+  for (const int rank : {0, 1})
     EXPECT_EQ(program_of(test::played({binary}).workload, rank),
               program_of(test::played({text}).workload, rank));
 }
