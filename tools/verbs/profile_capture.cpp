@@ -28,7 +28,7 @@ namespace {
 struct Flags {
   std::string out = "run.profile.yaml", records, name, merge;
   std::vector<std::string> command;
-  int block = 10;
+  int block = 5;
   bool plain = false;
 };
 

@@ -25,7 +25,7 @@ from torch.nn.parallel import DistributedDataParallel
 now = time.monotonic_ns
 
 WARM_STEPS = 5  # DDP rebuilds its buckets in the first two, allocators and caches settle in the others
-BLOCK = int(os.environ.get("GHOSTRANK_CAPTURE_BLOCK", "10"))
+BLOCK = int(os.environ.get("GHOSTRANK_CAPTURE_BLOCK", "5"))
 FOLDER = os.environ.get("GHOSTRANK_CAPTURE", "")
 PLAIN = os.environ.get("GHOSTRANK_CAPTURE_MODE") == "plain"
 
