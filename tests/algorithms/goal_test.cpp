@@ -150,7 +150,7 @@ bool complete(const Collective& c, int rank, const Ranks& knows) {
     case Func::scatter:
       return knows.test(root);
     case Func::send_recv:
-      return rank != 1 || knows.test(0);
+      return rank != c.target || knows.test(root);
     case Func::all_gather_v:
     case Func::all_to_all_v:  // an empty block need not come
       for (int from = 0; from < c.size; ++from) {

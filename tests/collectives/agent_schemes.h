@@ -84,7 +84,7 @@ class Direct final : public Ends {
             if (s == c.root) list.push_back({s, t, 0, 0, whole.count, false});
             break;
           case Func::send_recv:
-            if (s == 0 && t == 1) list.push_back({s, t, 0, 0, whole.count, false});
+            if (s == c.root && t == c.target) list.push_back({s, t, 0, 0, whole.count, false});
             break;
           case Func::barrier:
             list.push_back({s, t, 0, 0, 0, false});

@@ -2,6 +2,7 @@
 // are longer or shorter than `count`.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -20,7 +21,14 @@ inline Counts ragged_counts(Func func, int size, std::uint64_t count) {
 
 inline Collective call(Func func, int size, std::uint64_t count, GroupRank root = 0,
                        std::uint32_t element_bytes = 4) {
-  return {func, size, count, element_bytes, root, ragged_counts(func, size, count)};
+  // A send_recv goes to the rank after its root.
+  return {func,
+          size,
+          count,
+          element_bytes,
+          root,
+          ragged_counts(func, size, count),
+          (root + 1) % std::max(1, size)};
 }
 
 }  // namespace ghostrank::testing

@@ -36,7 +36,7 @@ TEST(Tensors, AreSummedUpRightByEveryAlgorithmThatReduces) {
     SCOPED_TRACE(std::string(row.library) + "/" + std::string(row.name));
     for (const FabricKind kind : {FabricKind::memory, FabricKind::virtual_time})
       for (const Overlap overlap : {Overlap::random, Overlap::all, Overlap::none}) {
-        SmallJob job = sparse_job(4, 2, kind, {0.1, 100, overlap});
+        SmallJob job = sparse_job(row.name == "nvls" ? 1 : 4, 2, kind, {0.1, 100, overlap});
         job.spec.collectives.library = row.library;
         job.spec.collectives.algorithm(row.func) = row.name;
         job.spec.run.iterations = 2;

@@ -40,11 +40,12 @@ struct Shape {
   int nodes, gpus;
 };
 
-// NCCL's PAT requires one rank per node; its NVLSTree requires several, and elements larger than a
-// byte. Both refuse anything else.
+// NCCL's PAT requires one rank per node. Its NVLS and NVLSTree require several, and elements larger
+// than a byte: NVLS inside a node, NVLSTree between nodes. They refuse anything else.
 bool fits(const Algorithm& row, Shape shape, DataType type) {
   if (row.name == "pat") return shape.gpus == 1;
-  return row.name != "nvlstree" || (shape.gpus > 1 && bytes_of(type) > 1);
+  if (row.name != "nvls" && row.name != "nvlstree") return true;
+  return (shape.nodes == 1) == (row.name == "nvls") && shape.gpus > 1 && bytes_of(type) > 1;
 }
 
 struct Trial {
@@ -58,7 +59,7 @@ struct Trial {
 std::vector<Trial> trials() {
   constexpr FabricKind kVirtual = FabricKind::virtual_time, kMemory = FabricKind::memory;
   std::vector<Trial> all;
-  for (const Shape shape : {Shape{1, 2}, Shape{3, 1}, Shape{4, 2}, Shape{2, 8}})
+  for (const Shape shape : {Shape{1, 2}, Shape{1, 8}, Shape{3, 1}, Shape{4, 2}, Shape{2, 8}})
     for (const std::uint64_t count : {1, 7, 1001})
       all.push_back({kVirtual, DataType::int32, shape, count});
   for (const DataType type :
@@ -104,7 +105,8 @@ TEST_P(EveryAlgorithm, ReducesRealDataRightInMemoryAndInVirtualTime) {
 std::vector<std::vector<const Algorithm*>> rows_by_job() {
   std::vector<std::vector<const Algorithm*>> jobs;
   for (const Algorithm& row : registry()) {
-    if (row.ends) continue;  // agents: agents_test.cpp
+    if (row.ends) continue;            // agents: agents_test.cpp
+    if (row.name == "nvls") continue;  // inside a node, which one process plays
     const auto takes = [&](const std::vector<const Algorithm*>& job) {
       return std::all_of(job.begin(), job.end(), [&](const Algorithm* other) {
         return other->library == row.library && other->func != row.func &&

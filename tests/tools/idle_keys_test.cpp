@@ -173,6 +173,7 @@ bool is_elsewhere(const Key& key) {
                            "switch.target",
                            "collectives.plugins",
                            "collectives.node_template",
+                           "collectives.node_cpu",
                            "compression.communicator",
                            "compression.memory",
                            "compression.merge",

@@ -62,7 +62,8 @@ TEST(ResultJson, HasTheNamesAndNestingOfItsSchema) {
                                        {"algbw_GBps", 1.5},
                                        {"busbw_GBps", 2.25},
                                        {"seconds_valid", true},
-                                       {"bandwidth_valid", true}}));
+                                       {"bandwidth_valid", true},
+                                       {"exactness", {{"level", "L2"}, {"basis", "derived"}}}}));
   EXPECT_EQ(j["verify"], (json{{"checked_elements", 1000}, {"wrong_elements", 0}}));
 }
 

@@ -12,7 +12,7 @@
 namespace ghostrank {
 
 struct Split {
-  std::string text;                       // "NCCL_TESTS_SPLIT=MOD 8"; empty: no split
+  std::string text;                            // "NCCL_TESTS_SPLIT=MOD 8"; empty: no split
   std::vector<std::vector<WorldRank>> groups;  // by colour, least first; empty: no split
 };
 
