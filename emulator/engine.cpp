@@ -250,7 +250,8 @@ class Session::Play {
             phase_.min_seconds,
             result_.capacity.wire_dilation,
             keep,
-            is_network(spec_.fabric.kind)};
+            is_network(spec_.fabric.kind),
+            look_};
   }
 
   std::set<std::size_t> programs_of(std::uint32_t first, int count) const {
@@ -262,15 +263,16 @@ class Session::Play {
     return programs;
   }
 
-  // Iterations from `first` on that another warm-up must play, because they run programs that no
-  // warm-up has played yet (DDP's first iterations differ from the later ones). 0: none.
-  int iterations_unseen(std::uint32_t first, const std::set<std::size_t>& seen) const {
+  // Iterations from `first` on that a warm-up must play to have played every program that is
+  // measured. DDP's first iterations, for example, have less overlap than the later ones, so a
+  // warm-up of them alone says nothing about the others.
+  int iterations_to_see_all(std::uint32_t first) const {
     constexpr int kMost = 4;
-    if (phase_.program != kInOrder) return 0;
-    for (int count = std::min(phase_.iterations, kMost); count > 0; --count)
-      if (!seen.contains(*programs_of(first + static_cast<std::uint32_t>(count - 1), 1).begin()))
-        return count;
-    return 0;
+    if (phase_.program != kInOrder) return 1;
+    const int all = std::clamp(phase_.iterations, 1, kMost);
+    for (int count = 1; count < all; ++count)
+      if (programs_of(first, count) == programs_of(first, all)) return count;
+    return all;
   }
 
   // Plays the warm-up, then further ones while they can teach something. Further warm-ups play the
@@ -280,6 +282,8 @@ class Session::Play {
     std::vector<WarmUp> played;
     std::set<std::size_t> seen;
     const std::uint32_t measured_from = next_ + static_cast<std::uint32_t>(phase_.warmup);
+    look_ = iterations_to_see_all(measured_from);
+    const std::set<std::size_t> measured = programs_of(measured_from, look_);
     for (int count = phase_.warmup;;) {
       seen.merge(programs_of(next_, count));
       const SegmentReport sum = player_.play(next_segment(count), callbacks(count, false));
@@ -291,11 +295,12 @@ class Session::Play {
           {result_.dilation, count, step_seconds_, judge(sum, spec_, result_.dilation)});
       log_warm_up(played.back());
       NextPlay next = after_warm_ups(played, window());
-      if (const int unseen = iterations_unseen(measured_from, seen);
-          unseen > 0 && spec_.dilation == 0) {
-        next.iterations = std::max(next.again ? next.iterations : 0, unseen);
-        next.again = true;
-      }
+      const bool saw_all =
+          phase_.program != kInOrder ||
+          std::includes(seen.begin(), seen.end(), measured.begin(), measured.end());
+      if (!saw_all && spec_.dilation == 0)
+        next = {true, std::max(next.dilation, result_.dilation), std::max(next.iterations, look_),
+                next.dilation > result_.dilation ? next.reason : ""};
       if (host_ == Host(0) && (next.dilation != result_.dilation || next.hopeless))
         observer_.on_dilation(result_.dilation, next.dilation,
                               next.hopeless ? "no dilation was faithful here, and the run will not "
@@ -405,6 +410,7 @@ class Session::Play {
 
   Phase phase_;              // being played
   double step_seconds_ = 0;  // of this phase, emulated, best estimate so far
+  int look_ = 1;             // RunWindow::look of this phase
   Result result_;            // of this phase
 };
 

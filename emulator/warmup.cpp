@@ -68,10 +68,11 @@ double planned_wall_seconds(const RunWindow& window, double step_wall_seconds) {
 
 // Iterations of another warm-up: about kLookSeconds, but no more than are measured.
 int look_iterations(const RunWindow& window, double step_wall_seconds) {
-  if (step_wall_seconds <= 0) return window.warmup;
+  const int least = std::max(window.warmup, window.look);
+  if (step_wall_seconds <= 0) return least;
   const double wanted = std::ceil(kLookSeconds / step_wall_seconds);
   const int most = iterations_to_measure(window, step_wall_seconds);
-  return std::max(window.warmup, static_cast<int>(std::min<double>(wanted, most)));
+  return std::max(least, static_cast<int>(std::min<double>(wanted, most)));
 }
 
 double look_wall_seconds(const RunWindow& window, double step_wall_seconds) {

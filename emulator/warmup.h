@@ -29,6 +29,8 @@ struct RunWindow {
   double least_dilation = 1;   // lower bound of `auto`
   bool keep_dilation = false;  // the job gives the dilation
   bool network = false;        // messages cross a real one, where being held up counts
+  int look =
+      1;  // a further warm-up has at least so many iterations, to play every program measured
 };
 
 // How many iterations to measure if a step takes `step_wall_seconds` of wall time: at least those
