@@ -237,7 +237,7 @@ std::string MeasuredStep::job(int micro, int chunks) const {
   if (tp > 1 && pp > 1 && !sequence) text += ", scatter_gather_tensors_in_pipeline: true";
   if (chunks > 1) text += ", schedule: interleaved, interleave: " + number(chunks);
   return text +
-         "}\ncollectives: {library: nccl-2.28}\nfabric: {kind: virtual}\n"
+         "}\ncollectives: {library: nccl-2.30}\nfabric: {kind: virtual}\n"
          "run: {warmup: 0, iterations: 1, seed: 1}\n";
 }
 

@@ -30,13 +30,17 @@ has() {
   grep -qE "^$1\$" <<<"$(tr -s ' ' <<<"$said")" || { echo "no line '$1' in: $said" && exit 1; }
 }
 
-expect 1
+expect 1 all
 has 'lint [0-9:]+ [0-9:]+ passed'
 has 'tests [0-9:]+ [0-9:]+ FAILED \(8\)'
 has 'fuzz [0-9:]+ [0-9:]+ FAILED \(1\)'
 has 'memory [0-9:]+ [0-9:]+ passed'
 has 'FAILED: tests fuzz'
 [[ $(wc -l <"$folder/played") == 6 ]] || { echo "not every step was played" && exit 1; }
+
+expect 1
+has 'FAILED: tests'
+[[ $(wc -l <"$folder/played") == 2 ]] || { echo "not the usual steps were played" && exit 1; }
 
 expect 0 lint minimal
 [[ $(<"$folder/played") == $'dev lint\ndev minimal' ]] || { echo "other steps were played" && exit 1; }
