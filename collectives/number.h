@@ -1,4 +1,4 @@
-// NumberRange of things that must not be mixed. A Number is an int32 that knows what it counts: it
+// Numbers of things that must not be mixed. A Number is an int32 that knows what it counts: it
 // is made of an integer only by name, `WorldRank(3)`, and none turns into another kind. A VectorBy
 // is a vector that such numbers index.
 //
