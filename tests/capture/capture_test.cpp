@@ -1,5 +1,4 @@
 // From the records of a run to a profile, and from the profile to the same steps.
-#include <cstdio>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -10,23 +9,14 @@
 #include "profiles/planners/plan.h"
 #include "tests/capture/records.h"
 #include "tests/profiles/support.h"
+#include "tests/shell.h"
 
 namespace ghostrank {
 namespace {
 
 using nlohmann::json;
-
-struct Output {
-  std::string text;
-  int status = 0;
-};
-Output run(const std::string& command) {
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  Output out;
-  for (int c; (c = std::fgetc(pipe)) != EOF;) out.text += static_cast<char>(c);
-  out.status = WEXITSTATUS(pclose(pipe));
-  return out;
-}
+using test::Outcome;
+using test::shell;
 
 class Capture : public testing::Test {
  protected:
@@ -160,37 +150,38 @@ TEST_F(Capture, RefusesWhatItCannotPlay) {
 TEST_F(Capture, IsHeldAgainstTheStepsThatItLeftOut) {
   made();
   const std::string profile = folder.path("net.profile.yaml");
-  const Output captured = run(GHOSTRANK_BINARY " profile capture --merge '" + folder.path("") +
-                              "' -o '" + profile + "'");
+  const Outcome captured = shell(GHOSTRANK_BINARY " profile capture --merge '" + folder.path("") +
+                                 "' -o '" + profile + "'");
   ASSERT_EQ(captured.status, 0) << captured.text;
   EXPECT_NE(captured.text.find("16 held out"), std::string::npos) << captured.text;
-  const Output checked =
-      run(GHOSTRANK_BINARY " profile check --within 0.01 --json - '" + profile + "'");
+  const Outcome checked =
+      shell(GHOSTRANK_BINARY " profile check --within 0.01 --json - '" + profile + "'");
   ASSERT_EQ(checked.status, 0) << checked.text;
   const json found = json::parse(checked.text);
   EXPECT_LT(std::abs(found["rows"][0]["error"].get<double>()), 0.01);
   EXPECT_NEAR(found["rows"][0]["measured"].get<double>(), 37.88e-3, 0.1e-3);
-  EXPECT_EQ(run(GHOSTRANK_BINARY " profile check --within 0.0000001 '" + profile + "'").status, 1);
+  EXPECT_EQ(shell(GHOSTRANK_BINARY " profile check --within 0.0000001 '" + profile + "'").status,
+            1);
 }
 
 // The script as it is, and with the hooks: the same training, and a profile of it.
 TEST_F(Capture, OfARealRunChangesNothingAndCanBePlayed) {
   std::string python;
   for (const char* one : {"python3", "/usr/bin/python3"})
-    if (python.empty() && run(std::string(one) + " -c 'import torch.distributed'").status == 0)
+    if (python.empty() && shell(std::string(one) + " -c 'import torch.distributed'").status == 0)
       python = one;
   if (python.empty()) GTEST_SKIP() << "there is no PyTorch (python3-torch)";
   const std::string script = "'" GHOSTRANK_SOURCE_DIR "/tests/capture/two_ranks.sh' " + python +
                              " '" GHOSTRANK_SOURCE_DIR "/tests/capture/train.py' ";
-  const Output alone = run(script + "'" + folder.path("alone.json") + "'");
+  const Outcome alone = shell(script + "'" + folder.path("alone.json") + "'");
   ASSERT_EQ(alone.status, 0) << alone.text;
   const std::string profile = folder.path("run.profile.yaml");
-  const Output captured = run(GHOSTRANK_BINARY " profile capture --block 4 -o '" + profile +
-                              "' -- " + script + "'" + folder.path("captured.json") + "'");
+  const Outcome captured = shell(GHOSTRANK_BINARY " profile capture --block 4 -o '" + profile +
+                                 "' -- " + script + "'" + folder.path("captured.json") + "'");
   ASSERT_EQ(captured.status, 0) << captured.text;
   EXPECT_EQ(test::read_file(folder.path("captured.json")),
             test::read_file(folder.path("alone.json")));
-  const Output checked = run(GHOSTRANK_BINARY " profile check --json - '" + profile + "'");
+  const Outcome checked = shell(GHOSTRANK_BINARY " profile check --json - '" + profile + "'");
   ASSERT_EQ(checked.status, 0) << checked.text;
   const json found = json::parse(checked.text);
   EXPECT_EQ(found["ranks"], 2);

@@ -1,9 +1,7 @@
 // The command under launchers, from start to end. mpirun of Open MPI tells each process its rank
 // and process 0's address over PMIx: no MASTER_ADDR, no port. (srun: tests/network.)
-#include <array>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -19,28 +17,14 @@
 #include <nlohmann/json.hpp>
 
 #include "emulator/control/world_pmix.h"
+#include "tests/shell.h"
 
 namespace ghostrank {
 namespace {
 
 using nlohmann::json;
-
-struct Outcome {
-  int status = -1;
-  std::string said;  // stdout and stderr
-};
-
-Outcome shell(const std::string& command) {
-  Outcome outcome;
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (!pipe) return outcome;
-  std::array<char, 4096> chunk;
-  while (const std::size_t n = std::fread(chunk.data(), 1, chunk.size(), pipe))
-    outcome.said.append(chunk.data(), n);
-  const int status = pclose(pipe);
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-  return outcome;
-}
+using test::Outcome;
+using test::shell;
 
 // Launchers end a step by signals and look at the exit statuses of its processes.
 TEST(Signal, EndsAProcessThatStillWaitsForOthers) {
@@ -54,8 +38,8 @@ TEST(Signal, EndsAProcessThatStillWaitsForOthers) {
                                   "timeout --preserve-status -s " +
                                   std::string(name) + " 2 env --default-signal=INT " +
                                   GHOSTRANK_BINARY + " run " + job);
-    EXPECT_EQ(outcome.status, 128 + number) << outcome.said;
-    EXPECT_EQ(outcome.said, "");
+    EXPECT_EQ(outcome.status, 128 + number) << outcome.text;
+    EXPECT_EQ(outcome.text, "");
   }
   std::filesystem::remove(job);
 }
@@ -117,7 +101,7 @@ TEST(OneProcessOfAJobOverLibfabric, HasAProviderAndAnAddressThatThereAre) {
   for (const char* wrong : {"fabric.provider=infinitesimal", "fabric.bind=203.0.113.7",
                             "hosts='[{name: localhost, nics: [{device: nowhere9}]}]'"}) {
     const Outcome outcome = shell(run + " -s " + wrong);
-    EXPECT_EQ(outcome.status, 3) << wrong << ": " << outcome.said;
+    EXPECT_EQ(outcome.status, 3) << wrong << ": " << outcome.text;
   }
   std::filesystem::remove(job);
 }
@@ -133,7 +117,7 @@ TEST(ATerminal, ShowsTheErrorOnALineOfItsOwn) {
       shell("RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
             std::to_string(30000 + getpid() % 2000) +
             " GHOSTRANK_TIMEOUT_S=2 script -qec '" GHOSTRANK_BINARY " run " + job + "' /dev/null")
-          .said;
+          .text;
   EXPECT_NE(said.find("waiting at 127.0.0.1:"), std::string::npos) << said;
   EXPECT_NE(said.find("\r\033[Kghostrank: "), std::string::npos) << said;
   std::filesystem::remove(job);
@@ -141,24 +125,24 @@ TEST(ATerminal, ShowsTheErrorOnALineOfItsOwn) {
 
 // The provider would crash on four random datagrams.
 TEST(AnUnsafeProvider, IsNotOffered) {
-  if (shell(GHOSTRANK_BINARY " doctor").said.find("udp;ofi_rxd") == std::string::npos)
+  if (shell(GHOSTRANK_BINARY " doctor").text.find("udp;ofi_rxd") == std::string::npos)
     GTEST_SKIP() << "libfabric has none here";
   EXPECT_NE(
-      shell(GHOSTRANK_BINARY " doctor | grep udp.ofi_rxd").said.find("not offered: a few stray"),
+      shell(GHOSTRANK_BINARY " doctor | grep udp.ofi_rxd").text.find("not offered: a few stray"),
       std::string::npos);
   const std::string job = ::testing::TempDir() + "ghostrank_unsafe.yaml";
   std::ofstream(job) << "schema: ghostrank/job/1\nmodel: {kind: layers, layers: [{parameters: "
                         "[10]}]}\nfabric: {kind: ofi}\nrun: {iterations: 1}\n";
   for (const char* name : {"udp", "'udp;ofi_rxd'"}) {
     const Outcome outcome = shell(GHOSTRANK_BINARY " run " + job + " -s fabric.provider=" + name);
-    EXPECT_EQ(outcome.status, 3) << outcome.said;
-    EXPECT_NE(outcome.said.find("is not offered"), std::string::npos) << outcome.said;
+    EXPECT_EQ(outcome.status, 3) << outcome.text;
+    EXPECT_NE(outcome.text.find("is not offered"), std::string::npos) << outcome.text;
   }
   std::filesystem::remove(job);
 }
 
 TEST(AProviderThatDiedOnce, SaysSo) {
-  const std::string said = shell(GHOSTRANK_BINARY " doctor | grep 'tcp;ofi_rxm  '").said;
+  const std::string said = shell(GHOSTRANK_BINARY " doctor | grep 'tcp;ofi_rxm  '").text;
   if (said.empty()) GTEST_SKIP() << "libfabric has none here";
   EXPECT_NE(said.find("may end a process that was stopped for a minute"), std::string::npos);
 }
@@ -167,7 +151,7 @@ class Mpirun : public ::testing::Test {
  protected:
   void SetUp() override {
     if (pmix_version().empty()) GTEST_SKIP() << "built without PMIx";
-    if (shell("mpirun --version").said.find("Open MPI") == std::string::npos)
+    if (shell("mpirun --version").text.find("Open MPI") == std::string::npos)
       GTEST_SKIP() << "no mpirun of Open MPI";
     folder_ = ::testing::TempDir() + "ghostrank_launch_" + std::to_string(getpid());
     std::filesystem::create_directories(folder_);
@@ -212,7 +196,7 @@ class Mpirun : public ::testing::Test {
 TEST_F(Mpirun, StartsAJobWithoutSayingWhereProcessZeroIs) {
   for (const int processes : {2, 4}) {
     const Outcome outcome = run(processes, "");
-    ASSERT_EQ(outcome.status, 0) << outcome.said;
+    ASSERT_EQ(outcome.status, 0) << outcome.text;
     const json r = result();
     EXPECT_EQ(r["hosts"].size(), static_cast<std::size_t>(processes));
     EXPECT_EQ(r["iterations"].size(), 2u);
@@ -223,7 +207,7 @@ TEST_F(Mpirun, StartsAJobWithoutSayingWhereProcessZeroIs) {
 
 TEST_F(Mpirun, OfOneProcessIsARunAlone) {
   const Outcome outcome = run(1, "", "-s fabric.kind=memory");
-  EXPECT_EQ(outcome.status, 0) << outcome.said;
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
   EXPECT_EQ(result()["hosts"].size(), 1u);
 }
 
@@ -259,12 +243,12 @@ TEST_F(Mpirun, PatternsAreOfTheFlowsThatReachTheNetwork) {
 
 TEST_F(Mpirun, SaysWhyProcessZeroCannotListenWhicheverProcessEndsFirst) {
   const Outcome outcome = run(2, "GHOSTRANK_ADDRESS=nowhere9");
-  EXPECT_EQ(outcome.status, 3) << outcome.said;
+  EXPECT_EQ(outcome.status, 3) << outcome.text;
   // mpirun ends the other process as soon as one has ended, so one may say nothing.
   const std::string problem =
       "GHOSTRANK_ADDRESS: 'nowhere9' is neither an interface nor an address of this host; there "
       "are ";
-  EXPECT_NE(outcome.said.find(problem), std::string::npos) << outcome.said;
+  EXPECT_NE(outcome.text.find(problem), std::string::npos) << outcome.text;
 }
 
 }  // namespace

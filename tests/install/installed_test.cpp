@@ -1,32 +1,23 @@
 // An installation in its own folder: a user's algorithms are built against it, out of tree and
 // offline, and the installed command loads, proves, plays and verifies them.
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+
+#include "tests/shell.h"
 
 namespace ghostrank {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Ended {
-  int status = -1;
-  std::string text;
-};
+using test::Outcome;
 
 // Without the caller's environment, except PATH.
-Ended shell(const std::string& command) {
-  Ended ended;
-  std::FILE* pipe = popen(("env -i PATH=\"$PATH\" " + command + " 2>&1").c_str(), "r");
-  if (!pipe) return ended;
-  for (int c; (c = std::fgetc(pipe)) != EOF;) ended.text += static_cast<char>(c);
-  ended.status = WEXITSTATUS(pclose(pipe));
-  return ended;
+Outcome shell(const std::string& command) {
+  return test::shell("env -i PATH=\"$PATH\" " + command);
 }
 
 class Installed : public ::testing::Test {
@@ -34,17 +25,17 @@ class Installed : public ::testing::Test {
   static void SetUpTestSuite() {
     root_ = fs::temp_directory_path() / ("ghostrank-install-" + std::to_string(getpid()));
     fs::create_directories(root_);
-    const Ended ended =
+    const Outcome ended =
         shell(GHOSTRANK_CMAKE " --install " GHOSTRANK_BUILD_DIR " --prefix " + prefix().string());
     ASSERT_EQ(ended.status, 0) << ended.text;
   }
   static void build_examples() {
     const fs::path source = prefix() / "share/ghostrank/examples";
-    const Ended configured =
+    const Outcome configured =
         shell(GHOSTRANK_CMAKE " -G Ninja -S " + source.string() + " -B " + examples().string() +
               " -DCMAKE_PREFIX_PATH=" + prefix().string());
     ASSERT_EQ(configured.status, 0) << configured.text;
-    const Ended built = shell(GHOSTRANK_CMAKE " --build " + examples().string());
+    const Outcome built = shell(GHOSTRANK_CMAKE " --build " + examples().string());
     ASSERT_EQ(built.status, 0) << built.text;
   }
   // Plays a small job that includes these lines, with verification, and looks for a text in its
@@ -64,7 +55,8 @@ class Installed : public ::testing::Test {
                        << "}\n"
                           "run: {verify: true, iterations: 1}\n"
                        << lines;
-    const Ended played = shell(command() + " run " + job.string() + " --allow-unfaithful --json -");
+    const Outcome played =
+        shell(command() + " run " + job.string() + " --allow-unfaithful --json -");
     EXPECT_EQ(played.status, 0) << played.text;
     EXPECT_NE(played.text.find(expected), std::string::npos) << played.text;
     EXPECT_NE(played.text.find("\"wrong_elements\": 0"), std::string::npos) << played.text;
@@ -82,7 +74,7 @@ fs::path Installed::root_;
 TEST_F(Installed, CommandFindsTheProfilesBesideIt) {
   const fs::path jobs = prefix() / "share/ghostrank/profiles/jobs";
   fs::copy_file(jobs / "verify-small.yaml", jobs / "only-here.yaml");
-  const Ended planned = shell(command() + " plan only-here");
+  const Outcome planned = shell(command() + " plan only-here");
   EXPECT_EQ(planned.status, 0) << planned.text;
 }
 
@@ -106,8 +98,8 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
   build_examples();
   if (HasFatalFailure()) return;
   const std::string ring = (examples() / "two_way_ring.so").string();
-  const Ended proved = shell(command() + " schedule allreduce --plugin " + ring +
-                             " --library mine --ranks 6 --count 1000 --check");
+  const Outcome proved = shell(command() + " schedule allreduce --plugin " + ring +
+                               " --library mine --ranks 6 --count 1000 --check");
   EXPECT_EQ(proved.status, 0) << proved.text;
   EXPECT_NE(proved.text.find("every rank ends with every contribution once"), std::string::npos)
       << proved.text;
@@ -118,7 +110,7 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
 
   // Loading the plug-in proves it.
   const std::string server = (examples() / "packet_server.so").string();
-  const Ended shown = shell(command() + " schemes --library mine --plugin " + server);
+  const Outcome shown = shell(command() + " schemes --library mine --plugin " + server);
   EXPECT_EQ(shown.status, 0) << shown.text;
   EXPECT_NE(shown.text.find("loss duplicates delay reordering"), std::string::npos) << shown.text;
   play(
@@ -149,8 +141,8 @@ TEST_F(Installed, HeadersBuildTheExamplesThatTheCommandLoadsProvesAndPlays) {
       "compression: {method: eight-bits}\n"
       "fabric: {kind: virtual}\n",
       "\"payload_bytes_per_rank\": 5004");
-  const Ended slots = shell(command() + " schemes --library mine --plugin " +
-                            (examples() / "slot_sum.so").string());
+  const Outcome slots = shell(command() + " schemes --library mine --plugin " +
+                              (examples() / "slot_sum.so").string());
   EXPECT_NE(slots.text.find("wire format of their own: slot-sum"), std::string::npos) << slots.text;
 }
 

@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/shell.h"
 #include "tests/switch/namespaces.h"
 
 namespace ghostrank::switchml {
@@ -21,24 +22,13 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-struct Said {
-  int status = 0;
-  std::string text;
-};
-
 std::string read_text(const std::string& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-Said command(const std::string& line) {
-  Said said;
-  FILE* pipe = popen((std::string(GHOSTRANK_BINARY) + " switch " + line + " 2>&1").c_str(), "r");
-  std::array<char, 4096> buffer{};
-  while (const std::size_t n = fread(buffer.data(), 1, buffer.size(), pipe))
-    said.text.append(buffer.data(), n);
-  said.status = WEXITSTATUS(pclose(pipe));
-  return said;
+test::Outcome command(const std::string& line) {
+  return test::shell(GHOSTRANK_BINARY " switch " + line);
 }
 
 class SwitchControl : public testing::TestWithParam<std::string> {
@@ -81,10 +71,10 @@ class SwitchControl : public testing::TestWithParam<std::string> {
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(file(name)) << text;
   }
-  Said ask(const std::string& what, const std::string& argument = {}) const {
+  test::Outcome ask(const std::string& what, const std::string& argument = {}) const {
     return command(what + " --socket " + file("socket") + " " + argument);
   }
-  Said admit(const std::string& name, int workers, int first_slot, int slots) const {
+  test::Outcome admit(const std::string& name, int workers, int first_slot, int slots) const {
     std::string text = "name: " + name +
                        "\nelements: 256\nfirst_slot: " + std::to_string(first_slot) +
                        "\nslots: " + std::to_string(slots) + "\nworkers:\n";

@@ -1,27 +1,16 @@
 // The Wireshark dissector reads the packets that the C++ code writes. Skipped where tshark is
 // missing.
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "switch/pcap_file.h"
+#include "tests/shell.h"
 #include "tests/switch/support.h"
 
 namespace ghostrank::switchml {
 namespace {
-
-std::string output_of(const std::string& command) {
-  std::string text;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  std::array<char, 4096> buffer{};
-  while (std::fgets(buffer.data(), static_cast<int>(buffer.size()), pipe) != nullptr)
-    text += buffer.data();
-  pclose(pipe);
-  return text;
-}
 
 TEST(SwitchmlDissector, ReadsEveryFieldThatThePacketHas) {
   if (std::system("command -v tshark >/dev/null 2>&1") != 0) GTEST_SKIP() << "tshark is missing";
@@ -54,8 +43,9 @@ TEST(SwitchmlDissector, ReadsEveryFieldThatThePacketHas) {
        {"type", "unused", "size", "job", "id", "set", "slot", "e0", "e1", "element"})
     fields += std::string(" -e switchml.") + f;
   const std::string got =
-      output_of("tshark -X lua_script:" GHOSTRANK_SOURCE_DIR "/switch/switchml.lua -r " + file +
-                " -T fields -E separator=, -E aggregator=/s" + fields + " 2>/dev/null");
+      test::shell("tshark -X lua_script:" GHOSTRANK_SOURCE_DIR "/switch/switchml.lua -r " + file +
+                  " -T fields -E separator=, -E aggregator=/s" + fields + " 2>/dev/null")
+          .text;
   std::filesystem::remove(file);
   EXPECT_EQ(got, expected);
 }

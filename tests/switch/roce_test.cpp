@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "switch/pcap_file.h"
+#include "tests/shell.h"
 #include "tests/switch/support.h"
 
 namespace ghostrank::switchml {
@@ -161,12 +162,7 @@ TEST(RoceDissector, ReadsEveryFieldThatThePacketHas) {
   for (const char* f : {"opcode", "worker", "queue_pair", "sequence", "address", "slot", "set",
                         "length", "message", "e0", "e1", "element"})
     command += std::string(" -e switchml_roce.") + f;
-  std::string got;
-  std::FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
-  std::array<char, 4096> buffer{};
-  while (std::fgets(buffer.data(), static_cast<int>(buffer.size()), pipe) != nullptr)
-    got += buffer.data();
-  pclose(pipe);
+  const std::string got = test::shell(command + " 2>/dev/null").text;
   std::filesystem::remove(file);
   EXPECT_EQ(got, expected);
 }

@@ -1,19 +1,19 @@
 #include "emulator/common/log.h"
 
-#include <cstdio>
 #include <regex>
-#include <sys/wait.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "tests/shell.h"
 #include "tests/tools/sample.h"
 
 namespace ghostrank {
 namespace {
 
 using test::contents;
+using test::Outcome;
 using test::Scratch;
 using testing::HasSubstr;
 using testing::Not;
@@ -59,25 +59,17 @@ TEST(Log, ThatCannotBeWrittenIsAnError) {
 }
 
 // What a run says is in its log, and nothing of it elsewhere.
-struct Ended {
-  int status = -1;
-  std::string text;
-};
-Ended play(const std::string& arguments) {
+Outcome play(const std::string& arguments) {
   const std::string command = "cd '" GHOSTRANK_TRANSCRIPTS "' && " GHOSTRANK_BINARY
                               " run small.yaml " +
                               arguments + " 2>&1 >/dev/null";
-  Ended ended;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  for (int c; (c = std::fgetc(pipe)) != EOF;) ended.text += static_cast<char>(c);
-  ended.status = WEXITSTATUS(pclose(pipe));
-  return ended;
+  return test::shell(command);
 }
 
 TEST(Log, OfARunSaysWhatItDid) {
   const Scratch scratch;
-  const Ended ended = play("-s fabric.kind=memory -q --allow-unfaithful --log-file " +
-                           (scratch / "log") + " --json " + (scratch / "result.json"));
+  const Outcome ended = play("-s fabric.kind=memory -q --allow-unfaithful --log-file " +
+                             (scratch / "log") + " --json " + (scratch / "result.json"));
   EXPECT_EQ(ended.status, 0);
   EXPECT_EQ(ended.text, "");
   const std::string log = contents(scratch / "log");
@@ -89,7 +81,7 @@ TEST(Log, OfARunSaysWhatItDid) {
 }
 
 TEST(Log, GoesToStderrWhereItsLevelIsGivenAlone) {
-  const Ended ended = play("-q --allow-unfaithful --log-level debug");
+  const Outcome ended = play("-q --allow-unfaithful --log-level debug");
   EXPECT_EQ(ended.status, 0);
   EXPECT_THAT(ended.text, HasSubstr("process 0 info: segment 1 begins"));
   EXPECT_THAT(ended.text, HasSubstr("process 0 debug: iteration 0: "));

@@ -2,15 +2,14 @@
 // here as text, on another way than the pages and scripts were made.
 #include "tools/manual/manual.h"
 
-#include <cstdio>
 #include <regex>
 #include <set>
 #include <sstream>
-#include <sys/wait.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/shell.h"
 #include "tests/tools/sample.h"
 
 namespace ghostrank {
@@ -21,19 +20,8 @@ using test::put;
 using test::Scratch;
 using testing::HasSubstr;
 using Words = std::set<std::string>;
-
-struct Ended {
-  int status = -1;
-  std::string text;
-};
-
-Ended shell(const std::string& command) {
-  Ended ended;
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  for (int c; (c = std::fgetc(pipe)) != EOF;) ended.text += static_cast<char>(c);
-  ended.status = WEXITSTATUS(pclose(pipe));
-  return ended;
-}
+using test::Outcome;
+using test::shell;
 
 bool is_there(const std::string& program) { return shell("command -v " + program).status == 0; }
 
@@ -119,7 +107,7 @@ TEST(Manual, PagesAreCleanRoff) {
   const Scratch scratch;
   for (const Command& command : all_commands()) {
     put(scratch / "page.1", man_page(command));
-    const Ended ended = shell("groff -man -ww -z " + (scratch / "page.1"));
+    const Outcome ended = shell("groff -man -ww -z " + (scratch / "page.1"));
     EXPECT_EQ(ended.text, "") << line_of(command);
   }
 }
@@ -128,7 +116,7 @@ TEST(Manual, BashOffersEveryOptionOfEveryVerb) {
   const Scratch scratch;  // without files that could be offered, too
   put(scratch / ".script", bash_completion(all_commands()));
   const auto offered = [&](const std::string& words) {
-    const Ended ended =
+    const Outcome ended =
         shell("cd " + (scratch / "") + " && bash -c '. ./.script; COMP_WORDS=(ghostrank " + words +
               "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _ghostrank; "
               "printf \"%s\\n\" \"${COMPREPLY[@]}\"'");
@@ -184,8 +172,8 @@ TEST(Manual, FishOffersEveryOptionOfEveryVerb) {
   const Scratch scratch;
   put(scratch / "script", fish_completion(all_commands()));
   const auto offered = [&](const std::string& line) {
-    const Ended ended = shell("fish -N -c 'source " + (scratch / "script") +
-                              "; complete -C \"ghostrank " + line + "\"'");
+    const Outcome ended = shell("fish -N -c 'source " + (scratch / "script") +
+                                "; complete -C \"ghostrank " + line + "\"'");
     EXPECT_EQ(ended.status, 0) << ended.text;
     Words names;
     std::istringstream lines(ended.text);  // name, tab, description
@@ -210,14 +198,14 @@ TEST(Manual, ScriptsAreWellFormed) {
   put(scratch / "fish", fish_completion(commands));
   for (const std::string name : {"bash", "zsh", "fish"}) {
     if (!is_there(name)) continue;
-    const Ended ended = shell(name + " -n " + (scratch / name));
+    const Outcome ended = shell(name + " -n " + (scratch / name));
     EXPECT_EQ(ended.status, 0) << ended.text;
   }
 }
 
 TEST(Manual, IsWrittenAsItIsInstalled) {
   const Scratch scratch;
-  const Ended ended = shell(GHOSTRANK_BINARY " help --write " + (scratch / "share"));
+  const Outcome ended = shell(GHOSTRANK_BINARY " help --write " + (scratch / "share"));
   ASSERT_EQ(ended.status, 0) << ended.text;
   const std::vector<Command> commands = all_commands();
   for (const Command& command : commands)

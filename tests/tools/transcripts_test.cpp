@@ -8,13 +8,12 @@
 // stderr is shown with stdout; "[N]" is an exit status other than 0. In expected lines "{*}" stands
 // for any text. GHOSTRANK_UPDATE_TRANSCRIPTS=1 rewrites lines that no longer match in place.
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <sys/wait.h>
 
 #include <gtest/gtest.h>
 
+#include "tests/shell.h"
 #include "tests/tools/sample.h"
 
 namespace ghostrank {
@@ -53,15 +52,11 @@ Lines run(std::string command) {
     command.replace(at, 1, "'\\''");
   }
   const std::string folder = fs::path(GHOSTRANK_BINARY).parent_path();
-  const std::string shell = "cd '" GHOSTRANK_TRANSCRIPTS "' && env -i PATH='" + folder +
-                            "':\"$PATH\" PACKET_SERVER='" GHOSTRANK_SERVER_PLUGIN "' sh -c '{ " +
-                            command + "; } 2>&1'";
-  std::FILE* pipe = popen(shell.c_str(), "r");
-  std::string text;
-  for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
-  const int status = pclose(pipe);
-  Lines lines = lines_of(text);
-  if (WEXITSTATUS(status) != 0) lines.push_back("[" + std::to_string(WEXITSTATUS(status)) + "]");
+  const test::Outcome outcome = test::shell(
+      "cd '" GHOSTRANK_TRANSCRIPTS "' && env -i PATH='" + folder +
+      "':\"$PATH\" PACKET_SERVER='" GHOSTRANK_SERVER_PLUGIN "' sh -c '{ " + command + "; } 2>&1'");
+  Lines lines = lines_of(outcome.text);
+  if (outcome.status != 0) lines.push_back("[" + std::to_string(outcome.status) + "]");
   return lines;
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/load/load.h"
+#include "tests/shell.h"
 #include "tests/trace/traces.h"
 
 namespace ghostrank {
@@ -14,23 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using test::Outcome;
+using test::shell;
 
 // The data folder as tests/README.md describes it, else the one beside the checkout.
 std::string data() {
   const char* named = std::getenv("GHOSTRANK_TEST_DATA");
   return std::string(named ? named : GHOSTRANK_SOURCE_DIR "/../shared/data") + "/traces/";
-}
-
-struct Output {
-  std::string text;
-  int status = 0;
-};
-Output run(const std::string& command) {
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  Output out;
-  for (int c; (c = std::fgetc(pipe)) != EOF;) out.text += static_cast<char>(c);
-  out.status = WEXITSTATUS(pclose(pipe));
-  return out;
 }
 
 struct Sample {
@@ -49,20 +40,20 @@ class Samples : public testing::TestWithParam<Sample> {
   std::string files() {
     const std::string path = data() + GetParam().files;
     if (!path.ends_with(".tar.gz")) return path;
-    EXPECT_EQ(run("tar -C '" + folder.path("") + "' -xzf '" + path + "'").status, 0);
+    EXPECT_EQ(shell("tar -C '" + folder.path("") + "' -xzf '" + path + "'").status, 0);
     return folder.path("tests/data/chakra.0.et");
   }
   test::Folder folder;
 };
 
 TEST_P(Samples, AreCountedAsAnIndependentDecoderDoes) {
-  if (run("python3 -c ''").status != 0) GTEST_SKIP() << "there is no python3";
+  if (shell("python3 -c ''").status != 0) GTEST_SKIP() << "there is no python3";
   const Sample& sample = GetParam();
   const std::string from = files();
-  const Output decoded = run("python3 '" GHOSTRANK_SOURCE_DIR "/tests/trace/decode.py' " +
-                             std::string(sample.format) + " " + from);
+  const Outcome decoded = shell("python3 '" GHOSTRANK_SOURCE_DIR "/tests/trace/decode.py' " +
+                                std::string(sample.format) + " " + from);
   ASSERT_EQ(decoded.status, 0) << decoded.text;
-  const Output imported = run(GHOSTRANK_BINARY " profile import " + from + " --json -");
+  const Outcome imported = shell(GHOSTRANK_BINARY " profile import " + from + " --json -");
   ASSERT_EQ(imported.status, 0) << imported.text;
   const json expected = json::parse(decoded.text), found = json::parse(imported.text);
   EXPECT_EQ(found["ops"], expected["ops"]);
@@ -78,7 +69,7 @@ TEST_P(Samples, PlayInVirtualTime) {
           "'\ndevice: h100-sxm\nfabric: {kind: virtual}\nrun: {iterations: 1, warmup: 0}\n" +
           "cluster: {gpus_per_node: 1, nics_per_node: 1, nodes: " + std::to_string(sample.ranks) +
           "}\n" + sample.more);
-  const Output played = run(GHOSTRANK_BINARY " run " + job + " --json -");
+  const Outcome played = shell(GHOSTRANK_BINARY " run " + job + " --json -");
   ASSERT_EQ(played.status, 0) << played.text;
 }
 
@@ -107,12 +98,12 @@ TEST(TracesThroughGoal, ComeBackAsTheyWere) {
   const std::string original = folder.write(
       "a.yaml", job + "'" GHOSTRANK_SOURCE_DIR "/tests/fuzz/corpus/trace_kineto/overlap'\n");
   const std::string goal = folder.path("step.goal");
-  ASSERT_EQ(run(GHOSTRANK_BINARY " plan " + original + " --export goal --output " + goal).status,
+  ASSERT_EQ(shell(GHOSTRANK_BINARY " plan " + original + " --export goal --output " + goal).status,
             0);
   const std::string again = folder.write("b.yaml", job + goal + "\n");
   json results[2];
   for (int i = 0; i < 2; ++i) {
-    const Output played = run(GHOSTRANK_BINARY " run --json - " + (i == 0 ? original : again));
+    const Outcome played = shell(GHOSTRANK_BINARY " run --json - " + (i == 0 ? original : again));
     ASSERT_EQ(played.status, 0) << played.text;
     results[i] = json::parse(played.text);
   }
@@ -126,8 +117,8 @@ TEST(LayersAsATrace, BecomeAModel) {
   const std::string path = data() + "switchml/dnn_benchmark_example.csv";
   if (!fs::exists(path)) GTEST_SKIP() << "there is no " << path;
   const test::Folder folder;
-  const Output imported = run(GHOSTRANK_BINARY " profile import " + path + " -o " +
-                              folder.path("m.yaml") + " --json -");
+  const Outcome imported = shell(GHOSTRANK_BINARY " profile import " + path + " -o " +
+                                 folder.path("m.yaml") + " --json -");
   ASSERT_EQ(imported.status, 0) << imported.text;
   EXPECT_EQ(json::parse(imported.text)["used_events"], 10);
   const LoadedJob job = load_job(

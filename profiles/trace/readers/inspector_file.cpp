@@ -8,6 +8,30 @@
 #include "profiles/trace/readers/formats.h"
 
 namespace ghostrank {
+
+std::uint32_t InspectorRecords::process(const std::string& host, std::int64_t pid) {
+  return process_of.try_emplace({host, pid}, static_cast<std::uint32_t>(process_of.size()))
+      .first->second;
+}
+
+std::uint32_t InspectorRecords::join(const InspectorComm& comm, std::int32_t rank,
+                                     std::uint32_t process, const std::string& file,
+                                     const std::function<void(const std::string&)>& fail) {
+  const auto [known, fresh] =
+      comm_of.try_emplace(comm.id, static_cast<std::uint32_t>(comms.size()));
+  if (fresh) comms.push_back(comm);
+  if (const int before = comms[known->second].ranks; before != comm.ranks)
+    fail("communicator " + quote(comm.id) + " has " + std::to_string(comm.ranks) +
+         " ranks here and " + std::to_string(before) + " before");
+  const auto [membership, first] = membership_at.try_emplace(
+      {known->second, rank}, static_cast<std::uint32_t>(memberships.size()));
+  if (first) memberships.push_back({known->second, process, rank, file});
+  if (memberships[membership->second].process != process)
+    fail("rank " + std::to_string(rank) + " of communicator " + quote(comm.id) +
+         " is another process before; give the files of one job");
+  return membership->second;
+}
+
 namespace {
 
 class Reader {
@@ -79,29 +103,10 @@ class Reader {
     last_host_ = host;
     last_rank_ = rank;
     last_pid_ = pid;
-    const auto [comm, fresh] =
-        out_.comm_of.try_emplace(last_id_, static_cast<std::uint32_t>(out_.comms.size()));
-    if (fresh) {
-      const JsonNode* name = tape.find(header, "comm_name");
-      out_.comms.push_back(
-          {last_id_, name ? std::string(name->text) : "", static_cast<int>(ranks)});
-    }
-    if (out_.comms[comm->second].ranks != ranks)
-      fail("communicator " + quote(id) + " has " + std::to_string(ranks) + " ranks here and " +
-           std::to_string(out_.comms[comm->second].ranks) + " before");
-    const auto process =
-        out_.process_of
-            .try_emplace({last_host_, pid}, static_cast<std::uint32_t>(out_.process_of.size()))
-            .first->second;
-    const auto [membership, first] =
-        out_.membership_at.try_emplace({comm->second, static_cast<std::int32_t>(rank)},
-                                       static_cast<std::uint32_t>(out_.memberships.size()));
-    if (first)
-      out_.memberships.push_back({comm->second, process, static_cast<std::int32_t>(rank), path_});
-    if (out_.memberships[membership->second].process != process)
-      fail("rank " + std::to_string(rank) + " of communicator " + quote(id) +
-           " is another process before; give the files of one job");
-    return membership->second;
+    const JsonNode* name = tape.find(header, "comm_name");
+    return out_.join({last_id_, name ? std::string(name->text) : "", static_cast<int>(ranks)},
+                     static_cast<std::int32_t>(rank), out_.process(last_host_, pid), path_,
+                     [this](const std::string& what) { fail(what); });
   }
 
   void check_version(const JsonTape& tape, const JsonNode& metadata) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -61,6 +62,13 @@ struct InspectorRecords {
   std::map<std::pair<std::string, std::int64_t>, std::uint32_t> process_of;  // host and pid
   std::map<std::pair<std::uint32_t, std::int32_t>, std::uint32_t>
       membership_at;  // communicator, rank
+
+  // The number of a process, known or new.
+  std::uint32_t process(const std::string& host, std::int64_t pid);
+  // The membership of `rank` in `comm`, known or new. Where a communicator has another size than
+  // before, or its rank another process, `fail` is told what is wrong; it must throw.
+  std::uint32_t join(const InspectorComm& comm, std::int32_t rank, std::uint32_t process,
+                     const std::string& file, const std::function<void(const std::string&)>& fail);
 };
 
 // What the records say becomes `trace`, whose format and unit are set; `path` is for errors.

@@ -116,10 +116,7 @@ class Reader {
       const std::string_view digits = word.substr(pid + 1, thread - pid - 1);
       const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
       if (error != std::errc() || end != digits.data() + digits.size()) continue;
-      return out_.process_of
-          .try_emplace({std::string(word.substr(0, pid)), id},
-                       static_cast<std::uint32_t>(out_.process_of.size()))
-          .first->second;
+      return out_.process(std::string(word.substr(0, pid)), id);
     }
     fail("there is no host:pid:tid before NCCL INFO");
   }
@@ -139,20 +136,9 @@ class Reader {
       id = std::to_string(ranks) + " ranks, communicator " +
            std::to_string(again ? made_[{process, ranks}] : ++made_[{process, ranks}]);
     ++trace_.used;
-    const auto [comm, fresh] =
-        out_.comm_of.try_emplace(id, static_cast<std::uint32_t>(out_.comms.size()));
-    if (fresh) out_.comms.push_back({id, "", static_cast<int>(ranks)});
-    if (out_.comms[comm->second].ranks != static_cast<int>(ranks))
-      fail("communicator " + quote(id) + " has another number of ranks than before");
-    const auto [membership, first] =
-        out_.membership_at.try_emplace({comm->second, static_cast<std::int32_t>(rank)},
-                                       static_cast<std::uint32_t>(out_.memberships.size()));
-    if (first)
-      out_.memberships.push_back({comm->second, process, static_cast<std::int32_t>(rank), path_});
-    if (out_.memberships[membership->second].process != process)
-      fail("rank " + std::to_string(rank) + " of communicator " + quote(id) +
-           " is another process before; give the logs of one job");
-    membership_of_[{process, address}] = membership->second;
+    membership_of_[{process, address}] =
+        out_.join({id, "", static_cast<int>(ranks)}, static_cast<std::int32_t>(rank), process,
+                  path_, [this](const std::string& what) { fail(what); });
   }
 
   void take_call(std::string_view line, const std::vector<std::string_view>& words,
