@@ -95,6 +95,7 @@ bool PcapReader::next(PcapFrame& frame) {
   if (size_ - at_ - kRecordHeader < captured) fail("ends within a packet");
   frame.time_ns = field(at_) * std::uint64_t{1'000'000'000} + field(at_ + 4) * unit_ns_;
   frame.bytes = {data_ + at_ + kRecordHeader, captured};
+  frame.length = field(at_ + 12);
   at_ += kRecordHeader + captured;
   read_ahead(kRecordHeader + captured);
   return true;

@@ -20,6 +20,7 @@ namespace ghostrank {
 struct PcapFrame {
   std::uint64_t time_ns = 0;
   std::span<const std::byte> bytes;  // as captured; inside the mapping
+  std::uint32_t length = 0;          // on the wire; a capture of headers keeps less
 };
 
 class PcapReader {

@@ -71,6 +71,7 @@ std::span<const Verb> all_verbs() {
       Verb{"bench", "measure a collective over sizes as nccl-tests does, or a pattern of flows",
            verb_bench},
       Verb{"compare", "compare results, or play variants of a job in turn (A/B)", verb_compare},
+      Verb{"diff", "hold a result's bytes against packet captures of a real run", verb_diff},
       Verb{"profile", "show, check or write models and other profiles", verb_profile,
            profile_verbs()},
       Verb{"doctor", "show what this machine has, and what would improve runs", verb_doctor},

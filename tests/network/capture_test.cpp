@@ -16,6 +16,7 @@
 #include "emulator/control/world_pmix.h"
 #include "tests/lab/pcap.h"
 #include "tests/network/namespaces.h"
+#include "tests/shell.h"
 
 namespace ghostrank {
 namespace {
@@ -60,6 +61,7 @@ struct Captured {
   std::map<HostPair, int> flows;     // distinct 5-tuples of the data path, likewise
   bool complete = true;              // false: the capture itself lost packets
   json result;
+  std::vector<std::string> files;  // of the capture, by host
 };
 
 // Starts one process per host.
@@ -113,6 +115,7 @@ Captured play_and_capture(Lab& lab, const std::string& job, Start start) {
   for (int h = 0; h < kHosts; ++h) {
     testing::Capture& capture = captures[h];
     captured.complete &= capture.stop();
+    captured.files.push_back(capture.file());
     for (const auto& [flow, bytes] : testing::tcp_payload(capture.file())) {
       const auto is_port = [&, f = flow](int port) {
         return f.source_port == port || f.target_port == port;
@@ -172,11 +175,33 @@ void expect_capture_matches_ledger(Captured& captured, bool credits = false) {
   }
 }
 
+// `ghostrank diff` counts in the same files what this test counts with a reader of its own.
+void expect_diff_agrees(Lab& lab, const Captured& captured) {
+  std::string line = GHOSTRANK_BINARY " diff --json - --iterations 3 --except-port " +
+                     std::to_string(kPort) + " " + lab.file("result.json");
+  for (const std::string& file : captured.files) line += " " + file;
+  const test::Outcome outcome = test::shell(line);
+  ASSERT_EQ(outcome.status, 0) << outcome.text;
+  const json diff = json::parse(outcome.text);
+  EXPECT_EQ(diff["hosts_guessed"], true);
+  std::map<HostPair, double> bytes;
+  for (const json& pair : diff["pairs"]) {
+    const auto host = [&](const char* end) {
+      return std::stoi(pair[end].get<std::string>().substr(1));
+    };
+    bytes[{host("src"), host("dst")}] = pair["captured_bytes"];
+  }
+  EXPECT_EQ(bytes, captured.bytes);
+  for (const auto& [pair, sent] : sent_by_host(captured.result))
+    EXPECT_GE(bytes[pair], sent.bytes) << pair.first << ">" << pair.second;
+}
+
 void expect_capture_matches_ledger(Lab& lab, const std::string& settings) {
   Captured captured = capture_completely(lab, lab.write_job(std::string(kShortJob) + settings));
   if (!captured.complete)
     GTEST_SKIP() << "tcpdump lost packets four times: the machine is too busy";
   expect_capture_matches_ledger(captured);
+  expect_diff_agrees(lab, captured);
 }
 
 TEST_F(Namespaces, ACaptureSeesTheLedgersBytesOfARing) {

@@ -1,0 +1,307 @@
+// Captures written here, headers only, frame by frame: what counts, what counts once, what is left
+// out; and ledgers held against them.
+#include "tools/compare/wire_diff.h"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "tests/shell.h"
+#include "tests/tools/sample.h"
+
+namespace ghostrank {
+namespace {
+
+using test::Scratch;
+using testing::HasSubstr;
+
+std::string big(std::uint64_t value, std::size_t width) {
+  std::string text;
+  for (std::size_t i = width; i-- > 0;) text += static_cast<char>(value >> 8 * i & 0xff);
+  return text;
+}
+std::string little(std::uint64_t value) {
+  const std::string text = big(value, 4);
+  return {text.rbegin(), text.rend()};
+}
+
+// A classic pcap file in microseconds.
+class File {
+ public:
+  // `headers` is all that is captured of a frame of `length` bytes.
+  File& frame(const std::string& headers, std::size_t length) {
+    text_ += little(time_us_ / 1'000'000) + little(time_us_ % 1'000'000) + little(headers.size()) +
+             little(length) + headers;
+    time_us_ += 1000;
+    return *this;
+  }
+  std::string write(const std::string& path) const {
+    std::ofstream(path, std::ios::binary) << little(0xa1b2c3d4) + std::string("\2\0\4\0", 4) +
+                                                 std::string(8, '\0') + little(128) + little(1) +
+                                                 text_;
+    return path;
+  }
+
+ private:
+  std::string text_;
+  std::uint64_t time_us_ = 5'000'000;
+};
+
+std::string ethernet(unsigned type) { return std::string(12, 'm') + big(type, 2); }
+std::string ipv4(int source, int target, unsigned protocol, std::size_t inside,
+                 unsigned fragment = 0) {
+  return ethernet(0x0800) + "\x45" + std::string(1, '\0') + big(inside ? 20 + inside : 0, 2) +
+         big(0, 2) + big(fragment, 2) + "\x40" + big(protocol, 1) + big(0, 2) + "\x0a" + big(0, 2) +
+         big(source, 1) + "\x0a" + big(0, 2) + big(target, 1);
+}
+std::string tcp(unsigned source, unsigned target, std::uint32_t sequence, unsigned flags) {
+  return big(source, 2) + big(target, 2) + big(sequence, 4) + big(0, 4) + "\x50" + big(flags, 1) +
+         big(0, 6);
+}
+constexpr unsigned kSyn = 2, kAck = 16, kFin = 17;
+
+// From 10.0.0.SOURCE port 1000 to 10.0.0.TARGET port 2000.
+void add_tcp(File& file, int source, int target, std::uint32_t sequence, std::size_t payload,
+             unsigned flags = kAck) {
+  file.frame(ipv4(source, target, 6, 20 + payload) + tcp(1000, 2000, sequence, flags),
+             54 + payload);
+}
+// An operation of RoCE to queue pair 7.
+void add_roce(File& file, unsigned opcode, unsigned number, std::size_t extension,
+              std::size_t payload, unsigned padding = 0) {
+  const std::size_t inside = 8 + 12 + extension + payload + padding + 4;
+  file.frame(ipv4(1, 2, 17, inside) + big(0xc123, 2) + big(4791, 2) + big(inside, 2) + big(0, 2) +
+                 big(opcode, 1) + big(padding << 4, 1) + big(0xffff, 2) + big(0, 1) + big(7, 3) +
+                 big(0, 1) + big(number, 3),
+             34 + inside);
+}
+
+WireCapture read(const std::vector<std::string>& files, std::set<std::uint16_t> except = {}) {
+  WireCapture capture(std::move(except), 2'000'000);
+  for (const std::string& file : files) capture.add(file);
+  return capture;
+}
+WireTraffic only(const WireCapture& capture, const std::string& from = "10.0.0.1",
+                 const std::string& to = "10.0.0.2") {
+  const auto pairs = capture.pairs();
+  const auto found = pairs.find({parse_address(from), parse_address(to)});
+  return found == pairs.end() ? WireTraffic() : found->second;
+}
+
+TEST(WireCapture, CountsEveryByteOfAConnectionOnce) {
+  const Scratch scratch;
+  File file;
+  add_tcp(file, 1, 2, 99, 0, kSyn);
+  add_tcp(file, 2, 1, 499, 0, kSyn | kAck);
+  add_tcp(file, 1, 2, 100, 1000);
+  add_tcp(file, 1, 2, 1100, 1000);
+  add_tcp(file, 1, 2, 1100, 1000);  // again
+  add_tcp(file, 1, 2, 1600, 1000);  // half of it again
+  add_tcp(file, 1, 2, 3600, 400);   // 1,000 bytes were not captured
+  add_tcp(file, 1, 2, 4000, 0, kFin);
+  const WireCapture capture = read({file.write(scratch / "a.pcap")});
+  const WireTraffic traffic = only(capture);
+  EXPECT_EQ(traffic.payload, 3900u);
+  EXPECT_EQ(traffic.again, 1500u);
+  EXPECT_EQ(traffic.packets, 5u);
+  EXPECT_EQ(capture.pairs().size(), 1u) << "the way back has no payload";
+  EXPECT_EQ(capture.frames(), 8u);
+  EXPECT_NEAR(capture.seconds(), 0.007, 1e-9);
+  EXPECT_EQ(capture.begun_before(), 0u);
+  // Two frames an interval of 2 ms.
+  const std::map<std::uint64_t, std::uint64_t> expected{{2501, 2000}, {2502, 500}, {2503, 1400}};
+  EXPECT_EQ(traffic.over_time, expected);
+}
+
+TEST(WireCapture, FollowsSequenceNumbersAroundTheirEnd) {
+  const Scratch scratch;
+  File file;
+  std::uint32_t sequence = 0xfffffe00;
+  for (int i = 0; i < 4; ++i, sequence += 1000) add_tcp(file, 1, 2, sequence, 1000);
+  const WireCapture capture = read({file.write(scratch / "a.pcap")});
+  EXPECT_EQ(only(capture).payload, 4000u);
+  EXPECT_EQ(only(capture).again, 0u);
+  EXPECT_EQ(capture.begun_before(), 1u);
+}
+
+TEST(WireCapture, TakesTheFramesLengthWhereTheHeadersHasNoRoom) {
+  const Scratch scratch;
+  File file;
+  file.frame(ipv4(1, 2, 6, 0) + tcp(1, 2, 0, kAck), 54 + 100'000);
+  EXPECT_EQ(only(read({file.write(scratch / "a.pcap")})).payload, 100'000u);
+}
+
+TEST(WireCapture, ReadsVlansAndIpv6) {
+  const Scratch scratch;
+  File file;
+  const std::string a = std::string("\xfe\x80", 2) + std::string(13, '\0') + "\x01",
+                    b = std::string("\xfe\x80", 2) + std::string(13, '\0') + "\x02";
+  file.frame(ethernet(0x8100) + big(5, 2) + big(0x86dd, 2) + big(0x60000000, 4) + big(520, 2) +
+                 big(6, 1) + big(64, 1) + a + b + tcp(1, 2, 0, kAck),
+             18 + 40 + 520);
+  EXPECT_EQ(only(read({file.write(scratch / "a.pcap")}), "fe80::1", "fe80::2").payload, 500u);
+}
+
+TEST(WireCapture, CountsThePayloadOfRoceOperations) {
+  const Scratch scratch;
+  File file;
+  add_roce(file, 0x06, 0xfffffe, 16, 1024);  // write: first, middle, last
+  add_roce(file, 0x07, 0xffffff, 0, 1024);
+  add_roce(file, 0x08, 0, 0, 61, 3);
+  add_roce(file, 0x08, 0, 0, 61, 3);    // again
+  add_roce(file, 0x0b, 1, 20, 100);     // only, with immediate
+  add_roce(file, 0x0c, 2, 16, 0);       // a request to read
+  add_roce(file, 0x11, 2, 4, 0);        // an acknowledgement
+  add_roce(file, 0x10, 3, 4, 8);        // a response to a read
+  add_roce(file, 0x04, 4, 0, 32);       // send
+  add_roce(file, 0xaa, 5, 4 + 16, 16);  // a write over XRC
+  const WireTraffic traffic = only(read({file.write(scratch / "a.pcap")}));
+  EXPECT_EQ(traffic.payload, 1024u + 1024 + 61 + 100 + 8 + 32 + 16);
+  EXPECT_EQ(traffic.again, 61u);
+  EXPECT_EQ(traffic.packets, 8u);
+}
+
+TEST(WireCapture, OfSeveralPlacesCountsAConnectionOnce) {
+  const Scratch scratch;
+  File sender, receiver;
+  for (const std::uint32_t at : {0u, 1000u, 2000u}) add_tcp(sender, 1, 2, at, 1000);
+  for (const std::uint32_t at : {0u, 1000u}) add_tcp(receiver, 1, 2, at, 1000);
+  add_tcp(receiver, 3, 2, 0, 77);
+  const WireCapture capture =
+      read({sender.write(scratch / "a.pcap"), receiver.write(scratch / "b.pcap")});
+  EXPECT_EQ(only(capture).payload, 3000u);
+  EXPECT_EQ(only(capture).again, 0u);
+  EXPECT_EQ(only(capture, "10.0.0.3").payload, 77u);
+}
+
+TEST(WireCapture, SaysWhatItLeavesOut) {
+  const Scratch scratch;
+  File file;
+  file.frame(ethernet(0x0806) + std::string(28, 'a'), 60);
+  file.frame(ipv4(1, 2, 1, 64), 98);
+  file.frame(ipv4(1, 2, 17, 100) + big(53, 2) + big(53, 2) + big(100, 2) + big(0, 2), 134);
+  file.frame(ipv4(1, 2, 6, 1000, 185), 1034);
+  file.frame(ipv4(1, 2, 6, 1000) + "abc", 1034);
+  file.frame("short", 1034);
+  file.frame(ipv4(1, 2, 6, 10) + tcp(1, 2, 0, kAck), 64);
+  add_tcp(file, 1, 2, 0, 1000);
+  const WireCapture capture = read({file.write(scratch / "a.pcap")}, {2000});
+  const std::map<std::string_view, std::uint64_t> expected{
+      {"neither IPv4 nor IPv6", 1},   {"neither TCP nor UDP", 1},
+      {"UDP that is not RoCE", 1},    {"later fragments of IP packets", 1},
+      {"cut within the headers", 2},  {"headers that contradict themselves", 1},
+      {"ports that are excepted", 1},
+  };
+  EXPECT_EQ(capture.left_out(), expected);
+  EXPECT_TRUE(capture.pairs().empty());
+}
+
+TEST(WireCapture, NamesAFileThatIsNone) {
+  const Scratch scratch;
+  std::ofstream(scratch / "text") << std::string(100, 'x');
+  std::ofstream(scratch / "cut", std::ios::binary)
+      << little(0xa1b2c3d4) + std::string(16, '\0') + little(1) + std::string(20, '\1');
+  for (const char* name : {"text", "cut", "missing"}) {
+    try {
+      read({scratch / name});
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(scratch / name));
+      EXPECT_EQ(error.exit_code(), 2);
+    }
+  }
+}
+
+// A result whose ledger has these bytes per iteration.
+using Ledger = std::map<std::pair<std::string, std::string>, double>;
+std::string write_result(const std::string& path, const Ledger& ledger) {
+  nlohmann::json pairs = nlohmann::json::array();
+  for (const auto& [pair, bytes] : ledger)
+    pairs.push_back({{"src", pair.first}, {"dst", pair.second}, {"bytes", bytes}, {"messages", 1}});
+  std::ofstream(path) << nlohmann::json{{"schema", "ghostrank/result/1"},
+                                        {"traffic", {{"pairs", pairs}}}};
+  return path;
+}
+
+TEST(WireDiff, HoldsPairsOfHostsAgainstEachOther) {
+  const Scratch scratch;
+  const StoredResult result = read_result(
+      write_result(scratch / "r.json", {{{"n0.nic0", "n1.nic0"}, 1000},
+                                        {{"n0.nic1", "n2.nic0"}, 500},  // the same host as n1
+                                        {{"n2.nic0", "n0.nic0"}, 250},
+                                        {{"n1.nic0", "n2.nic0"}, 4000}}));
+  File file;
+  add_tcp(file, 1, 2, 0, 4800);
+  add_tcp(file, 2, 1, 0, 750);
+  add_tcp(file, 9, 1, 0, 60);  // of no host
+  const WireCapture capture = read({file.write(scratch / "a.pcap")});
+  const WireDiff diff = diff_wire(
+      result, capture, {parse_wire_host("10.0.0.1=0"), parse_wire_host("10.0.0.2,10.0.0.3=1-2")},
+      std::nullopt);
+  EXPECT_EQ(diff.iterations, 3);
+  EXPECT_TRUE(diff.iterations_guessed);
+  ASSERT_EQ(diff.rows.size(), 2u);
+  EXPECT_EQ(diff.rows[0].ledger, 1500);
+  EXPECT_NEAR(diff.difference(diff.rows[0]), 4800. / 4500 - 1, 1e-12);
+  EXPECT_EQ(diff.difference(diff.rows[1]), 0);
+  EXPECT_EQ(diff.inside, 4000);
+  EXPECT_EQ(diff.other_payload, 60u);
+  const std::string text = wire_diff_text(diff, capture);
+  for (const char* part : {"n1-2", "+6.67 %", "the number that fits best", "60 B from or to"})
+    EXPECT_THAT(text, HasSubstr(part));
+}
+
+TEST(WireDiff, TakesAddressesInOrderWhereTheyAreAsManyAsNodes) {
+  const Scratch scratch;
+  const StoredResult result =
+      read_result(write_result(scratch / "r.json", {{{"n0.nic0", "n1.nic0"}, 1000}}));
+  File file;
+  add_tcp(file, 4, 7, 0, 1000);
+  const WireDiff diff =
+      diff_wire(result, read({file.write(scratch / "a.pcap")}), {}, std::optional(2.));
+  EXPECT_TRUE(diff.hosts_guessed);
+  EXPECT_EQ(diff.difference(diff.rows[0]), -0.5);
+
+  add_tcp(file, 5, 7, 0, 1000);
+  const WireCapture three = read({file.write(scratch / "b.pcap")});
+  EXPECT_THROW(diff_wire(result, three, {}, std::nullopt), Error);
+  EXPECT_THROW(diff_wire(result, three, {parse_wire_host("10.0.0.4=0")}, std::nullopt), Error);
+  EXPECT_THROW(
+      diff_wire(result, three, {parse_wire_host("10.0.0.4=0-1"), parse_wire_host("10.0.0.5=1")},
+                std::nullopt),
+      Error);
+}
+
+TEST(WireDiff, OfTheCommandLine) {
+  const Scratch scratch;
+  write_result(scratch / "r.json",
+               {{{"n0.nic0", "n1.nic0"}, 1000}, {{"n1.nic0", "n0.nic0"}, 1000}});
+  File file;
+  add_tcp(file, 1, 2, 0, 2000);
+  add_tcp(file, 2, 1, 0, 2100);
+  file.write(scratch / "a.pcap");
+  const std::string line =
+      "cd '" + (scratch / "") + "' && " GHOSTRANK_BINARY " diff r.json a.pcap ";
+  EXPECT_EQ(test::shell(line + "--within 0.06").status, 0);
+  const test::Outcome off = test::shell(line + "--within 0.04");
+  EXPECT_EQ(off.status, 1);
+  EXPECT_THAT(off.text, HasSubstr("n1 to n0 differs by more than 0.04"));
+  const auto json = nlohmann::json::parse(test::shell(line + "--json -").text);
+  EXPECT_EQ(json["schema"], "ghostrank/diff/1");
+  EXPECT_EQ(json["pairs"][1]["captured_bytes"], 2100);
+  EXPECT_EQ(json["pairs"][1]["ledger_bytes"], 2000);
+  EXPECT_EQ(test::shell(line + "--csv - --interval 0.001").text,
+            "src,dst,start_s,bytes\nn0,n1,0,2000\nn1,n0,0.001,2100\n");
+  for (const char* wrong : {"--host 10.0.0.1", "--host 10.0.0=0", "--host 10.0.0.1=x",
+                            "--iterations 0", "--except-port 70000", "--json a.pcap"}) {
+    const test::Outcome refused = test::shell(line + wrong);
+    EXPECT_EQ(refused.status, 2) << wrong << ": " << refused.text;
+    EXPECT_EQ(std::count(refused.text.begin(), refused.text.end(), '\n'), 1) << refused.text;
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,92 @@
+// Packet captures of a real run (classic pcap, Ethernet; headers suffice) as payload bytes by pair
+// of addresses, over time. TCP is counted by sequence numbers: a byte that is sent again counts
+// once, and what the capture missed in mid-flow counts, too. RoCEv2 (UDP port 4791) is counted
+// packet by packet, as its operations give the payload's place; what comes again with a sequence
+// number that has been seen does not count. The layouts are those of RFC 9293, RFC 8200 and the
+// InfiniBand Architecture Specification, volume 1, chapter 9 and annex A17.
+//
+// Errors are Error(usage) with the file and the offset. Threading: one owner per object.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ghostrank {
+
+struct PcapFrame;
+
+// An IPv6 address, or an IPv4 address mapped into one, in network order.
+struct NetAddress {
+  std::array<std::uint8_t, 16> bytes{};
+  auto operator<=>(const NetAddress&) const = default;
+};
+std::string to_string(const NetAddress& address);   // "10.0.0.1", "fe80::1"
+NetAddress parse_address(const std::string& text);  // throws Error(usage)
+
+struct WireTraffic {
+  std::uint64_t payload = 0;                         // bytes, each once
+  std::uint64_t again = 0;                           // payload bytes of repeated packets
+  std::uint64_t packets = 0;                         // with payload, repeated ones too
+  std::map<std::uint64_t, std::uint64_t> over_time;  // number of the interval -> payload bytes
+};
+
+// Connections of one or more captures.
+class WireCapture {
+ public:
+  // Packets to or from one of `except` ports count as left out. `interval_ns` is that of over_time.
+  WireCapture(std::set<std::uint16_t> except, std::uint64_t interval_ns)
+      : except_(std::move(except)), interval_ns_(interval_ns) {}
+
+  // Captures taken in several places of one network may be added one after the other: a connection
+  // counts where most of it was seen.
+  void add(const std::string& file);
+
+  // By source and target. Both directions of a connection are pairs of their own.
+  std::map<std::pair<NetAddress, NetAddress>, WireTraffic> pairs() const;
+  const std::map<std::string_view, std::uint64_t>& left_out() const { return left_out_; }
+  std::uint64_t frames() const { return frames_; }
+  std::uint64_t begun_before() const { return begun_before_; }  // TCP flows without their SYN
+  double seconds() const;                                       // from the first frame to the last
+
+ private:
+  struct Flow {
+    NetAddress source, target;
+    std::uint16_t source_port = 0, target_port = 0;
+    std::uint32_t queue_pair = 0;  // of RoCE; TCP: 0
+    auto operator<=>(const Flow&) const = default;
+  };
+  struct Seen {
+    WireTraffic traffic;
+    std::uint32_t next = 0;  // sequence number after all that was seen
+    bool begun = false;
+  };
+  using Flows = std::map<Flow, Seen>;
+  // The packet after its IP header.
+  struct Datagram {
+    Flow flow;
+    std::span<const std::byte> bytes;  // as captured
+    std::size_t length = 0;            // on the wire
+    std::uint64_t time_ns = 0;
+  };
+
+  void take(const PcapFrame& frame, Flows& flows);
+  void take_tcp(Datagram& packet, Flows& flows);
+  void take_udp(Datagram& packet, Flows& flows);
+  void count(Seen& seen, std::uint64_t time_ns, std::size_t payload, std::size_t fresh);
+  bool excepted(const Flow& flow) const;
+
+  std::set<std::uint16_t> except_;
+  std::uint64_t interval_ns_;
+  Flows flows_;  // of all files
+  std::map<std::string_view, std::uint64_t> left_out_;
+  std::uint64_t frames_ = 0, begun_before_ = 0, first_ns_ = 0, last_ns_ = 0;
+};
+
+}  // namespace ghostrank
