@@ -247,6 +247,9 @@ Trace import_inspector(const std::vector<std::string>& files, int) {
                 "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES?");
   trace.used = records.markers;
   if (records.proxy > 0) trace.left_out["records of proxy steps and operations"] = records.proxy;
+  if (const std::uint64_t inferred = records.infer_sizes(); inferred > 0)
+    trace.notes.push_back(std::to_string(inferred) +
+                          " communicators whose size is not told have the ranks that are seen");
   import_records(records, files.front(), trace);
   return trace;
 }

@@ -32,6 +32,23 @@ std::uint32_t InspectorRecords::join(const InspectorComm& comm, std::int32_t ran
   return membership->second;
 }
 
+std::uint64_t InspectorRecords::infer_sizes() {
+  std::vector<int> least(comms.size());
+  const auto reaches = [&](std::uint32_t comm, std::int32_t rank) {
+    least[comm] = std::max(least[comm], rank + 1);
+  };
+  for (const InspectorMembership& membership : memberships)
+    reaches(membership.comm, membership.rank);
+  for (const InspectorRecord& record : records) reaches(record.comm, record.peer);
+  std::uint64_t inferred = 0;
+  for (std::size_t c = 0; c < comms.size(); ++c) {
+    if (comms[c].ranks > 0) continue;
+    comms[c].ranks = least[c];
+    ++inferred;
+  }
+  return inferred;
+}
+
 namespace {
 
 class Reader {
@@ -91,7 +108,7 @@ class Reader {
     const std::string_view id = text(tape, header, "id");
     const auto rank = integer(tape, header, "rank", kMostTraceRanks - 1);
     const auto ranks = integer(tape, header, "n_ranks", kMostTraceRanks);
-    if (rank >= ranks)
+    if (ranks > 0 && rank >= ranks)  // 0: NCCL has not told the plugin (before 2.27)
       fail("rank " + std::to_string(rank) + " of n_ranks " + std::to_string(ranks));
     const std::string_view host = text(tape, metadata, "hostname");
     const auto pid = integer(tape, metadata, "pid", std::int64_t{1} << 40);
@@ -164,6 +181,8 @@ class Reader {
       ++record.call;
     if (record.call == std::size(kInspectorCalls))
       fail("coll " + quote(name) + " is no collective of NCCL");
+    if (tape.find(perf, "coll_root"))
+      record.peer = static_cast<std::int32_t>(integer(tape, perf, "coll_root", most_rank(record)));
     out_.records.push_back(record);
   }
 
@@ -172,9 +191,13 @@ class Reader {
     const std::string_view name = text(tape, perf, "p2p");
     if (name != "Send" && name != "Recv") fail("p2p " + quote(name) + " is neither Send nor Recv");
     record.call = name == "Send" ? kInspectorSend : kInspectorRecv;
-    record.peer = static_cast<std::int32_t>(
-        integer(tape, perf, "p2p_peer", out_.comms[record.comm].ranks - 1));
+    record.peer = static_cast<std::int32_t>(integer(tape, perf, "p2p_peer", most_rank(record)));
     out_.records.push_back(record);
+  }
+
+  std::int64_t most_rank(const InspectorRecord& record) const {
+    const int ranks = out_.comms[record.comm].ranks;
+    return ranks > 0 ? ranks - 1 : static_cast<std::int64_t>(kMostTraceRanks) - 1;
   }
 
   const std::string& path_;

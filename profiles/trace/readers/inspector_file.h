@@ -41,7 +41,7 @@ struct InspectorRecord {
 
 struct InspectorComm {
   std::string id, name;
-  int ranks = 0;
+  int ranks = 0;  // 0: not told
 };
 
 // A communicator as one process sees it.
@@ -69,6 +69,9 @@ struct InspectorRecords {
   // before, or its rank another process, `fail` is told what is wrong; it must throw.
   std::uint32_t join(const InspectorComm& comm, std::int32_t rank, std::uint32_t process,
                      const std::string& file, const std::function<void(const std::string&)>& fail);
+  // Gives communicators whose size is not told the least that their ranks and peers allow; returns
+  // how many there are.
+  std::uint64_t infer_sizes();
 };
 
 // What the records say becomes `trace`, whose format and unit are set; `path` is for errors.
