@@ -1,12 +1,12 @@
-// Checks that a rank's share of the model fits its device, for frameworks that spread a whole model
-// over data-parallel ranks; the Megatron and TorchRec planners have checks of their own.
+// The memory of a job's fullest GPU, and whether it fits the device.
 //
-// Counts weights, gradients, optimizer state and the largest unit gathered at a time, but no
-// activations, so a plan that passes may still not fit. Bytes per parameter, with w: a weight in
-// the parameters' type, m: its fp32 copy (4 if that type is not fp32, else 0), g: a gradient, o:
-// moments:
+// Megatron's is counted stage by stage with its activations (megatron/memory.h), and its planner
+// checks it. For frameworks that spread a whole model over data-parallel ranks, weights, gradients,
+// optimizer state and the largest unit gathered at a time are counted, but no activations, so a
+// plan that passes may still not fit. Bytes per parameter, with w: a weight in the parameters'
+// type, m: its fp32 copy (4 if that type is not fp32, else 0), g: a gradient, o: moments:
 //
-//   ddp, horovod         4 + g + o
+//   ddp, horovod, ...    4 + g + o
 //   fsdp, torchtitan     4 + g + o, all sharded
 //   zero1                w + w + m + o, the last two sharded
 //   zero2                w + w + m + o, the last three sharded
@@ -15,12 +15,18 @@
 // Errors: Error(usage), with a change that fits. Threading: pure functions.
 #pragma once
 
+#include <optional>
+
 #include "profiles/job/job.h"
+#include "profiles/planners/shared/gpu_memory.h"
 
 namespace ghostrank {
 
-// Does nothing for a device without memory_bytes, for a measured model, and for frameworks with
-// their own check.
+// Empty for programs, measured models and TorchRec, whose planner has a check of its own.
+std::optional<GpuMemory> gpu_memory(const JobSpec& spec);
+
+// Does nothing for a device without memory_bytes, where gpu_memory() says nothing, and for
+// Megatron.
 void check_state_memory(const JobSpec& spec);
 
 }  // namespace ghostrank

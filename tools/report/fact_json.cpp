@@ -102,6 +102,17 @@ Json pipeline_json(const PlanFacts& facts) {
           {"bubble_of_compute", or_null(pipeline_bubble(*facts.pipeline))}};
 }
 
+Json memory_json(const PlanFacts& facts) {
+  if (!facts.memory) return nullptr;
+  const GpuMemory& m = *facts.memory;
+  return {{"weights_bytes", m.weights},
+          {"gradients_bytes", m.gradients},
+          {"optimizer_bytes", m.optimizer},
+          {"activations_bytes", m.activations > 0 ? Json(m.activations) : Json(nullptr)},
+          {"device_bytes",
+           facts.device_memory_bytes > 0 ? Json(facts.device_memory_bytes) : Json(nullptr)}};
+}
+
 }  // namespace
 
 std::string plan_json(const PlanFacts& facts) {
@@ -121,6 +132,7 @@ std::string plan_json(const PlanFacts& facts) {
                {"tensors", tensors_json(facts.tensors)},
                {"compression", compression_json(facts.compression)},
                {"pipeline", pipeline_json(facts)},
+               {"gpu_memory", memory_json(facts)},
                {"parameters", facts.parameters > 0 ? Json(facts.parameters) : Json(nullptr)},
                {"flops_per_iteration", facts.flops > 0 ? Json(facts.flops) : Json(nullptr)},
                {"mfu_at_most", or_null(facts.mfu_at_most)},

@@ -10,6 +10,7 @@
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/load.h"
 #include "profiles/model/model.h"
+#include "profiles/planners/memory_check.h"
 #include "profiles/planners/plan.h"
 #include "tools/report/network_text.h"
 #include "tools/report/nic_traffic.h"
@@ -224,6 +225,16 @@ std::string flops_line(const PlanFacts& facts) {
   return text;
 }
 
+std::string memory_line(const PlanFacts& facts) {
+  const GpuMemory& m = *facts.memory;
+  std::string text = humane_bytes(m.total());
+  if (facts.device_memory_bytes > 0) text += " of " + humane_bytes(facts.device_memory_bytes);
+  text += " on the fullest GPU: weights " + humane_bytes(m.weights) + ", gradients " +
+          humane_bytes(m.gradients) + ", optimizer " + humane_bytes(m.optimizer);
+  return text + (m.activations > 0 ? ", activations " + humane_bytes(m.activations)
+                                   : "; activations are not counted");
+}
+
 std::vector<Fact> closing_facts(const PlanFacts& facts) {
   const TrafficPlan& t = facts.traffic;
   std::string nic = humane_bytes(real(t.busiest_nic_bytes));
@@ -248,6 +259,7 @@ std::vector<Fact> closing_facts(const PlanFacts& facts) {
   list.push_back({"step at least", humane_seconds(t.step_seconds_at_least)});
   if (facts.parameters > 0)
     list.push_back({"model", humane_count(real(facts.parameters), "parameter")});
+  if (facts.memory) list.push_back({"memory", memory_line(facts)});
   if (facts.flops > 0) list.push_back({"model FLOPs", flops_line(facts)});
   list.push_back(
       {"least dilation", "depends on the hosts: 'ghostrank run' measures it before it starts"});
@@ -280,6 +292,8 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   facts.flops = workload.flops_per_iteration;
   facts.peak_flops = matmul_peak_tflops(job.spec.device, job.spec.precision.parameters) * 1e12;
   facts.pipeline = pipeline_of(job.spec);
+  if (!job.spec.program) facts.memory = gpu_memory(job.spec);
+  facts.device_memory_bytes = job.spec.device.memory_bytes;
   facts.notes = notes_of(job.spec, workload);
   const double possible = facts.peak_flops * facts.ranks * facts.traffic.step_seconds_at_least;
   if (facts.flops > 0 && possible > 0) facts.mfu_at_most = facts.flops / possible;

@@ -12,6 +12,7 @@
 #include "emulator/traffic/traffic.h"
 #include "profiles/job/job.h"
 #include "profiles/load/load.h"
+#include "profiles/planners/shared/gpu_memory.h"
 #include "profiles/planners/shared/pipeline.h"
 #include "tools/text/table.h"
 
@@ -47,6 +48,8 @@ struct PlanFacts {
   std::uint64_t parameters = 0;       // of the model; 0: a job of programs
   double flops = 0, peak_flops = 0;   // model FLOPs per step; FLOP/s of one GPU; 0: unknown
   std::optional<Pipeline> pipeline;   // of a plan with stages
+  std::optional<GpuMemory> memory;    // of the fullest GPU
+  double device_memory_bytes = 0;     // of one GPU; 0: unknown
   std::optional<double> mfu_at_most;  // if a step takes no more than step_seconds_at_least
   std::vector<StreamFacts> streams;
   std::vector<GroupFacts> groups;

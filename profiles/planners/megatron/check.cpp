@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "profiles/error.h"
+#include "profiles/planners/megatron/memory.h"
 #include "profiles/planners/megatron/plan.h"
 
 namespace ghostrank {
@@ -254,48 +255,13 @@ void check_experts(const JobSpec& spec, const Transformer& m) {
            [&](int value) { return count % value == 0 && rows % value == 0; });
 }
 
-// Memory of one rank of `stage`, in bytes.
-struct Memory {
-  double states = 0, activations = 0;
-  double total() const { return states + activations; }
-};
-
-double activation_bytes_per_layer(const MegatronPlan& plan, Recompute recompute) {
-  const auto shb = static_cast<double>(plan.hidden_states()) * bytes_of(plan.activations) / 2;
-  const double t = plan.tp;
-  if (recompute == Recompute::full) return 2 * shb / (plan.sequence_parallel ? t : 1);
-  return plan.sequence_parallel ? 34 * shb / t : shb * (10 + 24 / t);
-}
-
-Memory memory_of(const MegatronPlan& plan, int stage, bool sharded, Recompute recompute) {
-  Memory out;
-  int layers = 0;
-  for (int chunk = 0; chunk < plan.pipeline.chunks; ++chunk) {
-    const Part& part = plan.parts[plan.pipeline.part(stage, chunk)];
-    for (const Parameter& p : megatron_parameters(plan, part))
-      out.states +=
-          static_cast<double>(p.numel) * (bytes_of(plan.activations) + bytes_of(plan.gradients) +
-                                          12.0 / (sharded ? plan.holders(p.expert) : 1));
-    layers += part.layers + part.mtp;
-  }
-  int open = 0, most = 0;        // forward passes whose backward is still to come
-  Pipeline few = plan.pipeline;  // further rounds repeat
-  few.micro_batches = std::min(few.micro_batches, 4 * few.stages);
-  for (const Slot& slot : pipeline_slots(few, stage)) {
-    if (slot.pass == Pass::input_backward) continue;  // the weight pass still needs the activations
-    open += slot.pass == Pass::forward ? 1 : -1;
-    most = std::max(most, open);
-  }
-  out.activations =
-      activation_bytes_per_layer(plan, recompute) * most * layers / plan.pipeline.chunks;
-  return out;
-}
-
 double worst(const MegatronPlan& plan, bool sharded, Recompute recompute) {
-  double most = 0;
-  for (int stage = 0; stage < plan.pp; ++stage)
-    most = std::max(most, memory_of(plan, stage, sharded, recompute).total());
-  return most;
+  JobSpec spec = *plan.spec;
+  spec.parallel.distributed_optimizer = sharded;
+  spec.parallel.recompute = recompute;
+  MegatronPlan other = plan;
+  other.spec = &spec;
+  return megatron_memory(other).total();
 }
 
 std::string gigabytes(double bytes) {
@@ -304,8 +270,6 @@ std::string gigabytes(double bytes) {
 
 }  // namespace
 
-// The estimate follows Korthikanti et al. (2022), without the attention scores, because fused
-// kernels do not keep them. fp32 parameters and two moments belong to the optimizer.
 void check_memory(const MegatronPlan& plan) {
   const JobSpec& spec = *plan.spec;
   const double have = spec.device.memory_bytes;

@@ -1,0 +1,160 @@
+#include "profiles/planners/megatron/memory.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace ghostrank {
+namespace {
+
+double real(std::uint64_t n) { return static_cast<double>(n); }
+
+// Sizes of a layer's tensors on one rank, in bytes.
+class Activations {
+ public:
+  explicit Activations(const MegatronPlan& plan)
+      : model_(plan.model),
+        element_(bytes_of(plan.activations)),
+        tokens_(real(plan.tokens)),
+        own_tokens_(plan.sequence_parallel ? tokens_ / plan.tp : tokens_),
+        tp_(plan.tp),
+        positions_(real(plan.model.sequence)),
+        fused_(plan.spec->parallel.attention == Attention::fused),
+        routed_rows_(real(plan.routed_rows())),
+        expert_tp_(plan.etp) {}
+
+  // Tensors of `width` elements per token: on every rank whole (or, under sequence parallelism, a
+  // part of the sequence), or split among the tensor-parallel ranks.
+  double whole(double width) const { return element_ * own_tokens_ * width; }
+  double split(double width) const { return element_ * tokens_ * width / tp_; }
+  // A byte per element; models with biases have dropout (device/layer_kernels.h).
+  double dropout_mask() const { return model_.bias ? own_tokens_ * hidden() : 0; }
+  double hidden() const { return real(model_.hidden); }
+
+  double attention() const {
+    double bytes = whole(2 * hidden()) + dropout_mask();  // inputs of the norm, of the products
+    if (model_.is_latent()) {
+      const LatentAttention& l = model_.latent;
+      bytes += whole(real(l.q_lora + l.kv_lora + l.rope));
+      bytes += split(real(model_.heads) * real(2 * (l.nope + l.rope) + 2 * l.value));
+    } else {
+      bytes += split(2 * real(model_.query_width()) + 2 * real(model_.key_width()));
+    }
+    return bytes;
+  }
+
+  // Scores after the softmax; with dropout also its mask and what it leaves.
+  double scores() const {
+    if (fused_) return 0;
+    const double bytes = model_.bias ? 2 * element_ + 1 : element_;
+    return bytes * real(model_.heads) * positions_ * tokens_ / tp_;
+  }
+
+  double feed_forward(double ffn) const {
+    return whole(2 * hidden()) + split(inner(ffn)) + dropout_mask();
+  }
+
+  // Rows that arrive, the experts' inner rows, what they return. The ranks that share an expert see
+  // all of its rows. Shared experts see every token. The router's probabilities are small.
+  double experts() const {
+    const Experts& experts = model_.experts;
+    const double ffn = real(experts.ffn);
+    return whole(2 * hidden()) +
+           element_ * routed_rows_ * (2 * expert_tp_ * hidden() + inner(ffn)) +
+           split(inner(ffn * real(experts.shared))) + dropout_mask();
+  }
+
+ private:
+  // Elements before the activation, of both halves where it is gated, and after it.
+  double inner(double ffn) const { return (model_.gated ? 3 : 2) * ffn; }
+
+  const Transformer& model_;
+  const double element_, tokens_, own_tokens_, tp_, positions_;
+  const bool fused_;
+  const double routed_rows_, expert_tp_;
+};
+
+// Of one chunk and micro-batch.
+double chunk_activations(const MegatronPlan& plan, const Part& part) {
+  const Activations sizes(plan);
+  const Recompute recompute = plan.spec->parallel.recompute;
+  double bytes = part.embedding ? sizes.dropout_mask() : 0;
+  const auto layer = [&](int number) {
+    if (recompute == Recompute::full) return sizes.whole(sizes.hidden());  // its input
+    return megatron_layer_activations(plan,
+                                      plan.model.has_experts(static_cast<std::uint64_t>(number)));
+  };
+  for (int i = 0; i < part.layers; ++i) bytes += layer(part.first_layer + i);
+  for (int i = 0; i < part.mtp; ++i)
+    bytes += layer(static_cast<int>(plan.model.layers) + i) + sizes.whole(2 * sizes.hidden());
+  return bytes;
+}
+
+// While a pass runs: the logits in fp32 and the inputs of norm and head, which go with their
+// backward pass; under full recomputation, the layer that is computed again.
+double passing_activations(const MegatronPlan& plan, const Part& part) {
+  const Activations sizes(plan);
+  double bytes = 0;
+  if (part.head)
+    bytes =
+        sizes.whole(2 * sizes.hidden()) + 4 * real(plan.tokens) * real(plan.vocabulary) / plan.tp;
+  if (plan.spec->parallel.recompute != Recompute::full || part.layers == 0) return bytes;
+  const auto last = static_cast<std::uint64_t>(part.first_layer + part.layers - 1);
+  return std::max(bytes,
+                  sizes.scores() + megatron_layer_activations(plan, plan.model.has_experts(last)));
+}
+
+// The fullest moment of a stage; the slots of a few rounds show it, further rounds repeat.
+double stage_activations(const MegatronPlan& plan, int stage) {
+  Pipeline few = plan.pipeline;
+  few.micro_batches = std::min(few.micro_batches, 4 * few.stages);
+  std::vector<double> kept, passing;  // by chunk
+  for (int c = 0; c < few.chunks; ++c) {
+    const Part& part = plan.parts[plan.pipeline.part(stage, c)];
+    kept.push_back(chunk_activations(plan, part));
+    passing.push_back(passing_activations(plan, part));
+  }
+  double open = 0, most = 0;
+  for (const Slot& slot : pipeline_slots(few, stage)) {
+    const auto chunk = static_cast<std::size_t>(slot.chunk);
+    if (slot.pass == Pass::forward) open += kept[chunk];
+    most = std::max(most, open + passing[chunk]);
+    // The weight pass still needs what the input pass has read.
+    if (slot.pass == Pass::backward || slot.pass == Pass::weight_backward) open -= kept[chunk];
+  }
+  return most;
+}
+
+}  // namespace
+
+double megatron_layer_activations(const MegatronPlan& plan, bool has_experts) {
+  const Activations sizes(plan);
+  const bool again = plan.spec->parallel.recompute != Recompute::none;
+  return sizes.attention() + (again ? 0 : sizes.scores()) +
+         (has_experts ? sizes.experts() : sizes.feed_forward(real(plan.model.ffn)));
+}
+
+GpuMemory megatron_memory(const MegatronPlan& plan, int stage) {
+  const JobSpec& spec = *plan.spec;
+  GpuMemory out;
+  for (int chunk = 0; chunk < plan.pipeline.chunks; ++chunk)
+    for (const Parameter& p :
+         megatron_parameters(plan, plan.parts[plan.pipeline.part(stage, chunk)])) {
+      const double numel = real(p.numel);
+      out.weights += numel * bytes_of(plan.activations);
+      out.gradients += numel * bytes_of(plan.gradients);
+      out.optimizer += numel * optimizer_bytes(spec.precision) /
+                       (spec.parallel.distributed_optimizer ? plan.holders(p.expert) : 1);
+    }
+  out.activations = stage_activations(plan, stage);
+  return out;
+}
+
+GpuMemory megatron_memory(const MegatronPlan& plan) {
+  GpuMemory most;
+  for (int stage = 0; stage < plan.pp; ++stage)
+    if (const GpuMemory here = megatron_memory(plan, stage); here.total() > most.total())
+      most = here;
+  return most;
+}
+
+}  // namespace ghostrank

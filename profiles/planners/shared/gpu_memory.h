@@ -1,0 +1,25 @@
+// What a GPU's memory holds at its fullest point of a training step.
+//
+// Units: bytes of one GPU. Threading: plain values.
+#pragma once
+
+#include "collectives/data_type.h"
+#include "profiles/job/job.h"
+
+namespace ghostrank {
+
+struct GpuMemory {
+  double weights = 0, gradients = 0;
+  double optimizer = 0;    // moments, and an fp32 copy of weights of another type
+  double activations = 0;  // kept for the backward pass
+  double total() const { return weights + gradients + optimizer + activations; }
+};
+
+// Bytes of optimizer state per parameter. Adam keeps two fp32 moments, SGD with momentum one; both
+// update an fp32 copy of weights that are of another type.
+inline double optimizer_bytes(const Precision& precision) {
+  return (precision.optimizer == "sgd" ? 4 : 8) +
+         (precision.parameters == DataType::float32 ? 0 : 4);
+}
+
+}  // namespace ghostrank
