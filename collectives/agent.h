@@ -18,10 +18,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <typeindex>
 #include <vector>
 
 #include "collectives/data_type.h"
@@ -122,6 +124,28 @@ struct Survives {
 struct Helper {
   PartyKind kind = PartyKind::server;
   GroupRank beside = kNoRank;  // on the node of this rank; kNoRank: on a server of the job
+  // A switch in the modelled network: that of this rank's rail and of its rack of 32 nodes (level
+  // 0), or the one above all racks of the rail (level 1). Communicators share these switches.
+  // kNoRank: a switch of its own.
+  GroupRank near = kNoRank;
+  int level = 0;
+  int slots = 0;  // that it takes of the switch's memory
+};
+
+// What the agents of all communicators on one machine share: a helper's switch or server, with its
+// memory. Holds one value of each type, which is made when it is first asked for and lasts as long
+// as the agents. Threading: as its agents, which have one owner.
+class Site {
+ public:
+  template <class T>
+  T& get() {
+    std::shared_ptr<void>& value = values_[typeid(T)];
+    if (!value) value = std::make_shared<T>();
+    return *static_cast<T*>(value.get());
+  }
+
+ private:
+  std::map<std::type_index, std::shared_ptr<void>> values_;
 };
 
 class WireFormat;  // wire_format.h
@@ -137,6 +161,8 @@ class Ends {
   int size() const { return size_; }  // ranks
   virtual std::vector<Helper> helpers() const { return {}; }
   virtual std::unique_ptr<Agent> agent(GroupParty party) const = 0;
+  // For helpers that share something with others on their machine.
+  virtual std::unique_ptr<Agent> agent_at(GroupParty party, Site&) const { return agent(party); }
 
   // Traffic of one call if no packet is lost, per sender and receiver: messages, and their bytes as
   // note_bytes() counts them. A note to many counts once per receiver.

@@ -39,6 +39,12 @@ Verdict Pool::receive(int worker, int slot, const Packet& packet) {
   return round.missing == 0 ? Verdict::broadcast : Verdict::collect;
 }
 
+void Pool::widen(int elements) {
+  GHOSTRANK_SWITCH_ASSERT(valid_elements(elements));
+  elements_ = elements;
+  values_.assign(rounds_.size() * size_(), 0);
+}
+
 void Pool::reset() {
   std::fill(rounds_.begin(), rounds_.end(), Round{});
   std::fill(values_.begin(), values_.end(), 0);

@@ -51,6 +51,9 @@ class Pool {
   std::int8_t e0(int slot, int set) const { return rounds_[at(slot, set)].e0; }
   std::int8_t e1(int slot, int set) const { return rounds_[at(slot, set)].e1; }
 
+  // Gives every sum this many elements, all 0: for a pool whose rounds had no values so far.
+  void widen(int elements);
+
   void reset();
 
  private:

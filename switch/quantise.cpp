@@ -8,9 +8,11 @@
 namespace ghostrank::switchml {
 namespace {
 
+// Every number is rounded by up to a half. Up to 256 workers, the 2^-24 by which a number is below
+// 2^exponent makes up for that; for more, the range is smaller.
 double scale_of(int exponent, int workers) {
-  return std::ldexp(static_cast<double>(std::numeric_limits<std::int32_t>::max()) / workers,
-                    -exponent);
+  const double most = std::numeric_limits<std::int32_t>::max() - (workers > 256 ? workers : 0);
+  return std::ldexp(most / workers, -exponent);
 }
 
 }  // namespace

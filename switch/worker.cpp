@@ -51,6 +51,11 @@ Worker::Chunk Worker::chunk_of(std::uint64_t packet) const {
   return chunk;
 }
 
+std::optional<Worker::Chunk> Worker::upcoming() const {
+  if (next_ == ready_.size()) return std::nullopt;
+  return chunk_of(ready_[next_]);
+}
+
 std::optional<Worker::Chunk> Worker::next() {
   if (next_ == ready_.size()) {
     ready_.clear();

@@ -37,9 +37,10 @@ class Worker {
 
   // Starts a job; the previous one must have ended. A job of no chunks ends at once.
   void start(std::uint64_t chunks, bool exponents);
-  // The next chunk that may be sent and was not handed out yet, in order; empty: none. Each chunk
-  // is handed out once.
+  // The next chunk that may be sent and was not handed out yet, in order; empty: none. next() hands
+  // it out, each chunk once; upcoming() only looks.
   std::optional<Chunk> next();
+  std::optional<Chunk> upcoming() const;
   // Takes a result; returns the chunk that it answers. Empty: the slot and set match no chunk in
   // flight.
   std::optional<Chunk> result(std::uint16_t slot, std::uint8_t set);

@@ -87,7 +87,7 @@ void AgentWorld::set_up() {
     parties_.emplace_back().kind = helper.kind;
   }
   for (std::size_t p = 0; p < parties_.size(); ++p) {
-    parties_[p].agent = ends_.agent(static_cast<GroupParty>(p));
+    parties_[p].agent = ends_.agent_at(static_cast<GroupParty>(p), parties_[p].site);
     if (!parties_[p].agent) fail("there is no agent for " + named(static_cast<GroupParty>(p)));
   }
   overhead_ = ends_.overhead_bytes();

@@ -104,6 +104,7 @@ class AgentWorld final : public Io {
 
   struct PartyState {
     PartyKind kind = PartyKind::rank;
+    Site site;
     std::unique_ptr<Agent> agent;
     Picoseconds free_at = 0;
     std::deque<Event> waiting;

@@ -1,20 +1,29 @@
 // The built-in schemes with agents. A job may name one whatever library it uses.
-#include <array>
+#include <vector>
 
 #include "collectives/libraries.h"
 #include "collectives/schemes/switchml.h"
 
 namespace ghostrank {
 
+namespace {
+
+std::unique_ptr<Ends> switchml(int ranks, const Communicator& comm) {
+  const InSwitch& in = comm.in_switch;
+  return switchml_ends(
+      ranks, {in.slots, in.packet_elements, in.timeout_ps, in.first_slot, in.packet_rate}, comm);
+}
+
+}  // namespace
+
 std::span<const Algorithm> scheme_rows() {
-  static const std::array<Algorithm, 1> kRows{
-      {{.library = kSchemes,
-        .func = Func::all_reduce,
-        .name = "switchml",
-        .ends = [](int ranks, const Communicator& comm) {
-          return switchml_ends(ranks, {comm.in_switch.slots, comm.in_switch.packet_elements,
-                                       comm.in_switch.timeout_ps});
-        }}}};
+  static const auto kRows = [] {
+    std::vector<Algorithm> rows;
+    for (const Func func :
+         {Func::all_reduce, Func::reduce_scatter, Func::all_gather, Func::broadcast, Func::reduce})
+      rows.push_back({.library = kSchemes, .func = func, .name = "switchml", .ends = switchml});
+    return rows;
+  }();
   return kRows;
 }
 

@@ -161,6 +161,7 @@ AgentRunner::AgentRunner(const Cluster& cluster, const std::vector<WorldRank>& r
     processor_of_.push_back(of_node.try_emplace(cluster.location(helper).node, next).first->second);
   }
   free_.resize(ranks.size() + of_node.size());
+  sites_.resize(free_.size());
 }
 
 void AgentRunner::clear() {
@@ -168,6 +169,7 @@ void AgentRunner::clear() {
   states_.clear();
   waiting_.clear();
   std::fill(free_.begin(), free_.end(), Moment{});
+  std::fill(sites_.begin(), sites_.end(), Site{});
 }
 
 AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
@@ -184,7 +186,7 @@ AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
     state->position = state->use->ends->size() + (state->party - state->use->first_helper);
   }
   state->processor = processor_of_[who.local];
-  state->agent = state->use->ends->agent(state->position);
+  state->agent = state->use->ends->agent_at(state->position, sites_[state->processor]);
   GHOSTRANK_ASSERT(state->agent != nullptr);
   return *state;
 }

@@ -143,6 +143,7 @@ class AgentRunner {
   NoteCarrier& carrier_;
   std::vector<std::size_t> processor_of_;  // by local index
   std::vector<Moment> free_;               // by processor: when it is free
+  std::vector<Site> sites_;                // by processor
   std::deque<State> states_;
   std::unordered_map<std::uint64_t, State*> index_;
   std::vector<State*> waiting_;

@@ -67,8 +67,10 @@ class Topology {
   Nic add_switch(Nic near);
   bool is_switch(Nic nic) const { return nic >= first_switch_nic_; }
 
-  // Returns the one-way latency of an idle network without links; each NIC contributes half.
+  // Returns the one-way latency of an idle network without links; each NIC contributes half. Two
+  // switches are as far apart as a switch and a NIC.
   Picoseconds latency(Nic from, Nic to) const {
+    if (is_switch(from) && is_switch(to)) return own_.latency / 2;
     const Picoseconds a = nic(from).latency, b = nic(to).latency;
     return a == b ? a : (a + b) / 2;
   }

@@ -17,6 +17,8 @@ namespace {
 // over more messages.
 constexpr int kMostByAuto = 4;
 
+constexpr int kNodesOfRack = 32;  // whose NICs of a rail share a switch of a scheme
+
 }  // namespace
 
 VectorBy<Node, Host> host_of_nodes(const JobSpec& spec, int processes) {
@@ -146,6 +148,8 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   Communicator comm;
   comm.node_of = nodes_of_layout(layout(group));
   comm.in_switch = spec.collectives.in_switch;
+  for (const WorldRank rank : members_of(group))
+    comm.nic_of.push_back(location(rank).nic.value() % nics_per_node_);
   const auto size = static_cast<int>(members_of(group).size());
   try {
     use.ends = row.ends(size, comm);
@@ -162,7 +166,8 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
       refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +
              std::string(name_of(use.helpers[i].kind)) +
              ") for each communicator, and the job has no servers; add  servers: {count: 1}");
-    Location location = in_network ? add_switch(use) : helper_location(spec, use, i);
+    Location location =
+        in_network ? switch_location(spec, use, use.helpers[i]) : helper_location(spec, use, i);
     OnShard& mates = on_shard_[location.host][location.shard];
     location.local = static_cast<std::uint32_t>(mates.ranks.size() + mates.helpers.size());
     mates.helpers.push_back(locations_.push_back(location));
@@ -171,13 +176,33 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   schemes_.push_back(std::move(use));
 }
 
-// The switch's place: near the communicator's first rank, whose shard plays it.
-Location Cluster::add_switch(const SchemeUse& use) {
-  Location location = this->location(members_of(use.group).front());
-  location.nic = topology_.add_switch(location.nic);
-  location.node = Node(location.nic.value() / nics_per_node_);
-  nics_ = location.nic.value() + nics_per_node_;
-  return location;
+// The switch's place: near the rank that it names, else the communicator's first one, whose shard
+// plays it. Throws Error(usage) if the switch has no slots left.
+Location Cluster::switch_location(const JobSpec& spec, const SchemeUse& use, const Helper& helper) {
+  const bool shared = helper.near != kNoRank;
+  const Location near = location(members_of(use.group).at(shared ? helper.near : 0));
+  const int rail = near.nic.value() % nics_per_node_;
+  const int rack = helper.level == 0 ? near.node.value() / kNodesOfRack : -1;
+  if (!shared) return new_switch(near);
+  const auto [at, fresh] = switches_.try_emplace({rail, rack});
+  SharedSwitch& here = at->second;
+  if (fresh) here.location = new_switch(near);
+  here.slots += helper.slots;
+  if (const int most = spec.collectives.in_switch.memory_slots; here.slots > most)
+    throw Error("switch.memory_slots: the switch " +
+                (rack < 0 ? std::string("above the racks") : "of rack " + std::to_string(rack)) +
+                " on rail " + std::to_string(rail) + " has " + std::to_string(most) +
+                " slots, and the job's communicators ask for " + std::to_string(here.slots) +
+                " so far; lower switch.slots, or let the scheme serve fewer groups "
+                "(collectives.groups)");
+  return here.location;
+}
+
+Location Cluster::new_switch(Location near) {
+  near.nic = topology_.add_switch(near.nic);
+  near.node = Node(near.nic.value() / nics_per_node_);
+  nics_ = near.nic.value() + nics_per_node_;
+  return near;
 }
 
 // The helper's place: with the rank that it is beside, else where the job's placement of servers

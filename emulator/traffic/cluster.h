@@ -127,7 +127,8 @@ class Cluster {
   void add_schemes(const JobSpec& spec);
   void add_scheme(const JobSpec& spec, std::uint32_t group, const Algorithm& row);
   Location helper_location(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const;
-  Location add_switch(const SchemeUse& use);
+  Location switch_location(const JobSpec& spec, const SchemeUse& use, const Helper& helper);
+  Location new_switch(Location near);
 
   const Workload& workload_;
   NcclNodeOfJob nccl_node_;
@@ -140,6 +141,12 @@ class Cluster {
   VectorBy<WorldParty, Location> locations_;
   std::vector<Membership> memberships_;
   VectorBy<Host, std::vector<OnShard>> on_shard_;  // by host, then shard
+  // A switch in the modelled network that communicators share.
+  struct SharedSwitch {
+    Location location;
+    int slots = 0;  // taken
+  };
+  std::map<std::pair<int, int>, SharedSwitch> switches_;  // by rail and rack; -1: above the racks
   std::vector<SchemeUse> schemes_;
   std::map<std::pair<std::uint32_t, std::string_view>, int> scheme_of_;  // group, name of the row
   std::vector<std::uint32_t> layout_of_;

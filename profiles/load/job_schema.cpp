@@ -80,9 +80,22 @@ constexpr std::array kKeys{
         "virtual; on ofi software on one of the servers",
         0, 0, "model", "compiled dpdk bmv2 external"},
     Key{"switch.slots", KeyType::integer, "512",
-        "slots of each communicator, and so the most packets that a rank has in flight", 1, 16384}
+        "slots of each communicator on the switch of a rail, and so the most packets that a worker "
+        "has in flight",
+        1, 16384}
         .with_schemes(),
     Key{"switch.packet_elements", KeyType::choice, "256", "elements of a packet", 0, 0, "32 64 256"}
+        .with_schemes(),
+    Key{"switch.memory_slots", KeyType::integer, "8192",
+        "slots of one switch, for all communicators that it serves; those of a rail and a rack of "
+        "32 nodes share one",
+        1, 1'000'000}
+        .on("memory virtual")
+        .with_schemes(),
+    Key{"switch.packet_rate_mpps", KeyType::number, "0",
+        "millions of packets that one switch takes per second, of all communicators; 0: any number",
+        0, 1e6}
+        .on("memory virtual")
         .with_schemes(),
     Key{"switch.timeout_us", KeyType::number, "10000",
         "time without an answer after which a packet is sent again", 1, kMaxMicros}

@@ -110,9 +110,15 @@ TEST(SwitchMlInTheNetwork, IsRefusedWhereItCannotServe) {
       return error.what();
     }
   };
-  SmallJob large = switch_job(FabricKind::virtual_time, 33);
+  SmallJob large = switch_job(FabricKind::virtual_time, 1025);
   large.collective(Func::all_reduce, 100, DataType::int32);
-  EXPECT_NE(said(large).find("at most 32 workers"), std::string::npos) << said(large);
+  EXPECT_NE(said(large).find("at most 1,024"), std::string::npos) << said(large);
+  SmallJob crowded = switch_job(FabricKind::virtual_time, 4);
+  crowded.spec.collectives.in_switch.memory_slots = 500;
+  crowded.collective(Func::all_reduce, 100, DataType::int32);
+  EXPECT_NE(said(crowded).find("has 500 slots, and the job's communicators ask for 512"),
+            std::string::npos)
+      << said(crowded);
   SmallJob type = switch_job(FabricKind::virtual_time, 4);
   type.collective(Func::all_reduce, 100, DataType::int64);
   EXPECT_NE(said(type).find("adds int32"), std::string::npos) << said(type);

@@ -1,0 +1,48 @@
+// A worker's part of a call, as its rank sees it (member.h): the rank hands it
+// the sums of its node, piece by piece, and gets chunks with results. What
+// happens between workers is the scheme's.
+//
+// Threading: one owner.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "collectives/schemes/node_sum.h"
+#include "collectives/schemes/rails.h"
+
+namespace ghostrank {
+
+class Lane {
+ public:
+  explicit Lane(int rail) : rail_(rail) {}
+  virtual ~Lane() = default;
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  int rail() const { return rail_; }
+  NodeSum& sum() { return sum_; }
+
+  virtual void start(Io& io, const Call& call, const RailShare& share, bool real) = 0;
+  // All ranks of the node have given pieces 0 .. `pieces` - 1: their chunks may
+  // leave.
+  virtual void pieces_ready(Io& io, std::uint64_t pieces) = 0;
+  // Returns the chunk whose result is now there; empty: the note brings none.
+  virtual std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) = 0;
+  virtual bool ended() const = 0;
+  // Notes of a later call must not be dropped.
+  virtual bool keeps_notes() const { return false; }
+  // For workers that are the only ones of their rail: the next chunk whose
+  // node's sum is there, which is then the result.
+  virtual std::optional<std::uint64_t> next_alone() { return std::nullopt; }
+  virtual void tick(Io&) {}
+  virtual void on_room(Io&) {}
+
+ protected:
+  NodeSum sum_;
+
+ private:
+  int rail_;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,59 @@
+// The elements that a worker holds of its rail's share of a call, by chunk: first its node's sums
+// (of floats as float, of int32 as int32) or copies, then the result in the call's type.
+//
+// Without real data there is nothing to hold. Threading: one owner.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "collectives/schemes/numbers.h"
+
+namespace ghostrank {
+
+class NodeSum {
+ public:
+  // `sums`: elements that come for one chunk are added; else there is one source of each chunk.
+  void start(std::uint64_t chunks, std::uint64_t per_chunk, DataType type, bool sums) {
+    type_ = type;
+    sums_ = sums;
+    per_chunk_ = sums ? per_chunk : per_chunk * bytes_of(type) / 4;  // in words of 4 bytes
+    words_.assign(chunks * per_chunk_, 0);
+  }
+  void add(std::uint64_t chunk, std::span<const std::byte> elements) {
+    if (!sums_) return put(chunk, elements);
+    std::int32_t* into = words_.data() + chunk * per_chunk_;
+    if (!is_float(type_))
+      return add_elements(type_, reinterpret_cast<std::byte*>(into), elements.data(),
+                          elements.size() / bytes_of(type_));
+    const std::vector<float> floats = floats_of(type_, elements);
+    add_elements(DataType::float32, reinterpret_cast<std::byte*>(into),
+                 reinterpret_cast<const std::byte*>(floats.data()), floats.size());
+  }
+  // The first `elements` of a chunk of floats that is still a sum.
+  std::vector<float> floats(std::uint64_t chunk, std::uint64_t elements) const {
+    std::vector<float> floats(elements);
+    std::memcpy(floats.data(), words_.data() + chunk * per_chunk_, elements * sizeof(float));
+    return floats;
+  }
+  // Sets a chunk to these bytes: a result, or elements that nobody adds to.
+  void put(std::uint64_t chunk, std::span<const std::byte> bytes) {
+    std::memcpy(words_.data() + chunk * per_chunk_, bytes.data(), bytes.size());
+  }
+  std::span<const std::int32_t> words(std::uint64_t chunk) const {
+    return std::span(words_).subspan(chunk * per_chunk_, per_chunk_);
+  }
+  std::span<const std::byte> bytes(std::uint64_t chunk, std::uint64_t bytes) const {
+    return std::as_bytes(words(chunk)).first(bytes);
+  }
+
+ private:
+  DataType type_{};
+  bool sums_ = false;
+  std::uint64_t per_chunk_ = 0;
+  std::vector<std::int32_t> words_;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,45 @@
+// SwitchML's packets as notes, and as bytes (switch/switchml.h describes bytes 0 to 9).
+//
+//   Note::tag    a Reach; Note::index the pool index, Note::call the low 8 bits of the call's
+//   number Note::words  0-3 number of the packet in its job, which switches echo | 4 exponent | 5
+//   unused
+//                | 6-7 worker that gives or takes the elements alone, unless everyone does
+//
+// An all-reduce's packets are those of the published format. Those of other functions are ours: the
+// type in the header's first byte is 2 (to one) or 3 (from one), the worker follows the exponents,
+// and a packet of which the receiver needs no elements has none (size 7): it is a credit.
+//
+// Threading: pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "collectives/schemes/rails.h"
+#include "collectives/wire_format.h"
+
+namespace ghostrank::switchml {
+
+inline constexpr std::uint64_t kOverhead = 4;  // bytes of the header that are not in `words`
+inline constexpr std::uint16_t kSetBit = 1u << 15;
+inline constexpr int kNoWorker = 0xffff;
+
+inline constexpr std::uint64_t head_bytes(Reach reach) {  // overhead and words
+  return reach == Reach::everyone ? 10 : 12;
+}
+
+struct Words {
+  std::uint32_t packet = 0;
+  std::int8_t exponent = 0;
+  int worker = kNoWorker;
+
+  std::vector<std::byte> bytes(Reach reach) const;
+  // Empty: not of this form.
+  static std::optional<Words> read(Reach reach, std::span<const std::byte> bytes);
+};
+
+const WireFormat& packets();
+
+}  // namespace ghostrank::switchml
