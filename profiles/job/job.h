@@ -19,6 +19,7 @@
 #include "collectives/nccl/machine.h"
 #include "collectives/schedule.h"
 #include "collectives/tensor_content.h"
+#include "profiles/job/kfac_plan.h"
 #include "profiles/units.h"
 #include "profiles/workload/program.h"
 
@@ -79,7 +80,8 @@ enum class Framework : std::uint8_t {
   dear,
   wfbp,
   mgwfbp,
-  bytescheduler
+  bytescheduler,
+  kfac
 };
 inline constexpr std::pair<Framework, std::string_view> kFrameworks[] = {
     {Framework::ddp, "ddp"},
@@ -94,7 +96,8 @@ inline constexpr std::pair<Framework, std::string_view> kFrameworks[] = {
     {Framework::dear, "dear"},
     {Framework::wfbp, "wfbp"},
     {Framework::mgwfbp, "mgwfbp"},
-    {Framework::bytescheduler, "bytescheduler"}};
+    {Framework::bytescheduler, "bytescheduler"},
+    {Framework::kfac, "kfac"}};
 std::string_view name_of(Framework framework);
 constexpr bool is_zero(Framework framework) {
   return framework >= Framework::zero1 && framework <= Framework::zero3;
@@ -102,13 +105,13 @@ constexpr bool is_zero(Framework framework) {
 // Every rank holds the whole model, its gradients and the optimizer's state.
 constexpr bool is_replicated(Framework framework) {
   return framework == Framework::ddp || framework == Framework::horovod ||
-         (framework >= Framework::dear && framework <= Framework::bytescheduler);
+         (framework >= Framework::dear && framework <= Framework::kfac);
 }
 
 enum class Launch : std::uint8_t { overlap, after_backward, flat };
 
 enum class Fusion : std::uint8_t { size, layers, waiting_time, none };
-enum class AllReduceCostModel : std::uint8_t { cluster, ethernet_10g, rdma_100g };
+enum class AllReduceCostModel : std::uint8_t { cluster, ethernet_10g, rdma_100g, spdkfac };
 
 enum class Recompute : std::uint8_t { none, selective, full };
 enum class Attention : std::uint8_t { fused, unfused };  // scores on the chip, or in memory
@@ -161,7 +164,7 @@ struct ParallelPlan {
   bool random_tables = false;
   std::uint64_t row_wise_above = 0;  // tables with more rows are split over all ranks; 0: none
 
-  // horovod
+  // horovod; kfac has its cycles, too
   double fusion_mb = 128;  // MiB of the fusion buffer
   double cycle_ms = 1;
 
@@ -174,7 +177,9 @@ struct ParallelPlan {
 
   bool tune = false;  // dear, horovod: sizes are searched for before the run (emulator/tuner)
 
-  // mgwfbp, bytescheduler
+  KfacPlan kfac;
+
+  // mgwfbp, bytescheduler, kfac
   AllReduceCostModel allreduce_cost = AllReduceCostModel::cluster;
   std::uint64_t partition_bytes = 4'000'000, credit_bytes = 16'000'000;  // bytescheduler
 };

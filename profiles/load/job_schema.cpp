@@ -139,8 +139,8 @@ constexpr std::array kKeys{
 
     Key{"parallel.framework", KeyType::choice, "ddp", "framework whose plan the ranks follow", 0, 0,
         "ddp megatron fsdp torchtitan zero1 zero2 zero3 horovod torchrec dear wfbp mgwfbp "
-        "bytescheduler",
-        "byteps kfac"},
+        "bytescheduler kfac",
+        "byteps"},
     Key{"parallel.dp", KeyType::integer, "0",
         "data-parallel ranks; 0: all GPUs that tp, cp and pp leave", 0, 1e9},
     Key{"parallel.micro_batch", KeyType::integer, "1", "samples per GPU and micro-batch", 1, 1e6},
@@ -310,7 +310,7 @@ constexpr std::array kKeys{
         .of("horovod"),
     Key{"parallel.cycle_ms", KeyType::number, "1", "time between two checks for ready gradients",
         0.001, 1e6}
-        .of("horovod"),
+        .of("horovod kfac"),
     Key{"parallel.fusion", KeyType::choice, "size",
         "which modules share a call: as many as stay below threshold_mb; nearby_layers of them; "
         "those whose gradients become ready within wait_ms; or none",
@@ -340,15 +340,73 @@ constexpr std::array kKeys{
         .on("memory virtual"),
     Key{"parallel.allreduce_cost", KeyType::choice, "cluster",
         "what the scheduler takes a call to cost: a ring over the cluster's slowest link; or as "
-        "MG-WFBP's authors fitted it on two clusters of up to 64 GPUs",
-        0, 0, "cluster 10gbe 100gbrdma"}
-        .of("mgwfbp bytescheduler"),
+        "MG-WFBP's authors fitted it on two clusters of up to 64 GPUs, or SPD-KFAC's on 64",
+        0, 0, "cluster 10gbe 100gbrdma spdkfac"}
+        .of("mgwfbp bytescheduler kfac"),
     Key{"parallel.partition_bytes", KeyType::integer, "4000000", "largest piece of a tensor", 4096,
         kMaxSize}
         .of("bytescheduler"),
     Key{"parallel.credit_bytes", KeyType::integer, "16000000",
         "pieces of so many bytes are handed over at a time, one at least", 0, kMaxSize}
         .of("bytescheduler"),
+    Key{"parallel.variant", KeyType::choice, "spd",
+        "how the second order is distributed: not at all (ssgd), by D-KFAC, MPD-, SPD-, PAD- or "
+        "DP-KFAC",
+        0, 0, "spd ssgd d mpd pad dp"}
+        .of("kfac"),
+    Key{"parallel.factor_launch", KeyType::choice, "auto",
+        "factors are computed and reduced in hooks of the passes, or after the backward; auto: as "
+        "the variant's authors do",
+        0, 0, "auto overlap after_backward"}
+        .of("kfac")
+        .unless("parallel.variant", "ssgd"),
+    Key{"parallel.factor_fusion", KeyType::choice, "auto",
+        "factors that share a call: none; the two of a layer; up to factor_mb; or by MG-WFBP's "
+        "rule along each pass; auto: as the variant's authors do",
+        0, 0, "auto none layer threshold optimal"}
+        .of("kfac")
+        .unless("parallel.variant", "ssgd"),
+    Key{"parallel.factor_mb", KeyType::number, "64", "size of a call of factors in MiB", 0, 1e6}
+        .of("kfac")
+        .where("parallel.factor_fusion", "threshold"),
+    Key{"parallel.inverse_placement", KeyType::choice, "auto",
+        "who inverts a factor: every rank; ranks in turn; the least loaded rank (SPD-KFAC's LBP); "
+        "blocks of neighbours (PAD-KFAC's); auto: as the variant's authors do",
+        0, 0, "auto none round_robin lbp block"}
+        .of("kfac")
+        .unless("parallel.variant", "ssgd"),
+    Key{"parallel.local_below", KeyType::integer, "1024",
+        "lbp: every rank inverts factors of a smaller dimension itself, and nobody sends them", 0,
+        1e9}
+        .of("kfac")
+        .where("parallel.inverse_placement", "auto lbp")
+        .unless("parallel.variant", "ssgd"),
+    Key{"parallel.second_order", KeyType::choice, "auto",
+        "who inverts broadcasts the inverse, or the preconditioned gradients of the layer; auto: "
+        "as the variant's authors do",
+        0, 0, "auto inverses gradients"}
+        .of("kfac")
+        .unless("parallel.variant", "ssgd"),
+    Key{"parallel.fac_update_freq", KeyType::integer, "1", "steps from one update of factors on", 1,
+        1000}
+        .of("kfac")
+        .unless("parallel.variant", "ssgd"),
+    Key{"parallel.kfac_update_freq", KeyType::integer, "1", "steps from one update of inverses on",
+        1, 1000}
+        .of("kfac")
+        .unless("parallel.variant", "ssgd"),
+    Key{"parallel.kfac_cost", KeyType::choice, "device",
+        "how long inverses (and, rtx2080ti, products) of K-FAC take: by the device's FLOPs, as "
+        "fitted to measurements on an RTX 2080 Ti, or by SPD-KFAC's published model of one",
+        0, 0, "device rtx2080ti spdkfac"}
+        .of("kfac")
+        .unless("parallel.variant", "ssgd"),
+    Key{"parallel.exclude", KeyType::choice, "nothing",
+        "parts that are left out, to see what each adds: sending inverses; that and inverting; "
+        "those and reducing factors",
+        0, 0, "nothing inverse_comm inverses factor_comm"}
+        .of("kfac")
+        .unless("parallel.variant", "ssgd"),
 
     Key{"collectives.library", KeyType::string, "generic",
         "library whose algorithms and schedules are played: generic, gloo, openmpi-4.1, nccl-2.28, "

@@ -70,11 +70,66 @@ void read_schedulers(const Settings& in, ParallelPlan& out) {
   out.decouple_reduce = in.text("parallel.decouple") == "reduce";
   out.tune = in.text("parallel.tune") == "bo";
   const std::string& cost = in.text("parallel.allreduce_cost");
-  out.allreduce_cost = cost == "10gbe"       ? AllReduceCostModel::ethernet_10g
+  out.allreduce_cost = cost == "spdkfac"     ? AllReduceCostModel::spdkfac
+                       : cost == "10gbe"     ? AllReduceCostModel::ethernet_10g
                        : cost == "100gbrdma" ? AllReduceCostModel::rdma_100g
                                              : AllReduceCostModel::cluster;
   out.partition_bytes = static_cast<std::uint64_t>(in.integer("parallel.partition_bytes"));
   out.credit_bytes = static_cast<std::uint64_t>(in.integer("parallel.credit_bytes"));
+}
+
+template <typename T, std::size_t N>
+T choice(const Settings& in, const char* key, const std::pair<std::string_view, T> (&words)[N]) {
+  for (const auto& [word, value] : words)
+    if (word == in.text(key)) return value;
+  return words[0].second;  // the table has checked the word
+}
+
+void read_kfac(const Settings& in, KfacPlan& out) {
+  using Launch = FactorLaunch;
+  using Fuse = FactorFusion;
+  using Place = InversePlacement;
+  using Send = SecondOrderSend;
+  using Exclude = KfacExclude;
+  out.variant = choice<KfacVariant>(in, "parallel.variant",
+                                    {{"spd", KfacVariant::spd},
+                                     {"ssgd", KfacVariant::ssgd},
+                                     {"d", KfacVariant::d},
+                                     {"mpd", KfacVariant::mpd},
+                                     {"pad", KfacVariant::pad},
+                                     {"dp", KfacVariant::dp}});
+  out.launch = choice<Launch>(in, "parallel.factor_launch",
+                              {{"auto", Launch::automatic},
+                               {"overlap", Launch::overlap},
+                               {"after_backward", Launch::after_backward}});
+  out.fusion = choice<Fuse>(in, "parallel.factor_fusion",
+                            {{"auto", Fuse::automatic},
+                             {"none", Fuse::none},
+                             {"layer", Fuse::layer},
+                             {"threshold", Fuse::threshold},
+                             {"optimal", Fuse::optimal}});
+  out.placement = choice<Place>(in, "parallel.inverse_placement",
+                                {{"auto", Place::automatic},
+                                 {"none", Place::none},
+                                 {"round_robin", Place::round_robin},
+                                 {"lbp", Place::lbp},
+                                 {"block", Place::block}});
+  out.send = choice<Send>(
+      in, "parallel.second_order",
+      {{"auto", Send::automatic}, {"inverses", Send::inverses}, {"gradients", Send::gradients}});
+  out.cost = choice<KfacCost>(in, "parallel.kfac_cost",
+                              {{"device", KfacCost::device},
+                               {"rtx2080ti", KfacCost::rtx2080ti},
+                               {"spdkfac", KfacCost::spdkfac}});
+  out.exclude = choice<Exclude>(in, "parallel.exclude",
+                                {{"nothing", Exclude::nothing},
+                                 {"inverse_comm", Exclude::inverse_comm},
+                                 {"inverses", Exclude::inverses},
+                                 {"factor_comm", Exclude::factor_comm}});
+  out.fusion_mb = in.number("parallel.factor_mb");
+  out.local_below = static_cast<std::uint64_t>(in.integer("parallel.local_below"));
+  out.factor_every = in.small("parallel.fac_update_freq");
+  out.inverse_every = in.small("parallel.kfac_update_freq");
 }
 
 }  // namespace
@@ -101,6 +156,7 @@ ParallelPlan read_parallel(const Settings& in) {
   read_megatron(in, out);
   read_zero(in, out);
   read_schedulers(in, out);
+  read_kfac(in, out.kfac);
   return out;
 }
 

@@ -1,9 +1,9 @@
 // Convolutional networks for images, described by the numbers in their papers' tables: the blocks
-// of a bottleneck ResNet, the convolutions of a VGG.
-//
-// One layer per convolution (with its batch norm) or fully connected layer. Forward FLOPs per
-// sample: convolution 2 k k c_in c_out h_out w_out, fully connected 2 in out; norms and pooling
-// count 0. As in torchvision, the 3x3 convolution of a stage's first block has the stride.
+// of a bottleneck ResNet or of a DenseNet, the convolutions of a VGG; Inception-v4 is a table
+// (inception.cpp). As in torchvision, the 3x3 convolution of a ResNet stage's first block has the
+// stride.
+#include "profiles/model/convolutional.h"
+
 #include <array>
 
 #include "profiles/model/model.h"
@@ -14,60 +14,19 @@ namespace {
 constexpr std::array kKeys{
     Key{"kind", KeyType::choice, kRequired, "what is described", 0, 0, "convolutional"},
     Key{"name", KeyType::string, "model", "how reports call the model"},
-    Key{"architecture", KeyType::choice, kRequired, "family", 0, 0, "resnet vgg"},
+    Key{"architecture", KeyType::choice, kRequired, "family", 0, 0,
+        "resnet vgg densenet inception_v4"},
     Key{"blocks", KeyType::integers, kAbsent,
-        "resnet: bottleneck blocks of each of the four stages", 1, 1000},
+        "resnet: bottleneck blocks of each of the four stages; densenet: layers of each of its "
+        "dense blocks",
+        1, 1000},
+    Key{"growth", KeyType::integer, "32", "densenet: channels that a layer adds", 1, 4096},
     Key{"convolutions", KeyType::integers, kAbsent,
         "vgg: output channels of the 3x3 convolutions in order; 0 is a 2x2 pooling", 0, 65536},
     Key{"classes", KeyType::integer, "1000", "outputs of the last layer", 1, 1e6},
     Key{"image", KeyType::integer, "224", "width and height of the input in pixels", 32, 65536}};
 
 constexpr std::uint64_t kMaxConvolutions = 10'000;
-
-class Network {
- public:
-  Network(Model& model, std::uint64_t image) : model_(model), width_(image) {}
-
-  std::uint64_t channels() const { return channels_; }
-  std::uint64_t width() const { return width_; }
-  void set(std::uint64_t channels, std::uint64_t width) {
-    channels_ = channels;
-    width_ = width;
-  }
-  void pool(std::uint64_t factor) { width_ = (width_ + factor - 1) / factor; }
-
-  // `size` x `size` convolution; padding keeps the width, which the stride then divides.
-  void convolution(const std::string& name, std::uint64_t out, std::uint64_t size,
-                   std::uint64_t stride, bool bias) {
-    pool(stride);
-    const std::uint64_t weights = out * channels_ * size * size;
-    Layer layer{name, {{"weight", weights, out}}, 0, 0, 0};
-    if (bias) layer.parameters.push_back({"bias", out});
-    layer.forward_flops = 2 * static_cast<double>(weights) * static_cast<double>(width_) *
-                          static_cast<double>(width_);
-    model_.layers.push_back(std::move(layer));
-    channels_ = out;
-  }
-  void batch_norm(const std::string& name) {
-    auto& parameters = model_.layers.back().parameters;
-    parameters.push_back({name + ".weight", channels_});
-    parameters.push_back({name + ".bias", channels_});
-    model_.running_statistics += 2 * channels_;
-    ++model_.batch_counters;
-  }
-  void linear(const std::string& name, std::uint64_t out, std::uint64_t in) {
-    model_.layers.push_back({name,
-                             {{"weight", out * in, out}, {"bias", out}},
-                             2 * static_cast<double>(in) * static_cast<double>(out),
-                             0,
-                             0});
-  }
-
- private:
-  Model& model_;
-  std::uint64_t channels_ = 3;
-  std::uint64_t width_;
-};
 
 // 1x1, 3x3, 1x1 convolutions; the first block of a stage also projects its input.
 void bottleneck(Network& net, const std::string& name, std::uint64_t inner, std::uint64_t stride,
@@ -95,6 +54,29 @@ void resnet(Network& net, const std::vector<std::int64_t>& blocks, std::uint64_t
       bottleneck(net, "layer" + std::to_string(stage + 1) + "." + std::to_string(b), inner,
                  stage > 0 && b == 0 ? 2 : 1, b == 0);
   net.linear("fc", classes, net.channels());
+}
+
+// A layer norms all channels so far, then its 1x1 and 3x3 convolutions add `growth` to them; blocks
+// are joined by a norm, a 1x1 convolution to half the channels, and a pooling.
+void densenet(Network& net, const std::vector<std::int64_t>& blocks, std::uint64_t growth,
+              std::uint64_t classes) {
+  net.convolution("conv0", 2 * growth, 7, 2, false);
+  net.batch_norm("norm0");
+  net.pool(2);
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    const std::string name = "denseblock" + std::to_string(block + 1) + ".denselayer";
+    for (std::int64_t i = 1; i <= blocks[block]; ++i) {
+      const std::uint64_t channels = net.channels();
+      net.normed_convolution(name + std::to_string(i) + ".1", 4 * growth, 1);
+      net.normed_convolution(name + std::to_string(i) + ".2", growth, 3);
+      net.set(channels + growth, net.width());
+    }
+    if (block + 1 == blocks.size()) break;
+    net.normed_convolution("transition" + std::to_string(block + 1), net.channels() / 2, 1);
+    net.pool(2);
+  }
+  net.batch_norm("norm5");
+  net.linear("classifier", classes, net.channels());
 }
 
 void vgg(Network& net, const std::vector<std::int64_t>& convolutions, std::uint64_t classes) {
@@ -138,6 +120,11 @@ Model make_convolutional(const Settings& settings, const Mark& mark) {
       fail(settings.at("blocks").mark,
            "blocks has " + std::to_string(blocks.size()) + " stages; a bottleneck ResNet has 4");
     resnet(net, blocks, classes);
+  } else if (model.architecture == "densenet") {
+    densenet(net, list_of(settings, "blocks", mark),
+             static_cast<std::uint64_t>(settings.integer("growth")), classes);
+  } else if (model.architecture == "inception_v4") {
+    inception_v4(net, classes);
   } else {
     const auto convolutions = list_of(settings, "convolutions", mark);
     if (convolutions.size() > kMaxConvolutions)

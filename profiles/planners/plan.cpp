@@ -9,6 +9,7 @@
 #include "profiles/planners/fsdp/fsdp.h"
 #include "profiles/planners/fsdp/mesh.h"
 #include "profiles/planners/horovod.h"
+#include "profiles/planners/kfac/kfac.h"
 #include "profiles/planners/megatron/megatron.h"
 #include "profiles/planners/megatron/plan.h"
 #include "profiles/planners/memory_check.h"
@@ -50,6 +51,8 @@ Workload plan(const JobSpec& spec) {
       return plan_wfbp(spec);
     case Framework::bytescheduler:
       return plan_bytescheduler(spec);
+    case Framework::kfac:
+      return plan_kfac(spec);
     case Framework::ddp:
       break;
   }

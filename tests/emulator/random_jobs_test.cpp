@@ -98,6 +98,33 @@ void plan_steps(std::mt19937& random, SmallJob& job) {
   job.workload = plan_workload(job.spec);
 }
 
+// Steps of K-FAC on small linear maps.
+void plan_second_order(std::mt19937& random, SmallJob& job) {
+  auto model = std::make_shared<Model>();
+  for (int layers = one_of(random, {1, 2, 5}); layers > 0; --layers) {
+    const auto rows = one_of<std::uint64_t>(random, {1, 7, 60});
+    model->layers.push_back({"layer" + std::to_string(layers),
+                             {{"weight", rows * one_of<std::uint64_t>(random, {3, 40}), rows}},
+                             1e6,
+                             0,
+                             0});
+    if (random() % 2 == 0) model->layers.back().parameters.push_back({"bias", rows});
+  }
+  JobSpec& spec = job.spec;
+  spec.device.peak_tflops = {{"fp32", 1}};
+  spec.device.memory_GBps = 100;
+  spec.parallel.framework = Framework::kfac;
+  KfacPlan& kfac = spec.parallel.kfac;
+  kfac.variant =
+      one_of(random, {KfacVariant::ssgd, KfacVariant::d, KfacVariant::mpd, KfacVariant::spd,
+                      KfacVariant::spd, KfacVariant::pad, KfacVariant::dp});
+  if (kfac.variant == KfacVariant::spd) kfac.local_below = one_of(random, {0, 20, 1024});
+  kfac.factor_every = one_of(random, {1, 1, 2});
+  kfac.inverse_every = one_of(random, {1, 3});
+  spec.model = std::move(model);
+  job.workload = plan_workload(spec);
+}
+
 RandomJob random_job(unsigned seed) {
   std::mt19937 random(seed);
   const int nodes = one_of(random, {2, 3, 4, 6}), gpus = one_of(random, {1, 2, 4});
@@ -142,7 +169,7 @@ RandomJob random_job(unsigned seed) {
     spec.compression = CompressionSpec{&compressors()[random() % compressors().size()], {0.05}};
     compress(spec, job.workload);
   } else if (random() % 2 == 0) {
-    plan_steps(random, job);
+    random() % 3 == 0 ? plan_second_order(random, job) : plan_steps(random, job);
   }
   return {std::move(job), std::min(nodes, one_of(random, {2, 3}))};
 }

@@ -206,8 +206,9 @@ TEST(Config, AcceptsAutoForEveryFunction) {
 }
 
 TEST(ShippedJobs, Load) {
-  for (const char* name : {"gpt2-xl-ddp", "gpt2-xl-hgx-rails", "gpt3-175b-megatron",
-                           "gpt3-175b-megatron-cut", "quickstart-resnet50", "verify-small"})
+  for (const char* name :
+       {"gpt2-xl-ddp", "gpt2-xl-hgx-rails", "gpt3-175b-megatron", "gpt3-175b-megatron-cut",
+        "quickstart-resnet50", "resnet50-kfac", "verify-small"})
     EXPECT_GT(plan_workload(load_job(name, {}).spec).ranks, 1) << name;
 }
 

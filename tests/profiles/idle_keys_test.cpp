@@ -105,6 +105,20 @@ const std::vector<Probe> kProbes{
     {"allreduce_cost", {"10gbe"}},
     {"partition_bytes", {"100000000"}},
     {"credit_bytes", {"0", "100000000000"}},
+    {"variant", {"d"}},
+    {"factor_launch", {"after_backward"}},
+    {"factor_launch", {"after_backward"}, "variant: ssgd"},
+    {"factor_fusion", {"none"}},
+    {"factor_mb", {"1"}, "factor_fusion: threshold"},
+    {"factor_mb", {"1"}},
+    {"inverse_placement", {"round_robin"}},
+    {"local_below", {"1"}},
+    {"local_below", {"1"}, "inverse_placement: block"},
+    {"second_order", {"gradients"}, "inverse_placement: round_robin"},
+    {"fac_update_freq", {"2"}},
+    {"kfac_update_freq", {"2"}},
+    {"kfac_cost", {"spdkfac"}},
+    {"exclude", {"factor_comm"}},
 };
 
 std::string parallel_of(std::string_view framework, const std::string& keys) {
@@ -113,8 +127,10 @@ std::string parallel_of(std::string_view framework, const std::string& keys) {
 }
 
 std::string head_for(std::string_view framework) {
-  const bool tables = framework == "torchrec";
-  return std::string("model: ") + (tables ? "dlrm-dcnv2" : "{base: mixtral-8x7b, layers: 8}") +
+  const char* model = framework == "torchrec" ? "dlrm-dcnv2"
+                      : framework == "kfac"   ? "resnet50"
+                                              : "{base: mixtral-8x7b, layers: 8}";
+  return std::string("model: ") + model +
          "\ndevice: {base: h100-sxm, memory_bytes: 0}\nprecision: {parameters: bf16}\n"
          "cluster: {nodes: 4, gpus_per_node: 2, nics_per_node: 2}\n";
 }

@@ -7,14 +7,12 @@
 namespace ghostrank {
 namespace {
 
-constexpr std::uint64_t kTinyCall = 8192;  // elements; MG-WFBP merges whatever is smaller
-
 struct FittedCost {
   AllReduceCostModel network;
   int ranks;
   AllReduceCost cost;
 };
-// Seconds, and seconds per byte, as MG-WFBP's source has them.
+// Seconds, and seconds per byte, as the sources of MG-WFBP and SPD-KFAC have them.
 constexpr FittedCost kFitted[] = {{AllReduceCostModel::ethernet_10g, 4, {4.204e-5, 2.059e-10}},
                                   {AllReduceCostModel::ethernet_10g, 8, {5.230e-4, 8.571e-10}},
                                   {AllReduceCostModel::ethernet_10g, 16, {9.081e-4, 7.396e-10}},
@@ -25,7 +23,8 @@ constexpr FittedCost kFitted[] = {{AllReduceCostModel::ethernet_10g, 4, {4.204e-
                                   {AllReduceCostModel::rdma_100g, 8, {9.754e-5, 3.057e-10}},
                                   {AllReduceCostModel::rdma_100g, 16, {7.075e-4, 4.059e-10}},
                                   {AllReduceCostModel::rdma_100g, 32, {4.063e-4, 4.907e-10}},
-                                  {AllReduceCostModel::rdma_100g, 64, {8.063e-4, 5.888e-10}}};
+                                  {AllReduceCostModel::rdma_100g, 64, {8.063e-4, 5.888e-10}},
+                                  {AllReduceCostModel::spdkfac, 64, {9.29e-4, 1.4335e-9 / 4}}};
 
 // Every step of a ring takes as long as its slowest hop.
 AllReduceCost ring_cost(const ClusterSpec& cluster) {
@@ -105,7 +104,8 @@ AllReduceCost assumed_cost(const JobSpec& spec) {
 }
 
 std::vector<FusedGroup> merge_calls(std::span<const ReadyTensor> tensors,
-                                    std::uint32_t element_bytes, const AllReduceCost& cost) {
+                                    std::uint32_t element_bytes, const AllReduceCost& cost,
+                                    std::uint64_t tiny) {
   std::vector<FusedGroup> groups;  // the last one first
   double ready = 0, link_free = 0;
   bool joins = false;  // the tensor's call takes those of the open group with it
@@ -119,7 +119,7 @@ std::vector<FusedGroup> merge_calls(std::span<const ReadyTensor> tensors,
     const double next = ready + seconds(tensors[t - 1].backward);
     const double start = std::max(link_free, ready);
     const double end = start + cost.seconds(static_cast<double>(open.numel) * element_bytes);
-    joins = (next < end && (start > next || next - start < cost.alpha)) || open.numel < kTinyCall;
+    joins = (next < end && (start > next || next - start < cost.alpha)) || open.numel < tiny;
     if (!joins) link_free = end;
   }
   std::reverse(groups.begin(), groups.end());

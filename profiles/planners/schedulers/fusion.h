@@ -48,8 +48,11 @@ struct AllReduceCost {
 // where they fitted none.
 AllReduceCost assumed_cost(const JobSpec& spec);
 
-// MG-WFBP's rule. Groups are in registration order.
+// MG-WFBP's rule. Groups are in registration order. What has fewer than `tiny` elements is merged
+// anyway.
+inline constexpr std::uint64_t kTinyCall = 8192;
 std::vector<FusedGroup> merge_calls(std::span<const ReadyTensor> tensors,
-                                    std::uint32_t element_bytes, const AllReduceCost& cost);
+                                    std::uint32_t element_bytes, const AllReduceCost& cost,
+                                    std::uint64_t tiny = kTinyCall);
 
 }  // namespace ghostrank

@@ -40,6 +40,12 @@ struct WeighedModule {
   double matrices = 0;  // elements
 };
 
+// Embeddings and routers are no products of the kind: their names lack the last part. So do
+// experts, which see other rows than the ranks' samples.
+bool is_product(const ParameterTensor& tensor) {
+  return tensor.rows > 0 && module_name(tensor.name) != tensor.name;
+}
+
 std::vector<WeighedModule> modules_of_layer(const Layer& layer, bool measured) {
   std::vector<WeighedModule> out;
   std::string_view open = "/";  // no tensor is called that
@@ -51,6 +57,13 @@ std::vector<WeighedModule> modules_of_layer(const Layer& layer, bool measured) {
     out.back().module.tensors.push_back(tensor.numel);
     out.back().module.numel += tensor.numel;
     if (tensor.rows > 0) out.back().matrices += static_cast<double>(tensor.numel);
+    if (measured) continue;
+    if (is_product(tensor)) {
+      out.back().module.outputs = tensor.rows;
+      out.back().module.inputs = tensor.numel / tensor.rows;
+    } else if (out.back().module.outputs > 0) {
+      out.back().module.bias = true;
+    }
   }
   if (out.empty()) out.push_back({{layer.name, {}}, 0});  // it has a time all the same
   return out;
@@ -70,6 +83,8 @@ std::vector<Module> modules_of(const Model& model, const StepTimes& times) {
       one.module.forward = forward.next(one.matrices);
       one.module.backward = backward.next(one.matrices);
       one.module.optimizer = optimizer.next(static_cast<double>(one.module.numel));
+      if (model.kind == "convolutional" && one.module.outputs > 0)
+        one.module.positions = model.layers[i].forward_flops / (2 * one.matrices);
       out.push_back(std::move(one.module));
     }
   }

@@ -23,6 +23,11 @@ struct Module {
   std::uint64_t numel = 0;
   Picoseconds forward = 0, backward = 0;  // of a rank's samples of a step
   Picoseconds optimizer = 0;              // the step over its parameters
+  // Of a linear map or a convolution; 0 for all others. A convolution's inputs are the elements of
+  // a patch, and it has `positions` of them per sample.
+  std::uint64_t inputs = 0, outputs = 0;
+  bool bias = false;
+  double positions = 1;
 };
 
 // In registration order, which is the order of the forward.

@@ -1,0 +1,60 @@
+// What the builders of convolutional networks share: a network in the making, layer by layer.
+//
+// One layer per convolution (with the batch norm behind it, or in front of it) or fully connected
+// layer. Forward FLOPs per sample: convolution 2 k_h k_w c_in c_out h_out w_out, fully connected
+// 2 in out; norms and pooling count 0. Threading: plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "profiles/model/model.h"
+
+namespace ghostrank {
+
+// A kernel of `height` x `width`. Padding keeps the input's width, which the stride then divides; a
+// `valid` convolution has none, and loses the edges.
+struct ConvolutionShape {
+  std::uint64_t height = 1, width = 1, stride = 1;
+  bool valid = false;
+};
+
+class Network {
+ public:
+  // `image`: width and height of the input in pixels; it has three channels.
+  Network(Model& model, std::uint64_t image) : model_(model), width_(image) {}
+
+  std::uint64_t channels() const { return channels_; }
+  std::uint64_t width() const { return width_; }
+  void set(std::uint64_t channels, std::uint64_t width) {
+    channels_ = channels;
+    width_ = width;
+  }
+  void pool(std::uint64_t factor) { width_ = (width_ + factor - 1) / factor; }
+
+  void convolution(const std::string& name, std::uint64_t out, const ConvolutionShape& shape,
+                   bool bias);
+  void convolution(const std::string& name, std::uint64_t out, std::uint64_t size,
+                   std::uint64_t stride, bool bias) {
+    convolution(name, out, ConvolutionShape{size, size, stride, false}, bias);
+  }
+  // With a batch norm of its input in front of it, and without a bias.
+  void normed_convolution(const std::string& name, std::uint64_t out, std::uint64_t size);
+  // Of the present channels, behind the last layer.
+  void batch_norm(const std::string& name);
+  void linear(const std::string& name, std::uint64_t out, std::uint64_t in);
+
+ private:
+  void add_norm(Layer& layer, const std::string& name);
+  void add_weights(Layer& layer, const std::string& name, std::uint64_t out,
+                   const ConvolutionShape& shape);
+
+  Model& model_;
+  std::uint64_t channels_ = 3;
+  std::uint64_t width_;
+};
+
+// Inception-v4 (Szegedy et al., 2017), 149 convolutions.
+void inception_v4(Network& net, std::uint64_t classes);
+
+}  // namespace ghostrank

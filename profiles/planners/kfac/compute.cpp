@@ -1,0 +1,52 @@
+#include "profiles/planners/kfac/compute.h"
+
+#include <cmath>
+
+namespace ghostrank {
+namespace {
+
+constexpr double kFittedRate = 8.45e12;  // FLOP/s
+constexpr double kFittedInverse = 0.718e-3, kFittedCube = 0.446e-3, kFittedVisit = 0.078e-3;  // s
+constexpr double kPublishedInverse = 3.64e-3, kPublishedExponent = 4.77e-4;
+
+Picoseconds picos(double seconds) {
+  return static_cast<Picoseconds>(std::llround(seconds * static_cast<double>(kPicosPerSecond)));
+}
+
+}  // namespace
+
+KfacCompute::KfacCompute(const JobSpec& spec) : cost_(spec.parallel.kfac.cost), device_(spec) {}
+
+Picoseconds KfacCompute::products(double flops, const std::string& what) const {
+  const Picoseconds own = device_.products(flops, what);  // checks the type and the size
+  return cost_ == KfacCost::rtx2080ti ? picos(flops / kFittedRate) : own;
+}
+
+Picoseconds KfacCompute::factor(const Factor& factor) const {
+  const double averaged = 3 * 4 * factor.elements();  // bytes: two matrices read, one written
+  return products(factor.flops(), factor.name) + device_.memory(averaged, factor.name);
+}
+
+Picoseconds KfacCompute::inverse(const Factor& factor) const {
+  const auto d = static_cast<double>(factor.dimension);
+  switch (cost_) {
+    case KfacCost::spdkfac:
+      return picos(kPublishedInverse * std::exp(kPublishedExponent * d));
+    case KfacCost::rtx2080ti:
+      return picos(kFittedInverse + kFittedCube * std::pow(d / 1024, 3));
+    case KfacCost::device:
+      break;
+  }
+  return device_.products(d * d * d, "the inverse of " + factor.name);
+}
+
+Picoseconds KfacCompute::visit() const {
+  return cost_ == KfacCost::rtx2080ti ? picos(kFittedVisit) : 0;
+}
+
+Picoseconds KfacCompute::precondition(const Factor& a, const Factor& g) const {
+  const auto in = static_cast<double>(a.dimension), out = static_cast<double>(g.dimension);
+  return products(2 * in * out * (in + out), "the gradient of " + g.name);
+}
+
+}  // namespace ghostrank

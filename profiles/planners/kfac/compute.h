@@ -1,0 +1,40 @@
+// How long a rank computes for K-FAC: factors, their running averages, inverses, preconditioning.
+//
+// Products (factors, and G^-1 grad A^-1) are FLOPs over a rate, running averages are memory-bound.
+// Where the rate and the time of an inverse of dimension d come from (`parallel.kfac_cost`):
+//
+//   device      the device's own rate; an inverse by Cholesky takes d^3 FLOPs
+//   spdkfac     the device's own rate; SPD-KFAC's published model for an RTX 2080 Ti,
+//               3.64 ms exp(4.77e-4 d). Its sum over ResNet-50 is more than twice what they
+//               measured
+//   rtx2080ti   fitted here on their measured breakdown of ResNet-50 (64 RTX 2080 Ti, 32 samples
+//               each): 8.45 TFLOP/s from the time for factors, and 0.718 ms + 0.446 ms (d / 1024)^3
+//               for an inverse and 0.078 ms of the host's for looking at a factor, own or not, from
+//               the three times for inverses under three placements
+//
+// Units: picoseconds. Errors: Error(usage) as ComputeModel's. Threading: plain values.
+#pragma once
+
+#include "profiles/device/compute.h"
+#include "profiles/job/job.h"
+#include "profiles/planners/kfac/factors.h"
+
+namespace ghostrank {
+
+class KfacCompute {
+ public:
+  explicit KfacCompute(const JobSpec& spec);  // `spec` must outlive it
+
+  Picoseconds factor(const Factor& factor) const;   // with its running average
+  Picoseconds inverse(const Factor& factor) const;  // by the rank that inverts it
+  Picoseconds visit() const;                        // for each factor, whoever inverts it
+  Picoseconds precondition(const Factor& a, const Factor& g) const;
+
+ private:
+  Picoseconds products(double flops, const std::string& what) const;
+
+  KfacCost cost_;
+  ComputeModel device_;
+};
+
+}  // namespace ghostrank

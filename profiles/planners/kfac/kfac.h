@@ -1,0 +1,40 @@
+// Distributed K-FAC as Programs: gradients are preconditioned by the inverses of the model's
+// Kronecker factors (factors.h), which ranks share the work of.
+//
+//   SPD   compute | A0 f0 | A1 f1 | .. | b1 G1 | b0 G0 |  | inverses: mine | .. |  | precondition |
+//   opt
+//         comm         [A0 A1 ..]        [grads][G1 G0]      [bcast][bcast] ..
+//   D     compute | f0 | f1 | .. | b1 | b0 |         | A0 G0 A1 G1 .. |             | all inverses
+//   | ..
+//         comm                       [grads]                           [A0 G0][A1 G1] ..
+//
+// Variants, of which every part can be chosen by itself (`parallel.*`):
+//
+//   variant  factors are         and reduced                    a rank inverts     and sends
+//   ssgd     -                   -                              -                  -
+//   d        after the backward  all-reduced, layer by layer    all of them        nothing
+//   mpd      after the backward  all-reduced, layer by layer    in turn            inverses
+//   spd      in hooks            all-reduced, fused             LBP                inverses
+//   pad      in hooks            reduced to who inverts them    blocks             inverses
+//   dp       after the backward, only by the rank that inverts  layers in turn     gradients
+//
+// In hooks A is computed in front of a layer's forward and G behind its backward, and calls lie
+// under the rest of the pass. Fused calls follow MG-WFBP's rule along the pass, walking forward for
+// A. All calls share one stream, as Horovod's do, and gradients that become ready within a cycle
+// share a call. Horovod's negotiation is not played. That it finds the two factors of a layer in
+// one cycle (`layer`) is assumed.
+//
+// With updates every n steps the steps between keep the factors or inverses that they have. PAD's
+// first step, which reduces nothing in hooks, is played like all others. Errors: Error(usage) for a
+// model without layers that have factors, a factor too large for the device, and parts that do not
+// go together. Threading: pure functions.
+#pragma once
+
+#include "profiles/job/job.h"
+#include "profiles/workload/program.h"
+
+namespace ghostrank {
+
+Workload plan_kfac(const JobSpec& spec);
+
+}  // namespace ghostrank

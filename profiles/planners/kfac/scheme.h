@@ -1,0 +1,29 @@
+// What a job's K-FAC does, part by part: the variant's row of a table, with what the job chooses in
+// place of it, checked. Threading: pure functions.
+#pragma once
+
+#include <vector>
+
+#include "profiles/job/job.h"
+#include "profiles/planners/kfac/factors.h"
+
+namespace ghostrank {
+
+enum class FactorReduction : std::uint8_t { none, all_reduce, reduce };
+
+struct KfacScheme {
+  FactorReduction reduction = FactorReduction::none;
+  bool overlap = false;  // factors in hooks
+  FactorFusion fusion = FactorFusion::none;
+  InversePlacement placement = InversePlacement::none;
+  bool sends_gradients = false;  // else inverses
+};
+
+// Throws Error(usage) for parts that do not go together.
+KfacScheme kfac_scheme(const JobSpec& spec);
+
+// By factor, the rank that inverts it, or kEveryRank.
+std::vector<int> inverting_ranks(const JobSpec& spec, const KfacScheme& scheme,
+                                 const std::vector<Factor>& factors);
+
+}  // namespace ghostrank
