@@ -2,6 +2,7 @@
 // and random models whose sums are right and whose bytes are the same on every fabric.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <sstream>
 
@@ -132,6 +133,50 @@ TEST(Schedulers, ReduceRandomModelsRightAndAlikeOnEveryFabric) {
       }
       EXPECT_EQ(testing::ledger_text(modelled), testing::ledger_text(played));
     }
+}
+
+// The shipped job of BERT-large with DeAR, on two nodes, as `run --trace` shows a rank of it: calls
+// of the groups lie under the pass that hides them.
+TEST(Schedulers, TheTraceOfDearHasScattersUnderTheBackwardAndGathersUnderTheForward) {
+  const LoadedJob loaded = load_job("bert-large-dear", {"cluster.nodes=2", "run.iterations=3"});
+  const auto control = Control::meet(World{});
+  Observer nobody;
+  RunOptions options;
+  options.trace_ranks = {WorldRank(5)};
+  const Result result = run_job(loaded, plan_workload(loaded.spec), *control, options, nobody);
+  struct Pass {
+    Picoseconds start = std::numeric_limits<Picoseconds>::max(), end = 0;
+    void add(const Span& span) {
+      start = std::min(start, span.start);
+      end = std::max(end, span.start + span.duration);
+    }
+    bool holds(const Span& span) const { return span.start >= start && span.start < end; }
+  };
+  // The middle step, which begins with parameters that the one before sent.
+  const auto seconds = [&](std::size_t i) { return result.iterations[i].seconds; };
+  const auto picos = [](double s) { return static_cast<Picoseconds>(s * 1e12); };
+  const Picoseconds first = picos(seconds(0)), end = first + picos(seconds(1));
+  Pass forward, backward;
+  std::vector<Span> scatters, gathers;
+  for (const Span& span : result.spans) {
+    if (span.start < first || span.start >= end) continue;
+    if (span.label.starts_with("forward")) forward.add(span);
+    if (span.label.starts_with("backward")) backward.add(span);
+    if (span.label.starts_with("reduce-scatter")) scatters.push_back(span);
+    if (span.label.starts_with("all-gather") && span.label != "all-gather 0")
+      gathers.push_back(span);
+  }
+  ASSERT_EQ(scatters.size(), 50u);  // DeAR's groups of this model
+  ASSERT_EQ(gathers.size(), 49u);
+  EXPECT_LE(forward.end, backward.start);
+  for (const Span& span : gathers) EXPECT_TRUE(forward.holds(span)) << span.label;
+  // On this network scatters take longer than the backward: it holds the start of the first ones.
+  std::size_t under = 0;
+  for (const Span& span : scatters) {
+    EXPECT_GE(span.start, backward.start) << span.label;
+    under += backward.holds(span) ? 1 : 0;
+  }
+  EXPECT_GE(under, 10u);
 }
 
 // A VGG of one convolution, whose eight factors have the dimensions below; four nodes, 10 Gb/s

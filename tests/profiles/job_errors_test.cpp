@@ -70,7 +70,7 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
       "parallel.framework=byteps",
       "parallel.framework: byteps is not available yet; use ddp or megatron or fsdp or torchtitan "
       "or zero1 or zero2 or zero3 or horovod or torchrec or dear or wfbp or mgwfbp or "
-      "bytescheduler");
+      "bytescheduler or kfac");
   refused("cluster.topology.kind=fat_tree",
           "cluster.topology.kind: fat_tree is not available yet; use nonblocking or leaf_spine or "
           "rail_optimised");
