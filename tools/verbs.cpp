@@ -76,6 +76,8 @@ std::span<const Verb> all_verbs() {
            profile_verbs()},
       Verb{"doctor", "show what this machine has, and what would improve runs", verb_doctor},
       Verb{"switch", "start a programmable switch, or talk to one", verb_switch, switch_verbs()},
+      Verb{"nccl", "hold NCCL's log or graph dump against what is played here", verb_nccl,
+           nccl_verbs()},
       Verb{"help", "show the flags of a verb, its man page, or completion for a shell", verb_help},
       Verb{"sweep", "", nullptr},
       Verb{"calibrate", "", nullptr},

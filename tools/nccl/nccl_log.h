@@ -1,0 +1,89 @@
+// What NCCL says of itself in its log (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING,COLL):
+// every communicator's ranks, rings, trees and channels, and what was chosen for each call. The
+// forms are those of NCCL 2.28.9's source; lines of other forms are counted and left out.
+//
+//   NCCL version 2.28.9+cuda12.9
+//   h:1:2 [0] NCCL INFO ncclCommInitRank comm 0xa rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1b000
+//                       commId 0x8ab5 - Init START                                     (one line)
+//   h:1:2 [0] NCCL INFO Pattern 4, crossNic 2, nChannels 8, bw 48.000000/48.000000, type NVL/PIX,
+//                       sameChannels 0
+//   h:1:2 [0] NCCL INFO comm 0xa rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0
+//   h:1:2 [0] NCCL INFO Channel 00/16 :  0  7  6  5  4  3  2  1  9 10 11 12 13 14 15  8
+//   h:1:2 [0] NCCL INFO Ring 00 : 8 -> 0 -> 7
+//   h:1:2 [0] NCCL INFO Trees [0] 1/8/-1->0->-1 [1] ...
+//   h:1:2 [0] NCCL INFO 16 coll channels, 16 collnet channels, 16 nvls channels, 16 p2p channels,
+//                       4 p2p channels per peer
+//   h:1:1 [0] NCCL INFO AllReduce: opCount 0 sendbuff 0x1 recvbuff 0x2 count 4194304 datatype 7 op
+//                       0 root 0 comm 0xa [nranks=16] stream 0x3
+//   h:1:1 [0] NCCL INFO AllReduce: 16777216 Bytes -> Algo TREE proto LL128 channel{Lo..Hi}={0..15}
+//
+// Lines belong to the communicator that their thread begins, or names. Only rank 0 tells its
+// choices.
+//
+// The input is not trusted: numbers are bounded, and malformed lines of these forms give
+// Error(usage) with FILE:LINE. Threading: one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "collectives/schedule.h"
+
+namespace ghostrank {
+
+inline constexpr int kMostLogRanks = 1 << 17;
+inline constexpr int kMostLogChannels = 64;
+
+struct NcclLogComm {
+  struct Member {
+    std::string host;
+    int gpu = -1;  // its number on the node, -1: unknown
+  };
+  struct Edges {
+    int prev = -1, next = -1;
+  };
+  struct Tree {
+    int up = -1;
+    std::vector<int> down;  // ascending
+  };
+  struct Graph {
+    int channels = 0;
+    double inside_GBps = 0, between_GBps = 0;
+  };
+  using Place = std::pair<int, int>;  // channel, rank
+
+  std::string name;
+  int ranks = 0, nodes = 0, ranks_per_node = 0;                             // 0: not in the log
+  int channels = -1, nvls_channels = -1, p2p_channels = -1, per_peer = -1;  // -1: not in the log
+  std::map<int, Member> members;                                            // by rank
+  std::map<Place, Edges> rings;
+  std::map<Place, Tree> trees;
+  std::map<int, Graph> graphs;  // by NCCL's number of the pattern: 1 to 3 trees, 4 ring, 5 NVLS
+};
+
+// A call as rank 0 made it, and what NCCL chose.
+struct NcclLogCall {
+  std::size_t comm = 0;
+  Func func = Func::all_reduce;
+  std::uint64_t count = 0;
+  int type = 0, op = 0, root = 0;  // NCCL's numbers
+  bool grouped = false;            // planned with other calls of its group
+  std::string algorithm, protocol;
+  int first_channel = 0, last_channel = 0;
+  auto operator<=>(const NcclLogCall&) const = default;
+};
+
+struct NcclLog {
+  std::string version;  // "2.28.9"; empty: not in the log
+  std::vector<NcclLogComm> comms;
+  std::map<NcclLogCall, std::uint64_t> calls;     // how often each
+  std::map<std::string, std::uint64_t> left_out;  // lines, by why
+};
+
+// Adds the log of one file, of one process or of several. Throws Error(usage).
+void read_nccl_log(std::string_view text, const std::string& file, NcclLog& log);
+
+}  // namespace ghostrank
