@@ -15,6 +15,9 @@ enum class DataType : std::uint8_t { int32, float32, bfloat16, int64, uint8, flo
 inline constexpr int kDataTypes = 6;
 std::uint32_t bytes_of(DataType type);
 std::string_view name_of(DataType type);
+constexpr bool is_integer(DataType type) {
+  return type == DataType::int32 || type == DataType::int64 || type == DataType::uint8;
+}
 
 // into[i] += from[i]. Integers wrap around; bfloat16 and float16 sums are rounded to nearest even.
 void add_elements(DataType type, std::byte* into, const std::byte* from, std::uint64_t count);

@@ -58,11 +58,12 @@ constexpr Exactness exactness_of(const Algorithm& row) {
   return row.library == kSchemes ? Exactness{Level::messages, Basis::derived} : Exactness{};
 }
 
-// Of a send or receive of a job: only its bytes are exact. NCCL's is cut as in its group's
-// communicator, where PyTorch gives an isend outside a batch one of its two ranks; every other
-// library's is one message.
-constexpr Exactness exactness_of_transfer(const Algorithm& row) {
+// Of a send or receive of a job. NCCL's messages are exact where it is known whether the
+// communicator is that of the group, or of the two ranks alone (PyTorch's isend outside a batch).
+// Of every other library's only the bytes are, because it is one message here.
+constexpr Exactness exactness_of_transfer(const Algorithm& row, bool communicator_known) {
   Exactness exactness = exactness_of(row);
+  if (communicator_known && library_named(row.library) == Library::nccl) return exactness;
   exactness.level = std::min(exactness.level, Exactness::Level::bytes);
   return exactness;
 }

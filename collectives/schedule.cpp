@@ -26,6 +26,18 @@ std::string_view name_of(Func func) {
   return kNames[static_cast<std::size_t>(func)];
 }
 
+std::string_view name_of(Reduction reduction) {
+  static constexpr std::array<std::string_view, kReductions> kNames{"sum", "prod", "min",
+                                                                    "max", "avg",  "mulsum"};
+  return kNames[static_cast<std::size_t>(reduction)];
+}
+
+std::optional<Reduction> reduction_named(std::string_view name) {
+  for (int i = 0; i < kReductions; ++i)
+    if (name_of(static_cast<Reduction>(i)) == name) return static_cast<Reduction>(i);
+  return std::nullopt;
+}
+
 std::string_view name_of(Protocol protocol) {
   static constexpr std::array<std::string_view, 3> kNames{"Simple", "LL", "LL128"};
   return kNames[static_cast<std::size_t>(protocol)];

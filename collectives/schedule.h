@@ -51,6 +51,16 @@ enum class Func : std::uint8_t {
 inline constexpr int kFuncs = 12;
 std::string_view name_of(Func func);  // "allreduce", "reduce_scatter", "all_gather", ...
 
+// What a function that reduces computes. Libraries choose algorithms by it; the data that is played
+// is summed.
+enum class Reduction : std::uint8_t { sum, prod, min, max, avg, pre_mul_sum };
+inline constexpr int kReductions = 6;
+std::string_view name_of(Reduction reduction);  // "sum", "prod", "min", "max", "avg", "mulsum"
+std::optional<Reduction> reduction_named(std::string_view name);  // nullopt: no such name
+
+// What the elements of a call are. `usual`: integers of one byte, and floats of more.
+enum class Numbers : std::uint8_t { usual, integers, floats };
+
 // `count` follows NCCL's arguments: all-reduce, broadcast, reduce, send/recv: elements of the
 // buffer; reduce-scatter: elements each rank receives; all-gather: elements each rank sends;
 // all-to-all: elements per peer; barrier: ignored; gather, scatter: elements of one rank's block.
@@ -67,6 +77,14 @@ struct Collective {
   GroupRank root = 0;  // of a send_recv: the sender
   Counts counts{};
   GroupRank target = 1;  // send_recv: the receiver
+  Reduction reduction = Reduction::sum;
+  Numbers numbers = Numbers::usual;
+  // send_recv: the communicator has these two ranks alone, the one with the lower number first.
+  bool pair = false;
+
+  bool integers() const {
+    return numbers == Numbers::integers || (numbers == Numbers::usual && element_bytes == 1);
+  }
 };
 
 // True if the function's blocks differ in size; such a function needs `counts`.

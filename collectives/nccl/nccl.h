@@ -30,6 +30,8 @@ struct NcclPlan {
   const NcclNode* node = nullptr;
   std::shared_ptr<const NcclGraphs> graphs;  // holds `node`
   NcclSettings settings;
+  Reduction reduction = Reduction::sum;
+  bool integers = false;
   int channels = 1;  // of the communicator
   NcclTask task;
   NcclSplit split;
@@ -47,6 +49,11 @@ struct NcclPlan {
 // cannot serve.
 NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collective& c,
                    const Communicator& comm);
+
+// Whether NVLS and NVLSTree can do it: the switch sums all types of more than a byte, and finds the
+// least and the largest of integers and of floats of 2 bytes. An average is no sum to NCCL: it
+// scales the data first.
+bool nccl_switch_reduces(Reduction reduction, std::uint32_t element_bytes, bool integers);
 
 // The tuner's input for a plan.
 NcclTunerInput nccl_tuner_input(const NcclPlan& plan, const Communicator& comm);

@@ -18,6 +18,9 @@
 // enters a network. 2.28 starts the operations of a batch in another order than 2.30; no connection
 // sees the difference.
 //
+// A single send may have a communicator of its two ranks alone (PyTorch's isend outside a batch):
+// its channels are those of that communicator.
+//
 // Messages: one per 128 KiB of a large operation between nodes, 64 or 32 KiB for smaller ones.
 #include <algorithm>
 #include <array>
@@ -119,38 +122,48 @@ Step NcclAllToAll::step(GroupRank r, int a, int k) const {
   return step;
 }
 
-// One actor per part on both ranks.
+// One actor per part on both ranks. `from` and `to`: their numbers in the communicator of the
+// operations.
 class NcclSendRecv final : public Schedule {
  public:
-  NcclSendRecv(const Collective& c, Operations operations)
+  NcclSendRecv(const Collective& c, Operations operations, GroupRank from, GroupRank to)
       : Schedule(c, {static_cast<std::uint32_t>(kNcclSteps)}), ops_(std::move(operations)) {
     if (c.size < 2) return;
-    parts_ = (ops_.over_network(c.root, c.target) ? ops_.outside : ops_.inside).parts;
-    base_ = ops_.rounds.base(ops_.rounds.round_of(c.root, c.target), ops_.channels.channels);
+    split_ = ops_.over_network(from, to) ? ops_.outside : ops_.inside;
+    base_ = ops_.rounds.base(ops_.rounds.round_of(from, to), ops_.channels.channels);
   }
   int actors(GroupRank r) const override {
-    return r == collective().root || r == collective().target ? parts_ : 0;
+    return r == collective().root || r == collective().target ? split_.parts : 0;
   }
   Actor actor(GroupRank, int a) const override { return {(base_ + a) % ops_.channels.channels, 1}; }
   Step step(GroupRank r, int a, int) const override {
     const bool sends = r == collective().root;
-    const GroupRank peer = sends ? collective().target : collective().root;
-    Step step = ops_.part(collective(), r, peer, a);
-    (sends ? step.send_to : step.recv_from) = peer;
+    Step step = nccl_part({0, collective().count}, split_, collective().element_bytes, a);
+    (sends ? step.send_to : step.recv_from) = sends ? collective().target : collective().root;
     return step;
   }
   int receiver(GroupRank, int channel, GroupRank) const override {
     return (channel - base_ + ops_.channels.channels) % ops_.channels.channels;
   }
   int nic(GroupRank from, GroupRank to, int, Way way) const override {
-    return ops_.nic(from, to, way);
+    return collective().pair ? kOwnNic : ops_.nic(from, to, way);  // it knows no other rail
   }
   int nics() const override { return ops_.node.nics; }
 
  private:
   Operations ops_;
-  int parts_ = 0, base_ = 0;
+  NcclP2pSplit split_{};
+  int base_ = 0;
 };
+
+// The call as the communicator of its two ranks alone sees it.
+Collective between_two(const Collective& c) {
+  Collective two = c;
+  two.size = 2;
+  two.root = c.root < c.target ? 0 : 1;
+  two.target = 1 - two.root;
+  return two;
+}
 
 }  // namespace
 
@@ -158,12 +171,14 @@ std::unique_ptr<Schedule> nccl_p2p(NcclVersion version, const Collective& c,
                                    const Communicator& comm) {
   if (comm.protocol.value_or(Protocol::simple) != Protocol::simple)
     throw std::invalid_argument("NCCL's sends and receives between nodes use the protocol Simple");
-  const NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, c, comm);
+  const Collective planned = c.pair ? between_two(c) : c;
+  const NcclPlan plan = nccl_plan(version, NcclAlgorithm::ring, planned, comm);
   switch (c.func) {
     case Func::all_to_all:
       return std::make_unique<NcclAllToAll>(c, Operations(version, c, plan));
     case Func::send_recv:
-      return std::make_unique<NcclSendRecv>(c, Operations(version, c, plan));
+      return std::make_unique<NcclSendRecv>(c, Operations(version, c, plan), planned.root,
+                                            planned.target);
     case Func::all_to_all_v:
     case Func::gather:
     case Func::scatter:

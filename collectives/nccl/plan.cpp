@@ -72,6 +72,25 @@ int channels_of(const NcclPlan& plan, const Communicator& comm) {
   return std::max(channels, static_cast<int>(settings.min_channels));
 }
 
+// PAT's reduce-scatter cannot scale.
+bool pat_reduces(Reduction reduction) {
+  return reduction != Reduction::avg && reduction != Reduction::pre_mul_sum;
+}
+
+void check_reduction(const NcclPlan& plan, const Collective& c) {
+  const bool nvls =
+      plan.algorithm == NcclAlgorithm::nvls || plan.algorithm == NcclAlgorithm::nvls_tree;
+  const std::string what = std::string(name_of(c.reduction)) + " of " +
+                           (c.integers() ? "integers" : "floats") + " of " +
+                           std::to_string(c.element_bytes) + " bytes";
+  demand(!nvls || nccl_switch_reduces(c.reduction, c.element_bytes, c.integers()),
+         "the NVLink switch computes no " + what + ", so NCCL has no " +
+             std::string(name_of(plan.algorithm)) + " for it");
+  demand(plan.algorithm != NcclAlgorithm::pat || c.func != Func::reduce_scatter ||
+             pat_reduces(c.reduction),
+         "PAT has no reduce_scatter that computes a " + std::string(name_of(c.reduction)));
+}
+
 void check_enabled(NcclAlgorithm algorithm, const NcclSettings& settings) {
   const bool nvls = algorithm == NcclAlgorithm::nvls || algorithm == NcclAlgorithm::nvls_tree;
   demand(!nvls || settings.nvls, "NCCL_NVLS_ENABLE=0 leaves no NVLS and no NVLSTree");
@@ -79,6 +98,13 @@ void check_enabled(NcclAlgorithm algorithm, const NcclSettings& settings) {
 }
 
 }  // namespace
+
+bool nccl_switch_reduces(Reduction reduction, std::uint32_t element_bytes, bool integers) {
+  if (element_bytes == 1) return false;
+  if (reduction == Reduction::sum) return true;
+  const bool extreme = reduction == Reduction::min || reduction == Reduction::max;
+  return extreme && (integers || element_bytes == 2);
+}
 
 std::uint64_t NcclPlan::chunk_elements(std::uint64_t elements) const {
   const auto heads = static_cast<int>(graphs->heads.size());
@@ -98,8 +124,11 @@ NcclTunerInput nccl_tuner_input(const NcclPlan& plan, const Communicator& comm) 
       task.ranks,         plan.nodes.nodes(),
       plan.channels,      plan.node,
       plan.settings.tuner};
-  input.nvls = plan.settings.nvls && plan.nodes.uniform() && task.element_bytes > 1;
-  input.pat = plan.settings.pat;
+  input.nvls = plan.settings.nvls && plan.nodes.uniform() &&
+               nccl_switch_reduces(plan.reduction, task.element_bytes, plan.integers);
+  input.pat =
+      plan.settings.pat && (task.func != Func::reduce_scatter || pat_reduces(plan.reduction));
+  input.fp8 = reduces(task.func) && task.element_bytes == 1 && !plan.integers;
   if (comm.protocol) input.overrides.protocols = name_of(*comm.protocol);
   return input;
 }
@@ -113,9 +142,12 @@ NcclPlan nccl_plan(NcclVersion version, NcclAlgorithm algorithm, const Collectiv
                                nccl_search_options(plan.settings, version, plan.nodes.nodes() > 1));
   plan.node = &plan.graphs->node;
   check_enabled(algorithm, plan.settings);
+  check_reduction(plan, c);
   plan.channels = channels_of(plan, comm);
   plan.task = {c.func, c.size, c.count, c.element_bytes};
   plan.task.buffers = plan.settings.buffers;
+  plan.reduction = reduces(c.func) ? c.reduction : Reduction::sum;
+  plan.integers = c.integers();
   tune(plan, c, comm);
   if (c.size > 1) plan.split = nccl_split({&plan.task, 1}, plan.channels, version).front();
   return plan;

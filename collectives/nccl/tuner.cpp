@@ -28,6 +28,10 @@ constexpr double kNvlsNvlink = 25, kNvlsTreeNet = 20.9, kPatNet = 14;
 constexpr double kNetOverhead = 1, kNetOverheadOfAmd = 2;  // us per ring step between nodes; times
                                                            // 3 with Simple
 
+// NCCL keeps sums of 8-bit floats out of rings of more ranks, if anything else can do them.
+constexpr int kMostRanksOfFp8Rings = 8;
+constexpr double kFp8RingPenalty = 1024;
+
 // Upper bounds of a channel's bandwidth, and of LL's over all channels, in GB/s, per GPU
 // generation.
 struct Generation {
@@ -181,7 +185,9 @@ double nccl_time_us(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol 
   if (algorithm == NcclAlgorithm::ring && protocol == Protocol::simple &&
       in.func == Func::all_reduce && in.nodes > 1 && in.bytes / shares >= 64)
     latency *= 1.4;
-  return latency + static_cast<double>(in.bytes) / (1000 * bandwidth);
+  const bool lossy = in.fp8 && algorithm == NcclAlgorithm::ring && in.ranks > kMostRanksOfFp8Rings;
+  return (latency + static_cast<double>(in.bytes) / (1000 * bandwidth)) *
+         (lossy ? kFp8RingPenalty : 1);
 }
 
 int nccl_max_channels(const NcclTunerInput& in, NcclAlgorithm algorithm, Protocol protocol) {

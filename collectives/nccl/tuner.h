@@ -2,9 +2,8 @@
 // least time by NCCL's own model, time = latency + bytes / bandwidth. Derived from the source of
 // NCCL 2.30.7 (its default tuner), not yet compared with a trace.
 //
-// Not modelled: tuner plug-ins; CollNet; 8-bit floats, whose long rings NCCL avoids; NVLS for
-// all-gather and reduce-scatter, which the tuner does not prefer on these nodes. Every reduction is
-// taken for a sum: averages exclude NVLSTree, and PAT for reduce-scatter.
+// Not modelled: tuner plug-ins; CollNet; NVLS for all-gather and reduce-scatter, which the tuner
+// does not prefer on these nodes.
 //
 // Units: microseconds, 10^9 bytes per second. Threading: pure functions.
 #pragma once
@@ -34,6 +33,7 @@ struct NcclTunerInput {
   bool nvls = true;  // NVLS and NVLSTree are allowed: nodes of one size, a type and operator
                      // that the switch reduces
   bool pat = true;   // PAT is allowed if there is one rank per node
+  bool fp8 = false;  // sums of 8-bit floats, which lose precision in long rings
 };
 
 struct NcclChoice {

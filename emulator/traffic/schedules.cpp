@@ -34,6 +34,8 @@ namespace {
 
 Collective collective_of(const Workload& workload, const Op& op, int size) {
   Collective c{op.func, size, op.count, bytes_of(op.dtype), op.peer};
+  if (reduces(op.func)) c.reduction = op.reduction;
+  c.numbers = has_floats(op) ? Numbers::floats : Numbers::integers;
   if (!is_ragged(op.func)) return c;
   if (op.counts < workload.counts.size()) c.counts = workload.counts[op.counts];
   const std::size_t needed = counts_needed(op.func, size), given = c.counts ? c.counts->size() : 0;
@@ -79,8 +81,8 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
 void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
   if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv) {
     const Algorithm& row = find(Func::send_recv, op.group);
-    transfer_row_[op.group] =
-        row_for(Func::send_recv, op.group, std::string(row.name), exactness_of_transfer(row));
+    transfer_row_[op.group] = row_for(Func::send_recv, op.group, std::string(row.name),
+                                      exactness_of_transfer(row, op.within != Op::Within::unknown));
   }
   if (op.kind != Op::Kind::collective) return;
   for (const std::uint32_t group : groups_of[op.group]) {
@@ -158,7 +160,9 @@ std::size_t Schedules::Hash::operator()(const Key& k) const {
        0xc2b2ae3d27d4eb4fULL;
   h ^= (static_cast<std::uint64_t>(k.kind) << 32 | static_cast<std::uint32_t>(k.root)) *
        0x165667b19e3779f9ULL;
-  h += static_cast<std::uint32_t>(k.target) * 0x27d4eb2f165667c5ULL;
+  h += (static_cast<std::uint64_t>(k.pair) << 32 | static_cast<std::uint32_t>(k.target)) *
+       0x27d4eb2f165667c5ULL;
+  h ^= static_cast<std::uint64_t>(k.reduction) << 1 | static_cast<std::uint64_t>(k.floats);
   return h ^ (h >> 29);
 }
 
@@ -169,7 +173,21 @@ Schedules::Key Schedules::key_of(std::uint32_t group, const Op& op) const {
           op.peer,
           kNoRank,
           op.func,
-          op.group};
+          op.group,
+          reduces(op.func) ? op.reduction : Reduction::sum,
+          has_floats(op),
+          0};
+}
+
+std::uint32_t Schedules::pair_of(std::uint32_t group, const Op& op, GroupRank source,
+                                 GroupRank target) const {
+  if (op.within != Op::Within::pair) return 0;
+  const auto& members = workload_.groups[group].members;
+  const WorldRank low = members[std::min(source, target)], high = members[std::max(source, target)];
+  const int gpus = spec_.cluster.gpus_per_node;
+  const bool apart = cluster_.location(low).node != cluster_.location(high).node;
+  return static_cast<std::uint32_t>(low.value() % gpus) << 16 |
+         static_cast<std::uint32_t>(high.value() % gpus) << 2 | (apart ? 2U : 0U) | 1U;
 }
 
 Communicator Schedules::communicator(const Key& key, const Algorithm& algorithm) const {
@@ -183,6 +201,11 @@ Communicator Schedules::communicator(const Key& key, const Algorithm& algorithm)
     comm.max_channels = wanted.max_channels;
     comm.machine = cluster_.machine();
     comm.gpu_of = cluster_.gpus_of_layout(key.layout);
+    if (key.pair != 0) {
+      comm.node_of = {0, (key.pair & 2U) != 0 ? 1 : 0};
+      comm.gpu_of = {static_cast<std::int32_t>(key.pair >> 16),
+                     static_cast<std::int32_t>(key.pair >> 2 & 0x3fffU)};
+    }
     comm.graphs = wanted.graphs;
     comm.environment = wanted.environment;
   } else if (wanted.channels == 0) {
@@ -214,9 +237,16 @@ const Schedules::Play& Schedules::get(std::uint32_t group, const Op& op) const {
 
 std::shared_ptr<const Schedule> Schedules::transfer(std::uint32_t group, const Op& op,
                                                     GroupRank source, GroupRank target) const {
-  const Key key{
-      op.count, cluster_.layout(group), bytes_of(op.dtype), source, target, Func::send_recv,
-      op.group};
+  const Key key{op.count,
+                cluster_.layout(group),
+                bytes_of(op.dtype),
+                source,
+                target,
+                Func::send_recv,
+                op.group,
+                Reduction::sum,
+                has_floats(op),
+                pair_of(group, op, source, target)};
   if (const auto found = transfers_.find(key); found != transfers_.end()) return found->second;
   if (transfers_.size() >= kMostTransfers) transfers_.clear();
   const Collective c{.func = Func::send_recv,
@@ -224,7 +254,8 @@ std::shared_ptr<const Schedule> Schedules::transfer(std::uint32_t group, const O
                      .count = op.count,
                      .element_bytes = bytes_of(op.dtype),
                      .root = source,
-                     .target = target};
+                     .target = target,
+                     .pair = key.pair != 0};
   const Algorithm& algorithm = find(c.func, op.group);
   std::shared_ptr<const Schedule> made =
       library_named(algorithm.library) == Library::nccl

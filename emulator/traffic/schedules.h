@@ -1,7 +1,7 @@
 // The schedules of a job's collectives, made once per distinct (group layout, kind of group,
-// function, count or counts, element size, root) and shared by every rank that plays them. All are
-// made at the start, because the algorithm that a library chooses for a size decides which rows the
-// report has, and every shard of every process must number the rows alike.
+// function, count or counts, elements, reduction, root) and shared by every rank that plays them.
+// All are made at the start, because the algorithm that a library chooses for a size decides which
+// rows the report has, and every shard of every process must number the rows alike.
 //
 // Sends and receives have one row per kind of group, so their schedules are made when played. NCCL
 // cuts a transfer into messages on several channels; with every other library it is one message.
@@ -62,6 +62,10 @@ class Schedules {
   // The schedule of a send or receive between two members of the group (positions).
   std::shared_ptr<const Schedule> transfer(std::uint32_t group, const Op& op, GroupRank source,
                                            GroupRank target) const;
+  // Of a transfer in a communicator of its two ranks: their GPUs, and whether they share a node;
+  // else 0. Transfers with the same number and ranks are alike.
+  std::uint32_t pair_of(std::uint32_t group, const Op& op, GroupRank source,
+                        GroupRank target) const;
   // The steps of a position, actor by actor; null if the schedule is too large for the table.
   const Step* steps(const Play& play, GroupRank position) {
     return play.steps.of(*play.schedule, position, steps_left_);
@@ -94,6 +98,9 @@ class Schedules {
     GroupRank target;  // of a transfer, whose source is the root; else kNoRank
     Func func;
     std::uint16_t kind;
+    Reduction reduction;
+    bool floats;         // what Op::dtype and Op::floats say of the elements
+    std::uint32_t pair;  // of a transfer within its two ranks alone: where they are; else 0
     bool operator==(const Key&) const = default;
   };
   struct Hash {

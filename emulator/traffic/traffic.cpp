@@ -77,6 +77,9 @@ class Planner {
     std::uint64_t count;     // of a v-variant: index of its counts
     GroupRank root, target;  // of a transfer: from root to target; else `target` is kNoRank
     bool sparse;             // the reduced tensor may be sparse
+    Reduction reduction;
+    bool floats;
+    std::uint32_t pair;  // of a transfer within its two ranks alone: where they are; else 0
     auto operator<=>(const Call&) const = default;
   };
 
@@ -110,23 +113,41 @@ class Planner {
       if (membership.position != 0) return;
       const std::uint64_t count = is_ragged(op.func) ? op.counts : op.count;
       const bool sparse = tensors_ && op.tensor != 0;
-      const Call call{group, op.func, bytes_of(op.dtype), count, op.peer, kNoRank, sparse};
+      const Call call{group,
+                      op.func,
+                      bytes_of(op.dtype),
+                      count,
+                      op.peer,
+                      kNoRank,
+                      sparse,
+                      reduces(op.func) ? op.reduction : Reduction::sum,
+                      has_floats(op),
+                      0};
       if (!ops_.contains(call)) ops_[call] = &op;
       calls_[call] += times;
       return;
     }
     const auto size = static_cast<int>(workload_.groups[group].members.size());
     const GroupRank from = ((membership.position + op.peer) % size + size) % size;
-    const Call call{group, Func::send_recv, bytes_of(op.dtype), op.count, from, membership.position,
-                    false};
+    const Call call{group,
+                    Func::send_recv,
+                    bytes_of(op.dtype),
+                    op.count,
+                    from,
+                    membership.position,
+                    false,
+                    Reduction::sum,
+                    has_floats(op),
+                    schedules_.pair_of(group, op, from, membership.position)};
     if (!ops_.contains(call)) ops_[call] = &op;
     calls_[call] += times;
   }
 
   const CallTraffic& traffic_of(const Call& call) {
-    const auto key = std::make_tuple(cluster_.layout(call.group), call.func, call.element_bytes,
-                                     call.count, call.root, call.target);
-    auto& known = walked_[key];
+    Call of_layout = call;  // groups of one layout play the same
+    of_layout.group = cluster_.layout(call.group);
+    of_layout.sparse = false;
+    auto& known = walked_[of_layout];
     if (!known) known = std::make_unique<CallTraffic>(walk(*schedule_of(call)));
     return *known;
   }
@@ -331,9 +352,7 @@ class Planner {
   TrafficPlan plan_;
   std::map<Call, std::uint64_t> calls_;
   std::map<Call, const Op*> ops_;
-  std::map<std::tuple<std::uint32_t, Func, std::uint32_t, std::uint64_t, GroupRank, GroupRank>,
-           std::unique_ptr<CallTraffic>>
-      walked_;
+  std::map<Call, std::unique_ptr<CallTraffic>> walked_;  // `group` is a layout
   std::map<std::pair<Nic, Nic>, LedgerCell> pairs_;
   std::map<Nic, std::uint64_t> touched_;
   struct GroupSeconds {

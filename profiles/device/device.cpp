@@ -88,6 +88,7 @@ double matmul_peak_tflops(const DeviceProfile& device, DataType type) {
     return 0.0;
   };
   if (type == DataType::bfloat16) return first_of("bfloat16", "float16");
+  if (type == DataType::float16) return first_of("float16", "bfloat16");
   if (type == DataType::float32) return first_of("tfloat32", "float32");
   return 0;
 }

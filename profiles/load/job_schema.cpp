@@ -30,10 +30,10 @@ constexpr std::array kKeys{
         "measured layers"},
 
     Key{"precision.parameters", KeyType::choice, "fp32", "type of the matrix products", 0, 0,
-        "fp32 float32 bf16 bfloat16 int32", "fp16 fp8"},
+        "fp32 float32 bf16 bfloat16 fp16 float16 int32", "fp8"},
     Key{"precision.gradients", KeyType::choice, "fp32",
         "type in which gradients are reduced; without it that of a measured model", 0, 0,
-        "fp32 float32 bf16 bfloat16 int32", "fp16 fp8"},
+        "fp32 float32 bf16 bfloat16 fp16 float16 int32", "fp8"},
     Key{"precision.optimizer", KeyType::choice, "adam",
         "decides the bytes that the optimizer moves through memory", 0, 0, "adam sgd"},
 

@@ -50,11 +50,28 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
+// How a transfer begins: by its direction and its communicator (Op::within).
+struct TransferVerb {
+  std::string_view name;
+  Op::Kind kind;
+  Op::Within within;
+};
+constexpr TransferVerb kTransferVerbs[] = {
+    {"send", Op::Kind::send, Op::Within::group},    {"recv", Op::Kind::recv, Op::Within::group},
+    {"isend", Op::Kind::send, Op::Within::pair},    {"irecv", Op::Kind::recv, Op::Within::pair},
+    {"send?", Op::Kind::send, Op::Within::unknown}, {"recv?", Op::Kind::recv, Op::Within::unknown}};
+
+std::string verb_of(const Op& transfer) {
+  for (const TransferVerb& verb : kTransferVerbs)
+    if (verb.kind == transfer.kind && verb.within == transfer.within) return std::string(verb.name);
+  return {};
+}
+
 std::string what_of(const Op& op, std::span<const std::string> group_names) {
   const bool communicates =
       op.kind == Op::Kind::send || op.kind == Op::Kind::recv || op.kind == Op::Kind::collective;
   const std::string group = communicates ? " " + group_names[op.group] + " " : "";
-  const std::string type(name_of(op.dtype));
+  const std::string type(type_name(op));
   switch (op.kind) {
     case Op::Kind::compute:
       return "compute " + std::to_string(op.duration);
@@ -64,8 +81,8 @@ std::string what_of(const Op& op, std::span<const std::string> group_names) {
       return "wait " + std::to_string(op.event) + (op.previous ? " previous" : "");
     case Op::Kind::send:
     case Op::Kind::recv:
-      return (op.kind == Op::Kind::send ? "send" : "recv") + group + (op.peer > 0 ? "+" : "") +
-             std::to_string(op.peer) + " " + type + " " + std::to_string(op.count);
+      return verb_of(op) + group + (op.peer > 0 ? "+" : "") + std::to_string(op.peer) + " " + type +
+             " " + std::to_string(op.count);
     case Op::Kind::collective:
       break;
   }
@@ -73,7 +90,9 @@ std::string what_of(const Op& op, std::span<const std::string> group_names) {
   if (is_ragged(op.func)) count = "#" + std::to_string(op.counts);
   if (op.peer != 0) count += "@" + std::to_string(op.peer);
   if (op.tensor != 0) count += "~" + std::to_string(op.tensor);
-  return std::string(name_of(op.func)) + group + type + " " + count;
+  std::string verb(name_of(op.func));
+  if (op.reduction != Reduction::sum) verb += ":" + std::string(name_of(op.reduction));
+  return verb + group + type + " " + count;
 }
 
 // Reads one stream line by line.
@@ -112,9 +131,7 @@ class Reader {
     }
     if (verb == "compute")
       op.duration = static_cast<Picoseconds>(integer(word(), kMaxDuration, "picoseconds"));
-    else if (verb == "send" || verb == "recv")
-      transfer(verb, op);
-    else
+    else if (!transfer(verb, op))
       collective(verb, op);
     op.label = label();
     return op;
@@ -169,17 +186,29 @@ class Reader {
 
   void type(Op& op) {
     const std::string_view name = word();
+    op.floats = name == "float64" || name == "float8";
+    if (op.floats) {
+      op.dtype = name == "float64" ? DataType::int64 : DataType::uint8;
+      return;
+    }
     for (const DataType known : {DataType::int32, DataType::float32, DataType::bfloat16,
                                  DataType::int64, DataType::uint8, DataType::float16}) {
       if (name_of(known) != name) continue;
       op.dtype = known;
       return;
     }
-    refuse(quote(name) + " is no type; write int32, float32, bfloat16, float16, int64 or uint8");
+    refuse(quote(name) +
+           " is no type; write int32, float32, bfloat16, float16, int64, uint8, "
+           "float64 or float8");
   }
 
-  void transfer(std::string_view verb, Op& op) {
-    op.kind = verb == "send" ? Op::Kind::send : Op::Kind::recv;
+  // False: the line begins otherwise.
+  bool transfer(std::string_view verb, Op& op) {
+    const auto* known = std::find_if(std::begin(kTransferVerbs), std::end(kTransferVerbs),
+                                     [&](const TransferVerb& v) { return v.name == verb; });
+    if (known == std::end(kTransferVerbs)) return false;
+    op.kind = known->kind;
+    op.within = known->within;
     op.func = Func::send_recv;
     group(op);
     std::string_view offset = word();
@@ -189,10 +218,14 @@ class Reader {
     op.peer = before ? -places : places;
     type(op);
     op.count = integer(word(), kMaxCount, "a count");
+    return true;
   }
 
   void collective(std::string_view verb, Op& op) {
     op.kind = Op::Kind::collective;
+    const std::size_t colon = std::min(verb.find(':'), verb.size());
+    const std::string_view reduction = verb.substr(colon);
+    verb = verb.substr(0, colon);
     bool known = false;
     for (int f = 0; f < kFuncs && !known; ++f) {
       op.func = static_cast<Func>(f);
@@ -200,6 +233,14 @@ class Reader {
     }
     if (!known)
       refuse(quote(verb) + " is no op; write compute, send, recv, record, wait or a collective");
+    if (!reduction.empty()) {
+      const auto named = reduction_named(reduction.substr(1));
+      if (!named || !reduces(op.func))
+        refuse(std::string(verb) + std::string(reduction) + " is no op; " +
+               (reduces(op.func) ? "reductions are sum, prod, min, max, avg and mulsum"
+                                 : std::string(verb) + " reduces nothing"));
+      op.reduction = *named;
+    }
     group(op);
     type(op);
     std::string_view count = word();

@@ -6,17 +6,21 @@
 //   FUNCTION GROUP TYPE COUNT@ROOT [LABEL]      broadcast dp int32 582@3 bucket indices
 //   FUNCTION GROUP TYPE COUNT~TENSOR [LABEL]    allreduce dp float32 262144~1 bucket 0
 //   FUNCTION GROUP TYPE #N [LABEL]              all_to_all_v ep bfloat16 #0 rows of experts
+//   FUNCTION:REDUCTION ...                      reduce_scatter:avg dp float32 262144 gradients
 //   send GROUP OFFSET TYPE COUNT [LABEL]        send pp.forward +1 bfloat16 3145728 activations
 //   recv GROUP OFFSET TYPE COUNT [LABEL]
+//   isend, irecv                                on a communicator of the two ranks alone
+//   send?, recv?                                on an unknown communicator (Op::within)
 //   record EVENT, wait EVENT
 //   wait EVENT previous                         for what the iteration before recorded
 //   workers N                                   before the first op: Program::at_once
 //   outlives                                    before the first op: Program::outlives
 //
 // A function is named as `ghostrank schedule` names it; #N is list N of the file's `counts`; one
-// that reduces may name the tensor that it sums up (Op::tensor), behind a root where there is one;
-// one that gathers payloads names the tensor that they are of. A label is the rest of the line;
-// control characters and backslashes in it are written \xNN.
+// that reduces may say how, if not by a sum (prod, min, max, avg, mulsum), and name the tensor that
+// it sums up (Op::tensor), behind a root where there is one; one that gathers payloads names the
+// tensor that they are of. A label is the rest of the line; control characters and backslashes in
+// it are written \xNN.
 //
 // Threading: pure functions.
 #pragma once

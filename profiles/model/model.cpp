@@ -55,8 +55,9 @@ std::optional<DataType> parse_data_type(std::string_view text) {
     DataType type;
   };
   static constexpr std::array kNames{
-      Name{"fp32", DataType::float32}, Name{"float32", DataType::float32},
+      Name{"fp32", DataType::float32},  Name{"float32", DataType::float32},
       Name{"bf16", DataType::bfloat16}, Name{"bfloat16", DataType::bfloat16},
+      Name{"fp16", DataType::float16},  Name{"float16", DataType::float16},
       Name{"int32", DataType::int32}};
   for (const Name& one : kNames)
     if (one.name == text) return one.type;

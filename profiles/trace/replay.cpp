@@ -247,6 +247,7 @@ class Replaying {
       }
       op.kind = event.kind == Kind::send ? Op::Kind::send : Op::Kind::recv;
       op.peer = offset(WorldRank(event.peer), rank.rank);
+      op.within = Op::Within::unknown;
       op.group =
           communicators_->messages(order_.tag[r].empty() ? std::uint16_t{0} : order_.tag[r][i]);
       streams.on_message_stream(i, op, deps, event.deps);

@@ -18,7 +18,10 @@ std::uint64_t hash_of(const Op& op) {
   hash = mixed(hash, static_cast<std::uint64_t>(op.label) << 32 | op.event);
   hash = mixed(hash,
                static_cast<std::uint64_t>(op.counts) << 32 | static_cast<std::uint32_t>(op.peer));
-  hash = mixed(hash, op.count ^ static_cast<std::uint64_t>(op.tensor) << 40);
+  hash = mixed(hash, op.count ^ static_cast<std::uint64_t>(op.tensor) << 40 ^
+                         static_cast<std::uint64_t>(op.reduction) << 36 ^
+                         static_cast<std::uint64_t>(op.within) << 34 ^
+                         static_cast<std::uint64_t>(op.floats) << 33);
   return mixed(hash, static_cast<std::uint64_t>(op.duration));
 }
 
@@ -32,6 +35,12 @@ std::size_t slot_of(const Op& op, const std::vector<std::uint32_t>& slots,
 }
 
 }  // namespace
+
+std::string_view type_name(const Op& op) {
+  if (op.floats && op.dtype == DataType::int64) return "float64";
+  if (op.floats && op.dtype == DataType::uint8) return "float8";
+  return name_of(op.dtype);
+}
 
 std::uint32_t OpList::intern(const Op& op) {
   if (2 * distinct_.size() >= slots_.size()) {  // a power of two, at most half taken

@@ -43,10 +43,22 @@ struct Op {
   // none is named. Its content per rank is drawn (JobSpec::tensors). Of a collective that exchanges
   // compressed payloads: the tensor that they encode (Workload::compressed).
   std::uint32_t tensor = 0;
+  Reduction reduction = Reduction::sum;  // of a collective that reduces
+  // `dtype` stands for floats of its size that are not played as such (float64, float8).
+  bool floats = false;
+  // The communicator of a send or receive: that of the group; one of the two ranks alone, as
+  // PyTorch gives an isend outside a batch; or unknown, as in most traces: played as the group's,
+  // and only the bytes are sure.
+  enum class Within : std::uint8_t { group, pair, unknown };
+  Within within = Within::group;
   std::uint64_t count = 0;
   Picoseconds duration = 0;
   bool operator==(const Op&) const = default;
 };
+
+// The type of its elements as people write it: that of `dtype`, or "float64", "float8".
+std::string_view type_name(const Op& op);
+inline bool has_floats(const Op& op) { return op.floats || !is_integer(op.dtype); }
 
 class OpList {
  public:

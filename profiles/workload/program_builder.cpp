@@ -59,11 +59,12 @@ void ProgramBuilder::compute(std::size_t stream, std::uint32_t label, Picosecond
 
 void ProgramBuilder::collective(std::size_t stream, std::uint32_t label, Func func,
                                 std::uint16_t group, DataType dtype, std::uint64_t count,
-                                std::int32_t root, std::size_t tensor) {
+                                std::int32_t root, std::size_t tensor, Reduction reduction) {
   Op op = message_op(Op::Kind::collective, label, func, group, dtype);
   op.count = count;
   op.peer = root;
   op.tensor = static_cast<std::uint32_t>(tensor);
+  op.reduction = reduction;
   append(stream, op);
 }
 
@@ -76,21 +77,24 @@ void ProgramBuilder::ragged(std::size_t stream, std::uint32_t label, Func func, 
 
 void ProgramBuilder::transfer(Op::Kind kind, std::size_t stream, std::uint32_t label,
                               std::uint16_t group, std::int32_t offset, DataType dtype,
-                              std::uint64_t count) {
+                              std::uint64_t count, Op::Within within) {
   Op op = message_op(kind, label, Func::send_recv, group, dtype);
+  op.within = within;
   op.count = count;
   op.peer = offset;
   append(stream, op);
 }
 
 void ProgramBuilder::send(std::size_t stream, std::uint32_t label, std::uint16_t group,
-                          std::int32_t offset, DataType dtype, std::uint64_t count) {
-  transfer(Op::Kind::send, stream, label, group, offset, dtype, count);
+                          std::int32_t offset, DataType dtype, std::uint64_t count,
+                          Op::Within within) {
+  transfer(Op::Kind::send, stream, label, group, offset, dtype, count, within);
 }
 
 void ProgramBuilder::recv(std::size_t stream, std::uint32_t label, std::uint16_t group,
-                          std::int32_t offset, DataType dtype, std::uint64_t count) {
-  transfer(Op::Kind::recv, stream, label, group, offset, dtype, count);
+                          std::int32_t offset, DataType dtype, std::uint64_t count,
+                          Op::Within within) {
+  transfer(Op::Kind::recv, stream, label, group, offset, dtype, count, within);
 }
 
 // True if that wait lies before the point that `stream` has reached.

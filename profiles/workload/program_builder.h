@@ -38,20 +38,20 @@ class ProgramBuilder {
   // `count` follows the collective's convention (collectives/schedule.h); `tensor` is Op::tensor.
   void collective(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,
                   DataType dtype, std::uint64_t count, std::int32_t root = 0,
-                  std::size_t tensor = 0);
+                  std::size_t tensor = 0, Reduction reduction = Reduction::sum);
   void collective(std::size_t stream, const std::string& text, Func func, std::uint16_t group,
                   DataType dtype, std::uint64_t count, std::int32_t root = 0,
-                  std::size_t tensor = 0) {
-    collective(stream, label(text), func, group, dtype, count, root, tensor);
+                  std::size_t tensor = 0, Reduction reduction = Reduction::sum) {
+    collective(stream, label(text), func, group, dtype, count, root, tensor, reduction);
   }
   // A v-variant; `counts` is an index into Workload::counts.
   void ragged(std::size_t stream, std::uint32_t label, Func func, std::uint16_t group,
               DataType dtype, std::uint32_t counts);
   // To and from the member `offset` positions after this rank in the group (wraps).
   void send(std::size_t stream, std::uint32_t label, std::uint16_t group, std::int32_t offset,
-            DataType dtype, std::uint64_t count);
+            DataType dtype, std::uint64_t count, Op::Within within = Op::Within::group);
   void recv(std::size_t stream, std::uint32_t label, std::uint16_t group, std::int32_t offset,
-            DataType dtype, std::uint64_t count);
+            DataType dtype, std::uint64_t count, Op::Within within = Op::Within::group);
 
   // Ops appended to `stream` from here on start after all ops that `other` holds so far.
   void after(std::size_t stream, std::size_t other);
@@ -102,7 +102,7 @@ class ProgramBuilder {
   bool has_news(std::size_t stream, std::size_t other) const;
   void append(std::size_t stream, const Op& op);
   void transfer(Op::Kind kind, std::size_t stream, std::uint32_t label, std::uint16_t group,
-                std::int32_t offset, DataType dtype, std::uint64_t count);
+                std::int32_t offset, DataType dtype, std::uint64_t count, Op::Within within);
   std::uint32_t free_event(std::size_t recorder, std::size_t waiter);
   bool passed(const Spent& spent, std::size_t stream) const;
 

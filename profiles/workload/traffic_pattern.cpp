@@ -120,7 +120,11 @@ Workload collective_phases(const CollectivePhases& phases) {
     op.func = func;
     op.dtype = call.dtype;
     op.count = call.count;
-    if (reduces(func)) op.tensor = 1;
+    op.floats = call.floats;
+    if (reduces(func)) {
+      op.tensor = 1;
+      op.reduction = call.reduction;
+    }
     if (is_ragged(func)) {
       op.counts = static_cast<std::uint32_t>(w.counts.size());
       w.counts.push_back(uneven_counts(phases, call.count));

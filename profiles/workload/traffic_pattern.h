@@ -26,6 +26,8 @@ struct CollectiveCall {
   std::uint64_t count = 0;
   DataType dtype = DataType::float32;
   GroupRank root = 0;
+  Reduction reduction = Reduction::sum;
+  bool floats = false;  // as Op::floats
 };
 struct CollectivePhases {
   Func func = Func::all_reduce;

@@ -34,7 +34,8 @@ struct RoleState {
 
 bool same_call(const Op& a, const Op& b) {
   return a.func == b.func && a.dtype == b.dtype && a.count == b.count && a.counts == b.counts &&
-         a.peer == b.peer && a.tensor == b.tensor;
+         a.peer == b.peer && a.tensor == b.tensor && a.reduction == b.reduction &&
+         a.floats == b.floats;
 }
 
 class Check {
@@ -179,6 +180,9 @@ class Check {
       if (sent.count * bytes_of(sent.dtype) != op.count * bytes_of(op.dtype))
         fail(text(role, op) + " in group " + workload_.group_names[op.group] + " but " +
              text(pattern.roles[from], sent) + "; both ends must agree on the bytes");
+      if (sent.within != op.within)
+        fail(text(role, op) + " and " + text(pattern.roles[from], sent) +
+             " use different communicators; make both ends send and recv, or isend and irecv");
       return true;
     });
   }

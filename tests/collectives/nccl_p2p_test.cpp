@@ -131,6 +131,72 @@ TEST(NcclP2p, AllToAllVOfEqualBlocksSendsWhatAnAllToAllSends) {
   }
 }
 
+// The messages of one rank's sends to a peer, by channel.
+using ByChannel = std::map<int, std::vector<std::pair<std::uint64_t, std::uint64_t>>>;
+ByChannel sent_to(const Schedule& schedule, GroupRank from, GroupRank to, std::uint64_t origin) {
+  ByChannel out;
+  for (int a = 0; a < schedule.actors(from); ++a)
+    for (int k = 0; k < schedule.actor(from, a).steps; ++k) {
+      const Step step = schedule.step(from, a, k);
+      if (step.send_to.empty() || step.send_to[0] != to) continue;
+      for (std::uint32_t s = 0; s < step.slices; ++s) {
+        const Block block = slice_of(step.send, step, s);
+        out[schedule.actor(from, a).channel].emplace_back(block.offset - origin, block.count);
+      }
+    }
+  return out;
+}
+
+// Operations of one ncclGroup are one plan: which peers, channels and messages does not depend on
+// what else is in the group.
+TEST(NcclP2p, AGroupOfOperationsSendsWhatTheySendAlone) {
+  for (const char* library : kLibraries)
+    for (const int per_node : {1, 4, 8})
+      for (const std::uint64_t count : {1'000, 300'000, 2'000'000}) {
+        Communicator comm = communicator(16);
+        comm.node = "hgx-h100-400g";
+        comm.node_of = nodes_of(8, per_node);
+        const Collective group{Func::all_to_all, 8, count, 1, 0};
+        const auto together = find_algorithm(library, group.func, "p2p")->make(group, comm);
+        for (const GroupRank from : {0, 3})
+          for (GroupRank to = 0; to < 8; ++to) {
+            if (to == from) continue;
+            Collective one{Func::send_recv, 8, count, 1, from};
+            one.target = to;
+            const auto alone = find_algorithm(library, one.func, "p2p")->make(one, comm);
+            EXPECT_EQ(sent_to(*together, from, to, static_cast<std::uint64_t>(to) * count),
+                      sent_to(*alone, from, to, 0))
+                << library << " " << per_node << " " << count << " " << from << " " << to;
+          }
+      }
+}
+
+// PyTorch's isend outside a batch: few ranks, so more channels per peer.
+TEST(NcclP2p, APairHasTheChannelsOfACommunicatorOfTwo) {
+  Communicator group = communicator(0);
+  group.channels = 0;
+  group.protocol.reset();
+  group.node = "hgx-h100-400g";
+  group.node_of = nodes_of(16, 1);
+  Communicator two = group;
+  two.node_of = {0, 1};
+  for (const auto& [root, target] : {std::pair(3, 4), std::pair(4, 3), std::pair(15, 0)}) {
+    Collective c{Func::send_recv, 16, 6 << 20, 1, root};
+    c.target = target;
+    const auto parts = [&](const Communicator& comm, const char* library) {
+      const auto schedule = find_algorithm(library, c.func, "p2p")->make(c, comm);
+      EXPECT_TRUE(check(*schedule).ok);
+      EXPECT_EQ(schedule->actors(root), schedule->actors(target));
+      return schedule->actors(root);
+    };
+    EXPECT_EQ(parts(group, "nccl-2.28"), 1);
+    EXPECT_EQ(parts(group, "nccl-2.30"), 2);
+    c.pair = true;
+    EXPECT_EQ(parts(two, "nccl-2.28"), 2);
+    EXPECT_EQ(parts(two, "nccl-2.30"), 4);
+  }
+}
+
 TEST(NcclP2p, AllToAllVKeepsAnEmptyMessageForAnEmptyBlock) {
   const Collective c = testing::call(Func::all_to_all_v, 5, 10);
   EXPECT_EQ(prove("nccl-2.30", "p2p", c, communicator(4)).messages, 20U);

@@ -203,6 +203,76 @@ TEST(NcclTuner, LeavesTypesOfOneByteToRingsAndTrees) {
                std::invalid_argument);
 }
 
+std::string played(const char* library, Collective c, int per_node) {
+  Communicator comm;
+  comm.channels = 0;
+  comm.node = per_node == 1 ? "one-gpu-400g" : "hgx-h100-400g";
+  comm.node_of = nccl_testing::nodes_of(c.size, per_node);
+  return find_algorithm(library, c.func, "tuned")->make(c, comm)->played();
+}
+
+// ncclNvlsSupported() and the exclusions of updateCollCostTable() in NCCL's source.
+TEST(NcclTuner, TheSwitchComputesSumsAndSomeExtremes) {
+  const auto with = [](Reduction reduction, std::uint32_t element_bytes, Numbers numbers) {
+    Collective c{Func::all_reduce, 32, (64 << 20) / element_bytes, element_bytes};
+    c.reduction = reduction;
+    c.numbers = numbers;
+    return played("nccl-2.28", c, 8);
+  };
+  for (const std::uint32_t bytes : {2, 4, 8})
+    EXPECT_EQ(with(Reduction::sum, bytes, Numbers::floats), "nvlstree/Simple") << bytes;
+  for (const Reduction extreme : {Reduction::min, Reduction::max}) {
+    EXPECT_EQ(with(extreme, 2, Numbers::floats), "nvlstree/Simple");
+    EXPECT_EQ(with(extreme, 4, Numbers::floats), "ring/LL128");
+    EXPECT_EQ(with(extreme, 4, Numbers::integers), "nvlstree/Simple");
+    EXPECT_EQ(with(extreme, 8, Numbers::floats), "ring/LL128");
+  }
+  for (const Reduction other : {Reduction::prod, Reduction::avg, Reduction::pre_mul_sum})
+    for (const Numbers numbers : {Numbers::floats, Numbers::integers})
+      EXPECT_EQ(with(other, 4, numbers), "ring/LL128") << name_of(other);
+  Collective average{Func::all_reduce, 32, 1 << 20, 4};
+  average.reduction = Reduction::avg;
+  Communicator comm;
+  comm.channels = 0;
+  comm.node_of = nccl_testing::nodes_of(32, 8);
+  EXPECT_THROW(find_algorithm("nccl-2.30", average.func, "nvlstree")->make(average, comm),
+               std::invalid_argument);
+}
+
+TEST(NcclTuner, AveragesAreScatteredWithoutPat) {
+  for (const char* library : nccl_testing::kLibraries) {
+    Collective c{Func::reduce_scatter, 8, (256 << 10) / 4 / 8, 4};
+    EXPECT_EQ(played(library, c, 1), "pat/Simple");
+    for (const Reduction scaled : {Reduction::avg, Reduction::pre_mul_sum}) {
+      c.reduction = scaled;
+      EXPECT_EQ(played(library, c, 1), "ring/LL");
+      EXPECT_THROW(find_algorithm(library, c.func, "pat")->make(c, {}), std::invalid_argument);
+    }
+    c.func = Func::all_gather;
+    EXPECT_EQ(played(library, c, 1), "pat/Simple");  // it reduces nothing
+  }
+}
+
+TEST(NcclTuner, KeepsSumsOfEightBitFloatsOutOfLongRings) {
+  const auto with = [](Func func, int size, Numbers numbers) {
+    Collective c{func, size, 256 << 20, 1};
+    c.numbers = numbers;
+    return played("nccl-2.30", c, 8);
+  };
+  EXPECT_EQ(with(Func::all_reduce, 32, Numbers::integers).substr(0, 4), "ring");
+  EXPECT_EQ(with(Func::all_reduce, 32, Numbers::floats).substr(0, 4), "tree");
+  EXPECT_EQ(with(Func::all_reduce, 8, Numbers::floats).substr(0, 4), "ring");
+  EXPECT_EQ(with(Func::all_gather, 32, Numbers::floats).substr(0, 4), "ring");
+}
+
+// The choices in a log of 64 nodes of 8 H100 (NVIDIA/nccl issue 1752).
+TEST(NcclTuner, ChoosesAsA64NodeClustersLogSays) {
+  for (const char* library : nccl_testing::kLibraries) {
+    EXPECT_EQ(played(library, {Func::all_reduce, 512, (16 << 20) / 4, 4}, 8), "tree/LL128");
+    EXPECT_EQ(played(library, {Func::all_reduce, 512, (32 << 20) / 4, 4}, 8), "nvlstree/Simple");
+  }
+}
+
 TEST(NcclTuner, FillsInWhatACommunicatorLeavesOpen) {
   Communicator open;
   open.channels = 16;

@@ -31,6 +31,9 @@ void expect_same(const Program& a, const Program& b) {
       EXPECT_EQ(x.peer, y.peer);
       EXPECT_EQ(x.counts, y.counts);
       EXPECT_EQ(x.tensor, y.tensor);
+      EXPECT_EQ(x.reduction, y.reduction);
+      EXPECT_EQ(x.floats, y.floats);
+      EXPECT_EQ(x.within, y.within);
       EXPECT_EQ(x.count, y.count);
       EXPECT_EQ(x.duration, y.duration);
       if (x.kind != Op::Kind::record && x.kind != Op::Kind::wait) {
@@ -91,7 +94,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "framework: fsdp", "framework: zero2", "framework: zero3",
                     "framework: megatron, tp: 2, pp: 2, global_batch: 8, sequence_parallel: true, "
                     "distributed_optimizer: true",
-                    "framework: megatron, cp: 2, pp: 2, global_batch: 8, schedule: zbv"));
+                    "framework: megatron, cp: 2, pp: 2, global_batch: 8, schedule: zbv",
+                    "framework: megatron, pp: 2, global_batch: 8, schedule: interleaved, "
+                    "interleave: 2"));
 
 // A file with ops that no planner makes: v-variants, a root, odd labels.
 constexpr const char* kByHand = R"(schema: ghostrank/job/1

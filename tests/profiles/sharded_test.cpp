@@ -1,6 +1,7 @@
 // FSDP and ZeRO against closed forms and measured volumes.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -40,6 +41,25 @@ TEST(Fsdp, MovesTheVolumesMeasuredOnLlama3) {
   CallSums kept = sums(plan_of("torchtitan", 8, "llama3-8b"));
   EXPECT_NEAR(static_cast<double>(kept.bytes[Func::all_gather]) / 3.8838e9, 1, 1e-5);
   EXPECT_NEAR(static_cast<double>(kept.bytes[Func::reduce_scatter]) * 8 / 32.121e9, 1, 1e-5);
+}
+
+// FSDP2 has NCCL divide sums of fp32 and bf16; it divides those of fp16 itself.
+TEST(Fsdp, AveragesGradientsByTheLibrary) {
+  const auto reductions = [](const std::string& type) {
+    const Workload workload = plan_workload(
+        test::load_text("model: gpt2\ndevice: h100-sxm\ncluster: {nodes: 4, gpus_per_node: 1, "
+                        "nics_per_node: 1}\nprecision: {parameters: bf16, gradients: " +
+                        type + "}\nparallel: {framework: fsdp}\n")
+            .spec);
+    std::set<Reduction> out;
+    for (const Op& op : workload.roles[0].iterations[0].streams[1])
+      if (op.kind == Op::Kind::collective && op.func == Func::reduce_scatter)
+        out.insert(op.reduction);
+    return out;
+  };
+  EXPECT_EQ(reductions("fp32"), std::set{Reduction::avg});
+  EXPECT_EQ(reductions("bf16"), std::set{Reduction::avg});
+  EXPECT_EQ(reductions("fp16"), std::set{Reduction::sum});
 }
 
 TEST(Fsdp, GathersTheNextUnitWhileOneIsComputed) {

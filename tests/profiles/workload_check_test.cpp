@@ -44,6 +44,20 @@ TEST(WorkloadCheck, NamesTheCallsThatDiffer) {
             "make the same calls in the same order");
 }
 
+TEST(WorkloadCheck, BothEndsOfATransferUseOneCommunicator) {
+  const auto end = [](bool sends, Op::Within within) {
+    ProgramBuilder out({"compute"});
+    sends ? out.send(0, out.label("x"), 0, 1, DataType::float32, 5, within)
+          : out.recv(0, out.label("x"), 0, -1, DataType::float32, 5, within);
+    return out.take();
+  };
+  using Within = Op::Within;
+  EXPECT_EQ(verdict(pair_of(end(true, Within::pair), end(false, Within::pair))), "");
+  EXPECT_NE(verdict(pair_of(end(true, Within::pair), end(false, Within::group)))
+                .find("use different communicators"),
+            std::string::npos);
+}
+
 TEST(WorkloadCheck, NamesTheCallThatNobodyJoins) {
   EXPECT_EQ(verdict(pair_of(calls({5, 7}), calls({5}))),
             "the plan would wait for ever: role left: allreduce of 7 float32 (gradients, group "

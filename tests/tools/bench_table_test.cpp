@@ -163,7 +163,7 @@ TEST(IterationStats, AreThoseOfNcclTests) {
 
 TEST(BenchCalls, OfAllTypesOperationsAndRootsComeInTheOrderOfNcclTests) {
   const auto calls = bench_calls(Func::reduce, 2, "half", "all", "all");
-  ASSERT_EQ(calls.size(), 5u * 2);
+  ASSERT_EQ(calls.size(), 6u * 2);
   EXPECT_EQ(calls[1].redop, "sum");
   EXPECT_EQ(calls[1].root, 1);
   EXPECT_EQ(calls[2].redop, "prod");

@@ -45,7 +45,8 @@ NcclFindings check_nccl_log(const NcclLog& log, const std::string& library,
 NcclFindings check_nccl_graphs(const NcclGraphs& dump, const std::string& library,
                                const Communicator& node);
 
-// "nccl-2.28" for "2.28.9", "nccl-2.30" for "2.29.7" too. Throws Error(usage) for a version that is not played.
+// "nccl-2.28" for "2.28.9", "nccl-2.30" for "2.29.7" too. Throws Error(usage) for a version that is
+// not played.
 std::string nccl_library_of(const std::string& version);
 
 }  // namespace ghostrank

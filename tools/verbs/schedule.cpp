@@ -35,7 +35,7 @@ constexpr std::uint64_t kMaxCheckedCount = 4096;
 
 struct ScheduleFlags {
   std::string collective, library = "generic", algorithm = "auto", json, svg, counts;
-  std::string protocol = "auto", node = "auto";
+  std::string protocol = "auto", node = "auto", redop = "sum", type;
   std::vector<std::string> environment;
   int ranks = 0, ranks_per_node = 0, channels = 0, max_channels = 0;
   GroupRank rank = 0, root = 0;
@@ -94,9 +94,16 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
          "all_gather_v: elements of every rank; all_to_all_v: row by row, elements from rank "
          "i to rank j")
       ->type_name("5,0,7,...|FILE");
-  app.add_option("--element-bytes", flags.element_bytes, "bytes of one element")
-      ->capture_default_str()
-      ->check(between(1, 1024));
+  auto* bytes = app.add_option("--element-bytes", flags.element_bytes, "bytes of one element")
+                    ->capture_default_str()
+                    ->check(between(1, 1024));
+  app.add_option("--datatype", flags.type,
+                 "type of the elements, in place of their bytes: half, int64, f8e4m3, ...")
+      ->excludes(bytes);
+  app.add_option(
+         "--op", flags.redop,
+         "what a reduction computes, by which nccl chooses: sum, prod, min, max, avg, mulsum")
+      ->capture_default_str();
   app.add_option("--channels", flags.channels,
                  "channels the data is split over (default: 1, or those of an nccl node)")
       ->check(between(1, 1024));
@@ -319,6 +326,22 @@ int prove(const Algorithm& row, Collective c, const Communicator& comm, std::FIL
   return 0;
 }
 
+// --datatype and --op.
+void set_elements(const ScheduleFlags& flags, Collective& c) {
+  if (!flags.type.empty()) {
+    const BenchType type = bench_type(flags.type);
+    c.element_bytes = bytes_of(type.played);
+    c.numbers = type.floats || !is_integer(type.played) ? Numbers::floats : Numbers::integers;
+  }
+  const auto reduction = reduction_named(flags.redop);
+  if (!reduction)
+    throw Error("--op: there is no operation '" + flags.redop +
+                "'; known are sum, prod, max, min, avg, mulsum");
+  if (*reduction != Reduction::sum && !reduces(c.func))
+    throw Error("--op: " + std::string(name_of(c.func)) + " reduces nothing; leave it out");
+  c.reduction = *reduction;
+}
+
 }  // namespace
 
 int verb_schedule(const Argv& argv) {
@@ -353,9 +376,9 @@ int verb_schedule(const Argv& argv) {
     throw Error(std::string(row.library) + "/" + std::string(row.name) +
                 " has no schedule: its agents decide as they go; 'ghostrank schemes' says what it "
                 "serves, 'ghostrank plan' of a job what it sends");
-  const Collective c{
-      func,       flags.ranks, is_ragged(func) ? 0 : flags.count, flags.element_bytes,
-      flags.root, counts};
+  Collective c{func,       flags.ranks, is_ragged(func) ? 0 : flags.count, flags.element_bytes,
+               flags.root, counts};
+  set_elements(flags, c);
   const Communicator comm = communicator(flags, std::string(row.library));
   check_outputs({{"--json", flags.json},
                  {"--picture", flags.svg},

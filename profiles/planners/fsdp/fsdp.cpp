@@ -87,9 +87,10 @@ class FsdpWriter {
 
   void gather(std::size_t layer);
   void fetch(const Layers& order, std::size_t at);
+  Reduction averaged() const;
   void scatter(std::size_t layer);
   void reduce(std::size_t stream, const char* what, std::uint16_t group, DataType type,
-              std::uint64_t count);
+              std::uint64_t count, Reduction reduction = Reduction::sum);
   void finish();
   void balance_experts();
   Picoseconds optimizer_time() const;
@@ -285,6 +286,13 @@ void FsdpWriter::fetch(const Layers& order, std::size_t at) {
 
 // ---- Gradients ----
 
+// FSDP2 lets NCCL divide sums of fp32 and bf16, and divides sums of fp16 itself, lest they
+// overflow.
+Reduction FsdpWriter::averaged() const {
+  const DataType type = spec_.precision.gradients;
+  return type == DataType::float32 || type == DataType::bfloat16 ? Reduction::avg : Reduction::sum;
+}
+
 void FsdpWriter::scatter(std::size_t layer) {
   const std::string& name = model_.layers[layer].name;
   const auto reduce_shard = [&](const std::string& what, int shards, std::uint16_t group,
@@ -293,11 +301,11 @@ void FsdpWriter::scatter(std::size_t layer) {
     out_.after(kComm, kCompute);
     if (shards > 1)
       out_.collective(kComm, "scatter " + what, Func::reduce_scatter, group,
-                      spec_.precision.gradients, shard, 0, tensor);
+                      spec_.precision.gradients, shard, 0, tensor, averaged());
     if (mesh_.replicate == 1) return;
     out_.after(streams_.replicate, kComm);
     out_.collective(streams_.replicate, "replicas of " + what, Func::all_reduce,
-                    mesh_.replica_group, spec_.precision.gradients, shard, 0, tensor);
+                    mesh_.replica_group, spec_.precision.gradients, shard, 0, tensor, averaged());
   };
   reduce_shard(name, mesh_.shard, mesh_.shard_group, units_[layer].shard, layer + 1);
   reduce_shard("experts of " + name, mesh_.experts_shard, mesh_.experts_shard_group,
@@ -305,10 +313,10 @@ void FsdpWriter::scatter(std::size_t layer) {
 }
 
 void FsdpWriter::reduce(std::size_t stream, const char* what, std::uint16_t group, DataType type,
-                        std::uint64_t count) {
+                        std::uint64_t count, Reduction reduction) {
   if (count == 0) return;
   out_.after(stream, kCompute);
-  out_.collective(stream, what, Func::all_reduce, group, type, count);
+  out_.collective(stream, what, Func::all_reduce, group, type, count, 0, 0, reduction);
   out_.after(kCompute, stream);
 }
 
@@ -335,7 +343,8 @@ void FsdpWriter::finish() {
   balance_experts();
   out_.compute(kCompute, "optimizer", optimizer_time());
   if (mesh_.shard * mesh_.replicate == 1) return;
-  for (int i = 0; i < 2; ++i) reduce(kComm, "loss", mesh_.data_group, DataType::float32, 1);
+  for (const Reduction reduction : {Reduction::sum, Reduction::max})
+    reduce(kComm, "loss", mesh_.data_group, DataType::float32, 1, reduction);
 }
 
 // Blocks the compute stream, as in TorchTitan.

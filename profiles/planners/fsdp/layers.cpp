@@ -112,9 +112,9 @@ void FsdpLayers::pass(std::size_t layer, Picoseconds time, const Traversal& how)
 void FsdpLayers::parallel_loss() {
   if (mesh_.tp == 1) return;
   out_.after(streams_.tp, kCompute);
-  for (int i = 0; i < 3; ++i)
+  for (const Reduction reduction : {Reduction::max, Reduction::sum, Reduction::sum})
     out_.collective(streams_.tp, "loss of the vocabulary", Func::all_reduce, mesh_.tensor_group,
-                    DataType::float32, tokens_);
+                    DataType::float32, tokens_, 0, 0, reduction);
   out_.after(kCompute, streams_.tp);
 }
 

@@ -16,11 +16,15 @@ Work part_of(const Work& work, int ranks) { return {work.time / ranks, work.laun
 }  // namespace
 
 // Sends and receives at the same time, after what is computed now; await_ring() waits for both.
-void PassWriter::ring_step(std::uint16_t group, std::uint32_t label, std::uint64_t elements) {
+// Transformer Engine makes a batch of the two only in rings of two ranks; else each is an isend of
+// its own.
+void PassWriter::ring_step(std::uint16_t group, int ranks, std::uint32_t label,
+                           std::uint64_t elements) {
   out_.after(streams_.cp_send, streams_.compute);
-  out_.send(streams_.cp_send, label, group, 1, plan_.activations, elements);
+  const Op::Within within = ranks > 2 ? Op::Within::pair : Op::Within::group;
+  out_.send(streams_.cp_send, label, group, 1, plan_.activations, elements, within);
   out_.after(streams_.cp, streams_.compute);
-  out_.recv(streams_.cp, label, group, -1, plan_.activations, elements);
+  out_.recv(streams_.cp, label, group, -1, plan_.activations, elements, within);
 }
 
 void PassWriter::await_ring() {
@@ -30,7 +34,7 @@ void PassWriter::await_ring() {
 
 void PassWriter::ring_forward(std::uint16_t group, int ranks, const Half& half) {
   for (int step = 0; step < ranks; ++step) {
-    if (step + 1 < ranks) ring_step(group, kv_label_, k_elements_ + v_elements_);
+    if (step + 1 < ranks) ring_step(group, ranks, kv_label_, k_elements_ + v_elements_);
     compute(half.label, part_of(half.core.forward, ranks));
     await_ring();
   }
@@ -40,12 +44,12 @@ void PassWriter::ring_forward(std::uint16_t group, int ranks, const Half& half) 
 void PassWriter::ring_backward(std::uint16_t group, int ranks, const Half& half) {
   const std::uint64_t kv = k_elements_ + v_elements_;
   for (int step = 0; step < ranks; ++step) {
-    if (step + 1 < ranks) ring_step(group, kv_label_, kv);
-    if (step > 0) ring_step(group, dkv_label_, kv);
+    if (step + 1 < ranks) ring_step(group, ranks, kv_label_, kv);
+    if (step > 0) ring_step(group, ranks, dkv_label_, kv);
     compute(half.label, part_of(half.core.input, ranks));
     await_ring();
   }
-  ring_step(group, dkv_label_, kv);
+  ring_step(group, ranks, dkv_label_, kv);
   await_ring();
 }
 

@@ -217,9 +217,13 @@ void StageWriter::pass_on(const Slot& slot, bool receives) {
                                          std::to_string(slot.micro_batch));
   const std::size_t stream = receives ? streams_.compute : sends_.stream(forward, *other);
   out_.after(stream, streams_.compute);
+  // Interleaved stages overlap their transfers, each of which is an isend of its own; all others
+  // send in batches.
+  const Op::Within within =
+      plan_.pipeline.schedule == "interleaved" ? Op::Within::pair : Op::Within::group;
   const auto pass = [&](std::uint32_t what, DataType type, std::uint64_t count) {
-    receives ? out_.recv(stream, what, group, offset, type, count)
-             : out_.send(stream, what, group, offset, type, count);
+    receives ? out_.recv(stream, what, group, offset, type, count, within)
+             : out_.send(stream, what, group, offset, type, count, within);
   };
   // If lengths differ, three sizes go first.
   if (plan_.mtp_stands_alone()) pass(out_.label("shape"), DataType::int64, 3);

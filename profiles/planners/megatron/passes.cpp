@@ -62,9 +62,10 @@ void PassWriter::compute(std::uint32_t label, const Work& work) {
 
 // ---- Tensor parallelism ----
 
-void PassWriter::exposed_tp(Func func, std::uint32_t label, DataType type, std::uint64_t count) {
+void PassWriter::exposed_tp(Func func, std::uint32_t label, DataType type, std::uint64_t count,
+                            Reduction reduction) {
   out_.after(streams_.tp, streams_.compute);
-  out_.collective(streams_.tp, label, func, groups_.tp, type, count);
+  out_.collective(streams_.tp, label, func, groups_.tp, type, count, 0, 0, reduction);
   out_.after(streams_.compute, streams_.tp);
 }
 
@@ -185,8 +186,9 @@ void PassWriter::head_forward() {
   for (std::uint64_t k = 0; k <= plan_.model.mtp; ++k) {
     gather(plan_.hidden_states());
     compute(labels_.head, head_.forward);
-    for (int i = 0; i < 3 && plan_.tp > 1; ++i)
-      exposed_tp(Func::all_reduce, loss_label_, DataType::float32, plan_.tokens);
+    if (plan_.tp > 1)
+      for (const Reduction reduction : {Reduction::max, Reduction::sum, Reduction::sum})
+        exposed_tp(Func::all_reduce, loss_label_, DataType::float32, plan_.tokens, reduction);
     if (k < plan_.model.mtp) mtp_accuracy();
   }
 }

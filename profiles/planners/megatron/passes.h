@@ -110,7 +110,8 @@ class PassWriter {
   void core_backward(const Half& half);
   void gather(std::uint64_t elements);
   void reduce_hidden();
-  void exposed_tp(Func func, std::uint32_t label, DataType type, std::uint64_t count);
+  void exposed_tp(Func func, std::uint32_t label, DataType type, std::uint64_t count,
+                  Reduction reduction = Reduction::sum);
   void launch_tp(Func func, std::uint32_t label, std::uint64_t elements);
   bool inputs() const { return pass_ != Pass::weight_backward; }
   bool weights() const { return pass_ != Pass::input_backward; }
@@ -120,7 +121,7 @@ class PassWriter {
     return (inputs() ? product.input : Work{}) + (weights() ? product.weight : Work{});
   }
   // Context parallelism: a ring of `ranks`, or a swap of heads for sequence among `ranks`.
-  void ring_step(std::uint16_t group, std::uint32_t label, std::uint64_t elements);
+  void ring_step(std::uint16_t group, int ranks, std::uint32_t label, std::uint64_t elements);
   void ring_forward(std::uint16_t group, int ranks, const Half& half);
   void ring_backward(std::uint16_t group, int ranks, const Half& half);
   void await_ring();

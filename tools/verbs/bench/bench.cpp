@@ -40,7 +40,7 @@ void add_call_flags(CLI::App& app, BenchFlags& f) {
   group(app.add_option("-d,--datatype", f.type, "int8, int32, half, float, bfloat16, ... or all")
             ->capture_default_str());
   group(app.add_option("-o,--op", f.redop,
-                       "sum, prod, min, max, avg or all: the messages are the same")
+                       "sum, prod, min, max, avg, mulsum or all: nccl chooses by it")
             ->capture_default_str());
   group(app.add_option("-r,--root", f.root, "where there is one; or all")->capture_default_str());
   group(app.add_option_function<std::string>(

@@ -49,12 +49,12 @@ std::string plain(std::string_view name) {
 
 const std::vector<BenchType>& bench_types() {
   static const std::vector<BenchType> kTypes{
-      {"int8", DataType::uint8, true},     {"uint8", DataType::uint8, true},
-      {"int32", DataType::int32, true},    {"uint32", DataType::int32, true},
-      {"int64", DataType::int64, true},    {"uint64", DataType::int64, true},
-      {"half", DataType::bfloat16, false}, {"float", DataType::float32, true},
-      {"double", DataType::int64, false},  {"bfloat16", DataType::bfloat16, true},
-      {"f8e4m3", DataType::uint8, false},  {"f8e5m2", DataType::uint8, false}};
+      {"int8", DataType::uint8, true},          {"uint8", DataType::uint8, true},
+      {"int32", DataType::int32, true},         {"uint32", DataType::int32, true},
+      {"int64", DataType::int64, true},         {"uint64", DataType::int64, true},
+      {"half", DataType::float16, true},        {"float", DataType::float32, true},
+      {"double", DataType::int64, false, true}, {"bfloat16", DataType::bfloat16, true},
+      {"f8e4m3", DataType::uint8, false, true}, {"f8e5m2", DataType::uint8, false, true}};
   return kTypes;
 }
 
@@ -93,9 +93,11 @@ BenchType bench_type(const std::string& name) {
 
 std::vector<BenchCall> bench_calls(Func func, int ranks, const std::string& types,
                                    const std::string& redops, const std::string& roots) {
-  static const std::vector<std::string> kRedops{"sum", "prod", "max", "min", "avg"};
+  static const std::vector<std::string> kRedops{"sum", "prod", "max", "min", "avg", "mulsum"};
   if (redops != "all" && std::find(kRedops.begin(), kRedops.end(), redops) == kRedops.end())
-    throw Error("--op: there is no operation '" + redops + "'; known are sum, prod, max, min, avg");
+    throw Error("--op: there is no operation '" + redops +
+                "'; known are sum, prod, max, min, avg, "
+                "mulsum");
   std::vector<std::string> known;
   for (const BenchType& type : bench_types()) known.push_back(type.name);
   const FuncFacts& facts = facts_of(func);

@@ -142,10 +142,12 @@ Plan plan_of(const BenchFlags& flags, Func func, const World& world) {
   if (is_ragged(func)) phases.imbalance = flags.imbalance.value_or(kImbalance);
   for (const BenchCall& call : calls)
     for (const std::uint64_t bytes : sizes) {
-      const DataType type = bench_type(call.type).played;
+      const BenchType named = bench_type(call.type);
+      const DataType type = named.played;
       const BenchSize size = bench_size(func, bytes, bytes_of(type), ranks);
       plan.tests.push_back({call, size, 0});
-      phases.calls.push_back({size.count, type, call.root});
+      phases.calls.push_back({size.count, type, call.root,
+                              reduction_named(call.redop).value_or(Reduction::sum), named.floats});
     }
   plan.workload = collective_phases(phases);
   for (std::size_t i = 0; i < plan.tests.size(); ++i) {

@@ -26,6 +26,7 @@ struct BenchType {
   std::string name;
   DataType played = DataType::float32;
   bool verifiable = true;
+  bool floats = false;  // although those that are played instead are integers
 };
 bool has_root(Func func);
 BenchType bench_type(const std::string& name);  // throws Error(usage)
