@@ -10,7 +10,8 @@
 //
 // Parties are numbered within the communicator: first the ranks in group order, 0 .. size-1, then
 // the helpers in the order of Ends::helpers(). An agent lives for one segment of a run, over many
-// calls: slots, credits and keys outlive a call.
+// calls: slots, credits and keys outlive a call. Where a switch outside ghostrank plays the helper,
+// which keeps its slots, ranks' agents live for the whole session.
 //
 // Units: elements, bytes, picoseconds of emulated time. Threading: an agent has one owner; an Ends
 // is immutable and may be shared.
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -150,6 +152,20 @@ class Site {
 
 class WireFormat;  // wire_format.h
 
+// What a scheme asks of a switch outside ghostrank that plays its helper, by packets of its
+// wire_format() over UDP.
+struct SwitchService {
+  std::uint16_t port = 0;          // the switch's UDP port; answers come from it
+  int slots = 0;                   // per communicator, from Communicator::in_switch.first_slot on
+  int elements = 0;                // of a packet
+  Func func{};                     // the only one whose packets the switch knows
+  std::vector<GroupRank> workers;  // the ranks that exchange packets with it, by number
+  // The packets that every worker sends before the first call. The switch answers each one when it
+  // has come from all workers, with the same Note::index, and is then as good as new, whatever it
+  // has done before. Their words outlive the Ends.
+  std::vector<Note> greeting;
+};
+
 // What a scheme provides for one communicator.
 class Ends {
  public:
@@ -177,6 +193,8 @@ class Ends {
   // Encoding of the scheme's packets; null: ghostrank's own, words followed by elements. Lives as
   // long as the Ends.
   virtual const WireFormat* wire_format() const { return nullptr; }
+  // Empty: no switch outside ghostrank can play the helpers.
+  virtual std::optional<SwitchService> switch_service() const { return std::nullopt; }
   // File name of the P4 program for the scheme's switches, as its author ships it; empty: none.
   virtual std::string_view p4_program() const { return ""; }
   virtual Survives survives() const { return {}; }

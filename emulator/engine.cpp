@@ -106,7 +106,7 @@ class Session::Play {
         cores_(settle_cores(spec_, cluster_.shards(), control)),
         stay_on_(cores_.usable),
         ensemble_(assemble(
-            job, cluster_, flows_, control,
+            job, cluster_, flows_, control, options.network_switch,
             cores_.plan.of_thread.empty() ? cores_.usable : cores_.plan.of_thread.front())),
         player_(spec_, workload, cluster_, ensemble_, control, make_shards()) {
     for (HostReport& host : ensemble_.hosts) {
@@ -174,7 +174,8 @@ class Session::Play {
           spec_, workload_, cluster_, host_, s, flows_, *ensemble_.fabrics[s], ensemble_.nonce,
           options_.trace_ranks, options_.max_spans / static_cast<std::size_t>(count), spill,
           cores_.plan.of_thread.empty() ? std::vector<int>{} : cores_.plan.of_thread[s],
-          ensemble_.packets.empty() ? nullptr : ensemble_.packets[s].get()}));
+          ensemble_.packets.empty() ? nullptr : ensemble_.packets[s].get(),
+          ensemble_.switch_packets.empty() ? nullptr : ensemble_.switch_packets[s].get()}));
     }
     return shards;
   }
@@ -342,8 +343,10 @@ class Session::Play {
     result_.iterations_asked = count;
     const std::int64_t began = monotonic_ns();
     const Segment segment = next_segment(count);
+    const double switch_before = switch_processor_seconds();
     const SegmentReport sum = player_.play(segment, callbacks(count, true));
     result_.played_wall_seconds = seconds_since(began);
+    note_switch(switch_before);
     result_.stalls = player_.stalls();
     result_.fidelity = judge(sum, spec_, result_.dilation);
     if (host_ == Host(0))
@@ -357,6 +360,19 @@ class Session::Play {
     log_info("measured ", result_.iterations.size(), " of ", count, " iterations in ",
              result_.played_wall_seconds, " s",
              result_.fidelity.reason.empty() ? "" : "; not faithful: ", result_.fidelity.reason);
+  }
+
+  // Negative: unknown.
+  double switch_processor_seconds() const {
+    return options_.network_switch ? options_.network_switch->processor_seconds() : -1;
+  }
+  void note_switch(double seconds_before) {
+    const SwitchSpec& sw = spec_.network_switch;
+    if (!sw.outside()) return;
+    result_.network_switch.emplace(SwitchReport{std::string(name_of(sw.target)), sw.address, {}});
+    const double now = switch_processor_seconds();
+    if (now >= 0 && seconds_before >= 0)
+      result_.network_switch->processor_seconds = now - seconds_before;
   }
 
   // Callbacks for `count` iterations; tells the observer that they begin.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emulator/control/control.h"
+#include "emulator/packets/network_switch.h"
 #include "emulator/result/result.h"
 #include "profiles/job/job.h"
 #include "profiles/load/load.h"
@@ -23,6 +24,8 @@ struct RunOptions {
   // Empty: ghostrank-pairs.csv. Each phase overwrites the files of the phase before.
   std::string spill_path;
   std::size_t max_spans = 1'000'000;
+  // Where the job has a switch outside ghostrank that must be told of it; process 0's. Else null.
+  NetworkSwitch* network_switch = nullptr;
 };
 
 // Callbacks during a run.

@@ -74,6 +74,7 @@ struct SwitchPlan {
   std::vector<Forward> forward;
   std::vector<PortLoss> loss;  // by port; ports beyond its end lose nothing
   std::uint32_t seed = 1;      // of the loss generators
+  int elements = 0;  // of packets, for targets with one size; 0: the first job's, else 256
   std::vector<JobPlan> jobs;
 };
 

@@ -1,6 +1,7 @@
 #include "collectives/schemes/switchml.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -30,6 +31,8 @@ bool Layout::needs_exponents(const Call& call) const {
 namespace {
 
 using switchml::Layout, switchml::Worker;
+
+constexpr std::uint32_t kGreetingJob = 0xff;  // far from the first calls' numbers
 
 // Packets of a call between a worker, or a rack's switch, and the switch above
 // it.
@@ -65,6 +68,25 @@ class SwitchMl final : public Ends {
 
   std::uint64_t overhead_bytes() const override { return switchml::kOverhead; }
   const WireFormat* wire_format() const override { return &switchml::packets(); }
+  // After a round in set 1 every worker has its mark there and none in set 0, as if that set had
+  // never been used and this one were full; the first chunk in each slot goes to set 0.
+  std::optional<SwitchService> switch_service() const override {
+    static constexpr std::array<std::byte, 6> kNothing{};
+    if (layout_->racks.all != 1) return std::nullopt;
+    const SwitchMlOptions& options = layout_->options;
+    SwitchService service{switchml::kUdpPort,        options.slots,
+                          options.elements,          Func::all_reduce,
+                          layout_->rails.workers(0), {}};
+    for (int slot = 0; slot < options.slots; ++slot)
+      service.greeting.push_back(
+          {.tag = static_cast<std::uint8_t>(Reach::everyone),
+           .call = kGreetingJob,
+           .index = static_cast<unsigned>(options.first_slot + slot) | unsigned{switchml::kSetBit},
+           .type = DataType::int32,
+           .elements = static_cast<std::uint64_t>(options.elements),
+           .words = kNothing});
+    return service;
+  }
   std::string_view p4_program() const override { return "switch/p4/pna_dpdk.p4"; }
   Survives survives() const override { return {true, true, true, false}; }
 

@@ -165,15 +165,21 @@ AgentRunner::AgentRunner(const Cluster& cluster, const std::vector<WorldRank>& r
 }
 
 void AgentRunner::clear() {
+  std::erase_if(states_, [](const State& s) { return !s.use->outside; });
   index_.clear();
-  states_.clear();
   waiting_.clear();
+  for (State& s : states_) {
+    index_[key(s.address)] = &s;
+    s.timers.clear();
+    s.open.clear();
+    s.waits_for_room = false;
+  }
   std::fill(free_.begin(), free_.end(), Moment{});
   std::fill(sites_.begin(), sites_.end(), Site{});
 }
 
 AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
-  State*& state = index_[std::uint64_t{who.local} << 32 | who.scheme];
+  State*& state = index_[key(who)];
   if (state) return *state;
   state = &states_.emplace_back();
   state->address = who;

@@ -6,7 +6,8 @@
 // processor is free; Io::spend() moves the time at which the agent goes on. Each rank has a
 // processor of its own; the helpers on one node share one.
 //
-// Life: the runner makes an agent at its first event and drops it between segments. Errors: a
+// Life: the runner makes an agent at its first event and drops it between segments; where a switch
+// outside ghostrank, which remembers, plays the helpers, it keeps the agents. Errors: a
 // request that a scheme must not make goes to NoteCarrier::refuse() and ends the run. Threading:
 // owned by one shard.
 #pragma once
@@ -71,7 +72,7 @@ class AgentRunner {
               const std::vector<WorldParty>& helpers, std::uint32_t mtu,
               std::uint64_t most_in_packet, NoteCarrier& carrier);
 
-  void clear();  // between segments
+  void clear();  // between segments, when all is at rest
   bool serves() const { return !cluster_.schemes().empty(); }
   // Grows while calls get on: with reliable notes, and where a rank reads elements of its tensor
   // that lie behind all that it has read, or writes some. Timers, and packets that are sent again,
@@ -132,6 +133,7 @@ class AgentRunner {
   class Lent;
 
   State& state_of(AgentAddress who);
+  static std::uint64_t key(AgentAddress who) { return std::uint64_t{who.local} << 32 | who.scheme; }
   template <typename Tell>
   void tell(State& s, Moment at, const Tell& tell);
 

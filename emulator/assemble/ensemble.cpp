@@ -1,12 +1,17 @@
 #include "emulator/assemble/ensemble.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/epoll.h>
 #include <sys/random.h>
 
 #include "emulator/assemble/capacity.h"
 #include "emulator/assemble/flow_setup.h"
+#include "emulator/assemble/switch_setup.h"
 #include "emulator/common/blob.h"
 #include "emulator/common/log.h"
+#include "emulator/common/require_fd.h"
 #include "emulator/fabric/local.h"
 #include "emulator/fabric/open.h"
 #include "emulator/host/cores.h"
@@ -31,12 +36,14 @@ void require_whole(const BlobReader& r, std::size_t host) {
 
 class Assembly {
  public:
-  Assembly(const LoadedJob& job, const Cluster& cluster, const Flows& flows, Control& control)
+  Assembly(const LoadedJob& job, const Cluster& cluster, const Flows& flows, Control& control,
+           NetworkSwitch* network_switch)
       : spec_(job.spec),
         job_(job),
         cluster_(cluster),
         flows_(flows),
         control_(control),
+        switch_(network_switch),
         host_(control.world().host()),
         hosts_(control.world().size),
         virtual_(spec_.fabric.kind == FabricKind::virtual_time) {}
@@ -44,6 +51,8 @@ class Assembly {
   Ensemble assemble(const std::vector<int>& cpus) {
     agree();
     open_fabrics();
+    out_.switch_packets = open_switch(spec_, cluster_, control_, switch_);
+    watch_packets();
     const StayOn there(cpus.empty() ? cpus_of_this_thread() : cpus);
     measure();
     return std::move(out_);
@@ -168,6 +177,25 @@ class Assembly {
     out_.hosts[host_.index()].libfabric = fabric_library_version(spec_.fabric.kind);
   }
 
+  // Makes the fabrics' waits end for packets, too, so that one wait covers all.
+  void watch_packets() {
+    for (std::size_t s = 0; s < out_.fabrics.size(); ++s) {
+      std::vector<int> fds;
+      if (!out_.packets.empty()) fds.push_back(out_.packets[s]->wait_fd());
+      if (!out_.switch_packets.empty()) fds.push_back(out_.switch_packets[s]->wait_fd());
+      if (fds.empty()) continue;
+      Fd all = require_fd(epoll_create1(EPOLL_CLOEXEC));
+      for (const int fd : fds) {
+        epoll_event event{};
+        event.events = EPOLLIN;
+        if (epoll_ctl(all.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+          throw Error(std::string("epoll_ctl: ") + std::strerror(errno), ErrorKind::environment);
+      }
+      out_.fabrics[s]->watch(all.get());
+      out_.watched.push_back(std::move(all));
+    }
+  }
+
   // Measures the capacity of the slowest process, so that all draw the same conclusions.
   void measure() {
     if (virtual_) return;
@@ -201,6 +229,7 @@ class Assembly {
   const Cluster& cluster_;
   const Flows& flows_;
   Control& control_;
+  NetworkSwitch* const switch_;
   const Host host_;
   const int hosts_;
   const bool virtual_;
@@ -210,8 +239,8 @@ class Assembly {
 }  // namespace
 
 Ensemble assemble(const LoadedJob& job, const Cluster& cluster, const Flows& flows,
-                  Control& control, const std::vector<int>& cpus) {
-  return Assembly(job, cluster, flows, control).assemble(cpus);
+                  Control& control, NetworkSwitch* network_switch, const std::vector<int>& cpus) {
+  return Assembly(job, cluster, flows, control, network_switch).assemble(cpus);
 }
 
 }  // namespace ghostrank

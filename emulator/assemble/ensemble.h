@@ -13,12 +13,14 @@
 #include "emulator/control/control.h"
 #include "emulator/fabric/fabric.h"
 #include "emulator/host/counters.h"
+#include "emulator/packets/network_switch.h"
 #include "emulator/packets/packets.h"
 #include "emulator/result/result.h"
 #include "emulator/traffic/cluster.h"
 #include "emulator/traffic/flows.h"
 #include "profiles/job/job.h"
 #include "profiles/load/load.h"
+#include "switch/fd.h"
 
 namespace ghostrank {
 
@@ -27,15 +29,18 @@ struct Ensemble {
   std::vector<HostReport> hosts;                  // facts known before the start
   std::vector<std::unique_ptr<Fabric>> fabrics;   // of this process, by shard
   std::vector<std::unique_ptr<Packets>> packets;  // likewise; empty if no scheme sends packets
-  std::vector<CountedInterface> interfaces;       // used by the fabrics; none without a network
+  // To a switch outside ghostrank, likewise; empty if it serves no scheme.
+  std::vector<std::unique_ptr<Packets>> switch_packets;
+  std::vector<Fd> watched;                   // what the fabrics' waits also look at
+  std::vector<CountedInterface> interfaces;  // used by the fabrics; none without a network
   double wire_bytes_per_second = 0;  // each process can send and receive so much; 0: not measured
   double seconds_per_message = 0;    // of the slowest process; 0: not measured
 };
 
-// Measures on `cpus`, those of the first engine thread; empty: on any CPU. Throws
-// Error(environment) if the processes play different jobs, cannot reach each other, or were stopped
-// meanwhile.
+// `network_switch`: see switch_setup.h. Measures on `cpus`, those of the first engine thread;
+// empty: on any CPU. Throws Error(environment) if the processes play different jobs, cannot reach
+// each other, or were stopped meanwhile.
 Ensemble assemble(const LoadedJob& job, const Cluster& cluster, const Flows& flows,
-                  Control& control, const std::vector<int>& cpus);
+                  Control& control, NetworkSwitch* network_switch, const std::vector<int>& cpus);
 
 }  // namespace ghostrank

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <tuple>
 
+#include "emulator/assemble/binding.h"
 #include "emulator/common/blob.h"
 #include "emulator/common/clock.h"
 #include "emulator/common/log.h"
@@ -51,7 +52,8 @@ class FlowSetup {
     say_hello(0);
     say_hello(1);
     for (const std::uint64_t bytes : kMuch) say_much(bytes);
-    if (flows_.with_packets()) open_packet_flows();
+    if (flows_.with_packets())
+      out_.packets = open_packets(spec_, flows_, control_, nonce_, bindings_);
     log_info("all flows of the job (", flows_.flows().size(), ") are open, large messages pass; ",
              static_cast<double>(monotonic_ns() - began_ns_) * 1e-9, " s");
     return std::move(out_);
@@ -110,19 +112,8 @@ class FlowSetup {
                : namespace_of_node(spec_.fabric.namespaces, e.node);
   }
 
-  // The address that an endpoint binds to: the one that the job names, else the only one in its
-  // namespace; without a namespace the one towards the rendezvous.
   EndpointBinding binding_of(const FlowEndpoint& e) const {
-    EndpointBinding binding{"", namespace_of(e)};
-    const InNamespace inside(binding.network_namespace);
-    const World& world = control_.world();
-    const HostEntry* entry = host_entry(spec_, host_, world.size);
-    const bool named = !spec_.fabric.bind.empty() || (entry && !entry->nics.empty());
-    const int nic = std::max(0, e.nic.value()) % spec_.cluster.nics_per_node;
-    binding.address = named || binding.network_namespace.empty()
-                          ? data_address(spec_, host_, world.size, world.master_address, nic)
-                          : only_address_here();
-    return binding;
+    return binding_of_nic(spec_, control_.world(), e.node, e.nic);
   }
 
   void open_endpoints(int shard) {
@@ -243,13 +234,6 @@ class FlowSetup {
                       static_cast<std::uint32_t>(flow.index[far])});
     }
     out_.fabrics[shard]->connect(list);
-  }
-
-  // Packet sockets also end the wait of the fabric, so that one wait covers both.
-  void open_packet_flows() {
-    out_.packets = open_packets(spec_, flows_, control_, nonce_, bindings_);
-    for (std::size_t s = 0; s < out_.packets.size(); ++s)
-      out_.fabrics[s]->watch(out_.packets[s]->wait_fd());
   }
 
   // Sends an empty message over every flow from its end `from`, and waits for those that arrive

@@ -67,6 +67,13 @@ inline constexpr std::uint32_t kPointToPoint = 1u << 31;
 // Marks, in `group`, the connections of a scheme; Flows uses it.
 inline constexpr std::uint32_t kSchemeFlows = 1u << 30;
 
+// For Header::slip_ns and late_ns.
+constexpr std::uint32_t to_ns(Picoseconds t) {
+  return t <= 0 ? 0
+                : static_cast<std::uint32_t>(t / kPicosPerNano < 0xffffffff ? t / kPicosPerNano
+                                                                            : 0xffffffff);
+}
+
 struct Message {
   Header header;
   Payload payload;  // null: synthetic

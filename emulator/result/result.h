@@ -229,6 +229,12 @@ struct BuildFacts {
   std::string type;      // "Release"
 };
 
+// The switch outside ghostrank between the nodes.
+struct SwitchReport {
+  std::string target, address;              // "dpdk", "10.0.0.254"
+  std::optional<double> processor_seconds;  // over the measured iterations; empty: unknown
+};
+
 struct Result {
   std::string version;
   BuildFacts build = {};
@@ -250,10 +256,11 @@ struct Result {
   std::vector<NicTraffic> nics;    // by NIC, without those that neither sent nor received
   std::vector<PairTraffic> pairs;  // empty if the ledger outgrew memory
   std::vector<FlowCount> flows;
-  std::optional<TensorUse> tensors;           // empty if they are dense
-  std::optional<CompressionUse> compression;  // empty if nothing is compressed
-  std::optional<PacketCounts> packets;        // empty if the job has no schemes with agents
-  std::optional<NetworkReport> network;       // empty if no links are modelled
+  std::optional<TensorUse> tensors;            // empty if they are dense
+  std::optional<CompressionUse> compression;   // empty if nothing is compressed
+  std::optional<PacketCounts> packets;         // empty if the job has no schemes with agents
+  std::optional<NetworkReport> network;        // empty if no links are modelled
+  std::optional<SwitchReport> network_switch;  // empty if the job names none
   // Set if the ledger outgrew memory (raw rows, see the notes) or if there are more than 10,000
   // pairs.
   std::string pairs_file;

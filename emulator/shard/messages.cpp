@@ -12,11 +12,6 @@ namespace {
 // caller, which goes on this much later, but handles control messages behind the data at once.
 constexpr Picoseconds kCallerWakes = 20 * kPicosPerMicro;
 
-std::uint32_t to_ns(Picoseconds t) {
-  return static_cast<std::uint32_t>(
-      std::min<Picoseconds>(std::max<Picoseconds>(t, 0) / kPicosPerNano, 0xffffffff));
-}
-
 // Calls visit(Block) for each place where elements of the slice lie: one, or several where the step
 // is scattered.
 template <typename F>

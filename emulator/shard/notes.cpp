@@ -63,6 +63,10 @@ bool Shard::has_room(const LeavingNote& note) {
 // Returns the outbox of a note to party `to`; -1: the note stays in the process, or the plan
 // opened no flow (for a packet: no packet flow) for it.
 int Shard::outbox_of(const LeavingNote& note, WorldParty to) const {
+  const auto flows = static_cast<int>(flows_.of(host_, index_).size());
+  if (cluster_.outside(to))
+    return cluster_.shards() + flows * (packets_ ? 2 : 1) +
+           switch_flow_[note.sender.scheme][note.position];
   const Location &here = cluster_.location(note.party), &there = cluster_.location(to);
   if (!flows_.carries(here, there)) return -1;
   Header h;
@@ -71,7 +75,6 @@ int Shard::outbox_of(const LeavingNote& note, WorldParty to) const {
   const int flow = flows_.index_of(note.party, to, h, {here.nic, there.nic});
   if (flow < 0 || note.carriage == Carriage::reliable)
     return flow < 0 ? -1 : cluster_.shards() + flow;
-  const auto flows = static_cast<int>(flows_.of(host_, index_).size());
   return packets_ ? cluster_.shards() + flows + flow : -1;
 }
 
@@ -85,7 +88,8 @@ void Shard::carry(const LeavingNote& note) {
   for (const GroupParty receiver : note.to) {
     const WorldParty party = cluster_.world_party(use, receiver);
     const Location& to = cluster_.location(party);
-    const bool inside = to.node == from.node, wire = !inside && flows_.carries(from, to);
+    const bool inside = to.node == from.node;
+    const bool wire = !inside && (cluster_.outside(party) || flows_.carries(from, to));
     ++stats_.messages;
     if (inside) {
       ledger_.add_intra({note.bytes, 1});
@@ -167,6 +171,9 @@ void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Mom
                 (packet ? "packet flow" : "flow") + ": Ends::traffic() of " +
                 std::string(cluster_.schemes()[note.sender.scheme].name) + " does not list " +
                 (packet ? "any" : "it"));
+  if (!packet && cluster_.outside(party))
+    return fail("party " + to_string(note.party) +
+                " sends a switch outside ghostrank a reliable note; it gets packets only");
   Parcel p{.message = {.header = {.nonce = nonce_,
                                   .group = note.sender.scheme,
                                   .source = note.position,
@@ -174,6 +181,7 @@ void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Mom
                                   .kind = MessageKind::note,
                                   .bytes = note.bytes & kMostBytes,
                                   .start = start.at,
+                                  .slip_ns = to_ns(start.slip),
                                   .offset = packet ? segment_.number : 0}},
            .flow = outbox - cluster_.shards(),
            .nic = cluster_.location(note.party).nic};
@@ -205,33 +213,52 @@ void Shard::note_to_process(const LeavingNote& note, WorldParty party, const Mom
   schedule(e);
 }
 
+// Answers of a switch outside ghostrank say nothing of lateness. So that none is lost, an answer
+// counts as late as the latest rank here that sent to the switch.
+void Shard::note_slip(const Header& to_switch, Picoseconds late) {
+  const Picoseconds slip = static_cast<Picoseconds>(to_switch.slip_ns) * kPicosPerNano + late;
+  switch_slip_[to_switch.group] = std::max(switch_slip_[to_switch.group], slip);
+}
+
 // Returns false when there is no room; the caller keeps the datagram.
-bool Shard::try_send_packet(int flow, Message& message) {
-  if (!packets_->try_send(flow, message)) return false;
+bool Shard::try_send_packet(Packets& packets, int flow, Message& message) {
+  if (!packets.try_send(flow, message)) return false;
   shared_->packets_sent.fetch_add(1, std::memory_order_relaxed);
   shared_->notes_open.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }
 
 // Takes arrived packets. Counts as stray a packet of an earlier segment, or one that does not fit
-// the job; ignores late hellos of the set-up.
-bool Shard::take_packets() {
-  packets_->poll(arrived_);
-  if (!packets_->failure().empty()) fail(packets_->failure(), true);
+// the job; ignores late hellos of the set-up. A switch outside ghostrank knows no segments, and
+// what it sends is counted here.
+bool Shard::take_packets(Packets& packets, bool of_switch) {
+  packets.poll(arrived_);
+  if (!packets.failure().empty()) fail(packets.failure(), true);
   const bool any = !arrived_.empty();
   if (any) now_ = clock_.now();
   for (Message& m : arrived_) {
     if (m.header.kind != MessageKind::note) continue;
-    if (m.header.offset != segment_.number || !read_format(m) || !belongs_here(m.header)) {
+    if ((!of_switch && m.header.offset != segment_.number) || !read_format(m) ||
+        !belongs_here(m.header)) {
       ++stats_.packets.strays;
       continue;
     }
+    if (of_switch) from_switch(m.header);
     ++stats_.packets.received;
     shared_->packets_received.fetch_add(1, std::memory_order_relaxed);
     schedule_note(std::move(m));
   }
   arrived_.clear();
   return any;
+}
+
+void Shard::from_switch(Header& h) {
+  const SchemeUse& use = cluster_.schemes()[h.group];
+  h.slip_ns = to_ns(switch_slip_[h.group]);
+  ++stats_.messages;
+  ledger_.add({cluster_.location(use.first_helper).nic, cluster_.location(WorldParty(h.target)).nic,
+               scheme_row_[h.group]},
+              {h.bytes, 1});
 }
 
 // Decodes a packet in its scheme's own format into the header's fields. Returns false when it does
@@ -254,12 +281,12 @@ bool Shard::read_format(Message& m) const {
 }
 
 // Adds the network's own packet counts of this segment to the statistics.
-void Shard::count_packets() {
-  const PacketStats now = packets_->stats();
-  stats_.packets.strays += now.strays - packets_before_.strays;
-  stats_.packets.refused += now.refused - packets_before_.refused;
-  if (now.dropped && packets_before_.dropped)
-    stats_.packets.dropped += *now.dropped - *packets_before_.dropped;
+void Shard::count_packets(const Packets& packets, const PacketStats& before) {
+  const PacketStats now = packets.stats();
+  stats_.packets.strays += now.strays - before.strays;
+  stats_.packets.refused += now.refused - before.refused;
+  if (now.dropped && before.dropped)
+    stats_.packets.dropped += *now.dropped - *before.dropped;
   else
     ++stats_.packets.unreadable;
 }

@@ -62,8 +62,13 @@ bool Shard::try_send(int flow, Nic nic, Message& message) {
   const std::uint64_t bytes = h.bytes;
   const bool data = h.kind == MessageKind::data || h.kind == MessageKind::note;
   const auto flows = static_cast<int>(flows_.of(host_, index_).size());
-  const bool sent =
-      flow < flows ? fabric_.try_send(flow, message) : try_send_packet(flow - flows, message);
+  const int packet_flows = packets_ ? flows : 0;
+  const bool to_switch = flow >= flows + packet_flows;
+  if (to_switch) note_slip(h, late);
+  const bool sent = flow < flows ? fabric_.try_send(flow, message)
+                    : to_switch
+                        ? try_send_packet(*switch_packets_, flow - flows - packet_flows, message)
+                        : try_send_packet(*packets_, flow - flows, message);
   if (!sent) return false;
   if (data && bytes > 0)
     pacing_.note(nic, start, cluster_.topology().nic(nic).serialise(bytes), late);
@@ -85,6 +90,7 @@ bool Shard::flush() {
                         may_pass_ = 0;
                       });
   if (packets_) packets_->flush();
+  if (switch_packets_) switch_packets_->flush();
   return any;
 }
 

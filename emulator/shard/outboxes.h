@@ -1,6 +1,7 @@
 // Parcels that a full ring or network has not taken yet, by outbox: first one per shard of the
-// process, then one per flow of this shard, then one per packet flow. Parcels of an outbox leave in
-// the order in which they came; between outboxes there is no order.
+// process, then one per flow of this shard, then one per packet flow, then one per flow to a
+// switch. Parcels of an outbox leave in the order in which they came; between outboxes there is no
+// order.
 //
 // An outbox also counts the messages that wait for their turn at the NIC. Those lie in the shard's
 // event queue, and a parcel of the same outbox must not overtake them.

@@ -25,6 +25,7 @@ Shard::Shard(const Setup& setup)
       cpus_(setup.cpus),
       fabric_(setup.fabric),
       packets_(setup.packets),
+      switch_packets_(setup.switch_packets),
       nonce_(setup.nonce),
       nic_(setup.cluster.topology().own()),
       intra_(LinkSpeed::from_rate(setup.spec.cluster.intra_node.rate_bps,
@@ -32,7 +33,7 @@ Shard::Shard(const Setup& setup)
       virtual_(setup.spec.fabric.kind == FabricKind::virtual_time),
       copy_payload_(setup.spec.fabric.payload == PayloadMode::copied),
       reanchor_(!virtual_ && setup.spec.fabric.colocated == Colocated::memory),
-      wired_(!setup.flows.of(setup.host, setup.index).empty()),
+      wired_(!setup.flows.of(setup.host, setup.index).empty() || setup.switch_packets),
       model_nodes_(setup.spec.fabric.inside_node == InsideNode::model),
       schedules_(setup.spec, setup.workload, setup.cluster),
       agents_(
@@ -71,6 +72,11 @@ Shard::Shard(const Setup& setup)
     r.traced = traced[mine[i]];
   }
   nics_.resize(cluster_.nics());
+  switch_slip_.resize(cluster_.schemes().size());
+  for (const SchemeUse& use : cluster_.schemes())
+    switch_flow_.emplace_back(use.outside ? use.ends->size() : 0, -1);
+  for (const SwitchEnd& end : cluster_.switch_ends(host_, index_))
+    switch_flow_[end.scheme][end.position] = static_cast<int>(switch_flows_++);
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
 }
 
@@ -85,8 +91,10 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   std::fill(nics_.begin(), nics_.end(), Port{});
   pacing_.begin(wired_ ? nics_.size() : 0);
   outboxes_.resize(static_cast<std::size_t>(cluster_.shards()) +
-                   flows_.of(host_, index_).size() * (packets_ ? 2 : 1));
+                   flows_.of(host_, index_).size() * (packets_ ? 2 : 1) + switch_flows_);
   if (packets_) packets_before_ = packets_->stats();
+  if (switch_packets_) switch_packets_before_ = switch_packets_->stats();
+  std::fill(switch_slip_.begin(), switch_slip_.end(), 0);
   connections_.clear();
   agents_.clear();
   misfortune_.begin(segment_.first, cluster_.schemes().empty() ? 0 : ranks_.size());
@@ -140,7 +148,8 @@ void Shard::play(const Clock& clock) {
       for (ActorState& a : f->actors) settle(*f, a.route);
     }
   }
-  if (packets_) count_packets();
+  if (packets_) count_packets(*packets_, packets_before_);
+  if (switch_packets_) count_packets(*switch_packets_, switch_packets_before_);
   for (const Link& link : links_) stats_.links.push_back(link.count());
   stats_.paced = pacing_.paced();
   stats_.pace_error = pacing_.error();

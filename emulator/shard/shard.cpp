@@ -79,7 +79,7 @@ void Shard::run_virtual() {
 
 bool Shard::finished() const {
   return ranks_left_ == 0 && outboxes_.turns() == 0 && outboxes_.kept() == 0 && fabric_.idle() &&
-         (!packets_ || packets_->idle()) &&
+         (!packets_ || packets_->idle()) && (!switch_packets_ || switch_packets_->idle()) &&
          (!agents_.serves() || shared_->at_rest.load(std::memory_order_relaxed)) &&
          (links_.empty() || shared_->ended.load(std::memory_order_relaxed) == shared_->shards);
 }
@@ -102,7 +102,8 @@ bool Shard::take_arrivals() {
     const std::uint64_t moved = fabric_.stats().moved;
     any |= moved != moved_;
     moved_ = moved;
-    if (packets_) any |= take_packets();
+    if (packets_) any |= take_packets(*packets_, false);
+    if (switch_packets_) any |= take_packets(*switch_packets_, true);
   }
   for (int from = 0; from < shared_->shards; ++from) {
     if (from == index_) continue;
@@ -139,7 +140,9 @@ void Shard::sleep() {
   std::int64_t due = HeldUp::kNoDeadline;
   auto timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(kLongestSleep);
   if (packets_) packets_->flush();
-  if (outboxes_.kept() > 0 || (packets_ && !packets_->idle()))
+  if (switch_packets_) switch_packets_->flush();
+  if (outboxes_.kept() > 0 || (packets_ && !packets_->idle()) ||
+      (switch_packets_ && !switch_packets_->idle()))
     timeout = std::chrono::microseconds(20);  // a full ring does not tell when it has room
   if (!timers_.empty()) {
     const std::chrono::nanoseconds left =

@@ -86,6 +86,9 @@ class Shard final : private NoteCarrier {
     std::string spill_path;
     std::vector<int> cpus;       // binds the shard's thread to these; empty: no binding
     Packets* packets = nullptr;  // to other processes; null: no scheme of the job sends packets
+    // To a switch outside ghostrank, by the numbers of Cluster::switch_ends(); null: it serves no
+    // scheme.
+    Packets* switch_packets = nullptr;
   };
   explicit Shard(const Setup& setup);
 
@@ -273,10 +276,12 @@ class Shard final : private NoteCarrier {
   Event event_for(const LeavingNote& note, WorldParty party) const;
   static Payload payload_of(const Note& note, std::uint64_t bytes);
   void note_to_process(const LeavingNote& note, WorldParty party, const Moment& start);
-  bool try_send_packet(int flow, Message& message);
-  bool take_packets();
+  bool try_send_packet(Packets& packets, int flow, Message& message);
+  bool take_packets(Packets& packets, bool of_switch);
   bool read_format(Message& m) const;
-  void count_packets();
+  void from_switch(Header& h);
+  void count_packets(const Packets& packets, const PacketStats& before);
+  void note_slip(const Header& to_switch, Picoseconds late);
   void note_from_wire(Message m);
   bool belongs_here(const Header& note) const;
   void schedule_note(Message m);
@@ -291,6 +296,7 @@ class Shard final : private NoteCarrier {
   const std::vector<int> cpus_;
   Fabric& fabric_;
   Packets* const packets_;
+  Packets* const switch_packets_;
   const std::uint64_t nonce_;
   const LinkSpeed nic_, intra_;
   const bool virtual_, copy_payload_, reanchor_, wired_, model_nodes_;
@@ -335,7 +341,12 @@ class Shard final : private NoteCarrier {
   // a cache line that all shards write to.
   static constexpr std::uint32_t kOpsTold = 64;
   std::uint32_t ops_untold_ = 0;
-  PacketStats packets_before_;  // at the start of the segment
+  PacketStats packets_before_, switch_packets_before_;  // at the start of the segment
+  // By scheme: flows to a switch outside ghostrank, by group rank (-1: not here), and the most
+  // lateness with which a rank here last sent to it.
+  std::vector<std::vector<int>> switch_flow_;
+  std::vector<Picoseconds> switch_slip_;
+  std::size_t switch_flows_ = 0;
   Spans spans_;
   QuietWatch quiet_;
   std::uint64_t of_agents_ = 0;   // among stats_.events: timers of agents, and their notes

@@ -49,6 +49,7 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
       shards_(usable_shards(spec, hosts)),
       nics_(spec.cluster.all_nodes() * spec.cluster.nics_per_node),
       nics_per_node_(spec.cluster.nics_per_node),
+      outside_(spec.network_switch.outside() && is_network(spec.fabric.kind)),
       kinds_(workload.group_names.size()),
       host_of_node_(host_of_nodes(spec, hosts)) {
   VectorBy<Host, int> nodes_on(hosts);
@@ -121,6 +122,18 @@ int Cluster::scheme(std::uint32_t group, const Algorithm& row) const {
   return found == scheme_of_.end() ? -1 : found->second;
 }
 
+std::vector<SwitchEnd> Cluster::switch_ends(Host host, int shard) const {
+  std::vector<SwitchEnd> ends;
+  for (std::uint32_t s = 0; s < schemes_.size(); ++s) {
+    if (!schemes_[s].outside) continue;
+    for (const GroupRank r : schemes_[s].ends->switch_service()->workers) {
+      const Location& at = location(world_party(schemes_[s], r));
+      if (at.host == host && at.shard == shard) ends.push_back({s, r});
+    }
+  }
+  return ends;
+}
+
 // Adds a scheme for every group in which some program plays a collective with a row of agents.
 void Cluster::add_schemes(const JobSpec& spec) {
   std::set<std::pair<std::uint16_t, Func>> used;
@@ -133,9 +146,15 @@ void Cluster::add_schemes(const JobSpec& spec) {
     if (is_service(workload_, kind)) continue;
     const Algorithm* row = spec.collectives.row(func, workload_.group_names[kind]);
     if (!row || !row->ends) continue;
-    for (std::uint32_t g = 0; g < workload_.groups.size(); ++g)
-      if (workload_.groups[g].kind == kind && !scheme_of_.contains({g, row->name}))
-        add_scheme(spec, g, *row);
+    for (std::uint32_t g = 0; g < workload_.groups.size(); ++g) {
+      if (workload_.groups[g].kind != kind) continue;
+      if (!scheme_of_.contains({g, row->name})) add_scheme(spec, g, *row);
+      const SchemeUse& use = schemes_[scheme_of_.at({g, row->name})];
+      if (!use.outside || func == use.ends->switch_service()->func) continue;
+      throw Error("collectives: the switch of switch.target knows no packets of " +
+                  std::string(name_of(func)) + " by " + std::string(row->name) +
+                  "; choose another algorithm for it, or use switch.target: model");
+    }
   }
 }
 
@@ -151,6 +170,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   for (const WorldRank rank : members_of(group))
     comm.nic_of.push_back(location(rank).nic.value() % nics_per_node_);
   const auto size = static_cast<int>(members_of(group).size());
+  if (outside_) reserve_slots(spec, use, comm);
   try {
     use.ends = row.ends(size, comm);
   } catch (const std::invalid_argument& error) {
@@ -158,10 +178,17 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   }
   if (!use.ends || use.ends->size() != size) refuse("gives no ends for its communicator");
   use.helpers = use.ends->helpers();
+  use.outside = outside_ && !use.helpers.empty() && use.ends->switch_service().has_value();
+  if (outside_ && !use.helpers.empty() && !use.outside)
+    refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +
+           std::string(name_of(use.helpers[0].kind)) + ") for a group of " + std::to_string(size) +
+           ", which the one switch of switch.target cannot play; use switch.target: model, or "
+           "groups of at most 32 nodes with one NIC each");
   for (std::size_t i = 0; i < use.helpers.size(); ++i) {
-    // On a real network a server plays the switch.
+    // On a real network a switch outside ghostrank plays the switch, or else a server does.
     const bool in_network = use.helpers[i].kind == PartyKind::network_switch &&
-                            use.helpers[i].beside == kNoRank && !is_network(spec.fabric.kind);
+                            use.helpers[i].beside == kNoRank &&
+                            (outside_ || !is_network(spec.fabric.kind));
     if (!in_network && use.helpers[i].beside == kNoRank && spec.cluster.servers.count == 0)
       refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +
              std::string(name_of(use.helpers[i].kind)) +
@@ -174,6 +201,17 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   }
   scheme_of_[{group, row.name}] = static_cast<int>(schemes_.size());
   schemes_.push_back(std::move(use));
+}
+
+// Gives the communicator slots that none of its NICs uses for another one. All communicators have
+// switch.slots of them.
+void Cluster::reserve_slots(const JobSpec& spec, SchemeUse& use, Communicator& comm) {
+  const int slots = spec.collectives.in_switch.slots;
+  for (const WorldRank rank : members_of(use.group))
+    use.first_slot = std::max(use.first_slot, next_slot_[location(rank).nic]);
+  for (const WorldRank rank : members_of(use.group))
+    next_slot_[location(rank).nic] = use.first_slot + slots;
+  comm.in_switch.first_slot = use.first_slot;
 }
 
 // The switch's place: near the rank that it names, else the communicator's first one, whose shard

@@ -44,6 +44,14 @@ struct SchemeUse {
   std::shared_ptr<const Ends> ends;
   std::vector<Helper> helpers;
   WorldParty first_helper;  // the other helpers follow
+  bool outside = false;     // a switch outside ghostrank plays the helpers
+  int first_slot = 0;       // of that switch
+};
+
+// A worker of a communicator that a switch outside ghostrank serves; it has a flow to the switch.
+struct SwitchEnd {
+  std::uint32_t scheme = 0;  // index into Cluster::schemes()
+  GroupRank position = 0;
 };
 
 class Cluster {
@@ -62,8 +70,14 @@ class Cluster {
   const std::vector<WorldParty>& helpers_of(Host host, int shard) const {
     return on_shard(host, shard).helpers;
   }
+  // The flows of a shard to a switch outside ghostrank, in the order of their numbers.
+  std::vector<SwitchEnd> switch_ends(Host host, int shard) const;
   int parties() const { return locations_.size(); }
   PartyKind kind(WorldParty party) const;
+  // Whether a switch outside ghostrank plays the party: no process does.
+  bool outside(WorldParty party) const {
+    return outside_ && topology_.is_switch(location(party).nic);
+  }
 
   // The schemes of all communicators; an index into this list names one scheme of one communicator.
   const std::vector<SchemeUse>& schemes() const { return schemes_; }
@@ -129,11 +143,13 @@ class Cluster {
   Location helper_location(const JobSpec& spec, const SchemeUse& use, std::size_t helper) const;
   Location switch_location(const JobSpec& spec, const SchemeUse& use, const Helper& helper);
   Location new_switch(Location near);
+  void reserve_slots(const JobSpec& spec, SchemeUse& use, Communicator& comm);
 
   const Workload& workload_;
   NcclNodeOfJob nccl_node_;
   Topology topology_;
   int hosts_, shards_, nics_, nics_per_node_;
+  bool outside_;  // schemes use a switch outside ghostrank
   std::size_t kinds_;
   VectorBy<Node, Host> host_of_node_;
   VectorBy<Node, std::int32_t> shard_of_node_;
@@ -148,6 +164,7 @@ class Cluster {
   };
   std::map<std::pair<int, int>, SharedSwitch> switches_;  // by rail and rack; -1: above the racks
   std::vector<SchemeUse> schemes_;
+  std::map<Nic, int> next_slot_;  // of a switch outside ghostrank, by NIC of its workers
   std::map<std::pair<std::uint32_t, std::string_view>, int> scheme_of_;  // group, name of the row
   std::vector<std::uint32_t> layout_of_;
   std::vector<GroupLayout> layouts_;

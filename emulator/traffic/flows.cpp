@@ -74,6 +74,7 @@ void Flows::add(Key key, int opens, int other) {
 void Flows::add_all_pairs(int parties) {
   std::map<int, Location> owners;
   for (const WorldParty party : each<WorldParty>(parties)) {
+    if (cluster_.outside(party)) continue;
     owners.emplace(owner(cluster_.location(party)), cluster_.location(party));
   }
   for (const auto& [a, from] : owners) {

@@ -14,6 +14,12 @@ std::string_view name_of(FabricKind kind) {
   return "";
 }
 
+std::string_view name_of(SwitchTarget target) {
+  for (const auto& [known, word] : kSwitchTargets)
+    if (known == target) return word;
+  return "";
+}
+
 std::string algorithm_key(Func func) { return "collectives." + std::string(name_of(func)); }
 
 const std::string& CollectiveSpec::algorithm(Func func, const std::string& group) const {

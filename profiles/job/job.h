@@ -355,6 +355,35 @@ struct Placement {
       host_of_node;  // the process of every emulated node; empty: blocked or cyclic
 };
 
+enum class SwitchTarget : std::uint8_t {
+  model,     // none: helpers are modelled, or played on a server
+  compiled,  // started by the run, on this machine
+  dpdk,      // likewise
+  external   // it runs
+};
+inline constexpr std::pair<SwitchTarget, std::string_view> kSwitchTargets[] = {
+    {SwitchTarget::model, "model"},
+    {SwitchTarget::compiled, "compiled"},
+    {SwitchTarget::dpdk, "dpdk"},
+    {SwitchTarget::external, "external"}};
+std::string_view name_of(SwitchTarget target);
+
+// Which switch plays the helpers of schemes, and forwards everything else, on a real network.
+struct SwitchSpec {
+  SwitchTarget target = SwitchTarget::model;
+  std::string address;  // IPv4, of the switch
+  std::string mac;      // empty: the switch answers ARP
+  std::string ports;    // its interface to each emulated node, with {node}; of one that is started
+  std::string network_namespace;  // of these interfaces; empty: that of the process
+  std::string socket;             // of an external one: to tell it of the job; empty: it knows
+  std::string program, entries;   // of dpdk: another P4 program and its table entries
+  std::uint16_t worker_port = 4000;
+  double loss = 0;  // share of packets that a started one loses at every port, each way
+  std::uint64_t loss_seed = 1;
+  bool outside() const { return target != SwitchTarget::model; }
+  bool started() const { return target == SwitchTarget::compiled || target == SwitchTarget::dpdk; }
+};
+
 struct JobSpec {
   std::string file;  // as given
   std::string model_name;
@@ -369,6 +398,7 @@ struct JobSpec {
   Placement placement;
   double dilation = 0;  // 0: auto
   FabricSpec fabric;
+  SwitchSpec network_switch;
   RunSpec run;
   std::vector<Background> background;
   std::shared_ptr<const struct Model> model;   // null: only `program`

@@ -77,8 +77,45 @@ constexpr std::array kKeys{
         .unless("servers.placement", "colocated"),
     Key{"switch.target", KeyType::choice, "model",
         "what plays the switch of schemes such as switchml: a model in the network of memory and "
-        "virtual; on ofi software on one of the servers",
-        0, 0, "model", "compiled dpdk bmv2 external"},
+        "virtual, on ofi software on one of the servers; or a real one between the nodes: "
+        "ghostrank's C++ switch or its P4 program on DPDK, which the run starts on this machine, "
+        "or one that runs",
+        0, 0, "model compiled dpdk external", "bmv2"}
+        .on("ofi"),
+    Key{"switch.address", KeyType::string, "",
+        "IPv4 address of the switch, in the network of the ranks"}
+        .on("ofi")
+        .where("switch.target", "compiled dpdk external"),
+    Key{"switch.mac", KeyType::string, "auto",
+        "its MAC address, made known to the ranks' interfaces (needs root); auto: "
+        "02:00:00:00:ff:01 of a switch that is started, else ARP finds it"}
+        .on("ofi")
+        .where("switch.target", "compiled dpdk external"),
+    Key{"switch.ports", KeyType::string, "",
+        "the switch's interface to each emulated node, as in port{node}"}
+        .on("ofi")
+        .where("switch.target", "compiled dpdk"),
+    Key{"switch.namespace", KeyType::string, "",
+        "network namespace of these interfaces; empty: that of the process"}
+        .on("ofi")
+        .where("switch.target", "compiled dpdk"),
+    Key{"switch.loss", KeyType::number, "0",
+        "share of a scheme's packets that the switch loses on purpose at every port, each way, "
+        "drawn from run.seed",
+        0, 0.99}
+        .on("ofi")
+        .where("switch.target", "compiled dpdk"),
+    Key{"switch.socket", KeyType::string, "",
+        "control socket of the switch (`ghostrank switch run --socket`), to tell it of the job; "
+        "empty: it knows"}
+        .on("ofi")
+        .where("switch.target", "external"),
+    Key{"switch.worker_port", KeyType::integer, "4000",
+        "UDP port of the ranks to which the switch sends; every further communicator has the "
+        "next but fifteen",
+        1024, 65000}
+        .on("ofi")
+        .where("switch.target", "compiled dpdk external"),
     Key{"switch.slots", KeyType::integer, "512",
         "slots of each communicator on the switch of a rail, and so the most packets that a worker "
         "has in flight",

@@ -219,6 +219,7 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.all_nodes(), near);
   spec.dilation = in.number("scale.dilation");
   read_fabric(in, spec.fabric);
+  read_network_switch(in, spec);
   read_run(in, spec.run);
   for (const Setting& setting : in.all())
     if (setting.given) spec.sources.emplace(std::string(setting.key->path), location(setting.mark));

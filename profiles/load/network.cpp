@@ -1,8 +1,10 @@
 // See load/network.h.
 #include "profiles/load/network.h"
 
+#include <arpa/inet.h>
 #include <array>
 #include <optional>
+#include <regex>
 
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/input/quantity.h"
@@ -63,12 +65,58 @@ void check_leaves(const Settings& in, const ClusterSpec& cluster) {
              " are supported, set fewer leaves or spines");
 }
 
+bool is_ipv4(const std::string& text) {
+  in_addr address{};
+  return inet_pton(AF_INET, text.c_str(), &address) == 1;
+}
+
+bool is_mac(const std::string& text) {
+  static const std::regex kForm("([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}");
+  return std::regex_match(text, kForm);
+}
+
 }  // namespace
 
 void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec& out) {
   const Setting& name = in.at("servers.placement");
   out.placement = &row_named(name, own.placements());
   out.colocated = !out.placement->machines;
+}
+
+void read_network_switch(const Settings& in, JobSpec& out) {
+  SwitchSpec& sw = out.network_switch;
+  const Setting& target = in.at("switch.target");
+  if (target.text == "model" || !is_network(out.fabric.kind)) return;
+  for (const auto& [value, name] : kSwitchTargets)
+    if (name == target.text) sw.target = value;
+  sw.address = in.text("switch.address");
+  if (!is_ipv4(sw.address))
+    fail(sw.address.empty() ? target.mark : in.at("switch.address").mark,
+         "switch.address: " + (sw.address.empty() ? "is missing" : quote(sw.address) + " is none") +
+             "; write an IPv4 address in the network of the ranks, such as 10.0.0.254");
+  const Setting& mac = in.at("switch.mac");
+  if (mac.text != "auto")
+    sw.mac = mac.text;
+  else if (sw.started())
+    sw.mac = "02:00:00:00:ff:01";
+  if (!sw.mac.empty() && !is_mac(sw.mac))
+    fail(mac.mark, "switch.mac: " + quote(sw.mac) + " is no MAC address such as 02:00:00:00:ff:01");
+  sw.ports = in.text("switch.ports");
+  sw.network_namespace = in.text("switch.namespace");
+  sw.socket = in.text("switch.socket");
+  sw.worker_port = static_cast<std::uint16_t>(in.integer("switch.worker_port"));
+  sw.loss = in.number("switch.loss");
+  sw.loss_seed = static_cast<std::uint64_t>(in.integer("run.seed"));
+  if (!sw.started()) return;
+  if (sw.ports.find("{node}") == std::string::npos)
+    fail(sw.ports.empty() ? target.mark : in.at("switch.ports").mark,
+         "switch.ports: the run starts the switch and must know its interfaces; name them with "
+         "{node}, as in port{node}");
+  if (out.fabric.namespaces.empty())
+    fail(target.mark,
+         "switch.target: " + target.text +
+             " joins nodes that are network namespaces of this machine; set fabric.colocated: wire "
+             "and fabric.namespaces, or use switch.target: external");
 }
 
 void read_topology(const Settings& in, const Algorithms& own, ClusterSpec& out) {

@@ -1,5 +1,6 @@
 // The network between a job's nodes (`cluster.topology`) and the placement of its servers
-// (`servers.placement`): turns names into rows and refuses combinations that do not fit.
+// (`servers.placement`), and the switch
+// on a real one (`switch`): turns names into rows and refuses combinations that do not fit.
 //
 // Threading: pure functions.
 #pragma once
@@ -11,6 +12,8 @@ namespace ghostrank {
 
 // `own`: the plugins' rows. `out` must have the cluster's other values. Throws Error(usage).
 void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec& out);
+// `out` must have its fabric. Throws Error(usage).
+void read_network_switch(const Settings& in, JobSpec& out);
 void read_topology(const Settings& in, const Algorithms& own, ClusterSpec& out);
 
 }  // namespace ghostrank

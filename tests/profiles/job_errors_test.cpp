@@ -80,7 +80,8 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
           "safety.max_rate_per_nic is not available yet; remove it or use none");
   refused("run.duration=24h", "run.duration is not available yet; remove it");
   refused("run.until={max_seconds: 3}", "run.until is not available yet; remove it");
-  refused("switch.target=bmv2", "switch.target: bmv2 is not available yet; use model");
+  refused("switch.target=bmv2",
+          "switch.target: bmv2 is not available yet; use model or compiled or dpdk or external");
   refused("events=[{at_s: 1}]", "events is not available yet; remove it or use []");
   refused("background=[{pattern: incast}]",
           "pattern: incast is not available yet; use checkpoint or data");

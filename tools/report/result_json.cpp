@@ -158,6 +158,16 @@ Json traffic_json(const Result& result) {
   return json;
 }
 
+Json switch_json(const Result& result) {
+  if (!result.network_switch) return nullptr;
+  const SwitchReport& sw = *result.network_switch;
+  const double wall = result.played_wall_seconds;
+  return {{"target", sw.target},
+          {"address", sw.address},
+          {"cpu_seconds", or_null(sw.processor_seconds)},
+          {"busy", sw.processor_seconds && wall > 0 ? Json(*sw.processor_seconds / wall) : Json()}};
+}
+
 Json packets_json(const std::optional<PacketCounts>& packets) {
   if (!packets) return nullptr;
   const PacketCounts& p = *packets;
@@ -263,6 +273,7 @@ Json to_json(const Result& result) {
   json["tensors"] = tensors_json(result.tensors);
   json["compression"] = compression_json(result.compression);
   json["packets"] = packets_json(result.packets);
+  json["switch"] = switch_json(result);
   json["interfaces"] = interfaces_json(result);
   json["stalls"] = stalls_json(result);
   json["fidelity"] = fidelity_json(result);
@@ -298,6 +309,7 @@ bool is_result_path(const std::string& path) {
   Result sample;  // has every key; the values are null or zero
   sample.verify = VerifyReport{};
   sample.packets = PacketCounts{};
+  sample.network_switch = SwitchReport{};
   sample.tensors = TensorUse{};
   sample.compression = CompressionUse{};
   const Json json = to_json(sample);

@@ -224,6 +224,13 @@ std::string packet_line(const PacketCounts& p) {
   return text;
 }
 
+std::string switch_line(const SwitchReport& sw, double wall_seconds) {
+  std::string text = sw.target + " at " + sw.address;
+  if (sw.processor_seconds && wall_seconds > 0)
+    text += ", busy " + humane_percent(*sw.processor_seconds / wall_seconds) + " of a core";
+  return text;
+}
+
 void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
   facts.push_back({"between nodes",
                    humane_bytes(result.wire_bytes_per_iteration) + " in " +
@@ -237,6 +244,8 @@ void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
   for (Fact& fact : network_facts(result.network)) facts.push_back(std::move(fact));
   if (result.tensors) facts.push_back({"tensors", tensor_line(*result.tensors)});
   if (result.compression) facts.push_back({"compression", compression_line(*result.compression)});
+  if (result.network_switch)
+    facts.push_back({"switch", switch_line(*result.network_switch, result.played_wall_seconds)});
   if (result.packets) facts.push_back({"packets", packet_line(*result.packets)});
   for (const InterfaceReport& i : result.interfaces) {
     if (!i.tx_bytes || !i.rx_bytes) continue;

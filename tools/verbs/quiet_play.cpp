@@ -3,6 +3,7 @@
 #include "emulator/control/control.h"
 #include "emulator/engine.h"
 #include "profiles/error.h"
+#include "tools/verbs/job_switch.h"
 #include "tools/watch/outcome.h"
 
 namespace ghostrank {
@@ -10,7 +11,10 @@ namespace ghostrank {
 Result play_quietly(const LoadedJob& job, const Workload& workload) {
   const std::unique_ptr<Control> control = meet(World{}, job.spec.run);
   Observer observer;
-  Result result = run_job(job, workload, *control, {}, observer);
+  const std::unique_ptr<JobSwitch> network_switch = JobSwitch::start(job.spec, *control);
+  RunOptions options;
+  options.network_switch = network_switch.get();
+  Result result = run_job(job, workload, *control, options, observer);
   control->close();
   if (!result.interrupted.empty()) throw Error(result.interrupted, ErrorKind::environment);
   return result;

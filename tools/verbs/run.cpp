@@ -24,6 +24,7 @@
 #include "tools/report/run_report.h"
 #include "tools/text/table.h"
 #include "tools/verbs.h"
+#include "tools/verbs/job_switch.h"
 #include "tools/verbs/launch_line.h"
 #include "tools/version.h"
 #include "tools/watch/outcome.h"
@@ -184,7 +185,10 @@ int play(const Argv& argv, const RunFlags& flags, const LoadedJob& job, const Wo
          StopOnSignal& signals) {
   const Result identity = identity_of(argv, job);
   RunWatch watch(job, identity, watch_options(flags, control.world().rank == 0));
-  Result result = run_job(job, workload, control, options, watch);
+  const std::unique_ptr<JobSwitch> network_switch = JobSwitch::start(job.spec, control);
+  RunOptions with_switch = options;
+  with_switch.network_switch = network_switch.get();
+  Result result = run_job(job, workload, control, with_switch, watch);
   watch.ended();
   signals.run_ended();
   if (const int rank = control.world().rank; rank != 0) {

@@ -27,6 +27,8 @@ class Child {
   // The next line from the child, without its end; empty when the child has closed the socket.
   std::string receive();
 
+  pid_t pid() const { return pid_; }  // -1 once status() was called
+
   // Readable when the child has printed or ended.
   int output_fd() const { return output_.get(); }
   // Waits for at most `patience`; true when there is output to read or the child has closed it.

@@ -78,7 +78,10 @@ bool loses_results(const SwitchPlan& plan) {
 
 DpdkSwitch::DpdkSwitch(const DpdkRun& run, std::optional<SwitchPlan> plan)
     : has_jobs_(plan.has_value()),
-      elements_(plan && !plan->jobs.empty() ? plan->jobs[0].elements : 256),
+      elements_(!plan                 ? 256
+                : plan->elements != 0 ? plan->elements
+                : !plan->jobs.empty() ? plan->jobs[0].elements
+                                      : 256),
       allocation_(elements_, dpdk::register_slots(elements_)) {
   if (plan) plan_ = *std::move(plan);
   plan_.ports = static_cast<int>(run.ports.size());

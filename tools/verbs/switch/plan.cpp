@@ -177,7 +177,8 @@ std::uint16_t in_65536ths(double share) {
 
 SwitchPlan read_switch_plan(const std::string& path, int ports) {
   const YamlValue root = parse_yaml_file(path);
-  const Fields f(root, "a switch", {"schema", "mac", "ip", "forward", "loss", "seed", "jobs"});
+  const Fields f(root, "a switch",
+                 {"schema", "mac", "ip", "elements", "forward", "loss", "seed", "jobs"});
   if (f.text("schema") != kSchema)
     fail(f.at("schema").mark, "the schema of a switch is " + std::string(kSchema));
   SwitchPlan plan;
@@ -185,6 +186,9 @@ SwitchPlan read_switch_plan(const std::string& path, int ports) {
   plan.mac = f.mac("mac");
   plan.ip = f.ip("ip");
   plan.seed = static_cast<std::uint32_t>(f.integer("seed", 0, 1 << 30, 1));
+  plan.elements = f.integer("elements", 32, 256, 0);
+  if (plan.elements != 0 && !switchml::valid_elements(plan.elements))
+    fail(f.at("elements").mark, "elements is 32, 64 or 256");
   for (const YamlValue& child : f.list("forward")) {
     const Fields entry(child, "a forwarding entry", {"mac", "port"});
     plan.forward.push_back({entry.mac("mac"), entry.integer("port", 0, ports - 1)});

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <sys/prctl.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -43,7 +44,7 @@ using switchml::PortName;
 struct RunFlags {
   std::string plan, target = "compiled", program, entries, socket, json;
   std::vector<std::string> ports;
-  bool in_order = false, as_written = false;
+  bool in_order = false, as_written = false, with_parent = false;
   int cores = 1;
 };
 
@@ -76,6 +77,8 @@ bool read_run_flags(const Argv& argv, RunFlags& flags) {
   app.add_option("--cores", flags.cores, "not bmv2; on interfaces: slots are dealt out to so many")
       ->capture_default_str()
       ->check(between(1, 64));
+  app.add_flag("--with-parent", flags.with_parent,
+               "end when the process that started it ends, however it ends");
   app.add_option("--socket", flags.socket, "control socket, with interfaces")->type_name("PATH");
   app.add_option("--json", flags.json, "all counters at the end; - is stdout")
       ->type_name("FILE|-")
@@ -283,6 +286,7 @@ int run_switch(const Argv& argv) {
   action.sa_handler = stop_on_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  if (flags.with_parent) prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (files && flags.cores > 1)
     throw Error("--cores is for interfaces; the frames of files are in one order, for one core");
   if (flags.target == "dpdk")

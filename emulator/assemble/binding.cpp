@@ -1,0 +1,23 @@
+#include "emulator/assemble/binding.h"
+
+#include <algorithm>
+
+#include "emulator/host/hosts.h"
+#include "emulator/host/network_namespace.h"
+
+namespace ghostrank {
+
+EndpointBinding binding_of_nic(const JobSpec& spec, const World& world, Node node, Nic nic) {
+  const bool apart = node >= Node(0) && !spec.fabric.namespaces.empty();
+  EndpointBinding binding{"", apart ? namespace_of_node(spec.fabric.namespaces, node) : ""};
+  const InNamespace inside(binding.network_namespace);
+  const HostEntry* entry = host_entry(spec, world.host(), world.size);
+  const bool named = !spec.fabric.bind.empty() || (entry && !entry->nics.empty());
+  const int rail = std::max(0, nic.value()) % spec.cluster.nics_per_node;
+  binding.address = named || binding.network_namespace.empty()
+                        ? data_address(spec, world.host(), world.size, world.master_address, rail)
+                        : only_address_here();
+  return binding;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,315 @@
+#include "emulator/assemble/switch_setup.h"
+
+#include <algorithm>
+#include <map>
+#include <poll.h>
+#include <set>
+#include <string>
+
+#include "collectives/wire_format.h"
+#include "emulator/assemble/binding.h"
+#include "emulator/common/blob.h"
+#include "emulator/common/clock.h"
+#include "emulator/common/log.h"
+#include "emulator/host/link_layer.h"
+#include "emulator/host/network_namespace.h"
+#include "emulator/packets/switch_sockets.h"
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr int kPatience = 6;
+constexpr std::int64_t kFirstRoundNs = 20'000'000, kLongestRoundNs = 640'000'000;  // each twice
+constexpr std::size_t kInFlight = 32;  // greetings of a rank without an answer
+constexpr int kPortStep = 16;  // a switch adds the low four bits of its own port to a worker's
+
+class SwitchSetup {
+ public:
+  SwitchSetup(const JobSpec& spec, const Cluster& cluster, Control& control, NetworkSwitch* sw)
+      : spec_(spec),
+        cluster_(cluster),
+        control_(control),
+        switch_(sw),
+        host_(control.world().host()) {}
+
+  std::vector<std::unique_ptr<Packets>> open() {
+    for (int s = 0; s < cluster_.shards(); ++s) open_sockets(s);
+    admit(gathered(addresses_.bytes()));
+    greet();
+    return std::move(packets_);
+  }
+
+ private:
+  // A rank's greeting: what it has yet to hear an answer to.
+  struct Greeting {
+    std::size_t shard = 0;
+    int flow = 0;
+    SwitchEnd end;
+    SwitchService service;
+    std::vector<std::size_t> unsent;            // indexes into service.greeting, last one first
+    std::map<std::uint32_t, std::size_t> sent;  // by Note::index, in this round
+    bool done() const { return unsent.empty() && sent.empty(); }
+  };
+
+  const SchemeUse& use(const SwitchEnd& end) const { return cluster_.schemes()[end.scheme]; }
+  WorldRank rank_of(const SwitchEnd& end) const {
+    return WorldRank(cluster_.world_party(use(end), end.position).value());
+  }
+  std::uint16_t port_of(std::uint32_t scheme) const {
+    const std::uint32_t port = spec_.network_switch.worker_port + kPortStep * scheme;
+    if (port > 0xffff - kPortStep)
+      throw Error("switch.worker_port: " + std::to_string(cluster_.schemes().size()) +
+                  " communicators need a UDP port in sixteen each, from " +
+                  std::to_string(spec_.network_switch.worker_port) +
+                  " on; use fewer, or a smaller port");
+    return static_cast<std::uint16_t>(port);
+  }
+
+  std::vector<std::string> gathered(std::string_view blob) {
+    std::vector<std::string> all = control_.all_gather(blob);
+    if (all.empty())
+      throw Error("stopped before the start: " + control_.stop_reason(), ErrorKind::environment);
+    return all;
+  }
+
+  void open_sockets(int shard) {
+    std::vector<SwitchSocket> sockets;
+    for (const SwitchEnd& end : cluster_.switch_ends(host_, shard)) {
+      const Location& here = cluster_.location(rank_of(end));
+      SwitchService service = *use(end).ends->switch_service();
+      SwitchSocket& s = sockets.emplace_back();
+      s.binding = binding_of_nic(spec_, control_.world(), here.node, here.nic);
+      s.port = port_of(end.scheme);
+      s.switch_address = spec_.network_switch.address;
+      s.switch_port = service.port;
+      s.arrivals.group = end.scheme;
+      s.arrivals.source = use(end).ends->size();
+      s.arrivals.target = rank_of(end).value();
+      s.arrivals.kind = MessageKind::note;
+      addresses_.put(end.scheme), addresses_.put(end.position), addresses_.put(s.binding.address);
+      addresses_.put(know_each_other(s.binding));
+      Greeting& g = greetings_.emplace_back(Greeting{static_cast<std::size_t>(shard),
+                                                     static_cast<int>(sockets.size()) - 1,
+                                                     end,
+                                                     service,
+                                                     {},
+                                                     {}});
+      for (std::size_t i = service.greeting.size(); i > 0; --i) g.unsent.push_back(i - 1);
+    }
+    packets_.push_back(open_switch_sockets(sockets, spec_.fabric.packets.mtu));
+  }
+
+  // Lets the rank's machine find the switch, which need not answer ARP; returns the rank's own MAC.
+  std::string know_each_other(const EndpointBinding& binding) const {
+    const InNamespace inside(binding.network_namespace);
+    const NetworkDevice device = device_of_address(binding.address);
+    if (!spec_.network_switch.mac.empty())
+      set_neighbour(device.name, spec_.network_switch.address, spec_.network_switch.mac);
+    return device.mac;
+  }
+
+  // Process 0 tells the switch; the others wait, and learn of a failure from `control`.
+  void admit(const std::vector<std::string>& all) {
+    std::map<std::uint32_t, std::map<GroupRank, SwitchJob::Worker>> workers;
+    for (const std::string& blob : all) {
+      for (BlobReader r(blob); !r.complete() && !r.bad();) {
+        std::uint32_t scheme = 0;
+        GroupRank position = 0;
+        SwitchJob::Worker worker;
+        r.get(scheme), r.get(position), r.get(worker.ip), r.get(worker.mac);
+        if (r.bad() || scheme >= cluster_.schemes().size() || position < 0 ||
+            position >= cluster_.schemes()[scheme].ends->size())
+          throw Error(
+              "a process sent a malformed list of the switch's workers; check that every "
+              "host runs the same ghostrank",
+              ErrorKind::environment);
+        worker.node = cluster_.location(rank_of({scheme, position})).node;
+        workers[scheme].emplace(position, std::move(worker));
+      }
+    }
+    for (const auto& [scheme, members] : workers) {
+      refuse_shared_addresses(scheme, members);
+      if (host_ != Host(0) || !switch_) continue;
+      const SwitchService service = *cluster_.schemes()[scheme].ends->switch_service();
+      SwitchJob job{"ghostrank-" + std::to_string(scheme),
+                    service.elements,
+                    first_slot(scheme),
+                    service.slots,
+                    port_of(scheme),
+                    {}};
+      for (const auto& [position, worker] : members) job.workers.push_back(worker);
+      if (const std::string why = switch_->admit(job); !why.empty())
+        throw Error("the switch does not take " + describe(scheme) + ": " + why,
+                    ErrorKind::environment);
+    }
+    gathered("");
+  }
+
+  int first_slot(std::uint32_t scheme) const { return cluster_.schemes()[scheme].first_slot; }
+  std::string describe(std::uint32_t scheme) const {
+    const SchemeUse& u = cluster_.schemes()[scheme];
+    return std::string(u.name) + "'s group of " + std::to_string(u.ends->size()) +
+           " ranks (slots " + std::to_string(u.first_slot) + " to " +
+           std::to_string(u.first_slot + u.ends->switch_service()->slots - 1) + ")";
+  }
+
+  void refuse_shared_addresses(std::uint32_t scheme,
+                               const std::map<GroupRank, SwitchJob::Worker>& members) const {
+    std::map<std::string, GroupRank> seen;
+    for (const auto& [position, worker] : members) {
+      const auto [other, fresh] = seen.emplace(worker.ip, position);
+      if (fresh) continue;
+      throw Error("switch.target: ranks " + to_string(rank_of({scheme, other->second})) + " and " +
+                  to_string(rank_of({scheme, position})) + " of one group both send from " +
+                  worker.ip +
+                  ", and a switch tells its workers apart by their addresses; give every rank of "
+                  "the group a node and a network namespace of its own (cluster.gpus_per_node: 1)");
+    }
+  }
+
+  // ---- Greeting
+
+  void greet() {
+    std::int64_t round_ns = kFirstRoundNs;
+    std::uint64_t fewest = UINT64_MAX;
+    for (int fruitless = 0;;) {
+      const std::int64_t until = monotonic_ns() + round_ns;
+      while (monotonic_ns() < until && !all_done()) look();
+      send_again();
+      const std::uint64_t missing = missing_of_all();
+      if (missing == 0) break;
+      fruitless = missing < fewest ? 0 : fruitless + 1;
+      fewest = std::min(fewest, missing);
+      if (fruitless == kPatience) give_up();
+      round_ns = std::min(2 * round_ns, kLongestRoundNs);
+    }
+    log_info("the switch at ", spec_.network_switch.address, " has answered every rank");
+  }
+
+  bool all_done() const {
+    return std::all_of(greetings_.begin(), greetings_.end(),
+                       [](const Greeting& g) { return g.done(); });
+  }
+
+  void send_again() {
+    for (Greeting& g : greetings_) {
+      for (const auto& [index, i] : g.sent) g.unsent.push_back(i);
+      g.sent.clear();
+      std::sort(g.unsent.rbegin(), g.unsent.rend());
+    }
+  }
+
+  void look() {
+    for (Greeting& g : greetings_) {
+      while (!g.unsent.empty() && g.sent.size() < kInFlight) {
+        const Note& note = g.service.greeting[g.unsent.back()];
+        Message m;
+        const std::uint64_t bytes = note_bytes(note, use(g.end).ends->overhead_bytes());
+        m.header.bytes = bytes & kMostBytes;
+        m.payload = std::make_unique<std::byte[]>(bytes);
+        use(g.end).ends->wire_format()->encode(note, {m.payload.get(), bytes});
+        if (!packets_[g.shard]->try_send(g.flow, m)) break;
+        g.sent.emplace(note.index, g.unsent.back());
+        g.unsent.pop_back();
+      }
+    }
+    for (std::size_t s = 0; s < packets_.size(); ++s) {
+      packets_[s]->flush();
+      if (!packets_[s]->failure().empty())
+        throw Error(packets_[s]->failure(), ErrorKind::environment);
+      std::vector<Message> arrived;
+      if (packets_[s]->poll(arrived) == 0) {
+        pollfd fd{packets_[s]->wait_fd(), POLLIN, 0};
+        ::poll(&fd, 1, 1);
+      }
+      for (const Message& m : arrived) hear(s, m);
+    }
+  }
+
+  void hear(std::size_t shard, const Message& m) {
+    for (Greeting& g : greetings_) {
+      if (g.shard != shard || g.end.scheme != m.header.group ||
+          rank_of(g.end).value() != m.header.target)
+        continue;
+      std::vector<std::byte> store;
+      const Ends& ends = *use(g.end).ends;
+      const auto note = ends.wire_format()->decode({m.payload.get(), m.header.bytes}, store);
+      if (!note || note->elements != static_cast<std::uint64_t>(g.service.elements)) {
+        ++foreign_;
+        return;
+      }
+      if (const auto found = g.sent.find(note->index); found != g.sent.end()) {
+        g.sent.erase(found);
+      } else {  // of an earlier round
+        std::erase_if(g.unsent,
+                      [&](std::size_t i) { return g.service.greeting[i].index == note->index; });
+      }
+    }
+  }
+
+  std::uint64_t missing_of_all() {
+    std::uint64_t mine = 0;
+    for (const Greeting& g : greetings_) mine += g.unsent.size() + g.sent.size();
+    BlobWriter blob;
+    blob.put(mine), blob.put(foreign_);
+    std::uint64_t missing = 0;
+    all_foreign_ = 0;
+    for (const std::string& theirs : gathered(blob.bytes())) {
+      std::uint64_t count = 0, foreign = 0;
+      BlobReader r(theirs);
+      r.get(count), r.get(foreign);
+      missing += count;
+      all_foreign_ += foreign;
+    }
+    return missing;
+  }
+
+  [[noreturn]] void give_up() const {
+    const std::string where = "the switch at switch.address " + spec_.network_switch.address;
+    if (all_foreign_ > 0)
+      throw Error(where + " answers with packets of another form than the scheme's (" +
+                      std::to_string(all_foreign_) +
+                      " came); let switch.packet_elements and its program agree",
+                  ErrorKind::environment);
+    for (const Greeting& g : greetings_) {
+      if (g.done()) continue;
+      const auto left = g.unsent.size() + g.sent.size();
+      throw Error(where + " does not answer: rank " + to_string(rank_of(g.end)) +
+                      " has no result for " + std::to_string(left) + " of " +
+                      std::to_string(g.service.greeting.size()) +
+                      " slots, and it sent to each several times; check that the switch runs, "
+                      "serves this group's slots and addresses, and that UDP port " +
+                      std::to_string(g.service.port) + " passes",
+                  ErrorKind::environment);
+    }
+    throw Error(where + " does not answer a rank of another process", ErrorKind::environment);
+  }
+
+  const JobSpec& spec_;
+  const Cluster& cluster_;
+  Control& control_;
+  NetworkSwitch* const switch_;
+  const Host host_;
+  BlobWriter addresses_;  // scheme, position, IP address and MAC of every member here
+  std::vector<Greeting> greetings_;
+  std::vector<std::unique_ptr<Packets>> packets_;
+  std::uint64_t foreign_ = 0, all_foreign_ = 0;  // packets in another form, here and everywhere
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Packets>> open_switch(const JobSpec& spec, const Cluster& cluster,
+                                                  Control& control, NetworkSwitch* network_switch) {
+  const auto& schemes = cluster.schemes();
+  if (std::none_of(schemes.begin(), schemes.end(), [](const SchemeUse& u) { return u.outside; }))
+    return {};
+  try {
+    return SwitchSetup(spec, cluster, control, network_switch).open();
+  } catch (const Error& e) {
+    control.fail("host " + std::to_string(control.world().rank) + ": " + e.what());
+    throw;
+  }
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,41 @@
+// A switch outside ghostrank that plays the helpers of schemes (SwitchService in
+// collectives/agent.h): where it is, and how it learns of the job's communicators. The front end
+// that starts or names the switch implements it; process 0 calls it.
+//
+// Port n of the switch leads to emulated node n. Errors: text for the user. Threading: one owner.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/number.h"
+
+namespace ghostrank {
+
+// A communicator as the switch knows it. The switch tells packets apart by their ingress port,
+// their source address and their slot.
+struct SwitchJob {
+  struct Worker {
+    Node node;
+    std::string mac, ip;  // "02:00:00:00:00:01", "10.0.0.1"
+  };
+  std::string name;
+  int elements = 0;               // of a packet
+  int first_slot = 0, slots = 0;  // as its packets number them
+  std::uint16_t worker_port = 0;  // UDP port of all workers: answers go there
+  std::vector<Worker> workers;    // by group rank
+};
+
+class NetworkSwitch {
+ public:
+  virtual ~NetworkSwitch() = default;
+  // Makes the switch serve the communicator, with no sums of earlier ones. Returns "" or why it
+  // does not. Of a switch that needs no telling does nothing.
+  virtual std::string admit(const SwitchJob& job) = 0;
+  // Processor seconds that the switch has used so far; negative: unknown.
+  virtual double processor_seconds() = 0;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,235 @@
+#include "emulator/packets/switch_sockets.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "emulator/common/require_fd.h"
+#include "emulator/host/network_namespace.h"
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kBatch = 64;     // datagrams of one system call
+constexpr int kBufferBytes = 4 << 20;  // asked of the kernel, which may give less
+constexpr int kReadySockets = 32;
+constexpr std::size_t kIpAndUdp = 28;
+
+sockaddr_in ipv4(const std::string& address, std::uint16_t port, const char* what) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  if (inet_pton(AF_INET, address.c_str(), &to.sin_addr) != 1)
+    throw Error(std::string(what) + " is '" + address +
+                    "', and a switch is reached over IPv4 only; name an address such as 10.0.0.1",
+                ErrorKind::environment);
+  return to;
+}
+
+// One member's socket with the datagrams that wait to be sent.
+class Member {
+ public:
+  explicit Member(const SwitchSocket& wanted) : arrivals_(wanted.arrivals) {
+    const InNamespace inside(wanted.binding.network_namespace);
+    fd_ = require_fd(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    for (const int option : {SO_RCVBUF, SO_SNDBUF})
+      setsockopt(fd_.get(), SOL_SOCKET, option, &kBufferBytes, sizeof kBufferBytes);
+    const int force = IP_PMTUDISC_DO, on = 1;
+    setsockopt(fd_.get(), IPPROTO_IP, IP_MTU_DISCOVER, &force, sizeof force);
+    setsockopt(fd_.get(), SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on);
+    const sockaddr_in here = ipv4(wanted.binding.address, wanted.port, "a rank's address");
+    const sockaddr_in there = ipv4(wanted.switch_address, wanted.switch_port, "switch.address");
+    if (bind(fd_.get(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0)
+      throw Error("UDP port " + std::to_string(wanted.port) + " of " + wanted.binding.address +
+                      ", to which the switch sends, cannot be used: " + std::strerror(errno) +
+                      "; free it, or set switch.worker_port",
+                  ErrorKind::environment);
+    // Connected: the kernel drops what comes from elsewhere.
+    if (connect(fd_.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0)
+      throw Error("switch.address: " + wanted.switch_address + " cannot be reached from " +
+                      wanted.binding.address + ": " + std::strerror(errno) +
+                      "; give the switch an address in the network of the ranks",
+                  ErrorKind::environment);
+  }
+
+  int fd() const { return fd_.get(); }
+  const Header& arrivals() const { return arrivals_; }
+  bool full() const { return count_ == kBatch; }
+  bool empty() const { return count_ == 0; }
+  void put(Message&& datagram) { waiting_[count_++] = std::move(datagram); }
+
+  // Sends what the kernel takes; returns errno of a failure for good, 0 otherwise.
+  int flush(PacketStats& stats) {
+    std::array<mmsghdr, kBatch> messages{};
+    std::array<iovec, kBatch> parts{};
+    std::size_t sent = 0;
+    int failed = 0;
+    while (sent < count_ && failed == 0) {
+      const std::size_t left = count_ - sent;
+      for (std::size_t i = 0; i < left; ++i) {
+        const Message& m = waiting_[sent + i];
+        parts[i] = {m.payload.get(), m.header.bytes};
+        messages[i].msg_hdr = {};
+        messages[i].msg_hdr.msg_iov = &parts[i];
+        messages[i].msg_hdr.msg_iovlen = 1;
+      }
+      const int n = sendmmsg(fd(), messages.data(), static_cast<unsigned>(left), MSG_DONTWAIT);
+      if (n > 0) {
+        stats.sent += static_cast<std::uint64_t>(n);
+        sent += static_cast<std::size_t>(n);
+      } else if (n == 0 || errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) {
+        ++stats.again;
+        break;
+      } else if (errno == ECONNREFUSED || errno == EPERM || errno == ENETDOWN ||
+                 errno == ENETUNREACH || errno == EHOSTUNREACH || errno == EHOSTDOWN) {
+        ++stats.refused;  // lost; the scheme sends it again
+        ++sent;
+      } else if (errno != EINTR) {
+        failed = errno;
+      }
+    }
+    std::move(waiting_.begin() + static_cast<std::ptrdiff_t>(sent),
+              waiting_.begin() + static_cast<std::ptrdiff_t>(count_), waiting_.begin());
+    count_ -= sent;
+    for (std::size_t i = count_; i < count_ + sent; ++i) waiting_[i] = {};
+    return failed;
+  }
+
+ private:
+  Fd fd_;
+  const Header arrivals_;
+  std::array<Message, kBatch> waiting_;
+  std::size_t count_ = 0;
+};
+
+class SwitchSockets final : public Packets {
+ public:
+  SwitchSockets(const std::vector<SwitchSocket>& wanted, std::uint32_t mtu)
+      : most_bytes_(mtu - kIpAndUdp),
+        epoll_(require_fd(epoll_create1(EPOLL_CLOEXEC))),
+        landing_(kBatch * (most_bytes_ + 1)) {
+    for (const SwitchSocket& one : wanted) {
+      members_.push_back(std::make_unique<Member>(one));
+      epoll_event event{};
+      event.events = EPOLLIN;
+      event.data.u64 = members_.size() - 1;
+      require_ok(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, members_.back()->fd(), &event));
+    }
+    for (std::size_t i = 0; i < kBatch; ++i)
+      parts_[i] = {landing_.data() + i * (most_bytes_ + 1), most_bytes_ + 1};
+  }
+
+  bool try_send(int flow, Message& datagram) override {
+    Member& member = *members_[static_cast<std::size_t>(flow)];
+    if (member.full()) flush(member);
+    if (member.full() || !failure_.empty()) return false;
+    if (member.empty()) pending_.push_back(&member);
+    member.put(std::move(datagram));
+    return true;
+  }
+  void flush() override {
+    std::erase_if(pending_, [&](Member* member) {
+      if (!member->empty() && failure_.empty()) flush(*member);
+      return member->empty();
+    });
+  }
+  int poll(std::vector<Message>& arrived) override {
+    const std::size_t before = arrived.size();
+    std::array<epoll_event, kReadySockets> ready{};
+    const int count = epoll_wait(epoll_.get(), ready.data(), kReadySockets, 0);
+    for (int i = 0; i < count; ++i) receive(*members_[ready[i].data.u64], arrived);
+    stats_.received += arrived.size() - before;
+    return static_cast<int>(arrived.size() - before);
+  }
+  int wait_fd() const override { return epoll_.get(); }
+  bool idle() const override {
+    return std::all_of(pending_.begin(), pending_.end(), [](Member* m) { return m->empty(); });
+  }
+  std::uint64_t most_bytes() const override { return most_bytes_; }
+  const std::string& failure() const override { return failure_; }
+  PacketStats stats() const override {
+    PacketStats stats = stats_;
+    stats.dropped = dropped_;
+    return stats;
+  }
+
+ private:
+  struct alignas(cmsghdr) Control {
+    std::array<char, CMSG_SPACE(sizeof(std::uint32_t))> bytes;
+  };
+
+  static void require_ok(int result) {
+    if (result != 0)
+      throw Error(std::string("epoll_ctl: ") + std::strerror(errno), ErrorKind::environment);
+  }
+
+  void flush(Member& member) {
+    if (const int error = member.flush(stats_); error != 0)
+      failure_ = std::string("a packet to the switch cannot be sent: ") + std::strerror(error) +
+                 (error == EMSGSIZE ? "; let switch.packet_elements fit the interfaces' MTU" : "");
+  }
+
+  void receive(Member& member, std::vector<Message>& arrived) {
+    std::array<mmsghdr, kBatch> messages{};
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      messages[i].msg_hdr.msg_iov = &parts_[i];
+      messages[i].msg_hdr.msg_iovlen = 1;
+      messages[i].msg_hdr.msg_control = controls_[i].bytes.data();
+      messages[i].msg_hdr.msg_controllen = controls_[i].bytes.size();
+    }
+    const int count = recvmmsg(member.fd(), messages.data(), kBatch, MSG_DONTWAIT, nullptr);
+    for (int i = 0; i < count; ++i) {
+      note_drops(member, messages[i].msg_hdr);
+      const std::size_t bytes = messages[i].msg_len;
+      if (bytes > most_bytes_ || bytes == 0) {
+        ++stats_.strays;
+        continue;
+      }
+      Message& m = arrived.emplace_back(member.arrivals(), Payload(new std::byte[bytes]));
+      m.header.bytes = bytes & kMostBytes;
+      m.header.number = static_cast<std::uint16_t>(bytes);
+      std::memcpy(m.payload.get(), parts_[i].iov_base, bytes);
+    }
+  }
+
+  // The kernel counts, per socket, the arrivals that it had no room for, and tells with the next
+  // one.
+  void note_drops(const Member& member, msghdr& message) {
+    for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+      if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SO_RXQ_OVFL) continue;
+      std::uint32_t total = 0;
+      std::memcpy(&total, CMSG_DATA(c), sizeof total);
+      std::uint32_t& known = dropped_of_[&member];
+      dropped_ += total - known;
+      known = total;
+    }
+  }
+
+  const std::size_t most_bytes_;
+  Fd epoll_;
+  std::vector<std::unique_ptr<Member>> members_;
+  std::vector<Member*> pending_;  // with datagrams to send
+  std::vector<std::byte> landing_;
+  std::array<iovec, kBatch> parts_{};
+  std::array<Control, kBatch> controls_{};
+  std::map<const Member*, std::uint32_t> dropped_of_;
+  std::uint64_t dropped_ = 0;
+  PacketStats stats_;
+  std::string failure_;
+};
+
+}  // namespace
+
+std::unique_ptr<Packets> open_switch_sockets(const std::vector<SwitchSocket>& sockets,
+                                             std::uint32_t mtu) {
+  return std::make_unique<SwitchSockets>(sockets, mtu);
+}
+
+}  // namespace ghostrank

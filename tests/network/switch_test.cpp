@@ -1,0 +1,153 @@
+// Ghost ranks behind a real switch: SwitchML packets over UDP, on veth, through the switch that the
+// run starts (compiled, and the P4 program on DPDK where that is built) or one that runs; every sum
+// checked. What is not there, or does not fit, is named before the start.
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/network/namespaces.h"
+
+namespace ghostrank {
+namespace {
+
+using nlohmann::json;
+using testing::kHosts;
+using testing::Lab;
+using testing::read_file;
+using testing::shell;
+
+constexpr std::uint64_t kElements = 30'000;
+
+// A lab whose ports lead to a switch of ours in place of the bridge.
+class SwitchedHosts : public testing::Namespaces {
+ protected:
+  void SetUp() override {
+    Namespaces::SetUp();
+    if (!lab) return;
+    for (int h = 0; h < kHosts; ++h)
+      ASSERT_EQ(shell(lab->in("sw", "ip link set " + Lab::port(h) + " nomaster")), 0);
+  }
+
+  std::string job(const std::string& type, const std::string& settings) const {
+    const std::string hosts = lab->pattern();
+    return std::string(GHOSTRANK_BINARY) + " run " +
+           lab->write_job("model: {kind: layers, name: one, dtype: " + type +
+                          ", layers: [{name: a, parameters: [" + std::to_string(kElements) +
+                          ", 70]}]}\n"
+                          "scale: {dilation: 1}\n"
+                          "switch: {target: compiled, address: 10.77.0.200, ports: 'port{node}', "
+                          "slots: 32, timeout_us: 20000}\n"
+                          "run: {iterations: 3, warmup: 1, probe_ms: 0, verify: true}\n") +
+           " --allow-unfaithful --quiet --json " + lab->file("result.json") +
+           " -s collectives.allreduce=switchml -s cluster.gpus_per_node=1 "
+           "-s cluster.nics_per_node=1 -s cluster.nic.rate=200Mbps -s fabric.colocated=wire "
+           "-s fabric.packets.mtu=1500 -s 'fabric.namespaces=" +
+           hosts + "' -s switch.namespace=" + switch_space() + settings;
+  }
+  // "ghostrank-123-sw", from "ghostrank-123-h{node}".
+  std::string switch_space() const {
+    const std::string hosts = lab->pattern();
+    return hosts.substr(0, hosts.rfind('h')) + "sw";
+  }
+
+  int play(const std::string& command) {
+    return lab->finish(lab->start(command, "run"), std::chrono::seconds(60));
+  }
+  std::string said() const { return read_file(lab->file("run")); }
+
+  json expect_exact(const std::string& command) {
+    EXPECT_EQ(play(command), 0) << said();
+    json result = json::parse(read_file(lab->file("result.json")), nullptr, false);
+    EXPECT_TRUE(result.is_object()) << said();
+    if (!result.is_object()) return json::object();
+    EXPECT_GE(result["verify"]["checked_elements"], 3 * kHosts * (kElements + 70));
+    EXPECT_EQ(result["verify"]["wrong_elements"], 0);
+    return result;
+  }
+};
+
+std::vector<std::string> targets() {
+  std::vector<std::string> all{"compiled"};
+  const auto runner = std::filesystem::path(GHOSTRANK_BINARY).parent_path() / "ghostrank-dpdk";
+  if (std::filesystem::exists(runner)) all.emplace_back("dpdk");
+  return all;
+}
+
+TEST_F(SwitchedHosts, AreSummedByEveryTargetInEveryType) {
+  for (const std::string& target : targets()) {
+    SCOPED_TRACE(target);
+    for (const char* type : {"int32", "float32", "bfloat16"}) {
+      SCOPED_TRACE(type);
+      const json result = expect_exact(job(type, " -s switch.target=" + target));
+      if (!result.contains("switch")) return;
+      EXPECT_EQ(result["switch"]["target"], target);
+      EXPECT_EQ(result["packets"]["strays"], 0);
+      EXPECT_GE(result["packets"]["received"], 3 * kHosts * (kElements / 256));
+    }
+  }
+}
+
+TEST_F(SwitchedHosts, AreSummedRightWhateverIsLostOrDoubled) {
+  for (const std::string& target : targets()) {
+    SCOPED_TRACE(target);
+    const json result = expect_exact(
+        job("float32", " -s switch.target=" + target +
+                           " -s switch.loss=0.02 -s fabric.packets.loss=0.02 "
+                           "-s fabric.packets.duplicates=0.02 -s switch.packet_elements=64"));
+    if (!result.contains("packets")) return;
+    EXPECT_GT(result["packets"]["lost_on_purpose"], 0);
+  }
+}
+
+// A ring's connections pass the same switch, as ordinary frames.
+TEST_F(SwitchedHosts, PlayARingThroughTheSameSwitch) {
+  for (const std::string& target : targets()) {
+    SCOPED_TRACE(target);
+    expect_exact(job("float32", " -s collectives.allreduce=ring -s switch.target=" + target));
+  }
+}
+
+TEST_F(SwitchedHosts, NameASwitchThatIsNotThere) {
+  for (int h = 0; h < kHosts; ++h)
+    ASSERT_EQ(shell(lab->in("sw", "ip link set " + Lab::port(h) + " master br0")), 0);
+  EXPECT_EQ(play(job("int32", " -s switch.target=external -s switch.mac=02:00:00:00:ff:01")), 3);
+  EXPECT_NE(said().find("the switch at switch.address 10.77.0.200 does not answer: rank "),
+            std::string::npos)
+      << said();
+}
+
+TEST_F(SwitchedHosts, NameSlotsThatTheSwitchDoesNotHave) {
+  EXPECT_EQ(play(job("int32", " -s switch.slots=16384 -s collectives.allreduce=ring")), 0);
+  const std::string busy =
+      job("int32",
+          " -s 'model.layers=[{name: a, parameters: [70]}]' -s switch.slots=16384 "
+          "-s switch.target=" +
+              targets().back());
+  const int status = play(busy);
+  if (targets().back() == "dpdk") {
+    EXPECT_EQ(status, 3) << said();
+    EXPECT_NE(said().find("the switch does not take switchml's group of 4 ranks"),
+              std::string::npos)
+        << said();
+  } else {
+    EXPECT_EQ(status, 0) << said();
+  }
+}
+
+TEST_F(SwitchedHosts, EndTheirSwitchWhenTheyAreKilled) {
+  const pid_t pid =
+      lab->start(job("int32", " -s run.iterations=1000000 -s run.verify=false"), "run");
+  const std::string running = "ip netns pids " + switch_space() + " | grep .";
+  for (int i = 0; i < 200 && shell(running) != 0; ++i) shell("sleep 0.05");
+  ASSERT_EQ(shell(running), 0) << said();
+  kill(pid, SIGKILL);
+  lab->finish(pid, std::chrono::seconds(10));
+  for (int i = 0; i < 200 && shell(running) == 0; ++i) shell("sleep 0.05");
+  EXPECT_NE(shell(running), 0);
+}
+
+}  // namespace
+}  // namespace ghostrank

@@ -1,0 +1,175 @@
+#include "tools/verbs/job_switch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "emulator/host/link_layer.h"
+#include "emulator/host/network_namespace.h"
+#include "profiles/error.h"
+#include "tools/verbs/switch/control.h"
+
+namespace ghostrank {
+namespace {
+
+using nlohmann::ordered_json;
+using std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kPatience{30};  // DPDK adds entries slowly
+constexpr std::chrono::milliseconds kLook{20};
+
+// User and system time of a process, without its children.
+double cpu_seconds_of(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::size_t after = text.rfind(')');  // the program's name may hold blanks
+  if (after == std::string::npos) return 0;
+  std::istringstream fields(text.substr(after + 1));
+  std::string word;
+  for (int i = 0; i < 11; ++i) fields >> word;  // up to field 13 of proc(5)
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+// Of a process and all that it has started.
+double cpu_seconds_of_all(pid_t pid) {
+  double sum = cpu_seconds_of(pid);
+  const std::string id = std::to_string(pid);
+  std::ifstream in("/proc/" + id + "/task/" + id + "/children");
+  for (pid_t child = 0; in >> child;) sum += cpu_seconds_of_all(child);
+  return sum;
+}
+
+// "" or what the switch at `socket` says against the request.
+std::string ask(const std::string& socket, const ordered_json& request) {
+  const std::string answer = ask_switch(socket, request.dump());
+  const ordered_json json = ordered_json::parse(answer, nullptr, false);
+  if (json.is_object() && json.value("ok", false)) return "";
+  return json.is_object() ? json.value("error", answer) : "it answers '" + answer + "'";
+}
+
+std::string ports_text(const SwitchSpec& sw, int nodes) {
+  std::string ports;
+  for (const Node node : each<Node>(nodes))
+    ports += (node == Node(0) ? "" : ",") + namespace_of_node(sw.ports, node);
+  return ports;
+}
+
+}  // namespace
+
+std::unique_ptr<JobSwitch> JobSwitch::start(const JobSpec& spec, Control& control) {
+  const SwitchSpec& sw = spec.network_switch;
+  if (!sw.started() && sw.socket.empty()) return nullptr;
+  try {
+    auto started = control.world().rank == 0 ? std::make_unique<JobSwitch>(spec) : nullptr;
+    if (control.all_gather("").empty())
+      throw Error("stopped before the start: " + control.stop_reason(), ErrorKind::environment);
+    return started;
+  } catch (const Error& error) {
+    control.fail("host " + std::to_string(control.world().rank) + ": " + error.what());
+    throw;
+  }
+}
+
+JobSwitch::JobSwitch(const JobSpec& spec) : spec_(spec), socket_(spec.network_switch.socket) {
+  if (spec.network_switch.started()) {
+    start_child(spec.network_switch);
+    await_child();
+  } else if (const std::string why = ask(socket_, {{"do", "counters"}}); !why.empty()) {
+    throw Error("the switch at " + socket_ + " does not answer as one: " + why,
+                ErrorKind::environment);
+  }
+}
+
+// An external switch forgets the job; one that was started ends.
+JobSwitch::~JobSwitch() {
+  if (child_) {
+    child_->end();
+    return;
+  }
+  for (const std::string& name : admitted_) {
+    try {
+      ask(socket_, {{"do", "remove"}, {"job", name}});
+    } catch (const Error&) {  // it is gone, and the job with it
+    }
+  }
+}
+
+void JobSwitch::start_child(const SwitchSpec& sw) {
+  folder_ = std::make_unique<TemporaryFolder>();
+  socket_ = folder_->file("switch.sock");
+  const std::string plan = folder_->file("switch.yaml");
+  write_lines(plan, plan_lines(sw));
+  const InNamespace inside(sw.network_namespace);
+  for (const Node node : each<Node>(spec_.cluster.all_nodes()))
+    turn_offloads_off(namespace_of_node(sw.ports, node));
+  child_ = std::make_unique<Child>(std::vector<std::string>{
+      std::filesystem::read_symlink("/proc/self/exe").string(), "switch", "run", "--target",
+      std::string(name_of(sw.target)), "--plan", plan, "--ports",
+      ports_text(sw, spec_.cluster.all_nodes()), "--socket", socket_, "--with-parent"});
+}
+
+std::vector<std::string> JobSwitch::plan_lines(const SwitchSpec& sw) const {
+  std::vector<std::string> lines{
+      "schema: ghostrank/switch/1",
+      "mac: " + sw.mac,
+      "ip: " + sw.address,
+      "seed: " + std::to_string(sw.loss_seed % (1 << 30)),
+      "elements: " + std::to_string(spec_.collectives.in_switch.packet_elements),
+      "forward:"};
+  const int nodes = spec_.cluster.all_nodes();
+  for (const Node node : each<Node>(nodes)) {
+    const InNamespace inside(namespace_of_node(spec_.fabric.namespaces, node));
+    const NetworkDevice device = device_of_address(only_address_here());
+    turn_offloads_off(device.name);
+    lines.push_back("  - {mac: " + device.mac + ", port: " + to_string(node) + "}");
+  }
+  if (sw.loss > 0) lines.emplace_back("loss:");
+  for (const Node node : each<Node>(sw.loss > 0 ? nodes : 0))
+    lines.push_back("  - {port: " + to_string(node) + ", ingress: " + std::to_string(sw.loss) +
+                    ", egress: " + std::to_string(sw.loss) + "}");
+  return lines;
+}
+
+// Waits until the switch answers. Says what it said if it ends instead; that went to stderr, too.
+void JobSwitch::await_child() {
+  const auto until = steady_clock::now() + kPatience;
+  while (steady_clock::now() < until) {
+    if (child_->wait_output(kLook) && !child_->read_output())
+      throw Error("the switch of switch.target ended before the job began; its error is above",
+                  ErrorKind::environment);
+    try {
+      if (std::filesystem::exists(socket_) && ask(socket_, {{"do", "counters"}}).empty()) return;
+    } catch (const Error&) {  // it does not listen yet
+    }
+  }
+  throw Error("the switch of switch.target does not serve within " +
+                  std::to_string(kPatience.count()) + " s",
+              ErrorKind::environment);
+}
+
+std::string JobSwitch::admit(const SwitchJob& job) {
+  ordered_json workers = ordered_json::array();
+  for (const SwitchJob::Worker& worker : job.workers)
+    workers.push_back({{"port", worker.node.value()}, {"mac", worker.mac}, {"ip", worker.ip}});
+  const std::string why = ask(socket_, {{"do", "admit"},
+                                        {"job",
+                                         {{"name", job.name},
+                                          {"elements", job.elements},
+                                          {"first_slot", job.first_slot},
+                                          {"slots", job.slots},
+                                          {"worker_port", job.worker_port},
+                                          {"workers", workers}}}});
+  if (why.empty()) admitted_.push_back(job.name);
+  return why;
+}
+
+double JobSwitch::processor_seconds() { return child_ ? cpu_seconds_of_all(child_->pid()) : -1; }
+
+}  // namespace ghostrank

@@ -1,0 +1,44 @@
+// The switch that a job names with `switch.target`. One that the run plays on this machine is
+// `ghostrank switch run` as another process, started before the job's processes connect, because
+// their connections pass it too, and stopped after the job. One that runs is told of the job over
+// its control socket, if the job names that.
+//
+// Errors: Error(environment) when it cannot be started or asked. Threading: main thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/control/control.h"
+#include "emulator/packets/network_switch.h"
+#include "profiles/job/job.h"
+#include "tools/verbs/switch/child.h"
+#include "tools/verbs/switch/temporary_file.h"
+
+namespace ghostrank {
+
+class JobSwitch final : public NetworkSwitch {
+ public:
+  // Every process of the job calls this at the same time; it returns when the switch serves. Null
+  // where there is none to start or to tell, and on processes other than 0.
+  static std::unique_ptr<JobSwitch> start(const JobSpec& spec, Control& control);
+  explicit JobSwitch(const JobSpec& spec);
+  ~JobSwitch() override;
+
+  std::string admit(const SwitchJob& job) override;
+  double processor_seconds() override;
+
+ private:
+  void start_child(const SwitchSpec& sw);
+  std::vector<std::string> plan_lines(const SwitchSpec& sw) const;
+  void await_child();
+
+  const JobSpec& spec_;
+  std::unique_ptr<TemporaryFolder> folder_;  // of a switch that was started
+  std::unique_ptr<Child> child_;
+  std::string socket_;
+  std::vector<std::string> admitted_;
+};
+
+}  // namespace ghostrank
