@@ -339,9 +339,11 @@ struct InSwitch {
   int slots = 512;            // each has two sets, and a set holds the sum of one packet
   int packet_elements = 256;  // 32, 64 or 256
   std::int64_t timeout_ps = 10'000'000'000;  // a worker resends a packet after this time; 10 ms
-  int first_slot = 0;  // of a switch outside ghostrank, which communicators share
-  int memory_slots = 8192;  // of one switch, for all communicators that it serves
-  double packet_rate = 0;   // packets per second that one switch takes; 0: unlimited
+  int first_slot = 0;           // of a switch outside ghostrank, which communicators share
+  int memory_slots = 8192;      // of one switch, for all communicators that it serves
+  double packet_rate = 0;       // packets per second that one switch takes; 0: unlimited
+  int trees = 1;                // for streaming, active at a time (SHARP)
+  bool trees_per_port = false;  // so many on each port of a switch; else on the switch
 };
 
 // What a schedule may know of its group, besides the size.
@@ -366,7 +368,7 @@ struct Communicator {
 
   // For schemes of the library kSchemes.
   InSwitch in_switch{};
-  // The NIC of each rank, by number on its node; empty: every rank of a node has its own.
+  // The NIC of each rank, numbered over the cluster; empty: every rank has its own.
   std::vector<std::int32_t> nic_of{};
 };
 

@@ -32,9 +32,10 @@ class Lane {
   virtual bool ended() const = 0;
   // Notes of a later call must not be dropped.
   virtual bool keeps_notes() const { return false; }
-  // For workers that are the only ones of their rail: the next chunk whose
-  // node's sum is there, which is then the result.
-  virtual std::optional<std::uint64_t> next_alone() { return std::nullopt; }
+  // The next chunk whose result is there without a note of its own: because the worker is the only
+  // one of its rail, so that its node's sum is the result, or because something waited for that
+  // sum.
+  virtual std::optional<std::uint64_t> next_result(Io&) { return std::nullopt; }
   virtual void tick(Io&) {}
   virtual void on_room(Io&) {}
 

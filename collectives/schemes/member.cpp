@@ -107,9 +107,9 @@ class Member final : public Agent {
 
   void take(Io& io, GroupParty from, const Note& note) {
     if (note.tag != kGive && note.tag != kHand) {
-      const auto chunk = lane_ ? lane_->take(io, from, note) : std::nullopt;
-      if (chunk) complete(io, *chunk);
-      return;
+      if (!lane_) return;
+      if (const auto chunk = lane_->take(io, from, note)) complete(io, *chunk);
+      return take_results(io);
     }
     const int rail = static_cast<int>(note.index) % rails_.rails();
     const std::uint64_t piece = note.index / static_cast<std::uint32_t>(rails_.rails());
@@ -223,7 +223,11 @@ class Member final : public Agent {
   void go_on(Io& io) {
     while (whole_ < pieces_.size() && pieces_[whole_].missing == 0) ++whole_;
     lane_->pieces_ready(io, whole_);
-    while (const auto chunk = lane_->next_alone()) complete(io, *chunk);
+    take_results(io);
+  }
+
+  void take_results(Io& io) {
+    while (const auto chunk = lane_->next_result(io)) complete(io, *chunk);
   }
 
   // The result of a chunk is there.

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "collectives/libraries.h"
+#include "collectives/schemes/sharp.h"
 #include "collectives/schemes/switchml.h"
 
 namespace ghostrank {
@@ -14,6 +15,12 @@ std::unique_ptr<Ends> switchml(int ranks, const Communicator& comm) {
       ranks, {in.slots, in.packet_elements, in.timeout_ps, in.first_slot, in.packet_rate}, comm);
 }
 
+std::unique_ptr<Ends> sharp(int ranks, const Communicator& comm) {
+  const InSwitch& in = comm.in_switch;
+  return sharp_ends(
+      ranks, {.trees = in.trees, .per_port = in.trees_per_port, .outstanding = in.slots}, comm);
+}
+
 }  // namespace
 
 std::span<const Algorithm> scheme_rows() {
@@ -22,6 +29,7 @@ std::span<const Algorithm> scheme_rows() {
     for (const Func func :
          {Func::all_reduce, Func::reduce_scatter, Func::all_gather, Func::broadcast, Func::reduce})
       rows.push_back({.library = kSchemes, .func = func, .name = "switchml", .ends = switchml});
+    rows.push_back({.library = kSchemes, .func = Func::all_reduce, .name = "sharp", .ends = sharp});
     return rows;
   }();
   return kRows;

@@ -25,7 +25,7 @@ class SwitchMlLane final : public Lane {
   void pieces_ready(Io& io, std::uint64_t pieces) override;
   std::optional<std::uint64_t> take(Io& io, GroupParty from, const Note& note) override;
   bool ended() const override { return alone() ? completed_ == share_->chunks() : worker_.ended(); }
-  std::optional<std::uint64_t> next_alone() override;
+  std::optional<std::uint64_t> next_result(Io&) override;
 
   void tick(Io& io) override;
   void on_room(Io& io) override;
@@ -168,7 +168,7 @@ void SwitchMlLane::finish(std::uint64_t chunk, const Note& note) {
   sum_.put(chunk, bytes_of_floats(call_.type, floats));
 }
 
-std::optional<std::uint64_t> SwitchMlLane::next_alone() {
+std::optional<std::uint64_t> SwitchMlLane::next_result(Io&) {
   if (!alone() || completed_ >= ready_) return std::nullopt;
   const std::uint64_t chunk = completed_++;
   if (real_ && is_float(call_.type) && reduces(call_.collective.func))

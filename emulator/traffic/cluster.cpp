@@ -167,8 +167,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   Communicator comm;
   comm.node_of = nodes_of_layout(layout(group));
   comm.in_switch = spec.collectives.in_switch;
-  for (const WorldRank rank : members_of(group))
-    comm.nic_of.push_back(location(rank).nic.value() % nics_per_node_);
+  for (const WorldRank rank : members_of(group)) comm.nic_of.push_back(location(rank).nic.value());
   const auto size = static_cast<int>(members_of(group).size());
   if (outside_) reserve_slots(spec, use, comm);
   try {

@@ -134,6 +134,15 @@ constexpr std::array kKeys{
         0, 1e6}
         .on("memory virtual")
         .with_schemes(),
+    Key{"switch.trees", KeyType::integer, "1",
+        "trees for streaming that a switch of sharp has active at a time; a communicator that gets "
+        "none reduces around a ring",
+        0, 1'000'000}
+        .with_schemes(),
+    Key{"switch.trees_of", KeyType::choice, "switch",
+        "what has so many trees: the switch (Quantum), or each of its ports (Quantum-2)", 0, 0,
+        "switch port"}
+        .with_schemes(),
     Key{"switch.timeout_us", KeyType::number, "10000",
         "time without an answer after which a packet is sent again", 1, kMaxMicros}
         .with_schemes(),

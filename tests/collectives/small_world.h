@@ -15,13 +15,15 @@ namespace ghostrank::testing {
 
 class SmallWorld {
  public:
-  // `tensors`: the work buffer of each rank.
-  SmallWorld(const Ends& ends, const Call& call, std::vector<std::vector<std::byte>> tensors)
+  // `tensors`: the work buffer of each rank. `site`: of all helpers; null: one of their own.
+  SmallWorld(const Ends& ends, const Call& call, std::vector<std::vector<std::byte>> tensors,
+             Site* site = nullptr)
       : ends_(ends), call_(call), tensors_(std::move(tensors)) {
     const auto parties = static_cast<std::size_t>(ends.size()) + ends.helpers().size();
     for (std::size_t p = 0; p < parties; ++p)
-      agents_.push_back(ends.agent(static_cast<GroupParty>(p)));
+      agents_.push_back(ends.agent_at(static_cast<GroupParty>(p), site ? *site : own_));
     done_.resize(tensors_.size());
+    notes_to_.resize(agents_.size());
   }
 
   // Plays the call; returns the work buffers.
@@ -40,6 +42,8 @@ class SmallWorld {
     for (const bool done : done_) EXPECT_TRUE(done);
     return tensors_;
   }
+
+  std::uint64_t notes_to(GroupParty party) const { return notes_to_[party]; }
 
  private:
   struct Sent {
@@ -72,12 +76,14 @@ class SmallWorld {
           buffer_(world.tensors_[party < world.ends_.size() ? party : 0],
                   bytes_of(world.call_.type)) {}
     bool send(std::span<const GroupParty> to, const Note& note, Carriage) override {
-      for (const GroupParty party : to)
+      for (const GroupParty party : to) {
+        ++world_.notes_to_[party];
         world_.notes_.push_back({party_,
                                  party,
                                  note,
                                  {note.content.begin(), note.content.end()},
                                  {note.words.begin(), note.words.end()}});
+      }
       return true;
     }
     void arm(std::uint32_t, Picoseconds) override {}
@@ -97,6 +103,8 @@ class SmallWorld {
   std::vector<std::vector<std::byte>> tensors_;
   std::vector<std::unique_ptr<Agent>> agents_;
   std::vector<bool> done_;
+  std::vector<std::uint64_t> notes_to_;  // by party
+  Site own_;
   std::deque<Sent> notes_;
 };
 

@@ -137,6 +137,39 @@ TEST(InTheNetwork, ASwitchTakesPacketsAtItsOwnRate) {
   }
 }
 
+// By messages of 32 KiB with a header of 16 bytes: up, then down.
+TEST(InTheNetwork, SharpTakesOneTensorAndARingWhereItHasNoTree) {
+  constexpr std::uint64_t kMessages = 500;
+  constexpr double kMessage = (32'768 + 16) * 8 / kRate;
+  for (const int nodes : {4, 8, 40}) {
+    SmallJob job = job_of(nodes, 1, "sharp");
+    job.collective(Func::all_reduce, kMessages * 8192, DataType::float32);
+    expect_within(seconds_of(job), kMessages * kMessage, 0.03, std::to_string(nodes));
+    if (nodes == 40) continue;
+    job.spec.collectives.in_switch.trees = 0;
+    expect_within(seconds_of(job), 2 * (nodes - 1.0) / nodes * kMessages * kMessage, 0.03,
+                  std::to_string(nodes) + " around a ring");
+  }
+}
+
+// Two communicators of the same nodes ask one switch for a tree each.
+TEST(InTheNetwork, OnlyTheFirstCommunicatorGetsATreeOfASwitchThatHasOne) {
+  for (const int trees : {1, 2}) {
+    SmallJob job = job_of(4, 1, "sharp");
+    job.spec.run.verify = true;
+    job.spec.collectives.in_switch.trees = trees;
+    job.collective(Func::all_reduce, 50'000, DataType::int32);
+    beside(job, Func::all_reduce, 50'000);
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    EXPECT_EQ(result.verify->wrong_elements, 0u);
+    double between_nodes = 0;  // a ring's messages go from node to node
+    for (const PairTraffic& p : result.pairs)
+      if (p.source_nic < Nic(4) && p.target_nic < Nic(4)) between_nodes += p.messages;
+    EXPECT_EQ(between_nodes > 0, trees == 1);
+  }
+}
+
 TEST(InTheNetwork, RailsRacksAndFunctionsAreTheSameForEveryNumberOfShards) {
   SmallJob job = job_of(40, 2);
   job.spec.cluster.intra_node.rate_bps = 10 * kRate;

@@ -180,6 +180,8 @@ bool is_elsewhere(const Key& key) {
                            "servers.placement",
                            "switch.target",
                            "switch.memory_slots",
+                           "switch.trees",
+                           "switch.trees_of",
                            "collectives.plugins",
                            "collectives.node_template",
                            "collectives.node_cpu",

@@ -1,0 +1,192 @@
+// A worker of the scheme `sharp`: asks for a tree, then sends its messages up, or around the ring.
+//
+// Around the ring, chunk c starts at worker c % n; after n - 1 hops it is the sum, after n - 1 more
+// everybody has it.
+#include <cstring>
+#include <deque>
+#include <list>
+#include <vector>
+
+#include "collectives/schemes/sharp_agents.h"
+
+namespace ghostrank::sharp {
+namespace {
+
+enum class Way : std::uint8_t { unknown, tree, ring };
+
+class SharpLane final : public Lane {
+ public:
+  SharpLane(std::shared_ptr<const Layout> layout, GroupRank worker)
+      : Lane(layout->rails.rail_of(worker)),
+        layout_(std::move(layout)),
+        me_(layout_->rails.node_of(worker)),
+        workers_(layout_->rails.nodes()) {}
+
+  bool keeps_notes() const override { return true; }
+  bool ended() const override { return done_ == share_->chunks(); }
+
+  void start(Io& io, const Call& call, const RailShare& share, bool real) override {
+    call_ = call;
+    share_ = &share;
+    real_ = real;
+    ready_ = next_ = done_ = 0;
+    if (real) sum_.start(share.chunks(), layout_->per_chunk(call), call.type, true);
+    if (workers_ == 1 || asked_ || share.chunks() == 0) return;
+    asked_ = true;
+    send(io, layout_->racks.leaf_of(rail(), me_), Tag::ask, 0, 0, {}, {});
+  }
+
+  void pieces_ready(Io& io, std::uint64_t pieces) override {
+    ready_ = share_->first_of(pieces);
+    go_on(io);
+  }
+
+  std::optional<std::uint64_t> take(Io& io, GroupParty, const Note& note) override {
+    switch (static_cast<Tag>(note.tag)) {
+      case Tag::answer:
+        way_ = note.index == 1 ? Way::tree : Way::ring;
+        go_on(io);
+        return std::nullopt;
+      case Tag::down:
+        return finish(io, note.index, note.content);
+      case Tag::ring:
+        if (way_ == Way::ring && note.index < ready_) return hop(io, note);
+        early_.emplace_back(note);
+        return std::nullopt;
+      default:
+        return std::nullopt;
+    }
+  }
+
+  std::optional<std::uint64_t> next_result(Io& io) override {
+    if (workers_ > 1) return next_early(io);
+    if (done_ >= ready_) return std::nullopt;
+    const std::uint64_t chunk = done_++;
+    if (real_) sum_.put(chunk, mine(chunk));
+    return chunk;
+  }
+
+  void on_room(Io& io) override {
+    for (; !waiting_.empty(); waiting_.pop_front())
+      if (!io.send(waiting_.front().to, waiting_.front().note(), Carriage::reliable)) return;
+  }
+
+ private:
+  struct Kept {
+    explicit Kept(const Note& from, GroupParty receiver = -1)
+        : to(receiver),
+          kept(from),
+          content(from.content.begin(), from.content.end()),
+          words(from.words.begin(), from.words.end()) {}
+    Note note() const {
+      Note note = kept;
+      note.content = content;
+      note.words = words;
+      return note;
+    }
+    GroupParty to;
+    Note kept;
+    std::vector<std::byte> content, words;
+  };
+
+  // The node's sum of a chunk, in the call's type.
+  std::vector<std::byte> mine(std::uint64_t chunk) const {
+    const std::uint64_t elements = share_->chunk(chunk).elements;
+    if (is_float(call_.type)) return bytes_of_floats(call_.type, sum_.floats(chunk, elements));
+    const auto bytes = sum_.bytes(chunk, elements * bytes_of(call_.type));
+    return {bytes.begin(), bytes.end()};
+  }
+
+  void send(Io& io, GroupParty to, Tag tag, std::uint64_t index, std::uint64_t elements,
+            std::span<const std::byte> content, std::span<const std::byte> words) {
+    const Note note{.tag = static_cast<std::uint8_t>(tag),
+                    .call = call_.number,
+                    .index = static_cast<std::uint32_t>(index),
+                    .type = call_.type,
+                    .elements = elements,
+                    .content = content,
+                    .words = words};
+    if (!waiting_.empty() || !io.send(to, note, Carriage::reliable))
+      waiting_.emplace_back(note, to);
+  }
+
+  void go_on(Io& io) {
+    if (way_ == Way::tree) {
+      const auto most = static_cast<std::uint64_t>(layout_->options.outstanding);
+      for (; next_ < ready_ && next_ < done_ + most; ++next_)
+        send_mine(io, layout_->racks.leaf_of(rail(), me_), Tag::up, next_, {});
+    }
+    if (way_ != Way::ring) return;
+    for (; next_ < ready_; ++next_)
+      if (static_cast<int>(next_ % static_cast<std::uint64_t>(workers_)) == me_)
+        send_mine(io, successor(), Tag::ring, next_, hop_words(1));
+  }
+
+  void send_mine(Io& io, GroupParty to, Tag tag, std::uint64_t chunk,
+                 std::span<const std::byte> words) {
+    send(io, to, tag, chunk, share_->chunk(chunk).elements,
+         real_ ? mine(chunk) : std::vector<std::byte>{}, words);
+  }
+
+  GroupParty successor() const { return layout_->rails.worker(rail(), (me_ + 1) % workers_); }
+  std::span<const std::byte> hop_words(std::uint32_t hops) {
+    words_.resize(sizeof hops);
+    std::memcpy(words_.data(), &hops, sizeof hops);
+    return words_;
+  }
+
+  // Goes on with messages of the ring that came before this node's sums, or before the answer.
+  // Returns the first chunk that they complete.
+  std::optional<std::uint64_t> next_early(Io& io) {
+    for (auto kept = early_.begin(); way_ == Way::ring && kept != early_.end();) {
+      if (kept->kept.index >= ready_) {
+        ++kept;
+        continue;
+      }
+      const Kept message = std::move(*kept);
+      kept = early_.erase(kept);
+      if (const auto chunk = hop(io, message.note())) return chunk;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::uint64_t> hop(Io& io, const Note& note) {
+    std::uint32_t hops = 0;
+    std::memcpy(&hops, note.words.data(), sizeof hops);
+    const auto n = static_cast<std::uint32_t>(workers_);
+    std::vector<std::byte> content(note.content.begin(), note.content.end());
+    if (hops < n && real_)
+      add_elements(call_.type, content.data(), mine(note.index).data(), note.elements);
+    if (hops < 2 * n - 2)
+      send(io, successor(), Tag::ring, note.index, note.elements, content, hop_words(hops + 1));
+    if (hops < n - 1) return std::nullopt;
+    return finish(io, note.index, content);
+  }
+
+  std::optional<std::uint64_t> finish(Io& io, std::uint64_t chunk,
+                                      std::span<const std::byte> content) {
+    if (!content.empty()) sum_.put(chunk, content);
+    ++done_;
+    go_on(io);
+    return chunk;
+  }
+
+  const std::shared_ptr<const Layout> layout_;
+  const int me_, workers_;  // this worker and how many there are, on the rail
+  Call call_;
+  const RailShare* share_ = nullptr;
+  bool real_ = false, asked_ = false;
+  Way way_ = Way::unknown;
+  std::uint64_t ready_ = 0, next_ = 0, done_ = 0;  // chunks: that may leave, to leave next, ended
+  std::list<Kept> early_;                          // of the ring, before this node's sums
+  std::deque<Kept> waiting_;                       // found no room
+  std::vector<std::byte> words_;
+};
+
+}  // namespace
+
+std::unique_ptr<Lane> lane_of(std::shared_ptr<const Layout> layout, GroupRank worker) {
+  return std::make_unique<SharpLane>(std::move(layout), worker);
+}
+
+}  // namespace ghostrank::sharp
