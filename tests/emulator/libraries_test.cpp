@@ -139,6 +139,31 @@ TEST(Libraries, EveryRowSaysHowExactItIs) {
   EXPECT_EQ(exactness_of(mixed.run()), Exactness{});
 }
 
+// Where NCCL's communicator of a transfer is known, its messages are.
+TEST(Libraries, TransfersSayHowExactTheyAre) {
+  const auto level = [](const char* library, Op::Within within) {
+    SmallJob job(2, 1, FabricKind::virtual_time);
+    job.spec.collectives.library = library;
+    job.program().stream_names.resize(2, "send");
+    job.program().streams.resize(2);
+    Op op;
+    op.func = Func::send_recv;
+    op.count = 100;
+    op.within = within;
+    op.kind = Op::Kind::send;
+    op.peer = 1;
+    job.program().streams[1].push_back(op);
+    op.kind = Op::Kind::recv;
+    job.program().streams[0].push_back(op);
+    return exactness_of(job.run()).level;
+  };
+  using Level = Exactness::Level;
+  EXPECT_EQ(level("nccl-2.28", Op::Within::group), Level::messages);
+  EXPECT_EQ(level("nccl-2.28", Op::Within::pair), Level::messages);
+  EXPECT_EQ(level("nccl-2.28", Op::Within::unknown), Level::bytes);
+  EXPECT_EQ(level("gloo", Op::Within::group), Level::bytes);
+}
+
 // A ring leaves such a node by the NIC of the GPU at which it entered; all fabrics and the plan
 // agree on the bytes.
 TEST(Libraries, ARingLeavesItsNodeByTheNicOfItsChannel) {

@@ -125,6 +125,24 @@ void plan_second_order(std::mt19937& random, SmallJob& job) {
   job.workload = plan_workload(spec);
 }
 
+// Every rank sends to the next one while it receives from the one before.
+void add_shift(std::mt19937& random, SmallJob& job) {
+  Program& program = job.program();
+  program.stream_names.resize(2, "send");
+  program.streams.resize(2);
+  Op op;
+  op.func = Func::send_recv;
+  op.dtype = one_of(random, {DataType::uint8, DataType::float32});
+  op.count = one_of<std::uint64_t>(random, {0, 1000, 300'000});
+  op.within = one_of(random, {Op::Within::group, Op::Within::pair, Op::Within::unknown});
+  op.kind = Op::Kind::send;
+  op.peer = 1;
+  program.streams[1].push_back(op);
+  op.kind = Op::Kind::recv;
+  op.peer = -1;
+  program.streams[0].push_back(op);
+}
+
 RandomJob random_job(unsigned seed) {
   std::mt19937 random(seed);
   const int nodes = one_of(random, {2, 3, 4, 6}), gpus = one_of(random, {1, 2, 4});
@@ -156,13 +174,17 @@ RandomJob random_job(unsigned seed) {
         one_of(random, {Func::all_reduce, Func::all_reduce, Func::all_gather, Func::broadcast});
     const auto root = static_cast<GroupRank>(random() % static_cast<unsigned>(nodes * gpus));
     job.compute(one_of(random, {10, 100, 1000}) * kPicosPerMicro)
-        .collective(func, func == Func::all_gather ? count / 8 + 1 : count,
-                    compressed
-                        ? DataType::float32
-                        : one_of(random, {DataType::int32, DataType::float32, DataType::bfloat16}),
-                    func == Func::broadcast ? root : 0,
-                    func == Func::all_reduce ? static_cast<std::uint32_t>(ops) : 0);
+        .collective(
+            func, func == Func::all_gather ? count / 8 + 1 : count,
+            compressed ? DataType::float32
+                       : one_of(random, {DataType::int32, DataType::float32, DataType::bfloat16}),
+            func == Func::broadcast ? root : 0,
+            func == Func::all_reduce ? static_cast<std::uint32_t>(ops) : 0,
+            func == Func::all_reduce
+                ? one_of(random, {Reduction::sum, Reduction::sum, Reduction::avg, Reduction::max})
+                : Reduction::sum);
   }
+  if (random() % 3 == 0) add_shift(random, job);
   if (random() % 2 == 0) add_links(random, spec.cluster);
   if (spec.tensors) job.collective(Func::all_reduce, 5000, DataType::float32, 0, 5);
   if (compressed) {

@@ -40,7 +40,8 @@ struct SmallJob {
   Program& program() { return workload.roles[0].iterations[0]; }
 
   SmallJob& collective(Func func, std::uint64_t count, DataType type = DataType::float32,
-                       GroupRank root = 0, std::uint32_t tensor = 0) {
+                       GroupRank root = 0, std::uint32_t tensor = 0,
+                       Reduction reduction = Reduction::sum) {
     Op op;
     op.kind = Op::Kind::collective;
     op.func = func;
@@ -48,6 +49,7 @@ struct SmallJob {
     op.dtype = type;
     op.peer = root;
     op.tensor = tensor;
+    op.reduction = reduction;
     program().streams[0].push_back(op);
     return *this;
   }
