@@ -71,6 +71,8 @@ std::span<const Verb> all_verbs() {
       Verb{"bench", "measure a collective over sizes as nccl-tests does, or a pattern of flows",
            verb_bench},
       Verb{"compare", "compare results, or play variants of a job in turn (A/B)", verb_compare},
+      Verb{"sweep", "play every point of a grid of settings: a CSV row each, and a picture",
+           verb_sweep},
       Verb{"diff", "hold a result's bytes against packet captures of a real run", verb_diff},
       Verb{"profile", "show, check or write models and other profiles", verb_profile,
            profile_verbs()},
@@ -79,7 +81,6 @@ std::span<const Verb> all_verbs() {
       Verb{"nccl", "hold NCCL's log or graph dump against what is played here", verb_nccl,
            nccl_verbs()},
       Verb{"help", "show the flags of a verb, its man page, or completion for a shell", verb_help},
-      Verb{"sweep", "", nullptr},
       Verb{"calibrate", "", nullptr},
       Verb{"report", "", nullptr},
   };

@@ -209,18 +209,26 @@ std::string svg_heat_map(const SvgHeatMap& map) {
 }
 
 std::string svg_curves(const SvgCurves& curves) {
-  constexpr std::array kColours{"#08306b", "#d95f02", "#1b9e77", "#7570b3", "#e7298a", "#666666"};
+  constexpr std::array kColours{"#08306b", "#d95f02", "#1b9e77", "#7570b3", "#e7298a", "#666666",
+                                "#a6761d", "#66a61e", "#e6ab02", "#80b1d3", "#e41a1c", "#b15928"};
+  constexpr std::array kDashes{"", "6 3", "2 3"};  // once the colours are used up
   std::vector<double> xs, ys;
   for (const SvgLine& line : curves.lines)
     for (const SvgPoint& p : line.points) xs.push_back(p.x), ys.push_back(p.y);
   const Axis across = axis_of(curves.scale, xs), up = axis_of(curves.scale, ys);
-  const auto x_of = [&](double x) { return kLeft + kWidth * across.share(x); };
+  const auto spaces = static_cast<double>(std::max<std::size_t>(2, curves.marks.size()) - 1);
+  const auto x_of = [&](double x) {
+    return kLeft + kWidth * (curves.marks.empty() ? across.share(x) : x / spaces);
+  };
   const auto y_of = [&](double y) { return kTop + kHeight * (1 - up.share(y)); };
   std::string text = opening(curves.title, curves.across, curves.up);
   text += "<path d=\"M" + number(kLeft) + " " + number(kTop) + " V" + number(kTop + kHeight) +
           " H" + number(kLeft + kWidth) + "\" fill=\"none\" stroke=\"black\"/>\n";
-  for (const double x : across.ticks)
-    text += text_at(x_of(x), kTop + kHeight + 18, "middle", significant(x));
+  if (curves.marks.empty())
+    for (const double x : across.ticks)
+      text += text_at(x_of(x), kTop + kHeight + 18, "middle", significant(x));
+  for (std::size_t i = 0; i < curves.marks.size(); ++i)
+    text += text_at(x_of(static_cast<double>(i)), kTop + kHeight + 18, "middle", curves.marks[i]);
   for (const double y : up.ticks) text += text_at(kLeft - 6, y_of(y) + 4, "end", significant(y));
   for (std::size_t i = 0; i < curves.lines.size(); ++i) {
     const SvgLine& line = curves.lines[i];
@@ -229,7 +237,13 @@ std::string svg_curves(const SvgCurves& curves) {
     for (const SvgPoint& p : line.points)
       points += number(x_of(p.x)) + "," + number(y_of(p.y)) + " ";
     text += "<polyline points=\"" + points + "\" fill=\"none\" stroke=\"" + stroke +
-            "\" stroke-width=\"2\"/>\n";
+            "\" stroke-width=\"2\" stroke-dasharray=\"" +
+            kDashes[i / kColours.size() % kDashes.size()] + "\"/>\n";
+    if (!curves.marks.empty())
+      for (const SvgPoint& p : line.points)
+        text += "<circle cx=\"" + number(x_of(p.x)) + "\" cy=\"" + number(y_of(p.y)) +
+                "\" r=\"3\" fill=\"" + stroke + "\"><title>" +
+                escaped(line.name + ": " + significant(p.y)) + "</title></circle>\n";
     if (line.name.empty()) continue;
     text += text_at(kLeft + kWidth + 10, kTop + 16 + 18.0 * static_cast<double>(i), "start",
                     line.name, " fill=\"" + stroke + "\"");

@@ -29,6 +29,8 @@ struct SvgCurves {
   std::string title, across, up;
   std::vector<SvgLine> lines;
   SvgScale scale = SvgScale::from_zero;  // of both axes
+  // Not empty: x counts these names, evenly spaced, and points have dots.
+  std::vector<std::string> marks = {};
 };
 std::string svg_curves(const SvgCurves& curves);
 

@@ -122,16 +122,6 @@ pid_t start(const std::vector<std::string>& words, int rank, int processes, int 
   return pid;
 }
 
-std::string last_line(const std::string& file) {
-  std::ifstream in(file);
-  std::string last;
-  for (std::string line; std::getline(in, line);) {
-    if (!line.empty()) last = line;
-  }
-  constexpr std::string_view kName = "ghostrank: ";
-  return last.starts_with(kName) ? last.substr(kName.size()) : last;
-}
-
 // The processes of a run; the destructor kills those that still run.
 class Processes {
  public:
@@ -222,7 +212,22 @@ RunOutcome play_run(const std::vector<std::string>& words, int processes, const 
     if (ending && Clock::now() - *ending > kGrace) run.end_all(SIGKILL);
     interruption.wait();
   }
-  return {run.status(), run.status() == 0 ? "" : last_line(log)};
+  return {run.status(), run.status() == 0 ? "" : last_words(log)};
+}
+
+pid_t start_run(const std::vector<std::string>& words, const std::string& log,
+                const Interruption& interruption) {
+  return start(words, 0, 1, 0, log, interruption.mask_before());
+}
+
+std::string last_words(const std::string& log) {
+  std::ifstream in(log);
+  std::string last;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty()) last = line;
+  }
+  constexpr std::string_view kName = "ghostrank: ";
+  return last.starts_with(kName) ? last.substr(kName.size()) : last;
 }
 
 }  // namespace ghostrank

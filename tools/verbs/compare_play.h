@@ -1,4 +1,5 @@
-// Plays runs as child processes of this program. A run is all processes of a job, on this machine.
+// Plays runs as child processes of this program, for compare and sweep. A run is all processes of a
+// job, on this machine.
 //
 // Threading: main thread; one Interruption at a time.
 #pragma once
@@ -6,6 +7,7 @@
 #include <csignal>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace ghostrank {
@@ -41,5 +43,13 @@ struct RunOutcome {
 // killed. Throws Error(environment) if they cannot be started.
 RunOutcome play_run(const std::vector<std::string>& words, int processes, const std::string& log,
                     Interruption& interruption);
+
+// Starts `words` as one process like that, and returns at once; the caller waits for it. A run
+// that this process does not outlive is terminated.
+pid_t start_run(const std::vector<std::string>& words, const std::string& log,
+                const Interruption& interruption);
+
+// The last line of a log, without the program's name: why a run failed.
+std::string last_words(const std::string& log);
 
 }  // namespace ghostrank

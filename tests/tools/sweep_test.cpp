@@ -1,0 +1,129 @@
+// A sweep's grid, its CSV and what it takes from one, its picture.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "tests/profiles/support.h"
+#include "tools/sweep/rows.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(SweepGrid, HasEveryCombinationTheLastKeyFastest) {
+  const SweepGrid grid = parse_grid("a.b=1, 2;c={x: 1, y: [2, 3]},'p,q';");
+  ASSERT_EQ(grid.points(), 4u);
+  EXPECT_THAT(grid.values(0), ElementsAre("1", "{x: 1, y: [2, 3]}"));
+  EXPECT_THAT(grid.values(1), ElementsAre("1", "'p,q'"));
+  EXPECT_THAT(grid.values(2), ElementsAre("2", "{x: 1, y: [2, 3]}"));
+  EXPECT_THAT(grid.values(3), ElementsAre("2", "'p,q'"));
+}
+
+TEST(SweepGrid, RefusesWhatItCannotMean) {
+  const auto refused = [](const std::string& text) {
+    return test::error_of([&] { parse_grid(text); });
+  };
+  EXPECT_THAT(refused(""), HasSubstr("names no key"));
+  EXPECT_THAT(refused("a"), HasSubstr("'a' is no key=value,value"));
+  EXPECT_THAT(refused("a=1,,2"), HasSubstr("empty value"));
+  EXPECT_THAT(refused("a=1,1"), HasSubstr("value 1 twice"));
+  EXPECT_THAT(refused("a=1;a=2"), HasSubstr("a is named twice"));
+  EXPECT_THAT(refused("a={x: 1,2"), HasSubstr("open bracket"));
+}
+
+Sweep sample() {
+  Sweep sweep{"job", parse_grid("k=x,'a,\"b'"), {}};
+  sweep.rows.resize(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    SweepRow& row = sweep.rows[i];
+    row = {
+        true,        0.1 + static_cast<double>(i),   1e9, 7, 0.05, 0.0475, 1234.5, "modelled", "1",
+        "0.1.0 abc", config_hash(std::to_string(i)), ""};
+  }
+  return sweep;
+}
+
+Sweep unplayed(const Sweep& sweep) {
+  Sweep fresh = sweep;
+  for (SweepRow& row : fresh.rows) {
+    const SweepRow kept = row;
+    row = {};
+    row.seed = kept.seed, row.version = kept.version, row.config_hash = kept.config_hash;
+  }
+  return fresh;
+}
+
+class SweepFile : public testing::Test {
+ protected:
+  SweepFile() : path_(testing::TempDir() + "ghostrank-sweep-test.csv") {}
+  ~SweepFile() override { std::filesystem::remove(path_); }
+  void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
+  const std::string path_;
+};
+
+TEST_F(SweepFile, IsReadBackAsItWasWritten) {
+  const Sweep sweep = sample();
+  write(sweep_csv(sweep));
+  Sweep again = unplayed(sweep);
+  EXPECT_EQ(resume(again, path_), 2u);
+  EXPECT_EQ(sweep_csv(again), sweep_csv(sweep));
+  EXPECT_THAT(sweep_csv(sweep), HasSubstr("\nx,0.1,1e+09,7,0.05,0.0475,modelled,1,0.1.0 abc,"));
+}
+
+TEST_F(SweepFile, OfAnotherConfigurationSeedOrVersionOrWithAnErrorIsPlayedAgain) {
+  Sweep sweep = sample();
+  sweep.rows[1].error = "no, \"sorry\"";
+  write(sweep_csv(sweep));
+  Sweep same = unplayed(sweep);
+  EXPECT_EQ(resume(same, path_), 1u);
+  EXPECT_TRUE(same.rows[0].good());
+  EXPECT_FALSE(same.rows[1].played);
+  for (std::string SweepRow::*member :
+       {&SweepRow::config_hash, &SweepRow::seed, &SweepRow::version}) {
+    Sweep other = unplayed(sweep);
+    other.rows[0].*member = "other";
+    EXPECT_EQ(resume(other, path_), 0u);
+  }
+}
+
+TEST_F(SweepFile, ThatWasCutOffLosesItsLastRowOnly) {
+  const std::string whole = sweep_csv(sample());
+  write(whole.substr(0, whole.size() - 30));
+  Sweep again = unplayed(sample());
+  EXPECT_EQ(resume(again, path_), 1u);
+}
+
+TEST_F(SweepFile, OfAnotherSweepIsRefused) {
+  write("k,other\n1,2\n");
+  Sweep sweep = unplayed(sample());
+  EXPECT_THAT(test::error_of([&] { resume(sweep, path_); }), HasSubstr("is not of this sweep"));
+  write("");
+  EXPECT_EQ(resume(sweep, path_), 0u);
+  std::filesystem::remove(path_);
+  EXPECT_EQ(resume(sweep, path_), 0u);
+}
+
+TEST(SweepPicture, HasADotForEveryPointThatWasPlayed) {
+  Sweep sweep{"job", parse_grid("method=none,topk;rate=1Gbps,10Gbps,25Gbps"), {}};
+  sweep.rows.resize(6);
+  for (std::size_t i = 0; i < 5; ++i) sweep.rows[i].played = true, sweep.rows[i].step_seconds = 1;
+  sweep.rows[3].error = "failed";
+  const std::string svg = sweep_svg(sweep);
+  std::size_t dots = 0;
+  for (std::size_t at = 0; (at = svg.find("<circle", at)) != std::string::npos; ++at) ++dots;
+  EXPECT_EQ(dots, 4u);
+  for (const char* name : {"none", "topk", "1Gbps", "25Gbps", "step time"})
+    EXPECT_THAT(svg, HasSubstr(name));
+  const std::string text = sweep_text(sweep);
+  EXPECT_THAT(text, HasSubstr("step time by method and rate"));
+  EXPECT_THAT(text, HasSubstr("topk    error"));
+}
+
+}  // namespace
+}  // namespace ghostrank

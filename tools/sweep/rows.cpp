@@ -1,0 +1,190 @@
+#include "tools/sweep/rows.h"
+
+#include <array>
+#include <charconv>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "emulator/common/median.h"
+#include "profiles/error.h"
+#include "tools/report/json.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::array kColumns{"step_time_s", "wire_bytes", "messages",     "exposed_s",
+                              "compute_s",   "faithful",   "seed",         "version",
+                              "config_hash", "error",      "samples_per_s"};
+
+// Shortest text that reads back as the same number.
+std::string exact(double value) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), end.ptr};
+}
+
+std::string quoted(const std::string& cell) {
+  if (cell.find_first_of(",\"\n\r") == std::string::npos) return cell;
+  std::string out = "\"";
+  for (const char c : cell) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
+std::string line_of(const std::vector<std::string>& cells) {
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) line += (i > 0 ? "," : "") + quoted(cells[i]);
+  return line + "\n";
+}
+
+// Records of a CSV text; a quoted cell may hold separators and doubled quotes.
+std::vector<std::vector<std::string>> records_of(const std::string& text) {
+  std::vector<std::vector<std::string>> records;
+  bool in_record = false, in_quotes = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!in_record) records.emplace_back(1), in_record = true;
+    std::string& cell = records.back().back();
+    const char c = text[i];
+    if (in_quotes && c == '"' && i + 1 < text.size() && text[i + 1] == '"')
+      cell += text[++i];
+    else if (c == '"')
+      in_quotes = !in_quotes;
+    else if (!in_quotes && c == ',')
+      records.back().emplace_back();
+    else if (!in_quotes && c == '\n')
+      in_record = false;
+    else if (in_quotes || c != '\r')
+      cell += c;
+  }
+  return records;
+}
+
+std::vector<std::string> header_of(const Sweep& sweep) {
+  std::vector<std::string> names;
+  for (const SweepAxis& axis : sweep.grid.axes) names.push_back(axis.key);
+  names.insert(names.end(), kColumns.begin(), kColumns.end());
+  return names;
+}
+
+std::vector<std::string> cells_of(const Sweep& sweep, std::size_t point) {
+  const SweepRow& row = sweep.rows[point];
+  std::vector<std::string> cells = sweep.grid.values(point);
+  const auto figure = [&](double value) {
+    cells.push_back(row.good() ? exact(value) : std::string());
+  };
+  for (const double value :
+       {row.step_seconds, row.wire_bytes, row.messages, row.exposed_seconds, row.compute_seconds})
+    figure(value);
+  cells.insert(cells.end(), {row.faithful, row.seed, row.version, row.config_hash, row.error});
+  cells.push_back(row.good() && row.samples_per_second ? exact(*row.samples_per_second) : "");
+  return cells;
+}
+
+double number_of(const std::string& cell) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (error != std::errc() || end != cell.data() + cell.size())
+    throw Error("'" + cell + "' is no number");
+  return value;
+}
+
+// The figures of a record, behind the `keys` swept keys.
+void take(SweepRow& row, const std::vector<std::string>& record, std::size_t keys) {
+  const auto cell = [&](std::size_t column) { return record[keys + column]; };
+  row.step_seconds = number_of(cell(0));
+  row.wire_bytes = number_of(cell(1));
+  row.messages = number_of(cell(2));
+  row.exposed_seconds = number_of(cell(3));
+  row.compute_seconds = number_of(cell(4));
+  row.faithful = cell(5);
+  if (!cell(10).empty()) row.samples_per_second = number_of(cell(10));
+  row.played = true;
+}
+
+double median_over(const Json& iterations, const char* key) {
+  std::vector<double> values;
+  for (const Json& one : iterations) values.push_back(one.at(key).get<double>());
+  return median(std::move(values));
+}
+
+}  // namespace
+
+std::string config_hash(const std::string& config_json) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : config_json) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3ULL;
+  }
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "%016" PRIx64, hash);
+  return text.data();
+}
+
+void read_figures(SweepRow& row, const std::string& result_file) {
+  try {
+    std::ifstream in(result_file);
+    const Json result = Json::parse(in);
+    row.step_seconds = result.at("step_time").at("median").get<double>();
+    row.wire_bytes = result.at("traffic").at("wire_bytes_per_iteration").get<double>();
+    row.messages = result.at("traffic").at("messages_per_iteration").get<double>();
+    row.exposed_seconds = median_over(result.at("iterations"), "exposed_comm_seconds");
+    row.compute_seconds = median_over(result.at("iterations"), "compute_seconds");
+    const Json& samples = result.at("samples_per_second");
+    if (samples.is_number()) row.samples_per_second = samples.get<double>();
+    const Json& fidelity = result.at("fidelity");
+    row.faithful = fidelity.at("modelled").get<bool>()   ? "modelled"
+                   : fidelity.at("faithful").get<bool>() ? "true"
+                                                         : "false";
+    row.played = true;
+  } catch (const Json::exception& error) {
+    throw Error(result_file + " is no result of a run: " + error.what(), ErrorKind::environment);
+  }
+}
+
+std::string sweep_csv(const Sweep& sweep) {
+  std::string text = line_of(header_of(sweep));
+  for (std::size_t i = 0; i < sweep.rows.size(); ++i)
+    if (sweep.rows[i].played) text += line_of(cells_of(sweep, i));
+  return text;
+}
+
+std::size_t resume(Sweep& sweep, const std::string& csv_file) {
+  std::ifstream in(csv_file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (text.empty()) return 0;
+  const auto records = records_of(text);
+  const std::vector<std::string> header = header_of(sweep);
+  if (records.front() != header)
+    throw Error(csv_file + " is not of this sweep: its first line should be " + line_of(header) +
+                "; name another file, or remove it");
+  std::map<std::vector<std::string>, std::size_t> points;  // hash, seed, version, values
+  const std::size_t keys = sweep.grid.axes.size();
+  for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
+    const SweepRow& row = sweep.rows[i];
+    std::vector<std::string> id = sweep.grid.values(i);
+    id.insert(id.end(), {row.seed, row.version, row.config_hash});
+    points[id] = i;
+  }
+  std::size_t taken = 0;
+  for (std::size_t r = 1; r < records.size(); ++r) {
+    const std::vector<std::string>& record = records[r];
+    // The last line of a file that was cut off is short.
+    if (record.size() != header.size() || !record[keys + 9].empty()) continue;
+    std::vector<std::string> id(record.begin(), record.begin() + static_cast<std::ptrdiff_t>(keys));
+    id.insert(id.end(), {record[keys + 6], record[keys + 7], record[keys + 8]});
+    const auto found = points.find(id);
+    if (found == points.end() || sweep.rows[found->second].played) continue;
+    try {
+      take(sweep.rows[found->second], record, keys);
+    } catch (const Error& error) {
+      throw Error(csv_file + ":" + std::to_string(r + 1) + ": " + error.what() +
+                  "; mend or remove the file");
+    }
+    ++taken;
+  }
+  return taken;
+}
+
+}  // namespace ghostrank
