@@ -36,6 +36,7 @@ class Trial {
       : method_(method), options_(options), elements_(elements) {}
 
   std::string run(int kind) {
+    if (method_.rounds == 2) return run_rounds(kind);
     checking::Dice dice(elements_ * 31 + static_cast<std::uint64_t>(kind));
     std::vector<std::byte> sum;
     std::vector<double> added(elements_), magnitude(elements_);
@@ -62,6 +63,23 @@ class Trial {
     return wrong_;
   }
 
+  // Two rounds: what remains of three ranks' sum is within the sum of their errors.
+  std::string run_rounds(int kind) {
+    checking::Dice dice(elements_ * 31 + static_cast<std::uint64_t>(kind));
+    std::vector<std::vector<float>> tensors;
+    std::vector<double> sum(elements_);
+    double allowed = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      tensors.push_back(drawn(kind, elements_, dice));
+      allowed += method_.error(tensors.back(), options_);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(tensors.back()[i]);
+    }
+    const std::vector<float> truth(sum.begin(), sum.end());
+    const std::vector<CompressionOptions> options(3, options_);
+    compare(exchanged(method_, tensors, options), truth, allowed * (1 + 1e-5) + 1e-6);
+    return wrong_;
+  }
+
  private:
   std::uint64_t size() const { return method_.size(elements_, options_); }
 
@@ -72,7 +90,10 @@ class Trial {
   }
 
   std::vector<std::byte> payload_of(const std::vector<float>& tensor) {
-    const std::uint64_t bytes = payload_bytes(method_, elements_, options_);
+    const std::uint64_t most = payload_bytes(method_, elements_, options_);
+    const std::uint64_t bytes =
+        method_.measure ? method_.measure(tensor, options_) * bytes_of(method_.payload) : most;
+    if (bytes > most) fail("measure() says more than size()");
     std::vector<std::byte> payload(bytes + kGuards, kGuard), again(bytes + kGuards, std::byte{1});
     method_.compress(tensor, options_, payload.data());
     method_.compress(tensor, options_, again.data());
@@ -87,7 +108,7 @@ class Trial {
 
   std::vector<float> tensor_of(const std::vector<std::byte>& payload) const {
     std::vector<float> tensor(elements_, 12345.0f);
-    method_.decompress(payload.data(), options_, tensor);
+    method_.decompress(payload, options_, tensor);
     return tensor;
   }
 
@@ -119,8 +140,55 @@ class Trial {
 }  // namespace
 
 std::span<const Compressor> compressors() {
-  static const std::array kMethods{kFp16, kTopK};
+  static const std::array kMethods{
+      kFp16,   kTopK,    kRandomK,  kThreshold, kDgc,      kAdaq,      kRedSync, kGaussianKsgd,
+      kSidcoE, kSidcoP,  kSidcoGp,  kQsgd,      kTernGrad, kSignSgd,   kSignum,  kEfSignSgd,
+      kOneBit, kNatural, kEightBit, kSketch,    kPowerSgd, kInceptionn};
   return kMethods;
+}
+
+std::vector<std::byte> payload_of(const Compressor& method, std::span<const float> tensor,
+                                  const CompressionOptions& options) {
+  const std::uint64_t elements =
+      method.measure ? method.measure(tensor, options) : method.size(tensor.size(), options);
+  std::vector<std::byte> payload(elements * bytes_of(method.payload));
+  method.compress(tensor, options, payload.data());
+  return payload;
+}
+
+std::vector<float> exchanged(const Compressor& method, std::span<const std::vector<float>> tensors,
+                             std::span<const CompressionOptions> options) {
+  const std::size_t elements = tensors[0].size();
+  std::vector<float> back(elements), result(elements);
+  if (method.exchange == Func::all_gather) {
+    for (std::size_t r = 0; r < tensors.size(); ++r) {
+      method.decompress(payload_of(method, tensors[r], options[r]), options[r], back);
+      for (std::size_t i = 0; i < elements; ++i) result[i] += back[i];
+    }
+    if (method.majority)
+      for (float& x : result) x = x >= 0 ? 1.0f : -1.0f;
+    return result;
+  }
+  std::vector<std::byte> first, sum;
+  for (int round = 0; round < method.rounds; ++round) {
+    first = std::move(sum);
+    sum.clear();
+    for (std::size_t r = 0; r < tensors.size(); ++r) {
+      CompressionOptions now = options[r];
+      now.round = round;
+      now.first_sum = first;
+      const std::vector<std::byte> own = payload_of(method, tensors[r], now);
+      if (r == 0)
+        sum = own;
+      else
+        add_elements(method.payload, sum.data(), own.data(), own.size() / bytes_of(method.payload));
+    }
+  }
+  CompressionOptions last = options[0];
+  last.round = method.rounds - 1;
+  last.first_sum = first;
+  method.decompress(sum, last, result);
+  return result;
 }
 
 double rounding(DataType type, int payloads) {
@@ -138,10 +206,17 @@ std::string why_wrong(const Compressor& method) {
   if (!method.size || !method.compress || !method.decompress || !method.error)
     return "it needs all of size, compress, decompress and error";
   if (method.cost.source.empty()) return "its cost needs a source";
+  if (method.measure && method.exchange != Func::all_gather)
+    return "payloads whose size the data decide are all-gathered";
+  if (method.rounds == 2 && method.exchange != Func::all_reduce)
+    return "a second round follows the sum of the first, which is all-reduced";
   for (const double ratio : {0.01, 0.3, 1.0})
     for (const std::uint64_t elements : {1, 2, 7, 256, 1000})
       for (int kind = 0; kind < kKinds; ++kind) {
-        const CompressionOptions options{ratio};
+        CompressionOptions options;
+        options.ratio = ratio;
+        options.seed = elements;
+        options.rows = elements == 256 ? 16 : elements == 1000 ? 40 : 0;
         if (method.size(elements, options) == 0) return "it has payloads of no size";
         const std::string wrong = Trial(method, options, elements).run(kind);
         if (!wrong.empty()) return wrong;

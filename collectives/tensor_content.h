@@ -25,6 +25,7 @@
 #include <string>
 #include <string_view>
 
+#include "collectives/dice.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank {
@@ -90,5 +91,10 @@ class TensorContent {
 // The key of a tensor in one iteration of a communicator.
 std::uint64_t tensor_key(std::uint64_t seed, std::uint32_t communicator, std::uint32_t tensor,
                          std::uint32_t iteration);
+
+// The seed of one rank's draws for a tensor.
+constexpr std::uint64_t rank_seed(std::uint64_t key, GroupRank rank) {
+  return checking::mix(key ^ (static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15ULL);
+}
 
 }  // namespace ghostrank

@@ -19,8 +19,9 @@ void compress(std::span<const float> tensor, const CompressionOptions&, std::byt
   for (std::size_t i = 0; i < tensor.size(); ++i) half[i] = Half::from(tensor[i]);
 }
 
-void decompress(const std::byte* payload, const CompressionOptions&, std::span<float> tensor) {
-  const auto* half = reinterpret_cast<const Half*>(payload);
+void decompress(std::span<const std::byte> payload, const CompressionOptions&,
+                std::span<float> tensor) {
+  const auto* half = reinterpret_cast<const Half*>(payload.data());
   for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] = half[i].value();
 }
 
@@ -36,7 +37,7 @@ double error(std::span<const float> tensor, const CompressionOptions&) {
 const Compressor kFp16{.name = "fp16",
                        .exchange = Func::all_reduce,
                        .payload = DataType::float16,
-                       .cost = {6 / 900.0, 6 / 900.0, 5,
+                       .cost = {6 / 900.0, 6 / 900.0, kLaunchUs, kLaunchUs,
                                 "6 bytes an element through a V100's memory, 900 GB/s, and a "
                                 "kernel's launch: a lower bound"},
                        .size = size,

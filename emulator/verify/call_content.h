@@ -16,7 +16,14 @@ namespace ghostrank {
 struct CompressedContent {
   TensorContent tensor;
   const Compressor* method;
-  CompressionOptions options;
+  CompressionOptions options;    // of the call, but for the ranks' seeds
+  const GradientLaw* gradients;  // draws the tensors in place of `tensor`, if not null
+
+  CompressionOptions of(GroupRank rank) const {
+    CompressionOptions own = options;
+    own.seed = rank_seed(options.shared_seed, rank);
+    return own;
+  }
 };
 
 struct CallContent {
@@ -30,13 +37,20 @@ inline CallContent content_of(const JobSpec& spec, const Workload& workload, con
                               std::uint32_t group, std::uint32_t iteration, const Collective& c) {
   CallContent content;
   if (op.tensor == 0 || (!spec.tensors && !spec.compression)) return content;
-  const std::uint64_t key = tensor_key(spec.run.seed, group, op.tensor, iteration);
   const CompressedTensor* whole = compressed_tensor(workload, op);
-  if (whole && spec.compression)
+  // Payloads of planned sizes: their tensors are the same in every iteration.
+  const bool drawn = whole && spec.compression && spec.compression->method->measure;
+  const std::uint64_t key =
+      tensor_key(spec.run.seed, group, op.tensor % kSecondRound, drawn ? 0 : iteration);
+  if (whole && spec.compression) {
+    CompressionOptions options = spec.compression->options;
+    options.shared_seed = key;
+    options.rows = whole->rows;
+    options.round = op.tensor >= kSecondRound ? 1 : 0;
     content.compressed = {
         TensorContent(spec.tensors.value_or(Sparsity{}), key, c.size, whole->elements),
-        spec.compression->method, spec.compression->options};
-  else if (spec.tensors)
+        spec.compression->method, options, drawn ? &spec.gradients : nullptr};
+  } else if (spec.tensors)
     content.tensor = TensorContent(*spec.tensors, key, c.size, work_elements(c, 0));
   return content;
 }

@@ -59,16 +59,25 @@ std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workloa
 std::optional<CompressionUse> compression_use(const JobSpec& spec, const Workload& workload,
                                               std::uint32_t iteration) {
   if (!spec.compression) return std::nullopt;
-  const auto& [method, options] = *spec.compression;
+  const Compressor* method = spec.compression->method;
+  CompressionOptions options = spec.compression->options;
   CompressionUse use{std::string(method->name), 0, method->kept ? options.ratio : 1, 1};
   std::uint64_t elements = 0, kept = 0;
   const auto of_role = named_ops(workload, iteration);
   for (const Op& op : of_role[workload.role_of[WorldRank(0)]]) {
     const CompressedTensor* whole = compressed_tensor(workload, op);
     if (!whole) continue;
-    use.payload_bytes += payload_bytes(*method, whole->elements, options);
+    const bool first = op.tensor < kSecondRound;
+    options.rows = whole->rows;
+    options.round = first ? 0 : 1;
+    const std::uint64_t payload = method->measure ? workload.counts[op.counts]->front()
+                                                  : method->size(whole->elements, options);
+    use.payload_bytes += payload * bytes_of(method->payload);
+    if (!first) continue;
     elements += whole->elements;
-    kept += method->kept ? method->kept(whole->elements, options) : whole->elements;
+    kept += method->carried ? method->carried(payload)
+            : method->kept  ? method->kept(whole->elements, options)
+                            : whole->elements;
   }
   if (elements > 0) use.ratio_mean = static_cast<double>(kept) / static_cast<double>(elements);
   return use;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "collectives/compressor.h"
+#include "collectives/gradient_law.h"
 #include "collectives/nccl/machine.h"
 #include "collectives/schedule.h"
 #include "collectives/tensor_content.h"
@@ -218,9 +219,17 @@ struct CollectiveSpec {
   const std::string& algorithm(Func func, const std::string& group) const;
 };
 
+// What is one tensor to a compression method.
+enum class Merge : std::uint8_t {
+  bucket,  // what the framework reduces in one call
+  tensor,  // every parameter tensor
+  model,   // all gradients together
+};
+
 struct CompressionSpec {
   const Compressor* method = nullptr;  // built in or of a plugin, which stays loaded
   CompressionOptions options;
+  Merge merge = Merge::bucket;
 };
 
 // The job key that names the algorithm: "collectives.allreduce".
@@ -394,6 +403,7 @@ struct JobSpec {
   CollectiveSpec collectives;
   std::optional<Sparsity> tensors;             // content of the ops' tensors; empty: dense
   std::optional<CompressionSpec> compression;  // of the ops' tensors; empty: none
+  GradientLaw gradients;                       // what methods see whose sizes the data decide
   std::vector<HostEntry> hosts;                // empty: one process per launched host
   Placement placement;
   double dilation = 0;  // 0: auto

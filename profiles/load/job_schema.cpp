@@ -12,6 +12,9 @@ constexpr double kMaxSize = 1LL << 40;
 constexpr double kMaxRate = 1e18;
 constexpr double kMaxDegree = 1e6;  // for one dimension of parallelism
 
+// Methods of compression whose payload's size follows from the data.
+constexpr std::string_view kDecidedByData =
+    "threshold dgc adaq redsync gaussian_ksgd sidco-e sidco-p sidco-gp inceptionn";
 constexpr auto kLater = false;  // for Key::available
 
 constexpr std::array kKeys{
@@ -519,13 +522,18 @@ constexpr std::array kKeys{
         "same one",
         0, 0, "random all none", "measured"}
         .unless("tensors.density", "1"),
-    Key{"tensors.distribution", KeyType::string, kAbsent, "distribution of the gradients' values",
-        0, 0, "", "", kLater},
+    Key{"tensors.distribution", KeyType::string, "laplace",
+        "distribution of the gradients' values, for methods of compression that send what the "
+        "data decide: laplace, gaussian, gamma SHAPE, pareto SHAPE, or measured FILE, a histogram "
+        "as a CSV file of magnitude,count"}
+        .where("compression.method", kDecidedByData),
+    Key{"tensors.scale", KeyType::number, "0.001", "their mean magnitude (not of measured)", 1e-30,
+        1e30}
+        .where("compression.method", kDecidedByData),
     Key{"compression.method", KeyType::string, "none",
-        "how gradients are compressed before ranks exchange them: none, fp16 (halves, "
-        "all-reduced), topk "
-        "(the largest values and their places, gathered), or a plugin's; ddp, horovod, wfbp, "
-        "mgwfbp"},
+        "how gradients are compressed before ranks exchange them: none, a method of "
+        "docs/compression.md (fp16, topk, randomk, qsgd, powersgd, dgc, sidco-e, ...), or a "
+        "plugin's; ddp, horovod, wfbp, mgwfbp"},
     Key{"compression.ratio", KeyType::number, "0.01",
         "share of a tensor's elements that is sent, by methods that leave out some", 1e-9, 1}
         .unless("compression.method", "none"),
@@ -533,13 +541,29 @@ constexpr std::array kKeys{
         "how payloads are exchanged; auto: as the method demands", 0, 0,
         "auto all_reduce all_gather", "broadcast all_to_all"}
         .unless("compression.method", "none"),
+    Key{"compression.quantum", KeyType::integer, "64", "levels above 0", 1, 32767}.where(
+        "compression.method", "qsgd"),
+    Key{"compression.threshold", KeyType::number, "0.01", "magnitudes above it are sent", 1e-30,
+        1e30}
+        .where("compression.method", "threshold"),
+    Key{"compression.rank", KeyType::integer, "1", "rank of the approximation", 1, 1024}.where(
+        "compression.method", "powersgd"),
+    Key{"compression.quantiles", KeyType::integer, "64", "buckets of equal counts", 2, 65536}.where(
+        "compression.method", "sketch"),
+    Key{"compression.error_bound", KeyType::number, "2e-10", "decides how many bits exponents get",
+        1e-30, 0.1}
+        .where("compression.method", "inceptionn"),
+    Key{"compression.stages", KeyType::auto_integer, "auto",
+        "fits of the threshold; auto: as many as the ratio asks for", 1, 64}
+        .where("compression.method", "sidco-e sidco-p sidco-gp"),
     Key{"compression.memory", KeyType::choice, "none",
         "what ranks keep of elements that were not sent", 0, 0, "none",
         "residual efsignsgd dgc powersgd"},
     Key{"compression.merge", KeyType::choice, "bucket",
         "what is one tensor to a method: a bucket of ddp's, a fused buffer of horovod's, "
-        "a call of wfbp's or mgwfbp's",
-        0, 0, "bucket", "tensor model"},
+        "a call of wfbp's or mgwfbp's; every parameter tensor (ddp, horovod); all gradients (ddp)",
+        0, 0, "bucket tensor model"}
+        .unless("compression.method", "none"),
     Key{"hosts", KeyType::any, "[]",
         "the real machines of ofi, one process each, in rank order; empty: as launched; elsewhere "
         "only "

@@ -236,6 +236,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   spec.background = read_background(in.at("background"));
   read_setting(in, near, spec);
   spec.compression = read_compression(in, *spec.collectives.own);
+  spec.gradients = read_gradients(in, near);
   return spec;
 }
 
@@ -250,8 +251,9 @@ void write_config(const Settings& in, std::map<std::string, YamlValue> resolved,
 
 // True for keys that describe what is trained.
 bool is_about_training(const Key& key) {
-  for (const std::string_view group : {"model", "trace", "program", "device", "precision.",
-                                       "parallel.", "compression.", "background"}) {
+  for (const std::string_view group :
+       {"model", "trace", "program", "device", "precision.", "parallel.", "compression.",
+        "background", "tensors.distribution", "tensors.scale"}) {
     if (group.back() == '.' ? key.path.starts_with(group) : key.path == group) return true;
   }
   return false;

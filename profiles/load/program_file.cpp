@@ -169,22 +169,25 @@ void read_background_part(const YamlValue& program, Workload& out) {
         integer_of(*cycle, "cycle", 1, std::max<std::size_t>(1, out.order.size())));
 }
 
-// Lines of TENSOR TYPE ELEMENTS.
+// Lines of TENSOR TYPE ELEMENTS [ROWS].
 void read_compressed(const YamlValue& program, Workload& out) {
-  const char* form = "lines of TENSOR TYPE ELEMENTS, as [1 float32 1000]";
+  const char* form = "lines of TENSOR TYPE ELEMENTS [ROWS], as [1 float32 1000]";
   const YamlValue* list = list_in(program, "compressed", form);
   if (!list) return;
   for (const YamlValue& one : list->children) {
     const std::vector<std::string> parts = words(one.text);
-    const auto tensor = parts.size() == 3 ? parse_integer(parts[0]) : std::nullopt;
-    const auto elements = parts.size() == 3 ? parse_integer(parts[2]) : std::nullopt;
-    const bool known = parts.size() == 3 && (parts[1] == "float32" || parts[1] == "bfloat16");
-    if (!one.is_scalar() || !tensor || !elements || !known || *tensor < 1 || *tensor > 1 << 24 ||
-        *elements < 1)
+    const bool complete = parts.size() == 3 || parts.size() == 4;
+    const auto tensor = complete ? parse_integer(parts[0]) : std::nullopt;
+    const auto elements = complete ? parse_integer(parts[2]) : std::nullopt;
+    const auto rows = parts.size() == 4 ? parse_integer(parts[3]) : std::optional<std::int64_t>(0);
+    const bool known = complete && (parts[1] == "float32" || parts[1] == "bfloat16");
+    if (!one.is_scalar() || !tensor || !elements || !rows || !known || *tensor < 1 ||
+        *tensor >= kSecondRound || *elements < 1 || *rows < 0 || *rows > *elements)
       fail(one.mark, "compressed: " + description(one) + " is none of " + form);
     out.compressed.push_back({static_cast<std::uint32_t>(*tensor),
                               parts[1] == "float32" ? DataType::float32 : DataType::bfloat16,
-                              static_cast<std::uint64_t>(*elements)});
+                              static_cast<std::uint64_t>(*elements),
+                              static_cast<std::uint64_t>(*rows)});
   }
 }
 
@@ -225,8 +228,8 @@ class OpCheck {
       if (!collective && op.peer % size == 0)
         fail(mark_, where + "an offset of " + std::to_string(op.peer) + " in a communicator of " +
                         std::to_string(size) + " is the rank itself; name another member");
-      if (collective && op.func == Func::all_gather && op.tensor != 0 &&
-          !compressed_tensor(workload_, op))
+      const bool gathers = op.func == Func::all_gather || op.func == Func::all_gather_v;
+      if (collective && gathers && op.tensor != 0 && !compressed_tensor(workload_, op))
         fail(mark_, where + "an all_gather names tensor " + std::to_string(op.tensor) +
                         ", which is not compressed; list it under compressed, or leave out ~");
       if (collective && op.peer >= size)

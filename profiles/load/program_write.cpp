@@ -47,7 +47,8 @@ Json head_of(const Workload& workload) {
   }
   for (const CompressedTensor& one : workload.compressed)
     head["compressed"].push_back(std::to_string(one.tensor) + " " + std::string(name_of(one.type)) +
-                                 " " + std::to_string(one.elements));
+                                 " " + std::to_string(one.elements) +
+                                 (one.rows > 0 ? " " + std::to_string(one.rows) : ""));
   if (workload.counts.empty()) return head;
   Json counts = Json::array();
   for (const Counts& list : workload.counts) counts.push_back(*list);

@@ -2,26 +2,50 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "collectives/dice.h"
+#include "collectives/tensor_content.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
+#include "profiles/model/model.h"
 
 namespace ghostrank {
 namespace {
 
+// A plan draws at most so many of a tensor's elements to see how much of it is sent.
+constexpr std::uint64_t kMostDrawn = 1 << 18;
+
 Picoseconds picos(double nanoseconds) { return std::llround(nanoseconds * 1e3); }
 
-// The pass over one role's program.
+// Rows of the model's tensors in the order in which ddp and horovod reduce them one by one: the
+// last registered first. Empty: they are not reduced one by one, or no tensor has a shape.
+std::vector<std::uint64_t> rows_of_tensors(const JobSpec& spec) {
+  if (!spec.model || spec.compression->merge != Merge::tensor) return {};
+  std::vector<std::uint64_t> rows;
+  bool shaped = false;
+  for (auto layer = spec.model->layers.rbegin(); layer != spec.model->layers.rend(); ++layer)
+    for (auto tensor = layer->parameters.rbegin(); tensor != layer->parameters.rend(); ++tensor) {
+      rows.push_back(tensor->first_dimension());
+      shaped = shaped || tensor->rows > 0;
+    }
+  return shaped ? rows : std::vector<std::uint64_t>{};
+}
+
+// The pass over one role's program. `lists` remembers the sizes of payloads by tensor: roles share
+// their calls.
 class Pass {
  public:
-  Pass(const JobSpec& spec, Workload& workload, Program& program)
+  Pass(const JobSpec& spec, Workload& workload, Program& program,
+       std::map<std::uint32_t, std::uint32_t>& lists)
       : spec_(spec),
         method_(*spec.compression->method),
-        options_(spec.compression->options),
         workload_(workload),
-        program_(program) {}
+        program_(program),
+        lists_(lists),
+        rows_(rows_of_tensors(spec)) {}
 
   void run() {
     for (OpList& stream : program_.streams) {
@@ -40,20 +64,101 @@ class Pass {
       throw Error(spec_.source_of("precision.gradients") + ": gradients of " +
                   std::string(name_of(op.dtype)) +
                   " cannot be compressed; use fp32 or bf16, or compression.method=none");
-    const CompressedTensor tensor{op.tensor, op.dtype, op.count};
+    const CompressedTensor tensor{op.tensor, op.dtype, op.count,
+                                  op.tensor <= rows_.size() ? rows_[op.tensor - 1] : 0};
+    check_rank(tensor);
     auto& known = workload_.compressed;
     if (std::find(known.begin(), known.end(), tensor) == known.end()) known.push_back(tensor);
     const CompressionCost& cost = method_.cost;
     const int payloads = method_.exchange == Func::all_gather ? workload_.ranks : 1;
     const auto elements = static_cast<double>(op.count);
-    out.push_back(delay("compress", 1e3 * cost.tensor_us + elements * cost.compress_ns));
-    Op exchange = op;
-    exchange.func = method_.exchange;
-    exchange.dtype = method_.payload;
-    exchange.count = method_.size(op.count, options_);
-    out.push_back(exchange);
+    out.push_back(delay("compress", 1e3 * cost.compress_us + elements * cost.compress_ns));
+    if (method_.measure)
+      exchange_measured(op, tensor, out);
+    else
+      exchange_fixed(op, tensor, out);
     out.push_back(
-        delay("decompress", payloads * (1e3 * cost.tensor_us + elements * cost.decompress_ns)));
+        delay("decompress", payloads * (1e3 * cost.decompress_us + elements * cost.decompress_ns)));
+  }
+
+  void exchange_fixed(const Op& op, const CompressedTensor& tensor, OpList& out) const {
+    for (int round = 0; round < method_.rounds; ++round) {
+      CompressionOptions options = spec_.compression->options;
+      options.rows = tensor.rows;
+      options.round = round;
+      Op exchange = op;
+      exchange.func = method_.exchange;
+      exchange.dtype = method_.payload;
+      exchange.count = method_.size(op.count, options);
+      exchange.tensor = op.tensor + static_cast<std::uint32_t>(round) * kSecondRound;
+      if (exchange.count > 0) out.push_back(exchange);
+    }
+  }
+
+  // Ranks first tell each other how much they will send: 8 bytes for values and 8 for places.
+  void exchange_measured(const Op& op, const CompressedTensor& tensor, OpList& out) {
+    Op lengths = op;
+    lengths.func = Func::all_gather;
+    lengths.dtype = DataType::int64;
+    lengths.count = 2;
+    lengths.tensor = 0;
+    out.push_back(lengths);
+    Op exchange = op;
+    exchange.func = Func::all_gather_v;
+    exchange.dtype = method_.payload;
+    exchange.count = 0;
+    exchange.counts = list_of(op, tensor);
+    out.push_back(exchange);
+  }
+
+  std::uint32_t list_of(const Op& op, const CompressedTensor& tensor) {
+    const auto known = lists_.find(op.tensor);
+    if (known != lists_.end()) return known->second;
+    std::vector<std::uint64_t> sizes;
+    for (std::uint32_t g = 0; g < workload_.groups.size(); ++g) {
+      const Group& group = workload_.groups[g];
+      if (group.kind != op.group) continue;
+      if (!sizes.empty())
+        throw Error(spec_.source_of("compression.method") + ": payloads of " +
+                    std::string(method_.name) +
+                    " have sizes of their own in every communicator, and the plan has several of "
+                    "one kind; use a method of fixed size");
+      for (GroupRank r = 0; r < static_cast<GroupRank>(group.members.size()); ++r)
+        sizes.push_back(size_of(tensor, g, r));
+    }
+    const auto list = static_cast<std::uint32_t>(workload_.counts.size());
+    workload_.counts.push_back(std::make_shared<const std::vector<std::uint64_t>>(sizes));
+    return lists_[op.tensor] = list;
+  }
+
+  // What a rank's payload of the tensor measures. Verified runs send the payload of all of its
+  // elements; otherwise a large tensor is judged by a part of it.
+  std::uint64_t size_of(const CompressedTensor& tensor, std::uint32_t group, GroupRank rank) const {
+    const std::uint64_t drawn =
+        spec_.run.verify ? tensor.elements : std::min(tensor.elements, kMostDrawn);
+    std::vector<float> part(drawn);
+    const std::uint64_t key = tensor_key(spec_.run.seed, group, tensor.tensor, 0);
+    CompressionOptions options = spec_.compression->options;
+    options.rows = tensor.rows;
+    options.shared_seed = key;
+    options.seed = rank_seed(key, rank);
+    spec_.gradients.draw(options.seed, part);
+    const std::uint64_t measured = method_.measure(part, options);
+    if (drawn == tensor.elements) return measured;
+    const double share = static_cast<double>(tensor.elements) / static_cast<double>(drawn);
+    return static_cast<std::uint64_t>(std::llround(static_cast<double>(measured) * share / 8)) * 8;
+  }
+
+  // A rank that no matrix has would be sent in full, which nobody means.
+  void check_rank(const CompressedTensor& tensor) const {
+    if (method_.rounds != 2 || tensor.rows <= 1 || tensor.rows >= tensor.elements) return;
+    const std::uint64_t most = std::min(tensor.rows, tensor.elements / tensor.rows);
+    if (static_cast<std::uint64_t>(spec_.compression->options.rank) <= most) return;
+    throw Error(spec_.source_of("compression.rank") + ": rank " +
+                std::to_string(spec_.compression->options.rank) + " is larger than a matrix of " +
+                std::to_string(tensor.rows) + " x " +
+                std::to_string(tensor.elements / tensor.rows) + " gradients; use at most " +
+                std::to_string(most));
   }
 
   Op delay(const std::string& label, double nanoseconds) {
@@ -67,14 +172,33 @@ class Pass {
 
   const JobSpec& spec_;
   const Compressor& method_;
-  const CompressionOptions& options_;
   Workload& workload_;
   Program& program_;
+  std::map<std::uint32_t, std::uint32_t>& lists_;
+  const std::vector<std::uint64_t> rows_;
 };
 
 bool reduces_whole_tensors(Framework framework) {
   return framework == Framework::ddp || framework == Framework::horovod ||
          framework == Framework::wfbp || framework == Framework::mgwfbp;
+}
+
+void check_merge(const JobSpec& spec) {
+  const Framework framework = spec.parallel.framework;
+  const Merge merge = spec.compression->merge;
+  const std::string where = spec.source_of("compression.merge") + ": ";
+  if (merge == Merge::tensor && framework != Framework::ddp && framework != Framework::horovod)
+    throw Error(where + "framework " + std::string(name_of(framework)) +
+                " merges tensors by a rule of its own; use parallel.framework=ddp or horovod, or "
+                "compression.merge=bucket");
+  if (merge == Merge::model && framework != Framework::ddp)
+    throw Error(where +
+                "only ddp can hold all gradients back for one call; use "
+                "parallel.framework=ddp, or compression.merge=bucket");
+  if (merge == Merge::tensor && spec.parallel.launch == Launch::flat)
+    throw Error(where +
+                "launch flat is one call for all gradients; use parallel.launch=overlap or "
+                "after_backward, or compression.merge=model");
 }
 
 std::vector<std::string> known_methods(const Algorithms& own) {
@@ -108,7 +232,19 @@ std::optional<CompressionSpec> read_compression(const Settings& in, const Algori
              (method.exchange == Func::all_reduce ? " are added up, and so all-reduced"
                                                   : " cannot be added up, and so are gathered") +
              "; use " + own_exchange + " or auto");
-  return CompressionSpec{&method, {in.number("compression.ratio")}};
+  CompressionOptions options;
+  options.ratio = in.number("compression.ratio");
+  options.quantum = in.small("compression.quantum");
+  options.threshold = in.number("compression.threshold");
+  options.rank = in.small("compression.rank");
+  options.quantiles = in.small("compression.quantiles");
+  options.error_bound = in.number("compression.error_bound");
+  options.stages = in.small("compression.stages");
+  const std::string& merge = in.text("compression.merge");
+  return CompressionSpec{&method, options,
+                         merge == "tensor"  ? Merge::tensor
+                         : merge == "model" ? Merge::model
+                                            : Merge::bucket};
 }
 
 void compress(const JobSpec& spec, Workload& workload) {
@@ -120,8 +256,10 @@ void compress(const JobSpec& spec, Workload& workload) {
         " does not go with framework " + std::string(name_of(framework)) +
         ", which scatters sums of gradients or reduces parts of them: payloads are of whole "
         "tensors; use parallel.framework=ddp, horovod, wfbp or mgwfbp, or compression.method=none");
+  check_merge(spec);
+  std::map<std::uint32_t, std::uint32_t> lists;
   for (Role& role : workload.roles)
-    for (Program& program : role.iterations) Pass(spec, workload, program).run();
+    for (Program& program : role.iterations) Pass(spec, workload, program, lists).run();
 }
 
 void check_compressed(const JobSpec& spec, const Workload& workload) {

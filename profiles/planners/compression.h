@@ -3,12 +3,18 @@
 // clang-format off
 //   all-reduce of bucket 3   ->   compress | all-gather of 8 k bytes | decompress n payloads
 //                            or   compress | all-reduce of payloads  | decompress
+//                            or   compress | all-gather of lengths | all-gather-v | decompress n
+//                            or   compress | all-reduce of P | all-reduce of Q | decompress
 // clang-format on
 //
 // A collective that names a tensor becomes these three ops on its own stream (compress and
 // decompress are computes), as with a DDP communication hook. The pass takes plans that all-reduce
 // whole gradients: DDP's and Horovod's. After a reduce-scatter every rank has another part of the
 // sum, which the payload of a whole tensor does not offer.
+//
+// Where the data decide how much a rank sends, its gradients are drawn (tensors.distribution), and
+// the method itself says how much it would send: every rank sends another number, the same in every
+// step.
 //
 // Threading: pure functions.
 #pragma once

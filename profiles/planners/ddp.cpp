@@ -18,6 +18,7 @@ struct Plan {
   StepTimes times;  // of the iteration that is being written
   DataType gradients;
   std::vector<Bucket> buckets;
+  bool by_tensor = false;    // every tensor by itself: nothing to learn and rebuild
   std::uint8_t at_once = 1;  // collectives that the process group runs together
 };
 
@@ -132,10 +133,19 @@ std::vector<Bucket> measured_buckets(const Model& model, std::uint32_t element_b
   return buckets;
 }
 
+bool merges(const JobSpec& spec, Merge merge) {
+  return spec.compression && spec.compression->merge == merge;
+}
+
+Launch launch_of(const JobSpec& spec) {
+  return merges(spec, Merge::model) ? Launch::flat : spec.parallel.launch;
+}
+
 std::vector<Bucket> buckets_of(const JobSpec& spec) {
   const ParallelPlan& parallel = spec.parallel;
-  if (parallel.launch == Launch::flat) return {};
+  if (launch_of(spec) == Launch::flat) return {};
   const std::uint32_t bytes = bytes_of(spec.precision.gradients);
+  if (merges(spec, Merge::tensor)) return ddp_buckets(*spec.model, bytes, 1, 1);
   const bool asked = spec.sources.contains("parallel.bucket_cap_mb") ||
                      spec.sources.contains("parallel.first_bucket_mb");
   if (!spec.model->buckets.empty() && !asked) return measured_buckets(*spec.model, bytes);
@@ -147,6 +157,7 @@ std::vector<Bucket> buckets_of(const JobSpec& spec) {
 // step `first`.
 Role role_of(Plan plan, Launch launch, const std::vector<StepTimes>& recorded, std::size_t first) {
   Role role{"ddp", {}};
+  if (plan.by_tensor && recorded.empty()) return {"ddp", {later_iteration(plan, launch, false)}};
   role.iterations.push_back(first_iteration(plan));
   if (launch != Launch::flat) role.iterations.push_back(later_iteration(plan, launch, true));
   if (recorded.empty() && launch != Launch::flat)
@@ -171,7 +182,7 @@ Workload recorded_workload(const JobSpec& spec, const Plan& plan) {
   std::vector<Role> roles;
   for (std::size_t shift = 0; shift < shifts; ++shift)
     for (const auto& rank : recorded)
-      roles.push_back(role_of(plan, spec.parallel.launch, rank, shift * steps / shifts));
+      roles.push_back(role_of(plan, launch_of(spec), rank, shift * steps / shifts));
   if (roles.size() > gpus) roles.resize(gpus);
   Workload workload = data_parallel_roles(spec, std::move(roles));
   const auto programs = static_cast<std::uint32_t>(workload.roles.front().iterations.size());
@@ -205,10 +216,14 @@ std::vector<Bucket> ddp_buckets(const Model& model, std::uint32_t element_bytes,
 Workload plan_ddp(const JobSpec& spec) {
   check_data_parallel(spec);
   const Plan plan{
-      *spec.model, step_times(spec), spec.precision.gradients, buckets_of(spec),
+      *spec.model,
+      step_times(spec),
+      spec.precision.gradients,
+      buckets_of(spec),
+      merges(spec, Merge::tensor),
       library_named(spec.collectives.library) == Library::gloo ? kGlooThreads : std::uint8_t{1}};
   if (!spec.model->recorded.empty()) return recorded_workload(spec, plan);
-  return data_parallel_workload(spec, role_of(plan, spec.parallel.launch, {}, 0));
+  return data_parallel_workload(spec, role_of(plan, launch_of(spec), {}, 0));
 }
 
 }  // namespace ghostrank

@@ -73,9 +73,11 @@ Workload plan_horovod(const JobSpec& spec) {
                 " responses; what ranks negotiate then is not available, use a smaller model");
   const StepTimes times = step_times(spec);
   const std::uint32_t element_bytes = bytes_of(spec.precision.gradients);
+  const bool by_tensor = spec.compression && spec.compression->merge == Merge::tensor;
   const std::uint64_t threshold =
-      round_up(static_cast<std::uint64_t>(spec.parallel.fusion_mb * (1 << 20)),
-               static_cast<std::uint64_t>(spec.cluster.gpus_per_node) * kAtomicUnit);
+      by_tensor ? 0
+                : round_up(static_cast<std::uint64_t>(spec.parallel.fusion_mb * (1 << 20)),
+                           static_cast<std::uint64_t>(spec.cluster.gpus_per_node) * kAtomicUnit);
   const auto cycle = static_cast<Picoseconds>(
       std::llround(spec.parallel.cycle_ms * 1e3 * static_cast<double>(kPicosPerMicro)));
   const auto cycles = horovod_cycles(model, times.layers, element_bytes, threshold, cycle);

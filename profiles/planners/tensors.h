@@ -14,6 +14,10 @@ namespace ghostrank {
 // Empty if no block is zero.
 std::optional<Sparsity> read_tensors(const Settings& in);
 
+// tensors.distribution and tensors.scale; a histogram's file is looked for from `folder`. Throws
+// Error(usage).
+GradientLaw read_gradients(const Settings& in, const std::string& folder);
+
 // Throws Error(usage) if the job has `tensors:` but its programs name no tensor, or if the ranks of
 // a communicator cannot hold tensors of that density and overlap.
 void check_tensors(const JobSpec& spec, const Workload& workload);

@@ -79,8 +79,12 @@ struct CompressedTensor {
   std::uint32_t tensor = 0;  // as Op::tensor
   DataType type = DataType::float32;
   std::uint64_t elements = 0;
+  std::uint64_t rows = 0;  // of a matrix; 0: unknown
   bool operator==(const CompressedTensor&) const = default;
 };
+// A method of two rounds exchanges a second payload of a tensor under the tensor's number plus
+// this.
+inline constexpr std::uint32_t kSecondRound = 1u << 20;
 
 struct Workload {
   int ranks = 0;

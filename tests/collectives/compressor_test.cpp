@@ -51,11 +51,12 @@ TEST(Compressors, KeepToWhatTheySay) {
 
 std::vector<float> there_and_back(const Compressor& m, const std::vector<float>& tensor,
                                   double ratio) {
-  const CompressionOptions options{ratio};
+  CompressionOptions options;
+  options.ratio = ratio;
   std::vector<std::byte> payload(payload_bytes(m, tensor.size(), options));
   m.compress(tensor, options, payload.data());
   std::vector<float> back(tensor.size());
-  m.decompress(payload.data(), options, back);
+  m.decompress(payload, options, back);
   return back;
 }
 
@@ -110,7 +111,7 @@ TEST(WhyWrong, FindsWhatAMethodDoesNotKeepTo) {
   expect_says(wrong("fp16", [](Compressor& m) { m.decompress = nullptr; }), "decompress");
   expect_says(wrong("fp16",
                     [](Compressor& m) {
-                      m.decompress = [](const std::byte*, auto&, std::span<float> t) {
+                      m.decompress = [](auto, auto&, std::span<float> t) {
                         std::fill(t.begin(), t.end(), NAN);
                       };
                     }),

@@ -13,13 +13,13 @@ using namespace ghostrank;
 const std::array<Algorithm, 0> kNone{};
 const Compressor kRows[]{
     {.name = "first",
-     .cost = {0, 0, 0, "none"},
+     .cost = {0, 0, 0, 0, "none"},
      .size = [](std::uint64_t, auto&) -> std::uint64_t { return 4; },
      .compress = [](auto tensor, auto&, std::byte* to) { std::memcpy(to, tensor.data(), 4); },
      .decompress =
-         [](const std::byte* from, auto&, auto tensor) {
+         [](auto from, auto&, auto tensor) {
            std::fill(tensor.begin(), tensor.end(), 0.0f);
-           std::memcpy(tensor.data(), from, 4);
+           std::memcpy(tensor.data(), from.data(), 4);
          },
      .error = [](auto, auto&) { return 0.0; }}};
 

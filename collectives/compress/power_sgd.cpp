@@ -1,0 +1,143 @@
+// PowerSGD (Vogels et al., 2019): a matrix M of rows x columns is sent as two thin ones, by one
+// step of a power iteration; both are all-reduced, one after the other.
+//
+//   round 0   P = M Q        rows x r      Q: random columns that all ranks share
+//   round 1   Q = M^T P'     columns x r   P': the summed P, orthonormalised
+//   result    P' Q^T
+//
+// r = min(rank, rows, columns). A tensor of one row or one column is sent as it is, in round 0
+// alone. Where rows are not known, the tensor is laid out as the least square that holds it
+// (PyTorch's batched PowerSGD). Error of an element: at most the Frobenius norm of M, because P'
+// P'^T projects.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "collectives/compress/draws.h"
+#include "collectives/compress/methods.h"
+#include "collectives/compress/scaled_bytes.h"
+
+namespace ghostrank {
+namespace {
+
+struct Shape {
+  Shape(std::uint64_t elements, const CompressionOptions& options)
+      : n(elements), rows(options.rows) {
+    if (rows == 0)
+      while (rows * rows < n) ++rows;
+    columns = rows == 0 ? 0 : (n + rows - 1) / rows;
+    rank = std::min({static_cast<std::uint64_t>(options.rank), rows, columns});
+  }
+  bool raw() const { return rows <= 1 || columns <= 1; }
+  std::uint64_t n, rows, columns = 0, rank = 0;
+};
+
+std::uint64_t size(std::uint64_t elements, const CompressionOptions& options) {
+  const Shape shape(elements, options);
+  if (shape.raw()) return options.round == 0 ? elements : 0;
+  return shape.rank * (options.round == 0 ? shape.rows : shape.columns);
+}
+
+// Column c of Q before round 0; any directions do, so uniform draws serve.
+float first_q(const CompressionOptions& options, std::uint64_t i) {
+  return 2 * unit_draw(options.shared_seed, i) - 1;
+}
+
+// Gram-Schmidt over the columns of a rows x r matrix, stored column after column; columns that
+// depend on others become zero.
+std::vector<float> orthonormal(std::span<const float> p, const Shape& shape) {
+  std::vector<double> columns(p.begin(), p.end());
+  for (std::uint64_t c = 0; c < shape.rank; ++c) {
+    double* own = columns.data() + c * shape.rows;
+    const auto dot = [&](const double* other) {
+      double sum = 0;
+      for (std::uint64_t i = 0; i < shape.rows; ++i) sum += own[i] * other[i];
+      return sum;
+    };
+    const double before = dot(own);
+    for (int twice = 0; twice < 2; ++twice)  // rounding of the first pass is taken off, too
+      for (std::uint64_t b = 0; b < c; ++b) {
+        const double* other = columns.data() + b * shape.rows;
+        const double along = dot(other);
+        for (std::uint64_t i = 0; i < shape.rows; ++i) own[i] -= along * other[i];
+      }
+    const double norm = std::sqrt(dot(own));
+    const double scale = norm > 1e-6 * std::sqrt(before) ? 1 / norm : 0;
+    for (std::uint64_t i = 0; i < shape.rows; ++i) own[i] *= scale;
+  }
+  return {columns.begin(), columns.end()};
+}
+
+std::span<const float> floats(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4};
+}
+
+void compress(std::span<const float> tensor, const CompressionOptions& options,
+              std::byte* payload) {
+  const Shape shape(tensor.size(), options);
+  auto* out = reinterpret_cast<float*>(payload);
+  if (shape.raw()) {
+    if (options.round == 0) std::copy(tensor.begin(), tensor.end(), out);
+    return;
+  }
+  if (options.round == 0) {
+    for (std::uint64_t c = 0; c < shape.rank; ++c)
+      for (std::uint64_t row = 0; row < shape.rows; ++row) {
+        const std::uint64_t first = row * shape.columns,
+                            end = std::min(first + shape.columns, shape.n);
+        double sum = 0;
+        for (std::uint64_t i = first; i < end; ++i)
+          sum += static_cast<double>(tensor[i]) *
+                 static_cast<double>(first_q(options, c * shape.columns + i - first));
+        out[c * shape.rows + row] = static_cast<float>(sum);
+      }
+    return;
+  }
+  const std::vector<float> p = orthonormal(floats(options.first_sum), shape);
+  std::vector<double> q(shape.rank * shape.columns);
+  for (std::uint64_t c = 0; c < shape.rank; ++c)
+    for (std::uint64_t i = 0; i < shape.n; ++i)
+      q[c * shape.columns + i % shape.columns] +=
+          static_cast<double>(tensor[i]) *
+          static_cast<double>(p[c * shape.rows + i / shape.columns]);
+  std::copy(q.begin(), q.end(), out);
+}
+
+void decompress(std::span<const std::byte> payload, const CompressionOptions& options,
+                std::span<float> tensor) {
+  const Shape shape(tensor.size(), options);
+  if (shape.raw()) {
+    const std::span<const float> sum = floats(options.round == 0 ? payload : options.first_sum);
+    std::copy(sum.begin(), sum.end(), tensor.begin());
+    return;
+  }
+  const std::vector<float> p = orthonormal(floats(options.first_sum), shape);
+  const std::span<const float> q = floats(payload);
+  for (std::uint64_t i = 0; i < shape.n; ++i) {
+    double sum = 0;
+    for (std::uint64_t c = 0; c < shape.rank; ++c)
+      sum += static_cast<double>(p[c * shape.rows + i / shape.columns]) *
+             static_cast<double>(q[c * shape.columns + i % shape.columns]);
+    tensor[i] = static_cast<float>(sum);
+  }
+}
+
+double error(std::span<const float> tensor, const CompressionOptions&) {
+  double squares = 0;
+  for (const float x : tensor) squares += static_cast<double>(x) * static_cast<double>(x);
+  return 1.0001 * std::sqrt(squares);
+}
+
+}  // namespace
+
+const Compressor kPowerSgd{.name = "powersgd",
+                           .exchange = Func::all_reduce,
+                           .payload = DataType::float32,
+                           .cost = fitted(152),
+                           .size = size,
+                           .compress = compress,
+                           .decompress = decompress,
+                           .error = error,
+                           .rounds = 2};
+
+}  // namespace ghostrank

@@ -1,0 +1,138 @@
+// SIDCo (Abdelmoniem et al., 2021): a threshold from a fitted distribution of the magnitudes, in
+// one pass a stage. With a ratio d below 0.25, a first stage keeps a quarter, and each later one is
+// fitted to the excesses of those that are left.
+//
+//   sidco-e    exponential          eta = -mean ln d
+//   sidco-p    generalised Pareto   eta = alpha / k (1 - d^k), by moments:
+//              k = (m^2/v - 1) / 2, alpha = m (m^2/v + 1) / 2     m: mean, v: variance
+//   sidco-gp   gamma, then Pareto   eta = beta * inverse of the regularised gamma function at 1 -
+//   d,
+//              alpha from ln m - mean(ln) (Minka's approximation), beta = m / alpha
+//
+// Stage m >= 2 adds the last threshold to eta of the excesses. options.stages counts stages; 0: as
+// many as steps of 0.2 (e), 0.075 (p) or 0.1 (gp) need, the last one smaller.
+#include "collectives/compress/sidco.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "collectives/compress/fits.h"
+#include "collectives/compress/methods.h"
+#include "collectives/compress/selection.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr double kFirst = 0.25;  // share that the first of several stages keeps
+constexpr int kAdaptEvery = 5;
+
+enum class Law { exponential, pareto, gamma };
+
+constexpr double step_of(Law law) {
+  return law == Law::exponential ? 0.2 : law == Law::pareto ? 0.075 : 0.1;
+}
+
+struct Moments {
+  double mean = 0, variance = 0;
+};
+Moments moments_of(std::span<const float> excesses, float base) {
+  double sum = 0, squares = 0;
+  for (const float a : excesses) {
+    const double x = static_cast<double>(a) - static_cast<double>(base);
+    sum += x;
+    squares += x * x;
+  }
+  const auto n = static_cast<double>(excesses.size());
+  return {sum / n, std::max(0.0, squares / n - sum / n * sum / n)};
+}
+
+double exponential_quantile(const Moments& m, double share) { return -m.mean * std::log(share); }
+
+double pareto_quantile(const Moments& m, double share) {
+  if (m.variance <= 0) return m.mean;
+  const double ratio = m.mean * m.mean / m.variance;
+  const double k = (ratio - 1) / 2, alpha = m.mean * (ratio + 1) / 2;
+  if (std::abs(k) < 1e-9) return -alpha * std::log(share);
+  return alpha / k * (1 - std::pow(share, k));
+}
+
+double gamma_law_quantile(std::span<const float> magnitudes, double mean, double share) {
+  constexpr double kTiny = 1e-30;  // keeps zeros out of the logarithm
+  double logs = 0;
+  for (const float a : magnitudes) logs += std::log(static_cast<double>(a) + kTiny);
+  const double s = std::log(mean) - logs / static_cast<double>(magnitudes.size());
+  if (!(s > 1e-12)) return mean;  // all magnitudes are equal
+  const double alpha = (3 - s + std::sqrt((s - 3) * (s - 3) + 24 * s)) / (12 * s);
+  return mean / alpha * fits::gamma_quantile(alpha, 1 - share);
+}
+
+// The shares that the stages keep of what the one before has left.
+std::vector<double> shares_of(const CompressionOptions& options, double step) {
+  const double ratio = options.ratio;
+  if (ratio >= kFirst || options.stages == 1) return {ratio};
+  std::vector<double> shares{kFirst};
+  const int stages = options.stages > 0 ? options.stages : sidco_stages(ratio, step);
+  const double rest = ratio / kFirst;
+  for (int m = 1; m < stages; ++m) {
+    if (options.stages > 0)
+      shares.push_back(std::pow(rest, 1.0 / (stages - 1)));
+    else
+      shares.push_back(m + 1 < stages ? step : rest / std::pow(step, stages - 2));
+  }
+  return shares;
+}
+
+template <Law law>
+float by_fit(std::span<const float> tensor, const CompressionOptions& options) {
+  std::vector<float> left;
+  left.reserve(tensor.size());
+  for (const float x : tensor)
+    if (std::isfinite(x)) left.push_back(std::abs(x));
+  const std::vector<double> shares = shares_of(options, step_of(law));
+  double threshold = 0;
+  for (std::size_t m = 0; m < shares.size() && !left.empty(); ++m) {
+    const float base = m == 0 ? 0 : *std::min_element(left.begin(), left.end());
+    const Moments moments = moments_of(left, base);
+    if (!(moments.mean > 0)) break;
+    const double excess = law == Law::exponential ? exponential_quantile(moments, shares[m])
+                          : law == Law::gamma && m == 0
+                              ? gamma_law_quantile(left, moments.mean, shares[m])
+                              : pareto_quantile(moments, shares[m]);
+    threshold = static_cast<double>(base) + excess;
+    std::erase_if(left, [&](float a) { return static_cast<double>(a) <= threshold; });
+  }
+  if (threshold <= 0) return std::numeric_limits<float>::infinity();
+  return std::max(static_cast<float>(threshold), std::numeric_limits<float>::denorm_min());
+}
+
+}  // namespace
+
+int sidco_stages(double ratio, double step) {
+  if (ratio >= kFirst) return 1;
+  return 1 +
+         std::max(1, static_cast<int>(std::ceil(std::log(ratio / kFirst) / std::log(step) - 1e-9)));
+}
+
+SidcoStages::SidcoStages(double ratio, int first)
+    : ratio_(ratio),
+      stages_(first),
+      most_(std::max(1, static_cast<int>(std::ceil(std::log2(1 / ratio))))) {}
+
+void SidcoStages::sent(double share) {
+  sum_ += share / ratio_;
+  if (++steps_ < kAdaptEvery) return;
+  const double mean = sum_ / steps_;
+  if (mean > 1.2) --stages_;
+  if (mean < 0.8) ++stages_;
+  stages_ = std::clamp(stages_, 1, most_);
+  sum_ = 0;
+  steps_ = 0;
+}
+
+const Compressor kSidcoE = selects_by<by_fit<Law::exponential>>("sidco-e", by_passes(3, 6), true);
+const Compressor kSidcoP = selects_by<by_fit<Law::pareto>>("sidco-p", by_passes(4, 8), true);
+const Compressor kSidcoGp = selects_by<by_fit<Law::gamma>>("sidco-gp", by_passes(5, 10), true);
+
+}  // namespace ghostrank
