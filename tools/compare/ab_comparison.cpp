@@ -73,7 +73,7 @@ AbRun typical_of(const Runs& runs, bool& mixed) {
   for (std::optional<double> AbRun::*figure :
        {&AbRun::collective_seconds, &AbRun::packets, &AbRun::header_share, &AbRun::retransmissions,
         &AbRun::busiest_nic_wire_bytes, &AbRun::nic_busy, &AbRun::helper_busy, &AbRun::link_busy,
-        &AbRun::cpu_seconds_per_GB})
+        &AbRun::switch_busy, &AbRun::cpu_seconds_per_GB})
     typical.*figure = median_over(runs, figure);
   typical.bottleneck = most_common(runs, &AbRun::bottleneck, mixed);
   typical.transport = most_common(runs, &AbRun::transport, mixed);

@@ -53,6 +53,7 @@ Json variant_json(const Variant& variant, const VariantSummary& v) {
   json["links"] = {{"nic_busy", or_null(t.nic_busy)},
                    {"helper_busy", or_null(t.helper_busy)},
                    {"hottest_busy", or_null(t.link_busy)},
+                   {"switch_busy", or_null(t.switch_busy)},
                    {"hottest", t.hottest_link.empty() ? Json(nullptr) : Json(t.hottest_link)}};
   json["cpu_seconds_per_GB"] = or_null(t.cpu_seconds_per_GB);
   json["transport"] = t.transport;

@@ -87,7 +87,9 @@ void read_nics(AbRun& run, const Json& traffic, const JobSpec& spec) {
   const double ranks_bps = spec.cluster.nic.rate_bps, step = run.step_seconds;
   const double helpers_bps = spec.cluster.servers.nic.rate_bps;
   for (const Json& nic : traffic.at("nics")) {
-    const bool helper = node_of(nic.at("nic").get<std::string>()) >= spec.cluster.rank_nodes();
+    const int node = node_of(nic.at("nic").get<std::string>());
+    if (node >= spec.cluster.all_nodes()) continue;  // a switch: its NIC stands for many ports
+    const bool helper = node >= spec.cluster.rank_nodes();
     for (const char* direction : {"tx", "rx"}) {
       const double bytes = number_or(nic, (std::string(direction) + "_bytes").c_str(), 0);
       const double messages = number_or(nic, (std::string(direction) + "_messages").c_str(), 0);
@@ -162,6 +164,17 @@ void read_links(AbRun& run, const Json& network) {
   run.hottest_link = hottest.at("link").get<std::string>();
 }
 
+// A switch that the run has started uses the same processors as the ranks. It handles one batch of
+// frames after another, so one that is always busy limits the step, whatever else does.
+void read_switch(AbRun& run, const Json& sw) {
+  if (!sw.is_object()) return;
+  run.switch_target = sw.at("target").get<std::string>();
+  run.switch_busy = number_in(sw, "busy");
+  if (run.switch_busy.value_or(0) < kSaturated || !run.faithful) return;
+  run.faithful = false;
+  run.reason = "the switch used " + humane_percent(*run.switch_busy) + " of a core";
+}
+
 void read_hosts(AbRun& run, const Json& result) {
   double cpu = 0;
   std::set<std::string> transports;
@@ -173,6 +186,8 @@ void read_hosts(AbRun& run, const Json& result) {
   }
   for (const std::string& t : transports) run.transport += (run.transport.empty() ? "" : ", ") + t;
   if (run.fabric == "ofi" && result.at("packets").is_object()) run.transport += " + UDP";
+  if (result.contains("switch") && result.at("switch").is_object())
+    cpu += number_or(result.at("switch"), "cpu_seconds", 0);
   const double bytes = run.bytes * run.iterations;
   if (!run.modelled && bytes > 0) run.cpu_seconds_per_GB = cpu / (bytes * 1e-9);
 }
@@ -218,6 +233,7 @@ AbRun read(const Json& result, const JobSpec& spec) {
   run.modelled = fidelity.at("modelled").get<bool>();
   run.reason = fidelity.at("reason").get<std::string>();
   run.critical_lateness = number_or(fidelity, "critical_lateness", 0);
+  if (result.contains("switch")) read_switch(run, result.at("switch"));
   run.schemes = schemes_of(result);
   read_nics(run, traffic, spec);
   read_packets(run, result, spec);
@@ -268,6 +284,8 @@ Json to_json(const AbRun& r) {
           {"nic_busy", or_null(r.nic_busy)},
           {"helper_busy", or_null(r.helper_busy)},
           {"link_busy", or_null(r.link_busy)},
+          {"switch_busy", or_null(r.switch_busy)},
+          {"switch", r.switch_target},
           {"hottest_link", r.hottest_link},
           {"cpu_seconds_per_GB", or_null(r.cpu_seconds_per_GB)},
           {"dilation", count_json(r.dilation)},
@@ -307,6 +325,8 @@ AbRun ab_run_from(const Json& j) {
   r.nic_busy = optional_in(j, "nic_busy");
   r.helper_busy = optional_in(j, "helper_busy");
   r.link_busy = optional_in(j, "link_busy");
+  r.switch_busy = optional_in(j, "switch_busy");
+  r.switch_target = j.at("switch").get<std::string>();
   r.hottest_link = j.at("hottest_link").get<std::string>();
   r.cpu_seconds_per_GB = optional_in(j, "cpu_seconds_per_GB");
   r.dilation = j.at("dilation").get<double>();

@@ -31,6 +31,8 @@ struct AbRun {
   double nic_bps = 0;                            // 0: unlimited
   std::optional<double> nic_busy;     // share of the step that its bytes take at the NIC's rate
   std::optional<double> helper_busy;  // likewise, of the busiest NIC of a server or switch
+  std::optional<double> switch_busy;  // share of a core that a started switch uses
+  std::string switch_target;          // of the switch outside ghostrank; empty: none
   std::optional<double> link_busy;    // share of the time of the hottest link inside the fabric
   std::string hottest_link;
   std::optional<double> cpu_seconds_per_GB;  // 1e9 message bytes; not in virtual time

@@ -35,6 +35,13 @@ std::string link_text(const VariantSummary& v) {
   return r.link_busy ? humane_percent(*r.link_busy) + " (" + r.hottest_link + ")" : "-";
 }
 
+std::string switch_text(const VariantSummary& v) {
+  const AbRun& r = v.typical;
+  if (r.switch_target.empty()) return "-";
+  return r.switch_target +
+         (r.switch_busy ? ", busy " + humane_percent(*r.switch_busy) + " of a core" : "");
+}
+
 std::string optional_text(const std::optional<double>& value, std::string (*text)(double)) {
   return value ? text(*value) : "-";
 }
@@ -82,6 +89,7 @@ const Row kRows[] = {
      },
      false},
     {"hottest link", link_text, false},
+    {"switch", switch_text, false},
     {"CPU s/GB",
      [](const VariantSummary& v) {
        return optional_text(v.typical.cpu_seconds_per_GB, four_digits);
