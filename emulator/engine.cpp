@@ -356,6 +356,8 @@ class Session::Play {
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;
     const auto played = static_cast<double>(std::max<std::size_t>(1, result_.iterations.size()));
     result_.network = network_report(cluster_.topology(), sum.links, played, seconds(sum.end.at));
+    if (result_.network && spec_.fabric.network == NetworkModel::flow)
+      describe_flows(sum.fluids, *result_.network);
     note_cores();
     log_info("measured ", result_.iterations.size(), " of ", count, " iterations in ",
              result_.played_wall_seconds, " s",

@@ -43,6 +43,7 @@ struct SegmentReport : SegmentSummary {
   LedgerCell intra;
   PacketCounts packets;
   std::vector<LinkCount> links;  // by link
+  std::uint64_t fluids = 0;      // collectives that travelled as flows
   std::vector<Span> spans;
   std::vector<std::vector<Gap>> gaps;  // by shard
 

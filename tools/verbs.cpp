@@ -77,6 +77,8 @@ std::span<const Verb> all_verbs() {
       Verb{"profile", "show, check or write models and other profiles", verb_profile,
            profile_verbs()},
       Verb{"doctor", "show what this machine has, and what would improve runs", verb_doctor},
+      Verb{"topology", "show the switches and cables of a modelled network", verb_topology,
+           topology_verbs()},
       Verb{"switch", "start a programmable switch, or talk to one", verb_switch, switch_verbs()},
       Verb{"nccl", "hold NCCL's log or graph dump against what is played here", verb_nccl,
            nccl_verbs()},

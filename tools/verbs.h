@@ -22,6 +22,7 @@ std::span<const Verb> all_verbs();
 std::span<const Verb> profile_verbs();
 std::span<const Verb> switch_verbs();
 std::span<const Verb> nccl_verbs();
+std::span<const Verb> topology_verbs();
 
 // Plays the verb that argv[1] names.
 int play_verb(const Argv& argv);
@@ -42,6 +43,7 @@ int verb_profile(const Argv& argv);
 int verb_doctor(const Argv& argv);
 int verb_switch(const Argv& argv);
 int verb_nccl(const Argv& argv);
+int verb_topology(const Argv& argv);
 int verb_help(const Argv& argv);
 
 }  // namespace ghostrank

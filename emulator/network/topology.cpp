@@ -1,10 +1,12 @@
 #include "emulator/network/topology.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <utility>
 
 #include "emulator/common/random.h"
 #include "profiles/error.h"
-#include "profiles/job/leaf_spine.h"
 
 namespace ghostrank {
 namespace {
@@ -13,11 +15,6 @@ namespace {
 bool has_links(const JobSpec& spec) {
   return spec.cluster.topology.kind != TopologySpec::Kind::nonblocking &&
          !is_network(spec.fabric.kind);
-}
-
-// Returns the first node of a group of neighbours. Groups differ in size by one node at most.
-int first_of_group(int group, int nodes, int groups) {
-  return static_cast<int>((std::int64_t{group} * nodes + groups - 1) / groups);
 }
 
 }  // namespace
@@ -35,62 +32,77 @@ Topology::Topology(const JobSpec& spec)
       routing_(spec.cluster.topology.routing ? spec.cluster.topology.routing : &routings().front()),
       spec_(spec.cluster.topology) {
   if (!has_links(spec)) return;
-  const LeafSpine switches = leaf_spine_of(spec.cluster);
-  nodes_ = spec.cluster.all_nodes();
-  groups_ = switches.groups;
-  rails_ = static_cast<std::uint32_t>(switches.rails);
-  spines_ = static_cast<std::uint32_t>(switches.spines);
-  links_ = static_cast<std::uint32_t>(switches.links());
-  link_ = LinkSpeed::from_rate(switches.uplink_bps, spec_.link_latency, spec.fabric.framing);
-  leaf_of_.resize(nodes_ * nics_per_node_);
-  for (const Nic nic : leaf_of_.keys()) {
-    const int node = nic.value() / nics_per_node_, rail = nic.value() % nics_per_node_;
-    const auto group = static_cast<std::uint32_t>(std::int64_t{node} * groups_ / nodes_);
-    leaf_of_[nic] = group * rails_ + static_cast<std::uint32_t>(rail) % rails_;
-  }
+  SwitchGraph graph = switches_of(spec.cluster);
+  leaf_of_ = graph.leaf_of;
+  for (int direction = 0; direction < 2; ++direction)
+    for (const SwitchGraph::Cable& cable : graph.cables)
+      link_.push_back(LinkSpeed::from_rate(cable.bps, spec_.link_latency, spec.fabric.framing));
+  routes_ = std::make_unique<SwitchRoutes>(std::move(graph));
 }
 
 Nic Topology::add_switch(Nic near) {
   const Nic nic = first_switch_nic_ + switches_++ * nics_per_node_;
-  if (links_ > 0) leaf_of_.resize(nic.value() + nics_per_node_, leaf_of_[near]);
+  if (routes_) leaf_of_.resize(nic.value() + nics_per_node_, leaf_of_[near]);
   return nic;
 }
 
 Picoseconds Topology::lookahead() const {
   Picoseconds whole = servers_ ? std::min(own_.latency, server_.latency) : own_.latency;
   if (switches_ > 0) whole /= 2;
-  return links_ == 0 ? whole : whole / (Path::kMost + 1);
+  return routes_ ? whole / (routes_->longest() + 1) : whole;
 }
 
 std::string Topology::link_name(std::uint32_t link) const {
-  const std::uint32_t number = link % (links_ / 2);
-  const std::string leaf = "leaf" + std::to_string(number / spines_);
-  const std::string spine = "spine" + std::to_string(number % spines_);
-  return link < links_ / 2 ? leaf + "-" + spine : spine + "-" + leaf;
+  const SwitchGraph& graph = routes_->graph();
+  const auto cables = static_cast<std::uint32_t>(graph.cables.size());
+  if (link < cables) return cable_name(graph, link);
+  const SwitchGraph::Cable& cable = graph.cables[link - cables];
+  const std::string up = cable_name(graph, link - cables), &a = graph.switches[cable.a].name,
+                    &b = graph.switches[cable.b].name;
+  return b + "-" + a + up.substr(a.size() + 1 + b.size());
 }
 
 Node Topology::node_of_link(std::uint32_t link) const {
-  const std::uint32_t leaf = link % (links_ / 2) / spines_;
-  return Node(first_of_group(static_cast<int>(leaf / rails_), nodes_, groups_));
+  const SwitchGraph& graph = routes_->graph();
+  return graph.switches[graph.cables[link % graph.cables.size()].a].near;
 }
 
 std::vector<Topology::Tier> Topology::tiers() const {
-  if (links_ == 0) return {};
-  return {{"leaf-spine", 0, links_ / 2}, {"spine-leaf", links_ / 2, links_ / 2}};
+  if (links() == 0) return {};
+  std::vector<Tier> up, down;
+  for (const SwitchGraph::Tier& tier : routes_->graph().tiers) {
+    up.push_back({tier.up, tier.first, tier.count});
+    down.push_back({tier.down, links() / 2 + tier.first, tier.count});
+  }
+  up.insert(up.end(), down.rbegin(), down.rend());
+  return up;
 }
 
 std::string Topology::description() const {
-  if (links_ == 0) return "";
-  const bool rail = spec_.kind == TopologySpec::Kind::rail_optimised;
-  const auto count = [](std::uint32_t n, const char* one, const char* many) {
-    return std::to_string(n) + " " + (n == 1 ? one : many);
+  if (links() == 0) return "";
+  const auto [slowest, fastest] = std::minmax_element(
+      link_.begin(), link_.end(),
+      [](const LinkSpeed& a, const LinkSpeed& b) { return a.ps_per_byte > b.ps_per_byte; });
+  const auto rate = [](const LinkSpeed& link) {
+    std::array<char, 64> text{"unlimited"};
+    if (link.limited())
+      std::snprintf(text.data(), text.size(), "%.4g Gb/s", 8e3 / link.ps_per_byte);
+    return std::string(text.data());
   };
-  std::array<char, 64> rate{"unlimited"};
-  if (link_.limited())
-    std::snprintf(rate.data(), rate.size(), "%.4g Gb/s", 8e3 / link_.ps_per_byte);
-  return std::string(rail ? "rail_optimised: " : "leaf_spine: ") +
-         count(links_ / 2 / spines_, "leaf", "leaves") + ", " + count(spines_, "spine", "spines") +
-         ", links of " + rate.data();
+  const std::string most = rate(*fastest), least = rate(*slowest);
+  return routes_->graph().summary + ", links of " + (least == most ? "" : least + " to ") + most;
+}
+
+std::uint32_t Topology::paths(Nic from, Nic to) const {
+  if (!routes_ || leaf_of_[from] == leaf_of_[to]) return 0;
+  const std::uint32_t paths = routes_->paths(leaf_of_[from], leaf_of_[to]);
+  if (paths > 0) return paths;
+  const auto name = [this](Nic nic) {
+    return "n" + std::to_string(nic.value() / nics_per_node_) + ".nic" +
+           std::to_string(nic.value() % nics_per_node_);
+  };
+  throw Error("cluster.topology: no path leads from " + name(from) + " to " + name(to) +
+              "; use a library that changes rails inside nodes, or a topology that connects them");
 }
 
 std::uint32_t Topology::choose(const RoutedConnection& connection, Nic from, Nic to,

@@ -4,11 +4,11 @@
 //
 // clang-format off
 //
-//   nonblocking       no links: one ideal switch
-//   leaf and spine (profiles/job/leaf_spine.h):
-//     in one leaf     NIC ─ leaf ─ NIC                      no links either
-//     between leaves  NIC ─ leaf ── spine ── leaf ─ NIC     a link up and a link down; the routing
-//                                                           chooses the spine
+//   nonblocking         no links: one ideal switch
+//   switches and cables (profiles/job/switches.h):
+//     in one leaf       NIC ─ leaf ─ NIC                      no links either
+//     between leaves    NIC ─ leaf ── spine ── leaf ─ NIC     links up and down, on one of the
+//                                                             shortest paths; the routing chooses
 //
 // clang-format on
 //
@@ -22,24 +22,18 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "collectives/number.h"
 #include "collectives/routing.h"
 #include "emulator/network/port.h"
+#include "emulator/network/switch_routes.h"
 #include "profiles/job/job.h"
 
 namespace ghostrank {
-
-// The links between two NICs, in order.
-struct Path {
-  static constexpr int kMost = 2;
-  std::array<std::uint32_t, kMost> link{};
-  int links = 0;
-};
 
 // A connection, as the routing sees it. `group`: as in Connection (emulator/traffic/traffic.h).
 struct RoutedConnection {
@@ -80,9 +74,10 @@ class Topology {
 
   // ---- Links ----
 
-  std::uint32_t links() const { return links_; }
-  const LinkSpeed& link(std::uint32_t) const { return link_; }  // so far all links are alike
-  std::string link_name(std::uint32_t link) const;              // "leaf0-spine1"
+  std::uint32_t links() const { return static_cast<std::uint32_t>(link_.size()); }
+  // Its latency is link_latency, which comes on top of the NICs'.
+  const LinkSpeed& link(std::uint32_t number) const { return link_[number]; }
+  std::string link_name(std::uint32_t link) const;  // "leaf0-spine1"
   // Returns a node near the link; that node's shard plays the link.
   Node node_of_link(std::uint32_t link) const;
   // Links of one kind, in order: those up, then those down.
@@ -94,19 +89,28 @@ class Topology {
   std::string description() const;  // "leaf_spine: 4 leaves, 8 spines, …"; empty: without links
 
   // Returns how many paths of equal length lead from one NIC to another; 0: no links lie between
-  // them.
-  std::uint32_t paths(Nic from, Nic to) const {
-    return links_ == 0 || leaf_of_[from] == leaf_of_[to] ? 0 : spines_;
-  }
+  // them. Throws Error(usage) if their switches are not connected.
+  std::uint32_t paths(Nic from, Nic to) const;
   Path path(Nic from, Nic to, std::uint32_t number) const {
-    const std::uint32_t up = leaf_of_[from] * spines_ + number;
-    return {{up, links_ / 2 + leaf_of_[to] * spines_ + number}, 2};
+    return routes_->path(leaf_of_[from], leaf_of_[to], number);
+  }
+  int hops(Nic from, Nic to) const {  // links on each of these paths
+    return routes_ ? routes_->hops(leaf_of_[from], leaf_of_[to]) : 0;
   }
   // Returns the path of a connection or, for routings that choose per message, of its message
   // number `message`, from 1. Throws Error(usage) when the routing chooses a path that does not
   // exist.
   std::uint32_t choose(const RoutedConnection& connection, Nic from, Nic to,
                        std::uint64_t message = 0) const;
+  // The same path, as a number by which path_by_id() finds it at once.
+  std::uint32_t choose_id(const RoutedConnection& connection, Nic from, Nic to,
+                          std::uint64_t message = 0) const {
+    return id(from, to, choose(connection, from, to, message));
+  }
+  std::uint32_t id(Nic from, Nic to, std::uint32_t path) const {
+    return routes_->id(leaf_of_[from], leaf_of_[to], path);
+  }
+  const Path& path_by_id(std::uint32_t id) const { return routes_->by_id(id); }
   bool per_message() const { return routing_->per_message; }
   std::string_view routing() const { return routing_->name; }
 
@@ -118,7 +122,7 @@ class Topology {
   }
   // Returns the latency from end to end of a path with `links` links, including theirs.
   Picoseconds path_latency(Nic from, Nic to, int links) const {
-    return latency(from, to) + links * link_.latency;
+    return latency(from, to) + links * spec_.link_latency;
   }
 
  private:
@@ -130,10 +134,9 @@ class Topology {
   int nics_per_node_;
   const Routing* routing_;
   TopologySpec spec_;
-  LinkSpeed link_;  // its latency is link_latency, which comes on top
-  int nodes_ = 0, groups_ = 0;
-  std::uint32_t rails_ = 1, spines_ = 1, links_ = 0;
-  VectorBy<Nic, std::uint32_t> leaf_of_;  // empty: no links
+  std::unique_ptr<const SwitchRoutes> routes_;  // null: one ideal switch
+  std::vector<LinkSpeed> link_;
+  VectorBy<Nic, std::uint32_t> leaf_of_;  // empty: one ideal switch
 };
 
 }  // namespace ghostrank

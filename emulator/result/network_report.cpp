@@ -58,4 +58,11 @@ std::optional<NetworkReport> network_report(const Topology& topology,
   return out;
 }
 
+void describe_flows(std::uint64_t fluids, NetworkReport& report) {
+  report.model = "flow";
+  report.fluids = fluids;
+  for (LinkTier& tier : report.tiers) tier.longest_wait_s.reset();
+  for (LinkLoad& link : report.hottest) link.longest_wait_s.reset();
+}
+
 }  // namespace ghostrank

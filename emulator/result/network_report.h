@@ -18,4 +18,8 @@ std::optional<NetworkReport> network_report(const Topology& topology,
                                             const std::vector<LinkCount>& counts, double iterations,
                                             double seconds, bool planned = false);
 
+// Turns the report of a run into that of one whose calls travelled as flows, which do not queue;
+// `fluids` of them were collectives.
+void describe_flows(std::uint64_t fluids, NetworkReport& report);
+
 }  // namespace ghostrank

@@ -122,6 +122,7 @@ struct NetworkReport {
   std::string topology, routing;
   std::vector<LinkTier> tiers;
   std::vector<LinkLoad> hottest;  // busiest first
+  std::uint64_t fluids = 0;       // collectives that travelled as flows
 };
 
 // What the machine counted on one interface of the data path, over the measured iterations.

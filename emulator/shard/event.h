@@ -26,6 +26,8 @@ struct Event {
     timer,         // of an agent; `group`: scheme, `sequence`: timer, bytes(): number of the arming
     link,          // a message reaches a link: target `rank` or, in a parcel, its next link
     landing,       // a message has passed its links and reaches the NIC by which it comes in
+    fluid,         // a call that is a flow begins or ends; `held`: its number in FluidCalls
+    rates,         // flows have come or gone: all get their rates
   };
   Moment t;
   // arrival: the flight that the sender believes it is for; the target checks it, and searches

@@ -37,7 +37,8 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
   f.group = group;
   f.position = membership.position;
   f.peer = kNoRank;
-  f.inside_node = f.by_agents = false;
+  f.whole = Flight::Whole::no;
+  f.by_agents = false;
   const Step* steps = nullptr;  // this rank's, in the schedule's step table; null: none is kept
   StreamState& s = r.streams[stream];
   f.start = f.end = s.now;
@@ -59,6 +60,10 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
       meet_in_node(r, f);
       return Started::busy;
     }
+    if (fluids_ && size > 1 && !cluster_.inside_node(group)) {
+      meet_as_fluid(r, f);
+      return Started::busy;
+    }
     steps = schedules_.steps(play, f.position);
   } else {
     const bool receives = op.kind == Op::Kind::recv;
@@ -68,6 +73,10 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
     f.row = schedules_.transfer_row(op.group);
     f.group |= kPointToPoint;
     f.sequence = transfer_sequence(next_of_pair(r, group, f.peer, receives), source, target);
+    if (fluids_ && between_nodes(group, source, target)) {
+      transfer_as_fluid(r, f, source, target);
+      return Started::busy;
+    }
     f.transfer = schedules_.transfer(group, op, source, target);
     f.schedule = f.transfer.get();
   }
@@ -162,7 +171,7 @@ void Shard::begin_actor(Flight& f, int index, const Step*& steps) {
 // A group wholly inside a node plays no messages: when its last member has come, the call takes its
 // modelled time and ends for all members together.
 void Shard::meet_in_node(RankState& r, Flight& f) {
-  f.inside_node = true;
+  f.whole = Flight::Whole::in_node;
   f.actors_left = 0;
   r.flights.append(&f);
   const NodeMeetings::Meeting* met = meetings_.come(f, f.schedule->collective().size);
@@ -171,6 +180,11 @@ void Shard::meet_in_node(RankState& r, Flight& f) {
   ledger_.add_intra(call.sent);
   const Moment end{met->last.at + call.duration, met->last.slip};
   schedule(Event::Kind::call_done, end, f.rank).flight = &f;
+}
+
+bool Shard::between_nodes(std::uint32_t group, GroupRank a, GroupRank b) const {
+  const std::vector<WorldRank>& members = workload_.groups[group].members;
+  return cluster_.location(members[a]).node != cluster_.location(members[b]).node;
 }
 
 // Ends the calls of `first` and of the members behind it at `t`, one after the other.

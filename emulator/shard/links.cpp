@@ -48,8 +48,8 @@ void Shard::find_path(const RankState& r, const Flight& f, int channel, Route& r
   route.hop = Route::Hop::links;
   if (topology.per_message()) return;
   route.flow = static_cast<std::int32_t>(
-      topology.choose({f.group, static_cast<std::uint16_t>(channel), r.party, route.target},
-                      route.nics.source, route.nics.target));
+      topology.choose_id({f.group, static_cast<std::uint16_t>(channel), r.party, route.target},
+                         route.nics.source, route.nics.target));
 }
 
 // Sends a message that takes its NIC for `duration` from `start` on, over links. Credits skip the
@@ -68,8 +68,8 @@ void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving&
   p.event.via = route.comes_in;
   if (m.kind == MessageKind::credit) {
     p.event.kind = Event::Kind::arrival;
-    const Picoseconds latency =
-        topology.path_latency(route.nics.source, route.nics.target, Path::kMost);
+    const Picoseconds latency = topology.path_latency(
+        route.nics.source, route.nics.target, topology.hops(route.nics.source, route.nics.target));
     p.event.t = {m.ready.at + duration + latency, m.ready.slip};
     return route.shard == index_ ? schedule(p.event) : hand_over(route.shard, std::move(p));
   }
@@ -80,7 +80,7 @@ void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving&
     const RoutedConnection connection{f.group, m.channel, r.party, route.target};
     h.late_ns = in_turn_.number(connection);
     p.flow = static_cast<std::int32_t>(
-        topology.choose(connection, route.nics.source, route.nics.target, h.late_ns));
+        topology.choose_id(connection, route.nics.source, route.nics.target, h.late_ns));
   }
   p.event.flight = &f;  // a full ring holds its actor
   if (copy_payload_) copy_as_much(m.bytes);
@@ -99,11 +99,17 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty pa
   if (tree.number == 0) {
     tree.number = next_on_links(note.sender.local);
     const std::uint64_t message = ordered ? number : tree.number;
+    tree.paths = topology.paths(from, to);
     tree.path = topology.choose(connection, from, to, topology.per_message() ? message : 0);
   }
+  // Paths are numbered by their first links, so the same share of another receiver's paths begins
+  // alike.
+  const auto path =
+      static_cast<std::uint32_t>(std::uint64_t{tree.path} * topology.paths(from, to) / tree.paths);
+  const std::uint32_t id = topology.id(from, to, path);
   Parcel p{.event = event_for(note, party),
            .message = {{}, payload_of(note.note, note.bytes)},
-           .flow = static_cast<std::int32_t>(tree.path),
+           .flow = static_cast<std::int32_t>(id),
            .nic = from};
   Header& h = p.message.header;
   h.target = party.value();
@@ -119,7 +125,7 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty pa
 void Shard::depart(Parcel&& p, Moment start, Picoseconds duration) {
   const Header& h = p.message.header;
   const Nic to = nic_to(p.event, WorldParty(h.target));
-  const Picoseconds stretch = cluster_.topology().stretch(p.nic, to, Path::kMost);
+  const Picoseconds stretch = cluster_.topology().stretch(p.nic, to, path_of(p).links);
   p.event.t = {start.at + stretch, start.slip};
   if (reanchor_) {  // no sooner than handed over, and behind what the NIC sent before
     Picoseconds& before = entered_[p.nic];
@@ -147,11 +153,12 @@ void Shard::put_before_link(Parcel&& p) {
   schedule(event);
 }
 
+const Path& Shard::path_of(const Parcel& p) const {
+  return cluster_.topology().path_by_id(static_cast<std::uint32_t>(p.flow));
+}
+
 std::uint32_t Shard::next_link(const Parcel& p) const {
-  const Header& h = p.message.header;
-  const Path path = cluster_.topology().path(p.nic, nic_to(p.event, WorldParty(h.target)),
-                                             static_cast<std::uint32_t>(p.flow));
-  return path.link[h.actor];
+  return path_of(p).link[p.message.header.actor];
 }
 
 // Returns the NIC by which a message comes in at a party.
@@ -172,9 +179,10 @@ void Shard::pass_link(const Event& event) {
   p.event.t.slip = out.slip;
   const WorldParty target(p.message.header.target);
   const Nic to = nic_to(p.event, target);
-  const bool last = ++passed_by(p) == Path::kMost;
-  const Picoseconds hop = speed.latency + (last ? topology.last_stretch(p.nic, to, Path::kMost)
-                                                : topology.stretch(p.nic, to, Path::kMost));
+  const int links = path_of(p).links;
+  const bool last = ++passed_by(p) == static_cast<std::uint32_t>(links);
+  const Picoseconds hop = speed.latency + (last ? topology.last_stretch(p.nic, to, links)
+                                                : topology.stretch(p.nic, to, links));
   if (!last) {
     p.event.t.at = out.head + hop;
     tail_of(p) = out.tail + hop;

@@ -109,12 +109,14 @@ struct Flight {
   int actors_left = 0;
   std::uint16_t row = 0;
   std::uint8_t stream = 0, slot = 0;
-  bool inside_node = false;
+  // A call that plays no messages: inside a node as one delay, or between nodes as a flow.
+  enum class Whole : std::uint8_t { no, in_node, fluid };
+  Whole whole = Whole::no;
   bool by_agents = false;
   bool kept = false;  // its steps lie in the schedule's StepTable
   // In its rank's FlightList, or in the list of free flights.
   Flight* next = nullptr;
-  // Next member of the same call inside a node.
+  // Next member of the same call, if it is whole.
   Flight* next_member = nullptr;
   Moment start, end;
   std::unique_ptr<RankData> data;  // verify mode

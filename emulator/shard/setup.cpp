@@ -77,6 +77,8 @@ Shard::Shard(const Setup& setup)
     switch_flow_.emplace_back(use.outside ? use.ends->size() : 0, -1);
   for (const SwitchEnd& end : cluster_.switch_ends(host_, index_))
     switch_flow_[end.scheme][end.position] = static_cast<int>(switch_flows_++);
+  if (spec_.fabric.network == NetworkModel::flow)
+    fluids_ = std::make_unique<FluidCalls>(spec_, workload_, cluster_, schedules_);
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
 }
 
@@ -105,6 +107,8 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   in_turn_.clear();
   timers_.clear();
   meetings_.clear();
+  if (fluids_) fluids_->clear();
+  rates_wanted_ = -1;
   iterations_.begin(segment_.first, segment_.count, players_);
   ranks_left_ = static_cast<std::uint32_t>(players_);
   if (players_ == 0) shared_->ended.fetch_add(1);
@@ -151,6 +155,10 @@ void Shard::play(const Clock& clock) {
   if (packets_) count_packets(*packets_, packets_before_);
   if (switch_packets_) count_packets(*switch_packets_, switch_packets_before_);
   for (const Link& link : links_) stats_.links.push_back(link.count());
+  if (fluids_) {
+    stats_.messages += fluids_->count(ledger_, stats_.links);
+    stats_.fluids = fluids_->collectives();
+  }
   stats_.paced = pacing_.paced();
   stats_.pace_error = pacing_.error();
   stats_.spans_dropped = spans_.dropped();

@@ -330,6 +330,10 @@ void Shard::fire(Event& event) {
       return agents_.on_timer({event.rank, event.group}, event.sequence, event.bytes(), event.t);
     case Event::Kind::call_done:
       return end_calls(event.flight, event.t);
+    case Event::Kind::fluid:
+      return fluid_due(event);
+    case Event::Kind::rates:
+      return give_rates(event.t.at);
     case Event::Kind::post: {
       of_agents_ += event.message == MessageKind::note;
       Parcel parcel = held_.take(event.held);

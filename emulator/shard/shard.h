@@ -11,6 +11,7 @@
 //   shard/credits.cpp     credits, and permissions of libraries that post receives
 //   shard/notes.cpp       notes of agents
 //   shard/links.cpp       how messages cross links between switches
+//   shard/fluids.cpp      calls that travel as flows
 //   shard/outbox.cpp      hands parcels to other shards, to the fabric and to packets
 //   shard/standstill.cpp  when nothing moves: who learns of it, and which rank waits for which
 //   shard/inline.h        functions of the hot path that several of these files call
@@ -42,6 +43,7 @@
 #include "emulator/shard/connections.h"
 #include "emulator/shard/early_messages.h"
 #include "emulator/shard/flights.h"
+#include "emulator/shard/fluid_calls.h"
 #include "emulator/shard/held_up.h"
 #include "emulator/shard/in_order.h"
 #include "emulator/shard/misfortune.h"
@@ -178,6 +180,7 @@ class Shard final : private NoteCarrier {
   std::uint32_t next_of_pair(RankState& r, std::uint32_t group, GroupRank peer, bool receives);
   void finish_flight(RankState& r, Flight& f);
   void meet_in_node(RankState& r, Flight& f);
+  bool between_nodes(std::uint32_t group, GroupRank a, GroupRank b) const;
   void end_calls(Flight* first, Moment t);
   void end_call_of(RankState& r, Flight& f);
   GHOSTRANK_ON_THE_WAY void load_step(Flight& f, ActorState& a);
@@ -252,17 +255,29 @@ class Shard final : private NoteCarrier {
   // What all copies of a note to many share.
   struct NoteTree {
     std::uint64_t number = 0;
-    std::uint32_t path = 0;
+    std::uint32_t path = 0, paths = 0;  // of the first receiver: the choice, and out of how many
   };
   void note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty party, const Moment& start,
                      Picoseconds duration);
   void depart(Parcel&& parcel, Moment start, Picoseconds duration);
   void go_to_link(Parcel&& parcel);
   void put_before_link(Parcel&& parcel);
+  const Path& path_of(const Parcel& parcel) const;
   std::uint32_t next_link(const Parcel& parcel) const;
   Nic nic_to(const Event& e, WorldParty party) const;
   void pass_link(const Event& event);
   bool land(const RankState& r, Event& event);
+
+  // shard/fluids.cpp
+  void meet_as_fluid(RankState& r, Flight& f);
+  void transfer_as_fluid(RankState& r, Flight& f, GroupRank source, GroupRank target);
+  void begin_fluid(std::uint32_t number, const Flight& f, Picoseconds at);
+  void fluid_due(const Event& e);
+  void flow_begins(const Event& e);
+  void flow_ends(std::uint32_t number, Picoseconds t);
+  void end_member(Flight& f, Picoseconds at);
+  void want_rates(Picoseconds at);
+  void give_rates(Picoseconds now);
 
   // shard/notes.cpp
   static constexpr Picoseconds kNotYet = -1;
@@ -333,6 +348,8 @@ class Shard final : private NoteCarrier {
   SpareBuffers spare_;  // outlives the flights, which return their buffers to it
   Flights flights_;
   NodeMeetings meetings_;
+  std::unique_ptr<FluidCalls> fluids_;  // null: every call plays its messages
+  Picoseconds rates_wanted_ = -1;       // when flows get their rates; -1: nothing has changed
   EarlyMessages early_;
   Pool<Parcel> held_;  // messages to be posted, payloads that have arrived; events hold indices
   Ledger ledger_;

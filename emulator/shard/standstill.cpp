@@ -112,8 +112,9 @@ std::string Shard::what_is_stuck() const {
       const Schedules::Row& row = rows()[f->row];
       const std::string call = rank + " in " + row.op + " #" + std::to_string(number_of(*f)) +
                                label(*f) + " of group " + row.group;
-      if (f->inside_node) {
-        add(call + " inside its node waits for the other members");
+      if (f->whole != Flight::Whole::no) {
+        const bool node = f->whole == Flight::Whole::in_node;
+        add(call + (node ? " inside its node" : "") + " waits for the other members");
         continue;
       }
       if (f->by_agents) {

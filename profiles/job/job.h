@@ -41,16 +41,32 @@ struct ServerSpec {
   NicSpec nic;
 };
 
-// The network between NICs. Kinds other than nonblocking model the links between leaves and spines
-// (leaf_spine.h).
+// The network between NICs. Kinds other than nonblocking model the links between switches
+// (switches.h).
 struct TopologySpec {
-  enum class Kind : std::uint8_t { nonblocking, leaf_spine, rail_optimised };
+  enum class Kind : std::uint8_t {
+    nonblocking,
+    leaf_spine,
+    rail_optimised,
+    rail_only,
+    fat_tree,
+    file
+  };
   Kind kind = Kind::nonblocking;
-  int leaves = 0, spines = 0;               // 0: derived from the size of the cluster
-  double oversubscription = 1;              // rates of a leaf's NICs over those of its up-links
-  double uplink_bps = -1;                   // < 0: from the oversubscription; 0: unlimited
-  Picoseconds link_latency = 0;             // per link, in addition to the NIC's
-  const struct Routing* routing = nullptr;  // null: the topology's default
+  int places = 0;               // nodes that the fabric has room for; 0: as many as the job has
+  int leaves = 0, spines = 0;   // 0: derived from the size of the cluster
+  int pods = 0, cores = 0;      // of a fat tree of three tiers, whose `spines` are those of a pod
+  double oversubscription = 1;  // rates of a leaf's NICs over those of its up-links
+  double pod_oversubscription = 1;  // rates of a spine's links down over those of its links up
+  double uplink_bps = -1;           // of a leaf; < 0: from the oversubscription; 0: unlimited
+  enum class Placement : std::uint8_t { packed, spread, random };
+  Placement placement = Placement::packed;  // of the job's nodes on the fabric's places
+  std::uint64_t seed = 1;                   // of a random placement
+  std::vector<std::string> failed;          // links, by name
+  std::vector<std::pair<std::string, double>> degraded;  // links, and their rates
+  std::shared_ptr<const struct SwitchGraph> file;        // what a file describes
+  Picoseconds link_latency = 0;                          // per link, in addition to the NIC's
+  const struct Routing* routing = nullptr;               // null: the topology's default
 };
 
 struct ClusterSpec {
@@ -270,8 +286,13 @@ enum class FlowKind : std::uint8_t { process, nic, connection };
 enum class InsideNode : std::uint8_t { model, messages };
 enum class PayloadMode : std::uint8_t { untouched, copied };
 
+// How the modelled network of virtual time shares its NICs and links: message by message, or as
+// flows with max-min fair rates.
+enum class NetworkModel : std::uint8_t { loggp, flow };
+
 struct FabricSpec {
   FabricKind kind = FabricKind::memory;
+  NetworkModel network = NetworkModel::loggp;
   std::string provider = "auto";
   std::string bind;  // local address of the data path; empty: chosen automatically
   FlowKind flows = FlowKind::process;

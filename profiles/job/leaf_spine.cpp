@@ -14,10 +14,14 @@ int ceiling(std::int64_t a, std::int64_t b) { return static_cast<int>((a + b - 1
 
 }  // namespace
 
+int fabric_nodes(const ClusterSpec& cluster) {
+  return std::max(cluster.topology.places, cluster.all_nodes());
+}
+
 LeafSpine leaf_spine_of(const ClusterSpec& cluster) {
   const TopologySpec& spec = cluster.topology;
   const bool rail = spec.kind == TopologySpec::Kind::rail_optimised;
-  const int nodes = cluster.all_nodes();
+  const int nodes = fabric_nodes(cluster);
   LeafSpine out;
   out.rails = rail ? cluster.nics_per_node : 1;
   // A single leaf has no use for spines.

@@ -24,6 +24,9 @@ struct LeafSpine {
   std::int64_t links() const { return std::int64_t{2} * leaves() * spines; }
 };
 
+// The nodes that the fabric has room for: at least those of the job.
+int fabric_nodes(const ClusterSpec& cluster);
+
 // Requires a topology with leaves and spines.
 LeafSpine leaf_spine_of(const ClusterSpec& cluster);
 

@@ -149,42 +149,73 @@ constexpr std::array kKeys{
     Key{"switch.timeout_us", KeyType::number, "10000",
         "time without an answer after which a packet is sent again", 1, kMaxMicros}
         .with_schemes(),
-    Key{"cluster.topology.kind", KeyType::choice, "nonblocking",
-        "the modelled fabric between nodes: one that never blocks; or leaves and spines, each node "
-        "on "
-        "one leaf, or its NIC i on a leaf of rail i; a real one is as it is",
-        0, 0, "nonblocking leaf_spine rail_optimised",
-        "none single_switch rail_only fat_tree dragonfly torus"}
+    Key{"cluster.topology.kind", KeyType::string, "nonblocking",
+        "the modelled fabric between nodes: nonblocking or single_switch: one ideal switch; "
+        "leaf_spine: leaves and spines, each node on one leaf; rail_optimised: the same, NIC i of "
+        "a node on a leaf of rail i; rail_only: a switch for each rail; fat_tree: leaves, spines "
+        "in pods, cores; or a file of links (.csv, .json, .yaml), as given or next to the job; a "
+        "real one is as it is"}
         .on("memory virtual"),
+    Key{"cluster.topology.places", KeyType::integer, "0",
+        "nodes that the fabric has room for; 0: as many as the job has", 0, 1e6}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree"),
+    Key{"cluster.topology.placement", KeyType::choice, "packed",
+        "which of these places the job's nodes take: packed: the first; spread: in turn over the "
+        "pods of a fat tree, else over the leaves; random: drawn from run.seed",
+        0, 0, "packed spread random"}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree"),
+    Key{"cluster.topology.pods", KeyType::integer, "0", "0: one for every 32 leaves", 0, 1e6}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "fat_tree"),
     Key{"cluster.topology.leaves", KeyType::integer, "0",
-        "leaf switches, which neighbouring nodes share; 0: leaf_spine: one for every 32 NICs, two "
-        "at least; rail_optimised: one a rail for every 32 nodes",
+        "leaf switches, which neighbouring nodes share; 0: one for every 32 NICs, two at least; "
+        "rail_optimised: one a rail for every 32 nodes",
         0, 1e6}
         .on("memory virtual")
-        .where("cluster.topology.kind", "leaf_spine rail_optimised"),
+        .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree"),
     Key{"cluster.topology.spines", KeyType::integer, "0",
-        "spine switches, with a link to every leaf; 0: so many that a link has a NIC's rate, at "
-        "most 64",
+        "spine switches, with a link to every leaf; fat_tree: of a pod; 0: so many that a link has "
+        "a NIC's rate, at most 64",
         0, 1e6}
         .on("memory virtual")
-        .where("cluster.topology.kind", "leaf_spine rail_optimised"),
+        .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree"),
+    Key{"cluster.topology.cores", KeyType::integer, "0",
+        "core switches, each connected to one spine of every pod; 0: so many that a link is about "
+        "as fast as those below, at most 64 a spine",
+        0, 1e6}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "fat_tree"),
     Key{"cluster.topology.oversubscription", KeyType::number, "1",
         "rates of a leaf's NICs to those of its up-links", 0.001, 1e6}
         .on("memory virtual")
-        .where("cluster.topology.kind", "leaf_spine rail_optimised"),
+        .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree"),
+    Key{"cluster.topology.pod_oversubscription", KeyType::number, "1",
+        "rates of a spine's links down to those of its links to cores", 0.001, 1e6}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "fat_tree"),
     Key{"cluster.topology.uplink_rate", KeyType::string, "auto",
         "rate of a link between a leaf and a spine, each direction; auto: by oversubscription"}
         .on("memory virtual")
-        .where("cluster.topology.kind", "leaf_spine rail_optimised"),
+        .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree"),
+    Key{"cluster.topology.failed", KeyType::any, "[]",
+        "links that have failed, both directions: a list of names such as leaf0-spine1"}
+        .on("memory virtual")
+        .unless("cluster.topology.kind", "nonblocking single_switch rail_only"),
+    Key{"cluster.topology.degraded", KeyType::any, "{}",
+        "links with another rate, both directions: a mapping such as {leaf0-spine1: 100Gbps}"}
+        .on("memory virtual")
+        .unless("cluster.topology.kind", "nonblocking single_switch rail_only"),
     Key{"cluster.topology.link_latency_us", KeyType::number, "0",
         "latency that each link between switches adds to cluster.nic.latency_us", 0, kMaxMicros}
         .on("memory virtual")
-        .where("cluster.topology.kind", "leaf_spine rail_optimised"),
+        .unless("cluster.topology.kind", "nonblocking single_switch rail_only"),
     Key{"cluster.topology.routing", KeyType::string, "ecmp",
-        "which spine: ecmp: by a hash of the connection; static: the target's NIC modulo spines; "
-        "spray: message by message in turn; or a plugin's"}
+        "which of the shortest paths: ecmp: by a hash of the connection; static: the target's NIC "
+        "modulo paths; spray: message by message in turn; or a plugin's"}
         .on("memory virtual")
-        .where("cluster.topology.kind", "leaf_spine rail_optimised"),
+        .unless("cluster.topology.kind", "nonblocking single_switch rail_only"),
 
     Key{"parallel.framework", KeyType::choice, "ddp", "framework whose plan the ranks follow", 0, 0,
         "ddp megatron fsdp torchtitan zero1 zero2 zero3 horovod torchrec dear wfbp mgwfbp "
@@ -586,6 +617,11 @@ constexpr std::array kKeys{
         "what carries messages: memory inside one process, libfabric, or a modelled network in "
         "virtual time",
         0, 0, "memory ofi virtual"},
+    Key{"fabric.network", KeyType::choice, "loggp",
+        "how the modelled network is shared: loggp: message by message, first come, first served; "
+        "flow: calls between nodes are flows with max-min fair rates",
+        0, 0, "loggp flow", "packet"}
+        .on("virtual"),
     Key{"fabric.provider", KeyType::string, "auto", "libfabric provider"}.on("ofi"),
     Key{"fabric.bind", KeyType::string, "", "local address or interface; empty: chosen"}.on("ofi"),
     Key{"fabric.flows", KeyType::choice, "process",

@@ -122,6 +122,9 @@ Framing framing_named(const std::string& name, std::uint32_t mtu) {
 void read_fabric(const Settings& in, FabricSpec& out) {
   for (const auto& [kind, word] : kFabricKinds)
     if (word == in.text("fabric.kind")) out.kind = kind;
+  out.network = in.text("fabric.network") == "flow" && out.kind == FabricKind::virtual_time
+                    ? NetworkModel::flow
+                    : NetworkModel::loggp;
   out.provider = in.text("fabric.provider");
   out.bind = in.text("fabric.bind");
   const std::string& flows = in.text("fabric.flows");
@@ -212,7 +215,7 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   spec.collectives = read_collectives(in, near);
   spec.notes = idle_keys(in, spec);
   read_server_placement(in, *spec.collectives.own, spec.cluster.servers);
-  read_topology(in, *spec.collectives.own, spec.cluster);
+  read_topology(in, *spec.collectives.own, near, spec.cluster);
   spec.tensors = read_tensors(in);
   check_nccl_graphs(in.at("collectives.node_template"), spec.cluster, spec.collectives);
   spec.hosts = read_hosts(in.at("hosts"), spec.cluster.nics_per_node);
@@ -221,6 +224,10 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   read_fabric(in, spec.fabric);
   read_network_switch(in, spec);
   read_run(in, spec.run);
+  if (spec.fabric.network == NetworkModel::flow && spec.run.verify)
+    fail(in.at("fabric.network").mark,
+         "fabric.network: flow plays calls, not the messages whose data run.verify compares; use "
+         "loggp");
   for (const Setting& setting : in.all())
     if (setting.given) spec.sources.emplace(std::string(setting.key->path), location(setting.mark));
 }

@@ -3,12 +3,17 @@
 
 #include <arpa/inet.h>
 #include <array>
+#include <memory>
 #include <optional>
 #include <regex>
+#include <utility>
 
 #include "profiles/algorithms/algorithms.h"
+#include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/job/leaf_spine.h"
+#include "profiles/job/switches.h"
+#include "profiles/load/topology_file.h"
 
 namespace ghostrank {
 namespace {
@@ -45,24 +50,84 @@ double uplink_rate(const Settings& in) {
   return *bps;
 }
 
-void check_leaves(const Settings& in, const ClusterSpec& cluster) {
+constexpr std::array kKinds{std::pair{TopologySpec::Kind::nonblocking, "nonblocking"},
+                            std::pair{TopologySpec::Kind::nonblocking, "single_switch"},
+                            std::pair{TopologySpec::Kind::leaf_spine, "leaf_spine"},
+                            std::pair{TopologySpec::Kind::rail_optimised, "rail_optimised"},
+                            std::pair{TopologySpec::Kind::rail_only, "rail_only"},
+                            std::pair{TopologySpec::Kind::fat_tree, "fat_tree"}};
+
+TopologySpec::Kind kind_of(const Setting& kind) {
+  std::vector<std::string> names;
+  for (const auto& [value, name] : kKinds) {
+    if (kind.text == name) return value;
+    names.emplace_back(name);
+  }
+  if (is_topology_file(kind.text)) return TopologySpec::Kind::file;
+  const std::string near = nearest(kind.text, names);
+  fail(kind.mark, "cluster.topology.kind is " + quote(kind.text) + "; " +
+                      (near.empty() ? "allowed: " + join(names, ", ") +
+                                          ", or the path of a .csv, .json or .yaml file of links"
+                                    : "did you mean " + near + "?"));
+}
+
+// The links that have failed, and those that are slower.
+void read_trouble(const Settings& in, TopologySpec& out) {
+  const Setting &failed = in.at("cluster.topology.failed"),
+                &degraded = in.at("cluster.topology.degraded");
+  if (failed.raw && !failed.raw->is_list())
+    fail(failed.mark, "cluster.topology.failed is a list of links, as in [leaf0-spine1]");
+  if (failed.raw)
+    for (const YamlValue& link : failed.raw->children) out.failed.push_back(link.text);
+  if (degraded.raw && !degraded.raw->is_map())
+    fail(degraded.mark,
+         "cluster.topology.degraded is a mapping from links to rates, as in {leaf0-spine1: "
+         "100Gbps}");
+  if (!degraded.raw) return;
+  for (const YamlValue& link : degraded.raw->children) {
+    const std::optional<double> bps = parse_rate(link.text);
+    if (!bps || *bps <= 0)
+      fail(link.mark, "cluster.topology.degraded: " + quote(link.text) +
+                          " is no rate such as 100Gbps; a link without any has failed");
+    out.degraded.emplace_back(link.key, *bps);
+  }
+}
+
+// Refuses numbers of leaves that the nodes cannot be connected to, and fabrics that are too large.
+void check_size(const Settings& in, const ClusterSpec& cluster) {
   const Setting& leaves = in.at("cluster.topology.leaves");
-  const int wanted = cluster.topology.leaves, nics = cluster.nics_per_node;
-  const bool rail = cluster.topology.kind == TopologySpec::Kind::rail_optimised;
+  const TopologySpec& spec = cluster.topology;
+  const int wanted = spec.leaves, nics = cluster.nics_per_node;
+  const bool rail = spec.kind == TopologySpec::Kind::rail_optimised;
+  if (const Setting& places = in.at("cluster.topology.places");
+      spec.places > 0 && spec.places < cluster.all_nodes())
+    fail(places.mark, "cluster.topology.places: the job has " +
+                          std::to_string(cluster.all_nodes()) + " nodes; make room for them");
   if (rail && wanted % nics != 0)
     fail(leaves.mark, "cluster.topology.leaves: " + leaves.text +
                           " cannot be shared by the rails of nodes with " + std::to_string(nics) +
                           " NICs; take a multiple of " + std::to_string(nics));
-  if (wanted / (rail ? nics : 1) > cluster.all_nodes())
+  if (wanted / (rail ? nics : 1) > fabric_nodes(cluster))
     fail(leaves.mark, "cluster.topology.leaves: " + leaves.text + " are more than " +
-                          std::to_string(cluster.all_nodes()) +
+                          std::to_string(fabric_nodes(cluster)) +
                           " nodes can be connected to; take fewer");
-  const std::int64_t links = leaf_spine_of(cluster).links();
+  std::int64_t links = 0;
+  if (spec.kind == TopologySpec::Kind::fat_tree) {
+    const FatTree tree = fat_tree_of(cluster);
+    links = std::int64_t{2} * tree.pods * tree.spines * (std::int64_t{tree.leaves} + tree.cores);
+    if (spec.leaves % tree.pods != 0)
+      fail(leaves.mark, "cluster.topology.leaves: " + leaves.text + " cannot be divided among " +
+                            std::to_string(tree.pods) + " pods; take a multiple");
+    if (const Setting& cores = in.at("cluster.topology.cores"); spec.cores % tree.spines != 0)
+      fail(cores.mark, "cluster.topology.cores: " + cores.text + " cannot be divided among the " +
+                           std::to_string(tree.spines) + " spines of a pod; take a multiple");
+  } else if (spec.kind != TopologySpec::Kind::rail_only) {
+    links = leaf_spine_of(cluster).links();
+  }
   if (links > kMostLinks)
     fail(leaves.given ? leaves.mark : in.at("cluster.topology.kind").mark,
-         "cluster.topology: " + std::to_string(links) +
-             " links between leaves and spines; at most " + std::to_string(kMostLinks) +
-             " are supported, set fewer leaves or spines");
+         "cluster.topology: " + std::to_string(links) + " links between switches; at most " +
+             std::to_string(kMostLinks) + " are supported, set fewer leaves or spines");
 }
 
 bool is_ipv4(const std::string& text) {
@@ -119,23 +184,48 @@ void read_network_switch(const Settings& in, JobSpec& out) {
              "and fabric.namespaces, or use switch.target: external");
 }
 
-void read_topology(const Settings& in, const Algorithms& own, ClusterSpec& out) {
+void read_topology(const Settings& in, const Algorithms& own, const std::string& near,
+                   ClusterSpec& out) {
   TopologySpec& spec = out.topology;
-  const std::string& kind = in.text("cluster.topology.kind");
-  if (kind == "nonblocking") return;
-  spec.kind = kind == "rail_optimised" ? TopologySpec::Kind::rail_optimised
-                                       : TopologySpec::Kind::leaf_spine;
+  const Setting& kind = in.at("cluster.topology.kind");
+  spec.kind = kind_of(kind);
+  if (spec.kind == TopologySpec::Kind::nonblocking) return;
+  spec.places = in.small("cluster.topology.places");
   spec.leaves = in.small("cluster.topology.leaves");
   spec.spines = in.small("cluster.topology.spines");
+  spec.pods = in.small("cluster.topology.pods");
+  spec.cores = in.small("cluster.topology.cores");
   spec.oversubscription = in.number("cluster.topology.oversubscription");
+  spec.pod_oversubscription = in.number("cluster.topology.pod_oversubscription");
   spec.uplink_bps = uplink_rate(in);
   spec.link_latency = in.micros("cluster.topology.link_latency_us");
   spec.routing = &row_named(in.at("cluster.topology.routing"), own.routings());
-  check_leaves(in, out);
-  if (out.nic.rate_bps == 0 && spec.uplink_bps < 0 && spec.oversubscription != 1)
+  const std::string& placement = in.text("cluster.topology.placement");
+  spec.placement = placement == "spread"   ? TopologySpec::Placement::spread
+                   : placement == "random" ? TopologySpec::Placement::random
+                                           : TopologySpec::Placement::packed;
+  spec.seed = static_cast<std::uint64_t>(in.integer("run.seed"));
+  read_trouble(in, spec);
+  if (spec.kind == TopologySpec::Kind::file) {
+    spec.file = std::make_shared<const SwitchGraph>(read_topology_file(kind, near, out));
+  } else {
+    check_size(in, out);
+  }
+  if (spec.kind != TopologySpec::Kind::rail_only && spec.kind != TopologySpec::Kind::file &&
+      out.nic.rate_bps == 0 && spec.uplink_bps < 0 &&
+      (spec.oversubscription != 1 || spec.pod_oversubscription != 1))
     fail(in.at("cluster.topology.oversubscription").mark,
          "cluster.topology.oversubscription: the NICs have no rate that could be divided; set "
          "cluster.nic.rate, or cluster.topology.uplink_rate");
+  try {
+    switches_of(out);  // links that fail must exist, and leave every NIC a path
+  } catch (const Error& error) {
+    const bool degraded = std::string_view(error.what()).find(".degraded") != std::string::npos;
+    const Setting& at = degraded               ? in.at("cluster.topology.degraded")
+                        : !spec.failed.empty() ? in.at("cluster.topology.failed")
+                                               : kind;
+    fail(at.mark, error.what());
+  }
 }
 
 }  // namespace ghostrank

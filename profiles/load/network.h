@@ -5,6 +5,8 @@
 // Threading: pure functions.
 #pragma once
 
+#include <string>
+
 #include "profiles/input/keys.h"
 #include "profiles/job/job.h"
 
@@ -14,6 +16,8 @@ namespace ghostrank {
 void read_server_placement(const Settings& in, const Algorithms& own, ServerSpec& out);
 // `out` must have its fabric. Throws Error(usage).
 void read_network_switch(const Settings& in, JobSpec& out);
-void read_topology(const Settings& in, const Algorithms& own, ClusterSpec& out);
+// `near`: the folder of the job, where a file of links is looked for, too.
+void read_topology(const Settings& in, const Algorithms& own, const std::string& near,
+                   ClusterSpec& out);
 
 }  // namespace ghostrank

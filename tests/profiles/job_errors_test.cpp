@@ -71,9 +71,6 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
       "parallel.framework: byteps is not available yet; use ddp or megatron or fsdp or torchtitan "
       "or zero1 or zero2 or zero3 or horovod or torchrec or dear or wfbp or mgwfbp or "
       "bytescheduler or kfac");
-  refused("cluster.topology.kind=fat_tree",
-          "cluster.topology.kind: fat_tree is not available yet; use nonblocking or leaf_spine or "
-          "rail_optimised");
   refused("fabric.qps_per_connection=4",
           "fabric.qps_per_connection is not available yet; remove it or use 1");
   refused("safety.max_rate_per_nic=1Gbps",
@@ -100,7 +97,7 @@ TEST(JobErrors, SayWhatNetworksNeed) {
   EXPECT_EQ(text("leaves: 3"),
             "job.yaml:4:58: cluster.topology.leaves means nothing where cluster.topology.kind is "
             "nonblocking; leave it out, or use cluster.topology.kind: leaf_spine or "
-            "rail_optimised");
+            "rail_optimised or fat_tree");
   EXPECT_EQ(text("kind: leaf_spine, leaves: 7"),
             "job.yaml:4:76: cluster.topology.leaves: 7 are more than 6 nodes can be connected to; "
             "take fewer");
@@ -123,8 +120,33 @@ TEST(JobErrors, SayWhatNetworksNeed) {
             "job.yaml:4:86: cluster.topology.oversubscription: the NICs have no rate that could be "
             "divided; set cluster.nic.rate, or cluster.topology.uplink_rate");
   EXPECT_EQ(load_error(kHead + "cluster: {nodes: 1000000, topology: {kind: leaf_spine}}\n"),
-            "job.yaml:4:44: cluster.topology: 16000000 links between leaves and spines; at most "
-            "4194304 are supported, set fewer leaves or spines");
+            "job.yaml:4:44: cluster.topology: 16000000 links between switches; at most 4194304 "
+            "are supported, set fewer leaves or spines");
+  EXPECT_EQ(text("kind: fat_treee"),
+            "job.yaml:4:58: cluster.topology.kind is 'fat_treee'; did you mean fat_tree?");
+  EXPECT_EQ(text("kind: torus"),
+            "job.yaml:4:58: cluster.topology.kind is 'torus'; allowed: nonblocking, single_switch, "
+            "leaf_spine, rail_optimised, rail_only, fat_tree, or the path of a .csv, .json or "
+            ".yaml file of links");
+  EXPECT_EQ(text("kind: nowhere.csv"),
+            "job.yaml:4:58: there is no file of links 'nowhere.csv'; check the path");
+  EXPECT_EQ(
+      text("kind: fat_tree, pods: 2, leaves: 6, spines: 2, cores: 4, failed: [leaf1.0-spine1.0]"),
+      "");
+  EXPECT_EQ(text("kind: fat_tree, pods: 2, leaves: 3"),
+            "job.yaml:4:83: cluster.topology.leaves: 3 cannot be divided among 2 pods; take a "
+            "multiple");
+  EXPECT_EQ(text("kind: leaf_spine, places: 5"),
+            "job.yaml:4:76: cluster.topology.places: the job has 6 nodes; make room for them");
+  EXPECT_EQ(text("kind: leaf_spine, leaves: 2, spines: 1, failed: [leaf2-spine0]"),
+            "job.yaml:4:98: cluster.topology.failed: there is no link 'leaf2-spine0'; one is "
+            "called leaf0-spine0");
+  EXPECT_EQ(text("kind: leaf_spine, leaves: 2, spines: 1, failed: [leaf1-spine0]"),
+            "job.yaml:4:98: cluster.topology: no path leads from leaf0 to leaf1, and nodes are "
+            "connected to both; add links, or let fewer fail");
+  EXPECT_EQ(text("kind: leaf_spine, degraded: {leaf0-spine0: slow}"),
+            "job.yaml:4:87: cluster.topology.degraded: 'slow' is no rate such as 100Gbps; a link "
+            "without any has failed");
   EXPECT_EQ(load_error(kHead + "servers: {placement: near}\n"),
             "job.yaml:4:22: servers.placement is 'near'; allowed: dedicated, colocated, mixed");
 }

@@ -45,6 +45,12 @@ const Overrides kLeaves{"cluster.topology.kind=leaf_spine", "cluster.topology.le
 const Overrides kNarrow{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64"};
 const Overrides kSpines{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
                         "cluster.topology.spines=3"};
+const Overrides kRoomy{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
+                       "cluster.topology.places=16", "cluster.topology.leaves=8"};
+const Overrides kPods{"cluster.topology.kind=fat_tree", "cluster.topology.leaves=4",
+                      "cluster.topology.spines=1", "cluster.topology.pods=2"};
+const Overrides kTree{"cluster.topology.kind=fat_tree", "cluster.topology.leaves=4",
+                      "cluster.topology.spines=1", "cluster.topology.oversubscription=64"};
 const Overrides kNccl{"collectives.library=nccl-2.28"};
 
 const std::vector<Probe> kProbes{
@@ -63,6 +69,13 @@ const std::vector<Probe> kProbes{
     {"cluster.topology.link_latency_us", "3", kLeaves},
     {"cluster.topology.link_latency_us", "3", {"cluster.topology.kind=nonblocking"}},
     {"cluster.topology.routing", "spray", kSpines},
+    {"cluster.topology.places", "16", kNarrow},
+    {"cluster.topology.placement", "spread", kRoomy},
+    {"cluster.topology.pods", "2", kTree},
+    {"cluster.topology.cores", "4", kTree},
+    {"cluster.topology.pod_oversubscription", "64", kPods},
+    {"cluster.topology.failed", "[leaf0-spine1]", kSpines},
+    {"cluster.topology.degraded", "{leaf0-spine1: 1Mbps}", kSpines},
     {"servers.nics", "2", {"servers.count=0"}},
     {"servers.nic.rate", "1Gbps", {"servers.count=0"}},
     {"servers.nic.latency_us", "9", {"servers.count=0"}},

@@ -33,11 +33,9 @@ nlohmann::ordered_json network_json(const std::optional<NetworkReport>& network)
                        {"bytes", count(l.bytes)},
                        {"messages", count(l.messages)},
                        {"longest_wait_seconds", or_null(l.longest_wait_s)}});
-  return {{"model", network->model},
-          {"topology", network->topology},
-          {"routing", network->routing},
-          {"tiers", std::move(tiers)},
-          {"hottest", std::move(hottest)}};
+  return {{"model", network->model},       {"topology", network->topology},
+          {"routing", network->routing},   {"tiers", std::move(tiers)},
+          {"hottest", std::move(hottest)}, {"fluids", network->fluids}};
 }
 
 }  // namespace ghostrank

@@ -8,7 +8,9 @@ namespace ghostrank {
 
 std::vector<Fact> network_facts(const std::optional<NetworkReport>& network) {
   if (!network) return {};
-  std::vector<Fact> facts{{"network", network->topology + ", " + network->routing}};
+  const bool flow = network->model == "flow";
+  std::vector<Fact> facts{
+      {"network", network->topology + ", " + network->routing + (flow ? ", as flows" : "")}};
   for (const LinkTier& t : network->tiers)
     facts.push_back({t.name, humane_bytes(t.bytes) + " per step over " +
                                  humane_count(static_cast<double>(t.links), "link") + ", busy " +

@@ -1,0 +1,40 @@
+// What a fabric of switches is, without any traffic: its size, its diameter, and its bisection.
+//
+// Units: bits per second. Threading: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "profiles/job/switches.h"
+
+namespace ghostrank {
+
+struct FabricFacts {
+  struct Layer {       // switches at the same distance from the NICs
+    std::string name;  // what their names have in common: "leaf"
+    int switches = 0;
+    int ports = 0;  // in use, of the largest switch: NICs and cables
+  };
+  struct Cables {  // of one rate
+    std::string tier;
+    double bps = 0;
+    int count = 0, failed = 0;
+  };
+  std::vector<Layer> layers;  // from the NICs on
+  std::vector<Cables> cables;
+  int nics = 0, ports = 0;  // ports of all switches, with those for NICs
+  int diameter = 0;         // links on the longest of the shortest paths; 0: one switch
+  // The most that the first half of the NICs can send to the second, and the part that this is of
+  // what their ports could; 0: the NICs have no limit.
+  double bisection_bps = 0, bisection_share = 0;
+};
+
+// `nic_bps`: rate of a NIC; 0: unlimited.
+FabricFacts fabric_facts(const SwitchGraph& graph, double nic_bps);
+
+// The distance of every switch from the nearest switch with ports for NICs.
+std::vector<int> layers_of(const SwitchGraph& graph);
+
+}  // namespace ghostrank

@@ -1,0 +1,223 @@
+#include "emulator/network/flow_network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "emulator/common/assert.h"
+
+namespace ghostrank {
+namespace {
+
+// Rates that differ by less are equal. Sums of some thousand shares are exact to 1e-12.
+constexpr double kAlike = 1e-9;
+constexpr double kSame = 1e-12;
+constexpr double kFull = 1 - 1e-9;
+
+bool less(double a, double b) { return a < b * (1 - kAlike); }
+
+}  // namespace
+
+FlowNetwork::FlowNetwork(std::size_t resources) : resources_(resources) {}
+
+void FlowNetwork::clear() {
+  flows_.clear();
+  free_.clear();
+  come_.clear();
+  freed_.clear();
+  std::fill(resources_.begin(), resources_.end(), Resource{});
+}
+
+FlowNetwork::Id FlowNetwork::add(std::span<const Need> needs, double bytes, double cap,
+                                 Picoseconds now) {
+  GHOSTRANK_ASSERT(bytes > 0 && cap > 0);
+  Id id;
+  if (free_.empty()) {
+    id = static_cast<Id>(flows_.size());
+    flows_.emplace_back();
+  } else {
+    id = free_.back();
+    free_.pop_back();
+  }
+  Flow& f = flows_[id];
+  const std::uint32_t version = f.version + 1;
+  f = {.needs = needs, .left = bytes, .cap = cap, .since = now, .version = version, .in_use = true};
+  for (const Need& n : needs) resources_[n.resource].users.push_back({id, n.ps_per_byte});
+  come_.push_back(id);
+  return id;
+}
+
+void FlowNetwork::remove(Id id) {
+  Flow& f = flows_[id];
+  GHOSTRANK_ASSERT(f.in_use);
+  f.in_use = false;
+  ++f.version;
+  for (const Need& n : f.needs) {
+    std::vector<User>& users = resources_[n.resource].users;
+    const auto at =
+        std::find_if(users.begin(), users.end(), [&](const User& u) { return u.flow == id; });
+    *at = users.back();
+    users.pop_back();
+    // Only where a resource was full can somebody else become faster.
+    if (resources_[n.resource].full) freed_.push_back(n.resource);
+  }
+  std::erase(come_, id);
+  free_.push_back(id);
+}
+
+Picoseconds FlowNetwork::end(Id id) const {
+  const Flow& f = flows_[id];
+  return f.since + static_cast<Picoseconds>(std::ceil(f.left / f.rate));
+}
+
+void FlowNetwork::choose(Id id) {
+  Flow& f = flows_[id];
+  if (f.chosen) return;
+  f.chosen = true;
+  chosen_.push_back(id);
+  for (const Need& n : f.needs) touch(n.resource);
+}
+
+void FlowNetwork::touch(std::uint32_t resource) {
+  Resource& r = resources_[resource];
+  if (r.touched) return;
+  r.touched = true;
+  touched_.push_back(resource);
+}
+
+std::span<const FlowNetwork::Id> FlowNetwork::settle(Picoseconds now) {
+  altered_.clear();
+  for (const Id id : come_) choose(id);
+  for (const std::uint32_t resource : freed_) {
+    touch(resource);
+    for (const User& u : resources_[resource].users)
+      if (flows_[u.flow].bottleneck == resource) choose(u.flow);
+    if (resources_[resource].users.empty()) resources_[resource].full = false;
+  }
+  come_.clear();
+  freed_.clear();
+  do {
+    fill();
+  } while (choose_the_unfairly_treated());
+  for (const std::uint32_t resource : touched_) resources_[resource].touched = false;
+  touched_.clear();
+  std::sort(chosen_.begin(), chosen_.end());  // whatever led to them
+  for (const Id id : chosen_) {
+    Flow& f = flows_[id];
+    f.chosen = f.fixed = false;
+    if (std::abs(f.fair - f.rate) <= kSame * f.rate) continue;
+    f.left = std::max(0.0, f.left - f.rate * static_cast<double>(now - f.since));
+    f.since = now;
+    f.rate = f.fair;
+    ++f.version;
+    altered_.push_back(id);
+  }
+  chosen_.clear();
+  return altered_;
+}
+
+// Raises the rates of A together, and fixes those whose cap or whose first full resource is
+// reached.
+void FlowNetwork::fill() {
+  solved_ += chosen_.size();
+  for (const Id id : chosen_) flows_[id].fixed = false;
+  levels_.clear();
+  for (const std::uint32_t number : touched_) {
+    Resource& r = resources_[number];
+    r.free = 1;
+    r.load = 0;
+    for (const User& u : r.users) {
+      const Flow& f = flows_[u.flow];
+      if (f.chosen)
+        r.load += u.ps_per_byte;
+      else
+        r.free -= f.rate * u.ps_per_byte;
+    }
+    r.free = std::max(r.free, 0.0);
+    if (r.load > 0) levels_.push_back({level(r), number});
+  }
+  const auto higher = std::greater<>();
+  std::make_heap(levels_.begin(), levels_.end(), higher);
+  by_cap_ = chosen_;
+  std::sort(by_cap_.begin(), by_cap_.end(), [&](Id a, Id b) {
+    return flows_[a].cap != flows_[b].cap ? flows_[a].cap < flows_[b].cap : a < b;
+  });
+  std::size_t next = 0;
+  for (std::size_t left = chosen_.size(); left > 0;) {
+    while (next < by_cap_.size() && flows_[by_cap_[next]].fixed) ++next;
+    const double cap = next < by_cap_.size() ? flows_[by_cap_[next]].cap : 0;
+    if (levels_.empty() || cap <= levels_.front().first) {
+      fix(by_cap_[next], cap, kOwnCap);
+      --left;
+      continue;
+    }
+    std::pop_heap(levels_.begin(), levels_.end(), higher);
+    const std::uint32_t number = levels_.back().second;
+    levels_.pop_back();
+    Resource& r = resources_[number];
+    const bool none = std::none_of(r.users.begin(), r.users.end(), [&](const User& u) {
+      return flows_[u.flow].chosen && !flows_[u.flow].fixed;
+    });
+    if (none) continue;
+    const double at = level(r);
+    if (!levels_.empty() && at > levels_.front().first) {  // flows that were fixed left more time
+      levels_.push_back({at, number});
+      std::push_heap(levels_.begin(), levels_.end(), higher);
+      continue;
+    }
+    for (std::size_t i = 0; i < r.users.size(); ++i) {
+      const Id id = r.users[i].flow;
+      if (!flows_[id].chosen || flows_[id].fixed) continue;
+      fix(id, at, number);
+      --left;
+    }
+  }
+}
+
+void FlowNetwork::fix(Id id, double rate, std::uint32_t bottleneck) {
+  Flow& f = flows_[id];
+  f.fixed = true;
+  f.fair = rate;
+  f.bottleneck = bottleneck;
+  for (const Need& n : f.needs) {
+    Resource& r = resources_[n.resource];
+    r.free = std::max(0.0, r.free - rate * n.ps_per_byte);
+    r.load = std::max(0.0, r.load - n.ps_per_byte);
+  }
+}
+
+// Chooses flows outside A whose rates are not fair beside those of A: faster than a flow of A on
+// the full resource that holds that one back, or no longer the fastest on their own bottleneck, or
+// held back by one that is not full any more. Returns whether there are any.
+bool FlowNetwork::choose_the_unfairly_treated() {
+  const std::size_t before = chosen_.size(), resources = touched_.size();
+  for (std::size_t t = 0; t < resources; ++t) {
+    const std::uint32_t number = touched_[t];
+    Resource& r = resources_[number];
+    double used = 0, fastest = 0, held = 0;  // held: the fastest that this resource holds back
+    bool outside = false;
+    for (const User& u : r.users) {
+      const Flow& f = flows_[u.flow];
+      const double rate = f.chosen ? f.fair : f.rate;
+      used += rate * u.ps_per_byte;
+      fastest = std::max(fastest, rate);
+      if (f.chosen && f.bottleneck == number) held = std::max(held, rate);
+      outside |= !f.chosen;
+    }
+    r.full = used >= kFull;
+    if (!outside) continue;
+    const bool holds = held > 0 || std::any_of(r.users.begin(), r.users.end(), [&](const User& u) {
+                         return flows_[u.flow].chosen && flows_[u.flow].bottleneck == number;
+                       });
+    for (std::size_t i = 0; i < r.users.size(); ++i) {
+      const Flow& f = flows_[r.users[i].flow];
+      if (f.chosen) continue;
+      const bool freed = f.bottleneck == number && (!r.full || less(f.rate, fastest));
+      const bool greedy = holds && less(held, f.rate);
+      if (freed || greedy) choose(r.users[i].flow);
+    }
+  }
+  return chosen_.size() > before;
+}
+
+}  // namespace ghostrank

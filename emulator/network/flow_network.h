@@ -1,0 +1,103 @@
+// Max-min fair sharing of a network by flows. A resource (a NIC's egress or ingress, a link) has
+// time to give: 1 per unit of time. A flow has a rate x, in bytes per picosecond of its busiest
+// connection, and takes x * need of the time of each resource that it uses. So one flow may stand
+// for all edges of a ring, which share one rate: `need` is then the sum over the edges that cross
+// the resource.
+//
+// Fair: no flow can have more without taking from one that has no more. Every flow is held back by
+// its own cap or by one resource, its bottleneck, which is full and on which none is faster.
+//
+//   settle()   A = the flows that have come, and those whose bottleneck has become free
+//              repeat: fill A progressively beside all others, whose rates stay
+//                      add to A who is then unfairly fast or slow
+//
+// So a flow that comes or goes costs as much as the part of the network that feels it.
+//
+// Units: picoseconds, bytes. Errors: none. Threading: one owner.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "profiles/units.h"
+
+namespace ghostrank {
+
+class FlowNetwork {
+ public:
+  using Id = std::uint32_t;
+  static constexpr std::uint32_t kOwnCap = 0xffffffff;  // a flow's bottleneck: its cap
+
+  // The time of a resource that a flow needs for each byte.
+  struct Need {
+    std::uint32_t resource = 0;
+    double ps_per_byte = 0;
+  };
+
+  explicit FlowNetwork(std::size_t resources);
+
+  // A flow of `bytes` comes at `now`, never faster than `cap` bytes per picosecond. `needs` lists a
+  // resource once; it must stay in place until the flow is removed. Its rate is 0 until settle().
+  Id add(std::span<const Need> needs, double bytes, double cap, Picoseconds now);
+  // A flow leaves.
+  void remove(Id id);
+  bool changed() const { return !come_.empty() || !freed_.empty(); }
+
+  void clear();  // removes all flows
+
+  // Gives every flow its fair rate from `now` on. Returns the flows whose rates have changed, valid
+  // until the next call.
+  std::span<const Id> settle(Picoseconds now);
+
+  // When the flow's last byte passes, at its present rate; rounded up.
+  Picoseconds end(Id id) const;
+  double rate(Id id) const { return flows_[id].rate; }
+  std::uint32_t bottleneck(Id id) const { return flows_[id].bottleneck; }
+  // Number of the flow's present rate: an end that was predicted at an earlier one is void.
+  std::uint32_t version(Id id) const { return flows_[id].version; }
+  std::size_t flows() const { return flows_.size() - free_.size(); }
+  std::uint64_t solved() const { return solved_; }  // rates computed so far
+
+ private:
+  struct Flow {
+    std::span<const Need> needs;
+    double left = 0, rate = 0, cap = 0;
+    double fair = 0;  // being computed
+    Picoseconds since = 0;
+    std::uint32_t bottleneck = kOwnCap, version = 0;
+    bool in_use = false, chosen = false, fixed = false;  // chosen: in A
+  };
+  struct User {
+    Id flow;
+    double ps_per_byte;
+  };
+  struct Resource {
+    std::vector<User> users;
+    double free = 0, load = 0;  // while A is filled: time left, and what A's unfixed flows need
+    bool touched = false;
+    bool full = false;
+  };
+
+  void choose(Id id);
+  void touch(std::uint32_t resource);
+  void fill();
+  void fix(Id id, double rate, std::uint32_t bottleneck);
+  bool choose_the_unfairly_treated();
+  double level(const Resource& r) const { return r.free / r.load; }
+
+  std::vector<Flow> flows_;
+  std::vector<Id> free_;
+  std::vector<Resource> resources_;
+  std::vector<Id> come_;
+  std::vector<std::uint32_t> freed_;                      // resources of flows that left
+  std::vector<Id> chosen_, altered_;                      // A; those of A whose rates have changed
+  std::vector<std::uint32_t> touched_;                    // resources of A
+  std::vector<std::pair<double, std::uint32_t>> levels_;  // heap of resources
+  std::vector<Id> by_cap_;
+  std::uint64_t solved_ = 0;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,125 @@
+#include "emulator/network/switch_routes.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "emulator/common/assert.h"
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint8_t kFar = std::numeric_limits<std::uint8_t>::max();
+
+std::uint32_t add_saturated(std::uint32_t a, std::uint32_t b) {
+  return a > std::numeric_limits<std::uint32_t>::max() - b
+             ? std::numeric_limits<std::uint32_t>::max()
+             : a + b;
+}
+
+}  // namespace
+
+SwitchRoutes::SwitchRoutes(SwitchGraph graph)
+    : graph_(std::move(graph)),
+      first_(graph_.switches.size() + 1),
+      searched_(graph_.leaves),
+      toward_(graph_.leaves),
+      chunks_(kMostChunks) {
+  const auto cables = static_cast<std::uint32_t>(graph_.cables.size());
+  for (const SwitchGraph::Cable& c : graph_.cables) {
+    if (c.failed) continue;
+    ++first_[c.a + 1];
+    ++first_[c.b + 1];
+  }
+  for (std::size_t s = 1; s < first_.size(); ++s) first_[s] += first_[s - 1];
+  out_.resize(first_.back());
+  std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+  for (std::uint32_t c = 0; c < cables; ++c) {
+    const SwitchGraph::Cable& cable = graph_.cables[c];
+    if (cable.failed) continue;
+    out_[next[cable.a]++] = {cable.b, c};
+    out_[next[cable.b]++] = {cable.a, cables + c};
+  }
+  longest_ = graph_.longest > 0 ? graph_.longest : find_longest();
+  if (longest_ > Path::kMost)
+    throw Error("cluster.topology: some NICs are " + std::to_string(longest_) +
+                " links apart; at most " + std::to_string(Path::kMost) + " are supported");
+}
+
+// Searches breadth first from the leaf.
+SwitchRoutes::Toward SwitchRoutes::search(std::uint32_t leaf) const {
+  Toward t;
+  t.hops.assign(graph_.switches.size(), kFar);
+  t.paths.assign(graph_.switches.size(), 0);
+  std::vector<std::uint32_t> queue{leaf};
+  t.hops[leaf] = 0;
+  t.paths[leaf] = 1;
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    const std::uint32_t at = queue[i];
+    const int hops = t.hops[at] + 1;
+    if (hops == kFar) continue;
+    for (std::uint32_t o = first_[at]; o < first_[at + 1]; ++o) {
+      const std::uint32_t to = out_[o].to;
+      if (t.hops[to] == kFar) {
+        t.hops[to] = static_cast<std::uint8_t>(hops);
+        queue.push_back(to);
+      }
+      if (t.hops[to] == hops) t.paths[to] = add_saturated(t.paths[to], t.paths[at]);
+    }
+  }
+  return t;
+}
+
+const SwitchRoutes::Toward& SwitchRoutes::toward(std::uint32_t leaf) const {
+  std::call_once(searched_[leaf], [&] { toward_[leaf] = search(leaf); });
+  return toward_[leaf];
+}
+
+int SwitchRoutes::find_longest() const {
+  int longest = 0;
+  for (std::uint32_t leaf = 0; leaf < graph_.leaves; ++leaf) {
+    if (graph_.switches[leaf].nics == 0) continue;
+    const Toward& t = toward(leaf);
+    for (std::uint32_t from = 0; from < graph_.leaves; ++from)
+      if (graph_.switches[from].nics > 0 && t.hops[from] != kFar)
+        longest = std::max<int>(longest, t.hops[from]);
+  }
+  return longest;
+}
+
+Path SwitchRoutes::path(std::uint32_t from, std::uint32_t to, std::uint32_t number) const {
+  const Toward& t = toward(to);
+  GHOSTRANK_ASSERT(number < t.paths[from]);
+  Path path;
+  for (std::uint32_t at = from; at != to;) {
+    for (std::uint32_t o = first_[at]; o < first_[at + 1]; ++o) {
+      const Out& out = out_[o];
+      if (t.hops[out.to] + 1 != t.hops[at]) continue;
+      if (number < t.paths[out.to]) {
+        path.link[path.links++] = out.link;
+        at = out.to;
+        break;
+      }
+      number -= t.paths[out.to];
+    }
+  }
+  return path;
+}
+
+std::uint32_t SwitchRoutes::id(std::uint32_t from, std::uint32_t to, std::uint32_t number) const {
+  const std::lock_guard lock(mutex_);
+  const auto [at, fresh] =
+      ids_.try_emplace({from, to, number}, static_cast<std::uint32_t>(ids_.size()));
+  if (!fresh) return at->second;
+  const std::uint32_t id = at->second;
+  if (id % kChunk == 0) {
+    GHOSTRANK_ASSERT(id / kChunk < kMostChunks);
+    store_.push_back(std::make_unique<Path[]>(kChunk));
+  }
+  store_.back()[id % kChunk] = path(from, to, number);
+  chunks_[id / kChunk].store(store_.back().get(), std::memory_order_release);
+  return id;
+}
+
+}  // namespace ghostrank

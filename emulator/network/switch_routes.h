@@ -1,0 +1,92 @@
+// Shortest paths between the leaves of a SwitchGraph. All paths of equal length between two leaves
+// are numbered, in the order of the cables that they take, so that a routing chooses one by number.
+//
+//   toward(leaf): for every switch, how many links away the leaf is and how many shortest paths
+//   lead there. A path is found by walking: at each switch, take the cable whose paths hold the
+//   number that is left.
+//
+// Bounds: a path has at most Path::kMost links; a table of 5 bytes per switch for each leaf that is
+// some message's target. Threading: all functions may be called from any thread; tables are made
+// once, when first needed.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "profiles/job/switches.h"
+
+namespace ghostrank {
+
+// The links between two NICs, in order. Link c of n cables leads up cable c, link n + c down.
+struct Path {
+  static constexpr int kMost = 15;
+  std::array<std::uint32_t, kMost> link{};
+  int links = 0;
+};
+static_assert(sizeof(Path) == 64);
+
+class SwitchRoutes {
+ public:
+  explicit SwitchRoutes(SwitchGraph graph);
+
+  const SwitchGraph& graph() const { return graph_; }
+  // The most links on a path between two leaves with NICs. Throws Error(usage) beyond Path::kMost.
+  int longest() const { return longest_; }
+
+  // Returns how many shortest paths lead from one leaf to another, at most 2^32 - 1, and how many
+  // links each has. 0 paths: none, or it is the same leaf.
+  std::uint32_t paths(std::uint32_t from, std::uint32_t to) const {
+    return from == to ? 0 : toward(to).paths[from];
+  }
+  int hops(std::uint32_t from, std::uint32_t to) const {
+    return from == to || toward(to).paths[from] == 0 ? 0 : toward(to).hops[from];
+  }
+  Path path(std::uint32_t from, std::uint32_t to, std::uint32_t number) const;
+
+  // A number for a path, by which any thread finds it at once.
+  std::uint32_t id(std::uint32_t from, std::uint32_t to, std::uint32_t number) const;
+  const Path& by_id(std::uint32_t id) const {
+    return chunks_[id / kChunk].load(std::memory_order_acquire)[id % kChunk];
+  }
+
+ private:
+  static constexpr std::uint32_t kChunk = 1024, kMostChunks = 1 << 14;
+  struct Out {
+    std::uint32_t to, link;
+  };
+  struct Toward {
+    std::vector<std::uint8_t> hops;
+    std::vector<std::uint32_t> paths;
+  };
+  const Toward& toward(std::uint32_t leaf) const;
+  Toward search(std::uint32_t leaf) const;
+  int find_longest() const;
+
+  SwitchGraph graph_;
+  std::vector<std::uint32_t> first_;  // by switch: its first entry in out_; one more at the end
+  std::vector<Out> out_;              // cables that work, by number
+  int longest_ = 0;
+  mutable std::deque<std::once_flag> searched_;  // by leaf
+  mutable std::vector<Toward> toward_;           // by leaf
+  struct Key {
+    std::uint32_t from, to, number;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& k) const {
+      return ((k.from * 0x9e3779b97f4a7c15ULL) ^ k.to) * 0xc2b2ae3d27d4eb4fULL + k.number;
+    }
+  };
+  mutable std::mutex mutex_;  // guards ids_ and store_
+  mutable std::unordered_map<Key, std::uint32_t, Hash> ids_;
+  mutable std::deque<std::unique_ptr<Path[]>> store_;
+  mutable std::vector<std::atomic<Path*>> chunks_;
+};
+
+}  // namespace ghostrank

@@ -1,0 +1,294 @@
+#include "emulator/shard/fluid_calls.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "emulator/common/assert.h"
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+FluidKey key_of(std::uint32_t place, const Op& op) {
+  FluidKey key{place,  op.group, op.func, op.dtype, is_ragged(op.func) ? op.counts : op.count,
+               op.peer};
+  key.reduction = op.reduction;
+  key.floats = op.floats;
+  return key;
+}
+
+FluidKey open_key(const Flight& f, GroupRank source, GroupRank target) {
+  return {.place = f.group, .count = f.sequence, .source = source, .target = target};
+}
+
+}  // namespace
+
+std::size_t FluidCalls::Hash::operator()(const FluidKey& k) const {
+  std::uint64_t h = (std::uint64_t{k.place} << 32 | k.count) * 0x9e3779b97f4a7c15ULL;
+  h ^= (static_cast<std::uint64_t>(k.source) << 32 ^ static_cast<std::uint32_t>(k.target)) *
+       0xc2b2ae3d27d4eb4fULL;
+  h ^= (k.count >> 32 << 24 | std::uint64_t{k.kind} << 16 | static_cast<unsigned>(k.func) << 8 |
+        static_cast<unsigned>(k.dtype)) *
+       0x165667b19e3779f9ULL;
+  return h ^ h >> 29;
+}
+
+FluidCalls::FluidCalls(const JobSpec& spec, const Workload& workload, const Cluster& cluster,
+                       const Schedules& schedules)
+    : spec_(spec),
+      workload_(workload),
+      cluster_(cluster),
+      schedules_(schedules),
+      network_(2 * static_cast<std::size_t>(cluster.nics()) + cluster.topology().links()) {
+  if (!cluster.schemes().empty())
+    throw Error("fabric.network: flow cannot play " + std::string(cluster.schemes().front().name) +
+                ", whose agents send messages of their own; use loggp");
+}
+
+Fluid& FluidCalls::of(std::uint32_t group, const Op& op) {
+  const FluidKey key = key_of(group, op);
+  const auto known = calls_.find(key);
+  return known != calls_.end() ? *known->second : make(key, op);
+}
+
+Fluid& FluidCalls::of_transfer(std::uint32_t group, const Op& op, GroupRank source,
+                               GroupRank target) {
+  FluidKey key{group, op.group, Func::send_recv, op.dtype, op.count, source, target};
+  key.floats = op.floats;
+  key.within = op.within;
+  const auto known = calls_.find(key);
+  return known != calls_.end() ? *known->second : make(key, op);
+}
+
+Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
+  std::unique_ptr<Fluid>& made = calls_[key];
+  made = std::make_unique<Fluid>();
+  Fluid& fluid = *made;
+  fluid.transfer = key.target != kNoRank;
+  fluid.row =
+      fluid.transfer ? schedules_.transfer_row(op.group) : schedules_.get(key.place, op).row;
+  FluidShape& shape = shape_of(key, op);
+  fluid.shape = &shape;
+  fluid.place = &place_of(key, shape);
+  const Picoseconds more = fluid.place->added_by_links;
+  auto idle = shape.idle.find(more);
+  if (idle == shape.idle.end()) {
+    const GroupRank source = fluid.transfer ? key.source : kNoRank;
+    idle = shape.idle
+               .emplace(more, play_alone(spec_, workload_, key.place, op, source, key.target, more))
+               .first;
+  }
+  fluid.idle = &idle->second;
+  const std::uint32_t credits = shape.schedule->flow_control().credits;
+  fluid.waits = fluid.transfer && credits > 0 && shape.messages > credits;
+  fluid.fill = std::min(fluid.place->latency, fluid.idle->duration);
+  const Picoseconds flowing = fluid.idle->duration - fluid.fill;
+  if (!fluid.place->needs.empty() && flowing > 0) {
+    fluid.bytes = shape.bytes * shape.overhead;
+    fluid.cap = fluid.bytes / static_cast<double>(flowing);
+  }
+  in_order_.push_back(&fluid);
+  return fluid;
+}
+
+FluidShape& FluidCalls::shape_of(FluidKey key, const Op& op) {
+  const std::uint32_t group = std::exchange(key.place, cluster_.layout(key.place));
+  if (key.target != kNoRank) key.pair = schedules_.pair_of(group, op, key.source, key.target);
+  std::unique_ptr<FluidShape>& made = shapes_[key];
+  if (made) return *made;
+  made = std::make_unique<FluidShape>();
+  FluidShape& shape = *made;
+  if (key.target != kNoRank)
+    shape.schedule = schedules_.transfer(group, op, key.source, key.target);
+  else
+    shape.schedule = {std::shared_ptr<const Schedule>(), schedules_.get(group, op).schedule.get()};
+  shape.traffic = walk(*shape.schedule);
+  std::uint64_t most = 0, bytes = 0, on_wire = 0;
+  const Framing& framing = spec_.fabric.framing;
+  for (const CallTraffic::Edge& e : shape.traffic.edges) {
+    most = std::max(most, e.bytes);
+    shape.messages = std::max(shape.messages, e.messages);
+    bytes += e.bytes;
+    on_wire += framing.none() || e.messages == 0
+                   ? e.bytes
+                   : framing.on_wire(e.bytes / e.messages) * e.messages;
+  }
+  shape.bytes = static_cast<double>(most);
+  if (bytes > 0) shape.overhead = static_cast<double>(on_wire) / static_cast<double>(bytes);
+  FluidPattern pattern;
+  for (const CallTraffic::Edge& e : shape.traffic.edges) {
+    const double share = most > 0 ? static_cast<double>(e.bytes) / shape.bytes : 0;
+    pattern.edges.push_back({e.from, e.to, e.channel,
+                             static_cast<std::uint32_t>(std::ceil(share * FluidPattern::kWhole))});
+  }
+  shape.pattern = &*patterns_.insert(std::move(pattern)).first;
+  return shape;
+}
+
+const FluidPlace& FluidCalls::place_of(const FluidKey& key, const FluidShape& shape) {
+  std::unique_ptr<FluidPlace>& made = places_[{key.place, shape.pattern}];
+  if (made) return *made;
+  made = std::make_unique<FluidPlace>();
+  made->pattern = shape.pattern;
+  made->schedule = shape.schedule.get();
+  made->group = key.place;
+  made->transfer = key.target != kNoRank;
+  find_needs(*made);
+  kept_.push_back(shape.schedule);  // a place outlives the cache of transfers
+  return *made;
+}
+
+bool FluidCalls::inside_node(const FluidPlace& place, const FluidPattern::Edge& e) const {
+  const std::vector<WorldRank>& members = workload_.groups[place.group].members;
+  return cluster_.location(members[e.from]).node == cluster_.location(members[e.to]).node;
+}
+
+FluidCalls::Connected FluidCalls::connected(const FluidPlace& place,
+                                            const FluidPattern::Edge& e) const {
+  const std::vector<WorldRank>& members = workload_.groups[place.group].members;
+  const std::uint32_t pair = place.transfer ? kPointToPoint : 0;
+  return {
+      nics_of(cluster_, *place.schedule, members, e.from, e.to, e.channel),
+      {place.group | pair, static_cast<std::uint16_t>(e.channel), members[e.from], members[e.to]}};
+}
+
+// Where the routing chooses for every message, all paths have an equal share.
+template <typename Visit>
+void FluidCalls::for_each_link(const Connected& edge, const Visit& visit) const {
+  const Topology& topology = cluster_.topology();
+  const auto [from, to] = edge.nics;
+  const std::uint32_t paths = topology.paths(from, to);
+  if (paths == 0) return;
+  const bool all = topology.per_message();
+  const std::uint32_t first = all ? 0 : topology.choose(edge.connection, from, to);
+  for (std::uint32_t number = first; number < (all ? paths : first + 1); ++number) {
+    const Path path = topology.path(from, to, number);
+    for (int i = 0; i < path.links; ++i) visit(path.link[i], all ? 1.0 / paths : 1.0);
+  }
+}
+
+// Sums what the pattern needs of every resource, for each byte of its busiest connection.
+void FluidCalls::find_needs(FluidPlace& place) const {
+  const Topology& topology = cluster_.topology();
+  const auto nics = static_cast<std::uint32_t>(cluster_.nics());
+  std::map<std::uint32_t, double> needs;
+  for (const FluidPattern::Edge& e : place.pattern->edges) {
+    if (inside_node(place, e)) continue;
+    const Connected edge = connected(place, e);
+    const double share = static_cast<double>(e.share) / FluidPattern::kWhole;
+    const double at_nic = share * topology.own().ps_per_byte;
+    needs[static_cast<std::uint32_t>(edge.nics.source.value())] += at_nic;
+    needs[nics + static_cast<std::uint32_t>(edge.nics.target.value())] += at_nic;
+    for_each_link(edge, [&](std::uint32_t link, double of_edge) {
+      needs[2 * nics + link] += share * of_edge * topology.link(link).ps_per_byte;
+    });
+    const int hops = topology.hops(edge.nics.source, edge.nics.target);
+    const Picoseconds latency = topology.path_latency(edge.nics.source, edge.nics.target, hops);
+    place.latency = std::max(place.latency, latency);
+    place.added_by_links = std::max(place.added_by_links,
+                                    latency - topology.latency(edge.nics.source, edge.nics.target));
+  }
+  for (const auto& [resource, ps] : needs)
+    if (ps > 0) place.needs.push_back({resource, ps});
+}
+
+std::uint32_t FluidCalls::begin(Fluid& fluid) {
+  ++fluid.calls;
+  if (free_.empty()) {
+    active_.push_back({&fluid});
+    return static_cast<std::uint32_t>(active_.size() - 1);
+  }
+  const std::uint32_t number = free_.back();
+  free_.pop_back();
+  active_[number] = {&fluid};
+  return number;
+}
+
+std::uint32_t FluidCalls::transfer_of(const Flight& f, GroupRank source, GroupRank target,
+                                      Fluid& fluid) {
+  const auto [at, fresh] = open_.try_emplace(open_key(f, source, target), 0);
+  if (fresh) at->second = begin(fluid);
+  return at->second;
+}
+
+void FluidCalls::end(std::uint32_t number) { free_.push_back(number); }
+
+void FluidCalls::end(std::uint32_t number, const Flight& f, GroupRank source, GroupRank target) {
+  open_.erase(open_key(f, source, target));
+  end(number);
+}
+
+void FluidCalls::flow(std::uint32_t number, Picoseconds now) {
+  Active& call = active_[number];
+  call.flow = network_.add(call.fluid->place->needs, call.fluid->bytes, call.fluid->cap, now);
+  if (call.flow >= call_of_flow_.size()) call_of_flow_.resize(call.flow + 1);
+  call_of_flow_[call.flow] = number;
+}
+
+void FluidCalls::clear() {
+  network_.clear();
+  active_.clear();
+  free_.clear();
+  call_of_flow_.clear();
+  open_.clear();
+  for (auto& [key, fluid] : calls_) fluid->calls = 0;
+}
+
+std::uint64_t FluidCalls::count(Ledger& ledger, std::vector<LinkCount>& links) const {
+  // All calls of a row with one pattern at one place have the same connections.
+  std::map<std::pair<const FluidPlace*, std::uint16_t>, std::vector<LedgerCell>> sums;
+  std::vector<std::pair<const FluidPlace*, std::uint16_t>> in_order;
+  for (const Fluid* fluid : in_order_) {
+    if (fluid->calls == 0) continue;
+    const std::pair key{fluid->place, fluid->row};
+    std::vector<LedgerCell>& sum = sums[key];
+    const std::vector<CallTraffic::Edge>& edges = fluid->shape->traffic.edges;
+    if (sum.empty()) in_order.push_back(key);
+    sum.resize(edges.size());
+    for (std::size_t i = 0; i < edges.size(); ++i)
+      sum[i] += {edges[i].bytes * fluid->calls, edges[i].messages * fluid->calls};
+  }
+  std::uint64_t messages = 0;
+  for (const auto& key : in_order) {
+    const auto& [place, row] = key;
+    const std::vector<LedgerCell>& sum = sums.at(key);
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      const FluidPattern::Edge& e = place->pattern->edges[i];
+      messages += sum[i].messages;
+      if (inside_node(*place, e)) {
+        ledger.add_intra(sum[i]);
+        continue;
+      }
+      const Connected edge = connected(*place, e);
+      ledger.add({edge.nics.source, edge.nics.target, row}, sum[i]);
+      for_each_link(
+          edge, [&](std::uint32_t link, double share) { add(links[link], link, sum[i], share); });
+    }
+  }
+  return messages;
+}
+
+void FluidCalls::add(LinkCount& count, std::uint32_t link, const LedgerCell& sent,
+                     double share) const {
+  const auto part = [&](std::uint64_t n) {
+    return static_cast<std::uint64_t>(share * static_cast<double>(n) + 0.5);
+  };
+  const LinkSpeed& speed = cluster_.topology().link(link);
+  const std::uint64_t bytes = part(sent.bytes), messages = part(sent.messages);
+  const std::uint64_t on_wire = speed.framing.none() || messages == 0
+                                    ? bytes
+                                    : speed.framing.on_wire(bytes / messages) * messages;
+  count.merge({bytes, messages,
+               static_cast<Picoseconds>(static_cast<double>(on_wire) * speed.ps_per_byte + 0.5),
+               0});
+}
+
+std::uint64_t FluidCalls::collectives() const {
+  std::uint64_t calls = 0;
+  for (const Fluid* fluid : in_order_)
+    if (!fluid->transfer) calls += fluid->calls;
+  return calls;
+}
+
+}  // namespace ghostrank

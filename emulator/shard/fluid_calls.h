@@ -1,0 +1,170 @@
+// Calls that share the network as flows (fabric.network: flow): which resources a call needs, and
+// the calls under way. A call is one flow, whose rate is that of each of its connections: a ring is
+// as fast as its slowest edge.
+//
+//        last member comes            last byte passes        ends
+//             │◄────── bytes at the fair rate ──────►│◄─ fill ─►│
+//
+// Alone on an idle network a call takes as long as in loggp (idle_call.h): that gives the cap of
+// its rate. `fill` is the latency of a message. Members that leave a call before its last byte
+// passes (a sender that does not wait, the root of a broadcast) leave when they would on an idle
+// network.
+//
+// Resources: the egress of every NIC, then the ingress of every NIC, then the links. Units:
+// emulated picoseconds, bytes. Threading: one owner (a shard).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "emulator/network/flow_network.h"
+#include "emulator/network/links.h"
+#include "emulator/shard/idle_call.h"
+#include "emulator/shard/rank.h"
+#include "emulator/traffic/call_traffic.h"
+#include "emulator/traffic/ledger.h"
+#include "emulator/traffic/schedules.h"
+
+namespace ghostrank {
+
+// What a call is: a collective of a group or of a layout, or a transfer.
+struct FluidKey {
+  std::uint32_t place = 0;  // group or layout
+  std::uint16_t kind = 0;
+  Func func = Func::all_reduce;
+  DataType dtype = DataType::float32;
+  std::uint64_t count = 0;                 // of a v-variant: index of its counts
+  GroupRank source = 0, target = kNoRank;  // of a collective: its root
+  Reduction reduction = Reduction::sum;
+  bool floats = false;                    // as in Op
+  Op::Within within = Op::Within::group;  // of a transfer
+  std::uint32_t pair = 0;                 // of a transfer of a layout: Schedules::pair_of
+  bool operator==(const FluidKey&) const = default;
+};
+
+// Who sends to whom in a call, each connection's bytes as a share of the busiest one's. Calls of
+// different sizes have the same pattern, so a group's needs are found once for all of them.
+struct FluidPattern {
+  static constexpr std::uint32_t kWhole = 4096;
+  struct Edge {
+    GroupRank from, to;
+    int channel;
+    std::uint32_t share;  // of kWhole, rounded up
+    auto operator<=>(const Edge&) const = default;
+  };
+  std::vector<Edge> edges;  // those of CallTraffic, in its order
+  auto operator<=>(const FluidPattern&) const = default;
+};
+
+// What all groups of a layout share: the schedule and what it sends.
+struct FluidShape {
+  std::shared_ptr<const Schedule> schedule;
+  CallTraffic traffic;
+  const FluidPattern* pattern = nullptr;
+  double bytes = 0;                      // of the busiest connection
+  double overhead = 1;                   // bytes that a link carries for each of these
+  std::uint64_t messages = 0;            // of the connection that has most
+  std::map<Picoseconds, IdleCall> idle;  // by the latency that links add
+};
+
+// The network that a pattern needs where a group has its members.
+struct FluidPlace {
+  const FluidPattern* pattern = nullptr;
+  const Schedule* schedule = nullptr;  // one of those with this pattern: it chooses NICs
+  std::uint32_t group = 0;
+  bool transfer = false;
+  std::vector<FlowNetwork::Need> needs;
+  Picoseconds latency = 0;         // of a message over the longest path
+  Picoseconds added_by_links = 0;  // of that
+};
+
+// A call of a group as a flow.
+struct Fluid {
+  const FluidShape* shape = nullptr;
+  const FluidPlace* place = nullptr;
+  const IdleCall* idle = nullptr;
+  std::uint16_t row = 0;
+  bool transfer = false;
+  bool waits = false;  // of a transfer: the sender waits for its receiver
+  double bytes = 0;    // that links carry for the busiest connection; 0: no flow, only a delay
+  double cap = 0;
+  Picoseconds fill = 0;
+  std::uint64_t calls = 0;  // played in this segment
+};
+
+class FluidCalls {
+ public:
+  // A call under way, or a transfer of which one end has come.
+  struct Active {
+    Fluid* fluid = nullptr;
+    Flight* members = nullptr;  // that have not ended, linked by Flight::next_member
+    FlowNetwork::Id flow = 0;
+    Picoseconds arrived = -1;  // of a transfer: when its last byte was in; -1: not yet
+    bool began = false;
+  };
+
+  FluidCalls(const JobSpec& spec, const Workload& workload, const Cluster& cluster,
+             const Schedules& schedules);
+
+  // The call as a flow; made when first asked for.
+  Fluid& of(std::uint32_t group, const Op& op);
+  Fluid& of_transfer(std::uint32_t group, const Op& op, GroupRank source, GroupRank target);
+
+  // Numbers of calls under way: of one that begins; of the transfer that a flight is an end of,
+  // whichever comes first.
+  std::uint32_t begin(Fluid& fluid);
+  std::uint32_t transfer_of(const Flight& f, GroupRank source, GroupRank target, Fluid& fluid);
+  Active& at(std::uint32_t number) { return active_[number]; }
+  void end(std::uint32_t number);  // of a collective
+  void end(std::uint32_t number, const Flight& f, GroupRank source, GroupRank target);
+  // Lets the call's flow come at `now`.
+  void flow(std::uint32_t number, Picoseconds now);
+  std::uint32_t call_of(FlowNetwork::Id flow) const { return call_of_flow_[flow]; }
+  FlowNetwork& network() { return network_; }
+
+  void clear();  // between segments
+  // Adds what was played to the ledger and the links; returns the number of messages.
+  std::uint64_t count(Ledger& ledger, std::vector<LinkCount>& links) const;
+  std::uint64_t collectives() const;  // calls of collectives played
+
+ private:
+  struct Hash {
+    std::size_t operator()(const FluidKey& k) const;
+  };
+  struct Connected {  // an edge with its NICs
+    NicPair nics;
+    RoutedConnection connection;
+  };
+  Fluid& make(const FluidKey& key, const Op& op);
+  FluidShape& shape_of(FluidKey key, const Op& op);
+  const FluidPlace& place_of(const FluidKey& key, const FluidShape& shape);
+  bool inside_node(const FluidPlace& place, const FluidPattern::Edge& e) const;
+  Connected connected(const FluidPlace& place, const FluidPattern::Edge& e) const;
+  template <typename Visit>  // visit(link, share of the edge's bytes)
+  void for_each_link(const Connected& edge, const Visit& visit) const;
+  void find_needs(FluidPlace& place) const;
+  void add(LinkCount& count, std::uint32_t link, const LedgerCell& sent, double share) const;
+
+  const JobSpec& spec_;
+  const Workload& workload_;
+  const Cluster& cluster_;
+  const Schedules& schedules_;
+  FlowNetwork network_;
+  std::unordered_map<FluidKey, std::unique_ptr<Fluid>, Hash> calls_;
+  std::vector<const Fluid*> in_order_;  // calls_ as they were made
+  std::set<FluidPattern> patterns_;
+  std::map<std::pair<std::uint32_t, const FluidPattern*>, std::unique_ptr<FluidPlace>> places_;
+  std::unordered_map<FluidKey, std::unique_ptr<FluidShape>, Hash> shapes_;
+  std::vector<std::shared_ptr<const Schedule>> kept_;
+  std::vector<Active> active_;
+  std::vector<std::uint32_t> free_, call_of_flow_;
+  // Transfers of which one end has come, by group, sequence and ends.
+  std::unordered_map<FluidKey, std::uint32_t, Hash> open_;
+};
+
+}  // namespace ghostrank

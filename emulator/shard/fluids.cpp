@@ -1,0 +1,143 @@
+// Calls that travel as flows (fabric.network: flow). See shard.h and shard/fluid_calls.h.
+//
+//   the last member comes ──> fluid: the flow comes ──> rates: all flows of this time get theirs
+//                                                            │ for each that has a new one
+//        call_done of each member <── fluid: the flow ends <─┘
+//
+// Rates are computed once for all flows that come or go at a time: that event is behind all others
+// of its time, because its target has the highest number.
+#include <algorithm>
+
+#include "emulator/shard/inline.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::uint32_t kRatesTarget = kMostTargets - 1;
+constexpr std::uint32_t kBegins =
+    0;  // else: the version of the rate that the end was computed with
+
+}  // namespace
+
+// A member comes to a collective.
+void Shard::meet_as_fluid(RankState& r, Flight& f) {
+  f.whole = Flight::Whole::fluid;
+  f.actors_left = 0;
+  r.flights.append(&f);
+  const NodeMeetings::Meeting* met = meetings_.come(f, f.schedule->collective().size);
+  if (!met) return;
+  Fluid& fluid = fluids_->of(f.group, *f.op);
+  const std::uint32_t call = fluids_->begin(fluid);
+  fluids_->at(call).members = met->first;
+  begin_fluid(call, f, met->last.at);
+}
+
+// An end of a transfer comes.
+void Shard::transfer_as_fluid(RankState& r, Flight& f, GroupRank source, GroupRank target) {
+  f.whole = Flight::Whole::fluid;
+  f.actors_left = 0;
+  f.next_member = nullptr;
+  r.flights.append(&f);
+  const std::uint32_t group = f.group & ~kPointToPoint;
+  Fluid& fluid = fluids_->of_transfer(group, *f.op, source, target);
+  const std::uint32_t number = fluids_->transfer_of(f, source, target, fluid);
+  FluidCalls::Active& call = fluids_->at(number);
+  const bool sends = f.op->kind == Op::Kind::send;
+  if (call.arrived >= 0) {  // the receiver, after the last byte
+    end_member(f, std::max(f.start.at, call.arrived));
+    return fluids_->end(number, f, source, target);
+  }
+  const Flight* other = call.members;
+  f.next_member = call.members;
+  call.members = &f;
+  if (call.began || (fluid.waits ? other == nullptr : !sends)) return;
+  begin_fluid(number, f, other ? std::max(f.start.at, other->start.at) : f.start.at);
+}
+
+void Shard::begin_fluid(std::uint32_t number, const Flight& f, Picoseconds at) {
+  fluids_->at(number).began = true;
+  Event& e = schedule(Event::Kind::fluid, {at, 0}, f.rank);
+  e.flight = nullptr;
+  e.held = number;
+  e.sequence = kBegins;
+}
+
+void Shard::fluid_due(const Event& e) {
+  if (e.sequence == kBegins) return flow_begins(e);
+  const FluidCalls::Active& call = fluids_->at(e.held);
+  if (fluids_->network().version(e.actor) != e.sequence) return;  // it has another rate since
+  GHOSTRANK_ASSERT(call.flow == e.actor);
+  fluids_->network().remove(call.flow);
+  if (fluids_->network().changed()) want_rates(e.t.at);
+  flow_ends(e.held, e.t.at);
+}
+
+void Shard::flow_begins(const Event& e) {
+  const FluidCalls::Active& call = fluids_->at(e.held);
+  const IdleCall& idle = *call.fluid->idle;
+  const Picoseconds flowing = idle.duration - call.fluid->fill;
+  // Members that leave before the last byte passes.
+  for (Flight** at = &fluids_->at(e.held).members; *at != nullptr;) {
+    Flight& member = **at;
+    if (idle.end[member.position] >= flowing) {
+      at = &member.next_member;
+      continue;
+    }
+    *at = std::exchange(member.next_member, nullptr);
+    end_member(member, std::max(member.start.at, e.t.at + idle.end[member.position]));
+  }
+  if (call.fluid->bytes == 0) return flow_ends(e.held, e.t.at + flowing);
+  fluids_->flow(e.held, e.t.at);
+  want_rates(e.t.at);
+}
+
+// The last byte of a call passes at `t`.
+void Shard::flow_ends(std::uint32_t number, Picoseconds t) {
+  FluidCalls::Active& call = fluids_->at(number);
+  const Fluid& fluid = *call.fluid;
+  const Picoseconds shift = t + fluid.fill - fluid.idle->duration;
+  bool receiver = false;
+  GroupRank source = 0, target = 0;
+  const Flight* end = nullptr;
+  while (call.members) {
+    Flight& member = *call.members;
+    call.members = std::exchange(member.next_member, nullptr);
+    if (fluid.transfer) {
+      const bool receives = member.op->kind == Op::Kind::recv;
+      receiver |= receives;
+      source = receives ? member.peer : member.position;
+      target = receives ? member.position : member.peer;
+      end = &member;
+    }
+    end_member(member, std::max(t, shift + fluid.idle->end[member.position]));
+  }
+  if (!fluid.transfer) return fluids_->end(number);
+  if (receiver) return fluids_->end(number, *end, source, target);
+  call.arrived = t + fluid.fill;
+}
+
+void Shard::end_member(Flight& f, Picoseconds at) {
+  schedule(Event::Kind::call_done, {at, 0}, f.rank).flight = &f;
+}
+
+void Shard::want_rates(Picoseconds at) {
+  if (rates_wanted_ == at) return;
+  rates_wanted_ = at;
+  Event& e = schedule(Event::Kind::rates, {at, 0}, kRatesTarget);
+  e.flight = nullptr;
+  e.held = kNil;
+}
+
+void Shard::give_rates(Picoseconds now) {
+  rates_wanted_ = -1;
+  for (const FlowNetwork::Id flow : fluids_->network().settle(now)) {
+    const std::uint32_t call = fluids_->call_of(flow);
+    Event& e = schedule(Event::Kind::fluid, {fluids_->network().end(flow), 0}, kRatesTarget - 1);
+    e.flight = nullptr;
+    e.held = call;
+    e.actor = flow;
+    e.sequence = fluids_->network().version(flow);
+  }
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,112 @@
+#include "emulator/shard/idle_call.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "emulator/fabric/local.h"
+#include "emulator/shard/shard.h"
+#include "profiles/error.h"
+
+namespace ghostrank {
+namespace {
+
+// The job's machines and library, with as many nodes as the group has, and nothing but the network.
+JobSpec lone_job(const JobSpec& spec, int nodes, Picoseconds more_latency) {
+  JobSpec lone = spec;
+  lone.cluster.nodes = nodes;
+  lone.cluster.storage_nodes = 0;
+  lone.cluster.servers = {};
+  lone.cluster.topology = {};
+  lone.cluster.nic.latency += more_latency;
+  lone.fabric.network = NetworkModel::loggp;
+  lone.placement = {};
+  lone.hosts.clear();
+  lone.background.clear();
+  lone.run.verify = false;
+  lone.run.jitter = 0;
+  lone.run.shards = 1;
+  return lone;
+}
+
+Role role_of(const std::string& name, const OpList& ops) {
+  return {name, {Program{{"call"}, {ops}, {"call"}, 0, {}, {}}}};
+}
+
+Op end_of_transfer(const Op& op, Op::Kind kind, GroupRank peer) {
+  Op end = op;
+  end.kind = kind;
+  end.peer = peer;
+  return end;
+}
+
+// The group alone, its members on the GPUs that they have, on nodes numbered from 0.
+Workload lone_workload(const JobSpec& spec, const Workload& workload, std::uint32_t group, Op op,
+                       GroupRank source, GroupRank target) {
+  const int gpus = spec.cluster.gpus_per_node;
+  const Group& members = workload.groups[group];
+  Workload lone;
+  lone.group_names = workload.group_names;
+  lone.services = workload.services;
+  lone.counts = workload.counts;
+  Group moved{members.kind, {}};
+  std::map<int, int> node;
+  for (const WorldRank rank : members.members) {
+    const auto at = static_cast<int>(node.size());
+    const int n = node.try_emplace(rank.value() / gpus, at).first->second;
+    moved.members.push_back(WorldRank(n * gpus + rank.value() % gpus));
+  }
+  lone.ranks = static_cast<int>(node.size()) * gpus;
+  lone.role_of.assign(lone.ranks, std::uint16_t{0});
+  op.label = 0;
+  op.tensor = 0;
+  lone.roles.push_back(role_of("others", {}));
+  if (source == kNoRank) {
+    lone.roles.push_back(role_of("members", {op}));
+    for (const WorldRank rank : moved.members) lone.role_of[rank] = 1;
+  } else {
+    lone.roles.push_back(role_of("sender", {end_of_transfer(op, Op::Kind::send, target - source)}));
+    lone.roles.push_back(
+        role_of("receiver", {end_of_transfer(op, Op::Kind::recv, source - target)}));
+    lone.role_of[moved.members[source]] = 1;
+    lone.role_of[moved.members[target]] = 2;
+  }
+  lone.groups.push_back(std::move(moved));
+  return lone;
+}
+
+}  // namespace
+
+IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
+                    const Op& op, GroupRank source, GroupRank target, Picoseconds more_latency) {
+  const Workload lone = lone_workload(spec, workload, group, op, source, target);
+  const JobSpec job = lone_job(spec, lone.ranks / spec.cluster.gpus_per_node, more_latency);
+  const Cluster cluster(job, lone, 1);
+  const Flows flows(job, lone, cluster);
+  const std::unique_ptr<Fabric> fabric = make_local_fabric();
+  const std::vector<WorldRank>& members = lone.groups[0].members;
+  Shard shard({.spec = job,
+               .workload = lone,
+               .cluster = cluster,
+               .flows = flows,
+               .fabric = *fabric,
+               .trace_ranks = members,
+               .max_spans = 2 * members.size()});
+  ShardShared shared(1);
+  shared.fabrics.push_back(fabric.get());
+  shard.prepare({}, shared);
+  shard.play(Clock::virtual_time());
+  if (!shared.failure.empty())
+    throw Error("fabric.network: a call alone failed: " + shared.failure);
+  IdleCall idle{0, std::vector<Picoseconds>(members.size())};
+  std::map<WorldRank, GroupRank> position;
+  for (GroupRank i = 0; i < std::ssize(members); ++i) position[members[i]] = i;
+  for (const Span& span : shard.take_spans()) {
+    const Picoseconds end = span.start + span.duration;
+    idle.end[position.at(span.rank)] = end;
+    idle.duration = std::max(idle.duration, end);
+  }
+  return idle;
+}
+
+}  // namespace ghostrank

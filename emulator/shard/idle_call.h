@@ -1,0 +1,27 @@
+// How long a call takes when nothing else is under way: a shard of its own plays its schedule,
+// message by message, on idle NICs without links between them. Whatever a library's schedule is
+// (credits, slices, channels, NVLink inside nodes), this is what loggp says of it.
+//
+// Units: emulated picoseconds from the time when all members have come. Errors: Error(usage) as
+// Schedules throws them. Threading: pure function.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "profiles/job/job.h"
+#include "profiles/workload/program.h"
+
+namespace ghostrank {
+
+struct IdleCall {
+  Picoseconds duration = 0;
+  std::vector<Picoseconds> end;  // by group rank; of a transfer only of its two ends
+};
+
+// Plays `op`, a collective of `group` or a transfer from `source` to `target`. `more_latency` is
+// added to that of the NICs.
+IdleCall play_alone(const JobSpec& spec, const Workload& workload, std::uint32_t group,
+                    const Op& op, GroupRank source, GroupRank target, Picoseconds more_latency);
+
+}  // namespace ghostrank

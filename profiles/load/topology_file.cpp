@@ -1,0 +1,242 @@
+#include "profiles/load/topology_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "profiles/error.h"
+#include "profiles/input/quantity.h"
+#include "profiles/input/yaml.h"
+
+namespace ghostrank {
+namespace {
+
+constexpr std::size_t kMostRows = 1 << 21;
+constexpr std::int64_t kMostNics = 1 << 23;
+
+struct Row {
+  std::string from, to, rate;
+  Mark mark;
+};
+
+std::string trimmed(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return std::string(text);
+}
+
+std::vector<Row> rows_of_csv(std::string_view text, const std::string& path) {
+  const auto source = std::make_shared<const Source>(Source{path, path, true});
+  std::vector<Row> rows;
+  for (int line = 1; !text.empty(); ++line) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string row = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (row.empty() || row.front() == '#' || (line == 1 && row.starts_with("from,to"))) continue;
+    std::vector<std::string> fields;
+    for (std::size_t at = 0; at <= row.size();) {
+      const std::size_t comma = std::min(row.find(',', at), row.size());
+      fields.push_back(trimmed(std::string_view(row).substr(at, comma - at)));
+      at = comma + 1;
+    }
+    const Mark mark{source, line, 1};
+    if (fields.size() < 2 || fields.size() > 3)
+      fail(mark, "a link has from, to and, between switches, a rate; here are " +
+                     std::to_string(fields.size()) + " fields");
+    rows.push_back({fields[0], fields[1], fields.size() == 3 ? fields[2] : "", mark});
+    if (rows.size() > kMostRows)
+      fail(mark, "more than " + std::to_string(kMostRows) + " links; take ranges of nodes");
+  }
+  return rows;
+}
+
+std::vector<Row> rows_of_yaml(std::string_view text, const std::string& path) {
+  const YamlValue root = parse_yaml(text, std::make_shared<const Source>(Source{path, path, true}));
+  const YamlValue* links = root.is_map() ? root.find("links") : nullptr;
+  if (!links || !links->is_list())
+    fail(root.mark, "a file of links is a mapping with a list  links: [{from: n0, to: tor0}]");
+  for (const YamlValue& child : root.children)
+    if (child.key != "links")
+      fail(child.key_mark, "unknown key " + quote(child.key) + "; known here: links");
+  std::vector<Row> rows;
+  for (const YamlValue& link : links->children) {
+    Row row;
+    row.mark = link.mark;
+    if (!link.is_map()) fail(link.mark, "a link is a mapping such as {from: n0, to: tor0}");
+    for (const YamlValue& field : link.children) {
+      std::string* known = field.key == "from"   ? &row.from
+                           : field.key == "to"   ? &row.to
+                           : field.key == "rate" ? &row.rate
+                                                 : nullptr;
+      if (!known)
+        fail(field.key_mark, "unknown key " + quote(field.key) + "; known here: from, to, rate");
+      *known = field.text;
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<Row> rows_of(std::string_view text, const std::string& path) {
+  return path.ends_with(".csv") ? rows_of_csv(text, path) : rows_of_yaml(text, path);
+}
+
+struct Ports {
+  int first_node = 0, last_node = 0;
+  std::optional<int> nic;  // empty: all
+};
+
+// "n3", "n0-7", "n3.nic1"; empty: the name of a switch.
+std::optional<Ports> ports_named(const std::string& name) {
+  if (name.size() < 2 || name[0] != 'n') return std::nullopt;
+  std::string_view rest = std::string_view(name).substr(1);
+  const auto number = [&]() -> std::optional<int> {
+    std::size_t digits = 0;
+    while (digits < rest.size() && rest[digits] >= '0' && rest[digits] <= '9') ++digits;
+    if (digits == 0 || digits > 6) return std::nullopt;
+    const int value = std::stoi(std::string(rest.substr(0, digits)));
+    rest.remove_prefix(digits);
+    return value;
+  };
+  const std::optional<int> first = number();
+  if (!first) return std::nullopt;
+  Ports out{*first, *first, std::nullopt};
+  if (rest.starts_with("-")) {
+    rest.remove_prefix(1);
+    const std::optional<int> last = number();
+    if (!last) return std::nullopt;
+    out.last_node = *last;
+  }
+  if (rest.starts_with(".nic")) {
+    rest.remove_prefix(4);
+    out.nic = number();
+    if (!out.nic) return std::nullopt;
+  }
+  return rest.empty() ? std::optional(out) : std::nullopt;
+}
+
+class Builder {
+ public:
+  explicit Builder(const ClusterSpec& cluster) : cluster_(cluster) {
+    graph_.leaf_of.resize(cluster.all_nodes() * cluster.nics_per_node);
+    known_.resize(graph_.leaf_of.size());
+  }
+
+  SwitchGraph build(const std::vector<Row>& rows, const std::string& path) {
+    for (const Row& row : rows)  // switches with NICs come first
+      if (const auto ports = ports_named(row.from)) connect(row, *ports);
+    graph_.leaves = static_cast<std::uint32_t>(graph_.switches.size());
+    for (const Row& row : rows)
+      if (!ports_named(row.from)) join(row);
+    for (const Nic nic : graph_.leaf_of.keys())
+      if (!known_[nic])
+        throw Error(path + ": no link connects n" +
+                    std::to_string(nic.value() / cluster_.nics_per_node) + ".nic" +
+                    std::to_string(nic.value() % cluster_.nics_per_node) +
+                    " to a switch; add one, as in  n" +
+                    std::to_string(nic.value() / cluster_.nics_per_node) + ",tor0");
+    std::stable_sort(graph_.cables.begin(), graph_.cables.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.a, a.b) < std::pair(b.a, b.b);
+    });
+    graph_.tiers = {
+        {"links up", "links down", 0, static_cast<std::uint32_t>(graph_.cables.size())}};
+    graph_.places = cluster_.all_nodes();
+    graph_.summary = path + ": " + std::to_string(graph_.switches.size()) + " switches, " +
+                     std::to_string(graph_.cables.size()) + " cables between them";
+    return std::move(graph_);
+  }
+
+ private:
+  std::uint32_t switch_named(const std::string& name, const Mark& mark) {
+    if (name.empty()) fail(mark, "a link needs both ends: from and to");
+    const auto [at, fresh] =
+        numbers_.try_emplace(name, static_cast<std::uint32_t>(graph_.switches.size()));
+    if (fresh) graph_.switches.push_back({name});
+    return at->second;
+  }
+
+  void connect(const Row& row, const Ports& ports) {
+    if (!row.rate.empty())
+      fail(row.mark, "the rate of a NIC is cluster.nic.rate; leave it out here");
+    if (ports_named(row.to))
+      fail(row.mark,
+           quote(row.from) + " and " + quote(row.to) + " are both NICs; connect each to a switch");
+    if (ports.last_node >= cluster_.all_nodes() || ports.first_node > ports.last_node)
+      fail(row.mark, quote(row.from) + ": the job has nodes n0 to n" +
+                         std::to_string(cluster_.all_nodes() - 1));
+    if (ports.nic.value_or(0) >= cluster_.nics_per_node)
+      fail(row.mark, quote(row.from) + ": a node has NICs nic0 to nic" +
+                         std::to_string(cluster_.nics_per_node - 1));
+    const std::uint32_t leaf = switch_named(row.to, row.mark);
+    for (int node = ports.first_node; node <= ports.last_node; ++node)
+      for (int i = ports.nic.value_or(0); i <= ports.nic.value_or(cluster_.nics_per_node - 1);
+           ++i) {
+        const Nic nic(node * cluster_.nics_per_node + i);
+        if (known_[nic])
+          fail(row.mark, "n" + std::to_string(node) + ".nic" + std::to_string(i) +
+                             " is connected twice; a NIC has one port");
+        known_[nic] = true;
+        graph_.leaf_of[nic] = leaf;
+        if (graph_.switches[leaf].nics++ == 0) graph_.switches[leaf].near = Node(node);
+      }
+  }
+
+  void join(const Row& row) {
+    if (ports_named(row.to)) fail(row.mark, "write the NIC first: " + row.to + "," + row.from);
+    const std::optional<double> bps = parse_rate(row.rate);
+    if (row.rate.empty() || !bps)
+      fail(row.mark,
+           "a link between switches needs a rate, as in  " + row.from + "," + row.to + ",400Gbps");
+    const std::uint32_t a = switch_named(row.from, row.mark), b = switch_named(row.to, row.mark);
+    if (a == b) fail(row.mark, quote(row.from) + " is connected to itself");
+    graph_.cables.push_back({a, b, *bps});
+  }
+
+  const ClusterSpec& cluster_;
+  SwitchGraph graph_;
+  VectorBy<Nic, bool> known_;
+  std::map<std::string, std::uint32_t> numbers_;
+};
+
+}  // namespace
+
+bool is_topology_file(std::string_view kind) {
+  return kind.ends_with(".csv") || kind.ends_with(".json") || kind.ends_with(".yaml");
+}
+
+SwitchGraph read_topology_file(const Setting& kind, const std::string& near,
+                               const ClusterSpec& cluster) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  for (const fs::path& path : {fs::path(kind.text), fs::path(near) / kind.text})
+    if (fs::is_regular_file(path, ignored))
+      return parse_topology(read_text(path.string()), path.string(), cluster);
+  fail(kind.mark, "there is no file of links " + quote(kind.text) + "; check the path");
+}
+
+ClusterSpec cluster_named_in(std::string_view text, const std::string& path) {
+  ClusterSpec cluster;
+  cluster.nics_per_node = 1;
+  cluster.topology.kind = TopologySpec::Kind::file;
+  for (const Row& row : rows_of(text, path)) {
+    const std::optional<Ports> ports = ports_named(row.from);
+    if (!ports) continue;
+    cluster.nodes = std::max(cluster.nodes, ports->last_node + 1);
+    cluster.nics_per_node = std::max(cluster.nics_per_node, ports->nic.value_or(0) + 1);
+    if (std::int64_t{cluster.nodes} * cluster.nics_per_node > kMostNics)
+      fail(row.mark, "more than " + std::to_string(kMostNics) + " NICs; number them from 0");
+  }
+  return cluster;
+}
+
+SwitchGraph parse_topology(std::string_view text, const std::string& path,
+                           const ClusterSpec& cluster) {
+  return Builder(cluster).build(rows_of(text, path), path);
+}
+
+}  // namespace ghostrank

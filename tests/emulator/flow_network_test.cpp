@@ -1,0 +1,161 @@
+// Max-min fair rates: closed forms, and random networks that change step by step, against a filling
+// from scratch and against the definition of fairness.
+#include "emulator/network/flow_network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectives/dice.h"
+
+namespace ghostrank {
+namespace {
+
+using Needs = std::vector<FlowNetwork::Need>;
+
+constexpr double kNoCap = 1e12;
+
+TEST(FlowNetwork, SharesALinkEqually) {
+  FlowNetwork net(2);
+  const Needs both{{0, 1.0}, {1, 1.0}}, one{{0, 1.0}};
+  const auto a = net.add(both, 1000, kNoCap, 0), b = net.add(one, 3000, kNoCap, 0);
+  EXPECT_EQ(net.settle(0).size(), 2u);
+  EXPECT_DOUBLE_EQ(net.rate(a), 0.5);
+  EXPECT_EQ(net.end(a), 2000);
+  EXPECT_EQ(net.end(b), 6000);
+  net.remove(a);
+  ASSERT_EQ(net.settle(2000).size(), 1u);
+  EXPECT_DOUBLE_EQ(net.rate(b), 1.0);  // 2000 are left
+  EXPECT_EQ(net.end(b), 4000);
+}
+
+// The classic case: a long flow over two links, and a flow on each; the second link is twice as
+// fast.
+TEST(FlowNetwork, GivesWhatOthersCannotUse) {
+  FlowNetwork net(2);
+  const Needs across{{0, 1.0}, {1, 0.5}}, first{{0, 1.0}}, second{{1, 0.5}};
+  const auto a = net.add(across, 1, kNoCap, 0), b = net.add(first, 1, kNoCap, 0),
+             c = net.add(second, 1, kNoCap, 0);
+  net.settle(0);
+  EXPECT_DOUBLE_EQ(net.rate(a), 0.5);
+  EXPECT_DOUBLE_EQ(net.rate(b), 0.5);
+  EXPECT_DOUBLE_EQ(net.rate(c), 1.5);
+}
+
+TEST(FlowNetwork, TakesNoMoreThanTheCap) {
+  FlowNetwork net(1);
+  const Needs one{{0, 1.0}};
+  const auto slow = net.add(one, 1, 0.1, 0), fast = net.add(one, 1, kNoCap, 0);
+  net.settle(0);
+  EXPECT_DOUBLE_EQ(net.rate(slow), 0.1);
+  EXPECT_DOUBLE_EQ(net.rate(fast), 0.9);
+  EXPECT_EQ(net.bottleneck(slow), FlowNetwork::kOwnCap);
+  EXPECT_EQ(net.bottleneck(fast), 0u);
+}
+
+// A ring of four edges, three of which cross one link, is a third as fast there.
+TEST(FlowNetwork, AFluidOfManyEdgesHasOneRate) {
+  FlowNetwork net(3);
+  const Needs ring{{0, 1.0}, {1, 3.0}}, other{{0, 1.0}}, third{{1, 1.0}};
+  const auto a = net.add(ring, 1, kNoCap, 0), b = net.add(other, 1, kNoCap, 0),
+             c = net.add(third, 1, kNoCap, 0);
+  net.settle(0);
+  EXPECT_DOUBLE_EQ(net.rate(a), 0.25);
+  EXPECT_DOUBLE_EQ(net.rate(b), 0.75);
+  EXPECT_DOUBLE_EQ(net.rate(c), 0.25);  // each of the four connections has the same
+}
+
+// A flow alone on its resources costs the network one rate, however many others there are.
+TEST(FlowNetwork, SolvesOnlyWhatChanges) {
+  FlowNetwork net(2000);
+  std::vector<Needs> needs;
+  for (std::uint32_t i = 0; i < 1000; ++i) needs.push_back({{2 * i, 1.0}, {2 * i + 1, 0.5}});
+  for (const Needs& n : needs) net.add(n, 1e6, kNoCap, 0);
+  net.settle(0);
+  const std::uint64_t before = net.solved();
+  const Needs beside{{7, 0.5}};
+  const auto late = net.add(beside, 1, kNoCap, 5);
+  net.settle(5);
+  EXPECT_DOUBLE_EQ(net.rate(late), 1.0);
+  EXPECT_LE(net.solved() - before, 4u);
+}
+
+// ---- Random networks ----
+
+struct Network {
+  std::vector<Needs> needs;
+  std::vector<double> cap;
+  std::map<std::size_t, FlowNetwork::Id> under_way;  // by index into needs
+};
+
+// The rates of all flows by filling from scratch, one level at a time.
+std::map<std::size_t, double> filled(const Network& n, std::size_t resources) {
+  std::map<std::size_t, double> rate;
+  std::vector<double> used(resources);
+  std::map<std::size_t, bool> open;
+  for (const auto& [i, id] : n.under_way) open[i] = true;
+  double level = 0;
+  while (!open.empty()) {
+    std::vector<double> load(resources);
+    for (const auto& [i, o] : open)
+      for (const auto& need : n.needs[i]) load[need.resource] += need.ps_per_byte;
+    double step = std::numeric_limits<double>::max();
+    for (std::size_t r = 0; r < resources; ++r)
+      if (load[r] > 0) step = std::min(step, (1 - used[r]) / load[r]);
+    for (const auto& [i, o] : open) step = std::min(step, n.cap[i] - level);
+    level += step;
+    for (std::size_t r = 0; r < resources; ++r) used[r] += step * load[r];
+    std::vector<std::size_t> fixed;
+    for (const auto& [i, o] : open) {
+      bool full = level >= n.cap[i] * (1 - 1e-12);
+      for (const auto& need : n.needs[i]) full |= used[need.resource] >= 1 - 1e-12;
+      if (full) fixed.push_back(i);
+    }
+    for (const std::size_t i : fixed) {
+      rate[i] = level;
+      open.erase(i);
+    }
+  }
+  return rate;
+}
+
+TEST(FlowNetwork, IsFairAfterEveryChangeOfRandomNetworks) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    checking::Dice dice(seed);
+    const std::size_t resources = 1 + dice.below(12);
+    FlowNetwork net(resources);
+    Network n;
+    for (int i = 0; i < 40; ++i) {
+      std::map<std::uint32_t, double> chosen;
+      for (std::uint64_t k = 0; k <= dice.below(4); ++k)
+        chosen[static_cast<std::uint32_t>(dice.below(resources))] =
+            0.25 * static_cast<double>(1 + dice.below(8));
+      Needs needs;
+      for (const auto& [r, ps] : chosen) needs.push_back({r, ps});
+      n.needs.push_back(std::move(needs));
+      n.cap.push_back(dice.below(3) == 0 ? 0.05 * static_cast<double>(1 + dice.below(20)) : kNoCap);
+    }
+    for (int step = 0; step < 60; ++step) {
+      for (std::uint64_t changes = 1 + dice.below(3); changes > 0; --changes) {
+        const std::size_t i = dice.below(n.needs.size());
+        if (const auto at = n.under_way.find(i); at != n.under_way.end()) {
+          net.remove(at->second);
+          n.under_way.erase(at);
+        } else {
+          n.under_way[i] = net.add(n.needs[i], 1e9, n.cap[i], step);
+        }
+      }
+      net.settle(step);
+      for (const auto& [i, rate] : filled(n, resources))
+        ASSERT_NEAR(net.rate(n.under_way[i]), rate, 1e-7 * rate)
+            << "seed " << seed << " step " << step;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank

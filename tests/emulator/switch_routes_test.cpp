@@ -1,0 +1,109 @@
+// Shortest paths through switches: numbers, order, links that fail.
+#include "emulator/network/switch_routes.h"
+
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "emulator/network/topology.h"
+#include "profiles/error.h"
+#include "profiles/load/topology_file.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+ClusterSpec tree_of(int pods, int leaves, int spines, int cores, int nodes) {
+  ClusterSpec cluster;
+  cluster.nodes = nodes;
+  cluster.nics_per_node = 1;
+  cluster.nic.rate_bps = 100e9;
+  cluster.topology.kind = TopologySpec::Kind::fat_tree;
+  cluster.topology.pods = pods;
+  cluster.topology.leaves = leaves;
+  cluster.topology.spines = spines;
+  cluster.topology.cores = cores;
+  return cluster;
+}
+
+// Checks that every number gives another path, and that its links join the two leaves.
+void expect_paths(const SwitchRoutes& routes, std::uint32_t from, std::uint32_t to,
+                  std::uint32_t paths, int links) {
+  const SwitchGraph& graph = routes.graph();
+  const auto cables = static_cast<std::uint32_t>(graph.cables.size());
+  ASSERT_EQ(routes.paths(from, to), paths);
+  EXPECT_EQ(routes.hops(from, to), links);
+  std::set<std::vector<std::uint32_t>> seen;
+  for (std::uint32_t n = 0; n < paths; ++n) {
+    const Path path = routes.path(from, to, n);
+    ASSERT_EQ(path.links, links);
+    std::uint32_t at = from;
+    for (int i = 0; i < path.links; ++i) {
+      const SwitchGraph::Cable& cable = graph.cables[path.link[i] % cables];
+      EXPECT_FALSE(cable.failed);
+      const bool up = path.link[i] < cables;
+      ASSERT_EQ(at, up ? cable.a : cable.b);
+      at = up ? cable.b : cable.a;
+    }
+    EXPECT_EQ(at, to);
+    seen.insert({path.link.begin(), path.link.begin() + path.links});
+    const std::uint32_t id = routes.id(from, to, n);
+    EXPECT_EQ(routes.by_id(id).link, path.link);
+    EXPECT_EQ(routes.id(from, to, n), id);
+  }
+  EXPECT_EQ(seen.size(), paths);
+}
+
+TEST(Routes, OfAFatTreeGoThroughSpinesInAPodAndCoresBetweenPods) {
+  const SwitchRoutes routes(switches_of(tree_of(2, 4, 3, 6, 8)));
+  EXPECT_EQ(routes.longest(), 4);
+  expect_paths(routes, 0, 1, 3, 2);
+  expect_paths(routes, 0, 3, 3 * 2, 4);
+  EXPECT_EQ(routes.paths(1, 1), 0u);
+}
+
+TEST(Routes, AvoidLinksThatFailed) {
+  ClusterSpec cluster = tree_of(2, 4, 3, 6, 8);
+  cluster.topology.failed = {"leaf0.0-spine0.1", "spine1.0-core1"};
+  const SwitchRoutes routes(switches_of(cluster));
+  expect_paths(routes, 0, 1, 2, 2);
+  expect_paths(routes, 1, 0, 2, 2);
+  expect_paths(routes, 0, 3, 1 + 2, 4);
+}
+
+TEST(Routes, OfAFileAreShortest) {
+  ClusterSpec cluster;
+  cluster.nodes = 4;
+  cluster.nics_per_node = 1;
+  // A ring of four switches: two ways to the opposite one.
+  const SwitchRoutes routes(parse_topology(
+      "n0,a\nn1,b\nn2,c\nn3,d\na,b,1Gbps\nb,c,1Gbps\nc,d,1Gbps\nd,a,1Gbps\n", "r.csv", cluster));
+  EXPECT_EQ(routes.longest(), 2);
+  expect_paths(routes, 0, 1, 1, 1);
+  expect_paths(routes, 0, 2, 2, 2);
+}
+
+TEST(Topology, NamesTiersAndLinksOfAFatTree) {
+  testing::SmallJob job(8, 1, FabricKind::virtual_time);
+  job.spec.cluster = tree_of(2, 4, 3, 6, 8);
+  const Topology topology(job.spec);
+  ASSERT_EQ(topology.tiers().size(), 4u);
+  EXPECT_EQ(topology.tiers()[1].name, "spine-core");
+  EXPECT_EQ(topology.tiers()[2].name, "core-spine");
+  EXPECT_EQ(topology.tiers()[1].count, 2u * 3 * 2);
+  EXPECT_EQ(topology.link_name(0), "leaf0.0-spine0.0");
+  EXPECT_EQ(topology.link_name(topology.links() / 2), "spine0.0-leaf0.0");
+  EXPECT_EQ(topology.lookahead(), topology.own().latency / 5);
+}
+
+TEST(Topology, OfRailsAloneHasNoPathBetweenThem) {
+  testing::SmallJob job(2, 2, FabricKind::virtual_time);
+  job.spec.cluster.topology.kind = TopologySpec::Kind::rail_only;
+  const Topology topology(job.spec);
+  EXPECT_EQ(topology.paths(Nic(0), Nic(2)), 0u);
+  EXPECT_THROW(topology.paths(Nic(0), Nic(3)), Error);
+}
+
+}  // namespace
+}  // namespace ghostrank

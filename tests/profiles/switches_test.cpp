@@ -1,0 +1,156 @@
+// Fabrics as switches and cables: sizes of fat trees, placements, links that fail, files of links.
+#include "profiles/job/switches.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "profiles/job/leaf_spine.h"
+#include "profiles/load/topology_file.h"
+
+namespace ghostrank {
+namespace {
+
+using Kind = TopologySpec::Kind;
+
+ClusterSpec cluster_of(int nodes, int nics, Kind kind) {
+  ClusterSpec cluster;
+  cluster.nodes = nodes;
+  cluster.nics_per_node = nics;
+  cluster.nic.rate_bps = 400e9;
+  cluster.topology.kind = kind;
+  return cluster;
+}
+
+std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// The fabric of Llama 3's report: racks of two nodes, 192 of them in a pod, 8 pods, 1:7 above.
+ClusterSpec published() {
+  ClusterSpec cluster = cluster_of(2048, 8, Kind::fat_tree);
+  cluster.topology.places = 3072;
+  cluster.topology.pods = 8;
+  cluster.topology.leaves = 1536;
+  cluster.topology.pod_oversubscription = 7;
+  return cluster;
+}
+
+TEST(FatTree, HasThePublishedSizes) {
+  const FatTree tree = fat_tree_of(published());
+  EXPECT_EQ(tree.pods, 8);
+  EXPECT_EQ(tree.leaves, 192);
+  EXPECT_EQ(tree.ports, 16);
+  EXPECT_EQ(tree.spines, 16);
+  EXPECT_EQ(tree.leaf_bps, 400e9);
+  EXPECT_EQ(tree.cores, 28);
+  EXPECT_DOUBLE_EQ(tree.spine_bps * tree.cores * 7, 192 * 400e9);
+}
+
+TEST(FatTree, GivesEveryPodAsMuchAboveAsTheOversubscriptionLeaves) {
+  const SwitchGraph graph = switches_of(published());
+  double below = 0, above = 0;  // of pod 0
+  for (const SwitchGraph::Cable& cable : graph.cables) {
+    if (graph.switches[cable.a].pod != 0) continue;
+    (cable.a < graph.leaves ? below : above) += cable.bps;
+  }
+  EXPECT_DOUBLE_EQ(below, 3072 * 400e9);
+  EXPECT_DOUBLE_EQ(above * 7, below);
+  EXPECT_EQ(graph.leaf_of[Nic(0)], graph.leaf_of[Nic(15)]);
+  EXPECT_NE(graph.leaf_of[Nic(15)], graph.leaf_of[Nic(16)]);
+  EXPECT_EQ(graph.switches[graph.leaf_of[Nic(3071)]].pod, 0u);  // packed by pod
+  EXPECT_EQ(graph.switches[graph.leaf_of[Nic(3072)]].pod, 1u);
+}
+
+TEST(Placement, SpreadsNodesOverPodsOrDrawsThem) {
+  ClusterSpec cluster = cluster_of(6, 1, Kind::fat_tree);
+  cluster.topology.places = 12;
+  cluster.topology.pods = 3;
+  cluster.topology.leaves = 6;
+  const auto pods = [&] {
+    const SwitchGraph graph = switches_of(cluster);
+    std::vector<std::uint32_t> of;
+    for (const Nic nic : graph.leaf_of.keys()) of.push_back(graph.switches[graph.leaf_of[nic]].pod);
+    return of;
+  };
+  EXPECT_EQ(pods(), (std::vector<std::uint32_t>{0, 0, 0, 0, 1, 1}));
+  cluster.topology.placement = TopologySpec::Placement::spread;
+  EXPECT_EQ(pods(), (std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2}));
+  cluster.topology.placement = TopologySpec::Placement::random;
+  const auto one = pods();
+  EXPECT_EQ(pods(), one);
+  cluster.topology.seed = 5;
+  EXPECT_NE(pods(), one);
+}
+
+TEST(Cables, FailOrSlowDownByName) {
+  ClusterSpec cluster = cluster_of(4, 1, Kind::leaf_spine);
+  cluster.topology.leaves = 2;
+  cluster.topology.spines = 2;
+  cluster.topology.failed = {"leaf0-spine1"};
+  cluster.topology.degraded = {{"leaf1-spine0", 1e9}};
+  const SwitchGraph graph = switches_of(cluster);
+  EXPECT_TRUE(graph.cables[1].failed);
+  EXPECT_EQ(graph.cables[2].bps, 1e9);
+  cluster.topology.failed = {"leaf0-spine0", "leaf0-spine1"};
+  EXPECT_EQ(error_of([&] { switches_of(cluster); }),
+            "cluster.topology: no path leads from leaf0 to leaf1, and nodes are connected to both; "
+            "add links, or let fewer fail");
+}
+
+// ---- Files ----
+
+TEST(FileOfLinks, IsReadAsCsvAndAsJson) {
+  const ClusterSpec cluster = cluster_of(4, 2, Kind::file);
+  const SwitchGraph csv = parse_topology(
+      "from,to,rate\n# two racks\nn0-1,tor0\nn2,tor1\nn3.nic0,tor0\nn3.nic1,tor1\n"
+      "tor0,core,100Gbps\ntor0,core,100Gbps\ntor1,core,200Gbps\n",
+      "a.csv", cluster);
+  const SwitchGraph json = parse_topology(
+      R"({"links": [{"from": "n0-1", "to": "tor0"}, {"from": "n2", "to": "tor1"},
+          {"from": "n3.nic0", "to": "tor0"}, {"from": "n3.nic1", "to": "tor1"},
+          {"from": "tor0", "to": "core", "rate": "100Gbps"},
+          {"from": "tor0", "to": "core", "rate": "100Gbps"},
+          {"from": "tor1", "to": "core", "rate": "200Gbps"}]})",
+      "a.json", cluster);
+  for (const SwitchGraph* graph : {&csv, &json}) {
+    EXPECT_EQ(graph->leaves, 2u);
+    ASSERT_EQ(graph->cables.size(), 3u);
+    EXPECT_EQ(cable_name(*graph, 0), "tor0-core");
+    EXPECT_EQ(cable_name(*graph, 1), "tor0-core.2");
+    EXPECT_EQ(graph->cables[2].bps, 200e9);
+    EXPECT_EQ(graph->switches[0].nics, 5);
+    EXPECT_EQ(graph->leaf_of[Nic(7)], 1u);
+  }
+}
+
+TEST(FileOfLinks, SaysWhereItIsWrong) {
+  const ClusterSpec cluster = cluster_of(2, 2, Kind::file);
+  const auto error = [&](const std::string& text) {
+    return error_of([&] { parse_topology(text, "f.csv", cluster); });
+  };
+  EXPECT_EQ(error("n0-1,a\n"), "");
+  EXPECT_EQ(error("n0,a\n"),
+            "f.csv: no link connects n1.nic0 to a switch; add one, as in  n1,tor0");
+  EXPECT_EQ(error("n0,a\nn0.nic1,b\n"),
+            "f.csv:2:1: n0.nic1 is connected twice; a NIC has one port");
+  EXPECT_EQ(error("n0-2,a\n"), "f.csv:1:1: 'n0-2': the job has nodes n0 to n1");
+  EXPECT_EQ(error("n0.nic2,a\n"), "f.csv:1:1: 'n0.nic2': a node has NICs nic0 to nic1");
+  EXPECT_EQ(error("n0,a,1Gbps\n"),
+            "f.csv:1:1: the rate of a NIC is cluster.nic.rate; leave it out here");
+  EXPECT_EQ(error("n0-1,a\na,b\n"),
+            "f.csv:2:1: a link between switches needs a rate, as in  a,b,400Gbps");
+  EXPECT_EQ(error("a,n0\n"), "f.csv:1:1: write the NIC first: n0,a");
+  EXPECT_EQ(error("n0,n1\n"), "f.csv:1:1: 'n0' and 'n1' are both NICs; connect each to a switch");
+  EXPECT_EQ(error("n0,a,b,c\n"),
+            "f.csv:1:1: a link has from, to and, between switches, a rate; here are 4 fields");
+}
+
+}  // namespace
+}  // namespace ghostrank
