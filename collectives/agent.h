@@ -69,7 +69,15 @@ struct Call {
   Collective collective;
   DataType type{};
   Sparsity sparsity{};  // density of the summed tensors, as the job states it; dense by default
+  // The tensor that the call sums, numbered from 1 in its communicator, in every iteration alike;
+  // 0: none is named.
+  std::uint32_t tensor = 0;
 };
+
+// What the processor of a helper does with elements. `add`: sums them with as many; `optimise`: a
+// step of the optimizer over the weights that belong to them.
+enum class Work : std::uint8_t { copy, add, optimise };
+inline constexpr int kWorks = 3;
 
 // The work buffer of a rank in a call; schedule.h lists its content before and after. An all-to-all
 // has a separate input: read() reads that input, write() writes the work buffer.
@@ -100,6 +108,14 @@ class Io {
   // Keeps the party's processor busy for this time: later sends leave later, and the next event
   // waits.
   virtual void spend(Picoseconds time) = 0;
+  // For helpers. An event runs on the party's first processor; the rest of it runs on this core of
+  // the party's machine (modulo their number), as soon as the core is free.
+  virtual void run_on(int /*core*/) {}
+  // For helpers: spends the time that work on so many bytes of elements takes on the party's
+  // machine, whose cores share its memory. Takes no time where no machine is described.
+  virtual void work(Work /*work*/, std::uint64_t /*bytes*/) {}
+  // For helpers: the party holds so many bytes more, from now to the end of the segment.
+  virtual void hold(std::uint64_t /*bytes*/) {}
   // For ranks: reports that the rank's part of the call is complete and its tensor holds the
   // result.
   virtual void done(std::uint32_t call) = 0;

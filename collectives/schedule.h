@@ -346,6 +346,31 @@ struct InSwitch {
   bool trees_per_port = false;  // so many on each port of a switch; else on the switch
 };
 
+// Hashes by which BytePS assigns keys to servers (schemes/keys.h).
+enum class KeyHash : std::uint8_t { djb2, naive, sdbm, built_in, mixed };
+
+// Servers that sum: what the communicator's schemes may use of them, and how.
+struct AtServers {
+  int places = 0;  // helper i is on place i modulo `places`
+  int beside = 0;  // the last so many places share NICs with the GPUs of a node each
+  int nics = 1;    // of each of the other places; helper i uses NIC i / places modulo `nics`
+  int cores = 1;   // of each place
+  // Tensors that calls name, by Call::tensor - 1. Empty where calls name none.
+  struct Tensor {
+    std::uint64_t elements = 0;
+    std::uint32_t element_bytes = 4;
+  };
+  std::vector<Tensor> tensors{};
+
+  std::uint64_t partition_bytes = 4'096'000;  // byteps: of the largest partition of a tensor
+  std::uint64_t credit_bytes = 0;             // byteps: of a node under way; 0: unlimited
+  KeyHash hash = KeyHash::djb2;               // byteps
+  bool bound = false;      // byteps: the best split of bytes over servers, not the hash
+  bool schedules = false;  // byteps: servers sum the key with the fewest pushes first
+  std::uint64_t big_array = 1'000'000;   // parameter_server: elements from which all servers share
+  std::uint64_t chunk_bytes = 32 << 10;  // phub: of the largest chunk of a tensor
+};
+
 // What a schedule may know of its group, besides the size.
 struct Communicator {
   std::vector<std::int32_t> node_of;  // emulated node of each group rank; empty: one rank per node
@@ -368,6 +393,7 @@ struct Communicator {
 
   // For schemes of the library kSchemes.
   InSwitch in_switch{};
+  AtServers at_servers{};
   // The NIC of each rank, numbered over the cluster; empty: every rank has its own.
   std::vector<std::int32_t> nic_of{};
 };

@@ -22,8 +22,9 @@ ServerLocation mixed(const PlacedHelper& helper, const ServerSites& sites) {
   return {place - sites.count, round % sites.nics_per_node};
 }
 
-constexpr ServerPlacement kRows[]{
-    {"dedicated", dedicated}, {"colocated", colocated, /*machines=*/false}, {"mixed", mixed}};
+constexpr ServerPlacement kRows[]{{"dedicated", dedicated},
+                                  {"colocated", colocated, /*machines=*/false},
+                                  {"mixed", mixed, /*machines=*/true, /*everywhere=*/true}};
 
 }  // namespace
 

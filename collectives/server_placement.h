@@ -37,7 +37,8 @@ struct ServerPlacement {
   std::string_view name;
   // A pure function; must return a node and a NIC that exist.
   ServerLocation (*place)(const PlacedHelper&, const ServerSites&) = nullptr;
-  bool machines = true;  // true: servers have nodes of their own
+  bool machines = true;     // true: servers have nodes of their own
+  bool everywhere = false;  // there is also one place beside the GPUs of every node
 };
 
 // What is wrong with a location that the row returned; empty: nothing.

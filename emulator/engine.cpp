@@ -354,6 +354,7 @@ class Session::Play {
     result_.tensors = tensor_use(spec_, workload_, segment.first);
     result_.compression = compression_use(spec_, workload_, segment.first);
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;
+    report_servers(sum, cluster_, spec_.cluster.servers.cores, result_);
     const auto played = static_cast<double>(std::max<std::size_t>(1, result_.iterations.size()));
     result_.network = network_report(cluster_.topology(), sum.links, played, seconds(sum.end.at));
     if (result_.network && spec_.fabric.network == NetworkModel::flow)

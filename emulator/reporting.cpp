@@ -122,4 +122,21 @@ void report_segment(const Segment& segment, const Workload& workload,
   }
 }
 
+void report_servers(const SegmentReport& sum, const Cluster& cluster, int cores, Result& result) {
+  const double iterations = std::max<double>(1, static_cast<double>(result.iterations.size()));
+  std::map<Node, ServerReport> by_node;
+  double measured = 0;
+  for (const IterationReport& i : result.iterations) measured += i.seconds;
+  for (const HelperCount& helper : sum.helpers) {
+    const Node node = cluster.location(helper.party).node;
+    ServerReport& server = by_node[node];
+    server.name = "n" + to_string(node);
+    server.rx_bytes += static_cast<double>(helper.rx_bytes) / iterations;
+    server.tx_bytes += static_cast<double>(helper.tx_bytes) / iterations;
+    if (measured > 0) server.busy += seconds(helper.busy) / (measured * cores);
+    server.memory_bytes += helper.memory_bytes;
+  }
+  for (auto& [node, server] : by_node) result.servers.push_back(std::move(server));
+}
+
 }  // namespace ghostrank

@@ -18,4 +18,7 @@ void report_segment(const Segment& segment, const Workload& workload,
                     const std::vector<Schedules::Row>& rows, const SegmentReport& sum,
                     const std::vector<SegmentReport>& reports, Result& result);
 
+// The servers of `sum`, by node; call it after report_segment().
+void report_servers(const SegmentReport& sum, const Cluster& cluster, int cores, Result& result);
+
 }  // namespace ghostrank

@@ -42,8 +42,9 @@ struct SegmentReport : SegmentSummary {
   bool spills_whole = true;                // in a sum: the files hold all rows
   LedgerCell intra;
   PacketCounts packets;
-  std::vector<LinkCount> links;  // by link
-  std::uint64_t fluids = 0;      // collectives that travelled as flows
+  std::vector<HelperCount> helpers;  // those that heard anything
+  std::vector<LinkCount> links;      // by link
+  std::uint64_t fluids = 0;          // collectives that travelled as flows
   std::vector<Span> spans;
   std::vector<std::vector<Gap>> gaps;  // by shard
 

@@ -23,6 +23,7 @@ std::span<const Verb> profile_verbs();
 std::span<const Verb> switch_verbs();
 std::span<const Verb> nccl_verbs();
 std::span<const Verb> topology_verbs();
+std::span<const Verb> calibrate_verbs();
 
 // Plays the verb that argv[1] names.
 int play_verb(const Argv& argv);
@@ -44,6 +45,7 @@ int verb_doctor(const Argv& argv);
 int verb_switch(const Argv& argv);
 int verb_nccl(const Argv& argv);
 int verb_topology(const Argv& argv);
+int verb_calibrate(const Argv& argv);
 int verb_help(const Argv& argv);
 
 }  // namespace ghostrank

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "collectives/libraries.h"
+#include "collectives/schemes/key_schemes.h"
 #include "collectives/schemes/sharp.h"
 #include "collectives/schemes/switchml.h"
 
@@ -30,6 +31,12 @@ std::span<const Algorithm> scheme_rows() {
          {Func::all_reduce, Func::reduce_scatter, Func::all_gather, Func::broadcast, Func::reduce})
       rows.push_back({.library = kSchemes, .func = func, .name = "switchml", .ends = switchml});
     rows.push_back({.library = kSchemes, .func = Func::all_reduce, .name = "sharp", .ends = sharp});
+    const auto add = [&](const char* name, auto ends) {
+      rows.push_back({.library = kSchemes, .func = Func::all_reduce, .name = name, .ends = ends});
+    };
+    add("parameter_server", parameter_server_ends);
+    add("byteps", byteps_ends);
+    add("phub", phub_ends);
     return rows;
   }();
   return kRows;

@@ -19,9 +19,13 @@ std::string text_of(const SchemeUse& use, GroupParty party) {
 // The Io that an agent is lent during one event.
 class AgentRunner::Lent final : public Io {
  public:
-  Lent(AgentRunner& runner, State& state, Moment now) : runner_(runner), state_(state), now_(now) {}
-
-  Moment now() const { return now_; }
+  Lent(AgentRunner& runner, State& state, Moment at)
+      : runner_(runner), state_(state), at_(at), processor_(state.processor) {
+    begin();
+  }
+  ~Lent() override { end(); }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
 
   using Io::send;
   bool send(std::span<const GroupParty> to, const Note& note, Carriage carriage) override {
@@ -35,6 +39,7 @@ class AgentRunner::Lent final : public Io {
       return false;
     }
     runner_.carrier_.carry(leaving);
+    state_.count.tx_bytes += bytes * to.size();
     runner_.progress_ += carriage == Carriage::reliable;
     return true;
   }
@@ -52,6 +57,29 @@ class AgentRunner::Lent final : public Io {
     now_.at += time;
   }
 
+  void run_on(int core) override {
+    if (!helper()) return;
+    GHOSTRANK_ASSERT(core >= 0);
+    end();
+    at_ = now_;
+    processor_ = state_.processor + 1 + static_cast<std::size_t>(core % runner_.machine_.cores);
+    begin();
+  }
+
+  void work(Work work, std::uint64_t bytes) override {
+    if (!helper()) return;
+    const ServerMachine& machine = runner_.machine_;
+    const auto kind = static_cast<std::size_t>(work);
+    const auto n = static_cast<double>(bytes);
+    Picoseconds& memory = runner_.memory_free_[state_.processor];
+    const auto passes = static_cast<Picoseconds>(n * machine.passes[kind] * machine.memory);
+    memory = std::max(memory, now_.at) + passes;
+    now_.at += static_cast<Picoseconds>(n * machine.core[kind]);
+    if (passes > 0) now_.at = std::max(now_.at, memory);
+  }
+
+  void hold(std::uint64_t bytes) override { state_.count.memory_bytes += bytes; }
+
   void done(std::uint32_t call) override {
     const auto open = find(call);
     if (open == state_.open.end())
@@ -68,6 +96,16 @@ class AgentRunner::Lent final : public Io {
   }
 
  private:
+  bool helper() const { return state_.address.local >= runner_.ranks_.size(); }
+  void begin() {
+    now_ = later(at_, runner_.free_[processor_]);
+    began_ = now_.at;
+  }
+  void end() {
+    state_.count.busy += now_.at - began_;
+    runner_.free_[processor_] = now_;
+  }
+
   bool may_send(std::span<const GroupParty> to, const Note& note, Carriage carriage,
                 std::uint64_t bytes) {
     const SchemeUse& use = *state_.use;
@@ -108,7 +146,10 @@ class AgentRunner::Lent final : public Io {
 
   AgentRunner& runner_;
   State& state_;
+  Moment at_;              // when the event came
+  std::size_t processor_;  // or core, on which it runs
   Moment now_;
+  Picoseconds began_ = 0;  // on that processor
   RankTensor nothing_{nullptr, Func::all_reduce, 1, 0, std::nullopt, runner_.progress_};
 };
 
@@ -145,23 +186,45 @@ bool AgentRunner::RankTensor::nonzero(std::uint64_t first, std::uint64_t element
 }
 
 AgentRunner::AgentRunner(const Cluster& cluster, const std::vector<WorldRank>& ranks,
-                         const std::vector<WorldParty>& helpers, std::uint32_t mtu,
-                         std::uint64_t most_in_packet, NoteCarrier& carrier)
+                         const std::vector<WorldParty>& helpers, const ServerMachine& machine,
+                         std::uint32_t mtu, std::uint64_t most_in_packet, NoteCarrier& carrier)
     : cluster_(cluster),
       ranks_(ranks),
       helpers_(helpers),
       mtu_(mtu),
       most_in_packet_(most_in_packet),
-      carrier_(carrier) {
+      carrier_(carrier),
+      machine_(machine) {
   if (!serves()) return;
   for (std::size_t i = 0; i < ranks.size(); ++i) processor_of_.push_back(i);
   std::map<Node, std::size_t> of_node;  // by node: the processor that its helpers share
+  const auto each = 1 + static_cast<std::size_t>(machine.cores);
   for (const WorldParty helper : helpers) {
-    const auto next = ranks.size() + of_node.size();
+    const auto next = ranks.size() + of_node.size() * each;
     processor_of_.push_back(of_node.try_emplace(cluster.location(helper).node, next).first->second);
   }
-  free_.resize(ranks.size() + of_node.size());
+  free_.resize(ranks.size() + of_node.size() * each);
+  memory_free_.resize(free_.size());
   sites_.resize(free_.size());
+}
+
+ServerMachine server_machine(const ServerSpec& servers) {
+  const auto per_byte = [](double GBps) { return GBps > 0 ? 1e3 / GBps : 0; };
+  ServerMachine out{.cores = servers.cores};
+  const double add = per_byte(servers.add_GBps);
+  out.core = {add, add, per_byte(servers.optimizer_GBps)};
+  // A copy reads and writes; a sum reads both and writes one; Nesterov's step reads gradient,
+  // momentum and weights, and writes the latter two.
+  out.passes = {2, 3, 5};
+  out.memory = per_byte(servers.memory_GBps);
+  return out;
+}
+
+std::vector<HelperCount> AgentRunner::helper_counts() const {
+  std::vector<HelperCount> out;
+  for (const State& s : states_)
+    if (s.address.local >= ranks_.size()) out.push_back(s.count);
+  return out;
 }
 
 void AgentRunner::clear() {
@@ -176,6 +239,7 @@ void AgentRunner::clear() {
   }
   std::fill(free_.begin(), free_.end(), Moment{});
   std::fill(sites_.begin(), sites_.end(), Site{});
+  std::fill(memory_free_.begin(), memory_free_.end(), 0);
 }
 
 AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
@@ -194,21 +258,21 @@ AgentRunner::State& AgentRunner::state_of(AgentAddress who) {
   state->processor = processor_of_[who.local];
   state->agent = state->use->ends->agent_at(state->position, sites_[state->processor]);
   GHOSTRANK_ASSERT(state->agent != nullptr);
+  state->count.party = state->party;
   return *state;
 }
 
 template <typename Tell>
 void AgentRunner::tell(State& s, Moment at, const Tell& what) {
-  Lent io(*this, s, later(at, free_[s.processor]));
+  Lent io(*this, s, at);
   what(io);
-  free_[s.processor] = io.now();
 }
 
 void AgentRunner::on_call(AgentAddress who, const Collective& collective, DataType type,
-                          const std::optional<TensorContent>& content, Flight& flight,
-                          RankData* data, Moment at) {
+                          std::uint32_t tensor, const std::optional<TensorContent>& content,
+                          Flight& flight, RankData* data, Moment at) {
   State& s = state_of(who);
-  const Call call{s.calls++, collective, type, content ? content->sparsity() : Sparsity{}};
+  const Call call{s.calls++, collective, type, content ? content->sparsity() : Sparsity{}, tensor};
   s.open.push_back(std::make_unique<OpenCall>(
       OpenCall{call.number, &flight,
                RankTensor(data, collective.func, collective.element_bytes, s.position, content,
@@ -218,6 +282,7 @@ void AgentRunner::on_call(AgentAddress who, const Collective& collective, DataTy
 
 void AgentRunner::on_note(AgentAddress who, GroupParty from, const Note& note, Moment at) {
   State& s = state_of(who);
+  s.count.rx_bytes += note_bytes(note, s.use->ends->overhead_bytes());
   tell(s, at, [&](Io& io) { s.agent->on_note(io, from, note); });
 }
 

@@ -4,7 +4,8 @@
 //
 // Time is ideal: an agent handles an event when the event comes or, if later, when its party's
 // processor is free; Io::spend() moves the time at which the agent goes on. Each rank has a
-// processor of its own; the helpers on one node share one.
+// processor of its own; the helpers on one node share one, and the machine's cores (Io::run_on).
+// The cores share the memory, which serves their work in the order in which events are handled.
 //
 // Life: the runner makes an agent at its first event and drops it between segments; where a switch
 // outside ghostrank, which remembers, plays the helpers, it keeps the agents. Errors: a
@@ -12,6 +13,7 @@
 // owned by one shard.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -23,8 +25,10 @@
 
 #include "collectives/agent.h"
 #include "emulator/common/moment.h"
+#include "emulator/shard/statistics.h"
 #include "emulator/traffic/cluster.h"
 #include "emulator/verify/rank_data.h"
+#include "profiles/job/job.h"
 
 namespace ghostrank {
 
@@ -51,6 +55,15 @@ struct LeavingNote {
   Moment ready;
 };
 
+// How fast the machines with servers are.
+struct ServerMachine {
+  int cores = 1;
+  // By Work: picoseconds per byte on a core, and bytes that pass the memory per byte of elements.
+  std::array<double, kWorks> core{}, passes{};
+  double memory = 0;  // picoseconds per byte
+};
+ServerMachine server_machine(const ServerSpec& servers);
+
 class NoteCarrier {
  public:
   virtual ~NoteCarrier() = default;
@@ -69,8 +82,8 @@ class AgentRunner {
   // `ranks`, `helpers`: the shard's, by local index. `most_in_packet`: the
   // most bytes of a packet that `mtu` allows.
   AgentRunner(const Cluster& cluster, const std::vector<WorldRank>& ranks,
-              const std::vector<WorldParty>& helpers, std::uint32_t mtu,
-              std::uint64_t most_in_packet, NoteCarrier& carrier);
+              const std::vector<WorldParty>& helpers, const ServerMachine& machine,
+              std::uint32_t mtu, std::uint64_t most_in_packet, NoteCarrier& carrier);
 
   void clear();  // between segments, when all is at rest
   bool serves() const { return !cluster_.schemes().empty(); }
@@ -81,7 +94,8 @@ class AgentRunner {
 
   // Call when a rank's program comes to a call of a scheme. `content`: of the tensor to reduce,
   // where it is known; `data`: the rank's buffers, null outside verify mode.
-  void on_call(AgentAddress who, const Collective& collective, DataType type,
+  // `tensor`: as Call::tensor.
+  void on_call(AgentAddress who, const Collective& collective, DataType type, std::uint32_t tensor,
                const std::optional<TensorContent>& content, Flight& flight, RankData* data,
                Moment at);
   void on_note(AgentAddress who, GroupParty from, const Note& note, Moment at);
@@ -89,6 +103,9 @@ class AgentRunner {
   // Outboxes may have room again: calls on_room() of the agents that wait for room.
   bool wants_room() const { return !waiting_.empty(); }
   void give_room(Moment at);
+
+  // Of the helpers that have heard anything since clear().
+  std::vector<HelperCount> helper_counts() const;
 
  private:
   class RankTensor final : public Tensor {
@@ -129,6 +146,7 @@ class AgentRunner {
     std::vector<std::unique_ptr<OpenCall>> open;
     std::vector<Timer> timers;
     bool waits_for_room = false;
+    HelperCount count{};
   };
   class Lent;
 
@@ -143,9 +161,11 @@ class AgentRunner {
   const std::uint32_t mtu_;
   const std::uint64_t most_in_packet_;
   NoteCarrier& carrier_;
-  std::vector<std::size_t> processor_of_;  // by local index
-  std::vector<Moment> free_;               // by processor: when it is free
-  std::vector<Site> sites_;                // by processor
+  const ServerMachine machine_;
+  std::vector<std::size_t> processor_of_;  // by local index; a node's cores follow its processor
+  std::vector<Moment> free_;               // by processor or core: when it is free
+  std::vector<Picoseconds> memory_free_;   // likewise, of the node's memory, at its processor
+  std::vector<Site> sites_;                // likewise
   std::deque<State> states_;
   std::unordered_map<std::uint64_t, State*> index_;
   std::vector<State*> waiting_;

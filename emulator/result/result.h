@@ -193,6 +193,14 @@ struct CompressionUse {
   double ratio_target = 1, ratio_mean = 1;  // share of elements kept: asked for, actual
 };
 
+// What the helpers of schemes on one machine did. Bytes are per iteration.
+struct ServerReport {
+  std::string name;                   // of the node, as in PairTraffic: "n8"
+  double rx_bytes = 0, tx_bytes = 0;  // of notes to and from helpers, also inside the node
+  double busy = 0;                    // share of the measured time, mean over its cores
+  std::uint64_t memory_bytes = 0;     // held by keys at the end
+};
+
 struct VerifyReport {
   std::uint64_t checked_elements = 0, wrong_elements = 0;
 };
@@ -259,6 +267,7 @@ struct Result {
   std::vector<FlowCount> flows;
   std::optional<TensorUse> tensors;            // empty if they are dense
   std::optional<CompressionUse> compression;   // empty if nothing is compressed
+  std::vector<ServerReport> servers;           // by node; empty if no helper heard anything
   std::optional<PacketCounts> packets;         // empty if the job has no schemes with agents
   std::optional<NetworkReport> network;        // empty if no links are modelled
   std::optional<SwitchReport> network_switch;  // empty if the job names none

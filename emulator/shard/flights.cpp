@@ -45,7 +45,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
   f.slot = 0;
   if (s.at_once > 1) {
     f.slot = static_cast<std::uint8_t>(std::countr_one(s.busy_slots));
-    s.busy_slots = static_cast<std::uint8_t>(s.busy_slots | 1u << f.slot);
+    s.busy_slots |= std::uint64_t{1} << f.slot;
   }
   if (op.kind == Op::Kind::collective) {
     const Schedules::Play& play = schedules_.get(group, op);
@@ -128,7 +128,8 @@ void Shard::begin_agents(RankState& r, Flight& f, const Schedules::Play& play) {
                                         content, bound);
   }
   r.flights.append(&f);
-  agents_.on_call({r.local, scheme}, c, f.op->dtype, content.tensor, f, f.data.get(), f.start);
+  agents_.on_call({r.local, scheme}, c, f.op->dtype, f.op->tensor, content.tensor, f, f.data.get(),
+                  f.start);
 }
 
 // Puts actor `index` at its first step. `steps`: its steps in the step table (null: none is kept);
@@ -236,7 +237,7 @@ void Shard::finish_flight(RankState& r, Flight& f) {
   if (f.stream == 0) (f.peer == kNoRank ? r.exposed : r.bubble) += f.end.at - s.now.at;
   trace(r, f.stream, *f.op, f.start.at, f.end.at, f.slot);
   if (s.at_once > 1) {
-    s.busy_slots = static_cast<std::uint8_t>(s.busy_slots & ~(1u << f.slot));
+    s.busy_slots &= ~(std::uint64_t{1} << f.slot);
     s.ended = later(s.ended, f.end);
     if (s.phase == StreamState::Phase::busy) {  // the stream waited for a free slot
       s.now = later(s.now, f.end);

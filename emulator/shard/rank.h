@@ -178,8 +178,8 @@ struct StreamState {
   Phase phase = Phase::ready;
   Op::Kind last = Op::Kind::compute;  // of the op that ended last
   std::uint8_t at_once = 1;           // most collectives in flight together
-  std::uint8_t busy_slots = 0;  // bit i: a collective in flight has slot i; 0 while at_once is 1
-  bool behind = false;          // still plays the iteration before the rank's
+  std::uint64_t busy_slots = 0;  // bit i: a collective in flight has slot i; 0 while at_once is 1
+  bool behind = false;           // still plays the iteration before the rank's
   Moment now;
   Moment ended;  // with slots: end of the collective that ended last
 };

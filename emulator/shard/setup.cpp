@@ -38,7 +38,8 @@ Shard::Shard(const Setup& setup)
       schedules_(setup.spec, setup.workload, setup.cluster),
       agents_(
           setup.cluster, setup.cluster.ranks_of(setup.host, setup.index),
-          setup.cluster.helpers_of(setup.host, setup.index), setup.spec.fabric.packets.mtu,
+          setup.cluster.helpers_of(setup.host, setup.index),
+          server_machine(setup.spec.cluster.servers), setup.spec.fabric.packets.mtu,
           setup.packets ? setup.packets->most_bytes() : setup.spec.fabric.packets.mtu - kUdpAndIp,
           *this),
       misfortune_(setup.spec.fabric.packets, setup.spec.run.seed),
@@ -154,6 +155,7 @@ void Shard::play(const Clock& clock) {
   }
   if (packets_) count_packets(*packets_, packets_before_);
   if (switch_packets_) count_packets(*switch_packets_, switch_packets_before_);
+  stats_.helpers = agents_.helper_counts();
   for (const Link& link : links_) stats_.links.push_back(link.count());
   if (fluids_) {
     stats_.messages += fluids_->count(ledger_, stats_.links);

@@ -24,6 +24,14 @@ struct RowStats {
   SampledSeconds seconds, without_lateness;
 };
 
+// What a helper did in a segment.
+struct HelperCount {
+  WorldParty party;
+  std::uint64_t rx_bytes = 0, tx_bytes = 0;  // of notes
+  std::uint64_t memory_bytes = 0;
+  Picoseconds busy = 0;  // of its processor and cores together
+};
+
 struct ShardStats {
   Histogram lateness_ns;  // lateness of compute delays, wall time
   Moment end;             // of the last iteration of the last rank
@@ -42,6 +50,7 @@ struct ShardStats {
   // links.
   std::vector<LinkCount> links;
   std::vector<RowStats> rows;
+  std::vector<HelperCount> helpers;  // those that heard anything
   std::vector<Gap> gaps;  // real time: quiet longer than the stall threshold; the last is endless
 };
 

@@ -21,6 +21,32 @@ constexpr int kNodesOfRack = 32;  // whose NICs of a rail share a switch of a sc
 
 }  // namespace
 
+namespace {
+
+// The servers for a scheme's communicators of one kind, and the tensors that their calls name.
+AtServers servers_of(const JobSpec& spec, const Workload& workload, std::uint16_t kind,
+                     const Algorithm& row) {
+  AtServers out = spec.collectives.at_servers;
+  const ServerSpec& servers = spec.cluster.servers;
+  out.places = servers.places(spec.cluster.rank_nodes());
+  out.beside = servers.beside(spec.cluster.rank_nodes());
+  out.nics = servers.colocated ? 1 : servers.nics;
+  out.cores = servers.cores;
+  const auto name = [&](const Op& op) {
+    if (op.kind != Op::Kind::collective || op.group != kind || op.tensor == 0) return;
+    if (spec.collectives.row(op.func, workload.group_names[kind]) != &row) return;
+    if (out.tensors.size() < op.tensor) out.tensors.resize(op.tensor);
+    out.tensors[op.tensor - 1] = {op.count, bytes_of(op.dtype)};
+  };
+  for (const Role& role : workload.roles)
+    for (const Program& program : role.iterations)
+      for (const OpList& stream : program.streams)
+        for (const Op& op : stream) name(op);
+  return out;
+}
+
+}  // namespace
+
 VectorBy<Node, Host> host_of_nodes(const JobSpec& spec, int processes) {
   if (processes > 1 && !spec.placement.host_of_node.empty()) return spec.placement.host_of_node;
   const int nodes = spec.cluster.all_nodes();
@@ -169,6 +195,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   comm.node_of = nodes_of_layout(layout(group));
   comm.in_switch = spec.collectives.in_switch;
   for (const WorldRank rank : members_of(group)) comm.nic_of.push_back(location(rank).nic.value());
+  comm.at_servers = servers_of(spec, workload_, workload_.groups[group].kind, row);
   const auto size = static_cast<int>(members_of(group).size());
   if (outside_) reserve_slots(spec, use, comm);
   try {
@@ -189,7 +216,8 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
     const bool in_network = use.helpers[i].kind == PartyKind::network_switch &&
                             use.helpers[i].beside == kNoRank &&
                             (outside_ || !is_network(spec.fabric.kind));
-    if (!in_network && use.helpers[i].beside == kNoRank && spec.cluster.servers.count == 0)
+    if (!in_network && use.helpers[i].beside == kNoRank &&
+        spec.cluster.servers.places(spec.cluster.rank_nodes()) == 0)
       refuse("needs " + std::to_string(use.helpers.size()) + " helpers (" +
              std::string(name_of(use.helpers[i].kind)) +
              ") for each communicator, and the job has no servers; add  servers: {count: 1}");

@@ -79,7 +79,8 @@ class Planner {
     bool sparse;             // the reduced tensor may be sparse
     Reduction reduction;
     bool floats;
-    std::uint32_t pair;  // of a transfer within its two ranks alone: where they are; else 0
+    std::uint32_t pair;    // of a transfer within its two ranks alone: where they are; else 0
+    std::uint32_t tensor;  // of a scheme, whose traffic may depend on it; else 0
     auto operator<=>(const Call&) const = default;
   };
 
@@ -122,7 +123,8 @@ class Planner {
                       sparse,
                       reduces(op.func) ? op.reduction : Reduction::sum,
                       has_floats(op),
-                      0};
+                      0,
+                      schedules_.get(group, op).scheme ? op.tensor : 0};
       if (!ops_.contains(call)) ops_[call] = &op;
       calls_[call] += times;
       return;
@@ -138,7 +140,8 @@ class Planner {
                     false,
                     Reduction::sum,
                     has_floats(op),
-                    schedules_.pair_of(group, op, from, membership.position)};
+                    schedules_.pair_of(group, op, from, membership.position),
+                    0};
     if (!ops_.contains(call)) ops_[call] = &op;
     calls_[call] += times;
   }
@@ -215,7 +218,8 @@ class Planner {
     row.buffer_bytes += times * call_elements(c) * c.element_bytes;
     row.exact &= use.ends->exact();
     const Sparsity sparsity = call.sparse ? *tensors_ : Sparsity{};
-    const std::vector<Ends::Edge> edges = use.ends->traffic({0, c, op.dtype, sparsity});
+    const std::vector<Ends::Edge> edges =
+        use.ends->traffic({0, c, op.dtype, sparsity, call.tensor});
     const auto leaves = [&](const Ends::Edge& edge) {
       return cluster_.location(cluster_.world_party(use, edge.from)).node !=
              cluster_.location(cluster_.world_party(use, edge.to)).node;

@@ -1,5 +1,7 @@
 #include "profiles/job/job.h"
 
+#include "collectives/server_placement.h"
+
 namespace ghostrank {
 
 std::string_view name_of(Framework framework) {
@@ -18,6 +20,15 @@ std::string_view name_of(SwitchTarget target) {
   for (const auto& [known, word] : kSwitchTargets)
     if (known == target) return word;
   return "";
+}
+
+int ServerSpec::places(int rank_nodes) const {
+  return count + (placement && placement->everywhere ? rank_nodes : 0);
+}
+
+int ServerSpec::beside(int rank_nodes) const {
+  if (placement && placement->everywhere) return rank_nodes;
+  return colocated ? count : 0;
 }
 
 std::string algorithm_key(Func func) { return "collectives." + std::string(name_of(func)); }

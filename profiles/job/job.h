@@ -39,6 +39,15 @@ struct ServerSpec {
   const struct ServerPlacement* placement = nullptr;  // null: the built-in placement
   int nics = 1;
   NicSpec nic;
+  // Of every machine with servers, also of those with GPUs. Rates in GB/s; 0: takes no time.
+  int cores = 8;
+  double add_GBps = 20;        // of one core that adds or copies what arrives
+  double optimizer_GBps = 10;  // of weights that one core steps
+  double memory_GBps = 80;     // of the memory, which all cores share
+
+  // Where helpers go, and how many of these places are beside GPUs (AtServers).
+  int places(int rank_nodes) const;
+  int beside(int rank_nodes) const;
 };
 
 // The network between NICs. Kinds other than nonblocking model the links between switches
@@ -98,7 +107,9 @@ enum class Framework : std::uint8_t {
   wfbp,
   mgwfbp,
   bytescheduler,
-  kfac
+  kfac,
+  byteps,
+  phub
 };
 inline constexpr std::pair<Framework, std::string_view> kFrameworks[] = {
     {Framework::ddp, "ddp"},
@@ -114,7 +125,9 @@ inline constexpr std::pair<Framework, std::string_view> kFrameworks[] = {
     {Framework::wfbp, "wfbp"},
     {Framework::mgwfbp, "mgwfbp"},
     {Framework::bytescheduler, "bytescheduler"},
-    {Framework::kfac, "kfac"}};
+    {Framework::kfac, "kfac"},
+    {Framework::byteps, "byteps"},
+    {Framework::phub, "phub"}};
 std::string_view name_of(Framework framework);
 constexpr bool is_zero(Framework framework) {
   return framework >= Framework::zero1 && framework <= Framework::zero3;
@@ -122,7 +135,11 @@ constexpr bool is_zero(Framework framework) {
 // Every rank holds the whole model, its gradients and the optimizer's state.
 constexpr bool is_replicated(Framework framework) {
   return framework == Framework::ddp || framework == Framework::horovod ||
-         (framework >= Framework::dear && framework <= Framework::kfac);
+         (framework >= Framework::dear && framework <= Framework::phub);
+}
+// Its gradients go through servers with keys, by the scheme of the same name.
+constexpr bool plays_at_servers(Framework framework) {
+  return framework == Framework::byteps || framework == Framework::phub;
 }
 
 enum class Launch : std::uint8_t { overlap, after_backward, flat };
@@ -198,7 +215,14 @@ struct ParallelPlan {
 
   // mgwfbp, bytescheduler, kfac
   AllReduceCostModel allreduce_cost = AllReduceCostModel::cluster;
-  std::uint64_t partition_bytes = 4'000'000, credit_bytes = 16'000'000;  // bytescheduler
+  // bytescheduler, byteps; phub: the first only
+  std::uint64_t partition_bytes = 4'000'000, credit_bytes = 16'000'000;
+
+  // byteps
+  bool best_split = false;  // mode bound: not the hash, but exactly the theorem's shares
+  KeyHash key_hash = KeyHash::djb2;
+  bool server_schedule = false;
+  bool own_credit = false;  // credit_bytes is the job's, not a default
 };
 
 inline std::array<std::string, kFuncs> for_every_function(const std::string& value) {
@@ -224,6 +248,7 @@ struct CollectiveSpec {
   std::optional<NcclCpu> node_cpu;             // nccl: in place of the template's
   Environment environment;                     // nccl: its variables (nccl/environment.h)
   InSwitch in_switch;                          // for schemes that sum in a switch
+  AtServers at_servers;  // for schemes with servers: what the job says of them
   std::map<std::string, std::map<Func, std::string>> groups;  // by kind of group, where it differs
   // The algorithm that plays `func` in a kind of group; null: the library has none of that name.
   const Algorithm* row(Func func, const std::string& group) const;
@@ -240,6 +265,11 @@ enum class Merge : std::uint8_t {
   bucket,  // what the framework reduces in one call
   tensor,  // every parameter tensor
   model,   // all gradients together
+};
+
+// A variant of a job that `ghostrank compare` plays: a name, and settings as for -s.
+struct JobVariant {
+  std::string name, settings;
 };
 
 struct CompressionSpec {
@@ -431,6 +461,7 @@ struct JobSpec {
   FabricSpec fabric;
   SwitchSpec network_switch;
   RunSpec run;
+  std::vector<JobVariant> variants;
   std::vector<Background> background;
   std::shared_ptr<const struct Model> model;   // null: only `program`
   std::shared_ptr<const Workload> program;     // played instead of a plan; null: there is a plan

@@ -78,6 +78,22 @@ constexpr std::array kKeys{
         0, kMaxMicros}
         .unless("servers.count", "0")
         .unless("servers.placement", "colocated"),
+    Key{"servers.cores", KeyType::integer, "8",
+        "cores that sum, of every machine with servers; a key stays on one of them", 1, 4096}
+        .with_schemes(),
+    Key{"servers.add_GBps", KeyType::number, "20",
+        "bytes that a core adds or copies a second, in 1e9, as `ghostrank calibrate host` measures "
+        "them; 0: takes no time",
+        0, 1e6}
+        .with_schemes(),
+    Key{"servers.optimizer_GBps", KeyType::number, "10",
+        "bytes of weights that a core steps a second, in 1e9; 0: takes no time", 0, 1e6}
+        .with_schemes(),
+    Key{"servers.memory_GBps", KeyType::number, "80",
+        "bytes that the memory of such a machine reads and writes a second, for all cores, in 1e9: "
+        "2 per byte copied, 3 per byte added, 5 per byte of weights stepped; 0: takes no time",
+        0, 1e6}
+        .with_schemes(),
     Key{"switch.target", KeyType::choice, "model",
         "what plays the switch of schemes such as switchml: a model in the network of memory and "
         "virtual, on ofi software on one of the servers; or a real one between the nodes: "
@@ -219,8 +235,7 @@ constexpr std::array kKeys{
 
     Key{"parallel.framework", KeyType::choice, "ddp", "framework whose plan the ranks follow", 0, 0,
         "ddp megatron fsdp torchtitan zero1 zero2 zero3 horovod torchrec dear wfbp mgwfbp "
-        "bytescheduler kfac",
-        "byteps"},
+        "bytescheduler kfac byteps phub"},
     Key{"parallel.dp", KeyType::integer, "0",
         "data-parallel ranks; 0: all GPUs that tp, cp and pp leave", 0, 1e9},
     Key{"parallel.micro_batch", KeyType::integer, "1", "samples per GPU and micro-batch", 1, 1e6},
@@ -234,9 +249,10 @@ constexpr std::array kKeys{
         .of("ddp torchrec")
         .unless("parallel.launch", "flat"),
     Key{"parallel.launch", KeyType::choice, "overlap",
-        "reduce buckets as they fill, all after backward, or everything in one", 0, 0,
-        "overlap after_backward flat"}
-        .of("ddp"),
+        "reduce buckets as they fill, all after backward, or everything in one; byteps, phub: "
+        "tensor by tensor, overlap or after_backward",
+        0, 0, "overlap after_backward flat"}
+        .of("ddp byteps phub"),
     Key{"parallel.tp", KeyType::integer, "1", "tensor-parallel ranks", 1, kMaxDegree}.of(
         "megatron torchtitan"),
     Key{"parallel.pp", KeyType::integer, "1", "pipeline stages", 1, kMaxDegree}.of(
@@ -423,12 +439,28 @@ constexpr std::array kKeys{
         "MG-WFBP's authors fitted it on two clusters of up to 64 GPUs, or SPD-KFAC's on 64",
         0, 0, "cluster 10gbe 100gbrdma spdkfac"}
         .of("mgwfbp bytescheduler kfac"),
-    Key{"parallel.partition_bytes", KeyType::integer, "4000000", "largest piece of a tensor", 4096,
+    Key{"parallel.partition_bytes", KeyType::integer, "0",
+        "largest piece of a tensor; 0: bytescheduler 4,000,000, byteps 4,096,000, phub 32,768", 0,
         kMaxSize}
-        .of("bytescheduler"),
-    Key{"parallel.credit_bytes", KeyType::integer, "16000000",
-        "pieces of so many bytes are handed over at a time, one at least", 0, kMaxSize}
-        .of("bytescheduler"),
+        .of("bytescheduler byteps phub"),
+    Key{"parallel.credit_bytes", KeyType::string, "auto",
+        "pieces of so many bytes are handed over at a time, one at least; auto: bytescheduler "
+        "16,000,000; byteps unlimited, in mode bound two pieces for every server"}
+        .of("bytescheduler byteps"),
+    Key{"parallel.mode", KeyType::choice, "fidelity",
+        "which server sums a partition: the one that the hash of its key names, or so that each "
+        "server gets exactly the share of the best split",
+        0, 0, "fidelity bound"}
+        .of("byteps"),
+    Key{"parallel.key_hash", KeyType::choice, "djb2",
+        "BYTEPS_KEY_HASH_FN; mixed needs servers.placement: mixed", 0, 0,
+        "djb2 naive sdbm built_in mixed"}
+        .of("byteps")
+        .where("parallel.mode", "fidelity"),
+    Key{"parallel.server_schedule", KeyType::boolean, "false",
+        "BYTEPS_SERVER_ENABLE_SCHEDULE: a server's core takes the key with the fewest pushes so "
+        "far, not the push that came first"}
+        .of("byteps"),
     Key{"parallel.variant", KeyType::choice, "spd",
         "how the second order is distributed: not at all (ssgd), by D-KFAC, MPD-, SPD-, PAD- or "
         "DP-KFAC",
@@ -710,6 +742,9 @@ constexpr std::array kKeys{
     Key{"events", KeyType::any, "[]", "marks and faults in time", 0, 0, "", "", kLater},
     Key{"background", KeyType::any, "[]",
         "traffic beside the training's: checkpoints and data, between the GPUs and storage nodes"},
+    Key{"variants", KeyType::any, "{}",
+        "what `ghostrank compare` plays of the job if no flag names variants: {NAME: 'key=value "
+        "...'}; other verbs take the job as it is"},
     Key{"safety.max_rate_per_nic", KeyType::string, "none",
         "upper bound of the rate at which a NIC sends", 0, 0, "", "", kLater}};
 

@@ -16,6 +16,7 @@
 #include "profiles/load/hosts.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/job_schema.h"
+#include "profiles/load/key_servers.h"
 #include "profiles/load/locate.h"
 #include "profiles/load/network.h"
 #include "profiles/load/parallel.h"
@@ -82,6 +83,10 @@ void read_cluster(const Settings& in, ClusterSpec& out) {
   out.servers.count = in.small("servers.count");
   out.servers.nics = in.small("servers.nics");
   out.servers.nic = {in.number("servers.nic.rate"), in.micros("servers.nic.latency_us")};
+  out.servers.cores = in.small("servers.cores");
+  out.servers.add_GBps = in.number("servers.add_GBps");
+  out.servers.optimizer_GBps = in.number("servers.optimizer_GBps");
+  out.servers.memory_GBps = in.number("servers.memory_GBps");
   if (out.servers.nics > out.nics_per_node)
     fail(in.at("servers.nics").mark, "servers.nics: a server has at most as many NICs as a node (" +
                                          std::to_string(out.nics_per_node) +
@@ -164,6 +169,19 @@ void read_run(const Settings& in, RunSpec& out) {
   out.probe_ms = in.small("run.probe_ms");
 }
 
+std::vector<JobVariant> read_variants(const Setting& setting) {
+  std::vector<JobVariant> out;
+  const YamlValue* map = mapping_of(setting, "{more-servers: 'servers.count=8'}");
+  if (!map) return out;
+  for (const YamlValue& one : map->children) {
+    if (!one.is_scalar())
+      fail(one.mark, "variant " + quote(one.key) + " is " + description(one) +
+                         "; write settings as for -s, as in 'servers.count=8 run.seed=2'");
+    out.push_back({one.key, one.text});
+  }
+  return out;
+}
+
 void read_precision(const Settings& in, Precision& out) {
   out.parameters = *parse_data_type(in.text("precision.parameters"));
   out.gradients = *parse_data_type(in.text("precision.gradients"));
@@ -213,8 +231,10 @@ int gpus_of(const Settings& in) {
 void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   read_cluster(in, spec.cluster);
   spec.collectives = read_collectives(in, near);
+  read_key_servers(in, spec);
   spec.notes = idle_keys(in, spec);
   read_server_placement(in, *spec.collectives.own, spec.cluster.servers);
+  settle_key_servers(in, spec);
   read_topology(in, *spec.collectives.own, near, spec.cluster);
   spec.tensors = read_tensors(in);
   check_nccl_graphs(in.at("collectives.node_template"), spec.cluster, spec.collectives);
@@ -244,6 +264,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   read_setting(in, near, spec);
   spec.compression = read_compression(in, *spec.collectives.own);
   spec.gradients = read_gradients(in, near);
+  spec.variants = read_variants(in.at("variants"));
   return spec;
 }
 
@@ -260,7 +281,7 @@ void write_config(const Settings& in, std::map<std::string, YamlValue> resolved,
 bool is_about_training(const Key& key) {
   for (const std::string_view group :
        {"model", "trace", "program", "device", "precision.", "parallel.", "compression.",
-        "background", "tensors.distribution", "tensors.scale"}) {
+        "background", "tensors.distribution", "tensors.scale", "variants"}) {
     if (group.back() == '.' ? key.path.starts_with(group) : key.path == group) return true;
   }
   return false;

@@ -1,7 +1,9 @@
 #include "profiles/load/parallel.h"
 
+#include <optional>
 #include <string>
 
+#include "profiles/input/quantity.h"
 #include "profiles/planners/megatron/routing.h"
 
 namespace ghostrank {
@@ -58,6 +60,39 @@ void read_zero(const Settings& in, ParallelPlan& out) {
   out.max_reuse = elements("parallel.stage3_max_reuse_distance");
 }
 
+// Sizes of pieces, and how many of them may be under way.
+void read_partitions(const Settings& in, ParallelPlan& out) {
+  const Setting& partition = in.at("parallel.partition_bytes");
+  out.partition_bytes = static_cast<std::uint64_t>(in.integer("parallel.partition_bytes"));
+  if (out.partition_bytes > 0 && out.partition_bytes < 4096)
+    fail(partition.mark, "parallel.partition_bytes is " + partition.text +
+                             "; it must be from 4096 to 1099511627776, or 0 for the framework's");
+  if (out.partition_bytes == 0)
+    out.partition_bytes = out.framework == Framework::byteps ? 4'096'000
+                          : out.framework == Framework::phub ? 32'768
+                                                             : 4'000'000;
+  const Setting& credit = in.at("parallel.credit_bytes");
+  const std::optional<std::uint64_t> bytes = parse_size(credit.text);
+  if (!bytes && credit.text != "auto")
+    fail(credit.mark, "parallel.credit_bytes: " + quote(credit.text) +
+                          " is neither auto nor a size such as 16000000");
+  if (bytes) out.credit_bytes = *bytes;
+  out.own_credit = bytes.has_value();
+}
+
+constexpr std::pair<std::string_view, KeyHash> kHashes[] = {{"djb2", KeyHash::djb2},
+                                                            {"naive", KeyHash::naive},
+                                                            {"sdbm", KeyHash::sdbm},
+                                                            {"built_in", KeyHash::built_in},
+                                                            {"mixed", KeyHash::mixed}};
+
+void read_byteps(const Settings& in, ParallelPlan& out) {
+  out.best_split = in.text("parallel.mode") == "bound";
+  out.server_schedule = in.boolean("parallel.server_schedule");
+  for (const auto& [word, hash] : kHashes)
+    if (word == in.text("parallel.key_hash")) out.key_hash = hash;
+}
+
 void read_schedulers(const Settings& in, ParallelPlan& out) {
   const std::string& fusion = in.text("parallel.fusion");
   out.fusion = fusion == "layers"         ? Fusion::layers
@@ -74,8 +109,7 @@ void read_schedulers(const Settings& in, ParallelPlan& out) {
                        : cost == "10gbe"     ? AllReduceCostModel::ethernet_10g
                        : cost == "100gbrdma" ? AllReduceCostModel::rdma_100g
                                              : AllReduceCostModel::cluster;
-  out.partition_bytes = static_cast<std::uint64_t>(in.integer("parallel.partition_bytes"));
-  out.credit_bytes = static_cast<std::uint64_t>(in.integer("parallel.credit_bytes"));
+  read_partitions(in, out);
 }
 
 template <typename T, std::size_t N>
@@ -157,6 +191,7 @@ ParallelPlan read_parallel(const Settings& in) {
   read_zero(in, out);
   read_schedulers(in, out);
   read_kfac(in, out.kfac);
+  read_byteps(in, out);
   return out;
 }
 

@@ -15,6 +15,7 @@
 #include "profiles/planners/memory_check.h"
 #include "profiles/planners/schedulers/bytescheduler.h"
 #include "profiles/planners/schedulers/dear.h"
+#include "profiles/planners/schedulers/key_servers.h"
 #include "profiles/planners/schedulers/wfbp.h"
 #include "profiles/planners/tensors.h"
 #include "profiles/planners/torchrec.h"
@@ -53,6 +54,9 @@ Workload plan(const JobSpec& spec) {
       return plan_bytescheduler(spec);
     case Framework::kfac:
       return plan_kfac(spec);
+    case Framework::byteps:
+    case Framework::phub:
+      return plan_key_servers(spec);
     case Framework::ddp:
       break;
   }

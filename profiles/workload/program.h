@@ -49,7 +49,7 @@ struct Program {
   std::vector<std::uint8_t> at_once;  // workers by stream, at most kMaxAtOnce; missing: 1
   std::vector<bool> outlives;         // by stream, never stream 0; missing: false
 };
-inline constexpr std::uint8_t kMaxAtOnce = 4;
+inline constexpr std::uint8_t kMaxAtOnce = 64;
 
 inline std::uint8_t workers(const Program& program, std::size_t stream) {
   return stream < program.at_once.size() ? program.at_once[stream] : std::uint8_t{1};

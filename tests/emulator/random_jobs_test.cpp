@@ -40,8 +40,14 @@ void add_agents(std::mt19937& random, SmallJob& job) {
   }();
   JobSpec& spec = job.spec;
   spec.collectives.own = kOwn;
-  spec.collectives.algorithm(Func::all_reduce) =
-      one_of<const char*>(random, {"test/at-server", "mine/sparse-server", "switchml"});
+  spec.collectives.algorithm(Func::all_reduce) = one_of<const char*>(
+      random,
+      {"test/at-server", "mine/sparse-server", "switchml", "parameter_server", "byteps", "phub"});
+  spec.collectives.at_servers = {.big_array = 5000, .chunk_bytes = 4096};
+  spec.collectives.at_servers.partition_bytes = one_of(random, {4096, 100'000});
+  spec.collectives.at_servers.credit_bytes = one_of(random, {0, 1, 200'000});
+  spec.collectives.at_servers.bound = random() % 2 == 0;
+  spec.collectives.at_servers.schedules = random() % 2 == 0;
   // A long timeout, so that nothing is retransmitted.
   spec.collectives.in_switch = {one_of(random, {4, 64}), one_of(random, {32, 256}),
                                 kPicosPerSecond};
@@ -82,8 +88,13 @@ void plan_steps(std::mt19937& random, SmallJob& job) {
     model->layers.push_back(std::move(layer));
   }
   ParallelPlan& parallel = job.spec.parallel;
-  parallel.framework = one_of(random, {Framework::dear, Framework::dear, Framework::wfbp,
-                                       Framework::mgwfbp, Framework::bytescheduler});
+  parallel.framework =
+      one_of(random, {Framework::dear, Framework::dear, Framework::wfbp, Framework::mgwfbp,
+                      Framework::bytescheduler, Framework::byteps, Framework::phub});
+  if (plays_at_servers(parallel.framework)) {
+    job.spec.collectives.algorithm(Func::all_reduce) = std::string(name_of(parallel.framework));
+    job.spec.cluster.servers.count = one_of(random, {1, 2});
+  }
   parallel.fusion =
       one_of(random, {Fusion::size, Fusion::layers, Fusion::waiting_time, Fusion::none});
   parallel.threshold_mb = one_of(random, {0.01, 0.1, 25.0});

@@ -14,6 +14,7 @@
 #include "profiles/error.h"
 #include "profiles/input/yaml.h"
 #include "profiles/load/job_schema.h"
+#include "profiles/load/key_servers.h"
 #include "profiles/load/parallel.h"
 #include "profiles/load/program_file.h"
 #include "profiles/planners/plan.h"
@@ -40,7 +41,7 @@ const std::vector<Probe> kProbes{
     {"bucket_cap_mb", {"0.5"}, "launch: flat"},
     {"first_bucket_mb", {"0.1", "5000"}},
     {"first_bucket_mb", {"0.1"}, "launch: flat"},
-    {"launch", {"flat"}},
+    {"launch", {"flat", "after_backward"}},
     {"tp", {"2"}},
     {"pp", {"2"}},
     {"cp", {"2"}},
@@ -119,6 +120,10 @@ const std::vector<Probe> kProbes{
     {"kfac_update_freq", {"2"}},
     {"kfac_cost", {"spdkfac"}},
     {"exclude", {"factor_comm"}},
+    {"mode", {"bound"}},
+    {"key_hash", {"naive"}},
+    {"key_hash", {"naive"}, "mode: bound"},
+    {"server_schedule", {"true"}},
 };
 
 std::string parallel_of(std::string_view framework, const std::string& keys) {
@@ -132,7 +137,17 @@ std::string head_for(std::string_view framework) {
                                               : "{base: mixtral-8x7b, layers: 8}";
   return std::string("model: ") + model +
          "\ndevice: {base: h100-sxm, memory_bytes: 0}\nprecision: {parameters: bf16}\n"
-         "cluster: {nodes: 4, gpus_per_node: 2, nics_per_node: 2}\n";
+         "cluster: {nodes: 4, gpus_per_node: 2, nics_per_node: 2}\n" +
+         (framework == "byteps" || framework == "phub" ? "servers: {count: 2}\n" : "");
+}
+
+// Options of the scheme that plays a framework's calls.
+std::string text_of(const AtServers& options) {
+  // Beside the best split the hash is not looked at.
+  const int hash = options.bound ? -1 : static_cast<int>(options.hash);
+  return std::to_string(options.partition_bytes) + " " + std::to_string(options.chunk_bytes) + " " +
+         std::to_string(options.credit_bytes) + " " + std::to_string(hash) + " " +
+         std::to_string(options.bound) + " " + std::to_string(options.schedules);
 }
 
 // What planners make of keys that the loader has not looked at: a plan, or a refusal.
@@ -148,7 +163,8 @@ Plan plan_past_the_loader(const LoadedJob& job, std::string_view framework,
   LoadedJob changed = job;
   changed.spec.parallel = read_parallel(Settings(root, job_keys(), "job"));
   try {
-    return {program_job(job, plan_workload(changed.spec), ProgramForm::json)};
+    return {program_job(job, plan_workload(changed.spec), ProgramForm::json) +
+            text_of(key_server_options(changed.spec.parallel, 2))};
   } catch (const Error& error) {
     return {error.what(), true};
   }

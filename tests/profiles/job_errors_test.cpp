@@ -66,11 +66,6 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
     EXPECT_EQ(load_error(kHead, {override_text}), "-s '" + override_text + "': " + message);
   };
   refused("scale.mode=slice", "scale.mode: slice is not available yet; use dilate");
-  refused(
-      "parallel.framework=byteps",
-      "parallel.framework: byteps is not available yet; use ddp or megatron or fsdp or torchtitan "
-      "or zero1 or zero2 or zero3 or horovod or torchrec or dear or wfbp or mgwfbp or "
-      "bytescheduler or kfac");
   refused("fabric.qps_per_connection=4",
           "fabric.qps_per_connection is not available yet; remove it or use 1");
   refused("safety.max_rate_per_nic=1Gbps",

@@ -118,7 +118,7 @@ LinkBounds bounds_between(const AbRun& of, const AbRun& to) {
 
 RatioSummary compare_variants(const AbSummary& s, std::size_t of, std::size_t to,
                               const AbComparison& c) {
-  RatioSummary ratio{of, to, {}, {}, {}, {}};
+  RatioSummary ratio{of, to, {}, {}, {}, {}, {}, {}};
   const VariantSummary &a = s.variants[to], &b = s.variants[of];
   if (a.deterministic && b.deterministic) {
     ratio.step.value = b.median / a.median;
@@ -134,6 +134,11 @@ RatioSummary compare_variants(const AbSummary& s, std::size_t of, std::size_t to
       *a.typical.collective_seconds > 0)
     ratio.collectives = *b.typical.collective_seconds / *a.typical.collective_seconds;
   ratio.bounds = bounds_between(b.typical, a.typical);
+  if (a.typical.predicted_seconds && b.typical.predicted_seconds &&
+      *a.typical.predicted_seconds > 0 && a.typical.exposed_seconds > 0) {
+    ratio.predicted = *b.typical.predicted_seconds / *a.typical.predicted_seconds;
+    ratio.exposed = b.typical.exposed_seconds / a.typical.exposed_seconds;
+  }
   return ratio;
 }
 

@@ -55,6 +55,9 @@ struct RatioSummary {
   Judgement judgement;
   std::optional<double> collectives;  // ratio of the time of the calls, overlap aside
   LinkBounds bounds;
+  // Of the communication that compute waits for, as a theorem on the job's scheme predicts it and
+  // as it was.
+  std::optional<double> predicted, exposed;
 };
 
 struct AbSummary {

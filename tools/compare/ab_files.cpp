@@ -77,6 +77,8 @@ Json ratio_json(const AbComparison& c, const RatioSummary& r) {
           {"verdict", name_of(r.judgement.verdict)},
           {"reason", r.judgement.reason},
           {"collectives", or_null(r.collectives)},
+          {"exposed", or_null(r.exposed)},
+          {"predicted", or_null(r.predicted)},
           {"bounds", bounds_json(r.bounds)}};
 }
 

@@ -5,8 +5,10 @@
 #include <fstream>
 #include <set>
 
+#include "collectives/schemes/keys.h"
 #include "emulator/common/median.h"
 #include "profiles/error.h"
+#include "profiles/model/model.h"
 #include "tools/compare/ab_statistics.h"
 #include "tools/text/humane.h"
 
@@ -209,6 +211,22 @@ std::string bottleneck_of(const AbRun& run) {
   return link >= kExplains * exposed ? resource : "latency";
 }
 
+// BytePS's theorem, which needs NICs of one rate.
+std::optional<double> predicted_seconds(const JobSpec& spec) {
+  const ClusterSpec& cluster = spec.cluster;
+  const double bps = cluster.nic.rate_bps;
+  const bool one_rate = cluster.servers.colocated || cluster.servers.count == 0 ||
+                        cluster.servers.nic.rate_bps == bps;
+  if (spec.parallel.framework != Framework::byteps || !spec.parallel.best_split || !spec.model ||
+      bps <= 0 || !one_rate)
+    return std::nullopt;
+  const int nodes = cluster.rank_nodes();
+  const double bytes =
+      static_cast<double>(spec.model->parameters()) * bytes_of(spec.precision.gradients);
+  return best_time(cluster.servers.places(nodes), cluster.servers.beside(nodes), cluster.nodes) *
+         bytes * 8 / bps;
+}
+
 AbRun read(const Json& result, const JobSpec& spec) {
   AbRun run;
   const Json& fidelity = result.at("fidelity");
@@ -224,6 +242,7 @@ AbRun read(const Json& result, const JobSpec& spec) {
   run.exposed_seconds = median_over(result.at("iterations"), "exposed_comm_seconds");
   run.bubble_seconds = median_over(result.at("iterations"), "bubble_seconds");
   run.collective_seconds = collective_seconds(result.at("collectives"));
+  run.predicted_seconds = predicted_seconds(spec);
   const Json& traffic = result.at("traffic");
   run.bytes = traffic.at("wire_bytes_per_iteration").get<double>();
   run.messages = traffic.at("messages_per_iteration").get<double>();
@@ -272,6 +291,7 @@ Json to_json(const AbRun& r) {
           {"exposed_comm_seconds", r.exposed_seconds},
           {"bubble_seconds", r.bubble_seconds},
           {"collective_seconds", or_null(r.collective_seconds)},
+          {"predicted_seconds", or_null(r.predicted_seconds)},
           {"bytes", count_json(r.bytes)},
           {"messages", count_json(r.messages)},
           {"packets", or_null(r.packets)},
@@ -313,6 +333,7 @@ AbRun ab_run_from(const Json& j) {
   r.exposed_seconds = j.at("exposed_comm_seconds").get<double>();
   r.bubble_seconds = j.at("bubble_seconds").get<double>();
   r.collective_seconds = optional_in(j, "collective_seconds");
+  if (j.contains("predicted_seconds")) r.predicted_seconds = optional_in(j, "predicted_seconds");
   r.bytes = j.at("bytes").get<double>();
   r.messages = j.at("messages").get<double>();
   r.packets = optional_in(j, "packets");

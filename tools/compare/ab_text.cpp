@@ -67,6 +67,11 @@ const Row kRows[] = {
      true},
     {"exposed comm",
      [](const VariantSummary& v) { return humane_seconds(v.typical.exposed_seconds); }, true},
+    {"predicted comm",
+     [](const VariantSummary& v) {
+       return optional_text(v.typical.predicted_seconds, humane_seconds);
+     },
+     false},
     {"bytes/step", [](const VariantSummary& v) { return humane_bytes(v.typical.bytes); }, true},
     {"messages/step", [](const VariantSummary& v) { return humane_count(v.typical.messages); },
      true},
@@ -143,6 +148,11 @@ std::vector<Fact> ratio_facts(const AbComparison& c, const RatioSummary& r) {
   if (r.collectives)
     facts.push_back({name + " calls", significant(*r.collectives) +
                                           ": time of the collectives, whether overlapped or not"});
+  if (r.predicted && r.exposed)
+    facts.push_back({name + " comm", significant(*r.exposed) + " measured (exposed), " +
+                                         significant(*r.predicted) +
+                                         " by BytePS's theorem, which holds without overlap: " +
+                                         humane_percent(*r.exposed / *r.predicted - 1) + " off"});
   if (r.bounds.payload) {
     std::string text = "at least " + significant(1 / *r.bounds.payload) + " by message bytes";
     if (r.bounds.wire) text += ", " + significant(1 / *r.bounds.wire) + " with headers";

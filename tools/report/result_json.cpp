@@ -168,6 +168,17 @@ Json switch_json(const Result& result) {
           {"busy", sw.processor_seconds && wall > 0 ? Json(*sw.processor_seconds / wall) : Json()}};
 }
 
+Json servers_json(const std::vector<ServerReport>& servers) {
+  Json list = Json::array();
+  for (const ServerReport& s : servers)
+    list.push_back({{"name", s.name},
+                    {"rx_bytes", number(s.rx_bytes)},
+                    {"tx_bytes", number(s.tx_bytes)},
+                    {"busy", s.busy},
+                    {"memory_bytes", s.memory_bytes}});
+  return list;
+}
+
 Json packets_json(const std::optional<PacketCounts>& packets) {
   if (!packets) return nullptr;
   const PacketCounts& p = *packets;
@@ -272,6 +283,7 @@ Json to_json(const Result& result) {
   json["network"] = network_json(result.network);
   json["tensors"] = tensors_json(result.tensors);
   json["compression"] = compression_json(result.compression);
+  json["servers"] = servers_json(result.servers);
   json["packets"] = packets_json(result.packets);
   json["switch"] = switch_json(result);
   json["interfaces"] = interfaces_json(result);

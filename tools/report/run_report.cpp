@@ -231,6 +231,24 @@ std::string switch_line(const SwitchReport& sw, double wall_seconds) {
   return text;
 }
 
+// "4 receive 553.4 MB and send as much per step on average; cores busy 3.1 %, at most 3.2 % (n8);
+// hold 1.1 GB".
+std::string server_line(const std::vector<ServerReport>& servers) {
+  double rx = 0, tx = 0, busy = 0, memory = 0;
+  const ServerReport* busiest = &servers.front();
+  for (const ServerReport& s : servers) {
+    rx += s.rx_bytes, tx += s.tx_bytes, busy += s.busy;
+    memory += static_cast<double>(s.memory_bytes);
+    if (s.busy > busiest->busy) busiest = &s;
+  }
+  const auto n = static_cast<double>(servers.size());
+  return humane_count(n, "machine") + (servers.size() == 1 ? " receives " : " receive ") +
+         humane_bytes(rx / n) + " and " + (servers.size() == 1 ? "sends " : "send ") +
+         humane_bytes(tx / n) + " per step on average, cores busy " + humane_percent(busy / n) +
+         ", at most " + humane_percent(busiest->busy) + " (" + busiest->name + "); keys take " +
+         humane_bytes(memory);
+}
+
 void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
   facts.push_back({"between nodes",
                    humane_bytes(result.wire_bytes_per_iteration) + " in " +
@@ -246,6 +264,7 @@ void add_traffic_facts(std::vector<Fact>& facts, const Result& result) {
   if (result.compression) facts.push_back({"compression", compression_line(*result.compression)});
   if (result.network_switch)
     facts.push_back({"switch", switch_line(*result.network_switch, result.played_wall_seconds)});
+  if (!result.servers.empty()) facts.push_back({"servers", server_line(result.servers)});
   if (result.packets) facts.push_back({"packets", packet_line(*result.packets)});
   for (const InterfaceReport& i : result.interfaces) {
     if (!i.tx_bytes || !i.rx_bytes) continue;

@@ -37,7 +37,7 @@ int verb_compare(const Argv& argv) {
       "or\n"
       "job; 3 environment; 130, 143 stopped by a signal.");
   if (!parse(app, argv)) return 0;
-  if (compares_job(of_job)) return compare_job(argv, of_job, files, json);
+  if (compares_job(of_job, files)) return compare_job(argv, of_job, files, json);
   for (const char* name :
        {"--csv", "--picture", "--bundle", "--until", "--expect", "--runs", "--set", "--margin",
         "--max-runs", "--processes", "--seed", "--quiet", "--allow-unfaithful"}) {

@@ -53,6 +53,24 @@ std::vector<Variant> variants_of(const CompareJobFlags& flags) {
   return variants;
 }
 
+bool given_variants(const CompareJobFlags& f) {
+  return !f.a.empty() || !f.b.empty() || !f.variants.empty();
+}
+
+// The variants that the job names.
+std::vector<Variant> variants_in(const std::string& path,
+                                 const std::vector<std::string>& overrides) {
+  std::vector<Variant> variants;
+  for (const JobVariant& one : load_job(path, overrides).spec.variants)
+    variants.push_back(parse_variant(one.name + ":" + one.settings));
+  if (variants.empty())
+    throw Error(path +
+                ": has no variants to compare; add  variants: {NAME: 'key=value ...'}  to "
+                "the job, or give --a and --b");
+  check_variants(variants);
+  return variants;
+}
+
 LoadedJob load_variant(const std::string& path, const std::vector<std::string>& common,
                        const Variant& variant) {
   std::vector<std::string> overrides = common;
@@ -89,7 +107,7 @@ Plan plan_of(const Argv& argv, const CompareJobFlags& flags,
   if (files[0] == "-") throw Error("compare reads its job once for every run; give it a file");
   Plan plan;
   AbComparison& c = plan.comparison;
-  c.variants = variants_of(flags);
+  c.variants = given_variants(flags) ? variants_of(flags) : variants_in(files[0], flags.overrides);
   c.version = GHOSTRANK_VERSION;
   c.argv = argv;
   c.common = flags.overrides;
@@ -323,8 +341,10 @@ void add_compare_job_flags(CLI::App& app, CompareJobFlags& f) {
       ->group("Outcome");
 }
 
-bool compares_job(const CompareJobFlags& f) {
-  return !f.a.empty() || !f.b.empty() || !f.variants.empty() || !f.redraw.empty();
+bool compares_job(const CompareJobFlags& f, const std::vector<std::string>& files) {
+  const bool job_alone =
+      files.size() == 1 && std::filesystem::path(files[0]).extension() == ".yaml";
+  return given_variants(f) || job_alone || !f.redraw.empty();
 }
 
 int compare_job(const Argv& argv, const CompareJobFlags& flags,

@@ -22,8 +22,9 @@ struct CompareJobFlags {
 };
 void add_compare_job_flags(CLI::App& app, CompareJobFlags& flags);
 
-// True if the flags ask to play or draw a comparison of a job; false: to compare results.
-bool compares_job(const CompareJobFlags& flags);
+// True if the flags ask to play or draw a comparison of a job, or the only file is a job, whose own
+// variants are played then; false: to compare results.
+bool compares_job(const CompareJobFlags& flags, const std::vector<std::string>& files);
 
 // `files` and `json` are flags of both forms of compare. Returns the exit status.
 int compare_job(const Argv& argv, const CompareJobFlags& flags,

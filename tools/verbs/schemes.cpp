@@ -106,7 +106,9 @@ void add_row(const Algorithm& row, Scheme& scheme) {
   scheme.agents = true;
   std::unique_ptr<Ends> ends;
   try {
-    ends = row.ends(kRanks, Communicator{});
+    Communicator comm;
+    comm.at_servers.places = 1;
+    ends = row.ends(kRanks, comm);
   } catch (const std::invalid_argument& error) {
     Operation operation{row.func, {}, {}};
     for (int t = 0; t < kDataTypes; ++t)

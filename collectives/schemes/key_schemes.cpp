@@ -1,0 +1,203 @@
+#include "collectives/schemes/key_schemes.h"
+
+#include <algorithm>
+
+#include "collectives/schemes/keyed.h"
+
+namespace ghostrank {
+namespace {
+
+// Bytes of a ps-lite message besides its data: ports, keys and lengths. Assumed.
+constexpr std::uint64_t kMetaBytes = 64;
+
+std::uint32_t key_of(std::uint32_t tensor, std::size_t part) {
+  return tensor << 16 | static_cast<std::uint32_t>(part % kMostParts);
+}
+
+class ParameterServer final : public KeyedEnds {
+ public:
+  ParameterServer(int size, const Communicator& comm)
+      : KeyedEnds(size, comm, comm.at_servers.places,
+                  {.answer = Answer::when_summed, .header_bytes = kMetaBytes}) {
+    cut_named();
+  }
+
+ private:
+  KeyPieces cut(std::uint32_t tensor, std::uint64_t elements, std::uint32_t) const override {
+    if (elements == 0) return {};
+    const auto all = static_cast<std::uint64_t>(servers().places);
+    if (elements < servers().big_array)
+      return {{0, elements, key_of(tensor, 0), static_cast<int>(tensor * 9973ULL % all)}};
+    KeyPieces pieces;
+    for (std::uint64_t s = 0; s < all; ++s) {
+      const std::uint64_t begin = elements * s / all, end = elements * (s + 1) / all;
+      if (end > begin)
+        pieces.push_back({begin, end - begin, key_of(tensor, pieces.size()), static_cast<int>(s)});
+    }
+    return pieces;
+  }
+};
+
+class BytePs final : public KeyedEnds {
+ public:
+  BytePs(int size, const Communicator& comm)
+      : KeyedEnds(size, comm, comm.at_servers.places,
+                  {.answer = Answer::at_once,
+                   .schedules = comm.at_servers.schedules,
+                   .credit_bytes = comm.at_servers.credit_bytes,
+                   .header_bytes = kMetaBytes}) {
+    for (const auto& node : nodes()) local_ = std::max(local_, static_cast<int>(node.size()));
+    const AtServers& s = servers();
+    if (s.bound)
+      shares_ = best_split(s.places, s.beside);
+    else
+      server_of_key(s.hash, 0, s.places, s.beside);  // refuses what it cannot serve
+    if (s.bound && !s.tensors.empty()) cut_all_exactly();
+    if (!s.bound) cut_named();
+  }
+
+ private:
+  std::uint64_t most_elements(std::uint32_t element_bytes) const {
+    return byteps_partition(servers().partition_bytes, local_) / element_bytes;
+  }
+
+  // One split over all tensors, so that its sums are exact for the model.
+  void cut_all_exactly() {
+    std::uint64_t total = 0;
+    for (const AtServers::Tensor& tensor : servers().tensors) total += tensor.elements;
+    ExactSplit split(shares_, total);
+    std::vector<KeyPieces> all;
+    for (std::size_t t = 0; t < servers().tensors.size(); ++t) {
+      const AtServers::Tensor& tensor = servers().tensors[t];
+      all.push_back(
+          cut_by(split, static_cast<std::uint32_t>(t), tensor.elements, tensor.element_bytes));
+    }
+    set_named(std::move(all));
+  }
+
+  KeyPieces cut_by(ExactSplit& split, std::uint32_t tensor, std::uint64_t elements,
+                   std::uint32_t element_bytes) const {
+    KeyPieces pieces;
+    std::uint64_t first = 0;
+    for (const std::uint64_t part : equal_parts(elements, most_elements(element_bytes)))
+      for (const ExactSplit::Part& piece : split.next(part)) {
+        pieces.push_back({first, piece.elements, key_of(tensor, pieces.size()), piece.bin});
+        first += piece.elements;
+      }
+    return pieces;
+  }
+
+  KeyPieces cut(std::uint32_t tensor, std::uint64_t elements,
+                std::uint32_t element_bytes) const override {
+    const AtServers& s = servers();
+    if (s.bound) {
+      ExactSplit split(shares_, elements);
+      return cut_by(split, tensor, elements, element_bytes);
+    }
+    KeyPieces pieces;
+    std::uint64_t first = 0;
+    for (const std::uint64_t part : equal_parts(elements, most_elements(element_bytes))) {
+      const std::uint32_t key = key_of(tensor, pieces.size());
+      pieces.push_back({first, part, key, server_of_key(s.hash, key, s.places, s.beside)});
+      first += part;
+    }
+    return pieces;
+  }
+
+  int local_ = 1;
+  std::vector<double> shares_;
+};
+
+class Phub final : public KeyedEnds {
+ public:
+  Phub(int size, const Communicator& comm)
+      : KeyedEnds(size, comm, comm.at_servers.places * comm.at_servers.nics,
+                  {.answer = Answer::result, .optimises = true}) {
+    assign();
+    cut_named();
+  }
+
+  int core_of(std::uint32_t key) const override {
+    const std::uint32_t tensor = key >> 16, part = key % kMostParts;
+    return tensor < core_of_.size() && part < core_of_[tensor].size()
+               ? core_of_[tensor][part]
+               : static_cast<int>(part % static_cast<std::uint32_t>(cores()));
+  }
+
+  // Two buffers for every sender, the weights and their momentum.
+  std::uint64_t bytes_held(std::uint64_t bytes) const override {
+    return bytes * (2 * nodes().size() + 2);
+  }
+
+ private:
+  std::uint64_t most_elements(std::uint32_t element_bytes) const {
+    return std::max<std::uint64_t>(1, servers().chunk_bytes / element_bytes);
+  }
+  int helpers_in_all() const { return servers().places * servers().nics; }
+
+  // Longest first: chunks to NICs, and the chunks of each machine to its cores.
+  void assign() {
+    std::vector<std::uint64_t> sizes;
+    std::vector<std::vector<std::size_t>> number;  // of each chunk, by tensor
+    for (const AtServers::Tensor& tensor : servers().tensors) {
+      std::vector<std::size_t>& mine = number.emplace_back();
+      for (const std::uint64_t n :
+           equal_parts(tensor.elements, most_elements(tensor.element_bytes))) {
+        mine.push_back(sizes.size());
+        sizes.push_back(n * tensor.element_bytes);
+      }
+    }
+    const std::vector<int> helper = longest_first(sizes, helpers_in_all());
+    std::vector<int> core(sizes.size());
+    for (int place = 0; place < servers().places; ++place) {
+      std::vector<std::size_t> here;
+      std::vector<std::uint64_t> sizes_here;
+      for (std::size_t i = 0; i < sizes.size(); ++i)
+        if (helper[i] % servers().places == place) {
+          here.push_back(i);
+          sizes_here.push_back(sizes[i]);
+        }
+      const std::vector<int> cores_here = longest_first(sizes_here, cores());
+      for (std::size_t i = 0; i < here.size(); ++i) core[here[i]] = cores_here[i];
+    }
+    for (const std::vector<std::size_t>& mine : number) {
+      std::vector<int>& helpers = helper_of_.emplace_back();
+      std::vector<int>& cores_of = core_of_.emplace_back();
+      for (const std::size_t i : mine) {
+        helpers.push_back(helper[i]);
+        cores_of.push_back(core[i]);
+      }
+    }
+  }
+
+  KeyPieces cut(std::uint32_t tensor, std::uint64_t elements,
+                std::uint32_t element_bytes) const override {
+    KeyPieces pieces;
+    std::uint64_t first = 0;
+    for (const std::uint64_t part : equal_parts(elements, most_elements(element_bytes))) {
+      const std::size_t i = pieces.size();
+      const bool assigned = tensor < helper_of_.size() && i < helper_of_[tensor].size();
+      const auto all = static_cast<std::size_t>(helpers_in_all());
+      pieces.push_back({first, part, key_of(tensor, i),
+                        assigned ? helper_of_[tensor][i] : static_cast<int>(i % all)});
+      first += part;
+    }
+    return pieces;
+  }
+
+  std::vector<std::vector<int>> helper_of_, core_of_;  // by tensor and chunk
+};
+
+}  // namespace
+
+std::unique_ptr<Ends> parameter_server_ends(int ranks, const Communicator& comm) {
+  return std::make_unique<ParameterServer>(ranks, comm);
+}
+std::unique_ptr<Ends> byteps_ends(int ranks, const Communicator& comm) {
+  return std::make_unique<BytePs>(ranks, comm);
+}
+std::unique_ptr<Ends> phub_ends(int ranks, const Communicator& comm) {
+  return std::make_unique<Phub>(ranks, comm);
+}
+
+}  // namespace ghostrank

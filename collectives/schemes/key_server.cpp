@@ -1,0 +1,161 @@
+// The servers of a scheme with keys; see keyed.h. Each core of the machine has a queue of pushes,
+// and sums one at a time; a timer of the core's number ends its work.
+#include <algorithm>
+#include <deque>
+#include <unordered_map>
+
+#include "collectives/schemes/keyed.h"
+
+namespace ghostrank {
+namespace {
+
+class Server final : public Agent {
+ public:
+  explicit Server(const KeyedEnds& ends) : ends_(ends), cores_(ends.cores()) {}
+
+  void on_note(Io& io, GroupParty from, const Note& note) override {
+    const std::uint64_t name = std::uint64_t{note.call} << 32 | note.index;
+    Round& round = rounds_[name];
+    if (static_cast<KeyTag>(note.tag) == KeyTag::push) {
+      if (ends_.rules().answer == Answer::at_once) reply(io, from, KeyTag::pushed, note.call, note);
+      take(io, name, note, round);
+    } else if (round.is_summed) {
+      answer(io, from, name, round);
+    } else {
+      round.waiting.push_back(from);
+    }
+    if (round.answered == nodes()) rounds_.erase(name);
+  }
+
+  void on_timer(Io& io, std::uint32_t core) override {
+    const std::uint64_t name = cores_[core].at_work->name;
+    cores_[core].at_work.reset();
+    Round& round = rounds_.at(name);
+    if (++round.summed == nodes()) publish(io, name, round);
+    if (round.answered == nodes()) rounds_.erase(name);
+    start(io, core);
+  }
+
+  void on_room(Io& io) override { outbox_.on_room(io); }
+
+ private:
+  // One sum of one key.
+  struct Round {
+    Sum sum;
+    std::size_t pushes = 0, summed = 0, answered = 0;
+    bool is_summed = false;
+    Note like{};                      // type and elements of the key
+    std::vector<GroupParty> waiting;  // roots whose pulls came before the sum was complete
+  };
+  struct Push {
+    std::uint64_t name = 0, bytes = 0;
+    Work work = Work::add;
+    bool last = false;  // of its round
+  };
+  struct Core {
+    std::uint64_t bytes = 0;  // of the keys that it sums
+    std::deque<Push> queue;
+    std::optional<Push> at_work;
+  };
+  struct Key {
+    std::uint32_t core = 0;
+    std::uint64_t pushes = 0;
+  };
+
+  std::size_t nodes() const { return ends_.nodes().size(); }
+
+  // The data are summed as they come; the cores decide when.
+  void take(Io& io, std::uint64_t name, const Note& note, Round& round) {
+    const std::uint64_t bytes = note.elements * bytes_of(note.type);
+    Key& key = key_of(io, note.index, bytes);
+    round.sum.add(note);
+    round.like = {.type = note.type, .elements = note.elements};
+    const bool first = round.pushes++ == 0;
+    ++key.pushes;
+    Core& core = cores_[key.core];
+    core.queue.push_back({name, bytes, first ? Work::copy : Work::add, round.pushes == nodes()});
+    if (!core.at_work) start(io, key.core);
+  }
+
+  // Lets a core sum the next push of its queue.
+  void start(Io& io, std::uint32_t number) {
+    Core& core = cores_[number];
+    if (core.queue.empty()) return;
+    auto next = core.queue.begin();
+    if (ends_.rules().schedules)
+      next =
+          std::min_element(core.queue.begin(), core.queue.end(),
+                           [&](const Push& a, const Push& b) { return urgency(a) < urgency(b); });
+    core.at_work = *next;
+    core.queue.erase(next);
+    io.run_on(static_cast<int>(number));
+    io.work(core.at_work->work, core.at_work->bytes);
+    if (core.at_work->last && ends_.rules().optimises) io.work(Work::optimise, core.at_work->bytes);
+    io.arm(number, 0);
+  }
+
+  // BytePS's schedule: the key with the fewest pushes so far first, then the lowest key.
+  std::pair<std::uint64_t, std::uint32_t> urgency(const Push& push) const {
+    const auto key = static_cast<std::uint32_t>(push.name);
+    return {keys_.at(key).pushes, key};
+  }
+
+  void publish(Io& io, std::uint64_t name, Round& round) {
+    round.is_summed = true;
+    for (const std::vector<GroupRank>& node : ends_.nodes()) {
+      if (ends_.rules().answer == Answer::when_summed)
+        reply(io, node.front(), KeyTag::pushed, call_of(name), {.index = key_in(name)});
+      if (ends_.rules().answer == Answer::result) answer(io, node.front(), name, round);
+    }
+    for (const GroupParty root : round.waiting) answer(io, root, name, round);
+    round.waiting.clear();
+  }
+
+  static std::uint32_t call_of(std::uint64_t name) {
+    return static_cast<std::uint32_t>(name >> 32);
+  }
+  static std::uint32_t key_in(std::uint64_t name) { return static_cast<std::uint32_t>(name); }
+
+  void answer(Io& io, GroupParty root, std::uint64_t name, Round& round) {
+    Note note = round.like;
+    note.index = key_in(name);
+    note.content = round.sum.content();
+    reply(io, root, KeyTag::result, call_of(name), note, round.like.elements);
+    ++round.answered;
+  }
+
+  void reply(Io& io, GroupParty root, KeyTag tag, std::uint32_t call, const Note& about,
+             std::uint64_t elements = 0) {
+    Note note{.tag = static_cast<std::uint8_t>(tag), .call = call, .index = about.index};
+    note.type = about.type;
+    note.elements = elements;
+    if (elements > 0) note.content = about.content;
+    outbox_.send(io, root, note);
+  }
+
+  // A key stays on one core: where the scheme wants it, or on the one with the fewest bytes so far.
+  Key& key_of(Io& io, std::uint32_t name, std::uint64_t bytes) {
+    const auto [known, fresh] = keys_.try_emplace(name);
+    if (!fresh) return known->second;
+    io.hold(ends_.bytes_held(bytes));
+    const int wanted = ends_.core_of(name);
+    const auto least =
+        std::min_element(cores_.begin(), cores_.end(),
+                         [](const Core& a, const Core& b) { return a.bytes < b.bytes; });
+    known->second.core = static_cast<std::uint32_t>(wanted >= 0 ? wanted : least - cores_.begin());
+    cores_[known->second.core].bytes += bytes;
+    return known->second;
+  }
+
+  const KeyedEnds& ends_;
+  std::vector<Core> cores_;
+  std::unordered_map<std::uint32_t, Key> keys_;
+  std::unordered_map<std::uint64_t, Round> rounds_;  // by call and key
+  KeyOutbox outbox_;
+};
+
+}  // namespace
+
+std::unique_ptr<Agent> key_server(const KeyedEnds& ends) { return std::make_unique<Server>(ends); }
+
+}  // namespace ghostrank

@@ -1,0 +1,138 @@
+#include "collectives/schemes/keyed.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+namespace ghostrank {
+
+KeyedEnds::KeyedEnds(int size, const Communicator& comm, int helpers, const KeyRules& rules)
+    : Ends(size), servers_(comm.at_servers), helpers_(helpers), rules_(rules) {
+  if (helpers < 1)
+    throw std::invalid_argument("it needs servers, and the job has none; set servers.count");
+  std::map<std::int32_t, int> number;
+  for (GroupRank r = 0; r < size; ++r) {
+    const std::int32_t node = comm.node_of.empty() ? r : comm.node_of[r];
+    const int n = number.try_emplace(node, static_cast<int>(number.size())).first->second;
+    node_of_.push_back(n);
+    nodes_.resize(number.size());
+    nodes_[n].push_back(r);
+  }
+}
+
+void KeyedEnds::cut_named() {
+  for (std::size_t t = 0; t < servers_.tensors.size() && t < kUnnamedTensor; ++t) {
+    const AtServers::Tensor& tensor = servers_.tensors[t];
+    named_.push_back(std::make_shared<const KeyPieces>(
+        cut(static_cast<std::uint32_t>(t), tensor.elements, tensor.element_bytes)));
+  }
+}
+
+void KeyedEnds::set_named(std::vector<KeyPieces> pieces) {
+  for (KeyPieces& one : pieces) named_.push_back(std::make_shared<const KeyPieces>(std::move(one)));
+}
+
+std::shared_ptr<const KeyPieces> KeyedEnds::pieces(const Call& call) const {
+  const std::uint64_t elements = call.collective.count;
+  const std::uint32_t element_bytes = bytes_of(call.type);
+  if (call.tensor == 0 || call.tensor > kUnnamedTensor)
+    return std::make_shared<const KeyPieces>(cut(kUnnamedTensor, elements, element_bytes));
+  const std::uint32_t tensor = call.tensor - 1;
+  if (tensor < named_.size() && servers_.tensors[tensor].elements == elements &&
+      servers_.tensors[tensor].element_bytes == element_bytes)
+    return named_[tensor];
+  return std::make_shared<const KeyPieces>(cut(tensor, elements, element_bytes));
+}
+
+std::vector<Helper> KeyedEnds::helpers() const {
+  return std::vector<Helper>(helpers_, {PartyKind::server});
+}
+
+std::unique_ptr<Agent> KeyedEnds::agent(GroupParty party) const {
+  return party < size() ? key_worker(*this, party) : key_server(*this);
+}
+
+std::string KeyedEnds::refuses(const Call& call) const {
+  const std::size_t parts = pieces(call)->size();
+  if (parts <= kMostParts) return "";
+  return "cuts a tensor into " + std::to_string(parts) + " pieces, at most " +
+         std::to_string(kMostParts) + " are possible; take larger ones";
+}
+
+Shard shard_of(const KeyPiece& piece, std::size_t member, std::size_t members) {
+  const std::uint64_t begin = piece.elements * member / members,
+                      end = piece.elements * (member + 1) / members;
+  return {piece.first + begin, end - begin};
+}
+
+// What the ranks of a node send each other; notes of one sender to one receiver in one edge.
+void KeyedEnds::add_node_traffic(const std::vector<GroupRank>& node, const KeyPieces& pieces,
+                                 std::uint32_t element_bytes, std::vector<Edge>& edges) const {
+  const std::size_t g = node.size();
+  std::vector<std::uint64_t> shards(g);  // elements of all pieces, by member
+  for (const KeyPiece& piece : pieces)
+    for (std::size_t m = 0; m < g; ++m) shards[m] += shard_of(piece, m, g).elements;
+  const std::uint64_t header = rules_.header_bytes, each = pieces.size();
+  for (std::size_t from = 0; from < g; ++from)
+    for (std::size_t to = 0; to < g; ++to) {
+      if (from == to) continue;
+      std::uint64_t messages = 2 * each, elements = shards[to] + shards[from];
+      if (to == 0) {  // also `ready` and `summed`
+        messages += 1 + each;
+        elements += shards[from];
+      }
+      if (from == 0) {  // also `reduce` and `own`
+        messages += 2 * each;
+        elements += shards[to];
+      }
+      edges.push_back(
+          {node[from], node[to], messages * header + elements * element_bytes, messages});
+    }
+}
+
+std::vector<Ends::Edge> KeyedEnds::traffic(const Call& call) const {
+  struct AtHelper {
+    std::uint64_t pieces = 0, elements = 0;
+  };
+  const std::shared_ptr<const KeyPieces> all = pieces(call);
+  const std::uint32_t element_bytes = bytes_of(call.type);
+  std::vector<AtHelper> at(helpers_);
+  for (const KeyPiece& piece : *all) {
+    ++at[piece.helper].pieces;
+    at[piece.helper].elements += piece.elements;
+  }
+  const std::uint64_t notes = rules_.answer == Answer::result ? 1 : 2;  // each way, per piece
+  std::vector<Edge> edges;
+  for (const std::vector<GroupRank>& node : nodes_) {
+    for (int h = 0; h < helpers_; ++h) {
+      if (at[h].pieces == 0) continue;
+      const std::uint64_t messages = notes * at[h].pieces;
+      const std::uint64_t bytes = messages * rules_.header_bytes + at[h].elements * element_bytes;
+      edges.push_back({node.front(), size() + h, bytes, messages});
+      edges.push_back({size() + h, node.front(), bytes, messages});
+    }
+    if (!all->empty()) add_node_traffic(node, *all, element_bytes, edges);
+  }
+  return edges;
+}
+
+void KeyOutbox::send(Io& io, GroupParty to, const Note& note) {
+  if (kept_.empty() && io.send(to, note, Carriage::reliable)) return;
+  Kept& kept = kept_.emplace_back(Kept{to, note, {}});
+  kept.content.assign(note.content.begin(), note.content.end());
+}
+
+void KeyOutbox::on_room(Io& io) {
+  while (next_ < kept_.size()) {
+    Kept& kept = kept_[next_];
+    kept.note.content = kept.content;
+    if (!io.send(kept.to, kept.note, Carriage::reliable)) return;
+    kept.content = {};
+    ++next_;
+  }
+  kept_.clear();
+  next_ = 0;
+}
+
+}  // namespace ghostrank

@@ -1,0 +1,136 @@
+// All-reduces through servers that hold keys: what BytePS, PHub and a plain parameter server have
+// in common. Each tensor is cut into pieces with a key and a server each (keys.h).
+//
+//   GPU       |  ready >                  shard to each GPU >      sum of a shard >
+//   root GPU  |          > reduce piece                                            > push
+//   server    |                                         + of every node  > (acknowledgement)
+//   root GPU  |     (> pull)                        > shard to each GPU
+//   GPU       |                                                        > shard to each other GPU
+//
+// The first rank on a node is its root; it alone talks to servers. Where a node has one rank, only
+// push, pull and what answers them remain. Pieces wait in a queue at the root, the lowest key
+// first, until all ranks of the node have made the call and the piece fits the credit (one may
+// always go); a piece gives its credit back when the root has the whole result. Thus a piece of a
+// later call overtakes those of earlier calls that still wait.
+//
+//   Answer::at_once       a push is acknowledged when it arrives, then the root pulls, and the pull
+//                         waits at the server until every node has pushed           (BytePS)
+//   Answer::when_summed   a push is acknowledged when every node has pushed, then the root pulls
+//                                                             (MXNet's synchronous parameter
+//                                                             server)
+//   Answer::result        the server sends the result unasked                       (PHub)
+//
+// A server sums a key on one core of its machine. Two rounds of a key may be open: one that is
+// summed, and one that slow nodes still pull.
+//
+// Per piece of p bytes, g ranks on a node: a root sends p to a server and receives p; within the
+// node every GPU sends 2 (g - 1) / g p to others, and p / g to the root and back.
+//
+// Threading: an Ends is immutable; an agent has one owner.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/agent.h"
+#include "collectives/schemes/keys.h"
+
+namespace ghostrank {
+
+enum class Answer : std::uint8_t { at_once, when_summed, result };
+
+struct KeyRules {
+  Answer answer = Answer::at_once;
+  bool optimises = false;          // the server steps the weights after the last push
+  bool schedules = false;          // a core takes the key with the fewest pushes so far, not the
+                                   // push that came first
+  std::uint64_t credit_bytes = 0;  // of a node's pieces under way; 0: unlimited
+  std::uint64_t header_bytes = 0;  // of a note
+};
+
+class KeyedEnds : public Ends {
+ public:
+  // Throws std::invalid_argument if there are no servers.
+  KeyedEnds(int size, const Communicator& comm, int helpers, const KeyRules& rules);
+
+  std::vector<Helper> helpers() const override;
+  std::unique_ptr<Agent> agent(GroupParty party) const override;
+  std::vector<Edge> traffic(const Call& call) const override;
+  std::uint64_t overhead_bytes() const override { return rules_.header_bytes; }
+  std::string refuses(const Call& call) const override;
+
+  const KeyRules& rules() const { return rules_; }
+  // Ranks of each node, by group rank; the first is the root.
+  const std::vector<std::vector<GroupRank>>& nodes() const { return nodes_; }
+  const std::vector<GroupRank>& node_with(GroupRank rank) const { return nodes_[node_of_[rank]]; }
+  std::shared_ptr<const KeyPieces> pieces(const Call& call) const;
+  // The core on which a helper sums the key; -1: the one that has least to sum.
+  virtual int core_of(std::uint32_t /*key*/) const { return -1; }
+  int cores() const { return servers_.cores; }
+  // That a server holds of a key of so many bytes: the sum in progress and the one that is pulled.
+  virtual std::uint64_t bytes_held(std::uint64_t bytes) const { return 2 * bytes; }
+
+ protected:
+  // Pieces of a tensor; their keys are tensor << 16 | number of the piece.
+  virtual KeyPieces cut(std::uint32_t tensor, std::uint64_t elements,
+                        std::uint32_t element_bytes) const = 0;
+  // Constructors call one of these once: cuts the named tensors, or says how they are cut.
+  void cut_named();
+  void set_named(std::vector<KeyPieces> pieces);
+  const AtServers& servers() const { return servers_; }
+
+ private:
+  void add_node_traffic(const std::vector<GroupRank>& node, const KeyPieces& pieces,
+                        std::uint32_t element_bytes, std::vector<Edge>& edges) const;
+
+  AtServers servers_;
+  int helpers_;
+  KeyRules rules_;
+  std::vector<int> node_of_;
+  std::vector<std::vector<GroupRank>> nodes_;
+  std::vector<std::shared_ptr<const KeyPieces>> named_;  // by tensor
+};
+
+// The part of a piece that rank `member` of `members` on a node reduces.
+struct Shard {
+  std::uint64_t first = 0, elements = 0;  // within the tensor
+};
+Shard shard_of(const KeyPiece& piece, std::size_t member, std::size_t members);
+
+// Names the notes; the index of those between a root and servers is a key, of the others the number
+// of the piece.
+enum class KeyTag : std::uint8_t {
+  ready,   // GPU to root: has made the call
+  reduce,  // root to GPU: send the piece's shards
+  share,   // GPU to GPU: its contribution to the receiver's shard
+  summed,  // GPU to root: the node's sum of its shard
+  push,
+  pushed,  // acknowledgement
+  pull,
+  result,
+  own,    // root to GPU: the result of its shard
+  gather  // GPU to GPU: the result of the sender's shard
+};
+
+std::unique_ptr<Agent> key_worker(const KeyedEnds& ends, GroupRank rank);
+std::unique_ptr<Agent> key_server(const KeyedEnds& ends);
+
+// Sends notes in order, and keeps those that find no room.
+class KeyOutbox {
+ public:
+  void send(Io& io, GroupParty to, const Note& note);
+  void on_room(Io& io);
+
+ private:
+  struct Kept {
+    GroupParty to;
+    Note note;
+    std::vector<std::byte> content;
+  };
+  std::vector<Kept> kept_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace ghostrank

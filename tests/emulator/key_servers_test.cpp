@@ -1,0 +1,150 @@
+// Schemes whose servers hold keys, in the engine: times against closed forms, costs charged to
+// cores and memory, what servers report.
+#include <algorithm>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "collectives/schemes/keys.h"
+#include "collectives/server_placement.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+constexpr double kRate = 80e9;  // bits per second: 10 GB/s
+
+const ServerPlacement& placement_named(std::string_view name) {
+  for (const ServerPlacement& row : server_placements())
+    if (row.name == name) return row;
+  throw std::invalid_argument(std::string(name));
+}
+
+// One call of `bytes` on `nodes` nodes of a GPU each, with machines that take no time to sum.
+SmallJob job_of(const char* scheme, int nodes, int servers, std::uint64_t bytes) {
+  SmallJob job(nodes, 1, FabricKind::virtual_time);
+  job.spec.collectives.algorithm(Func::all_reduce) = scheme;
+  job.spec.cluster.nic = {kRate, kPicosPerMicro};
+  ServerSpec& s = job.spec.cluster.servers;
+  s.count = servers;
+  s.nic = {kRate, kPicosPerMicro};
+  s.add_GBps = s.optimizer_GBps = s.memory_GBps = 0;
+  job.collective(Func::all_reduce, bytes / 4, DataType::float32, 0, 1);
+  return job;
+}
+
+double seconds_of(const SmallJob& job) { return job.run().iterations.at(0).seconds; }
+
+// BPS-3: n partitions are 0.5 % of the tensor, and all workers push in one order.
+TEST(BytePs, TakesTheTimeOfItsTheorem) {
+  constexpr std::uint64_t kPartition = 64 << 10;
+  const std::vector<std::pair<int, std::vector<int>>> kCases{
+      {4, {0, 1, 2, 3, 4}}, {8, {0, 2, 4, 8}}, {16, {0, 4, 8, 16}}, {32, {0, 8}}};
+  for (const auto& [n, servers] : kCases) {
+    const std::uint64_t bytes = 200ULL * n * kPartition;
+    double alone = 0;
+    for (const int k : servers) {
+      SmallJob job = job_of("byteps", n, k, bytes);
+      job.spec.cluster.servers.placement = &placement_named("mixed");
+      AtServers& options = job.spec.collectives.at_servers;
+      options.bound = true;
+      options.partition_bytes = kPartition;
+      options.credit_bytes = 2 * kPartition * static_cast<std::uint64_t>(n + k);
+      const double took = seconds_of(job), best = best_time(n + k, n, n);
+      if (k == 0) alone = took;
+      EXPECT_NEAR(took, best * static_cast<double>(bytes) * 8 / kRate, 0.02 * took)
+          << n << " workers, " << k << " servers";
+      EXPECT_NEAR(took / alone, best / best_time(n, n, n), 0.01)
+          << n << " workers, " << k << " servers";
+    }
+  }
+}
+
+// PHB-3: k NICs of one box, each as fast as a worker's.
+TEST(Phub, TakesTheTimeOfItsBusiestNic) {
+  constexpr int kWorkers = 8;
+  constexpr std::uint64_t kBytes = 64 << 20;
+  for (const int k : {1, 2, 4, 8}) {
+    SmallJob job = job_of("phub", kWorkers, 1, kBytes);
+    job.spec.cluster.nics_per_node = 8;
+    job.spec.cluster.servers.nics = k;
+    const double least =
+        std::max(1.0, static_cast<double>(kWorkers) / k) * static_cast<double>(kBytes) * 8 / kRate;
+    EXPECT_NEAR(seconds_of(job), least, 0.02 * least) << k << " NICs";
+  }
+}
+
+// One dedicated server is a worker's NIC for all: n M / B. It acknowledges a push, and lets a root
+// pull, only when all have pushed a part of a big array: pushes and results take turns.
+TEST(ParameterServer, TakesTheTimeOfItsOnlyServerTwice) {
+  constexpr std::uint64_t kBytes = 32 << 20;
+  SmallJob job = job_of("parameter_server", 4, 1, kBytes);
+  const double once = 4 * static_cast<double>(kBytes) * 8 / kRate;
+  EXPECT_NEAR(seconds_of(job), 2 * once, 0.02 * once);
+}
+
+TEST(KeyServers, ChargeSumsToCoresAndToTheMemoryThatTheyShare) {
+  constexpr std::uint64_t kBytes = 32 << 20;
+  const auto with = [&](int cores, double add, double memory) {
+    SmallJob job = job_of("byteps", 4, 1, kBytes);
+    job.spec.collectives.at_servers.partition_bytes = 256 << 10;
+    ServerSpec& s = job.spec.cluster.servers;
+    s.cores = cores, s.add_GBps = add, s.memory_GBps = memory;
+    return job;
+  };
+  const double pushed = 4.0 * kBytes;
+  EXPECT_NEAR(seconds_of(with(1, 1, 0)), pushed / 1e9, 0.03 * pushed / 1e9);
+  EXPECT_NEAR(seconds_of(with(4, 1, 0)), pushed / 4e9, 0.05 * pushed / 4e9);
+  // A copy is two passes through memory, each of three sums three.
+  const double passes = (2 + 3 * 3) * static_cast<double>(kBytes);
+  EXPECT_NEAR(seconds_of(with(64, 100, 4)), passes / 4e9, 0.05 * passes / 4e9);
+}
+
+TEST(KeyServers, ReportWhatTheyHeardDidAndHold) {
+  constexpr std::uint64_t kBytes = 1 << 20;
+  SmallJob job = job_of("byteps", 4, 2, kBytes);
+  job.spec.collectives.at_servers.partition_bytes = 64 << 10;
+  job.spec.run.iterations = 3;
+  job.spec.cluster.servers.add_GBps = 1;
+  const Result result = job.run();
+  ASSERT_EQ(result.servers.size(), 2U);
+  double rx = 0, tx = 0, busy = 0;
+  std::uint64_t memory = 0;
+  for (const ServerReport& s : result.servers) {
+    rx += s.rx_bytes, tx += s.tx_bytes, busy += s.busy, memory += s.memory_bytes;
+  }
+  EXPECT_EQ(result.servers[0].name, "n4");
+  const double notes = 4 * (2 * 64 * 16 + static_cast<double>(kBytes));  // each way
+  EXPECT_EQ(rx, notes);
+  EXPECT_EQ(tx, notes);
+  EXPECT_EQ(memory, 2 * kBytes);
+  double whole = 0;
+  for (const IterationReport& i : result.iterations) whole += i.seconds;
+  EXPECT_NEAR(busy, 3 * 4.0 * kBytes / 1e9 / (whole * 8), 1e-6);
+}
+
+TEST(KeyServers, SumRealDataAlikeForEveryNumberOfShards) {
+  for (const char* scheme : {"parameter_server", "byteps", "phub"}) {
+    SCOPED_TRACE(scheme);
+    SmallJob job(4, 2, FabricKind::virtual_time);
+    job.spec.collectives.algorithm(Func::all_reduce) = scheme;
+    job.spec.cluster.servers.count = 2;
+    job.spec.collectives.at_servers.partition_bytes = job.spec.collectives.at_servers.chunk_bytes =
+        4096;
+    job.spec.collectives.at_servers.big_array = 5000;
+    job.spec.run.verify = true;
+    job.spec.run.iterations = 2;
+    job.collective(Func::all_reduce, 20'000, DataType::float32, 0, 1)
+        .collective(Func::all_reduce, 3, DataType::float32, 0, 2)
+        .collective(Func::all_reduce, 1001);
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    EXPECT_EQ(result.verify->wrong_elements, 0U);
+    testing::expect_alike_with_shards(job, {2, 4});
+  }
+}
+
+}  // namespace
+}  // namespace ghostrank
