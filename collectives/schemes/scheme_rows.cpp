@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "collectives/libraries.h"
+#include "collectives/schemes/atp.h"
 #include "collectives/schemes/key_schemes.h"
 #include "collectives/schemes/sharp.h"
 #include "collectives/schemes/switchml.h"
@@ -22,6 +23,11 @@ std::unique_ptr<Ends> sharp(int ranks, const Communicator& comm) {
       ranks, {.trees = in.trees, .per_port = in.trees_per_port, .outstanding = in.slots}, comm);
 }
 
+std::unique_ptr<Ends> atp(int ranks, const Communicator& comm) {
+  const InSwitch& in = comm.in_switch;
+  return atp_ends(ranks, {in.slots, in.memory_slots, in.timeout_ps, in.packet_rate}, comm);
+}
+
 }  // namespace
 
 std::span<const Algorithm> scheme_rows() {
@@ -34,6 +40,7 @@ std::span<const Algorithm> scheme_rows() {
     const auto add = [&](const char* name, auto ends) {
       rows.push_back({.library = kSchemes, .func = Func::all_reduce, .name = name, .ends = ends});
     };
+    add("atp", atp);
     add("parameter_server", parameter_server_ends);
     add("byteps", byteps_ends);
     add("phub", phub_ends);

@@ -1,5 +1,8 @@
 // Schemes in the network, in virtual time: how long their calls take against the bounds that follow
 // from bytes on the wire, for one rail and for several, for one level of switches and for two.
+#include <random>
+#include <stdexcept>
+
 #include <gtest/gtest.h>
 
 #include "tests/emulator/support.h"
@@ -167,6 +170,143 @@ TEST(InTheNetwork, OnlyTheFirstCommunicatorGetsATreeOfASwitchThatHasOne) {
     for (const PairTraffic& p : result.pairs)
       if (p.source_nic < Nic(4) && p.target_nic < Nic(4)) between_nodes += p.messages;
     EXPECT_EQ(between_nodes > 0, trees == 1);
+  }
+}
+
+// ---- ATP ----
+
+constexpr std::uint64_t kInAtp = 62;                      // elements of a packet
+constexpr double kAtpPacket = (26 + 4 * 62) * 8 / kRate;  // seconds at a NIC
+
+SmallJob atp_job(int nodes, int window, int aggregators, int servers = 1) {
+  SmallJob job = job_of(nodes, 1, "atp");
+  job.spec.cluster.servers.count = servers;
+  job.spec.cluster.servers.nic = job.spec.cluster.nic;
+  job.spec.collectives.in_switch = {.slots = window, .timeout_ps = 500'000'000};
+  job.spec.collectives.in_switch.memory_slots = aggregators;
+  return job;
+}
+
+// h: the share of packets with an aggregator. The server receives h + n (1-h) times the packets of
+// a worker.
+TEST(InTheNetwork, AtpsServerReceivesWhatTheSwitchCouldNotAddUp) {
+  constexpr int kNodes = 4, kWindow = 256;
+  constexpr std::uint64_t kAll = kWindow * 40;
+  for (const double h : {1.0, 0.5, 0.0}) {
+    SmallJob job = atp_job(kNodes, kWindow, static_cast<int>(h * kWindow));
+    job.collective(Func::all_reduce, kAll * kInAtp, DataType::int32);
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    double at_server = 0;
+    for (const PairTraffic& p : result.pairs)
+      if (p.target_nic == Nic(kNodes)) at_server += p.messages;
+    const double share = h + kNodes * (1 - h);
+    EXPECT_NEAR(at_server / (share * kAll), 1, 0.02) << h;
+    expect_within(result.iterations[0].seconds, share * kAll * kAtpPacket, 0.03, std::to_string(h));
+    EXPECT_EQ(plan_traffic(job.spec, job.workload).wire_messages,
+              static_cast<std::uint64_t>(at_server) + kAll + 2 * kNodes * kAll);
+  }
+}
+
+TEST(InTheNetwork, AtpIsRightAtEveryShareWithLossesAndForNumbersThatAreTooLarge) {
+  for (const int aggregators : {64, 32, 0})
+    for (const DataType type : {DataType::int32, DataType::float32, DataType::bfloat16}) {
+      SmallJob job = atp_job(4, 64, aggregators);
+      job.spec.run.verify = true;
+      job.spec.fabric.packets.loss = 0.01;
+      job.collective(Func::all_reduce, 20'000, type);  // up to 2^21 in millionths: too large
+      const Result result = job.run();
+      EXPECT_EQ(result.interrupted, "");
+      EXPECT_EQ(result.verify->wrong_elements, 0u) << aggregators << " " << name_of(type);
+    }
+}
+
+TEST(InTheNetwork, TwoJobsShareAtpsAggregatorsFairly) {
+  SmallJob job = atp_job(4, 64, 64, 2);
+  job.spec.run.verify = true;
+  job.collective(Func::all_reduce, 2'000 * kInAtp, DataType::int32);
+  beside(job, Func::all_reduce, 2'000 * kInAtp);
+  const Result result = job.run();
+  EXPECT_EQ(result.interrupted, "");
+  EXPECT_EQ(result.verify->wrong_elements, 0u);
+  double sum = 0, squares = 0;
+  ASSERT_EQ(result.collectives.size(), 2u);
+  for (const CollectiveReport& c : result.collectives) {
+    const double rate = 1 / c.seconds_median;
+    sum += rate;
+    squares += rate * rate;
+  }
+  EXPECT_GE(sum * sum / (2 * squares), 0.95);  // Jain's index
+}
+
+TEST(InTheNetwork, AtpNeedsAServer) {
+  SmallJob job = atp_job(4, 64, 64, 0);
+  job.collective(Func::all_reduce, 100, DataType::int32);
+  EXPECT_THROW(job.run(), std::runtime_error);
+}
+
+// ---- Whatever the scheme ----
+
+template <typename T>
+T one_of(std::mt19937& random, std::initializer_list<T> choices) {
+  return choices.begin()[random() % choices.size()];
+}
+
+// Any shape, scheme, function, type and misfortune. Real data is right, and one shard plays what
+// three do.
+TEST(InTheNetwork, RandomJobsLeaveRealDataRight) {
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    std::mt19937 random(seed);
+    const char* scheme = one_of<const char*>(random, {"switchml", "switchml", "sharp", "atp"});
+    SmallJob job = job_of(one_of(random, {1, 2, 3, 6, 35}), one_of(random, {1, 2, 4}), scheme);
+    JobSpec& spec = job.spec;
+    if (std::string(scheme) == "atp" && spec.cluster.nodes > 32) spec.cluster.nodes = 32;
+    job = SmallJob(spec.cluster.nodes, spec.cluster.gpus_per_node, FabricKind::virtual_time);
+    spec = job_of(spec.cluster.nodes, spec.cluster.gpus_per_node, scheme).spec;
+    if (spec.cluster.gpus_per_node > 1) spec.cluster.nics_per_node = one_of(random, {1, 2});
+    spec.cluster.nic.rate_bps = one_of(random, {0.0, 1e10, 4e11});
+    spec.cluster.intra_node.rate_bps = one_of(random, {0.0, 1e12});
+    spec.cluster.servers.count = one_of(random, {1, 3});
+    spec.cluster.servers.colocated = random() % 2 == 0;
+    spec.cluster.servers.nic = spec.cluster.nic;
+    InSwitch& in = spec.collectives.in_switch;
+    in.slots = one_of(random, {1, 7, 64});
+    in.packet_elements = one_of(random, {32, 64, 256});
+    in.timeout_ps = 500'000'000;
+    in.packet_rate = one_of(random, {0.0, 1e7});
+    in.memory_slots = one_of(random, {64, 1'000});
+    in.trees = one_of(random, {0, 1});
+    in.trees_per_port = random() % 2 == 0;
+    if (random() % 2 == 0)
+      spec.fabric.packets = {.loss = one_of(random, {0.0, 0.01}),
+                             .duplicates = one_of(random, {0.0, 0.01})};
+    spec.run.verify = true;
+    spec.run.iterations = 2;
+    const bool any = std::string(scheme) == "switchml";
+    for (int calls = 0; calls < 3; ++calls) {
+      const Func func = any ? one_of(random, {Func::all_reduce, Func::reduce_scatter,
+                                              Func::all_gather, Func::broadcast, Func::reduce})
+                            : Func::all_reduce;
+      const bool copies = func == Func::all_gather || func == Func::broadcast;
+      const auto root =
+          static_cast<GroupRank>(random() % static_cast<unsigned>(job.workload.ranks));
+      job.collective(func, one_of<std::uint64_t>(random, {1, 300, 2'000}),
+                     copies ? one_of(random, {DataType::uint8, DataType::int64, DataType::float16})
+                            : one_of(random, {DataType::int32, DataType::float32,
+                                              DataType::bfloat16, DataType::float16}),
+                     copies || func == Func::reduce ? (func == Func::all_gather ? 0 : root) : 0);
+    }
+    SCOPED_TRACE("job " + std::to_string(seed) + ": " + scheme + ", " +
+                 std::to_string(spec.cluster.nodes) + " x " +
+                 std::to_string(spec.cluster.gpus_per_node));
+    const Result one = job.run();
+    ASSERT_EQ(one.interrupted, "");
+    EXPECT_GT(one.verify->checked_elements, 0u);
+    ASSERT_EQ(one.verify->wrong_elements, 0u);
+    spec.run.shards = 3;
+    const Result three = job.run();
+    EXPECT_EQ(one.iterations[1].seconds, three.iterations[1].seconds);
+    EXPECT_EQ(testing::ledger_text(one), testing::ledger_text(three));
   }
 }
 

@@ -1,0 +1,106 @@
+#include "collectives/schemes/atp.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "collectives/schemes/atp_agents.h"
+#include "collectives/schemes/racks.h"
+#include "switch/switchml.h"
+
+namespace ghostrank {
+namespace {
+
+using atp::Layout;
+
+class Atp final : public Ends {
+ public:
+  Atp(int ranks, const AtpOptions& options, const Communicator& comm)
+      : Ends(ranks), layout_(std::make_shared<Layout>(ranks, options, comm)) {}
+
+  std::vector<Helper> helpers() const override {
+    std::vector<Helper> helpers;
+    for (int rail = 0; !layout_->alone() && rail < layout_->rails.rails(); ++rail) {
+      helpers.push_back(
+          {.kind = PartyKind::network_switch, .near = layout_->rails.worker(rail, 0)});
+      helpers.push_back({.kind = PartyKind::server});
+    }
+    return helpers;
+  }
+
+  std::unique_ptr<Agent> agent(GroupParty party) const override {
+    if (party < size())
+      return member_agent(layout_, party,
+                          layout_->is_worker(party) ? lane_of(layout_, party) : nullptr);
+    const int helper = party - size();
+    if (helper % 2 == 1) return server_agent(layout_, helper / 2);
+    throw std::logic_error("a switch of atp is made by agent_at()");
+  }
+  std::unique_ptr<Agent> agent_at(GroupParty party, Site& site) const override {
+    const int helper = party - size();
+    return helper >= 0 && helper % 2 == 0 ? switch_agent(layout_, helper / 2, site) : agent(party);
+  }
+
+  // If the communicator has the switch to itself and no number is too large.
+  std::vector<Edge> traffic(const Call& call) const override {
+    std::vector<Edge> edges;
+    const Rails& rails = layout_->rails;
+    for (int rail = 0; rail < rails.rails(); ++rail) {
+      const RailShare share(rails, rail, call, layout_->per_chunk(call));
+      for (int node = 0; node < rails.nodes(); ++node)
+        add_inside(edges, rails, share, call, rail, node, atp::kOverhead);
+      if (!layout_->alone() && share.chunks() > 0) add_packets(edges, rail, share.chunks());
+    }
+    return edges;
+  }
+  bool exact() const override { return layout_->alone(); }
+  std::uint64_t overhead_bytes() const override { return atp::kOverhead; }
+  Survives survives() const override { return {true, true, true, true}; }
+  std::string refuses(const Call& call) const override {
+    if (call.collective.func != Func::all_reduce)
+      return "atp has no " + std::string(name_of(call.collective.func));
+    if (call.type == DataType::int32 || is_float(call.type)) return "";
+    return "atp adds int32, and floats as millionths in int32";
+  }
+  double error_bound(const Call& call, double largest) const override {
+    if (!is_float(call.type) || layout_->alone()) return 0;
+    const double nodes = layout_->rails.nodes();
+    // Rounded to millionths by each worker; and, of float32, the sum of each node and of all.
+    return nodes * 0.5 / atp::kUnits + size() * largest * (size() + 2) * 0x1p-24;
+  }
+
+ private:
+  void add_packets(std::vector<Edge>& edges, int rail, std::uint64_t packets) const {
+    const std::uint64_t each = 26 + 4 * atp::kElements;
+    const auto window = static_cast<std::uint64_t>(layout_->options.window);
+    const auto cells = static_cast<std::uint64_t>(layout_->options.aggregators);
+    // Slots beyond the aggregators pass all workers' packets.
+    const std::uint64_t aggregated =
+        packets / window * std::min(window, cells) + std::min(packets % window, cells);
+    const auto workers = static_cast<std::uint64_t>(layout_->rails.nodes());
+    const std::uint64_t in = aggregated + (packets - aggregated) * workers;
+    const GroupParty at = layout_->switch_of(rail), server = layout_->server_of(rail);
+    edges.push_back({at, server, in * each, in, Carriage::packet});
+    edges.push_back({server, at, packets * each, packets, Carriage::packet});
+    for (const GroupRank worker : layout_->rails.workers(rail))
+      for (const auto& [from, to] : {std::pair(worker, at), std::pair(at, worker)})
+        edges.push_back({from, to, packets * each, packets, Carriage::packet});
+  }
+
+  std::shared_ptr<const Layout> layout_;
+};
+
+}  // namespace
+
+std::unique_ptr<Ends> atp_ends(int ranks, const AtpOptions& options, const Communicator& comm) {
+  if (const int workers = Rails(ranks, comm).nodes(); workers > kMostInRack)
+    throw std::invalid_argument(
+        "it has " + std::to_string(workers) +
+        " workers on a rail, and atp serves at most 32; use smaller groups");
+  if (options.window < 1 || options.window > switchml::kMaxSlots || options.aggregators < 0)
+    throw std::invalid_argument("atp has windows of 1 to " + std::to_string(switchml::kMaxSlots) +
+                                " packets, and 0 aggregators or more");
+  return std::make_unique<Atp>(ranks, options, comm);
+}
+
+}  // namespace ghostrank
