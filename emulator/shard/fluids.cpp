@@ -40,6 +40,7 @@ void Shard::transfer_as_fluid(RankState& r, Flight& f, GroupRank source, GroupRa
   r.flights.append(&f);
   const std::uint32_t group = f.group & ~kPointToPoint;
   Fluid& fluid = fluids_->of_transfer(group, *f.op, source, target);
+  f.schedule = fluid.shape->schedule.get();
   const std::uint32_t number = fluids_->transfer_of(f, source, target, fluid);
   FluidCalls::Active& call = fluids_->at(number);
   const bool sends = f.op->kind == Op::Kind::send;

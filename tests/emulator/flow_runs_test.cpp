@@ -63,19 +63,19 @@ TEST(Flows, AloneTakeAsLongAsTheirMessagesAndCountThemAlike) {
   for (const char* library : {"generic", "gloo", "nccl-2.28", "openmpi-4.1"})
     for (const Func func : {Func::all_reduce, Func::all_gather, Func::reduce_scatter,
                             Func::broadcast, Func::all_to_all})
-      for (const auto& [nodes, gpus] : {std::pair{5, 1}, std::pair{4, 2}}) {
-        if (library == std::string("gloo") && func == Func::reduce_scatter) continue;
-        SmallJob flow = job_of(nodes, gpus);
-        flow.spec.collectives.library = library;
-        for (const std::uint64_t count : {7ull, 40'000ull, 3'000'000ull})
-          flow.collective(func, count).compute(1000);
-        SmallJob loggp = flow;
-        loggp.spec.fabric.network = NetworkModel::loggp;
-        const Result a = flow.run(), b = loggp.run();
-        EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.01 * seconds_of(b))
-            << library << ' ' << name_of(func) << ' ' << nodes << 'x' << gpus;
-        EXPECT_EQ(ledger_text(a), ledger_text(b)) << library << ' ' << name_of(func);
-      }
+      for (const auto& [nodes, gpus] : {std::pair{5, 1}, std::pair{4, 2}})
+        for (const std::uint64_t count : {7ull, 40'000ull, 3'000'000ull}) {
+          if (library == std::string("gloo") && func == Func::reduce_scatter) continue;
+          SmallJob flow = job_of(nodes, gpus);
+          flow.spec.collectives.library = library;
+          flow.collective(func, count);
+          SmallJob loggp = flow;
+          loggp.spec.fabric.network = NetworkModel::loggp;
+          const Result a = flow.run(), b = loggp.run();
+          EXPECT_NEAR(seconds_of(a), seconds_of(b), 0.001 * seconds_of(b))
+              << library << ' ' << name_of(func) << ' ' << nodes << 'x' << gpus << ' ' << count;
+          EXPECT_EQ(ledger_text(a), ledger_text(b)) << library << ' ' << name_of(func);
+        }
 }
 
 TEST(Flows, OfTransfersAloneTakeAsLongAsTheirMessages) {

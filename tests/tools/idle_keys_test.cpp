@@ -69,6 +69,7 @@ const std::vector<Probe> kProbes{
     {"cluster.topology.link_latency_us", "3", kLeaves},
     {"cluster.topology.link_latency_us", "3", {"cluster.topology.kind=nonblocking"}},
     {"cluster.topology.routing", "spray", kSpines},
+    {"fabric.network", "flow", kNarrow},
     {"cluster.topology.places", "16", kNarrow},
     {"cluster.topology.placement", "spread", kRoomy},
     {"cluster.topology.pods", "2", kTree},
