@@ -39,7 +39,6 @@ int verb_schemes(const Argv& argv);
 int verb_bench(const Argv& argv);
 int verb_compare(const Argv& argv);
 int verb_sweep(const Argv& argv);
-int verb_calibrate_compression(const Argv& argv);
 int verb_diff(const Argv& argv);
 int verb_profile(const Argv& argv);
 int verb_doctor(const Argv& argv);

@@ -17,7 +17,7 @@
 #include "tools/report/output_files.h"
 #include "tools/text/humane.h"
 #include "tools/text/table.h"
-#include "tools/verbs.h"
+#include "tools/verbs/calibrate.h"
 
 namespace ghostrank {
 namespace {
@@ -121,7 +121,7 @@ std::vector<const Compressor*> chosen(const std::vector<std::string>& names) {
 
 }  // namespace
 
-int verb_calibrate_compression(const Argv& argv) {
+int calibrate_compression(const Argv& argv) {
   std::vector<std::string> names;
   std::vector<std::uint64_t> sizes{1 << 16, 1 << 20, 1 << 24};
   CompressionOptions options;

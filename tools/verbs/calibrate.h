@@ -1,0 +1,13 @@
+// The sub-verbs of `ghostrank calibrate`, a file each.
+//
+// Threading: main thread.
+#pragma once
+
+#include "tools/verbs.h"
+
+namespace ghostrank {
+
+int calibrate_host(const Argv& argv);
+int calibrate_compression(const Argv& argv);
+
+}  // namespace ghostrank
