@@ -206,7 +206,8 @@ TEST(Kfac, GivesEveryRankItsOwnInverses) {
 
 // Factors and gradients are in flight while the passes compute.
 TEST(Kfac, HooksComputeAInFrontOfTheForwardAndGBehindTheBackward) {
-  const Program& program = plan_of("variant: spd, factor_fusion: none").roles[0].iterations[0];
+  const Workload workload = plan_of("variant: spd, factor_fusion: none");
+  const Program& program = workload.roles[0].iterations[0];
   std::vector<std::string> labels;
   for (const Op& op : program.streams[0])
     if (op.kind == Op::Kind::compute) labels.push_back(program.labels[op.label]);
@@ -250,7 +251,10 @@ TEST(Kfac, RefusesWhatCannotBe) {
          "parallel.variant=ssgd");
   expect(error("factor_fusion: layer"), "are computed in different passes");
   expect(error("second_order: gradients"), "needs both of its factors");
-  expect(error("variant: dp, inverse_placement: none"), "a factor reaches one rank alone");
+  expect(error("variant: dp, inverse_placement: none"), "needs both of its factors");
+  expect(
+      error("variant: dp, inverse_placement: block, second_order: inverses, factor_fusion: none"),
+      "under variant dp no factor is sent");
   expect(error("variant: pad, inverse_placement: lbp"), "a factor reaches one rank alone");
   expect(error("variant: d, second_order: inverses"), "sends nothing");
   expect(error("variant: mpd, local_below: 3"), "only the placement lbp");
