@@ -76,11 +76,9 @@ class Member final : public Agent {
     expected_ = 0;
     for (int rail = 0; rail < rails_.rails(); ++rail) {
       shares_.emplace_back(rails_, rail, call(), layout_->per_chunk(call()));
-      const GroupRank worker = rails_.worker(rail, node_);
-      if (worker == me_) continue;
-      give(io, rail, worker);
-      expected_ += shares_.back().notes_to(me_);
+      if (rails_.worker(rail, node_) != me_) expected_ += shares_.back().notes_to(me_);
     }
+    give(io);
     if (lane_) begin_lane(io);
     for (auto kept = kept_.begin(); kept != kept_.end();) {
       if (kept->note.call == call().number) {
@@ -135,12 +133,18 @@ class Member final : public Agent {
       waiting_.emplace_back(to, note);
   }
 
-  // Gives my elements of a rail to its worker on the node.
-  void give(Io& io, int rail, GroupRank worker) {
-    const RailShare& share = shares_[rail];
-    for (std::uint64_t piece = 0; piece < share.pieces(); ++piece)
-      if (const std::uint64_t elements = given_by(me_, share, piece); elements > 0)
-        send(io, worker, kGive, rail, piece, elements, mine(io, share, piece));
+  // Gives my elements to the workers on the node, to all rails in turn, so that all begin at once.
+  void give(Io& io) {
+    std::uint64_t pieces = 0;
+    for (const RailShare& share : shares_) pieces = std::max(pieces, share.pieces());
+    for (std::uint64_t piece = 0; piece < pieces; ++piece)
+      for (int i = 0; i < rails_.rails(); ++i) {
+        const int rail = (rails_.rail_of(me_) + i) % rails_.rails();
+        const GroupRank worker = rails_.worker(rail, node_);
+        if (worker == me_ || piece >= shares_[rail].pieces()) continue;
+        if (const std::uint64_t elements = given_by(me_, shares_[rail], piece); elements > 0)
+          send(io, worker, kGive, rail, piece, elements, mine(io, shares_[rail], piece));
+      }
   }
 
   static std::uint64_t given_by(GroupRank r, const RailShare& share, std::uint64_t piece) {

@@ -112,6 +112,8 @@ TEST(InTheNetwork, EachFunctionTakesTheTimeOfItsBusierDirection) {
 TEST(InTheNetwork, AReduceScatterAndAnAllGatherShareALinkInBothDirections) {
   constexpr int kNodes = 8;
   SmallJob job = job_of(kNodes, 1);
+  // Enough for a round trip; more packets would only wait, at the start each call for the other's.
+  job.spec.collectives.in_switch.slots = 64;
   job.collective(Func::reduce_scatter, kPackets * 256 / kNodes, DataType::int32);
   beside(job, Func::all_gather, kPackets * 256 / kNodes);
   const double parts = kPackets * (kNodes - 1.0) / kNodes, part = kPackets * 1.0 / kNodes;
@@ -208,13 +210,13 @@ TEST(InTheNetwork, AtpsServerReceivesWhatTheSwitchCouldNotAddUp) {
   }
 }
 
-TEST(InTheNetwork, AtpIsRightAtEveryShareWithLossesAndForNumbersThatAreTooLarge) {
+TEST(InTheNetwork, AtpIsRightAtEveryShareWithLosses) {
   for (const int aggregators : {64, 32, 0})
     for (const DataType type : {DataType::int32, DataType::float32, DataType::bfloat16}) {
       SmallJob job = atp_job(4, 64, aggregators);
       job.spec.run.verify = true;
       job.spec.fabric.packets.loss = 0.01;
-      job.collective(Func::all_reduce, 20'000, type);  // up to 2^21 in millionths: too large
+      job.collective(Func::all_reduce, 20'000, type);
       const Result result = job.run();
       EXPECT_EQ(result.interrupted, "");
       EXPECT_EQ(result.verify->wrong_elements, 0u) << aggregators << " " << name_of(type);
