@@ -371,6 +371,15 @@ struct AtServers {
   std::uint64_t chunk_bytes = 32 << 10;  // phub: of the largest chunk of a tensor
 };
 
+// What a job says of OmniReduce (schemes/omnireduce.h).
+struct OmniReduceSpec {
+  int block = 256;                           // elements of a block
+  int columns = 4;                           // blocks of a message; with packets one
+  int slots = 64;                            // of each aggregator
+  bool packets = false;                      // Algorithm 2, over packets that may be lost
+  std::int64_t timeout_ps = 10'000'000'000;  // a rank resends a packet after this time; 10 ms
+};
+
 // What a schedule may know of its group, besides the size.
 struct Communicator {
   std::vector<std::int32_t> node_of;  // emulated node of each group rank; empty: one rank per node
@@ -396,6 +405,7 @@ struct Communicator {
   AtServers at_servers{};
   // The NIC of each rank, numbered over the cluster; empty: every rank has its own.
   std::vector<std::int32_t> nic_of{};
+  OmniReduceSpec omnireduce{};
 };
 
 // Closed-form costs, written independently of the schedule; the tests compare the two.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "collectives/dice.h"
 #include "collectives/kernel.h"
@@ -21,10 +22,18 @@ std::uint64_t rounded(double blocks, std::uint64_t most) {
   return std::min(static_cast<std::uint64_t>(std::llround(blocks)), most);
 }
 
+// The least mask of the form 2^i - 1 for `count` indices.
+std::uint64_t mask_for(std::uint64_t count) {
+  return std::bit_ceil(std::max<std::uint64_t>(2, count)) - 1;
+}
+int shift_for(std::uint64_t mask) {
+  return std::max(1, static_cast<int>(std::bit_width(mask)) / 2);
+}
+
 }  // namespace
 
 std::string_view name_of(Overlap overlap) {
-  constexpr std::string_view kNames[]{"random", "all", "none"};
+  constexpr std::string_view kNames[]{"random", "all", "none", "measured"};
   return kNames[static_cast<std::size_t>(overlap)];
 }
 
@@ -34,13 +43,29 @@ double Sparsity::union_density(int ranks) const {
       return 1 - std::pow(1 - density, ranks);
     case Overlap::none:
       return std::min(1.0, ranks * density);
+    case Overlap::measured:
+      return 1 - measured->front();
     case Overlap::all:
       break;
   }
   return density;
 }
 
+Sparsity Sparsity::of_means(double density, double union_density, int ranks, std::uint64_t block) {
+  // Some blocks are nonzero on all ranks, some on one: the only two shares with these means.
+  std::vector<double> shares(static_cast<std::size_t>(ranks) + 1);
+  const double one = ranks > 1 ? (union_density - density) * ranks / (ranks - 1) : 0;
+  shares[1] = one;
+  shares.back() = union_density - one;
+  shares.front() = 1 - union_density;
+  return {density, block, Overlap::measured,
+          std::make_shared<const std::vector<double>>(std::move(shares))};
+}
+
 std::string Sparsity::refuses(int ranks) const {
+  if (overlap == Overlap::measured && static_cast<int>(measured->size()) != ranks + 1)
+    return "the overlap was measured on " + std::to_string(measured->size() - 1) +
+           " ranks, and the group has " + std::to_string(ranks);
   if (overlap != Overlap::none || ranks * density <= 1 + 1e-9) return {};
   char most[32];
   std::snprintf(most, sizeof most, "%.4g", std::floor(1e4 / ranks) / 1e4);
@@ -50,14 +75,15 @@ std::string Sparsity::refuses(int ranks) const {
 }
 
 TensorContent::TensorContent(const Sparsity& sparsity, std::uint64_t key, int ranks,
-                             std::uint64_t elements)
+                             std::uint64_t elements, std::shared_ptr<const TensorLayout> layout)
     : sparsity_(sparsity),
       key_(key),
       ranks_(ranks),
       elements_(elements),
       blocks_((elements + sparsity.block - 1) / sparsity.block),
-      mask_(std::bit_ceil(std::max<std::uint64_t>(2, blocks_)) - 1),
-      shift_(std::max(1, static_cast<int>(std::bit_width(mask_)) / 2)) {}
+      mask_(mask_for(blocks_)),
+      shift_(shift_for(mask_)),
+      layout_(std::move(layout)) {}
 
 TensorContent::Share TensorContent::share(GroupRank rank) const {
   const double each = sparsity_.density * static_cast<double>(blocks_);
@@ -70,27 +96,77 @@ std::uint64_t TensorContent::order_of(GroupRank rank) const {
   return mix(key_ + (own ? static_cast<std::uint64_t>(rank) + 1 : 0) * kGolden);
 }
 
-// The index of a block in a random order of all blocks. Each pass permutes the numbers 0 .. mask_;
-// a result that is no block is permuted again until it is one (cycle walking).
-std::uint64_t TensorContent::shuffled_index(std::uint64_t key, std::uint64_t block) const {
+// The place of an index in a random order of 0 .. count-1. Each pass permutes the numbers 0 ..
+// mask; a result that is too large is permuted again until it is not (cycle walking).
+std::uint64_t TensorContent::shuffled_index(std::uint64_t key, std::uint64_t index,
+                                            std::uint64_t count, std::uint64_t mask, int shift) {
   do {
     std::uint64_t drawn = key;
     for (int round = 0; round < kRounds; ++round) {
       drawn = mix(drawn + kGolden);
-      block = (block + drawn) & mask_;
-      block = (block * ((drawn >> 31) | 1)) & mask_;
-      block ^= block >> shift_;
+      index = (index + drawn) & mask;
+      index = (index * ((drawn >> 31) | 1)) & mask;
+      index ^= index >> shift;
     }
-  } while (block >= blocks_);
-  return block;
+  } while (index >= count);
+  return index;
 }
 
 bool TensorContent::nonzero(GroupRank rank, std::uint64_t block) const {
+  return layout_ ? looked_up(rank, block) : drawn(rank, block);
+}
+
+bool TensorContent::drawn(GroupRank rank, std::uint64_t block) const {
+  if (sparsity_.overlap == Overlap::measured) return measured(rank, block);
   const Share mine = share(rank);
   if (mine.first == mine.end) return false;
   if (mine.end - mine.first == blocks_) return true;
-  const std::uint64_t at = shuffled_index(order_of(rank), block);
+  const std::uint64_t at = shuffled_index(order_of(rank), block, blocks_, mask_, shift_);
   return at >= mine.first && at < mine.end;
+}
+
+// The blocks at the first places of a random order are nonzero on all ranks, those behind them on
+// all but one, and so on; for every block, a random order of the ranks says on which.
+bool TensorContent::measured(GroupRank rank, std::uint64_t block) const {
+  const std::uint64_t place = shuffled_index(mix(key_), block, blocks_, mask_, shift_);
+  const auto& shares = *sparsity_.measured;
+  double so_far = 0;
+  std::size_t k = shares.size() - 1;
+  for (; k > 0; --k) {
+    so_far += shares[k];
+    if (place < rounded(so_far * static_cast<double>(blocks_), blocks_)) break;
+  }
+  if (k == 0 || k + 1 == shares.size()) return k > 0;
+  const auto ranks = static_cast<std::uint64_t>(ranks_);
+  const std::uint64_t mask = mask_for(ranks);
+  const std::uint64_t turn =
+      shuffled_index(mix(key_ ^ mix(block + kGolden)), static_cast<std::uint64_t>(rank), ranks,
+                     mask, shift_for(mask));
+  return turn < k;
+}
+
+// Whether a row of the block was looked up; between the tables, as the sparsity says.
+bool TensorContent::looked_up(GroupRank rank, std::uint64_t block) const {
+  std::uint64_t at = block * sparsity_.block;
+  const std::uint64_t end = std::min(at + sparsity_.block, elements_);
+  for (std::size_t t = 0; t < layout_->tables.size() && at < end; ++t) {
+    const ZipfTable& table = layout_->tables[t];
+    const std::uint64_t table_end = table.first + table.rows * table.width;
+    if (table_end <= at) continue;
+    if (at < table.first) {
+      if (drawn(rank, block)) return true;
+      at = table.first;
+      if (at >= end) break;
+    }
+    const std::uint64_t last = (std::min(end, table_end) - 1 - table.first) / table.width;
+    for (std::uint64_t row = (at - table.first) / table.width; row <= last; ++row) {
+      const std::uint64_t bits =
+          mix(mix(key_ + (static_cast<std::uint64_t>(rank) + 1) * kGolden) + t * kGolden + row);
+      if (static_cast<double>(bits >> 11) * 0x1p-53 < table.probability(row)) return true;
+    }
+    at = table_end;
+  }
+  return at < end && drawn(rank, block);
 }
 
 bool TensorContent::nonzero(GroupRank rank, std::uint64_t first, std::uint64_t elements) const {
@@ -102,6 +178,13 @@ bool TensorContent::nonzero(GroupRank rank, std::uint64_t first, std::uint64_t e
 }
 
 std::uint64_t TensorContent::nonzero_elements(GroupRank rank) const {
+  if (layout_ || sparsity_.overlap == Overlap::measured) {
+    std::uint64_t sum = 0;
+    for (std::uint64_t block = 0; block < blocks_; ++block)
+      if (nonzero(rank, block))
+        sum += std::min(sparsity_.block, elements_ - block * sparsity_.block);
+    return sum;
+  }
   const Share mine = share(rank);
   const std::uint64_t full = (mine.end - mine.first) * sparsity_.block;
   const std::uint64_t missing = blocks_ * sparsity_.block - elements_;  // of the last block
@@ -157,6 +240,57 @@ void TensorContent::sums(std::uint64_t first, std::uint64_t count, std::int16_t*
     first += n;
     out += n;
   }
+}
+
+double ZipfTable::probability(std::uint64_t row) const {
+  const double p = weight * std::pow(static_cast<double>(row + 1), -exponent);
+  return p >= 1 ? 1 : -std::expm1(ids * std::log1p(-p));
+}
+
+// The first terms one by one, the others by Euler and Maclaurin's formula.
+double zipf_weight(std::uint64_t rows, double exponent) {
+  constexpr std::uint64_t kExact = 1000;
+  const auto term = [&](double k) { return std::pow(k, -exponent); };
+  double sum = 0;
+  for (std::uint64_t k = 1; k <= std::min(rows, kExact); ++k) sum += term(static_cast<double>(k));
+  if (rows > kExact) {
+    const auto a = static_cast<double>(kExact), b = static_cast<double>(rows);
+    sum += std::abs(exponent - 1) < 1e-9
+               ? std::log(b / a)
+               : (std::pow(b, 1 - exponent) - std::pow(a, 1 - exponent)) / (1 - exponent);
+    sum += (term(b) - term(a)) / 2;
+  }
+  return 1 / sum;
+}
+
+TensorLayout::Means TensorLayout::means(const Sparsity& between, int ranks,
+                                        std::uint64_t elements) const {
+  // Sums the probabilities of blocks; where a table is long, of some blocks for their neighbours,
+  // which differ little from them.
+  constexpr std::uint64_t kEvery = 4096;
+  const std::uint64_t block = between.block, blocks = (elements + block - 1) / block;
+  double rank_sum = 0, union_sum = 0, in_tables = 0;
+  for (const ZipfTable& table : tables) {
+    const std::uint64_t first = table.first / block;
+    const std::uint64_t end = (table.first + table.rows * table.width + block - 1) / block;
+    for (std::uint64_t b = first, step = 1; b < end; b += step) {
+      step = std::min(end - b, 1 + (b - first) / kEvery);
+      const std::uint64_t middle = (b + step / 2) * block;
+      const std::uint64_t from = std::max(middle, table.first) - table.first;
+      const std::uint64_t row = from / table.width;
+      const std::uint64_t last =
+          std::min((middle + block - 1 - table.first) / table.width, table.rows - 1);
+      double none = 1;
+      for (std::uint64_t r = row; r <= last; ++r) none *= 1 - table.probability(r);
+      rank_sum += static_cast<double>(step) * (1 - none);
+      union_sum += static_cast<double>(step) * (1 - std::pow(none, ranks));
+    }
+    in_tables += static_cast<double>(end - first);
+  }
+  const auto all = static_cast<double>(blocks);
+  const double others = std::max(0.0, all - in_tables);
+  return {(rank_sum + others * between.density) / std::max(all, in_tables),
+          (union_sum + others * between.union_density(ranks)) / std::max(all, in_tables)};
 }
 
 std::uint64_t tensor_key(std::uint64_t seed, std::uint32_t communicator, std::uint32_t tensor,

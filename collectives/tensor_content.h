@@ -12,6 +12,10 @@
 // of a random order. `random`: every rank draws its own order; `all` and `none`: all ranks share
 // one.
 //
+// `measured`: a share m[k] of the blocks is nonzero on exactly k ranks, which each block draws. A
+// TensorLayout puts embedding tables into the tensor: a row is nonzero on a rank that has drawn its
+// id, and a block that has such a row is nonzero.
+//
 // Values are small integers whose sums over all ranks are at most kLargestSum, so that every sum is
 // exact in every data type and in any order. In a nonzero block, every element is at least 1 if
 // there are at most kLargestSum ranks; with more ranks, element i of rank r is 1 if e = ceil(ranks
@@ -22,15 +26,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collectives/dice.h"
 #include "collectives/schedule.h"
 
 namespace ghostrank {
 
-enum class Overlap : std::uint8_t { random, all, none };
+enum class Overlap : std::uint8_t { random, all, none, measured };
 std::string_view name_of(Overlap overlap);
 
 // A job's statement about its tensors.
@@ -38,7 +44,14 @@ struct Sparsity {
   double density = 1;         // share of nonzero blocks
   std::uint64_t block = 256;  // elements per block
   Overlap overlap = Overlap::random;
+  // For `measured`: by k, the share of blocks that are nonzero on exactly k ranks. They sum to 1,
+  // and `density` is what follows from them.
+  std::shared_ptr<const std::vector<double>> measured{};
   bool operator==(const Sparsity&) const = default;
+
+  // Measured shares of `ranks` ranks with these means of the density and of the union's density,
+  // which lie between density and min(1, ranks * density).
+  static Sparsity of_means(double density, double union_density, int ranks, std::uint64_t block);
 
   // Mean share of blocks that are nonzero on at least one of `ranks` ranks.
   double union_density(int ranks) const;
@@ -46,12 +59,38 @@ struct Sparsity {
   std::string refuses(int ranks) const;
 };
 
+// An embedding table in a tensor. In an iteration every rank looks up `ids` ids, drawn from Zipf's
+// law: the row k, from 0, with a probability proportional to (k + 1)^-exponent. So a row is nonzero
+// on a rank with the probability 1 - (1 - p)^ids, for each row and rank independently.
+struct ZipfTable {
+  std::uint64_t first = 0;            // the tensor's element at which the table begins
+  std::uint64_t rows = 0, width = 0;  // width: elements of a row
+  double exponent = 1;
+  double ids = 0;
+  double weight = 0;  // 1 over the sum of all (k + 1)^-exponent; see zipf_weight()
+
+  double probability(std::uint64_t row) const;  // that a rank has drawn the row
+};
+double zipf_weight(std::uint64_t rows, double exponent);
+
+// The tables in a tensor, in order; the elements between them are as its Sparsity says.
+struct TensorLayout {
+  std::vector<ZipfTable> tables;
+
+  // The mean densities of a rank's blocks and of all ranks' together.
+  struct Means {
+    double density = 0, union_density = 0;
+  };
+  Means means(const Sparsity& between, int ranks, std::uint64_t elements) const;
+};
+
 class TensorContent {
  public:
   static constexpr std::int16_t kLargestSum = 250;
 
-  // A tensor of `elements` elements on each of `ranks` ranks.
-  TensorContent(const Sparsity& sparsity, std::uint64_t key, int ranks, std::uint64_t elements);
+  // A tensor of `elements` elements on each of `ranks` ranks; without a layout it has no tables.
+  TensorContent(const Sparsity& sparsity, std::uint64_t key, int ranks, std::uint64_t elements,
+                std::shared_ptr<const TensorLayout> layout = nullptr);
 
   const Sparsity& sparsity() const { return sparsity_; }
   int ranks() const { return ranks_; }
@@ -75,7 +114,11 @@ class TensorContent {
     std::uint64_t first = 0, end = 0;
   };
   Share share(GroupRank rank) const;
-  std::uint64_t shuffled_index(std::uint64_t key, std::uint64_t block) const;
+  static std::uint64_t shuffled_index(std::uint64_t key, std::uint64_t index, std::uint64_t count,
+                                      std::uint64_t mask, int shift);
+  bool drawn(GroupRank rank, std::uint64_t block) const;  // as the sparsity says, without tables
+  bool measured(GroupRank rank, std::uint64_t block) const;
+  bool looked_up(GroupRank rank, std::uint64_t block) const;
   std::uint64_t order_of(GroupRank rank) const;
   void add_block(GroupRank rank, std::uint64_t block, std::uint64_t first, std::uint64_t count,
                  std::int16_t* out) const;
@@ -86,6 +129,7 @@ class TensorContent {
   std::uint64_t elements_, blocks_;
   std::uint64_t mask_;  // p - 1, where p is the least power of two >= max(2, blocks_)
   int shift_;
+  std::shared_ptr<const TensorLayout> layout_;  // null: no tables
 };
 
 // The key of a tensor in one iteration of a communicator.

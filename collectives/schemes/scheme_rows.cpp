@@ -1,10 +1,14 @@
 // The built-in schemes with agents. A job may name one whatever library it uses.
+#include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "collectives/libraries.h"
 #include "collectives/schemes/atp.h"
 #include "collectives/schemes/key_schemes.h"
+#include "collectives/schemes/omnireduce.h"
 #include "collectives/schemes/sharp.h"
+#include "collectives/schemes/sparse_lists.h"
 #include "collectives/schemes/switchml.h"
 
 namespace ghostrank {
@@ -28,6 +32,35 @@ std::unique_ptr<Ends> atp(int ranks, const Communicator& comm) {
   return atp_ends(ranks, {in.slots, in.memory_slots, in.timeout_ps, in.packet_rate}, comm);
 }
 
+// An aggregator for every server; one where the job has none, which the cluster then refuses.
+std::unique_ptr<Ends> omnireduce(int ranks, const Communicator& comm) {
+  const OmniReduceSpec& spec = comm.omnireduce;
+  return omnireduce_ends(ranks, {.aggregators = std::max(1, comm.at_servers.places),
+                                 .packets = spec.packets,
+                                 .block = spec.block,
+                                 .columns = spec.columns,
+                                 .slots = spec.slots,
+                                 .timeout = spec.timeout_ps});
+}
+
+std::unique_ptr<Ends> omnireduce_switch(int ranks, const Communicator& comm) {
+  const InSwitch& in = comm.in_switch;
+  return omnireduce_ends(ranks, {.in_switch = true,
+                                 .packets = true,
+                                 .block = in.packet_elements,
+                                 .columns = 1,
+                                 .slots = in.slots,
+                                 .timeout = in.timeout_ps});
+}
+
+std::unique_ptr<Ends> sparse_all_gather(int ranks, const Communicator&) {
+  return sparse_list_ends(ranks, SparseLists::all_gather);
+}
+
+std::unique_ptr<Ends> sparcml(int ranks, const Communicator&) {
+  return sparse_list_ends(ranks, SparseLists::split_all_gather);
+}
+
 }  // namespace
 
 std::span<const Algorithm> scheme_rows() {
@@ -44,6 +77,10 @@ std::span<const Algorithm> scheme_rows() {
     add("parameter_server", parameter_server_ends);
     add("byteps", byteps_ends);
     add("phub", phub_ends);
+    add("omnireduce", omnireduce);
+    add("omnireduce_switch", omnireduce_switch);
+    add("sparse_all_gather", sparse_all_gather);
+    add("sparcml", sparcml);
     return rows;
   }();
   return kRows;

@@ -107,10 +107,11 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty pa
   const auto path =
       static_cast<std::uint32_t>(std::uint64_t{tree.path} * topology.paths(from, to) / tree.paths);
   const std::uint32_t id = topology.id(from, to, path);
-  Parcel p{.event = event_for(note, party),
-           .message = {{}, payload_of(note.note, note.bytes)},
-           .flow = static_cast<std::int32_t>(id),
-           .nic = from};
+  Parcel p{
+      .event = event_for(note, party),
+      .message = {{}, payload_of(note.note, note.note.words.size() + note.note.content.size())},
+      .flow = static_cast<std::int32_t>(id),
+      .nic = from};
   Header& h = p.message.header;
   h.target = party.value();
   h.offset = tree.number;

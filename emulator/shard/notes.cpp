@@ -39,8 +39,8 @@ Payload encoded(const Note& note, std::uint64_t bytes, const WireFormat& format)
 
 }  // namespace
 
-// Returns words and content in a buffer as long as the note on the wire; null: the note has
-// neither, so its payload is synthetic.
+// Returns words and content in a buffer of `bytes` bytes: between processes as long as the note on
+// the wire. Null: the note has neither, so its payload is synthetic.
 Payload Shard::payload_of(const Note& note, std::uint64_t bytes) {
   if (note.words.empty() && note.content.empty()) return nullptr;
   Payload payload = std::make_unique<std::byte[]>(bytes);
@@ -154,7 +154,7 @@ void Shard::deliver_note(const LeavingNote& note, WorldParty party, Moment at, E
   Event e = event_for(note, party);
   e.t = at;
   e.kind = kind;
-  Payload payload = payload_of(note.note, note.bytes);
+  Payload payload = payload_of(note.note, note.note.words.size() + note.note.content.size());
   shared_->notes_open.fetch_add(1, std::memory_order_relaxed);
   if (to.shard != index_)
     return hand_over(to.shard, Parcel{.event = e, .message = {{}, std::move(payload)}});

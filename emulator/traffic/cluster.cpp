@@ -196,6 +196,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   comm.in_switch = spec.collectives.in_switch;
   for (const WorldRank rank : members_of(group)) comm.nic_of.push_back(location(rank).nic.value());
   comm.at_servers = servers_of(spec, workload_, workload_.groups[group].kind, row);
+  comm.omnireduce = spec.collectives.omnireduce;
   const auto size = static_cast<int>(members_of(group).size());
   if (outside_) reserve_slots(spec, use, comm);
   try {

@@ -14,6 +14,7 @@
 #include "emulator/traffic/cluster.h"
 #include "emulator/traffic/ledger.h"
 #include "emulator/traffic/schedules.h"
+#include "emulator/verify/call_content.h"
 
 namespace ghostrank {
 namespace {
@@ -41,7 +42,7 @@ class Planner {
           std::set<Connection>* connections = nullptr)
       : connections_(connections),
         workload_(workload),
-        tensors_(spec.tensors),
+        spec_(spec),
         models_nodes_(spec.fabric.inside_node == InsideNode::model && !spec.run.verify),
         copies_(!is_network(spec.fabric.kind)),
         cluster_(spec, workload, 1),
@@ -80,7 +81,7 @@ class Planner {
     Reduction reduction;
     bool floats;
     std::uint32_t pair;    // of a transfer within its two ranks alone: where they are; else 0
-    std::uint32_t tensor;  // of a scheme, whose traffic may depend on it; else 0
+    std::uint32_t tensor;  // of a scheme, or one with tables; else 0
     auto operator<=>(const Call&) const = default;
   };
 
@@ -113,7 +114,8 @@ class Planner {
     if (op.kind == Op::Kind::collective) {
       if (membership.position != 0) return;
       const std::uint64_t count = is_ragged(op.func) ? op.counts : op.count;
-      const bool sparse = tensors_ && op.tensor != 0;
+      const bool sparse = spec_.tensors && op.tensor != 0;
+      const bool named = schedules_.get(group, op).scheme || layout_of(workload_, op);
       const Call call{group,
                       op.func,
                       bytes_of(op.dtype),
@@ -124,7 +126,7 @@ class Planner {
                       reduces(op.func) ? op.reduction : Reduction::sum,
                       has_floats(op),
                       0,
-                      schedules_.get(group, op).scheme ? op.tensor : 0};
+                      named ? op.tensor : 0};
       if (!ops_.contains(call)) ops_[call] = &op;
       calls_[call] += times;
       return;
@@ -217,7 +219,7 @@ class Planner {
     const Collective& c = schedules_.get(call.group, op).schedule->collective();
     row.buffer_bytes += times * call_elements(c) * c.element_bytes;
     row.exact &= use.ends->exact();
-    const Sparsity sparsity = call.sparse ? *tensors_ : Sparsity{};
+    const Sparsity sparsity = mean_sparsity(spec_, workload_, op, c.size, work_elements(c, 0));
     const std::vector<Ends::Edge> edges =
         use.ends->traffic({0, c, op.dtype, sparsity, call.tensor});
     const auto leaves = [&](const Ends::Edge& edge) {
@@ -347,7 +349,7 @@ class Planner {
 
   std::set<Connection>* const connections_;  // null: not asked for
   const Workload& workload_;
-  const std::optional<Sparsity> tensors_;
+  const JobSpec& spec_;
   const bool models_nodes_;
   const bool copies_;  // the network copies a note to many
   Cluster cluster_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "collectives/compressor.h"
@@ -51,8 +52,19 @@ inline CallContent content_of(const JobSpec& spec, const Workload& workload, con
         TensorContent(spec.tensors.value_or(Sparsity{}), key, c.size, whole->elements),
         spec.compression->method, options, drawn ? &spec.gradients : nullptr};
   } else if (spec.tensors)
-    content.tensor = TensorContent(*spec.tensors, key, c.size, work_elements(c, 0));
+    content.tensor =
+        TensorContent(*spec.tensors, key, c.size, work_elements(c, 0), layout_of(workload, op));
   return content;
+}
+
+// The densities of the op's tensor on average, as a plan counts them; dense if the op names none.
+inline Sparsity mean_sparsity(const JobSpec& spec, const Workload& workload, const Op& op,
+                              int ranks, std::uint64_t elements) {
+  if (op.tensor == 0 || !spec.tensors) return {};
+  const auto layout = layout_of(workload, op);
+  if (!layout) return *spec.tensors;
+  const TensorLayout::Means means = layout->means(*spec.tensors, ranks, elements);
+  return Sparsity::of_means(means.density, means.union_density, ranks, spec.tensors->block);
 }
 
 }  // namespace ghostrank

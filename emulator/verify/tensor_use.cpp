@@ -46,9 +46,14 @@ std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workloa
       const std::uint64_t bytes = content.elements() * element;
       ++use.calls;
       use.bytes += bytes * static_cast<std::uint64_t>(size);
-      for (GroupRank r = 0; r < size; ++r)
-        use.nonzero_bytes += content.nonzero_elements(r) * element;
-      somewhere += spec.tensors->union_density(size) * static_cast<double>(bytes);
+      const Sparsity mean = mean_sparsity(spec, workload, op, size, content.elements());
+      if (layout_of(workload, op))
+        use.nonzero_bytes += static_cast<std::uint64_t>(mean.density * static_cast<double>(bytes)) *
+                             static_cast<std::uint64_t>(size);
+      else
+        for (GroupRank r = 0; r < size; ++r)
+          use.nonzero_bytes += content.nonzero_elements(r) * element;
+      somewhere += mean.union_density(size) * static_cast<double>(bytes);
       everywhere += bytes;
     }
   }

@@ -12,7 +12,8 @@
 
 namespace ghostrank {
 
-// Of all ranks in one iteration, as drawn. Empty if the job's tensors are dense.
+// Of all ranks in one iteration, as drawn; of tensors with embedding tables, the mean. Empty if the
+// job's tensors are dense.
 std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workload,
                                     std::uint32_t iteration);
 

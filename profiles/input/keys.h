@@ -57,8 +57,9 @@ struct Key {
 
   // Where it means something, in words separated by blanks; empty: everywhere.
   std::string_view frameworks = "", libraries = "", fabrics = "";
-  std::array<Beside, 2> beside{};  // all of them hold
-  bool schemes = false;            // only where a scheme plays a collective
+  std::array<Beside, 2> beside{};      // all of them hold
+  bool schemes = false;                // only where a scheme plays a collective
+  std::string_view only_schemes = "";  // ... one of these, separated by blanks; empty: any
 
   // The same key, for some of them only: Key{...}.of("megatron").where("parallel.cp", ...).
   constexpr Key of(std::string_view frameworks_with_it) const;
@@ -66,7 +67,7 @@ struct Key {
   constexpr Key on(std::string_view fabrics_with_it) const;
   constexpr Key where(std::string_view other, std::string_view values) const;
   constexpr Key unless(std::string_view other, std::string_view values) const;
-  constexpr Key with_schemes() const;
+  constexpr Key with_schemes(std::string_view only = "") const;
 };
 
 constexpr Key Key::of(std::string_view frameworks_with_it) const {
@@ -99,9 +100,10 @@ constexpr Key Key::unless(std::string_view other, std::string_view values) const
   return key;
 }
 
-constexpr Key Key::with_schemes() const {
+constexpr Key Key::with_schemes(std::string_view only) const {
   Key key = *this;
   key.schemes = true;
+  key.only_schemes = only;
   return key;
 }
 

@@ -248,7 +248,8 @@ struct CollectiveSpec {
   std::optional<NcclCpu> node_cpu;             // nccl: in place of the template's
   Environment environment;                     // nccl: its variables (nccl/environment.h)
   InSwitch in_switch;                          // for schemes that sum in a switch
-  AtServers at_servers;  // for schemes with servers: what the job says of them
+  AtServers at_servers;       // for schemes with servers: what the job says of them
+  OmniReduceSpec omnireduce;  // for the scheme omnireduce
   std::map<std::string, std::map<Func, std::string>> groups;  // by kind of group, where it differs
   // The algorithm that plays `func` in a kind of group; null: the library has none of that name.
   const Algorithm* row(Func func, const std::string& group) const;
@@ -452,7 +453,8 @@ struct JobSpec {
   ClusterSpec cluster;
   ParallelPlan parallel;
   CollectiveSpec collectives;
-  std::optional<Sparsity> tensors;             // content of the ops' tensors; empty: dense
+  std::optional<Sparsity> tensors;  // content of the ops' tensors; empty: dense
+  std::optional<double> zipf;       // of embeddings' ids: the exponent; empty: gradients are dense
   std::optional<CompressionSpec> compression;  // of the ops' tensors; empty: none
   GradientLaw gradients;                       // what methods see whose sizes the data decide
   std::vector<HostEntry> hosts;                // empty: one process per launched host

@@ -106,6 +106,15 @@ void read_switch(const Settings& in, CollectiveSpec& out) {
   out.in_switch.packet_rate = 1e6 * in.number("switch.packet_rate_mpps");
 }
 
+void read_omnireduce(const Settings& in, CollectiveSpec& out) {
+  OmniReduceSpec& spec = out.omnireduce;
+  spec.block = in.small("omnireduce.block");
+  spec.packets = in.text("omnireduce.carriage") == "packets";
+  spec.columns = spec.packets ? 1 : in.small("omnireduce.columns");
+  spec.slots = in.small("omnireduce.slots");
+  spec.timeout_ps = in.micros("omnireduce.timeout_us");
+}
+
 }  // namespace
 
 CollectiveSpec read_collectives(const Settings& in, const std::string& near) {
@@ -123,6 +132,7 @@ CollectiveSpec read_collectives(const Settings& in, const std::string& near) {
   read_groups(in.at("collectives.groups"), near, *own, out);
   out.own = std::move(own);
   read_switch(in, out);
+  read_omnireduce(in, out);
   out.channels = in.small("collectives.channels");
   out.slice_bytes = static_cast<std::uint64_t>(in.number("collectives.slice"));
   out.credits = static_cast<std::uint32_t>(in.integer("collectives.credits"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -35,17 +36,18 @@ std::string libraries_named(std::string_view families, const Algorithms& own) {
   return join(names, " or ");
 }
 
-bool names_schemes(const CollectiveSpec& spec) {
-  const auto is_scheme = [&](Func func, const std::string& group) {
+// The schemes that play a function of all groups or of some.
+std::set<std::string_view> named_schemes(const CollectiveSpec& spec) {
+  std::set<std::string_view> names;
+  const auto add = [&](Func func, const std::string& group) {
     const Algorithm* row = spec.row(func, group);
-    return row && row->ends;
+    if (row && row->ends) names.insert(row->name);
   };
   for (int f = 0; f < kFuncs; ++f) {
-    if (is_scheme(static_cast<Func>(f), "")) return true;
-    for (const auto& [group, named] : spec.groups)
-      if (is_scheme(static_cast<Func>(f), group)) return true;
+    add(static_cast<Func>(f), "");
+    for (const auto& [group, named] : spec.groups) add(static_cast<Func>(f), group);
   }
-  return false;
+  return names;
 }
 
 // Collects one line per reason, with all keys that it applies to.
@@ -73,7 +75,7 @@ class Notes {
 class Search {
  public:
   Search(const Settings& in, const JobSpec& spec)
-      : in_(in), spec_(spec), schemes_(names_schemes(spec.collectives)) {}
+      : in_(in), spec_(spec), schemes_(named_schemes(spec.collectives)) {}
 
   std::vector<std::string> run() {
     for (const Setting& setting : in_.all())
@@ -97,12 +99,17 @@ class Search {
           is_among(one.values, in_.text(one.key)) == one.others)
         return idle_beside(setting, one);
     const bool only_for_schemes = key.schemes || is_for_packets_alone(setting);
-    if (only_for_schemes && !schemes_)
-      return idle(setting, " where no collective is played by a scheme",
-                  std::string(key.path) +
-                      " means nothing here: no collective is played by a scheme; name one "
-                      "(collectives: {allreduce: switchml}), or leave it out",
+    if (only_for_schemes && !plays_scheme(key)) {
+      const std::string played =
+          "no collective is played by " +
+          (key.only_schemes.empty() ? "a scheme" : alternatives(key.only_schemes));
+      const std::string one =
+          key.only_schemes.empty() ? "switchml" : std::string(words(key.only_schemes).front());
+      return idle(setting, " where " + played,
+                  std::string(key.path) + " means nothing here: " + played +
+                      "; name one (collectives: {allreduce: " + one + "}), or leave it out",
                   chooses_algorithms());
+    }
     if (key.path == "compression.ratio" && sends_whole_tensors())
       notes_.add(" where compression.method is " + in_.text("compression.method"),
                  std::string(key.path));
@@ -152,9 +159,20 @@ class Search {
     return fabrics.empty() || is_among(fabrics, in_.text("fabric.kind"));
   }
 
-  // With overlap `none` no two ranks share a block, so even the other key's standard value counts.
-  static bool stands_alone(const Setting& setting) {
-    return setting.key->path == "tensors.overlap" && setting.text == "none";
+  // With overlap `none` no two ranks share a block, and a file of overlaps takes the place of the
+  // density: then even the standard value of that key counts. Tables have blocks, too.
+  bool stands_alone(const Setting& setting) const {
+    const std::string& overlap = in_.text("tensors.overlap");
+    if (setting.key->path == "tensors.block" && in_.text("tensors.embeddings") == "zipf")
+      return true;
+    return (setting.key->path == "tensors.overlap" || setting.key->path == "tensors.block") &&
+           overlap != "random" && overlap != "all";
+  }
+
+  bool plays_scheme(const Key& key) const {
+    if (key.only_schemes.empty()) return !schemes_.empty();
+    return std::any_of(schemes_.begin(), schemes_.end(),
+                       [&](std::string_view scheme) { return is_among(key.only_schemes, scheme); });
   }
 
   bool is_for_packets_alone(const Setting& setting) const {
@@ -192,7 +210,7 @@ class Search {
 
   const Settings& in_;
   const JobSpec& spec_;
-  const bool schemes_;
+  const std::set<std::string_view> schemes_;
   Notes notes_;
 };
 

@@ -97,7 +97,9 @@ std::string meaning(const Key& key) {
     if (!one.key.empty())
       only.push_back((one.others ? "not with " : "only with ") + std::string(one.key) + ": " +
                      join(words(one.values), " or "));
-  if (key.schemes) only.emplace_back("only with schemes");
+  if (key.schemes)
+    only.push_back("only with " +
+                   (key.only_schemes.empty() ? "schemes" : join(words(key.only_schemes), " or ")));
   return join(whose, ", ") + (whose.empty() ? "" : ": ") + std::string(key.doc) +
          (only.empty() ? "" : " (" + join(only, "; ") + ")");
 }

@@ -165,6 +165,26 @@ constexpr std::array kKeys{
     Key{"switch.timeout_us", KeyType::number, "10000",
         "time without an answer after which a packet is sent again", 1, kMaxMicros}
         .with_schemes(),
+    Key{"omnireduce.block", KeyType::integer, "256",
+        "elements of a block, which is sent if one of them is not zero", 1, 1e6}
+        .with_schemes("omnireduce"),
+    Key{"omnireduce.carriage", KeyType::choice, "reliable",
+        "reliable: messages that are never lost, Algorithm 1; packets: packets of a block each "
+        "that may be lost, Algorithm 2",
+        0, 0, "reliable packets"}
+        .with_schemes("omnireduce"),
+    Key{"omnireduce.columns", KeyType::integer, "4",
+        "most blocks of a message, each of a column of its own (block fusion)", 1, 1024}
+        .with_schemes("omnireduce")
+        .where("omnireduce.carriage", "reliable"),
+    Key{"omnireduce.slots", KeyType::integer, "64",
+        "slots of each aggregator, and so the most messages that a rank has on the way to it", 1,
+        32768}
+        .with_schemes("omnireduce"),
+    Key{"omnireduce.timeout_us", KeyType::number, "10000",
+        "time without an answer after which a packet is sent again", 1, kMaxMicros}
+        .with_schemes("omnireduce")
+        .where("omnireduce.carriage", "packets"),
     Key{"cluster.topology.kind", KeyType::string, "nonblocking",
         "the modelled fabric between nodes: nonblocking or single_switch: one ideal switch; "
         "leaf_spine: leaves and spines, each node on one leaf; rail_optimised: the same, NIC i of "
@@ -580,10 +600,10 @@ constexpr std::array kKeys{
         0, 1},
     Key{"tensors.block", KeyType::integer, "256", "elements of such a block", 1, 1e12}.unless(
         "tensors.density", "1"),
-    Key{"tensors.overlap", KeyType::choice, "random",
-        "how the blocks of ranks coincide: each draws its own, all have the same, or no two the "
-        "same one",
-        0, 0, "random all none", "measured"}
+    Key{"tensors.overlap", KeyType::string, "random",
+        "how the blocks of ranks coincide: random: each draws its own; all: they are the same; "
+        "none: no two ranks have the same one; or the path of a file of measured overlaps, from "
+        "which the density follows"}
         .unless("tensors.density", "1"),
     Key{"tensors.distribution", KeyType::string, "laplace",
         "distribution of the gradients' values, for methods of compression that send what the "
@@ -593,6 +613,14 @@ constexpr std::array kKeys{
     Key{"tensors.scale", KeyType::number, "0.001", "their mean magnitude (not of measured)", 1e-30,
         1e30}
         .where("compression.method", kDecidedByData),
+    Key{"tensors.embeddings", KeyType::choice, "dense",
+        "gradients of embedding tables: dense, as all others; or zipf: only rows whose ids a rank "
+        "has drawn from Zipf's law in the step are not zero, row 0 being the most frequent",
+        0, 0, "dense zipf"}
+        .of("ddp"),
+    Key{"tensors.zipf_exponent", KeyType::number, "1",
+        "row k has a share of the ids in proportion to (k + 1) to the power of minus this", 0, 10}
+        .where("tensors.embeddings", "zipf"),
     Key{"compression.method", KeyType::string, "none",
         "how gradients are compressed before ranks exchange them: none, a method of "
         "docs/compression.md (fp16, topk, randomk, qsgd, powersgd, dgc, sidco-e, ...), or a "

@@ -236,7 +236,12 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec) {
   read_server_placement(in, *spec.collectives.own, spec.cluster.servers);
   settle_key_servers(in, spec);
   read_topology(in, *spec.collectives.own, near, spec.cluster);
-  spec.tensors = read_tensors(in);
+  spec.tensors = read_tensors(in, near);
+  if (in.text("tensors.embeddings") == "zipf") {
+    spec.zipf = in.number("tensors.zipf_exponent");
+    if (!spec.tensors)
+      spec.tensors = Sparsity{1, static_cast<std::uint64_t>(in.integer("tensors.block"))};
+  }
   check_nccl_graphs(in.at("collectives.node_template"), spec.cluster, spec.collectives);
   spec.hosts = read_hosts(in.at("hosts"), spec.cluster.nics_per_node);
   spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.all_nodes(), near);

@@ -5,6 +5,7 @@
 
 #include "collectives/library.h"
 #include "profiles/planners/shared/data_parallel.h"
+#include "profiles/planners/shared/embeddings.h"
 #include "profiles/workload/program_builder.h"
 
 namespace ghostrank {
@@ -222,8 +223,13 @@ Workload plan_ddp(const JobSpec& spec) {
       buckets_of(spec),
       merges(spec, Merge::tensor),
       library_named(spec.collectives.library) == Library::gloo ? kGlooThreads : std::uint8_t{1}};
-  if (!spec.model->recorded.empty()) return recorded_workload(spec, plan);
-  return data_parallel_workload(spec, role_of(plan, launch_of(spec), {}, 0));
+  Workload workload = spec.model->recorded.empty()
+                          ? data_parallel_workload(spec, role_of(plan, launch_of(spec), {}, 0))
+                          : recorded_workload(spec, plan);
+  std::vector<std::size_t> tensors;
+  for (const Bucket& bucket : plan.buckets) tensors.push_back(bucket.tensors);
+  if (!spec.compression) workload.layouts = table_layouts(spec, tensors);
+  return workload;
 }
 
 }  // namespace ghostrank

@@ -27,10 +27,12 @@ namespace {
 
 Workload plan(const JobSpec& spec) {
   const Framework framework = spec.parallel.framework;
-  if (spec.model->recommendation && framework != Framework::torchrec)
+  const bool has_tables =
+      framework == Framework::torchrec || (framework == Framework::ddp && spec.zipf);
+  if (spec.model->recommendation && !has_tables)
     throw Error(spec.source_of("parallel.framework") + ": the tables of " + spec.model->name +
                 " have no dense gradients for framework " + std::string(name_of(framework)) +
-                "; use parallel.framework=torchrec");
+                "; use parallel.framework=torchrec, or ddp with tensors.embeddings=zipf");
   switch (framework) {
     case Framework::megatron:
       return plan_megatron(spec);

@@ -1,20 +1,71 @@
 #include "profiles/planners/tensors.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
+#include "profiles/input/yaml.h"
 
 namespace ghostrank {
 namespace {
 
-Overlap overlap_named(const std::string& name) {
-  for (const Overlap overlap : {Overlap::all, Overlap::none})
-    if (name == name_of(overlap)) return overlap;
-  return Overlap::random;
+// The file's `shares`: by number of ranks, the share of blocks that are nonzero on exactly so many.
+std::vector<double> shares_in(const YamlValue& root) {
+  constexpr const char* kExample = "shares: [0.6, 0.2, 0.2]";
+  const YamlValue* list = root.is_map() ? root.find("shares") : nullptr;
+  if (!list || !list->is_list() || list->children.size() < 2)
+    fail(list ? list->mark : root.mark,
+         std::string("a file of measured overlaps has the shares of blocks that are nonzero on "
+                     "exactly 0, 1, 2 and so on up to all ranks, as in  ") +
+             kExample);
+  std::vector<double> shares;
+  double sum = 0;
+  for (const YamlValue& item : list->children) {
+    double share = -1;
+    const char* end = item.text.data() + item.text.size();
+    if (item.is_scalar()) std::from_chars(item.text.data(), end, share);
+    if (!(share >= 0 && share <= 1))
+      fail(item.mark, description(item) + " is no share; write a number from 0 to 1");
+    shares.push_back(share);
+    sum += share;
+  }
+  if (std::abs(sum - 1) > 1e-6)
+    fail(list->mark, "the shares sum to " + number_text(sum) + "; they must sum to 1");
+  return shares;
+}
+
+}  // namespace
+
+Sparsity measured_overlap(const YamlValue& root, std::uint64_t block) {
+  if (root.is_map())
+    for (const YamlValue& entry : root.children)
+      if (entry.key != "shares" && !(entry.key == "schema" && entry.text == "ghostrank/overlap/1"))
+        fail(entry.key_mark, quote(entry.key) +
+                                 " has no place in a file of measured overlaps; it has shares, and "
+                                 "may have schema: ghostrank/overlap/1");
+  std::vector<double> shares = shares_in(root);
+  const auto ranks = static_cast<double>(shares.size() - 1);
+  double density = 0;
+  for (std::size_t k = 0; k < shares.size(); ++k)
+    density += shares[k] * static_cast<double>(k) / ranks;
+  return {density, block, Overlap::measured,
+          std::make_shared<const std::vector<double>>(std::move(shares))};
+}
+
+namespace {
+
+std::string path_near(const std::string& name, const std::string& near) {
+  namespace fs = std::filesystem;
+  if (fs::path(name).is_absolute() || fs::exists(name)) return name;
+  return (fs::path(near) / name).string();
 }
 
 // Kinds of group in which a collective names a tensor.
@@ -30,12 +81,24 @@ std::set<std::uint16_t> kinds_with_tensors(const Workload& workload) {
 
 }  // namespace
 
-std::optional<Sparsity> read_tensors(const Settings& in) {
-  const Sparsity said{in.number("tensors.density"),
-                      static_cast<std::uint64_t>(in.integer("tensors.block")),
-                      overlap_named(in.text("tensors.overlap"))};
-  if (said.density == 1 && said.overlap != Overlap::none) return std::nullopt;
-  return said;
+std::optional<Sparsity> read_tensors(const Settings& in, const std::string& near) {
+  const Setting& overlap = in.at("tensors.overlap");
+  const auto block = static_cast<std::uint64_t>(in.integer("tensors.block"));
+  for (const Overlap known : {Overlap::random, Overlap::all, Overlap::none}) {
+    if (overlap.text != name_of(known)) continue;
+    const double density = in.number("tensors.density");
+    if (density == 1 && known != Overlap::none) return std::nullopt;
+    return Sparsity{density, block, known};
+  }
+  const std::string path = path_near(overlap.text, near);
+  if (!std::filesystem::exists(path))
+    fail(overlap.mark, "tensors.overlap is " + quote(overlap.text) +
+                           "; write random, all, none, or the path of a file of measured overlaps "
+                           "(there is no such file)");
+  if (in.given("tensors.density"))
+    fail(in.at("tensors.density").mark, "tensors.density follows from the measured overlaps of " +
+                                            overlap.text + "; leave it out");
+  return measured_overlap(parse_yaml_file(path), block);
 }
 
 namespace {
@@ -93,6 +156,15 @@ GradientLaw read_gradients(const Settings& in, const std::string& folder) {
 
 void check_tensors(const JobSpec& spec, const Workload& workload) {
   if (!spec.tensors) return;
+  if (spec.zipf && spec.compression)
+    throw Error(spec.source_of("tensors.embeddings") +
+                ": tensors.embeddings: zipf is not for compressed gradients; leave out it or "
+                "compression");
+  if (spec.zipf && workload.layouts.empty())
+    throw Error(spec.source_of("tensors.embeddings") +
+                ": tensors.embeddings: no gradient of this job has rows that ids choose: a program "
+                "has no tables, and a table that the output layer shares has no zero rows; leave "
+                "it out, or use a model with tied_embeddings: false");
   const std::string& place = spec.source_of("tensors.density");
   const std::set<std::uint16_t> kinds = kinds_with_tensors(workload);
   if (kinds.empty())
@@ -102,9 +174,11 @@ void check_tensors(const JobSpec& spec, const Workload& workload) {
   for (const Group& group : workload.groups) {
     if (!kinds.contains(group.kind)) continue;
     const std::string why = spec.tensors->refuses(static_cast<int>(group.members.size()));
-    if (!why.empty())
-      throw Error(place + ": tensors.overlap is none, but at density " +
-                  number_text(spec.tensors->density) + " " + why);
+    if (why.empty()) continue;
+    if (spec.tensors->overlap == Overlap::measured)
+      throw Error(spec.source_of("tensors.overlap") + ": tensors.overlap: " + why);
+    throw Error(place + ": tensors.overlap is none, but at density " +
+                number_text(spec.tensors->density) + " " + why);
   }
 }
 

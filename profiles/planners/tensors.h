@@ -4,15 +4,20 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "collectives/tensor_content.h"
 #include "profiles/input/keys.h"
+#include "profiles/input/yaml.h"
 #include "profiles/job/job.h"
 
 namespace ghostrank {
 
-// Empty if no block is zero.
-std::optional<Sparsity> read_tensors(const Settings& in);
+// Empty if no block is zero. `near`: the folder of the job, for a file of measured overlaps.
+std::optional<Sparsity> read_tensors(const Settings& in, const std::string& near);
+
+// A file of measured overlaps. Throws Error(usage) if it is none.
+Sparsity measured_overlap(const YamlValue& root, std::uint64_t block);
 
 // tensors.distribution and tensors.scale; a histogram's file is looked for from `folder`. Throws
 // Error(usage).

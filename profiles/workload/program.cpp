@@ -31,6 +31,10 @@ const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op
   return nullptr;
 }
 
+std::shared_ptr<const TensorLayout> layout_of(const Workload& workload, const Op& op) {
+  return op.tensor < workload.layouts.size() ? workload.layouts[op.tensor] : nullptr;
+}
+
 bool is_service(const Workload& workload, std::uint16_t kind) {
   const auto& services = workload.services;
   return std::find(services.begin(), services.end(), kind) != services.end();

@@ -30,6 +30,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,6 +87,8 @@ struct CompressedTensor {
 // this.
 inline constexpr std::uint32_t kSecondRound = 1u << 20;
 
+struct TensorLayout;  // collectives/tensor_content.h
+
 struct Workload {
   int ranks = 0;
   int servers = 0;  // the last `servers` ranks store and load for the others, and do not train
@@ -101,6 +104,8 @@ struct Workload {
   std::vector<std::uint32_t> order;
   std::uint32_t cycle = 1;
   std::vector<CompressedTensor> compressed;
+  // The embedding tables in tensors, by Op::tensor; null, or past the end: none.
+  std::vector<std::shared_ptr<const TensorLayout>> layouts;
   double samples_per_iteration = 0;  // whole job; 0 = unknown
   double flops_per_iteration = 0;    // model FLOPs of the whole job; 0 = unknown
   // Compute alone takes at least so long, where passes wait for those of other stages; 0: unknown.
@@ -112,6 +117,8 @@ std::size_t program_number(const Workload& workload, std::size_t iteration);
 bool carries_over(const Workload& workload);  // true if any of its programs does
 // The compressed tensor whose payloads the op exchanges; null if they are not compressed.
 const CompressedTensor* compressed_tensor(const Workload& workload, const Op& op);
+// The embedding tables in the op's tensor; null: none.
+std::shared_ptr<const TensorLayout> layout_of(const Workload& workload, const Op& op);
 bool is_service(const Workload& workload, std::uint16_t kind);
 
 // Elements: `count` of an op; for a v-variant, the sum of its counts.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -131,6 +133,89 @@ TEST(TensorContent, SaysOfARangeWhetherAnyBlockInItIsNotZero) {
       EXPECT_EQ(c.nonzero(1, first, std::min(elements, 1000 - first)), any);
     }
   EXPECT_FALSE(c.nonzero(1, 0, 0));
+}
+
+std::shared_ptr<const std::vector<double>> shares(std::vector<double> of_ranks) {
+  return std::make_shared<const std::vector<double>>(std::move(of_ranks));
+}
+
+TEST(TensorContent, OverlapsAsWasMeasured) {
+  const Sparsity sparsity{0.3, 10, Overlap::measured, shares({0.5, 0.2, 0.1, 0.1, 0.1})};
+  const TensorContent c(sparsity, tensor_key(1, 2, 3, 4), 4, 10'000);
+  std::vector<std::uint64_t> on_so_many(5), of_rank(4);
+  for (std::uint64_t b = 0; b < c.blocks(); ++b) {
+    std::size_t ranks = 0;
+    for (GroupRank r = 0; r < 4; ++r) {
+      ranks += c.nonzero(r, b);
+      of_rank[static_cast<std::size_t>(r)] += c.nonzero(r, b);
+    }
+    ++on_so_many[ranks];
+  }
+  EXPECT_EQ(on_so_many, (std::vector<std::uint64_t>{500, 200, 100, 100, 100}));
+  // (200 + 2 * 100 + 3 * 100 + 4 * 100) / 4 blocks on average, drawn for each block.
+  for (const std::uint64_t blocks : of_rank) EXPECT_NEAR(static_cast<double>(blocks), 275, 50);
+  EXPECT_DOUBLE_EQ(sparsity.union_density(4), 0.5);
+  EXPECT_EQ(sparsity.refuses(4), "");
+  EXPECT_EQ(sparsity.refuses(8), "the overlap was measured on 4 ranks, and the group has 8");
+}
+
+TEST(TensorContent, MeasuredSharesHaveTheMeansThatTheyAreMadeOf) {
+  for (const int ranks : {1, 2, 8})
+    for (const auto& [d, u] : {std::pair{0.1, 0.1}, std::pair{0.1, 0.1 + 0.05 * (ranks > 1)}}) {
+      const Sparsity sparsity = Sparsity::of_means(d, u, ranks, 64);
+      double sum = 0, mean = 0;
+      for (std::size_t k = 0; k < sparsity.measured->size(); ++k) {
+        EXPECT_GE((*sparsity.measured)[k], -1e-12);
+        sum += (*sparsity.measured)[k];
+        mean += (*sparsity.measured)[k] * static_cast<double>(k) / ranks;
+      }
+      EXPECT_NEAR(sum, 1, 1e-12);
+      EXPECT_NEAR(mean, d, 1e-12);
+      EXPECT_NEAR(sparsity.union_density(ranks), u, 1e-12);
+    }
+}
+
+TEST(ZipfTable, SharesOutTheIdsByZipfsLaw) {
+  for (const double exponent : {0.0, 0.8, 1.0, 1.3})
+    for (const std::uint64_t rows : {1, 10, 1000, 100'000}) {
+      double sum = 0;
+      for (std::uint64_t k = 1; k <= rows; ++k) sum += std::pow(static_cast<double>(k), -exponent);
+      EXPECT_NEAR(zipf_weight(rows, exponent) * sum, 1, 1e-5) << exponent << " " << rows;
+    }
+  const ZipfTable table{0, 1000, 4, 1, 50, zipf_weight(1000, 1)};
+  EXPECT_NEAR(table.probability(9), 1 - std::pow(1 - 0.1 * table.weight, 50), 1e-12);
+  EXPECT_EQ((ZipfTable{0, 1, 4, 1, 50, 1}.probability(0)), 1);
+}
+
+// Between the tables all is as the sparsity says; a block with a row of a table has what either
+// has.
+TEST(TensorContent, RowsOfTablesAreNonzeroWhereTheirIdsWereDrawn) {
+  auto layout = std::make_shared<TensorLayout>();
+  layout->tables = {{1000, 20'000, 16, 1, 500, zipf_weight(20'000, 1)},
+                    {321'000, 300, 100, 0.5, 100, zipf_weight(300, 0.5)}};
+  constexpr std::uint64_t kElements = 400'000, kBlock = 64;
+  constexpr int kRanks = 4;
+  const auto of_iteration = [&](std::uint32_t i) {
+    return TensorContent({1, kBlock, Overlap::random}, tensor_key(1, 0, 1, i), kRanks, kElements,
+                         layout);
+  };
+  const TensorContent c = of_iteration(0);
+  for (const std::uint64_t dense : {0, 15, 5015, 5485, 6249}) EXPECT_TRUE(c.nonzero(0, dense));
+  EXPECT_NE(bitmap(c, 0), bitmap(c, 1));
+  EXPECT_NE(bitmap(c, 0), bitmap(of_iteration(1), 0));
+  double sum = 0, any = 0;
+  constexpr int kDraws = 10;
+  for (std::uint32_t i = 0; i < kDraws; ++i) {
+    const TensorContent drawn = of_iteration(i);
+    EXPECT_EQ(drawn.nonzero_elements(2), ones(bitmap(drawn, 2)) * kBlock);
+    for (GroupRank r = 0; r < kRanks; ++r) sum += static_cast<double>(ones(bitmap(drawn, r)));
+    any += static_cast<double>(ones(united(drawn)));
+  }
+  const auto blocks = static_cast<double>(c.blocks());
+  const auto means = layout->means(c.sparsity(), kRanks, kElements);
+  EXPECT_NEAR(means.density / (sum / kDraws / kRanks / blocks), 1, 0.02);
+  EXPECT_NEAR(means.union_density / (any / kDraws / blocks), 1, 0.02);
+  EXPECT_LT(means.density, 0.35);
 }
 
 }  // namespace

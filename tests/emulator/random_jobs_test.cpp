@@ -41,8 +41,8 @@ void add_agents(std::mt19937& random, SmallJob& job) {
   JobSpec& spec = job.spec;
   spec.collectives.own = kOwn;
   spec.collectives.algorithm(Func::all_reduce) = one_of<const char*>(
-      random,
-      {"test/at-server", "mine/sparse-server", "switchml", "parameter_server", "byteps", "phub"});
+      random, {"test/at-server", "mine/sparse-server", "switchml", "parameter_server", "byteps",
+               "phub", "omnireduce", "sparse_all_gather", "sparcml"});
   spec.collectives.at_servers = {.big_array = 5000, .chunk_bytes = 4096};
   spec.collectives.at_servers.partition_bytes = one_of(random, {4096, 100'000});
   spec.collectives.at_servers.credit_bytes = one_of(random, {0, 1, 200'000});
@@ -51,6 +51,9 @@ void add_agents(std::mt19937& random, SmallJob& job) {
   // A long timeout, so that nothing is retransmitted.
   spec.collectives.in_switch = {one_of(random, {4, 64}), one_of(random, {32, 256}),
                                 kPicosPerSecond};
+  const bool packets = random() % 2 == 0;
+  spec.collectives.omnireduce = {one_of(random, {16, 256}), packets ? 1 : one_of(random, {1, 4}),
+                                 one_of(random, {1, 16}), packets, kPicosPerSecond};
   spec.cluster.servers.count = one_of(random, {1, 2});
   spec.cluster.servers.colocated = random() % 2 == 0;
   spec.cluster.servers.nic = {one_of(random, {0.0, 1e10}), 2 * kPicosPerMicro};

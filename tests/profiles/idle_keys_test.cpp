@@ -328,7 +328,7 @@ TEST(IdleKeys, BesideAnotherKeyAreNotedWhereThatIsGivenAndElseRefused) {
   EXPECT_EQ(notes("servers: {count: 0, nics: 4}\n"),
             Lines{"no effect where servers.count is 0: servers.nics"});
   EXPECT_EQ(notes("servers: {count: 2, nics: 4}\n"), Lines{});
-  EXPECT_EQ(notes("servers: {count: 2, nics: 4, placement: colocated}\n"),
+  EXPECT_EQ(notes("cluster: {nodes: 2}\nservers: {count: 2, nics: 4, placement: colocated}\n"),
             Lines{"no effect where servers.placement is colocated: servers.nics"});
   EXPECT_EQ(notes("cluster: {topology: {kind: nonblocking, spines: 3}}\n"),
             Lines{"no effect where cluster.topology.kind is nonblocking: cluster.topology.spines"});
@@ -346,6 +346,10 @@ TEST(IdleKeys, OfSchemesAreNotedWhereTheJobChoseItsAlgorithms) {
             Lines{"no effect where no collective is played by a scheme: switch.slots, "
                   "fabric.packets.loss"});
   EXPECT_EQ(notes(job + "collectives: {allreduce: switchml}\n"), Lines{});
+  const std::string omni = "omnireduce: {slots: 8}\nservers: {count: 1}\ncollectives: {allreduce: ";
+  EXPECT_EQ(notes(omni + "switchml}\n"),
+            Lines{"no effect where no collective is played by omnireduce: omnireduce.slots"});
+  EXPECT_EQ(notes(omni + "omnireduce}\n"), Lines{});
 }
 
 TEST(IdleKeys, AtTheirDefaultsMayStandAnywhere) {

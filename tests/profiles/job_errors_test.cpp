@@ -77,8 +77,10 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("events=[{at_s: 1}]", "events is not available yet; remove it or use []");
   refused("background=[{pattern: incast}]",
           "pattern: incast is not available yet; use checkpoint or data");
-  refused("tensors.overlap=measured",
-          "tensors.overlap: measured is not available yet; use random or all or none");
+  refused(
+      "tensors.overlap=measured",
+      "tensors.overlap is 'measured'; write random, all, none, or the path of a file of measured "
+      "overlaps (there is no such file)");
 }
 
 TEST(JobErrors, SayWhatNetworksNeed) {
@@ -144,6 +146,10 @@ TEST(JobErrors, SayWhatNetworksNeed) {
             "without any has failed");
   EXPECT_EQ(load_error(kHead + "servers: {placement: near}\n"),
             "job.yaml:4:22: servers.placement is 'near'; allowed: dedicated, colocated, mixed");
+  EXPECT_EQ(
+      load_error(kHead + "servers: {count: 2, placement: colocated}\n"),
+      "job.yaml:4:18: servers.count is 2, but the cluster has 1 nodes beside whose GPUs servers "
+      "can be; use at most as many, or servers.placement: dedicated");
 }
 
 TEST(JobErrors, RefuseWhatMeansNothingToTheLibrary) {

@@ -1,6 +1,10 @@
 // The keys of jobs that describe tensors, and the tensors that the planners' collectives name.
+#include "profiles/planners/tensors.h"
+
 #include <map>
+#include <memory>
 #include <set>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -125,6 +129,71 @@ TEST(Tensors, AreNamedByProgramsWrittenByHand) {
   EXPECT_EQ(plan_by_hand("~3 gradients\n            reduce dp float32 1024@1~4", ""),
             "job.yaml:3:20: no collective of this job names a tensor whose density could be set; "
             "leave tensors out, or name some in the program, as in  allreduce dp float32 1000~1");
+}
+
+TEST(Tensors, OverlapAsAFileSays) {
+  const auto read = [](const std::string& text) {
+    const auto source = std::make_shared<Source>(Source{"o.yaml", "o.yaml", true});
+    return measured_overlap(parse_yaml(text, source), 64);
+  };
+  const auto error = [&](const std::string& text) { return test::error_of([&] { read(text); }); };
+  const Sparsity sparsity = read("schema: ghostrank/overlap/1\nshares: [0.5, 0.3, 0.2]\n");
+  EXPECT_DOUBLE_EQ(sparsity.density, 0.35);
+  EXPECT_DOUBLE_EQ(sparsity.union_density(2), 0.5);
+  EXPECT_EQ(error("shares: [0.5, 0.6]\n"), "o.yaml:1:9: the shares sum to 1.1; they must sum to 1");
+  EXPECT_EQ(error("shares: [0.5, half]\n"),
+            "o.yaml:1:15: 'half' is no share; write a number from 0 to 1");
+  EXPECT_EQ(error("shares: [1, 0]\nranks: 1\n"),
+            "o.yaml:2:1: 'ranks' has no place in a file of measured overlaps; it has shares, and "
+            "may have schema: ghostrank/overlap/1");
+  EXPECT_NE(error("shares: 1\n").find("as in  shares: [0.6, 0.2, 0.2]"), std::string::npos);
+}
+
+const char* const kTables = R"(schema: ghostrank/job/1
+model: {base: dlrm-criteo, tables: [1000, 50000, 3], lookups: [1, 20, 1]}
+device: h100-sxm
+cluster: {nodes: 2, gpus_per_node: 2, nics_per_node: 2}
+parallel: {framework: ddp, micro_batch: 64}
+tensors: {embeddings: zipf, zipf_exponent: 1.1}
+)";
+
+// DDP's buckets hold parameters in reverse order of registration, so the tables come last.
+TEST(Tensors, HaveTheTablesOfTheModelWhereDdpPutsThem) {
+  const Workload workload = plan_workload(test::load_text(kTables).spec);
+  std::vector<std::uint64_t> rows;
+  std::uint64_t buckets = 0, in_tables = 0;
+  for (std::size_t t = 1; t + 1 < workload.layouts.size(); ++t) {
+    ++buckets;
+    if (!workload.layouts[t]) continue;
+    for (const ZipfTable& table : workload.layouts[t]->tables) {
+      rows.push_back(table.rows);
+      in_tables += table.rows * table.width;
+      EXPECT_EQ(table.width, 128u);
+      EXPECT_EQ(table.exponent, 1.1);
+      EXPECT_EQ(table.ids, table.rows == 50'000 ? 20 * 64 : 64);
+    }
+  }
+  EXPECT_EQ(rows, (std::vector<std::uint64_t>{3, 50'000, 1000}));
+  EXPECT_EQ(in_tables, 51'003u * 128);
+  // The first iteration has one bucket, which ends with the tables.
+  const TensorLayout& all = *workload.layouts.back();
+  ASSERT_EQ(all.tables.size(), 3u);
+  std::uint64_t numel = 0;
+  for (const Op& op : workload.roles[0].iterations[0].streams[1])
+    if (op.tensor == buckets + 1) numel = op.count;
+  EXPECT_EQ(all.tables.back().first + 1000 * 128, numel);
+}
+
+TEST(Tensors, OfWordTablesAreSparseUnlessTheHeadSharesThem) {
+  const std::string tied = job("framework: ddp", "tensors: {embeddings: zipf}\n");
+  EXPECT_NE(plan_error(tied).find("tied_embeddings: false"), std::string::npos);
+  std::string own = tied;
+  const std::string layers = "layers: 4";
+  own.replace(own.find(layers), layers.size(), "layers: 4, tied_embeddings: false");
+  const Workload workload = plan_workload(test::load_text(own).spec);
+  ASSERT_FALSE(workload.layouts.empty());
+  ASSERT_EQ(workload.layouts.back()->tables.size(), 1u);
+  EXPECT_EQ(workload.layouts.back()->tables[0].rows, 50'257u);
 }
 
 }  // namespace

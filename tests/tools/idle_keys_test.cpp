@@ -41,6 +41,9 @@ struct Probe {
 
 const Overrides kScheme{"collectives.allreduce=switchml"};
 const Overrides kLossy{"collectives.allreduce=switchml", "fabric.packets.loss=0.1"};
+const Overrides kOmniReduce{"collectives.allreduce=omnireduce", "servers.count=2"};
+const Overrides kOmniLossy{"collectives.allreduce=omnireduce", "servers.count=2",
+                           "omnireduce.carriage=packets", "fabric.packets.loss=0.1"};
 const Overrides kLeaves{"cluster.topology.kind=leaf_spine", "cluster.topology.leaves=2"};
 const Overrides kNarrow{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64"};
 const Overrides kSpines{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
@@ -92,6 +95,12 @@ const std::vector<Probe> kProbes{
     {"switch.packet_elements", "32", kScheme},
     {"switch.timeout_us", "500", kLossy},
     {"switch.packet_rate_mpps", "0.01", kScheme},
+    {"omnireduce.block", "64", kOmniReduce},
+    {"omnireduce.block", "64", kScheme},
+    {"omnireduce.carriage", "packets", kOmniReduce},
+    {"omnireduce.columns", "1", kOmniReduce},
+    {"omnireduce.slots", "1", kOmniReduce},
+    {"omnireduce.timeout_us", "500", kOmniLossy},
     {"collectives.library", "nccl-2.28"},
     {"collectives.allreduce", "recursive_doubling"},
     {"collectives.channels", "1"},

@@ -1,0 +1,55 @@
+// The agents of OmniReduce's two algorithms, and what their notes hold; see omnireduce.h.
+//
+// Threading: free functions; an agent has one owner.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "collectives/schemes/block_columns.h"
+#include "collectives/schemes/omnireduce.h"
+#include "collectives/wire_format.h"
+
+namespace ghostrank::omnireduce {
+
+// Which aggregator sums a slot, and under which index: slots go to the aggregators in turn.
+struct SlotPlace {
+  GroupParty aggregator;
+  std::uint32_t index;
+};
+
+struct Setup {
+  int ranks;
+  OmniReduceOptions options;
+
+  BlockShape shape() const {
+    return {options.block, options.columns, options.slots * options.aggregators};
+  }
+  SlotPlace place_of(int slot) const {
+    return {ranks + slot % options.aggregators,
+            static_cast<std::uint32_t>(slot / options.aggregators)};
+  }
+  int slot_of(GroupParty aggregator, std::uint32_t index) const {
+    return static_cast<int>(index) * options.aggregators + (aggregator - ranks);
+  }
+};
+
+// Algorithm 1. Note::index is the slot's index at its aggregator; `words` has for each block of the
+// note, in order, four bytes: up, the sender's next nonzero block of that column; down, the least
+// of all ranks'. Beside them a message has 4 bytes: the types, the number of blocks and the slot,
+// which the source sends as RDMA's immediate.
+inline constexpr std::uint64_t kMessageOverhead = 4;
+std::unique_ptr<Agent> reliable_member(const Setup& setup);
+std::unique_ptr<Agent> reliable_aggregator(const Setup& setup);
+
+// Algorithm 2. Note::index is the slot's index at its aggregator, and bit 15 its set; `words` has
+// four bytes each of the round's number in the slot and of the next block, as above. Beside them a
+// packet has the index (2 bytes) and the type of its elements (1): the source's header of 11 bytes,
+// whose first field repeats the block instead of counting rounds.
+inline constexpr std::uint64_t kPacketOverhead = 3;
+inline constexpr std::size_t kPacketWords = 8;
+std::unique_ptr<Agent> packet_member(const Setup& setup);
+std::unique_ptr<Agent> packet_aggregator(const Setup& setup);
+const WireFormat& packet_format();
+
+}  // namespace ghostrank::omnireduce

@@ -1,0 +1,24 @@
+// Where embedding tables lie in DDP's buckets, for jobs whose ids follow Zipf's law
+// (tensors.embeddings). In a step a rank looks up micro_batch samples: of a recommendation model
+// each with the table's lookups, of a transformer each with `sequence` tokens of the word table. A
+// word table that the output layer shares has no zero rows.
+//
+// Units: elements. Threading: pure functions.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collectives/tensor_content.h"
+#include "profiles/job/job.h"
+
+namespace ghostrank {
+
+// `tensors`: how many parameter tensors each bucket has, in reverse order of registration. Returns
+// by Op::tensor: 0 nothing, then the buckets, then all gradients in one. Empty: the job's tables
+// are dense, or have no zero rows.
+std::vector<std::shared_ptr<const TensorLayout>> table_layouts(
+    const JobSpec& spec, std::span<const std::size_t> tensors);
+
+}  // namespace ghostrank

@@ -1,0 +1,246 @@
+// OmniReduce in the engine: it sends the blocks that were drawn and no others, in the time that
+// they take, and sums them right. Named after the acceptance tests that it meets: bytes (OMN-1),
+// time (OMN-2), crossover with a ring (OMN-3).
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "emulator/verify/call_content.h"
+#include "profiles/error.h"
+#include "tests/emulator/support.h"
+
+namespace ghostrank {
+namespace {
+
+using testing::SmallJob;
+
+constexpr std::uint64_t kBlock = 256;
+constexpr double kRate = 100e9;
+
+SmallJob omni_job(int nodes, int aggregators, const Sparsity& sparsity, std::uint64_t elements) {
+  SmallJob job(nodes, 1, FabricKind::virtual_time);
+  job.spec.collectives.algorithm(Func::all_reduce) = "omnireduce";
+  job.spec.cluster.nic = {kRate, 2 * kPicosPerMicro};
+  job.spec.cluster.servers = {.count = aggregators, .nic = job.spec.cluster.nic};
+  if (sparsity.density < 1) job.spec.tensors = sparsity;
+  if (elements > 0) job.collective(Func::all_reduce, elements, DataType::float32, 0, 1);
+  return job;
+}
+
+// Blocks of one call, counted apart from the agents: column by column, as the rules say.
+struct Blocks {
+  std::vector<std::uint64_t> up;  // by rank
+  std::uint64_t down = 0;
+};
+
+Blocks count_blocks(const SmallJob& job, std::uint64_t elements, std::uint64_t columns) {
+  const int n = job.workload.ranks;
+  const Collective c{Func::all_reduce, n, elements, 4, 0};
+  const auto content =
+      content_of(job.spec, job.workload, job.workload.roles[0].iterations[0].streams[0][0], 0, 0, c)
+          .tensor;
+  const auto has = [&](GroupRank r, std::uint64_t b) { return !content || content->nonzero(r, b); };
+  const std::uint64_t blocks = (elements + kBlock - 1) / kBlock;
+  Blocks sum{std::vector<std::uint64_t>(static_cast<std::size_t>(n)), 0};
+  for (std::uint64_t b = 0; b < blocks; ++b) {
+    bool any = b < columns;
+    for (GroupRank r = 0; r < n; ++r) {
+      const bool sends = b < columns || has(r, b);
+      sum.up[static_cast<std::size_t>(r)] += sends;
+      any |= sends;
+    }
+    sum.down += any;
+  }
+  return sum;
+}
+
+constexpr double kDensities[]{1, .8, .4, .2, .1, .08, .04, .02, .01};
+
+TEST(OmniReduceInTheNetwork, SendsTheBlocksThatWereDrawnAndSumsThemRight) {
+  constexpr std::uint64_t kElements = 700 * kBlock - 5;
+  for (const int n : {2, 4, 8})
+    for (const double density : kDensities)
+      for (const Overlap overlap : {Overlap::random, Overlap::all, Overlap::none}) {
+        const Sparsity sparsity{density, kBlock, overlap};
+        if (!sparsity.refuses(n).empty()) continue;
+        SCOPED_TRACE(std::to_string(n) + " ranks, density " + std::to_string(density) + ", " +
+                     std::string(name_of(overlap)));
+        SmallJob job = omni_job(n, n, sparsity, kElements);
+        job.spec.collectives.omnireduce = {.columns = 2, .slots = 2};
+        job.spec.run.verify = true;
+        const Result result = job.run();
+        ASSERT_EQ(result.interrupted, "");
+        EXPECT_EQ(result.verify->checked_elements, static_cast<std::uint64_t>(n) * kElements);
+        EXPECT_EQ(result.verify->wrong_elements, 0u);
+        const Blocks expected = count_blocks(job, kElements, static_cast<std::uint64_t>(n) * 2 * 2);
+        std::vector<double> up(static_cast<std::size_t>(n)), down = up;
+        for (const PairTraffic& pair : result.pairs) {
+          const bool goes_up = pair.target_nic.value() >= n;
+          const auto rank =
+              static_cast<std::size_t>(goes_up ? pair.source_nic.value() : pair.target_nic.value());
+          (goes_up ? up : down)[rank] += pair.bytes - 4 * pair.messages;
+        }
+        for (std::size_t r = 0; r < up.size(); ++r) {
+          EXPECT_EQ(up[r], static_cast<double>(expected.up[r] * (kBlock * 4 + 4)));
+          EXPECT_EQ(down[r], static_cast<double>(expected.down * (kBlock * 4 + 4)));
+        }
+        const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+        EXPECT_NEAR(static_cast<double>(plan.wire_bytes) / result.wire_bytes_per_iteration, 1,
+                    0.03);
+      }
+}
+
+TEST(OmniReduceInTheNetwork, SendsTheRowsOfTablesWhoseIdsWereDrawn) {
+  constexpr std::uint64_t kElements = 2'600'000;
+  for (const char* scheme : {"omnireduce", "sparse_all_gather", "sparcml", "ring"}) {
+    SmallJob job = omni_job(4, 4, {}, kElements);
+    auto layout = std::make_shared<TensorLayout>();
+    layout->tables = {{100'000, 40'000, 64, 1, 400, zipf_weight(40'000, 1)}};
+    job.workload.layouts = {nullptr, layout};
+    job.spec.tensors = Sparsity{1, kBlock};
+    job.spec.zipf = 1;
+    job.spec.collectives.algorithm(Func::all_reduce) = scheme;
+    job.spec.collectives.omnireduce.slots = 4;
+    job.spec.run.verify = true;
+    const Result result = job.run();
+    ASSERT_EQ(result.interrupted, "");
+    EXPECT_EQ(result.verify->checked_elements, 4u * kElements) << scheme;
+    EXPECT_EQ(result.verify->wrong_elements, 0u) << scheme;
+    EXPECT_LT(result.tensors->density(), 0.15);
+    EXPECT_NEAR(static_cast<double>(plan_traffic(job.spec, job.workload).wire_bytes) /
+                    result.wire_bytes_per_iteration,
+                1, 0.05)
+        << scheme;
+  }
+}
+
+// The baselines: (n-1) d S and (n-1)/n (d + u) S, with an index of four bytes for every float.
+TEST(SparseListsInTheNetwork, SendAndTakeWhatTheirFormulasSay) {
+  constexpr int kRanks = 4;
+  constexpr std::uint64_t kElements = 4'000'000;
+  const double whole = static_cast<double>(kElements) * 8;
+  for (const double density : {0.02, 0.2})
+    for (const Overlap overlap : {Overlap::random, Overlap::all}) {
+      SmallJob job = omni_job(kRanks, 1, {density, kBlock, overlap}, kElements);
+      const double u = job.spec.tensors->union_density(kRanks);
+      job.spec.collectives.algorithm(Func::all_reduce) = "sparse_all_gather";
+      Result result = job.run();
+      double sent = (kRanks - 1) * density * whole;
+      EXPECT_NEAR(result.wire_bytes_per_iteration / kRanks / sent, 1, 0.01);
+      EXPECT_NEAR(result.iterations[0].seconds / (sent * 8 / kRate), 1, 0.05);
+      job.spec.collectives.algorithm(Func::all_reduce) = "sparcml";
+      result = job.run();
+      // Sums that fill more than half of a part travel without indices.
+      sent = (kRanks - 1.0) / kRanks * (density * whole + (u > 0.5 ? whole / 2 : u * whole));
+      EXPECT_NEAR(result.wire_bytes_per_iteration / kRanks / sent, 1, 0.01);
+      EXPECT_NEAR(result.iterations[0].seconds / (sent * 8 / kRate), 1, 0.05);
+    }
+}
+
+// Of a run without real data, in seconds.
+double time_of(const SmallJob& job) { return job.run().iterations.front().seconds; }
+
+TEST(OmniReduceInTheNetwork, TakesTheTimeOfItsLargerDensity) {
+  constexpr int kRanks = 8;
+  for (const double density : {1.0, 0.4})
+    for (const Overlap overlap : {Overlap::random, Overlap::all})
+      for (const bool colocated : {false, true}) {
+        if (density == 1 && overlap == Overlap::all) continue;
+        const Sparsity sparsity{density, kBlock, overlap};
+        const double u = sparsity.union_density(kRanks);
+        const auto elements =
+            static_cast<std::uint64_t>(26'214'400 / std::max(density, u)) / kBlock * kBlock;
+        SmallJob job = omni_job(kRanks, kRanks, sparsity, elements);
+        job.spec.cluster.servers.colocated = colocated;
+        job.spec.collectives.omnireduce.slots = 16;
+        const double whole = static_cast<double>(elements) * 4 * 8 / kRate;
+        const double bound = colocated ? (density + u) * (kRanks - 1) / kRanks * whole
+                                       : std::max(density, u) * whole;
+        EXPECT_NEAR(time_of(job) / bound, 1, 0.02)
+            << density << " " << name_of(overlap) << (colocated ? " colocated" : " dedicated");
+      }
+}
+
+// The density at which OmniReduce is as slow as a ring: with k aggregators for n ranks, n / k times
+// u = 2 (n - 1) / n; colocated, d + u = 2.
+TEST(OmniReduceInTheNetwork, IsAsSlowAsARingAtThePredictedDensity) {
+  constexpr int kRanks = 8;
+  constexpr std::uint64_t kElements = 8'000'000;
+  const auto crossover = [&](int aggregators, bool colocated, Overlap overlap, double around) {
+    SmallJob ring = omni_job(kRanks, 1, {}, kElements);
+    ring.spec.collectives.algorithm(Func::all_reduce) = "ring";
+    ring.spec.collectives.slice_bytes = 64 << 10;
+    const double of_ring = time_of(ring);
+    const auto excess = [&](double density) {
+      SmallJob job = omni_job(kRanks, aggregators, {density, kBlock, overlap}, kElements);
+      job.spec.cluster.servers.colocated = colocated;
+      job.spec.collectives.omnireduce.slots = 16;
+      return time_of(job) - of_ring;
+    };
+    const double low = around - 0.05, high = std::min(1.0, around + 0.05);
+    const double below = excess(low), above = excess(high);
+    EXPECT_LT(below, 0);
+    return low + (high - low) * -below / (above - below);
+  };
+  EXPECT_NEAR(crossover(4, false, Overlap::all, 0.875), 0.875, 0.02);
+  EXPECT_NEAR(crossover(4, false, Overlap::random, 0.229), 1 - std::pow(0.125, 1.0 / 8), 0.02);
+  EXPECT_NEAR(crossover(kRanks, true, Overlap::all, 1), 1, 0.02);
+}
+
+TEST(OmniReduceInTheNetwork, LosesPacketsAndNoSums) {
+  for (const char* scheme : {"omnireduce", "omnireduce_switch"}) {
+    SmallJob job = omni_job(4, 2, {0.1, 64, Overlap::random}, 0);
+    job.collective(Func::all_reduce, 100'000, DataType::int32, 0, 1)
+        .collective(Func::all_reduce, 333, DataType::int32, 0, 2);
+    job.spec.collectives.algorithm(Func::all_reduce) = scheme;
+    job.spec.collectives.omnireduce = {
+        .block = 64, .columns = 1, .slots = 8, .packets = true, .timeout_ps = 100'000'000};
+    job.spec.collectives.in_switch = {
+        .slots = 16, .packet_elements = 64, .timeout_ps = 100'000'000};
+    job.spec.fabric.packets.loss = 0.05;
+    job.spec.fabric.packets.duplicates = 0.05;
+    job.spec.fabric.packets.reordering = 0.05;
+    job.spec.run.verify = true;
+    job.spec.run.iterations = 3;
+    const Result result = job.run();
+    EXPECT_EQ(result.interrupted, "");
+    EXPECT_EQ(result.verify->checked_elements, 3u * 4 * 100'333);
+    EXPECT_EQ(result.verify->wrong_elements, 0u);
+    EXPECT_GT(result.packets->lost_on_purpose, 100u);
+  }
+}
+
+TEST(OmniReduceInTheNetwork, IsTheSameForEveryNumberOfShardsAndWithoutRealData) {
+  for (const bool packets : {false, true}) {
+    SmallJob job = omni_job(6, 2, {0.2, kBlock, Overlap::random}, 200'000);
+    job.spec.collectives.omnireduce.packets = packets;
+    job.spec.collectives.omnireduce.columns = packets ? 1 : 4;
+    job.spec.collectives.omnireduce.slots = 8;
+    job.spec.run.jitter = 0.1;
+    testing::expect_alike_with_shards(job, {2, 3});
+    const std::string sent = testing::ledger_text(job.run());
+    job.spec.run.verify = true;
+    EXPECT_EQ(testing::ledger_text(job.run()), sent);
+  }
+}
+
+TEST(OmniReduceInTheNetwork, IsRefusedWhereItCannotServe) {
+  const auto said = [](const SmallJob& job) -> std::string {
+    try {
+      job.run();
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  const SmallJob no_servers = omni_job(4, 0, {0.1}, 1000);
+  EXPECT_NE(said(no_servers).find("servers: {count: 1}"), std::string::npos) << said(no_servers);
+  SmallJob floats = omni_job(4, 1, {0.1}, 1000);
+  floats.spec.collectives.algorithm(Func::all_reduce) = "omnireduce_switch";
+  EXPECT_NE(said(floats).find("a switch adds int32 only"), std::string::npos) << said(floats);
+}
+
+}  // namespace
+}  // namespace ghostrank
