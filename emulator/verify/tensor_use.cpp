@@ -37,7 +37,7 @@ std::optional<TensorUse> tensor_use(const JobSpec& spec, const Workload& workloa
     if (group.members.empty()) continue;
     const auto size = static_cast<int>(group.members.size());
     for (const Op& op : of_role[workload.role_of[group.members[0]]]) {
-      if (op.group != group.kind) continue;
+      if (op.group != group.kind || op.tensor >= kSecondRound) continue;
       const Collective c = collective_of(workload, op, size);
       const CallContent drawn = content_of(spec, workload, op, g, iteration, c);
       const TensorContent& content = drawn.compressed ? drawn.compressed->tensor : *drawn.tensor;
