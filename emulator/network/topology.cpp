@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "emulator/common/random.h"
+#include "emulator/network/five_tuple.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
@@ -15,6 +16,19 @@ namespace {
 bool has_links(const JobSpec& spec) {
   return spec.cluster.topology.kind != TopologySpec::Kind::nonblocking &&
          !is_network(spec.fabric.kind);
+}
+
+// NICs have the addresses 10.0.0.0 and up. The numbers of a connection's queue pairs are drawn from
+// its name and run.seed, as they depend on what a machine has done before.
+FiveTuple five_tuple(std::uint64_t seed, const RoutedConnection& connection, Nic from, Nic to) {
+  RandomBits pairs(
+      {seed, connection.group, connection.channel, connection.from.index(), connection.to.index()});
+  const auto number = [&] { return static_cast<std::uint32_t>(pairs.next() & 0xffffff); };
+  const std::uint32_t local = number(), remote = number();
+  constexpr std::uint32_t kFirst = 10u << 24;
+  return {.source = kFirst + static_cast<std::uint32_t>(from.value()),
+          .target = kFirst + static_cast<std::uint32_t>(to.value()),
+          .source_port = roce_source_port(local, remote)};
 }
 
 }  // namespace
@@ -107,9 +121,8 @@ std::uint32_t Topology::paths(Nic from, Nic to) const {
 
 std::uint32_t Topology::choose(const RoutedConnection& connection, Nic from, Nic to,
                                std::uint64_t message) const {
-  RandomBits hash({seed_, connection.group, connection.channel, connection.from.index(),
-                   connection.to.index()});
-  const RoutedFlow flow{from, to, nics_per_node_, hash.next(), message, paths(from, to)};
+  const FiveTuple tuple = five_tuple(seed_, connection, from, to);
+  const RoutedFlow flow{from, to, nics_per_node_, hash_of(tuple), message, paths(from, to)};
   const std::uint32_t chosen = routing_->choose(flow);
   if (chosen >= flow.paths)
     throw Error("cluster.topology.routing: " + std::string(routing_->name) + " chose path " +
